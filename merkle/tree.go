@@ -1,0 +1,41 @@
+package merkle
+
+import (
+	"math/bits"
+
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Tree computes a root while leaves arrive, in constant memory. Its zero value is the empty tree; a copy goes its own way.
+type Tree struct {
+	n     uint64   // leaves so far
+	peaks [64]Hash // peaks[h] is the root of a full subtree of 1<<h leaves, valid where bit h of n is set
+}
+
+// Add appends the hash of the next leaf.
+func (t *Tree) Add(leaf Hash) {
+	h := 0
+	for ; t.n>>h&1 == 1; h++ {
+		leaf = node(t.peaks[h], leaf)
+	}
+	t.peaks[h] = leaf
+	t.n++
+}
+
+// Len returns the number of leaves added.
+func (t *Tree) Len() uint64 { return t.n }
+
+// Root returns the root over the leaves added so far; more may follow.
+func (t *Tree) Root() Hash {
+	if t.n == 0 {
+		return wire.SHA256()
+	}
+	h := bits.TrailingZeros64(t.n)
+	root := t.peaks[h]
+	for h++; h < 64; h++ {
+		if t.n>>h&1 == 1 {
+			root = node(t.peaks[h], root)
+		}
+	}
+	return root
+}
