@@ -1,0 +1,75 @@
+// Package batch gives each trainer of a round its part of the round's data.
+//
+// The training data is an endless row of sequences, numbered from 0. The batch of a round is a list of spans of it: as a
+// rule one span, the next in the row, with spans before it that an earlier round left untrained. Laid end to end the spans
+// are the round's virtual batch [0, total). Split cuts the virtual batch into one part a trainer, in the order of their
+// positions in the committee, and Cut maps a part back to spans of sequences:
+//
+//	spans          {100, 3} {500, 5}                  sequences 100 101 102 500 501 502 503 504
+//	virtual batch  0 1 2 3 4 5 6 7
+//	Split by 3     0 1 2 | 3 4 5 | 6 7                the first parts are the longer ones
+//	Cut            {100, 3} | {500, 3} | {503, 2}
+//
+// Every sequence is in exactly one part: nothing is dropped when the division leaves a remainder, and nothing is given twice.
+//
+// Spans have one encoding, which commitments hash: U32 number of spans, then for each U64 Start and U32 Count. The spans of
+// position 0 above are
+//
+//	01 00 00 00   64 00 00 00 00 00 00 00   03 00 00 00
+//
+// The package is replicated (see package wire).
+package batch
+
+import "math/bits"
+
+// Span is a run of sequences, [Start, Start+Count), in the row of the training data.
+type Span struct {
+	Start uint64 // number of the first sequence
+	Count uint32 // number of sequences; spans in a list have at least one
+}
+
+// End returns the number after the last sequence.
+func (s Span) End() uint64 { return s.Start + uint64(s.Count) }
+
+// Split returns the part [from, from+count) of the virtual batch [0, total) for the trainer at a position among n. Parts
+// follow each other in the order of positions and differ in length by at most one, the longer first. It panics when there
+// is no such position.
+func Split(total, n, position uint32) (from, count uint32) {
+	if position >= n {
+		panic("batch: position beyond the trainers")
+	}
+	base, longer := total/n, total%n
+	from = position*base + min(position, longer)
+	if position < longer {
+		base++
+	}
+	return from, base
+}
+
+// SplitWeighted is Split in proportion to weights, one a trainer in the order of positions, such as measured speeds. The
+// part at a position ends at floor(total * W / sum), W being the sum of the weights up to and with it, so each is within
+// one sequence of its exact proportion. If all weights are zero it is Split. It panics when there is no such position.
+func SplitWeighted(total uint32, weights []uint32, position uint32) (from, count uint32) {
+	if uint64(position) >= uint64(len(weights)) {
+		panic("batch: position beyond the trainers")
+	}
+	var before, sum uint64
+	for i, w := range weights {
+		if uint64(i) < uint64(position) {
+			before += uint64(w)
+		}
+		sum += uint64(w)
+	}
+	if sum == 0 {
+		return Split(total, uint32(len(weights)), position)
+	}
+	from = proportion(total, before, sum)
+	return from, proportion(total, before+uint64(weights[position]), sum) - from
+}
+
+// proportion returns floor(total * part / whole), for part <= whole.
+func proportion(total uint32, part, whole uint64) uint32 {
+	hi, lo := bits.Mul64(uint64(total), part)
+	q, _ := bits.Div64(hi, lo, whole) // hi < whole, because part <= whole and total < 2^32
+	return uint32(q)
+}
