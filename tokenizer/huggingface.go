@@ -1,0 +1,106 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// The text around the vocabulary in tokenizer.json. The fields and their order are those which version 0.23 of the tokenizers library writes
+// itself. use_regex is false: with a merge-less vocabulary splitting into words first would change nothing and cost time.
+const (
+	jsonHead = `{
+  "version": "1.0",
+  "truncation": null,
+  "padding": null,
+  "added_tokens": [],
+  "normalizer": null,
+  "pre_tokenizer": {
+    "type": "ByteLevel",
+    "add_prefix_space": false,
+    "trim_offsets": false,
+    "use_regex": false
+  },
+  "post_processor": null,
+  "decoder": {
+    "type": "ByteLevel",
+    "add_prefix_space": false,
+    "trim_offsets": false,
+    "use_regex": false
+  },
+  "model": {
+    "type": "BPE",
+    "dropout": null,
+    "unk_token": null,
+    "continuing_subword_prefix": null,
+    "end_of_word_suffix": null,
+    "fuse_unk": false,
+    "byte_fallback": false,
+    "ignore_merges": false,
+    "vocab": {
+`
+	jsonTail = `    },
+    "merges": []
+  }
+}
+`
+)
+
+// JSON is the definition of Bytes as tokenizer.json. No token is declared special: the piece of byte 0 is the letter Ā, and a special token
+// of that spelling would swallow the letter in ordinary text.
+func (Bytes) JSON() []byte {
+	b := []byte(jsonHead)
+	for c := range 256 {
+		b = append(b, "      "...)
+		b = appendString(b, string(piece(byte(c))))
+		b = append(b, ": "...)
+		b = strconv.AppendInt(b, int64(c), 10)
+		if c < 255 {
+			b = append(b, ',')
+		}
+		b = append(b, '\n')
+	}
+	return append(b, jsonTail...)
+}
+
+// piece is the printable character that stands for a byte in GPT-2's byte-level vocabularies: the byte's own Latin-1 character where that is
+// visible, and otherwise the next unused one from U+0100 up (Radford et al. 2019, encoder.py, bytes_to_unicode).
+func piece(c byte) rune {
+	if visible(c) {
+		return rune(c)
+	}
+	r := rune(0x100)
+	for other := range c {
+		if !visible(other) {
+			r++
+		}
+	}
+	return r
+}
+
+func visible(c byte) bool {
+	return '!' <= c && c <= '~' || 0xa1 <= c && c <= 0xac || 0xae <= c
+}
+
+// ConfigJSON returns tokenizer_config.json, which tells transformers to use tokenizer.json for a model of so many positions.
+func ConfigJSON(contextTokens int) []byte {
+	if contextTokens <= 0 {
+		panic(fmt.Sprintf("tokenizer: context of %d tokens", contextTokens))
+	}
+	return []byte(`{
+  "tokenizer_class": "PreTrainedTokenizerFast",
+  "add_prefix_space": false,
+  "clean_up_tokenization_spaces": false,
+  "model_max_length": ` + strconv.Itoa(contextTokens) + `
+}
+`)
+}
+
+// appendString appends s as a JSON string.
+func appendString(dst []byte, s string) []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("tokenizer: a string has no JSON: " + err.Error())
+	}
+	return append(dst, b...)
+}

@@ -1,0 +1,68 @@
+// Package tokenizer turns text into token ids and back.
+//
+// All members of a run must cut text alike, so a tokenizer is identified by a hash: the SHA-256 of its definition in the format of Hugging
+// Face's tokenizers library, tokenizer.json. The manifest of a data set carries it (package data), a checkpoint contains the file (package
+// checkpoint), and `sha256sum tokenizer.json` prints it.
+//
+// There is one tokenizer so far, Bytes: the 256 byte values, id = byte. It needs no training and loses nothing: any bytes, valid UTF-8 or
+// not, come back as they were. Its tokenizer.json describes it as a byte-level BPE without merges, whose vocabulary is GPT-2's table of one
+// printable character a byte, so that transformers produces the same ids:
+//
+//	text    "Hi é"
+//	bytes   48 69 20 c3 a9
+//	ids     72 105 32 195 169
+//	pieces  H  i   Ġ  Ã   ©      as vocab in tokenizer.json spells them
+package tokenizer
+
+import (
+	"fmt"
+
+	"github.com/entrain-network/entrain/wire"
+)
+
+// VocabMax bounds the vocabulary of any tokenizer: token ids fit in 24 bits, an embedding that large is beyond every known model.
+const VocabMax = 1 << 24
+
+// A Tokenizer maps text to token ids in [0, Vocab). Its methods are pure and may be called concurrently.
+type Tokenizer interface {
+	// Name is how run configurations and manifests call the tokenizer: lower-case letters, digits and '-'.
+	Name() string
+
+	// Hash is the SHA-256 of JSON().
+	Hash() wire.Hash
+
+	// Vocab is the number of token ids.
+	Vocab() uint32
+
+	// End is the id that ends a document.
+	End() uint32
+
+	// Encode appends the ids of text to dst.
+	Encode(dst []uint32, text []byte) []uint32
+
+	// Decode appends the text of ids to dst; an id that is not below Vocab is an error.
+	Decode(dst []byte, ids []uint32) ([]byte, error)
+
+	// JSON is the definition: the bytes of tokenizer.json. The caller may change the slice.
+	JSON() []byte
+}
+
+// ByName returns the built-in tokenizer of that name.
+func ByName(name string) (Tokenizer, error) {
+	if name == (Bytes{}).Name() {
+		return Bytes{}, nil
+	}
+	return nil, fmt.Errorf("no tokenizer is named %q: there is %q", name, Bytes{}.Name())
+}
+
+// Find returns the built-in tokenizer of that name after checking that its hash is want, as data sets and checkpoints require.
+func Find(name string, want wire.Hash) (Tokenizer, error) {
+	t, err := ByName(name)
+	if err != nil {
+		return nil, err
+	}
+	if got := t.Hash(); got != want {
+		return nil, fmt.Errorf("tokenizer %q has hash %s here and %s there: use the version of entrain that the data was prepared with", name, got, want)
+	}
+	return t, nil
+}
