@@ -1,0 +1,391 @@
+package p2p
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A Download is the machine of one fetch. It decides what to ask of whom; a
+// network performs the [Request]s of [Download.Next] and tells it what came of
+// each: any number of calls of Chunk and Late, then one of Leaves or End. After
+// each event it asks Next again, until Done.
+//
+// Every chunk that is missing belongs to at most one request. An idle peer takes
+// over the further half of the longest request of another one, and all of a
+// request that is late. Peers that fail are not asked again in this fetch, unless
+// they had delivered something in between, so that a fetch always ends.
+//
+// It belongs to one goroutine. It calls the functions of its Fetch from within
+// its methods.
+type Download struct {
+	fetch  Fetch
+	peers  []provider
+	leaves []wire.Hash // nil until known
+	data   []byte      // nil until the leaves are known
+
+	owner     []uint64 // by chunk: id of the request it is expected from, 0 for none
+	held      []bool   // by chunk
+	heldCount uint32
+	heldBytes uint64
+	unowned   uint32 // how many chunks are neither held nor owned
+	lowest    uint32 // no chunk below is unowned
+
+	open     []*flight
+	lastID   uint64
+	err      error // what ended the fetch
+	troubles []PeerError
+}
+
+// provider is a peer as one fetch sees it.
+type provider struct {
+	key     key.Public
+	dropped bool
+	late    bool // it has a late request, and gets no other
+	open    int  // requests in flight
+}
+
+// flight is a request in flight.
+type flight struct {
+	Request
+	peer  int // index of the provider
+	late  bool
+	fresh uint32 // chunks that came and were not held yet
+}
+
+// NewDownload begins a fetch. The error is that of [Fetch.Check].
+func NewDownload(f Fetch) (*Download, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	d := &Download{fetch: f}
+	for i, k := range f.From {
+		if !slices.Contains(f.From[:i], k) {
+			d.peers = append(d.peers, provider{key: k})
+		}
+	}
+	return d, nil
+}
+
+// Done is true when no more requests will come, and those in flight are of no use.
+func (d *Download) Done() bool { return d.err != nil || d.complete() }
+
+func (d *Download) complete() bool {
+	return d.leaves != nil && d.heldCount == d.fetch.Ref.Chunks()
+}
+
+// Result is the blob, or a *FetchError. The Download must be done.
+func (d *Download) Result() ([]byte, error) {
+	switch {
+	case d.complete():
+		return d.data, nil
+	case d.err == nil:
+		panic("p2p: result of a download that is not done")
+	}
+	return nil, &FetchError{
+		Ref: d.fetch.Ref, Err: d.err, Held: d.heldCount, Troubles: d.troubles,
+		leaves: d.leaves, held: d.held, data: d.data,
+	}
+}
+
+// Abort ends the fetch with err unless it is done.
+func (d *Download) Abort(err error) {
+	if !d.Done() {
+		d.err = err
+	}
+}
+
+// Next returns the requests to send now.
+func (d *Download) Next() []Request {
+	d.knownLeaves()
+	if d.Done() {
+		return nil
+	}
+	var requests []Request
+	active := d.active()
+	for range requestsPerPeer {
+		for _, p := range active {
+			if d.peers[p].open >= requestsPerPeer {
+				continue
+			}
+			if r := d.choose(p, len(active)); r != nil {
+				d.open = append(d.open, r)
+				d.peers[p].open++
+				requests = append(requests, r.Request)
+			}
+		}
+	}
+	if len(requests) == 0 && len(d.open) == 0 {
+		d.err = ErrNoPeers
+	}
+	return requests
+}
+
+// knownLeaves takes the leaf list from where no peer is needed: the fetch itself,
+// or, for a blob of one chunk, the root, which is the leaf (RFC 6962, 2.1).
+func (d *Download) knownLeaves() {
+	if d.leaves != nil || d.err != nil {
+		return
+	}
+	if n := d.fetch.Ref.Chunks(); n == 1 {
+		d.learn([]wire.Hash{d.fetch.Ref.Root})
+	} else if uint32(len(d.fetch.Leaves)) == n && merkle.Root(d.fetch.Leaves) == d.fetch.Ref.Root {
+		d.learn(d.fetch.Leaves)
+	}
+}
+
+// active lists the peers to ask: the first that are neither dropped nor late.
+func (d *Download) active() []int {
+	var active []int
+	for i := range d.peers {
+		if p := &d.peers[i]; !p.dropped && !p.late && len(active) < activeMax {
+			active = append(active, i)
+		}
+	}
+	return active
+}
+
+// choose makes a request for peer p, one of so many, or nil if it has nothing to do.
+func (d *Download) choose(p, active int) *flight {
+	switch {
+	case d.leaves == nil:
+		for _, r := range d.open {
+			if !r.late || r.peer == p {
+				return nil
+			}
+		}
+		return d.request(p, 0, 0)
+	case d.unowned > 0:
+		for d.held[d.lowest] || d.owner[d.lowest] != 0 {
+			d.lowest++
+		}
+		// Half of an equal share, so that all end at about the same time.
+		limit := min(max(d.unowned/uint32(2*active), 1), MaxCount)
+		count := uint32(0)
+		for i := d.lowest; count < limit && i < d.fetch.Ref.Chunks() && !d.held[i] && d.owner[i] == 0; i++ {
+			count++
+		}
+		d.unowned -= count
+		return d.request(p, d.lowest, count)
+	}
+	return d.steal(p)
+}
+
+// request makes the chunks peer p's.
+func (d *Download) request(p int, from, count uint32) *flight {
+	d.lastID++
+	for i := from; i < from+count; i++ {
+		d.owner[i] = d.lastID
+	}
+	return &flight{peer: p, Request: Request{
+		To: d.peers[p].key, Ref: d.fetch.Ref, From: from, Count: count,
+		id: d.lastID, leaves: d.leaves,
+	}}
+}
+
+// steal takes over chunks from the request of another peer that has most left.
+func (d *Download) steal(p int) *flight {
+	var from, count uint32
+	for _, r := range d.open {
+		first, n := d.left(r)
+		if r.peer == p || n == 0 || (!r.late && n < stealMin) {
+			continue
+		}
+		if !r.late {
+			first, n = first+n-n/2, n/2
+		}
+		if n > count {
+			from, count = first, n
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return d.request(p, from, count)
+}
+
+// left is the run of chunks still expected from r. It is one run, because chunks
+// arrive in order and only its end is ever taken over.
+func (d *Download) left(r *flight) (first, n uint32) {
+	for i := r.From; i < r.From+r.Count; i++ {
+		if d.owner[i] == r.id && !d.held[i] {
+			if n == 0 {
+				first = i
+			}
+			n++
+		}
+	}
+	return first, n
+}
+
+// Leaves is the answer to a request for the leaf list, which it ends.
+func (d *Download) Leaves(r Request, leaves []wire.Hash) {
+	f := d.find(r)
+	if f == nil || d.Done() {
+		return
+	}
+	switch {
+	case len(leaves) == 0 || len(leaves) > MaxChunks || merkle.Root(leaves) != d.fetch.Ref.Root:
+		d.End(r, ErrLied)
+	case uint32(len(leaves)) != d.fetch.Ref.Chunks():
+		// Either the reference is false, or the peer sent inner nodes as leaves, which
+		// have the same root. Nobody can tell from here, so nobody is blamed.
+		d.End(r, ErrWrongSize)
+	default:
+		d.End(r, nil)
+		if d.leaves == nil {
+			d.learn(leaves)
+		}
+	}
+}
+
+// learn goes from the leaf list to chunks. Only now is the blob's memory taken:
+// whoever made the reference has shown a blob of that many chunks.
+func (d *Download) learn(leaves []wire.Hash) {
+	n := d.fetch.Ref.Chunks()
+	d.leaves = leaves
+	d.data = make([]byte, d.fetch.Ref.Size)
+	d.owner, d.held = make([]uint64, n), make([]bool, n)
+	d.unowned = n
+	if d.fetch.Have == nil {
+		return
+	}
+	all := Request{Ref: d.fetch.Ref, Count: n, leaves: leaves}
+	for i := range n {
+		if b := d.fetch.Have(i, leaves[i]); b != nil {
+			if c, err := all.Verify(i, b); err == nil {
+				d.keep(c)
+			}
+		}
+	}
+}
+
+// Chunk takes a verified chunk that came in answer to r. It is false when nothing
+// more is wanted from r, whose stream may then be cut.
+func (d *Download) Chunk(r Request, c Chunk) (more bool) {
+	if c.root != d.fetch.Ref.Root {
+		panic("p2p: chunk of another blob")
+	}
+	f := d.find(r)
+	if f == nil || d.Done() {
+		return false
+	}
+	f.late = false
+	if !d.held[c.index] {
+		f.fresh++
+	}
+	d.refreshLate(f.peer)
+	d.keep(c)
+	_, n := d.left(f)
+	return n > 0
+}
+
+// keep copies a chunk to its place unless it is there.
+func (d *Download) keep(c Chunk) {
+	if d.held[c.index] {
+		return
+	}
+	if d.owner[c.index] == 0 {
+		d.unowned--
+	}
+	copy(d.data[int(c.index)*merkle.ChunkBytes:], c.data)
+	d.held[c.index] = true
+	d.heldCount++
+	d.heldBytes += uint64(len(c.data))
+	if d.fetch.Progress != nil {
+		d.fetch.Progress(d.heldBytes, d.fetch.Ref.Size)
+	}
+}
+
+// Late says that r has brought nothing for a while. Others may take over.
+func (d *Download) Late(r Request) {
+	if f := d.find(r); f != nil {
+		f.late = true
+		d.refreshLate(f.peer)
+	}
+}
+
+func (d *Download) refreshLate(p int) {
+	d.peers[p].late = slices.ContainsFunc(d.open, func(f *flight) bool { return f.peer == p && f.late })
+}
+
+// End says that r has ended: with nil if everything asked for and still wanted
+// came, else with the reason, one of this package's errors or any other for a
+// connection that failed. What it did not bring is asked of others.
+func (d *Download) End(r Request, err error) {
+	f := d.find(r)
+	if f == nil {
+		return
+	}
+	d.open = slices.DeleteFunc(d.open, func(g *flight) bool { return g == f })
+	d.peers[f.peer].open--
+	d.refreshLate(f.peer)
+	d.release(f)
+	if err == nil || d.Done() || d.peers[f.peer].dropped {
+		return
+	}
+	if errors.Is(err, ErrWrongSize) && r.Count > 0 {
+		d.err = ErrWrongSize // proven: see Request.Verify
+		return
+	}
+	if o, ok := offence(err); ok {
+		d.drop(f.peer, err)
+		if d.fetch.Penalty != nil {
+			d.fetch.Penalty(f.To, o)
+		}
+	} else if f.fresh == 0 {
+		d.drop(f.peer, err)
+	}
+}
+
+// release gives back the chunks still expected from f.
+func (d *Download) release(f *flight) {
+	first, n := d.left(f)
+	if n == 0 {
+		return
+	}
+	for i := first; i < first+n; i++ {
+		d.owner[i] = 0
+	}
+	d.unowned += n
+	d.lowest = min(d.lowest, first)
+}
+
+// drop gives a peer up. Its other requests go on, but what they were to bring is
+// now asked of others too.
+func (d *Download) drop(p int, err error) {
+	d.peers[p].dropped = true
+	if len(d.troubles) < troublesMax {
+		d.troubles = append(d.troubles, PeerError{Peer: d.peers[p].key, Err: err})
+	}
+	for _, f := range d.open {
+		if f.peer == p {
+			d.release(f)
+		}
+	}
+}
+
+func (d *Download) find(r Request) *flight {
+	for _, f := range d.open {
+		if f.id == r.id {
+			return f
+		}
+	}
+	return nil
+}
+
+// offence classifies the reasons for which a peer is blamed.
+func offence(err error) (Offence, bool) {
+	switch {
+	case errors.Is(err, ErrLied):
+		return Lied, true
+	case errors.Is(err, ErrMalformed):
+		return Garbled, true
+	case errors.Is(err, ErrStalled):
+		return Stalled, true
+	}
+	return 0, false
+}

@@ -1,0 +1,167 @@
+package p2p
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A Ref names a blob: merkle.BlobRoot of its bytes, and how many they are.
+type Ref struct {
+	Root wire.Hash
+	Size uint64 // bytes
+}
+
+// NewRef is the reference of data.
+func NewRef(data []byte) Ref {
+	return Ref{Root: merkle.BlobRoot(data), Size: uint64(len(data))}
+}
+
+// Chunks is how many chunks the blob has, at least one.
+func (r Ref) Chunks() uint32 {
+	return uint32(merkle.BlobChunks(r.Size))
+}
+
+// chunkLen is the length of chunk i in bytes.
+func (r Ref) chunkLen(i uint32) int {
+	from, to := merkle.Chunk(r.Size, uint64(i))
+	return int(to - from)
+}
+
+// A Fetch is a wish for a blob.
+type Fetch struct {
+	Ref Ref
+
+	// From are the peers to ask, the preferred ones first. A few are asked at
+	// once; the others step in for those that are slow, lack the blob or lie.
+	From []key.Public
+
+	// Have, if not nil, gives chunks that are already here, or nil. It is asked once
+	// for each chunk and not believed: a chunk counts if it hashes to leaf. With
+	// [FetchError.Chunk] a fetch goes on where another one failed.
+	Have func(i uint32, leaf wire.Hash) []byte
+
+	// Leaves, if not nil, is the leaf list if it is already here; not believed either.
+	Leaves []wire.Hash
+
+	// Progress, if not nil, is called with the verified and the total bytes
+	// whenever the former grow.
+	Progress func(done, total uint64)
+
+	// Penalty, if not nil, is called when a peer is given up for an offence. The
+	// Network itself remembers it as well.
+	Penalty func(peer key.Public, o Offence)
+}
+
+// Check says whether the wish can be meant: a blob within MaxBlob and the
+// machine's memory addresses.
+func (f Fetch) Check() error {
+	if f.Ref.Size > MaxBlob || uint64(int(f.Ref.Size)) != f.Ref.Size {
+		return fmt.Errorf("fetch blob %x: %w: %d bytes, and the limit is %d", f.Ref.Root[:4], ErrTooLarge, f.Ref.Size, uint64(MaxBlob))
+	}
+	return nil
+}
+
+// FetchError says why a blob could not be had, and holds the part that was
+// verified until it is dropped.
+type FetchError struct {
+	Ref  Ref
+	Err  error // what ended the fetch: ErrNoPeers, ErrWrongSize, ErrClosed or the context's error
+	Held uint32
+	// Troubles says what became of each peer that was given up, the first
+	// troublesMax of them.
+	Troubles []PeerError
+
+	leaves []wire.Hash
+	held   []bool
+	data   []byte
+}
+
+// PeerError is why a peer was given up. It is one of the package's errors, or the
+// network's own.
+type PeerError struct {
+	Peer key.Public
+	Err  error
+}
+
+// troublesMax bounds the text of an error.
+const troublesMax = 8
+
+func (e *PeerError) Error() string {
+	return fmt.Sprintf("peer %x: %v", e.Peer[:4], e.Err)
+}
+
+// Unwrap is the error without the peer.
+func (e *PeerError) Unwrap() error { return e.Err }
+
+func (e *FetchError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "fetch blob %x of %d bytes: %v, with %d of %d chunks held",
+		e.Ref.Root[:4], e.Ref.Size, e.Err, e.Held, e.Ref.Chunks())
+	for _, t := range e.Troubles {
+		fmt.Fprintf(&b, "; %v", &t)
+	}
+	return b.String()
+}
+
+// Unwrap is what ended the fetch and what became of the peers.
+func (e *FetchError) Unwrap() []error {
+	errs := []error{e.Err}
+	for i := range e.Troubles {
+		errs = append(errs, &e.Troubles[i])
+	}
+	return errs
+}
+
+// Leaves is the verified leaf list, or nil; it is a Fetch.Leaves for another try.
+func (e *FetchError) Leaves() []wire.Hash { return e.leaves }
+
+// Chunk is the verified chunk i, or nil; it is a Fetch.Have for another try.
+func (e *FetchError) Chunk(i uint32, _ wire.Hash) []byte {
+	if int(i) >= len(e.held) || !e.held[i] {
+		return nil
+	}
+	from := int(i) * merkle.ChunkBytes
+	n := e.Ref.chunkLen(i)
+	return e.data[from : from+n : from+n]
+}
+
+// A Request is one question to one peer within a fetch.
+type Request struct {
+	To   key.Public
+	Ref  Ref
+	From uint32
+	// Count is how many chunks are wanted, 0 for the leaf list.
+	Count uint32
+
+	id     uint64
+	leaves []wire.Hash // of the whole blob
+}
+
+// A Chunk is a chunk that has been verified. Only [Request.Verify] makes one.
+type Chunk struct {
+	root  wire.Hash
+	index uint32
+	data  []byte
+}
+
+// Verify checks the next chunk of an answer, the i-th of the blob, of which it
+// keeps data. The error is ErrLied if data is not what its leaf says, and
+// ErrWrongSize if it is but cannot be part of a blob of the reference's length:
+// then the reference is false, and its author to blame. It may be called from any
+// goroutine.
+func (r Request) Verify(i uint32, data []byte) (Chunk, error) {
+	if i < r.From || i-r.From >= r.Count {
+		panic("p2p: chunk outside the request")
+	}
+	if len(data) > merkle.ChunkBytes || merkle.Leaf(data) != r.leaves[i] {
+		return Chunk{}, ErrLied
+	}
+	if len(data) != r.Ref.chunkLen(i) {
+		return Chunk{}, ErrWrongSize
+	}
+	return Chunk{root: r.Ref.Root, index: i, data: data}, nil
+}

@@ -1,0 +1,39 @@
+package p2p
+
+import "github.com/entrain-network/entrain/merkle"
+
+// Limits on what crosses the network, checked before anything is allocated.
+const (
+	// MaxGossip bounds a gossip message. Commitments have a few hundred bytes;
+	// each message is copied to several peers by each participant.
+	MaxGossip = 8 << 10
+
+	// MaxRequest bounds a question, and MaxAnswer an answer, a leaf list included.
+	MaxRequest = 64 << 10
+	MaxAnswer  = 1 << 20
+
+	// MaxChunks is how many leaves fit an answer.
+	MaxChunks = MaxAnswer / 32
+
+	// MaxBlob bounds a blob, 8 GiB: the parameters of a model of two billion.
+	MaxBlob = MaxChunks * merkle.ChunkBytes
+
+	// MaxCount bounds the chunks of one request, 8 MiB: about what a link of
+	// 1 Gbit/s and 70 ms holds, and little to lose when a peer is given up.
+	MaxCount = 32
+)
+
+// Bounds of one fetch.
+const (
+	// activeMax is how many peers are asked at once. More would not fill a
+	// participant's link better, and would cost each of them a stream.
+	activeMax = 8
+
+	// requestsPerPeer lets the second request travel while the first is answered.
+	requestsPerPeer = 2
+
+	// stealMin is how many chunks a request must have before it for a part of it to
+	// be taken over although its peer is not late: below, the chunks are likely on
+	// their way.
+	stealMin = 4
+)

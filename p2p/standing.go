@@ -1,0 +1,118 @@
+package p2p
+
+import (
+	"time"
+
+	"github.com/entrain-network/entrain/key"
+)
+
+// An Offence is something an honest participant does not do, or seldom.
+type Offence uint8
+
+const (
+	// Lied: bytes that do not match their hash. Proof of a fault.
+	Lied Offence = iota
+	// Garbled: bytes that are not of the protocol, or beyond its limits.
+	Garbled
+	// Rejected: gossip that the Handler rejected.
+	Rejected
+	// Stalled: no answer in time, which may be the network's fault.
+	Stalled
+	// Flooded: more requests than anybody needs.
+	Flooded
+)
+
+func (o Offence) String() string {
+	switch o {
+	case Lied:
+		return "lied"
+	case Garbled:
+		return "garbled"
+	case Rejected:
+		return "rejected"
+	case Stalled:
+		return "stalled"
+	case Flooded:
+		return "flooded"
+	}
+	return "unknown offence"
+}
+
+// weight is how much an offence counts; banWeight is when a peer is banned.
+func (o Offence) weight() float64 {
+	switch o {
+	case Lied:
+		return 40
+	case Garbled, Rejected:
+		return 10
+	case Stalled, Flooded:
+		return 2
+	}
+	return 0
+}
+
+const (
+	banWeight = 100
+	// forgiveness is how much weight a peer loses in a minute.
+	forgivenessPerMinute = 5
+	// BanTime is how long a banned peer is not talked with. It may be a member whose
+	// fault is repaired, so it is not for ever.
+	BanTime = 15 * time.Minute
+	// standingMax bounds the peers remembered: a run's members, and some. Beyond, the
+	// one with the oldest offence is forgotten.
+	standingMax = 16 << 10
+)
+
+// Standing remembers who misbehaved. The zero value remembers nobody. It belongs
+// to one goroutine; what time it is, it is told.
+type Standing struct {
+	peers map[key.Public]*record
+}
+
+type record struct {
+	weight float64
+	at     time.Time // when weight was right
+	banned time.Time // until when
+}
+
+// Charge records an offence. It is true when the peer is thereby banned anew.
+func (s *Standing) Charge(peer key.Public, o Offence, now time.Time) (banned bool) {
+	r := s.peers[peer]
+	if r == nil {
+		if s.peers == nil {
+			s.peers = make(map[key.Public]*record)
+		}
+		if len(s.peers) >= standingMax {
+			s.forgetOldest()
+		}
+		r = &record{at: now}
+		s.peers[peer] = r
+	}
+	r.weight = max(0, r.weight-forgivenessPerMinute*now.Sub(r.at).Minutes()) + o.weight()
+	r.at = now
+	if r.weight < banWeight || now.Before(r.banned) {
+		return false
+	}
+	r.weight, r.banned = 0, now.Add(BanTime)
+	return true
+}
+
+// Banned says whether a peer is banned at this time.
+func (s *Standing) Banned(peer key.Public, now time.Time) bool {
+	r := s.peers[peer]
+	return r != nil && now.Before(r.banned)
+}
+
+// forgetOldest removes the record with the oldest offence, of equal ones that of
+// the smallest key.
+func (s *Standing) forgetOldest() {
+	var oldest key.Public
+	var at time.Time
+	first := true
+	for k, r := range s.peers {
+		if first || r.at.Before(at) || (r.at.Equal(at) && string(k[:]) < string(oldest[:])) {
+			oldest, at, first = k, r.at, false
+		}
+	}
+	delete(s.peers, oldest)
+}
