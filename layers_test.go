@@ -1,0 +1,219 @@
+package entrain_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers is the order of the packages: a package imports only from lines above its own, except that a package below
+// another's directory may import that one (ledger/comet imports ledger). A line ending in "..." stands for all packages
+// below a directory. Nobody edits this list to make a build pass; it changes when the design does.
+//
+// Replicated packages are the lines to coordinator, pure packages the lines to client; tidy_test.go says what that asks of
+// them.
+const layers = `
+.
+wire
+prng bloom merkle
+key committee batch
+coordinator
+exact
+tensor tokenizer
+optim codec codec/distro
+llama checkpoint
+client
+loop
+data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
+train spec
+node
+sim
+cmd/entrain
+tests/... tools/...
+`
+
+// The last replicated and the last pure line, by a package in it.
+const (
+	lastReplicated = "coordinator"
+	lastPure       = "client"
+)
+
+// importers says which packages may import a dependency from outside the standard library, tests included. A dependency
+// that is not here is nobody's. Those with one importer are heavy, or are the one place where a decision is made.
+var importers = []struct {
+	prefix string   // of import paths
+	by     []string // packages; "*_test" stands for all tests
+	reason string
+}{
+	{"github.com/cometbft/", []string{"ledger/comet"}, "the BFT engine is one host of the coordinator among several"},
+	{"github.com/libp2p/", []string{"p2p/lp2p"}, "libp2p is one implementation of p2p among several"},
+	{"github.com/multiformats/", []string{"p2p/lp2p"}, "addresses of libp2p"},
+	{"github.com/spf13/", []string{"cmd/entrain"}, "only the command parses command lines"},
+	{"github.com/oasisprotocol/curve25519-voi/", []string{"key"}, "one rule decides whether a signature is valid"},
+	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
+	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},
+	{"golang.org/x/sys/", []string{"exact", "cmd/entrain"}, "what the processor can do, and signals"},
+	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},
+	{"go.uber.org/goleak", []string{"*_test"}, "tests for leaked goroutines"},
+}
+
+func TestPackagesImportOnlyFromLayersAbove(t *testing.T) {
+	parsed, err := parseTree(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range layerFaults(parsed) {
+		t.Error(fault)
+	}
+}
+
+func TestDependenciesHaveTheirImporters(t *testing.T) {
+	parsed, err := parseTree(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range dependencyFaults(parsed) {
+		t.Error(fault)
+	}
+}
+
+// lineOf returns the number of the line of layers that dir is in, from 0 at the top.
+func lineOf(dir string) (int, bool) {
+	for i, line := range strings.Split(strings.TrimSpace(layers), "\n") {
+		for _, entry := range strings.Fields(line) {
+			below, all := strings.CutSuffix(entry, "...")
+			if dir == entry || all && strings.HasPrefix(dir, below) {
+				return i, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// within tells whether dir is in the lines down to that of last.
+func within(dir, last string) bool {
+	line, ok := lineOf(dir)
+	lastLine, lastOK := lineOf(last)
+	if !lastOK {
+		panic(fmt.Sprintf("layers: %q is in no line", last))
+	}
+	return ok && line <= lastLine
+}
+
+// layerFaults returns the imports that go down or sideways, and the packages that have no layer. Tests may import anything
+// in the module.
+func layerFaults(t *tree) []string {
+	var faults []string
+	for _, p := range t.packages {
+		own, ok := lineOf(p.dir)
+		if !ok {
+			faults = append(faults, t.fault(p.files[0].ast.Package,
+				"package %q is in no layer: add it to the list in layers_test.go, below all it imports", p.dir))
+			continue
+		}
+		for _, f := range p.code() {
+			for _, imp := range f.imports() {
+				dir, ours := strings.CutPrefix(imp.path, module+"/")
+				line, listed := lineOf(dir)
+				if !ours || !listed || line < own || strings.HasPrefix(p.dir, dir+"/") {
+					continue // a package that is not listed is reported once, above
+				}
+				faults = append(faults, t.fault(imp.pos,
+					"%q imports %q, which is not in a layer above it (layers_test.go): turn the dependency round, or move what is needed up",
+					p.dir, dir))
+			}
+		}
+	}
+	return faults
+}
+
+// dependencyFaults returns the imports from outside the standard library and the module that are not in importers.
+func dependencyFaults(t *tree) []string {
+	var faults []string
+	for _, p := range t.packages {
+		for _, f := range p.files {
+			for _, imp := range f.imports() {
+				first, _, _ := strings.Cut(imp.path, "/")
+				if !strings.Contains(first, ".") || strings.HasPrefix(imp.path, module+"/") {
+					continue // the standard library, or ours
+				}
+				if fault := dependencyFault(p, f, imp.path); fault != "" {
+					faults = append(faults, t.fault(imp.pos, "%s", fault))
+				}
+			}
+		}
+	}
+	return faults
+}
+
+func dependencyFault(p *sourcePackage, f *sourceFile, path string) string {
+	for _, d := range importers {
+		if !strings.HasPrefix(path, d.prefix) {
+			continue
+		}
+		if slices.Contains(d.by, p.dir) || f.isTest() && slices.Contains(d.by, "*_test") {
+			return ""
+		}
+		return fmt.Sprintf("%q imports %q, which only %s may (%s)", p.dir, path, strings.Join(d.by, ", "), d.reason)
+	}
+	return fmt.Sprintf("%q imports %q, a dependency that layers_test.go does not know: do without, or add it with its importer and the reason",
+		p.dir, path)
+}
+
+func TestLayerRulesCatchViolations(t *testing.T) {
+	imports := func(paths ...string) string {
+		return "package x\n\nimport (\n\t_ \"" + strings.Join(paths, "\"\n\t_ \"") + "\"\n)\n"
+	}
+	for _, c := range []struct {
+		name, path, text, want string
+	}{
+		{"from above", "merkle/x.go", imports(module + "/wire"), ""},
+		{"standard library", "node/x.go", imports("net/http", "os"), ""},
+		{"sideways", "merkle/x.go", imports(module + "/bloom"), `"merkle" imports "bloom", which is not in a layer above`},
+		{"down", "wire/x.go", imports(module + "/key"), `x.go:4:2: "wire" imports "key", which is not in a layer above`},
+		{"down to a command", "node/x.go", imports(module + "/cmd/entrain"), `"node" imports "cmd/entrain"`},
+		{"itself", "wire/x.go", imports(module + "/wire"), `"wire" imports "wire"`},
+		{"parent", "ledger/comet/x.go", imports(module + "/ledger"), ""},
+		{"sibling", "ledger/comet/x.go", imports(module + "/ledger/mem"), `"ledger/comet" imports "ledger/mem"`},
+		{"child", "ledger/x.go", imports(module + "/ledger/mem"), `"ledger" imports "ledger/mem"`},
+		{"prefix is no parent", "p2p/mem/x.go", imports(module + "/p2"), ""},
+		{"tests are free", "wire/x_test.go", imports(module + "/node"), ""},
+		{"tools are last", "tools/x/x.go", imports(module + "/cmd/entrain"), ""},
+		{"tools are nobody's", "node/x.go", imports(module + "/tools/x"), `"node" imports "tools/x"`},
+		{"not listed", "misc/x.go", "package x\n", `package "misc" is in no layer`},
+		{"not listed below one that is", "node/inner/x.go", "package x\n", `package "node/inner" is in no layer`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			parsed, _ := sample(t, c.path, c.text)
+			expectFault(t, layerFaults(parsed), c.want)
+		})
+	}
+}
+
+func TestDependencyRulesCatchViolations(t *testing.T) {
+	imports := func(path string) string { return "package x\n\nimport _ \"" + path + "\"\n" }
+	for _, c := range []struct {
+		name, path, text, want string
+	}{
+		{"comet in its place", "ledger/comet/x.go", imports("github.com/cometbft/cometbft/node"), ""},
+		{"comet elsewhere", "ledger/x.go", imports("github.com/cometbft/cometbft/node"), `"ledger" imports "github.com/cometbft/cometbft/node", which only ledger/comet may`},
+		{"comet in a test elsewhere", "node/x_test.go", imports("github.com/cometbft/cometbft/abci/types"), "which only ledger/comet may"},
+		{"libp2p in its place", "p2p/lp2p/x_test.go", imports("github.com/libp2p/go-libp2p/core/host"), ""},
+		{"libp2p elsewhere", "p2p/x.go", imports("github.com/libp2p/go-libp2p-pubsub"), "which only p2p/lp2p may"},
+		{"cobra in its place", "cmd/entrain/x.go", imports("github.com/spf13/cobra"), ""},
+		{"cobra elsewhere", "sim/x.go", imports("github.com/spf13/cobra"), "which only cmd/entrain may"},
+		{"signatures elsewhere", "coordinator/x.go", imports("github.com/oasisprotocol/curve25519-voi/primitives/ed25519"), "which only key may"},
+		{"rapid in a test", "batch/x_test.go", imports("pgregory.net/rapid"), ""},
+		{"rapid in code", "batch/x.go", imports("pgregory.net/rapid"), "which only *_test may"},
+		{"unknown", "node/x.go", imports("example.com/left/pad"), "a dependency that layers_test.go does not know"},
+		{"standard library", "node/x.go", imports("net/http"), ""},
+		{"ours", "node/x.go", imports(module + "/wire"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			parsed, _ := sample(t, c.path, c.text)
+			expectFault(t, dependencyFaults(parsed), c.want)
+		})
+	}
+}
