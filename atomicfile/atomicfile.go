@@ -1,0 +1,184 @@
+// Package atomicfile writes files and directories that are either whole or not there.
+//
+// Everything entrain keeps (keys, data shards, checkpoints, a participant's state) is written under a temporary name in the same directory,
+// synced to the disk, renamed, and the directory synced. A crash, a full disk or a cancelled context leaves the old contents, or nothing,
+// under the final name; what may remain is a temporary entry, whose name begins with TempPrefix, and which RemoveTemps deletes.
+package atomicfile
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// TempPrefix begins the name of everything that is not finished.
+const TempPrefix = ".entrain-tmp-"
+
+// bufferBytes is the size of the buffer between a writer and the disk.
+const bufferBytes = 256 << 10
+
+// Write makes the file at path hold what write writes, with the permissions of mode. If write or the disk fails, path is as it was before.
+func Write(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, TempPrefix+"*")
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	err = fill(f, mode, write)
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name()) // the first error is the one to report
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	return syncDir(dir)
+}
+
+// WriteBytes is Write of bytes that are in memory.
+func WriteBytes(path string, mode fs.FileMode, b []byte) error {
+	return Write(path, mode, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// fill writes, syncs and closes f.
+func fill(f *os.File, mode fs.FileMode, write func(io.Writer) error) error {
+	w := bufio.NewWriterSize(f, bufferBytes)
+	err := write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// Create opens one file of a directory that is being written. The file is complete, and checked to be on the disk, when Close returns nil.
+type Create func(name string) (io.WriteCloser, error)
+
+// WriteDir makes the directory dir, which must not exist, with the files that write creates; missing parents are made too. If write or the
+// disk fails, or ctx ends before the last step, there is no dir. An existing dir is an error that wraps fs.ErrExist: a finished directory is
+// never changed, so that whoever reads it sees one version.
+//
+// Names are of plain files, without directories. The files are readable by all, as far as the umask lets them.
+func WriteDir(ctx context.Context, dir string, write func(Create) error) error {
+	dir = filepath.Clean(dir)
+	if _, err := os.Lstat(dir); err == nil {
+		return fmt.Errorf("write directory %q: %w", dir, fs.ErrExist)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write directory %q: %w", dir, err)
+	}
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return fmt.Errorf("write directory %q: %w", dir, err)
+	}
+	temp, err := os.MkdirTemp(parent, TempPrefix+"*")
+	if err != nil {
+		return fmt.Errorf("write directory %q: %w", dir, err)
+	}
+	if err := fillDir(ctx, temp, dir, write); err != nil {
+		os.RemoveAll(temp) // the first error is the one to report
+		return fmt.Errorf("write directory %q: %w", dir, err)
+	}
+	return syncDir(parent)
+}
+
+// fillDir writes the files of temp and renames it to dir.
+func fillDir(ctx context.Context, temp, dir string, write func(Create) error) error {
+	create := func(name string) (io.WriteCloser, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if !plain(name) {
+			return nil, fmt.Errorf("%q is not the name of a plain file", name)
+		}
+		f, err := os.OpenFile(filepath.Join(temp, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		return &file{ctx, f, bufio.NewWriterSize(f, bufferBytes)}, nil
+	}
+	if err := write(create); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := os.Chmod(temp, 0o755); err != nil { // MkdirTemp made it for its owner alone
+		return err
+	}
+	if err := syncDir(temp); err != nil {
+		return err
+	}
+	return os.Rename(temp, dir)
+}
+
+// plain tells whether name is a file's name without any directory, on every system.
+func plain(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\:`) && !strings.HasPrefix(name, TempPrefix)
+}
+
+// file is an open file of a directory being written. Writing to it ends with ctx, so that a large file does not delay the end.
+type file struct {
+	ctx context.Context
+	f   *os.File
+	w   *bufio.Writer
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return f.w.Write(p)
+}
+
+func (f *file) Close() error {
+	err := f.w.Flush()
+	if err == nil {
+		err = f.f.Sync()
+	}
+	if closing := f.f.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// RemoveTemps deletes what interrupted writes left in dir: entries that begin with TempPrefix and are older than age, which keeps those that
+// another process is writing just now. A dir that does not exist has none.
+func RemoveTemps(dir string, age time.Duration) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove temporary files: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), TempPrefix) {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < age {
+			continue // gone meanwhile, or in use
+		}
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,24 @@
+//go:build unix
+
+package atomicfile
+
+import (
+	"fmt"
+	"os"
+)
+
+// syncDir makes a rename in dir durable: without it the new name may be lost by a power cut, although the file's bytes are not.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	err = d.Sync()
+	if closing := d.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return fmt.Errorf("sync directory %q: %w", dir, err)
+	}
+	return nil
+}
