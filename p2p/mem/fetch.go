@@ -1,0 +1,184 @@
+package mem
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// fetching drives one p2p.Download.
+type fetching struct {
+	ctx     context.Context
+	peer    *Peer
+	machine *p2p.Download
+	streams []*stream
+	request *request
+}
+
+// stream is a request in flight.
+type stream struct {
+	p2p.Request
+	next  uint32 // the chunk expected next
+	over  bool
+	timer func() // stops the timer
+}
+
+// Fetch gets a blob. See p2p.Network.
+func (p *Peer) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
+	penalty := f.Penalty
+	f.Penalty = func(k key.Public, o p2p.Offence) {
+		p.standing.Charge(k, o, p.mesh.loop.Now())
+		if penalty != nil {
+			penalty(k, o)
+		}
+	}
+	p.mesh.loop.Post(func() {
+		if p.gone.Load() {
+			done(nil, p2p.ErrClosed)
+			return
+		}
+		machine, err := p2p.NewDownload(f)
+		if err != nil {
+			done(nil, err)
+			return
+		}
+		d := &fetching{ctx: ctx, peer: p, machine: machine}
+		d.request = p.begin(done, d.release)
+		d.advance()
+	})
+}
+
+// release cuts the streams still open.
+func (d *fetching) release(reason error) error {
+	for _, s := range d.streams {
+		s.close()
+	}
+	d.machine.Abort(reason)
+	_, err := d.machine.Result()
+	return err
+}
+
+// advance does what the machine wants done, after every event.
+func (d *fetching) advance() {
+	if d.request.over {
+		return
+	}
+	if err := d.ctx.Err(); err != nil {
+		d.machine.Abort(err)
+	}
+	for {
+		requests := d.machine.Next()
+		for _, r := range requests {
+			d.open(r)
+		}
+		if len(requests) == 0 {
+			break
+		}
+	}
+	if d.machine.Done() {
+		b, err := d.machine.Result()
+		d.request.end(b, err)
+	}
+}
+
+// open sends a request.
+func (d *fetching) open(r p2p.Request) {
+	s := &stream{Request: r, next: r.From}
+	d.streams = append(d.streams, s)
+	p, m := d.peer, d.peer.mesh
+	q := m.find(r.To)
+	if q == nil || !m.connected(p, q) {
+		s.over = true
+		d.machine.End(r, p2p.ErrUnknownPeer)
+		return
+	}
+	d.watch(s)
+	query := r.Query(wire.Hash{})
+	m.send(p, q, p2p.QueryBytes, true, func() { q.serve(d, s, query) })
+}
+
+// serve answers a query that has arrived at p.
+func (p *Peer) serve(d *fetching, s *stream, query p2p.Query) {
+	m := p.mesh
+	faults := m.faults[p.self]
+	if faults.Silent {
+		return
+	}
+	send := func(status p2p.Status, data []byte) error {
+		if len(data) > 0 && m.chance(faults.Corrupt) {
+			data = bytes.Clone(data)
+			data[m.random.Uint64n(uint64(len(data)))] ^= 1 << m.random.Uint64n(8)
+		}
+		m.send(p, d.peer, p2p.AnswerHeadBytes+len(data), true, func() { d.take(s, status, data) })
+		return nil
+	}
+	if err := p2p.Serve(p.handler, wire.Hash{}, query, send); err != nil {
+		panic("mem: serving failed without a send that fails: " + err.Error())
+	}
+}
+
+// take takes an answer that has arrived.
+func (d *fetching) take(s *stream, status p2p.Status, data []byte) {
+	if s.over {
+		return
+	}
+	switch {
+	case status != p2p.StatusOK:
+		d.finish(s, status.Err())
+	case s.Count == 0:
+		leaves, err := p2p.ParseLeaves(data)
+		if err != nil {
+			d.finish(s, err)
+			return
+		}
+		s.close()
+		d.machine.Leaves(s.Request, leaves)
+		d.advance()
+	default:
+		c, err := s.Verify(s.next, data)
+		if err != nil {
+			d.finish(s, err)
+			return
+		}
+		s.next++
+		if more := d.machine.Chunk(s.Request, c); !more || s.next == s.From+s.Count {
+			d.finish(s, nil)
+			return
+		}
+		d.watch(s)
+		d.advance()
+	}
+}
+
+// finish ends a stream and tells the machine why.
+func (d *fetching) finish(s *stream, err error) {
+	s.close()
+	d.machine.End(s.Request, err)
+	d.advance()
+}
+
+func (s *stream) close() {
+	s.over = true
+	if s.timer != nil {
+		s.timer()
+	}
+}
+
+// watch waits anew for the next answer: first the time after which it is late,
+// then the rest of the time after which the peer has stalled.
+func (d *fetching) watch(s *stream) {
+	if s.timer != nil {
+		s.timer()
+	}
+	m := d.peer.mesh
+	s.timer = m.loop.After(m.config.Late, func() {
+		s.timer = m.loop.After(m.config.Stall-m.config.Late, func() {
+			d.finish(s, p2p.ErrStalled)
+		})
+		d.machine.Late(s.Request)
+		d.advance()
+	})
+}

@@ -1,0 +1,219 @@
+// Package mem is a p2p.Network in memory: many participants on one loop.Loop,
+// whose links have delay, jitter, loss and limited bandwidth, may be cut, and
+// whose peers may crash and lie. It is for simulations and tests. On a
+// loop.Virtual everything that happens is a function of the seed and of what the
+// participants do.
+//
+// What it models:
+//
+//   - Gossip: a message goes from its author to all its neighbours, and from
+//     each that accepts it to Config.Fanout random neighbours of its own. Each hop
+//     may be lost (Link.Loss). Nothing is sent again: that is the caller's part.
+//   - Streams (Ask and Fetch): messages on a directed link arrive in order, and
+//     are not lost unless the link is cut or a peer is gone; then nothing comes,
+//     and the request ends by time.
+//   - Connections: two peers are neighbours if one was told to connect with the
+//     other, at its address ("mem:" and the key), and each allows the other, as
+//     p2p.Network's Connect says.
+//
+// Not modelled: congestion between links, and the time of computation.
+//
+// A context of a request is looked at whenever something happens to the request,
+// at the latest when it times out. On a loop.Virtual a context with a deadline would
+// bring the wall clock in; use one that is cancelled from the loop.
+package mem
+
+import (
+	"slices"
+	"time"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A Link is the way from one peer to another. The zero Link is instant and loses
+// nothing.
+type Link struct {
+	// Delay is what every message takes, and Jitter the most that is added to it,
+	// uniformly.
+	Delay, Jitter time.Duration
+	// Loss is the probability that a gossip message is lost on this hop.
+	Loss float64
+	// BytesPerSecond is the bandwidth, which the messages of a link share one after
+	// the other; 0 means unlimited.
+	BytesPerSecond uint64
+}
+
+// Faults are what a peer does wrong.
+type Faults struct {
+	// Corrupt is the probability that it flips a bit in a leaf list or a chunk.
+	Corrupt float64
+	// Silent: it answers no stream.
+	Silent bool
+}
+
+// Config is what a Mesh begins with. The zero Config is a perfect network.
+type Config struct {
+	Seed wire.Hash
+	// Link is every link for which SetLink was not called.
+	Link Link
+	// Fanout is to how many neighbours gossip is passed on; 0 means 8.
+	Fanout int
+	// Late and Stall are how long a fetch waits for the next answer before it asks
+	// others too, and before it gives the peer up; 0 means 2 s and 20 s. An Ask waits
+	// for Stall.
+	Late, Stall time.Duration
+	// Open lets peers connect that were never named.
+	Open bool
+}
+
+// A Mesh is a network of peers. Its methods may be called where those of its loop
+// may be called; what they change is changed on the loop, in the order of the calls.
+type Mesh struct {
+	loop   loop.Loop
+	config Config
+
+	// What follows is touched on the loop only.
+	random prng.Source
+	peers  []*Peer // living ones, in the order in which they joined
+	links  map[pair]*link
+	faults map[key.Public]Faults
+	side   map[key.Public]int // by peer: its part of a cut network
+}
+
+// pair is a directed link's ends.
+type pair struct{ from, to key.Public }
+
+// link is a Link and when it will be free.
+type link struct {
+	Link
+	free time.Time // when the last byte sent so far will have left
+	last time.Time // when the last stream message sent so far will arrive
+}
+
+// NewMesh returns a network without peers.
+func NewMesh(l loop.Loop, c Config) *Mesh {
+	if c.Fanout == 0 {
+		c.Fanout = 8
+	}
+	if c.Late == 0 {
+		c.Late = 2 * time.Second
+	}
+	if c.Stall == 0 {
+		c.Stall = 20 * time.Second
+	}
+	return &Mesh{
+		loop: l, config: c,
+		random: prng.New(c.Seed, "entrain/p2p/mem"),
+		links:  make(map[pair]*link),
+		faults: make(map[key.Public]Faults),
+		side:   make(map[key.Public]int),
+	}
+}
+
+// SetLink makes l the link from a to b; the way back is another one.
+func (m *Mesh) SetLink(a, b key.Public, l Link) {
+	m.loop.Post(func() { m.link(a, b).Link = l })
+}
+
+// SetFaults makes f what peer k does wrong from now on.
+func (m *Mesh) SetFaults(k key.Public, f Faults) {
+	m.loop.Post(func() { m.faults[k] = f })
+}
+
+// Cut divides the network: each group is by itself, and so are all others
+// together. A cut takes the place of the one before. What is on its way between
+// parts is lost.
+func (m *Mesh) Cut(groups ...[]key.Public) {
+	m.loop.Post(func() {
+		clear(m.side)
+		for i, g := range groups {
+			for _, k := range g {
+				m.side[k] = i + 1
+			}
+		}
+	})
+}
+
+// Heal ends the cut.
+func (m *Mesh) Heal() { m.Cut() }
+
+// Crash ends a peer as a power failure does: what it has sent arrives, what is on
+// its way to it is lost, and its pending requests never call done, since nobody is
+// left to hear. It may join again.
+func (m *Mesh) Crash(k key.Public) {
+	m.loop.Post(func() {
+		if p := m.find(k); p != nil {
+			p.gone.Store(true)
+			m.remove(p)
+			p.abandon()
+		}
+	})
+}
+
+func (m *Mesh) find(k key.Public) *Peer {
+	for _, p := range m.peers {
+		if p.self == k {
+			return p
+		}
+	}
+	return nil
+}
+
+func (m *Mesh) remove(p *Peer) {
+	m.peers = slices.DeleteFunc(m.peers, func(q *Peer) bool { return q == p })
+}
+
+func (m *Mesh) link(from, to key.Public) *link {
+	l := m.links[pair{from, to}]
+	if l == nil {
+		l = &link{Link: m.config.Link}
+		m.links[pair{from, to}] = l
+	}
+	return l
+}
+
+// connected says whether two peers are neighbours now.
+func (m *Mesh) connected(p, q *Peer) bool {
+	now := m.loop.Now()
+	return p != q && (p.wants[q.self] || q.wants[p.self]) && p.allows(q.self, now) && q.allows(p.self, now)
+}
+
+// send has f run when size bytes from p have arrived at q, unless they are lost.
+// Stream messages arrive in the order sent.
+func (m *Mesh) send(p, q *Peer, size int, stream bool, f func()) {
+	l, now := m.link(p.self, q.self), m.loop.Now()
+	if !stream && m.chance(l.Loss) {
+		return
+	}
+	at := now
+	if l.BytesPerSecond > 0 {
+		if l.free.Before(now) {
+			l.free = now
+		}
+		l.free = l.free.Add(time.Duration(float64(size) / float64(l.BytesPerSecond) * float64(time.Second)))
+		at = l.free
+	}
+	at = at.Add(l.Delay)
+	if l.Jitter > 0 {
+		at = at.Add(time.Duration(m.random.Uint64n(uint64(l.Jitter) + 1)))
+	}
+	if stream {
+		if at.Before(l.last) {
+			at = l.last
+		}
+		l.last = at
+	}
+	m.loop.After(at.Sub(now), func() {
+		if !q.gone.Load() && m.side[p.self] == m.side[q.self] && m.connected(p, q) {
+			f()
+		}
+	})
+}
+
+// chance is true with probability p.
+func (m *Mesh) chance(p float64) bool {
+	return p > 0 && float64(m.random.Uint64()>>11)/(1<<53) < p
+}

@@ -1,0 +1,253 @@
+package mem
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/p2p"
+)
+
+// seenMax bounds how many gossip messages a peer remembers in order to take each
+// one once: some rounds of a thousand peers.
+const seenMax = 8 << 10
+
+// A Peer is one participant of a Mesh. It implements p2p.Network, except that what
+// Close ends is heard of on the loop, after Close has returned.
+type Peer struct {
+	mesh    *Mesh
+	self    key.Public
+	handler p2p.Handler
+	gone    atomic.Bool
+
+	// What follows is touched on the loop only.
+	wants    map[key.Public]bool // whom Connect named last, with an address
+	allowed  map[key.Public]bool // whom Connect ever named
+	standing p2p.Standing
+	sequence uint64 // of the last message published
+	seen     map[messageID]bool
+	seenFIFO []messageID
+	pending  []*request
+}
+
+var _ p2p.Network = (*Peer)(nil)
+
+type messageID struct {
+	author   key.Public
+	sequence uint64
+}
+
+// Join makes a participant of k, in place of any that is there under this key.
+// Its handler is called on the loop.
+func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
+	p := &Peer{
+		mesh: m, self: k, handler: h,
+		wants: make(map[key.Public]bool), allowed: make(map[key.Public]bool),
+		seen: make(map[messageID]bool),
+	}
+	m.loop.Post(func() {
+		if before := m.find(k); before != nil {
+			before.gone.Store(true)
+			m.remove(before)
+			before.abandon()
+		}
+		if !p.gone.Load() {
+			m.peers = append(m.peers, p)
+		}
+	})
+	return p
+}
+
+// Self is the peer's key.
+func (p *Peer) Self() key.Public { return p.self }
+
+// Addrs is the peer's one address.
+func (p *Peer) Addrs() []string { return []string{address(p.self)} }
+
+func address(k key.Public) string { return "mem:" + k.String() }
+
+// Connect names the peers to be connected with. See p2p.Network.
+func (p *Peer) Connect(peers []p2p.Peer) {
+	p.mesh.loop.Post(func() {
+		clear(p.wants)
+		for _, q := range peers {
+			p.allowed[q.Key] = true
+			for _, a := range q.Addrs {
+				if a == address(q.Key) {
+					p.wants[q.Key] = true
+				}
+			}
+		}
+	})
+}
+
+func (p *Peer) allows(k key.Public, now time.Time) bool {
+	return (p.mesh.config.Open || p.allowed[k]) && !p.standing.Banned(k, now)
+}
+
+// Publish sends a message to all. See p2p.Network.
+func (p *Peer) Publish(data []byte) error {
+	if p.gone.Load() {
+		return p2p.ErrClosed
+	}
+	if len(data) == 0 || len(data) > p2p.MaxGossip {
+		return fmt.Errorf("publish %d bytes: %w: 1 to %d are allowed", len(data), p2p.ErrTooLarge, p2p.MaxGossip)
+	}
+	data = bytes.Clone(data)
+	p.mesh.loop.Post(func() {
+		if p.gone.Load() {
+			return
+		}
+		p.sequence++
+		// The time keeps the numbers of a peer that joins again apart.
+		id := messageID{p.self, uint64(p.mesh.loop.Now().UnixNano())<<16 + p.sequence&0xffff}
+		p.remember(id)
+		for _, q := range p.mesh.peers {
+			if p.mesh.connected(p, q) {
+				p.pass(q, id, data)
+			}
+		}
+	})
+	return nil
+}
+
+// pass sends a gossip message over one hop.
+func (p *Peer) pass(q *Peer, id messageID, data []byte) {
+	p.mesh.send(p, q, len(data), false, func() { q.receive(p.self, id, data) })
+}
+
+// receive judges a message that came via a neighbour and passes it on.
+func (p *Peer) receive(via key.Public, id messageID, data []byte) {
+	if p.seen[id] {
+		return
+	}
+	p.remember(id)
+	switch p.handler.Gossip(id.author, data) {
+	case p2p.Reject:
+		p.standing.Charge(via, p2p.Rejected, p.mesh.loop.Now())
+	case p2p.Accept:
+		var next []*Peer
+		for _, q := range p.mesh.peers {
+			if q.self != via && q.self != id.author && p.mesh.connected(p, q) {
+				next = append(next, q)
+			}
+		}
+		p.mesh.random.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
+		for _, q := range next[:min(len(next), p.mesh.config.Fanout)] {
+			p.pass(q, id, data)
+		}
+	}
+}
+
+func (p *Peer) remember(id messageID) {
+	if len(p.seenFIFO) >= seenMax {
+		delete(p.seen, p.seenFIFO[0])
+		p.seenFIFO = p.seenFIFO[1:]
+	}
+	p.seen[id] = true
+	p.seenFIFO = append(p.seenFIFO, id)
+}
+
+// Ask asks one peer. See p2p.Network.
+func (p *Peer) Ask(ctx context.Context, to key.Public, question []byte, done func([]byte, error)) {
+	question = bytes.Clone(question)
+	p.mesh.loop.Post(func() {
+		q := p.mesh.find(to)
+		switch {
+		case p.gone.Load():
+			done(nil, p2p.ErrClosed)
+			return
+		case ctx.Err() != nil:
+			done(nil, ctx.Err())
+			return
+		case len(question) > p2p.MaxRequest:
+			done(nil, fmt.Errorf("ask %d bytes: %w: the limit is %d", len(question), p2p.ErrTooLarge, p2p.MaxRequest))
+			return
+		case q == nil || !p.mesh.connected(p, q):
+			done(nil, p2p.ErrUnknownPeer)
+			return
+		}
+		var stop func()
+		r := p.begin(done, func(reason error) error { stop(); return reason })
+		finish := func(b []byte, err error) {
+			if ctx.Err() != nil {
+				b, err = nil, ctx.Err()
+			}
+			r.end(b, err)
+		}
+		stop = p.mesh.loop.After(p.mesh.config.Stall, func() { finish(nil, p2p.ErrStalled) })
+		p.mesh.send(p, q, len(question), true, func() { q.answer(p, question, finish) })
+	})
+}
+
+// answer answers a question that has arrived from q.
+func (p *Peer) answer(q *Peer, question []byte, finish func([]byte, error)) {
+	if p.mesh.faults[p.self].Silent {
+		return
+	}
+	b := p.handler.Answer(q.self, question)
+	if b == nil || len(b) > p2p.MaxAnswer {
+		p.mesh.send(p, q, 1, true, func() { finish(nil, p2p.ErrRefused) })
+		return
+	}
+	p.mesh.send(p, q, p2p.AnswerHeadBytes+len(b), true, func() { finish(bytes.Clone(b), nil) })
+}
+
+// request is a request of this peer's that has not ended.
+type request struct {
+	peer *Peer
+	over bool
+	done func([]byte, error)
+	// release frees what the request holds. It is given the reason if the request is
+	// cut short, and returns the error that done is to get.
+	release func(reason error) error
+}
+
+// begin notes a request.
+func (p *Peer) begin(done func([]byte, error), release func(error) error) *request {
+	r := &request{peer: p, done: done, release: release}
+	p.pending = append(p.pending, r)
+	return r
+}
+
+// end ends a request unless it has ended.
+func (r *request) end(b []byte, err error) {
+	if r.over {
+		return
+	}
+	r.over = true
+	p := r.peer
+	p.pending = slices.DeleteFunc(p.pending, func(o *request) bool { return o == r })
+	r.release(err)
+	r.done(b, err)
+}
+
+// abandon frees all requests and calls no done.
+func (p *Peer) abandon() {
+	for _, r := range p.pending {
+		r.over = true
+		r.release(p2p.ErrClosed)
+	}
+	p.pending = nil
+}
+
+// Close takes the peer off the network. Its pending requests end with ErrClosed.
+func (p *Peer) Close() error {
+	if p.gone.Swap(true) {
+		return nil
+	}
+	p.mesh.loop.Post(func() {
+		p.mesh.remove(p)
+		pending := p.pending
+		p.pending = nil
+		for _, r := range pending {
+			r.over = true
+			r.done(nil, r.release(p2p.ErrClosed))
+		}
+	})
+	return nil
+}
