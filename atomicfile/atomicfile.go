@@ -112,7 +112,7 @@ func fillDir(ctx context.Context, temp, dir string, write func(Create) error) er
 		if err != nil {
 			return nil, err
 		}
-		return &file{ctx, f, bufio.NewWriterSize(f, bufferBytes)}, nil
+		return &file{ctx.Err, f, bufio.NewWriterSize(f, bufferBytes)}, nil
 	}
 	if err := write(create); err != nil {
 		return err
@@ -134,15 +134,15 @@ func plain(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\:`) && !strings.HasPrefix(name, TempPrefix)
 }
 
-// file is an open file of a directory being written. Writing to it ends with ctx, so that a large file does not delay the end.
+// file is an open file of a directory being written.
 type file struct {
-	ctx context.Context
-	f   *os.File
-	w   *bufio.Writer
+	stop func() error // not nil once writing should end: a large file must not delay it
+	f    *os.File
+	w    *bufio.Writer
 }
 
 func (f *file) Write(p []byte) (int, error) {
-	if err := f.ctx.Err(); err != nil {
+	if err := f.stop(); err != nil {
 		return 0, err
 	}
 	return f.w.Write(p)
