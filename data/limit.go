@@ -1,0 +1,15 @@
+package data
+
+// What a manifest and its shards may ask for. A manifest comes from whoever offers the data, so each number is checked before memory or
+// time is spent on it.
+const (
+	ManifestBytesMax = 16 << 20 // a manifest of ShardsMax shards has about 11 MB
+	ShardsMax        = 1 << 16  // at the default shard size 10^12 tokens
+	NameBytesMax     = 64       // a data set's name, which is shown in tables
+	ShardTokensMin   = 1 << 10  // smaller shards would be all manifest
+	ShardTokensMax   = 1 << 30  // a shard is read whole once, to verify it, and its leaves are kept: 512 KiB of them at this size
+	SequenceMax      = 1 << 20  // tokens in a sequence; far beyond the contexts that can be trained on
+)
+
+// ShardTokens is how many tokens a shard holds unless told otherwise: 32 MiB of uint16, which is verified in a tenth of a second.
+const ShardTokens = 16 << 20

@@ -1,0 +1,173 @@
+package data
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// ManifestFile is the name of the manifest in the directory of a data set.
+const ManifestFile = "manifest.json"
+
+// Version is the version of the format.
+const Version = 1
+
+// A Manifest says what a data set consists of. Its hash, the SHA-256 of its canonical bytes, identifies the data set down to the last bit.
+type Manifest struct {
+	Version       int       `json:"version"`
+	Name          string    `json:"name"` // lower-case letters, digits, '-', '_' and '.'
+	Tokenizer     Tokenizer `json:"tokenizer"`
+	Vocab         uint32    `json:"vocab"`           // every token is below it
+	TokenBytes    int       `json:"token_bytes"`     // 2 or 4
+	ShardTokens   uint64    `json:"shard_tokens"`    // in every shard but the last of each part
+	Tokens        uint64    `json:"tokens"`          // in Shards
+	HeldOutTokens uint64    `json:"held_out_tokens"` // in HeldOut
+	Shards        []Shard   `json:"shards"`          // what is trained on
+	HeldOut       []Shard   `json:"held_out"`        // what is only evaluated on
+}
+
+// Tokenizer identifies the tokenizer that made the tokens (package tokenizer).
+type Tokenizer struct {
+	Name string    `json:"name"`
+	Hash wire.Hash `json:"hash"`
+}
+
+// A Shard is one file of tokens.
+type Shard struct {
+	File   string    `json:"file"` // a plain name in the data set's directory
+	Tokens uint64    `json:"tokens"`
+	Bytes  uint64    `json:"bytes"` // Tokens * TokenBytes
+	Root   wire.Hash `json:"root"`  // merkle.BlobRoot of the file
+}
+
+// Bytes are the canonical bytes of m: JSON indented by two spaces, the fields in the order of the struct, and a newline.
+func (m Manifest) Bytes() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if m.Shards == nil {
+		m.Shards = []Shard{}
+	}
+	if m.HeldOut == nil {
+		m.HeldOut = []Shard{}
+	}
+	if err := e.Encode(m); err != nil {
+		panic("data: a manifest has no JSON: " + err.Error())
+	}
+	return b.Bytes()
+}
+
+// Hash is the SHA-256 of Bytes, which `sha256sum manifest.json` prints.
+func (m Manifest) Hash() wire.Hash { return wire.SHA256(m.Bytes()) }
+
+// ParseManifest reads canonical bytes. Anything else is refused, so that one data set has one hash: unknown or repeated fields, other
+// spacing, and every manifest that Check refuses.
+func ParseManifest(b []byte) (Manifest, error) {
+	if len(b) > ManifestBytesMax {
+		return Manifest{}, fmt.Errorf("manifest has %d bytes, more than %d", len(b), ManifestBytesMax)
+	}
+	var m Manifest
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return Manifest{}, fmt.Errorf("manifest is not JSON of version %d: %w", Version, err)
+	}
+	if err := m.Check(); err != nil {
+		return Manifest{}, fmt.Errorf("manifest: %w", err)
+	}
+	if !bytes.Equal(m.Bytes(), b) {
+		return Manifest{}, errors.New("manifest is not in its canonical form: it was edited; prepare the data again")
+	}
+	return m, nil
+}
+
+// Check returns what is wrong with m, or nil.
+func (m Manifest) Check() error {
+	switch {
+	case m.Version != Version:
+		return fmt.Errorf("version %d is not known, only %d", m.Version, Version)
+	case !plainName(m.Name):
+		return fmt.Errorf("name %q is not made of 1 to %d lower-case letters, digits, '-', '_' and '.'", m.Name, NameBytesMax)
+	case !plainName(m.Tokenizer.Name):
+		return fmt.Errorf("tokenizer name %q is not made of lower-case letters, digits, '-', '_' and '.'", m.Tokenizer.Name)
+	case m.Vocab == 0 || m.Vocab > tokenizer.VocabMax:
+		return fmt.Errorf("vocab %d is not in 1..%d", m.Vocab, tokenizer.VocabMax)
+	case m.TokenBytes != 2 && m.TokenBytes != 4:
+		return fmt.Errorf("token_bytes is %d, not 2 or 4", m.TokenBytes)
+	case m.TokenBytes == 2 && m.Vocab > math.MaxUint16+1:
+		return fmt.Errorf("a vocabulary of %d does not fit tokens of 2 bytes", m.Vocab)
+	case m.ShardTokens < ShardTokensMin || m.ShardTokens > ShardTokensMax:
+		return fmt.Errorf("shard_tokens %d is not in %d..%d", m.ShardTokens, ShardTokensMin, ShardTokensMax)
+	case len(m.Shards)+len(m.HeldOut) > ShardsMax:
+		return fmt.Errorf("%d shards are more than %d", len(m.Shards)+len(m.HeldOut), ShardsMax)
+	}
+	files := make(map[string]bool)
+	if err := m.checkPart("shards", m.Shards, m.Tokens, files); err != nil {
+		return err
+	}
+	return m.checkPart("held_out", m.HeldOut, m.HeldOutTokens, files)
+}
+
+// checkPart checks the shards of one part, which together hold so many tokens, and adds their names to files.
+func (m Manifest) checkPart(part string, shards []Shard, tokens uint64, files map[string]bool) error {
+	var sum uint64
+	for i, s := range shards {
+		switch {
+		case !plainName(s.File) || s.File == ManifestFile:
+			return fmt.Errorf("%s[%d]: %q is not a plain file name", part, i, s.File)
+		case files[s.File]:
+			return fmt.Errorf("%s[%d]: file %q is listed twice", part, i, s.File)
+		case s.Tokens == 0 || s.Tokens > m.ShardTokens || i < len(shards)-1 && s.Tokens != m.ShardTokens:
+			return fmt.Errorf("%s[%d]: %q has %d tokens; all but the last have %d", part, i, s.File, s.Tokens, m.ShardTokens)
+		case s.Bytes != s.Tokens*uint64(m.TokenBytes):
+			return fmt.Errorf("%s[%d]: %q has %d bytes for %d tokens of %d bytes", part, i, s.File, s.Bytes, s.Tokens, m.TokenBytes)
+		}
+		files[s.File] = true
+		sum += s.Tokens
+	}
+	if sum != tokens {
+		return fmt.Errorf("%s hold %d tokens, not %d", part, sum, tokens)
+	}
+	return nil
+}
+
+// plainName tells whether s is a short name that means the same on every file system and in every terminal.
+func plainName(s string) bool {
+	if s == "" || len(s) > NameBytesMax || s[0] == '.' || s[0] == '-' {
+		return false
+	}
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+}
+
+// ReadManifest reads the manifest of the data set in dir.
+func ReadManifest(dir string) (Manifest, error) {
+	path := filepath.Join(dir, ManifestFile)
+	f, err := os.Open(path)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("read manifest: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, ManifestBytesMax+1))
+	if err != nil {
+		return Manifest{}, fmt.Errorf("read manifest: %w", err)
+	}
+	m, err := ParseManifest(b)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("%q: %w", path, err)
+	}
+	return m, nil
+}
+
+// chunks is how many chunks the file has.
+func (s Shard) chunks() uint64 { return merkle.BlobChunks(s.Bytes) }

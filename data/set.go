@@ -1,0 +1,185 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A Source gives sequences of tokens by number; training and evaluation need no more of a data set. Its methods may be called concurrently.
+type Source interface {
+	// Len is the number of different sequences.
+	Len() uint64
+
+	// Read sets dst to sequence i. The length of dst must be the source's sequence length plus one: the model sees dst[:n-1] and predicts
+	// dst[1:].
+	Read(i uint64, dst []uint32) error
+}
+
+// Options say how a data set is used.
+type Options struct {
+	SequenceTokens uint32    // tokens a sequence gives the model; Read returns one more
+	Seed           wire.Hash // of the order of the sequences; the same for all members of a run
+	Verify         bool      // read and verify every shard now, not on first use
+	CacheBytes     int       // of chunks kept in memory; 0 means 32 MiB
+}
+
+// cacheBytes is the size of the cache unless told otherwise: a small data set fits and is read from disk once.
+const cacheBytes = 32 << 20
+
+// A Set is an open data set. As a Source it gives the training part, in a new order at every pass. It holds no open files, and may be used
+// concurrently.
+type Set struct {
+	manifest Manifest
+	train    part
+	heldOut  HeldOut
+	seed     wire.Hash
+	last     atomic.Pointer[pass] // the pass used last; computing another order is cheap, but not for each sequence
+}
+
+// pass is the order of the sequences in one pass.
+type pass struct {
+	number uint64
+	order  *Permutation
+}
+
+// Open opens the data set in dir, whose manifest must have the hash want. A shard is compared with the manifest before its first token is
+// used, or now if o.Verify says so; what is wrong with it is reported as a *CorruptError.
+func Open(ctx context.Context, dir string, want wire.Hash, o Options) (*Set, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	if got := m.Hash(); got != want {
+		return nil, fmt.Errorf("data set in %q is %s, not %s: it is another data set, or was prepared with other options", dir, got, want)
+	}
+	if o.SequenceTokens == 0 || o.SequenceTokens > SequenceMax {
+		return nil, fmt.Errorf("sequence length %d is not in 1..%d", o.SequenceTokens, SequenceMax)
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = cacheBytes
+	}
+	c := newCache(max(1, o.CacheBytes/merkle.ChunkBytes))
+	s := &Set{
+		manifest: m,
+		train:    part{m, newShards(dir, m.Shards), m.Tokens, uint64(o.SequenceTokens), c},
+		heldOut:  HeldOut{part{m, newShards(dir, m.HeldOut), m.HeldOutTokens, uint64(o.SequenceTokens), c}},
+		seed:     o.Seed,
+	}
+	if s.Len() == 0 {
+		return nil, fmt.Errorf("data set in %q has %d tokens to train on, fewer than a sequence of %d needs", dir, m.Tokens, o.SequenceTokens+1)
+	}
+	if o.Verify {
+		if err := s.Verify(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Manifest is the manifest of the set. Its slices must not be changed.
+func (s *Set) Manifest() Manifest { return s.manifest }
+
+// Len is the number of training sequences, which is how many a pass has. Sequence k covers the tokens from k*SequenceTokens on; up to
+// SequenceTokens tokens at the end of the data belong to none.
+func (s *Set) Len() uint64 { return s.train.len() }
+
+// Read sets dst to the i-th sequence of training: i counts on for ever, and pass i/Len() gives every sequence once, in the order of
+// NewPermutation(seed, pass, Len()). Errors are a *CorruptError, a failed read, or a token outside the vocabulary.
+func (s *Set) Read(i uint64, dst []uint32) error {
+	n := s.Len()
+	p := s.last.Load()
+	if p == nil || p.number != i/n {
+		p = &pass{i / n, NewPermutation(s.seed, i/n, n)}
+		s.last.Store(p)
+	}
+	return s.train.read(p.order.At(i%n), dst)
+}
+
+// HeldOut is the part that is never trained on, in its own order.
+func (s *Set) HeldOut() *HeldOut { return &s.heldOut }
+
+// Verify compares every shard with the manifest and returns the first fault, a *CorruptError if it is the data's.
+func (s *Set) Verify(ctx context.Context) error {
+	for _, p := range []part{s.train, s.heldOut.part} {
+		for _, shard := range p.shards {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("verify data: %w", err)
+			}
+			if _, err := shard.verify(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// HeldOut is the held-out part of a Set, a Source that gives its sequences in the order of the text.
+type HeldOut struct{ part part }
+
+// Len is the number of held-out sequences; it may be 0.
+func (h *HeldOut) Len() uint64 { return h.part.len() }
+
+// Read sets dst to held-out sequence i. There are Len of them; another i is an error.
+func (h *HeldOut) Read(i uint64, dst []uint32) error {
+	if i >= h.Len() {
+		return fmt.Errorf("held-out sequence %d is beyond the last of %d", i, h.Len())
+	}
+	return h.part.read(i, dst)
+}
+
+// part is a run of shards seen as one text.
+type part struct {
+	manifest Manifest
+	shards   []*shard
+	tokens   uint64
+	seq      uint64 // tokens a sequence gives the model
+	cache    *cache
+}
+
+// len counts the sequences: each begins seq tokens after the one before and has one token more.
+func (p part) len() uint64 {
+	if p.tokens == 0 {
+		return 0
+	}
+	return (p.tokens - 1) / p.seq
+}
+
+// read sets dst to sequence k, which may span shards.
+func (p part) read(k uint64, dst []uint32) error {
+	if uint64(len(dst)) != p.seq+1 {
+		panic(fmt.Sprintf("data: sequence of %d tokens read into %d", p.seq+1, len(dst)))
+	}
+	for at := k * p.seq; len(dst) > 0; {
+		n, err := p.readFrom(at, dst)
+		if err != nil {
+			return err
+		}
+		at += uint64(n)
+		dst = dst[n:]
+	}
+	return nil
+}
+
+// readFrom sets the front of dst to the tokens from token at on, as far as their chunk reaches, and returns how many.
+func (p part) readFrom(at uint64, dst []uint32) (int, error) {
+	size := uint64(p.manifest.TokenBytes)
+	s := p.shards[at/p.manifest.ShardTokens]
+	first := at % p.manifest.ShardTokens * size // the byte in the shard
+	b, err := p.cache.load(chunk{s, first / merkle.ChunkBytes})
+	if err != nil {
+		return 0, err
+	}
+	b = b[first%merkle.ChunkBytes:]
+	n := min(len(dst), len(b)/int(size))
+	decode(dst[:n], b, int(size))
+	for i, token := range dst[:n] {
+		if token >= p.manifest.Vocab {
+			return 0, &CorruptError{s.path, fmt.Sprintf("token %d is %d, the vocabulary has %d", first/size+uint64(i), token, p.manifest.Vocab)}
+		}
+	}
+	return n, nil
+}
