@@ -1,0 +1,223 @@
+package coordinator
+
+import "github.com/entrain-network/entrain/key"
+
+// Apply changes s by one message. It returns an Error if the message is refused, and then the bytes are unchanged. It costs
+// O(members) or less, however much time has passed.
+func (s State) Apply(env Env, m Message) error {
+	if e := s.take(env, m); e != OK {
+		return e
+	}
+	// A message makes at most transitionsMax transitions; what is left to do is done at the next.
+	for n := 0; n < transitionsMax && s.advance(env); n++ {
+	}
+	return nil
+}
+
+// transitionsMax bounds the transitions of one message: the end of RoundTrain and of RoundWitness, twice.
+const transitionsMax = 4
+
+// take does what m asks for by itself, before the phases move.
+func (s State) take(env Env, m Message) Error {
+	switch m := m.(type) {
+	case Tick:
+		return OK
+	case Join:
+		return s.join(env, m)
+	case Withdraw:
+		return s.withdraw(env)
+	case Ready:
+		return s.ready(env, m)
+	case Witness:
+		return s.witness(env, m)
+	case Checkpoint:
+		return s.checkpoint(env, m)
+	case Pause:
+		return s.pause(env)
+	case Resume:
+		return s.resume(env)
+	}
+	return ErrMessage
+}
+
+// present returns the place of a member that is present.
+func (s State) presentMember(pub key.Public) (uint32, Error) {
+	i, ok := s.Find(pub)
+	if !ok || !s.status(i).Present() {
+		return 0, ErrNotMember
+	}
+	return i, OK
+}
+
+func (s State) join(env Env, m Join) Error {
+	if env.Sender.IsZero() {
+		return ErrSender
+	}
+	if s.Phase() == Finished {
+		return ErrPhase
+	}
+	i, ok := s.Find(env.Sender)
+	if ok {
+		switch st := s.status(i); {
+		case st.Present():
+			return ErrAlreadyMember
+		case st == StatusEjected:
+			return ErrEjected
+		}
+	} else if i, ok = s.vacancy(); !ok {
+		return ErrFull
+	}
+	s.admit(i, env, m)
+	return OK
+}
+
+// vacancy returns a place for a newcomer: an unused one, else that of the member gone longest which no round of the running
+// epoch mentions.
+func (s State) vacancy() (uint32, bool) {
+	if n := s.Count(); n < s.l.members {
+		return n, true
+	}
+	best, bestMs, found := uint32(0), uint64(0), false
+	for i := range s.Count() {
+		b := s.place(i)
+		st := Status(getU8(b, mStatus))
+		left := getU64(b, mLeftMs)
+		if st != StatusDropped && st != StatusWithdrawn || found && left >= bestMs || s.mentioned(i) {
+			continue
+		}
+		best, bestMs, found = i, left, true
+	}
+	return best, found
+}
+
+// mentioned tells whether a round of the running epoch mentions member i.
+func (s State) mentioned(i uint32) bool {
+	switch s.Phase() {
+	case RoundTrain, RoundWitness, Cooldown:
+	default:
+		return false
+	}
+	for k := range uint32(ringRounds) {
+		if r := s.slot(k); r.Number() != 0 && r.Epoch() == s.Epoch() && r.Active(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// admit puts the sender into place i, which is unused, its own from before, or that of a member to be forgotten.
+func (s State) admit(i uint32, env Env, m Join) {
+	b := s.place(i)
+	if i == s.Count() {
+		putU32(s.b, hCount, i+1)
+	} else if get32(b, mKey) != env.Sender {
+		putU64(s.b, hRetired, s.PointsRetired()+getU64(b, mPoints))
+		s.forget(i)
+		clear(b)
+	}
+	put32(b, mKey, env.Sender)
+	putStatus(b, StatusWaiting)
+	putU8(b, mMissed, 0)
+	putU8(b, mIdle, 0)
+	putU32(b, mSpeed, m.Speed)
+	putU64(b, mJoinedMs, env.NowMs)
+	putU32(b, mJoinedEpoch, s.Epoch())
+}
+
+// forget erases the rounds of epochs that are over which mention member i, so that nobody takes the newcomer in its place
+// for it.
+func (s State) forget(i uint32) {
+	for k := range uint32(ringRounds) {
+		if r := s.slot(k); r.Active(i) {
+			clear(r.bytes(0, s.l.slot))
+		}
+	}
+}
+
+func (s State) withdraw(env Env) Error {
+	i, e := s.presentMember(env.Sender)
+	if e != OK {
+		return e
+	}
+	if s.Phase() == Finished {
+		return ErrPhase
+	}
+	s.leave(i, StatusWithdrawn, env)
+	return OK
+}
+
+func (s State) ready(env Env, m Ready) Error {
+	i, e := s.presentMember(env.Sender)
+	if e != OK {
+		return e
+	}
+	params, _ := s.Params()
+	switch {
+	case s.Phase() != Warmup:
+		return ErrPhase
+	case m.Epoch != s.Epoch():
+		return ErrEpoch
+	case m.Params != params:
+		return ErrParams
+	case s.status(i) == StatusReady:
+		return ErrDuplicate
+	}
+	putStatus(s.place(i), StatusReady)
+	return OK
+}
+
+func (s State) checkpoint(env Env, m Checkpoint) Error {
+	i, e := s.presentMember(env.Sender)
+	if e != OK {
+		return e
+	}
+	params, _ := s.Params()
+	switch {
+	case s.Phase() != Cooldown:
+		return ErrPhase
+	case m.Epoch != s.Epoch():
+		return ErrEpoch
+	case !s.Checkpointer(i):
+		return ErrNotCheckpointer
+	case m.Params != params:
+		return ErrParams
+	}
+	putU8(s.b, hHasCheckpoint, 1)
+	putU32(s.b, hCheckEpoch, m.Epoch)
+	put32(s.b, hCheckParams, m.Params)
+	put32(s.b, hCheckManifest, m.Manifest)
+	put32(s.b, hCheckKey, env.Sender)
+	return OK
+}
+
+func (s State) pause(env Env) Error {
+	if env.Sender != get32(s.b, hOwner) {
+		return ErrNotOwner
+	}
+	switch s.Phase() {
+	case Finished:
+		return ErrPhase
+	case Paused:
+		return ErrPaused
+	case WaitingForMembers, Warmup:
+		s.standDown()
+		s.enter(Paused, env.NowMs)
+		return OK
+	}
+	if s.PausePending() {
+		return ErrPaused
+	}
+	putU8(s.b, hPausePending, 1)
+	return OK
+}
+
+func (s State) resume(env Env) Error {
+	if env.Sender != get32(s.b, hOwner) {
+		return ErrNotOwner
+	}
+	if s.Phase() != Paused {
+		return ErrNotPaused
+	}
+	s.enter(WaitingForMembers, env.NowMs)
+	return OK
+}

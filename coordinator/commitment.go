@@ -1,0 +1,98 @@
+package coordinator
+
+import (
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Commitment is what a trainer says about its result of a round before anybody sees it. It is bound to the run, the round,
+// the member and the share, so it counts nowhere else and cannot be copied by another member.
+type Commitment struct {
+	Run          wire.Hash // State.ID
+	Epoch        uint32
+	Round        uint32
+	Member       uint32    // the trainer's place in the table of members
+	Share        wire.Hash // batch.Hash of the trainer's spans
+	Payload      wire.Hash // merkle.BlobRoot of the compressed update
+	PayloadBytes uint32    // its length
+	Prev         wire.Hash // hash of the trainer's optimizer state before the step
+	State        wire.Hash // and after it
+	Params       wire.Hash // hash of the parameters it started from
+	Loss         uint32    // mean loss on the share, in thousandths of a nat a token; informative
+}
+
+// CommitmentBytes is the length of an encoded commitment, and SignedBytes that of a signed one.
+const (
+	CommitmentBytes = 6*32 + 5*4
+	SignedBytes     = CommitmentBytes + 64
+)
+
+// commitmentDomain is the domain of a commitment's ID and of its signature.
+const commitmentDomain = "entrain/commitment"
+
+// Append appends the canonical encoding of c: its fields in their order, CommitmentBytes in all.
+func (c Commitment) Append(dst []byte) []byte {
+	dst = wire.AppendHash(dst, c.Run)
+	dst = wire.AppendU32(dst, c.Epoch)
+	dst = wire.AppendU32(dst, c.Round)
+	dst = wire.AppendU32(dst, c.Member)
+	dst = wire.AppendHash(dst, c.Share)
+	dst = wire.AppendHash(dst, c.Payload)
+	dst = wire.AppendU32(dst, c.PayloadBytes)
+	dst = wire.AppendHash(dst, c.Prev)
+	dst = wire.AppendHash(dst, c.State)
+	dst = wire.AppendHash(dst, c.Params)
+	return wire.AppendU32(dst, c.Loss)
+}
+
+// ReadCommitment takes a commitment off a reader.
+func ReadCommitment(r *wire.Reader) Commitment {
+	return Commitment{
+		Run: r.Hash(), Epoch: r.U32(), Round: r.U32(), Member: r.U32(), Share: r.Hash(),
+		Payload: r.Hash(), PayloadBytes: r.U32(), Prev: r.Hash(), State: r.Hash(), Params: r.Hash(), Loss: r.U32(),
+	}
+}
+
+// ParseCommitment is the inverse of Append; it fails with a wire.Error unless b is exactly one commitment.
+func ParseCommitment(b []byte) (Commitment, error) {
+	r := wire.NewReader(b)
+	c := ReadCommitment(&r)
+	if err := r.Done().OrNil(); err != nil {
+		return Commitment{}, err
+	}
+	return c, nil
+}
+
+// ID returns the commitment's name, which witnesses put into their filters: wire.Sum("entrain/commitment", encoding).
+func (c Commitment) ID() wire.Hash { return wire.Sum(commitmentDomain, c.Append(nil)) }
+
+// Sign signs c as its trainer.
+func (c Commitment) Sign(k key.Private) Signed {
+	return Signed{Commitment: c, Signature: k.Sign(commitmentDomain, c.Append(nil))}
+}
+
+// Signed is a commitment with its trainer's signature, the form in which it travels.
+type Signed struct {
+	Commitment Commitment
+	Signature  key.Signature
+}
+
+// Append appends the commitment's encoding and the signature, SignedBytes in all.
+func (s Signed) Append(dst []byte) []byte { return append(s.Commitment.Append(dst), s.Signature[:]...) }
+
+// ParseSigned is the inverse of Append; it fails with a wire.Error unless b is exactly one signed commitment. It does not
+// check the signature.
+func ParseSigned(b []byte) (Signed, error) {
+	r := wire.NewReader(b)
+	s := Signed{Commitment: ReadCommitment(&r)}
+	copy(s.Signature[:], r.Bytes(len(s.Signature)))
+	if err := r.Done().OrNil(); err != nil {
+		return Signed{}, err
+	}
+	return s, nil
+}
+
+// Verify tells whether the signature is that of the member known by pub.
+func (s Signed) Verify(pub key.Public) bool {
+	return key.Verify(pub, commitmentDomain, s.Commitment.Append(nil), s.Signature)
+}

@@ -1,0 +1,151 @@
+package coordinator
+
+import (
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Config is what a run's owner decides when it is created. Durations are in milliseconds of the ledger's time.
+type Config struct {
+	Name string // 1 to NameBytesMax of a-z, 0-9, '-', '_' and '.', a letter or digit first
+
+	MinMembers   uint32 // fewer active members drain the epoch
+	StartMembers uint32 // as many must be present before a warmup begins; at least MinMembers
+	Witnesses    uint16 // seats of witnesses in a round; 0 = as many as the limits have
+
+	WaitingMs      uint64 // least time in WaitingForMembers, so that more than StartMembers can come; may be 0
+	WarmupMs       uint64 // longest Warmup: time to fetch and check the model
+	RoundTrainMs   uint64 // longest RoundTrain
+	RoundWitnessMs uint64 // longest RoundWitness
+	CooldownMs     uint64 // longest Cooldown: time to write a checkpoint
+	EpochMs        uint64 // an epoch drains once so much time has passed since its first round opened; at least RoundTrainMs
+
+	TotalSteps      uint32 // the run is finished after so many rounds of training
+	BatchStart      uint32 // sequences in the first round's batch
+	BatchEnd        uint32 // sequences in a batch at the ramp's end; at least BatchStart
+	BatchRampTokens uint64 // length of the linear ramp between the two, in tokens scheduled; 0 = BatchEnd from the start
+	SequenceTokens  uint32 // tokens in a sequence
+
+	Overlap             uint8 // rounds between training and attesting: 0 or 1
+	MissedMax           uint8 // a member is dropped when it misses more than so many times in a row
+	VerificationPercent uint8 // must be 0 in this version
+	Numerics            uint8 // numerics class; 0 = exact, the only one in this version
+
+	ModelHash wire.Hash  // merkle.BlobRoot of the initial parameters
+	SpecHash  wire.Hash  // hash of the run's specification, which the host keeps
+	Owner     key.Public // who may pause and resume
+}
+
+// Fault is one thing wrong with a Config.
+type Fault struct {
+	Field string // name of the field, as in Config
+	Code  Error  // what is wrong with it
+	Bound string // the field or limit it conflicts with; "" if none
+}
+
+// Error says which field is wrong, and how.
+func (f Fault) Error() string {
+	text := f.Field + " " + f.Code.Error()
+	if f.Bound != "" {
+		text += " (" + f.Bound + ")"
+	}
+	return text
+}
+
+// Check returns every fault of c under the limits l, in the order of the fields; none if c is good.
+func (c Config) Check(l Limits) []Fault {
+	var f faults
+	f.when(!nameOK(c.Name), "Name", ErrName, "")
+	f.when(c.MinMembers == 0, "MinMembers", ErrZero, "")
+	f.when(c.StartMembers < c.MinMembers, "StartMembers", ErrTooSmall, "MinMembers")
+	f.when(c.StartMembers > l.Members, "StartMembers", ErrTooLarge, "Limits.Members")
+	f.when(c.Witnesses > l.Witnesses, "Witnesses", ErrTooLarge, "Limits.Witnesses")
+	f.when(c.WaitingMs > DurationMsMax, "WaitingMs", ErrTooLarge, "366 days")
+	f.duration("WarmupMs", c.WarmupMs)
+	f.duration("RoundTrainMs", c.RoundTrainMs)
+	f.duration("RoundWitnessMs", c.RoundWitnessMs)
+	f.duration("CooldownMs", c.CooldownMs)
+	f.duration("EpochMs", c.EpochMs)
+	f.when(c.EpochMs != 0 && c.EpochMs < c.RoundTrainMs, "EpochMs", ErrTooSmall, "RoundTrainMs")
+	f.when(c.TotalSteps == 0, "TotalSteps", ErrZero, "")
+	f.when(c.TotalSteps > countMax, "TotalSteps", ErrTooLarge, "2^31")
+	f.when(c.BatchStart == 0, "BatchStart", ErrZero, "")
+	f.when(c.BatchEnd < c.BatchStart, "BatchEnd", ErrTooSmall, "BatchStart")
+	f.when(c.BatchEnd > BatchMax, "BatchEnd", ErrTooLarge, "2^24")
+	f.when(c.BatchRampTokens > RampTokensMax, "BatchRampTokens", ErrTooLarge, "2^60")
+	f.when(c.SequenceTokens == 0, "SequenceTokens", ErrZero, "")
+	f.when(c.SequenceTokens > SequenceTokensMax, "SequenceTokens", ErrTooLarge, "2^20")
+	f.when(c.Overlap > 1, "Overlap", ErrTooLarge, "1")
+	f.when(c.VerificationPercent != 0, "VerificationPercent", ErrUnsupported, "")
+	f.when(c.Numerics != 0, "Numerics", ErrUnsupported, "")
+	f.when(c.ModelHash.IsZero(), "ModelHash", ErrZero, "")
+	f.when(c.SpecHash.IsZero(), "SpecHash", ErrZero, "")
+	f.when(c.Owner.IsZero(), "Owner", ErrZero, "")
+	return f.list
+}
+
+type faults struct{ list []Fault }
+
+func (f *faults) when(bad bool, field string, code Error, bound string) {
+	if bad {
+		f.list = append(f.list, Fault{Field: field, Code: code, Bound: bound})
+	}
+}
+
+func (f *faults) duration(field string, ms uint64) {
+	f.when(ms == 0, field, ErrZero, "")
+	f.when(ms > DurationMsMax, field, ErrTooLarge, "366 days")
+}
+
+// nameOK tells whether a run may be called so. A name is a file name and part of addresses, hence the narrow alphabet.
+func nameOK(name string) bool {
+	if len(name) == 0 || len(name) > NameBytesMax {
+		return false
+	}
+	for i := range len(name) {
+		b := name[i]
+		word := 'a' <= b && b <= 'z' || '0' <= b && b <= '9'
+		if !word && (i == 0 || b != '-' && b != '_' && b != '.') {
+			return false
+		}
+	}
+	return true
+}
+
+// Append appends the canonical encoding of c: the name with its length, then the fields in their order.
+func (c Config) Append(dst []byte) []byte {
+	dst = wire.AppendString(dst, c.Name)
+	dst = wire.AppendU32(dst, c.MinMembers)
+	dst = wire.AppendU32(dst, c.StartMembers)
+	dst = wire.AppendU16(dst, c.Witnesses)
+	dst = wire.AppendU64(dst, c.WaitingMs)
+	dst = wire.AppendU64(dst, c.WarmupMs)
+	dst = wire.AppendU64(dst, c.RoundTrainMs)
+	dst = wire.AppendU64(dst, c.RoundWitnessMs)
+	dst = wire.AppendU64(dst, c.CooldownMs)
+	dst = wire.AppendU64(dst, c.EpochMs)
+	dst = wire.AppendU32(dst, c.TotalSteps)
+	dst = wire.AppendU32(dst, c.BatchStart)
+	dst = wire.AppendU32(dst, c.BatchEnd)
+	dst = wire.AppendU64(dst, c.BatchRampTokens)
+	dst = wire.AppendU32(dst, c.SequenceTokens)
+	dst = wire.AppendU8(dst, c.Overlap)
+	dst = wire.AppendU8(dst, c.MissedMax)
+	dst = wire.AppendU8(dst, c.VerificationPercent)
+	dst = wire.AppendU8(dst, c.Numerics)
+	dst = wire.AppendHash(dst, c.ModelHash)
+	dst = wire.AppendHash(dst, c.SpecHash)
+	return append(dst, c.Owner[:]...)
+}
+
+// ReadConfig takes a configuration off a reader. It checks the encoding only; Check judges the values.
+func ReadConfig(r *wire.Reader) Config {
+	return Config{
+		Name:       r.String(NameBytesMax),
+		MinMembers: r.U32(), StartMembers: r.U32(), Witnesses: r.U16(),
+		WaitingMs: r.U64(), WarmupMs: r.U64(), RoundTrainMs: r.U64(), RoundWitnessMs: r.U64(), CooldownMs: r.U64(), EpochMs: r.U64(),
+		TotalSteps: r.U32(), BatchStart: r.U32(), BatchEnd: r.U32(), BatchRampTokens: r.U64(), SequenceTokens: r.U32(),
+		Overlap: r.U8(), MissedMax: r.U8(), VerificationPercent: r.U8(), Numerics: r.U8(),
+		ModelHash: r.Hash(), SpecHash: r.Hash(), Owner: key.Public(r.Hash()),
+	}
+}

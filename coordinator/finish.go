@@ -1,0 +1,227 @@
+package coordinator
+
+import (
+	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// The end of a round: what its witnesses reported becomes what is agreed, accepted, paid, missed and done next.
+
+const (
+	// repeatsMax is how often an epoch's last round is repeated for want of an agreed hash before the epoch is rolled back.
+	repeatsMax = 3
+	// disagreeMax is how many rounds in a row may pass without an agreed hash before the epoch drains. The ring holds four
+	// rounds, so a member that starts from the parameters agreed before those still finds all it needs to catch up.
+	disagreeMax = 2
+)
+
+// endRound settles the current round and opens the next, or ends the epoch.
+func (s State) endRound(env Env) {
+	r := s.slot(s.Round())
+	agreed := s.agree(r)
+	s.judge(env, r)
+	for p := range r.electedLen() {
+		i := r.electedAt(p)
+		if s.status(i) != StatusActive {
+			continue
+		}
+		if r.reported(p) {
+			putU8(s.place(i), mIdle, 0)
+		} else {
+			s.idle(i, env)
+		}
+	}
+	s.next(env, r, agreed)
+}
+
+// next decides how the epoch goes on after round r.
+func (s State) next(env Env, r Round, agreed bool) {
+	drain := s.Draining()
+	repeats := getU8(s.b, hRepeats)
+	switch {
+	case s.tally().active == 0:
+		s.endEpoch(env, r, drain == 1 && agreed)
+	case drain == 0 && s.mustDrain(env, r):
+		s.open(env, getU8(s.b, hOverlap)+1)
+	case drain == 0:
+		s.open(env, 0)
+	case drain > 1:
+		s.open(env, drain-1)
+	case agreed:
+		s.endEpoch(env, r, true)
+	case repeats < repeatsMax:
+		putU8(s.b, hRepeats, repeats+1)
+		s.open(env, 1)
+	default:
+		s.endEpoch(env, r, false)
+	}
+}
+
+// mustDrain tells whether the epoch is to end after the training round r.
+func (s State) mustDrain(env Env, r Round) bool {
+	since := getU64(s.b, hEpochSince)
+	_, agreedIn := s.Params()
+	base := max(agreedIn+1, getU32(s.b, hEpochRound)) // the epoch began with agreed parameters
+	switch {
+	case env.NowMs >= since && env.NowMs-since >= getU64(s.b, hEpochMs):
+	case s.Step() >= getU32(s.b, hTotalSteps):
+	case s.PausePending():
+	case s.tally().active < getU32(s.b, hMinMembers):
+	case uint32(r.u8(rReports)) < r.Quorum():
+	case r.Number()+1 >= base+disagreeMax:
+	default:
+		return false
+	}
+	return true
+}
+
+// agree settles which parameters the members held at the start of round r: those that a quorum of its witnesses named.
+func (s State) agree(r Round) bool {
+	for p := range r.electedLen() {
+		if !r.reported(p) {
+			continue
+		}
+		hash := r.report(p).Params
+		if hash.IsZero() || r.votes(hash) < r.Quorum() {
+			continue
+		}
+		put32(s.b, r.at+rAgreed, hash)
+		r.putU8(rHasAgreed, 1)
+		put32(s.b, hParams, hash)
+		putU32(s.b, hParamsRound, r.Number())
+		return true
+	}
+	return false
+}
+
+// votes returns how many reports of r name these parameters.
+func (r Round) votes(params wire.Hash) uint32 {
+	n := uint32(0)
+	for p := range r.electedLen() {
+		if r.reported(p) && r.report(p).Params == params {
+			n++
+		}
+	}
+	return n
+}
+
+// judge settles the results of the round that r's witnesses attested. A result held by a quorum of them is accepted and
+// paid. The sequences of the others come back later.
+//
+// That somebody's result was not accepted is not always its fault: a network that is cut in two leaves no quorum on either
+// side. So it counts as missed only if a quorum of the witnesses reported that they do not hold it, or if more than two
+// thirds of the members' results were accepted, which shows that the network carried results to a quorum. Silent witnesses
+// make neither true: they alone are charged with silence.
+func (s State) judge(env Env, r Round) {
+	a, ok := s.At(r.Attests())
+	if !ok {
+		return
+	}
+	quorum, reports := r.Quorum(), uint32(r.u8(rReports))
+	counts := a.counts()
+	accepted := uint32(0)
+	for i := range s.Count() {
+		if a.Expected(i) && uint32(counts[i]) >= quorum {
+			setBit(a.accepted(), i)
+			accepted++
+		}
+	}
+	a.putU32(rAcceptedLen, accepted)
+	a.putU8(rFinal, 1)
+	carried := accepted >= committee.Quorum(a.ExpectedCount())
+	spans := a.Spans()
+	for p, i := range a.line() {
+		share, count := a.shareOf(spans, uint32(p))
+		if count == 0 {
+			break // nor has anybody behind
+		}
+		if a.Accepted(i) {
+			s.pay(i, count)
+			continue
+		}
+		for _, v := range share {
+			s.pushRedo(v)
+		}
+		refused := uint32(counts[i])+quorum <= reports
+		if (refused || carried) && s.status(i) == StatusActive {
+			s.miss(i, env)
+		}
+	}
+}
+
+// line returns the members of round a by their positions.
+func (a Round) line() []uint32 {
+	n := a.ActiveCount()
+	at := committee.Positions(a.Seed(), committee.Trainers, n)
+	line := make([]uint32, n)
+	rank := uint32(0)
+	for i := range a.s.Count() {
+		if a.Active(i) && rank < n {
+			line[at[rank]] = i
+			rank++
+		}
+	}
+	return line
+}
+
+// pay gives member i the points of an accepted result.
+func (s State) pay(i, sequences uint32) {
+	b := s.place(i)
+	putU64(b, mPoints, getU64(b, mPoints)+uint64(sequences))
+	putU32(b, mResults, getU32(b, mResults)+1)
+	putU64(s.b, hPoints, s.PointsTotal()+uint64(sequences))
+	if Status(getU8(b, mStatus)) == StatusActive {
+		putU8(b, mMissed, 0)
+	}
+}
+
+// endEpoch goes to Cooldown after round r. If the last parameters were not agreed the members go back to those agreed last.
+// Rounds still in flight, which is so only when everybody left, give their sequences back.
+func (s State) endEpoch(env Env, r Round, agreed bool) {
+	for k := uint32(1); k <= ringRounds; k++ {
+		a := s.slot(r.Number() + k) // the oldest first
+		if a.Number() == 0 || a.Final() {
+			continue
+		}
+		for _, v := range a.Spans() {
+			s.pushRedo(v)
+		}
+		a.putU8(rFinal, 1)
+	}
+	if !agreed {
+		putU32(s.b, hRollbacks, s.Rollbacks()+1)
+	}
+	putU8(s.b, hDrain, 0)
+	putU8(s.b, hRepeats, 0)
+	s.chooseCheckpointers(env, r)
+	s.enter(Cooldown, env.NowMs)
+}
+
+// chooseCheckpointers draws up to three members to make the epoch's checkpoint: from the witnesses who named the agreed
+// parameters in its last round, and so surely hold them; if nobody did, from all who are active.
+func (s State) chooseCheckpointers(env Env, r Round) {
+	var from []uint32
+	if hash, ok := r.Agreed(); ok {
+		for p := range r.electedLen() {
+			i := r.electedAt(p)
+			if r.reported(p) && r.report(p).Params == hash && s.status(i) == StatusActive {
+				from = append(from, i)
+			}
+		}
+	}
+	if len(from) == 0 {
+		from = s.activeMembers()
+	}
+	n := uint32(len(from))
+	roundSeed := r.Seed()
+	seed := wire.Sum("entrain/checkpointers", env.Seed[:], roundSeed[:])
+	chosen := min(n, checkpointersMax)
+	putU8(s.b, hCheckpointersLen, uint8(chosen))
+	for p := range uint32(checkpointersMax) {
+		i := uint32(0)
+		if p < chosen {
+			i = from[committee.Member(seed, committee.Trainers, n, p)]
+		}
+		putU32(s.b, hCheckpointers+4*p, i)
+	}
+}

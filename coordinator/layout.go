@@ -1,0 +1,233 @@
+package coordinator
+
+import (
+	"encoding/binary"
+
+	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/committee"
+)
+
+// The offsets below are the format drawn in the package comment. Every field lies at a multiple of its own size; bytes that
+// no field covers are zero.
+
+// PageBytes is the size of a page, a leaf of State.Hash. The parts of the buffer begin at pages, so that a host which ships
+// or stores changed pages only need not know what is in them.
+const PageBytes = 1024
+
+const (
+	magic   = 0x52544e45 // "ENTR"
+	version = 1
+
+	ringRounds = 4  // rounds kept
+	spansMax   = 8  // spans of a batch: seven from the redo queue, one fresh
+	redoMax    = 64 // spans in the redo queue
+	spanBytes  = 16 // U64 start, U32 count, four zero bytes
+
+	checkpointersMax = 3
+)
+
+// Offsets in the header.
+const (
+	hMagic            = 0
+	hVersion          = 4
+	hMembers          = 8
+	hWitnesses        = 12
+	hID               = 16
+	hWaitingMs        = 48
+	hWarmupMs         = 56
+	hRoundTrainMs     = 64
+	hRoundWitnessMs   = 72
+	hCooldownMs       = 80
+	hEpochMs          = 88
+	hBatchRampTokens  = 96
+	hMinMembers       = 104
+	hStartMembers     = 108
+	hTotalSteps       = 112
+	hBatchStart       = 116
+	hBatchEnd         = 120
+	hSequenceTokens   = 124
+	hConfigWitnesses  = 128
+	hOverlap          = 130
+	hMissedMax        = 131
+	hVerification     = 132
+	hNumerics         = 133
+	hNameBytes        = 134
+	hName             = 136
+	hModelHash        = 168
+	hSpecHash         = 200
+	hOwner            = 232
+	hPhase            = 264
+	hPausePending     = 265
+	hDrain            = 266
+	hRepeats          = 267
+	hCheckpointersLen = 268
+	hHasCheckpoint    = 269
+	hPhaseSince       = 272
+	hEpochSince       = 280
+	hDataIndex        = 288
+	hPoints           = 296
+	hRetired          = 304
+	hRedoLost         = 312
+	hParams           = 320
+	hParamsRound      = 352
+	hCount            = 356
+	hEpoch            = 360
+	hRound            = 364
+	hStep             = 368
+	hEpochRound       = 372
+	hRedoLen          = 376
+	hRollbacks        = 380
+	hCheckpointers    = 384
+	hCheckParams      = 400
+	hCheckManifest    = 432
+	hCheckKey         = 464
+	hCheckEpoch       = 496
+	hEnd              = 500
+	headerBytes       = PageBytes
+)
+
+// Offsets in a place of the table of members.
+const (
+	mKey         = 0
+	mPoints      = 32
+	mJoinedMs    = 40
+	mLeftMs      = 48
+	mStake       = 56 // reserved, zero
+	mResults     = 64
+	mSpeed       = 68
+	mJoinedEpoch = 72
+	mLeftRound   = 76
+	mStatus      = 80
+	mMissed      = 81
+	mIdle        = 82
+	mEnd         = 83
+	memberBytes  = 128
+)
+
+// Offsets in the fixed part of a ring slot.
+const (
+	rNumber       = 0
+	rEpoch        = 4
+	rStep         = 8
+	rBatch        = 12
+	rOpenedMs     = 16
+	rSeed         = 24
+	rAgreed       = 56
+	rActiveLen    = 88
+	rExpectedLen  = 92
+	rAcceptedLen  = 96
+	rAttests      = 100
+	rFilterBits   = 104
+	rFilterHashes = 108
+	rElectedLen   = 109
+	rReports      = 110
+	rCompletes    = 111
+	rFinal        = 112
+	rHasAgreed    = 113
+	rSpansLen     = 114
+	rSpans        = 120
+	rFixedBytes   = rSpans + spansMax*spanBytes
+)
+
+// Offsets in a report of a ring slot.
+const (
+	pReported   = 0
+	pComplete   = 1
+	pParams     = 8
+	reportBytes = 40
+)
+
+// layout is where the parts of a buffer lie that depend on the limits, in bytes.
+type layout struct {
+	members, witnesses uint32
+
+	table, redo, ring uint32 // from the buffer's begin
+	slot, total       uint32 // lengths of a ring slot and of the buffer
+
+	// From a slot's begin.
+	elected, reports, active, expected, accepted, counts, filters uint32
+	bitmap, filtersLen                                            uint32 // lengths of a bitmap and of the space for filters
+}
+
+// layoutOf lays out a buffer. The limits have been checked.
+func layoutOf(l Limits) layout {
+	a := layout{members: l.Members, witnesses: uint32(l.Witnesses)}
+	a.bitmap = (l.Members + 63) / 64 * 8
+	a.filtersLen = filtersBytes(l)
+
+	a.elected = rFixedBytes
+	a.reports = up(a.elected+4*a.witnesses, 8)
+	a.active = a.reports + reportBytes*a.witnesses
+	a.expected = a.active + a.bitmap
+	a.accepted = a.expected + a.bitmap
+	a.counts = a.accepted + a.bitmap
+	a.filters = up(a.counts+l.Members, 8)
+	a.slot = up(a.filters+a.filtersLen, PageBytes)
+
+	a.table = headerBytes
+	a.redo = up(a.table+memberBytes*l.Members, PageBytes)
+	a.ring = a.redo + up(redoMax*spanBytes, PageBytes)
+	a.total = a.ring + ringRounds*a.slot
+	return a
+}
+
+// filtersBytes returns the space that the filters of one round need at most: many witnesses have smaller filters each, so
+// the most is not always that of the most witnesses.
+func filtersBytes(l Limits) uint32 {
+	most := uint32(0)
+	for w := uint32(1); w <= uint32(l.Witnesses); w++ {
+		p := bloom.Size(l.Members, w, committee.Quorum(w))
+		most = max(most, w*(p.Bits/8))
+	}
+	return most
+}
+
+// up rounds n up to a multiple of to.
+func up(n, to uint32) uint32 { return (n + to - 1) / to * to }
+
+// Size returns the length of the buffer of a run with these limits, in bytes: 0 if they are out of range.
+func Size(l Limits) int {
+	if l.check() != OK {
+		return 0
+	}
+	return int(layoutOf(l).total)
+}
+
+// Typed access to fields at an offset.
+
+func getU8(b []byte, at uint32) uint8    { return b[at] }
+func getU16(b []byte, at uint32) uint16  { return binary.LittleEndian.Uint16(b[at:]) }
+func getU32(b []byte, at uint32) uint32  { return binary.LittleEndian.Uint32(b[at:]) }
+func getU64(b []byte, at uint32) uint64  { return binary.LittleEndian.Uint64(b[at:]) }
+func putU8(b []byte, at uint32, v uint8) { b[at] = v }
+
+func putU16(b []byte, at uint32, v uint16) { binary.LittleEndian.PutUint16(b[at:], v) }
+func putU32(b []byte, at uint32, v uint32) { binary.LittleEndian.PutUint32(b[at:], v) }
+func putU64(b []byte, at uint32, v uint64) { binary.LittleEndian.PutUint64(b[at:], v) }
+
+func get32(b []byte, at uint32) [32]byte    { return [32]byte(b[at : at+32]) }
+func put32(b []byte, at uint32, v [32]byte) { copy(b[at:at+32], v[:]) }
+
+func putBool(b []byte, at uint32, v bool) {
+	b[at] = 0
+	if v {
+		b[at] = 1
+	}
+}
+
+// bit tells whether bit i of a bitmap is set; bits beyond it are not.
+func bit(bitmap []byte, i uint32) bool {
+	return uint64(i>>3) < uint64(len(bitmap)) && bitmap[i>>3]>>(i&7)&1 == 1
+}
+
+func setBit(bitmap []byte, i uint32) { bitmap[i>>3] |= 1 << (i & 7) }
+
+// allZero tells whether b has no bit set.
+func allZero(b []byte) bool {
+	for _, v := range b {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,52 @@
+package coordinator
+
+import "github.com/entrain-network/entrain/wire"
+
+// Limits are the capacity of a run's state. They are chosen when the run is created, fix the size of its buffer, and never
+// change.
+type Limits struct {
+	Members   uint32 // places in the table of members, 1 to MembersMax
+	Witnesses uint16 // seats of witnesses in a round, 1 to WitnessesMax
+}
+
+// Bounds of what comes from outside, with their reasons.
+const (
+	MembersMax   = 10000 // a message costs O(members); at this size the state is about 4 MB and a round's end costs milliseconds
+	WitnessesMax = 32    // bloom.WitnessesMax; a round's reports are stored
+
+	NameBytesMax      = 32          // name of a run, which is a file name as well
+	BatchMax          = 1 << 24     // sequences in a round; 2^31 rounds of it stay below 2^55 sequences
+	SequenceTokensMax = 1 << 20     // tokens in a sequence
+	DurationMsMax     = 31622400000 // 366 days: long enough for any phase, and sums of times never overflow
+	RampTokensMax     = 1 << 60     // far more text than there is
+
+	heldBytesMax = (MembersMax + 7) / 8 // bitmap of members in a report
+	countMax     = 1 << 31              // rounds, steps, epochs: at one a second, 68 years
+)
+
+// Check returns ErrLimits if l is outside its range.
+func (l Limits) Check() error { return l.check().orNil() }
+
+func (l Limits) check() Error {
+	if l.Members == 0 || l.Members > MembersMax || l.Witnesses == 0 || l.Witnesses > WitnessesMax {
+		return ErrLimits
+	}
+	return OK
+}
+
+// LimitsBytes is the length of encoded limits.
+const LimitsBytes = 4 + 2
+
+// Append appends the encoding of l: U32 Members, U16 Witnesses.
+func (l Limits) Append(dst []byte) []byte {
+	return wire.AppendU16(wire.AppendU32(dst, l.Members), l.Witnesses)
+}
+
+// ReadLimits takes limits off a reader; those out of range fail with wire.ErrOutOfRange.
+func ReadLimits(r *wire.Reader) Limits {
+	l := Limits{Members: r.U32(), Witnesses: r.U16()}
+	if l.check() != OK {
+		r.Fail(wire.ErrOutOfRange)
+	}
+	return l
+}

@@ -1,0 +1,180 @@
+package coordinator
+
+import (
+	"github.com/entrain-network/entrain/key"
+)
+
+// Status is where a member stands.
+type Status uint8
+
+// The statuses. Members that wait, are ready or active are present.
+const (
+	StatusWaiting   Status = 1 // takes part from the next epoch on
+	StatusReady     Status = 2 // in Warmup, and holds the agreed parameters
+	StatusActive    Status = 3 // takes part in the epoch
+	StatusDropped   Status = 4 // missed too often; may join again
+	StatusWithdrawn Status = 5 // left; may join again
+	StatusEjected   Status = 6 // reserved for proven cheats; may not join again
+)
+
+// String returns the status in a word.
+func (s Status) String() string {
+	switch s {
+	case StatusWaiting:
+		return "waiting"
+	case StatusReady:
+		return "ready"
+	case StatusActive:
+		return "active"
+	case StatusDropped:
+		return "dropped"
+	case StatusWithdrawn:
+		return "withdrawn"
+	case StatusEjected:
+		return "ejected"
+	}
+	return "none"
+}
+
+// Present tells whether a member of this status counts towards the members a run needs.
+func (s Status) Present() bool { return s == StatusWaiting || s == StatusReady || s == StatusActive }
+
+// Member is a copy of a place in the table of members. A member keeps its place, and so its index, while it is present and
+// as long as a round of the running epoch mentions it.
+type Member struct {
+	Key         key.Public
+	Status      Status
+	Points      uint64 // sequences of accepted results, one point each
+	Results     uint32 // results accepted
+	Missed      uint8  // results and warmups missed in a row
+	Idle        uint8  // elections as a witness in a row without a report
+	Speed       uint32 // tokens a second, as it said when it joined
+	JoinedMs    uint64 // when it joined, the last time
+	JoinedEpoch uint32 // State.Epoch then
+	LeftMs      uint64 // when it left or was dropped, the last time
+	LeftRound   uint32 // State.Round then
+}
+
+// Count returns how many places of the table of members are in use; members are numbered 0 to Count-1.
+func (s State) Count() uint32 { return getU32(s.b, hCount) }
+
+// Member returns the member in place i. It panics when i is not below Count.
+func (s State) Member(i uint32) Member {
+	b := s.member(i)
+	return Member{
+		Key:         get32(b, mKey),
+		Status:      Status(getU8(b, mStatus)),
+		Points:      getU64(b, mPoints),
+		Results:     getU32(b, mResults),
+		Missed:      getU8(b, mMissed),
+		Idle:        getU8(b, mIdle),
+		Speed:       getU32(b, mSpeed),
+		JoinedMs:    getU64(b, mJoinedMs),
+		JoinedEpoch: getU32(b, mJoinedEpoch),
+		LeftMs:      getU64(b, mLeftMs),
+		LeftRound:   getU32(b, mLeftRound),
+	}
+}
+
+// member returns the bytes of place i.
+func (s State) member(i uint32) []byte {
+	if i >= s.Count() {
+		panic("coordinator: no such member")
+	}
+	return s.place(i)
+}
+
+// place returns the bytes of place i, in use or not.
+func (s State) place(i uint32) []byte {
+	at := s.l.table + memberBytes*i
+	return s.b[at : at+memberBytes]
+}
+
+// Key returns the key of the member in place i. It panics when i is not below Count.
+func (s State) Key(i uint32) key.Public { return get32(s.member(i), mKey) }
+
+// Status returns the status of the member in place i. It panics when i is not below Count.
+func (s State) Status(i uint32) Status { return s.status(i) }
+
+func (s State) status(i uint32) Status { return Status(getU8(s.member(i), mStatus)) }
+
+// Find returns the place of the member known by pub, whatever its status.
+func (s State) Find(pub key.Public) (i uint32, ok bool) {
+	first := pub[0]
+	at := s.l.table
+	for i := range s.Count() {
+		if s.b[at] == first && get32(s.b, at) == pub {
+			return i, true
+		}
+		at += memberBytes
+	}
+	return 0, false
+}
+
+// Present returns how many members are present.
+func (s State) Present() uint32 { return s.tally().present }
+
+// tally is how many members have which status.
+type tally struct {
+	present, ready, active uint32
+	unready                uint32 // waiting since before the phase began
+}
+
+func (s State) tally() tally {
+	var t tally
+	since := s.PhaseSince()
+	for i := range s.Count() {
+		b := s.place(i)
+		switch Status(getU8(b, mStatus)) {
+		case StatusWaiting:
+			t.present++
+			if getU64(b, mJoinedMs) <= since {
+				t.unready++
+			}
+		case StatusReady:
+			t.present++
+			t.ready++
+		case StatusActive:
+			t.present++
+			t.active++
+		}
+	}
+	return t
+}
+
+func putStatus(b []byte, st Status) { putU8(b, mStatus, uint8(st)) }
+
+// leave takes a member out.
+func (s State) leave(i uint32, st Status, env Env) {
+	b := s.place(i)
+	putStatus(b, st)
+	putU64(b, mLeftMs, env.NowMs)
+	putU32(b, mLeftRound, s.Round())
+}
+
+// miss counts a result or a warmup that member i missed, and drops it if those are too many.
+func (s State) miss(i uint32, env Env) { s.fault(i, mMissed, env) }
+
+// idle counts an election for which member i did not report, and drops it if those are too many.
+func (s State) idle(i uint32, env Env) { s.fault(i, mIdle, env) }
+
+func (s State) fault(i, counter uint32, env Env) {
+	b := s.place(i)
+	n := getU8(b, counter)
+	if n >= getU8(s.b, hMissedMax) {
+		s.leave(i, StatusDropped, env)
+	}
+	if n < 255 {
+		putU8(b, counter, n+1)
+	}
+}
+
+// standDown makes every present member wait, when an epoch or a warmup is over.
+func (s State) standDown() {
+	for i := range s.Count() {
+		b := s.place(i)
+		if st := Status(getU8(b, mStatus)); st == StatusReady || st == StatusActive {
+			putStatus(b, StatusWaiting)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package coordinator
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// advance makes the one transition that is due, and tells whether there was one.
+func (s State) advance(env Env) bool {
+	switch s.Phase() {
+	case WaitingForMembers:
+		return s.advanceWaiting(env)
+	case Warmup:
+		return s.advanceWarmup(env)
+	case RoundTrain:
+		r := s.slot(s.Round())
+		if uint32(r.u8(rCompletes)) < r.Quorum() && !s.elapsed(env, getU64(s.b, hRoundTrainMs)) {
+			return false
+		}
+		s.enter(RoundWitness, env.NowMs)
+		return true
+	case RoundWitness:
+		if !s.allReported() && !s.elapsed(env, getU64(s.b, hRoundWitnessMs)) {
+			return false
+		}
+		s.endRound(env)
+		return true
+	case Cooldown:
+		return s.advanceCooldown(env)
+	}
+	return false
+}
+
+func (s State) advanceWaiting(env Env) bool {
+	if !s.elapsed(env, getU64(s.b, hWaitingMs)) || s.Present() < getU32(s.b, hStartMembers) {
+		return false
+	}
+	putU32(s.b, hEpoch, s.Epoch()+1)
+	s.enter(Warmup, env.NowMs)
+	return true
+}
+
+// advanceWarmup opens the first round when everybody who was there at the warmup's begin is ready. Who joins during the
+// warmup may take part but is not waited for, so newcomers cannot hold up the others. When the time is over it goes on with
+// those who are ready, if they are enough; being late counts as a miss.
+func (s State) advanceWarmup(env Env) bool {
+	t := s.tally()
+	least := getU32(s.b, hMinMembers)
+	switch {
+	case t.present < least:
+		s.standDown()
+		s.enter(WaitingForMembers, env.NowMs)
+		return true
+	case t.unready == 0 && t.ready >= least:
+		s.beginEpoch(env)
+		return true
+	case !s.elapsed(env, getU64(s.b, hWarmupMs)):
+		return false
+	}
+	since := s.PhaseSince()
+	for i := range s.Count() {
+		b := s.place(i)
+		if Status(getU8(b, mStatus)) == StatusWaiting && getU64(b, mJoinedMs) <= since {
+			s.miss(i, env)
+		}
+	}
+	if t.ready >= least {
+		s.beginEpoch(env)
+	} else {
+		s.standDown()
+		s.enter(WaitingForMembers, env.NowMs)
+	}
+	return true
+}
+
+// advanceCooldown ends the epoch's last phase once its checkpoint was reported.
+func (s State) advanceCooldown(env Env) bool {
+	saved := getU8(s.b, hHasCheckpoint) == 1 && getU32(s.b, hCheckEpoch) == s.Epoch()
+	if !saved && !s.elapsed(env, getU64(s.b, hCooldownMs)) {
+		return false
+	}
+	s.standDown()
+	switch {
+	case s.Step() >= getU32(s.b, hTotalSteps):
+		putU8(s.b, hPausePending, 0)
+		s.enter(Finished, env.NowMs)
+	case s.PausePending():
+		putU8(s.b, hPausePending, 0)
+		s.enter(Paused, env.NowMs)
+	default:
+		s.enter(WaitingForMembers, env.NowMs)
+	}
+	return true
+}
+
+// beginEpoch makes those who are ready active and opens the first round.
+func (s State) beginEpoch(env Env) {
+	for i := range s.Count() {
+		b := s.place(i)
+		if Status(getU8(b, mStatus)) == StatusReady {
+			putStatus(b, StatusActive)
+		}
+	}
+	putU64(s.b, hEpochSince, env.NowMs)
+	putU32(s.b, hEpochRound, s.Round()+1)
+	putU8(s.b, hRepeats, 0)
+	s.open(env, 0)
+}
+
+// open opens the next round: a drain round if drain, the number of drain rounds from this one to the epoch's end, is not 0.
+func (s State) open(env Env, drain uint8) {
+	number := s.Round() + 1
+	r := s.slot(number)
+	clear(r.bytes(0, s.l.slot))
+	putU32(s.b, hRound, number)
+	putU8(s.b, hDrain, drain)
+	s.enter(RoundTrain, env.NowMs)
+
+	id, n := s.ID(), [4]byte{}
+	binary.LittleEndian.PutUint32(n[:], number)
+	seed := wire.Sum("entrain/round", env.Seed[:], id[:], n[:])
+	r.putU32(rNumber, number)
+	r.putU32(rEpoch, s.Epoch())
+	putU64(s.b, r.at+rOpenedMs, env.NowMs)
+	put32(s.b, r.at+rSeed, seed)
+
+	members := s.activeMembers()
+	for _, i := range members {
+		setBit(r.active(), i)
+	}
+	r.putU32(rActiveLen, uint32(len(members)))
+	if drain == 0 {
+		s.fill(r, members)
+	} else {
+		r.putU8(rFinal, 1)
+	}
+	s.elect(r, members)
+}
+
+func (s State) activeMembers() []uint32 {
+	list := make([]uint32, 0, s.Count())
+	for i := range s.Count() {
+		if s.status(i) == StatusActive {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// fill gives round r its batch.
+func (s State) fill(r Round, members []uint32) {
+	step := s.Step() + 1
+	putU32(s.b, hStep, step)
+	total := s.batchSize()
+	spans := s.takeSpans(total)
+	r.putU32(rStep, step)
+	r.putU32(rBatch, total)
+	r.putU8(rSpansLen, uint8(len(spans)))
+	for i, v := range spans {
+		s.putSpan(r.at+rSpans+spanBytes*uint32(i), v)
+	}
+	n := uint32(len(members))
+	r.putU32(rExpectedLen, min(total, n))
+	if total >= n {
+		copy(r.expected(), r.active())
+		return
+	}
+	for rank, p := range committee.Positions(r.Seed(), committee.Trainers, n) {
+		if p < total { // shares of one sequence, then none
+			setBit(r.expected(), members[rank])
+		}
+	}
+}
+
+// batchSize returns the size of the next batch: on the straight line from BatchStart to BatchEnd over BatchRampTokens,
+// rounded down, by the tokens given out so far.
+func (s State) batchSize() uint32 {
+	start, end := getU32(s.b, hBatchStart), getU32(s.b, hBatchEnd)
+	ramp := getU64(s.b, hBatchRampTokens)
+	hi, tokens := bits.Mul64(s.DataIndex(), uint64(getU32(s.b, hSequenceTokens)))
+	if hi > 0 || tokens >= ramp {
+		return end
+	}
+	hi, lo := bits.Mul64(uint64(end-start), tokens)
+	grown, _ := bits.Div64(hi, lo, ramp) // below end - start, since tokens < ramp
+	return start + uint32(grown)
+}
+
+// elect chooses round r's witnesses, and what they report about.
+func (s State) elect(r Round, members []uint32) {
+	n := uint32(len(members))
+	w := uint32(getU16(s.b, hConfigWitnesses))
+	if w == 0 {
+		w = s.l.witnesses
+	}
+	w = min(w, n)
+	r.putU8(rElectedLen, uint8(w))
+	for p := range w {
+		rank := committee.Member(r.Seed(), committee.Witnesses, n, p)
+		r.putU32(s.l.elected+4*p, members[rank])
+	}
+	a, ok := s.At(r.Number() - uint32(getU8(s.b, hOverlap)))
+	if !ok || a.Final() || a.Epoch() != r.Epoch() {
+		return // a drain round, or a round of an epoch before
+	}
+	p := bloom.Size(a.ExpectedCount(), w, r.Quorum())
+	if w*(p.Bits/8) > s.l.filtersLen {
+		panic("coordinator: filters larger than their space")
+	}
+	r.putU32(rAttests, a.Number())
+	r.putU32(rFilterBits, p.Bits)
+	r.putU8(rFilterHashes, p.Hashes)
+}
+
+// allReported tells whether every witness of the current round that is still active has reported.
+func (s State) allReported() bool {
+	r := s.slot(s.Round())
+	for p := range r.electedLen() {
+		if !r.reported(p) && s.status(r.electedAt(p)) == StatusActive {
+			return false
+		}
+	}
+	return true
+}
+
+// shareOf returns the spans of the trainer at a position.
+func (r Round) shareOf(spans []batch.Span, position uint32) ([]batch.Span, uint32) {
+	from, count := batch.Split(r.Batch(), r.ActiveCount(), position)
+	return batch.Cut(spans, from, count), count
+}

@@ -1,0 +1,162 @@
+package coordinator
+
+import (
+	"math/bits"
+
+	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// witness stores the report of an elected witness and counts what it holds.
+func (s State) witness(env Env, m Witness) Error {
+	i, e := s.presentMember(env.Sender)
+	if e != OK {
+		return e
+	}
+	phase := s.Phase()
+	if phase != RoundTrain && phase != RoundWitness {
+		return ErrPhase
+	}
+	if m.Round != s.Round() {
+		return ErrRound
+	}
+	if s.status(i) != StatusActive {
+		return ErrNotActive
+	}
+	r := s.slot(m.Round)
+	seat, ok := r.seat(i)
+	switch {
+	case !ok:
+		return ErrNotElected
+	case r.reported(seat):
+		return ErrDuplicate
+	case phase == RoundTrain && !m.Complete:
+		return ErrEarly
+	}
+	if e := s.checkHeld(r, m); e != OK {
+		return e
+	}
+	if e := checkFilter(r, m.Commitments, s.expectedIn(r.Attests())); e != OK {
+		return e
+	}
+	s.record(r, seat, m)
+	return OK
+}
+
+// expectedIn returns how many members have a share in the round of that number; 0 if there is no such round.
+func (s State) expectedIn(number uint32) uint32 {
+	a, ok := s.At(number)
+	if !ok {
+		return 0
+	}
+	return a.ExpectedCount()
+}
+
+// checkHeld checks the form of a report's bitmap, and that it names only members with a share in the attested round, and,
+// if the report says complete, every one of them that is still active.
+func (s State) checkHeld(r Round, m Witness) Error {
+	n := uint32(len(m.Held))
+	if n > s.l.bitmap || n > 0 && m.Held[n-1] == 0 {
+		return ErrHeldForm
+	}
+	a, ok := s.At(r.Attests())
+	if !ok {
+		if n > 0 {
+			return ErrHeld
+		}
+		return OK
+	}
+	expected := a.expected()
+	for i, held := range m.Held {
+		if held&^expected[i] != 0 {
+			return ErrHeld
+		}
+	}
+	if !m.Complete {
+		return OK
+	}
+	for i, want := range expected {
+		missing := want
+		if i < len(m.Held) {
+			missing &^= m.Held[i]
+		}
+		for ; missing != 0; missing &= missing - 1 {
+			if s.status(uint32(i)<<3+uint32(bits.TrailingZeros8(missing))) == StatusActive {
+				return ErrNotComplete
+			}
+		}
+	}
+	return OK
+}
+
+// checkFilter checks a report's filter of commitments to so many members' results.
+func checkFilter(r Round, filter []byte, items uint32) Error {
+	p := r.Filter()
+	if uint64(len(filter)) != uint64(p.Bits/8) {
+		return ErrFilterSize
+	}
+	if p.Bits > 0 && !bloom.Filter(filter).Plausible(p, items) {
+		return ErrFilterFull
+	}
+	return OK
+}
+
+// record stores a report that was checked.
+func (s State) record(r Round, seat uint32, m Witness) {
+	at := r.at + r.reportAt(seat)
+	putU8(s.b, at+pReported, 1)
+	putBool(s.b, at+pComplete, m.Complete)
+	put32(s.b, at+pParams, m.Params)
+	copy(r.filter(seat), m.Commitments)
+	r.putU8(rReports, r.u8(rReports)+1)
+	if m.Complete {
+		r.putU8(rCompletes, r.u8(rCompletes)+1)
+	}
+	a, ok := s.At(r.Attests())
+	if !ok {
+		return
+	}
+	counts := a.counts()
+	for i, held := range m.Held {
+		for ; held != 0; held &= held - 1 {
+			counts[uint32(i)<<3+uint32(bits.TrailingZeros8(held))]++
+		}
+	}
+}
+
+// Select says which of several commitments of one member is its result of round a: the one that the filters of a quorum of
+// the witnesses confirm, of several the one with the smallest hash. It is false if the member's result is not accepted, and
+// if no candidate has a quorum: then either the caller lacks the right one, or the member gave different witnesses different
+// ones and nobody applies any. Candidates are commitments' IDs, in any order.
+//
+// The filters are those of the reports of round a + Overlap; once that is no longer in the ring Select is false.
+func (s State) Select(a, member uint32, candidates []wire.Hash) (i int, ok bool) {
+	round, found := s.At(a)
+	if !found || !round.Final() || !round.Accepted(member) {
+		return 0, false
+	}
+	r, found := s.At(a + uint32(getU8(s.b, hOverlap)))
+	if !found || r.Attests() != a {
+		return 0, false
+	}
+	p := r.Filter()
+	for c, id := range candidates {
+		if ok && id.Compare(candidates[i]) >= 0 {
+			continue
+		}
+		holders := uint32(0)
+		for seat := range r.electedLen() {
+			if !r.reported(seat) {
+				continue
+			}
+			salt := s.Key(r.electedAt(seat))
+			if bloom.Filter(r.filter(seat)).Has(p, salt[:], id) {
+				holders++
+			}
+		}
+		if holders >= r.Quorum() {
+			i, ok = c, true
+		}
+	}
+	return i, ok
+}
