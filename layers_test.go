@@ -25,7 +25,7 @@ tensor tokenizer
 optim codec codec/distro
 llama checkpoint
 client
-loop
+loop atomicfile
 data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
 node

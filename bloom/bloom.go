@@ -6,8 +6,8 @@
 //
 //   - A filter is salted by the public key of the witness, so what one filter wrongly confirms is independent of the others.
 //   - A filter in which more bits are set than its items can set, or more than half, is not Plausible and is refused. Without
-//     that a witness could vouch for everything by setting all bits. With it, an item that was not added is confirmed by a
-//     filter with probability at most (1/2)^Hashes, whatever else is in it.
+//     that a witness could vouch for everything by setting all bits. With it, an item that was not added is confirmed with
+//     probability at most (1/2)^Hashes, whatever else is in the filter.
 //
 // The bits of an item are found so: let d(j) = wire.Sum("entrain/bloom", U8 length of salt, salt, item, U8 j) for j = 0, 1, ...
 // Each d(j) gives eight little-endian U32 numbers; number x means bit x * Bits >> 32. The first Hashes numbers count. Bit b
@@ -66,8 +66,8 @@ func (f Filter) Has(p Params, salt []byte, item wire.Hash) bool {
 }
 
 // Plausible tells whether f can be an honest filter of the dimensions p with at most so many items: it has the right length,
-// no more bits set than the items can set, and no more than half of all. An honest filter of the items Size was asked for is
-// refused with probability below 2^-40.
+// no more bits set than the items can set, and no more than half of all. An honest filter always is, if p is the Size for so
+// many items or more.
 func (f Filter) Plausible(p Params, items uint32) bool {
 	return p.Bits > 0 && len(f) == p.Bytes() && f.Ones() <= min(uint64(p.Bits)/2, uint64(items)*uint64(p.Hashes))
 }

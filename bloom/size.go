@@ -9,10 +9,8 @@ const (
 	BitsMax      = 1 << 21 // 256 KiB, above what Size returns for ItemsMax and any number of witnesses
 )
 
-const (
-	securityBits = 40  // a round goes wrong with probability below 2^-40
-	bitsMin      = 512 // below, the number of bits set varies too much for Plausible's half
-)
+// securityBits is the bound: a round goes wrong with probability below 2^-securityBits.
+const securityBits = 40
 
 // Size returns the dimensions of the filters of a round in which each of so many witnesses reports up to so many items, and
 // an item counts as held once quorum filters confirm it.
@@ -27,8 +25,9 @@ const (
 // If nobody lies the probability is smaller still. A forger who tries g commitments after having seen the filters multiplies
 // it by g, and each try must still reach the others in time.
 //
-// Hashes is the smallest number that satisfies this with a bit to spare. Bits is twice items * Hashes, so an honest
-// filter has about 39% of its bits set and stays below Plausible's half by more than seven standard deviations.
+// Hashes is the smallest number that satisfies this with a bit to spare. Bits is at least twice items * Hashes, so an honest
+// filter is always Plausible. (The textbook's 1.44 bits a hash would save a quarter of the size, but then chance alone would
+// make some honest filters more than half full, and p would hold on average only.)
 //
 // It panics when the quorum is not more than half of the witnesses and at most all, or when a limit is exceeded: the caller
 // checks its configuration.
@@ -45,8 +44,7 @@ func Size(items, witnesses, quorum uint32) Params {
 	// bits.Len exceeds the logarithm to base 2.
 	exponent := securityBits + 1 + uint32(bits.Len32(items)) + uint32(bits.Len64(choose(quorum, honest)))
 	hashes := (exponent + honest - 1) / honest
-	size := max(2*items*hashes, bitsMin)
-	return Params{Bits: (size + 63) / 64 * 64, Hashes: uint8(hashes)}
+	return Params{Bits: (2*items*hashes + 63) / 64 * 64, Hashes: uint8(hashes)}
 }
 
 // choose returns the binomial coefficient C(n, k), for k <= n <= WitnessesMax.

@@ -89,7 +89,8 @@ func Prove(leaves []Hash, i uint64) []Hash {
 }
 
 // Check tells whether proof shows that leaf is number i of the n leaves under root. It follows RFC 9162, section 2.1.3.2,
-// and does at most 64 hashes, whatever it is given.
+// and does at most 64 hashes, whatever it is given. The caller must know n from whom it knows root: a proof shows where the
+// leaf is in a tree of n leaves, not that the tree has n.
 func Check(root, leaf Hash, i, n uint64, proof []Hash) bool {
 	if i >= n || len(proof) > 64 {
 		return false
