@@ -1,0 +1,167 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// accounts is the memory that keeps a transaction from counting twice.
+//
+// Of every key it keeps the newest NoncesKept transactions. A nonce is new if it is not among them and, once there are
+// NoncesKept, greater than the least of them: that least one only grows, so a nonce that was dropped is refused for ever.
+// A key is forgotten when the last of its transactions has expired by itself. So nothing can count twice, transactions of
+// one key may overtake each other by a few places, and whoever sends one again learns what became of it.
+type accounts struct {
+	list  []*account // in order of keys
+	hash  wire.Hash  // of the table, when not dirty
+	dirty bool
+}
+
+type account struct {
+	key       key.Public
+	expiresMs uint64 // the latest expiry among all its transactions so far
+	recent    []used // in order of nonces, at most NoncesKept, never empty
+}
+
+// used is a transaction that was taken.
+type used struct {
+	nonce uint64
+	id    wire.Hash
+	code  Code
+}
+
+func (a *accounts) find(k key.Public) (int, bool) {
+	return slices.BinarySearchFunc(a.list, k, func(e *account, k key.Public) int { return e.key.Compare(k) })
+}
+
+// admit tells whether t may be taken at the ledger's time. It changes nothing. The error is a *TxError.
+func (a *accounts) admit(t *Tx, nowMs uint64) error {
+	if t.ExpiresMs <= nowMs {
+		return refuse(CodeExpired, "expired at %d, it is %d (milliseconds since 1970)", t.ExpiresMs, nowMs)
+	}
+	if t.ExpiresMs-nowMs > TxLifetimeMs {
+		return refuse(CodeExpiresLate, "expires at %d, it is %d (milliseconds since 1970)", t.ExpiresMs, nowMs)
+	}
+	i, ok := a.find(t.Sender)
+	if !ok {
+		if len(a.list) >= AccountsMax {
+			return &TxError{Code: CodeAccountsFull}
+		}
+		return nil
+	}
+	recent := a.list[i].recent
+	_, replayed := slices.BinarySearchFunc(recent, t.Nonce, compareNonce)
+	if replayed || len(recent) == NoncesKept && t.Nonce < recent[0].nonce {
+		return refuse(CodeReplayed, "nonce %d; the newest of this key is %d", t.Nonce, recent[len(recent)-1].nonce)
+	}
+	return nil
+}
+
+// take records that t, which was admitted, had the outcome code.
+func (a *accounts) take(t *Tx, code Code) {
+	i, ok := a.find(t.Sender)
+	if !ok {
+		a.list = slices.Insert(a.list, i, &account{key: t.Sender})
+	}
+	e := a.list[i]
+	e.expiresMs = max(e.expiresMs, t.ExpiresMs)
+	j, _ := slices.BinarySearchFunc(e.recent, t.Nonce, compareNonce)
+	e.recent = slices.Insert(e.recent, j, used{nonce: t.Nonce, id: t.ID, code: code})
+	if len(e.recent) > NoncesKept {
+		e.recent = slices.Delete(e.recent, 0, 1)
+	}
+	a.dirty = true
+}
+
+// outcome tells what became of t, if it was taken and is still remembered.
+func (a *accounts) outcome(t *Tx) (Code, bool) {
+	i, ok := a.find(t.Sender)
+	if !ok {
+		return 0, false
+	}
+	recent := a.list[i].recent
+	j, ok := slices.BinarySearchFunc(recent, t.Nonce, compareNonce)
+	if !ok || recent[j].id != t.ID {
+		return 0, false
+	}
+	return recent[j].code, true
+}
+
+// prune forgets the keys all of whose transactions have expired: admit refuses those for their time alone.
+func (a *accounts) prune(nowMs uint64) {
+	n := len(a.list)
+	a.list = slices.DeleteFunc(a.list, func(e *account) bool { return e.expiresMs <= nowMs })
+	a.dirty = a.dirty || len(a.list) != n
+}
+
+func (a *accounts) sum() wire.Hash {
+	if a.dirty {
+		a.hash, a.dirty = wire.Sum("entrain/ledger/accounts", a.append(nil)), false
+	}
+	return a.hash
+}
+
+func compareNonce(u used, nonce uint64) int {
+	switch {
+	case u.nonce < nonce:
+		return -1
+	case u.nonce > nonce:
+		return 1
+	}
+	return 0
+}
+
+func (a *accounts) append(dst []byte) []byte {
+	dst = wire.AppendU32(dst, uint32(len(a.list)))
+	for _, e := range a.list {
+		dst = append(dst, e.key[:]...)
+		dst = wire.AppendU64(dst, e.expiresMs)
+		dst = wire.AppendU8(dst, uint8(len(e.recent)))
+		for _, u := range e.recent {
+			dst = wire.AppendU64(dst, u.nonce)
+			dst = wire.AppendHash(dst, u.id)
+			dst = wire.AppendU16(dst, uint16(u.code))
+		}
+	}
+	return dst
+}
+
+const accountBytesMin = 32 + 8 + 1 + 8 + 32 + 2 // an account with one transaction
+
+func parseAccounts(r *wire.Reader) accounts {
+	n := r.U32()
+	if n > AccountsMax || uint64(n)*accountBytesMin > uint64(r.Len()) {
+		r.Fail(wire.ErrTooLong)
+		return accounts{}
+	}
+	a := accounts{list: make([]*account, 0, n), dirty: true}
+	for range n {
+		e := new(account)
+		copy(e.key[:], r.Bytes(len(e.key)))
+		e.expiresMs = r.U64()
+		m := r.U8()
+		if m == 0 || m > NoncesKept {
+			r.Fail(wire.ErrOutOfRange)
+		}
+		for range m {
+			u := used{nonce: r.U64(), id: r.Hash(), code: Code(r.U16())}
+			if k := len(e.recent); k > 0 && e.recent[k-1].nonce >= u.nonce {
+				r.Fail(wire.ErrNotCanonical)
+			}
+			if r.Err() != wire.OK {
+				return accounts{}
+			}
+			e.recent = append(e.recent, u)
+		}
+		if k := len(a.list); k > 0 && a.list[k-1].key.Compare(e.key) >= 0 {
+			r.Fail(wire.ErrNotCanonical)
+		}
+		if r.Err() != wire.OK {
+			return accounts{}
+		}
+		a.list = append(a.list, e)
+	}
+	return a
+}

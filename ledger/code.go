@@ -1,0 +1,127 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/entrain-network/entrain/coordinator"
+)
+
+// Code says what became of a transaction. The numbers are part of every block's results and never change their meaning.
+// Codes from CodeCoordinator on are the error of a run's coordinator, plus CodeCoordinator.
+type Code uint16
+
+// What may become of a transaction. Up to CodeAccountsFull it is not taken at all: it changes nothing, and may be sent
+// again. From CodeBadName on, its nonce is used up.
+const (
+	CodeOK           Code = 0  // accepted
+	CodeMalformed    Code = 1  // bytes that are no transaction
+	CodeTooLarge     Code = 2  // more than TxBytesMax bytes
+	CodeWrongChain   Code = 3  // signed for another chain
+	CodeBadSignature Code = 4  // not signed by its sender
+	CodeExpired      Code = 5  // its time is over
+	CodeExpiresLate  Code = 6  // it expires more than TxLifetimeMs after the ledger's time
+	CodeReplayed     Code = 7  // its nonce is used, or older than all that are remembered
+	CodeAccountsFull Code = 8  // too many keys in use; try again later
+	CodeBadName      Code = 16 // not a run's name
+	CodeUnknownRun   Code = 17 // no run of that name
+	CodeRunExists    Code = 18 // the name is taken
+	CodeRunsFull     Code = 19 // no room for one more run
+	CodeNotCreator   Code = 20 // the sender may not create runs on this chain
+	CodeNotOwner     Code = 21 // the configuration names another owner than the sender
+	CodeBadConfig    Code = 22 // the coordinator refuses the limits or the configuration
+	CodeBadSpec      Code = 23 // the spec's hash is not the configuration's
+	CodeBadMessage   Code = 24 // bytes that are no message of a coordinator
+
+	CodeCoordinator Code = 256 // the first of the coordinator's own errors
+)
+
+// String says in a few words what the code means.
+func (c Code) String() string {
+	if int(c) < len(codeText) && codeText[c] != "" {
+		return codeText[c]
+	}
+	if c >= CodeCoordinator && c < CodeCoordinator+256 {
+		return "coordinator: " + coordinator.Error(c-CodeCoordinator).Error()
+	}
+	return fmt.Sprintf("code %d", uint16(c))
+}
+
+// Taken tells whether a transaction with this outcome stands in a block and has used its nonce.
+func (c Code) Taken() bool { return c == CodeOK || c >= CodeBadName }
+
+var codeText = [...]string{
+	CodeOK:           "accepted",
+	CodeMalformed:    "malformed transaction",
+	CodeTooLarge:     "transaction too large",
+	CodeWrongChain:   "transaction is for another chain",
+	CodeBadSignature: "wrong signature",
+	CodeExpired:      "transaction has expired",
+	CodeExpiresLate:  "transaction expires too far in the future: is this machine's clock right?",
+	CodeReplayed:     "nonce was used before",
+	CodeAccountsFull: "too many keys in use, try again later",
+	CodeBadName:      "bad run name",
+	CodeUnknownRun:   "no such run",
+	CodeRunExists:    "a run of this name exists",
+	CodeRunsFull:     "no room for one more run",
+	CodeNotCreator:   "this key may not create runs on this chain",
+	CodeNotOwner:     "the configuration's owner is not the sender",
+	CodeBadConfig:    "bad run configuration",
+	CodeBadSpec:      "the spec's hash is not the one in the configuration",
+	CodeBadMessage:   "malformed coordinator message",
+}
+
+// TxError is why a transaction was refused.
+type TxError struct {
+	Code Code
+	Text string // for people; may be empty, since a ledger that is asked again remembers the code alone
+}
+
+// Error says why the transaction was refused.
+func (e *TxError) Error() string {
+	if e.Text == "" {
+		return e.Code.String()
+	}
+	return e.Code.String() + ": " + e.Text
+}
+
+func refuse(c Code, format string, args ...any) *TxError {
+	return &TxError{Code: c, Text: fmt.Sprintf(format, args...)}
+}
+
+// Err returns the code as an error, a *TxError without a text; nil for CodeOK.
+func (c Code) Err() error {
+	if c == CodeOK {
+		return nil
+	}
+	return &TxError{Code: c}
+}
+
+// CodeOf returns the code of an error that Host, ParseTx or Tx.Verify returned; CodeOK for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return CodeOK
+	}
+	var refused *TxError
+	if !errors.As(err, &refused) {
+		panic(fmt.Sprintf("ledger: %v is not the outcome of a transaction", err))
+	}
+	return refused.Code
+}
+
+// Coordinator returns the coordinator's error that the code stands for; false if it stands for another.
+func (c Code) Coordinator() (coordinator.Error, bool) {
+	if c < CodeCoordinator || c >= CodeCoordinator+256 {
+		return coordinator.OK, false
+	}
+	return coordinator.Error(c - CodeCoordinator), true
+}
+
+// codeOfCoordinator is the inverse of Coordinator.
+func codeOfCoordinator(err error) Code {
+	var e coordinator.Error
+	if !errors.As(err, &e) {
+		panic(fmt.Sprintf("ledger: coordinator refused a message with %v, which is no coordinator.Error", err))
+	}
+	return CodeCoordinator + Code(e)
+}

@@ -1,0 +1,255 @@
+package ledger
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Genesis is what the replicas of a chain agree on before its first block.
+type Genesis struct {
+	Chain    string       `json:"chain"`
+	TimeMs   uint64       `json:"time_ms"`  // the ledger's time before the first block, in milliseconds since 1970
+	Creators []key.Public `json:"creators"` // who may create runs, in order; none means anyone
+}
+
+// Check says what is wrong with g.
+func (g Genesis) Check() error {
+	if !ChainIDValid(g.Chain) {
+		return fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", g.Chain, ChainIDBytesMax)
+	}
+	if len(g.Creators) > CreatorsMax {
+		return fmt.Errorf("%d creators of runs, at most %d", len(g.Creators), CreatorsMax)
+	}
+	for i := 1; i < len(g.Creators); i++ {
+		if g.Creators[i-1].Compare(g.Creators[i]) >= 0 {
+			return fmt.Errorf("creators of runs are not in strictly increasing order at %v", g.Creators[i])
+		}
+	}
+	return nil
+}
+
+// Block is what a Host is told about a block before its transactions.
+type Block struct {
+	Height uint64
+	TimeMs uint64    // in milliseconds since 1970; a time before the last block's counts as the last block's
+	Seed   wire.Hash // what nobody knew before the block, such as its hash
+}
+
+// Host is the deterministic state machine behind every ledger: the coordinators of all runs, their specs, the addresses of
+// their participants, and the nonces of keys. Its life is Begin, Deliver..., Commit for block after block. It is not safe
+// for concurrent use.
+type Host struct {
+	genesis  Genesis
+	height   uint64
+	timeMs   uint64
+	seed     wire.Hash // of the block begun last
+	accounts accounts
+	runs     []*run // in order of names
+}
+
+type run struct {
+	name   string
+	spec   []byte
+	state  coordinator.State // a view of live
+	live   []byte            // what Apply writes to
+	peers  peers
+	height uint64    // of the block that changed the state last
+	leaf   wire.Hash // of all of the run, valid unless peersChanged or live differs from frozen
+	// frozen is a copy of live as of the last commit, never written to again: what the outside reads. The state's hash
+	// belongs to it.
+	frozen       []byte
+	hash         wire.Hash
+	peersChanged bool
+}
+
+// NewHost returns the state before the first block.
+func NewHost(g Genesis) (*Host, error) {
+	if err := g.Check(); err != nil {
+		return nil, fmt.Errorf("genesis: %w", err)
+	}
+	return &Host{genesis: g, timeMs: g.TimeMs, accounts: accounts{dirty: true}}, nil
+}
+
+// Chain returns the chain's id.
+func (h *Host) Chain() string { return h.genesis.Chain }
+
+// Height returns the height of the block begun last, 0 before the first.
+func (h *Host) Height() uint64 { return h.height }
+
+// TimeMs returns the ledger's time, in milliseconds since 1970.
+func (h *Host) TimeMs() uint64 { return h.timeMs }
+
+// Admit tells whether a transaction that was verified would be taken now. It changes nothing. The error is a *TxError.
+func (h *Host) Admit(t Tx) error { return h.accounts.admit(&t, h.timeMs) }
+
+// Outcome tells what became of a transaction in an earlier block, for as long as its key's last NoncesKept reach back.
+func (h *Host) Outcome(t Tx) (Code, bool) { return h.accounts.outcome(&t) }
+
+// Begin opens a block: its time becomes the ledger's, and every run is ticked.
+func (h *Host) Begin(b Block) {
+	h.height = b.Height
+	h.timeMs = max(h.timeMs, b.TimeMs)
+	h.seed = b.Seed
+	h.accounts.prune(h.timeMs)
+	for _, r := range h.runs {
+		// A tick that finds nothing to do is not an error, and one that the state refuses (a paused run, say) leaves it be.
+		_ = r.state.Apply(h.env(r.name, key.Public{}), coordinator.Tick{})
+	}
+}
+
+// Deliver executes one transaction of the open block. A transaction that is malformed, not verified or not admitted
+// changes nothing; of any other the nonce is used up, whether or not it is accepted. The error is a *TxError.
+func (h *Host) Deliver(b []byte) error {
+	t, err := ParseTx(b)
+	if err != nil {
+		return err
+	}
+	if err := t.Verify(h.genesis.Chain); err != nil {
+		return err
+	}
+	if err := h.Admit(t); err != nil {
+		return err
+	}
+	err = h.execute(t)
+	h.accounts.take(&t, CodeOf(err))
+	return err
+}
+
+func (h *Host) execute(t Tx) error {
+	switch body := t.Body.(type) {
+	case CreateRun:
+		return h.create(t.Sender, body)
+	case Announce:
+		r, err := h.open(body.Run)
+		if err != nil {
+			return err
+		}
+		if r.peers.announce(t.Sender, body.Addrs, h.height, r.state) {
+			r.peersChanged = true
+		}
+		return nil
+	case RunMessage:
+		r, err := h.open(body.Run)
+		if err != nil {
+			return err
+		}
+		return h.message(r, t.Sender, body.Message)
+	}
+	panic(fmt.Sprintf("ledger: transaction with a body of type %T", t.Body))
+}
+
+func (h *Host) create(sender key.Public, c CreateRun) error {
+	name := c.Config.Name
+	i, exists := h.find(name)
+	switch {
+	case len(h.genesis.Creators) > 0 && !slices.Contains(h.genesis.Creators, sender):
+		return &TxError{Code: CodeNotCreator}
+	case !RunNameValid(name):
+		return refuse(CodeBadName, "%q: want 1 to %d of a-z, 0-9 and inner '-'", name, RunNameBytesMax)
+	case exists:
+		return refuse(CodeRunExists, "%q", name)
+	case c.Config.Owner != sender:
+		return refuse(CodeNotOwner, "owner %v, sender %v", c.Config.Owner, sender)
+	case c.Config.SpecHash != SpecHash(c.Spec):
+		return refuse(CodeBadSpec, "spec has %v, the configuration says %v", SpecHash(c.Spec), c.Config.SpecHash)
+	}
+	if faults := c.Config.Check(c.Limits); len(faults) > 0 {
+		return refuse(CodeBadConfig, "%s", faultText(faults))
+	}
+	if size := h.stateBytes() + coordinator.Size(c.Limits); len(h.runs) >= RunsMax || size > StateBytesMax {
+		return refuse(CodeRunsFull, "%d runs of %d; states of %d bytes of %d with this one", len(h.runs), RunsMax, size, StateBytesMax)
+	}
+	state, err := coordinator.New(c.Limits, c.Config, h.env(name, sender))
+	if err != nil {
+		return refuse(CodeBadConfig, "%v", err)
+	}
+	r := &run{name: name, spec: bytes.Clone(c.Spec), state: state, live: state.Bytes()}
+	h.runs = slices.Insert(h.runs, i, r)
+	return nil
+}
+
+func faultText(faults []coordinator.Fault) string {
+	texts := make([]string, len(faults))
+	for i, f := range faults {
+		texts[i] = f.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (h *Host) stateBytes() int {
+	n := 0
+	for _, r := range h.runs {
+		n += len(r.live)
+	}
+	return n
+}
+
+func (h *Host) message(r *run, sender key.Public, b []byte) error {
+	m, err := coordinator.ParseMessage(b)
+	if err != nil {
+		return refuse(CodeBadMessage, "%v", err)
+	}
+	if err := r.state.Apply(h.env(r.name, sender), m); err != nil {
+		return &TxError{Code: codeOfCoordinator(err)}
+	}
+	return nil
+}
+
+// env is what a coordinator learns about the block. The seed differs for every run and block; all it can be drawn from is
+// what the host was given as the block's seed.
+func (h *Host) env(name string, sender key.Public) coordinator.Env {
+	seed := wire.Sum("entrain/ledger/seed", h.seed[:], wire.AppendU64(nil, h.height), []byte(name))
+	return coordinator.Env{NowMs: h.timeMs, Height: h.height, Seed: seed, Sender: sender}
+}
+
+func (h *Host) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(h.runs, name, func(r *run, name string) int { return strings.Compare(r.name, name) })
+}
+
+func (h *Host) open(name string) (*run, error) {
+	if i, ok := h.find(name); ok {
+		return h.runs[i], nil
+	}
+	return nil, refuse(CodeUnknownRun, "%q", name)
+}
+
+// Commit closes the block and returns the hash of the whole state: the merkle root over the genesis, the table of nonces
+// and each run in order of names. It depends on neither height nor time, so a block that changed nothing has the hash of
+// the one before.
+func (h *Host) Commit() wire.Hash {
+	for _, r := range h.runs {
+		r.freeze(h.height)
+	}
+	return h.Hash()
+}
+
+// Hash returns what Commit returned last.
+func (h *Host) Hash() wire.Hash {
+	var t merkle.Tree
+	t.Add(wire.Sum("entrain/ledger/genesis", appendGenesis(nil, h.genesis)))
+	t.Add(h.accounts.sum())
+	for _, r := range h.runs {
+		t.Add(r.leaf)
+	}
+	return t.Root()
+}
+
+// freeze takes over what changed since the last commit.
+func (r *run) freeze(height uint64) {
+	changed := !bytes.Equal(r.live, r.frozen)
+	if changed {
+		r.frozen, r.hash, r.height = bytes.Clone(r.live), r.state.Hash(), height
+	}
+	if changed || r.peersChanged {
+		spec := SpecHash(r.spec)
+		r.leaf = wire.Sum("entrain/ledger/run", wire.AppendString(nil, r.name), r.hash[:], spec[:], r.peers.append(nil))
+		r.peersChanged = false
+	}
+}

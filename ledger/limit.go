@@ -1,0 +1,40 @@
+package ledger
+
+// Limits on what a ledger takes from outside. All are part of consensus: replicas that differ in one would fork.
+const (
+	// ChainIDBytesMax is CometBFT's own limit on the name of a chain.
+	ChainIDBytesMax = 50
+	// RunNameBytesMax fits a run's name into a file name, a URL's path element and a line of a table.
+	RunNameBytesMax = 32
+	// SpecBytesMax holds a run's TOML with room for comments; the spec is paid for by every replica, for ever.
+	SpecBytesMax = 64 << 10
+	// MessageBytesMax holds the largest message of a coordinator: a witness report about 10,000 members.
+	MessageBytesMax = 64 << 10
+	// TxBytesMax holds the largest body with its envelope.
+	TxBytesMax = 80 << 10
+
+	// TxLifetimeMs bounds how far ahead of the ledger's time a transaction may expire, and with it how long the nonces of
+	// an idle key are kept. Ten minutes outlast an outage of the ledger and a clock that is some minutes wrong.
+	TxLifetimeMs = 10 * 60 * 1000
+	// NoncesKept is how many of a key's transactions are remembered with their outcome. Transactions of one key that
+	// travel side by side may be overtaken by so many others and still count.
+	NoncesKept = 8
+	// AccountsMax bounds the table of nonces (some 15 MB when full). Only keys that sent something within the last
+	// TxLifetimeMs occupy it.
+	AccountsMax = 1 << 16
+
+	// RunsMax bounds the coordinators that every block ticks.
+	RunsMax = 64
+	// StateBytesMax bounds the memory of all coordinators together, since every replica holds it twice.
+	StateBytesMax = 256 << 20
+	// CreatorsMax bounds the genesis list of keys that may create runs.
+	CreatorsMax = 256
+
+	// AddrsMax is how many addresses a participant may announce: loopback, LAN and public ones, over QUIC and TCP.
+	AddrsMax = 8
+	// AddrBytesMax holds a multiaddress through a relay.
+	AddrBytesMax = 256
+	// PendingPeersMax is how many addresses of keys that are not members a run keeps, so that newcomers are found before
+	// they are let in. The oldest gives way.
+	PendingPeersMax = 64
+)

@@ -1,0 +1,190 @@
+package mem
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Client is one participant's way to the chain. It implements ledger.Ledger; its functions are called on the chain's loop.
+type Client struct {
+	chain       *Chain
+	cut         bool
+	watches     []*watch
+	submissions []*submission
+}
+
+var _ ledger.Ledger = (*Client)(nil)
+
+// Client returns a new way to the chain.
+func (c *Chain) Client() *Client {
+	client := &Client{chain: c}
+	c.loop.Post(func() { c.clients = append(c.clients, client) })
+	return client
+}
+
+// Cut separates the client from the chain, or joins them again. While cut, nothing passes in either direction; what is on
+// its way is lost.
+func (c *Client) Cut(on bool) {
+	c.chain.loop.Post(func() {
+		c.cut = on
+		if !on {
+			c.tell()
+		}
+	})
+}
+
+// ChainID names the chain.
+func (c *Client) ChainID() string { return c.chain.opts.Genesis.Chain }
+
+// watch is one call of Watch.
+type watch struct {
+	ctx    context.Context
+	run    string
+	f      func(ledger.Snapshot)
+	sent   bool   // whether anything is on its way
+	height uint64 // of the change that was sent last
+	got    bool   // whether anything has arrived
+	newest uint64 // the height of the newest snapshot that has arrived
+}
+
+// Watch implements ledger.Ledger.
+func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
+	c.chain.loop.Post(func() {
+		c.watches = append(c.watches, &watch{ctx: ctx, run: run, f: f})
+		c.tell()
+	})
+}
+
+// tell sends the watchers what they do not have yet.
+func (c *Client) tell() {
+	if c.cut {
+		return
+	}
+	c.watches = slices.DeleteFunc(c.watches, func(w *watch) bool { return w.ctx.Err() != nil })
+	for _, w := range c.watches {
+		v, ok := c.chain.host.View(w.run)
+		if !ok || w.sent && w.height == v.Changed {
+			continue
+		}
+		w.sent, w.height = true, v.Changed
+		s := ledger.Snapshot{Height: c.chain.host.Height(), TimeMs: c.chain.host.TimeMs(), State: v.State}
+		c.chain.travel(func() { c.arrived(w, v.Changed, s) })
+	}
+}
+
+// arrived hands a snapshot to its watcher, unless a newer one overtook it or it was lost to a cut.
+func (c *Client) arrived(w *watch, changed uint64, s ledger.Snapshot) {
+	switch {
+	case c.cut:
+		w.sent = false // lost: told again once the cut has healed
+	case w.ctx.Err() != nil || w.got && changed <= w.newest:
+	default:
+		w.got, w.newest = true, changed
+		w.f(s)
+	}
+}
+
+// submission is one call of Submit.
+type submission struct {
+	client *Client
+	ctx    context.Context
+	id     wire.Hash // of the bytes
+	tx     []byte
+	done   func(error)
+	ended  bool
+	cancel func() // of the next try
+}
+
+// Submit implements ledger.Ledger.
+func (c *Client) Submit(ctx context.Context, tx []byte, done func(error)) {
+	s := &submission{client: c, ctx: ctx, id: wire.Sum("entrain/ledger/mem/tx", tx), tx: bytes.Clone(tx), done: done, cancel: func() {}}
+	c.chain.loop.Post(func() {
+		c.submissions = append(c.submissions, s)
+		s.try()
+	})
+}
+
+// try sends the transaction on its way and, should nothing come back, again.
+func (s *submission) try() {
+	c := s.client
+	if s.ctx.Err() != nil {
+		s.end()
+		return
+	}
+	if !c.cut && !c.chain.lost() {
+		c.chain.travel(func() {
+			if !s.ended && !c.cut {
+				c.chain.arrive(s)
+			}
+		})
+	}
+	s.cancel = c.chain.loop.After(c.chain.opts.Retry, s.try)
+}
+
+// reply sends the outcome on its way back to the client.
+func (s *submission) reply(err error) {
+	c := s.client
+	if c.cut || c.chain.lost() {
+		return
+	}
+	c.chain.travel(func() {
+		if s.ended || c.cut {
+			return
+		}
+		s.end()
+		if s.ctx.Err() == nil {
+			s.done(err)
+		}
+	})
+}
+
+func (s *submission) end() {
+	s.ended = true
+	s.cancel()
+	s.client.submissions = slices.DeleteFunc(s.client.submissions, func(o *submission) bool { return o == s })
+}
+
+// Spec implements ledger.Ledger.
+func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error)) {
+	ask(ctx, c, run, c.chain.host.Spec, done)
+}
+
+// Peers implements ledger.Ledger.
+func (c *Client) Peers(ctx context.Context, run string, done func([]ledger.Peer, error)) {
+	ask(ctx, c, run, c.chain.host.Peers, done)
+}
+
+// ask brings a question to the chain and the answer back, again and again until it gets through.
+func ask[T any](ctx context.Context, c *Client, run string, question func(run string) (T, bool), done func(T, error)) {
+	ended := false
+	var try func()
+	try = func() {
+		if ended || ctx.Err() != nil {
+			return
+		}
+		c.chain.loop.After(c.chain.opts.Retry, try)
+		c.chain.travel(func() {
+			if c.cut || c.chain.outage {
+				return
+			}
+			answer, ok := question(run)
+			var err error
+			if !ok {
+				err = fmt.Errorf("run %q: %w", run, ledger.ErrUnknownRun)
+			}
+			c.chain.travel(func() {
+				if ended || c.cut || ctx.Err() != nil {
+					return
+				}
+				ended = true
+				done(answer, err)
+			})
+		})
+	}
+	c.chain.loop.Post(try)
+}

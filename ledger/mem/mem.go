@@ -1,0 +1,181 @@
+// Package mem is a ledger in memory, on a loop: the same ledger.Host that a chain replicates, with blocks made by a timer.
+// It is for simulation and tests. Under a loop.Virtual all it does is a function of its Options and of what is asked of it
+// when: the same run of events gives the same blocks.
+//
+// A Chain is the ledger; a Client is one participant's way to it, a ledger.Ledger:
+//
+//	chain, err := mem.New(loop, mem.Options{Genesis: ledger.Genesis{Chain: "test"}})
+//	client := chain.Client()
+//	client.Watch(ctx, "run", func(s ledger.Snapshot) { ... })
+//
+// What can go wrong with a real ledger can be made to go wrong here: everything between a client and the chain takes
+// Options.Delay and some jitter each way; submissions and their answers get lost with a probability (clients send again);
+// Chain.Outage stops the blocks and loses what waits for one; Client.Cut separates one client from the chain.
+package mem
+
+import (
+	"time"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Options say how a Chain behaves. The zero value of each but Genesis means its default.
+type Options struct {
+	Genesis ledger.Genesis // its TimeMs, if 0, becomes the loop's time
+	Seed    wire.Hash      // of the seeds of blocks, of jitter and of loss
+
+	Block  time.Duration // between blocks; default 200 ms
+	Delay  time.Duration // from a client to the chain, and from the chain to a client; default 0
+	Jitter time.Duration // at most so much more delay, drawn anew each time; default 0
+	Retry  time.Duration // after which a client without an answer asks again; default 1 s
+
+	LossPerMille uint32 // of submissions and of answers to them; default 0
+}
+
+// Chain is a ledger in memory. Its methods may be called where its loop's may: from any goroutine for a loop.Real, by
+// whoever steps it for a loop.Virtual; what they cause happens on the loop.
+type Chain struct {
+	loop    loop.Loop
+	opts    Options
+	chance  prng.Source
+	host    *ledger.Host
+	seed    wire.Hash // the last block's
+	height  uint64
+	outage  bool
+	stopped bool
+	pending [][]byte // transactions for the next block, in order of arrival
+	clients []*Client
+}
+
+const mempoolMax = 10_000 // transactions that wait for a block; more are lost, like those an overloaded node turns away
+
+// New returns a chain that makes its first block one interval from now. The error is that of a genesis that is none.
+func New(l loop.Loop, o Options) (*Chain, error) {
+	if o.Genesis.TimeMs == 0 {
+		o.Genesis.TimeMs = uint64(l.Now().UnixMilli())
+	}
+	if o.Block <= 0 {
+		o.Block = 200 * time.Millisecond
+	}
+	if o.Retry <= 0 {
+		o.Retry = time.Second
+	}
+	host, err := ledger.NewHost(o.Genesis)
+	if err != nil {
+		return nil, err
+	}
+	c := &Chain{loop: l, opts: o, chance: prng.New(o.Seed, "entrain/ledger/mem"), host: host, seed: o.Seed}
+	l.After(o.Block, c.block)
+	return c, nil
+}
+
+// Outage stops the making of blocks, or lets it go on. Transactions that wait for a block when it begins are lost, as
+// those of a node that crashes are; clients send them again.
+func (c *Chain) Outage(on bool) {
+	c.loop.Post(func() {
+		c.outage = on
+		if on {
+			c.pending = nil
+		}
+	})
+}
+
+// Stop ends the making of blocks for good, so that a virtual loop can run out of events.
+func (c *Chain) Stop() { c.loop.Post(func() { c.stopped = true }) }
+
+// Host is the state machine, to look at from the loop.
+func (c *Chain) Host() *ledger.Host { return c.host }
+
+// block makes one block out of what waits, tells the watchers, and sees to the next.
+func (c *Chain) block() {
+	if c.stopped {
+		return
+	}
+	defer c.loop.After(c.opts.Block, c.block)
+	if c.outage {
+		return
+	}
+	c.height++
+	now := uint64(c.loop.Now().UnixMilli())
+	parts := [][]byte{c.seed[:], wire.AppendU64(nil, c.height), wire.AppendU64(nil, now)}
+	for _, tx := range c.pending {
+		parts = append(parts, wire.AppendVar(nil, tx))
+	}
+	c.seed = wire.Sum("entrain/ledger/mem/block", parts...)
+
+	c.host.Begin(ledger.Block{Height: c.height, TimeMs: now, Seed: c.seed})
+	delivered := c.pending
+	c.pending = nil
+	outcomes := make([]error, len(delivered))
+	for i, tx := range delivered {
+		outcomes[i] = c.host.Deliver(tx)
+	}
+	c.host.Commit()
+
+	for i, tx := range delivered {
+		c.answer(wire.Sum("entrain/ledger/mem/tx", tx), outcomes[i])
+	}
+	for _, client := range c.clients {
+		client.tell()
+	}
+}
+
+// arrive takes a submission to the chain. It answers what it can at once and leaves the rest to the next block.
+func (c *Chain) arrive(s *submission) {
+	if c.outage {
+		return
+	}
+	tx, err := ledger.ParseTx(s.tx)
+	if err == nil {
+		err = tx.Verify(c.host.Chain())
+	}
+	if err == nil {
+		if code, ok := c.host.Outcome(tx); ok {
+			s.reply(code.Err())
+			return
+		}
+		err = c.host.Admit(tx)
+	}
+	switch {
+	case err != nil:
+		s.reply(err)
+	case !c.waits(s.id) && len(c.pending) < mempoolMax:
+		c.pending = append(c.pending, s.tx)
+	}
+}
+
+func (c *Chain) waits(id wire.Hash) bool {
+	for _, tx := range c.pending {
+		if wire.Sum("entrain/ledger/mem/tx", tx) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// answer replies to whoever submitted the transaction.
+func (c *Chain) answer(id wire.Hash, err error) {
+	for _, client := range c.clients {
+		for _, s := range client.submissions {
+			if s.id == id {
+				s.reply(err)
+			}
+		}
+	}
+}
+
+// travel runs f after the time a message takes between a client and the chain.
+func (c *Chain) travel(f func()) {
+	d := c.opts.Delay
+	if c.opts.Jitter > 0 {
+		d += time.Duration(c.chance.Uint64n(uint64(c.opts.Jitter)))
+	}
+	c.loop.After(d, f)
+}
+
+func (c *Chain) lost() bool {
+	return c.opts.LossPerMille > 0 && c.chance.Uint64n(1000) < uint64(c.opts.LossPerMille)
+}

@@ -1,0 +1,196 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+const txDomain = "entrain/tx/1" // of signatures; the number is the format's
+
+// The kinds of a transaction's body.
+const (
+	kindCreateRun  = 1
+	kindAnnounce   = 2
+	kindRunMessage = 3
+)
+
+// Tx is a transaction: what somebody wants a ledger to do. The package comment draws its bytes.
+type Tx struct {
+	Chain     string     // the chain it is meant for
+	Sender    key.Public // who signs it
+	Nonce     uint64     // greater than those of the sender's transactions before; see Signer
+	ExpiresMs uint64     // the ledger takes it before this time only, in milliseconds since 1970
+	Body      Body
+	Signature key.Signature
+	ID        wire.Hash // names all of the above except the signature; set by ParseTx
+	signed    []byte    // what the signature is of: a view of the bytes that were parsed
+}
+
+// Body is what a transaction does: a CreateRun, an Announce or a RunMessage.
+type Body interface {
+	kind() uint8
+	append(dst []byte) []byte
+}
+
+// CreateRun brings a run into being, under the name in its configuration. The sender becomes its owner and must be named
+// so in the configuration.
+type CreateRun struct {
+	Limits coordinator.Limits
+	Config coordinator.Config
+	Spec   []byte // at most SpecBytesMax; SpecHash of it must be the configuration's
+}
+
+// Announce replaces the addresses where the sender can be reached by the others of a run. None removes the sender.
+type Announce struct {
+	Run   string
+	Addrs []string // at most AddrsMax of at most AddrBytesMax printable ASCII characters
+}
+
+// RunMessage carries a message to a run's coordinator.
+type RunMessage struct {
+	Run     string
+	Message []byte // as coordinator.Append writes it
+}
+
+func (CreateRun) kind() uint8  { return kindCreateRun }
+func (Announce) kind() uint8   { return kindAnnounce }
+func (RunMessage) kind() uint8 { return kindRunMessage }
+
+func (c CreateRun) append(dst []byte) []byte {
+	return wire.AppendVar(c.Config.Append(c.Limits.Append(dst)), c.Spec)
+}
+
+func (a Announce) append(dst []byte) []byte {
+	dst = wire.AppendString(dst, a.Run)
+	dst = wire.AppendU8(dst, uint8(len(a.Addrs)))
+	for _, addr := range a.Addrs {
+		dst = wire.AppendString(dst, addr)
+	}
+	return dst
+}
+
+func (m RunMessage) append(dst []byte) []byte {
+	return wire.AppendVar(wire.AppendString(dst, m.Run), m.Message)
+}
+
+// Sign returns the bytes of the transaction, signed by k, whose public key becomes the sender. The error is that of a
+// body which no ledger would take.
+func (t Tx) Sign(k key.Private) ([]byte, error) {
+	t.Sender = k.Public()
+	b := t.unsigned()
+	sig := k.Sign(txDomain, b)
+	b = append(b, sig[:]...)
+	if _, err := ParseTx(b); err != nil {
+		return nil, fmt.Errorf("sign transaction: %w", err)
+	}
+	return b, nil
+}
+
+func (t Tx) unsigned() []byte {
+	b := wire.AppendString(nil, t.Chain)
+	b = append(b, t.Sender[:]...)
+	b = wire.AppendU64(b, t.Nonce)
+	b = wire.AppendU64(b, t.ExpiresMs)
+	b = wire.AppendU8(b, t.Body.kind())
+	return t.Body.append(b)
+}
+
+// ParseTx reads a transaction. It is strict: what it accepts has no other encoding. It does not look at the signature,
+// for which see Verify. The Tx holds on to b. The error is a *TxError.
+func ParseTx(b []byte) (Tx, error) {
+	if len(b) > TxBytesMax {
+		return Tx{}, refuse(CodeTooLarge, "%d bytes, at most %d", len(b), TxBytesMax)
+	}
+	var t Tx
+	if len(b) < len(t.Signature) {
+		return Tx{}, refuse(CodeMalformed, "%v", wire.ErrShort)
+	}
+	t.signed = b[:len(b)-len(t.Signature)]
+	copy(t.Signature[:], b[len(t.signed):])
+
+	r := wire.NewReader(t.signed)
+	t.Chain = r.String(ChainIDBytesMax)
+	copy(t.Sender[:], r.Bytes(len(t.Sender)))
+	t.Nonce = r.U64()
+	t.ExpiresMs = r.U64()
+	var err error
+	switch kind := r.U8(); {
+	case r.Err() != wire.OK:
+	case kind == kindCreateRun:
+		t.Body = CreateRun{
+			Limits: coordinator.ReadLimits(&r), Config: coordinator.ReadConfig(&r), Spec: r.Var(SpecBytesMax),
+		}
+	case kind == kindAnnounce:
+		t.Body, err = parseAnnounce(&r)
+	case kind == kindRunMessage:
+		t.Body = RunMessage{Run: r.String(RunNameBytesMax), Message: r.Var(MessageBytesMax)}
+	default:
+		r.Fail(wire.ErrUnknownKind)
+	}
+	if err == nil {
+		err = r.Done().OrNil()
+	}
+	if err != nil {
+		return Tx{}, refuse(CodeMalformed, "%v", err)
+	}
+	t.ID = wire.Sum("entrain/tx-id", t.signed)
+	return t, nil
+}
+
+func parseAnnounce(r *wire.Reader) (Body, error) {
+	a := Announce{Run: r.String(RunNameBytesMax)}
+	n := r.U8()
+	if n > AddrsMax {
+		return nil, fmt.Errorf("%d addresses, at most %d", n, AddrsMax)
+	}
+	for range n {
+		addr := r.String(AddrBytesMax)
+		if r.Err() == wire.OK && !addrValid(addr) {
+			return nil, fmt.Errorf("address %q is empty or has characters that are not printable ASCII", addr)
+		}
+		a.Addrs = append(a.Addrs, addr)
+	}
+	return a, nil
+}
+
+// addrValid keeps out what would garble a terminal or a log. Whether an address is one, the dialler finds out.
+func addrValid(addr string) bool {
+	for i := range len(addr) {
+		if addr[i] <= ' ' || addr[i] > '~' {
+			return false
+		}
+	}
+	return len(addr) > 0 && len(addr) <= AddrBytesMax
+}
+
+// Verify checks what needs no ledger to check: that a parsed transaction is meant for the chain and was signed by its
+// sender. The error is a *TxError.
+func (t Tx) Verify(chain string) error {
+	if t.Chain != chain {
+		return refuse(CodeWrongChain, "this is chain %q, the transaction is for %q", chain, t.Chain)
+	}
+	if t.Sender.IsZero() || !key.Verify(t.Sender, txDomain, t.signed, t.Signature) {
+		return &TxError{Code: CodeBadSignature}
+	}
+	return nil
+}
+
+// Signer signs the transactions of one key for one chain, with nonces that increase over the process's restarts too,
+// as long as the clock does. It is not safe for concurrent use.
+type Signer struct {
+	Chain string
+	Key   key.Private
+	last  uint64 // the last nonce: the time in microseconds, or one more than the one before
+}
+
+// Sign returns a signed transaction that expires half of TxLifetimeMs after now. Now is the wall clock's time, or the
+// virtual one's; a clock up to that half ahead of the ledger's, or behind, does no harm.
+func (s *Signer) Sign(now time.Time, body Body) ([]byte, error) {
+	s.last = max(s.last+1, uint64(now.UnixMicro()))
+	t := Tx{Chain: s.Chain, Nonce: s.last, ExpiresMs: uint64(now.UnixMilli()) + TxLifetimeMs/2, Body: body}
+	return t.Sign(s.Key)
+}
