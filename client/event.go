@@ -1,0 +1,169 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// An Event is something that happened outside the machine. Every action that can end, in success or failure, ends in one.
+type Event interface{ event() }
+
+// StateChanged brings a newer state of the run. The machine keeps the state and never writes to it.
+type StateChanged struct{ State coordinator.State }
+
+// Woke says that time has passed; drivers send it a few times a second.
+type Woke struct{}
+
+// Loaded ends the start: the driver holds the parameters whose hash is Params, or none if Known is false.
+// Round says at the start of which round they were current, 0 if they are the run's initial parameters.
+type Loaded struct {
+	Known  bool
+	Round  uint32
+	Params wire.Hash
+}
+
+// CommitmentReceived brings a signed commitment from gossip or from a peer's answer. Its signature has been checked by the driver against Signer.
+type CommitmentReceived struct {
+	Signed coordinator.Signed
+	Signer key.Public
+}
+
+// Trained ends a Train action. Failed is empty on success; else it says why there is nothing to send.
+type Trained struct {
+	Round        uint32
+	Payload      wire.Hash // merkle.BlobRoot of the payload
+	PayloadBytes uint32
+	Prev, State  wire.Hash // of the optimizer state before and after
+	Loss         uint32    // mean training loss in thousandths of a nat a token
+	Failed       string
+}
+
+// PayloadFetched ends a FetchPayload action. OK means that the payload has the committed hash and decodes strictly.
+type PayloadFetched struct {
+	Round, Member uint32
+	ID            wire.Hash // of the commitment
+	OK            bool
+	Refused       bool // the bytes have the committed hash and are not a valid payload: never ask again
+}
+
+// Applied ends an Apply action: the driver holds the parameters of the start of round To.
+type Applied struct {
+	To     uint32
+	Params wire.Hash
+	OK     bool
+}
+
+// Healed ends a Heal action.
+type Healed struct {
+	Round  uint32
+	Params wire.Hash
+	OK     bool
+}
+
+// Submitted ends a Submit action: Err is nil when the message is in a block and was accepted.
+type Submitted struct {
+	Message coordinator.Message
+	Err     error
+}
+
+// Saved ends a Save action.
+type Saved struct {
+	Epoch    uint32
+	Manifest wire.Hash
+	OK       bool
+}
+
+// Stopping says that the participant wants to leave: it withdraws from the run and starts nothing new.
+type Stopping struct{}
+
+func (StateChanged) event()       {}
+func (Woke) event()               {}
+func (Loaded) event()             {}
+func (CommitmentReceived) event() {}
+func (Trained) event()            {}
+func (PayloadFetched) event()     {}
+func (Applied) event()            {}
+func (Healed) event()             {}
+func (Submitted) event()          {}
+func (Saved) event()              {}
+func (Stopping) event()           {}
+
+// An Action is something the driver shall do.
+type Action interface{ action() }
+
+// Submit sends a message to the run's coordinator.
+type Submit struct{ Message coordinator.Message }
+
+// Train computes this member's share of a round on the parameters with the given hash.
+type Train struct {
+	Epoch, Round, Step uint32
+	Spans              []batch.Span
+	Params             wire.Hash
+}
+
+// CancelTraining stops the Train action of a round that is over.
+type CancelTraining struct{ Round uint32 }
+
+// Commit signs a commitment, keeps it for peers that ask, and gossips it.
+type Commit struct{ Commitment coordinator.Commitment }
+
+// Republish gossips this member's own commitment of a round again, for peers that missed it.
+type Republish struct{ Round uint32 }
+
+// AskCommitments asks one peer for the commitments of some members in a round.
+type AskCommitments struct {
+	Round uint32
+	Of    []uint32
+	To    key.Public
+}
+
+// FetchPayload fetches and checks one committed payload.
+type FetchPayload struct {
+	Round, Member uint32
+	ID            wire.Hash
+	Payload       wire.Hash
+	PayloadBytes  uint32
+	From          []key.Public // likeliest holder first
+}
+
+// Apply makes the parameters of the start of round To from those of the round before, by the payloads in this order.
+type Apply struct {
+	To       uint32
+	Step     uint32 // of the round in which the payloads were made
+	Payloads []wire.Hash
+}
+
+// Heal fetches the parameters with the agreed hash from peers, reusing what the driver holds of them.
+type Heal struct {
+	Round  uint32
+	Params wire.Hash
+	From   []key.Public
+}
+
+// Save writes the checkpoint of an epoch. Elected says that the run relies on this member for it; others may keep one if they like.
+type Save struct {
+	Epoch, Round uint32
+	Params       wire.Hash
+	Elected      bool
+}
+
+// Forget drops commitments and payloads of rounds before Before.
+type Forget struct{ Before uint32 }
+
+// Note reports something a person should know.
+type Note struct{ Text string }
+
+func (Submit) action()         {}
+func (Train) action()          {}
+func (CancelTraining) action() {}
+func (Commit) action()         {}
+func (Republish) action()      {}
+func (AskCommitments) action() {}
+func (FetchPayload) action()   {}
+func (Apply) action()          {}
+func (Heal) action()           {}
+func (Save) action()           {}
+func (Forget) action()         {}
+func (Note) action()           {}

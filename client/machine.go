@@ -1,0 +1,145 @@
+// Package client decides what one participant of a run does next.
+//
+// A [Machine] is a plain value: it holds no clock, socket, file or lock. [Machine.Step] takes one [Event] and the time and returns
+// the [Action] values to perform, in order; the driver (package node, or a simulation) performs them and feeds every outcome back
+// as the next event. The machine keeps no queue of intentions: after each event it looks at the whole situation (the run's state,
+// the parameters it holds, the results it knows) and asks for whatever is due and not already under way. So an event that is lost,
+// repeated or late costs time and nothing else.
+//
+// What it sees to, in the order of a round:
+//
+//   - membership: join, join again after having been dropped, withdraw on stopping (member.go);
+//   - the model: bring the parameters to the start of the current round by applying accepted sets, compare their hash with the one
+//     the witnesses agreed on, and fetch the agreed model from peers when they differ or the sets are gone (model.go);
+//   - training: compute this member's share and commit to it (train.go);
+//   - results: learn the others' commitments, fetch and check their payloads (results.go);
+//   - witnessing: report what it holds when elected (witness.go).
+package client
+
+import (
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Config is what a machine knows from the start.
+type Config struct {
+	Self       key.Public
+	PayloadMax uint32 // largest payload the run's codec can make, in bytes
+}
+
+// Machine is one participant's decisions. Create it with [New]; it is not safe for concurrent use.
+type Machine struct {
+	cfg Config
+	now uint64 // ms, of the driver's clock
+
+	state    coordinator.State
+	hasState bool
+	stopping bool
+
+	member  membership
+	model   model
+	work    work
+	rounds  []*results // ascending by number, the last few rounds
+	witness reports
+	saved   uint32 // epoch whose checkpoint was asked for
+
+	out []Action
+}
+
+// New returns a machine that waits for its first state and for Loaded.
+func New(cfg Config) *Machine { return &Machine{cfg: cfg} }
+
+// Step takes one event at time nowMs (milliseconds of any monotonic clock) and returns what to do about it, in order.
+func (m *Machine) Step(nowMs uint64, ev Event) []Action {
+	m.now = max(m.now, nowMs)
+	m.out = nil
+	switch ev := ev.(type) {
+	case StateChanged:
+		m.stateChanged(ev.State)
+	case Woke:
+	case Loaded:
+		m.model.loaded(ev)
+	case CommitmentReceived:
+		m.received(ev)
+	case Trained:
+		m.trained(ev)
+	case PayloadFetched:
+		m.fetched(ev)
+	case Applied:
+		m.applied(ev)
+	case Healed:
+		m.healed(ev)
+	case Submitted:
+		m.submitted(ev)
+	case Saved:
+		m.checkpointSaved(ev)
+	case Stopping:
+		m.stopping = true
+	}
+	m.decide()
+	return m.out
+}
+
+// Round is the round whose start the held parameters belong to, and their hash; ok is false while there are none.
+func (m *Machine) Round() (round uint32, params wire.Hash, ok bool) {
+	return m.model.round, m.model.hash, m.model.known
+}
+
+// Busy says whether the machine waits for parameters: it is healing or has none.
+func (m *Machine) Busy() bool { return m.model.healing || !m.model.known }
+
+func (m *Machine) do(a Action) { m.out = append(m.out, a) }
+
+func (m *Machine) stateChanged(s coordinator.State) {
+	before := uint32(0)
+	if m.hasState {
+		before = m.state.Round()
+	}
+	m.state, m.hasState = s, true
+	m.member.index, m.member.known = s.Find(m.cfg.Self)
+	if s.Round() > before {
+		m.enterRound(s.Round())
+	}
+}
+
+// decide asks for everything that is due.
+func (m *Machine) decide() {
+	if !m.hasState {
+		return
+	}
+	m.decideMembership()
+	if !m.model.started {
+		return
+	}
+	switch m.state.Phase() {
+	case coordinator.WaitingForMembers:
+		m.syncToAgreed()
+	case coordinator.Warmup:
+		m.syncToAgreed()
+		m.decideReady()
+	case coordinator.RoundTrain, coordinator.RoundWitness:
+		r, ok := m.state.At(m.state.Round())
+		if !ok || !m.member.known || !r.Active(m.member.index) {
+			return
+		}
+		m.catchUp()
+		m.decideResults()
+		m.decideTraining(r)
+		m.decideWitness(r)
+	case coordinator.Cooldown:
+		m.catchUp()
+		m.decideCheckpoint()
+	case coordinator.Finished, coordinator.Paused:
+		m.syncToAgreed()
+	}
+}
+
+// due says whether an action last asked for at time last (0: never) may be asked for again after wait milliseconds, and notes the time if so.
+func (m *Machine) due(last *uint64, wait uint64) bool {
+	if *last != 0 && m.now < *last+wait {
+		return false
+	}
+	*last = max(m.now, 1)
+	return true
+}

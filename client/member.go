@@ -1,0 +1,98 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/coordinator"
+)
+
+// How long the machine waits before it asks for the same thing again, in milliseconds. A refused or lost message is then tried anew
+// against the state of that time; none of the delays decides anything but traffic.
+const (
+	rejoinMs    = 2000
+	reReadyMs   = 1500
+	reReportMs  = 1500
+	reHealMs    = 1000
+	reFetchMs   = 700
+	reAskMs     = 600
+	republishMs = 2000
+	resaveMs    = 3000
+)
+
+// membership is where this participant stands with the run.
+type membership struct {
+	index    uint32
+	known    bool // the run has a slot for us at index
+	askedAt  uint64
+	readyAt  uint64
+	readyFor uint32 // epoch for which Ready was accepted
+}
+
+func (m *Machine) decideMembership() {
+	phase := m.state.Phase()
+	if phase == coordinator.Finished || phase == coordinator.Uninitialized {
+		return
+	}
+	gone := !m.member.known
+	if m.member.known {
+		status := m.state.Member(m.member.index).Status
+		gone = status == coordinator.StatusDropped || status == coordinator.StatusWithdrawn || status == coordinator.StatusEjected
+		if status == coordinator.StatusEjected {
+			return // the run does not want us back
+		}
+	}
+	switch {
+	case m.stopping && !gone:
+		if m.due(&m.member.askedAt, rejoinMs) {
+			m.do(Submit{coordinator.Withdraw{}})
+		}
+	case !m.stopping && gone:
+		if m.due(&m.member.askedAt, rejoinMs) {
+			m.do(Submit{coordinator.Join{}})
+		}
+	}
+}
+
+// decideReady reports in warmup that this member holds the agreed parameters.
+func (m *Machine) decideReady() {
+	if !m.member.known || m.stopping || !m.atAgreed() {
+		return
+	}
+	epoch := m.state.Epoch()
+	if m.state.Member(m.member.index).Status != coordinator.StatusWaiting || m.member.readyFor == epoch {
+		return
+	}
+	if m.due(&m.member.readyAt, reReadyMs) {
+		m.do(Submit{coordinator.Ready{Epoch: epoch, Params: m.model.hash}})
+	}
+}
+
+// submitted notes what became of a message. A refusal needs no answer of its own: what is still due is asked for again later.
+func (m *Machine) submitted(ev Submitted) {
+	if msg, ok := ev.Message.(coordinator.Ready); ok && ev.Err == nil {
+		m.member.readyFor = msg.Epoch
+	}
+	if msg, ok := ev.Message.(coordinator.Witness); ok && ev.Err == nil {
+		m.witness.done = max(m.witness.done, msg.Round)
+	}
+}
+
+// decideCheckpoint asks once an epoch for its checkpoint, and reports it if this member was designated.
+func (m *Machine) decideCheckpoint() {
+	epoch := m.state.Epoch()
+	agreed, round := m.state.Params()
+	if m.saved == epoch || !m.model.known || m.model.hash != agreed {
+		return
+	}
+	m.saved = epoch
+	elected := m.member.known && m.state.Checkpointer(m.member.index)
+	m.do(Save{Epoch: epoch, Round: round, Params: agreed, Elected: elected})
+}
+
+func (m *Machine) checkpointSaved(ev Saved) {
+	if !ev.OK || !m.hasState || ev.Epoch != m.state.Epoch() || m.state.Phase() != coordinator.Cooldown {
+		return
+	}
+	if m.member.known && m.state.Checkpointer(m.member.index) {
+		agreed, _ := m.state.Params()
+		m.do(Submit{coordinator.Checkpoint{Epoch: ev.Epoch, Params: agreed, Manifest: ev.Manifest}})
+	}
+}

@@ -1,0 +1,198 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// historyLen is how many of its own past hashes a machine remembers: the coordinator agrees on the hash of a round when that round
+// ends, so the one in question is at most a few rounds old.
+const historyLen = 8
+
+// model is which parameters the driver holds.
+type model struct {
+	started  bool // Loaded has come
+	known    bool // there are parameters
+	round    uint32
+	hash     wire.Hash
+	history  [historyLen]version
+	applying bool
+	healing  bool
+	healAt   uint64
+}
+
+// version is the hash that the own parameters had at the start of a round.
+type version struct {
+	round uint32
+	hash  wire.Hash
+}
+
+func (v *model) loaded(ev Loaded) {
+	v.started = true
+	if ev.Known && !v.known {
+		v.set(ev.Round, ev.Params)
+	}
+}
+
+func (v *model) set(round uint32, hash wire.Hash) {
+	v.known, v.round, v.hash = true, round, hash
+	v.history[round%historyLen] = version{round, hash}
+}
+
+// at returns the hash the own parameters had at the start of a round.
+func (v *model) at(round uint32) (wire.Hash, bool) {
+	h := v.history[round%historyLen]
+	return h.hash, v.known && h.round == round && (round != 0 || v.round == 0)
+}
+
+// atAgreed says whether the held parameters are the ones the run agreed on last.
+func (m *Machine) atAgreed() bool {
+	agreed, _ := m.state.Params()
+	return m.model.known && m.model.hash == agreed
+}
+
+// syncToAgreed brings the parameters to the agreed ones between epochs, when nothing moves.
+func (m *Machine) syncToAgreed() {
+	if m.model.applying || m.model.healing {
+		return
+	}
+	if m.atAgreed() {
+		if m.model.round != m.state.Round() {
+			m.model.set(m.state.Round(), m.model.hash)
+		}
+		return
+	}
+	// The last sets of the epoch may still be at hand and cheaper than the model.
+	if m.model.known && m.model.round < m.state.Round() && !m.disagrees() && m.reachable() {
+		m.catchUp()
+		return
+	}
+	m.heal()
+}
+
+// disagrees says whether the own parameters of an agreed round differ from what was agreed.
+func (m *Machine) disagrees() bool {
+	agreed, round := m.state.Params()
+	own, ok := m.model.at(round)
+	return ok && own != agreed
+}
+
+// reachable says whether the state still has every round needed to apply the accepted sets from the held parameters on.
+func (m *Machine) reachable() bool {
+	for q := m.model.round + 1; q <= m.state.Round(); q++ {
+		if _, ok := m.duePrior(q); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// duePrior returns the round whose accepted set makes the parameters of the start of round q, 0 if there is none to apply. ok is false if
+// the state no longer has what it takes to tell.
+func (m *Machine) duePrior(q uint32) (a uint32, ok bool) {
+	if q == 1 {
+		return 0, true // before the first round there are the initial parameters
+	}
+	closed, ok := m.state.At(q - 1) // what it attested became final when it ended
+	if !ok {
+		return 0, false
+	}
+	if a = closed.Attests(); a == 0 {
+		return 0, true
+	}
+	r, ok := m.state.At(a)
+	if !ok {
+		return 0, false
+	}
+	if !r.Final() || r.AcceptedCount() == 0 {
+		return 0, true
+	}
+	return a, true
+}
+
+// catchUp brings the parameters to the start of the current round, one round at a time.
+func (m *Machine) catchUp() {
+	if m.model.applying || m.model.healing {
+		return
+	}
+	agreed, round := m.state.Params()
+	if !m.model.known || m.disagrees() || !m.reachable() {
+		// Parameters of a later round than the agreed one that we cannot judge are kept until a round we know is agreed.
+		if m.model.known && m.model.hash == agreed && m.model.round != round {
+			m.model.set(round, agreed)
+			return
+		}
+		m.heal()
+		return
+	}
+	for m.model.round < m.state.Round() {
+		q := m.model.round + 1
+		a, _ := m.duePrior(q)
+		if a == 0 {
+			m.model.set(q, m.model.hash)
+			continue
+		}
+		payloads, complete := m.accepted(a)
+		if !complete {
+			return // commitments or payloads are being fetched
+		}
+		if len(payloads) == 0 {
+			m.model.set(q, m.model.hash)
+			continue
+		}
+		r, _ := m.state.At(a)
+		m.model.applying = true
+		m.do(Apply{To: q, Step: r.Step(), Payloads: payloads})
+		return
+	}
+}
+
+func (m *Machine) applied(ev Applied) {
+	m.model.applying = false
+	if !ev.OK {
+		m.model.known = false // what the driver holds is unusable; fetch the agreed model
+		return
+	}
+	if ev.To == m.model.round+1 {
+		m.model.set(ev.To, ev.Params)
+	}
+}
+
+// heal asks for the agreed parameters.
+func (m *Machine) heal() {
+	if m.model.healing || m.work.running != 0 {
+		if m.work.running != 0 {
+			m.cancelTraining()
+		}
+		return
+	}
+	agreed, round := m.state.Params()
+	if !m.due(&m.model.healAt, reHealMs) {
+		return
+	}
+	m.model.healing = true
+	m.do(Heal{Round: round, Params: agreed, From: m.peers(round)})
+}
+
+func (m *Machine) healed(ev Healed) {
+	m.model.healing = false
+	if !ev.OK {
+		return
+	}
+	m.model.history = [historyLen]version{}
+	m.model.set(ev.Round, ev.Params)
+}
+
+// peers lists the other present members, beginning at a place that depends on the member and the salt, so that not all ask the same one.
+func (m *Machine) peers(salt uint32) []key.Public {
+	n := m.state.Count()
+	var out []key.Public
+	for k := uint32(0); k < n; k++ {
+		i := (k + salt + m.member.index) % n
+		p := m.state.Member(i)
+		if p.Key != m.cfg.Self && p.Status.Present() {
+			out = append(out, p.Key)
+		}
+	}
+	return out
+}

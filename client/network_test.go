@@ -1,0 +1,320 @@
+package client
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// network drives machines against one coordinator. Parameters are hashes: applying a set hashes the payloads onto the old ones,
+// training hashes the round and the member. Time is counted in steps of stepMs; messages may be lost.
+type network struct {
+	t       *testing.T
+	state   coordinator.State
+	now     uint64
+	random  prng.Source
+	peers   []*peer
+	height  uint64
+	lose    func(from, to *peer) bool // of gossip and fetches
+	initial wire.Hash
+}
+
+const stepMs = 50
+
+// peer is a machine and what a driver would keep for it.
+type peer struct {
+	*network
+	name       string
+	key        key.Private
+	machine    *Machine
+	up         bool
+	params     wire.Hash
+	held       map[wire.Hash]bool                // payloads
+	known      map[uint32]map[wire.Hash]authored // commitments by round
+	saved      Loaded                            // state file
+	inbox      []Event
+	training   *Train
+	trainAt    uint64
+	slow       uint64 // ms a share takes
+	heals      int
+	notes      []string
+	equivocate bool
+	silent     bool // never serves its payloads
+}
+
+type authored struct {
+	signed coordinator.Signed
+	author key.Public
+}
+
+func testConfig(n uint32, overlap uint8, steps uint32) coordinator.Config {
+	return coordinator.Config{
+		Name: "test", MinMembers: max(1, n/2), StartMembers: n, WaitingMs: 500, WarmupMs: 5000, RoundTrainMs: 4000, RoundWitnessMs: 1000,
+		CooldownMs: 1000, EpochMs: 20000, TotalSteps: steps, BatchStart: 2 * n, BatchEnd: 2 * n, SequenceTokens: 16, Overlap: overlap, MissedMax: 2,
+		ModelHash: wire.Sum("initial"), SpecHash: wire.Sum("spec"), Owner: key.Public{1},
+	}
+}
+
+func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64) *network {
+	t.Helper()
+	cfg := testConfig(n, overlap, steps)
+	state, err := coordinator.New(coordinator.Limits{Members: 64, Witnesses: 8}, cfg, coordinator.Env{NowMs: 1000})
+	if err != nil {
+		t.Fatalf("%v: %v", err, cfg.Check(coordinator.Limits{Members: 64, Witnesses: 8}))
+	}
+	net := &network{t: t, state: state, now: 1000, random: prng.New(wire.Sum("seed", wire.AppendU64(nil, seed)), "network"), initial: cfg.ModelHash}
+	net.lose = func(from, to *peer) bool { return false }
+	for i := range n {
+		net.add(fmt.Sprintf("peer %d", i), i)
+	}
+	return net
+}
+
+func (net *network) add(name string, i uint32) *peer {
+	p := &peer{network: net, name: name, key: key.FromSeed(wire.Sum("peer", wire.AppendU32(nil, i))), slow: 100}
+	p.saved = Loaded{Known: true, Params: net.initial}
+	net.peers = append(net.peers, p)
+	p.start()
+	return p
+}
+
+// start begins with what the state file holds.
+func (p *peer) start() {
+	p.up = true
+	p.machine = New(Config{Self: p.key.Public(), PayloadMax: 1000})
+	p.held, p.known = map[wire.Hash]bool{}, map[uint32]map[wire.Hash]authored{}
+	p.params, p.training, p.inbox = p.saved.Params, nil, nil
+	p.feed(StateChanged{p.snapshot()})
+	p.feed(p.saved)
+}
+
+func (p *peer) crash() { p.up = false }
+
+func (net *network) snapshot() coordinator.State {
+	s, err := coordinator.Open(append([]byte(nil), net.state.Bytes()...))
+	if err != nil {
+		net.t.Fatalf("a state of the coordinator's own does not open: %v", err)
+	}
+	return s
+}
+
+func (p *peer) feed(ev Event) { p.inbox = append(p.inbox, ev) }
+
+// run lets time pass until done, and fails the test if that takes more than limitMs.
+func (net *network) run(limitMs uint64, done func() bool) {
+	net.t.Helper()
+	for end := net.now + limitMs; !done(); {
+		if net.now > end {
+			net.t.Fatalf("after %d ms: %s, epoch %d, round %d, step %d, members %d", limitMs, net.state.Phase(), net.state.Epoch(),
+				net.state.Round(), net.state.Step(), net.state.Present())
+		}
+		net.tick()
+	}
+}
+
+func (net *network) finished() bool { return net.state.Phase() == coordinator.Finished }
+
+func (net *network) tick() {
+	net.now += stepMs
+	net.height++
+	before := net.state.Hash()
+	net.apply(key.Public{}, coordinator.Tick{})
+	for _, p := range net.peers {
+		if !p.up {
+			continue
+		}
+		if t := p.training; t != nil && net.now >= p.trainAt {
+			p.training = nil
+			payload := wire.Sum("payload", wire.AppendU32(nil, t.Round), []byte(p.name))
+			p.held[payload] = true
+			p.feed(Trained{Round: t.Round, Payload: payload, PayloadBytes: 100, State: payload})
+		}
+		p.feed(Woke{})
+		p.drain()
+	}
+	if net.state.Hash() != before {
+		for _, p := range net.peers {
+			if p.up {
+				p.feed(StateChanged{net.snapshot()})
+			}
+		}
+	}
+	net.compare()
+}
+
+func (p *peer) drain() {
+	for len(p.inbox) > 0 {
+		ev := p.inbox[0]
+		p.inbox = p.inbox[1:]
+		for _, a := range p.machine.Step(p.now, ev) {
+			p.perform(a)
+		}
+	}
+}
+
+func (net *network) apply(sender key.Public, m coordinator.Message) error {
+	seed := wire.Sum("block", wire.AppendU64(nil, net.height), wire.AppendU64(nil, net.random.Uint64()))
+	return net.state.Apply(coordinator.Env{NowMs: net.now, Height: net.height, Seed: seed, Sender: sender}, m)
+}
+
+// compare checks that peers at the same round hold the same parameters.
+func (net *network) compare() {
+	byRound := map[uint32]*peer{}
+	for _, p := range net.peers {
+		if !p.up {
+			continue
+		}
+		round, hash, ok := p.machine.Round()
+		if !ok {
+			continue
+		}
+		if hash != p.params {
+			net.t.Fatalf("%s: the machine believes in %s and the driver holds %s", p.name, hash, p.params)
+		}
+		if q := byRound[round]; q == nil {
+			byRound[round] = p
+		} else if q.params != p.params {
+			net.t.Fatalf("at %d ms round %d: %s holds %s, %s holds %s", net.now, round, p.name, p.params, q.name, q.params)
+		}
+	}
+}
+
+func (net *network) peer(k key.Public) *peer {
+	for _, p := range net.peers {
+		if p.key.Public() == k {
+			return p
+		}
+	}
+	return nil
+}
+
+func (p *peer) keep(a authored) bool {
+	c := a.signed.Commitment
+	if p.known[c.Round] == nil {
+		p.known[c.Round] = map[wire.Hash]authored{}
+	}
+	if _, ok := p.known[c.Round][c.ID()]; ok {
+		return false
+	}
+	p.known[c.Round][c.ID()] = a
+	return true
+}
+
+func (p *peer) gossip(a authored, to func(i int) bool) {
+	for i, q := range p.peers {
+		if q != p && q.up && to(i) && !p.lose(p, q) && q.keep(a) {
+			q.feed(CommitmentReceived{Signed: a.signed, Signer: a.author})
+		}
+	}
+}
+
+func (p *peer) perform(a Action) {
+	switch a := a.(type) {
+	case Submit:
+		p.feed(Submitted{Message: a.Message, Err: p.apply(p.key.Public(), a.Message)})
+	case Train:
+		if a.Params != p.params {
+			p.t.Errorf("%s: asked to train on %s, holds %s", p.name, a.Params, p.params)
+		}
+		p.training, p.trainAt = &a, p.now+p.slow
+	case CancelTraining:
+		p.training = nil
+	case Commit:
+		p.commit(a.Commitment)
+	case Republish:
+		for _, k := range p.known[a.Round] {
+			if k.author == p.key.Public() && !p.equivocate {
+				p.gossip(k, func(int) bool { return true })
+			}
+		}
+	case AskCommitments:
+		p.ask(a)
+	case FetchPayload:
+		p.fetch(a)
+	case Apply:
+		p.applySet(a)
+	case Heal:
+		p.heal(a)
+	case Save:
+		p.feed(Saved{Epoch: a.Epoch, Manifest: wire.Sum("manifest"), OK: true})
+	case Note:
+		p.notes = append(p.notes, a.Text)
+	}
+}
+
+func (p *peer) commit(c coordinator.Commitment) {
+	first := authored{c.Sign(p.key), p.key.Public()}
+	p.keep(first)
+	if !p.equivocate {
+		p.gossip(first, func(int) bool { return true })
+		return
+	}
+	// One commitment for half of the network, another for the rest.
+	c.Payload = wire.Sum("other", c.Payload[:])
+	p.held[c.Payload] = true
+	second := authored{c.Sign(p.key), p.key.Public()}
+	p.keep(second)
+	p.gossip(first, func(i int) bool { return i%2 == 0 })
+	p.gossip(second, func(i int) bool { return i%2 == 1 })
+}
+
+func (p *peer) ask(a AskCommitments) {
+	q := p.peer(a.To)
+	if q == nil || !q.up || p.lose(p, q) {
+		return
+	}
+	for _, k := range q.known[a.Round] {
+		for _, i := range a.Of {
+			if k.signed.Commitment.Member == i && p.keep(k) {
+				p.feed(CommitmentReceived{Signed: k.signed, Signer: k.author})
+			}
+		}
+	}
+}
+
+func (p *peer) fetch(a FetchPayload) {
+	ok := p.held[a.Payload]
+	for _, k := range a.From {
+		if q := p.peer(k); q != nil && q.up && !q.silent && q.held[a.Payload] && !p.lose(p, q) {
+			ok = true
+		}
+	}
+	if ok {
+		p.held[a.Payload] = true
+	}
+	p.feed(PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok})
+}
+
+func (p *peer) applySet(a Apply) {
+	parts := [][]byte{p.params[:]}
+	for _, payload := range a.Payloads {
+		if !p.held[payload] {
+			p.t.Errorf("%s: asked to apply a payload it does not hold", p.name)
+		}
+		parts = append(parts, payload[:])
+	}
+	p.params = wire.Sum("params", parts...)
+	p.saved = Loaded{Known: true, Round: a.To, Params: p.params}
+	p.feed(Applied{To: a.To, Params: p.params, OK: true})
+}
+
+func (p *peer) heal(a Heal) {
+	ok := a.Params == p.initial
+	for _, k := range a.From {
+		// Peers serve their parameters of the last few rounds.
+		if q := p.peer(k); q != nil && q.up && !p.lose(p, q) {
+			if h, has := q.machine.model.at(a.Round); has && h == a.Params {
+				ok = true
+			}
+		}
+	}
+	if ok {
+		p.heals++
+		p.params = a.Params
+	}
+	p.feed(Healed{Round: a.Round, Params: a.Params, OK: ok})
+}

@@ -1,0 +1,315 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+const (
+	// keepRounds is how many rounds' results are kept: the coordinator's ring holds four, and one ahead may come early.
+	keepRounds = 5
+	// candidatesMax bounds the commitments kept of one member in one round. An honest member makes one; a second is evidence, more are noise.
+	candidatesMax = 3
+	// fetchesMax bounds the payload fetches under way.
+	fetchesMax = 16
+	// askMax bounds the members asked after in one request.
+	askMax = 256
+)
+
+// results is what is known of one round's results.
+type results struct {
+	number   uint32
+	prepared bool        // expected and shares are filled
+	expected []bool      // by member: has a share in this round
+	shares   []wire.Hash // by member: hash of the share
+	known    [][]candidate
+	askedAt  uint64
+	asks     uint32
+}
+
+// candidate is one commitment and how far its payload has come.
+type candidate struct {
+	commitment coordinator.Commitment
+	id         wire.Hash
+	held       bool // the payload is there and decodes
+	refused    bool // never to be held
+	fetching   bool
+	triedAt    uint64
+}
+
+func (m *Machine) find(number uint32) *results {
+	for _, r := range m.rounds {
+		if r.number == number {
+			return r
+		}
+	}
+	return nil
+}
+
+// enterRound makes room for the results of a round and drops those that can no longer matter.
+func (m *Machine) enterRound(now uint32) {
+	for i := 0; i < len(m.rounds); {
+		if m.rounds[i].number+keepRounds <= now {
+			m.rounds = append(m.rounds[:i], m.rounds[i+1:]...)
+			continue
+		}
+		i++
+	}
+	if now > keepRounds {
+		m.do(Forget{Before: now - keepRounds + 1})
+	}
+	m.results(now)
+}
+
+// results returns the record of a round, made if need be and filled from the state if the state has the round.
+func (m *Machine) results(number uint32) *results {
+	rs := m.find(number)
+	if rs == nil {
+		rs = &results{number: number, known: make([][]candidate, m.state.Limits().Members)}
+		m.rounds = append(m.rounds, rs)
+	}
+	if !rs.prepared {
+		if r, ok := m.state.At(number); ok {
+			m.prepare(rs, r)
+		}
+	}
+	return rs
+}
+
+func (m *Machine) prepare(rs *results, r coordinator.Round) {
+	n := m.state.Limits().Members
+	rs.prepared = true
+	rs.expected = make([]bool, n)
+	rs.shares = make([]wire.Hash, n)
+	if !r.Trains() {
+		return
+	}
+	for i := uint32(0); i < n; i++ {
+		if r.Expected(i) {
+			rs.expected[i] = true
+			rs.shares[i] = batch.Hash(r.Share(i))
+		}
+	}
+}
+
+// received keeps a commitment that can matter. Its author is judged when the round is known.
+func (m *Machine) received(ev CommitmentReceived) {
+	c := ev.Signed.Commitment
+	if !m.hasState || c.Run != m.state.ID() || c.PayloadBytes > m.cfg.PayloadMax || c.Member >= m.state.Limits().Members {
+		return
+	}
+	now := m.state.Round()
+	if c.Round > now+1 || c.Round+keepRounds <= now {
+		return
+	}
+	if c.Member >= m.state.Count() || m.state.Member(c.Member).Key != ev.Signer {
+		return
+	}
+	rs := m.results(c.Round)
+	id := c.ID()
+	list := rs.known[c.Member]
+	for i := range list {
+		if list[i].id == id {
+			return
+		}
+	}
+	if len(list) >= candidatesMax {
+		return
+	}
+	if len(list) == 1 {
+		m.do(Note{"two commitments of one member for one round: " + ev.Signer.String()})
+	}
+	rs.known[c.Member] = append(list, candidate{commitment: c, id: id})
+}
+
+// valid says whether a commitment is for the share this member was given, on the parameters everybody started from.
+func (m *Machine) valid(rs *results, c *candidate) bool {
+	if !rs.prepared || c.refused || !rs.expected[c.commitment.Member] || c.commitment.Share != rs.shares[c.commitment.Member] {
+		return false
+	}
+	r, ok := m.state.At(rs.number)
+	if !ok || c.commitment.Epoch != r.Epoch() {
+		return false
+	}
+	own, known := m.model.at(rs.number)
+	return !known || own == c.commitment.Params
+}
+
+// best is the candidate this member vouches for: of the valid ones whose payload it holds (or, with payload false, that it knows) the one with the smallest ID.
+func (m *Machine) best(rs *results, member uint32, payload bool) *candidate {
+	var best *candidate
+	for i := range rs.known[member] {
+		c := &rs.known[member][i]
+		if m.valid(rs, c) && (c.held || !payload) && (best == nil || c.id.Compare(best.id) < 0) {
+			best = c
+		}
+	}
+	return best
+}
+
+// decideResults fetches payloads of known commitments and asks for commitments that are missing.
+func (m *Machine) decideResults() {
+	now := m.state.Round()
+	fetching := 0
+	for _, rs := range m.rounds {
+		for i := range rs.known {
+			for k := range rs.known[i] {
+				if rs.known[i][k].fetching {
+					fetching++
+				}
+			}
+		}
+	}
+	lag := uint32(m.state.Config().Overlap)
+	for number := now - min(now-1, lag); number <= now; number++ {
+		rs := m.results(number)
+		if !rs.prepared {
+			continue
+		}
+		for i := range rs.known {
+			for k := range rs.known[i] {
+				c := &rs.known[i][k]
+				if fetching < fetchesMax && m.valid(rs, c) && m.fetch(rs, c) {
+					fetching++
+				}
+			}
+		}
+		m.askMissing(rs, func(i uint32) bool { return rs.expected[i] && m.takesPart(i) && m.best(rs, i, false) == nil })
+	}
+}
+
+// fetch asks for a candidate's payload unless it is there, under way, or was tried just now.
+func (m *Machine) fetch(rs *results, c *candidate) bool {
+	if c.held || c.refused || c.fetching || !m.due(&c.triedAt, reFetchMs) {
+		return false
+	}
+	c.fetching = true
+	author := m.state.Member(c.commitment.Member).Key
+	from := append([]key.Public{author}, m.peers(rs.number)...)
+	m.do(FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
+		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, From: from})
+	return true
+}
+
+// askMissing asks one peer, another each time, for the commitments of the members that wanted names.
+func (m *Machine) askMissing(rs *results, wanted func(member uint32) bool) {
+	var of []uint32
+	for i := uint32(0); i < uint32(len(rs.known)) && len(of) < askMax; i++ {
+		if i != m.member.index && wanted(i) {
+			of = append(of, i)
+		}
+	}
+	if len(of) == 0 || (rs.askedAt == 0 && m.firstAsk(rs)) || !m.due(&rs.askedAt, reAskMs) {
+		return
+	}
+	peers := m.peers(rs.number)
+	if len(peers) == 0 {
+		return
+	}
+	to := peers[rs.asks%uint32(len(peers))]
+	rs.asks++
+	m.do(AskCommitments{Round: rs.number, Of: of, To: to})
+}
+
+// firstAsk starts the wait before the first question: gossip is usually faster.
+func (m *Machine) firstAsk(rs *results) bool {
+	rs.askedAt = max(m.now, 1)
+	return true
+}
+
+func (m *Machine) fetched(ev PayloadFetched) {
+	rs := m.find(ev.Round)
+	if rs == nil || ev.Member >= uint32(len(rs.known)) {
+		return
+	}
+	for k := range rs.known[ev.Member] {
+		c := &rs.known[ev.Member][k]
+		if c.id != ev.ID {
+			continue
+		}
+		c.fetching = false
+		c.held = ev.OK
+		c.refused = ev.Refused
+		if ev.Refused {
+			m.do(Note{"payload refused: not a valid update, from " + m.state.Member(ev.Member).Key.String()})
+		}
+	}
+}
+
+// keepOwn records the own result as held.
+func (m *Machine) keepOwn() {
+	c := m.work.own
+	rs := m.results(c.Round)
+	rs.known[c.Member] = []candidate{{commitment: c, id: c.ID(), held: true}}
+}
+
+// accepted returns the payloads of the accepted set of round a in canonical order, by member. complete is false while a commitment or
+// payload is missing; both are then being asked for.
+func (m *Machine) accepted(a uint32) (payloads []wire.Hash, complete bool) {
+	r, ok := m.state.At(a)
+	if !ok {
+		return nil, false
+	}
+	rs := m.results(a)
+	complete = true
+	missing := make([]bool, len(rs.known))
+	for i := uint32(0); i < m.state.Limits().Members; i++ {
+		if !r.Accepted(i) {
+			continue
+		}
+		list := rs.known[i]
+		ids := make([]wire.Hash, len(list))
+		for k := range list {
+			ids[k] = list[k].id
+		}
+		k, ok := m.state.Select(a, i, ids)
+		if !ok && m.split(a, i, ids) {
+			continue
+		}
+		if !ok {
+			missing[i], complete = true, false
+			continue
+		}
+		if !list[k].held {
+			complete = false
+			m.fetch(rs, &list[k])
+			continue
+		}
+		payloads = append(payloads, list[k].commitment.Payload)
+	}
+	if !complete {
+		m.askMissing(rs, func(i uint32) bool { return missing[i] })
+	}
+	return payloads, complete
+}
+
+// split says that no commitment of this member can have a quorum, known or not: it gave different witnesses different ones. Then nobody
+// applies any. An unknown commitment may stand in the reports of witnesses that name none of the known ones, and in those of
+// witnesses that name several, which only liars do: less than a third of the elected.
+func (m *Machine) split(a, member uint32, known []wire.Hash) bool {
+	if len(known) < 2 {
+		return false
+	}
+	r, ok := m.state.At(a + uint32(m.state.Config().Overlap))
+	if !ok || r.Attests() != a {
+		return false
+	}
+	attested, ok := m.state.At(a)
+	if !ok {
+		return false
+	}
+	explained := uint32(0)
+	for _, rep := range r.Reports() {
+		salt := m.state.Key(rep.Member)
+		for _, id := range known {
+			if rep.Commitments.Has(r.Filter(), salt[:], id) {
+				explained++
+				break
+			}
+		}
+	}
+	elected := uint32(len(r.Witnesses()))
+	return attested.Holders(member)-min(attested.Holders(member), explained)+(elected-1)/3 < r.Quorum()
+}

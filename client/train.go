@@ -1,0 +1,75 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+)
+
+// work is this member's own training.
+type work struct {
+	running uint32 // round being trained, 0 if none
+	done    uint32 // last round trained or given up
+	own     coordinator.Commitment
+	saidAt  uint64 // when the own commitment was gossiped last
+}
+
+// decideTraining starts this member's share of the round once the parameters are there, and says again what it committed to while the round lasts.
+func (m *Machine) decideTraining(r coordinator.Round) {
+	now := r.Number()
+	if m.work.running != 0 && m.work.running != now {
+		m.cancelTraining()
+		return
+	}
+	if m.work.own.Round == now && m.work.done == now {
+		if m.due(&m.work.saidAt, republishMs) {
+			m.do(Republish{Round: now})
+		}
+		return
+	}
+	if m.work.running != 0 || m.work.done >= now || m.stopping || !r.Trains() {
+		return
+	}
+	if m.model.applying || m.model.healing || !m.model.known || m.model.round != now {
+		return
+	}
+	spans := r.Share(m.member.index)
+	if len(spans) == 0 {
+		return
+	}
+	m.work.running = now
+	m.do(Train{Epoch: r.Epoch(), Round: now, Step: r.Step(), Spans: spans, Params: m.model.hash})
+}
+
+func (m *Machine) cancelTraining() {
+	m.do(CancelTraining{Round: m.work.running})
+	m.work.done = max(m.work.done, m.work.running)
+	m.work.running = 0
+}
+
+func (m *Machine) trained(ev Trained) {
+	if ev.Round != m.work.running {
+		return // given up meanwhile
+	}
+	m.work.running, m.work.done = 0, ev.Round
+	if ev.Failed != "" {
+		m.do(Note{"round skipped: " + ev.Failed})
+		return
+	}
+	r, ok := m.state.At(ev.Round)
+	if !ok || !m.member.known {
+		return
+	}
+	params, ok := m.model.at(ev.Round)
+	if !ok {
+		return // healed to another round while training
+	}
+	m.work.own = coordinator.Commitment{
+		Run: m.state.ID(), Epoch: r.Epoch(), Round: ev.Round, Member: m.member.index,
+		Share:   batch.Hash(r.Share(m.member.index)),
+		Payload: ev.Payload, PayloadBytes: ev.PayloadBytes,
+		Prev: ev.Prev, State: ev.State, Params: params, Loss: ev.Loss,
+	}
+	m.work.saidAt = max(m.now, 1)
+	m.do(Commit{m.work.own})
+	m.keepOwn()
+}

@@ -1,0 +1,76 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/coordinator"
+)
+
+// reports is what this member said as a witness.
+type reports struct {
+	round  uint32 // last round reported on
+	done   uint32 // last round whose report was accepted
+	sentAt uint64
+}
+
+// decideWitness reports, if this member was elected, as soon as it holds everything; in RoundWitness it reports what it holds.
+func (m *Machine) decideWitness(r coordinator.Round) {
+	now := r.Number()
+	if m.witness.done >= now || !r.Elected(m.member.index) || r.Reported(m.member.index) {
+		return
+	}
+	params, ok := m.model.at(now)
+	if !ok || m.model.round != now {
+		return // without the parameters of this round there is nothing sure to say
+	}
+	msg := coordinator.Witness{Round: now, Complete: true, Params: params}
+	if attested, ok := m.state.At(r.Attests()); ok {
+		filter := bloom.New(r.Filter())
+		msg.Held, msg.Complete = m.gather(attested, r.Filter(), filter)
+		msg.Commitments = filter
+	}
+	if r.Trains() && r.Attests() != now && !m.allCommitted(now) {
+		msg.Complete = false // with overlap a round lasts until all have trained, though their results are attested in the next
+	}
+	if !msg.Complete && m.state.Phase() != coordinator.RoundWitness {
+		return
+	}
+	if m.witness.round == now && !m.due(&m.witness.sentAt, reReportMs) {
+		return
+	}
+	m.witness.round, m.witness.sentAt = now, max(m.now, 1)
+	m.do(Submit{msg})
+}
+
+// gather tells whose results of the attested round are held, fills in the filter of their commitments, and says whether nobody's is
+// missing who still takes part.
+func (m *Machine) gather(attested coordinator.Round, p bloom.Params, filter bloom.Filter) (held []byte, complete bool) {
+	rs := m.results(attested.Number())
+	complete = true
+	for i := range rs.expected {
+		if !rs.expected[i] {
+			continue
+		}
+		c := m.best(rs, uint32(i), true)
+		if c == nil {
+			complete = complete && !m.takesPart(uint32(i))
+			continue
+		}
+		held = coordinator.Hold(held, uint32(i))
+		filter.Add(p, m.cfg.Self[:], c.id)
+	}
+	return held, complete
+}
+
+// takesPart says whether a member is still of the epoch: one that left or was dropped is not waited for.
+func (m *Machine) takesPart(i uint32) bool { return m.state.Status(i) == coordinator.StatusActive }
+
+// allCommitted says whether a commitment of everybody with a share in the round is known.
+func (m *Machine) allCommitted(round uint32) bool {
+	rs := m.results(round)
+	for i := range rs.expected {
+		if rs.expected[i] && m.takesPart(uint32(i)) && m.best(rs, uint32(i), false) == nil {
+			return false
+		}
+	}
+	return true
+}
