@@ -117,6 +117,7 @@ func (w *shardWriter) flush(ctx context.Context, p *partWriter) error {
 	w.mu.Lock()
 	j := job{p, len(p.shards), p.open}
 	p.shards = append(p.shards, Shard{})
+	w.progress.Tokens = w.train.tokens + w.heldOut.tokens
 	w.mu.Unlock()
 	if j.index >= ShardsMax {
 		return fmt.Errorf("more than %d shards: make them larger than %d tokens", ShardsMax, w.manifest.ShardTokens)

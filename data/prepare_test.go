@@ -1,0 +1,334 @@
+package data
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+	"pgregory.net/rapid"
+)
+
+// names lists the files in dir, each with the hash of its bytes.
+func names(t *testing.T, dir string) map[string]wire.Hash {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := make(map[string]wire.Hash)
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m[e.Name()] = wire.SHA256(b)
+	}
+	return m
+}
+
+func equalNames(a, b map[string]wire.Hash) bool {
+	for name := range a {
+		if a[name] != b[name] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+func TestResultDoesNotDependOnWorkers(t *testing.T) {
+	sources := files(t, text(20_000, "a"), nil, text(100, "b"))
+	var first map[string]wire.Hash
+	for _, workers := range []int{1, 2, 7} {
+		dir := filepath.Join(t.TempDir(), "made", "for", "it")
+		o := options()
+		o.Workers = workers
+		mustPrepare(t, dir, sources, o)
+		got := names(t, dir)
+		if first == nil {
+			first = got
+		}
+		if !equalNames(first, got) {
+			t.Errorf("%d workers: got %v, want %v", workers, got, first)
+		}
+	}
+	if len(first) < 20 {
+		t.Errorf("only %d files", len(first))
+	}
+}
+
+func TestInterruptedPrepareIsCompleted(t *testing.T) {
+	sources := files(t, text(100_000, "a"))
+	whole := t.TempDir()
+	mustPrepare(t, whole, sources, options())
+	dir := t.TempDir()
+	o := options()
+	ctx, cancel := context.WithCancel(t.Context())
+	var before Progress
+	o.Progress = func(p Progress) {
+		before = p
+		if p.Shards == 20 {
+			cancel()
+		}
+	}
+	if _, err := Prepare(ctx, dir, sources, o); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	if got := names(t, dir); len(got) != before.Shards {
+		t.Errorf("%d shards are reported, %d files are there", before.Shards, len(got))
+	}
+	if _, err := ReadManifest(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the interrupted set has a manifest: %v", err)
+	}
+	var last Progress
+	o.Progress = func(p Progress) { last = p }
+	for _, kept := range []int{before.Shards, 98} {
+		m := mustPrepare(t, dir, sources, o)
+		want := Progress{100_000, 100_000, m.Tokens + m.HeldOutTokens, 98, kept}
+		if last != want {
+			t.Errorf("got %+v, want %+v", last, want)
+		}
+		if !equalNames(names(t, dir), names(t, whole)) {
+			t.Error("the completed set differs")
+		}
+	}
+}
+
+func TestAnotherSetIsNotOverwritten(t *testing.T) {
+	a := text(5000, "a")
+	dir := t.TempDir()
+	mustPrepare(t, dir, files(t, a), options())
+	before := names(t, dir)
+	changed := slices.Clone(a)
+	changed[2500] ^= 1
+	for _, c := range []struct {
+		name    string
+		source  []byte
+		options func(*PrepareOptions)
+	}{
+		{"other name", a, func(o *PrepareOptions) { o.Name = "b" }},
+		{"other shard size", a, func(o *PrepareOptions) { o.ShardTokens = 2048 }},
+		{"other held-out share", a, func(o *PrepareOptions) { o.HeldOutPermille = 0 }},
+		{"other text", changed, nil},
+		{"longer text", append(slices.Clone(a), a...), nil},
+		{"shorter text", a[:2048], func(o *PrepareOptions) { o.HeldOutPermille = 0 }},
+		{"text that ends with a shard", a[:1023], func(o *PrepareOptions) { o.HeldOutPermille = 0 }},
+	} {
+		o := options()
+		if c.options != nil {
+			c.options(&o)
+		}
+		if _, err := Prepare(t.Context(), dir, files(t, c.source), o); err == nil || !strings.Contains(err.Error(), "choose another directory") {
+			t.Errorf("%s: got %v", c.name, err)
+		}
+		if !equalNames(before, names(t, dir)) {
+			t.Fatalf("%s: files changed", c.name)
+		}
+	}
+	damage(t, filepath.Join(dir, ManifestFile), flip(0))
+	if _, err := Prepare(t.Context(), dir, files(t, a), options()); err == nil || !strings.Contains(err.Error(), "delete the manifest") {
+		t.Errorf("damaged manifest: got %v", err)
+	}
+}
+
+func TestTokenFilesAreTakenAsTheyAre(t *testing.T) {
+	for _, format := range []Format{Uint16, Uint32} {
+		var b []byte
+		var want []uint32
+		for i := range uint32(5000) {
+			want = append(want, i*13%60_000)
+			if format == Uint16 {
+				b = binary.LittleEndian.AppendUint16(b, uint16(want[i]))
+			} else {
+				b = binary.LittleEndian.AppendUint32(b, want[i])
+			}
+		}
+		dir := t.TempDir()
+		o := options()
+		o.Format, o.Tokenizer = format, wide{}
+		m := mustPrepare(t, dir, files(t, b), o)
+		if m.Tokens != 4500 || m.HeldOutTokens != 500 || m.TokenBytes != 4 {
+			t.Errorf("got %+v", m)
+		}
+		s := mustOpen(t, dir, m, Options{SequenceTokens: 4499})
+		if got := stream(t, s.train); !slices.Equal(got, want[:4500]) {
+			t.Errorf("format %d: tokens differ", format)
+		}
+		dst := make([]uint32, 4500)
+		s = mustOpen(t, dir, m, Options{SequenceTokens: 499})
+		if err := s.HeldOut().Read(0, dst[:500]); err != nil || !slices.Equal(dst[:500], want[4500:]) {
+			t.Errorf("format %d: held-out tokens differ, %v", format, err)
+		}
+	}
+}
+
+func TestSourcesAndOptionsThatAreRefused(t *testing.T) {
+	good := text(3000, "a")
+	for _, c := range []struct {
+		name    string
+		sources []string
+		options func(*PrepareOptions)
+		want    string
+	}{
+		{"no sources", nil, nil, "no source"},
+		{"missing source", []string{filepath.Join(t.TempDir(), "none")}, nil, "none"},
+		{"directory", []string{t.TempDir()}, nil, "is not a file"},
+		{"nothing in them", files(t, nil, nil), nil, "nothing to train on"},
+		{"odd token file", files(t, good[:2999]), func(o *PrepareOptions) { o.Format = Uint16 }, "2999 bytes"},
+		{"tokens beyond the vocabulary", files(t, []byte{1, 0, 2, 0, 0, 1}), func(o *PrepareOptions) { o.Format = Uint16 }, "token 2 is 256"},
+		{"no tokenizer", files(t, good), func(o *PrepareOptions) { o.Tokenizer = nil }, "tokenizer"},
+		{"all held out", files(t, good), func(o *PrepareOptions) { o.HeldOutPermille = 501 }, "501"},
+		{"bad name", files(t, good), func(o *PrepareOptions) { o.Name = "../x" }, `"../x"`},
+		{"tiny shards", files(t, good), func(o *PrepareOptions) { o.ShardTokens = 1 }, "shard_tokens"},
+	} {
+		o := options()
+		if c.options != nil {
+			c.options(&o)
+		}
+		if _, err := Prepare(t.Context(), t.TempDir(), c.sources, o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestPrepareFailsWhereTheDiskDoes(t *testing.T) {
+	// A directory stands where a shard should be written: the rename fails as it does on a full disk.
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "train-00001.bin", "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Prepare(t.Context(), dir, files(t, text(50_000, "a")), options())
+	if err == nil || !strings.Contains(err.Error(), "train-00001.bin") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := ReadManifest(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the failed set has a manifest: %v", err)
+	}
+}
+
+// Any bytes, cut into any number of sources, come back in the order they were given, each followed by the end of its part.
+func TestNoTokenIsLostOrMoved(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		texts := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 1500), 1, 4).Draw(rt, "texts")
+		o := options()
+		o.HeldOutPermille = rapid.Uint32Range(0, 500).Draw(rt, "permille")
+		o.Workers = 2
+		dir, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		m, err := Prepare(t.Context(), dir, files(t, texts...), o)
+		total := 0
+		for _, b := range texts {
+			total += len(b)
+		}
+		if err != nil {
+			if total > 0 && !strings.Contains(err.Error(), "nothing to train on") {
+				rt.Fatal(err)
+			}
+			return
+		}
+		train, heldOut := readBack(t, dir, m.Shards), readBack(t, dir, m.HeldOut)
+		for _, b := range texts {
+			if len(b) == 0 {
+				continue
+			}
+			n := len(b)
+			for n >= 0 && !isSplit(b, n, train, heldOut) {
+				n--
+			}
+			if n < 0 {
+				rt.Fatalf("%d bytes are not at the front of what is left of the parts", len(b))
+			}
+			train, heldOut = train[ended(n):], heldOut[ended(len(b)-n):]
+		}
+		if len(train)+len(heldOut) > 0 {
+			rt.Errorf("%d and %d tokens more than the sources have", len(train), len(heldOut))
+		}
+	})
+}
+
+// ended is how many tokens n bytes of a part take: one more, unless there are none.
+func ended(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return n + 1
+}
+
+// isSplit tells whether b cut at n stands at the front of the parts, ended.
+func isSplit(b []byte, n int, train, heldOut []uint32) bool {
+	fits := func(tokens []uint32, b []byte) bool {
+		return len(b) == 0 || len(tokens) > len(b) && slices.Equal(tokens[:len(b)+1], append(tokenizer.Bytes{}.Encode(nil, b), 0))
+	}
+	return fits(train, b[:n]) && fits(heldOut, b[n:])
+}
+
+// readBack reads shards without the package's own reader.
+func readBack(t *testing.T, dir string, shards []Shard) (tokens []uint32) {
+	t.Helper()
+	for _, s := range shards {
+		b, err := os.ReadFile(filepath.Join(dir, s.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for pair := range slices.Chunk(b, 2) {
+			tokens = append(tokens, uint32(binary.LittleEndian.Uint16(pair)))
+		}
+	}
+	return tokens
+}
+
+func BenchmarkPrepare(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "text")
+	source := bytes.Repeat(text(1<<20, "x"), 16)
+	if err := os.WriteFile(path, source, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(source)))
+	o := options()
+	o.ShardTokens = 1 << 20
+	dir := b.TempDir()
+	for b.Loop() {
+		if err := os.RemoveAll(dir); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := Prepare(b.Context(), dir, []string{path}, o); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRead reads sequences of 1024 tokens in random order from a set that does not fit the cache.
+func BenchmarkRead(b *testing.B) {
+	dir := b.TempDir()
+	o := options()
+	o.ShardTokens = 1 << 22
+	path := filepath.Join(b.TempDir(), "text")
+	if err := os.WriteFile(path, bytes.Repeat(text(1<<20, "x"), 16), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	m, err := Prepare(b.Context(), dir, []string{path}, o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := Open(b.Context(), dir, m.Hash(), Options{SequenceTokens: 1024, Verify: true, CacheBytes: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	dst := make([]uint32, 1025)
+	var i uint64
+	for b.Loop() {
+		if err := s.Read(i, dst); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+}
