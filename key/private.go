@@ -2,46 +2,48 @@ package key
 
 import "crypto/ed25519"
 
-// Private is a participant's secret. It prints as a placeholder under every verb, and is left out of JSON: a log or an error
-// message that includes one by mistake reveals nothing. The zero Private is no key; using it panics.
+// Private is a participant's secret. It prints as a placeholder or an address under every verb, and is left out of JSON: a log
+// or an error message that includes one by mistake reveals nothing. The zero Private is no key; using it panics.
 type Private struct {
-	// secret is behind a pointer because fmt, for verbs that do not ask String, walks the fields of a struct but prints
-	// only the address of what an inner pointer points to.
-	secret *secret
-}
-
-type secret struct {
-	expanded [ed25519.PrivateKeySize]byte // seed, then public key: the form RFC 8032's signing starts from
+	// reveal returns seed and public key, the form RFC 8032's signing starts from. They are in a closure because fmt, where
+	// it does not ask String, walks through fields and pointers, but of a function it prints only the address.
+	reveal func() [ed25519.PrivateKeySize]byte
 }
 
 // FromSeed returns the key pair of an Ed25519 seed, 32 random bytes.
 func FromSeed(seed [32]byte) Private {
-	s := new(secret)
-	copy(s.expanded[:], ed25519.NewKeyFromSeed(seed[:]))
-	return Private{secret: s}
+	expanded := [ed25519.PrivateKeySize]byte(ed25519.NewKeyFromSeed(seed[:]))
+	return Private{reveal: func() [ed25519.PrivateKeySize]byte { return expanded }}
 }
 
 // Seed returns the secret itself. It is for the file the key is kept in and for the transport, which authenticates with
 // the same key.
-func (p Private) Seed() [32]byte { return [32]byte(p.must().expanded[:32]) }
+func (p Private) Seed() [32]byte {
+	b := p.expanded()
+	return [32]byte(b[:32])
+}
 
 // Public returns the public half.
-func (p Private) Public() Public { return Public(p.must().expanded[32:]) }
+func (p Private) Public() Public {
+	b := p.expanded()
+	return Public(b[32:])
+}
 
 // Sign signs msg in the domain, deterministically (RFC 8032, section 5.1.6). It panics when the domain is empty or longer
 // than wire.DomainBytesMax.
 func (p Private) Sign(domain string, msg []byte) Signature {
-	return Signature(ed25519.Sign(p.must().expanded[:], signed(domain, msg)))
+	b := p.expanded()
+	return Signature(ed25519.Sign(b[:], signed(domain, msg)))
 }
 
 // IsZero tells whether p is no key.
-func (p Private) IsZero() bool { return p.secret == nil }
+func (p Private) IsZero() bool { return p.reveal == nil }
 
-func (p Private) must() *secret {
-	if p.secret == nil {
+func (p Private) expanded() [ed25519.PrivateKeySize]byte {
+	if p.reveal == nil {
 		panic("key: use of the zero private key")
 	}
-	return p.secret
+	return p.reveal()
 }
 
 // hidden is what a private key prints as.
