@@ -18,23 +18,20 @@ func Total(spans []Span) uint32 {
 // Cut returns the spans of the part [from, from+count) of the virtual batch of spans, in its order; none if count is 0.
 // It panics when the part goes beyond the batch.
 func Cut(spans []Span, from, count uint32) []Span {
-	var part []Span
 	skip, want := uint64(from), uint64(count)
+	if skip+want > uint64(Total(spans)) {
+		panic("batch: part beyond the batch")
+	}
+	var part []Span
 	for _, s := range spans {
 		n := uint64(s.Count)
 		if skip >= n {
 			skip -= n
 			continue
 		}
-		if want == 0 {
-			break
-		}
 		take := min(n-skip, want)
 		part = Join(part, Span{Start: s.Start + skip, Count: uint32(take)})
 		skip, want = 0, want-take
-	}
-	if skip > 0 || want > 0 {
-		panic("batch: part beyond the batch")
 	}
 	return part
 }
