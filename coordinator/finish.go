@@ -110,8 +110,8 @@ func (r Round) votes(params wire.Hash) uint32 {
 //
 // That somebody's result was not accepted is not always its fault: a network that is cut in two leaves no quorum on either
 // side. So it counts as missed only if a quorum of the witnesses reported that they do not hold it, or if more than two
-// thirds of the members' results were accepted, which shows that the network carried results to a quorum. Silent witnesses
-// make neither true: they alone are charged with silence.
+// thirds of the other members' results were accepted, which shows that the network carried results to a quorum. Silent
+// witnesses make neither true: they alone are charged with silence.
 func (s State) judge(env Env, r Round) {
 	a, ok := s.At(r.Attests())
 	if !ok {
@@ -128,7 +128,7 @@ func (s State) judge(env Env, r Round) {
 	}
 	a.putU32(rAcceptedLen, accepted)
 	a.putU8(rFinal, 1)
-	carried := accepted >= committee.Quorum(a.ExpectedCount())
+	carried := accepted >= committee.Quorum(a.ExpectedCount()-1)
 	spans := a.Spans()
 	for p, i := range a.line() {
 		share, count := a.shareOf(spans, uint32(p))

@@ -19,7 +19,8 @@ func (s State) advance(env Env) bool {
 		return s.advanceWarmup(env)
 	case RoundTrain:
 		r := s.slot(s.Round())
-		if uint32(r.u8(rCompletes)) < r.Quorum() && !s.elapsed(env, getU64(s.b, hRoundTrainMs)) {
+		complete := uint32(r.u8(rCompletes)) >= r.Quorum() || s.allReported()
+		if !complete && !s.elapsed(env, getU64(s.b, hRoundTrainMs)) {
 			return false
 		}
 		s.enter(RoundWitness, env.NowMs)
@@ -217,7 +218,8 @@ func (s State) elect(r Round, members []uint32) {
 	r.putU8(rFilterHashes, p.Hashes)
 }
 
-// allReported tells whether every witness of the current round that is still active has reported.
+// allReported tells whether every witness of the current round that is still active has reported, so that there is nobody
+// to wait for.
 func (s State) allReported() bool {
 	r := s.slot(s.Round())
 	for p := range r.electedLen() {

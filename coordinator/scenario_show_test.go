@@ -1,0 +1,133 @@
+package coordinator
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// create makes a new run from options, or prints the faults of its configuration.
+func (sc *scenario) create(options map[string]string) {
+	l := Limits{Members: 8, Witnesses: 4}
+	c := testConfig()
+	for k, v := range options {
+		switch k {
+		case "members":
+			l.Members = uint32(number(sc.t, v))
+		case "witnesses":
+			l.Witnesses = uint16(number(sc.t, v))
+		case "Name":
+			c.Name = v
+		case "Owner":
+			c.Owner = key.Public{}
+		case "ModelHash":
+			c.ModelHash = wire.Hash{}
+		case "SpecHash":
+			c.SpecHash = wire.Hash{}
+		default:
+			f := reflect.ValueOf(&c).Elem().FieldByName(k)
+			if !f.IsValid() {
+				sc.t.Fatalf("no field %q in Config", k)
+			}
+			f.SetUint(number(sc.t, v))
+		}
+	}
+	if _, err := New(l, c, Env{}); err != nil {
+		sc.fail(err)
+		for _, f := range c.Check(l) {
+			sc.seen.errors[f.Code] = true
+			fmt.Fprintf(sc.out, "fault: %v\n", f)
+		}
+		return
+	}
+	if sc.world != nil {
+		sc.world.replay()
+	}
+	sc.world = newWorld(sc.t, l, c, "scenario")
+	sc.seen.edges[[2]Phase{Uninitialized, sc.world.s.Phase()}] = true
+	sc.state()
+}
+
+// show prints parts of the state that the line of state leaves out.
+func (sc *scenario) show(args []string) {
+	s := sc.world.s
+	if len(args) == 0 {
+		sc.t.Fatal("show what?")
+	}
+	switch args[0] {
+	case "redo":
+		fmt.Fprintf(sc.out, "> redo %v data=%d\n", s.Redo(), s.DataIndex())
+	case "time":
+		fmt.Fprintf(sc.out, "> phase since +%d until +%d\n", s.PhaseSince()-bornMs, s.Deadline()-min(s.Deadline(), bornMs))
+	case "checkpointers":
+		fmt.Fprintf(sc.out, "> checkpointers %s\n", sc.names(s.Checkpointer))
+	case "round":
+		n := s.Round()
+		if len(args) > 1 {
+			n = uint32(number(sc.t, args[1]))
+		}
+		r, ok := s.At(n)
+		if !ok {
+			fmt.Fprintf(sc.out, "> round %d is not in the ring\n", n)
+			return
+		}
+		sc.showRound(r)
+	default:
+		sc.t.Fatalf("cannot show %q", args[0])
+	}
+}
+
+func (sc *scenario) showRound(r Round) {
+	kind := "drains"
+	if r.Trains() {
+		kind = fmt.Sprintf("is step %d", r.Step())
+	}
+	fmt.Fprintf(sc.out, "> round %d %s batch=%d spans=%v active=%s expected=%s\n", r.Number(), kind, r.Batch(), r.Spans(),
+		sc.names(r.Active), sc.names(r.Expected))
+	_, agreed := r.Agreed()
+	fmt.Fprintf(sc.out, "> round %d attests=%d witnesses=%s reports=%d quorum=%d final=%t accepted=%s agreed=%t\n", r.Number(),
+		r.Attests(), sc.names(r.Elected), len(r.Reports()), r.Quorum(), r.Final(), sc.names(r.Accepted), agreed)
+}
+
+// names lists the members for whom is is true.
+func (sc *scenario) names(is func(uint32) bool) string {
+	var list []string
+	for i := range sc.world.s.Count() {
+		if is(i) {
+			list = append(list, nameOf(sc.world.s.Key(i)))
+		}
+	}
+	return "[" + strings.Join(list, " ") + "]"
+}
+
+// corrupt opens a changed copy of the state.
+func (sc *scenario) corrupt(how string, options map[string]string) {
+	b := slices.Clone(sc.world.s.Bytes())
+	switch how {
+	case "zero":
+		clear(b)
+	case "magic":
+		b[hMagic]++
+	case "version":
+		b[hVersion]++
+	case "limits":
+		putU32(b, hMembers, MembersMax+1)
+	case "short":
+		b = b[:len(b)-1]
+	case "":
+		for k, v := range options {
+			b[number(sc.t, k)] = uint8(number(sc.t, v))
+		}
+	default:
+		sc.t.Fatalf("cannot corrupt %q", how)
+	}
+	if _, err := Open(b); err != nil {
+		sc.fail(err)
+		return
+	}
+	fmt.Fprintln(sc.out, "> opens")
+}

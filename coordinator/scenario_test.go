@@ -1,0 +1,378 @@
+package coordinator
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.txt with what happens now; read the diff")
+
+// A scenario file holds commands and, under each, what came of it. A line of state reads
+//
+//	> RoundTrain epoch=1 round=2 step=2 points=8 | ann active 4 | bob waiting 4 missed=1
+//
+// and says the phase, the counters, and of each member its status, points and strikes. Commands:
+//
+//	new [members=N] [witnesses=N] [Field=value ...]   create a run; fields as in Config, with testConfig as default
+//	tick +MS                                          let time pass
+//	join|withdraw|pause|resume NAME                   send that message
+//	ready NAME|all [epoch=N] [params=NAME]
+//	report NAME|all [complete=false] [held=a,b] [round=N] [params=NAME|zero] [filter=ones|short]
+//	                                                  report as elected witness; all = every elected one that is not silent
+//	checkpoint NAME|chosen [epoch=N] [params=NAME]
+//	silence NAME, speak NAME                          whether NAME's results reach the others, and it reports
+//	epoch                                             everybody ready, from WaitingForMembers to the first round
+//	show round [N] | redo | batch                     print more of the state
+//	corrupt zero|magic|version|limits|short|BYTE=VAL  open a copy that was changed so
+//	eject NAME                                        set the reserved status, as a later version will
+//	unknown                                           send a message of a foreign type
+type scenario struct {
+	world *world
+	poked bool // the state was changed by other means than messages, so the log does not lead to it
+	t     *testing.T
+	out   *bytes.Buffer
+	seen  *coverage
+}
+
+// coverage is what the scenarios together have shown.
+type coverage struct {
+	errors map[Error]bool
+	edges  map[[2]Phase]bool
+}
+
+// edges are all the transitions between phases that one message can bring about where WaitingMs is not 0. A report can end
+// both phases of a round, so a round may seem to follow another directly, or an epoch to end from RoundTrain.
+var edges = [][2]Phase{
+	{Uninitialized, WaitingForMembers},
+	{WaitingForMembers, Warmup},
+	{WaitingForMembers, Paused},
+	{Warmup, WaitingForMembers},
+	{Warmup, RoundTrain},
+	{Warmup, Paused},
+	{RoundTrain, RoundWitness},
+	{RoundTrain, Cooldown},
+	{RoundWitness, RoundTrain},
+	{RoundWitness, Cooldown},
+	{Cooldown, WaitingForMembers},
+	{Cooldown, Finished},
+	{Cooldown, Paused},
+	{Paused, WaitingForMembers},
+}
+
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios in testdata: %v", err)
+	}
+	seen := &coverage{errors: map[Error]bool{}, edges: map[[2]Phase]bool{}}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sc := &scenario{t: t, out: &bytes.Buffer{}, seen: seen}
+			for line := range strings.Lines(string(want)) {
+				sc.line(strings.TrimSuffix(line, "\n"))
+			}
+			if sc.world != nil && !sc.poked {
+				sc.world.replay()
+			}
+			compare(t, file, want, sc.out.Bytes())
+		})
+	}
+	for e := Error(1); e < errorsEnd; e++ {
+		if !seen.errors[e] {
+			t.Errorf("no scenario shows error %d, %q", e, e.Error())
+		}
+	}
+	for _, edge := range edges {
+		if !seen.edges[edge] {
+			t.Errorf("no scenario goes from %v to %v", edge[0], edge[1])
+		}
+	}
+	for edge := range seen.edges {
+		if !slices.Contains(edges, edge) {
+			t.Errorf("a scenario goes from %v to %v, which is no transition", edge[0], edge[1])
+		}
+	}
+}
+
+func compare(t *testing.T, file string, want, got []byte) {
+	t.Helper()
+	if bytes.Equal(got, want) {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	g, w := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(g), len(w)) {
+		if i >= len(g) || i >= len(w) || g[i] != w[i] {
+			t.Fatalf("%s:%d differs; from there on got\n%s", file, i+1, strings.Join(g[min(i, len(g)):min(i+12, len(g))], "\n"))
+		}
+	}
+}
+
+// line copies comments, drops old results, and runs commands.
+func (sc *scenario) line(line string) {
+	if strings.HasPrefix(line, ">") || strings.HasPrefix(line, "error:") || strings.HasPrefix(line, "fault:") {
+		return
+	}
+	fmt.Fprintln(sc.out, line)
+	if line == "" || strings.HasPrefix(line, "#") {
+		return
+	}
+	words := strings.Fields(line)
+	options := map[string]string{}
+	args := words[1:1]
+	for _, word := range words[1:] {
+		if k, v, ok := strings.Cut(word, "="); ok {
+			options[k] = v
+		} else {
+			args = append(args, word)
+		}
+	}
+	if words[0] != "new" && sc.world == nil {
+		sc.t.Fatalf("%q before any run was created", line)
+	}
+	sc.command(words[0], args, options)
+}
+
+func (sc *scenario) command(verb string, args []string, options map[string]string) {
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	}
+	w := sc.world
+	switch verb {
+	case "new":
+		sc.create(options)
+	case "tick":
+		w.now += number(sc.t, strings.TrimPrefix(name, "+"))
+		sc.send("", Tick{})
+	case "join":
+		sc.send(name, Join{Speed: 100})
+	case "withdraw":
+		sc.send(name, Withdraw{})
+	case "pause":
+		sc.send(name, Pause{})
+	case "resume":
+		sc.send(name, Resume{})
+	case "unknown":
+		sc.send("ann", nil)
+	case "ready":
+		sc.ready(name, options)
+	case "report":
+		sc.report(name, options)
+	case "checkpoint":
+		sc.checkpoint(name, options)
+	case "silence", "speak":
+		w.silent[sc.member(name)] = verb == "silence"
+	case "epoch":
+		w.now += w.config.WaitingMs
+		sc.send("", Tick{})
+		sc.ready("all", nil)
+	case "show":
+		sc.show(args)
+	case "corrupt":
+		sc.corrupt(name, options)
+	case "eject":
+		putStatus(w.s.place(sc.member(name)), StatusEjected)
+		sc.poked = true
+		sc.state()
+	default:
+		sc.t.Fatalf("unknown command %q", verb)
+	}
+}
+
+func number(t *testing.T, s string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (sc *scenario) member(name string) uint32 {
+	i, ok := sc.world.s.Find(testKey(name))
+	if !ok {
+		sc.t.Fatalf("no member %q", name)
+	}
+	return i
+}
+
+// nameOf returns the name of a member, which scenarios take from a short list.
+func nameOf(k key.Public) string {
+	for _, name := range []string{"ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal"} {
+		if testKey(name) == k {
+			return name
+		}
+	}
+	return "?"
+}
+
+// send applies a message and prints what came of it.
+func (sc *scenario) send(name string, m Message) {
+	var sender key.Public
+	if name != "" && name != "nobody" {
+		sender = testKey(name)
+	}
+	before := sc.world.s.Phase()
+	if err := sc.world.apply(sender, m); err != nil {
+		sc.fail(err)
+		return
+	}
+	if after := sc.world.s.Phase(); after != before {
+		sc.seen.edges[[2]Phase{before, after}] = true
+	}
+	sc.state()
+}
+
+func (sc *scenario) fail(err error) {
+	if code, ok := err.(Error); ok {
+		sc.seen.errors[code] = true
+	}
+	fmt.Fprintf(sc.out, "error: %v\n", err)
+}
+
+func (sc *scenario) state() {
+	s := sc.world.s
+	fmt.Fprintf(sc.out, "> %v epoch=%d round=%d step=%d points=%d", s.Phase(), s.Epoch(), s.Round(), s.Step(), s.PointsTotal())
+	for _, f := range []struct {
+		name string
+		n    uint64
+	}{{"drain", uint64(s.Draining())}, {"retired", s.PointsRetired()}, {"rollbacks", uint64(s.Rollbacks())}, {"lost", s.RedoLost()}} {
+		if f.n > 0 {
+			fmt.Fprintf(sc.out, " %s=%d", f.name, f.n)
+		}
+	}
+	if s.PausePending() {
+		fmt.Fprint(sc.out, " pausing")
+	}
+	for i := range s.Count() {
+		m := s.Member(i)
+		fmt.Fprintf(sc.out, " | %s %v %d", nameOf(m.Key), m.Status, m.Points)
+		if m.Missed > 0 {
+			fmt.Fprintf(sc.out, " missed=%d", m.Missed)
+		}
+		if m.Idle > 0 {
+			fmt.Fprintf(sc.out, " idle=%d", m.Idle)
+		}
+	}
+	fmt.Fprintln(sc.out)
+}
+
+func (sc *scenario) ready(name string, options map[string]string) {
+	w := sc.world
+	m := Ready{Epoch: w.s.Epoch()}
+	m.Params, _ = w.s.Params()
+	if v, ok := options["epoch"]; ok {
+		m.Epoch = uint32(number(sc.t, v))
+	}
+	if v, ok := options["params"]; ok {
+		m.Params = wire.Sum("test/params", []byte(v))
+	}
+	if name != "all" {
+		sc.send(name, m)
+		return
+	}
+	for i := range w.s.Count() {
+		if w.s.Status(i) == StatusWaiting && !w.silent[i] && w.s.Phase() == Warmup {
+			sc.send(nameOf(w.s.Key(i)), m)
+		}
+	}
+}
+
+func (sc *scenario) report(name string, options map[string]string) {
+	w := sc.world
+	if name != "all" {
+		i, _ := w.s.Find(testKey(name))
+		sc.send(name, sc.witness(i, options))
+		return
+	}
+	number := w.s.Round()
+	r, ok := w.s.At(number)
+	if !ok {
+		sc.t.Fatal("no round to report in")
+	}
+	for _, i := range r.Witnesses() {
+		phase := w.s.Phase()
+		if w.silent[i] || w.s.Round() != number || phase != RoundTrain && phase != RoundWitness || w.s.Status(i) != StatusActive {
+			continue
+		}
+		if r, _ = w.s.At(number); r.Reported(i) {
+			continue
+		}
+		sc.send(nameOf(w.s.Key(i)), sc.witness(i, options))
+	}
+}
+
+// witness makes the report of member i, honest but for the options.
+func (sc *scenario) witness(i uint32, options map[string]string) Witness {
+	w := sc.world
+	has := w.heard
+	if v, ok := options["held"]; ok {
+		names := strings.Split(v, ",")
+		has = func(j uint32) bool { return slices.Contains(names, nameOf(w.s.Key(j))) }
+	}
+	m := w.report(i, has)
+	for k, v := range options {
+		switch k {
+		case "complete":
+			m.Complete = v == "true"
+		case "round":
+			m.Round = uint32(number(sc.t, v))
+		case "params":
+			m.Params = wire.Hash{}
+			if v != "zero" {
+				m.Params = wire.Sum("test/params", []byte(v))
+			}
+		case "filter":
+			if v == "short" {
+				m.Commitments = m.Commitments[8:]
+			}
+			for b := range m.Commitments {
+				m.Commitments[b] = 0xff
+			}
+		case "extra":
+			m.Held = Hold(m.Held, uint32(number(sc.t, v)))
+		case "zeros":
+			m.Held = append(m.Held, make([]byte, number(sc.t, v))...)
+		}
+	}
+	return m
+}
+
+func (sc *scenario) checkpoint(name string, options map[string]string) {
+	w := sc.world
+	m := Checkpoint{Epoch: w.s.Epoch(), Manifest: wire.Sum("test/manifest")}
+	m.Params, _ = w.s.Params()
+	if v, ok := options["epoch"]; ok {
+		m.Epoch = uint32(number(sc.t, v))
+	}
+	if v, ok := options["params"]; ok {
+		m.Params = wire.Sum("test/params", []byte(v))
+	}
+	if name == "chosen" {
+		name = nameOf(w.s.Key(w.s.Checkpointers()[0]))
+	}
+	sc.send(name, m)
+	if c, ok := w.s.LastCheckpoint(); ok {
+		fmt.Fprintf(sc.out, "> checkpoint of epoch %d\n", c.Epoch)
+	}
+}

@@ -1,0 +1,252 @@
+package coordinator
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// world is a run with everything around it that tests need: a clock, the parameters honest members hold, a log for replay,
+// and an account of what became of every sequence. Each message goes through apply, which checks the invariants.
+type world struct {
+	t      testing.TB
+	s      State
+	limits Limits
+	config Config
+	now    uint64
+	height uint64
+	salt   string               // makes the chance of this world
+	theta  map[uint32]wire.Hash // parameters honest members hold at the start of a round
+	silent map[uint32]bool      // members whose results reach nobody
+	log    []entry
+	fates  fates
+}
+
+// entry is one message that was applied or refused.
+type entry struct {
+	env Env
+	m   Message
+	err error
+}
+
+// fates says what became of sequences: each was accepted in one round, or not yet.
+type fates struct {
+	acceptedIn map[uint64]uint32
+}
+
+const bornMs = 1_700_000_000_000
+
+func newWorld(t testing.TB, l Limits, c Config, salt string) *world {
+	t.Helper()
+	w := &world{
+		t: t, limits: l, config: c, now: bornMs, salt: salt,
+		theta: map[uint32]wire.Hash{}, silent: map[uint32]bool{}, fates: fates{acceptedIn: map[uint64]uint32{}},
+	}
+	s, err := New(l, c, w.env(key.Public{}))
+	if err != nil {
+		t.Fatalf("new: %v; faults %v", err, c.Check(l))
+	}
+	w.s = s
+	return w
+}
+
+// testConfig is a good configuration with round numbers: 10 s of waiting, 20 s of warmup, 30 s of training, and so on.
+func testConfig() Config {
+	return Config{
+		Name: "test", MinMembers: 2, StartMembers: 2,
+		WaitingMs: 10_000, WarmupMs: 20_000, RoundTrainMs: 30_000, RoundWitnessMs: 5_000, CooldownMs: 15_000, EpochMs: 600_000,
+		TotalSteps: 100, BatchStart: 8, BatchEnd: 8, SequenceTokens: 16, Overlap: 1, MissedMax: 1,
+		ModelHash: wire.Sum("test/model"), SpecHash: wire.Sum("test/spec"), Owner: testKey("owner"),
+	}
+}
+
+func testKey(name string) key.Public { return key.Public(wire.Sum("test/key", []byte(name))) }
+
+func (w *world) env(sender key.Public) Env {
+	n := wire.AppendU64(nil, w.height)
+	return Env{NowMs: w.now, Height: w.height, Seed: wire.Sum("test/seed", []byte(w.salt), n), Sender: sender}
+}
+
+// apply sends a message as sender and checks what must hold after any message.
+func (w *world) apply(sender key.Public, m Message) error {
+	w.t.Helper()
+	w.height++
+	env := w.env(sender)
+	before := slices.Clone(w.s.Bytes())
+	err := w.s.Apply(env, m)
+	w.log = append(w.log, entry{env, m, err})
+	if err != nil {
+		var code Error
+		if !errors.As(err, &code) || code == OK {
+			w.t.Fatalf("apply %#v: error %v is no code", m, err)
+		}
+		if !bytes.Equal(before, w.s.Bytes()) {
+			w.t.Fatalf("apply %#v: refused with %q, but the state changed", m, err)
+		}
+		return err
+	}
+	old, e := Open(before)
+	if e != nil {
+		w.t.Fatalf("open the state before: %v", e)
+	}
+	w.observe(old)
+	w.check()
+	return nil
+}
+
+// observe follows what one message changed: newly settled results, and the parameters at the start of a new round.
+func (w *world) observe(old State) {
+	w.t.Helper()
+	for k := range uint32(ringRounds) {
+		was := old.slot(k)
+		now, ok := w.s.At(was.Number())
+		if !ok || was.Final() || !now.Final() {
+			continue
+		}
+		for i := range w.s.Count() {
+			if now.Accepted(i) {
+				w.accept(now, i)
+			}
+		}
+	}
+	r, ok := w.s.At(w.s.Round())
+	if !ok || r.Number() == old.Round() {
+		return
+	}
+	params, _ := w.s.Params()
+	prev, had := w.theta[r.Number()-1]
+	if r.Number() == getU32(w.s.b, hEpochRound) || !had {
+		w.theta[r.Number()] = params
+		return
+	}
+	due, ok := w.s.At(r.Number() - 1 - uint32(w.config.Overlap))
+	if ok && due.AcceptedCount() > 0 {
+		prev = wire.Sum("test/apply", prev[:], due.accepted())
+	}
+	w.theta[r.Number()] = prev
+}
+
+// accept books the sequences of an accepted result.
+func (w *world) accept(r Round, i uint32) {
+	w.t.Helper()
+	for _, v := range r.Share(i) {
+		for q := v.Start; q < v.End(); q++ {
+			if in, twice := w.fates.acceptedIn[q]; twice {
+				w.t.Fatalf("sequence %d was accepted in round %d and again in round %d", q, in, r.Number())
+			}
+			w.fates.acceptedIn[q] = r.Number()
+		}
+	}
+}
+
+// check verifies what holds of every state.
+func (w *world) check() {
+	w.t.Helper()
+	s, err := Open(slices.Clone(w.s.Bytes()))
+	if err != nil {
+		w.t.Fatalf("after %#v the state does not open: %v", w.log[len(w.log)-1].m, err)
+	}
+	sum := s.PointsRetired()
+	for i := range s.Count() {
+		sum += s.Member(i).Points
+	}
+	if sum != s.PointsTotal() || sum != uint64(len(w.fates.acceptedIn)) {
+		w.t.Fatalf("points: members and retired have %d, total is %d, accepted were %d sequences", sum, s.PointsTotal(), len(w.fates.acceptedIn))
+	}
+	w.checkSequences()
+}
+
+// checkSequences verifies that every sequence given out is accepted, waiting in the redo queue, in flight, or lost to a full
+// queue, and never two of these.
+func (w *world) checkSequences() {
+	w.t.Helper()
+	elsewhere := map[uint64]string{}
+	put := func(spans []batch.Span, where string) {
+		for _, v := range spans {
+			for q := v.Start; q < v.End(); q++ {
+				if w.fates.acceptedIn[q] != 0 {
+					w.t.Fatalf("sequence %d was accepted, yet is %s", q, where)
+				}
+				if elsewhere[q] != "" {
+					w.t.Fatalf("sequence %d is %s and %s", q, elsewhere[q], where)
+				}
+				elsewhere[q] = where
+			}
+		}
+	}
+	put(w.s.Redo(), "waiting")
+	for k := range uint32(ringRounds) {
+		if r := w.s.slot(k); r.Number() != 0 && !r.Final() {
+			put(r.Spans(), "in flight")
+		}
+	}
+	got := uint64(len(w.fates.acceptedIn)+len(elsewhere)) + w.s.RedoLost()
+	if got != w.s.DataIndex() {
+		w.t.Fatalf("sequences: %d given out, but %d accepted, %d waiting or in flight, %d lost",
+			w.s.DataIndex(), len(w.fates.acceptedIn), len(elsewhere), w.s.RedoLost())
+	}
+}
+
+// replay applies the log to a new state and compares the hashes.
+func (w *world) replay() {
+	w.t.Helper()
+	n := w.height
+	w.height = 0
+	now := w.now
+	w.now = bornMs
+	s, err := New(w.limits, w.config, w.env(key.Public{}))
+	w.height, w.now = n, now
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i, e := range w.log {
+		if err := s.Apply(e.env, e.m); err != e.err {
+			w.t.Fatalf("replay of message %d: %v, was %v", i, err, e.err)
+		}
+	}
+	if s.Hash() != w.s.Hash() {
+		w.t.Fatalf("replay ends at hash %v, the run at %v", s.Hash(), w.s.Hash())
+	}
+}
+
+// commitment returns the honest commitment of a member to a round.
+func commitment(r Round, i uint32) Commitment {
+	return Commitment{Run: r.s.ID(), Epoch: r.Epoch(), Round: r.Number(), Member: i, Share: batch.Hash(r.Share(i))}
+}
+
+// report returns the report member i would honestly make now if it holds the results of those for whom has is true.
+func (w *world) report(i uint32, has func(uint32) bool) Witness {
+	r, ok := w.s.At(w.s.Round())
+	if !ok {
+		return Witness{}
+	}
+	m := Witness{Round: r.Number(), Complete: true, Params: w.theta[r.Number()]}
+	a, ok := w.s.At(r.Attests())
+	if !ok {
+		return m
+	}
+	p := r.Filter()
+	f := bloom.New(p)
+	salt := w.s.Key(i)
+	for j := range w.s.Count() {
+		switch {
+		case !a.Expected(j):
+		case has(j):
+			m.Held = Hold(m.Held, j)
+			f.Add(p, salt[:], commitment(a, j).ID())
+		case w.s.Status(j) == StatusActive:
+			m.Complete = false
+		}
+	}
+	m.Commitments = f
+	return m
+}
+
+// heard tells whether member j's results reach the others.
+func (w *world) heard(j uint32) bool { return !w.silent[j] }
