@@ -1,0 +1,129 @@
+package main
+
+import "fmt"
+
+const (
+	tileSignature = "(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)"
+	tileBytes     = 64
+)
+
+// A tile is a product's inner loop on amd64: rows of A against vectors of B, the tile of C in registers. A is read where it lies, one
+// broadcast for each row and k; B comes from a packed panel.
+type tile struct {
+	name     string
+	rows     int // at most 16
+	vectors  int
+	register string // Y or Z
+	bytes    int    // of a register
+	count    int    // registers the processor has
+}
+
+var tilesAMD64 = []tile{
+	{"tileAVX512", 8, 2, "Z", 64, 32},
+	{"tileAVX2", 6, 2, "Y", 32, 16},
+}
+
+func (t tile) reg(i int) string { return fmt.Sprintf("%s%d", t.register, i) }
+
+// rowAddresses name A's row r at the present k: R10 holds 1, R11 3, R12 5 and R13 7 times the bytes from row to row; BX is 8 rows beyond SI.
+var rowAddresses = []string{"(SI)", "(SI)(R10*1)", "(SI)(R10*2)", "(SI)(R11*1)", "(SI)(R10*4)", "(SI)(R12*1)", "(SI)(R11*2)", "(SI)(R13*1)",
+	"(BX)", "(BX)(R10*1)", "(BX)(R10*2)", "(BX)(R11*1)", "(BX)(R10*4)", "(BX)(R12*1)", "(BX)(R11*2)", "(BX)(R13*1)"}
+
+func (t tile) write(a *assembly) {
+	a.function(t.name, tileSignature, tileBytes, fmt.Sprintf("is a tile of %d rows and %d columns; see tilePlain.", t.rows, t.vectors*t.bytes/4))
+	for i, r := range []string{"CX", "SI", "R10", "R9", "DI", "DX", "R8", "AX"} {
+		a.op("MOVQ %s+%d(FP), %s", []string{"kc", "a", "rs", "cs", "b", "c", "ldc", "acc"}[i], 8*i, r)
+	}
+	a.op("LEAQ (R10)(R10*2), R11")
+	a.op("LEAQ (R10)(R10*4), R12")
+	a.op("LEAQ (R11)(R10*4), R13")
+	if t.rows > 8 {
+		a.op("LEAQ (SI)(R10*8), BX")
+	}
+	t.begin(a)
+	a.label(t.name + "Loop")
+	n := t.rows * t.vectors
+	for v := range t.vectors {
+		a.op("VMOVUPS %d(DI), %s", v*t.bytes, t.reg(n+v))
+	}
+	broadcasts := t.count - n - t.vectors
+	for r := range t.rows {
+		x := t.reg(n + t.vectors + r%broadcasts)
+		a.op("VBROADCASTSS %s, %s", rowAddresses[r], x)
+		for v := range t.vectors {
+			a.op("VFMADD231PS %s, %s, %s", t.reg(n+v), x, t.reg(r*t.vectors+v))
+		}
+	}
+	a.op("ADDQ $%d, DI", t.vectors*t.bytes)
+	a.op("ADDQ R9, SI")
+	if t.rows > 8 {
+		a.op("ADDQ R9, BX")
+	}
+	a.op("DECQ CX")
+	a.op("JNZ %sLoop", t.name)
+	for r := range t.rows {
+		for v := range t.vectors {
+			a.op("VMOVUPS %s, %d(DX)", t.reg(r*t.vectors+v), v*t.bytes)
+		}
+		a.op("ADDQ R8, DX")
+	}
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// begin loads the tile of C, or sets it to +0.
+func (t tile) begin(a *assembly) {
+	a.op("TESTQ AX, AX")
+	a.op("JZ %sZero", t.name)
+	a.op("MOVQ DX, AX")
+	for r := range t.rows {
+		for v := range t.vectors {
+			a.op("VMOVUPS %d(AX), %s", v*t.bytes, t.reg(r*t.vectors+v))
+		}
+		a.op("ADDQ R8, AX")
+	}
+	a.op("JMP %sLoop", t.name)
+	a.label(t.name + "Zero")
+	for i := range t.rows * t.vectors {
+		a.op("VXORPS %s, %s, %s", t.reg(i), t.reg(i), t.reg(i))
+	}
+}
+
+// tileNEON is the tile on arm64: 4 rows, 4 vectors of 4.
+func tileNEON(a *assembly) {
+	a.function("tileNEON", tileSignature, tileBytes, "is a tile of 4 rows and 16 columns; see tilePlain.")
+	for i, name := range []string{"kc", "a", "rs", "cs", "b", "c", "ldc", "acc"} {
+		a.op("MOVD %s+%d(FP), R%d", name, 8*i, i)
+	}
+	a.op("ADD R1, R2, R8")
+	a.op("ADD R8, R2, R9")
+	a.op("ADD R9, R2, R10")
+	a.op("MOVD R5, R11")
+	for i := range 16 {
+		a.op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
+	}
+	a.op("CBZ R7, tileNEONLoop")
+	row := func(r int) string {
+		return fmt.Sprintf("[V%d.S4, V%d.S4, V%d.S4, V%d.S4]", 4*r, 4*r+1, 4*r+2, 4*r+3)
+	}
+	for r := range 4 {
+		a.op("VLD1 (R11), %s", row(r))
+		a.op("ADD R6, R11, R11")
+	}
+	a.label("tileNEONLoop")
+	a.op("VLD1.P 64(R4), %s", row(4))
+	for r, x := range []string{"R1", "R8", "R9", "R10"} {
+		a.op("VLD1R (%s), [V%d.S4]", x, 20+r)
+		a.op("ADD R3, %s, %s", x, x)
+		for v := range 4 {
+			a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", 16+v, 20+r, 4*r+v)
+		}
+	}
+	a.op("SUBS $1, R0, R0")
+	a.op("BNE tileNEONLoop")
+	for r := range 4 {
+		a.op("VST1 %s, (R5)", row(r))
+		a.op("ADD R6, R5, R5")
+	}
+	a.op("RET")
+}

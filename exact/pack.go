@@ -1,0 +1,63 @@
+package exact
+
+// packB copies B (k, n), element [p,j] at b[p*brs+j*bcs], into panels of nr columns, each panel row after row: element [p,j] goes to
+// dst[j/nr*nr*k + p*nr + j%nr]. Columns beyond n in the last panel become +0.
+func (kn Kernel) packB(dst, b []float32, k, n, brs, bcs int) {
+	nr := kn.nr
+	for j := 0; j < n; j += nr {
+		panel := dst[j*k : j*k+nr*k]
+		cols := min(nr, n-j)
+		if cols < nr {
+			clear(panel)
+		}
+		kn.gather(panel, nr, b[j*bcs:], k, cols, brs, bcs)
+	}
+}
+
+// packA copies A (m, k), element [i,p] at a[i*ars+p*acs], into panels of mr rows, each panel column after column: element [i,p] goes to
+// dst[i/mr*mr*k + p*mr + i%mr]. Rows beyond m in the last panel become +0.
+func (kn Kernel) packA(dst, a []float32, k, m, ars, acs int) {
+	mr := kn.mr
+	for i := 0; i < m; i += mr {
+		panel := dst[i*k : i*k+mr*k]
+		rows := min(mr, m-i)
+		if rows < mr {
+			clear(panel)
+		}
+		kn.gather(panel, mr, a[i*ars:], k, rows, acs, ars)
+	}
+}
+
+// gather copies a matrix of depth rows and cols columns, element [p,x] at src[p*ps+x*xs], to rows that are wide floats apart:
+// dst[p*wide+x] = src[p*ps+x*xs].
+func (kn Kernel) gather(dst []float32, wide int, src []float32, depth, cols, ps, xs int) {
+	switch {
+	case xs == 1:
+		for p := range depth {
+			copy(dst[p*wide:p*wide+cols], src[p*ps:])
+		}
+	case ps == 1:
+		done := 0
+		if kn.transpose != nil && depth >= kn.square {
+			// Squares in registers; what is left on the right is done below, what is left beneath overlaps the last square.
+			for ; done+kn.square <= cols; done += kn.square {
+				s := src[done*xs:]
+				for p := 0; p < depth; p += kn.square {
+					p := min(p, depth-kn.square)
+					kn.transpose(&dst[p*wide+done], uintptr(4*wide), &s[p], uintptr(4*xs))
+				}
+			}
+		}
+		for x := done; x < cols; x++ {
+			for p, v := range src[x*xs : x*xs+depth] {
+				dst[p*wide+x] = v
+			}
+		}
+	default:
+		for p := range depth {
+			for x := range cols {
+				dst[p*wide+x] = src[p*ps+x*xs]
+			}
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package exact
+
+import "fmt"
+
+// Packed is a matrix B (k, n) laid out for the kernel of one Pool, for products that use it many times: the keys and values of attention, the
+// weights of a model that generates. The zero value is empty; Pack fills it and reuses its memory.
+type Packed struct {
+	k, n  int
+	panel int // floats from panel to panel
+	data  []float32
+}
+
+// Pack copies B (k, n), whose element [p,j] is at src[p*brs+j*bcs], into b.
+func (w *Worker) Pack(b *Packed, k, n int, src []float32, brs, bcs int) {
+	checkB(k, n, src, brs, bcs)
+	nr := w.kernel.nr
+	*b = Packed{k: k, n: n, panel: k * nr, data: grow(b.data, roundUp(n, nr)*k)}
+	if k > 0 && n > 0 {
+		w.kernel.packB(b.data, src, k, n, brs, bcs)
+	}
+}
+
+// GemmPacked is Gemm with the first k rows and n columns of a packed B: C = A·B[:k,:n], or C + A·B[:k,:n] if acc is set, to the same bits.
+func (w *Worker) GemmPacked(m, n, k int, a []float32, ars, acs int, b *Packed, c []float32, ldc int, acc bool) {
+	if k > b.k || n > b.n || k < 1 {
+		panic(fmt.Sprintf("exact: GemmPacked of n=%d k=%d with a packed matrix of n=%d k=%d", n, k, b.n, b.k))
+	}
+	checkGemm(m, n, k, a, ars, acs, b.data, 0, 0, c, ldc)
+	if m == 0 || n == 0 {
+		return
+	}
+	w.tiles(m, n, k, a, ars, acs, b.data, b.panel, c, ldc, acc)
+}
+
+// checkB panics unless every element of B lies in its slice.
+func checkB(k, n int, b []float32, brs, bcs int) {
+	if k < 0 || n < 0 || brs < 0 || bcs < 0 || k > 0 && n > 0 && len(b) < (k-1)*brs+(n-1)*bcs+1 {
+		panic(fmt.Sprintf("exact: a matrix of %d by %d with strides %d,%d reaches beyond a slice of %d floats", k, n, brs, bcs, len(b)))
+	}
+}

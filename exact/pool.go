@@ -1,0 +1,169 @@
+package exact
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// MaxWorkers bounds NewPool: more workers than any machine has threads are a mistake in a configuration.
+const MaxWorkers = 4096
+
+// A Pool shares work among a fixed number of workers. What a piece of work computes never depends on which worker does it, nor on how many
+// there are. A Pool may be used by several goroutines, whose calls are served one after another; a piece of work must not use the pool it runs
+// on. A nil *Pool is one worker without memory of its own: right everywhere, slow for small products.
+type Pool struct {
+	kernel  Kernel
+	workers []*Worker
+	wake    []chan struct{} // one for each worker but the first, which is the caller of Run
+	ended   sync.WaitGroup  // the goroutines of the pool
+
+	running sync.Mutex // held during one Run or Gemm; guards all below
+	closed  bool
+	plain   func(i int)
+	onOwn   func(w *Worker, i int)
+	n       int64
+	next    atomic.Int64
+	left    sync.WaitGroup // workers still busy with this Run
+	product product
+	share   func(w *Worker, i int) // product.share, bound once so that Gemm allocates nothing
+}
+
+// A Worker is what one thread of a Pool computes with: the kernels of its processor and memory for packing matrices. It is for one goroutine at
+// a time.
+type Worker struct {
+	kernel Kernel
+	a, b   []float32 // packed panels of the matrices of a product
+	c      []float32 // one tile of results, for the edges
+	lanes  lanes     // of the sum being taken; here because a kernel gets its address
+}
+
+// NewPool starts a pool of that many workers with the best kernels this processor has. Close ends it.
+func NewPool(workers int) *Pool { return NewPoolOf(workers, Kernels()[0]) }
+
+// NewPoolOf is NewPool with a given kernel, one of Kernels. All kernels give the same results.
+func NewPoolOf(workers int, kernel Kernel) *Pool {
+	if workers < 1 || workers > MaxWorkers {
+		panic(fmt.Sprintf("exact: a pool of %d workers, want 1 to %d", workers, MaxWorkers))
+	}
+	p := &Pool{kernel: kernel, workers: make([]*Worker, workers), wake: make([]chan struct{}, workers-1)}
+	p.share = p.product.share
+	for i := range p.workers {
+		p.workers[i] = NewWorker(kernel)
+	}
+	for i := range p.wake {
+		p.wake[i] = make(chan struct{}, 1)
+		p.ended.Go(func() {
+			for range p.wake[i] {
+				p.work(p.workers[i+1])
+				p.left.Done()
+			}
+		})
+	}
+	return p
+}
+
+// NewWorker returns a worker that belongs to no pool, for code that is not shared out.
+func NewWorker(kernel Kernel) *Worker {
+	return &Worker{kernel: kernel, c: make([]float32, kernel.mr*kernel.nr)}
+}
+
+// Workers is the number of workers.
+func (p *Pool) Workers() int {
+	if p == nil {
+		return 1
+	}
+	return len(p.workers)
+}
+
+// Kernel is the kernel the pool computes with.
+func (p *Pool) Kernel() Kernel {
+	if p == nil {
+		return Kernels()[0]
+	}
+	return p.kernel
+}
+
+// Run calls f(i) for each i in [0, n), each once, on the workers of the pool, in no particular order, and returns when all have returned. f must
+// give the same result for an i whatever runs beside or before it.
+func (p *Pool) Run(n int, f func(i int)) {
+	if p == nil {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	p.running.Lock()
+	defer p.running.Unlock()
+	p.plain, p.onOwn = f, nil
+	p.start(n)
+}
+
+// RunOn is Run for work that wants its worker's kernels.
+func (p *Pool) RunOn(n int, f func(w *Worker, i int)) {
+	if p == nil {
+		w := NewWorker(Kernels()[0])
+		for i := range n {
+			f(w, i)
+		}
+		return
+	}
+	p.running.Lock()
+	defer p.running.Unlock()
+	p.runOn(n, f)
+}
+
+// runOn is RunOn while running is held.
+func (p *Pool) runOn(n int, f func(w *Worker, i int)) {
+	p.plain, p.onOwn = nil, f
+	p.start(n)
+}
+
+// start wakes as many workers as there is work for, works itself, and waits for them.
+func (p *Pool) start(n int) {
+	if p.closed {
+		panic("exact: work for a pool that is closed")
+	}
+	p.n = int64(n)
+	p.next.Store(0)
+	helpers := max(0, min(n-1, len(p.wake)))
+	p.left.Add(helpers)
+	for _, wake := range p.wake[:helpers] {
+		wake <- struct{}{}
+	}
+	p.work(p.workers[0])
+	p.left.Wait()
+	p.plain, p.onOwn = nil, nil
+}
+
+// work takes the next i until there is none.
+func (p *Pool) work(w *Worker) {
+	for {
+		i := p.next.Add(1) - 1
+		if i >= p.n {
+			return
+		}
+		if p.plain != nil {
+			p.plain(int(i))
+		} else {
+			p.onOwn(w, int(i))
+		}
+	}
+}
+
+// Close ends the pool's goroutines and waits for them. The pool must not be used afterwards; closing it again does nothing.
+func (p *Pool) Close() {
+	if p == nil {
+		return
+	}
+	p.running.Lock()
+	defer p.running.Unlock()
+	if p.closed {
+		return
+	}
+	p.closed = true
+	for _, wake := range p.wake {
+		close(wake)
+	}
+	p.ended.Wait()
+}
