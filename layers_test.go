@@ -3,6 +3,7 @@ package entrain_test
 import (
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ key committee batch
 coordinator
 exact
 tensor tokenizer
-optim codec codec/distro
+optim codec codec/distro codec/dense
 llama checkpoint
 client
 loop atomicfile
@@ -31,7 +32,7 @@ train spec
 node
 sim
 cmd/entrain
-tests/... tools/...
+exact/internal/gen tests/... tools/...
 `
 
 // The last replicated and the last pure line, by a package in it.
@@ -54,6 +55,7 @@ var importers = []struct {
 	{"github.com/oasisprotocol/curve25519-voi/", []string{"key"}, "one rule decides whether a signature is valid"},
 	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},
+	{"golang.org/x/crypto/ssh", []string{"cmd/entrain"}, "key files are those of ssh-keygen"},
 	{"golang.org/x/sys/", []string{"exact", "cmd/entrain"}, "what the processor can do, and signals"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},
 	{"go.uber.org/goleak", []string{"*_test"}, "tests for leaked goroutines"},
@@ -76,6 +78,41 @@ func TestDependenciesHaveTheirImporters(t *testing.T) {
 	}
 	for _, fault := range dependencyFaults(parsed) {
 		t.Error(fault)
+	}
+}
+
+func TestListedPackagesExist(t *testing.T) {
+	parsed, err := parseTree(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range missing(parsed) {
+		t.Errorf("layers_test.go lists package %q, which does not exist", dir)
+	}
+}
+
+// missing returns the listed packages that are not in the tree.
+func missing(t *tree) []string {
+	var dirs []string
+	for _, entry := range strings.Fields(layers) {
+		exists := slices.ContainsFunc(t.packages, func(p *sourcePackage) bool { return p.dir == entry })
+		if !exists && !strings.HasSuffix(entry, "...") {
+			dirs = append(dirs, entry)
+		}
+	}
+	return dirs
+}
+
+func TestMissingPackagesAreNoticed(t *testing.T) {
+	var files []string
+	for _, entry := range strings.Fields(layers) {
+		if entry != "node" && !strings.HasSuffix(entry, "...") {
+			files = append(files, path.Join(entry, "x.go"), "package x\n")
+		}
+	}
+	parsed, _ := sample(t, files...)
+	if got := missing(parsed); !slices.Equal(got, []string{"node"}) {
+		t.Errorf("missing packages are %q, want node alone", got)
 	}
 }
 
@@ -148,18 +185,18 @@ func dependencyFaults(t *tree) []string {
 	return faults
 }
 
-func dependencyFault(p *sourcePackage, f *sourceFile, path string) string {
+func dependencyFault(p *sourcePackage, f *sourceFile, dep string) string {
 	for _, d := range importers {
-		if !strings.HasPrefix(path, d.prefix) {
+		if !strings.HasPrefix(dep, d.prefix) {
 			continue
 		}
 		if slices.Contains(d.by, p.dir) || f.isTest() && slices.Contains(d.by, "*_test") {
 			return ""
 		}
-		return fmt.Sprintf("%q imports %q, which only %s may (%s)", p.dir, path, strings.Join(d.by, ", "), d.reason)
+		return fmt.Sprintf("%q imports %q, which only %s may (%s)", p.dir, dep, strings.Join(d.by, ", "), d.reason)
 	}
 	return fmt.Sprintf("%q imports %q, a dependency that layers_test.go does not know: do without, or add it with its importer and the reason",
-		p.dir, path)
+		p.dir, dep)
 }
 
 func TestLayerRulesCatchViolations(t *testing.T) {

@@ -35,8 +35,12 @@ type sourceFile struct {
 	ast  *ast.File
 }
 
-func (f *sourceFile) isTest() bool      { return strings.HasSuffix(f.path, "_test.go") }
-func (f *sourceFile) isGenerated() bool { return strings.HasSuffix(f.path, "_gen.go") }
+func (f *sourceFile) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+// isGenerated tells whether a program wrote the file: by its name, or by the comment "Code generated ... DO NOT EDIT.".
+func (f *sourceFile) isGenerated() bool {
+	return strings.HasSuffix(f.path, "_gen.go") || ast.IsGenerated(f.ast)
+}
 
 // imports returns the paths the file imports, with where it does.
 func (f *sourceFile) imports() []importSpec {
