@@ -1,0 +1,74 @@
+package checkpoint
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A Card says for people what the model is; it becomes README.md. Empty fields are left out.
+type Card struct {
+	License     string   // an identifier of the Hugging Face hub, such as "apache-2.0"
+	Language    string   // such as "en"
+	Datasets    []string // what it was trained on
+	BaseModel   string   // what it was trained from
+	Description string   // a paragraph
+	Facts       []Fact   // more rows of its table
+}
+
+// A Fact is a row of a model card's table.
+type Fact struct{ Name, Value string }
+
+// card returns README.md: a header in YAML, which the hub reads, and text. Strings are written as JSON strings, which are YAML too.
+func (m Model) card(params wire.Hash, d DType) []byte {
+	var b strings.Builder
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s: %s\n", name, appendString(nil, value))
+		}
+	}
+	list := func(name string, values []string) {
+		if len(values) > 0 {
+			fmt.Fprintf(&b, "%s:\n", name)
+		}
+		for _, v := range values {
+			fmt.Fprintf(&b, "- %s\n", appendString(nil, v))
+		}
+	}
+	b.WriteString("---\n")
+	field("license", m.Card.License)
+	field("language", m.Card.Language)
+	field("library_name", "transformers")
+	field("pipeline_tag", "text-generation")
+	field("base_model", m.Card.BaseModel)
+	list("datasets", m.Card.Datasets)
+	list("tags", []string{"entrain", "llama", "decentralized-training"})
+	b.WriteString("---\n\n")
+	fmt.Fprintf(&b, "# %s\n\n", oneLine(m.Run))
+	if m.Card.Description != "" {
+		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(m.Card.Description))
+	}
+	b.WriteString("Trained by [entrain](https://github.com/entrain-network/entrain): a Llama trained by many machines that need not trust each other.\n\n")
+	b.WriteString("| | |\n|---|---|\n")
+	c := m.Config
+	facts := []Fact{
+		{"parameters", fmt.Sprint(m.Layout.Len())},
+		{"architecture", fmt.Sprintf("%d layers, hidden %d, %d heads of %d (%d for keys and values), feed-forward %d", c.Layers, c.Hidden, c.Heads, c.HeadDim, c.KVHeads, c.FFN)},
+		{"context", fmt.Sprintf("%d tokens", c.Context)},
+		{"tokenizer", fmt.Sprintf("%s, %d tokens", m.Tokenizer.Name(), m.Tokenizer.Vocab())},
+		{"weights", d.String()},
+		{"epoch, round, step", fmt.Sprintf("%d, %d, %d", m.Epoch, m.Round, m.Step)},
+		{"parameter hash", params.String()},
+	}
+	for _, f := range append(facts, m.Card.Facts...) {
+		fmt.Fprintf(&b, "| %s | %s |\n", oneLine(f.Name), oneLine(f.Value))
+	}
+	b.WriteString("\nThe parameter hash is the one agreed in the run. manifest.json lists the SHA-256 of every file.\n")
+	return []byte(b.String())
+}
+
+// oneLine keeps s from ending its line or its cell of the table.
+func oneLine(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
+}

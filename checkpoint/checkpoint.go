@@ -1,0 +1,247 @@
+// Package checkpoint is the formats in which a model and a participant's state are kept.
+//
+// It opens no files: it writes to what a caller's function creates, and reads from an fs.FS or an io.Reader. Package atomicfile has the
+// function that makes a directory of it.
+//
+// # Checkpoints
+//
+// A checkpoint is a directory that transformers, vLLM and llama.cpp's converter read, and a manifest:
+//
+//	config.json              what the model is
+//	generation_config.json   how to sample from it
+//	model.safetensors        the weights; above Options.ShardBytesMax bytes they are spread over model-00001-of-0000N.safetensors, and
+//	                         model.safetensors.index.json says which tensor is where
+//	tokenizer.json           see package tokenizer
+//	tokenizer_config.json
+//	README.md                the model card
+//	manifest.json            the SHA-256 of every other file; its own SHA-256 stands on the ledger
+//
+// All files are functions of the model and the options, without dates or machines: whoever writes the same checkpoint gets the same
+// manifest, and its hash can be agreed on. The manifest has one spelling only, see Manifest.Bytes.
+//
+// A safetensors file is a header and the tensors' elements, little-endian, in the order of the tensors' names and without gaps:
+//
+//	0      8 bytes   n, little-endian: the length of the JSON, a multiple of 8
+//	8      n bytes   {"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}, ... }, padded with spaces
+//	8+n              the bytes of the tensors; data_offsets count from here
+//
+// # States
+//
+// A participant's state file holds what it must not lose between rounds. All numbers are little-endian:
+//
+//	0      8   "entrain1", the format and its version
+//	8     32   the run
+//	40     4   epoch
+//	44     4   round: the parameters are those at its start
+//	48     4   steps that the parameters have seen
+//	52     4   zero
+//	56     8   p, how many parameters
+//	64     8   o, how many numbers of optimizer state
+//	72    32   merkle.BlobRoot of the parameters' bytes: the hash the run agrees on
+//	104   32   merkle.BlobRoot of the optimizer state's bytes
+//	136   32   wire.Sum("entrain/state", bytes 0 to 135)
+//	168   4p   parameters, float32
+//	      4o   optimizer state, float32
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// The names of the files of a checkpoint.
+const (
+	ManifestFile   = "manifest.json"
+	ConfigFile     = "config.json"
+	GenerationFile = "generation_config.json"
+	WeightsFile    = "model.safetensors"
+	IndexFile      = "model.safetensors.index.json"
+	TokenizerFile  = "tokenizer.json"
+	CardFile       = "README.md"
+
+	tokenizerConfigFile = "tokenizer_config.json"
+	weightsSuffix       = ".safetensors"
+)
+
+// A Model is what a checkpoint holds.
+type Model struct {
+	Run       string // the run's name
+	Epoch     uint32
+	Round     uint32 // Params are those at the start of this round
+	Step      uint32 // steps that Params have seen
+	Config    Config
+	Tokenizer tokenizer.Tokenizer
+	Layout    tensor.Layout // of Params
+	Params    []float32
+	Card      Card
+}
+
+// Options say how a checkpoint is written.
+type Options struct {
+	DType         DType // F32, which is the model exactly, or BF16; 0 means F32
+	ShardBytesMax uint64
+}
+
+// Write writes a checkpoint into files that create makes, in one directory, and returns its manifest, which is the last file. The files are
+// closed when Write returns. create has the type of atomicfile.Create.
+func Write(create func(name string) (io.WriteCloser, error), m Model, o Options) (Manifest, error) {
+	if o.DType == 0 {
+		o.DType = F32
+	}
+	if o.ShardBytesMax == 0 {
+		o.ShardBytesMax = ShardBytes
+	}
+	if err := m.check(); err != nil {
+		return Manifest{}, fmt.Errorf("write checkpoint: %w", err)
+	}
+	w := writer{create: create}
+	params := merkle.BlobRoot(tensor.Bytes(m.Params))
+	w.bytes(ConfigFile, m.Config.configBytes(o.DType))
+	w.bytes(GenerationFile, m.Config.generationBytes())
+	w.bytes(TokenizerFile, m.Tokenizer.JSON())
+	w.bytes(tokenizerConfigFile, tokenizer.ConfigJSON(m.Config.Context))
+	w.bytes(CardFile, m.card(params, o.DType))
+	w.weights(m, o)
+	manifest := Manifest{
+		Version: Version, Run: m.Run, Epoch: m.Epoch, Round: m.Round, Step: m.Step,
+		Params: params, DType: o.DType.String(), Tokenizer: m.Tokenizer.Name(), Files: w.files,
+	}
+	slices.SortFunc(manifest.Files, func(a, b File) int { return strings.Compare(a.File, b.File) })
+	if w.err == nil {
+		w.err = manifest.Check()
+	}
+	w.bytes(ManifestFile, manifest.Bytes())
+	if w.err != nil {
+		return Manifest{}, fmt.Errorf("write checkpoint: %w", w.err)
+	}
+	return manifest, nil
+}
+
+// check finds what cannot be written.
+func (m Model) check() error {
+	if err := m.Config.Check(); err != nil {
+		return err
+	}
+	if len(m.Params) != m.Layout.Len() {
+		return fmt.Errorf("%d parameters do not fit the layout of %d", len(m.Params), m.Layout.Len())
+	}
+	if uint64(m.Tokenizer.Vocab()) > uint64(m.Config.Vocab) {
+		return fmt.Errorf("tokenizer %q has %d tokens, the model only %d", m.Tokenizer.Name(), m.Tokenizer.Vocab(), m.Config.Vocab)
+	}
+	for _, t := range m.Layout.Tensors() {
+		for i, v := range t.Of(m.Params) {
+			if math.Float32bits(v)>>23&0xff == 0xff {
+				return fmt.Errorf("element %d of tensor %q is %v: the model has diverged and is not worth keeping", i, t.Name, v)
+			}
+		}
+	}
+	return nil
+}
+
+// writer writes files and remembers their hashes, and the first error.
+type writer struct {
+	create func(name string) (io.WriteCloser, error)
+	files  []File
+	err    error
+}
+
+// file writes one file, unless there was an error before.
+func (w *writer) file(name string, write func(io.Writer) error) {
+	if w.err != nil {
+		return
+	}
+	f, err := w.create(name)
+	if err != nil {
+		w.err = err
+		return
+	}
+	h := hashing{sum: sha256.New()}
+	err = write(io.MultiWriter(f, &h))
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		w.err = fmt.Errorf("file %q: %w", name, err)
+		return
+	}
+	w.files = append(w.files, File{File: name, Bytes: h.n, SHA256: h.hash()})
+}
+
+func (w *writer) bytes(name string, b []byte) {
+	w.file(name, func(f io.Writer) error {
+		_, err := f.Write(b)
+		return err
+	})
+}
+
+// weights writes the tensors into one file, or into several and their index.
+func (w *writer) weights(m Model, o Options) {
+	shards := pack(m.Layout.Tensors(), o)
+	name := func(i int) string {
+		if len(shards) == 1 {
+			return WeightsFile
+		}
+		return fmt.Sprintf("model-%05d-of-%05d%s", i+1, len(shards), weightsSuffix)
+	}
+	where := make(map[string]string)
+	for i, tensors := range shards {
+		w.file(name(i), func(f io.Writer) error { return WriteSafetensors(f, tensors, m.Params, o.DType) })
+		for _, t := range tensors {
+			where[t.Name] = name(i)
+		}
+	}
+	if len(shards) > 1 {
+		w.bytes(IndexFile, indent(index{indexMetadata{uint64(m.Layout.Len()) * o.DType.size()}, where}))
+	}
+}
+
+// index is model.safetensors.index.json.
+type index struct {
+	Metadata indexMetadata     `json:"metadata"`
+	Where    map[string]string `json:"weight_map"` // file by tensor; written in the order of the names
+}
+
+type indexMetadata struct {
+	TotalSize uint64 `json:"total_size"` // bytes of the tensors, without headers
+}
+
+// pack spreads the tensors, in their order, over files of at most o.ShardBytesMax bytes; a larger tensor has a file to itself.
+func pack(tensors []tensor.Tensor, o Options) [][]tensor.Tensor {
+	shards := make([][]tensor.Tensor, 1)
+	var size uint64
+	for _, t := range tensors {
+		n := uint64(t.Len) * o.DType.size()
+		last := len(shards) - 1
+		if len(shards[last]) > 0 && size+n > o.ShardBytesMax {
+			shards = append(shards, nil)
+			last++
+			size = 0
+		}
+		shards[last] = append(shards[last], t)
+		size += n
+	}
+	return shards
+}
+
+// hashing counts and hashes what is written to it.
+type hashing struct {
+	sum hash.Hash
+	n   uint64
+}
+
+func (h *hashing) Write(p []byte) (int, error) {
+	h.n += uint64(len(p))
+	return h.sum.Write(p)
+}
+
+func (h *hashing) hash() wire.Hash { return wire.Hash(h.sum.Sum(nil)) }

@@ -1,0 +1,136 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A Config describes a Llama, as config.json of Hugging Face does.
+type Config struct {
+	Vocab   int     // vocab_size
+	Hidden  int     // hidden_size
+	Layers  int     // num_hidden_layers
+	Heads   int     // num_attention_heads
+	KVHeads int     // num_key_value_heads
+	HeadDim int     // head_dim
+	FFN     int     // intermediate_size
+	Context int     // max_position_embeddings
+	Theta   float64 // rope_theta
+	Eps     float32 // rms_norm_eps
+	Tied    bool    // tie_word_embeddings
+	BOS     *uint32 // bos_token_id; nil if texts begin with no token
+	EOS     *uint32 // eos_token_id; nil if texts end with no token
+}
+
+// Check returns all that is wrong with c, or nil.
+func (c Config) Check() error {
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value int
+	}{
+		{"vocab_size", c.Vocab}, {"hidden_size", c.Hidden}, {"num_hidden_layers", c.Layers}, {"num_attention_heads", c.Heads},
+		{"num_key_value_heads", c.KVHeads}, {"head_dim", c.HeadDim}, {"intermediate_size", c.FFN}, {"max_position_embeddings", c.Context},
+	} {
+		fault(d.value < 1 || d.value > DimensionMax, "%s is %d, not in 1..%d", d.name, d.value, DimensionMax)
+	}
+	fault(c.Heads > 0 && c.Hidden%c.Heads != 0, "hidden_size %d is no multiple of num_attention_heads %d, as transformers wants", c.Hidden, c.Heads)
+	fault(c.KVHeads > 0 && c.Heads%c.KVHeads != 0, "num_attention_heads %d is no multiple of num_key_value_heads %d", c.Heads, c.KVHeads)
+	fault(c.HeadDim%2 != 0, "head_dim %d is odd", c.HeadDim)
+	fault(!(c.Theta > 0) || math.IsInf(c.Theta, 0), "rope_theta %v is not positive", c.Theta)
+	fault(!(c.Eps > 0) || math.IsInf(float64(c.Eps), 0), "rms_norm_eps %v is not positive", c.Eps)
+	fault(c.BOS != nil && int64(*c.BOS) >= int64(c.Vocab), "bos_token_id is not below vocab_size %d", c.Vocab)
+	fault(c.EOS != nil && int64(*c.EOS) >= int64(c.Vocab), "eos_token_id is not below vocab_size %d", c.Vocab)
+	return errors.Join(errs...)
+}
+
+// float is a number that is written with a point or an exponent: transformers refuses whole numbers in fields of type float.
+type float string
+
+func newFloat(v float64, bits int) float {
+	s := strconv.FormatFloat(v, 'g', -1, bits)
+	if !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	}
+	return float(s)
+}
+
+// MarshalJSON writes the number as it is.
+func (f float) MarshalJSON() ([]byte, error) { return []byte(f), nil }
+
+// ropeJSON is rope_parameters of transformers 5.
+type ropeJSON struct {
+	Theta float  `json:"rope_theta"`
+	Type  string `json:"rope_type"`
+}
+
+// configJSON is config.json. What changed its name between transformers 4 and 5 is there under both names. Token ids that do not exist are
+// null: left out, they would be Llama's 1 and 2.
+type configJSON struct {
+	Architectures    []string `json:"architectures"`
+	AttentionBias    bool     `json:"attention_bias"`
+	AttentionDropout float    `json:"attention_dropout"`
+	BOS              *uint32  `json:"bos_token_id"`
+	DType            string   `json:"dtype"`
+	EOS              *uint32  `json:"eos_token_id"`
+	HeadDim          int      `json:"head_dim"`
+	Act              string   `json:"hidden_act"`
+	Hidden           int      `json:"hidden_size"`
+	InitializerRange float    `json:"initializer_range"`
+	FFN              int      `json:"intermediate_size"`
+	Context          int      `json:"max_position_embeddings"`
+	MLPBias          bool     `json:"mlp_bias"`
+	ModelType        string   `json:"model_type"`
+	Heads            int      `json:"num_attention_heads"`
+	Layers           int      `json:"num_hidden_layers"`
+	KVHeads          int      `json:"num_key_value_heads"`
+	PAD              *uint32  `json:"pad_token_id"`
+	PretrainingTP    int      `json:"pretraining_tp"`
+	Eps              float    `json:"rms_norm_eps"`
+	Rope             ropeJSON `json:"rope_parameters"`
+	RopeScaling      *string  `json:"rope_scaling"`
+	Theta            float    `json:"rope_theta"`
+	Tied             bool     `json:"tie_word_embeddings"`
+	TorchDType       string   `json:"torch_dtype"`
+	UseCache         bool     `json:"use_cache"`
+	Vocab            int      `json:"vocab_size"`
+}
+
+// configBytes returns config.json for weights of type d.
+func (c Config) configBytes(d DType) []byte {
+	theta := newFloat(c.Theta, 64)
+	return indent(configJSON{
+		Architectures: []string{"LlamaForCausalLM"}, ModelType: "llama", Act: "silu",
+		Vocab: c.Vocab, Hidden: c.Hidden, FFN: c.FFN, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Context: c.Context,
+		Eps: newFloat(float64(c.Eps), 32), Theta: theta, Rope: ropeJSON{theta, "default"}, Tied: c.Tied, BOS: c.BOS, EOS: c.EOS,
+		AttentionDropout: "0.0", InitializerRange: "0.02", DType: d.torch(), TorchDType: d.torch(), PretrainingTP: 1, UseCache: true,
+	})
+}
+
+// generationBytes returns generation_config.json: sampling, because a small model that always takes the likeliest token repeats itself.
+func (c Config) generationBytes() []byte {
+	return indent(struct {
+		BOS         *uint32 `json:"bos_token_id"`
+		DoSample    bool    `json:"do_sample"`
+		EOS         *uint32 `json:"eos_token_id"`
+		Temperature float   `json:"temperature"`
+	}{c.BOS, true, c.EOS, "0.8"})
+}
+
+// indent is JSON for people: two spaces, and a newline at the end.
+func indent(v any) []byte {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic("checkpoint: a value has no JSON: " + err.Error())
+	}
+	return append(b, '\n')
+}

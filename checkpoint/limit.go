@@ -1,0 +1,19 @@
+package checkpoint
+
+// What files from outside may ask for, checked before memory is spent.
+const (
+	HeaderBytesMax   = 100_000_000 // of a safetensors header: the limit of Hugging Face's own reader
+	ManifestBytesMax = 1 << 20     // of manifest.json; a file takes about 150 bytes
+	ConfigBytesMax   = 1 << 20     // of config.json; real ones have about 1 KB
+	IndexBytesMax    = 16 << 20    // of model.safetensors.index.json: tensor.MaxTensors lines
+	FilesMax         = 4096        // in a checkpoint: 5 GB each make 20 TB
+	RunBytesMax      = 64          // of a run's name
+	DimensionMax     = 1 << 24     // of the numbers in config.json; vocabularies are the largest of them
+)
+
+// ShardBytes is the size above which the weights are spread over several files, as transformers did by default for years: what one upload
+// or one retried download costs at most.
+const ShardBytes = 5_000_000_000
+
+// pieceBytes is how much is converted, hashed, read or written at once.
+const pieceBytes = 1 << 20

@@ -1,0 +1,120 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Version is the version of the manifest.
+const Version = 1
+
+// A Manifest lists the files of a checkpoint.
+type Manifest struct {
+	Version   int       `json:"version"`
+	Run       string    `json:"run"`
+	Epoch     uint32    `json:"epoch"`
+	Round     uint32    `json:"round"`
+	Step      uint32    `json:"step"`
+	Params    wire.Hash `json:"params"` // merkle.BlobRoot of the model's float32 bytes: the hash the run agreed on, whatever the files hold
+	DType     string    `json:"dtype"`  // what the files hold: "F32" or "BF16"
+	Tokenizer string    `json:"tokenizer"`
+	Files     []File    `json:"files"` // sorted by name, without the manifest
+}
+
+// A File is one file of a checkpoint.
+type File struct {
+	File   string    `json:"file"`
+	Bytes  uint64    `json:"bytes"`
+	SHA256 wire.Hash `json:"sha256"`
+}
+
+// Bytes are the canonical bytes of m: JSON indented by two spaces, the fields in the order of the struct, and a newline.
+func (m Manifest) Bytes() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(m); err != nil {
+		panic("checkpoint: a manifest has no JSON: " + err.Error())
+	}
+	return b.Bytes()
+}
+
+// Hash is the SHA-256 of Bytes, which `sha256sum manifest.json` prints.
+func (m Manifest) Hash() wire.Hash { return wire.SHA256(m.Bytes()) }
+
+// ParseManifest reads canonical bytes, and refuses all others and what Check refuses.
+func ParseManifest(b []byte) (Manifest, error) {
+	if len(b) > ManifestBytesMax {
+		return Manifest{}, fmt.Errorf("checkpoint manifest has %d bytes, more than %d", len(b), ManifestBytesMax)
+	}
+	var m Manifest
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return Manifest{}, fmt.Errorf("checkpoint manifest is not JSON of version %d: %w", Version, err)
+	}
+	if err := m.Check(); err != nil {
+		return Manifest{}, fmt.Errorf("checkpoint manifest: %w", err)
+	}
+	if !bytes.Equal(m.Bytes(), b) {
+		return Manifest{}, errors.New("checkpoint manifest is not in its canonical form: it was edited")
+	}
+	return m, nil
+}
+
+// Check returns what is wrong with m, or nil.
+func (m Manifest) Check() error {
+	switch {
+	case m.Version != Version:
+		return fmt.Errorf("version %d is not known, only %d", m.Version, Version)
+	case !printable(m.Run):
+		return fmt.Errorf("run %.80q is not a printable name of 1 to %d bytes", m.Run, RunBytesMax)
+	case !printable(m.Tokenizer):
+		return fmt.Errorf("tokenizer %.80q is not a printable name of 1 to %d bytes", m.Tokenizer, RunBytesMax)
+	case m.DType != F32.String() && m.DType != BF16.String():
+		return fmt.Errorf("dtype %.80q is not F32 or BF16", m.DType)
+	case len(m.Files) > FilesMax:
+		return fmt.Errorf("%d files are more than %d", len(m.Files), FilesMax)
+	}
+	for i, f := range m.Files {
+		if !plainName(f.File) || f.File == ManifestFile {
+			return fmt.Errorf("files[%d]: %.80q is not a plain file name", i, f.File)
+		}
+		if i > 0 && f.File <= m.Files[i-1].File {
+			return fmt.Errorf("files[%d]: %q is repeated or not in order", i, f.File)
+		}
+		if f.Bytes > 1<<62 {
+			return fmt.Errorf("files[%d]: %q has %d bytes", i, f.File, f.Bytes)
+		}
+	}
+	return nil
+}
+
+// find returns the file of that name.
+func (m Manifest) find(name string) (File, bool) {
+	for _, f := range m.Files {
+		if f.File == name {
+			return f, true
+		}
+	}
+	return File{}, false
+}
+
+// printable tells whether s is a short text that does no harm to a terminal.
+func printable(s string) bool {
+	return s != "" && len(s) <= RunBytesMax && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// plainName tells whether s names a file without a directory, on every system.
+func plainName(s string) bool {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	return s != "" && len(s) <= 128 && s[0] != '.' && s[0] != '-' && strings.Trim(s, allowed) == ""
+}

@@ -1,0 +1,231 @@
+package checkpoint
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A CorruptError says that a file is not what its manifest or its own checksum says.
+type CorruptError struct {
+	File   string // empty for a state, whose file only the caller knows
+	Reason string // what is wrong, and where there is a remedy, what to do
+}
+
+// Error says which file is corrupt, and why.
+func (e *CorruptError) Error() string {
+	if e.File == "" {
+		return "state is corrupt: " + e.Reason
+	}
+	return fmt.Sprintf("checkpoint file %q is corrupt: %s; fetch it again", e.File, e.Reason)
+}
+
+// Saved is a checkpoint that can be read.
+type Saved struct {
+	Config   Config
+	Manifest Manifest // zero for an import
+
+	fsys    fs.FS
+	weights []File // their hashes are zero for an import
+	checked bool   // by a manifest
+}
+
+// Open begins to read the checkpoint in fsys, whose manifest must have the hash want. Every file is compared with the manifest as it is read;
+// one that differs is reported as a *CorruptError.
+func Open(fsys fs.FS, want wire.Hash) (*Saved, error) {
+	b, err := readFile(fsys, ManifestFile, ManifestBytesMax)
+	if err != nil {
+		return nil, fmt.Errorf("open checkpoint: %w", err)
+	}
+	if got := wire.SHA256(b); got != want {
+		return nil, fmt.Errorf("open checkpoint: its manifest has hash %s, not %s: it is another checkpoint, or damaged", got, want)
+	}
+	return open(fsys, b)
+}
+
+// OpenLocal is Open of a checkpoint whose manifest is believed, because it is the user's own.
+func OpenLocal(fsys fs.FS) (*Saved, error) {
+	b, err := readFile(fsys, ManifestFile, ManifestBytesMax)
+	if err != nil {
+		return nil, fmt.Errorf("open checkpoint: %w", err)
+	}
+	return open(fsys, b)
+}
+
+func open(fsys fs.FS, manifest []byte) (*Saved, error) {
+	m, err := ParseManifest(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("open checkpoint: %w", err)
+	}
+	s := &Saved{Manifest: m, fsys: fsys, checked: true}
+	b, err := s.File(ConfigFile, ConfigBytesMax)
+	if err != nil {
+		return nil, fmt.Errorf("open checkpoint: %w", err)
+	}
+	if s.Config, err = ParseConfig(b); err != nil {
+		return nil, fmt.Errorf("open checkpoint: %w", err)
+	}
+	for _, f := range m.Files {
+		if strings.HasSuffix(f.File, weightsSuffix) {
+			s.weights = append(s.weights, f)
+		}
+	}
+	return s, nil
+}
+
+// Import begins to read a model in Hugging Face's layout that has no manifest of ours, such as one to continue training from.
+func Import(fsys fs.FS) (*Saved, error) {
+	s := &Saved{fsys: fsys}
+	b, err := readFile(fsys, ConfigFile, ConfigBytesMax)
+	if err != nil {
+		return nil, fmt.Errorf("import model: %w", err)
+	}
+	if s.Config, err = ParseConfig(b); err != nil {
+		return nil, fmt.Errorf("import model: %w", err)
+	}
+	names := []string{WeightsFile}
+	b, err = readFile(fsys, IndexFile, IndexBytesMax)
+	if err == nil {
+		names, err = indexed(b)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("import model: %w", err)
+	}
+	for _, name := range names {
+		info, err := fs.Stat(fsys, name)
+		if err != nil {
+			return nil, fmt.Errorf("import model: %w", err)
+		}
+		s.weights = append(s.weights, File{File: name, Bytes: uint64(info.Size())})
+	}
+	return s, nil
+}
+
+// indexed returns the files that an index names.
+func indexed(b []byte) ([]string, error) {
+	var x index
+	if err := json.Unmarshal(b, &x); err != nil {
+		return nil, fmt.Errorf("%s: %w", IndexFile, err)
+	}
+	files := make(map[string]bool)
+	for _, name := range x.Where {
+		if !plainName(name) || !strings.HasSuffix(name, weightsSuffix) {
+			return nil, fmt.Errorf("%s: %.80q is not the name of a safetensors file", IndexFile, name)
+		}
+		files[name] = true
+	}
+	if len(files) == 0 || len(files) > FilesMax {
+		return nil, fmt.Errorf("%s names %d files, not 1 to %d", IndexFile, len(files), FilesMax)
+	}
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// File returns one of the checkpoint's files, such as TokenizerFile, compared with the manifest if there is one.
+func (s *Saved) File(name string, maxBytes int) ([]byte, error) {
+	b, err := readFile(s.fsys, name, maxBytes)
+	if err != nil || !s.checked {
+		return b, err
+	}
+	f, ok := s.Manifest.find(name)
+	if !ok {
+		return nil, fmt.Errorf("the manifest does not list %q", name)
+	}
+	if got := wire.SHA256(b); got != f.SHA256 {
+		return nil, &CorruptError{name, fmt.Sprintf("its SHA-256 is %s instead of %s", got, f.SHA256)}
+	}
+	return b, nil
+}
+
+// Params reads the parameters into flat, which has layout's length. Each tensor of layout must be there once, with its shape, and no other.
+// After an error the contents of flat are undefined.
+func (s *Saved) Params(layout tensor.Layout, flat []float32) error {
+	if len(flat) != layout.Len() {
+		panic("checkpoint: parameters do not have the length of their layout")
+	}
+	seen := make(map[string]bool)
+	found := func(e Entry) error {
+		if seen[e.Name] {
+			return fmt.Errorf("tensor %q is in two files", e.Name)
+		}
+		seen[e.Name] = true
+		return nil
+	}
+	for _, f := range s.weights {
+		if err := s.readWeights(f, layout, flat, found); err != nil {
+			return fmt.Errorf("read checkpoint: %w", err)
+		}
+	}
+	for _, t := range layout.Tensors() {
+		if !seen[t.Name] {
+			return fmt.Errorf("read checkpoint: tensor %q of the model is in no file", t.Name)
+		}
+	}
+	if s.checked && s.Manifest.DType == F32.String() {
+		if got := merkle.BlobRoot(tensor.Bytes(flat)); got != s.Manifest.Params {
+			return fmt.Errorf("read checkpoint: the parameters have hash %s, the manifest says %s: it was made by a faulty program", got, s.Manifest.Params)
+		}
+	}
+	return nil
+}
+
+// readWeights reads one file of weights. A file that is not as the manifest says is corrupt, whatever else its contents lead to.
+func (s *Saved) readWeights(f File, layout tensor.Layout, flat []float32, found func(Entry) error) error {
+	r, err := s.fsys.Open(f.File)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	h := hashing{sum: sha256.New()}
+	in := io.TeeReader(io.LimitReader(r, int64(min(f.Bytes, 1<<62))+1), &h)
+	err = ReadSafetensors(in, f.Bytes, layout, flat, found)
+	if err != nil {
+		err = fmt.Errorf("%q: %w", f.File, err)
+	}
+	if !s.checked {
+		return err
+	}
+	if _, reading := io.Copy(io.Discard, in); reading != nil {
+		return fmt.Errorf("%q: %w", f.File, reading)
+	}
+	if h.n != f.Bytes {
+		return &CorruptError{f.File, fmt.Sprintf("it does not have %d bytes", f.Bytes)}
+	}
+	if got := h.hash(); got != f.SHA256 {
+		return &CorruptError{f.File, fmt.Sprintf("its SHA-256 is %s instead of %s", got, f.SHA256)}
+	}
+	return err
+}
+
+// readFile reads a file of at most max bytes.
+func readFile(fsys fs.FS, name string, max int) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var b bytes.Buffer
+	if _, err := io.Copy(&b, io.LimitReader(f, int64(max)+1)); err != nil {
+		return nil, fmt.Errorf("read %q: %w", name, err)
+	}
+	if b.Len() > max {
+		return nil, fmt.Errorf("%q has more than %d bytes", name, max)
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,127 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/entrain-network/entrain/tensor"
+)
+
+func putUint64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
+
+// entriesOf places tensors in a file, sorted by name. The result for one dtype is the order of Hugging Face's own writer, so that both write
+// the same bytes.
+func entriesOf(tensors []tensor.Tensor, d DType) []Entry {
+	sorted := slices.SortedFunc(slices.Values(tensors), func(a, b tensor.Tensor) int { return strings.Compare(a.Name, b.Name) })
+	entries := make([]Entry, len(sorted))
+	var at uint64
+	for i, t := range sorted {
+		end := at + uint64(t.Len)*d.size()
+		entries[i] = Entry{t.Name, d, t.Shape, at, end}
+		at = end
+	}
+	return entries
+}
+
+// WriteSafetensors writes some tensors of layout, whose elements are in flat, as F32 or BF16.
+func WriteSafetensors(w io.Writer, tensors []tensor.Tensor, flat []float32, d DType) error {
+	if d != F32 && d != BF16 {
+		return fmt.Errorf("%s is not written, only F32 and BF16", d)
+	}
+	entries := entriesOf(tensors, d)
+	if _, err := w.Write(appendHeader(nil, entries)); err != nil {
+		return err
+	}
+	at := make(map[string]tensor.Tensor, len(tensors))
+	for _, t := range tensors {
+		at[t.Name] = t
+	}
+	var buf []byte
+	for _, e := range entries {
+		for piece := range slices.Chunk(at[e.Name].Of(flat), pieceBytes/4) {
+			b := tensor.Bytes(piece)
+			if d == BF16 {
+				buf = appendBF16(buf[:0], piece)
+				b = buf
+			}
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ReadHeader reads the header of a safetensors file of so many bytes and returns the file's tensors, in the order in which their bytes
+// follow in r. It refuses what parseHeader refuses, a header above HeaderBytesMax, and one that leaves the tensors unaligned.
+func ReadHeader(r io.Reader, fileBytes uint64) ([]Entry, error) {
+	var length [8]byte
+	if fileBytes < 8 {
+		return nil, fmt.Errorf("file of %d bytes is too short for a safetensors file", fileBytes)
+	}
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, fmt.Errorf("read header: %w", short(err))
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	switch {
+	case n > HeaderBytesMax:
+		return nil, fmt.Errorf("header of %d bytes is above the limit of %d", n, HeaderBytesMax)
+	case n > fileBytes-8:
+		return nil, fmt.Errorf("header of %d bytes does not fit the file of %d", n, fileBytes)
+	case n%8 != 0:
+		return nil, fmt.Errorf("header of %d bytes is no multiple of 8: save the file again with a current version of safetensors", n)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, fmt.Errorf("read header: %w", short(err))
+	}
+	return parseHeader(b, fileBytes-8-n)
+}
+
+// ReadSafetensors reads a safetensors file of so many bytes into flat: each of its tensors must be in layout, with the same shape. It calls
+// found for each, which may refuse one, such as one that another file held already. It reads the file to its end.
+func ReadSafetensors(r io.Reader, fileBytes uint64, layout tensor.Layout, flat []float32, found func(Entry) error) error {
+	entries, err := ReadHeader(r, fileBytes)
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, pieceBytes)
+	for _, e := range entries {
+		t, ok := layout.Find(e.Name)
+		if !ok {
+			return fmt.Errorf("tensor %q is not one of the model's", e.Name)
+		}
+		if !slices.Equal(t.Shape, e.Shape) {
+			return fmt.Errorf("tensor %q has shape %v, the model's has %v", e.Name, e.Shape, t.Shape)
+		}
+		if err := found(e); err != nil {
+			return err
+		}
+		for piece := range slices.Chunk(t.Of(flat), pieceBytes/4) {
+			b := buf[:uint64(len(piece))*e.DType.size()]
+			if _, err := io.ReadFull(r, b); err != nil {
+				return fmt.Errorf("read tensor %q: %w", e.Name, short(err))
+			}
+			e.DType.decode(piece, b)
+		}
+	}
+	if n, err := io.ReadFull(r, buf[:1]); n > 0 || !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = fmt.Errorf("file is longer than %d bytes", fileBytes)
+		}
+		return err
+	}
+	return nil
+}
+
+// short makes the two ends that ReadFull knows one.
+func short(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
