@@ -88,13 +88,30 @@ func (s *Standing) Charge(peer key.Public, o Offence, now time.Time) (banned boo
 		r = &record{at: now}
 		s.peers[peer] = r
 	}
-	r.weight = max(0, r.weight-forgivenessPerMinute*now.Sub(r.at).Minutes()) + o.weight()
+	r.weight = r.weightAt(now) + o.weight()
 	r.at = now
 	if r.weight < banWeight || now.Before(r.banned) {
 		return false
 	}
 	r.weight, r.banned = 0, now.Add(BanTime)
 	return true
+}
+
+func (r *record) weightAt(now time.Time) float64 {
+	return max(0, r.weight-forgivenessPerMinute*now.Sub(r.at).Minutes())
+}
+
+// Weight is what a peer's offences that are not forgiven weigh: from 0, nothing,
+// to 100, when it is banned.
+func (s *Standing) Weight(peer key.Public, now time.Time) float64 {
+	r := s.peers[peer]
+	switch {
+	case r == nil:
+		return 0
+	case now.Before(r.banned):
+		return banWeight
+	}
+	return r.weightAt(now)
 }
 
 // Banned says whether a peer is banned at this time.

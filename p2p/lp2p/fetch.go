@@ -1,0 +1,212 @@
+package lp2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/p2p"
+)
+
+// Fetch gets a blob. See p2p.Network.
+func (n *Network) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
+	ok := n.start(func() { done(n.fetch(ctx, f)) })
+	if !ok {
+		go done(nil, p2p.ErrClosed)
+	}
+}
+
+func (n *Network) fetch(ctx context.Context, f p2p.Fetch) ([]byte, error) {
+	ctx, cancel := n.within(ctx)
+	defer cancel()
+	penalty := f.Penalty
+	f.Penalty = func(k key.Public, o p2p.Offence) {
+		n.log.Debug("gave a peer up", "peer", k, "offence", o, "blob", f.Ref.Root)
+		n.charge(k, o)
+		if penalty != nil {
+			penalty(k, o)
+		}
+	}
+	machine, err := p2p.NewDownload(f)
+	if err != nil {
+		return nil, err
+	}
+	if n.waiting.Add(1) > fetchesWaiting {
+		n.waiting.Add(-1)
+		return nil, fmt.Errorf("fetch blob %x: %d fetches are waiting already: %w", f.Ref.Root[:4], fetchesWaiting, errTooMany)
+	}
+	select {
+	case n.fetches <- struct{}{}:
+		n.waiting.Add(-1)
+	case <-ctx.Done():
+		n.waiting.Add(-1)
+		machine.Abort(context.Cause(ctx))
+		return machine.Result()
+	}
+	defer func() { <-n.fetches }()
+	d := &fetching{network: n, machine: machine, events: make(chan func())}
+	return d.run(ctx)
+}
+
+// errTooMany is this participant's own fault, unlike p2p.ErrBusy.
+var errTooMany = errors.New("too many fetches")
+
+// fetching drives one p2p.Download. Its machine belongs to the goroutine of run;
+// streams have goroutines of their own, which send it events.
+type fetching struct {
+	network *Network
+	machine *p2p.Download
+	events  chan func()
+	open    []*pull
+}
+
+// pull is a request in flight, as run sees it.
+type pull struct {
+	p2p.Request
+	last time.Time // when it last brought something
+	late bool
+}
+
+func (d *fetching) run(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var streams sync.WaitGroup
+	defer streams.Wait()
+	defer cancel(context.Canceled)
+	tick := time.NewTicker(d.network.late / 2)
+	defer tick.Stop()
+	for {
+		for _, r := range d.machine.Next() {
+			p := &pull{Request: r, last: time.Now()}
+			d.open = append(d.open, p)
+			streams.Go(func() { d.pull(ctx, p) })
+		}
+		if d.machine.Done() {
+			return d.machine.Result()
+		}
+		select {
+		case event := <-d.events:
+			event()
+		case now := <-tick.C:
+			d.markLate(now)
+		case <-ctx.Done():
+			d.machine.Abort(context.Cause(ctx))
+		}
+	}
+}
+
+// markLate tells the machine about requests that have brought nothing for a while,
+// whether the peer is slow or not even reached.
+func (d *fetching) markLate(now time.Time) {
+	for _, p := range d.open {
+		if !p.late && now.Sub(p.last) >= d.network.late {
+			p.late = true
+			d.machine.Late(p.Request)
+		}
+	}
+}
+
+// tell has event run in the goroutine of run, and returns when it has; it is false
+// if run has ended instead.
+func (d *fetching) tell(ctx context.Context, event func()) bool {
+	done := make(chan struct{})
+	select {
+	case d.events <- func() { event(); close(done) }:
+		<-done
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// pull performs a request.
+func (d *fetching) pull(ctx context.Context, p *pull) {
+	err := d.network.outward.acquire(ctx, p.To)
+	if err == nil {
+		err = d.answers(ctx, p)
+		d.network.outward.release(p.To)
+	}
+	d.tell(ctx, func() {
+		for i, o := range d.open {
+			if o == p {
+				d.open = append(d.open[:i], d.open[i+1:]...)
+				break
+			}
+		}
+		d.machine.End(p.Request, err)
+	})
+}
+
+// answers asks, again if the peer is busy, and passes on what comes.
+func (d *fetching) answers(ctx context.Context, p *pull) error {
+	for pause := busyPause; ; pause *= 2 {
+		err := d.attempt(ctx, p)
+		if !errors.Is(err, p2p.ErrBusy) || pause > busyPauseMax {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (d *fetching) attempt(ctx context.Context, p *pull) error {
+	n := d.network
+	s, cut, err := n.open(ctx, p.To, blobProtocol)
+	if err != nil {
+		return err
+	}
+	defer cut()
+	if err := s.SetDeadline(time.Now().Add(n.stall)); err != nil {
+		return err
+	}
+	query := p.Query(n.options.Run)
+	if p.Count == 0 {
+		b, err := exchange(s, query.Append(nil))
+		if err != nil {
+			return err
+		}
+		leaves, err := p2p.ParseLeaves(b)
+		if err != nil {
+			return err
+		}
+		d.tell(ctx, func() { d.machine.Leaves(p.Request, leaves) })
+		return nil
+	}
+	if _, err := s.Write(query.Append(nil)); err != nil {
+		return readError(err)
+	}
+	if err := s.CloseWrite(); err != nil {
+		return readError(err)
+	}
+	buffer := make([]byte, merkle.ChunkBytes)
+	for i := p.From; i < p.From+p.Count; i++ {
+		if err := s.SetReadDeadline(time.Now().Add(n.stall)); err != nil {
+			return err
+		}
+		b, err := readAnswer(s, buffer, merkle.ChunkBytes)
+		if err != nil {
+			return err
+		}
+		chunk, err := p.Verify(i, b)
+		if err != nil {
+			return err
+		}
+		more := false
+		d.tell(ctx, func() {
+			p.last, p.late = time.Now(), false
+			more = d.machine.Chunk(p.Request, chunk)
+		})
+		if !more {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package lp2p
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/key"
+)
+
+// guests counts what peers ask of this participant. Its zero value is nobody.
+type guests struct {
+	peersMu sync.Mutex // guards what follows
+	peers   map[key.Public]*guest
+	serving int
+}
+
+// guest is a peer's requests: those being served, and a token bucket.
+type guest struct {
+	serving int
+	tokens  float64
+	at      time.Time // when tokens was right
+}
+
+// admission is whether a request is served.
+type admission int
+
+const (
+	admitted admission = iota
+	busy               // too many at once, here or of this peer
+	flooding           // too many a second
+)
+
+// enter asks for a request to be served; if admitted, leave must follow.
+func (g *guests) enter(k key.Public, now time.Time) admission {
+	g.peersMu.Lock()
+	defer g.peersMu.Unlock()
+	p := g.peers[k]
+	if p == nil {
+		if len(g.peers) >= guestsMax {
+			g.forget(now)
+		}
+		if len(g.peers) >= guestsMax {
+			return busy
+		}
+		if g.peers == nil {
+			g.peers = make(map[key.Public]*guest)
+		}
+		p = &guest{tokens: requestsBurst, at: now}
+		g.peers[k] = p
+	}
+	p.tokens = min(requestsBurst, p.tokens+requestsPerSecond*now.Sub(p.at).Seconds())
+	p.at = now
+	switch {
+	case p.tokens < 1:
+		return flooding
+	case g.serving >= servedMax || p.serving >= servedPerPeer:
+		return busy
+	}
+	p.tokens--
+	p.serving++
+	g.serving++
+	return admitted
+}
+
+func (g *guests) leave(k key.Public) {
+	g.peersMu.Lock()
+	defer g.peersMu.Unlock()
+	g.peers[k].serving--
+	g.serving--
+}
+
+// forget removes the peers about whom there is nothing to remember.
+func (g *guests) forget(now time.Time) {
+	for k, p := range g.peers {
+		if p.serving == 0 && p.tokens+requestsPerSecond*now.Sub(p.at).Seconds() >= requestsBurst {
+			delete(g.peers, k)
+		}
+	}
+}
+
+// slots bounds the requests in flight to each peer. Its zero value is ready.
+type slots struct {
+	peersMu sync.Mutex // guards what follows
+	peers   map[key.Public]*slot
+}
+
+type slot struct {
+	taken chan struct{}
+	users int // who holds or waits
+}
+
+// acquire waits for one of the slots of a peer; unless it fails, release must follow.
+func (s *slots) acquire(ctx context.Context, k key.Public) error {
+	s.peersMu.Lock()
+	if s.peers == nil {
+		s.peers = make(map[key.Public]*slot)
+	}
+	p := s.peers[k]
+	if p == nil {
+		p = &slot{taken: make(chan struct{}, askedPerPeer)}
+		s.peers[k] = p
+	}
+	p.users++
+	s.peersMu.Unlock()
+	select {
+	case p.taken <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		s.forget(k)
+		return context.Cause(ctx)
+	}
+}
+
+func (s *slots) release(k key.Public) {
+	s.peersMu.Lock()
+	<-s.peers[k].taken
+	s.peersMu.Unlock()
+	s.forget(k)
+}
+
+// forget drops the peer's slots if nobody uses them any more.
+func (s *slots) forget(k key.Public) {
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	if p := s.peers[k]; p.users > 1 {
+		p.users--
+	} else {
+		delete(s.peers, k)
+	}
+}

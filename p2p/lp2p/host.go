@@ -1,0 +1,227 @@
+package lp2p
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	tls "github.com/libp2p/go-libp2p/p2p/security/tls"
+	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	"github.com/libp2p/go-libp2p/x/rate"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// newHost makes a libp2p host that listens.
+func newHost(o Options, g *gate) (host.Host, error) {
+	listen, optional := o.Listen, false
+	if listen == nil {
+		// A machine need not have both families.
+		optional = true
+		listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0", "/ip6/::/udp/0/quic-v1", "/ip6/::/tcp/0"}
+	}
+	addrs, err := parseAddrs(listen)
+	if err != nil {
+		return nil, err
+	}
+	relays, err := parseRelays(o.Relays, g)
+	if err != nil {
+		return nil, err
+	}
+	sk, err := privateKey(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := newLimits()
+	if err != nil {
+		return nil, err
+	}
+	conns, err := connmgr.NewConnManager(connsLow, connsHigh, connmgr.WithGracePeriod(time.Minute))
+	if err != nil {
+		return nil, err
+	}
+	options := []libp2p.Option{
+		libp2p.Identity(sk),
+		libp2p.UserAgent("entrain"),
+		libp2p.Transport(tcp.NewTCPTransport), libp2p.Transport(quic.NewTransport),
+		libp2p.Security(tls.ID, tls.New), libp2p.Security(noise.ID, noise.New),
+		libp2p.DefaultMuxers,
+		libp2p.EnableRelay(), libp2p.EnableHolePunching(),
+		libp2p.NoListenAddrs, // see listenOn
+		libp2p.ConnectionGater(g), libp2p.ResourceManager(limits), libp2p.ConnectionManager(conns),
+		libp2p.DialRanker(rankDials),
+		libp2p.AddrsFactory(tellable(addrs)),
+		libp2p.DisableMetrics(),
+	}
+	if len(relays) > 0 {
+		options = append(options, libp2p.EnableAutoRelayWithStaticRelays(relays))
+	}
+	h, err := libp2p.New(options...)
+	if err != nil {
+		return nil, err
+	}
+	if err := listenOn(h, addrs, optional); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+func parseAddrs(listen []string) ([]ma.Multiaddr, error) {
+	addrs := make([]ma.Multiaddr, 0, len(listen))
+	for _, s := range listen {
+		a, err := ma.NewMultiaddr(s)
+		if err != nil {
+			return nil, fmt.Errorf(`listen on %q: %w; an address looks like "/ip4/0.0.0.0/udp/4001/quic-v1" or "/ip4/0.0.0.0/tcp/4001"`, s, err)
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs, nil
+}
+
+// parseRelays reads the relays' addresses and lets them through the gate.
+func parseRelays(relays []string, g *gate) ([]peer.AddrInfo, error) {
+	var infos []peer.AddrInfo
+	for _, s := range relays {
+		info, err := peer.AddrInfoFromString(s)
+		if err != nil {
+			return nil, fmt.Errorf("relay %q: %w", s, err)
+		}
+		k, err := publicKey(info.ID)
+		if err != nil {
+			return nil, fmt.Errorf("relay %q: %w", s, err)
+		}
+		g.allow(k)
+		infos = append(infos, *info)
+	}
+	return infos, nil
+}
+
+// listenOn listens on every address, or at least one if they are optional. The host
+// would be content with any one by itself.
+func listenOn(h host.Host, addrs []ma.Multiaddr, optional bool) error {
+	var errs []error
+	for _, a := range addrs {
+		err := portFree(a)
+		if err == nil {
+			err = h.Network().Listen(a)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("listen on %v: %w", a, err))
+		}
+	}
+	if optional && len(errs) < len(addrs) {
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// portFree fails if a TCP port is taken. Libp2p shares ports (SO_REUSEPORT, which
+// hole punching needs), so two participants on one port would not notice, and
+// each lose half of its connections to the other.
+func portFree(a ma.Multiaddr) error {
+	if _, err := a.ValueForProtocol(ma.P_TCP); err != nil {
+		return nil
+	}
+	na, err := manet.ToNetAddr(a)
+	if err != nil {
+		return nil // a name, which the transport judges
+	}
+	l, err := net.Listen(na.Network(), na.String())
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// tellable returns the filter of the addresses told to others: no loopback, unless
+// listened on by name.
+func tellable(listen []ma.Multiaddr) func([]ma.Multiaddr) []ma.Multiaddr {
+	loopback := false
+	for _, a := range listen {
+		loopback = loopback || manet.IsIPLoopback(a)
+	}
+	return func(addrs []ma.Multiaddr) []ma.Multiaddr {
+		if loopback {
+			return addrs
+		}
+		return ma.FilterAddrs(addrs, func(a ma.Multiaddr) bool { return !manet.IsIPLoopback(a) })
+	}
+}
+
+// rankDials tries TCP before QUIC where there is no NAT between, because it costs a
+// third of the CPU; elsewhere libp2p's order stands.
+func rankDials(addrs []ma.Multiaddr) []network.AddrDelay {
+	var near []network.AddrDelay
+	var far []ma.Multiaddr
+	tcpNear := false
+	for _, a := range addrs {
+		if _, err := a.ValueForProtocol(ma.P_TCP); err == nil && manet.IsPrivateAddr(a) {
+			tcpNear = true
+		}
+	}
+	for _, a := range addrs {
+		if !manet.IsPrivateAddr(a) {
+			far = append(far, a)
+			continue
+		}
+		d := network.AddrDelay{Addr: a}
+		if _, err := a.ValueForProtocol(ma.P_TCP); err != nil && tcpNear {
+			d.Delay = swarm.PrivateTCPDelay
+		}
+		near = append(near, d)
+	}
+	return append(near, swarm.DefaultDialRanker(far)...)
+}
+
+// newLimits is libp2p's default resource manager, within the limits of limit.go.
+func newLimits() (network.ResourceManager, error) {
+	defaults := rcmgr.DefaultLimits
+	libp2p.SetDefaultServiceLimits(&defaults)
+	streams := rcmgr.ResourceLimits{Streams: streamsMax, StreamsInbound: streamsMax, StreamsOutbound: streamsMax, Memory: memoryMax}
+	limits := rcmgr.PartialLimitConfig{
+		System: rcmgr.ResourceLimits{
+			Conns: connsMax, ConnsInbound: connsMax, ConnsOutbound: connsMax,
+			Streams: streamsMax, StreamsInbound: streamsMax, StreamsOutbound: streamsMax,
+			Memory: memoryMax,
+		},
+		Transient:       rcmgr.ResourceLimits{Conns: connsHigh, ConnsInbound: connsHigh, ConnsOutbound: connsHigh},
+		ProtocolDefault: streams, ServiceDefault: streams,
+		PeerDefault: rcmgr.ResourceLimits{
+			Conns: connsPerPeer, ConnsInbound: connsPerPeer, ConnsOutbound: connsPerPeer,
+			Streams: 2 * streamsPerPeer, StreamsInbound: streamsPerPeer, StreamsOutbound: streamsPerPeer,
+			Memory: memoryPerPeer,
+		},
+		ProtocolPeerDefault: rcmgr.ResourceLimits{
+			Streams: 2 * streamsPerPeer, StreamsInbound: streamsPerPeer, StreamsOutbound: streamsPerPeer,
+			Memory: memoryPerPeer,
+		},
+	}.Build(defaults.AutoScale())
+	one := rate.Limit{RPS: 2, Burst: connsPerIP}
+	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits),
+		rcmgr.WithMetricsDisabled(),
+		rcmgr.WithLimitPerSubnet(
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsPerIP}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsPerIP}}),
+		rcmgr.WithConnRateLimiters(&rate.Limiter{
+			NetworkPrefixLimits: []rate.PrefixLimit{
+				{Prefix: netip.MustParsePrefix("127.0.0.0/8")},
+				{Prefix: netip.MustParsePrefix("::1/128")},
+			},
+			SubnetRateLimiter: rate.SubnetLimiter{
+				IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: one}},
+				IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 56, Limit: one}},
+				GracePeriod:      time.Minute,
+			},
+		}))
+}

@@ -1,0 +1,222 @@
+package lp2p
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// members are the peers to be connected with.
+type members struct {
+	self key.Public
+	wake chan struct{} // holds a token when something may have changed
+
+	listMu sync.Mutex // guards the list and its elements
+	list   []*member  // in an order by hash that differs between participants
+}
+
+// member is one peer to be connected with.
+type member struct {
+	key      key.Public
+	id       peer.ID
+	addrs    []ma.Multiaddr
+	rank     wire.Hash
+	dialing  bool
+	attempts int       // without a stable connection since
+	next     time.Time // no attempt before
+	since    time.Time // when it was first seen connected, zero if it is not
+}
+
+func newMembers(self key.Public) *members {
+	return &members{self: self, wake: make(chan struct{}, 1)}
+}
+
+func (m *members) changed() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// notifiee wakes the keeper of connections when one comes or goes.
+func (m *members) notifiee() network.Notifiee {
+	return &network.NotifyBundle{
+		ConnectedF:    func(network.Network, network.Conn) { m.changed() },
+		DisconnectedF: func(network.Network, network.Conn) { m.changed() },
+	}
+}
+
+// Connect names the peers to be connected with. See p2p.Network. Addresses that are
+// not valid, or are another peer's, are logged and left out.
+func (n *Network) Connect(peers []p2p.Peer) {
+	list := make([]*member, 0, len(peers))
+	for _, p := range peers {
+		if p.Key == n.self {
+			continue
+		}
+		id, err := peerID(p.Key)
+		if err != nil {
+			n.log.Warn("a peer's key is not valid", "peer", p.Key, "error", err)
+			continue
+		}
+		n.gate.allow(p.Key)
+		m := &member{key: p.Key, id: id, rank: wire.Sum("entrain/p2p/neighbour", n.self[:], p.Key[:])}
+		for _, s := range p.Addrs[:min(len(p.Addrs), addrsMax)] {
+			a, err := parseAddr(s, id)
+			if err != nil {
+				n.log.Warn("a peer's address is not valid", "peer", p.Key, "error", err)
+				continue
+			}
+			m.addrs = append(m.addrs, a)
+		}
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b *member) int { return a.rank.Compare(b.rank) })
+	for _, m := range n.members.replace(list) {
+		n.host.Peerstore().ClearAddrs(m.id)
+		n.host.Peerstore().AddAddrs(m.id, m.addrs, peerstore.PermanentAddrTTL)
+	}
+	n.members.changed()
+}
+
+// parseAddr reads a member's address, without the identity at its end.
+func parseAddr(s string, id peer.ID) (ma.Multiaddr, error) {
+	if len(s) > addrBytesMax {
+		return nil, fmt.Errorf("address of %d bytes: the limit is %d", len(s), addrBytesMax)
+	}
+	a, err := ma.NewMultiaddr(s)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: %w", s, err)
+	}
+	transport, owner := peer.SplitAddr(a)
+	switch {
+	case owner != "" && owner != id:
+		return nil, fmt.Errorf("address %q is another peer's, not %v's", s, id)
+	case transport == nil:
+		return nil, fmt.Errorf("address %q names no transport", s)
+	}
+	return transport, nil
+}
+
+// replace takes the list. Members that stay, at the same addresses, keep their
+// history; it returns the others.
+func (m *members) replace(list []*member) (fresh []*member) {
+	m.listMu.Lock()
+	defer m.listMu.Unlock()
+	before := make(map[peer.ID]*member, len(m.list))
+	for _, o := range m.list {
+		before[o.id] = o
+	}
+	for i, c := range list {
+		if o := before[c.id]; o != nil && slices.EqualFunc(o.addrs, c.addrs, func(a, b ma.Multiaddr) bool { return a.Equal(b) }) {
+			list[i] = o
+		} else {
+			fresh = append(fresh, c)
+		}
+	}
+	m.list = list
+	return fresh
+}
+
+// keepConnected dials members until the network closes.
+func (n *Network) keepConnected() {
+	free := make(chan struct{}, dialsMax)
+	for {
+		due, pause := n.due(time.Now())
+		for _, m := range due {
+			select {
+			case free <- struct{}{}:
+			case <-n.closing.Done():
+				return
+			}
+			n.start(func() {
+				n.dial(m)
+				<-free
+			})
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-n.closing.Done():
+		case <-n.members.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if n.closing.Err() != nil {
+			return
+		}
+	}
+}
+
+// due marks the members to be dialed now as being dialed, and says when to look
+// again at the latest.
+func (n *Network) due(now time.Time) (due []*member, pause time.Duration) {
+	m := n.members
+	m.listMu.Lock()
+	defer m.listMu.Unlock()
+	pause = backoffMax
+	for _, c := range m.list[:min(len(m.list), connectedMax)] {
+		if n.host.Network().Connectedness(c.id) == network.Connected {
+			if c.since.IsZero() {
+				c.since = now
+			}
+			continue
+		}
+		// A peer that does not let us in may seem connected for a moment, and must not
+		// be dialed again at once.
+		if !c.since.IsZero() && now.Sub(c.since) >= stableAfter {
+			c.attempts, c.next = 0, now
+		}
+		c.since = time.Time{}
+		switch {
+		case c.dialing || len(c.addrs) == 0:
+		case now.Before(c.next):
+			pause = min(pause, c.next.Sub(now))
+		default:
+			c.dialing = true
+			due = append(due, c)
+		}
+	}
+	return due, pause
+}
+
+// dial tries to connect with a member.
+func (n *Network) dial(c *member) {
+	ctx, cancel := context.WithTimeout(n.closing, dialTimeout)
+	defer cancel()
+	// Libp2p remembers failures too, and would not try.
+	if s, ok := n.host.Network().(*swarm.Swarm); ok {
+		s.Backoff().Clear(c.id)
+	}
+	err := n.host.Connect(ctx, peer.AddrInfo{ID: c.id, Addrs: c.addrs})
+
+	n.members.listMu.Lock()
+	defer n.members.listMu.Unlock()
+	wait := backoff(c.attempts, c.rank)
+	c.attempts++
+	c.next = time.Now().Add(wait)
+	c.dialing = false
+	n.members.changed()
+	if err != nil && n.closing.Err() == nil {
+		n.log.Debug("connecting failed", "peer", c.key, "attempt", c.attempts, "again in", wait, "error", err)
+	}
+}
+
+// backoff is the pause after so many failed attempts: doubled each time, and
+// between three quarters and all of that by the pair's hash, so that not everybody
+// knocks at once.
+func backoff(attempts int, rank wire.Hash) time.Duration {
+	d := min(backoffMin<<min(attempts, 10), backoffMax)
+	return d - d/4*time.Duration(rank[0])/255
+}
