@@ -1,0 +1,301 @@
+package comet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	cmtmempool "github.com/cometbft/cometbft/mempool"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Limits of the API. They hold for each replica and are no part of consensus.
+const (
+	watchersMax   = 4096             // open streams; each costs a goroutine and a connection
+	submittersMax = 1024             // requests that wait for a block
+	connsMax      = 2 * watchersMax  // connections
+	headerMax     = 16 << 10         // bytes of a request's header
+	txsPerSecond  = 500              // submissions from one address; a site with hundreds of members behind one may have that
+	txsBurst      = 2 * txsPerSecond // as many at once
+	inclusionWait = 8 * time.Second  // a submission waits so long for its block before the client must ask again
+	beatInterval  = 5 * time.Second  // a stream without news is told so
+	writeTimeout  = 20 * time.Second // for a client to take one answer, or one frame
+	readTimeout   = 15 * time.Second // for a client to send its request
+	idleTimeout   = 2 * time.Minute  // between requests on a connection
+	clockLag      = 30 * time.Second // a ledger whose time is so old has stopped, or is catching up
+	chainHeader   = "Entrain-Chain"  // names the chain in answers; in requests, the chain that is wanted
+	heightHeader  = "Entrain-Height" // of the block that changed the state last
+	hashHeader    = "Entrain-Hash"   // of the state
+	octets        = "application/octet-stream"
+)
+
+// api serves clients over HTTP. The package comment lists its paths.
+type api struct {
+	app      *app
+	pool     cmtmempool.Mempool
+	watchers semaphore
+	waiters  semaphore
+	rates    *rates
+	ending   context.Context // when it is done, streams end
+}
+
+// serve answers clients until ctx ends, then waits for the answers that are under way.
+func serve(ctx context.Context, r *Replica, pool cmtmempool.Mempool) error {
+	a := &api{
+		app: r.app, pool: pool, ending: ctx,
+		watchers: make(semaphore, watchersMax), waiters: make(semaphore, submittersMax), rates: newRates(time.Now),
+	}
+	s := &http.Server{
+		Handler:           a.routes(),
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    headerMax,
+		ErrorLog:          slogLogger(r.log),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(&limitListener{Listener: r.listener, free: make(semaphore, connsMax)}) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve clients at %s: %w", r.Endpoint(), err)
+	case <-ctx.Done():
+	}
+	// Streams and waiting submissions end with ctx; whoever does not take its answer in time is cut off.
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if s.Shutdown(end) != nil {
+		s.Close()
+	}
+	<-failed
+	return nil
+}
+
+func (a *api) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", a.status)
+	mux.HandleFunc("GET /v1/runs", a.runs)
+	mux.HandleFunc("GET /v1/runs/{run}", a.run)
+	mux.HandleFunc("GET /v1/runs/{run}/state", a.state)
+	mux.HandleFunc("GET /v1/runs/{run}/watch", a.watch)
+	mux.HandleFunc("GET /v1/runs/{run}/spec", a.spec)
+	mux.HandleFunc("GET /v1/runs/{run}/peers", a.peers)
+	mux.HandleFunc("POST /v1/txs", a.submit)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, "no %s %q here: this is an entrain ledger, begin with GET /v1/status", r.Method, r.URL.Path)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		chain := a.app.genesis.Chain
+		w.Header().Set(chainHeader, chain)
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if want := r.Header.Get(chainHeader); want != "" && want != chain {
+			fail(w, http.StatusMisdirectedRequest, "this is chain %q, wanted %q", chain, want)
+			return
+		}
+		deadline(w, writeTimeout)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// Status is what a replica says about itself.
+type Status struct {
+	Chain    string    `json:"chain"`
+	Height   uint64    `json:"height"`   // of the last block
+	TimeMs   uint64    `json:"time_ms"`  // of the last block, in milliseconds since 1970
+	Hash     wire.Hash `json:"hash"`     // of the whole state
+	Runs     []string  `json:"runs"`     // in order
+	Watchers int       `json:"watchers"` // open streams
+	Current  bool      `json:"current"`  // whether the last block is recent
+	Version  int       `json:"version"`  // of the ledger's rules
+	BlockMs  uint64    `json:"block_ms"` // least time between blocks, in milliseconds
+}
+
+func (a *api) status(w http.ResponseWriter, _ *http.Request) {
+	height, timeMs := a.app.hub.now()
+	a.app.hostMu.RLock()
+	s := Status{Hash: a.app.hash, Runs: a.app.host.Runs()}
+	a.app.hostMu.RUnlock()
+	if s.Runs == nil {
+		s.Runs = []string{}
+	}
+	s.Chain, s.Height, s.TimeMs, s.Version, s.BlockMs = a.app.genesis.Chain, height, timeMs, appVersion, a.app.blockMs
+	s.Watchers, s.Current = len(a.watchers), a.current()
+	reply(w, http.StatusOK, s)
+}
+
+// current tells whether the ledger's time is near this machine's.
+func (a *api) current() bool {
+	_, timeMs := a.app.hub.now()
+	return time.Since(time.UnixMilli(int64(timeMs))) < clockLag
+}
+
+// RunStatus is a summary of a run, for people.
+type RunStatus struct {
+	Name    string    `json:"name"`
+	Phase   string    `json:"phase"`
+	Epoch   uint32    `json:"epoch"`
+	Round   uint32    `json:"round"`
+	Step    uint32    `json:"step"`
+	Members uint32    `json:"members"` // present
+	Height  uint64    `json:"height"`  // of the block that changed the state last
+	Hash    wire.Hash `json:"hash"`    // of the state
+	Bytes   int       `json:"bytes"`   // of the state
+}
+
+func runStatus(v ledger.View) RunStatus {
+	s := v.State
+	return RunStatus{
+		Name: v.Name, Phase: s.Phase().String(), Epoch: s.Epoch(), Round: s.Round(), Step: s.Step(), Members: s.Present(),
+		Height: v.Changed, Hash: v.Hash, Bytes: len(s.Bytes()),
+	}
+}
+
+func (a *api) runs(w http.ResponseWriter, _ *http.Request) {
+	list := []RunStatus{}
+	a.app.hostMu.RLock()
+	names := a.app.host.Runs()
+	a.app.hostMu.RUnlock()
+	for _, name := range names {
+		if v, ok := a.app.hub.view(name); ok {
+			list = append(list, runStatus(v))
+		}
+	}
+	reply(w, http.StatusOK, list)
+}
+
+func (a *api) run(w http.ResponseWriter, r *http.Request) {
+	if v, ok := a.view(w, r); ok {
+		reply(w, http.StatusOK, runStatus(v))
+	}
+}
+
+func (a *api) state(w http.ResponseWriter, r *http.Request) {
+	if v, ok := a.view(w, r); ok {
+		w.Header().Set(heightHeader, strconv.FormatUint(v.Changed, 10))
+		w.Header().Set(hashHeader, v.Hash.String())
+		w.Header().Set("Content-Type", octets)
+		w.Write(v.State.Bytes()) // a client that is gone has no use for the error
+	}
+}
+
+func (a *api) view(w http.ResponseWriter, r *http.Request) (ledger.View, bool) {
+	v, ok := a.app.hub.view(r.PathValue("run"))
+	if !ok {
+		a.noRun(w, r)
+	}
+	return v, ok
+}
+
+func (a *api) noRun(w http.ResponseWriter, r *http.Request) {
+	fail(w, http.StatusNotFound, "no run %q on chain %q: GET /v1/runs lists them", r.PathValue("run"), a.app.genesis.Chain)
+}
+
+func (a *api) spec(w http.ResponseWriter, r *http.Request) {
+	a.app.hostMu.RLock()
+	spec, ok := a.app.host.Spec(r.PathValue("run"))
+	a.app.hostMu.RUnlock()
+	if !ok {
+		a.noRun(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", octets)
+	w.Write(spec)
+}
+
+func (a *api) peers(w http.ResponseWriter, r *http.Request) {
+	a.app.hostMu.RLock()
+	peers, ok := a.app.host.Peers(r.PathValue("run"))
+	a.app.hostMu.RUnlock()
+	if !ok {
+		a.noRun(w, r)
+		return
+	}
+	reply(w, http.StatusOK, peers)
+}
+
+// watch streams the state of a run: first what the client lacks, then every change.
+func (a *api) watch(w http.ResponseWriter, r *http.Request) {
+	since, err := strconv.ParseUint(r.FormValue("since"), 10, 64)
+	if err != nil && r.FormValue("since") != "" {
+		fail(w, http.StatusBadRequest, "since=%q: want the height of the state you have, 0 for none", r.FormValue("since"))
+		return
+	}
+	if _, ok := a.view(w, r); !ok {
+		return
+	}
+	if !a.watchers.take() {
+		fail(w, http.StatusServiceUnavailable, "all %d streams are in use, try another replica", watchersMax)
+		return
+	}
+	defer a.watchers.give()
+	w.Header().Set("Content-Type", octets)
+	patient(w)
+	control := http.NewResponseController(w)
+	beat := time.NewTimer(0) // the first tells the client at once that it is connected
+	defer beat.Stop()
+	for {
+		frame, height, wait, _ := a.app.hub.after(r.PathValue("run"), since)
+		if frame == nil {
+			select {
+			case <-wait:
+				continue
+			case <-beat.C:
+				last, timeMs := a.app.hub.now()
+				frame = appendBeat(nil, last, timeMs)
+			case <-r.Context().Done():
+				return
+			case <-a.ending.Done():
+				return
+			}
+		}
+		beat.Reset(beatInterval)
+		deadline(w, writeTimeout)
+		if _, err := w.Write(frame); err != nil || control.Flush() != nil {
+			return
+		}
+		since = height
+	}
+}
+
+// deadline gives the client so long to take what is written next.
+func deadline(w http.ResponseWriter, d time.Duration) {
+	// The error says that the writer has no deadlines, as in a test without a connection.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
+}
+
+// patient lets a request that was read take long to answer: the server's ReadTimeout would otherwise end its context.
+func patient(w http.ResponseWriter) { _ = http.NewResponseController(w).SetReadDeadline(time.Time{}) }
+
+func reply(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("comet: %T in an answer: %v", v, err))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(b, '\n')) // a client that is gone has no use for the error
+}
+
+// problem is the body of an answer that is an error.
+type problem struct {
+	Error string `json:"error"`
+}
+
+func fail(w http.ResponseWriter, status int, format string, args ...any) {
+	reply(w, status, problem{Error: fmt.Sprintf(format, args...)})
+}
+
+// host returns the client's address without its port.
+func host(r *http.Request) string {
+	h, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return h
+}

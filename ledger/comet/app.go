@@ -1,0 +1,170 @@
+package comet
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// app is the ledger as an ABCI 2.0 application. CometBFT calls it from several connections at once: consensus (one call at
+// a time), mempool and queries.
+type app struct {
+	abci.BaseApplication
+	genesis  ledger.Genesis
+	blockMs  uint64 // least time between blocks
+	keep     uint64 // blocks
+	every    uint64 // blocks between two snapshots
+	store    store  // consensus connection only
+	hub      *hub
+	outcomes []outcome // of the block finalized last, until its commit; consensus connection only
+
+	hostMu sync.RWMutex // guards host and what it points to
+	host   *ledger.Host
+	hash   wire.Hash
+}
+
+// outcome is what became of one transaction of a block.
+type outcome struct {
+	id     wire.Hash
+	height uint64
+	err    error // nil or a *ledger.TxError
+}
+
+const appVersion = 1 // of the ledger's rules, in every block's header
+
+// newApp restores the state that was saved last, or begins with the genesis.
+func newApp(g ledger.Genesis, s settings, dir string) (*app, error) {
+	a := &app{genesis: g, blockMs: s.BlockMs, keep: s.KeepBlocks, every: s.SnapshotBlocks, store: store{dir: dir}, hub: newHub()}
+	host, err := a.store.load()
+	if err != nil {
+		return nil, err
+	}
+	if host == nil {
+		host, err = ledger.NewHost(g)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if host.Chain() != g.Chain {
+		return nil, fmt.Errorf("%s: ledger state of chain %q, the genesis is of chain %q", dir, host.Chain(), g.Chain)
+	}
+	a.host, a.hash = host, host.Hash()
+	a.hub.update(host)
+	return a, nil
+}
+
+// Info tells CometBFT where the saved state is, so that it replays the blocks after.
+func (a *app) Info(context.Context, *abci.RequestInfo) (*abci.ResponseInfo, error) {
+	a.hostMu.RLock()
+	defer a.hostMu.RUnlock()
+	info := &abci.ResponseInfo{Data: "entrain", AppVersion: appVersion, LastBlockHeight: int64(a.host.Height())}
+	if info.LastBlockHeight > 0 {
+		info.LastBlockAppHash = a.hash[:]
+	}
+	return info, nil
+}
+
+// InitChain begins the chain. The genesis was read from the same file when the replica was opened.
+func (a *app) InitChain(_ context.Context, req *abci.RequestInitChain) (*abci.ResponseInitChain, error) {
+	if req.ChainId != a.genesis.Chain {
+		return nil, fmt.Errorf("chain %q begins, the ledger is of chain %q", req.ChainId, a.genesis.Chain)
+	}
+	hash := a.hash
+	return &abci.ResponseInitChain{AppHash: hash[:]}, nil
+}
+
+// CheckTx tells whether a transaction may wait for a block.
+func (a *app) CheckTx(_ context.Context, req *abci.RequestCheckTx) (*abci.ResponseCheckTx, error) {
+	tx, err := ledger.ParseTx(req.Tx)
+	if err == nil && req.Type == abci.CheckTxType_New { // signatures do not change while a transaction waits
+		err = tx.Verify(a.genesis.Chain)
+	}
+	if err == nil {
+		a.hostMu.RLock()
+		err = a.host.Admit(tx)
+		a.hostMu.RUnlock()
+	}
+	if err != nil {
+		return &abci.ResponseCheckTx{Code: uint32(ledger.CodeOf(err)), Log: err.Error()}, nil
+	}
+	return &abci.ResponseCheckTx{}, nil
+}
+
+// ProcessProposal refuses a block with transactions that no honest proposer's CheckTx lets pass, so that they never stand
+// in the chain. What depends on the state is left to FinalizeBlock.
+func (a *app) ProcessProposal(_ context.Context, req *abci.RequestProcessProposal) (*abci.ResponseProcessProposal, error) {
+	for _, b := range req.Txs {
+		tx, err := ledger.ParseTx(b)
+		if err != nil || tx.Verify(a.genesis.Chain) != nil {
+			return &abci.ResponseProcessProposal{Status: abci.ResponseProcessProposal_REJECT}, nil
+		}
+	}
+	return &abci.ResponseProcessProposal{Status: abci.ResponseProcessProposal_ACCEPT}, nil
+}
+
+// FinalizeBlock executes a decided block. The block's own hash seeds it: see the package comment on chance.
+func (a *app) FinalizeBlock(_ context.Context, req *abci.RequestFinalizeBlock) (*abci.ResponseFinalizeBlock, error) {
+	a.hostMu.Lock()
+	defer a.hostMu.Unlock()
+	height := uint64(req.Height)
+	if height <= a.host.Height() {
+		panic(fmt.Sprintf("comet: block %d after block %d", height, a.host.Height()))
+	}
+	a.host.Begin(ledger.Block{
+		Height: height,
+		TimeMs: uint64(max(0, req.Time.UnixMilli())),
+		Seed:   wire.Sum("entrain/ledger/comet/block", req.Hash),
+	})
+	res := &abci.ResponseFinalizeBlock{}
+	a.outcomes = a.outcomes[:0]
+	for _, b := range req.Txs {
+		err := a.host.Deliver(b)
+		result := &abci.ExecTxResult{Code: uint32(ledger.CodeOf(err))}
+		if err != nil {
+			result.Log = err.Error() // not part of what replicas agree on
+		}
+		res.TxResults = append(res.TxResults, result)
+		if tx, parsed := ledger.ParseTx(b); parsed == nil {
+			a.outcomes = append(a.outcomes, outcome{id: tx.ID, height: height, err: err})
+		}
+	}
+	a.hash = a.host.Commit()
+	hash := a.hash
+	res.AppHash = hash[:]
+	return res, nil
+}
+
+// Commit saves the state when it is time to, and tells the outside about the block, which is in CometBFT's store by now.
+func (a *app) Commit(context.Context, *abci.RequestCommit) (*abci.ResponseCommit, error) {
+	a.hostMu.RLock()
+	defer a.hostMu.RUnlock()
+	height := a.host.Height()
+	if height >= a.store.height+a.every {
+		if err := a.store.save(a.host); err != nil {
+			return nil, err
+		}
+	}
+	a.hub.update(a.host)
+	a.hub.settle(a.outcomes)
+	a.outcomes = a.outcomes[:0]
+
+	// Blocks from the older of the two snapshots on are kept whatever happens: they are needed to go on from it.
+	res := &abci.ResponseCommit{}
+	if retain := min(a.store.older, height-min(height, a.keep)); retain > 0 {
+		res.RetainHeight = int64(retain)
+	}
+	return res, nil
+}
+
+// close saves the state for a quick start next time. The engine must have ended.
+func (a *app) close() error {
+	if a.host.Height() == a.store.height {
+		return nil
+	}
+	return a.store.save(a.host)
+}

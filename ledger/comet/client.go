@@ -1,0 +1,393 @@
+package comet
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// How a Client goes about things.
+const (
+	retryMin     = 100 * time.Millisecond // before the second try; doubled with each, up to retryMax
+	retryMax     = 5 * time.Second
+	answerWait   = inclusionWait + 12*time.Second // for an answer to begin
+	silenceMax   = 3*beatInterval + time.Second   // on a stream, after which it counts as dead
+	answerMax    = 32 << 20                       // bytes of an answer other than a state: 10,000 peers with all their addresses
+	callsMax     = 256                            // submissions and questions under way at once
+	endpointsMax = 64
+)
+
+// ErrTooManyCalls is what a Client answers when callsMax submissions and questions are under way.
+var ErrTooManyCalls = errors.New("too many submissions and questions to the ledger at once")
+
+// WrongChainError says that an endpoint serves another chain than the client was made for, or none.
+type WrongChainError struct {
+	Endpoint string
+	Got      string // empty: what answers there is no ledger
+	Want     string
+}
+
+// Error says which chain is where.
+func (e *WrongChainError) Error() string {
+	if e.Got == "" {
+		return fmt.Sprintf("what answers at %s is no entrain ledger", e.Endpoint)
+	}
+	return fmt.Sprintf("%s: this is chain %q, wanted %q", e.Endpoint, e.Got, e.Want)
+}
+
+// Client is a ledger.Ledger over the API of one or more replicas. It turns to another replica when one does not answer.
+// It believes the replica it talks to: a state's hash is checked against what the replica says, not against the votes of
+// the chain's validators. Make one with NewClient.
+type Client struct {
+	chain     string
+	endpoints []string
+	log       *slog.Logger
+	http      *http.Client
+	ctx       context.Context // ends with Close
+	cancel    context.CancelFunc
+	calls     semaphore
+	running   sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	prefer int        // index of the endpoint that answered last
+	chance prng.Source
+	closed bool
+}
+
+var _ ledger.Ledger = (*Client)(nil)
+
+// NewClient returns a client of the chain, which is served at the endpoints, URLs such as "http://127.0.0.1:7370". It
+// connects when it is first asked for something; Status tells at once whether the endpoints are the chain's. A log of nil
+// discards.
+func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, error) {
+	if !ledger.ChainIDValid(chain) {
+		return nil, fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", chain, ledger.ChainIDBytesMax)
+	}
+	if len(endpoints) == 0 || len(endpoints) > endpointsMax {
+		return nil, fmt.Errorf("%d endpoints of chain %q, want 1 to %d", len(endpoints), chain, endpointsMax)
+	}
+	var seed wire.Hash
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, err
+	}
+	c := &Client{
+		chain: chain, log: log, calls: make(semaphore, callsMax),
+		http: &http.Client{Transport: transport()}, chance: prng.New(seed, "entrain/ledger/comet/backoff"),
+	}
+	if log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	for _, e := range endpoints {
+		clean, err := endpoint(e)
+		if err != nil {
+			return nil, err
+		}
+		c.endpoints = append(c.endpoints, clean)
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c, nil
+}
+
+func endpoint(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "", fmt.Errorf("endpoint of the ledger: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
+		return "", fmt.Errorf("endpoint %q of the ledger: want http://host:port", s)
+	}
+	return strings.TrimSuffix(u.String(), "/"), nil
+}
+
+func transport() *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   5 * time.Second,
+		ResponseHeaderTimeout: answerWait,
+		MaxIdleConnsPerHost:   4,
+		IdleConnTimeout:       time.Minute,
+		DisableCompression:    true,
+	}
+}
+
+// Close ends everything that is under way and waits for it. The functions given to the client are not called afterwards.
+// It must not be called from one of them.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	c.running.Wait()
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// ChainID names the chain.
+func (c *Client) ChainID() string { return c.chain }
+
+// Status asks the endpoints, in order, what they are, and returns the first answer. The error is a *WrongChainError when
+// it comes from another chain, or says why nobody answered.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var errs []error
+	for _, e := range c.endpoints {
+		var s Status
+		b, err := c.get(ctx, e, "/v1/status")
+		if err == nil {
+			err = json.Unmarshal(b, &s)
+		}
+		if err == nil {
+			return s, nil
+		}
+		errs = append(errs, err)
+	}
+	return Status{}, errors.Join(errs...)
+}
+
+// Runs returns summaries of all runs, in order of names, from the first endpoint that answers.
+func (c *Client) Runs(ctx context.Context) ([]RunStatus, error) {
+	var errs []error
+	for _, e := range c.endpoints {
+		var list []RunStatus
+		b, err := c.get(ctx, e, "/v1/runs")
+		if err == nil {
+			err = json.Unmarshal(b, &list)
+		}
+		if err == nil {
+			return list, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// Discover asks the endpoint which chain it serves.
+func Discover(ctx context.Context, at string) (Status, error) {
+	at, err := endpoint(at)
+	if err != nil {
+		return Status{}, err
+	}
+	t := transport()
+	defer t.CloseIdleConnections()
+	c := &Client{http: &http.Client{Transport: t}, endpoints: []string{at}}
+	return c.Status(ctx)
+}
+
+// Spec implements ledger.Ledger. Who has the run's state can check the spec against its configuration: ledger.SpecHash.
+func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error)) {
+	ask(ctx, c, "/v1/runs/"+url.PathEscape(run)+"/spec", done, func(b []byte) ([]byte, error) {
+		if len(b) > ledger.SpecBytesMax {
+			return nil, fmt.Errorf("spec of %d bytes, at most %d", len(b), ledger.SpecBytesMax)
+		}
+		return b, nil
+	})
+}
+
+// Peers implements ledger.Ledger.
+func (c *Client) Peers(ctx context.Context, run string, done func([]ledger.Peer, error)) {
+	ask(ctx, c, "/v1/runs/"+url.PathEscape(run)+"/peers", done, func(b []byte) ([]ledger.Peer, error) {
+		var list []ledger.Peer
+		if err := json.Unmarshal(b, &list); err != nil {
+			return nil, err
+		}
+		for _, p := range list {
+			if len(p.Addrs) > ledger.AddrsMax {
+				return nil, fmt.Errorf("%d addresses of %v, at most %d", len(p.Addrs), p.Key, ledger.AddrsMax)
+			}
+		}
+		return list, nil
+	})
+}
+
+// ask gets what is at path, again and again until there is an answer, and passes it on.
+func ask[T any](ctx context.Context, c *Client, path string, done func(T, error), parse func([]byte) (T, error)) {
+	c.call(ctx, func(err error) {
+		var none T
+		done(none, err)
+	}, func(ctx context.Context) {
+		var answer T
+		err := c.insist(ctx, func(endpoint string) error {
+			b, err := c.get(ctx, endpoint, path)
+			if err == nil {
+				answer, err = parse(b)
+			}
+			return err
+		})
+		if ctx.Err() == nil {
+			done(answer, err)
+		}
+	})
+}
+
+// call runs f in a goroutine, with a context that ends with ctx and with the client; or refused, when there are too many.
+func (c *Client) call(ctx context.Context, refused func(error), f func(context.Context)) {
+	switch {
+	case !c.calls.take():
+		c.run(ctx, func(context.Context) { refused(ErrTooManyCalls) })
+	default:
+		if !c.run(ctx, func(ctx context.Context) {
+			defer c.calls.give()
+			f(ctx)
+		}) {
+			c.calls.give()
+		}
+	}
+}
+
+// run runs f in a goroutine, unless the client is closed.
+func (c *Client) run(ctx context.Context, f func(context.Context)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.running.Go(func() {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.ctx, cancel)()
+		if ctx.Err() == nil {
+			f(ctx)
+		}
+	})
+	return true
+}
+
+// insist tries f with one endpoint after the other, with growing pauses, until it succeeds, fails for good, or ctx ends.
+func (c *Client) insist(ctx context.Context, f func(endpoint string) error) error {
+	pause, wrong := retryMin, 0
+	for try := 1; ; try++ {
+		e, i := c.endpoint()
+		err := f(e)
+		if err == nil || final(err) || ctx.Err() != nil {
+			return err
+		}
+		var other *WrongChainError
+		if errors.As(err, &other) {
+			wrong++
+		} else {
+			wrong = 0
+		}
+		if wrong >= len(c.endpoints) {
+			return err // all of them, one after the other
+		}
+		c.log.Debug("ledger did not answer", "endpoint", e, "try", try, "err", err)
+		c.turnFrom(i)
+		if try%len(c.endpoints) == 0 {
+			c.sleep(ctx, pause)
+			pause = min(2*pause, retryMax)
+		}
+	}
+}
+
+// final tells whether asking again, or elsewhere, is of no use.
+func final(err error) bool {
+	var refused *ledger.TxError
+	return errors.Is(err, ledger.ErrUnknownRun) || errors.As(err, &refused)
+}
+
+// sleep waits between half of d and d, so that clients which lost a replica together do not come back together.
+func (c *Client) sleep(ctx context.Context, d time.Duration) {
+	c.mu.Lock()
+	d = d/2 + time.Duration(c.chance.Uint64n(uint64(d/2)+1))
+	c.mu.Unlock()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (c *Client) endpoint() (string, int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endpoints[c.prefer], c.prefer
+}
+
+// turnFrom makes the next endpoint the preferred one, unless another call has done so.
+func (c *Client) turnFrom(i int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.prefer == i {
+		c.prefer = (i + 1) % len(c.endpoints)
+	}
+}
+
+// get returns the answer to a GET request.
+func (c *Client) get(ctx context.Context, endpoint, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	res, err := c.do(ctx, http.MethodGet, endpoint, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return body(res)
+}
+
+// do sends a request and checks that a replica of the chain answered, with success or 422.
+func (c *Client) do(ctx context.Context, method, endpoint, path string, content io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, endpoint+path, content)
+	if err != nil {
+		return nil, err
+	}
+	if c.chain != "" {
+		req.Header.Set(chainHeader, c.chain)
+	}
+	if content != nil {
+		req.Header.Set("Content-Type", octets)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	got := res.Header.Get(chainHeader)
+	if got == "" && res.StatusCode >= http.StatusInternalServerError { // a proxy whose replica is down
+		res.Body.Close()
+		return nil, fmt.Errorf("%s: status %s", endpoint, res.Status)
+	}
+	if got == "" || c.chain != "" && got != c.chain {
+		res.Body.Close()
+		return nil, &WrongChainError{Endpoint: endpoint, Got: got, Want: c.chain}
+	}
+	ok := []int{http.StatusOK, http.StatusAccepted, http.StatusUnprocessableEntity}
+	if slices.Contains(ok, res.StatusCode) {
+		return res, nil
+	}
+	defer res.Body.Close()
+	var p problem
+	b, err := io.ReadAll(io.LimitReader(res.Body, 1<<16))
+	if err == nil {
+		err = json.Unmarshal(b, &p)
+	}
+	if err != nil {
+		p.Error = res.Status
+	}
+	if res.StatusCode == http.StatusNotFound {
+		return nil, fmt.Errorf("%s: %w: %s", endpoint, ledger.ErrUnknownRun, p.Error)
+	}
+	return nil, fmt.Errorf("%s: %s (status %d)", endpoint, p.Error, res.StatusCode)
+}
+
+func body(res *http.Response) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(res.Body, answerMax+1))
+	if err == nil && len(b) > answerMax {
+		err = fmt.Errorf("%s: answer of more than %d bytes", res.Request.URL, answerMax)
+	}
+	return b, err
+}

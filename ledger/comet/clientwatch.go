@@ -1,0 +1,131 @@
+package comet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/entrain-network/entrain/ledger"
+)
+
+// Submit implements ledger.Ledger.
+func (c *Client) Submit(ctx context.Context, tx []byte, done func(error)) {
+	tx = bytes.Clone(tx)
+	c.call(ctx, done, func(ctx context.Context) {
+		err := c.insist(ctx, func(endpoint string) error { return c.post(ctx, endpoint, tx) })
+		if ctx.Err() == nil {
+			done(err)
+		}
+	})
+}
+
+// errUnsettled is a transaction that waits for its block. It is sent again: the replica may be killed before it is in one.
+var errUnsettled = errors.New("transaction is not in a block yet")
+
+// post sends a transaction once. The error is nil or a *ledger.TxError when it is settled.
+func (c *Client) post(ctx context.Context, endpoint string, tx []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	res, err := c.do(ctx, http.MethodPost, endpoint, "/v1/txs", bytes.NewReader(tx))
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	b, err := body(res)
+	if err != nil {
+		return err
+	}
+	var r Receipt
+	if err := json.Unmarshal(b, &r); err != nil {
+		return fmt.Errorf("%s: receipt: %w", endpoint, err)
+	}
+	switch {
+	case !r.Settled:
+		return errUnsettled
+	case r.Code != ledger.CodeOK:
+		return &ledger.TxError{Code: r.Code, Text: r.Text}
+	}
+	return nil
+}
+
+// Watch implements ledger.Ledger.
+func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
+	c.run(ctx, func(ctx context.Context) {
+		w := watcher{c: c, run: run, f: f}
+		for ctx.Err() == nil {
+			err := c.insist(ctx, func(endpoint string) error { return w.stream(ctx, endpoint) })
+			if ctx.Err() != nil {
+				return
+			}
+			// What is final for others is not for a watcher: the run may be created yet, an endpoint may be put right.
+			var wrong *WrongChainError
+			if errors.As(err, &wrong) && !w.warned {
+				w.warned = true
+				c.log.Error("watching a run", "run", run, "err", err)
+			}
+			c.sleep(ctx, pauseAfter(err))
+		}
+	})
+}
+
+// watcher is one call of Watch.
+type watcher struct {
+	c       *Client
+	run     string
+	f       func(ledger.Snapshot)
+	replica replica
+	told    uint64 // height of the newest state that f got
+	warned  bool
+}
+
+// pauseAfter says how long a watcher waits before it connects again.
+func pauseAfter(err error) time.Duration {
+	switch {
+	case err == nil:
+		return retryMin // the stream broke
+	case errors.Is(err, ledger.ErrUnknownRun):
+		return 2 * retryMin // created any moment, as far as the watcher knows
+	}
+	return retryMax
+}
+
+// stream follows the run at one endpoint until the connection breaks. It returns nil if it had got through.
+func (w *watcher) stream(ctx context.Context, endpoint string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silence := time.AfterFunc(silenceMax, cancel)
+	defer silence.Stop()
+
+	path := "/v1/runs/" + url.PathEscape(w.run) + "/watch?since=" + strconv.FormatUint(w.replica.height, 10)
+	res, err := w.c.do(ctx, http.MethodGet, endpoint, path, nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	for first := true; ; first = false {
+		frame, err := readFrame(res.Body)
+		if err != nil && first {
+			return fmt.Errorf("%s: %w", endpoint, err)
+		}
+		if err != nil {
+			w.c.log.Debug("stream of a run's state broke", "run", w.run, "endpoint", endpoint, "err", err)
+			return nil
+		}
+		silence.Reset(silenceMax)
+		s, err := w.replica.apply(frame)
+		if err != nil {
+			w.replica = replica{} // begin anew with the whole state
+			return fmt.Errorf("%s: run %q: %w", endpoint, w.run, err)
+		}
+		if s != nil && s.Height > w.told && ctx.Err() == nil {
+			w.told = s.Height
+			w.f(*s)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+// Package comet is a ledger that no single machine has to be trusted with: the ledger.Host as an application of CometBFT,
+// a Byzantine-fault-tolerant chain, in one process with it, and an API over which clients reach it.
+//
+//	comet.Init(dir, comet.Options{Chain: "my-chain"})    // once: settings, genesis, keys
+//	replica, err := comet.Open(dir, log)
+//	err = replica.Run(ctx)                               // until ctx ends
+//
+//	client, err := comet.NewClient("my-chain", []string{replica.Endpoint()}, log)   // a ledger.Ledger
+//
+// By default a chain has one replica, which listens on the loopback interface only. Others follow it when they are set up
+// with its genesis file and its address among their peers.
+//
+// # A replica's directory
+//
+//	chain.json            addresses, time between blocks, how much is kept; may be edited
+//	genesis.json          what all replicas of the chain share
+//	keys/validator.json   the key that votes: whoever has it can forge a chain with one validator
+//	keys/node.json        the key that names the replica to others
+//	data/                 CometBFT's: blocks, its own state, the log of votes, the last vote
+//	state/                ours: the ledger's state as of two blocks
+//
+// # Durability
+//
+// CometBFT writes a block to disk, synced, before the application executes it, and a transaction is acknowledged after.
+// The ledger's state is written every SnapshotBlocks blocks and at the end; a replica that was killed at any moment finds
+// some recent state whole, and replays the blocks since. Blocks older than KeepBlocks are deleted, never those since the
+// older of the two states. A transaction that only waited for its block dies with the process, so clients send it again
+// until it is in one; a second sending of what is in a block already is answered with the first one's outcome.
+//
+// If a disk is full, or something cannot be written for another reason, the replica halts: Run returns the error. Nothing
+// that was acknowledged is lost.
+//
+// # Time
+//
+// A block's time is that of the votes for the block before it, so coordinators see time that is one interval old, and
+// blocks are made whether or not there are transactions. An empty block changes no hash; see package ledger.
+//
+// # The API
+//
+// HTTP on one port. Every answer names the chain in the header Entrain-Chain; a request that names another one there gets
+// status 421. An error is {"error": "..."}.
+//
+//	GET  /v1/status                     Status
+//	GET  /v1/runs                       [RunStatus], in order of names
+//	GET  /v1/runs/RUN                   RunStatus
+//	GET  /v1/runs/RUN/state             the state's bytes; its height and hash in Entrain-Height and Entrain-Hash
+//	GET  /v1/runs/RUN/watch?since=H     a stream of frames, see below, from the state at height H on
+//	GET  /v1/runs/RUN/spec              the bytes published with the run
+//	GET  /v1/runs/RUN/peers             [ledger.Peer], in order of keys
+//	POST /v1/txs                        the body is a transaction; answers a Receipt: 200 accepted, 422 refused, 202 not yet in a block
+//
+// A stream begins at once, and never falls silent for long: if nothing changes, a beat comes every five seconds. Integers
+// are little endian.
+//
+//	frame = U32 length of what follows | beat or state
+//	beat  = U8 0 | U64 height | U64 time                                           of the last block
+//	state = U8 1 | U64 since | U64 height | U64 time | 32 hash | U32 size | U32 count | count × page
+//	page  = U32 index | the 1024 bytes of the state at 1024·index (the last page may be shorter)
+//
+// A state frame turns the state that was current at height since into the one at height, whose hash it carries: the root
+// over the state's pages, coordinator.State.Hash. With since 0 it has every page. Pages come in order. A client that keeps
+// up gets what changed, typically a few pages; one that does not gets several changes in one frame.
+package comet

@@ -1,0 +1,149 @@
+package comet
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// The stream of a run's state is a sequence of frames; the package comment draws them.
+const (
+	frameBeat  = 0 // nothing new, the server lives
+	frameState = 1 // the state, or what has changed of it
+
+	beatBytes        = 1 + 8 + 8
+	stateHeaderBytes = 1 + 8 + 8 + 8 + 32 + 4 + 4
+	frameBytesMax    = stateHeaderBytes + ledger.StateBytesMax + ledger.StateBytesMax/coordinator.PageBytes*4
+)
+
+func appendBeat(dst []byte, height, timeMs uint64) []byte {
+	dst = wire.AppendU32(dst, beatBytes)
+	dst = wire.AppendU8(dst, frameBeat)
+	dst = wire.AppendU64(dst, height)
+	return wire.AppendU64(dst, timeMs)
+}
+
+// encode returns the frame that takes a watcher from the state at height since to the present one. A watcher whose state
+// is older than what the feed remembers, or who has none, gets every page.
+func (f *feed) encode(since uint64) []byte {
+	state := f.view.State.Bytes()
+	count := 0
+	for _, changed := range f.changed {
+		if changed > since {
+			count++
+		}
+	}
+	if count == len(f.changed) {
+		since = 0
+	}
+	b := wire.AppendU32(nil, 0)
+	b = wire.AppendU8(b, frameState)
+	b = wire.AppendU64(b, since)
+	b = wire.AppendU64(b, f.view.Changed)
+	b = wire.AppendU64(b, f.timeMs)
+	b = wire.AppendHash(b, f.view.Hash)
+	b = wire.AppendU32(b, uint32(len(state)))
+	b = wire.AppendU32(b, uint32(count))
+	for i, changed := range f.changed {
+		if changed > since {
+			from, to := page(i, len(state))
+			b = append(wire.AppendU32(b, uint32(i)), state[from:to]...)
+		}
+	}
+	copy(b, wire.AppendU32(nil, uint32(len(b)-4)))
+	return b
+}
+
+// replica is a watcher's copy of a run's state.
+type replica struct {
+	height uint64 // 0: none yet
+	state  []byte
+}
+
+// errOutOfStep is a frame that does not fit the replica's state, or leads to a state of another hash than the frame says.
+var errOutOfStep = errors.New("state of the run does not fit what was sent before")
+
+// readFrame reads one frame. Memory is taken as bytes arrive, so a false length costs who sends it as much.
+func readFrame(r io.Reader) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	lr := wire.NewReader(head[:])
+	n := lr.U32()
+	if n > frameBytesMax {
+		return nil, fmt.Errorf("frame of %d bytes, at most %d", n, frameBytesMax)
+	}
+	const step = 64 << 10
+	var b []byte
+	for rest := int(n); rest > 0; {
+		k := min(rest, step)
+		b = append(b, make([]byte, k)...)
+		if _, err := io.ReadFull(r, b[len(b)-k:]); err != nil {
+			return nil, fmt.Errorf("frame of %d bytes: %w", n, err)
+		}
+		rest -= k
+	}
+	return b, nil
+}
+
+// apply takes a frame. It returns the new state, which is the caller's to keep, or nil for a frame that changes nothing.
+// After an error the replica is as it was.
+func (p *replica) apply(frame []byte) (*ledger.Snapshot, error) {
+	r := wire.NewReader(frame)
+	switch kind := r.U8(); kind {
+	case frameBeat:
+		r.Bytes(beatBytes - 1)
+		return nil, r.Done().OrNil()
+	case frameState:
+		return p.applyState(&r)
+	default:
+		return nil, fmt.Errorf("frame of unknown kind %d", kind)
+	}
+}
+
+func (p *replica) applyState(r *wire.Reader) (*ledger.Snapshot, error) {
+	since, height, timeMs := r.U64(), r.U64(), r.U64()
+	hash, size, count := r.Hash(), r.U32(), r.U32()
+	if err := r.Err().OrNil(); err != nil {
+		return nil, err
+	}
+	pages := (uint64(size) + coordinator.PageBytes - 1) / coordinator.PageBytes
+	full := since == 0
+	switch {
+	case size > ledger.StateBytesMax || uint64(count) > pages || full && uint64(r.Len()) != uint64(size)+4*pages:
+		return nil, wire.ErrTooLong
+	case height <= p.height && !full, !full && (since != p.height || int(size) != len(p.state)):
+		return nil, errOutOfStep
+	}
+	state := make([]byte, size)
+	if !full {
+		copy(state, p.state)
+	}
+	next := uint32(0)
+	for range count {
+		i := r.U32()
+		if r.Err() != wire.OK || i < next || uint64(i) >= pages {
+			return nil, wire.ErrNotCanonical
+		}
+		from, to := page(int(i), len(state))
+		copy(state[from:to], r.Bytes(to-from))
+		next = i + 1
+	}
+	if err := r.Done().OrNil(); err != nil {
+		return nil, err
+	}
+	s, err := coordinator.Open(state)
+	if err != nil {
+		return nil, fmt.Errorf("state of the run: %w", err)
+	}
+	if s.Hash() != hash {
+		return nil, errOutOfStep
+	}
+	p.height, p.state = height, state
+	return &ledger.Snapshot{Height: height, TimeMs: timeMs, State: s}, nil
+}

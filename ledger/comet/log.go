@@ -1,0 +1,59 @@
+package comet
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	cmtlog "github.com/cometbft/cometbft/libs/log"
+)
+
+// engineLog routes CometBFT's log to slog, from warnings on, and notices when consensus has failed.
+type engineLog struct {
+	log    *slog.Logger
+	failed func(error)
+}
+
+var _ cmtlog.Logger = engineLog{}
+
+// consensusFailed begins the message with which CometBFT's consensus gives up after a panic, for example because a block
+// or a vote could not be written to a full disk. The node then lives on without making blocks, and nothing but this
+// message tells: consensus/state.go, receiveRoutine, in v0.40.0.
+const consensusFailed = "CONSENSUS FAILURE"
+
+func (l engineLog) Debug(string, ...any) {}
+
+func (l engineLog) Info(string, ...any) {}
+
+func (l engineLog) Warn(msg string, keyvals ...any) { l.log.Warn(msg, text(keyvals)...) }
+
+func (l engineLog) Error(msg string, keyvals ...any) {
+	if strings.HasPrefix(msg, consensusFailed) {
+		l.failed(fmt.Errorf("the chain's engine has halted: %v", value(keyvals, "err")))
+		return
+	}
+	l.log.Error(msg, text(keyvals)...)
+}
+
+func (l engineLog) With(keyvals ...any) cmtlog.Logger {
+	l.log = l.log.With(text(keyvals)...)
+	return l
+}
+
+// text renders values at once: CometBFT passes things that change while a handler might look at them.
+func text(keyvals []any) []any {
+	out := make([]any, len(keyvals))
+	for i, v := range keyvals {
+		out[i] = fmt.Sprint(v)
+	}
+	return out
+}
+
+func value(keyvals []any, name string) any {
+	for i := 0; i+1 < len(keyvals); i += 2 {
+		if keyvals[i] == name {
+			return keyvals[i+1]
+		}
+	}
+	return "for no stated reason"
+}

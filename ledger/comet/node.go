@@ -1,0 +1,173 @@
+package comet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	dbm "github.com/cometbft/cometbft-db"
+	cmtconfig "github.com/cometbft/cometbft/config"
+	cmtnode "github.com/cometbft/cometbft/node"
+	"github.com/cometbft/cometbft/proxy"
+	cmttypes "github.com/cometbft/cometbft/types"
+
+	"github.com/entrain-network/entrain/ledger"
+)
+
+// Replica is one node of the chain: CometBFT, the ledger as its application, and the API for clients.
+type Replica struct {
+	home     home
+	app      *app
+	listener net.Listener
+	log      *slog.Logger
+}
+
+// Open reads a replica's directory, which Init made, and takes the API's port, so that a damaged directory or a port in
+// use is found before anything runs. Run must be called next; it also closes the replica. A log of nil discards.
+func Open(dir string, log *slog.Logger) (*Replica, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	h, err := readHome(dir)
+	if err != nil {
+		return nil, err
+	}
+	a, err := newApp(h.ledger, h.settings, filepath.Join(dir, stateDir))
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", h.settings.API)
+	if err != nil {
+		return nil, fmt.Errorf("open the API for clients (set \"api\" in %s to use another address): %w",
+			filepath.Join(dir, settingsFile), err)
+	}
+	return &Replica{home: h, app: a, listener: listener, log: log}, nil
+}
+
+// Chain returns the chain's id.
+func (r *Replica) Chain() string { return r.home.ledger.Chain }
+
+// Endpoint returns the URL clients reach the API at.
+func (r *Replica) Endpoint() string { return "http://" + r.listener.Addr().String() }
+
+// Run replays what the saved state lacks, then takes part in the chain and serves clients, until ctx ends. It returns nil
+// then, when all it started has ended and the state is saved, or the error that made the replica halt: as when a disk is
+// full. What is in a block is never lost; after the cause is removed, the replica goes on from where it was.
+func (r *Replica) Run(ctx context.Context) error {
+	defer r.listener.Close()
+	ctx, halt := context.WithCancelCause(ctx)
+	defer halt(nil)
+
+	e := engine{dbs: map[string]dbm.DB{}}
+	if err := e.open(r, halt); err != nil {
+		return fmt.Errorf("start chain %q in %q: %w", r.Chain(), r.home.dir, err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := serve(ctx, r, e.node.Mempool()); err != nil {
+			halt(err)
+		}
+	})
+	<-ctx.Done()
+	serving.Wait()
+	err := e.close()
+
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
+		return fmt.Errorf("chain %q in %q: %w", r.Chain(), r.home.dir, cause)
+	}
+	return errors.Join(err, r.app.close())
+}
+
+// engine is the running CometBFT node with the databases it opened.
+type engine struct {
+	node *cmtnode.Node
+	dbs  map[string]dbm.DB
+}
+
+// open starts CometBFT. CometBFT reports a store that contradicts the application by a panic; here, before anything
+// runs, that is an error like others.
+func (e *engine) open(r *Replica, halt context.CancelCauseFunc) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+		if err != nil {
+			err = errors.Join(err, e.close())
+		}
+	}()
+	c := r.home.config()
+	e.node, err = cmtnode.NewNode(c, r.home.validator, r.home.node,
+		proxy.NewConnSyncLocalClientCreator(r.app),
+		func() (*cmttypes.GenesisDoc, error) { return r.home.genesis, nil },
+		e.openDB,
+		cmtnode.DefaultMetricsProvider(c.Instrumentation),
+		engineLog{log: r.log.With("part", "cometbft"), failed: func(err error) { halt(err) }},
+	)
+	if err != nil {
+		return err
+	}
+	return e.node.Start()
+}
+
+func (e *engine) openDB(c *cmtconfig.DBContext) (dbm.DB, error) {
+	db, err := cmtconfig.DefaultDBProvider(c)
+	if err != nil {
+		return nil, fmt.Errorf("open database %q (does another process run this chain?): %w", c.ID, err)
+	}
+	e.dbs[c.ID] = db
+	return db, nil
+}
+
+// close stops CometBFT, if it runs, and closes its databases.
+func (e *engine) close() error {
+	if e.node != nil && e.node.IsRunning() {
+		if err := e.node.Stop(); err != nil {
+			return fmt.Errorf("stop the chain's engine: %w", err)
+		}
+		e.node.Wait()
+		return e.node.ProxyApp().Stop()
+	}
+	var errs []error
+	for _, db := range e.dbs {
+		errs = append(errs, db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// config returns CometBFT's configuration. Its RPC server, with the websocket, stays off: clients use our API.
+func (h *home) config() *cmtconfig.Config {
+	c := cmtconfig.DefaultConfig()
+	c.SetRoot(h.dir)
+	c.Moniker = string(h.node.ID())
+	c.RPC.ListenAddress = ""
+	c.RPC.GRPCListenAddress = ""
+	c.TxIndex.Indexer = "null"
+	c.Storage.DiscardABCIResponses = true
+
+	c.P2P.ListenAddress = "tcp://" + h.settings.Peering
+	c.P2P.PersistentPeers = strings.Join(h.settings.Peers, ",")
+	c.P2P.PexReactor = len(h.settings.Peers) > 0
+	c.P2P.AddrBook = filepath.Join(dataDir, "addrbook.json")
+	c.P2P.AddrBookStrict = false // replicas of one chain may share a private network, or a machine
+	c.P2P.AllowDuplicateIP = true
+	c.P2P.FlushThrottleTimeout = 10 * time.Millisecond
+
+	c.Mempool.MaxTxBytes = ledger.TxBytesMax
+	c.Mempool.Size = 5000
+	c.Mempool.Recheck = true // drops what expires while it waits
+
+	// Empty blocks are on, because coordinators tick on the time of blocks, and that is the time of the votes for the
+	// block before: it must not be older than one interval.
+	c.Consensus.CreateEmptyBlocks = true
+	c.Consensus.TimeoutCommit = time.Duration(h.settings.BlockMs) * time.Millisecond
+	c.Consensus.TimeoutPropose = time.Second
+	c.Consensus.PeerGossipSleepDuration = 10 * time.Millisecond
+	c.Consensus.BlockTimeTolerance = 10 * time.Second // a proposer's clock may be so far ahead; the default is a minute
+	return c
+}

@@ -1,0 +1,138 @@
+package comet
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	cmtmempool "github.com/cometbft/cometbft/mempool"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Receipt is the answer to a submitted transaction.
+type Receipt struct {
+	ID      wire.Hash   `json:"id"`               // the transaction's
+	Settled bool        `json:"settled"`          // false: not in a block yet, ask again by sending the same transaction
+	Code    ledger.Code `json:"code"`             // what became of it, once settled
+	Text    string      `json:"text,omitempty"`   // why it was refused
+	Height  uint64      `json:"height,omitempty"` // of its block; 0 if refused before, or in a block long ago
+}
+
+// submit takes a transaction and answers when it is in a block, was refused, or inclusionWait is over.
+func (a *api) submit(w http.ResponseWriter, r *http.Request) {
+	if !a.rates.allow(host(r)) {
+		fail(w, http.StatusTooManyRequests, "more than %d transactions a second from %s", txsPerSecond, host(r))
+		return
+	}
+	if !a.waiters.take() {
+		fail(w, http.StatusServiceUnavailable, "%d submissions wait already, try again or another replica", submittersMax)
+		return
+	}
+	defer a.waiters.give()
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, ledger.TxBytesMax+1))
+	var tooLarge *http.MaxBytesError
+	if err != nil && !errors.As(err, &tooLarge) {
+		fail(w, http.StatusBadRequest, "read the transaction: %v", err)
+		return
+	}
+	if len(b) > ledger.TxBytesMax {
+		tooBig := ledger.TxError{Code: ledger.CodeTooLarge}
+		settled(w, Receipt{Code: tooBig.Code, Text: tooBig.Error()})
+		return
+	}
+	deadline(w, inclusionWait+writeTimeout)
+	patient(w)
+	tx, err := ledger.ParseTx(b)
+	if err == nil {
+		err = tx.Verify(a.app.genesis.Chain)
+	}
+	if err != nil {
+		settled(w, Receipt{ID: tx.ID, Code: ledger.CodeOf(err), Text: err.Error()})
+		return
+	}
+	a.include(w, r, tx, b)
+}
+
+// include brings a verified transaction into a block, unless it is in one.
+func (a *api) include(w http.ResponseWriter, r *http.Request, tx ledger.Tx, b []byte) {
+	// The promise comes before the look into the past, or a block between the two would be missed.
+	result, cancel := a.app.hub.await(tx.ID)
+	defer cancel()
+	if a.past(w, tx) {
+		return
+	}
+	refused := make(chan *abci.ResponseCheckTx, 1)
+	err := a.pool.CheckTx(b, func(res *abci.ResponseCheckTx) {
+		if res.Code != abci.CodeTypeOK {
+			refused <- res
+		}
+	}, cmtmempool.TxInfo{})
+	if err != nil && !errors.Is(err, cmtmempool.ErrTxInCache) { // in the cache: it waits for its block already
+		fail(w, http.StatusServiceUnavailable, "the ledger is busy: %v", err)
+		return
+	}
+	patience := time.NewTimer(inclusionWait)
+	defer patience.Stop()
+	select {
+	case o := <-result:
+		receipt := Receipt{ID: tx.ID, Settled: true, Code: ledger.CodeOf(o.err), Height: o.height}
+		if o.err != nil {
+			receipt.Text = o.err.Error()
+		}
+		if receipt.Code == ledger.CodeReplayed && a.past(w, tx) {
+			return // it stands twice in the chain, and counted the first time
+		}
+		settled(w, receipt)
+	case res := <-refused:
+		a.refuse(w, tx, res)
+	case <-patience.C:
+		reply(w, http.StatusAccepted, Receipt{ID: tx.ID})
+	case <-r.Context().Done():
+	case <-a.ending.Done():
+		fail(w, http.StatusServiceUnavailable, "the replica is stopping")
+	}
+}
+
+// past answers for a transaction that stands in an earlier block.
+func (a *api) past(w http.ResponseWriter, tx ledger.Tx) bool {
+	a.app.hostMu.RLock()
+	code, ok := a.app.host.Outcome(tx)
+	a.app.hostMu.RUnlock()
+	if !ok {
+		return false
+	}
+	receipt := Receipt{ID: tx.ID, Code: code}
+	if code != ledger.CodeOK {
+		receipt.Text = code.String()
+	}
+	settled(w, receipt)
+	return true
+}
+
+// refuse answers for a transaction that may not wait for a block.
+func (a *api) refuse(w http.ResponseWriter, tx ledger.Tx, res *abci.ResponseCheckTx) {
+	code := ledger.Code(res.Code)
+	switch {
+	case code == ledger.CodeReplayed && a.past(w, tx):
+	case code == ledger.CodeAccountsFull:
+		fail(w, http.StatusServiceUnavailable, "%s", code)
+	case code == ledger.CodeExpiresLate && !a.current():
+		// After a stop the ledger's time is old until the second block; the client's clock may well be right.
+		fail(w, http.StatusServiceUnavailable, "the ledger's last block is old, it may be catching up")
+	default:
+		settled(w, Receipt{ID: tx.ID, Code: code, Text: res.Log})
+	}
+}
+
+func settled(w http.ResponseWriter, r Receipt) {
+	r.Settled = true
+	status := http.StatusOK
+	if r.Code != ledger.CodeOK {
+		status = http.StatusUnprocessableEntity
+	}
+	reply(w, status, r)
+}
