@@ -1,0 +1,141 @@
+// Package dense is the codec that compresses nothing: the payload is the gradient, the update its mean. Tests use it, and compressors are
+// measured against it; over a network it costs 32 bits per parameter and member.
+//
+// A payload is
+//
+//	offset  bytes
+//	0       12     header: magic "eDN1" and layout (codec.Header)
+//	12      4*n    the n elements of the gradient, IEEE-754 binary32, little-endian
+//
+// Elements are finite, of magnitude at most 2^60, and never -0, so that no two payloads mean the same update. For a layout of two elements
+// with the gradient {1.0, -2.5}:
+//
+//	65 44 4e 31   3b ...          00 00 80 3f   00 00 20 c0
+//	e  D  N  1    layout, 8 bytes 1.0           -2.5
+//
+// Apply adds up the payloads' elements in the order of the payloads, beginning with +0, divides by their number, and steps by plain gradient
+// descent with decoupled weight decay, each operation rounded to binary32:
+//
+//	x = x*(1 - lr*decay) - lr*(g1 + g2 + ... + gn)/n
+package dense
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/tensor"
+)
+
+const magic = "eDN1" // entrain, dense, version 1
+
+// span is how many elements one task of Apply takes. The result does not depend on it.
+const span = 1 << 14
+
+// A Config is what a run chooses.
+type Config struct {
+	WeightDecay float32 // share of a weight that a step takes away, in units of the learning rate; 0 to 1
+	ClipNorm    float32 // Euclidean norm to which a gradient is brought down before it is sent; 0 for no limit
+}
+
+// Codec is a codec.Codec. It holds no state and may be used by several goroutines at once.
+type Codec struct {
+	cfg    Config
+	n      int
+	header codec.Header
+	pool   *exact.Pool
+}
+
+var _ codec.Codec = (*Codec)(nil)
+
+// New returns the dense codec of a layout. The error says which setting is out of range.
+func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
+	if err := codec.CheckRange("weight decay", cfg.WeightDecay, 1); err != nil {
+		return nil, fmt.Errorf("dense: %w", err)
+	}
+	if err := codec.CheckRange("clip norm", cfg.ClipNorm, codec.NormMax); err != nil {
+		return nil, fmt.Errorf("dense: %w", err)
+	}
+	if layout.Len() > (math.MaxInt-codec.HeaderLen)/4 {
+		return nil, fmt.Errorf("dense: a layout of %d elements makes payloads longer than this machine can address", layout.Len())
+	}
+	return &Codec{cfg: cfg, n: layout.Len(), header: codec.NewHeader(magic, layout), pool: pool}, nil
+}
+
+// StateLen returns 0: nothing is left unsent.
+func (c *Codec) StateLen() int { return 0 }
+
+// PayloadMax returns the length in bytes of every payload.
+func (c *Codec) PayloadMax() int { return codec.HeaderLen + 4*c.n }
+
+// Encode appends the payload of grad, clipped. See codec.Codec.
+func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
+	if len(state) != 0 || len(grad) != c.n {
+		panic(fmt.Sprintf("dense: state of %d and gradient of %d elements for a layout of %d", len(state), len(grad), c.n))
+	}
+	if err := codec.CheckLR(lr, c.cfg.WeightDecay); err != nil {
+		return dst, fmt.Errorf("dense: %w", err)
+	}
+	scale, err := codec.Clip(c.pool, grad, c.cfg.ClipNorm)
+	if err != nil {
+		return dst, fmt.Errorf("dense: %w", err)
+	}
+	dst = append(dst, c.header[:]...)
+	for _, g := range grad {
+		v := float32(g*scale) + 0 // the sum turns -0 into +0
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+	}
+	return dst, nil
+}
+
+// Check tells whether payload is canonical. See codec.Codec.
+func (c *Codec) Check(payload []byte) error {
+	if err := c.check(payload); err != nil {
+		return fmt.Errorf("dense: %w", err)
+	}
+	return nil
+}
+
+func (c *Codec) check(payload []byte) error {
+	if err := c.header.Check(payload, c.PayloadMax()); err != nil {
+		return err
+	}
+	const limit, negativeZero = (127 + 60) << 23, 1 << 31 // the bits of codec.NormMax and of -0
+	for i := range c.n {
+		if bits := element(payload, i); bits&0x7fffffff > limit || bits == negativeZero {
+			return fmt.Errorf("element %d is %v, it must be finite, at most 2^60 and not -0", i, math.Float32frombits(bits))
+		}
+	}
+	return nil
+}
+
+// Apply steps params by the mean of the payloads. See codec.Codec.
+func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
+	if len(params) != c.n {
+		panic(fmt.Sprintf("dense: %d parameters for a layout of %d", len(params), c.n))
+	}
+	if err := codec.CheckSet(c.check, payloads, lr, c.cfg.WeightDecay); err != nil {
+		return fmt.Errorf("dense: %w", err)
+	}
+	if len(payloads) == 0 {
+		return nil
+	}
+	keep, count := codec.Keep(lr, c.cfg.WeightDecay), float32(len(payloads))
+	c.pool.Run((c.n+span-1)/span, func(task int) {
+		for i := task * span; i < min((task+1)*span, c.n); i++ {
+			var sum float32
+			for _, p := range payloads {
+				sum += math.Float32frombits(element(p, i))
+			}
+			params[i] = float32(params[i]*keep) - float32(lr*float32(sum/count))
+		}
+	})
+	return nil
+}
+
+// element returns the bits of element i of a payload.
+func element(payload []byte, i int) uint32 {
+	return binary.LittleEndian.Uint32(payload[codec.HeaderLen+4*i:])
+}

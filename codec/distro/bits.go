@@ -1,0 +1,59 @@
+package distro
+
+import "encoding/binary"
+
+// Codes lie in a payload as in a stream of bits: bit i of the stream is bit i%8 of byte i/8, counted from the least significant, and a
+// number comes least significant bit first.
+
+// readNumber reads the number of n bits at bit offset of b. It panics if b ends before.
+func readNumber(b []byte, offset, n int, words int) number {
+	var v number
+	for i := range words {
+		count := min(64, n-64*i)
+		v[i] = readBits(b, offset+64*i, count)
+	}
+	return v
+}
+
+// readBits reads n bits at bit offset of b, n up to 64.
+func readBits(b []byte, offset, n int) uint64 {
+	if n <= 0 {
+		return 0
+	}
+	at, shift := offset/8, uint(offset%8)
+	var v uint64
+	if at+9 <= len(b) {
+		v = binary.LittleEndian.Uint64(b[at:])>>shift | uint64(b[at+8])<<(64-shift)
+	} else {
+		last := (offset + n - 1) / 8
+		for i := last; i >= at; i-- {
+			if s := 8 * (i - at); s == 64 {
+				v |= uint64(b[i]) << (64 - shift)
+			} else {
+				v |= uint64(b[i]) << uint(s) >> shift
+			}
+		}
+	}
+	return v & (^uint64(0) >> (64 - uint(n)))
+}
+
+// writeNumber writes the n low bits of words at bit offset of b, whose bits are 0 there.
+func writeNumber(b []byte, offset, n int, words []uint64) {
+	for i := 0; n > 0; i++ {
+		writeBits(b, offset, min(64, n), words[i])
+		offset += 64
+		n -= 64
+	}
+}
+
+// writeBits writes the n low bits of v at bit offset of b, whose bits are 0 there; the other bits of v are 0.
+func writeBits(b []byte, offset, n int, v uint64) {
+	at, shift := offset/8, uint(offset%8)
+	b[at] |= byte(v << shift)
+	v >>= 8 - shift
+	for n -= 8 - int(shift); n > 0; n -= 8 {
+		at++
+		b[at] |= byte(v)
+		v >>= 8
+	}
+}

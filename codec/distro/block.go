@@ -1,0 +1,98 @@
+package distro
+
+import "github.com/entrain-network/entrain/tensor"
+
+// A block is a rectangle of a tensor which is transformed and coded on its own.
+type block struct {
+	offset int // of its first element in the flat slice
+	stride int // from one of its rows to the next
+	state  int // offset of its coefficients, row-major, in the private state
+	bit    int // offset of its code in a payload, in bits
+	shape  *shape
+}
+
+// cutter makes the blocks of a layout.
+type cutter struct {
+	cfg          Config
+	combinations binomials
+	bases        []*basis // by number of points
+	shapes       []*shape // few: a tensor's blocks have at most four shapes
+	blocks       []block
+	state, bit   int
+}
+
+// newCutter makes the table of binomials as large as the blocks of the layout will need.
+func newCutter(layout tensor.Layout, cfg Config) *cutter {
+	largest := 1
+	for _, t := range layout.Tensors() {
+		rows, cols := sides(t)
+		_, h := piece(rows, pieces(rows, cfg.Chunk), 0)
+		_, w := piece(cols, pieces(cols, cfg.Chunk), 0)
+		largest = max(largest, h*w)
+	}
+	return &cutter{cfg: cfg, combinations: newBinomials(largest, min(cfg.TopK, largest)), bases: make([]*basis, cfg.Chunk+1)}
+}
+
+// sides returns the last two dimensions of a tensor, 1 for those it lacks.
+func sides(t tensor.Tensor) (rows, cols int) {
+	rows, cols = 1, 1
+	if n := len(t.Shape); n > 0 {
+		cols = t.Shape[n-1]
+		if n > 1 {
+			rows = t.Shape[n-2]
+		}
+	}
+	return rows, cols
+}
+
+// pieces returns into how many pieces a dimension of size is cut. They differ by at most one, the longer first, and none exceeds chunk.
+func pieces(size, chunk int) int { return (size + chunk - 1) / chunk }
+
+// piece returns where piece i of count of a dimension begins, and its size.
+func piece(size, count, i int) (from, n int) {
+	n, longer := size/count, size%count
+	from = i*n + min(i, longer)
+	if i < longer {
+		n++
+	}
+	return from, n
+}
+
+// cut appends the blocks of a tensor: the last two dimensions are cut into pieces, those before count matrices. Blocks follow one another by
+// matrix, then by rows of blocks.
+func (c *cutter) cut(t tensor.Tensor) {
+	rows, cols := sides(t)
+	down, across := pieces(rows, c.cfg.Chunk), pieces(cols, c.cfg.Chunk)
+	for matrix := t.Offset; matrix < t.Offset+t.Len; matrix += rows * cols {
+		for i := range down {
+			row, h := piece(rows, down, i)
+			for j := range across {
+				col, w := piece(cols, across, j)
+				s := c.shape(h, w)
+				c.blocks = append(c.blocks, block{offset: matrix + row*cols + col, stride: cols, state: c.state, bit: c.bit, shape: s})
+				c.state += h * w
+				c.bit += s.bits
+			}
+		}
+	}
+}
+
+// shape returns the shape of h rows of w, made at first use.
+func (c *cutter) shape(h, w int) *shape {
+	for _, s := range c.shapes {
+		if s.h == h && s.w == w {
+			return s
+		}
+	}
+	s := newShape(h, w, c.cfg.TopK, c.basis(h), c.basis(w), c.combinations)
+	c.shapes = append(c.shapes, s)
+	return s
+}
+
+// basis returns the basis of n points, made at first use.
+func (c *cutter) basis(n int) *basis {
+	if c.bases[n] == nil {
+		c.bases[n] = newBasis(n)
+	}
+	return c.bases[n]
+}

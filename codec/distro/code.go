@@ -1,0 +1,55 @@
+package distro
+
+// A votes is what a payload says about one block: which coefficients it moves, and whether down.
+type votes struct {
+	n         int             // how many
+	positions [TopKMax]uint16 // of coefficients in the block, row-major, ascending; the first n count
+	negative  uint64          // bit i: positions[i] is moved down
+}
+
+// A shape is a size of blocks, with what coding needs to know of it. Blocks of one size share it.
+type shape struct {
+	h, w         int
+	k            int      // most coefficients sent of a block: min(TopK, h*w)
+	bits, words  int      // length of a code in bits, and in words of a number
+	total        number   // how many codes there are: the sum over j = 0..k of C(h*w, j) * 2^j
+	first        []number // first[j] is the lowest code of j coefficients
+	rows, cols   *basis   // of h and of w points
+	combinations binomials
+}
+
+func newShape(h, w, topK int, rows, cols *basis, combinations binomials) *shape {
+	s := &shape{h: h, w: w, k: min(topK, h*w), rows: rows, cols: cols, combinations: combinations}
+	for j := range s.k + 1 {
+		s.first = append(s.first, s.total)
+		sets := combinations.choose(h*w, j)
+		sets.shl(uint(j), numberWords)
+		s.total.add(sets[:])
+	}
+	highest := s.total
+	highest.sub([]uint64{1})
+	s.bits = highest.bitLen()
+	s.words = max(1, (s.bits+63)/64)
+	return s
+}
+
+// code returns the number that stands for v: all numbers below s.total stand for something, and no two for the same.
+func (s *shape) code(v *votes) number {
+	c := s.combinations.rank(v.positions[:v.n])
+	c.shl(uint(v.n), s.words)
+	c[0] |= v.negative
+	c.add(s.first[v.n][:s.words])
+	return c
+}
+
+// decode is the inverse of code, for c below s.total. It destroys c.
+func (s *shape) decode(c *number, v *votes) {
+	v.n = s.k
+	for c.less(&s.first[v.n], s.words) {
+		v.n--
+	}
+	c.sub(s.first[v.n][:s.words])
+	v.negative = c[0] & (1<<uint(v.n) - 1) // Go's 1<<64 - 1 has all bits set
+	c.shr(uint(v.n), s.words)
+	s.combinations.unrank(c, s.h*s.w, v.positions[:v.n])
+}

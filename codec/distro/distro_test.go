@@ -1,0 +1,351 @@
+package distro
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+func newCodec(t testing.TB, cfg Config, pool *exact.Pool, specs ...tensor.Spec) *Codec {
+	t.Helper()
+	c, err := New(tensor.NewLayout(specs), cfg, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestBlocksCoverEveryElementOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var specs []tensor.Spec
+		for i := range rapid.IntRange(0, 4).Draw(t, "tensors") {
+			shape := rapid.SliceOfN(rapid.IntRange(1, 40), 0, 3).Draw(t, "shape")
+			specs = append(specs, tensor.Spec{Name: fmt.Sprint("t", i), Shape: shape})
+		}
+		cfg := Config{Chunk: rapid.IntRange(1, 12).Draw(t, "chunk"), TopK: 2}
+		c, err := New(tensor.NewLayout(specs), cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := make([]int, c.n)
+		state, bit := 0, 0
+		for _, b := range c.blocks {
+			s := b.shape
+			if s.h > cfg.Chunk || s.w > cfg.Chunk || b.state != state || b.bit != bit {
+				t.Fatalf("block %+v of (%d, %d) with chunk %d, want state %d and bit %d", b, s.h, s.w, cfg.Chunk, state, bit)
+			}
+			for i := range s.h {
+				for j := range s.w {
+					seen[b.offset+i*b.stride+j]++
+				}
+			}
+			state += s.h * s.w
+			bit += s.bits
+		}
+		if state != c.StateLen() || slices.ContainsFunc(seen, func(n int) bool { return n != 1 }) {
+			t.Fatalf("%d coefficients for %d elements, which are in so many blocks: %v", state, c.StateLen(), seen)
+		}
+	})
+}
+
+func TestDimensionsAreCutEvenly(t *testing.T) {
+	for _, v := range []struct {
+		size, chunk int
+		want        []int
+	}{
+		{128, 64, []int{64, 64}}, {100, 64, []int{50, 50}}, {101, 64, []int{51, 50}}, {64, 64, []int{64}}, {65, 64, []int{33, 32}},
+		{131, 64, []int{44, 44, 43}}, {3, 64, []int{3}}, {5, 1, []int{1, 1, 1, 1, 1}},
+	} {
+		count := pieces(v.size, v.chunk)
+		var got []int
+		next := 0
+		for i := range count {
+			from, n := piece(v.size, count, i)
+			if from != next {
+				t.Errorf("%d by %d: piece %d begins at %d, want %d", v.size, v.chunk, i, from, next)
+			}
+			got = append(got, n)
+			next += n
+		}
+		if !slices.Equal(got, v.want) {
+			t.Errorf("%d in pieces up to %d: %v, want %v", v.size, v.chunk, got, v.want)
+		}
+	}
+}
+
+func TestLargestCoefficientsAreSentAndEqualOnesFromTheLowestPosition(t *testing.T) {
+	c := newCodec(t, Config{Chunk: 3, TopK: 3, Decay: 1}, nil, tensor.Spec{Name: "w", Shape: []int{3, 3}})
+	for _, v := range []struct {
+		state    []float32
+		sent     []uint16
+		negative uint64
+	}{
+		{[]float32{1, -2, 3, -4, 5, -6, 7, -8, 9}, []uint16{6, 7, 8}, 0b010},
+		{[]float32{9, 8, -7, 6, 5, 4, 3, 2, 1}, []uint16{0, 1, 2}, 0b100},
+		{[]float32{1, 1, -1, 1, 1, -1, 1, 1, 1}, []uint16{0, 1, 2}, 0b100},
+		{[]float32{1, 2, 1, 1, -1, 2, 1, 1, 1}, []uint16{0, 1, 5}, 0},
+		{[]float32{0, 0, 0, 2, 0, 0, 0, 0, -2}, []uint16{3, 8}, 0b10},
+		{make([]float32, 9), nil, 0},
+		{[]float32{0, 0, 0, 0, 0, 0, 0, 0, -math.SmallestNonzeroFloat32}, []uint16{8}, 1},
+	} {
+		state := slices.Clone(v.state)
+		p, err := c.Encode(nil, state, make([]float32, 9), .5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := readNumber(p[codec.HeaderLen:], 0, c.blocks[0].shape.bits, 1)
+		var got votes
+		c.blocks[0].shape.decode(&code, &got)
+		if !slices.Equal(got.positions[:got.n], v.sent) || got.negative != v.negative {
+			t.Errorf("momentum %v: sends %v with signs %b, want %v with %b", v.state, got.positions[:got.n], got.negative, v.sent, v.negative)
+		}
+		for i, m := range state {
+			want := v.state[i]
+			if slices.Contains(v.sent, uint16(i)) {
+				want = 0
+			}
+			if m != want {
+				t.Errorf("momentum %v: is %v at %d afterwards, want %v", v.state, m, i, want)
+			}
+		}
+	}
+}
+
+func TestEncodeRefusesAndLeavesTheStateAlone(t *testing.T) {
+	pool := exact.NewPool(2)
+	defer pool.Close()
+	c := newCodec(t, Config{Chunk: 8, TopK: 2, Decay: .9, WeightDecay: .1, ClipNorm: 1}, pool, mixed...)
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, v := range []struct {
+		what      string
+		at        int // element of the gradient, or, if negative, of the state
+		value, lr float32
+		want      string
+		notFinite bool
+	}{
+		{"NaN", 17, nan, .1, "distro: gradient at element 17: not a finite number", true},
+		{"infinity", 0, inf, .1, "distro: gradient at element 0: not a finite number", true},
+		{"negative infinity", 600, -inf, .1, "distro: gradient at element 600: not a finite number", true},
+		{"large gradient", 5, 2e18, .1, "distro: gradient has norm 1.99999", false},
+		{"NaN in the state", -9, nan, .1, "distro: state at element 9: not a finite number", true},
+		{"large state", -1, -2e30, .1, "distro: state at element 1 is -2e+30, of magnitude above 1.2676506e+30", false},
+		{"NaN rate", 1, 1, nan, "distro: learning rate NaN is not in [0, 1024]", false},
+		{"negative rate", 1, 1, -1, "distro: learning rate -1 is not in [0, 1024]", false},
+		{"rate that turns weights", 1, 1, 11, "distro: learning rate 11 with weight decay 0.1 would turn weights around", false},
+	} {
+		grad, state := splitmix(1, c.n), splitmix(2, c.n)
+		if v.at >= 0 {
+			grad[v.at] = v.value
+		} else {
+			state[-v.at] = v.value
+		}
+		before := bits32(state)
+		dst, err := c.Encode([]byte("abc"), state, grad, v.lr)
+		if err == nil || !strings.HasPrefix(err.Error(), v.want) || errors.Is(err, codec.ErrNotFinite) != v.notFinite {
+			t.Errorf("%s: error %v, want %s", v.what, err, v.want)
+		}
+		if string(dst) != "abc" || !slices.Equal(bits32(state), before) {
+			t.Errorf("%s: after the error dst is %q, and the state is unchanged: %v", v.what, dst, slices.Equal(bits32(state), before))
+		}
+	}
+}
+
+func bits32(v []float32) []uint32 {
+	out := make([]uint32, len(v))
+	for i, x := range v {
+		out[i] = math.Float32bits(x)
+	}
+	return out
+}
+
+func TestLargestGradientsDoNotOverflow(t *testing.T) {
+	c := newCodec(t, Config{Chunk: 64, TopK: 2, Decay: 1}, nil, tensor.Spec{Name: "w", Shape: []int{64, 64}})
+	grad, state := make([]float32, c.n), make([]float32, c.n)
+	for i := range grad {
+		grad[i] = 1 << 54 // a norm of 2^60, all of it in coefficient 0
+		state[i] = stateMax
+	}
+	p, err := c.Encode(nil, state, grad, codec.LRMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Check(p); err != nil {
+		t.Error(err)
+	}
+	for i, m := range state {
+		if math.IsNaN(float64(m)) || math.IsInf(float64(m), 0) {
+			t.Fatalf("momentum %d is %v", i, m)
+		}
+	}
+}
+
+func TestNewRefusesSettings(t *testing.T) {
+	good := Config{Chunk: 64, TopK: 8, Decay: .9, WeightDecay: .1, ClipNorm: 1}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	for _, v := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) { c.Chunk = 0 }, "distro: chunk is 0, it must be in 1..128"},
+		{func(c *Config) { c.Chunk = 129 }, "distro: chunk is 129, it must be in 1..128"},
+		{func(c *Config) { c.TopK = 0 }, "distro: top-k is 0, it must be in 1..64"},
+		{func(c *Config) { c.TopK = 65 }, "distro: top-k is 65, it must be in 1..64"},
+		{func(c *Config) { c.Decay = 1.01 }, "distro: decay is 1.01, it must be in [0, 1]"},
+		{func(c *Config) { c.WeightDecay = -.1 }, "distro: weight decay is -0.1, it must be in [0, 1]"},
+		{func(c *Config) { c.ClipNorm = float32(math.NaN()) }, "distro: clip norm is NaN, it must be in [0, 1.1529215e+18]"},
+	} {
+		cfg := good
+		v.change(&cfg)
+		if _, err := New(tensor.NewLayout(mixed), cfg, nil); fmt.Sprint(err) != v.want {
+			t.Errorf("error %v, want %s", err, v.want)
+		}
+	}
+}
+
+func TestApply(t *testing.T) {
+	c := newCodec(t, Config{Chunk: 2, TopK: 1, WeightDecay: .5}, nil, tensor.Spec{Name: "w", Shape: []int{2, 2}})
+	send := func(position uint16, negative uint64) []byte {
+		v := votes{n: 1, negative: negative}
+		v.positions[0] = position
+		code := c.blocks[0].shape.code(&v)
+		return c.appendPayload(nil, code[:c.words])
+	}
+	mean, meanDown, across := send(0, 0), send(0, 1), send(1, 0)
+	nothing := c.appendPayload(nil, make([]uint64, c.words))
+	for _, v := range []struct {
+		what     string
+		payloads [][]byte
+		want     []float32
+	}{
+		{"no payloads: nothing, not even decay", nil, []float32{8, -8, 4, 0}},
+		{"a payload that says nothing: decay", [][]byte{nothing}, []float32{7, -7, 3.5, 0}},
+		{"up goes against the gradient", [][]byte{mean}, []float32{6.75, -7.25, 3.25, -.25}},
+		{"down", [][]byte{meanDown}, []float32{7.25, -6.75, 3.75, .25}},
+		{"across", [][]byte{across}, []float32{6.75, -6.75, 3.25, .25}},
+		{"a draw", [][]byte{mean, meanDown}, []float32{7, -7, 3.5, 0}},
+		{"two outvote one", [][]byte{meanDown, mean, mean}, []float32{6.75, -7.25, 3.25, -.25}},
+		{"one does not outvote two by a coefficient of its own", [][]byte{mean, across, mean}, []float32{6.75, -7.25, 3.25, -.25}},
+	} {
+		params := []float32{8, -8, 4, 0}
+		if err := c.Apply(params, v.payloads, .25); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(params, v.want) {
+			t.Errorf("%s: parameters %v, want %v", v.what, params, v.want)
+		}
+	}
+
+	params := []float32{8, -8, 4, 0}
+	for _, v := range []struct {
+		payloads [][]byte
+		lr       float32
+		want     string
+	}{
+		{[][]byte{mean, nil}, .25, "distro: payload 1 of 2: payload has 0 bytes, this layout's have 13"},
+		{[][]byte{mean}, 2.5, "distro: learning rate 2.5 with weight decay 0.5 would turn weights around: their product must not exceed 1"},
+		{make([][]byte, codec.PayloadsMax+1), .25, "distro: 65537 payloads in a round, more than 65536"},
+	} {
+		if err := c.Apply(params, v.payloads, v.lr); fmt.Sprint(err) != v.want {
+			t.Errorf("error %v, want %s", err, v.want)
+		}
+		if !slices.Equal(params, []float32{8, -8, 4, 0}) {
+			t.Errorf("after an error the parameters are %v", params)
+		}
+	}
+}
+
+// drift plays rounds of three members on pools and kernels of its own choice and returns all bytes that ever matter, hashed.
+func drift(t *testing.T, pool *exact.Pool, reverse bool) wire.Hash {
+	t.Helper()
+	c := newCodec(t, Config{Chunk: 16, TopK: 4, Decay: .97, WeightDecay: .05, ClipNorm: 3}, pool,
+		tensor.Spec{Name: "embed", Shape: []int{67, 48}}, tensor.Spec{Name: "norm", Shape: []int{48}}, tensor.Spec{Name: "w", Shape: []int{3, 20, 33}})
+	params := splitmix(9, c.n)
+	states := [3][]float32{make([]float32, c.n), make([]float32, c.n), make([]float32, c.n)}
+	var all []byte
+	for round := range 60 {
+		lr := float32(.01) / float32(round+1)
+		var payloads [][]byte
+		for m, state := range states {
+			grad := splitmix(uint64(1000*round+m), c.n)
+			for i := range grad {
+				grad[i] += float32(params[i] * .5)
+			}
+			p, err := c.Encode(nil, state, grad, lr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			payloads = append(payloads, p)
+			all = append(all, p...)
+		}
+		if reverse {
+			slices.Reverse(payloads)
+		}
+		if err := c.Apply(params, payloads, lr); err != nil {
+			t.Fatal(err)
+		}
+		all = tensor.AppendBytes(all, params)
+	}
+	for _, state := range states {
+		all = tensor.AppendBytes(all, state)
+	}
+	return wire.SHA256(all)
+}
+
+// The hash is of all payloads, parameters and states of 60 rounds; every architecture, kernel and number of workers must reach it.
+func TestReplicasNeverDrift(t *testing.T) {
+	const want = "d54e946c9f92d93ed7326257e0ed977badd7ddfb0aa1e39e117988b8a53fd14c"
+	if got := drift(t, nil, false).String(); got != want {
+		t.Errorf("one worker: hash %s, want %s", got, want)
+	}
+	for _, kernel := range exact.Kernels() {
+		for _, workers := range []int{1, 2, 5} {
+			pool := exact.NewPoolOf(workers, kernel)
+			if got := drift(t, pool, workers == 2).String(); got != want {
+				t.Errorf("%d workers with kernel %s: hash %s, want %s", workers, kernel.Name(), got, want)
+			}
+			pool.Close()
+		}
+	}
+}
+
+func TestACodecServesSeveralGoroutines(t *testing.T) {
+	pool := exact.NewPool(3)
+	defer pool.Close()
+	c := newCodec(t, Config{Chunk: 8, TopK: 3, Decay: .9}, pool, mixed...)
+	grad := splitmix(3, c.n)
+	want, err := c.Encode(nil, make([]float32, c.n), grad, .1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := make(chan []byte)
+	for range 8 {
+		go func() {
+			p, err := c.Encode(nil, make([]float32, c.n), grad, .1)
+			if err == nil {
+				err = c.Apply(make([]float32, c.n), [][]byte{p, want}, .1)
+			}
+			if err != nil {
+				p = []byte(err.Error())
+			}
+			results <- p
+		}()
+	}
+	for range 8 {
+		if got := <-results; !bytes.Equal(got, want) {
+			t.Errorf("a payload made beside others is %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package distro
+
+import (
+	"math"
+	"math/bits"
+)
+
+// numberWords is how many words the longest code of a block has: with ChunkMax and TopKMax, 664 bits.
+const numberWords = 11
+
+// A number is an unsigned integer, least significant word first. Functions on numbers take the count of words in use; those above are zero.
+type number [numberWords]uint64
+
+// bitLen returns the number of bits up to the highest that is set.
+func (a *number) bitLen() int {
+	for i := numberWords - 1; i >= 0; i-- {
+		if a[i] != 0 {
+			return 64*i + bits.Len64(a[i])
+		}
+	}
+	return 0
+}
+
+// log2 returns the logarithm of a to base 2, about. It is for reports: its bits may differ between machines.
+func (a *number) log2() float64 {
+	var v float64
+	for i := numberWords - 1; i >= 0; i-- {
+		v = v*(1<<64) + float64(a[i])
+	}
+	return math.Log2(v)
+}
+
+// add adds b to a, both of so many words. It panics if the sum has more.
+func (a *number) add(b []uint64) {
+	var carry uint64
+	for i := range a {
+		var w uint64
+		if i < len(b) {
+			w = b[i]
+		} else if carry == 0 {
+			return
+		}
+		a[i], carry = bits.Add64(a[i], w, carry)
+	}
+	if carry != 0 {
+		panic("distro: number too long")
+	}
+}
+
+// sub takes b, which is not greater, from a.
+func (a *number) sub(b []uint64) {
+	var borrow uint64
+	for i := range a {
+		var w uint64
+		if i < len(b) {
+			w = b[i]
+		} else if borrow == 0 {
+			return
+		}
+		a[i], borrow = bits.Sub64(a[i], w, borrow)
+	}
+}
+
+// less tells whether a < b, where neither has more than words words.
+func (a *number) less(b *number, words int) bool {
+	for i := words - 1; i >= 0; i-- {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}
+
+// shl multiplies a of so many words by 2^n, for n up to 64.
+func (a *number) shl(n uint, words int) {
+	for i := words - 1; i > 0; i-- {
+		a[i] = a[i]<<n | a[i-1]>>(64-n) // Go's shifts by 64 give 0
+	}
+	a[0] <<= n
+}
+
+// shr divides a of so many words by 2^n, for n up to 64, rounding down.
+func (a *number) shr(n uint, words int) {
+	for i := range words - 1 {
+		a[i] = a[i]>>n | a[i+1]<<(64-n)
+	}
+	a[words-1] >>= n
+}

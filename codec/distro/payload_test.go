@@ -1,0 +1,165 @@
+package distro
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/tensor"
+)
+
+// mixed has blocks of many shapes, whose codes lie at odd bits.
+var mixed = []tensor.Spec{
+	{Name: "embed", Shape: []int{29, 18}}, {Name: "norm", Shape: []int{18}}, {Name: "experts", Shape: []int{2, 18, 7}}, {Name: "scale"},
+}
+
+func mixedCodec(t testing.TB) *Codec {
+	t.Helper()
+	c, err := New(tensor.NewLayout(mixed), Config{Chunk: 8, TopK: 3, Decay: .9, WeightDecay: .1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// anyPayload is a payload of random votes, some of fewer coefficients than allowed.
+func anyPayload(c *Codec, seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 0))
+	codes := make([]uint64, len(c.blocks)*c.words)
+	for i := range c.blocks {
+		s := c.blocks[i].shape
+		v := votes{n: max(0, s.k-r.IntN(3)*r.IntN(2))}
+		for j, p := range r.Perm(s.h * s.w)[:v.n] {
+			k := j
+			for ; k > 0 && v.positions[k-1] > uint16(p); k-- {
+				v.positions[k] = v.positions[k-1]
+			}
+			v.positions[k] = uint16(p)
+		}
+		v.negative = r.Uint64() & (1<<uint(v.n) - 1)
+		code := s.code(&v)
+		copy(codes[i*c.words:(i+1)*c.words], code[:])
+	}
+	return c.appendPayload(nil, codes)
+}
+
+// recode decodes a payload and encodes what it says.
+func recode(t testing.TB, c *Codec, payload []byte) []byte {
+	t.Helper()
+	codes := make([]uint64, len(c.blocks)*c.words)
+	for i := range c.blocks {
+		b := &c.blocks[i]
+		code := readNumber(payload[codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
+		var v votes
+		b.shape.decode(&code, &v)
+		checkVotes(t, &v, b.shape.h*b.shape.w, b.shape.k)
+		code = b.shape.code(&v)
+		copy(codes[i*c.words:(i+1)*c.words], code[:])
+	}
+	return c.appendPayload(nil, codes)
+}
+
+func TestCheckRefuses(t *testing.T) {
+	c := mixedCodec(t)
+	valid := anyPayload(c, 1)
+	if err := c.Check(valid); err != nil {
+		t.Fatal(err)
+	}
+	other, err := New(tensor.NewLayout(mixed), Config{Chunk: 8, TopK: 3, Decay: .5}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Check(valid); err != nil {
+		t.Errorf("settings which do not change the meaning of payloads change their header: %v", err)
+	}
+	change := func(f func(p []byte) []byte) []byte { return f(bytes.Clone(valid)) }
+	last := &c.blocks[len(c.blocks)-1]
+	for _, v := range []struct {
+		what    string
+		payload []byte
+		want    string
+	}{
+		{"nothing", nil, "payload has 0 bytes, this layout's have "},
+		{"a byte missing", valid[:len(valid)-1], "payload has "},
+		{"a byte too many", append(bytes.Clone(valid), 0), "payload has "},
+		{"another magic", change(func(p []byte) []byte { p[3] = '2'; return p }), `payload begins with "eDT2", not "eDT1"`},
+		{"another layout", change(func(p []byte) []byte { p[4]++; return p }), "payload is for layout "},
+		{"the first code that stands for nothing", change(func(p []byte) []byte {
+			setCode(p, c, 0, c.blocks[0].shape.total)
+			return p
+		}), "the code of block 0 stands for nothing"},
+		{"the highest number", change(func(p []byte) []byte {
+			setCode(p, c, len(c.blocks)-1, number{1<<uint(last.shape.bits) - 1})
+			return p
+		}), "the code of block 21 stands for nothing"},
+		{"a bit after the end", change(func(p []byte) []byte { p[len(p)-1] |= 0x80; return p }), "bits are not zero"},
+	} {
+		if err := c.Check(v.payload); err == nil || !strings.Contains(err.Error(), v.want) {
+			t.Errorf("%s: error %v, want %s", v.what, err, v.want)
+		}
+	}
+	highest := change(func(p []byte) []byte {
+		code := c.blocks[0].shape.total
+		code.sub([]uint64{1})
+		setCode(p, c, 0, code)
+		return p
+	})
+	if err := c.Check(highest); err != nil {
+		t.Errorf("the highest code that stands for something: %v", err)
+	}
+	if n := testing.AllocsPerRun(10, func() { _ = c.Check(valid) }); n != 0 {
+		t.Errorf("Check allocates %v times", n)
+	}
+}
+
+// setCode replaces the code of a block.
+func setCode(payload []byte, c *Codec, block int, code number) {
+	b := &c.blocks[block]
+	for i := range b.shape.bits {
+		at, bit := codec.HeaderLen+(b.bit+i)/8, uint(b.bit+i)%8
+		payload[at] = payload[at]&^(1<<bit) | byte(code[i/64]>>uint(i%64)&1)<<bit
+	}
+}
+
+func TestPayloadsOfOtherSettingsAreRefused(t *testing.T) {
+	one := mixedCodec(t)
+	for _, cfg := range []Config{{Chunk: 9, TopK: 3}, {Chunk: 8, TopK: 4}} {
+		c, err := New(tensor.NewLayout(mixed), cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.header == one.header {
+			t.Errorf("settings %+v have the header of chunk 8 and top-k 3", cfg)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	c := mixedCodec(f)
+	f.Add(anyPayload(c, 1))
+	f.Add(anyPayload(c, 2))
+	f.Add(make([]byte, c.PayloadMax()))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) >= codec.HeaderLen {
+			copy(b, c.header[:]) // what is behind it is what is to be fuzzed; TestCheckRefuses covers the header
+		}
+		params := make([]float32, c.n)
+		err := c.Apply(params, [][]byte{b}, .5)
+		if (err == nil) != (c.Check(b) == nil) {
+			t.Fatalf("Check says %v, Apply %v", c.Check(b), err)
+		}
+		if err != nil {
+			for i, x := range params {
+				if x != 0 {
+					t.Fatalf("Apply failed (%v) and changed parameter %d", err, i)
+				}
+			}
+			return
+		}
+		if again := recode(t, c, b); !bytes.Equal(again, b) {
+			t.Errorf("%x decodes but re-encodes as %x", b, again)
+		}
+	})
+}
