@@ -127,7 +127,13 @@ func (s *shuffle) pivot(r uint8) uint32 {
 }
 
 // flip returns the partner of i in a round: the place as far from the pivot on the other side, going round.
-func (s *shuffle) flip(pivot, i uint32) uint32 { return (pivot + s.n - i) % s.n }
+func (s *shuffle) flip(pivot, i uint32) uint32 {
+	f := pivot + s.n - i // below 2n, so one subtraction is the remainder
+	if f >= s.n {
+		f -= s.n
+	}
+	return f
+}
 
 // bits returns round r's decisions for the pairs whose larger place is in the given block of 256.
 func (s *shuffle) bits(r uint8, block uint32) wire.Hash {
