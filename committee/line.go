@@ -23,9 +23,8 @@ func Positions(seed wire.Hash, role Role, n uint32) []uint32 {
 		for m, i := range at {
 			flip := s.flip(pivot, i)
 			larger := max(i, flip)
-			if decisions[larger/256][larger%256/8]>>(larger%8)&1 == 1 {
-				at[m] = flip
-			}
+			decided := uint32(decisions[larger/256][larger%256/8]) >> (larger % 8) & 1
+			at[m] = i ^ (i^flip)&-decided // flip if decided; a branch here is wrong half the time
 		}
 	}
 	return at
