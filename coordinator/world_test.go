@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"slices"
-	"testing"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bloom"
@@ -15,7 +14,7 @@ import (
 // world is a run with everything around it that tests need: a clock, the parameters honest members hold, a log for replay,
 // and an account of what became of every sequence. Each message goes through apply, which checks the invariants.
 type world struct {
-	t      testing.TB
+	t      testingT
 	s      State
 	limits Limits
 	config Config
@@ -40,9 +39,16 @@ type fates struct {
 	acceptedIn map[uint64]uint32
 }
 
+// testingT is what testing.T and rapid.T have in common.
+type testingT interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 const bornMs = 1_700_000_000_000
 
-func newWorld(t testing.TB, l Limits, c Config, salt string) *world {
+func newWorld(t testingT, l Limits, c Config, salt string) *world {
 	t.Helper()
 	w := &world{
 		t: t, limits: l, config: c, now: bornMs, salt: salt,
@@ -206,7 +212,13 @@ func (w *world) replay() {
 		w.t.Fatal(err)
 	}
 	for i, e := range w.log {
-		if err := s.Apply(e.env, e.m); err != e.err {
+		m := e.m
+		if m != nil { // as a host would: by way of bytes
+			if parsed, err := ParseMessage(Append(nil, m)); err == nil {
+				m = parsed
+			}
+		}
+		if err := s.Apply(e.env, m); err != e.err {
 			w.t.Fatalf("replay of message %d: %v, was %v", i, err, e.err)
 		}
 	}
