@@ -7,11 +7,11 @@
 //	0       12     header: magic "eDN1" and layout (codec.Header)
 //	12      4*n    the n elements of the gradient, IEEE-754 binary32, little-endian
 //
-// Elements are finite, of magnitude at most 2^60, and never -0, so that no two payloads mean the same update. For a layout of two elements
-// with the gradient {1.0, -2.5}:
+// Elements are finite, of magnitude at most 2^60, and never -0, so that no two payloads mean the same update. For the layout of one tensor
+// "w" of shape [4] and the gradient {1, -2.5, 0, 0}:
 //
-//	65 44 4e 31   3b ...          00 00 80 3f   00 00 20 c0
-//	e  D  N  1    layout, 8 bytes 1.0           -2.5
+//	65 44 4e 31   76 37 8f 1a 7d aa 61 db   00 00 80 3f   00 00 20 c0   00 00 00 00   00 00 00 00
+//	e  D  N  1    layout                    1             -2.5          0             0
 //
 // Apply adds up the payloads' elements in the order of the payloads, beginning with +0, divides by their number, and steps by plain gradient
 // descent with decoupled weight decay, each operation rounded to binary32:

@@ -2,6 +2,7 @@ package distro
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
@@ -71,16 +72,15 @@ func (b *block) count(sums []float32, payloads [][]byte, v *votes) {
 	}
 }
 
-// signStep does x = x*keep - lr*sign(direction), with sign(0) = 0.
+// signStep does x = x*keep - lr*sign(direction), with sign(0) = 0. Directions are as good as random, so it does without a branch on them: the
+// step has the bits of lr with the sign of the direction, or none where all bits of the direction but its sign are 0.
 func signStep(x, direction []float32, keep, lr float32) {
-	for i, d := range direction {
-		kept := float32(x[i] * keep)
-		switch {
-		case d > 0:
-			kept -= lr
-		case d < 0:
-			kept += lr
-		}
-		x[i] = kept
+	const sign = 1 << 31
+	direction = direction[:len(x)]
+	rate := math.Float32bits(lr)
+	for i, v := range x {
+		d := math.Float32bits(direction[i])
+		moves := uint32(int32(-(d &^ sign)) >> 31) // all ones if the direction is not 0
+		x[i] = float32(v*keep) - math.Float32frombits((rate|d&sign)&moves)
 	}
 }
