@@ -45,6 +45,7 @@ type provider struct {
 	key     key.Public
 	dropped bool
 	late    bool // it has a late request, and gets no other
+	shaky   bool // its last request failed on the way; the next counts as late from the start
 	open    int  // requests in flight
 }
 
@@ -108,12 +109,13 @@ func (d *Download) Next() []Request {
 	active := d.active()
 	for range requestsPerPeer {
 		for _, p := range active {
-			if d.peers[p].open >= requestsPerPeer {
+			if d.peers[p].open >= requestsPerPeer || d.peers[p].late {
 				continue
 			}
 			if r := d.choose(p, len(active)); r != nil {
 				d.open = append(d.open, r)
 				d.peers[p].open++
+				d.refreshLate(p)
 				requests = append(requests, r.Request)
 			}
 		}
@@ -180,7 +182,7 @@ func (d *Download) request(p int, from, count uint32) *flight {
 	for i := from; i < from+count; i++ {
 		d.owner[i] = d.lastID
 	}
-	return &flight{peer: p, Request: Request{
+	return &flight{peer: p, late: d.peers[p].shaky, Request: Request{
 		To: d.peers[p].key, Ref: d.fetch.Ref, From: from, Count: count,
 		id: d.lastID, leaves: d.leaves,
 	}}
@@ -273,7 +275,7 @@ func (d *Download) Chunk(r Request, c Chunk) (more bool) {
 	if f == nil || d.Done() {
 		return false
 	}
-	f.late = false
+	f.late, d.peers[f.peer].shaky = false, false
 	if !d.held[c.index] {
 		f.fresh++
 	}
@@ -338,6 +340,8 @@ func (d *Download) End(r Request, err error) {
 		}
 	} else if f.fresh == 0 {
 		d.drop(f.peer, err)
+	} else {
+		d.peers[f.peer].shaky = true
 	}
 }
 

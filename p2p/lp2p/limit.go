@@ -85,6 +85,13 @@ const (
 	// askTimeout is for a whole question and its answer.
 	askTimeout = 30 * time.Second
 
+	// yieldFor is how long the one of two peers that has the greater key leaves dialing
+	// to the other.
+	yieldFor = time.Second
+
+	// joinPatience is how long a connected peer may take to join the gossip.
+	joinPatience = 10 * time.Second
+
 	// busyPause is the first pause before asking a busy peer again, doubled up to
 	// busyPauseMax.
 	busyPause    = 50 * time.Millisecond

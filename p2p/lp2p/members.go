@@ -37,6 +37,7 @@ type member struct {
 	attempts int       // without a stable connection since
 	next     time.Time // no attempt before
 	since    time.Time // when it was first seen connected, zero if it is not
+	mended   time.Time // when its connection was last cut to be made anew
 }
 
 func newMembers(self key.Public) *members {
@@ -119,7 +120,13 @@ func (m *members) replace(list []*member) (fresh []*member) {
 	for _, o := range m.list {
 		before[o.id] = o
 	}
+	now := time.Now()
 	for i, c := range list {
+		// Two who dial each other at once get two connections, of which they use one
+		// each; so one of them waits for the other's.
+		if m.self.Compare(c.key) > 0 {
+			c.next = now.Add(yieldFor)
+		}
 		if o := before[c.id]; o != nil && slices.EqualFunc(o.addrs, c.addrs, func(a, b ma.Multiaddr) bool { return a.Equal(b) }) {
 			list[i] = o
 		} else {
@@ -134,7 +141,9 @@ func (m *members) replace(list []*member) (fresh []*member) {
 func (n *Network) keepConnected() {
 	free := make(chan struct{}, dialsMax)
 	for {
-		due, pause := n.due(time.Now())
+		now := time.Now()
+		due, pause := n.due(now)
+		n.mend(now)
 		for _, m := range due {
 			select {
 			case free <- struct{}{}:
@@ -171,6 +180,9 @@ func (n *Network) due(now time.Time) (due []*member, pause time.Duration) {
 			if c.since.IsZero() {
 				c.since = now
 			}
+			if d := now.Sub(c.since); d < joinPatience {
+				pause = min(pause, joinPatience-d)
+			}
 			continue
 		}
 		// A peer that does not let us in may seem connected for a moment, and must not
@@ -189,6 +201,38 @@ func (n *Network) due(now time.Time) (due []*member, pause time.Duration) {
 		}
 	}
 	return due, pause
+}
+
+// mend cuts connections with members that stay out of the gossip, so that they are
+// made anew. When a connection ends while another with the same peer begins, as
+// happens when one of two hears of the other first, pubsub may give the peer up and
+// not notice that it is still there.
+func (n *Network) mend(now time.Time) {
+	m := n.members
+	var silent []*member
+	m.listMu.Lock()
+	for _, c := range m.list[:min(len(m.list), connectedMax)] {
+		if !c.since.IsZero() && now.Sub(c.since) >= joinPatience && now.Sub(c.mended) >= joinPatience {
+			silent = append(silent, c)
+		}
+	}
+	m.listMu.Unlock()
+	if len(silent) == 0 {
+		return
+	}
+	joined := make(map[peer.ID]bool)
+	for _, id := range n.topic.ListPeers() {
+		joined[id] = true
+	}
+	for _, c := range silent {
+		if !joined[c.id] {
+			m.listMu.Lock()
+			c.mended = now
+			m.listMu.Unlock()
+			n.log.Debug("a peer is connected but not in the gossip", "peer", c.key)
+			n.disconnect(c.id)
+		}
+	}
 }
 
 // dial tries to connect with a member.
