@@ -1,0 +1,127 @@
+package coordinator
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// The parts of the buffer follow each other without overlap, each at a multiple of its fields' size, whole pages each.
+func TestLayoutHasNoOverlaps(t *testing.T) {
+	for _, l := range []Limits{{1, 1}, {2, 3}, {63, 4}, {64, 5}, {65, 32}, {256, 32}, {1000, 7}, {MembersMax, WitnessesMax}} {
+		a := layoutOf(l)
+		w, n := uint32(l.Witnesses), l.Members
+		parts := []struct{ at, end, align uint32 }{
+			{0, hEnd, PageBytes},
+			{a.table, a.table + n*memberBytes, PageBytes},
+			{a.redo, a.redo + redoMax*spanBytes, PageBytes},
+			{a.ring, a.ring + rFixedBytes, PageBytes},
+			{a.ring + a.elected, a.ring + a.elected + 4*w, 4},
+			{a.ring + a.reports, a.ring + a.reports + reportBytes*w, 8},
+			{a.ring + a.active, a.ring + a.active + a.bitmap, 8},
+			{a.ring + a.expected, a.ring + a.expected + a.bitmap, 8},
+			{a.ring + a.accepted, a.ring + a.accepted + a.bitmap, 8},
+			{a.ring + a.counts, a.ring + a.counts + n, 1},
+			{a.ring + a.filters, a.ring + a.filters + a.filtersLen, 8},
+			{a.ring + a.slot, a.ring + a.slot, PageBytes},
+			{a.total, a.total, PageBytes},
+		}
+		for i, p := range parts {
+			if p.at%p.align != 0 {
+				t.Errorf("%+v: part %d begins at %d, no multiple of %d", l, i, p.at, p.align)
+			}
+			if i > 0 && p.at < parts[i-1].end {
+				t.Errorf("%+v: part %d begins at %d, before the end of the one before at %d", l, i, p.at, parts[i-1].end)
+			}
+		}
+		if a.bitmap*8 < n || a.total != a.ring+ringRounds*a.slot || Size(l) != int(a.total) {
+			t.Errorf("%+v: layout %+v does not add up", l, a)
+		}
+	}
+}
+
+// The filters of any round a run can have fit the space its limits leave for them.
+func TestFiltersFit(t *testing.T) {
+	for _, l := range []Limits{{1, 32}, {7, 32}, {256, 32}, {256, 3}, {MembersMax, 32}} {
+		space := layoutOf(l).filtersLen
+		for w := uint32(1); w <= uint32(l.Witnesses); w++ {
+			for items := uint32(1); items <= l.Members; items += 1 + items/16 {
+				if p := bloom.Size(items, w, committee.Quorum(w)); w*p.Bits/8 > space {
+					t.Fatalf("%+v: %d filters of %d items need %d bytes, there are %d", l, w, items, w*p.Bits/8, space)
+				}
+			}
+		}
+		if p := bloom.Size(l.Members, 1, 1); p.Bytes() > filterBytesMax {
+			t.Errorf("%+v: a filter of %d bytes fits no message", l, p.Bytes())
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, c := range []struct {
+		l    Limits
+		most int
+		why  string
+	}{
+		{Limits{256, 32}, 120_000, "a Solana account's practical size"},
+		{Limits{MembersMax, 32}, 4 << 20, "what the package comment promises"},
+	} {
+		if n := Size(c.l); n == 0 || n > c.most {
+			t.Errorf("%+v take %d bytes, more than %d, %s", c.l, n, c.most, c.why)
+		}
+	}
+	for _, l := range []Limits{{}, {1, 0}, {0, 1}, {MembersMax + 1, 1}, {1, WitnessesMax + 1}} {
+		if Size(l) != 0 || l.Check() != ErrLimits {
+			t.Errorf("%+v are taken for limits", l)
+		}
+	}
+}
+
+// Hash is the root over the leaves of the pages, each alone: a host can prove a page.
+func TestHashIsRootOfPages(t *testing.T) {
+	s, err := New(Limits{Members: 20, Witnesses: 3}, testConfig(), Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var leaves []wire.Hash
+	for page := range slices.Chunk(s.Bytes(), PageBytes) {
+		leaves = append(leaves, merkle.Leaf(page))
+	}
+	if s.Hash() != merkle.Root(leaves) {
+		t.Error("hash is not the root over the pages")
+	}
+	before := s.Hash()
+	s.Bytes()[len(s.Bytes())-1] ^= 1
+	if s.Hash() == before {
+		t.Error("hash does not cover the last byte")
+	}
+}
+
+func TestRunsHaveDifferentIDs(t *testing.T) {
+	id := func(l Limits, c Config, env Env) wire.Hash {
+		s, err := New(l, c, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.ID()
+	}
+	l, c := Limits{Members: 8, Witnesses: 4}, testConfig()
+	first := id(l, c, Env{})
+	other := c
+	other.TotalSteps++
+	for what, got := range map[string]wire.Hash{
+		"limits": id(Limits{Members: 9, Witnesses: 4}, c, Env{}), "configuration": id(l, other, Env{}),
+		"height": id(l, c, Env{Height: 1}), "time": id(l, c, Env{NowMs: 1}), "seed": id(l, c, Env{Seed: wire.Hash{1}}),
+	} {
+		if got == first {
+			t.Errorf("runs that differ in %s have the same ID", what)
+		}
+	}
+	if id(l, c, Env{}) != first {
+		t.Error("the same run has two IDs")
+	}
+}
