@@ -1,0 +1,113 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestNumbersOfTypeFloatAreWrittenAsFloats(t *testing.T) {
+	b := string(example().Config.configBytes(BF16))
+	for _, want := range []string{
+		`"rope_theta": 10000.0,`, `"rms_norm_eps": 1e-05,`, `"attention_dropout": 0.0,`, `"rope_type": "default"`, `"dtype": "bfloat16"`, `"torch_dtype": "bfloat16"`,
+		`"bos_token_id": null`, `"eos_token_id": 0`, `"model_type": "llama"`,
+	} {
+		if !strings.Contains(b, want) {
+			t.Errorf("%s is not in\n%s", want, b)
+		}
+	}
+	for v, want := range map[float64]float{10000: "10000.0", 500000: "500000.0", 1e-6: "1e-06", 0.5: "0.5", 1e30: "1e+30"} {
+		if got := newFloat(v, 64); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if !json.Valid(example().Config.generationBytes()) {
+		t.Error("generation_config.json is not JSON")
+	}
+}
+
+// smol is config.json of HuggingFaceTB/SmolLM2-135M as transformers 4 wrote it.
+const smol = `{
+  "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 0, "eos_token_id": 0,
+  "hidden_act": "silu", "hidden_size": 576, "initializer_range": 0.041666666666666664, "intermediate_size": 1536, "is_llama_config": true,
+  "max_position_embeddings": 8192, "model_type": "llama", "num_attention_heads": 9, "num_hidden_layers": 30, "num_key_value_heads": 3,
+  "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_interleaved": false, "rope_scaling": null, "rope_theta": 100000, "tie_word_embeddings": true,
+  "torch_dtype": "bfloat16", "transformers_version": "4.40.1", "use_cache": true, "vocab_size": 49152
+}`
+
+func TestConfigsOfOthersAreRead(t *testing.T) {
+	c, err := ParseConfig([]byte(smol))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.BOS == nil || *c.BOS != 0 || c.EOS == nil || *c.EOS != 0 {
+		t.Errorf("got %v, %v", c.BOS, c.EOS)
+	}
+	c.BOS, c.EOS = nil, nil
+	if want := (Config{Vocab: 49152, Hidden: 576, Layers: 30, Heads: 9, KVHeads: 3, HeadDim: 64, FFN: 1536, Context: 8192, Theta: 100000, Eps: 1e-5, Tied: true}); c != want {
+		t.Errorf("got %+v, want %+v", c, want)
+	}
+	edit := func(old, new string) string {
+		s := strings.Replace(smol, old, new, 1)
+		if s == smol {
+			t.Fatalf("%q is not in the example", old)
+		}
+		return s
+	}
+	c, err = ParseConfig([]byte(edit(`"rope_theta": 100000`, `"rope_parameters": {"rope_type": "default", "rope_theta": 5000.0}`)))
+	if err != nil || c.Theta != 5000 {
+		t.Errorf("spelling of transformers 5: got theta %v, %v", c.Theta, err)
+	}
+	c, err = ParseConfig([]byte(edit(`"eos_token_id": 0`, `"eos_token_id": [7, 8]`)))
+	if err != nil || *c.EOS != 7 {
+		t.Errorf("several end tokens: got %v", err)
+	}
+	c, err = ParseConfig([]byte(edit(`"rms_norm_eps": 1e-05, `, ``)))
+	if err != nil || c.Eps != 1e-6 {
+		t.Errorf("default eps: got %v, %v", c.Eps, err)
+	}
+	for _, r := range []struct{ old, new, want string }{
+		{`"model_type": "llama"`, `"model_type": "qwen2"`, "qwen2"},
+		{`"hidden_act": "silu"`, `"hidden_act": "gelu"`, "gelu"},
+		{`"attention_bias": false`, `"attention_bias": true`, "biases"},
+		{`"rope_scaling": null`, `"rope_scaling": {"rope_type": "llama3", "factor": 8}`, "scaled"},
+		{`"rope_scaling": null`, `"rope_scaling": {"type": "linear", "factor": 8}`, "scaled"},
+		{`"rope_scaling": null`, `"rope_parameters": {"rope_theta": 5}`, "rope_theta"},
+		{`"vocab_size": 49152`, `"vocab_size": 16777217`, "vocab_size"},
+		{`"hidden_size": 576`, `"hidden_size": 577`, "multiple"},
+		{`"num_key_value_heads": 3`, `"num_key_value_heads": 2`, "multiple"},
+		{`"num_hidden_layers": 30, `, ``, "num_hidden_layers is 0"},
+		{`"rope_theta": 100000`, `"rope_theta": -1`, "not positive"},
+		{`"rms_norm_eps": 1e-05`, `"rms_norm_eps": 0.0`, "not positive"},
+		{`"rms_norm_eps": 1e-05`, `"rms_norm_eps": 1e300`, "rms_norm_eps"},
+		{`"eos_token_id": 0`, `"eos_token_id": 49152`, "eos_token_id"},
+		{`"eos_token_id": 0`, `"eos_token_id": "x"`, "eos_token_id"},
+		{`"hidden_size": 576`, `"hidden_size": "576"`, "hidden_size"},
+	} {
+		if _, err := ParseConfig([]byte(edit(r.old, r.new))); err == nil || !strings.Contains(err.Error(), r.want) {
+			t.Errorf("%s: got %v, want an error with %q", r.new, err, r.want)
+		}
+	}
+	if _, err := ParseConfig(make([]byte, ConfigBytesMax+1)); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte(smol))
+	f.Add(example().Config.configBytes(F32))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := ParseConfig(b)
+		if err != nil {
+			return
+		}
+		again, err := ParseConfig(c.configBytes(F32))
+		if err != nil {
+			t.Fatalf("%q is read, but not when written again: %v", b, err)
+		}
+		c.BOS, c.EOS, again.BOS, again.EOS = nil, nil, nil, nil
+		if c != again {
+			t.Fatalf("%+v is read back as %+v", c, again)
+		}
+	})
+}
