@@ -25,13 +25,13 @@
 //	  "vocab": 256,
 //	  "token_bytes": 2,
 //	  "shard_tokens": 16777216,
-//	  "tokens": 538771,
-//	  "held_out_tokens": 28429,
+//	  "tokens": 538896,
+//	  "held_out_tokens": 28304,
 //	  "shards": [
 //	    {
 //	      "file": "train-00000.bin",
-//	      "tokens": 538771,
-//	      "bytes": 1077542,
+//	      "tokens": 538896,
+//	      "bytes": 1077792,
 //	      "root": "..."
 //	    }
 //	  ],
