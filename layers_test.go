@@ -29,6 +29,7 @@ client
 loop atomicfile
 data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
+node/statefile
 node
 sim
 cmd/entrain
