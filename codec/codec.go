@@ -30,8 +30,8 @@ type Codec interface {
 	// wraps ErrNotFinite. After an error nothing was appended and state is as before. It panics if a slice has the wrong length.
 	Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error)
 
-	// Check returns nil if payload is one that Encode may have written, and otherwise what is wrong with it. It allocates nothing but the
-	// error, whatever the bytes. No two payloads that pass mean the same update.
+	// Check returns nil if payload is well formed, and otherwise what is wrong with it. All that Encode writes is well formed, no two
+	// well-formed payloads mean the same update, and Apply takes no others. It allocates nothing but the error, whatever the bytes.
 	Check(payload []byte) error
 
 	// PayloadMax is the length in bytes of the longest payload that passes Check.

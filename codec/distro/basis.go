@@ -1,6 +1,10 @@
 package distro
 
-import "math"
+import (
+	"math"
+
+	"github.com/entrain-network/entrain/exact"
+)
 
 // A basis is the orthonormal DCT-II of n points, as the matrix C with
 //
@@ -11,9 +15,12 @@ type basis struct {
 	n         int
 	matrix    []float32 // C, row-major: coefficients = C * column
 	transpose []float32 // C transposed, row-major: the inverse, as C is orthogonal
+
+	packed, packedTranspose exact.Packed // the same for the right-hand side of products
 }
 
-func newBasis(n int) *basis {
+// newBasis makes the basis of n points for the kernel of w.
+func newBasis(w *exact.Worker, n int) *basis {
 	b := &basis{n: n, matrix: make([]float32, n*n), transpose: make([]float32, n*n)}
 	for u := range n {
 		scale := math.Sqrt(2 / float64(n))
@@ -26,6 +33,8 @@ func newBasis(n int) *basis {
 			b.transpose[x*n+u] = v
 		}
 	}
+	w.Pack(&b.packed, n, n, b.matrix, n, 1)
+	w.Pack(&b.packedTranspose, n, n, b.transpose, n, 1)
 	return b
 }
 

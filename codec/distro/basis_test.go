@@ -11,8 +11,9 @@ import (
 const precision = 200 // bits of the reference
 
 func TestBasisIsRoundedCorrectly(t *testing.T) {
+	w := exact.NewWorker(exact.Kernels()[0])
 	for n := 1; n <= ChunkMax; n++ {
-		b := newBasis(n)
+		b := newBasis(w, n)
 		// Row u only needs cos(pi*m/2n) for m = (2x+1)u mod 4n.
 		cosines := make([]*big.Float, 4*n)
 		for m := range cosines {
@@ -76,14 +77,14 @@ func TestDCTAgreesWithPsyche(t *testing.T) {
 		.5, -.2706, -.5, .6533,
 		.5, -.6533, .5, -.2706,
 	}
-	b := newBasis(4)
+	b := newBasis(w, 4)
 	for i, want := range four { // its matrix is written with a frequency a column
 		if got := b.transpose[i]; math.Abs(float64(got-want)) > 5e-5 {
 			t.Errorf("element %d of the basis of 4 points is %v, want %v", i, got, want)
 		}
 	}
 
-	row := &shape{h: 1, w: 8, rows: newBasis(1), cols: newBasis(8)}
+	row := &shape{h: 1, w: 8, rows: newBasis(w, 1), cols: newBasis(w, 8)}
 	got := make([]float32, 8)
 	row.forward(w, got, []float32{0, 1, 2, 3, 4, 5, 6, 7}, 8, make([]float32, 8))
 	for i, want := range []float32{9.8995, -6.4423, 0, -.67345, 0, -.2009, 0, -.050702} {
@@ -107,7 +108,7 @@ func TestInverseUndoesForward(t *testing.T) {
 	w := exact.NewWorker(exact.Kernels()[0])
 	for _, size := range [][2]int{{1, 1}, {1, 64}, {64, 1}, {7, 6}, {64, 64}, {57, 58}, {128, 128}} {
 		h, cols := size[0], size[1]
-		s := &shape{h: h, w: cols, rows: newBasis(h), cols: newBasis(cols)}
+		s := &shape{h: h, w: cols, rows: newBasis(w, h), cols: newBasis(w, cols)}
 		const stride = 130 // rows of a wider matrix
 		x := splitmix(uint64(h*cols), h*stride)
 		coefficients, spare := make([]float32, h*cols), make([]float32, h*cols)

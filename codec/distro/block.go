@@ -1,6 +1,9 @@
 package distro
 
-import "github.com/entrain-network/entrain/tensor"
+import (
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/tensor"
+)
 
 // A block is a rectangle of a tensor which is transformed and coded on its own.
 type block struct {
@@ -14,6 +17,7 @@ type block struct {
 // cutter makes the blocks of a layout.
 type cutter struct {
 	cfg          Config
+	worker       *exact.Worker // packs bases for the pool's kernel
 	combinations binomials
 	bases        []*basis // by number of points
 	shapes       []*shape // few: a tensor's blocks have at most four shapes
@@ -22,7 +26,7 @@ type cutter struct {
 }
 
 // newCutter makes the table of binomials as large as the blocks of the layout will need.
-func newCutter(layout tensor.Layout, cfg Config) *cutter {
+func newCutter(layout tensor.Layout, cfg Config, worker *exact.Worker) *cutter {
 	largest := 1
 	for _, t := range layout.Tensors() {
 		rows, cols := sides(t)
@@ -30,7 +34,12 @@ func newCutter(layout tensor.Layout, cfg Config) *cutter {
 		_, w := piece(cols, pieces(cols, cfg.Chunk), 0)
 		largest = max(largest, h*w)
 	}
-	return &cutter{cfg: cfg, combinations: newBinomials(largest, min(cfg.TopK, largest)), bases: make([]*basis, cfg.Chunk+1)}
+	return &cutter{
+		cfg:          cfg,
+		worker:       worker,
+		combinations: newBinomials(largest, min(cfg.TopK, largest)),
+		bases:        make([]*basis, cfg.Chunk+1),
+	}
 }
 
 // sides returns the last two dimensions of a tensor, 1 for those it lacks.
@@ -92,7 +101,7 @@ func (c *cutter) shape(h, w int) *shape {
 // basis returns the basis of n points, made at first use.
 func (c *cutter) basis(n int) *basis {
 	if c.bases[n] == nil {
-		c.bases[n] = newBasis(n)
+		c.bases[n] = newBasis(c.worker, n)
 	}
 	return c.bases[n]
 }

@@ -9,7 +9,7 @@ func (s *shape) forward(w *exact.Worker, coefficients, x []float32, stride int, 
 		w.Gemm(s.h, s.w, s.h, s.rows.matrix, s.h, 1, x, stride, 1, spare, s.w, false)
 		x, stride = spare, s.w
 	}
-	w.Gemm(s.h, s.w, s.w, x, stride, 1, s.cols.transpose, s.w, 1, coefficients, s.w, false)
+	w.GemmPacked(s.h, s.w, s.w, x, stride, 1, &s.cols.packedTranspose, coefficients, s.w, false)
 }
 
 // inverse replaces the coefficients (h, w), row-major, by transposed(R) * coefficients * C. spare holds at least h*w.
@@ -19,5 +19,5 @@ func (s *shape) inverse(w *exact.Worker, coefficients, spare []float32) {
 	} else {
 		copy(spare, coefficients)
 	}
-	w.Gemm(s.h, s.w, s.w, spare, s.w, 1, s.cols.matrix, s.w, 1, coefficients, s.w, false)
+	w.GemmPacked(s.h, s.w, s.w, spare, s.w, 1, &s.cols.packed, coefficients, s.w, false)
 }

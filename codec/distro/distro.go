@@ -112,7 +112,7 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("distro: %w", err)
 	}
-	cut := newCutter(layout, cfg)
+	cut := newCutter(layout, cfg, exact.NewWorker(pool.Kernel()))
 	for _, t := range layout.Tensors() {
 		cut.cut(t)
 	}
