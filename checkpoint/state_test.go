@@ -81,7 +81,7 @@ func TestStateOfAnotherModelIsRefusedBeforeItIsRead(t *testing.T) {
 	b := stateBytes(t, exampleState())
 	// The reader fails when more than the header is read.
 	r := io.MultiReader(bytes.NewReader(b[:stateHeaderSize]), iotest.ErrReader(errDisk))
-	if _, err := ReadState(r, 1<<40, 700); err == nil || !strings.Contains(err.Error(), "another model") {
+	if _, err := ReadState(r, 1<<30, 700); err == nil || !strings.Contains(err.Error(), "another model") {
 		t.Errorf("got %v", err)
 	}
 	r = io.MultiReader(bytes.NewReader(b[:stateHeaderSize+100]), iotest.ErrReader(errDisk))
