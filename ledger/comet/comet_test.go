@@ -1,0 +1,152 @@
+package comet
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+const testChain = "test-chain"
+
+// patience bounds what a test waits for something that must happen; only a failing test waits so long.
+const patience = 30 * time.Second
+
+func privateKey(name string) key.Private {
+	return key.FromSeed(wire.Sum("entrain/test/key", []byte(name)))
+}
+
+func signer(name string) *ledger.Signer {
+	return &ledger.Signer{Chain: testChain, Key: privateKey(name)}
+}
+
+var testSpec = []byte("name = \"demo\"\n")
+
+// createRun is a run that goes into warmup with its first member.
+func createRun(name string, owner key.Public, members uint32) ledger.CreateRun {
+	return ledger.CreateRun{
+		Limits: coordinator.Limits{Members: members, Witnesses: 32},
+		Config: coordinator.Config{
+			Name: name, MinMembers: 1, StartMembers: 1,
+			WarmupMs: 600_000, RoundTrainMs: 10_000, RoundWitnessMs: 10_000, CooldownMs: 10_000, EpochMs: 600_000,
+			TotalSteps: 100, BatchStart: 8, BatchEnd: 8, SequenceTokens: 128, MissedMax: 3,
+			ModelHash: wire.Sum("entrain/test/model"), SpecHash: ledger.SpecHash(testSpec), Owner: owner,
+		},
+		Spec: testSpec,
+	}
+}
+
+func join(run string) ledger.RunMessage {
+	return ledger.RunMessage{Run: run, Message: coordinator.Append(nil, coordinator.Join{Speed: 1})}
+}
+
+// replicaDir makes a directory with a fresh chain of fast blocks, for a replica at any free port.
+func replicaDir(t testing.TB, o Options) string {
+	t.Helper()
+	dir := t.TempDir()
+	if o.Chain == "" {
+		o.Chain = testChain
+	}
+	if o.API == "" {
+		o.API = "127.0.0.1:0"
+	}
+	if o.Block == 0 {
+		o.Block = 10 * time.Millisecond
+	}
+	if err := Init(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// start runs a replica until stop is called, or the test ends.
+func start(t testing.TB, dir string) (r *Replica, stop func()) {
+	t.Helper()
+	r, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("Run has not ended")
+		}
+	}
+	t.Cleanup(stop)
+	return r, stop
+}
+
+func newClient(t testing.TB, endpoints ...string) *Client {
+	t.Helper()
+	c, err := NewClient(testChain, endpoints, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// submit signs, submits and waits for the outcome.
+func submit(t testing.TB, l ledger.Ledger, s *ledger.Signer, body ledger.Body) error {
+	t.Helper()
+	tx, err := s.Sign(time.Now(), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return submitBytes(t, l, tx)
+}
+
+func submitBytes(t testing.TB, l ledger.Ledger, tx []byte) error {
+	t.Helper()
+	done := make(chan error, 1)
+	l.Submit(t.Context(), tx, func(err error) { done <- err })
+	return wait(t, done)
+}
+
+func wait[T any](t testing.TB, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patience):
+		t.Fatal("waited in vain")
+		panic("unreachable")
+	}
+}
+
+// codeOf returns the code of a refusal, or CodeOK.
+func codeOf(t testing.TB, err error) ledger.Code {
+	t.Helper()
+	var refused *ledger.TxError
+	if err != nil && !errors.As(err, &refused) {
+		t.Fatalf("got error %v, want a *ledger.TxError", err)
+	}
+	return ledger.CodeOf(err)
+}
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		runChild(dir)
+		return
+	}
+	os.Exit(m.Run())
+}

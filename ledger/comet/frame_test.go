@@ -1,0 +1,221 @@
+package comet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/iotest"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// world is a host with the run "demo" and a hub that follows it.
+type world struct {
+	t      testing.TB
+	host   *ledger.Host
+	hub    *hub
+	height uint64
+}
+
+const genesisMs = 1_800_000_000_000
+
+func newWorld(t testing.TB, members uint32) *world {
+	t.Helper()
+	host, err := ledger.NewHost(ledger.Genesis{Chain: testChain, TimeMs: genesisMs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, host: host, hub: newHub()}
+	owner := signer("owner")
+	w.block(w.tx("owner", createRun("demo", owner.Key.Public(), members)))
+	return w
+}
+
+func (w *world) tx(who string, body ledger.Body) []byte {
+	w.t.Helper()
+	tx := ledger.Tx{Chain: testChain, Nonce: w.height + 1, ExpiresMs: w.host.TimeMs() + 60_000, Body: body}
+	b, err := tx.Sign(privateKey(who))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+// block makes a block of transactions that must all be accepted.
+func (w *world) block(txs ...[]byte) {
+	w.t.Helper()
+	w.height++
+	w.host.Begin(ledger.Block{Height: w.height, TimeMs: genesisMs + w.height*200, Seed: wire.Sum("entrain/test/seed", wire.AppendU64(nil, w.height))})
+	for _, tx := range txs {
+		if err := w.host.Deliver(tx); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.host.Commit()
+	w.hub.update(w.host)
+}
+
+// frame returns what a watcher at height since is sent.
+func (w *world) frame(since uint64) []byte {
+	frame, _, _, _ := w.hub.after("demo", since)
+	return frame
+}
+
+func TestWatchersFollowFromWhereverTheyAre(t *testing.T) {
+	w := newWorld(t, 256)
+	always, lazy := new(replica), new(replica)
+	follow := func(p *replica) {
+		t.Helper()
+		b := w.frame(p.height)
+		if b == nil {
+			return
+		}
+		frame, err := readFrame(iotest.HalfReader(bytes.NewReader(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := p.apply(frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ := w.host.View("demo")
+		if s.Height != v.Changed || s.State.Hash() != v.Hash || s.TimeMs != genesisMs+v.Changed*200 {
+			t.Fatalf("height %d and hash %v, want %d and %v", s.Height, s.State.Hash(), v.Changed, v.Hash)
+		}
+	}
+	for i := range 40 {
+		w.block(w.tx(fmt.Sprint(i), join("demo")))
+		follow(always)
+		if i%7 == 0 {
+			follow(lazy)
+		}
+		if i%5 == 0 {
+			w.block() // in which, mostly, nothing happens
+		}
+	}
+	full, delta := len(w.frame(0)), len(w.frame(always.height-1))
+	if delta*10 > full {
+		t.Errorf("one join is sent in %d bytes, the whole state in %d", delta, full)
+	}
+	t.Logf("run of 256 members: state %d bytes, first frame %d, a join %d", len(always.state), full, delta)
+}
+
+// TestARestartedReplicaServesWatchersOfBefore has a hub that knows nothing of a watcher's state but its height.
+func TestARestartedReplicaServesWatchersOfBefore(t *testing.T) {
+	w := newWorld(t, 64)
+	same, behind := new(replica), new(replica)
+	for _, p := range []*replica{same, behind} {
+		if p == same {
+			w.block(w.tx("ann", join("demo")))
+		}
+		if _, err := p.apply(w.frame(0)[4:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.block(w.tx("bob", join("demo")))
+	if _, err := same.apply(w.frame(same.height)[4:]); err != nil {
+		t.Fatal(err)
+	}
+	host, err := ledger.ParseHost(w.host.Append(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.host, w.hub = host, newHub()
+	w.hub.update(host)
+	if w.frame(same.height) != nil {
+		t.Error("a watcher that has the state is sent something")
+	}
+	w.block(w.tx("cat", join("demo")))
+	for _, p := range []*replica{same, behind} {
+		if _, err := p.apply(w.frame(p.height)[4:]); err != nil {
+			t.Errorf("watcher at height %d: %v", p.height, err)
+		}
+	}
+}
+
+func TestFalseFramesAreRefused(t *testing.T) {
+	w := newWorld(t, 64)
+	first := w.frame(0)[4:]
+	at := w.height
+	w.block(w.tx("ann", join("demo")))
+	second := w.frame(at)[4:]
+	change := func(b []byte, at int) []byte {
+		b = bytes.Clone(b)
+		b[at] ^= 1
+		return b
+	}
+	const sinceAt, heightAt, hashAt, sizeAt, countAt, indexAt = 1, 9, 25, 57, 61, 65
+	for name, b := range map[string][]byte{
+		"empty":               {},
+		"kind":                change(second, 0),
+		"since":               change(second, sinceAt),
+		"height not newer":    bytes.Join([][]byte{second[:heightAt], wire.AppendU64(nil, at), second[heightAt+8:]}, nil),
+		"hash":                change(second, hashAt),
+		"size":                change(second, sizeAt),
+		"huge size":           change(first, sizeAt+3),
+		"count":               change(second, countAt),
+		"huge count":          change(second, countAt+3),
+		"index":               change(second, indexAt+1),
+		"contents":            change(second, len(second)-1),
+		"short":               second[:len(second)-1],
+		"long":                append(bytes.Clone(second), 0),
+		"whole but too short": first[:len(first)-1],
+		"beat that is long":   {frameBeat, 0},
+	} {
+		p := new(replica)
+		if _, err := p.apply(first); err != nil {
+			t.Fatal(err)
+		}
+		before := bytes.Clone(p.state)
+		if s, err := p.apply(b); err == nil {
+			t.Errorf("%s: accepted as %v", name, s)
+		}
+		if p.height != at || !bytes.Equal(p.state, before) {
+			t.Errorf("%s: the replica has changed", name)
+		}
+	}
+	if _, err := readFrame(bytes.NewReader(wire.AppendU32(nil, frameBytesMax+1))); err == nil {
+		t.Error("a frame beyond the limit is read")
+	}
+	if _, err := readFrame(bytes.NewReader(wire.AppendU32(nil, frameBytesMax))); !errors.Is(err, io.EOF) {
+		t.Errorf("a frame that is announced and does not come: %v", err)
+	}
+}
+
+func FuzzFrame(f *testing.F) {
+	w := newWorld(f, 4)
+	first, at := w.frame(0)[4:], w.height
+	w.block(w.tx("ann", join("demo")))
+	f.Add(w.frame(at)[4:])
+	f.Add(w.frame(0)[4:])
+	f.Add(appendBeat(nil, 1, 2)[4:])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p replica
+		if _, err := p.apply(first); err != nil {
+			t.Fatal(err)
+		}
+		before := bytes.Clone(p.state)
+		s, err := p.apply(b)
+		switch {
+		case err != nil || s == nil:
+			if p.height != at || !bytes.Equal(p.state, before) {
+				t.Error("the replica has changed")
+			}
+		case s.Height <= at || coordinator.State.Hash(s.State) != wire.Hash(b[25:57]):
+			t.Errorf("height %d after %d, hash %v", s.Height, at, s.State.Hash())
+		}
+	})
+}
+
+// state returns the run's present state.
+func (w *world) state() coordinator.State {
+	v, ok := w.host.View("demo")
+	if !ok {
+		w.t.Fatal("no run demo")
+	}
+	return v.State
+}
