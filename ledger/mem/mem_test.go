@@ -1,0 +1,327 @@
+package mem_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/mem"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const testChain = "test-chain"
+
+var (
+	testSpec  = []byte("name = \"demo\"\n")
+	testStart = time.UnixMilli(1_800_000_000_000)
+)
+
+func privateKey(name string) key.Private {
+	return key.FromSeed(wire.Sum("entrain/test/key", []byte(name)))
+}
+
+// world is a chain on a virtual loop.
+type world struct {
+	t     *testing.T
+	loop  *loop.Virtual
+	chain *mem.Chain
+	sign  map[string]*ledger.Signer
+}
+
+func newWorld(t *testing.T, o mem.Options) *world {
+	t.Helper()
+	o.Genesis.Chain = testChain
+	w := &world{t: t, loop: loop.NewVirtual(testStart), sign: map[string]*ledger.Signer{}}
+	chain, err := mem.New(w.loop, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.chain = chain
+	return w
+}
+
+func (w *world) run(d time.Duration) { w.loop.Run(w.loop.Now().Add(d)) }
+
+func (w *world) tx(who string, body ledger.Body) []byte {
+	w.t.Helper()
+	s := w.sign[who]
+	if s == nil {
+		s = &ledger.Signer{Chain: testChain, Key: privateKey(who)}
+		w.sign[who] = s
+	}
+	b, err := s.Sign(w.loop.Now(), body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+// result is what a call of Submit came to.
+type result struct {
+	calls int
+	at    time.Time
+	err   error
+}
+
+func (w *world) submit(ctx context.Context, c *mem.Client, tx []byte) *result {
+	r := new(result)
+	c.Submit(ctx, tx, func(err error) {
+		r.calls++
+		r.at, r.err = w.loop.Now(), err
+	})
+	return r
+}
+
+func createRun(owner string) ledger.CreateRun {
+	return ledger.CreateRun{
+		Limits: coordinator.Limits{Members: 64, Witnesses: 4},
+		Config: coordinator.Config{
+			Name: "demo", MinMembers: 1, StartMembers: 1,
+			WarmupMs: 600_000, RoundTrainMs: 10_000, RoundWitnessMs: 10_000, CooldownMs: 10_000, EpochMs: 600_000,
+			TotalSteps: 100, BatchStart: 8, BatchEnd: 8, SequenceTokens: 128, MissedMax: 3,
+			ModelHash: wire.Sum("entrain/test/model"), SpecHash: ledger.SpecHash(testSpec), Owner: privateKey(owner).Public(),
+		},
+		Spec: testSpec,
+	}
+}
+
+func join() ledger.RunMessage {
+	return ledger.RunMessage{Run: "demo", Message: coordinator.Append(nil, coordinator.Join{Speed: 1})}
+}
+
+// withRun makes the chain's run.
+func (w *world) withRun() *world {
+	w.t.Helper()
+	r := w.submit(w.t.Context(), w.chain.Client(), w.tx("owner", createRun("owner")))
+	for r.calls == 0 {
+		w.run(time.Second)
+	}
+	if r.err != nil {
+		w.t.Fatal(r.err)
+	}
+	return w
+}
+
+func TestSubmitWatchSpecAndPeers(t *testing.T) {
+	w := newWorld(t, mem.Options{Delay: 30 * time.Millisecond}).withRun()
+	c := w.chain.Client()
+	var seen []ledger.Snapshot
+	c.Watch(t.Context(), "demo", func(s ledger.Snapshot) { seen = append(seen, s) })
+	w.run(time.Second)
+	if len(seen) != 1 || seen[0].State.Phase() != coordinator.WaitingForMembers {
+		t.Fatalf("%d snapshots of a run in which nothing happens", len(seen))
+	}
+	begin := w.loop.Now()
+	joined := w.submit(t.Context(), c, w.tx("ann", join()))
+	again := w.submit(t.Context(), c, w.tx("ann", join()))
+	unknown := w.submit(t.Context(), c, w.tx("ann", ledger.Announce{Run: "none"}))
+	forged := w.submit(t.Context(), c, []byte("hello"))
+	announced := w.submit(t.Context(), c, w.tx("ann", ledger.Announce{Run: "demo", Addrs: []string{"/a"}}))
+	w.run(time.Second)
+
+	if d := joined.at.Sub(begin); joined.calls != 1 || joined.err != nil || d < 60*time.Millisecond || d > 260*time.Millisecond {
+		t.Errorf("joined %d times after %v with %v", joined.calls, d, joined.err)
+	}
+	for _, r := range []struct {
+		got  *result
+		want ledger.Code
+	}{
+		{again, ledger.CodeCoordinator + ledger.Code(coordinator.ErrAlreadyMember)},
+		{unknown, ledger.CodeUnknownRun}, {forged, ledger.CodeMalformed}, {announced, ledger.CodeOK},
+	} {
+		if r.got.calls != 1 || ledger.CodeOf(r.got.err) != r.want {
+			t.Errorf("got %d answers, %v; want one, %v", r.got.calls, r.got.err, r.want)
+		}
+	}
+	if len(seen) != 2 || seen[1].State.Phase() != coordinator.Warmup || seen[1].Height <= seen[0].Height {
+		t.Errorf("%d snapshots, the last of phase %v", len(seen), seen[len(seen)-1].State.Phase())
+	}
+
+	var spec []byte
+	var peers []ledger.Peer
+	var errs []error
+	c.Spec(t.Context(), "demo", func(b []byte, err error) { spec, errs = b, append(errs, err) })
+	c.Peers(t.Context(), "demo", func(p []ledger.Peer, err error) { peers, errs = p, append(errs, err) })
+	c.Spec(t.Context(), "none", func(_ []byte, err error) { errs = append(errs, err) })
+	w.run(5 * time.Second)
+	if len(errs) != 3 || errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], ledger.ErrUnknownRun) {
+		t.Errorf("errors are %v", errs)
+	}
+	if !bytes.Equal(spec, testSpec) || len(peers) != 1 || peers[0].Key != privateKey("ann").Public() || c.ChainID() != testChain {
+		t.Errorf("spec %q, peers %v, chain %q", spec, peers, c.ChainID())
+	}
+}
+
+// history runs the same story, with loss, jitter, an outage and a cut, and returns all that could be seen of it.
+func history(t *testing.T, seed string) (log []string, end *ledger.Host) {
+	w := newWorld(t, mem.Options{
+		Seed: wire.Sum("entrain/test/seed", []byte(seed)), Delay: 20 * time.Millisecond, Jitter: 80 * time.Millisecond, LossPerMille: 300,
+	}).withRun()
+	var results []*result
+	for i := range 30 {
+		c := w.chain.Client()
+		c.Watch(t.Context(), "demo", func(s ledger.Snapshot) {
+			log = append(log, fmt.Sprint(w.loop.Now().UnixMilli(), " client ", i, " ", s.Height, " ", s.State.Hash()))
+		})
+		results = append(results, w.submit(t.Context(), c, w.tx(fmt.Sprint(i), join())))
+		switch i {
+		case 5:
+			w.chain.Outage(true)
+		case 10:
+			w.chain.Outage(false)
+			c.Cut(true)
+			w.loop.After(5*time.Second, func() { c.Cut(false) })
+		}
+		w.run(300 * time.Millisecond)
+	}
+	w.run(time.Minute)
+	for i, r := range results {
+		if r.calls != 1 || r.err != nil {
+			t.Errorf("join %d: %d answers, %v", i, r.calls, r.err)
+		}
+		log = append(log, fmt.Sprint("join ", i, " at ", r.at.UnixMilli()))
+	}
+	return log, w.chain.Host()
+}
+
+func TestTheSameSeedGivesTheSameHistory(t *testing.T) {
+	first, end := history(t, "a")
+	again, endAgain := history(t, "a")
+	if !slices.Equal(first, again) || !bytes.Equal(end.Append(nil), endAgain.Append(nil)) {
+		t.Error("two histories of one seed differ")
+	}
+	if other, _ := history(t, "b"); slices.Equal(first, other) {
+		t.Error("the histories of two seeds are equal")
+	}
+	if v, _ := end.View("demo"); v.State.Count() != 30 {
+		t.Errorf("%d members, want 30: losses must neither lose nor repeat a join", v.State.Count())
+	}
+}
+
+func TestWatchersNeverGoBack(t *testing.T) {
+	w := newWorld(t, mem.Options{Block: 10 * time.Millisecond, Jitter: 200 * time.Millisecond}).withRun()
+	c := w.chain.Client()
+	var heights []uint64
+	c.Watch(t.Context(), "demo", func(s ledger.Snapshot) { heights = append(heights, s.Height) })
+	for i := range 50 {
+		w.submit(t.Context(), c, w.tx(fmt.Sprint(i), join()))
+		w.run(10 * time.Millisecond)
+	}
+	w.run(time.Second)
+	v, _ := w.chain.Host().View("demo")
+	if !slices.IsSorted(heights) || len(slices.Compact(slices.Clone(heights))) != len(heights) {
+		t.Errorf("heights are %v", heights)
+	}
+	if last := heights[len(heights)-1]; last < v.Changed {
+		t.Errorf("the last height seen is %d, the last change was at %d", last, v.Changed)
+	}
+}
+
+func TestACutClientSeesNothingAndCatchesUp(t *testing.T) {
+	w := newWorld(t, mem.Options{Delay: 10 * time.Millisecond}).withRun()
+	c := w.chain.Client()
+	var seen []ledger.Snapshot
+	c.Watch(t.Context(), "demo", func(s ledger.Snapshot) { seen = append(seen, s) })
+	w.run(time.Second)
+	c.Cut(true)
+	joined := w.submit(t.Context(), c, w.tx("ann", join()))
+	other := w.submit(t.Context(), w.chain.Client(), w.tx("bob", join()))
+	asked := 0
+	c.Spec(t.Context(), "demo", func([]byte, error) { asked++ })
+	w.run(time.Minute)
+	if len(seen) != 1 || joined.calls != 0 || asked != 0 || other.calls != 1 {
+		t.Errorf("while cut: %d snapshots, %d and %d answers; the other client had %d", len(seen), joined.calls, asked, other.calls)
+	}
+	c.Cut(false)
+	w.run(5 * time.Second)
+	if len(seen) < 2 || seen[len(seen)-1].State.Count() != 2 || joined.calls != 1 || joined.err != nil || asked != 1 {
+		t.Errorf("after the cut: %d snapshots, %d answers (%v), %d", len(seen), joined.calls, joined.err, asked)
+	}
+}
+
+func TestNothingIsCalledAfterTheContextHasEnded(t *testing.T) {
+	w := newWorld(t, mem.Options{Delay: 10 * time.Millisecond}).withRun()
+	c := w.chain.Client()
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	c.Watch(ctx, "demo", func(ledger.Snapshot) { calls++ })
+	r := w.submit(ctx, c, w.tx("ann", join()))
+	c.Spec(ctx, "demo", func([]byte, error) { calls++ })
+	cancel()
+	w.run(time.Minute)
+	if calls != 0 || r.calls != 0 {
+		t.Errorf("%d and %d calls", calls, r.calls)
+	}
+	w.chain.Stop()
+	for range 1000 {
+		if !w.loop.Step() {
+			return
+		}
+	}
+	t.Error("a chain that was stopped keeps its loop busy")
+}
+
+func TestOutageLosesWhatWaitsAndClientsSendItAgain(t *testing.T) {
+	w := newWorld(t, mem.Options{Block: time.Second, Retry: 2 * time.Second}).withRun()
+	r := w.submit(t.Context(), w.chain.Client(), w.tx("ann", join()))
+	w.run(100 * time.Millisecond) // it waits for a block
+	w.chain.Outage(true)
+	w.run(time.Minute)
+	height := w.chain.Host().Height()
+	w.run(time.Minute)
+	if r.calls != 0 || w.chain.Host().Height() != height {
+		t.Errorf("%d answers, and blocks, during an outage", r.calls)
+	}
+	w.chain.Outage(false)
+	w.run(10 * time.Second)
+	if r.calls != 1 || r.err != nil {
+		t.Errorf("%d answers after it, %v", r.calls, r.err)
+	}
+}
+
+func TestOnARealLoop(t *testing.T) {
+	l := loop.NewReal()
+	chain, err := mem.New(l, mem.Options{Genesis: ledger.Genesis{Chain: testChain}, Block: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	c := chain.Client()
+	phases := make(chan coordinator.Phase, 100)
+	c.Watch(ctx, "demo", func(s ledger.Snapshot) { phases <- s.State.Phase() })
+	for _, tx := range []struct {
+		who  string
+		body ledger.Body
+	}{{"owner", createRun("owner")}, {"ann", join()}} {
+		s := ledger.Signer{Chain: testChain, Key: privateKey(tx.who)}
+		b, err := s.Sign(time.Now(), tx.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		c.Submit(ctx, b, func(err error) { done <- err })
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for <-phases != coordinator.Warmup {
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
