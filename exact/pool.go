@@ -33,6 +33,7 @@ type Pool struct {
 // a time.
 type Worker struct {
 	kernel Kernel
+	index  int
 	a, b   []float32 // packed panels of the matrices of a product
 	c      []float32 // one tile of results, for the edges
 	lanes  lanes     // of the sum being taken; here because a kernel gets its address
@@ -50,6 +51,7 @@ func NewPoolOf(workers int, kernel Kernel) *Pool {
 	p.share = p.product.share
 	for i := range p.workers {
 		p.workers[i] = NewWorker(kernel)
+		p.workers[i].index = i
 	}
 	for i := range p.wake {
 		p.wake[i] = make(chan struct{}, 1)
@@ -67,6 +69,9 @@ func NewPoolOf(workers int, kernel Kernel) *Pool {
 func NewWorker(kernel Kernel) *Worker {
 	return &Worker{kernel: kernel, c: make([]float32, kernel.mr*kernel.nr)}
 }
+
+// Index is the worker's number in its pool, from 0: where work finds scratch memory that is nobody else's meanwhile.
+func (w *Worker) Index() int { return w.index }
 
 // Workers is the number of workers.
 func (p *Pool) Workers() int {

@@ -1,0 +1,128 @@
+package llama
+
+import "github.com/entrain-network/entrain/exact"
+
+// attention is causal attention with grouped queries (J. Ainslie et al., "GQA", 2023): for each query head h and position i
+//
+//	p = softmax(q_i·k_j/√HeadDim over j ≤ i)        out_i = Σ_j p_j·v_j
+//
+// with the keys and values of head h·KVHeads/Heads. Scores exist for blockRows queries at a time. The forward pass keeps of each row only the two
+// numbers from which the backward pass makes the same probabilities again.
+type attention struct {
+	*batch
+	cfg     Config
+	stride  int // floats from row to row of the scores
+	scratch []attentionScratch
+
+	// Arguments of the pass that is running.
+	qkv, out, stats, dqkv, dout []float32
+
+	forwardGroup, backwardGroup func(w *exact.Worker, i int)
+}
+
+// attentionScratch is one worker's memory.
+type attentionScratch struct {
+	p, dp        []float32 // (blockRows, stride): probabilities and their gradient
+	kt, vt, k, v exact.Packed
+}
+
+func newAttention(b *batch, cfg Config, positions int) *attention {
+	// Rows an odd number of cache lines apart do not fall on the same sets of the cache.
+	a := &attention{batch: b, cfg: cfg, stride: (positions+31)/32*32 + 16, scratch: make([]attentionScratch, b.pool.Workers())}
+	for i := range a.scratch {
+		a.scratch[i].p = make([]float32, blockRows*a.stride)
+		a.scratch[i].dp = make([]float32, blockRows*a.stride)
+	}
+	a.forwardGroup, a.backwardGroup = a.doForward, a.doBackward
+	return a
+}
+
+// forward computes out (rows, Heads·HeadDim) from qkv (rows, heads·HeadDim), and stats, two floats for each row and query head.
+func (a *attention) forward(out, stats, qkv []float32) {
+	a.out, a.stats, a.qkv = out, stats, qkv
+	a.pool.RunOn(a.batch.batch*a.cfg.KVHeads, a.forwardGroup)
+}
+
+// backward computes dqkv from dout, qkv and stats.
+func (a *attention) backward(dqkv, dout, stats, qkv []float32) {
+	a.dqkv, a.dout, a.stats, a.qkv = dqkv, dout, stats, qkv
+	a.pool.RunOn(a.batch.batch*a.cfg.KVHeads, a.backwardGroup)
+}
+
+// A group is one head of keys and values in one sequence, with the query heads that attend to it.
+type group struct {
+	sequence, kv int
+	width        int // floats of a row of qkv
+	outWidth     int // floats of a row of out
+}
+
+func (a *attention) group(i int) group {
+	return group{i / a.cfg.KVHeads, i % a.cfg.KVHeads, a.cfg.heads() * a.cfg.HeadDim, a.cfg.Heads * a.cfg.HeadDim}
+}
+
+// head returns where head h of the sequence's first row begins in a matrix like qkv.
+func (a *attention) head(g group, h int) int { return g.sequence*a.seq*g.width + h*a.cfg.HeadDim }
+
+func (a *attention) doForward(w *exact.Worker, i int) {
+	g, d, s := a.group(i), a.cfg.HeadDim, &a.scratch[w.Index()]
+	w.Pack(&s.kt, d, a.seq, a.qkv[a.head(g, a.cfg.Heads+g.kv):], 1, g.width)
+	w.Pack(&s.v, a.seq, d, a.qkv[a.head(g, a.cfg.Heads+a.cfg.KVHeads+g.kv):], g.width, 1)
+	each := a.cfg.Heads / a.cfg.KVHeads
+	for h := g.kv * each; h < (g.kv+1)*each; h++ {
+		for low := 0; low < a.seq; low += blockRows {
+			rows := min(blockRows, a.seq-low)
+			keys := low + rows
+			w.GemmPacked(rows, keys, d, a.qkv[a.head(g, h)+low*g.width:], g.width, 1, &s.kt, s.p, a.stride, false)
+			stats := a.rowStats(g, h, low)
+			for r := range rows {
+				row := s.p[r*a.stride : r*a.stride+keys]
+				stats[2*r], stats[2*r+1] = w.Softmax(row[:low+r+1], a.cfg.scale())
+				clear(row[low+r+1:])
+			}
+			out := a.out[(g.sequence*a.seq+low)*g.outWidth+h*d:]
+			w.GemmPacked(rows, d, keys, s.p, a.stride, 1, &s.v, out, g.outWidth, false)
+		}
+	}
+}
+
+// rowStats returns the stats of a query head from row low of the sequence on.
+func (a *attention) rowStats(g group, h, low int) []float32 {
+	return a.stats[2*((g.sequence*a.cfg.Heads+h)*a.seq+low):]
+}
+
+func (a *attention) doBackward(w *exact.Worker, i int) {
+	g, d, s := a.group(i), a.cfg.HeadDim, &a.scratch[w.Index()]
+	k, v := a.head(g, a.cfg.Heads+g.kv), a.head(g, a.cfg.Heads+a.cfg.KVHeads+g.kv)
+	w.Pack(&s.kt, d, a.seq, a.qkv[k:], 1, g.width)
+	w.Pack(&s.vt, d, a.seq, a.qkv[v:], 1, g.width)
+	w.Pack(&s.k, a.seq, d, a.qkv[k:], g.width, 1)
+	dk, dv := a.dqkv[k:], a.dqkv[v:]
+	for r := range a.seq {
+		clear(dk[r*g.width : r*g.width+d])
+		clear(dv[r*g.width : r*g.width+d])
+	}
+	each := a.cfg.Heads / a.cfg.KVHeads
+	for h := g.kv * each; h < (g.kv+1)*each; h++ {
+		for low := 0; low < a.seq; low += blockRows {
+			rows := min(blockRows, a.seq-low)
+			keys := low + rows
+			q := a.qkv[a.head(g, h)+low*g.width:]
+			dout := a.dout[(g.sequence*a.seq+low)*g.outWidth+h*d:]
+			w.GemmPacked(rows, keys, d, q, g.width, 1, &s.kt, s.p, a.stride, false)
+			w.GemmPacked(rows, keys, d, dout, g.outWidth, 1, &s.vt, s.dp, a.stride, false)
+			stats := a.rowStats(g, h, low)
+			for r := range rows {
+				p, dp := s.p[r*a.stride:r*a.stride+keys], s.dp[r*a.stride:r*a.stride+keys]
+				n := low + r + 1
+				w.SoftmaxAgain(p[:n], a.cfg.scale(), stats[2*r], stats[2*r+1])
+				w.SoftmaxBackward(dp[:n], p[:n], a.cfg.scale())
+				clear(p[n:])
+				clear(dp[n:])
+			}
+			w.GemmPacked(rows, d, keys, s.dp, a.stride, 1, &s.k, a.dqkv[a.head(g, h)+low*g.width:], g.width, false)
+			// dv += pᵀ·dout and dk += dpᵀ·q, one chain over the queries of all blocks and of all heads of the group.
+			w.Gemm(keys, d, rows, s.p, 1, a.stride, dout, g.outWidth, 1, dv, g.width, true)
+			w.Gemm(keys, d, rows, s.dp, 1, a.stride, q, g.width, 1, dk, g.width, true)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package llama
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/entrain-network/entrain/tensor"
+)
+
+// Config is the shape of a model.
+type Config struct {
+	Vocab   int     // tokens it knows, 2 to MaxVocab
+	Hidden  int     // floats of a token's vector
+	Layers  int     // blocks of attention and feed-forward
+	Heads   int     // query heads, a multiple of KVHeads
+	KVHeads int     // heads of keys and values
+	HeadDim int     // floats of a head, even; Heads·HeadDim need not be Hidden
+	FFN     int     // floats of the feed-forward net's middle
+	Context int     // tokens it can attend to
+	Theta   float64 // base of the rotary frequencies, usually 10000
+	Eps     float32 // added to the mean square in every norm, usually 1e-5
+	Tied    bool    // the head is the embedding
+}
+
+// Limits of a Config. They bound what one that comes from outside can make anyone allocate, and keep every count within an int32.
+const (
+	MaxVocab   = 1 << 20 // four times the largest vocabulary in use
+	MaxHidden  = 1 << 16 // four times that of a 405B model
+	MaxLayers  = 1 << 10
+	MaxHeads   = 1 << 10
+	MaxHeadDim = 1 << 10
+	MaxFFN     = 1 << 18
+	MaxContext = 1 << 20
+)
+
+// Check returns all that is wrong with c, joined, or nil.
+func (c Config) Check() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	for _, f := range []struct {
+		name             string
+		value, low, high int
+	}{
+		{"vocab", c.Vocab, 2, MaxVocab}, {"hidden", c.Hidden, 1, MaxHidden}, {"layers", c.Layers, 1, MaxLayers}, {"heads", c.Heads, 1, MaxHeads},
+		{"kv_heads", c.KVHeads, 1, MaxHeads}, {"head_dim", c.HeadDim, 2, MaxHeadDim}, {"ffn", c.FFN, 1, MaxFFN},
+		{"context", c.Context, 1, MaxContext},
+	} {
+		if f.value < f.low || f.value > f.high {
+			fault("%s: %d must be %d to %d", f.name, f.value, f.low, f.high)
+		}
+	}
+	if c.KVHeads > 0 && c.Heads%c.KVHeads != 0 {
+		fault("heads: %d must be a multiple of kv_heads, %d", c.Heads, c.KVHeads)
+	}
+	if c.HeadDim%2 != 0 {
+		fault("head_dim: %d must be even, because rotary embedding turns pairs", c.HeadDim)
+	}
+	if !(c.Theta >= 1 && c.Theta <= 1e12) {
+		fault("theta: %g must be 1 to 1e12", c.Theta)
+	}
+	if !(c.Eps > 0 && c.Eps <= 1) {
+		fault("eps: %g must be above 0 and at most 1", c.Eps)
+	}
+	if len(faults) == 0 {
+		if err := tensor.Check(c.specs()); err != nil {
+			fault("the model is too large: %w", err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Preset returns a Config by its name: "nano" (1M parameters, for bytes), "10m", "50m", "124m", "350m" or "1b". The larger ones but 1b have the
+// vocabulary of GPT-2 and the head tied to the embedding; 1b has the shape of TinyLlama.
+func Preset(name string) (Config, error) {
+	c := Config{Theta: 10000, Eps: 1e-5}
+	switch name {
+	case "nano":
+		c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Context = 256, 128, 5, 4, 2, 32, 352, 128
+	case "10m":
+		c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Context = 8192, 256, 6, 8, 4, 32, 768, 256
+	case "50m":
+		c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Context = 50257, 512, 8, 8, 4, 64, 1408, 1024
+		c.Tied = true
+	case "124m":
+		c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Context = 50257, 768, 12, 12, 12, 64, 2048, 1024
+		c.Tied = true
+	case "350m":
+		c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Context = 50257, 1024, 24, 16, 16, 64, 2816, 2048
+		c.Tied = true
+	case "1b":
+		c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Context = 32000, 2048, 22, 32, 4, 64, 5632, 2048
+	default:
+		return Config{}, fmt.Errorf("no model preset is named %q: there are nano, 10m, 50m, 124m, 350m and 1b", name)
+	}
+	return c, nil
+}
+
+// Layout places the parameters, under Hugging Face's names, in the order of the package comment. It panics if c.Check finds a fault.
+func (c Config) Layout() tensor.Layout {
+	if err := c.Check(); err != nil {
+		panic("llama: " + err.Error())
+	}
+	return tensor.NewLayout(c.specs())
+}
+
+// specs lists the tensors. Those that one product computes together, q with k and v, gate with up, must follow one another.
+func (c Config) specs() []tensor.Spec {
+	d, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	specs := []tensor.Spec{{Name: "model.embed_tokens.weight", Shape: []int{c.Vocab, d}}}
+	for l := range c.Layers {
+		for _, s := range []tensor.Spec{
+			{Name: "input_layernorm", Shape: []int{d}},
+			{Name: "self_attn.q_proj", Shape: []int{q, d}},
+			{Name: "self_attn.k_proj", Shape: []int{kv, d}},
+			{Name: "self_attn.v_proj", Shape: []int{kv, d}},
+			{Name: "self_attn.o_proj", Shape: []int{d, q}},
+			{Name: "post_attention_layernorm", Shape: []int{d}},
+			{Name: "mlp.gate_proj", Shape: []int{c.FFN, d}},
+			{Name: "mlp.up_proj", Shape: []int{c.FFN, d}},
+			{Name: "mlp.down_proj", Shape: []int{d, c.FFN}},
+		} {
+			specs = append(specs, tensor.Spec{Name: fmt.Sprintf("model.layers.%d.%s.weight", l, s.Name), Shape: s.Shape})
+		}
+	}
+	specs = append(specs, tensor.Spec{Name: "model.norm.weight", Shape: []int{d}})
+	if !c.Tied {
+		specs = append(specs, tensor.Spec{Name: "lm_head.weight", Shape: []int{c.Vocab, d}})
+	}
+	return specs
+}
+
+// heads is the number of heads in a row of queries, keys and values together.
+func (c Config) heads() int { return c.Heads + 2*c.KVHeads }
+
+// scale multiplies the scores of attention: 1/√HeadDim.
+func (c Config) scale() float32 { return float32(1 / math.Sqrt(float64(c.HeadDim))) }

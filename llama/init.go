@@ -1,0 +1,55 @@
+package llama
+
+import (
+	"strings"
+
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Init returns the parameters a run begins with: the same for the same seed on every machine.
+//
+// Gains are 1. Matrices are random, independent for each tensor's name, with mean 0 and a standard deviation of √(2/(5·Hidden)) (T. Nguyen and J.
+// Salazar, "Transformers without Tears", 2019); those which add to the residual stream, o_proj and down_proj, have that divided by √(2·Layers),
+// so that the stream does not grow with depth (A. Radford et al., "Language Models are Unsupervised Multitask Learners", 2019, §2.3); embeddings
+// have 0.02. A value is the sum of four uniform numbers of 16 bits, shifted and scaled: close to normal, never beyond 3.5 standard deviations,
+// and exact in integers. Init panics if cfg.Check finds a fault.
+func Init(cfg Config, seed wire.Hash) []float32 {
+	layout := cfg.Layout()
+	params := make([]float32, layout.Len())
+	base := exact.Sqrt(2 / float32(5*cfg.Hidden))
+	residual := base / exact.Sqrt(float32(2*cfg.Layers))
+	for _, t := range layout.Tensors() {
+		x := t.Of(params)
+		switch {
+		case len(t.Shape) == 1:
+			for i := range x {
+				x[i] = 1
+			}
+		case strings.HasSuffix(t.Name, "embed_tokens.weight"):
+			randomize(x, 0.02, seed, t.Name)
+		case strings.HasSuffix(t.Name, "o_proj.weight"), strings.HasSuffix(t.Name, "down_proj.weight"):
+			randomize(x, residual, seed, t.Name)
+		default:
+			randomize(x, base, seed, t.Name)
+		}
+	}
+	return params
+}
+
+// randomize fills x with random values of that standard deviation.
+func randomize(x []float32, deviation float32, seed wire.Hash, name string) {
+	const (
+		mean  = 2 * 0xffff             // of the sum of four numbers from 0 to 65535
+		sigma = 37837.22724647748      // its standard deviation, √((2^32-1)/3)
+		label = "entrain/llama/weight" // keeps this use of the seed apart from others
+	)
+	source := prng.New(seed, label+" "+name)
+	unit := deviation / sigma
+	for i := range x {
+		u := source.Uint64()
+		sum := int32(u&0xffff) + int32(u>>16&0xffff) + int32(u>>32&0xffff) + int32(u>>48)
+		x[i] = float32(float32(sum-mean) * unit)
+	}
+}

@@ -1,0 +1,78 @@
+package llama
+
+import "github.com/entrain-network/entrain/exact"
+
+// logitsBytes bounds the memory of logits: the head is computed for so many rows at a time. The results do not depend on it.
+const logitsBytes = 64 << 20
+
+// loss is the head and the cross-entropy of its logits with the next tokens.
+type loss struct {
+	*batch
+	width, vocab int
+	tokens       []uint32
+	weight       float32   // of one token's loss
+	logits       []float32 // (chunk, Vocab)
+	chunk        int       // rows at a time
+	first        int       // row of the running chunk
+	losses       []float32 // of each row, in nats
+
+	forwardRows, gradientRows func(w *exact.Worker, i int)
+}
+
+func newLoss(b *batch, cfg Config, rows int) *loss {
+	chunk := min(rows, max(shareRows, logitsBytes/4/cfg.Vocab/shareRows*shareRows))
+	l := &loss{batch: b, width: cfg.Hidden, vocab: cfg.Vocab, chunk: chunk, logits: make([]float32, chunk*cfg.Vocab), losses: make([]float32, rows)}
+	l.forwardRows, l.gradientRows = l.doForward, l.doGradient
+	return l
+}
+
+// forward returns the sum of the losses of all rows of h (rows, Hidden).
+func (l *loss) forward(h, head []float32, tokens []uint32) float64 {
+	l.tokens = tokens
+	for l.first = 0; l.first < l.rows(); l.first += l.chunk {
+		l.compute(h, head, l.forwardRows)
+	}
+	return l.sum()
+}
+
+// backward is forward with the gradients of each token's loss times weight: dh (rows, Hidden) is set, that of the head is added to dhead.
+func (l *loss) backward(dh, dhead, h, head []float32, tokens []uint32, weight float32) float64 {
+	l.tokens, l.weight = tokens, weight
+	for l.first = 0; l.first < l.rows(); l.first += l.chunk {
+		n := l.compute(h, head, l.gradientRows)
+		from := l.first * l.width
+		exact.Gemm(l.pool, n, l.width, l.vocab, l.logits, l.vocab, 1, head, l.width, 1, dh[from:], l.width, false)
+		exact.Gemm(l.pool, l.vocab, l.width, n, l.logits, 1, l.vocab, h[from:], l.width, 1, dhead, l.width, true)
+	}
+	return l.sum()
+}
+
+// compute makes the logits of the running chunk, gives each row to f, and returns how many rows there are.
+func (l *loss) compute(h, head []float32, f func(w *exact.Worker, i int)) int {
+	n := min(l.chunk, l.rows()-l.first)
+	exact.Gemm(l.pool, n, l.vocab, l.width, h[l.first*l.width:], l.width, 1, head, 1, l.width, l.logits, l.vocab, false)
+	l.pool.RunOn(n, f)
+	return n
+}
+
+// sum adds up the rows in their order, in binary64.
+func (l *loss) sum() float64 {
+	var sum float64
+	for _, x := range l.losses[:l.rows()] {
+		sum += float64(x)
+	}
+	return sum
+}
+
+// target is the token that follows row r.
+func (l *loss) target(r int) int { return int(l.tokens[r+r/l.seq+1]) }
+
+func (l *loss) doForward(w *exact.Worker, i int) {
+	r := l.first + i
+	l.losses[r] = w.CrossEntropyLoss(l.logits[i*l.vocab:(i+1)*l.vocab], l.target(r))
+}
+
+func (l *loss) doGradient(w *exact.Worker, i int) {
+	r := l.first + i
+	l.losses[r] = w.CrossEntropy(l.logits[i*l.vocab:(i+1)*l.vocab], l.target(r), l.weight)
+}

@@ -1,0 +1,46 @@
+package llama
+
+import "github.com/entrain-network/entrain/exact"
+
+// mlp is the gate of the feed-forward net, between its products: h = silu(gate)·up for each row.
+type mlp struct {
+	*batch
+	width int // FFN
+	h, gu []float32
+
+	forwardRows, backwardRows func(w *exact.Worker, i int)
+}
+
+func newMLP(b *batch, cfg Config) *mlp {
+	m := &mlp{batch: b, width: cfg.FFN}
+	m.forwardRows, m.backwardRows = m.doForward, m.doBackward
+	return m
+}
+
+// forward computes h (rows, FFN) from gu (rows, 2·FFN), the gate's half of a row first.
+func (m *mlp) forward(h, gu []float32) {
+	m.h, m.gu = h, gu
+	m.pool.RunOn(m.shares(), m.forwardRows)
+}
+
+func (m *mlp) doForward(w *exact.Worker, i int) {
+	low, high := m.share(i)
+	for r := low; r < high; r++ {
+		row := m.gu[2*r*m.width : 2*(r+1)*m.width]
+		w.SwiGLU(m.h[r*m.width:(r+1)*m.width], row[:m.width], row[m.width:])
+	}
+}
+
+// backward turns gu into its gradient, and dh, the gradient of h, into h, which the gradient of the next weight needs.
+func (m *mlp) backward(dh, gu []float32) {
+	m.h, m.gu = dh, gu
+	m.pool.RunOn(m.shares(), m.backwardRows)
+}
+
+func (m *mlp) doBackward(w *exact.Worker, i int) {
+	low, high := m.share(i)
+	for r := low; r < high; r++ {
+		row := m.gu[2*r*m.width : 2*(r+1)*m.width]
+		w.SwiGLUBackward(m.h[r*m.width:(r+1)*m.width], row[:m.width], row[m.width:])
+	}
+}

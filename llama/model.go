@@ -1,0 +1,262 @@
+package llama
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/tensor"
+)
+
+// ErrNotFinite says that a loss or a gradient came out as NaN or infinite: the parameters are broken, or the learning rate is far too high. Nothing
+// computed in such a step may be used.
+var ErrNotFinite = errors.New("not a finite number")
+
+// A Model computes losses and gradients of one Config. It holds the memory for the activations, not the parameters. It is for one goroutine at a
+// time.
+type Model struct {
+	cfg       Config
+	layout    tensor.Layout
+	most      batch // largest batch and sequence
+	batch     batch // of the running pass, shared by the operations below
+	params    weights
+	grads     weights
+	embed     *embed
+	norm      *norm
+	rope      *rope
+	attention *attention
+	mlp       *mlp
+	loss      *loss
+
+	layers    []activations
+	last      []float32 // (rows, Hidden): what leaves the last layer
+	lastInv   []float32 // (rows)
+	h, dh     []float32 // (rows, Hidden): a norm's output, and its gradient
+	f         []float32 // (rows, FFN)
+	dx        []float32 // (rows, Hidden): the gradient of the residual stream
+	dqkv      []float32 // (rows, heads·HeadDim)
+	datt      []float32 // (rows, Heads·HeadDim)
+	allocated bool      // what only Grad needs
+	checks    []int32   // of each piece of the gradient: the place of the first number that is not finite, or -1
+	checked   []float32
+	check     func(i int)
+}
+
+// activations are what the backward pass needs of a layer's forward pass. The outputs of norms and gates are cheap to compute again, so they are.
+type activations struct {
+	x     []float32 // (rows, Hidden): what enters
+	inv1  []float32 // (rows)
+	qkv   []float32 // (rows, heads·HeadDim)
+	stats []float32 // (batch, Heads, seq, 2)
+	att   []float32 // (rows, Heads·HeadDim)
+	x2    []float32 // (rows, Hidden): x and what attention adds
+	inv2  []float32 // (rows)
+	gu    []float32 // (rows, 2·FFN)
+}
+
+// New returns a Model for batches of at most maxBatch sequences of at most maxSeq tokens, computed on pool. It reports all faults of cfg. Memory for
+// the forward pass of one layer is allocated at once, the rest by the first Grad.
+func New(cfg Config, pool *exact.Pool, maxBatch, maxSeq int) (*Model, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if maxBatch < 1 || maxSeq < 1 || maxSeq > cfg.Context {
+		return nil, fmt.Errorf("model: a batch of %d sequences of %d tokens, want at least one, of 1 to %d tokens", maxBatch, maxSeq, cfg.Context)
+	}
+	m := &Model{cfg: cfg, layout: cfg.Layout(), most: batch{pool, maxBatch, maxSeq}}
+	if cfg.Tied {
+		maxBatch = 1 // see the package comment
+	}
+	m.batch = batch{pool, maxBatch, maxSeq}
+	b, rows := &m.batch, m.batch.rows()
+	m.embed, m.norm, m.rope = newEmbed(b, cfg), newNorm(b, cfg), newRope(b, cfg, maxSeq)
+	m.attention, m.mlp, m.loss = newAttention(b, cfg, maxSeq), newMLP(b, cfg), newLoss(b, cfg, rows)
+	m.layers = []activations{m.newActivations(rows)}
+	m.last, m.lastInv = make([]float32, rows*cfg.Hidden), make([]float32, rows)
+	m.h, m.f = make([]float32, rows*cfg.Hidden), make([]float32, rows*cfg.FFN)
+	m.check = m.checkPiece
+	return m, nil
+}
+
+func (m *Model) newActivations(rows int) activations {
+	c := m.cfg
+	d, q := c.Hidden, c.Heads*c.HeadDim
+	return activations{
+		x: make([]float32, rows*d), inv1: make([]float32, rows), qkv: make([]float32, rows*c.heads()*c.HeadDim),
+		stats: make([]float32, rows*c.Heads*2), att: make([]float32, rows*q), x2: make([]float32, rows*d), inv2: make([]float32, rows),
+		gu: make([]float32, rows*2*c.FFN),
+	}
+}
+
+// allocate makes the memory that only Grad needs.
+func (m *Model) allocate() {
+	if m.allocated {
+		return
+	}
+	m.allocated = true
+	rows := len(m.lastInv)
+	for len(m.layers) < m.cfg.Layers {
+		m.layers = append(m.layers, m.newActivations(rows))
+	}
+	m.dh = make([]float32, rows*m.cfg.Hidden)
+	m.dx = make([]float32, rows*m.cfg.Hidden)
+	m.dqkv = make([]float32, rows*m.cfg.heads()*m.cfg.HeadDim)
+	m.datt = make([]float32, rows*m.cfg.Heads*m.cfg.HeadDim)
+	m.checks = make([]int32, (m.layout.Len()+checkLen-1)/checkLen)
+}
+
+// Loss returns the mean cross-entropy, in nats a token, of batch sequences of seq+1 tokens each: the model sees the first seq and is to tell the
+// last seq. params is laid out by the Config's Layout; it panics if they have another length. Tokens beyond the vocabulary, a batch or sequence
+// larger than the Model was made for, and a loss that is not finite (ErrNotFinite) are errors.
+func (m *Model) Loss(params []float32, tokens []uint32, batch, seq int) (float32, error) {
+	if err := m.enter(params, tokens, batch, seq); err != nil {
+		return 0, err
+	}
+	var sum float64
+	for i := 0; i < batch; i += m.batch.batch {
+		part := tokens[i*(seq+1) : (i+m.batch.batch)*(seq+1)]
+		m.forward(part, false)
+		sum += m.loss.forward(m.h, m.params.head, part)
+	}
+	return mean(sum, batch*seq)
+}
+
+// Grad adds to grad the gradient of these sequences' part of a mean loss over total sequences, all of seq tokens, and returns the mean loss of
+// these ones. So the gradient of the mean over a batch is one call with total = batch on a grad of zeros; and when memory is short, several calls
+// with parts of the batch, in order, and the same total: they add up to the same bits. Tokens and errors are as in Loss; after an error grad is of
+// no use.
+func (m *Model) Grad(params, grad []float32, tokens []uint32, batch, seq, total int) (float32, error) {
+	if err := m.enter(params, tokens, batch, seq); err != nil {
+		return 0, err
+	}
+	if total < batch {
+		return 0, fmt.Errorf("gradient of %d sequences as part of %d", batch, total)
+	}
+	m.allocate()
+	m.grads.point(m.cfg, m.layout, grad)
+	weight := 1 / (float32(total) * float32(seq))
+	var sum float64
+	for i := 0; i < batch; i += m.batch.batch {
+		part := tokens[i*(seq+1) : (i+m.batch.batch)*(seq+1)]
+		m.forward(part, true)
+		sum += m.backward(part, weight)
+	}
+	loss, err := mean(sum, batch*seq)
+	if err != nil {
+		return loss, err
+	}
+	return loss, m.checkFinite(grad)
+}
+
+// enter checks the arguments of a pass and sets the batch that is computed at a time.
+func (m *Model) enter(params []float32, tokens []uint32, batch, seq int) error {
+	if batch < 1 || batch > m.most.batch || seq < 1 || seq > m.most.seq {
+		return fmt.Errorf("a batch of %d sequences of %d tokens, for a model made for 1 to %d of 1 to %d", batch, seq, m.most.batch, m.most.seq)
+	}
+	if len(tokens) != batch*(seq+1) {
+		return fmt.Errorf("%d tokens, want %d sequences of %d and one more", len(tokens), batch, seq)
+	}
+	for i, t := range tokens {
+		if int64(t) >= int64(m.cfg.Vocab) {
+			return fmt.Errorf("token %d at position %d of sequence %d is beyond the vocabulary of %d", t, i%(seq+1), i/(seq+1), m.cfg.Vocab)
+		}
+	}
+	m.params.point(m.cfg, m.layout, params)
+	m.batch.batch, m.batch.seq = batch, seq
+	if m.cfg.Tied {
+		m.batch.batch = 1
+	}
+	return nil
+}
+
+func mean(sum float64, n int) (float32, error) {
+	loss := float32(sum / float64(n))
+	if math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0) {
+		return loss, fmt.Errorf("the loss is %g: %w", loss, ErrNotFinite)
+	}
+	return loss, nil
+}
+
+// forward leaves the last norm's output in h. Unless keep is set, all layers share the memory of the first.
+func (m *Model) forward(tokens []uint32, keep bool) {
+	c, b := m.cfg, &m.batch
+	m.embed.forward(m.layers[0].x, m.params.embed, tokens)
+	for l := range c.Layers {
+		a, next, w := &m.layers[0], m.layers[0].x, &m.params.layers[l]
+		if keep {
+			a = &m.layers[l]
+			if l+1 < c.Layers {
+				next = m.layers[l+1].x
+			}
+		}
+		if l+1 == c.Layers {
+			next = m.last
+		}
+		m.norm.forward(m.h, a.x, w.norm1, a.inv1, a.x2)
+		b.linear(a.qkv, m.h, w.qkv, c.Hidden, c.heads()*c.HeadDim, false)
+		m.rope.forward(a.qkv)
+		m.attention.forward(a.att, a.stats, a.qkv)
+		b.linear(a.x2, a.att, w.o, c.Heads*c.HeadDim, c.Hidden, true)
+		m.norm.forward(m.h, a.x2, w.norm2, a.inv2, next)
+		b.linear(a.gu, m.h, w.gu, c.Hidden, 2*c.FFN, false)
+		m.mlp.forward(m.f, a.gu)
+		b.linear(next, m.f, w.down, c.FFN, c.Hidden, true)
+	}
+	m.norm.forward(m.h, m.last, m.params.norm, m.lastInv, nil)
+}
+
+// backward adds the gradients of the pass that forward made, and returns the sum of its losses.
+func (m *Model) backward(tokens []uint32, weight float32) float64 {
+	c, b, rows := m.cfg, &m.batch, m.batch.rows()
+	sum := m.loss.backward(m.dh, m.grads.head, m.h, m.params.head, tokens, weight)
+	clear(m.dx[:rows*c.Hidden])
+	m.norm.backward(m.dx, m.grads.norm, m.dh, m.last, m.params.norm, m.lastInv)
+	for l := c.Layers - 1; l >= 0; l-- {
+		a, w, g := &m.layers[l], &m.params.layers[l], &m.grads.layers[l]
+		b.linearInput(m.f, m.dx, w.down, c.FFN, c.Hidden)
+		m.mlp.backward(m.f, a.gu)
+		b.linearWeight(g.down, m.dx, m.f, c.FFN, c.Hidden)
+		m.norm.again(m.h, a.x2, w.norm2, a.inv2)
+		b.linearWeight(g.gu, a.gu, m.h, c.Hidden, 2*c.FFN)
+		b.linearInput(m.dh, a.gu, w.gu, c.Hidden, 2*c.FFN)
+		m.norm.backward(m.dx, g.norm2, m.dh, a.x2, w.norm2, a.inv2)
+
+		b.linearWeight(g.o, m.dx, a.att, c.Heads*c.HeadDim, c.Hidden)
+		b.linearInput(m.datt, m.dx, w.o, c.Heads*c.HeadDim, c.Hidden)
+		m.attention.backward(m.dqkv, m.datt, a.stats, a.qkv)
+		m.rope.backward(m.dqkv)
+		m.norm.again(m.h, a.x, w.norm1, a.inv1)
+		b.linearWeight(g.qkv, m.dqkv, m.h, c.Hidden, c.heads()*c.HeadDim)
+		b.linearInput(m.dh, m.dqkv, w.qkv, c.Hidden, c.heads()*c.HeadDim)
+		m.norm.backward(m.dx, g.norm1, m.dh, a.x, w.norm1, a.inv1)
+	}
+	m.embed.backward(m.grads.embed, m.dx, tokens)
+	return sum
+}
+
+// checkLen is how many floats of the gradient one piece of work looks at.
+const checkLen = 1 << 16
+
+// checkFinite returns an error that names the first tensor whose gradient is not finite.
+func (m *Model) checkFinite(grad []float32) error {
+	m.checked = grad
+	m.batch.pool.Run(len(m.checks), m.check)
+	m.checked = nil
+	for i, at := range m.checks {
+		if at < 0 {
+			continue
+		}
+		n := i*checkLen + int(at)
+		for _, t := range m.layout.Tensors() {
+			if n < t.Offset+t.Len {
+				return fmt.Errorf("element %d of the gradient of %q is %g: %w", n-t.Offset, t.Name, grad[n], ErrNotFinite)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Model) checkPiece(i int) {
+	m.checks[i] = int32(exact.Finite(m.checked[i*checkLen : min((i+1)*checkLen, len(m.checked))]))
+}

@@ -1,0 +1,77 @@
+package llama
+
+import "github.com/entrain-network/entrain/exact"
+
+// rope turns the queries and keys of each row by angles that grow with the position (J. Su et al., "RoFormer", 2021), in the rotate-half layout:
+// floats i and i+HeadDim/2 of a head are a pair, turned by position·Theta^(-2i/HeadDim).
+type rope struct {
+	*batch
+	cfg      Config
+	cos, sin []float32 // (positions, HeadDim/2)
+	qkv      []float32 // of the pass that is running
+
+	forwardRows, backwardRows func(w *exact.Worker, i int)
+}
+
+func newRope(b *batch, cfg Config, positions int) *rope {
+	r := &rope{batch: b, cfg: cfg}
+	r.cos, r.sin = angles(cfg, positions)
+	r.forwardRows, r.backwardRows = r.doForward, r.doBackward
+	return r
+}
+
+// angles returns the cosines and sines of each position and pair. Frequencies and angles are rounded to binary32 where transformers rounds them,
+// so that a model trained here sees the same angles there.
+func angles(cfg Config, positions int) (cos, sin []float32) {
+	half := cfg.HeadDim / 2
+	cos, sin = make([]float32, positions*half), make([]float32, positions*half)
+	for i := range half {
+		frequency := float32(exact.Pow(cfg.Theta, -float64(2*i)/float64(cfg.HeadDim)))
+		for p := range positions {
+			angle := float32(float32(p) * frequency)
+			cos[p*half+i], sin[p*half+i] = exact.Cos(angle), exact.Sin(angle)
+		}
+	}
+	return cos, sin
+}
+
+// forward turns the queries and keys in qkv, (rows, heads·HeadDim).
+func (r *rope) forward(qkv []float32) {
+	r.qkv = qkv
+	r.pool.RunOn(r.shares(), r.forwardRows)
+}
+
+func (r *rope) doForward(w *exact.Worker, i int) {
+	low, high := r.share(i)
+	for row := low; row < high; row++ {
+		turnRow(r.cfg, r.qkv, row, r.cos, r.sin, row%r.seq, w, false)
+	}
+}
+
+// backward turns the gradient of queries and keys back.
+func (r *rope) backward(dqkv []float32) {
+	r.qkv = dqkv
+	r.pool.RunOn(r.shares(), r.backwardRows)
+}
+
+func (r *rope) doBackward(w *exact.Worker, i int) {
+	low, high := r.share(i)
+	for row := low; row < high; row++ {
+		turnRow(r.cfg, r.qkv, row, r.cos, r.sin, row%r.seq, w, true)
+	}
+}
+
+// turnRow turns the heads of queries and keys of one row by the angles of a position, or back.
+func turnRow(cfg Config, qkv []float32, row int, cos, sin []float32, position int, w *exact.Worker, back bool) {
+	half := cfg.HeadDim / 2
+	cos, sin = cos[position*half:(position+1)*half], sin[position*half:(position+1)*half]
+	x := qkv[row*cfg.heads()*cfg.HeadDim:]
+	for h := range cfg.Heads + cfg.KVHeads {
+		head := x[h*cfg.HeadDim : (h+1)*cfg.HeadDim]
+		if back {
+			w.RotateBack(head, cos, sin)
+		} else {
+			w.Rotate(head, cos, sin)
+		}
+	}
+}
