@@ -40,7 +40,7 @@ func (s State) take(env Env, m Message) Error {
 	return ErrMessage
 }
 
-// present returns the place of a member that is present.
+// presentMember returns the place of the member known by pub, if it is present.
 func (s State) presentMember(pub key.Public) (uint32, Error) {
 	i, ok := s.Find(pub)
 	if !ok || !s.status(i).Present() {

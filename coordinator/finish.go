@@ -176,17 +176,13 @@ func (s State) pay(i, sequences uint32) {
 }
 
 // endEpoch goes to Cooldown after round r. If the last parameters were not agreed the members go back to those agreed last.
-// Rounds still in flight, which is so only when everybody left, give their sequences back.
+// Results of r that nobody has attested are not accepted: that is so only when everybody left before the epoch was drained.
 func (s State) endEpoch(env Env, r Round, agreed bool) {
-	for k := uint32(1); k <= ringRounds; k++ {
-		a := s.slot(r.Number() + k) // the oldest first
-		if a.Number() == 0 || a.Final() {
-			continue
-		}
-		for _, v := range a.Spans() {
+	if !r.Final() {
+		for _, v := range r.Spans() {
 			s.pushRedo(v)
 		}
-		a.putU8(rFinal, 1)
+		r.putU8(rFinal, 1)
 	}
 	if !agreed {
 		putU32(s.b, hRollbacks, s.Rollbacks()+1)

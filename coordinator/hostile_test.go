@@ -64,7 +64,7 @@ func look(s State) {
 	_, _, _, _, _ = s.EpochSince(), s.Draining(), s.PausePending(), s.Redo(), s.RedoLost()
 	_, _ = s.LastCheckpoint()
 	for _, i := range s.Checkpointers() {
-		s.Checkpointer(i)
+		_, _ = s.Key(i), s.Checkpointer(i)
 	}
 	n := s.Count()
 	for i := range n {

@@ -206,8 +206,8 @@ func (s State) elect(r Round, members []uint32) {
 		r.putU32(s.l.elected+4*p, members[rank])
 	}
 	a, ok := s.At(r.Number() - uint32(getU8(s.b, hOverlap)))
-	if !ok || a.Final() || a.Epoch() != r.Epoch() {
-		return // a drain round, or a round of an epoch before
+	if !ok || a.Final() {
+		return // a drain round, or the first round of all
 	}
 	p := bloom.Size(a.ExpectedCount(), w, r.Quorum())
 	if w*(p.Bits/8) > s.l.filtersLen {

@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"math/bits"
+
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/committee"
@@ -87,12 +89,8 @@ func (r Round) Position(i uint32) (uint32, bool) {
 	if !r.Active(i) {
 		return 0, false
 	}
-	rank := uint32(0)
-	for m := range i {
-		if r.Active(m) {
-			rank++
-		}
-	}
+	active := r.active()
+	rank := ones(active[:i>>3]) + uint32(bits.OnesCount8(active[i>>3]&(1<<(i&7)-1)))
 	return committee.Position(r.Seed(), committee.Trainers, r.ActiveCount(), rank), true
 }
 

@@ -101,6 +101,10 @@ func (w *world) apply(sender key.Public, m Message) error {
 	if e != nil {
 		w.t.Fatalf("open the state before: %v", e)
 	}
+	still := old.Phase() == w.s.Phase() && old.Round() == w.s.Round() && old.Epoch() == w.s.Epoch()
+	if m.kind() == kindTick && still && !bytes.Equal(before, w.s.Bytes()) {
+		w.t.Fatalf("a tick changed the state without a transition, in %v", old.Phase())
+	}
 	w.observe(old)
 	w.check()
 	return nil
