@@ -1,0 +1,77 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/ledger"
+)
+
+// Event is one thing that happened at a node, for people and programs that watch it. Only the fields that belong to its kind are set.
+//
+//	state       phase, epoch, round, step, members or the node's own standing changed
+//	loaded      parameters are there: from the state directory, from the seed, or from peers
+//	trained     a share was computed and committed to: loss, tokens, seconds, bytes of the payload
+//	applied     an accepted set was applied: results, the new parameters' hash
+//	evaluated   the held-out loss was measured
+//	healed      the model was fetched from peers
+//	checkpoint  a checkpoint was written: manifest's hash
+//	refused     the ledger refused a message
+//	note        anything else a person should know
+type Event struct {
+	Kind     string  `json:"event"`
+	Phase    string  `json:"phase,omitempty"`
+	Epoch    uint32  `json:"epoch,omitempty"`
+	Round    uint32  `json:"round,omitempty"`
+	Step     uint32  `json:"step,omitempty"`
+	Steps    uint32  `json:"steps,omitempty"`
+	Members  uint32  `json:"members,omitempty"`
+	Status   string  `json:"status,omitempty"`
+	Points   uint64  `json:"points,omitempty"`
+	Loss     float32 `json:"loss,omitempty"`
+	HeldOut  float32 `json:"heldout,omitempty"`
+	Tokens   uint64  `json:"tokens,omitempty"`
+	Seconds  float64 `json:"seconds,omitempty"`
+	Bytes    uint64  `json:"bytes,omitempty"`
+	Total    uint64  `json:"total,omitempty"`
+	Results  int     `json:"results,omitempty"`
+	Params   string  `json:"params,omitempty"`
+	Manifest string  `json:"manifest,omitempty"`
+	Text     string  `json:"text,omitempty"`
+}
+
+func (n *Node) observe(ev Event) { n.cfg.Observe(ev) }
+
+func (n *Node) note(text string) { n.observe(Event{Kind: "note", Text: text}) }
+
+// observeState tells where the run and this member stand.
+func (n *Node) observeState(s ledger.Snapshot) {
+	st := s.State
+	params, _ := st.Params()
+	ev := Event{
+		Kind: "state", Phase: st.Phase().String(), Epoch: st.Epoch(), Round: st.Round(), Step: st.Step(),
+		Steps: st.Config().TotalSteps, Members: st.Present(), Params: params.String(),
+	}
+	if i, ok := st.Find(n.self); ok {
+		m := st.Member(i)
+		ev.Status, ev.Points = m.Status.String(), m.Points
+	}
+	n.observe(ev)
+}
+
+// messageName names a message as a person would.
+func messageName(m coordinator.Message) string {
+	switch m.(type) {
+	case coordinator.Join:
+		return "join"
+	case coordinator.Withdraw:
+		return "withdraw"
+	case coordinator.Ready:
+		return "ready"
+	case coordinator.Witness:
+		return "witness report"
+	case coordinator.Checkpoint:
+		return "checkpoint"
+	}
+	return fmt.Sprintf("%T", m)
+}

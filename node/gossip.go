@@ -1,0 +1,198 @@
+package node
+
+import (
+	"slices"
+	"time"
+
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Peers talk about commitments in two ways. Gossip carries one signed commitment with its author's key:
+//
+//	author [32]byte | signed commitment
+//
+// A question names a round and members, the answer lists what the peer holds of theirs, each as in gossip:
+//
+//	question: u8 1 | u32 round | u32 n | n × u32 member
+//	answer:   n × (u32 length | author | signed commitment)
+
+const (
+	questionCommitments = 1
+	// questionMembersMax bounds a question; the machine asks for 256 at a time.
+	questionMembersMax = 1024
+	// askFor bounds the wait for an answer.
+	askFor = 5 * time.Second
+)
+
+// handler answers peers. Its methods come from network goroutines, so it touches only the shelf and posts the rest to the loop.
+type handler struct {
+	node *Node
+	*shelf
+}
+
+// Gossip judges a gossiped commitment: what is malformed, not signed by its author or for another run is refused, which costs the sender's score.
+func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
+	author, signed, ok := parseAuthored(h.node.cfg.ID, data)
+	if !ok || author != from {
+		return p2p.Reject
+	}
+	h.node.cfg.Loop.Post(func() { h.node.received(author, signed) })
+	return p2p.Accept
+}
+
+// Answer answers a question for commitments.
+func (h *handler) Answer(from key.Public, request []byte) []byte {
+	r := wire.NewReader(request)
+	kind, round, count := r.U8(), r.U32(), r.U32()
+	if r.Err() != wire.OK || kind != questionCommitments || count > questionMembersMax {
+		return nil
+	}
+	wanted := make(map[uint32]bool, count)
+	for range count {
+		wanted[r.U32()] = true
+	}
+	if r.Done() != wire.OK {
+		return nil
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var out []byte
+	for _, k := range h.commitments[round] {
+		if wanted[k.member] && len(out)+len(k.bytes)+4 <= p2p.MaxAnswer {
+			out = wire.AppendVar(out, k.bytes)
+		}
+	}
+	return out
+}
+
+// parseAuthored reads author and signed commitment and checks the signature and the run.
+func parseAuthored(run wire.Hash, data []byte) (key.Public, coordinator.Signed, bool) {
+	var author key.Public
+	if len(data) < len(author) {
+		return author, coordinator.Signed{}, false
+	}
+	copy(author[:], data)
+	signed, err := coordinator.ParseSigned(data[len(author):])
+	if err != nil || signed.Commitment.Run != run || !signed.Verify(author) {
+		return author, coordinator.Signed{}, false
+	}
+	return author, signed, true
+}
+
+// received takes a commitment whose signature is good. Only commitments of members are kept for others.
+func (n *Node) received(author key.Public, signed coordinator.Signed) {
+	if n.height == 0 || n.ctx.Err() != nil {
+		return
+	}
+	c := signed.Commitment
+	if c.Member >= n.state.Count() || n.state.Member(c.Member).Key != author || c.Round > n.state.Round()+1 || c.Round+8 < n.state.Round() {
+		return
+	}
+	n.shelf.putAuthored(author, signed)
+	n.step(client.CommitmentReceived{Signed: signed, Signer: author})
+}
+
+// commit signs a commitment, keeps it and gossips it.
+func (n *Node) commit(c coordinator.Commitment) {
+	signed := c.Sign(n.cfg.Key)
+	n.shelf.putAuthored(n.self, signed)
+	n.republish(c.Round)
+}
+
+// republish gossips the own commitment of a round.
+func (n *Node) republish(round uint32) {
+	i, ok := n.state.Find(n.self)
+	if !ok {
+		return
+	}
+	if b, ok := n.shelf.own(round, i); ok {
+		if err := n.network.Publish(b); err != nil {
+			n.note("gossip: " + err.Error())
+		}
+	}
+}
+
+// ask asks a peer for commitments and feeds what comes back.
+func (n *Node) ask(a client.AskCommitments) {
+	q := wire.AppendU8(nil, questionCommitments)
+	q = wire.AppendU32(q, a.Round)
+	q = wire.AppendU32(q, uint32(len(a.Of)))
+	for _, i := range a.Of {
+		q = wire.AppendU32(q, i)
+	}
+	ctx, cancel := n.within(askFor)
+	n.network.Ask(ctx, a.To, q, func(answer []byte, err error) {
+		n.cfg.Loop.Post(func() {
+			cancel()
+			if err != nil {
+				return // the machine asks another peer in time
+			}
+			n.answered(answer)
+		})
+	})
+}
+
+func (n *Node) answered(answer []byte) {
+	r := wire.NewReader(answer)
+	for r.Len() > 0 {
+		b := r.Var(p2p.MaxGossip)
+		if r.Err() != wire.OK {
+			return
+		}
+		author, signed, ok := parseAuthored(n.cfg.ID, b)
+		if !ok {
+			return
+		}
+		n.received(author, signed)
+	}
+}
+
+// peerbook is whom the network is connected to.
+type peerbook struct {
+	askedAt time.Time
+}
+
+// peersEvery is how often addresses are compared with the ledger's.
+const peersEvery = 2 * time.Second
+
+// keepPeers announces the own addresses and connects to the other members'.
+func (n *Node) keepPeers() {
+	now := n.cfg.Loop.Now()
+	if n.height == 0 || now.Sub(n.peers.askedAt) < peersEvery {
+		return
+	}
+	n.peers.askedAt = now
+	n.cfg.Ledger.Peers(n.ctx, n.cfg.Run, func(peers []ledger.Peer, err error) {
+		n.cfg.Loop.Post(func() {
+			if err == nil && n.ctx.Err() == nil {
+				n.connect(peers)
+			}
+		})
+	})
+}
+
+func (n *Node) connect(peers []ledger.Peer) {
+	var others []p2p.Peer
+	current := false
+	own := n.network.Addrs()
+	for _, p := range peers {
+		if p.Key == n.self {
+			current = slices.Equal(p.Addrs, own)
+			continue
+		}
+		others = append(others, p2p.Peer{Key: p.Key, Addrs: p.Addrs})
+	}
+	n.network.Connect(others)
+	if !current && len(own) > 0 {
+		n.send(ledger.Announce{Run: n.cfg.Run, Addrs: own}, func(err error) {
+			if err != nil {
+				n.observe(Event{Kind: "refused", Text: "announce addresses: " + err.Error()})
+			}
+		})
+	}
+}

@@ -1,0 +1,323 @@
+// Package node is one participant of a run: it drives the pure machine of package client with a clock, a network, a ledger and a
+// training engine.
+//
+//	          state changes                      gossip, answers
+//	ledger ───────────────► ┌────────────────┐ ◄──────────────── p2p
+//	       ◄─────────────── │ node (a loop)  │ ────────────────►
+//	          transactions  │ client.Machine │  commitments, fetches
+//	                        └───┬────────▲───┘
+//	               train, apply │        │ results
+//	                            ▼        │
+//	                        Engine (one job at a time, off the loop)
+//
+// Everything happens on one [loop.Loop], so nothing here but the shelf (what peers may read, from any goroutine) has a lock. Under
+// loop.Real a node is a process's main job; under loop.Virtual a whole network of nodes runs in one process from one seed.
+//
+// A node leaves nothing behind but its state file ([Store]), written whole and read back checked: after a crash it continues from
+// the parameters and the optimizer state of the last save, and the machine brings both up to date.
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Engine computes. It is called for one job at a time, never from the loop.
+type Engine interface {
+	// Step computes a share of a round: see [train.Engine.Step].
+	Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error)
+	// Apply turns params into the next round's by the payloads in canonical order.
+	Apply(params []float32, payloads [][]byte, step uint32) error
+	// HeldOut is the mean loss on the held-out split in nats a token.
+	HeldOut(ctx context.Context, params []float32) (float32, error)
+	// Leaves are the merkle leaves of the parameters or the optimizer state, by chunks of merkle.ChunkBytes.
+	Leaves(values []float32) []wire.Hash
+	// Check decodes a payload strictly; it must be safe to call beside the other methods.
+	Check(payload []byte) error
+	ParamsLen() int
+	StateLen() int
+	PayloadMax() int
+}
+
+// Store keeps a participant's state over crashes. Load returns ok false when there is none, and an error that says what is
+// wrong when what is there cannot be trusted.
+type Store interface {
+	Load() (s Saved, ok bool, err error)
+	Save(s Saved) error
+}
+
+// Saved is what a [Store] keeps: parameters at the start of a round and the private optimizer state that goes with them.
+type Saved struct {
+	Run       wire.Hash
+	Epoch     uint32
+	Round     uint32
+	Step      uint32
+	Params    []float32
+	Optimizer []float32
+}
+
+// Checkpoint is handed to [Config.Checkpoint] at an epoch's end.
+type Checkpoint struct {
+	Epoch, Round, Step uint32
+	Hash               wire.Hash
+	Params             []float32 // must not be changed or kept after the call
+}
+
+// Config is what a node needs. Observe, Store and Checkpoint may be nil.
+type Config struct {
+	Run    string
+	ID     wire.Hash // the run's identity, coordinator.State.ID
+	Key    key.Private
+	Ledger ledger.Ledger
+	Loop   loop.Loop
+	Engine Engine
+	// Listen joins the peer network; it is called once, with the handler that answers peers.
+	Listen func(p2p.Handler) (p2p.Network, error)
+	// Initial returns the run's first parameters, made from the seed. It is called off the loop, only when they are needed.
+	Initial func() []float32
+	Store   Store
+	// Checkpoint writes an epoch's checkpoint and returns its manifest's hash. It is called off the loop.
+	Checkpoint func(Checkpoint) (wire.Hash, error)
+	// CheckpointAlways writes one at the end of each epoch even if another member was designated.
+	CheckpointAlways bool
+	// EvalRounds is how many steps lie between two measurements of the held-out loss; 0 measures never.
+	EvalRounds uint32
+	// Observe is told what happens, on the loop; it must not block.
+	Observe func(Event)
+	// Cost is the virtual time a job takes, for simulation.
+	Cost func(job Job) time.Duration
+}
+
+// Job names a computation, for Cost.
+type Job struct {
+	Kind      string // "train", "apply", "hash", "eval", "init", "save"
+	Sequences uint32 // of a train job
+}
+
+// Node is a participant. Create it with [New]; all methods but New are for the loop.
+type Node struct {
+	cfg     Config
+	ctx     context.Context
+	cancel  context.CancelFunc
+	signer  ledger.Signer
+	self    key.Public
+	machine *client.Machine
+	network p2p.Network
+	shelf   *shelf
+
+	state   coordinator.State
+	height  uint64
+	peers   peerbook
+	params  versions
+	optim   optimizer
+	engine  queue
+	save    saver
+	stopped bool
+	onStop  func()
+}
+
+// New joins the peer network and returns a node that does nothing until Start. The context bounds all it will ever do.
+func New(ctx context.Context, cfg Config) (*Node, error) {
+	switch {
+	case cfg.Ledger == nil || cfg.Loop == nil || cfg.Engine == nil || cfg.Listen == nil || cfg.Initial == nil:
+		return nil, errors.New("node: ledger, loop, engine, listen and initial must all be given")
+	case cfg.Observe == nil:
+		cfg.Observe = func(Event) {}
+	}
+	if cfg.Cost == nil {
+		cfg.Cost = func(Job) time.Duration { return 0 }
+	}
+	n := &Node{cfg: cfg, self: cfg.Key.Public(), signer: ledger.Signer{Chain: cfg.Ledger.ChainID(), Key: cfg.Key}}
+	n.ctx, n.cancel = context.WithCancel(ctx)
+	n.engine.node = n
+	n.shelf = newShelf()
+	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax())})
+	network, err := cfg.Listen(&handler{node: n, shelf: n.shelf})
+	if err != nil {
+		n.cancel()
+		return nil, err
+	}
+	n.network = network
+	return n, nil
+}
+
+// Start loads the saved state and begins to follow the run.
+func (n *Node) Start() {
+	n.cfg.Ledger.Watch(n.ctx, n.cfg.Run, func(s ledger.Snapshot) {
+		n.cfg.Loop.Post(func() { n.follow(s) })
+	})
+	n.tick()
+}
+
+// wakeEvery is how often the machine is told that time has passed. Its own delays are several times as long.
+const wakeEvery = 200 * time.Millisecond
+
+func (n *Node) tick() {
+	if n.ctx.Err() != nil {
+		return
+	}
+	n.step(client.Woke{})
+	n.keepPeers()
+	n.cfg.Loop.After(wakeEvery, n.tick)
+}
+
+// follow takes a new state of the run.
+func (n *Node) follow(s ledger.Snapshot) {
+	if n.ctx.Err() != nil || s.Height < n.height {
+		return
+	}
+	first := n.height == 0
+	n.state, n.height = s.State, s.Height
+	n.observeState(s)
+	n.step(client.StateChanged{State: s.State})
+	if first {
+		n.load()
+	}
+	if n.onStop != nil {
+		n.leftYet()
+	}
+}
+
+// step feeds one event to the machine and performs what it asks for.
+func (n *Node) step(ev client.Event) {
+	if n.ctx.Err() != nil {
+		return
+	}
+	now := uint64(n.cfg.Loop.Now().UnixMilli())
+	for _, a := range n.machine.Step(now, ev) {
+		n.perform(a)
+	}
+}
+
+func (n *Node) perform(a client.Action) {
+	switch a := a.(type) {
+	case client.Submit:
+		n.submit(a.Message)
+	case client.Train:
+		n.train(a)
+	case client.CancelTraining:
+		n.engine.cancelTraining(a.Round)
+	case client.Commit:
+		n.commit(a.Commitment)
+	case client.Republish:
+		n.republish(a.Round)
+	case client.AskCommitments:
+		n.ask(a)
+	case client.FetchPayload:
+		n.fetchPayload(a)
+	case client.Apply:
+		n.apply(a)
+	case client.Heal:
+		n.heal(a)
+	case client.Save:
+		n.checkpoint(a)
+	case client.Forget:
+		n.shelf.forget(a.Before)
+	case client.Note:
+		n.note(a.Text)
+	}
+}
+
+// submit signs a coordinator's message and sends it until it is in a block or refused.
+func (n *Node) submit(m coordinator.Message) {
+	n.send(ledger.RunMessage{Run: n.cfg.Run, Message: coordinator.Append(nil, m)}, func(err error) { n.submitted(m, err) })
+}
+
+// errSubmitTimeout is the outcome of a submission that was in no block in time.
+var errSubmitTimeout = errors.New("the ledger did not answer in time")
+
+// send signs a transaction and sends it until it is in a block, was refused or took too long; done is called once, on the loop.
+func (n *Node) send(body ledger.Body, done func(error)) {
+	tx, err := n.signer.Sign(n.cfg.Loop.Now(), body)
+	if err != nil {
+		n.cfg.Loop.Post(func() { done(err) })
+		return
+	}
+	ctx, cancel := context.WithCancel(n.ctx)
+	ended := false
+	end := func(err error) {
+		if !ended {
+			ended = true
+			cancel()
+			done(err)
+		}
+	}
+	stop := n.cfg.Loop.After(submitFor, func() { end(errSubmitTimeout) })
+	n.cfg.Ledger.Submit(ctx, tx, func(err error) {
+		n.cfg.Loop.Post(func() {
+			stop()
+			end(err)
+		})
+	})
+}
+
+// within returns a context that ends after d of the loop's time.
+func (n *Node) within(d time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(n.ctx)
+	stop := n.cfg.Loop.After(d, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// submitFor bounds one submission; what is still due is asked for again by the machine.
+const submitFor = 20 * time.Second
+
+func (n *Node) submitted(m coordinator.Message, err error) {
+	if err != nil {
+		n.observe(Event{Kind: "refused", Text: messageName(m) + ": " + err.Error()})
+	}
+	n.step(client.Submitted{Message: m, Err: err})
+}
+
+// Stop withdraws from the run, saves the state, closes the network and then calls done, on the loop. It waits for the ledger at most patience.
+func (n *Node) Stop(patience time.Duration, done func()) {
+	if n.onStop != nil {
+		return
+	}
+	n.onStop = done
+	n.step(client.Stopping{})
+	n.cfg.Loop.After(patience, n.end)
+	n.leftYet()
+}
+
+// leftYet ends the node once the run no longer counts on it.
+func (n *Node) leftYet() {
+	if n.height == 0 {
+		n.end()
+		return
+	}
+	i, ok := n.state.Find(n.self)
+	if !ok || !n.state.Member(i).Status.Present() {
+		n.end()
+	}
+}
+
+func (n *Node) end() {
+	if n.stopped {
+		return
+	}
+	n.stopped = true
+	n.saveNow(func() {
+		n.cancel()
+		if err := n.network.Close(); err != nil {
+			n.note("closing the network: " + err.Error())
+		}
+		n.onStop()
+	})
+}
+
+// Params returns the round whose start the held parameters belong to, and their hash; ok is false while there are none.
+func (n *Node) Params() (round uint32, hash wire.Hash, ok bool) { return n.machine.Round() }

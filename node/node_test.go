@@ -1,0 +1,208 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/wire"
+)
+
+func TestNodesTrainARunToItsEnd(t *testing.T) {
+	w := newWorld(t, 120, 3)
+	for i := range 3 {
+		w.start(i)
+	}
+	w.until(10*time.Minute, w.finished)
+	w.agree(0, 1, 2)
+	if w.state().Epoch() < 2 {
+		t.Error("the run had one epoch only; the test wants the way from one to the next")
+	}
+	for i, h := range w.hosts {
+		for _, kind := range []string{"state", "loaded", "trained", "applied", "evaluated"} {
+			if _, ok := h.first(kind); !ok {
+				t.Errorf("node %d reported nothing of kind %q", i, kind)
+			}
+		}
+		if h.store.saves == 0 {
+			t.Errorf("node %d saved no state", i)
+		}
+	}
+	if _, ok := w.state().LastCheckpoint(); !ok {
+		t.Error("no checkpoint was reported")
+	}
+}
+
+func TestANodeComesBackFromACrash(t *testing.T) {
+	w := newWorld(t, 160, 3) // four, so that three of them are a quorum
+	for i := range 4 {
+		w.start(i)
+	}
+	w.until(time.Minute, func() bool { return w.state().Step() >= 20 })
+	w.crash(1)
+	w.until(time.Minute, func() bool { return w.state().Step() >= 30 })
+	h := w.start(1)
+	w.until(10*time.Minute, w.finished)
+	w.agree(0, 1, 2, 3)
+	if ev, ok := h.first("loaded"); !ok || !strings.Contains(ev.Text, "state directory") {
+		t.Errorf("it did not load its state: %+v", ev)
+	}
+	if _, ok := h.first("trained"); !ok {
+		t.Error("it trained nothing after the crash")
+	}
+}
+
+func TestADamagedStateIsReplacedByThePeersModel(t *testing.T) {
+	w := newWorld(t, 160, 3) // four, so that three of them are a quorum
+	for i := range 4 {
+		w.start(i)
+	}
+	w.until(time.Minute, func() bool { return w.state().Step() >= 10 })
+	w.crash(2)
+	w.hosts[2].store.damaged = errors.New("state: checksum of the parameters is wrong")
+	h := w.start(2)
+	w.until(10*time.Minute, w.finished)
+	w.agree(0, 1, 2, 3)
+	if ev, ok := h.first("note"); !ok || !strings.Contains(ev.Text, "checksum") {
+		t.Errorf("nobody was told: %+v", ev)
+	}
+	if _, ok := h.first("healed"); !ok {
+		t.Error("it never fetched the model")
+	}
+}
+
+func TestAFullDiskStopsNothing(t *testing.T) {
+	w := newWorld(t, 30, 2)
+	w.start(0)
+	w.start(1)
+	w.hosts[0].store.full = errDiskFull
+	w.until(10*time.Minute, w.finished)
+	w.agree(0, 1)
+	if ev, ok := w.hosts[0].first("note"); !ok || !strings.Contains(ev.Text, "no space left") {
+		t.Errorf("nobody was told: %+v", ev)
+	}
+}
+
+func TestStopWithdrawsSavesAndEnds(t *testing.T) {
+	w := newWorld(t, 1000, 1)
+	w.start(0)
+	h := w.start(1)
+	w.until(time.Minute, func() bool { return w.state().Step() >= 5 })
+	before, stopped := h.store.saves, false
+	h.Stop(10*time.Second, func() { stopped = true })
+	w.until(time.Minute, func() bool { return stopped })
+	if i, _ := w.state().Find(w.key(1).Public()); w.state().Status(i) != coordinator.StatusWithdrawn {
+		t.Errorf("its status is %s", w.state().Status(i))
+	}
+	if h.store.saves == before {
+		t.Error("it saved nothing on stopping")
+	}
+	step := w.state().Step()
+	w.until(5*time.Minute, func() bool { return w.state().Step() > step+3 })
+}
+
+// TestRubbishIsRefused plays a member that sends what it should not.
+func TestRubbishIsRefused(t *testing.T) {
+	w := newWorld(t, 20, 2)
+	w.start(0)
+	w.start(1)
+	w.until(time.Minute, func() bool { return w.state().Step() >= 2 })
+	victim := &handler{node: w.hosts[0].Node, shelf: w.hosts[0].shelf}
+	liar := w.key(1)
+	id := w.state().ID()
+	good := coordinator.Commitment{Run: id, Epoch: 1, Round: 2, Member: 1}.Sign(liar)
+	encode := func(author key.Public, s coordinator.Signed) []byte {
+		return s.Append(append([]byte(nil), author[:]...))
+	}
+	elsewhere := coordinator.Commitment{Run: wire.Hash{9}, Round: 2, Member: 1}.Sign(liar)
+	forged := good
+	forged.Signature[3] ^= 1
+	for name, data := range map[string][]byte{
+		"nothing":              {},
+		"noise":                []byte(strings.Repeat("x", 500)),
+		"cut short":            encode(liar.Public(), good)[:200],
+		"trailing bytes":       append(encode(liar.Public(), good), 0),
+		"another run":          encode(liar.Public(), elsewhere),
+		"a forged signature":   encode(liar.Public(), forged),
+		"another's commitment": encode(w.key(0).Public(), good),
+	} {
+		if got := victim.Gossip(liar.Public(), data); got != p2p.Reject {
+			t.Errorf("%s: verdict %v, want Reject", name, got)
+		}
+	}
+	if got := victim.Gossip(liar.Public(), encode(liar.Public(), good)); got != p2p.Accept {
+		t.Errorf("a good commitment: verdict %v, want Accept", got)
+	}
+	for name, q := range map[string][]byte{
+		"nothing": {}, "unknown kind": {7, 0, 0, 0, 0, 0, 0, 0, 0}, "too many": {1, 1, 0, 0, 0, 255, 255, 255, 255}, "cut short": {1, 1, 0, 0, 0, 2, 0, 0, 0, 1},
+	} {
+		if a := victim.Answer(liar.Public(), q); a != nil {
+			t.Errorf("%s: answered %x", name, a)
+		}
+	}
+	w.until(10*time.Minute, w.finished)
+	w.agree(0, 1)
+}
+
+// TestAPayloadThatDoesNotDecodeIsRefused lets a member commit to rubbish.
+func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
+	w := newWorld(t, 20, 3)
+	// One is played by hand: it joins, is ready, and commits to bytes that are no payload.
+	liar := w.key(7)
+	signer := ledger.Signer{Chain: "test", Key: liar}
+	chain := w.chain.Client()
+	send := func(m coordinator.Message) {
+		tx, err := signer.Sign(w.clock.Now(), ledger.RunMessage{Run: testRun, Message: coordinator.Append(nil, m)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		chain.Submit(t.Context(), tx, func(error) {})
+	}
+	shelf := newShelf()
+	peer := w.mesh.Join(liar.Public(), &shelfOnly{shelf})
+	tx, err := signer.Sign(w.clock.Now(), ledger.Announce{Run: testRun, Addrs: peer.Addrs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain.Submit(t.Context(), tx, func(error) {})
+	send(coordinator.Join{})
+	w.until(time.Minute, func() bool { _, ok := w.state().Find(liar.Public()); return ok })
+	var others []p2p.Peer
+	for i := range 3 {
+		h := w.start(i)
+		others = append(others, p2p.Peer{Key: w.key(i).Public(), Addrs: h.network.Addrs()})
+	}
+	peer.Connect(others)
+	w.until(time.Minute, func() bool { return w.state().Phase() == coordinator.Warmup })
+	params, _ := w.state().Params()
+	send(coordinator.Ready{Epoch: 1, Params: params})
+	w.until(time.Minute, func() bool { return w.state().Phase() == coordinator.RoundTrain })
+	i, _ := w.state().Find(liar.Public())
+	r, _ := w.state().At(1)
+	rubbish := []byte("not a payload")
+	root := shelf.putPayload(1, rubbish)
+	c := coordinator.Commitment{Run: w.state().ID(), Epoch: 1, Round: 1, Member: i, Share: batch.Hash(r.Share(i)), Payload: root,
+		PayloadBytes: uint32(len(rubbish)), Params: params}
+	public := liar.Public()
+	if err := peer.Publish(c.Sign(liar).Append(public[:])); err != nil {
+		t.Fatal(err)
+	}
+	w.until(10*time.Minute, w.finished)
+	w.agree(0, 1, 2)
+	refused := false
+	for _, ev := range w.hosts[0].events {
+		refused = refused || strings.Contains(ev.Text, "not a toy's payload")
+	}
+	if !refused {
+		t.Error("the rubbish was not noticed")
+	}
+	if p := w.state().Member(i).Points; p != 0 {
+		t.Errorf("the liar earned %d points", p)
+	}
+}

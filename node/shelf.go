@@ -1,0 +1,152 @@
+package node
+
+import (
+	"sync"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// shelf is what peers may read: blobs by their root and signed commitments by round. Network goroutines read it while the loop writes.
+type shelf struct {
+	mu          sync.RWMutex // guards all below
+	blobs       map[wire.Hash]*blob
+	commitments map[uint32][]kept // by round
+}
+
+// blob is one servable object: a payload, or parameters that are encoded chunk by chunk when asked for.
+type blob struct {
+	round  uint32 // payloads are dropped with their round; parameters by drop
+	leaves []wire.Hash
+	bytes  []byte
+	params []float32
+}
+
+// kept is a signed commitment in the form in which it is gossiped.
+type kept struct {
+	member uint32
+	id     wire.Hash
+	bytes  []byte
+}
+
+// commitmentsMax bounds the commitments kept for one round: a few for each of the most members a run can have.
+const commitmentsMax = 30_000
+
+func newShelf() *shelf {
+	return &shelf{blobs: map[wire.Hash]*blob{}, commitments: map[uint32][]kept{}}
+}
+
+// putPayload keeps a payload under its root until its round is forgotten.
+func (s *shelf) putPayload(round uint32, payload []byte) wire.Hash {
+	leaves := merkle.BlobLeaves(payload)
+	root := merkle.Root(leaves)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blobs[root] = &blob{round: round, leaves: leaves, bytes: payload}
+	return root
+}
+
+// putParams serves parameters, which must not change until dropped.
+func (s *shelf) putParams(root wire.Hash, leaves []wire.Hash, params []float32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blobs[root] = &blob{leaves: leaves, params: params}
+}
+
+// drop stops serving a blob. Once it returns nobody reads the blob's memory any more.
+func (s *shelf) drop(root wire.Hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.blobs, root)
+}
+
+func (s *shelf) payload(root wire.Hash) ([]byte, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b, ok := s.blobs[root]
+	if !ok || b.params != nil {
+		return nil, false
+	}
+	return b.bytes, true
+}
+
+// forget drops payloads and commitments of rounds before the given one.
+func (s *shelf) forget(before uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for root, b := range s.blobs {
+		if b.params == nil && b.round < before {
+			delete(s.blobs, root)
+		}
+	}
+	for round := range s.commitments {
+		if round < before {
+			delete(s.commitments, round)
+		}
+	}
+}
+
+// putAuthored keeps a signed commitment for peers that ask, with its author, as it is gossiped.
+func (s *shelf) putAuthored(author key.Public, signed coordinator.Signed) {
+	c := signed.Commitment
+	id := c.ID()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.commitments[c.Round]
+	for i := range list {
+		if list[i].id == id {
+			return
+		}
+	}
+	if len(list) < commitmentsMax {
+		s.commitments[c.Round] = append(list, kept{member: c.Member, id: id, bytes: signed.Append(append([]byte(nil), author[:]...))})
+	}
+}
+
+// own returns the signed bytes of a member's commitment in a round.
+func (s *shelf) own(round, member uint32) ([]byte, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, k := range s.commitments[round] {
+		if k.member == member {
+			return k.bytes, true
+		}
+	}
+	return nil, false
+}
+
+// Leaves is part of p2p.Source.
+func (s *shelf) Leaves(root wire.Hash) ([]wire.Hash, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b, ok := s.blobs[root]
+	if !ok {
+		return nil, false
+	}
+	return b.leaves, true
+}
+
+// Chunk is part of p2p.Source. The returned bytes are the caller's.
+func (s *shelf) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b, ok := s.blobs[root]
+	if !ok || int(i) >= len(b.leaves) {
+		return nil, false
+	}
+	if b.params != nil {
+		return chunkOf(b.params, i), true
+	}
+	from := int(i) * merkle.ChunkBytes
+	return append([]byte(nil), b.bytes[from:min(from+merkle.ChunkBytes, len(b.bytes))]...), true
+}
+
+// chunkOf encodes chunk i of parameters.
+func chunkOf(params []float32, i uint32) []byte {
+	const floats = merkle.ChunkBytes / 4
+	from := int(i) * floats
+	return tensor.AppendBytes(nil, params[from:min(from+floats, len(params))])
+}

@@ -1,0 +1,272 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// optimizer is the private state of this member's codec (its momentum residual) and the hash it is committed to by.
+type optimizer struct {
+	state []float32
+	hash  wire.Hash
+	spare []float32 // memory for the next state
+	inUse bool      // state is being written to the state file
+}
+
+func (o *optimizer) init(n *Node, saved []float32) {
+	o.state = saved
+	if o.state == nil {
+		o.state = make([]float32, n.cfg.Engine.StateLen())
+	}
+	o.hash = merkle.Root(n.cfg.Engine.Leaves(o.state))
+}
+
+// replace makes next the state and keeps the old memory for the one after.
+func (o *optimizer) replace(next []float32, hash wire.Hash) {
+	old := o.state
+	o.state, o.hash = next, hash
+	o.spare = nil
+	if !o.inUse {
+		o.spare = old
+	}
+}
+
+// train computes this member's share and reports it to the machine.
+func (n *Node) train(a client.Train) {
+	v := n.params.find(a.Params)
+	if v == nil {
+		n.cfg.Loop.Post(func() { n.step(client.Trained{Round: a.Round, Failed: "the round's parameters are not at hand"}) })
+		return
+	}
+	v.uses++
+	var sequences uint32
+	for _, s := range a.Spans {
+		sequences += s.Count
+	}
+	next := n.optim.spare
+	n.optim.spare = nil
+	if next == nil {
+		next = make([]float32, n.cfg.Engine.StateLen())
+	}
+	copy(next, n.optim.state)
+	var result train.Result
+	var stateHash wire.Hash
+	var failed error
+	start := n.cfg.Loop.Now()
+	n.engine.add(&job{kind: "train", round: a.Round, cost: n.cfg.Cost(Job{Kind: "train", Sequences: sequences}),
+		work: func(ctx context.Context) {
+			result, failed = n.cfg.Engine.Step(ctx, v.params, next, a.Spans, a.Step)
+			if failed == nil {
+				stateHash = merkle.Root(n.cfg.Engine.Leaves(next))
+			}
+		},
+		done: func(cancelled bool) {
+			v.uses--
+			if cancelled || failed != nil {
+				n.optim.spare = next
+				if failed != nil && !errors.Is(failed, context.Canceled) {
+					n.step(client.Trained{Round: a.Round, Failed: failed.Error()})
+				}
+				return
+			}
+			prev := n.optim.hash
+			n.optim.replace(next, stateHash)
+			root := n.shelf.putPayload(a.Round, result.Payload)
+			n.observe(Event{Kind: "trained", Epoch: a.Epoch, Round: a.Round, Step: a.Step, Loss: result.Loss, Tokens: result.Tokens,
+				Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(len(result.Payload))})
+			n.step(client.Trained{Round: a.Round, Payload: root, PayloadBytes: uint32(len(result.Payload)),
+				Prev: prev, State: stateHash, Loss: milli(result.Loss)})
+		}})
+}
+
+// milli is a loss in thousandths, saturated.
+func milli(loss float32) uint32 {
+	x := float64(loss) * 1000
+	if !(x > 0) {
+		return 0
+	}
+	return uint32(min(x, math.MaxUint32))
+}
+
+// fetchPayload fetches a payload from peers unless it is here already, checks it and reports.
+func (n *Node) fetchPayload(a client.FetchPayload) {
+	report := func(ok, refused bool) {
+		n.step(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok, Refused: refused})
+	}
+	if _, ok := n.shelf.payload(a.Payload); ok {
+		n.cfg.Loop.Post(func() { report(true, false) })
+		return
+	}
+	ctx, cancel := n.within(fetchFor)
+	n.network.Fetch(ctx, p2p.Fetch{Ref: p2p.Ref{Root: a.Payload, Size: uint64(a.PayloadBytes)}, From: a.From}, func(data []byte, err error) {
+		n.cfg.Loop.Post(func() {
+			cancel()
+			if err != nil || n.ctx.Err() != nil {
+				report(false, false)
+				return
+			}
+			var bad error
+			n.cfg.Loop.Work(0, func() { bad = n.cfg.Engine.Check(data) }, func() {
+				if bad != nil {
+					n.note("payload of member " + n.memberName(a.Member) + ": " + bad.Error())
+					report(false, true)
+					return
+				}
+				n.shelf.putPayload(a.Round, data)
+				report(true, false)
+			})
+		})
+	})
+}
+
+// fetchFor bounds one attempt to fetch a payload.
+const fetchFor = 20 * time.Second
+
+func (n *Node) memberName(i uint32) string {
+	k := n.state.Member(i).Key
+	return k.String()
+}
+
+// apply makes the next round's parameters.
+func (n *Node) apply(a client.Apply) {
+	from := n.params.current
+	payloads := make([][]byte, len(a.Payloads))
+	for i, root := range a.Payloads {
+		b, ok := n.shelf.payload(root)
+		if !ok || from == nil {
+			n.cfg.Loop.Post(func() { n.step(client.Applied{To: a.To}) })
+			return
+		}
+		payloads[i] = b
+	}
+	from.uses++
+	v := &version{params: n.params.buffer(len(from.params))}
+	var failed error
+	n.engine.add(&job{kind: "apply", cost: n.cfg.Cost(Job{Kind: "apply"}),
+		work: func(context.Context) {
+			copy(v.params, from.params)
+			if failed = n.cfg.Engine.Apply(v.params, payloads, a.Step); failed == nil {
+				v.leaves = n.cfg.Engine.Leaves(v.params)
+				v.root = merkle.Root(v.leaves)
+			}
+		},
+		done: func(bool) {
+			from.uses--
+			if failed != nil {
+				n.note("applying the accepted set: " + failed.Error())
+				n.step(client.Applied{To: a.To})
+				return
+			}
+			n.setCurrent(v)
+			n.observe(Event{Kind: "applied", Round: a.To, Step: a.Step, Results: len(payloads), Params: v.root.String()})
+			n.step(client.Applied{To: a.To, Params: v.root, OK: true})
+			n.saveSometimes()
+			n.evaluate(a.Step)
+		}})
+}
+
+// evaluate measures the held-out loss after every few steps, behind whatever the engine is doing.
+func (n *Node) evaluate(step uint32) {
+	if n.cfg.EvalRounds == 0 || step%n.cfg.EvalRounds != 0 {
+		return
+	}
+	v := n.params.current
+	v.uses++
+	var loss float32
+	var failed error
+	n.engine.add(&job{kind: "eval", cost: n.cfg.Cost(Job{Kind: "eval"}),
+		work: func(ctx context.Context) { loss, failed = n.cfg.Engine.HeldOut(ctx, v.params) },
+		done: func(cancelled bool) {
+			v.uses--
+			switch {
+			case cancelled:
+			case failed != nil:
+				n.note("held-out loss: " + failed.Error())
+			default:
+				n.observe(Event{Kind: "evaluated", Step: step, HeldOut: loss, Params: v.root.String()})
+			}
+		}})
+}
+
+// checkpoint writes the epoch's checkpoint if this member was designated or keeps one anyway.
+func (n *Node) checkpoint(a client.Save) {
+	v := n.params.find(a.Params)
+	if n.cfg.Checkpoint == nil || v == nil || !(a.Elected || n.cfg.CheckpointAlways) {
+		return
+	}
+	v.uses++
+	step := n.state.Step()
+	var manifest wire.Hash
+	var failed error
+	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
+		manifest, failed = n.cfg.Checkpoint(Checkpoint{Epoch: a.Epoch, Round: a.Round, Step: step, Hash: a.Params, Params: v.params})
+	}, func() {
+		v.uses--
+		if failed != nil {
+			n.note("checkpoint: " + failed.Error())
+		} else {
+			n.observe(Event{Kind: "checkpoint", Epoch: a.Epoch, Step: step, Manifest: manifest.String(), Params: a.Params.String()})
+		}
+		n.step(client.Saved{Epoch: a.Epoch, Manifest: manifest, OK: failed == nil})
+	})
+}
+
+// saver writes the state file.
+type saver struct {
+	at      time.Time
+	running bool
+	again   []func() // wait for a save that begins after the running one
+}
+
+// saveEvery is how often the state file is written while training. A crash costs at most so much of the optimizer's memory; the model comes from the peers.
+const saveEvery = 5 * time.Second
+
+func (n *Node) saveSometimes() {
+	if n.cfg.Loop.Now().Sub(n.save.at) >= saveEvery && !n.save.running {
+		n.saveNow(func() {})
+	}
+}
+
+// saveNow writes the state file and then calls done.
+func (n *Node) saveNow(done func()) {
+	round, root, ok := n.machine.Round()
+	v := n.params.find(root)
+	if n.cfg.Store == nil || !ok || v == nil || n.optim.state == nil {
+		done()
+		return
+	}
+	if n.save.running {
+		n.save.again = append(n.save.again, done)
+		return
+	}
+	n.save.running, n.save.at = true, n.cfg.Loop.Now()
+	v.uses++
+	n.optim.inUse = true
+	s := Saved{Run: n.cfg.ID, Epoch: n.state.Epoch(), Round: round, Step: n.state.Step(), Params: v.params, Optimizer: n.optim.state}
+	var failed error
+	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() { failed = n.cfg.Store.Save(s) }, func() {
+		v.uses--
+		n.save.running, n.optim.inUse = false, false
+		if failed != nil {
+			n.note("state file: " + failed.Error())
+		}
+		done()
+		again := n.save.again
+		n.save.again = nil
+		if len(again) > 0 {
+			n.saveNow(func() {
+				for _, f := range again {
+					f()
+				}
+			})
+		}
+	})
+}

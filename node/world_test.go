@@ -1,0 +1,244 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	ledgermem "github.com/entrain-network/entrain/ledger/mem"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/p2p"
+	p2pmem "github.com/entrain-network/entrain/p2p/mem"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// toy is an engine whose model is a list of numbers and whose updates are the sums of the sequences' indexes: cheap, and still a
+// function of everything it is given.
+type toy struct{ params int }
+
+var toyMagic = []byte("toy1")
+
+func (e toy) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	var sum uint64
+	for _, s := range spans {
+		for i := s.Start; i < s.End(); i++ {
+			sum += i
+		}
+	}
+	state[0] += float32(sum)
+	payload := binary.LittleEndian.AppendUint32(bytes.Clone(toyMagic), math.Float32bits(params[0]+float32(sum)))
+	return train.Result{Payload: payload, Loss: 1, Tokens: sum}, ctx.Err()
+}
+
+func (e toy) Apply(params []float32, payloads [][]byte, step uint32) error {
+	for _, p := range payloads {
+		if err := e.Check(p); err != nil {
+			return err
+		}
+		v := math.Float32frombits(binary.LittleEndian.Uint32(p[4:]))
+		for i := range params {
+			params[i] = params[i]/2 + v/1e6 + float32(step)
+		}
+	}
+	return nil
+}
+
+func (e toy) Check(p []byte) error {
+	if len(p) != 8 || !bytes.HasPrefix(p, toyMagic) {
+		return fmt.Errorf("not a toy's payload: %x", p)
+	}
+	return nil
+}
+
+func (e toy) HeldOut(context.Context, []float32) (float32, error) { return 2, nil }
+
+func (e toy) Leaves(v []float32) []wire.Hash { return merkle.BlobLeaves(tensor.Bytes(v)) }
+func (e toy) ParamsLen() int                 { return e.params }
+func (e toy) StateLen() int                  { return 4 }
+func (e toy) PayloadMax() int                { return 64 }
+
+// world is a chain, a mesh and nodes on one virtual clock.
+type world struct {
+	t     *testing.T
+	clock *loop.Virtual
+	chain *ledgermem.Chain
+	mesh  *p2pmem.Mesh
+	hosts []*host
+	toy   toy
+}
+
+// host is a node and what a test looks at.
+type host struct {
+	*Node
+	store  *memStore
+	events []Event
+	scope  *loop.Scope
+	cancel context.CancelFunc
+}
+
+// memStore is a disk that may be full or damaged.
+type memStore struct {
+	saved   Saved
+	ok      bool
+	damaged error
+	full    error
+	saves   int
+}
+
+func (m *memStore) Load() (Saved, bool, error) { return m.saved, m.ok && m.damaged == nil, m.damaged }
+
+func (m *memStore) Save(s Saved) error {
+	if m.full != nil {
+		return m.full
+	}
+	s.Params, s.Optimizer = append([]float32(nil), s.Params...), append([]float32(nil), s.Optimizer...)
+	m.saved, m.ok, m.saves = s, true, m.saves+1
+	return nil
+}
+
+const testRun = "test"
+
+func newWorld(t *testing.T, steps uint32, members uint32) *world {
+	t.Helper()
+	w := &world{t: t, clock: loop.NewVirtual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), toy: toy{params: 70_000}}
+	var err error
+	if w.chain, err = ledgermem.New(w.clock, ledgermem.Options{Genesis: ledger.Genesis{Chain: "test"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.mesh = p2pmem.NewMesh(w.clock, p2pmem.Config{Link: p2pmem.Link{Delay: 10 * time.Millisecond}})
+	cfg := coordinator.Config{
+		Name: testRun, MinMembers: 1, StartMembers: members, WaitingMs: 1000, WarmupMs: 20_000, RoundTrainMs: 5000, RoundWitnessMs: 1000,
+		CooldownMs: 1000, EpochMs: 20_000, TotalSteps: steps, BatchStart: 8, BatchEnd: 8, SequenceTokens: 8, MissedMax: 3,
+		ModelHash: merkle.BlobRoot(tensor.Bytes(w.initial())), SpecHash: ledger.SpecHash([]byte("spec")), Owner: owner.Public(),
+	}
+	signer := ledger.Signer{Chain: "test", Key: owner}
+	tx, err := signer.Sign(w.clock.Now(), ledger.CreateRun{Limits: coordinator.Limits{Members: 16, Witnesses: 8}, Config: cfg, Spec: []byte("spec")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := false
+	w.chain.Client().Submit(t.Context(), tx, func(err error) {
+		if err != nil {
+			t.Errorf("creating the run: %v", err)
+		}
+		created = true
+	})
+	w.until(time.Minute, func() bool { return created })
+	return w
+}
+
+var owner = key.FromSeed([32]byte{42})
+
+func (w *world) initial() []float32 {
+	p := make([]float32, w.toy.params)
+	for i := range p {
+		p[i] = float32(i)
+	}
+	return p
+}
+
+func (w *world) key(i int) key.Private { return key.FromSeed([32]byte{1, byte(i)}) }
+
+// start begins node i, with the disk it had before if it ran before.
+func (w *world) start(i int) *host {
+	w.t.Helper()
+	for len(w.hosts) <= i {
+		w.hosts = append(w.hosts, &host{store: &memStore{}})
+	}
+	h := &host{store: w.hosts[i].store, scope: loop.NewScope(w.clock)}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	h.cancel = cancel
+	v, _ := w.chain.Host().View(testRun)
+	var err error
+	h.Node, err = New(ctx, Config{
+		Run: testRun, ID: v.State.ID(), Key: w.key(i), Ledger: w.chain.Client(), Loop: h.scope, Engine: w.toy,
+		Listen:  func(hd p2p.Handler) (p2p.Network, error) { return w.mesh.Join(w.key(i).Public(), hd), nil },
+		Initial: w.initial, Store: h.store, EvalRounds: 5,
+		Checkpoint: func(c Checkpoint) (wire.Hash, error) { return wire.Sum("checkpoint", c.Hash[:]), nil },
+		Observe:    func(ev Event) { h.events = append(h.events, ev) },
+		Cost:       func(Job) time.Duration { return 100 * time.Millisecond },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	h.Node.Start()
+	w.hosts[i] = h
+	return h
+}
+
+// crash ends node i as kill -9 would.
+func (w *world) crash(i int) {
+	h := w.hosts[i]
+	w.mesh.Crash(w.key(i).Public())
+	h.scope.End()
+	h.cancel()
+}
+
+func (w *world) state() coordinator.State {
+	v, _ := w.chain.Host().View(testRun)
+	return v.State
+}
+
+func (w *world) until(limit time.Duration, done func() bool) {
+	w.t.Helper()
+	end := w.clock.Now().Add(limit)
+	for !done() {
+		if !w.clock.Step() || w.clock.Now().After(end) {
+			for i, h := range w.hosts {
+				for _, ev := range h.events[max(0, len(h.events)-5):] {
+					w.t.Logf("node %d: %+v", i, ev)
+				}
+			}
+			s := w.state()
+			w.t.Fatalf("not after %v: %s, round %d, step %d", limit, s.Phase(), s.Round(), s.Step())
+		}
+	}
+}
+
+func (w *world) finished() bool { return w.state().Phase() == coordinator.Finished }
+
+// agree waits until the given nodes hold the agreed parameters.
+func (w *world) agree(which ...int) {
+	w.t.Helper()
+	w.until(time.Minute, func() bool {
+		agreed, _ := w.state().Params()
+		for _, i := range which {
+			if _, h, ok := w.hosts[i].Params(); !ok || h != agreed {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// first returns the first event of a kind.
+func (h *host) first(kind string) (Event, bool) {
+	for _, ev := range h.events {
+		if ev.Kind == kind {
+			return ev, true
+		}
+	}
+	return Event{}, false
+}
+
+var errDiskFull = errors.New("no space left on device")
+
+// shelfOnly is a peer that serves blobs and says nothing.
+type shelfOnly struct{ shelf *shelf }
+
+func (s *shelfOnly) Gossip(key.Public, []byte) p2p.Verdict         { return p2p.Ignore }
+func (s *shelfOnly) Answer(key.Public, []byte) []byte              { return nil }
+func (s *shelfOnly) Leaves(root wire.Hash) ([]wire.Hash, bool)     { return s.shelf.Leaves(root) }
+func (s *shelfOnly) Chunk(root wire.Hash, i uint32) ([]byte, bool) { return s.shelf.Chunk(root, i) }

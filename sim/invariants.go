@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// invariants is what was seen so far and must stay true.
+type invariants struct {
+	height uint64
+	// params is the hash of the parameters at the start of a round, as the first participant to get there computed it.
+	params map[uint32]wire.Hash
+	// settled are the rounds whose accepted sets were looked at.
+	settled map[uint32]bool
+	// accepted are sequences whose training was accepted, as disjoint spans in order.
+	accepted []batch.Span
+	points   uint64
+	rollback uint32
+}
+
+// inspect checks everything after an event.
+func (n *network) inspect() {
+	c := &n.check
+	if c.params == nil {
+		c.params, c.settled = map[uint32]wire.Hash{}, map[uint32]bool{}
+	}
+	v, ok := n.chain.Host().View(runName)
+	if !ok {
+		return
+	}
+	if v.Changed != c.height {
+		c.height = v.Changed
+		n.inspectState(v.State)
+	}
+	n.inspectParams(v.State)
+}
+
+// inspectParams compares the parameters of participants at the same round. After a rollback all begin again from older ones.
+func (n *network) inspectParams(s coordinator.State) {
+	c := &n.check
+	if s.Rollbacks() != c.rollback {
+		c.rollback = s.Rollbacks()
+		clear(c.params)
+	}
+	if c.rollback > 0 && s.Phase() != coordinator.RoundTrain && s.Phase() != coordinator.RoundWitness {
+		return // some are back and some are not
+	}
+	for _, p := range n.members {
+		if p.node == nil {
+			continue
+		}
+		round, hash, ok := p.node.Params()
+		if !ok || round == 0 {
+			continue
+		}
+		if r, ok := s.At(round); !ok || c.rollback > 0 && r.Epoch() != s.Epoch() {
+			continue
+		}
+		first, seen := c.params[round]
+		if !seen {
+			c.params[round] = hash
+		} else if first != hash {
+			n.fail("client %d holds %s at round %d, the others %s", p.index, hash, round, first)
+		}
+	}
+	for round := range c.params {
+		if round+8 < s.Round() {
+			delete(c.params, round)
+		}
+	}
+}
+
+// inspectState looks at rounds that became final.
+func (n *network) inspectState(s coordinator.State) {
+	c := &n.check
+	for number := s.Round() - min(s.Round(), 4) + 1; number <= s.Round(); number++ {
+		r, ok := s.At(number)
+		if !ok || !r.Final() || c.settled[number] {
+			continue
+		}
+		c.settled[number] = true
+		if agreed, ok := r.Agreed(); ok {
+			if first, seen := c.params[number]; seen && first != agreed && s.Rollbacks() == c.rollback {
+				n.fail("round %d: agreed on %s, computed was %s", number, agreed, first)
+			}
+		}
+		for i := range s.Limits().Members {
+			if !r.Accepted(i) {
+				continue
+			}
+			for _, span := range r.Share(i) {
+				c.points += uint64(span.Count)
+				if !c.add(span) {
+					n.fail("round %d: sequences %d to %d are accepted twice", number, span.Start, span.End()-1)
+				}
+			}
+		}
+	}
+	if s.PointsTotal() != c.points {
+		n.fail("round %d: %d points were given for %d accepted sequences", s.Round(), s.PointsTotal(), c.points)
+	}
+	var sum uint64
+	for i := range s.Count() {
+		sum += s.Member(i).Points
+	}
+	if sum+s.PointsRetired() != s.PointsTotal() {
+		n.fail("round %d: members hold %d points and %d are retired, of %d", s.Round(), sum, s.PointsRetired(), s.PointsTotal())
+	}
+}
+
+// add takes a span into the accepted ones; false if it overlaps one.
+func (c *invariants) add(s batch.Span) bool {
+	at := 0
+	for at < len(c.accepted) && c.accepted[at].End() <= s.Start {
+		at++
+	}
+	if at < len(c.accepted) && c.accepted[at].Start < s.End() {
+		return false
+	}
+	if at > 0 && c.accepted[at-1].End() == s.Start {
+		c.accepted[at-1].Count += s.Count
+		if at < len(c.accepted) && c.accepted[at-1].End() == c.accepted[at].Start {
+			c.accepted[at-1].Count += c.accepted[at].Count
+			c.accepted = append(c.accepted[:at], c.accepted[at+1:]...)
+		}
+		return true
+	}
+	c.accepted = append(c.accepted, batch.Span{})
+	copy(c.accepted[at+1:], c.accepted[at:])
+	c.accepted[at] = s
+	return true
+}

@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/entrain-network/entrain/key"
+	ledgermem "github.com/entrain-network/entrain/ledger/mem"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// participant is one machine: what outlives its crashes, and the node that runs on it, if one does.
+type participant struct {
+	network  *network
+	index    int
+	key      key.Private
+	slowness time.Duration
+	disk     disk
+
+	node   *node.Node
+	scope  *loop.Scope
+	cancel context.CancelFunc
+	chain  *ledgermem.Client
+	cut    bool
+}
+
+// begin starts the node.
+func (p *participant) begin(ctx context.Context) {
+	n := p.network
+	ctx, p.cancel = context.WithCancel(ctx)
+	p.scope = loop.NewScope(n.clock)
+	p.chain = n.chain.Client()
+	p.chain.Cut(p.cut)
+	started, err := node.New(ctx, node.Config{
+		Run: runName, ID: n.state().ID(), Key: p.key, Ledger: p.chain, Loop: p.scope, Engine: n.engine,
+		Listen:  func(h p2p.Handler) (p2p.Network, error) { return n.mesh.Join(p.key.Public(), h), nil },
+		Initial: func() []float32 { return append([]float32(nil), n.initial...) },
+		Store:   &p.disk,
+		Observe: func(ev node.Event) { n.record(p.index, ev) },
+		Cost:    p.cost,
+	})
+	if err != nil {
+		n.fail("client %d does not start: %v", p.index, err)
+		return
+	}
+	p.node = started
+	p.node.Start()
+}
+
+// cost is how long a job takes on this machine.
+func (p *participant) cost(j node.Job) time.Duration {
+	d := 20 * time.Millisecond
+	if j.Kind == "train" {
+		d = time.Duration(j.Sequences) * 150 * time.Millisecond
+	}
+	return d * p.slowness
+}
+
+// crash ends the node as kill -9 does: whatever it had begun never ends. Its disk stays.
+func (p *participant) crash() {
+	if p.node == nil {
+		return
+	}
+	p.network.report.Crashes++
+	p.network.mesh.Crash(p.key.Public())
+	p.end()
+}
+
+func (p *participant) end() {
+	if p.node == nil {
+		return
+	}
+	p.scope.End()
+	p.chain.Cut(true)
+	p.cancel()
+	p.node = nil
+}
+
+// disk is a node.Store in memory.
+type disk struct {
+	saved node.Saved
+	ok    bool
+}
+
+func (d *disk) Load() (node.Saved, bool, error) {
+	s := d.saved
+	s.Params, s.Optimizer = append([]float32(nil), s.Params...), append([]float32(nil), s.Optimizer...)
+	return s, d.ok, nil
+}
+
+func (d *disk) Save(s node.Saved) error {
+	s.Params, s.Optimizer = append([]float32(nil), s.Params...), append([]float32(nil), s.Optimizer...)
+	d.saved, d.ok = s, true
+	return nil
+}
+
+// babble is a text without end that a model can learn something of: each token is likely to be followed by the next one or the one after.
+type babble struct{ vocab uint64 }
+
+// Read makes sequence i.
+func (b babble) Read(i uint64, dst []uint32) error {
+	random := prng.New(wire.Sum("entrain/sim/babble", wire.AppendU64(nil, i)), "sequence")
+	t := random.Uint64n(b.vocab)
+	for k := range dst {
+		dst[k] = uint32(t)
+		t = (t + 1 + random.Uint64n(2)) % b.vocab
+	}
+	return nil
+}
+
+// scheduleFaults draws who crashes when, who is slow, and when the network splits.
+func (n *network) scheduleFaults() {
+	at := func(from, to time.Duration) time.Duration {
+		return from + time.Duration(n.random.Uint64n(uint64(to-from)))
+	}
+	order := make([]int, len(n.members))
+	for i := range order {
+		order[i] = i
+	}
+	n.random.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
+	next := func() *participant {
+		p := n.members[order[0]]
+		order = append(order[1:], order[0])
+		return p
+	}
+	for range n.cfg.Stragglers {
+		next().slowness = 10
+	}
+	for range n.cfg.Crashes {
+		p := next()
+		down := at(10*time.Second, 60*time.Second)
+		n.clock.After(down, p.crash)
+		n.clock.After(down+at(time.Second, 30*time.Second), func() { p.begin(context.Background()) })
+	}
+	for range n.cfg.Partitions {
+		from := at(15*time.Second, 70*time.Second)
+		size := 1 + int(n.random.Uint64n(uint64(max(1, len(n.members)/3))))
+		n.clock.After(from, func() { n.split(size) })
+		n.clock.After(from+at(5*time.Second, 25*time.Second), n.mend)
+	}
+	for range n.cfg.Outages {
+		from := at(15*time.Second, 70*time.Second)
+		n.clock.After(from, func() { n.chain.Outage(true) })
+		n.clock.After(from+at(2*time.Second, 15*time.Second), func() { n.chain.Outage(false) })
+	}
+}
+
+// split separates some participants from the rest and from the ledger.
+func (n *network) split(size int) {
+	var group []key.Public
+	for _, p := range n.members[:size] {
+		group = append(group, p.key.Public())
+		p.setCut(true)
+	}
+	n.mesh.Cut(group)
+}
+
+func (n *network) mend() {
+	n.mesh.Heal()
+	for _, p := range n.members {
+		p.setCut(false)
+	}
+}
+
+func (p *participant) setCut(on bool) {
+	p.cut = on
+	if p.chain != nil && p.node != nil {
+		p.chain.Cut(on)
+	}
+}

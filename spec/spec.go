@@ -1,0 +1,328 @@
+// Package spec is what defines a run: the model, its data, how it is optimized, and how rounds go. It is written by a person as TOML,
+// kept by the ledger with the run as the bytes that were given, and read by every participant, who checks them against the hash in
+// the coordinator's state. Nothing that enters the arithmetic is defined anywhere else.
+//
+// [Parse] reads it strictly (an unknown key is an error that names the line), fills in what is left out from [Default], and reports
+// every fault at once. [Spec.Coordinator] is its share for the coordinator; [Spec.Llama], [Spec.Codec] and [Spec.Schedule] are the
+// trainers'.
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Spec defines a run. The field comments are the documentation of the TOML keys.
+type Spec struct {
+	// Name of the run on its chain: a-z, 0-9 and -, at most 32 bytes.
+	Name string `toml:"name"`
+	// Steps the model is trained in all; the run finishes then.
+	Steps uint32 `toml:"steps"`
+
+	Model        Model        `toml:"model"`
+	Data         Data         `toml:"data"`
+	Optimizer    Optimizer    `toml:"optimizer"`
+	LearningRate LearningRate `toml:"learning_rate"`
+	Batch        Batch        `toml:"batch"`
+	Members      Members      `toml:"members"`
+	Times        Times        `toml:"times"`
+}
+
+// Model is a Llama. A preset fills in whatever is left 0.
+type Model struct {
+	Preset  string  `toml:"preset"`           // nano, 10m, 50m, 124m, 350m or 1b
+	Vocab   int     `toml:"vocab,omitempty"`  // tokens the model knows; at least the tokenizer's
+	Hidden  int     `toml:"hidden,omitempty"` // width
+	Layers  int     `toml:"layers,omitempty"`
+	Heads   int     `toml:"heads,omitempty"`
+	KVHeads int     `toml:"kv_heads,omitempty"` // heads of keys and values, shared by groups of query heads
+	HeadDim int     `toml:"head_dim,omitempty"`
+	FFN     int     `toml:"ffn,omitempty"`     // width of the feed-forward part
+	Context int     `toml:"context,omitempty"` // longest sequence
+	Theta   float64 `toml:"theta,omitempty"`   // base of the rotary frequencies
+	Seed    string  `toml:"seed"`              // any text; the initial parameters follow from it
+}
+
+// Data is what the model is trained on.
+type Data struct {
+	Manifest string `toml:"manifest"`           // hash of the data's manifest, hex; `entrain run create` fills it in from location
+	Location string `toml:"location,omitempty"` // directory of the prepared data; a participant may have it elsewhere (join --data)
+	Sequence int    `toml:"sequence"`           // tokens trained on in one sequence
+	Seed     string `toml:"seed"`               // any text; the order of the sequences follows from it
+}
+
+// Optimizer is how a member's gradient becomes an update.
+type Optimizer struct {
+	Codec       string  `toml:"codec"`        // distro
+	Chunk       int     `toml:"chunk"`        // edge of the blocks that are transformed
+	TopK        int     `toml:"top_k"`        // coefficients sent of each block
+	Decay       float32 `toml:"decay"`        // of the momentum residual, a step
+	WeightDecay float32 `toml:"weight_decay"` // a step, times the learning rate
+	ClipNorm    float32 `toml:"clip_norm"`    // largest norm of a member's gradient; 0 clips nothing
+}
+
+// LearningRate is a schedule over steps. Updates are signs, so a rate is what one step moves each weight by.
+type LearningRate struct {
+	Schedule string  `toml:"schedule"`         // constant, linear, cosine or wsd (warmup, stable, decay)
+	Base     float64 `toml:"base"`             // after warmup
+	Warmup   uint32  `toml:"warmup"`           // steps of linear warmup
+	Final    float64 `toml:"final"`            // at the end of linear, cosine and wsd
+	Stable   uint32  `toml:"stable,omitempty"` // wsd: steps at the base rate; 0 means until a fifth of the steps is left
+}
+
+// Batch is how many sequences a step trains on, over all members.
+type Batch struct {
+	Start      uint32 `toml:"start"`
+	End        uint32 `toml:"end"`         // 0: as at the start
+	RampTokens uint64 `toml:"ramp_tokens"` // tokens over which it grows from start to end
+}
+
+// Members is who may take part and how many it takes.
+type Members struct {
+	Min       uint32 `toml:"min"`        // to go on
+	Start     uint32 `toml:"start"`      // to begin an epoch; 0: as min
+	Capacity  uint32 `toml:"capacity"`   // most members at a time, 1 to 10000
+	Witnesses uint16 `toml:"witnesses"`  // elected a round; 0: as many as there are members, up to 32
+	MissedMax uint8  `toml:"missed_max"` // rounds in a row a member may fail before it is dropped
+	// Overlap 1 lets results travel while the next round trains, on parameters one round older.
+	Overlap uint8 `toml:"overlap"`
+}
+
+// Times are the longest a phase lasts. Phases end earlier when everybody is done.
+type Times struct {
+	Waiting      Duration `toml:"waiting"`       // after enough members are there, for more to come
+	Warmup       Duration `toml:"warmup"`        // to get the model
+	RoundTrain   Duration `toml:"round_train"`   // to train, commit and spread a round's results
+	RoundWitness Duration `toml:"round_witness"` // for stragglers' reports
+	Cooldown     Duration `toml:"cooldown"`      // to write a checkpoint
+	Epoch        Duration `toml:"epoch"`         // after which members may change and a checkpoint is made
+}
+
+// Duration is a time.Duration written as in "90s" or "10m".
+type Duration time.Duration
+
+// MarshalText writes the duration as Go does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads it; it must be a whole number of milliseconds and not negative.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as 90s or 10m", b)
+	}
+	if v < 0 || v%time.Millisecond != 0 {
+		return fmt.Errorf("duration %q must be a whole number of milliseconds and not negative", b)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+func (d Duration) ms() uint64 { return uint64(time.Duration(d) / time.Millisecond) }
+
+// Default is what is not said.
+func Default() Spec {
+	return Spec{
+		Steps:        1000,
+		Model:        Model{Preset: "nano", Seed: "entrain"},
+		Data:         Data{Sequence: 128, Seed: "entrain"},
+		Optimizer:    Optimizer{Codec: "distro", Chunk: 64, TopK: 32, Decay: 0.95, WeightDecay: 0.1, ClipNorm: 1},
+		LearningRate: LearningRate{Schedule: "cosine", Base: 2e-3, Warmup: 20, Final: 2e-4},
+		Batch:        Batch{Start: 64},
+		Members:      Members{Min: 2, Capacity: 256, MissedMax: 3},
+		Times: Times{
+			Waiting: Duration(5 * time.Second), Warmup: Duration(5 * time.Minute), RoundTrain: Duration(2 * time.Minute),
+			RoundWitness: Duration(5 * time.Second), Cooldown: Duration(time.Minute), Epoch: Duration(30 * time.Minute),
+		},
+	}
+}
+
+// Parse reads a specification. It reports every fault of the values at once, and a fault of the form with its line.
+func Parse(text []byte) (Spec, error) {
+	s := Default()
+	d := toml.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		var strict *toml.StrictMissingError
+		if errors.As(err, &strict) {
+			return Spec{}, fmt.Errorf("unknown key:\n%s", strict.String())
+		}
+		var bad *toml.DecodeError
+		if errors.As(err, &bad) {
+			return Spec{}, fmt.Errorf("%w\n%s", err, bad.String())
+		}
+		return Spec{}, err
+	}
+	s.fill()
+	if err := s.Check(); err != nil {
+		return Spec{}, err
+	}
+	return s, nil
+}
+
+// Append writes the specification with everything spelled out.
+func (s Spec) Append(dst []byte) ([]byte, error) {
+	b, err := toml.Marshal(s)
+	if err != nil {
+		return dst, fmt.Errorf("writing the specification: %w", err)
+	}
+	return append(dst, b...), nil
+}
+
+// fill replaces the values that mean "as another".
+func (s *Spec) fill() {
+	if s.Batch.End == 0 {
+		s.Batch.End = s.Batch.Start
+	}
+	if s.Members.Start == 0 {
+		s.Members.Start = s.Members.Min
+	}
+	if s.LearningRate.Stable == 0 && s.LearningRate.Schedule == "wsd" {
+		s.LearningRate.Stable = s.Steps - s.Steps/5 - min(s.LearningRate.Warmup, s.Steps)
+	}
+	if preset, err := llama.Preset(s.Model.Preset); err == nil {
+		s.Model.fill(preset)
+	}
+}
+
+func (m *Model) fill(p llama.Config) {
+	for _, f := range []struct {
+		to   *int
+		from int
+	}{{&m.Vocab, p.Vocab}, {&m.Hidden, p.Hidden}, {&m.Layers, p.Layers}, {&m.Heads, p.Heads}, {&m.KVHeads, p.KVHeads},
+		{&m.HeadDim, p.HeadDim}, {&m.FFN, p.FFN}, {&m.Context, p.Context}} {
+		if *f.to == 0 {
+			*f.to = f.from
+		}
+	}
+	if m.Theta == 0 {
+		m.Theta = p.Theta
+	}
+}
+
+// Check reports every fault.
+func (s Spec) Check() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if !ledger.RunNameValid(s.Name) {
+		fault("name: %q must be 1 to 32 of a-z, 0-9 and -", s.Name)
+	}
+	cfg, err := s.Llama()
+	if err != nil {
+		fault("model: %w", err)
+	}
+	if s.Data.Manifest != "" {
+		if _, err := wire.ParseHash(s.Data.Manifest); err != nil {
+			fault("data.manifest: %q is not a hash of 64 hexadecimal digits", s.Data.Manifest)
+		}
+	}
+	if s.Data.Sequence < 2 || s.Data.Sequence > cfg.Context {
+		fault("data.sequence: %d must be 2 to the model's context, %d", s.Data.Sequence, cfg.Context)
+	}
+	if _, err := s.Schedule(); err != nil {
+		fault("learning_rate: %w", err)
+	}
+	if s.Optimizer.Codec != "distro" {
+		fault("optimizer.codec: %q is not known; there is \"distro\"", s.Optimizer.Codec)
+	} else if err == nil {
+		if _, err := s.Codec(cfg.Layout(), nil); err != nil {
+			fault("optimizer: %w", err)
+		}
+	}
+	limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
+	for _, f := range config.Check(limits) {
+		faults = append(faults, f)
+	}
+	return errors.Join(faults...)
+}
+
+// Llama is the model.
+func (s Spec) Llama() (llama.Config, error) {
+	m := s.Model
+	cfg, err := llama.Preset(m.Preset)
+	if err != nil {
+		return llama.Config{}, err
+	}
+	cfg.Vocab, cfg.Hidden, cfg.Layers, cfg.Heads, cfg.KVHeads = m.Vocab, m.Hidden, m.Layers, m.Heads, m.KVHeads
+	cfg.HeadDim, cfg.FFN, cfg.Context, cfg.Theta = m.HeadDim, m.FFN, m.Context, m.Theta
+	return cfg, cfg.Check()
+}
+
+// InitialParams makes the run's first parameters.
+func (s Spec) InitialParams() ([]float32, error) {
+	cfg, err := s.Llama()
+	if err != nil {
+		return nil, err
+	}
+	return llama.Init(cfg, wire.Sum("entrain/model-seed", []byte(s.Model.Seed))), nil
+}
+
+// ModelHash is the hash of the initial parameters.
+func (s Spec) ModelHash() (wire.Hash, error) {
+	p, err := s.InitialParams()
+	if err != nil {
+		return wire.Hash{}, err
+	}
+	return merkle.BlobRoot(tensor.Bytes(p)), nil
+}
+
+// DataSeed keys the order of the sequences.
+func (s Spec) DataSeed() wire.Hash { return wire.Sum("entrain/data-seed", []byte(s.Data.Seed)) }
+
+// Codec makes the run's compressor for a layout; pool may be nil for checking only.
+func (s Spec) Codec(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
+	o := s.Optimizer
+	return distro.New(layout, distro.Config{Chunk: o.Chunk, TopK: o.TopK, Decay: o.Decay, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm}, pool)
+}
+
+// Schedule is the learning rate by step.
+func (s Spec) Schedule() (optim.Schedule, error) {
+	l := s.LearningRate
+	var kind optim.Kind
+	if err := kind.UnmarshalText([]byte(l.Schedule)); err != nil {
+		return optim.Schedule{}, err
+	}
+	o := optim.Schedule{Kind: kind, Base: l.Base, WarmupSteps: l.Warmup, Steps: s.Steps, Final: l.Final}
+	if kind == optim.WSD {
+		o.StableSteps = l.Stable
+		o.CosineSteps = s.Steps - min(s.Steps, l.Warmup+l.Stable)
+		o.CosineFinal = l.Final
+	}
+	return o, o.Check()
+}
+
+// Coordinator is what the coordinator must know.
+func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordinator.Limits, coordinator.Config) {
+	witnesses := s.Members.Witnesses
+	if witnesses == 0 {
+		witnesses = witnessesMax
+	}
+	limits := coordinator.Limits{Members: s.Members.Capacity, Witnesses: min(witnesses, witnessesMax)}
+	t := s.Times
+	return limits, coordinator.Config{
+		Name: s.Name, Owner: owner, ModelHash: model, SpecHash: specHash,
+		MinMembers: s.Members.Min, StartMembers: s.Members.Start, Witnesses: s.Members.Witnesses,
+		WaitingMs: t.Waiting.ms(), WarmupMs: t.Warmup.ms(), RoundTrainMs: t.RoundTrain.ms(), RoundWitnessMs: t.RoundWitness.ms(),
+		CooldownMs: t.Cooldown.ms(), EpochMs: t.Epoch.ms(), TotalSteps: s.Steps,
+		BatchStart: s.Batch.Start, BatchEnd: s.Batch.End, BatchRampTokens: s.Batch.RampTokens, SequenceTokens: uint32(s.Data.Sequence),
+		Overlap: s.Members.Overlap, MissedMax: s.Members.MissedMax,
+	}
+}
+
+// witnessesMax is the coordinator's limit of witnesses in a round.
+const witnessesMax = 32
