@@ -65,6 +65,7 @@ type run struct {
 	// frozen is a copy of live as of the last commit, never written to again: what the outside reads. The state's hash
 	// belongs to it.
 	frozen       []byte
+	view         coordinator.State // on frozen
 	hash         wire.Hash
 	peersChanged bool
 }
@@ -246,6 +247,11 @@ func (r *run) freeze(height uint64) {
 	changed := !bytes.Equal(r.live, r.frozen)
 	if changed {
 		r.frozen, r.hash, r.height = bytes.Clone(r.live), r.state.Hash(), height
+		view, err := coordinator.Open(r.frozen)
+		if err != nil {
+			panic(fmt.Sprintf("ledger: run %q: state of its own making: %v", r.name, err))
+		}
+		r.view = view
 	}
 	if changed || r.peersChanged {
 		spec := SpecHash(r.spec)

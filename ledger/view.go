@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -34,11 +33,7 @@ func (h *Host) View(name string) (View, bool) {
 	if !ok {
 		return View{}, false
 	}
-	state, err := coordinator.Open(r.frozen)
-	if err != nil {
-		panic(fmt.Sprintf("ledger: run %q: state of its own making: %v", name, err))
-	}
-	return View{Name: name, Changed: r.height, Hash: r.hash, State: state}, true
+	return View{Name: name, Changed: r.height, Hash: r.hash, State: r.view}, true
 }
 
 // Spec returns a copy of the bytes published with the run; false if there is none of that name.
