@@ -43,6 +43,17 @@ func TestFMA32RoundsOnce(t *testing.T) {
 	}
 }
 
+// The short way and the long way agree; the long way alone is right too.
+func TestFMA32GoesTheLongWayWhereItMust(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for range 300000 {
+		v := random(r, 3, r.IntN(4))
+		if got, want := FMA32(v[0], v[1], v[2]), fmaToOdd(v[0], v[1], v[2]); !same(got, want) {
+			t.Fatalf("FMA32(%x, %x, %x) = %x, the long way gives %x", v[0], v[1], v[2], got, want)
+		}
+	}
+}
+
 // The case that rounding twice gets wrong: the sum lies so close to the midpoint of two binary32 that binary64 rounds it onto the midpoint.
 func TestFMA32IsNotRoundedTwice(t *testing.T) {
 	// The product is (2^46 - 1)·2^-70 = 2^-24 - 2^-70, the midpoint above z is z + 2^-24.

@@ -205,8 +205,12 @@ func tilePlain(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintp
 		for p := range kc {
 			x := *(*float32)(unsafe.Add(unsafe.Pointer(a), uintptr(i)*rs+uintptr(p)*cs))
 			y := (*[16]float32)(unsafe.Add(unsafe.Pointer(b), p*64))
-			for j := range y {
-				t[i][j] = FMA32(x, y[j], t[i][j])
+			for j := range y { // FMA32, written out because the compiler does not inline it
+				if s := float64(float64(x)*float64(y[j])) + float64(t[i][j]); roundsOnce(s) {
+					t[i][j] = float32(s)
+				} else {
+					t[i][j] = fmaToOdd(x, y[j], t[i][j])
+				}
 			}
 		}
 		*row = t[i]

@@ -1,0 +1,45 @@
+package llama
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// benchmarkTrain measures forward and backward, without an optimizer.
+func benchmarkTrain(b *testing.B, preset string, batch, seq int) {
+	cfg, err := Preset(preset)
+	if err != nil {
+		b.Fatal(err)
+	}
+	params := Init(cfg, wire.Sum("bench"))
+	grad := make([]float32, len(params))
+	tokens := randomTokens(cfg, batch, seq, rand.New(rand.NewPCG(1, 1)))
+	for _, kernel := range exact.Kernels() {
+		if kernel.Name() == "plain" {
+			continue
+		}
+		for _, workers := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/%d", kernel.Name(), workers), func(b *testing.B) {
+				pool := exact.NewPoolOf(workers, kernel)
+				defer pool.Close()
+				m := newModel(b, cfg, pool, batch, seq)
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := m.Grad(params, grad, tokens, batch, seq, batch); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(batch*seq*b.N)/b.Elapsed().Seconds(), "tokens/s")
+			})
+		}
+	}
+}
+
+func BenchmarkTrainNano(b *testing.B) { benchmarkTrain(b, "nano", 16, 128) }
+
+// BenchmarkTrain10M has the shape of the test model of our trial: batch 8, sequence 256.
+func BenchmarkTrain10M(b *testing.B) { benchmarkTrain(b, "10m", 8, 256) }
