@@ -146,6 +146,82 @@ func TestChangedBytesNeverPanic(t *testing.T) {
 	}
 }
 
+// TestOpenRefuses changes one field of a state in the middle of a round, by its offset, so that the state contradicts itself.
+func TestOpenRefuses(t *testing.T) {
+	l := newLarge(t, 20)
+	l.reports(t, 2)
+	s := l.s
+	r, _ := s.At(2)
+	lay := s.l
+	u16 := func(v uint16) []byte { return wire.AppendU16(nil, v) }
+	u32 := func(v uint32) []byte { return wire.AppendU32(nil, v) }
+	u64 := func(v uint64) []byte { return wire.AppendU64(nil, v) }
+	for _, c := range []struct {
+		what  string
+		at    uint32
+		value []byte
+	}{
+		{"a configuration with a fault", hTotalSteps, u32(0)},
+		{"more seats than the limits", hConfigWitnesses, u16(33)},
+		{"a name that is longer than its field", hNameBytes, []byte{33}},
+		{"bytes behind the name", hName + 4, []byte{'x'}},
+		{"more drain rounds than an epoch has", hDrain, []byte{3}},
+		{"too many repeats", hRepeats, []byte{repeatsMax + 1}},
+		{"more members than places", hCount, u32(21)},
+		{"fewer members than the round has", hCount, u32(19)},
+		{"a round beyond the last", hRound, u32(countMax + 1)},
+		{"another round than the ring's", hRound, u32(6)},
+		{"another epoch than the round's", hEpoch, u32(2)},
+		{"parameters of a round to come", hParamsRound, u32(3)},
+		{"a data index without bounds", hDataIndex, u64(sequencesMax + 1)},
+		{"too many checkpointers", hCheckpointersLen, []byte{4}},
+		{"more redo spans than fit", hRedoLen, u32(redoMax + 1)},
+		{"bytes behind the redo queue", lay.redo, []byte{1}},
+		{"a stake", lay.table + mStake, []byte{1}},
+		{"no status", lay.table + mStatus, []byte{0}},
+		{"a byte behind a member", lay.table + mEnd, []byte{1}},
+		{"a number for another slot", r.at + rNumber, u32(3)},
+		{"a step without a batch", r.at + rBatch, u32(0)},
+		{"a drain round with a batch", r.at + rStep, u32(0)},
+		{"a batch of more than its spans", r.at + rBatch, u32(21)},
+		{"more spans than fit", r.at + rSpansLen, []byte{spansMax + 1}},
+		{"an empty span", r.at + rSpans + 8, u32(0)},
+		{"a span beyond all sequences", r.at + rSpans, u64(sequencesMax + 1)},
+		{"more active members than bits", r.at + rActiveLen, u32(21)},
+		{"fewer active members than bits", r.at + rActiveLen, u32(19)},
+		{"an active member that is none", r.at + lay.active + 2, []byte{0x1f}},
+		{"an expected member that is not active", r.at + lay.expected + 3, []byte{1}},
+		{"fewer expected members than shares", r.at + lay.expected, []byte{0x7f}},
+		{"another count of expected members", r.at + rExpectedLen, u32(19)},
+		{"results accepted before the round is final", r.at + lay.accepted, []byte{1}},
+		{"more holders than witnesses", r.at + lay.counts, []byte{33}},
+		{"more witnesses than seats", r.at + rElectedLen, []byte{33}},
+		{"a witness that is not active", r.at + lay.elected, u32(20)},
+		{"another count of reports", r.at + rReports, []byte{3}},
+		{"another count of complete reports", r.at + rCompletes, []byte{3}},
+		{"a report of a seat that is not filled", r.at + lay.reports + 25*reportBytes, []byte{1}},
+		{"a report that is neither there nor not", r.at + lay.reports, []byte{2}},
+		{"an attested round that is not the one before", r.at + rAttests, u32(2)},
+		{"filters without an attested round", r.at + rAttests, u32(0)},
+		{"filters of no bits", r.at + rFilterBits, u32(0)},
+		{"filters of odd bits", r.at + rFilterBits, u32(65)},
+		{"filters beyond their space", r.at + rFilterBits, u32(8 * lay.filtersLen)},
+		{"filters without hashes", r.at + rFilterHashes, []byte{0}},
+		{"a final that is neither", r.at + rFinal, []byte{2}},
+	} {
+		b := slices.Clone(s.b)
+		if n := copy(b[c.at:], c.value); bytes.Equal(b, s.b) || n == 0 {
+			t.Errorf("%s: nothing was changed", c.what)
+		}
+		if _, err := Open(b); err != ErrCorrupt {
+			t.Errorf("%s: error %v, want %v", c.what, err, ErrCorrupt)
+		}
+	}
+	if _, err := Open(s.b); err != nil {
+		t.Errorf("the state itself: %v", err)
+	}
+}
+
 // FuzzOpen opens rubbish. The state it is made from is small, so that the fuzzer can find its way in it.
 func FuzzOpen(f *testing.F) {
 	for _, s := range someStates() {

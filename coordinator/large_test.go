@@ -76,12 +76,13 @@ func (l *large) report() Witness {
 	return m
 }
 
-// reports sends the reports of the first n witnesses of the round.
+// reports sends the reports of the first n witnesses of the round, or of all if there are fewer.
 func (l *large) reports(tb testing.TB, n int) {
 	tb.Helper()
 	m := l.report()
 	r, _ := l.s.At(m.Round)
-	for _, i := range r.Witnesses()[:n] {
+	list := r.Witnesses()
+	for _, i := range list[:min(n, len(list))] {
 		l.send(tb, i, m)
 	}
 }
