@@ -8,10 +8,11 @@ const (
 	RunNameBytesMax = 32
 	// SpecBytesMax holds a run's TOML with room for comments; the spec is paid for by every replica, for ever.
 	SpecBytesMax = 64 << 10
-	// MessageBytesMax holds the largest message of a coordinator: a witness report about 10,000 members.
-	MessageBytesMax = 64 << 10
+	// MessageBytesMax holds the largest message of a coordinator, a witness report with the largest Bloom filter
+	// (bloom.BitsMax) and bitmap. With more than a few witnesses they have 1 to 20 KiB.
+	MessageBytesMax = 260 << 10
 	// TxBytesMax holds the largest body with its envelope.
-	TxBytesMax = 80 << 10
+	TxBytesMax = 264 << 10
 
 	// TxLifetimeMs bounds how far ahead of the ledger's time a transaction may expire, and with it how long the nonces of
 	// an idle key are kept. Ten minutes outlast an outage of the ledger and a clock that is some minutes wrong.

@@ -94,13 +94,29 @@ func TestBadTransactionsAreRefusedAndChangeNothing(t *testing.T) {
 			t.Fatalf("state %v at height %d became %v at height %d", before.Hash, before.Height, after.Hash, after.Height)
 		}
 	}
+}
 
-	// A replay gets the first one's outcome and counts once; its nonce in another transaction is refused.
+func TestAReplayIsToldWhatBecameOfTheFirst(t *testing.T) {
+	r, _ := start(t, replicaDir(t, Options{}))
+	c := newClient(t, r.Endpoint())
+	owner := signer("owner")
+	if err := submit(t, c, owner, createRun("demo", owner.Key.Public(), 16)); err != nil {
+		t.Fatal(err)
+	}
+	good := ledger.Tx{Chain: testChain, Nonce: 1, ExpiresMs: uint64(time.Now().UnixMilli()) + 60_000, Body: join("demo")}
+	sign := func(tx ledger.Tx) []byte {
+		b, err := tx.Sign(privateKey("ann"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
 	for range 2 {
 		if err := submitBytes(t, c, sign(good)); err != nil {
 			t.Error(err)
 		}
 	}
+	// Its nonce in another transaction is refused.
 	again := good
 	again.Body = ledger.RunMessage{Run: "demo", Message: coordinator.Append(nil, coordinator.Withdraw{})}
 	if got := codeOf(t, submitBytes(t, c, sign(again))); got != ledger.CodeReplayed {

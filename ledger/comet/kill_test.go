@@ -98,7 +98,6 @@ func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
 	if err := submit(t, c, owner, createRun("demo", owner.Key.Public(), 256)); err != nil {
 		t.Fatal(err)
 	}
-	var heights []uint64
 	seen := make(chan uint64, 10_000)
 	c.Watch(t.Context(), "demo", func(s ledger.Snapshot) { seen <- s.Height })
 
@@ -134,15 +133,10 @@ func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
 		}
 	}
 	replica.kill()
-	killed++
-
-	r, _ := start(t, dir)
-	final := make(chan ledger.Snapshot, 1000)
-	newClient(t, r.Endpoint()).Watch(t.Context(), "demo", func(s ledger.Snapshot) { final <- s })
-	s := wait(t, final)
-	if got := s.State.Count(); got != joins {
-		t.Errorf("after %d kills the run has %d members, want all %d that were acknowledged", killed, got, joins)
+	if got := countMembers(t, dir); got != joins {
+		t.Errorf("after %d kills the run has %d members, want all %d that were acknowledged", killed+1, got, joins)
 	}
+	var heights []uint64
 	for len(seen) > 0 {
 		heights = append(heights, <-seen)
 	}
@@ -152,6 +146,16 @@ func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
 		}
 	}
 	if len(heights) < kills {
-		t.Errorf("the watcher saw %d states over %d kills", len(heights), killed)
+		t.Errorf("the watcher saw %d states over %d kills", len(heights), killed+1)
 	}
+}
+
+// countMembers starts the replica of dir and asks it.
+func countMembers(t *testing.T, dir string) int {
+	t.Helper()
+	r, _ := start(t, dir)
+	final := make(chan ledger.Snapshot, 1000)
+	newClient(t, r.Endpoint()).Watch(t.Context(), "demo", func(s ledger.Snapshot) { final <- s })
+	s := wait(t, final)
+	return int(s.State.Count())
 }

@@ -56,6 +56,12 @@ func (r *Replica) Chain() string { return r.home.ledger.Chain }
 // Endpoint returns the URL clients reach the API at.
 func (r *Replica) Endpoint() string { return "http://" + r.listener.Addr().String() }
 
+// PeerAddress returns what other replicas put among their peers to follow this one, as ID@host:port. It is of use when
+// "peering" in chain.json names a port they can reach; the default does not.
+func (r *Replica) PeerAddress() string {
+	return string(r.home.node.ID()) + "@" + r.home.settings.Peering
+}
+
 // Run replays what the saved state lacks, then takes part in the chain and serves clients, until ctx ends. It returns nil
 // then, when all it started has ended and the state is saved, or the error that made the replica halt: as when a disk is
 // full. What is in a block is never lost; after the cause is removed, the replica goes on from where it was.
