@@ -1,0 +1,165 @@
+package llama
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+func newGenerator(t testing.TB, cfg Config, params []float32) *Generator {
+	t.Helper()
+	g, err := NewGenerator(cfg, params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// A generator that reads a text token by token sees the logits that training computes for the whole text at once, bit for bit.
+func TestAGeneratorSeesTheLogitsOfTraining(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, tied := range []bool{false, true} {
+		cfg := goldenConfig
+		cfg.Tied = tied
+		const seq = 90
+		params, tokens := randomParams(cfg, r), randomTokens(cfg, 1, seq, r)
+		m := newModel(t, cfg, nil, 1, seq)
+		if err := m.enter(params, tokens, 1, seq); err != nil {
+			t.Fatal(err)
+		}
+		m.forward(tokens, false)
+		want := make([]float32, seq*cfg.Vocab)
+		m.batch.linear(want, m.h, m.params.head, cfg.Hidden, cfg.Vocab, false)
+		g := newGenerator(t, cfg, params)
+		for i, token := range tokens[:seq] {
+			got, err := g.Read(token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, want[i*cfg.Vocab:(i+1)*cfg.Vocab]) {
+				t.Fatalf("tied=%v: at position %d the generator sees other logits", tied, i)
+			}
+		}
+	}
+}
+
+func TestAFullContextIsHalved(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	cfg := goldenConfig
+	cfg.Context = 10
+	params, tokens := randomParams(cfg, r), randomTokens(cfg, 1, 16, r)
+	g := newGenerator(t, cfg, params)
+	got, err := g.Read(tokens[:11]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := newGenerator(t, cfg, params)
+	want, err := fresh.Read(tokens[5:11]...)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("after 11 tokens in a context of 10 the logits are not those of the last 6, %v", err)
+	}
+	if _, err := g.Read(tokens...); err != nil {
+		t.Error(err)
+	}
+	g.Reset()
+	got, _ = g.Read(tokens[5:11]...)
+	if !slices.Equal(got, want) {
+		t.Error("after Reset something is remembered")
+	}
+}
+
+func TestSamplingFollowsTheLogits(t *testing.T) {
+	logits := []float32{0, 2, 1, 2, -50}
+	counts := func(s Sampling) (n [5]float64) {
+		source := prng.New(wire.Sum("sampling"), "test")
+		for range 20000 {
+			n[s.Choose(logits, &source)] += 1.0 / 20000
+		}
+		return n
+	}
+	expect := func(got [5]float64, temperature float64, in ...int) {
+		t.Helper()
+		var z float64
+		for _, i := range in {
+			z += math.Exp(float64(logits[i]) / temperature)
+		}
+		for i, share := range got {
+			want := 0.0
+			if slices.Contains(in, i) {
+				want = math.Exp(float64(logits[i])/temperature) / z
+			}
+			if math.Abs(share-want) > 0.015 {
+				t.Errorf("temperature %g, from %v: token %d has a share of %.3f, want %.3f", temperature, in, i, share, want)
+			}
+		}
+	}
+	expect(counts(Sampling{Temperature: 0}), 1e-3, 1)
+	expect(counts(Sampling{Temperature: 1}), 1, 0, 1, 2, 3)
+	expect(counts(Sampling{Temperature: 2, TopK: 3}), 2, 1, 2, 3)
+	expect(counts(Sampling{Temperature: 1, TopK: 1}), 1, 1)
+	expect(counts(Sampling{Temperature: 1, TopK: 99}), 1, 0, 1, 2, 3)
+	for _, s := range []Sampling{{Temperature: -1}, {Temperature: float32(math.NaN())}, {Temperature: 101}, {TopK: -1}} {
+		if s.Check() == nil {
+			t.Errorf("%+v is accepted", s)
+		}
+	}
+}
+
+func TestGenerateRepeatsItselfFromTheSameSeed(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 4))
+	cfg := goldenConfig
+	params := randomParams(cfg, r)
+	text := func(seed string, n int) (out []uint32) {
+		source := prng.New(wire.Sum(seed), "generate")
+		err := newGenerator(t, cfg, params).Generate([]uint32{1, 2, 3}, 50, Sampling{Temperature: 1}, &source, func(token uint32) bool {
+			out = append(out, token)
+			return len(out) < n
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	a, b, c := text("a", 99), text("a", 99), text("b", 99)
+	if len(a) != 50 || !slices.Equal(a, b) || slices.Equal(a, c) {
+		t.Errorf("texts of seeds a, a and b: %v, %v, %v", a, b, c)
+	}
+	if d := text("a", 7); !slices.Equal(d, a[:7]) {
+		t.Errorf("stopped after 7 tokens: %v, want %v", d, a[:7])
+	}
+}
+
+func TestAGeneratorRefusesBadInput(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 5))
+	cfg := goldenConfig
+	params := randomParams(cfg, r)
+	if _, err := NewGenerator(cfg, params[1:]); err == nil || !strings.Contains(err.Error(), "parameters for a model of") {
+		t.Errorf("too few parameters: %v", err)
+	}
+	if _, err := NewGenerator(Config{}, nil); err == nil {
+		t.Error("an empty Config is accepted")
+	}
+	g := newGenerator(t, cfg, params)
+	if _, err := g.Read(); err == nil {
+		t.Error("no tokens are accepted")
+	}
+	if _, err := g.Read(1, 83); err == nil || !strings.Contains(err.Error(), "token 83 at position 1") {
+		t.Errorf("a token beyond the vocabulary: %v", err)
+	}
+	if len(g.read) != 0 {
+		t.Error("a refused text was read in part")
+	}
+	if err := g.Generate([]uint32{1}, 1, Sampling{TopK: -1}, nil, nil); err == nil {
+		t.Error("a bad Sampling is accepted")
+	}
+	params[7] = float32(math.NaN())
+	if _, err := NewGenerator(cfg, params); !errors.Is(err, ErrNotFinite) {
+		t.Errorf("NaN among the parameters: %v", err)
+	}
+}

@@ -1,0 +1,85 @@
+package llama
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/prng"
+)
+
+// Sampling says how the next token is chosen from the logits.
+type Sampling struct {
+	Temperature float32 // divides the logits; 0 always takes the likeliest token
+	TopK        int     // only so many of the likeliest tokens are in the draw; 0 is all of them
+}
+
+// Check returns what is wrong with s, or nil.
+func (s Sampling) Check() error {
+	if !(s.Temperature >= 0 && s.Temperature <= 100) {
+		return fmt.Errorf("temperature: %g must be 0 to 100", s.Temperature)
+	}
+	if s.TopK < 0 {
+		return fmt.Errorf("top-k: %d must not be negative", s.TopK)
+	}
+	return nil
+}
+
+// A choice is a token that may come next, and its weight in the draw.
+type choice struct {
+	token  uint32
+	weight float32
+}
+
+// Choose draws the next token from logits, which are finite. Of equally likely tokens the smaller counts as the likelier. The same source gives the
+// same token on every machine.
+func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
+	choices := make([]choice, len(logits))
+	for i, l := range logits {
+		choices[i] = choice{uint32(i), l}
+	}
+	slices.SortFunc(choices, func(a, b choice) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.token, b.token))
+	})
+	if s.Temperature == 0 {
+		return choices[0].token
+	}
+	if s.TopK > 0 && s.TopK < len(choices) {
+		choices = choices[:s.TopK]
+	}
+	most, total := choices[0].weight, float32(0)
+	for i := range choices {
+		choices[i].weight = exact.Exp((choices[i].weight - most) / s.Temperature)
+		total += choices[i].weight
+	}
+	// 24 random bits are a binary32 in [0, 1); the likeliest token's weight is 1, so total is at least that.
+	at := float32(float32(source.Uint64()>>40) * 0x1p-24)
+	at = float32(at * total)
+	for _, c := range choices {
+		if at < c.weight {
+			return c.token
+		}
+		at -= c.weight
+	}
+	return choices[0].token // the roundings of the subtractions left a remainder
+}
+
+// Generate reads prompt, at least one token, and hands each of the next n tokens to emit, until emit returns false.
+func (g *Generator) Generate(prompt []uint32, n int, s Sampling, source *prng.Source, emit func(token uint32) bool) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	logits, err := g.Read(prompt...)
+	for range n {
+		if err != nil {
+			return err
+		}
+		token := s.Choose(logits, source)
+		if !emit(token) {
+			return nil
+		}
+		logits, err = g.Read(token)
+	}
+	return err
+}
