@@ -76,7 +76,7 @@ func (d *fetching) run(ctx context.Context) ([]byte, error) {
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	defer cancel(context.Canceled)
-	tick := time.NewTicker(d.network.late / 2)
+	tick := time.NewTicker(d.network.times.late / 2)
 	defer tick.Stop()
 	for {
 		for _, r := range d.machine.Next() {
@@ -102,7 +102,7 @@ func (d *fetching) run(ctx context.Context) ([]byte, error) {
 // whether the peer is slow or not even reached.
 func (d *fetching) markLate(now time.Time) {
 	for _, p := range d.open {
-		if !p.late && now.Sub(p.last) >= d.network.late {
+		if !p.late && now.Sub(p.last) >= d.network.times.late {
 			p.late = true
 			d.machine.Late(p.Request)
 		}
@@ -164,7 +164,7 @@ func (d *fetching) attempt(ctx context.Context, p *pull) error {
 		return err
 	}
 	defer cut()
-	if err := s.SetDeadline(time.Now().Add(n.stall)); err != nil {
+	if err := s.SetDeadline(time.Now().Add(n.times.stall)); err != nil {
 		return err
 	}
 	query := p.Query(n.options.Run)
@@ -188,7 +188,7 @@ func (d *fetching) attempt(ctx context.Context, p *pull) error {
 	}
 	buffer := make([]byte, merkle.ChunkBytes)
 	for i := p.From; i < p.From+p.Count; i++ {
-		if err := s.SetReadDeadline(time.Now().Add(n.stall)); err != nil {
+		if err := s.SetReadDeadline(time.Now().Add(n.times.stall)); err != nil {
 			return err
 		}
 		b, err := readAnswer(s, buffer, merkle.ChunkBytes)

@@ -20,7 +20,7 @@ func topicName(run wire.Hash) string { return "/entrain/gossip/1/" + run.String(
 func (n *Network) joinGossip() error {
 	name := topicName(n.options.Run)
 	filter := pubsub.WrapLimitSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(name), subscriptionsMax)
-	score, thresholds := n.scoring(name)
+	score, thresholds := n.scoring()
 	ps, err := pubsub.NewGossipSub(n.closing, n.host,
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictSign),
 		pubsub.WithMaxMessageSize(rpcBytesMax),
@@ -51,11 +51,12 @@ func (n *Network) joinGossip() error {
 	return nil
 }
 
-// scoring is by which neighbours gossipsub prefers some: no offences, no invalid
-// messages, no misuse of gossipsub itself (Vyzovitis et al., "GossipSub:
-// Attack-Resilient Message Propagation", 2020, section 4). Addresses do not matter,
-// since many participants may share one.
-func (n *Network) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
+// scoring is by what gossipsub prefers some neighbours to others: offences, rejected
+// messages among them, and misuse of gossipsub itself (Vyzovitis et al., "GossipSub:
+// Attack-Resilient Message Propagation", 2020, section 4). Its own count of invalid
+// messages is not used: it would make gossipsub deaf to a peer before the peer is
+// banned. Addresses do not matter, since many participants may share one.
+func (n *Network) scoring() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	params := &pubsub.PeerScoreParams{
 		SkipAtomicValidation: true,
 		AppSpecificScore: func(id peer.ID) float64 {
@@ -72,13 +73,6 @@ func (n *Network) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerSc
 		DecayInterval:             time.Second,
 		DecayToZero:               0.01,
 		RetainScore:               p2p.BanTime,
-		Topics: map[string]*pubsub.TopicScoreParams{topic: {
-			SkipAtomicValidation:           true,
-			TopicWeight:                    1,
-			TimeInMeshQuantum:              time.Second,
-			InvalidMessageDeliveriesWeight: -1,
-			InvalidMessageDeliveriesDecay:  pubsub.ScoreParameterDecay(10 * time.Minute),
-		}},
 	}
 	return params, &pubsub.PeerScoreThresholds{
 		SkipAtomicValidation: true,

@@ -89,7 +89,7 @@ type Network struct {
 	fetches chan struct{} // a slot for each fetch that runs
 	waiting atomic.Int64  // fetches without one
 
-	late, stall time.Duration
+	times times
 
 	// closing ends when Close is called. It is a field because requests outlive the
 	// call that makes them.
@@ -106,6 +106,13 @@ var _ p2p.Network = (*Network)(nil)
 // New listens and joins the run's gossip. It fails if an option is not valid or an
 // address is taken.
 func New(o Options) (*Network, error) {
+	return newNetwork(o, times{late: lateAfter, stall: stallAfter, join: joinPatience})
+}
+
+// times are what tests set shorter than limit.go has them.
+type times struct{ late, stall, join time.Duration }
+
+func newNetwork(o Options, t times) (*Network, error) {
 	if o.Key.IsZero() || o.Handler == nil {
 		return nil, errors.New("start the peer-to-peer network: a key and a handler are needed")
 	}
@@ -116,7 +123,7 @@ func New(o Options) (*Network, error) {
 		options: o, self: o.Key.Public(), log: o.Log,
 		gate:    newGate(o.Open),
 		fetches: make(chan struct{}, fetchesMax),
-		late:    lateAfter, stall: stallAfter,
+		times:   t,
 	}
 	n.closing, n.close = context.WithCancelCause(context.Background())
 	h, err := newHost(o, n.gate)

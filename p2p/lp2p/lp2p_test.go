@@ -95,12 +95,17 @@ var (
 // begin starts a participant that ends with the test.
 func begin(t testing.TB, i int, change func(*Options)) *participant {
 	t.Helper()
+	return beginWith(t, i, times{late: lateAfter, stall: stallAfter, join: joinPatience}, change)
+}
+
+func beginWith(t testing.TB, i int, x times, change func(*Options)) *participant {
+	t.Helper()
 	p := &participant{Store: p2p.NewStore(256 << 20), got: map[string]int{}}
 	o := Options{Key: secret(i), Run: run, Handler: p, Listen: []string{loopbackTCP, loopbackQUIC}}
 	if change != nil {
 		change(&o)
 	}
-	n, err := New(o)
+	n, err := newNetwork(o, x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +148,7 @@ func eventually(t testing.TB, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	patience := time.NewTimer(time.Minute)
+	patience := time.NewTimer(20 * time.Second)
 	defer patience.Stop()
 	for !holds() {
 		select {
@@ -360,12 +365,13 @@ func TestAFetchIsResumedWithOthers(t *testing.T) {
 }
 
 func TestAPeerThatStallsIsGivenUp(t *testing.T) {
-	ps := together(t, 3, nil)
+	hasty := beginWith(t, 0, times{late: 50 * time.Millisecond, stall: 200 * time.Millisecond, join: joinPatience}, nil)
+	ps := []*participant{hasty, begin(t, 1, nil), begin(t, 2, nil)}
+	introduce(ps)
 	data := blob(3<<20, 3)
 	ref := put(t, data, ps[1], ps[2])
 	release := make(chan struct{})
 	ps[1].onChunk = func() { <-release }
-	ps[0].late, ps[0].stall = 50*time.Millisecond, 200*time.Millisecond
 	got, err := fetch(t, ps[0], p2p.Fetch{Ref: ref, From: []key.Public{ps[1].Self(), ps[2].Self()}})
 	if err != nil || !bytes.Equal(got, data) {
 		t.Fatal(err)

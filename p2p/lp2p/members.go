@@ -180,8 +180,8 @@ func (n *Network) due(now time.Time) (due []*member, pause time.Duration) {
 			if c.since.IsZero() {
 				c.since = now
 			}
-			if d := now.Sub(c.since); d < joinPatience {
-				pause = min(pause, joinPatience-d)
+			if d := now.Sub(c.since); d < n.times.join {
+				pause = min(pause, n.times.join-d)
 			}
 			continue
 		}
@@ -212,7 +212,7 @@ func (n *Network) mend(now time.Time) {
 	var silent []*member
 	m.listMu.Lock()
 	for _, c := range m.list[:min(len(m.list), connectedMax)] {
-		if !c.since.IsZero() && now.Sub(c.since) >= joinPatience && now.Sub(c.mended) >= joinPatience {
+		if !c.since.IsZero() && now.Sub(c.since) >= n.times.join && now.Sub(c.mended) >= n.times.join {
 			silent = append(silent, c)
 		}
 	}

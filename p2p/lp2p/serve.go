@@ -30,7 +30,7 @@ func (n *Network) serveBlob(s network.Stream) {
 		q, err := p2p.ParseQuery(b[:])
 		if err != nil {
 			n.charge(from, p2p.Garbled)
-			return send(p2p.StatusRefused, nil)
+			return err
 		}
 		return p2p.Serve(n.options.Handler, n.options.Run, q, send)
 	})
@@ -43,7 +43,7 @@ func (n *Network) serveAsk(s network.Stream) {
 		switch {
 		case err == errQuestionLength:
 			n.charge(from, p2p.Garbled)
-			return send(p2p.StatusRefused, nil)
+			return err
 		case err != nil:
 			return err
 		case run != n.options.Run:
@@ -83,8 +83,9 @@ func appendQuestion(dst []byte, run wire.Hash, question []byte) []byte {
 // sender sends one answer.
 type sender func(p2p.Status, []byte) error
 
-// serve admits a request, has answer answer it, and ends the stream. Errors are
-// those of the stream, which is cut then.
+// serve admits a request, has answer answer it, and ends the stream. After an error,
+// of the stream or of what came, the stream is cut, so that a peer that sends more
+// than a request does not keep it.
 func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sender) error) {
 	from, err := publicKey(s.Conn().RemotePeer())
 	if err != nil || !n.enter() {
@@ -94,7 +95,7 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 	defer n.leave()
 	w := bufio.NewWriter(s)
 	send := func(status p2p.Status, data []byte) error {
-		if err := s.SetWriteDeadline(time.Now().Add(n.stall)); err != nil {
+		if err := s.SetWriteDeadline(time.Now().Add(n.times.stall)); err != nil {
 			return err
 		}
 		var head [p2p.AnswerHeadBytes]byte
