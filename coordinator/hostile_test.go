@@ -168,6 +168,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"more drain rounds than an epoch has", hDrain, []byte{3}},
 		{"too many repeats", hRepeats, []byte{repeatsMax + 1}},
 		{"more members than places", hCount, u32(21)},
+		{"members without bounds", hCount, u32(1 << 30)},
 		{"fewer members than the round has", hCount, u32(19)},
 		{"a round beyond the last", hRound, u32(countMax + 1)},
 		{"another round than the ring's", hRound, u32(6)},
