@@ -170,7 +170,8 @@ func TestClientBoundsWhatIsUnderWay(t *testing.T) {
 func TestEngineLogPassesWarningsOn(t *testing.T) {
 	var out strings.Builder
 	var failed error
-	l := engineLog{log: slog.New(slog.NewTextHandler(&out, nil)), failed: func(err error) { failed = err }}
+	ended := make(chan struct{})
+	l := engineLog{log: slog.New(slog.NewTextHandler(&out, nil)), failed: func(err error) { failed = err }, ended: ended}
 	l.Debug("debug")
 	l.Info("info")
 	l.With("module", "p2p").Warn("warned", "peer", fmt.Stringer(nil), "n", 7)
@@ -183,6 +184,10 @@ func TestEngineLogPassesWarningsOn(t *testing.T) {
 	}
 	if strings.Contains(got, "info") || strings.Contains(got, "debug") || failed != nil {
 		t.Errorf("log is %q, failure %v", got, failed)
+	}
+	close(ended)
+	if l.Error("complaint about the end"); strings.Contains(out.String(), "complaint") {
+		t.Errorf("log is %q", out.String())
 	}
 	l.Error(consensusFailed+"!!!", "err", "a reason", "stack", "...")
 	contains(t, failed, "engine has halted: a reason")

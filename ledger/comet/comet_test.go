@@ -72,7 +72,7 @@ func start(t testing.TB, dir string) (r *Replica, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	stopped := false
@@ -81,7 +81,7 @@ func start(t testing.TB, dir string) (r *Replica, stop func()) {
 			return
 		}
 		stopped = true
-		cancel()
+		cancel(errors.New("interrupt signal received")) // as signal.NotifyContext does
 		select {
 		case err := <-ended:
 			if err != nil {

@@ -213,6 +213,7 @@ func TestReplicaHaltsWhenItCannotWrite(t *testing.T) {
 }
 
 func TestOldBlocksAreDeleted(t *testing.T) {
+	t.Parallel()
 	dir := replicaDir(t, Options{SnapshotBlocks: 5, KeepBlocks: 20})
 	r, stop := start(t, dir)
 	snapshots := make(chan ledger.Snapshot, 100)

@@ -23,6 +23,7 @@ func freePort(t *testing.T) string {
 // TestAFollowerServesWhenTheValidatorIsGone has a second replica without a vote. What it has caught up with stays there to
 // read, to a client that was with the validator before.
 func TestAFollowerServesWhenTheValidatorIsGone(t *testing.T) {
+	t.Parallel()
 	dir := replicaDir(t, Options{Peering: freePort(t)})
 	validator, stop := start(t, dir)
 	genesis, err := os.ReadFile(filepath.Join(dir, genesisFile))

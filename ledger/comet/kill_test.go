@@ -81,6 +81,7 @@ func (c *child) kill() {
 // TestKilledReplicaLosesNoAcknowledgedTransaction kills a replica while several clients have transactions under way,
 // whenever another few were acknowledged, and counts in the end.
 func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
+	t.Parallel()
 	const kills, senders, joins = 5, 4, 100
 	dir := replicaDir(t, Options{SnapshotBlocks: 7, KeepBlocks: 100})
 	var now atomic.Pointer[url.URL] // where the replica is this time

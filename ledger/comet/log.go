@@ -1,6 +1,7 @@
 package comet
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,6 +13,7 @@ import (
 type engineLog struct {
 	log    *slog.Logger
 	failed func(error)
+	ended  <-chan struct{} // closed when the engine is being stopped: the complaints that follow are about that alone
 }
 
 var _ cmtlog.Logger = engineLog{}
@@ -25,14 +27,23 @@ func (l engineLog) Debug(string, ...any) {}
 
 func (l engineLog) Info(string, ...any) {}
 
-func (l engineLog) Warn(msg string, keyvals ...any) { l.log.Warn(msg, text(keyvals)...) }
+func (l engineLog) Warn(msg string, keyvals ...any) { l.put(slog.LevelWarn, msg, keyvals) }
 
 func (l engineLog) Error(msg string, keyvals ...any) {
 	if strings.HasPrefix(msg, consensusFailed) {
 		l.failed(fmt.Errorf("the chain's engine has halted: %v", value(keyvals, "err")))
 		return
 	}
-	l.log.Error(msg, text(keyvals)...)
+	l.put(slog.LevelError, msg, keyvals)
+}
+
+func (l engineLog) put(level slog.Level, msg string, keyvals []any) {
+	select {
+	case <-l.ended:
+		level = slog.LevelDebug
+	default:
+	}
+	l.log.Log(context.Background(), level, msg, text(keyvals)...)
 }
 
 func (l engineLog) With(keyvals ...any) cmtlog.Logger {

@@ -67,11 +67,15 @@ func (r *Replica) PeerAddress() string {
 // full. What is in a block is never lost; after the cause is removed, the replica goes on from where it was.
 func (r *Replica) Run(ctx context.Context) error {
 	defer r.listener.Close()
-	ctx, halt := context.WithCancelCause(ctx)
-	defer halt(nil)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	halt := func(err error) { cancel(&haltError{err}) }
 
 	e := engine{dbs: map[string]dbm.DB{}}
-	if err := e.open(r, halt); err != nil {
+	if err := e.open(ctx, r, halt); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to end while it replayed blocks
+		}
 		return fmt.Errorf("start chain %q in %q: %w", r.Chain(), r.home.dir, err)
 	}
 	var serving sync.WaitGroup
@@ -84,11 +88,17 @@ func (r *Replica) Run(ctx context.Context) error {
 	serving.Wait()
 	err := e.close()
 
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		return fmt.Errorf("chain %q in %q: %w", r.Chain(), r.home.dir, cause)
+	var halted *haltError
+	if errors.As(context.Cause(ctx), &halted) {
+		return fmt.Errorf("chain %q in %q: %w", r.Chain(), r.home.dir, halted.err)
 	}
 	return errors.Join(err, r.app.close())
 }
+
+// haltError is why a replica ended that was not told to.
+type haltError struct{ err error }
+
+func (e *haltError) Error() string { return e.err.Error() }
 
 // engine is the running CometBFT node with the databases it opened.
 type engine struct {
@@ -98,7 +108,7 @@ type engine struct {
 
 // open starts CometBFT. CometBFT reports a store that contradicts the application by a panic; here, before anything
 // runs, that is an error like others.
-func (e *engine) open(r *Replica, halt context.CancelCauseFunc) (err error) {
+func (e *engine) open(ctx context.Context, r *Replica, halt func(error)) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
@@ -108,12 +118,12 @@ func (e *engine) open(r *Replica, halt context.CancelCauseFunc) (err error) {
 		}
 	}()
 	c := r.home.config()
-	e.node, err = cmtnode.NewNode(c, r.home.validator, r.home.node,
+	e.node, err = cmtnode.NewNodeWithContext(ctx, c, r.home.validator, r.home.node,
 		proxy.NewConnSyncLocalClientCreator(r.app),
 		func() (*cmttypes.GenesisDoc, error) { return r.home.genesis, nil },
 		e.openDB,
 		cmtnode.DefaultMetricsProvider(c.Instrumentation),
-		engineLog{log: r.log.With("part", "cometbft"), failed: func(err error) { halt(err) }},
+		engineLog{log: r.log.With("part", "cometbft"), failed: halt, ended: ctx.Done()},
 	)
 	if err != nil {
 		return err
