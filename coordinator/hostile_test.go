@@ -120,7 +120,7 @@ func TestChangedBytesNeverPanic(t *testing.T) {
 	below := func(n uint32) uint32 { return uint32(src.Uint64n(uint64(n))) }
 	states := someStates()
 	opened := 0
-	const tries = 1500
+	const tries = 800
 	for range tries {
 		base := states[below(uint32(len(states)))]
 		b := slices.Clone(base.b)
