@@ -3,17 +3,14 @@ package sim
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 func run(t *testing.T, cfg Config) Report {
 	t.Helper()
-	start := time.Now()
 	r, err := Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatalf("%v\n%+v", err, r)
 	}
-	t.Logf("%v of virtual time in %v: %+v", r.Virtual, time.Since(start).Round(time.Millisecond), r)
 	if r.Holders != cfg.Clients {
 		t.Errorf("%d of %d participants hold the agreed parameters at the end", r.Holders, cfg.Clients)
 	}
@@ -23,6 +20,7 @@ func run(t *testing.T, cfg Config) Report {
 func TestTwentyClientsWithFaultsFinishEqual(t *testing.T) {
 	for overlap := range uint8(2) {
 		t.Run(fmt.Sprintf("overlap %d", overlap), func(t *testing.T) {
+			t.Parallel()
 			cfg := Default(1)
 			cfg.Overlap = overlap
 			r := run(t, cfg)
@@ -33,5 +31,64 @@ func TestTwentyClientsWithFaultsFinishEqual(t *testing.T) {
 				t.Errorf("loss went from %.3f to %.3f: nothing was learned", r.LossFirst, r.LossLast)
 			}
 		})
+	}
+}
+
+func TestTheSameSeedGivesTheSameLog(t *testing.T) {
+	cfg := Default(2)
+	cfg.Clients, cfg.Steps, cfg.Crashes = 6, 10, 2
+	var events int
+	cfg.Observe = func(Event) { events++ }
+	first := run(t, cfg)
+	counted := events
+	second := run(t, cfg)
+	if first != second || events != 2*counted {
+		t.Errorf("two runs of one seed differ:\n%+v\n%+v", first, second)
+	}
+	cfg.Seed++
+	if other := run(t, cfg); other.Log == first.Log {
+		t.Error("another seed gives the same log")
+	}
+}
+
+func TestWithoutFaultsEverySequenceIsAccepted(t *testing.T) {
+	cfg := Config{Seed: 3, Clients: 5, Steps: 20, Limit: Default(3).Limit}
+	r := run(t, cfg)
+	if r.Rollbacks != 0 || r.Steps != 20 || r.Points != 20*2*5 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestFoundSeeds replays runs in which something was broken once, or came close.
+func TestFoundSeeds(t *testing.T) {
+	for _, f := range []struct {
+		why       string
+		seed      uint64
+		clients   int
+		overlap   uint8
+		crashes   int
+		parts     int
+		outages   int
+		loss      float64
+		rollbacks uint32
+	}{
+		{"a partition of the witnesses rolls an epoch back", 1033, 6, 1, 5, 1, 0, 0.24, 1},
+		{"the same, and with an outage and more crashes", 1069, 10, 1, 6, 1, 0, 0.32, 1},
+	} {
+		t.Run(f.why, func(t *testing.T) {
+			t.Parallel()
+			cfg := Default(f.seed)
+			cfg.Clients, cfg.Overlap, cfg.Crashes, cfg.Partitions, cfg.Outages, cfg.Loss = f.clients, f.overlap, f.crashes, f.parts, f.outages, f.loss
+			if r := run(t, cfg); r.Rollbacks != f.rollbacks {
+				t.Errorf("%d rollbacks, there were %d when it was found", r.Rollbacks, f.rollbacks)
+			}
+		})
+	}
+}
+
+func TestAStuckRunIsReportedWithItsSeed(t *testing.T) {
+	cfg := Config{Seed: 4, Clients: 2, Steps: 1000, Limit: 1}
+	if _, err := Run(t.Context(), cfg); err == nil || err.Error()[:7] != "seed 4," {
+		t.Errorf("got %v", err)
 	}
 }
