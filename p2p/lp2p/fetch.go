@@ -142,18 +142,29 @@ func (d *fetching) pull(ctx context.Context, p *pull) {
 
 // answers asks, again if the peer is busy, and passes on what comes.
 func (d *fetching) answers(ctx context.Context, p *pull) error {
-	for pause := busyPause; ; pause *= 2 {
+	for wait := busyPause; ; wait *= 2 {
 		err := d.attempt(ctx, p)
-		if !errors.Is(err, p2p.ErrBusy) || pause > busyPauseMax {
+		if !errors.Is(err, p2p.ErrBusy) || wait > busyPauseMax {
 			return err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
+		if err := pause(ctx, wait); err != nil {
+			return err
 		}
+	}
+}
+
+// pause returns after d, or with the cause of ctx's end.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -18,7 +18,7 @@ type guests struct {
 // guest is a peer's requests: those being served, and a token bucket.
 type guest struct {
 	serving int
-	tokens  float64
+	tokens  float64   // below 0, so many requests wait
 	at      time.Time // when tokens was right
 }
 
@@ -27,12 +27,14 @@ type admission int
 
 const (
 	admitted admission = iota
-	busy               // too many at once, here or of this peer
-	flooding           // too many a second
+	busy               // too many at once here
+	flooding           // more at once than an honest peer asks, see askedPerPeer
 )
 
-// enter asks for a request to be served; if admitted, leave must follow.
-func (g *guests) enter(k key.Public, now time.Time) admission {
+// enter asks for a request to be served; if admitted, it may be after wait, and leave
+// must follow. Who asks often is served slowly, not refused: an honest peer may
+// have reason to.
+func (g *guests) enter(k key.Public, now time.Time) (a admission, wait time.Duration) {
 	g.peersMu.Lock()
 	defer g.peersMu.Unlock()
 	p := g.peers[k]
@@ -41,7 +43,7 @@ func (g *guests) enter(k key.Public, now time.Time) admission {
 			g.forget(now)
 		}
 		if len(g.peers) >= guestsMax {
-			return busy
+			return busy, 0
 		}
 		if g.peers == nil {
 			g.peers = make(map[key.Public]*guest)
@@ -49,18 +51,17 @@ func (g *guests) enter(k key.Public, now time.Time) admission {
 		p = &guest{tokens: requestsBurst, at: now}
 		g.peers[k] = p
 	}
-	p.tokens = min(requestsBurst, p.tokens+requestsPerSecond*now.Sub(p.at).Seconds())
-	p.at = now
 	switch {
-	case p.tokens < 1:
-		return flooding
-	case g.serving >= servedMax || p.serving >= servedPerPeer:
-		return busy
+	case p.serving >= servedPerPeer:
+		return flooding, 0
+	case g.serving >= servedMax:
+		return busy, 0
 	}
-	p.tokens--
+	p.tokens = min(requestsBurst, p.tokens+requestsPerSecond*now.Sub(p.at).Seconds()) - 1
+	p.at = now
 	p.serving++
 	g.serving++
-	return admitted
+	return admitted, time.Duration(max(0, -p.tokens) / requestsPerSecond * float64(time.Second))
 }
 
 func (g *guests) leave(k key.Public) {

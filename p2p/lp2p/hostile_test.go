@@ -96,24 +96,61 @@ func TestRubbishOnTheStreamsHarmsNobodyAndIsBanned(t *testing.T) {
 	}
 }
 
-func TestAFloodOfRequestsIsRefused(t *testing.T) {
+func TestAFloodOfRequestsIsBanned(t *testing.T) {
 	ps := together(t, 2, nil)
 	h := enemy(t, 11, ps[0])
-	question := appendQuestion(nil, run, []byte("hello"))
-	answered := 0
+	// More at once than anybody is served: streams on which no request comes.
+	streams := 0
 	for ps[0].gate.allows(secret(11).Public()) {
-		if answered > 100*requestsBurst {
-			t.Fatal("a flood is answered without end")
+		if streams > streamsMax {
+			t.Fatal("a flood is borne without end")
 		}
-		if bytes.HasSuffix(say(t, h, ps[0], askProtocol, question), []byte("hello")) {
-			answered++
+		s, err := h.NewStream(t.Context(), ps[0].host.ID(), askProtocol)
+		if err != nil {
+			break // banned, or beyond the streams of one peer
 		}
+		defer s.Reset()
+		s.Write([]byte{1})
+		streams++
 	}
-	if answered < requestsBurst {
-		t.Errorf("only %d questions were answered, and %d are allowed at once", answered, requestsBurst)
+	eventually(t, func() bool { return !ps[0].gate.allows(secret(11).Public()) })
+	if streams < servedPerPeer {
+		t.Errorf("banned after %d streams, and %d are served at once", streams, servedPerPeer)
 	}
 	if _, err := ask(t, ps[1], ps[0].Self(), []byte("hello")); err != nil {
 		t.Errorf("an honest peer: %v", err)
+	}
+}
+
+func TestWhoAsksOftenWaitsButIsNotBlamed(t *testing.T) {
+	var g guests
+	k, now := secret(1).Public(), time.Now()
+	for i := range requestsBurst + requestsPerSecond/2 {
+		a, wait := g.enter(k, now)
+		if a != admitted || (wait > 0) != (i >= requestsBurst) {
+			t.Fatalf("request %d: %v, after %v", i, a, wait)
+		}
+		g.leave(k)
+	}
+	if _, wait := g.enter(k, now); wait < 500*time.Millisecond || wait > 510*time.Millisecond {
+		t.Errorf("the next waits for %v, want half a second", wait)
+	}
+	if _, wait := g.enter(k, now.Add(time.Minute)); wait != 0 {
+		t.Errorf("a minute later it waits for %v", wait)
+	}
+	for range servedPerPeer - 2 {
+		g.enter(k, now.Add(time.Minute))
+	}
+	if a, _ := g.enter(k, now.Add(time.Minute)); a != flooding {
+		t.Errorf("one more than %d at once: %v", servedPerPeer, a)
+	}
+	for i := range guestsMax + 10 { // those with nothing to remember are forgotten
+		other := secret(2).Public()
+		other[0], other[1] = byte(i), byte(i>>8)
+		if a, _ := g.enter(other, now.Add(time.Duration(i)*time.Minute)); a != admitted {
+			t.Fatalf("stranger %d: %v", i, a)
+		}
+		g.leave(other)
 	}
 }
 

@@ -35,10 +35,10 @@ const (
 	// askedPerPeer bounds the requests to one peer in flight, below what it serves.
 	askedPerPeer = 32
 
-	// requestsPerSecond and requestsBurst are what one peer may ask. A model of 4 GB
-	// takes 500 requests from a single peer.
-	requestsPerSecond = 128
-	requestsBurst     = 1024
+	// requestsPerSecond is how fast one peer is served, after a burst: a round of a
+	// large run is hundreds of small blobs, a model of 4 GB 500 large requests.
+	requestsPerSecond = 1024
+	requestsBurst     = 2048
 
 	// fetchesMax is how many fetches run at once; others wait, up to fetchesWaiting.
 	fetchesMax     = 64

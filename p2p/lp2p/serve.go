@@ -103,7 +103,8 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 		w.Write(data)
 		return w.Flush() // reports the errors of both
 	}
-	switch n.guests.enter(from, time.Now()) {
+	admission, wait := n.guests.enter(from, time.Now())
+	switch admission {
 	case flooding:
 		n.charge(from, p2p.Flooded)
 		err = send(p2p.StatusBusy, nil)
@@ -111,6 +112,9 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 		err = send(p2p.StatusBusy, nil)
 	default:
 		defer n.guests.leave(from)
+		if err = pause(n.closing, wait); err != nil {
+			break
+		}
 		if err = s.SetReadDeadline(time.Now().Add(requestTimeout)); err == nil {
 			err = answer(from, s, send)
 		}
