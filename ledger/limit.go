@@ -20,7 +20,7 @@ const (
 	// NoncesKept is how many of a key's transactions are remembered with their outcome. Transactions of one key that
 	// travel side by side may be overtaken by so many others and still count.
 	NoncesKept = 8
-	// AccountsMax bounds the table of nonces (some 15 MB when full). Only keys that sent something within the last
+	// AccountsMax bounds the table of nonces (some 25 MB when full). Only keys that sent something within the last
 	// TxLifetimeMs occupy it.
 	AccountsMax = 1 << 16
 

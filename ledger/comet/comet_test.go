@@ -3,7 +3,10 @@ package comet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,5 +151,30 @@ func TestMain(m *testing.M) {
 		runChild(dir)
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if left := ownGoroutines(); code == 0 && left != "" {
+		fmt.Fprintf(os.Stderr, "goroutines of ours are left:\n%s", left)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// ownGoroutines returns the stacks of goroutines that this package started or is in, after they had time to end.
+// CometBFT leaves some of its own behind (its log's SIGHUP listener, sleeping routines of peers), which are not counted.
+func ownGoroutines() string {
+	deadline := time.Now().Add(patience)
+	for {
+		var own []string
+		buf := make([]byte, 4<<20)
+		stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+		for _, s := range stacks[1:] { // the first is this one
+			if strings.Contains(s, "entrain-network/entrain") {
+				own = append(own, s)
+			}
+		}
+		if len(own) == 0 || time.Now().After(deadline) {
+			return strings.Join(own, "\n\n")
+		}
+		runtime.Gosched()
+	}
 }
