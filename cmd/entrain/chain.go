@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger/comet"
+)
+
+func chainCommand(c console) *cobra.Command {
+	return group("chain", "Run a replica of the chain that hosts runs",
+		`The coordinators of runs live on a chain: a replicated state machine that survives crashes, and lying
+replicas once there are four or more. One replica is a chain already.`,
+		chainInitCommand(c), chainStartCommand(c))
+}
+
+// homeFlag adds --home.
+func (c console) homeFlag(cmd *cobra.Command, to *string) {
+	def := ""
+	if c.places.data != "" {
+		def = filepath.Join(c.places.data, "chain")
+	}
+	cmd.Flags().StringVar(to, "home", def, "`directory` of the replica")
+	_ = cmd.MarkFlagDirname("home")
+}
+
+var errNoHome = errors.New("this system names no directory for data; say where the replica is with --home DIR")
+
+func chainInitCommand(c console) *cobra.Command {
+	var home, id, api, genesis string
+	var creators, peers []string
+	var block time.Duration
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Set up a new chain, or a replica of an existing one",
+		Long: `Sets up a directory with the settings, the genesis and the keys of a replica. With --chain-id this founds a
+new chain, of which this replica is the first; with --genesis FILE it follows an existing one.
+
+The addresses can be changed later in the directory's chain.json.`,
+		Example: `  entrain chain init --chain-id my-chain
+  entrain chain init --chain-id my-chain --api 0.0.0.0:7370 --creator $(entrain key show)
+  entrain chain init --genesis genesis.json --peer 3f2a...@203.0.113.5:26656`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if home == "" {
+				return errNoHome
+			}
+			if (id == "") == (genesis == "") {
+				return errors.New("say either --chain-id ID for a new chain, or --genesis FILE for a replica of an existing one")
+			}
+			o := comet.Options{Chain: id, API: api, Peers: peers, Block: block}
+			for _, s := range creators {
+				k, err := key.ParsePublic(s)
+				if err != nil {
+					return fmt.Errorf("--creator %q: want a public key of 64 hexadecimal digits, as entrain key show prints it", s)
+				}
+				o.Creators = append(o.Creators, k)
+			}
+			if genesis != "" {
+				var err error
+				if o.Genesis, err = readBounded(genesis, genesisBytesMax); err != nil {
+					return fmt.Errorf("genesis: %w", err)
+				}
+			}
+			if err := comet.Init(home, o); err != nil {
+				return err
+			}
+			c.say("set up a replica in %s; start it with: entrain chain start --home %q", home, home)
+			return nil
+		},
+	}
+	c.homeFlag(cmd, &home)
+	f := cmd.Flags()
+	f.StringVar(&id, "chain-id", "", "`name` of the new chain: a-z, 0-9 and -")
+	f.StringVar(&genesis, "genesis", "", "genesis `file` of an existing chain")
+	f.StringVar(&api, "api", comet.DefaultAPI, "`address` where clients reach the replica")
+	f.StringArrayVar(&creators, "creator", nil, "public `key` that may create runs; may be repeated (default: anyone may)")
+	f.StringArrayVar(&peers, "peer", nil, "another replica, as `ID@host:port`; may be repeated")
+	f.DurationVar(&block, "block", comet.DefaultBlock, "`time` between blocks, and so the resolution of all deadlines")
+	return cmd
+}
+
+// genesisName is the file that makes a directory a replica's.
+const genesisName = "genesis.json"
+
+// genesisBytesMax bounds a genesis file that is read.
+const genesisBytesMax = 1 << 20
+
+func chainStartCommand(c console) *cobra.Command {
+	var home string
+	var asJSON, verbose bool
+	cmd := &cobra.Command{
+		Use:   "start",
+		Short: "Run the replica until Ctrl-C",
+		Long: `Runs the replica until Ctrl-C. What is in a block is never lost, not by kill -9 and not by a power cut:
+start it again and it goes on.`,
+		Example: "  entrain chain start\n  entrain chain start --home ./replica --verbose",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if home == "" {
+				return errNoHome
+			}
+			level := slog.LevelWarn
+			if verbose {
+				level = slog.LevelInfo
+			}
+			replica, err := comet.Open(home, slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level})))
+			if err != nil {
+				if _, missing := os.Stat(filepath.Join(home, genesisName)); errors.Is(missing, fs.ErrNotExist) {
+					return fmt.Errorf("%w, with: entrain chain init --home %q --chain-id NAME", err, home)
+				}
+				return err
+			}
+			if asJSON {
+				if err := c.object(chainEvent{Event: "listening", Chain: replica.Chain(), Endpoint: replica.Endpoint()}); err != nil {
+					return err
+				}
+			} else {
+				c.say("chain %s: clients reach this replica at %s; Ctrl-C ends it", replica.Chain(), replica.Endpoint())
+			}
+			return replica.Run(cmd.Context())
+		},
+	}
+	c.homeFlag(cmd, &home)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object when clients can be served")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "log what the engine does")
+	return cmd
+}
+
+// chainEvent is what chain start --json prints.
+type chainEvent struct {
+	Event    string `json:"event"`
+	Chain    string `json:"chain"`
+	Endpoint string `json:"endpoint"`
+}

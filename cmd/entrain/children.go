@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// A child is a process of this program that runs one of its commands. It is given --with-parent and a standard input that closes when
+// this process ends, however that happens; on Linux the kernel kills it then besides. It is in a process group of its own, so that a
+// Ctrl-C on the terminal reaches this process alone, which stops its children in the right order.
+type child struct {
+	name string
+	args []string
+}
+
+// A childReport is what children tells of a child: that it started (Pid), wrote a line (Line), or ended.
+type childReport struct {
+	name  string
+	pid   int    // > 0: started
+	line  []byte // not nil: wrote this
+	ended bool
+	err   error // why it ended, nil if it meant to
+	final bool  // ended, and will not be started again
+}
+
+// children keeps child processes running: one that dies is started again. All that happens is sent to reports, which must be read
+// until wait has returned.
+type children struct {
+	program string // path of this program
+	logs    string // directory of the children's standard error, a file each
+	env     []string
+	pause   time.Duration // before a child that died is started again, the longer the more often it died early; restartAfter
+	reports chan childReport
+	running sync.WaitGroup
+}
+
+const (
+	// childGrace is how long a child may take to end when asked to; then it is killed.
+	childGrace = 15 * time.Second
+	// childLineMax bounds a line of a child's output.
+	childLineMax = 1 << 20
+	restartAfter = 300 * time.Millisecond
+	// restartsMax is after how many early deaths in a row a child is given up.
+	restartsMax = 5
+	// earlyFor is the age below which a death counts as early: the cause is likely still there.
+	earlyFor = 10 * time.Second
+)
+
+// keep starts a child and keeps it running until ctx ends, it exits by itself with status 0, or it dies early too often.
+func (c *children) keep(ctx context.Context, ch child) {
+	c.running.Go(func() {
+		// The kernel's parent-death signal is bound to the thread that started the child: this goroutine stays on one as long as the
+		// child lives.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		early := 0
+		for {
+			start := time.Now()
+			err := c.once(ctx, ch)
+			if time.Since(start) > earlyFor {
+				early = 0
+			}
+			early++
+			final := err == nil || ctx.Err() != nil || early > restartsMax
+			if final && err != nil && ctx.Err() == nil {
+				err = fmt.Errorf("%w, %d times in a row; its log is %s", err, early, c.log(ch))
+			}
+			c.reports <- childReport{name: ch.name, ended: true, err: err, final: final}
+			if final {
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(c.pause << (early - 1)):
+			}
+		}
+	})
+}
+
+// wait returns when no child runs any more, and then closes reports.
+func (c *children) wait() {
+	c.running.Wait()
+	close(c.reports)
+}
+
+func (c *children) log(ch child) string { return filepath.Join(c.logs, ch.name+".log") }
+
+// once runs a child to its end and returns nil if it exited with status 0 or as asked.
+func (c *children) once(ctx context.Context, ch child) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	log, err := os.OpenFile(c.log(ch), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("log of a child process: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.Command(c.program, append([]string{"--with-parent"}, ch.args...)...)
+	cmd.Stderr = log
+	cmd.Env = c.env
+	isolate(cmd)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("start a child process: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start a child process: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start a child process: %w", err)
+	}
+	c.reports <- childReport{name: ch.name, pid: cmd.Process.Pid}
+
+	exited := make(chan struct{})
+	var stopper sync.WaitGroup
+	stopper.Go(func() {
+		select {
+		case <-exited:
+			return
+		case <-ctx.Done():
+		}
+		stdin.Close() // asks for a clean end
+		select {
+		case <-exited:
+		case <-time.After(childGrace):
+			killGroup(cmd.Process)
+		}
+	})
+	c.forward(ch, stdout)
+	err = cmd.Wait()
+	close(exited)
+	stopper.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// forward reports the lines of a child until its output ends. A line that is too long is not one of ours: it is dropped.
+func (c *children) forward(ch child, out io.Reader) {
+	r := bufio.NewReaderSize(out, childLineMax)
+	for {
+		line, tooLong, err := r.ReadLine()
+		for tooLong && err == nil {
+			line = nil
+			_, tooLong, err = r.ReadLine()
+		}
+		if err != nil {
+			return
+		}
+		if len(line) > 0 {
+			c.reports <- childReport{name: ch.name, line: append([]byte(nil), line...)}
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/spec"
+)
+
+// demoOptions are the demo's flags.
+type demoOptions struct {
+	clients int
+	rounds  uint32
+	text    string
+	keep    string
+	preset  string
+	asJSON  bool
+}
+
+func demoCommand(c console) *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Train a small Llama with a whole network on this machine",
+		Long: `Starts a whole network on this machine, each part a process with its own key and state: one replica of a
+chain, and clients that find each other through it, train a small Llama together, and agree on its
+parameters, hash for hash, after every round. The text is Newton's Opticks, which comes with Go.
+
+Try kill -9 on any of the processes: the run goes on, and the demo starts it again.
+
+Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command goes on from there.`,
+		Example: `  entrain demo
+  entrain demo --clients 6 --rounds 500 --keep ./network
+  entrain demo --data novel.txt --json | tail -1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDemo(cmd.Context(), c, o, cmd.Flags().Changed)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.clients, "clients", 4, "`number` of clients")
+	f.Uint32Var(&o.rounds, "rounds", demoRounds, "`number` of rounds that train")
+	f.StringVar(&o.text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
+	f.StringVar(&o.keep, "keep", "", "`directory` in which everything is kept")
+	f.StringVar(&o.preset, "preset", "nano", "model: nano (1 million parameters), a larger preset, or tiny, for a quick look")
+	f.BoolVar(&o.asJSON, "json", false, "print events, and at the end a summary, as lines of JSON")
+	_ = cmd.MarkFlagFilename("data")
+	_ = cmd.MarkFlagDirname("keep")
+	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions([]string{presetTiny, "nano", "10m", "50m"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+const (
+	demoRunName   = "demo"
+	demoClientMax = 64
+	demoRounds    = 300
+	// presetTiny is nano made smaller: it learns next to nothing, quickly.
+	presetTiny = "tiny"
+)
+
+// demoSpec is what the demo trains: all its settings that a run's specification can say.
+func demoSpec(o demoOptions) spec.Spec {
+	s := spec.Default()
+	s.Name = demoRunName
+	s.Steps = o.rounds
+	s.Model.Preset = o.preset
+	if o.preset == presetTiny {
+		s.Model.Preset, s.Model.Hidden, s.Model.Layers, s.Model.FFN = "nano", 32, 2, 64
+		s.Model.Heads, s.Model.KVHeads, s.Model.HeadDim = 2, 1, 16
+	}
+	s.Data.Sequence = 128
+	s.Optimizer.TopK = 32
+	s.LearningRate.Base, s.LearningRate.Final = 2e-3, 2e-4
+	s.LearningRate.Warmup = min(20, o.rounds/10)
+	s.Batch.Start = 16
+	s.Members.Min = 1
+	s.Members.Start = uint32(o.clients)
+	s.Members.Capacity = 64
+	// A round takes half a second; whoever is not done after ten times as long was killed, or is starting again.
+	round := 5 * time.Second
+	if o.preset != presetTiny && o.preset != "nano" {
+		round = 5 * time.Minute
+	}
+	s.Times = spec.Times{
+		Waiting: spec.Duration(0), Warmup: spec.Duration(time.Minute), RoundTrain: spec.Duration(round),
+		RoundWitness: spec.Duration(time.Second), Cooldown: spec.Duration(10 * time.Second), Epoch: spec.Duration(10 * round),
+	}
+	return s
+}
+
+func (o demoOptions) check() error {
+	if o.clients < 1 || o.clients > demoClientMax {
+		return fmt.Errorf("--clients %d: want 1 to %d", o.clients, demoClientMax)
+	}
+	if o.rounds < 1 {
+		return errors.New("--rounds 0: want at least 1")
+	}
+	if _, err := llama.Preset(o.preset); err != nil && o.preset != presetTiny {
+		return fmt.Errorf("--preset: %w", err)
+	}
+	return nil
+}
+
+// opticks finds Newton's Opticks in the Go installation.
+func opticks(ctx context.Context) (string, error) {
+	const remedy = "give a text of your own with --data FILE, some 500 kB of plain text"
+	root := runtime.GOROOT()
+	if out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output(); err == nil {
+		root = strings.TrimSpace(string(out))
+	}
+	if root == "" {
+		return "", fmt.Errorf("the demo's text, Newton's Opticks, comes with Go, which was not found here; %s", remedy)
+	}
+	path := filepath.Join(root, "src", "testdata", "Isaac.Newton-Opticks.txt")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the demo's text, Newton's Opticks, is missing from this Go installation: %w; %s", err, remedy)
+	}
+	return path, nil
+}
+
+// runDemo is the demo from beginning to end.
+func runDemo(ctx context.Context, c console, o demoOptions, given func(flag string) bool) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.text == "" {
+		if o.text, err = opticks(ctx); err != nil {
+			return err
+		}
+	}
+	dir, err := openDemoDir(ctx, c, o, given)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.close()) }()
+	if dir.summary != nil {
+		c.say("the run kept in %s has finished; for another one choose another directory, or remove this one", dir.path)
+		return dir.summary.show(c, o.asJSON)
+	}
+	d, err := newDemo(c, dir, o.asJSON)
+	if err != nil {
+		return err
+	}
+	if err := d.run(ctx); err != nil {
+		return err
+	}
+	summary, err := d.conclude(ctx)
+	if err != nil {
+		return err
+	}
+	if err := dir.finish(summary); err != nil {
+		return err
+	}
+	return summary.show(c, o.asJSON)
+}

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/checkpoint"
+)
+
+// running is a demo in this process, whose chain and clients are processes of their own.
+type running struct {
+	t      *testing.T
+	cancel context.CancelFunc
+	events chan demoEvent // closed at the end
+	ended  chan error
+	words  *syncBuffer
+	pids   []int
+	final  summary
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// startDemo starts a demo on a text that takes little time.
+func startDemo(t *testing.T, dir string, args ...string) *running {
+	t.Helper()
+	t.Setenv(asProgram, "1")
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{t: t, cancel: cancel, events: make(chan demoEvent), ended: make(chan error, 1), words: &syncBuffer{}}
+	out, in := io.Pipe()
+	s := newShell(t)
+	s.console.out, s.console.err = in, r.words
+	go func() {
+		err := run(ctx, s.console, append([]string{"demo", "--keep", dir, "--json"}, args...))
+		in.Close()
+		r.ended <- err
+	}()
+	go func() {
+		defer close(r.events)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, childLineMax)
+		for lines.Scan() {
+			var ev demoEvent
+			if err := json.Unmarshal(lines.Bytes(), &ev); err != nil {
+				t.Errorf("line %q: %v", lines.Text(), err)
+			}
+			if ev.Kind == "summary" {
+				if err := json.Unmarshal(lines.Bytes(), &r.final); err != nil {
+					t.Errorf("summary %q: %v", lines.Text(), err)
+				}
+			}
+			r.events <- ev
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		for range r.events {
+		}
+	})
+	return r
+}
+
+// until reads events up to the first for which ok holds.
+func (r *running) until(what string, ok func(demoEvent) bool) demoEvent {
+	r.t.Helper()
+	for ev := range r.events {
+		if ev.PID != 0 {
+			r.pids = append(r.pids, ev.PID)
+		}
+		if ok(ev) {
+			r.t.Logf("%s: %s", ev.Time, what)
+			return ev
+		}
+	}
+	r.t.Fatalf("the demo ended before %s: %v\n%s", what, <-r.ended, r.words)
+	return demoEvent{}
+}
+
+// end reads the remaining events and returns what the demo ended with.
+func (r *running) end() error {
+	for ev := range r.events {
+		if ev.PID != 0 {
+			r.pids = append(r.pids, ev.PID)
+		}
+	}
+	return <-r.ended
+}
+
+// nothingRuns fails the test if a child process is left over.
+func (r *running) nothingRuns() {
+	r.t.Helper()
+	for _, pid := range r.pids {
+		if alive(pid) {
+			r.t.Errorf("process %d is still running", pid)
+		}
+	}
+}
+
+// alive tells whether a process runs; one that has ended and was not waited for does not.
+func alive(pid int) bool {
+	if err := syscall.Kill(pid, 0); err != nil {
+		return false
+	}
+	b, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "stat"))
+	if err != nil {
+		return runtime.GOOS != "linux"
+	}
+	_, state, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(state, "Z")
+}
+
+func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tinyArgs make a demo of seconds.
+func tinyArgs(t *testing.T, rounds string) []string {
+	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("It was the best of times, it was the worst of times. ", 2000))
+	return []string{"--data", text, "--preset", presetTiny, "--clients", "2", "--rounds", rounds}
+}
+
+// A client and the chain are killed in the middle of a run, and the demo itself is interrupted and called again: the run goes on, and in
+// the end all hold the same verified parameters.
+func TestDemoSurvivesKillsAndInterruption(t *testing.T) {
+	dir := t.TempDir()
+	args := tinyArgs(t, "40")
+	d := startDemo(t, dir, args...)
+	applied := func(process string, step uint32) func(demoEvent) bool {
+		return func(ev demoEvent) bool { return ev.Kind == "applied" && ev.Process == process && ev.Step >= step }
+	}
+	pids := map[string]int{}
+	started := func(process string) func(demoEvent) bool {
+		return func(ev demoEvent) bool {
+			if ev.PID != 0 {
+				pids[ev.Process] = ev.PID
+			}
+			return ev.PID != 0 && ev.Process == process
+		}
+	}
+	d.until("client-2 started", func(ev demoEvent) bool { started("")(ev); return len(pids) == 3 })
+
+	// kill -9 of a client: the run goes on, and the client comes back with the others' model.
+	d.until("three steps", applied("client-1", 3))
+	kill(t, pids["client-2"])
+	d.until("client-2 was started again", started("client-2"))
+	d.until("client-2 holds a model", func(ev demoEvent) bool {
+		return ev.Process == "client-2" && (ev.Kind == "loaded" || ev.Kind == "healed")
+	})
+	back := d.until("client-2 trains again", func(ev demoEvent) bool { return ev.Process == "client-2" && ev.Kind == "applied" })
+
+	// kill -9 of the chain: started again, nothing is lost.
+	d.until("steps after that", applied("client-1", back.Step+2))
+	kill(t, pids["chain"])
+	d.until("the chain was started again", started("chain"))
+	d.until("a step on the new chain process", applied("client-2", back.Step+4))
+
+	// Ctrl-C: nothing is left running.
+	d.cancel()
+	if err := d.end(); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "--keep") {
+		t.Errorf("interrupted: got %v", err)
+	}
+	d.nothingRuns()
+
+	// Called again, the demo goes on where it was.
+	d = startDemo(t, dir, args...)
+	first := d.until("a step", func(ev demoEvent) bool { return ev.Kind == "applied" })
+	if first.Step < back.Step+3 {
+		t.Errorf("the second demo began at step %d, the first had done %d", first.Step, back.Step+4)
+	}
+	if err := d.end(); err != nil {
+		t.Fatalf("%v\n%s", err, d.words)
+	}
+	d.nothingRuns()
+	checkSummary(t, d.final, dir, 40)
+
+	// A third time there is nothing to do but to say so.
+	d = startDemo(t, dir)
+	again := d.until("the summary", func(ev demoEvent) bool { return ev.Kind == "summary" })
+	if err := d.end(); err != nil || again.Process != "" || d.final.ParamHash == "" || len(d.pids) > 0 {
+		t.Errorf("of a finished run: %+v, %v", d.final, err)
+	}
+}
+
+func checkSummary(t *testing.T, s summary, dir string, rounds uint32) {
+	t.Helper()
+	if s.Rounds != rounds || s.Clients != 2 || !s.HashesEqual || !(s.HeldOutLast > 0 && s.HeldOutLast < s.HeldOutFirst) ||
+		s.PayloadBytes == 0 || s.PayloadBytes*10 > s.DenseBytes || s.GeneratedText == "" {
+		t.Errorf("summary %+v", s)
+	}
+	for _, p := range s.Members {
+		if p.Points == 0 || p.Params != s.ParamHash {
+			t.Errorf("%s has %d points and parameters %s, agreed are %s", p.Client, p.Points, p.Params, s.ParamHash)
+		}
+	}
+	if s.Checkpoint != filepath.Join(dir, "checkpoint") {
+		t.Errorf("the checkpoint is said to be in %s", s.Checkpoint)
+	}
+	saved, err := checkpoint.OpenLocal(os.DirFS(s.Checkpoint))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if saved.Manifest.Params.String() != s.ParamHash || saved.Manifest.Step != rounds {
+		t.Errorf("the checkpoint is of parameters %s after step %d", saved.Manifest.Params, saved.Manifest.Step)
+	}
+	sh := newShell(t)
+	text := sh.ok("generate", s.Checkpoint, "--prompt", "It was ", "--tokens", "20", "--seed", "1")
+	if !strings.HasPrefix(text, "It was ") || len(text) < 20 || text != sh.ok("generate", s.Checkpoint, "--prompt", "It was ", "--tokens", "20", "--seed", "1") {
+		t.Errorf("generated %q", text)
+	}
+}
+
+// kill -9 of the demo leaves nothing running.
+func TestNothingOutlivesAKilledDemo(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals")
+	}
+	dir := t.TempDir()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The demo is a child process here, of children like its own.
+	t.Setenv(asProgram, "1")
+	c := &children{program: program, logs: dir, env: os.Environ(), pause: time.Hour, reports: make(chan childReport)}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.keep(ctx, child{name: "demo", args: append([]string{"demo", "--keep", filepath.Join(dir, "net"), "--json"}, tinyArgs(t, "100000")...)})
+	go c.wait()
+	var demo int
+	var pids []int
+	for r := range c.reports {
+		if r.pid != 0 {
+			demo = r.pid
+		}
+		if r.ended {
+			break
+		}
+		var ev demoEvent
+		if r.line != nil && json.Unmarshal(r.line, &ev) == nil && ev.PID != 0 {
+			pids = append(pids, ev.PID)
+		}
+		if len(pids) == 3 && ev.Kind == "applied" {
+			kill(t, demo)
+		}
+	}
+	cancel()
+	for range c.reports {
+	}
+	if len(pids) != 3 {
+		b, _ := os.ReadFile(filepath.Join(dir, "demo.log"))
+		t.Fatalf("processes %v\n%s", pids, b)
+	}
+	// The kernel, or the end of their standard input, ends them; there is no event of that here to wait for.
+	deadline := time.Now().Add(childGrace + 5*time.Second)
+	for _, pid := range pids {
+		for alive(pid) && time.Now().Before(deadline) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		if alive(pid) {
+			t.Errorf("process %d outlives the demo", pid)
+		}
+	}
+}
+
+func TestChildThatFailsAtOnceIsGivenUp(t *testing.T) {
+	t.Setenv(asProgram, "1")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &children{program: program, logs: t.TempDir(), env: os.Environ(), pause: time.Millisecond, reports: make(chan childReport)}
+	c.keep(t.Context(), child{name: "broken", args: []string{"chain", "start", "--home", t.TempDir()}})
+	go c.wait()
+	starts := 0
+	var last childReport
+	for r := range c.reports {
+		if r.pid != 0 {
+			starts++
+		}
+		last = r
+	}
+	if starts != restartsMax+1 || !last.final || last.err == nil || !strings.Contains(last.err.Error(), "broken.log") {
+		t.Errorf("started %d times, last report %+v", starts, last)
+	}
+	if got := tail(filepath.Join(c.logs, "broken.log")); !strings.Contains(got, "no chain in") {
+		t.Errorf("its log ends with %q", got)
+	}
+}

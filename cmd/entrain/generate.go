@@ -1,0 +1,98 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+func generateCommand(c console) *cobra.Command {
+	var prompt, seed string
+	var tokens int
+	g := generator{}
+	cmd := &cobra.Command{
+		Use:   "generate CHECKPOINT",
+		Short: "Write text with a model",
+		Long: `Continues a prompt with the model of a checkpoint directory, or of a participant's state directory, whose
+newest checkpoint is used. The files are compared with the checkpoint's manifest as they are read.`,
+		Example: `  entrain generate ./checkpoint --prompt "The rays of light "
+  entrain generate ./checkpoint --prompt "Qu. 31. " --tokens 1000 --temperature 0.5 --seed 7`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("say one checkpoint directory: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if tokens < 1 {
+				return fmt.Errorf("--tokens %d: want at least 1", tokens)
+			}
+			if err := g.sampling.Check(); err != nil {
+				return err
+			}
+			if err := g.open(args[0]); err != nil {
+				return err
+			}
+			if seed != "" {
+				g.seed = wire.Sum("entrain/generate", []byte(seed))
+			} else if _, err := rand.Read(g.seed[:]); err != nil {
+				return err
+			}
+			if _, err := fmt.Fprint(c.out, prompt); err != nil {
+				return err
+			}
+			_, err := g.text(cmd.Context(), prompt, tokens, c.out)
+			fmt.Fprintln(c.out)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&prompt, "prompt", "", "`text` to continue")
+	f.IntVar(&tokens, "tokens", 400, "`number` of tokens to write")
+	f.Float32Var(&g.sampling.Temperature, "temperature", 0.8, "0 always takes the likeliest token, 1 draws as the model says")
+	f.IntVar(&g.sampling.TopK, "top-k", 40, "draw among the `K` likeliest tokens; 0: all")
+	f.StringVar(&seed, "seed", "", "any `text`; the same seed gives the same text (default: another each time)")
+	return cmd
+}
+
+// open reads the model of a checkpoint.
+func (g *generator) open(dir string) error {
+	if newest, err := newCheckpoints(filepath.Join(dir, "checkpoints"), 1, nil).newest(); err != nil {
+		return err
+	} else if newest != "" {
+		dir = newest
+	}
+	fsys := os.DirFS(dir)
+	saved, err := checkpoint.OpenLocal(fsys)
+	if err != nil {
+		var corrupt *checkpoint.CorruptError
+		if errors.As(err, &corrupt) {
+			return err
+		}
+		return fmt.Errorf("%w; %q is no checkpoint of entrain: it should be a directory with %s", err, dir, checkpoint.ManifestFile)
+	}
+	g.model = llamaConfig(saved.Config)
+	if err := g.model.Check(); err != nil {
+		return fmt.Errorf("checkpoint %q: %w", dir, err)
+	}
+	if g.tokenizer, err = tokenizer.ByName(saved.Manifest.Tokenizer); err != nil {
+		return fmt.Errorf("checkpoint %q: %w", dir, err)
+	}
+	layout := g.model.Layout()
+	g.params = make([]float32, layout.Len())
+	if err := saved.Params(layout, g.params); err != nil {
+		return fmt.Errorf("checkpoint %q: %w", dir, err)
+	}
+	return nil
+}

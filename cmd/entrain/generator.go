@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// generator writes text with a model.
+type generator struct {
+	model     llama.Config
+	tokenizer tokenizer.Tokenizer
+	params    []float32
+	sampling  llama.Sampling
+	seed      wire.Hash // the same seed gives the same text
+}
+
+// text continues the prompt by at most so many tokens, or to the token that ends a document, and returns the continuation. Unless out
+// is nil, it is written there too as it comes.
+func (g *generator) text(ctx context.Context, prompt string, tokens int, out io.Writer) (string, error) {
+	reader, err := llama.NewGenerator(g.model, g.params)
+	if err != nil {
+		return "", err
+	}
+	ids := g.tokenizer.Encode(nil, []byte(prompt))
+	if len(ids) == 0 {
+		ids = append(ids, g.tokenizer.End())
+	}
+	source := prng.New(g.seed, "entrain/sample")
+	var text []byte
+	var failed error
+	err = reader.Generate(ids, tokens, g.sampling, &source, func(token uint32) bool {
+		if failed = ctx.Err(); failed != nil || token == g.tokenizer.End() {
+			return false
+		}
+		n := len(text)
+		if text, failed = g.tokenizer.Decode(text, []uint32{token}); failed != nil {
+			failed = fmt.Errorf("the model's token %d: %w", token, failed) // of a vocabulary larger than the tokenizer's
+			return false
+		}
+		if out != nil {
+			_, failed = out.Write(text[n:])
+		}
+		return failed == nil
+	})
+	if failed != nil {
+		err = failed
+	}
+	return string(text), err
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMain makes the test binary the program itself when a test starts it as a child process.
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// asProgram is set in the environment of child processes.
+const asProgram = "ENTRAIN_TEST_AS_PROGRAM"
+
+// shell runs commands in this process, with directories of their own.
+type shell struct {
+	t       *testing.T
+	console console
+	env     map[string]string
+	out     bytes.Buffer
+	err     bytes.Buffer
+}
+
+func newShell(t *testing.T) *shell {
+	s := &shell{t: t, env: map[string]string{}}
+	dir := t.TempDir()
+	s.console = console{
+		in: strings.NewReader(""), out: &s.out, err: &s.err,
+		env:    func(name string) string { return s.env[name] },
+		places: places{config: filepath.Join(dir, "config"), data: filepath.Join(dir, "data")},
+	}
+	return s
+}
+
+// run runs a command and returns what it printed.
+func (s *shell) run(args ...string) (out, words string, err error) {
+	s.out.Reset()
+	s.err.Reset()
+	err = run(s.t.Context(), s.console, args)
+	return s.out.String(), s.err.String(), err
+}
+
+// ok runs a command that must succeed and returns what it printed for programs.
+func (s *shell) ok(args ...string) string {
+	s.t.Helper()
+	out, words, err := s.run(args...)
+	if err != nil {
+		s.t.Fatalf("entrain %s: %v\n%s", strings.Join(args, " "), err, words)
+	}
+	return out
+}
+
+// fails runs a command that must fail with an error that contains all of want.
+func (s *shell) fails(args []string, want ...string) {
+	s.t.Helper()
+	_, _, err := s.run(args...)
+	if err == nil {
+		s.t.Errorf("entrain %s: no error", strings.Join(args, " "))
+		return
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			s.t.Errorf("entrain %s: the error %q does not contain %q", strings.Join(args, " "), err, w)
+		}
+	}
+}
+
+func writeFile(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A command with --with-parent ends when its standard input does.
+func TestCommandEndsWithItsParent(t *testing.T) {
+	s := newShell(t)
+	in, parent := io.Pipe()
+	s.console.in = in
+	s.ok("chain", "init", "--chain-id", "test", "--api", "127.0.0.1:0")
+	ended := make(chan error, 1)
+	go func() { ended <- run(context.Background(), s.console, []string{"--with-parent", "chain", "start"}) }()
+	select {
+	case err := <-ended:
+		t.Fatalf("ended before its parent: %v", err)
+	default:
+	}
+	parent.Close()
+	if err := <-ended; err != nil {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/node/statefile"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// participation is how somebody takes part in a run.
+type participation struct {
+	run         string
+	key         key.Private
+	endpoints   []string
+	state       string // directory, locked by the caller
+	data        string // directory of the data set; "" means where the specification says
+	workers     int
+	listen      []string
+	evaluate    uint32        // steps between two measurements of the held-out loss; 0: none
+	heldOut     uint64        // sequences that a measurement reads at most
+	checkpoints int           // kept; 0: only those that the run asks this member for, the last of them
+	linger      time.Duration // for which the model is served to others after the run has finished
+	observe     func(node.Event)
+	log         *slog.Logger
+}
+
+// How long a participant that was asked to stop waits for the chain to take its withdrawal. If it does not, the run notices by itself
+// that the member is gone.
+const stopPatience = 3 * time.Second
+
+// participant is the parts of a participation, wired together.
+type participant struct {
+	participation
+	id      wire.Hash // of the run
+	client  *comet.Client
+	trainer *trainer
+	store   *statefile.Store
+	saver   *checkpoints
+	loop    *loop.Real
+	node    *node.Node
+
+	writing atomic.Int32 // checkpoints being written
+	end     func()       // of the loop
+
+	// What follows belongs to the loop.
+	phase    string
+	agreed   string // hash of the parameters that the run agreed on last
+	params   string // hash of the parameters held
+	finished bool   // the run has, and the final parameters are held
+}
+
+// newParticipant checks everything that can be checked before taking part: the specification against the chain, the data against the
+// specification, this machine's arithmetic against the definition.
+func newParticipant(ctx context.Context, c console, p participation) (*participant, error) {
+	client, err := c.dial(ctx, p.endpoints, p.log)
+	if err != nil {
+		return nil, err
+	}
+	on, err := getRun(ctx, client, p.run)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	if p.data == "" {
+		p.data = on.spec.Data.Location
+	}
+	if p.data == "" {
+		return nil, errors.Join(fmt.Errorf("run %q does not say where its data is; it has the manifest %s: say where you have it with --data DIR", p.run, on.spec.Data.Manifest), client.Close())
+	}
+	t, err := newTrainer(ctx, on.spec, p.data, p.workers, p.heldOut)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	part := &participant{
+		participation: p, id: on.snapshot.State.ID(), client: client, trainer: t, loop: loop.NewReal(),
+		store: statefile.New(filepath.Join(p.state, "state"), t.engine.ParamsLen(), t.engine.StateLen()),
+		saver: newCheckpoints(filepath.Join(p.state, "checkpoints"), max(p.checkpoints, 1), t),
+	}
+	if err := selfTest(ctx, t.pool); err != nil {
+		return nil, errors.Join(err, part.close())
+	}
+	return part, nil
+}
+
+func (p *participant) close() error {
+	p.trainer.close()
+	return p.client.Close()
+}
+
+// runTo takes part until the run has finished or ctx ends, then leaves cleanly.
+func (p *participant) runTo(ctx context.Context) error {
+	// The loop outlives ctx: it takes part in leaving.
+	work, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	p.end = end
+	evaluate := p.evaluate
+	if p.trainer.heldOut == 0 {
+		evaluate = 0
+	}
+	n, err := node.New(work, node.Config{
+		Run: p.run, ID: p.id, Key: p.key, Ledger: p.client, Loop: p.loop, Engine: p.trainer.engine,
+		Listen: p.join, Initial: p.trainer.initial, Store: p.store,
+		Checkpoint: p.checkpoint, CheckpointAlways: p.checkpoints > 0,
+		EvalRounds: evaluate, Observe: p.observed,
+	})
+	if err != nil {
+		return err
+	}
+	p.node = n
+	stop := func() { n.Stop(stopPatience, end) }
+	p.loop.Post(n.Start)
+	defer context.AfterFunc(ctx, func() { p.loop.Post(stop) })()
+	if err := p.loop.Run(work); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	if !p.finished {
+		return nil
+	}
+	path, err := p.saver.last(p.store, p.params)
+	if path != "" {
+		p.observe(node.Event{Kind: "kept", Params: p.params, Text: path})
+	}
+	return err
+}
+
+// join joins the peers of the run.
+func (p *participant) join(h p2p.Handler) (p2p.Network, error) {
+	listen, err := listenAddrs(p.listen, p.endpoints)
+	if err != nil {
+		return nil, err
+	}
+	network, err := lp2p.New(lp2p.Options{
+		Key: p.key, Run: p.id, Handler: h, Listen: listen, Log: p.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return announcing{network}, nil
+}
+
+// announcing is a network that names no more addresses than the ledger takes.
+type announcing struct{ p2p.Network }
+
+func (a announcing) Addrs() []string {
+	addrs := a.Network.Addrs()
+	return addrs[:min(len(addrs), ledger.AddrsMax)]
+}
+
+// checkpoint writes an epoch's checkpoint, off the loop.
+func (p *participant) checkpoint(c node.Checkpoint) (wire.Hash, error) {
+	p.writing.Add(1)
+	defer p.writing.Add(-1)
+	return p.saver.write(c)
+}
+
+// observed takes the node's events, on the loop.
+func (p *participant) observed(ev node.Event) {
+	switch ev.Kind {
+	case "loaded", "applied", "healed":
+		p.params = ev.Params
+	case "state":
+		p.phase, p.agreed = ev.Phase, ev.Params
+	}
+	p.observe(ev)
+	if !p.finished && p.phase == phaseFinished && p.params == p.agreed && p.writing.Load() == 0 {
+		p.finished = true
+		p.observe(node.Event{Kind: "finished", Params: p.params, Seconds: p.linger.Seconds()})
+		p.loop.After(p.linger, func() { p.node.Stop(0, p.end) })
+	}
+}
+
+// defaultWorkers is how many goroutines compute unless told otherwise.
+func defaultWorkers() int { return runtime.GOMAXPROCS(0) }

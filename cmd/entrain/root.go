@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// console is all that a command may touch of the process it runs in.
+type console struct {
+	in     io.Reader
+	out    io.Writer // what was asked for, fit for a program to read
+	err    io.Writer // words for people
+	env    func(string) string
+	places places
+}
+
+// say writes a line for people.
+func (c console) say(format string, args ...any) { fmt.Fprintf(c.err, format+"\n", args...) }
+
+// object writes one JSON object on a line of its own.
+func (c console) object(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("entrain: output has no JSON: " + err.Error())
+	}
+	_, err = c.out.Write(append(b, '\n'))
+	return err
+}
+
+// run is the program: it executes the command that args name and returns when all it started has ended.
+func run(ctx context.Context, c console, args []string) error {
+	root := newRoot(c)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+	}
+	return err
+}
+
+// Groups of commands in the help text.
+const (
+	groupStart = "start"
+	groupTake  = "take"
+	groupFound = "found"
+	groupMore  = "more"
+)
+
+func newRoot(c console) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "entrain",
+		Short: "Train one language model on many strangers' machines",
+		Long: `entrain trains one language model on many machines whose owners need not trust each other.
+
+A coordinator, replicated on a chain, decides who takes part, who trains on what and which
+results enter the model. Every result can be computed again by anyone, bit for bit.
+
+Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
+		Example:       "  entrain demo\n  entrain join my-run --chain http://203.0.113.5:7370 --data ./corpus",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
+	})
+	withParent := root.PersistentFlags().Bool("with-parent", false, "end when standard input closes, as it does when the parent process ends")
+	_ = root.PersistentFlags().MarkHidden("with-parent")
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		if *withParent {
+			cmd.SetContext(untilClosed(cmd.Context(), c.in))
+		}
+	}
+	root.AddGroup(
+		&cobra.Group{ID: groupStart, Title: "To see it work:"},
+		&cobra.Group{ID: groupTake, Title: "To take part:"},
+		&cobra.Group{ID: groupFound, Title: "To found a run:"},
+		&cobra.Group{ID: groupMore, Title: "More:"},
+	)
+	root.SetHelpCommandGroupID(groupMore)
+	root.SetCompletionCommandGroupID(groupMore)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, cmd := range commands {
+			cmd.GroupID = group
+			root.AddCommand(cmd)
+		}
+	}
+	add(groupStart, demoCommand(c))
+	add(groupTake, keyCommand(c), joinCommand(c), statusCommand(c), generateCommand(c))
+	add(groupFound, chainCommand(c), dataCommand(c), runCommand(c))
+	add(groupMore, simCommand(c), versionCommand(c))
+	return root
+}
+
+// errParentEnded is why a command with --with-parent ends: the same as being interrupted, for whoever waits.
+var errParentEnded = fmt.Errorf("standard input closed: %w", context.Canceled)
+
+// untilClosed returns a context that ends when nothing more can come from in. The goroutine that waits for that ends with the process.
+func untilClosed(ctx context.Context, in io.Reader) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel(errParentEnded)
+	}()
+	return ctx
+}
+
+// group makes a command that only holds others.
+func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}

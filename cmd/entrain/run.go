@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/spec"
+)
+
+func runCommand(c console) *cobra.Command {
+	return group("run", "Create, look at, pause and resume runs",
+		`A run trains one model. Whoever creates it is its owner, who may pause and resume it; nobody can change it.`,
+		runCreateCommand(c), runShowCommand(c), runListCommand(c),
+		ownerCommand(c, "pause", "Pause a run", coordinator.Pause{},
+			"Asks the run to pause. In the middle of an epoch it first drains: results in flight are applied, and a\ncheckpoint is made. Members stay, and nothing is lost.", "paused; it stops when the epoch has drained"),
+		ownerCommand(c, "resume", "Resume a paused run", coordinator.Resume{},
+			"Lets a paused run go on, with an epoch that begins once enough members are there.", "resumed"))
+}
+
+func runCreateCommand(c console) *cobra.Command {
+	var file, dataDir, keyFile string
+	var chain []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "create -f FILE",
+		Short: "Create a run from its specification",
+		Long: `Creates a run from its specification, a TOML file; examples/run.toml explains every key. The run
+belongs to the key that creates it.
+
+If data.manifest is left empty, the hash of the data set in data.location (or --data) is filled in. What
+is published, and read by every participant, is then the specification with everything spelled out.`,
+		Example: "  entrain run create -f examples/run.toml\n  entrain run create -f run.toml --data ./corpus --chain http://203.0.113.5:7370",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return errors.New("say which specification with -f FILE; examples/run.toml is one to begin with")
+			}
+			text, err := readBounded(file, ledger.SpecBytesMax)
+			if err != nil {
+				return fmt.Errorf("specification: %w", err)
+			}
+			s, text, err := completeSpec(text, dataDir)
+			if err != nil {
+				return fmt.Errorf("specification %q: %w", file, err)
+			}
+			path, err := c.keyPath(keyFile)
+			if err != nil {
+				return err
+			}
+			owner, made, err := c.ensureKey(path)
+			if err != nil {
+				return err
+			}
+			if made {
+				c.say("made a key in %s: %s", path, owner.Public())
+			}
+			client, err := c.dial(cmd.Context(), chain, nil)
+			if err != nil {
+				return err
+			}
+			config, err := createRun(cmd.Context(), client, owner, s, text)
+			if err := errors.Join(err, client.Close()); err != nil {
+				return err
+			}
+			if asJSON {
+				return c.object(struct {
+					Run       string     `json:"run"`
+					Chain     string     `json:"chain"`
+					Owner     key.Public `json:"owner"`
+					ModelHash string     `json:"model_hash"`
+					SpecHash  string     `json:"spec_hash"`
+				}{s.Name, client.ChainID(), owner.Public(), config.ModelHash.String(), config.SpecHash.String()})
+			}
+			c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, client.ChainID(), s.Name)
+			return nil
+		},
+	}
+	keyFlag(cmd, &keyFile)
+	chainFlag(cmd, &chain)
+	f := cmd.Flags()
+	f.StringVarP(&file, "file", "f", "", "specification `file`, TOML")
+	f.StringVar(&dataDir, "data", "", "`directory` of the prepared data whose hash is filled in")
+	f.BoolVar(&asJSON, "json", false, "print a JSON object")
+	_ = cmd.MarkFlagFilename("file", "toml")
+	_ = cmd.MarkFlagDirname("data")
+	return cmd
+}
+
+// completeSpec reads a specification, and fills in the hash of the data if it was left open. The text returned is the one to publish.
+func completeSpec(text []byte, dataDir string) (spec.Spec, []byte, error) {
+	s, err := spec.Parse(text)
+	if err != nil {
+		return s, nil, err
+	}
+	if dataDir == "" {
+		dataDir = s.Data.Location
+	}
+	if s.Data.Manifest != "" && dataDir == "" {
+		return s, text, nil
+	}
+	if dataDir == "" {
+		return s, nil, errors.New("data.manifest and data.location are both empty: say where the prepared data is with --data DIR")
+	}
+	m, err := data.ReadManifest(dataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.Data.Manifest != "":
+		return s, text, nil // the owner need not have the data
+	case errors.Is(err, fs.ErrNotExist):
+		return s, nil, fmt.Errorf("data: %w; make a data set with: entrain data prepare -o %q FILE", err, dataDir)
+	case err != nil:
+		return s, nil, fmt.Errorf("data: %w", err)
+	case s.Data.Manifest == m.Hash().String():
+		return s, text, nil
+	case s.Data.Manifest != "":
+		return s, nil, fmt.Errorf("data.manifest is %s, but the data set in %q has %s", s.Data.Manifest, dataDir, m.Hash())
+	case m.Tokens <= uint64(s.Data.Sequence):
+		return s, nil, fmt.Errorf("data set %q has %d tokens to train on, not enough for one sequence of %d", m.Name, m.Tokens, s.Data.Sequence)
+	case int(m.Vocab) > s.Model.Vocab:
+		return s, nil, fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, s.Model.Vocab)
+	}
+	s.Data.Manifest = m.Hash().String()
+	if s.Data.Location != "" {
+		if s.Data.Location, err = filepath.Abs(s.Data.Location); err != nil {
+			return s, nil, err
+		}
+	}
+	text, err = s.Append(nil)
+	return s, text, err
+}
+
+// createRun publishes a run and returns its configuration. The initial parameters are made here, for their hash.
+func createRun(ctx context.Context, l ledger.Ledger, owner key.Private, s spec.Spec, text []byte) (coordinator.Config, error) {
+	model, err := s.ModelHash()
+	if err != nil {
+		return coordinator.Config{}, err
+	}
+	limits, config := s.Coordinator(owner.Public(), model, ledger.SpecHash(text))
+	signer := ledger.Signer{Chain: l.ChainID(), Key: owner}
+	if err := submit(ctx, l, &signer, ledger.CreateRun{Limits: limits, Config: config, Spec: text}); err != nil {
+		return config, fmt.Errorf("create run %q on chain %q: %w", s.Name, l.ChainID(), err)
+	}
+	return config, nil
+}
+
+func runListCommand(c console) *cobra.Command {
+	var chain []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the runs of a chain",
+		Long:    "Lists the runs of a chain, with the phase and the progress of each.",
+		Example: "  entrain run list\n  entrain run list --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.status(cmd.Context(), chain, "", asJSON)
+		},
+	}
+	chainFlag(cmd, &chain)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object for each run")
+	return cmd
+}
+
+func runShowCommand(c console) *cobra.Command {
+	var chain []string
+	cmd := &cobra.Command{
+		Use: "show RUN", Short: "Print a run's specification",
+		Long:    "Prints a run's specification, as its owner published it and every participant checks it.",
+		Example: "  entrain run show my-run\n  entrain run show my-run > copy.toml",
+		Args:    needRun, ValidArgsFunction: c.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.dial(cmd.Context(), chain, nil)
+			if err != nil {
+				return err
+			}
+			p, err := getRun(cmd.Context(), client, args[0])
+			if err := errors.Join(err, client.Close()); err != nil {
+				return err
+			}
+			_, err = c.out.Write(p.text)
+			return err
+		},
+	}
+	chainFlag(cmd, &chain)
+	return cmd
+}
+
+// ownerCommand makes a command that sends a message which only a run's owner may send.
+func ownerCommand(c console, use, short string, m coordinator.Message, long, done string) *cobra.Command {
+	var keyFile string
+	var chain []string
+	cmd := &cobra.Command{
+		Use: use + " RUN", Short: short, Long: long + "\n\nOnly the run's owner may.",
+		Example: "  entrain run " + use + " my-run",
+		Args:    needRun, ValidArgsFunction: c.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := c.keyPath(keyFile)
+			if err != nil {
+				return err
+			}
+			owner, err := c.loadKey(path)
+			if err != nil {
+				return err
+			}
+			client, err := c.dial(cmd.Context(), chain, nil)
+			if err != nil {
+				return err
+			}
+			signer := ledger.Signer{Chain: client.ChainID(), Key: owner}
+			err = submit(cmd.Context(), client, &signer, ledger.RunMessage{Run: args[0], Message: coordinator.Append(nil, m)})
+			if err := errors.Join(err, client.Close()); err != nil {
+				return fmt.Errorf("%s run %q: %w", use, args[0], err)
+			}
+			c.say("run %q %s", args[0], done)
+			return nil
+		},
+	}
+	keyFlag(cmd, &keyFile)
+	chainFlag(cmd, &chain)
+	return cmd
+}
+
+// completeFor bounds the wait for the chain while a shell completes a word.
+const completeFor = time.Second
+
+// completeRuns completes the name of a run.
+func (c console) completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeFor)
+	defer cancel()
+	chain, _ := cmd.Flags().GetStringArray("chain")
+	client, err := c.dial(ctx, chain, nil)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer client.Close()
+	runs, err := client.Runs(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, r := range runs {
+		names = append(names, r.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// selfTestHash is the hash of what selfTest computes. It is part of the definition of the exact arithmetic: it changes only with that.
+const selfTestHash = "2f2b58beb08b4f6a42d4b4e31159e6f26be98f9d21d0bea8c720e5a78f8ede48"
+
+// selfTest trains a tiny model for a few steps and compares the resulting bits with those that every machine must reach. A machine that
+// does not reach them (a broken memory, an overclocked processor, a compiler's fault) would only produce results that nobody accepts.
+func selfTest(ctx context.Context, pool *exact.Pool) error {
+	got, err := selfTestRun(ctx, pool)
+	if err != nil {
+		return fmt.Errorf("self-test of the arithmetic: %w", err)
+	}
+	if got.String() != selfTestHash {
+		return fmt.Errorf("self-test of the arithmetic: this machine computes %s where all others compute %s; "+
+			"its results would be refused: check its memory and cooling, undo overclocking, and if that does not help report it with the output of entrain version",
+			got, selfTestHash)
+	}
+	return nil
+}
+
+// selfTestRun computes the hash of parameters, optimizer state and payloads after a few steps.
+func selfTestRun(ctx context.Context, pool *exact.Pool) (wire.Hash, error) {
+	// Sizes that no kernel's tile divides, so that edges are computed too.
+	const steps, sequence, micro = 3, 37, 3
+	model := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: 64, Theta: 10000, Eps: 1e-5, Tied: true}
+	seed := wire.Sum("entrain/self-test")
+	layout := model.Layout()
+	codec, err := distro.New(layout, distro.Config{Chunk: 16, TopK: 4, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1}, pool)
+	if err != nil {
+		return wire.Hash{}, err
+	}
+	schedule := optim.Schedule{Kind: optim.Cosine, Base: 1e-2, WarmupSteps: 1, Steps: steps, Final: 1e-3}
+	engine, err := train.New(train.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool,
+		Data: randomTokens{seed, model.Vocab}, Sequence: sequence, Micro: micro})
+	if err != nil {
+		return wire.Hash{}, err
+	}
+	params := llama.Init(model, seed)
+	state := make([]float32, codec.StateLen())
+	var sent [][]byte
+	for step := uint32(1); step <= steps; step++ {
+		spans := []batch.Span{{Start: uint64(step) * 10, Count: 5}}
+		r, err := engine.Step(ctx, params, state, spans, step)
+		if err != nil {
+			return wire.Hash{}, err
+		}
+		if err := engine.Apply(params, [][]byte{r.Payload}, step); err != nil {
+			return wire.Hash{}, err
+		}
+		sent = append(sent, r.Payload)
+	}
+	tree := []wire.Hash{merkle.BlobRoot(tensor.Bytes(params)), merkle.BlobRoot(tensor.Bytes(state))}
+	for _, payload := range sent {
+		tree = append(tree, merkle.BlobRoot(payload))
+	}
+	return merkle.Root(tree), nil
+}
+
+// randomTokens is a data set made from a seed.
+type randomTokens struct {
+	seed  wire.Hash
+	vocab int
+}
+
+func (r randomTokens) Read(i uint64, dst []uint32) error {
+	source := prng.New(r.seed, fmt.Sprintf("sequence %d", i))
+	for k := range dst {
+		dst[k] = uint32(source.Uint64n(uint64(r.vocab)))
+	}
+	return nil
+}

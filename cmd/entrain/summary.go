@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// summary is what came of a demo. Payload and dense bytes are those of one client.
+type summary struct {
+	Event         string         `json:"event"` // "summary"
+	Rounds        uint32         `json:"rounds"`
+	Clients       int            `json:"clients"`
+	HeldOutFirst  float32        `json:"heldout_first"` // nats a token, before training
+	HeldOutLast   float32        `json:"heldout_last"`
+	PayloadBytes  uint64         `json:"payload_bytes_per_round"`
+	DenseBytes    uint64         `json:"dense_bytes_per_round"`
+	ParamHash     string         `json:"param_hash"`
+	HashesEqual   bool           `json:"param_hashes_equal"`
+	Checkpoint    string         `json:"checkpoint"`
+	Seconds       float64        `json:"seconds"`
+	Members       []clientPoints `json:"client_points"`
+	GeneratedText string         `json:"text"`
+}
+
+type clientPoints struct {
+	Client string `json:"client"`
+	Points uint64 `json:"points"`
+	Params string `json:"params"`
+}
+
+// conclude looks at what the network left: it takes over the checkpoint of the final parameters, measures the held-out loss of what is in
+// it, and has it write a paragraph.
+func (d *demo) conclude(ctx context.Context) (summary, error) {
+	b := d.board
+	s := summary{
+		Event: "summary", Rounds: b.step, Clients: len(b.clients), HeldOutFirst: d.first,
+		PayloadBytes: b.payloadMean(), DenseBytes: b.dense, ParamHash: b.agreed, HashesEqual: b.equal(), Checkpoint: d.dir.file(checkpointName),
+	}
+	for _, c := range b.clients {
+		s.Members = append(s.Members, clientPoints{c.name, c.points, c.params})
+	}
+	if b.phase != phaseFinished {
+		return s, fmt.Errorf("the run has not finished: it is in %s, step %d of %d; see the logs in %s", orDash(b.phase), b.step, b.steps, d.dir.file("logs"))
+	}
+	if !s.HashesEqual {
+		return s, fmt.Errorf("the run has finished with parameters %s, but not all clients hold them: %v; see the logs in %s", b.agreed, s.Members, d.dir.file("logs"))
+	}
+	s.Seconds = time.Since(d.began).Seconds()
+	if err := d.takeCheckpoint(b.agreed); err != nil {
+		return s, err
+	}
+	saved, err := checkpoint.OpenLocal(os.DirFS(s.Checkpoint))
+	if err != nil {
+		return s, err
+	}
+	params := make([]float32, d.trainer.engine.ParamsLen())
+	if err := saved.Params(d.trainer.model.Layout(), params); err != nil {
+		return s, err
+	}
+	if s.HeldOutLast, err = d.trainer.engine.HeldOut(ctx, params); err != nil {
+		return s, err
+	}
+	g := generator{model: d.trainer.model, tokenizer: d.trainer.tokenizer, params: params,
+		sampling: llama.Sampling{Temperature: 0.7, TopK: 40}, seed: wire.Sum("entrain/demo")}
+	text, err := g.text(ctx, "The rays of light ", paragraphTokens, nil)
+	s.GeneratedText = text
+	return s, err
+}
+
+// paragraphTokens is how long the demo's sample is.
+const paragraphTokens = 400
+
+// takeCheckpoint moves a client's checkpoint of the final parameters to where the summary says it lies.
+func (d *demo) takeCheckpoint(params string) error {
+	to := d.dir.file(checkpointName)
+	for _, c := range d.board.clients {
+		from, err := newCheckpoints(d.dir.file(c.name, "checkpoints"), 1, d.trainer).find(params)
+		if err != nil {
+			return err
+		}
+		if from != "" {
+			return errors.Join(os.RemoveAll(to), os.Rename(from, to))
+		}
+	}
+	return fmt.Errorf("no client has written a checkpoint of %s; see the logs in %s", params, d.dir.file("logs"))
+}
+
+// show prints the summary.
+func (s summary) show(c console, asJSON bool) error {
+	if asJSON {
+		return c.object(s)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%d rounds with %d clients in %s\n", s.Rounds, s.Clients, minutes(time.Duration(s.Seconds*float64(time.Second))))
+	fmt.Fprintf(&b, "held-out loss       %.3f -> %.3f nats a byte\n", s.HeldOutFirst, s.HeldOutLast)
+	fmt.Fprintf(&b, "sent a round        %s bytes by each client; the dense gradient has %s: 1/%d\n", thousands(s.PayloadBytes), thousands(s.DenseBytes), s.DenseBytes/max(1, s.PayloadBytes))
+	for _, p := range s.Members {
+		fmt.Fprintf(&b, "%-12s %6d points   parameters %s\n", p.Client, p.Points, short(p.Params))
+	}
+	equal := "the same in all clients, and what the chain agreed on"
+	if !s.HashesEqual {
+		equal = "NOT the same in all clients"
+	}
+	fmt.Fprintf(&b, "parameters          %s\n                    %s\n", s.ParamHash, equal)
+	fmt.Fprintf(&b, "checkpoint          %s\n\n%s\n\n", s.Checkpoint, indent(s.GeneratedText))
+	fmt.Fprintf(&b, "more text: entrain generate %s --prompt \"The colours of \"\n", s.Checkpoint)
+	_, err := c.out.Write([]byte(b.String()))
+	return err
+}
+
+// indent sets a text off from its surroundings.
+func indent(s string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n    ")
+}

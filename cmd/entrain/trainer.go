@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// trainer is all that computes for a run, made from its specification and its data.
+type trainer struct {
+	spec      spec.Spec
+	model     llama.Config
+	tokenizer tokenizer.Tokenizer
+	set       *data.Set
+	pool      *exact.Pool
+	engine    *train.Engine
+	heldOut   uint64 // sequences that a measurement of the held-out loss reads; 0: there are none
+}
+
+// newTrainer opens the data in dir, which must be the run's, and allocates what training takes. A measurement of the held-out loss
+// reads at most heldOutMost sequences. Close must be called.
+func newTrainer(ctx context.Context, s spec.Spec, dir string, workers int, heldOutMost uint64) (*trainer, error) {
+	manifest, err := wire.ParseHash(s.Data.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("the run's data.manifest %q: %w", s.Data.Manifest, err)
+	}
+	t := &trainer{spec: s}
+	if t.model, err = s.Llama(); err != nil {
+		return nil, err
+	}
+	t.set, err = data.Open(ctx, dir, manifest, data.Options{SequenceTokens: uint32(s.Data.Sequence), Seed: s.DataSeed()})
+	if err != nil {
+		return nil, err
+	}
+	m := t.set.Manifest()
+	if int(m.Vocab) > t.model.Vocab {
+		return nil, fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, t.model.Vocab)
+	}
+	if t.tokenizer, err = tokenizer.Find(m.Tokenizer.Name, m.Tokenizer.Hash); err != nil {
+		return nil, fmt.Errorf("data set %q: %w", m.Name, err)
+	}
+	schedule, err := s.Schedule()
+	if err != nil {
+		return nil, err
+	}
+	t.pool = exact.NewPool(workers)
+	codec, err := s.Codec(t.model.Layout(), t.pool)
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	t.heldOut = min(heldOutMost, t.set.HeldOut().Len())
+	t.engine, err = train.New(train.Config{
+		Model: t.model, Codec: codec, Schedule: schedule, Pool: t.pool,
+		Data: t.set, HeldOut: t.set.HeldOut(), HeldOutSequences: t.heldOut,
+		Sequence: s.Data.Sequence, Micro: microBatch,
+	})
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *trainer) close() { t.pool.Close() }
+
+// initial makes the run's first parameters. The specification was checked, so they can be made.
+func (t *trainer) initial() []float32 {
+	params, err := t.spec.InitialParams()
+	if err != nil {
+		panic("entrain: a checked specification has no model: " + err.Error())
+	}
+	return params
+}
+
+// microBatch is how many sequences are computed at once: enough to keep the processor busy, few enough to spare memory. The bits do not depend on it.
+const microBatch = 8
