@@ -176,7 +176,9 @@ func (m *Machine) decideResults() {
 				}
 			}
 		}
-		m.askMissing(rs, func(i uint32) bool { return rs.expected[i] && m.takesPart(i) && m.best(rs, i, false) == nil })
+		m.askMissing(rs, func(i uint32) bool {
+			return i != m.member.index && rs.expected[i] && m.takesPart(i) && m.best(rs, i, false) == nil
+		})
 	}
 }
 
@@ -193,11 +195,12 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	return true
 }
 
-// askMissing asks one peer, another each time, for the commitments of the members that wanted names.
+// askMissing asks one peer, another each time, for the commitments of the members that wanted names; after a crash the own one may be
+// among them.
 func (m *Machine) askMissing(rs *results, wanted func(member uint32) bool) {
 	var of []uint32
 	for i := uint32(0); i < uint32(len(rs.known)) && len(of) < askMax; i++ {
-		if i != m.member.index && wanted(i) {
+		if wanted(i) {
 			of = append(of, i)
 		}
 	}
