@@ -16,3 +16,143 @@ func tileAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintpt
 //
 //go:noescape
 func transposeAVX2(dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
+
+// addAVX512 computes y += x.
+//
+//go:noescape
+func addAVX512(n int, y, x *float32)
+
+// scaleAVX512 computes x = x·k.
+//
+//go:noescape
+func scaleAVX512(n int, x *float32, k float32)
+
+// dotAVX512 adds x·y to the lanes.
+//
+//go:noescape
+func dotAVX512(n int, x, y *float32, l *lanes)
+
+// dot3AVX512 adds (x·y)·z to the lanes.
+//
+//go:noescape
+func dot3AVX512(n int, x, y, z *float32, l *lanes)
+
+// maxAVX512 raises the lanes to x.
+//
+//go:noescape
+func maxAVX512(n int, x *float32, l *lanes)
+
+// normalizeAVX512 computes y = (x·inv)·gain.
+//
+//go:noescape
+func normalizeAVX512(n int, y, x, gain *float32, inv float32)
+
+// normBackwardAVX512 computes dx += (dy·gain)·inv + x·c and dg += (dy·x)·inv.
+//
+//go:noescape
+func normBackwardAVX512(n int, dx, dg, dy, x, gain *float32, inv, c float32)
+
+// rotateAVX512 turns the pairs of a and b.
+//
+//go:noescape
+func rotateAVX512(n int, a, b, cos, sin *float32)
+
+// rotateBackAVX512 turns the pairs of a and b back.
+//
+//go:noescape
+func rotateBackAVX512(n int, a, b, cos, sin *float32)
+
+// expSumAVX512 computes x = Exp(x·scale - shift) and adds it to the lanes.
+//
+//go:noescape
+func expSumAVX512(n int, x *float32, scale, shift float32, l *lanes)
+
+// expScaleAVX512 computes x = Exp(x·scale - shift)·inv.
+//
+//go:noescape
+func expScaleAVX512(n int, x *float32, scale, shift, inv float32)
+
+// softmaxBackwardAVX512 computes dp = (p·(dp - sum))·scale.
+//
+//go:noescape
+func softmaxBackwardAVX512(n int, dp, p *float32, sum, scale float32)
+
+// swigluAVX512 computes h = (gate·Sigmoid(gate))·up.
+//
+//go:noescape
+func swigluAVX512(n int, h, gate, up *float32)
+
+// swigluBackwardAVX512 turns gate and up into their gradients and dh into h.
+//
+//go:noescape
+func swigluBackwardAVX512(n int, dh, gate, up *float32)
+
+// addAVX2 computes y += x.
+//
+//go:noescape
+func addAVX2(n int, y, x *float32)
+
+// scaleAVX2 computes x = x·k.
+//
+//go:noescape
+func scaleAVX2(n int, x *float32, k float32)
+
+// dotAVX2 adds x·y to the lanes.
+//
+//go:noescape
+func dotAVX2(n int, x, y *float32, l *lanes)
+
+// dot3AVX2 adds (x·y)·z to the lanes.
+//
+//go:noescape
+func dot3AVX2(n int, x, y, z *float32, l *lanes)
+
+// maxAVX2 raises the lanes to x.
+//
+//go:noescape
+func maxAVX2(n int, x *float32, l *lanes)
+
+// normalizeAVX2 computes y = (x·inv)·gain.
+//
+//go:noescape
+func normalizeAVX2(n int, y, x, gain *float32, inv float32)
+
+// normBackwardAVX2 computes dx += (dy·gain)·inv + x·c and dg += (dy·x)·inv.
+//
+//go:noescape
+func normBackwardAVX2(n int, dx, dg, dy, x, gain *float32, inv, c float32)
+
+// rotateAVX2 turns the pairs of a and b.
+//
+//go:noescape
+func rotateAVX2(n int, a, b, cos, sin *float32)
+
+// rotateBackAVX2 turns the pairs of a and b back.
+//
+//go:noescape
+func rotateBackAVX2(n int, a, b, cos, sin *float32)
+
+// expSumAVX2 computes x = Exp(x·scale - shift) and adds it to the lanes.
+//
+//go:noescape
+func expSumAVX2(n int, x *float32, scale, shift float32, l *lanes)
+
+// expScaleAVX2 computes x = Exp(x·scale - shift)·inv.
+//
+//go:noescape
+func expScaleAVX2(n int, x *float32, scale, shift, inv float32)
+
+// softmaxBackwardAVX2 computes dp = (p·(dp - sum))·scale.
+//
+//go:noescape
+func softmaxBackwardAVX2(n int, dp, p *float32, sum, scale float32)
+
+// swigluAVX2 computes h = (gate·Sigmoid(gate))·up.
+//
+//go:noescape
+func swigluAVX2(n int, h, gate, up *float32)
+
+// swigluBackwardAVX2 turns gate and up into their gradients and dh into h.
+//
+//go:noescape
+func swigluBackwardAVX2(n int, dh, gate, up *float32)

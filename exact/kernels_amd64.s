@@ -276,3 +276,1247 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $0-32
 	ADDQ R8, DI
 	VZEROUPPER
 	RET
+
+DATA constants<>+0(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+8(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+16(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+24(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+32(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+40(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+48(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+56(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+64(SB)/8, $0x42b2000042b20000
+DATA constants<>+72(SB)/8, $0x42b2000042b20000
+DATA constants<>+80(SB)/8, $0x42b2000042b20000
+DATA constants<>+88(SB)/8, $0x42b2000042b20000
+DATA constants<>+96(SB)/8, $0x42b2000042b20000
+DATA constants<>+104(SB)/8, $0x42b2000042b20000
+DATA constants<>+112(SB)/8, $0x42b2000042b20000
+DATA constants<>+120(SB)/8, $0x42b2000042b20000
+DATA constants<>+128(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+136(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+144(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+152(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+192(SB)/8, $0x4b4000004b400000
+DATA constants<>+200(SB)/8, $0x4b4000004b400000
+DATA constants<>+208(SB)/8, $0x4b4000004b400000
+DATA constants<>+216(SB)/8, $0x4b4000004b400000
+DATA constants<>+224(SB)/8, $0x4b4000004b400000
+DATA constants<>+232(SB)/8, $0x4b4000004b400000
+DATA constants<>+240(SB)/8, $0x4b4000004b400000
+DATA constants<>+248(SB)/8, $0x4b4000004b400000
+DATA constants<>+256(SB)/8, $0x3f3172003f317200
+DATA constants<>+264(SB)/8, $0x3f3172003f317200
+DATA constants<>+272(SB)/8, $0x3f3172003f317200
+DATA constants<>+280(SB)/8, $0x3f3172003f317200
+DATA constants<>+288(SB)/8, $0x3f3172003f317200
+DATA constants<>+296(SB)/8, $0x3f3172003f317200
+DATA constants<>+304(SB)/8, $0x3f3172003f317200
+DATA constants<>+312(SB)/8, $0x3f3172003f317200
+DATA constants<>+320(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+328(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+336(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+344(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+352(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+360(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+368(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+376(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+384(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+392(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+400(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+408(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+416(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+424(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+432(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+440(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+448(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+456(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+464(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+472(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+480(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+488(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+496(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+504(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+512(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+520(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+528(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+536(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+544(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+552(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+560(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+568(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+576(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+584(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+592(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+600(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+608(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+616(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+624(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+632(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+640(SB)/8, $0x3ab512243ab51224
+DATA constants<>+648(SB)/8, $0x3ab512243ab51224
+DATA constants<>+656(SB)/8, $0x3ab512243ab51224
+DATA constants<>+664(SB)/8, $0x3ab512243ab51224
+DATA constants<>+672(SB)/8, $0x3ab512243ab51224
+DATA constants<>+680(SB)/8, $0x3ab512243ab51224
+DATA constants<>+688(SB)/8, $0x3ab512243ab51224
+DATA constants<>+696(SB)/8, $0x3ab512243ab51224
+DATA constants<>+704(SB)/8, $0x3f8000003f800000
+DATA constants<>+712(SB)/8, $0x3f8000003f800000
+DATA constants<>+720(SB)/8, $0x3f8000003f800000
+DATA constants<>+728(SB)/8, $0x3f8000003f800000
+DATA constants<>+736(SB)/8, $0x3f8000003f800000
+DATA constants<>+744(SB)/8, $0x3f8000003f800000
+DATA constants<>+752(SB)/8, $0x3f8000003f800000
+DATA constants<>+760(SB)/8, $0x3f8000003f800000
+DATA constants<>+768(SB)/8, $0x0000007f0000007f
+DATA constants<>+776(SB)/8, $0x0000007f0000007f
+DATA constants<>+784(SB)/8, $0x0000007f0000007f
+DATA constants<>+792(SB)/8, $0x0000007f0000007f
+DATA constants<>+800(SB)/8, $0x0000007f0000007f
+DATA constants<>+808(SB)/8, $0x0000007f0000007f
+DATA constants<>+816(SB)/8, $0x0000007f0000007f
+DATA constants<>+824(SB)/8, $0x0000007f0000007f
+DATA constants<>+832(SB)/8, $0x8000000080000000
+DATA constants<>+840(SB)/8, $0x8000000080000000
+DATA constants<>+848(SB)/8, $0x8000000080000000
+DATA constants<>+856(SB)/8, $0x8000000080000000
+DATA constants<>+864(SB)/8, $0x8000000080000000
+DATA constants<>+872(SB)/8, $0x8000000080000000
+DATA constants<>+880(SB)/8, $0x8000000080000000
+DATA constants<>+888(SB)/8, $0x8000000080000000
+GLOBL constants<>(SB), RODATA|NOPTR, $896
+
+// func addAVX512(n int, y, x *float32)
+TEXT ·addAVX512(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ y+8(FP), SI
+	MOVQ x+16(FP), DI
+addAVX512Loop:
+	VMOVUPS 0(SI), Z0
+	VADDPS 0(DI), Z0, Z0
+	VMOVUPS Z0, 0(SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ addAVX512Loop
+	VZEROUPPER
+	RET
+
+// func scaleAVX512(n int, x *float32, k float32)
+TEXT ·scaleAVX512(SB), NOSPLIT, $0-20
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	VBROADCASTSS k+16(FP), Z29
+scaleAVX512Loop:
+	VMULPS 0(SI), Z29, Z0
+	VMOVUPS Z0, 0(SI)
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ scaleAVX512Loop
+	VZEROUPPER
+	RET
+
+// func dotAVX512(n int, x, y *float32, l *lanes)
+TEXT ·dotAVX512(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DI
+	MOVQ l+24(FP), DX
+	VMOVUPS 0(DX), Z31
+dotAVX512Loop:
+	VMOVUPS 0(SI), Z0
+	VMULPS 0(DI), Z0, Z0
+	VADDPS Z0, Z31, Z31
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ dotAVX512Loop
+	VMOVUPS Z31, 0(DX)
+	VZEROUPPER
+	RET
+
+// func dot3AVX512(n int, x, y, z *float32, l *lanes)
+TEXT ·dot3AVX512(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DI
+	MOVQ z+24(FP), R8
+	MOVQ l+32(FP), DX
+	VMOVUPS 0(DX), Z31
+dot3AVX512Loop:
+	VMOVUPS 0(SI), Z0
+	VMULPS 0(DI), Z0, Z0
+	VMULPS 0(R8), Z0, Z0
+	VADDPS Z0, Z31, Z31
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	SUBQ $16, CX
+	JNZ dot3AVX512Loop
+	VMOVUPS Z31, 0(DX)
+	VZEROUPPER
+	RET
+
+// func maxAVX512(n int, x *float32, l *lanes)
+TEXT ·maxAVX512(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	MOVQ l+16(FP), DX
+	VMOVUPS 0(DX), Z31
+maxAVX512Loop:
+	VMOVUPS 0(SI), Z0
+	VMAXPS Z31, Z0, Z31
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ maxAVX512Loop
+	VMOVUPS Z31, 0(DX)
+	VZEROUPPER
+	RET
+
+// func normalizeAVX512(n int, y, x, gain *float32, inv float32)
+TEXT ·normalizeAVX512(SB), NOSPLIT, $0-36
+	MOVQ n+0(FP), CX
+	MOVQ y+8(FP), SI
+	MOVQ x+16(FP), DI
+	MOVQ gain+24(FP), R8
+	VBROADCASTSS inv+32(FP), Z29
+normalizeAVX512Loop:
+	VMULPS 0(DI), Z29, Z0
+	VMULPS 0(R8), Z0, Z0
+	VMOVUPS Z0, 0(SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	SUBQ $16, CX
+	JNZ normalizeAVX512Loop
+	VZEROUPPER
+	RET
+
+// func normBackwardAVX512(n int, dx, dg, dy, x, gain *float32, inv, c float32)
+TEXT ·normBackwardAVX512(SB), NOSPLIT, $0-56
+	MOVQ n+0(FP), CX
+	MOVQ dx+8(FP), SI
+	MOVQ dg+16(FP), DI
+	MOVQ dy+24(FP), R8
+	MOVQ x+32(FP), R9
+	MOVQ gain+40(FP), R10
+	VBROADCASTSS inv+48(FP), Z29
+	VBROADCASTSS c+52(FP), Z28
+normBackwardAVX512Loop:
+	VMOVUPS 0(R8), Z0
+	VMULPS 0(R10), Z0, Z1
+	VMULPS Z29, Z1, Z1
+	VMOVUPS 0(R9), Z2
+	VMULPS Z28, Z2, Z3
+	VADDPS Z3, Z1, Z1
+	VADDPS 0(SI), Z1, Z1
+	VMOVUPS Z1, 0(SI)
+	VMULPS Z2, Z0, Z0
+	VMULPS Z29, Z0, Z0
+	VADDPS 0(DI), Z0, Z0
+	VMOVUPS Z0, 0(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	ADDQ $64, R9
+	ADDQ $64, R10
+	SUBQ $16, CX
+	JNZ normBackwardAVX512Loop
+	VZEROUPPER
+	RET
+
+// func rotateAVX512(n int, a, b, cos, sin *float32)
+TEXT ·rotateAVX512(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	MOVQ cos+24(FP), R8
+	MOVQ sin+32(FP), R9
+rotateAVX512Loop:
+	VMOVUPS 0(SI), Z0
+	VMOVUPS 0(DI), Z1
+	VMOVUPS 0(R8), Z2
+	VMOVUPS 0(R9), Z3
+	VMULPS Z2, Z0, Z4
+	VMULPS Z3, Z1, Z5
+	VSUBPS Z5, Z4, Z4
+	VMOVUPS Z4, 0(SI)
+	VMULPS Z2, Z1, Z1
+	VMULPS Z3, Z0, Z0
+	VADDPS Z0, Z1, Z1
+	VMOVUPS Z1, 0(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	ADDQ $64, R9
+	SUBQ $16, CX
+	JNZ rotateAVX512Loop
+	VZEROUPPER
+	RET
+
+// func rotateBackAVX512(n int, a, b, cos, sin *float32)
+TEXT ·rotateBackAVX512(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	MOVQ cos+24(FP), R8
+	MOVQ sin+32(FP), R9
+rotateBackAVX512Loop:
+	VMOVUPS 0(SI), Z0
+	VMOVUPS 0(DI), Z1
+	VMOVUPS 0(R8), Z2
+	VMOVUPS 0(R9), Z3
+	VMULPS Z2, Z0, Z4
+	VMULPS Z3, Z1, Z5
+	VADDPS Z5, Z4, Z4
+	VMOVUPS Z4, 0(SI)
+	VMULPS Z2, Z1, Z1
+	VMULPS Z3, Z0, Z0
+	VSUBPS Z0, Z1, Z1
+	VMOVUPS Z1, 0(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	ADDQ $64, R9
+	SUBQ $16, CX
+	JNZ rotateBackAVX512Loop
+	VZEROUPPER
+	RET
+
+// func expSumAVX512(n int, x *float32, scale, shift float32, l *lanes)
+TEXT ·expSumAVX512(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	VBROADCASTSS scale+16(FP), Z29
+	VBROADCASTSS shift+20(FP), Z28
+	MOVQ l+24(FP), DX
+	VMOVUPS 0(DX), Z31
+expSumAVX512Loop:
+	VMULPS 0(SI), Z29, Z0
+	VSUBPS Z28, Z0, Z0
+	VMOVUPS constants<>+0(SB), Z1
+	VMAXPS Z0, Z1, Z0
+	VMOVUPS constants<>+64(SB), Z1
+	VMINPS Z0, Z1, Z0
+	VMULPS constants<>+128(SB), Z0, Z1
+	VADDPS constants<>+192(SB), Z1, Z1
+	VSUBPS constants<>+192(SB), Z1, Z2
+	VMULPS constants<>+256(SB), Z2, Z3
+	VSUBPS Z3, Z0, Z0
+	VMULPS constants<>+320(SB), Z2, Z3
+	VSUBPS Z3, Z0, Z0
+	VMULPS constants<>+640(SB), Z0, Z3
+	VADDPS constants<>+576(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+512(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+448(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+384(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS Z0, Z3, Z3
+	VADDPS constants<>+704(SB), Z3, Z3
+	VPSUBD constants<>+192(SB), Z1, Z1
+	VPSRAD $1, Z1, Z2
+	VPSUBD Z2, Z1, Z1
+	VPADDD constants<>+768(SB), Z2, Z2
+	VPSLLD $23, Z2, Z2
+	VPADDD constants<>+768(SB), Z1, Z1
+	VPSLLD $23, Z1, Z1
+	VMULPS Z2, Z3, Z3
+	VMULPS Z1, Z3, Z0
+	VMOVUPS Z0, 0(SI)
+	VADDPS Z0, Z31, Z31
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ expSumAVX512Loop
+	VMOVUPS Z31, 0(DX)
+	VZEROUPPER
+	RET
+
+// func expScaleAVX512(n int, x *float32, scale, shift, inv float32)
+TEXT ·expScaleAVX512(SB), NOSPLIT, $0-28
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	VBROADCASTSS scale+16(FP), Z29
+	VBROADCASTSS shift+20(FP), Z28
+	VBROADCASTSS inv+24(FP), Z27
+expScaleAVX512Loop:
+	VMULPS 0(SI), Z29, Z0
+	VSUBPS Z28, Z0, Z0
+	VMOVUPS constants<>+0(SB), Z1
+	VMAXPS Z0, Z1, Z0
+	VMOVUPS constants<>+64(SB), Z1
+	VMINPS Z0, Z1, Z0
+	VMULPS constants<>+128(SB), Z0, Z1
+	VADDPS constants<>+192(SB), Z1, Z1
+	VSUBPS constants<>+192(SB), Z1, Z2
+	VMULPS constants<>+256(SB), Z2, Z3
+	VSUBPS Z3, Z0, Z0
+	VMULPS constants<>+320(SB), Z2, Z3
+	VSUBPS Z3, Z0, Z0
+	VMULPS constants<>+640(SB), Z0, Z3
+	VADDPS constants<>+576(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+512(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+448(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+384(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS Z0, Z3, Z3
+	VADDPS constants<>+704(SB), Z3, Z3
+	VPSUBD constants<>+192(SB), Z1, Z1
+	VPSRAD $1, Z1, Z2
+	VPSUBD Z2, Z1, Z1
+	VPADDD constants<>+768(SB), Z2, Z2
+	VPSLLD $23, Z2, Z2
+	VPADDD constants<>+768(SB), Z1, Z1
+	VPSLLD $23, Z1, Z1
+	VMULPS Z2, Z3, Z3
+	VMULPS Z1, Z3, Z0
+	VMULPS Z27, Z0, Z0
+	VMOVUPS Z0, 0(SI)
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ expScaleAVX512Loop
+	VZEROUPPER
+	RET
+
+// func softmaxBackwardAVX512(n int, dp, p *float32, sum, scale float32)
+TEXT ·softmaxBackwardAVX512(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ dp+8(FP), SI
+	MOVQ p+16(FP), DI
+	VBROADCASTSS sum+24(FP), Z29
+	VBROADCASTSS scale+28(FP), Z28
+softmaxBackwardAVX512Loop:
+	VMOVUPS 0(SI), Z0
+	VSUBPS Z29, Z0, Z0
+	VMULPS 0(DI), Z0, Z0
+	VMULPS Z28, Z0, Z0
+	VMOVUPS Z0, 0(SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ softmaxBackwardAVX512Loop
+	VZEROUPPER
+	RET
+
+// func swigluAVX512(n int, h, gate, up *float32)
+TEXT ·swigluAVX512(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ h+8(FP), SI
+	MOVQ gate+16(FP), DI
+	MOVQ up+24(FP), R8
+swigluAVX512Loop:
+	VMOVUPS 0(DI), Z4
+	VORPS constants<>+832(SB), Z4, Z0
+	VMOVUPS constants<>+0(SB), Z1
+	VMAXPS Z0, Z1, Z0
+	VMOVUPS constants<>+64(SB), Z1
+	VMINPS Z0, Z1, Z0
+	VMULPS constants<>+128(SB), Z0, Z1
+	VADDPS constants<>+192(SB), Z1, Z1
+	VSUBPS constants<>+192(SB), Z1, Z2
+	VMULPS constants<>+256(SB), Z2, Z3
+	VSUBPS Z3, Z0, Z0
+	VMULPS constants<>+320(SB), Z2, Z3
+	VSUBPS Z3, Z0, Z0
+	VMULPS constants<>+640(SB), Z0, Z3
+	VADDPS constants<>+576(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+512(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+448(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+384(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS Z0, Z3, Z3
+	VADDPS constants<>+704(SB), Z3, Z3
+	VPSUBD constants<>+192(SB), Z1, Z1
+	VPSRAD $1, Z1, Z2
+	VPSUBD Z2, Z1, Z1
+	VPADDD constants<>+768(SB), Z2, Z2
+	VPSLLD $23, Z2, Z2
+	VPADDD constants<>+768(SB), Z1, Z1
+	VPSLLD $23, Z1, Z1
+	VMULPS Z2, Z3, Z3
+	VMULPS Z1, Z3, Z0
+	VPSRAD $31, Z4, Z1
+	VANDPS Z1, Z0, Z2
+	VANDNPS constants<>+704(SB), Z1, Z1
+	VORPS Z1, Z2, Z2
+	VADDPS constants<>+704(SB), Z0, Z0
+	VDIVPS Z0, Z2, Z0
+	VMULPS Z0, Z4, Z0
+	VMULPS 0(R8), Z0, Z0
+	VMOVUPS Z0, 0(SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	SUBQ $16, CX
+	JNZ swigluAVX512Loop
+	VZEROUPPER
+	RET
+
+// func swigluBackwardAVX512(n int, dh, gate, up *float32)
+TEXT ·swigluBackwardAVX512(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ dh+8(FP), SI
+	MOVQ gate+16(FP), DI
+	MOVQ up+24(FP), R8
+swigluBackwardAVX512Loop:
+	VMOVUPS 0(DI), Z4
+	VORPS constants<>+832(SB), Z4, Z0
+	VMOVUPS constants<>+0(SB), Z1
+	VMAXPS Z0, Z1, Z0
+	VMOVUPS constants<>+64(SB), Z1
+	VMINPS Z0, Z1, Z0
+	VMULPS constants<>+128(SB), Z0, Z1
+	VADDPS constants<>+192(SB), Z1, Z1
+	VSUBPS constants<>+192(SB), Z1, Z2
+	VMULPS constants<>+256(SB), Z2, Z3
+	VSUBPS Z3, Z0, Z0
+	VMULPS constants<>+320(SB), Z2, Z3
+	VSUBPS Z3, Z0, Z0
+	VMULPS constants<>+640(SB), Z0, Z3
+	VADDPS constants<>+576(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+512(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+448(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS constants<>+384(SB), Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VADDPS Z0, Z3, Z3
+	VADDPS constants<>+704(SB), Z3, Z3
+	VPSUBD constants<>+192(SB), Z1, Z1
+	VPSRAD $1, Z1, Z2
+	VPSUBD Z2, Z1, Z1
+	VPADDD constants<>+768(SB), Z2, Z2
+	VPSLLD $23, Z2, Z2
+	VPADDD constants<>+768(SB), Z1, Z1
+	VPSLLD $23, Z1, Z1
+	VMULPS Z2, Z3, Z3
+	VMULPS Z1, Z3, Z0
+	VPSRAD $31, Z4, Z1
+	VANDPS Z1, Z0, Z2
+	VANDNPS constants<>+704(SB), Z1, Z1
+	VORPS Z1, Z2, Z2
+	VADDPS constants<>+704(SB), Z0, Z0
+	VDIVPS Z0, Z2, Z0
+	VMOVUPS 0(SI), Z5
+	VMOVUPS 0(R8), Z6
+	VMULPS Z0, Z4, Z7
+	VMULPS Z7, Z5, Z8
+	VMOVUPS Z8, 0(R8)
+	VMULPS Z6, Z7, Z8
+	VMOVUPS Z8, 0(SI)
+	VMOVUPS constants<>+704(SB), Z1
+	VSUBPS Z0, Z1, Z1
+	VMULPS Z1, Z4, Z1
+	VADDPS constants<>+704(SB), Z1, Z1
+	VMULPS Z1, Z0, Z0
+	VMULPS Z6, Z5, Z5
+	VMULPS Z0, Z5, Z0
+	VMOVUPS Z0, 0(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	SUBQ $16, CX
+	JNZ swigluBackwardAVX512Loop
+	VZEROUPPER
+	RET
+
+// func addAVX2(n int, y, x *float32)
+TEXT ·addAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ y+8(FP), SI
+	MOVQ x+16(FP), DI
+addAVX2Loop:
+	VMOVUPS 0(SI), Y0
+	VADDPS 0(DI), Y0, Y0
+	VMOVUPS Y0, 0(SI)
+	VMOVUPS 32(SI), Y0
+	VADDPS 32(DI), Y0, Y0
+	VMOVUPS Y0, 32(SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ addAVX2Loop
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(n int, x *float32, k float32)
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-20
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	VBROADCASTSS k+16(FP), Y13
+scaleAVX2Loop:
+	VMULPS 0(SI), Y13, Y0
+	VMOVUPS Y0, 0(SI)
+	VMULPS 32(SI), Y13, Y0
+	VMOVUPS Y0, 32(SI)
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ scaleAVX2Loop
+	VZEROUPPER
+	RET
+
+// func dotAVX2(n int, x, y *float32, l *lanes)
+TEXT ·dotAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DI
+	MOVQ l+24(FP), DX
+	VMOVUPS 0(DX), Y15
+	VMOVUPS 32(DX), Y14
+dotAVX2Loop:
+	VMOVUPS 0(SI), Y0
+	VMULPS 0(DI), Y0, Y0
+	VADDPS Y0, Y15, Y15
+	VMOVUPS 32(SI), Y0
+	VMULPS 32(DI), Y0, Y0
+	VADDPS Y0, Y14, Y14
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ dotAVX2Loop
+	VMOVUPS Y15, 0(DX)
+	VMOVUPS Y14, 32(DX)
+	VZEROUPPER
+	RET
+
+// func dot3AVX2(n int, x, y, z *float32, l *lanes)
+TEXT ·dot3AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DI
+	MOVQ z+24(FP), R8
+	MOVQ l+32(FP), DX
+	VMOVUPS 0(DX), Y15
+	VMOVUPS 32(DX), Y14
+dot3AVX2Loop:
+	VMOVUPS 0(SI), Y0
+	VMULPS 0(DI), Y0, Y0
+	VMULPS 0(R8), Y0, Y0
+	VADDPS Y0, Y15, Y15
+	VMOVUPS 32(SI), Y0
+	VMULPS 32(DI), Y0, Y0
+	VMULPS 32(R8), Y0, Y0
+	VADDPS Y0, Y14, Y14
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	SUBQ $16, CX
+	JNZ dot3AVX2Loop
+	VMOVUPS Y15, 0(DX)
+	VMOVUPS Y14, 32(DX)
+	VZEROUPPER
+	RET
+
+// func maxAVX2(n int, x *float32, l *lanes)
+TEXT ·maxAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	MOVQ l+16(FP), DX
+	VMOVUPS 0(DX), Y15
+	VMOVUPS 32(DX), Y14
+maxAVX2Loop:
+	VMOVUPS 0(SI), Y0
+	VMAXPS Y15, Y0, Y15
+	VMOVUPS 32(SI), Y0
+	VMAXPS Y14, Y0, Y14
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ maxAVX2Loop
+	VMOVUPS Y15, 0(DX)
+	VMOVUPS Y14, 32(DX)
+	VZEROUPPER
+	RET
+
+// func normalizeAVX2(n int, y, x, gain *float32, inv float32)
+TEXT ·normalizeAVX2(SB), NOSPLIT, $0-36
+	MOVQ n+0(FP), CX
+	MOVQ y+8(FP), SI
+	MOVQ x+16(FP), DI
+	MOVQ gain+24(FP), R8
+	VBROADCASTSS inv+32(FP), Y13
+normalizeAVX2Loop:
+	VMULPS 0(DI), Y13, Y0
+	VMULPS 0(R8), Y0, Y0
+	VMOVUPS Y0, 0(SI)
+	VMULPS 32(DI), Y13, Y0
+	VMULPS 32(R8), Y0, Y0
+	VMOVUPS Y0, 32(SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	SUBQ $16, CX
+	JNZ normalizeAVX2Loop
+	VZEROUPPER
+	RET
+
+// func normBackwardAVX2(n int, dx, dg, dy, x, gain *float32, inv, c float32)
+TEXT ·normBackwardAVX2(SB), NOSPLIT, $0-56
+	MOVQ n+0(FP), CX
+	MOVQ dx+8(FP), SI
+	MOVQ dg+16(FP), DI
+	MOVQ dy+24(FP), R8
+	MOVQ x+32(FP), R9
+	MOVQ gain+40(FP), R10
+	VBROADCASTSS inv+48(FP), Y13
+	VBROADCASTSS c+52(FP), Y12
+normBackwardAVX2Loop:
+	VMOVUPS 0(R8), Y0
+	VMULPS 0(R10), Y0, Y1
+	VMULPS Y13, Y1, Y1
+	VMOVUPS 0(R9), Y2
+	VMULPS Y12, Y2, Y3
+	VADDPS Y3, Y1, Y1
+	VADDPS 0(SI), Y1, Y1
+	VMOVUPS Y1, 0(SI)
+	VMULPS Y2, Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(DI), Y0, Y0
+	VMOVUPS Y0, 0(DI)
+	VMOVUPS 32(R8), Y0
+	VMULPS 32(R10), Y0, Y1
+	VMULPS Y13, Y1, Y1
+	VMOVUPS 32(R9), Y2
+	VMULPS Y12, Y2, Y3
+	VADDPS Y3, Y1, Y1
+	VADDPS 32(SI), Y1, Y1
+	VMOVUPS Y1, 32(SI)
+	VMULPS Y2, Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 32(DI), Y0, Y0
+	VMOVUPS Y0, 32(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	ADDQ $64, R9
+	ADDQ $64, R10
+	SUBQ $16, CX
+	JNZ normBackwardAVX2Loop
+	VZEROUPPER
+	RET
+
+// func rotateAVX2(n int, a, b, cos, sin *float32)
+TEXT ·rotateAVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	MOVQ cos+24(FP), R8
+	MOVQ sin+32(FP), R9
+rotateAVX2Loop:
+	VMOVUPS 0(SI), Y0
+	VMOVUPS 0(DI), Y1
+	VMOVUPS 0(R8), Y2
+	VMOVUPS 0(R9), Y3
+	VMULPS Y2, Y0, Y4
+	VMULPS Y3, Y1, Y5
+	VSUBPS Y5, Y4, Y4
+	VMOVUPS Y4, 0(SI)
+	VMULPS Y2, Y1, Y1
+	VMULPS Y3, Y0, Y0
+	VADDPS Y0, Y1, Y1
+	VMOVUPS Y1, 0(DI)
+	VMOVUPS 32(SI), Y0
+	VMOVUPS 32(DI), Y1
+	VMOVUPS 32(R8), Y2
+	VMOVUPS 32(R9), Y3
+	VMULPS Y2, Y0, Y4
+	VMULPS Y3, Y1, Y5
+	VSUBPS Y5, Y4, Y4
+	VMOVUPS Y4, 32(SI)
+	VMULPS Y2, Y1, Y1
+	VMULPS Y3, Y0, Y0
+	VADDPS Y0, Y1, Y1
+	VMOVUPS Y1, 32(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	ADDQ $64, R9
+	SUBQ $16, CX
+	JNZ rotateAVX2Loop
+	VZEROUPPER
+	RET
+
+// func rotateBackAVX2(n int, a, b, cos, sin *float32)
+TEXT ·rotateBackAVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	MOVQ cos+24(FP), R8
+	MOVQ sin+32(FP), R9
+rotateBackAVX2Loop:
+	VMOVUPS 0(SI), Y0
+	VMOVUPS 0(DI), Y1
+	VMOVUPS 0(R8), Y2
+	VMOVUPS 0(R9), Y3
+	VMULPS Y2, Y0, Y4
+	VMULPS Y3, Y1, Y5
+	VADDPS Y5, Y4, Y4
+	VMOVUPS Y4, 0(SI)
+	VMULPS Y2, Y1, Y1
+	VMULPS Y3, Y0, Y0
+	VSUBPS Y0, Y1, Y1
+	VMOVUPS Y1, 0(DI)
+	VMOVUPS 32(SI), Y0
+	VMOVUPS 32(DI), Y1
+	VMOVUPS 32(R8), Y2
+	VMOVUPS 32(R9), Y3
+	VMULPS Y2, Y0, Y4
+	VMULPS Y3, Y1, Y5
+	VADDPS Y5, Y4, Y4
+	VMOVUPS Y4, 32(SI)
+	VMULPS Y2, Y1, Y1
+	VMULPS Y3, Y0, Y0
+	VSUBPS Y0, Y1, Y1
+	VMOVUPS Y1, 32(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	ADDQ $64, R9
+	SUBQ $16, CX
+	JNZ rotateBackAVX2Loop
+	VZEROUPPER
+	RET
+
+// func expSumAVX2(n int, x *float32, scale, shift float32, l *lanes)
+TEXT ·expSumAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	VBROADCASTSS scale+16(FP), Y13
+	VBROADCASTSS shift+20(FP), Y12
+	MOVQ l+24(FP), DX
+	VMOVUPS 0(DX), Y15
+	VMOVUPS 32(DX), Y14
+expSumAVX2Loop:
+	VMULPS 0(SI), Y13, Y0
+	VSUBPS Y12, Y0, Y0
+	VMOVUPS constants<>+0(SB), Y1
+	VMAXPS Y0, Y1, Y0
+	VMOVUPS constants<>+64(SB), Y1
+	VMINPS Y0, Y1, Y0
+	VMULPS constants<>+128(SB), Y0, Y1
+	VADDPS constants<>+192(SB), Y1, Y1
+	VSUBPS constants<>+192(SB), Y1, Y2
+	VMULPS constants<>+256(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+320(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+640(SB), Y0, Y3
+	VADDPS constants<>+576(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+512(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+448(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+384(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS Y0, Y3, Y3
+	VADDPS constants<>+704(SB), Y3, Y3
+	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSRAD $1, Y1, Y2
+	VPSUBD Y2, Y1, Y1
+	VPADDD constants<>+768(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VPADDD constants<>+768(SB), Y1, Y1
+	VPSLLD $23, Y1, Y1
+	VMULPS Y2, Y3, Y3
+	VMULPS Y1, Y3, Y0
+	VMOVUPS Y0, 0(SI)
+	VADDPS Y0, Y15, Y15
+	VMULPS 32(SI), Y13, Y0
+	VSUBPS Y12, Y0, Y0
+	VMOVUPS constants<>+0(SB), Y1
+	VMAXPS Y0, Y1, Y0
+	VMOVUPS constants<>+64(SB), Y1
+	VMINPS Y0, Y1, Y0
+	VMULPS constants<>+128(SB), Y0, Y1
+	VADDPS constants<>+192(SB), Y1, Y1
+	VSUBPS constants<>+192(SB), Y1, Y2
+	VMULPS constants<>+256(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+320(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+640(SB), Y0, Y3
+	VADDPS constants<>+576(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+512(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+448(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+384(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS Y0, Y3, Y3
+	VADDPS constants<>+704(SB), Y3, Y3
+	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSRAD $1, Y1, Y2
+	VPSUBD Y2, Y1, Y1
+	VPADDD constants<>+768(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VPADDD constants<>+768(SB), Y1, Y1
+	VPSLLD $23, Y1, Y1
+	VMULPS Y2, Y3, Y3
+	VMULPS Y1, Y3, Y0
+	VMOVUPS Y0, 32(SI)
+	VADDPS Y0, Y14, Y14
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ expSumAVX2Loop
+	VMOVUPS Y15, 0(DX)
+	VMOVUPS Y14, 32(DX)
+	VZEROUPPER
+	RET
+
+// func expScaleAVX2(n int, x *float32, scale, shift, inv float32)
+TEXT ·expScaleAVX2(SB), NOSPLIT, $0-28
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	VBROADCASTSS scale+16(FP), Y13
+	VBROADCASTSS shift+20(FP), Y12
+	VBROADCASTSS inv+24(FP), Y11
+expScaleAVX2Loop:
+	VMULPS 0(SI), Y13, Y0
+	VSUBPS Y12, Y0, Y0
+	VMOVUPS constants<>+0(SB), Y1
+	VMAXPS Y0, Y1, Y0
+	VMOVUPS constants<>+64(SB), Y1
+	VMINPS Y0, Y1, Y0
+	VMULPS constants<>+128(SB), Y0, Y1
+	VADDPS constants<>+192(SB), Y1, Y1
+	VSUBPS constants<>+192(SB), Y1, Y2
+	VMULPS constants<>+256(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+320(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+640(SB), Y0, Y3
+	VADDPS constants<>+576(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+512(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+448(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+384(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS Y0, Y3, Y3
+	VADDPS constants<>+704(SB), Y3, Y3
+	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSRAD $1, Y1, Y2
+	VPSUBD Y2, Y1, Y1
+	VPADDD constants<>+768(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VPADDD constants<>+768(SB), Y1, Y1
+	VPSLLD $23, Y1, Y1
+	VMULPS Y2, Y3, Y3
+	VMULPS Y1, Y3, Y0
+	VMULPS Y11, Y0, Y0
+	VMOVUPS Y0, 0(SI)
+	VMULPS 32(SI), Y13, Y0
+	VSUBPS Y12, Y0, Y0
+	VMOVUPS constants<>+0(SB), Y1
+	VMAXPS Y0, Y1, Y0
+	VMOVUPS constants<>+64(SB), Y1
+	VMINPS Y0, Y1, Y0
+	VMULPS constants<>+128(SB), Y0, Y1
+	VADDPS constants<>+192(SB), Y1, Y1
+	VSUBPS constants<>+192(SB), Y1, Y2
+	VMULPS constants<>+256(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+320(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+640(SB), Y0, Y3
+	VADDPS constants<>+576(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+512(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+448(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+384(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS Y0, Y3, Y3
+	VADDPS constants<>+704(SB), Y3, Y3
+	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSRAD $1, Y1, Y2
+	VPSUBD Y2, Y1, Y1
+	VPADDD constants<>+768(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VPADDD constants<>+768(SB), Y1, Y1
+	VPSLLD $23, Y1, Y1
+	VMULPS Y2, Y3, Y3
+	VMULPS Y1, Y3, Y0
+	VMULPS Y11, Y0, Y0
+	VMOVUPS Y0, 32(SI)
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ expScaleAVX2Loop
+	VZEROUPPER
+	RET
+
+// func softmaxBackwardAVX2(n int, dp, p *float32, sum, scale float32)
+TEXT ·softmaxBackwardAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ dp+8(FP), SI
+	MOVQ p+16(FP), DI
+	VBROADCASTSS sum+24(FP), Y13
+	VBROADCASTSS scale+28(FP), Y12
+softmaxBackwardAVX2Loop:
+	VMOVUPS 0(SI), Y0
+	VSUBPS Y13, Y0, Y0
+	VMULPS 0(DI), Y0, Y0
+	VMULPS Y12, Y0, Y0
+	VMOVUPS Y0, 0(SI)
+	VMOVUPS 32(SI), Y0
+	VSUBPS Y13, Y0, Y0
+	VMULPS 32(DI), Y0, Y0
+	VMULPS Y12, Y0, Y0
+	VMOVUPS Y0, 32(SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ softmaxBackwardAVX2Loop
+	VZEROUPPER
+	RET
+
+// func swigluAVX2(n int, h, gate, up *float32)
+TEXT ·swigluAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ h+8(FP), SI
+	MOVQ gate+16(FP), DI
+	MOVQ up+24(FP), R8
+swigluAVX2Loop:
+	VMOVUPS 0(DI), Y4
+	VORPS constants<>+832(SB), Y4, Y0
+	VMOVUPS constants<>+0(SB), Y1
+	VMAXPS Y0, Y1, Y0
+	VMOVUPS constants<>+64(SB), Y1
+	VMINPS Y0, Y1, Y0
+	VMULPS constants<>+128(SB), Y0, Y1
+	VADDPS constants<>+192(SB), Y1, Y1
+	VSUBPS constants<>+192(SB), Y1, Y2
+	VMULPS constants<>+256(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+320(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+640(SB), Y0, Y3
+	VADDPS constants<>+576(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+512(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+448(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+384(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS Y0, Y3, Y3
+	VADDPS constants<>+704(SB), Y3, Y3
+	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSRAD $1, Y1, Y2
+	VPSUBD Y2, Y1, Y1
+	VPADDD constants<>+768(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VPADDD constants<>+768(SB), Y1, Y1
+	VPSLLD $23, Y1, Y1
+	VMULPS Y2, Y3, Y3
+	VMULPS Y1, Y3, Y0
+	VPSRAD $31, Y4, Y1
+	VANDPS Y1, Y0, Y2
+	VANDNPS constants<>+704(SB), Y1, Y1
+	VORPS Y1, Y2, Y2
+	VADDPS constants<>+704(SB), Y0, Y0
+	VDIVPS Y0, Y2, Y0
+	VMULPS Y0, Y4, Y0
+	VMULPS 0(R8), Y0, Y0
+	VMOVUPS Y0, 0(SI)
+	VMOVUPS 32(DI), Y4
+	VORPS constants<>+832(SB), Y4, Y0
+	VMOVUPS constants<>+0(SB), Y1
+	VMAXPS Y0, Y1, Y0
+	VMOVUPS constants<>+64(SB), Y1
+	VMINPS Y0, Y1, Y0
+	VMULPS constants<>+128(SB), Y0, Y1
+	VADDPS constants<>+192(SB), Y1, Y1
+	VSUBPS constants<>+192(SB), Y1, Y2
+	VMULPS constants<>+256(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+320(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+640(SB), Y0, Y3
+	VADDPS constants<>+576(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+512(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+448(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+384(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS Y0, Y3, Y3
+	VADDPS constants<>+704(SB), Y3, Y3
+	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSRAD $1, Y1, Y2
+	VPSUBD Y2, Y1, Y1
+	VPADDD constants<>+768(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VPADDD constants<>+768(SB), Y1, Y1
+	VPSLLD $23, Y1, Y1
+	VMULPS Y2, Y3, Y3
+	VMULPS Y1, Y3, Y0
+	VPSRAD $31, Y4, Y1
+	VANDPS Y1, Y0, Y2
+	VANDNPS constants<>+704(SB), Y1, Y1
+	VORPS Y1, Y2, Y2
+	VADDPS constants<>+704(SB), Y0, Y0
+	VDIVPS Y0, Y2, Y0
+	VMULPS Y0, Y4, Y0
+	VMULPS 32(R8), Y0, Y0
+	VMOVUPS Y0, 32(SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	SUBQ $16, CX
+	JNZ swigluAVX2Loop
+	VZEROUPPER
+	RET
+
+// func swigluBackwardAVX2(n int, dh, gate, up *float32)
+TEXT ·swigluBackwardAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ dh+8(FP), SI
+	MOVQ gate+16(FP), DI
+	MOVQ up+24(FP), R8
+swigluBackwardAVX2Loop:
+	VMOVUPS 0(DI), Y4
+	VORPS constants<>+832(SB), Y4, Y0
+	VMOVUPS constants<>+0(SB), Y1
+	VMAXPS Y0, Y1, Y0
+	VMOVUPS constants<>+64(SB), Y1
+	VMINPS Y0, Y1, Y0
+	VMULPS constants<>+128(SB), Y0, Y1
+	VADDPS constants<>+192(SB), Y1, Y1
+	VSUBPS constants<>+192(SB), Y1, Y2
+	VMULPS constants<>+256(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+320(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+640(SB), Y0, Y3
+	VADDPS constants<>+576(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+512(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+448(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+384(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS Y0, Y3, Y3
+	VADDPS constants<>+704(SB), Y3, Y3
+	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSRAD $1, Y1, Y2
+	VPSUBD Y2, Y1, Y1
+	VPADDD constants<>+768(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VPADDD constants<>+768(SB), Y1, Y1
+	VPSLLD $23, Y1, Y1
+	VMULPS Y2, Y3, Y3
+	VMULPS Y1, Y3, Y0
+	VPSRAD $31, Y4, Y1
+	VANDPS Y1, Y0, Y2
+	VANDNPS constants<>+704(SB), Y1, Y1
+	VORPS Y1, Y2, Y2
+	VADDPS constants<>+704(SB), Y0, Y0
+	VDIVPS Y0, Y2, Y0
+	VMOVUPS 0(SI), Y5
+	VMOVUPS 0(R8), Y6
+	VMULPS Y0, Y4, Y7
+	VMULPS Y7, Y5, Y8
+	VMOVUPS Y8, 0(R8)
+	VMULPS Y6, Y7, Y8
+	VMOVUPS Y8, 0(SI)
+	VMOVUPS constants<>+704(SB), Y1
+	VSUBPS Y0, Y1, Y1
+	VMULPS Y1, Y4, Y1
+	VADDPS constants<>+704(SB), Y1, Y1
+	VMULPS Y1, Y0, Y0
+	VMULPS Y6, Y5, Y5
+	VMULPS Y0, Y5, Y0
+	VMOVUPS Y0, 0(DI)
+	VMOVUPS 32(DI), Y4
+	VORPS constants<>+832(SB), Y4, Y0
+	VMOVUPS constants<>+0(SB), Y1
+	VMAXPS Y0, Y1, Y0
+	VMOVUPS constants<>+64(SB), Y1
+	VMINPS Y0, Y1, Y0
+	VMULPS constants<>+128(SB), Y0, Y1
+	VADDPS constants<>+192(SB), Y1, Y1
+	VSUBPS constants<>+192(SB), Y1, Y2
+	VMULPS constants<>+256(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+320(SB), Y2, Y3
+	VSUBPS Y3, Y0, Y0
+	VMULPS constants<>+640(SB), Y0, Y3
+	VADDPS constants<>+576(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+512(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+448(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS constants<>+384(SB), Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VADDPS Y0, Y3, Y3
+	VADDPS constants<>+704(SB), Y3, Y3
+	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSRAD $1, Y1, Y2
+	VPSUBD Y2, Y1, Y1
+	VPADDD constants<>+768(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VPADDD constants<>+768(SB), Y1, Y1
+	VPSLLD $23, Y1, Y1
+	VMULPS Y2, Y3, Y3
+	VMULPS Y1, Y3, Y0
+	VPSRAD $31, Y4, Y1
+	VANDPS Y1, Y0, Y2
+	VANDNPS constants<>+704(SB), Y1, Y1
+	VORPS Y1, Y2, Y2
+	VADDPS constants<>+704(SB), Y0, Y0
+	VDIVPS Y0, Y2, Y0
+	VMOVUPS 32(SI), Y5
+	VMOVUPS 32(R8), Y6
+	VMULPS Y0, Y4, Y7
+	VMULPS Y7, Y5, Y8
+	VMOVUPS Y8, 32(R8)
+	VMULPS Y6, Y7, Y8
+	VMOVUPS Y8, 32(SI)
+	VMOVUPS constants<>+704(SB), Y1
+	VSUBPS Y0, Y1, Y1
+	VMULPS Y1, Y4, Y1
+	VADDPS constants<>+704(SB), Y1, Y1
+	VMULPS Y1, Y0, Y0
+	VMULPS Y6, Y5, Y5
+	VMULPS Y0, Y5, Y0
+	VMOVUPS Y0, 32(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	SUBQ $16, CX
+	JNZ swigluBackwardAVX2Loop
+	VZEROUPPER
+	RET

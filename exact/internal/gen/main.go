@@ -28,6 +28,12 @@ func files() map[string]string {
 		t.write(amd64)
 	}
 	transposeAVX2(amd64)
+	writeConstants(amd64)
+	for _, l := range lanesAMD64 {
+		for _, r := range rows {
+			r.write(amd64, l)
+		}
+	}
 	tileNEON(arm64)
 	return map[string]string{
 		"amd64": amd64.source(), "amd64.go": amd64.declarations(),
