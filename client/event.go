@@ -18,10 +18,16 @@ type Woke struct{}
 
 // Loaded ends the start: the driver holds the parameters whose hash is Params, or none if Known is false.
 // Round says at the start of which round they were current, 0 if they are the run's initial parameters.
+//
+// Committed is the last commitment this member signed before it was started, zero if there was none. What it committed to in a round
+// it must not compute again: the result could differ, and two commitments for one round are proof of a cheat. InDoubt says that
+// there may be one nobody knows; the round that is open now is then left out.
 type Loaded struct {
-	Known  bool
-	Round  uint32
-	Params wire.Hash
+	Known     bool
+	Round     uint32
+	Params    wire.Hash
+	Committed coordinator.Commitment
+	InDoubt   bool
 }
 
 // CommitmentReceived brings a signed commitment from gossip or from a peer's answer. Its signature has been checked by the driver against Signer.

@@ -60,6 +60,7 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	case Woke:
 	case Loaded:
 		m.model.loaded(ev)
+		m.resume(ev)
 	case CommitmentReceived:
 		m.received(ev)
 	case Trained:

@@ -70,6 +70,22 @@ func TestACrashedMemberComesBackWithTheModel(t *testing.T) {
 	}
 }
 
+func TestAMemberThatCrashesAfterCommittingDoesNotCommitAgain(t *testing.T) {
+	for overlap := range uint8(2) {
+		net := newNetwork(t, 2, overlap, 300, 10) // of two, nobody goes on alone
+		victim := net.peers[1]
+		for range 5 {
+			round := net.state.Round()
+			net.run(60_000, func() bool { return net.state.Round() > round && victim.saved.Committed.Round == net.state.Round() })
+			victim.crash()
+			net.tick()
+			victim.start()
+		}
+		net.run(600_000, net.finished)
+		everybodyAgrees(t, net)
+	}
+}
+
 func TestAStaleMemberHealsDuringTheEpoch(t *testing.T) {
 	net := newNetwork(t, 5, 0, 60, 4)
 	net.run(60_000, func() bool { return net.state.Step() == 3 })
@@ -97,6 +113,18 @@ func TestAMemberThatComesLateTakesPartInTheNextEpoch(t *testing.T) {
 	i, ok := net.state.Find(late.key.Public())
 	if !ok || net.state.Member(i).Points == 0 {
 		t.Error("the late member earned nothing")
+	}
+}
+
+func TestAfterARollbackAllGoOnFromTheAgreedParameters(t *testing.T) {
+	for overlap := range uint8(2) {
+		net := newNetwork(t, 4, overlap, 60, 11)
+		net.run(60_000, func() bool { return net.state.Step() == 10 })
+		net.censor = func(m coordinator.Message) bool { _, report := m.(coordinator.Witness); return report }
+		net.run(300_000, func() bool { return net.state.Rollbacks() == 1 })
+		net.censor = nil
+		net.run(300_000, net.finished)
+		everybodyAgrees(t, net)
 	}
 }
 

@@ -21,6 +21,7 @@ type network struct {
 	height  uint64
 	lose    func(from, to *peer) bool // of gossip and fetches
 	initial wire.Hash
+	censor  func(coordinator.Message) bool // messages that never reach the coordinator
 }
 
 const stepMs = 50
@@ -40,6 +41,7 @@ type peer struct {
 	training   *Train
 	trainAt    uint64
 	slow       uint64 // ms a share takes
+	lives      uint64 // training anew gives other results, as an older optimizer state does
 	heals      int
 	notes      []string
 	equivocate bool
@@ -88,6 +90,7 @@ func (p *peer) start() {
 	p.machine = New(Config{Self: p.key.Public(), PayloadMax: 1000})
 	p.held, p.known = map[wire.Hash]bool{}, map[uint32]map[wire.Hash]authored{}
 	p.params, p.training, p.inbox = p.saved.Params, nil, nil
+	p.lives++
 	p.feed(StateChanged{p.snapshot()})
 	p.feed(p.saved)
 }
@@ -129,7 +132,7 @@ func (net *network) tick() {
 		}
 		if t := p.training; t != nil && net.now >= p.trainAt {
 			p.training = nil
-			payload := wire.Sum("payload", wire.AppendU32(nil, t.Round), []byte(p.name))
+			payload := wire.Sum("payload", wire.AppendU32(nil, t.Round), []byte(p.name), wire.AppendU64(nil, p.lives))
 			p.held[payload] = true
 			p.feed(Trained{Round: t.Round, Payload: payload, PayloadBytes: 100, State: payload})
 		}
@@ -215,6 +218,10 @@ func (p *peer) gossip(a authored, to func(i int) bool) {
 func (p *peer) perform(a Action) {
 	switch a := a.(type) {
 	case Submit:
+		if p.censor != nil && p.censor(a.Message) {
+			p.feed(Submitted{Message: a.Message, Err: wire.ErrShort})
+			return
+		}
 		p.feed(Submitted{Message: a.Message, Err: p.apply(p.key.Public(), a.Message)})
 	case Train:
 		if a.Params != p.params {
@@ -247,6 +254,10 @@ func (p *peer) perform(a Action) {
 }
 
 func (p *peer) commit(c coordinator.Commitment) {
+	if last := p.saved.Committed; last.Round == c.Round && last != c {
+		p.t.Errorf("%s commits twice in round %d", p.name, c.Round)
+	}
+	p.saved.Committed = c
 	first := authored{c.Sign(p.key), p.key.Public()}
 	p.keep(first)
 	if !p.equivocate {
@@ -298,7 +309,7 @@ func (p *peer) applySet(a Apply) {
 		parts = append(parts, payload[:])
 	}
 	p.params = wire.Sum("params", parts...)
-	p.saved = Loaded{Known: true, Round: a.To, Params: p.params}
+	p.saved.Known, p.saved.Round, p.saved.Params = true, a.To, p.params
 	p.feed(Applied{To: a.To, Params: p.params, OK: true})
 }
 

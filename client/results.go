@@ -177,7 +177,10 @@ func (m *Machine) decideResults() {
 			}
 		}
 		m.askMissing(rs, func(i uint32) bool {
-			return i != m.member.index && rs.expected[i] && m.takesPart(i) && m.best(rs, i, false) == nil
+			if i == m.member.index && m.work.done < rs.number {
+				return false // it will be made here
+			}
+			return rs.expected[i] && m.takesPart(i) && m.best(rs, i, false) == nil
 		})
 	}
 }

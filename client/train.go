@@ -13,6 +13,17 @@ type work struct {
 	saidAt  uint64 // when the own commitment was gossiped last
 }
 
+// resume keeps this member from training again what it committed to before it was started.
+func (m *Machine) resume(ev Loaded) {
+	if m.hasState && ev.Committed.Run == m.state.ID() {
+		m.work.own = ev.Committed
+		m.work.done = max(m.work.done, ev.Committed.Round)
+	}
+	if m.hasState && ev.InDoubt {
+		m.work.done = max(m.work.done, m.state.Round())
+	}
+}
+
 // decideTraining starts this member's share of the round once the parameters are there, and says again what it committed to while the round lasts.
 func (m *Machine) decideTraining(r coordinator.Round) {
 	now := r.Number()

@@ -97,11 +97,21 @@ func (n *Node) received(author key.Public, signed coordinator.Signed) {
 	n.step(client.CommitmentReceived{Signed: signed, Signer: author})
 }
 
-// commit signs a commitment, keeps it and gossips it.
+// commit signs a commitment, keeps it so that a crash cannot make this member sign another one for the round, and gossips it.
 func (n *Node) commit(c coordinator.Commitment) {
 	signed := c.Sign(n.cfg.Key)
 	n.shelf.putAuthored(n.self, signed)
-	n.republish(c.Round)
+	if n.cfg.Store == nil {
+		n.republish(c.Round)
+		return
+	}
+	var failed error
+	n.cfg.Loop.Work(0, func() { failed = n.cfg.Store.SaveCommitment(signed.Append(nil)) }, func() {
+		if failed != nil {
+			n.note("the commitment was not saved: " + failed.Error())
+		}
+		n.republish(c.Round)
+	})
 }
 
 // republish gossips the own commitment of a round.
@@ -155,6 +165,7 @@ func (n *Node) answered(answer []byte) {
 // peerbook is whom the network is connected to.
 type peerbook struct {
 	askedAt time.Time
+	known   bool // the network has been told whom to connect with
 }
 
 // peersEvery is how often addresses are compared with the ledger's.
@@ -188,6 +199,7 @@ func (n *Node) connect(peers []ledger.Peer) {
 		others = append(others, p2p.Peer{Key: p.Key, Addrs: p.Addrs})
 	}
 	n.network.Connect(others)
+	n.peers.known = true
 	if !current && len(own) > 0 {
 		n.send(ledger.Announce{Run: n.cfg.Run, Addrs: own}, func(err error) {
 			if err != nil {

@@ -55,6 +55,10 @@ type Engine interface {
 type Store interface {
 	Load() (s Saved, ok bool, err error)
 	Save(s Saved) error
+	// SaveCommitment keeps the encoding of a signed commitment, in place of the one before; it must be durable when it returns, because
+	// the commitment is made public next. LoadCommitment returns the one kept, nil if there is none.
+	SaveCommitment(signed []byte) error
+	LoadCommitment() (signed []byte, err error)
 }
 
 // Saved is what a [Store] keeps: parameters at the start of a round and the private optimizer state that goes with them.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
@@ -84,12 +85,14 @@ func (n *Node) load() {
 	var saved Saved
 	var found bool
 	var failed error
+	loaded := client.Loaded{}
 	_, agreedRound := n.state.Params()
 	v := &version{}
 	n.engine.add(&job{kind: "init", cost: n.cfg.Cost(Job{Kind: "init"}),
 		work: func(context.Context) {
 			if n.cfg.Store != nil {
 				saved, found, failed = n.cfg.Store.Load()
+				loaded.Committed, loaded.InDoubt = lastCommitment(n.cfg.Store)
 			}
 			if found && (saved.Run != n.cfg.ID || len(saved.Params) != n.cfg.Engine.ParamsLen() || len(saved.Optimizer) != n.cfg.Engine.StateLen()) {
 				found, failed = false, fmt.Errorf("the saved state belongs to another run or model")
@@ -110,8 +113,11 @@ func (n *Node) load() {
 				n.note("state directory: " + failed.Error() + "; starting from the peers' model instead")
 			}
 			n.optim.init(n, saved.Optimizer)
+			if loaded.InDoubt {
+				n.note("state directory: the last commitment cannot be read; leaving out the round that is open")
+			}
 			if v.params == nil {
-				n.step(client.Loaded{})
+				n.step(loaded)
 				return
 			}
 			n.setCurrent(v)
@@ -120,8 +126,22 @@ func (n *Node) load() {
 				text = "parameters from the state directory"
 			}
 			n.observe(Event{Kind: "loaded", Round: saved.Round, Params: v.root.String(), Text: text})
-			n.step(client.Loaded{Known: true, Round: saved.Round, Params: v.root})
+			loaded.Known, loaded.Round, loaded.Params = true, saved.Round, v.root
+			n.step(loaded)
 		}})
+}
+
+// lastCommitment reads the commitment made last; in doubt it says so.
+func lastCommitment(s Store) (c coordinator.Commitment, doubt bool) {
+	b, err := s.LoadCommitment()
+	if err == nil && b == nil {
+		return coordinator.Commitment{}, false
+	}
+	if err != nil {
+		return coordinator.Commitment{}, true
+	}
+	signed, err := coordinator.ParseSigned(b)
+	return signed.Commitment, err != nil
 }
 
 // heal gets the agreed parameters: from an older version of our own, from the seed, or from peers.
@@ -133,6 +153,11 @@ func (n *Node) heal(a client.Heal) {
 	}
 	if a.Round == 0 {
 		n.healFromSeed(a)
+		return
+	}
+	if !n.peers.known {
+		// Just started: nobody can be reached yet. The machine asks again.
+		n.cfg.Loop.Post(func() { n.step(client.Healed{Round: a.Round, Params: a.Params}) })
 		return
 	}
 	have := n.params.current

@@ -91,6 +91,7 @@ type host struct {
 // memStore is a disk that may be full or damaged.
 type memStore struct {
 	saved   Saved
+	signed  []byte
 	ok      bool
 	damaged error
 	full    error
@@ -107,6 +108,15 @@ func (m *memStore) Save(s Saved) error {
 	m.saved, m.ok, m.saves = s, true, m.saves+1
 	return nil
 }
+
+func (m *memStore) SaveCommitment(b []byte) error {
+	if m.full == nil {
+		m.signed = b
+	}
+	return m.full
+}
+
+func (m *memStore) LoadCommitment() ([]byte, error) { return m.signed, m.damaged }
 
 const testRun = "test"
 

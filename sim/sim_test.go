@@ -59,29 +59,24 @@ func TestWithoutFaultsEverySequenceIsAccepted(t *testing.T) {
 	}
 }
 
-// TestFoundSeeds replays runs in which something was broken once, or came close.
+// TestFoundSeeds replays histories in which something was broken once, or came close.
 func TestFoundSeeds(t *testing.T) {
 	for _, f := range []struct {
-		why       string
-		seed      uint64
-		clients   int
-		overlap   uint8
-		crashes   int
-		parts     int
-		outages   int
-		loss      float64
-		rollbacks uint32
+		why                              string
+		seed                             uint64
+		clients, crashes, parts, outages int
+		overlap                          uint8
+		loss                             float64
 	}{
-		{"a partition of the witnesses rolls an epoch back", 1033, 6, 1, 5, 1, 0, 0.24, 1},
-		{"the same, and with an outage and more crashes", 1069, 10, 1, 6, 1, 0, 0.32, 1},
+		{"a partition of the witnesses while a quarter of the gossip is lost", 1033, 6, 5, 1, 0, 1, 0.24},
+		{"most members crash once, and a third of the gossip is lost", 1069, 10, 6, 1, 0, 1, 0.32},
+		{"two partitions and two outages of the ledger", 1004, 9, 4, 2, 2, 0, 0.16},
 	} {
 		t.Run(f.why, func(t *testing.T) {
 			t.Parallel()
 			cfg := Default(f.seed)
 			cfg.Clients, cfg.Overlap, cfg.Crashes, cfg.Partitions, cfg.Outages, cfg.Loss = f.clients, f.overlap, f.crashes, f.parts, f.outages, f.loss
-			if r := run(t, cfg); r.Rollbacks != f.rollbacks {
-				t.Errorf("%d rollbacks, there were %d when it was found", r.Rollbacks, f.rollbacks)
-			}
+			run(t, cfg)
 		})
 	}
 }
