@@ -2,29 +2,30 @@ package exact
 
 // packB copies B (k, n), element [p,j] at b[p*brs+j*bcs], into panels of nr columns, each panel row after row: element [p,j] goes to
 // dst[j/nr*nr*k + p*nr + j%nr]. Columns beyond n in the last panel become +0.
-func (kn Kernel) packB(dst, b []float32, k, n, brs, bcs int) {
-	nr := kn.nr
-	for j := 0; j < n; j += nr {
-		panel := dst[j*k : j*k+nr*k]
-		cols := min(nr, n-j)
-		if cols < nr {
-			clear(panel)
-		}
-		kn.gather(panel, nr, b[j*bcs:], k, cols, brs, bcs)
-	}
-}
+func (kn Kernel) packB(dst, b []float32, k, n, brs, bcs int) { kn.pack(dst, kn.nr, b, k, n, brs, bcs) }
 
 // packA copies A (m, k), element [i,p] at a[i*ars+p*acs], into panels of mr rows, each panel column after column: element [i,p] goes to
 // dst[i/mr*mr*k + p*mr + i%mr]. Rows beyond m in the last panel become +0.
-func (kn Kernel) packA(dst, a []float32, k, m, ars, acs int) {
-	mr := kn.mr
-	for i := 0; i < m; i += mr {
-		panel := dst[i*k : i*k+mr*k]
-		rows := min(mr, m-i)
-		if rows < mr {
-			clear(panel)
+func (kn Kernel) packA(dst, a []float32, k, m, ars, acs int) { kn.pack(dst, kn.mr, a, k, m, acs, ars) }
+
+// packDepth is how many k are packed for all panels before the next: rows so few that what one panel leaves of a cache line is still there for the
+// next.
+const packDepth = 32
+
+// pack copies a matrix of depth rows and n columns, element [p,x] at src[p*ps+x*xs], into panels of wide columns.
+func (kn Kernel) pack(dst []float32, wide int, src []float32, depth, n, ps, xs int) {
+	if n%wide != 0 {
+		clear(dst[n/wide*wide*depth : (n/wide+1)*wide*depth])
+	}
+	step := depth
+	if xs == 1 {
+		step = packDepth
+	}
+	for p := 0; p < depth; p += step {
+		rows := min(step, depth-p)
+		for x := 0; x < n; x += wide {
+			kn.gather(dst[x*depth+p*wide:], wide, src[p*ps+x*xs:], rows, min(wide, n-x), ps, xs)
 		}
-		kn.gather(panel, mr, a[i*ars:], k, rows, acs, ars)
 	}
 }
 
@@ -33,9 +34,7 @@ func (kn Kernel) packA(dst, a []float32, k, m, ars, acs int) {
 func (kn Kernel) gather(dst []float32, wide int, src []float32, depth, cols, ps, xs int) {
 	switch {
 	case xs == 1:
-		for p := range depth {
-			copy(dst[p*wide:p*wide+cols], src[p*ps:])
-		}
+		copyRows(dst, wide, src, depth, cols, ps)
 	case ps == 1:
 		done := 0
 		if kn.transpose != nil && depth >= kn.square {
@@ -58,6 +57,28 @@ func (kn Kernel) gather(dst []float32, wide int, src []float32, depth, cols, ps,
 			for x := range cols {
 				dst[p*wide+x] = src[p*ps+x*xs]
 			}
+		}
+	}
+}
+
+// copyRows copies rows of cols floats that are ps apart to rows that are wide apart. The widths of tiles are copied in registers.
+func copyRows(dst []float32, wide int, src []float32, depth, cols, ps int) {
+	switch cols {
+	case 8:
+		for p := range depth {
+			*(*[8]float32)(dst[p*wide:]) = *(*[8]float32)(src[p*ps:])
+		}
+	case 16:
+		for p := range depth {
+			*(*[16]float32)(dst[p*wide:]) = *(*[16]float32)(src[p*ps:])
+		}
+	case 32:
+		for p := range depth {
+			*(*[32]float32)(dst[p*wide:]) = *(*[32]float32)(src[p*ps:])
+		}
+	default:
+		for p := range depth {
+			copy(dst[p*wide:p*wide+cols], src[p*ps:])
 		}
 	}
 }
