@@ -280,10 +280,20 @@ func (n *Node) within(d time.Duration) (context.Context, func()) {
 const submitFor = 20 * time.Second
 
 func (n *Node) submitted(m coordinator.Message, err error) {
-	if err != nil {
+	if err != nil && !late(err) {
 		n.observe(Event{Kind: "refused", Text: messageName(m) + ": " + err.Error()})
 	}
 	n.step(client.Submitted{Message: m, Err: err})
+}
+
+// late says that a message was refused only because the run had gone on meanwhile, as happens to whoever is not the first.
+func late(err error) bool {
+	var refused *ledger.TxError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	code, ok := refused.Code.Coordinator()
+	return ok && (code == coordinator.ErrPhase || code == coordinator.ErrEpoch || code == coordinator.ErrRound)
 }
 
 // Stop withdraws from the run, saves the state, closes the network and then calls done, on the loop. It waits for the ledger at most patience.

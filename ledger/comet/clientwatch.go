@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/ledger"
@@ -49,7 +50,8 @@ func (c *Client) post(ctx context.Context, endpoint string, tx []byte) error {
 	case !r.Settled:
 		return errUnsettled
 	case r.Code != ledger.CodeOK:
-		return &ledger.TxError{Code: r.Code, Text: r.Text}
+		// The text is for people and begins with the code's own words; the error adds them again.
+		return &ledger.TxError{Code: r.Code, Text: strings.TrimPrefix(strings.TrimPrefix(r.Text, r.Code.String()), ": ")}
 	}
 	return nil
 }
