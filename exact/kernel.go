@@ -11,6 +11,8 @@ type Kernel struct {
 	// transpose writes the transpose of a square of that side; rows are the given numbers of bytes apart. nil if the kernel has none.
 	transpose func(dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
 	square    int
+	// copyRows copies rows of cols floats, a multiple of 8; rows are the given numbers of bytes apart. nil if the kernel has none.
+	copyRows func(rows, cols int, dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
 
 	// Row kernels: the functions of rows_plain.go for n elements, a multiple of 16. nil where the kernel has none.
 	add             func(n int, y, x *float32)

@@ -17,6 +17,11 @@ func tileAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintpt
 //go:noescape
 func transposeAVX2(dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
 
+// copyRowsAVX2 copies rows of cols floats, a multiple of 8; rows are the given numbers of bytes apart.
+//
+//go:noescape
+func copyRowsAVX2(rows, cols int, dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
+
 // addAVX512 computes y += x.
 //
 //go:noescape

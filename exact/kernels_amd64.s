@@ -277,6 +277,30 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $0-32
 	VZEROUPPER
 	RET
 
+// func copyRowsAVX2(rows, cols int, dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
+TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), CX
+	MOVQ cols+8(FP), R11
+	MOVQ dst+16(FP), DI
+	MOVQ dstStride+24(FP), R8
+	MOVQ src+32(FP), SI
+	MOVQ srcStride+40(FP), R9
+	SHLQ $2, R11
+copyRow:
+	XORQ R10, R10
+copyVector:
+	VMOVUPS (SI)(R10*1), Y0
+	VMOVUPS Y0, (DI)(R10*1)
+	ADDQ $32, R10
+	CMPQ R10, R11
+	JLT copyVector
+	ADDQ R9, SI
+	ADDQ R8, DI
+	DECQ CX
+	JNZ copyRow
+	VZEROUPPER
+	RET
+
 DATA constants<>+0(SB)/8, $0xc2d00000c2d00000
 DATA constants<>+8(SB)/8, $0xc2d00000c2d00000
 DATA constants<>+16(SB)/8, $0xc2d00000c2d00000

@@ -34,7 +34,14 @@ func (kn Kernel) pack(dst []float32, wide int, src []float32, depth, n, ps, xs i
 func (kn Kernel) gather(dst []float32, wide int, src []float32, depth, cols, ps, xs int) {
 	switch {
 	case xs == 1:
-		copyRows(dst, wide, src, depth, cols, ps)
+		if kn.copyRows != nil && cols%8 == 0 {
+			// Whoever calls has checked that src holds depth rows, and made dst long enough for them.
+			kn.copyRows(depth, cols, &dst[0], uintptr(4*wide), &src[0], uintptr(4*ps))
+			return
+		}
+		for p := range depth {
+			copy(dst[p*wide:p*wide+cols], src[p*ps:])
+		}
 	case ps == 1:
 		done := 0
 		if kn.transpose != nil && depth >= kn.square {
@@ -57,28 +64,6 @@ func (kn Kernel) gather(dst []float32, wide int, src []float32, depth, cols, ps,
 			for x := range cols {
 				dst[p*wide+x] = src[p*ps+x*xs]
 			}
-		}
-	}
-}
-
-// copyRows copies rows of cols floats that are ps apart to rows that are wide apart. The widths of tiles are copied in registers.
-func copyRows(dst []float32, wide int, src []float32, depth, cols, ps int) {
-	switch cols {
-	case 8:
-		for p := range depth {
-			*(*[8]float32)(dst[p*wide:]) = *(*[8]float32)(src[p*ps:])
-		}
-	case 16:
-		for p := range depth {
-			*(*[16]float32)(dst[p*wide:]) = *(*[16]float32)(src[p*ps:])
-		}
-	case 32:
-		for p := range depth {
-			*(*[32]float32)(dst[p*wide:]) = *(*[32]float32)(src[p*ps:])
-		}
-	default:
-		for p := range depth {
-			copy(dst[p*wide:p*wide+cols], src[p*ps:])
 		}
 	}
 }

@@ -28,6 +28,7 @@ func files() map[string]string {
 		t.write(amd64)
 	}
 	transposeAVX2(amd64)
+	copyRowsAVX2(amd64)
 	writeConstants(amd64)
 	for _, l := range lanesAMD64 {
 		for _, r := range rows {

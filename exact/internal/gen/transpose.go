@@ -34,3 +34,27 @@ func transposeAVX2(a *assembly) {
 	a.op("VZEROUPPER")
 	a.op("RET")
 }
+
+// copyRowsAVX2 copies rows of whole vectors. It beats a call of memmove for each row, of which packing makes millions.
+func copyRowsAVX2(a *assembly) {
+	a.function("copyRowsAVX2", "(rows, cols int, dst *float32, dstStride uintptr, src *float32, srcStride uintptr)", 48,
+		"copies rows of cols floats, a multiple of 8; rows are the given numbers of bytes apart.")
+	for i, name := range []string{"rows", "cols", "dst", "dstStride", "src", "srcStride"} {
+		a.op("MOVQ %s+%d(FP), %s", name, 8*i, []string{"CX", "R11", "DI", "R8", "SI", "R9"}[i])
+	}
+	a.op("SHLQ $2, R11")
+	a.label("copyRow")
+	a.op("XORQ R10, R10")
+	a.label("copyVector")
+	a.op("VMOVUPS (SI)(R10*1), Y0")
+	a.op("VMOVUPS Y0, (DI)(R10*1)")
+	a.op("ADDQ $32, R10")
+	a.op("CMPQ R10, R11")
+	a.op("JLT copyVector")
+	a.op("ADDQ R9, SI")
+	a.op("ADDQ R8, DI")
+	a.op("DECQ CX")
+	a.op("JNZ copyRow")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
