@@ -1,4 +1,4 @@
-// Package optim has the learning rate of each step of a run.
+// Package optim has the learning rate of each step of a run, and AdamW, the optimizer of those who train by themselves.
 //
 // A Schedule is part of a run's configuration; every replica computes the rate of a step from it when it applies the step's updates, so the
 // rate has the same bits on every machine: it is computed in binary64, each operation rounded on its own, from whole numbers of steps, with the

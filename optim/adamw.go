@@ -1,0 +1,126 @@
+package optim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/entrain-network/entrain/exact"
+)
+
+// AdamWConfig is what AdamW is told besides the learning rate.
+type AdamWConfig struct {
+	Beta1       float32 // share of the mean gradient that is left after a step, in [0, 1); usually 0.9
+	Beta2       float32 // the same of the mean square, in [0, 1); 0.95 for language models, 0.999 in the paper
+	Eps         float32 // added to the root of the mean square, in [2^-60, 1]; usually 1e-8
+	WeightDecay float32 // share of a weight that a step takes away, in units of the learning rate, in [0, 1]
+}
+
+// DefaultAdamW is what language models are usually trained with.
+func DefaultAdamW() AdamWConfig {
+	return AdamWConfig{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1}
+}
+
+// epsMin keeps the divisor of a step from being subnormal, where kernels that flush such numbers would differ.
+const epsMin = 1.0 / (1 << 60)
+
+// Check returns all that is wrong with c, joined, or nil.
+func (c AdamWConfig) Check() error {
+	var faults []error
+	for _, f := range []struct {
+		name string
+		ok   bool
+		v    float32
+		want string
+	}{
+		{"beta1", c.Beta1 >= 0 && c.Beta1 < 1, c.Beta1, "in [0, 1)"},
+		{"beta2", c.Beta2 >= 0 && c.Beta2 < 1, c.Beta2, "in [0, 1)"},
+		{"eps", c.Eps >= epsMin && c.Eps <= 1, c.Eps, "in [2^-60, 1]"},
+		{"weight decay", c.WeightDecay >= 0 && c.WeightDecay <= 1, c.WeightDecay, "in [0, 1]"},
+	} {
+		if !f.ok {
+			faults = append(faults, fmt.Errorf("%s is %g, it must be %s", f.name, f.v, f.want))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// AdamW is Adam with decoupled weight decay (I. Loshchilov and F. Hutter, "Decoupled Weight Decay Regularization", 2019, algorithm 2), for one flat
+// slice of weights. With g the gradient and t the number of the step, from 1:
+//
+//	m = β1·m + (1-β1)·g
+//	v = β2·v + ((1-β2)·g)·g
+//	x = x·(1 - lr·WeightDecay) - (rate·m) / (√v·scale + Eps)        rate = lr/(1-β1^t)        scale = 1/√(1-β2^t)
+//
+// Each operation is rounded to binary32; rate, scale and 1 - lr·WeightDecay are computed in binary64 and rounded at the end. So the weights have the
+// same bits on every machine and for any number of workers. It is for one goroutine at a time.
+type AdamW struct {
+	cfg  AdamWConfig
+	pool *exact.Pool
+	m, v []float32 // mean and mean square of the gradients, each beginning with 0
+	step uint32    // steps done
+
+	params, grad      []float32 // of the running step
+	keep, rate, scale float32
+	part              func(i int) // AdamW.piece, bound once so that a step allocates nothing
+}
+
+// NewAdamW returns the optimizer of n weights, before its first step. The error says what of cfg is out of range.
+func NewAdamW(n int, cfg AdamWConfig, pool *exact.Pool) (*AdamW, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, fmt.Errorf("adamw: %w", err)
+	}
+	a := &AdamW{cfg: cfg, pool: pool, m: make([]float32, n), v: make([]float32, n)}
+	a.part = a.piece
+	return a, nil
+}
+
+// adamwPiece is how many weights one piece of work has.
+const adamwPiece = 1 << 14
+
+// Step moves params by grad. grad must be finite and no element of it above 2^60, which codec.Clip sees to: then nothing overflows. It panics if a
+// slice has another length than the optimizer was made for, or if lr is not in [0, LRMax] with lr·WeightDecay at most 1.
+func (a *AdamW) Step(params, grad []float32, lr float32) {
+	if len(params) != len(a.m) || len(grad) != len(a.m) {
+		panic(fmt.Sprintf("optim: a step of %d weights by %d gradients for an optimizer of %d", len(params), len(grad), len(a.m)))
+	}
+	if !(lr >= 0 && lr <= LRMax && float32(lr*a.cfg.WeightDecay) <= 1) {
+		panic(fmt.Sprintf("optim: learning rate %g with weight decay %g", lr, a.cfg.WeightDecay))
+	}
+	a.step++
+	t := float64(a.step)
+	a.rate = float32(float64(lr) / bias(a.cfg.Beta1, t))
+	a.scale = float32(1 / math.Sqrt(bias(a.cfg.Beta2, t)))
+	a.keep = float32(1 - float64(float64(lr)*float64(a.cfg.WeightDecay)))
+	a.params, a.grad = params, grad
+	a.pool.Run((len(params)+adamwPiece-1)/adamwPiece, a.part)
+	a.params, a.grad = nil, nil
+}
+
+// bias returns 1 - beta^t: what a mean that began with 0 has seen of its weights after t steps.
+func bias(beta float32, t float64) float64 {
+	if beta == 0 {
+		return 1
+	}
+	return 1 - exact.Pow(float64(beta), t)
+}
+
+func (a *AdamW) piece(i int) {
+	from, to := i*adamwPiece, min((i+1)*adamwPiece, len(a.params))
+	m, v, g := a.m[from:to], a.v[from:to], a.grad[from:to]
+	a.update(a.params[from:to], m, v, g)
+}
+
+// update is the definition of a step.
+func (a *AdamW) update(x, m, v, g []float32) {
+	m, v, g = m[:len(x)], v[:len(x)], g[:len(x)]
+	beta1, beta2, eps := a.cfg.Beta1, a.cfg.Beta2, a.cfg.Eps
+	fresh1, fresh2 := 1-beta1, 1-beta2
+	keep, rate, scale := a.keep, a.rate, a.scale
+	for i := range x {
+		m[i] = float32(beta1*m[i]) + float32(fresh1*g[i])
+		v[i] = float32(beta2*v[i]) + float32(float32(fresh2*g[i])*g[i])
+		divisor := float32(exact.Sqrt(v[i])*scale) + eps
+		x[i] = float32(x[i]*keep) - float32(float32(rate*m[i])/divisor)
+	}
+}
