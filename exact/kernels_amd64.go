@@ -7,10 +7,20 @@ package exact
 //go:noescape
 func tileAVX512(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)
 
+// peakAVX512 does n rounds of 24 vectors of fused multiply-adds; see peakPlain.
+//
+//go:noescape
+func peakAVX512(n int, x, c *float32)
+
 // tileAVX2 is a tile of 6 rows and 16 columns; see tilePlain.
 //
 //go:noescape
 func tileAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)
+
+// peakAVX2 does n rounds of 12 vectors of fused multiply-adds; see peakPlain.
+//
+//go:noescape
+func peakAVX2(n int, x, c *float32)
 
 // transposeAVX2 writes the transpose of 8 by 8 floats; rows are the given numbers of bytes apart.
 //

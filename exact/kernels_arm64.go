@@ -6,3 +6,8 @@ package exact
 //
 //go:noescape
 func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)
+
+// peakNEON does n rounds of 24 vectors of fused multiply-adds; see peakPlain.
+//
+//go:noescape
+func peakNEON(n int, x, c *float32)

@@ -26,6 +26,7 @@ func files() map[string]string {
 	amd64, arm64 := new(assembly), new(assembly)
 	for _, t := range tilesAMD64 {
 		t.write(amd64)
+		t.peak(amd64)
 	}
 	transposeAVX2(amd64)
 	copyRowsAVX2(amd64)
@@ -36,6 +37,7 @@ func files() map[string]string {
 		}
 	}
 	tileNEON(arm64)
+	peakNEON(arm64)
 	return map[string]string{
 		"amd64": amd64.source(), "amd64.go": amd64.declarations(),
 		"arm64": arm64.source(), "arm64.go": arm64.declarations(),
