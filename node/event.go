@@ -9,9 +9,12 @@ import (
 
 // Event is one thing that happened at a node, for people and programs that watch it. Only the fields that belong to its kind are set.
 //
-//	state       phase, epoch, round, step, members or the node's own standing changed
+//	state       the run's state changed: phase, epoch, round, step, members, the node's own standing; Snapshot has all of it
 //	loaded      parameters are there: from the state directory, from the seed, or from peers
-//	trained     a share was computed and committed to: loss, tokens, seconds, bytes of the payload
+//	peers       the addresses of so many other members became known
+//	trained     a share was computed and committed to: loss, learning rate, gradient norm, tokens, seconds, bytes of the payload
+//	committed   another member's commitment came: member, loss, bytes of its payload
+//	fetched     another member's payload came: member, bytes, seconds
 //	applied     an accepted set was applied: results, the new parameters' hash
 //	evaluated   the held-out loss was measured
 //	healed      the model was fetched from peers
@@ -28,7 +31,11 @@ type Event struct {
 	Members  uint32  `json:"members,omitempty"`
 	Status   string  `json:"status,omitempty"`
 	Points   uint64  `json:"points,omitempty"`
+	Member   uint32  `json:"member,omitempty"` // index
+	Peers    uint32  `json:"peers,omitempty"`
 	Loss     float32 `json:"loss,omitempty"`
+	LR       float32 `json:"lr,omitempty"`
+	GradNorm float64 `json:"grad_norm,omitempty"`
 	HeldOut  float32 `json:"heldout,omitempty"`
 	Tokens   uint64  `json:"tokens,omitempty"`
 	Seconds  float64 `json:"seconds,omitempty"`
@@ -38,6 +45,9 @@ type Event struct {
 	Params   string  `json:"params,omitempty"`
 	Manifest string  `json:"manifest,omitempty"`
 	Text     string  `json:"text,omitempty"`
+
+	// Snapshot is the state that an event of kind state tells of, nil in all others. It is shared: not to be written to.
+	Snapshot *ledger.Snapshot `json:"-"`
 }
 
 func (n *Node) observe(ev Event) { n.cfg.Observe(ev) }
@@ -50,7 +60,7 @@ func (n *Node) observeState(s ledger.Snapshot) {
 	params, _ := st.Params()
 	ev := Event{
 		Kind: "state", Phase: st.Phase().String(), Epoch: st.Epoch(), Round: st.Round(), Step: st.Step(),
-		Steps: st.Config().TotalSteps, Members: st.Present(), Params: params.String(),
+		Steps: st.Config().TotalSteps, Members: st.Present(), Params: params.String(), Snapshot: &s,
 	}
 	if i, ok := st.Find(n.self); ok {
 		m := st.Member(i)

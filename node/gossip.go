@@ -93,7 +93,9 @@ func (n *Node) received(author key.Public, signed coordinator.Signed) {
 	if c.Member >= n.state.Count() || n.state.Member(c.Member).Key != author || c.Round > n.state.Round()+1 || c.Round+8 < n.state.Round() {
 		return
 	}
-	n.shelf.putAuthored(author, signed)
+	if n.shelf.putAuthored(author, signed) && author != n.self {
+		n.observe(Event{Kind: "committed", Epoch: c.Epoch, Round: c.Round, Member: c.Member, Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes)})
+	}
 	n.step(client.CommitmentReceived{Signed: signed, Signer: author})
 }
 
@@ -166,6 +168,7 @@ func (n *Node) answered(answer []byte) {
 type peerbook struct {
 	askedAt time.Time
 	known   bool // the network has been told whom to connect with
+	count   int  // how many those are
 }
 
 // peersEvery is how often addresses are compared with the ledger's.
@@ -199,7 +202,10 @@ func (n *Node) connect(peers []ledger.Peer) {
 		others = append(others, p2p.Peer{Key: p.Key, Addrs: p.Addrs})
 	}
 	n.network.Connect(others)
-	n.peers.known = true
+	if !n.peers.known || n.peers.count != len(others) {
+		n.observe(Event{Kind: "peers", Peers: uint32(len(others))})
+	}
+	n.peers.known, n.peers.count = true, len(others)
 	if !current && len(own) > 0 {
 		n.send(ledger.Announce{Run: n.cfg.Run, Addrs: own}, func(err error) {
 			if err != nil {

@@ -25,13 +25,19 @@ func TestNodesTrainARunToItsEnd(t *testing.T) {
 		t.Error("the run had one epoch only; the test wants the way from one to the next")
 	}
 	for i, h := range w.hosts {
-		for _, kind := range []string{"state", "loaded", "trained", "applied", "evaluated"} {
+		for _, kind := range []string{"state", "loaded", "peers", "trained", "committed", "fetched", "applied", "evaluated"} {
 			if _, ok := h.first(kind); !ok {
 				t.Errorf("node %d reported nothing of kind %q", i, kind)
 			}
 		}
 		if h.store.saves == 0 {
 			t.Errorf("node %d saved no state", i)
+		}
+		if ev, _ := h.first("state"); ev.Snapshot == nil || ev.Snapshot.State.Step() != ev.Step {
+			t.Errorf("node %d told of a state without its snapshot: %+v", i, ev)
+		}
+		if ev, _ := h.first("committed"); ev.Bytes == 0 || ev.Loss != 1 || int(ev.Member) > 2 {
+			t.Errorf("node %d told of another's commitment as %+v", i, ev)
 		}
 	}
 	if _, ok := w.state().LastCheckpoint(); !ok {

@@ -89,8 +89,9 @@ func (s *shelf) forget(before uint32) {
 	}
 }
 
-// putAuthored keeps a signed commitment for peers that ask, with its author, as it is gossiped.
-func (s *shelf) putAuthored(author key.Public, signed coordinator.Signed) {
+// putAuthored keeps a signed commitment for peers that ask, with its author, as it is gossiped. It is false if it was kept already, or
+// there are too many.
+func (s *shelf) putAuthored(author key.Public, signed coordinator.Signed) bool {
 	c := signed.Commitment
 	id := c.ID()
 	s.mu.Lock()
@@ -98,12 +99,14 @@ func (s *shelf) putAuthored(author key.Public, signed coordinator.Signed) {
 	list := s.commitments[c.Round]
 	for i := range list {
 		if list[i].id == id {
-			return
+			return false
 		}
 	}
-	if len(list) < commitmentsMax {
-		s.commitments[c.Round] = append(list, kept{member: c.Member, id: id, bytes: signed.Append(append([]byte(nil), author[:]...))})
+	if len(list) >= commitmentsMax {
+		return false
 	}
+	s.commitments[c.Round] = append(list, kept{member: c.Member, id: id, bytes: signed.Append(append([]byte(nil), author[:]...))})
+	return true
 }
 
 // own returns the signed bytes of a member's commitment in a round.

@@ -81,7 +81,7 @@ func (n *Node) train(a client.Train) {
 			n.optim.replace(next, stateHash)
 			root := n.shelf.putPayload(a.Round, result.Payload)
 			n.observe(Event{Kind: "trained", Epoch: a.Epoch, Round: a.Round, Step: a.Step, Loss: result.Loss, Tokens: result.Tokens,
-				Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(len(result.Payload))})
+				LR: result.LR, GradNorm: result.GradNorm, Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(len(result.Payload))})
 			n.step(client.Trained{Round: a.Round, Payload: root, PayloadBytes: uint32(len(result.Payload)),
 				Prev: prev, State: stateHash, Loss: milli(result.Loss)})
 		}})
@@ -106,6 +106,7 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 		return
 	}
 	ctx, cancel := n.within(fetchFor)
+	start := n.cfg.Loop.Now()
 	n.network.Fetch(ctx, p2p.Fetch{Ref: p2p.Ref{Root: a.Payload, Size: uint64(a.PayloadBytes)}, From: a.From}, func(data []byte, err error) {
 		n.cfg.Loop.Post(func() {
 			cancel()
@@ -113,6 +114,7 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 				report(false, false)
 				return
 			}
+			n.observe(Event{Kind: "fetched", Round: a.Round, Member: a.Member, Bytes: uint64(len(data)), Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
 			var bad error
 			n.cfg.Loop.Work(0, func() { bad = n.cfg.Engine.Check(data) }, func() {
 				if bad != nil {

@@ -72,6 +72,10 @@ type Result struct {
 	Payload []byte
 	Loss    float32 // mean over the share, nats a token
 	Tokens  uint64  // trained on
+
+	// For people who watch; they bind nobody.
+	LR       float32 // the step's learning rate
+	GradNorm float64 // Euclidean norm of the share's gradient, before clipping
 }
 
 // Step computes the share given by spans of sequence indexes on params and updates state, the member's optimizer state, in place.
@@ -85,11 +89,15 @@ func (e *Engine) Step(ctx context.Context, params, state []float32, spans []batc
 	if err != nil {
 		return Result{}, err
 	}
-	payload, err := e.cfg.Codec.Encode(nil, state, e.grad, e.lr(step))
+	lr := e.lr(step)
+	payload, err := e.cfg.Codec.Encode(nil, state, e.grad, lr)
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Payload: payload, Loss: loss, Tokens: uint64(total) * uint64(e.cfg.Sequence)}, nil
+	return Result{
+		Payload: payload, Loss: loss, Tokens: uint64(total) * uint64(e.cfg.Sequence),
+		LR: lr, GradNorm: codec.Norm(e.cfg.Pool, e.grad),
+	}, nil
 }
 
 // gradient leaves the mean gradient of the share in e.grad.
