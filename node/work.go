@@ -249,6 +249,11 @@ func (n *Node) saveNow(done func()) {
 		n.save.again = append(n.save.again, done)
 		return
 	}
+	// Better than the newest parameters are those the run agreed on last: after an epoch that everybody left it goes on from these, and
+	// nobody else may have them.
+	if agreed, at := n.state.Params(); n.params.find(agreed) != nil {
+		round, v = at, n.params.find(agreed)
+	}
 	n.save.running, n.save.at = true, n.cfg.Loop.Now()
 	v.uses++
 	n.optim.inUse = true
