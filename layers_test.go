@@ -31,6 +31,8 @@ data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
 node/statefile
 node
+runlog
+view
 sim
 cmd/entrain
 exact/internal/gen tests/... tools/...

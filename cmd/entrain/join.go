@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/view"
 )
 
 func joinCommand(c console) *cobra.Command {
@@ -116,73 +117,10 @@ func (c console) observer(asJSON bool) func(node.Event) {
 	if asJSON {
 		return func(ev node.Event) { _ = c.object(timed{time.Now().UTC().Format(time.RFC3339Nano), ev}) }
 	}
-	var told teller
+	var told view.Teller
 	return func(ev node.Event) {
-		if text := told.words(ev); text != "" {
+		if text := told.Words(ev); text != "" {
 			c.say("%s %s", time.Now().Format(time.TimeOnly), text)
 		}
 	}
-}
-
-// teller puts a participant's events into words, leaving out what was said before.
-type teller struct {
-	phase  string
-	epoch  uint32
-	status string
-	points uint64
-	step   uint32
-	steps  uint32
-	said   string
-}
-
-// words returns a line for people, or "".
-func (t *teller) words(ev node.Event) string {
-	text := t.phrase(ev)
-	if text == t.said {
-		return "" // a note that repeats itself
-	}
-	if text != "" {
-		t.said = text
-	}
-	return text
-}
-
-func (t *teller) phrase(ev node.Event) string {
-	switch ev.Kind {
-	case "state":
-		return t.state(ev)
-	case "loaded":
-		return fmt.Sprintf("%s: %s", ev.Text, short(ev.Params))
-	case "trained":
-		return fmt.Sprintf("step %d/%d: loss %.3f, %s tokens in %.1f s, %s sent; %s points", ev.Step, t.steps, ev.Loss,
-			thousands(ev.Tokens), ev.Seconds, bytesText(ev.Bytes), thousands(t.points))
-	case "evaluated":
-		return fmt.Sprintf("held-out loss after step %d: %.3f nats a token", ev.Step, ev.HeldOut)
-	case "healing":
-		return fmt.Sprintf("fetching the model: %d %% of %s", percent(ev.Bytes, ev.Total)/10*10, bytesText(ev.Total))
-	case "healed":
-		return fmt.Sprintf("caught up from %s: %s", ev.Text, short(ev.Params))
-	case "checkpoint":
-		return fmt.Sprintf("checkpoint of step %d written", ev.Step)
-	case "refused":
-		return "the chain refused: " + ev.Text
-	case "note":
-		return ev.Text
-	case "kept":
-		return "the model is in " + ev.Text
-	case "finished":
-		return fmt.Sprintf("the run has finished with parameters %s; serving them to others for %s, Ctrl-C leaves now", ev.Params, time.Duration(ev.Seconds)*time.Second)
-	}
-	return ""
-}
-
-// state tells of a change of phase outside of rounds, which the lines about training show, and of the own standing.
-func (t *teller) state(ev node.Event) string {
-	before := *t
-	t.phase, t.epoch, t.status, t.points, t.step, t.steps = ev.Phase, ev.Epoch, ev.Status, ev.Points, ev.Step, ev.Steps
-	inRounds := func(phase string) bool { return phase == phaseTraining || phase == "RoundWitness" }
-	if t.status == before.status && (t.phase == before.phase || inRounds(t.phase) && inRounds(before.phase)) {
-		return ""
-	}
-	return fmt.Sprintf("%s, epoch %d, step %d/%d, members %d; you are %s", ev.Phase, ev.Epoch, ev.Step, ev.Steps, ev.Members, orDash(ev.Status))
 }

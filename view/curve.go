@@ -1,0 +1,87 @@
+package view
+
+// Curve is a quantity by steps, downsampled: each bucket covers a stretch of steps, and all of them about as many.
+type Curve []Bucket
+
+// Bucket is what was measured in the steps From to To.
+type Bucket struct {
+	From   uint32  `json:"from"`
+	To     uint32  `json:"to"`
+	Tokens uint64  `json:"tokens"` // trained by all members up to To
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Mean   float64 `json:"mean"`
+	Count  uint32  `json:"count"` // values
+}
+
+// Last is the newest value, the mean of the last bucket; ok is false when there is none.
+func (c Curve) Last() (v float64, ok bool) {
+	if len(c) == 0 {
+		return 0, false
+	}
+	return c[len(c)-1].Mean, true
+}
+
+// curve collects values. When it has more buckets than CurveMax, neighbours are joined and new buckets cover twice the steps.
+type curve struct {
+	buckets Curve
+	width   uint32 // steps in a bucket; 0 is 1
+}
+
+// add takes a value of a step; tokens are those trained by then. Steps come in about their order: a value of a step that lies
+// before the last bucket goes to that where it belongs.
+func (c *curve) add(step uint32, tokens uint64, v float64) {
+	c.width = max(c.width, 1)
+	for i := len(c.buckets) - 1; i >= 0; i-- {
+		b := &c.buckets[i]
+		switch {
+		case step >= b.From && step-b.From < c.width:
+			b.take(step, tokens, v)
+			return
+		case step > b.From:
+			c.insert(i+1, step, tokens, v)
+			return
+		}
+	}
+	c.insert(0, step, tokens, v)
+}
+
+func (c *curve) insert(at int, step uint32, tokens uint64, v float64) {
+	b := Bucket{From: step - step%c.width, To: step, Tokens: tokens, Min: v, Max: v, Mean: v, Count: 1}
+	c.buckets = append(c.buckets, Bucket{})
+	copy(c.buckets[at+1:], c.buckets[at:])
+	c.buckets[at] = b
+	for len(c.buckets) > CurveMax { // steps that lie far apart may take several
+		c.halve()
+	}
+}
+
+func (b *Bucket) take(step uint32, tokens uint64, v float64) {
+	b.To, b.Tokens = max(b.To, step), max(b.Tokens, tokens)
+	b.Min, b.Max = min(b.Min, v), max(b.Max, v)
+	b.Count++
+	b.Mean += (v - b.Mean) / float64(b.Count)
+}
+
+// halve joins neighbours.
+func (c *curve) halve() {
+	c.width *= 2
+	out := c.buckets[:0]
+	for _, b := range c.buckets {
+		from := b.From - b.From%c.width
+		if n := len(out); n > 0 && out[n-1].From == from {
+			o := &out[n-1]
+			count := o.Count + b.Count
+			o.Mean += (b.Mean - o.Mean) * float64(b.Count) / float64(count)
+			o.Min, o.Max, o.Count = min(o.Min, b.Min), max(o.Max, b.Max), count
+			o.To, o.Tokens = max(o.To, b.To), max(o.Tokens, b.Tokens)
+			continue
+		}
+		b.From = from
+		out = append(out, b)
+	}
+	c.buckets = out
+}
+
+// copy returns the curve as of now.
+func (c *curve) copy() Curve { return append(Curve{}, c.buckets...) }

@@ -1,0 +1,211 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/entrain-network/entrain/node"
+)
+
+// Limits of what is kept of transfers.
+const (
+	transfersKept  = 64   // shown
+	transfersTimed = 4096 // for the bandwidth
+	pendingMax     = 4    // rounds heard of before they opened; a participant hears of the next one only
+)
+
+// event takes what a participant reported.
+func (f *Fold) event(ms uint64, who string, ev *node.Event) {
+	own := who == ""
+	if own {
+		f.ownEvent(ev)
+	}
+	switch ev.Kind {
+	case "trained":
+		if i, ok := f.index(who); ok {
+			f.committed(ev.Round, ev.Step, i, ev.Loss, ev.Bytes)
+			f.arrived(ev.Round, i)
+		} else {
+			f.loss.add(ev.Step, f.run.Tokens, float64(ev.Loss))
+		}
+		if own || f.own == "" {
+			f.gradNorm.add(ev.Step, f.run.Tokens, ev.GradNorm)
+			f.lr.add(ev.Step, f.run.Tokens, float64(ev.LR))
+		}
+	case "committed":
+		f.committed(ev.Round, ev.Step, ev.Member, ev.Loss, ev.Bytes)
+	case "fetched":
+		f.arrived(ev.Round, ev.Member)
+		if ev.Member < uint32(len(f.members)) {
+			m := &f.members[ev.Member]
+			m.Bytes += ev.Bytes
+			if ev.Seconds > 0 {
+				m.Rate = float64(ev.Bytes) / ev.Seconds
+			}
+		}
+		if own {
+			f.transfer(Transfer{TimeMs: ms, What: "payload", Member: int(ev.Member), Round: ev.Round, Bytes: ev.Bytes, Seconds: ev.Seconds})
+		}
+	case "healed":
+		if own {
+			f.transfer(Transfer{TimeMs: ms, What: "model", Member: -1, Round: ev.Round, Bytes: ev.Bytes, Seconds: ev.Seconds})
+		}
+	case "evaluated":
+		f.heldOut.add(ev.Step, f.run.Tokens, float64(ev.HeldOut))
+	}
+	f.tell(ms, who, ev)
+}
+
+// ownEvent keeps where the participant that watches stands.
+func (f *Fold) ownEvent(ev *node.Event) {
+	o := f.self()
+	switch ev.Kind {
+	case "state":
+		if ev.Status != "" {
+			o.Status, o.Points = ev.Status, ev.Points
+		}
+	case "peers":
+		o.Peers, f.run.Network.Peers = ev.Peers, ev.Peers
+	case "trained":
+		o.Loss, o.PayloadBytes = ev.Loss, ev.Bytes
+		if ev.Seconds > 0 {
+			o.TokensPerSecond = float64(ev.Tokens) / ev.Seconds
+		}
+		f.run.Network.SentBytes += ev.Bytes
+	case "healing":
+		if ev.Total > 0 {
+			o.Healing = float64(ev.Bytes) / float64(ev.Total)
+		}
+	case "loaded", "applied", "healed", "finished":
+		o.Params, o.Healing = ev.Params, 0
+	}
+}
+
+// self returns the participant that watches.
+func (f *Fold) self() *Own {
+	if f.run.Own == nil {
+		f.run.Own = &Own{Key: f.own, Index: -1}
+	}
+	return f.run.Own
+}
+
+// index finds the member that a record's Who names: by key or the beginning of one. "" is the participant that watches.
+func (f *Fold) index(who string) (uint32, bool) {
+	if who == "" {
+		who = f.own
+	}
+	if len(who) < whoBytesMin {
+		return 0, false
+	}
+	i := slices.IndexFunc(f.members, func(m Member) bool { return strings.HasPrefix(m.Key, who) })
+	return uint32(i), i >= 0
+}
+
+// whoBytesMin is how much of a key must be given to name a member.
+const whoBytesMin = 8
+
+// heard returns a round to note something of, also one that the state has not told of yet; nil if it is too old.
+func (f *Fold) heard(number uint32) *round {
+	if r := f.find(number); r != nil {
+		return r
+	}
+	if number <= f.run.Round && f.seen {
+		return nil
+	}
+	for _, r := range f.pending {
+		if r.Number == number {
+			return r
+		}
+	}
+	if len(f.pending) == pendingMax {
+		return nil
+	}
+	r := &round{Round: Round{Number: number}}
+	f.pending = append(f.pending, r)
+	return r
+}
+
+// committed notes a member's commitment, once.
+func (f *Fold) committed(number, step, member uint32, loss float32, bytes uint64) {
+	r := f.heard(number)
+	if r == nil || member >= membersMax {
+		return
+	}
+	if member < uint32(len(f.members)) {
+		f.members[member].Loss = loss
+	}
+	m := r.mark(member)
+	if r.heard[member] {
+		return
+	}
+	r.heard[member] = true
+	if *m == None || *m == Expected {
+		*m = Committed
+	}
+	r.Bytes += bytes
+	r.losses += float64(loss)
+	r.Committed++
+	if step == 0 {
+		step = r.Step
+	}
+	if step == 0 {
+		r.early = append(r.early, float64(loss))
+		return
+	}
+	f.loss.add(step, f.run.Tokens, float64(loss))
+}
+
+// membersMax is coordinator.MembersMax: what a log says of members beyond is not true.
+const membersMax = 10_000
+
+// arrived notes that a member's payload is here.
+func (f *Fold) arrived(number, member uint32) {
+	if r := f.heard(number); r != nil && member < membersMax {
+		if m := r.mark(member); *m == None || *m == Expected || *m == Committed {
+			*m = Fetched
+		}
+	}
+}
+
+func (f *Fold) transfer(t Transfer) {
+	n := &f.run.Network
+	n.FetchedBytes += t.Bytes
+	n.Fetches++
+	if f.fetched = append(f.fetched, t); len(f.fetched) > transfersTimed || f.fetched[0].TimeMs+paceOver < t.TimeMs {
+		f.fetched = slices.Delete(f.fetched, 0, 1)
+	}
+	if f.recent = append(f.recent, t); len(f.recent) > transfersKept {
+		f.recent = slices.Delete(f.recent, 0, 1)
+	}
+}
+
+// tell writes an event to the log, but for those that the windows show in other places.
+func (f *Fold) tell(ms uint64, who string, ev *node.Event) {
+	switch ev.Kind {
+	case "state", "healing", "committed", "fetched", "applied", "peers":
+		return // a state is told of by standings, with more
+	}
+	t := f.tellers[who]
+	if t == nil {
+		if len(f.tellers) == membersMax {
+			return
+		}
+		t = &Teller{}
+		f.tellers[who] = t
+	}
+	t.steps, t.points = f.run.Steps, f.run.pointsOf(f.own, who)
+	if text := t.Words(*ev); text != "" {
+		level := "info"
+		if ev.Kind == "refused" {
+			level = "warn"
+		}
+		f.say(ms, level, who, text)
+	}
+}
+
+func (r *Run) pointsOf(own, who string) uint64 {
+	if who == "" && r.Own != nil {
+		return r.Own.Points
+	}
+	return 0
+}

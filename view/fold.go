@@ -1,0 +1,189 @@
+package view
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/runlog"
+)
+
+// Fold makes a [Run] out of records. The zero Fold is not valid; [New] makes one.
+type Fold struct {
+	own     string // key, hex
+	run     Run    // what needs no list: the head, Own, Network
+	members []Member
+	rounds  []*round // by number, at most RoundsKept and those of the ring
+	pending []*round // heard of before the state told that they have opened
+
+	loss, heldOut, speed, gradNorm, lr curve
+
+	progress []sample   // of the last while, oldest first
+	fetched  []Transfer // of the last minute, oldest first
+	recent   []Transfer // the last ones, newest last
+	lines    []Line
+	tellers  map[string]*Teller
+	seen     bool // a standing was
+}
+
+// round is a round with what its summary does not keep.
+type round struct {
+	Round
+	marks  []Mark
+	heard  []bool    // whose commitments were counted
+	losses float64   // their sum
+	early  []float64 // those heard before the step was known
+}
+
+// sample is how far the run was at a time of the ledger.
+type sample struct {
+	ms     uint64
+	points uint64
+	step   uint32
+}
+
+// New returns a Fold. Own is the key, in hex, of the participant whose events have no Who; "" if there is none.
+func New(own string) *Fold {
+	return &Fold{own: own, tellers: map[string]*Teller{}}
+}
+
+// Add takes the next record. Records of different participants may come in about the order of their times.
+func (f *Fold) Add(r runlog.Record) {
+	ms := uint64(max(0, r.Time.UnixMilli()))
+	f.run.SeenMs = max(f.run.SeenMs, ms)
+	if r.Standing != nil {
+		f.standing(ms, r.Standing)
+	}
+	if r.Event != nil {
+		f.event(ms, r.Who, r.Event)
+	}
+}
+
+// Run returns the run as of now.
+func (f *Fold) Run(now time.Time) Run {
+	r := f.run
+	r.NowMs = uint64(max(0, now.UnixMilli()))
+	if r.DeadlineMs > r.NowMs {
+		r.CountdownMs = r.DeadlineMs - r.NowMs
+	}
+	r.TokensPerSecond, r.LeftMs = f.pace(r.NowMs)
+	r.Loss, r.HeldOut, r.Speed, r.GradNorm, r.LR = f.loss.copy(), f.heldOut.copy(), f.speed.copy(), f.gradNorm.copy(), f.lr.copy()
+	if f.run.Own != nil {
+		own := *f.run.Own
+		r.Own = &own
+	}
+	if f.run.Checkpoint != nil {
+		saved := *f.run.Checkpoint
+		r.Checkpoint = &saved
+	}
+	r.Network.BytesPerSecond = f.bandwidth(r.NowMs)
+	r.Network.Transfers = slices.Clone(f.recent)
+	slices.Reverse(r.Network.Transfers)
+	r.Members = f.table()
+	r.Rounds = make([]Round, len(f.rounds))
+	for i, x := range f.rounds {
+		r.Rounds[i] = x.summary(i == len(f.rounds)-1)
+	}
+	r.Log = slices.Clone(f.lines)
+	return r
+}
+
+// table is the members with their roles in the round that runs.
+func (f *Fold) table() []Member {
+	list := slices.Clone(f.members)
+	var now *round
+	if n := len(f.rounds); n > 0 && inRounds(f.run.Phase) {
+		now = f.rounds[n-1]
+	}
+	elected := map[uint32]bool{}
+	if now != nil {
+		for _, w := range now.Witnesses {
+			elected[w.Member] = true
+		}
+	}
+	for i := range list {
+		m := &list[i]
+		m.Mark = None
+		if f.run.Points > 0 {
+			m.Share = float64(m.Points) / float64(f.run.Points)
+		}
+		if now == nil {
+			continue
+		}
+		if i < len(now.marks) {
+			m.Mark = now.marks[i]
+		}
+		var roles []string
+		if m.Mark != None {
+			roles = append(roles, "trainer")
+		}
+		if elected[m.Index] {
+			roles = append(roles, "witness")
+		}
+		m.Role = strings.Join(roles, ", ")
+	}
+	return list
+}
+
+// summary is the round as a window gets it; only the newest keeps the marks of many members.
+func (r *round) summary(newest bool) Round {
+	s := r.Round
+	s.Witnesses = slices.Clone(r.Witnesses)
+	if r.Committed > 0 {
+		s.Loss = r.losses / float64(r.Committed)
+	}
+	if newest || len(r.marks) <= MarksMax {
+		b := make([]byte, len(r.marks))
+		for i, m := range r.marks {
+			b[i] = byte(m)
+		}
+		s.Marks = string(b)
+	}
+	return s
+}
+
+// inRounds tells whether a phase is one in which a round runs.
+func inRounds(phase string) bool { return phase == "RoundTrain" || phase == "RoundWitness" }
+
+// paceOver is the time over which the pace of the run is measured, in milliseconds, if enough happened in it.
+const paceOver = 60_000
+
+// pace is the accepted tokens a second, and the time until the last step.
+func (f *Fold) pace(nowMs uint64) (tokensPerSecond float64, leftMs uint64) {
+	n := len(f.progress)
+	if n < 2 {
+		return 0, 0
+	}
+	first, last := f.progress[0], f.progress[n-1]
+	took := last.ms - first.ms
+	if took == 0 {
+		return 0, 0
+	}
+	// Nothing for longer than all of that: it stands still.
+	if f.run.Phase != "Finished" && nowMs < last.ms+max(paceOver, 3*took) && inRounds(f.run.Phase) {
+		tokensPerSecond = float64(last.points-first.points) * float64(f.run.SeqTokens) * 1000 / float64(took)
+	}
+	if steps := last.step - first.step; steps > 0 && f.run.Step < f.run.Steps {
+		leftMs = took / uint64(steps) * uint64(f.run.Steps-f.run.Step)
+	}
+	return tokensPerSecond, leftMs
+}
+
+// bandwidth is the bytes a second fetched over the last minute.
+func (f *Fold) bandwidth(nowMs uint64) float64 {
+	var sum uint64
+	for _, t := range f.fetched {
+		if t.TimeMs+paceOver >= nowMs {
+			sum += t.Bytes
+		}
+	}
+	return float64(sum) * 1000 / paceOver
+}
+
+// say adds a line to the log.
+func (f *Fold) say(ms uint64, level, who, text string) {
+	f.lines = append(f.lines, Line{TimeMs: ms, Level: level, Who: who, Text: text})
+	if len(f.lines) > LinesKept {
+		f.lines = slices.Delete(f.lines, 0, len(f.lines)-LinesKept)
+	}
+}

@@ -1,0 +1,217 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/entrain-network/entrain/runlog"
+)
+
+// standing takes a look at the coordinator. One that is older than the newest is left out: participants hear at different times.
+func (f *Fold) standing(ms uint64, s *runlog.Standing) {
+	if f.seen && s.ID == f.run.ID && s.Height < f.run.Height {
+		return
+	}
+	if f.seen && s.ID != f.run.ID {
+		*f = *New(f.own) // another run: nothing of the old one is true
+		f.run.SeenMs = ms
+	}
+	f.tellPhase(ms, s)
+	f.head(s)
+	for _, m := range s.Members {
+		f.member(ms, m)
+	}
+	for _, r := range s.Rounds {
+		f.round(r)
+	}
+	f.close()
+	f.measure(s.TimeMs)
+	f.seen = true
+}
+
+func (f *Fold) head(s *runlog.Standing) {
+	r := &f.run
+	r.Height, r.StateMs = s.Height, s.TimeMs
+	r.Name, r.ID, r.Steps, r.Capacity, r.SeqTokens, r.Overlap, r.MissedMax = s.Run, s.ID, s.Steps, s.Capacity, s.SeqTokens, s.Overlap, s.MissedMax
+	if s.Chain != "" {
+		r.Chain = s.Chain
+	}
+	r.Phase, r.SinceMs, r.DeadlineMs, r.Pausing, r.Draining = s.Phase, s.SinceMs, s.DeadlineMs, s.Pausing, s.Draining
+	r.Epoch, r.Round, r.Step, r.Present, r.Rollbacks = s.Epoch, s.Round, s.Step, s.Present, s.Rollbacks
+	r.Params, r.ParamsRound = s.Params, s.ParamsRound
+	r.Points, r.Retired = s.Points, s.Retired
+	r.Tokens = s.Points * uint64(s.SeqTokens)
+	if s.Saved.Manifest != "" {
+		r.Checkpoint = &Saved{Epoch: s.Saved.Epoch, Params: s.Saved.Params, Manifest: s.Saved.Manifest, By: s.Saved.By}
+	}
+}
+
+// tellPhase writes what changed of the run as a whole to the log. Rounds come and go without a line.
+func (f *Fold) tellPhase(ms uint64, s *runlog.Standing) {
+	before := &f.run
+	if s.Phase != before.Phase && !(inRounds(s.Phase) && inRounds(before.Phase)) {
+		f.say(ms, "info", "", fmt.Sprintf("%s: epoch %d, step %d of %d, %d members", s.Phase, s.Epoch, s.Step, s.Steps, s.Present))
+	}
+	if !f.seen {
+		return
+	}
+	if s.Rollbacks > before.Rollbacks {
+		f.say(ms, "warn", "", fmt.Sprintf("no agreement on the parameters: back to those of round %d", s.ParamsRound))
+	}
+	if s.Pausing && !before.Pausing {
+		f.say(ms, "info", "", "the owner pauses the run when the epoch has drained")
+	}
+	if s.Saved.Manifest != "" && (before.Checkpoint == nil || before.Checkpoint.Manifest != s.Saved.Manifest) {
+		f.say(ms, "info", "", fmt.Sprintf("checkpoint of epoch %d reported by %s", s.Saved.Epoch, Short(s.Saved.By)))
+	}
+}
+
+// member takes a member's row.
+func (f *Fold) member(ms uint64, m runlog.Member) {
+	for uint32(len(f.members)) <= m.Index {
+		f.members = append(f.members, Member{Index: uint32(len(f.members)), Mark: None})
+	}
+	row := &f.members[m.Index]
+	if row.Key != m.Key {
+		*row = Member{Index: m.Index, Key: m.Key, Mark: None} // the place was given to another
+	}
+	if f.seen && row.Status != m.Status {
+		level := "info"
+		switch m.Status {
+		case "dropped", "ejected":
+			level = "warn"
+		case "ready", "active":
+			level = ""
+		case "waiting":
+			if row.Status == "ready" || row.Status == "active" {
+				level = ""
+			}
+		}
+		if level != "" {
+			f.say(ms, level, "", fmt.Sprintf("member %d (%s) %s", m.Index, Short(m.Key), becomes(m.Status)))
+		}
+	}
+	row.Own = f.own != "" && m.Key == f.own
+	row.Status, row.Points, row.Results, row.Missed, row.Idle, row.Speed = m.Status, m.Points, m.Results, m.Missed, m.Idle, m.Speed
+	row.JoinedMs, row.LeftMs = m.JoinedMs, m.LeftMs
+	if row.Own {
+		o := f.self()
+		o.Index, o.Status, o.Points = int(m.Index), m.Status, m.Points
+	}
+}
+
+// becomes puts a new status into words.
+func becomes(status string) string {
+	switch status {
+	case "waiting":
+		return "joined"
+	case "withdrawn":
+		return "has left"
+	case "dropped":
+		return "was dropped: it missed too often"
+	case "ejected":
+		return "was ejected"
+	}
+	return "is " + status
+}
+
+// round takes what the state says of a round.
+func (f *Fold) round(s runlog.Round) {
+	r := f.find(s.Number)
+	if r == nil {
+		r = &round{Round: Round{Number: s.Number}}
+		if i := slices.IndexFunc(f.pending, func(p *round) bool { return p.Number == s.Number }); i >= 0 {
+			r = f.pending[i]
+		}
+		f.pending = slices.DeleteFunc(f.pending, func(p *round) bool { return p.Number <= s.Number })
+		f.rounds = append(f.rounds, r)
+		slices.SortFunc(f.rounds, func(a, b *round) int { return int(int64(a.Number) - int64(b.Number)) })
+	}
+	r.Number, r.Epoch, r.Step, r.OpenedMs, r.Batch, r.Seed = s.Number, s.Epoch, s.Step, s.OpenedMs, s.Batch, s.Seed
+	r.Final, r.Agreed, r.Accepted, r.Quorum, r.Attests = s.Final, s.Agreed, s.AcceptedCount, s.Quorum, s.Attests
+	r.Witnesses = r.Witnesses[:0:0]
+	for _, w := range s.Witnesses {
+		r.Witnesses = append(r.Witnesses, Witness{w.Member, w.Reported, w.Complete})
+	}
+	r.Active, r.Expected = 0, 0
+	for i := range uint32(len(f.members)) {
+		if s.Active.Has(i) {
+			r.Active++
+		}
+		if !s.Expected.Has(i) {
+			continue
+		}
+		r.Expected++
+		m := r.mark(i)
+		switch {
+		case s.Accepted.Has(i):
+			*m = Accepted
+		case s.Final:
+			*m = Missed
+		case *m == None:
+			*m = Expected
+		}
+	}
+	for _, loss := range r.early {
+		f.loss.add(r.Step, f.run.Tokens, loss)
+	}
+	r.early = nil
+}
+
+// mark returns the mark of member i, and makes room for what else is known of it.
+func (r *round) mark(i uint32) *Mark {
+	for uint32(len(r.marks)) <= i {
+		r.marks = append(r.marks, None)
+		r.heard = append(r.heard, false)
+	}
+	return &r.marks[i]
+}
+
+// find returns a round that has opened, nil if it is not kept.
+func (f *Fold) find(number uint32) *round {
+	for i := len(f.rounds) - 1; i >= 0; i-- {
+		if f.rounds[i].Number == number {
+			return f.rounds[i]
+		}
+	}
+	return nil
+}
+
+// close tells rounds that are over when they ended, and forgets the oldest.
+func (f *Fold) close() {
+	for i, r := range f.rounds {
+		switch {
+		case r.ClosedMs != 0:
+		case i+1 < len(f.rounds) && f.rounds[i+1].Epoch == r.Epoch:
+			r.ClosedMs = f.rounds[i+1].OpenedMs
+		case i+1 < len(f.rounds) || !inRounds(f.run.Phase):
+			r.ClosedMs = f.run.SinceMs
+		}
+	}
+	if n := len(f.rounds) - RoundsKept; n > 0 {
+		f.rounds = slices.Delete(f.rounds, 0, n)
+	}
+}
+
+// measure follows the pace at which results are accepted.
+func (f *Fold) measure(ms uint64) {
+	now := sample{ms: ms, points: f.run.Points, step: f.run.Step}
+	n := len(f.progress)
+	if n > 0 && f.progress[n-1].points == now.points {
+		return
+	}
+	if n > 0 && f.progress[n-1].ms < ms {
+		last := f.progress[n-1]
+		f.speed.add(f.run.Step, f.run.Tokens, float64(now.points-last.points)*float64(f.run.SeqTokens)*1000/float64(ms-last.ms))
+	}
+	f.progress = append(f.progress, now)
+	for len(f.progress) > 3 && f.progress[1].ms+paceOver < ms {
+		f.progress = slices.Delete(f.progress, 0, 1)
+	}
+	if len(f.progress) > samplesMax {
+		f.progress = slices.Delete(f.progress, 0, 1)
+	}
+}
+
+// samplesMax bounds the samples of the pace: several a second for a minute.
+const samplesMax = 512

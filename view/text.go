@@ -1,0 +1,62 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// How numbers are shown to people.
+
+// Bytes is a number of bytes with a decimal unit.
+func Bytes(n uint64) string {
+	const unit = 1000
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	x, prefix := float64(n)/unit, 0
+	for x >= unit && prefix < 4 {
+		x /= unit
+		prefix++
+	}
+	return fmt.Sprintf("%.1f %cB", x, "kMGTP"[prefix])
+}
+
+// Thousands is a number with its thousands apart: 12,345.
+func Thousands(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Minutes is a duration as minutes and seconds.
+func Minutes(d time.Duration) string {
+	s := int(d.Round(time.Second).Seconds())
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// Short is the beginning of a hash or key, enough for people to tell two apart.
+func Short(hash string) string {
+	if len(hash) > 12 {
+		return hash[:12]
+	}
+	return OrDash(hash)
+}
+
+// OrDash is a text, or a dash for none.
+func OrDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// Percent is a part in whole percents; 0 of nothing.
+func Percent(part, of uint64) uint64 {
+	if of == 0 {
+		return 0
+	}
+	return part * 100 / of
+}

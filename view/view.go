@@ -1,0 +1,189 @@
+// Package view is what windows show of a run: one plain value, [Run], that a terminal, a browser and a report draw in their ways.
+//
+// A [Fold] makes it out of the records of package runlog, whether they come from the log of a run that is long over, from a
+// participant in this process, or from a chain that is merely watched:
+//
+//	runlog.Reader ────────────────┐
+//	runlog.Writer (tee) ──────────┼──► Fold.Add ──► Fold.Run(now) ──► Run
+//	ledger.Watch, runlog.Digest ──┘
+//
+// It is pure: the time is an argument, nothing is read or started, and the same records give the same value. Its memory is bounded
+// by the constants below whatever the run's length: curves are downsampled ([Curve]), rounds and lines are the last ones.
+//
+// A Fold belongs to one goroutine. A Run shares nothing with the Fold that made it.
+package view
+
+// Limits of what is kept.
+const (
+	RoundsKept = 64  // finished rounds, the newest
+	LinesKept  = 400 // of the log
+	CurveMax   = 512 // buckets of a curve: about what a wide window has columns for, twice
+	MarksMax   = 256 // members up to which a finished round keeps who did what; the round that runs always does
+)
+
+// Run is a run at one moment.
+type Run struct {
+	NowMs   uint64 `json:"now_ms"`   // the moment, in milliseconds since 1970
+	SeenMs  uint64 `json:"seen_ms"`  // when the newest record was made; 0: there was none
+	StateMs uint64 `json:"state_ms"` // the ledger's time at the newest state; 0: no state was seen
+	Height  uint64 `json:"height"`   // of the block that changed the state last
+
+	Name      string `json:"name"`
+	ID        string `json:"id"` // hex
+	Chain     string `json:"chain,omitempty"`
+	Steps     uint32 `json:"steps"`    // in all
+	Capacity  uint32 `json:"capacity"` // places for members
+	SeqTokens uint32 `json:"sequence_tokens"`
+	Overlap   uint8  `json:"overlap"`
+	MissedMax uint8  `json:"missed_max"`
+
+	Phase       string `json:"phase"`
+	SinceMs     uint64 `json:"since_ms"`
+	DeadlineMs  uint64 `json:"deadline_ms"`  // 0: time alone does not end the phase
+	CountdownMs uint64 `json:"countdown_ms"` // until the deadline
+	Pausing     bool   `json:"pausing"`
+	Draining    uint8  `json:"draining"`
+	Epoch       uint32 `json:"epoch"`
+	Round       uint32 `json:"round"`
+	Step        uint32 `json:"step"`
+	Present     uint32 `json:"present"` // members that wait, are ready or active
+	Rollbacks   uint32 `json:"rollbacks"`
+	Params      string `json:"params"` // hash agreed last, hex
+	ParamsRound uint32 `json:"params_round"`
+	Checkpoint  *Saved `json:"checkpoint,omitempty"`
+
+	Tokens          uint64  `json:"tokens"`            // of accepted work, all members', all time
+	TokensPerSecond float64 `json:"tokens_per_second"` // of accepted work, over the last rounds
+	LeftMs          uint64  `json:"left_ms"`           // estimate until the last step; 0: not known
+	Points          uint64  `json:"points"`            // ever given
+	Retired         uint64  `json:"retired"`           // of them, of members whose places were given to others
+
+	Loss     Curve `json:"loss"`     // mean training loss of the members heard of, nats a token
+	HeldOut  Curve `json:"heldout"`  // held-out loss, nats a token
+	Speed    Curve `json:"speed"`    // tokens a second of accepted work, a step
+	GradNorm Curve `json:"gradnorm"` // of the shares computed here, before clipping
+	LR       Curve `json:"lr"`
+
+	Own     *Own     `json:"own,omitempty"` // the participant that watches, if one does
+	Network Network  `json:"network"`
+	Members []Member `json:"members"` // by index
+	Rounds  []Round  `json:"rounds"`  // oldest first, at most RoundsKept; the last is the one that runs or ran last
+	Log     []Line   `json:"log"`     // oldest first, at most LinesKept
+}
+
+// Saved is the checkpoint reported last.
+type Saved struct {
+	Epoch    uint32 `json:"epoch"`
+	Params   string `json:"params"`
+	Manifest string `json:"manifest"`
+	By       string `json:"by"` // key, hex
+}
+
+// Member is one member, whatever its status.
+type Member struct {
+	Index    uint32  `json:"index"`
+	Key      string  `json:"key"` // hex
+	Own      bool    `json:"own,omitempty"`
+	Status   string  `json:"status"` // waiting, ready, active, dropped, withdrawn, ejected
+	Role     string  `json:"role"`   // in the round that runs: trainer, witness, "trainer, witness" or ""
+	Mark     Mark    `json:"mark"`   // how far it is in that round
+	Points   uint64  `json:"points"`
+	Share    float64 `json:"share"` // of all points ever given
+	Results  uint32  `json:"results"`
+	Missed   uint8   `json:"missed"`
+	Idle     uint8   `json:"idle"`
+	Speed    uint32  `json:"speed"` // tokens a second, as it said when it joined
+	Loss     float32 `json:"loss"`  // of its last share; 0: not heard of
+	Bytes    uint64  `json:"bytes"` // fetched from it or for it, all payloads of it that came here
+	Rate     float64 `json:"rate"`  // bytes a second of the last payload of it that came here
+	JoinedMs uint64  `json:"joined_ms"`
+	LeftMs   uint64  `json:"left_ms"`
+}
+
+// Mark is how far a member is with its share of a round, in a letter.
+type Mark byte
+
+// The marks, in the order in which a share goes through them.
+const (
+	None      Mark = '.' // has no share
+	Expected  Mark = 'e' // has a share
+	Committed Mark = 'c' // its commitment was seen here
+	Fetched   Mark = 'f' // its payload is here
+	Accepted  Mark = 'a' // a quorum of witnesses holds its result
+	Missed    Mark = 'm' // the round is over, and none does
+)
+
+// MarshalText writes the letter.
+func (m Mark) MarshalText() ([]byte, error) { return []byte{byte(m)}, nil }
+
+// Round is one round.
+type Round struct {
+	Number    uint32    `json:"number"`
+	Epoch     uint32    `json:"epoch"`
+	Step      uint32    `json:"step"` // 0: a drain round
+	OpenedMs  uint64    `json:"opened_ms"`
+	ClosedMs  uint64    `json:"closed_ms"` // 0: it runs
+	Batch     uint32    `json:"batch"`     // sequences
+	Active    uint32    `json:"active"`    // members that took part
+	Expected  uint32    `json:"expected"`  // of them, with a share
+	Committed uint32    `json:"committed"` // of them, whose commitment was seen here
+	Accepted  uint32    `json:"accepted"`
+	Final     bool      `json:"final"` // it is settled what was accepted
+	Quorum    uint32    `json:"quorum"`
+	Attests   uint32    `json:"attests"` // the round its witnesses report of; 0: none
+	Witnesses []Witness `json:"witnesses"`
+	Agreed    string    `json:"agreed"` // hash of the parameters at its start, "" if no quorum said the same
+	Seed      string    `json:"seed"`
+	Loss      float64   `json:"loss"`  // mean of the members heard of; 0: none
+	Bytes     uint64    `json:"bytes"` // of the payloads committed to, as far as seen here
+	Marks     string    `json:"marks"` // a Mark for each member by index; "" if not kept
+}
+
+// Witness is a seat of a round.
+type Witness struct {
+	Member   uint32 `json:"member"`
+	Reported bool   `json:"reported"`
+	Complete bool   `json:"complete"` // it held the results of all
+}
+
+// Own is the participant whose records these are.
+type Own struct {
+	Key             string  `json:"key"` // hex; "" if not known
+	Index           int     `json:"index"`
+	Status          string  `json:"status"`
+	Points          uint64  `json:"points"`
+	Loss            float32 `json:"loss"`              // of its last share
+	TokensPerSecond float64 `json:"tokens_per_second"` // while it trains
+	Params          string  `json:"params"`            // hash of the parameters it holds
+	PayloadBytes    uint64  `json:"payload_bytes"`     // of its last share
+	Healing         float64 `json:"healing"`           // part of the model fetched, 0 to 1, while it does
+	Peers           uint32  `json:"peers"`             // other members whose addresses are known
+}
+
+// Network is what travelled, as seen from here.
+type Network struct {
+	Peers          uint32     `json:"peers"`
+	FetchedBytes   uint64     `json:"fetched_bytes"` // payloads of others
+	SentBytes      uint64     `json:"sent_bytes"`    // own payloads, once each
+	Fetches        uint64     `json:"fetches"`
+	BytesPerSecond float64    `json:"bytes_per_second"` // fetched, over the last minute
+	Transfers      []Transfer `json:"transfers"`        // the last ones, newest first
+}
+
+// Transfer is one payload, or the model, that came here.
+type Transfer struct {
+	TimeMs  uint64  `json:"time_ms"`
+	What    string  `json:"what"`   // payload or model
+	Member  int     `json:"member"` // whose payload; -1: none
+	Round   uint32  `json:"round"`
+	Bytes   uint64  `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Line is one line of the log.
+type Line struct {
+	TimeMs uint64 `json:"time_ms"`
+	Level  string `json:"level"` // info or warn
+	Who    string `json:"who,omitempty"`
+	Text   string `json:"text"`
+}
