@@ -33,7 +33,7 @@ node/statefile
 node
 runlog
 view
-sim
+sim bench
 cmd/entrain
 exact/internal/gen tests/... tools/...
 `

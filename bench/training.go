@@ -1,0 +1,132 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+)
+
+// Training is the speed of one model's training step.
+type Training struct {
+	Model    string `json:"model"` // a preset
+	Params   int    `json:"params"`
+	Batch    int    `json:"batch"` // sequences
+	Sequence int    `json:"sequence"`
+	Tokens   Pair   `json:"tokens_per_second"`
+	Share    Pair   `json:"share_of_peak"`
+	Memory   uint64 `json:"memory_bytes"`      // of the whole program while it trains
+	Skipped  string `json:"skipped,omitempty"` // why nothing was measured
+}
+
+// measureTraining measures the models of the effort, and says which do not fit.
+func (b *bench) measureTraining(ctx context.Context, r *Report) error {
+	for _, t := range b.trainings {
+		b.progress(fmt.Sprintf("training %s, %d x %d tokens", t.Model, t.Batch, t.Sequence))
+		err := b.trainingOf(ctx, &t, r.Peak)
+		switch {
+		case errors.Is(err, ErrMemory):
+			t.Skipped = err.Error()
+		case err != nil:
+			return err
+		}
+		r.Training = append(r.Training, t)
+	}
+	return nil
+}
+
+// trainingOf measures one model. One thread and all take turns, each with a model of its own, because memory may not hold two.
+func (b *bench) trainingOf(ctx context.Context, t *Training, peak Pair) error {
+	cfg, err := llama.Preset(t.Model)
+	if err != nil {
+		return err
+	}
+	t.Params = cfg.Layout().Len()
+	if err := fits(stepMemory(cfg, t.Batch, t.Sequence), freeMemory()); err != nil {
+		return err
+	}
+	var one, all []float64
+	var flops float64
+	for range b.turns {
+		for _, on := range []struct {
+			pool    *exact.Pool
+			seconds *[]float64
+		}{{b.one, &one}, {b.all, &all}} {
+			if on.pool == b.one && on.seconds == &all {
+				continue // one thread is all there is
+			}
+			m, err := MeasureStep(ctx, cfg, t.Batch, t.Sequence, on.pool, 1, b.turn)
+			if err != nil {
+				return err
+			}
+			*on.seconds = append(*on.seconds, m.Seconds...)
+			t.Memory = max(t.Memory, m.Memory)
+			flops = m.Operations
+		}
+	}
+	if b.all == b.one {
+		all = one
+	}
+	steps := Pair{1 / median(one), 1 / median(all)}
+	tokens := float64(t.Batch * t.Sequence)
+	t.Tokens = Pair{steps.One * tokens, steps.All * tokens}
+	t.Share = Pair{steps.One * flops, steps.All * flops}.over(peak)
+	return nil
+}
+
+// fits returns ErrMemory if a step needs more bytes than are free; free is 0 if that is not known.
+func fits(need, free uint64) error {
+	if free > 0 && need > free {
+		return fmt.Errorf("%w: it takes about %.1f GB, and %.1f GB are free", ErrMemory, float64(need)/1e9, float64(free)/1e9)
+	}
+	return nil
+}
+
+// Steps is what MeasureStep measured.
+type Steps struct {
+	Params     int
+	Operations float64   // floating-point operations of a step, as Step counts them
+	Seconds    []float64 // each step took
+	Memory     uint64    // bytes the whole program had from the system
+	Loss       float32   // of the last step
+}
+
+// MeasureStep makes a Step, does it once to warm up, and then measures it, at least so many times and for at least that long.
+func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, pool *exact.Pool, times int, long time.Duration) (Steps, error) {
+	debug.FreeOSMemory() // of what was measured before
+	s, err := NewStep(cfg, batch, sequence, pool)
+	if err != nil {
+		return Steps{}, err
+	}
+	if _, err := s.Run(); err != nil {
+		return Steps{}, err
+	}
+	m := Steps{Params: s.Params(), Operations: s.Operations()}
+	for start := time.Now(); len(m.Seconds) < times || time.Since(start) < long; {
+		if err := ctx.Err(); err != nil {
+			return Steps{}, err
+		}
+		before := time.Now()
+		if m.Loss, err = s.Run(); err != nil {
+			return Steps{}, err
+		}
+		m.Seconds = append(m.Seconds, time.Since(before).Seconds())
+	}
+	m.Memory = usedMemory()
+	return m, nil
+}
+
+// Median is how long a step takes, in seconds.
+func (s Steps) Median() float64 { return median(s.Seconds) }
+
+// usedMemory is what this program has from the system.
+func usedMemory() uint64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
+}
