@@ -93,7 +93,7 @@ func demoSpec(o demoOptions) spec.Spec {
 	}
 	s.Times = spec.Times{
 		Waiting: spec.Duration(0), Warmup: spec.Duration(time.Minute), RoundTrain: spec.Duration(round),
-		RoundWitness: spec.Duration(time.Second), Cooldown: spec.Duration(10 * time.Second), Epoch: spec.Duration(10 * round),
+		RoundWitness: spec.Duration(time.Second), Cooldown: spec.Duration(round), Epoch: spec.Duration(10 * round),
 	}
 	return s
 }

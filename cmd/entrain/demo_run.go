@@ -126,7 +126,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 			}
 		case <-done:
 			done = nil
-			d.say("stopping ...")
+			d.note("stopping ...")
 			stop()
 		}
 		if !d.asJSON && done != nil {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -241,9 +243,6 @@ func checkSummary(t *testing.T, s summary, dir string, rounds uint32) {
 
 // kill -9 of the demo leaves nothing running.
 func TestNothingOutlivesAKilledDemo(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no signals")
-	}
 	dir := t.TempDir()
 	program, err := os.Executable()
 	if err != nil {
