@@ -77,7 +77,7 @@
 //	131 U8 MissedMax         132 U8 VerificationPercent  133 U8 Numerics      134 U8 length of name     136 name, 32 bytes
 //	168 Hash ModelHash       200 Hash SpecHash       232 Owner, 32 bytes
 //	264 U8 phase             265 U8 pause pending    266 U8 drain rounds left 267 U8 repeats of the last drain round
-//	268 U8 checkpointers     269 U8 has checkpoint   272 U64 phase since      280 U64 epoch since       288 U64 data index
+//	268 U8 checkpointers     269 U8 has checkpoint   270 U8 lost warmups         272 U64 phase since      280 U64 epoch since       288 U64 data index
 //	296 U64 points           304 U64 points retired  312 U64 redo lost        320 Hash agreed params    352 U32 their round
 //	356 U32 places in use    360 U32 epoch           364 U32 round            368 U32 step              372 U32 epoch's first round
 //	376 U32 redo spans       380 U32 rollbacks       384 3 U32 checkpointers  400 Hash checkpoint's params

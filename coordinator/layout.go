@@ -62,6 +62,7 @@ const (
 	hRepeats          = 267
 	hCheckpointersLen = 268
 	hHasCheckpoint    = 269
+	hLostWarmups      = 270
 	hPhaseSince       = 272
 	hEpochSince       = 280
 	hDataIndex        = 288

@@ -46,7 +46,7 @@ func (s State) headerOK() bool {
 	case phase == Uninitialized, phase > Paused:
 	case getU8(s.b, hPausePending) > 1, getU8(s.b, hHasCheckpoint) > 1:
 	case s.Draining() > c.Overlap+1, getU8(s.b, hRepeats) > repeatsMax:
-	case getU8(s.b, hCheckpointersLen) > checkpointersMax:
+	case getU8(s.b, hCheckpointersLen) > checkpointersMax, getU8(s.b, hLostWarmups) >= lostWarmupsMax:
 	case s.Count() > s.l.members:
 	case s.Epoch() > countMax, s.Round() > countMax, s.Step() > countMax, getU32(s.b, hEpochRound) > countMax:
 	case getU32(s.b, hParamsRound) > s.Round():

@@ -72,11 +72,41 @@ func (s State) advanceWarmup(env Env) bool {
 	}
 	if t.ready >= least {
 		s.beginEpoch(env)
-	} else {
-		s.standDown()
-		s.enter(WaitingForMembers, env.NowMs)
+		return true
 	}
+	if t.ready == 0 {
+		s.loseWarmup()
+	} else {
+		putU8(s.b, hLostWarmups, 0)
+	}
+	s.standDown()
+	s.enter(WaitingForMembers, env.NowMs)
 	return true
+}
+
+// lostWarmupsMax is how many warmups in a row may end with nobody ready before the run goes back to its last checkpoint.
+const lostWarmupsMax = 3
+
+// loseWarmup counts a warmup at whose end nobody held the agreed parameters. After a few in a row they are taken to be lost, as
+// when all members crash at once in the middle of an epoch: the run goes back to the checkpoint reported last, which was
+// written to last, or to its initial parameters if there never was one.
+func (s State) loseWarmup() {
+	lost := getU8(s.b, hLostWarmups) + 1
+	if lost < lostWarmupsMax {
+		putU8(s.b, hLostWarmups, lost)
+		return
+	}
+	putU8(s.b, hLostWarmups, 0)
+	params, round := get32(s.b, hModelHash), uint32(0)
+	if saved, ok := s.LastCheckpoint(); ok {
+		params, round = saved.Params, s.Round()
+	}
+	if params == get32(s.b, hParams) {
+		return // nothing older is known; somebody may still bring them
+	}
+	put32(s.b, hParams, params)
+	putU32(s.b, hParamsRound, round)
+	putU32(s.b, hRollbacks, s.Rollbacks()+1)
 }
 
 // advanceCooldown ends the epoch's last phase once its checkpoint was reported.
@@ -107,6 +137,7 @@ func (s State) beginEpoch(env Env) {
 			putStatus(b, StatusActive)
 		}
 	}
+	putU8(s.b, hLostWarmups, 0)
 	putU64(s.b, hEpochSince, env.NowMs)
 	putU32(s.b, hEpochRound, s.Round()+1)
 	putU8(s.b, hRepeats, 0)

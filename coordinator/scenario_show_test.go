@@ -61,6 +61,16 @@ func (sc *scenario) show(args []string) {
 	switch args[0] {
 	case "redo":
 		fmt.Fprintf(sc.out, "> redo %v data=%d\n", s.Redo(), s.DataIndex())
+	case "params":
+		params, round := s.Params()
+		what := "trained"
+		if params == s.Config().ModelHash {
+			what = "initial"
+		}
+		if saved, ok := s.LastCheckpoint(); ok && saved.Params == params {
+			what = "checkpointed"
+		}
+		fmt.Fprintf(sc.out, "> params %s, of round %d\n", what, round)
 	case "time":
 		fmt.Fprintf(sc.out, "> phase since +%d until +%d\n", s.PhaseSince()-bornMs, s.Deadline()-min(s.Deadline(), bornMs))
 	case "checkpointers":

@@ -213,8 +213,9 @@ func (s State) Draining() uint8 { return getU8(s.b, hDrain) }
 // PausePending tells whether the run will pause at the end of this epoch.
 func (s State) PausePending() bool { return getU8(s.b, hPausePending) == 1 }
 
-// Rollbacks returns how many epochs ended without agreement on their last parameters. Members then go back to Params, and
-// what was accepted since is lost to the model, though its points stand.
+// Rollbacks returns how often the run went back to older parameters: when an epoch ended without agreement on its last ones, or
+// when the agreed ones were lost with all who held them (see loseWarmup). Members then go back to Params, and what was accepted
+// since is lost to the model, though its points stand.
 func (s State) Rollbacks() uint32 { return getU32(s.b, hRollbacks) }
 
 // PointsTotal returns the points ever given, one for each sequence accepted. Those of members whose places were given to

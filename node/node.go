@@ -93,6 +93,9 @@ type Config struct {
 	Store   Store
 	// Checkpoint writes an epoch's checkpoint and returns its manifest's hash. It is called off the loop.
 	Checkpoint func(Checkpoint) (wire.Hash, error)
+	// Recall returns the parameters with a hash from a checkpoint on this machine, nil if there is none; may be nil. It is called off the
+	// loop. All who hold a run's newest parameters may crash at once; it then goes back to its last checkpoint.
+	Recall func(wire.Hash) []float32
 	// CheckpointAlways writes one at the end of each epoch even if another member was designated.
 	CheckpointAlways bool
 	// EvalRounds is how many steps lie between two measurements of the held-out loss; 0 measures never.
@@ -120,15 +123,17 @@ type Node struct {
 	network p2p.Network
 	shelf   *shelf
 
-	state   coordinator.State
-	height  uint64
-	peers   peerbook
-	params  versions
-	optim   optimizer
-	engine  queue
-	save    saver
-	stopped bool
-	onStop  func()
+	state  coordinator.State
+	height uint64
+	// recalled are hashes that were looked for among the checkpoints.
+	recalled map[wire.Hash]bool
+	peers    peerbook
+	params   versions
+	optim    optimizer
+	engine   queue
+	save     saver
+	stopped  bool
+	onStop   func()
 }
 
 // New joins the peer network and returns a node that does nothing until Start. The context bounds all it will ever do.

@@ -83,6 +83,32 @@ func TestADamagedStateIsReplacedByThePeersModel(t *testing.T) {
 	}
 }
 
+// TestThePowerGoesOutEverywhere crashes all who hold the agreed parameters. The run goes back to its last checkpoint.
+func TestThePowerGoesOutEverywhere(t *testing.T) {
+	w := newWorld(t, 200, 3)
+	for i := range 3 {
+		w.start(i)
+	}
+	w.until(time.Minute, func() bool {
+		_, ok := w.state().LastCheckpoint()
+		return ok && w.state().Epoch() == 2 && w.state().Phase() == coordinator.RoundTrain
+	})
+	step := w.state().Step()
+	w.until(time.Minute, func() bool { return w.state().Step() >= step+5 })
+	for i := range 3 {
+		w.crash(i)
+		w.hosts[i].store.damaged = errors.New("state: the header's checksum is wrong")
+	}
+	for i := range 3 {
+		w.start(i)
+	}
+	w.until(20*time.Minute, w.finished)
+	w.agree(0, 1, 2)
+	if w.state().Rollbacks() == 0 {
+		t.Error("the run did not go back, so somebody kept what was lost")
+	}
+}
+
 func TestAFullDiskStopsNothing(t *testing.T) {
 	w := newWorld(t, 30, 2)
 	w.start(0)

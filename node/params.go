@@ -151,8 +151,12 @@ func (n *Node) heal(a client.Heal) {
 		n.cfg.Loop.Post(func() { n.step(client.Healed{Round: a.Round, Params: a.Params, OK: true}) })
 		return
 	}
-	if a.Round == 0 {
-		n.healFromSeed(a)
+	if a.Params == n.state.Config().ModelHash {
+		n.adopt(a, n.cfg.Initial, "initial parameters from the run's seed")
+		return
+	}
+	if n.cfg.Recall != nil && !n.recalled[a.Params] {
+		n.recall(a)
 		return
 	}
 	if !n.peers.known {
@@ -196,8 +200,20 @@ func (n *Node) heal(a client.Heal) {
 	})
 }
 
-func (n *Node) healFromSeed(a client.Heal) {
-	n.adopt(a, n.cfg.Initial, "initial parameters from the run's seed")
+// recall looks for the parameters among the checkpoints on this machine, once for each hash.
+func (n *Node) recall(a client.Heal) {
+	if n.recalled == nil {
+		n.recalled = map[wire.Hash]bool{}
+	}
+	n.recalled[a.Params] = true
+	var found []float32
+	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "init"}), func() { found = n.cfg.Recall(a.Params) }, func() {
+		if len(found) != n.cfg.Engine.ParamsLen() {
+			n.step(client.Healed{Round: a.Round, Params: a.Params})
+			return
+		}
+		n.adopt(a, func() []float32 { return found }, "a checkpoint on this machine")
+	})
 }
 
 // adopt makes parameters current if they have the agreed hash.

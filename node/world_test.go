@@ -90,12 +90,14 @@ type host struct {
 
 // memStore is a disk that may be full or damaged.
 type memStore struct {
-	saved   Saved
-	signed  []byte
-	ok      bool
-	damaged error
-	full    error
-	saves   int
+	saved      Saved
+	signed     []byte
+	checkpoint []float32
+	of         wire.Hash // the checkpoint's hash
+	ok         bool
+	damaged    error
+	full       error
+	saves      int
 }
 
 func (m *memStore) Load() (Saved, bool, error) { return m.saved, m.ok && m.damaged == nil, m.damaged }
@@ -176,9 +178,18 @@ func (w *world) start(i int) *host {
 		Run: testRun, ID: v.State.ID(), Key: w.key(i), Ledger: w.chain.Client(), Loop: h.scope, Engine: w.toy,
 		Listen:  func(hd p2p.Handler) (p2p.Network, error) { return w.mesh.Join(w.key(i).Public(), hd), nil },
 		Initial: w.initial, Store: h.store, EvalRounds: 5,
-		Checkpoint: func(c Checkpoint) (wire.Hash, error) { return wire.Sum("checkpoint", c.Hash[:]), nil },
-		Observe:    func(ev Event) { h.events = append(h.events, ev) },
-		Cost:       func(Job) time.Duration { return 100 * time.Millisecond },
+		Checkpoint: func(c Checkpoint) (wire.Hash, error) {
+			w.hosts[i].store.checkpoint, w.hosts[i].store.of = append([]float32(nil), c.Params...), c.Hash
+			return wire.Sum("checkpoint", c.Hash[:]), nil
+		},
+		Recall: func(params wire.Hash) []float32 {
+			if w.hosts[i].store.of != params {
+				return nil
+			}
+			return append([]float32(nil), w.hosts[i].store.checkpoint...)
+		},
+		Observe: func(ev Event) { h.events = append(h.events, ev) },
+		Cost:    func(Job) time.Duration { return 100 * time.Millisecond },
 	})
 	if err != nil {
 		w.t.Fatal(err)

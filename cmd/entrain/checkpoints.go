@@ -168,3 +168,23 @@ func (c *checkpoints) last(store node.Store, params string) (string, error) {
 	}
 	return c.path(s.Step), nil
 }
+
+// recall returns the parameters with a hash from the checkpoints there are, nil if none has them.
+func (c *checkpoints) recall(params wire.Hash) []float32 {
+	steps, err := c.steps()
+	if err != nil {
+		return nil
+	}
+	for _, step := range slices.Backward(steps) {
+		saved, err := checkpoint.OpenLocal(os.DirFS(c.path(step)))
+		if err != nil || saved.Manifest.Params != params {
+			continue
+		}
+		layout := c.trainer.model.Layout()
+		flat := make([]float32, layout.Len())
+		if err := saved.Params(layout, flat); err == nil {
+			return flat
+		}
+	}
+	return nil
+}

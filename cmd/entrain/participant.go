@@ -113,7 +113,7 @@ func (p *participant) runTo(ctx context.Context) error {
 	n, err := node.New(work, node.Config{
 		Run: p.run, ID: p.id, Key: p.key, Ledger: p.client, Loop: p.loop, Engine: p.trainer.engine,
 		Listen: p.join, Initial: p.trainer.initial, Store: p.store,
-		Checkpoint: p.checkpoint, CheckpointAlways: p.checkpoints > 0,
+		Checkpoint: p.checkpoint, Recall: p.saver.recall, CheckpointAlways: p.checkpoints > 0,
 		EvalRounds: evaluate, Observe: p.observed,
 	})
 	if err != nil {
