@@ -23,6 +23,7 @@ key committee batch
 coordinator
 exact
 tensor tokenizer
+codec/internal/vec
 optim codec codec/distro codec/dense
 llama checkpoint
 client
@@ -35,7 +36,7 @@ runlog
 view
 sim bench
 cmd/entrain
-exact/internal/gen tests/... tools/...
+exact/internal/gen codec/internal/gen tests/... tools/...
 `
 
 // The last replicated and the last pure line, by a package in it.

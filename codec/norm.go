@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/entrain-network/entrain/codec/internal/vec"
 	"github.com/entrain-network/entrain/exact"
 )
 
@@ -16,30 +17,56 @@ const normSegment = 1 << 14
 // the 16 are folded by halves (0+8, 1+9, ...; then 0+4, ...; 0+2, 1+3; 0+1); the segments' sums are added in their order, beginning with +0.
 // All of it in binary64, in which the square of a binary32 is exact (so it is no matter whether a compiler fuses it into the sum) and no sum
 // of such squares overflows.
-func Norm(pool *exact.Pool, v []float32) float64 {
+func Norm(pool *exact.Pool, v []float32) float64 { return NewClipper(pool).norm(v) }
+
+// Clip returns the factor, at most 1, which brings grad to a Euclidean norm of at most max; a max of 0 stands for no limit. The error wraps
+// ErrNotFinite if grad holds a NaN or an infinity; a norm above NormMax is an error too. grad is not changed: the factor is to be multiplied
+// into whatever else scales the gradient.
+func Clip(pool *exact.Pool, grad []float32, max float32) (float32, error) {
+	return NewClipper(pool).Clip(grad, max)
+}
+
+// A Clipper computes Clip again and again without allocating. It is for one goroutine at a time.
+type Clipper struct {
+	pool *exact.Pool
+	loop vec.Kernel
+	v    []float32 // while norm runs
+	sums []float64 // of the segments
+	work []partial // of the workers
+	add  func(w *exact.Worker, segment int)
+}
+
+// A partial holds the sums of the segment that a worker is adding up.
+type partial [vec.Lanes]float64
+
+// NewClipper returns a Clipper that works on a pool.
+func NewClipper(pool *exact.Pool) *Clipper {
+	c := &Clipper{pool: pool, loop: vec.For(pool.Kernel()), work: make([]partial, pool.Workers())}
+	c.add = func(w *exact.Worker, i int) {
+		c.sums[i] = c.sumSquares(&c.work[w.Index()], c.v[i*normSegment:min((i+1)*normSegment, len(c.v))])
+	}
+	return c
+}
+
+func (c *Clipper) norm(v []float32) float64 {
 	segments := (len(v) + normSegment - 1) / normSegment
-	sums := make([]float64, segments)
-	pool.Run(segments, func(i int) {
-		sums[i] = sumSquares(v[i*normSegment : min((i+1)*normSegment, len(v))])
-	})
+	if cap(c.sums) < segments {
+		c.sums = make([]float64, segments)
+	}
+	c.v, c.sums = v, c.sums[:segments]
+	c.pool.RunOn(segments, c.add)
+	c.v = nil // keeps no caller's memory alive
 	var sum float64
-	for _, s := range sums {
+	for _, s := range c.sums {
 		sum += s
 	}
 	return math.Sqrt(sum)
 }
 
 // sumSquares adds up the squares of one segment in 16 interleaved partial sums.
-func sumSquares(v []float32) float64 {
-	var p [16]float64
-	for ; len(v) >= len(p); v = v[len(p):] {
-		for i, x := range v[:len(p)] {
-			p[i] += float64(x) * float64(x)
-		}
-	}
-	for i, x := range v {
-		p[i] += float64(x) * float64(x)
-	}
+func (c *Clipper) sumSquares(p *partial, v []float32) float64 {
+	*p = partial{}
+	c.loop.SumSquares(v, (*[vec.Lanes]float64)(p))
 	for half := len(p) / 2; half > 0; half /= 2 {
 		for i := range half {
 			p[i] += p[i+half]
@@ -48,13 +75,11 @@ func sumSquares(v []float32) float64 {
 	return p[0]
 }
 
-// Clip returns the factor, at most 1, which brings grad to a Euclidean norm of at most max; a max of 0 stands for no limit. The error wraps
-// ErrNotFinite if grad holds a NaN or an infinity; a norm above NormMax is an error too. grad is not changed: the factor is to be multiplied
-// into whatever else scales the gradient.
-func Clip(pool *exact.Pool, grad []float32, max float32) (float32, error) {
-	norm := Norm(pool, grad)
+// Clip is the function Clip.
+func (c *Clipper) Clip(grad []float32, max float32) (float32, error) {
+	norm := c.norm(grad)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return 0, fmt.Errorf("gradient at element %d: %w", firstNotFinite(grad), ErrNotFinite)
+		return 0, fmt.Errorf("gradient at element %d: %w", exact.Finite(grad), ErrNotFinite)
 	}
 	if norm > NormMax {
 		return 0, fmt.Errorf("gradient has norm %g, more than %g: the batch or the model is broken", norm, float64(NormMax))
@@ -63,14 +88,4 @@ func Clip(pool *exact.Pool, grad []float32, max float32) (float32, error) {
 		return 1, nil
 	}
 	return float32(float64(max) / norm), nil
-}
-
-// firstNotFinite returns the index of the first NaN or infinity in v, -1 if there is none.
-func firstNotFinite(v []float32) int {
-	for i, x := range v {
-		if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
-			return i
-		}
-	}
-	return -1
 }

@@ -2,7 +2,6 @@ package distro
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
@@ -23,7 +22,12 @@ func (c *Codec) check(payload []byte) error {
 	body := payload[codec.HeaderLen:]
 	for i := range c.blocks {
 		b := &c.blocks[i]
-		code := readNumber(body, b.bit, b.shape.bits, b.shape.words)
+		// The highest bits nearly always tell.
+		if readBits(body, b.bit+b.shape.bits-b.shape.lead, b.shape.lead) < b.shape.totalLead {
+			continue
+		}
+		var code number
+		readNumber(&code, body, b.bit, b.shape.bits, b.shape.words)
 		if !code.less(&b.shape.total, b.shape.words) {
 			return fmt.Errorf("the code of block %d stands for nothing", i)
 		}
@@ -45,42 +49,42 @@ func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 	if len(payloads) == 0 {
 		return nil
 	}
-	keep := codec.Keep(lr, c.cfg.WeightDecay)
-	c.run(func(w *exact.Worker, s *scratch, i int) {
-		b := &c.blocks[i]
-		n := b.shape.h * b.shape.w
-		sums := s.a[:n]
-		clear(sums)
-		b.count(sums, payloads, &s.votes)
-		b.shape.inverse(w, sums, s.b)
-		for row := range b.shape.h {
-			x := params[b.offset+row*b.stride:][:b.shape.w]
-			signStep(x, sums[row*b.shape.w:][:b.shape.w], keep, lr)
-		}
-	})
+	j := c.take()
+	defer c.give(j)
+	j.params, j.payloads, j.keep, j.lr = params, payloads, codec.Keep(lr, c.cfg.WeightDecay), lr
+	c.pool.RunOn(c.tasks(), j.apply)
 	return nil
 }
 
-// count adds up the votes of all payloads on a block. The sums are integers below 2^24, so exact in binary32 and the same in any order.
-func (b *block) count(sums []float32, payloads [][]byte, v *votes) {
-	for _, p := range payloads {
-		code := readNumber(p[codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
-		b.shape.decode(&code, v)
-		for i, p := range v.positions[:v.n] {
-			sums[p] += 1 - 2*float32(v.negative>>uint(i)&1)
-		}
+// applyBlocks does the blocks of one task.
+func (j *job) applyBlocks(w *exact.Worker, task int) {
+	s := &j.scratch[w.Index()]
+	for i := task * blocksPerTask; i < min((task+1)*blocksPerTask, len(j.c.blocks)); i++ {
+		j.applyBlock(w, s, &j.c.blocks[i])
 	}
 }
 
-// signStep does x = x*keep - lr*sign(direction), with sign(0) = 0. Directions are as good as random, so it does without a branch on them: the
-// step has the bits of lr with the sign of the direction, or none where all bits of the direction but its sign are 0.
-func signStep(x, direction []float32, keep, lr float32) {
-	const sign = 1 << 31
-	direction = direction[:len(x)]
-	rate := math.Float32bits(lr)
-	for i, v := range x {
-		d := math.Float32bits(direction[i])
-		moves := uint32(int32(-(d &^ sign)) >> 31) // all ones if the direction is not 0
-		x[i] = float32(v*keep) - math.Float32frombits((rate|d&sign)&moves)
+func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
+	sums := s.a[:b.shape.h*b.shape.w]
+	clear(sums)
+	b.count(sums, j.payloads, s)
+	b.shape.inverse(w, sums, s.b)
+	for row := range b.shape.h {
+		x := j.params[b.offset+row*b.stride:][:b.shape.w]
+		j.c.loop.SignStep(x, sums[row*b.shape.w:][:b.shape.w], j.keep, j.lr)
+	}
+}
+
+// count adds up the votes of all payloads on a block. The sums are integers below 2^24, so exact in binary32 and the same in any order.
+func (b *block) count(sums []float32, payloads [][]byte, s *scratch) {
+	v := &s.votes
+	for _, p := range payloads {
+		readNumber(&s.code, p[codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
+		b.shape.decode(&s.code, v)
+		negative := v.negative
+		for _, p := range v.positions[:v.n] {
+			sums[p] += float32(1 - 2*int32(negative&1))
+			negative >>= 1
+		}
 	}
 }

@@ -5,14 +5,12 @@ import "encoding/binary"
 // Codes lie in a payload as in a stream of bits: bit i of the stream is bit i%8 of byte i/8, counted from the least significant, and a
 // number comes least significant bit first.
 
-// readNumber reads the number of n bits at bit offset of b. It panics if b ends before.
-func readNumber(b []byte, offset, n int, words int) number {
-	var v number
-	for i := range words {
-		count := min(64, n-64*i)
-		v[i] = readBits(b, offset+64*i, count)
+// readNumber reads the number of n bits at bit offset of b into so many words of v and sets those above to 0. It panics if b ends before.
+func readNumber(v *number, b []byte, offset, n int, words int) {
+	clear(v[words:])
+	for i := range v[:words] {
+		v[i] = readBits(b, offset+64*i, min(64, n-64*i))
 	}
-	return v
 }
 
 // readBits reads n bits at bit offset of b, n up to 64.
@@ -49,6 +47,12 @@ func writeNumber(b []byte, offset, n int, words []uint64) {
 // writeBits writes the n low bits of v at bit offset of b, whose bits are 0 there; the other bits of v are 0.
 func writeBits(b []byte, offset, n int, v uint64) {
 	at, shift := offset/8, uint(offset%8)
+	if at+9 <= len(b) {
+		word := b[at : at+8]
+		binary.LittleEndian.PutUint64(word, binary.LittleEndian.Uint64(word)|v<<shift)
+		b[at+8] |= byte(v >> (64 - shift)) // Go's shifts by 64 give 0
+		return
+	}
 	b[at] |= byte(v << shift)
 	v >>= 8 - shift
 	for n -= 8 - int(shift); n > 0; n -= 8 {

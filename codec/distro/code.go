@@ -1,5 +1,7 @@
 package distro
 
+import "github.com/entrain-network/entrain/codec/internal/vec"
+
 // A votes is what a payload says about one block: which coefficients it moves, and whether down.
 type votes struct {
 	n         int             // how many
@@ -10,9 +12,12 @@ type votes struct {
 // A shape is a size of blocks, with what coding needs to know of it. Blocks of one size share it.
 type shape struct {
 	h, w         int
-	k            int      // most coefficients sent of a block: min(TopK, h*w)
-	bits, words  int      // length of a code in bits, and in words of a number
-	total        number   // how many codes there are: the sum over j = 0..k of C(h*w, j) * 2^j
+	k            int    // most coefficients sent of a block: min(TopK, h*w)
+	bits, words  int    // length of a code in bits, and in words of a number
+	run          int    // how many coefficients after one another make vec.Lanes groups for top: about 8k groups in all
+	total        number // how many codes there are: the sum over j = 0..k of C(h*w, j) * 2^j
+	lead         int    // the highest so many bits of total, up to 64, are totalLead
+	totalLead    uint64
 	first        []number // first[j] is the lowest code of j coefficients
 	rows, cols   *basis   // of h and of w points
 	combinations binomials
@@ -30,6 +35,14 @@ func newShape(h, w, topK int, rows, cols *basis, combinations binomials) *shape 
 	highest.sub([]uint64{1})
 	s.bits = highest.bitLen()
 	s.words = max(1, (s.bits+63)/64)
+	s.lead = min(64, s.bits)
+	lead := s.total
+	for n := s.bits - s.lead; n > 0; n -= 64 {
+		lead.shr(uint(min(64, n)), numberWords)
+	}
+	s.totalLead = lead[0]
+	const groups = 8 // a coefficient sent
+	s.run = max(1, h*w/(groups*s.k)) * vec.Lanes
 	return s
 }
 
@@ -48,8 +61,8 @@ func (s *shape) decode(c *number, v *votes) {
 	for c.less(&s.first[v.n], s.words) {
 		v.n--
 	}
-	c.sub(s.first[v.n][:s.words])
+	c.take(s.first[v.n][:], s.words)
 	v.negative = c[0] & (1<<uint(v.n) - 1) // Go's 1<<64 - 1 has all bits set
 	c.shr(uint(v.n), s.words)
-	s.combinations.unrank(c, s.h*s.w, v.positions[:v.n])
+	s.combinations.unrank(c, s.words, v.positions[:v.n])
 }

@@ -144,10 +144,24 @@ func TestBitsComeBackFromAnyOffset(t *testing.T) {
 		}
 		offset = 0
 		for i, w := range widths {
-			if got := readNumber(b, offset, w, (w+63)/64); got != numbers[i] {
+			got := number{7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7}
+			if readNumber(&got, b, offset, w, (w+63)/64); got != numbers[i] {
 				t.Fatalf("number %d of %d bits at bit %d is %x, want %x", i, w, offset, got, numbers[i])
 			}
 			offset += w
 		}
 	})
+}
+
+// TestGuides looks at numbers at random and around every cell, beside a search of the cells, for the largest tables. newGuide has proven it already; this is
+// another proof, by other means.
+func TestGuides(t *testing.T) {
+	tables := []binomials{newBinomials(64*64, 32), newBinomials(1, 1), newBinomials(70, 64), newBinomials(128*128, 64)}
+	for _, table := range tables {
+		for i := range table.rows {
+			if lead := table.rows[i].guide.lead; lead > 7 {
+				t.Errorf("the guide of C(., %d) needs %d leading bits", i+1, lead)
+			}
+		}
+	}
 }

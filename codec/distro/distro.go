@@ -57,14 +57,12 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/vec"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/tensor"
 )
 
 const magic = "eDT1" // entrain, DisTrO, version 1
-
-// blocksPerTask is how many blocks a worker takes at a time. The results do not depend on it.
-const blocksPerTask = 8
 
 // A Config is what a run chooses.
 type Config struct {
@@ -101,7 +99,8 @@ type Codec struct {
 	bits   int // of all codes
 	words  int // of the longest code
 	pool   *exact.Pool
-	spare  chan *scratch // work space not in use
+	loop   vec.Kernel
+	spare  chan *job // not in use
 }
 
 var _ codec.Codec = (*Codec)(nil)
@@ -123,7 +122,8 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 		blocks: cut.blocks,
 		bits:   cut.bit,
 		pool:   pool,
-		spare:  make(chan *scratch, 64), // more workers than that allocate
+		loop:   vec.For(pool.Kernel()),
+		spare:  make(chan *job, 4), // of more goroutines than that, some allocate at each call
 	}
 	for _, s := range cut.shapes {
 		c.words = max(c.words, s.words)
@@ -145,40 +145,4 @@ func (c *Codec) BitsIdeal() float64 {
 		bits += c.blocks[i].shape.total.log2()
 	}
 	return bits
-}
-
-// scratch is the work space of one worker.
-type scratch struct {
-	a, b  []float32 // a block each
-	best  []uint64  // of top-k
-	votes votes
-}
-
-// run calls f for the index of each block, in parallel, with the kernels and the work space of whoever runs it.
-func (c *Codec) run(f func(w *exact.Worker, s *scratch, block int)) {
-	tasks := (len(c.blocks) + blocksPerTask - 1) / blocksPerTask
-	c.pool.RunOn(tasks, func(w *exact.Worker, task int) {
-		s := c.take()
-		for b := task * blocksPerTask; b < min((task+1)*blocksPerTask, len(c.blocks)); b++ {
-			f(w, s, b)
-		}
-		c.give(s)
-	})
-}
-
-func (c *Codec) take() *scratch {
-	select {
-	case s := <-c.spare:
-		return s
-	default:
-	}
-	n := c.cfg.Chunk * c.cfg.Chunk
-	return &scratch{a: make([]float32, n), b: make([]float32, n), best: make([]uint64, 0, c.cfg.TopK)}
-}
-
-func (c *Codec) give(s *scratch) {
-	select {
-	case c.spare <- s:
-	default:
-	}
 }

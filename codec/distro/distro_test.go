@@ -104,7 +104,8 @@ func TestLargestCoefficientsAreSentAndEqualOnesFromTheLowestPosition(t *testing.
 		if err != nil {
 			t.Fatal(err)
 		}
-		code := readNumber(p[codec.HeaderLen:], 0, c.blocks[0].shape.bits, 1)
+		var code number
+		readNumber(&code, p[codec.HeaderLen:], 0, c.blocks[0].shape.bits, 1)
 		var got votes
 		c.blocks[0].shape.decode(&code, &got)
 		if !slices.Equal(got.positions[:got.n], v.sent) || got.negative != v.negative {

@@ -3,8 +3,10 @@ package distro
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/vec"
 	"github.com/entrain-network/entrain/exact"
 )
 
@@ -17,96 +19,84 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 	if err := codec.CheckLR(lr, c.cfg.WeightDecay); err != nil {
 		return dst, fmt.Errorf("distro: %w", err)
 	}
-	scale, err := codec.Clip(c.pool, grad, c.cfg.ClipNorm)
+	j := c.take()
+	defer c.give(j)
+	scale, err := j.clipper.Clip(grad, c.cfg.ClipNorm)
 	if err != nil {
 		return dst, fmt.Errorf("distro: %w", err)
 	}
-	if err := checkState(state); err != nil {
+	j.state, j.grad, j.step = state, grad, float32(lr*scale)
+	if err := j.checkAll(); err != nil {
 		return dst, fmt.Errorf("distro: %w", err)
 	}
-	codes := make([]uint64, len(c.blocks)*c.words)
-	step := float32(lr * scale)
-	c.run(func(w *exact.Worker, s *scratch, b int) {
-		code := c.encodeBlock(w, s, &c.blocks[b], state, grad, step)
-		copy(codes[b*c.words:(b+1)*c.words], code[:])
-	})
-	return c.appendPayload(dst, codes), nil
+	c.pool.RunOn(c.tasks(), j.encode)
+	return c.appendPayload(dst, j.codes), nil
 }
 
-// encodeBlock does one block: momentum = decay*momentum + step*DCT(gradient), then takes the largest coefficients out of it.
-func (c *Codec) encodeBlock(w *exact.Worker, s *scratch, b *block, state, grad []float32, step float32) number {
-	n := b.shape.h * b.shape.w
-	coefficients, momentum := s.a[:n], state[b.state:b.state+n]
-	b.shape.forward(w, coefficients, grad[b.offset:], b.stride, s.b)
-	best := s.best[:0]
-	var lowest uint64 // only what is above may enter best
-	for i, x := range coefficients {
-		m := float32(c.cfg.Decay*momentum[i]) + float32(step*x)
-		momentum[i] = m
-		// Magnitudes of binary32 are ordered as their bits are. Below them, the complement of the position lets the lower position win a tie.
-		magnitude := math.Float32bits(m) &^ (1 << 31)
-		if uint64(magnitude) > lowest>>32 {
-			best, lowest = insert(best, uint64(magnitude)<<32|uint64(^uint32(i)), b.shape.k)
+// checkAll refuses a state that Encode has not left behind: one of numbers so large, or no numbers, that sums could overflow.
+func (j *job) checkAll() error {
+	j.c.pool.RunOn(len(j.most), j.checkState)
+	limit := math.Float32bits(stateMax)
+	for segment, most := range j.most {
+		if math.Float32bits(most) <= limit {
+			continue
+		}
+		for i, x := range j.state[segment*stateSegment:] {
+			if math.Float32bits(x)&vec.Abs <= limit {
+				continue
+			}
+			at := segment*stateSegment + i
+			if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("state at element %d: %w", at, codec.ErrNotFinite)
+			}
+			return fmt.Errorf("state at element %d is %g, of magnitude above %g", at, x, float32(stateMax))
 		}
 	}
-	take(&s.votes, best, momentum)
-	return b.shape.code(&s.votes)
+	return nil
 }
 
-// insert puts candidate into best, which is in falling order and holds at most k, and returns it with what a further candidate must exceed.
-func insert(best []uint64, candidate uint64, k int) (_ []uint64, lowest uint64) {
-	if len(best) < k {
-		best = append(best, 0)
-	}
-	i := len(best) - 1
-	for ; i > 0 && best[i-1] < candidate; i-- {
-		best[i] = best[i-1]
-	}
-	best[i] = candidate
-	if len(best) < k {
-		return best, 0 // zero coefficients are never sent
-	}
-	return best, best[k-1]
+func (j *job) checkSegment(w *exact.Worker, i int) {
+	segment := j.state[i*stateSegment : min((i+1)*stateSegment, len(j.state))]
+	j.most[i] = j.c.loop.Most(segment, &j.scratch[w.Index()].lanes)
 }
 
-// take moves the coefficients in best from the momentum to v.
-func take(v *votes, best []uint64, momentum []float32) {
-	v.n, v.negative = len(best), 0
-	for n, b := range best { // sorted by position as they come; there are few
-		p := uint16(^uint32(b))
-		i := n
-		for ; i > 0 && v.positions[i-1] > p; i-- {
-			v.positions[i] = v.positions[i-1]
-		}
-		v.positions[i] = p
+// encodeBlocks does the blocks of one task.
+func (j *job) encodeBlocks(w *exact.Worker, task int) {
+	s, words := &j.scratch[w.Index()], j.c.words
+	for i := task * blocksPerTask; i < min((task+1)*blocksPerTask, len(j.c.blocks)); i++ {
+		code := j.encodeBlock(w, s, &j.c.blocks[i])
+		copy(j.codes[i*words:(i+1)*words], code[:])
 	}
-	for i, p := range v.positions[:v.n] {
-		v.negative |= uint64(math.Float32bits(momentum[p])>>31) << uint(i)
+}
+
+// encodeBlock does one block: momentum = decay*momentum + step*DCT(gradient), then takes the largest coefficients out of it. It returns the code.
+func (j *job) encodeBlock(w *exact.Worker, s *scratch, b *block) number {
+	n, run := b.shape.h*b.shape.w, b.shape.run
+	coefficients, momentum := s.a[:n], j.state[b.state:b.state+n]
+	b.shape.forward(w, coefficients, j.grad[b.offset:], b.stride, s.b)
+	s.most = s.most[:0]
+	for i := 0; i < n; i += run {
+		s.lanes = [vec.Lanes]float32{}
+		to := min(i+run, n)
+		j.c.loop.Momentum(momentum[i:to], coefficients[i:to], j.c.cfg.Decay, j.step, &s.lanes)
+		s.most = append(s.most, s.lanes[:]...)
+	}
+	s.top(&j.c.loop, momentum, b.shape.k)
+	for i, p := range s.votes.positions[:s.votes.n] {
+		s.votes.negative |= uint64(math.Float32bits(momentum[p])>>31) << uint(i)
 		momentum[p] = 0
 	}
+	return b.shape.code(&s.votes)
 }
 
 // appendPayload appends the header and the codes, c.words words for each block.
 func (c *Codec) appendPayload(dst []byte, codes []uint64) []byte {
 	start := len(dst)
-	dst = append(dst, make([]byte, c.PayloadMax())...)
+	dst = slices.Grow(dst, c.PayloadMax())[:start+c.PayloadMax()]
+	clear(dst[start:])
 	body := dst[start+copy(dst[start:], c.header[:]):]
 	for i := range c.blocks {
 		writeNumber(body, c.blocks[i].bit, c.blocks[i].shape.bits, codes[i*c.words:])
 	}
 	return dst
-}
-
-// checkState refuses a state that Encode has not left behind: one of numbers so large, or no numbers, that sums could overflow.
-func checkState(state []float32) error {
-	limit := math.Float32bits(stateMax)
-	for i, x := range state {
-		if v := math.Float32bits(x) &^ (1 << 31); v > limit {
-			if v >= 0xff<<23 {
-				return fmt.Errorf("state at element %d: %w", i, codec.ErrNotFinite)
-			}
-			return fmt.Errorf("state at element %d is %g, of magnitude above %g", i, x, float32(stateMax))
-		}
-	}
-	return nil
 }

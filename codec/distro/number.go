@@ -21,14 +21,17 @@ func (a *number) bitLen() int {
 	return 0
 }
 
-// log2 returns the logarithm of a to base 2, about. It is for reports: its bits may differ between machines.
-func (a *number) log2() float64 {
+// float returns a, about: its bits may differ between machines.
+func (a *number) float() float64 {
 	var v float64
 	for i := numberWords - 1; i >= 0; i-- {
 		v = v*(1<<64) + float64(a[i])
 	}
-	return math.Log2(v)
+	return v
 }
+
+// log2 returns the logarithm of a to base 2, about. It is for reports.
+func (a *number) log2() float64 { return math.Log2(a.float()) }
 
 // add adds b to a, both of so many words. It panics if the sum has more.
 func (a *number) add(b []uint64) {
@@ -57,6 +60,15 @@ func (a *number) sub(b []uint64) {
 		} else if borrow == 0 {
 			return
 		}
+		a[i], borrow = bits.Sub64(a[i], w, borrow)
+	}
+}
+
+// take takes b, which is not greater, from a of so many words; b may have more, which are zero.
+func (a *number) take(b []uint64, words int) {
+	b = b[:words]
+	var borrow uint64
+	for i, w := range b {
 		a[i], borrow = bits.Sub64(a[i], w, borrow)
 	}
 }

@@ -51,7 +51,8 @@ func recode(t testing.TB, c *Codec, payload []byte) []byte {
 	codes := make([]uint64, len(c.blocks)*c.words)
 	for i := range c.blocks {
 		b := &c.blocks[i]
-		code := readNumber(payload[codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
+		var code number
+		readNumber(&code, payload[codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
 		var v votes
 		b.shape.decode(&code, &v)
 		checkVotes(t, &v, b.shape.h*b.shape.w, b.shape.k)

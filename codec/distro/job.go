@@ -1,0 +1,77 @@
+package distro
+
+import (
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/vec"
+	"github.com/entrain-network/entrain/exact"
+)
+
+// How much a worker takes at a time. The results do not depend on it.
+const (
+	blocksPerTask = 8
+	stateSegment  = 1 << 14 // elements of a state that is checked
+)
+
+// A job is the work space of one Encode or Apply, used again by later ones, so that they allocate nothing.
+type job struct {
+	c       *Codec
+	clipper *codec.Clipper
+	scratch []scratch // of each worker of the pool
+
+	// The work on a task, bound to the job once.
+	checkState, encode, apply func(w *exact.Worker, task int)
+
+	state, grad []float32 // of Encode
+	step        float32
+	most        []float32 // greatest magnitude of each segment of the state
+	codes       []uint64  // of the blocks
+
+	params   []float32 // of Apply
+	payloads [][]byte
+	keep, lr float32
+}
+
+// scratch is the work space of one worker.
+type scratch struct {
+	a, b       []float32          // a block each
+	lanes      [vec.Lanes]float32 // of a greatest magnitude
+	most       []float32          // magnitudes of top
+	set        []uint64           // a bit for each coefficient
+	candidates []uint16           // of top, positions
+	best       []uint64           // of top
+	votes      votes
+	code       number
+}
+
+// take returns a job that nobody uses, and give takes it back.
+func (c *Codec) take() *job {
+	select {
+	case j := <-c.spare:
+		return j
+	default:
+	}
+	j := &job{
+		c: c, clipper: codec.NewClipper(c.pool), scratch: make([]scratch, c.pool.Workers()),
+		most: make([]float32, (c.n+stateSegment-1)/stateSegment), codes: make([]uint64, len(c.blocks)*c.words),
+	}
+	n := c.cfg.Chunk * c.cfg.Chunk
+	for i := range j.scratch {
+		j.scratch[i] = scratch{
+			a: make([]float32, n), b: make([]float32, n),
+			set: make([]uint64, (n+63)/64), candidates: make([]uint16, 0, n), best: make([]uint64, 0, c.cfg.TopK),
+		}
+	}
+	j.checkState, j.encode, j.apply = j.checkSegment, j.encodeBlocks, j.applyBlocks
+	return j
+}
+
+func (c *Codec) give(j *job) {
+	j.state, j.grad, j.params, j.payloads = nil, nil, nil, nil // keeps no caller's memory alive
+	select {
+	case c.spare <- j:
+	default:
+	}
+}
+
+// tasks is how many tasks the blocks make.
+func (c *Codec) tasks() int { return (len(c.blocks) + blocksPerTask - 1) / blocksPerTask }

@@ -1,0 +1,157 @@
+// Package vec holds the inner loops of the codecs: what is done to every element of a gradient, a momentum or the parameters. Each exists in
+// plain Go, which defines it, and for AVX-512 and AVX2 in assembly made by codec/internal/gen; all give the same bits, NaNs included. Elements
+// are taken in numbers that suit the assembly; what is left over at the end of a slice is done in plain Go.
+//
+// Magnitudes are compared as the bits of a binary32 without its sign: they are ordered as the numbers are, infinity comes after all numbers
+// and the NaNs after infinity.
+package vec
+
+import (
+	"math"
+
+	"github.com/entrain-network/entrain/exact"
+)
+
+//go:generate sh -c "go run ../gen amd64 > kernels_amd64.s"
+//go:generate sh -c "go run ../gen amd64.go > kernels_amd64.go"
+
+// Lanes is how many elements the loops take at a time.
+const Lanes = 16
+
+// Abs takes the sign from the bits of a binary32.
+const Abs = 1<<31 - 1
+
+// A Kernel is a set of loops for one kind of processor. The zero Kernel is plain Go.
+type Kernel struct {
+	// Assembly, for n elements: a multiple of 16, of reach a multiple of 64. nil where there is none.
+	sumSquares func(n int, x *float32, sums *[Lanes]float64)
+	momentum   func(n int, m, x *float32, decay, step float32, most *[Lanes]float32)
+	most       func(n int, x *float32, most *[Lanes]float32)
+	reach      func(n int, x *float32, bound uint32, set *uint64)
+	signStep   func(n int, x, direction *float32, keep, lr float32)
+}
+
+// For returns the loops for the processor of an exact.Kernel.
+func For(k exact.Kernel) Kernel { return named(k.Name()) }
+
+// SumSquares adds the square of element i of x to sums[i%16], in binary64, where it is exact.
+func (k *Kernel) SumSquares(x []float32, sums *[Lanes]float64) {
+	n := 0
+	if k.sumSquares != nil {
+		if n = len(x) &^ (Lanes - 1); n > 0 {
+			k.sumSquares(n, &x[0], sums)
+		}
+	}
+	sumSquaresPlain(x[n:], sums)
+}
+
+func sumSquaresPlain(x []float32, sums *[Lanes]float64) {
+	for ; len(x) >= Lanes; x = x[Lanes:] {
+		for i, v := range x[:Lanes] {
+			sums[i] += float64(v) * float64(v)
+		}
+	}
+	for i, v := range x {
+		sums[i] += float64(v) * float64(v)
+	}
+}
+
+// Momentum computes m = decay*m + step*x, each operation rounded, and raises most[i%16], whose sign is +, to the magnitude of the new m[i].
+// x has as many elements as m.
+func (k *Kernel) Momentum(m, x []float32, decay, step float32, most *[Lanes]float32) {
+	x = x[:len(m)]
+	n := 0
+	if k.momentum != nil {
+		if n = len(m) &^ (Lanes - 1); n > 0 {
+			k.momentum(n, &m[0], &x[0], decay, step, most)
+		}
+	}
+	momentumPlain(m[n:], x[n:], decay, step, most)
+}
+
+func momentumPlain(m, x []float32, decay, step float32, most *[Lanes]float32) {
+	x = x[:len(m)]
+	for i, v := range m {
+		v = float32(decay*v) + float32(step*x[i])
+		m[i] = v
+		raise(&most[i%Lanes], v)
+	}
+}
+
+// raise sets most to the magnitude of v if that is greater.
+func raise(most *float32, v float32) {
+	*most = math.Float32frombits(max(math.Float32bits(*most), math.Float32bits(v)&Abs))
+}
+
+// Most returns the greatest magnitude in x, +0 if x is empty. most is work space.
+func (k *Kernel) Most(x []float32, most *[Lanes]float32) float32 {
+	*most = [Lanes]float32{}
+	n := 0
+	if k.most != nil {
+		if n = len(x) &^ (Lanes - 1); n > 0 {
+			k.most(n, &x[0], most)
+		}
+	}
+	for i, v := range x[n:] {
+		raise(&most[i%Lanes], v)
+	}
+	for _, v := range most[1:] {
+		raise(&most[0], v)
+	}
+	return most[0]
+}
+
+// Reach sets bit i%64 of set[i/64] to whether the magnitude of x[i] is at least bound, which is in 1..2^31-1; bits beyond x are 0. set has an
+// element for each 64 of x, or more, which stay as they are.
+func (k *Kernel) Reach(x []float32, bound uint32, set []uint64) {
+	n := 0
+	if k.reach != nil {
+		if n = len(x) &^ 63; n > 0 {
+			_ = set[n/64-1]
+			k.reach(n, &x[0], bound, &set[0])
+		}
+	}
+	reachPlain(x[n:], bound, set[n/64:])
+}
+
+func reachPlain(x []float32, bound uint32, set []uint64) {
+	for i := 0; i < len(x); i += 64 {
+		var word uint64
+		for j, v := range x[i:min(i+64, len(x))] {
+			_, below := sub32(math.Float32bits(v)&Abs, bound)
+			word |= uint64(below^1) << uint(j)
+		}
+		set[i/64] = word
+	}
+}
+
+// sub32 returns a-b and 1 if a is below b, without a branch: magnitudes are as good as random. a and b are below 2^31.
+func sub32(a, b uint32) (d, below uint32) {
+	d = a - b
+	return d, d >> 31
+}
+
+// SignStep does x = x*keep - lr*sign(direction), with sign(0) = 0 and lr >= +0. direction has as many elements as x and holds no NaN.
+func (k *Kernel) SignStep(x, direction []float32, keep, lr float32) {
+	direction = direction[:len(x)]
+	n := 0
+	if k.signStep != nil {
+		if n = len(x) &^ (Lanes - 1); n > 0 {
+			k.signStep(n, &x[0], &direction[0], keep, lr)
+		}
+	}
+	signStepPlain(x[n:], direction[n:], keep, lr)
+}
+
+// signStepPlain does without a branch on directions, which are as good as random: the step has the bits of lr with the sign of the direction,
+// or none where all bits of the direction but its sign are 0.
+func signStepPlain(x, direction []float32, keep, lr float32) {
+	const sign = 1 << 31
+	direction = direction[:len(x)]
+	rate := math.Float32bits(lr)
+	for i, v := range x {
+		d := math.Float32bits(direction[i])
+		moves := uint32(int32(-(d &^ sign)) >> 31) // all ones if the direction is not 0
+		x[i] = float32(v*keep) - math.Float32frombits((rate|d&sign)&moves)
+	}
+}
