@@ -115,7 +115,9 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 	}{
 		{"statsu", []string{`unknown command "statsu"`}},
 		{"join", []string{"say the name of one run", "entrain join RUN", "entrain run list"}},
+		{"join ../up", []string{`"../up" is no run's name`}},
 		{"join a b", []string{"say the name of one run"}},
+		{"join a --workers 0 --checkpoints -1 --linger -1s", []string{"--workers 0", "--checkpoints -1", "--linger -1s"}},
 		{"status --jsno", []string{"unknown flag: --jsno", "entrain status --help"}},
 		{"demo --clients 0", []string{"--clients 0", "1 to 64"}},
 		{"demo --rounds 0", []string{"--rounds 0"}},

@@ -151,6 +151,7 @@ func runDemo(ctx context.Context, c console, o demoOptions, given func(flag stri
 	if err != nil {
 		return err
 	}
+	defer d.close()
 	if err := d.run(ctx); err != nil {
 		return err
 	}

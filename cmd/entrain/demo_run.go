@@ -48,6 +48,12 @@ func newDemo(c console, dir *demoDir, asJSON bool) (*demo, error) {
 	}, nil
 }
 
+func (d *demo) close() {
+	if d.trainer != nil {
+		d.trainer.close()
+	}
+}
+
 const (
 	// measureMost is how many held-out sequences the demo measures the loss on: all of Opticks'.
 	measureMost = 256
@@ -63,81 +69,112 @@ const (
 	agreeFor = time.Minute
 )
 
+// network is what the demo has running. Clients stop before the chain, which takes their withdrawals.
+type network struct {
+	chain, clients         context.Context
+	stopChain, stopClients context.CancelFunc
+	running                int        // clients that were started and have not ended for good
+	ready                  chan error // gets what came of creating the run
+	creating               bool       // it is being created, or was
+	began                  time.Time
+	finished               time.Time // when the run was first seen to have finished
+}
+
+// stop stops everything in order; the children's reports go on until all have ended.
+func (n *network) stop() {
+	n.stopClients()
+	if n.running == 0 {
+		n.stopChain()
+	}
+}
+
 // run starts the network, shows what it does until all clients hold the final parameters, and stops it.
 func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	// Clients stop before the chain, which takes their withdrawals.
-	chainCtx, stopChain := context.WithCancel(context.WithoutCancel(ctx))
-	clientCtx, stopClients := context.WithCancel(chainCtx)
-	defer stopChain()
-	defer context.AfterFunc(ctx, stopClients)()
-	d.children.keep(chainCtx, child{name: d.board.chain.name, args: []string{"chain", "start", "--home", d.dir.file("chain"), "--json"}})
+	n := network{ready: make(chan error, 1), began: time.Now()}
+	n.chain, n.stopChain = context.WithCancel(context.WithoutCancel(ctx))
+	n.clients, n.stopClients = context.WithCancel(n.chain)
+	defer n.stopChain()
+	defer context.AfterFunc(ctx, n.stopClients)()
+	d.children.keep(n.chain, child{name: d.board.chain.name, args: []string{"chain", "start", "--home", d.dir.file("chain"), "--json"}})
+	go d.children.wait()
 
-	ready := make(chan error, 1) // whether the run exists
-	creating := false
-	clients := 0
-	var finishedAt time.Time
 	timer := time.NewTicker(redrawEvery)
 	defer timer.Stop()
-	stop := func() { // in order; the reports go on until all have ended
-		stopClients()
-		if clients == 0 {
-			stopChain()
-		}
-	}
-	done := ctx.Done()
-	go func() { d.children.wait() }()
-	started := time.Now()
+	interrupted := ctx.Done()
 	for {
 		now := time.Now()
 		select {
 		case r, ok := <-d.children.reports:
 			if !ok {
-				d.screen.show(d.board, now, true)
+				d.show(now, true)
 				return d.outcome(ctx)
 			}
 			d.report(now, r)
-			if r.final && r.name != d.board.chain.name {
-				if clients--; clients == 0 {
-					stopChain()
-				}
-			}
-			if r.line != nil && r.name == d.board.chain.name && !creating {
-				creating = true
-				go func() { ready <- d.createRun(clientCtx) }()
-			}
-		case err := <-ready:
-			if err != nil {
-				d.failed = err
-				break
-			}
-			if clientCtx.Err() != nil {
-				break // stopping meanwhile
-			}
-			clients = len(d.board.clients)
-			for i := range d.board.clients {
-				d.children.keep(clientCtx, d.client(i))
-			}
+			d.follow(&n, r)
+		case err := <-n.ready:
+			d.startClients(&n, err)
 		case <-timer.C:
-			if !creating && now.Sub(started) > startFor {
+			if !n.creating && now.Sub(n.began) > startFor {
 				d.failed = fmt.Errorf("the chain does not answer; its log is in %s", d.dir.file("logs"))
 			}
-		case <-done:
-			done = nil
+		case <-interrupted:
+			interrupted = nil
 			d.note("stopping ...")
-			stop()
+			n.stop()
 		}
-		if !d.asJSON && done != nil {
-			d.screen.show(d.board, now, false)
+		if interrupted != nil {
+			d.show(now, false)
 		}
-		if d.board.phase == phaseFinished && finishedAt.IsZero() {
-			finishedAt = now
+		if d.over(&n, now) {
+			n.stop()
 		}
-		if d.failed != nil || d.board.equal() || !finishedAt.IsZero() && now.Sub(finishedAt) > agreeFor {
-			stop()
+	}
+}
+
+// follow goes on with what a child's report makes possible: once the chain serves clients the run can be created, and once the last
+// client has ended the chain is no longer needed.
+func (d *demo) follow(n *network, r childReport) {
+	isChain := r.name == d.board.chain.name
+	if r.final && !isChain {
+		if n.running--; n.running == 0 {
+			n.stopChain()
 		}
+	}
+	if r.line != nil && isChain && !n.creating {
+		n.creating = true
+		go func() { n.ready <- d.createRun(n.clients) }()
+	}
+}
+
+// startClients starts the clients of a run that was created, unless that failed or everything is being stopped.
+func (d *demo) startClients(n *network, err error) {
+	if err != nil {
+		d.failed = err
+	}
+	if err != nil || n.clients.Err() != nil {
+		return
+	}
+	n.running = len(d.board.clients)
+	for i := range d.board.clients {
+		d.children.keep(n.clients, d.client(i))
+	}
+}
+
+// over tells whether there is nothing more to wait for.
+func (d *demo) over(n *network, now time.Time) bool {
+	if d.board.phase == phaseFinished && n.finished.IsZero() {
+		n.finished = now
+	}
+	return d.failed != nil || d.board.equal() || !n.finished.IsZero() && now.Sub(n.finished) > agreeFor
+}
+
+// show shows the board to people.
+func (d *demo) show(now time.Time, force bool) {
+	if !d.asJSON {
+		d.screen.show(d.board, now, force)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,14 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/view"
 )
 
 func joinCommand(c console) *cobra.Command {
-	p := participation{}
-	var keyFile string
-	var asJSON, verbose bool
+	var o joinOptions
 	cmd := &cobra.Command{
 		Use:   "join RUN",
 		Short: "Take part in a run",
@@ -33,69 +33,105 @@ A key is made if there is none. No port needs to be open.`,
   entrain join my-run --data ./corpus --json | jq -c 'select(.event == "trained")'`,
 		Args:              needRun,
 		ValidArgsFunction: c.completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			p.run = args[0]
-			p.endpoints = c.endpoints(p.endpoints)
-			path, err := c.keyPath(keyFile)
-			if err != nil {
-				return err
-			}
-			made := false
-			if p.key, made, err = c.ensureKey(path); err != nil {
-				return err
-			}
-			if made {
-				c.say("made a key in %s: %s", path, p.key.Public())
-			}
-			if p.state == "" {
-				if c.places.data == "" {
-					return errors.New("this system names no directory for data; say where state shall be kept with --state DIR")
-				}
-				p.state = filepath.Join(c.places.data, "runs", p.run+"-"+p.key.Public().String()[:8])
-			}
-			unlock, err := lockDir(p.state, "state directory")
-			if err != nil {
-				return err
-			}
-			defer unlock()
-			level := slog.LevelWarn
-			if verbose {
-				level = slog.LevelDebug
-			}
-			p.log = slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
-			p.observe = c.observer(asJSON)
-			part, err := newParticipant(cmd.Context(), c, p)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, part.close()) }()
-			if !asJSON {
-				c.introduce(part, path)
-			}
-			return part.runTo(cmd.Context())
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.run = args[0]
+			return c.join(cmd.Context(), o)
 		},
 	}
-	keyFlag(cmd, &keyFile)
-	chainFlag(cmd, &p.endpoints)
+	keyFlag(cmd, &o.keyFile)
+	chainFlag(cmd, &o.endpoints)
 	f := cmd.Flags()
-	f.StringVar(&p.data, "data", "", "`directory` of the prepared data (default: as the run's specification says)")
-	f.StringVar(&p.state, "state", "", "`directory` for state and checkpoints (default: in the user's directory for data)")
-	f.IntVar(&p.workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
-	f.StringArrayVar(&p.listen, "listen", nil, "`address` for peers, IP:PORT or a multiaddr; may be repeated (default: all of this machine's, any free port)")
-	f.Uint32Var(&p.evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
-	f.Uint64Var(&p.heldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
-	f.IntVar(&p.checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
-	f.DurationVar(&p.linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
-	f.BoolVar(&asJSON, "json", false, "print events as lines of JSON")
-	f.BoolVar(&verbose, "verbose", false, "log what happens on the peer-to-peer network and towards the chain")
+	f.StringVar(&o.data, "data", "", "`directory` of the prepared data (default: as the run's specification says)")
+	f.StringVar(&o.state, "state", "", "`directory` for state and checkpoints (default: in the user's directory for data)")
+	f.IntVar(&o.workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
+	f.StringArrayVar(&o.listen, "listen", nil, "`address` for peers, IP:PORT or a multiaddr; may be repeated (default: all of this machine's, any free port)")
+	f.Uint32Var(&o.evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
+	f.Uint64Var(&o.heldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
+	f.IntVar(&o.checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
+	f.DurationVar(&o.linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
+	f.BoolVar(&o.asJSON, "json", false, "print events as lines of JSON")
+	f.BoolVar(&o.verbose, "verbose", false, "log what happens on the peer-to-peer network and towards the chain")
 	_ = cmd.MarkFlagDirname("data")
 	_ = cmd.MarkFlagDirname("state")
 	return cmd
 }
 
+// joinOptions are join's flags.
+type joinOptions struct {
+	participation
+	keyFile string
+	asJSON  bool
+	verbose bool
+}
+
+func (o joinOptions) check() error {
+	var errs []error
+	if o.workers < 1 || o.workers > workersMax {
+		errs = append(errs, fmt.Errorf("--workers %d: want 1 to %d", o.workers, workersMax))
+	}
+	if o.checkpoints < 0 {
+		errs = append(errs, fmt.Errorf("--checkpoints %d: want 0 or more", o.checkpoints))
+	}
+	if o.linger < 0 {
+		errs = append(errs, fmt.Errorf("--linger %s: want 0s or more", o.linger))
+	}
+	return errors.Join(errs...)
+}
+
+// workersMax is beyond the cores of any machine; each worker has memory of its own.
+const workersMax = 4096
+
+// join takes part in a run until it has finished or ctx ends.
+func (c console) join(ctx context.Context, o joinOptions) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	o.endpoints = c.endpoints(o.endpoints)
+	path, err := c.keyPath(o.keyFile)
+	if err != nil {
+		return err
+	}
+	made := false
+	if o.key, made, err = c.ensureKey(path); err != nil {
+		return err
+	}
+	if made {
+		c.say("made a key in %s: %s", path, o.key.Public())
+	}
+	if o.state == "" {
+		if c.places.data == "" {
+			return errors.New("this system names no directory for data; say where state shall be kept with --state DIR")
+		}
+		o.state = filepath.Join(c.places.data, "runs", o.run+"-"+o.key.Public().String()[:8])
+	}
+	unlock, err := lockDir(o.state, "state directory")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	level := slog.LevelWarn
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	o.log = slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
+	o.observe = c.observer(o.asJSON)
+	part, err := newParticipant(ctx, c, o.participation)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, part.close()) }()
+	if !o.asJSON {
+		c.introduce(part, path)
+	}
+	return part.runTo(ctx)
+}
+
 func needRun(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("say the name of one run: %s; entrain run list shows those of a chain", cmd.UseLine())
+	}
+	if !ledger.RunNameValid(args[0]) {
+		return fmt.Errorf("%q is no run's name: those have 1 to %d of a-z, 0-9 and inner '-'", args[0], ledger.RunNameBytesMax)
 	}
 	return nil
 }
