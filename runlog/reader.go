@@ -1,0 +1,224 @@
+package runlog
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// Reader reads the records of one file, one after the other.
+type Reader struct {
+	in     *bufio.Reader
+	name   string
+	offset int64
+	codec  codec
+	frame  [frameBytes]byte
+	body   []byte
+	err    error
+}
+
+// NewReader reads a log's file from its beginning. The name is for errors.
+func NewReader(in io.Reader, name string) *Reader {
+	return &Reader{in: bufio.NewReaderSize(in, 64<<10), name: name}
+}
+
+// Next returns the next record; io.EOF after the last, ErrTorn if the file ends in the middle of one, a *FormatError at what is no
+// record. An error stays.
+func (r *Reader) Next() (Record, error) {
+	if r.err != nil {
+		return Record{}, r.err
+	}
+	rec, err := r.next()
+	r.err = err
+	return rec, err
+}
+
+// Offset is how many bytes whole records have taken, the file's header included.
+func (r *Reader) Offset() int64 { return r.offset }
+
+func (r *Reader) next() (Record, error) {
+	if r.offset == 0 {
+		if err := r.fill(r.frame[:]); err != nil {
+			return Record{}, err
+		}
+		if string(r.frame[:]) != fileMagic {
+			return Record{}, r.format("the file does not begin as a log of this version")
+		}
+		r.offset = int64(len(fileMagic))
+	}
+	if err := r.fill(r.frame[:]); err != nil {
+		return Record{}, err
+	}
+	n := binary.LittleEndian.Uint32(r.frame[:])
+	if n == 0 || n > RecordBytesMax {
+		return Record{}, r.format(fmt.Sprintf("a record of %d bytes; 1 to %d are possible", n, RecordBytesMax))
+	}
+	if uint32(cap(r.body)) < n {
+		r.body = make([]byte, n)
+	}
+	r.body = r.body[:n]
+	if err := r.fill(r.body); err != nil {
+		if err == io.EOF {
+			err = ErrTorn
+		}
+		return Record{}, err
+	}
+	if checksum(r.frame[:4], r.body) != binary.LittleEndian.Uint32(r.frame[4:]) {
+		return Record{}, r.format("the checksum of a record is wrong")
+	}
+	rec, err := r.codec.parse(r.body)
+	if err != nil {
+		return Record{}, r.format("a record is " + err.Error())
+	}
+	r.offset += frameBytes + int64(n)
+	return rec, nil
+}
+
+// fill reads all of b: io.EOF if nothing is left, ErrTorn if less than that is.
+func (r *Reader) fill(b []byte) error {
+	_, err := io.ReadFull(r.in, b)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrTorn
+	}
+	return err
+}
+
+func (r *Reader) format(text string) error {
+	return &FormatError{File: r.name, Offset: r.offset, Text: text}
+}
+
+// Log reads a log's records, in all its files, in order.
+type Log struct {
+	dir    string // "" for a single file
+	now    segment
+	file   *os.File // nil before the first and between two
+	reader *Reader
+	torn   bool
+}
+
+// Open opens a log's directory, or one file of it. It need not have a record yet.
+func Open(path string) (*Log, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	if info.IsDir() {
+		return &Log{dir: path}, nil
+	}
+	l := &Log{now: segment{path: path}}
+	return l, l.open(l.now)
+}
+
+func (l *Log) open(s segment) error {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	if l.file != nil {
+		l.file.Close() // was only read
+	}
+	l.file, l.now, l.reader = f, s, NewReader(f, s.path)
+	return nil
+}
+
+// Next returns the next record, or io.EOF. Called again after io.EOF it goes on with what was written since, so it can follow a
+// participant that is running. Torn tells whether the end is in the middle of a record. A file in the middle of the log that ends so
+// is an error, as is anything that is no record.
+func (l *Log) Next() (Record, error) {
+	for {
+		if l.file == nil {
+			if ok, err := l.advance(); !ok {
+				return Record{}, err
+			}
+		}
+		r, err := l.reader.Next()
+		if err == nil {
+			l.torn = false
+			return r, nil
+		}
+		l.torn = errors.Is(err, ErrTorn)
+		if !errors.Is(err, io.EOF) && !l.torn {
+			return Record{}, err
+		}
+		// Only a newer file tells that this one is complete. If there is one, what was added to this one before is read first.
+		newer, listErr := l.newer()
+		if listErr != nil {
+			return Record{}, listErr
+		}
+		grown, growErr := l.grown()
+		switch {
+		case growErr != nil:
+			return Record{}, growErr
+		case grown:
+		case newer == nil:
+			return Record{}, io.EOF
+		case l.torn:
+			return Record{}, &FormatError{File: l.now.path, Offset: l.reader.Offset(), Text: ErrTorn.Error() + ", but it goes on in another file"}
+		default:
+			if err := l.open(*newer); err != nil {
+				return Record{}, err
+			}
+		}
+	}
+}
+
+// Torn tells whether the log ended in the middle of a record when Next last returned io.EOF.
+func (l *Log) Torn() bool { return l.torn }
+
+// Close ends the reading.
+func (l *Log) Close() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// grown goes back to the end of the last whole record, and tells whether there is more than was read.
+func (l *Log) grown() (bool, error) {
+	info, err := l.file.Stat()
+	if err != nil {
+		return false, fmt.Errorf("log: %w", err)
+	}
+	offset := l.reader.Offset()
+	if _, err := l.file.Seek(offset, io.SeekStart); err != nil {
+		return false, fmt.Errorf("log: %w", err)
+	}
+	r := l.reader
+	r.in.Reset(l.file)
+	r.err = nil
+	more := info.Size() > max(offset, l.now.bytes)
+	l.now.bytes = info.Size()
+	return more, nil
+}
+
+// newer returns the next file, nil if there is none.
+func (l *Log) newer() (*segment, error) {
+	if l.dir == "" {
+		return nil, nil
+	}
+	list, err := segments(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(list, func(s segment) bool { return s.number > l.now.number })
+	if i < 0 {
+		return nil, nil
+	}
+	return &list[i], nil
+}
+
+// advance opens the first file; false with io.EOF if there is none.
+func (l *Log) advance() (bool, error) {
+	s, err := l.newer()
+	if err != nil {
+		return false, err
+	}
+	if s == nil {
+		return false, io.EOF
+	}
+	return true, l.open(*s)
+}

@@ -1,0 +1,138 @@
+package runlog
+
+import "time"
+
+// Scalars is what was measured in one step, under the names that people who train models know.
+type Scalars struct {
+	Time   time.Time
+	Step   uint32
+	Values []Scalar
+}
+
+// Scalar is one measurement.
+//
+//	train/loss           mean loss of the members whose commitments came, nats a token
+//	train/loss_own       of this participant's share
+//	train/lr             learning rate
+//	train/grad_norm      Euclidean norm of the own share's gradient, before clipping
+//	train/results        results that were accepted and applied
+//	eval/heldout_loss    held-out loss, nats a token
+//	perf/tokens_per_sec  of this participant while it trained
+//	perf/network_tokens_per_sec  of all accepted work since the step before
+//	perf/step_seconds    from the step before to this one
+//	net/payload_bytes    of the own result
+//	net/fetched_bytes    of others' results that came since the step before
+//	net/peers            members whose addresses are known
+//	run/tokens           of accepted work, all members', all time
+//	run/round, run/epoch, run/members, run/points (the own ones)
+type Scalar struct {
+	Name  string
+	Value float64
+}
+
+// Meter turns records into scalars: those of a step when its results have been applied, those of an evaluation when it is done.
+type Meter struct {
+	steps   [meterSteps]stepLosses // by step, as far as there is room
+	fetched uint64
+	peers   uint32
+	points  uint64
+
+	head     Head
+	rounds   []Round // of the newest standing
+	applied  time.Time
+	accepted uint64 // points then
+}
+
+// meterSteps is how many steps can be open at a time: with overlap, results are applied when the next step has been trained.
+const meterSteps = 4
+
+// stepLosses is what was heard of a step before its results were applied.
+type stepLosses struct {
+	step  uint32
+	sum   float64
+	heard int
+	own   []Scalar // of the own share
+}
+
+// Add takes a record; ok is true when it completes something.
+func (m *Meter) Add(r Record) (s Scalars, ok bool) {
+	if r.Standing != nil {
+		m.head = r.Standing.Head
+		m.rounds = r.Standing.Rounds
+	}
+	if r.Event == nil || r.Who != "" {
+		return Scalars{}, false
+	}
+	ev := r.Event
+	switch ev.Kind {
+	case "state":
+		m.points = ev.Points
+	case "peers":
+		m.peers = ev.Peers
+	case "committed":
+		m.hear(m.stepOf(ev.Round), ev.Loss)
+	case "fetched":
+		m.fetched += ev.Bytes
+	case "trained":
+		own := []Scalar{{"train/loss_own", float64(ev.Loss)}, {"train/lr", float64(ev.LR)}, {"train/grad_norm", ev.GradNorm}}
+		if ev.Seconds > 0 {
+			own = append(own, Scalar{"perf/tokens_per_sec", float64(ev.Tokens) / ev.Seconds})
+		}
+		m.hear(ev.Step, ev.Loss).own = append(own, Scalar{"net/payload_bytes", float64(ev.Bytes)})
+	case "applied":
+		return m.apply(r.Time, ev.Step, ev.Results), true
+	case "evaluated":
+		return Scalars{Time: r.Time, Step: ev.Step, Values: []Scalar{{"eval/heldout_loss", float64(ev.HeldOut)}, {"run/tokens", m.tokens()}}}, true
+	}
+	return Scalars{}, false
+}
+
+func (m *Meter) tokens() float64 { return float64(m.head.Points) * float64(m.head.SeqTokens) }
+
+// stepOf is the step of a round; a commitment may come before the state that tells of its round, which is then the next.
+func (m *Meter) stepOf(round uint32) uint32 {
+	for _, r := range m.rounds {
+		if r.Number == round {
+			return r.Step
+		}
+	}
+	if round == m.head.Round+1 {
+		return m.head.Step + 1
+	}
+	return 0
+}
+
+// hear takes a member's loss in a step.
+func (m *Meter) hear(step uint32, loss float32) *stepLosses {
+	l := &m.steps[step%meterSteps]
+	if l.step != step {
+		*l = stepLosses{step: step}
+	}
+	l.sum += float64(loss)
+	l.heard++
+	return l
+}
+
+// apply is what is known of a step once its results are in the parameters.
+func (m *Meter) apply(now time.Time, step uint32, results int) Scalars {
+	s := Scalars{Time: now, Step: step}
+	add := func(name string, v float64) { s.Values = append(s.Values, Scalar{name, v}) }
+	if l := m.steps[step%meterSteps]; l.step == step && l.heard > 0 {
+		add("train/loss", l.sum/float64(l.heard))
+		s.Values = append(s.Values, l.own...)
+	}
+	add("train/results", float64(results))
+	if took := now.Sub(m.applied).Seconds(); !m.applied.IsZero() && took > 0 {
+		add("perf/step_seconds", took)
+		add("perf/network_tokens_per_sec", float64(m.head.Points-m.accepted)*float64(m.head.SeqTokens)/took)
+	}
+	add("net/fetched_bytes", float64(m.fetched))
+	add("net/peers", float64(m.peers))
+	add("run/tokens", m.tokens())
+	add("run/round", float64(m.head.Round))
+	add("run/epoch", float64(m.head.Epoch))
+	add("run/members", float64(m.head.Present))
+	add("run/points", float64(m.points))
+	m.fetched, m.applied, m.accepted = 0, now, m.head.Points
+	return s
+}

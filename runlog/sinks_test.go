@@ -1,0 +1,168 @@
+package runlog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/node"
+)
+
+// steps are the records of two steps of a run with three members and an evaluation, one second each.
+func steps() []Record {
+	at := func(s int) time.Time { return time.Unix(1_000_000_000+int64(s), 0).UTC() }
+	var list []Record
+	event := func(s int, ev node.Event) { list = append(list, Record{Time: at(s), Event: &ev}) }
+	state := func(s int, step uint32) {
+		list = append(list, Record{Time: at(s), Standing: &Standing{Head: Head{ID: "x", Epoch: 1, Round: step, Step: step, SeqTokens: 10, Present: 3, Points: uint64(step-1) * 6},
+			Rounds: []Round{{Number: step, Step: step}}}})
+		event(s, node.Event{Kind: "state", Points: uint64(step-1) * 2})
+	}
+	event(0, node.Event{Kind: "peers", Peers: 2})
+	for step := range uint32(2) {
+		s := int(step)
+		state(s, step+1)
+		event(s, node.Event{Kind: "trained", Round: step + 1, Step: step + 1, Loss: 4, LR: 0.5, GradNorm: 1.25, Tokens: 20, Seconds: 0.5, Bytes: 100})
+		event(s, node.Event{Kind: "committed", Round: step + 1, Member: 1, Loss: 5})
+		event(s, node.Event{Kind: "committed", Round: step + 2, Member: 2, Loss: 9}) // of the round to come
+		event(s, node.Event{Kind: "fetched", Round: step + 1, Member: 1, Bytes: 300, Seconds: 0.1})
+		event(s+1, node.Event{Kind: "applied", Round: step + 2, Step: step + 1, Results: 3})
+	}
+	event(2, node.Event{Kind: "evaluated", Step: 2, HeldOut: 4.5})
+	list = append(list, Record{Time: at(3), Who: "another", Event: &node.Event{Kind: "applied", Step: 9}})
+	return list
+}
+
+func TestMetricsAreOneObjectAStep(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "metrics.jsonl")
+	if err := os.WriteFile(path, []byte("{\"step\":0}\n{\"step\":1,\"train/lo"), 0o644); err != nil { // as a crash leaves it
+		t.Fatal(err)
+	}
+	j, err := NewJSONLines(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range steps() {
+		if err := j.Record(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Join([]string{
+		`{"step":0}`,
+		`{"step":1,"time":"2001-09-09T01:46:41Z","train/loss":4.5,"train/loss_own":4,"train/lr":0.5,"train/grad_norm":1.25,"perf/tokens_per_sec":40,"net/payload_bytes":100,` +
+			`"train/results":3,"net/fetched_bytes":300,"net/peers":2,"run/tokens":0,"run/round":1,"run/epoch":1,"run/members":3,"run/points":0}`,
+		`{"step":2,"time":"2001-09-09T01:46:42Z","train/loss":6,"train/loss_own":4,"train/lr":0.5,"train/grad_norm":1.25,"perf/tokens_per_sec":40,"net/payload_bytes":100,` +
+			`"train/results":3,"perf/step_seconds":1,"perf/network_tokens_per_sec":60,"net/fetched_bytes":300,"net/peers":2,"run/tokens":60,"run/round":2,"run/epoch":1,"run/members":3,"run/points":2}`,
+		`{"step":2,"time":"2001-09-09T01:46:42Z","eval/heldout_loss":4.5,"run/tokens":60}`,
+		``}, "\n")
+	if string(b) != want {
+		t.Errorf("got\n%s\nwant\n%s", b, want)
+	}
+	for line := range strings.Lines(string(b)) {
+		if err := json.Unmarshal([]byte(line), &map[string]any{}); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+// The first bytes of every event file of TensorFlow: a record of 24 bytes, whose length's masked checksum is a3 7f 4b 22.
+func TestMaskedChecksumIsTensorFlows(t *testing.T) {
+	got := appendTFRecord(nil, make([]byte, 24))[:12]
+	if want := []byte{24, 0, 0, 0, 0, 0, 0, 0, 0xa3, 0x7f, 0x4b, 0x22}; !bytes.Equal(got, want) {
+		t.Errorf("got % x, want % x", got, want)
+	}
+}
+
+// eventFile writes the steps for TensorBoard and returns the directory.
+func eventFile(t *testing.T) string {
+	dir := t.TempDir()
+	tb, err := NewTensorBoard(dir, time.Unix(1_000_000_000, 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range steps() {
+		if err := tb.Record(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tb.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestEventFilesAreFramed(t *testing.T) {
+	dir := eventFile(t)
+	b, err := os.ReadFile(filepath.Join(dir, "events.out.tfevents.1000000000.000000005.entrain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := 0
+	for ; len(b) > 0; records++ {
+		n := binary.LittleEndian.Uint64(b)
+		data := b[12 : 12+n]
+		if binary.LittleEndian.Uint32(b[8:]) != maskedCRC(b[:8]) || binary.LittleEndian.Uint32(b[12+n:]) != maskedCRC(data) {
+			t.Fatalf("record %d has a wrong checksum", records)
+		}
+		b = b[16+n:]
+	}
+	if records != 4 {
+		t.Errorf("%d records, want the version, two steps and an evaluation", records)
+	}
+}
+
+// reader prints what TensorBoard's own reader finds in a directory.
+const reader = `
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+a = EventAccumulator(sys.argv[1])
+a.Reload()
+print(json.dumps({tag: [[e.step, e.wall_time, e.value] for e in a.Scalars(tag)] for tag in a.Tags()["scalars"]}))
+`
+
+func TestTensorBoardReadsTheEvents(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not here: the event file is not checked against TensorBoard's own reader")
+	}
+	if err := exec.Command(python, "-c", "import tensorboard").Run(); err != nil {
+		t.Skip("python3 has no tensorboard (pip install tensorboard): the event file is not checked against its reader")
+	}
+	out, err := exec.Command(python, "-c", reader, eventFile(t)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string][][3]float64
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want := map[string][][3]float64{
+		"train/loss":        {{1, 1_000_000_001, 4.5}, {2, 1_000_000_002, 6}},
+		"train/lr":          {{1, 1_000_000_001, 0.5}, {2, 1_000_000_002, 0.5}},
+		"eval/heldout_loss": {{2, 1_000_000_002, 4.5}},
+	}
+	for tag, values := range want {
+		if len(got[tag]) != len(values) {
+			t.Errorf("%s: got %v, want %v", tag, got[tag], values)
+			continue
+		}
+		for i, v := range values {
+			if got[tag][i] != v {
+				t.Errorf("%s: value %d is %v, want %v", tag, i, got[tag][i], v)
+			}
+		}
+	}
+}
