@@ -37,10 +37,11 @@ func Gemm(pool *Pool, m, n, k int, a []float32, ars, acs int, b []float32, brs, 
 	}
 	checkGemm(m, n, k, a, ars, acs, b, brs, bcs, c, ldc)
 	p := &pool.product
-	*p = product{m: m, n: n, k: k, ars: ars, acs: acs, brs: brs, bcs: bcs, ldc: ldc, a: a, b: b, c: c, acc: acc}
+	p.a, p.b, p.c = a, b, c
+	p.m, p.n, p.k, p.ars, p.acs, p.brs, p.bcs, p.ldc, p.acc = m, n, k, ars, acs, brs, bcs, ldc, acc
 	p.cut(len(pool.workers), pool.kernel)
-	pool.runOn(p.across*p.down, pool.share)
-	*p = product{} // keeps no caller's memory alive
+	pool.runOn(p.pieces(), pool.share)
+	p.a, p.b, p.c = nil, nil, nil // keeps no caller's memory alive
 }
 
 // checkGemm panics unless every element the product names lies in its slice.
@@ -55,48 +56,6 @@ func checkGemm(m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int
 		panic(fmt.Sprintf("exact: Gemm of m=%d n=%d k=%d with strides A %d,%d B %d,%d C %d reaches beyond slices of %d, %d and %d floats",
 			m, n, k, ars, acs, brs, bcs, ldc, len(a), len(b), len(c)))
 	}
-}
-
-// A product is a Gemm cut into blocks of C for several workers.
-type product struct {
-	m, n, k, ars, acs, brs, bcs, ldc int
-	a, b, c                          []float32
-	acc                              bool
-	rows, cols                       int // of a block of C
-	down, across                     int // blocks
-}
-
-// cut chooses the blocks: several for each worker, so that one which is disturbed does not hold up the rest, and cut along the side where it
-// packs the least twice. A block of columns packs its own part of B and all of A, a block of rows its own part of A and all of B; an A whose
-// rows are contiguous is not packed.
-func (p *product) cut(workers int, kernel Kernel) {
-	const each = 3
-	blocks := workers * each
-	alongN := p.acs == 1 || p.n >= p.m
-	p.rows, p.cols = p.m, p.n
-	if alongN {
-		p.cols = roundUp((p.n+blocks-1)/blocks, 2*kernel.nr)
-		blocks = (blocks + p.n/p.cols - 1) / max(1, p.n/p.cols)
-		if p.n/p.cols < workers {
-			p.rows = roundUp((p.m+blocks-1)/blocks, 4*kernel.mr)
-		}
-	} else {
-		p.rows = roundUp((p.m+blocks-1)/blocks, 4*kernel.mr)
-		blocks = (blocks + p.m/p.rows - 1) / max(1, p.m/p.rows)
-		if p.m/p.rows < workers {
-			p.cols = roundUp((p.n+blocks-1)/blocks, 2*kernel.nr)
-		}
-	}
-	p.down, p.across = (p.m+p.rows-1)/p.rows, (p.n+p.cols-1)/p.cols
-}
-
-func roundUp(n, to int) int { return (n + to - 1) / to * to }
-
-// share computes block number i of C.
-func (p *product) share(w *Worker, i int) {
-	r, c := i/p.across*p.rows, i%p.across*p.cols
-	m, n := min(p.rows, p.m-r), min(p.cols, p.n-c)
-	w.Gemm(m, n, p.k, p.a[min(r*p.ars, len(p.a)):], p.ars, p.acs, p.b[min(c*p.bcs, len(p.b)):], p.brs, p.bcs, p.c[r*p.ldc+c:], p.ldc, p.acc)
 }
 
 // Gemm is the function Gemm on this worker alone.
@@ -114,22 +73,24 @@ func (w *Worker) Gemm(m, n, k int, a []float32, ars, acs int, b []float32, brs, 
 	nr := w.kernel.nr
 	depth := evenly(k, blockK, 1)
 	width := evenly(n, blockN, nr)
-	w.b = grow(w.b, roundUp(min(width, n), nr)*depth)
+	w.b = grow(w.b, panels(depth, min(width, n), nr))
 	for j := 0; j < n; j += width {
 		cols := min(width, n-j)
 		for p := 0; p < k; p += depth {
 			kc := min(depth, k-p)
-			w.kernel.packB(w.b, b[p*brs+j*bcs:], kc, cols, brs, bcs)
-			w.tiles(m, cols, kc, a[p*acs:], ars, acs, w.b, kc*nr, c[j:], ldc, acc || p > 0)
+			w.kernel.packPanelsB(w.b, b[p*brs+j*bcs:], kc, cols, brs, bcs)
+			w.tiles(m, cols, kc, a[p*acs:], ars, acs, w.b, panelLen(kc, nr), c[j:], ldc, acc || p > 0)
 		}
 	}
 }
 
 // evenly returns the size of equal parts of n, each at most most and a multiple of unit.
-func evenly(n, most, unit int) int {
-	parts := (n + most - 1) / most
-	return roundUp((n+parts-1)/parts, unit)
-}
+func evenly(n, most, unit int) int { return roundUp(divideUp(n, divideUp(n, most)), unit) }
+
+// divideUp is n/by, rounded up, and roundUp the least multiple of to that is not below n.
+func divideUp(n, by int) int { return (n + by - 1) / by }
+
+func roundUp(n, to int) int { return divideUp(n, to) * to }
 
 func grow(s []float32, n int) []float32 {
 	if cap(s) < n {
@@ -149,19 +110,19 @@ func (w *Worker) tiles(m, n, kc int, a []float32, ars, acs int, b []float32, pan
 		rows := min(blockRows*mr, m-i)
 		ai, rs, cs, step := a[i*ars:], ars, acs, mr*ars
 		if pack {
-			w.a = grow(w.a, roundUp(rows, mr)*kc)
-			w.kernel.packA(w.a, ai, kc, rows, ars, acs)
-			ai, rs, cs, step = w.a, 1, mr, mr*kc
+			w.a = grow(w.a, panels(kc, rows, mr))
+			w.kernel.packPanelsA(w.a, ai, kc, rows, ars, acs)
+			ai, rs, cs, step = w.a, 1, mr, panelLen(kc, mr)
 		}
 		for j := 0; j < n; j += nr {
 			bj := b[j/nr*panel : j/nr*panel+kc*nr]
-			for r := 0; r < rows; r += mr {
-				ct := c[(i+r)*ldc+j:]
-				if r+mr <= rows && j+nr <= n {
-					w.kernel.tile(kc, &ai[r/mr*step], uintptr(4*rs), uintptr(4*cs), &bj[0], &ct[0], uintptr(4*ldc), flag(acc))
-					continue
-				}
-				w.edge(min(mr, rows-r), min(nr, n-j), kc, ai[r/mr*step:], rs, cs, pack, bj, ct, ldc, acc)
+			r := 0
+			if full := rows / mr; full > 0 && j+nr <= n {
+				w.kernel.tile(kc, &ai[0], uintptr(4*rs), uintptr(4*cs), &bj[0], &c[i*ldc+j], uintptr(4*ldc), flag(acc), full, uintptr(4*step))
+				r = full * mr
+			}
+			for ; r < rows; r += mr {
+				w.edge(min(mr, rows-r), min(nr, n-j), kc, ai[r/mr*step:], rs, cs, pack, bj, c[(i+r)*ldc+j:], ldc, acc)
 			}
 		}
 	}
@@ -171,8 +132,8 @@ func (w *Worker) tiles(m, n, kc int, a []float32, ars, acs int, b []float32, pan
 func (w *Worker) edge(m, n, kc int, a []float32, rs, cs int, packed bool, b, c []float32, ldc int, acc bool) {
 	mr, nr := w.kernel.mr, w.kernel.nr
 	if m < mr && !packed {
-		w.a = grow(w.a, mr*kc)
-		w.kernel.packA(w.a, a, kc, m, rs, cs)
+		w.a = grow(w.a, panels(kc, m, mr))
+		w.kernel.packPanelsA(w.a, a, kc, m, rs, cs)
 		a, rs, cs = w.a, 1, mr
 	}
 	if acc {
@@ -180,7 +141,7 @@ func (w *Worker) edge(m, n, kc int, a []float32, rs, cs int, packed bool, b, c [
 			copy(w.c[i*nr:i*nr+n], c[i*ldc:])
 		}
 	}
-	w.kernel.tile(kc, &a[0], uintptr(4*rs), uintptr(4*cs), &b[0], &w.c[0], uintptr(4*nr), flag(acc))
+	w.kernel.tile(kc, &a[0], uintptr(4*rs), uintptr(4*cs), &b[0], &w.c[0], uintptr(4*nr), flag(acc), 1, 0)
 	for i := range m {
 		copy(c[i*ldc:i*ldc+n], w.c[i*nr:(i+1)*nr])
 	}
@@ -193,9 +154,17 @@ func flag(b bool) uintptr {
 	return 0
 }
 
-// tilePlain is the definition of a tile: the product of A (4, kc), whose rows are rs bytes and columns cs bytes apart, and a packed panel of B
-// (kc, 16), on C (4, 16) with rows ldc bytes apart, added to it if acc is not 0.
-func tilePlain(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr) {
+// tilePlain is the definition of a column of tiles: for each of count tiles, the product of A (4, kc), whose rows are rs bytes and columns cs bytes
+// apart, and a packed panel of B (kc, 16), on C (4, 16) with rows ldc bytes apart, added to it if acc is not 0. Tile number t has its A at
+// t·step bytes and its C at 4·t rows.
+func tilePlain(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr) {
+	for t := range uintptr(count) {
+		at, ct := unsafe.Add(unsafe.Pointer(a), t*step), unsafe.Add(unsafe.Pointer(c), 4*t*ldc)
+		oneTilePlain(kc, (*float32)(at), rs, cs, b, (*float32)(ct), ldc, acc)
+	}
+}
+
+func oneTilePlain(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr) {
 	var t [4][16]float32
 	for i := range t {
 		row := (*[16]float32)(unsafe.Add(unsafe.Pointer(c), uintptr(i)*ldc))

@@ -6,13 +6,12 @@ import "fmt"
 type Kernel struct {
 	name   string
 	mr, nr int // rows and columns of a tile of a product
-	// tile computes C (mr, nr) = A·B or C + A·B; see tilePlain, which is the definition.
-	tile func(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)
-	// transpose writes the transpose of a square of that side; rows are the given numbers of bytes apart. nil if the kernel has none.
-	transpose func(dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
-	square    int
-	// copyRows copies rows of cols floats, a multiple of 8; rows are the given numbers of bytes apart. nil if the kernel has none.
-	copyRows func(rows, cols int, dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
+	// tile computes C (count·mr, nr) = A·B or C + A·B, tile by tile; see tilePlain, which is the definition.
+	tile func(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
+	// packB and packA copy rows to panels of nr and of mr columns; see packPanel, which does it in plain Go.
+	packB, packA func(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+	// packColumns copies columns to a panel, 8 at a time; see packPanel. nil if the kernel has none.
+	packColumns func(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)
 
 	// Row kernels: the functions of rows_plain.go for n elements, a multiple of 16. nil where the kernel has none.
 	add             func(n int, y, x *float32)

@@ -2,35 +2,50 @@
 
 package exact
 
-// tileAVX512 is a tile of 8 rows and 32 columns; see tilePlain.
+// tileAVX512 is a column of tiles of 8 rows and 32 columns; see tilePlain.
 //
 //go:noescape
-func tileAVX512(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)
+func tileAVX512(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
 
 // peakAVX512 does n rounds of 24 vectors of fused multiply-adds; see peakPlain.
 //
 //go:noescape
 func peakAVX512(n int, x, c *float32)
 
-// tileAVX2 is a tile of 6 rows and 16 columns; see tilePlain.
+// tileAVX2 is a column of tiles of 6 rows and 16 columns; see tilePlain.
 //
 //go:noescape
-func tileAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)
+func tileAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
 
 // peakAVX2 does n rounds of 12 vectors of fused multiply-adds; see peakPlain.
 //
 //go:noescape
 func peakAVX2(n int, x, c *float32)
 
-// transposeAVX2 writes the transpose of 8 by 8 floats; rows are the given numbers of bytes apart.
+// packRows32 copies rows to panels of 32 columns; see packPanel.
 //
 //go:noescape
-func transposeAVX2(dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
+func packRows32(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
 
-// copyRowsAVX2 copies rows of cols floats, a multiple of 8; rows are the given numbers of bytes apart.
+// packRows16 copies rows to panels of 16 columns; see packPanel.
 //
 //go:noescape
-func copyRowsAVX2(rows, cols int, dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
+func packRows16(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+
+// packRows8 copies rows to panels of 8 columns; see packPanel.
+//
+//go:noescape
+func packRows8(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+
+// packRows6 copies rows to panels of 6 columns; see packPanel.
+//
+//go:noescape
+func packRows6(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+
+// packColumnsAVX2 copies 8·squares columns of depth floats, a multiple of 8, to rows of a panel; see packPanel.
+//
+//go:noescape
+func packColumnsAVX2(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)
 
 // addAVX512 computes y += x.
 //

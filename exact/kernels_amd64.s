@@ -2,22 +2,24 @@
 
 #include "textflag.h"
 
-// func tileAVX512(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)
-TEXT ·tileAVX512(SB), NOSPLIT, $0-64
-	MOVQ kc+0(FP), CX
-	MOVQ a+8(FP), SI
+// func tileAVX512(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
+TEXT ·tileAVX512(SB), NOSPLIT, $0-80
+	MOVQ a+8(FP), BX
 	MOVQ rs+16(FP), R10
 	MOVQ cs+24(FP), R9
-	MOVQ b+32(FP), DI
 	MOVQ c+40(FP), DX
 	MOVQ ldc+48(FP), R8
-	MOVQ acc+56(FP), AX
+	MOVQ count+64(FP), R15
 	LEAQ (R10)(R10*2), R11
 	LEAQ (R10)(R10*4), R12
 	LEAQ (R11)(R10*4), R13
-	TESTQ AX, AX
-	JZ tileAVX512Zero
+tileAVX512Tile:
+	MOVQ kc+0(FP), CX
+	MOVQ BX, SI
+	MOVQ b+32(FP), DI
 	MOVQ DX, AX
+	CMPQ acc+56(FP), $0
+	JEQ tileAVX512Zero
 	VMOVUPS 0(AX), Z0
 	VMOVUPS 64(AX), Z1
 	ADDQ R8, AX
@@ -42,7 +44,7 @@ TEXT ·tileAVX512(SB), NOSPLIT, $0-64
 	VMOVUPS 0(AX), Z14
 	VMOVUPS 64(AX), Z15
 	ADDQ R8, AX
-	JMP tileAVX512Loop
+	JMP tileAVX512Next
 tileAVX512Zero:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
@@ -60,6 +62,32 @@ tileAVX512Zero:
 	VXORPS Z13, Z13, Z13
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
+	LEAQ (AX)(R8*8), AX
+tileAVX512Next:
+	PREFETCHT0 0(AX)
+	PREFETCHT0 64(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	PREFETCHT0 64(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	PREFETCHT0 64(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	PREFETCHT0 64(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	PREFETCHT0 64(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	PREFETCHT0 64(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	PREFETCHT0 64(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	PREFETCHT0 64(AX)
+	ADDQ R8, AX
 tileAVX512Loop:
 	VMOVUPS 0(DI), Z16
 	VMOVUPS 64(DI), Z17
@@ -115,6 +143,9 @@ tileAVX512Loop:
 	VMOVUPS Z14, 0(DX)
 	VMOVUPS Z15, 64(DX)
 	ADDQ R8, DX
+	ADDQ step+72(FP), BX
+	DECQ R15
+	JNZ tileAVX512Tile
 	VZEROUPPER
 	RET
 
@@ -203,22 +234,24 @@ peakAVX512Loop:
 	VZEROUPPER
 	RET
 
-// func tileAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)
-TEXT ·tileAVX2(SB), NOSPLIT, $0-64
-	MOVQ kc+0(FP), CX
-	MOVQ a+8(FP), SI
+// func tileAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
+TEXT ·tileAVX2(SB), NOSPLIT, $0-80
+	MOVQ a+8(FP), BX
 	MOVQ rs+16(FP), R10
 	MOVQ cs+24(FP), R9
-	MOVQ b+32(FP), DI
 	MOVQ c+40(FP), DX
 	MOVQ ldc+48(FP), R8
-	MOVQ acc+56(FP), AX
+	MOVQ count+64(FP), R15
 	LEAQ (R10)(R10*2), R11
 	LEAQ (R10)(R10*4), R12
 	LEAQ (R11)(R10*4), R13
-	TESTQ AX, AX
-	JZ tileAVX2Zero
+tileAVX2Tile:
+	MOVQ kc+0(FP), CX
+	MOVQ BX, SI
+	MOVQ b+32(FP), DI
 	MOVQ DX, AX
+	CMPQ acc+56(FP), $0
+	JEQ tileAVX2Zero
 	VMOVUPS 0(AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ R8, AX
@@ -237,7 +270,7 @@ TEXT ·tileAVX2(SB), NOSPLIT, $0-64
 	VMOVUPS 0(AX), Y10
 	VMOVUPS 32(AX), Y11
 	ADDQ R8, AX
-	JMP tileAVX2Loop
+	JMP tileAVX2Next
 tileAVX2Zero:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -251,6 +284,21 @@ tileAVX2Zero:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
+	LEAQ (AX)(R8*4), AX
+	LEAQ (AX)(R8*2), AX
+tileAVX2Next:
+	PREFETCHT0 0(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	ADDQ R8, AX
+	PREFETCHT0 0(AX)
+	ADDQ R8, AX
 tileAVX2Loop:
 	VMOVUPS 0(DI), Y12
 	VMOVUPS 32(DI), Y13
@@ -294,6 +342,9 @@ tileAVX2Loop:
 	VMOVUPS Y10, 0(DX)
 	VMOVUPS Y11, 32(DX)
 	ADDQ R8, DX
+	ADDQ step+72(FP), BX
+	DECQ R15
+	JNZ tileAVX2Tile
 	VZEROUPPER
 	RET
 
@@ -346,28 +397,155 @@ peakAVX2Loop:
 	VZEROUPPER
 	RET
 
-// func transposeAVX2(dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
-TEXT ·transposeAVX2(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), DI
-	MOVQ dstStride+8(FP), R8
-	MOVQ src+16(FP), SI
-	MOVQ srcStride+24(FP), R9
-	VMOVUPS (SI), Y0
+// func packRows32(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+TEXT ·packRows32(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), CX
+	MOVQ panels+8(FP), R11
+	MOVQ dst+16(FP), DI
+	MOVQ panel+24(FP), R8
+	MOVQ src+32(FP), SI
+	MOVQ stride+40(FP), R9
+packRows32Row:
+	MOVQ R11, R10
+	MOVQ SI, AX
+	MOVQ DI, BX
+packRows32Panel:
+	PREFETCHT0 0(AX)(R9*2)
+	PREFETCHT0 64(AX)(R9*2)
+	VMOVUPS 0(AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS Z0, 0(BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ $128, AX
+	ADDQ R8, BX
+	DECQ R10
+	JNZ packRows32Panel
 	ADDQ R9, SI
-	VMOVUPS (SI), Y1
+	ADDQ $128, DI
+	DECQ CX
+	JNZ packRows32Row
+	VZEROUPPER
+	RET
+
+// func packRows16(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+TEXT ·packRows16(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), CX
+	MOVQ panels+8(FP), R11
+	MOVQ dst+16(FP), DI
+	MOVQ panel+24(FP), R8
+	MOVQ src+32(FP), SI
+	MOVQ stride+40(FP), R9
+packRows16Row:
+	MOVQ R11, R10
+	MOVQ SI, AX
+	MOVQ DI, BX
+packRows16Panel:
+	PREFETCHT0 0(AX)(R9*2)
+	VMOVUPS 0(AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS Y0, 0(BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ $64, AX
+	ADDQ R8, BX
+	DECQ R10
+	JNZ packRows16Panel
 	ADDQ R9, SI
-	VMOVUPS (SI), Y2
+	ADDQ $64, DI
+	DECQ CX
+	JNZ packRows16Row
+	VZEROUPPER
+	RET
+
+// func packRows8(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+TEXT ·packRows8(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), CX
+	MOVQ panels+8(FP), R11
+	MOVQ dst+16(FP), DI
+	MOVQ panel+24(FP), R8
+	MOVQ src+32(FP), SI
+	MOVQ stride+40(FP), R9
+packRows8Row:
+	MOVQ R11, R10
+	MOVQ SI, AX
+	MOVQ DI, BX
+packRows8Panel:
+	PREFETCHT0 0(AX)(R9*8)
+	VMOVUPS 0(AX), Y0
+	VMOVUPS Y0, 0(BX)
+	ADDQ $32, AX
+	ADDQ R8, BX
+	DECQ R10
+	JNZ packRows8Panel
 	ADDQ R9, SI
-	VMOVUPS (SI), Y3
+	ADDQ $32, DI
+	DECQ CX
+	JNZ packRows8Row
+	VZEROUPPER
+	RET
+
+// func packRows6(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+TEXT ·packRows6(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), CX
+	MOVQ panels+8(FP), R11
+	MOVQ dst+16(FP), DI
+	MOVQ panel+24(FP), R8
+	MOVQ src+32(FP), SI
+	MOVQ stride+40(FP), R9
+packRows6Row:
+	MOVQ R11, R10
+	MOVQ SI, AX
+	MOVQ DI, BX
+packRows6Panel:
+	PREFETCHT0 0(AX)(R9*8)
+	VMOVUPS 0(AX), X0
+	VMOVSD 16(AX), X1
+	VMOVUPS X0, 0(BX)
+	VMOVSD X1, 16(BX)
+	ADDQ $24, AX
+	ADDQ R8, BX
+	DECQ R10
+	JNZ packRows6Panel
 	ADDQ R9, SI
-	VMOVUPS (SI), Y4
-	ADDQ R9, SI
-	VMOVUPS (SI), Y5
-	ADDQ R9, SI
-	VMOVUPS (SI), Y6
-	ADDQ R9, SI
-	VMOVUPS (SI), Y7
-	ADDQ R9, SI
+	ADDQ $24, DI
+	DECQ CX
+	JNZ packRows6Row
+	VZEROUPPER
+	RET
+
+// func packColumnsAVX2(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)
+TEXT ·packColumnsAVX2(SB), NOSPLIT, $0-48
+	MOVQ depth+0(FP), CX
+	MOVQ squares+8(FP), R11
+	MOVQ dst+16(FP), DI
+	MOVQ wide+24(FP), R8
+	MOVQ src+32(FP), SI
+	MOVQ stride+40(FP), R9
+	LEAQ (R9)(R9*2), R12
+	LEAQ (R9)(R9*4), R13
+	LEAQ (R12)(R9*4), R15
+packColumnsAVX2Deep:
+	CMPQ CX, $16
+	JLT packColumnsAVX2Rest
+	MOVQ R11, R10
+	MOVQ SI, AX
+	MOVQ DI, BX
+packColumnsAVX2Two:
+	PREFETCHT0 256(AX)
+	PREFETCHT0 256(AX)(R9*1)
+	PREFETCHT0 256(AX)(R9*2)
+	PREFETCHT0 256(AX)(R12*1)
+	PREFETCHT0 256(AX)(R9*4)
+	PREFETCHT0 256(AX)(R13*1)
+	PREFETCHT0 256(AX)(R12*2)
+	PREFETCHT0 256(AX)(R15*1)
+	VMOVUPS 0(AX), Y0
+	VMOVUPS 0(AX)(R9*1), Y1
+	VMOVUPS 0(AX)(R9*2), Y2
+	VMOVUPS 0(AX)(R12*1), Y3
+	VMOVUPS 0(AX)(R9*4), Y4
+	VMOVUPS 0(AX)(R13*1), Y5
+	VMOVUPS 0(AX)(R12*2), Y6
+	VMOVUPS 0(AX)(R15*1), Y7
 	VUNPCKLPS Y1, Y0, Y8
 	VUNPCKHPS Y1, Y0, Y9
 	VUNPCKLPS Y3, Y2, Y10
@@ -392,46 +570,143 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $0-32
 	VPERM2F128 $0x31, Y5, Y1, Y13
 	VPERM2F128 $0x31, Y6, Y2, Y14
 	VPERM2F128 $0x31, Y7, Y3, Y15
-	VMOVUPS Y8, (DI)
-	ADDQ R8, DI
-	VMOVUPS Y9, (DI)
-	ADDQ R8, DI
-	VMOVUPS Y10, (DI)
-	ADDQ R8, DI
-	VMOVUPS Y11, (DI)
-	ADDQ R8, DI
-	VMOVUPS Y12, (DI)
-	ADDQ R8, DI
-	VMOVUPS Y13, (DI)
-	ADDQ R8, DI
-	VMOVUPS Y14, (DI)
-	ADDQ R8, DI
-	VMOVUPS Y15, (DI)
-	ADDQ R8, DI
-	VZEROUPPER
-	RET
-
-// func copyRowsAVX2(rows, cols int, dst *float32, dstStride uintptr, src *float32, srcStride uintptr)
-TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
-	MOVQ rows+0(FP), CX
-	MOVQ cols+8(FP), R11
-	MOVQ dst+16(FP), DI
-	MOVQ dstStride+24(FP), R8
-	MOVQ src+32(FP), SI
-	MOVQ srcStride+40(FP), R9
-	SHLQ $2, R11
-copyRow:
-	XORQ R10, R10
-copyVector:
-	VMOVUPS (SI)(R10*1), Y0
-	VMOVUPS Y0, (DI)(R10*1)
-	ADDQ $32, R10
-	CMPQ R10, R11
-	JLT copyVector
-	ADDQ R9, SI
-	ADDQ R8, DI
-	DECQ CX
-	JNZ copyRow
+	MOVQ BX, DX
+	VMOVUPS Y8, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y9, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y10, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y11, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y12, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y13, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y14, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y15, (DX)
+	ADDQ R8, DX
+	VMOVUPS 32(AX), Y0
+	VMOVUPS 32(AX)(R9*1), Y1
+	VMOVUPS 32(AX)(R9*2), Y2
+	VMOVUPS 32(AX)(R12*1), Y3
+	VMOVUPS 32(AX)(R9*4), Y4
+	VMOVUPS 32(AX)(R13*1), Y5
+	VMOVUPS 32(AX)(R12*2), Y6
+	VMOVUPS 32(AX)(R15*1), Y7
+	VUNPCKLPS Y1, Y0, Y8
+	VUNPCKHPS Y1, Y0, Y9
+	VUNPCKLPS Y3, Y2, Y10
+	VUNPCKHPS Y3, Y2, Y11
+	VUNPCKLPS Y5, Y4, Y12
+	VUNPCKHPS Y5, Y4, Y13
+	VUNPCKLPS Y7, Y6, Y14
+	VUNPCKHPS Y7, Y6, Y15
+	VSHUFPS $0x44, Y10, Y8, Y0
+	VSHUFPS $0xee, Y10, Y8, Y1
+	VSHUFPS $0x44, Y11, Y9, Y2
+	VSHUFPS $0xee, Y11, Y9, Y3
+	VSHUFPS $0x44, Y14, Y12, Y4
+	VSHUFPS $0xee, Y14, Y12, Y5
+	VSHUFPS $0x44, Y15, Y13, Y6
+	VSHUFPS $0xee, Y15, Y13, Y7
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x20, Y5, Y1, Y9
+	VPERM2F128 $0x20, Y6, Y2, Y10
+	VPERM2F128 $0x20, Y7, Y3, Y11
+	VPERM2F128 $0x31, Y4, Y0, Y12
+	VPERM2F128 $0x31, Y5, Y1, Y13
+	VPERM2F128 $0x31, Y6, Y2, Y14
+	VPERM2F128 $0x31, Y7, Y3, Y15
+	MOVQ BX, DX
+	LEAQ (BX)(R8*8), DX
+	VMOVUPS Y8, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y9, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y10, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y11, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y12, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y13, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y14, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y15, (DX)
+	ADDQ R8, DX
+	ADDQ $32, BX
+	LEAQ (AX)(R9*8), AX
+	DECQ R10
+	JNZ packColumnsAVX2Two
+	ADDQ $64, SI
+	LEAQ (DI)(R8*8), DI
+	LEAQ (DI)(R8*8), DI
+	SUBQ $16, CX
+	JMP packColumnsAVX2Deep
+packColumnsAVX2Rest:
+	TESTQ CX, CX
+	JEQ packColumnsAVX2End
+	MOVQ R11, R10
+	MOVQ SI, AX
+	MOVQ DI, BX
+packColumnsAVX2One:
+	VMOVUPS 0(AX), Y0
+	VMOVUPS 0(AX)(R9*1), Y1
+	VMOVUPS 0(AX)(R9*2), Y2
+	VMOVUPS 0(AX)(R12*1), Y3
+	VMOVUPS 0(AX)(R9*4), Y4
+	VMOVUPS 0(AX)(R13*1), Y5
+	VMOVUPS 0(AX)(R12*2), Y6
+	VMOVUPS 0(AX)(R15*1), Y7
+	VUNPCKLPS Y1, Y0, Y8
+	VUNPCKHPS Y1, Y0, Y9
+	VUNPCKLPS Y3, Y2, Y10
+	VUNPCKHPS Y3, Y2, Y11
+	VUNPCKLPS Y5, Y4, Y12
+	VUNPCKHPS Y5, Y4, Y13
+	VUNPCKLPS Y7, Y6, Y14
+	VUNPCKHPS Y7, Y6, Y15
+	VSHUFPS $0x44, Y10, Y8, Y0
+	VSHUFPS $0xee, Y10, Y8, Y1
+	VSHUFPS $0x44, Y11, Y9, Y2
+	VSHUFPS $0xee, Y11, Y9, Y3
+	VSHUFPS $0x44, Y14, Y12, Y4
+	VSHUFPS $0xee, Y14, Y12, Y5
+	VSHUFPS $0x44, Y15, Y13, Y6
+	VSHUFPS $0xee, Y15, Y13, Y7
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x20, Y5, Y1, Y9
+	VPERM2F128 $0x20, Y6, Y2, Y10
+	VPERM2F128 $0x20, Y7, Y3, Y11
+	VPERM2F128 $0x31, Y4, Y0, Y12
+	VPERM2F128 $0x31, Y5, Y1, Y13
+	VPERM2F128 $0x31, Y6, Y2, Y14
+	VPERM2F128 $0x31, Y7, Y3, Y15
+	MOVQ BX, DX
+	VMOVUPS Y8, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y9, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y10, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y11, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y12, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y13, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y14, (DX)
+	ADDQ R8, DX
+	VMOVUPS Y15, (DX)
+	ADDQ R8, DX
+	ADDQ $32, BX
+	LEAQ (AX)(R9*8), AX
+	DECQ R10
+	JNZ packColumnsAVX2One
+packColumnsAVX2End:
 	VZEROUPPER
 	RET
 

@@ -2,10 +2,10 @@
 
 package exact
 
-// tileNEON is a tile of 4 rows and 16 columns; see tilePlain.
+// tileNEON is a column of tiles of 4 rows and 16 columns; see tilePlain.
 //
 //go:noescape
-func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)
+func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
 
 // peakNEON does n rounds of 24 vectors of fused multiply-adds; see peakPlain.
 //

@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)
-TEXT ·tileNEON(SB), NOSPLIT, $0-64
+// func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
+TEXT ·tileNEON(SB), NOSPLIT, $0-80
 	MOVD kc+0(FP), R0
 	MOVD a+8(FP), R1
 	MOVD rs+16(FP), R2
@@ -12,6 +12,14 @@ TEXT ·tileNEON(SB), NOSPLIT, $0-64
 	MOVD c+40(FP), R5
 	MOVD ldc+48(FP), R6
 	MOVD acc+56(FP), R7
+	MOVD count+64(FP), R12
+	MOVD R0, R13
+	MOVD R1, R14
+	MOVD R4, R15
+tileNEONTile:
+	MOVD R13, R0
+	MOVD R14, R1
+	MOVD R15, R4
 	ADD R1, R2, R8
 	ADD R8, R2, R9
 	ADD R9, R2, R10
@@ -77,6 +85,10 @@ tileNEONLoop:
 	ADD R6, R5, R5
 	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R5)
 	ADD R6, R5, R5
+	MOVD step+72(FP), R11
+	ADD R11, R14, R14
+	SUBS $1, R12, R12
+	BNE tileNEONTile
 	RET
 
 // func peakNEON(n int, x, c *float32)

@@ -14,9 +14,9 @@ type Packed struct {
 func (w *Worker) Pack(b *Packed, k, n int, src []float32, brs, bcs int) {
 	checkB(k, n, src, brs, bcs)
 	nr := w.kernel.nr
-	*b = Packed{k: k, n: n, panel: k * nr, data: grow(b.data, roundUp(n, nr)*k)}
+	*b = Packed{k: k, n: n, panel: panelLen(k, nr), data: grow(b.data, panels(k, n, nr))}
 	if k > 0 && n > 0 {
-		w.kernel.packB(b.data, src, k, n, brs, bcs)
+		w.kernel.packPanelsB(b.data, src, k, n, brs, bcs)
 	}
 }
 

@@ -18,7 +18,7 @@ func (w *Worker) Peak(rounds int) (operations int) {
 	loop := w.kernel.peakLoop()
 	x, c := make([]float32, 2*loop.lanes), make([]float32, loop.vectors*loop.lanes)
 	for i := range x {
-		x[i] = 1 - float32(i)/64
+		x[i] = 1 - float32(float32(i)/64)
 	}
 	for left := rounds; left > 0; left -= peakRoundsMax {
 		clear(c)

@@ -2,6 +2,7 @@ package exact
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -15,8 +16,8 @@ const MaxWorkers = 4096
 type Pool struct {
 	kernel  Kernel
 	workers []*Worker
-	wake    []chan struct{} // one for each worker but the first, which is the caller of Run
-	ended   sync.WaitGroup  // the goroutines of the pool
+	helpers []helper       // one for each worker but the first, which is the caller of Run
+	ended   sync.WaitGroup // the goroutines of the pool
 
 	running sync.Mutex // held during one Run or Gemm; guards all below
 	closed  bool
@@ -24,9 +25,10 @@ type Pool struct {
 	onOwn   func(w *Worker, i int)
 	n       int64
 	next    atomic.Int64
-	left    sync.WaitGroup // workers still busy with this Run
+	left    atomic.Int64   // helpers still busy with this Run
+	asleep  sync.WaitGroup // the same, for whoever has waited long enough to sleep
 	product product
-	share   func(w *Worker, i int) // product.share, bound once so that Gemm allocates nothing
+	share   func(w *Worker, i int) // product.piece, bound once so that Gemm allocates nothing
 }
 
 // A Worker is what one thread of a Pool computes with: the kernels of its processor and memory for packing matrices. It is for one goroutine at
@@ -47,22 +49,68 @@ func NewPoolOf(workers int, kernel Kernel) *Pool {
 	if workers < 1 || workers > MaxWorkers {
 		panic(fmt.Sprintf("exact: a pool of %d workers, want 1 to %d", workers, MaxWorkers))
 	}
-	p := &Pool{kernel: kernel, workers: make([]*Worker, workers), wake: make([]chan struct{}, workers-1)}
-	p.share = p.product.share
+	p := &Pool{kernel: kernel, workers: make([]*Worker, workers), helpers: make([]helper, workers-1)}
+	p.share = p.product.piece
 	for i := range p.workers {
 		p.workers[i] = NewWorker(kernel)
 		p.workers[i].index = i
 	}
-	for i := range p.wake {
-		p.wake[i] = make(chan struct{}, 1)
+	for i := range p.helpers {
+		h := &p.helpers[i]
+		h.wake = make(chan struct{}, 1)
 		p.ended.Go(func() {
-			for range p.wake[i] {
+			for h.next() {
 				p.work(p.workers[i+1])
-				p.left.Done()
+				h.state.Store(awake)
+				p.left.Add(-1)
+				p.asleep.Done()
 			}
 		})
 	}
 	return p
+}
+
+// A helper is a goroutine of a pool. Between two Runs it stays awake for a moment, because waking costs as much as a small product does: a
+// training step is hundreds of Runs, one after another.
+type helper struct {
+	state atomic.Int32
+	wake  chan struct{}
+	_     [48]byte // keeps the states of two helpers on different cache lines
+}
+
+// States of a helper.
+const (
+	awake   = iota // looking for work
+	asleep         // until something is sent to wake
+	called         // there is work
+	retired        // there will be none
+)
+
+// patience is how often a helper looks for work, or the caller of Run for its end, before it sleeps: some tens of microseconds.
+const patience = 200
+
+// next waits for work and reports whether there is any.
+func (h *helper) next() bool {
+	for range patience {
+		switch h.state.Load() {
+		case called:
+			return true
+		case retired:
+			return false
+		}
+		runtime.Gosched()
+	}
+	if h.state.CompareAndSwap(awake, asleep) {
+		<-h.wake
+	}
+	return h.state.Load() == called
+}
+
+// call gives the helper a new state, called or retired.
+func (h *helper) call(state int32) {
+	if h.state.Swap(state) == asleep {
+		h.wake <- struct{}{}
+	}
 }
 
 // NewWorker returns a worker that belongs to no pool, for code that is not shared out.
@@ -131,13 +179,17 @@ func (p *Pool) start(n int) {
 	}
 	p.n = int64(n)
 	p.next.Store(0)
-	helpers := max(0, min(n-1, len(p.wake)))
-	p.left.Add(helpers)
-	for _, wake := range p.wake[:helpers] {
-		wake <- struct{}{}
+	helpers := p.helpers[:max(0, min(n-1, len(p.helpers)))]
+	p.left.Store(int64(len(helpers)))
+	p.asleep.Add(len(helpers))
+	for i := range helpers {
+		helpers[i].call(called)
 	}
 	p.work(p.workers[0])
-	p.left.Wait()
+	for i := 0; i < patience && p.left.Load() > 0; i++ {
+		runtime.Gosched()
+	}
+	p.asleep.Wait()
 	p.plain, p.onOwn = nil, nil
 }
 
@@ -167,8 +219,8 @@ func (p *Pool) Close() {
 		return
 	}
 	p.closed = true
-	for _, wake := range p.wake {
-		close(wake)
+	for i := range p.helpers {
+		p.helpers[i].call(retired)
 	}
 	p.ended.Wait()
 }

@@ -28,8 +28,10 @@ func files() map[string]string {
 		t.write(amd64)
 		t.peak(amd64)
 	}
-	transposeAVX2(amd64)
-	copyRowsAVX2(amd64)
+	for _, k := range packersAMD64 {
+		k.write(amd64)
+	}
+	packColumnsAVX2(amd64)
 	writeConstants(amd64)
 	for _, l := range lanesAMD64 {
 		for _, r := range rows {

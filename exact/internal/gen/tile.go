@@ -1,17 +1,20 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 const (
-	tileSignature = "(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr)"
-	tileBytes     = 64
+	tileSignature = "(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)"
+	tileBytes     = 80
 )
 
 // A tile is a product's inner loop on amd64: rows of A against vectors of B, the tile of C in registers. A is read where it lies, one
 // broadcast for each row and k; B comes from a packed panel.
 type tile struct {
 	name     string
-	rows     int // at most 16
+	rows     int // at most 8
 	vectors  int
 	register string // Y or Z
 	bytes    int    // of a register
@@ -25,23 +28,41 @@ var tilesAMD64 = []tile{
 
 func (t tile) reg(i int) string { return fmt.Sprintf("%s%d", t.register, i) }
 
-// rowAddresses name A's row r at the present k: R10 holds 1, R11 3, R12 5 and R13 7 times the bytes from row to row; BX is 8 rows beyond SI.
-var rowAddresses = []string{"(SI)", "(SI)(R10*1)", "(SI)(R10*2)", "(SI)(R11*1)", "(SI)(R10*4)", "(SI)(R12*1)", "(SI)(R11*2)", "(SI)(R13*1)",
-	"(BX)", "(BX)(R10*1)", "(BX)(R10*2)", "(BX)(R11*1)", "(BX)(R10*4)", "(BX)(R12*1)", "(BX)(R11*2)", "(BX)(R13*1)"}
+// rowAddresses name A's row r at the present k: R10 holds 1, R11 3, R12 5 and R13 7 times the bytes from row to row.
+var rowAddresses = []string{"(SI)", "(SI)(R10*1)", "(SI)(R10*2)", "(SI)(R11*1)", "(SI)(R10*4)", "(SI)(R12*1)", "(SI)(R11*2)", "(SI)(R13*1)"}
 
 func (t tile) write(a *assembly) {
-	a.function(t.name, tileSignature, tileBytes, fmt.Sprintf("is a tile of %d rows and %d columns; see tilePlain.", t.rows, t.vectors*t.bytes/4))
-	for i, r := range []string{"CX", "SI", "R10", "R9", "DI", "DX", "R8", "AX"} {
-		a.op("MOVQ %s+%d(FP), %s", []string{"kc", "a", "rs", "cs", "b", "c", "ldc", "acc"}[i], 8*i, r)
+	a.function(t.name, tileSignature, tileBytes, fmt.Sprintf("is a column of tiles of %d rows and %d columns; see tilePlain.", t.rows, t.vectors*t.bytes/4))
+	for _, load := range []string{"a+8(FP), BX", "rs+16(FP), R10", "cs+24(FP), R9", "c+40(FP), DX", "ldc+48(FP), R8", "count+64(FP), R15"} {
+		a.op("MOVQ %s", load)
 	}
 	a.op("LEAQ (R10)(R10*2), R11")
 	a.op("LEAQ (R10)(R10*4), R12")
 	a.op("LEAQ (R11)(R10*4), R13")
-	if t.rows > 8 {
-		a.op("LEAQ (SI)(R10*8), BX")
-	}
+	a.label(t.name + "Tile")
+	a.op("MOVQ kc+0(FP), CX")
+	a.op("MOVQ BX, SI")
+	a.op("MOVQ b+32(FP), DI")
 	t.begin(a)
 	a.label(t.name + "Loop")
+	t.multiply(a)
+	a.op("DECQ CX")
+	a.op("JNZ %sLoop", t.name)
+	for r := range t.rows {
+		for v := range t.vectors {
+			a.op("VMOVUPS %s, %d(DX)", t.reg(r*t.vectors+v), v*t.bytes)
+		}
+		a.op("ADDQ R8, DX")
+	}
+	a.op("ADDQ step+72(FP), BX")
+	a.op("DECQ R15")
+	a.op("JNZ %sTile", t.name)
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// multiply adds the products of one column of A and one row of B.
+func (t tile) multiply(a *assembly) {
 	n := t.rows * t.vectors
 	for v := range t.vectors {
 		a.op("VMOVUPS %d(DI), %s", v*t.bytes, t.reg(n+v))
@@ -56,45 +77,52 @@ func (t tile) write(a *assembly) {
 	}
 	a.op("ADDQ $%d, DI", t.vectors*t.bytes)
 	a.op("ADDQ R9, SI")
-	if t.rows > 8 {
-		a.op("ADDQ R9, BX")
-	}
-	a.op("DECQ CX")
-	a.op("JNZ %sLoop", t.name)
-	for r := range t.rows {
-		for v := range t.vectors {
-			a.op("VMOVUPS %s, %d(DX)", t.reg(r*t.vectors+v), v*t.bytes)
-		}
-		a.op("ADDQ R8, DX")
-	}
-	a.op("VZEROUPPER")
-	a.op("RET")
 }
 
-// begin loads the tile of C, or sets it to +0.
+// begin loads the tile of C, or sets it to +0, and asks for the next one's: the processor does not foresee that C jumps from row to row.
 func (t tile) begin(a *assembly) {
-	a.op("TESTQ AX, AX")
-	a.op("JZ %sZero", t.name)
 	a.op("MOVQ DX, AX")
+	a.op("CMPQ acc+56(FP), $0")
+	a.op("JEQ %sZero", t.name)
 	for r := range t.rows {
 		for v := range t.vectors {
 			a.op("VMOVUPS %d(AX), %s", v*t.bytes, t.reg(r*t.vectors+v))
 		}
 		a.op("ADDQ R8, AX")
 	}
-	a.op("JMP %sLoop", t.name)
+	a.op("JMP %sNext", t.name)
 	a.label(t.name + "Zero")
 	for i := range t.rows * t.vectors {
 		a.op("VXORPS %s, %s, %s", t.reg(i), t.reg(i), t.reg(i))
+	}
+	for rows := t.rows; rows > 0; {
+		step := 1 << (bits.Len(uint(rows)) - 1) // a power of two, at most 8
+		a.op("LEAQ (AX)(R8*%d), AX", step)
+		rows -= step
+	}
+	a.label(t.name + "Next")
+	for range t.rows {
+		for line := 0; line < t.vectors*t.bytes; line += 64 {
+			a.op("PREFETCHT0 %d(AX)", line)
+		}
+		a.op("ADDQ R8, AX")
 	}
 }
 
 // tileNEON is the tile on arm64: 4 rows, 4 vectors of 4.
 func tileNEON(a *assembly) {
-	a.function("tileNEON", tileSignature, tileBytes, "is a tile of 4 rows and 16 columns; see tilePlain.")
+	a.function("tileNEON", tileSignature, tileBytes, "is a column of tiles of 4 rows and 16 columns; see tilePlain.")
 	for i, name := range []string{"kc", "a", "rs", "cs", "b", "c", "ldc", "acc"} {
 		a.op("MOVD %s+%d(FP), R%d", name, 8*i, i)
 	}
+	a.op("MOVD count+64(FP), R12")
+	a.op("MOVD R0, R13")
+	a.op("MOVD R1, R14")
+	a.op("MOVD R4, R15")
+	a.label("tileNEONTile")
+	a.op("MOVD R13, R0")
+	a.op("MOVD R14, R1")
+	a.op("MOVD R15, R4")
 	a.op("ADD R1, R2, R8")
 	a.op("ADD R8, R2, R9")
 	a.op("ADD R9, R2, R10")
@@ -125,5 +153,9 @@ func tileNEON(a *assembly) {
 		a.op("VST1 %s, (R5)", row(r))
 		a.op("ADD R6, R5, R5")
 	}
+	a.op("MOVD step+72(FP), R11")
+	a.op("ADD R11, R14, R14")
+	a.op("SUBS $1, R12, R12")
+	a.op("BNE tileNEONTile")
 	a.op("RET")
 }

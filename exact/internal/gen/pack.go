@@ -1,0 +1,138 @@
+package main
+
+import "fmt"
+
+const packSignature = "(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)"
+
+// A packer copies rows to panels of so many columns, each panel row after row. It goes along the rows of the matrix, which is how memory likes to
+// be read, and asks for what it will need some rows later, which is on another page and nothing a processor foresees.
+type packer struct {
+	name  string
+	moves []move // of one row of a panel
+	width int    // floats of it
+	ahead int    // rows that are asked for in advance: 2 or 8
+}
+
+// A move is an instruction that copies some floats through a register.
+type move struct {
+	instruction, register string
+	floats                int
+}
+
+var packersAMD64 = []packer{
+	{"packRows32", []move{{"VMOVUPS", "Z0", 16}, {"VMOVUPS", "Z1", 16}}, 32, 2},
+	{"packRows16", []move{{"VMOVUPS", "Y0", 8}, {"VMOVUPS", "Y1", 8}}, 16, 2},
+	{"packRows8", []move{{"VMOVUPS", "Y0", 8}}, 8, 8},
+	{"packRows6", []move{{"VMOVUPS", "X0", 4}, {"VMOVSD", "X1", 2}}, 6, 8},
+}
+
+func (k packer) write(a *assembly) {
+	a.function(k.name, packSignature, 48, fmt.Sprintf("copies rows to panels of %d columns; see packPanel.", k.width))
+	for i, r := range []string{"CX", "R11", "DI", "R8", "SI", "R9"} {
+		a.op("MOVQ %s+%d(FP), %s", []string{"rows", "panels", "dst", "panel", "src", "stride"}[i], 8*i, r)
+	}
+	a.label(k.name + "Row")
+	a.op("MOVQ R11, R10")
+	a.op("MOVQ SI, AX")
+	a.op("MOVQ DI, BX")
+	a.label(k.name + "Panel")
+	for line := 0; line < 4*k.width; line += 64 {
+		a.op("PREFETCHT0 %d(AX)(R9*%d)", line, k.ahead)
+	}
+	at := 0
+	for _, m := range k.moves {
+		a.op("%s %d(AX), %s", m.instruction, at, m.register)
+		at += 4 * m.floats
+	}
+	at = 0
+	for _, m := range k.moves {
+		a.op("%s %s, %d(BX)", m.instruction, m.register, at)
+		at += 4 * m.floats
+	}
+	a.op("ADDQ $%d, AX", at)
+	a.op("ADDQ R8, BX")
+	a.op("DECQ R10")
+	a.op("JNZ %sPanel", k.name)
+	a.op("ADDQ R9, SI")
+	a.op("ADDQ $%d, DI", at)
+	a.op("DECQ CX")
+	a.op("JNZ %sRow", k.name)
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// packColumnsAVX2 packs columns into one panel, squares of 8 by 8 transposed in registers: pairs within lanes, quadruples within lanes, then the two
+// lanes. Two squares beneath each other use up the cache lines they read.
+func packColumnsAVX2(a *assembly) {
+	const name = "packColumnsAVX2"
+	a.function(name, "(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)", 48,
+		"copies 8·squares columns of depth floats, a multiple of 8, to rows of a panel; see packPanel.")
+	for i, r := range []string{"CX", "R11", "DI", "R8", "SI", "R9"} {
+		a.op("MOVQ %s+%d(FP), %s", []string{"depth", "squares", "dst", "wide", "src", "stride"}[i], 8*i, r)
+	}
+	a.op("LEAQ (R9)(R9*2), R12") // 3, 5 and 7 columns
+	a.op("LEAQ (R9)(R9*4), R13")
+	a.op("LEAQ (R12)(R9*4), R15")
+	a.label(name + "Deep")
+	a.op("CMPQ CX, $16")
+	a.op("JLT %sRest", name)
+	packSquares(a, name+"Two", 2)
+	a.op("ADDQ $64, SI")
+	a.op("LEAQ (DI)(R8*8), DI")
+	a.op("LEAQ (DI)(R8*8), DI")
+	a.op("SUBQ $16, CX")
+	a.op("JMP %sDeep", name)
+	a.label(name + "Rest")
+	a.op("TESTQ CX, CX")
+	a.op("JEQ %sEnd", name)
+	packSquares(a, name+"One", 1)
+	a.label(name + "End")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// packSquares writes a loop over R11 times count squares.
+func packSquares(a *assembly, name string, count int) {
+	columns := []string{"(AX)", "(AX)(R9*1)", "(AX)(R9*2)", "(AX)(R12*1)", "(AX)(R9*4)", "(AX)(R13*1)", "(AX)(R12*2)", "(AX)(R15*1)"}
+	a.op("MOVQ R11, R10")
+	a.op("MOVQ SI, AX")
+	a.op("MOVQ DI, BX")
+	a.label(name)
+	for square := range count {
+		if square == 0 && count > 1 {
+			for _, c := range columns {
+				a.op("PREFETCHT0 256%s", c)
+			}
+		}
+		for c, address := range columns {
+			a.op("VMOVUPS %d%s, Y%d", 32*square, address, c)
+		}
+		for r := 0; r < 8; r += 2 {
+			a.op("VUNPCKLPS Y%d, Y%d, Y%d", r+1, r, 8+r)
+			a.op("VUNPCKHPS Y%d, Y%d, Y%d", r+1, r, 9+r)
+		}
+		for half := 0; half < 8; half += 4 {
+			for pair := range 2 {
+				a.op("VSHUFPS $0x44, Y%d, Y%d, Y%d", 8+half+pair+2, 8+half+pair, half+2*pair)
+				a.op("VSHUFPS $0xee, Y%d, Y%d, Y%d", 8+half+pair+2, 8+half+pair, half+2*pair+1)
+			}
+		}
+		for lane, mask := range []string{"$0x20", "$0x31"} {
+			for r := range 4 {
+				a.op("VPERM2F128 %s, Y%d, Y%d, Y%d", mask, 4+r, r, 8+4*lane+r)
+			}
+		}
+		a.op("MOVQ BX, DX")
+		if square == 1 {
+			a.op("LEAQ (BX)(R8*8), DX")
+		}
+		for r := range 8 {
+			a.op("VMOVUPS Y%d, (DX)", 8+r)
+			a.op("ADDQ R8, DX")
+		}
+	}
+	a.op("ADDQ $32, BX")
+	a.op("LEAQ (AX)(R9*8), AX")
+	a.op("DECQ R10")
+	a.op("JNZ %s", name)
+}
