@@ -5,7 +5,7 @@
 // # Life of a run
 //
 //	WaitingForMembers --enough are present, WaitingMs over--> Warmup --all are ready, or WarmupMs over--> RoundTrain
-//	RoundTrain --a quorum holds everything, or RoundTrainMs over--> RoundWitness
+//	RoundTrain --a quorum holds everything, or RoundTrainMs or the round's own limit over--> RoundWitness
 //	RoundWitness --all have reported, or RoundWitnessMs over--> RoundTrain of the next round, or Cooldown
 //	Cooldown --checkpoint reported, or CooldownMs over--> WaitingForMembers, Paused or Finished
 //	Warmup --too few are ready or present--> WaitingForMembers
@@ -81,7 +81,7 @@
 //	296 U64 points           304 U64 points retired  312 U64 redo lost        320 Hash agreed params    352 U32 their round
 //	356 U32 places in use    360 U32 epoch           364 U32 round            368 U32 step              372 U32 epoch's first round
 //	376 U32 redo spans       380 U32 rollbacks       384 3 U32 checkpointers  400 Hash checkpoint's params
-//	432 Hash its manifest    464 key of its maker    496 U32 its epoch
+//	432 Hash its manifest    464 key of its maker    496 U32 its epoch        500 U32 pace, ms          504 U64 the round's limit, ms
 //
 // A place of the table of members:
 //

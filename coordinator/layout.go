@@ -83,7 +83,9 @@ const (
 	hCheckManifest    = 432
 	hCheckKey         = 464
 	hCheckEpoch       = 496
-	hEnd              = 500
+	hPaceMs           = 500
+	hTrainLimitMs     = 504
+	hEnd              = 512
 	headerBytes       = PageBytes
 )
 

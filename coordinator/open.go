@@ -50,6 +50,7 @@ func (s State) headerOK() bool {
 	case s.Count() > s.l.members:
 	case s.Epoch() > countMax, s.Round() > countMax, s.Step() > countMax, getU32(s.b, hEpochRound) > countMax:
 	case getU32(s.b, hParamsRound) > s.Round():
+	case getU64(s.b, hTrainLimitMs) > c.RoundTrainMs:
 	case s.DataIndex() > sequencesMax:
 	case !allZero(s.b[hEnd:headerBytes]):
 	default:

@@ -20,8 +20,11 @@ func (s State) advance(env Env) bool {
 	case RoundTrain:
 		r := s.slot(s.Round())
 		complete := uint32(r.u8(rCompletes)) >= r.Quorum() || s.allReported()
-		if !complete && !s.elapsed(env, getU64(s.b, hRoundTrainMs)) {
+		if !complete && !s.elapsed(env, getU64(s.b, hTrainLimitMs)) {
 			return false
+		}
+		if complete && r.Trains() {
+			putU32(s.b, hPaceMs, uint32(min(env.NowMs-s.PhaseSince(), 1<<32-1)))
 		}
 		s.enter(RoundWitness, env.NowMs)
 		return true
@@ -151,6 +154,7 @@ func (s State) open(env Env, drain uint8) {
 	clear(r.bytes(0, s.l.slot))
 	putU32(s.b, hRound, number)
 	putU8(s.b, hDrain, drain)
+	putU64(s.b, hTrainLimitMs, s.trainLimit())
 	s.enter(RoundTrain, env.NowMs)
 
 	id, n := s.ID(), [4]byte{}
@@ -172,6 +176,30 @@ func (s State) open(env Env, drain uint8) {
 		r.putU8(rFinal, 1)
 	}
 	s.elect(r, members)
+}
+
+// A member that failed in the round before may be dead, and waiting RoundTrainMs for it again and again until it is dropped
+// would cost the others dearly. It is waited for a few times as long as the others needed last, and at least a moment, which
+// is enough for one that lives.
+const (
+	patienceFactor = 4
+	patienceMinMs  = 1000
+)
+
+// trainLimit returns how long the next RoundTrain may last.
+func (s State) trainLimit() uint64 {
+	limit := getU64(s.b, hRoundTrainMs)
+	pace := uint64(getU32(s.b, hPaceMs))
+	if pace == 0 {
+		return limit
+	}
+	for i := range s.Count() {
+		b := s.place(i)
+		if Status(getU8(b, mStatus)) == StatusActive && (getU8(b, mMissed) > 0 || getU8(b, mIdle) > 0) {
+			return min(limit, patienceFactor*pace+patienceMinMs)
+		}
+	}
+	return limit
 }
 
 func (s State) activeMembers() []uint32 {

@@ -182,7 +182,7 @@ func (s State) phaseMs() uint64 {
 	case Warmup:
 		return getU64(s.b, hWarmupMs)
 	case RoundTrain:
-		return getU64(s.b, hRoundTrainMs)
+		return getU64(s.b, hTrainLimitMs)
 	case RoundWitness:
 		return getU64(s.b, hRoundWitnessMs)
 	case Cooldown:
