@@ -117,6 +117,11 @@ func swigluAVX512(n int, h, gate, up *float32)
 //go:noescape
 func swigluBackwardAVX512(n int, dh, gate, up *float32)
 
+// adamwAVX512 is a step of AdamW; see adamwPlain.
+//
+//go:noescape
+func adamwAVX512(n int, x, m, v, gradient *float32, beta1, fresh1, beta2, fresh2, keep, rate, scale, eps float32)
+
 // addAVX2 computes y += x.
 //
 //go:noescape
@@ -186,3 +191,8 @@ func swigluAVX2(n int, h, gate, up *float32)
 //
 //go:noescape
 func swigluBackwardAVX2(n int, dh, gate, up *float32)
+
+// adamwAVX2 is a step of AdamW; see adamwPlain.
+//
+//go:noescape
+func adamwAVX2(n int, x, m, v, gradient *float32, beta1, fresh1, beta2, fresh2, keep, rate, scale, eps float32)

@@ -60,9 +60,9 @@ type AdamW struct {
 	m, v []float32 // mean and mean square of the gradients, each beginning with 0
 	step uint32    // steps done
 
-	params, grad      []float32 // of the running step
-	keep, rate, scale float32
-	part              func(i int) // AdamW.piece, bound once so that a step allocates nothing
+	params, grad []float32 // of the running step
+	numbers      exact.AdamWStep
+	part         func(w *exact.Worker, i int) // AdamW.piece, bound once so that a step allocates nothing
 }
 
 // NewAdamW returns the optimizer of n weights, before its first step. The error says what of cfg is out of range.
@@ -89,11 +89,15 @@ func (a *AdamW) Step(params, grad []float32, lr float32) {
 	}
 	a.step++
 	t := float64(a.step)
-	a.rate = float32(float64(lr) / bias(a.cfg.Beta1, t))
-	a.scale = float32(1 / math.Sqrt(bias(a.cfg.Beta2, t)))
-	a.keep = float32(1 - float64(float64(lr)*float64(a.cfg.WeightDecay)))
+	a.numbers = exact.AdamWStep{
+		Beta1: a.cfg.Beta1, Fresh1: 1 - a.cfg.Beta1, Beta2: a.cfg.Beta2, Fresh2: 1 - a.cfg.Beta2,
+		Keep:  float32(1 - float64(float64(lr)*float64(a.cfg.WeightDecay))),
+		Rate:  float32(float64(lr) / bias(a.cfg.Beta1, t)),
+		Scale: float32(1 / math.Sqrt(bias(a.cfg.Beta2, t))),
+		Eps:   a.cfg.Eps,
+	}
 	a.params, a.grad = params, grad
-	a.pool.Run((len(params)+adamwPiece-1)/adamwPiece, a.part)
+	a.pool.RunOn((len(params)+adamwPiece-1)/adamwPiece, a.part)
 	a.params, a.grad = nil, nil
 }
 
@@ -105,22 +109,7 @@ func bias(beta float32, t float64) float64 {
 	return 1 - exact.Pow(float64(beta), t)
 }
 
-func (a *AdamW) piece(i int) {
+func (a *AdamW) piece(w *exact.Worker, i int) {
 	from, to := i*adamwPiece, min((i+1)*adamwPiece, len(a.params))
-	m, v, g := a.m[from:to], a.v[from:to], a.grad[from:to]
-	a.update(a.params[from:to], m, v, g)
-}
-
-// update is the definition of a step.
-func (a *AdamW) update(x, m, v, g []float32) {
-	m, v, g = m[:len(x)], v[:len(x)], g[:len(x)]
-	beta1, beta2, eps := a.cfg.Beta1, a.cfg.Beta2, a.cfg.Eps
-	fresh1, fresh2 := 1-beta1, 1-beta2
-	keep, rate, scale := a.keep, a.rate, a.scale
-	for i := range x {
-		m[i] = float32(beta1*m[i]) + float32(fresh1*g[i])
-		v[i] = float32(beta2*v[i]) + float32(float32(fresh2*g[i])*g[i])
-		divisor := float32(exact.Sqrt(v[i])*scale) + eps
-		x[i] = float32(x[i]*keep) - float32(float32(rate*m[i])/divisor)
-	}
+	w.AdamW(a.params[from:to], a.m[from:to], a.v[from:to], a.grad[from:to], a.numbers)
 }

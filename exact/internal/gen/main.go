@@ -37,6 +37,7 @@ func files() map[string]string {
 		for _, r := range rows {
 			r.write(amd64, l)
 		}
+		adamw.write(amd64, l)
 	}
 	tileNEON(arm64)
 	peakNEON(arm64)

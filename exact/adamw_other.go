@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package exact
+
+func (kn Kernel) adamw() adamwKernel { return nil }
