@@ -33,7 +33,7 @@ train spec
 node/statefile
 node
 runlog
-view
+view metrics
 sim bench
 cmd/entrain
 exact/internal/gen codec/internal/gen tests/... tools/...
@@ -61,6 +61,8 @@ var importers = []struct {
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},
 	{"golang.org/x/crypto/ssh", []string{"cmd/entrain"}, "key files are those of ssh-keygen"},
 	{"golang.org/x/sys/", []string{"exact", "cmd/entrain"}, "what the processor can do, and signals"},
+	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
+	{"go.opentelemetry.io/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},
 	{"go.uber.org/goleak", []string{"*_test"}, "tests for leaked goroutines"},
 }

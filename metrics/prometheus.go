@@ -1,0 +1,111 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// collector gives Prometheus the gauges.
+type collector struct{ g *Gauges }
+
+// Describe sends nothing: which gauges there are is known only when they have values.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	c.g.mu.Lock()
+	defer c.g.mu.Unlock()
+	send := func(kind prometheus.ValueType, name, help string, v float64, labels ...string) {
+		names, values := []string{"run"}, []string{c.g.run}
+		for i := 0; i < len(labels); i += 2 {
+			names, values = append(names, labels[i]), append(values, labels[i+1])
+		}
+		m, err := prometheus.NewConstMetric(prometheus.NewDesc(name, help, names, nil), kind, v, values...)
+		if err == nil { // else a kind of event whose name is not UTF-8
+			out <- m
+		}
+	}
+	if c.g.run == "" {
+		return
+	}
+	for _, name := range c.g.names {
+		send(prometheus.GaugeValue, "entrain_"+strings.ReplaceAll(name, "/", "_"), "Newest "+name+" of this participant.", c.g.values[name])
+	}
+	send(prometheus.GaugeValue, "entrain_step", "Newest step that was applied.", float64(c.g.step))
+	send(prometheus.GaugeValue, "entrain_phase", "1 for the phase that the run is in.", 1, "phase", c.g.phase)
+	for kind, n := range c.g.events {
+		send(prometheus.CounterValue, "entrain_events_total", "Events by kind.", float64(n), "kind", kind)
+	}
+}
+
+// Handler serves /metrics for Prometheus and /healthz, which answers 200 or 503 with a [Health] in JSON. Dropped tells how many
+// records the log has left out.
+func (g *Gauges) Handler(dropped func() uint64) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collector{g}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "entrain_log_dropped_total", Help: "Records that the log has left out."},
+			func() float64 { return float64(dropped()) }))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		h := g.Health()
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		if !h.OK {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_ = json.NewEncoder(w).Encode(h) // whoever asked has gone, if it fails
+	})
+	return mux
+}
+
+// Server is an HTTP server that runs.
+type Server struct {
+	addr   string
+	server http.Server
+	done   chan struct{}
+}
+
+// Serve serves a handler on an address of this machine, HOST:PORT, until Close.
+func Serve(addr string, h http.Handler, log *slog.Logger) (*Server, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("serve metrics on %q: %w", addr, err)
+	}
+	s := &Server{addr: l.Addr().String(), done: make(chan struct{}), server: http.Server{
+		Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}}
+	go func() {
+		defer close(s.done)
+		if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("serving metrics", "error", err)
+		}
+	}()
+	return s, nil
+}
+
+// Addr is where it listens.
+func (s *Server) Addr() string { return s.addr }
+
+// Close ends it; who is being answered has a moment.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := s.server.Shutdown(ctx)
+	if err != nil {
+		err = s.server.Close()
+	}
+	<-s.done
+	return err
+}
