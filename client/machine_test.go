@@ -56,7 +56,7 @@ func TestRoundsEndEarlyWhenAllIsThere(t *testing.T) {
 
 func TestACrashedMemberComesBackWithTheModel(t *testing.T) {
 	for overlap := range uint8(2) {
-		net := newNetwork(t, 5, overlap, 60, 3)
+		net := newNetwork(t, 5, overlap, 160, 3) // more than an epoch, in which it is dropped
 		net.run(60_000, func() bool { return net.state.Step() == 5 })
 		net.peers[1].crash()
 		net.run(60_000, func() bool { return net.state.Step() == 9 })
