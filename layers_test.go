@@ -22,7 +22,7 @@ prng bloom merkle
 key committee batch
 coordinator
 exact
-tensor tokenizer
+tensor tokenizer merkle/parallel
 codec/internal/vec
 optim codec codec/distro codec/dense
 llama checkpoint
@@ -36,7 +36,7 @@ runlog
 view metrics
 sim bench
 cmd/entrain
-exact/internal/gen codec/internal/gen tests/... tools/...
+exact/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
 `
 
 // The last replicated and the last pure line, by a package in it.

@@ -16,7 +16,7 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
-	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/merkle/parallel"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
@@ -175,12 +175,7 @@ func (e *Engine) HeldOut(ctx context.Context, params []float32) (float32, error)
 
 // Leaves are the merkle leaves of the little-endian bytes of values, chunk by chunk.
 func (e *Engine) Leaves(values []float32) []wire.Hash {
-	const floats = merkle.ChunkBytes / 4
-	leaves := make([]wire.Hash, max(1, (len(values)+floats-1)/floats))
-	e.cfg.Pool.Run(len(leaves), func(i int) {
-		leaves[i] = merkle.Leaf(tensor.Bytes(values[i*floats : min((i+1)*floats, len(values))]))
-	})
-	return leaves
+	return parallel.Leaves(e.cfg.Pool, tensor.Bytes(values))
 }
 
 // ParamsLen is the number of parameters.
