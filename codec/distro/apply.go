@@ -77,14 +77,20 @@ func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
 
 // count adds up the votes of all payloads on a block. The sums are integers below 2^24, so exact in binary32 and the same in any order.
 func (b *block) count(sums []float32, payloads [][]byte, s *scratch) {
-	v := &s.votes
-	for _, p := range payloads {
-		readNumber(&s.code, p[codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
-		b.shape.decode(&s.code, v)
-		negative := v.negative
-		for _, p := range v.positions[:v.n] {
-			sums[p] += float32(1 - 2*int32(negative&1))
-			negative >>= 1
+	for len(payloads) > 0 {
+		readings := s.readings[:min(len(s.readings), len(payloads))]
+		for i := range readings {
+			readNumber(&readings[i].rest, payloads[i][codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
+		}
+		payloads = payloads[len(readings):]
+		b.shape.decode(readings)
+		for i := range readings {
+			v := &readings[i].votes
+			negative := v.negative
+			for _, p := range v.positions[:v.n] {
+				sums[p] += float32(1 - 2*int32(negative&1))
+				negative >>= 1
+			}
 		}
 	}
 }

@@ -63,71 +63,95 @@ func (t binomials) rank(positions []uint16) number {
 	return r
 }
 
-// unrank is the inverse of rank: it finds the positions, of which there are len(positions), of the set with number r, and destroys r. Greedily
-// from the last: p[j-1] is the largest c with C(c, j) <= r, and so on with what is left of r. r has at most so many words.
-func (t binomials) unrank(r *number, words int, positions []uint16) {
-	i := len(positions) - 1
-	for ; i > 0; i-- {
-		for words > 2 && r[words-1] == 0 {
-			words--
-		}
-		if words <= 2 {
-			break
-		}
-		row := &t.rows[i]
-		n := bits.LeadingZeros64(r[words-1])
-		lead := r[words-1]<<uint(n) | r[words-2]>>uint(64-n)
-		c := row.guide.below(64*words-n, lead)
-		c += atMost(row.at(c+1), r)
-		r.take(row.at(c), words)
-		positions[i] = uint16(c)
-	}
-	t.unrank2(r[0], r[1], positions[:i+1])
+// A reading is a code on its way to becoming votes.
+type reading struct {
+	rest  number // what is left of the code
+	words int    // that rest has at most, at least 2
+	votes votes
 }
 
-// atMost returns 1 if cell <= r and 0 if not. r has no more words than cell in use. Which it is, no processor could predict, so the word that
-// decides is compared without a branch.
-func atMost(cell []uint64, r *number) int {
-	i := len(cell) - 1
-	for i > 0 && cell[i] == r[i] {
+// unrank is the inverse of rank for several readings at once: it finds the positions, of which there are votes.n, of the set with number rest,
+// which it destroys. Greedily from the last: p[j-1] is the largest c with C(c, j) <= rest, and so on with what is left. A position can only be
+// looked for when the one after it is known; so the readings take turns, and the processor works on several of them at the same time.
+func (t binomials) unrank(readings []reading) {
+	most := 0
+	for i := range readings {
+		most = max(most, readings[i].votes.n)
+	}
+	for i := most - 1; i >= 0; i-- {
+		row := &t.rows[i]
+		for n := range readings {
+			r := &readings[n]
+			switch {
+			case i >= r.votes.n:
+			case i == 0:
+				r.votes.positions[0] = uint16(r.rest[0]) // C(c, 1) = c
+			case row.words == 1:
+				r.votes.positions[i] = r.next1(row)
+			case row.words == 2:
+				r.votes.positions[i] = r.next2(row)
+			default:
+				r.votes.positions[i] = r.next(row)
+			}
+		}
+	}
+}
+
+// next takes the largest cell of row that is not greater from the rest and returns its position.
+func (r *reading) next(row *binomialRow) uint16 {
+	words := r.words
+	for words > 2 && r.rest[words-1] == 0 {
+		words--
+	}
+	r.words = words
+	c := row.guide.below(leading(r.rest[words-1], r.rest[words-2], words))
+	cells := row.cells[c*row.words : (c+2)*row.words]
+	c1 := cells[row.words:] // the one above c
+	i := row.words - 1
+	for i > 0 && c1[i] == r.rest[i] {
 		i--
 	}
-	_, above := bits.Sub64(r[i], cell[i], 0)
-	return int(above ^ 1)
+	// Whether it is greater, no processor could predict, so the word that decides is compared without a branch.
+	_, above := bits.Sub64(r.rest[i], c1[i], 0)
+	cells = cells[row.words&(int(above)-1):]
+	var borrow uint64
+	for i, v := range r.rest[:words] {
+		r.rest[i], borrow = bits.Sub64(v, cells[i], borrow)
+	}
+	return uint16(c + 1 - int(above))
 }
 
-// unrank2 is unrank for r of two words, which the common blocks have, and the end of all others.
-func (t binomials) unrank2(r0, r1 uint64, positions []uint16) {
-	for i := len(positions) - 1; i > 0; i-- {
-		row := &t.rows[i]
-		n := bits.LeadingZeros64(r0)
-		length, highest := 64-n, r0<<uint(n)
-		if r1 != 0 {
-			n = bits.LeadingZeros64(r1)
-			length, highest = 128-n, r1<<uint(n)|r0>>uint(64-n)
-		}
-		c := row.guide.below(length, highest)
-		if row.words == 1 {
-			_, above := bits.Sub64(r0, row.cells[c+1], 0)
-			c += int(above ^ 1)
-			r0 -= row.cells[c]
-		} else {
-			next := row.at(c + 1)
-			_, above := bits.Sub64(r0, next[0], 0)
-			_, above = bits.Sub64(r1, next[1], above)
-			for _, word := range next[2:] {
-				if word != 0 {
-					above = 1
-				}
-			}
-			c += int(above ^ 1)
-			cell := row.at(c)
-			r0, above = bits.Sub64(r0, cell[0], 0)
-			r1, _ = bits.Sub64(r1, cell[1], above)
-		}
-		positions[i] = uint16(c)
+// next1 and next2 are next for cells of one and two words.
+func (r *reading) next1(row *binomialRow) uint16 {
+	rest := r.rest[0]
+	n := bits.LeadingZeros64(rest)
+	c := row.guide.below(64-n, rest<<uint(n))
+	cells := row.cells[c : c+2]
+	_, above := bits.Sub64(rest, cells[1], 0)
+	at := 1 - int(above)
+	r.rest[0] = rest - cells[at]
+	return uint16(c + at)
+}
+
+func (r *reading) next2(row *binomialRow) uint16 {
+	low, high := r.rest[0], r.rest[1]
+	c := row.guide.below(leading(high, low, 2))
+	cells := row.cells[2*c : 2*c+4]
+	_, above := bits.Sub64(low, cells[2], 0)
+	_, above = bits.Sub64(high, cells[3], above)
+	at := 1 - int(above)
+	low, above = bits.Sub64(low, cells[2*at], 0)
+	high, _ = bits.Sub64(high, cells[2*at+1], above)
+	r.rest[0], r.rest[1] = low, high
+	return uint16(c + at)
+}
+
+// leading returns the length of a number in bits and its highest 64 bits, from its two highest words.
+func leading(high, low uint64, words int) (length int, highest uint64) {
+	if high == 0 {
+		high, low = low, 0
+		words--
 	}
-	if len(positions) > 0 {
-		positions[0] = uint16(r0) // C(c, 1) = c
-	}
+	n := bits.LeadingZeros64(high)
+	return 64*words - n, high<<uint(n) | low>>uint(64-n)
 }

@@ -55,14 +55,19 @@ func (s *shape) code(v *votes) number {
 	return c
 }
 
-// decode is the inverse of code, for c below s.total. It destroys c.
-func (s *shape) decode(c *number, v *votes) {
-	v.n = s.k
-	for c.less(&s.first[v.n], s.words) {
-		v.n--
+// decode is the inverse of code for several readings at once, each with a code below s.total in rest.
+func (s *shape) decode(readings []reading) {
+	for i := range readings {
+		r := &readings[i]
+		v := &r.votes
+		v.n = s.k
+		for r.rest.less(&s.first[v.n], s.words) {
+			v.n--
+		}
+		r.rest.take(s.first[v.n][:], s.words)
+		v.negative = r.rest[0] & (1<<uint(v.n) - 1) // Go's 1<<64 - 1 has all bits set
+		r.rest.shr(uint(v.n), s.words)
+		r.words = max(2, s.words)
 	}
-	c.take(s.first[v.n][:], s.words)
-	v.negative = c[0] & (1<<uint(v.n) - 1) // Go's 1<<64 - 1 has all bits set
-	c.shr(uint(v.n), s.words)
-	s.combinations.unrank(c, s.words, v.positions[:v.n])
+	s.combinations.unrank(readings)
 }

@@ -18,6 +18,14 @@ func (a number) big() *big.Int {
 	return v
 }
 
+// decoded returns what one code stands for.
+func decoded(s *shape, c number) *votes {
+	r := make([]reading, 1)
+	r[0].rest = c
+	s.decode(r)
+	return &r[0].votes
+}
+
 func shapeOf(h, w, topK int) *shape {
 	return newShape(h, w, topK, nil, nil, newBinomials(h*w, min(topK, h*w)))
 }
@@ -43,11 +51,9 @@ func TestCodesAreABijection(t *testing.T) {
 			t.Fatalf("%d of %d: %v codes, want %d", s.k, n, s.total.big(), count)
 		}
 		for i := range count {
-			var v votes
-			c := number{uint64(i)}
-			s.decode(&c, &v)
-			checkVotes(t, &v, n, s.k)
-			if back := s.code(&v); back != (number{uint64(i)}) {
+			v := decoded(s, number{uint64(i)})
+			checkVotes(t, v, n, s.k)
+			if back := s.code(v); back != (number{uint64(i)}) {
 				t.Fatalf("%d of %d: code %d stands for %d positions %v, which have code %v", s.k, n, i, v.n, v.positions[:v.n], back.big())
 			}
 		}
@@ -111,8 +117,7 @@ func TestCodesAgreeWithBigIntegers(t *testing.T) {
 		if code.big().Cmp(want) != 0 {
 			t.Fatalf("code %v, want %v", code.big(), want)
 		}
-		var back votes
-		s.decode(&code, &back)
+		back := decoded(s, code)
 		if back.n != v.n || back.negative != v.negative || !slices.Equal(back.positions[:back.n], positions) {
 			t.Fatalf("%v with signs %b comes back as %v with signs %b", positions, v.negative, back.positions[:back.n], back.negative)
 		}

@@ -40,7 +40,7 @@ type scratch struct {
 	candidates []uint16           // of top, positions
 	best       []uint64           // of top
 	votes      votes
-	code       number
+	readings   [8]reading // of payloads decoded together
 }
 
 // take returns a job that nobody uses, and give takes it back.

@@ -53,10 +53,9 @@ func recode(t testing.TB, c *Codec, payload []byte) []byte {
 		b := &c.blocks[i]
 		var code number
 		readNumber(&code, payload[codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
-		var v votes
-		b.shape.decode(&code, &v)
-		checkVotes(t, &v, b.shape.h*b.shape.w, b.shape.k)
-		code = b.shape.code(&v)
+		v := decoded(b.shape, code)
+		checkVotes(t, v, b.shape.h*b.shape.w, b.shape.k)
+		code = b.shape.code(v)
 		copy(codes[i*c.words:(i+1)*c.words], code[:])
 	}
 	return c.appendPayload(nil, codes)
