@@ -36,10 +36,15 @@ type handler struct {
 }
 
 // Gossip judges a gossiped commitment: what is malformed, not signed by its author or for another run is refused, which costs the sender's score.
+// What nobody who takes part said is not passed on, so that a stranger cannot flood the run; it is not refused, since who takes
+// part is a matter of how new one's state is.
 func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	author, signed, ok := parseAuthored(h.node.cfg.ID, data)
 	if !ok || author != from {
 		return p2p.Reject
+	}
+	if !h.takesPart(author) {
+		return p2p.Ignore
 	}
 	h.node.cfg.Loop.Post(func() { h.node.received(author, signed) })
 	return p2p.Accept
@@ -98,6 +103,26 @@ func (n *Node) received(author key.Public, signed coordinator.Signed) {
 	}
 	n.step(client.CommitmentReceived{Signed: signed, Signer: author})
 }
+
+// knowMembers tells the shelf who takes part, when that may have changed.
+func (n *Node) knowMembers() {
+	s := n.state
+	now := membership{epoch: s.Epoch(), count: s.Count(), present: s.Present()}
+	if now == n.membership {
+		return
+	}
+	n.membership = now
+	members := make(map[key.Public]bool, s.Present())
+	for i := range s.Count() {
+		if s.Status(i).Present() {
+			members[s.Key(i)] = true
+		}
+	}
+	n.shelf.setMembers(members)
+}
+
+// membership changes whenever somebody joins, leaves, or has left and another came.
+type membership struct{ epoch, count, present uint32 }
 
 // commit signs a commitment, keeps it so that a crash cannot make this member sign another one for the round, and gossips it.
 func (n *Node) commit(c coordinator.Commitment) {

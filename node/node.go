@@ -125,6 +125,8 @@ type Node struct {
 
 	state  coordinator.State
 	height uint64
+	// membership is that of the members the shelf knows.
+	membership membership
 	// recalled are hashes that were looked for among the checkpoints.
 	recalled map[wire.Hash]bool
 	peers    peerbook
@@ -188,6 +190,7 @@ func (n *Node) follow(s ledger.Snapshot) {
 	}
 	first := n.height == 0
 	n.state, n.height = s.State, s.Height
+	n.knowMembers()
 	n.observeState(s)
 	n.step(client.StateChanged{State: s.State})
 	if first {

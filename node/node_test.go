@@ -168,6 +168,10 @@ func TestRubbishIsRefused(t *testing.T) {
 			t.Errorf("%s: verdict %v, want Reject", name, got)
 		}
 	}
+	stranger := key.FromSeed([32]byte{77})
+	if got := victim.Gossip(stranger.Public(), encode(stranger.Public(), good.Commitment.Sign(stranger))); got != p2p.Ignore {
+		t.Errorf("a stranger's commitment: verdict %v, want Ignore", got)
+	}
 	if got := victim.Gossip(liar.Public(), encode(liar.Public(), good)); got != p2p.Accept {
 		t.Errorf("a good commitment: verdict %v, want Accept", got)
 	}

@@ -15,6 +15,7 @@ type shelf struct {
 	mu          sync.RWMutex // guards all below
 	blobs       map[wire.Hash]*blob
 	commitments map[uint32][]kept // by round
+	members     map[key.Public]bool
 }
 
 // blob is one servable object: a payload, or parameters that are encoded chunk by chunk when asked for.
@@ -34,6 +35,19 @@ type kept struct {
 
 // commitmentsMax bounds the commitments kept for one round: a few for each of the most members a run can have.
 const commitmentsMax = 30_000
+
+// setMembers replaces who takes part.
+func (s *shelf) setMembers(m map[key.Public]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members = m
+}
+
+func (s *shelf) takesPart(k key.Public) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.members[k]
+}
 
 func newShelf() *shelf {
 	return &shelf{blobs: map[wire.Hash]*blob{}, commitments: map[uint32][]kept{}}
