@@ -86,14 +86,15 @@ func demoSpec(o demoOptions) spec.Spec {
 	s.Members.Min = 1
 	s.Members.Start = uint32(o.clients)
 	s.Members.Capacity = 64
-	// A round takes half a second; whoever is not done after ten times as long was killed, or is starting again.
+	// A round takes half a second; whoever is not done after ten times as long was killed, or is starting again. A short epoch makes
+	// checkpoints often, to which the run goes back when all processes are killed at once; short warmups let it notice.
 	round := 5 * time.Second
 	if o.preset != presetTiny && o.preset != "nano" {
 		round = 5 * time.Minute
 	}
 	s.Times = spec.Times{
-		Waiting: spec.Duration(0), Warmup: spec.Duration(time.Minute), RoundTrain: spec.Duration(round),
-		RoundWitness: spec.Duration(time.Second), Cooldown: spec.Duration(round), Epoch: spec.Duration(10 * round),
+		Waiting: spec.Duration(0), Warmup: spec.Duration(2 * round), RoundTrain: spec.Duration(round),
+		RoundWitness: spec.Duration(time.Second), Cooldown: spec.Duration(round), Epoch: spec.Duration(4 * round),
 	}
 	return s
 }

@@ -204,7 +204,9 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("held-out loss of the initial parameters: %w", err)
 	}
 	d.board = newBoard(fmt.Sprintf("entrain demo: %s, %s parameters, in %s", set.Preset, thousands(uint64(n)), d.dir.path), set.Clients, 4*uint64(n))
-	d.board.heldOut = d.first
+	if d.dir.made {
+		d.board.heldOut = d.first
+	}
 	return nil
 }
 
