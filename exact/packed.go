@@ -20,6 +20,9 @@ func (w *Worker) Pack(b *Packed, k, n int, src []float32, brs, bcs int) {
 	}
 }
 
+// Memory is how many bytes b has allocated.
+func (b *Packed) Memory() int { return 4 * cap(b.data) }
+
 // GemmPacked is Gemm with the first k rows and n columns of a packed B: C = A·B[:k,:n], or C + A·B[:k,:n] if acc is set, to the same bits.
 func (w *Worker) GemmPacked(m, n, k int, a []float32, ars, acs int, b *Packed, c []float32, ldc int, acc bool) {
 	if k > b.k || n > b.n || k < 1 {

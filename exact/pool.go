@@ -137,6 +137,22 @@ func (p *Pool) Kernel() Kernel {
 	return p.kernel
 }
 
+// Memory is how many bytes the pool has allocated for packing matrices.
+func (p *Pool) Memory() (bytes int) {
+	if p == nil {
+		return 0
+	}
+	p.running.Lock()
+	defer p.running.Unlock()
+	for _, w := range p.workers {
+		bytes += 4 * (cap(w.a) + cap(w.b) + cap(w.c))
+	}
+	for _, b := range p.product.packed {
+		bytes += 4 * cap(b)
+	}
+	return bytes + 4*(cap(p.product.packsLeft)+cap(p.product.multsLeft))
+}
+
 // Run calls f(i) for each i in [0, n), each once, on the workers of the pool, in no particular order, and returns when all have returned. f must
 // give the same result for an i whatever runs beside or before it.
 func (p *Pool) Run(n int, f func(i int)) {

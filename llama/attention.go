@@ -30,11 +30,22 @@ func newAttention(b *batch, cfg Config, positions int) *attention {
 	// Rows an odd number of cache lines apart do not fall on the same sets of the cache.
 	a := &attention{batch: b, cfg: cfg, stride: (positions+31)/32*32 + 16, scratch: make([]attentionScratch, b.pool.Workers())}
 	for i := range a.scratch {
-		a.scratch[i].p = make([]float32, blockRows*a.stride)
-		a.scratch[i].dp = make([]float32, blockRows*a.stride)
+		a.scratch[i].p = b.floats(blockRows * a.stride)
+		a.scratch[i].dp = b.floats(blockRows * a.stride)
 	}
 	a.forwardGroup, a.backwardGroup = a.doForward, a.doBackward
 	return a
+}
+
+// packed is how many bytes the packed matrices take.
+func (a *attention) packed() (bytes int) {
+	for i := range a.scratch {
+		s := &a.scratch[i]
+		for _, p := range []*exact.Packed{&s.kt, &s.vt, &s.k, &s.v} {
+			bytes += p.Memory()
+		}
+	}
+	return bytes
 }
 
 // forward computes out (rows, Heads·HeadDim) from qkv (rows, heads·HeadDim), and stats, two floats for each row and query head.

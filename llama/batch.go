@@ -14,6 +14,13 @@ const (
 type batch struct {
 	pool       *exact.Pool
 	batch, seq int
+	bytes      int // of all memory that floats gave
+}
+
+// floats allocates memory for n floats, and counts it.
+func (b *batch) floats(n int) []float32 {
+	b.bytes += 4 * n
+	return make([]float32, n)
 }
 
 func (b *batch) rows() int { return b.batch * b.seq }

@@ -38,10 +38,16 @@ func benchmarkTrain(b *testing.B, preset string, batch, seq int) {
 					step()
 				}
 				b.ReportMetric(float64(batch*seq*b.N)/b.Elapsed().Seconds(), "tokens/s")
+				b.ReportMetric(float64(m.Memory()+pool.Memory())/(1<<20), "MiB")
 			})
 		}
 	}
 }
+
+// BenchmarkTrain50M and BenchmarkTrain124M have the sequence length of GPT-2. What "MiB" says comes on top of parameters and gradient.
+func BenchmarkTrain50M(b *testing.B) { benchmarkTrain(b, "50m", 2, 1024) }
+
+func BenchmarkTrain124M(b *testing.B) { benchmarkTrain(b, "124m", 1, 1024) }
 
 func BenchmarkTrainNano(b *testing.B) { benchmarkTrain(b, "nano", 16, 128) }
 

@@ -35,5 +35,6 @@
 //   - In attention, keys and values get their gradient from the query heads of their group in ascending order, in each from the queries in order.
 //
 // Forward and backward stand side by side, an operation a file. Memory is allocated by New and none by a step. It grows linearly with the sequence
-// length: attention computes its scores anew in the backward pass, 64 queries at a time.
+// length: attention computes its scores anew in the backward pass, 64 queries at a time, and logits exist for some rows at a time. A Model made by
+// NewRecomputing holds the activations of some layers only, and Memory says how much it is.
 package llama

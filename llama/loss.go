@@ -21,7 +21,7 @@ type loss struct {
 
 func newLoss(b *batch, cfg Config, rows int) *loss {
 	chunk := min(rows, max(shareRows, logitsBytes/4/cfg.Vocab/shareRows*shareRows))
-	l := &loss{batch: b, width: cfg.Hidden, vocab: cfg.Vocab, chunk: chunk, logits: make([]float32, chunk*cfg.Vocab), losses: make([]float32, rows)}
+	l := &loss{batch: b, width: cfg.Hidden, vocab: cfg.Vocab, chunk: chunk, logits: b.floats(chunk * cfg.Vocab), losses: b.floats(rows)}
 	l.forwardRows, l.gradientRows = l.doForward, l.doGradient
 	return l
 }

@@ -29,81 +29,56 @@ type Model struct {
 	mlp       *mlp
 	loss      *loss
 
-	layers    []activations
-	last      []float32 // (rows, Hidden): what leaves the last layer
-	lastInv   []float32 // (rows)
-	h, dh     []float32 // (rows, Hidden): a norm's output, and its gradient
-	f         []float32 // (rows, FFN)
-	dx        []float32 // (rows, Hidden): the gradient of the residual stream
-	dqkv      []float32 // (rows, heads·HeadDim)
-	datt      []float32 // (rows, Heads·HeadDim)
-	allocated bool      // what only Grad needs
-	checks    []int32   // of each piece of the gradient: the place of the first number that is not finite, or -1
+	every     int           // layers of a segment, see NewRecomputing
+	starts    [][]float32   // (rows, Hidden) each: what enters the first layer of each segment
+	layers    []activations // of the layers of one segment
+	last      []float32     // (rows, Hidden): what leaves the last layer
+	lastInv   []float32     // (rows)
+	h, dh     []float32     // (rows, Hidden): a norm's output, and its gradient
+	f         []float32     // (rows, FFN)
+	dx        []float32     // (rows, Hidden): the gradient of the residual stream
+	dqkv      []float32     // (rows, heads·HeadDim)
+	datt      []float32     // (rows, Heads·HeadDim)
+	allocated bool          // what only Grad needs
+	checks    []int32       // of each piece of the gradient: the place of the first number that is not finite, or -1
 	checked   []float32
 	check     func(i int)
-}
-
-// activations are what the backward pass needs of a layer's forward pass. The outputs of norms and gates are cheap to compute again, so they are.
-type activations struct {
-	x     []float32 // (rows, Hidden): what enters
-	inv1  []float32 // (rows)
-	qkv   []float32 // (rows, heads·HeadDim)
-	stats []float32 // (batch, Heads, seq, 2)
-	att   []float32 // (rows, Heads·HeadDim)
-	x2    []float32 // (rows, Hidden): x and what attention adds
-	inv2  []float32 // (rows)
-	gu    []float32 // (rows, 2·FFN)
 }
 
 // New returns a Model for batches of at most maxBatch sequences of at most maxSeq tokens, computed on pool. It reports all faults of cfg. Memory for
 // the forward pass of one layer is allocated at once, the rest by the first Grad.
 func New(cfg Config, pool *exact.Pool, maxBatch, maxSeq int) (*Model, error) {
+	return NewRecomputing(cfg, pool, maxBatch, maxSeq, max(cfg.Layers, 1))
+}
+
+// NewRecomputing is New for a Model that holds the activations of only so many layers at a time, every, at least one. Of each segment of so many
+// layers the forward pass keeps what enters it; the backward pass computes the rest again, segment by segment, to the same bits (T. Chen et al.,
+// "Training Deep Nets with Sublinear Memory Cost", 2016). Memory for activations falls from Layers to every + Layers/every·Hidden/(2·Hidden +
+// (2·Heads + 2·KVHeads)·HeadDim + 2·FFN) layers' worth, for up to a third more work.
+func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (*Model, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	if maxBatch < 1 || maxSeq < 1 || maxSeq > cfg.Context {
 		return nil, fmt.Errorf("model: a batch of %d sequences of %d tokens, want at least one, of 1 to %d tokens", maxBatch, maxSeq, cfg.Context)
 	}
-	m := &Model{cfg: cfg, layout: cfg.Layout(), most: batch{pool, maxBatch, maxSeq}}
+	if every < 1 || every > cfg.Layers {
+		return nil, fmt.Errorf("model: activations of %d layers at a time, want 1 to %d", every, cfg.Layers)
+	}
+	m := &Model{cfg: cfg, layout: cfg.Layout(), every: every, most: batch{pool: pool, batch: maxBatch, seq: maxSeq}}
 	if cfg.Tied {
 		maxBatch = 1 // see the package comment
 	}
-	m.batch = batch{pool, maxBatch, maxSeq}
+	m.batch = batch{pool: pool, batch: maxBatch, seq: maxSeq}
 	b, rows := &m.batch, m.batch.rows()
 	m.embed, m.norm, m.rope = newEmbed(b, cfg), newNorm(b, cfg), newRope(b, cfg, maxSeq)
 	m.attention, m.mlp, m.loss = newAttention(b, cfg, maxSeq), newMLP(b, cfg), newLoss(b, cfg, rows)
+	m.starts = [][]float32{b.floats(rows * cfg.Hidden)}
 	m.layers = []activations{m.newActivations(rows)}
-	m.last, m.lastInv = make([]float32, rows*cfg.Hidden), make([]float32, rows)
-	m.h, m.f = make([]float32, rows*cfg.Hidden), make([]float32, rows*cfg.FFN)
+	m.last, m.lastInv = b.floats(rows*cfg.Hidden), b.floats(rows)
+	m.h, m.f = b.floats(rows*cfg.Hidden), b.floats(rows*cfg.FFN)
 	m.check = m.checkPiece
 	return m, nil
-}
-
-func (m *Model) newActivations(rows int) activations {
-	c := m.cfg
-	d, q := c.Hidden, c.Heads*c.HeadDim
-	return activations{
-		x: make([]float32, rows*d), inv1: make([]float32, rows), qkv: make([]float32, rows*c.heads()*c.HeadDim),
-		stats: make([]float32, rows*c.Heads*2), att: make([]float32, rows*q), x2: make([]float32, rows*d), inv2: make([]float32, rows),
-		gu: make([]float32, rows*2*c.FFN),
-	}
-}
-
-// allocate makes the memory that only Grad needs.
-func (m *Model) allocate() {
-	if m.allocated {
-		return
-	}
-	m.allocated = true
-	rows := len(m.lastInv)
-	for len(m.layers) < m.cfg.Layers {
-		m.layers = append(m.layers, m.newActivations(rows))
-	}
-	m.dh = make([]float32, rows*m.cfg.Hidden)
-	m.dx = make([]float32, rows*m.cfg.Hidden)
-	m.dqkv = make([]float32, rows*m.cfg.heads()*m.cfg.HeadDim)
-	m.datt = make([]float32, rows*m.cfg.Heads*m.cfg.HeadDim)
-	m.checks = make([]int32, (m.layout.Len()+checkLen-1)/checkLen)
 }
 
 // Loss returns the mean cross-entropy, in nats a token, of batch sequences of seq+1 tokens each: the model sees the first seq and is to tell the
@@ -180,56 +155,42 @@ func mean(sum float64, n int) (float32, error) {
 
 // forward leaves the last norm's output in h. Unless keep is set, all layers share the memory of the first.
 func (m *Model) forward(tokens []uint32, keep bool) {
-	c, b := m.cfg, &m.batch
-	m.embed.forward(m.layers[0].x, m.params.embed, tokens)
-	for l := range c.Layers {
-		a, next, w := &m.layers[0], m.layers[0].x, &m.params.layers[l]
+	m.layers[0].x = m.starts[0]
+	m.embed.forward(m.starts[0], m.params.embed, tokens)
+	for l := range m.cfg.Layers {
+		a, next := &m.layers[0], m.starts[0]
 		if keep {
-			a = &m.layers[l]
-			if l+1 < c.Layers {
-				next = m.layers[l+1].x
-			}
+			a, next = m.activations(l), m.input(l+1)
 		}
-		if l+1 == c.Layers {
+		if l+1 == m.cfg.Layers {
 			next = m.last
 		}
-		m.norm.forward(m.h, a.x, w.norm1, a.inv1, a.x2)
-		b.linear(a.qkv, m.h, w.qkv, c.Hidden, c.heads()*c.HeadDim, false)
-		m.rope.forward(a.qkv)
-		m.attention.forward(a.att, a.stats, a.qkv)
-		b.linear(a.x2, a.att, w.o, c.Heads*c.HeadDim, c.Hidden, true)
-		m.norm.forward(m.h, a.x2, w.norm2, a.inv2, next)
-		b.linear(a.gu, m.h, w.gu, c.Hidden, 2*c.FFN, false)
-		m.mlp.forward(m.f, a.gu)
-		b.linear(next, m.f, w.down, c.FFN, c.Hidden, true)
+		m.forwardLayer(a, next, &m.params.layers[l])
 	}
 	m.norm.forward(m.h, m.last, m.params.norm, m.lastInv, nil)
 }
 
 // backward adds the gradients of the pass that forward made, and returns the sum of its losses.
 func (m *Model) backward(tokens []uint32, weight float32) float64 {
-	c, b, rows := m.cfg, &m.batch, m.batch.rows()
+	c, rows := m.cfg, m.batch.rows()
 	sum := m.loss.backward(m.dh, m.grads.head, m.h, m.params.head, tokens, weight)
 	clear(m.dx[:rows*c.Hidden])
 	m.norm.backward(m.dx, m.grads.norm, m.dh, m.last, m.params.norm, m.lastInv)
-	for l := c.Layers - 1; l >= 0; l-- {
-		a, w, g := &m.layers[l], &m.params.layers[l], &m.grads.layers[l]
-		b.linearInput(m.f, m.dx, w.down, c.FFN, c.Hidden)
-		m.mlp.backward(m.f, a.gu)
-		b.linearWeight(g.down, m.dx, m.f, c.FFN, c.Hidden)
-		m.norm.again(m.h, a.x2, w.norm2, a.inv2)
-		b.linearWeight(g.gu, a.gu, m.h, c.Hidden, 2*c.FFN)
-		b.linearInput(m.dh, a.gu, w.gu, c.Hidden, 2*c.FFN)
-		m.norm.backward(m.dx, g.norm2, m.dh, a.x2, w.norm2, a.inv2)
-
-		b.linearWeight(g.o, m.dx, a.att, c.Heads*c.HeadDim, c.Hidden)
-		b.linearInput(m.datt, m.dx, w.o, c.Heads*c.HeadDim, c.Hidden)
-		m.attention.backward(m.dqkv, m.datt, a.stats, a.qkv)
-		m.rope.backward(m.dqkv)
-		m.norm.again(m.h, a.x, w.norm1, a.inv1)
-		b.linearWeight(g.qkv, m.dqkv, m.h, c.Hidden, c.heads()*c.HeadDim)
-		b.linearInput(m.dh, m.dqkv, w.qkv, c.Hidden, c.heads()*c.HeadDim)
-		m.norm.backward(m.dx, g.norm1, m.dh, a.x, w.norm1, a.inv1)
+	for high := c.Layers; high > 0; {
+		low := (high - 1) / m.every * m.every
+		if high < c.Layers { // since then a later segment has taken the memory of this one
+			for l := low; l < high; l++ {
+				next := m.input(l + 1)
+				if l+1 == high {
+					next = nil
+				}
+				m.forwardLayer(m.activations(l), next, &m.params.layers[l])
+			}
+		}
+		for l := high - 1; l >= low; l-- {
+			m.backwardLayer(m.activations(l), &m.params.layers[l], &m.grads.layers[l])
+		}
+		high = low
 	}
 	m.embed.backward(m.grads.embed, m.dx, tokens)
 	return sum

@@ -18,7 +18,7 @@ type norm struct {
 
 // newNorm makes one for batches up to what b is now.
 func newNorm(b *batch, cfg Config) *norm {
-	n := &norm{batch: b, width: cfg.Hidden, eps: cfg.Eps, partial: make([]float32, b.blocks()*cfg.Hidden)}
+	n := &norm{batch: b, width: cfg.Hidden, eps: cfg.Eps, partial: b.floats(b.blocks() * cfg.Hidden)}
 	n.forwardBlock, n.againBlock, n.backwardBlock, n.gainColumns = n.doForward, n.doAgain, n.doBackward, n.doGain
 	return n
 }

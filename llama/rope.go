@@ -15,16 +15,17 @@ type rope struct {
 
 func newRope(b *batch, cfg Config, positions int) *rope {
 	r := &rope{batch: b, cfg: cfg}
-	r.cos, r.sin = angles(cfg, positions)
+	half := positions * cfg.HeadDim / 2
+	r.cos, r.sin = b.floats(half), b.floats(half)
+	angles(r.cos, r.sin, cfg, positions)
 	r.forwardRows, r.backwardRows = r.doForward, r.doBackward
 	return r
 }
 
-// angles returns the cosines and sines of each position and pair. Frequencies and angles are rounded to binary32 where transformers rounds them,
+// angles sets the cosines and sines of each position and pair. Frequencies and angles are rounded to binary32 where transformers rounds them,
 // so that a model trained here sees the same angles there.
-func angles(cfg Config, positions int) (cos, sin []float32) {
+func angles(cos, sin []float32, cfg Config, positions int) {
 	half := cfg.HeadDim / 2
-	cos, sin = make([]float32, positions*half), make([]float32, positions*half)
 	for i := range half {
 		frequency := float32(exact.Pow(cfg.Theta, -float64(2*i)/float64(cfg.HeadDim)))
 		for p := range positions {
@@ -32,7 +33,6 @@ func angles(cfg Config, positions int) (cos, sin []float32) {
 			cos[p*half+i], sin[p*half+i] = exact.Cos(angle), exact.Sin(angle)
 		}
 	}
-	return cos, sin
 }
 
 // forward turns the queries and keys in qkv, (rows, heads·HeadDim).

@@ -169,6 +169,74 @@ func TestTheGradientDoesNotDependOnHowABatchIsDivided(t *testing.T) {
 	}
 }
 
+// Activations that are computed again have the bits they had.
+func TestTheGradientDoesNotDependOnWhatIsRecomputed(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	pool := exact.NewPool(2)
+	defer pool.Close()
+	const batch, seq = 2, 30
+	for _, tied := range []bool{false, true} {
+		cfg := goldenConfig
+		cfg.Layers, cfg.Tied = 5, tied
+		params, tokens := randomParams(cfg, r), randomTokens(cfg, batch, seq, r)
+		want := make([]float32, len(params))
+		whole := newModel(t, cfg, pool, batch, seq)
+		wantLoss, err := whole.Grad(params, want, tokens, batch, seq, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for every := 1; every <= cfg.Layers; every++ {
+			m, err := NewRecomputing(cfg, pool, batch, seq, every)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for pass := range 2 { // the second time on memory that has been used
+				grad := make([]float32, len(params))
+				if loss, err := m.Grad(params, grad, tokens, batch, seq, batch); err != nil || loss != wantLoss {
+					t.Fatalf("tied=%v, %d layers at a time: loss %g, %v, want %g", tied, every, loss, err, wantLoss)
+				}
+				if !bytes.Equal(tensor.Bytes(grad), tensor.Bytes(want)) {
+					t.Errorf("tied=%v, %d layers at a time, pass %d: the gradient has other bits", tied, every, pass)
+				}
+				if loss, err := m.Loss(params, tokens, batch, seq); err != nil || loss != wantLoss {
+					t.Errorf("tied=%v, %d layers at a time: loss %g, %v, want %g", tied, every, loss, err, wantLoss)
+				}
+			}
+			if every < 4 && m.Memory() >= whole.Memory() {
+				t.Errorf("tied=%v, %d layers at a time take %d bytes, all of them %d", tied, every, m.Memory(), whole.Memory())
+			}
+		}
+	}
+	for _, every := range []int{0, 6, -1} {
+		if _, err := NewRecomputing(withTiedHead(goldenConfig), pool, 1, 1, every); err == nil {
+			t.Errorf("activations of %d layers at a time are accepted for a model of %d", every, goldenConfig.Layers)
+		}
+	}
+}
+
+// What Memory says is what a Model allocates.
+func TestMemoryIsWhatAModelAllocates(t *testing.T) {
+	cfg := goldenConfig
+	cfg.Hidden, cfg.FFN = 256, 1024
+	r := rand.New(rand.NewPCG(10, 10))
+	params, tokens := randomParams(cfg, r), randomTokens(cfg, 4, 90, r)
+	grad := make([]float32, len(params))
+	pool := exact.NewPool(1)
+	defer pool.Close()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m := newModel(t, cfg, pool, 4, 90)
+	if _, err := m.Grad(params, grad, tokens, 4, 90, 4); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	got, want := m.Memory()+pool.Memory(), int(after.TotalAlloc-before.TotalAlloc)
+	// Memory that grew was allocated more than once; everything else is some kilobytes.
+	if got > want || float64(got) < 0.9*float64(want) {
+		t.Errorf("Memory says %d bytes, %d were allocated", got, want)
+	}
+}
+
 func TestASequenceIsBlindToTheOthersAndToTheFuture(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	cfg := goldenConfig

@@ -1,0 +1,68 @@
+package llama
+
+// activations are what the backward pass needs of a layer's forward pass. The outputs of norms and gates are cheap to compute again, so they are.
+type activations struct {
+	x     []float32 // (rows, Hidden): what enters
+	inv1  []float32 // (rows)
+	qkv   []float32 // (rows, heads·HeadDim)
+	stats []float32 // (batch, Heads, seq, 2)
+	att   []float32 // (rows, Heads·HeadDim)
+	x2    []float32 // (rows, Hidden): x and what attention adds
+	inv2  []float32 // (rows)
+	gu    []float32 // (rows, 2·FFN)
+}
+
+// input returns where what enters layer l is kept.
+func (m *Model) input(l int) []float32 {
+	switch {
+	case l == m.cfg.Layers:
+		return m.last
+	case l%m.every == 0:
+		return m.starts[l/m.every]
+	}
+	return m.layers[l%m.every].x
+}
+
+// activations returns the memory of layer l, which it shares with those of the other segments.
+func (m *Model) activations(l int) *activations {
+	a := &m.layers[l%m.every]
+	a.x = m.input(l)
+	return a
+}
+
+// newActivations allocates all but x, which is in starts for the first layer of a segment.
+func (m *Model) newActivations(rows int) activations {
+	c, b := m.cfg, &m.batch
+	d, q := c.Hidden, c.Heads*c.HeadDim
+	return activations{
+		inv1: b.floats(rows), qkv: b.floats(rows * c.heads() * c.HeadDim), stats: b.floats(rows * c.Heads * 2), att: b.floats(rows * q),
+		x2: b.floats(rows * d), inv2: b.floats(rows), gu: b.floats(rows * 2 * c.FFN),
+	}
+}
+
+// allocate makes the memory that only Grad needs.
+func (m *Model) allocate() {
+	if m.allocated {
+		return
+	}
+	m.allocated = true
+	b, rows := &m.batch, len(m.lastInv)
+	for len(m.layers) < m.every {
+		a := m.newActivations(rows)
+		a.x = b.floats(rows * m.cfg.Hidden)
+		m.layers = append(m.layers, a)
+	}
+	for len(m.starts)*m.every < m.cfg.Layers {
+		m.starts = append(m.starts, b.floats(rows*m.cfg.Hidden))
+	}
+	m.dh = b.floats(rows * m.cfg.Hidden)
+	m.dx = b.floats(rows * m.cfg.Hidden)
+	m.dqkv = b.floats(rows * m.cfg.heads() * m.cfg.HeadDim)
+	m.datt = b.floats(rows * m.cfg.Heads * m.cfg.HeadDim)
+	m.checks = make([]int32, (m.layout.Len()+checkLen-1)/checkLen)
+	b.bytes += 4 * len(m.checks)
+}
+
+// Memory is how many bytes the Model has allocated for activations, logits and scratch: once Grad has run, all that a step needs beside the
+// parameters, the gradient and the pool's own (exact.Pool.Memory).
+func (m *Model) Memory() int { return m.batch.bytes + m.attention.packed() }
