@@ -65,18 +65,30 @@ func (j *job) applyBlocks(w *exact.Worker, task int) {
 }
 
 func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
-	sums := s.a[:b.shape.h*b.shape.w]
-	clear(sums)
-	b.count(sums, j.payloads, s)
-	b.shape.inverse(w, sums, s.b)
-	for row := range b.shape.h {
-		x := j.params[b.offset+row*b.stride:][:b.shape.w]
-		j.c.loop.SignStep(x, sums[row*b.shape.w:][:b.shape.w], j.keep, j.lr)
+	shape := b.shape
+	direction := s.a[:shape.h*shape.w]
+	if shape.byColumn != nil && j.c.loop.Sparse() && len(j.payloads)*shape.k <= len(direction)/sparseShare {
+		sums := s.b[:shape.w*shape.rows.ld]
+		b.count(sums, shape.byColumn, j.payloads, s)
+		shape.inverseSparse(w, &j.c.loop, direction, sums, s.columns)
+	} else {
+		b.count(direction, shape.byRow, j.payloads, s)
+		shape.inverse(w, direction, s.b)
+	}
+	for row := range shape.h {
+		x := j.params[b.offset+row*b.stride:][:shape.w]
+		j.c.loop.SignStep(x, direction[row*shape.w:][:shape.w], j.keep, j.lr)
 	}
 }
 
-// count adds up the votes of all payloads on a block. The sums are integers below 2^24, so exact in binary32 and the same in any order.
-func (b *block) count(sums []float32, payloads [][]byte, s *scratch) {
+// sparseShare is one in how many coefficients may be voted on for the zeros to be worth leaving out: beyond, finding those that are not zero
+// takes longer than multiplying all. It changes no bits.
+const sparseShare = 3
+
+// count adds up the votes of all payloads on a block, for a coefficient where place says. The sums are integers below 2^24, so exact in
+// binary32 and the same in any order.
+func (b *block) count(sums []float32, place []uint16, payloads [][]byte, s *scratch) {
+	clear(sums)
 	for len(payloads) > 0 {
 		readings := s.readings[:min(len(s.readings), len(payloads))]
 		for i := range readings {
@@ -88,7 +100,7 @@ func (b *block) count(sums []float32, payloads [][]byte, s *scratch) {
 			v := &readings[i].votes
 			negative := v.negative
 			for _, p := range v.positions[:v.n] {
-				sums[p] += float32(1 - 2*int32(negative&1))
+				sums[place[p]] += float32(1 - 2*int32(negative&1))
 				negative >>= 1
 			}
 		}

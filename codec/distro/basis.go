@@ -3,6 +3,7 @@ package distro
 import (
 	"math"
 
+	"github.com/entrain-network/entrain/codec/internal/vec"
 	"github.com/entrain-network/entrain/exact"
 )
 
@@ -17,6 +18,9 @@ type basis struct {
 	transpose []float32 // C transposed, row-major: the inverse, as C is orthogonal
 
 	packed, packedTranspose exact.Packed // the same for the right-hand side of products
+
+	ld     int       // n rounded up to what vec.Kernel.Columns takes
+	padded []float32 // C in rows of ld, zeros at their ends
 }
 
 // newBasis makes the basis of n points for the kernel of w.
@@ -32,6 +36,11 @@ func newBasis(w *exact.Worker, n int) *basis {
 			b.matrix[u*n+x] = v
 			b.transpose[x*n+u] = v
 		}
+	}
+	b.ld = (n + vec.ColumnSums - 1) / vec.ColumnSums * vec.ColumnSums
+	b.padded = make([]float32, n*b.ld)
+	for u := range n {
+		copy(b.padded[u*b.ld:], b.matrix[u*n:(u+1)*n])
 	}
 	w.Pack(&b.packed, n, n, b.matrix, n, 1)
 	w.Pack(&b.packedTranspose, n, n, b.transpose, n, 1)

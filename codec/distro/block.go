@@ -94,8 +94,22 @@ func (c *cutter) shape(h, w int) *shape {
 		}
 	}
 	s := newShape(h, w, c.cfg.TopK, c.basis(h), c.basis(w), c.combinations)
+	s.place()
 	c.shapes = append(c.shapes, s)
 	return s
+}
+
+// place makes the tables of where coefficients are.
+func (s *shape) place() {
+	for p := range s.h * s.w {
+		s.byRow = append(s.byRow, uint16(p))
+	}
+	if s.h <= s.rows.ld/2 { // most of the work would be for the zeros at the ends
+		return
+	}
+	for p := range s.h * s.w {
+		s.byColumn = append(s.byColumn, uint16(p%s.w*s.rows.ld+p/s.w))
+	}
 }
 
 // basis returns the basis of n points, made at first use.

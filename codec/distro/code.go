@@ -20,6 +20,8 @@ type shape struct {
 	totalLead    uint64
 	first        []number // first[j] is the lowest code of j coefficients
 	rows, cols   *basis   // of h and of w points
+	byRow        []uint16 // of each position, where it is when coefficients are in rows, row-major: there
+	byColumn     []uint16 // where it is when they are in columns of rows.ld; nil if the shape is not worth it
 	combinations binomials
 }
 

@@ -1,6 +1,9 @@
 package distro
 
-import "github.com/entrain-network/entrain/exact"
+import (
+	"github.com/entrain-network/entrain/codec/internal/vec"
+	"github.com/entrain-network/entrain/exact"
+)
 
 // forward computes coefficients = R * x * transposed(C), the two-dimensional DCT of a block, where R and C are the bases of its rows' and its
 // columns' number of points. x is (h, w) with rows stride apart; coefficients is (h, w) row-major; spare holds at least h*w.
@@ -20,4 +23,12 @@ func (s *shape) inverse(w *exact.Worker, coefficients, spare []float32) {
 		copy(spare, coefficients)
 	}
 	w.GemmPacked(s.h, s.w, s.w, spare, s.w, 1, &s.cols.packed, coefficients, s.w, false)
+}
+
+// inverseSparse is inverse for coefficients of which few are not zero, given by columns: (w, ld) with ld that of the rows' basis, zeros after h.
+// It writes the weights (h, w), row-major, to out; spare holds at least w*ld. The coefficients are integers and the elements of a basis of
+// normal size, so that leaving out zeros changes nothing: see vec.Kernel.Columns.
+func (s *shape) inverseSparse(w *exact.Worker, loop *vec.Kernel, out, coefficients, spare []float32) {
+	loop.Columns(s.w, s.rows.ld, spare, s.rows.padded, coefficients)
+	w.GemmPacked(s.h, s.w, s.w, spare, 1, s.rows.ld, &s.cols.packed, out, s.w, false)
 }

@@ -33,7 +33,8 @@ type job struct {
 
 // scratch is the work space of one worker.
 type scratch struct {
-	a, b       []float32          // a block each
+	a, b       []float32          // a block each, in rows or in columns of a basis's ld
+	columns    []float32          // another
 	lanes      [vec.Lanes]float32 // of a greatest magnitude
 	most       []float32          // magnitudes of top
 	set        []uint64           // a bit for each coefficient
@@ -55,9 +56,10 @@ func (c *Codec) take() *job {
 		most: make([]float32, (c.n+stateSegment-1)/stateSegment), codes: make([]uint64, len(c.blocks)*c.words),
 	}
 	n := c.cfg.Chunk * c.cfg.Chunk
+	columns := c.cfg.Chunk * ((c.cfg.Chunk + vec.ColumnSums - 1) / vec.ColumnSums * vec.ColumnSums)
 	for i := range j.scratch {
 		j.scratch[i] = scratch{
-			a: make([]float32, n), b: make([]float32, n),
+			a: make([]float32, n), b: make([]float32, columns), columns: make([]float32, columns),
 			set: make([]uint64, (n+63)/64), candidates: make([]uint16, 0, n), best: make([]uint64, 0, c.cfg.TopK),
 		}
 	}

@@ -1,7 +1,7 @@
 package main
 
 // kernels are the functions; package codec/internal/vec defines in plain Go what they do.
-var kernels = []func(a *assembly, l lane){sumSquares, momentum, most, reach, signStep}
+var kernels = []func(a *assembly, l lane){sumSquares, momentum, most, reach, signStep, columns}
 
 // load moves 16 floats at a pointer, or part of them, to a register.
 func (a *assembly) load(l lane, pointer string, part, register int) {
@@ -158,5 +158,74 @@ func signStep(a *assembly, l lane) {
 			a.op("VMOVUPS %s, %d(DI)", x, i*l.bytes)
 		}
 	})
+	a.end()
+}
+
+// columns goes through the coefficients of a column 16 at a time, as bits for those that are not zero, with 64 sums in registers. CX counts
+// columns, R9 has the bytes of a row, R10 those of the sums done before, R13 counts coefficients.
+func columns(a *assembly, l lane) {
+	name := "columns" + l.suffix
+	vectors := 256 / l.bytes
+	a.function(name, "(cols, ld int, out, basis, coefficients *float32)", 40, "computes columns of products with few coefficients.")
+	a.op("MOVQ cols+0(FP), CX")
+	a.op("MOVQ ld+8(FP), DX")
+	a.op("MOVQ out+16(FP), DI")
+	a.op("MOVQ basis+24(FP), R8")
+	a.op("MOVQ coefficients+32(FP), SI")
+	a.op("LEAQ (DX*4), R9")
+	a.op("VPXOR X15, X15, X15")
+	a.label(name + "Column")
+	a.op("XORQ R10, R10")
+	a.label(name + "Sums")
+	for i := range vectors {
+		a.op("%s %s, %s, %s", l.logic("VPXOR"), l.r(i), l.r(i), l.r(i))
+	}
+	a.op("MOVQ SI, R11")
+	a.op("LEAQ (R8)(R10*1), R12")
+	a.op("MOVQ DX, R13")
+	a.label(name + "Sixteen")
+	if l.register == "Z" {
+		a.op("VMOVDQU32 (R11), Z8")
+		a.op("VPTESTMD Z8, Z8, K1")
+		a.op("KMOVW K1, AX")
+	} else {
+		a.op("VPCMPEQD (R11), Y15, Y8")
+		a.op("VPCMPEQD 32(R11), Y15, Y9")
+		a.op("VMOVMSKPS Y8, AX")
+		a.op("VMOVMSKPS Y9, BX")
+		a.op("SHLL $8, BX")
+		a.op("ORL BX, AX")
+		a.op("XORL $0xffff, AX")
+	}
+	a.op("TESTL AX, AX")
+	a.op("JZ %sZeros", name)
+	a.label(name + "Bit")
+	a.op("BSFL AX, BX")
+	a.op("VBROADCASTSS (R11)(BX*4), %s", l.r(8))
+	a.op("IMULQ R9, BX")
+	for i := range vectors {
+		a.op("VFMADD231PS %d(R12)(BX*1), %s, %s", i*l.bytes, l.r(8), l.r(i))
+	}
+	a.op("LEAL -1(AX), BX")
+	a.op("ANDL BX, AX")
+	a.op("JNZ %sBit", name)
+	a.label(name + "Zeros")
+	a.op("MOVQ R9, BX")
+	a.op("SHLQ $4, BX")
+	a.op("ADDQ BX, R12")
+	a.op("ADDQ $64, R11")
+	a.op("SUBQ $16, R13")
+	a.op("JNZ %sSixteen", name)
+	a.op("LEAQ (DI)(R10*1), BX")
+	for i := range vectors {
+		a.op("VMOVUPS %s, %d(BX)", l.r(i), i*l.bytes)
+	}
+	a.op("ADDQ $256, R10")
+	a.op("CMPQ R10, R9")
+	a.op("JLT %sSums", name)
+	a.op("ADDQ R9, SI")
+	a.op("ADDQ R9, DI")
+	a.op("DECQ CX")
+	a.op("JNZ %sColumn", name)
 	a.end()
 }

@@ -27,6 +27,11 @@ func reachAVX512(n int, x *float32, bound uint32, set *uint64)
 //go:noescape
 func signStepAVX512(n int, x, direction *float32, keep, lr float32)
 
+// columnsAVX512 computes columns of products with few coefficients.
+//
+//go:noescape
+func columnsAVX512(cols, ld int, out, basis, coefficients *float32)
+
 // sumSquaresAVX2 adds squares to the sums.
 //
 //go:noescape
@@ -51,3 +56,8 @@ func reachAVX2(n int, x *float32, bound uint32, set *uint64)
 //
 //go:noescape
 func signStepAVX2(n int, x, direction *float32, keep, lr float32)
+
+// columnsAVX2 computes columns of products with few coefficients.
+//
+//go:noescape
+func columnsAVX2(cols, ld int, out, basis, coefficients *float32)

@@ -29,6 +29,7 @@ type Kernel struct {
 	most       func(n int, x *float32, most *[Lanes]float32)
 	reach      func(n int, x *float32, bound uint32, set *uint64)
 	signStep   func(n int, x, direction *float32, keep, lr float32)
+	columns    func(cols, ld int, out, basis, coefficients *float32)
 }
 
 // For returns the loops for the processor of an exact.Kernel.
@@ -153,5 +154,46 @@ func signStepPlain(x, direction []float32, keep, lr float32) {
 		d := math.Float32bits(direction[i])
 		moves := uint32(int32(-(d &^ sign)) >> 31) // all ones if the direction is not 0
 		x[i] = float32(v*keep) - math.Float32frombits((rate|d&sign)&moves)
+	}
+}
+
+// ColumnSums is of what Columns's ld must be a multiple.
+const ColumnSums = 64
+
+// Sparse tells whether Columns is worth using: whether it is there in assembly.
+func (k *Kernel) Sparse() bool { return k.columns != nil }
+
+// Columns computes out = transposed(basis) * column for each of cols columns, of which few coefficients are other than +0. Column number c and its
+// result, ld floats each, begin at c*ld. basis has ld floats in a row, and a row for each such coefficient at least. Each element
+// of a result is one chain sum = fma(basis[u][x], column[u], sum) for u ascending over those coefficients, beginning with +0.
+//
+// Where all products that are not zero are of normal size, that is the chain over all coefficients: the others add zeros, of either sign, to a
+// sum that is never -0.
+func (k *Kernel) Columns(cols, ld int, out, basis, coefficients []float32) {
+	if ld < ColumnSums || ld%ColumnSums != 0 {
+		panic("vec: columns of a length that is no multiple of 64")
+	}
+	out, coefficients = out[:cols*ld], coefficients[:cols*ld]
+	if cols == 0 {
+		return
+	}
+	if k.columns == nil {
+		for c := range cols {
+			columnPlain(out[c*ld:][:ld], basis, coefficients[c*ld:][:ld])
+		}
+		return
+	}
+	k.columns(cols, ld, &out[0], &basis[0], &coefficients[0])
+}
+
+func columnPlain(out, basis, column []float32) {
+	clear(out)
+	for u, v := range column {
+		if math.Float32bits(v) == 0 {
+			continue
+		}
+		for x, b := range basis[u*len(out) : (u+1)*len(out)] {
+			out[x] = exact.FMA32(b, v, out[x])
+		}
 	}
 }

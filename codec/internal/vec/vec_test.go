@@ -99,6 +99,41 @@ func checkKernels(t *rapid.T, kernels []exact.Kernel) {
 	}
 }
 
+// checkColumns compares Columns of every kernel with plain Go, for coefficients of which few, all or none are not zero, down to the last row
+// that basis has.
+func checkColumns(t *rapid.T, kernels []exact.Kernel) {
+	cols, ld := rapid.IntRange(0, 5).Draw(t, "columns"), vec.ColumnSums*rapid.IntRange(1, 2).Draw(t, "sums")
+	rows := rapid.IntRange(1, ld).Draw(t, "rows")
+	basis := numbers(t, rows*ld, "basis")
+	coefficients := make([]float32, cols*ld)
+	values := numbers(t, 41, "coefficients")
+	gap := rapid.IntRange(1, 300).Draw(t, "gap")
+	for i := rapid.IntRange(0, 299).Draw(t, "first"); i < len(coefficients); i += gap {
+		if i%ld < rows {
+			coefficients[i] = values[i%len(values)]
+		}
+	}
+	want := make([]float32, cols*ld)
+	new(vec.Kernel).Columns(cols, ld, want, basis, coefficients)
+	for _, e := range kernels {
+		k, got := vec.For(e), numbers(t, cols*ld, "before")
+		k.Columns(cols, ld, got, basis, coefficients)
+		if !same(got, want) {
+			t.Fatalf("%s: %d columns of %d with %d rows: %v, want %v", e.Name(), cols, ld, rows, got, want)
+		}
+	}
+}
+
+func TestColumnsAgreeWithPlainGo(t *testing.T) {
+	kernels := exact.Kernels()
+	rapid.Check(t, func(t *rapid.T) { checkColumns(t, kernels) })
+}
+
+func FuzzColumnsAgreeWithPlainGo(f *testing.F) {
+	kernels := exact.Kernels()
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { checkColumns(t, kernels) }))
+}
+
 func x0(x []float32) float32 {
 	if len(x) == 0 {
 		return 1
