@@ -1,0 +1,83 @@
+// Making and changing elements. Text never becomes markup: everything goes in as text nodes.
+
+const svgNames = new Set(["svg", "g", "path", "line", "circle", "rect", "text", "title"]);
+
+// h makes an element: h("p", {class: "quiet", onclick: f}, "text", child, [more]).
+export function h(name, attributes, ...children) {
+  const e = svgNames.has(name) ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [k, v] of Object.entries(attributes || {})) {
+    if (v === false || v === undefined || v === null) continue;
+    if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
+    else e.setAttribute(k, v === true ? "" : v);
+  }
+  e.append(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false));
+  return e;
+}
+
+// text sets an element's text, and touches it only if it changes, so that selections and screen readers are left alone.
+export function text(e, s) {
+  s = String(s);
+  if (e.textContent !== s) e.textContent = s;
+}
+
+// attr sets an attribute if it changes.
+export function attr(e, name, value) {
+  if (value === null || value === false) {
+    if (e.hasAttribute(name)) e.removeAttribute(name);
+  } else if (e.getAttribute(name) !== String(value)) e.setAttribute(name, value);
+}
+
+// list makes parent's children those of the items: known ones, by key, are updated and kept, focus and all.
+export function list(parent, items, key, make, update) {
+  const known = new Map();
+  for (const c of parent.children) known.set(c.dataset.key, c);
+  let at = parent.firstElementChild;
+  for (const item of items) {
+    const k = String(key(item));
+    let e = known.get(k);
+    if (e) known.delete(k);
+    else {
+      e = make(item);
+      e.dataset.key = k;
+    }
+    if (update) update(e, item);
+    if (e === at) at = at.nextElementSibling;
+    else parent.insertBefore(e, at);
+  }
+  for (const e of known.values()) e.remove();
+}
+
+// fill replaces what is in an element.
+export function fill(e, ...children) {
+  e.replaceChildren(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false));
+}
+
+// copyable is text with a button that copies it.
+export function copyable(value, label, shown) {
+  const b = h("button", { type: "button", class: "copy", "aria-label": "Copy " + label }, "Copy");
+  b.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(value);
+      text(b, "Copied");
+    } catch {
+      const range = document.createRange();
+      range.selectNodeContents(b.previousSibling);
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+      text(b, "Selected");
+    }
+    setTimeout(() => text(b, "Copy"), 1500);
+  });
+  return h("span", { class: "copyable" }, h("code", { class: "hash", title: value }, shown || value), b);
+}
+
+// facts is a list of names and values.
+export function facts(...pairs) {
+  return h("dl", { class: "facts" }, pairs.filter(Boolean).map(([k, v]) => h("div", {}, h("dt", {}, k), h("dd", {}, v))));
+}
+
+// card is a titled part of a page.
+export function card(title, cls, ...children) {
+  const id = "h-" + title.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+  return h("section", { class: "card " + (cls || ""), "aria-labelledby": id }, h("h2", { id }, title), ...children);
+}

@@ -1,0 +1,128 @@
+// The table of members, and the page of one.
+
+import { h, fill, text, attr, list, card, facts, copyable } from "./dom.js";
+import { ask } from "./live.js";
+import { Table } from "./table.js";
+import { count, si, short, percent, moment, loss, bytes, plural, span } from "./text.js";
+
+// memberLink puts a link to a member into a cell.
+export function memberLink(td, base, key, own) {
+  if (!td.firstChild) td.append(h("a", {}, h("code", {})));
+  attr(td.firstChild, "href", `${base}/members/${key}`);
+  text(td.firstChild.firstChild, short(key) + (own ? " (this node)" : ""));
+}
+
+function chip(td, status) {
+  if (!td.firstChild) td.append(h("span", { class: "chip" }));
+  attr(td.firstChild, "data-status", status);
+  text(td.firstChild, status);
+}
+
+// throttle calls f at most every so many milliseconds, and a last time after.
+export function throttle(f, ms) {
+  let timer = 0, last = 0;
+  const g = () => {
+    clearTimeout(timer);
+    const wait = last + ms - Date.now();
+    if (wait > 0) timer = setTimeout(g, wait);
+    else {
+      last = Date.now();
+      f();
+    }
+  };
+  g.stop = () => clearTimeout(timer);
+  return g;
+}
+
+export function members(main, context) {
+  const base = `/runs/${encodeURIComponent(context.run)}`;
+  const find = h("input", { type: "search", id: "find", autocomplete: "off", spellcheck: "false", placeholder: "beginning or part of a key" });
+  const status = h("select", { id: "status" }, [["", "all"], "active", "ready", "waiting", "dropped", "withdrawn", "ejected"].map((s) => (Array.isArray(s) ? h("option", { value: s[0] }, s[1]) : h("option", { value: s }, s))));
+  const table = new Table([
+    { label: "Rank", cls: "num", cell: (m) => count(m.rank) },
+    { label: "Member", sort: "key", up: true, cell: (m, td) => memberLink(td, base, m.key, m.own) },
+    { label: "Status", sort: "status", cell: (m, td) => chip(td, m.status) },
+    { label: "This round", cls: "hide-s", cell: (m) => m.role || "–" },
+    { label: "Points", sort: "points", cls: "num", cell: (m) => count(m.points) },
+    { label: "Share", cls: "num hide-s", cell: (m) => percent(m.share, 1) },
+    { label: "Results", sort: "results", cls: "num hide-s", cell: (m) => count(m.results) },
+    { label: "Missed", sort: "missed", cls: "num hide-m", cell: (m) => count(m.missed) },
+    { label: "Loss", cls: "num hide-m", cell: (m) => loss(m.loss) },
+    { label: "Joined", sort: "joined", cls: "hide-m", cell: (m) => moment(m.joined_ms) },
+  ], (from, n, o) => ask(`/api${base}/members?` + new URLSearchParams({ from, count: n, sort: o.sort, up: o.up ? 1 : 0, find: find.value.trim().toLowerCase(), status: status.value })),
+  { label: "Members", key: (m) => m.index, sort: "points", up: false, says: (n) => plural(n, "member") });
+  const search = throttle(() => table.reset(), 150);
+  find.addEventListener("input", search);
+  status.addEventListener("change", () => table.reset());
+  fill(main, h("h1", {}, "Members"),
+    h("form", { class: "filters", role: "search", onsubmit: (e) => e.preventDefault() }, h("label", { for: "find" }, "Find", find), h("label", { for: "status" }, "Status", status)), table.el);
+  const again = throttle(() => table.refresh(), 1000);
+  return { told: again, close: () => { again.stop(); search.stop(); } };
+}
+
+export function member(main, context) {
+  const base = `/runs/${encodeURIComponent(context.run)}`;
+  const el = { title: h("h1", {}), about: h("div", {}), work: h("tbody", {}), turns: h("ol", { class: "log" }), now: h("p", {}) };
+  let shown = false, closed = false;
+  async function load() {
+    try {
+      const d = await ask(`/api${base}/members/${encodeURIComponent(context.argument)}`);
+      if (closed) return;
+      if (!shown) fill(main, el.title, el.now, h("div", { class: "columns" }, card("Standing", "", el.about), card("Comings and goings", "", el.turns)),
+        card("What it did, and earned", "wide", h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": "Rounds of this member, scrolls" }, h("table", {}, h("thead", {}, h("tr", {}, [["Round"], ["Step", "hide-s"], ["Result"], ["Points", "num"], ["Why"], ["As a witness", "hide-s"]].map(([x, c]) => h("th", { scope: "col", class: c }, x)))), el.work))));
+      shown = true;
+      draw(d);
+    } catch (e) {
+      if (!closed && !shown) fill(main, h("h1", {}, "Member"), h("p", {}, e.message), h("p", {}, h("a", { href: `${base}/members` }, "All members")));
+    }
+  }
+  function draw(d) {
+    const m = d.member;
+    fill(el.title, "Member ", h("code", {}, short(m.key)));
+    const sequences = d.sequences.reduce((n, s) => n + s.Count, 0);
+    text(el.now, [sequences ? `This round it trains ${plural(sequences, "sequence")}: ${d.sequences.map((s) => `${count(s.Start)} to ${count(s.Start + s.Count - 1)}`).join(", ")}.` : "It has no share of this round.", d.seat ? "It is one of the witnesses." : ""].join(" "));
+    fill(el.about, facts(
+      ["Status", h("span", { class: "chip", "data-status": m.status }, m.status)],
+      ["Key", copyable(m.key, "the key", m.key)],
+      ["Points", `${count(m.points)}, ${percent(m.share, 1)} of all; rank ${count(m.rank)}`],
+      ["Results accepted", count(m.results)],
+      ["In a row", `${m.missed} missed, ${m.idle} elections without a report`],
+      m.speed && ["Said it would train", `${si(m.speed)} tokens a second`],
+      m.loss && ["Loss of its last share", loss(m.loss)],
+      m.bytes && ["Payloads seen here", bytes(m.bytes)],
+      ["Joined", moment(m.joined_ms)],
+      m.left_ms && ["Left last", moment(m.left_ms)]));
+    list(el.turns, d.turns, (t) => t.ms + t.what, (t) => h("li", {}, h("time", {}, moment(t.ms)), " ", h("span", {}, turnText(t))));
+    if (!d.turns.length) fill(el.turns, h("li", { "data-key": "" }, "None since this server began to look."));
+    list(el.work, d.rounds, (w) => w.round,
+      (w) => h("tr", {}, h("td", {}, h("a", { href: `${base}/rounds/${w.round}` }, count(w.round))), h("td", { class: "hide-s" }), h("td", {}, h("span", { class: "chip" })), h("td", { class: "num" }), h("td", { class: "why" }), h("td", { class: "hide-s" })),
+      (e, w) => {
+        const [, step, result, points, why, seat] = e.children;
+        text(step, w.step ? count(w.step) : "drain");
+        const [word, reason] = explain(w);
+        text(result.firstChild, word);
+        attr(result.firstChild, "data-result", word);
+        text(points, w.points ? `+${count(w.points)}` : "–");
+        text(why, reason);
+        text(seat, !w.seat ? "–" : !w.reported ? "no report" : w.complete ? "reported all" : "reported a part");
+      });
+  }
+  load();
+  const again = throttle(load, 1000);
+  return { told: again, close: () => { closed = true; again.stop(); } };
+}
+
+function turnText(t) {
+  const what = { joined: "joined", dropped: "dropped: it missed too often in a row", withdrawn: "withdrew", ejected: "ejected for a proven cheat" }[t.what] || t.what;
+  return `${what}, round ${count(t.round)}`;
+}
+
+// explain says what came of a share, and why.
+function explain(w) {
+  const held = w.holders < 0 ? "" : `held by ${w.holders} of ${w.seats} witnesses, quorum ${w.quorum}`;
+  if (!w.step) return ["none", "a drain round: nothing was trained"];
+  if (!w.shared) return ["none", "no share: the batch has fewer sequences than members"];
+  if (!w.final) return ["open", held ? `so far ${held}` : "not settled yet"];
+  if (w.accepted) return ["accepted", [held, `a point for each of its ${plural(w.points, "sequence")}`].filter(Boolean).join("; ")];
+  return ["missed", held || "no quorum of witnesses held its result"];
+}

@@ -1,0 +1,147 @@
+// The overview of a run, live.
+
+import { h, text, attr, fill, list, card, facts, copyable } from "./dom.js";
+import { count, si, bytes, loss, span, clock, short, percent, phase, plural } from "./text.js";
+import { Chart } from "./chart.js";
+import { Timeline, Strip } from "./timeline.js";
+
+const order = ["WaitingForMembers", "Warmup", "RoundTrain", "RoundWitness", "Cooldown"];
+
+export function overview(main, context) {
+  const run = context.run;
+  const o = build(run);
+  let state = null;
+  let shown = false;
+  const tick = setInterval(() => state && o.clock(state.run), 200);
+  return {
+    told(s) {
+      state = s;
+      if (!shown) {
+        fill(main, o.el);
+        shown = true;
+      }
+      o.told(s);
+    },
+    close: () => clearInterval(tick),
+  };
+}
+
+function build(run) {
+  const title = h("h1", {}, run);
+  const phaseName = h("strong", { class: "phase" });
+  const countdown = h("span", { class: "countdown" });
+  const bar = h("div", { class: "deadline", "aria-hidden": "true" }, h("i", {}));
+  const note = h("p", { class: "notice", hidden: true });
+  const stages = h("ol", { class: "phases", "aria-label": "Phases of an epoch" }, order.map((p) => h("li", { "data-phase": p }, phase(p))));
+  const done = h("progress", { max: 1, value: 0, "aria-label": "Steps done" });
+  const tiles = h("dl", { class: "tiles" });
+  const by = switcher();
+  const charts = [
+    new Chart([{ name: "train/loss", label: "training" }, { name: "eval/loss", label: "held-out" }],
+      { title: "Loss", unit: "", height: 260, format: (v) => v.toFixed(3), empty: "The chain knows no losses. A participant does: start this server with --state and its directory." }),
+    new Chart([{ name: "perf/tokens_per_sec", label: "accepted" }], { title: "Throughput", unit: "tok/s", height: 132, zero: true, empty: "Shown once a step is settled." }),
+    new Chart([{ name: "perf/round_seconds", label: "round" }], { title: "Time of a round", unit: "s", height: 132, zero: true, empty: "Shown once a step is settled." }),
+    new Chart([{ name: "net/payload_bytes", label: "round" }], { title: "Payloads", unit: "", height: 132, zero: true, format: bytes, empty: "Payloads do not pass the chain; a participant's --state directory tells." }),
+    new Chart([{ name: "run/members", label: "training" }], { title: "Members", unit: "", height: 132, zero: true, whole: true, empty: "Shown once a step is settled." }),
+  ];
+  const timeline = new Timeline(run);
+  const strip = new Strip(run);
+  const top = h("tbody", {});
+  const counts = h("p", { class: "quiet" });
+  const log = h("ol", { class: "log" });
+  const base = `/runs/${encodeURIComponent(run)}`;
+  const hashes = h("div", {});
+
+  const el = h("div", { class: "overview" },
+    h("section", { class: "head", "aria-label": "State of the run" },
+      h("div", { class: "headline" }, title, h("p", { class: "status" }, phaseName, countdown)),
+      bar, stages, note, tiles, done),
+    h("div", { class: "stack" },
+      h("section", { class: "card curves", "aria-label": "Curves" }, h("div", { class: "curvebar" }, by.el, h("a", { href: `/api${base}/curves.csv`, download: "" }, "Curves as CSV")), charts[0].el,
+        h("div", { class: "small-charts" }, charts.slice(1).map((c) => c.el))),
+      card("What happened", "feed", log)),
+    h("div", { class: "stack" },
+      timeline.el,
+      strip.el,
+      card("Leaderboard", "board", counts,
+        h("table", {}, h("thead", {}, h("tr", {}, ["Rank", "Member", "Points", "Share"].map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, x)))), top),
+        h("p", {}, h("a", { href: `${base}/members` }, "All members"))),
+      card("Agreed", "agreed", hashes)));
+
+  function tile(name, value, sub) {
+    return { name, value, sub };
+  }
+
+  return {
+    el,
+    told({ run: r, curves }) {
+      text(phaseName, phase(r.phase));
+      attr(phaseName, "data-phase", r.phase);
+      for (const li of stages.children) attr(li, "aria-current", li.dataset.phase === r.phase ? "step" : null);
+      stages.hidden = r.phase === "Finished" || r.phase === "Paused";
+      text(note, r.pausing ? "The owner has asked for a pause: the run stops when this epoch is drained." : r.draining ? "The epoch is draining: what is in flight is attested and applied." : r.rollbacks ? `${plural(r.rollbacks, "epoch")} ended without agreement on the parameters and were rolled back.` : "");
+      note.hidden = !note.textContent;
+      done.max = r.steps || 1;
+      done.value = r.step;
+      const train = (curves["train/loss"] || []).at(-1), held = (curves["eval/loss"] || []).at(-1);
+      const items = [
+        tile("Step", `${count(r.step)}`, `of ${count(r.steps)}`),
+        tile("Epoch", count(r.epoch), `round ${count(r.round)}`),
+        tile("Tokens", si(r.tokens), r.left_ms ? `${span(r.left_ms)} left` : "of accepted work"),
+        tile("Throughput", r.tokens_per_second ? si(r.tokens_per_second) : "–", "tokens a second"),
+        train ? tile("Loss", loss(train[3]), "nats a token") : null,
+        held ? tile("Held-out", loss(held[3]), `step ${count(held[1])}`) : null,
+        tile("Members", count(r.present), r.statuses.dropped ? `${count(r.statuses.dropped)} dropped` : `of ${count(r.capacity)} places`),
+      ].filter(Boolean);
+      list(tiles, items, (t) => t.name, (t) => h("div", {}, h("dt", {}, t.name), h("dd", {}, h("b", {}), h("span", {}))), (e, t) => {
+        text(e.lastChild.firstChild, t.value);
+        text(e.lastChild.lastChild, t.sub);
+      });
+      for (const c of charts) c.set(curves, by.value());
+      by.onchange = () => charts.forEach((c) => c.set(curves, by.value()));
+      strip.told(r);
+      const c = r.statuses;
+      text(counts, [c.active && `${count(c.active)} active`, c.ready && `${count(c.ready)} ready`, c.waiting && `${count(c.waiting)} waiting`, c.dropped && `${count(c.dropped)} dropped`, c.withdrawn && `${count(c.withdrawn)} withdrawn`].filter(Boolean).join(" · ") || "No members yet.");
+      const most = Math.max(...r.top.map((m) => m.points), 1);
+      list(top, r.top, (m) => m.key,
+        (m) => h("tr", {}, h("td", {}), h("td", {}, h("a", { href: `${base}/members/${m.key}` }, h("code", {}, short(m.key))), " ", h("span", { class: "chip" })), h("td", { class: "num" }), h("td", { class: "num share" }, h("span", { class: "part" }, h("i", {})), h("span", {}))),
+        (e, m) => {
+          text(e.children[0], m.rank);
+          text(e.children[1].lastChild, m.own ? `${m.status}, this node` : m.status);
+          attr(e.children[1].lastChild, "data-status", m.status);
+          text(e.children[2], count(m.points));
+          e.children[3].firstChild.firstChild.style.width = `${(100 * m.points) / most}%`;
+          text(e.children[3].lastChild, percent(m.points, r.points));
+        });
+      const lines = r.log.toReversed();
+      list(log, lines, (l) => `${l.time_ms} ${l.text}`, (l) => h("li", { class: l.level }, h("time", { datetime: new Date(l.time_ms).toISOString() }, clock(l.time_ms)), " ", h("span", {}, (l.who ? l.who + ": " : "") + l.text)));
+      const k = r.params + (r.checkpoint ? r.checkpoint.manifest : "");
+      if (hashes.dataset.k !== k) {
+        hashes.dataset.k = k;
+        fill(hashes, facts(
+          ["Parameters", [copyable(r.params, "the hash of the parameters", r.params.slice(0, 16) + "…"), h("span", { class: "quiet" }, r.params_round ? ` at the start of round ${count(r.params_round)}` : " initial")]],
+          r.checkpoint && ["Checkpoint", [copyable(r.checkpoint.manifest, "the hash of the manifest", r.checkpoint.manifest.slice(0, 16) + "…"), h("span", { class: "quiet" }, ` epoch ${count(r.checkpoint.epoch)}, by `), h("a", { href: `${base}/members/${r.checkpoint.by}` }, h("code", {}, short(r.checkpoint.by)))]],
+          ["Run", copyable(r.id, "the run's identity", r.id.slice(0, 16) + "…")],
+          ["Chain", [r.chain || "–", h("span", { class: "quiet" }, ` height ${count(r.height)}`)]]));
+      }
+      this.clock(r);
+    },
+    clock(r) {
+      const now = Date.now() + r.offset;
+      timeline.told(r, now);
+      const left = r.deadline_ms - now;
+      const has = r.deadline_ms > 0;
+      text(countdown, has ? (left > 0 ? `at most ${span(left)}` : "time is up") : "");
+      bar.hidden = !has;
+      bar.firstChild.style.width = `${Math.min(100, Math.max(0, (100 * (now - r.since_ms)) / (r.deadline_ms - r.since_ms || 1)))}%`;
+    },
+  };
+}
+
+// switcher chooses what curves are drawn against.
+function switcher() {
+  const s = { onchange: () => {}, value: () => s.el.querySelector("input:checked").value };
+  s.el = h("fieldset", { class: "switch" }, h("legend", {}, "Against"),
+    [["tokens", "tokens"], ["steps", "steps"]].map(([v, label], i) => h("label", {}, h("input", { type: "radio", name: "by", value: v, checked: i === 0, onchange: () => s.onchange() }), h("span", {}, label))));
+  return s;
+}

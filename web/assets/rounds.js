@@ -1,0 +1,103 @@
+// The table of rounds, and the page of one.
+
+import { h, fill, text, attr, list, card, facts, copyable } from "./dom.js";
+import { ask } from "./live.js";
+import { Table } from "./table.js";
+import { memberLink, throttle } from "./members.js";
+import { count, short, span, moment, clock, plural } from "./text.js";
+
+export function rounds(main, context) {
+  const base = `/runs/${encodeURIComponent(context.run)}`;
+  const table = new Table([
+    { label: "Round", cls: "num", cell: (r, td) => {
+      if (!td.firstChild) td.append(h("a", {}));
+      attr(td.firstChild, "href", `${base}/rounds/${r.number}`);
+      text(td.firstChild, count(r.number));
+    } },
+    { label: "Step", cls: "num", cell: (r) => (r.step ? count(r.step) : "drain") },
+    { label: "Epoch", cls: "num hide-s", cell: (r) => count(r.epoch) },
+    { label: "Opened", cls: "hide-s", cell: (r) => moment(r.opened_ms) },
+    { label: "Took", cls: "num", cell: (r) => (r.end_ms ? span(r.end_ms - r.opened_ms) : "…") },
+    { label: "Accepted", cls: "num", cell: (r) => (!r.step ? "–" : r.final ? `${count(r.accepted)} / ${count(r.expected)}` : "open") },
+    { label: "Reports", cls: "num hide-m", cell: (r) => `${r.reports} / ${r.seats}` },
+    { label: "Agreed parameters", cls: "hide-m", cell: (r, td) => {
+      if (!td.firstChild) td.append(h("code", {}));
+      text(td.firstChild, r.agreed ? short(r.agreed) : "–");
+    } },
+  ], (from, n) => ask(`/api${base}/rounds?` + new URLSearchParams({ from, count: n })),
+  { label: "Rounds", key: (r) => r.number, says: (n) => `${plural(n, "round")} known here, the newest first` });
+  fill(main, h("h1", {}, "Rounds"), table.el);
+  const again = throttle(() => table.refresh(), 1000);
+  return { told: again, close: again.stop };
+}
+
+export function round(main, context) {
+  const base = `/runs/${encodeURIComponent(context.run)}`;
+  const number = Number(context.argument);
+  const about = h("div", {}), seats = h("tbody", {}), title = h("h1", {}, `Round ${count(number)}`), around = h("nav", { class: "around", "aria-label": "Rounds before and after" });
+  let shown = false, closed = false, settled = false, table = null, first = null;
+  async function load() {
+    if (settled) return;
+    try {
+      const d = await ask(`/api${base}/rounds/${number}?count=100`);
+      if (closed) return;
+      first = d;
+      if (!shown) show(d);
+      else if (table) table.refresh();
+      draw(d);
+      settled = d.round.final && d.round.end_ms > 0 && d.next;
+    } catch (e) {
+      if (!closed && !shown) fill(main, title, h("p", {}, e.message), h("p", {}, h("a", { href: `${base}/rounds` }, "All rounds")));
+    }
+  }
+  function show(d) {
+    shown = true;
+    const parts = [h("div", { class: "columns" }, card("Hashes", "", about),
+      card("Witnesses", "", h("table", {}, h("thead", {}, h("tr", {}, [["Member"], ["Report"], ["After", "num"], ["Its parameters", "hide-s"]].map(([x, c]) => h("th", { scope: "col", class: c }, x)))), seats)))];
+    if (d.detailed && d.total) {
+      table = new Table([
+        { label: "Member", cell: (r, td) => memberLink(td, base, r.key) },
+        { label: "Sequences", cls: "num", cell: (r) => count(r.sequences) },
+        { label: "Held by", cls: "num", cell: (r) => (r.holders < 0 ? "–" : `${r.holders} / ${first.round.seats}`) },
+        { label: "Result", cell: (r, td) => {
+          if (!td.firstChild) td.append(h("span", { class: "chip" }));
+          const word = r.accepted ? "accepted" : first.round.final ? "missed" : "open";
+          text(td.firstChild, word);
+          attr(td.firstChild, "data-result", word);
+        } },
+      ], async (from, n) => {
+        const page = await ask(`/api${base}/rounds/${number}?` + new URLSearchParams({ from, count: n }));
+        return { total: page.total, rows: page.results };
+      }, { label: "Results", key: (r) => r.member, says: (n) => plural(n, "member") + " with a share" });
+      parts.push(h("section", { class: "card wide", "aria-labelledby": "h-results" }, h("h2", { id: "h-results" }, "Results"), table.el));
+    } else if (!d.detailed) parts.push(h("p", { class: "quiet" }, "Of a round this old, who did what is not kept here."));
+    fill(main, title, around, parts);
+  }
+  function draw({ round: r, witnesses, witness_ms, attests, previous, next }) {
+    fill(around, previous ? h("a", { href: `${base}/rounds/${number - 1}`, rel: "prev" }, "← Earlier") : null, next ? h("a", { href: `${base}/rounds/${number + 1}`, rel: "next" }, "Later →") : null);
+    const took = r.end_ms ? `, took ${span(r.end_ms - r.opened_ms)}` : "";
+    fill(about, facts(
+      ["Kind", r.step ? `step ${count(r.step)}, ${plural(r.batch, "sequence")}` : "drain round: nothing is trained"],
+      ["Epoch", count(r.epoch)],
+      ["Opened", moment(r.opened_ms) + took],
+      witness_ms && ["RoundWitness after", span(witness_ms - r.opened_ms)],
+      ["Members", `${count(r.active)} active, ${count(r.expected)} with a share`],
+      r.step && ["Accepted", r.final ? `${count(r.accepted)} of ${count(r.expected)}` : "not settled yet"],
+      attests && ["Witnesses attest", attests === r.number ? "this round" : h("a", { href: `${base}/rounds/${attests}` }, `round ${count(attests)}`)],
+      ["Seed", copyable(r.seed, "the seed")],
+      ["Agreed parameters", r.agreed ? copyable(r.agreed, "the hash of the parameters") : r.final ? "no quorum named the same" : "not yet"]));
+    list(seats, witnesses, (w) => w.member,
+      (w) => h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "num" }), h("td", { class: "hide-s" }, h("code", {}))),
+      (e, w) => {
+        memberLink(e.children[0], base, w.key);
+        text(e.children[1], !w.reported ? "none" : w.complete ? "holds all" : "holds a part");
+        text(e.children[2], w.ms ? span(Math.max(0, w.ms - r.opened_ms)) : "–");
+        const other = w.params && r.agreed && w.params !== r.agreed;
+        text(e.children[3].firstChild, w.params ? short(w.params) + (other ? " differs" : "") : "–");
+        attr(e.children[3].firstChild, "class", other ? "bad" : null);
+      });
+  }
+  load();
+  const again = throttle(load, 1000);
+  return { told: again, close: () => { closed = true; again.stop(); } };
+}

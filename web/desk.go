@@ -1,0 +1,157 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/view"
+)
+
+// publishEvery is the least time between two versions of a run: pages are told no more often, however fast it goes.
+const publishEvery = 250 * time.Millisecond
+
+// Names of the curves, as in a participant's metrics where it has them.
+const (
+	curveLoss     = "train/loss"
+	curveHeldOut  = "eval/loss"
+	curveLR       = "train/lr"
+	curveGradNorm = "train/grad_norm"
+	curveSpeed    = "perf/tokens_per_sec"
+	curveSeconds  = "perf/round_seconds"
+	curveBytes    = "net/payload_bytes"
+	curveMembers  = "run/members"
+)
+
+// desk is where all that is known of one run comes together.
+type desk struct {
+	mu      sync.Mutex // guards all that follows
+	fold    *view.Fold
+	past    history
+	state   *coordinator.State // the newest; nil before the first
+	height  uint64
+	text    []byte // of the specification, nil until it was read
+	spec    *spec.Spec
+	dirty   bool          // something came since run was made
+	wake    chan struct{} // closed when something comes
+	version uint64        // of what is below
+	made    time.Time
+	run     view.Run
+	ranks   []uint32 // places by points, the most first
+	curves  map[string]*published
+	charted uint32 // last step of the curve of bytes
+}
+
+// newDesk returns the desk of a run of which nothing is known. Own is the key, in hex, of the participant whose log is read; "" if none is.
+func newDesk(own string) *desk {
+	return &desk{fold: view.New(own), wake: make(chan struct{}), curves: map[string]*published{}}
+}
+
+// observe takes a state from the chain. It belongs to the desk from then on.
+func (d *desk) observe(s ledger.Snapshot, now time.Time) {
+	standing := runlog.Digest(s)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.state != nil && s.Height < d.height {
+		return
+	}
+	d.state, d.height = &s.State, s.Height
+	d.take(runlog.Record{Time: now, Standing: standing}, d.state)
+}
+
+// add takes a record of a participant's log.
+func (d *desk) add(r runlog.Record) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.Standing != nil && d.state != nil {
+		return // the chain itself is newer
+	}
+	d.take(r, nil)
+}
+
+func (d *desk) take(r runlog.Record, state *coordinator.State) {
+	d.fold.Add(r)
+	if r.Standing != nil {
+		d.past.observe(r.Standing, state)
+	}
+	d.dirty = true
+	close(d.wake)
+	d.wake = make(chan struct{})
+}
+
+// specified takes the run's specification.
+func (d *desk) specified(text []byte, s *spec.Spec) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.text, d.spec = text, s
+}
+
+// changed returns a channel that is closed when something newer than the version comes, at once if there is something already.
+func (d *desk) changed(version uint64) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dirty || d.version > version {
+		ready := make(chan struct{})
+		close(ready)
+		return ready
+	}
+	return d.wake
+}
+
+// refresh makes a new version if there is something new and the last one is old enough. It is called with the lock held.
+func (d *desk) refresh(now time.Time) {
+	if !d.dirty || d.version > 0 && now.Sub(d.made) < publishEvery {
+		return
+	}
+	d.dirty, d.made = false, now
+	d.version++
+	d.run = d.fold.Run(now)
+	d.ranks = d.ranks[:0]
+	for i := range d.run.Members {
+		d.ranks = append(d.ranks, uint32(i))
+	}
+	slices.SortStableFunc(d.ranks, func(a, b uint32) int { return cmp.Compare(d.run.Members[b].Points, d.run.Members[a].Points) })
+	for _, r := range d.run.Rounds {
+		if r.Step > d.charted && r.ClosedMs != 0 && r.Bytes > 0 {
+			d.charted = r.Step
+			d.past.bytes.add(r.Step, d.run.Tokens, float64(r.Bytes))
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		curve view.Curve
+	}{
+		{curveLoss, d.run.Loss}, {curveHeldOut, d.run.HeldOut}, {curveLR, d.run.LR}, {curveGradNorm, d.run.GradNorm},
+		{curveSpeed, d.run.Speed}, {curveSeconds, d.past.seconds.buckets}, {curveBytes, d.past.bytes.buckets}, {curveMembers, d.past.size.buckets},
+	} {
+		p := d.curves[c.name]
+		if p == nil {
+			p = &published{}
+			d.curves[c.name] = p
+		}
+		p.update(withTokens(c.curve, d.past.seconds.buckets), d.version)
+	}
+}
+
+// withTokens returns a copy of a curve in which tokens are those of the steps, as told by a curve that has them from the chain. A
+// participant's log is read a little late, and may be read when the run is long further on.
+func withTokens(c, steps view.Curve) view.Curve {
+	c = slices.Clone(c)
+	for i := range c {
+		at, ok := slices.BinarySearchFunc(steps, c[i].To, func(b view.Bucket, step uint32) int { return cmp.Compare(b.To, step) })
+		switch {
+		case ok:
+			c[i].Tokens = steps[at].Tokens
+		case at > 0 && at < len(steps): // in between, or within a bucket
+			a, b := steps[at-1], steps[at]
+			part := float64(c[i].To-a.To) / float64(b.To-a.To)
+			c[i].Tokens = a.Tokens + uint64(part*float64(b.Tokens-min(a.Tokens, b.Tokens)))
+		}
+	}
+	return c
+}

@@ -1,0 +1,40 @@
+// Package web shows runs in a browser: it serves pages that follow a chain live, and read-only. A participant's state directory adds what
+// the chain does not know: losses, payloads, checkpoints, and a model that continues a prompt.
+//
+//	server := web.New(web.Options{Ledger: client, Runs: names})
+//	err := server.Run(ctx, listener)
+//
+// Everything the pages need is embedded and served from here; nothing is fetched from elsewhere, and the content policy forbids it. There is
+// no build step: assets/ holds one page, whose script is made of small modules.
+//
+// # Where the data comes from
+//
+//	ledger.Watch ─► runlog.Digest ─┬─► view.Fold   what is shown of the run as a whole
+//	a participant's log ───────────┴─► history     who did what in which round: tables, members, rounds
+//	                                     │
+//	                                   desk, one for each run ─► JSON, events
+//
+// The chain itself keeps four rounds. What is older is what this server has seen since it started, or what the participant's log tells;
+// all of it is bounded (history.go, view's constants), and curves are downsampled.
+//
+// # What pages ask for
+//
+//	GET  /api/runs                                   all runs in short
+//	GET  /api/runs/RUN                               the overview: live
+//	GET  /api/runs/RUN/events                        the same as it changes, as Server-Sent Events (events.go)
+//	GET  /api/runs/RUN/members?sort=&up=&find=&status=&from=&count=    a part of the table
+//	GET  /api/runs/RUN/members/KEY                   what one did and earned
+//	GET  /api/runs/RUN/rounds?from=&count=           a part of the table, newest first
+//	GET  /api/runs/RUN/rounds/NUMBER?from=&count=    hashes, witnesses, and a part of the results
+//	GET  /api/runs/RUN/join                          what it takes to take part
+//	GET  /api/runs/RUN/curves.csv
+//	GET  /api/runs/RUN/checkpoints, .../checkpoints/NAME/FILE
+//	POST /api/runs/RUN/prompt                        a Prompt; answers text as it is written
+//
+// An error is {"error": "..."}.
+//
+// # Safety
+//
+// A server that listens on the loopback interface refuses requests that name another host, and the one POST refuses other origins, so that
+// pages elsewhere can neither read nor ask. Where it listens wider, everybody who reaches it may look, and may ask the model, one at a time.
+package web

@@ -1,0 +1,225 @@
+package web
+
+import (
+	"embed"
+	"encoding/json"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// policy is what pages may do: run our scripts, use our styles, talk to this server, and nothing else. Scripts cannot turn text into
+// markup, either.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// Handler serves the pages and what they ask for. Listen is where it is served: if that is this machine alone, requests that name
+// another host are refused, or else a web page elsewhere could have its own name point here and read along.
+func (s *Server) Handler(listen net.Addr) http.Handler {
+	mux := http.NewServeMux()
+	for _, page := range []string{
+		"/{$}", "/runs/{run}", "/runs/{run}/members", "/runs/{run}/members/{key}", "/runs/{run}/rounds", "/runs/{run}/rounds/{number}",
+		"/runs/{run}/model", "/runs/{run}/join",
+	} {
+		mux.HandleFunc("GET "+page, servePage)
+	}
+	sub, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic("web: no assets: " + err.Error())
+	}
+	mux.Handle("GET /assets/", http.StripPrefix("/assets/", cached(http.FileServerFS(sub))))
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, sub, "favicon.svg") })
+	mux.HandleFunc("GET /api/runs", s.serveRuns)
+	mux.HandleFunc("GET /api/runs/{run}", s.ofRun(s.serveLive))
+	mux.HandleFunc("GET /api/runs/{run}/events", s.ofRun(s.serveEvents))
+	mux.HandleFunc("GET /api/runs/{run}/members", s.ofRun(s.serveMembers))
+	mux.HandleFunc("GET /api/runs/{run}/members/{key}", s.ofRun(s.serveMember))
+	mux.HandleFunc("GET /api/runs/{run}/rounds", s.ofRun(s.serveRounds))
+	mux.HandleFunc("GET /api/runs/{run}/rounds/{number}", s.ofRun(s.serveRound))
+	mux.HandleFunc("GET /api/runs/{run}/join", s.ofRun(s.serveJoin))
+	mux.HandleFunc("GET /api/runs/{run}/curves.csv", s.ofRun(s.serveCurves))
+	mux.HandleFunc("GET /api/runs/{run}/checkpoints", s.ofRun(s.serveCheckpoints))
+	mux.HandleFunc("GET /api/runs/{run}/checkpoints/{name}/{file}", s.ofRun(s.serveCheckpointFile))
+	mux.HandleFunc("POST /api/runs/{run}/prompt", s.ofRun(s.servePrompt))
+	return guarded(http.NewCrossOriginProtection().Handler(mux), loopback(listen))
+}
+
+// guarded sets what every answer carries, and refuses hosts that are not this machine when only is set.
+func guarded(next http.Handler, only bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+		if only && !localHost(r.Host) {
+			http.Error(w, "this server is for this machine only; ask for it as http://localhost", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// loopback tells whether an address can be reached from this machine alone.
+func loopback(a net.Addr) bool {
+	t, ok := a.(*net.TCPAddr)
+	return ok && t.IP.IsLoopback()
+}
+
+func localHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// cached lets browsers keep assets, but ask each time whether they are still the same: they change with the program.
+func cached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// servePage serves the one page there is: its script finds by the address what to show.
+func servePage(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-cache")
+	http.ServeFileFS(w, r, assets, "assets/page.html")
+}
+
+// ofRun finds the desk of the run in the address.
+func (s *Server) ofRun(f func(http.ResponseWriter, *http.Request, *desk)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d := s.desk(r.PathValue("run"))
+		if d == nil {
+			fail(w, http.StatusNotFound, "no such run on this chain, or it was not found yet")
+			return
+		}
+		f(w, r, d)
+	}
+}
+
+// give answers with JSON.
+func give(w http.ResponseWriter, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("web: an answer has no JSON: " + err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(b) // the asker is gone
+}
+
+// fail answers with an error.
+func fail(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	b, _ := json.Marshal(map[string]string{"error": text})
+	_, _ = w.Write(b)
+}
+
+// number reads a number of the query, or returns the one given.
+func number(r *http.Request, name string, none int) int {
+	if n, err := strconv.Atoi(r.FormValue(name)); err == nil {
+		return n
+	}
+	return none
+}
+
+// runLine is a run in the list of runs.
+type runLine struct {
+	Name    string  `json:"name"`
+	Known   bool    `json:"known"` // a state was seen
+	Phase   string  `json:"phase"`
+	Epoch   uint32  `json:"epoch"`
+	Step    uint32  `json:"step"`
+	Steps   uint32  `json:"steps"`
+	Present uint32  `json:"present"`
+	Speed   float64 `json:"tokens_per_second"`
+	Tokens  uint64  `json:"tokens"`
+	Preset  string  `json:"preset"`
+	Params  int     `json:"params"`
+}
+
+func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request) {
+	now := time.Now()
+	list := struct {
+		Chain     string    `json:"chain"`
+		Reachable bool      `json:"reachable"`
+		Runs      []runLine `json:"runs"`
+	}{s.o.Ledger.ChainID(), s.answers(), []runLine{}}
+	for _, name := range s.names() {
+		list.Runs = append(list.Runs, s.desk(name).line(name, now))
+	}
+	give(w, list)
+}
+
+func (d *desk) line(name string, now time.Time) runLine {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refresh(now)
+	r := d.run
+	l := runLine{
+		Name: name, Known: d.version > 0, Phase: r.Phase, Epoch: r.Epoch, Step: r.Step, Steps: r.Steps, Present: r.Present,
+		Speed: r.TokensPerSecond, Tokens: r.Tokens,
+	}
+	if d.spec != nil {
+		l.Preset = d.spec.Model.Preset
+		if m, err := d.spec.Llama(); err == nil {
+			l.Params = m.Layout().Len()
+		}
+	}
+	return l
+}
+
+func (s *Server) serveMembers(w http.ResponseWriter, r *http.Request, d *desk) {
+	q := memberQuery{
+		sort: r.FormValue("sort"), up: r.FormValue("up") == "1", find: strings.ToLower(r.FormValue("find")), status: r.FormValue("status"),
+		from: number(r, "from", 0), count: number(r, "count", pageMax),
+	}
+	give(w, d.memberPage(s.boot, q, time.Now()))
+}
+
+func (s *Server) serveMember(w http.ResponseWriter, r *http.Request, d *desk) {
+	m, ok := d.member(s.boot, r.PathValue("key"), time.Now())
+	if !ok {
+		fail(w, http.StatusNotFound, "the run has no member of this key")
+		return
+	}
+	give(w, m)
+}
+
+func (s *Server) serveRounds(w http.ResponseWriter, r *http.Request, d *desk) {
+	give(w, d.roundPage(s.boot, number(r, "from", 0), number(r, "count", pageMax), time.Now()))
+}
+
+func (s *Server) serveRound(w http.ResponseWriter, r *http.Request, d *desk) {
+	n, err := strconv.ParseUint(r.PathValue("number"), 10, 32)
+	if err == nil {
+		if round, ok := d.round(s.boot, uint32(n), number(r, "from", 0), number(r, "count", pageMax), time.Now()); ok {
+			give(w, round)
+			return
+		}
+	}
+	fail(w, http.StatusNotFound, "nothing is known of this round: it is older than this server and the log it was given, or still to come")
+}
+
+func (s *Server) serveJoin(w http.ResponseWriter, r *http.Request, d *desk) {
+	j, ok := d.joining(s.o.Ledger.ChainID(), s.o.Endpoints, time.Now())
+	if !ok {
+		fail(w, http.StatusServiceUnavailable, "the run's specification is not here yet")
+		return
+	}
+	give(w, j)
+}

@@ -1,0 +1,146 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/ledger"
+)
+
+// Options say what a Server shows.
+type Options struct {
+	Ledger    ledger.Ledger
+	Runs      func(context.Context) ([]string, error) // names of the chain's runs; also tells whether the chain answers
+	Only      string                                  // the one run to show; "" shows all
+	Endpoints []string                                // of the chain, for the command by which others join
+	Node      *Node                                   // whose state directory is at hand; nil if none
+	Log       *slog.Logger                            // nil discards
+}
+
+// Node is what the state directory of a participant adds to what the chain tells.
+type Node struct {
+	Run string
+	Key string // of the participant, hex; "" if not known
+	Log string // directory of the participant's log, see package runlog; "" if there is none
+	// Checkpoints is the directory below which the participant keeps checkpoints, a directory each; "" if there are none.
+	Checkpoints string
+	// Generate writes the continuation of a prompt by the model of the checkpoint in dir. Nil offers no prompt.
+	Generate func(ctx context.Context, dir string, p Prompt, out io.Writer) error
+}
+
+// How the server goes about things.
+const (
+	lookEvery   = 2 * time.Second // for new runs, and whether the chain answers
+	lookFor     = 5 * time.Second // for an answer
+	shutdownFor = 2 * time.Second // until pages are cut off at the end
+)
+
+// Server serves the pages. Make one with New, then call Run; its Handler may be used alone in tests.
+type Server struct {
+	o    Options
+	boot string // names this process to pages that were connected to the one before
+
+	prompting chan struct{} // holds a token while somebody's prompt is answered
+
+	mu        sync.Mutex // guards what follows
+	desks     map[string]*desk
+	reachable bool
+	streams   int // of events, open
+}
+
+// New returns a server that knows nothing yet.
+func New(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic("web: no randomness: " + err.Error())
+	}
+	return &Server{o: o, boot: hex.EncodeToString(b[:]), prompting: make(chan struct{}, 1), desks: map[string]*desk{}}
+}
+
+// Run serves pages on the listener and follows the chain, until ctx ends; then it ends what it started and returns nil. It closes the
+// listener.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var started sync.WaitGroup
+	defer started.Wait()
+	started.Go(func() { s.follow(ctx, &started) })
+	h := &http.Server{
+		Handler: s.Handler(l.Addr()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	}
+	started.Go(func() {
+		<-ctx.Done()
+		end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownFor)
+		defer stop()
+		if h.Shutdown(end) != nil {
+			_ = h.Close()
+		}
+	})
+	err := h.Serve(l)
+	cancel()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve pages on %s: %w", l.Addr(), err)
+}
+
+// desk returns the desk of a run, nil if there is no such run.
+func (s *Server) desk(name string) *desk {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.desks[name]
+}
+
+// names returns the runs there are, in order.
+func (s *Server) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for name := range s.desks {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// answers tells whether the chain answered when it was asked last.
+func (s *Server) answers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reachable
+}
+
+// versionText names a version of a run as this process knows it.
+func versionText(boot string, version uint64) string {
+	return boot + "." + strconv.FormatUint(version, 10)
+}
+
+// parseVersion returns the version, 0 if it is that of another process or none.
+func parseVersion(boot, text string) uint64 {
+	of, number, ok := strings.Cut(text, ".")
+	if !ok || of != boot {
+		return 0
+	}
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
