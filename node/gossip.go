@@ -112,6 +112,7 @@ func (n *Node) knowMembers() {
 		return
 	}
 	n.membership = now
+	n.peers.askedAt = time.Time{}
 	members := make(map[key.Public]bool, s.Present())
 	for i := range s.Count() {
 		if s.Status(i).Present() {
@@ -219,6 +220,7 @@ func (n *Node) connect(peers []ledger.Peer) {
 	var others []p2p.Peer
 	current := false
 	own := n.network.Addrs()
+	own = own[:min(len(own), ledger.AddrsMax)]
 	for _, p := range peers {
 		if p.Key == n.self {
 			current = slices.Equal(p.Addrs, own)
@@ -236,6 +238,7 @@ func (n *Node) connect(peers []ledger.Peer) {
 			if err != nil {
 				n.observe(Event{Kind: "refused", Text: "announce addresses: " + err.Error()})
 			}
+			n.peers.askedAt = time.Time{} // others announced theirs meanwhile, as a rule
 		})
 	}
 }

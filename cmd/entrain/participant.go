@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
@@ -148,15 +147,7 @@ func (p *participant) join(h p2p.Handler) (p2p.Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	return announcing{network}, nil
-}
-
-// announcing is a network that names no more addresses than the ledger takes.
-type announcing struct{ p2p.Network }
-
-func (a announcing) Addrs() []string {
-	addrs := a.Network.Addrs()
-	return addrs[:min(len(addrs), ledger.AddrsMax)]
+	return network, nil
 }
 
 // checkpoint writes an epoch's checkpoint, off the loop.
