@@ -40,6 +40,11 @@ func Gemm(pool *Pool, m, n, k int, a []float32, ars, acs int, b []float32, brs, 
 	p.a, p.b, p.c = a, b, c
 	p.m, p.n, p.k, p.ars, p.acs, p.brs, p.bcs, p.ldc, p.acc = m, n, k, ars, acs, brs, bcs, ldc, acc
 	p.cut(len(pool.workers), pool.kernel)
+	if packsA(p.cols, ars, acs, pool.kernel.nr) {
+		for _, w := range pool.workers { // whoever meets the largest block has room for it
+			w.a = grow(w.a, panels(p.depth, p.rows, pool.kernel.mr))
+		}
+	}
 	pool.runOn(p.pieces(), pool.share)
 	p.a, p.b, p.c = nil, nil, nil // keeps no caller's memory alive
 }
@@ -99,13 +104,15 @@ func grow(s []float32, n int) []float32 {
 	return s[:n]
 }
 
+// packsA tells whether A is copied into panels of mr rows first. An A that is transposed in memory touches a new cache line at every k, and rows a large
+// power of two apart fall on the same few sets of the cache. A product that reads each element of A only once or twice is not worth that.
+func packsA(n, ars, acs, nr int) bool { return n > 2*nr && (acs != 1 || ars%512 == 0) }
+
 // tiles multiplies A (m, kc) by packed panels of B, of which panel number j/nr begins at b[j/nr*panel] and holds columns j to j+nr of kc rows, in
 // that order.
 func (w *Worker) tiles(m, n, kc int, a []float32, ars, acs int, b []float32, panel int, c []float32, ldc int, acc bool) {
 	mr, nr := w.kernel.mr, w.kernel.nr
-	// An A that is transposed in memory touches a new cache line at every k, and rows a large power of two apart fall on the same few sets of
-	// the cache; both are copied into panels of mr rows first. A product that reads each element of A only once or twice is not worth that.
-	pack := n > 2*nr && (acs != 1 || ars%512 == 0)
+	pack := packsA(n, ars, acs, nr)
 	for i := 0; i < m; i += blockRows * mr {
 		rows := min(blockRows*mr, m-i)
 		ai, rs, cs, step := a[i*ars:], ars, acs, mr*ars

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // MaxWorkers bounds NewPool: more workers than any machine has threads are a mistake in a configuration.
@@ -51,6 +52,7 @@ func NewPoolOf(workers int, kernel Kernel) *Pool {
 	}
 	p := &Pool{kernel: kernel, workers: make([]*Worker, workers), helpers: make([]helper, workers-1)}
 	p.share = p.product.piece
+	p.product.sleepers.awake.L = new(sync.Mutex)
 	for i := range p.workers {
 		p.workers[i] = NewWorker(kernel)
 		p.workers[i].index = i
@@ -86,17 +88,23 @@ const (
 	retired        // there will be none
 )
 
-// patience is how often a helper looks for work, or the caller of Run for its end, before it sleeps: some tens of microseconds.
-const patience = 200
+// Before it sleeps, a helper looks for work, and the caller of Run for its end, patience times looks times, some tens of microseconds, letting other
+// goroutines run every so many looks.
+const (
+	patience = 100
+	looks    = 300
+)
 
 // next waits for work and reports whether there is any.
 func (h *helper) next() bool {
 	for range patience {
-		switch h.state.Load() {
-		case called:
-			return true
-		case retired:
-			return false
+		for range looks {
+			switch h.state.Load() {
+			case called:
+				return true
+			case retired:
+				return false
+			}
 		}
 		runtime.Gosched()
 	}
@@ -150,7 +158,7 @@ func (p *Pool) Memory() (bytes int) {
 	for _, b := range p.product.packed {
 		bytes += 4 * cap(b)
 	}
-	return bytes + 4*(cap(p.product.packsLeft)+cap(p.product.multsLeft))
+	return bytes + int(unsafe.Sizeof(countdown{}))*(cap(p.product.toPack)+cap(p.product.toMultiply))
 }
 
 // Run calls f(i) for each i in [0, n), each once, on the workers of the pool, in no particular order, and returns when all have returned. f must
@@ -202,11 +210,22 @@ func (p *Pool) start(n int) {
 		helpers[i].call(called)
 	}
 	p.work(p.workers[0])
-	for i := 0; i < patience && p.left.Load() > 0; i++ {
+	p.await()
+	p.plain, p.onOwn = nil, nil
+}
+
+// await waits for the helpers.
+func (p *Pool) await() {
+	for range patience {
+		for range looks {
+			if p.left.Load() == 0 {
+				p.asleep.Wait() // a few instructions more
+				return
+			}
+		}
 		runtime.Gosched()
 	}
 	p.asleep.Wait()
-	p.plain, p.onOwn = nil, nil
 }
 
 // work takes the next i until there is none.

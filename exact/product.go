@@ -2,6 +2,7 @@ package exact
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 )
 
@@ -24,7 +25,8 @@ type product struct {
 	phases, colsPerPhase int
 	panelsPerPiece       int
 	packed               [2][]float32
-	packsLeft, multsLeft []atomic.Int32 // by phase
+	toPack, toMultiply   []countdown // by phase
+	sleepers             sleepers
 }
 
 // cut chooses the sizes of all blocks for so many workers.
@@ -48,13 +50,13 @@ func (p *product) cut(workers int, kernel Kernel) {
 	for i := range min(len(p.packed), p.phases) {
 		p.packed[i] = grow(p.packed[i], panels(p.depth, p.width, kernel.nr))
 	}
-	if cap(p.packsLeft) < p.phases {
-		p.packsLeft, p.multsLeft = make([]atomic.Int32, p.phases), make([]atomic.Int32, p.phases)
+	if cap(p.toPack) < p.phases {
+		p.toPack, p.toMultiply = make([]countdown, p.phases), make([]countdown, p.phases)
 	}
-	p.packsLeft, p.multsLeft = p.packsLeft[:p.phases], p.multsLeft[:p.phases]
+	p.toPack, p.toMultiply = p.toPack[:p.phases], p.toMultiply[:p.phases]
 	for i := range p.phases {
-		p.packsLeft[i].Store(int32(p.packing))
-		p.multsLeft[i].Store(int32(p.multiplying))
+		p.toPack[i].begin(p.packing, &p.sleepers)
+		p.toMultiply[i].begin(p.multiplying, &p.sleepers)
 	}
 }
 
@@ -71,31 +73,69 @@ func (p *product) piece(w *Worker, i int) {
 	block := p.packed[phase%2]
 	if i < p.packing {
 		if phase >= 2 {
-			wait(&p.multsLeft[phase-2])
+			p.toMultiply[phase-2].wait()
 		}
 		from := i * p.panelsPerPiece * nr
 		if cols := min(p.panelsPerPiece*nr, n-from); cols > 0 {
 			p.kernel.packPanelsB(block[from/nr*panel:], p.b[q*p.brs+(j+from)*p.bcs:], kc, cols, p.brs, p.bcs)
 		}
-		p.packsLeft[phase].Add(-1)
+		p.toPack[phase].done()
 		return
 	}
 	i -= p.packing
-	wait(&p.packsLeft[phase])
+	p.toPack[phase].wait()
 	if phase > 0 {
-		wait(&p.multsLeft[phase-1]) // which gave C what this goes on from
+		p.toMultiply[phase-1].wait() // which gave C what this goes on from
 	}
 	r, from := i/p.colsPerPhase*p.rows, i%p.colsPerPhase*p.cols
 	rows, cols := min(p.rows, p.m-r), min(p.cols, n-from)
 	if rows > 0 && cols > 0 {
 		w.tiles(rows, cols, kc, p.a[r*p.ars+q*p.acs:], p.ars, p.acs, block[from/nr*panel:], panel, p.c[r*p.ldc+j+from:], p.ldc, p.acc || q > 0)
 	}
-	p.multsLeft[phase].Add(-1)
+	p.toMultiply[phase].done()
 }
 
-// wait returns when left is 0. What is waited for takes microseconds, less than sleeping and waking.
-func wait(left *atomic.Int32) {
-	for left.Load() != 0 {
+// A countdown is how many pieces of a kind a phase has left.
+type countdown struct {
+	left  atomic.Int32
+	sleep *sleepers
+}
+
+// sleepers are the workers that have waited for a countdown longer than such a wait should take: others have the processor.
+type sleepers struct {
+	count atomic.Int32
+	awake sync.Cond
+}
+
+func (c *countdown) begin(n int, s *sleepers) {
+	c.left.Store(int32(n))
+	c.sleep = s
+}
+
+// done takes one piece off.
+func (c *countdown) done() {
+	if c.left.Add(-1) == 0 && c.sleep.count.Load() > 0 {
+		c.sleep.awake.L.Lock()
+		c.sleep.awake.Broadcast()
+		c.sleep.awake.L.Unlock()
+	}
+}
+
+// wait returns when none is left. What is waited for takes microseconds, less than sleeping and waking.
+func (c *countdown) wait() {
+	for range patience {
+		for range looks {
+			if c.left.Load() == 0 {
+				return
+			}
+		}
 		runtime.Gosched()
 	}
+	c.sleep.awake.L.Lock()
+	c.sleep.count.Add(1)
+	for c.left.Load() != 0 {
+		c.sleep.awake.Wait()
+	}
+	c.sleep.count.Add(-1)
+	c.sleep.awake.L.Unlock()
 }
