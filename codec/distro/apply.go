@@ -67,6 +67,7 @@ func (j *job) applyBlocks(w *exact.Worker, task int) {
 func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
 	shape := b.shape
 	direction := s.a[:shape.h*shape.w]
+	j.c.loop.Fetch(j.params[b.offset:], shape.h, shape.w, b.stride)
 	if shape.byColumn != nil && j.c.loop.Sparse() && len(j.payloads)*shape.k <= len(direction)/sparseShare {
 		sums := s.b[:shape.w*shape.rows.ld]
 		b.count(sums, shape.byColumn, j.payloads, s)

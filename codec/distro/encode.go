@@ -64,6 +64,10 @@ func (j *job) checkSegment(w *exact.Worker, i int) {
 func (j *job) encodeBlocks(w *exact.Worker, task int) {
 	s, words := &j.scratch[w.Index()], j.c.words
 	for i := task * blocksPerTask; i < min((task+1)*blocksPerTask, len(j.c.blocks)); i++ {
+		if i+1 < len(j.c.blocks) { // what will be needed is on its way meanwhile
+			next := &j.c.blocks[i+1]
+			j.c.loop.Fetch(j.grad[next.offset:], next.shape.h, next.shape.w, next.stride)
+		}
 		code := j.encodeBlock(w, s, &j.c.blocks[i])
 		copy(j.codes[i*words:(i+1)*words], code[:])
 	}

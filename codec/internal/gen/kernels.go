@@ -1,7 +1,7 @@
 package main
 
 // kernels are the functions; package codec/internal/vec defines in plain Go what they do.
-var kernels = []func(a *assembly, l lane){sumSquares, momentum, most, reach, signStep, columns}
+var kernels = []func(a *assembly, l lane){sumSquares, momentum, most, reach, signStep, columns, fetch}
 
 // load moves 16 floats at a pointer, or part of them, to a register.
 func (a *assembly) load(l lane, pointer string, part, register int) {
@@ -161,8 +161,9 @@ func signStep(a *assembly, l lane) {
 	a.end()
 }
 
-// columns goes through the coefficients of a column 16 at a time, as bits for those that are not zero, with 64 sums in registers. CX counts
-// columns, R9 has the bytes of a row, R10 those of the sums done before, R13 counts coefficients.
+// columns goes through the coefficients of a column 64 at a time, as bits for those that are not zero, with 64 sums in registers. CX counts
+// columns, R9 has the bytes of a row, R10 those of the sums done before, R13 counts coefficients. How many bits are set no processor can
+// predict; so they are gathered for as many coefficients as fit a word.
 func columns(a *assembly, l lane) {
 	name := "columns" + l.suffix
 	vectors := 256 / l.bytes
@@ -183,39 +184,27 @@ func columns(a *assembly, l lane) {
 	a.op("MOVQ SI, R11")
 	a.op("LEAQ (R8)(R10*1), R12")
 	a.op("MOVQ DX, R13")
-	a.label(name + "Sixteen")
-	if l.register == "Z" {
-		a.op("VMOVDQU32 (R11), Z8")
-		a.op("VPTESTMD Z8, Z8, K1")
-		a.op("KMOVW K1, AX")
-	} else {
-		a.op("VPCMPEQD (R11), Y15, Y8")
-		a.op("VPCMPEQD 32(R11), Y15, Y9")
-		a.op("VMOVMSKPS Y8, AX")
-		a.op("VMOVMSKPS Y9, BX")
-		a.op("SHLL $8, BX")
-		a.op("ORL BX, AX")
-		a.op("XORL $0xffff, AX")
-	}
-	a.op("TESTL AX, AX")
+	a.label(name + "Word")
+	a.setBits(l)
+	a.op("TESTQ AX, AX")
 	a.op("JZ %sZeros", name)
 	a.label(name + "Bit")
-	a.op("BSFL AX, BX")
+	a.op("BSFQ AX, BX")
 	a.op("VBROADCASTSS (R11)(BX*4), %s", l.r(8))
 	a.op("IMULQ R9, BX")
 	for i := range vectors {
 		a.op("VFMADD231PS %d(R12)(BX*1), %s, %s", i*l.bytes, l.r(8), l.r(i))
 	}
-	a.op("LEAL -1(AX), BX")
-	a.op("ANDL BX, AX")
+	a.op("LEAQ -1(AX), BX")
+	a.op("ANDQ BX, AX")
 	a.op("JNZ %sBit", name)
 	a.label(name + "Zeros")
 	a.op("MOVQ R9, BX")
-	a.op("SHLQ $4, BX")
+	a.op("SHLQ $6, BX")
 	a.op("ADDQ BX, R12")
-	a.op("ADDQ $64, R11")
-	a.op("SUBQ $16, R13")
-	a.op("JNZ %sSixteen", name)
+	a.op("ADDQ $256, R11")
+	a.op("SUBQ $64, R13")
+	a.op("JNZ %sWord", name)
 	a.op("LEAQ (DI)(R10*1), BX")
 	for i := range vectors {
 		a.op("VMOVUPS %s, %d(BX)", l.r(i), i*l.bytes)
@@ -228,4 +217,48 @@ func columns(a *assembly, l lane) {
 	a.op("DECQ CX")
 	a.op("JNZ %sColumn", name)
 	a.end()
+}
+
+// setBits sets bits of AX for those of 64 floats at R11 that are not +0. It uses BX and vectors from 8 on; AVX2 has zeros in 15.
+func (a *assembly) setBits(l lane) {
+	if l.register == "Z" {
+		for i := range 4 {
+			a.op("VMOVDQU32 %d(R11), Z%d", 64*i, 8+i)
+			a.op("VPTESTMD Z%d, Z%d, K%d", 8+i, 8+i, 1+i)
+		}
+		a.op("KUNPCKWD K1, K2, K1")
+		a.op("KUNPCKWD K3, K4, K3")
+		a.op("KUNPCKDQ K1, K3, K1")
+		a.op("KMOVQ K1, AX")
+		return
+	}
+	a.op("XORQ AX, AX")
+	for i := 7; i >= 0; i-- {
+		a.op("VPCMPEQD %d(R11), Y15, Y8", 32*i)
+		a.op("VMOVMSKPS Y8, BX")
+		a.op("SHLQ $8, AX")
+		a.op("ORQ BX, AX")
+	}
+	a.op("NOTQ AX")
+}
+
+// fetch asks for rows of cache lines.
+func fetch(a *assembly, l lane) {
+	name := "fetch" + l.suffix
+	a.function(name, "(rows, bytes int, x *float32, stride uintptr)", 32, "brings rows into the second-level cache.")
+	a.op("MOVQ rows+0(FP), CX")
+	a.op("MOVQ bytes+8(FP), DX")
+	a.op("MOVQ x+16(FP), SI")
+	a.op("MOVQ stride+24(FP), R8")
+	a.label(name + "Row")
+	a.op("XORQ AX, AX")
+	a.label(name + "Line")
+	a.op("PREFETCHT1 (SI)(AX*1)")
+	a.op("ADDQ $64, AX")
+	a.op("CMPQ AX, DX")
+	a.op("JLT %sLine", name)
+	a.op("ADDQ R8, SI")
+	a.op("DECQ CX")
+	a.op("JNZ %sRow", name)
+	a.op("RET")
 }

@@ -32,6 +32,11 @@ func signStepAVX512(n int, x, direction *float32, keep, lr float32)
 //go:noescape
 func columnsAVX512(cols, ld int, out, basis, coefficients *float32)
 
+// fetchAVX512 brings rows into the second-level cache.
+//
+//go:noescape
+func fetchAVX512(rows, bytes int, x *float32, stride uintptr)
+
 // sumSquaresAVX2 adds squares to the sums.
 //
 //go:noescape
@@ -61,3 +66,8 @@ func signStepAVX2(n int, x, direction *float32, keep, lr float32)
 //
 //go:noescape
 func columnsAVX2(cols, ld int, out, basis, coefficients *float32)
+
+// fetchAVX2 brings rows into the second-level cache.
+//
+//go:noescape
+func fetchAVX2(rows, bytes int, x *float32, stride uintptr)

@@ -30,6 +30,7 @@ type Kernel struct {
 	reach      func(n int, x *float32, bound uint32, set *uint64)
 	signStep   func(n int, x, direction *float32, keep, lr float32)
 	columns    func(cols, ld int, out, basis, coefficients *float32)
+	fetch      func(rows, bytes int, x *float32, stride uintptr)
 }
 
 // For returns the loops for the processor of an exact.Kernel.
@@ -196,4 +197,14 @@ func columnPlain(out, basis, column []float32) {
 			out[x] = exact.FMA32(b, v, out[x])
 		}
 	}
+}
+
+// Fetch asks the processor to bring rows of x, stride elements from one to the next, into its cache while it computes something else. Rows that
+// are short and far apart it does not foresee by itself.
+func (k *Kernel) Fetch(x []float32, rows, cols, stride int) {
+	if k.fetch == nil || rows == 0 || cols == 0 {
+		return
+	}
+	_ = x[(rows-1)*stride+cols-1]
+	k.fetch(rows, 4*cols, &x[0], uintptr(4*stride))
 }
