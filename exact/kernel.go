@@ -13,6 +13,9 @@ type Kernel struct {
 	// packColumns copies columns to a panel, 8 at a time; see packPanel. nil if the kernel has none.
 	packColumns func(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)
 
+	// fold and foldMax are those of lanes. nil if the kernel has none.
+	fold, foldMax func(l *lanes) float32
+
 	// Row kernels: the functions of rows_plain.go for n elements, a multiple of 16. nil where the kernel has none.
 	add             func(n int, y, x *float32)
 	scale           func(n int, x *float32, k float32)

@@ -47,6 +47,16 @@ func packRows6(rows, panels int, dst *float32, panel uintptr, src *float32, stri
 //go:noescape
 func packColumnsAVX2(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)
 
+// foldAVX2 returns the sum of the lanes; see lanes.fold.
+//
+//go:noescape
+func foldAVX2(l *lanes) float32
+
+// foldMaxAVX2 returns the greatest lane; see lanes.foldMax.
+//
+//go:noescape
+func foldMaxAVX2(l *lanes) float32
+
 // addAVX512 computes y += x.
 //
 //go:noescape

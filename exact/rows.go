@@ -22,7 +22,7 @@ func (w *Worker) Add(y, x []float32) {
 func (w *Worker) RMSNorm(y, x, g []float32, eps float32) (inv float32) {
 	w.lanes = lanes{}
 	w.dot(x, x)
-	inv = Rsqrt(w.lanes.fold()/float32(len(x)) + eps)
+	inv = Rsqrt(w.fold()/float32(len(x)) + eps)
 	w.Normalize(y, x, g, inv)
 	return inv
 }
@@ -52,7 +52,7 @@ func (w *Worker) RMSNormBackward(dx, dg, dy, x, g []float32, inv float32) {
 		}
 	}
 	dot3Plain(dy[n:], g[n:], x[n:], &w.lanes)
-	a := w.lanes.fold()
+	a := w.fold()
 	c := -(float32(float32(float32(a*inv)*inv)*inv) / float32(len(x)))
 	n = 0
 	if w.kernel.normBackward != nil {
@@ -119,7 +119,7 @@ func (w *Worker) SoftmaxBackward(dp, p []float32, scale float32) {
 	p = p[:len(dp)]
 	w.lanes = lanes{}
 	w.dot(dp, p)
-	sum := w.lanes.fold()
+	sum := w.fold()
 	n := 0
 	if w.kernel.softmaxBackward != nil {
 		if n = len(dp) &^ 15; n > 0 {
@@ -213,7 +213,7 @@ func (w *Worker) max(x []float32) float32 {
 		}
 	}
 	maxPlain(x[n:], &w.lanes)
-	return w.lanes.foldMax()
+	return w.foldMax()
 }
 
 // expSum computes x = Exp(x·scale - shift) and returns the sum.
@@ -226,5 +226,21 @@ func (w *Worker) expSum(x []float32, scale, shift float32) float32 {
 		}
 	}
 	expSumPlain(x[n:], scale, shift, &w.lanes)
+	return w.fold()
+}
+
+// fold returns the sum of the worker's lanes.
+func (w *Worker) fold() float32 {
+	if w.kernel.fold != nil {
+		return w.kernel.fold(&w.lanes)
+	}
 	return w.lanes.fold()
+}
+
+// foldMax returns the greatest of the worker's lanes.
+func (w *Worker) foldMax() float32 {
+	if w.kernel.foldMax != nil {
+		return w.kernel.foldMax(&w.lanes)
+	}
+	return w.lanes.foldMax()
 }

@@ -144,3 +144,33 @@ func TestSoftmaxAndCrossEntropyAreWhatTheyAreCalled(t *testing.T) {
 		}
 	}
 }
+
+func TestFoldsAreThoseOfTheLanes(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	zero := float32(math.Copysign(0, -1))
+	for _, kernel := range Kernels() {
+		w := NewWorker(kernel)
+		for i := range 2000 {
+			var l lanes
+			copy(l[:], random(r, len(l), i%4))
+			for range i % 5 { // equal lanes, and zeros of both signs
+				l[r.IntN(16)] = []float32{l[r.IntN(16)], zero, 0, float32(math.Inf(-1))}[r.IntN(4)]
+			}
+			if i%7 == 0 {
+				for j := range l {
+					l[j] = []float32{0, zero}[r.IntN(2)]
+				}
+			}
+			w.lanes = l
+			sum := l
+			if got, want := w.fold(), sum.fold(); math.Float32bits(got) != math.Float32bits(want) && want == want {
+				t.Fatalf("%s: the sum of %v is %g, want %g", kernel.Name(), l, got, want)
+			}
+			w.lanes = l
+			greatest := l
+			if got, want := w.foldMax(), greatest.foldMax(); math.Float32bits(got) != math.Float32bits(want) {
+				t.Fatalf("%s: the maximum of %v is %g, want %g", kernel.Name(), l, got, want)
+			}
+		}
+	}
+}

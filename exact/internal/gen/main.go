@@ -32,6 +32,7 @@ func files() map[string]string {
 		k.write(amd64)
 	}
 	packColumnsAVX2(amd64)
+	foldsAVX2(amd64)
 	writeConstants(amd64)
 	for _, l := range lanesAMD64 {
 		for _, r := range rows {

@@ -316,3 +316,27 @@ var rows = []row{
 		mul 0 5 0
 		store gate 0`)},
 }
+
+// foldsAVX2 writes the two folds of lanes, in the order of lanes.fold: halves, quarters, pairs. The second operand of a maximum wins if neither is
+// greater, so it is the one with the lower index.
+func foldsAVX2(a *assembly) {
+	for _, f := range []struct{ name, op, doc string }{
+		{"foldAVX2", "VADD", "returns the sum of the lanes; see lanes.fold."}, {"foldMaxAVX2", "VMAX", "returns the greatest lane; see lanes.foldMax."},
+	} {
+		fmt.Fprintf(&a.text, "\n// func %s(l *lanes) float32\nTEXT ·%s(SB), NOSPLIT, $0-12\n", f.name, f.name)
+		fmt.Fprintf(&a.decls, "\n// %s %s\n//\n//go:noescape\nfunc %s(l *lanes) float32\n", f.name, f.doc, f.name)
+		a.op("MOVQ l+0(FP), SI")
+		a.op("VMOVUPS (SI), Y0")
+		a.op("VMOVUPS 32(SI), Y1")
+		a.op("%sPS Y0, Y1, Y0", f.op)
+		a.op("VEXTRACTF128 $1, Y0, X1")
+		a.op("%sPS X0, X1, X0", f.op)
+		a.op("VPERMILPS $0x4e, X0, X1") // 2 and 3 to 0 and 1
+		a.op("%sPS X0, X1, X0", f.op)
+		a.op("VPERMILPS $0x55, X0, X1") // 1 to 0
+		a.op("%sSS X0, X1, X0", f.op)
+		a.op("VMOVSS X0, ret+8(FP)")
+		a.op("VZEROUPPER")
+		a.op("RET")
+	}
+}
