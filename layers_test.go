@@ -34,7 +34,7 @@ node/statefile
 node
 runlog
 view metrics
-sim bench web
+sim bench web report
 cmd/entrain
 exact/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
 `
@@ -63,6 +63,7 @@ var importers = []struct {
 	{"golang.org/x/sys/", []string{"exact", "cmd/entrain"}, "what the processor can do, and signals"},
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"go.opentelemetry.io/", []string{"metrics"}, "one package talks to monitoring systems"},
+	{"gonum.org/v1/plot", []string{"report"}, "pictures of curves for papers"},
 	{"github.com/chromedp/", []string{"*_test"}, "tests of pages in a browser"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},
 	{"go.uber.org/goleak", []string{"*_test"}, "tests for leaked goroutines"},

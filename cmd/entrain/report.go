@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/report"
+	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/view"
+)
+
+func reportCommand(c console) *cobra.Command {
+	var chain []string
+	var out, state string
+	cmd := &cobra.Command{
+		Use:   "report RUN -o DIR",
+		Short: "Write a run down: a page, pictures of its curves, CSV",
+		Long: `Writes a run down as files that need no program to be looked at: a page without scripts, each curve as SVG
+and PNG, and members, rounds and curves as CSV.
+
+The curves come from a participant's log: name its state directory with --state. The run may be long over,
+and the chain gone. Without it, the report has what the chain tells: members, points and hashes.`,
+		Example: "  entrain report my-run -o ./report --state ~/.local/share/entrain/runs/my-run-3b6a27bc",
+		Args:    needRun, ValidArgsFunction: c.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return errors.New("say where the report goes with -o DIR")
+			}
+			return c.report(cmd.Context(), args[0], chain, out, state)
+		},
+	}
+	chainFlag(cmd, &chain)
+	cmd.Flags().StringVarP(&out, "output", "o", "", "`directory` for the report")
+	cmd.Flags().StringVar(&state, "state", "", "state `directory` of a participant")
+	_ = cmd.MarkFlagDirname("output")
+	_ = cmd.MarkFlagDirname("state")
+	return cmd
+}
+
+func (c console) report(ctx context.Context, run string, chain []string, out, state string) error {
+	fold := view.New("")
+	if state != "" {
+		if err := foldLog(ctx, fold, filepath.Join(state, logName)); err != nil {
+			return err
+		}
+	}
+	now := time.Now()
+	chainID, err := c.foldChain(ctx, fold, run, chain)
+	if err != nil {
+		if state == "" {
+			return err
+		}
+		c.say("without what the chain says now: %v", err)
+	}
+	r := fold.Run(now)
+	switch {
+	case r.Name == "":
+		return fmt.Errorf("the log in %q does not tell of any run yet", state)
+	case r.Name != run:
+		return fmt.Errorf("the log in %q is of run %q, not of %q", state, r.Name, run)
+	}
+	if chainID != "" {
+		r.Chain = chainID
+	}
+	if err := report.Write(out, r, now); err != nil {
+		return err
+	}
+	c.say("wrote %s", filepath.Join(out, "index.html"))
+	return nil
+}
+
+// foldLog reads a participant's log to its end.
+func foldLog(ctx context.Context, fold *view.Fold, dir string) (err error) {
+	log, err := runlog.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w; --state is a participant's state directory, which entrain join names", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	for ctx.Err() == nil {
+		r, err := log.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		fold.Add(r)
+	}
+	return ctx.Err()
+}
+
+// foldChain adds what the chain says of a run now, and returns the chain's name.
+func (c console) foldChain(ctx context.Context, fold *view.Fold, run string, chain []string) (id string, err error) {
+	client, err := c.dial(ctx, chain, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	p, err := getRun(ctx, client, run)
+	if err != nil {
+		return "", err
+	}
+	fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(p.snapshot)})
+	return client.ChainID(), nil
+}

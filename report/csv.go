@@ -1,0 +1,75 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/entrain-network/entrain/view"
+)
+
+// table writes lines as CSV.
+func table(head []string, lines [][]string) []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	if err := cmp.Or(w.Write(head), w.WriteAll(lines)); err != nil {
+		panic("report: CSV into memory: " + err.Error())
+	}
+	return b.Bytes()
+}
+
+func whole[T uint8 | uint16 | uint32 | uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }
+
+func real(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// stamp is a time of the ledger as RFC 3339; "" for none.
+func stamp(ms uint64) string {
+	if ms == 0 {
+		return ""
+	}
+	return time.UnixMilli(int64(ms)).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+func curvesCSV(r view.Run) []byte {
+	var lines [][]string
+	for _, c := range []Line{
+		{Name: "train/loss", Curve: r.Loss}, {Name: "eval/loss", Curve: r.HeldOut}, {Name: "perf/tokens_per_sec", Curve: r.Speed},
+		{Name: "train/lr", Curve: r.LR}, {Name: "train/grad_norm", Curve: r.GradNorm},
+	} {
+		for _, b := range c.Curve {
+			lines = append(lines, []string{c.Name, whole(b.From), whole(b.To), whole(b.Tokens), real(b.Mean), real(b.Min), real(b.Max), whole(b.Count)})
+		}
+	}
+	return table([]string{"curve", "step_from", "step_to", "tokens", "mean", "min", "max", "values"}, lines)
+}
+
+// byPoints returns the members, those with the most points first.
+func byPoints(r view.Run) []view.Member {
+	members := slices.Clone(r.Members)
+	slices.SortStableFunc(members, func(a, b view.Member) int { return cmp.Compare(b.Points, a.Points) })
+	return members
+}
+
+func membersCSV(r view.Run) []byte {
+	var lines [][]string
+	for i, m := range byPoints(r) {
+		lines = append(lines, []string{strconv.Itoa(i + 1), whole(m.Index), m.Key, m.Status, whole(m.Points), real(m.Share), whole(m.Results), whole(m.Missed), stamp(m.JoinedMs)})
+	}
+	return table([]string{"rank", "index", "key", "status", "points", "share", "results", "missed", "joined"}, lines)
+}
+
+func roundsCSV(r view.Run) []byte {
+	var lines [][]string
+	for _, x := range r.Rounds {
+		seconds := ""
+		if x.ClosedMs > x.OpenedMs {
+			seconds = real(float64(x.ClosedMs-x.OpenedMs) / 1000)
+		}
+		lines = append(lines, []string{whole(x.Number), whole(x.Epoch), whole(x.Step), stamp(x.OpenedMs), seconds, whole(x.Batch), whole(x.Active), whole(x.Expected),
+			whole(x.Accepted), x.Agreed, x.Seed})
+	}
+	return table([]string{"number", "epoch", "step", "opened", "seconds", "batch", "active", "expected", "accepted", "agreed", "seed"}, lines)
+}

@@ -1,0 +1,68 @@
+package report
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/entrain-network/entrain/view"
+)
+
+//go:embed page.html
+var pageText string
+
+// membersShown is how many members the page lists; all are in members.csv.
+const membersShown = 200
+
+// writePage writes index.html.
+func writePage(w io.Writer, r view.Run, charts []Chart, now time.Time) error {
+	page, err := template.New("page").Funcs(template.FuncMap{
+		"count": func(n any) string {
+			switch n := n.(type) {
+			case uint64:
+				return thousands(n)
+			case uint32:
+				return thousands(uint64(n))
+			case int:
+				return thousands(uint64(n))
+			}
+			panic("report: count of a thing that is no number")
+		},
+		"short":   short,
+		"percent": func(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" },
+		"stamp":   stamp,
+		"add":     func(a, b int) int { return a + b },
+		"key": func(s string) string {
+			return s[:min(len(s), 12)]
+		},
+	}).Parse(pageText)
+	if err != nil {
+		panic("report: page.html: " + err.Error())
+	}
+	members := byPoints(r)
+	return page.Execute(w, struct {
+		Run     view.Run
+		Charts  []Chart
+		Members []view.Member
+		Left    int // members that are not listed
+		Made    string
+		Loss    float64
+		HeldOut float64
+	}{r, charts, members[:min(len(members), membersShown)], max(0, len(members)-membersShown), now.UTC().Format("2 January 2006, 15:04 MST"), last(r.Loss), last(r.HeldOut)})
+}
+
+func last(c view.Curve) float64 {
+	v, _ := c.Last()
+	return v
+}
+
+// thousands is a number with its thousands apart: 12,345.
+func thousands(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,122 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/view"
+)
+
+func sample() view.Run {
+	r := view.Run{
+		Name: "opticks", ID: strings.Repeat("1f", 32), Chain: "demo", Steps: 300, Step: 300, Epoch: 3, Round: 306, Phase: "Finished", Tokens: 614_400, Points: 4800,
+		Params: strings.Repeat("ab", 32), ParamsRound: 306,
+		Members: []view.Member{
+			{Index: 0, Key: strings.Repeat("0a", 32), Status: "dropped", Points: 800, Share: 1.0 / 6, Results: 100, JoinedMs: 1_900_000_000_000},
+			{Index: 1, Key: strings.Repeat("0b", 32) + "<script>", Status: "active", Points: 4000, Share: 5.0 / 6, Results: 300},
+		},
+		Rounds: []view.Round{{Number: 306, Epoch: 3, OpenedMs: 1_900_000_100_000, ClosedMs: 1_900_000_100_500, Seed: "5eed"}},
+	}
+	for step := uint32(1); step <= 300; step++ {
+		b := view.Bucket{From: step, To: step, Tokens: uint64(step) * 2048, Mean: 5.5 / float64(step), Min: 5 / float64(step), Max: 6 / float64(step), Count: 4}
+		r.Loss = append(r.Loss, b)
+		b.Min, b.Max = b.Mean, b.Mean
+		r.Speed = append(r.Speed, b)
+		if step%50 == 0 {
+			r.HeldOut = append(r.HeldOut, b)
+		}
+	}
+	r.LR = r.Loss[:1] // no line
+	return r
+}
+
+func TestReportIsWhole(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "report")
+	for range 2 { // a second one takes the place of the first
+		if err := Write(dir, sample(), time.Unix(1_900_000_200, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(name string) []byte {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	page := string(read("index.html"))
+	for _, want := range []string{"<h1>opticks</h1>", "614,400", "300 of 300", `src="loss.svg"`, `src="throughput.svg"`, "83.3 %", "0.018", "17 March 2030"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	for _, bad := range []string{"learning-rate", "<script", "http://", "https://"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	if strings.Index(page, "0b0b0b") > strings.Index(page, "0a0a0a") {
+		t.Error("members are not in the order of points")
+	}
+	for _, name := range []string{"loss", "throughput"} {
+		if p, err := png.Decode(bytes.NewReader(read(name + ".png"))); err != nil || p.Bounds().Dx() < 600 {
+			t.Errorf("%s.png: %v", name, err)
+		}
+		svg := xml.NewDecoder(bytes.NewReader(read(name + ".svg")))
+		paths := 0
+		for {
+			token, err := svg.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s.svg: %v", name, err)
+			}
+			if e, ok := token.(xml.StartElement); ok && e.Name.Local == "path" {
+				paths++
+			}
+		}
+		if paths < 3 {
+			t.Errorf("%s.svg has %d paths", name, paths)
+		}
+	}
+	for name, lines := range map[string]int{"curves.csv": 300 + 300 + 6 + 1 + 1, "members.csv": 3, "rounds.csv": 2} {
+		all, err := csv.NewReader(bytes.NewReader(read(name))).ReadAll()
+		if err != nil || len(all) != lines {
+			t.Errorf("%s has %d lines, want %d: %v", name, len(all), lines, err)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 5+4 {
+		t.Errorf("%d files, want 9: %v", len(entries), err)
+	}
+}
+
+func TestReportOfARunThatHasNotBegun(t *testing.T) {
+	dir := t.TempDir()
+	if err := Write(dir, view.Run{Name: "new", Phase: "WaitingForMembers"}, time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "index.html"))
+	if err != nil || !strings.Contains(string(b), "There is no data for curves") {
+		t.Errorf("page %q, %v", b, err)
+	}
+}
+
+func TestFlatCurveIsDrawn(t *testing.T) {
+	flat := view.Curve{{To: 1, Tokens: 1, Mean: 4, Min: 4, Max: 4, Count: 1}, {To: 2, Tokens: 2, Mean: 4, Min: 4, Max: 4, Count: 1}}
+	for _, zero := range []bool{false, true} {
+		if _, err := draw(Chart{Title: "Members", Zero: zero, Lines: []Line{{Curve: flat}}}, "png"); err != nil {
+			t.Error(err)
+		}
+	}
+}
