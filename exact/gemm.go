@@ -9,11 +9,11 @@ import (
 const (
 	// blockK is how many k a tile runs over before it is stored: a panel of B of this depth stays in the second-level cache, and the tile's
 	// loads and stores cost little beside so many fused multiply-adds.
-	blockK = 1024
+	blockK = 768
 	// blockN is how many columns of B are packed at a time.
 	blockN = 1024
 	// blockRows is how many tiles of rows of A are used against one panel of B, and again against the next: they stay in the cache.
-	blockRows = 24
+	blockRows = 32
 	// gemmParallel is the number of multiply-adds below which waking other workers costs more than it saves.
 	gemmParallel = 1 << 17
 )
@@ -40,7 +40,7 @@ func Gemm(pool *Pool, m, n, k int, a []float32, ars, acs int, b []float32, brs, 
 	p.a, p.b, p.c = a, b, c
 	p.m, p.n, p.k, p.ars, p.acs, p.brs, p.bcs, p.ldc, p.acc = m, n, k, ars, acs, brs, bcs, ldc, acc
 	p.cut(len(pool.workers), pool.kernel)
-	if packsA(p.cols, ars, acs, pool.kernel.nr) {
+	if packsA(p.cols, acs, pool.kernel.nr) {
 		for _, w := range pool.workers { // whoever meets the largest block has room for it
 			w.a = grow(w.a, panels(p.depth, p.rows, pool.kernel.mr))
 		}
@@ -104,15 +104,16 @@ func grow(s []float32, n int) []float32 {
 	return s[:n]
 }
 
-// packsA tells whether A is copied into panels of mr rows first. An A that is transposed in memory touches a new cache line at every k, and rows a large
-// power of two apart fall on the same few sets of the cache. A product that reads each element of A only once or twice is not worth that.
-func packsA(n, ars, acs, nr int) bool { return n > 2*nr && (acs != 1 || ars%512 == 0) }
+// packsA tells whether A is copied into panels of mr rows first. A tile reads mr rows of A side by side, which is as good as a panel where they are
+// contiguous; but an A that is transposed in memory has a new cache line, often a new page, at every k. A product that reads each element only once
+// or twice is not worth it.
+func packsA(n, acs, nr int) bool { return n > 2*nr && acs != 1 }
 
 // tiles multiplies A (m, kc) by packed panels of B, of which panel number j/nr begins at b[j/nr*panel] and holds columns j to j+nr of kc rows, in
 // that order.
 func (w *Worker) tiles(m, n, kc int, a []float32, ars, acs int, b []float32, panel int, c []float32, ldc int, acc bool) {
 	mr, nr := w.kernel.mr, w.kernel.nr
-	pack := packsA(n, ars, acs, nr)
+	pack := packsA(n, acs, nr)
 	for i := 0; i < m; i += blockRows * mr {
 		rows := min(blockRows*mr, m-i)
 		ai, rs, cs, step := a[i*ars:], ars, acs, mr*ars
