@@ -33,6 +33,9 @@ func newBinomials(n, k int) binomials {
 			left = next
 		}
 		row := binomialRow{words: max(1, (column[n].bitLen()+63)/64)}
+		if row.words == 3 {
+			row.words = 4 // for next4
+		}
 		row.cells = make([]uint64, 0, (n+1)*row.words)
 		for c := range column {
 			row.cells = append(row.cells, column[c][:row.words]...)
@@ -80,6 +83,10 @@ func (t binomials) unrank(readings []reading) {
 	}
 	for i := most - 1; i >= 0; i-- {
 		row := &t.rows[i]
+		if row.words == 4 && i > 0 {
+			row.next4(readings, i)
+			continue
+		}
 		for n := range readings {
 			r := &readings[n]
 			switch {
@@ -144,6 +151,41 @@ func (r *reading) next2(row *binomialRow) uint16 {
 	high, _ = bits.Sub64(high, cells[2*at+1], above)
 	r.rest[0], r.rest[1] = low, high
 	return uint16(c + at)
+}
+
+// next4 is next of position i for those readings that have one, and cells of four words. It does without branches on what it finds.
+func (row *binomialRow) next4(readings []reading, i int) {
+	for n := range readings {
+		r := &readings[n]
+		if i >= r.votes.n {
+			continue
+		}
+		r0, r1, r2, r3 := r.rest[0], r.rest[1], r.rest[2], r.rest[3]
+		high, low, length := r3, r2, 256
+		if high == 0 {
+			high, low, length = r2, r1, 192
+		}
+		if high == 0 {
+			high, low, length = r1, r0, 128
+		}
+		if high == 0 {
+			high, low, length = r0, 0, 64
+		}
+		zeros := bits.LeadingZeros64(high)
+		c := row.guide.below(length-zeros, high<<uint(zeros)|low>>uint(64-zeros))
+		cells := row.cells[4*c : 4*c+8]
+		_, above := bits.Sub64(r0, cells[4], 0)
+		_, above = bits.Sub64(r1, cells[5], above)
+		_, above = bits.Sub64(r2, cells[6], above)
+		_, above = bits.Sub64(r3, cells[7], above)
+		at := 1 - int(above)
+		cell := cells[4*at : 4*at+4]
+		r.rest[0], above = bits.Sub64(r0, cell[0], 0)
+		r.rest[1], above = bits.Sub64(r1, cell[1], above)
+		r.rest[2], above = bits.Sub64(r2, cell[2], above)
+		r.rest[3], _ = bits.Sub64(r3, cell[3], above)
+		r.votes.positions[i] = uint16(c + at)
+	}
 }
 
 // leading returns the length of a number in bits and its highest 64 bits, from its two highest words.
