@@ -34,6 +34,7 @@ node/statefile
 node
 runlog
 view metrics
+tui
 sim bench web report
 cmd/entrain
 exact/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
@@ -61,6 +62,7 @@ var importers = []struct {
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},
 	{"golang.org/x/crypto/ssh", []string{"cmd/entrain"}, "key files are those of ssh-keygen"},
 	{"golang.org/x/sys/", []string{"exact", "cmd/entrain"}, "what the processor can do, and signals"},
+	{"charm.land/", []string{"tui"}, "one package draws on a terminal"},
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"go.opentelemetry.io/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"gonum.org/v1/plot", []string{"report"}, "pictures of curves for papers"},

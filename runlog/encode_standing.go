@@ -7,7 +7,7 @@ func headFields(h *Head) []*uint32 {
 
 // headTexts are those that are texts.
 func headTexts(h *Head) []*string {
-	return []*string{&h.Run, &h.ID, &h.Chain, &h.Params, &h.Saved.Params, &h.Saved.Manifest, &h.Saved.By}
+	return []*string{&h.Run, &h.ID, &h.Chain, &h.Own, &h.Params, &h.Saved.Params, &h.Saved.Manifest, &h.Saved.By}
 }
 
 func (c *codec) standing(p *pen, s *Standing) {

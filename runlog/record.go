@@ -32,6 +32,7 @@ type Head struct {
 	Run         string // name
 	ID          string // hex
 	Chain       string // "" if not known
+	Own         string // key of the participant whose log this is, hex; "" if there is none
 	Steps       uint32 // in all
 	Capacity    uint32 // places for members
 	SeqTokens   uint32 // tokens in a sequence

@@ -30,6 +30,8 @@ type Options struct {
 	TotalBytes   int64
 	Queue        int
 	Sinks        []Sink
+	Chain        string       // what standings say of the chain and the participant
+	Own          string       // key, hex
 	Log          *slog.Logger // told once of each thing that fails; nil discards
 }
 
@@ -175,6 +177,7 @@ func (w *Writer) run() {
 func (w *Writer) take(r Record) {
 	if r.Event != nil && r.Event.Snapshot != nil {
 		full := Digest(*r.Event.Snapshot)
+		full.Chain, full.Own = w.opts.Chain, w.opts.Own
 		w.put(Record{Time: r.Time, Who: r.Who, Event: r.Event})
 		w.take(Record{Time: r.Time, Who: r.Who, Standing: full})
 		return

@@ -42,7 +42,7 @@ type sample struct {
 	step   uint32
 }
 
-// New returns a Fold. Own is the key, in hex, of the participant whose events have no Who; "" if there is none.
+// New returns a Fold. Own is the key, in hex, of the participant whose events have no Who; "" takes what the log says of whose it is.
 func New(own string) *Fold {
 	return &Fold{own: own, tellers: map[string]*Teller{}}
 }
@@ -183,6 +183,7 @@ func (f *Fold) bandwidth(nowMs uint64) float64 {
 // say adds a line to the log.
 func (f *Fold) say(ms uint64, level, who, text string) {
 	f.lines = append(f.lines, Line{TimeMs: ms, Level: level, Who: who, Text: text})
+	f.run.Logged++
 	if len(f.lines) > LinesKept {
 		f.lines = slices.Delete(f.lines, 0, len(f.lines)-LinesKept)
 	}

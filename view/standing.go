@@ -16,6 +16,9 @@ func (f *Fold) standing(ms uint64, s *runlog.Standing) {
 		*f = *New(f.own) // another run: nothing of the old one is true
 		f.run.SeenMs = ms
 	}
+	if f.own == "" {
+		f.own = s.Own
+	}
 	f.tellPhase(ms, s)
 	f.head(s)
 	for _, m := range s.Members {

@@ -69,6 +69,7 @@ type Run struct {
 	Members []Member `json:"members"` // by index
 	Rounds  []Round  `json:"rounds"`  // oldest first, at most RoundsKept; the last is the one that runs or ran last
 	Log     []Line   `json:"log"`     // oldest first, at most LinesKept
+	Logged  uint64   `json:"logged"`  // lines there have been in all
 }
 
 // Saved is the checkpoint reported last.

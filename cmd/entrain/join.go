@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/node"
-	"github.com/entrain-network/entrain/view"
 )
 
 func joinCommand(c console) *cobra.Command {
@@ -27,7 +24,8 @@ every byte of which is checked against the hash that the chain has agreed on.
 Before it takes part, it checks the run's specification and data against the chain, and this machine's
 arithmetic against the definition: results must agree with everybody's to the last bit.
 
-A key is made if there is none. No port needs to be open.`,
+A key is made if there is none. No port needs to be open. On a terminal a window shows the run; what
+happens is recorded in the state directory, for entrain watch and for other tools.`,
 		Example: `  entrain join my-run --data ./corpus
   entrain join my-run --chain http://203.0.113.5:7370 --data ./corpus --workers 4
   entrain join my-run --data ./corpus --json | jq -c 'select(.event == "trained")'`,
@@ -49,8 +47,7 @@ A key is made if there is none. No port needs to be open.`,
 	f.Uint64Var(&o.heldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
 	f.IntVar(&o.checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
 	f.DurationVar(&o.linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
-	f.BoolVar(&o.asJSON, "json", false, "print events as lines of JSON")
-	f.BoolVar(&o.verbose, "verbose", false, "log what happens on the peer-to-peer network and towards the chain")
+	o.flags(cmd)
 	_ = cmd.MarkFlagDirname("data")
 	_ = cmd.MarkFlagDirname("state")
 	return cmd
@@ -59,9 +56,8 @@ A key is made if there is none. No port needs to be open.`,
 // joinOptions are join's flags.
 type joinOptions struct {
 	participation
+	observing
 	keyFile string
-	asJSON  bool
-	verbose bool
 }
 
 func (o joinOptions) check() error {
@@ -109,12 +105,18 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 		return err
 	}
 	defer unlock()
-	level := slog.LevelWarn
-	if o.verbose {
-		level = slog.LevelDebug
+	out := c.err
+	if o.windowed(c) {
+		f, err := systemLog(o.state)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		out = f
 	}
-	o.log = slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
-	o.observe = c.observer(o.asJSON)
+	if o.log, err = o.logger(out); err != nil {
+		return err
+	}
 	part, err := newParticipant(ctx, c, o.participation)
 	if err != nil {
 		return err
@@ -123,7 +125,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	if !o.asJSON {
 		c.introduce(part, path)
 	}
-	return part.runTo(ctx)
+	return o.takePart(ctx, c, part)
 }
 
 func needRun(cmd *cobra.Command, args []string) error {
@@ -140,23 +142,4 @@ func (c console) introduce(p *participant, keyPath string) {
 	c.say("run %q on chain %q: %s, %s parameters", p.run, p.client.ChainID(), p.trainer.spec.Model.Preset, thousands(uint64(p.trainer.engine.ParamsLen())))
 	c.say("you are %s (%s); state in %s", p.key.Public(), keyPath, p.state)
 	c.say("computing with %d workers on %s kernels; Ctrl-C leaves cleanly", p.trainer.pool.Workers(), p.trainer.pool.Kernel().Name())
-}
-
-// timed is an event with the time it happened.
-type timed struct {
-	Time string `json:"time"`
-	node.Event
-}
-
-// observer returns what shows a participant's events: to programs as lines of JSON, to people in words.
-func (c console) observer(asJSON bool) func(node.Event) {
-	if asJSON {
-		return func(ev node.Event) { _ = c.object(timed{time.Now().UTC().Format(time.RFC3339Nano), ev}) }
-	}
-	var told view.Teller
-	return func(ev node.Event) {
-		if text := told.Words(ev); text != "" {
-			c.say("%s %s", time.Now().Format(time.TimeOnly), text)
-		}
-	}
 }

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/tui"
+)
+
+// demoLog is the log of a demo's client with 12 steps.
+const demoLog = "../../runlog/testdata/demo.runlog"
+
+// What goes to a pipe is lines, without a terminal's escapes, each once.
+func TestReplayWithoutTerminalPrintsLines(t *testing.T) {
+	s := newShell(t)
+	for _, speed := range []string{"0", "1000"} { // the log spans three seconds
+		out := s.ok("watch", "--replay", demoLog, "--speed", speed, "--plain")
+		for _, want := range []string{"step 12/12: loss", "held-out loss after step 12", "checkpoint of step 12 written", "Finished, epoch 1, round 13, step 12/12, members 3"} {
+			if strings.Count(out, want) != 1 {
+				t.Errorf("at speed %s the replay does not say %q once:\n%s", speed, want, out)
+			}
+		}
+		if strings.Contains(out, "\x1b") {
+			t.Errorf("escapes in %q", out)
+		}
+	}
+}
+
+func TestWatchErrorsSayWhatToDo(t *testing.T) {
+	s := newShell(t)
+	empty := t.TempDir()
+	damaged := writeFile(t, filepath.Join(t.TempDir(), "x"), "this is no log")
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"watch --replay nowhere", []string{"nowhere", "no such file"}},
+		{"watch --replay " + empty, []string{"no records yet"}},
+		{"watch --replay " + damaged, []string{damaged, "does not begin as a log"}},
+		{"watch --replay " + demoLog + " --speed -1", []string{"--speed -1", "0 to"}},
+		{"watch r --replay " + demoLog, []string{"leave out RUN"}},
+		{"watch --speed 3", []string{"--speed is for --replay"}},
+		{"watch --chain http://127.0.0.1:1", []string{"refused", "entrain chain start"}},
+		{"join r --log-level loud", []string{"--log-level", "debug, info, warn or error"}},
+		{"join r --log-format xml", []string{"--log-format", "text or json"}},
+	} {
+		s.fails(strings.Fields(c.args), c.want...)
+	}
+}
+
+func TestReplayClock(t *testing.T) {
+	wall := func(s float64) time.Time { return at(1000 + s) }
+	k := &replayClock{speed: 4}
+	k.jump(wall(0), at(0))
+	expect := func(w, want float64) {
+		t.Helper()
+		if got := k.now(wall(w)); !got.Equal(at(want)) {
+			t.Errorf("after %v s the log's clock shows %v, want %v", w, got.Sub(at(0)), want)
+		}
+	}
+	expect(0, 0)
+	expect(2, 8)
+	if text := k.steer(wall(2), tui.Pause); text != "replay paused" {
+		t.Errorf("paused: %q", text)
+	}
+	expect(10, 8)
+	if d := k.wait(wall(10), at(9)); d != replayStep {
+		t.Errorf("paused, it waits %v", d)
+	}
+	k.steer(wall(10), tui.Pause)
+	if text := k.steer(wall(11), tui.Faster); text != "replay x8" {
+		t.Errorf("faster: %q", text)
+	}
+	expect(12, 20)
+	if d := k.wait(wall(12), at(20.4)); d < 50*time.Millisecond || d > 51*time.Millisecond {
+		t.Errorf("the wait for 0.4 s at x8 is %v", d)
+	}
+	if d := k.wait(wall(12), at(19)); d != 0 {
+		t.Errorf("the wait for the past is %v", d)
+	}
+	for range 20 {
+		k.steer(wall(12), tui.Slower)
+	}
+	if text := k.steer(wall(12), tui.Slower); text != "replay x0.0625" {
+		t.Errorf("slowest: %q", text)
+	}
+	k.stopAt(at(20.5))
+	expect(1000, 20.5)
+}
+
+// tmux is a terminal that a test looks at.
+type tmux struct {
+	t   *testing.T
+	env []string
+}
+
+// newTmux starts a command of this program in a terminal of a size.
+func newTmux(t *testing.T, width, height int, env []string, args ...string) *tmux {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("tmux is not here: the window is not tried in a terminal")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "tmux") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &tmux{t: t, env: append(os.Environ(), "TMUX_TMPDIR="+dir, "TMUX=", "LC_ALL=C.UTF-8")}
+	t.Cleanup(func() {
+		_ = m.command("kill-server").Run() // it may have ended by itself
+		os.RemoveAll(dir)
+	})
+	shell := append(append([]string{"env", asProgram + "=1"}, env...), program)
+	start := append([]string{"-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height)}, append(shell, args...)...)
+	if out, err := m.command(start...).CombinedOutput(); err != nil {
+		t.Fatalf("tmux: %v: %s", err, out)
+	}
+	return m
+}
+
+func (m *tmux) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("tmux", append([]string{"-u"}, args...)...)
+	cmd.Env = m.env
+	return cmd
+}
+
+// tell sends a tmux command that must succeed.
+func (m *tmux) tell(args ...string) string {
+	m.t.Helper()
+	out, err := m.command(args...).CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("tmux %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// shows waits until the terminal shows all of want, and returns its rows.
+func (m *tmux) shows(want ...string) []string {
+	m.t.Helper()
+	var screen string
+	for range 200 {
+		screen = m.tell("capture-pane", "-p")
+		missing := false
+		for _, w := range want {
+			missing = missing || !strings.Contains(screen, w)
+		}
+		if !missing {
+			return strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
+		}
+		time.Sleep(50 * time.Millisecond) // then it is looked at again
+	}
+	m.t.Fatalf("the terminal never showed %q, but\n%s", want, screen)
+	return nil
+}
+
+var colour = regexp.MustCompile("\x1b\\[[0-9;]*\\b(3[0-7]|38|9[0-7])[;m]")
+
+// The window in a real terminal: all tabs, resized while it runs, and the shell's screen back at its end.
+func TestWindowInATerminal(t *testing.T) {
+	m := newTmux(t, 80, 24, nil, "watch", "--replay", demoLog, "--speed", "50")
+	m.shows("[1 Overview]", "step     12 of 12", "end of the log", "loss", "members  3 of at most 64")
+	if !colour.MatchString(m.tell("capture-pane", "-p", "-e")) {
+		t.Error("there are no colours")
+	}
+	for key, want := range map[string]string{"2": "this round", "3": "witnessed", "4": "transfers", "5": "one a sequence", "6": "step 12/12: loss", "?": "Marks of a share"} {
+		m.tell("send-keys", key)
+		m.shows(want)
+	}
+	m.tell("send-keys", "1")
+	m.tell("resize-window", "-x", "200", "-y", "60")
+	rows := m.shows("tokens a second of the network", "end of the log")
+	if len(rows) != 60 || !strings.HasPrefix(rows[59], "end of the log") {
+		t.Errorf("%d rows, the last %q", len(rows), rows[len(rows)-1])
+	}
+	m.tell("resize-window", "-x", "30", "-y", "10")
+	m.shows("too small")
+	m.tell("resize-window", "-x", "80", "-y", "24")
+	m.shows("[1 Overview]", "q quit")
+	m.tell("set-option", "remain-on-exit", "on")
+	m.tell("send-keys", "q")
+	m.shows("Pane is dead (status 0")
+}
+
+func TestWindowWithoutColour(t *testing.T) {
+	for name, args := range map[string][]string{"NO_COLOR": nil, "--no-color": {"--no-color"}} {
+		var env []string
+		if args == nil {
+			env = []string{"NO_COLOR=1"}
+		}
+		m := newTmux(t, 80, 24, env, append([]string{"watch", "--replay", demoLog, "--speed", "50"}, args...)...)
+		m.shows("[1 Overview]", "end of the log")
+		if screen := m.tell("capture-pane", "-p", "-e"); colour.MatchString(screen) {
+			t.Errorf("%s: colours in %q", name, screen)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/view"
+)
+
+// overview is the first tab: where the run stands, the curve of the loss, the own share, and the newest lines of the log.
+func (f *frame) overview(height int) []string {
+	out := f.standing()
+	log := 3
+	if height > 30 {
+		log = height / 5
+	}
+	curves := height - len(out) - log - 2
+	out = append(out, f.curves(curves)...)
+	out = append(out, "")
+	from := max(0, len(f.run.Log)-log)
+	for _, l := range f.run.Log[from:] {
+		out = append(out, f.logLine(l))
+	}
+	return out
+}
+
+// standing is where the run stands, in a few lines.
+func (f *frame) standing() []string {
+	r := f.run
+	phase := orDash(r.Phase)
+	if r.CountdownMs > 0 {
+		phase += ", at most " + clock(r.CountdownMs) + " left"
+	}
+	if r.Pausing {
+		phase += ", pausing after this epoch"
+	}
+	loss, heldOut := value(r.Loss), value(r.HeldOut)
+	left := ""
+	if r.LeftMs > 0 && r.Phase != "Finished" {
+		left = "about " + clock(r.LeftMs) + " to go"
+	}
+	lines := []string{
+		pair(f.width, "phase", phase, "members", fmt.Sprintf("%d of at most %d", r.Present, r.Capacity)),
+		pair(f.width, "step", fmt.Sprintf("%d of %d  %s", r.Step, r.Steps, left), "epoch", fmt.Sprintf("%d, round %d", r.Epoch, r.Round)),
+		pair(f.width, "loss", loss+"   held-out "+heldOut, "network", view.Thousands(uint64(r.TokensPerSecond))+" tokens/s"),
+		pair(f.width, "trained", tokens(r.Tokens)+" tokens", "agreed", fmt.Sprintf("%s at round %d", view.Short(r.Params), r.ParamsRound)),
+	}
+	if o := r.Own; o != nil && (o.Index >= 0 || o.Status != "" || o.Params != "") {
+		share := "-"
+		if r.Points > 0 {
+			share = fmt.Sprintf("%.1f %%", 100*float64(o.Points)/float64(r.Points))
+		}
+		status := orDash(o.Status)
+		if o.Healing > 0 {
+			status = fmt.Sprintf("fetching the model, %.0f %%", 100*o.Healing)
+		}
+		lines = append(lines, pair(f.width, "you", fmt.Sprintf("%s, %s points, %s of all", status, view.Thousands(o.Points), share),
+			"speed", view.Thousands(uint64(o.TokensPerSecond))+" tokens/s training"))
+	}
+	bar := f.width - 2
+	full := 0
+	if r.Steps > 0 {
+		full = bar * int(min(r.Step, r.Steps)) / int(r.Steps)
+	}
+	return append(lines, "["+accent().Render(strings.Repeat("=", full))+strings.Repeat(" ", bar-full)+"]")
+}
+
+// curves are the loss, and beside it, where there is room, the speed.
+func (f *frame) curves(height int) []string {
+	if height < 3 {
+		return nil
+	}
+	if f.width < 120 {
+		return append([]string{faint().Render("loss and held-out loss, nats a token")}, plot([]view.Curve{f.run.Loss, f.run.HeldOut}, f.width, height-1)...)
+	}
+	half := f.width/2 - 1
+	left := plot([]view.Curve{f.run.Loss, f.run.HeldOut}, half, height-1)
+	speed := plot([]view.Curve{f.run.Speed}, half, height-1)
+	out := []string{faint().Render(fit("loss and held-out loss, nats a token", half+2) + "tokens a second of the network")}
+	for i := range max(len(left), len(speed)) {
+		l, r := "", ""
+		if i < len(left) {
+			l = left[i]
+		}
+		if i < len(speed) {
+			r = speed[i]
+		}
+		out = append(out, fit(l, half+2)+r)
+	}
+	return out
+}
+
+// logs is the last tab, newest at the bottom; scrolling goes back.
+func (f *frame) logs(height int) []string {
+	n := len(f.run.Log)
+	f.scroll = min(f.scroll, max(0, n-height))
+	from := max(0, n-height-f.scroll)
+	var out []string
+	for _, l := range f.run.Log[from:min(n, from+height)] {
+		out = append(out, f.logLine(l))
+	}
+	return out
+}
+
+func (f *frame) logLine(l view.Line) string {
+	who := ""
+	if l.Who != "" {
+		who = l.Who + ": "
+	}
+	text := time.UnixMilli(int64(l.TimeMs)).Format("15:04:05") + " " + who + l.Text
+	if l.Level == "warn" {
+		return warn().Render(cut(strings.Replace(text, " ", " ! ", 1), f.width))
+	}
+	return cut(text, f.width)
+}
+
+// pair is two facts in one line.
+func pair(width int, a, av, b, bv string) string {
+	half := width * 11 / 20
+	return fit(fmt.Sprintf("%-8s %s", a, av), half) + cut(fmt.Sprintf("%-8s %s", b, bv), width-half)
+}
+
+// value is a curve's newest value.
+func value(c view.Curve) string {
+	v, ok := c.Last()
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", v)
+}
+
+// tokens is a number of tokens with a unit.
+func tokens(n uint64) string {
+	return strings.TrimSuffix(view.Bytes(n), "B")
+}
+
+// clock is a duration of milliseconds for people.
+func clock(ms uint64) string {
+	d := (time.Duration(ms) * time.Millisecond).Round(time.Second)
+	if d >= time.Hour {
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return view.Minutes(d)
+}
+
+func orDash(s string) string { return view.OrDash(s) }

@@ -1,0 +1,150 @@
+package tui
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/view"
+)
+
+// members is the tab of who takes part, present ones first.
+func (f *frame) members(height int) []string {
+	list := slices.Clone(f.run.Members)
+	slices.SortStableFunc(list, func(a, b view.Member) int { return cmp.Compare(gone(a), gone(b)) })
+	row := func(i int) []string {
+		m := list[i]
+		key := view.Short(m.Key)
+		if m.Own {
+			key += " (you)"
+		}
+		return []string{fmt.Sprint(m.Index), key, m.Status, roles(m), string(rune(m.Mark)), view.Thousands(m.Points), fmt.Sprint(m.Results),
+			fmt.Sprint(m.Missed), lossOf(float64(m.Loss)), view.Thousands(uint64(m.Speed)), rate(m.Rate), view.Bytes(m.Bytes), m.Key}
+	}
+	return f.table([]column{{name: "#", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
+		{name: "this round", width: 10, left: true}, {name: "share", width: 5}, {name: "points", width: 9}, {name: "results", width: 7, least: 90},
+		{name: "missed", width: 6}, {name: "loss", width: 6, least: 100}, {name: "said tok/s", width: 10, least: 120},
+		{name: "bandwidth", width: 11, least: 120}, {name: "fetched", width: 9, least: 140}, {name: "key", left: true, width: 64, least: 200}}, len(list), row, height)
+}
+
+// gone is 1 for members that are not present.
+func gone(m view.Member) int {
+	switch m.Status {
+	case "waiting", "ready", "active":
+		return 0
+	}
+	return 1
+}
+
+// roles of a member in this round, short.
+func roles(m view.Member) string {
+	return strings.NewReplacer("trainer", "trains", "witness", "wit.").Replace(m.Role)
+}
+
+func lossOf(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", v)
+}
+
+func rate(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return view.Bytes(uint64(v)) + "/s"
+}
+
+// rounds is the tab of the last rounds, newest first.
+func (f *frame) rounds(height int) []string {
+	list := slices.Clone(f.run.Rounds)
+	slices.Reverse(list)
+	row := func(i int) []string {
+		r := list[i]
+		state, took := "open", ""
+		switch {
+		case r.Final && r.Step == 0 && r.ClosedMs != 0:
+			state = "drained"
+		case r.Step == 0:
+			state = "draining"
+		case r.Final:
+			state = "settled"
+		case r.ClosedMs != 0:
+			state = "closed"
+		}
+		if r.ClosedMs > r.OpenedMs {
+			took = fmt.Sprintf("%.1f s", float64(r.ClosedMs-r.OpenedMs)/1000)
+		}
+		step := fmt.Sprint(r.Step)
+		if r.Step == 0 {
+			step = "-"
+		}
+		return []string{fmt.Sprint(r.Number), step, state, took, fmt.Sprintf("%d/%d", r.Committed, r.Expected), witnessed(r),
+			fmt.Sprintf("%d/%d", r.Accepted, r.Expected), lossOf(r.Loss), view.Bytes(r.Bytes), view.Short(r.Agreed), r.Marks}
+	}
+	return f.table([]column{{name: "round", width: 7}, {name: "step", width: 7}, {name: "", width: 8, left: true}, {name: "took", width: 7},
+		{name: "trained", width: 7}, {name: "witnessed", width: 9}, {name: "accepted", width: 8}, {name: "loss", width: 6},
+		{name: "payloads", width: 9, least: 95}, {name: "agreed", width: 12, left: true, least: 110}, {name: "shares by member", left: true, least: 130}}, len(list), row, height)
+}
+
+// witnessed says how many of the elected witnesses reported, and how many must.
+func witnessed(r view.Round) string {
+	n := 0
+	for _, w := range r.Witnesses {
+		if w.Reported {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d/%d", n, len(r.Witnesses))
+}
+
+// network is the tab of what travels.
+func (f *frame) network(height int) []string {
+	n := f.run.Network
+	out := []string{
+		pair(f.width, "peers", fmt.Sprintf("%d known", n.Peers), "fetching", view.Bytes(uint64(n.BytesPerSecond))+"/s over a minute"),
+		pair(f.width, "fetched", fmt.Sprintf("%s in %s transfers", view.Bytes(n.FetchedBytes), view.Thousands(n.Fetches)), "sent", view.Bytes(n.SentBytes)+" of own results"),
+		"",
+	}
+	if len(n.Transfers) == 0 {
+		return append(out, "no transfers seen from here")
+	}
+	row := func(i int) []string {
+		t := n.Transfers[i]
+		whose := "-"
+		if t.Member >= 0 {
+			whose = fmt.Sprintf("member %d", t.Member)
+			if t.Member < len(f.run.Members) {
+				whose += " " + view.Short(f.run.Members[t.Member].Key)
+			}
+		}
+		speed := "-"
+		if t.Seconds > 0 {
+			speed = view.Bytes(uint64(float64(t.Bytes)/t.Seconds)) + "/s"
+		}
+		return []string{time.UnixMilli(int64(t.TimeMs)).Format("15:04:05"), t.What, whose, fmt.Sprint(t.Round), view.Bytes(t.Bytes),
+			fmt.Sprintf("%.2f s", t.Seconds), speed}
+	}
+	return append(out, f.table([]column{{name: "time", width: 8, left: true}, {name: "what", width: 7, left: true}, {name: "whose", width: 24, left: true},
+		{name: "round", width: 7}, {name: "size", width: 9}, {name: "took", width: 8}, {name: "bandwidth", width: 11, least: 90}}, len(n.Transfers), row, height-len(out))...)
+}
+
+// rewards is the tab of points, most first.
+func (f *frame) rewards(height int) []string {
+	list := slices.Clone(f.run.Members)
+	slices.SortStableFunc(list, func(a, b view.Member) int { return cmp.Compare(b.Points, a.Points) })
+	row := func(i int) []string {
+		m := list[i]
+		key := view.Short(m.Key)
+		if m.Own {
+			key += " (you)"
+		}
+		bar := strings.Repeat("#", int(m.Share*20+0.5))
+		return []string{fmt.Sprint(i + 1), key, m.Status, view.Thousands(m.Points), fmt.Sprintf("%.2f %%", 100*m.Share), fmt.Sprint(m.Results), bar}
+	}
+	out := []string{pair(f.width, "given", view.Thousands(f.run.Points)+" points, one a sequence", "retired", view.Thousands(f.run.Retired)+" of former members"), ""}
+	return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
+		{name: "points", width: 11}, {name: "of all", width: 9}, {name: "results", width: 8, least: 75}, {name: "", left: true, least: 100}}, len(list), row, height-len(out))...)
+}

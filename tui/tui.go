@@ -1,0 +1,177 @@
+// Package tui is the window on a run in a terminal: what view.Run holds, as tabs that a keyboard moves through.
+//
+// A [Window] takes the records of a runlog (it is a sink of a runlog.Writer, and whoever reads a log or watches a chain feeds it as
+// well), folds them, and draws a few times a second from what there is; it never makes whoever feeds it wait for the terminal.
+// [Plain] shows the same where there is no terminal, as lines.
+//
+// Every frame is a function of a view.Run, the size, and what the keyboard chose (frame.go and the files of the tabs), so frames
+// are tested without a terminal. No meaning is carried by colour alone: the window reads the same with NO_COLOR.
+package tui
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/view"
+)
+
+// Options of a [Window].
+type Options struct {
+	In      io.Reader
+	Out     io.Writer
+	Env     []string // TERM, NO_COLOR and their kin, as in os.Environ
+	NoColor bool
+	Own     string // key of the participant that watches, hex; "" if there is none
+	Quit    string // what the key q does, in a word or two: "quit", "leave the run"
+	// Clock is the time that is shown; nil means time.Now. A replay has its own.
+	Clock func() time.Time
+	// Replay, if not nil, is told of the keys that steer it.
+	Replay func(Steer)
+}
+
+// Steer is what a key asks of a replay.
+type Steer int
+
+// What can be asked of a replay.
+const (
+	Pause  Steer = iota // or go on
+	Faster              // twice as fast
+	Slower              // half as fast
+)
+
+// frameEvery is how often the window is drawn, unless something was typed.
+const frameEvery = 250 * time.Millisecond
+
+// Window is a window on one run. Make it with [New].
+type Window struct {
+	opts Options
+
+	mu   sync.Mutex // guards what follows
+	fold *view.Fold
+	note string // what the source of the records has to say, such as the speed of a replay
+}
+
+// New returns a window that nothing was shown to yet.
+func New(opts Options) *Window {
+	if opts.Clock == nil {
+		opts.Clock = time.Now
+	}
+	if opts.Quit == "" {
+		opts.Quit = "quit"
+	}
+	return &Window{opts: opts, fold: view.New(opts.Own)}
+}
+
+// Record takes the next record. It is part of runlog.Sink, and may be called from any goroutine.
+func (w *Window) Record(r runlog.Record) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fold.Add(r)
+	return nil
+}
+
+// Flush is part of runlog.Sink.
+func (w *Window) Flush() error { return nil }
+
+// Close is part of runlog.Sink.
+func (w *Window) Close() error { return nil }
+
+// Note sets a short text that is shown at the bottom, "" for none.
+func (w *Window) Note(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note = text
+}
+
+// Snapshot is what the window shows now.
+func (w *Window) Snapshot() view.Run {
+	run, _ := w.now()
+	return run
+}
+
+func (w *Window) now() (view.Run, string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fold.Run(w.opts.Clock()), w.note
+}
+
+// Run shows the window until the user quits or ctx ends, and leaves the terminal as it was. The error is nil when the user quit and
+// that of ctx otherwise.
+func (w *Window) Run(ctx context.Context) error {
+	env := w.opts.Env
+	if w.opts.NoColor {
+		env = append(append([]string(nil), env...), "NO_COLOR=1")
+	}
+	p := tea.NewProgram(&model{window: w, frame: frame{quit: w.opts.Quit, replay: w.opts.Replay != nil}},
+		tea.WithContext(ctx), tea.WithInput(w.opts.In), tea.WithOutput(w.opts.Out), tea.WithEnvironment(env), tea.WithoutSignalHandler(),
+		tea.WithFPS(30))
+	_, err := p.Run()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	return err
+}
+
+// model is the window as bubbletea runs it.
+type model struct {
+	window *Window
+	frame  frame
+}
+
+// tick asks for a new frame.
+type tick struct{}
+
+func nextTick() tea.Cmd { return tea.Tick(frameEvery, func(time.Time) tea.Msg { return tick{} }) }
+
+func (m *model) Init() tea.Cmd {
+	m.frame.run, m.frame.note = m.window.now()
+	return nextTick()
+}
+
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tick:
+		m.frame.run, m.frame.note = m.window.now()
+		return m, nextTick()
+	case tea.WindowSizeMsg:
+		m.frame.width, m.frame.height = msg.Width, msg.Height
+	case tea.KeyPressMsg:
+		key := msg.String()
+		switch key {
+		case "q", "ctrl+c":
+			return m, tea.Quit
+		case "space", " ":
+			m.steer(Pause)
+		case "+", "=":
+			m.steer(Faster)
+		case "-":
+			m.steer(Slower)
+		default:
+			m.frame.key(key)
+		}
+	}
+	return m, nil
+}
+
+func (m *model) steer(s Steer) {
+	if m.window.opts.Replay != nil {
+		m.window.opts.Replay(s)
+	}
+}
+
+func (m *model) View() tea.View {
+	v := tea.NewView(strings.Join(m.frame.lines(), "\n"))
+	v.AltScreen = true
+	v.WindowTitle = "entrain " + clean(m.frame.run.Name)
+	return v
+}
