@@ -3,7 +3,7 @@ package llama
 import "github.com/entrain-network/entrain/exact"
 
 // logitsBytes bounds the memory of logits: the head is computed for so many rows at a time. The results do not depend on it.
-const logitsBytes = 64 << 20
+const logitsBytes = 128 << 20
 
 // loss is the head and the cross-entropy of its logits with the next tokens.
 type loss struct {
