@@ -116,12 +116,7 @@ func (d *desk) refresh(now time.Time) {
 		d.ranks = append(d.ranks, uint32(i))
 	}
 	slices.SortStableFunc(d.ranks, func(a, b uint32) int { return cmp.Compare(d.run.Members[b].Points, d.run.Members[a].Points) })
-	for _, r := range d.run.Rounds {
-		if r.Step > d.charted && r.ClosedMs != 0 && r.Bytes > 0 {
-			d.charted = r.Step
-			d.past.bytes.add(r.Step, d.run.Tokens, float64(r.Bytes))
-		}
-	}
+	d.chartBytes(uint64(now.UnixMilli()))
 	for _, c := range []struct {
 		name  string
 		curve view.Curve
@@ -135,6 +130,25 @@ func (d *desk) refresh(now time.Time) {
 			d.curves[c.name] = p
 		}
 		p.update(withTokens(c.curve, d.past.seconds.buckets), d.version)
+	}
+}
+
+// lateMs is how long after a round's end commitments to it may still be read from the log.
+const lateMs = 5000
+
+// chartBytes adds rounds to the curve of bytes, in order, once all their commitments are known, or none are to come.
+func (d *desk) chartBytes(nowMs uint64) {
+	for _, r := range d.run.Rounds {
+		if r.Step <= d.charted || r.Step == 0 {
+			continue
+		}
+		if r.ClosedMs == 0 || r.Committed < r.Expected && nowMs < r.ClosedMs+lateMs {
+			return
+		}
+		d.charted = r.Step
+		if r.Bytes > 0 {
+			d.past.bytes.add(r.Step, d.run.Tokens, float64(r.Bytes))
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 //	event: beat          every beatEvery: the server is there
 //	data: whether the chain answers, as JSON
 const (
-	beatEvery  = 5 * time.Second
+	beatEvery  = 3 * time.Second
 	writeWait  = 10 * time.Second // for a page to take what it is sent, after which it counts as gone
 	streamsMax = 256              // pages at once
 )

@@ -14,7 +14,7 @@ import (
 )
 
 // logEvery is how often a participant's log is looked at for something new.
-const logEvery = 500 * time.Millisecond
+const logEvery = 200 * time.Millisecond
 
 // follow finds the chain's runs and watches each, until ctx ends.
 func (s *Server) follow(ctx context.Context, started *sync.WaitGroup) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,25 +28,25 @@ func serve(t testing.TB, o Options, at string) (url string, stop func()) {
 	if at == "" {
 		at = "127.0.0.1:0"
 	}
+	return listen(t, New(o), at)
+}
+
+// listen runs a server, which ends with the test or with stop.
+func listen(t testing.TB, server *Server, at string) (url string, stop func()) {
+	t.Helper()
 	l, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	server := New(o)
 	go func() { ended <- server.Run(ctx, l) }()
-	done := false
-	stop = func() {
-		if done {
-			return
-		}
-		done = true
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	}
+	})
 	t.Cleanup(stop)
 	return "http://" + l.Addr().String(), stop
 }

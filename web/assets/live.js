@@ -7,8 +7,8 @@ export async function ask(path) {
   return body;
 }
 
-// How long a stream may be silent until it counts as dead. The server beats every five seconds.
-const silence = 12000;
+// How long a stream may be silent until it counts as dead. The server beats every three seconds.
+const silence = 10000;
 
 // Stream follows a run. Events are merged into state: {run, curves}; told is called after each, and link when the connection changes:
 // link("live" | "connecting" | "lost" | "chain").
