@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"image/color"
+	"io"
 	"math"
 	"strconv"
 
@@ -10,6 +11,9 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/entrain-network/entrain/view"
 )
@@ -18,6 +22,8 @@ import (
 const (
 	width  = 7 * vg.Inch
 	height = 3.6 * vg.Inch
+	margin = vg.Length(8)
+	dpi    = 192
 )
 
 // ink is the colour of a chart's i-th line: two that stay apart in grey and for the colour-blind.
@@ -25,8 +31,8 @@ func ink(i int) color.NRGBA {
 	return []color.NRGBA{{0x0f, 0x6d, 0x64, 0xff}, {0xb4, 0x54, 0x1a, 0xff}}[i%2]
 }
 
-// draw makes a picture of a chart: the mean of each bucket as a line, and its range as a band behind.
-func draw(c Chart, format string) ([]byte, error) {
+// paint makes a picture of a chart: the mean of each bucket as a line, and its range as a band behind.
+func paint(c Chart, format string) ([]byte, error) {
 	p := plot.New()
 	p.Title.Text = c.Title
 	p.X.Label.Text, p.Y.Label.Text = "tokens", c.Axis
@@ -65,12 +71,23 @@ func draw(c Chart, format string) ([]byte, error) {
 	if p.Y.Max-p.Y.Min < 1e-12 {
 		p.Y.Max = p.Y.Min + math.Max(math.Abs(p.Y.Min)/10, 1e-12)
 	}
-	w, err := p.WriterTo(width, height, format)
-	if err != nil {
-		return nil, err
+	var sheet interface {
+		vg.CanvasSizer
+		io.WriterTo
 	}
+	switch format {
+	case "svg":
+		sheet = vgsvg.New(width, height)
+	case "png":
+		sheet = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
+	default:
+		panic("report: pictures are svg or png, not " + format)
+	}
+	page := draw.New(sheet)
+	page.FillPolygon(color.White, []vg.Point{page.Min, {X: page.Max.X, Y: page.Min.Y}, page.Max, {X: page.Min.X, Y: page.Max.Y}})
+	p.Draw(draw.Crop(page, margin, -margin-vg.Points(10), margin, -margin)) // the last label on the right stands out
 	var b bytes.Buffer
-	_, err = w.WriteTo(&b)
+	_, err := sheet.WriteTo(&b)
 	return b.Bytes(), err
 }
 

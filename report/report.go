@@ -76,7 +76,7 @@ func Write(dir string, r view.Run, now time.Time) error {
 	charts := Charts(r)
 	for _, c := range charts {
 		for _, format := range []string{"svg", "png"} {
-			if files[c.File+"."+format], err = draw(c, format); err != nil {
+			if files[c.File+"."+format], err = paint(c, format); err != nil {
 				return fmt.Errorf("report: curve %q: %w", c.File, err)
 			}
 		}

@@ -69,7 +69,7 @@ func TestReportIsWhole(t *testing.T) {
 		t.Error("members are not in the order of points")
 	}
 	for _, name := range []string{"loss", "throughput"} {
-		if p, err := png.Decode(bytes.NewReader(read(name + ".png"))); err != nil || p.Bounds().Dx() < 600 {
+		if p, err := png.Decode(bytes.NewReader(read(name + ".png"))); err != nil || p.Bounds().Dx() < 1200 {
 			t.Errorf("%s.png: %v", name, err)
 		}
 		svg := xml.NewDecoder(bytes.NewReader(read(name + ".svg")))
@@ -115,7 +115,7 @@ func TestReportOfARunThatHasNotBegun(t *testing.T) {
 func TestFlatCurveIsDrawn(t *testing.T) {
 	flat := view.Curve{{To: 1, Tokens: 1, Mean: 4, Min: 4, Max: 4, Count: 1}, {To: 2, Tokens: 2, Mean: 4, Min: 4, Max: 4, Count: 1}}
 	for _, zero := range []bool{false, true} {
-		if _, err := draw(Chart{Title: "Members", Zero: zero, Lines: []Line{{Curve: flat}}}, "png"); err != nil {
+		if _, err := paint(Chart{Title: "Members", Zero: zero, Lines: []Line{{Curve: flat}}}, "png"); err != nil {
 			t.Error(err)
 		}
 	}

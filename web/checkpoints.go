@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -45,7 +45,7 @@ func (n *Node) checkpoints() ([]checkpointLine, error) {
 		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") || len(list) >= checkpointsMax {
 			continue
 		}
-		saved, err := checkpoint.OpenLocal(os.DirFS(path.Join(n.Checkpoints, e.Name())))
+		saved, err := checkpoint.OpenLocal(os.DirFS(filepath.Join(n.Checkpoints, e.Name())))
 		if err != nil {
 			continue
 		}
@@ -91,5 +91,5 @@ func (s *Server) serveCheckpointFile(w http.ResponseWriter, r *http.Request, _ *
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
-	http.ServeFileFS(w, r, os.DirFS(path.Join(s.o.Node.Checkpoints, list[at].Name)), file)
+	http.ServeFileFS(w, r, os.DirFS(filepath.Join(s.o.Node.Checkpoints, list[at].Name)), file)
 }

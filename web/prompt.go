@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path"
+	"path/filepath"
 	"time"
 	"unicode/utf8"
 )
@@ -80,7 +80,7 @@ func (s *Server) servePrompt(w http.ResponseWriter, r *http.Request, _ *desk) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Entrain-Checkpoint", list[0].Name)
 	out := &textStream{stream: stream{w: w, c: http.NewResponseController(w)}}
-	err = n.Generate(ctx, path.Join(n.Checkpoints, list[0].Name), p, out)
+	err = n.Generate(ctx, filepath.Join(n.Checkpoints, list[0].Name), p, out)
 	if err != nil && ctx.Err() == nil {
 		s.o.Log.Warn("cannot continue a prompt", "err", err)
 		if !out.begun {

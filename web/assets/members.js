@@ -7,9 +7,10 @@ import { count, si, short, percent, moment, loss, bytes, plural, span } from "./
 
 // memberLink puts a link to a member into a cell.
 export function memberLink(td, base, key, own) {
-  if (!td.firstChild) td.append(h("a", {}, h("code", {})));
+  if (!td.firstChild) td.append(h("a", {}, h("code", {})), h("span", { class: "quiet hide-s" }));
   attr(td.firstChild, "href", `${base}/members/${key}`);
-  text(td.firstChild.firstChild, short(key) + (own ? " (this node)" : ""));
+  text(td.firstChild.firstChild, short(key));
+  text(td.lastChild, own ? " this node" : "");
 }
 
 function chip(td, status) {
