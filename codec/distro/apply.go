@@ -70,10 +70,10 @@ func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
 	j.c.loop.Fetch(j.params[b.offset:], shape.h, shape.w, b.stride)
 	if shape.byColumn != nil && j.c.loop.Sparse() && len(j.payloads)*shape.k <= len(direction)/sparseShare {
 		sums := s.b[:shape.w*shape.rows.ld]
-		b.count(sums, shape.byColumn, j.payloads, s)
+		j.count(b, sums, shape.byColumn, s)
 		shape.inverseSparse(w, &j.c.loop, direction, sums, s.columns)
 	} else {
-		b.count(direction, shape.byRow, j.payloads, s)
+		j.count(b, direction, shape.byRow, s)
 		shape.inverse(w, direction, s.b)
 	}
 	for row := range shape.h {
@@ -88,15 +88,15 @@ const sparseShare = 3
 
 // count adds up the votes of all payloads on a block, for a coefficient where place says. The sums are integers below 2^24, so exact in
 // binary32 and the same in any order.
-func (b *block) count(sums []float32, place []uint16, payloads [][]byte, s *scratch) {
+func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
 	clear(sums)
-	for len(payloads) > 0 {
+	for payloads := j.payloads; len(payloads) > 0; {
 		readings := s.readings[:min(len(s.readings), len(payloads))]
 		for i := range readings {
 			readNumber(&readings[i].rest, payloads[i][codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
 		}
 		payloads = payloads[len(readings):]
-		b.shape.decode(readings)
+		b.shape.decode(&j.c.loop, readings)
 		for i := range readings {
 			v := &readings[i].votes
 			negative := v.negative

@@ -1,6 +1,10 @@
 package distro
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/entrain-network/entrain/codec/internal/vec"
+)
 
 // binomials holds the numbers C(c, i), the ways to choose i of c positions, for i from 1 to rows and c from 0 to the largest block.
 type binomials struct {
@@ -76,13 +80,19 @@ type reading struct {
 // unrank is the inverse of rank for several readings at once: it finds the positions, of which there are votes.n, of the set with number rest,
 // which it destroys. Greedily from the last: p[j-1] is the largest c with C(c, j) <= rest, and so on with what is left. A position can only be
 // looked for when the one after it is known; so the readings take turns, and the processor works on several of them at the same time.
-func (t binomials) unrank(readings []reading) {
-	most := 0
+func (t binomials) unrank(loop *vec.Kernel, readings []reading) {
+	most, same := 0, len(readings) == vec.Numbers
 	for i := range readings {
-		most = max(most, readings[i].votes.n)
+		n := readings[i].votes.n
+		same = same && (i == 0 || n == most)
+		most = max(most, n)
 	}
 	for i := most - 1; i >= 0; i-- {
 		row := &t.rows[i]
+		if same && i > 0 && loop.HasBelow(row.words) {
+			t.unrankBelow(loop, readings, i)
+			return
+		}
 		if row.words == 4 && i > 0 {
 			row.next4(readings, i)
 			continue
@@ -101,6 +111,27 @@ func (t binomials) unrank(readings []reading) {
 				r.votes.positions[i] = r.next(row)
 			}
 		}
+	}
+}
+
+// unrankBelow goes on with position last, for readings that all have it and cells of 1, 2 or 4 words from there on.
+func (t binomials) unrankBelow(loop *vec.Kernel, readings []reading, last int) {
+	var rest [4][vec.Numbers]uint64
+	for word := range t.rows[last].words {
+		for n := range readings {
+			rest[word][n] = readings[n].rest[word]
+		}
+	}
+	var positions [vec.Numbers]uint16
+	for i := last; i > 0; i-- {
+		row := &t.rows[i]
+		loop.Below(row.words, &rest, row.cells, row.guide.lead, row.guide.values, &positions)
+		for n := range readings {
+			readings[n].votes.positions[i] = positions[n]
+		}
+	}
+	for n := range readings {
+		readings[n].votes.positions[0] = uint16(rest[0][n])
 	}
 }
 

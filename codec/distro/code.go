@@ -58,7 +58,7 @@ func (s *shape) code(v *votes) number {
 }
 
 // decode is the inverse of code for several readings at once, each with a code below s.total in rest.
-func (s *shape) decode(readings []reading) {
+func (s *shape) decode(loop *vec.Kernel, readings []reading) {
 	for i := range readings {
 		r := &readings[i]
 		v := &r.votes
@@ -71,5 +71,5 @@ func (s *shape) decode(readings []reading) {
 		r.rest.shr(uint(v.n), s.words)
 		r.words = max(2, s.words)
 	}
-	s.combinations.unrank(readings)
+	s.combinations.unrank(loop, readings)
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/entrain-network/entrain/codec/internal/vec"
+	"github.com/entrain-network/entrain/exact"
 )
 
 // big returns a as a big.Int.
@@ -18,12 +21,31 @@ func (a number) big() *big.Int {
 	return v
 }
 
-// decoded returns what one code stands for.
-func decoded(s *shape, c number) *votes {
-	r := make([]reading, 1)
-	r[0].rest = c
-	s.decode(r)
-	return &r[0].votes
+// decoded returns what a code stands for, which is the same for every kernel, alone and among other codes.
+func decoded(t rapid.TB, s *shape, c number) *votes {
+	t.Helper()
+	var alone [1]reading
+	alone[0].rest = c
+	s.decode(new(vec.Kernel), alone[:])
+	other := s.total
+	other.sub([]uint64{1})
+	for _, kernel := range exact.Kernels() {
+		loop := vec.For(kernel)
+		for _, at := range []int{0, 5} {
+			var several [vec.Numbers]reading
+			for i := range several {
+				several[i].rest = c
+				if i%3 == 1 {
+					several[i].rest = other
+				}
+			}
+			s.decode(&loop, several[:])
+			if v := &several[at].votes; v.n != alone[0].votes.n || v.negative != alone[0].votes.negative || v.positions != alone[0].votes.positions {
+				t.Fatalf("%s: code %v among others stands for %v, alone for %v", kernel.Name(), c.big(), v, alone[0].votes)
+			}
+		}
+	}
+	return &alone[0].votes
 }
 
 func shapeOf(h, w, topK int) *shape {
@@ -51,7 +73,7 @@ func TestCodesAreABijection(t *testing.T) {
 			t.Fatalf("%d of %d: %v codes, want %d", s.k, n, s.total.big(), count)
 		}
 		for i := range count {
-			v := decoded(s, number{uint64(i)})
+			v := decoded(t, s, number{uint64(i)})
 			checkVotes(t, v, n, s.k)
 			if back := s.code(v); back != (number{uint64(i)}) {
 				t.Fatalf("%d of %d: code %d stands for %d positions %v, which have code %v", s.k, n, i, v.n, v.positions[:v.n], back.big())
@@ -117,7 +139,7 @@ func TestCodesAgreeWithBigIntegers(t *testing.T) {
 		if code.big().Cmp(want) != 0 {
 			t.Fatalf("code %v, want %v", code.big(), want)
 		}
-		back := decoded(s, code)
+		back := decoded(t, s, code)
 		if back.n != v.n || back.negative != v.negative || !slices.Equal(back.positions[:back.n], positions) {
 			t.Fatalf("%v with signs %b comes back as %v with signs %b", positions, v.negative, back.positions[:back.n], back.negative)
 		}

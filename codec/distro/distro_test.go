@@ -106,7 +106,7 @@ func TestLargestCoefficientsAreSentAndEqualOnesFromTheLowestPosition(t *testing.
 		}
 		var code number
 		readNumber(&code, p[codec.HeaderLen:], 0, c.blocks[0].shape.bits, 1)
-		got := decoded(c.blocks[0].shape, code)
+		got := decoded(t, c.blocks[0].shape, code)
 		if !slices.Equal(got.positions[:got.n], v.sent) || got.negative != v.negative {
 			t.Errorf("momentum %v: sends %v with signs %b, want %v with %b", v.state, got.positions[:got.n], got.negative, v.sent, v.negative)
 		}

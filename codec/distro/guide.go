@@ -37,7 +37,7 @@ func (g *guide) belowNumber(r *number) int {
 	return g.below(length, highest[numberWords-1])
 }
 
-// newGuide makes the guide for the cells C(0, i), C(1, i), ..., with as few leading bits as will do: up to 6 for the blocks of any Config.
+// newGuide makes the guide for the cells C(0, i), C(1, i), ..., with as few leading bits as will do: up to 7 for the blocks of any Config.
 func newGuide(cells []number, i int) guide {
 	for lead := uint(2); lead < guideFraction; lead++ {
 		if g := newGuideOf(cells, i, lead); g.proven(cells, i) {

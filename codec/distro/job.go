@@ -41,7 +41,7 @@ type scratch struct {
 	candidates []uint16           // of top, positions
 	best       []uint64           // of top
 	votes      votes
-	readings   [8]reading // of payloads decoded together
+	readings   [vec.Numbers]reading // of payloads decoded together
 }
 
 // take returns a job that nobody uses, and give takes it back.

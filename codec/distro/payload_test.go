@@ -53,7 +53,7 @@ func recode(t testing.TB, c *Codec, payload []byte) []byte {
 		b := &c.blocks[i]
 		var code number
 		readNumber(&code, payload[codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
-		v := decoded(b.shape, code)
+		v := decoded(t, b.shape, code)
 		checkVotes(t, v, b.shape.h*b.shape.w, b.shape.k)
 		code = b.shape.code(v)
 		copy(codes[i*c.words:(i+1)*c.words], code[:])

@@ -20,6 +20,9 @@ func main() {
 			k(a, l)
 		}
 	}
+	for _, words := range []int{1, 2, 4} {
+		below(a, words)
+	}
 	switch flag.Arg(0) {
 	case "amd64":
 		fmt.Print(header, "#include \"textflag.h\"\n", a.text.String())

@@ -5,10 +5,23 @@ func named(kernel string) Kernel {
 	switch kernel {
 	case "avx512":
 		return Kernel{sumSquares: sumSquaresAVX512, momentum: momentumAVX512, most: mostAVX512, reach: reachAVX512, signStep: signStepAVX512,
-			columns: columnsAVX512, fetch: fetchAVX512}
+			columns: columnsAVX512, fetch: fetchAVX512,
+			below: true}
 	case "avx2":
 		return Kernel{sumSquares: sumSquaresAVX2, momentum: momentumAVX2, most: mostAVX2, reach: reachAVX2, signStep: signStepAVX2,
 			columns: columnsAVX2, fetch: fetchAVX2}
 	}
 	return Kernel{}
+}
+
+// below is not called by way of a variable, so that what its pointers point to need not be on the heap.
+func below(words int, rest, cells *uint64, guide *uint32, lead uint, positions *uint16) {
+	switch words {
+	case 1:
+		below1AVX512(rest, cells, guide, lead, positions)
+	case 2:
+		below2AVX512(rest, cells, guide, lead, positions)
+	case 4:
+		below4AVX512(rest, cells, guide, lead, positions)
+	}
 }

@@ -71,3 +71,18 @@ func columnsAVX2(cols, ld int, out, basis, coefficients *float32)
 //
 //go:noescape
 func fetchAVX2(rows, bytes int, x *float32, stride uintptr)
+
+// below1AVX512 takes cells from eight numbers and tells which.
+//
+//go:noescape
+func below1AVX512(rest, cells *uint64, guide *uint32, lead uint, positions *uint16)
+
+// below2AVX512 takes cells from eight numbers and tells which.
+//
+//go:noescape
+func below2AVX512(rest, cells *uint64, guide *uint32, lead uint, positions *uint16)
+
+// below4AVX512 takes cells from eight numbers and tells which.
+//
+//go:noescape
+func below4AVX512(rest, cells *uint64, guide *uint32, lead uint, positions *uint16)

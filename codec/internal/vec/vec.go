@@ -1,6 +1,7 @@
 // Package vec holds the inner loops of the codecs: what is done to every element of a gradient, a momentum or the parameters. Each exists in
-// plain Go, which defines it, and for AVX-512 and AVX2 in assembly made by codec/internal/gen; all give the same bits, NaNs included. Elements
-// are taken in numbers that suit the assembly; what is left over at the end of a slice is done in plain Go.
+// plain Go, which defines it, and for AVX-512 and AVX2 in assembly made by codec/internal/gen; all give the same bits, and a NaN where one
+// does. (Below, which decodes, is for AVX-512 alone; its plain Go is in codec/distro.) Elements are taken in numbers that suit the assembly;
+// what is left over at the end of a slice is done in plain Go.
 //
 // Magnitudes are compared as the bits of a binary32 without its sign: they are ordered as the numbers are, infinity comes after all numbers
 // and the NaNs after infinity.
@@ -31,6 +32,7 @@ type Kernel struct {
 	signStep   func(n int, x, direction *float32, keep, lr float32)
 	columns    func(cols, ld int, out, basis, coefficients *float32)
 	fetch      func(rows, bytes int, x *float32, stride uintptr)
+	below      bool // the function of that name may be called
 }
 
 // For returns the loops for the processor of an exact.Kernel.
@@ -207,4 +209,17 @@ func (k *Kernel) Fetch(x []float32, rows, cols, stride int) {
 	}
 	_ = x[(rows-1)*stride+cols-1]
 	k.fetch(rows, 4*cols, &x[0], uintptr(4*stride))
+}
+
+// Numbers is how many numbers Below takes.
+const Numbers = 8
+
+// HasBelow tells whether Below is there for cells of so many words.
+func (k *Kernel) HasBelow(words int) bool { return k.below && (words == 1 || words == 2 || words == 4) }
+
+// Below does for 8 numbers what package codec/distro does for one: it finds the largest cell of a row of binomials that is not above a number,
+// takes it from the number, and tells which it was. rest[i] is word i of the numbers; cells has so many words a cell; lead and values are those
+// of the row's guide. Each number must be below the last cell of the row.
+func (k *Kernel) Below(words int, rest *[4][Numbers]uint64, cells []uint64, lead uint, values []uint32, positions *[Numbers]uint16) {
+	below(words, &rest[0][0], &cells[0], &values[0], lead, &positions[0])
 }
