@@ -138,11 +138,11 @@ def contestants(model, threads, o, program, python, shim, env):
     shape = [model, "--batch", str(o.batch), "--sequence", str(o.sequence), "--threads", str(threads), "--steps", steps]
     # PyTorch's memory in huge pages: 15 % faster here.
     torch_env = env | {"OMP_NUM_THREADS": str(threads), "THP_MEM_ALLOC_ENABLE": "1"}
-    # For compiling it has a cache of its own, so that no earlier code is used.
     step = [python, HERE / "torch_step.py", *shape, "--mode"]
     all_of = {
         "entrain": Contestant("entrain", [program, "bench", "step", *shape, "--json"], env),
         "installed": Contestant("PyTorch as installed, eager", [*step, "eager"], torch_env),
+        "installed-compile": Contestant("PyTorch as installed, torch.compile", [*step, "compile"], torch_env),
         "eager": Contestant("PyTorch, MKL at AVX-512, eager", [*step, "eager"], torch_env | {"LD_PRELOAD": str(shim)}),
         "compile": Contestant("PyTorch, MKL at AVX-512, torch.compile", [*step, "compile"], torch_env | {"LD_PRELOAD": str(shim)}),
     }
@@ -185,12 +185,15 @@ def main():
     a.add_argument("--sequence", type=int, default=256)
     a.add_argument("--steps", type=int, default=0, help="steps measured in one process (default: by model)")
     a.add_argument("--turns", type=int, default=3, help="how often each is run, in turn")
-    a.add_argument("--against", default="installed,eager,compile", help="which PyTorch")
+    a.add_argument("--against", default="installed,installed-compile,eager,compile", help="which PyTorch")
     a.add_argument("--patience", type=float, default=60, help="seconds to wait for an idle machine before each run")
     a.add_argument("--venv", type=pathlib.Path, default=pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "entrain-compare")
     a.add_argument("--json", type=pathlib.Path, help="file for all measurements")
     o = a.parse_args()
     o.against = o.against.split(",")
+    unknown = set(o.against) - {"installed", "installed-compile", "eager", "compile"}
+    if unknown:
+        a.error(f"--against: there is no {', '.join(sorted(unknown))}")
 
     env = clean_environment()
     python = install_torch(o.venv.absolute(), env)
