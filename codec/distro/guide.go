@@ -67,7 +67,7 @@ func newGuideOf(cells []number, i int, lead uint) guide {
 			}
 		}
 		at := float64(c) + (from-low)/width
-		g.values = append(g.values, uint32(max(0, at*(1<<guideFraction)-1)))
+		g.values = append(g.values, uint32(max(0, float64(at*(1<<guideFraction))-1)))
 	}
 	return g
 }

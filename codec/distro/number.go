@@ -21,11 +21,11 @@ func (a *number) bitLen() int {
 	return 0
 }
 
-// float returns a, about: its bits may differ between machines.
+// float returns a, about.
 func (a *number) float() float64 {
 	var v float64
 	for i := numberWords - 1; i >= 0; i-- {
-		v = v*(1<<64) + float64(a[i])
+		v = float64(v*(1<<64)) + float64(a[i])
 	}
 	return v
 }
