@@ -19,16 +19,12 @@ const (
 type codec struct{ members []Member }
 
 // kinds of events have a number, from 1; 0 stands for another kind, whose name follows. New ones go to the end.
-func kinds() []string {
-	return []string{"state", "loaded", "trained", "applied", "evaluated", "healing", "healed", "checkpoint", "refused", "note",
-		"peers", "committed", "fetched", "kept", "finished", "process"}
-}
+var kinds = []string{"state", "loaded", "trained", "applied", "evaluated", "healing", "healed", "checkpoint", "refused", "note",
+	"peers", "committed", "fetched", "kept", "finished", "process"}
 
-// names of phases and of members' statuses, likewise.
-func words() []string {
-	return []string{"", "Uninitialized", "WaitingForMembers", "Warmup", "RoundTrain", "RoundWitness", "Cooldown", "Finished", "Paused",
-		"waiting", "ready", "active", "dropped", "withdrawn", "ejected", "none"}
-}
+// words are the names of phases and of members' statuses, likewise.
+var words = []string{"", "Uninitialized", "WaitingForMembers", "Warmup", "RoundTrain", "RoundWitness", "Cooldown", "Finished", "Paused",
+	"waiting", "ready", "active", "dropped", "withdrawn", "ejected", "none"}
 
 // Append appends the encoding of a record.
 func (c *codec) append(dst []byte, r Record) []byte {
@@ -99,7 +95,7 @@ func fields(ev *node.Event) []any {
 // appendEvent writes the kind, a mask of the fields that are not zero, and those.
 func appendEvent(p *pen, ev *node.Event) {
 	copied := *ev // fields points into it, and must not into the caller's
-	p.name(kinds(), ev.Kind)
+	p.name(kinds, ev.Kind)
 	all := fields(&copied)
 	var mask uint64
 	for i, f := range all {
@@ -148,7 +144,7 @@ func isZero(f any) bool {
 }
 
 func parseEvent(e *eye) *node.Event {
-	ev := &node.Event{Kind: e.name(kinds())}
+	ev := &node.Event{Kind: e.name(kinds)}
 	all := fields(ev)
 	mask := e.uint(1<<len(all) - 1)
 	for i, f := range all {

@@ -20,7 +20,7 @@ func (c *codec) standing(p *pen, s *Standing) {
 	for _, f := range headFields(&h) {
 		p.uint(uint64(*f))
 	}
-	p.name(words(), h.Phase)
+	p.name(words, h.Phase)
 	p.uint(h.SinceMs)
 	p.uint(h.DeadlineMs)
 	p.uint(h.Points)
@@ -49,7 +49,7 @@ func (c *codec) parseStanding(e *eye) *Standing {
 	for _, f := range headFields(h) {
 		*f = e.u32()
 	}
-	h.Phase = e.name(words())
+	h.Phase = e.name(words)
 	h.SinceMs, h.DeadlineMs, h.Points, h.Retired = e.u64(), e.u64(), e.u64(), e.u64()
 	h.Overlap, h.MissedMax, h.Draining, h.Pausing = e.u8(), e.u8(), e.u8(), e.bool()
 
@@ -96,7 +96,7 @@ func (c *codec) member(p *pen, m Member) {
 		p.uint(m.LeftMs)
 		p.uint(uint64(m.LeftRound))
 	}
-	p.name(words(), m.Status)
+	p.name(words, m.Status)
 	p.uint(m.Points)
 	p.uint(uint64(m.Results))
 	p.u8(m.Missed)
@@ -119,7 +119,7 @@ func (c *codec) parseMember(e *eye) Member {
 			e.fail() // need not have been said
 		}
 	}
-	m.Status, m.Points, m.Results, m.Missed, m.Idle = e.name(words()), e.u64(), e.u32(), e.u8(), e.u8()
+	m.Status, m.Points, m.Results, m.Missed, m.Idle = e.name(words), e.u64(), e.u32(), e.u8(), e.u8()
 	if !e.bad {
 		c.members[i] = m
 	}

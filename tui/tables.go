@@ -24,7 +24,7 @@ func (f *frame) members(height int) []string {
 			fmt.Sprint(m.Missed), lossOf(float64(m.Loss)), view.Thousands(uint64(m.Speed)), rate(m.Rate), view.Bytes(m.Bytes), m.Key}
 	}
 	return f.table([]column{{name: "#", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
-		{name: "this round", width: 10, left: true}, {name: "share", width: 5}, {name: "points", width: 9}, {name: "results", width: 7, least: 90},
+		{name: "this round", width: 12, left: true}, {name: "share", width: 5}, {name: "points", width: 9}, {name: "results", width: 7, least: 90},
 		{name: "missed", width: 6}, {name: "loss", width: 6, least: 100}, {name: "said tok/s", width: 10, least: 120},
 		{name: "bandwidth", width: 11, least: 120}, {name: "fetched", width: 9, least: 140}, {name: "key", left: true, width: 64, least: 200}}, len(list), row, height)
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/entrain-network/entrain/node"
 )
 
-// Limits of what is kept of transfers.
+// Limits of what is kept.
 const (
-	transfersKept  = 64   // shown
-	transfersTimed = 4096 // for the bandwidth
-	pendingMax     = 4    // rounds heard of before they opened; a participant hears of the next one only
+	transfersKept = 64 // shown
+	pendingMax    = 4  // rounds heard of before they opened; a participant hears of the next one only
 )
 
 // event takes what a participant reported.
@@ -171,9 +170,12 @@ func (f *Fold) transfer(t Transfer) {
 	n := &f.run.Network
 	n.FetchedBytes += t.Bytes
 	n.Fetches++
-	if f.fetched = append(f.fetched, t); len(f.fetched) > transfersTimed || f.fetched[0].TimeMs+paceOver < t.TimeMs {
-		f.fetched = slices.Delete(f.fetched, 0, 1)
+	now := t.TimeMs / 1000
+	s := &f.fetched[now%paceSeconds]
+	if s.at != now {
+		*s = second{at: now}
 	}
+	s.bytes += t.Bytes
 	if f.recent = append(f.recent, t); len(f.recent) > transfersKept {
 		f.recent = slices.Delete(f.recent, 0, 1)
 	}

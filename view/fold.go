@@ -18,9 +18,9 @@ type Fold struct {
 
 	loss, heldOut, speed, gradNorm, lr curve
 
-	progress []sample   // of the last while, oldest first
-	fetched  []Transfer // of the last minute, oldest first
-	recent   []Transfer // the last ones, newest last
+	progress []sample            // of the last while, oldest first
+	fetched  [paceSeconds]second // what came in the last minute, by second modulo that
+	recent   []Transfer          // the last ones, newest last
 	lines    []Line
 	tellers  map[string]*Teller
 	seen     bool // a standing was
@@ -34,6 +34,9 @@ type round struct {
 	losses float64   // their sum
 	early  []float64 // those heard before the step was known
 }
+
+// second is the bytes that came in one second, counted from 1970.
+type second struct{ at, bytes uint64 }
 
 // sample is how far the run was at a time of the ledger.
 type sample struct {
@@ -145,8 +148,12 @@ func (r *round) summary(newest bool) Round {
 // inRounds tells whether a phase is one in which a round runs.
 func inRounds(phase string) bool { return phase == "RoundTrain" || phase == "RoundWitness" }
 
-// paceOver is the time over which the pace of the run is measured, in milliseconds, if enough happened in it.
-const paceOver = 60_000
+// paceSeconds is the time over which the pace of the run and of transfers is measured, if enough happened in it; paceOver is the
+// same in milliseconds.
+const (
+	paceSeconds = 60
+	paceOver    = 1000 * paceSeconds
+)
 
 // pace is the accepted tokens a second, and the time until the last step.
 func (f *Fold) pace(nowMs uint64) (tokensPerSecond float64, leftMs uint64) {
@@ -172,12 +179,12 @@ func (f *Fold) pace(nowMs uint64) (tokensPerSecond float64, leftMs uint64) {
 // bandwidth is the bytes a second fetched over the last minute.
 func (f *Fold) bandwidth(nowMs uint64) float64 {
 	var sum uint64
-	for _, t := range f.fetched {
-		if t.TimeMs+paceOver >= nowMs {
-			sum += t.Bytes
+	for _, s := range f.fetched {
+		if s.at+paceSeconds > nowMs/1000 {
+			sum += s.bytes
 		}
 	}
-	return float64(sum) * 1000 / paceOver
+	return float64(sum) / paceSeconds
 }
 
 // say adds a line to the log.

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,7 +120,8 @@ func newTmux(t *testing.T, width, height int, env []string, args ...string) *tmu
 		_ = m.command("kill-server").Run() // it may have ended by itself
 		os.RemoveAll(dir)
 	})
-	shell := append(append([]string{"env", asProgram + "=1"}, env...), program)
+	// The shell waits to be looked at when the program has ended.
+	shell := append(append([]string{"env", asProgram + "=1"}, env...), "sh", "-c", `"$0" "$@"; echo "ended with $?"; exec cat`, program)
 	start := append([]string{"-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height)}, append(shell, args...)...)
 	if out, err := m.command(start...).CombinedOutput(); err != nil {
 		t.Fatalf("tmux: %v: %s", err, out)
@@ -143,23 +145,30 @@ func (m *tmux) tell(args ...string) string {
 	return string(out)
 }
 
+// until looks again and again until there is what is wanted.
+func (m *tmux) until(wanted string, look func() (seen string, ok bool)) {
+	m.t.Helper()
+	var seen string
+	for range 200 {
+		var ok bool
+		if seen, ok = look(); ok {
+			return
+		}
+		time.Sleep(50 * time.Millisecond) // then it is looked at again
+	}
+	m.t.Fatalf("waited in vain for %s; there is\n%s", wanted, seen)
+}
+
 // shows waits until the terminal shows all of want, and returns its rows.
 func (m *tmux) shows(want ...string) []string {
 	m.t.Helper()
 	var screen string
-	for range 200 {
+	m.until(fmt.Sprintf("%q", want), func() (string, bool) {
 		screen = m.tell("capture-pane", "-p")
-		missing := false
-		for _, w := range want {
-			missing = missing || !strings.Contains(screen, w)
-		}
-		if !missing {
-			return strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
-		}
-		time.Sleep(50 * time.Millisecond) // then it is looked at again
-	}
-	m.t.Fatalf("the terminal never showed %q, but\n%s", want, screen)
-	return nil
+		missing := slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(screen, w) })
+		return screen, !missing
+	})
+	return strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
 }
 
 var colour = regexp.MustCompile("\x1b\\[[0-9;]*\\b(3[0-7]|38|9[0-7])[;m]")
@@ -185,9 +194,10 @@ func TestWindowInATerminal(t *testing.T) {
 	m.shows("too small")
 	m.tell("resize-window", "-x", "80", "-y", "24")
 	m.shows("[1 Overview]", "q quit")
-	m.tell("set-option", "remain-on-exit", "on")
 	m.tell("send-keys", "q")
-	m.shows("Pane is dead (status 0")
+	if rows := m.shows("ended with 0"); strings.Contains(strings.Join(rows, ""), "Overview") {
+		t.Errorf("the window is still on the screen after its end:\n%s", strings.Join(rows, "\n"))
+	}
 }
 
 func TestWindowWithoutColour(t *testing.T) {

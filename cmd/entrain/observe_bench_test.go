@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/metrics"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/tui"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// BenchmarkObservation measures all observation of a round at a participant of a run with so many members, a window included: the
+// events, six looks at the coordinator in which every member's row has changed (more than happens), the log, metrics.jsonl,
+// TensorBoard, the gauges, and four frames' worth of folding. An op is a round. It reports what part of the training of a member's
+// share is in a run that says nothing else: 32 sequences of the nano model, on all cores.
+func BenchmarkObservation(b *testing.B) {
+	step := trainingStep(b)
+	for _, members := range []int{4, 64, 256} {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			before, after := snapshots(b, members)
+			dir := b.TempDir()
+			lines, err := runlog.NewJSONLines(filepath.Join(dir, "metrics.jsonl"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			board, err := runlog.NewTensorBoard(filepath.Join(dir, "tensorboard"), time.Now())
+			if err != nil {
+				b.Fatal(err)
+			}
+			window := tui.New(tui.Options{})
+			events := members*2 + 16
+			w, err := runlog.Create(filepath.Join(dir, "log"), runlog.Options{Queue: events * (b.N + 1), Sinks: []runlog.Sink{lines, board, metrics.New(time.Now), window}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ResetTimer()
+			for i := range b.N {
+				observeRound(w, uint32(i+1), members, before, after)
+				for range 4 {
+					window.Snapshot()
+				}
+			}
+			if err := w.Close(); err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			if w.Dropped() > 0 {
+				b.Fatalf("%d records were dropped, which were not measured", w.Dropped())
+			}
+			b.ReportMetric(100*b.Elapsed().Seconds()/float64(b.N)/step.Seconds(), "%-of-training")
+		})
+	}
+}
+
+// observeRound adds the records of one round.
+func observeRound(w *runlog.Writer, round uint32, members int, before, after ledger.Snapshot) {
+	now := time.Now()
+	for i := range 6 {
+		s := before
+		if i%2 == 1 {
+			s = after
+		}
+		s.Height = uint64(round)*6 + uint64(i)
+		w.Event(now, node.Event{Kind: "state", Phase: "RoundTrain", Round: round, Step: round, Snapshot: &s})
+	}
+	w.Event(now, node.Event{Kind: "trained", Round: round, Step: round, Loss: 3, LR: 0.1, GradNorm: 1, Tokens: 1024, Seconds: 1, Bytes: 65_000})
+	for m := 1; m < members; m++ {
+		w.Event(now, node.Event{Kind: "committed", Round: round, Member: uint32(m), Loss: 3, Bytes: 65_000})
+		w.Event(now, node.Event{Kind: "fetched", Round: round, Member: uint32(m), Bytes: 65_000, Seconds: 0.1})
+	}
+	w.Event(now, node.Event{Kind: "applied", Round: round + 1, Step: round, Results: members, Params: wire.Hash{1}.String()})
+	w.Event(now, node.Event{Kind: "evaluated", Step: round, HeldOut: 3})
+}
+
+// snapshots are a run before and after its first round opens.
+func snapshots(b *testing.B, members int) (before, after ledger.Snapshot) {
+	s, err := coordinator.New(coordinator.Limits{Members: uint32(members), Witnesses: 32}, coordinator.Config{
+		Name: "r", MinMembers: 1, StartMembers: uint32(members), WarmupMs: 1000, RoundTrainMs: 1000, RoundWitnessMs: 1000, CooldownMs: 1000, EpochMs: 1000,
+		TotalSteps: 10, BatchStart: 1024, BatchEnd: 1024, SequenceTokens: 128, ModelHash: wire.Hash{1}, SpecHash: wire.Hash{1}, Owner: key.Public{1},
+	}, coordinator.Env{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	apply := func(sender key.Public, m coordinator.Message) {
+		if err := s.Apply(coordinator.Env{NowMs: 5, Height: 5, Sender: sender, Seed: wire.Hash{5}}, m); err != nil {
+			b.Fatal(err)
+		}
+	}
+	member := func(i int) key.Public { return key.Public{byte(i), byte(i >> 8), 1} }
+	for i := range members {
+		apply(member(i), coordinator.Join{Speed: 1000})
+	}
+	apply(key.Public{}, coordinator.Tick{})
+	copied, err := coordinator.Open(append([]byte(nil), s.Bytes()...))
+	if err != nil {
+		b.Fatal(err)
+	}
+	params, _ := s.Params()
+	for i := range members {
+		apply(member(i), coordinator.Ready{Epoch: s.Epoch(), Params: params})
+	}
+	apply(key.Public{}, coordinator.Tick{})
+	if s.Phase() != coordinator.RoundTrain {
+		b.Fatalf("the run is in %s", s.Phase())
+	}
+	return ledger.Snapshot{TimeMs: 5, State: copied}, ledger.Snapshot{TimeMs: 5, State: s}
+}
+
+// letters is a data set without end.
+type letters struct{}
+
+func (letters) Read(i uint64, dst []uint32) error {
+	for k := range dst {
+		dst[k] = uint32((i*31 + uint64(k)*7) % 256)
+	}
+	return nil
+}
+
+// trainingStep is how long 32 sequences of the nano preset take, half the batch of spec.Default.
+func trainingStep(b *testing.B) time.Duration {
+	s, err := spec.Parse([]byte("name = \"r\"\n[model]\npreset = \"nano\"\n[data]\nmanifest = \"" + wire.Hash{1}.String() + "\"\n"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	model, err := s.Llama()
+	if err != nil {
+		b.Fatal(err)
+	}
+	pool := exact.NewPool(runtime.GOMAXPROCS(0))
+	defer pool.Close()
+	codec, err := s.Codec(model.Layout(), pool)
+	if err != nil {
+		b.Fatal(err)
+	}
+	schedule, err := s.Schedule()
+	if err != nil {
+		b.Fatal(err)
+	}
+	engine, err := train.New(train.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Data: letters{}, Sequence: s.Data.Sequence, Micro: microBatch})
+	if err != nil {
+		b.Fatal(err)
+	}
+	params, err := s.InitialParams()
+	if err != nil {
+		b.Fatal(err)
+	}
+	state := make([]float32, engine.StateLen())
+	best := time.Hour
+	for range 3 { // the fastest, so that the comparison errs on the safe side
+		start := time.Now()
+		if _, err := engine.Step(b.Context(), params, state, []batch.Span{{Start: 0, Count: 32}}, 1); err != nil {
+			b.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	return best
+}
