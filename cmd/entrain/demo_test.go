@@ -204,6 +204,9 @@ func TestDemoSurvivesKillsAndInterruption(t *testing.T) {
 	}
 	d.nothingRuns()
 	checkSummary(t, d.final, dir, 40)
+	for _, client := range []string{"client-1", "client-2"} {
+		checkRecords(t, filepath.Join(dir, client), 40)
+	}
 
 	// A third time there is nothing to do but to say so.
 	d = startDemo(t, dir)
