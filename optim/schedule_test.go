@@ -20,6 +20,7 @@ func TestAgreesWithPsyche(t *testing.T) {
 		"cosine":          {Kind: optim.Cosine, Base: .01, WarmupSteps: 10, WarmupInit: .001, Steps: 110},
 		"wsd":             {Kind: optim.WSD, Base: .01, WarmupSteps: 10, WarmupInit: .001, StableSteps: 60, CosineSteps: 110, CosineFinal: .001, LinearSteps: 20},
 		"wsd of no steps": {Kind: optim.WSD, Base: .01, CosineFinal: .001, Final: .001},
+		"wsd of a warmup": {Kind: optim.WSD, Base: .01, WarmupSteps: 2, WarmupInit: .006, CosineFinal: .001, Final: .001},
 	}
 	for _, v := range []struct {
 		schedule string
@@ -33,6 +34,7 @@ func TestAgreesWithPsyche(t *testing.T) {
 		{"cosine", 111, 0}, {"cosine", 160, 0}, {"cosine", 210, 0}, // Psyche's is .01 again at 210
 		{"wsd", 9, .0091}, {"wsd", 69, .01}, {"wsd", 125, .0055}, {"wsd", 180, .001}, {"wsd", 190, .0005}, {"wsd", 199, .00005}, {"wsd", 200, 0}, {"wsd", 9999, 0},
 		{"wsd of no steps", 0, .001}, {"wsd of no steps", 7, .001},
+		{"wsd of a warmup", 0, .006}, {"wsd of a warmup", 1, .008}, {"wsd of a warmup", 2, .001},
 	} {
 		s, ok := schedules[v.schedule]
 		if !ok {
@@ -56,7 +58,7 @@ func TestRateNeverRisesAfterWarmupAndStaysWithinItsEnds(t *testing.T) {
 		steps := s.WarmupSteps + s.Steps + s.StableSteps + s.CosineSteps + s.LinearSteps + 3
 		step := rapid.Uint32Range(0, steps).Draw(t, "step")
 		a, b := s.LR(step), s.LR(step+1)
-		if step+1 <= s.WarmupSteps && b < a {
+		if step+1 < s.WarmupSteps && b < a { // at WarmupSteps a schedule of no steps has ended
 			t.Fatalf("in the warmup the rate falls from %v to %v", a, b)
 		}
 		if step >= s.WarmupSteps && b > a {
