@@ -239,10 +239,8 @@ func (s Spec) Check() error {
 	}
 	if s.Optimizer.Codec != "distro" {
 		fault("optimizer.codec: %q is not known; there is \"distro\"", s.Optimizer.Codec)
-	} else if err == nil {
-		if _, err := s.Codec(cfg.Layout(), nil); err != nil {
-			fault("optimizer: %w", err)
-		}
+	} else if err := s.Optimizer.distro().Check(); err != nil {
+		fault("optimizer: %w", err)
 	}
 	limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
 	for _, f := range config.Check(limits) {
@@ -284,10 +282,13 @@ func (s Spec) ModelHash() (wire.Hash, error) {
 // DataSeed keys the order of the sequences.
 func (s Spec) DataSeed() wire.Hash { return wire.Sum("entrain/data-seed", []byte(s.Data.Seed)) }
 
-// Codec makes the run's compressor for a layout; pool may be nil for checking only.
+// Codec makes the run's compressor for a layout.
 func (s Spec) Codec(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
-	o := s.Optimizer
-	return distro.New(layout, distro.Config{Chunk: o.Chunk, TopK: o.TopK, Decay: o.Decay, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm}, pool)
+	return distro.New(layout, s.Optimizer.distro(), pool)
+}
+
+func (o Optimizer) distro() distro.Config {
+	return distro.Config{Chunk: o.Chunk, TopK: o.TopK, Decay: o.Decay, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm}
 }
 
 // Schedule is the learning rate by step.
