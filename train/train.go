@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/merkle/parallel"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/tensor"
@@ -73,6 +74,10 @@ type Result struct {
 	Loss    float32 // mean over the share, nats a token
 	Tokens  uint64  // trained on
 
+	// Gradient is the BlobRoot of the share's mean gradient before clipping. Only who computed the share knows it, so a commitment to it
+	// (coordinator.WorkHash) is proof of having computed.
+	Gradient wire.Hash
+
 	// For people who watch; they bind nobody.
 	LR       float32 // the step's learning rate
 	GradNorm float64 // Euclidean norm of the share's gradient, before clipping
@@ -95,7 +100,7 @@ func (e *Engine) Step(ctx context.Context, params, state []float32, spans []batc
 		return Result{}, err
 	}
 	return Result{
-		Payload: payload, Loss: loss, Tokens: uint64(total) * uint64(e.cfg.Sequence),
+		Payload: payload, Loss: loss, Tokens: uint64(total) * uint64(e.cfg.Sequence), Gradient: merkle.Root(e.Leaves(e.grad)),
 		LR: lr, GradNorm: codec.Norm(e.cfg.Pool, e.grad),
 	}, nil
 }

@@ -75,8 +75,8 @@ func TestAStepIsAFunctionOfItsArguments(t *testing.T) {
 			want, state = r, got
 			continue
 		}
-		if !bytes.Equal(r.Payload, want.Payload) || !slices.Equal(got, state) || r.Tokens != want.Tokens {
-			t.Errorf("engine %d: another payload or state from the same arguments", i)
+		if !bytes.Equal(r.Payload, want.Payload) || !slices.Equal(got, state) || r.Tokens != want.Tokens || r.Gradient != want.Gradient {
+			t.Errorf("engine %d: another payload, state or gradient from the same arguments", i)
 		}
 	}
 	if want.Tokens != 9*sequence {
@@ -84,6 +84,38 @@ func TestAStepIsAFunctionOfItsArguments(t *testing.T) {
 	}
 	if err := engine(t, 1, 1, counted{}).Check(want.Payload); err != nil {
 		t.Errorf("its own payload is refused: %v", err)
+	}
+}
+
+// TestTheGradientIsTheMeanBeforeClipping compares the hash with that of a gradient which no engine made: that of the model over the
+// sequences one by one, each weighed by the size of the share.
+func TestTheGradientIsTheMeanBeforeClipping(t *testing.T) {
+	e := engine(t, 2, 4, counted{})
+	r, err := e.Step(t.Context(), initial(), make([]float32, e.StateLen()), []batch.Span{{Start: 7, Count: 3}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := exact.NewPool(1)
+	defer pool.Close()
+	m, err := llama.New(model, pool, 1, sequence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grad := make([]float32, e.ParamsLen())
+	for i := range uint64(3) {
+		tokens := make([]uint32, sequence+1)
+		if err := (counted{}).Read(7+i, tokens); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Grad(initial(), grad, tokens, 1, sequence, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := merkle.BlobRoot(tensor.Bytes(grad)); r.Gradient != want {
+		t.Errorf("the gradient's root is %s, want %s", r.Gradient, want)
+	}
+	if r.GradNorm <= 1 {
+		t.Errorf("a gradient of norm %g was not clipped: the test shows nothing", r.GradNorm)
 	}
 }
 
