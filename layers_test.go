@@ -18,7 +18,7 @@ import (
 const layers = `
 .
 wire
-prng bloom merkle
+prng bloom merkle bisect
 key committee batch
 coordinator
 exact
