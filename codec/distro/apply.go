@@ -87,7 +87,7 @@ func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
 const sparseShare = 3
 
 // count adds up the votes of all payloads on a block, for a coefficient where place says. The sums are integers below 2^24, so exact in
-// binary32 and the same in any order.
+// binary32 and the same in any order. Then it settles what they move.
 func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
 	clear(sums)
 	for payloads := j.payloads; len(payloads) > 0; {
@@ -104,6 +104,28 @@ func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
 				sums[place[p]] += float32(1 - 2*int32(negative&1))
 				negative >>= 1
 			}
+		}
+	}
+	j.c.cfg.settle(sums)
+}
+
+// settle takes what too few voted for from the sums, and holds down what many did.
+func (c Config) settle(sums []float32) {
+	if c.VotesMin <= 1 && c.VotesMax == 0 {
+		return
+	}
+	least, most := float32(c.VotesMin), float32(codec.PayloadsMax)
+	if c.VotesMax > 0 {
+		most = float32(c.VotesMax)
+	}
+	for i, v := range sums {
+		switch {
+		case v > -least && v < least:
+			sums[i] = 0
+		case v > most:
+			sums[i] = most
+		case v < -most:
+			sums[i] = -most
 		}
 	}
 }

@@ -1,0 +1,137 @@
+package distro
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/tensor"
+)
+
+// ballot is what one payload says of one block: +1, -1 or 0 for each coefficient.
+type ballot []int
+
+// payloadOf writes payloads of one block each.
+func payloadOf(c *Codec, b ballot) []byte {
+	var v votes
+	for p, s := range b {
+		if s == 0 {
+			continue
+		}
+		v.positions[v.n] = uint16(p)
+		if s < 0 {
+			v.negative |= 1 << v.n
+		}
+		v.n++
+	}
+	code := c.blocks[0].shape.code(&v)
+	return c.appendPayload(nil, code[:c.words])
+}
+
+// What VotesMin and VotesMax make of a set of payloads is what a codec without them makes of payloads that say just that.
+func TestVotesAreCountedAsIfOthersHadBeenCast(t *testing.T) {
+	const side, n = 8, 64
+	layout := tensor.NewLayout([]tensor.Spec{{Name: "w", Shape: []int{side, side}}})
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := Config{Chunk: side, TopK: n, WeightDecay: .1, VotesMin: rapid.IntRange(0, 4).Draw(t, "min")}
+		if rapid.Bool().Draw(t, "bounded") {
+			cfg.VotesMax = max(1, cfg.VotesMin) + rapid.IntRange(0, 3).Draw(t, "above")
+		}
+		kernels := exact.Kernels()
+		pool := exact.NewPoolOf(1, kernels[rapid.IntRange(0, len(kernels)-1).Draw(t, "kernel")])
+		defer pool.Close()
+		robust, plain := mustNew(t, layout, cfg, pool), mustNew(t, layout, Config{Chunk: side, TopK: n, WeightDecay: .1}, pool)
+
+		sums := make(ballot, n)
+		var cast [][]byte
+		for m := range rapid.IntRange(1, 9).Draw(t, "members") {
+			// Few coefficients at some times, so that both ways of transforming back are taken.
+			own := make(ballot, n)
+			for range rapid.IntRange(0, 6).Draw(t, fmt.Sprint("votes of ", m)) {
+				own[rapid.IntRange(0, 9).Draw(t, "at")] = 2*rapid.IntRange(0, 1).Draw(t, "up") - 1
+			}
+			for p, s := range own {
+				sums[p] += s
+			}
+			cast = append(cast, payloadOf(robust, own))
+		}
+		var instead [][]byte
+		for turn := range 9 {
+			as := make(ballot, n)
+			for p, s := range sums {
+				size := max(s, -s)
+				if size < cfg.VotesMin {
+					continue
+				}
+				if cfg.VotesMax > 0 {
+					size = min(size, cfg.VotesMax)
+				}
+				if turn < size {
+					as[p] = s / max(s, -s)
+				}
+			}
+			instead = append(instead, payloadOf(plain, as))
+		}
+		got, want := splitmix(5, n), splitmix(5, n)
+		if err := robust.Apply(got, cast, .01); err != nil {
+			t.Fatal(err)
+		}
+		if err := plain.Apply(want, instead, .01); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%+v: the votes %v are not counted as they should be", cfg, sums)
+		}
+	})
+}
+
+func mustNew(t *rapid.T, layout tensor.Layout, cfg Config, pool *exact.Pool) *Codec {
+	c, err := New(layout, cfg, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Payloads say the same with any rule of counting: a run's rule may be told by its specification alone.
+func TestVotesDoNotChangePayloads(t *testing.T) {
+	plain := newCodec(t, Config{Chunk: 8, TopK: 3, Decay: .9}, nil, mixed...)
+	robust := newCodec(t, Config{Chunk: 8, TopK: 3, Decay: .9, VotesMin: 2, VotesMax: 5}, nil, mixed...)
+	grad := splitmix(3, plain.n)
+	a, err := plain.Encode(nil, make([]float32, plain.n), grad, .1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := robust.Encode(nil, make([]float32, plain.n), grad, .1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(a, b) {
+		t.Error("the payload of one gradient depends on how votes are counted")
+	}
+}
+
+func TestFewerThanVotesMinMoveNothing(t *testing.T) {
+	c := newCodec(t, Config{Chunk: 8, TopK: 3, VotesMin: 3}, nil, mixed...)
+	grad := splitmix(3, c.n)
+	p, err := c.Encode(nil, make([]float32, c.n), grad, .1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := splitmix(4, c.n)
+	if err := c.Apply(params, [][]byte{p, p}, .1); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(params, splitmix(4, c.n)) {
+		t.Error("two members who agree moved what three are needed for")
+	}
+	if err := c.Apply(params, [][]byte{p, p, p}, .1); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(params, splitmix(4, c.n)) {
+		t.Error("three members who agree moved nothing")
+	}
+}
