@@ -8,8 +8,28 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// normSegment is how many elements one task of Norm adds up. It is part of the definition of Norm: another number gives other bits.
-const normSegment = 1 << 14
+// NormSegment is how many elements one task of Norm adds up. It is part of the definition of Norm: another number gives other bits.
+const NormSegment = 1 << 14
+
+// Squares are the partial sums of the squares of a segment of Norm.
+type Squares [vec.Lanes]float64
+
+// Add adds the squares of v, whose first element is number at of the segment.
+func (s *Squares) Add(at int, v []float32) {
+	for i, x := range v {
+		s[(at+i)%len(s)] += float64(x) * float64(x)
+	}
+}
+
+// Sum folds the partial sums, which it destroys, into that of the segment.
+func (s *Squares) Sum() float64 {
+	for half := len(s) / 2; half > 0; half /= 2 {
+		for i := range half {
+			s[i] += s[i+half]
+		}
+	}
+	return s[0]
+}
 
 // Norm returns the Euclidean norm of v. It is NaN or an infinity exactly if v holds a NaN or an infinity.
 //
@@ -32,24 +52,21 @@ type Clipper struct {
 	loop vec.Kernel
 	v    []float32 // while norm runs
 	sums []float64 // of the segments
-	work []partial // of the workers
+	work []Squares // of the workers
 	add  func(w *exact.Worker, segment int)
 }
 
-// A partial holds the sums of the segment that a worker is adding up.
-type partial [vec.Lanes]float64
-
 // NewClipper returns a Clipper that works on a pool.
 func NewClipper(pool *exact.Pool) *Clipper {
-	c := &Clipper{pool: pool, loop: vec.For(pool.Kernel()), work: make([]partial, pool.Workers())}
+	c := &Clipper{pool: pool, loop: vec.For(pool.Kernel()), work: make([]Squares, pool.Workers())}
 	c.add = func(w *exact.Worker, i int) {
-		c.sums[i] = c.sumSquares(&c.work[w.Index()], c.v[i*normSegment:min((i+1)*normSegment, len(c.v))])
+		c.sums[i] = c.sumSquares(&c.work[w.Index()], c.v[i*NormSegment:min((i+1)*NormSegment, len(c.v))])
 	}
 	return c
 }
 
 func (c *Clipper) norm(v []float32) float64 {
-	segments := (len(v) + normSegment - 1) / normSegment
+	segments := (len(v) + NormSegment - 1) / NormSegment
 	if cap(c.sums) < segments {
 		c.sums = make([]float64, segments)
 	}
@@ -64,15 +81,10 @@ func (c *Clipper) norm(v []float32) float64 {
 }
 
 // sumSquares adds up the squares of one segment in 16 interleaved partial sums.
-func (c *Clipper) sumSquares(p *partial, v []float32) float64 {
-	*p = partial{}
+func (c *Clipper) sumSquares(p *Squares, v []float32) float64 {
+	*p = Squares{}
 	c.loop.SumSquares(v, (*[vec.Lanes]float64)(p))
-	for half := len(p) / 2; half > 0; half /= 2 {
-		for i := range half {
-			p[i] += p[i+half]
-		}
-	}
-	return p[0]
+	return p.Sum()
 }
 
 // Clip is the function Clip.
@@ -80,6 +92,14 @@ func (c *Clipper) Clip(grad []float32, max float32) (float32, error) {
 	norm := c.norm(grad)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return 0, fmt.Errorf("gradient at element %d: %w", exact.Finite(grad), ErrNotFinite)
+	}
+	return Factor(norm, max)
+}
+
+// Factor is Clip for a gradient whose norm is known.
+func Factor(norm float64, max float32) (float32, error) {
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return 0, fmt.Errorf("gradient of norm %g: %w", norm, ErrNotFinite)
 	}
 	if norm > NormMax {
 		return 0, fmt.Errorf("gradient has norm %g, more than %g: the batch or the model is broken", norm, float64(NormMax))

@@ -86,10 +86,7 @@ func (j *job) encodeBlock(w *exact.Worker, s *scratch, b *block) number {
 		s.most = append(s.most, s.lanes[:]...)
 	}
 	s.top(&j.c.loop, momentum, b.shape.k)
-	for i, p := range s.votes.positions[:s.votes.n] {
-		s.votes.negative |= uint64(math.Float32bits(momentum[p])>>31) << uint(i)
-		momentum[p] = 0
-	}
+	s.send(momentum)
 	return b.shape.code(&s.votes)
 }
 

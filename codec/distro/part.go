@@ -1,0 +1,86 @@
+package distro
+
+import (
+	"math"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/exact"
+)
+
+// A Block is a rectangle of a tensor which is transformed and coded on its own. Encode does all blocks; Columns, Rows, Momentum and Code are
+// what it does with one of them, step by step, for whoever takes a payload apart: together they give the bits that Encode gives.
+type Block struct {
+	Offset, Stride int // of its first element in the flat gradient, and from one of its rows to the next
+	Rows, Cols     int
+	State          int // offset of its coefficients, row-major, in the private state
+	Bit, Bits      int // offset and length of its code, in the bits of a payload after the header
+}
+
+// Blocks is the number of blocks. They lie in the state, and their codes in a payload, one after another without gaps.
+func (c *Codec) Blocks() int { return len(c.blocks) }
+
+// Block is number i of them.
+func (c *Codec) Block(i int) Block {
+	b := &c.blocks[i]
+	return Block{
+		Offset: b.offset, Stride: b.stride, Rows: b.shape.h, Cols: b.shape.w, State: b.state, Bit: b.bit, Bits: b.shape.bits,
+	}
+}
+
+// Header is what every payload begins with.
+func (c *Codec) Header() codec.Header { return c.header }
+
+// Config is what the codec was made with.
+func (c *Codec) Config() Config { return c.cfg }
+
+// Columns transforms the columns of block i: out = R * x, both row-major. A block of one row is only copied.
+func (c *Codec) Columns(w *exact.Worker, i int, out, x []float32) {
+	s := c.blocks[i].shape
+	if s.h == 1 {
+		copy(out[:s.w], x)
+		return
+	}
+	w.Gemm(s.h, s.w, s.h, s.rows.matrix, s.h, 1, x, s.w, 1, out, s.w, false)
+}
+
+// Rows transforms the rows of block i: out = x * transposed(C), both row-major. After Columns it makes the block's coefficients.
+func (c *Codec) Rows(w *exact.Worker, i int, out, x []float32) {
+	s := c.blocks[i].shape
+	w.Gemm(s.h, s.w, s.w, x, s.w, 1, s.cols.transpose, s.w, 1, out, s.w, false)
+}
+
+// Momentum adds coefficients to the momentum of a block: momentum = Decay*momentum + step*coefficients. step is the learning rate times the
+// factor of codec.Clip, rounded.
+func (c *Codec) Momentum(momentum, coefficients []float32, step float32) {
+	for i, x := range coefficients[:len(momentum)] {
+		momentum[i] = float32(c.cfg.Decay*momentum[i]) + float32(step*x)
+	}
+}
+
+// Code takes the largest coefficients out of the momentum of block i, and returns the code that sends them, lowest word first.
+func (c *Codec) Code(i int, momentum []float32) []uint64 {
+	shape := c.blocks[i].shape
+	s := scratch{candidates: make([]uint16, 0, len(momentum)), best: make([]uint64, 0, shape.k)}
+	for p, x := range momentum {
+		if x != 0 {
+			s.candidates = append(s.candidates, uint16(p))
+		}
+	}
+	s.votes.n = copy(s.votes.positions[:], s.choose(s.candidates, momentum, shape.k))
+	s.send(momentum)
+	code := shape.code(&s.votes)
+	return code[:shape.words]
+}
+
+// send notes the signs of the coefficients voted for, and takes them out of the momentum.
+func (s *scratch) send(momentum []float32) {
+	for i, p := range s.votes.positions[:s.votes.n] {
+		s.votes.negative |= uint64(math.Float32bits(momentum[p])>>31) << uint(i)
+		momentum[p] = 0
+	}
+}
+
+// CheckState returns nil if most, the greatest magnitude in a state, is of one that Encode takes.
+func CheckState(most float32) error {
+	return codec.CheckRange("magnitude of the state", most, stateMax)
+}
