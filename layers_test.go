@@ -26,6 +26,7 @@ tensor tokenizer merkle/parallel
 codec/internal/vec
 optim codec codec/distro codec/dense
 llama checkpoint
+trace
 client
 loop atomicfile
 data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
