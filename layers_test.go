@@ -33,6 +33,7 @@ data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
 node/statefile
 node
+adversary
 runlog
 view metrics
 tui

@@ -1,0 +1,187 @@
+// Package adversary holds the cheats that the protocol must stand: each kind is an honest participant whose engine, ledger and
+// network lie to it or for it. Package node itself holds no cheat; [Wrap] takes the configuration of an honest node and returns that
+// of a dishonest one:
+//
+//	              ┌──────────────── node ────────────────┐
+//	shares        │ Engine      Ledger         Network   │   gossip, blobs, answers
+//	──────────►  [ step ]   [ say, see ]   [ commit, hide ]  ◄──────────
+//
+// step computes what the member commits to; say rewrites or drops what it tells the coordinator; see is told every new state; commit
+// changes or holds back its own commitments; hide keeps blobs from peers. A kind is a set of these hooks (kinds.go), and all else about it is
+// honest, so that it is caught for its cheat and for nothing else.
+//
+// The kinds are used by package sim, by `entrain demo --adversary` and by tests. docs/security.md has a row for each.
+package adversary
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Options are what an adversary has beside the node it bends.
+type Options struct {
+	// Seed decides its choices.
+	Seed wire.Hash
+	// Train is what the member computes with. Kinds that bend the data or the gradient make an engine of their own from it.
+	Train train.Config
+	// Gang are the identities that work together, this one included, in an order that all of them know; nil means it is alone.
+	Gang []key.Public
+	// Secret is known to the gang alone.
+	Secret wire.Hash
+}
+
+// Wrap returns the configuration of a node that cheats in the way of the kind with that name, from that of an honest one.
+func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
+	k, ok := Find(name)
+	if !ok {
+		return cfg, fmt.Errorf("adversary: there is no kind %q; the kinds are %s", name, Names())
+	}
+	if len(o.Gang) < k.Gang {
+		return cfg, fmt.Errorf("adversary: %s takes %d identities that work together, there are %d", name, k.Gang, len(o.Gang))
+	}
+	m := &member{
+		self: cfg.Key.Public(), signer: cfg.Key, o: o, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
+		seen: map[uint32]map[uint32]coordinator.Signed{}, held: map[wire.Hash]bool{}, pending: map[uint32]coordinator.Signed{},
+		instead: map[uint32]coordinator.Signed{}, secret: map[wire.Hash]bool{},
+	}
+	h, err := k.make(m)
+	if err != nil {
+		return cfg, fmt.Errorf("adversary: %s: %w", name, err)
+	}
+	m.hooks = h
+	cfg.Engine = engine{Engine: cfg.Engine, m: m}
+	cfg.Ledger = chain{Ledger: cfg.Ledger, m: m}
+	listen := cfg.Listen
+	cfg.Listen = func(inner p2p.Handler) (p2p.Network, error) {
+		m.inner = inner
+		network, err := listen(handler{Handler: inner, m: m})
+		if err != nil {
+			return nil, err
+		}
+		m.network = network
+		return peers{Network: network, m: m}, nil
+	}
+	return cfg, nil
+}
+
+// hooks are the ways in which a kind differs from an honest member. A hook that is nil is honest. All but step are called with the
+// member's lock held and must not block.
+type hooks struct {
+	// own computes the member's share of a round.
+	own step
+	// others computes the share of another member, for its verifier or tie-breaker.
+	others step
+	// say turns a message for the coordinator into another; false drops it.
+	say func(coordinator.Message) (coordinator.Message, bool)
+	// commit is given the member's commitment of a round before it is published, and returns what is published at once.
+	commit func(coordinator.Signed) []coordinator.Signed
+	// see is told of a new state, commitment or blob, and returns commitments of its own to publish now.
+	see func() []coordinator.Signed
+	// hides says whether a blob is kept from peers.
+	hides func(wire.Hash) bool
+}
+
+// member is one dishonest participant. Its hooks share what it has seen.
+type member struct {
+	self    key.Public
+	signer  key.Private
+	o       Options
+	honest  node.Engine
+	hooks   hooks
+	inner   p2p.Handler // the node's own, as peers would meet it
+	network p2p.Network
+
+	mu       sync.Mutex // guards what follows
+	random   prng.Source
+	state    coordinator.State
+	hasState bool
+	// seen are the commitments of others by round and member, for the newest rounds.
+	seen map[uint32]map[uint32]coordinator.Signed
+	// held are the roots of blobs that were fetched.
+	held map[wire.Hash]bool
+	// pending are the node's own commitments that are held back, instead those published in their place, by round.
+	pending, instead map[uint32]coordinator.Signed
+	// secret are the roots of blobs that are kept from peers.
+	secret map[wire.Hash]bool
+}
+
+// keepRounds is how many rounds of commitments a member remembers.
+const keepRounds = 8
+
+// index is the member's place in the run.
+func (m *member) index() (uint32, bool) {
+	if !m.hasState {
+		return 0, false
+	}
+	return m.state.Find(m.self)
+}
+
+// trainerOf returns who was given a share in one of the newest rounds, and in which; false if nobody was.
+func (m *member) trainerOf(spans []batch.Span) (who, round uint32, ok bool) {
+	if !m.hasState {
+		return 0, 0, false
+	}
+	h := batch.Hash(spans)
+	for back := range uint32(4) {
+		r, found := m.state.At(m.state.Round() - back)
+		if !found || !r.Trains() {
+			continue
+		}
+		for i := range m.state.Count() {
+			if r.Expected(i) && batch.Hash(r.Share(i)) == h {
+				return i, r.Number(), true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// ours says whether a key belongs to the gang.
+func (m *member) ours(k key.Public) bool {
+	for _, g := range m.o.Gang {
+		if g == k {
+			return true
+		}
+	}
+	return false
+}
+
+// remember keeps a commitment of another member.
+func (m *member) remember(author key.Public, s coordinator.Signed) {
+	c := s.Commitment
+	if author == m.self {
+		return
+	}
+	if m.seen[c.Round] == nil {
+		m.seen[c.Round] = map[uint32]coordinator.Signed{}
+		for r := range m.seen {
+			if r+keepRounds < c.Round {
+				delete(m.seen, r)
+			}
+		}
+	}
+	m.seen[c.Round][c.Member] = s
+}
+
+// sign signs a commitment as this member.
+func (m *member) sign(c coordinator.Commitment) coordinator.Signed { return c.Sign(m.signer) }
+
+// noise is a hash that nobody can guess.
+func (m *member) noise() (h wire.Hash) {
+	for i := 0; i < len(h); i += 8 {
+		x := m.random.Uint64()
+		for k := range 8 {
+			h[i+k] = byte(x >> (8 * k))
+		}
+	}
+	return h
+}

@@ -1,0 +1,67 @@
+package adversary
+
+import (
+	"context"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/ledger"
+)
+
+// chain is the ledger as the kind uses it.
+type chain struct {
+	ledger.Ledger
+	m *member
+}
+
+// Watch is part of ledger.Ledger: the member sees every state before its node does.
+func (c chain) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
+	c.Ledger.Watch(ctx, run, func(s ledger.Snapshot) {
+		c.m.mu.Lock()
+		c.m.state, c.m.hasState = s.State, true
+		c.m.mu.Unlock()
+		c.m.look()
+		f(s)
+	})
+}
+
+// Submit is part of ledger.Ledger: what the node tells the coordinator is replaced by what the kind says.
+func (c chain) Submit(ctx context.Context, tx []byte, done func(error)) {
+	t, err := ledger.ParseTx(tx)
+	if err != nil {
+		c.Ledger.Submit(ctx, tx, done)
+		return
+	}
+	body, ok := t.Body.(ledger.RunMessage)
+	if !ok {
+		c.Ledger.Submit(ctx, tx, done)
+		return
+	}
+	said, err := coordinator.ParseMessage(body.Message)
+	if err != nil {
+		c.Ledger.Submit(ctx, tx, done)
+		return
+	}
+	c.m.mu.Lock()
+	says, speaks := c.m.says(said)
+	c.m.mu.Unlock()
+	if !speaks {
+		// The node is told nothing; its own timeout says that the message was lost.
+		return
+	}
+	body.Message = coordinator.Append(nil, says)
+	t.Body = body
+	signed, err := t.Sign(c.m.signer) // the same nonce: the node's transaction is never sent
+	if err != nil {
+		c.Ledger.Submit(ctx, tx, done)
+		return
+	}
+	c.Ledger.Submit(ctx, signed, done)
+}
+
+// says is what the kind says in place of a message. No kind denounces itself.
+func (m *member) says(said coordinator.Message) (coordinator.Message, bool) {
+	if m.hooks.say == nil {
+		return said, true
+	}
+	return m.hooks.say(said)
+}

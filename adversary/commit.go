@@ -1,0 +1,78 @@
+package adversary
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+)
+
+// holdBack keeps the member's commitment of a round until something is published in its place.
+func (m *member) holdBack(s coordinator.Signed) []coordinator.Signed {
+	r := s.Commitment.Round
+	if other, ok := m.instead[r]; ok {
+		return []coordinator.Signed{other}
+	}
+	m.pending[r] = s
+	for old := range m.pending {
+		if old+keepRounds < r {
+			delete(m.pending, old)
+			delete(m.instead, old)
+		}
+	}
+	return nil
+}
+
+// copyFrom commits to the payload of somebody else, as soon as it is there, as if it were the member's own.
+func (m *member) copyFrom(from func(key.Public) bool) func() []coordinator.Signed {
+	return func() (out []coordinator.Signed) {
+		for _, round := range slices.Sorted(maps.Keys(m.pending)) {
+			own := m.pending[round]
+			if _, done := m.instead[round]; done || !m.hasState {
+				continue
+			}
+			for i := range m.state.Count() {
+				s, known := m.seen[round][i]
+				if !known || !m.held[s.Commitment.Payload] || !from(m.state.Key(i)) {
+					continue
+				}
+				c := own.Commitment
+				c.Payload, c.PayloadBytes, c.Loss = s.Commitment.Payload, s.Commitment.PayloadBytes, s.Commitment.Loss
+				m.instead[round] = m.sign(c)
+				out = append(out, m.instead[round])
+				break
+			}
+		}
+		return out
+	}
+}
+
+// afterwards publishes what was held back once the round's results are settled.
+func (m *member) afterwards() (out []coordinator.Signed) {
+	if !m.hasState {
+		return nil
+	}
+	for _, round := range slices.Sorted(maps.Keys(m.pending)) {
+		own := m.pending[round]
+		if r, ok := m.state.At(round); m.instead[round] == own || ok && !r.Final() {
+			continue
+		}
+		m.instead[round] = own
+		out = append(out, own)
+	}
+	return out
+}
+
+// twice signs a second commitment for the same share.
+func (m *member) twice(s coordinator.Signed) []coordinator.Signed {
+	c := s.Commitment
+	c.Loss++
+	return []coordinator.Signed{s, m.sign(c)}
+}
+
+// conceal publishes a commitment and keeps from peers the optimizer states that it names.
+func (m *member) conceal(s coordinator.Signed) []coordinator.Signed {
+	m.secret[s.Commitment.Prev], m.secret[s.Commitment.State] = true, true
+	return []coordinator.Signed{s}
+}

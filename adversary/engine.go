@@ -1,0 +1,217 @@
+package adversary
+
+import (
+	"context"
+	"math"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// step computes a share, as node.Engine's Step does.
+type step func(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error)
+
+// engine computes the member's own shares, and those of others, as the kind does.
+type engine struct {
+	node.Engine
+	m *member
+}
+
+// Step is part of node.Engine.
+func (e engine) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	e.m.mu.Lock()
+	self, known := e.m.index()
+	who, _, found := e.m.trainerOf(spans)
+	e.m.mu.Unlock()
+	do := e.Engine.Step
+	switch {
+	case known && found && who == self:
+		if e.m.hooks.own != nil {
+			do = e.m.hooks.own
+		}
+	case e.m.hooks.others != nil:
+		do = e.m.hooks.others
+	}
+	return do(ctx, params, state, spans, step)
+}
+
+// made is the result of a share that was not computed: the payload is real enough to be accepted, the rest is what an honest member
+// might say. The gradient's root cannot be.
+func (m *member) made(payload []byte, spans []batch.Span, step uint32, gradient wire.Hash) train.Result {
+	return train.Result{
+		Payload: payload, Loss: m.rumour(), Tokens: uint64(batch.Total(spans)) * uint64(m.o.Train.Sequence),
+		Gradient: gradient, LR: m.o.Train.Schedule.LR(step), GradNorm: 1,
+	}
+}
+
+// rumour is the loss that others state.
+func (m *member) rumour() float32 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	newest, loss := uint32(0), uint32(3000)
+	for round, of := range m.seen {
+		if round < newest {
+			continue
+		}
+		newest, loss = round, math.MaxUint32
+		for _, s := range of {
+			loss = min(loss, s.Commitment.Loss) // of several the same whatever the order of the map
+		}
+	}
+	return float32(loss) / 1000
+}
+
+// secretly is noise for one share, under the lock.
+func (m *member) secretly() wire.Hash {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.noise()
+}
+
+// randomStep sends the code of a random gradient.
+func (m *member) randomStep(gradient func([]batch.Span) wire.Hash) step {
+	grad := []float32(nil)
+	return func(ctx context.Context, _, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+		if grad == nil {
+			grad = make([]float32, m.honest.ParamsLen())
+		}
+		random := prng.New(m.secretly(), "gradient")
+		for i := 0; i < len(grad); i += 8 {
+			x := random.Uint64()
+			for k := i; k < min(i+8, len(grad)); k++ {
+				grad[k] = float32(int8(x)) / 1024
+				x >>= 8
+			}
+		}
+		payload, err := m.o.Train.Codec.Encode(nil, state, grad, m.o.Train.Schedule.LR(step))
+		if err != nil {
+			return train.Result{}, err
+		}
+		return m.made(payload, spans, step, gradient(spans)), ctx.Err()
+	}
+}
+
+// emptyStep sends the code that moves nothing. The state stays as it was.
+func (m *member) emptyStep(ctx context.Context, _, _ []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	n := m.honest.StateLen()
+	payload, err := m.o.Train.Codec.Encode(nil, make([]float32, n), make([]float32, m.honest.ParamsLen()), m.o.Train.Schedule.LR(step))
+	if err != nil {
+		return train.Result{}, err
+	}
+	return m.made(payload, spans, step, m.secretly()), ctx.Err()
+}
+
+// staleStep works once and sends that again and again.
+func (m *member) staleStep() step {
+	var payload []byte
+	return func(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+		if payload != nil {
+			return m.made(payload, spans, step, m.secretly()), ctx.Err()
+		}
+		result, err := m.honest.Step(ctx, params, state, spans, step)
+		if err == nil {
+			payload = result.Payload
+		}
+		return result, err
+	}
+}
+
+// favouriteStep trains on the same few sequences in every round, whatever it was given.
+func (m *member) favouriteStep(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	wrong := []batch.Span{{Start: 0, Count: batch.Total(spans)}}
+	if wrong[0].Start == spans[0].Start {
+		wrong[0].Start += uint64(wrong[0].Count)
+	}
+	return m.honest.Step(ctx, params, state, wrong, step)
+}
+
+// flipStep computes rightly, and then one bit of the optimizer state falls over in memory.
+func (m *member) flipStep(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	result, err := m.honest.Step(ctx, params, state, spans, step)
+	if err != nil {
+		return result, err
+	}
+	m.mu.Lock()
+	at, bit := m.random.Uint64n(uint64(len(state))), m.random.Uint64n(mantissaBits)
+	m.mu.Unlock()
+	state[at] = math.Float32frombits(math.Float32bits(state[at]) ^ 1<<bit)
+	return result, nil
+}
+
+// mantissaBits are the bits of a float32 that leave a number a number.
+const mantissaBits = 23
+
+// bentCodec changes what is encoded.
+type bentCodec struct {
+	codec.Codec
+	// bend changes a copy of the gradient, and the learning rate.
+	bend func(grad []float32, lr float32) float32
+	copy []float32
+}
+
+// Encode is part of codec.Codec.
+func (c *bentCodec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
+	c.copy = append(c.copy[:0], grad...)
+	lr = c.bend(c.copy, lr)
+	return c.Codec.Encode(dst, state, c.copy, lr)
+}
+
+// bentStep computes with a codec that changes the gradient.
+func (m *member) bentStep(bend func(grad []float32, lr float32) float32) (step, error) {
+	cfg := m.o.Train
+	cfg.Codec = &bentCodec{Codec: cfg.Codec, bend: bend}
+	e, err := train.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return e.Step, nil
+}
+
+// flip turns the gradient around.
+func flip(grad []float32, lr float32) float32 {
+	for i := range grad {
+		grad[i] = -grad[i]
+	}
+	return lr
+}
+
+// scaleBy is how much larger than it is a scaled gradient is said to be.
+const scaleBy = 1000
+
+// scale enlarges the gradient, and the learning rate too, as clipping would undo the former. Signs have no size, so what is left of it
+// is a momentum in which nothing else counts.
+func scale(grad []float32, lr float32) float32 {
+	for i := range grad {
+		grad[i] *= scaleBy
+	}
+	return min(lr*scaleBy, codec.LRMax)
+}
+
+// poison is data in which every sequence is one token, again and again: what a model learns of it is to say nothing else.
+type poison struct {
+	train.Source
+	token uint32
+}
+
+// Read is part of train.Source.
+func (p poison) Read(_ uint64, dst []uint32) error {
+	for i := range dst {
+		dst[i] = p.token
+	}
+	return nil
+}
+
+// poisonStep trains on data of its own making.
+func (m *member) poisonStep() (step, error) {
+	cfg := m.o.Train
+	cfg.Data = poison{Source: cfg.Data, token: uint32(cfg.Model.Vocab - 1)}
+	e, err := train.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return e.Step, nil
+}

@@ -1,0 +1,184 @@
+package adversary
+
+import (
+	"context"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// peers is the network as the kind uses it.
+type peers struct {
+	p2p.Network
+	m *member
+}
+
+// Publish is part of p2p.Network: the member's own commitments pass through the kind.
+func (n peers) Publish(data []byte) error {
+	author, s, ok := parseAuthored(data)
+	if !ok || author != n.m.self || n.m.hooks.commit == nil {
+		return n.Network.Publish(data)
+	}
+	n.m.mu.Lock()
+	out := n.m.hooks.commit(s)
+	n.m.mu.Unlock()
+	for _, s := range out {
+		if err := n.Network.Publish(authored(author, s)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ask is part of p2p.Network: the member reads along in the answers.
+func (n peers) Ask(ctx context.Context, to key.Public, request []byte, done func([]byte, error)) {
+	n.Network.Ask(ctx, to, request, func(answer []byte, err error) {
+		for _, b := range items(answer) {
+			if author, s, ok := parseAuthored(b); ok {
+				n.m.learn(author, s)
+			}
+		}
+		done(answer, err)
+		n.m.look()
+	})
+}
+
+// Fetch is part of p2p.Network: the member notes what its node holds.
+func (n peers) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
+	n.Network.Fetch(ctx, f, func(data []byte, err error) {
+		if err == nil {
+			n.m.mu.Lock()
+			if len(n.m.held) > heldMax {
+				clear(n.m.held)
+			}
+			n.m.held[f.Ref.Root] = true
+			n.m.mu.Unlock()
+		}
+		done(data, err)
+		n.m.look()
+	})
+}
+
+// heldMax bounds the blobs a member remembers to hold; it needs those of the last round or two.
+const heldMax = 1 << 12
+
+// handler is the member as its peers meet it.
+type handler struct {
+	p2p.Handler
+	m *member
+}
+
+// Gossip is part of p2p.Handler: the member reads along.
+func (h handler) Gossip(from key.Public, data []byte) p2p.Verdict {
+	if author, s, ok := parseAuthored(data); ok && author == from {
+		h.m.learn(author, s)
+	}
+	v := h.Handler.Gossip(from, data)
+	h.m.look()
+	return v
+}
+
+// Answer is part of p2p.Handler: commitments of the member's own are left out unless they are the ones it published.
+func (h handler) Answer(from key.Public, request []byte) []byte {
+	answer := h.Handler.Answer(from, request)
+	if h.m.hooks.commit == nil || len(request) == 0 || request[0] != questionCommitments {
+		return answer
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	var out []byte
+	for _, b := range items(answer) {
+		author, s, ok := parseAuthored(b)
+		if !ok || author != h.m.self {
+			out = wire.AppendVar(out, b)
+			continue
+		}
+		for _, s := range h.m.hooks.commit(s) {
+			if b := authored(author, s); len(out)+len(b)+4 <= p2p.MaxAnswer {
+				out = wire.AppendVar(out, b)
+			}
+		}
+	}
+	return out
+}
+
+// questionCommitments is the kind of a question for commitments: see package node.
+const questionCommitments = 1
+
+// Leaves is part of p2p.Source.
+func (h handler) Leaves(root wire.Hash) ([]wire.Hash, bool) {
+	if h.m.hidden(root) {
+		return nil, false
+	}
+	return h.Handler.Leaves(root)
+}
+
+// Chunk is part of p2p.Source.
+func (h handler) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
+	if h.m.hidden(root) {
+		return nil, false
+	}
+	return h.Handler.Chunk(root, i)
+}
+
+func (m *member) hidden(root wire.Hash) bool {
+	if m.hooks.hides == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.hooks.hides(root)
+}
+
+func (m *member) learn(author key.Public, s coordinator.Signed) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.remember(author, s)
+}
+
+// look lets the kind act on what is new.
+func (m *member) look() {
+	if m.hooks.see == nil || m.network == nil {
+		return
+	}
+	m.mu.Lock()
+	out := m.hooks.see()
+	m.mu.Unlock()
+	for _, s := range out {
+		b := authored(m.self, s)
+		// The node learns of it as of any other, or its own model would go astray.
+		m.inner.Gossip(m.self, b)
+		_ = m.network.Publish(b) // gossip is a matter of chance anyway; the next time it is asked for says it again
+	}
+}
+
+// authored is a commitment as it is gossiped: see package node.
+func authored(author key.Public, s coordinator.Signed) []byte {
+	return s.Append(append([]byte(nil), author[:]...))
+}
+
+// parseAuthored is the inverse. Signatures are the node's business.
+func parseAuthored(b []byte) (author key.Public, s coordinator.Signed, ok bool) {
+	if len(b) != len(author)+coordinator.SignedBytes {
+		return author, s, false
+	}
+	copy(author[:], b)
+	s, err := coordinator.ParseSigned(b[len(author):])
+	return author, s, err == nil
+}
+
+// items are the parts of an answer to a question for commitments.
+func items(answer []byte) [][]byte {
+	var out [][]byte
+	r := wire.NewReader(answer)
+	for r.Len() > 0 {
+		b := r.Var(p2p.MaxGossip)
+		if r.Err() != wire.OK {
+			return nil
+		}
+		out = append(out, b)
+	}
+	return out
+}
