@@ -75,9 +75,7 @@ type Optimizer struct {
 	Decay       float32 `toml:"decay"`        // of the momentum residual, a step
 	WeightDecay float32 `toml:"weight_decay"` // a step, times the learning rate
 	ClipNorm    float32 `toml:"clip_norm"`    // largest norm of a member's gradient; 0 clips nothing
-	// VotesMin is how many more members must want a coefficient up than down, or the other way, for it to move; 0: one.
-	VotesMin int `toml:"votes_min,omitempty"`
-	// VotesMax is beyond how many of them more change nothing; 0: each counts.
+	// VotesMax is as how many members those count at most who want the same coefficient to move the same way; 0: as many as they are.
 	VotesMax int `toml:"votes_max,omitempty"`
 }
 
@@ -293,7 +291,7 @@ func (s Spec) Codec(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error)
 
 func (o Optimizer) distro() distro.Config {
 	return distro.Config{Chunk: o.Chunk, TopK: o.TopK, Decay: o.Decay, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
-		VotesMin: o.VotesMin, VotesMax: o.VotesMax}
+		VotesMax: o.VotesMax}
 }
 
 // Schedule is the learning rate by step.

@@ -109,23 +109,13 @@ func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
 	j.c.cfg.settle(sums)
 }
 
-// settle takes what too few voted for from the sums, and holds down what many did.
+// settle holds down what many voted for.
 func (c Config) settle(sums []float32) {
-	if c.VotesMin <= 1 && c.VotesMax == 0 {
+	if c.VotesMax == 0 {
 		return
 	}
-	least, most := float32(c.VotesMin), float32(codec.PayloadsMax)
-	if c.VotesMax > 0 {
-		most = float32(c.VotesMax)
-	}
+	most := float32(c.VotesMax)
 	for i, v := range sums {
-		switch {
-		case v > -least && v < least:
-			sums[i] = 0
-		case v > most:
-			sums[i] = most
-		case v < -most:
-			sums[i] = -most
-		}
+		sums[i] = max(-most, min(v, most)) // never -0, as no sum is
 	}
 }

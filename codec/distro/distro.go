@@ -20,14 +20,15 @@
 // Apply adds up the signs, transforms back, and steps every weight x by the learning rate:
 //
 //	Y = sum over all payloads of +1, -1 or 0 for each coefficient
-//	Y = 0 where |Y| < VotesMin, VotesMax*sign(Y) where |Y| > VotesMax; each if it is not 0
+//	Y = VotesMax*sign(Y) where |Y| > VotesMax, unless that is 0
 //	x = x*(1 - lr*WeightDecay) - lr*sign(inverse DCT(Y))          sign(0) = 0
 //
 // A coefficient is thus averaged over all members and not over those who sent it (the division by their number is left out, as no sign
-// depends on it): a single member never outvotes two. VotesMin and VotesMax are for runs of strangers: with the first, fewer than so many
-// members move nothing by themselves; with the second, many members who agree on a coefficient count as so many, so that liars gain
-// nothing by saying the same. Entry by entry medians, which other robust averages are built on, would be 0 nearly everywhere: most
-// coefficients are sent by few.
+// depends on it): a single member never outvotes two. Whatever is sent, no weight moves by more than lr.
+//
+// VotesMax is for runs of strangers: however many members agree on a coefficient, they count as so many there, so that liars gain nothing by
+// all saying the same, which is the strongest thing they can do. The medians and trimmed means that other robust averages are made of would be
+// 0 nearly everywhere: most coefficients are sent by few. docs/decisions.md has what was measured.
 //
 // # Arithmetic
 //
@@ -75,7 +76,6 @@ type Config struct {
 	Decay       float32 // share of the momentum that is left after a round, 0 to 1
 	WeightDecay float32 // share of a weight that a step takes away, in units of the learning rate, 0 to 1
 	ClipNorm    float32 // Euclidean norm to which a gradient is brought down before it is used; 0 for no limit
-	VotesMin    int     // least surplus of votes that moves a coefficient, 0 to codec.PayloadsMax; 0 and 1 let every one move
 	VotesMax    int     // surplus of votes beyond which more change nothing, 0 to codec.PayloadsMax; 0 for no limit
 }
 
@@ -93,11 +93,8 @@ func (c Config) Check() error {
 	if err := codec.CheckRange("weight decay", c.WeightDecay, 1); err != nil {
 		return err
 	}
-	if c.VotesMin < 0 || c.VotesMin > codec.PayloadsMax {
-		return fmt.Errorf("votes_min is %d, it must be in 0..%d", c.VotesMin, codec.PayloadsMax)
-	}
-	if c.VotesMax < 0 || c.VotesMax > codec.PayloadsMax || c.VotesMax > 0 && c.VotesMax < c.VotesMin {
-		return fmt.Errorf("votes_max is %d, it must be 0 or in %d..%d", c.VotesMax, max(c.VotesMin, 1), codec.PayloadsMax)
+	if c.VotesMax < 0 || c.VotesMax > codec.PayloadsMax {
+		return fmt.Errorf("votes_max is %d, it must be in 0..%d", c.VotesMax, codec.PayloadsMax)
 	}
 	return codec.CheckRange("clip norm", c.ClipNorm, codec.NormMax)
 }

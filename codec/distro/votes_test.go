@@ -31,15 +31,12 @@ func payloadOf(c *Codec, b ballot) []byte {
 	return c.appendPayload(nil, code[:c.words])
 }
 
-// What VotesMin and VotesMax make of a set of payloads is what a codec without them makes of payloads that say just that.
+// What VotesMax makes of a set of payloads is what a codec without it makes of payloads that say just that.
 func TestVotesAreCountedAsIfOthersHadBeenCast(t *testing.T) {
 	const side, n = 8, 64
 	layout := tensor.NewLayout([]tensor.Spec{{Name: "w", Shape: []int{side, side}}})
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := Config{Chunk: side, TopK: n, WeightDecay: .1, VotesMin: rapid.IntRange(0, 4).Draw(t, "min")}
-		if rapid.Bool().Draw(t, "bounded") {
-			cfg.VotesMax = max(1, cfg.VotesMin) + rapid.IntRange(0, 3).Draw(t, "above")
-		}
+		cfg := Config{Chunk: side, TopK: n, WeightDecay: .1, VotesMax: rapid.IntRange(0, 5).Draw(t, "max")}
 		kernels := exact.Kernels()
 		pool := exact.NewPoolOf(1, kernels[rapid.IntRange(0, len(kernels)-1).Draw(t, "kernel")])
 		defer pool.Close()
@@ -63,9 +60,6 @@ func TestVotesAreCountedAsIfOthersHadBeenCast(t *testing.T) {
 			as := make(ballot, n)
 			for p, s := range sums {
 				size := max(s, -s)
-				if size < cfg.VotesMin {
-					continue
-				}
 				if cfg.VotesMax > 0 {
 					size = min(size, cfg.VotesMax)
 				}
@@ -99,7 +93,7 @@ func mustNew(t *rapid.T, layout tensor.Layout, cfg Config, pool *exact.Pool) *Co
 // Payloads say the same with any rule of counting: a run's rule may be told by its specification alone.
 func TestVotesDoNotChangePayloads(t *testing.T) {
 	plain := newCodec(t, Config{Chunk: 8, TopK: 3, Decay: .9}, nil, mixed...)
-	robust := newCodec(t, Config{Chunk: 8, TopK: 3, Decay: .9, VotesMin: 2, VotesMax: 5}, nil, mixed...)
+	robust := newCodec(t, Config{Chunk: 8, TopK: 3, Decay: .9, VotesMax: 5}, nil, mixed...)
 	grad := splitmix(3, plain.n)
 	a, err := plain.Encode(nil, make([]float32, plain.n), grad, .1)
 	if err != nil {
@@ -111,27 +105,5 @@ func TestVotesDoNotChangePayloads(t *testing.T) {
 	}
 	if !slices.Equal(a, b) {
 		t.Error("the payload of one gradient depends on how votes are counted")
-	}
-}
-
-func TestFewerThanVotesMinMoveNothing(t *testing.T) {
-	c := newCodec(t, Config{Chunk: 8, TopK: 3, VotesMin: 3}, nil, mixed...)
-	grad := splitmix(3, c.n)
-	p, err := c.Encode(nil, make([]float32, c.n), grad, .1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	params := splitmix(4, c.n)
-	if err := c.Apply(params, [][]byte{p, p}, .1); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(params, splitmix(4, c.n)) {
-		t.Error("two members who agree moved what three are needed for")
-	}
-	if err := c.Apply(params, [][]byte{p, p, p}, .1); err != nil {
-		t.Fatal(err)
-	}
-	if slices.Equal(params, splitmix(4, c.n)) {
-		t.Error("three members who agree moved nothing")
 	}
 }
