@@ -28,7 +28,7 @@ optim codec codec/distro codec/dense
 llama checkpoint
 trace
 client
-loop atomicfile
+loop atomicfile economics
 data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
 node/statefile
