@@ -1,0 +1,294 @@
+package trace
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/exact"
+)
+
+// oldState adds the operations that load the old state block by block, and look for its greatest magnitude.
+func (d *distroTail) oldState() (blocks, most uint32) {
+	n := uint32(d.codec.Blocks())
+	blocks = d.add(func(tailSite) Op { return d.loadOp() })
+	each := d.add(func(at tailSite) Op {
+		return made{
+			name: "greatest magnitude in each block of the old state", tiles: n, words: words(1),
+			reads: func(tile, _ uint32) []Read { return []Read{at.value(blocks, tile)} },
+			step: func(_ *exact.Worker, _, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+				return []uint32{greatest(in[0])}
+			},
+		}
+	})
+	most = d.add(func(at tailSite) Op {
+		return chain(at, "greatest magnitude in the old state", 1, each, n, func(acc []uint32, in [][]uint32) []uint32 {
+			for _, words := range in {
+				acc[0] = max(acc[0], greatest(words))
+			}
+			return acc
+		})
+	})
+	return blocks, most
+}
+
+// greatest returns the greatest magnitude of floats, as its bits: that of a NaN is above all others.
+func greatest(words []uint32) (most uint32) {
+	for _, w := range words {
+		most = max(most, w&0x7fffffff)
+	}
+	return most
+}
+
+// loadOp cuts the old state in blocks. A block lies in one chunk of it, or begins in one and ends in another.
+func (d *distroTail) loadOp() Op {
+	chunks := func(tile uint32) (first, last int) {
+		b := d.codec.Block(int(tile))
+		return b.State / ChunkWords, (b.State + b.Rows*b.Cols - 1) / ChunkWords
+	}
+	count := func(tile uint32) uint32 {
+		first, last := chunks(tile)
+		return uint32(last - first + 1)
+	}
+	// span is what slice loads: elements [from, to) of the state.
+	span := func(tile, slice uint32) (from, to int) {
+		b := d.codec.Block(int(tile))
+		chunk := b.State/ChunkWords + int(slice)
+		return max(b.State, chunk*ChunkWords), min(b.State+b.Rows*b.Cols, (chunk+1)*ChunkWords)
+	}
+	return made{
+		name: "old state by blocks", tiles: uint32(d.codec.Blocks()), slices: count,
+		words: func(tile, slice uint32) int {
+			_, to := span(tile, slice)
+			return to - d.codec.Block(int(tile)).State
+		},
+		reads: func(tile, slice uint32) []Read {
+			from, _ := span(tile, slice)
+			return []Read{{Source: State, Index: uint32(from / ChunkWords)}}
+		},
+		step: func(_ *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+			from, to := span(tile, slice)
+			chunk := from / ChunkWords * ChunkWords
+			return append(acc, in[0][from-chunk:to-chunk]...)
+		},
+	}
+}
+
+// momentum adds the operations from the gradient to the momentum with all of it in: the DCT of each block, and what is left of the old state.
+// Of a step that there is none of, both are zeros.
+func (d *distroTail) momentum(old, step uint32) uint32 {
+	coefficients := d.add(func(at tailSite) Op { return d.coefficientsOp(at, step) })
+	return d.add(func(at tailSite) Op {
+		return made{
+			name: "momentum of each block", tiles: uint32(d.codec.Blocks()), words: d.blockWords,
+			reads: func(tile, _ uint32) []Read {
+				return []Read{at.value(old, tile), at.value(coefficients, tile), at.value(step, 0)}
+			},
+			step: func(_ *exact.Worker, _, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+				size, ok := readStep(in[2])
+				if !ok {
+					return make([]uint32, len(in[0]))
+				}
+				momentum := slices.Clone(in[0])
+				d.codec.Momentum(Floats(momentum), Floats(in[1]), size)
+				return Canonical(momentum)
+			},
+		}
+	})
+}
+
+func (d *distroTail) blockWords(tile, _ uint32) int {
+	b := d.codec.Block(int(tile))
+	return b.Rows * b.Cols
+}
+
+// gatherMax is how many tiles of the gradient a slice gathers: the step is read too.
+const gatherMax = ReadsMax - 1
+
+// coefficientsOp transforms each block: its tiles of the gradient are gathered, the columns transformed with the last of them, and then the rows.
+func (d *distroTail) coefficientsOp(at tailSite, step uint32) Op {
+	gathers := func(tile uint32) uint32 { return uint32((len(d.sources(tile).tiles) + gatherMax - 1) / gatherMax) }
+	return made{
+		name: "coefficients of each block", tiles: uint32(d.codec.Blocks()), words: d.blockWords,
+		slices: func(tile uint32) uint32 { return gathers(tile) + 1 },
+		reads: func(tile, slice uint32) []Read {
+			reads := []Read{at.value(step, 0)}
+			if slice == gathers(tile) {
+				return reads
+			}
+			s := d.sources(tile)
+			op := at.gradient(s.tensor)
+			for _, i := range s.of(slice) {
+				reads = append(reads, Read{Source: Value, Op: op, Index: i})
+			}
+			return reads
+		},
+		step: func(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+			n := d.blockWords(tile, slice)
+			if acc == nil {
+				acc = make([]uint32, n)
+			}
+			if _, ok := readStep(in[0]); !ok {
+				clear(acc)
+				return acc
+			}
+			count := gathers(tile)
+			if slice < count {
+				d.sources(tile).gather(acc, slice, in[1:])
+			}
+			if slice+1 < count {
+				return acc
+			}
+			out := make([]uint32, n)
+			if slice < count {
+				d.codec.Columns(w, int(tile), Floats(out), Floats(acc))
+			} else {
+				d.codec.Rows(w, int(tile), Floats(out), Floats(acc))
+			}
+			return Canonical(out)
+		},
+	}
+}
+
+// sources is where the gradient of a block lies: which tiles of which tensor.
+type sources struct {
+	block    distro.Block
+	m        Matrix
+	tensor   int
+	row, col int // of the block in the matrix
+	tiles    []uint32
+}
+
+func (d *distroTail) sources(block uint32) sources {
+	b := d.codec.Block(int(block))
+	i := d.flat.tensorAt(b.Offset)
+	t := d.flat.tensors[i]
+	at := b.Offset - t.offset
+	s := sources{block: b, m: t.Matrix, tensor: i, row: at / t.Cols, col: at % t.Cols}
+	for r := s.row / Side; r <= (s.row+b.Rows-1)/Side; r++ {
+		for c := s.col / Side; c <= (s.col+b.Cols-1)/Side; c++ {
+			s.tiles = append(s.tiles, uint32(r*s.m.Across()+c))
+		}
+	}
+	return s
+}
+
+// of are the tiles that one slice gathers.
+func (s sources) of(slice uint32) []uint32 {
+	from := int(slice) * gatherMax
+	return s.tiles[from:min(from+gatherMax, len(s.tiles))]
+}
+
+// gather copies those tiles' part of the block into it.
+func (s sources) gather(block []uint32, slice uint32, in [][]uint32) {
+	for i, tile := range s.of(slice) {
+		r0, r1, c0, c1 := s.m.Bounds(tile)
+		from, to := max(c0, s.col), min(c1, s.col+s.block.Cols)
+		for r := max(r0, s.row); r < min(r1, s.row+s.block.Rows); r++ {
+			copy(block[(r-s.row)*s.block.Cols+from-s.col:], in[i][(r-r0)*(c1-c0)+from-c0:(r-r0)*(c1-c0)+to-c0])
+		}
+	}
+}
+
+// codes adds the operation that says what is sent of each block: its code, lowest word first.
+func (d *distroTail) codes(momentum uint32) uint32 {
+	return d.add(func(at tailSite) Op {
+		return made{
+			name: "code of each block", tiles: uint32(d.codec.Blocks()),
+			words: func(tile, _ uint32) int { return (d.codec.Block(int(tile)).Bits + 31) / 32 },
+			reads: func(tile, _ uint32) []Read { return []Read{at.value(momentum, tile)} },
+			step: func(_ *exact.Worker, tile, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+				code := d.codec.Code(int(tile), Floats(slices.Clone(in[0])))
+				out := make([]uint32, (d.codec.Block(int(tile)).Bits+31)/32)
+				for i := range out {
+					out[i] = uint32(code[i/2] >> uint(i%2*32))
+				}
+				return out
+			},
+		}
+	})
+}
+
+// leftOp is the new state of each block: what of its momentum is not sent.
+func (d *distroTail) leftOp(momentum uint32) func(at tailSite) Op {
+	return func(at tailSite) Op {
+		return made{
+			name: "new state of each block", tiles: uint32(d.codec.Blocks()), words: d.blockWords,
+			reads: func(tile, _ uint32) []Read { return []Read{at.value(momentum, tile)} },
+			step: func(_ *exact.Worker, tile, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+				left := slices.Clone(in[0])
+				d.codec.Code(int(tile), Floats(left))
+				return left
+			},
+		}
+	}
+}
+
+// groupWords is how many words of a state a slice reads at most, but for one block that is larger.
+const groupWords = ReadsMax * Side * Side
+
+// groups cuts the blocks of a codec in groups that are read together: up to ReadsMax blocks and groupWords words.
+func groups(c *distro.Codec) []int {
+	first := []int{0}
+	begin := 0 // of the group, in the state
+	for i := range c.Blocks() {
+		b := c.Block(i)
+		if last := first[len(first)-1]; i > last && (i-last == ReadsMax || b.State+b.Rows*b.Cols-begin > groupWords) {
+			first, begin = append(first, i), b.State
+		}
+	}
+	return append(first, c.Blocks())
+}
+
+// stateBytes is the new state as a blob, read from the blocks of operation of.
+type stateBytes struct {
+	d  *distroTail
+	at tailSite
+	of uint32
+}
+
+// blockAt is the number of the block that holds an element of the state.
+func (s stateBytes) blockAt(element int) int {
+	return sort.Search(s.d.codec.Blocks(), func(i int) bool { return s.d.codec.Block(i).State > element }) - 1
+}
+
+func (s stateBytes) groupAt(block int) int {
+	i, found := slices.BinarySearch(s.d.groups, block)
+	if !found {
+		i--
+	}
+	return i
+}
+
+// span is the elements of a chunk, and blocks are those that a slice of it reads.
+func (s stateBytes) span(chunk uint32) (from, to int) {
+	return int(chunk) * ChunkWords, min((int(chunk)+1)*ChunkWords, s.d.codec.StateLen())
+}
+
+func (s stateBytes) blocks(chunk, slice uint32) (first, last int) {
+	from, to := s.span(chunk)
+	first, last = s.blockAt(from), s.blockAt(to-1)
+	group := s.groupAt(first) + int(slice)
+	return max(first, s.d.groups[group]), min(last, s.d.groups[group+1]-1)
+}
+
+func (s stateBytes) slices(chunk uint32) uint32 {
+	from, to := s.span(chunk)
+	return uint32(s.groupAt(s.blockAt(to-1)) - s.groupAt(s.blockAt(from)) + 1)
+}
+
+func (s stateBytes) reads(chunk, slice uint32) []Read {
+	first, last := s.blocks(chunk, slice)
+	return s.at.values(s.of, uint32(first), uint32(last)+1)
+}
+
+func (s stateBytes) bytes(chunk, slice uint32, in [][]uint32) []byte {
+	first, _ := s.blocks(chunk, slice)
+	from, to := s.span(chunk)
+	var words []uint32
+	for i, block := range in {
+		at := s.d.codec.Block(first + i).State
+		words = append(words, block[max(from-at, 0):min(to-at, len(block))]...)
+	}
+	return littleEndian(words)
+}
