@@ -17,13 +17,14 @@ type Commitment struct {
 	PayloadBytes uint32    // its length
 	Prev         wire.Hash // hash of the trainer's optimizer state before the step
 	State        wire.Hash // and after it
+	Work         wire.Hash // WorkHash of the gradient's root: what a verifier can open only by computing it
 	Params       wire.Hash // hash of the parameters it started from
 	Loss         uint32    // mean loss on the share, in thousandths of a nat a token; informative
 }
 
 // CommitmentBytes is the length of an encoded commitment, and SignedBytes that of a signed one.
 const (
-	CommitmentBytes = 6*32 + 5*4
+	CommitmentBytes = 7*32 + 5*4
 	SignedBytes     = CommitmentBytes + 64
 )
 
@@ -41,6 +42,7 @@ func (c Commitment) Append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, c.PayloadBytes)
 	dst = wire.AppendHash(dst, c.Prev)
 	dst = wire.AppendHash(dst, c.State)
+	dst = wire.AppendHash(dst, c.Work)
 	dst = wire.AppendHash(dst, c.Params)
 	return wire.AppendU32(dst, c.Loss)
 }
@@ -49,7 +51,7 @@ func (c Commitment) Append(dst []byte) []byte {
 func ReadCommitment(r *wire.Reader) Commitment {
 	return Commitment{
 		Run: r.Hash(), Epoch: r.U32(), Round: r.U32(), Member: r.U32(), Share: r.Hash(),
-		Payload: r.Hash(), PayloadBytes: r.U32(), Prev: r.Hash(), State: r.Hash(), Params: r.Hash(), Loss: r.U32(),
+		Payload: r.Hash(), PayloadBytes: r.U32(), Prev: r.Hash(), State: r.Hash(), Work: r.Hash(), Params: r.Hash(), Loss: r.U32(),
 	}
 }
 
@@ -80,12 +82,18 @@ type Signed struct {
 // Append appends the commitment's encoding and the signature, SignedBytes in all.
 func (s Signed) Append(dst []byte) []byte { return append(s.Commitment.Append(dst), s.Signature[:]...) }
 
+// ReadSigned takes a signed commitment off a reader.
+func ReadSigned(r *wire.Reader) Signed {
+	s := Signed{Commitment: ReadCommitment(r)}
+	copy(s.Signature[:], r.Bytes(len(s.Signature)))
+	return s
+}
+
 // ParseSigned is the inverse of Append; it fails with a wire.Error unless b is exactly one signed commitment. It does not
 // check the signature.
 func ParseSigned(b []byte) (Signed, error) {
 	r := wire.NewReader(b)
-	s := Signed{Commitment: ReadCommitment(&r)}
-	copy(s.Signature[:], r.Bytes(len(s.Signature)))
+	s := ReadSigned(&r)
 	if err := r.Done().OrNil(); err != nil {
 		return Signed{}, err
 	}
@@ -95,4 +103,17 @@ func ParseSigned(b []byte) (Signed, error) {
 // Verify tells whether the signature is that of the member known by pub.
 func (s Signed) Verify(pub key.Public) bool {
 	return key.Verify(pub, commitmentDomain, s.Commitment.Append(nil), s.Signature)
+}
+
+// WorkHash returns the Work of a commitment: a hash of the root of the gradient that a member computed from its share, bound
+// to the run, the round and the member, so that nobody who does not compute the gradient can show it, and nobody can copy it.
+func WorkHash(run wire.Hash, round, member uint32, gradient wire.Hash) wire.Hash {
+	b := wire.AppendU32(wire.AppendU32(nil, round), member)
+	return wire.Sum("entrain/work", run[:], b, gradient[:])
+}
+
+// Outcome returns the hash of what a commitment says came out of the step: its payload, the payload's length, the optimizer
+// state and the work. It is the last value of the step's trace.
+func Outcome(c Commitment) wire.Hash {
+	return wire.Sum("entrain/outcome", c.Payload[:], wire.AppendU32(nil, c.PayloadBytes), c.State[:], c.Work[:])
 }

@@ -13,7 +13,7 @@ func sampleCommitment() Commitment {
 	name := func(s string) wire.Hash { return wire.Sum("test/commitment", []byte(s)) }
 	return Commitment{
 		Run: name("run"), Epoch: 1, Round: 2, Member: 3, Share: name("share"), Payload: name("payload"), PayloadBytes: 4,
-		Prev: name("prev"), State: name("state"), Params: name("params"), Loss: 5,
+		Prev: name("prev"), State: name("state"), Work: name("work"), Params: name("params"), Loss: 5,
 	}
 }
 

@@ -28,10 +28,17 @@ type Config struct {
 
 	Overlap             uint8 // rounds between training and attesting: 0 or 1
 	MissedMax           uint8 // a member is dropped when it misses more than so many times in a row
-	VerificationPercent uint8 // must be 0 in this version
+	VerificationPercent uint8 // expected share of a round's accepted results that are recomputed, 0 to 100
 	Numerics            uint8 // numerics class; 0 = exact, the only one in this version
 
+	VerifyMs  uint64 // longest time from the draw of a check to its verdict, and for tie-breakers; 0 if nothing is verified
+	DisputeMs uint64 // longest time for one move of a dispute; 0 if nothing is verified
+	Stake     uint64 // least stake of a member, in tokens; may be 0
+	UnbondMs  uint64 // a stake is free so long after its member left; at least VerifyMs if there are both
+	Rate      uint64 // tokens the treasury pays a point; may be 0
+
 	ModelHash wire.Hash  // merkle.BlobRoot of the initial parameters
+	StateHash wire.Hash  // merkle.BlobRoot of a fresh optimizer state; may be zero if nothing is verified
 	SpecHash  wire.Hash  // hash of the run's specification, which the host keeps
 	Owner     key.Public // who may pause and resume
 }
@@ -76,8 +83,9 @@ func (c Config) Check(l Limits) []Fault {
 	f.when(c.SequenceTokens == 0, "SequenceTokens", ErrZero, "")
 	f.when(c.SequenceTokens > SequenceTokensMax, "SequenceTokens", ErrTooLarge, "2^20")
 	f.when(c.Overlap > 1, "Overlap", ErrTooLarge, "1")
-	f.when(c.VerificationPercent != 0, "VerificationPercent", ErrUnsupported, "")
+	f.when(c.VerificationPercent > 100, "VerificationPercent", ErrTooLarge, "100")
 	f.when(c.Numerics != 0, "Numerics", ErrUnsupported, "")
+	f.trust(c)
 	f.when(c.ModelHash.IsZero(), "ModelHash", ErrZero, "")
 	f.when(c.SpecHash.IsZero(), "SpecHash", ErrZero, "")
 	f.when(c.Owner.IsZero(), "Owner", ErrZero, "")
@@ -95,6 +103,22 @@ func (f *faults) when(bad bool, field string, code Error, bound string) {
 func (f *faults) duration(field string, ms uint64) {
 	f.when(ms == 0, field, ErrZero, "")
 	f.when(ms > DurationMsMax, field, ErrTooLarge, "366 days")
+}
+
+// trust checks the fields about verification and tokens.
+func (f *faults) trust(c Config) {
+	if c.VerificationPercent > 0 {
+		f.duration("VerifyMs", c.VerifyMs)
+		f.duration("DisputeMs", c.DisputeMs)
+		f.when(c.Stake > 0 && c.UnbondMs < c.VerifyMs, "UnbondMs", ErrTooSmall, "VerifyMs")
+		f.when(c.StateHash.IsZero(), "StateHash", ErrZero, "")
+	} else {
+		f.when(c.VerifyMs > 0, "VerifyMs", ErrTooLarge, "0, as VerificationPercent is")
+		f.when(c.DisputeMs > 0, "DisputeMs", ErrTooLarge, "0, as VerificationPercent is")
+	}
+	f.when(c.UnbondMs > DurationMsMax, "UnbondMs", ErrTooLarge, "366 days")
+	f.when(c.Stake > TokensMax, "Stake", ErrTooLarge, "2^62")
+	f.when(c.Rate > TokensMax, "Rate", ErrTooLarge, "2^62")
 }
 
 // nameOK tells whether a run may be called so. A name is a file name and part of addresses, hence the narrow alphabet.
@@ -133,7 +157,13 @@ func (c Config) Append(dst []byte) []byte {
 	dst = wire.AppendU8(dst, c.MissedMax)
 	dst = wire.AppendU8(dst, c.VerificationPercent)
 	dst = wire.AppendU8(dst, c.Numerics)
+	dst = wire.AppendU64(dst, c.VerifyMs)
+	dst = wire.AppendU64(dst, c.DisputeMs)
+	dst = wire.AppendU64(dst, c.Stake)
+	dst = wire.AppendU64(dst, c.UnbondMs)
+	dst = wire.AppendU64(dst, c.Rate)
 	dst = wire.AppendHash(dst, c.ModelHash)
+	dst = wire.AppendHash(dst, c.StateHash)
 	dst = wire.AppendHash(dst, c.SpecHash)
 	return append(dst, c.Owner[:]...)
 }
@@ -146,6 +176,7 @@ func ReadConfig(r *wire.Reader) Config {
 		WaitingMs: r.U64(), WarmupMs: r.U64(), RoundTrainMs: r.U64(), RoundWitnessMs: r.U64(), CooldownMs: r.U64(), EpochMs: r.U64(),
 		TotalSteps: r.U32(), BatchStart: r.U32(), BatchEnd: r.U32(), BatchRampTokens: r.U64(), SequenceTokens: r.U32(),
 		Overlap: r.U8(), MissedMax: r.U8(), VerificationPercent: r.U8(), Numerics: r.U8(),
-		ModelHash: r.Hash(), SpecHash: r.Hash(), Owner: key.Public(r.Hash()),
+		VerifyMs: r.U64(), DisputeMs: r.U64(), Stake: r.U64(), UnbondMs: r.U64(), Rate: r.U64(),
+		ModelHash: r.Hash(), StateHash: r.Hash(), SpecHash: r.Hash(), Owner: key.Public(r.Hash()),
 	}
 }

@@ -59,7 +59,7 @@ func TestEveryFieldOfConfigIsKept(t *testing.T) {
 		if got := s.Config(); got != c {
 			t.Errorf("%s: buffer gives back %+v", name, got)
 		}
-		if !allZero(s.b[hPhase:]) || !allZero(s.b[:hWaitingMs]) {
+		if !allZero(s.b[hPhase:hVerifyMs]) || !allZero(s.b[:hWaitingMs]) || !allZero(s.b[hTreasury:]) {
 			t.Errorf("%s: configuration is written outside its place", name)
 		}
 	}

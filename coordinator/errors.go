@@ -43,7 +43,25 @@ const (
 	ErrNotPaused       Error = 32 // the run is not paused
 	ErrNotCheckpointer Error = 33 // the sender was not chosen to make this epoch's checkpoint
 
-	errorsEnd Error = 34 // first unused number; tests walk up to it
+	ErrValue      Error = 34 // tokens are attached that the message does not take, or none or too many to one that does
+	ErrStake      Error = 35 // the stake is below the least
+	ErrPayee      Error = 36 // the payee cannot change while tokens are owed to it
+	ErrNothing    Error = 37 // there is nothing to claim
+	ErrNoMember   Error = 38 // nobody of that key is in the table of members
+	ErrCheck      Error = 39 // the sender has no such check to make
+	ErrLate       Error = 40 // the deadline is over
+	ErrCommitment Error = 41 // the commitment is not that of the result in question, or its signature is wrong
+	ErrBusy       Error = 42 // all places of the table of disputes are taken
+	ErrReferee    Error = 43 // the host has no referee
+	ErrDispute    Error = 44 // there is no such dispute
+	ErrStage      Error = 45 // the message does not belong to this stage of the dispute
+	ErrParty      Error = 46 // the move is not the sender's to make
+	ErrVote       Error = 47 // the vote is none, or does not fit its trace
+	ErrProof      Error = 48 // the trace does not end with what was committed to
+	ErrNodes      Error = 49 // the children do not hash to the sender's node
+	ErrEvidence   Error = 50 // the evidence proves nothing
+	ErrNoConflict Error = 51 // the two commitments do not exclude each other
+	errorsEnd     Error = 52 // first unused number; tests walk up to it
 )
 
 // Error says what was refused and what to do about it. It implements the error interface.
@@ -54,7 +72,10 @@ func (e Error) Error() string {
 	if e < ErrNotActive {
 		return e.memberText()
 	}
-	return e.roundText()
+	if e < ErrValue {
+		return e.roundText()
+	}
+	return e.trustText()
 }
 
 // stateText is the text of the errors of New, Open and Check.
@@ -142,6 +163,49 @@ func (e Error) roundText() string {
 		return "run is not paused; a pause that is still pending cannot be taken back"
 	case ErrNotCheckpointer:
 		return "sender was not chosen to make this epoch's checkpoint; leave it to those who were"
+	}
+	return "unknown error"
+}
+
+// trustText is the text of the errors about tokens, checks and disputes.
+func (e Error) trustText() string {
+	switch e {
+	case ErrValue:
+		return "tokens attached do not fit the message; only joining, deposits and funding take any, and the latter two need some"
+	case ErrStake:
+		return "stake is below the least that the run asks for; attach more tokens"
+	case ErrPayee:
+		return "payee cannot change while tokens are owed to the one before; claim them first"
+	case ErrNothing:
+		return "there is nothing to claim now"
+	case ErrNoMember:
+		return "nobody of that key is in the table of members"
+	case ErrCheck:
+		return "sender has no such check to make, or has made it"
+	case ErrLate:
+		return "deadline is over"
+	case ErrCommitment:
+		return "commitment is not that of the member's result in question, or its signature is wrong"
+	case ErrBusy:
+		return "as many disputes are open as there can be; try again when one is over"
+	case ErrReferee:
+		return "host has no referee for this run; it cannot judge disputes"
+	case ErrDispute:
+		return "dispute is not open; read the state again"
+	case ErrStage:
+		return "message does not belong to this stage of the dispute; read the state again"
+	case ErrParty:
+		return "the move is not the sender's to make"
+	case ErrVote:
+		return "vote is unknown, or does not fit its trace"
+	case ErrProof:
+		return "proof does not show that the trace ends with what was committed to"
+	case ErrNodes:
+		return "children revealed do not hash to the sender's node"
+	case ErrEvidence:
+		return "evidence does not open the slice in question"
+	case ErrNoConflict:
+		return "the two commitments are not different ones of one member for one round"
 	}
 	return "unknown error"
 }

@@ -178,7 +178,6 @@ func TestOpenRefuses(t *testing.T) {
 		{"too many checkpointers", hCheckpointersLen, []byte{4}},
 		{"more redo spans than fit", hRedoLen, u32(redoMax + 1)},
 		{"bytes behind the redo queue", lay.redo, []byte{1}},
-		{"a stake", lay.table + mStake, []byte{1}},
 		{"no status", lay.table + mStatus, []byte{0}},
 		{"a byte behind a member", lay.table + mEnd, []byte{1}},
 		{"a number for another slot", r.at + rNumber, u32(3)},

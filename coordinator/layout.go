@@ -16,7 +16,7 @@ const PageBytes = 1024
 
 const (
 	magic   = 0x52544e45 // "ENTR"
-	version = 1
+	version = 2
 
 	ringRounds = 4  // rounds kept
 	spansMax   = 8  // spans of a batch: seven from the redo queue, one fresh
@@ -24,6 +24,8 @@ const (
 	spanBytes  = 16 // U64 start, U32 count, four zero bytes
 
 	checkpointersMax = 3
+
+	checksMin = 64 // least places in the table of checks
 )
 
 // Offsets in the header.
@@ -85,7 +87,22 @@ const (
 	hCheckEpoch       = 496
 	hPaceMs           = 500
 	hTrainLimitMs     = 504
-	hEnd              = 512
+	hVerifyMs         = 512
+	hDisputeMs        = 520
+	hStake            = 528
+	hUnbondMs         = 536
+	hRate             = 544
+	hStateHash        = 552
+	hTreasury         = 584
+	hEscrow           = 592
+	hPayout           = 600
+	hPayoutTo         = 608
+	hPointsVerified   = 640
+	hConvictions      = 648
+	hDisputes         = 652
+	hChecksDrawn      = 656
+	hChecksPassed     = 660
+	hEnd              = 664
 	headerBytes       = PageBytes
 )
 
@@ -95,7 +112,7 @@ const (
 	mPoints      = 32
 	mJoinedMs    = 40
 	mLeftMs      = 48
-	mStake       = 56 // reserved, zero
+	mStake       = 56
 	mResults     = 64
 	mSpeed       = 68
 	mJoinedEpoch = 72
@@ -103,8 +120,20 @@ const (
 	mStatus      = 80
 	mMissed      = 81
 	mIdle        = 82
-	mEnd         = 83
-	memberBytes  = 128
+	mDoubt       = 83
+	mStrikes     = 84
+	mSkipped     = 85
+	mAstray      = 86
+	mBalance     = 88
+	mSettled     = 96
+	mClaimed     = 104
+	mReleaseMs   = 112
+	mPassed      = 120
+	mFirstRound  = 124
+	mLastRound   = 128
+	mPayee       = 136
+	mEnd         = 168
+	memberBytes  = 176
 )
 
 // Offsets in the fixed part of a ring slot.
@@ -140,12 +169,80 @@ const (
 	reportBytes = 40
 )
 
+// Offsets in a place of the table of checks. A place whose round is 0 is free.
+const (
+	kRound      = 0
+	kEpoch      = 4
+	kStep       = 8
+	kMember     = 12
+	kVerifier   = 16
+	kSequences  = 20
+	kDeadlineMs = 24
+	kShare      = 32
+	kParams     = 64
+	kDisputed   = 96
+	kEnd        = 97
+	checkBytes  = 104
+)
+
+// Offsets in a place of the table of disputes, which begins with the check as above. A place whose round is 0 is free.
+const (
+	dID          = 104
+	dAccuser     = 108
+	dDeadlineMs  = 112
+	dStage       = 120
+	dUnserved    = 121
+	dDefended    = 122
+	dLevel       = 123
+	dDepth       = 124
+	dRevealed    = 125 // 2 bytes: the accused, the accuser
+	dTiesLen     = 127
+	dOp          = 128
+	dTile        = 132
+	dSlice       = 136
+	dIndex       = 140
+	dTraces      = 144 // 2 hashes: the accused's, the accuser's
+	dNodes       = 208 // likewise
+	dChildren    = 272 // Fan hashes: what was revealed first
+	dTies        = 784 // tieMax times U32 member, U8 vote, three zero bytes, Hash trace
+	dCommitment  = 904
+	dEnd         = dCommitment + CommitmentBytes // 1148
+	disputeBytes = 1152
+	tieBytes     = 40
+	tiesMax      = 3
+
+	disputesMax = 16
+)
+
+// Offsets in a place of the ring of convictions; conviction n is in place (n-1) mod convictionsMax.
+const (
+	cNumber         = 0
+	cRound          = 4
+	cMember         = 8
+	cBy             = 12
+	cKey            = 16
+	cByKey          = 48
+	cEvidence       = 80
+	cSlashed        = 112
+	cAtMs           = 120
+	cFirstRound     = 128
+	cLastRound      = 132
+	cResults        = 136
+	cOffence        = 140
+	cEnd            = 141
+	convictionBytes = 144
+
+	convictionsMax = 64
+)
+
 // layout is where the parts of a buffer lie that depend on the limits, in bytes.
 type layout struct {
 	members, witnesses uint32
 
-	table, redo, ring uint32 // from the buffer's begin
-	slot, total       uint32 // lengths of a ring slot and of the buffer
+	table, redo, ring             uint32 // from the buffer's begin
+	checks, disputes, convictions uint32
+	slot, total                   uint32 // lengths of a ring slot and of the buffer
+	checksMax                     uint32 // places in the table of checks
 
 	// From a slot's begin.
 	elected, reports, active, expected, accepted, counts, filters uint32
@@ -170,7 +267,11 @@ func layoutOf(l Limits) layout {
 	a.table = headerBytes
 	a.redo = up(a.table+memberBytes*l.Members, PageBytes)
 	a.ring = a.redo + up(redoMax*spanBytes, PageBytes)
-	a.total = a.ring + ringRounds*a.slot
+	a.checks = a.ring + ringRounds*a.slot
+	a.checksMax = max(checksMin, l.Members/4)
+	a.disputes = a.checks + up(checkBytes*a.checksMax, PageBytes)
+	a.convictions = a.disputes + up(disputeBytes*disputesMax, PageBytes)
+	a.total = a.convictions + up(convictionBytes*convictionsMax, PageBytes)
 	return a
 }
 

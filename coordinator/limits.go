@@ -20,6 +20,9 @@ const (
 	DurationMsMax     = 31622400000 // 366 days: long enough for any phase, and sums of times never overflow
 	RampTokensMax     = 1 << 60     // far more text than there is
 
+	TokensMax        = 1 << 62 // in a run's escrow, so that sums never overflow
+	EvidenceBytesMax = 1 << 19 // of a dispute: a chunk of a blob and its proof, with room to spare
+
 	heldBytesMax = (MembersMax + 7) / 8 // bitmap of members in a report
 	countMax     = 1 << 31              // rounds, steps, epochs: at one a second, 68 years
 )

@@ -14,7 +14,7 @@ const (
 	StatusActive    Status = 3 // takes part in the epoch
 	StatusDropped   Status = 4 // missed too often; may join again
 	StatusWithdrawn Status = 5 // left; may join again
-	StatusEjected   Status = 6 // reserved for proven cheats; may not join again
+	StatusEjected   Status = 6 // convicted; may not join again
 )
 
 // String returns the status in a word.
@@ -53,6 +53,21 @@ type Member struct {
 	JoinedEpoch uint32 // State.Epoch then
 	LeftMs      uint64 // when it left or was dropped, the last time
 	LeftRound   uint32 // State.Round then
+
+	Stake   uint64     // tokens it loses when it is convicted
+	Balance uint64     // tokens it was rewarded with and has not claimed
+	Settled uint64     // of its Points, those that no conviction takes any more
+	Claimed uint64     // of its Settled points, those that were paid
+	Payee   key.Public // who gets what it claims
+
+	Doubt      uint8  // weight of its results in the draw of checks, 1 to 16
+	Strikes    uint8  // how often in a row it did not serve what a check needs
+	Skipped    uint8  // checks in a row that it was to make and did not
+	Astray     uint8  // reports in a row that named other parameters than the agreed ones
+	Passed     uint32 // checks of its results that passed
+	FirstRound uint32 // round of its first accepted result; 0 = none
+	LastRound  uint32 // and of its last
+	ReleaseMs  uint64 // when its stake is free; 0 while it is a member of a run that goes on
 }
 
 // Count returns how many places of the table of members are in use; members are numbered 0 to Count-1.
@@ -73,6 +88,19 @@ func (s State) Member(i uint32) Member {
 		JoinedEpoch: getU32(b, mJoinedEpoch),
 		LeftMs:      getU64(b, mLeftMs),
 		LeftRound:   getU32(b, mLeftRound),
+		Stake:       getU64(b, mStake),
+		Balance:     getU64(b, mBalance),
+		Settled:     getU64(b, mSettled),
+		Claimed:     getU64(b, mClaimed),
+		Payee:       get32(b, mPayee),
+		Doubt:       getU8(b, mDoubt),
+		Strikes:     getU8(b, mStrikes),
+		Skipped:     getU8(b, mSkipped),
+		Astray:      getU8(b, mAstray),
+		Passed:      getU32(b, mPassed),
+		FirstRound:  getU32(b, mFirstRound),
+		LastRound:   getU32(b, mLastRound),
+		ReleaseMs:   s.releaseMs(i),
 	}
 }
 

@@ -1,6 +1,9 @@
 package coordinator
 
-import "github.com/entrain-network/entrain/wire"
+import (
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
 
 // Message is what a participant or a host tells a run. Who sent it stands in Env.
 type Message interface {
@@ -27,9 +30,10 @@ const filterBytesMax = 1 << 18
 type Tick struct{}
 
 // Join makes the sender a member, from the next epoch on. Who left or was dropped comes back by it to its old place,
-// with its points.
+// with its points. Tokens attached to it are added to the sender's stake.
 type Join struct {
-	Speed uint32 // tokens a second the sender expects to train; informative
+	Speed uint32     // tokens a second the sender expects to train; informative
+	Payee key.Public // who is paid what the sender earns, and gets its stake back; zero = the sender itself
 }
 
 // Withdraw ends the sender's membership at once. Its results in flight may still be accepted, and count for it.
@@ -81,7 +85,7 @@ func (Withdraw) append(dst []byte) []byte { return dst }
 func (Pause) append(dst []byte) []byte    { return dst }
 func (Resume) append(dst []byte) []byte   { return dst }
 
-func (m Join) append(dst []byte) []byte { return wire.AppendU32(dst, m.Speed) }
+func (m Join) append(dst []byte) []byte { return append(wire.AppendU32(dst, m.Speed), m.Payee[:]...) }
 
 func (m Ready) append(dst []byte) []byte {
 	return wire.AppendHash(wire.AppendU32(dst, m.Epoch), m.Params)
@@ -107,11 +111,11 @@ func Append(dst []byte, m Message) []byte { return m.append(wire.AppendU8(dst, m
 func ParseMessage(b []byte) (Message, error) {
 	r := wire.NewReader(b)
 	var m Message
-	switch r.U8() {
+	switch kind := r.U8(); kind {
 	case kindTick:
 		m = Tick{}
 	case kindJoin:
-		m = Join{Speed: r.U32()}
+		m = Join{Speed: r.U32(), Payee: key.Public(r.Hash())}
 	case kindWithdraw:
 		m = Withdraw{}
 	case kindReady:
@@ -129,7 +133,9 @@ func ParseMessage(b []byte) (Message, error) {
 	case kindResume:
 		m = Resume{}
 	default:
-		return nil, ErrMessage
+		if m = readMove(kind, &r); m == nil {
+			return nil, ErrMessage
+		}
 	}
 	if err := r.Done().OrNil(); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -25,7 +26,7 @@ func messages() []struct {
 		hex string
 	}{
 		{Tick{}, "00"},
-		{Join{Speed: 258}, "01" + "02010000"},
+		{Join{Speed: 258, Payee: key.Public(h)}, "01" + "02010000" + aa},
 		{Withdraw{}, "02"},
 		{Ready{Epoch: 3, Params: h}, "03" + "03000000" + aa},
 		{Witness{Round: 7, Complete: true, Held: []byte{5}, Commitments: []byte{1, 2}, Params: h},
@@ -63,7 +64,7 @@ func TestParseMessageRefuses(t *testing.T) {
 		b    []byte
 		want error
 	}{
-		{"an unknown kind", []byte{8}, ErrMessage},
+		{"an unknown kind", []byte{20}, ErrMessage},
 		{"a truth value of 2", append(Append(nil, Witness{})[:5:5], 2), wire.ErrNotCanonical},
 		{"a bitmap with a zero byte at its end", Append(nil, Witness{Held: []byte{1, 0}}), wire.ErrNotCanonical},
 		{"a bitmap of more members than a run can have", Append(nil, Witness{Held: bytes.Repeat([]byte{1}, heldBytesMax+1)}), wire.ErrTooLong},

@@ -75,7 +75,7 @@ func (s State) membersOK() bool {
 	for i := range s.Count() {
 		b := s.place(i)
 		st := Status(getU8(b, mStatus))
-		if st < StatusWaiting || st > StatusEjected || getU64(b, mStake) != 0 || !allZero(b[mEnd:]) {
+		if st < StatusWaiting || st > StatusEjected || !allZero(b[mEnd:]) {
 			return false
 		}
 	}

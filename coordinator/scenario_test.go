@@ -91,7 +91,7 @@ func TestScenarios(t *testing.T) {
 			compare(t, file, want, sc.out.Bytes())
 		})
 	}
-	for e := Error(1); e < errorsEnd; e++ {
+	for e := Error(1); e < ErrValue; e++ {
 		if !seen.errors[e] {
 			t.Errorf("no scenario shows error %d, %q", e, e.Error())
 		}

@@ -14,7 +14,7 @@ func selecting(t *testing.T, overlap uint8, held [7][]wire.Hash) *world {
 	t.Helper()
 	c := testConfig()
 	c.Overlap, c.BatchStart, c.BatchEnd, c.StartMembers = overlap, 7, 7, 7
-	w := newWorld(t, Limits{Members: 7, Witnesses: 7}, c, "select")
+	w := newWorld(t, Limits{Members: 7, Witnesses: 7}, c, "select2")
 	for _, name := range []string{"ann", "bob", "cat", "dan", "eve", "fay", "gus"} {
 		if err := w.apply(testKey(name), Join{}); err != nil {
 			t.Fatal(err)

@@ -57,6 +57,11 @@ type Env struct {
 	Height uint64     // the ledger's height
 	Seed   wire.Hash  // chance that nobody knew before this block
 	Sender key.Public // who signed the message; zero for a host's own Tick
+
+	// Value is how many tokens the sender attached. The host moves them into the run's escrow if the message is applied.
+	Value uint64
+	// Referee judges disputes by the run's specification; nil where the run verifies nothing.
+	Referee Referee
 }
 
 // New creates a run, in WaitingForMembers. It fails with ErrLimits or ErrConfig; Config.Check lists what is wrong.
@@ -102,7 +107,13 @@ func (s State) putConfig(c Config) {
 	putU8(s.b, hNumerics, c.Numerics)
 	putU8(s.b, hNameBytes, uint8(len(c.Name)))
 	copy(s.b[hName:hName+NameBytesMax], c.Name)
+	putU64(s.b, hVerifyMs, c.VerifyMs)
+	putU64(s.b, hDisputeMs, c.DisputeMs)
+	putU64(s.b, hStake, c.Stake)
+	putU64(s.b, hUnbondMs, c.UnbondMs)
+	putU64(s.b, hRate, c.Rate)
 	put32(s.b, hModelHash, c.ModelHash)
+	put32(s.b, hStateHash, c.StateHash)
 	put32(s.b, hSpecHash, c.SpecHash)
 	put32(s.b, hOwner, c.Owner)
 }
@@ -130,7 +141,13 @@ func (s State) Config() Config {
 		MissedMax:           getU8(s.b, hMissedMax),
 		VerificationPercent: getU8(s.b, hVerification),
 		Numerics:            getU8(s.b, hNumerics),
+		VerifyMs:            getU64(s.b, hVerifyMs),
+		DisputeMs:           getU64(s.b, hDisputeMs),
+		Stake:               getU64(s.b, hStake),
+		UnbondMs:            getU64(s.b, hUnbondMs),
+		Rate:                getU64(s.b, hRate),
 		ModelHash:           get32(s.b, hModelHash),
+		StateHash:           get32(s.b, hStateHash),
 		SpecHash:            get32(s.b, hSpecHash),
 		Owner:               get32(s.b, hOwner),
 	}
