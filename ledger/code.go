@@ -32,6 +32,20 @@ const (
 	CodeBadConfig    Code = 22 // the coordinator refuses the limits or the configuration
 	CodeBadSpec      Code = 23 // the spec's hash is not the configuration's
 	CodeBadMessage   Code = 24 // bytes that are no message of a coordinator
+	CodeNoReferee    Code = 25 // the run wants verification, and there is no referee for it
+	CodeFunds        Code = 26 // whoever pays has not so many tokens
+	CodeAmount       Code = 27 // an amount that is zero, too small, or for nobody
+	CodeDust         Code = 28 // a purse would hold less than the least
+	CodePursesFull   Code = 29 // no room for one more key with tokens
+	CodePoolExists   Code = 30 // the name is taken
+	CodeUnknownPool  Code = 31 // no pool of that name
+	CodePoolsFull    Code = 32 // no room for one more pool
+	CodePoolTerms    Code = 33 // against the terms of the pool, or terms that no pool can have
+	CodePoolStage    Code = 34 // the pool does not lend, or stake, any more
+	CodeNotOperator  Code = 35 // the sender does not act for the pool
+	CodePoolUse      Code = 36 // a pool's tokens can only become stake of a member who is paid at its address
+	CodeNothingDue   Code = 37 // nothing to collect
+	CodePoolOwed     Code = 38 // the pool has dues, or is owed something, and cannot be removed
 
 	CodeCoordinator Code = 256 // the first of the coordinator's own errors
 )
@@ -69,6 +83,20 @@ var codeText = [...]string{
 	CodeBadConfig:    "bad run configuration",
 	CodeBadSpec:      "the spec's hash is not the one in the configuration",
 	CodeBadMessage:   "malformed coordinator message",
+	CodeNoReferee:    "the run wants verification, and there is no referee for it",
+	CodeFunds:        "not enough tokens",
+	CodeAmount:       "bad amount of tokens",
+	CodeDust:         "too few tokens for a purse",
+	CodePursesFull:   "too many keys have tokens",
+	CodePoolExists:   "a pool of this name exists",
+	CodeUnknownPool:  "no such pool",
+	CodePoolsFull:    "no room for one more pool",
+	CodePoolTerms:    "against the pool's terms",
+	CodePoolStage:    "too late for this pool",
+	CodeNotOperator:  "this key does not act for the pool",
+	CodePoolUse:      "a pool's tokens can only become stake of a member who is paid at its address",
+	CodeNothingDue:   "nothing to collect",
+	CodePoolOwed:     "the pool is not done yet",
 }
 
 // TxError is why a transaction was refused.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,8 +16,15 @@ import (
 // Genesis is what the replicas of a chain agree on before its first block.
 type Genesis struct {
 	Chain    string       `json:"chain"`
-	TimeMs   uint64       `json:"time_ms"`  // the ledger's time before the first block, in milliseconds since 1970
-	Creators []key.Public `json:"creators"` // who may create runs, in order; none means anyone
+	TimeMs   uint64       `json:"time_ms"`            // the ledger's time before the first block, in milliseconds since 1970
+	Creators []key.Public `json:"creators"`           // who may create runs, in order; none means anyone
+	Accounts []Allocation `json:"accounts,omitempty"` // who has the chain's tokens, in order of keys; there are never more
+}
+
+// Allocation is what a key has of the chain's tokens before the first block.
+type Allocation struct {
+	Key    key.Public `json:"key"`
+	Amount uint64     `json:"amount"`
 }
 
 // Check says what is wrong with g.
@@ -32,8 +40,33 @@ func (g Genesis) Check() error {
 			return fmt.Errorf("creators of runs are not in strictly increasing order at %v", g.Creators[i])
 		}
 	}
+	return g.checkAccounts()
+}
+
+func (g Genesis) checkAccounts() error {
+	if len(g.Accounts) > AllocationsMax {
+		return fmt.Errorf("tokens for %d accounts, at most %d", len(g.Accounts), AllocationsMax)
+	}
+	supply := uint64(0)
+	for i, a := range g.Accounts {
+		switch {
+		case i > 0 && g.Accounts[i-1].Key.Compare(a.Key) >= 0:
+			return fmt.Errorf("accounts are not in strictly increasing order at %v", a.Key)
+		case a.Key.IsZero():
+			return errors.New("tokens for the zero key, which is nobody's")
+		case a.Amount == 0:
+			return fmt.Errorf("no tokens for account %v: leave it out", a.Key)
+		case a.Amount > SupplyMax-supply:
+			return fmt.Errorf("more than %d tokens in all", uint64(SupplyMax))
+		}
+		supply += a.Amount
+	}
 	return nil
 }
+
+// Referees makes the referee of a run's disputes from its spec, or says why there can be none. It is a part of the chain's
+// rules: the same on all replicas.
+type Referees func(spec []byte) (coordinator.Referee, error)
 
 // Block is what a Host is told about a block before its transactions.
 type Block struct {
@@ -43,25 +76,30 @@ type Block struct {
 }
 
 // Host is the deterministic state machine behind every ledger: the coordinators of all runs, their specs, the addresses of
-// their participants, and the nonces of keys. Its life is Begin, Deliver..., Commit for block after block. It is not safe
+// their participants, who has which tokens, and the nonces of keys. Its life is Begin, Deliver..., Commit for block after block. It is not safe
 // for concurrent use.
 type Host struct {
 	genesis  Genesis
+	referees Referees // nil: there are none
 	height   uint64
 	timeMs   uint64
 	seed     wire.Hash // of the block begun last
 	accounts accounts
+	bank     bank
 	runs     []*run // in order of names
 }
 
 type run struct {
-	name   string
-	spec   []byte
-	state  coordinator.State // a view of live
-	live   []byte            // what Apply writes to
-	peers  peers
-	height uint64    // of the block that changed the state last
-	leaf   wire.Hash // of all of the run, valid unless peersChanged or live differs from frozen
+	name  string
+	spec  []byte
+	state coordinator.State // a view of live
+	live  []byte            // what Apply writes to
+	peers peers
+	// referee judges the run's disputes; nil if it has no verification.
+	referee coordinator.Referee
+	escrow  uint64    // tokens that came in with messages and were not paid out; what state.Escrow says
+	height  uint64    // of the block that changed the state last
+	leaf    wire.Hash // of all of the run, valid unless peersChanged or live differs from frozen
 	// frozen is a copy of live as of the last commit, never written to again: what the outside reads. The state's hash
 	// belongs to it.
 	frozen       []byte
@@ -70,12 +108,12 @@ type run struct {
 	peersChanged bool
 }
 
-// NewHost returns the state before the first block.
-func NewHost(g Genesis) (*Host, error) {
+// NewHost returns the state before the first block. Without referees, no run with verification can be created.
+func NewHost(g Genesis, referees Referees) (*Host, error) {
 	if err := g.Check(); err != nil {
 		return nil, fmt.Errorf("genesis: %w", err)
 	}
-	return &Host{genesis: g, timeMs: g.TimeMs, accounts: accounts{dirty: true}}, nil
+	return &Host{genesis: g, referees: referees, timeMs: g.TimeMs, accounts: accounts{dirty: true}, bank: newBank(g)}, nil
 }
 
 // Chain returns the chain's id.
@@ -101,8 +139,9 @@ func (h *Host) Begin(b Block) {
 	h.accounts.prune(h.timeMs)
 	for _, r := range h.runs {
 		// A tick that finds nothing to do is not an error, and one that the state refuses (a paused run, say) leaves it be.
-		_ = r.state.Apply(h.env(r.name, key.Public{}), coordinator.Tick{})
+		_ = r.state.Apply(h.env(r, key.Public{}), coordinator.Tick{})
 	}
+	h.balanced("the block's beginning")
 }
 
 // Deliver executes one transaction of the open block. A transaction that is malformed, not verified or not admitted
@@ -120,6 +159,7 @@ func (h *Host) Deliver(b []byte) error {
 	}
 	err = h.execute(t)
 	h.accounts.take(&t, CodeOf(err))
+	h.balanced("transaction " + t.ID.String())
 	return err
 }
 
@@ -141,9 +181,28 @@ func (h *Host) execute(t Tx) error {
 		if err != nil {
 			return err
 		}
-		return h.message(r, t.Sender, body.Message)
+		return h.message(r, t.Sender, body)
+	default:
+		return h.executeBank(t.Sender, body)
 	}
-	panic(fmt.Sprintf("ledger: transaction with a body of type %T", t.Body))
+}
+
+func (h *Host) executeBank(sender key.Public, body Body) error {
+	switch body := body.(type) {
+	case Transfer:
+		return h.transfer(sender, body)
+	case CreatePool:
+		return h.createPool(sender, body)
+	case Lend:
+		return h.lend(sender, body)
+	case Collect:
+		return h.collect(sender, body)
+	case ClosePool:
+		return h.closePool(sender, body)
+	case ClaimFor:
+		return h.claimFor(body)
+	}
+	panic(fmt.Sprintf("ledger: transaction with a body of type %T", body))
 }
 
 func (h *Host) create(sender key.Public, c CreateRun) error {
@@ -167,13 +226,29 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 	if size := h.stateBytes() + coordinator.Size(c.Limits); len(h.runs) >= RunsMax || size > StateBytesMax {
 		return refuse(CodeRunsFull, "%d runs of %d; states of %d bytes of %d with this one", len(h.runs), RunsMax, size, StateBytesMax)
 	}
-	state, err := coordinator.New(c.Limits, c.Config, h.env(name, sender))
-	if err != nil {
+	r := &run{name: name, spec: bytes.Clone(c.Spec)}
+	if err := r.appoint(c.Config, h.referees); err != nil {
+		return refuse(CodeNoReferee, "%v", err)
+	}
+	var err error
+	if r.state, err = coordinator.New(c.Limits, c.Config, h.env(r, sender)); err != nil {
 		return refuse(CodeBadConfig, "%v", err)
 	}
-	r := &run{name: name, spec: bytes.Clone(c.Spec), state: state, live: state.Bytes()}
+	r.live = r.state.Bytes()
 	h.runs = slices.Insert(h.runs, i, r)
 	return nil
+}
+
+// appoint gives the run its referee, if it wants one.
+func (r *run) appoint(c coordinator.Config, referees Referees) (err error) {
+	if c.VerificationPercent == 0 {
+		return nil
+	}
+	if referees == nil {
+		return errors.New("this ledger was set up without referees")
+	}
+	r.referee, err = referees(r.spec)
+	return err
 }
 
 func faultText(faults []coordinator.Fault) string {
@@ -192,22 +267,11 @@ func (h *Host) stateBytes() int {
 	return n
 }
 
-func (h *Host) message(r *run, sender key.Public, b []byte) error {
-	m, err := coordinator.ParseMessage(b)
-	if err != nil {
-		return refuse(CodeBadMessage, "%v", err)
-	}
-	if err := r.state.Apply(h.env(r.name, sender), m); err != nil {
-		return &TxError{Code: codeOfCoordinator(err)}
-	}
-	return nil
-}
-
 // env is what a coordinator learns about the block. The seed differs for every run and block; all it can be drawn from is
 // what the host was given as the block's seed.
-func (h *Host) env(name string, sender key.Public) coordinator.Env {
-	seed := wire.Sum("entrain/ledger/seed", h.seed[:], wire.AppendU64(nil, h.height), []byte(name))
-	return coordinator.Env{NowMs: h.timeMs, Height: h.height, Seed: seed, Sender: sender}
+func (h *Host) env(r *run, sender key.Public) coordinator.Env {
+	seed := wire.Sum("entrain/ledger/seed", h.seed[:], wire.AppendU64(nil, h.height), []byte(r.name))
+	return coordinator.Env{NowMs: h.timeMs, Height: h.height, Seed: seed, Sender: sender, Referee: r.referee}
 }
 
 func (h *Host) find(name string) (int, bool) {
@@ -221,8 +285,8 @@ func (h *Host) open(name string) (*run, error) {
 	return nil, refuse(CodeUnknownRun, "%q", name)
 }
 
-// Commit closes the block and returns the hash of the whole state: the merkle root over the genesis, the table of nonces
-// and each run in order of names. It depends on neither height nor time, so a block that changed nothing has the hash of
+// Commit closes the block and returns the hash of the whole state: the merkle root over the genesis, the table of nonces,
+// purses and pools, and each run in order of names. It depends on neither height nor time, so a block that changed nothing has the hash of
 // the one before.
 func (h *Host) Commit() wire.Hash {
 	for _, r := range h.runs {
@@ -236,6 +300,7 @@ func (h *Host) Hash() wire.Hash {
 	var t merkle.Tree
 	t.Add(wire.Sum("entrain/ledger/genesis", appendGenesis(nil, h.genesis)))
 	t.Add(h.accounts.sum())
+	t.Add(h.bank.sum())
 	for _, r := range h.runs {
 		t.Add(r.leaf)
 	}

@@ -167,7 +167,7 @@ func TestOnlyCreatorsCreateRuns(t *testing.T) {
 		"chain": {Chain: "Bad"},
 		"many":  {Chain: testChain, Creators: make([]key.Public, CreatorsMax+1)},
 	} {
-		if _, err := NewHost(g); err == nil {
+		if _, err := NewHost(g, nil); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -203,10 +203,10 @@ func TestSeedsDifferByRunAndBlock(t *testing.T) {
 	var seen []wire.Hash
 	for _, b := range []Block{{Height: 1}, {Height: 2}, {Height: 2, Seed: wire.Sum("entrain/test/seed")}} {
 		c.host.Begin(b)
-		for _, run := range []string{"one", "two"} {
-			seed := c.host.env(run, key.Public{}).Seed
+		for _, name := range []string{"one", "two"} {
+			seed := c.host.env(&run{name: name}, key.Public{}).Seed
 			if slices.Contains(seen, seed) {
-				t.Errorf("run %q has a seed in block %+v that was there before", run, b)
+				t.Errorf("run %q has a seed in block %+v that was there before", name, b)
 			}
 			seen = append(seen, seed)
 		}
@@ -270,7 +270,7 @@ func TestNothingCountsTwice(t *testing.T) {
 				taken[tx.ID] = taken[tx.ID] || code.Taken()
 			}
 			if rapid.IntRange(0, 5).Draw(rt, "restart") == 0 {
-				h, err := ParseHost(c.host.Append(nil))
+				h, err := ParseHost(c.host.Append(nil), nil)
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -334,7 +334,7 @@ func busy(t testing.TB) *chain {
 func TestSavedHostGoesOnAlike(t *testing.T) {
 	c := busy(t)
 	saved := c.host.Append(nil)
-	h, err := ParseHost(saved)
+	h, err := ParseHost(saved, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,15 +354,15 @@ func TestSavedHostGoesOnAlike(t *testing.T) {
 func TestTruncatedHostIsRefused(t *testing.T) {
 	saved := busy(t).host.Append(nil)
 	for n := 0; n < len(saved); n += 1 + n/200 {
-		if _, err := ParseHost(saved[:n]); err == nil {
+		if _, err := ParseHost(saved[:n], nil); err == nil {
 			t.Fatalf("the first %d of %d bytes are read", n, len(saved))
 		}
 	}
-	if _, err := ParseHost(append(saved, 0)); err == nil {
+	if _, err := ParseHost(append(saved, 0), nil); err == nil {
 		t.Error("a trailing byte is read")
 	}
 	saved[0]++
-	if _, err := ParseHost(saved); err == nil {
+	if _, err := ParseHost(saved, nil); err == nil {
 		t.Error("another version is read")
 	}
 }
@@ -371,7 +371,7 @@ func FuzzParseHost(f *testing.F) {
 	f.Add(busy(f).host.Append(nil))
 	f.Add(newChain(f).host.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := ParseHost(b)
+		h, err := ParseHost(b, nil)
 		if err != nil {
 			return
 		}

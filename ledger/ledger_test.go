@@ -33,7 +33,7 @@ type chain struct {
 
 func newChain(t testing.TB, creators ...key.Public) *chain {
 	t.Helper()
-	h, err := NewHost(Genesis{Chain: testChain, TimeMs: genesisMs, Creators: creators})
+	h, err := NewHost(Genesis{Chain: testChain, TimeMs: genesisMs, Creators: creators}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,20 @@ const (
 	// CreatorsMax bounds the genesis list of keys that may create runs.
 	CreatorsMax = 256
 
+	// SupplyMax bounds the tokens of a chain, so that no sum of some of them overflows, with room to double.
+	SupplyMax = 1 << 60
+	// AllocationsMax bounds the genesis list of accounts with tokens, which has to fit into its file.
+	AllocationsMax = 4096
+	// PursesMax bounds the keys that have tokens (10 MiB when full). To fill the table takes a 256th of the supply.
+	PursesMax = 1 << 18
+	// PoolsMax bounds the pools. To fill the table takes deposits of a 4096th of the supply.
+	PoolsMax = 256
+	// LendersMax bounds the lenders of a pool, and WorkersMax those that may stake from it besides its operator.
+	LendersMax = 256
+	WorkersMax = 16
+	// PoolQuietMs is how long nothing must have been staked from a pool for its lenders to be able to close it: 30 days.
+	PoolQuietMs = 30 * 24 * 3600 * 1000
+
 	// AddrsMax is how many addresses a participant may announce: loopback, LAN and public ones, over QUIC and TCP.
 	AddrsMax = 8
 	// AddrBytesMax holds a multiaddress through a relay.

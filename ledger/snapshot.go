@@ -9,7 +9,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-const hostVersion = 1 // of Append's format
+const hostVersion = 2 // of Append's format
 
 // Append appends the whole state as of the last commit, from which ParseHost makes an equal host. It must not be called
 // between Begin and Commit.
@@ -19,6 +19,7 @@ func (h *Host) Append(dst []byte) []byte {
 	dst = wire.AppendU64(dst, h.height)
 	dst = wire.AppendU64(dst, h.timeMs)
 	dst = h.accounts.append(dst)
+	dst = h.bank.append(dst)
 	dst = wire.AppendU8(dst, uint8(len(h.runs)))
 	for _, r := range h.runs {
 		if !bytes.Equal(r.live, r.frozen) {
@@ -40,16 +41,26 @@ func appendGenesis(dst []byte, g Genesis) []byte {
 	for _, k := range g.Creators {
 		dst = append(dst, k[:]...)
 	}
+	dst = wire.AppendU16(dst, uint16(len(g.Accounts)))
+	for _, a := range g.Accounts {
+		dst = wire.AppendU64(append(dst, a.Key[:]...), a.Amount)
+	}
 	return dst
 }
 
 // ParseHost reads what Append wrote. It is strict: what it accepts has no other encoding. The host keeps no part of b.
-func ParseHost(b []byte) (*Host, error) {
+func ParseHost(b []byte, referees Referees) (*Host, error) {
 	r := wire.NewReader(b)
 	if v := r.U8(); r.Err() == wire.OK && v != hostVersion {
 		return nil, fmt.Errorf("ledger state of version %d, want %d", v, hostVersion)
 	}
-	h := &Host{genesis: parseGenesis(&r), height: r.U64(), timeMs: r.U64(), accounts: parseAccounts(&r)}
+	h := &Host{genesis: parseGenesis(&r), referees: referees, height: r.U64(), timeMs: r.U64(), accounts: parseAccounts(&r)}
+	if r.Err() == wire.OK {
+		if err := h.genesis.Check(); err != nil {
+			return nil, fmt.Errorf("ledger state: %w", err)
+		}
+	}
+	h.bank = parseBank(&r, h.genesis)
 	n := r.U8()
 	if n > RunsMax {
 		r.Fail(wire.ErrTooLong)
@@ -58,7 +69,7 @@ func ParseHost(b []byte) (*Host, error) {
 		if r.Err() != wire.OK {
 			break
 		}
-		e, err := parseRun(&r)
+		e, err := parseRun(&r, referees)
 		if err != nil {
 			return nil, fmt.Errorf("ledger state: run %q: %w", e.name, err)
 		}
@@ -70,7 +81,7 @@ func ParseHost(b []byte) (*Host, error) {
 	if err := r.Done().OrNil(); err != nil {
 		return nil, fmt.Errorf("ledger state: %w", err)
 	}
-	if err := h.genesis.Check(); err != nil {
+	if err := h.checkSupply(); err != nil {
 		return nil, fmt.Errorf("ledger state: %w", err)
 	}
 	if h.timeMs < h.genesis.TimeMs || h.stateBytes() > StateBytesMax {
@@ -94,10 +105,17 @@ func parseGenesis(r *wire.Reader) Genesis {
 		copy(k[:], r.Bytes(len(k)))
 		g.Creators = append(g.Creators, k)
 	}
+	if n = r.U16(); n > AllocationsMax {
+		r.Fail(wire.ErrTooLong)
+		return g
+	}
+	for range n {
+		g.Accounts = append(g.Accounts, Allocation{Key: key.Public(r.Hash()), Amount: r.U64()})
+	}
 	return g
 }
 
-func parseRun(r *wire.Reader) (*run, error) {
+func parseRun(r *wire.Reader, referees Referees) (*run, error) {
 	e := &run{name: r.String(RunNameBytesMax), height: r.U64()}
 	e.spec = bytes.Clone(r.Var(SpecBytesMax))
 	e.live = bytes.Clone(r.Var(StateBytesMax))
@@ -112,8 +130,13 @@ func parseRun(r *wire.Reader) (*run, error) {
 	if e.state, err = coordinator.Open(e.live); err != nil {
 		return e, fmt.Errorf("coordinator: %w", err)
 	}
-	if config := e.state.Config(); config.Name != e.name || config.SpecHash != SpecHash(e.spec) {
+	config := e.state.Config()
+	if config.Name != e.name || config.SpecHash != SpecHash(e.spec) {
 		return e, fmt.Errorf("the coordinator's configuration is of run %q with spec %v", config.Name, config.SpecHash)
 	}
+	if err := e.appoint(config, referees); err != nil {
+		return e, fmt.Errorf("referee: %w", err)
+	}
+	e.escrow = e.state.Escrow()
 	return e, nil
 }

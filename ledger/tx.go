@@ -9,13 +9,19 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-const txDomain = "entrain/tx/1" // of signatures; the number is the format's
+const txDomain = "entrain/tx/2" // of signatures; the number is the format's
 
 // The kinds of a transaction's body.
 const (
 	kindCreateRun  = 1
 	kindAnnounce   = 2
 	kindRunMessage = 3
+	kindTransfer   = 4
+	kindCreatePool = 5
+	kindLend       = 6
+	kindCollect    = 7
+	kindClosePool  = 8
+	kindClaimFor   = 9
 )
 
 // Tx is a transaction: what somebody wants a ledger to do. The package comment draws its bytes.
@@ -30,7 +36,8 @@ type Tx struct {
 	signed    []byte    // what the signature is of: a view of the bytes that were parsed
 }
 
-// Body is what a transaction does: a CreateRun, an Announce or a RunMessage.
+// Body is what a transaction does: a CreateRun, an Announce, a RunMessage, a Transfer, a CreatePool, a Lend, a Collect, a
+// ClosePool or a ClaimFor.
 type Body interface {
 	kind() uint8
 	append(dst []byte) []byte
@@ -50,9 +57,12 @@ type Announce struct {
 	Addrs []string // at most AddrsMax of at most AddrBytesMax printable ASCII characters
 }
 
-// RunMessage carries a message to a run's coordinator.
+// RunMessage carries a message to a run's coordinator, and tokens if the message is one that brings some. They move if the
+// coordinator accepts it.
 type RunMessage struct {
 	Run     string
+	Value   uint64 // tokens
+	From    string // the pool they come from; "" for the sender's own
 	Message []byte // as coordinator.Append writes it
 }
 
@@ -74,7 +84,8 @@ func (a Announce) append(dst []byte) []byte {
 }
 
 func (m RunMessage) append(dst []byte) []byte {
-	return wire.AppendVar(wire.AppendString(dst, m.Run), m.Message)
+	dst = wire.AppendU64(wire.AppendString(dst, m.Run), m.Value)
+	return wire.AppendVar(wire.AppendString(dst, m.From), m.Message)
 }
 
 // Sign returns the bytes of the transaction, signed by k, whose public key becomes the sender. The error is that of a
@@ -127,9 +138,9 @@ func ParseTx(b []byte) (Tx, error) {
 	case kind == kindAnnounce:
 		t.Body, err = parseAnnounce(&r)
 	case kind == kindRunMessage:
-		t.Body = RunMessage{Run: r.String(RunNameBytesMax), Message: r.Var(MessageBytesMax)}
+		t.Body = RunMessage{Run: r.String(RunNameBytesMax), Value: r.U64(), From: r.String(RunNameBytesMax), Message: r.Var(MessageBytesMax)}
 	default:
-		r.Fail(wire.ErrUnknownKind)
+		t.Body = readBankBody(kind, &r)
 	}
 	if err == nil {
 		err = r.Done().OrNil()
@@ -139,6 +150,25 @@ func ParseTx(b []byte) (Tx, error) {
 	}
 	t.ID = wire.Sum("entrain/tx-id", t.signed)
 	return t, nil
+}
+
+func readBankBody(kind uint8, r *wire.Reader) Body {
+	switch kind {
+	case kindTransfer:
+		return readTransfer(r)
+	case kindCreatePool:
+		return readCreatePool(r)
+	case kindLend:
+		return Lend{Pool: r.String(RunNameBytesMax), Amount: r.U64()}
+	case kindCollect:
+		return Collect{Pool: r.String(RunNameBytesMax)}
+	case kindClosePool:
+		return ClosePool{Pool: r.String(RunNameBytesMax)}
+	case kindClaimFor:
+		return readClaimFor(r)
+	}
+	r.Fail(wire.ErrUnknownKind)
+	return nil
 }
 
 func parseAnnounce(r *wire.Reader) (Body, error) {

@@ -112,7 +112,7 @@ start it again and it goes on.`,
 			if verbose {
 				level = slog.LevelInfo
 			}
-			replica, err := comet.Open(home, slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level})))
+			replica, err := comet.Open(home, slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level})), referees)
 			if err != nil {
 				if _, missing := os.Stat(filepath.Join(home, genesisName)); errors.Is(missing, fs.ErrNotExist) {
 					return fmt.Errorf("%w, with: entrain chain init --home %q --chain-id NAME", err, home)

@@ -33,7 +33,7 @@ func TestWebServesTheRunsOfAChain(t *testing.T) {
 	if err := comet.Init(home, comet.Options{Chain: "looked-at", API: "127.0.0.1:0"}); err != nil {
 		t.Fatal(err)
 	}
-	replica, err := comet.Open(home, nil)
+	replica, err := comet.Open(home, nil, referees)
 	if err != nil {
 		t.Fatal(err)
 	}

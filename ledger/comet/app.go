@@ -35,17 +35,20 @@ type outcome struct {
 	err    error // nil or a *ledger.TxError
 }
 
-const appVersion = 1 // of the ledger's rules, in every block's header
+const appVersion = 2 // of the ledger's rules, in every block's header
 
 // newApp restores the state that was saved last, or begins with the genesis.
-func newApp(g ledger.Genesis, s settings, dir string) (*app, error) {
-	a := &app{genesis: g, blockMs: s.BlockMs, keep: s.KeepBlocks, every: s.SnapshotBlocks, store: store{dir: dir}, hub: newHub()}
+func newApp(g ledger.Genesis, s settings, dir string, referees ledger.Referees) (*app, error) {
+	a := &app{
+		genesis: g, blockMs: s.BlockMs, keep: s.KeepBlocks, every: s.SnapshotBlocks,
+		store: store{dir: dir, referees: referees}, hub: newHub(),
+	}
 	host, err := a.store.load()
 	if err != nil {
 		return nil, err
 	}
 	if host == nil {
-		host, err = ledger.NewHost(g)
+		host, err = ledger.NewHost(g, referees)
 		if err != nil {
 			return nil, err
 		}

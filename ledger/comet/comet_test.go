@@ -71,7 +71,7 @@ func replicaDir(t testing.TB, o Options) string {
 // start runs a replica until stop is called, or the test ends.
 func start(t testing.TB, dir string) (r *Replica, stop func()) {
 	t.Helper()
-	r, err := Open(dir, nil)
+	r, err := Open(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@
 // a Byzantine-fault-tolerant chain, in one process with it, and an API over which clients reach it.
 //
 //	comet.Init(dir, comet.Options{Chain: "my-chain"})    // once: settings, genesis, keys
-//	replica, err := comet.Open(dir, log)
+//	replica, err := comet.Open(dir, log, referees)
 //	err = replica.Run(ctx)                               // until ctx ends
 //
 //	client, err := comet.NewClient("my-chain", []string{replica.Endpoint()}, log)   // a ledger.Ledger

@@ -33,7 +33,7 @@ func TestPortInUseIsAnError(t *testing.T) {
 	}
 	defer l.Close()
 	dir := replicaDir(t, Options{API: l.Addr().String()})
-	_, err = Open(dir, nil)
+	_, err = Open(dir, nil, nil)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("got %v, want address in use", err)
 	}
@@ -47,7 +47,7 @@ func TestTwoReplicasInOneDirectoryAreAnError(t *testing.T) {
 	if err := submit(t, newClient(t, r.Endpoint()), owner, createRun("demo", owner.Key.Public(), 4)); err != nil {
 		t.Fatal(err) // so the first one runs for sure
 	}
-	second, err := Open(dir, nil)
+	second, err := Open(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestInitKeepsWhatIsThere(t *testing.T) {
 	if err != nil || string(after) != string(before) {
 		t.Errorf("the validator's key has changed (%v)", err)
 	}
-	_, err = Open(t.TempDir(), nil)
+	_, err = Open(t.TempDir(), nil, nil)
 	contains(t, err, "no chain in")
 }
 
@@ -98,7 +98,7 @@ func TestDamagedFilesAreErrorsThatNameThem(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Open(dir, nil)
+		_, err := Open(dir, nil, nil)
 		if c.file == nodeFile {
 			contains(t, err, keysDir)
 			continue
@@ -142,7 +142,7 @@ func TestCorruptedStateIsAnErrorAndCanBeReplaced(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Open(dir, nil)
+		_, err := Open(dir, nil, nil)
 		contains(t, err, path, what, "move the file away")
 	}
 
@@ -163,7 +163,7 @@ func TestStateWithoutItsBlocksIsAnError(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, dataDir, "blockstore.db")); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Open(dir, nil)
+	r, err := Open(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestReplicaHaltsWhenItCannotWrite(t *testing.T) {
 			dir := populate(t)
 			obstacle := filepath.Join(dir, c.obstacle)
 			saved, _ := os.ReadFile(obstacle) // the state's temporary file is not there
-			r, err := Open(dir, nil)
+			r, err := Open(dir, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,7 @@ const genesisMs = 1_800_000_000_000
 
 func newWorld(t testing.TB, members uint32) *world {
 	t.Helper()
-	host, err := ledger.NewHost(ledger.Genesis{Chain: testChain, TimeMs: genesisMs})
+	host, err := ledger.NewHost(ledger.Genesis{Chain: testChain, TimeMs: genesisMs}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestARestartedReplicaServesWatchersOfBefore(t *testing.T) {
 	if _, err := same.apply(w.frame(same.height)[4:]); err != nil {
 		t.Fatal(err)
 	}
-	host, err := ledger.ParseHost(w.host.Append(nil))
+	host, err := ledger.ParseHost(w.host.Append(nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ const childEnv = "ENTRAIN_TEST_REPLICA"
 
 // runChild is the replica that TestMain becomes. It prints its endpoint and runs until it is killed.
 func runChild(dir string) {
-	r, err := Open(dir, nil)
+	r, err := Open(dir, nil, nil)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

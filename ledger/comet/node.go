@@ -29,8 +29,9 @@ type Replica struct {
 }
 
 // Open reads a replica's directory, which Init made, and takes the API's port, so that a damaged directory or a port in
-// use is found before anything runs. Run must be called next; it also closes the replica. A log of nil discards.
-func Open(dir string, log *slog.Logger) (*Replica, error) {
+// use is found before anything runs. Run must be called next; it also closes the replica. Without referees, no run with
+// verification can be created or hosted; they must be the same on all replicas. A log of nil discards.
+func Open(dir string, log *slog.Logger, referees ledger.Referees) (*Replica, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -38,7 +39,7 @@ func Open(dir string, log *slog.Logger) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := newApp(h.ledger, h.settings, filepath.Join(dir, stateDir))
+	a, err := newApp(h.ledger, h.settings, filepath.Join(dir, stateDir), referees)
 	if err != nil {
 		return nil, err
 	}

@@ -20,9 +20,10 @@ import (
 // A new state is written beside the old one, which stays as PREVIOUS until the next. The store therefore survives being
 // killed between any two system calls, and a damaged file leaves an older one to go on from by hand.
 type store struct {
-	dir    string
-	height uint64 // of the state in the file; 0 if there is none
-	older  uint64 // of the state in the previous file; 0 if there is none or it is not known
+	dir      string
+	referees ledger.Referees // of the runs in the state
+	height   uint64          // of the state in the file; 0 if there is none
+	older    uint64          // of the state in the previous file; 0 if there is none or it is not known
 }
 
 const (
@@ -46,7 +47,7 @@ func (s *store) load() (*ledger.Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger state: %w", err)
 	}
-	h, err := decodeHost(b)
+	h, err := decodeHost(b, s.referees)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: move the file away to go on from %s and the blocks kept", path, err, hostPrevious)
 	}
@@ -75,7 +76,7 @@ func (s *store) save(h *ledger.Host) error {
 	return nil
 }
 
-func decodeHost(b []byte) (*ledger.Host, error) {
+func decodeHost(b []byte, referees ledger.Referees) (*ledger.Host, error) {
 	body, ok := bytes.CutPrefix(b, []byte(hostMagic))
 	if !ok || len(body) < len(wire.Hash{}) {
 		return nil, errors.New("not a file of ledger state")
@@ -84,5 +85,5 @@ func decodeHost(b []byte) (*ledger.Host, error) {
 	if wire.Hash(body[n:]) != wire.Sum(hostDomain, body[:n]) {
 		return nil, errors.New("ledger state is corrupted (its checksum does not match)")
 	}
-	return ledger.ParseHost(body[:n])
+	return ledger.ParseHost(body[:n], referees)
 }

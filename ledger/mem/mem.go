@@ -33,6 +33,8 @@ type Options struct {
 	Retry  time.Duration // after which a client without an answer asks again; default 1 s
 
 	LossPerMille uint32 // of submissions and of answers to them; default 0
+
+	Referees ledger.Referees // of runs with verification; nil: there can be none
 }
 
 // Chain is a ledger in memory. Its methods may be called where its loop's may: from any goroutine for a loop.Real, by
@@ -63,7 +65,7 @@ func New(l loop.Loop, o Options) (*Chain, error) {
 	if o.Retry <= 0 {
 		o.Retry = time.Second
 	}
-	host, err := ledger.NewHost(o.Genesis)
+	host, err := ledger.NewHost(o.Genesis, o.Referees)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,122 @@
+package ledger
+
+import (
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Transfer gives tokens of the sender to somebody.
+type Transfer struct {
+	To     key.Public
+	Amount uint64
+}
+
+// CreatePool makes the sender the operator of a pool, in which others' tokens become stake for its machines. The terms hold
+// for ever. It costs a deposit (see Host.PoolDeposit), which comes back when the pool is removed.
+type CreatePool struct {
+	Name         string       // like a run's, and no other pool's
+	CommissionBP uint16       // of what comes in above what was lent, to the operator; in basis points, at most 10,000
+	OwnBP        uint16       // least part of what is lent that must be the operator's own; in basis points, at most 10,000
+	Least        uint64       // least that a lender begins with
+	Workers      []key.Public // who may stake from the pool besides the operator, in order; at most WorkersMax
+}
+
+// Lend puts tokens of the sender into a pool that has not staked yet.
+type Lend struct {
+	Pool   string
+	Amount uint64
+}
+
+// Collect takes out of a pool what is due to the sender: its share of what came in, the operator's commission too; from a
+// pool that has not staked yet, what the sender has lent.
+type Collect struct {
+	Pool string
+}
+
+// ClosePool ends a pool's staking. What was not staked is shared at once, what is out when it comes back. The operator may
+// do so at any time, and a lender when nothing was staked for PoolQuietMs. Sent again by the operator when nothing is due to
+// anybody, and no run owes the pool anything, it removes the pool.
+type ClosePool struct {
+	Pool string
+}
+
+// ClaimFor makes the claim of a run's member who is paid at a pool's address, so that lenders get what is due to the pool
+// whatever becomes of its operator.
+type ClaimFor struct {
+	Run    string
+	Member key.Public
+}
+
+func (Transfer) kind() uint8   { return kindTransfer }
+func (CreatePool) kind() uint8 { return kindCreatePool }
+func (Lend) kind() uint8       { return kindLend }
+func (Collect) kind() uint8    { return kindCollect }
+func (ClosePool) kind() uint8  { return kindClosePool }
+func (ClaimFor) kind() uint8   { return kindClaimFor }
+
+func (t Transfer) append(dst []byte) []byte {
+	return wire.AppendU64(append(dst, t.To[:]...), t.Amount)
+}
+
+func (c CreatePool) append(dst []byte) []byte {
+	dst = wire.AppendString(dst, c.Name)
+	dst = wire.AppendU16(dst, c.CommissionBP)
+	dst = wire.AppendU16(dst, c.OwnBP)
+	dst = wire.AppendU64(dst, c.Least)
+	dst = wire.AppendU8(dst, uint8(len(c.Workers)))
+	for _, w := range c.Workers {
+		dst = append(dst, w[:]...)
+	}
+	return dst
+}
+
+func (l Lend) append(dst []byte) []byte {
+	return wire.AppendU64(wire.AppendString(dst, l.Pool), l.Amount)
+}
+
+func (c Collect) append(dst []byte) []byte   { return wire.AppendString(dst, c.Pool) }
+func (c ClosePool) append(dst []byte) []byte { return wire.AppendString(dst, c.Pool) }
+
+func (c ClaimFor) append(dst []byte) []byte {
+	return append(wire.AppendString(dst, c.Run), c.Member[:]...)
+}
+
+func readTransfer(r *wire.Reader) Transfer {
+	return Transfer{To: key.Public(r.Hash()), Amount: r.U64()}
+}
+
+func readCreatePool(r *wire.Reader) CreatePool {
+	c := CreatePool{Name: r.String(RunNameBytesMax), CommissionBP: r.U16(), OwnBP: r.U16(), Least: r.U64()}
+	n := r.U8()
+	if n > WorkersMax {
+		r.Fail(wire.ErrTooLong)
+		return c
+	}
+	for range n {
+		c.Workers = append(c.Workers, key.Public(r.Hash()))
+	}
+	return c
+}
+
+func readClaimFor(r *wire.Reader) ClaimFor {
+	return ClaimFor{Run: r.String(RunNameBytesMax), Member: key.Public(r.Hash())}
+}
+
+// fault says what is wrong with the terms of a pool.
+func (c CreatePool) fault() error {
+	switch {
+	case !RunNameValid(c.Name):
+		return refuse(CodeBadName, "%q: want 1 to %d of a-z, 0-9 and inner '-'", c.Name, RunNameBytesMax)
+	case c.CommissionBP > wholeBP || c.OwnBP > wholeBP:
+		return refuse(CodePoolTerms, "commission of %d and own part of %d basis points: want at most %d", c.CommissionBP, c.OwnBP, wholeBP)
+	}
+	for i := 1; i < len(c.Workers); i++ {
+		if c.Workers[i-1].Compare(c.Workers[i]) >= 0 {
+			return refuse(CodePoolTerms, "workers are not in strictly increasing order at %v", c.Workers[i])
+		}
+	}
+	if len(c.Workers) > WorkersMax {
+		return refuse(CodePoolTerms, "%d workers, at most %d", len(c.Workers), WorkersMax)
+	}
+	return nil
+}

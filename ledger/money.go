@@ -1,0 +1,310 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+)
+
+// message applies a message to a run's coordinator, and moves the tokens that come with it and those it pays out.
+func (h *Host) message(r *run, sender key.Public, body RunMessage) error {
+	m, err := coordinator.ParseMessage(body.Message)
+	if err != nil {
+		return refuse(CodeBadMessage, "%v", err)
+	}
+	var from *pool
+	if body.From == "" {
+		m = h.keepPayee(r, sender, m)
+		err = h.bank.mayPay(sender, body.Value)
+	} else {
+		from, m, err = h.fromPool(r, sender, body, m)
+	}
+	if err != nil {
+		return err
+	}
+	env := h.env(r, sender)
+	env.Value = body.Value
+	if _, claims := m.(coordinator.Claim); claims {
+		if err := h.mayClaim(r, env, m); err != nil {
+			return err
+		}
+	}
+	if err := r.state.Apply(env, m); err != nil {
+		return &TxError{Code: codeOfCoordinator(err)}
+	}
+	if from != nil {
+		from.stake(body.Value, h.timeMs)
+		h.bank.inPools -= body.Value
+		h.bank.dirty = true
+	} else {
+		h.bank.pay(sender, body.Value)
+	}
+	r.escrow += body.Value
+	if to, amount := r.state.Payout(); amount > 0 {
+		r.escrow -= amount
+		h.bank.receive(to, amount)
+	}
+	return nil
+}
+
+// fromPool tells whether a message may bring tokens of a pool: those can only become stake of a member who is paid at the
+// pool's address. It returns the message with that address in it.
+func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinator.Message) (*pool, coordinator.Message, error) {
+	p, err := h.openPool(body.From)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, works := slices.BinarySearchFunc(p.terms.Workers, sender, key.Public.Compare)
+	switch {
+	case sender != p.opener && !works:
+		return nil, nil, refuse(CodeNotOperator, "%v is neither operator nor worker of pool %q", sender, p.name)
+	case p.stage == poolClosed:
+		return nil, nil, refuse(CodePoolStage, "pool %q is closed", p.name)
+	case body.Value == 0:
+		return nil, nil, refuse(CodeAmount, "nothing from pool %q", p.name)
+	case body.Value > p.idle:
+		return nil, nil, refuse(CodeFunds, "pool %q has %d to stake, not %d", p.name, p.idle, body.Value)
+	}
+	switch m := m.(type) {
+	case coordinator.Join:
+		if i, ok := r.state.Find(sender); ok && owed(r.state.Member(i)) && payee(r.state.Member(i)) != p.address {
+			return nil, nil, refuse(CodePoolUse, "run %q owes tokens that are paid to %v: claim them first", r.name, payee(r.state.Member(i)))
+		}
+		m.Payee = p.address
+		return p, m, nil
+	case coordinator.Deposit:
+		if i, ok := r.state.Find(m.Member); ok && r.state.Member(i).Payee == p.address {
+			return p, m, nil
+		}
+	}
+	return nil, nil, &TxError{Code: CodePoolUse}
+}
+
+// keepPayee keeps who was staked by a pool from coming back to be paid elsewhere with the pool's tokens.
+func (h *Host) keepPayee(r *run, sender key.Public, m coordinator.Message) coordinator.Message {
+	j, ok := m.(coordinator.Join)
+	if !ok {
+		return m
+	}
+	if i, ok := r.state.Find(sender); ok {
+		if e := r.state.Member(i); owed(e) && h.bank.poolAt(e.Payee) != nil {
+			j.Payee = e.Payee
+		}
+	}
+	return j
+}
+
+// owed tells whether a run has tokens for a member, or will have.
+func owed(m coordinator.Member) bool {
+	return m.Stake > 0 || m.Balance > 0 || m.Points > m.Claimed
+}
+
+// payee returns whom a member's tokens are paid to.
+func payee(m coordinator.Member) key.Public {
+	if m.Payee.IsZero() {
+		return m.Key
+	}
+	return m.Payee
+}
+
+// mayClaim tells whether what a claim pays can be received. Only with a payee without a purse does it take a trial on a copy
+// of the state.
+func (h *Host) mayClaim(r *run, env coordinator.Env, m coordinator.Message) error {
+	i, ok := r.state.Find(env.Sender)
+	if !ok {
+		return nil // the coordinator says what is wrong
+	}
+	to := payee(r.state.Member(i))
+	if _, ok := h.bank.find(to); ok || h.bank.poolAt(to) != nil {
+		return nil
+	}
+	trial, err := coordinator.Open(bytes.Clone(r.live))
+	if err != nil {
+		panic(fmt.Sprintf("ledger: run %q: state of its own making: %v", r.name, err))
+	}
+	if err := trial.Apply(env, m); err != nil {
+		return nil // as above
+	}
+	to, amount := trial.Payout()
+	return h.bank.mayReceive(to, amount)
+}
+
+// claimFor makes the claim of a member who is paid at a pool's address.
+func (h *Host) claimFor(c ClaimFor) error {
+	r, err := h.open(c.Run)
+	if err != nil {
+		return err
+	}
+	if i, ok := r.state.Find(c.Member); !ok || h.bank.poolAt(r.state.Member(i).Payee) == nil {
+		return refuse(CodePoolUse, "run %q does not pay member %v at a pool's address", r.name, c.Member)
+	}
+	return h.message(r, c.Member, RunMessage{Run: c.Run, Message: coordinator.Append(nil, coordinator.Claim{})})
+}
+
+func (h *Host) transfer(sender key.Public, t Transfer) error {
+	if t.Amount == 0 {
+		return refuse(CodeAmount, "nothing to transfer")
+	}
+	if err := h.bank.mayPay(sender, t.Amount); err != nil {
+		return err
+	}
+	if err := h.bank.mayReceive(t.To, t.Amount); err != nil {
+		return err
+	}
+	h.bank.pay(sender, t.Amount)
+	h.bank.receive(t.To, t.Amount)
+	return nil
+}
+
+// PoolDeposit returns what a place in the table of pools costs while it is used.
+func (h *Host) PoolDeposit() uint64 { return max(h.bank.floor(), h.bank.supply>>20) }
+
+func (h *Host) createPool(sender key.Public, c CreatePool) error {
+	if err := c.fault(); err != nil {
+		return err
+	}
+	i, exists := h.bank.findPool(c.Name)
+	switch {
+	case exists:
+		return refuse(CodePoolExists, "%q", c.Name)
+	case len(h.bank.pools) >= PoolsMax:
+		return refuse(CodePoolsFull, "%d of %d", len(h.bank.pools), PoolsMax)
+	}
+	deposit := h.PoolDeposit()
+	if err := h.bank.mayPay(sender, deposit); err != nil {
+		return err
+	}
+	h.bank.pay(sender, deposit)
+	p := &pool{
+		name: c.Name, address: PoolAddress(h.genesis.Chain, c.Name), terms: c, opener: sender,
+		stage: poolLends, deposit: deposit, usedMs: h.timeMs,
+	}
+	p.terms.Workers = slices.Clone(c.Workers)
+	early := h.bank.tokens(p.address) // paid there before there was a pool
+	h.bank.pay(p.address, early)
+	p.come(early)
+	h.bank.pools = slices.Insert(h.bank.pools, i, p)
+	h.bank.inPools += deposit + early
+	return nil
+}
+
+func (h *Host) openPool(name string) (*pool, error) {
+	if i, ok := h.bank.findPool(name); ok {
+		return h.bank.pools[i], nil
+	}
+	return nil, refuse(CodeUnknownPool, "%q", name)
+}
+
+func (h *Host) lend(sender key.Public, l Lend) error {
+	p, err := h.openPool(l.Pool)
+	if err == nil {
+		err = h.bank.mayPay(sender, l.Amount)
+	}
+	if err == nil {
+		err = p.mayLend(sender, l.Amount)
+	}
+	if err != nil {
+		return err
+	}
+	h.bank.pay(sender, l.Amount)
+	p.lend(sender, l.Amount)
+	h.bank.inPools += l.Amount
+	return nil
+}
+
+func (h *Host) collect(sender key.Public, c Collect) error {
+	p, err := h.openPool(c.Pool)
+	if err == nil {
+		err = p.mayCollect(sender)
+	}
+	if err == nil {
+		err = h.bank.mayReceive(sender, p.due(sender))
+	}
+	if err != nil {
+		return err
+	}
+	amount := p.collect(sender)
+	h.bank.inPools -= amount
+	h.bank.receive(sender, amount)
+	return nil
+}
+
+func (h *Host) closePool(sender key.Public, c ClosePool) error {
+	p, err := h.openPool(c.Pool)
+	if err != nil {
+		return err
+	}
+	if !p.mayClose(sender, h.timeMs) {
+		return refuse(CodeNotOperator, "%v may not close pool %q now", sender, p.name)
+	}
+	if p.stage != poolClosed {
+		p.settle(poolClosed)
+		h.bank.dirty = true
+		return nil
+	}
+	if sender != p.opener {
+		return refuse(CodeNotOperator, "only its operator may remove pool %q", p.name)
+	}
+	if !p.spent() {
+		return refuse(CodePoolOwed, "pool %q has dues that were not collected", p.name)
+	}
+	if run, member, ok := h.owing(p.address); ok {
+		return refuse(CodePoolOwed, "run %q pays member %v at the address of pool %q", run, member, p.name)
+	}
+	left := p.tokens()
+	if err := h.bank.mayReceive(sender, left); err != nil {
+		return err
+	}
+	i, _ := h.bank.findPool(p.name)
+	h.bank.pools = slices.Delete(h.bank.pools, i, i+1)
+	h.bank.inPools -= left
+	h.bank.receive(sender, left)
+	return nil
+}
+
+// owing returns a run, and its member, that is or will be paid at an address.
+func (h *Host) owing(address key.Public) (string, key.Public, bool) {
+	for _, r := range h.runs {
+		for i := range r.state.Count() {
+			if m := r.state.Member(i); m.Payee == address && (m.Status.Present() || owed(m)) {
+				return r.name, m.Key, true
+			}
+		}
+	}
+	return "", key.Public{}, false
+}
+
+// balanced halts a replica whose rules have made or lost tokens: going on would only spread the damage.
+func (h *Host) balanced(after string) {
+	for _, r := range h.runs {
+		if got := r.state.Escrow(); got != r.escrow {
+			panic(fmt.Sprintf("ledger: after %s run %q accounts for %d tokens, and holds %d", after, r.name, got, r.escrow))
+		}
+	}
+	if err := h.checkSupply(); err != nil {
+		panic(fmt.Sprintf("ledger: after %s: %v", after, err))
+	}
+}
+
+// checkSupply compares the tokens in purses, pools and runs with all that there are.
+func (h *Host) checkSupply() error {
+	left := h.bank.supply
+	parts := []uint64{h.bank.inPurses, h.bank.inPools}
+	for _, r := range h.runs {
+		parts = append(parts, r.escrow)
+	}
+	for _, n := range parts {
+		if n > left {
+			return errors.New("there are more tokens in purses, pools and runs than there can be")
+		}
+		left -= n
+	}
+	if left > 0 {
+		return fmt.Errorf("%d tokens are missing", left)
+	}
+	return nil
+}
