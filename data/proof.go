@@ -1,0 +1,127 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Prove returns a proof of what sequence i of training is, for Prove's inverse Proven, which knows nothing of the set but its hash. It holds
+// the manifest, and each chunk of a shard that the sequence lies in with its way to the shard's root:
+//
+//	Var manifest; for each chunk: Var bytes, U32 n, n hashes
+func (s *Set) Prove(i uint64) ([]byte, error) {
+	proof := wire.AppendVar(nil, s.manifest.Bytes())
+	first, last := s.train.span(place(s.seed, i, s.Len()))
+	for _, c := range s.manifest.chunksOf(first, last) {
+		shard := s.train.shards[c.shard]
+		leaves, err := shard.verify()
+		if err != nil {
+			return nil, err
+		}
+		b, err := s.train.cache.load(chunk{shard, c.chunk})
+		if err != nil {
+			return nil, err
+		}
+		path := merkle.Prove(leaves, c.chunk)
+		proof = wire.AppendU32(wire.AppendVar(proof, b), uint32(len(path)))
+		for _, h := range path {
+			proof = wire.AppendHash(proof, h)
+		}
+	}
+	return proof, nil
+}
+
+// Proven sets dst to sequence i of training if proof shows what it is: in the data set of hash want, in the order of seed. Whatever the bytes
+// of proof, it takes time and memory in proportion to their number.
+func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
+	r := wire.NewReader(proof)
+	text := r.Var(ManifestBytesMax)
+	if got := wire.SHA256(text); r.Err() != wire.OK || got != want {
+		return fmt.Errorf("the proof holds data set %s, not %s", got, want)
+	}
+	m, err := ParseManifest(text)
+	if err != nil {
+		return err
+	}
+	if len(dst) < 2 || m.Tokens < uint64(len(dst)) {
+		return fmt.Errorf("data set of %d tokens has no sequences of %d", m.Tokens, len(dst))
+	}
+	p := part{manifest: m, tokens: m.Tokens, seq: uint64(len(dst) - 1)}
+	first, last := p.span(place(seed, i, p.len()))
+	at := first
+	for _, c := range m.chunksOf(first, last) {
+		b, err := m.proven(&r, c)
+		if err != nil {
+			return err
+		}
+		size := uint64(m.TokenBytes)
+		b = b[at%m.ShardTokens*size-c.chunk*merkle.ChunkBytes:]
+		n := min(len(dst), len(b)/int(size))
+		decode(dst[:n], b, int(size))
+		if slices.Max(dst[:n]) >= m.Vocab {
+			return fmt.Errorf("a token among %d from token %d on is not below the vocabulary of %d", n, at, m.Vocab)
+		}
+		dst = dst[n:]
+		at += uint64(n)
+	}
+	return r.Done().OrNil()
+}
+
+// proven takes a chunk off a proof, and checks that it is that of the shard.
+func (m Manifest) proven(r *wire.Reader, c shardChunk) ([]byte, error) {
+	s := m.Shards[c.shard]
+	from, to := merkle.Chunk(s.Bytes, c.chunk)
+	b := r.Var(merkle.ChunkBytes)
+	n := r.U32()
+	if n > 64 {
+		r.Fail(wire.ErrTooLong)
+	}
+	var path []wire.Hash
+	for range n {
+		if r.Err() != wire.OK {
+			break
+		}
+		path = append(path, r.Hash())
+	}
+	if err := r.Err().OrNil(); err != nil {
+		return nil, err
+	}
+	if uint64(len(b)) != to-from || !merkle.Check(s.Root, merkle.Leaf(b), c.chunk, s.chunks(), path) {
+		return nil, errors.New("the proof holds a chunk that is not the data set's")
+	}
+	return b, nil
+}
+
+// shardChunk names a chunk of a shard of the training part.
+type shardChunk struct {
+	shard int
+	chunk uint64
+}
+
+// chunksOf are the chunks that hold the tokens from first to last, in their order. A token lies in one chunk, as its size divides that of a
+// chunk.
+func (m Manifest) chunksOf(first, last uint64) (list []shardChunk) {
+	of := func(token uint64) shardChunk {
+		return shardChunk{int(token / m.ShardTokens), token % m.ShardTokens * uint64(m.TokenBytes) / merkle.ChunkBytes}
+	}
+	end := of(last)
+	for c := of(first); ; c.chunk++ {
+		if c.chunk == m.Shards[c.shard].chunks() {
+			c = shardChunk{c.shard + 1, 0}
+		}
+		list = append(list, c)
+		if c == end {
+			return list
+		}
+	}
+}
+
+// span is the first and the last token of sequence k.
+func (p part) span(k uint64) (first, last uint64) { return k * p.seq, (k + 1) * p.seq }
+
+// place is which sequence of the text, of n, training reads as its i-th.
+func place(seed wire.Hash, i, n uint64) uint64 { return NewPermutation(seed, i/n, n).At(i % n) }
