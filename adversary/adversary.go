@@ -20,6 +20,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/prng"
@@ -37,6 +38,8 @@ type Options struct {
 	Gang []key.Public
 	// Secret is known to the gang alone.
 	Secret wire.Hash
+	// Referee is the run's. With it a liar keeps a dispute going to its end; without, it leaves its node to say what it can.
+	Referee coordinator.Referee
 }
 
 // Wrap returns the configuration of a node that cheats in the way of the kind with that name, from that of an honest one.
@@ -49,7 +52,7 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 		return cfg, fmt.Errorf("adversary: %s takes %d identities that work together, there are %d", name, k.Gang, len(o.Gang))
 	}
 	m := &member{
-		self: cfg.Key.Public(), signer: cfg.Key, o: o, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
+		run: cfg.Run, ledger: cfg.Ledger, moved: map[place]bool{}, lies: map[lie]*fabricated{}, self: cfg.Key.Public(), signer: cfg.Key, o: o, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
 		seen: map[uint32]map[uint32]coordinator.Signed{}, held: map[wire.Hash]bool{}, pending: map[uint32]coordinator.Signed{},
 		instead: map[uint32]coordinator.Signed{}, secret: map[wire.Hash]bool{},
 	}
@@ -86,6 +89,8 @@ type hooks struct {
 	commit func(coordinator.Signed) []coordinator.Signed
 	// see is told of a new state, commitment or blob, and returns commitments of its own to publish now.
 	see func() []coordinator.Signed
+	// lies says that the member's results are wrong, and that it defends them all the same.
+	lies bool
 	// hides says whether a blob is kept from peers.
 	hides func(wire.Hash) bool
 }
@@ -97,13 +102,20 @@ type member struct {
 	o       Options
 	honest  node.Engine
 	hooks   hooks
-	inner   p2p.Handler // the node's own, as peers would meet it
+	run     string
+	ledger  ledger.Ledger // the real one
+	inner   p2p.Handler   // the node's own, as peers would meet it
 	network p2p.Network
 
 	mu       sync.Mutex // guards what follows
 	random   prng.Source
 	state    coordinator.State
+	timeMs   uint64 // of the block of that state
 	hasState bool
+	nonce    uint64 // of the last transaction that left
+	// moved are the places of disputes at which the member has made its move.
+	moved map[place]bool
+	lies  map[lie]*fabricated
 	// seen are the commitments of others by round and member, for the newest rounds.
 	seen map[uint32]map[uint32]coordinator.Signed
 	// held are the roots of blobs that were fetched.

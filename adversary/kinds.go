@@ -1,9 +1,11 @@
 package adversary
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -15,9 +17,19 @@ type Kind struct {
 	Tries string
 	// Gang is how many identities it takes, 0 if each acts alone.
 	Gang int
+	// Offences are what it is convicted of; which of them depends on how it defends itself.
+	Offences []coordinator.Offence
+	// Checked says that its results are wrong: whoever recomputes one of them has found it out.
+	Checked bool
 
 	make func(*member) (hooks, error)
 }
+
+// Convicts says whether an offence is what this kind of member is to be convicted of.
+func (k Kind) Convicts(o coordinator.Offence) bool { return slices.Contains(k.Offences, o) }
+
+// Provable says whether the kind leaves a proof behind for which its whole stake is taken. Others pay a fee for being no use.
+func (k Kind) Provable() bool { return len(k.Offences) > 0 && !k.Offences[0].Lesser() }
 
 // Find returns the kind with a name.
 func Find(name string) (Kind, bool) {
@@ -40,56 +52,77 @@ func Names() string {
 
 // Kinds returns all of them.
 func Kinds() []Kind {
-	return trainers()
+	return slices.Concat(trainers(), messengers(), officials())
+}
+
+// wrongResult is what those are convicted of who commit to what does not come out of their share: by the referee, or because they
+// do not defend it.
+func wrongResult() []coordinator.Offence {
+	return []coordinator.Offence{coordinator.WrongResult, coordinator.Silence}
 }
 
 // trainers cheat in what they commit to.
 func trainers() []Kind {
-	plain := func(s func(m *member) step) func(*member) (hooks, error) {
-		return func(m *member) (hooks, error) { return hooks{own: s(m)}, nil }
-	}
-	bent := func(bend func([]float32, float32) float32) func(*member) (hooks, error) {
-		return func(m *member) (hooks, error) {
-			s, err := m.bentStep(bend)
-			return hooks{own: s}, err
-		}
-	}
-	return []Kind{
-		{Name: "free-rider", Tries: "sends the code of a random gradient, to be paid without working",
-			make: plain(func(m *member) step { return m.randomStep(func([]batch.Span) wire.Hash { return m.secretly() }) })},
-		{Name: "free-rider-stale", Tries: "works once and sends that result in every round",
-			make: plain((*member).staleStep)},
-		{Name: "free-rider-none", Tries: "sends the code that moves nothing",
-			make: plain(func(m *member) step { return m.emptyStep })},
-		{Name: "copycat", Tries: "commits to the payload of another member of the same round as its own",
-			make: func(m *member) (hooks, error) {
-				return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k != m.self })}, nil
-			}},
-		{Name: "wrong-data", Tries: "trains on the same sequences in every round in place of those it was given",
-			make: plain(func(m *member) step { return m.favouriteStep })},
-		{Name: "poison", Tries: "trains on data of its own making, which teaches the model to repeat one token",
-			make: func(m *member) (hooks, error) {
-				s, err := m.poisonStep()
-				return hooks{own: s}, err
-			}},
-		{Name: "scale", Tries: "makes its gradient a thousand times as large, past the clipping, to outweigh the others", make: bent(scale)},
-		{Name: "sign-flip", Tries: "turns its gradient around, to undo what the others learn", make: bent(flip)},
+	kinds := []Kind{
+		{Name: "free-rider", Tries: "sends the code of a random gradient, to be paid without working", make: wrong(func(m *member) (step, error) {
+			return m.randomStep(func([]batch.Span) wire.Hash { return m.secretly() }), nil
+		})},
+		{Name: "free-rider-stale", Tries: "works once and sends that result in every round", make: wrong(func(m *member) (step, error) {
+			return m.staleStep(), nil
+		})},
+		{Name: "free-rider-none", Tries: "sends the code that moves nothing", make: wrong(func(m *member) (step, error) {
+			return m.emptyStep, nil
+		})},
+		{Name: "copycat", Tries: "commits to the payload of another member of the same round as its own", make: func(m *member) (hooks, error) {
+			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k != m.self }), lies: true}, nil
+		}},
+		{Name: "wrong-data", Tries: "trains on the same sequences in every round in place of those it was given", make: wrong(func(m *member) (step, error) {
+			return m.favouriteStep, nil
+		})},
+		{Name: "poison", Tries: "trains on data of its own making, which teaches the model to repeat one token", make: wrong((*member).poisonStep)},
+		{Name: "scale", Tries: "makes its gradient a thousand times as large, past the clipping, to outweigh the others", make: wrong(func(m *member) (step, error) {
+			return m.bentStep(scale)
+		})},
+		{Name: "sign-flip", Tries: "turns its gradient around, to undo what the others learn", make: wrong(func(m *member) (step, error) {
+			return m.bentStep(flip)
+		})},
 		{Name: "bad-hardware", Tries: "means no harm: its memory flips one bit of its optimizer state in every step, its own and those it verifies",
 			make: func(m *member) (hooks, error) { return hooks{own: m.flipStep, others: m.flipStep}, nil }},
+		{Name: "sybil", Tries: "is several members at once that share one computation", Gang: 2, make: func(m *member) (hooks, error) {
+			if m.self == m.o.Gang[0] {
+				return hooks{}, nil // the one that works
+			}
+			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k == m.o.Gang[0] }), lies: true}, nil
+		}},
+	}
+	for i := range kinds {
+		kinds[i].Offences, kinds[i].Checked = wrongResult(), true
+	}
+	return kinds
+}
+
+// wrong makes a kind that computes its own shares in another way, and fights when it is accused.
+func wrong(s func(*member) (step, error)) func(*member) (hooks, error) {
+	return func(m *member) (hooks, error) {
+		own, err := s(m)
+		return hooks{own: own, lies: true}, err
+	}
+}
+
+// messengers compute what they should and cheat in how they make it known.
+func messengers() []Kind {
+	return []Kind{
 		{Name: "withhold", Tries: "serves its payloads, and keeps back the optimizer states it committed to, so that nobody can recompute its work",
-			make: func(m *member) (hooks, error) {
+			Offences: []coordinator.Offence{coordinator.NotServing}, make: func(m *member) (hooks, error) {
 				return hooks{commit: m.conceal, hides: func(root wire.Hash) bool { return m.secret[root] }}, nil
 			}},
 		{Name: "equivocate", Tries: "signs two commitments to one share, so that others may not agree on one",
-			make: func(m *member) (hooks, error) { return hooks{commit: m.twice}, nil }},
+			Offences: []coordinator.Offence{coordinator.Equivocated}, make: func(m *member) (hooks, error) {
+				return hooks{commit: m.twice}, nil
+			}},
 		{Name: "late", Tries: "publishes its commitments only when the round is over, and asks to be paid all the same",
-			make: func(m *member) (hooks, error) { return hooks{commit: m.holdBack, see: m.afterwards}, nil }},
-		{Name: "sybil", Tries: "is several members at once that share one computation", Gang: 2,
-			make: func(m *member) (hooks, error) {
-				if m.self == m.o.Gang[0] {
-					return hooks{}, nil
-				}
-				return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k == m.o.Gang[0] })}, nil
+			Offences: []coordinator.Offence{coordinator.Absence}, make: func(m *member) (hooks, error) {
+				return hooks{commit: m.holdBack, see: m.afterwards}, nil
 			}},
 	}
 }

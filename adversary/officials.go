@@ -1,0 +1,137 @@
+package adversary
+
+import (
+	"context"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// officials train honestly, or not, and cheat as verifiers, tie-breakers or witnesses.
+func officials() []Kind {
+	return []Kind{
+		{Name: "lazy-verifier", Tries: "passes every result it shall recompute without computing anything",
+			Offences: []coordinator.Offence{coordinator.FalsePass},
+			make: func(m *member) (hooks, error) {
+				return hooks{others: m.nothing, say: m.passEverything}, nil
+			}},
+		{Name: "false-accuser", Tries: "accuses whomever it shall verify, with a trace of its invention, for the reward",
+			Offences: []coordinator.Offence{coordinator.FalseAccusation, coordinator.Silence},
+			make: func(m *member) (hooks, error) {
+				return hooks{say: m.accuseEverybody}, nil
+			}},
+		{Name: "lying-witness", Tries: "names other parameters than it holds whenever it is a witness, so that the others may not agree",
+			Offences: []coordinator.Offence{coordinator.Contradiction, coordinator.Absence},
+			make:     func(m *member) (hooks, error) { return hooks{say: m.nameOthers}, nil }},
+		{Name: "colluder", Tries: "sends random gradients, and covers for its fellows as verifier, tie-breaker and witness", Gang: 2,
+			Offences: wrongResult(), Checked: true,
+			make: func(m *member) (hooks, error) {
+				return hooks{own: m.randomStep(m.sharedSecret), say: m.coverUp, lies: true}, nil
+			}},
+	}
+}
+
+// nothing is what a verifier who does not compute has to compare with.
+func (m *member) nothing(ctx context.Context, _, _ []float32, _ []batch.Span, _ uint32) (train.Result, error) {
+	return train.Result{Payload: []byte{}, Gradient: m.secretly()}, ctx.Err()
+}
+
+// passEverything passes whatever it was drawn for, and votes for the accused. Its proof of having computed is made up.
+func (m *member) passEverything(said coordinator.Message) (coordinator.Message, bool) {
+	switch said := said.(type) {
+	case coordinator.Pass:
+		said.Gradient = m.noise()
+		return said, true
+	case coordinator.Accuse:
+		return coordinator.Pass{Round: said.Round, Member: said.Member, Commitment: said.Commitment, Gradient: m.noise()}, true
+	case coordinator.TieBreak:
+		return coordinator.TieBreak{Dispute: said.Dispute, Vote: coordinator.VoteRight, Trace: m.noise()}, true
+	}
+	return said, true
+}
+
+// accuseEverybody turns a pass into an accusation.
+func (m *member) accuseEverybody(said coordinator.Message) (coordinator.Message, bool) {
+	pass, ok := said.(coordinator.Pass)
+	if !ok {
+		return said, true
+	}
+	check, found := m.checkOf(pass.Round, pass.Member)
+	if !found {
+		return said, true
+	}
+	trace := m.noise()
+	if t := m.fabricate(coordinator.Case{Commitment: pass.Commitment.Commitment, Step: check.Step, Sequences: check.Sequences}, false); t != nil {
+		trace = t.root()
+	}
+	return coordinator.Accuse{Round: pass.Round, Member: pass.Member, Commitment: pass.Commitment, Trace: trace}, true
+}
+
+// checkOf returns the open check of a result.
+func (m *member) checkOf(round, of uint32) (coordinator.Check, bool) {
+	for _, c := range m.state.Checks() {
+		if c.Round == round && c.Member == of {
+			return c, true
+		}
+	}
+	return coordinator.Check{}, false
+}
+
+// nameOthers reports other parameters than those held, other ones than its fellow liars.
+func (m *member) nameOthers(said coordinator.Message) (coordinator.Message, bool) {
+	report, ok := said.(coordinator.Witness)
+	if !ok {
+		return said, true
+	}
+	report.Params = m.noise()
+	return report, true
+}
+
+// sharedSecret is what the gang takes for the root of a gradient nobody computed: each of them can open the work of the others.
+func (m *member) sharedSecret(spans []batch.Span) wire.Hash { return m.secretOf(batch.Hash(spans)) }
+
+func (m *member) secretOf(share wire.Hash) wire.Hash {
+	return wire.Sum("entrain/adversary/gang", m.o.Secret[:], share[:])
+}
+
+// coverUp passes fellows with the secret that opens their work, votes for them, and holds whatever they sent. Of others it says what its
+// node found.
+func (m *member) coverUp(said coordinator.Message) (coordinator.Message, bool) {
+	switch said := said.(type) {
+	case coordinator.Accuse:
+		if m.fellow(said.Member) {
+			return coordinator.Pass{Round: said.Round, Member: said.Member, Commitment: said.Commitment,
+				Gradient: m.secretOf(said.Commitment.Commitment.Share)}, true
+		}
+	case coordinator.TieBreak:
+		if d, ok := m.state.Dispute(said.Dispute); ok && m.fellow(d.Accused) {
+			return coordinator.TieBreak{Dispute: said.Dispute, Vote: coordinator.VoteRight, Trace: m.noise()}, true
+		}
+	case coordinator.Witness:
+		return m.holdFellows(said), true
+	}
+	return said, true
+}
+
+// fellow says whether a member belongs to the gang.
+func (m *member) fellow(i uint32) bool { return i < m.state.Count() && m.ours(m.state.Key(i)) }
+
+// holdFellows claims to hold the results of all fellows that were due.
+func (m *member) holdFellows(report coordinator.Witness) coordinator.Witness {
+	r, ok := m.state.At(report.Round)
+	if !ok {
+		return report
+	}
+	attested, ok := m.state.At(r.Attests())
+	if !ok {
+		return report
+	}
+	for i := range m.state.Count() {
+		if m.fellow(i) && attested.Expected(i) {
+			report.Held = coordinator.Hold(report.Held, i)
+		}
+	}
+	return report
+}
