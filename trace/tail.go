@@ -26,11 +26,24 @@ type Share struct {
 //	the payload's bytes, their leaves and root; the new state's leaves and root
 //	the proof of work, the outcome
 type distroTail struct {
+	*DistroTails
+	lr   float32
+	plan []func(at tailSite) Op
+}
+
+// DistroTails makes the tails of steps of one run: what they have in common is worked out once.
+type DistroTails struct {
 	codec  *distro.Codec
-	lr     float32
 	flat   flat
 	groups []int // blocks read together: group i begins with block groups[i]; the last element is the number of blocks
-	plan   []func(at tailSite) Op
+}
+
+// NewDistroTails makes the tails of a codec for its layout.
+func NewDistroTails(c *distro.Codec, layout tensor.Layout) (*DistroTails, error) {
+	if layout.Len() == 0 || layout.Len() != c.StateLen() {
+		return nil, errors.New("trace: the codec is not that of the layout")
+	}
+	return &DistroTails{codec: c, flat: newFlat(layout), groups: groups(c)}, nil
 }
 
 // tailSite is where a tail lies in a program.
@@ -51,13 +64,20 @@ func (p tailSite) values(t, from, to uint32) []Read {
 	return reads
 }
 
-// NewDistroTail is the tail of a step at learning rate lr, with the codec of the layout. Its outcome is that of a commitment to what
-// codec.Encode gives (coordinator.Outcome); of a step which Encode refuses, it is the zero hash, to which nobody can commit.
+// NewDistroTail is the tail of one step: see DistroTails.Tail.
 func NewDistroTail(c *distro.Codec, layout tensor.Layout, lr float32, share Share) (Tail, error) {
-	if layout.Len() == 0 || layout.Len() != c.StateLen() {
-		return nil, errors.New("trace: the codec is not that of the layout")
+	tails, err := NewDistroTails(c, layout)
+	if err != nil {
+		return nil, err
 	}
-	d := &distroTail{codec: c, lr: lr, flat: newFlat(layout), groups: groups(c)}
+	return tails.Tail(lr, share), nil
+}
+
+// Tail is the tail of a step at learning rate lr. Its outcome is that of a commitment to what codec.Encode gives (coordinator.Outcome); of a
+// step which Encode refuses, it is the zero hash, to which nobody can commit.
+func (t *DistroTails) Tail(lr float32, share Share) Tail {
+	c := t.codec
+	d := &distroTail{DistroTails: t, lr: lr}
 	gradient := d.blob("gradient", func(at tailSite) stream { return gradientBytes{d.flat, at} }, d.flat.n*4)
 	norm := d.norm()
 	old, most := d.oldState()
@@ -70,7 +90,7 @@ func NewDistroTail(c *distro.Codec, layout tensor.Layout, lr float32, share Shar
 	state := d.blob("new state", func(at tailSite) stream { return stateBytes{d, at, left} }, c.StateLen()*4)
 	work := d.add(workOp(share, gradient))
 	d.add(outcomeOp(payload, uint32(c.PayloadMax()), state, work, step))
-	return d, nil
+	return d
 }
 
 // Len is the number of operations.
