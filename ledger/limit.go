@@ -1,5 +1,7 @@
 package ledger
 
+import "github.com/entrain-network/entrain/coordinator"
+
 // Limits on what a ledger takes from outside. All are part of consensus: replicas that differ in one would fork.
 const (
 	// ChainIDBytesMax is CometBFT's own limit on the name of a chain.
@@ -8,11 +10,11 @@ const (
 	RunNameBytesMax = 32
 	// SpecBytesMax holds a run's TOML with room for comments; the spec is paid for by every replica, for ever.
 	SpecBytesMax = 64 << 10
-	// MessageBytesMax holds the largest message of a coordinator, a witness report with the largest Bloom filter
-	// (bloom.BitsMax) and bitmap. With more than a few witnesses they have 1 to 20 KiB.
-	MessageBytesMax = 260 << 10
+	// MessageBytesMax holds the largest message of a coordinator, the evidence of a dispute, which is rare. Witness reports
+	// have at most 260 KiB, and with more than a few witnesses 1 to 20 KiB.
+	MessageBytesMax = coordinator.EvidenceBytesMax + 4<<10
 	// TxBytesMax holds the largest body with its envelope.
-	TxBytesMax = 264 << 10
+	TxBytesMax = MessageBytesMax + 4<<10
 
 	// TxLifetimeMs bounds how far ahead of the ledger's time a transaction may expire, and with it how long the nonces of
 	// an idle key are kept. Ten minutes outlast an outage of the ledger and a clock that is some minutes wrong.

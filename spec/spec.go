@@ -42,6 +42,7 @@ type Spec struct {
 	Batch        Batch        `toml:"batch"`
 	Members      Members      `toml:"members"`
 	Times        Times        `toml:"times"`
+	Trust        Trust        `toml:"trust"`
 }
 
 // Model is a Llama. A preset fills in whatever is left 0.
@@ -114,6 +115,19 @@ type Times struct {
 	RoundWitness Duration `toml:"round_witness"` // for stragglers' reports
 	Cooldown     Duration `toml:"cooldown"`      // to write a checkpoint
 	Epoch        Duration `toml:"epoch"`         // after which members may change and a checkpoint is made
+}
+
+// Trust is what the run does about cheats, and what it pays. Tokens are whole.
+type Trust struct {
+	VerificationPercent uint8 `toml:"verification_percent"` // expected share of the accepted results that others recompute
+	// Verify is the longest from the draw of a check to its verdict. 0: twice round_train, 30 s at least, since a verifier trains too.
+	Verify Duration `toml:"verify"`
+	// Dispute is the longest for one move of a dispute; silence loses. 0: twice round_train, 30 s at least, since the whole step is
+	// computed again for the first move.
+	Dispute Duration `toml:"dispute"`
+	Stake   uint64   `toml:"stake"`  // least tokens a member puts up, and loses when it is convicted
+	Unbond  Duration `toml:"unbond"` // a stake is free so long after its member left. 0: time for a last check and a whole dispute
+	Rate    uint64   `toml:"rate"`   // tokens the treasury pays for a point
 }
 
 // Duration is a time.Duration written as in "90s" or "10m".
@@ -200,6 +214,26 @@ func (s *Spec) fill() {
 	if preset, err := llama.Preset(s.Model.Preset); err == nil {
 		s.Model.fill(preset)
 	}
+	s.Trust.fill(s.Times.RoundTrain)
+}
+
+// disputeMoves is more moves than a dispute has, after the first: for each of three trees of up to 16^3 leaves and more, and its evidence.
+const disputeMoves = 16
+
+func (t *Trust) fill(roundTrain Duration) {
+	if t.VerificationPercent == 0 {
+		return
+	}
+	long := max(Duration(30*time.Second), 2*roundTrain)
+	if t.Verify == 0 {
+		t.Verify = long
+	}
+	if t.Dispute == 0 {
+		t.Dispute = long
+	}
+	if t.Unbond == 0 {
+		t.Unbond = 2*t.Verify + disputeMoves*t.Dispute
+	}
 }
 
 func (m *Model) fill(p llama.Config) {
@@ -245,6 +279,9 @@ func (s Spec) Check() error {
 		fault("optimizer: %w", err)
 	}
 	limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
+	if config.StateHash.IsZero() {
+		config.StateHash = wire.Hash{1} // for want of a model, which is reported above
+	}
 	for _, f := range config.Check(limits) {
 		faults = append(faults, f)
 	}
@@ -279,6 +316,30 @@ func (s Spec) ModelHash() (wire.Hash, error) {
 		return wire.Hash{}, err
 	}
 	return merkle.BlobRoot(tensor.Bytes(p)), nil
+}
+
+// StateHash is the hash of a member's fresh optimizer state: zeros, as many as there are parameters.
+func (s Spec) StateHash() (wire.Hash, error) {
+	cfg, err := s.Llama()
+	if err != nil {
+		return wire.Hash{}, err
+	}
+	return zerosRoot(4 * uint64(cfg.Layout().Len())), nil
+}
+
+// zerosRoot is the merkle.BlobRoot of so many zero bytes, which are not held in memory.
+func zerosRoot(size uint64) wire.Hash {
+	zeros := make([]byte, min(size, merkle.ChunkBytes))
+	whole := merkle.Leaf(zeros)
+	var t merkle.Tree
+	for i := range merkle.BlobChunks(size) {
+		if from, to := merkle.Chunk(size, i); to-from < uint64(len(zeros)) {
+			t.Add(merkle.Leaf(zeros[:to-from]))
+		} else {
+			t.Add(whole)
+		}
+	}
+	return t.Root()
 }
 
 // DataSeed keys the order of the sequences.
@@ -317,7 +378,11 @@ func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordina
 		witnesses = witnessesMax
 	}
 	limits := coordinator.Limits{Members: s.Members.Capacity, Witnesses: min(witnesses, witnessesMax)}
-	t := s.Times
+	state, err := s.StateHash()
+	if err != nil {
+		state = wire.Hash{} // Check reports the model
+	}
+	t, trust := s.Times, s.Trust
 	return limits, coordinator.Config{
 		Name: s.Name, Owner: owner, ModelHash: model, SpecHash: specHash,
 		MinMembers: s.Members.Min, StartMembers: s.Members.Start, Witnesses: s.Members.Witnesses,
@@ -325,6 +390,8 @@ func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordina
 		CooldownMs: t.Cooldown.ms(), EpochMs: t.Epoch.ms(), TotalSteps: s.Steps,
 		BatchStart: s.Batch.Start, BatchEnd: s.Batch.End, BatchRampTokens: s.Batch.RampTokens, SequenceTokens: uint32(s.Data.Sequence),
 		Overlap: s.Members.Overlap, MissedMax: s.Members.MissedMax,
+		VerificationPercent: trust.VerificationPercent, VerifyMs: trust.Verify.ms(), DisputeMs: trust.Dispute.ms(),
+		Stake: trust.Stake, UnbondMs: trust.Unbond.ms(), Rate: trust.Rate, StateHash: state,
 	}
 }
 

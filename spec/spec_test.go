@@ -3,8 +3,12 @@ package spec
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -126,4 +130,86 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestTimesOfVerificationFollowFromARound(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want Trust
+	}{
+		{"[times]\nround_train = \"2m\"\n[trust]\nverification_percent = 5\n", Trust{
+			VerificationPercent: 5, Verify: Duration(4 * time.Minute), Dispute: Duration(4 * time.Minute), Unbond: Duration(72 * time.Minute),
+		}},
+		{"[times]\nround_train = \"1s\"\n[trust]\nverification_percent = 100\nstake = 7\nrate = 3\n", Trust{
+			VerificationPercent: 100, Verify: Duration(30 * time.Second), Dispute: Duration(30 * time.Second), Stake: 7, Unbond: Duration(9 * time.Minute), Rate: 3,
+		}},
+		{"[trust]\nverification_percent = 1\nverify = \"1m\"\ndispute = \"2s\"\nunbond = \"3h\"\n", Trust{
+			VerificationPercent: 1, Verify: Duration(time.Minute), Dispute: Duration(2 * time.Second), Unbond: Duration(3 * time.Hour),
+		}},
+		{"[trust]\nverification_percent = 0\nrate = 2\n", Trust{Rate: 2}},
+	} {
+		s, err := Parse([]byte("name = \"test\"\n" + c.text))
+		if err != nil {
+			t.Errorf("%v\n%s", err, c.text)
+			continue
+		}
+		if s.Trust != c.want {
+			t.Errorf("got %+v, want %+v of\n%s", s.Trust, c.want, c.text)
+		}
+		limits, config := s.Coordinator(key.Public{1}, wire.Hash{2}, wire.Hash{3})
+		if faults := config.Check(limits); len(faults) > 0 {
+			t.Errorf("the coordinator refuses it: %v", faults)
+		}
+		if config.VerificationPercent != c.want.VerificationPercent || config.Stake != c.want.Stake || config.Rate != c.want.Rate ||
+			config.VerifyMs != c.want.Verify.ms() || config.DisputeMs != c.want.Dispute.ms() || config.UnbondMs != c.want.Unbond.ms() {
+			t.Errorf("the coordinator is told %+v", config)
+		}
+	}
+}
+
+func TestFaultsOfTrust(t *testing.T) {
+	for text, want := range map[string]string{
+		"verification_percent = 101":                            "VerificationPercent",
+		"verification_percent = 0\nverify = \"1s\"":             "VerifyMs",
+		"verification_percent = 0\ndispute = \"1s\"":            "DisputeMs",
+		"verification_percent = 5\nverify = \"9000h\"":          "VerifyMs",
+		"verification_percent = 5\nstake = 1\nunbond = \"1s\"":  "UnbondMs",
+		"verification_percent = 5\nstake = 9223372036854775807": "Stake",
+		"verification_percent = 5\nrate = 9223372036854775807":  "Rate",
+		"verification_percent = 5\nverify = \"-1s\"":            "not negative",
+		"verification_percent = 256":                            "verification_percent",
+		"stake = -1":                                            "stake",
+		"rate = 0.5":                                            "rate",
+		"bond = 1":                                              "bond",
+	} {
+		if _, err := Parse([]byte("name = \"test\"\n[trust]\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want a fault of %q", text, err, want)
+		}
+	}
+}
+
+func TestStateHashIsThatOfZeros(t *testing.T) {
+	for _, size := range []uint64{0, 4, merkle.ChunkBytes - 4, merkle.ChunkBytes, merkle.ChunkBytes + 4, 5 * merkle.ChunkBytes} {
+		if got, want := zerosRoot(size), merkle.BlobRoot(make([]byte, size)); got != want {
+			t.Errorf("%d bytes: got %v, want %v", size, got, want)
+		}
+	}
+	s, err := Parse([]byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := s.Llama()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := exact.NewPool(1)
+	defer pool.Close()
+	c, err := s.Codec(cfg.Layout(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.StateHash()
+	if want := merkle.BlobRoot(tensor.Bytes(make([]float32, c.StateLen()))); err != nil || got != want {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
 }
