@@ -4,8 +4,9 @@
 // Face's tokenizers library, tokenizer.json. The manifest of a data set carries it (package data), a checkpoint contains the file (package
 // checkpoint), and `sha256sum tokenizer.json` prints it.
 //
-// There is one tokenizer so far, Bytes: the 256 byte values, id = byte. It needs no training and loses nothing: any bytes, valid UTF-8 or
-// not, come back as they were. Its tokenizer.json describes it as a byte-level BPE without merges, whose vocabulary is GPT-2's table of one
+// Both tokenizers lose nothing: any bytes, valid UTF-8 or not, come back as they were. BPE is the byte-level byte pair encoding of GPT-2 and
+// its descendants; Parse reads it from a tokenizer.json, package tokenizer/learn makes new ones. Bytes has the 256 byte values, id = byte, and
+// needs no file. Its tokenizer.json describes it as a byte-level BPE without merges, whose vocabulary is GPT-2's table of one
 // printable character a byte, so that transformers produces the same ids:
 //
 //	text    "Hi é"
@@ -19,9 +20,6 @@ import (
 
 	"github.com/entrain-network/entrain/wire"
 )
-
-// VocabMax bounds the vocabulary of any tokenizer: token ids fit in 24 bits, an embedding that large is beyond every known model.
-const VocabMax = 1 << 24
 
 // A Tokenizer maps text to token ids in [0, Vocab). Its methods are pure and may be called concurrently.
 type Tokenizer interface {
@@ -61,8 +59,29 @@ func Find(name string, want wire.Hash) (Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if got := t.Hash(); got != want {
-		return nil, fmt.Errorf("tokenizer %q has hash %s here and %s there: use the version of entrain that the data was prepared with", name, got, want)
+	return t, checkHash(t, want)
+}
+
+// Resolve returns the tokenizer that a data set or a checkpoint names: the built-in one of that name, or else the one that file, its
+// tokenizer.json, defines. The name and the hash must be those of what is returned.
+func Resolve(name string, want wire.Hash, file []byte) (Tokenizer, error) {
+	if name == (Bytes{}).Name() {
+		return Find(name, want)
 	}
-	return t, nil
+	t, err := Parse(file)
+	if err != nil {
+		return nil, err
+	}
+	if t.Name() != name {
+		return nil, fmt.Errorf("tokenizer %q is asked for, tokenizer.json has %q", name, t.Name())
+	}
+	return t, checkHash(t, want)
+}
+
+func checkHash(t Tokenizer, want wire.Hash) error {
+	if got := t.Hash(); got != want {
+		return fmt.Errorf("tokenizer %q has hash %s here and %s there: use the version of entrain, or the tokenizer.json, that the data was prepared with",
+			t.Name(), got, want)
+	}
+	return nil
 }

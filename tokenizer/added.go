@@ -1,0 +1,124 @@
+package tokenizer
+
+import (
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// addedToken is a token that is looked for in the text before it is cut into words.
+type addedToken struct {
+	id      uint32
+	content string
+	special bool
+	late    bool // looked for in what the others have left: the files call these "normalized"
+
+	// How the token meets its surroundings: not inside of words, taking the blank space before and after it.
+	singleWord, lstrip, rstrip bool
+}
+
+// addedTokens are those of a tokenizer, longest first, so that the first one that fits is the longest.
+type addedTokens struct {
+	list  []addedToken
+	first [2][256]bool // whether one of a kind begins with a byte: [0] those that are not special, [1] all
+}
+
+func newAddedTokens(list []addedToken) addedTokens {
+	a := addedTokens{list: slices.Clone(list)}
+	slices.SortStableFunc(a.list, func(x, y addedToken) int { return len(y.content) - len(x.content) })
+	for _, t := range a.list {
+		if !t.special {
+			a.first[0][t.content[0]] = true
+		}
+		a.first[1][t.content[0]] = true
+	}
+	return a
+}
+
+// split appends the ids of text: those of the added tokens in it, and what encode makes of the text between them.
+func (a *addedTokens) split(dst []uint32, text []byte, special bool, encode func([]uint32, []byte) []uint32) []uint32 {
+	return a.pass(dst, text, special, false, func(dst []uint32, text []byte) []uint32 {
+		return a.pass(dst, text, special, true, encode)
+	})
+}
+
+// pass looks for one kind of added tokens.
+func (a *addedTokens) pass(dst []uint32, text []byte, special, late bool, encode func([]uint32, []byte) []uint32) []uint32 {
+	first := &a.first[0]
+	if special {
+		first = &a.first[1]
+	}
+	done := 0 // bytes of text that have ids
+	for i := 0; i < len(text); {
+		if !first[text[i]] {
+			i++
+			continue
+		}
+		t := a.find(text, i, special, late)
+		if t == nil {
+			i++
+			continue
+		}
+		from, to := i, i+len(t.content)
+		i = to
+		if t.singleWord && (endsInWord(text[:from]) || beginsInWord(text[to:])) {
+			continue
+		}
+		if t.lstrip {
+			from = max(done, from-blankAtEnd(text[:from]))
+		}
+		if t.rstrip {
+			// As in the library, a token of blank space may be found again in what this one took.
+			n, _ := spaceRun(text[to:])
+			to += n
+		}
+		if done < from {
+			dst = encode(dst, text[done:from])
+		}
+		dst = append(dst, t.id)
+		done = to
+	}
+	if done < len(text) {
+		dst = encode(dst, text[done:])
+	}
+	return dst
+}
+
+// find returns the longest token of a kind at text[i], or nil.
+func (a *addedTokens) find(text []byte, i int, special, late bool) *addedToken {
+	for j := range a.list {
+		t := &a.list[j]
+		if t.late == late && (special || !t.special) && len(t.content) <= len(text)-i && string(text[i:i+len(t.content)]) == t.content {
+			return t
+		}
+	}
+	return nil
+}
+
+// blankAtEnd returns the length of the blank space that b ends with.
+func blankAtEnd(b []byte) int {
+	n := 0
+	for n < len(b) {
+		r, size := utf8.DecodeLastRune(b[:len(b)-n])
+		if !unicode.IsSpace(r) {
+			break
+		}
+		n += size
+	}
+	return n
+}
+
+func endsInWord(b []byte) bool {
+	r, n := utf8.DecodeLastRune(b)
+	return n > 0 && inWord(r)
+}
+
+func beginsInWord(b []byte) bool {
+	r, n := utf8.DecodeRune(b)
+	return n > 0 && inWord(r)
+}
+
+// inWord is \w of Unicode's regular expressions (UTS 18, Annex C).
+func inWord(r rune) bool {
+	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
+}

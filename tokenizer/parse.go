@@ -1,0 +1,336 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/entrain-network/entrain/wire"
+)
+
+// endTokens are the names under which known vocabularies have the token that ends a document.
+var endTokens = []string{"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "[EOS]", "<｜end▁of▁sentence｜>"}
+
+// definition is tokenizer.json. Fields that are not here are refused: what is not understood could change ids.
+type definition struct {
+	Version       string          `json:"version"`
+	Truncation    json.RawMessage `json:"truncation"` // of batches, like padding: not applied
+	Padding       json.RawMessage `json:"padding"`
+	AddedTokens   []addedJSON     `json:"added_tokens"`
+	Normalizer    json.RawMessage `json:"normalizer"`
+	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
+	PostProcessor json.RawMessage `json:"post_processor"` // adds tokens at the ends: not applied
+	Decoder       json.RawMessage `json:"decoder"`
+	Model         modelJSON       `json:"model"`
+}
+
+type addedJSON struct {
+	ID         uint32 `json:"id"`
+	Content    string `json:"content"`
+	SingleWord bool   `json:"single_word"`
+	LStrip     bool   `json:"lstrip"`
+	RStrip     bool   `json:"rstrip"`
+	Normalized bool   `json:"normalized"`
+	Special    bool   `json:"special"`
+}
+
+type modelJSON struct {
+	Type         string          `json:"type"`
+	Dropout      *float64        `json:"dropout"`
+	UnkToken     json.RawMessage `json:"unk_token"` // never used, nor the next two: every byte has a token
+	FuseUnk      bool            `json:"fuse_unk"`
+	ByteFallback bool            `json:"byte_fallback"`
+	Prefix       *string         `json:"continuing_subword_prefix"`
+	Suffix       *string         `json:"end_of_word_suffix"`
+	IgnoreMerges bool            `json:"ignore_merges"`
+	Vocab        vocabJSON       `json:"vocab"`
+	Merges       []mergeJSON     `json:"merges"`
+}
+
+// vocabJSON is the object of spellings and ids, in which no spelling may occur twice.
+type vocabJSON map[string]uint32
+
+// UnmarshalJSON reads the object.
+func (v *vocabJSON) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return errors.New("vocab is no object")
+	}
+	*v = make(vocabJSON)
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		spelling, ok := t.(string)
+		if !ok {
+			return fmt.Errorf("vocab: %v is no spelling", t)
+		}
+		var id uint32
+		if err := d.Decode(&id); err != nil {
+			return fmt.Errorf("vocab: id of %.80q: %w", spelling, err)
+		}
+		if _, ok := (*v)[spelling]; ok {
+			return fmt.Errorf("vocab: %.80q occurs twice", spelling)
+		}
+		(*v)[spelling] = id
+	}
+	return nil
+}
+
+// mergeJSON is two spellings, written as ["a", "b"] or as "a b".
+type mergeJSON [2]string
+
+// UnmarshalJSON reads either form.
+func (m *mergeJSON) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		var list []string
+		if err := json.Unmarshal(b, &list); err != nil {
+			return err
+		}
+		if len(list) != 2 {
+			return fmt.Errorf("merge of %d spellings", len(list))
+		}
+		*m = mergeJSON(list)
+		return nil
+	}
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	left, right, ok := strings.Cut(s, " ")
+	if !ok || strings.Contains(right, " ") {
+		return fmt.Errorf("merge %.80q is not two spellings with a space between them", s)
+	}
+	*m = mergeJSON{left, right}
+	return nil
+}
+
+// Parse reads a tokenizer.json: that of Bytes, or a byte-level BPE. What it does not know, it refuses, so that ids are never nearly right.
+func Parse(b []byte) (Tokenizer, error) {
+	if len(b) > JSONBytesMax {
+		return nil, fmt.Errorf("tokenizer.json has %d bytes, more than %d", len(b), JSONBytesMax)
+	}
+	if wire.SHA256(b) == (Bytes{}).Hash() {
+		return Bytes{}, nil
+	}
+	t, err := parseBPE(b)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer.json: %w", err)
+	}
+	return t, nil
+}
+
+func parseBPE(b []byte) (*BPE, error) {
+	var f definition
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("%w%s", err, lineOf(b, d.InputOffset()))
+	}
+	if rest := bytes.TrimSpace(b[d.InputOffset():]); len(rest) > 0 {
+		return nil, fmt.Errorf("something follows the object%s", lineOf(b, d.InputOffset()))
+	}
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	t := &BPE{json: bytes.Clone(b), hash: wire.SHA256(b), idsMax: min(VocabMax, len(f.Model.Vocab)+len(f.AddedTokens)+gapMax)}
+	var err error
+	if t.words, err = parseSplitter(f.PreTokenizer); err != nil {
+		return nil, fmt.Errorf("pre_tokenizer: %w", err)
+	}
+	if err := t.readVocab(f.Model.Vocab); err != nil {
+		return nil, fmt.Errorf("vocab: %w", err)
+	}
+	if err := t.readMerges(f.Model.Vocab, f.Model.Merges); err != nil {
+		return nil, fmt.Errorf("merges: %w", err)
+	}
+	t.readWhole(f.Model.IgnoreMerges)
+	if err := t.readAdded(f.Model.Vocab, f.AddedTokens); err != nil {
+		return nil, fmt.Errorf("added_tokens: %w", err)
+	}
+	return t, nil
+}
+
+// lineOf says where an offset is.
+func lineOf(b []byte, offset int64) string {
+	offset = min(max(offset, 0), int64(len(b)))
+	return fmt.Sprintf(", at line %d", 1+bytes.Count(b[:offset], []byte("\n")))
+}
+
+// check refuses what is not implemented.
+func (f *definition) check() error {
+	m := &f.Model
+	switch {
+	case f.Version != "" && f.Version != "1.0":
+		return fmt.Errorf("version %q is not known, only \"1.0\"", f.Version)
+	case !isNull(f.Normalizer):
+		return fmt.Errorf("a normalizer (%.80s) would change the text: only tokenizers that keep all bytes are read", f.Normalizer)
+	case m.Type != "" && m.Type != "BPE":
+		return fmt.Errorf("the model is %.80q, not a byte-level \"BPE\"", m.Type)
+	case m.Dropout != nil && *m.Dropout != 0:
+		return fmt.Errorf("dropout of %v would make ids random", *m.Dropout)
+	case m.Prefix != nil && *m.Prefix != "":
+		return fmt.Errorf("continuing_subword_prefix is %.80q: byte-level vocabularies have none", *m.Prefix)
+	case m.Suffix != nil && *m.Suffix != "":
+		return fmt.Errorf("end_of_word_suffix is %.80q: byte-level vocabularies have none", *m.Suffix)
+	case len(m.Vocab) == 0:
+		return errors.New("the model has no vocab")
+	case len(f.AddedTokens) > addedMax:
+		return fmt.Errorf("%d added tokens are more than %d", len(f.AddedTokens), addedMax)
+	}
+	var decoder struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(f.Decoder, &decoder); err != nil || decoder.Type != "ByteLevel" {
+		return fmt.Errorf("the decoder is %.80q, not \"ByteLevel\": the vocabulary does not spell bytes", decoder.Type)
+	}
+	return nil
+}
+
+func isNull(b json.RawMessage) bool { return len(b) == 0 || string(b) == "null" }
+
+// readVocab fills the texts and the bytes of t.
+func (t *BPE) readVocab(vocab vocabJSON) error {
+	for spelling, id := range vocab {
+		text, ok := spelled(spelling)
+		if !ok {
+			text = []byte(spelling) // an added token, which is listed there again
+		}
+		if err := t.setText(id, text, spelling); err != nil {
+			return err
+		}
+	}
+	for c := range t.bytes {
+		id, ok := vocab[string(piece(byte(c)))]
+		if !ok {
+			return fmt.Errorf("byte %#02x (%q) has no token: not every text could be encoded", c, piece(byte(c)))
+		}
+		t.bytes[c] = id
+	}
+	return nil
+}
+
+// setText enters a token.
+func (t *BPE) setText(id uint32, text []byte, spelling string) error {
+	switch {
+	case uint64(id) >= uint64(t.idsMax):
+		return fmt.Errorf("id %d of %.80q is not below %d", id, spelling, t.idsMax)
+	case len(text) == 0:
+		return fmt.Errorf("token %d is empty", id)
+	case len(text) > TokenBytesMax:
+		return fmt.Errorf("token %d has %d bytes, more than %d", id, len(text), TokenBytesMax)
+	}
+	if n := int(id) + 1; n > len(t.text) {
+		t.text = append(t.text, make([][]byte, n-len(t.text))...)
+	}
+	if t.text[id] != nil {
+		return fmt.Errorf("%.80q and another spelling both have id %d", spelling, id)
+	}
+	t.text[id] = text
+	return nil
+}
+
+// spelled returns the bytes that a spelling of printable characters stands for; false if it has others.
+func spelled(s string) ([]byte, bool) {
+	b := make([]byte, 0, len(s))
+	for _, r := range s {
+		switch {
+		case r < 0x100 && visible(byte(r)):
+			b = append(b, byte(r))
+		case 0x100 <= r && r < 0x100+rune(len(invisible)):
+			b = append(b, invisible[r-0x100])
+		default:
+			return nil, false
+		}
+	}
+	return b, true
+}
+
+// invisible are the bytes that the characters from U+0100 on stand for.
+var invisible = func() (list []byte) {
+	for c := range 256 {
+		if !visible(byte(c)) {
+			list = append(list, byte(c))
+		}
+	}
+	return list
+}()
+
+// readMerges fills the table of merges.
+func (t *BPE) readMerges(vocab vocabJSON, merges []mergeJSON) error {
+	t.pairs = newPairs(len(merges))
+	for rank, m := range merges {
+		var ids [3]uint32
+		for i, spelling := range [3]string{m[0], m[1], m[0] + m[1]} {
+			id, ok := vocab[spelling]
+			if !ok {
+				return fmt.Errorf("%d: %.80q is not in the vocab", rank, spelling)
+			}
+			ids[i] = id
+		}
+		if !t.pairs.add(ids[0], ids[1], uint32(rank), ids[2]) {
+			return fmt.Errorf("%d: %.80q and %.80q are merged by an earlier one", rank, m[0], m[1])
+		}
+	}
+	return nil
+}
+
+// readWhole finds the words that become one token: all in the vocabulary if merges are ignored for them, else those to which merges lead.
+func (t *BPE) readWhole(ignoreMerges bool) {
+	t.whole = make(map[string]uint32, len(t.text))
+	var m merger
+	var ids []uint32
+	none := map[string]uint32{}
+	bare := &BPE{whole: none, bytes: t.bytes, pairs: t.pairs}
+	for id, text := range t.text {
+		if text == nil {
+			continue
+		}
+		if !ignoreMerges {
+			if ids = bare.appendWord(ids[:0], text, &m); len(ids) != 1 || ids[0] != uint32(id) {
+				continue
+			}
+		}
+		t.whole[string(text)] = uint32(id)
+	}
+}
+
+// readAdded enters the added tokens, which may be in the vocabulary or not, and finds the one that ends a document.
+func (t *BPE) readAdded(vocab vocabJSON, list []addedJSON) error {
+	var tokens []addedToken
+	ends := make(map[string]uint32)
+	seen := make(map[string]bool)
+	for _, a := range list {
+		if !utf8.ValidString(a.Content) || seen[a.Content] {
+			return fmt.Errorf("%.80q occurs twice or is no text", a.Content)
+		}
+		seen[a.Content] = true
+		if id, ok := vocab[a.Content]; ok {
+			if id != a.ID {
+				return fmt.Errorf("%.80q has id %d here and %d in the vocab", a.Content, a.ID, id)
+			}
+			t.text[id] = []byte(a.Content)
+		} else if err := t.setText(a.ID, []byte(a.Content), a.Content); err != nil {
+			return err
+		}
+		if a.Content == "" {
+			return fmt.Errorf("token %d is empty", a.ID)
+		}
+		if a.Special {
+			ends[a.Content] = a.ID
+		}
+		tokens = append(tokens, addedToken{a.ID, a.Content, a.Special, a.Normalized, a.SingleWord, a.LStrip, a.RStrip})
+	}
+	t.added = newAddedTokens(tokens)
+	for _, name := range endTokens {
+		if id, ok := ends[name]; ok {
+			t.end = id
+			return nil
+		}
+	}
+	return fmt.Errorf("no special token ends a document: none is called %s", strings.Join(endTokens, ", "))
+}

@@ -1,0 +1,92 @@
+package tokenizer
+
+// pattern is one of the known ways to cut words.
+type pattern uint8
+
+const (
+	uncut pattern = iota // the whole text is a word
+	gpt2
+	gpt4
+	gpt4Digit // gpt4, but each digit is a word: Qwen 2
+	o200k
+)
+
+// The spellings of the patterns in tokenizer.json. tiktoken has others since its version 0.9, with possessive quantifiers, which the regular
+// expressions of the tokenizers library read differently ({1,3}+ repeats there, $ is the end of any line); no tokenizer.json is known to use them.
+var patterns = []struct {
+	regex   string
+	pattern pattern
+}{
+	{`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`, gpt2},
+	{`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`, gpt4},
+	{`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`, gpt4Digit},
+	{`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
+		`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
+		`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, o200k},
+}
+
+// digits is what a step before the pattern does to numbers.
+type digits uint8
+
+const (
+	digitsStay   digits = iota
+	digitsRuns          // runs of digits are cut off the rest
+	digitsSingle        // each digit is cut off
+)
+
+// splitter cuts text into words.
+type splitter struct {
+	pattern pattern
+	digits  digits
+}
+
+// stretch returns how much of b, which is not empty, is cut as if it were a text of its own: all, or up to the next digit, or digits.
+func (s splitter) stretch(b []byte) int {
+	if s.digits == digitsStay {
+		return len(b)
+	}
+	c, n := at(b, 0)
+	if c == number {
+		if s.digits == digitsSingle {
+			return n
+		}
+		return run(b, n, number)
+	}
+	for n < len(b) {
+		c, m := at(b, n)
+		if c == number {
+			break
+		}
+		n += m
+	}
+	return n
+}
+
+// first returns the length of the first word of a stretch, which is not empty.
+func (s splitter) first(b []byte) int {
+	switch s.pattern {
+	case gpt2:
+		return splitGPT2(b)
+	case gpt4:
+		return splitGPT4(b, 3)
+	case gpt4Digit:
+		return splitGPT4(b, 1)
+	case o200k:
+		return splitO200K(b)
+	}
+	return len(b)
+}
+
+// each calls do for each word of text.
+func (s splitter) each(text []byte, do func(word []byte)) {
+	for len(text) > 0 {
+		n := s.stretch(text)
+		part := text[:n]
+		text = text[n:]
+		for len(part) > 0 {
+			n := s.first(part)
+			do(part[:n])
+			part = part[n:]
+		}
+	}
+}
