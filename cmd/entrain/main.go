@@ -35,8 +35,16 @@ func main() {
 		os.Exit(exitInterrupted)
 	default:
 		fmt.Fprintln(os.Stderr, "entrain:", advise(err))
-		os.Exit(1)
+		os.Exit(statusOf(err))
 	}
+}
+
+// statusOf is the exit status for an error: 1, unless it says another.
+func statusOf(err error) int {
+	if e, ok := errors.AsType[exitError](err); ok {
+		return e.status
+	}
+	return 1
 }
 
 // exitInterrupted is a shell's exit status of a command ended by SIGINT.

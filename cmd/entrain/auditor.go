@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// auditor is a guest among a run's members that computes their results again.
+type auditor struct {
+	console
+	latest
+	options auditOptions
+	run     string
+	asJSON  bool
+	client  *comet.Client
+	trainer *trainer
+	guest   *node.Guest
+	signer  ledger.Signer
+	stop    context.CancelFunc // of the watches
+	tally   map[string]int     // results by verdict
+
+	paramsRoot wire.Hash // of params, the last that were needed
+	params     []float32
+}
+
+// peersEvery is how often members' addresses are looked up.
+const auditPeersEvery = 2 * time.Second
+
+// newAuditor gets what an audit needs of the chain and this machine, and makes itself known to the members. Close must be called.
+func (c console) newAuditor(ctx context.Context, o auditOptions, run string) (_ *auditor, err error) {
+	a := &auditor{console: c, options: o, run: run, asJSON: o.asJSON, tally: map[string]int{}, latest: latest{wake: make(chan struct{}, 1)}, stop: func() {}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.close())
+		}
+	}()
+	if a.client, err = c.dial(ctx, o.endpoints, nil); err != nil {
+		return nil, err
+	}
+	on, err := getRun(ctx, a.client, run)
+	if err != nil {
+		return nil, err
+	}
+	a.latest.s = on.snapshot
+	dir := o.data
+	if dir == "" {
+		dir = on.spec.Data.Location
+	}
+	if dir == "" {
+		return nil, fmt.Errorf("run %q does not say where its data is; it has the manifest %s: say where you have it with --data DIR", run, on.spec.Data.Manifest)
+	}
+	if a.trainer, err = newTrainer(ctx, on.spec, dir, o.workers, 0); err != nil {
+		return nil, err
+	}
+	if err := selfTest(ctx, a.trainer.pool); err != nil {
+		return nil, err
+	}
+	var seed [32]byte
+	_, _ = crand.Read(seed[:]) // never fails
+	secret := key.FromSeed(seed)
+	a.signer = ledger.Signer{Chain: a.client.ChainID(), Key: secret}
+	a.guest, err = node.NewGuest(on.snapshot.State.ID(), func(h p2p.Handler) (p2p.Network, error) {
+		listen, err := listenAddrs(o.listen, o.endpoints)
+		if err != nil {
+			return nil, err
+		}
+		return lp2p.New(lp2p.Options{Key: secret, Run: on.snapshot.State.ID(), Handler: h, Listen: listen, Log: slog.New(slog.DiscardHandler)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	watching, stop := context.WithCancel(ctx)
+	a.stop = stop
+	a.client.Watch(watching, run, a.latest.set)
+	go a.keepPeers(watching)
+	addrs := a.guest.Addrs()
+	if err := submit(ctx, a.client, &a.signer, ledger.Announce{Run: run, Addrs: addrs[:min(len(addrs), ledger.AddrsMax)]}); err != nil {
+		return nil, fmt.Errorf("make oneself known to the members: %w", err)
+	}
+	return a, nil
+}
+
+// keepPeers tells the network where the members are, until ctx ends.
+func (a *auditor) keepPeers(ctx context.Context) {
+	timer := time.NewTicker(auditPeersEvery)
+	defer timer.Stop()
+	for {
+		a.client.Peers(ctx, a.run, func(found []ledger.Peer, err error) {
+			if err != nil || ctx.Err() != nil {
+				return
+			}
+			peers := make([]p2p.Peer, len(found))
+			for i, p := range found {
+				peers[i] = p2p.Peer{Key: p.Key, Addrs: p.Addrs}
+			}
+			a.guest.Connect(peers)
+		})
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// farewell is how long the ledger may take to hear that the guest is gone.
+const farewell = 2 * time.Second
+
+func (a *auditor) close() error {
+	a.stop()
+	var errs []error
+	if a.guest != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		_ = submit(ctx, a.client, &a.signer, ledger.Announce{Run: a.run}) // if not, others' announcements push it out in time
+		cancel()
+		errs = append(errs, a.guest.Close())
+	}
+	if a.trainer != nil {
+		a.trainer.close()
+	}
+	if a.client != nil {
+		errs = append(errs, a.client.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// others are the keys of the members to ask, the one that is audited first.
+func others(s coordinator.State, first uint32) []key.Public {
+	list := []key.Public{s.Key(first)}
+	for i := range s.Count() {
+		if i != first && s.Status(i).Present() {
+			list = append(list, s.Key(i))
+		}
+	}
+	return list
+}
+
+// askedMax is how many members are asked for a commitment before all begin anew: whoever takes part has all of them, as a rule.
+const askedMax = 8
+
+// auditAskEvery is the pause between two turns of asking. A guest that has just come is let in once members have seen it on the ledger.
+const auditAskEvery = 500 * time.Millisecond
+
+// commitments asks members for what one of them committed to in a round, until one has it.
+func (a *auditor) commitments(ctx context.Context, s coordinator.State, round, member uint32) ([]coordinator.Signed, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.patience)
+	defer cancel()
+	var last error
+	for {
+		var found []coordinator.Signed
+		asked := others(s, member)
+		for _, k := range asked[:min(len(asked), askedMax)] {
+			list, err := a.guest.Commitments(ctx, k, round, []uint32{member})
+			if err != nil {
+				last = err
+				continue
+			}
+			for _, e := range list {
+				if e.Author == s.Key(member) && !slices.ContainsFunc(found, func(o coordinator.Signed) bool { return o.Commitment == e.Signed.Commitment }) {
+					found = append(found, e.Signed)
+				}
+			}
+		}
+		if len(found) > 0 {
+			return found, nil
+		}
+		select {
+		case <-ctx.Done():
+			if last != nil {
+				return nil, fmt.Errorf("no member answers: %w", last)
+			}
+			return nil, errors.New("no member has its commitment any more")
+		case <-time.After(auditAskEvery):
+		}
+	}
+}
+
+// floats fetches parameters or an optimizer state.
+func (a *auditor) floats(ctx context.Context, root wire.Hash, n int, from []key.Public) ([]float32, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.patience)
+	defer cancel()
+	data, err := a.guest.Fetch(ctx, p2p.Ref{Root: root, Size: uint64(n) * 4}, from)
+	if err != nil {
+		return nil, err
+	}
+	v := make([]float32, n)
+	tensor.SetBytes(v, data)
+	return v, nil
+}
+
+// start gets the parameters of a round's start.
+func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash, member uint32) ([]float32, error) {
+	if a.paramsRoot == root && a.params != nil {
+		return a.params, nil
+	}
+	var err error
+	if root == s.Config().ModelHash {
+		a.params = a.trainer.initial()
+	} else if a.params, err = a.floats(ctx, root, a.trainer.engine.ParamsLen(), others(s, member)); err != nil {
+		return nil, err
+	}
+	a.paramsRoot = root
+	return a.params, nil
+}
+
+// before gets the optimizer state that a member went on from.
+func (a *auditor) before(ctx context.Context, s coordinator.State, prev wire.Hash, member uint32) ([]float32, error) {
+	n := a.trainer.engine.StateLen()
+	if fresh := make([]float32, n); prev == merkle.Root(a.trainer.engine.Leaves(fresh)) {
+		return fresh, nil
+	}
+	return a.floats(ctx, prev, n, others(s, member))
+}
