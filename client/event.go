@@ -1,6 +1,8 @@
 package client
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
@@ -10,8 +12,11 @@ import (
 // An Event is something that happened outside the machine. Every action that can end, in success or failure, ends in one.
 type Event interface{ event() }
 
-// StateChanged brings a newer state of the run. The machine keeps the state and never writes to it.
-type StateChanged struct{ State coordinator.State }
+// StateChanged brings a newer state of the run, as of the ledger's time TimeMs. The machine keeps the state and never writes to it.
+type StateChanged struct {
+	State  coordinator.State
+	TimeMs uint64
+}
 
 // Woke says that time has passed; drivers send it a few times a second.
 type Woke struct{}
@@ -26,7 +31,7 @@ type Loaded struct {
 	Known     bool
 	Round     uint32
 	Params    wire.Hash
-	Committed coordinator.Commitment
+	Committed coordinator.Signed
 	InDoubt   bool
 }
 
@@ -42,6 +47,7 @@ type Trained struct {
 	Payload      wire.Hash // merkle.BlobRoot of the payload
 	PayloadBytes uint32
 	Prev, State  wire.Hash // of the optimizer state before and after
+	Gradient     wire.Hash // merkle.BlobRoot of the share's mean gradient
 	Loss         uint32    // mean training loss in thousandths of a nat a token
 	Failed       string
 }
@@ -102,11 +108,13 @@ type Action interface{ action() }
 // Submit sends a message to the run's coordinator.
 type Submit struct{ Message coordinator.Message }
 
-// Train computes this member's share of a round on the parameters with the given hash.
+// Train computes this member's share of a round on the parameters and from the optimizer state with the given hashes; a driver that does
+// not hold that state, after a crash, begins afresh and says so in Trained.
 type Train struct {
 	Epoch, Round, Step uint32
 	Spans              []batch.Span
 	Params             wire.Hash
+	Prev               wire.Hash
 }
 
 // CancelTraining stops the Train action of a round that is over.
@@ -158,6 +166,21 @@ type Save struct {
 // Forget drops commitments and payloads of rounds before Before.
 type Forget struct{ Before uint32 }
 
+// Hold says what the driver keeps and serves although it goes on from something else, until the next Hold: the parameters and optimizer
+// states with these hashes, and the commitments to these shares although Forget names their rounds. Mine are those of the shares whose
+// check or dispute this member is in itself; what was made to argue about others can go.
+type Hold struct {
+	Blobs        []wire.Hash
+	Shares, Mine []Share
+}
+
+func (h Hold) equal(o Hold) bool {
+	return slices.Equal(h.Blobs, o.Blobs) && slices.Equal(h.Shares, o.Shares) && slices.Equal(h.Mine, o.Mine)
+}
+
+// Expelled ends this member's part in the run: it was convicted.
+type Expelled struct{ Conviction coordinator.Conviction }
+
 // Note reports something a person should know.
 type Note struct{ Text string }
 
@@ -172,4 +195,6 @@ func (Apply) action()          {}
 func (Heal) action()           {}
 func (Save) action()           {}
 func (Forget) action()         {}
+func (Hold) action()           {}
+func (Expelled) action()       {}
 func (Note) action()           {}

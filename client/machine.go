@@ -11,9 +11,11 @@
 //   - membership: join, join again after having been dropped, withdraw on stopping (member.go);
 //   - the model: bring the parameters to the start of the current round by applying accepted sets, compare their hash with the one
 //     the witnesses agreed on, and fetch the agreed model from peers when they differ or the sets are gone (model.go);
-//   - training: compute this member's share and commit to it (train.go);
+//   - training: compute this member's share, from the optimizer state it may begin with (chain.go), and commit to it (train.go);
 //   - results: learn the others' commitments, fetch and check their payloads (results.go);
-//   - witnessing: report what it holds when elected (witness.go).
+//   - witnessing: report what it holds when elected (witness.go);
+//   - verifying: compute again the shares it was drawn to check, give the verdict, and see disputes through (cases.go, verify.go,
+//     argue.go); prove it when somebody signs two commitments for one round (fraud.go).
 package client
 
 import (
@@ -34,21 +36,31 @@ type Machine struct {
 	now uint64 // ms, of the driver's clock
 
 	state    coordinator.State
+	run      coordinator.Config // of the state; it never changes
 	hasState bool
 	stopping bool
 
 	member  membership
 	model   model
 	work    work
+	chain   chain
 	rounds  []*results // ascending by number, the last few rounds
 	witness reports
 	saved   uint32 // epoch whose checkpoint was asked for
+
+	aheadMs  int64 // of the own clock, before the ledger's
+	files    []*file
+	filed    map[Share]*file
+	unread   bool // a state or a commitment has come since the files were looked at
+	held     Hold
+	frauds   []fraud
+	expelled bool
 
 	out []Action
 }
 
 // New returns a machine that waits for its first state and for Loaded.
-func New(cfg Config) *Machine { return &Machine{cfg: cfg} }
+func New(cfg Config) *Machine { return &Machine{cfg: cfg, filed: map[Share]*file{}} }
 
 // Step takes one event at time nowMs (milliseconds of any monotonic clock) and returns what to do about it, in order.
 func (m *Machine) Step(nowMs uint64, ev Event) []Action {
@@ -56,13 +68,14 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	m.out = nil
 	switch ev := ev.(type) {
 	case StateChanged:
-		m.stateChanged(ev.State)
+		m.stateChanged(ev)
 	case Woke:
 	case Loaded:
 		m.model.loaded(ev)
 		m.resume(ev)
 	case CommitmentReceived:
 		m.received(ev)
+		m.claim(ev)
 	case Trained:
 		m.trained(ev)
 	case PayloadFetched:
@@ -73,6 +86,12 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 		m.healed(ev)
 	case Submitted:
 		m.submitted(ev)
+		m.said(ev)
+		m.moved(ev)
+	case Verified:
+		m.verified(ev)
+	case Argued:
+		m.argued(ev)
 	case Saved:
 		m.checkpointSaved(ev)
 	case Stopping:
@@ -92,27 +111,51 @@ func (m *Machine) Busy() bool { return m.model.healing || !m.model.known }
 
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 
-func (m *Machine) stateChanged(s coordinator.State) {
-	before := uint32(0)
+func (m *Machine) stateChanged(ev StateChanged) {
+	s, before := ev.State, uint32(0)
+	if ev.TimeMs != 0 {
+		m.aheadMs = int64(m.now) - int64(ev.TimeMs)
+	}
 	if m.hasState {
 		before = m.state.Round()
+	}
+	if !m.hasState {
+		m.run = s.Config()
 	}
 	m.state, m.hasState = s, true
 	m.member.index, m.member.known = s.Find(m.cfg.Self)
 	if s.Round() > before {
 		m.enterRound(s.Round())
 	}
+	m.readCases()
+	m.unread = true
 }
+
+// ledgerMs is about what time it is for the ledger: that of the newest state, and what has passed since.
+func (m *Machine) ledgerMs() uint64 { return uint64(int64(m.now) - m.aheadMs) }
 
 // decide asks for everything that is due.
 func (m *Machine) decide() {
 	if !m.hasState {
 		return
 	}
+	m.settle()
+	if m.unread {
+		m.unread = false
+		m.nameCases()
+	}
 	m.decideMembership()
-	if !m.model.started {
+	if !m.model.started || m.expelled {
 		return
 	}
+	m.decideRound()
+	m.decideCases()
+	m.decideFrauds()
+	m.decideHold()
+}
+
+// decideRound asks for what the phase of the run calls for.
+func (m *Machine) decideRound() {
 	switch m.state.Phase() {
 	case coordinator.WaitingForMembers:
 		m.syncToAgreed()

@@ -76,7 +76,9 @@ func TestAMemberThatCrashesAfterCommittingDoesNotCommitAgain(t *testing.T) {
 		victim := net.peers[1]
 		for range 5 {
 			round := net.state.Round()
-			net.run(60_000, func() bool { return net.state.Round() > round && victim.saved.Committed.Round == net.state.Round() })
+			net.run(60_000, func() bool {
+				return net.state.Round() > round && victim.saved.Committed.Commitment.Round == net.state.Round()
+			})
 			victim.crash()
 			net.tick()
 			victim.start()

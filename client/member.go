@@ -15,6 +15,8 @@ const (
 	reAskMs     = 600
 	republishMs = 2000
 	resaveMs    = 3000
+	reVerifyMs  = 2000
+	reSayMs     = 1500
 )
 
 // membership is where this participant stands with the run.
@@ -36,7 +38,8 @@ func (m *Machine) decideMembership() {
 		status := m.state.Member(m.member.index).Status
 		gone = status == coordinator.StatusDropped || status == coordinator.StatusWithdrawn || status == coordinator.StatusEjected
 		if status == coordinator.StatusEjected {
-			return // the run does not want us back
+			m.expel()
+			return
 		}
 	}
 	switch {
@@ -49,6 +52,21 @@ func (m *Machine) decideMembership() {
 			m.do(Submit{coordinator.Join{}})
 		}
 	}
+}
+
+// expel ends this member's part in the run, once.
+func (m *Machine) expel() {
+	if m.expelled {
+		return
+	}
+	m.expelled = true
+	var found coordinator.Conviction
+	for _, c := range m.state.Convictions() {
+		if c.Key == m.cfg.Self && !c.Offence.Lesser() {
+			found = c
+		}
+	}
+	m.do(Expelled{found})
 }
 
 // decideReady reports in warmup that this member holds the agreed parameters.

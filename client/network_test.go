@@ -35,17 +35,18 @@ type peer struct {
 	up         bool
 	params     wire.Hash
 	held       map[wire.Hash]bool                // payloads
+	optimizer  map[wire.Hash]bool                // states
 	known      map[uint32]map[wire.Hash]authored // commitments by round
 	saved      Loaded                            // state file
 	inbox      []Event
 	training   *Train
 	trainAt    uint64
 	slow       uint64 // ms a share takes
-	lives      uint64 // training anew gives other results, as an older optimizer state does
 	heals      int
 	notes      []string
 	equivocate bool
 	silent     bool // never serves its payloads
+	foreign    bool // begins from an optimizer state of its own making
 }
 
 type authored struct {
@@ -57,7 +58,7 @@ func testConfig(n uint32, overlap uint8, steps uint32) coordinator.Config {
 	return coordinator.Config{
 		Name: "test", MinMembers: max(1, n/2), StartMembers: n, WaitingMs: 500, WarmupMs: 5000, RoundTrainMs: 4000, RoundWitnessMs: 1000,
 		CooldownMs: 1000, EpochMs: 20000, TotalSteps: steps, BatchStart: 2 * n, BatchEnd: 2 * n, SequenceTokens: 16, Overlap: overlap, MissedMax: 2,
-		ModelHash: wire.Sum("initial"), SpecHash: wire.Sum("spec"), Owner: key.Public{1},
+		ModelHash: wire.Sum("initial"), SpecHash: wire.Sum("spec"), StateHash: testFresh, Owner: key.Public{1},
 	}
 }
 
@@ -88,10 +89,9 @@ func (net *network) add(name string, i uint32) *peer {
 func (p *peer) start() {
 	p.up = true
 	p.machine = New(Config{Self: p.key.Public(), PayloadMax: 1000})
-	p.held, p.known = map[wire.Hash]bool{}, map[uint32]map[wire.Hash]authored{}
+	p.held, p.known, p.optimizer = map[wire.Hash]bool{}, map[uint32]map[wire.Hash]authored{}, map[wire.Hash]bool{}
 	p.params, p.training, p.inbox = p.saved.Params, nil, nil
-	p.lives++
-	p.feed(StateChanged{p.snapshot()})
+	p.feed(StateChanged{p.snapshot(), p.now})
 	p.feed(p.saved)
 }
 
@@ -132,9 +132,7 @@ func (net *network) tick() {
 		}
 		if t := p.training; t != nil && net.now >= p.trainAt {
 			p.training = nil
-			payload := wire.Sum("payload", wire.AppendU32(nil, t.Round), []byte(p.name), wire.AppendU64(nil, p.lives))
-			p.held[payload] = true
-			p.feed(Trained{Round: t.Round, Payload: payload, PayloadBytes: 100, State: payload})
+			p.train(t)
 		}
 		p.feed(Woke{})
 		p.drain()
@@ -142,12 +140,36 @@ func (net *network) tick() {
 	if net.state.Hash() != before {
 		for _, p := range net.peers {
 			if p.up {
-				p.feed(StateChanged{net.snapshot()})
+				p.feed(StateChanged{net.snapshot(), net.now})
 			}
 		}
 	}
 	net.compare()
 }
+
+// train ends a share: its payload and the state after it follow from the round, the member and the state before.
+func (p *peer) train(t *Train) {
+	prev := t.Prev
+	if !p.optimizer[prev] {
+		prev = testFresh
+	}
+	if p.foreign {
+		prev = wire.Sum("foreign", wire.AppendU32(nil, t.Round))
+	}
+	made := p.share(t.Round, prev)
+	p.held[made.Payload], p.optimizer[made.State] = true, true
+	p.feed(made)
+}
+
+// share is what a peer's training of a round yields.
+func (p *peer) share(round uint32, prev wire.Hash) Trained {
+	of := func(what string) wire.Hash {
+		return wire.Sum(what, wire.AppendU32(nil, round), []byte(p.name), prev[:])
+	}
+	return Trained{Round: round, Payload: of("payload"), PayloadBytes: 100, Prev: prev, State: of("state"), Gradient: of("gradient")}
+}
+
+var testFresh = wire.Sum("fresh")
 
 func (p *peer) drain() {
 	for len(p.inbox) > 0 {
@@ -254,11 +276,11 @@ func (p *peer) perform(a Action) {
 }
 
 func (p *peer) commit(c coordinator.Commitment) {
-	if last := p.saved.Committed; last.Round == c.Round && last != c {
+	if last := p.saved.Committed.Commitment; last.Round == c.Round && last != c {
 		p.t.Errorf("%s commits twice in round %d", p.name, c.Round)
 	}
-	p.saved.Committed = c
 	first := authored{c.Sign(p.key), p.key.Public()}
+	p.saved.Committed = first.signed
 	p.keep(first)
 	if !p.equivocate {
 		p.gossip(first, func(int) bool { return true })

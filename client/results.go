@@ -32,6 +32,7 @@ type results struct {
 // candidate is one commitment and how far its payload has come.
 type candidate struct {
 	commitment coordinator.Commitment
+	signature  key.Signature
 	id         wire.Hash
 	held       bool // the payload is there and decodes
 	refused    bool // never to be held
@@ -120,17 +121,21 @@ func (m *Machine) received(ev CommitmentReceived) {
 	}
 	if len(list) == 1 {
 		m.do(Note{"two commitments of one member for one round: " + ev.Signer.String()})
+		m.prove(coordinator.Signed{Commitment: list[0].commitment, Signature: list[0].signature}, ev.Signed, ev.Signer)
 	}
-	rs.known[c.Member] = append(list, candidate{commitment: c, id: id})
+	rs.known[c.Member] = append(list, candidate{commitment: c, signature: ev.Signed.Signature, id: id})
+	m.chain.behind = m.chain.behind || c.Round == m.chain.round
+	m.unread = true
 }
 
-// valid says whether a commitment is for the share this member was given, on the parameters everybody started from.
+// valid says whether a commitment is for the share this member was given, on the parameters everybody started from and the optimizer
+// state its last accepted result ended with.
 func (m *Machine) valid(rs *results, c *candidate) bool {
 	if !rs.prepared || c.refused || !rs.expected[c.commitment.Member] || c.commitment.Share != rs.shares[c.commitment.Member] {
 		return false
 	}
 	r, ok := m.state.At(rs.number)
-	if !ok || c.commitment.Epoch != r.Epoch() {
+	if !ok || c.commitment.Epoch != r.Epoch() || !m.continues(r.Step(), &c.commitment) {
 		return false
 	}
 	own, known := m.model.at(rs.number)
@@ -162,7 +167,7 @@ func (m *Machine) decideResults() {
 			}
 		}
 	}
-	lag := uint32(m.state.Config().Overlap)
+	lag := uint32(m.run.Overlap)
 	for number := now - min(now-1, lag); number <= now; number++ {
 		rs := m.results(number)
 		if !rs.prepared {
@@ -249,6 +254,7 @@ func (m *Machine) keepOwn() {
 	c := m.work.own
 	rs := m.results(c.Round)
 	rs.known[c.Member] = []candidate{{commitment: c, id: c.ID(), held: true}}
+	m.chain.behind = m.chain.behind || c.Round == m.chain.round
 }
 
 // accepted returns the payloads of the accepted set of round a in canonical order, by member. complete is false while a commitment or
@@ -265,25 +271,19 @@ func (m *Machine) accepted(a uint32) (payloads []wire.Hash, complete bool) {
 		if !r.Accepted(i) {
 			continue
 		}
-		list := rs.known[i]
-		ids := make([]wire.Hash, len(list))
-		for k := range list {
-			ids[k] = list[k].id
-		}
-		k, ok := m.state.Select(a, i, ids)
-		if !ok && m.split(a, i, ids) {
+		c := m.selected(rs, i)
+		if c == nil {
+			if !m.split(rs, i) {
+				missing[i], complete = true, false
+			}
 			continue
 		}
-		if !ok {
-			missing[i], complete = true, false
-			continue
-		}
-		if !list[k].held {
+		if !c.held {
 			complete = false
-			m.fetch(rs, &list[k])
+			m.fetch(rs, c)
 			continue
 		}
-		payloads = append(payloads, list[k].commitment.Payload)
+		payloads = append(payloads, c.commitment.Payload)
 	}
 	if !complete {
 		m.askMissing(rs, func(i uint32) bool { return missing[i] })
@@ -294,11 +294,12 @@ func (m *Machine) accepted(a uint32) (payloads []wire.Hash, complete bool) {
 // split says that no commitment of this member can have a quorum, known or not: it gave different witnesses different ones. Then nobody
 // applies any. An unknown commitment may stand in the reports of witnesses that name none of the known ones, and in those of
 // witnesses that name several, which only liars do: less than a third of the elected.
-func (m *Machine) split(a, member uint32, known []wire.Hash) bool {
+func (m *Machine) split(rs *results, member uint32) bool {
+	a, known := rs.number, rs.known[member]
 	if len(known) < 2 {
 		return false
 	}
-	r, ok := m.state.At(a + uint32(m.state.Config().Overlap))
+	r, ok := m.state.At(a + uint32(m.run.Overlap))
 	if !ok || r.Attests() != a {
 		return false
 	}
@@ -309,8 +310,8 @@ func (m *Machine) split(a, member uint32, known []wire.Hash) bool {
 	explained := uint32(0)
 	for _, rep := range r.Reports() {
 		salt := m.state.Key(rep.Member)
-		for _, id := range known {
-			if rep.Commitments.Has(r.Filter(), salt[:], id) {
+		for k := range known {
+			if rep.Commitments.Has(r.Filter(), salt[:], known[k].id) {
 				explained++
 				break
 			}

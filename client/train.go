@@ -10,14 +10,19 @@ type work struct {
 	running uint32 // round being trained, 0 if none
 	done    uint32 // last round trained or given up
 	own     coordinator.Commitment
+	step    uint32 // of the round of the own commitment, 0 if not known
 	saidAt  uint64 // when the own commitment was gossiped last
 }
 
 // resume keeps this member from training again what it committed to before it was started.
 func (m *Machine) resume(ev Loaded) {
-	if m.hasState && ev.Committed.Run == m.state.ID() {
-		m.work.own = ev.Committed
-		m.work.done = max(m.work.done, ev.Committed.Round)
+	if c := ev.Committed.Commitment; m.hasState && c.Run == m.state.ID() {
+		m.work.own = c
+		m.work.done = max(m.work.done, c.Round)
+		if r, ok := m.state.At(c.Round); ok {
+			m.work.step = r.Step()
+			m.received(CommitmentReceived{Signed: ev.Committed, Signer: m.cfg.Self})
+		}
 	}
 	if m.hasState && ev.InDoubt {
 		m.work.done = max(m.work.done, m.state.Round())
@@ -48,7 +53,7 @@ func (m *Machine) decideTraining(r coordinator.Round) {
 		return
 	}
 	m.work.running = now
-	m.do(Train{Epoch: r.Epoch(), Round: now, Step: r.Step(), Spans: spans, Params: m.model.hash})
+	m.do(Train{Epoch: r.Epoch(), Round: now, Step: r.Step(), Spans: spans, Params: m.model.hash, Prev: m.prev(r.Step())})
 }
 
 func (m *Machine) cancelTraining() {
@@ -79,7 +84,9 @@ func (m *Machine) trained(ev Trained) {
 		Share:   batch.Hash(r.Share(m.member.index)),
 		Payload: ev.Payload, PayloadBytes: ev.PayloadBytes,
 		Prev: ev.Prev, State: ev.State, Params: params, Loss: ev.Loss,
+		Work: coordinator.WorkHash(m.state.ID(), ev.Round, m.member.index, ev.Gradient),
 	}
+	m.work.step = r.Step()
 	m.work.saidAt = max(m.now, 1)
 	m.do(Commit{m.work.own})
 	m.keepOwn()

@@ -100,6 +100,10 @@ type Config struct {
 	CheckpointAlways bool
 	// EvalRounds is how many steps lie between two measurements of the held-out loss; 0 measures never.
 	EvalRounds uint32
+	// Disputant argues in disputes; nil means that this member accuses nobody, and loses every dispute in which it is accused.
+	Disputant Disputant
+	// Expelled is told, on the loop, that the member was convicted: its part in the run is over, for good. May be nil.
+	Expelled func(*ExpelledError)
 	// Observe is told what happens, on the loop; it must not block.
 	Observe func(Event)
 	// Cost is the virtual time a job takes, for simulation.
@@ -108,8 +112,8 @@ type Config struct {
 
 // Job names a computation, for Cost.
 type Job struct {
-	Kind      string // "train", "apply", "hash", "eval", "init", "save"
-	Sequences uint32 // of a train job
+	Kind      string // "train", "apply", "hash", "eval", "init", "save", "trace", "move"
+	Sequences uint32 // of a train or trace job
 }
 
 // Node is a participant. Create it with [New]; all methods but New are for the loop.
@@ -128,14 +132,19 @@ type Node struct {
 	// membership is that of the members the shelf knows.
 	membership membership
 	// recalled are hashes that were looked for among the checkpoints.
-	recalled map[wire.Hash]bool
-	peers    peerbook
-	params   versions
-	optim    optimizer
-	engine   queue
-	save     saver
-	stopped  bool
-	onStop   func()
+	recalled  map[wire.Hash]bool
+	peers     peerbook
+	params    params
+	optim     optimizer
+	held      map[wire.Hash]bool // blobs the machine holds on to
+	engine    queue
+	checking  map[client.Share]context.CancelFunc // shares being computed again
+	arguments map[client.Share]*argument
+	disputes  map[uint32]client.Position // what was told of them last
+	convicted uint32                     // number of the last conviction that was told of
+	save      saver
+	stopped   bool
+	onStop    func()
 }
 
 // New joins the peer network and returns a node that does nothing until Start. The context bounds all it will ever do.
@@ -152,7 +161,10 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n := &Node{cfg: cfg, self: cfg.Key.Public(), signer: ledger.Signer{Chain: cfg.Ledger.ChainID(), Key: cfg.Key}}
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	n.engine.node = n
+	n.checking, n.arguments, n.disputes = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}, map[uint32]client.Position{}
 	n.shelf = newShelf()
+	n.params.hoard = hoard{shelf: n.shelf, size: cfg.Engine.ParamsLen()}
+	n.optim.hoard = hoard{shelf: n.shelf, size: cfg.Engine.StateLen()}
 	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax())})
 	network, err := cfg.Listen(&handler{node: n, shelf: n.shelf})
 	if err != nil {
@@ -192,7 +204,11 @@ func (n *Node) follow(s ledger.Snapshot) {
 	n.state, n.height = s.State, s.Height
 	n.knowMembers()
 	n.observeState(s)
-	n.step(client.StateChanged{State: s.State})
+	if first {
+		n.convicted = s.State.ConvictionsTotal()
+	}
+	n.watchDisputes()
+	n.step(client.StateChanged{State: s.State, TimeMs: s.TimeMs})
 	if first {
 		n.load()
 	}
@@ -236,6 +252,16 @@ func (n *Node) perform(a client.Action) {
 		n.checkpoint(a)
 	case client.Forget:
 		n.shelf.forget(a.Before)
+	case client.Hold:
+		n.hold(a)
+	case client.Verify:
+		n.verify(a)
+	case client.CancelVerify:
+		n.cancelVerify(a.Share)
+	case client.Argue:
+		n.argue(a)
+	case client.Expelled:
+		n.expelled(a)
 	case client.Note:
 		n.note(a.Text)
 	}

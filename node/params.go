@@ -12,72 +12,48 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// version is one set of parameters. It is never changed: the next round's are made in another buffer, so that peers can be served,
-// a loss measured and a file written from this one meanwhile.
-type version struct {
-	root   wire.Hash
-	leaves []wire.Hash
-	params []float32
-	uses   int // jobs that read it
-}
-
-// versions are the parameters held: the current ones, those before, and the last agreed ones, which peers that heal ask for.
-type versions struct {
+// params are the parameters held: the current ones, those of the rounds that may still be asked for, and the last agreed ones, which
+// peers that heal ask for.
+type params struct {
+	hoard
 	current *version
-	older   []*version // newest first
-	free    [][]float32
-}
-
-// find returns the held version with a hash.
-func (v *versions) find(root wire.Hash) *version {
-	if v.current != nil && v.current.root == root {
-		return v.current
-	}
-	for _, o := range v.older {
-		if o.root == root {
-			return o
-		}
-	}
-	return nil
-}
-
-// buffer returns memory for a version of n float32s, recycled if there is some.
-func (v *versions) buffer(n int) []float32 {
-	if k := len(v.free); k > 0 {
-		b := v.free[k-1]
-		v.free = v.free[:k-1]
-		return b
-	}
-	return make([]float32, n)
 }
 
 // setCurrent makes v the current parameters and lets go of those nobody will ask for.
 func (n *Node) setCurrent(v *version) {
-	p := &n.params
-	if p.current == v {
-		return
-	}
-	if p.current != nil {
-		p.older = append([]*version{p.current}, p.older...)
-	}
-	kept := p.older[:0]
+	n.params.current = n.params.keep(v)
+	n.prune()
+}
+
+// prune lets go of parameters and optimizer states that nobody will ask for.
+//
+// What stays is the current parameters and those before, the agreed ones, the optimizer state to go on from, and what the machine holds
+// on to (client.Hold): the parameters and the own states of the last Overlap+2 rounds, whose checks are not drawn yet, and those of the
+// checks and disputes this member is in. With every blob of the size of the model that is at most 2 + 2*(Overlap+2) of them, and two
+// more for each check or dispute; a member is in as many as the coordinator's tables give it, as a rule none or one.
+func (n *Node) prune() {
 	agreed, _ := n.state.Params()
-	for i, o := range p.older {
-		if o == v {
-			continue
-		}
-		if i == 0 || o.root == agreed || o.uses > 0 {
-			kept = append(kept, o)
-			continue
-		}
-		if o.root != v.root {
-			n.shelf.drop(o.root)
-		}
-		p.free = append(p.free, o.params)
+	n.params.prune(func(age int, v *version) bool {
+		return v == n.params.current || age <= 1 || v.root == agreed || n.held[v.root]
+	})
+	n.optim.prune(func(_ int, v *version) bool { return v == n.optim.last || n.held[v.root] })
+}
+
+// hold replaces what the machine holds on to.
+func (n *Node) hold(a client.Hold) {
+	n.held = make(map[wire.Hash]bool, len(a.Blobs))
+	for _, root := range a.Blobs {
+		n.held[root] = true
 	}
-	p.older = kept
-	p.current = v
-	n.shelf.putParams(v.root, v.leaves, v.params)
+	n.shelf.spare(a.Shares)
+	n.closeArguments(a.Mine)
+	n.prune()
+}
+
+// measured is a version of values, which must not change any more, with their hash. It may be called off the loop.
+func (n *Node) measured(values []float32) *version {
+	leaves := n.cfg.Engine.Leaves(values)
+	return &version{root: merkle.Root(leaves), leaves: leaves, values: values}
 }
 
 // load finds parameters to start from: the saved ones, else the run's initial ones if the run is at its beginning, else none.
@@ -87,7 +63,7 @@ func (n *Node) load() {
 	var failed error
 	loaded := client.Loaded{}
 	_, agreedRound := n.state.Params()
-	v := &version{}
+	var v, optimizer *version
 	n.engine.add(&job{kind: "init", cost: n.cfg.Cost(Job{Kind: "init"}),
 		work: func(context.Context) {
 			if n.cfg.Store != nil {
@@ -97,26 +73,26 @@ func (n *Node) load() {
 			if found && (saved.Run != n.cfg.ID || len(saved.Params) != n.cfg.Engine.ParamsLen() || len(saved.Optimizer) != n.cfg.Engine.StateLen()) {
 				found, failed = false, fmt.Errorf("the saved state belongs to another run or model")
 			}
+			if !found {
+				saved.Optimizer = make([]float32, n.cfg.Engine.StateLen())
+			}
+			optimizer = n.measured(saved.Optimizer)
 			switch {
 			case found:
-				v.params = saved.Params
+				v = n.measured(saved.Params)
 			case agreedRound == 0:
-				v.params = n.cfg.Initial()
-			default:
-				return
+				v = n.measured(n.cfg.Initial())
 			}
-			v.leaves = n.cfg.Engine.Leaves(v.params)
-			v.root = merkle.Root(v.leaves)
 		},
 		done: func(bool) {
 			if failed != nil {
 				n.note("state directory: " + failed.Error() + "; starting from the peers' model instead")
 			}
-			n.optim.init(n, saved.Optimizer)
+			n.optim.last = n.optim.keep(optimizer)
 			if loaded.InDoubt {
 				n.note("state directory: the last commitment cannot be read; leaving out the round that is open")
 			}
-			if v.params == nil {
+			if v == nil {
 				n.step(loaded)
 				return
 			}
@@ -132,16 +108,16 @@ func (n *Node) load() {
 }
 
 // lastCommitment reads the commitment made last; in doubt it says so.
-func lastCommitment(s Store) (c coordinator.Commitment, doubt bool) {
+func lastCommitment(s Store) (c coordinator.Signed, doubt bool) {
 	b, err := s.LoadCommitment()
 	if err == nil && b == nil {
-		return coordinator.Commitment{}, false
+		return coordinator.Signed{}, false
 	}
 	if err != nil {
-		return coordinator.Commitment{}, true
+		return coordinator.Signed{}, true
 	}
 	signed, err := coordinator.ParseSigned(b)
-	return signed.Commitment, err != nil
+	return signed, err != nil
 }
 
 // heal gets the agreed parameters: from an older version of our own, from the seed, or from peers.
@@ -175,7 +151,7 @@ func (n *Node) heal(a client.Heal) {
 			if have == nil || int(i) >= len(have.leaves) || have.leaves[i] != leaf {
 				return nil
 			}
-			return chunkOf(have.params, i)
+			return chunkOf(have.values, i)
 		},
 		Progress: func(done, total uint64) {
 			n.cfg.Loop.Post(func() { n.observe(Event{Kind: "healing", Bytes: done, Total: total, Round: a.Round}) })
@@ -192,9 +168,9 @@ func (n *Node) heal(a client.Heal) {
 				return
 			}
 			n.adopt(a, func() []float32 {
-				params := make([]float32, n.cfg.Engine.ParamsLen())
-				tensor.SetBytes(params, data)
-				return params
+				values := make([]float32, n.cfg.Engine.ParamsLen())
+				tensor.SetBytes(values, data)
+				return values
 			}, "the peers' model, verified")
 		})
 	})
@@ -218,13 +194,9 @@ func (n *Node) recall(a client.Heal) {
 
 // adopt makes parameters current if they have the agreed hash.
 func (n *Node) adopt(a client.Heal, get func() []float32, source string) {
-	v := &version{}
+	var v *version
 	n.engine.add(&job{kind: "hash", cost: n.cfg.Cost(Job{Kind: "hash"}),
-		work: func(context.Context) {
-			v.params = get()
-			v.leaves = n.cfg.Engine.Leaves(v.params)
-			v.root = merkle.Root(v.leaves)
-		},
+		work: func(context.Context) { v = n.measured(get()) },
 		done: func(bool) {
 			if v.root != a.Params {
 				n.note("healing: " + source + " does not have the agreed hash " + a.Params.String())
@@ -232,7 +204,7 @@ func (n *Node) adopt(a client.Heal, get func() []float32, source string) {
 				return
 			}
 			n.setCurrent(v)
-			n.observe(Event{Kind: "healed", Round: a.Round, Params: v.root.String(), Bytes: uint64(len(v.params)) * 4, Text: source})
+			n.observe(Event{Kind: "healed", Round: a.Round, Params: v.root.String(), Bytes: uint64(len(v.values)) * 4, Text: source})
 			n.step(client.Healed{Round: a.Round, Params: a.Params, OK: true})
 		}})
 }

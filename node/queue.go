@@ -2,20 +2,26 @@ package node
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/entrain-network/entrain/client"
 )
 
-// queue runs the engine's jobs one at a time, off the loop, in the order given.
+// queue runs the engine's jobs one at a time, off the loop: in the order given, but what others asked for waits for what the own part in
+// the round needs.
 type queue struct {
 	node    *Node
 	running *job
 	waiting []*job
 }
 
-// job is one computation. work runs off the loop and may look at ctx; done runs on the loop, always, with ctx's error if it was cancelled.
+// job is one computation. work runs off the loop and may look at ctx; done runs on the loop, always, and is told if it was cancelled.
 type job struct {
 	kind  string
 	round uint32
+	share client.Share // of a verify job
+	later bool         // it may wait for those that may not
 	cost  time.Duration
 	work  func(ctx context.Context)
 	done  func(cancelled bool)
@@ -26,7 +32,11 @@ type job struct {
 
 func (q *queue) add(j *job) {
 	j.ctx, j.cancel = context.WithCancel(q.node.ctx)
-	q.waiting = append(q.waiting, j)
+	at := len(q.waiting)
+	for !j.later && at > 0 && q.waiting[at-1].later {
+		at--
+	}
+	q.waiting = slices.Insert(q.waiting, at, j)
 	q.next()
 }
 
@@ -55,11 +65,20 @@ func (q *queue) next() {
 
 // cancelTraining cancels the training of a round, whether it runs or waits.
 func (q *queue) cancelTraining(round uint32) {
-	if q.running != nil && q.running.kind == "train" && q.running.round == round {
+	q.cancel(func(j *job) bool { return j.kind == "train" && j.round == round })
+}
+
+// cancelVerify cancels the verification of a share, whether it runs or waits.
+func (q *queue) cancelVerify(s client.Share) {
+	q.cancel(func(j *job) bool { return j.kind == "verify" && j.share == s })
+}
+
+func (q *queue) cancel(which func(*job) bool) {
+	if q.running != nil && which(q.running) {
 		q.running.cancel()
 	}
 	for _, j := range q.waiting {
-		if j.kind == "train" && j.round == round {
+		if which(j) {
 			j.cancel()
 		}
 	}

@@ -1,8 +1,10 @@
 package node
 
 import (
+	"slices"
 	"sync"
 
+	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
@@ -16,14 +18,15 @@ type shelf struct {
 	blobs       map[wire.Hash]*blob
 	commitments map[uint32][]kept // by round
 	members     map[key.Public]bool
+	spared      map[client.Share]bool // whose commitments outlast their round
 }
 
-// blob is one servable object: a payload, or parameters that are encoded chunk by chunk when asked for.
+// blob is one servable object: a payload, or parameters or an optimizer state, which are encoded chunk by chunk when asked for.
 type blob struct {
-	round  uint32 // payloads are dropped with their round; parameters by drop
+	round  uint32 // payloads are dropped with their round; the others by drop
 	leaves []wire.Hash
 	bytes  []byte
-	params []float32
+	floats []float32
 }
 
 // kept is a signed commitment in the form in which it is gossiped.
@@ -63,11 +66,11 @@ func (s *shelf) putPayload(round uint32, payload []byte) wire.Hash {
 	return root
 }
 
-// putParams serves parameters, which must not change until dropped.
-func (s *shelf) putParams(root wire.Hash, leaves []wire.Hash, params []float32) {
+// putFloats serves parameters or an optimizer state, which must not change until dropped.
+func (s *shelf) putFloats(root wire.Hash, leaves []wire.Hash, values []float32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.blobs[root] = &blob{leaves: leaves, params: params}
+	s.blobs[root] = &blob{leaves: leaves, floats: values}
 }
 
 // drop stops serving a blob. Once it returns nobody reads the blob's memory any more.
@@ -81,7 +84,7 @@ func (s *shelf) payload(root wire.Hash) ([]byte, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	b, ok := s.blobs[root]
-	if !ok || b.params != nil {
+	if !ok || b.floats != nil {
 		return nil, false
 	}
 	return b.bytes, true
@@ -92,15 +95,30 @@ func (s *shelf) forget(before uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for root, b := range s.blobs {
-		if b.params == nil && b.round < before {
+		if b.floats == nil && b.round < before {
 			delete(s.blobs, root)
 		}
 	}
-	for round := range s.commitments {
-		if round < before {
+	for round, list := range s.commitments {
+		if round >= before {
+			continue
+		}
+		list = slices.DeleteFunc(list, func(k kept) bool { return !s.spared[client.Share{Round: round, Member: k.member}] })
+		if s.commitments[round] = list; len(list) == 0 {
 			delete(s.commitments, round)
 		}
 	}
+}
+
+// spare replaces the shares whose commitments forget leaves alone.
+func (s *shelf) spare(shares []client.Share) {
+	spared := make(map[client.Share]bool, len(shares))
+	for _, share := range shares {
+		spared[share] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spared = spared
 }
 
 // putAuthored keeps a signed commitment for peers that ask, with its author, as it is gossiped. It is false if it was kept already, or
@@ -154,16 +172,16 @@ func (s *shelf) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	if !ok || int(i) >= len(b.leaves) {
 		return nil, false
 	}
-	if b.params != nil {
-		return chunkOf(b.params, i), true
+	if b.floats != nil {
+		return chunkOf(b.floats, i), true
 	}
 	from := int(i) * merkle.ChunkBytes
 	return append([]byte(nil), b.bytes[from:min(from+merkle.ChunkBytes, len(b.bytes))]...), true
 }
 
-// chunkOf encodes chunk i of parameters.
-func chunkOf(params []float32, i uint32) []byte {
+// chunkOf encodes chunk i of a blob of numbers.
+func chunkOf(values []float32, i uint32) []byte {
 	const floats = merkle.ChunkBytes / 4
 	from := int(i) * floats
-	return tensor.AppendBytes(nil, params[from:min(from+floats, len(params))])
+	return tensor.AppendBytes(nil, values[from:min(from+floats, len(values))])
 }

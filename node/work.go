@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
@@ -13,30 +14,40 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// optimizer is the private state of this member's codec (its momentum residual) and the hash it is committed to by.
+// optimizer is the states of this member's codec (its momentum residual): what is committed to before and after each step, and what others
+// committed to while it is being checked.
 type optimizer struct {
-	state []float32
-	hash  wire.Hash
-	spare []float32 // memory for the next state
-	inUse bool      // state is being written to the state file
+	hoard
+	last *version // after the own step made last, or as it was saved, or the fresh one; nil before loading
 }
 
-func (o *optimizer) init(n *Node, saved []float32) {
-	o.state = saved
-	if o.state == nil {
-		o.state = make([]float32, n.cfg.Engine.StateLen())
-	}
-	o.hash = merkle.Root(n.cfg.Engine.Leaves(o.state))
+// share is a computed share.
+type share struct {
+	train.Result
+	state  *version
+	failed error
 }
 
-// replace makes next the state and keeps the old memory for the one after.
-func (o *optimizer) replace(next []float32, hash wire.Hash) {
-	old := o.state
-	o.state, o.hash = next, hash
-	o.spare = nil
-	if !o.inUse {
-		o.spare = old
+// stateRoot is the hash of the state after the share.
+func (s share) stateRoot() wire.Hash {
+	if s.state == nil {
+		return wire.Hash{}
 	}
+	return s.state.root
+}
+
+// compute computes a share from a state, the fresh one if that is nil, on memory for the next one. It runs off the loop.
+func (n *Node) compute(ctx context.Context, params, from, next []float32, spans []batch.Span, step uint32) share {
+	if from == nil {
+		clear(next)
+	} else {
+		copy(next, from)
+	}
+	var s share
+	if s.Result, s.failed = n.cfg.Engine.Step(ctx, params, next, spans, step); s.failed == nil {
+		s.state = n.measured(next)
+	}
+	return s
 }
 
 // train computes this member's share and reports it to the machine.
@@ -47,43 +58,37 @@ func (n *Node) train(a client.Train) {
 		return
 	}
 	v.uses++
-	var sequences uint32
-	for _, s := range a.Spans {
-		sequences += s.Count
+	var from []float32
+	root := n.state.Config().StateHash
+	prev := n.optim.find(a.Prev)
+	if prev != nil {
+		prev.uses++
+		root, from = prev.root, prev.values
 	}
-	next := n.optim.spare
-	n.optim.spare = nil
-	if next == nil {
-		next = make([]float32, n.cfg.Engine.StateLen())
-	}
-	copy(next, n.optim.state)
-	var result train.Result
-	var stateHash wire.Hash
-	var failed error
+	next := n.optim.buffer()
+	var made share
 	start := n.cfg.Loop.Now()
-	n.engine.add(&job{kind: "train", round: a.Round, cost: n.cfg.Cost(Job{Kind: "train", Sequences: sequences}),
-		work: func(ctx context.Context) {
-			result, failed = n.cfg.Engine.Step(ctx, v.params, next, a.Spans, a.Step)
-			if failed == nil {
-				stateHash = merkle.Root(n.cfg.Engine.Leaves(next))
-			}
-		},
+	n.engine.add(&job{kind: "train", round: a.Round, cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
+		work: func(ctx context.Context) { made = n.compute(ctx, v.values, from, next, a.Spans, a.Step) },
 		done: func(cancelled bool) {
 			v.uses--
-			if cancelled || failed != nil {
-				n.optim.spare = next
-				if failed != nil && !errors.Is(failed, context.Canceled) {
-					n.step(client.Trained{Round: a.Round, Failed: failed.Error()})
+			if prev != nil {
+				prev.uses--
+			}
+			if cancelled || made.failed != nil {
+				n.optim.recycle(next)
+				if made.failed != nil && !errors.Is(made.failed, context.Canceled) {
+					n.step(client.Trained{Round: a.Round, Failed: made.failed.Error()})
 				}
 				return
 			}
-			prev := n.optim.hash
-			n.optim.replace(next, stateHash)
-			root := n.shelf.putPayload(a.Round, result.Payload)
-			n.observe(Event{Kind: "trained", Epoch: a.Epoch, Round: a.Round, Step: a.Step, Loss: result.Loss, Tokens: result.Tokens,
-				LR: result.LR, GradNorm: result.GradNorm, Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(len(result.Payload))})
-			n.step(client.Trained{Round: a.Round, Payload: root, PayloadBytes: uint32(len(result.Payload)),
-				Prev: prev, State: stateHash, Loss: milli(result.Loss)})
+			n.optim.last = n.optim.keep(made.state)
+			payload := n.shelf.putPayload(a.Round, made.Payload)
+			n.observe(Event{Kind: "trained", Epoch: a.Epoch, Round: a.Round, Step: a.Step, Loss: made.Loss, Tokens: made.Tokens,
+				LR: made.LR, GradNorm: made.GradNorm, Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(len(made.Payload))})
+			n.step(client.Trained{Round: a.Round, Payload: payload, PayloadBytes: uint32(len(made.Payload)),
+				Prev: root, State: n.optim.last.root, Gradient: made.Gradient, Loss: milli(made.Loss)})
+			n.prune()
 		}})
 }
 
@@ -150,19 +155,20 @@ func (n *Node) apply(a client.Apply) {
 		payloads[i] = b
 	}
 	from.uses++
-	v := &version{params: n.params.buffer(len(from.params))}
+	v := &version{values: n.params.buffer()}
 	var failed error
 	n.engine.add(&job{kind: "apply", cost: n.cfg.Cost(Job{Kind: "apply"}),
 		work: func(context.Context) {
-			copy(v.params, from.params)
-			if failed = n.cfg.Engine.Apply(v.params, payloads, a.Step); failed == nil {
-				v.leaves = n.cfg.Engine.Leaves(v.params)
+			copy(v.values, from.values)
+			if failed = n.cfg.Engine.Apply(v.values, payloads, a.Step); failed == nil {
+				v.leaves = n.cfg.Engine.Leaves(v.values)
 				v.root = merkle.Root(v.leaves)
 			}
 		},
 		done: func(bool) {
 			from.uses--
 			if failed != nil {
+				n.params.recycle(v.values)
 				n.note("applying the accepted set: " + failed.Error())
 				n.step(client.Applied{To: a.To})
 				return
@@ -185,7 +191,7 @@ func (n *Node) evaluate(step uint32) {
 	var loss float32
 	var failed error
 	n.engine.add(&job{kind: "eval", cost: n.cfg.Cost(Job{Kind: "eval"}),
-		work: func(ctx context.Context) { loss, failed = n.cfg.Engine.HeldOut(ctx, v.params) },
+		work: func(ctx context.Context) { loss, failed = n.cfg.Engine.HeldOut(ctx, v.values) },
 		done: func(cancelled bool) {
 			v.uses--
 			switch {
@@ -209,7 +215,7 @@ func (n *Node) checkpoint(a client.Save) {
 	var manifest wire.Hash
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		manifest, failed = n.cfg.Checkpoint(Checkpoint{Epoch: a.Epoch, Round: a.Round, Step: step, Hash: a.Params, Params: v.params})
+		manifest, failed = n.cfg.Checkpoint(Checkpoint{Epoch: a.Epoch, Round: a.Round, Step: step, Hash: a.Params, Params: v.values})
 	}, func() {
 		v.uses--
 		if failed != nil {
@@ -241,7 +247,7 @@ func (n *Node) saveSometimes() {
 func (n *Node) saveNow(done func()) {
 	round, root, ok := n.machine.Round()
 	v := n.params.find(root)
-	if n.cfg.Store == nil || !ok || v == nil || n.optim.state == nil {
+	if n.cfg.Store == nil || !ok || v == nil || n.optim.last == nil {
 		done()
 		return
 	}
@@ -256,12 +262,14 @@ func (n *Node) saveNow(done func()) {
 	}
 	n.save.running, n.save.at = true, n.cfg.Loop.Now()
 	v.uses++
-	n.optim.inUse = true
-	s := Saved{Run: n.cfg.ID, Epoch: n.state.Epoch(), Round: round, Step: n.state.Step(), Params: v.params, Optimizer: n.optim.state}
+	last := n.optim.last
+	last.uses++
+	s := Saved{Run: n.cfg.ID, Epoch: n.state.Epoch(), Round: round, Step: n.state.Step(), Params: v.values, Optimizer: last.values}
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() { failed = n.cfg.Store.Save(s) }, func() {
 		v.uses--
-		n.save.running, n.optim.inUse = false, false
+		last.uses--
+		n.save.running = false
 		if failed != nil {
 			n.note("state file: " + failed.Error())
 		}

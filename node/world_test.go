@@ -39,7 +39,7 @@ func (e toy) Step(ctx context.Context, params, state []float32, spans []batch.Sp
 	}
 	state[0] += float32(sum)
 	payload := binary.LittleEndian.AppendUint32(bytes.Clone(toyMagic), math.Float32bits(params[0]+float32(sum)))
-	return train.Result{Payload: payload, Loss: 1, Tokens: sum}, ctx.Err()
+	return train.Result{Payload: payload, Loss: 1, Tokens: sum, Gradient: wire.Sum("gradient", binary.LittleEndian.AppendUint64(nil, sum), payload)}, ctx.Err()
 }
 
 func (e toy) Apply(params []float32, payloads [][]byte, step uint32) error {

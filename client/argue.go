@@ -1,0 +1,136 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// The accused and the accuser of a dispute answer one question after the other, each of which follows from the dispute as the ledger shows
+// it. The driver, which holds the trace, makes the answers; the machine asks for one when it is this member's turn, and sends it until
+// the ledger shows that the dispute has gone on.
+
+// Argue makes this member's next move in a dispute about a share. It ends in Argued.
+type Argue struct {
+	Task
+	Dispute coordinator.Dispute
+	From    []key.Public // who may have what the share begins from
+}
+
+// Argued ends an Argue action: Message is the move, nil if there is none because of Failed.
+type Argued struct {
+	Share
+	At      Position
+	Message coordinator.Message
+	Failed  string
+}
+
+func (Argued) event() {}
+func (Argue) action() {}
+
+// Position is where in a dispute a move is due.
+type Position struct {
+	Dispute         uint32
+	Stage           coordinator.Stage
+	Accuser         uint32
+	Level           coordinator.Level
+	Op, Tile, Slice uint32
+	Depth           uint8
+	Index           uint32
+}
+
+// PositionOf is where a dispute is.
+func PositionOf(d coordinator.Dispute) Position {
+	return Position{Dispute: d.ID, Stage: d.Stage, Accuser: d.Accuser, Level: d.Level, Op: d.Op, Tile: d.Tile, Slice: d.Slice, Depth: d.Depth, Index: d.Index}
+}
+
+// argument is how far this member is with its moves in a dispute.
+type argument struct {
+	running bool
+	triedAt uint64
+	at      Position // message is for it
+	message coordinator.Message
+	hash    wire.Hash // of message
+	sending bool
+	sent    bool // the ledger has taken it
+	sentAt  uint64
+	sends   uint32
+}
+
+// turn says whether a move in the file's dispute is this member's to make.
+func (m *Machine) turn(f *file) bool {
+	if !f.disputed || f.dispute.Unserved {
+		return false
+	}
+	d := &f.dispute
+	accused, accuser := d.Accused == m.member.index, d.Accuser == m.member.index
+	switch d.Stage {
+	case coordinator.StageDefending:
+		return accused
+	case coordinator.StageDescending:
+		return accused && !d.Revealed[coordinator.Accused] || accuser && !d.Revealed[coordinator.Accuser]
+	case coordinator.StageEvidence:
+		return accuser
+	}
+	return false
+}
+
+func (a *argument) decide(m *Machine, f *file) {
+	if !m.turn(f) || a.running {
+		return
+	}
+	at := PositionOf(f.dispute)
+	if a.at != at {
+		*a = argument{at: at}
+	}
+	switch {
+	case a.sent || a.sending:
+	case a.message != nil:
+		if m.due(&a.sentAt, reSayMs<<min(a.sends, 3)) {
+			a.sending = true
+			a.sends++
+			m.do(Submit{a.message})
+		}
+	default:
+		task, ok := f.task()
+		if !ok || !m.due(&a.triedAt, reVerifyMs) {
+			return // without the spans there is nothing to compute
+		}
+		a.running = true
+		m.do(Argue{Task: task, Dispute: f.dispute, From: m.holders(f)})
+	}
+}
+
+// argued takes a move.
+func (m *Machine) argued(ev Argued) {
+	f := m.filed[ev.Share]
+	if f == nil || !f.argue.running {
+		return
+	}
+	a := &f.argue
+	a.running = false
+	if ev.Failed != "" {
+		m.do(Note{"no move in a dispute: " + ev.Failed})
+	}
+	if a.at == ev.At && ev.Message != nil {
+		a.message, a.hash = ev.Message, coordinator.MessageHash(ev.Message)
+	}
+}
+
+// moved notes what became of a move.
+func (m *Machine) moved(ev Submitted) {
+	var id uint32
+	switch msg := ev.Message.(type) {
+	case coordinator.Defend:
+		id = msg.Dispute
+	case coordinator.Reveal:
+		id = msg.Dispute
+	case coordinator.Evidence:
+		id = msg.Dispute
+	default:
+		return
+	}
+	if f := m.inDispute(id); f != nil && f.argue.sending && f.argue.hash == coordinator.MessageHash(ev.Message) {
+		f.argue.sending, f.argue.sent = false, ev.Err == nil
+	}
+}

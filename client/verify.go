@@ -1,0 +1,249 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Being drawn as a verifier, or as a tie-breaker of a dispute, a member computes the share again and says what came out. Its own training
+// goes first as long as the deadline is not near. A verdict is sent until the ledger takes it, and not when the ledger shows it already.
+
+// Verdict is what came of computing a share again.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Unable    Verdict = iota // nothing: the computation failed or was cancelled
+	Same                     // what was committed to
+	Different                // something else, twice
+	Missing                  // what it begins from could not be had from anybody
+)
+
+// verification is how far this member is with computing a share again.
+type verification struct {
+	running bool
+	triedAt uint64
+	tries   uint32
+	verdict Verdict // Unable: none yet
+	result  Verified
+
+	sending bool
+	sentAt  uint64
+	sends   uint32
+	sent    bool   // the ledger has taken the verdict on the check
+	voted   uint32 // the dispute in which the ledger has taken the vote
+}
+
+// Verify computes a share again, as Train does, from what its commitment names. What the driver does not hold it fetches, until UntilMs of
+// the machine's time; it says Missing then. Urgent says to compute it before other work. It ends in Verified.
+type Verify struct {
+	Task
+	From    []key.Public
+	UntilMs uint64
+	Urgent  bool
+}
+
+// CancelVerify stops the Verify action of a share whose check or dispute is over.
+type CancelVerify struct{ Share }
+
+// Verified ends a Verify action. Different means that two computations agreed with each other and not with the commitment; Trace is then
+// the root of the driver's own trace of the step, which it can argue from. Gradient is set for Same.
+type Verified struct {
+	Share
+	Verdict         Verdict
+	Gradient, Trace wire.Hash
+	Text            string // why, if Unable
+}
+
+func (Verified) event()      {}
+func (Verify) action()       {}
+func (CancelVerify) action() {}
+
+const (
+	voteRight    = coordinator.VoteRight
+	voteWrong    = coordinator.VoteWrong
+	voteUnserved = coordinator.VoteUnserved
+)
+
+// verifyTries bounds how often a computation that fails is begun again.
+const verifyTries = 3
+
+// decideCases does what the open checks and disputes ask of this member.
+func (m *Machine) decideCases() {
+	if !m.member.known {
+		return
+	}
+	present := m.state.Status(m.member.index).Present()
+	for _, f := range m.files {
+		if present {
+			f.verify.decide(m, f)
+		}
+		f.argue.decide(m, f) // who has left answers for what it did
+	}
+}
+
+// vote says whether this member is a tie-breaker of the file's dispute who has not voted.
+func (m *Machine) vote(f *file) bool {
+	if !f.disputed || f.dispute.Stage != coordinator.StageTieBreaking || f.verify.voted == f.dispute.ID {
+		return false
+	}
+	for _, t := range f.dispute.TieBreakers {
+		if t.Member == m.member.index {
+			return t.Vote == 0
+		}
+	}
+	return false
+}
+
+func (v *verification) decide(m *Machine, f *file) {
+	voting := m.vote(f)
+	if !voting && !(f.check && !v.sent) {
+		return
+	}
+	switch {
+	case v.verdict != Unable:
+		v.say(m, f, voting)
+	case v.running || v.tries >= verifyTries || f.late(m):
+	default:
+		v.begin(m, f)
+	}
+}
+
+// late says that the deadline is over.
+func (f *file) late(m *Machine) bool { return m.ledgerMs() >= f.deadlineMs }
+
+func (v *verification) begin(m *Machine, f *file) {
+	left := f.deadlineMs - m.ledgerMs()
+	task, ok := f.task()
+	if !ok {
+		if !f.known {
+			m.askFor(f)
+		}
+		if left > m.run.VerifyMs/2 || f.known {
+			return
+		}
+		// The author does not even say what it committed to.
+		v.verdict, v.result = Missing, Verified{Share: f.Share, Verdict: Missing}
+		return
+	}
+	urgent := left < m.run.VerifyMs/2
+	if !urgent && m.training() || !m.due(&v.triedAt, reVerifyMs) {
+		return
+	}
+	v.running = true
+	v.tries++
+	m.do(Verify{Task: task, From: m.holders(f), UntilMs: m.now + left/2, Urgent: urgent})
+}
+
+// training says whether the own share of the round is still to be computed.
+func (m *Machine) training() bool {
+	switch m.state.Phase() {
+	case coordinator.RoundTrain, coordinator.RoundWitness:
+	default:
+		return false
+	}
+	now := m.state.Round()
+	r, ok := m.state.At(now)
+	return ok && r.Trains() && r.Expected(m.member.index) && m.work.done < now && !m.stopping
+}
+
+// askFor asks one peer, another each time and the author first, for the commitment that a file lacks.
+func (m *Machine) askFor(f *file) {
+	peers := m.holders(f)
+	if len(peers) == 0 || !m.due(&f.asked.at, reAskMs) {
+		return
+	}
+	to := peers[f.asked.times%uint32(len(peers))]
+	f.asked.times++
+	m.do(AskCommitments{Round: f.Round, Of: []uint32{f.Member}, To: to})
+}
+
+// say sends the verdict or the vote.
+func (v *verification) say(m *Machine, f *file, voting bool) {
+	if v.sending || f.late(m) || !m.due(&v.sentAt, reSayMs<<min(v.sends, 4)) {
+		return
+	}
+	msg := v.message(f, voting)
+	if msg == nil {
+		return
+	}
+	v.sending = true
+	v.sends++
+	m.do(Submit{msg})
+}
+
+func (v *verification) message(f *file, voting bool) coordinator.Message {
+	r := v.result
+	if voting {
+		t := coordinator.TieBreak{Dispute: f.dispute.ID, Trace: r.Trace}
+		switch v.verdict {
+		case Same:
+			t.Vote = voteRight
+		case Different:
+			t.Vote = voteWrong
+		case Missing:
+			t.Vote = voteUnserved
+		}
+		return t
+	}
+	switch v.verdict {
+	case Same:
+		return coordinator.Pass{Round: f.Round, Member: f.Member, Commitment: f.signed, Gradient: r.Gradient}
+	case Different:
+		return coordinator.Accuse{Round: f.Round, Member: f.Member, Commitment: f.signed, Trace: r.Trace}
+	case Missing:
+		return coordinator.Unserved{Round: f.Round, Member: f.Member}
+	}
+	return nil
+}
+
+// verified takes what came of computing a share again.
+func (m *Machine) verified(ev Verified) {
+	f := m.filed[ev.Share]
+	if f == nil || !f.verify.running {
+		return
+	}
+	v := &f.verify
+	v.running = false
+	if ev.Verdict == Unable {
+		m.do(Note{"a share could not be computed again: " + ev.Text})
+		return
+	}
+	v.verdict, v.result = ev.Verdict, ev
+}
+
+// said notes what became of a verdict or a vote.
+func (m *Machine) said(ev Submitted) {
+	var f *file
+	switch msg := ev.Message.(type) {
+	case coordinator.Pass:
+		f = m.filed[Share{msg.Round, msg.Member}]
+	case coordinator.Accuse:
+		f = m.filed[Share{msg.Round, msg.Member}]
+	case coordinator.Unserved:
+		f = m.filed[Share{msg.Round, msg.Member}]
+	case coordinator.TieBreak:
+		if f = m.inDispute(msg.Dispute); f != nil && ev.Err == nil {
+			f.verify.voted = msg.Dispute
+		}
+		if f != nil {
+			f.verify.sending = false
+		}
+		return
+	}
+	if f != nil {
+		f.verify.sending = false
+		f.verify.sent = f.verify.sent || ev.Err == nil
+	}
+}
+
+// inDispute returns the file of a dispute.
+func (m *Machine) inDispute(id uint32) *file {
+	for _, f := range m.files {
+		if f.disputed && f.dispute.ID == id {
+			return f
+		}
+	}
+	return nil
+}

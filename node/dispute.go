@@ -1,0 +1,229 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Disputant makes the arguments of this member's disputes. It computes a share once more, as a trace of small operations, and later opens
+// the places of the trace that the dispute asks for. It is called off the loop, beside the engine, for one case at a time.
+type Disputant interface {
+	// Open traces the share of a case, which begins from params and state (nil for the fresh one); neither changes while the Player lives.
+	Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (Player, error)
+}
+
+// Player argues about one share.
+type Player interface {
+	// Root is the root of its trace.
+	Root() wire.Hash
+	// Move is the next move of member self in the dispute, nil if none is its to make.
+	Move(ctx context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error)
+}
+
+// argument is what this node can argue about a share with.
+type argument struct {
+	input  input
+	player Player
+	ctx    context.Context
+	cancel context.CancelFunc
+	busy   bool // a job of it runs
+	over   bool // the dispute is; it ends when it is not busy
+}
+
+var errNoDisputant = errors.New("this node has nothing to argue with")
+
+// open makes the argument about a share from what it begins from, which is in use and belongs to the argument from now on. If there is
+// one already that is used. done may come at once.
+func (n *Node) open(ctx context.Context, t client.Task, in input, done func(Player, error)) {
+	if arg := n.arguments[t.Share]; arg != nil {
+		n.release(in)
+		done(arg.player, nil)
+		return
+	}
+	if n.cfg.Disputant == nil {
+		n.release(in)
+		done(nil, errNoDisputant)
+		return
+	}
+	arg := &argument{input: in}
+	arg.ctx, arg.cancel = context.WithCancel(n.ctx)
+	var failed error
+	stop := context.AfterFunc(ctx, arg.cancel)
+	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "trace", Sequences: batch.Total(t.Spans)}), func() {
+		arg.player, failed = n.cfg.Disputant.Open(arg.ctx, t.Case(), t.Spans, in.params.values, in.values())
+	}, func() {
+		stop()
+		if failed != nil {
+			n.close(arg)
+			done(nil, failed)
+			return
+		}
+		n.arguments[t.Share] = arg
+		done(arg.player, nil)
+	})
+}
+
+// close lets go of what an argument was made from.
+func (n *Node) close(arg *argument) {
+	arg.cancel()
+	n.release(arg.input)
+}
+
+// closeArguments ends those about shares that are not this member's business any more.
+func (n *Node) closeArguments(mine []client.Share) {
+	for s, arg := range n.arguments {
+		keep := false
+		for _, m := range mine {
+			keep = keep || m == s
+		}
+		if keep {
+			continue
+		}
+		delete(n.arguments, s)
+		arg.over = true
+		if !arg.busy {
+			n.close(arg)
+		}
+	}
+}
+
+// disputePatience bounds the fetching of what an argument begins from; the machine asks again.
+const disputePatience = 10 * time.Second
+
+// argue makes a move in a dispute, from the argument that is there, else from one made now, as after a restart.
+func (n *Node) argue(a client.Argue) {
+	at := client.PositionOf(a.Dispute)
+	failed := func(err error) {
+		n.step(client.Argued{Share: a.Share, At: at, Failed: err.Error()})
+	}
+	if arg := n.arguments[a.Share]; arg != nil {
+		n.move(arg, a)
+		return
+	}
+	if n.cfg.Disputant == nil {
+		n.cfg.Loop.Post(func() { failed(errNoDisputant) })
+		return
+	}
+	n.gather(n.ctx, a.Task, a.From, n.cfg.Loop.Now().Add(disputePatience), func(in input, err error) {
+		if err != nil {
+			failed(err)
+			return
+		}
+		n.open(n.ctx, a.Task, in, func(p Player, err error) {
+			arg := n.arguments[a.Share]
+			if err == nil && arg == nil {
+				err = errors.New("the dispute is over")
+			}
+			if err != nil {
+				failed(err)
+				return
+			}
+			n.move(arg, a)
+		})
+	})
+}
+
+func (n *Node) move(arg *argument, a client.Argue) {
+	if arg.busy {
+		n.cfg.Loop.Post(func() {
+			n.step(client.Argued{Share: a.Share, At: client.PositionOf(a.Dispute), Failed: "the move before is still being made"})
+		})
+		return
+	}
+	self, _ := n.state.Find(n.self)
+	var msg coordinator.Message
+	var failed error
+	arg.busy = true
+	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "move"}), func() { msg, failed = arg.player.Move(arg.ctx, a.Dispute, self) }, func() {
+		arg.busy = false
+		if arg.over {
+			n.close(arg)
+		}
+		ev := client.Argued{Share: a.Share, At: client.PositionOf(a.Dispute), Message: msg}
+		if failed != nil {
+			ev.Message, ev.Failed = nil, failed.Error()
+		}
+		n.step(ev)
+	})
+}
+
+// watchDisputes tells of disputes and convictions as the ledger shows them.
+func (n *Node) watchDisputes() {
+	s := n.state
+	for _, d := range s.Disputes() {
+		at := client.PositionOf(d)
+		if last, ok := n.disputes[d.ID]; ok && last == at {
+			continue
+		}
+		n.disputes[d.ID] = at
+		n.observe(Event{Kind: "dispute", Epoch: d.Epoch, Round: d.Round, Step: d.Step, Member: d.Accused, Status: d.Stage.String(), Text: n.disputeText(d)})
+	}
+	for id := range n.disputes {
+		if _, open := s.Dispute(id); !open {
+			delete(n.disputes, id)
+		}
+	}
+	total := s.ConvictionsTotal()
+	if n.convicted < total {
+		for _, c := range s.Convictions() {
+			if c.Number > n.convicted {
+				n.observe(Event{Kind: "convicted", Round: c.Round, Member: c.Member, Status: c.Offence.String(), Total: c.Slashed, Text: convictionText(c)})
+			}
+		}
+		n.convicted = total
+	}
+}
+
+// disputeText says in a line where a dispute stands.
+func (n *Node) disputeText(d coordinator.Dispute) string {
+	text := fmt.Sprintf("dispute %d: round %d of member %s", d.ID, d.Round, n.memberName(d.Accused))
+	if d.Accuser != coordinator.NoMember {
+		text += ", accused by " + n.memberName(d.Accuser)
+	}
+	text += ": " + d.Stage.String()
+	if d.Stage == coordinator.StageDescending || d.Stage == coordinator.StageEvidence {
+		text += fmt.Sprintf(" (%s: operation %d, tile %d, slice %d, %d levels to go)", d.Level, d.Op, d.Tile, d.Slice, d.Depth)
+	}
+	return text
+}
+
+// convictionText is a conviction in a line.
+func convictionText(c coordinator.Conviction) string {
+	text := fmt.Sprintf("member %s convicted of %s in round %d", c.Key, c.Offence, c.Round)
+	if !c.ByKey.IsZero() {
+		text += ", shown by " + c.ByKey.String()
+	}
+	if c.Slashed > 0 {
+		text += fmt.Sprintf("; it loses %d tokens", c.Slashed)
+	}
+	if !c.Evidence.IsZero() {
+		text += "; evidence " + c.Evidence.String()
+	}
+	return text
+}
+
+// ExpelledError ends a node whose member was convicted.
+type ExpelledError struct{ Conviction coordinator.Conviction }
+
+func (e *ExpelledError) Error() string {
+	if e.Conviction.Number == 0 {
+		return "this member was expelled from the run, and may not come back"
+	}
+	return "this member was expelled from the run, and may not come back: " + convictionText(e.Conviction)
+}
+
+// expelled ends the node.
+func (n *Node) expelled(a client.Expelled) {
+	err := &ExpelledError{Conviction: a.Conviction}
+	n.note(err.Error())
+	if n.cfg.Expelled != nil {
+		n.cfg.Expelled(err)
+	}
+}

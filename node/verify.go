@@ -1,0 +1,246 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Computing a share again takes what its author committed to: the parameters at the round's start, which this node held itself as a rule,
+// and the author's optimizer state before the step, which the author serves. Both are fetched under their hashes from whoever has them.
+
+// input is what a share begins from.
+type input struct {
+	params, state *version // state is nil for the fresh one
+}
+
+// values is the optimizer state's numbers, nil for the fresh one.
+func (in input) values() []float32 {
+	if in.state == nil {
+		return nil
+	}
+	return in.state.values
+}
+
+// use keeps both from being let go of, and release ends that.
+func (in input) use() {
+	in.params.uses++
+	if in.state != nil {
+		in.state.uses++
+	}
+}
+
+func (n *Node) release(in input) {
+	in.params.uses--
+	if in.state != nil {
+		in.state.uses--
+	}
+	n.prune()
+}
+
+// gather gets what a share begins from, and hands it over in use. It asks peers until the time is over; the error says what is missing.
+func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, until time.Time, done func(input, error)) {
+	var in input
+	finish := func(err error) {
+		if err != nil {
+			done(input{}, err)
+			return
+		}
+		in.use()
+		done(in, nil)
+	}
+	c := t.Commitment
+	n.obtain(ctx, &n.params.hoard, "the parameters of round "+fmt.Sprint(t.Round), c.Params, from, until, func(v *version, err error) {
+		if in.params = v; err != nil || c.Prev == n.state.Config().StateHash {
+			finish(err)
+			return
+		}
+		v.uses++ // while the state is fetched
+		n.obtain(ctx, &n.optim.hoard, "the optimizer state that member "+n.memberName(t.Member)+" began from", c.Prev, from, until, func(s *version, err error) {
+			v.uses--
+			in.state = s
+			finish(err)
+		})
+	})
+}
+
+// refetch is the pause between two attempts to fetch what nobody had.
+const refetch = 500 * time.Millisecond
+
+// obtain gets one blob of numbers: the one that is held, else from peers, again and again until the time is over.
+func (n *Node) obtain(ctx context.Context, h *hoard, what string, root wire.Hash, from []key.Public, until time.Time, done func(*version, error)) {
+	if v := h.find(root); v != nil {
+		done(v, nil)
+		return
+	}
+	left := until.Sub(n.cfg.Loop.Now())
+	if left <= 0 || ctx.Err() != nil {
+		done(nil, fmt.Errorf("nobody served %s, %s", what, root))
+		return
+	}
+	attempt, cancel := context.WithCancel(ctx)
+	stop := n.cfg.Loop.After(left, cancel)
+	ref := p2p.Ref{Root: root, Size: uint64(h.size) * 4}
+	n.network.Fetch(attempt, p2p.Fetch{Ref: ref, From: from}, func(data []byte, err error) {
+		n.cfg.Loop.Post(func() {
+			stop()
+			cancel()
+			if err != nil {
+				n.cfg.Loop.After(refetch, func() { n.obtain(ctx, h, what, root, from, until, done) })
+				return
+			}
+			v := &version{root: root, values: h.buffer()}
+			n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "hash"}), func() {
+				tensor.SetBytes(v.values, data)
+				v.leaves = merkle.BlobLeaves(data)
+			}, func() { done(h.keep(v), nil) })
+		})
+	})
+}
+
+// verify computes a share again and says what came out.
+func (n *Node) verify(a client.Verify) {
+	n.observe(Event{Kind: "check", Epoch: a.Commitment.Epoch, Round: a.Round, Step: a.Step, Member: a.Member, Total: uint64(batch.Total(a.Spans)),
+		Text: fmt.Sprintf("computing round %d of member %s again", a.Round, n.memberName(a.Member))})
+	ctx, cancel := context.WithCancel(n.ctx)
+	n.checking[a.Share] = cancel
+	until := n.cfg.Loop.Now().Add(time.Duration(a.UntilMs-uint64(n.cfg.Loop.Now().UnixMilli())) * time.Millisecond)
+	n.gather(ctx, a.Task, a.From, until, func(in input, err error) {
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				n.release(in)
+			}
+			n.verdict(a, client.Verified{Verdict: client.Unable, Text: "its check is over"})
+			return
+		case err != nil:
+			n.verdict(a, client.Verified{Verdict: client.Missing, Text: err.Error()})
+			return
+		}
+		n.recompute(ctx, a, in)
+	})
+}
+
+// cancelVerify stops computing a share again.
+func (n *Node) cancelVerify(s client.Share) {
+	if cancel := n.checking[s]; cancel != nil {
+		cancel()
+		n.engine.cancelVerify(s)
+	}
+}
+
+// recompute computes a share on the engine, a second time if it differs from what was committed to.
+func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
+	next := n.optim.buffer()
+	var first, second share
+	var differs string
+	n.engine.add(&job{kind: "verify", share: a.Share, later: !a.Urgent, cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
+		work: func(job context.Context) {
+			first = n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step)
+			if differs = difference(a.Commitment, first); first.failed == nil && differs != "" {
+				second = n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step)
+			}
+		},
+		done: func(cancelled bool) {
+			n.optim.recycle(next)
+			failed := errors.Join(first.failed, second.failed)
+			switch {
+			case ctx.Err() != nil:
+				n.release(in)
+				n.verdict(a, client.Verified{Verdict: client.Unable, Text: "its check is over"})
+			case cancelled || failed != nil:
+				n.release(in)
+				n.verdict(a, client.Verified{Verdict: client.Unable, Text: fmt.Sprint(failed)})
+			case differs == "":
+				n.release(in)
+				n.verdict(a, client.Verified{Verdict: client.Same, Gradient: first.Gradient})
+			case outcome(a.Commitment, first) != outcome(a.Commitment, second):
+				n.release(in)
+				n.verdict(a, client.Verified{Verdict: client.Unable,
+					Text: "this machine computed the same share twice with two results; something is wrong with it, and it accuses nobody"})
+			default:
+				n.accuse(ctx, a, in, differs)
+			}
+		}})
+}
+
+// outcome is the hash of what came out of a share, as coordinator.Outcome of a commitment to it.
+func outcome(c coordinator.Commitment, s share) wire.Hash {
+	return coordinator.Outcome(claimed(c, s))
+}
+
+// claimed is the commitment that would have been made to a share.
+func claimed(c coordinator.Commitment, s share) coordinator.Commitment {
+	c.Payload, c.PayloadBytes = merkle.BlobRoot(s.Payload), uint32(len(s.Payload))
+	c.State, c.Work = s.stateRoot(), coordinator.WorkHash(c.Run, c.Round, c.Member, s.Gradient)
+	return c
+}
+
+// difference says in which parts a computed share differs from what was committed to; "" means none.
+func difference(c coordinator.Commitment, s share) string {
+	if s.failed != nil {
+		return ""
+	}
+	own := claimed(c, s)
+	var parts []string
+	for _, p := range []struct {
+		name      string
+		got, want wire.Hash
+	}{{"update", c.Payload, own.Payload}, {"optimizer state", c.State, own.State}, {"gradient", c.Work, own.Work}} {
+		if p.got != p.want {
+			parts = append(parts, fmt.Sprintf("%s %.4x instead of %.4x", p.name, p.got[:], p.want[:]))
+		}
+	}
+	if c.PayloadBytes != own.PayloadBytes {
+		parts = append(parts, fmt.Sprintf("an update of %d bytes instead of %d", c.PayloadBytes, own.PayloadBytes))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// accuse makes the trace to argue from; without one there is no accusation.
+func (n *Node) accuse(ctx context.Context, a client.Verify, in input, differs string) {
+	n.open(ctx, a.Task, in, func(p Player, err error) {
+		switch {
+		case ctx.Err() != nil:
+			n.verdict(a, client.Verified{Verdict: client.Unable, Text: "its check is over"})
+		case err != nil:
+			n.verdict(a, client.Verified{Verdict: client.Unable, Text: "it is not what was committed to (" + differs + "), but there is no trace to prove it: " + err.Error()})
+		default:
+			n.verdict(a, client.Verified{Verdict: client.Different, Trace: p.Root(), Text: differs})
+		}
+	})
+}
+
+// verdict tells what came of computing a share again.
+func (n *Node) verdict(a client.Verify, v client.Verified) {
+	if cancel := n.checking[a.Share]; cancel != nil {
+		cancel()
+		delete(n.checking, a.Share)
+	}
+	v.Share = a.Share
+	who := fmt.Sprintf("round %d of member %s: ", a.Round, n.memberName(a.Member))
+	ev := Event{Kind: "verdict", Epoch: a.Commitment.Epoch, Round: a.Round, Step: a.Step, Member: a.Member, Total: uint64(batch.Total(a.Spans))}
+	switch v.Verdict {
+	case client.Same:
+		ev.Status, ev.Text = "passed", who+"computed again, the same bits"
+	case client.Different:
+		ev.Status, ev.Text = "wrong", who+"computed again twice, and it committed to "+v.Text
+	case client.Missing:
+		ev.Status, ev.Text = "unserved", who+v.Text
+	default:
+		ev.Status, ev.Text = "none", who+v.Text
+	}
+	n.observe(ev)
+	n.step(v)
+}
