@@ -12,6 +12,9 @@ import (
 // ErrUnknownRun is what asking for a run gives that the ledger does not have.
 var ErrUnknownRun = errors.New("no such run")
 
+// ErrUnknownPool is what asking for a pool gives that the ledger does not have.
+var ErrUnknownPool = errors.New("no such pool")
+
 // Snapshot is a run's coordinator as of some block.
 type Snapshot struct {
 	Height uint64            // of the block after which the state is this

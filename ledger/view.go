@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -56,6 +57,70 @@ func (h *Host) Peers(name string) ([]Peer, bool) {
 		list[i] = Peer{Key: p.Key, Addrs: slices.Clone(p.Addrs)}
 	}
 	return list, true
+}
+
+// Supply returns how many tokens there are.
+func (h *Host) Supply() uint64 { return h.bank.supply }
+
+// Balance returns the tokens in the purse of k: what it can pay with. Those in pools and runs are not among them.
+func (h *Host) Balance(k key.Public) uint64 { return h.bank.tokens(k) }
+
+// Pool is how a pool stands.
+type Pool struct {
+	Name         string       `json:"name"`
+	Address      key.Public   `json:"address"` // where runs pay it
+	Operator     key.Public   `json:"operator"`
+	Workers      []key.Public `json:"workers"`       // who may stake from it besides
+	CommissionBP uint16       `json:"commission_bp"` // on what comes in above what was lent
+	OwnBP        uint16       `json:"own_bp"`        // least part of what is lent that is the operator's
+	Least        uint64       `json:"least"`         // least that a lender begins with
+	Deposit      uint64       `json:"deposit"`       // the operator's, for the pool's place
+	Stage        string       `json:"stage"`         // lending, working or closed
+	Lent         uint64       `json:"lent"`
+	Idle         uint64       `json:"idle"`       // of it, what can still be staked
+	Back         uint64       `json:"back"`       // what came back and made good for what was lent
+	Held         uint64       `json:"held"`       // what came in and is not shared before the first stake
+	Commission   uint64       `json:"commission"` // the operator's, not collected
+	Unpaid       uint64       `json:"unpaid"`     // the lenders', not collected
+	Lenders      []Lender     `json:"lenders"`    // in order of keys
+}
+
+// Lender is who has lent to a pool.
+type Lender struct {
+	Key  key.Public `json:"key"`
+	Lent uint64     `json:"lent"`
+	Due  uint64     `json:"due"` // what it could collect, of its share
+}
+
+// Pool returns how a pool stands; false if there is none of that name.
+func (h *Host) Pool(name string) (Pool, bool) {
+	i, ok := h.bank.findPool(name)
+	if !ok {
+		return Pool{}, false
+	}
+	p := h.bank.pools[i]
+	v := Pool{
+		Name: p.name, Address: p.address, Operator: p.opener, Workers: append([]key.Public{}, p.terms.Workers...),
+		CommissionBP: p.terms.CommissionBP, OwnBP: p.terms.OwnBP, Least: p.terms.Least, Deposit: p.deposit, Stage: p.stage.String(),
+		Lent: p.lent, Idle: p.idle, Back: p.back, Held: p.held, Commission: p.fee, Unpaid: p.unpaid, Lenders: []Lender{},
+	}
+	for _, l := range p.lenders {
+		due := l.lent
+		if p.stage != poolLends {
+			due = p.share(l)
+		}
+		v.Lenders = append(v.Lenders, Lender{Key: l.key, Lent: l.lent, Due: due})
+	}
+	return v, true
+}
+
+// Pools returns the names of all pools, in order.
+func (h *Host) Pools() []string {
+	names := []string{}
+	for _, p := range h.bank.pools {
+		names = append(names, p.name)
+	}
+	return names
 }
 
 func (h *Host) committed(name string) (*run, bool) {

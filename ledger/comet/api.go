@@ -85,6 +85,9 @@ func (a *api) routes() http.Handler {
 	mux.HandleFunc("GET /v1/runs/{run}/watch", a.watch)
 	mux.HandleFunc("GET /v1/runs/{run}/spec", a.spec)
 	mux.HandleFunc("GET /v1/runs/{run}/peers", a.peers)
+	mux.HandleFunc("GET /v1/accounts/{key}", a.account)
+	mux.HandleFunc("GET /v1/pools", a.pools)
+	mux.HandleFunc("GET /v1/pools/{pool}", a.ofPool)
 	mux.HandleFunc("POST /v1/txs", a.submit)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "no %s %q here: this is an entrain ledger, begin with GET /v1/status", r.Method, r.URL.Path)
@@ -114,12 +117,13 @@ type Status struct {
 	Current  bool      `json:"current"`  // whether the last block is recent
 	Version  int       `json:"version"`  // of the ledger's rules
 	BlockMs  uint64    `json:"block_ms"` // least time between blocks, in milliseconds
+	Supply   uint64    `json:"supply"`   // tokens there are
 }
 
 func (a *api) status(w http.ResponseWriter, _ *http.Request) {
 	height, timeMs := a.app.hub.now()
 	a.app.hostMu.RLock()
-	s := Status{Hash: a.app.hash, Runs: a.app.host.Runs()}
+	s := Status{Hash: a.app.hash, Runs: a.app.host.Runs(), Supply: a.app.host.Supply()}
 	a.app.hostMu.RUnlock()
 	if s.Runs == nil {
 		s.Runs = []string{}

@@ -144,36 +144,12 @@ func (c *Client) ChainID() string { return c.chain }
 // Status asks the endpoints, in order, what they are, and returns the first answer. The error is a *WrongChainError when
 // it comes from another chain, or says why nobody answered.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	var errs []error
-	for _, e := range c.endpoints {
-		var s Status
-		b, err := c.get(ctx, e, "/v1/status")
-		if err == nil {
-			err = json.Unmarshal(b, &s)
-		}
-		if err == nil {
-			return s, nil
-		}
-		errs = append(errs, err)
-	}
-	return Status{}, errors.Join(errs...)
+	return first[Status](ctx, c, "/v1/status")
 }
 
 // Runs returns summaries of all runs, in order of names, from the first endpoint that answers.
 func (c *Client) Runs(ctx context.Context) ([]RunStatus, error) {
-	var errs []error
-	for _, e := range c.endpoints {
-		var list []RunStatus
-		b, err := c.get(ctx, e, "/v1/runs")
-		if err == nil {
-			err = json.Unmarshal(b, &list)
-		}
-		if err == nil {
-			return list, nil
-		}
-		errs = append(errs, err)
-	}
-	return nil, errors.Join(errs...)
+	return first[[]RunStatus](ctx, c, "/v1/runs")
 }
 
 // Discover asks the endpoint which chain it serves.

@@ -47,6 +47,9 @@
 //	GET  /v1/runs/RUN/watch?since=H     a stream of frames, see below, from the state at height H on
 //	GET  /v1/runs/RUN/spec              the bytes published with the run
 //	GET  /v1/runs/RUN/peers             [ledger.Peer], in order of keys
+//	GET  /v1/accounts/KEY               Account
+//	GET  /v1/pools                      the names of all pools, in order
+//	GET  /v1/pools/POOL                 ledger.Pool
 //	POST /v1/txs                        the body is a transaction; answers a Receipt: 200 accepted, 422 refused, 202 not yet in a block
 //
 // A stream begins at once, and never falls silent for long: if nothing changes, a beat comes every five seconds. Integers

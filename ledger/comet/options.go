@@ -35,6 +35,9 @@ type Options struct {
 	Chain    string       // name of a new chain, with this replica as its only validator
 	Creators []key.Public // of a new chain: who may create runs; none means anyone
 
+	// Accounts are who has the tokens of a new chain. There are never more than these.
+	Accounts []ledger.Allocation
+
 	// Genesis is the content of an existing chain's genesis file. The replica follows that chain and serves clients, but
 	// has no vote. It replays the chain from its first block, so some peer must keep them all.
 	Genesis []byte
@@ -179,8 +182,10 @@ func (o Options) genesis(validator cmted25519.PrivKey) (*cmttypes.GenesisDoc, er
 	now := time.Now().UTC()
 	creators := slices.Clone(o.Creators)
 	slices.SortFunc(creators, key.Public.Compare)
+	accounts := slices.Clone(o.Accounts)
+	slices.SortFunc(accounts, func(a, b ledger.Allocation) int { return a.Key.Compare(b.Key) })
 	state, err := json.Marshal(ledger.Genesis{
-		Chain: o.Chain, TimeMs: uint64(now.UnixMilli()), Creators: slices.Compact(creators),
+		Chain: o.Chain, TimeMs: uint64(now.UnixMilli()), Creators: slices.Compact(creators), Accounts: accounts,
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,86 @@
+package comet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+)
+
+// Account is what a key has.
+type Account struct {
+	Key    key.Public `json:"key"`
+	Tokens uint64     `json:"tokens"` // it can pay with; those in pools and runs are not among them
+}
+
+func (a *api) account(w http.ResponseWriter, r *http.Request) {
+	k, err := key.ParsePublic(r.PathValue("key"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%q: want a public key of 64 hexadecimal digits", r.PathValue("key"))
+		return
+	}
+	a.app.hostMu.RLock()
+	tokens := a.app.host.Balance(k)
+	a.app.hostMu.RUnlock()
+	reply(w, http.StatusOK, Account{Key: k, Tokens: tokens})
+}
+
+func (a *api) pools(w http.ResponseWriter, _ *http.Request) {
+	a.app.hostMu.RLock()
+	names := a.app.host.Pools()
+	a.app.hostMu.RUnlock()
+	reply(w, http.StatusOK, names)
+}
+
+func (a *api) ofPool(w http.ResponseWriter, r *http.Request) {
+	a.app.hostMu.RLock()
+	p, ok := a.app.host.Pool(r.PathValue("pool"))
+	a.app.hostMu.RUnlock()
+	if !ok {
+		fail(w, http.StatusNotFound, "no pool %q on chain %q: GET /v1/pools lists them", r.PathValue("pool"), a.app.genesis.Chain)
+		return
+	}
+	reply(w, http.StatusOK, p)
+}
+
+// Account returns what a key has, from the first endpoint that answers.
+func (c *Client) Account(ctx context.Context, k key.Public) (Account, error) {
+	return first[Account](ctx, c, "/v1/accounts/"+k.String())
+}
+
+// Pools returns the names of all pools, in order, from the first endpoint that answers.
+func (c *Client) Pools(ctx context.Context) ([]string, error) {
+	return first[[]string](ctx, c, "/v1/pools")
+}
+
+// Pool returns how a pool stands, from the first endpoint that answers. The error is ledger.ErrUnknownPool when there is no
+// such pool.
+func (c *Client) Pool(ctx context.Context, name string) (ledger.Pool, error) {
+	p, err := first[ledger.Pool](ctx, c, "/v1/pools/"+url.PathEscape(name))
+	if errors.Is(err, ledger.ErrUnknownRun) { // what a status of 404 is taken for
+		return p, ledger.ErrUnknownPool
+	}
+	return p, err
+}
+
+// first asks the endpoints, in order, and returns the first answer.
+func first[T any](ctx context.Context, c *Client, path string) (T, error) {
+	var none T
+	var errs []error
+	for _, e := range c.endpoints {
+		var answer T
+		b, err := c.get(ctx, e, path)
+		if err == nil {
+			err = json.Unmarshal(b, &answer)
+		}
+		if err == nil {
+			return answer, nil
+		}
+		errs = append(errs, err)
+	}
+	return none, errors.Join(errs...)
+}

@@ -1,0 +1,72 @@
+package comet
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/entrain-network/entrain/ledger"
+)
+
+// TestTokensOverTheAPI moves tokens about, restarts the replica, and looks again.
+func TestTokensOverTheAPI(t *testing.T) {
+	ann, bob := signer("ann"), signer("bob")
+	dir := replicaDir(t, Options{Accounts: []ledger.Allocation{{Key: ann.Key.Public(), Amount: 600}, {Key: bob.Key.Public(), Amount: 400}}})
+	r, stop := start(t, dir)
+	c := newClient(t, r.Endpoint())
+	for _, step := range []struct {
+		from *ledger.Signer
+		body ledger.Body
+		want ledger.Code
+	}{
+		{ann, ledger.Transfer{To: bob.Key.Public(), Amount: 50}, ledger.CodeOK},
+		{ann, ledger.Transfer{To: bob.Key.Public(), Amount: 551}, ledger.CodeFunds},
+		{bob, ledger.CreatePool{Name: "pool", CommissionBP: 1000}, ledger.CodeOK}, // for a deposit of 1
+		{ann, ledger.Lend{Pool: "pool", Amount: 500}, ledger.CodeOK},
+		{ann, ledger.Lend{Pool: "other", Amount: 5}, ledger.CodeUnknownPool},
+		{bob, ledger.Transfer{To: ledger.PoolAddress(testChain, "pool"), Amount: 9}, ledger.CodeOK},
+		{bob, ledger.ClosePool{Pool: "pool"}, ledger.CodeOK},
+		{bob, ledger.Collect{Pool: "pool"}, ledger.CodeNothingDue}, // a tenth of 9 is nothing yet
+	} {
+		if err := submit(t, c, step.from, step.body); ledger.CodeOf(err) != step.want {
+			t.Errorf("%+v: got %v, want %v", step.body, err, step.want)
+		}
+	}
+	look := func(c *Client) {
+		t.Helper()
+		ctx := t.Context()
+		a, errA := c.Account(ctx, ann.Key.Public())
+		b, errB := c.Account(ctx, bob.Key.Public())
+		none, errC := c.Account(ctx, signer("cat").Key.Public())
+		if err := errors.Join(errA, errB, errC); err != nil || a.Tokens != 50 || b.Tokens != 440 || none.Tokens != 0 || a.Key != ann.Key.Public() {
+			t.Errorf("accounts: %+v, %+v, %+v, %v", a, b, none, err)
+		}
+		names, err := c.Pools(ctx)
+		if err != nil || !slices.Equal(names, []string{"pool"}) {
+			t.Errorf("pools: %q, %v", names, err)
+		}
+		p, err := c.Pool(ctx, "pool")
+		if err != nil || p.Stage != "closed" || p.Lent != 500 || p.Back != 500 || p.Unpaid != 509 || p.Deposit != 1 ||
+			len(p.Lenders) != 1 || p.Lenders[0].Due != 509 || p.Operator != bob.Key.Public() {
+			t.Errorf("pool: %+v, %v", p, err)
+		}
+		if _, err := c.Pool(ctx, "none"); !errors.Is(err, ledger.ErrUnknownPool) {
+			t.Errorf("a pool that is none: %v", err)
+		}
+		if s, err := c.Status(ctx); err != nil || s.Supply != 1000 {
+			t.Errorf("status: %+v, %v", s, err)
+		}
+	}
+	look(c)
+	if code, _ := fetch(t, http.MethodGet, r.Endpoint()+"/v1/accounts/me", nil); code != http.StatusBadRequest {
+		t.Errorf("an account of no key: status %d", code)
+	}
+	before := r.app.hash
+	stop()
+	r, _ = start(t, dir)
+	if r.app.hash != before {
+		t.Error("the state has another hash after a restart")
+	}
+	look(newClient(t, r.Endpoint()))
+}
