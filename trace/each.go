@@ -1,0 +1,190 @@
+package trace
+
+import (
+	"slices"
+
+	"github.com/entrain-network/entrain/exact"
+)
+
+// Which function an each computes, of the values of its list: matrices of the same cut, m, and vectors of their rows, v.
+type function uint8
+
+const (
+	normalize     function = iota // m0·v1·gains, as exact.Normalize
+	normGradient                  // m0 + (m1·gains)·v3 + m2·v4, as exact.RMSNormBackward; m0, if it is none, is zeros
+	probability                   // Exp(m0·scale - v1)·v2, and 0 above the diagonal
+	scoreGradient                 // (m1·(m0 - v2))·scale, and 0 above the diagonal
+	swiglu                        // h of exact.SwiGLU for m0 the gate and m1
+	gateGradient                  // g of exact.SwiGLUBackward for m0 the gate, m1, and m2 the gradient of h
+	upGradient                    // u of the same
+	logitGradient                 // Exp(m0 - v1)·v2, at the row's target less the weight of a token's loss; the last of the list are the tokens
+)
+
+// each is an operation whose elements depend on those of other matrices in the same place: one slice a tile.
+type each struct {
+	function function
+	out      grid
+	m        []value
+	v        []ref
+	gains    ref // one row, or none
+	scale    float32
+}
+
+func (e *each) tiles() uint32            { return e.out.tiles() }
+func (*each) slices(uint32) uint32       { return 1 }
+func (e *each) words(tile, _ uint32) int { return e.out.words(tile) }
+
+func (e *each) reads(at spot, tile, _ uint32) []Read {
+	r, c := e.out.place(tile)
+	reads := make([]Read, 0, ReadsMax)
+	for _, m := range e.m {
+		if m.ref != none {
+			reads = append(reads, at.tile(m, r, c))
+		}
+	}
+	for _, v := range e.v {
+		reads = append(reads, at.read(v, uint32(r)))
+	}
+	if e.gains != none {
+		reads = append(reads, at.read(e.gains, uint32(c)))
+	}
+	return reads
+}
+
+func (e *each) step(at spot, w *exact.Worker, tile, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+	r, c := e.out.place(tile)
+	r0, r1 := e.out.rows.span(r)
+	c0, c1 := e.out.cols.span(c)
+	out := make([]float32, (r1-r0)*(c1-c0))
+	var m [3][]float32
+	for i := range e.m {
+		if e.m[i].ref == none {
+			m[i] = make([]float32, len(out))
+		} else {
+			m[i], in = Floats(in[0]), in[1:]
+		}
+	}
+	width := c1 - c0
+	for i := range r1 - r0 {
+		row := func(m []float32) []float32 { return m[i*width : (i+1)*width] }
+		own := func(v int) float32 { return Floats(in[v])[i] }
+		seen := width // of this row: up to the diagonal
+		if e.out.causal {
+			seen = max(0, min(width, r0+i+1-c0))
+		}
+		switch y := row(out); e.function {
+		case normalize:
+			w.Normalize(y, row(m[0]), Floats(in[1]), own(0))
+		case normGradient:
+			copy(y, row(m[0]))
+			addNormGradient(y, row(m[1]), row(m[2]), Floats(in[2]), own(0), own(1))
+		case probability:
+			copy(y[:seen], row(m[0]))
+			w.SoftmaxAgain(y[:seen], e.scale, own(0), own(1))
+		case scoreGradient:
+			copy(y[:seen], row(m[0]))
+			addScoreGradient(y[:seen], row(m[1]), own(0), e.scale)
+		case swiglu:
+			w.SwiGLU(y, row(m[0]), row(m[1]))
+		case gateGradient:
+			copy(y, row(m[0]))
+			w.SwiGLUBackward(slices.Clone(row(m[2])), y, slices.Clone(row(m[1])))
+		case upGradient:
+			copy(y, row(m[1]))
+			w.SwiGLUBackward(slices.Clone(row(m[2])), slices.Clone(row(m[0])), y)
+		case logitGradient:
+			copy(y, row(m[0]))
+			w.SoftmaxAgain(y, 1, own(0), own(1))
+			if target := in[2][i+1]; target >= uint32(c0) && target < uint32(c1) {
+				y[target-uint32(c0)] -= at.weight
+			}
+		}
+	}
+	return Bits(out)
+}
+
+// addNormGradient computes dx += (dy·g)·inv + x·c.
+func addNormGradient(dx, dy, x, g []float32, inv, c float32) {
+	for i, v := range x {
+		dx[i] += float32(float32(dy[i]*g[i])*inv) + float32(v*c)
+	}
+}
+
+// addScoreGradient turns dp, the gradient of probabilities p, into (p·(dp - sum))·scale.
+func addScoreGradient(dp, p []float32, sum, scale float32) {
+	for i, v := range dp {
+		dp[i] = float32(float32(p[i]*(v-sum)) * scale)
+	}
+}
+
+// turn is rope: it turns the pairs of each head of x by the angles of the row's position, or back.
+type turn struct {
+	x      operand
+	out    grid  // columns in groups of a head
+	angles value // positions by pairs
+	back   bool
+}
+
+func (t *turn) tiles() uint32            { return t.out.tiles() }
+func (*turn) slices(uint32) uint32       { return 1 }
+func (t *turn) words(tile, _ uint32) int { return t.out.words(tile) }
+
+// plan returns, for a column of tiles, the head, and the tiles of its columns and of the angles that its elements depend on.
+func (t *turn) plan(c int) (head int, columns, angles []int) {
+	each, half := t.out.cols.each(), t.out.cols.size/2
+	head = c / each
+	from, to := t.out.cols.span(c)
+	add := func(list []int, tile int) []int {
+		if slices.Contains(list, tile) {
+			return list
+		}
+		return append(list, tile)
+	}
+	for x := from - head*t.out.cols.size; x < to-head*t.out.cols.size; x++ {
+		columns = add(add(columns, x/Side), (x+half)%(2*half)/Side)
+		angles = add(angles, x%half/Side)
+	}
+	return head, columns, angles
+}
+
+func (t *turn) reads(at spot, tile, _ uint32) []Read {
+	r, c := t.out.place(tile)
+	head, columns, angles := t.plan(c)
+	reads := make([]Read, 0, ReadsMax)
+	for _, x := range columns {
+		reads = append(reads, t.x.block(at, r, head*t.out.cols.each()+x).read)
+	}
+	for _, a := range angles {
+		reads = append(reads, at.tile(t.angles, r, a))
+	}
+	return reads
+}
+
+func (t *turn) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+	r, c := t.out.place(tile)
+	head, columns, angles := t.plan(c)
+	rows, width := t.out.size(r, c)
+	from, _ := t.out.cols.span(c)
+	from -= head * t.out.cols.size
+	half := t.out.cols.size / 2
+	out := make([]float32, rows*width)
+	for i := range width {
+		x, pair := from+i, (from+i+half)%(2*half)
+		a, aw := Floats(in[slices.Index(columns, x/Side)]), t.out.cols.width(x/Side)
+		b, bw := Floats(in[slices.Index(columns, pair/Side)]), t.out.cols.width(pair/Side)
+		k := x % half
+		both := Floats(in[len(columns)+slices.Index(angles, k/Side)])
+		cos, sin, kw := both[:len(both)/2], both[len(both)/2:], t.angles.grid.cols.width(k/Side)
+		for j := range rows {
+			// The first of a pair takes off the other's sine, the second adds it; turned back, the other way round.
+			straight := float32(a[j*aw+x%Side] * cos[j*kw+k%Side])
+			across := float32(b[j*bw+pair%Side] * sin[j*kw+k%Side])
+			if (x < half) != t.back {
+				out[j*width+i] = straight - across
+			} else {
+				out[j*width+i] = straight + across
+			}
+		}
+	}
+	return Bits(out)
+}

@@ -1,0 +1,246 @@
+package trace
+
+import (
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+)
+
+// pieces are the parts of a tensor's tiles that lie in one chunk of the parameters each, because a chunk alone fills a message: tile number t of
+// the tensor is pieces t·most to (t+1)·most, of which those there is no chunk for are empty.
+type pieces struct {
+	offset int // of the tensor in the parameters
+	grid   grid
+	most   int // chunks that a tile lies in
+}
+
+func newPieces(offset int, g grid) *pieces {
+	p := &pieces{offset: offset, grid: g, most: 1}
+	last := offset + g.rows.len()*g.cols.len() - 1
+	if offset/ChunkWords == last/ChunkWords {
+		return p
+	}
+	// A tile's elements are that far apart at most, and each of its rows lies in two chunks at most.
+	rows, cols := min(Side, g.rows.size), min(Side, g.cols.size)
+	apart := (rows-1)*g.cols.len() + cols - 1
+	p.most = min((apart+ChunkWords-1)/ChunkWords+1, 2*rows)
+	return p
+}
+
+// chunks lists the chunks that a tile of the tensor lies in, ascending.
+func (p *pieces) chunks(tile uint32) []int {
+	list := make([]int, 0, 4)
+	p.runs(tile, func(_, from, to int) {
+		for c := from / ChunkWords; c <= (to-1)/ChunkWords; c++ {
+			if len(list) == 0 || list[len(list)-1] < c {
+				list = append(list, c)
+			}
+		}
+	})
+	return list
+}
+
+// runs calls f for each row of the tile: its place in the tile, and the parameters [from, to) that are its elements.
+func (p *pieces) runs(tile uint32, f func(row, from, to int)) {
+	r, c := p.grid.place(tile)
+	r0, r1 := p.grid.rows.span(r)
+	c0, c1 := p.grid.cols.span(c)
+	for i := r0; i < r1; i++ {
+		at := p.offset + i*p.grid.cols.len()
+		f(i-r0, at+c0, at+c1)
+	}
+}
+
+// piece returns the tile that a piece is of, and its chunk, or -1.
+func (p *pieces) piece(i uint32) (tile uint32, chunk int) {
+	tile = i / uint32(p.most)
+	chunks := p.chunks(tile)
+	if at := int(i) % p.most; at < len(chunks) {
+		return tile, chunks[at]
+	}
+	return tile, -1
+}
+
+func (p *pieces) tiles() uint32      { return p.grid.tiles() * uint32(p.most) }
+func (*pieces) slices(uint32) uint32 { return 1 }
+
+func (p *pieces) words(i, _ uint32) int {
+	tile, chunk := p.piece(i)
+	n := 0
+	p.within(tile, chunk, func(_, _, length int) { n += length })
+	return n
+}
+
+// within calls f for each run of elements of a tile in a chunk: its place in the tile and in the chunk, and its length.
+func (p *pieces) within(tile uint32, chunk int, f func(at, in, length int)) {
+	if chunk < 0 {
+		return
+	}
+	low, high := chunk*ChunkWords, (chunk+1)*ChunkWords
+	p.runs(tile, func(row, from, to int) {
+		a, b := max(from, low), min(to, high)
+		if a < b {
+			f(row*(to-from)+a-from, a-low, b-a)
+		}
+	})
+}
+
+func (p *pieces) reads(_ spot, i, _ uint32) []Read {
+	if _, chunk := p.piece(i); chunk >= 0 {
+		return []Read{{Source: Params, Index: uint32(chunk)}}
+	}
+	return nil
+}
+
+func (p *pieces) step(_ spot, _ *exact.Worker, i, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+	tile, chunk := p.piece(i)
+	out := make([]uint32, p.words(i, 0))
+	rest := out
+	p.within(tile, chunk, func(_, at, length int) {
+		copy(rest[:length], in[0][min(at, len(in[0])):])
+		rest = rest[length:]
+	})
+	return out
+}
+
+// join makes the tiles of a tensor from their pieces.
+type join struct {
+	*pieces
+	from ref
+}
+
+func (j *join) tiles() uint32            { return j.grid.tiles() }
+func (j *join) slices(uint32) uint32     { return uint32((j.most + ReadsMax - 1) / ReadsMax) }
+func (j *join) words(tile, _ uint32) int { return j.grid.words(tile) }
+func (j *join) cut(slice uint32) (int, int) {
+	return int(slice) * ReadsMax, min(int(slice+1)*ReadsMax, j.most)
+}
+
+func (j *join) reads(at spot, tile, slice uint32) []Read {
+	reads := make([]Read, 0, ReadsMax)
+	from, to := j.cut(slice)
+	for i := from; i < to; i++ {
+		reads = append(reads, at.read(j.from, tile*uint32(j.most)+uint32(i)))
+	}
+	return reads
+}
+
+func (j *join) step(_ spot, _ *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+	if slice == 0 {
+		acc = make([]uint32, j.grid.words(tile))
+	}
+	chunks := j.chunks(tile)
+	from, to := j.cut(slice)
+	for i := from; i < min(to, len(chunks)); i++ {
+		words := in[i-from]
+		j.within(tile, chunks[i], func(at, _, length int) {
+			copy(acc[at:at+length], words)
+			words = words[length:]
+		})
+	}
+	return acc
+}
+
+// regroup cuts a matrix anew, in the tiles of Matrix.
+type regroup struct {
+	from value
+	to   grid
+}
+
+// sources lists the tiles of the old cut that a tile of the new one has elements of.
+func (g *regroup) sources(tile uint32) (list [][2]int) {
+	r, c := g.to.place(tile)
+	r0, r1 := g.to.rows.span(r)
+	c0, c1 := g.to.cols.span(c)
+	rows, cols := g.from.grid.rows, g.from.grid.cols
+	for i := rows.tile(r0); i <= rows.tile(r1-1); i++ {
+		for j := cols.tile(c0); j <= cols.tile(c1-1); j++ {
+			list = append(list, [2]int{i, j})
+		}
+	}
+	return list
+}
+
+// cut returns those that a slice reads.
+func (g *regroup) cut(tile, slice uint32) [][2]int {
+	list := g.sources(tile)
+	return list[slice*ReadsMax : min((slice+1)*ReadsMax, uint32(len(list)))]
+}
+
+func (g *regroup) tiles() uint32            { return g.to.tiles() }
+func (g *regroup) words(tile, _ uint32) int { return g.to.words(tile) }
+func (g *regroup) slices(tile uint32) uint32 {
+	return uint32((len(g.sources(tile)) + ReadsMax - 1) / ReadsMax)
+}
+
+func (g *regroup) reads(at spot, tile, slice uint32) []Read {
+	reads := make([]Read, 0, ReadsMax)
+	for _, s := range g.cut(tile, slice) {
+		reads = append(reads, at.tile(g.from, s[0], s[1]))
+	}
+	return reads
+}
+
+func (g *regroup) step(_ spot, _ *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+	if slice == 0 {
+		acc = make([]uint32, g.to.words(tile))
+	}
+	r, c := g.to.place(tile)
+	r0, r1 := g.to.rows.span(r)
+	c0, c1 := g.to.cols.span(c)
+	for n, s := range g.cut(tile, slice) {
+		top, bottom := g.from.grid.rows.span(s[0])
+		left, right := g.from.grid.cols.span(s[1])
+		a, b := max(c0, left), min(c1, right)
+		for i := max(r0, top); i < min(r1, bottom); i++ {
+			copy(acc[(i-r0)*(c1-c0)+a-c0:][:b-a], in[n][(i-top)*(right-left)+a-left:])
+		}
+	}
+	return acc
+}
+
+// tokens are a sequence's, cut for rows of tiles: those of Side rows and the one that follows.
+type tokens struct{ rows dim }
+
+func (t *tokens) tiles() uint32            { return uint32(t.rows.tiles()) }
+func (*tokens) slices(uint32) uint32       { return 1 }
+func (t *tokens) words(tile, _ uint32) int { return t.rows.width(int(tile)) + 1 }
+
+func (*tokens) reads(at spot, _, _ uint32) []Read {
+	return []Read{{Source: Tokens, Index: at.sequence}}
+}
+
+func (t *tokens) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+	from, to := t.rows.span(int(tile))
+	out := make([]uint32, to-from+1)
+	copy(out, in[0][min(from, len(in[0])):])
+	return out
+}
+
+// angles are the cosines and then the sines by which rope turns the pairs of a head at each position.
+type angles struct {
+	cfg  llama.Config
+	grid grid // positions by pairs
+}
+
+func (a *angles) tiles() uint32            { return a.grid.tiles() }
+func (*angles) slices(uint32) uint32       { return 1 }
+func (a *angles) words(tile, _ uint32) int { return 2 * a.grid.words(tile) }
+
+func (*angles) reads(spot, uint32, uint32) []Read { return nil }
+
+func (a *angles) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, _ [][]uint32) []uint32 {
+	r, c := a.grid.place(tile)
+	r0, r1 := a.grid.rows.span(r)
+	c0, c1 := a.grid.cols.span(c)
+	out := make([]float32, 2*(r1-r0)*(c1-c0))
+	cos, sin := out[:len(out)/2], out[len(out)/2:]
+	for i := c0; i < c1; i++ {
+		frequency := float32(exact.Pow(a.cfg.Theta, -float64(2*i)/float64(a.cfg.HeadDim)))
+		for p := r0; p < r1; p++ {
+			angle := float32(float32(p) * frequency)
+			at := (p-r0)*(c1-c0) + i - c0
+			cos[at], sin[at] = exact.Cos(angle), exact.Sin(angle)
+		}
+	}
+	return Bits(out)
+}

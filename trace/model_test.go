@@ -1,0 +1,194 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// modelCase is a share of a small model.
+type modelCase struct {
+	name      string
+	cfg       llama.Config
+	sequence  int
+	sequences int
+}
+
+// modelCases have sizes that tiles divide and sizes that they do not, on either side of one tile, of one block of queries, of a chunk and of what one
+// slice takes.
+func modelCases() []modelCase {
+	cfg := func(vocab, hidden, layers, heads, kv, dim, ffn, context int, tied bool) llama.Config {
+		return llama.Config{Vocab: vocab, Hidden: hidden, Layers: layers, Heads: heads, KVHeads: kv, HeadDim: dim, FFN: ffn, Context: context,
+			Theta: 10000, Eps: 1e-5, Tied: tied}
+	}
+	return []modelCase{
+		{"tiles that fit", cfg(64, 64, 2, 2, 1, 32, 96, 64, false), 64, 2},
+		{"odd sizes", cfg(61, 37, 2, 3, 1, 10, 45, 50, false), 41, 3},
+		{"odd sizes, tied", cfg(101, 37, 1, 2, 2, 6, 45, 120, true), 99, 3},
+		{"heads wider than a tile", cfg(300, 50, 1, 4, 2, 44, 70, 40, true), 33, 2},
+		{"several chunks and slices", cfg(700, 130, 1, 2, 1, 80, 130, 200, false), 170, 1},
+		{"one token", cfg(2, 1, 1, 1, 1, 2, 1, 1, true), 1, 1},
+	}
+}
+
+func (c modelCase) setup() Setup { return Setup{Model: c.cfg, Sequence: c.sequence} }
+
+// tokens are the sequences of the case, one after another.
+func (c modelCase) tokens() []uint32 {
+	source := prng.New(wire.Sum("entrain/test", []byte(c.name)), "tokens")
+	all := make([]uint32, c.sequences*(c.sequence+1))
+	for i := range all {
+		all[i] = uint32(source.Uint64() % uint64(c.cfg.Vocab))
+	}
+	return all
+}
+
+func (c modelCase) params() []float32 {
+	return llama.Init(c.cfg, wire.Sum("entrain/test", []byte(c.name)))
+}
+
+func (c modelCase) sources() Sources {
+	all := c.tokens()
+	return Sources{Params: c.params(), Tokens: func(i uint32) ([]uint32, error) {
+		n := uint32(c.sequence + 1)
+		return all[i*n : (i+1)*n], nil
+	}}
+}
+
+// gradient is what package llama says.
+func (c modelCase) gradient(t testing.TB, pool *exact.Pool) []float32 {
+	t.Helper()
+	m, err := llama.New(c.cfg, pool, c.sequences, c.sequence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := c.params()
+	grad := make([]float32, len(params))
+	if _, err := m.Grad(params, grad, c.tokens(), c.sequences, c.sequence, c.sequences); err != nil {
+		t.Fatal(err)
+	}
+	return grad
+}
+
+// plainTail is a tail whose outcome is a hash of the gradient.
+type plainTail struct{ tensors []Matrix }
+
+func newPlainTail(cfg llama.Config) plainTail {
+	var t plainTail
+	for _, s := range cfg.Layout().Tensors() {
+		t.tensors = append(t.tensors, MatrixOf(s.Shape))
+	}
+	return t
+}
+
+func (p plainTail) Len() uint32 { return 1 }
+
+func (p plainTail) Op(_, _ uint32, gradient func(tensor int) uint32) Op {
+	var reads []Read
+	words := func(r Read) int { return 0 }
+	_ = words
+	for i, m := range p.tensors {
+		for tile := range m.Tiles() {
+			reads = append(reads, Read{Op: gradient(i), Index: tile})
+		}
+	}
+	return hashOp{reads}
+}
+
+type hashOp struct{ reads []Read }
+
+func (hashOp) Name() string          { return "outcome" }
+func (hashOp) Tiles() uint32         { return 1 }
+func (hashOp) Words(_, _ uint32) int { return 8 }
+func (h hashOp) Slices(uint32) uint32 {
+	return uint32(len(slices.Collect(slices.Chunk(h.reads, ReadsMax))))
+}
+func (h hashOp) Reads(_, slice uint32) []Read {
+	return h.reads[slice*ReadsMax : min((slice+1)*ReadsMax, uint32(len(h.reads)))]
+}
+
+func (h hashOp) Step(_ *exact.Worker, _, _ uint32, acc []uint32, in [][]uint32) []uint32 {
+	for _, words := range in {
+		acc = append(acc, words...)
+	}
+	sum := bisect.Leaf(acc)
+	r := wire.NewReader(sum[:])
+	acc = make([]uint32, 8)
+	for i := range acc {
+		acc[i] = r.U32()
+	}
+	return acc
+}
+
+func (hashOp) Leaf(words []uint32) (h wire.Hash) {
+	copy(h[:], appendWords(nil, words))
+	return h
+}
+
+// program is the case's with a plain tail.
+func (c modelCase) program(t testing.TB) *steps {
+	t.Helper()
+	p, err := NewProgram(c.setup(), uint32(c.sequences), newPlainTail(c.cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.(*steps)
+}
+
+func TestTheGradientIsThatOfTheModel(t *testing.T) {
+	pool := exact.NewPool(2)
+	defer pool.Close()
+	for _, c := range modelCases() {
+		t.Run(c.name, func(t *testing.T) {
+			want := c.gradient(t, pool)
+			p := c.program(t)
+			tr, err := Run(context.Background(), pool, p, c.sources())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := make([]bool, p.Len())
+			var keep []uint32
+			for i := range all {
+				all[i] = true
+			}
+			for _, g := range p.gradients {
+				keep = append(keep, uint32(g-fixed))
+			}
+			slices.Sort(keep)
+			values, err := tr.execute(context.Background(), all, keep, func(uint32, *result) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range c.cfg.Layout().Tensors() {
+				if fault := differs(MatrixOf(s.Shape), s.Of(want), values[uint32(p.gradients[i]-fixed)]); fault != "" {
+					t.Errorf("gradient of %s: %s", s.Name, fault)
+				}
+			}
+			t.Logf("%d operations", p.Len())
+		})
+	}
+}
+
+// differs says where the tiles are not the matrix's.
+func differs(m Matrix, want []float32, got *result) string {
+	if len(got.tiles) != int(m.Tiles()) {
+		return fmt.Sprintf("%d tiles, want %d", len(got.tiles), m.Tiles())
+	}
+	for tile := range m.Tiles() {
+		r0, r1, c0, c1 := m.Bounds(tile)
+		for r := r0; r < r1; r++ {
+			row := got.tiles[tile][(r-r0)*(c1-c0):][:c1-c0]
+			if !slices.Equal(row, Bits(want[r*m.Cols+c0:r*m.Cols+c1])) {
+				return fmt.Sprintf("row %d, columns %d to %d: %v, want %v", r, c0, c1, Floats(row), want[r*m.Cols+c0:r*m.Cols+c1])
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,140 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// opened is what a Trace holds of the operation that was opened last: as much as opening any of its slices takes.
+type opened struct {
+	ok     bool
+	op     uint32
+	value  *result
+	inputs map[uint32]*result // the values that it reads
+
+	tile   uint32      // the one opened last
+	slices []wire.Hash // of that tile, nil if there is none
+}
+
+// OpChildren are the children of node index of the tree of operations, depth levels above its leaves (bisect.Children).
+func (t *Trace) OpChildren(depth uint8, index uint32) [bisect.Fan]wire.Hash {
+	return bisect.Children(t.ops, depth, index)
+}
+
+// TileChildren are those of the tree of an operation's tiles.
+func (t *Trace) TileChildren(ctx context.Context, op uint32, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
+	if err := t.open(ctx, op); err != nil {
+		return [bisect.Fan]wire.Hash{}, err
+	}
+	return bisect.Children(t.opened.value.leaves, depth, index), nil
+}
+
+// SliceChildren are those of the tree of a tile's slices.
+func (t *Trace) SliceChildren(ctx context.Context, op, tile uint32, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
+	if err := t.openTile(ctx, op, tile); err != nil {
+		return [bisect.Fan]wire.Hash{}, err
+	}
+	return bisect.Children(t.opened.slices, depth, index), nil
+}
+
+// Evidence is what Judge needs to compute a slice.
+func (t *Trace) Evidence(ctx context.Context, op, tile, slice uint32) ([]byte, error) {
+	if err := t.openTile(ctx, op, tile); err != nil {
+		return nil, err
+	}
+	o := t.p.Op(op)
+	if slice >= o.Slices(tile) {
+		return nil, fmt.Errorf("trace: operation %d has no slice %d of tile %d", op, slice, tile)
+	}
+	var b []byte
+	if slice > 0 {
+		b = appendWords(b, t.after(o, tile, slice-1))
+		b = appendPath(b, bisect.Prove(t.opened.slices, slice-1), t.opened.value.leaves, tile, t.ops, op)
+	}
+	for _, r := range o.Reads(tile, slice) {
+		if r.Source != Value {
+			if t.src.Prove == nil {
+				return nil, fmt.Errorf("trace: nothing proves what operation %d, %s, reads", op, o.Name())
+			}
+			proof, err := t.src.Prove(r)
+			if err != nil {
+				return nil, fmt.Errorf("trace: proof of what operation %d, %s, reads: %w", op, o.Name(), err)
+			}
+			b = wire.AppendVar(b, proof)
+			continue
+		}
+		v := t.opened.inputs[r.Op]
+		b = appendWords(b, v.tiles[r.Index])
+		b = appendPath(b, v.ends[r.Index], v.leaves, r.Index, t.ops, r.Op)
+	}
+	if len(b) > EvidenceBytesMax {
+		return nil, fmt.Errorf("trace: the evidence for operation %d, %s, has %d bytes, more than %d", op, o.Name(), len(b), EvidenceBytesMax)
+	}
+	return b, nil
+}
+
+// open makes the value of an operation, and what it reads, again.
+func (t *Trace) open(ctx context.Context, op uint32) error {
+	if op >= uint32(len(t.ops)) {
+		return fmt.Errorf("trace: there are %d operations, not number %d", len(t.ops), op)
+	}
+	if t.opened.ok && t.opened.op == op {
+		return nil
+	}
+	chosen := make([]bool, len(t.ops))
+	chosen[op] = true
+	for u := op; ; u-- {
+		for _, v := range t.uses[u] {
+			chosen[v] = chosen[v] || chosen[u]
+		}
+		if u == 0 {
+			break
+		}
+	}
+	t.opened = opened{op: op}
+	inputs, err := t.execute(ctx, chosen, t.uses[op], func(u uint32, r *result) {
+		if u == op {
+			t.opened.value = r
+		}
+	})
+	if err != nil {
+		return err
+	}
+	t.opened.inputs, t.opened.ok = inputs, true
+	return nil
+}
+
+// openTile opens an operation, and makes the hashes of the slices of one of its tiles.
+func (t *Trace) openTile(ctx context.Context, op, tile uint32) error {
+	if err := t.open(ctx, op); err != nil {
+		return err
+	}
+	o := t.p.Op(op)
+	if tile >= o.Tiles() {
+		return fmt.Errorf("trace: operation %d has no tile %d", op, tile)
+	}
+	if t.opened.slices != nil && t.opened.tile == tile {
+		return nil
+	}
+	t.opened.tile, t.opened.slices = tile, make([]wire.Hash, 0, o.Slices(tile))
+	t.slices(t.worker(), o, op, tile, t.opened.inputs, func(_ uint32, words []uint32) bool {
+		t.opened.slices = append(t.opened.slices, leaf(o, words))
+		return true
+	})
+	return nil
+}
+
+// after returns the words of a tile of the opened operation after a slice.
+func (t *Trace) after(o Op, tile, slice uint32) (words []uint32) {
+	t.slices(t.worker(), o, t.opened.op, tile, t.opened.inputs, func(s uint32, after []uint32) bool {
+		words = after
+		return s < slice
+	})
+	return words
+}
+
+func (t *Trace) worker() *exact.Worker { return exact.NewWorker(t.pool.Kernel()) }

@@ -1,0 +1,92 @@
+package trace
+
+import "github.com/entrain-network/entrain/exact"
+
+// A kernel is an operation without its place in the program.
+type kernel interface {
+	tiles() uint32
+	slices(tile uint32) uint32
+	words(tile, slice uint32) int
+	reads(at spot, tile, slice uint32) []Read
+	step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32
+}
+
+// pairsPerSlice is how many pairs of tiles a slice of a product multiplies: with where the chain begins they are 7 reads.
+const pairsPerSlice = 3
+
+// inner says over which inner tiles an element's chain runs.
+type inner uint8
+
+const (
+	every  inner = iota // all
+	toHere              // the keys that the row's block of queries sees
+	onward              // the queries whose blocks see the row's key
+)
+
+// product is C = A·B, or C = start + A·B: a chain for each element, as exact.Gemm, pairsPerSlice inner tiles a slice.
+type product struct {
+	out   grid
+	a, b  operand
+	depth int // inner tiles
+	inner inner
+	start ref // a value of the shape of out, or none
+}
+
+// chain returns the inner tiles [from, to) over which the chains of row r of tiles run.
+func (p *product) chain(r int) (from, to int) {
+	switch p.inner {
+	case toHere:
+		return 0, reach(r, p.depth)
+	case onward:
+		return r &^ 1, p.depth
+	}
+	return 0, p.depth
+}
+
+// cut returns the inner tiles of a slice.
+func (p *product) cut(r int, slice uint32) (from, to int) {
+	from, to = p.chain(r)
+	from += int(slice) * pairsPerSlice
+	return from, min(from+pairsPerSlice, to)
+}
+
+func (p *product) tiles() uint32 { return p.out.tiles() }
+
+func (p *product) slices(tile uint32) uint32 {
+	r, _ := p.out.place(tile)
+	from, to := p.chain(r)
+	return uint32((to - from + pairsPerSlice - 1) / pairsPerSlice)
+}
+
+func (p *product) words(tile, _ uint32) int { return p.out.words(tile) }
+
+func (p *product) reads(at spot, tile, slice uint32) []Read {
+	reads := make([]Read, 0, ReadsMax)
+	if slice == 0 && p.start != none {
+		reads = append(reads, at.read(p.start, tile))
+	}
+	r, c := p.out.place(tile)
+	from, to := p.cut(r, slice)
+	for k := from; k < to; k++ {
+		reads = append(reads, p.a.block(at, r, k).read, p.b.block(at, k, c).read)
+	}
+	return reads
+}
+
+func (p *product) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+	r, c := p.out.place(tile)
+	if slice == 0 {
+		acc = make([]uint32, p.out.words(tile))
+		if p.start != none {
+			copy(acc, in[0])
+			in = in[1:]
+		}
+	}
+	from, to := p.cut(r, slice)
+	for k := from; k < to; k++ {
+		a, b := p.a.block(at, r, k), p.b.block(at, k, c)
+		w.Gemm(a.rows, b.cols, a.cols, Floats(in[0]), a.rowStep, a.colStep, Floats(in[1]), b.rowStep, b.colStep, Floats(acc), b.cols, true)
+		in = in[2:]
+	}
+	return acc
+}

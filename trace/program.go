@@ -1,0 +1,228 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+)
+
+// Setup is what the program of a run's shares depends on.
+type Setup struct {
+	Model    llama.Config
+	Sequence int // tokens trained on in one sequence
+}
+
+// Limits of a program. They bound the memory that one takes, whatever the configuration it is made from.
+const (
+	// SequenceMax bounds Setup.Sequence: a sequence is one piece of evidence, which must fit a message.
+	SequenceMax = 1 << 15
+	// sequenceOpsMax bounds the operations of one sequence: a model of 126 layers and 128 heads has 210,000.
+	sequenceOpsMax = 1 << 18
+	// opsMax bounds those of a program.
+	opsMax = 1 << 28
+)
+
+// label names an operation for people.
+type label struct {
+	what  string
+	layer int // -1 for none
+	head  int // -1 for none
+}
+
+func (l label) String() string {
+	s := l.what
+	if l.head >= 0 {
+		s = fmt.Sprintf("head %d, %s", l.head, s)
+	}
+	if l.layer >= 0 {
+		s = fmt.Sprintf("layer %d, %s", l.layer, s)
+	}
+	return s
+}
+
+// A node is an operation of one sequence, or of what is made once.
+type node struct {
+	kernel
+	label label
+}
+
+// operation is a node at its place in the program.
+type operation struct {
+	node
+	at       spot
+	repeated bool // once a sequence
+}
+
+// Name implements Op.
+func (o operation) Name() string {
+	if o.repeated {
+		return fmt.Sprintf("sequence %d, %s", o.at.sequence, o.label)
+	}
+	return o.label.String()
+}
+
+// Tiles implements Op.
+func (o operation) Tiles() uint32 { return o.tiles() }
+
+// Slices implements Op.
+func (o operation) Slices(tile uint32) uint32 { return o.slices(tile) }
+
+// Words implements Op.
+func (o operation) Words(tile, slice uint32) int { return o.words(tile, slice) }
+
+// Reads implements Op.
+func (o operation) Reads(tile, slice uint32) []Read { return o.reads(o.at, tile, slice) }
+
+// Step implements Op.
+func (o operation) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+	return Canonical(o.step(o.at, w, tile, slice, acc, in))
+}
+
+// steps is the program of a share: what is made once, the sequences, the gradients cut anew, the tail.
+type steps struct {
+	once          []node
+	first, others []node // of the first sequence, and of each other
+	recut         []node
+	gradients     []ref // of each tensor of the layout
+	sequences     uint32
+	weight        float32
+	tail          Tail
+}
+
+// NewProgram returns the program of a share of so many sequences: the gradient of their mean loss as llama.Model.Grad defines it, and what tail makes
+// of it. The error says what of the setup cannot be traced.
+func NewProgram(s Setup, sequences uint32, tail Tail) (Program, error) {
+	if err := s.Model.Check(); err != nil {
+		return nil, fmt.Errorf("trace: model: %w", err)
+	}
+	if s.Sequence < 1 || s.Sequence > min(SequenceMax, s.Model.Context) {
+		return nil, fmt.Errorf("trace: sequences of %d tokens, want 1 to %d", s.Sequence, min(SequenceMax, s.Model.Context))
+	}
+	if sequences == 0 {
+		return nil, errors.New("trace: a share without sequences")
+	}
+	if ops := s.Model.Layers * (layerOps + headOps*s.Model.Heads); ops > sequenceOpsMax {
+		return nil, fmt.Errorf("trace: a sequence of this model has %d operations, more than %d", ops, sequenceOpsMax)
+	}
+	b := newBuilder(s)
+	p := &steps{sequences: sequences, weight: 1 / (float32(sequences) * float32(s.Sequence)), tail: tail}
+	p.once = b.once()
+	p.first = b.sequence(0)
+	p.others = b.sequence(len(p.first))
+	if uint64(len(p.once))+uint64(sequences)*uint64(len(p.first))+uint64(tail.Len()) > opsMax {
+		return nil, fmt.Errorf("trace: %d sequences have more than %d operations", sequences, opsMax)
+	}
+	p.recut, p.gradients = b.recut(ref(len(p.once)+int(sequences-1)*len(p.first)), ref(len(p.once)+int(sequences)*len(p.first)))
+	return p, nil
+}
+
+// base is the number of the first operation after the sequences.
+func (p *steps) base() uint32 { return uint32(len(p.once)) + p.sequences*uint32(len(p.first)) }
+
+// Len implements Program.
+func (p *steps) Len() uint32 { return p.base() + uint32(len(p.recut)) + p.tail.Len() }
+
+// Op implements Program.
+func (p *steps) Op(t uint32) Op {
+	once, size := uint32(len(p.once)), uint32(len(p.first))
+	if t < once {
+		return operation{node: p.once[t]}
+	}
+	if t -= once; t < p.sequences*size {
+		i := t / size
+		o := operation{node: p.first[t%size], at: spot{base: once + i*size, sequence: i, weight: p.weight}, repeated: true}
+		if i > 0 {
+			o.node = p.others[t%size]
+		}
+		return o
+	}
+	if t -= p.sequences * size; t < uint32(len(p.recut)) {
+		return operation{node: p.recut[t]}
+	}
+	t -= uint32(len(p.recut))
+	return p.tail.Op(t, p.base()+uint32(len(p.recut)), func(tensor int) uint32 { return uint32(p.gradients[tensor] - fixed) })
+}
+
+// dims are the dimensions of a model's matrices.
+type dims struct {
+	tokens, hidden, middle, vocab dim
+	q, kv, head                   dim // heads side by side, and one
+}
+
+func newDims(s Setup) dims {
+	c := s.Model
+	return dims{
+		tokens: whole(s.Sequence), hidden: whole(c.Hidden), middle: whole(c.FFN), vocab: whole(c.Vocab),
+		q: dim{c.Heads, c.HeadDim}, kv: dim{c.KVHeads, c.HeadDim}, head: whole(c.HeadDim),
+	}
+}
+
+// builder lists the operations.
+type builder struct {
+	dims
+	cfg    llama.Config
+	grids  []grid  // of each tensor of the layout
+	params []value // the tensors
+	angles value
+	scale  float32
+
+	// Of the sequence that is being listed.
+	nodes  []node
+	before int // operations of a sequence, 0 in the first one
+	layer  int
+	grads  []ref // of each tensor
+}
+
+func newBuilder(s Setup) *builder {
+	b := &builder{dims: newDims(s), cfg: s.Model, scale: float32(1 / math.Sqrt(float64(s.Model.HeadDim)))}
+	table, row := grid{rows: b.vocab, cols: b.hidden}, grid{rows: whole(1), cols: b.hidden}
+	b.grids = append(b.grids, table)
+	for range s.Model.Layers {
+		b.grids = append(b.grids, row,
+			grid{rows: b.q, cols: b.hidden}, grid{rows: b.kv, cols: b.hidden}, grid{rows: b.kv, cols: b.hidden}, grid{rows: b.hidden, cols: b.q},
+			row, grid{rows: b.middle, cols: b.hidden}, grid{rows: b.middle, cols: b.hidden}, grid{rows: b.hidden, cols: b.middle})
+	}
+	b.grids = append(b.grids, row)
+	if !s.Model.Tied {
+		b.grids = append(b.grids, table)
+	}
+	return b
+}
+
+// once lists what is made once: the angles and the parameters.
+func (b *builder) once() (nodes []node) {
+	add := func(what string, g grid, k kernel) value {
+		nodes = append(nodes, node{k, label{what, -1, -1}})
+		return value{fixed + ref(len(nodes)-1), g}
+	}
+	g := grid{rows: b.tokens, cols: whole(b.cfg.HeadDim / 2)}
+	b.angles = add("angles", g, &angles{b.cfg, g})
+	for i, t := range b.cfg.Layout().Tensors() {
+		p := newPieces(t.Offset, b.grids[i])
+		v := add("pieces of "+t.Name, b.grids[i], p)
+		if p.most > 1 {
+			v = add(t.Name, b.grids[i], &join{p, v.ref})
+		}
+		b.params = append(b.params, v)
+	}
+	return nodes
+}
+
+// recut lists the operations that cut gradients of matrices with heads anew, the first being number at, and where the gradient of each tensor is;
+// last is the first operation of the last sequence.
+func (b *builder) recut(last, at ref) (nodes []node, gradients []ref) {
+	for i, t := range b.cfg.Layout().Tensors() {
+		g := b.grids[i]
+		from := value{fixed + last + b.grads[i], g}
+		if to := matrix(g.rows.len(), g.cols.len()); b.cfg.HeadDim%Side != 0 && to != g {
+			nodes = append(nodes, node{&regroup{from, to}, label{"gradient of " + t.Name, -1, -1}})
+			gradients = append(gradients, fixed+at+ref(len(nodes)-1))
+			continue
+		}
+		gradients = append(gradients, from.ref)
+	}
+	return nodes, gradients
+}

@@ -1,0 +1,276 @@
+package trace
+
+import (
+	"math"
+
+	"github.com/entrain-network/entrain/exact"
+)
+
+// lanes are the partial sums, or maxima, of a row: element i belongs to lane i mod 16 (package exact). Tiles begin at multiples of 32 elements of
+// a row, so an element's lane is its place in the tile mod 16.
+type lanes [16]float32
+
+// fold adds the lanes in exact's order.
+func (l *lanes) fold() float32 {
+	for half := len(l) / 2; half > 0; half /= 2 {
+		for i := range half {
+			l[i] += l[i+half]
+		}
+	}
+	return l[0]
+}
+
+// foldMax returns the greatest lane in the same order.
+func (l *lanes) foldMax() float32 {
+	for half := len(l) / 2; half > 0; half /= 2 {
+		for i := range half {
+			if l[i+half] > l[i] {
+				l[i] = l[i+half]
+			}
+		}
+	}
+	return l[0]
+}
+
+// What is taken along a row x, y, and along the row's gains g; v is the row's own value, which another operation made.
+type taken uint8
+
+const (
+	rms       taken = iota // 1/√(Σx²/n + constant)
+	normSlope              // -((a·v)·v)·v/n with a = Σ(x·g)·y: RMSNormBackward's c, x being the output's gradient and y the input
+	shift                  // max(x)·constant
+	share                  // constant/ΣExp(x·scale - v); the constant is that of the loss, a token's weight, if it is 0
+	inProduct              // Σx·y
+)
+
+// along is an operation that takes one number of each row: a vector, whose tiles are Side rows. A slice adds some columns of tiles to the lanes of the
+// rows, 16 words each; the last one makes the result. If the rows are causal, each ends at the diagonal.
+type along struct {
+	taken           taken
+	x, y            value // y for two of them
+	gains           value // one row of the width of x
+	rows            ref   // v: a vector
+	constant, scale float32
+}
+
+// fixedReads and eachReads are how many tiles a slice reads once, and for each column of tiles.
+func (a *along) reading() (once, each int) {
+	switch a.taken {
+	case normSlope:
+		return 1, 3
+	case share:
+		return 1, 1
+	case inProduct:
+		return 0, 2
+	}
+	return 0, 1
+}
+
+// across is the number of tiles in row r of them that matter.
+func (a *along) across(r int) int {
+	if a.x.grid.causal {
+		return r + 1
+	}
+	return a.x.grid.cols.tiles()
+}
+
+// cut returns the columns of tiles that a slice adds.
+func (a *along) cut(tile, slice uint32) (from, to int) {
+	once, each := a.reading()
+	n := (ReadsMax - once) / each
+	return int(slice) * n, min((int(slice)+1)*n, a.across(int(tile)))
+}
+
+func (a *along) tiles() uint32 { return uint32(a.x.grid.rows.tiles()) }
+
+func (a *along) slices(tile uint32) uint32 {
+	once, each := a.reading()
+	n := (ReadsMax - once) / each
+	return uint32((a.across(int(tile)) + n - 1) / n)
+}
+
+func (a *along) last(tile, slice uint32) bool { return slice+1 == a.slices(tile) }
+
+func (a *along) words(tile, slice uint32) int {
+	rows := a.x.grid.rows.width(int(tile))
+	if a.last(tile, slice) {
+		return rows
+	}
+	return len(lanes{}) * rows
+}
+
+func (a *along) reads(at spot, tile, slice uint32) []Read {
+	reads := make([]Read, 0, ReadsMax)
+	if once, _ := a.reading(); once > 0 {
+		reads = append(reads, at.read(a.rows, tile))
+	}
+	from, to := a.cut(tile, slice)
+	for c := from; c < to; c++ {
+		reads = append(reads, at.tile(a.x, int(tile), c))
+		if a.taken == normSlope || a.taken == inProduct {
+			reads = append(reads, at.tile(a.y, int(tile), c))
+		}
+		if a.taken == normSlope {
+			reads = append(reads, at.tile(a.gains, 0, c))
+		}
+	}
+	return reads
+}
+
+func (a *along) step(at spot, _ *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+	r0, r1 := a.x.grid.rows.span(int(tile))
+	sums := Floats(acc)
+	if slice == 0 {
+		sums = make([]float32, len(lanes{})*(r1-r0))
+		for i := range sums {
+			if a.taken == shift {
+				sums[i] = float32(math.Inf(-1))
+			}
+		}
+	}
+	once, each := a.reading()
+	var own []float32
+	if once > 0 {
+		own, in = Floats(in[0]), in[1:]
+	}
+	from, to := a.cut(tile, slice)
+	for c := from; c < to; c++ {
+		c0, c1 := a.x.grid.cols.span(c)
+		for i := range r1 - r0 {
+			n := c1 - c0
+			if a.x.grid.causal {
+				n = min(n, r0+i+1-c0)
+			}
+			row := func(tile int) []float32 { return Floats(in[tile])[i*(c1-c0):][:n] }
+			l := (*lanes)(sums[i*len(lanes{}):])
+			switch a.taken {
+			case normSlope:
+				l.products(row(0), Floats(in[2])[:n], row(1))
+			case inProduct:
+				l.product(row(0), row(1))
+			case rms:
+				l.product(row(0), row(0))
+			case shift:
+				l.greatest(row(0))
+			case share:
+				l.exp(row(0), a.scale, own[i])
+			}
+		}
+		in = in[each:]
+	}
+	if a.last(tile, slice) {
+		return a.result(at, sums, own)
+	}
+	return Bits(sums)
+}
+
+// result makes the rows' numbers from their lanes.
+func (a *along) result(at spot, sums, own []float32) []uint32 {
+	n := float32(a.x.grid.cols.len())
+	out := make([]float32, len(sums)/len(lanes{}))
+	for i := range out {
+		l := (*lanes)(sums[i*len(lanes{}):])
+		switch a.taken {
+		case normSlope:
+			out[i] = -(float32(float32(float32(l.fold()*own[i])*own[i])*own[i]) / n)
+		case inProduct:
+			out[i] = l.fold()
+		case rms:
+			out[i] = exact.Rsqrt(l.fold()/n + a.constant)
+		case shift:
+			out[i] = float32(l.foldMax() * a.constant)
+		case share:
+			numerator := a.constant
+			if numerator == 0 {
+				numerator = at.weight
+			}
+			out[i] = numerator / l.fold()
+		}
+	}
+	return Bits(out)
+}
+
+func (l *lanes) product(x, y []float32) {
+	for i, v := range y[:len(x)] {
+		l[i%16] += float32(x[i] * v)
+	}
+}
+
+func (l *lanes) products(x, y, z []float32) {
+	y, z = y[:len(x)], z[:len(x)]
+	for i, v := range x {
+		l[i%16] += float32(float32(v*y[i]) * z[i])
+	}
+}
+
+func (l *lanes) greatest(x []float32) {
+	for i, v := range x {
+		if v > l[i%16] {
+			l[i%16] = v
+		}
+	}
+}
+
+func (l *lanes) exp(x []float32, scale, shift float32) {
+	for i, v := range x {
+		l[i%16] += exact.Exp(float32(v*scale) - shift)
+	}
+}
+
+// gain adds the gradient of a norm's gains to start: (y·x)·inv summed over blocks of 64 tokens, each from +0, a slice a block; x is the norm's input
+// and y its output's gradient.
+type gain struct {
+	x, y  value
+	inv   ref
+	out   grid // one row
+	start ref
+}
+
+// blockTiles is the number of rows of tiles in a block of package llama.
+const blockTiles = 64 / Side
+
+func (g *gain) tiles() uint32            { return g.out.tiles() }
+func (g *gain) words(tile, _ uint32) int { return g.out.words(tile) }
+func (g *gain) slices(uint32) uint32 {
+	return uint32((g.x.grid.rows.tiles() + blockTiles - 1) / blockTiles)
+}
+
+func (g *gain) cut(slice uint32) (from, to int) {
+	return int(slice) * blockTiles, min(int(slice+1)*blockTiles, g.x.grid.rows.tiles())
+}
+
+func (g *gain) reads(at spot, tile, slice uint32) []Read {
+	reads := make([]Read, 0, ReadsMax)
+	if slice == 0 && g.start != none {
+		reads = append(reads, at.read(g.start, tile))
+	}
+	from, to := g.cut(slice)
+	for r := from; r < to; r++ {
+		reads = append(reads, at.tile(g.x, r, int(tile)), at.tile(g.y, r, int(tile)), at.read(g.inv, uint32(r)))
+	}
+	return reads
+}
+
+func (g *gain) step(_ spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+	n := g.out.words(tile)
+	if slice == 0 {
+		acc = make([]uint32, n)
+		if g.start != none {
+			copy(acc, in[0])
+			in = in[1:]
+		}
+	}
+	sum := make([]float32, n)
+	from, to := g.cut(slice)
+	for r := from; r < to; r++ {
+		x, y, inv := Floats(in[0]), Floats(in[1]), Floats(in[2])
+		for i, v := range inv {
+			for j := range sum {
+				sum[j] += float32(float32(y[i*n+j]*x[i*n+j]) * v)
+			}
+		}
+		in = in[3:]
+	}
+	w.Add(Floats(acc), sum)
+	return acc
+}

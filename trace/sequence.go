@@ -1,0 +1,245 @@
+package trace
+
+// layerOps and headOps are how many operations a layer has, and each of its query heads.
+const (
+	layerOps = 35
+	headOps  = 13
+)
+
+// A layer's values that the backward pass reads.
+type layerValues struct {
+	x, inv1, h1, q, k, v value
+	shift, inverse       []value // of each query head's scores
+	out                  []value // of each query head
+	x2, inv2, h2         value
+	gate, up, middle     value
+}
+
+// Where a layer's tensors are among the layout's, from the first one of the layer.
+const (
+	norm1Tensor = iota
+	qTensor
+	kTensor
+	vTensor
+	oTensor
+	norm2Tensor
+	gateTensor
+	upTensor
+	downTensor
+	layerTensors
+)
+
+func (b *builder) tensor(t int) int  { return 1 + b.layer*layerTensors + t }
+func (b *builder) param(t int) value { return b.params[b.tensor(t)] }
+func (b *builder) normTensor() int   { return 1 + b.cfg.Layers*layerTensors }
+func (b *builder) residual() grid    { return grid{rows: b.tokens, cols: b.hidden} }
+func (b *builder) square() grid      { return grid{rows: b.tokens, cols: b.tokens, causal: true} }
+func (b *builder) headTensor() (t int) {
+	if b.cfg.Tied {
+		return 0
+	}
+	return b.normTensor() + 1
+}
+
+// add lists an operation and returns its value.
+func (b *builder) add(what string, head int, g grid, k kernel) value {
+	b.nodes = append(b.nodes, node{k, label{what, b.layer, head}})
+	return value{ref(len(b.nodes) - 1), g}
+}
+
+// next is the ref of the operation which will be listed next, earlier the same of the sequence before, or none.
+func (b *builder) next() ref { return ref(len(b.nodes)) }
+
+func (b *builder) earlier() ref {
+	if b.before == 0 {
+		return none
+	}
+	return b.next() - ref(b.before)
+}
+
+// sequence lists the operations of a sequence after one of so many, or of the first one if that is 0.
+func (b *builder) sequence(before int) []node {
+	b.nodes, b.before, b.layer = nil, before, -1
+	b.grads = make([]ref, len(b.params))
+	tokens := b.add("tokens", -1, grid{}, &tokens{b.tokens}).ref
+	x := b.add("embedding", -1, b.residual(), &lookup{b.residual(), tokens, b.params[0]})
+	layers := make([]layerValues, b.cfg.Layers)
+	for l := range layers {
+		b.layer = l
+		x = b.forward(&layers[l], x)
+	}
+	b.layer = -1
+	dx := b.loss(x, tokens)
+	for l := len(layers) - 1; l >= 0; l-- {
+		b.layer = l
+		dx = b.backward(&layers[l], dx)
+	}
+	b.layer = -1
+	start := b.earlier()
+	if b.cfg.Tied {
+		start = b.grads[0] // the part from the head comes first
+	}
+	b.grads[0] = b.add("gradient of the embedding", -1, b.grids[0], &scatter{b.grids[0], tokens, dx, start}).ref
+	return b.nodes
+}
+
+// linear is x·wᵀ, added to start unless that is none.
+func (b *builder) linear(what string, x operand, w value, start ref) value {
+	g := grid{rows: b.tokens, cols: w.grid.rows}
+	return b.add(what, -1, g, &product{out: g, a: x, b: one(w).t(), depth: w.grid.cols.tiles(), start: start})
+}
+
+// linearInput is dy·w.
+func (b *builder) linearInput(what string, dy, w operand) value {
+	inner, cols := 0, w.parts[0].grid.cols
+	for _, p := range w.parts {
+		inner += p.grid.rows.tiles()
+	}
+	g := grid{rows: b.tokens, cols: cols}
+	return b.add(what, -1, g, &product{out: g, a: dy, b: w, depth: inner, start: none})
+}
+
+// linearWeight adds dyᵀ·x to the gradient of a tensor.
+func (b *builder) linearWeight(what string, tensor int, dy, x operand) {
+	start := b.earlier()
+	if tensor == 0 && b.before > 0 { // what the sequence before added to the embedding last
+		start = -1
+	}
+	g := b.grids[tensor]
+	b.grads[tensor] = b.add(what, -1, g, &product{out: g, a: dy.t(), b: x, depth: b.tokens.tiles(), start: start}).ref
+}
+
+// norm is an RMSNorm: the rows' 1/rms, and the result.
+func (b *builder) norm(what string, x, gains value) (inv, y value) {
+	inv = b.add("1/rms of "+what, -1, grid{}, &along{taken: rms, x: x, constant: b.cfg.Eps})
+	y = b.add("norm of "+what, -1, x.grid, &each{function: normalize, out: x.grid, m: []value{x}, v: []ref{inv.ref}, gains: gains.ref})
+	return inv, y
+}
+
+// normBackward adds the gradient of a norm's gains, and returns dx + that of its input; dx is none for 0.
+func (b *builder) normBackward(what string, tensor int, dx, dy, x, inv value) value {
+	gains := b.params[tensor]
+	slope := b.add("slope of the norm of "+what, -1, grid{}, &along{taken: normSlope, x: dy, y: x, gains: gains, rows: inv.ref})
+	b.grads[tensor] = b.add("gradient of the gains of "+what, -1, gains.grid, &gain{dy, x, inv.ref, gains.grid, b.earlier()}).ref
+	return b.add("gradient of "+what, -1, x.grid, &each{
+		function: normGradient, out: x.grid, m: []value{dx, dy, x}, v: []ref{inv.ref, slope.ref}, gains: gains.ref,
+	})
+}
+
+// forward lists a layer's operations, and returns what leaves it.
+func (b *builder) forward(l *layerValues, x value) value {
+	l.x = x
+	l.inv1, l.h1 = b.norm("the attention's input", x, b.param(norm1Tensor))
+	q := b.linear("queries", one(l.h1), b.param(qTensor), none)
+	k := b.linear("keys", one(l.h1), b.param(kTensor), none)
+	l.v = b.linear("values", one(l.h1), b.param(vTensor), none)
+	l.q = b.turn("turned queries", beside(q), q.grid, false)
+	l.k = b.turn("turned keys", beside(k), k.grid, false)
+	for h := range b.cfg.Heads {
+		kv := h / (b.cfg.Heads / b.cfg.KVHeads)
+		scores := b.scores(h, l)
+		l.shift = append(l.shift, b.add("shift of the scores", h, grid{}, &along{taken: shift, x: scores, constant: b.scale}))
+		l.inverse = append(l.inverse, b.add("inverse of the sum", h, grid{},
+			&along{taken: share, x: scores, rows: l.shift[h].ref, scale: b.scale, constant: 1}))
+		p := b.probabilities(h, l, scores)
+		g := grid{rows: b.tokens, cols: b.head}
+		l.out = append(l.out, b.add("attention", h, g,
+			&product{out: g, a: one(p), b: l.v.head(kv), depth: b.tokens.tiles(), inner: toHere, start: none}))
+	}
+	l.x2 = b.linear("residual stream after attention", beside(l.out...), b.param(oTensor), x.ref)
+	l.inv2, l.h2 = b.norm("the feed-forward's input", l.x2, b.param(norm2Tensor))
+	l.gate = b.linear("gate", one(l.h2), b.param(gateTensor), none)
+	l.up = b.linear("up", one(l.h2), b.param(upTensor), none)
+	l.middle = b.add("gated", -1, l.gate.grid, &each{function: swiglu, out: l.gate.grid, m: []value{l.gate, l.up}, gains: none})
+	return b.linear("residual stream after the feed-forward", one(l.middle), b.param(downTensor), l.x2.ref)
+}
+
+func (b *builder) turn(what string, x operand, g grid, back bool) value {
+	return b.add(what, -1, g, &turn{x: x, out: g, angles: b.angles, back: back})
+}
+
+// scores are a query head's products of queries and keys.
+func (b *builder) scores(h int, l *layerValues) value {
+	kv := h / (b.cfg.Heads / b.cfg.KVHeads)
+	return b.add("scores", h, b.square(), &product{
+		out: b.square(), a: l.q.head(h), b: l.k.head(kv).t(), depth: b.head.tiles(), start: none,
+	})
+}
+
+func (b *builder) probabilities(h int, l *layerValues, scores value) value {
+	return b.add("probabilities", h, scores.grid, &each{
+		function: probability, out: scores.grid, m: []value{scores}, v: []ref{l.shift[h].ref, l.inverse[h].ref}, gains: none, scale: b.scale,
+	})
+}
+
+// loss lists the last norm and the head with their gradients, and returns that of what leaves the last layer.
+func (b *builder) loss(x value, tokens ref) value {
+	what := "the head's input"
+	inv, h := b.norm(what, x, b.params[b.normTensor()])
+	head := b.headTensor()
+	logits := b.linear("logits", one(h), b.params[head], none)
+	most := b.add("greatest logit", -1, grid{}, &along{taken: shift, x: logits, constant: 1})
+	parts := b.add("share of a likelihood", -1, grid{}, &along{taken: share, x: logits, rows: most.ref, scale: 1})
+	dlogits := b.add("gradient of the logits", -1, logits.grid, &each{
+		function: logitGradient, out: logits.grid, m: []value{logits}, v: []ref{most.ref, parts.ref, tokens}, gains: none,
+	})
+	dh := b.linearInput("gradient of the head's norm", one(dlogits), one(b.params[head]))
+	b.linearWeight("gradient of the head", head, one(dlogits), one(h))
+	return b.normBackward(what, b.normTensor(), value{ref: none}, dh, x, inv)
+}
+
+// backward lists a layer's backward pass: dx is the gradient of what leaves it, the result that of what enters.
+func (b *builder) backward(l *layerValues, dx value) value {
+	dmiddle := b.linearInput("gradient of gated", one(dx), one(b.param(downTensor)))
+	gated := []value{l.gate, l.up, dmiddle}
+	dgate := b.add("gradient of gate", -1, l.gate.grid, &each{function: gateGradient, out: l.gate.grid, m: gated, gains: none})
+	dup := b.add("gradient of up", -1, l.up.grid, &each{function: upGradient, out: l.up.grid, m: gated, gains: none})
+	b.linearWeight("gradient of down_proj", b.tensor(downTensor), one(dx), one(l.middle))
+	b.linearWeight("gradient of gate_proj", b.tensor(gateTensor), one(dgate), one(l.h2))
+	b.linearWeight("gradient of up_proj", b.tensor(upTensor), one(dup), one(l.h2))
+	dh := b.linearInput("gradient of the feed-forward's norm", beside(dgate, dup), below(b.param(gateTensor), b.param(upTensor)))
+	dx = b.normBackward("the feed-forward's input", b.tensor(norm2Tensor), dx, dh, l.x2, l.inv2)
+
+	b.linearWeight("gradient of o_proj", b.tensor(oTensor), one(dx), beside(l.out...))
+	dout := b.linearInput("gradient of attention", one(dx), one(b.param(oTensor)))
+	turnedQ, turnedK, dv := b.attentionBackward(l, dout)
+	dq := b.turn("gradient of queries", beside(turnedQ...), l.q.grid, true)
+	dk := b.turn("gradient of keys", beside(turnedK...), l.k.grid, true)
+	b.linearWeight("gradient of q_proj", b.tensor(qTensor), one(dq), one(l.h1))
+	b.linearWeight("gradient of k_proj", b.tensor(kTensor), one(dk), one(l.h1))
+	b.linearWeight("gradient of v_proj", b.tensor(vTensor), beside(dv...), one(l.h1))
+	dh = b.linearInput("gradient of the attention's norm", beside(append([]value{dq, dk}, dv...)...),
+		below(b.param(qTensor), b.param(kTensor), b.param(vTensor)))
+	return b.normBackward("the attention's input", b.tensor(norm1Tensor), dx, dh, l.x, l.inv1)
+}
+
+// attentionBackward returns the gradients of the turned queries, a value a head, and of the turned keys and of the values, a value a group: a chain
+// over the heads of the group.
+func (b *builder) attentionBackward(l *layerValues, dout value) (dq, dk, dv []value) {
+	group := b.cfg.Heads / b.cfg.KVHeads
+	g := grid{rows: b.tokens, cols: b.head}
+	for h := range b.cfg.Heads {
+		kv, dkStart, dvStart := h/group, none, none
+		if h%group > 0 {
+			dkStart, dvStart = dk[kv].ref, dv[kv].ref
+		} else {
+			dk, dv = append(dk, value{}), append(dv, value{})
+		}
+		p := b.probabilities(h, l, b.scores(h, l))
+		dp := b.add("gradient of probabilities", h, b.square(), &product{
+			out: b.square(), a: dout.head(h), b: l.v.head(kv).t(), depth: b.head.tiles(), start: none,
+		})
+		sum := b.add("sum of the gradient of probabilities", h, grid{}, &along{taken: inProduct, x: dp, y: p})
+		ds := b.add("gradient of scores", h, b.square(), &each{
+			function: scoreGradient, out: b.square(), m: []value{dp, p}, v: []ref{sum.ref}, gains: none, scale: b.scale,
+		})
+		n := b.tokens.tiles()
+		dq = append(dq, b.add("gradient of turned queries", h, g,
+			&product{out: g, a: one(ds), b: l.k.head(kv), depth: n, inner: toHere, start: none}))
+		dv[kv] = b.add("gradient of values", h, g,
+			&product{out: g, a: one(p).t(), b: dout.head(h), depth: n, inner: onward, start: dvStart})
+		dk[kv] = b.add("gradient of turned keys", h, g,
+			&product{out: g, a: one(ds).t(), b: l.q.head(h), depth: n, inner: onward, start: dkStart})
+	}
+	return dq, dk, dv
+}

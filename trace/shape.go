@@ -1,0 +1,195 @@
+package trace
+
+import "sort"
+
+// A dim is a dimension of a matrix, cut in tiles: groups of so many rows or columns, each cut by itself, so that where heads lie side by side no
+// tile has parts of two.
+type dim struct{ groups, size int }
+
+func whole(n int) dim { return dim{1, n} }
+
+func (d dim) len() int   { return d.groups * d.size }
+func (d dim) each() int  { return (d.size + Side - 1) / Side } // tiles of a group
+func (d dim) tiles() int { return d.groups * d.each() }
+
+// span returns where tile t begins and ends.
+func (d dim) span(t int) (from, to int) {
+	g, i := t/d.each(), t%d.each()
+	return g*d.size + i*Side, g*d.size + min((i+1)*Side, d.size)
+}
+
+// width is the length of tile t.
+func (d dim) width(t int) int {
+	from, to := d.span(t)
+	return to - from
+}
+
+// tile is the tile that holds x.
+func (d dim) tile(x int) int { return x/d.size*d.each() + x%d.size/Side }
+
+// A grid is a matrix cut in tiles, numbered row by row. A causal one has queries as its rows and keys as its columns, and only the tiles on and below
+// the diagonal; but rows of tiles come in pairs, and the upper one of a pair has as many as the lower, because package llama computes 64 queries at
+// a time and what is above the diagonal there is a zero that takes part in products.
+type grid struct {
+	rows, cols dim
+	causal     bool
+}
+
+func matrix(rows, cols int) grid { return grid{rows: whole(rows), cols: whole(cols)} }
+
+// reach is the number of tiles in row r of a causal grid, whose side is n tiles.
+func reach(r, n int) int { return min((r|1)+1, n) }
+
+// above is the number of tiles in the rows above r of a causal grid.
+func above(r int) int {
+	p := r / 2
+	return 2*p*(p+1) + r%2*(2*p+2)
+}
+
+func (g grid) tiles() uint32 {
+	n := g.rows.tiles()
+	if g.causal {
+		return uint32(above(n-1) + reach(n-1, n))
+	}
+	return uint32(n * g.cols.tiles())
+}
+
+// tile is the number of the tile in row r and column c of tiles.
+func (g grid) tile(r, c int) uint32 {
+	if g.causal {
+		return uint32(above(r) + c)
+	}
+	return uint32(r*g.cols.tiles() + c)
+}
+
+// place is the inverse of tile.
+func (g grid) place(tile uint32) (r, c int) {
+	if g.causal {
+		r = sort.Search(g.rows.tiles(), func(r int) bool { return above(r+1) > int(tile) })
+		return r, int(tile) - above(r)
+	}
+	return int(tile) / g.cols.tiles(), int(tile) % g.cols.tiles()
+}
+
+// size is the number of rows and columns of the tile in row r and column c of tiles.
+func (g grid) size(r, c int) (rows, cols int) { return g.rows.width(r), g.cols.width(c) }
+
+func (g grid) words(tile uint32) int {
+	rows, cols := g.size(g.place(tile))
+	return rows * cols
+}
+
+// A ref says which operation makes a value. It is counted from the first operation of the sequence, negative for one of the sequence before, unless
+// it is fixed.
+type ref int64
+
+const (
+	fixed ref = 1 << 40 // added to the number of an operation in the program
+	none  ref = 1 << 41 // no operation
+)
+
+// A spot is where in the program an operation stands.
+type spot struct {
+	base     uint32  // number of the first operation of the sequence
+	sequence uint32  // of the share
+	weight   float32 // of a token's loss
+}
+
+func (p spot) op(r ref) uint32 {
+	if r >= fixed {
+		return uint32(r - fixed)
+	}
+	return uint32(int64(p.base) + int64(r))
+}
+
+func (p spot) read(r ref, tile uint32) Read { return Read{Source: Value, Op: p.op(r), Index: tile} }
+
+// A value is the result of an operation, of a certain shape.
+type value struct {
+	ref  ref
+	grid grid
+}
+
+func (p spot) tile(v value, r, c int) Read { return p.read(v.ref, v.grid.tile(r, c)) }
+
+// A part is a range of a value's columns or rows of tiles.
+type part struct {
+	value
+	from, n int
+}
+
+// An operand is a factor of a product: parts side by side, or one below another, perhaps transposed.
+type operand struct {
+	parts  []part
+	below  bool // parts lie one below another
+	turned bool // the operand is the transpose of that
+}
+
+// one is an operand of one value.
+func one(v value) operand { return operand{parts: []part{{v, 0, v.grid.cols.tiles()}}} }
+
+// beside is an operand of values side by side.
+func beside(values ...value) (o operand) {
+	for _, v := range values {
+		o.parts = append(o.parts, part{v, 0, v.grid.cols.tiles()})
+	}
+	return o
+}
+
+// below is an operand of values one below another.
+func below(values ...value) (o operand) {
+	o.below = true
+	for _, v := range values {
+		o.parts = append(o.parts, part{v, 0, v.grid.rows.tiles()})
+	}
+	return o
+}
+
+// head is the operand of one group of v's columns.
+func (v value) head(h int) operand {
+	n := v.grid.cols.each()
+	return operand{parts: []part{{v, h * n, n}}}
+}
+
+// t is the transpose of o.
+func (o operand) t() operand {
+	o.turned = !o.turned
+	return o
+}
+
+// find returns the value that has the tile in row r and column c of the operand, and where it has it. Both are those before transposing.
+func (o operand) find(r, c int) (v value, row, col int) {
+	at := &c
+	if o.below {
+		at = &r
+	}
+	for _, p := range o.parts {
+		if *at < p.n {
+			*at += p.from
+			return p.value, r, c
+		}
+		*at -= p.n
+	}
+	panic("trace: tile beyond an operand")
+}
+
+// A block is a tile of an operand and how it lies in memory.
+type block struct {
+	read             Read
+	rows, cols       int
+	rowStep, colStep int
+}
+
+// block returns the tile in row r and column c of tiles.
+func (o operand) block(at spot, r, c int) block {
+	if o.turned {
+		r, c = c, r
+	}
+	v, r, c := o.find(r, c)
+	rows, cols := v.grid.size(r, c)
+	b := block{at.tile(v, r, c), rows, cols, cols, 1}
+	if o.turned {
+		b.rows, b.cols, b.rowStep, b.colStep = cols, rows, 1, cols
+	}
+	return b
+}
