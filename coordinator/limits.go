@@ -21,7 +21,7 @@ const (
 	RampTokensMax     = 1 << 60     // far more text than there is
 
 	TokensMax        = 1 << 62 // in a run's escrow, so that sums never overflow
-	EvidenceBytesMax = 1 << 19 // of a dispute: a chunk of a blob and its proof, with room to spare
+	EvidenceBytesMax = 5 << 17 // of a dispute: two chunks of a blob with their proofs (a sequence may lie across them), and 128 KiB for a data manifest
 
 	heldBytesMax = (MembersMax + 7) / 8 // bitmap of members in a report
 	countMax     = 1 << 31              // rounds, steps, epochs: at one a second, 68 years
