@@ -12,6 +12,7 @@ import (
 const (
 	typeEvent    = 1
 	typeStanding = 2
+	typeTrust    = 3 // a standing, and what changed of checks, disputes and tokens
 )
 
 // codec encodes and decodes the records of one file. It remembers the members told of, because their rows are written in full
@@ -20,7 +21,7 @@ type codec struct{ members []Member }
 
 // kinds of events have a number, from 1; 0 stands for another kind, whose name follows. New ones go to the end.
 var kinds = []string{"state", "loaded", "trained", "applied", "evaluated", "healing", "healed", "checkpoint", "refused", "note",
-	"peers", "committed", "fetched", "kept", "finished", "process"}
+	"peers", "committed", "fetched", "kept", "finished", "process", "check", "verdict", "dispute", "convicted"}
 
 // words are the names of phases and of members' statuses, likewise.
 var words = []string{"", "Uninitialized", "WaitingForMembers", "Warmup", "RoundTrain", "RoundWitness", "Cooldown", "Finished", "Paused",
@@ -32,12 +33,18 @@ func (c *codec) append(dst []byte, r Record) []byte {
 	kind := uint8(typeEvent)
 	if r.Standing != nil {
 		kind = typeStanding
+		if r.Standing.Trust != nil {
+			kind = typeTrust
+		}
 	}
 	p.u8(kind)
 	p.uint(uint64(max(0, r.Time.UnixMicro())))
 	p.text(r.Who)
 	if r.Standing != nil {
 		c.standing(&p, r.Standing)
+		if r.Standing.Trust != nil {
+			appendTrust(&p, r.Standing.Trust)
+		}
 	} else {
 		appendEvent(&p, r.Event)
 	}
@@ -54,6 +61,10 @@ func (c *codec) parse(b []byte) (Record, error) {
 		r.Event = parseEvent(&e)
 	case typeStanding:
 		r.Standing = c.parseStanding(&e)
+	case typeTrust:
+		if r.Standing = c.parseStanding(&e); r.Standing != nil {
+			r.Standing.Trust = parseTrust(&e)
+		}
 	default:
 		e.fail()
 	}

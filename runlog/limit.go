@@ -12,6 +12,12 @@ const (
 	roundsMax = 8
 	// witnessesMax is coordinator.WitnessesMax.
 	witnessesMax = 32
+	// checksMax, disputesMax, convictionsMax and votesMax are the coordinator's tables: a check for one in four members, 16 disputes of
+	// three tie-breakers, and the last 64 convictions.
+	checksMax      = membersMax / 4
+	disputesMax    = 16
+	convictionsMax = 64
+	votesMax       = 3
 )
 
 // Defaults of [Options].

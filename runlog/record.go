@@ -25,6 +25,7 @@ type Standing struct {
 	Head
 	Members []Member // by index; those that changed
 	Rounds  []Round  // oldest first; those that changed
+	Trust   *Trust   // nil if nothing of it changed, or the run has nothing of the kind
 }
 
 // Head is what a state says of the run as a whole. The numbers are those of coordinator.State.

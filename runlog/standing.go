@@ -36,6 +36,7 @@ func Digest(snapshot ledger.Snapshot) *Standing {
 			d.Rounds = append(d.Rounds, digestRound(r, s.Count()))
 		}
 	}
+	d.Trust = digestTrust(s)
 	return d
 }
 
@@ -81,7 +82,7 @@ func (d *Standing) since(earlier *Standing) *Standing {
 		return d
 	}
 	out := *d
-	out.Members, out.Rounds = nil, nil
+	out.Members, out.Rounds, out.Trust = nil, nil, d.Trust.since(earlier.Trust)
 	for i, m := range d.Members {
 		if i >= len(earlier.Members) || earlier.Members[i] != m {
 			out.Members = append(out.Members, m)
@@ -93,7 +94,7 @@ func (d *Standing) since(earlier *Standing) *Standing {
 			out.Rounds = append(out.Rounds, r)
 		}
 	}
-	if len(out.Members) == 0 && len(out.Rounds) == 0 && out.Head == earlier.Head {
+	if len(out.Members) == 0 && len(out.Rounds) == 0 && out.Trust == nil && out.Head == earlier.Head {
 		return nil
 	}
 	return &out
