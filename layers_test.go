@@ -25,10 +25,10 @@ exact
 tensor tokenizer merkle/parallel
 codec/internal/vec
 optim codec codec/distro codec/dense
-llama checkpoint
+llama checkpoint checkpoint/gguf
 trace
 client
-loop atomicfile economics
+loop atomicfile economics tokenizer/learn
 data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
 node/statefile

@@ -1,0 +1,109 @@
+package tokenizer
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// EachWord calls do for each word of text as GPT-2 cuts it, which is how new tokenizers do.
+func EachWord(text []byte, do func(word []byte)) { splitter{pattern: gpt2}.each(text, do) }
+
+// EndOfText is the token that ends documents in new tokenizers, with id 0.
+const EndOfText = "<|endoftext|>"
+
+// FirstMerged is the id of the first token that a merge makes in a new tokenizer: EndOfText and the 256 bytes come before.
+const FirstMerged = 257
+
+// ByteToken is the id of a byte in a new tokenizer: the bytes are in the order of their spellings, as the tokenizers library gives them.
+func ByteToken(c byte) uint32 {
+	id := uint32(1)
+	for other := range 256 {
+		if piece(byte(other)) < piece(c) {
+			id++
+		}
+	}
+	return id
+}
+
+// A Merge makes one token of two neighbours.
+type Merge struct {
+	Left, Right, Token uint32
+}
+
+// New returns the tokenizer with these merges, the most important first, which makes it out of a new tokenizer.json. Token is at most the number
+// of tokens before it; a merge may make a token that an earlier one makes too.
+func New(merges []Merge) (*BPE, error) {
+	spelling := make([]string, FirstMerged, FirstMerged+len(merges))
+	spelling[0] = EndOfText
+	for c := range 256 {
+		spelling[ByteToken(byte(c))] = string(piece(byte(c)))
+	}
+	var list bytes.Buffer
+	for i, m := range merges {
+		left, right := spelling[m.Left], spelling[m.Right]
+		if int(m.Token) == len(spelling) {
+			spelling = append(spelling, left+right)
+		}
+		if i > 0 {
+			list.WriteByte(',')
+		}
+		list.WriteString("\n      [")
+		list.Write(appendString(nil, left))
+		list.WriteString(", ")
+		list.Write(appendString(nil, right))
+		list.WriteByte(']')
+	}
+	b := []byte(bpeHead)
+	for id, s := range spelling {
+		if id > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, "\n      "...), appendString(nil, s)...), ": "...)
+		b = strconv.AppendInt(b, int64(id), 10)
+	}
+	b = append(b, "\n    },\n    \"merges\": ["...)
+	b = append(b, list.Bytes()...)
+	b = append(b, "\n    ]\n  }\n}\n"...)
+	return parseBPE(b)
+}
+
+// bpeHead is what stands before the vocabulary in the tokenizer.json of New.
+const bpeHead = `{
+  "version": "1.0",
+  "truncation": null,
+  "padding": null,
+  "added_tokens": [
+    {
+      "id": 0,
+      "content": "<|endoftext|>",
+      "single_word": false,
+      "lstrip": false,
+      "rstrip": false,
+      "normalized": false,
+      "special": true
+    }
+  ],
+  "normalizer": null,
+  "pre_tokenizer": {
+    "type": "ByteLevel",
+    "add_prefix_space": false,
+    "trim_offsets": true,
+    "use_regex": true
+  },
+  "post_processor": null,
+  "decoder": {
+    "type": "ByteLevel",
+    "add_prefix_space": false,
+    "trim_offsets": true,
+    "use_regex": true
+  },
+  "model": {
+    "type": "BPE",
+    "dropout": null,
+    "unk_token": null,
+    "continuing_subword_prefix": null,
+    "end_of_word_suffix": null,
+    "fuse_unk": false,
+    "byte_fallback": false,
+    "ignore_merges": false,
+    "vocab": {`
