@@ -5,13 +5,30 @@ import "github.com/entrain-network/entrain/key"
 // Apply changes s by one message. It returns an Error if the message is refused, and then the bytes are unchanged. It costs
 // O(members) or less, however much time has passed.
 func (s State) Apply(env Env, m Message) error {
+	if env.Value > 0 && !takesValue(m) {
+		return ErrValue
+	}
 	if e := s.take(env, m); e != OK {
 		return e
 	}
+	if _, ok := m.(Claim); !ok {
+		s.clearPayout()
+	}
+	s.expireChecks(env)
+	s.expireDisputes(env)
 	// A message makes at most transitionsMax transitions; what is left to do is done at the next.
 	for n := 0; n < transitionsMax && s.advance(env); n++ {
 	}
 	return nil
+}
+
+// takesValue tells whether tokens may be attached to a message.
+func takesValue(m Message) bool {
+	switch m.(type) {
+	case Join, Deposit, Fund:
+		return true
+	}
+	return false
 }
 
 // transitionsMax bounds the transitions of one message: the end of RoundTrain and of RoundWitness, twice.
@@ -37,6 +54,37 @@ func (s State) take(env Env, m Message) Error {
 	case Resume:
 		return s.resume(env)
 	}
+	return s.takeMove(env, m)
+}
+
+// takeMove does what a message about checks, disputes or tokens asks for.
+func (s State) takeMove(env Env, m Message) Error {
+	switch m := m.(type) {
+	case Pass:
+		return s.pass(env, m)
+	case Accuse:
+		return s.accuse(env, m)
+	case Unserved:
+		return s.reportUnserved(env, m)
+	case TieBreak:
+		return s.tieBreak(env, m)
+	case Defend:
+		return s.defend(env, m)
+	case Reveal:
+		return s.reveal(env, m)
+	case Evidence:
+		return s.evidence(env, m)
+	case Concede:
+		return s.concede(env, m)
+	case Equivocation:
+		return s.equivocation(env, m)
+	case Deposit:
+		return s.deposit(env, m)
+	case Claim:
+		return s.claim(env)
+	case Fund:
+		return s.fund(env)
+	}
 	return ErrMessage
 }
 
@@ -57,6 +105,7 @@ func (s State) join(env Env, m Join) Error {
 		return ErrPhase
 	}
 	i, ok := s.Find(env.Sender)
+	stake := env.Value
 	if ok {
 		switch st := s.status(i); {
 		case st.Present():
@@ -64,28 +113,55 @@ func (s State) join(env Env, m Join) Error {
 		case st == StatusEjected:
 			return ErrEjected
 		}
-	} else if i, ok = s.vacancy(); !ok {
-		return ErrFull
+		b := s.place(i)
+		stake += getU64(b, mStake)
+		if s.owed(i) {
+			payee := key.Public(get32(b, mPayee))
+			if !m.Payee.IsZero() && m.Payee != payee {
+				return ErrPayee
+			}
+			m.Payee = payee
+		}
+	}
+	switch {
+	case !s.holds(env.Value):
+		return ErrValue
+	case stake < getU64(s.b, hStake):
+		return ErrStake
+	}
+	if !ok {
+		if i, ok = s.vacancy(); !ok {
+			return ErrFull
+		}
+	}
+	if m.Payee.IsZero() {
+		m.Payee = env.Sender
 	}
 	s.admit(i, env, m)
 	return OK
 }
 
 // vacancy returns a place for a newcomer: an unused one, else that of the member gone longest which no round of the running
-// epoch mentions.
+// epoch, no check and no dispute mentions and which nothing is owed to. Places of the ejected are the last to be given away,
+// so that they cannot return as long as there are others.
 func (s State) vacancy() (uint32, bool) {
 	if n := s.Count(); n < s.l.members {
 		return n, true
 	}
-	best, bestMs, found := uint32(0), uint64(0), false
-	for i := range s.Count() {
+	best, bestMs, found, ejected := uint32(0), uint64(0), false, false
+	for i, pending := range s.allPending() {
+		i := uint32(i)
 		b := s.place(i)
 		st := Status(getU8(b, mStatus))
 		left := getU64(b, mLeftMs)
-		if st != StatusDropped && st != StatusWithdrawn || found && left >= bestMs || s.mentioned(i) {
+		if st.Present() || pending || found && !ejected && st == StatusEjected {
 			continue
 		}
-		best, bestMs, found = i, left, true
+		better := !found || ejected && st != StatusEjected || left < bestMs
+		if !better || s.owed(i) || s.mentioned(i) {
+			continue
+		}
+		best, bestMs, found, ejected = i, left, true, st == StatusEjected
 	}
 	return best, found
 }
@@ -115,7 +191,15 @@ func (s State) admit(i uint32, env Env, m Join) {
 		s.forget(i)
 		clear(b)
 	}
+	if get32(b, mKey) != env.Sender {
+		putU8(b, mDoubt, doubtNew)
+	}
 	put32(b, mKey, env.Sender)
+	put32(b, mPayee, m.Payee)
+	putU64(b, mReleaseMs, 0)
+	putU8(b, mSkipped, 0)
+	putU8(b, mAstray, 0)
+	s.addStake(i, env.Value)
 	putStatus(b, StatusWaiting)
 	putU8(b, mMissed, 0)
 	putU8(b, mIdle, 0)

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -79,4 +80,272 @@ func (d dispute) copy() Dispute {
 		c.TieBreakers = append(c.TieBreakers, d.tie(i))
 	}
 	return c
+}
+
+// freeDispute returns a free place in the table of disputes.
+func (s State) freeDispute() (dispute, bool) {
+	for k := range uint32(disputesMax) {
+		if d := s.dispute(k); d.free() {
+			return d, true
+		}
+	}
+	return dispute{}, false
+}
+
+// open makes the free place d a dispute about the check in place k, whose verifier accuses.
+func (d dispute) open(env Env, k uint32) {
+	s := d.s
+	b := s.check(k)
+	putU8(b, kDisputed, 1)
+	copy(d.b, b)
+	verifier := getU32(b, kVerifier)
+	putU8(s.place(verifier), mSkipped, 0)
+	id := s.DisputesTotal() + 1
+	putU32(s.b, hDisputes, id)
+	putU32(d.b, dID, id)
+	putU32(d.b, dAccuser, verifier)
+	d.enter(env, StageTieBreaking)
+}
+
+// enter begins a stage, or the next moves of one.
+func (d dispute) enter(env Env, stage Stage) {
+	length := getU64(d.s.b, hDisputeMs)
+	if stage == StageTieBreaking {
+		length = getU64(d.s.b, hVerifyMs)
+	}
+	putU8(d.b, dStage, uint8(stage))
+	putU64(d.b, dDeadlineMs, env.NowMs+length)
+}
+
+// drawTies draws the tie-breakers by the chance of the block: up to three of those who are active, or, between epochs, of those
+// who are present and were so in the last one. If there is nobody the dispute goes on without.
+func (d dispute) drawTies(env Env) {
+	s := d.s
+	var from []uint32
+	for i := range s.Count() {
+		st := s.status(i)
+		if i == d.accused() || i == d.accuser() {
+			continue
+		}
+		if st == StatusActive || st.Present() && !s.inEpoch() && getU32(s.place(i), mJoinedEpoch) < getU32(d.b, kEpoch) {
+			from = append(from, i)
+		}
+	}
+	n := uint32(len(from))
+	id := s.ID()
+	seed := wire.Sum("entrain/tiebreakers", env.Seed[:], id[:], wire.AppendU32(nil, d.id()))
+	putU8(d.b, dTiesLen, uint8(min(n, tiesMax)))
+	for p := range d.ties() {
+		d.putTie(p, TieVote{Member: from[committee.Member(seed, committee.Verifiers, n, p)]})
+	}
+	if n == 0 {
+		d.countVotes(env, nil)
+	}
+}
+
+func (s State) tieBreak(env Env, m TieBreak) Error {
+	d, i, e := s.party(env, m.Dispute, StageTieBreaking)
+	if e != OK {
+		return e
+	}
+	at, all := uint32(tiesMax), true
+	for p := range d.ties() {
+		v := d.tie(p)
+		if v.Member == i {
+			at = p
+		} else if v.Vote == 0 {
+			all = false
+		}
+	}
+	if at == tiesMax {
+		return ErrParty
+	}
+	if d.tie(at).Vote != 0 {
+		return ErrDuplicate
+	}
+	computed := m.Vote == VoteRight || m.Vote == VoteWrong
+	switch {
+	case !computed && m.Vote != VoteUnserved, !computed && !m.Trace.IsZero():
+		return ErrVote
+	case computed && m.Trace.IsZero() && !d.unserved():
+		return ErrVote
+	}
+	d.putTie(at, TieVote{Member: i, Vote: m.Vote, Trace: m.Trace})
+	if all {
+		d.countVotes(env, m)
+	}
+	return OK
+}
+
+// party returns a dispute in a stage, and the sender.
+func (s State) party(env Env, id uint32, stage Stage) (d dispute, i uint32, e Error) {
+	i, ok := s.Find(env.Sender)
+	switch {
+	case !ok:
+		return d, 0, ErrNotMember
+	case s.status(i) == StatusEjected:
+		return d, 0, ErrEjected
+	}
+	d, ok = s.disputeOf(id)
+	switch {
+	case !ok:
+		return d, 0, ErrDispute
+	case d.stage() != stage:
+		return d, 0, ErrStage
+	case env.NowMs >= d.deadline():
+		return d, 0, ErrLate
+	}
+	return d, i, OK
+}
+
+// countVotes ends the tie-breaking. last is the vote that came last, nil if the time was over.
+func (d dispute) countVotes(env Env, last Message) {
+	if !d.unserved() {
+		if d.accuser() == NoMember && !d.replaceAccuser(env) {
+			d.close()
+		} else if d.stage() == StageTieBreaking {
+			d.enter(env, StageDefending)
+		}
+		return
+	}
+	unserved, served := uint32(0), uint32(NoMember)
+	wrong := false
+	for p := range d.ties() {
+		v := d.tie(p)
+		usable := d.s.status(v.Member) != StatusEjected
+		switch {
+		case v.Vote == VoteUnserved:
+			unserved++
+		case v.Vote == VoteWrong && usable && !wrong:
+			served, wrong = v.Member, true
+		case v.Vote == VoteRight && usable && served == NoMember:
+			served = v.Member
+		}
+	}
+	s, accused, round := d.s, d.accused(), getU32(d.b, kRound)
+	switch n := d.ties(); {
+	case n > 0 && (unserved == n || n == tiesMax && 2*unserved > n):
+		d.close()
+		s.strike(env, accused, round, last)
+	case served != NoMember:
+		d.reassign(env, served)
+	default:
+		d.close()
+	}
+}
+
+// reassign gives the check back, to a tie-breaker that was served and so can make it.
+func (d dispute) reassign(env Env, verifier uint32) {
+	if k, ok := d.s.findCheck(getU32(d.b, kRound), d.accused()); ok {
+		b := d.s.check(k)
+		putU8(b, kDisputed, 0)
+		putU8(b, kReassigned, 1)
+		putU32(b, kVerifier, verifier)
+		putU64(b, kDeadlineMs, env.NowMs+getU64(d.s.b, hVerifyMs))
+	}
+	clear(d.b)
+}
+
+// close ends a dispute and the check it is about.
+func (d dispute) close() {
+	if k, ok := d.s.findCheck(getU32(d.b, kRound), d.accused()); ok {
+		clear(d.s.check(k))
+	}
+	clear(d.b)
+}
+
+// replaceAccuser lets a tie-breaker that voted VoteWrong, with a trace of its own, take the accuser's place, and the descent
+// begins anew. It is false if there is none.
+func (d dispute) replaceAccuser(env Env) bool {
+	for p := range d.ties() {
+		v := d.tie(p)
+		if v.Vote != VoteWrong || v.Member == d.accuser() || d.s.status(v.Member) == StatusEjected {
+			continue
+		}
+		if d.defended() && v.Trace == d.trace(Accused) {
+			continue // it contradicts itself
+		}
+		putU32(d.b, dAccuser, v.Member)
+		put32(d.b, dTraces+32*Accuser, v.Trace)
+		if !d.defended() {
+			d.enter(env, StageDefending)
+			return true
+		}
+		if env.Referee != nil {
+			d.descend(env)
+			return true
+		}
+	}
+	return false
+}
+
+// convictAccused ends the dispute for the accused. The accuser and those who voted with it are paid for their work; those who
+// voted against what is proven come under doubt.
+func (d dispute) convictAccused(env Env, offence Offence, proof Message, proven bool) {
+	s, c := d.s, d.copy()
+	d.close()
+	s.payVotes(c, VoteWrong, proven)
+	s.convict(env, charge{member: c.Accused, offence: offence, round: c.Round, by: c.Accuser, proof: proof})
+	if c.Accuser != NoMember {
+		s.payVerifier(c.Accuser, c.Sequences)
+	}
+}
+
+// convictAccuser takes the accuser out of the dispute. If a tie-breaker found the same result wrong, by another trace than the
+// one that was disproved, it goes on in the accuser's place: the accuser may have meant to lose.
+func (d dispute) convictAccuser(env Env, offence Offence, proof Message, proven bool) {
+	s, c := d.s, d.copy()
+	if proven {
+		for p := range d.ties() {
+			if v := d.tie(p); v.Vote == VoteWrong && v.Trace == c.Traces[Accuser] {
+				putU8(s.place(v.Member), mDoubt, doubtMax)
+				d.putTie(p, TieVote{Member: v.Member})
+			}
+		}
+	}
+	if !d.replaceAccuser(env) {
+		c = d.copy()
+		d.close()
+		s.payVotes(c, VoteRight, proven)
+		if proven {
+			s.clearDoubt(c.Accused)
+		}
+	}
+	s.convict(env, charge{member: c.Accuser, offence: offence, round: c.Round, by: c.Accused, proof: proof})
+}
+
+// payVotes pays the tie-breakers of a dispute that is over, who voted as it ended; the others come under doubt if that is proven.
+func (s State) payVotes(c Dispute, right Vote, proven bool) {
+	for _, v := range c.TieBreakers {
+		switch {
+		case v.Vote == right && v.Member != c.Accuser:
+			s.payVerifier(v.Member, c.Sequences)
+		case proven && v.Vote != right && (v.Vote == VoteRight || v.Vote == VoteWrong):
+			putU8(s.place(v.Member), mDoubt, doubtMax)
+		}
+	}
+}
+
+// expireDisputes ends what is late: silence loses.
+func (s State) expireDisputes(env Env) {
+	for k := range uint32(disputesMax) {
+		d := s.dispute(k)
+		if d.free() || env.NowMs < d.deadline() {
+			continue
+		}
+		switch d.stage() {
+		case StageTieBreaking:
+			d.countVotes(env, nil)
+		case StageDefending:
+			d.convictAccused(env, Silence, nil, false)
+		case StageDescending:
+			if d.revealed(Accuser) {
+				d.convictAccused(env, Silence, nil, false)
+			} else {
+				d.convictAccuser(env, Silence, nil, false)
+			}
+		case StageEvidence:
+			d.convictAccuser(env, Silence, nil, false)
+		}
+	}
 }

@@ -19,6 +19,7 @@ const (
 func (s State) endRound(env Env) {
 	r := s.slot(s.Round())
 	agreed := s.agree(r)
+	s.judgeWitnesses(env, r)
 	s.judge(env, r)
 	for p := range r.electedLen() {
 		i := r.electedAt(p)
@@ -32,6 +33,9 @@ func (s State) endRound(env Env) {
 		}
 	}
 	s.next(env, r, agreed)
+	if s.Round() != r.Number() {
+		s.drawChecks(env, r.Attests())
+	}
 }
 
 // next decides how the epoch goes on after round r.
@@ -121,7 +125,7 @@ func (s State) judge(env Env, r Round) {
 	counts := a.counts()
 	accepted := uint32(0)
 	for i := range s.Count() {
-		if a.Expected(i) && uint32(counts[i]) >= quorum {
+		if a.Expected(i) && uint32(counts[i]) >= quorum && s.status(i) != StatusEjected {
 			setBit(a.accepted(), i)
 			accepted++
 		}
@@ -136,7 +140,7 @@ func (s State) judge(env Env, r Round) {
 			break // nor has anybody behind
 		}
 		if a.Accepted(i) {
-			s.pay(i, count)
+			s.pay(i, a.Number(), count)
 			continue
 		}
 		for _, v := range share {
@@ -165,10 +169,14 @@ func (a Round) line() []uint32 {
 }
 
 // pay gives member i the points of an accepted result.
-func (s State) pay(i, sequences uint32) {
+func (s State) pay(i, round, sequences uint32) {
 	b := s.place(i)
 	putU64(b, mPoints, getU64(b, mPoints)+uint64(sequences))
 	putU32(b, mResults, getU32(b, mResults)+1)
+	if getU32(b, mFirstRound) == 0 {
+		putU32(b, mFirstRound, round)
+	}
+	putU32(b, mLastRound, round)
 	putU64(s.b, hPoints, s.PointsTotal()+uint64(sequences))
 	if Status(getU8(b, mStatus)) == StatusActive {
 		putU8(b, mMissed, 0)
@@ -189,6 +197,7 @@ func (s State) endEpoch(env Env, r Round, agreed bool) {
 	}
 	putU8(s.b, hDrain, 0)
 	putU8(s.b, hRepeats, 0)
+	s.settle()
 	s.chooseCheckpointers(env, r)
 	s.enter(Cooldown, env.NowMs)
 }

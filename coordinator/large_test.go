@@ -32,6 +32,7 @@ func newLarge(tb testing.TB, members uint32) *large {
 		binary.LittleEndian.PutUint32(k[28:], i+1)
 		put32(b, mKey, k)
 		putStatus(b, StatusWaiting)
+		putU8(b, mDoubt, doubtNew)
 	}
 	putU32(s.b, hCount, members)
 	l.tick(tb, c.WaitingMs)

@@ -181,7 +181,8 @@ const (
 	kShare      = 32
 	kParams     = 64
 	kDisputed   = 96
-	kEnd        = 97
+	kReassigned = 97
+	kEnd        = 98
 	checkBytes  = 104
 )
 

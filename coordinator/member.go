@@ -178,6 +178,7 @@ func (s State) leave(i uint32, st Status, env Env) {
 	putStatus(b, st)
 	putU64(b, mLeftMs, env.NowMs)
 	putU32(b, mLeftRound, s.Round())
+	putU64(b, mReleaseMs, env.NowMs+getU64(s.b, hUnbondMs))
 }
 
 // miss counts a result or a warmup that member i missed, and drops it if those are too many.
@@ -191,6 +192,7 @@ func (s State) fault(i, counter uint32, env Env) {
 	n := getU8(b, counter)
 	if n >= getU8(s.b, hMissedMax) {
 		s.leave(i, StatusDropped, env)
+		s.absent(env, i)
 	}
 	if n < 255 {
 		putU8(b, counter, n+1)

@@ -33,6 +33,9 @@ func Open(b []byte) (State, error) {
 	if !s.headerOK() || !s.membersOK() || !s.redoOK() || !s.ringOK() {
 		return State{}, ErrCorrupt
 	}
+	if !s.tokensOK() || !s.checksOK() || !s.disputesOK() || !s.convictionsOK() {
+		return State{}, ErrCorrupt
+	}
 	return s, nil
 }
 
@@ -52,6 +55,7 @@ func (s State) headerOK() bool {
 	case getU32(s.b, hParamsRound) > s.Round():
 	case getU64(s.b, hTrainLimitMs) > c.RoundTrainMs:
 	case s.DataIndex() > sequencesMax:
+	case s.DisputesTotal() > countMax:
 	case !allZero(s.b[hEnd:headerBytes]):
 	default:
 		for _, i := range s.Checkpointers() {
@@ -75,7 +79,7 @@ func (s State) membersOK() bool {
 	for i := range s.Count() {
 		b := s.place(i)
 		st := Status(getU8(b, mStatus))
-		if st < StatusWaiting || st > StatusEjected || !allZero(b[mEnd:]) {
+		if st < StatusWaiting || st > StatusEjected || !trustOK(b) || !allZero(b[mEnd:]) {
 			return false
 		}
 	}

@@ -10,7 +10,8 @@ type Case struct {
 }
 
 // Referee knows the program that a step is: the list of operations whose values make the trace (see the package comment).
-// The host makes one from the run's specification. It is pure: all replicas get the same answers.
+// The host makes one from the run's specification. It is pure: all replicas get the same answers. It answers whatever it is
+// asked, without a panic: 1 to a number that is out of its range, and an error where there is nothing to judge.
 type Referee interface {
 	// Ops returns how many operations the step of a share of so many sequences has; at least one.
 	Ops(sequences uint32) uint32

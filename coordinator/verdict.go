@@ -19,7 +19,8 @@ type Check struct {
 	Share      wire.Hash // batch.Hash of the share
 	Params     wire.Hash // the agreed parameters at the round's start
 	DeadlineMs uint64    // a verdict counts before this time
-	Disputed   bool      // a dispute about it is open; there is no deadline then
+	Disputed   bool      // a dispute about it is open, whose deadlines count instead
+	Reassigned bool      // a tie-breaker makes it, who was served what the first verifier was not
 }
 
 // Stage is how far a dispute is.
@@ -197,7 +198,7 @@ func readCheck(b []byte) Check {
 	return Check{
 		Round: getU32(b, kRound), Epoch: getU32(b, kEpoch), Step: getU32(b, kStep), Member: getU32(b, kMember),
 		Verifier: getU32(b, kVerifier), Sequences: getU32(b, kSequences), DeadlineMs: getU64(b, kDeadlineMs),
-		Share: get32(b, kShare), Params: get32(b, kParams), Disputed: getU8(b, kDisputed) == 1,
+		Share: get32(b, kShare), Params: get32(b, kParams), Disputed: getU8(b, kDisputed) == 1, Reassigned: getU8(b, kReassigned) == 1,
 	}
 }
 
@@ -212,6 +213,7 @@ func (c Check) put(b []byte) {
 	put32(b, kShare, c.Share)
 	put32(b, kParams, c.Params)
 	putBool(b, kDisputed, c.Disputed)
+	putBool(b, kReassigned, c.Reassigned)
 }
 
 // Disputes returns the open disputes, oldest first.

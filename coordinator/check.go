@@ -1,0 +1,244 @@
+package coordinator
+
+import (
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/prng"
+)
+
+// Checks: which accepted results are recomputed, by whom, and what they say.
+
+// A member's doubt is its weight in the draw.
+const (
+	doubtMin = 1  // the least, so that nobody is ever sure not to be checked
+	doubtNew = 8  // a newcomer's; each check passed takes one off
+	doubtMax = 16 // after a failed check, or a vote that was wrong
+)
+
+// drawChecks draws who is checked of the round of that number, which has become final, by the seed of the round that has just
+// opened: when the results were made nobody knew it. Nothing is drawn without agreed parameters to start from, or with
+// nobody else to check.
+func (s State) drawChecks(env Env, number uint32) {
+	percent := getU8(s.b, hVerification)
+	a, ok := s.At(number)
+	if percent == 0 || !ok || !a.Final() {
+		return
+	}
+	params, agreed := a.Agreed()
+	members := s.activeMembers()
+	n := uint32(len(members))
+	if !agreed || n < 2 {
+		return
+	}
+	seed := s.slot(s.Round()).Seed()
+	line := make([]uint32, n) // verifiers in their order
+	for rank, p := range committee.Positions(seed, committee.Verifiers, n) {
+		line[p] = members[rank]
+	}
+	limits := s.chances(a, uint64(percent))
+	src := prng.New(seed, "checks")
+	spans := a.Spans()
+	k, drawn := uint32(0), uint32(0)
+	for p, i := range a.line() {
+		if !s.checkable(a, i) || src.Uint64()>>32 >= limits[s.doubt(i)] {
+			continue
+		}
+		for k < s.l.checksMax && getU32(s.check(k), kRound) != 0 {
+			k++
+		}
+		if k == s.l.checksMax {
+			break
+		}
+		verifier := line[drawn%n]
+		if verifier == i {
+			verifier = line[(drawn+1)%n]
+		}
+		share, count := a.shareOf(spans, uint32(p))
+		Check{
+			Round: number, Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: verifier, Sequences: count,
+			Share: batch.Hash(share), Params: params, DeadlineMs: env.NowMs + getU64(s.b, hVerifyMs),
+		}.put(s.check(k))
+		drawn++
+	}
+	putU32(s.b, hChecksDrawn, getU32(s.b, hChecksDrawn)+drawn)
+}
+
+// checkable tells whether member i has an accepted result in round a that a check could be about.
+func (s State) checkable(a Round, i uint32) bool {
+	return a.Accepted(i) && s.status(i) != StatusEjected
+}
+
+func (s State) doubt(i uint32) uint8 {
+	return max(doubtMin, min(getU8(s.place(i), mDoubt), doubtMax))
+}
+
+// chances returns, for each doubt, below which number of 2^32 a draw must be. The chances are in proportion to the doubts and
+// together percent of the n results, rounded down: each is w*B/S, B being percent*n/100 and S the sum of the doubts. Where
+// that is above one the member is checked for certain, and what is left over is divided among the others in the same way.
+func (s State) chances(a Round, percent uint64) [doubtMax + 1]uint64 {
+	var count, limits [doubtMax + 1]uint64
+	n, sum := uint64(0), uint64(0)
+	for i := range s.Count() {
+		if s.checkable(a, i) {
+			w := s.doubt(i)
+			count[w]++
+			sum += uint64(w)
+			n++
+		}
+	}
+	budget := percent * n // in hundredths
+	for w := uint64(doubtMax); w >= doubtMin; w-- {
+		switch {
+		case count[w] == 0:
+		case budget*w >= 100*sum:
+			limits[w] = 1 << 32
+			budget -= 100 * count[w]
+			sum -= w * count[w]
+		default:
+			limits[w] = budget * w << 32 / (100 * sum) // below 2^63: budget*w < 100*sum <= 100 * 16 * 10,000
+		}
+	}
+	return limits
+}
+
+// checkOf returns the place of the check of a member's result that the sender is to make.
+func (s State) checkOf(env Env, round, member uint32) (k uint32, e Error) {
+	i, ok := s.Find(env.Sender)
+	switch {
+	case !ok:
+		return 0, ErrNotMember
+	case s.status(i) == StatusEjected:
+		return 0, ErrEjected
+	}
+	k, ok = s.findCheck(round, member)
+	if !ok {
+		return 0, ErrCheck
+	}
+	c := readCheck(s.check(k))
+	switch {
+	case c.Verifier != i || c.Disputed:
+		return 0, ErrCheck
+	case env.NowMs >= c.DeadlineMs:
+		return 0, ErrLate
+	}
+	return k, OK
+}
+
+// findCheck returns the place of the check of a member's result of a round, which there is at most one of.
+func (s State) findCheck(round, member uint32) (uint32, bool) {
+	if round == 0 {
+		return 0, false
+	}
+	for k := range s.l.checksMax {
+		if b := s.check(k); getU32(b, kRound) == round && getU32(b, kMember) == member {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// about tells whether a signed commitment is the checked member's for the checked round.
+func (s State) about(c Check, signed Signed) bool {
+	v := signed.Commitment
+	return v.Run == s.ID() && v.Round == c.Round && v.Member == c.Member && signed.Verify(s.Key(c.Member))
+}
+
+// fits tells whether a commitment names the epoch, the share and the parameters that the checked result is to be about.
+func (c Check) fits(v Commitment) bool {
+	return v.Epoch == c.Epoch && v.Share == c.Share && v.Params == c.Params
+}
+
+func (s State) pass(env Env, m Pass) Error {
+	k, e := s.checkOf(env, m.Round, m.Member)
+	if e != OK {
+		return e
+	}
+	c := readCheck(s.check(k))
+	if !s.about(c, m.Commitment) || !c.fits(m.Commitment.Commitment) {
+		return ErrCommitment
+	}
+	clear(s.check(k))
+	if WorkHash(s.ID(), c.Round, c.Member, m.Gradient) != m.Commitment.Commitment.Work {
+		s.convict(env, charge{member: c.Verifier, offence: FalsePass, round: c.Round, by: NoMember, proof: m})
+		return OK
+	}
+	putU8(s.place(c.Verifier), mSkipped, 0)
+	putU32(s.b, hChecksPassed, getU32(s.b, hChecksPassed)+1)
+	s.payVerifier(c.Verifier, c.Sequences)
+	s.clearDoubt(c.Member)
+	return OK
+}
+
+// clearDoubt rewards member i for a result that was found right.
+func (s State) clearDoubt(i uint32) {
+	b := s.place(i)
+	putU8(b, mDoubt, max(s.doubt(i)-1, doubtMin))
+	putU8(b, mStrikes, 0)
+	putU32(b, mPassed, getU32(b, mPassed)+1)
+}
+
+func (s State) accuse(env Env, m Accuse) Error {
+	k, e := s.checkOf(env, m.Round, m.Member)
+	if e != OK {
+		return e
+	}
+	c := readCheck(s.check(k))
+	if !s.about(c, m.Commitment) {
+		return ErrCommitment
+	}
+	if env.Referee == nil {
+		return ErrReferee
+	}
+	if !c.fits(m.Commitment.Commitment) {
+		// What it signed is wrong on its face: nothing is left to be recomputed.
+		clear(s.check(k))
+		putU8(s.place(c.Verifier), mSkipped, 0)
+		s.convict(env, charge{member: c.Member, offence: WrongResult, round: c.Round, by: c.Verifier, proof: m})
+		s.payVerifier(c.Verifier, c.Sequences)
+		return OK
+	}
+	d, ok := s.freeDispute()
+	if !ok {
+		return ErrBusy
+	}
+	d.open(env, k)
+	m.Commitment.Commitment.Append(d.b[dCommitment:dCommitment])
+	put32(d.b, dTraces+32*Accuser, m.Trace)
+	d.drawTies(env)
+	return OK
+}
+
+func (s State) reportUnserved(env Env, m Unserved) Error {
+	k, e := s.checkOf(env, m.Round, m.Member)
+	if e != OK {
+		return e
+	}
+	if getU8(s.check(k), kReassigned) == 1 {
+		return ErrCheck // it was given to one who was served
+	}
+	d, ok := s.freeDispute()
+	if !ok {
+		return ErrBusy
+	}
+	d.open(env, k)
+	putU8(d.b, dUnserved, 1)
+	d.drawTies(env)
+	return OK
+}
+
+// expireChecks ends the checks whose time is over. The verifier is charged with its silence, unless there was no place for a
+// dispute.
+func (s State) expireChecks(env Env) {
+	_, place := s.freeDispute()
+	for k := range s.l.checksMax {
+		b := s.check(k)
+		if getU32(b, kRound) == 0 || getU8(b, kDisputed) == 1 || env.NowMs < getU64(b, kDeadlineMs) {
+			continue
+		}
+		verifier := getU32(b, kVerifier)
+		clear(b)
+		if place && s.status(verifier).Present() {
+			s.fault(verifier, mSkipped, env)
+		}
+	}
+}
