@@ -188,3 +188,40 @@ func (c *checkpoints) recall(params wire.Hash) []float32 {
 	}
 	return nil
 }
+
+// savedModel is a model read from a checkpoint.
+type savedModel struct {
+	dir    string // of the checkpoint
+	saved  *checkpoint.Saved
+	config llama.Config
+	params []float32
+}
+
+// openModel reads the model of a checkpoint directory, or of the newest checkpoint of a state directory.
+func openModel(dir string) (savedModel, error) {
+	newest, err := newCheckpoints(filepath.Join(dir, "checkpoints"), 1, nil).newest()
+	if err != nil {
+		return savedModel{}, err
+	}
+	if newest != "" {
+		dir = newest
+	}
+	m := savedModel{dir: dir}
+	if m.saved, err = checkpoint.OpenLocal(os.DirFS(dir)); err != nil {
+		var corrupt *checkpoint.CorruptError
+		if errors.As(err, &corrupt) {
+			return savedModel{}, err
+		}
+		return savedModel{}, fmt.Errorf("%w; %q is no checkpoint of entrain: it should be a directory with %s", err, dir, checkpoint.ManifestFile)
+	}
+	m.config = llamaConfig(m.saved.Config)
+	if err := m.config.Check(); err != nil {
+		return savedModel{}, fmt.Errorf("checkpoint %q: %w", dir, err)
+	}
+	layout := m.config.Layout()
+	m.params = make([]float32, layout.Len())
+	if err := m.saved.Params(layout, m.params); err != nil {
+		return savedModel{}, fmt.Errorf("checkpoint %q: %w", dir, err)
+	}
+	return m, nil
+}

@@ -2,14 +2,10 @@ package main
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -68,31 +64,13 @@ newest checkpoint is used. The files are compared with the checkpoint's manifest
 
 // open reads the model of a checkpoint.
 func (g *generator) open(dir string) error {
-	if newest, err := newCheckpoints(filepath.Join(dir, "checkpoints"), 1, nil).newest(); err != nil {
-		return err
-	} else if newest != "" {
-		dir = newest
-	}
-	fsys := os.DirFS(dir)
-	saved, err := checkpoint.OpenLocal(fsys)
+	m, err := openModel(dir)
 	if err != nil {
-		var corrupt *checkpoint.CorruptError
-		if errors.As(err, &corrupt) {
-			return err
-		}
-		return fmt.Errorf("%w; %q is no checkpoint of entrain: it should be a directory with %s", err, dir, checkpoint.ManifestFile)
+		return err
 	}
-	g.model = llamaConfig(saved.Config)
-	if err := g.model.Check(); err != nil {
-		return fmt.Errorf("checkpoint %q: %w", dir, err)
-	}
-	if g.tokenizer, err = tokenizer.ByName(saved.Manifest.Tokenizer); err != nil {
-		return fmt.Errorf("checkpoint %q: %w", dir, err)
-	}
-	layout := g.model.Layout()
-	g.params = make([]float32, layout.Len())
-	if err := saved.Params(layout, g.params); err != nil {
-		return fmt.Errorf("checkpoint %q: %w", dir, err)
+	g.model, g.params = m.config, m.params
+	if g.tokenizer, err = tokenizer.ByName(m.saved.Manifest.Tokenizer); err != nil {
+		return fmt.Errorf("checkpoint %q: %w", m.dir, err)
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 		}
 	}
 	add(groupStart, demoCommand(c))
-	add(groupTake, keyCommand(c), joinCommand(c), statusCommand(c), watchCommand(c), webCommand(c), reportCommand(c), auditCommand(c), generateCommand(c))
+	add(groupTake, keyCommand(c), joinCommand(c), statusCommand(c), watchCommand(c), webCommand(c), reportCommand(c), auditCommand(c), generateCommand(c), exportCommand(c))
 	add(groupFound, chainCommand(c), dataCommand(c), runCommand(c))
 	add(groupMore, simCommand(c), benchCommand(c), versionCommand(c))
 	return root

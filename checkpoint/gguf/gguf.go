@@ -1,0 +1,244 @@
+// Package gguf writes a model in the format of llama.cpp, version 3, so that it runs wherever that does.
+//
+// The format is defined by ggml-org/ggml, docs/gguf.md. All numbers are little-endian; a string is its length in a U64 and its bytes:
+//
+//	"GGUF"  U32 3  U64 tensors  U64 pairs
+//	pairs:   string key, U32 type, value
+//	tensors: string name, U32 dimensions, U64 each (the last dimension first), U32 type, U64 offset of its data
+//	zeros to a multiple of 32, from where offsets count; then the tensors' data, each at a multiple of 32
+//
+// What llama.cpp wants otherwise than Hugging Face's layout: its names of tensors, and the rows of the query and key projections in another
+// order, because its rotary embedding turns neighbouring pairs of a head where Hugging Face's turns the two halves of it.
+package gguf
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/tensor"
+)
+
+// A Model is what a file holds.
+type Model struct {
+	Name      string
+	Config    checkpoint.Config
+	Layout    tensor.Layout // of Params, with the names of Hugging Face's Llama
+	Params    []float32
+	Tokenizer []byte // tokenizer.json
+}
+
+// A Type is how a file holds the elements of matrices. Vectors, which are few, are always F32.
+type Type uint32
+
+// The types, with ggml's numbers.
+const (
+	F32  Type = 0  // exactly the model
+	F16  Type = 1  // IEEE-754 binary16
+	Q8_0 Type = 8  // blocks of 32 elements: a binary16 scale and 32 signed bytes
+	BF16 Type = 30 // the upper half of binary32
+)
+
+// ParseType is the inverse of Type.String.
+func ParseType(s string) (Type, error) {
+	for _, t := range []Type{F32, F16, BF16, Q8_0} {
+		if t.String() == s {
+			return t, nil
+		}
+	}
+	return 0, fmt.Errorf("type %q: want f32, f16, bf16 or q8_0", s)
+}
+
+// String is the name by which people ask for the type.
+func (t Type) String() string {
+	switch t {
+	case F32:
+		return "f32"
+	case F16:
+		return "f16"
+	case BF16:
+		return "bf16"
+	case Q8_0:
+		return "q8_0"
+	}
+	return fmt.Sprintf("type %d", uint32(t))
+}
+
+// fileType is general.file_type, llama.cpp's enum llama_ftype.
+func (t Type) fileType() uint32 {
+	switch t {
+	case F16:
+		return 1
+	case Q8_0:
+		return 7
+	case BF16:
+		return 32
+	}
+	return 0
+}
+
+// bytes is the length of n elements.
+func (t Type) bytes(n int) int {
+	switch t {
+	case F32:
+		return 4 * n
+	case Q8_0:
+		return n / block * blockBytes
+	}
+	return 2 * n
+}
+
+const align = 32
+
+// entry is one tensor of the file.
+type entry struct {
+	name   string
+	from   tensor.Tensor
+	typ    Type
+	heads  int // rows are reordered within so many heads; 0: they are not
+	offset int
+}
+
+// Write writes the model. Matrices whose rows t cannot hold, as Q8_0 rows of a length that 32 does not divide, are written as F16.
+func Write(w io.Writer, m Model, t Type) error {
+	if err := m.Config.Check(); err != nil {
+		return fmt.Errorf("write gguf: %w", err)
+	}
+	if m.Layout.Len() != len(m.Params) {
+		panic("gguf: parameters do not have the length of their layout")
+	}
+	head, err := m.pairs(t)
+	if err != nil {
+		return fmt.Errorf("write gguf: %w", err)
+	}
+	entries, err := m.entries(t)
+	if err != nil {
+		return fmt.Errorf("write gguf: %w", err)
+	}
+	front := append([]byte("GGUF"), 3, 0, 0, 0)
+	front = binary.LittleEndian.AppendUint64(front, uint64(len(entries)))
+	front = binary.LittleEndian.AppendUint64(front, head.count)
+	front = append(front, head.b...)
+	for _, e := range entries {
+		front = appendString(front, e.name)
+		front = binary.LittleEndian.AppendUint32(front, uint32(len(e.from.Shape)))
+		for i := range e.from.Shape {
+			front = binary.LittleEndian.AppendUint64(front, uint64(e.from.Shape[len(e.from.Shape)-1-i]))
+		}
+		front = binary.LittleEndian.AppendUint32(front, uint32(e.typ))
+		front = binary.LittleEndian.AppendUint64(front, uint64(e.offset))
+	}
+	out := bufio.NewWriterSize(w, 1<<20)
+	if _, err := out.Write(pad(front)); err != nil {
+		return fmt.Errorf("write gguf: %w", err)
+	}
+	for _, e := range entries {
+		if err := e.write(out, m.Params[e.from.Offset:e.from.Offset+e.from.Len], m.Config.HeadDim); err != nil {
+			return fmt.Errorf("write gguf: %w", err)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write gguf: %w", err)
+	}
+	return nil
+}
+
+// pad appends zeros to a multiple of align.
+func pad(b []byte) []byte {
+	for len(b)%align != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// entries are the tensors in the order of the layout, with their places.
+func (m Model) entries(t Type) ([]entry, error) {
+	var list []entry
+	offset := 0
+	for _, from := range m.Layout.Tensors() {
+		e := entry{from: from, typ: t, offset: offset}
+		var ok bool
+		if e.name, ok = tensorName(from.Name); !ok {
+			return nil, fmt.Errorf("tensor %q is none of a Llama's", from.Name)
+		}
+		switch {
+		case len(from.Shape) < 2:
+			e.typ = F32
+		case t == Q8_0 && from.Shape[1]%block != 0:
+			e.typ = F16
+		}
+		switch {
+		case strings.HasSuffix(e.name, "attn_q.weight"):
+			e.heads = m.Config.Heads
+		case strings.HasSuffix(e.name, "attn_k.weight"):
+			e.heads = m.Config.KVHeads
+		}
+		list = append(list, e)
+		offset += (e.typ.bytes(from.Len) + align - 1) / align * align
+	}
+	return list, nil
+}
+
+// names are the tensors outside the layers, and below "model.layers.N.", by Hugging Face's names.
+var names = map[string]string{
+	"model.embed_tokens.weight": "token_embd.weight",
+	"model.norm.weight":         "output_norm.weight",
+	"lm_head.weight":            "output.weight",
+
+	"input_layernorm.weight":          "attn_norm.weight",
+	"self_attn.q_proj.weight":         "attn_q.weight",
+	"self_attn.k_proj.weight":         "attn_k.weight",
+	"self_attn.v_proj.weight":         "attn_v.weight",
+	"self_attn.o_proj.weight":         "attn_output.weight",
+	"post_attention_layernorm.weight": "ffn_norm.weight",
+	"mlp.gate_proj.weight":            "ffn_gate.weight",
+	"mlp.up_proj.weight":              "ffn_up.weight",
+	"mlp.down_proj.weight":            "ffn_down.weight",
+}
+
+// tensorName translates the name of a tensor.
+func tensorName(name string) (string, bool) {
+	rest, inLayer := strings.CutPrefix(name, "model.layers.")
+	if !inLayer {
+		to, ok := names[name]
+		return to, ok
+	}
+	number, part, _ := strings.Cut(rest, ".")
+	to, ok := names[part]
+	return "blk." + number + "." + to, ok
+}
+
+// write writes the tensor's data, row by row.
+func (e entry) write(w io.Writer, values []float32, headDim int) error {
+	rows, cols := 1, e.from.Len
+	if len(e.from.Shape) == 2 {
+		rows, cols = e.from.Shape[0], e.from.Shape[1]
+	}
+	if e.heads > 0 && rows != e.heads*headDim {
+		return fmt.Errorf("tensor %q has %d rows, not %d heads of %d", e.from.Name, rows, e.heads, headDim)
+	}
+	var b []byte
+	written := 0
+	for r := range rows {
+		from := r
+		if e.heads > 0 {
+			from = interleaved(r, headDim)
+		}
+		b = e.typ.append(b[:0], values[from*cols:(from+1)*cols])
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		written += len(b)
+	}
+	_, err := w.Write(make([]byte, (align-written%align)%align))
+	return err
+}
+
+// interleaved returns which row of Hugging Face's order is row r of llama.cpp's: within a head, the rows of its two halves by turns.
+func interleaved(r, headDim int) int {
+	head, in := r/headDim, r%headDim
+	return head*headDim + in%2*(headDim/2) + in/2
+}

@@ -1,0 +1,219 @@
+package gguf
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// The types of values.
+const (
+	valueU32    = 4
+	valueI32    = 5
+	valueF32    = 6
+	valueBool   = 7
+	valueString = 8
+	valueArray  = 9
+)
+
+// The types of tokens, llama.cpp's enum llama_token_type.
+const (
+	tokenNormal  = 1
+	tokenControl = 3
+	tokenUser    = 4
+	tokenUnused  = 5
+)
+
+func appendString(dst []byte, s string) []byte {
+	return append(binary.LittleEndian.AppendUint64(dst, uint64(len(s))), s...)
+}
+
+// pairs are keys and values.
+type pairs struct {
+	b     []byte
+	count uint64
+}
+
+func (p *pairs) key(key string, valueType uint32) {
+	p.b = binary.LittleEndian.AppendUint32(appendString(p.b, key), valueType)
+	p.count++
+}
+
+func (p *pairs) text(key, s string) {
+	p.key(key, valueString)
+	p.b = appendString(p.b, s)
+}
+
+func (p *pairs) number(key string, v int) {
+	p.key(key, valueU32)
+	p.b = binary.LittleEndian.AppendUint32(p.b, uint32(v))
+}
+
+func (p *pairs) float(key string, v float32) {
+	p.key(key, valueF32)
+	p.b = binary.LittleEndian.AppendUint32(p.b, math.Float32bits(v))
+}
+
+func (p *pairs) no(key string) {
+	p.key(key, valueBool)
+	p.b = append(p.b, 0)
+}
+
+func (p *pairs) array(key string, elementType uint32, n int) {
+	p.key(key, valueArray)
+	p.b = binary.LittleEndian.AppendUint32(p.b, elementType)
+	p.b = binary.LittleEndian.AppendUint64(p.b, uint64(n))
+}
+
+func (p *pairs) texts(key string, list []string) {
+	p.array(key, valueString, len(list))
+	for _, s := range list {
+		p.b = appendString(p.b, s)
+	}
+}
+
+// pairs are what llama.cpp has to know of the model beside its tensors.
+func (m Model) pairs(t Type) (pairs, error) {
+	var p pairs
+	c := m.Config
+	p.text("general.architecture", "llama")
+	p.text("general.name", m.Name)
+	p.number("general.alignment", align)
+	p.number("general.quantization_version", 2)
+	p.number("general.file_type", int(t.fileType()))
+	p.number("llama.vocab_size", c.Vocab)
+	p.number("llama.context_length", c.Context)
+	p.number("llama.embedding_length", c.Hidden)
+	p.number("llama.block_count", c.Layers)
+	p.number("llama.feed_forward_length", c.FFN)
+	p.number("llama.attention.head_count", c.Heads)
+	p.number("llama.attention.head_count_kv", c.KVHeads)
+	p.number("llama.attention.key_length", c.HeadDim)
+	p.number("llama.attention.value_length", c.HeadDim)
+	p.number("llama.rope.dimension_count", c.HeadDim)
+	p.float("llama.rope.freq_base", float32(c.Theta))
+	p.float("llama.attention.layer_norm_rms_epsilon", c.Eps)
+	if err := p.vocabulary(m.Tokenizer, c.Vocab); err != nil {
+		return p, err
+	}
+	if c.BOS != nil {
+		p.number("tokenizer.ggml.bos_token_id", int(*c.BOS))
+	}
+	if c.EOS != nil {
+		p.number("tokenizer.ggml.eos_token_id", int(*c.EOS))
+	}
+	p.no("tokenizer.ggml.add_bos_token")
+	p.no("tokenizer.ggml.add_eos_token")
+	return p, nil
+}
+
+// tokenizerJSON is what matters here of tokenizer.json.
+type tokenizerJSON struct {
+	Model struct {
+		Type   string            `json:"type"`
+		Vocab  map[string]int    `json:"vocab"`
+		Merges []json.RawMessage `json:"merges"`
+	} `json:"model"`
+	AddedTokens []struct {
+		ID      int    `json:"id"`
+		Content string `json:"content"`
+		Special bool   `json:"special"`
+	} `json:"added_tokens"`
+	PreTokenizer json.RawMessage `json:"pre_tokenizer"`
+}
+
+// vocabulary is a tokenizer of the kind that llama.cpp calls gpt2: byte-level BPE.
+func (p *pairs) vocabulary(tokenizer []byte, vocab int) error {
+	var t tokenizerJSON
+	if err := json.Unmarshal(tokenizer, &t); err != nil {
+		return fmt.Errorf("tokenizer.json: %w", err)
+	}
+	if t.Model.Type != "BPE" {
+		return fmt.Errorf("tokenizer.json: its model is %q; only byte-level BPE is written", t.Model.Type)
+	}
+	pre, err := preTokenizer(t.PreTokenizer, len(t.Model.Merges))
+	if err != nil {
+		return err
+	}
+	tokens, types := make([]string, vocab), make([]int, vocab)
+	for i := range tokens {
+		tokens[i], types[i] = fmt.Sprintf("[PAD%d]", i), tokenUnused // rows of the embedding that no text uses
+	}
+	for s, id := range t.Model.Vocab {
+		if id < 0 || id >= vocab {
+			return fmt.Errorf("tokenizer.json: token %q is number %d, the model knows %d", s, id, vocab)
+		}
+		tokens[id], types[id] = s, tokenNormal
+	}
+	for _, a := range t.AddedTokens {
+		if a.ID < 0 || a.ID >= vocab {
+			return fmt.Errorf("tokenizer.json: token %q is number %d, the model knows %d", a.Content, a.ID, vocab)
+		}
+		tokens[a.ID], types[a.ID] = a.Content, tokenUser
+		if a.Special {
+			types[a.ID] = tokenControl
+		}
+	}
+	merges := make([]string, len(t.Model.Merges))
+	for i, raw := range t.Model.Merges {
+		if merges[i], err = merge(raw); err != nil {
+			return fmt.Errorf("tokenizer.json: merge %d: %w", i, err)
+		}
+	}
+	p.text("tokenizer.ggml.model", "gpt2")
+	p.text("tokenizer.ggml.pre", pre)
+	p.texts("tokenizer.ggml.tokens", tokens)
+	p.array("tokenizer.ggml.token_type", valueI32, len(types))
+	for _, t := range types {
+		p.b = binary.LittleEndian.AppendUint32(p.b, uint32(t))
+	}
+	p.texts("tokenizer.ggml.merges", merges)
+	return nil
+}
+
+// merge reads a merge in either of its spellings: "a b" and ["a","b"].
+func merge(raw json.RawMessage) (string, error) {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s, nil
+	}
+	var pair []string
+	if err := json.Unmarshal(raw, &pair); err != nil || len(pair) != 2 {
+		return "", fmt.Errorf("%.80s is neither a text nor a pair of texts", raw)
+	}
+	return pair[0] + " " + pair[1], nil
+}
+
+// llama3Split begins the pattern by which Llama 3 cuts texts into words.
+const llama3Split = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|`
+
+// preTokenizer is llama.cpp's name of the way in which texts are cut into words before merges. Without merges the way does not matter.
+func preTokenizer(raw json.RawMessage, merges int) (string, error) {
+	var t struct {
+		Type     string            `json:"type"`
+		UseRegex *bool             `json:"use_regex"`
+		Parts    []json.RawMessage `json:"pretokenizers"`
+		Pattern  struct{ Regex string }
+	}
+	if merges == 0 {
+		return "gpt-2", nil
+	}
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return "", fmt.Errorf("tokenizer.json: pre_tokenizer: %w", err)
+	}
+	switch {
+	case t.Type == "ByteLevel" && (t.UseRegex == nil || *t.UseRegex):
+		return "gpt-2", nil
+	case t.Type == "Split" && strings.HasPrefix(t.Pattern.Regex, llama3Split):
+		return "llama-bpe", nil
+	case t.Type == "Sequence":
+		for _, part := range t.Parts {
+			if name, err := preTokenizer(part, merges); err == nil {
+				return name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("tokenizer.json: its pre_tokenizer is neither GPT-2's nor Llama 3's, which are those that llama.cpp is told about here")
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/checkpoint/gguf"
+	"github.com/entrain-network/entrain/tokenizer"
+)
+
+func exportCommand(c console) *cobra.Command {
+	var out, typeName string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "export CHECKPOINT --gguf FILE",
+		Short: "Write a model in another program's format",
+		Long: `Writes the model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is
+used, as one GGUF file: the format of llama.cpp and of what is built on it. Checkpoints themselves are in the layout
+of Hugging Face and need no export for transformers, vLLM and others that read it.`,
+		Example: `  entrain export ./checkpoint --gguf model.gguf
+  entrain export ./state --gguf model-q8.gguf --type q8_0`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("say one checkpoint directory: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return errors.New("say where the file goes: --gguf FILE")
+			}
+			typ, err := gguf.ParseType(strings.ToLower(typeName))
+			if err != nil {
+				return fmt.Errorf("--type: %w", err)
+			}
+			if _, err := os.Stat(out); err == nil && !force {
+				return fmt.Errorf("%q exists; --force replaces it", out)
+			}
+			saved, err := openModel(args[0])
+			if err != nil {
+				return err
+			}
+			m, err := ggufModel(saved)
+			if err != nil {
+				return err
+			}
+			if err := atomicfile.Write(out, 0o644, func(w io.Writer) error { return gguf.Write(w, m, typ) }); err != nil {
+				return err
+			}
+			info, err := os.Stat(out)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.out, "%s: %d parameters of %s as %s, %d bytes\n", out, len(m.Params), saved.dir, typ, info.Size())
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&out, "gguf", "", "`file` to write")
+	f.StringVar(&typeName, "type", "f16", "how matrices are held: f32 (exactly the model), f16, bf16 or q8_0")
+	f.BoolVar(&force, "force", false, "replace the file if it exists")
+	return cmd
+}
+
+// ggufModel is what the file of a saved model holds.
+func ggufModel(m savedModel) (gguf.Model, error) {
+	text, err := m.saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
+	if err != nil {
+		return gguf.Model{}, fmt.Errorf("checkpoint %q: %w", m.dir, err)
+	}
+	return gguf.Model{Name: m.saved.Manifest.Run, Config: m.saved.Config, Layout: m.config.Layout(), Params: m.params, Tokenizer: text}, nil
+}
