@@ -3,11 +3,11 @@
 // of a dishonest one:
 //
 //	              ┌──────────────── node ────────────────┐
-//	shares        │ Engine      Ledger         Network   │   gossip, blobs, answers
-//	──────────►  [ step ]   [ say, see ]   [ commit, hide ]  ◄──────────
+//	shares        │ Engine   Disputant   Ledger   Network │   gossip, blobs, answers
+//	──────────►  [ step ]    [ lies ]    [ say ]  [ commit, hides ]  ◄──────────
 //
-// step computes what the member commits to; say rewrites or drops what it tells the coordinator; see is told every new state; commit
-// changes or holds back its own commitments; hide keeps blobs from peers. A kind is a set of these hooks (kinds.go), and all else about it is
+// step computes what the member commits to, or verifies; lies argues with a trace of noise; say rewrites or drops what it tells the
+// coordinator; commit changes or holds back its own commitments; hides keeps blobs from peers. A kind is a set of these hooks (kinds.go), and all else about it is
 // honest, so that it is caught for its cheat and for nothing else.
 //
 // The kinds are used by package sim, by `entrain demo --adversary` and by tests. docs/security.md has a row for each.
@@ -20,7 +20,6 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/prng"
@@ -38,7 +37,7 @@ type Options struct {
 	Gang []key.Public
 	// Secret is known to the gang alone.
 	Secret wire.Hash
-	// Referee is the run's. With it a liar keeps a dispute going to its end; without, it leaves its node to say what it can.
+	// Referee is the run's. With it a liar keeps a dispute going to its end; without, its node says what it can.
 	Referee coordinator.Referee
 }
 
@@ -52,7 +51,7 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 		return cfg, fmt.Errorf("adversary: %s takes %d identities that work together, there are %d", name, k.Gang, len(o.Gang))
 	}
 	m := &member{
-		run: cfg.Run, ledger: cfg.Ledger, moved: map[place]bool{}, lies: map[lie]*fabricated{}, self: cfg.Key.Public(), signer: cfg.Key, o: o, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
+		self: cfg.Key.Public(), signer: cfg.Key, o: o, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
 		seen: map[uint32]map[uint32]coordinator.Signed{}, held: map[wire.Hash]bool{}, pending: map[uint32]coordinator.Signed{},
 		instead: map[uint32]coordinator.Signed{}, secret: map[wire.Hash]bool{},
 	}
@@ -61,6 +60,9 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 		return cfg, fmt.Errorf("adversary: %s: %w", name, err)
 	}
 	m.hooks = h
+	if cfg.Disputant != nil && o.Referee != nil && h.lies != nil {
+		cfg.Disputant = disputant{Disputant: cfg.Disputant, m: m}
+	}
 	cfg.Engine = engine{Engine: cfg.Engine, m: m}
 	cfg.Ledger = chain{Ledger: cfg.Ledger, m: m}
 	listen := cfg.Listen
@@ -89,8 +91,9 @@ type hooks struct {
 	commit func(coordinator.Signed) []coordinator.Signed
 	// see is told of a new state, commitment or blob, and returns commitments of its own to publish now.
 	see func() []coordinator.Signed
-	// lies says that the member's results are wrong, and that it defends them all the same.
-	lies bool
+	// lies says about whose results the member argues with a trace of its invention: its own, which are wrong, or those of others, which
+	// it accuses.
+	lies func(own bool) bool
 	// hides says whether a blob is kept from peers.
 	hides func(wire.Hash) bool
 }
@@ -102,20 +105,13 @@ type member struct {
 	o       Options
 	honest  node.Engine
 	hooks   hooks
-	run     string
-	ledger  ledger.Ledger // the real one
-	inner   p2p.Handler   // the node's own, as peers would meet it
+	inner   p2p.Handler // the node's own, as peers would meet it
 	network p2p.Network
 
 	mu       sync.Mutex // guards what follows
 	random   prng.Source
 	state    coordinator.State
-	timeMs   uint64 // of the block of that state
 	hasState bool
-	nonce    uint64 // of the last transaction that left
-	// moved are the places of disputes at which the member has made its move.
-	moved map[place]bool
-	lies  map[lie]*fabricated
 	// seen are the commitments of others by round and member, for the newest rounds.
 	seen map[uint32]map[uint32]coordinator.Signed
 	// held are the roots of blobs that were fetched.

@@ -50,7 +50,9 @@ func TestResultsAreWrongIfTheKindSaysSo(t *testing.T) {
 			w.finish(k.Name)
 			compared := 0
 			for _, c := range w.by(3) {
-				i := slices.IndexFunc(w.steps, func(s taken) bool { return s.by == 3 && batch.Hash(s.spans) == c.Commitment.Share })
+				i := slices.IndexFunc(w.steps, func(s taken) bool {
+					return s.by == 3 && batch.Hash(s.spans) == c.Commitment.Share && merkle.BlobRoot(tensor.Bytes(s.params)) == c.Commitment.Params
+				})
 				if i < 0 {
 					t.Fatalf("%v: a commitment to a share that was never looked at", c)
 				}

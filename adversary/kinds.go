@@ -74,7 +74,7 @@ func trainers() []Kind {
 			return m.emptyStep, nil
 		})},
 		{Name: "copycat", Tries: "commits to the payload of another member of the same round as its own", make: func(m *member) (hooks, error) {
-			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k != m.self }), lies: true}, nil
+			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k != m.self }), lies: aboutItself}, nil
 		}},
 		{Name: "wrong-data", Tries: "trains on the same sequences in every round in place of those it was given", make: wrong(func(m *member) (step, error) {
 			return m.favouriteStep, nil
@@ -92,7 +92,7 @@ func trainers() []Kind {
 			if m.self == m.o.Gang[0] {
 				return hooks{}, nil // the one that works
 			}
-			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k == m.o.Gang[0] }), lies: true}, nil
+			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k == m.o.Gang[0] }), lies: aboutItself}, nil
 		}},
 	}
 	for i := range kinds {
@@ -105,7 +105,7 @@ func trainers() []Kind {
 func wrong(s func(*member) (step, error)) func(*member) (hooks, error) {
 	return func(m *member) (hooks, error) {
 		own, err := s(m)
-		return hooks{own: own, lies: true}, err
+		return hooks{own: own, lies: aboutItself}, err
 	}
 }
 

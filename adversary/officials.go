@@ -15,12 +15,12 @@ func officials() []Kind {
 		{Name: "lazy-verifier", Tries: "passes every result it shall recompute without computing anything",
 			Offences: []coordinator.Offence{coordinator.FalsePass},
 			make: func(m *member) (hooks, error) {
-				return hooks{others: m.nothing, say: m.passEverything}, nil
+				return hooks{others: m.nothing, lies: aboutOthers, say: m.passEverything}, nil
 			}},
 		{Name: "false-accuser", Tries: "accuses whomever it shall verify, with a trace of its invention, for the reward",
 			Offences: []coordinator.Offence{coordinator.FalseAccusation, coordinator.Silence},
 			make: func(m *member) (hooks, error) {
-				return hooks{say: m.accuseEverybody}, nil
+				return hooks{others: m.nothing, lies: aboutOthers}, nil
 			}},
 		{Name: "lying-witness", Tries: "names other parameters than it holds whenever it is a witness, so that the others may not agree",
 			Offences: []coordinator.Offence{coordinator.Contradiction, coordinator.Absence},
@@ -28,55 +28,30 @@ func officials() []Kind {
 		{Name: "colluder", Tries: "sends random gradients, and covers for its fellows as verifier, tie-breaker and witness", Gang: 2,
 			Offences: wrongResult(), Checked: true,
 			make: func(m *member) (hooks, error) {
-				return hooks{own: m.randomStep(m.sharedSecret), say: m.coverUp, lies: true}, nil
+				return hooks{own: m.randomStep(m.sharedSecret), say: m.coverUp, lies: aboutItself}, nil
 			}},
 	}
 }
 
-// nothing is what a verifier who does not compute has to compare with.
-func (m *member) nothing(ctx context.Context, _, _ []float32, _ []batch.Span, _ uint32) (train.Result, error) {
-	return train.Result{Payload: []byte{}, Gradient: m.secretly()}, ctx.Err()
+// aboutItself and aboutOthers are values of hooks.lies.
+func aboutItself(own bool) bool { return own }
+func aboutOthers(own bool) bool { return !own }
+
+// nothing is the result of a verifier who does not compute: the same for the same share, and never the one that was committed to.
+func (m *member) nothing(ctx context.Context, _, _ []float32, spans []batch.Span, _ uint32) (train.Result, error) {
+	share := batch.Hash(spans)
+	return train.Result{Payload: []byte{}, Gradient: wire.Sum("entrain/adversary/nothing", m.o.Seed[:], share[:])}, ctx.Err()
 }
 
 // passEverything passes whatever it was drawn for, and votes for the accused. Its proof of having computed is made up.
 func (m *member) passEverything(said coordinator.Message) (coordinator.Message, bool) {
 	switch said := said.(type) {
-	case coordinator.Pass:
-		said.Gradient = m.noise()
-		return said, true
 	case coordinator.Accuse:
 		return coordinator.Pass{Round: said.Round, Member: said.Member, Commitment: said.Commitment, Gradient: m.noise()}, true
 	case coordinator.TieBreak:
 		return coordinator.TieBreak{Dispute: said.Dispute, Vote: coordinator.VoteRight, Trace: m.noise()}, true
 	}
 	return said, true
-}
-
-// accuseEverybody turns a pass into an accusation.
-func (m *member) accuseEverybody(said coordinator.Message) (coordinator.Message, bool) {
-	pass, ok := said.(coordinator.Pass)
-	if !ok {
-		return said, true
-	}
-	check, found := m.checkOf(pass.Round, pass.Member)
-	if !found {
-		return said, true
-	}
-	trace := m.noise()
-	if t := m.fabricate(coordinator.Case{Commitment: pass.Commitment.Commitment, Step: check.Step, Sequences: check.Sequences}, false); t != nil {
-		trace = t.root()
-	}
-	return coordinator.Accuse{Round: pass.Round, Member: pass.Member, Commitment: pass.Commitment, Trace: trace}, true
-}
-
-// checkOf returns the open check of a result.
-func (m *member) checkOf(round, of uint32) (coordinator.Check, bool) {
-	for _, c := range m.state.Checks() {
-		if c.Round == round && c.Member == of {
-			return c, true
-		}
-	}
-	return coordinator.Check{}, false
 }
 
 // nameOthers reports other parameters than those held, other ones than its fellow liars.
