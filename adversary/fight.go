@@ -34,6 +34,7 @@ func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.S
 type fabricated struct {
 	of                 coordinator.Case
 	ops, tiles, slices []wire.Hash
+	defends            bool
 }
 
 // fabricate makes the trace of a case, the same whenever it is asked for. If it is to defend a commitment its last operation is what was
@@ -42,7 +43,7 @@ func (m *member) fabricate(c coordinator.Case, defend bool) *fabricated {
 	referee := m.o.Referee
 	t := &fabricated{
 		ops: m.noisy(c, "operations", referee.Ops(c.Sequences)), tiles: m.noisy(c, "tiles", referee.Tiles(c, 0)),
-		slices: m.noisy(c, "slices", referee.Slices(c, 0, 0)),
+		slices: m.noisy(c, "slices", referee.Slices(c, 0, 0)), defends: defend,
 	}
 	t.tiles[0] = bisect.Root(t.slices)
 	t.ops[0] = bisect.Root(t.tiles)
@@ -61,8 +62,14 @@ func (m *member) noisy(c coordinator.Case, of string, n uint32) []wire.Hash {
 	return leaves
 }
 
-// Root is part of node.Player.
-func (t *fabricated) Root() wire.Hash { return bisect.Root(t.ops) }
+// Trace is part of node.Player.
+func (t *fabricated) Trace() wire.Hash { return bisect.Root(t.ops) }
+
+// Root is the same.
+func (t *fabricated) Root() wire.Hash { return t.Trace() }
+
+// Agrees is part of node.Player: it says whatever is to be shown.
+func (t *fabricated) Agrees() bool { return t.defends }
 
 // Move is part of node.Player. At its wits' end, when it is to open what the noise is made of, it gives up.
 func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error) {
@@ -71,7 +78,7 @@ func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self uint32)
 	case !ok:
 		return nil, nil
 	case d.Stage == coordinator.StageDefending && side == coordinator.Accused:
-		return coordinator.Defend{Dispute: d.ID, Trace: t.Root(), Proof: bisect.Prove(t.ops, uint32(len(t.ops)-1))}, nil
+		return coordinator.Defend{Dispute: d.ID, Trace: t.Trace(), Proof: bisect.Prove(t.ops, uint32(len(t.ops)-1))}, nil
 	case d.Stage == coordinator.StageEvidence && side == coordinator.Accuser:
 		return coordinator.Concede{Dispute: d.ID}, nil
 	case d.Stage != coordinator.StageDescending || d.Revealed[side]:
