@@ -7,6 +7,7 @@ import (
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -44,8 +45,8 @@ func appendHashes(dst []byte, hashes []wire.Hash) []byte {
 // Leafer. The evidence must prove what the slice goes on from and reads: that it is under the root trace, which somebody claims, or, for what is
 // read from outside, what open accepts. An error wraps ErrEvidence; what the evidence proves then is nothing.
 //
-// Judge is a function of its arguments alone, on every machine and for every kernel of w, and takes a bounded time.
-func Judge(p Program, w *exact.Worker, open Opener, op, tile, slice uint32, trace wire.Hash, evidence []byte) (wire.Hash, error) {
+// Judge computes in plain Go, which is the definition; it is a function of its arguments alone, on every machine, and takes a bounded time.
+func Judge(p Program, open Opener, op, tile, slice uint32, trace wire.Hash, evidence []byte) (wire.Hash, error) {
 	if op >= p.Len() || len(evidence) > EvidenceBytesMax {
 		return wire.Hash{}, fmt.Errorf("%w: %d bytes for operation %d of %d", ErrEvidence, len(evidence), op, p.Len())
 	}
@@ -78,7 +79,8 @@ func Judge(p Program, w *exact.Worker, open Opener, op, tile, slice uint32, trac
 	if e.wrong != "" {
 		return wire.Hash{}, fmt.Errorf("%w: operation %d: %s", ErrEvidence, op, e.wrong)
 	}
-	return leaf(o, o.Step(w, tile, slice, acc, in)), nil
+	kernels := exact.Kernels() // the last is plain Go, which is the definition
+	return leaf(o, o.Step(exact.NewWorker(kernels[len(kernels)-1]), tile, slice, acc, in)), nil
 }
 
 // proof reads evidence.
@@ -136,6 +138,39 @@ func (e *proof) outside(open Opener, r Read) ([]uint32, error) {
 	words, err := open.Open(r, evidence)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvidence, err)
+	}
+	return words, nil
+}
+
+// ProveChunk proves a chunk of a blob of floats whose leaves (merkle.BlobLeaves) are given: the chunk's bytes, and then the proof that it is under the
+// blob's root.
+func ProveChunk(blob []float32, leaves []wire.Hash, i uint32) []byte {
+	return appendHashes(appendWords(nil, chunk(blob, i)), merkle.Prove(leaves, uint64(i)))
+}
+
+// OpenChunk returns the words of chunk i of a blob of so many floats from what ProveChunk made, if it is under the root.
+func OpenChunk(root wire.Hash, floats int, i uint32, evidence []byte) ([]uint32, error) {
+	size := 4 * uint64(floats)
+	if uint64(i) >= merkle.BlobChunks(size) {
+		return nil, fmt.Errorf("there is no chunk %d of a blob of %d bytes", i, size)
+	}
+	from, to := merkle.Chunk(size, uint64(i))
+	r := wire.NewReader(evidence)
+	bytes := r.Bytes(int(to - from))
+	siblings := make([]wire.Hash, 0, 64)
+	for r.Len() > 0 && len(siblings) < cap(siblings) {
+		siblings = append(siblings, r.Hash())
+	}
+	if err := r.Done().OrNil(); err != nil {
+		return nil, fmt.Errorf("chunk %d: %w", i, err)
+	}
+	if !merkle.Check(root, merkle.Leaf(bytes), uint64(i), merkle.BlobChunks(size), siblings) {
+		return nil, fmt.Errorf("chunk %d is not under the blob's hash", i)
+	}
+	words := make([]uint32, len(bytes)/4)
+	b := wire.NewReader(bytes)
+	for k := range words {
+		words[k] = b.U32()
 	}
 	return words, nil
 }

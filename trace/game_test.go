@@ -1,0 +1,240 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// openSources opens what a test proves: the words themselves, which must be those of the sources.
+type openSources struct{ m *machine }
+
+func (o openSources) Open(r Read, evidence []byte) ([]uint32, error) {
+	words := o.m.words(r, nil)
+	if !bytes.Equal(evidence, appendWords(nil, words)) {
+		return nil, errors.New("not what was agreed")
+	}
+	return words, nil
+}
+
+// dispute is a game between two traces of a program, as a coordinator plays it.
+type dispute struct {
+	p                Program
+	accused, accuser *Trace
+	open             Opener
+
+	op, tile, slice uint32
+	leaves          [2]wire.Hash // of the slice at which they differ
+	moves           int
+	evidence        []byte
+	judging         time.Duration
+}
+
+// descend goes from two different nodes over n leaves to the first different leaf.
+func (d *dispute) descend(n uint32, nodes [2]wire.Hash, children func(t *Trace, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error)) (
+	uint32, [2]wire.Hash, error) {
+	index := uint32(0)
+	for depth := bisect.Depth(n); depth > 0; depth-- {
+		var shown [2][bisect.Fan]wire.Hash
+		for side, t := range []*Trace{d.accused, d.accuser} {
+			c, err := children(t, depth, index)
+			if err != nil {
+				return 0, nodes, err
+			}
+			if bisect.Node(&c) != nodes[side] {
+				return 0, nodes, fmt.Errorf("side %d shows others than the children of its node", side)
+			}
+			shown[side] = c
+			d.moves++
+		}
+		first := 0
+		for first < bisect.Fan-1 && shown[0][first] == shown[1][first] {
+			first++
+		}
+		index, nodes = index*bisect.Fan+uint32(first), [2]wire.Hash{shown[0][first], shown[1][first]}
+	}
+	if index >= n {
+		return 0, nodes, fmt.Errorf("they differ at leaf %d of %d", index, n)
+	}
+	return index, nodes, nil
+}
+
+// find finds the slice at which the two differ.
+func (d *dispute) find(ctx context.Context) (err error) {
+	nodes := [2]wire.Hash{d.accused.Root(), d.accuser.Root()}
+	d.op, nodes, err = d.descend(d.p.Len(), nodes, func(t *Trace, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
+		return t.OpChildren(depth, index), nil
+	})
+	if err != nil {
+		return err
+	}
+	op := d.p.Op(d.op)
+	d.tile, nodes, err = d.descend(op.Tiles(), nodes, func(t *Trace, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
+		return t.TileChildren(ctx, d.op, depth, index)
+	})
+	if err != nil {
+		return err
+	}
+	d.slice, d.leaves, err = d.descend(op.Slices(d.tile), nodes, func(t *Trace, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
+		return t.SliceChildren(ctx, d.op, d.tile, depth, index)
+	})
+	return err
+}
+
+// judge tells whether the accused is right.
+func (d *dispute) judge(ctx context.Context) (bool, error) {
+	var err error
+	if d.evidence, err = d.accuser.Evidence(ctx, d.op, d.tile, d.slice); err != nil {
+		return false, err
+	}
+	began := time.Now()
+	truth, err := Judge(d.p, d.open, d.op, d.tile, d.slice, d.accuser.Root(), d.evidence)
+	d.judging = time.Since(began)
+	switch {
+	case err != nil:
+		return false, err
+	case truth == d.leaves[0]:
+		return true, nil
+	case truth == d.leaves[1]:
+		return false, nil
+	}
+	return false, errors.New("the truth is neither's")
+}
+
+// gameSetup is a share small enough to be traced hundreds of times, in which most chains have several slices.
+func gameProgram(t testing.TB, c modelCase) Program {
+	t.Helper()
+	layout := c.cfg.Layout()
+	codec, err := distro.New(layout, distro.Config{Chunk: 16, TopK: 4, Decay: .9, ClipNorm: .1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tail, err := NewDistroTail(codec, layout, .01, Share{Run: wire.Sum("entrain/test"), Round: 7, Member: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewProgram(c.setup(), uint32(c.sequences), tail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func gameCase() modelCase {
+	return modelCase{"game", llama.Config{Vocab: 260, Hidden: 100, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 10, FFN: 101, Context: 102,
+		Theta: 10000, Eps: 1e-5, Tied: true}, 102, 2}
+}
+
+func (c modelCase) allSources() Sources {
+	s := c.sources()
+	s.State = make([]float32, c.cfg.Layout().Len())
+	source := prng.New(wire.Sum("entrain/test", []byte(c.name)), "state")
+	for i := range s.State {
+		s.State[i] = float32(int64(source.Uint64n(1<<20))-1<<19) * 0x1p-30
+	}
+	s.Prove = func(r Read) ([]byte, error) {
+		m := machine{src: s, read: map[uint32][]uint32{}}
+		if r.Source == Tokens {
+			m.read[r.Index], _ = s.Tokens(r.Index)
+		}
+		return appendWords(nil, m.words(r, nil)), nil
+	}
+	return s
+}
+
+// kinds returns one operation of each kind, the last in the program.
+func kinds(p Program) (ops []uint32) {
+	seen := map[string]int{}
+	for t := range p.Len() {
+		name := p.Op(t).Name()
+		if o, ok := p.Op(t).(operation); ok {
+			name = o.label.what
+		}
+		if at, ok := seen[name]; ok {
+			ops[at] = t
+			continue
+		}
+		seen[name] = len(ops)
+		ops = append(ops, t)
+	}
+	return ops
+}
+
+// longest returns the tile that takes the most slices, the last of them.
+func longest(o Op) (tile uint32) {
+	for i := range o.Tiles() {
+		if o.Slices(i) >= o.Slices(tile) {
+			tile = i
+		}
+	}
+	return tile
+}
+
+// TestTheRefereeNamesTheLiar lies once in each kind of operation, by one bit of one slice, and follows through: all that comes later is computed from
+// the lie. Whether the liar is the accused or the accuser, the referee names it.
+func TestTheRefereeNamesTheLiar(t *testing.T) {
+	pool := exact.NewPool(2)
+	defer pool.Close()
+	ctx := context.Background()
+	c := gameCase()
+	p, src := gameProgram(t, c), c.allSources()
+	honest, err := Run(ctx, pool, p, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := prng.New(wire.Sum("entrain/test"), "lies")
+	var most dispute
+	var slowest dispute
+	ops := kinds(p)
+	for _, op := range ops {
+		o := p.Op(op)
+		tile := longest(o)
+		slice := uint32(source.Uint64n(uint64(o.Slices(tile))))
+		word, bit := source.Uint64(), source.Uint64n(32)
+		liar, err := run0(ctx, pool, p, src, func(at, ofTile, ofSlice uint32, words []uint32) {
+			if at == op && ofTile == tile && ofSlice == slice && len(words) > 0 {
+				words[word%uint64(len(words))] ^= 1 << bit
+			}
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", o.Name(), err)
+		}
+		for _, accuses := range []bool{false, true} {
+			d := dispute{p: p, accused: liar, accuser: honest, open: openSources{&honest.machine}}
+			if accuses {
+				d.accused, d.accuser = honest, liar
+			}
+			if err := d.find(ctx); err != nil {
+				t.Fatalf("%s: %v", o.Name(), err)
+			}
+			if d.op != op || d.tile != tile || d.slice != slice {
+				t.Errorf("%s: they differ at %d, %d, %d; the lie is at %d, %d, %d", o.Name(), d.op, d.tile, d.slice, op, tile, slice)
+			}
+			right, err := d.judge(ctx)
+			if err != nil {
+				t.Fatalf("%s: %v", o.Name(), err)
+			}
+			if right != accuses {
+				t.Errorf("%s: the liar wins, accuser %v", o.Name(), accuses)
+			}
+			if len(d.evidence) > len(most.evidence) {
+				most = d
+			}
+			if d.judging > slowest.judging {
+				slowest = d
+			}
+		}
+	}
+	t.Logf("%d kinds of operations among %d; at most %d bytes of evidence (%s) and %v of judging (%s); %d reveals in the longest", len(ops), p.Len(),
+		len(most.evidence), p.Op(most.op).Name(), slowest.judging, p.Op(slowest.op).Name(), most.moves)
+}
