@@ -100,6 +100,10 @@ type Config struct {
 	CheckpointAlways bool
 	// EvalRounds is how many steps lie between two measurements of the held-out loss; 0 measures never.
 	EvalRounds uint32
+	// Stake is what the member puts up when it joins: so many tokens, less those it has in the run already.
+	Stake uint64
+	// Pool is the pool that the stake comes from; "" means the member's own account.
+	Pool string
 	// Disputant argues in disputes; nil means that this member accuses nobody, and loses every dispute in which it is accused.
 	Disputant Disputant
 	// Expelled is told, on the loop, that the member was convicted: its part in the run is over, for good. May be nil.
@@ -267,9 +271,19 @@ func (n *Node) perform(a client.Action) {
 	}
 }
 
-// submit signs a coordinator's message and sends it until it is in a block or refused.
+// submit signs a coordinator's message and sends it until it is in a block or refused. The stake goes along with joining.
 func (n *Node) submit(m coordinator.Message) {
-	n.send(ledger.RunMessage{Run: n.cfg.Run, Message: coordinator.Append(nil, m)}, func(err error) { n.submitted(m, err) })
+	body := ledger.RunMessage{Run: n.cfg.Run, Message: coordinator.Append(nil, m)}
+	if _, joins := m.(coordinator.Join); joins {
+		staked := uint64(0)
+		if i, ok := n.state.Find(n.self); ok {
+			staked = n.state.Member(i).Stake
+		}
+		if body.Value = n.cfg.Stake - min(n.cfg.Stake, staked); body.Value > 0 {
+			body.From = n.cfg.Pool
+		}
+	}
+	n.send(body, func(err error) { n.submitted(m, err) })
 }
 
 // errSubmitTimeout is the outcome of a submission that was in no block in time.
