@@ -31,6 +31,7 @@ client
 loop atomicfile economics tokenizer/learn
 data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
+verify
 node/statefile
 node
 adversary

@@ -47,6 +47,9 @@ type Codec interface {
 // ErrNotFinite is wrapped by the error of Encode when the gradient or the state holds a NaN or an infinity: the batch must be skipped.
 var ErrNotFinite = errors.New("not a finite number")
 
+// ErrTooLarge is wrapped by the error of Encode when the gradient or the state is finite and beyond what a codec computes with.
+var ErrTooLarge = errors.New("too large")
+
 // Limits of what a codec takes.
 const (
 	PayloadsMax = 1 << 16 // payloads in a round: above the 10,000 members of a run; sums of so many signs are exact in a float32

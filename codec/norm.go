@@ -102,7 +102,7 @@ func Factor(norm float64, max float32) (float32, error) {
 		return 0, fmt.Errorf("gradient of norm %g: %w", norm, ErrNotFinite)
 	}
 	if norm > NormMax {
-		return 0, fmt.Errorf("gradient has norm %g, more than %g: the batch or the model is broken", norm, float64(NormMax))
+		return 0, fmt.Errorf("gradient has norm %g, more than %g: the batch or the model is broken: %w", norm, float64(NormMax), ErrTooLarge)
 	}
 	if max == 0 || norm <= float64(max) {
 		return 1, nil

@@ -49,7 +49,7 @@ func (j *job) checkAll() error {
 			if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
 				return fmt.Errorf("state at element %d: %w", at, codec.ErrNotFinite)
 			}
-			return fmt.Errorf("state at element %d is %g, of magnitude above %g", at, x, float32(stateMax))
+			return fmt.Errorf("state at element %d is %g, of magnitude above %g: %w", at, x, float32(stateMax), codec.ErrTooLarge)
 		}
 	}
 	return nil

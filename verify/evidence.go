@@ -1,0 +1,134 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/merkle/parallel"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/trace"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Evidence of what a program reads from outside.
+//
+//	a chunk of parameters or state    trace.ProveChunk
+//	a sequence                        Var spans (batch.Append), then data.Set.Prove
+
+// spansMax bounds the spans of a share.
+const spansMax = 1 << 12
+
+// opener is what the referee knows of a case.
+type opener struct {
+	rules *rules
+	c     coordinator.Case
+}
+
+// Open implements trace.Opener.
+func (o opener) Open(r trace.Read, evidence []byte) ([]uint32, error) {
+	switch r.Source {
+	case trace.Params:
+		return trace.OpenChunk(o.c.Commitment.Params, o.rules.params, r.Index, evidence)
+	case trace.State:
+		return trace.OpenChunk(o.c.Commitment.Prev, o.rules.params, r.Index, evidence)
+	case trace.Tokens:
+		return o.tokens(r.Index, evidence)
+	}
+	return nil, fmt.Errorf("verify: source %d is not from outside", r.Source)
+}
+
+// tokens opens a sequence of the share.
+func (o opener) tokens(index uint32, evidence []byte) ([]uint32, error) {
+	r := wire.NewReader(evidence)
+	text := wire.NewReader(r.Var(spansMax*batch.SpanBytes + 4))
+	spans := batch.Parse(&text, spansMax)
+	if err := errors.Join(r.Err().OrNil(), text.Done().OrNil()); err != nil {
+		return nil, fmt.Errorf("verify: evidence of sequence %d: %w", index, err)
+	}
+	if batch.Hash(spans) != o.c.Commitment.Share || batch.Total(spans) != o.c.Sequences {
+		return nil, fmt.Errorf("verify: the evidence of sequence %d is of another share", index)
+	}
+	number, ok := sequence(spans, index)
+	if !ok {
+		return nil, fmt.Errorf("verify: the share has no sequence %d", index)
+	}
+	dst := make([]uint32, o.rules.setup.Sequence+1)
+	if err := data.Proven(dst, o.rules.manifest, o.rules.order, number, r.Rest()); err != nil {
+		return nil, fmt.Errorf("verify: evidence of sequence %d: %w", index, err)
+	}
+	return dst, nil
+}
+
+// sequence is the number of sequence i of a share in the run's order.
+func sequence(spans []batch.Span, i uint32) (number uint64, ok bool) {
+	for _, s := range spans {
+		if i < s.Count {
+			return s.Start + uint64(i), true
+		}
+		i -= s.Count
+	}
+	return 0, false
+}
+
+// Data is what the evidence of tokens is taken from: data.Set is one.
+type Data interface {
+	// Read sets dst to sequence i.
+	Read(i uint64, dst []uint32) error
+	// Prove returns the proof of it.
+	Prove(i uint64) ([]byte, error)
+}
+
+// prover makes the evidence that opener opens.
+type prover struct {
+	pool          *exact.Pool
+	params, state []float32
+	spans         []batch.Span
+	data          Data
+}
+
+// prove implements trace.Sources.Prove.
+func (p prover) prove(r trace.Read) ([]byte, error) {
+	switch r.Source {
+	case trace.Params:
+		return p.chunk(p.params, r.Index), nil
+	case trace.State:
+		return p.chunk(p.state, r.Index), nil
+	case trace.Tokens:
+		number, ok := sequence(p.spans, r.Index)
+		if !ok {
+			return nil, fmt.Errorf("verify: the share has no sequence %d", r.Index)
+		}
+		proof, err := p.data.Prove(number)
+		if err != nil {
+			return nil, err
+		}
+		evidence := append(wire.AppendVar(nil, batch.Append(nil, p.spans)), proof...)
+		if len(evidence) > coordinator.EvidenceBytesMax {
+			return nil, fmt.Errorf("verify: the evidence of a sequence has %d bytes, more than the %d of a message: the data needs fewer, larger shards, or the run shorter sequences",
+				len(evidence), coordinator.EvidenceBytesMax)
+		}
+		return evidence, nil
+	}
+	return nil, fmt.Errorf("verify: source %d is not from outside", r.Source)
+}
+
+// chunk proves a chunk of a blob of floats.
+func (p prover) chunk(floats []float32, index uint32) []byte {
+	return trace.ProveChunk(floats, parallel.Leaves(p.pool, tensor.Bytes(floats)), index)
+}
+
+// tokens implements trace.Sources.Tokens.
+func (p prover) tokens(length int) func(i uint32) ([]uint32, error) {
+	return func(i uint32) ([]uint32, error) {
+		number, ok := sequence(p.spans, i)
+		if !ok {
+			return nil, fmt.Errorf("verify: the share has no sequence %d", i)
+		}
+		dst := make([]uint32, length+1)
+		return dst, p.data.Read(number, dst)
+	}
+}

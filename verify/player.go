@@ -1,0 +1,142 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/merkle/parallel"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/trace"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Tracer makes the players of a run's disputes. It may be used by several goroutines at once.
+type Tracer struct {
+	rules *rules
+	data  Data
+	pool  *exact.Pool
+}
+
+// NewTracer makes the tracer of a run. The error says why steps of such a run cannot be disputed.
+func NewTracer(s spec.Spec, data Data, pool *exact.Pool) (*Tracer, error) {
+	r, err := newRules(s, pool)
+	if err != nil {
+		return nil, err
+	}
+	return &Tracer{r, data, pool}, nil
+}
+
+// Player plays one side of a dispute, the accused's or an accuser's, by its own trace of the step.
+type Player struct {
+	c     coordinator.Case
+	trace *trace.Trace
+}
+
+// Open traces a step, which takes several times as long as doing it, and returns who argues from that trace. A nil state is a fresh one, all zeros.
+// Spans, params and state must be those the commitment names, and stay as they are while the player lives.
+func (t *Tracer) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (*Player, error) {
+	p, err := t.rules.program(c)
+	if err != nil {
+		return nil, err
+	}
+	if state == nil {
+		state = make([]float32, t.rules.params)
+	}
+	in := Inputs{Spans: spans, Params: params, State: state}
+	if err := in.check(t.leaves, c); err != nil {
+		return nil, err
+	}
+	return t.open(ctx, p, c, in)
+}
+
+func (t *Tracer) leaves(values []float32) []wire.Hash {
+	return parallel.Leaves(t.pool, tensor.Bytes(values))
+}
+
+// open is Open by any program.
+func (t *Tracer) open(ctx context.Context, p trace.Program, c coordinator.Case, in Inputs) (*Player, error) {
+	if n := t.rules.params; len(in.Params) != n || len(in.State) != n {
+		return nil, fmt.Errorf("verify: %d parameters and a state of %d for a model of %d", len(in.Params), len(in.State), n)
+	}
+	prover := prover{t.pool, in.Params, in.State, in.Spans, t.data}
+	made, err := trace.Run(ctx, t.pool, p, trace.Sources{
+		Params: in.Params, State: in.State, Tokens: prover.tokens(t.rules.setup.Sequence), Prove: prover.prove,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Player{c, made}, nil
+}
+
+// Root is the root of the player's trace: what Accuse and TieBreak contain.
+func (p *Player) Root() wire.Hash { return p.trace.Root() }
+
+// Agrees tells whether what comes out of the player's trace is what was committed to. Who agrees has no reason to accuse; an accused who does not
+// agree has lost.
+func (p *Player) Agrees() bool {
+	leaf, _ := p.trace.Last()
+	return leaf == coordinator.Outcome(p.c.Commitment)
+}
+
+// Move is the next message of member self in a dispute, nil if nothing is to be said by it now.
+func (p *Player) Move(ctx context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error) {
+	side := coordinator.Accuser
+	switch {
+	case d.Unserved:
+		return nil, nil
+	case self == d.Accused:
+		side = coordinator.Accused
+	case self != d.Accuser:
+		return nil, nil
+	}
+	switch d.Stage {
+	case coordinator.StageDefending:
+		if side != coordinator.Accused || d.Defended {
+			return nil, nil
+		}
+		if !p.Agrees() {
+			return coordinator.Concede{Dispute: d.ID}, nil
+		}
+		_, proof := p.trace.Last()
+		return coordinator.Defend{Dispute: d.ID, Trace: p.Root(), Proof: proof}, nil
+	case coordinator.StageDescending:
+		if d.Revealed[side] {
+			return nil, nil
+		}
+		return p.reveal(ctx, d)
+	case coordinator.StageEvidence:
+		if side != coordinator.Accuser {
+			return nil, nil
+		}
+		b, err := p.trace.Evidence(ctx, d.Op, d.Tile, d.Slice)
+		if err != nil {
+			return nil, err
+		}
+		return coordinator.Evidence{Dispute: d.ID, Bytes: b}, nil
+	}
+	return nil, nil
+}
+
+// reveal shows the children of the node at which the two differ.
+func (p *Player) reveal(ctx context.Context, d coordinator.Dispute) (coordinator.Message, error) {
+	m := coordinator.Reveal{Dispute: d.ID}
+	var err error
+	switch d.Level {
+	case coordinator.LevelOps:
+		m.Nodes = p.trace.OpChildren(d.Depth, d.Index)
+	case coordinator.LevelTiles:
+		m.Nodes, err = p.trace.TileChildren(ctx, d.Op, d.Depth, d.Index)
+	case coordinator.LevelSlices:
+		m.Nodes, err = p.trace.SliceChildren(ctx, d.Op, d.Tile, d.Depth, d.Index)
+	default:
+		return nil, fmt.Errorf("verify: dispute %d descends at no level", d.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}

@@ -1,0 +1,77 @@
+package verify
+
+import (
+	"fmt"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/trace"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// referee is the coordinator's Referee of one run. All it does is in plain Go, so that every host of a ledger gets the same answer.
+type referee struct{ rules *rules }
+
+// NewReferee makes the referee of a run from the text of its specification: the factory that ledger.NewHost takes. The error says why steps of such a
+// run cannot be disputed.
+func NewReferee(specText []byte) (coordinator.Referee, error) {
+	s, err := spec.Parse(specText)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := exact.KernelNamed("plain")
+	if err != nil {
+		return nil, err
+	}
+	pool := exact.NewPoolOf(1, plain) // one worker is no goroutine
+	defer pool.Close()
+	r, err := newRules(s, pool)
+	if err != nil {
+		return nil, fmt.Errorf("no referee for this run: %w", err)
+	}
+	return &referee{r}, nil
+}
+
+// Ops implements coordinator.Referee.
+func (r *referee) Ops(sequences uint32) uint32 {
+	p, err := r.rules.program(coordinator.Case{Sequences: sequences})
+	if err != nil {
+		return 1
+	}
+	return p.Len()
+}
+
+// op is an operation of a case; nil if there is none.
+func (r *referee) op(c coordinator.Case, op uint32) trace.Op {
+	p, err := r.rules.program(c)
+	if err != nil || op >= p.Len() {
+		return nil
+	}
+	return p.Op(op)
+}
+
+// Tiles implements coordinator.Referee.
+func (r *referee) Tiles(c coordinator.Case, op uint32) uint32 {
+	if o := r.op(c, op); o != nil {
+		return o.Tiles()
+	}
+	return 1
+}
+
+// Slices implements coordinator.Referee.
+func (r *referee) Slices(c coordinator.Case, op, tile uint32) uint32 {
+	if o := r.op(c, op); o != nil && tile < o.Tiles() {
+		return o.Slices(tile)
+	}
+	return 1
+}
+
+// Judge implements coordinator.Referee.
+func (r *referee) Judge(c coordinator.Case, op, tile, slice uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
+	p, err := r.rules.program(c)
+	if err != nil {
+		return wire.Hash{}, err
+	}
+	return trace.Judge(p, opener{r.rules, c}, op, tile, slice, root, evidence)
+}

@@ -1,0 +1,90 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/trace"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// blocksMax bounds the blocks of a codec whose steps can be disputed: a referee keeps some 50 bytes for each, for as long as the run lasts. With blocks of
+// 64 by 64, they are enough for four billion parameters.
+const blocksMax = 1 << 20
+
+// rules are what a specification says about the program of a step and about what it reads.
+type rules struct {
+	setup    trace.Setup
+	schedule optim.Schedule
+	tails    *trace.DistroTails
+	params   int       // number of parameters, and of floats in an optimizer state
+	most     uint32    // sequences in a share
+	manifest wire.Hash // of the data
+	order    wire.Hash // seed of the order of its sequences
+}
+
+// newRules reads a specification. The error says why steps of such a run cannot be disputed.
+func newRules(s spec.Spec, pool *exact.Pool) (*rules, error) {
+	cfg, err := s.Llama()
+	if err != nil {
+		return nil, err
+	}
+	layout := cfg.Layout()
+	if n := blocks(layout, s.Optimizer.Chunk); n > blocksMax {
+		return nil, fmt.Errorf("the parameters have %d blocks, a dispute can be about %d: make optimizer.chunk larger", n, blocksMax)
+	}
+	made, err := s.Codec(layout, pool)
+	if err != nil {
+		return nil, err
+	}
+	codec, ok := made.(*distro.Codec)
+	if !ok {
+		return nil, fmt.Errorf("steps with codec %q cannot be disputed", s.Optimizer.Codec)
+	}
+	r := &rules{
+		setup:  trace.Setup{Model: cfg, Sequence: s.Data.Sequence},
+		params: layout.Len(), order: s.DataSeed(), most: max(s.Batch.Start, s.Batch.End),
+	}
+	if r.tails, err = trace.NewDistroTails(codec, layout); err != nil {
+		return nil, err
+	}
+	if r.schedule, err = s.Schedule(); err != nil {
+		return nil, err
+	}
+	if s.Data.Manifest == "" {
+		return nil, errors.New("data.manifest is not said: nobody could tell what a sequence is")
+	}
+	if r.manifest, err = wire.ParseHash(s.Data.Manifest); err != nil {
+		return nil, fmt.Errorf("data.manifest: %w", err)
+	}
+	if _, err := r.program(coordinator.Case{Sequences: r.most}); err != nil {
+		return nil, fmt.Errorf("a step of %d sequences: %w", r.most, err)
+	}
+	return r, nil
+}
+
+// blocks is how many blocks the parameters are cut in, as codec/distro does it.
+func blocks(layout tensor.Layout, chunk int) (n uint64) {
+	for _, t := range layout.Tensors() {
+		m := trace.MatrixOf(t.Shape)
+		rows := m.Rows
+		if len(t.Shape) > 1 {
+			rows = t.Shape[len(t.Shape)-2]
+		}
+		pieces := func(size int) uint64 { return uint64((size + chunk - 1) / chunk) }
+		n += uint64(m.Rows/rows) * pieces(rows) * pieces(m.Cols)
+	}
+	return n
+}
+
+// program is that of a step.
+func (r *rules) program(c coordinator.Case) (trace.Program, error) {
+	tail := r.tails.Tail(r.schedule.LR(c.Step), trace.Share{Run: c.Commitment.Run, Round: c.Commitment.Round, Member: c.Commitment.Member})
+	return trace.NewProgram(r.setup, c.Sequences, tail)
+}
