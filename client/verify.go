@@ -32,23 +32,26 @@ type verification struct {
 	sentAt  uint64
 	sends   uint32
 	sent    bool   // the ledger has taken the verdict on the check
+	in      uint32 // the dispute for which this member was asked to vote last
 	voted   uint32 // the dispute in which the ledger has taken the vote
 }
 
 // Verify computes a share again, as Train does, from what its commitment names. What the driver does not hold it fetches, until UntilMs of
-// the machine's time; it says Missing then. Urgent says to compute it before other work. It ends in Verified.
+// the machine's time; it says Missing then. Urgent says to compute it before other work, Trace to say the trace's root even if the result
+// is the same. It ends in Verified.
 type Verify struct {
 	Task
 	From    []key.Public
 	UntilMs uint64
 	Urgent  bool
+	Trace   bool
 }
 
 // CancelVerify stops the Verify action of a share whose check or dispute is over.
 type CancelVerify struct{ Share }
 
 // Verified ends a Verify action. Different means that two computations agreed with each other and not with the commitment; Trace is then
-// the root of the driver's own trace of the step, which it can argue from. Gradient is set for Same.
+// the root of the driver's own trace of the step, which it can argue from. Gradient is set for Same, and Trace if it was asked for.
 type Verified struct {
 	Share
 	Verdict         Verdict
@@ -74,12 +77,9 @@ func (m *Machine) decideCases() {
 	if !m.member.known {
 		return
 	}
-	present := m.state.Status(m.member.index).Present()
 	for _, f := range m.files {
-		if present {
-			f.verify.decide(m, f)
-		}
-		f.argue.decide(m, f) // who has left answers for what it did
+		f.verify.decide(m, f)
+		f.argue.decide(m, f)
 	}
 }
 
@@ -100,6 +100,12 @@ func (v *verification) decide(m *Machine, f *file) {
 	voting := m.vote(f)
 	if !voting && !(f.check && !v.sent) {
 		return
+	}
+	if voting && v.in != f.dispute.ID {
+		v.in, v.tries, v.sends = f.dispute.ID, 0, 0
+		if v.result.Trace.IsZero() && !v.running {
+			v.verdict = Unable // what there is, is not enough to vote with; others may serve now what was missing
+		}
 	}
 	switch {
 	case v.verdict != Unable:
@@ -133,7 +139,8 @@ func (v *verification) begin(m *Machine, f *file) {
 	}
 	v.running = true
 	v.tries++
-	m.do(Verify{Task: task, From: m.holders(f), UntilMs: m.now + left/2, Urgent: urgent})
+	trace := f.disputed && !f.dispute.Unserved
+	m.do(Verify{Task: task, From: m.holders(f), UntilMs: m.now + left/2, Urgent: urgent, Trace: trace})
 }
 
 // training says whether the own share of the round is still to be computed.
@@ -211,6 +218,9 @@ func (m *Machine) verified(ev Verified) {
 		return
 	}
 	v.verdict, v.result = ev.Verdict, ev
+	if f.disputed && !f.dispute.Unserved && ev.Verdict == Same && ev.Trace.IsZero() {
+		v.verdict = Unable // it was begun for a check that has become a dispute since
+	}
 }
 
 // said notes what became of a verdict or a vote.

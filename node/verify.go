@@ -9,8 +9,10 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
@@ -148,13 +150,13 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 	n.engine.add(&job{kind: "verify", share: a.Share, later: !a.Urgent, cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
 		work: func(job context.Context) {
 			first = n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step)
-			if differs = difference(a.Commitment, first); first.failed == nil && differs != "" {
+			if differs = difference(a.Commitment, first); differs != "" {
 				second = n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step)
 			}
 		},
 		done: func(cancelled bool) {
 			n.optim.recycle(next)
-			failed := errors.Join(first.failed, second.failed)
+			failed := errors.Join(trouble(first.failed), trouble(second.failed))
 			switch {
 			case ctx.Err() != nil:
 				n.release(in)
@@ -162,15 +164,17 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 			case cancelled || failed != nil:
 				n.release(in)
 				n.verdict(a, client.Verified{Verdict: client.Unable, Text: fmt.Sprint(failed)})
-			case differs == "":
+			case differs == "" && !a.Trace:
 				n.release(in)
 				n.verdict(a, client.Verified{Verdict: client.Same, Gradient: first.Gradient})
+			case differs == "":
+				n.trace(ctx, a, in, client.Verified{Verdict: client.Same, Gradient: first.Gradient})
 			case outcome(a.Commitment, first) != outcome(a.Commitment, second):
 				n.release(in)
 				n.verdict(a, client.Verified{Verdict: client.Unable,
 					Text: "this machine computed the same share twice with two results; something is wrong with it, and it accuses nobody"})
 			default:
-				n.accuse(ctx, a, in, differs)
+				n.trace(ctx, a, in, client.Verified{Verdict: client.Different, Text: differs})
 			}
 		}})
 }
@@ -187,14 +191,26 @@ func claimed(c coordinator.Commitment, s share) coordinator.Commitment {
 	return c
 }
 
-// difference says in which parts a computed share differs from what was committed to; "" means none.
+// trouble is an error that says nothing about the share, as when the data cannot be read; nil if nothing can come out of the share because
+// its numbers run away, which whoever committed to something must have seen as well.
+func trouble(err error) error {
+	if errors.Is(err, codec.ErrNotFinite) || errors.Is(err, llama.ErrNotFinite) {
+		return nil
+	}
+	return err
+}
+
+// difference says in which parts a computed share differs from what was committed to; "" means none, or that nothing is known.
 func difference(c coordinator.Commitment, s share) string {
-	if s.failed != nil {
+	if trouble(s.failed) != nil {
 		return ""
+	}
+	if s.failed != nil {
+		return "a result where there is none: " + s.failed.Error()
 	}
 	own := claimed(c, s)
 	var parts []string
-	for _, p := range []struct {
+	for _, p := range [...]struct {
 		name      string
 		got, want wire.Hash
 	}{{"update", c.Payload, own.Payload}, {"optimizer state", c.State, own.State}, {"gradient", c.Work, own.Work}} {
@@ -208,17 +224,21 @@ func difference(c coordinator.Commitment, s share) string {
 	return strings.Join(parts, ", ")
 }
 
-// accuse makes the trace to argue from; without one there is no accusation.
-func (n *Node) accuse(ctx context.Context, a client.Verify, in input, differs string) {
+// trace adds to a verdict the root of the trace to argue from; without one there is no accusation.
+func (n *Node) trace(ctx context.Context, a client.Verify, in input, v client.Verified) {
 	n.open(ctx, a.Task, in, func(p Player, err error) {
 		switch {
 		case ctx.Err() != nil:
-			n.verdict(a, client.Verified{Verdict: client.Unable, Text: "its check is over"})
+			v = client.Verified{Verdict: client.Unable, Text: "its check is over"}
 		case err != nil:
-			n.verdict(a, client.Verified{Verdict: client.Unable, Text: "it is not what was committed to (" + differs + "), but there is no trace to prove it: " + err.Error()})
+			v = client.Verified{Verdict: client.Unable, Text: "there is no trace to prove what was found: " + err.Error()}
 		default:
-			n.verdict(a, client.Verified{Verdict: client.Different, Trace: p.Root(), Text: differs})
+			v.Trace = p.Trace()
+			if p.Agrees() != (v.Verdict == client.Same) {
+				v = client.Verified{Verdict: client.Unable, Text: "the engine and the trace of this machine come to two results; something is wrong with it, and it accuses nobody"}
+			}
 		}
+		n.verdict(a, v)
 	})
 }
 

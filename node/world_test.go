@@ -82,10 +82,11 @@ type world struct {
 // host is a node and what a test looks at.
 type host struct {
 	*Node
-	store  *memStore
-	events []Event
-	scope  *loop.Scope
-	cancel context.CancelFunc
+	store    *memStore
+	events   []Event
+	expelled *ExpelledError
+	scope    *loop.Scope
+	cancel   context.CancelFunc
 }
 
 // memStore is a disk that may be full or damaged.
@@ -122,11 +123,11 @@ func (m *memStore) LoadCommitment() ([]byte, error) { return m.signed, m.damaged
 
 const testRun = "test"
 
-func newWorld(t *testing.T, steps uint32, members uint32) *world {
+func newWorld(t *testing.T, steps uint32, members uint32, adjust ...func(*coordinator.Config)) *world {
 	t.Helper()
 	w := &world{t: t, clock: loop.NewVirtual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), toy: toy{params: 70_000}}
 	var err error
-	if w.chain, err = ledgermem.New(w.clock, ledgermem.Options{Genesis: ledger.Genesis{Chain: "test"}}); err != nil {
+	if w.chain, err = ledgermem.New(w.clock, ledgermem.Options{Genesis: ledger.Genesis{Chain: "test"}, Referees: toyReferees}); err != nil {
 		t.Fatal(err)
 	}
 	w.mesh = p2pmem.NewMesh(w.clock, p2pmem.Config{Link: p2pmem.Link{Delay: 10 * time.Millisecond}})
@@ -134,6 +135,10 @@ func newWorld(t *testing.T, steps uint32, members uint32) *world {
 		Name: testRun, MinMembers: 1, StartMembers: members, WaitingMs: 1000, WarmupMs: 20_000, RoundTrainMs: 5000, RoundWitnessMs: 1000,
 		CooldownMs: 1000, EpochMs: 20_000, TotalSteps: steps, BatchStart: 8, BatchEnd: 8, SequenceTokens: 8, MissedMax: 3,
 		ModelHash: merkle.BlobRoot(tensor.Bytes(w.initial())), SpecHash: ledger.SpecHash([]byte("spec")), Owner: owner.Public(),
+		StateHash: merkle.BlobRoot(make([]byte, 4*w.toy.StateLen())),
+	}
+	for _, f := range adjust {
+		f(&cfg)
 	}
 	signer := ledger.Signer{Chain: "test", Key: owner}
 	tx, err := signer.Sign(w.clock.Now(), ledger.CreateRun{Limits: coordinator.Limits{Members: 16, Witnesses: 8}, Config: cfg, Spec: []byte("spec")})
@@ -164,7 +169,7 @@ func (w *world) initial() []float32 {
 func (w *world) key(i int) key.Private { return key.FromSeed([32]byte{1, byte(i)}) }
 
 // start begins node i, with the disk it had before if it ran before.
-func (w *world) start(i int) *host {
+func (w *world) start(i int, adjust ...func(*Config)) *host {
 	w.t.Helper()
 	for len(w.hosts) <= i {
 		w.hosts = append(w.hosts, &host{store: &memStore{}})
@@ -174,7 +179,7 @@ func (w *world) start(i int) *host {
 	h.cancel = cancel
 	v, _ := w.chain.Host().View(testRun)
 	var err error
-	h.Node, err = New(ctx, Config{
+	cfg := Config{
 		Run: testRun, ID: v.State.ID(), Key: w.key(i), Ledger: w.chain.Client(), Loop: h.scope, Engine: w.toy,
 		Listen:  func(hd p2p.Handler) (p2p.Network, error) { return w.mesh.Join(w.key(i).Public(), hd), nil },
 		Initial: w.initial, Store: h.store, EvalRounds: 5,
@@ -188,10 +193,15 @@ func (w *world) start(i int) *host {
 			}
 			return append([]float32(nil), w.hosts[i].store.checkpoint...)
 		},
-		Observe: func(ev Event) { h.events = append(h.events, ev) },
-		Cost:    func(Job) time.Duration { return 100 * time.Millisecond },
-	})
-	if err != nil {
+		Observe:   func(ev Event) { h.events = append(h.events, ev) },
+		Cost:      func(Job) time.Duration { return 100 * time.Millisecond },
+		Disputant: toyDisputant{toy: w.toy},
+		Expelled:  func(err *ExpelledError) { h.expelled = err },
+	}
+	for _, f := range adjust {
+		f(&cfg)
+	}
+	if h.Node, err = New(ctx, cfg); err != nil {
 		w.t.Fatal(err)
 	}
 	h.Node.Start()

@@ -1,0 +1,121 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// The toy's step as a program: toyOps-1 operations whose values are made up of the share, and the outcome. Each has one tile of one slice.
+const toyOps = 40
+
+// toyStep is what a share begins from, as evidence has it.
+type toyStep struct {
+	params float32 // the first, which is all that the toy reads
+	state  []float32
+	spans  []batch.Span
+}
+
+// leaves are the leaves of the true trace of a case.
+func (s toyStep) leaves(c coordinator.Case) []wire.Hash {
+	state := bytes.Clone(tensor.Bytes(s.state))
+	after := make([]float32, len(s.state))
+	tensor.SetBytes(after, state)
+	r, err := toy{}.Step(context.Background(), []float32{s.params}, after, s.spans, c.Step)
+	if err != nil {
+		panic(err)
+	}
+	made := c.Commitment
+	made.Payload, made.PayloadBytes = merkle.BlobRoot(r.Payload), uint32(len(r.Payload))
+	made.State, made.Work = merkle.BlobRoot(tensor.Bytes(after)), coordinator.WorkHash(made.Run, made.Round, made.Member, r.Gradient)
+	list := make([]wire.Hash, toyOps)
+	for i := range list {
+		list[i] = wire.Sum("toy/op", wire.AppendU32(nil, uint32(i)), state, r.Payload)
+	}
+	list[toyOps-1] = coordinator.Outcome(made)
+	return list
+}
+
+func (s toyStep) append(b []byte) []byte {
+	b = wire.AppendU32(b, math.Float32bits(s.params))
+	b = append(b, tensor.Bytes(s.state)...)
+	for _, v := range s.spans {
+		b = wire.AppendU32(wire.AppendU64(b, v.Start), v.Count)
+	}
+	return b
+}
+
+var errToyEvidence = errors.New("the evidence is not what the commitment names")
+
+// toyReferee believes the evidence about the parameters and checks the rest of it.
+type toyReferee struct{}
+
+func toyReferees([]byte) (coordinator.Referee, error) { return toyReferee{}, nil }
+
+func (toyReferee) Ops(uint32) uint32                             { return toyOps }
+func (toyReferee) Tiles(coordinator.Case, uint32) uint32         { return 1 }
+func (toyReferee) Slices(_ coordinator.Case, _, _ uint32) uint32 { return 1 }
+func (toyReferee) Judge(c coordinator.Case, op, _, _ uint32, _ wire.Hash, evidence []byte) (wire.Hash, error) {
+	n := 4 * toy{}.StateLen()
+	if len(evidence) < 4+n || (len(evidence)-4-n)%12 != 0 {
+		return wire.Hash{}, errToyEvidence
+	}
+	s := toyStep{params: math.Float32frombits(binary.LittleEndian.Uint32(evidence)), state: make([]float32, toy{}.StateLen())}
+	tensor.SetBytes(s.state, evidence[4:4+n])
+	r := wire.NewReader(evidence[4+n:])
+	for r.Len() > 0 {
+		s.spans = append(s.spans, batch.Span{Start: r.U64(), Count: r.U32()})
+	}
+	if merkle.BlobRoot(tensor.Bytes(s.state)) != c.Commitment.Prev || batch.Hash(s.spans) != c.Commitment.Share {
+		return wire.Hash{}, errToyEvidence
+	}
+	return s.leaves(c)[op], nil
+}
+
+// toyDisputant argues with the toy's trace; one that lies puts what was committed to at its end.
+type toyDisputant struct {
+	toy
+	lies bool
+}
+
+func (d toyDisputant) Open(_ context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (Player, error) {
+	s := toyStep{params: params[0], state: state, spans: spans}
+	if state == nil {
+		s.state = make([]float32, d.StateLen())
+	}
+	p := toyPlayer{step: s, leaves: s.leaves(c), outcome: coordinator.Outcome(c.Commitment)}
+	if d.lies {
+		p.leaves[toyOps-1] = p.outcome
+	}
+	return p, nil
+}
+
+type toyPlayer struct {
+	step    toyStep
+	leaves  []wire.Hash
+	outcome wire.Hash
+}
+
+func (p toyPlayer) Trace() wire.Hash { return bisect.Root(p.leaves) }
+func (p toyPlayer) Agrees() bool     { return p.leaves[toyOps-1] == p.outcome }
+
+func (p toyPlayer) Move(_ context.Context, d coordinator.Dispute, _ uint32) (coordinator.Message, error) {
+	switch d.Stage {
+	case coordinator.StageDefending:
+		return coordinator.Defend{Dispute: d.ID, Trace: p.Trace(), Proof: bisect.Prove(p.leaves, toyOps-1)}, nil
+	case coordinator.StageDescending:
+		return coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(p.leaves, d.Depth, d.Index)}, nil
+	case coordinator.StageEvidence:
+		return coordinator.Evidence{Dispute: d.ID, Bytes: p.step.append(nil)}, nil
+	}
+	return nil, nil
+}

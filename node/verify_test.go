@@ -1,0 +1,204 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// verified makes half of a run's results be checked.
+func verified(overlap uint8) func(*coordinator.Config) {
+	return func(c *coordinator.Config) {
+		c.Overlap, c.VerificationPercent, c.VerifyMs, c.DisputeMs = overlap, 50, 10_000, 5_000
+	}
+}
+
+// liar flips a bit of its updates from some step on.
+type liar struct {
+	toy
+	from uint32
+}
+
+func (l liar) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	r, err := l.toy.Step(ctx, params, state, spans, step)
+	if step >= l.from {
+		r.Payload[4] ^= 1
+	}
+	return r, err
+}
+
+// lying makes a node lie and defend its lies.
+func lying(from uint32) func(*Config) {
+	return func(c *Config) {
+		honest := c.Engine.(toy)
+		c.Engine, c.Disputant = liar{honest, from}, toyDisputant{toy: honest, lies: true}
+	}
+}
+
+// miser is a handler that keeps its optimizer states to itself.
+type miser struct{ p2p.Handler }
+
+func (m miser) Leaves(root wire.Hash) ([]wire.Hash, bool) {
+	if b, ok := m.Handler.Chunk(root, 0); ok && len(b) == 4*(toy{}).StateLen() {
+		return nil, false
+	}
+	return m.Handler.Leaves(root)
+}
+
+func withholding(c *Config) {
+	listen := c.Listen
+	c.Listen = func(h p2p.Handler) (p2p.Network, error) { return listen(miser{h}) }
+}
+
+// count returns how many events of a kind and status a node reported.
+func (h *host) count(kind, status string) (n int) {
+	for _, ev := range h.events {
+		if ev.Kind == kind && ev.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) offences() (list []string) {
+	for _, c := range w.state().Convictions() {
+		list = append(list, fmt.Sprintf("%s of %s", c.Offence, c.Key))
+	}
+	return list
+}
+
+func TestHonestResultsPass(t *testing.T) {
+	for overlap := range uint8(2) {
+		t.Run(fmt.Sprint("overlap ", overlap), func(t *testing.T) {
+			w := newWorld(t, 120, 4, verified(overlap))
+			for i := range 4 {
+				w.start(i)
+			}
+			w.until(20*time.Minute, w.finished)
+			w.agree(0, 1, 2, 3)
+			drawn, passed := w.state().ChecksDrawn()
+			if drawn < 120 || passed < drawn-8 {
+				t.Errorf("%d checks were drawn and %d passed, of some 240", drawn, passed)
+			}
+			if list := w.offences(); len(list) > 0 {
+				t.Errorf("honest members were convicted: %s", list)
+			}
+			if w.state().Epoch() < 2 {
+				t.Error("the run had one epoch only; the test wants the way from one to the next")
+			}
+			for i, h := range w.hosts {
+				if h.count("verdict", "passed") == 0 {
+					t.Errorf("node %d passed nobody", i)
+				}
+				if n := len(h.params.held) + len(h.optim.held); n > 12 {
+					t.Errorf("node %d holds %d versions at the end", i, n)
+				}
+				for _, ev := range h.events {
+					if ev.Kind == "refused" && !strings.Contains(ev.Text, "announce") {
+						t.Errorf("node %d was refused: %s", i, ev.Text)
+						break
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestALiarIsConvictedByADispute(t *testing.T) {
+	for overlap := range uint8(2) {
+		t.Run(fmt.Sprint("overlap ", overlap), func(t *testing.T) {
+			w := newWorld(t, 120, 4, verified(overlap))
+			for i := range 4 {
+				w.start(i)
+			}
+			bad := w.start(4, lying(5))
+			w.until(20*time.Minute, func() bool { return w.state().ConvictionsTotal() > 0 })
+			w.until(20*time.Minute, w.finished)
+			w.agree(0, 1, 2, 3)
+			list := w.state().Convictions()
+			if len(list) != 1 || list[0].Key != w.key(4).Public() || list[0].Offence != coordinator.WrongResult {
+				t.Errorf("convicted were %s, want the liar of a wrong result", w.offences())
+			}
+			if bad.expelled == nil || !strings.Contains(bad.expelled.Error(), "wrong result") {
+				t.Errorf("the liar's node ends with %v", bad.expelled)
+			}
+			accused, seen := 0, false
+			for i, h := range w.hosts[:4] {
+				accused += h.count("verdict", "wrong")
+				for _, ev := range h.events {
+					seen = seen || ev.Kind == "verdict" && ev.Status == "wrong" && strings.Contains(ev.Text, "update")
+				}
+				if ev, ok := h.first("convicted"); !ok || !strings.Contains(ev.Text, w.key(4).Public().String()) {
+					t.Errorf("node %d told nothing of the conviction: %+v", i, ev)
+				}
+				if h.count("dispute", "evidence") == 0 {
+					t.Errorf("node %d saw no dispute come to its evidence", i)
+				}
+			}
+			if accused == 0 || !seen {
+				t.Errorf("%d found the result wrong, and said in what: %v", accused, seen)
+			}
+		})
+	}
+}
+
+func TestWithholdingTheStateIsStruck(t *testing.T) {
+	w := newWorld(t, 400, 4, verified(0))
+	for i := range 4 {
+		w.start(i)
+	}
+	w.start(4, withholding)
+	strikes := uint8(0)
+	w.until(20*time.Minute, func() bool {
+		if i, ok := w.state().Find(w.key(4).Public()); ok {
+			strikes = max(strikes, w.state().Member(i).Strikes)
+		}
+		return w.finished() || strikes > 0
+	})
+	if strikes == 0 {
+		t.Error("the member that serves no state was not struck")
+	}
+	w.until(20*time.Minute, w.finished)
+	w.agree(0, 1, 2, 3)
+	for _, c := range w.state().Convictions() {
+		if c.Key != w.key(4).Public() {
+			t.Errorf("convicted were %s", w.offences())
+		}
+	}
+}
+
+func TestAVerifierThatCrashesHurtsNobody(t *testing.T) {
+	w := newWorld(t, 160, 4, verified(0))
+	for i := range 5 {
+		w.start(i)
+	}
+	victim := 0
+	w.until(20*time.Minute, func() bool {
+		for _, c := range w.state().Checks() {
+			for i := range 5 {
+				if c.Verifier < w.state().Count() && w.state().Key(c.Verifier) == w.key(i).Public() && w.state().Step() > 10 {
+					victim = i
+					return true
+				}
+			}
+		}
+		return false
+	})
+	w.crash(victim)
+	step := w.state().Step()
+	w.until(20*time.Minute, func() bool { return w.state().Step() > step+20 || w.finished() })
+	w.start(victim)
+	w.until(20*time.Minute, w.finished)
+	w.agree(0, 1, 2, 3, 4)
+	if list := w.offences(); len(list) > 0 {
+		t.Errorf("convicted were %s", list)
+	}
+}
