@@ -184,8 +184,8 @@ func (f *Fold) transfer(t Transfer) {
 // tell writes an event to the log, but for those that the windows show in other places.
 func (f *Fold) tell(ms uint64, who string, ev *node.Event) {
 	switch ev.Kind {
-	case "state", "healing", "committed", "fetched", "applied", "peers":
-		return // a state is told of by standings, with more
+	case "state", "healing", "committed", "fetched", "applied", "peers", "dispute", "convicted":
+		return // a state is told of by standings, with more; so are disputes
 	}
 	t := f.tellers[who]
 	if t == nil {
@@ -198,7 +198,7 @@ func (f *Fold) tell(ms uint64, who string, ev *node.Event) {
 	t.steps, t.points = f.run.Steps, f.run.pointsOf(f.own, who)
 	if text := t.Words(*ev); text != "" {
 		level := "info"
-		if ev.Kind == "refused" {
+		if ev.Kind == "refused" || ev.Kind == "verdict" && (ev.Status == "wrong" || ev.Status == "unserved") {
 			level = "warn"
 		}
 		f.say(ms, level, who, text)

@@ -27,6 +27,8 @@ func (f *Fold) standing(ms uint64, s *runlog.Standing) {
 	for _, r := range s.Rounds {
 		f.round(r)
 	}
+	f.trust(ms, s.Trust)
+	f.worked()
 	f.close()
 	f.measure(s.TimeMs)
 	f.seen = true
@@ -43,10 +45,23 @@ func (f *Fold) head(s *runlog.Standing) {
 	r.Epoch, r.Round, r.Step, r.Present, r.Rollbacks = s.Epoch, s.Round, s.Step, s.Present, s.Rollbacks
 	r.Params, r.ParamsRound = s.Params, s.ParamsRound
 	r.Points, r.Retired = s.Points, s.Retired
-	r.Tokens = s.Points * uint64(s.SeqTokens)
 	if s.Saved.Manifest != "" {
 		r.Checkpoint = &Saved{Epoch: s.Saved.Epoch, Params: s.Saved.Params, Manifest: s.Saved.Manifest, By: s.Saved.By}
 	}
+}
+
+// worked counts the tokens trained: points are given for verifying, too.
+func (f *Fold) worked() {
+	f.run.Tokens = f.trained() * uint64(f.run.SeqTokens)
+}
+
+// trained is the points that were given for training.
+func (f *Fold) trained() uint64 {
+	points := f.run.Points
+	if t := f.run.Trust; t != nil {
+		points -= min(points, t.Verified)
+	}
+	return points
 }
 
 // tellPhase writes what changed of the run as a whole to the log. Rounds come and go without a line.
@@ -147,6 +162,7 @@ func (f *Fold) round(s runlog.Round) {
 		r.Expected++
 		m := r.mark(i)
 		switch {
+		case *m == Verified || *m == Wrong: // and stays so
 		case s.Accepted.Has(i):
 			*m = Accepted
 		case s.Final:
@@ -198,7 +214,7 @@ func (f *Fold) close() {
 
 // measure follows the pace at which results are accepted.
 func (f *Fold) measure(ms uint64) {
-	now := sample{ms: ms, points: f.run.Points, step: f.run.Step}
+	now := sample{ms: ms, points: f.trained(), step: f.run.Step}
 	n := len(f.progress)
 	if n > 0 && f.progress[n-1].points == now.points {
 		return

@@ -64,7 +64,8 @@ type Run struct {
 	GradNorm Curve `json:"gradnorm"` // of the shares computed here, before clipping
 	LR       Curve `json:"lr"`
 
-	Own     *Own     `json:"own,omitempty"` // the participant that watches, if one does
+	Trust   *Trust   `json:"trust,omitempty"` // nil of a run in which nothing is checked, staked or paid
+	Own     *Own     `json:"own,omitempty"`   // the participant that watches, if one does
 	Network Network  `json:"network"`
 	Members []Member `json:"members"` // by index
 	Rounds  []Round  `json:"rounds"`  // oldest first, at most RoundsKept; the last is the one that runs or ran last
@@ -99,6 +100,13 @@ type Member struct {
 	Rate     float64 `json:"rate"`  // bytes a second of the last payload of it that came here
 	JoinedMs uint64  `json:"joined_ms"`
 	LeftMs   uint64  `json:"left_ms"`
+	Stake    uint64  `json:"stake"`   // tokens it loses when it is convicted
+	Balance  uint64  `json:"balance"` // tokens it was rewarded with and has not claimed
+	Settled  uint64  `json:"settled"` // points that no conviction takes any more
+	Claimed  uint64  `json:"claimed"` // points that were paid
+	Doubt    uint8   `json:"doubt"`   // weight of its results in the draw of checks; 0: nothing is checked
+	Strikes  uint8   `json:"strikes"` // checks in a row for which it did not serve what they take
+	Passed   uint32  `json:"passed"`  // checks of its results that passed
 }
 
 // Mark is how far a member is with its share of a round, in a letter.
@@ -112,6 +120,8 @@ const (
 	Fetched   Mark = 'f' // its payload is here
 	Accepted  Mark = 'a' // a quorum of witnesses holds its result
 	Missed    Mark = 'm' // the round is over, and none does
+	Verified  Mark = 'v' // a verifier computed it again, and it is right
+	Wrong     Mark = 'x' // its author was convicted for what it did in the round
 )
 
 // MarshalText writes the letter.
@@ -129,7 +139,10 @@ type Round struct {
 	Expected  uint32    `json:"expected"`  // of them, with a share
 	Committed uint32    `json:"committed"` // of them, whose commitment was seen here
 	Accepted  uint32    `json:"accepted"`
-	Final     bool      `json:"final"` // it is settled what was accepted
+	Checked   uint32    `json:"checked"`   // of them, drawn to be computed again
+	Verified  uint32    `json:"verified"`  // of them, found right
+	Convicted uint32    `json:"convicted"` // members convicted for what they did in it
+	Final     bool      `json:"final"`     // it is settled what was accepted
 	Quorum    uint32    `json:"quorum"`
 	Attests   uint32    `json:"attests"` // the round its witnesses report of; 0: none
 	Witnesses []Witness `json:"witnesses"`

@@ -49,7 +49,7 @@ func (t *Teller) phrase(ev node.Event) string {
 		return fmt.Sprintf("checkpoint of step %d written", ev.Step)
 	case "refused":
 		return "the chain refused: " + ev.Text
-	case "note":
+	case "note", "check", "verdict", "dispute", "convicted":
 		return ev.Text
 	case "kept":
 		return "the model is in " + ev.Text

@@ -1,0 +1,320 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/entrain-network/entrain/runlog"
+)
+
+// Limits of what is kept of disputes and convictions, and of the moves of one dispute.
+const (
+	DisputesKept    = 64
+	ConvictionsKept = 256
+	MovesKept       = 64
+)
+
+// Trust is how a run finds cheats, and what it pays.
+type Trust struct {
+	Percent     uint8        `json:"percent"` // of a round's results that are checked, as a rule
+	Stake       uint64       `json:"stake"`   // least stake of a member, in tokens
+	Rate        uint64       `json:"rate"`    // tokens a point is paid
+	Treasury    uint64       `json:"treasury"`
+	Escrow      uint64       `json:"escrow"`
+	Verified    uint64       `json:"verified"` // points given for verifying
+	Drawn       uint32       `json:"drawn"`    // checks there were
+	Passed      uint32       `json:"passed"`   // of them, that passed
+	Disputed    uint32       `json:"disputed"` // disputes there were
+	Convicted   uint32       `json:"convicted"`
+	Checks      []Check      `json:"checks"`      // open, in order of rounds and members
+	Disputes    []Dispute    `json:"disputes"`    // newest first, at most DisputesKept
+	Convictions []Conviction `json:"convictions"` // newest first, at most ConvictionsKept
+}
+
+// Check is a result that is being computed again.
+type Check struct {
+	Round      uint32 `json:"round"`
+	Member     uint32 `json:"member"`
+	Verifier   uint32 `json:"verifier"`
+	Sequences  uint32 `json:"sequences"`
+	DeadlineMs uint64 `json:"deadline_ms"`
+	Disputed   bool   `json:"disputed"`
+}
+
+// Dispute is how far a dispute is, or how it ended.
+type Dispute struct {
+	ID         uint32    `json:"id"`
+	Round      uint32    `json:"round"`
+	Member     uint32    `json:"member"`  // the accused
+	Accuser    int64     `json:"accuser"` // -1: none at the moment
+	Unserved   bool      `json:"unserved,omitempty"`
+	Stage      string    `json:"stage"`
+	Level      string    `json:"level"`
+	Op         uint32    `json:"op"`
+	Tile       uint32    `json:"tile"`
+	Slice      uint32    `json:"slice"`
+	Depth      uint8     `json:"depth"` // levels to go in this tree
+	DeadlineMs uint64    `json:"deadline_ms"`
+	Commitment string    `json:"commitment"`
+	Traces     [2]string `json:"traces"` // of the accused and the accuser
+	Nodes      [2]string `json:"nodes"`  // where they differ
+	Votes      []Vote    `json:"votes"`
+	Moves      []Move    `json:"moves"` // oldest first, the last MovesKept
+	OpenedMs   uint64    `json:"opened_ms"`
+	EndedMs    uint64    `json:"ended_ms"` // 0: it is open
+	Outcome    string    `json:"outcome,omitempty"`
+	Conviction uint32    `json:"conviction,omitempty"` // number of the one it ended in
+}
+
+// Vote is what a tie-breaker said.
+type Vote struct {
+	Member uint32 `json:"member"`
+	Vote   string `json:"vote"` // "", right, wrong or unserved
+	Trace  string `json:"trace"`
+}
+
+// Move is one thing that happened in a dispute.
+type Move struct {
+	TimeMs uint64 `json:"time_ms"`
+	Text   string `json:"text"`
+}
+
+// Conviction is a member that was found out.
+type Conviction struct {
+	Number     uint32 `json:"number"`
+	Round      uint32 `json:"round"`
+	Member     uint32 `json:"member"`
+	Key        string `json:"key"`
+	Offence    string `json:"offence"`
+	Lesser     bool   `json:"lesser,omitempty"`
+	By         int64  `json:"by"` // -1: nobody
+	ByKey      string `json:"by_key,omitempty"`
+	Slashed    uint64 `json:"slashed"`
+	Evidence   string `json:"evidence,omitempty"`
+	FirstRound uint32 `json:"first_round"`
+	LastRound  uint32 `json:"last_round"`
+	Results    uint32 `json:"results"`
+	AtMs       uint64 `json:"at_ms"`
+}
+
+// Proof is a conviction in one line: who, of what, by what, and what it had in the model.
+func (c Conviction) Proof() string {
+	text := fmt.Sprintf("member %d (%s) convicted of %s in round %d", c.Member, Short(c.Key), c.Offence, c.Round)
+	if c.By >= 0 {
+		text += fmt.Sprintf(", shown by member %d", c.By)
+	}
+	if c.Evidence != "" {
+		text += ", evidence " + Short(c.Evidence)
+	}
+	if c.Slashed > 0 {
+		text += fmt.Sprintf("; loses %s tokens", Thousands(c.Slashed))
+	}
+	switch {
+	case c.Results == 1:
+		text += fmt.Sprintf("; its result of round %d is in the model", c.LastRound)
+	case c.Results > 1:
+		text += fmt.Sprintf("; %d results of rounds %d to %d are in the model", c.Results, c.FirstRound, c.LastRound)
+	}
+	return text
+}
+
+// trust takes what changed of checks, disputes and tokens. The members' rows come after it.
+func (f *Fold) trust(ms uint64, t *runlog.Trust) {
+	if t == nil {
+		return
+	}
+	if f.run.Trust == nil {
+		f.run.Trust = &Trust{}
+	}
+	v := f.run.Trust
+	v.Percent, v.Stake, v.Rate, v.Treasury, v.Escrow, v.Verified = t.Percent, t.Stake, t.Rate, t.Treasury, t.Escrow, t.Verified
+	v.Drawn, v.Passed, v.Disputed, v.Convicted = t.Drawn, t.Passed, t.Disputed, t.Convicted
+
+	passed := map[uint32]bool{} // members one of whose checks passed since
+	for _, a := range t.Accounts {
+		for uint32(len(f.members)) <= a.Index {
+			f.members = append(f.members, Member{Index: uint32(len(f.members)), Mark: None})
+		}
+		m := &f.members[a.Index]
+		passed[a.Index] = a.Passed > m.Passed
+		m.Stake, m.Balance, m.Settled, m.Claimed, m.Doubt, m.Strikes, m.Passed = a.Stake, a.Balance, a.Settled, a.Claimed, a.Doubt, a.Strikes, a.Passed
+	}
+	for _, c := range t.Convictions {
+		f.convicted(ms, c)
+	}
+	f.checks(t, passed)
+	for _, d := range t.Disputes {
+		f.dispute(ms, d)
+	}
+	for i := range v.Disputes {
+		d := &v.Disputes[i]
+		gone := slices.Contains(t.Ended, d.ID) || t.Whole && !slices.ContainsFunc(t.Disputes, func(o runlog.Dispute) bool { return o.ID == d.ID })
+		if gone && d.EndedMs == 0 {
+			f.ended(ms, d)
+		}
+	}
+}
+
+// checks brings the list of open checks up to date, and marks the results whose checks are over.
+func (f *Fold) checks(t *runlog.Trust, passed map[uint32]bool) {
+	v := f.run.Trust
+	open, closed := make(map[runlog.Share]bool, len(t.Checks)), make(map[runlog.Share]bool, len(t.Closed))
+	for _, c := range t.Checks {
+		open[c.Share] = true
+	}
+	for _, s := range t.Closed {
+		closed[s] = true
+	}
+	kept := v.Checks[:0]
+	for _, c := range v.Checks {
+		if s := (runlog.Share{Round: c.Round, Member: c.Member}); !closed[s] && (open[s] || !t.Whole) {
+			kept = append(kept, c)
+		} else if r := f.find(c.Round); r != nil && passed[c.Member] {
+			r.Verified++
+			*r.mark(c.Member) = Verified
+		}
+	}
+	v.Checks = kept
+	for _, c := range t.Checks {
+		row := Check{Round: c.Round, Member: c.Member, Verifier: c.Verifier, Sequences: c.Sequences, DeadlineMs: c.DeadlineMs, Disputed: c.Disputed}
+		i, found := slices.BinarySearchFunc(v.Checks, row, compareChecks)
+		if found {
+			v.Checks[i] = row
+			continue
+		}
+		v.Checks = slices.Insert(v.Checks, i, row)
+		if r := f.find(c.Round); r != nil {
+			r.Checked++
+		}
+	}
+}
+
+func compareChecks(a, b Check) int {
+	if a.Round != b.Round {
+		return int(int64(a.Round) - int64(b.Round))
+	}
+	return int(int64(a.Member) - int64(b.Member))
+}
+
+// convicted takes a conviction, once.
+func (f *Fold) convicted(ms uint64, c runlog.Conviction) {
+	v := f.run.Trust
+	if len(v.Convictions) > 0 && c.Number <= v.Convictions[0].Number {
+		return
+	}
+	row := Conviction{
+		Number: c.Number, Round: c.Round, Member: c.Member, Key: c.Key, Offence: c.Offence, Lesser: c.Lesser, By: orNobody(c.By), ByKey: c.ByKey,
+		Slashed: c.Slashed, Evidence: c.Evidence, FirstRound: c.FirstRound, LastRound: c.LastRound, Results: c.Results, AtMs: c.AtMs,
+	}
+	v.Convictions = slices.Insert(v.Convictions, 0, row)
+	v.Convictions = v.Convictions[:min(len(v.Convictions), ConvictionsKept)]
+	if r := f.find(c.Round); r != nil && !c.Lesser {
+		r.Convicted++
+		*r.mark(c.Member) = Wrong
+	}
+	f.say(ms, "warn", "", row.Proof())
+}
+
+func orNobody(i uint32) int64 {
+	if i == runlog.NoMember {
+		return -1
+	}
+	return int64(i)
+}
+
+// votes are the words for a tie-breaker's vote.
+var votes = []string{"", "right", "wrong", "unserved"}
+
+// dispute takes what changed of a dispute, and tells its moves.
+func (f *Fold) dispute(ms uint64, d runlog.Dispute) {
+	v := f.run.Trust
+	i := slices.IndexFunc(v.Disputes, func(o Dispute) bool { return o.ID == d.ID })
+	if i < 0 {
+		v.Disputes = slices.Insert(v.Disputes, 0, Dispute{ID: d.ID, OpenedMs: ms, Accuser: -1})
+		v.Disputes = v.Disputes[:min(len(v.Disputes), DisputesKept)]
+		i = 0
+		text := fmt.Sprintf("dispute %d: what member %d committed to in round %d is not what comes out", d.ID, d.Member, d.Round)
+		if d.Unserved {
+			text = fmt.Sprintf("dispute %d: member %d does not serve what its result of round %d is checked with", d.ID, d.Member, d.Round)
+		}
+		f.say(ms, "warn", "", text)
+	}
+	row := &v.Disputes[i]
+	before := *row
+	row.Round, row.Member, row.Accuser, row.Unserved, row.Stage, row.Level = d.Round, d.Member, orNobody(d.Accuser), d.Unserved, d.Stage, d.Level
+	row.Op, row.Tile, row.Slice, row.Depth, row.DeadlineMs, row.Commitment = d.Op, d.Tile, d.Slice, d.Depth, d.DeadlineMs, d.Commitment
+	row.Traces, row.Nodes = d.Traces, d.Nodes
+	row.Votes = make([]Vote, len(d.Votes))
+	for k, x := range d.Votes {
+		row.Votes[k] = Vote{Member: x.Member, Vote: votes[min(int(x.Vote), len(votes)-1)], Trace: x.Trace}
+	}
+	for _, text := range row.moves(before) {
+		row.Moves = append(row.Moves, Move{TimeMs: ms, Text: text})
+	}
+	row.Moves = row.Moves[max(0, len(row.Moves)-MovesKept):]
+}
+
+// moves are what happened since the dispute was as before.
+func (d *Dispute) moves(before Dispute) []string {
+	var list []string
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	switch {
+	case d.Accuser < 0:
+	case before.Accuser < 0 && before.Stage == "":
+		say("member %d accuses member %d", d.Accuser, d.Member)
+	case before.Accuser != d.Accuser:
+		say("member %d goes on as accuser", d.Accuser)
+	}
+	for k, v := range d.Votes {
+		if v.Vote != "" && (k >= len(before.Votes) || before.Votes[k].Vote == "") {
+			say("tie-breaker %d: the accused is %s", v.Member, map[string]string{"right": "right", "wrong": "wrong", "unserved": "not serving"}[v.Vote])
+		}
+	}
+	if d.Traces[0] != before.Traces[0] {
+		say("the accused shows its trace %s", Short(d.Traces[0]))
+	}
+	if d.Traces[1] != before.Traces[1] && d.Traces[1] != "" {
+		say("the accuser's trace is %s", Short(d.Traces[1]))
+	}
+	if d.Stage != before.Stage {
+		say("stage: %s", d.Stage)
+	}
+	if d.Level != "none" && d.Level != "" && (d.Level != before.Level || d.Op != before.Op || d.Tile != before.Tile || d.Slice != before.Slice || d.Depth != before.Depth) {
+		say("they differ in %s: operation %d, tile %d, slice %d, %d levels to go; %s against %s", d.Level, d.Op, d.Tile, d.Slice, d.Depth, Short(d.Nodes[0]), Short(d.Nodes[1]))
+	}
+	return list
+}
+
+// ended tells how a dispute came out, by the conviction that came with its end.
+func (f *Fold) ended(ms uint64, d *Dispute) {
+	d.EndedMs, d.Outcome = ms, "nobody convicted"
+	if d.Unserved {
+		d.Outcome = "what was missing is served, or was struck"
+	}
+	for _, c := range f.run.Trust.Convictions {
+		if c.Round == d.Round && c.AtMs >= d.OpenedMs-min(d.OpenedMs, clockSlackMs) && (c.Member == d.Member || int64(c.Member) == d.Accuser) {
+			d.Outcome, d.Conviction = c.Proof(), c.Number
+			break
+		}
+	}
+	d.Moves = append(d.Moves, Move{TimeMs: ms, Text: "over: " + d.Outcome})
+	f.say(ms, "warn", "", fmt.Sprintf("dispute %d is over: %s", d.ID, d.Outcome))
+}
+
+// clockSlackMs is how far this machine's clock may be before the ledger's: times of records are the former, of convictions the latter.
+const clockSlackMs = 60_000
+
+// copy returns the trust as of now.
+func (t *Trust) copy() *Trust {
+	if t == nil {
+		return nil
+	}
+	out := *t
+	out.Checks, out.Convictions = slices.Clone(t.Checks), slices.Clone(t.Convictions)
+	out.Disputes = slices.Clone(t.Disputes)
+	for i := range out.Disputes {
+		d := &out.Disputes[i]
+		d.Votes, d.Moves = slices.Clone(d.Votes), slices.Clone(d.Moves)
+	}
+	return &out
+}

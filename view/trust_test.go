@@ -1,0 +1,96 @@
+package view
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/runlog"
+)
+
+// trusting tells of what is checked at ms.
+func (s *script) trusting(ms uint64, t runlog.Trust) {
+	s.now.Trust = &t
+	s.state(ms)
+	s.now.Trust = nil
+}
+
+func TestAChecksEndIsMarked(t *testing.T) {
+	s := newScript()
+	s.open(1000)
+	s.now.Points = 9
+	s.trusting(1100, runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Drawn: 2, Verified: 3},
+		Accounts: []runlog.Account{{Index: 0, Doubt: 8, Stake: 100}, {Index: 1, Doubt: 8}, {Index: 2, Doubt: 8}},
+		Checks:   []runlog.Check{{Share: runlog.Share{Round: 1, Member: 2}, Verifier: 0}, {Share: runlog.Share{Round: 1, Member: 1}, Verifier: 0}}})
+	r := s.Run(moment(1100))
+	if r.Tokens != 60 || r.Members[0].Stake != 100 || r.Trust == nil || len(r.Trust.Checks) != 2 || r.Trust.Checks[0].Member != 1 || r.Rounds[0].Checked != 2 {
+		t.Fatalf("%d tokens, %+v, %+v", r.Tokens, r.Members[0], r.Trust)
+	}
+	// That of member 1 passes; that of member 2 lapses.
+	s.trusting(1200, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Drawn: 2, Passed: 1}, Accounts: []runlog.Account{{Index: 1, Doubt: 7, Passed: 1}},
+		Closed: []runlog.Share{{Round: 1, Member: 1}, {Round: 1, Member: 2}}})
+	r = s.Run(moment(1200))
+	if len(r.Trust.Checks) != 0 || r.Rounds[0].Verified != 1 || r.Rounds[0].Marks[1] != byte(Verified) || r.Rounds[0].Marks[2] == byte(Verified) {
+		t.Errorf("%+v, marks %q", r.Trust, r.Rounds[0].Marks)
+	}
+	// A later look at the round does not take the mark away.
+	s.now.Rounds[0].Final, s.now.Rounds[0].Accepted = true, runlog.Set{7}
+	s.state(1300)
+	if r = s.Run(moment(1300)); r.Rounds[0].Marks != "ava" {
+		t.Errorf("marks %q", r.Rounds[0].Marks)
+	}
+}
+
+func TestADisputeIsToldToItsEnd(t *testing.T) {
+	s := newScript()
+	s.open(1000)
+	share := runlog.Share{Round: 1, Member: 2}
+	check := runlog.Check{Share: share, Verifier: 0, Disputed: true}
+	dispute := runlog.Dispute{ID: 1, Share: share, Accuser: 0, Stage: "tie-breaking", Level: "none", Traces: [2]string{"", strings.Repeat("ab", 32)},
+		Votes: []runlog.Vote{{Member: 1}}}
+	s.trusting(2000, runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5}, Checks: []runlog.Check{check}, Disputes: []runlog.Dispute{dispute}})
+	dispute.Votes = []runlog.Vote{{Member: 1, Vote: 2}}
+	dispute.Stage, dispute.Level, dispute.Traces[0] = "descending", "operations", strings.Repeat("cd", 32)
+	s.trusting(3000, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5}, Disputes: []runlog.Dispute{dispute}})
+	conviction := runlog.Conviction{Number: 1, Round: 1, Member: 2, Key: cat, Offence: "wrong result", By: 0, ByKey: ann, Slashed: 5000,
+		Evidence: strings.Repeat("ef", 32), FirstRound: 1, LastRound: 1, Results: 1, AtMs: 4000}
+	s.trusting(4000, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Convicted: 1}, Closed: []runlog.Share{share}, Ended: []uint32{1},
+		Convictions: []runlog.Conviction{conviction}})
+	r := s.Run(moment(4000))
+	d := r.Trust.Disputes[0]
+	if d.EndedMs != 4000 || d.Conviction != 1 || len(r.Trust.Checks) != 0 || r.Rounds[0].Marks[2] != byte(Wrong) || r.Rounds[0].Convicted != 1 {
+		t.Errorf("%+v, marks %q", d, r.Rounds[0].Marks)
+	}
+	var moves []string
+	for _, m := range d.Moves {
+		moves = append(moves, m.Text)
+	}
+	const want = "member 0 accuses member 2; the accuser's trace is abababababab; stage: tie-breaking; tie-breaker 1: the accused is wrong; " +
+		"the accused shows its trace cdcdcdcdcdcd; stage: descending; they differ in operations: operation 0, tile 0, slice 0, 0 levels to go; - against -; " +
+		"over: member 2 (cacacacacaca) convicted of wrong result in round 1, shown by member 0, evidence efefefefefef; loses 5,000 tokens; its result of round 1 is in the model"
+	if got := strings.Join(moves, "; "); got != want {
+		t.Errorf("moves\n%s\nwant\n%s", got, want)
+	}
+	// The same conviction told again, as by another participant, is one.
+	s.trusting(5000, runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Convicted: 1}, Convictions: []runlog.Conviction{conviction}})
+	if r = s.Run(moment(5000)); len(r.Trust.Convictions) != 1 || len(r.Trust.Disputes) != 1 || r.Trust.Disputes[0].EndedMs != 4000 {
+		t.Errorf("%+v", r.Trust)
+	}
+}
+
+func TestWhatIsKeptOfDisputesIsBounded(t *testing.T) {
+	s := newScript()
+	s.open(1000)
+	for id := uint32(1); id <= 3*DisputesKept; id++ {
+		d := runlog.Dispute{ID: id, Share: runlog.Share{Round: 1, Member: 2}, Accuser: runlog.NoMember, Stage: "defending"}
+		for op := range uint32(2) {
+			d.Op, d.Level = op, "operations"
+			s.trusting(uint64(id)*1000+uint64(op), runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Convicted: id}, Disputes: []runlog.Dispute{d},
+				Convictions: []runlog.Conviction{{Number: 2*id + op, Round: 1, Member: 2, Offence: "silence", By: runlog.NoMember}, {Number: 2 * id, Round: 1}}})
+		}
+		s.trusting(uint64(id)*1000+9, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5}, Ended: []uint32{id}})
+	}
+	v := s.Run(moment(1e6)).Trust
+	if len(v.Disputes) != DisputesKept || len(v.Convictions) != ConvictionsKept || v.Disputes[0].ID != 3*DisputesKept {
+		t.Errorf("%d disputes from %d, %d convictions", len(v.Disputes), v.Disputes[0].ID, len(v.Convictions))
+	}
+}
