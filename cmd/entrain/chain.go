@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 )
 
@@ -35,8 +37,9 @@ func (c console) homeFlag(cmd *cobra.Command, to *string) {
 var errNoHome = errors.New("this system names no directory for data; say where the replica is with --home DIR")
 
 func chainInitCommand(c console) *cobra.Command {
-	var home, id, api, genesis string
-	var creators, peers []string
+	var home, id, api, genesis, keyFile string
+	var creators, peers, allocate []string
+	var supply uint64
 	var block time.Duration
 	cmd := &cobra.Command{
 		Use:   "init",
@@ -44,17 +47,24 @@ func chainInitCommand(c console) *cobra.Command {
 		Long: `Sets up a directory with the settings, the genesis and the keys of a replica. With --chain-id this founds a
 new chain, of which this replica is the first; with --genesis FILE it follows an existing one.
 
+A new chain has tokens, all of which there ever are: a thousand million, in the account of your key, which is
+made if there is none. With --allocate they go to others; what is left of --supply is yours.
+
 The addresses can be changed later in the directory's chain.json.`,
 		Example: `  entrain chain init --chain-id my-chain
   entrain chain init --chain-id my-chain --api 0.0.0.0:7370 --creator $(entrain key show)
+  entrain chain init --chain-id my-chain --supply 5000000 --allocate 1f0c...e2=1000000
   entrain chain init --genesis genesis.json --peer 3f2a...@203.0.113.5:26656`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if home == "" {
 				return errNoHome
 			}
 			if (id == "") == (genesis == "") {
 				return errors.New("say either --chain-id ID for a new chain, or --genesis FILE for a replica of an existing one")
+			}
+			if genesis == "" && !ledger.ChainIDValid(id) {
+				return fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", id, ledger.ChainIDBytesMax)
 			}
 			o := comet.Options{Chain: id, API: api, Peers: peers, Block: block}
 			for _, s := range creators {
@@ -68,6 +78,14 @@ The addresses can be changed later in the directory's chain.json.`,
 				var err error
 				if o.Genesis, err = readBounded(genesis, genesisBytesMax); err != nil {
 					return fmt.Errorf("genesis: %w", err)
+				}
+			} else {
+				var err error
+				if len(allocate) > 0 && !cmd.Flags().Changed("supply") {
+					supply = 0
+				}
+				if o.Accounts, err = c.accounts(allocate, supply, keyFile); err != nil {
+					return err
 				}
 			}
 			if err := comet.Init(home, o); err != nil {
@@ -84,8 +102,57 @@ The addresses can be changed later in the directory's chain.json.`,
 	f.StringVar(&api, "api", comet.DefaultAPI, "`address` where clients reach the replica")
 	f.StringArrayVar(&creators, "creator", nil, "public `key` that may create runs; may be repeated (default: anyone may)")
 	f.StringArrayVar(&peers, "peer", nil, "another replica, as `ID@host:port`; may be repeated")
+	f.Uint64Var(&supply, "supply", defaultSupply, "`tokens` of the new chain in all; with --allocate only, as many as those")
+	f.StringArrayVar(&allocate, "allocate", nil, "`KEY=AMOUNT` of the new chain's tokens; may be repeated")
+	keyFlag(cmd, &keyFile)
 	f.DurationVar(&block, "block", comet.DefaultBlock, "`time` between blocks, and so the resolution of all deadlines")
 	return cmd
+}
+
+// defaultSupply is how many tokens a new chain has unless told otherwise.
+const defaultSupply = 1_000_000_000
+
+// accounts is who has a new chain's tokens: whom the flags name, and for the rest of the supply this user.
+func (c console) accounts(allocate []string, supply uint64, keyFile string) ([]ledger.Allocation, error) {
+	var list []ledger.Allocation
+	given := uint64(0)
+	for _, s := range allocate {
+		who, amount, _ := strings.Cut(s, "=")
+		k, err := parseKey(who)
+		if err != nil {
+			return nil, fmt.Errorf("--allocate %q: %w", s, err)
+		}
+		n, err := parseTokens(amount)
+		if err != nil || n > ledger.SupplyMax-given {
+			return nil, fmt.Errorf("--allocate %q: want KEY=AMOUNT, with at most %d tokens in all", s, uint64(ledger.SupplyMax))
+		}
+		given += n
+		list = append(list, ledger.Allocation{Key: k, Amount: n})
+	}
+	switch {
+	case supply == 0 || supply == given:
+		return list, nil
+	case supply < given || supply > ledger.SupplyMax:
+		return nil, fmt.Errorf("--supply %d: want the %d that --allocate gives away, or more, up to %d", supply, given, uint64(ledger.SupplyMax))
+	}
+	path, err := c.keyPath(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	k, made, err := c.ensureKey(path)
+	if err != nil {
+		return nil, err
+	}
+	if made {
+		c.say("made a key in %s: %s", path, k.Public())
+	}
+	for i, a := range list {
+		if a.Key == k.Public() {
+			list[i].Amount += supply - given
+			return list, nil
+		}
+	}
+	return append(list, ledger.Allocation{Key: k.Public(), Amount: supply - given}), nil
 }
 
 // genesisName is the file that makes a directory a replica's.

@@ -45,10 +45,11 @@ func run(ctx context.Context, c console, args []string) error {
 
 // Groups of commands in the help text.
 const (
-	groupStart = "start"
-	groupTake  = "take"
-	groupFound = "found"
-	groupMore  = "more"
+	groupStart  = "start"
+	groupTake   = "take"
+	groupTokens = "tokens"
+	groupFound  = "found"
+	groupMore   = "more"
 )
 
 func newRoot(c console) *cobra.Command {
@@ -83,6 +84,7 @@ Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 	root.AddGroup(
 		&cobra.Group{ID: groupStart, Title: "To see it work:"},
 		&cobra.Group{ID: groupTake, Title: "To take part:"},
+		&cobra.Group{ID: groupTokens, Title: "To stake and to be paid:"},
 		&cobra.Group{ID: groupFound, Title: "To found a run:"},
 		&cobra.Group{ID: groupMore, Title: "More:"},
 	)
@@ -96,6 +98,7 @@ Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 	}
 	add(groupStart, demoCommand(c))
 	add(groupTake, keyCommand(c), joinCommand(c), statusCommand(c), watchCommand(c), webCommand(c), reportCommand(c), auditCommand(c), generateCommand(c), exportCommand(c))
+	add(groupTokens, accountCommand(c), bondCommand(c), claimCommand(c), fundCommand(c), poolCommand(c), stakeCommand(c))
 	add(groupFound, chainCommand(c), dataCommand(c), runCommand(c))
 	add(groupMore, simCommand(c), benchCommand(c), versionCommand(c))
 	return root

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -19,7 +20,8 @@ func statusCommand(c console) *cobra.Command {
 		Use:   "status [RUN]",
 		Short: "Show how a run stands, or all runs of a chain",
 		Long: `Shows how a run stands, as the chain has it: phase, progress, the agreed hash of the parameters, and each
-member with its points. Without RUN, all runs of the chain in short.`,
+member with its points, its stake and what it could claim now; the treasury, how many results were checked,
+and who was convicted of what. Without RUN, all runs of the chain in short.`,
 		Example:           "  entrain status\n  entrain status my-run\n  entrain status my-run --json | jq .members",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeRuns,
@@ -94,15 +96,55 @@ type runReport struct {
 	ParamsAt  uint32         `json:"params_round"`
 	Rollbacks uint32         `json:"rollbacks"`
 	Points    uint64         `json:"points"`
+	Trust     trustReport    `json:"trust"`
 	Members   []memberReport `json:"members"`
 }
 
+// trustReport is what the run knows of tokens and of cheats.
+type trustReport struct {
+	Percent     uint8              `json:"verification_percent"`
+	Stake       uint64             `json:"stake"` // least of a member
+	Rate        uint64             `json:"rate"`  // tokens for a point
+	Treasury    uint64             `json:"treasury"`
+	Escrow      uint64             `json:"escrow"` // treasury, stakes and rewards together
+	Drawn       uint32             `json:"checks_drawn"`
+	Passed      uint32             `json:"checks_passed"`
+	Open        int                `json:"checks_open"`
+	Disputes    uint32             `json:"disputes"` // ever
+	Disputed    int                `json:"disputes_open"`
+	Convicted   uint32             `json:"convictions"`      // ever
+	Convictions []convictionReport `json:"last_convictions"` // the newest last
+}
+
+type convictionReport struct {
+	Number   uint32 `json:"number"`
+	Key      string `json:"key"`
+	Offence  string `json:"offence"`
+	Lesser   bool   `json:"lesser"` // it cost a fee, not the membership
+	Round    uint32 `json:"round"`
+	By       string `json:"by"` // "" if nobody was rewarded
+	Slashed  uint64 `json:"slashed"`
+	Evidence string `json:"evidence"`
+	Results  uint32 `json:"results"` // of the convicted that had entered the model, in rounds first to last
+	First    uint32 `json:"first_round"`
+	Last     uint32 `json:"last_round"`
+	TimeMs   uint64 `json:"time_ms"`
+}
+
 type memberReport struct {
-	Key     string `json:"key"`
-	Status  string `json:"status"`
-	Points  uint64 `json:"points"`
-	Results uint32 `json:"results"`
-	Missed  uint8  `json:"missed"`
+	Key       string `json:"key"`
+	Status    string `json:"status"`
+	Points    uint64 `json:"points"`
+	Results   uint32 `json:"results"`
+	Missed    uint8  `json:"missed"`
+	Stake     uint64 `json:"stake"`
+	Settled   uint64 `json:"settled"`    // points that no conviction takes any more
+	Claimed   uint64 `json:"claimed"`    // of them, those that were paid
+	Claimable uint64 `json:"claimable"`  // tokens, once the members before it in the list were paid
+	ReleaseMs uint64 `json:"release_ms"` // when its stake is free; 0 while it is a member
+	Payee     string `json:"payee"`
+	Doubt     uint8  `json:"doubt"`  // 1 to 16: how likely its results are checked, against others'
+	Passed    uint32 `json:"passed"` // checks
 }
 
 func newRunReport(chain string, s ledger.Snapshot) runReport {
@@ -113,10 +155,37 @@ func newRunReport(chain string, s ledger.Snapshot) runReport {
 		Run: config.Name, Chain: chain, Height: s.Height, TimeMs: s.TimeMs,
 		Phase: st.Phase().String(), Pausing: st.PausePending(), Epoch: st.Epoch(), Round: st.Round(), Step: st.Step(), Steps: config.TotalSteps,
 		Params: params.String(), ParamsAt: at, Rollbacks: st.Rollbacks(), Points: st.PointsTotal(), Members: []memberReport{},
+		Trust: newTrustReport(st),
 	}
+	owed := newClaims(s)
 	for i := range st.Count() {
 		m := st.Member(i)
-		r.Members = append(r.Members, memberReport{m.Key.String(), m.Status.String(), m.Points, m.Results, m.Missed})
+		r.Members = append(r.Members, memberReport{
+			Key: m.Key.String(), Status: m.Status.String(), Points: m.Points, Results: m.Results, Missed: m.Missed,
+			Stake: m.Stake, Settled: m.Settled, Claimed: m.Claimed, Claimable: owed.of(m.Key), ReleaseMs: m.ReleaseMs,
+			Payee: m.Payee.String(), Doubt: m.Doubt, Passed: m.Passed,
+		})
+	}
+	return r
+}
+
+func newTrustReport(st coordinator.State) trustReport {
+	config := st.Config()
+	r := trustReport{
+		Percent: config.VerificationPercent, Stake: config.Stake, Rate: config.Rate, Treasury: st.Treasury(), Escrow: st.Escrow(),
+		Open: len(st.Checks()), Disputes: st.DisputesTotal(), Disputed: len(st.Disputes()), Convicted: st.ConvictionsTotal(),
+		Convictions: []convictionReport{},
+	}
+	r.Drawn, r.Passed = st.ChecksDrawn()
+	for _, v := range st.Convictions() {
+		c := convictionReport{
+			Number: v.Number, Key: v.Key.String(), Offence: v.Offence.String(), Lesser: v.Offence.Lesser(), Round: v.Round, Slashed: v.Slashed,
+			Evidence: v.Evidence.String(), Results: v.Results, First: v.FirstRound, Last: v.LastRound, TimeMs: v.AtMs,
+		}
+		if !v.ByKey.IsZero() {
+			c.By = v.ByKey.String()
+		}
+		r.Convictions = append(r.Convictions, c)
 	}
 	return r
 }
@@ -129,11 +198,27 @@ func (r runReport) write(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "phase       %s, epoch %d, round %d%s\n", r.Phase, r.Epoch, r.Round, pausing)
 	fmt.Fprintf(out, "step        %d of %d\n", r.Step, r.Steps)
-	fmt.Fprintf(out, "parameters  %s, agreed at round %d\n\n", r.Params, r.ParamsAt)
+	fmt.Fprintf(out, "parameters  %s, agreed at round %d\n", r.Params, r.ParamsAt)
+	r.Trust.write(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "member\tstatus\tpoints\tresults\tmissed\n")
+	fmt.Fprintf(w, "\nmember\tstatus\tpoints\tresults\tmissed\tchecks passed\tstake\tclaimable\n")
 	for _, m := range r.Members {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", short(m.Key), m.Status, m.Points, m.Results, m.Missed)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n",
+			short(m.Key), m.Status, m.Points, m.Results, m.Missed, m.Passed, thousands(m.Stake), thousands(m.Claimable))
 	}
 	return w.Flush()
+}
+
+func (r trustReport) write(out io.Writer) {
+	if r.Percent > 0 {
+		fmt.Fprintf(out, "checks      of %d %% of the results: %d drawn, %d passed, %d open; disputes: %d, %d open\n",
+			r.Percent, r.Drawn, r.Passed, r.Open, r.Disputes, r.Disputed)
+	}
+	if r.Escrow > 0 || r.Stake > 0 || r.Rate > 0 {
+		fmt.Fprintf(out, "tokens      treasury %s, pays %s a point; stake of a member at least %s\n", thousands(r.Treasury), thousands(r.Rate), thousands(r.Stake))
+	}
+	for _, c := range r.Convictions {
+		fmt.Fprintf(out, "convicted   %s of %s, round %d, slashed %s; %d of its results are in the model\n",
+			short(c.Key), c.Offence, c.Round, thousands(c.Slashed), c.Results)
+	}
 }

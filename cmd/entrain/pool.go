@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet"
+)
+
+func poolCommand(c console) *cobra.Command {
+	return group("pool", "Lend tokens to those who train, or borrow stake from lenders",
+		`In a pool, lenders put up the stake for an operator's machines, and share what those earn. The tokens
+can only become stake of members whom a run pays at the pool's address; nobody can take them out
+otherwise. What comes back is shared by what each has lent: all of it until the lenders have back what
+they lent, and less the operator's commission from then on.
+
+Lending ends with the first stake. A convicted member's stake is lost to its lenders, and half of it goes
+to whoever convicted it. An operator could be in league with that one: lend only where the operator's own
+part is at least as large as the others' together, which is what --own 50% asks for, and then it cannot
+gain by that.`,
+		poolCreateCommand(c), poolLendCommand(c), poolShowCommand(c), poolListCommand(c),
+		poolActCommand(c, "collect", "Collect what a pool owes you",
+			"Collects your share of what has come in, and the operator's commission if you are the operator. Before the\npool's first stake it takes back what you have lent.",
+			"collected what was due from pool %q", func(name string) ledger.Body { return ledger.Collect{Pool: name} }),
+		poolActCommand(c, "close", "Stop a pool from staking, then remove it",
+			`Stops a pool from staking any more. What was not staked is shared at once, what is out when it comes
+back. The operator may do so at any time, a lender when nothing was staked for 30 days. Called again by
+the operator when all is collected, and nothing is out, it removes the pool and returns its deposit.`,
+			"closed pool %q", func(name string) ledger.Body { return ledger.ClosePool{Pool: name} }))
+}
+
+func poolCreateCommand(c console) *cobra.Command {
+	var a acting
+	var commission, own string
+	var least uint64
+	var workers []string
+	cmd := &cobra.Command{
+		Use:   "create POOL",
+		Short: "Open a pool, as its operator",
+		Long: `Opens a pool that you operate. Its terms hold for ever, so that lenders know what they agree to. You, and
+the keys named with --worker, can stake from it: entrain join RUN --stake N --pool POOL.
+
+It takes a deposit of a millionth of all tokens, which you get back when the pool is closed and removed.
+Your own part is what you lend to it like anybody else.`,
+		Example: "  entrain pool create our-pool\n  entrain pool create our-pool --commission 12.5% --own 50% --least 1000 --worker 1f0c...e2",
+		Args:    needPool,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			terms := ledger.CreatePool{Name: args[0], Least: least}
+			var err error
+			if terms.CommissionBP, err = parseBP(commission); err != nil {
+				return fmt.Errorf("--commission %w", err)
+			}
+			if terms.OwnBP, err = parseBP(own); err != nil {
+				return fmt.Errorf("--own %w", err)
+			}
+			for _, s := range workers {
+				k, err := parseKey(s)
+				if err != nil {
+					return fmt.Errorf("--worker %w", err)
+				}
+				terms.Workers = append(terms.Workers, k)
+			}
+			slices.SortFunc(terms.Workers, key.Public.Compare)
+			terms.Workers = slices.Compact(terms.Workers)
+			if err := c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) { return terms, nil }); err != nil {
+				return fmt.Errorf("create pool %q: %w", args[0], err)
+			}
+			c.say("pool %q is open: lend to it with entrain pool lend %s AMOUNT", args[0], args[0])
+			return nil
+		},
+	}
+	a.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&commission, "commission", "10%", "`part` of what comes in, above what was lent, that is yours")
+	f.StringVar(&own, "own", "50%", "least `part` of what is lent that must be your own")
+	f.Uint64Var(&least, "least", 1, "fewest `tokens` that a lender begins with")
+	f.StringArrayVar(&workers, "worker", nil, "public `key` that may stake from the pool besides you; may be repeated")
+	return cmd
+}
+
+func poolLendCommand(c console) *cobra.Command {
+	var a acting
+	cmd := &cobra.Command{
+		Use:   "lend POOL AMOUNT",
+		Short: "Lend tokens to a pool",
+		Long: `Lends tokens of yours to a pool. Until its first stake you can take them back, with: entrain pool collect.
+From then on you get your share of what comes in. Look at its terms first, with: entrain pool show.`,
+		Example: "  entrain pool lend our-pool 5000",
+		Args:    needTokens("pool"), ValidArgsFunction: c.completePools,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			amount, err := parseTokens(args[1])
+			if err != nil {
+				return err
+			}
+			err = c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) {
+				return ledger.Lend{Pool: args[0], Amount: amount}, nil
+			})
+			if err != nil {
+				return fmt.Errorf("lend %s to pool %q: %w", tokens(amount), args[0], err)
+			}
+			c.say("lent %s to pool %q", tokens(amount), args[0])
+			return nil
+		},
+	}
+	a.flags(cmd)
+	return cmd
+}
+
+// poolActCommand makes a command that only names a pool.
+func poolActCommand(c console, use, short, long, done string, body func(string) ledger.Body) *cobra.Command {
+	var a acting
+	cmd := &cobra.Command{
+		Use: use + " POOL", Short: short, Long: long,
+		Example: "  entrain pool " + use + " our-pool",
+		Args:    needPool, ValidArgsFunction: c.completePools,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) { return body(args[0]), nil })
+			if err != nil {
+				return fmt.Errorf("%s pool %q: %w", use, args[0], err)
+			}
+			c.say(done, args[0])
+			return nil
+		},
+	}
+	a.flags(cmd)
+	return cmd
+}
+
+func needPool(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("say the name of one pool: %s; entrain pool list shows those of a chain", cmd.UseLine())
+	}
+	if !ledger.RunNameValid(args[0]) {
+		return fmt.Errorf("%q is no pool's name: those have 1 to %d of a-z, 0-9 and inner '-'", args[0], ledger.RunNameBytesMax)
+	}
+	return nil
+}
+
+// completePools completes the name of a pool.
+func (c console) completePools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeFor)
+	defer cancel()
+	chain, _ := cmd.Flags().GetStringArray("chain")
+	client, err := c.dial(ctx, chain, nil)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer client.Close()
+	names, err := client.Pools(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet"
+)
+
+// acting is what every command that sends a transaction is told: who, and where.
+type acting struct {
+	keyFile string
+	chain   []string
+}
+
+func (a *acting) flags(cmd *cobra.Command) {
+	keyFlag(cmd, &a.keyFile)
+	chainFlag(cmd, &a.chain)
+}
+
+// act signs what make returns with the key, and waits until it is in a block.
+func (c console) act(ctx context.Context, a acting, make func(*comet.Client, key.Public) (ledger.Body, error)) (err error) {
+	path, err := c.keyPath(a.keyFile)
+	if err != nil {
+		return err
+	}
+	k, err := c.loadKey(path)
+	if err != nil {
+		return err
+	}
+	client, err := c.dial(ctx, a.chain, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	body, err := make(client, k.Public())
+	if err != nil {
+		return err
+	}
+	return submit(ctx, client, &ledger.Signer{Chain: client.ChainID(), Key: k}, body)
+}
+
+// parseTokens reads an amount of tokens, which are whole.
+func parseTokens(s string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("%q is no amount: want a whole number of tokens, 1 or more", s)
+	}
+	return n, nil
+}
+
+// parseKey reads a public key.
+func parseKey(s string) (key.Public, error) {
+	k, err := key.ParsePublic(s)
+	if err != nil {
+		return k, fmt.Errorf("%q: want a public key of 64 hexadecimal digits, as entrain key show prints it", s)
+	}
+	return k, nil
+}
+
+// parseBP reads a percentage of at most two decimals, in basis points.
+func parseBP(s string) (uint16, error) {
+	whole, decimals, _ := strings.Cut(strings.TrimSuffix(s, "%"), ".")
+	n, err := strconv.ParseUint(whole+(decimals + "00")[:2], 10, 16)
+	if err != nil || whole == "" || len(decimals) > 2 || n > 10_000 {
+		return 0, fmt.Errorf("%q: want a percentage of 0 to 100, with at most two decimals", s)
+	}
+	return uint16(n), nil
+}
+
+// bpText writes basis points as a percentage.
+func bpText(n uint16) string {
+	text := strings.TrimRight(fmt.Sprintf("%d.%02d", n/100, n%100), "0")
+	return strings.TrimSuffix(text, ".") + " %"
+}
+
+// tokens writes an amount for people.
+func tokens(n uint64) string {
+	if n == 1 {
+		return "1 token"
+	}
+	return thousands(n) + " tokens"
+}
+
+// claims tries out what a run would pay its members. It is not the run, but a copy of its state.
+type claims struct {
+	trial coordinator.State
+	nowMs uint64
+}
+
+func newClaims(s ledger.Snapshot) claims {
+	trial, err := coordinator.Open(bytes.Clone(s.State.Bytes()))
+	if err != nil {
+		panic(fmt.Sprintf("entrain: copy of a state: %v", err)) // the client has checked the state
+	}
+	return claims{trial: trial, nowMs: s.TimeMs}
+}
+
+// of returns what a member's claim would pay now, once those of whom it was asked before were paid.
+func (c claims) of(member key.Public) uint64 {
+	if c.trial.Apply(coordinator.Env{NowMs: c.nowMs, Sender: member}, coordinator.Claim{}) != nil {
+		return 0
+	}
+	_, amount := c.trial.Payout()
+	return amount
+}
+
+// needTokens checks the arguments of a command that wants a name and an amount.
+func needTokens(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return fmt.Errorf("say which %s and how many tokens: %s", what, cmd.UseLine())
+		}
+		if !ledger.RunNameValid(args[0]) {
+			return fmt.Errorf("%q is no %s's name: those have 1 to %d of a-z, 0-9 and inner '-'", args[0], what, ledger.RunNameBytesMax)
+		}
+		_, err := parseTokens(args[1])
+		return err
+	}
+}
