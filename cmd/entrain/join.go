@@ -28,6 +28,7 @@ A key is made if there is none. No port needs to be open. On a terminal a window
 happens is recorded in the state directory, for entrain watch and for other tools.`,
 		Example: `  entrain join my-run --data ./corpus
   entrain join my-run --chain http://203.0.113.5:7370 --data ./corpus --workers 4
+  entrain join my-run --data ./corpus --stake 5000
   entrain join my-run --data ./corpus --json | jq -c 'select(.event == "trained")'`,
 		Args:              needRun,
 		ValidArgsFunction: c.completeRuns,
@@ -47,6 +48,8 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	f.Uint64Var(&o.heldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
 	f.IntVar(&o.checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
 	f.DurationVar(&o.linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
+	f.Uint64Var(&o.stake, "stake", 0, "put up so many `tokens`, or what is missing from that; lost if convicted of cheating")
+	f.StringVar(&o.pool, "pool", "", "`pool` that the stake comes from, and that is paid (default: your own account)")
 	o.flags(cmd)
 	_ = cmd.MarkFlagDirname("data")
 	_ = cmd.MarkFlagDirname("state")
@@ -64,6 +67,12 @@ func (o joinOptions) check() error {
 	var errs []error
 	if o.workers < 1 || o.workers > workersMax {
 		errs = append(errs, fmt.Errorf("--workers %d: want 1 to %d", o.workers, workersMax))
+	}
+	if o.pool != "" && !ledger.RunNameValid(o.pool) {
+		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.pool))
+	}
+	if o.pool != "" && o.stake == 0 {
+		errs = append(errs, errors.New("--pool: say how much of the pool's to put up with --stake N"))
 	}
 	if o.checkpoints < 0 {
 		errs = append(errs, fmt.Errorf("--checkpoints %d: want 0 or more", o.checkpoints))

@@ -32,6 +32,8 @@ type participation struct {
 	evaluate    uint32        // steps between two measurements of the held-out loss; 0: none
 	heldOut     uint64        // sequences that a measurement reads at most
 	checkpoints int           // kept; 0: only those that the run asks this member for, the last of them
+	stake       uint64        // tokens to put up
+	pool        string        // that they come from; "" for the member's own account
 	linger      time.Duration // for which the model is served to others after the run has finished
 	observe     func(node.Event)
 	log         *slog.Logger
@@ -113,7 +115,7 @@ func (p *participant) runTo(ctx context.Context) error {
 		Run: p.run, ID: p.id, Key: p.key, Ledger: p.client, Loop: p.loop, Engine: p.trainer.engine,
 		Listen: p.join, Initial: p.trainer.initial, Store: p.store,
 		Checkpoint: p.checkpoint, Recall: p.saver.recall, CheckpointAlways: p.checkpoints > 0,
-		EvalRounds: evaluate, Observe: p.observed,
+		EvalRounds: evaluate, Observe: p.observed, Stake: p.stake, Pool: p.pool,
 	})
 	if err != nil {
 		return err

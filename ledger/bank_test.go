@@ -1,0 +1,298 @@
+package ledger
+
+import (
+	"bytes"
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// newBankChain makes a chain on which each of the named has so many tokens.
+func newBankChain(t testing.TB, amount uint64, who ...string) *chain {
+	t.Helper()
+	g := Genesis{Chain: testChain, TimeMs: genesisMs}
+	for _, name := range who {
+		g.Accounts = append(g.Accounts, Allocation{Key: public(name), Amount: amount})
+	}
+	slices.SortFunc(g.Accounts, func(a, b Allocation) int { return a.Key.Compare(b.Key) })
+	h, err := NewHost(g, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &chain{t: t, host: h}
+}
+
+func (c *chain) want(code Code, tx []byte) {
+	c.t.Helper()
+	if got := c.block(tx)[0]; got != code {
+		c.t.Errorf("got %q, want %q", got, code)
+	}
+}
+
+func (c *chain) holds(who string, tokens uint64) {
+	c.t.Helper()
+	if got := c.host.Balance(public(who)); got != tokens {
+		c.t.Errorf("%s has %d tokens, want %d", who, got, tokens)
+	}
+}
+
+func TestTransfers(t *testing.T) {
+	c := newBankChain(t, 1<<32, "ann", "bob") // so a purse holds 128 at least
+	supply := uint64(2 << 32)
+	if c.host.Supply() != supply || c.host.bank.floor() != 128 {
+		t.Fatalf("supply %d, least %d", c.host.Supply(), c.host.bank.floor())
+	}
+	to := func(who string, n uint64) Transfer { return Transfer{To: public(who), Amount: n} }
+	for _, step := range []struct {
+		from string
+		body Transfer
+		want Code
+	}{
+		{"ann", to("bob", 0), CodeAmount},
+		{"ann", to("bob", 1), CodeOK},
+		{"ann", to("bob", 1<<32), CodeFunds},
+		{"ann", to("bob", math.MaxUint64), CodeFunds},
+		{"cat", to("bob", 1), CodeFunds},
+		{"ann", to("cat", 127), CodeDust},
+		{"ann", to("cat", 128), CodeOK},
+		{"ann", to("cat", 1), CodeOK},
+		{"cat", to("ann", 2), CodeDust}, // 127 would be left
+		{"cat", to("ann", 1), CodeOK},
+		{"cat", to("cat", 128), CodeOK},
+		{"cat", to("ann", 128), CodeOK},
+		{"cat", to("ann", 1), CodeFunds},
+		{"ann", Transfer{Amount: 500}, CodeAmount},
+		{"ann", to("bob", 1<<32-1), CodeOK},
+	} {
+		before := c.host.Balance(public(step.from))
+		if got := c.block(c.tx(step.from, step.body))[0]; got != step.want {
+			t.Errorf("%s pays %d: got %q, want %q", step.from, step.body.Amount, got, step.want)
+		}
+		if after := c.host.Balance(public(step.from)); step.want != CodeOK && after != before {
+			t.Errorf("%s pays %d, which is refused: has %d, and had %d", step.from, step.body.Amount, after, before)
+		}
+	}
+	c.holds("ann", 0)
+	c.holds("bob", supply)
+	if n := len(c.host.bank.purses); n != 1 {
+		t.Errorf("%d purses", n)
+	}
+}
+
+func TestGenesisWithTokens(t *testing.T) {
+	a, b := public("ann"), public("bob")
+	if a.Compare(b) > 0 {
+		a, b = b, a
+	}
+	for name, accounts := range map[string][]Allocation{
+		"order":    {{b, 1}, {a, 1}},
+		"twice":    {{a, 1}, {a, 1}},
+		"nothing":  {{a, 0}},
+		"nobody":   {{key.Public{}, 5}},
+		"too much": {{a, SupplyMax}, {b, 1}},
+		"overflow": {{a, 1}, {b, math.MaxUint64}},
+		"too many": make([]Allocation, AllocationsMax+1),
+	} {
+		if _, err := NewHost(Genesis{Chain: testChain, Accounts: accounts}, nil); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	one, err := NewHost(Genesis{Chain: testChain, Accounts: []Allocation{{a, 1}, {b, SupplyMax - 1}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := NewHost(Genesis{Chain: testChain, Accounts: []Allocation{{a, 2}, {b, SupplyMax - 2}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.Supply() != SupplyMax || one.Hash() == other.Hash() {
+		t.Error("the genesis' tokens do not show")
+	}
+}
+
+func TestVerificationNeedsAReferee(t *testing.T) {
+	verified := func(name string) CreateRun {
+		r := createRun(name, "owner", 4)
+		r.Config.VerificationPercent, r.Config.VerifyMs, r.Config.DisputeMs = 5, 1000, 1000
+		r.Config.StateHash = wire.Sum("entrain/test/state")
+		return r
+	}
+	without := newChain(t)
+	without.want(CodeNoReferee, without.tx("owner", verified("demo")))
+	without.want(CodeOK, without.tx("owner", createRun("demo", "owner", 4)))
+
+	var asked [][]byte
+	referees := func(spec []byte) (coordinator.Referee, error) {
+		asked = append(asked, bytes.Clone(spec))
+		if len(asked) == 1 {
+			return nil, &TxError{Code: CodeBadSpec}
+		}
+		return fakeReferee{}, nil
+	}
+	h, err := NewHost(Genesis{Chain: testChain, TimeMs: genesisMs}, referees)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &chain{t: t, host: h}
+	c.want(CodeNoReferee, c.tx("owner", verified("demo")))
+	c.want(CodeOK, c.tx("owner", createRun("plain", "owner", 4)))
+	c.want(CodeOK, c.tx("owner", verified("demo")))
+	if len(asked) != 2 || !bytes.Equal(asked[1], testSpec) {
+		t.Errorf("referees were made of %q", asked)
+	}
+	saved := h.Append(nil)
+	if _, err := ParseHost(saved, nil); err == nil {
+		t.Error("a run with verification goes on without a referee")
+	}
+	again, err := ParseHost(saved, referees)
+	if err != nil || again.Hash() != h.Hash() || again.runs[0].referee == nil || again.runs[1].referee != nil {
+		t.Errorf("read again: %v", err)
+	}
+}
+
+type fakeReferee struct{ coordinator.Referee }
+
+// TestATransactionCannotMakeTokens sends thousands of transactions of all kinds, most of them wrong in some way, and counts
+// after each (the host itself does, and panics). What each lender of a pool was paid is compared with exact fractions.
+func TestATransactionCannotMakeTokens(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		people := []string{"ann", "bob", "cat", "dan"}
+		whole := rapid.SampledFrom([]uint64{100, 1 << 20, 1 << 32, SupplyMax / 3}).Draw(rt, "each")
+		c := newBankChain(t, whole, people[:3]...)
+		c.accept(c.tx("owner", createRun("demo", "owner", 3)))
+		supply := c.host.Supply()
+		target := func() key.Public {
+			if rapid.IntRange(0, 5).Draw(rt, "to a pool") == 0 {
+				return PoolAddress(testChain, rapid.SampledFrom([]string{"one", "two"}).Draw(rt, "address"))
+			}
+			return public(rapid.SampledFrom(people).Draw(rt, "to"))
+		}
+		amount := rapid.OneOf(
+			rapid.Uint64Range(0, 20), rapid.Uint64Range(0, whole/7), rapid.SampledFrom([]uint64{whole, whole - 1, math.MaxUint64, 1 << 63}),
+		)
+		pool := rapid.SampledFrom([]string{"one", "two", "three"})
+		for range rapid.IntRange(20, 120).Draw(rt, "blocks") {
+			who := rapid.SampledFrom(people).Draw(rt, "who")
+			var body Body
+			switch rapid.IntRange(0, 9).Draw(rt, "kind") {
+			case 0, 1:
+				body = Transfer{To: target(), Amount: amount.Draw(rt, "amount")}
+			case 2:
+				body = CreatePool{
+					Name: pool.Draw(rt, "pool"), CommissionBP: uint16(rapid.IntRange(0, wholeBP).Draw(rt, "commission")),
+					OwnBP: uint16(rapid.SampledFrom([]int{0, 0, 3000}).Draw(rt, "own")), Least: rapid.Uint64Range(0, 3).Draw(rt, "least"),
+					Workers: slices.Clone([]key.Public{public("dan")}[:rapid.IntRange(0, 1).Draw(rt, "workers")]),
+				}
+			case 3, 4:
+				body = Lend{Pool: pool.Draw(rt, "pool"), Amount: amount.Draw(rt, "amount")}
+			case 5:
+				body = Collect{Pool: pool.Draw(rt, "pool")}
+			case 6:
+				body = ClosePool{Pool: pool.Draw(rt, "pool")}
+			case 7:
+				body = ClaimFor{Run: "demo", Member: target()}
+			case 8:
+				body = RunMessage{
+					Run: "demo", Value: amount.Draw(rt, "amount"), From: rapid.SampledFrom([]string{"", "one", "two"}).Draw(rt, "from"),
+					Message: coordinator.Append(nil, rapid.SampledFrom([]coordinator.Message{
+						coordinator.Join{}, coordinator.Join{Payee: public("bob")}, coordinator.Deposit{Member: public(who)},
+						coordinator.Deposit{Member: public("dan")}, coordinator.Fund{}, coordinator.Claim{}, coordinator.Withdraw{}, coordinator.Tick{},
+					}).Draw(rt, "message")),
+				}
+			default: // hand a pool an income, as runs do
+				body = Transfer{To: PoolAddress(testChain, "one"), Amount: amount.Draw(rt, "amount")}
+			}
+			before := c.host.Append(nil)
+			code := c.blockAfter(rapid.SampledFrom([]uint64{200, 200, 60_000, PoolQuietMs}).Draw(rt, "pause"), c.tx(who, body))[0]
+			if code != CodeOK && len(c.host.runs) == 1 && !bytes.Equal(c.host.bank.append(nil), bankOf(rt, before)) {
+				rt.Fatalf("%+v of %s, which is refused with %q, changes purses or pools", body, who, code)
+			}
+			if n := total(c.host); n.Cmp(new(big.Int).SetUint64(supply)) != 0 {
+				rt.Fatalf("after %+v there are %v tokens, not %d", body, n, supply)
+			}
+			checkPools(rt, c.host)
+			if rapid.IntRange(0, 9).Draw(rt, "restart") == 0 {
+				h, err := ParseHost(c.host.Append(nil), nil)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if h.Hash() != c.host.Hash() {
+					rt.Fatal("the state that was read has another hash")
+				}
+				c.host = h
+			}
+		}
+	})
+}
+
+// bankOf returns the bytes of purses and pools in those of a host.
+func bankOf(t *rapid.T, b []byte) []byte {
+	h, err := ParseHost(b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.bank.append(nil)
+}
+
+// total counts all tokens anew, without any sum that the host keeps.
+func total(h *Host) *big.Int {
+	sum := new(big.Int)
+	add := func(n uint64) { sum.Add(sum, new(big.Int).SetUint64(n)) }
+	for _, p := range h.bank.purses {
+		add(p.tokens)
+	}
+	for _, p := range h.bank.pools {
+		add(p.tokens())
+	}
+	for _, r := range h.runs {
+		add(r.state.Escrow())
+	}
+	return sum
+}
+
+// checkPools checks what pools promise.
+func checkPools(t *rapid.T, h *Host) {
+	for _, p := range h.bank.pools {
+		if !p.consistent() {
+			t.Fatalf("pool %+v contradicts itself", p)
+		}
+		ever := new(big.Int).SetUint64(p.shared.hi)
+		ever.Lsh(ever, 64).Add(ever, new(big.Int).SetUint64(p.shared.lo))
+		for _, l := range p.lenders {
+			// What a lender was paid and is due is its part of all, rounded down once.
+			part := new(big.Int).Mul(ever, new(big.Int).SetUint64(l.lent))
+			part.Div(part, new(big.Int).SetUint64(p.lent))
+			paid := new(big.Int).SetUint64(l.paid.hi)
+			paid.Lsh(paid, 64).Add(paid, new(big.Int).SetUint64(l.paid.lo))
+			if paid.Add(paid, new(big.Int).SetUint64(p.share(l))); paid.Cmp(part) != 0 {
+				t.Fatalf("pool %q: a lender gets %v of %v, want %v", p.name, paid, ever, part)
+			}
+		}
+	}
+}
+
+func TestParts(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := wide{hi: rapid.Uint64().Draw(rt, "hi"), lo: rapid.Uint64().Draw(rt, "lo")}
+		b := rapid.Uint64Range(1, 1<<63-1).Draw(rt, "whole")
+		a := rapid.Uint64Range(0, b).Draw(rt, "part")
+		got := w.part(a, b)
+		want := new(big.Int).SetUint64(w.hi)
+		want.Lsh(want, 64).Add(want, new(big.Int).SetUint64(w.lo))
+		want.Mul(want, new(big.Int).SetUint64(a)).Div(want, new(big.Int).SetUint64(b))
+		have := new(big.Int).SetUint64(got.hi)
+		if have.Lsh(have, 64).Add(have, new(big.Int).SetUint64(got.lo)); have.Cmp(want) != 0 {
+			rt.Fatalf("%+v × %d / %d: got %v, want %v", w, a, b, have, want)
+		}
+		if w.minus(w.part(a, b)).plus(0).less(wide{}) || w.less(got) {
+			rt.Fatal("a part is more than the whole")
+		}
+	})
+}
