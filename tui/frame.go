@@ -30,12 +30,13 @@ const (
 	tabRounds
 	tabNetwork
 	tabRewards
+	tabTrust
 	tabLogs
 	tabs
 )
 
 func tabName(i int) string {
-	return [tabs]string{"Overview", "Members", "Rounds", "Network", "Rewards", "Logs"}[i]
+	return [tabs]string{"Overview", "Members", "Rounds", "Network", "Rewards", "Trust", "Logs"}[i]
 }
 
 // The least size that is drawn.
@@ -54,7 +55,7 @@ func (f *frame) key(key string) {
 	}
 	page := max(1, f.height-6)
 	switch key {
-	case "1", "2", "3", "4", "5", "6":
+	case "1", "2", "3", "4", "5", "6", "7":
 		f.show(int(key[0] - '1'))
 	case "tab", "right", "l":
 		f.show((f.tab + 1) % tabs)
@@ -119,6 +120,8 @@ func (f *frame) tabLines(height int) []string {
 		return f.network(height)
 	case tabRewards:
 		return f.rewards(height)
+	case tabTrust:
+		return f.trust(height)
 	case tabLogs:
 		return f.logs(height)
 	}
@@ -141,7 +144,7 @@ func (f *frame) title() string {
 // tabLine names the tabs; the chosen one stands in brackets.
 func (f *frame) tabLine() string {
 	var b strings.Builder
-	short := f.width < 70
+	short := f.width < 74
 	for i := range tabs {
 		name := fmt.Sprintf("%d %s", i+1, tabName(i))
 		if short && i != f.tab {
@@ -157,7 +160,7 @@ func (f *frame) tabLine() string {
 }
 
 func (f *frame) keys() string {
-	text := "q " + f.quit + "   ? help   1-6 tabs   up/down scroll"
+	text := "q " + f.quit + "   ? help   1-7 tabs   up/down scroll"
 	if f.replay {
 		text += "   space pause   +/- speed"
 	}
@@ -169,7 +172,7 @@ func (f *frame) keys() string {
 
 func (f *frame) helpLines() []string {
 	lines := []string{"",
-		"  1 ... 6            a tab; also tab, shift+tab, left, right",
+		"  1 ... 7            a tab; also tab, shift+tab, left, right",
 		"  up, down, j, k     a line; page up, page down, home, end: further",
 		"  ?                  this help, and back",
 		"  q, ctrl+c          " + f.quit,
@@ -179,10 +182,12 @@ func (f *frame) helpLines() []string {
 	}
 	lines = append(lines, "",
 		"  Marks of a share   e expected, c committed, f fetched here,",
-		"                     a accepted, m missed, . none",
+		"                     a accepted, m missed, . none; v computed",
+		"                     again and right, x its author was convicted",
 		"  Loss               mean of the members' shares, in nats a token;",
 		"                     held-out: on text that nobody trains on",
-		"  Points             one for each accepted sequence",
+		"  Points             one for each accepted sequence, and for",
+		"                     each that was verified",
 	)
 	for i := range lines {
 		lines[i] = fit(lines[i], f.width)

@@ -21,12 +21,15 @@ func (f *frame) members(height int) []string {
 			key += " (you)"
 		}
 		return []string{fmt.Sprint(m.Index), key, m.Status, roles(m), string(rune(m.Mark)), view.Thousands(m.Points), fmt.Sprint(m.Results),
-			fmt.Sprint(m.Missed), lossOf(float64(m.Loss)), view.Thousands(uint64(m.Speed)), rate(m.Rate), view.Bytes(m.Bytes), m.Key}
+			fmt.Sprint(m.Missed), lossOf(float64(m.Loss)), view.Thousands(uint64(m.Speed)), rate(m.Rate), view.Bytes(m.Bytes),
+			view.Thousands(m.Stake), fmt.Sprint(m.Doubt), fmt.Sprint(m.Passed), m.Key}
 	}
 	return f.table([]column{{name: "#", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
 		{name: "this round", width: 12, left: true}, {name: "share", width: 5}, {name: "points", width: 9}, {name: "results", width: 7, least: 90},
 		{name: "missed", width: 6}, {name: "loss", width: 6, least: 100}, {name: "said tok/s", width: 10, least: 120},
-		{name: "bandwidth", width: 11, least: 120}, {name: "fetched", width: 9, least: 140}, {name: "key", left: true, width: 64, least: 200}}, len(list), row, height)
+		{name: "bandwidth", width: 11, least: 120}, {name: "fetched", width: 9, least: 140},
+		{name: "stake", width: 11, least: 160}, {name: "doubt", width: 5, least: 160}, {name: "passed", width: 6, least: 160},
+		{name: "key", left: true, width: 64, least: 230}}, len(list), row, height)
 }
 
 // gone is 1 for members that are not present.
@@ -82,10 +85,10 @@ func (f *frame) rounds(height int) []string {
 			step = "-"
 		}
 		return []string{fmt.Sprint(r.Number), step, state, took, fmt.Sprintf("%d/%d", r.Committed, r.Expected), witnessed(r),
-			fmt.Sprintf("%d/%d", r.Accepted, r.Expected), lossOf(r.Loss), view.Bytes(r.Bytes), view.Short(r.Agreed), r.Marks}
+			fmt.Sprintf("%d/%d", r.Accepted, r.Expected), verified(r), lossOf(r.Loss), view.Bytes(r.Bytes), view.Short(r.Agreed), r.Marks}
 	}
 	return f.table([]column{{name: "round", width: 7}, {name: "step", width: 7}, {name: "", width: 8, left: true}, {name: "took", width: 7},
-		{name: "trained", width: 7}, {name: "witnessed", width: 9}, {name: "accepted", width: 8}, {name: "loss", width: 6},
+		{name: "trained", width: 7}, {name: "witnessed", width: 9}, {name: "accepted", width: 8}, {name: "verified", width: 8, least: 85}, {name: "loss", width: 6},
 		{name: "payloads", width: 9, least: 95}, {name: "agreed", width: 12, left: true, least: 110}, {name: "shares by member", left: true, least: 130}}, len(list), row, height)
 }
 
@@ -98,6 +101,14 @@ func witnessed(r view.Round) string {
 		}
 	}
 	return fmt.Sprintf("%d/%d", n, len(r.Witnesses))
+}
+
+// verified says how many of the results that were drawn to be checked were found right.
+func verified(r view.Round) string {
+	if r.Checked == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", r.Verified, r.Checked)
 }
 
 // network is the tab of what travels.
@@ -142,9 +153,12 @@ func (f *frame) rewards(height int) []string {
 			key += " (you)"
 		}
 		bar := strings.Repeat("#", int(m.Share*20+0.5))
-		return []string{fmt.Sprint(i + 1), key, m.Status, view.Thousands(m.Points), fmt.Sprintf("%.2f %%", 100*m.Share), fmt.Sprint(m.Results), bar}
+		return []string{fmt.Sprint(i + 1), key, m.Status, view.Thousands(m.Points), fmt.Sprintf("%.2f %%", 100*m.Share), fmt.Sprint(m.Results),
+			view.Thousands(m.Settled), view.Thousands(m.Claimed), view.Thousands(m.Balance), view.Thousands(m.Stake), bar}
 	}
 	out := []string{pair(f.width, "given", view.Thousands(f.run.Points)+" points, one a sequence", "retired", view.Thousands(f.run.Retired)+" of former members"), ""}
 	return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
-		{name: "points", width: 11}, {name: "of all", width: 9}, {name: "results", width: 8, least: 75}, {name: "", left: true, least: 100}}, len(list), row, height-len(out))...)
+		{name: "points", width: 11}, {name: "of all", width: 9}, {name: "results", width: 8, least: 75},
+		{name: "settled", width: 9, least: 110}, {name: "claimed", width: 9, least: 110}, {name: "balance", width: 11, least: 125}, {name: "stake", width: 11, least: 125},
+		{name: "", left: true, least: 150}}, len(list), row, height-len(out))...)
 }

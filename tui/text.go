@@ -36,6 +36,20 @@ func cut(s string, width int) string {
 	return s
 }
 
+// wrap breaks a text without styles into lines of at most width columns; those after the first begin with indent.
+func wrap(s string, width int, indent string) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.SplitAfter(clean(s), " ") {
+		if line != "" && strings.TrimSpace(line) != "" && lipgloss.Width(line)+lipgloss.Width(strings.TrimRight(word, " ")) > width {
+			lines = append(lines, cut(strings.TrimRight(line, " "), width))
+			line = indent
+		}
+		line += word
+	}
+	return append(lines, cut(strings.TrimRight(line, " "), width))
+}
+
 // fit makes a text without styles exactly width columns wide.
 func fit(s string, width int) string {
 	s = cut(s, width)

@@ -117,6 +117,8 @@ func TestFramesFitEverySize(t *testing.T) {
 	_ = many.Record(runlog.Record{Standing: &head})
 	_ = many.Record(runlog.Record{Who: "eve", Event: &node.Event{Kind: "note", Text: "\x1b[2Jescape\r\n" + strings.Repeat("長", 300)}})
 	_ = many.Record(runlog.Record{Event: &node.Event{Kind: "trained", Step: 1, Loss: float32(math.NaN()), GradNorm: math.Inf(1)}})
+	head.Trust = anxious()
+	_ = many.Record(runlog.Record{Standing: &head})
 	for _, w := range []*Window{New(Options{}), played(t, 3), many} {
 		run := w.Snapshot()
 		for width := widthMin; width < 240; width += 7 {
@@ -165,6 +167,48 @@ func TestKeysMoveThroughTheTabs(t *testing.T) {
 	f.key("esc")
 	if f.help {
 		t.Error("esc leaves the help open")
+	}
+}
+
+// anxious is a run's trust with much of everything, and words from a stranger.
+func anxious() *runlog.Trust {
+	t := &runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 100, Stake: math.MaxUint64, Treasury: math.MaxUint64, Drawn: math.MaxUint32, Disputed: 40, Convicted: 64}}
+	for i := range uint32(700) {
+		t.Checks = append(t.Checks, runlog.Check{Share: runlog.Share{Round: math.MaxUint32, Member: i}, Verifier: math.MaxUint32, DeadlineMs: uint64(i) << 40, Disputed: i%7 == 0})
+	}
+	for i := range uint32(16) {
+		t.Disputes = append(t.Disputes, runlog.Dispute{ID: i + 1, Share: runlog.Share{Round: math.MaxUint32, Member: i}, Accuser: runlog.NoMember, Stage: "\x1b[2J" + strings.Repeat("界", 50),
+			Level: "operations", Op: math.MaxUint32, Votes: []runlog.Vote{{Member: 1, Vote: 250}}})
+	}
+	for i := range uint32(64) {
+		t.Convictions = append(t.Convictions, runlog.Conviction{Number: i + 1, Round: i, Member: i, Key: strings.Repeat("é", 64), Offence: "\r\nescape", By: i, Slashed: math.MaxUint64, Results: i, Lesser: i%2 == 0})
+	}
+	return t
+}
+
+// The trust tab at two sizes is as it was when somebody looked at it.
+func TestTrustIsShown(t *testing.T) {
+	w := played(t, 90)
+	now := w.Snapshot()
+	ab, cd := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	_ = w.Record(runlog.Record{Time: time.UnixMilli(int64(now.NowMs)), Standing: &runlog.Standing{Height: now.Height + 1, TimeMs: now.StateMs, Head: runlog.Head{Run: now.Name, ID: now.ID, Phase: "RoundTrain", Round: now.Round},
+		Trust: &runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Stake: 1000, Rate: 3, Treasury: 250_000, Escrow: 254_000, Drawn: 41, Passed: 38, Disputed: 2, Convicted: 1},
+			Checks:      []runlog.Check{{Share: runlog.Share{Round: 5, Member: 2}, Verifier: 0, Sequences: 8, DeadlineMs: now.NowMs + 12_000}, {Share: runlog.Share{Round: 4, Member: 1}, Verifier: 3, Sequences: 8, Disputed: true}},
+			Disputes:    []runlog.Dispute{{ID: 2, Share: runlog.Share{Round: 4, Member: 1}, Accuser: 3, Stage: "descending", Level: "tiles", Op: 1312, Tile: 4, Depth: 1, DeadlineMs: now.NowMs + 30_000, Traces: [2]string{ab, cd}}},
+			Convictions: []runlog.Conviction{{Number: 1, Round: 2, Member: 3, Key: cd, Offence: "wrong result", By: 0, ByKey: ab, Slashed: 1000, Evidence: ab, FirstRound: 1, LastRound: 3, Results: 3}}}}})
+	var all strings.Builder
+	for _, size := range [][2]int{{80, 24}, {200, 20}} {
+		all.WriteString(picture(t, &frame{run: w.Snapshot(), width: size[0], height: size[1], tab: tabTrust, quit: "quit"}))
+	}
+	path := filepath.Join("testdata", "trust.txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(all.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want, err := os.ReadFile(path); err != nil || all.String() != string(want) {
+		t.Errorf("%v: got\n%s", err, all.String())
 	}
 }
 
