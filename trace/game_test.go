@@ -111,7 +111,7 @@ func (d *dispute) judge(ctx context.Context) (bool, error) {
 	return false, errors.New("the truth is neither's")
 }
 
-// gameSetup is a share small enough to be traced hundreds of times, in which most chains have several slices.
+// gameProgram is the program of a case with the tail of codec/distro.
 func gameProgram(t testing.TB, c modelCase) Program {
 	t.Helper()
 	layout := c.cfg.Layout()
@@ -130,8 +130,9 @@ func gameProgram(t testing.TB, c modelCase) Program {
 	return p
 }
 
+// gameCase is a share small enough to be traced hundreds of times, in which there are all kinds of operations and most chains have several slices.
 func gameCase() modelCase {
-	return modelCase{"game", llama.Config{Vocab: 260, Hidden: 100, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 10, FFN: 101, Context: 102,
+	return modelCase{"game", llama.Config{Vocab: 260, Hidden: 100, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 10, FFN: 115, Context: 102,
 		Theta: 10000, Eps: 1e-5, Tied: true}, 102, 2}
 }
 
@@ -170,10 +171,10 @@ func kinds(p Program) (ops []uint32) {
 	return ops
 }
 
-// longest returns the tile that takes the most slices, the last of them.
+// longest returns the tile that takes the most slices, the last of those that have words.
 func longest(o Op) (tile uint32) {
 	for i := range o.Tiles() {
-		if o.Slices(i) >= o.Slices(tile) {
+		if o.Slices(i) >= o.Slices(tile) && o.Words(i, o.Slices(i)-1) > 0 {
 			tile = i
 		}
 	}
@@ -196,8 +197,12 @@ func TestTheRefereeNamesTheLiar(t *testing.T) {
 	var most dispute
 	var slowest dispute
 	ops := kinds(p)
+	kernels := map[string]bool{}
 	for _, op := range ops {
 		o := p.Op(op)
+		if o, ok := o.(operation); ok {
+			kernels[fmt.Sprintf("%T", o.kernel)] = true
+		}
 		tile := longest(o)
 		slice := uint32(source.Uint64n(uint64(o.Slices(tile))))
 		word, bit := source.Uint64(), source.Uint64n(32)
@@ -234,6 +239,9 @@ func TestTheRefereeNamesTheLiar(t *testing.T) {
 				slowest = d
 			}
 		}
+	}
+	if len(kernels) != 12 {
+		t.Errorf("the program has operations of %d types only: %v", len(kernels), kernels)
 	}
 	t.Logf("%d kinds of operations among %d; at most %d bytes of evidence (%s) and %v of judging (%s); %d reveals in the longest", len(ops), p.Len(),
 		len(most.evidence), p.Op(most.op).Name(), slowest.judging, p.Op(slowest.op).Name(), most.moves)

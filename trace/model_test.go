@@ -92,8 +92,6 @@ func (p plainTail) Len() uint32 { return 1 }
 
 func (p plainTail) Op(_, _ uint32, gradient func(tensor int) uint32) Op {
 	var reads []Read
-	words := func(r Read) int { return 0 }
-	_ = words
 	for i, m := range p.tensors {
 		for tile := range m.Tiles() {
 			reads = append(reads, Read{Op: gradient(i), Index: tile})

@@ -137,11 +137,11 @@ func (b *builder) forward(l *layerValues, x value) value {
 	l.k = b.turn("turned keys", beside(k), k.grid, false)
 	for h := range b.cfg.Heads {
 		kv := h / (b.cfg.Heads / b.cfg.KVHeads)
-		scores := b.scores(h, l)
+		scores := b.scores("scores", h, l)
 		l.shift = append(l.shift, b.add("shift of the scores", h, grid{}, &along{taken: shift, x: scores, constant: b.scale}))
 		l.inverse = append(l.inverse, b.add("inverse of the sum", h, grid{},
 			&along{taken: share, x: scores, rows: l.shift[h].ref, scale: b.scale, constant: 1}))
-		p := b.probabilities(h, l, scores)
+		p := b.probabilities("probabilities", h, l, scores)
 		g := grid{rows: b.tokens, cols: b.head}
 		l.out = append(l.out, b.add("attention", h, g,
 			&product{out: g, a: one(p), b: l.v.head(kv), depth: b.tokens.tiles(), inner: toHere, start: none}))
@@ -159,15 +159,15 @@ func (b *builder) turn(what string, x operand, g grid, back bool) value {
 }
 
 // scores are a query head's products of queries and keys.
-func (b *builder) scores(h int, l *layerValues) value {
+func (b *builder) scores(what string, h int, l *layerValues) value {
 	kv := h / (b.cfg.Heads / b.cfg.KVHeads)
-	return b.add("scores", h, b.square(), &product{
+	return b.add(what, h, b.square(), &product{
 		out: b.square(), a: l.q.head(h), b: l.k.head(kv).t(), depth: b.head.tiles(), start: none,
 	})
 }
 
-func (b *builder) probabilities(h int, l *layerValues, scores value) value {
-	return b.add("probabilities", h, scores.grid, &each{
+func (b *builder) probabilities(what string, h int, l *layerValues, scores value) value {
+	return b.add(what, h, scores.grid, &each{
 		function: probability, out: scores.grid, m: []value{scores}, v: []ref{l.shift[h].ref, l.inverse[h].ref}, gains: none, scale: b.scale,
 	})
 }
@@ -225,7 +225,7 @@ func (b *builder) attentionBackward(l *layerValues, dout value) (dq, dk, dv []va
 		} else {
 			dk, dv = append(dk, value{}), append(dv, value{})
 		}
-		p := b.probabilities(h, l, b.scores(h, l))
+		p := b.probabilities("probabilities once more", h, l, b.scores("scores once more", h, l))
 		dp := b.add("gradient of probabilities", h, b.square(), &product{
 			out: b.square(), a: dout.head(h), b: l.v.head(kv).t(), depth: b.head.tiles(), start: none,
 		})
