@@ -1,0 +1,167 @@
+package verify
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/trace"
+)
+
+func TestTheTraceOfAStepEndsInItsCommitment(t *testing.T) {
+	for _, clip := range []float64{0, .01, 1e6} {
+		w := newWorld(t, clip)
+		c, in := w.step(t)
+		if !w.open(t, c, in).Agrees() {
+			t.Errorf("clip %g: the trace ends in something else than what the engine gives", clip)
+		}
+		c.Commitment.PayloadBytes++
+		if w.open(t, c, in).Agrees() {
+			t.Errorf("clip %g: the trace agrees with another length of the payload", clip)
+		}
+	}
+}
+
+// kind is the name of an operation without what tells it from others of its kind.
+func kind(name string) string {
+	if rest, ok := strings.CutPrefix(name, "pieces of "); ok {
+		return "pieces" + rest[strings.LastIndexByte(rest, '.'):]
+	}
+	var b strings.Builder
+	for _, part := range strings.Split(name, ", ") {
+		if !strings.HasPrefix(part, "sequence ") && !strings.HasPrefix(part, "layer ") && !strings.HasPrefix(part, "head ") {
+			b.WriteString(part + " ")
+		}
+	}
+	return b.String()
+}
+
+// lies are a change in an operation of each kind, the last of the kind, in its last tile and slice.
+func lies(p trace.Program) (list []lie) {
+	last := make(map[string]uint32)
+	for t := range p.Len() {
+		last[kind(p.Op(t).Name())] = t
+	}
+	for t := range p.Len() {
+		op := p.Op(t)
+		if last[kind(op.Name())] == t {
+			tile := op.Tiles() - 1
+			list = append(list, lie{t, tile, op.Slices(tile) - 1, flip})
+		}
+	}
+	return list
+}
+
+// TestWhoLiesIsConvicted lets somebody compute one slice of a step wrongly, in an operation of every kind, and go on from there: once the one who
+// commits to what comes out, once the one who accuses an honest member of it.
+func TestWhoLiesIsConvicted(t *testing.T) {
+	w := newWorld(t, .5)
+	c, in := w.step(t)
+	honest := w.open(t, c, in)
+	p, err := w.tracer.rules.program(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var most Game
+	all := lies(p)
+	for i, l := range all {
+		if testing.Short() && i%5 > 0 {
+			continue
+		}
+		name := p.Op(l.op).Name()
+		liar := newLying(p, l)
+		cheat, err := w.tracer.open(t.Context(), liar, c, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		games := map[string]func() (Game, error){
+			"accuser": func() (Game, error) { return Argue(t.Context(), w.referee, c, [2]Side{honest, cheat}) },
+			"accused": func() (Game, error) {
+				wrong := c
+				wrong.Commitment = liar.commit(c.Commitment)
+				cheat.c, honest.c = wrong, wrong
+				defer func() { honest.c = c }()
+				if wrong == c && !strings.HasPrefix(name, "greatest magnitude") { // a bit of it decides nothing
+					t.Errorf("%s: the lie makes no difference", name)
+				}
+				return Argue(t.Context(), w.referee, wrong, [2]Side{cheat, honest})
+			},
+		}
+		if l.op == p.Len()-1 {
+			delete(games, "accused") // who commits to another outcome than that of its payload, state and work: see below
+		}
+		for side, play := range games {
+			g, err := play()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := map[string]int{"accused": coordinator.Accused, "accuser": coordinator.Accuser}[side]; g.Convicted != want {
+				t.Errorf("%s: the %s lied, side %d was convicted: %s", name, side, g.Convicted, g.Reason)
+			}
+			if g.Op != l.op || g.Tile != l.tile || g.Slice != l.slice {
+				t.Errorf("%s: the lie was in %d, %d, %d, the difference found in %d, %d, %d", name, l.op, l.tile, l.slice, g.Op, g.Tile, g.Slice)
+			}
+			if g.EvidenceBytes == 0 && len(p.Op(l.op).Reads(l.tile, l.slice)) > 0 {
+				t.Errorf("%s: convicted without evidence: %s", name, g.Reason)
+			}
+			t.Logf("%-60s %s convicted after %d messages of %d bytes, evidence %d, judged in %v", name, side, g.Messages, g.Bytes, g.EvidenceBytes, g.Referee.Round(time.Microsecond))
+			most.Messages, most.EvidenceBytes, most.Referee = max(most.Messages, g.Messages), max(most.EvidenceBytes, g.EvidenceBytes), max(most.Referee, g.Referee)
+		}
+	}
+	t.Logf("%d operations, %d kinds: at most %d messages, %d bytes of evidence, judged in %v", p.Len(), len(all), most.Messages, most.EvidenceBytes, most.Referee)
+	if limit := 2 + 2*(int(bisect.Depth(p.Len()))+8); most.Messages > limit {
+		t.Errorf("a dispute took %d messages, more than %d", most.Messages, limit)
+	}
+}
+
+// TestWhoCommitsToSomethingElseIsConvicted changes parts of a commitment to an honest step. Its author may show any trace that ends in it.
+func TestWhoCommitsToSomethingElseIsConvicted(t *testing.T) {
+	w := newWorld(t, .5)
+	c, in := w.step(t)
+	p, err := w.tracer.rules.program(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(c *coordinator.Commitment){
+		"payload":           func(c *coordinator.Commitment) { c.Payload[3] ^= 1 },
+		"length of payload": func(c *coordinator.Commitment) { c.PayloadBytes++ },
+		"state":             func(c *coordinator.Commitment) { c.State[31] ^= 1 },
+		"work":              func(c *coordinator.Commitment) { c.Work[0] ^= 1 },
+	} {
+		wrong := c
+		change(&wrong.Commitment)
+		honest := w.open(t, wrong, in)
+		if honest.Agrees() {
+			t.Errorf("%s: an honest trace agrees", name)
+		}
+		outcome := coordinator.Outcome(wrong.Commitment)
+		cheat, err := w.tracer.open(t.Context(), newLying(p, lie{p.Len() - 1, 0, 0, func(words []uint32) {
+			setHash(words, outcome)
+		}}), wrong, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := Argue(t.Context(), w.referee, wrong, [2]Side{cheat, honest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.Convicted != coordinator.Accused || g.Op != p.Len()-1 || g.EvidenceBytes == 0 {
+			t.Errorf("%s: %+v", name, g)
+		}
+		// Who does not find such a trace, and is honest with itself, gives up.
+		if g, err = Argue(t.Context(), w.referee, wrong, [2]Side{w.open(t, wrong, in), honest}); err != nil || g.Convicted != coordinator.Accused || g.Messages != 0 {
+			t.Errorf("%s: honest with itself: %+v, %v", name, g, err)
+		}
+	}
+}
+
+func TestWhoAccusesAResultItAgreesWithIsConvicted(t *testing.T) {
+	w := newWorld(t, .5)
+	c, in := w.step(t)
+	g, err := Argue(t.Context(), w.referee, c, [2]Side{w.open(t, c, in), w.open(t, c, in)})
+	if err != nil || g.Convicted != coordinator.Accuser || g.Messages != 1 {
+		t.Errorf("%+v, %v", g, err)
+	}
+}

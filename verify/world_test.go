@@ -1,0 +1,256 @@
+package verify
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/trace"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a small run: its specification, its data, and what computes its steps. Parameters and state have several chunks, and so do the shards.
+type world struct {
+	text    []byte
+	spec    spec.Spec
+	set     *data.Set
+	pool    *exact.Pool
+	engine  *train.Engine
+	tracer  *Tracer
+	referee coordinator.Referee
+	params  []float32
+	state   []float32
+	spans   []batch.Span
+}
+
+// runText is a specification with the hash of its data's manifest.
+const runText = `
+name = "small"
+steps = 100
+
+[model]
+preset = "nano"
+vocab = 300
+hidden = 72
+layers = 2
+heads = 3
+kv_heads = 1
+head_dim = 20
+ffn = 100
+context = 64
+seed = "verify"
+
+[data]
+manifest = "%s"
+sequence = 40
+seed = "verify"
+
+[optimizer]
+codec = "distro"
+chunk = 64
+top_k = 16
+decay = 0.9
+weight_decay = 0.1
+clip_norm = %g
+
+[learning_rate]
+schedule = "cosine"
+base = 0.003
+warmup = 5
+final = 0.0003
+
+[batch]
+start = 8
+`
+
+func newWorld(t testing.TB, clip float64) *world {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "text")
+	if err := os.WriteFile(source, words(200000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := data.Prepare(t.Context(), dir, []string{source}, data.PrepareOptions{
+		Name: "words", Tokenizer: tokenizer.Bytes{}, HeldOutPermille: 10, ShardTokens: 150001,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{text: fmt.Appendf(nil, runText, manifest.Hash(), clip), pool: exact.NewPool(2)}
+	t.Cleanup(w.pool.Close)
+	if w.spec, err = spec.Parse(w.text); err != nil {
+		t.Fatal(err)
+	}
+	w.set, err = data.Open(t.Context(), dir, manifest.Hash(), data.Options{SequenceTokens: uint32(w.spec.Data.Sequence), Seed: w.spec.DataSeed()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.engine = newEngine(t, w.spec, w.set, w.pool)
+	if w.tracer, err = NewTracer(w.spec, w.set, w.pool); err != nil {
+		t.Fatal(err)
+	}
+	if w.referee, err = NewReferee(w.text); err != nil {
+		t.Fatal(err)
+	}
+	if w.params, err = w.spec.InitialParams(); err != nil {
+		t.Fatal(err)
+	}
+	// The state is one that a step has left behind.
+	w.state = make([]float32, w.engine.StateLen())
+	if _, err := w.engine.Step(t.Context(), w.params, w.state, []batch.Span{{Start: 0, Count: 2}}, 6); err != nil {
+		t.Fatal(err)
+	}
+	w.spans = []batch.Span{{Start: 11, Count: 1}, {Start: 5, Count: 1}, {Start: 4870, Count: 1}}
+	return w
+}
+
+func newEngine(t testing.TB, s spec.Spec, set *data.Set, pool *exact.Pool) *train.Engine {
+	t.Helper()
+	cfg, err := s.Llama()
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := s.Codec(cfg.Layout(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schedule, err := s.Schedule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := train.New(train.Config{Model: cfg, Codec: codec, Schedule: schedule, Pool: pool, Data: set, Sequence: s.Data.Sequence, Micro: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// words is text of n bytes.
+func words(n int) []byte {
+	r := prng.New(wire.Sum("verify-test"), "text")
+	var b bytes.Buffer
+	for b.Len() < n {
+		for range 2 + r.Uint64n(8) {
+			b.WriteByte(byte('a' + r.Uint64n(26)))
+		}
+		b.WriteByte(' ')
+	}
+	return b.Bytes()[:n]
+}
+
+// step is the honest step of the world's share, and the commitment to it.
+func (w *world) step(t testing.TB) (coordinator.Case, Inputs) {
+	t.Helper()
+	after := append([]float32(nil), w.state...)
+	const number = 7
+	r, err := w.engine.Step(t.Context(), w.params, after, w.spans, number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := coordinator.Commitment{
+		Run: wire.Sum("verify-test", []byte("run")), Epoch: 1, Round: 9, Member: 4, Share: batch.Hash(w.spans),
+		Payload: merkle.BlobRoot(r.Payload), PayloadBytes: uint32(len(r.Payload)),
+		Prev: merkle.BlobRoot(tensor.Bytes(w.state)), State: merkle.BlobRoot(tensor.Bytes(after)), Params: merkle.BlobRoot(tensor.Bytes(w.params)),
+	}
+	c.Work = coordinator.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
+	return coordinator.Case{Commitment: c, Step: number, Sequences: batch.Total(w.spans)}, Inputs{w.spans, w.params, w.state}
+}
+
+// open is the player who argues by the truth.
+func (w *world) open(t testing.TB, c coordinator.Case, in Inputs) *Player {
+	t.Helper()
+	p, err := w.tracer.Open(t.Context(), c, in.Spans, in.Params, in.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// lie is a change of one slice of a step.
+type lie struct {
+	op, tile, slice uint32
+	change          func(words []uint32)
+}
+
+// flip changes one bit.
+func flip(words []uint32) { words[len(words)/2] ^= 1 << 9 }
+
+// lying is a program one of whose slices is computed wrongly, and everything after it from that. It notes what the outcome is made of.
+type lying struct {
+	trace.Program
+	lie
+	made map[uint32][]uint32 // by operation
+}
+
+func newLying(p trace.Program, l lie) *lying {
+	made := make(map[uint32][]uint32)
+	for _, r := range p.Op(p.Len()-1).Reads(0, 0) {
+		made[r.Op] = nil
+	}
+	return &lying{p, l, made}
+}
+
+func (l *lying) Op(t uint32) trace.Op {
+	op := l.Program.Op(t)
+	if _, noted := l.made[t]; !noted && t != l.op {
+		return op
+	}
+	o := lyingOp{op, l, t}
+	if leafer, ok := op.(trace.Leafer); ok {
+		return lyingLeafer{o, leafer}
+	}
+	return o
+}
+
+type lyingOp struct {
+	trace.Op
+	of *lying
+	t  uint32
+}
+
+type lyingLeafer struct {
+	lyingOp
+	leafer trace.Leafer
+}
+
+func (l lyingLeafer) Leaf(words []uint32) wire.Hash { return l.leafer.Leaf(words) }
+
+func (o lyingOp) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+	out := o.Op.Step(w, tile, slice, acc, in)
+	if l := o.of.lie; o.t == l.op && tile == l.tile && slice == l.slice {
+		l.change(out)
+	}
+	if _, noted := o.of.made[o.t]; noted && slice+1 == o.Slices(tile) {
+		o.of.made[o.t] = append([]uint32(nil), out...)
+	}
+	return out
+}
+
+// commit changes a commitment to what came out of the lying program, whose outcome reads payload, state and work in this order.
+func (l *lying) commit(c coordinator.Commitment) coordinator.Commitment {
+	reads := l.Program.Op(l.Program.Len()-1).Reads(0, 0)
+	hash := func(i int) (h wire.Hash) {
+		for k, w := range l.made[reads[i].Op] {
+			copy(h[4*k:], wire.AppendU32(nil, w))
+		}
+		return h
+	}
+	c.Payload, c.State, c.Work = hash(0), hash(1), hash(2)
+	return c
+}
