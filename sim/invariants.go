@@ -32,6 +32,7 @@ func (n *network) inspect() {
 	if v.Changed != c.height {
 		c.height = v.Changed
 		n.inspectState(v.State)
+		n.inspectTrust(v.State)
 	}
 	n.inspectParams(v.State)
 }
@@ -47,7 +48,7 @@ func (n *network) inspectParams(s coordinator.State) {
 		return // some are back and some are not
 	}
 	for _, p := range n.members {
-		if p.node == nil {
+		if p.node == nil || n.cfg.kind(p.index) != "" {
 			continue
 		}
 		round, hash, ok := p.node.Params()
@@ -97,8 +98,8 @@ func (n *network) inspectState(s coordinator.State) {
 			}
 		}
 	}
-	if s.PointsTotal() != c.points {
-		n.fail("round %d: %d points were given for %d accepted sequences", s.Round(), s.PointsTotal(), c.points)
+	if s.PointsTotal() != c.points+s.PointsVerified() {
+		n.fail("round %d: %d points were given for %d accepted sequences and %d recomputed ones", s.Round(), s.PointsTotal(), c.points, s.PointsVerified())
 	}
 	var sum uint64
 	for i := range s.Count() {

@@ -9,8 +9,6 @@ import (
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
-	"github.com/entrain-network/entrain/prng"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // participant is one machine: what outlives its crashes, and the node that runs on it, if one does.
@@ -35,14 +33,23 @@ func (p *participant) begin(ctx context.Context) {
 	p.scope = loop.NewScope(n.clock)
 	p.chain = n.chain.Client()
 	p.chain.Cut(p.cut)
-	started, err := node.New(ctx, node.Config{
+	cfg, err := n.bend(p.index, node.Config{
 		Run: runName, ID: n.state().ID(), Key: p.key, Ledger: p.chain, Loop: p.scope, Engine: n.engine,
-		Listen:  func(h p2p.Handler) (p2p.Network, error) { return n.mesh.Join(p.key.Public(), h), nil },
-		Initial: func() []float32 { return append([]float32(nil), n.initial...) },
-		Store:   &p.disk,
-		Observe: func(ev node.Event) { n.record(p.index, ev) },
-		Cost:    p.cost,
+		Listen:    func(h p2p.Handler) (p2p.Network, error) { return n.mesh.Join(p.key.Public(), h), nil },
+		Initial:   func() []float32 { return append([]float32(nil), n.initial...) },
+		Store:     &p.disk,
+		Stake:     n.spec.Trust.Stake,
+		Disputant: n.disputant,
+		// The first ones measure the final parameters.
+		EvalRounds: n.cfg.Steps * uint32(max(0, min(1, evaluators-p.index))),
+		Observe:    func(ev node.Event) { n.record(p.index, ev) },
+		Cost:       p.cost,
 	})
+	if err != nil {
+		n.fail("client %d does not start: %v", p.index, err)
+		return
+	}
+	started, err := node.New(ctx, cfg)
 	if err != nil {
 		n.fail("client %d does not start: %v", p.index, err)
 		return
@@ -51,11 +58,17 @@ func (p *participant) begin(ctx context.Context) {
 	p.node.Start()
 }
 
+// evaluators is how many participants measure the loss at the end: one may be healing then.
+const evaluators = 2
+
 // cost is how long a job takes on this machine.
 func (p *participant) cost(j node.Job) time.Duration {
 	d := 20 * time.Millisecond
-	if j.Kind == "train" {
+	switch j.Kind {
+	case "train":
 		d = time.Duration(j.Sequences) * 150 * time.Millisecond
+	case "trace":
+		d = time.Duration(j.Sequences) * time.Second
 	}
 	return d * p.slowness
 }
@@ -100,20 +113,6 @@ func (d *disk) Load() (node.Saved, bool, error) {
 func (d *disk) Save(s node.Saved) error {
 	s.Params, s.Optimizer = append([]float32(nil), s.Params...), append([]float32(nil), s.Optimizer...)
 	d.saved, d.ok = s, true
-	return nil
-}
-
-// babble is a text without end that a model can learn something of: each token is likely to be followed by the next one or the one after.
-type babble struct{ vocab uint64 }
-
-// Read makes sequence i.
-func (b babble) Read(i uint64, dst []uint32) error {
-	random := prng.New(wire.Sum("entrain/sim/babble", wire.AppendU64(nil, i)), "sequence")
-	t := random.Uint64n(b.vocab)
-	for k := range dst {
-		dst[k] = uint32(t)
-		t = (t + 1 + random.Uint64n(2)) % b.vocab
-	}
 	return nil
 }
 

@@ -4,6 +4,7 @@
 //
 // While it runs it checks what must always hold, after every event:
 //
+//   - no honest participant is convicted, no cheat of what it did not do, and no token comes or goes;
 //   - honest participants that hold the parameters of the same round hold the same bits;
 //   - no sequence's training is accepted twice, nothing is accepted that was not given out, and points are what was accepted;
 //   - nothing sticks: the run finishes within its virtual time.
@@ -13,11 +14,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"time"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -28,6 +33,7 @@ import (
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -46,6 +52,11 @@ type Config struct {
 	Stragglers int // participants that compute ten times as slowly
 	Partitions int // times the network splits in two for a while
 	Outages    int // times the ledger makes no blocks for a while
+
+	// Adversaries are the kinds of package adversary that the last participants are, one each.
+	Adversaries []string
+	// Verification is the share in percent of the accepted results that are recomputed. Members then put up a stake.
+	Verification uint8
 
 	// Limit is the virtual time within which the run must finish.
 	Limit time.Duration
@@ -83,34 +94,54 @@ type Report struct {
 	Log       wire.Hash     `json:"log"`    // of all events in order
 	LossFirst float32       `json:"loss_first"`
 	LossLast  float32       `json:"loss_last"`
+	HeldOut   float32       `json:"heldout"` // loss of the final parameters on a text that nobody trained on
 	Points    uint64        `json:"points"`  // of all members
-	Holders   int           `json:"holders"` // participants that hold the agreed parameters at the end
+	Holders   int           `json:"holders"` // honest participants that hold the agreed parameters at the end
+
+	// With Verification:
+	Convictions     []Conviction `json:"convictions,omitempty"`
+	HonestConvicted int          `json:"honest_convicted"`     // of more than an absence; never above 0
+	Undetected      int          `json:"undetected,omitempty"` // adversaries whose cheat can be proven, and was not in this time
+	Checks          uint32       `json:"checks,omitempty"`     // drawn
+	Passed          uint32       `json:"passed,omitempty"`     // of these
+	Disputes        uint32       `json:"disputes,omitempty"`
+	Exposures       []Exposure   `json:"exposures,omitempty"`
 }
 
 // network is a running simulation.
 type network struct {
-	cfg     Config
-	spec    spec.Spec
-	clock   *loop.Virtual
-	start   time.Time
-	chain   *ledgermem.Chain
-	mesh    *p2pmem.Mesh
-	engine  *train.Engine
-	initial []float32
-	random  prng.Source
-	members []*participant
-	check   invariants
-	report  Report
-	log     hash.Hash
-	broken  error
+	cfg       Config
+	seed      wire.Hash
+	spec      spec.Spec
+	text      []byte // of the specification
+	clock     *loop.Virtual
+	start     time.Time
+	chain     *ledgermem.Chain
+	mesh      *p2pmem.Mesh
+	set       *data.Set
+	parts     train.Config
+	engine    *train.Engine
+	disputant node.Disputant      // nil without verification
+	referee   coordinator.Referee // likewise
+	initial   []float32
+	owner     key.Private
+	random    prng.Source
+	members   []*participant
+	check     invariants
+	trust     trust
+	report    Report
+	log       hash.Hash
+	broken    error
+	clean     func() error
 }
 
 // Run simulates until the run has finished and returns what came of it. An error says which invariant broke, when and with which seed.
-func Run(ctx context.Context, cfg Config) (Report, error) {
+func Run(ctx context.Context, cfg Config) (report Report, err error) {
 	n, err := assemble(ctx, cfg)
 	if err != nil {
 		return Report{}, err
 	}
+	defer func() { err = errors.Join(err, n.clean()) }()
 	n.scheduleFaults()
 	deadline := n.start.Add(cfg.Limit)
 	settle := time.Time{}
@@ -125,7 +156,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 			if settle.IsZero() {
 				settle = n.clock.Now().Add(settleFor)
 			}
-			if n.holders() == len(n.members) || n.clock.Now().After(settle) {
+			if n.holders() == n.honest() && n.settledDisputes() || n.clock.Now().After(settle) {
 				break
 			}
 		}
@@ -158,6 +189,9 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	s.Members.Overlap, s.Members.MissedMax = cfg.Overlap, 3
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
+	if cfg.Verification > 0 {
+		s.Trust = spec.Trust{VerificationPercent: cfg.Verification, Verify: sec(30), Dispute: sec(20), Stake: simStake, Rate: 1}
+	}
 	text, err := s.Append(nil)
 	if err != nil {
 		return s, err
@@ -165,9 +199,15 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	return spec.Parse(text)
 }
 
+// simStake is what a member puts up: a hundred rounds' pay, say.
+const simStake = 1000
+
 func assemble(ctx context.Context, cfg Config) (*network, error) {
 	if cfg.Clients < 1 || cfg.Steps < 1 {
 		return nil, fmt.Errorf("sim: %d clients and %d steps: there must be at least one of each", cfg.Clients, cfg.Steps)
+	}
+	if err := cfg.checkKinds(); err != nil {
+		return nil, err
 	}
 	s, err := simSpec(cfg)
 	if err != nil {
@@ -175,27 +215,57 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	}
 	seed := wire.Sum("entrain/sim", wire.AppendU64(nil, cfg.Seed))
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	n := &network{cfg: cfg, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New()}
-	n.chain, err = ledgermem.New(n.clock, ledgermem.Options{
-		Genesis: ledger.Genesis{Chain: "sim"}, Seed: seed, Block: 250 * time.Millisecond, Delay: cfg.Delay, Jitter: cfg.Jitter,
-	})
-	if err != nil {
+	n := &network{
+		cfg: cfg, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
+		owner: key.FromSeed(wire.Sum("entrain/sim/owner")),
+	}
+	if err := n.prepareData(ctx); err != nil {
 		return nil, err
 	}
-	n.mesh = p2pmem.NewMesh(n.clock, p2pmem.Config{Seed: seed, Link: p2pmem.Link{Delay: cfg.Delay, Jitter: cfg.Jitter, Loss: cfg.Loss}})
-	if err := n.makeEngine(); err != nil {
-		return nil, err
-	}
-	if err := n.createRun(ctx); err != nil {
-		return nil, err
+	if err := n.connect(ctx); err != nil {
+		return nil, errors.Join(err, n.clean())
 	}
 	for i := range cfg.Clients {
-		p := &participant{network: n, index: i, key: key.FromSeed(wire.Sum("entrain/sim/key", seed[:], wire.AppendU32(nil, uint32(i)))), slowness: 1}
+		p := &participant{network: n, index: i, key: n.key(i), slowness: 1}
 		n.members = append(n.members, p)
 		// People do not arrive at once.
 		n.clock.After(time.Duration(n.random.Uint64n(5000))*time.Millisecond, func() { p.begin(ctx) })
 	}
 	return n, nil
+}
+
+// key is that of a client.
+func (n *network) key(client int) key.Private {
+	return key.FromSeed(wire.Sum("entrain/sim/key", n.seed[:], wire.AppendU32(nil, uint32(client))))
+}
+
+// connect makes the ledger and the mesh, and creates the run.
+func (n *network) connect(ctx context.Context) (err error) {
+	n.chain, err = ledgermem.New(n.clock, ledgermem.Options{
+		Genesis: n.genesis(), Seed: n.seed, Block: 250 * time.Millisecond, Delay: n.cfg.Delay, Jitter: n.cfg.Jitter, Referees: verify.NewReferee,
+	})
+	if err != nil {
+		return err
+	}
+	n.mesh = p2pmem.NewMesh(n.clock, p2pmem.Config{Seed: n.seed, Link: p2pmem.Link{Delay: n.cfg.Delay, Jitter: n.cfg.Jitter, Loss: n.cfg.Loss}})
+	if err := n.makeEngine(); err != nil {
+		return err
+	}
+	return n.createRun(ctx)
+}
+
+// genesis gives every client twice its stake, and the owner what the run pays out.
+func (n *network) genesis() ledger.Genesis {
+	g := ledger.Genesis{Chain: "sim"}
+	if n.cfg.Verification == 0 {
+		return g
+	}
+	g.Accounts = append(g.Accounts, ledger.Allocation{Key: n.owner.Public(), Amount: 1 << 30})
+	for i := range n.cfg.Clients {
+		g.Accounts = append(g.Accounts, ledger.Allocation{Key: n.key(i).Public(), Amount: 2 * simStake})
+	}
+	slices.SortFunc(g.Accounts, func(a, b ledger.Allocation) int { return a.Key.Compare(b.Key) })
+	return g
 }
 
 // makeEngine makes the one engine all participants compute with: on a virtual clock work runs at once, so they never do at the same time.
@@ -216,35 +286,64 @@ func (n *network) makeEngine() error {
 	if n.initial, err = n.spec.InitialParams(); err != nil {
 		return err
 	}
-	n.engine, err = train.New(train.Config{
-		Model: model, Codec: codec, Schedule: schedule, Pool: pool, Sequence: n.spec.Data.Sequence, Micro: 4,
-		Data: babble{vocab: uint64(model.Vocab)},
-	})
+	n.parts = train.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Sequence: n.spec.Data.Sequence, Micro: 4, Data: n.set,
+		HeldOut: n.set.HeldOut(), HeldOutSequences: n.set.HeldOut().Len()}
+	if n.engine, err = train.New(n.parts); err != nil || n.cfg.Verification == 0 {
+		return err
+	}
+	tracer, err := verify.NewTracer(n.spec, n.set, pool)
+	if err != nil {
+		return err
+	}
+	n.disputant = disputant{tracer}
+	n.referee, err = verify.NewReferee(n.text)
 	return err
+}
+
+// disputant makes a node's players of verify's.
+type disputant struct{ *verify.Tracer }
+
+// player is one of them.
+type player struct{ *verify.Player }
+
+// Trace is part of node.Player.
+func (p player) Trace() wire.Hash { return p.Root() }
+
+// Open is part of node.Disputant.
+func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (node.Player, error) {
+	p, err := d.Tracer.Open(ctx, c, spans, params, state)
+	if err != nil {
+		return nil, err
+	}
+	return player{p}, nil
 }
 
 // createRun puts the run on the chain and waits for the block.
 func (n *network) createRun(ctx context.Context) error {
-	text, err := n.spec.Append(nil)
-	if err != nil {
-		return err
-	}
 	model, err := n.spec.ModelHash()
 	if err != nil {
 		return err
 	}
-	owner := key.FromSeed(wire.Sum("entrain/sim/owner"))
-	limits, config := n.spec.Coordinator(owner.Public(), model, ledger.SpecHash(text))
-	signer := ledger.Signer{Chain: "sim", Key: owner}
-	tx, err := signer.Sign(n.clock.Now(), ledger.CreateRun{Limits: limits, Config: config, Spec: text})
-	if err != nil {
-		return err
+	limits, config := n.spec.Coordinator(n.owner.Public(), model, ledger.SpecHash(n.text))
+	signer := ledger.Signer{Chain: "sim", Key: n.owner}
+	bodies := []ledger.Body{ledger.CreateRun{Limits: limits, Config: config, Spec: n.text}}
+	if n.cfg.Verification > 0 {
+		bodies = append(bodies, ledger.RunMessage{Run: runName, Value: 1 << 28, Message: coordinator.Append(nil, coordinator.Fund{})})
 	}
-	done, outcome := false, error(nil)
-	n.chain.Client().Submit(ctx, tx, func(err error) { done, outcome = true, err })
-	for !done && n.clock.Step() {
+	for _, body := range bodies {
+		tx, err := signer.Sign(n.clock.Now(), body)
+		if err != nil {
+			return err
+		}
+		done, outcome := false, error(nil)
+		n.chain.Client().Submit(ctx, tx, func(err error) { done, outcome = true, err })
+		for !done && n.clock.Step() {
+		}
+		if outcome != nil {
+			return outcome
+		}
 	}
-	return outcome
+	return nil
 }
 
 // state is the run's newest.
@@ -266,10 +365,15 @@ func (n *network) record(i int, ev node.Event) {
 	n.log.Write(append(line, '\n'))
 	switch ev.Kind {
 	case "trained":
+		if n.cfg.kind(i) != "" {
+			break
+		}
 		if n.report.LossFirst == 0 {
 			n.report.LossFirst = ev.Loss
 		}
 		n.report.LossLast = ev.Loss
+	case "evaluated":
+		n.report.HeldOut = ev.HeldOut
 	case "healed":
 		n.report.Heals++
 	}
@@ -285,12 +389,21 @@ func (n *network) fail(format string, args ...any) {
 	}
 }
 
-// holders counts the participants that hold the agreed parameters.
+// honest counts the participants that are.
+func (n *network) honest() int { return len(n.members) - len(n.cfg.Adversaries) }
+
+// settledDisputes says that nothing is open about anybody.
+func (n *network) settledDisputes() bool {
+	s := n.state()
+	return len(s.Checks()) == 0 && len(s.Disputes()) == 0
+}
+
+// holders counts the honest participants that hold the agreed parameters.
 func (n *network) holders() int {
 	agreed, _ := n.state().Params()
 	count := 0
 	for _, p := range n.members {
-		if p.node == nil {
+		if p.node == nil || n.cfg.kind(p.index) != "" {
 			continue
 		}
 		if _, hash, ok := p.node.Params(); ok && hash == agreed {
@@ -307,6 +420,7 @@ func (n *network) finish() {
 	n.report.Points = s.PointsTotal()
 	n.report.Virtual = n.clock.Now().Sub(n.start)
 	n.report.Holders = n.holders()
+	n.judged()
 	copy(n.report.Log[:], n.log.Sum(nil))
 	for _, p := range n.members {
 		p.end()

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 )
 
@@ -42,7 +43,7 @@ func TestTheSameSeedGivesTheSameLog(t *testing.T) {
 	first := run(t, cfg)
 	counted := events
 	second := run(t, cfg)
-	if first != second || events != 2*counted {
+	if !reflect.DeepEqual(first, second) || events != 2*counted {
 		t.Errorf("two runs of one seed differ:\n%+v\n%+v", first, second)
 	}
 	cfg.Seed++
@@ -85,5 +86,13 @@ func TestAStuckRunIsReportedWithItsSeed(t *testing.T) {
 	cfg := Config{Seed: 4, Clients: 2, Steps: 1000, Limit: 1}
 	if _, err := Run(t.Context(), cfg); err == nil || err.Error()[:7] != "seed 4," {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestHonestWorkPassesEveryCheck(t *testing.T) {
+	cfg := Config{Seed: 5, Clients: 6, Steps: 12, Overlap: 1, Verification: 50, Limit: Default(5).Limit}
+	r := run(t, cfg)
+	if r.Checks == 0 || r.Passed != r.Checks || r.Disputes > 0 || len(r.Convictions) > 0 || r.Steps != cfg.Steps {
+		t.Errorf("%d checks, %d passed, %d disputes, convictions %v", r.Checks, r.Passed, r.Disputes, r.Convictions)
 	}
 }
