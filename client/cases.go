@@ -32,6 +32,7 @@ type file struct {
 	spans         []batch.Span // nil: not known
 	signed        coordinator.Signed
 	known         bool // signed is
+	kept          bool // it was written down, if it is this member's own
 
 	deadlineMs uint64 // of the ledger's time: of the check, or for the tie-breakers' votes
 	check      bool   // it is checked and this member is the verifier
@@ -206,9 +207,27 @@ func (m *Machine) decideHold() {
 			add(f.signed.Commitment.Prev)
 		}
 	}
-	if !h.equal(m.held) {
-		m.held = h
+	if !m.holds || !h.equal(m.held) {
+		m.held, m.holds = h, true
 		m.do(h)
+	}
+	for _, f := range m.files {
+		if task, ok := f.task(); ok && !f.kept && m.member.known && f.Member == m.member.index {
+			f.kept = true
+			m.do(Keep{Kept{Task: task, Signature: f.signed.Signature}})
+		}
+	}
+}
+
+// recall fills the files with what was kept of them before this member was started.
+func (m *Machine) recall(cases []Kept) {
+	for _, k := range cases {
+		f := m.filed[k.Share]
+		if f == nil || !f.about(&k.Commitment) || batch.Hash(k.Spans) != f.share {
+			continue
+		}
+		f.spans, f.kept = k.Spans, true
+		f.signed, f.known = coordinator.Signed{Commitment: k.Commitment, Signature: k.Signature}, true
 	}
 }
 

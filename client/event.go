@@ -27,12 +27,21 @@ type Woke struct{}
 // Committed is the last commitment this member signed before it was started, zero if there was none. What it committed to in a round
 // it must not compute again: the result could differ, and two commitments for one round are proof of a cheat. InDoubt says that
 // there may be one nobody knows; the round that is open now is then left out.
+//
+// Cases are the shares of which the driver kept what it takes to argue about them (Keep), with their commitments.
 type Loaded struct {
 	Known     bool
 	Round     uint32
 	Params    wire.Hash
 	Committed coordinator.Signed
 	InDoubt   bool
+	Cases     []Kept
+}
+
+// Kept is a share under a check or dispute, with the signed commitment to it.
+type Kept struct {
+	Task
+	Signature key.Signature
 }
 
 // CommitmentReceived brings a signed commitment from gossip or from a peer's answer. Its signature has been checked by the driver against Signer.
@@ -178,6 +187,10 @@ func (h Hold) equal(o Hold) bool {
 	return slices.Equal(h.Blobs, o.Blobs) && slices.Equal(h.Shares, o.Shares) && slices.Equal(h.Mine, o.Mine)
 }
 
+// Keep writes down what it takes to argue about a share of this member's own that is checked, so that a crash loses no dispute. It may be
+// deleted when Hold does not name the share among Mine any more.
+type Keep struct{ Kept }
+
 // Expelled ends this member's part in the run: it was convicted.
 type Expelled struct{ Conviction coordinator.Conviction }
 
@@ -196,5 +209,6 @@ func (Heal) action()           {}
 func (Save) action()           {}
 func (Forget) action()         {}
 func (Hold) action()           {}
+func (Keep) action()           {}
 func (Expelled) action()       {}
 func (Note) action()           {}

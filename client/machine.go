@@ -53,6 +53,7 @@ type Machine struct {
 	filed    map[Share]*file
 	unread   bool // a state or a commitment has come since the files were looked at
 	held     Hold
+	holds    bool // Hold was said
 	frauds   []fraud
 	expelled bool
 
@@ -73,6 +74,7 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	case Loaded:
 		m.model.loaded(ev)
 		m.resume(ev)
+		m.recall(ev.Cases)
 	case CommitmentReceived:
 		m.received(ev)
 		m.claim(ev)

@@ -40,7 +40,7 @@ type verification struct {
 // the machine's time; it says Missing then. Urgent says to compute it before other work, Trace to say the trace's root even if the result
 // is the same. It ends in Verified.
 type Verify struct {
-	Task
+	Kept
 	From    []key.Public
 	UntilMs uint64
 	Urgent  bool
@@ -140,7 +140,7 @@ func (v *verification) begin(m *Machine, f *file) {
 	v.running = true
 	v.tries++
 	trace := f.disputed && !f.dispute.Unserved
-	m.do(Verify{Task: task, From: m.holders(f), UntilMs: m.now + left/2, Urgent: urgent, Trace: trace})
+	m.do(Verify{Kept: Kept{task, f.signed.Signature}, From: m.holders(f), UntilMs: m.now + left/2, Urgent: urgent, Trace: trace})
 }
 
 // training says whether the own share of the round is still to be computed.

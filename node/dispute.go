@@ -35,7 +35,8 @@ type argument struct {
 	player Player
 	ctx    context.Context
 	cancel context.CancelFunc
-	busy   bool // a job of it runs
+	busy   int  // jobs that use it
+	moving bool // one of them makes a move
 	over   bool // the dispute is; it ends when it is not busy
 }
 
@@ -90,9 +91,16 @@ func (n *Node) closeArguments(mine []client.Share) {
 		}
 		delete(n.arguments, s)
 		arg.over = true
-		if !arg.busy {
+		if arg.busy == 0 {
 			n.close(arg)
 		}
+	}
+}
+
+// idle says that a job of an argument has ended, which closes it if that is over meanwhile.
+func (n *Node) idle(arg *argument) {
+	if arg.busy--; arg.busy == 0 && arg.over {
+		n.close(arg)
 	}
 }
 
@@ -133,7 +141,7 @@ func (n *Node) argue(a client.Argue) {
 }
 
 func (n *Node) move(arg *argument, a client.Argue) {
-	if arg.busy {
+	if arg.moving {
 		n.cfg.Loop.Post(func() {
 			n.step(client.Argued{Share: a.Share, At: client.PositionOf(a.Dispute), Failed: "the move before is still being made"})
 		})
@@ -142,12 +150,11 @@ func (n *Node) move(arg *argument, a client.Argue) {
 	self, _ := n.state.Find(n.self)
 	var msg coordinator.Message
 	var failed error
-	arg.busy = true
+	arg.busy++
+	arg.moving = true
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "move"}), func() { msg, failed = arg.player.Move(arg.ctx, a.Dispute, self) }, func() {
-		arg.busy = false
-		if arg.over {
-			n.close(arg)
-		}
+		arg.moving = false
+		n.idle(arg)
 		ev := client.Argued{Share: a.Share, At: client.PositionOf(a.Dispute), Message: msg}
 		if failed != nil {
 			ev.Message, ev.Failed = nil, failed.Error()

@@ -81,10 +81,10 @@ func (toyReferee) Judge(c coordinator.Case, op, _, _ uint32, _ wire.Hash, eviden
 	return s.leaves(c)[op], nil
 }
 
-// toyDisputant argues with the toy's trace; one that lies puts what was committed to at its end.
+// toyDisputant argues with the toy's trace; one that lies puts what was committed to at its end, a slanderer something else.
 type toyDisputant struct {
 	toy
-	lies bool
+	lies, slanders bool
 }
 
 func (d toyDisputant) Open(_ context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (Player, error) {
@@ -95,6 +95,9 @@ func (d toyDisputant) Open(_ context.Context, c coordinator.Case, spans []batch.
 	p := toyPlayer{step: s, leaves: s.leaves(c), outcome: coordinator.Outcome(c.Commitment)}
 	if d.lies {
 		p.leaves[toyOps-1] = p.outcome
+	}
+	if d.slanders {
+		p.leaves[toyOps-1] = wire.Sum("slander")
 	}
 	return p, nil
 }

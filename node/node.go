@@ -61,6 +61,15 @@ type Store interface {
 	LoadCommitment() (signed []byte, err error)
 }
 
+// CaseStore is a [Store] that keeps what it takes to argue about shares under check as well, so that a crash in the middle of a dispute
+// does not lose it. DropCase deletes one, and LoadCases returns all that are kept; with an error come those that can be trusted.
+type CaseStore interface {
+	Store
+	SaveCase(c SavedCase) error
+	DropCase(s client.Share) error
+	LoadCases() ([]SavedCase, error)
+}
+
 // Saved is what a [Store] keeps: parameters at the start of a round and the private optimizer state that goes with them.
 type Saved struct {
 	Run       wire.Hash
@@ -130,6 +139,7 @@ type Node struct {
 	machine *client.Machine
 	network p2p.Network
 	shelf   *shelf
+	cases   CaseStore // the store, if it is one
 
 	state  coordinator.State
 	height uint64
@@ -140,7 +150,8 @@ type Node struct {
 	peers     peerbook
 	params    params
 	optim     optimizer
-	held      map[wire.Hash]bool // blobs the machine holds on to
+	held      map[wire.Hash]bool    // blobs the machine holds on to
+	saved     map[client.Share]bool // cases that are written down
 	engine    queue
 	checking  map[client.Share]context.CancelFunc // shares being computed again
 	arguments map[client.Share]*argument
@@ -163,8 +174,10 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.Cost = func(Job) time.Duration { return 0 }
 	}
 	n := &Node{cfg: cfg, self: cfg.Key.Public(), signer: ledger.Signer{Chain: cfg.Ledger.ChainID(), Key: cfg.Key}}
+	n.cases, _ = cfg.Store.(CaseStore)
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	n.engine.node = n
+	n.held, n.saved = map[wire.Hash]bool{}, map[client.Share]bool{}
 	n.checking, n.arguments, n.disputes = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}, map[uint32]client.Position{}
 	n.shelf = newShelf()
 	n.params.hoard = hoard{shelf: n.shelf, size: cfg.Engine.ParamsLen()}
@@ -258,6 +271,8 @@ func (n *Node) perform(a client.Action) {
 		n.shelf.forget(a.Before)
 	case client.Hold:
 		n.hold(a)
+	case client.Keep:
+		n.keep(a)
 	case client.Verify:
 		n.verify(a)
 	case client.CancelVerify:

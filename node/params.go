@@ -47,6 +47,7 @@ func (n *Node) hold(a client.Hold) {
 	}
 	n.shelf.spare(a.Shares)
 	n.closeArguments(a.Mine)
+	n.dropCases(a.Mine)
 	n.prune()
 }
 
@@ -64,11 +65,14 @@ func (n *Node) load() {
 	loaded := client.Loaded{}
 	_, agreedRound := n.state.Params()
 	var v, optimizer *version
+	var cases []recalledCase
+	var lost error // of the cases
 	n.engine.add(&job{kind: "init", cost: n.cfg.Cost(Job{Kind: "init"}),
 		work: func(context.Context) {
 			if n.cfg.Store != nil {
 				saved, found, failed = n.cfg.Store.Load()
 				loaded.Committed, loaded.InDoubt = lastCommitment(n.cfg.Store)
+				cases, lost = n.loadCases()
 			}
 			if found && (saved.Run != n.cfg.ID || len(saved.Params) != n.cfg.Engine.ParamsLen() || len(saved.Optimizer) != n.cfg.Engine.StateLen()) {
 				found, failed = false, fmt.Errorf("the saved state belongs to another run or model")
@@ -88,7 +92,12 @@ func (n *Node) load() {
 			if failed != nil {
 				n.note("state directory: " + failed.Error() + "; starting from the peers' model instead")
 			}
+			if lost != nil {
+				n.note("state directory: " + lost.Error())
+			}
+			loaded.Cases = n.takeBack(cases)
 			n.optim.last = n.optim.keep(optimizer)
+			n.shelve(loaded.Committed)
 			if loaded.InDoubt {
 				n.note("state directory: the last commitment cannot be read; leaving out the round that is open")
 			}

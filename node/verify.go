@@ -238,6 +238,10 @@ func (n *Node) trace(ctx context.Context, a client.Verify, in input, v client.Ve
 				v = client.Verified{Verdict: client.Unable, Text: "the engine and the trace of this machine come to two results; something is wrong with it, and it accuses nobody"}
 			}
 		}
+		if arg := n.arguments[a.Share]; v.Verdict == client.Different && arg != nil {
+			arg.busy++ // the input stays in use while it is written
+			n.saveCase(client.Kept{Task: a.Task, Signature: a.Signature}, arg.input, func() { n.idle(arg) })
+		}
 		n.verdict(a, v)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
@@ -200,5 +201,98 @@ func TestAVerifierThatCrashesHurtsNobody(t *testing.T) {
 	w.agree(0, 1, 2, 3, 4)
 	if list := w.offences(); len(list) > 0 {
 		t.Errorf("convicted were %s", list)
+	}
+}
+
+// slandering makes a node find whatever others did wrong.
+func slandering(c *Config) {
+	honest := c.Engine.(toy)
+	c.Engine, c.Disputant = &slanderer{toy: honest}, toyDisputant{toy: honest, slanders: true}
+}
+
+// slanderer computes every second share wrong in a state that it did not make itself.
+type slanderer struct {
+	toy
+	own wire.Hash // state after its last own step
+}
+
+func (s *slanderer) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	before := merkle.Root(s.Leaves(state))
+	r, err := s.toy.Step(ctx, params, state, spans, step)
+	if s.own != (wire.Hash{}) && before != s.own {
+		r.Payload[5] ^= 1
+		return r, err
+	}
+	s.own = merkle.Root(s.Leaves(state))
+	return r, err
+}
+
+// inStage waits for a dispute in a stage and returns it.
+func (w *world) inStage(stage coordinator.Stage) (d coordinator.Dispute) {
+	w.t.Helper()
+	w.until(20*time.Minute, func() bool {
+		for _, d = range w.state().Disputes() {
+			if d.Stage == stage {
+				return true
+			}
+		}
+		return false
+	})
+	return d
+}
+
+// host returns which node a member is.
+func (w *world) host(member uint32) int {
+	for i := range w.hosts {
+		if w.key(i).Public() == w.state().Key(member) {
+			return i
+		}
+	}
+	w.t.Fatalf("member %d is no node", member)
+	return 0
+}
+
+func TestARestartLosesNoDispute(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		bad     func(*Config)
+		stage   coordinator.Stage
+		victim  func(coordinator.Dispute) uint32
+		offence coordinator.Offence
+	}{
+		{"the accuser restarts", lying(5), coordinator.StageDescending, func(d coordinator.Dispute) uint32 { return d.Accuser }, coordinator.WrongResult},
+		{"the accused restarts", slandering, coordinator.StageDefending, func(d coordinator.Dispute) uint32 { return d.Accused }, coordinator.FalseAccusation},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, 120, 4, verified(0))
+			for i := range 4 {
+				w.start(i)
+			}
+			w.start(4, c.bad)
+			d := w.inStage(c.stage)
+			victim := w.host(c.victim(d))
+			if victim == 4 {
+				t.Fatalf("the dispute is the wrong way round: %+v", d)
+			}
+			w.crash(victim)
+			back := w.clock.Now().Add(time.Second)
+			w.until(time.Minute, func() bool { return w.clock.Now().After(back) })
+			w.start(victim)
+			w.until(20*time.Minute, func() bool { return w.state().ConvictionsTotal() > 0 })
+			first := w.state().Convictions()[0]
+			if first.Key != w.key(4).Public() || first.Offence != c.offence {
+				t.Errorf("convicted were %s, want %s of %s", w.offences(), c.offence, w.key(4).Public())
+			}
+			w.until(20*time.Minute, w.finished)
+			w.agree(0, 1, 2, 3)
+			if n := w.state().ConvictionsTotal(); n != 1 {
+				t.Errorf("%d were convicted: %s", n, w.offences())
+			}
+			for i, h := range w.hosts[:4] {
+				if len(h.store.cases) > 1 {
+					t.Errorf("node %d still keeps %d cases on its disk", i, len(h.store.cases))
+				}
+			}
+		})
 	}
 }

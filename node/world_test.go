@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -99,6 +101,7 @@ type memStore struct {
 	damaged    error
 	full       error
 	saves      int
+	cases      []SavedCase
 }
 
 func (m *memStore) Load() (Saved, bool, error) { return m.saved, m.ok && m.damaged == nil, m.damaged }
@@ -120,6 +123,21 @@ func (m *memStore) SaveCommitment(b []byte) error {
 }
 
 func (m *memStore) LoadCommitment() ([]byte, error) { return m.signed, m.damaged }
+
+func (m *memStore) SaveCase(c SavedCase) error {
+	if m.full == nil {
+		c.Params, c.State = slices.Clone(c.Params), slices.Clone(c.State)
+		m.cases = append(m.cases, c)
+	}
+	return m.full
+}
+
+func (m *memStore) DropCase(s client.Share) error {
+	m.cases = slices.DeleteFunc(m.cases, func(c SavedCase) bool { return c.Share == s })
+	return nil
+}
+
+func (m *memStore) LoadCases() ([]SavedCase, error) { return slices.Clone(m.cases), nil }
 
 const testRun = "test"
 

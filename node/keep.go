@@ -1,0 +1,127 @@
+package node
+
+import (
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// SavedCase is what it takes to argue about a share: what it begins from, and the commitment to it.
+type SavedCase struct {
+	client.Kept
+	Params []float32
+	State  []float32 // nil for the fresh one
+}
+
+// keep writes down what it takes to argue about an own share that is checked.
+func (n *Node) keep(a client.Keep) {
+	c := a.Commitment
+	in := input{params: n.params.find(c.Params), state: n.optim.find(c.Prev)}
+	if in.params == nil || in.state == nil && c.Prev != n.state.Config().StateHash {
+		return // it was lost in a crash before its check was drawn
+	}
+	if b, ok := n.shelf.own(a.Round, a.Member); ok {
+		if _, signed, ok := parseAuthored(n.cfg.ID, b); ok && signed.Commitment == c {
+			a.Signature = signed.Signature
+		}
+	}
+	in.use()
+	n.saveCase(a.Kept, in, func() { n.release(in) })
+}
+
+// saveCase writes down a case, whose input must stay in use until done.
+func (n *Node) saveCase(k client.Kept, in input, done func()) {
+	if n.cases == nil {
+		done()
+		return
+	}
+	n.saved[k.Share] = true
+	var failed error
+	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
+		failed = n.cases.SaveCase(SavedCase{Kept: k, Params: in.params.values, State: in.values()})
+	}, func() {
+		if failed != nil {
+			n.note("what a dispute may need was not saved: " + failed.Error())
+		}
+		if !n.saved[k.Share] {
+			n.dropCase(k.Share) // it was over meanwhile
+		}
+		done()
+	})
+}
+
+// dropCases deletes the cases written down that are not this member's business any more.
+func (n *Node) dropCases(mine []client.Share) {
+	still := make(map[client.Share]bool, len(mine))
+	for _, s := range mine {
+		still[s] = true
+	}
+	for s := range n.saved {
+		if !still[s] {
+			delete(n.saved, s)
+			n.dropCase(s)
+		}
+	}
+}
+
+func (n *Node) dropCase(s client.Share) {
+	var failed error
+	n.cfg.Loop.Work(0, func() { failed = n.cases.DropCase(s) }, func() {
+		if failed != nil {
+			n.note("deleting what a dispute needed: " + failed.Error())
+		}
+	})
+}
+
+// recalledCase is a case read back.
+type recalledCase struct {
+	client.Kept
+	params, state *version
+}
+
+// loadCases reads back the cases that were written down, off the loop. Those whose blobs are not what the commitment names are left out.
+func (n *Node) loadCases() (cases []recalledCase, err error) {
+	if n.cases == nil {
+		return nil, nil
+	}
+	list, err := n.cases.LoadCases()
+	for _, c := range list {
+		if c.Commitment.Run != n.cfg.ID || len(c.Params) != n.cfg.Engine.ParamsLen() || c.State != nil && len(c.State) != n.cfg.Engine.StateLen() {
+			continue
+		}
+		r := recalledCase{Kept: c.Kept, params: n.measured(c.Params)}
+		if c.State != nil {
+			r.state = n.measured(c.State)
+		}
+		if r.params.root == c.Commitment.Params && (r.state == nil || r.state.root == c.Commitment.Prev) {
+			cases = append(cases, r)
+		}
+	}
+	return cases, err
+}
+
+// takeBack puts the cases that were read on the shelf again, until the machine says which of them are over.
+func (n *Node) takeBack(cases []recalledCase) (list []client.Kept) {
+	for _, c := range cases {
+		n.saved[c.Share] = true
+		n.held[n.params.keep(c.params).root] = true
+		if c.state != nil {
+			n.held[n.optim.keep(c.state).root] = true
+		}
+		if c.Member < n.state.Count() {
+			n.shelve(coordinator.Signed{Commitment: c.Commitment, Signature: c.Signature})
+		}
+		list = append(list, c.Kept)
+	}
+	return list
+}
+
+// shelve keeps a commitment read from the disk for peers that ask, if it is what its author signed.
+func (n *Node) shelve(s coordinator.Signed) {
+	if s.Commitment.Run != n.cfg.ID || s.Commitment.Member >= n.state.Count() || s.Commitment.Run == (wire.Hash{}) {
+		return
+	}
+	if author := n.state.Key(s.Commitment.Member); s.Verify(author) {
+		n.shelf.putAuthored(author, s)
+	}
+}
