@@ -7,6 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/tensor"
 )
 
 // Setup is what the program of a run's shares depends on.
@@ -81,42 +82,85 @@ func (o operation) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in []
 	return Canonical(o.step(o.at, w, tile, slice, acc, in))
 }
 
-// steps is the program of a share: what is made once, the sequences, the gradients cut anew, the tail.
-type steps struct {
-	once          []node
-	first, others []node // of the first sequence, and of each other
-	recut         []node
-	gradients     []ref // of each tensor of the layout
-	sequences     uint32
-	weight        float32
-	tail          Tail
+// A Model is what the programs of a run's shares have in common. It does not change and may be used by several goroutines at once.
+type Model struct {
+	setup         Setup
+	names         []string // of the tensors of the layout
+	grids         []grid   // and how they are cut
+	once          []node   // what is made once
+	first, others []node   // of the first sequence, and of each other
+	gradients     []ref    // of each tensor, counted from the first operation of the last sequence
 }
 
-// NewProgram returns the program of a share of so many sequences: the gradient of their mean loss as llama.Model.Grad defines it, and what tail makes
-// of it. The error says what of the setup cannot be traced.
-func NewProgram(s Setup, sequences uint32, tail Tail) (Program, error) {
+// NewModel prepares programs. The error says what of the setup cannot be traced.
+func NewModel(s Setup) (*Model, error) {
 	if err := s.Model.Check(); err != nil {
 		return nil, fmt.Errorf("trace: model: %w", err)
 	}
 	if s.Sequence < 1 || s.Sequence > min(SequenceMax, s.Model.Context) {
 		return nil, fmt.Errorf("trace: sequences of %d tokens, want 1 to %d", s.Sequence, min(SequenceMax, s.Model.Context))
 	}
-	if sequences == 0 {
-		return nil, errors.New("trace: a share without sequences")
-	}
 	if ops := s.Model.Layers * (layerOps + headOps*s.Model.Heads); ops > sequenceOpsMax {
 		return nil, fmt.Errorf("trace: a sequence of this model has %d operations, more than %d", ops, sequenceOpsMax)
 	}
 	b := newBuilder(s)
-	p := &steps{sequences: sequences, weight: 1 / (float32(sequences) * float32(s.Sequence)), tail: tail}
-	p.once = b.once()
-	p.first = b.sequence(0)
-	p.others = b.sequence(len(p.first))
-	if uint64(len(p.once))+uint64(sequences)*uint64(len(p.first))+uint64(tail.Len()) > opsMax {
+	m := &Model{setup: s, grids: b.grids}
+	for _, t := range b.tensors {
+		m.names = append(m.names, t.Name)
+	}
+	m.once = b.once()
+	m.first = b.sequence(0)
+	m.others = b.sequence(len(m.first))
+	m.gradients = b.grads
+	return m, nil
+}
+
+// Program returns the program of a share of so many sequences: the gradient of their mean loss as llama.Model.Grad defines it, and what tail makes
+// of it.
+func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
+	if sequences == 0 {
+		return nil, errors.New("trace: a share without sequences")
+	}
+	if uint64(len(m.once))+uint64(sequences)*uint64(len(m.first))+uint64(tail.Len()) > opsMax {
 		return nil, fmt.Errorf("trace: %d sequences have more than %d operations", sequences, opsMax)
 	}
-	p.recut, p.gradients = b.recut(ref(len(p.once)+int(sequences-1)*len(p.first)), ref(len(p.once)+int(sequences)*len(p.first)))
+	p := &steps{Model: m, sequences: sequences, weight: 1 / (float32(sequences) * float32(m.setup.Sequence)), tail: tail}
+	p.recut, p.gradients = m.recut(ref(len(m.once)+int(sequences-1)*len(m.first)), ref(p.base()))
 	return p, nil
+}
+
+// NewProgram is Program for one share alone.
+func NewProgram(s Setup, sequences uint32, tail Tail) (Program, error) {
+	m, err := NewModel(s)
+	if err != nil {
+		return nil, err
+	}
+	return m.Program(sequences, tail)
+}
+
+// recut lists the operations that cut gradients of matrices with heads anew, the first being number at, and where the gradient of each tensor is;
+// last is the first operation of the last sequence.
+func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {
+	for i, g := range m.grids {
+		from := value{fixed + last + m.gradients[i], g}
+		if to := matrix(g.rows.len(), g.cols.len()); m.setup.Model.HeadDim%Side != 0 && to != g {
+			nodes = append(nodes, node{&regroup{from, to}, label{"gradient of " + m.names[i], -1, -1}})
+			gradients = append(gradients, fixed+at+ref(len(nodes)-1))
+			continue
+		}
+		gradients = append(gradients, from.ref)
+	}
+	return nodes, gradients
+}
+
+// steps is the program of a share: what is made once, the sequences, the gradients cut anew, the tail.
+type steps struct {
+	*Model
+	recut     []node
+	gradients []ref // of each tensor
+	sequences uint32
+	weight    float32
+	tail      Tail
 }
 
 // base is the number of the first operation after the sequences.
@@ -163,11 +207,12 @@ func newDims(s Setup) dims {
 // builder lists the operations.
 type builder struct {
 	dims
-	cfg    llama.Config
-	grids  []grid  // of each tensor of the layout
-	params []value // the tensors
-	angles value
-	scale  float32
+	cfg     llama.Config
+	tensors []tensor.Tensor // of the layout
+	grids   []grid          // of each tensor of the layout
+	params  []value         // the tensors
+	angles  value
+	scale   float32
 
 	// Of the sequence that is being listed.
 	nodes  []node
@@ -177,7 +222,7 @@ type builder struct {
 }
 
 func newBuilder(s Setup) *builder {
-	b := &builder{dims: newDims(s), cfg: s.Model, scale: float32(1 / math.Sqrt(float64(s.Model.HeadDim)))}
+	b := &builder{dims: newDims(s), cfg: s.Model, tensors: s.Model.Layout().Tensors(), scale: float32(1 / math.Sqrt(float64(s.Model.HeadDim)))}
 	table, row := grid{rows: b.vocab, cols: b.hidden}, grid{rows: whole(1), cols: b.hidden}
 	b.grids = append(b.grids, table)
 	for range s.Model.Layers {
@@ -200,7 +245,7 @@ func (b *builder) once() (nodes []node) {
 	}
 	g := grid{rows: b.tokens, cols: whole(b.cfg.HeadDim / 2)}
 	b.angles = add("angles", g, &angles{b.cfg, g})
-	for i, t := range b.cfg.Layout().Tensors() {
+	for i, t := range b.tensors {
 		p := newPieces(t.Offset, b.grids[i])
 		v := add("pieces of "+t.Name, b.grids[i], p)
 		if p.most > 1 {
@@ -209,20 +254,4 @@ func (b *builder) once() (nodes []node) {
 		b.params = append(b.params, v)
 	}
 	return nodes
-}
-
-// recut lists the operations that cut gradients of matrices with heads anew, the first being number at, and where the gradient of each tensor is;
-// last is the first operation of the last sequence.
-func (b *builder) recut(last, at ref) (nodes []node, gradients []ref) {
-	for i, t := range b.cfg.Layout().Tensors() {
-		g := b.grids[i]
-		from := value{fixed + last + b.grads[i], g}
-		if to := matrix(g.rows.len(), g.cols.len()); b.cfg.HeadDim%Side != 0 && to != g {
-			nodes = append(nodes, node{&regroup{from, to}, label{"gradient of " + t.Name, -1, -1}})
-			gradients = append(gradients, fixed+at+ref(len(nodes)-1))
-			continue
-		}
-		gradients = append(gradients, from.ref)
-	}
-	return nodes, gradients
 }
