@@ -140,7 +140,7 @@ func (h *Host) claimFor(c ClaimFor) error {
 		return err
 	}
 	if i, ok := r.state.Find(c.Member); !ok || h.bank.poolAt(r.state.Member(i).Payee) == nil {
-		return refuse(CodePoolUse, "run %q does not pay member %v at a pool's address", r.name, c.Member)
+		return refuse(CodeUnknownPool, "run %q does not pay member %v at a pool's address", r.name, c.Member)
 	}
 	return h.message(r, c.Member, RunMessage{Run: c.Run, Message: coordinator.Append(nil, coordinator.Claim{})})
 }

@@ -45,6 +45,10 @@ With --member anybody can have a member paid whose payee is a pool; the pool's l
 				if err != nil {
 					return nil, err
 				}
+				chain, err := client.Status(cmd.Context())
+				if err != nil {
+					return nil, err
+				}
 				i, ok := s.State.Find(of)
 				if !ok {
 					return nil, fmt.Errorf("%s was never a member", of)
@@ -53,7 +57,7 @@ With --member anybody can have a member paid whose payee is a pool; the pool's l
 				if to = m.Payee; to.IsZero() {
 					to = of
 				}
-				expected = newClaims(s).of(of)
+				expected = newClaims(s, chain.TimeMs).of(of)
 				return body, nil
 			})
 			if err != nil {

@@ -73,7 +73,11 @@ func (c console) status(ctx context.Context, chain []string, run string, asJSON 
 	if err != nil {
 		return err
 	}
-	report := newRunReport(client.ChainID(), p.snapshot)
+	now, err := client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	report := newRunReport(client.ChainID(), p.snapshot, now.TimeMs)
 	if asJSON {
 		return c.object(report)
 	}
@@ -147,7 +151,7 @@ type memberReport struct {
 	Passed    uint32 `json:"passed"` // checks
 }
 
-func newRunReport(chain string, s ledger.Snapshot) runReport {
+func newRunReport(chain string, s ledger.Snapshot, nowMs uint64) runReport {
 	st := s.State
 	config := st.Config()
 	params, at := st.Params()
@@ -157,7 +161,7 @@ func newRunReport(chain string, s ledger.Snapshot) runReport {
 		Params: params.String(), ParamsAt: at, Rollbacks: st.Rollbacks(), Points: st.PointsTotal(), Members: []memberReport{},
 		Trust: newTrustReport(st),
 	}
-	owed := newClaims(s)
+	owed := newClaims(s, nowMs)
 	for i := range st.Count() {
 		m := st.Member(i)
 		r.Members = append(r.Members, memberReport{

@@ -97,12 +97,13 @@ type claims struct {
 	nowMs uint64
 }
 
-func newClaims(s ledger.Snapshot) claims {
+// newClaims begins with a run's state, at a time of the ledger: that of the snapshot is when the run changed last.
+func newClaims(s ledger.Snapshot, nowMs uint64) claims {
 	trial, err := coordinator.Open(bytes.Clone(s.State.Bytes()))
 	if err != nil {
 		panic(fmt.Sprintf("entrain: copy of a state: %v", err)) // the client has checked the state
 	}
-	return claims{trial: trial, nowMs: s.TimeMs}
+	return claims{trial: trial, nowMs: max(nowMs, s.TimeMs)}
 }
 
 // of returns what a member's claim would pay now, once those of whom it was asked before were paid.
