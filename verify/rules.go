@@ -21,6 +21,7 @@ const blocksMax = 1 << 20
 // rules are what a specification says about the program of a step and about what it reads.
 type rules struct {
 	setup    trace.Setup
+	model    *trace.Model
 	schedule optim.Schedule
 	tails    *trace.DistroTails
 	params   int       // number of parameters, and of floats in an optimizer state
@@ -50,6 +51,9 @@ func newRules(s spec.Spec, pool *exact.Pool) (*rules, error) {
 	r := &rules{
 		setup:  trace.Setup{Model: cfg, Sequence: s.Data.Sequence},
 		params: layout.Len(), order: s.DataSeed(), most: max(s.Batch.Start, s.Batch.End),
+	}
+	if r.model, err = trace.NewModel(r.setup); err != nil {
+		return nil, err
 	}
 	if r.tails, err = trace.NewDistroTails(codec, layout); err != nil {
 		return nil, err
@@ -86,5 +90,5 @@ func blocks(layout tensor.Layout, chunk int) (n uint64) {
 // program is that of a step.
 func (r *rules) program(c coordinator.Case) (trace.Program, error) {
 	tail := r.tails.Tail(r.schedule.LR(c.Step), trace.Share{Run: c.Commitment.Run, Round: c.Commitment.Round, Member: c.Commitment.Member})
-	return trace.NewProgram(r.setup, c.Sequences, tail)
+	return r.model.Program(c.Sequences, tail)
 }
