@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/prng"
@@ -49,13 +51,13 @@ func (s State) drawChecks(env Env, number uint32) {
 		if k == s.l.checksMax {
 			break
 		}
-		verifier := line[drawn%n]
-		if verifier == i {
-			verifier = line[(drawn+1)%n]
+		at, next := drawn%n, (drawn+1)%n
+		if line[at] == i {
+			line[at], line[next] = line[next], line[at] // nobody checks itself
 		}
 		share, count := a.shareOf(spans, uint32(p))
 		Check{
-			Round: number, Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: verifier, Sequences: count,
+			Round: number, Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: line[at], Sequences: count,
 			Share: batch.Hash(share), Params: params, DeadlineMs: env.NowMs + getU64(s.b, hVerifyMs),
 		}.put(s.check(k))
 		drawn++
@@ -226,19 +228,26 @@ func (s State) reportUnserved(env Env, m Unserved) Error {
 	return OK
 }
 
-// expireChecks ends the checks whose time is over. The verifier is charged with its silence, unless there was no place for a
-// dispute.
+// expireChecks ends the checks whose time is over. Each verifier that was silent is charged with it, once however many checks
+// it had, unless there was no place for a dispute.
 func (s State) expireChecks(env Env) {
 	_, place := s.freeDispute()
+	var silent []uint32
 	for k := range s.l.checksMax {
 		b := s.check(k)
 		if getU32(b, kRound) == 0 || getU8(b, kDisputed) == 1 || env.NowMs < getU64(b, kDeadlineMs) {
 			continue
 		}
-		verifier := getU32(b, kVerifier)
+		silent = append(silent, getU32(b, kVerifier))
 		clear(b)
-		if place && s.status(verifier).Present() {
-			s.fault(verifier, mSkipped, env)
+	}
+	if !place {
+		return
+	}
+	slices.Sort(silent)
+	for _, i := range slices.Compact(silent) {
+		if s.status(i).Present() {
+			s.fault(i, mSkipped, env)
 		}
 	}
 }

@@ -76,6 +76,7 @@ func (s State) forfeit(i uint32) {
 	b := s.place(i)
 	points, settled := getU64(b, mPoints), getU64(b, mSettled)
 	putU64(b, mPoints, settled)
+	putU64(b, mRipe, min(getU64(b, mRipe), settled))
 	putU64(s.b, hRetired, s.PointsRetired()+points-settled)
 }
 

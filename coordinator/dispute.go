@@ -303,15 +303,16 @@ func (d dispute) convictAccuser(env Env, offence Offence, proof Message, proven 
 			}
 		}
 	}
+	by := uint32(NoMember) // as long as the accused is not free of it
 	if !d.replaceAccuser(env) {
-		c = d.copy()
+		c, by = d.copy(), c.Accused
 		d.close()
 		s.payVotes(c, VoteRight, proven)
 		if proven {
 			s.clearDoubt(c.Accused)
 		}
 	}
-	s.convict(env, charge{member: c.Accuser, offence: offence, round: c.Round, by: c.Accused, proof: proof})
+	s.convict(env, charge{member: c.Accuser, offence: offence, round: c.Round, by: by, proof: proof})
 }
 
 // payVotes pays the tie-breakers of a dispute that is over, who voted as it ended; the others come under doubt if that is proven.

@@ -132,7 +132,8 @@ const (
 	mFirstRound  = 124
 	mLastRound   = 128
 	mPayee       = 136
-	mEnd         = 168
+	mRipe        = 168
+	mEnd         = 176
 	memberBytes  = 176
 )
 

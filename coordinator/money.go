@@ -154,12 +154,18 @@ func (s State) allPending() []bool {
 	return list
 }
 
-// settle makes the points of all members safe from convictions, except of those whose results or verdicts are in question.
+// settle makes points safe from convictions, at the end of an epoch: all that a member has, or, if results or verdicts of its
+// are in question, those it had at the end of the epoch before.
 func (s State) settle() {
 	for i, pending := range s.allPending() {
-		if b := s.place(uint32(i)); !pending {
-			putU64(b, mSettled, getU64(b, mPoints))
+		b := s.place(uint32(i))
+		points := getU64(b, mPoints)
+		if pending {
+			putU64(b, mSettled, max(getU64(b, mSettled), getU64(b, mRipe)))
+		} else {
+			putU64(b, mSettled, points)
 		}
+		putU64(b, mRipe, points)
 	}
 }
 

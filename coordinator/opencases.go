@@ -34,6 +34,7 @@ func trustOK(b []byte) bool {
 	case doubt < doubtMin, doubt > doubtMax:
 	case getU8(b, mStrikes) > strikesMax, getU8(b, mAstray) >= astrayMax:
 	case getU64(b, mSettled) > getU64(b, mPoints), getU64(b, mClaimed) > getU64(b, mSettled):
+	case getU64(b, mRipe) > getU64(b, mPoints):
 	case !allZero(b[mAstray+1 : mBalance]), !allZero(b[mLastRound+4 : mPayee]):
 	default:
 		return true

@@ -26,6 +26,8 @@ func (sc *scenario) create(options map[string]string) {
 			c.Owner = key.Public{}
 		case "ModelHash":
 			c.ModelHash = wire.Hash{}
+		case "StateHash":
+			c.StateHash = wire.Sum("test/fresh")
 		case "SpecHash":
 			c.SpecHash = wire.Hash{}
 		default:
@@ -48,6 +50,7 @@ func (sc *scenario) create(options map[string]string) {
 		sc.world.replay()
 	}
 	sc.world = newWorld(sc.t, l, c, "scenario")
+	sc.lies, sc.mute = map[string]uint32{}, map[string]bool{}
 	sc.seen.edges[[2]Phase{Uninitialized, sc.world.s.Phase()}] = true
 	sc.state()
 }
@@ -59,6 +62,8 @@ func (sc *scenario) show(args []string) {
 		sc.t.Fatal("show what?")
 	}
 	switch args[0] {
+	case "checks", "disputes", "convictions", "tokens":
+		sc.showTrust(args[0])
 	case "redo":
 		fmt.Fprintf(sc.out, "> redo %v data=%d\n", s.Redo(), s.DataIndex())
 	case "params":

@@ -36,8 +36,28 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt with what happen
 //	corrupt zero|magic|version|limits|short|BYTE=VAL  open a copy that was changed so
 //	eject NAME                                        set the reserved status, as a later version will
 //	unknown                                           send a message of a foreign type
+//
+// About verification and tokens:
+//
+//	join NAME [value=N] [payee=NAME]
+//	deposit NAME for=NAME [value=N], fund NAME [value=N], claim NAME [value=N]
+//	crowd N [value=N]                                 N members join, called m0, m1, ...
+//	arena                                             create a run of six, in round 3, with all results of round 1 to check
+//	lie NAME [at=OP]                                  what NAME computes is wrong from that operation on
+//	pass|accuse|unserved NAME of=NAME [round=N]       the verdict of NAME on the result of another, honest but for
+//	  [gradient=wrong] [sign=NAME] [share=wrong]      the options; "accuse all" = of everybody by its verifier
+//	vote NAME right|wrong|unserved [trace=zero|some]  a tie-breaker's vote in the oldest dispute, or dispute=N
+//	defend|reveal|evidence|concede NAME [bad=true]    a move in it; bad = one that proves nothing
+//	play                                              accused and accuser of it make their moves until it is over
+//	equivocate NAME of=NAME [sign=NAME] [same=true]   show two commitments
+//	silent NAME                                       NAME makes no moves when they play
+//	late +MS                                          let time pass that nobody tells the run of
+//	referee off|on                                    what the host knows
+//	show checks|disputes|convictions|tokens
 type scenario struct {
 	world *world
+	lies  map[string]uint32 // who lies, from which operation on
+	mute  map[string]bool
 	poked bool // the state was changed by other means than messages, so the log does not lead to it
 	t     *testing.T
 	out   *bytes.Buffer
@@ -48,6 +68,9 @@ type scenario struct {
 type coverage struct {
 	errors map[Error]bool
 	edges  map[[2]Phase]bool
+	// Kinds of messages that were applied, and offences that were convicted.
+	messages map[uint8]bool
+	offences map[Offence]bool
 }
 
 // edges are all the transitions between phases that one message can bring about where WaitingMs is not 0. A report can end
@@ -74,7 +97,7 @@ func TestScenarios(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios in testdata: %v", err)
 	}
-	seen := &coverage{errors: map[Error]bool{}, edges: map[[2]Phase]bool{}}
+	seen := &coverage{errors: map[Error]bool{}, edges: map[[2]Phase]bool{}, messages: map[uint8]bool{}, offences: map[Offence]bool{}}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			want, err := os.ReadFile(file)
@@ -91,9 +114,19 @@ func TestScenarios(t *testing.T) {
 			compare(t, file, want, sc.out.Bytes())
 		})
 	}
-	for e := Error(1); e < ErrValue; e++ {
+	for e := Error(1); e < errorsEnd; e++ {
 		if !seen.errors[e] {
 			t.Errorf("no scenario shows error %d, %q", e, e.Error())
+		}
+	}
+	for kind := range uint8(kindFund + 1) {
+		if !seen.messages[kind] {
+			t.Errorf("no scenario applies a message of kind %d", kind)
+		}
+	}
+	for o := WrongResult; o <= Contradiction; o++ {
+		if !seen.offences[o] {
+			t.Errorf("no scenario shows a conviction of %v", o)
 		}
 	}
 	for _, edge := range edges {
@@ -146,7 +179,7 @@ func (sc *scenario) line(line string) {
 			args = append(args, word)
 		}
 	}
-	if words[0] != "new" && sc.world == nil {
+	if words[0] != "new" && words[0] != "arena" && sc.world == nil {
 		sc.t.Fatalf("%q before any run was created", line)
 	}
 	sc.command(words[0], args, options)
@@ -165,7 +198,7 @@ func (sc *scenario) command(verb string, args []string, options map[string]strin
 		w.now += number(sc.t, strings.TrimPrefix(name, "+"))
 		sc.send("", Tick{})
 	case "join":
-		sc.send(name, Join{Speed: 100})
+		sc.join(name, options)
 	case "withdraw":
 		sc.send(name, Withdraw{})
 	case "pause":
@@ -195,7 +228,7 @@ func (sc *scenario) command(verb string, args []string, options map[string]strin
 		sc.poked = true
 		sc.state()
 	default:
-		sc.t.Fatalf("unknown command %q", verb)
+		sc.trust(verb, args, options)
 	}
 }
 
@@ -218,8 +251,8 @@ func (sc *scenario) member(name string) uint32 {
 
 // nameOf returns the name of a member, which scenarios take from a short list.
 func nameOf(k key.Public) string {
-	for _, name := range []string{"ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal"} {
-		if testKey(name) == k {
+	for name, pub := range publics {
+		if pub == k {
 			return name
 		}
 	}
@@ -227,20 +260,25 @@ func nameOf(k key.Public) string {
 }
 
 // send applies a message and prints what came of it.
-func (sc *scenario) send(name string, m Message) {
+func (sc *scenario) send(name string, m Message) { sc.sendWith(name, 0, m) }
+
+// sendWith is send with tokens attached.
+func (sc *scenario) sendWith(name string, value uint64, m Message) {
 	var sender key.Public
 	if name != "" && name != "nobody" {
 		sender = testKey(name)
 	}
-	before := sc.world.s.Phase()
-	if err := sc.world.apply(sender, m); err != nil {
+	before, convictions := sc.world.s.Phase(), sc.world.s.ConvictionsTotal()
+	if err := sc.world.applyWith(sender, value, m); err != nil {
 		sc.fail(err)
 		return
 	}
+	sc.seen.messages[m.kind()] = true
 	if after := sc.world.s.Phase(); after != before {
 		sc.seen.edges[[2]Phase{before, after}] = true
 	}
 	sc.state()
+	sc.news(convictions)
 }
 
 func (sc *scenario) fail(err error) {
@@ -256,7 +294,8 @@ func (sc *scenario) state() {
 	for _, f := range []struct {
 		name string
 		n    uint64
-	}{{"drain", uint64(s.Draining())}, {"retired", s.PointsRetired()}, {"rollbacks", uint64(s.Rollbacks())}, {"lost", s.RedoLost()}} {
+	}{{"drain", uint64(s.Draining())}, {"retired", s.PointsRetired()}, {"rollbacks", uint64(s.Rollbacks())}, {"lost", s.RedoLost()},
+		{"checks", uint64(len(s.Checks()))}, {"disputes", uint64(len(s.Disputes()))}} {
 		if f.n > 0 {
 			fmt.Fprintf(sc.out, " %s=%d", f.name, f.n)
 		}
@@ -273,6 +312,7 @@ func (sc *scenario) state() {
 		if m.Idle > 0 {
 			fmt.Fprintf(sc.out, " idle=%d", m.Idle)
 		}
+		sc.trusted(m)
 	}
 	fmt.Fprintln(sc.out)
 }

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"slices"
 
 	"github.com/entrain-network/entrain/batch"
@@ -25,6 +26,9 @@ type world struct {
 	silent map[uint32]bool      // members whose results reach nobody
 	log    []entry
 	fates  fates
+	// Tokens that came in and went out.
+	paidIn, paidOut uint64
+	referee         Referee
 }
 
 // entry is one message that was applied or refused.
@@ -52,7 +56,7 @@ func newWorld(t testingT, l Limits, c Config, salt string) *world {
 	t.Helper()
 	w := &world{
 		t: t, limits: l, config: c, now: bornMs, salt: salt,
-		theta: map[uint32]wire.Hash{}, silent: map[uint32]bool{}, fates: fates{acceptedIn: map[uint64]uint32{}},
+		referee: program{}, theta: map[uint32]wire.Hash{}, silent: map[uint32]bool{}, fates: fates{acceptedIn: map[uint64]uint32{}},
 	}
 	s, err := New(l, c, w.env(key.Public{}))
 	if err != nil {
@@ -72,18 +76,41 @@ func testConfig() Config {
 	}
 }
 
-func testKey(name string) key.Public { return key.Public(wire.Sum("test/key", []byte(name))) }
+// privates are the keys of everybody in the tests, by their public ones; publics are the latter by name.
+var (
+	privates = map[key.Public]key.Private{}
+	publics  = map[string]key.Public{}
+)
+
+func testKey(name string) key.Public {
+	if name == "owner" {
+		return key.Public(wire.Sum("test/key", []byte(name))) // it signs nothing
+	}
+	if pub, ok := publics[name]; ok {
+		return pub
+	}
+	k := key.FromSeed(wire.Sum("test/key", []byte(name)))
+	publics[name], privates[k.Public()] = k.Public(), k
+	return k.Public()
+}
 
 func (w *world) env(sender key.Public) Env {
 	n := wire.AppendU64(nil, w.height)
-	return Env{NowMs: w.now, Height: w.height, Seed: wire.Sum("test/seed", []byte(w.salt), n), Sender: sender}
+	return Env{NowMs: w.now, Height: w.height, Seed: wire.Sum("test/seed", []byte(w.salt), n), Sender: sender, Referee: w.referee}
 }
 
 // apply sends a message as sender and checks what must hold after any message.
 func (w *world) apply(sender key.Public, m Message) error {
 	w.t.Helper()
+	return w.applyWith(sender, 0, m)
+}
+
+// applyWith is apply with tokens attached.
+func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
+	w.t.Helper()
 	w.height++
 	env := w.env(sender)
+	env.Value = value
 	before := slices.Clone(w.s.Bytes())
 	err := w.s.Apply(env, m)
 	w.log = append(w.log, entry{env, m, err})
@@ -102,9 +129,17 @@ func (w *world) apply(sender key.Public, m Message) error {
 		w.t.Fatalf("open the state before: %v", e)
 	}
 	still := old.Phase() == w.s.Phase() && old.Round() == w.s.Round() && old.Epoch() == w.s.Epoch()
+	still = still && slices.Equal(old.Checks(), w.s.Checks()) && reflect.DeepEqual(old.Disputes(), w.s.Disputes())
+	old.clearPayout()
 	if m.kind() == kindTick && still && !bytes.Equal(before, w.s.Bytes()) {
 		w.t.Fatalf("a tick changed the state without a transition, in %v", old.Phase())
 	}
+	if _, paid := w.s.Payout(); m.kind() == kindClaim {
+		w.paidOut += paid
+	} else if paid != 0 {
+		w.t.Fatalf("%#v pays out %d", m, paid)
+	}
+	w.paidIn += value
 	w.observe(old)
 	w.check()
 	return nil
@@ -166,8 +201,16 @@ func (w *world) check() {
 	for i := range s.Count() {
 		sum += s.Member(i).Points
 	}
-	if sum != s.PointsTotal() || sum != uint64(len(w.fates.acceptedIn)) {
-		w.t.Fatalf("points: members and retired have %d, total is %d, accepted were %d sequences", sum, s.PointsTotal(), len(w.fates.acceptedIn))
+	if sum != s.PointsTotal() || sum != uint64(len(w.fates.acceptedIn))+s.PointsVerified() {
+		w.t.Fatalf("points: members and retired have %d, total is %d, accepted were %d sequences, verified %d",
+			sum, s.PointsTotal(), len(w.fates.acceptedIn), s.PointsVerified())
+	}
+	tokens := s.Treasury()
+	for i := range s.Count() {
+		tokens += s.Member(i).Stake + s.Member(i).Balance
+	}
+	if tokens != s.Escrow() || w.paidIn-w.paidOut != s.Escrow() {
+		w.t.Fatalf("tokens: treasury and members have %d, escrow is %d, in came %d, out went %d", tokens, s.Escrow(), w.paidIn, w.paidOut)
 	}
 	w.checkSequences()
 }
