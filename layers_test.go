@@ -26,7 +26,7 @@ tensor tokenizer merkle/parallel
 codec/internal/vec
 optim codec codec/distro codec/dense
 llama checkpoint checkpoint/gguf
-trace
+trace eval
 client
 loop atomicfile economics tokenizer/learn
 data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
@@ -69,6 +69,8 @@ var importers = []struct {
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"go.opentelemetry.io/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"gonum.org/v1/plot", []string{"report"}, "pictures of curves for papers"},
+	{"github.com/parquet-go/", []string{"data"}, "one package reads data sets of others"},
+	{"github.com/klauspost/compress/", []string{"data"}, "one package reads data sets of others"},
 	{"github.com/chromedp/", []string{"*_test"}, "tests of pages in a browser"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},
 	{"go.uber.org/goleak", []string{"*_test"}, "tests for leaked goroutines"},

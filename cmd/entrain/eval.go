@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/eval"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/tokenizer"
+)
+
+func evalCommand(c console) *cobra.Command {
+	var specs []string
+	var limit int
+	var asJSON, scores bool
+	cmd := &cobra.Command{
+		Use:   "eval CHECKPOINT --task NAME=FILE...",
+		Short: "Score a model on multiple-choice tasks",
+		Long: `Scores the model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is
+used, on multiple-choice tasks, with no examples in the prompt, as EleutherAI's lm-evaluation-harness does: acc counts
+the items whose right choice has the greatest log-likelihood, acc_norm those whose right choice has the greatest
+per character.
+
+A task's file holds a JSON record a line, with the fields of its data set on Hugging Face. Tasks:
+
+  ` + strings.Join(eval.Tasks(), ", "),
+		Example: `  entrain eval ./checkpoint --task hellaswag=hellaswag_val.jsonl --task piqa=piqa_valid.jsonl
+  entrain eval ./state --task mmlu=anatomy.jsonl --limit 100 --json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("say one checkpoint directory: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			work, err := readTasks(specs, limit)
+			if err != nil {
+				return err
+			}
+			scorer, err := newScorer(args[0])
+			if err != nil {
+				return err
+			}
+			var results []eval.Result
+			for _, t := range work {
+				r, err := scorer.Run(cmd.Context(), t.name, t.items, progressOf(c, t))
+				if err != nil {
+					return err
+				}
+				if !scores {
+					r.Scores = nil
+				}
+				results = append(results, r)
+			}
+			if asJSON {
+				return json.NewEncoder(c.out).Encode(results)
+			}
+			w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+			fmt.Fprintln(w, "task\titems\tacc\t±\tacc_norm\t±\t")
+			for _, r := range results {
+				fmt.Fprintf(w, "%s\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t\n", r.Task, r.Items, r.Acc, r.AccErr, r.Norm, r.NormErr)
+			}
+			return w.Flush()
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&specs, "task", nil, "`name=file` of a task; may be repeated")
+	f.IntVar(&limit, "limit", 0, "score only the first `number` of records of each task; 0: all")
+	f.BoolVar(&asJSON, "json", false, "print the results as JSON")
+	f.BoolVar(&scores, "scores", false, "with --json: the log-likelihood of every choice too")
+	return cmd
+}
+
+// taskWork is a task to be scored.
+type taskWork struct {
+	name  string
+	items []eval.Item
+}
+
+// readTasks reads the files of the tasks that were asked for.
+func readTasks(specs []string, limit int) ([]taskWork, error) {
+	if len(specs) == 0 {
+		return nil, errors.New("say what to score: --task NAME=FILE")
+	}
+	var work []taskWork
+	for _, s := range specs {
+		name, path, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, fmt.Errorf("--task %q: want NAME=FILE", s)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		items, err := eval.Read(name, file, limit)
+		file.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		work = append(work, taskWork{name, items})
+	}
+	return work, nil
+}
+
+// newScorer reads the model of a checkpoint.
+func newScorer(dir string) (*eval.Scorer, error) {
+	m, err := openModel(dir)
+	if err != nil {
+		return nil, err
+	}
+	text, err := m.saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %q: %w", m.dir, err)
+	}
+	words, err := tokenizer.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %q: %w", m.dir, err)
+	}
+	reader, err := llama.NewGenerator(m.config, m.params)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %q: %w", m.dir, err)
+	}
+	return &eval.Scorer{Model: reader, Tokenizer: words, Context: m.config.Context}, nil
+}
+
+// progressOf reports on the error output now and then how far a task has come.
+func progressOf(c console, t taskWork) func(done int) {
+	last := time.Now()
+	return func(done int) {
+		if time.Since(last) >= 5*time.Second {
+			last = time.Now()
+			fmt.Fprintf(c.err, "%s: %d of %d\n", t.name, done, len(t.items))
+		}
+	}
+}

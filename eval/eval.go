@@ -1,0 +1,175 @@
+// Package eval scores a language model on multiple-choice tasks as EleutherAI's lm-evaluation-harness does, so that the figures can be held
+// against those that others publish.
+//
+// An item is a context and some choices. The model's score of a choice is the log-likelihood of its text after the context, the sum over its
+// tokens. The item counts for
+//
+//	acc        if the choice of the greatest log-likelihood is the right one
+//	acc_norm   if the choice of the greatest log-likelihood per character of its text is
+//
+// of equal ones the first. Context and choice are tokenized as one text; white space at the context's end counts to the choice (the harness's
+// TemplateLM._encode_pair). A text longer than the model's context loses its beginning.
+//
+// How the items of each task are made from its records is in tasks.go; the records are lines of JSON as Hugging Face's data sets have them.
+package eval
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/tokenizer"
+)
+
+// An Item is one question.
+type Item struct {
+	Context string
+	Choices []string // what may follow the context, with a space in front where there is one
+	Gold    int      // the right one
+}
+
+// A Result is what came of a task.
+type Result struct {
+	Task    string      `json:"task"`
+	Items   int         `json:"items"`
+	Acc     float64     `json:"acc"`
+	AccErr  float64     `json:"acc_stderr"` // of the mean, of a sample of items: sqrt(acc(1-acc)/(n-1))
+	Norm    float64     `json:"acc_norm"`
+	NormErr float64     `json:"acc_norm_stderr"`
+	Scores  [][]float64 `json:"scores,omitempty"` // of each item's choices, in nats
+}
+
+// A Scorer computes log-likelihoods with one model. It is for one goroutine at a time.
+type Scorer struct {
+	Model     *llama.Generator
+	Tokenizer tokenizer.Tokenizer
+	Context   int // tokens that the model can see
+}
+
+// Run scores the items. Progress, which may be nil, is told after each item how many are done.
+func (s *Scorer) Run(ctx context.Context, task string, items []Item, progress func(done int)) (Result, error) {
+	var right, rightNorm int
+	r := Result{Task: task, Items: len(items)}
+	for i, item := range items {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
+		scores, err := s.Item(item)
+		if err != nil {
+			return Result{}, fmt.Errorf("%s: item %d: %w", task, i+1, err)
+		}
+		r.Scores = append(r.Scores, scores)
+		best, bestNorm := 0, 0
+		norm := func(k int) float64 {
+			return scores[k] / float64(utf8.RuneCountInString(strings.TrimPrefix(item.Choices[k], " ")))
+		}
+		for k := range scores {
+			if scores[k] > scores[best] {
+				best = k
+			}
+			if norm(k) > norm(bestNorm) {
+				bestNorm = k
+			}
+		}
+		if best == item.Gold {
+			right++
+		}
+		if bestNorm == item.Gold {
+			rightNorm++
+		}
+		if progress != nil {
+			progress(i + 1)
+		}
+	}
+	r.Acc, r.AccErr = share(right, len(items))
+	r.Norm, r.NormErr = share(rightNorm, len(items))
+	return r, nil
+}
+
+// share is a mean of zeros and ones and its standard error.
+func share(right, n int) (mean, stderr float64) {
+	if n == 0 {
+		return 0, 0
+	}
+	mean = float64(right) / float64(n)
+	if n > 1 {
+		stderr = math.Sqrt(mean * (1 - mean) / float64(n-1))
+	}
+	return mean, stderr
+}
+
+// Item returns the log-likelihood of each choice, in nats.
+func (s *Scorer) Item(item Item) ([]float64, error) {
+	if len(item.Choices) == 0 || item.Gold < 0 || item.Gold >= len(item.Choices) {
+		return nil, fmt.Errorf("choice %d of %d is said to be right", item.Gold, len(item.Choices))
+	}
+	scores := make([]float64, len(item.Choices))
+	for k, choice := range item.Choices {
+		v, err := s.choice(item.Context, choice)
+		if err != nil {
+			return nil, fmt.Errorf("choice %d: %w", k+1, err)
+		}
+		scores[k] = v
+	}
+	return scores, nil
+}
+
+// choice returns the log-likelihood of a choice after a context.
+func (s *Scorer) choice(before, choice string) (float64, error) {
+	tokens, from := s.pair(before, choice)
+	if from == len(tokens) {
+		return 0, fmt.Errorf("%q has no token of its own", choice)
+	}
+	// The model sees all tokens but the last, and as many as it can.
+	if cut := len(tokens) - 1 - s.Context; cut > 0 {
+		if cut >= from {
+			return 0, fmt.Errorf("%q has %d tokens, more than the model's context of %d", choice, len(tokens)-from, s.Context)
+		}
+		tokens, from = tokens[cut:], from-cut
+	}
+	s.Model.Reset()
+	logits, err := s.Model.Read(tokens[:from]...)
+	if err != nil {
+		return 0, err
+	}
+	var sum float64
+	for i := from; ; i++ {
+		sum += logLikelihood(logits, tokens[i])
+		if i+1 == len(tokens) {
+			return sum, nil
+		}
+		if logits, err = s.Model.Read(tokens[i]); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// pair tokenizes context and choice, and says where the choice begins: at 1 or later, for a model must have read something.
+func (s *Scorer) pair(before, choice string) (tokens []uint32, from int) {
+	bare := strings.TrimRightFunc(before, unicode.IsSpace)
+	choice = before[len(bare):] + choice
+	if bare == "" {
+		tokens = append(tokens, s.Tokenizer.End())
+		return s.Tokenizer.Encode(tokens, []byte(choice)), 1
+	}
+	n := len(s.Tokenizer.Encode(nil, []byte(bare)))
+	tokens = s.Tokenizer.Encode(nil, []byte(bare+choice))
+	return tokens, min(n, len(tokens))
+}
+
+// logLikelihood is the logarithm of the softmax of logits at a token, in binary64.
+func logLikelihood(logits []float32, token uint32) float64 {
+	most := math.Inf(-1)
+	for _, v := range logits {
+		most = math.Max(most, float64(v))
+	}
+	var sum float64
+	for _, v := range logits {
+		sum += math.Exp(float64(v) - most)
+	}
+	return float64(logits[token]) - most - math.Log(sum)
+}

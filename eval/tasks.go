@@ -1,0 +1,197 @@
+package eval
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of a file of records.
+const (
+	LineBytesMax = 1 << 20 // of one record; the longest known passages have some 10 KB
+	ItemsMax     = 1 << 20 // far above the largest task
+)
+
+// Tasks are the names of the tasks there are.
+func Tasks() []string {
+	names := make([]string, 0, len(tasks))
+	for name := range tasks {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// tasks make an item of a record. Each follows the task's file in lm-evaluation-harness, lm_eval/tasks.
+var tasks = map[string]func(record []byte) (Item, error){
+	"arc_challenge": arc, // allenai/ai2_arc, ARC-Challenge
+	"arc_easy":      arc, // allenai/ai2_arc, ARC-Easy
+	"boolq":         boolq,
+	"hellaswag":     hellaswag,
+	"mmlu":          mmlu,
+	"piqa":          piqa,
+}
+
+// Read reads the items of a task from lines of JSON. At most limit of them, if it is not 0.
+func Read(task string, r io.Reader, limit int) ([]Item, error) {
+	item, ok := tasks[task]
+	if !ok {
+		return nil, fmt.Errorf("task %q: there are %s", task, strings.Join(Tasks(), ", "))
+	}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, LineBytesMax)
+	var items []Item
+	n := 0
+	for lines.Scan() {
+		n++
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		one, err := item(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", task, n, err)
+		}
+		if items = append(items, one); len(items) == limit {
+			return items, nil
+		}
+		if len(items) > ItemsMax {
+			return nil, fmt.Errorf("%s: more than %d records", task, ItemsMax)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("longer than %d bytes; the file must hold one JSON record a line", LineBytesMax)
+		}
+		return nil, fmt.Errorf("%s: line %d: %w", task, n+1, err)
+	}
+	if len(items) == 0 {
+		return nil, fmt.Errorf("%s: there are no records", task)
+	}
+	return items, nil
+}
+
+// spaced puts a space in front of each choice: the harness's target_delimiter.
+func spaced(choices []string) []string {
+	list := make([]string, len(choices))
+	for i, c := range choices {
+		list[i] = " " + c
+	}
+	return list
+}
+
+// index is a number that some files write as a text.
+type index int
+
+// UnmarshalJSON reads 3 and "3".
+func (n *index) UnmarshalJSON(b []byte) error {
+	return json.Unmarshal(bytes.Trim(b, `"`), (*int)(n))
+}
+
+func checked(item Item, err error) (Item, error) {
+	switch {
+	case err != nil:
+		return Item{}, err
+	case len(item.Choices) < 2:
+		return Item{}, fmt.Errorf("the record has %d choices: is it of another task?", len(item.Choices))
+	case item.Gold < 0 || item.Gold >= len(item.Choices):
+		return Item{}, fmt.Errorf("the record says that choice %d of %d is right", item.Gold, len(item.Choices))
+	}
+	return item, nil
+}
+
+func arc(b []byte) (Item, error) {
+	var r struct {
+		Question string
+		Choices  struct{ Text, Label []string }
+		Answer   string `json:"answerKey"`
+	}
+	err := json.Unmarshal(b, &r)
+	gold := slices.Index(r.Choices.Label, r.Answer)
+	return checked(Item{Context: "Question: " + r.Question + "\nAnswer:", Choices: spaced(r.Choices.Text), Gold: gold}, err)
+}
+
+func boolq(b []byte) (Item, error) {
+	var r struct {
+		Passage, Question string
+		Label             *index
+		Answer            *bool // as in google/boolq; aps/super_glue has label
+	}
+	err := json.Unmarshal(b, &r)
+	gold := -1
+	if r.Label != nil {
+		gold = int(*r.Label)
+	} else if r.Answer != nil {
+		gold = 0
+		if *r.Answer {
+			gold = 1
+		}
+	}
+	return checked(Item{Context: r.Passage + "\nQuestion: " + r.Question + "?\nAnswer:", Choices: []string{" no", " yes"}, Gold: gold}, err)
+}
+
+// bracketed are the remarks of WikiHow, such as [header].
+var bracketed = regexp.MustCompile(`\[.*?\]`)
+
+func hellaswag(b []byte) (Item, error) {
+	var r struct {
+		Activity string `json:"activity_label"`
+		A        string `json:"ctx_a"`
+		B        string `json:"ctx_b"`
+		Endings  []string
+		Label    index
+	}
+	err := json.Unmarshal(b, &r)
+	clean := func(s string) string {
+		s = strings.ReplaceAll(strings.TrimSpace(s), " [title]", ". ")
+		return strings.ReplaceAll(bracketed.ReplaceAllString(s, ""), "  ", " ")
+	}
+	for i := range r.Endings {
+		r.Endings[i] = clean(r.Endings[i])
+	}
+	return checked(Item{Context: clean(r.Activity + ": " + r.A + " " + capitalize(r.B)), Choices: spaced(r.Endings), Gold: int(r.Label)}, err)
+}
+
+// capitalize is Python's str.capitalize for what the data holds: the first letter large, the others small.
+func capitalize(s string) string {
+	_, n := utf8.DecodeRuneInString(s)
+	return strings.ToTitle(s[:n]) + strings.ToLower(s[n:])
+}
+
+func mmlu(b []byte) (Item, error) {
+	var r struct {
+		Question, Subject string
+		Choices           []string
+		Answer            index
+	}
+	err := json.Unmarshal(b, &r)
+	if err == nil && len(r.Choices) != 4 {
+		err = fmt.Errorf("%d choices, not 4", len(r.Choices))
+	}
+	if err != nil {
+		return Item{}, err
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "The following are multiple choice questions (with answers) about %s.\n\n%s\n", strings.ReplaceAll(r.Subject, "_", " "), strings.TrimSpace(r.Question))
+	for i, c := range r.Choices {
+		fmt.Fprintf(&text, "%c. %s\n", 'A'+i, c)
+	}
+	text.WriteString("Answer:")
+	return checked(Item{Context: text.String(), Choices: []string{" A", " B", " C", " D"}, Gold: int(r.Answer)}, nil)
+}
+
+func piqa(b []byte) (Item, error) {
+	var r struct {
+		Goal, Sol1, Sol2 string
+		Label            index
+	}
+	err := json.Unmarshal(b, &r)
+	return checked(Item{Context: "Question: " + r.Goal + "\nAnswer:", Choices: spaced([]string{r.Sol1, r.Sol2}), Gold: int(r.Label)}, err)
+}
