@@ -12,9 +12,15 @@
 //	tx         = String chain | 32 sender | U64 nonce | U64 expires | U8 kind | body | 64 signature
 //	CreateRun  = kind 1: coordinator.Limits | coordinator.Config | Var spec
 //	Announce   = kind 2: String run | U8 count | count × String address
-//	RunMessage = kind 3: String run | Var message
+//	RunMessage = kind 3: String run | U64 tokens | String pool they come from, empty for the sender's own | Var message
+//	Transfer   = kind 4: 32 to | U64 tokens
+//	CreatePool = kind 5: String name | U16 commission | U16 own part | U64 least | U8 count | count × 32 worker
+//	Lend       = kind 6: String pool | U64 tokens
+//	Collect    = kind 7: String pool
+//	ClosePool  = kind 8: String pool
+//	ClaimFor   = kind 9: String run | 32 member
 //
-// The signature is over all before it, in the domain "entrain/tx/1" (see package key). Expires is in milliseconds since
+// The signature is over all before it, in the domain "entrain/tx/2" (see package key). Expires is in milliseconds since
 // 1970. For example, the announcement of no addresses for run "a" on chain "c":
 //
 //	01 00 00 00 63 | sender | nonce | expires | 02 | 01 00 00 00 61 | 00 | signature
@@ -29,10 +35,35 @@
 // Host.Begin opens a block, and ticks every run. Its time becomes the ledger's, unless that would set it back. Host.Deliver
 // executes a transaction. Host.Commit ends the block and returns the hash of the state, the merkle root over
 //
-//	hash of the genesis | hash of the nonces | for each run, in order of names: hash of name, state, spec and addresses
+//	hash of the genesis | hash of the nonces | hash of purses and pools | for each run, in order of names: hash of name, state, spec and addresses
 //
 // which neither height nor time enter: a block that changes nothing changes no hash, and CometBFT, which makes a block to
 // prove each new hash, comes to rest.
+//
+// # Tokens
+//
+// The genesis says how many tokens there are and who has them; there are never more or fewer. They lie in purses, one for
+// each key, in pools, and in the escrow of runs. A Transfer moves them between purses. A RunMessage brings tokens to a run,
+// as the sender's stake, somebody else's, or for the treasury, if the run's coordinator accepts the message; the coordinator
+// says in State.Payout what a message pays out and to whom. After every transaction the host compares what each run holds
+// with what its coordinator accounts for, and the sum of all with the supply. A difference would be a fault in these rules,
+// and no replica goes on from it: the host panics.
+//
+// A purse that is not there yet begins with, and none is left with less than, a 2^26th of the supply, except nothing; see
+// PursesMax. A claim whose payee would begin with less is refused, and can be made when there is more.
+//
+// A pool lets lenders share the stake, the risk and the pay of an operator's machines. What was lent can only become stake
+// of members whom the run pays at the pool's address (PoolAddress), to which nobody has the secret; ClaimFor lets anybody
+// have such a member paid. Lending ends at the first stake. From then on all that comes in is shared by what was lent: the
+// first as much as was lent for nothing, the rest less the operator's commission. Shares are exact: what a lender was paid
+// and is due is its part of all that was ever shared, rounded down once. Slashed stake is the lenders' loss. Half of it is
+// the reward of whoever convicted the member, and an operator in league with that one could take it, to lose his own part
+// of the stake: CreatePool.OwnBP of 5,000 or more makes that a loss, and others cannot lend beyond it.
+//
+// # Referees
+//
+// A run with verification needs a referee for its disputes, which the host makes of the run's spec; see Referees. A host
+// without, or whose factory knows none for the spec, refuses to create the run.
 //
 // # Chance
 //
@@ -43,6 +74,6 @@
 //
 // # Limits of this version
 //
-// Transactions cost nothing, so a flood is held off only by bounds (limit.go) and by the limits of the API they come in
+// Transactions cost no tokens, so a flood is held off only by bounds (limit.go) and by the limits of the API they come in
 // through. The genesis may name the keys that are allowed to create runs; runs are never removed.
 package ledger

@@ -322,12 +322,18 @@ func TestAddressesOfMembersAreKept(t *testing.T) {
 
 // busy is a host with something of everything.
 func busy(t testing.TB) *chain {
-	c := newChain(t)
+	c := newBankChain(t, 1000, "ann", "bob", "op", "wed")
 	c.accept(c.tx("owner", createRun("demo", "owner", 4)), c.tx("owner", createRun("another", "owner", 2)))
 	for _, who := range []string{"ann", "bob"} {
 		c.accept(c.tx(who, send("demo", coordinator.Join{})), c.tx(who, Announce{Run: "demo", Addrs: []string{"/" + who}}))
 	}
 	c.block(c.tx("cat", send("none", coordinator.Join{})))
+	c.accept(
+		c.tx("op", CreatePool{Name: "pool", CommissionBP: 777, Least: 2, Workers: []key.Public{public("wed")}}), c.tx("op", CreatePool{Name: "idle"}),
+		c.tx("op", Lend{Pool: "pool", Amount: 200}), c.tx("ann", Lend{Pool: "pool", Amount: 301}), c.tx("bob", Lend{Pool: "idle", Amount: 7}),
+		c.tx("wed", bring(400, "pool", coordinator.Join{})), c.tx("ann", bring(10, "", coordinator.Fund{})),
+		c.tx("bob", Transfer{To: PoolAddress(testChain, "pool"), Amount: 503}), c.tx("ann", Collect{Pool: "pool"}),
+	)
 	return c
 }
 
@@ -344,6 +350,8 @@ func TestSavedHostGoesOnAlike(t *testing.T) {
 	restored := &chain{t: t, host: h, height: c.height, nonce: c.nonce}
 	for _, c := range []*chain{c, restored} {
 		c.block(c.tx("dan", send("demo", coordinator.Join{})), c.tx("bob", Announce{Run: "demo"}))
+		c.block(c.tx("op", Collect{Pool: "pool"}), c.tx("wed", bring(0, "", coordinator.Withdraw{})), c.tx("bob", Transfer{To: public("cat"), Amount: 9}))
+		c.accept(c.tx("bob", ClaimFor{Run: "demo", Member: public("wed")}))
 		c.blockAfter(700_000)
 	}
 	if !bytes.Equal(restored.host.Append(nil), c.host.Append(nil)) || restored.host.Hash() != c.host.Hash() {

@@ -18,7 +18,6 @@ func (h *Host) message(r *run, sender key.Public, body RunMessage) error {
 	}
 	var from *pool
 	if body.From == "" {
-		m = h.keepPayee(r, sender, m)
 		err = h.bank.mayPay(sender, body.Value)
 	} else {
 		from, m, err = h.fromPool(r, sender, body, m)
@@ -71,10 +70,7 @@ func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinato
 	}
 	switch m := m.(type) {
 	case coordinator.Join:
-		if i, ok := r.state.Find(sender); ok && owed(r.state.Member(i)) && payee(r.state.Member(i)) != p.address {
-			return nil, nil, refuse(CodePoolUse, "run %q owes tokens that are paid to %v: claim them first", r.name, payee(r.state.Member(i)))
-		}
-		m.Payee = p.address
+		m.Payee = p.address // for as long as the run owes the member anything: coordinator.ErrPayee
 		return p, m, nil
 	case coordinator.Deposit:
 		if i, ok := r.state.Find(m.Member); ok && r.state.Member(i).Payee == p.address {
@@ -84,31 +80,9 @@ func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinato
 	return nil, nil, &TxError{Code: CodePoolUse}
 }
 
-// keepPayee keeps who was staked by a pool from coming back to be paid elsewhere with the pool's tokens.
-func (h *Host) keepPayee(r *run, sender key.Public, m coordinator.Message) coordinator.Message {
-	j, ok := m.(coordinator.Join)
-	if !ok {
-		return m
-	}
-	if i, ok := r.state.Find(sender); ok {
-		if e := r.state.Member(i); owed(e) && h.bank.poolAt(e.Payee) != nil {
-			j.Payee = e.Payee
-		}
-	}
-	return j
-}
-
-// owed tells whether a run has tokens for a member, or will have.
-func owed(m coordinator.Member) bool {
-	return m.Stake > 0 || m.Balance > 0 || m.Points > m.Claimed
-}
-
-// payee returns whom a member's tokens are paid to.
-func payee(m coordinator.Member) key.Public {
-	if m.Payee.IsZero() {
-		return m.Key
-	}
-	return m.Payee
+// owes tells whether the run has tokens for a member, or will have when its treasury is funded.
+func (r *run) owes(m coordinator.Member) bool {
+	return m.Stake > 0 || m.Balance > 0 || m.Points > m.Claimed && r.state.Config().Rate > 0
 }
 
 // mayClaim tells whether what a claim pays can be received. Only with a payee without a purse does it take a trial on a copy
@@ -118,7 +92,7 @@ func (h *Host) mayClaim(r *run, env coordinator.Env, m coordinator.Message) erro
 	if !ok {
 		return nil // the coordinator says what is wrong
 	}
-	to := payee(r.state.Member(i))
+	to := r.state.Member(i).Payee
 	if _, ok := h.bank.find(to); ok || h.bank.poolAt(to) != nil {
 		return nil
 	}
@@ -269,8 +243,9 @@ func (h *Host) closePool(sender key.Public, c ClosePool) error {
 // owing returns a run, and its member, that is or will be paid at an address.
 func (h *Host) owing(address key.Public) (string, key.Public, bool) {
 	for _, r := range h.runs {
+		over := r.state.Phase() == coordinator.Finished
 		for i := range r.state.Count() {
-			if m := r.state.Member(i); m.Payee == address && (m.Status.Present() || owed(m)) {
+			if m := r.state.Member(i); m.Payee == address && (m.Status.Present() && !over || r.owes(m)) {
 				return r.name, m.Key, true
 			}
 		}
