@@ -6,6 +6,7 @@
 //	train-00000.bin     tokens to train on, in the order of the text
 //	train-00001.bin
 //	heldout-00000.bin   tokens that are never trained on, for evaluation
+//	tokenizer.json      how text became tokens; its SHA-256 is in the manifest
 //
 // A shard is bare tokens, little-endian, 2 or 4 bytes each, as nanoGPT and Psyche read them; all shards of a part but the last hold the same
 // number. "Hi" by the byte tokenizer, with the token that ends a document:

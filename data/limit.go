@@ -9,6 +9,9 @@ const (
 	ShardTokensMin   = 1 << 10  // smaller shards would be all manifest
 	ShardTokensMax   = 1 << 30  // a shard is read whole once, to verify it, and its leaves are kept: 512 KiB of them at this size
 	SequenceMax      = 1 << 20  // tokens in a sequence; far beyond the contexts that can be trained on
+
+	LineBytesMax  = 64 << 20  // a line of JSONL or a text in a table, held in memory a few times over; the longest books have 20 MB
+	ZstdWindowMax = 256 << 20 // memory that a .zst may ask for: zstd --long=27 needs half of it
 )
 
 // ShardTokens is how many tokens a shard holds unless told otherwise: 32 MiB of uint16, which is verified in a tenth of a second.

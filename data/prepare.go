@@ -13,37 +13,18 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
 )
-
-// A Format is what the source files contain.
-type Format uint8
-
-// The formats of source files.
-const (
-	Text   Format = iota // text, which the tokenizer cuts; each file is one document and is followed by the tokenizer's End
-	Uint16               // little-endian tokens of 2 bytes, taken as they are
-	Uint32               // little-endian tokens of 4 bytes, taken as they are
-)
-
-// tokenBytes is the size of a token in a token file, 0 for text.
-func (f Format) tokenBytes() int {
-	switch f {
-	case Uint16:
-		return 2
-	case Uint32:
-		return 4
-	}
-	return 0
-}
 
 // PrepareOptions say what Prepare makes.
 type PrepareOptions struct {
 	Name            string              // of the data set
 	Tokenizer       tokenizer.Tokenizer // of the text; for token files, the one they were made with
 	Format          Format              // of all sources
-	HeldOutPermille uint32              // the share of each source that is held out, 0..500
+	Field           string              // the field or column with the text; "" means DefaultField
+	HeldOutPermille uint32              // the share that is held out, 0..500
 	ShardTokens     uint64              // 0 means the constant ShardTokens
-	Workers         int                 // that hash and write shards at once; 0 means GOMAXPROCS
+	Workers         int                 // that encode, hash and write at once; 0 means GOMAXPROCS
 	Progress        func(Progress)      // called now and then, never concurrently; may be nil
 }
 
@@ -58,12 +39,14 @@ type Progress struct {
 // Prepare turns the source files into a data set in dir, which is created if need be, and returns its manifest. The result depends on
 // the contents and the order of the sources and on o, not on their names, the machine or Workers.
 //
-// The held-out part is the end of every source, because a source's sequences resemble each other and each source should count; sequences of
-// the two parts share no token. A text is cut after the first line that ends beyond the held-out share's begin.
+// The held-out part of a text or of a file of tokens is its end, because its sequences resemble each other and each source should count;
+// sequences of the two parts share no token. A text is cut after the first line that ends beyond the held-out share's begin. Of documents in
+// JSONL and Parquet each is held out or not by a hash of its text, so that the same text is never in both parts. Every document is followed by
+// the tokenizer's End; empty ones are left out.
 //
-// Run again, it repeats the work but keeps the shards that are already right, so an interrupted or damaged set is completed, and a whole
-// one is only verified. The manifest is written last. If there is a manifest already, dir must come out as it says: another set's shards
-// are never overwritten.
+// Interrupted by ctx or killed, it goes on where it was when it is called again with the same options and unchanged sources. Otherwise it
+// repeats the work but keeps the shards that are already right, so a damaged set is completed, and a whole one is only verified. The manifest
+// is written last. If there is a manifest already, dir must come out as it says: another set's shards are never overwritten.
 func Prepare(ctx context.Context, dir string, sources []string, o PrepareOptions) (Manifest, error) {
 	m, err := o.manifest()
 	if err != nil {
@@ -105,29 +88,20 @@ func prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	if err != nil {
 		return Manifest{}, err
 	}
-	list, err := newSources(sources, o)
+	list, err := newSources(sources, o.Format, o.Field, o.HeldOutPermille)
 	if err != nil {
 		return Manifest{}, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Manifest{}, err
 	}
+	if err := writeTokenizer(dir, o.Tokenizer); err != nil {
+		return Manifest{}, err
+	}
 	if o.Workers == 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	w := newShardWriter(dir, m, old, o)
-	w.start(ctx, fail, o.Workers)
-	for _, s := range list {
-		w.total += s.size
-	}
-	for _, s := range list {
-		if err = s.write(ctx, w); err != nil {
-			break
-		}
-	}
-	if m, err = w.finish(ctx, err); err != nil {
+	if m, err = writeShards(ctx, dir, list, o, m, old); err != nil {
 		return Manifest{}, err
 	}
 	if err := m.Check(); err != nil {
@@ -142,7 +116,50 @@ func prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 		}
 		return m, nil
 	}
-	return m, atomicfile.WriteBytes(filepath.Join(dir, ManifestFile), 0o644, m.Bytes())
+	if err := atomicfile.WriteBytes(filepath.Join(dir, ManifestFile), 0o644, m.Bytes()); err != nil {
+		return Manifest{}, err
+	}
+	for _, name := range []string{resumeFile, learntFile} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Manifest{}, err
+		}
+	}
+	return m, nil
+}
+
+// writeShards makes the shards, or what is missing of them, and returns the manifest.
+func writeShards(ctx context.Context, dir string, sources []sourceFile, o PrepareOptions, m Manifest, old *Manifest) (Manifest, error) {
+	failed, fail := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer fail(nil)
+	w := newShardWriter(dir, m, old, o)
+	l := &pipeline{sources: sources, writer: w, encoder: o.Tokenizer, plan: planOf(m, sources), resumes: old == nil}
+	for _, s := range sources {
+		l.before = append(l.before, w.total)
+		w.total += s.size
+	}
+	var i int
+	var at position
+	if l.resumes {
+		var err error
+		if i, at, err = w.resume(ctx, l.plan, sources); err != nil {
+			return Manifest{}, err
+		}
+	}
+	w.start(failed, fail)
+	err := l.run(ctx, failed, i, at)
+	return w.finish(failed, err)
+}
+
+// TokenizerFile is the name of the tokenizer's definition in the directory of a data set. The manifest has its SHA-256.
+const TokenizerFile = "tokenizer.json"
+
+// writeTokenizer puts the tokenizer beside the shards, so that whoever has the set can read it.
+func writeTokenizer(dir string, t tokenizer.Tokenizer) error {
+	path := filepath.Join(dir, TokenizerFile)
+	if b, err := os.ReadFile(path); err == nil && wire.SHA256(b) == t.Hash() {
+		return nil
+	}
+	return atomicfile.WriteBytes(path, 0o644, t.JSON())
 }
 
 // previous is the manifest in dir, nil if there is none. It is an error if it is of a set that m will not be.

@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/entrain-network/entrain/tokenizer"
@@ -16,7 +19,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// names lists the files in dir, each with the hash of its bytes.
+// names lists the files in dir, each with the hash of its bytes, but for what is not finished or lets an
+// interrupted Prepare go on.
 func names(t *testing.T, dir string) map[string]wire.Hash {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -25,6 +29,9 @@ func names(t *testing.T, dir string) map[string]wire.Hash {
 	}
 	m := make(map[string]wire.Hash)
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
 		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			t.Fatal(err)
@@ -64,40 +71,158 @@ func TestResultDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-func TestInterruptedPrepareIsCompleted(t *testing.T) {
-	sources := files(t, text(100_000, "a"))
+// counting counts the bytes that are encoded.
+type counting struct {
+	tokenizer.Bytes
+	bytes *atomic.Int64
+}
+
+func (c counting) Encode(dst []uint32, text []byte) []uint32 {
+	c.bytes.Add(int64(len(text)))
+	return c.Bytes.Encode(dst, text)
+}
+
+// manyTexts are 40 sources of 5000 bytes: 40 pieces for Prepare, 200 shards of 1024.
+func manyTexts(t *testing.T) []string {
+	var texts [][]byte
+	for i := range 40 {
+		texts = append(texts, text(5000, fmt.Sprint(i)))
+	}
+	return files(t, texts...)
+}
+
+func TestInterruptedPrepareGoesOn(t *testing.T) {
+	sources := manyTexts(t)
 	whole := t.TempDir()
 	mustPrepare(t, whole, sources, options())
 	dir := t.TempDir()
+	var work atomic.Int64
 	o := options()
-	ctx, cancel := context.WithCancel(t.Context())
-	var before Progress
+	o.Tokenizer = counting{bytes: &work}
+	o.Workers = 2
+	interruptions := 0
+	for done := 0; ; {
+		ctx, cancel := context.WithCancel(t.Context())
+		var last Progress
+		o.Progress = func(p Progress) {
+			if last = p; p.Shards > done+40 {
+				cancel()
+			}
+		}
+		m, err := Prepare(ctx, dir, sources, o)
+		cancel()
+		if err == nil {
+			if want := (Progress{200_000, 200_000, m.Tokens + m.HeldOutTokens, len(m.Shards) + len(m.HeldOut), done}); last != want {
+				t.Errorf("got %+v, want %+v", last, want)
+			}
+			break
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if _, err := ReadManifest(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the interrupted set has a manifest: %v", err)
+		}
+		if got := names(t, dir); len(got) != last.Shards+1 {
+			t.Errorf("%d shards are reported, %d files are there", last.Shards, len(got))
+		}
+		done = last.Shards
+		interruptions++
+	}
+	if interruptions < 3 {
+		t.Errorf("interrupted %d times", interruptions)
+	}
+	// What was on its way when the interruption came is encoded again: a few pieces each time.
+	if most := 200_000 + int64(interruptions)*8*5000; work.Load() > most {
+		t.Errorf("%d bytes were encoded, at most %d need be", work.Load(), most)
+	}
+	if !equalNames(names(t, dir), names(t, whole)) {
+		t.Error("the completed set differs")
+	}
+	if _, err := os.Stat(filepath.Join(dir, resumeFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file to go on from is still there: %v", err)
+	}
+}
+
+// A killed process leaves the directory as it was at that moment.
+func TestKilledPrepareGoesOn(t *testing.T) {
+	sources := manyTexts(t)
+	whole, killed := t.TempDir(), t.TempDir()
+	o := options()
+	copied := false
 	o.Progress = func(p Progress) {
-		before = p
-		if p.Shards == 20 {
+		if p.Shards >= 100 && !copied {
+			copied = true
+			for name := range names(t, whole) {
+				copyFile(t, filepath.Join(whole, name), filepath.Join(killed, name))
+			}
+			copyFile(t, filepath.Join(whole, resumeFile), filepath.Join(killed, resumeFile))
+		}
+	}
+	m := mustPrepare(t, whole, sources, o)
+	for _, c := range []struct {
+		name   string
+		change func(dir string)
+		most   int64 // bytes that are encoded
+	}{
+		{"untouched", func(string) {}, 140_000},
+		{"shard changed", func(dir string) { damage(t, filepath.Join(dir, "train-00003.bin"), flip(7)) }, 200_000},
+		{"shard missing", func(dir string) { os.Remove(filepath.Join(dir, "train-00004.bin")) }, 200_000},
+		{"file to go on from changed", func(dir string) { damage(t, filepath.Join(dir, resumeFile), flip(900)) }, 200_000},
+		{"file to go on from is empty", func(dir string) { os.WriteFile(filepath.Join(dir, resumeFile), nil, 0o600) }, 200_000},
+	} {
+		dir := t.TempDir()
+		for _, name := range slices.Sorted(maps.Keys(names(t, killed))) {
+			copyFile(t, filepath.Join(killed, name), filepath.Join(dir, name))
+		}
+		copyFile(t, filepath.Join(killed, resumeFile), filepath.Join(dir, resumeFile))
+		c.change(dir)
+		var work atomic.Int64
+		o := options()
+		o.Tokenizer = counting{bytes: &work}
+		if got := mustPrepare(t, dir, sources, o); got.Hash() != m.Hash() {
+			t.Errorf("%s: got another set", c.name)
+		}
+		if !equalNames(names(t, dir), names(t, whole)) {
+			t.Errorf("%s: got other files", c.name)
+		}
+		if work.Load() > c.most {
+			t.Errorf("%s: %d bytes were encoded, want at most %d", c.name, work.Load(), c.most)
+		}
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is left by one plan is of no use to another.
+func TestChangedSourceIsReadAnew(t *testing.T) {
+	sources := manyTexts(t)
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	o := options()
+	o.Progress = func(p Progress) {
+		if p.Shards > 50 {
 			cancel()
 		}
 	}
 	if _, err := Prepare(ctx, dir, sources, o); !errors.Is(err, context.Canceled) {
-		t.Fatalf("got %v", err)
+		t.Fatal(err)
 	}
-	if got := names(t, dir); len(got) != before.Shards {
-		t.Errorf("%d shards are reported, %d files are there", before.Shards, len(got))
+	if err := os.WriteFile(sources[0], text(5000, "another"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := ReadManifest(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the interrupted set has a manifest: %v", err)
-	}
-	var last Progress
-	o.Progress = func(p Progress) { last = p }
-	for _, kept := range []int{before.Shards, 98} {
-		m := mustPrepare(t, dir, sources, o)
-		want := Progress{100_000, 100_000, m.Tokens + m.HeldOutTokens, 98, kept}
-		if last != want {
-			t.Errorf("got %+v, want %+v", last, want)
-		}
-		if !equalNames(names(t, dir), names(t, whole)) {
-			t.Error("the completed set differs")
-		}
+	want := mustPrepare(t, t.TempDir(), sources, options())
+	if got := mustPrepare(t, dir, sources, options()); got.Hash() != want.Hash() {
+		t.Error("the set has what the source held before")
 	}
 }
 

@@ -33,6 +33,7 @@ const cacheBytes = 32 << 20
 // A Set is an open data set. As a Source it gives the training part, in a new order at every pass. It holds no open files, and may be used
 // concurrently.
 type Set struct {
+	dir      string
 	manifest Manifest
 	train    part
 	heldOut  HeldOut
@@ -64,6 +65,7 @@ func Open(ctx context.Context, dir string, want wire.Hash, o Options) (*Set, err
 	}
 	c := newCache(max(1, o.CacheBytes/merkle.ChunkBytes))
 	s := &Set{
+		dir:      dir,
 		manifest: m,
 		train:    part{m, newShards(dir, m.Shards), m.Tokens, uint64(o.SequenceTokens), c},
 		heldOut:  HeldOut{part{m, newShards(dir, m.HeldOut), m.HeldOutTokens, uint64(o.SequenceTokens), c}},

@@ -21,10 +21,13 @@ type shardWriter struct {
 	train     partWriter
 	heldOut   partWriter
 	total     uint64 // bytes of the sources
+	n         int    // of workers
+	saved     int    // shards that resumeFile knows of
 
 	jobs    chan job
 	workers sync.WaitGroup
-	buffers sync.Pool // of *[]byte, for shards
+	pending sync.WaitGroup // for the jobs that are not done
+	buffers sync.Pool      // of *[]byte, for shards
 
 	mu       sync.Mutex // guards the shards of the parts, and what follows
 	progress Progress
@@ -48,7 +51,7 @@ type job struct {
 }
 
 func newShardWriter(dir string, m Manifest, old *Manifest, o PrepareOptions) *shardWriter {
-	w := &shardWriter{dir: dir, manifest: m, old: old, tokenizer: o.Tokenizer, report: o.Progress}
+	w := &shardWriter{dir: dir, manifest: m, old: old, tokenizer: o.Tokenizer, report: o.Progress, n: o.Workers}
 	w.train.prefix, w.heldOut.prefix = "train", "heldout"
 	if old != nil {
 		w.train.old, w.heldOut.old = old.Shards, old.HeldOut
@@ -58,15 +61,15 @@ func newShardWriter(dir string, m Manifest, old *Manifest, o PrepareOptions) *sh
 	return w
 }
 
-// start begins n workers, which end with finish. The first that fails ends ctx by fail.
-func (w *shardWriter) start(ctx context.Context, fail context.CancelCauseFunc, n int) {
-	for range n {
+// start begins the workers, which end with finish. The first that fails ends ctx by fail.
+func (w *shardWriter) start(ctx context.Context, fail context.CancelCauseFunc) {
+	for range w.n {
 		w.workers.Go(func() { w.work(ctx, fail) })
 	}
 }
 
-// write adds tokens to a part.
-func (w *shardWriter) write(ctx context.Context, p *partWriter, tokens []uint32) error {
+// write adds tokens of a source to a part.
+func (w *shardWriter) write(ctx context.Context, p *partWriter, tokens []uint32, source string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -80,7 +83,7 @@ func (w *shardWriter) write(ctx context.Context, p *partWriter, tokens []uint32)
 		n := min(uint64(len(tokens)), room)
 		b, err := w.encode(*p.open, tokens[:n], p.tokens)
 		if err != nil {
-			return err
+			return fmt.Errorf("%q: %w", source, err)
 		}
 		*p.open = b
 		p.tokens += n
@@ -123,10 +126,12 @@ func (w *shardWriter) flush(ctx context.Context, p *partWriter) error {
 		return fmt.Errorf("more than %d shards: make them larger than %d tokens", ShardsMax, w.manifest.ShardTokens)
 	}
 	p.open = nil
+	w.pending.Add(1)
 	select {
 	case w.jobs <- j:
 		return nil
 	case <-ctx.Done():
+		w.pending.Done()
 		return context.Cause(ctx)
 	}
 }
@@ -134,13 +139,13 @@ func (w *shardWriter) flush(ctx context.Context, p *partWriter) error {
 // work finishes shards until there are no more.
 func (w *shardWriter) work(ctx context.Context, fail context.CancelCauseFunc) {
 	for j := range w.jobs {
-		if ctx.Err() != nil {
-			continue
+		if ctx.Err() == nil {
+			if err := w.store(j); err != nil {
+				fail(err)
+			}
+			w.buffers.Put(j.bytes)
 		}
-		if err := w.store(j); err != nil {
-			fail(err)
-		}
-		w.buffers.Put(j.bytes)
+		w.pending.Done()
 	}
 }
 
@@ -175,11 +180,11 @@ func (w *shardWriter) store(j job) error {
 	return nil
 }
 
-// read counts bytes of the sources as done with.
+// read counts the first n bytes of the sources as done with.
 func (w *shardWriter) read(n uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.progress.Bytes += n
+	w.progress.Bytes = n
 	w.progress.Tokens = w.train.tokens + w.heldOut.tokens
 	w.tell()
 }
@@ -196,6 +201,9 @@ func (w *shardWriter) tell() {
 // finish completes the last shards, waits for the workers and returns the manifest. It is called once, with the error that ended the
 // writing, if any.
 func (w *shardWriter) finish(ctx context.Context, err error) (Manifest, error) {
+	if err == nil {
+		w.read(w.total)
+	}
 	for _, p := range []*partWriter{&w.train, &w.heldOut} {
 		if err == nil {
 			err = w.flush(ctx, p)

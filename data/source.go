@@ -2,77 +2,37 @@ package data
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"unicode/utf8"
 )
 
-const (
-	// pieceBytes is how much of a source is read and encoded at once. A text is cut into pieces after its line ends, so what a tokenizer
-	// joins across line ends may depend on this number: it is part of the format.
-	pieceBytes = 1 << 20
+// cutBytes is how far beyond the begin of the held-out share of a text the end of a line is looked for.
+const cutBytes = 64 << 10
 
-	// cutBytes is how far beyond the begin of the held-out share the end of a line is looked for.
-	cutBytes = 64 << 10
-)
-
-// sourceFile is a file that tokens come from.
-type sourceFile struct {
-	path    string
-	format  Format
-	size    uint64
-	heldOut uint32 // permille
+// textReader reads a text.
+type textReader struct {
+	*os.File
+	source *sourceFile
+	cut    uint64 // where the held-out part begins
+	at     uint64
 }
 
-// newSources looks at the files before any work is done on them.
-func newSources(paths []string, o PrepareOptions) ([]sourceFile, error) {
-	if len(paths) == 0 {
-		return nil, errors.New("no source file is named")
-	}
-	var list []sourceFile
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, err
-		}
-		if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%q is not a file; name the files in it", path)
-		}
-		s := sourceFile{path, o.Format, uint64(info.Size()), o.HeldOutPermille}
-		if n := o.Format.tokenBytes(); n > 0 && s.size%uint64(n) != 0 {
-			return nil, fmt.Errorf("%q has %d bytes, which is no number of tokens of %d bytes", path, s.size, n)
-		}
-		list = append(list, s)
-	}
-	return list, nil
-}
-
-// write gives the tokens of s to w.
-func (s sourceFile) write(ctx context.Context, w *shardWriter) error {
+func (s *sourceFile) openText(at position) (reader, error) {
 	f, err := os.Open(s.path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.Close()
-	cut, err := s.cut(f)
+	cut, err := s.textCut(f)
 	if err != nil {
-		return fmt.Errorf("read %q: %w", s.path, err)
+		f.Close()
+		return nil, err
 	}
-	if err := s.writePart(ctx, f, 0, cut, w, &w.train); err != nil {
-		return err
-	}
-	return s.writePart(ctx, f, cut, s.size, w, &w.heldOut)
+	return &textReader{f, s, cut, at.Offset}, nil
 }
 
-// cut returns where the held-out part of s begins.
-func (s sourceFile) cut(f *os.File) (uint64, error) {
-	if n := uint64(s.format.tokenBytes()); n > 0 {
-		tokens := s.size / n
-		return (tokens - share(tokens, s.heldOut)) * n, nil
-	}
+// textCut returns where the held-out part of a text begins.
+func (s *sourceFile) textCut(f *os.File) (uint64, error) {
 	from := s.size - share(s.size, s.heldOut)
 	if from == s.size {
 		return from, nil
@@ -92,52 +52,26 @@ func (s sourceFile) cut(f *os.File) (uint64, error) {
 	return from, nil
 }
 
-// share is permille/1000 of n, rounded down; it does not overflow.
-func share(n uint64, permille uint32) uint64 {
-	return n/1000*uint64(permille) + n%1000*uint64(permille)/1000
-}
-
-// writePart gives the bytes [from, to) of s to a part.
-func (s sourceFile) writePart(ctx context.Context, f *os.File, from, to uint64, w *shardWriter, p *partWriter) error {
-	if from == to {
-		return nil
+func (r *textReader) next() (*piece, error) {
+	to := r.cut // of the part
+	if r.at >= r.cut {
+		to = r.source.size
 	}
-	r := io.NewSectionReader(f, int64(from), int64(to-from))
-	var err error
-	if s.format == Text {
-		err = s.writeText(ctx, r, w, p)
-	} else {
-		err = s.writeTokens(ctx, r, w, p)
+	if r.at == to {
+		return nil, io.EOF
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%q became shorter while it was read", s.path)
+	b := make([]byte, min(pieceBytes, to-r.at))
+	if _, err := r.ReadAt(b, int64(r.at)); err != nil {
+		return nil, r.source.short(err)
 	}
-	return err
-}
-
-// writeText encodes a text piece by piece, and ends it.
-func (s sourceFile) writeText(ctx context.Context, r *io.SectionReader, w *shardWriter, p *partWriter) error {
-	buf := make([]byte, min(pieceBytes, r.Size()))
-	var tokens []uint32
-	kept := 0 // bytes at the front of buf that the last piece left
-	for left := r.Size(); left > 0 || kept > 0; {
-		n := min(int64(len(buf)-kept), left)
-		if _, err := io.ReadFull(r, buf[kept:kept+int(n)]); err != nil {
-			return short(err)
-		}
-		left -= n
-		piece := buf[:kept+int(n)]
-		if left > 0 {
-			piece = piece[:pieceEnd(piece)]
-		}
-		tokens = w.tokenizer.Encode(tokens[:0], piece)
-		if err := w.write(ctx, p, tokens); err != nil {
-			return fmt.Errorf("%q: %w", s.path, err)
-		}
-		kept = copy(buf, buf[len(piece):kept+int(n)])
-		w.read(uint64(n))
+	p := &piece{heldOut: r.at >= r.cut, last: r.at+uint64(len(b)) == to}
+	if !p.last {
+		b = b[:pieceEnd(b)]
 	}
-	return w.write(ctx, p, []uint32{w.tokenizer.End()})
+	p.text = b
+	r.at += uint64(len(b))
+	p.end = position{Offset: r.at, Read: r.at}
+	return p, nil
 }
 
 // pieceEnd returns how much of b to encode when more text follows: as far as the last line end, or else as far as the last whole character.
@@ -154,33 +88,4 @@ func pieceEnd(b []byte) int {
 		}
 	}
 	return len(b)
-}
-
-// writeTokens copies tokens piece by piece.
-func (s sourceFile) writeTokens(ctx context.Context, r *io.SectionReader, w *shardWriter, p *partWriter) error {
-	buf := make([]byte, min(pieceBytes, r.Size()))
-	size := s.format.tokenBytes()
-	tokens := make([]uint32, len(buf)/size)
-	for left := r.Size(); left > 0; {
-		n := min(int64(len(buf)), left)
-		if _, err := io.ReadFull(r, buf[:n]); err != nil {
-			return short(err)
-		}
-		left -= n
-		piece := tokens[:int(n)/size]
-		decode(piece, buf, size)
-		if err := w.write(ctx, p, piece); err != nil {
-			return fmt.Errorf("%q: %w", s.path, err)
-		}
-		w.read(uint64(n))
-	}
-	return nil
-}
-
-// short makes the two ends that ReadFull knows one.
-func short(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

@@ -1,0 +1,187 @@
+package data
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// A Format is what a source file contains.
+type Format uint8
+
+// The formats of source files.
+const (
+	Text     Format = iota // text, which the tokenizer cuts; each file is one document
+	Uint16                 // little-endian tokens of 2 bytes, taken as they are
+	Uint32                 // little-endian tokens of 4 bytes, taken as they are
+	JSONL                  // a JSON object a line, one field of which is a document; compressed if the name ends in .gz or .zst
+	Parquet                // a table, one column of which has a document in each row
+	LLMC                   // llm.c's shards: a header of 1 KiB, then tokens of 2 or 4 bytes
+	Megatron               // Megatron-LM's pair of files .bin and .idx; either may be named
+	Auto                   // by the name of each file, see DetectFormat
+)
+
+// formatNames are the names of the formats, in their order.
+var formatNames = []string{"text", "uint16", "uint32", "jsonl", "parquet", "llm.c", "megatron", "auto"}
+
+// String is the format's name.
+func (f Format) String() string {
+	if int(f) < len(formatNames) {
+		return formatNames[f]
+	}
+	return fmt.Sprintf("Format(%d)", uint8(f))
+}
+
+// FormatNames returns the names of all formats.
+func FormatNames() []string { return slices.Clone(formatNames) }
+
+// ParseFormat returns the format of a name.
+func ParseFormat(name string) (Format, error) {
+	i := slices.Index(formatNames, name)
+	if i < 0 {
+		return 0, fmt.Errorf("no format is named %q: there are %s", name, strings.Join(formatNames, ", "))
+	}
+	return Format(i), nil
+}
+
+// hasTokens tells whether the files hold tokens, not text.
+func (f Format) hasTokens() bool { return f == Uint16 || f == Uint32 || f == LLMC || f == Megatron }
+
+// jsonlEndings and textEndings are the names of formats that names of files tell.
+var (
+	jsonlEndings = []string{".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"}
+	textEndings  = []string{".txt", ".text", ".md"}
+)
+
+// DetectFormat returns the format of a file by the end of its name, and for .bin by what it begins with or what is beside it. Bare tokens have
+// no mark: their size has to be said.
+func DetectFormat(path string) (Format, error) {
+	name := strings.ToLower(filepath.Base(path))
+	ends := func(ending string) bool { return strings.HasSuffix(name, ending) }
+	switch {
+	case slices.ContainsFunc(jsonlEndings, ends):
+		return JSONL, nil
+	case ends(".parquet"):
+		return Parquet, nil
+	case slices.ContainsFunc(textEndings, ends):
+		return Text, nil
+	case ends(".idx"):
+		return Megatron, nil
+	case ends(".bin"):
+		if _, err := os.Stat(strings.TrimSuffix(path, filepath.Ext(path)) + ".idx"); err == nil {
+			return Megatron, nil
+		}
+		isLLMC, err := hasLLMCHeader(path)
+		if err != nil || isLLMC {
+			return LLMC, err
+		}
+	}
+	return 0, fmt.Errorf("the name of %q does not tell its format: say it with --format (%s)", path, strings.Join(formatNames[:Auto], ", "))
+}
+
+// hasLLMCHeader tells whether a file begins as those of llm.c do.
+func hasLLMCHeader(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	var b [8]byte
+	if _, err := io.ReadFull(f, b[:]); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	_, ok := llmcTokenBytes(binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:]))
+	return ok, nil
+}
+
+// splitWords are the words by which names of files tell the split of a data set they belong to, as Hugging Face's datasets library has them.
+var splitWords = map[string][]string{
+	"train":      {"train", "training"},
+	"validation": {"validation", "valid", "dev", "val"},
+	"test":       {"test", "testing", "eval", "evaluation"},
+}
+
+// Expand replaces each directory among paths by the files of tables in it, at any depth, sorted: .parquet and .jsonl, compressed or not. If the
+// names of some tell the split of a data set they belong to, as in Hugging Face's repositories (data/train-00000-of-00002.parquet,
+// sample/test/1.jsonl), only those of the split are taken. Files stay as they are.
+func Expand(paths []string, split string) ([]string, error) {
+	if _, ok := splitWords[split]; !ok {
+		return nil, fmt.Errorf("no split is named %q: there are train, validation and test", split)
+	}
+	var out []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			out = append(out, path)
+			continue
+		}
+		found, err := tables(path)
+		if err != nil {
+			return nil, err
+		}
+		found = ofSplit(path, found, split)
+		if len(found) == 0 {
+			return nil, fmt.Errorf("directory %q has no .parquet or .jsonl files of the split %q", path, split)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// tables returns the files below dir that hold documents in rows or lines.
+func tables(dir string) ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(d.Name(), ".") && path != dir {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		format, err := DetectFormat(path)
+		if err == nil && !d.IsDir() && (format == Parquet || format == JSONL) {
+			found = append(found, path)
+		}
+		return nil
+	})
+	slices.Sort(found)
+	return found, err
+}
+
+// ofSplit returns the files of a split, or all, if no name tells of one.
+func ofSplit(dir string, paths []string, split string) []string {
+	var of []string
+	named := false
+	for _, path := range paths {
+		relative := strings.ToLower(strings.TrimPrefix(path, dir))
+		words := strings.FieldsFunc(relative, func(r rune) bool { return !unicode.IsLetter(r) })
+		for name, synonyms := range splitWords {
+			if !slices.ContainsFunc(words, func(w string) bool { return slices.Contains(synonyms, w) }) {
+				continue
+			}
+			named = true
+			if name == split {
+				of = append(of, path)
+			}
+		}
+	}
+	if !named {
+		return paths
+	}
+	return of
+}

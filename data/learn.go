@@ -1,0 +1,192 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/tokenizer/learn"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// LearnOptions say what LearnTokenizer makes.
+type LearnOptions struct {
+	Vocab           uint32               // tokens
+	Format          Format               // of all sources
+	Field           string               // the field or column with the text; "" means DefaultField
+	HeldOutPermille uint32               // as in PrepareOptions: what is held out is not learnt from
+	SampleBytes     uint64               // text to learn from, the same share of the front of each source; 0 means SampleBytes
+	Workers         int                  // 0 means GOMAXPROCS
+	Progress        func(learn.Progress) // called now and then, never concurrently; may be nil
+}
+
+// SampleBytes is how much text a tokenizer is learnt from unless told otherwise. More changes few merges, and all different words of the text
+// are in memory.
+const SampleBytes = 1 << 30
+
+// learntFile says in the directory of a set that is being prepared which plan its tokenizer was learnt by: the plan's hash and the tokenizer's.
+const learntFile = ".entrain-tokenizer"
+
+// LearnTokenizer learns a tokenizer from the sources of a data set that will be prepared in dir, and leaves its definition there. If an
+// interrupted call left one, for the same options and unchanged sources, that is returned.
+func LearnTokenizer(ctx context.Context, dir string, sources []string, o LearnOptions) (*tokenizer.BPE, error) {
+	t, err := learnTokenizer(ctx, dir, sources, o)
+	if err != nil {
+		return nil, fmt.Errorf("make a tokenizer: %w", err)
+	}
+	return t, nil
+}
+
+func learnTokenizer(ctx context.Context, dir string, sources []string, o LearnOptions) (*tokenizer.BPE, error) {
+	list, err := newSources(sources, o.Format, o.Field, o.HeldOutPermille)
+	if err != nil {
+		return nil, err
+	}
+	if o.SampleBytes == 0 {
+		o.SampleBytes = SampleBytes
+	}
+	plan := planOf(Manifest{Vocab: o.Vocab, Tokens: o.SampleBytes}, list)
+	if t := learnt(dir, plan); t != nil {
+		return t, nil
+	}
+	t, err := learnFrom(ctx, list, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	// If this is the directory of a whole set, its tokenizer stays: Prepare will say what is different.
+	if _, err := os.Stat(filepath.Join(dir, ManifestFile)); err == nil {
+		return t, nil
+	}
+	if err := writeTokenizer(dir, t); err != nil {
+		return nil, err
+	}
+	hash := t.Hash()
+	return t, atomicfile.WriteBytes(filepath.Join(dir, learntFile), 0o644, append(plan[:], hash[:]...))
+}
+
+// learnt returns the tokenizer in dir if it was learnt by a plan, or nil.
+func learnt(dir string, plan wire.Hash) *tokenizer.BPE {
+	b, err := os.ReadFile(filepath.Join(dir, learntFile))
+	if err != nil || len(b) != 2*len(wire.Hash{}) || wire.Hash(b[:32]) != plan {
+		return nil
+	}
+	t, err := readTokenizer(dir)
+	if err != nil || t.Hash() != wire.Hash(b[32:]) {
+		return nil
+	}
+	bpe, _ := t.(*tokenizer.BPE)
+	return bpe
+}
+
+func readTokenizer(dir string) (tokenizer.Tokenizer, error) {
+	b, err := os.ReadFile(filepath.Join(dir, TokenizerFile))
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.Parse(b)
+}
+
+// learnFrom reads the sources and learns.
+func learnFrom(ctx context.Context, sources []sourceFile, o LearnOptions) (*tokenizer.BPE, error) {
+	var total uint64
+	for _, s := range sources {
+		if s.format.hasTokens() {
+			return nil, fmt.Errorf("%q holds tokens, no text to learn from", s.path)
+		}
+		total += s.size
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	texts := make(chan []byte)
+	var readErr error
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer cancel()
+	reading.Go(func() {
+		defer close(texts)
+		for i := range sources {
+			// The share is taken of the file's size: of a compressed one, less text than its part of the sample is read.
+			limit := sources[i].size
+			if total > o.SampleBytes {
+				limit = uint64(float64(limit) / float64(total) * float64(o.SampleBytes))
+			}
+			if readErr = sources[i].sample(ctx, limit, texts); readErr != nil {
+				return
+			}
+		}
+	})
+	next := func() ([]byte, error) {
+		text, ok := <-texts
+		if ok {
+			return text, nil
+		}
+		if readErr != nil {
+			return nil, readErr
+		}
+		return nil, io.EOF
+	}
+	return learn.Learn(ctx, next, learn.Options{Vocab: o.Vocab, Workers: o.Workers, Progress: o.Progress})
+}
+
+// sample sends the text of what is trained on in the first bytes of a source.
+func (s *sourceFile) sample(ctx context.Context, limit uint64, texts chan<- []byte) error {
+	errEnough := errors.New("enough")
+	send := func(text []byte) error {
+		select {
+		case texts <- text:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	err := s.readFrom(ctx, position{}, func(p *piece) error {
+		if p.text != nil && !p.heldOut {
+			if err := send(p.text); err != nil {
+				return err
+			}
+		}
+		var sent error
+		err := s.eachDocument(p, func(document []byte) {
+			if sent == nil && !s.isHeldOut(document) {
+				sent = send(document)
+			}
+		})
+		if err = errors.Join(err, sent); err != nil {
+			return err
+		}
+		if p.end.Read >= limit {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// Tokenizer returns the tokenizer of the set: a built-in one, or the one whose definition is in the set's directory, whose hash must be that in
+// the manifest.
+func (s *Set) Tokenizer() (tokenizer.Tokenizer, error) { return TokenizerOf(s.dir, s.manifest) }
+
+// TokenizerOf returns the tokenizer of the data set in dir, whose manifest is m.
+func TokenizerOf(dir string, m Manifest) (tokenizer.Tokenizer, error) {
+	b, err := os.ReadFile(filepath.Join(dir, TokenizerFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	t, err := tokenizer.Resolve(m.Tokenizer.Name, m.Tokenizer.Hash, b)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer of the data set in %q: %w", dir, err)
+	}
+	return t, nil
+}

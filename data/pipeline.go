@@ -1,0 +1,108 @@
+package data
+
+import (
+	"context"
+	"sync"
+
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// pipeline reads the sources in one goroutine, encodes pieces in several, and writes them in order in the caller's.
+type pipeline struct {
+	sources []sourceFile
+	before  []uint64 // bytes of the sources before each
+	writer  *shardWriter
+	encoder tokenizer.Tokenizer
+	plan    wire.Hash
+	resumes bool // whether to save how far it is
+}
+
+// task is a piece on its way.
+type task struct {
+	source int
+	piece  *piece
+	done   chan encoded // has room for the result
+}
+
+// run writes everything from a position on. It returns when all it started has ended. The sources are read until ctx ends; shards are written
+// until failed does, so that an interrupted run ends between two pieces, from where it can go on.
+func (l *pipeline) run(ctx, failed context.Context, i int, at position) error {
+	stop, cancel := context.WithCancelCause(ctx)
+	var started sync.WaitGroup
+	defer started.Wait()
+	defer cancel(nil)
+	defer context.AfterFunc(failed, func() { cancel(context.Cause(failed)) })()
+
+	queue := make(chan *task, 2*l.writer.n) // in the order of the sources
+	work := make(chan *task)                // the same tasks, for whoever is free
+	var readErr error                       // set before queue is closed
+	started.Go(func() {
+		defer close(queue)
+		defer close(work)
+		readErr = readAll(stop, l.sources, i, at, func(i int, p *piece) error {
+			t := &task{i, p, make(chan encoded, 1)}
+			for _, to := range []chan *task{queue, work} {
+				select {
+				case to <- t:
+				case <-stop.Done():
+					return context.Cause(stop)
+				}
+			}
+			return nil
+		})
+	})
+	for range l.writer.n {
+		started.Go(func() {
+			for t := range work {
+				t.done <- l.sources[t.source].encode(t.piece, l.encoder)
+			}
+		})
+	}
+	err := l.write(stop, failed, queue, &i, &at)
+	if err == nil {
+		err = readErr // the reader has ended: it closed the queue
+	}
+	return l.leave(ctx, failed, err, i, at)
+}
+
+// write writes what comes, in order. i and at are kept at the end of the last piece that is written whole.
+func (l *pipeline) write(ctx, failed context.Context, queue <-chan *task, i *int, at *position) error {
+	w := l.writer
+	for t := range queue {
+		var e encoded
+		select {
+		case e = <-t.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if e.err != nil {
+			return e.err
+		}
+		if err := w.write(failed, &w.train, e.train, l.sources[t.source].path); err != nil {
+			return err
+		}
+		if err := w.write(failed, &w.heldOut, e.heldOut, l.sources[t.source].path); err != nil {
+			return err
+		}
+		*i, *at = t.source, t.piece.end
+		w.read(l.before[t.source] + t.piece.end.Read)
+		if l.resumes && len(w.train.shards)+len(w.heldOut.shards) >= w.saved+resumeShards {
+			if err := w.save(failed, l.plan, *i, *at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// leave saves how far a run is that ends by ctx.
+func (l *pipeline) leave(ctx, failed context.Context, err error, i int, at position) error {
+	if err == nil || ctx.Err() == nil || failed.Err() != nil || !l.resumes {
+		return err
+	}
+	if saveErr := l.writer.save(failed, l.plan, i, at); saveErr != nil {
+		return saveErr
+	}
+	return context.Cause(ctx)
+}

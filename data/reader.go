@@ -1,0 +1,247 @@
+package data
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+const (
+	// pieceBytes is how much of a source is read and encoded at once. A text is cut into pieces after its line ends, so what a tokenizer
+	// joins across line ends may depend on this number: it is part of the format.
+	pieceBytes = 1 << 20
+
+	// pieceDocuments is how many documents are encoded at once, however short they are.
+	pieceDocuments = 4096
+)
+
+// A reader gives a source piece by piece. Its pieces depend on the file and on where it began, which is always where a piece ends.
+type reader interface {
+	// next returns the next piece, or io.EOF.
+	next() (*piece, error)
+
+	// Close closes the file.
+	Close() error
+}
+
+// position is a place in a source: how much of it lies before.
+type position struct {
+	Offset uint64 `json:"offset"` // bytes, after decompression
+	Line   uint64 `json:"line"`   // of JSONL
+	Row    uint64 `json:"row"`    // of Parquet
+	Read   uint64 `json:"read"`   // bytes of the file, for progress
+}
+
+// piece is what is encoded at once: one of its three kinds.
+type piece struct {
+	end position // where the next piece begins
+
+	text []byte // a stretch of a text
+	last bool   // the last stretch
+
+	tokens []uint32 // tokens as they are
+
+	documents [][]byte // documents, whole
+	lines     [][]byte // or lines that have them
+	line      uint64   // number of the first, from 1
+
+	heldOut bool // of text and tokens; documents are held out one by one
+}
+
+// encoded is a piece as tokens.
+type encoded struct {
+	train, heldOut []uint32
+	err            error
+}
+
+// encode makes the tokens of a piece.
+func (s *sourceFile) encode(p *piece, t tokenizer.Tokenizer) (e encoded) {
+	if p.text != nil || p.tokens != nil {
+		tokens := p.tokens
+		if p.text != nil {
+			tokens = t.Encode(make([]uint32, 0, len(p.text)/3), p.text)
+		}
+		if p.last {
+			tokens = append(tokens, t.End())
+		}
+		if p.heldOut {
+			e.heldOut = tokens
+		} else {
+			e.train = tokens
+		}
+		return e
+	}
+	e.err = s.eachDocument(p, func(document []byte) {
+		to := &e.train
+		if s.isHeldOut(document) {
+			to = &e.heldOut
+		}
+		*to = append(t.Encode(*to, document), t.End())
+	})
+	return e
+}
+
+// eachDocument calls do with every document of a piece that is not empty.
+func (s *sourceFile) eachDocument(p *piece, do func([]byte)) error {
+	for _, d := range p.documents {
+		if len(d) > 0 {
+			do(d)
+		}
+	}
+	for i, line := range p.lines {
+		d, err := documentOf(line, s.field)
+		if err != nil {
+			return fmt.Errorf("%q line %d: %w", s.path, p.line+uint64(i), err)
+		}
+		if len(d) > 0 {
+			do(d)
+		}
+	}
+	return nil
+}
+
+// isHeldOut decides about a document by its contents alone, so that a text which occurs twice is not in both parts.
+func (s *sourceFile) isHeldOut(document []byte) bool {
+	if s.heldOut == 0 {
+		return false
+	}
+	h := wire.Sum("entrain/held-out", document)
+	return binary.BigEndian.Uint64(h[:])%1000 < uint64(s.heldOut)
+}
+
+// sourceFile is a file that tokens come from.
+type sourceFile struct {
+	path    string // for Megatron, of the .bin
+	format  Format
+	size    uint64
+	modTime int64
+	heldOut uint32 // permille
+	field   string
+	layout  tokenLayout // of files of tokens
+}
+
+// newSources looks at the files before any work is done on them.
+func newSources(paths []string, format Format, field string, heldOut uint32) ([]sourceFile, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("no source file is named")
+	}
+	var list []sourceFile
+	for _, path := range paths {
+		s, err := newSource(path, format)
+		if err != nil {
+			return nil, err
+		}
+		s.heldOut, s.field = heldOut, field
+		if s.field == "" {
+			s.field = DefaultField
+		}
+		if s.format == Parquet {
+			if err := s.checkParquet(); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// DefaultField is the field of JSONL and the column of Parquet that has the text, unless told otherwise.
+const DefaultField = "text"
+
+func newSource(path string, format Format) (s sourceFile, err error) {
+	if format == Auto {
+		if format, err = DetectFormat(path); err != nil {
+			return s, err
+		}
+	}
+	if format == Megatron {
+		path = megatronName(path, ".bin")
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return s, err
+	}
+	if !info.Mode().IsRegular() {
+		return s, fmt.Errorf("%q is not a file; name the files in it", path)
+	}
+	s = sourceFile{path: path, format: format, size: uint64(info.Size()), modTime: info.ModTime().UnixNano()}
+	if format.hasTokens() {
+		s.layout, err = readTokenLayout(path, format, s.size)
+	}
+	return s, err
+}
+
+// open begins to read a source at a position.
+func (s *sourceFile) open(at position) (r reader, err error) {
+	switch s.format {
+	case Text:
+		r, err = s.openText(at)
+	case JSONL:
+		r, err = s.openJSONL(at)
+	case Parquet:
+		r, err = s.openParquet(at)
+	default:
+		r, err = s.openTokens(at)
+	}
+	if err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			return nil, err // has the name
+		}
+		return nil, fmt.Errorf("read %q: %w", s.path, err)
+	}
+	return r, nil
+}
+
+// readAll calls do for each piece of the sources, from a position in source number i on, until do or a source fails or ctx ends.
+func readAll(ctx context.Context, sources []sourceFile, i int, at position, do func(i int, p *piece) error) error {
+	for ; i < len(sources); i, at = i+1, (position{}) {
+		if err := sources[i].readFrom(ctx, at, func(p *piece) error { return do(i, p) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sourceFile) readFrom(ctx context.Context, at position, do func(*piece) error) error {
+	r, err := s.open(at)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := do(p); err != nil {
+			return err
+		}
+	}
+}
+
+// share is permille/1000 of n, rounded down; it does not overflow.
+func share(n uint64, permille uint32) uint64 {
+	return n/1000*uint64(permille) + n%1000*uint64(permille)/1000
+}
+
+// short makes the two ends that ReadFull knows an error about the file.
+func (s *sourceFile) short(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%q became shorter while it was read", s.path)
+	}
+	return fmt.Errorf("read %q: %w", s.path, err)
+}
