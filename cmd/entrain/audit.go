@@ -40,8 +40,8 @@ round's seed gave it. Shows each hash that was claimed and what comes out. Nothi
 the chain; parameters and states come from the members, and each of their bytes is checked.
 
 Members serve what an audit takes until checks of the round are drawn, which is a round or two later, and
-longer where one is. --watch goes along with a run and audits one result after another, drawn at
-random, until Ctrl-C.
+longer where one is; in a run that has nothing checked they need not. --watch goes along with a run and
+audits one result after another, drawn at random, until Ctrl-C.
 
 The exit status is 0 if all that was audited is right, 1 if something is not, and 2 if nothing could be
 audited, with the reason.`,
@@ -102,19 +102,46 @@ func (c console) audit(ctx context.Context, o auditOptions, run string) (err err
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
 	if o.watch {
+		if err := a.contact(ctx, 0); err != nil {
+			return a.verdict()
+		}
 		return a.watch(ctx)
 	}
-	r, members, err := a.choose(a.state(), o)
-	if err != nil {
+	if err := a.contact(ctx, o.patience); err != nil {
 		return exitError{err, exitNotAudited}
 	}
-	for _, m := range members {
-		if err := a.one(ctx, r, m); err != nil {
-			return err
+	for began := time.Now(); ; {
+		r, members, err := a.choose(a.state(), o)
+		if err != nil {
+			return exitError{err, exitNotAudited}
+		}
+		// What members serve for a while only is fetched first, as much as there is room for.
+		ahead := max(1, auditAheadBytes/max(1, 4*a.trainer.engine.StateLen()))
+		for from := 0; from < len(members); from += ahead {
+			var all []*inputs
+			late := true
+			for _, m := range members[from:min(from+ahead, len(members))] {
+				in := a.gather(ctx, r, m)
+				late = late && in.report.Verdict == auditNot
+				all = append(all, in)
+			}
+			if late && o.round == 0 && from == 0 && time.Since(began) < o.patience && ctx.Err() == nil {
+				break // the run was faster: take the round that is the newest now
+			}
+			for _, in := range all {
+				if err := a.one(ctx, in); err != nil {
+					return err
+				}
+			}
+		}
+		if len(a.tally) > 0 || ctx.Err() != nil {
+			return a.verdict()
 		}
 	}
-	return a.verdict()
 }
+
+// auditAheadBytes is for how many bytes of optimizer states there is room.
+const auditAheadBytes = 1 << 30
 
 // choose finds the round and the members that the flags name.
 func (a *auditor) choose(s coordinator.State, o auditOptions) (coordinator.Round, []uint32, error) {
@@ -176,10 +203,10 @@ func chooseMembers(s coordinator.State, r coordinator.Round, flag string) ([]uin
 // memberPrefixMin is how much of a key names a member: less would be taken for a number.
 const memberPrefixMin = 8
 
-// one audits a result, shows and counts what came of it.
-func (a *auditor) one(ctx context.Context, r coordinator.Round, member uint32) error {
+// one computes a result, shows and counts what came of it.
+func (a *auditor) one(ctx context.Context, in *inputs) error {
 	began := time.Now()
-	report := a.result(ctx, r, member)
+	report := a.compute(ctx, in)
 	report.Seconds = time.Since(began).Seconds()
 	if ctx.Err() != nil {
 		return nil // what was cut short says nothing
@@ -225,7 +252,7 @@ func (a *auditor) watch(ctx context.Context) error {
 		}
 		if found {
 			last = next.Number()
-			if err := a.one(ctx, next, drawAccepted(s, next)); err != nil {
+			if err := a.one(ctx, a.gather(ctx, next, drawAccepted(s, next))); err != nil {
 				return err
 			}
 			continue

@@ -55,58 +55,75 @@ func (r *auditReport) row(what string, claimed, found any) {
 	}
 }
 
-// result audits what a member committed to in a round.
-func (a *auditor) result(ctx context.Context, r coordinator.Round, member uint32) auditReport {
+// inputs are what an audit of one result takes. If they could not be had, or already do not fit, the report has its verdict.
+type inputs struct {
+	report       auditReport
+	round        coordinator.Round
+	commitment   coordinator.Commitment
+	spans        []batch.Span
+	params, prev []float32
+}
+
+// gather gets what a member committed to in a round, and what it takes to compute it again.
+func (a *auditor) gather(ctx context.Context, r coordinator.Round, member uint32) *inputs {
 	s := a.state()
-	report := auditReport{
+	in := &inputs{round: r, spans: r.Share(member), report: auditReport{
 		Run: a.run, Chain: a.client.ChainID(), Epoch: r.Epoch(), Round: r.Number(), Step: r.Step(), Member: member, Key: s.Key(member).String(),
 		Accepted: r.Accepted(member), Rows: []auditRow{},
-	}
-	spans := r.Share(member)
-	report.Sequences = uint32(batch.Total(spans))
-	give := func(err error, what, advice string) auditReport {
-		report.Verdict, report.Reason = auditNot, fmt.Sprintf("%s: %v; %s", what, err, advice)
-		return report
-	}
+	}}
+	report := &in.report
+	report.Sequences = uint32(batch.Total(in.spans))
 	signed, err := a.commitments(ctx, s, r.Number(), member)
 	if err != nil {
-		return give(err, "its commitment", "members keep those of the last rounds: audit sooner, or with --watch")
+		return in.give(err, "its commitment", "members keep those of the last rounds: audit sooner, or with --watch")
 	}
 	if len(signed) > 1 {
 		report.row("commitment", signed[0].Commitment.ID(), signed[1].Commitment.ID())
 		report.Reason = "it signed two commitments for one round"
-		return report
+		return in
 	}
-	c := signed[0].Commitment
+	in.commitment = signed[0].Commitment
 	agreed, _ := r.Agreed()
-	report.row("share", c.Share, batch.Hash(spans))
-	report.row("parameters", c.Params, agreed)
+	report.row("share", in.commitment.Share, batch.Hash(in.spans))
+	report.row("parameters", in.commitment.Params, agreed)
 	if report.Verdict == auditDifferent {
-		return report
+		return in
 	}
-	params, err := a.start(ctx, s, agreed, member)
+	if in.prev, err = a.before(ctx, s, in.commitment.Prev, member); err != nil {
+		return in.give(err, "the optimizer state it went on from", advicePrev(err))
+	}
+	if in.params, err = a.start(ctx, s, agreed, member); err != nil {
+		return in.give(err, "the parameters at the round's start", "members keep those of the last rounds: audit sooner, or with --watch")
+	}
+	a.chained(ctx, s, r, in.commitment, report)
+	return in
+}
+
+// give gives up.
+func (in *inputs) give(err error, what, advice string) *inputs {
+	in.report.Verdict, in.report.Reason = auditNot, fmt.Sprintf("%s: %v; %s", what, err, advice)
+	return in
+}
+
+// compute computes the share and compares what comes out.
+func (a *auditor) compute(ctx context.Context, in *inputs) auditReport {
+	if in.report.Verdict != "" && in.params == nil {
+		return in.report
+	}
+	result, err := a.trainer.engine.Step(ctx, in.params, in.prev, in.spans, in.round.Step())
 	if err != nil {
-		return give(err, "the parameters at the round's start", "members keep those of the last rounds: audit sooner, or with --watch")
+		return in.give(err, "computing the share", "check the data, and this machine").report
 	}
-	prev, err := a.before(ctx, s, c.Prev, member)
-	if err != nil {
-		return give(err, "the optimizer state it went on from", advicePrev(err))
+	in.report.compare(in.commitment, result, merkle.Root(a.trainer.engine.Leaves(in.prev)))
+	if in.report.Verdict == "" {
+		in.report.Verdict = auditEqual
 	}
-	a.chained(ctx, s, r, c, &report)
-	result, err := a.trainer.engine.Step(ctx, params, prev, spans, r.Step())
-	if err != nil {
-		return give(err, "computing the share", "check the data, and this machine")
-	}
-	report.compare(c, result, merkle.Root(a.trainer.engine.Leaves(prev)))
-	if report.Verdict == "" {
-		report.Verdict = auditEqual
-	}
-	return report
+	return in.report
 }
 
 func advicePrev(err error) string {
 	if errors.Is(err, p2p.ErrMissing) || errors.Is(err, p2p.ErrNoPeers) {
-		return "its author serves it until checks of the round are drawn: audit sooner, or with --watch. Who does not serve it to verifiers is struck by the run"
+		return "its author serves it for some rounds, if the run has its results checked: audit sooner, or with --watch"
 	}
 	return "its author may have left"
 }

@@ -151,11 +151,66 @@ func others(s coordinator.State, first uint32) []key.Public {
 	return list
 }
 
+// contact waits until members answer: they let a guest in once they have seen it on the ledger. It does not wait long for the last ones.
+// Without a limit it waits for a run to go on.
+func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	last := errors.New("none of them has a result of a round that is open")
+	answered := map[uint32]bool{}
+	var first time.Time
+	for {
+		s := a.state()
+		silent := false
+		for number := s.Round(); number > 0 && number+2 > s.Round(); number-- {
+			r, ok := s.At(number)
+			if !ok || !r.Trains() {
+				continue
+			}
+			members, _ := chooseMembers(s, r, "") // none: nobody to ask for
+			for _, m := range members[:min(len(members), askedMax)] {
+				if answered[m] {
+					continue
+				}
+				found, err := a.guest.Commitments(ctx, s.Key(m), number, members[:min(len(members), askedMax)])
+				answered[m] = len(found) > 0
+				silent = silent || !answered[m]
+				if err != nil && ctx.Err() == nil {
+					last = err
+				}
+				if answered[m] && first.IsZero() {
+					first = time.Now()
+				}
+			}
+		}
+		if !first.IsZero() && (!silent || time.Since(first) > lastOnes) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("reach the run's members (it is in phase %s): %w; they must be online, and reachable from here", s.Phase(), last)
+		case <-time.After(auditAskEvery):
+		}
+	}
+}
+
+// lastOnes is how long contact waits for the members that do not answer yet when others do.
+const lastOnes = 4 * time.Second
+
+// served tells whether members still keep what belongs to a round, as far as one knows.
+func served(s coordinator.State, round uint32) bool {
+	_, ok := s.At(round)
+	return ok
+}
+
 // askedMax is how many members are asked for a commitment before all begin anew: whoever takes part has all of them, as a rule.
 const askedMax = 8
 
 // auditAskEvery is the pause between two turns of asking. A guest that has just come is let in once members have seen it on the ledger.
-const auditAskEvery = 500 * time.Millisecond
+const auditAskEvery = 250 * time.Millisecond
 
 // commitments asks members for what one of them committed to in a round, until one has it.
 func (a *auditor) commitments(ctx context.Context, s coordinator.State, round, member uint32) ([]coordinator.Signed, error) {
@@ -179,6 +234,9 @@ func (a *auditor) commitments(ctx context.Context, s coordinator.State, round, m
 		}
 		if len(found) > 0 {
 			return found, nil
+		}
+		if !served(a.state(), round) {
+			return nil, errors.New("no member has its commitment any more")
 		}
 		select {
 		case <-ctx.Done():
