@@ -62,8 +62,23 @@ func (s *shelf) putPayload(round uint32, payload []byte) wire.Hash {
 	root := merkle.Root(leaves)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if b, ok := s.blobs[root]; ok {
+		round = max(round, b.round)
+	}
 	s.blobs[root] = &blob{round: round, leaves: leaves, bytes: payload}
 	return root
+}
+
+// keepPayload keeps a payload that is held for a later round too, to which somebody committed again; false if it is not held.
+func (s *shelf) keepPayload(round uint32, root wire.Hash) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.blobs[root]
+	if !ok || b.floats != nil {
+		return false
+	}
+	b.round = max(b.round, round)
+	return true
 }
 
 // putFloats serves parameters or an optimizer state, which must not change until dropped.

@@ -106,7 +106,7 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 	report := func(ok, refused bool) {
 		n.step(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok, Refused: refused})
 	}
-	if _, ok := n.shelf.payload(a.Payload); ok {
+	if n.shelf.keepPayload(a.Round, a.Payload) {
 		n.cfg.Loop.Post(func() { report(true, false) })
 		return
 	}
