@@ -17,7 +17,7 @@ type Squares [vec.Lanes]float64
 // Add adds the squares of v, whose first element is number at of the segment.
 func (s *Squares) Add(at int, v []float32) {
 	for i, x := range v {
-		s[(at+i)%len(s)] += float64(x) * float64(x)
+		s[(at+i)%len(s)] += float64(float64(x) * float64(x))
 	}
 }
 
