@@ -15,7 +15,7 @@ func everybodyAgrees(t *testing.T, net *network) {
 	agreed, _ := net.state.Params()
 	net.run(60_000, func() bool {
 		for _, p := range net.peers {
-			if p.up && p.params != agreed {
+			if p.up && p.expelled == nil && p.params != agreed {
 				return false
 			}
 		}

@@ -16,7 +16,7 @@ const (
 	republishMs = 2000
 	resaveMs    = 3000
 	reVerifyMs  = 2000
-	reSayMs     = 1500
+	reSayMs     = 800
 )
 
 // membership is where this participant stands with the run.

@@ -21,6 +21,7 @@ type network struct {
 	height  uint64
 	lose    func(from, to *peer) bool // of gossip and fetches
 	initial wire.Hash
+	settled map[uint32]map[uint32]bool     // by round and member: whether the result was accepted
 	censor  func(coordinator.Message) bool // messages that never reach the coordinator
 }
 
@@ -47,6 +48,27 @@ type peer struct {
 	equivocate bool
 	silent     bool // never serves its payloads
 	foreign    bool // begins from an optimizer state of its own making
+	lies       bool // commits to something else than it computes, and defends it
+	slanders   bool // finds every share of others wrong
+	miser      bool // serves no optimizer states
+
+	jobs     []job // that take time
+	expelled *Expelled
+	verdicts map[Verdict]int
+	moves    int
+	repeat   bool // every event comes twice
+	kept     map[Share]Kept
+	commits  []coordinator.Commitment
+	sent     []coordinator.Message
+	deaf     func(coordinator.Message) bool // of the outcomes of these it hears nothing
+	onVerify func(Verify)
+	delay    uint64 // more than slow, of verifications
+}
+
+// job is an outcome that comes later.
+type job struct {
+	at uint64
+	ev Event
 }
 
 type authored struct {
@@ -62,14 +84,17 @@ func testConfig(n uint32, overlap uint8, steps uint32) coordinator.Config {
 	}
 }
 
-func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64) *network {
+func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64, adjust ...func(*coordinator.Config)) *network {
 	t.Helper()
 	cfg := testConfig(n, overlap, steps)
+	for _, f := range adjust {
+		f(&cfg)
+	}
 	state, err := coordinator.New(coordinator.Limits{Members: 64, Witnesses: 8}, cfg, coordinator.Env{NowMs: 1000})
 	if err != nil {
 		t.Fatalf("%v: %v", err, cfg.Check(coordinator.Limits{Members: 64, Witnesses: 8}))
 	}
-	net := &network{t: t, state: state, now: 1000, random: prng.New(wire.Sum("seed", wire.AppendU64(nil, seed)), "network"), initial: cfg.ModelHash}
+	net := &network{t: t, state: state, now: 1000, random: prng.New(wire.Sum("seed", wire.AppendU64(nil, seed)), "network"), initial: cfg.ModelHash, settled: map[uint32]map[uint32]bool{}}
 	net.lose = func(from, to *peer) bool { return false }
 	for i := range n {
 		net.add(fmt.Sprintf("peer %d", i), i)
@@ -78,7 +103,7 @@ func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64
 }
 
 func (net *network) add(name string, i uint32) *peer {
-	p := &peer{network: net, name: name, key: key.FromSeed(wire.Sum("peer", wire.AppendU32(nil, i))), slow: 100}
+	p := &peer{network: net, name: name, key: key.FromSeed(wire.Sum("peer", wire.AppendU32(nil, i))), slow: 100, verdicts: map[Verdict]int{}, kept: map[Share]Kept{}}
 	p.saved = Loaded{Known: true, Params: net.initial}
 	net.peers = append(net.peers, p)
 	p.start()
@@ -90,7 +115,12 @@ func (p *peer) start() {
 	p.up = true
 	p.machine = New(Config{Self: p.key.Public(), PayloadMax: 1000})
 	p.held, p.known, p.optimizer = map[wire.Hash]bool{}, map[uint32]map[wire.Hash]authored{}, map[wire.Hash]bool{}
-	p.params, p.training, p.inbox = p.saved.Params, nil, nil
+	p.params, p.training, p.inbox, p.jobs, p.expelled = p.saved.Params, nil, nil, nil, nil
+	p.saved.Cases = nil
+	for _, k := range p.kept {
+		p.optimizer[k.Commitment.Prev] = true
+		p.saved.Cases = append(p.saved.Cases, k)
+	}
 	p.feed(StateChanged{p.snapshot(), p.now})
 	p.feed(p.saved)
 }
@@ -105,7 +135,15 @@ func (net *network) snapshot() coordinator.State {
 	return s
 }
 
-func (p *peer) feed(ev Event) { p.inbox = append(p.inbox, ev) }
+func (p *peer) feed(ev Event) {
+	p.inbox = append(p.inbox, ev)
+	if p.repeat {
+		p.inbox = append(p.inbox, ev)
+	}
+}
+
+// later feeds an event when a peer's computation is done.
+func (p *peer) later(ev Event) { p.jobs = append(p.jobs, job{p.now + p.slow + p.delay, ev}) }
 
 // run lets time pass until done, and fails the test if that takes more than limitMs.
 func (net *network) run(limitMs uint64, done func() bool) {
@@ -134,6 +172,10 @@ func (net *network) tick() {
 			p.training = nil
 			p.train(t)
 		}
+		for len(p.jobs) > 0 && net.now >= p.jobs[0].at {
+			p.feed(p.jobs[0].ev)
+			p.jobs = p.jobs[1:]
+		}
 		p.feed(Woke{})
 		p.drain()
 	}
@@ -144,7 +186,20 @@ func (net *network) tick() {
 			}
 		}
 	}
+	net.record()
 	net.compare()
+}
+
+// record notes which results were accepted.
+func (net *network) record() {
+	for number := net.state.Round(); number > 0 && number+ringRounds > net.state.Round(); number-- {
+		if r, ok := net.state.At(number); ok && r.Trains() && r.Final() && net.settled[number] == nil {
+			net.settled[number] = map[uint32]bool{}
+			for i := range net.state.Count() {
+				net.settled[number][i] = r.Accepted(i)
+			}
+		}
+	}
 }
 
 // train ends a share: its payload and the state after it follow from the round, the member and the state before.
@@ -157,6 +212,9 @@ func (p *peer) train(t *Train) {
 		prev = wire.Sum("foreign", wire.AppendU32(nil, t.Round))
 	}
 	made := p.share(t.Round, prev)
+	if p.lies {
+		made.Payload = wire.Sum("lie", made.Payload[:])
+	}
 	p.held[made.Payload], p.optimizer[made.State] = true, true
 	p.feed(made)
 }
@@ -183,7 +241,7 @@ func (p *peer) drain() {
 
 func (net *network) apply(sender key.Public, m coordinator.Message) error {
 	seed := wire.Sum("block", wire.AppendU64(nil, net.height), wire.AppendU64(nil, net.random.Uint64()))
-	return net.state.Apply(coordinator.Env{NowMs: net.now, Height: net.height, Seed: seed, Sender: sender}, m)
+	return net.state.Apply(coordinator.Env{NowMs: net.now, Height: net.height, Seed: seed, Sender: sender, Referee: referee{net}}, m)
 }
 
 // compare checks that peers at the same round hold the same parameters.
@@ -244,7 +302,12 @@ func (p *peer) perform(a Action) {
 			p.feed(Submitted{Message: a.Message, Err: wire.ErrShort})
 			return
 		}
-		p.feed(Submitted{Message: a.Message, Err: p.apply(p.key.Public(), a.Message)})
+		p.sent = append(p.sent, a.Message)
+		err := p.apply(p.key.Public(), a.Message)
+		if p.deaf != nil && p.deaf(a.Message) {
+			err = wire.ErrShort
+		}
+		p.feed(Submitted{Message: a.Message, Err: err})
 	case Train:
 		if a.Params != p.params {
 			p.t.Errorf("%s: asked to train on %s, holds %s", p.name, a.Params, p.params)
@@ -272,6 +335,14 @@ func (p *peer) perform(a Action) {
 		p.feed(Saved{Epoch: a.Epoch, Manifest: wire.Sum("manifest"), OK: true})
 	case Note:
 		p.notes = append(p.notes, a.Text)
+	case Verify:
+		p.verify(a)
+	case Argue:
+		p.argue(a)
+	case Keep:
+		p.kept[a.Share] = a.Kept
+	case Expelled:
+		p.expelled = &a
 	}
 }
 
@@ -281,6 +352,7 @@ func (p *peer) commit(c coordinator.Commitment) {
 	}
 	first := authored{c.Sign(p.key), p.key.Public()}
 	p.saved.Committed = first.signed
+	p.commits = append(p.commits, c)
 	p.keep(first)
 	if !p.equivocate {
 		p.gossip(first, func(int) bool { return true })
