@@ -105,6 +105,7 @@ func newWorld(t *testing.T, kind string, steps uint32) *world {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	w := &world{t: t, clock: loop.NewVirtual(start), seen: map[wire.Hash]heard{}, reports: map[uint32][]coordinator.Report{}}
 	s := spec.Default()
+	s.Trust = spec.Trust{} // the chain has no referees
 	s.Name, s.Steps = worldRun, steps
 	s.Model = spec.Model{Preset: "nano", Vocab: 32, Hidden: 8, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 8, FFN: 16, Context: 8, Seed: "world"}
 	s.LearningRate = spec.LearningRate{Schedule: "constant", Base: 4e-3, Final: 4e-3}

@@ -58,7 +58,7 @@
 // first as much as was lent for nothing, the rest less the operator's commission. Shares are exact: what a lender was paid
 // and is due is its part of all that was ever shared, rounded down once. Slashed stake is the lenders' loss. Half of it is
 // the reward of whoever convicted the member, and an operator in league with that one could take it, to lose his own part
-// of the stake: CreatePool.OwnBP of 5,000 or more makes that a loss, and others cannot lend beyond it.
+// of the stake: with a CreatePool.OwnBP of 5,000 or more it gains nothing by that, since others cannot lend more than itself.
 //
 // # Referees
 //

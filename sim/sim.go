@@ -189,6 +189,7 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	s.Members.Overlap, s.Members.MissedMax = cfg.Overlap, 3
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
+	s.Trust = spec.Trust{} // no verification
 	if cfg.Verification > 0 {
 		s.Trust = spec.Trust{VerificationPercent: cfg.Verification, Verify: sec(30), Dispute: sec(20), Stake: simStake, Rate: 1}
 	}

@@ -165,6 +165,7 @@ func Default() Spec {
 			Waiting: Duration(5 * time.Second), Warmup: Duration(5 * time.Minute), RoundTrain: Duration(2 * time.Minute),
 			RoundWitness: Duration(5 * time.Second), Cooldown: Duration(time.Minute), Epoch: Duration(30 * time.Minute),
 		},
+		Trust: Trust{VerificationPercent: 5},
 	}
 }
 

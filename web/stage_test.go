@@ -44,6 +44,7 @@ func newStage(t testing.TB, members uint32) *stage {
 	t.Helper()
 	s := &stage{t: t, now: uint64(time.Now().UnixMilli()), silent: map[uint32]bool{}}
 	sp := spec.Default()
+	sp.Trust = spec.Trust{} // nobody takes part who could verify
 	sp.Name, sp.Steps = stageRun, 100_000
 	sp.Data.Manifest, sp.Data.Location = wire.Sum("test/manifest").String(), "/srv/opticks"
 	sp.Members.Min, sp.Members.Start, sp.Members.Capacity, sp.Members.MissedMax = 1, members, max(members, 16), 1
