@@ -77,6 +77,17 @@ final = 0.0003
 
 [batch]
 start = 8
+
+[members]
+min = 4
+capacity = 8
+
+[trust]
+verification_percent = 100
+verify = "30s"
+dispute = "10s"
+stake = 1000
+rate = 1
 `
 
 func newWorld(t testing.TB, clip float64) *world {
