@@ -1,0 +1,180 @@
+package statefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A case under check has a file of its own beside the state, named after the round and the member: what identifies it, then what the share
+// begins from in the format of checkpoint.State. All integers are little endian:
+//
+//	"entrain-case-1\n\x00" | u32 length | length bytes | Hash of these bytes | state
+//
+//	the bytes: u32 round | u32 member | u32 step | u8 fresh | signed commitment | u32 n | n × (u64 start | u32 count)
+//
+// With fresh 1 the share begins from the fresh optimizer state, and the state's optimizer part is zeros.
+
+const (
+	casePrefix   = ".case-"
+	caseMagic    = "entrain-case-1\n\x00"
+	caseDomain   = "entrain/case"
+	caseBytesMax = 1 << 20 // of what identifies a case; a share has a few spans
+	// casesMax bounds the files that are read: a member is in a few cases at a time.
+	casesMax = 256
+)
+
+var _ node.CaseStore = (*Store)(nil)
+
+func (s *Store) casePath(c client.Share) string {
+	return fmt.Sprintf("%s%s%d-%d", s.path, casePrefix, c.Round, c.Member)
+}
+
+// appendCase appends what identifies a case.
+func appendCase(dst []byte, c node.SavedCase) []byte {
+	dst = wire.AppendU32(wire.AppendU32(wire.AppendU32(dst, c.Round), c.Member), c.Step)
+	dst = wire.AppendBool(dst, c.State == nil)
+	dst = coordinator.Signed{Commitment: c.Commitment, Signature: c.Signature}.Append(dst)
+	dst = wire.AppendU32(dst, uint32(len(c.Spans)))
+	for _, v := range c.Spans {
+		dst = wire.AppendU32(wire.AppendU64(dst, v.Start), v.Count)
+	}
+	return dst
+}
+
+// parseCase is the inverse of appendCase; fresh says that State is to be nil.
+func parseCase(b []byte) (c node.SavedCase, fresh bool, err error) {
+	r := wire.NewReader(b)
+	c.Round, c.Member, c.Step = r.U32(), r.U32(), r.U32()
+	fresh = r.Bool()
+	signed := coordinator.ReadSigned(&r)
+	c.Commitment, c.Signature = signed.Commitment, signed.Signature
+	n := r.U32()
+	if uint64(n)*12 != uint64(r.Len()) {
+		r.Fail(wire.ErrShort)
+	}
+	if r.Err() == wire.OK && n > 0 {
+		c.Spans = make([]batch.Span, n)
+	}
+	for i := range c.Spans {
+		c.Spans[i] = batch.Span{Start: r.U64(), Count: r.U32()}
+	}
+	if err := r.Done().OrNil(); err != nil {
+		return node.SavedCase{}, false, err
+	}
+	return c, fresh, nil
+}
+
+// SaveCase writes the file of a case.
+func (s *Store) SaveCase(c node.SavedCase) error {
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return fmt.Errorf("case file: %w", err)
+	}
+	head := appendCase(nil, c)
+	sum := wire.Sum(caseDomain, head)
+	state := c.State
+	if state == nil {
+		state = make([]float32, s.optimizerLen)
+	}
+	return atomicfile.Write(s.casePath(c.Share), 0o600, func(w io.Writer) error {
+		if _, err := w.Write(append(wire.AppendVar([]byte(caseMagic), head), sum[:]...)); err != nil {
+			return err
+		}
+		return checkpoint.WriteState(w, checkpoint.State{
+			Run: c.Commitment.Run, Epoch: c.Commitment.Epoch, Round: c.Round, Step: c.Step, Params: c.Params, Optimizer: state,
+		})
+	})
+}
+
+// DropCase deletes the file of a case, if there is one.
+func (s *Store) DropCase(c client.Share) error {
+	if err := os.Remove(s.casePath(c)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("case file: %w", err)
+	}
+	return nil
+}
+
+// LoadCases reads all cases. What cannot be read is deleted, since nothing can be done with it, and told of in the error.
+func (s *Store) LoadCases() (list []node.SavedCase, err error) {
+	entries, err := os.ReadDir(filepath.Dir(s.path))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("case files: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), filepath.Base(s.path)+casePrefix) || e.IsDir() || len(list) >= casesMax {
+			continue
+		}
+		path := filepath.Join(filepath.Dir(s.path), e.Name())
+		c, err := s.loadCase(path)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("case file %q: %w", path, err), os.Remove(path))
+			continue
+		}
+		list = append(list, c)
+	}
+	return list, errors.Join(errs...)
+}
+
+func (s *Store) loadCase(path string) (node.SavedCase, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return node.SavedCase{}, err
+	}
+	defer f.Close()
+	return readCase(f, s.paramsLen, s.optimizerLen)
+}
+
+var errCase = errors.New("it is not as it was written")
+
+// readCase reads the file of a case of a model with so many numbers.
+func readCase(r io.Reader, paramsLen, optimizerLen int) (node.SavedCase, error) {
+	front := make([]byte, len(caseMagic)+4)
+	if _, err := io.ReadFull(r, front); err != nil || !bytes.HasPrefix(front, []byte(caseMagic)) {
+		return node.SavedCase{}, errCase
+	}
+	in := wire.NewReader(front[len(caseMagic):])
+	n := in.U32()
+	if n > caseBytesMax {
+		return node.SavedCase{}, errCase
+	}
+	b := make([]byte, int(n)+len(wire.Hash{}))
+	if _, err := io.ReadFull(r, b); err != nil || wire.Sum(caseDomain, b[:n]) != wire.Hash(b[n:]) {
+		return node.SavedCase{}, errCase
+	}
+	c, fresh, err := parseCase(b[:n])
+	if err != nil {
+		return node.SavedCase{}, err
+	}
+	st, err := checkpoint.ReadState(r, paramsLen, optimizerLen)
+	if err != nil {
+		return node.SavedCase{}, err
+	}
+	if st.Run != c.Commitment.Run || st.Round != c.Round {
+		return node.SavedCase{}, errCase
+	}
+	c.Params = st.Params
+	if !fresh {
+		c.State = st.Optimizer
+	} else if len(bytes.Trim(tensor.Bytes(st.Optimizer), "\x00")) > 0 {
+		return node.SavedCase{}, errCase
+	}
+	return c, nil
+}
