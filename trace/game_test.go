@@ -194,8 +194,7 @@ func TestTheRefereeNamesTheLiar(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := prng.New(wire.Sum("entrain/test"), "lies")
-	var most dispute
-	var slowest dispute
+	var most, mostInside, slowest dispute
 	ops := kinds(p)
 	kernels := map[string]bool{}
 	for _, op := range ops {
@@ -235,6 +234,9 @@ func TestTheRefereeNamesTheLiar(t *testing.T) {
 			if len(d.evidence) > len(most.evidence) {
 				most = d
 			}
+			if reads := o.Reads(tile, slice); len(d.evidence) > len(mostInside.evidence) && (len(reads) == 0 || reads[0].Source == Value) {
+				mostInside = d
+			}
 			if d.judging > slowest.judging {
 				slowest = d
 			}
@@ -243,6 +245,7 @@ func TestTheRefereeNamesTheLiar(t *testing.T) {
 	if len(kernels) != 12 {
 		t.Errorf("the program has operations of %d types only: %v", len(kernels), kernels)
 	}
-	t.Logf("%d kinds of operations among %d; at most %d bytes of evidence (%s) and %v of judging (%s); %d reveals in the longest", len(ops), p.Len(),
-		len(most.evidence), p.Op(most.op).Name(), slowest.judging, p.Op(slowest.op).Name(), most.moves)
+	t.Logf("%d kinds of operations among %d; at most %d bytes of evidence (%s), %d where nothing is read from outside (%s), and %v of judging (%s); %d reveals", len(ops), p.Len(),
+		len(most.evidence), p.Op(most.op).Name(), len(mostInside.evidence), p.Op(mostInside.op).Name(), slowest.judging, p.Op(slowest.op).Name(),
+		mostInside.moves)
 }

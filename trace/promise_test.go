@@ -256,7 +256,7 @@ func TestEvidenceOfLargeModelsFits(t *testing.T) {
 			o := p.Op(op)
 			return 4*int(bisect.Depth(o.Slices(tile))+bisect.Depth(o.Tiles())+bisect.Depth(p.Len())) + 2
 		}
-		most, reveals := 0, 0
+		most, tiles, slices := 0, uint8(0), uint8(0)
 		for op := p.(*steps).base() - uint32(len(p.(*steps).first)); op < model; op++ { // the last sequence
 			o := p.Op(op)
 			tile := o.Tiles() / 2
@@ -272,10 +272,10 @@ func TestEvidenceOfLargeModelsFits(t *testing.T) {
 				}
 			}
 			most = max(most, bytes)
-			reveals = max(reveals, int(bisect.Depth(p.Len())+bisect.Depth(o.Tiles())+bisect.Depth(o.Slices(tile))))
+			tiles, slices = max(tiles, bisect.Depth(o.Tiles())), max(slices, bisect.Depth(o.Slices(tile)))
 		}
-		t.Logf("%s, %d sequences of %d: %d operations, at most %d bytes of evidence from values, at most %d reveals of each side",
-			preset, sequences, cfg.Context, p.Len(), most, reveals)
+		t.Logf("%s, %d sequences of %d: %d operations, at most %d bytes of evidence from values, at most %d, %d and %d reveals of each side",
+			preset, sequences, cfg.Context, p.Len(), most, bisect.Depth(p.Len()), tiles, slices)
 		if most > 48<<10 {
 			t.Errorf("%s: %d bytes of evidence", preset, most)
 		}
