@@ -111,6 +111,24 @@ func (m *Machine) Round() (round uint32, params wire.Hash, ok bool) {
 // Busy says whether the machine waits for parameters: it is healing or has none.
 func (m *Machine) Busy() bool { return m.model.healing || !m.model.known }
 
+// Owes says whether others still count on this member although it leaves: the checks of its last results are not drawn yet, or it is in
+// a check or dispute.
+func (m *Machine) Owes() bool {
+	if !m.hasState || !m.member.known || m.expelled || m.run.VerificationPercent == 0 {
+		return false
+	}
+	for _, f := range m.files {
+		if m.concerns(f) {
+			return true
+		}
+	}
+	switch m.state.Phase() {
+	case coordinator.RoundTrain, coordinator.RoundWitness:
+		return m.work.own.Run == m.state.ID() && m.state.Round() <= m.work.own.Round+uint32(m.run.Overlap)
+	}
+	return false
+}
+
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 
 func (m *Machine) stateChanged(ev StateChanged) {

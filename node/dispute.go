@@ -21,8 +21,8 @@ type Disputant interface {
 
 // Player argues about one share.
 type Player interface {
-	// Trace is the root of its trace.
-	Trace() wire.Hash
+	// Root is the root of its trace.
+	Root() wire.Hash
 	// Agrees says whether what was committed to comes out of the trace.
 	Agrees() bool
 	// Move is the next move of member self in the dispute, nil if none is its to make.

@@ -108,13 +108,13 @@ type toyPlayer struct {
 	outcome wire.Hash
 }
 
-func (p toyPlayer) Trace() wire.Hash { return bisect.Root(p.leaves) }
+func (p toyPlayer) Root() wire.Hash { return bisect.Root(p.leaves) }
 func (p toyPlayer) Agrees() bool     { return p.leaves[toyOps-1] == p.outcome }
 
 func (p toyPlayer) Move(_ context.Context, d coordinator.Dispute, _ uint32) (coordinator.Message, error) {
 	switch d.Stage {
 	case coordinator.StageDefending:
-		return coordinator.Defend{Dispute: d.ID, Trace: p.Trace(), Proof: bisect.Prove(p.leaves, toyOps-1)}, nil
+		return coordinator.Defend{Dispute: d.ID, Trace: p.Root(), Proof: bisect.Prove(p.leaves, toyOps-1)}, nil
 	case coordinator.StageDescending:
 		return coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(p.leaves, d.Depth, d.Index)}, nil
 	case coordinator.StageEvidence:

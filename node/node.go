@@ -158,6 +158,7 @@ type Node struct {
 	disputes  map[uint32]client.Position // what was told of them last
 	convicted uint32                     // number of the last conviction that was told of
 	save      saver
+	leaveAt   time.Time // when a node that leaves does not wait for the ledger any more
 	stopped   bool
 	onStop    func()
 }
@@ -208,6 +209,9 @@ func (n *Node) tick() {
 		return
 	}
 	n.step(client.Woke{})
+	if n.onStop != nil {
+		n.leftYet()
+	}
 	n.keepPeers()
 	n.cfg.Loop.After(wakeEvery, n.tick)
 }
@@ -359,15 +363,36 @@ func late(err error) bool {
 	return ok && (code == coordinator.ErrPhase || code == coordinator.ErrEpoch || code == coordinator.ErrRound)
 }
 
-// Stop withdraws from the run, saves the state, closes the network and then calls done, on the loop. It waits for the ledger at most patience.
+// Stop withdraws from the run, saves the state, closes the network and then calls done, on the loop. It waits for the ledger at most
+// patience; if there is some, and results of this member may still be checked, or it is in a check or a dispute, it sees that through first,
+// since whoever does not serve what its results are checked with loses points and stake.
 func (n *Node) Stop(patience time.Duration, done func()) {
 	if n.onStop != nil {
 		return
 	}
 	n.onStop = done
 	n.step(client.Stopping{})
-	n.cfg.Loop.After(patience, n.end)
+	n.cfg.Loop.After(patience, func() {
+		if patience == 0 || !n.owes() {
+			n.end()
+		}
+	})
+	if n.leaveAt = n.cfg.Loop.Now().Add(patience); patience > 0 && n.owes() {
+		n.note("leaving, once the last results of this member cannot be checked any more")
+	}
 	n.leftYet()
+}
+
+// owePatience bounds how long a node that leaves waits for its last results to be checked. Checks and disputes have deadlines of their own;
+// what has none is a draw in a run that stands still.
+func (n *Node) owePatience() time.Duration {
+	c := n.state.Config()
+	return time.Duration(2*c.VerifyMs+10*c.DisputeMs) * time.Millisecond
+}
+
+// owes says whether a node that leaves waits for something.
+func (n *Node) owes() bool {
+	return n.height > 0 && n.machine.Owes() && n.cfg.Loop.Now().Sub(n.leaveAt) < n.owePatience() && n.state.Phase() != coordinator.Finished
 }
 
 // leftYet ends the node once the run no longer counts on it.
@@ -377,7 +402,8 @@ func (n *Node) leftYet() {
 		return
 	}
 	i, ok := n.state.Find(n.self)
-	if !ok || !n.state.Member(i).Status.Present() {
+	gone := !ok || !n.state.Member(i).Status.Present() || n.cfg.Loop.Now().After(n.leaveAt)
+	if gone && !n.owes() {
 		n.end()
 	}
 }

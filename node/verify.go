@@ -233,7 +233,7 @@ func (n *Node) trace(ctx context.Context, a client.Verify, in input, v client.Ve
 		case err != nil:
 			v = client.Verified{Verdict: client.Unable, Text: "there is no trace to prove what was found: " + err.Error()}
 		default:
-			v.Trace = p.Trace()
+			v.Trace = p.Root()
 			if p.Agrees() != (v.Verdict == client.Same) {
 				v = client.Verified{Verdict: client.Unable, Text: "the engine and the trace of this machine come to two results; something is wrong with it, and it accuses nobody"}
 			}

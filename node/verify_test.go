@@ -296,3 +296,21 @@ func TestARestartLosesNoDispute(t *testing.T) {
 		})
 	}
 }
+
+func TestWhoLeavesServesUntilItsLastResultsAreChecked(t *testing.T) {
+	for overlap := range uint8(2) {
+		w := newWorld(t, 60, 3, verified(overlap), func(c *coordinator.Config) { c.VerificationPercent = 100 })
+		for i := range 4 {
+			w.start(i)
+		}
+		w.until(time.Minute, func() bool { return w.state().Step() >= 10 })
+		stopped := false
+		w.hosts[3].Stop(10*time.Second, func() { stopped = true })
+		w.until(time.Minute, func() bool { return stopped })
+		w.until(20*time.Minute, w.finished)
+		i, _ := w.state().Find(w.key(3).Public())
+		if m := w.state().Member(i); m.Status != coordinator.StatusWithdrawn || m.Strikes != 0 || m.Passed != m.Results || m.Results == 0 {
+			t.Errorf("overlap %d: the member that left is %s, has %d strikes, and %d of its %d results were passed", overlap, m.Status, m.Strikes, m.Passed, m.Results)
+		}
+	}
+}

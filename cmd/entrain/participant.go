@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/loop"
@@ -17,6 +19,7 @@ import (
 	"github.com/entrain-network/entrain/node/statefile"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -51,6 +54,7 @@ type participant struct {
 	trainer *trainer
 	store   *statefile.Store
 	saver   *checkpoints
+	tracer  *verify.Tracer // nil in a run without verification
 	loop    *loop.Real
 	node    *node.Node
 
@@ -62,6 +66,7 @@ type participant struct {
 	agreed   string // hash of the parameters that the run agreed on last
 	params   string // hash of the parameters held
 	finished bool   // the run has, and the final parameters are held
+	expelled *node.ExpelledError
 }
 
 // newParticipant checks everything that can be checked before taking part: the specification against the chain, the data against the
@@ -90,6 +95,11 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 		store: statefile.New(filepath.Join(p.state, "state"), t.engine.ParamsLen(), t.engine.StateLen()),
 		saver: newCheckpoints(filepath.Join(p.state, "checkpoints"), max(p.checkpoints, 1), t),
 	}
+	if on.spec.Trust.VerificationPercent > 0 {
+		if part.tracer, err = verify.NewTracer(on.spec, t.set, t.pool); err != nil {
+			return nil, errors.Join(err, part.close())
+		}
+	}
 	if err := selfTest(ctx, t.pool); err != nil {
 		return nil, errors.Join(err, part.close())
 	}
@@ -111,12 +121,20 @@ func (p *participant) runTo(ctx context.Context) error {
 	if p.trainer.heldOut == 0 {
 		evaluate = 0
 	}
-	n, err := node.New(work, node.Config{
+	cfg := node.Config{
 		Run: p.run, ID: p.id, Key: p.key, Ledger: p.client, Loop: p.loop, Engine: p.trainer.engine,
 		Listen: p.join, Initial: p.trainer.initial, Store: p.store,
 		Checkpoint: p.checkpoint, Recall: p.saver.recall, CheckpointAlways: p.checkpoints > 0,
 		EvalRounds: evaluate, Observe: p.observed, Stake: p.stake, Pool: p.pool,
-	})
+		Expelled: func(err *node.ExpelledError) {
+			p.expelled = err
+			p.node.Stop(0, end)
+		},
+	}
+	if p.tracer != nil {
+		cfg.Disputant = disputant{p.tracer}
+	}
+	n, err := node.New(work, cfg)
 	if err != nil {
 		return err
 	}
@@ -127,6 +145,9 @@ func (p *participant) runTo(ctx context.Context) error {
 	if err := p.loop.Run(work); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
+	if p.expelled != nil {
+		return p.expelled
+	}
 	if !p.finished {
 		return nil
 	}
@@ -135,6 +156,18 @@ func (p *participant) runTo(ctx context.Context) error {
 		p.observe(node.Event{Kind: "kept", Params: p.params, Text: path})
 	}
 	return err
+}
+
+// disputant is a run's tracer as its node sees it.
+type disputant struct{ tracer *verify.Tracer }
+
+// Open is part of node.Disputant.
+func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (node.Player, error) {
+	p, err := d.tracer.Open(ctx, c, spans, params, state)
+	if err != nil {
+		return nil, err // not a nil *verify.Player in an interface
+	}
+	return p, nil
 }
 
 // join joins the peers of the run.
