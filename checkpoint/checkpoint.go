@@ -109,7 +109,7 @@ func Write(create func(name string) (io.WriteCloser, error), m Model, o Options)
 	w.bytes(ConfigFile, m.Config.configBytes(o.DType))
 	w.bytes(GenerationFile, m.Config.generationBytes())
 	w.bytes(TokenizerFile, m.Tokenizer.JSON())
-	w.bytes(tokenizerConfigFile, tokenizer.ConfigJSON(m.Config.Context))
+	w.bytes(tokenizerConfigFile, tokenizer.ConfigJSON(m.Tokenizer, m.Config.Context))
 	w.bytes(CardFile, m.card(params, o.DType))
 	w.weights(m, o)
 	manifest := Manifest{

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // A Format is what a source file contains.
@@ -60,16 +62,16 @@ var (
 	textEndings  = []string{".txt", ".text", ".md"}
 )
 
-// DetectFormat returns the format of a file by the end of its name, and for .bin by what it begins with or what is beside it. Bare tokens have
-// no mark: their size has to be said.
+// DetectFormat returns the format of a file by the end of its name, and for .bin by what it begins with or what is beside it; what has another
+// name and looks like text is text. Bare tokens have no mark: their size has to be said.
 func DetectFormat(path string) (Format, error) {
 	name := strings.ToLower(filepath.Base(path))
 	ends := func(ending string) bool { return strings.HasSuffix(name, ending) }
 	switch {
-	case slices.ContainsFunc(jsonlEndings, ends):
-		return JSONL, nil
 	case ends(".parquet"):
 		return Parquet, nil
+	case hasRows(name):
+		return JSONL, nil
 	case slices.ContainsFunc(textEndings, ends):
 		return Text, nil
 	case ends(".idx"):
@@ -81,6 +83,11 @@ func DetectFormat(path string) (Format, error) {
 		isLLMC, err := hasLLMCHeader(path)
 		if err != nil || isLLMC {
 			return LLMC, err
+		}
+	default:
+		looks, err := looksLikeText(path)
+		if err != nil || looks {
+			return Text, err
 		}
 	}
 	return 0, fmt.Errorf("the name of %q does not tell its format: say it with --format (%s)", path, strings.Join(formatNames[:Auto], ", "))
@@ -101,6 +108,31 @@ func hasLLMCHeader(path string) (bool, error) {
 	}
 	_, ok := llmcTokenBytes(binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:]))
 	return ok, nil
+}
+
+// hasRows tells whether a file of a name is a table or has lines of JSON.
+func hasRows(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasSuffix(name, ".parquet") || slices.ContainsFunc(jsonlEndings, func(ending string) bool { return strings.HasSuffix(name, ending) })
+}
+
+// looksLikeText tells whether a file begins with UTF-8 of visible characters.
+func looksLikeText(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	b := make([]byte, 4<<10)
+	n, err := io.ReadFull(f, b)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	b = b[:n]
+	if n == cap(b) {
+		b = b[:pieceEnd(b)]
+	}
+	return utf8.Valid(b) && !bytes.ContainsRune(b, 0), nil
 }
 
 // splitWords are the words by which names of files tell the split of a data set they belong to, as Hugging Face's datasets library has them.
@@ -153,8 +185,7 @@ func tables(dir string) ([]string, error) {
 			}
 			return nil
 		}
-		format, err := DetectFormat(path)
-		if err == nil && !d.IsDir() && (format == Parquet || format == JSONL) {
+		if !d.IsDir() && hasRows(d.Name()) {
 			found = append(found, path)
 		}
 		return nil

@@ -82,16 +82,21 @@ func visible(c byte) bool {
 	return '!' <= c && c <= '~' || 0xa1 <= c && c <= 0xac || 0xae <= c
 }
 
-// ConfigJSON returns tokenizer_config.json, which tells transformers to use tokenizer.json for a model of so many positions.
-func ConfigJSON(contextTokens int) []byte {
+// ConfigJSON returns tokenizer_config.json, which tells transformers to use tokenizer.json for a model of so many positions, and which token
+// ends a text, if it is a special one.
+func ConfigJSON(t Tokenizer, contextTokens int) []byte {
 	if contextTokens <= 0 {
 		panic(fmt.Sprintf("tokenizer: context of %d tokens", contextTokens))
+	}
+	eos := ""
+	if bpe, ok := t.(*BPE); ok {
+		eos = "  \"eos_token\": " + string(appendString(nil, string(bpe.text[bpe.end]))) + ",\n"
 	}
 	return []byte(`{
   "tokenizer_class": "PreTrainedTokenizerFast",
   "add_prefix_space": false,
   "clean_up_tokenization_spaces": false,
-  "model_max_length": ` + strconv.Itoa(contextTokens) + `
+` + eos + `  "model_max_length": ` + strconv.Itoa(contextTokens) + `
 }
 `)
 }

@@ -126,14 +126,20 @@ func TestFindChecksNameAndHash(t *testing.T) {
 }
 
 func TestConfigIsJSON(t *testing.T) {
-	var v struct {
-		ModelMaxLength int    `json:"model_max_length"`
-		Class          string `json:"tokenizer_class"`
-	}
-	if err := json.Unmarshal(ConfigJSON(128), &v); err != nil {
-		t.Fatal(err)
-	}
-	if v.ModelMaxLength != 128 || v.Class != "PreTrainedTokenizerFast" {
-		t.Errorf("got %+v", v)
+	for _, c := range []struct {
+		t   Tokenizer
+		eos string
+	}{{Bytes{}, ""}, {mustParse(t, readBPE(t)), "<|endoftext|>"}} {
+		var v struct {
+			ModelMaxLength int    `json:"model_max_length"`
+			Class          string `json:"tokenizer_class"`
+			EOS            string `json:"eos_token"`
+		}
+		if err := json.Unmarshal(ConfigJSON(c.t, 128), &v); err != nil {
+			t.Fatal(err)
+		}
+		if v.ModelMaxLength != 128 || v.Class != "PreTrainedTokenizerFast" || v.EOS != c.eos {
+			t.Errorf("got %+v", v)
+		}
 	}
 }

@@ -131,7 +131,7 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		{"run create -f none.toml", []string{"none.toml", "no such file"}},
 		{"data prepare", []string{"say which files", "entrain data prepare -o DIR FILE..."}},
 		{"data prepare x", []string{"-o DIR"}},
-		{"data prepare -o d --format csv x", []string{`"csv"`, "text, uint16 and uint32"}},
+		{"data prepare -o d --format csv x", []string{`"csv"`, "text, uint16, uint32, jsonl"}},
 		{"data prepare -o d --held-out 0.9 x", []string{"0 to 0.5"}},
 		{"data show nowhere", []string{"entrain data prepare"}},
 		{"generate nowhere", []string{"nowhere", "manifest.json"}},

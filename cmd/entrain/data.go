@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/tokenizer/learn"
 )
 
 func dataCommand(c console) *cobra.Command {
@@ -21,40 +26,63 @@ run's configuration, so every participant trains on the same tokens, wherever it
 		dataPrepareCommand(c), dataShowCommand(c))
 }
 
+// preparation is what the flags of "data prepare" say.
+type preparation struct {
+	out, name, format, field, split, tokenizer string
+
+	heldOut     float64
+	shardTokens uint64
+	workers     int
+}
+
 func dataPrepareCommand(c console) *cobra.Command {
-	var out, name, format string
-	var heldOut float64
+	var p preparation
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prepare -o DIR FILE...",
-		Short: "Make a data set from text or token files",
-		Long: `Makes a data set from files of text, cut into bytes, or of tokens. A part of each file is held out: it is
-never trained on, and the loss on it is what the model is judged by. The result depends on the
-contents and the order of the files only, so others who prepare the same files get the same hash.
+		Short: "Make a data set from text, JSONL, parquet or token files",
+		Long: `Makes a data set from files of text, of JSON lines or tables with a text in each, or of tokens. A directory
+stands for the .parquet and .jsonl files in it, as Hugging Face's repositories have them; of those, the
+files of --split are taken where their names tell the split.
 
-Interrupted, it goes on where it was when called again.`,
+Text becomes tokens by --tokenizer: the 256 byte values ("bytes"), a byte-level BPE from the tokenizer.json
+of a model such as GPT-2 or Llama 3, or one that is learnt from the files first ("train:32000" for 32,000
+tokens). Its definition is kept beside the tokens.
+
+A part is held out: it is never trained on, and the loss on it is what the model is judged by. It is the
+end of each text or token file; of JSON lines and tables a random choice of texts, by their contents.
+
+The result depends on the contents and the order of the files only, so others who prepare the same files
+get the same hash. Interrupted or killed, it goes on where it was when called again.`,
 		Example: `  entrain data prepare -o ./corpus book1.txt book2.txt
-  entrain data prepare -o ./corpus --format uint16 --name tokens shard-*.bin`,
+  entrain data prepare -o ./web --tokenizer train:32000 ./fineweb-edu/sample/10BT
+  entrain data prepare -o ./chats --tokenizer ./gpt2/tokenizer.json --field body posts.jsonl.zst
+  entrain data prepare -o ./tokens --tokenizer ./gpt2/tokenizer.json --format uint16 shard-*.bin`,
 		Args: needFiles,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if out == "" {
+			if p.out == "" {
 				return errors.New("say where the data set goes with -o DIR")
 			}
-			m, err := prepareData(cmd, c, out, name, format, heldOut, files)
+			m, err := p.prepare(cmd.Context(), c, files)
 			if err != nil {
 				return err
 			}
-			return c.showData(out, m, asJSON)
+			return c.showData(p.out, m, asJSON)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&out, "out", "o", "", "`directory` of the data set")
-	f.StringVar(&name, "name", "", "name of the data set (default: the directory's)")
-	f.StringVar(&format, "format", "text", "what the files hold: text, uint16 or uint32 (little-endian tokens)")
-	f.Float64Var(&heldOut, "held-out", 0.05, "share of each file that is not trained on, 0 to 0.5")
+	f.StringVarP(&p.out, "out", "o", "", "`directory` of the data set")
+	f.StringVar(&p.name, "name", "", "name of the data set (default: the directory's)")
+	f.StringVar(&p.format, "format", "auto", "what the files hold: "+strings.Join(data.FormatNames(), ", "))
+	f.StringVar(&p.field, "field", data.DefaultField, "`name` of the field or column with the text")
+	f.StringVar(&p.split, "split", "train", "which files of directories to take: train, validation or test")
+	f.StringVar(&p.tokenizer, "tokenizer", "bytes", "\"bytes\", \"train:VOCAB\", or a tokenizer.json")
+	f.Float64Var(&p.heldOut, "held-out", 0.05, "share that is not trained on, 0 to 0.5")
+	f.Uint64Var(&p.shardTokens, "shard-tokens", data.ShardTokens, "tokens in a file of the data set")
+	f.IntVar(&p.workers, "workers", 0, "cores to use (default: all)")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object")
 	_ = cmd.MarkFlagDirname("out")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "uint16", "uint32"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(data.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -65,32 +93,122 @@ func needFiles(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func prepareData(cmd *cobra.Command, c console, out, name, format string, heldOut float64, files []string) (data.Manifest, error) {
-	if name == "" {
-		abs, err := filepath.Abs(out)
+func (p *preparation) prepare(ctx context.Context, c console, paths []string) (data.Manifest, error) {
+	if p.name == "" {
+		abs, err := filepath.Abs(p.out)
 		if err != nil {
 			return data.Manifest{}, err
 		}
-		name = plainName(filepath.Base(abs))
+		p.name = plainName(filepath.Base(abs))
 	}
-	formats := map[string]data.Format{"text": data.Text, "uint16": data.Uint16, "uint32": data.Uint32}
-	of, ok := formats[format]
-	if !ok {
-		return data.Manifest{}, fmt.Errorf("--format %q: there are text, uint16 and uint32", format)
+	format, err := data.ParseFormat(p.format)
+	if err != nil {
+		return data.Manifest{}, fmt.Errorf("--format: %w", err)
 	}
-	if !(heldOut >= 0 && heldOut <= 0.5) {
-		return data.Manifest{}, fmt.Errorf("--held-out %v: want 0 to 0.5", heldOut)
+	if !(p.heldOut >= 0 && p.heldOut <= 0.5) {
+		return data.Manifest{}, fmt.Errorf("--held-out %v: want 0 to 0.5", p.heldOut)
 	}
-	last := time.Now()
-	return data.Prepare(cmd.Context(), out, files, data.PrepareOptions{
-		Name: name, Tokenizer: tokenizer.Bytes{}, Format: of, HeldOutPermille: uint32(heldOut*1000 + 0.5),
+	if p.workers < 0 {
+		return data.Manifest{}, fmt.Errorf("--workers %d: want 1 or more, or 0 for all cores", p.workers)
+	}
+	permille := uint32(p.heldOut*1000 + 0.5)
+	files, err := data.Expand(paths, p.split)
+	if err != nil {
+		return data.Manifest{}, err
+	}
+	t, err := p.findTokenizer(ctx, c, files, format, permille)
+	if err != nil {
+		return data.Manifest{}, err
+	}
+	var meter progressMeter
+	return data.Prepare(ctx, p.out, files, data.PrepareOptions{
+		Name: p.name, Tokenizer: t, Format: format, Field: p.field, HeldOutPermille: permille, ShardTokens: p.shardTokens, Workers: p.workers,
 		Progress: func(p data.Progress) {
-			if time.Since(last) > progressEvery {
-				last = time.Now()
-				c.say("%s of %s", bytesText(p.Bytes), bytesText(p.BytesTotal))
+			if left, ok := meter.tick(p.Bytes, p.BytesTotal); ok {
+				c.say("%s of %s read, %s tokens%s", bytesText(p.Bytes), bytesText(p.BytesTotal), thousands(p.Tokens), left)
 			}
 		},
 	})
+}
+
+// findTokenizer returns the tokenizer that --tokenizer means, which may have to be learnt first.
+func (p *preparation) findTokenizer(ctx context.Context, c console, files []string, format data.Format, permille uint32) (tokenizer.Tokenizer, error) {
+	if p.tokenizer == (tokenizer.Bytes{}).Name() {
+		return tokenizer.Bytes{}, nil
+	}
+	number, learns := strings.CutPrefix(p.tokenizer, "train:")
+	if !learns {
+		return readTokenizer(p.tokenizer)
+	}
+	vocab, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("--tokenizer %q: want a number of tokens, such as train:32000", p.tokenizer)
+	}
+	var meter progressMeter
+	t, err := data.LearnTokenizer(ctx, p.out, files, data.LearnOptions{
+		Vocab: uint32(vocab), Format: format, Field: p.field, HeldOutPermille: permille, Workers: p.workers,
+		Progress: func(p learn.Progress) {
+			if _, ok := meter.tick(0, 0); !ok {
+				return
+			}
+			if p.MergesGoal == 0 {
+				c.say("making a tokenizer: %s of text read", bytesText(p.Bytes))
+			} else {
+				c.say("making a tokenizer: %d of %d merges", p.Merges, p.MergesGoal)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if uint64(t.Vocab()) < vocab {
+		c.say("the text has pairs for a vocabulary of %d only", t.Vocab())
+	}
+	return t, nil
+}
+
+// readTokenizer reads a tokenizer.json, or the one in a directory, such as that of a checkpoint.
+func readTokenizer(path string) (tokenizer.Tokenizer, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, data.TokenizerFile)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--tokenizer: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, tokenizer.JSONBytesMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("--tokenizer %q: %w", path, err)
+	}
+	t, err := tokenizer.Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("--tokenizer %q: %w", path, err)
+	}
+	return t, nil
+}
+
+// progressMeter says when to tell how far long work has come, and how long the rest will take.
+type progressMeter struct {
+	begun, last time.Time
+	from        uint64
+}
+
+// tick returns true now and then, and what to say about the time left.
+func (m *progressMeter) tick(done, of uint64) (left string, ok bool) {
+	now := time.Now()
+	if m.begun.IsZero() {
+		m.begun, m.last, m.from = now, now, done
+	}
+	if now.Sub(m.last) < progressEvery {
+		return "", false
+	}
+	m.last = now
+	if done > m.from && of > done {
+		rest := time.Duration(float64(now.Sub(m.begun)) * float64(of-done) / float64(done-m.from))
+		left = fmt.Sprintf(", about %s left", rest.Round(time.Second))
+	}
+	return left, true
 }
 
 // progressEvery is how often long work tells how far it has come.
@@ -116,13 +234,20 @@ func plainName(s string) string {
 
 func dataShowCommand(c console) *cobra.Command {
 	var asJSON, verify bool
+	var format, field string
 	cmd := &cobra.Command{
-		Use:     "show DIR",
-		Short:   "Show what a data set holds, and its hash",
-		Long:    "Shows what a data set holds and its hash. With --verify, every shard is read and compared with the manifest.",
-		Example: "  entrain data show ./corpus\n  entrain data show ./corpus --verify",
+		Use:   "show DIR|FILE",
+		Short: "Show what a data set holds, and its hash; or what is in a file",
+		Long: `Shows what a data set holds and its hash. With --verify, every shard is read and compared with the manifest.
+
+Of a file that a data set could be made from (text, JSONL, parquet, tokens of llm.c or Megatron) it shows
+what "data prepare" would find in it.`,
+		Example: "  entrain data show ./corpus\n  entrain data show ./corpus --verify\n  entrain data show ./posts.jsonl.zst --field body",
 		Args:    needDir,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if info, err := os.Stat(args[0]); err == nil && !info.IsDir() {
+				return c.showSource(cmd.Context(), args[0], format, field, asJSON)
+			}
 			m, err := data.ReadManifest(args[0])
 			if errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("%w: %q is no data set; make one with: entrain data prepare -o %q FILE", err, args[0], args[0])
@@ -131,12 +256,7 @@ func dataShowCommand(c console) *cobra.Command {
 				return err
 			}
 			if verify {
-				// Any sequence length will do: no sequence is read.
-				set, err := data.Open(cmd.Context(), args[0], m.Hash(), data.Options{SequenceTokens: 1})
-				if err == nil {
-					err = set.Verify(cmd.Context())
-				}
-				if err != nil {
+				if err := verifyData(cmd.Context(), args[0], m); err != nil {
 					return err
 				}
 				c.say("all shards are as the manifest says")
@@ -144,14 +264,67 @@ func dataShowCommand(c console) *cobra.Command {
 			return c.showData(args[0], m, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	cmd.Flags().BoolVar(&verify, "verify", false, "read and verify every shard")
+	f := cmd.Flags()
+	f.BoolVar(&asJSON, "json", false, "print a JSON object")
+	f.BoolVar(&verify, "verify", false, "read and verify every shard")
+	f.StringVar(&format, "format", "auto", "what the file holds: "+strings.Join(data.FormatNames(), ", "))
+	f.StringVar(&field, "field", data.DefaultField, "`name` of the field or column with the text")
 	return cmd
+}
+
+// verifyData compares a data set with its manifest.
+func verifyData(ctx context.Context, dir string, m data.Manifest) error {
+	// Any sequence length will do: no sequence is read.
+	set, err := data.Open(ctx, dir, m.Hash(), data.Options{SequenceTokens: 1})
+	if err != nil {
+		return err
+	}
+	return set.Verify(ctx)
+}
+
+// showSource shows what is in a file of text or tokens.
+func (c console) showSource(ctx context.Context, path, format, field string, asJSON bool) error {
+	of, err := data.ParseFormat(format)
+	if err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	info, err := data.Inspect(ctx, path, of, field)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return c.object(struct {
+			File       string   `json:"file"`
+			Format     string   `json:"format"`
+			Bytes      uint64   `json:"bytes"`
+			Tokens     uint64   `json:"tokens,omitempty"`
+			TokenBytes int      `json:"token_bytes,omitempty"`
+			Documents  uint64   `json:"documents,omitempty"`
+			TextBytes  uint64   `json:"text_bytes,omitempty"`
+			Columns    []string `json:"columns,omitempty"`
+		}{info.Path, info.Format.String(), info.Bytes, info.Tokens, info.TokenBytes, info.Documents, info.TextBytes, info.Columns})
+	}
+	fmt.Fprintf(c.out, "%s: %s, %s\n", info.Path, info.Format, bytesText(info.Bytes))
+	if info.TokenBytes > 0 {
+		fmt.Fprintf(c.out, "%s tokens of %d bytes\n", thousands(info.Tokens), info.TokenBytes)
+	} else {
+		fmt.Fprintf(c.out, "%s of text\n", bytesText(info.TextBytes))
+	}
+	if info.Documents > 0 {
+		fmt.Fprintf(c.out, "documents: %s\n", thousands(info.Documents))
+	}
+	if len(info.Columns) > 0 {
+		fmt.Fprintf(c.out, "columns: %s\n", strings.Join(info.Columns, ", "))
+	}
+	if len(info.Begin) > 0 {
+		fmt.Fprintf(c.out, "begins: %.100q\n", info.Begin)
+	}
+	return nil
 }
 
 func needDir(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("say one directory: %s", cmd.UseLine())
+		return fmt.Errorf("say one directory or file: %s", cmd.UseLine())
 	}
 	return nil
 }

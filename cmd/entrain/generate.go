@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -69,7 +70,11 @@ func (g *generator) open(dir string) error {
 		return err
 	}
 	g.model, g.params = m.config, m.params
-	if g.tokenizer, err = tokenizer.ByName(m.saved.Manifest.Tokenizer); err != nil {
+	b, err := m.saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
+	if err == nil {
+		g.tokenizer, err = tokenizer.Parse(b)
+	}
+	if err != nil {
 		return fmt.Errorf("checkpoint %q: %w", m.dir, err)
 	}
 	return nil

@@ -43,8 +43,8 @@ func newTrainer(ctx context.Context, s spec.Spec, dir string, workers int, heldO
 	if int(m.Vocab) > t.model.Vocab {
 		return nil, fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, t.model.Vocab)
 	}
-	if t.tokenizer, err = tokenizer.Find(m.Tokenizer.Name, m.Tokenizer.Hash); err != nil {
-		return nil, fmt.Errorf("data set %q: %w", m.Name, err)
+	if t.tokenizer, err = t.set.Tokenizer(); err != nil {
+		return nil, err
 	}
 	schedule, err := s.Schedule()
 	if err != nil {

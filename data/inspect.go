@@ -1,0 +1,60 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Info is what is in a source file.
+type Info struct {
+	Path       string
+	Format     Format
+	Bytes      uint64   // of the file
+	Tokens     uint64   // of a file of tokens
+	TokenBytes int      // of a file of tokens
+	Documents  uint64   // of JSONL and Parquet, those that are not empty; of Megatron, what the index says; of text 1
+	TextBytes  uint64   // of text, JSONL and Parquet: in all documents
+	Columns    []string // of Parquet
+	Begin      []byte   // of the first document, up to 200 bytes
+}
+
+// Inspect reads a source file as Prepare would, from front to end.
+func Inspect(ctx context.Context, path string, format Format, field string) (Info, error) {
+	list, err := newSources([]string{path}, format, field, 0)
+	if err != nil {
+		return Info{}, fmt.Errorf("inspect: %w", err)
+	}
+	s := &list[0]
+	info := Info{Path: s.path, Format: s.format, Bytes: s.size}
+	if s.format.hasTokens() {
+		info.Tokens, info.TokenBytes, info.Documents = s.layout.tokens, s.layout.size, s.layout.documents
+		return info, nil
+	}
+	if s.format == Parquet {
+		f, table, err := s.openTable()
+		if err != nil {
+			return Info{}, fmt.Errorf("inspect %q: %w", s.path, err)
+		}
+		info.Columns = columnNames(table)
+		f.Close()
+	}
+	document := func(text []byte) {
+		if info.TextBytes == 0 {
+			info.Begin = slices.Clone(text[:min(len(text), 200)])
+		}
+		info.TextBytes += uint64(len(text))
+	}
+	err = s.readFrom(ctx, position{}, func(p *piece) error {
+		if p.text != nil {
+			document(p.text)
+			info.Documents = 1
+			return nil
+		}
+		return s.eachDocument(p, func(text []byte) { document(text); info.Documents++ })
+	})
+	if err != nil {
+		return Info{}, fmt.Errorf("inspect: %w", err)
+	}
+	return info, nil
+}
