@@ -70,7 +70,7 @@ func (s *scatter) cut(slice uint32) (from, to int) {
 
 func (s *scatter) reads(at spot, tile, slice uint32) []Read {
 	reads := make([]Read, 0, ReadsMax)
-	if slice == 0 && s.start != none {
+	if slice == 0 && at.has(s.start) {
 		reads = append(reads, at.read(s.start, tile))
 	}
 	_, c := s.out.place(tile)
@@ -81,10 +81,10 @@ func (s *scatter) reads(at spot, tile, slice uint32) []Read {
 	return reads
 }
 
-func (s *scatter) step(_ spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+func (s *scatter) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
 	if slice == 0 {
 		acc = make([]uint32, s.out.words(tile))
-		if s.start != none {
+		if at.has(s.start) {
 			copy(acc, in[0])
 			in = in[1:]
 		}
@@ -97,8 +97,8 @@ func (s *scatter) step(_ spot, w *exact.Worker, tile, slice uint32, acc []uint32
 		for i := range s.dx.grid.rows.width(r) {
 			token := in[0][i]
 			if token >= uint32(first) && token < uint32(end) {
-				at := (int(token) - first) * n
-				w.Add(Floats(acc[at:at+n]), Floats(in[1][i*n:(i+1)*n]))
+				row := acc[(int(token)-first)*n:][:n]
+				w.Add(Floats(row), Floats(in[1][i*n:(i+1)*n]))
 			}
 		}
 		in = in[2:]

@@ -62,7 +62,7 @@ func (p *product) words(tile, _ uint32) int { return p.out.words(tile) }
 
 func (p *product) reads(at spot, tile, slice uint32) []Read {
 	reads := make([]Read, 0, ReadsMax)
-	if slice == 0 && p.start != none {
+	if slice == 0 && at.has(p.start) {
 		reads = append(reads, at.read(p.start, tile))
 	}
 	r, c := p.out.place(tile)
@@ -77,7 +77,7 @@ func (p *product) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint3
 	r, c := p.out.place(tile)
 	if slice == 0 {
 		acc = make([]uint32, p.out.words(tile))
-		if p.start != none {
+		if at.has(p.start) {
 			copy(acc, in[0])
 			in = in[1:]
 		}

@@ -84,12 +84,12 @@ func (o operation) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in []
 
 // A Model is what the programs of a run's shares have in common. It does not change and may be used by several goroutines at once.
 type Model struct {
-	setup         Setup
-	names         []string // of the tensors of the layout
-	grids         []grid   // and how they are cut
-	once          []node   // what is made once
-	first, others []node   // of the first sequence, and of each other
-	gradients     []ref    // of each tensor, counted from the first operation of the last sequence
+	setup     Setup
+	names     []string // of the tensors of the layout
+	grids     []grid   // and how they are cut
+	once      []node   // what is made once
+	sequence  []node   // of each sequence
+	gradients []ref    // of each tensor, counted from the first operation of the last sequence
 }
 
 // NewModel prepares programs. The error says what of the setup cannot be traced.
@@ -109,8 +109,7 @@ func NewModel(s Setup) (*Model, error) {
 		m.names = append(m.names, t.Name)
 	}
 	m.once = b.once()
-	m.first = b.sequence(0)
-	m.others = b.sequence(len(m.first))
+	m.sequence = b.sequence(len(b.sequence(0)))
 	m.gradients = b.grads
 	return m, nil
 }
@@ -121,11 +120,11 @@ func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 	if sequences == 0 {
 		return nil, errors.New("trace: a share without sequences")
 	}
-	if uint64(len(m.once))+uint64(sequences)*uint64(len(m.first))+uint64(tail.Len()) > opsMax {
+	if uint64(len(m.once))+uint64(sequences)*uint64(len(m.sequence))+uint64(tail.Len()) > opsMax {
 		return nil, fmt.Errorf("trace: %d sequences have more than %d operations", sequences, opsMax)
 	}
 	p := &steps{Model: m, sequences: sequences, weight: 1 / (float32(sequences) * float32(m.setup.Sequence)), tail: tail}
-	p.recut, p.gradients = m.recut(ref(len(m.once)+int(sequences-1)*len(m.first)), ref(p.base()))
+	p.recut, p.gradients = m.recut(ref(len(m.once)+int(sequences-1)*len(m.sequence)), ref(p.base()))
 	return p, nil
 }
 
@@ -164,24 +163,20 @@ type steps struct {
 }
 
 // base is the number of the first operation after the sequences.
-func (p *steps) base() uint32 { return uint32(len(p.once)) + p.sequences*uint32(len(p.first)) }
+func (p *steps) base() uint32 { return uint32(len(p.once)) + p.sequences*uint32(len(p.sequence)) }
 
 // Len implements Program.
 func (p *steps) Len() uint32 { return p.base() + uint32(len(p.recut)) + p.tail.Len() }
 
 // Op implements Program.
 func (p *steps) Op(t uint32) Op {
-	once, size := uint32(len(p.once)), uint32(len(p.first))
+	once, size := uint32(len(p.once)), uint32(len(p.sequence))
 	if t < once {
 		return operation{node: p.once[t]}
 	}
 	if t -= once; t < p.sequences*size {
 		i := t / size
-		o := operation{node: p.first[t%size], at: spot{base: once + i*size, sequence: i, weight: p.weight}, repeated: true}
-		if i > 0 {
-			o.node = p.others[t%size]
-		}
-		return o
+		return operation{node: p.sequence[t%size], at: spot{base: once + i*size, sequence: i, weight: p.weight}, repeated: true}
 	}
 	if t -= p.sequences * size; t < uint32(len(p.recut)) {
 		return operation{node: p.recut[t]}
@@ -215,10 +210,10 @@ type builder struct {
 	scale   float32
 
 	// Of the sequence that is being listed.
-	nodes  []node
-	before int // operations of a sequence, 0 in the first one
-	layer  int
-	grads  []ref // of each tensor
+	nodes []node
+	size  int // operations of a sequence
+	layer int
+	grads []ref // of each tensor
 }
 
 func newBuilder(s Setup) *builder {

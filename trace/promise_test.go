@@ -257,7 +257,7 @@ func TestEvidenceOfLargeModelsFits(t *testing.T) {
 			return 4*int(bisect.Depth(o.Slices(tile))+bisect.Depth(o.Tiles())+bisect.Depth(p.Len())) + 2
 		}
 		most, tiles, slices := 0, uint8(0), uint8(0)
-		for op := p.(*steps).base() - uint32(len(p.(*steps).first)); op < model; op++ { // the last sequence
+		for op := p.(*steps).base() - uint32(len(p.(*steps).sequence)); op < model; op++ { // the last sequence
 			o := p.Op(op)
 			tile := o.Tiles() / 2
 			slice := o.Slices(tile) - 1

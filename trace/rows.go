@@ -241,7 +241,7 @@ func (g *gain) cut(slice uint32) (from, to int) {
 
 func (g *gain) reads(at spot, tile, slice uint32) []Read {
 	reads := make([]Read, 0, ReadsMax)
-	if slice == 0 && g.start != none {
+	if slice == 0 && at.has(g.start) {
 		reads = append(reads, at.read(g.start, tile))
 	}
 	from, to := g.cut(slice)
@@ -251,11 +251,11 @@ func (g *gain) reads(at spot, tile, slice uint32) []Read {
 	return reads
 }
 
-func (g *gain) step(_ spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+func (g *gain) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
 	n := g.out.words(tile)
 	if slice == 0 {
 		acc = make([]uint32, n)
-		if g.start != none {
+		if at.has(g.start) {
 			copy(acc, in[0])
 			in = in[1:]
 		}

@@ -47,19 +47,12 @@ func (b *builder) add(what string, head int, g grid, k kernel) value {
 	return value{ref(len(b.nodes) - 1), g}
 }
 
-// next is the ref of the operation which will be listed next, earlier the same of the sequence before, or none.
-func (b *builder) next() ref { return ref(len(b.nodes)) }
+// earlier is the operation of the sequence before that is the same as the one which will be listed next.
+func (b *builder) earlier() ref { return ref(len(b.nodes) - b.size) }
 
-func (b *builder) earlier() ref {
-	if b.before == 0 {
-		return none
-	}
-	return b.next() - ref(b.before)
-}
-
-// sequence lists the operations of a sequence after one of so many, or of the first one if that is 0.
-func (b *builder) sequence(before int) []node {
-	b.nodes, b.before, b.layer = nil, before, -1
+// sequence lists the operations of a sequence, which are so many.
+func (b *builder) sequence(size int) []node {
+	b.nodes, b.size, b.layer = nil, size, -1
 	b.grads = make([]ref, len(b.params))
 	tokens := b.add("tokens", -1, grid{}, &tokens{b.tokens}).ref
 	x := b.add("embedding", -1, b.residual(), &lookup{b.residual(), tokens, b.params[0]})
@@ -102,7 +95,7 @@ func (b *builder) linearInput(what string, dy, w operand) value {
 // linearWeight adds dyᵀ·x to the gradient of a tensor.
 func (b *builder) linearWeight(what string, tensor int, dy, x operand) {
 	start := b.earlier()
-	if tensor == 0 && b.before > 0 { // what the sequence before added to the embedding last
+	if tensor == 0 { // tied: what the sequence before added to it last, in its last operation
 		start = -1
 	}
 	g := b.grids[tensor]

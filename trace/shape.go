@@ -79,8 +79,8 @@ func (g grid) words(tile uint32) int {
 	return rows * cols
 }
 
-// A ref says which operation makes a value. It is counted from the first operation of the sequence, negative for one of the sequence before, unless
-// it is fixed.
+// A ref says which operation makes a value. It is counted from the first operation of the sequence, negative for one of the sequence before, which the
+// first sequence does not have, unless it is fixed.
 type ref int64
 
 const (
@@ -101,6 +101,9 @@ func (p spot) op(r ref) uint32 {
 	}
 	return uint32(int64(p.base) + int64(r))
 }
+
+// has tells whether there is such an operation.
+func (p spot) has(r ref) bool { return r != none && (r >= 0 || p.sequence > 0) }
 
 func (p spot) read(r ref, tile uint32) Read { return Read{Source: Value, Op: p.op(r), Index: tile} }
 
