@@ -129,13 +129,14 @@ var pages = []struct{ name, path, drawn string }{
 	{"member", "/runs/" + stageRun + "/members/" + memberKey(1).String(), "td .chip"},
 	{"rounds", "/runs/" + stageRun + "/rounds", "td a"},
 	{"round", "/runs/" + stageRun + "/rounds/2", "td .chip"},
+	{"trust", "/runs/" + stageRun + "/trust", ".disputes summary"},
 	{"model", "/runs/" + stageRun + "/model", "details"},
 	{"join", "/runs/" + stageRun + "/join", ".command code"},
 }
 
 func TestPagesAreSoundInEveryLook(t *testing.T) {
 	ctx := browser(t)
-	s := newStage(t, 9)
+	s := newStage(t, 9, distrusting)
 	o := s.options()
 	log := s.keepLog()
 	checkpoints := t.TempDir()
@@ -150,6 +151,7 @@ func TestPagesAreSoundInEveryLook(t *testing.T) {
 	for range 3 {
 		s.round()
 	}
+	s.trials()
 	b := newTab(t, ctx)
 	for _, device := range []struct {
 		name          string

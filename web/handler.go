@@ -26,7 +26,7 @@ func (s *Server) Handler(listen net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	for _, page := range []string{
 		"/{$}", "/runs/{run}", "/runs/{run}/members", "/runs/{run}/members/{key}", "/runs/{run}/rounds", "/runs/{run}/rounds/{number}",
-		"/runs/{run}/model", "/runs/{run}/join",
+		"/runs/{run}/trust", "/runs/{run}/model", "/runs/{run}/join",
 	} {
 		mux.HandleFunc("GET "+page, servePage)
 	}
@@ -43,6 +43,7 @@ func (s *Server) Handler(listen net.Addr) http.Handler {
 	mux.HandleFunc("GET /api/runs/{run}/members/{key}", s.ofRun(s.serveMember))
 	mux.HandleFunc("GET /api/runs/{run}/rounds", s.ofRun(s.serveRounds))
 	mux.HandleFunc("GET /api/runs/{run}/rounds/{number}", s.ofRun(s.serveRound))
+	mux.HandleFunc("GET /api/runs/{run}/trust", s.ofRun(s.serveTrust))
 	mux.HandleFunc("GET /api/runs/{run}/join", s.ofRun(s.serveJoin))
 	mux.HandleFunc("GET /api/runs/{run}/curves.csv", s.ofRun(s.serveCurves))
 	mux.HandleFunc("GET /api/runs/{run}/checkpoints", s.ofRun(s.serveCheckpoints))
@@ -208,6 +209,7 @@ func (s *Server) serveRound(w http.ResponseWriter, r *http.Request, d *desk) {
 	n, err := strconv.ParseUint(r.PathValue("number"), 10, 32)
 	if err == nil {
 		if round, ok := d.round(s.boot, uint32(n), number(r, "from", 0), number(r, "count", pageMax), time.Now()); ok {
+			round.Audit = auditCommand(r.PathValue("run"), s.o.Endpoints, uint32(n))
 			give(w, round)
 			return
 		}

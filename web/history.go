@@ -26,6 +26,7 @@ type history struct {
 	bytes   series          // of the payloads committed to in a round
 	size    series          // members that took part
 	begun   bool            // a state was seen
+	checked uint64          // points given for verifying, not for training
 }
 
 // roundRecord is a round in short.
@@ -81,6 +82,9 @@ func (h *history) observe(s *runlog.Standing, state *coordinator.State) {
 		h.observeMember(s, m)
 	}
 	h.begun = true
+	if s.Trust != nil {
+		h.checked = s.Trust.Verified
+	}
 	for i := range s.Rounds {
 		h.observeRound(s, &s.Rounds[i], state)
 	}
@@ -212,7 +216,7 @@ func (h *history) close(s *runlog.Standing) {
 		}
 		if r.step != 0 && r.endMs != 0 && r.final && !r.charted {
 			r.charted = true
-			tokens := s.Points * uint64(s.SeqTokens)
+			tokens := (s.Points - min(s.Points, h.checked)) * uint64(s.SeqTokens)
 			h.seconds.add(r.step, tokens, float64(r.endMs-r.openedMs)/1000)
 			h.size.add(r.step, tokens, float64(r.active))
 		}

@@ -26,6 +26,7 @@ type live struct {
 	Log       []view.Line           `json:"log"`
 	Curves    map[string]curvePatch `json:"curves"`
 	Node      nodeBrief             `json:"node"`
+	Trust     *trustBrief           `json:"trust,omitempty"`
 
 	Members  *struct{} `json:"members,omitempty"` // these hide fields of view.Run
 	Loss     *struct{} `json:"loss,omitempty"`
@@ -90,7 +91,8 @@ func (d *desk) live(boot string, since uint64, now time.Time) (live, uint64, boo
 	l := live{
 		Version: versionText(boot, d.version), Run: d.run, ClockMs: uint64(now.UnixMilli()),
 		Statuses: map[string]int{}, Curves: map[string]curvePatch{},
-		Log: d.run.Log[max(0, len(d.run.Log)-linesMax):], Top: d.rows(d.ranks[:min(topMax, len(d.ranks))]),
+		Trust: briefTrust(d.run.Trust),
+		Log:   d.run.Log[max(0, len(d.run.Log)-linesMax):], Top: d.rows(d.ranks[:min(topMax, len(d.ranks))]),
 	}
 	for _, m := range d.run.Members {
 		l.Statuses[m.Status]++

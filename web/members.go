@@ -81,6 +81,12 @@ func sortMembers(places []uint32, members []view.Member, by string, up bool) {
 		compare = func(a, b view.Member) int { return cmp.Compare(a.Idle, b.Idle) }
 	case "joined":
 		compare = func(a, b view.Member) int { return cmp.Compare(a.JoinedMs, b.JoinedMs) }
+	case "stake":
+		compare = func(a, b view.Member) int { return cmp.Compare(a.Stake, b.Stake) }
+	case "doubt":
+		compare = func(a, b view.Member) int { return cmp.Compare(a.Doubt, b.Doubt) }
+	case "passed":
+		compare = func(a, b view.Member) int { return cmp.Compare(a.Passed, b.Passed) }
 	case "speed":
 		compare = func(a, b view.Member) int { return cmp.Compare(a.Speed, b.Speed) }
 	case "status":
@@ -104,7 +110,9 @@ type memberDetail struct {
 	Share   []batch.Span `json:"sequences"` // its share of the round that runs
 	Seat    bool         `json:"seat"`      // it is a witness of the round that runs
 	Turns   []turnLine   `json:"turns"`     // newest first
-	Rounds  []memberWork `json:"rounds"`    // newest first, at most detailsMax
+	// Convictions are its own, newest first.
+	Convictions []view.Conviction `json:"convictions"`
+	Rounds      []memberWork      `json:"rounds"` // newest first, at most detailsMax
 }
 
 // turnLine is a member's coming or going.
@@ -129,6 +137,7 @@ type memberWork struct {
 	Seat     bool   `json:"seat"`   // it was a witness
 	Reported bool   `json:"reported"`
 	Complete bool   `json:"complete"`
+	Check    string `json:"check"` // of its result: open, disputed, right, convicted or ""
 }
 
 // member returns what is known of the member of a key.
@@ -141,7 +150,8 @@ func (d *desk) member(boot, key string, now time.Time) (memberDetail, bool) {
 		return memberDetail{}, false
 	}
 	i := uint32(at)
-	md := memberDetail{Version: versionText(boot, d.version), Member: d.rows([]uint32{i})[0], Share: []batch.Span{}, Turns: []turnLine{}, Rounds: []memberWork{}}
+	md := memberDetail{Version: versionText(boot, d.version), Member: d.rows([]uint32{i})[0], Share: []batch.Span{}, Turns: []turnLine{}, Rounds: []memberWork{},
+		Convictions: d.convictionsOf(key)}
 	if d.state != nil && i < d.state.Count() {
 		if r, ok := d.state.At(d.state.Round()); ok {
 			md.Share, md.Seat = append(md.Share, r.Share(i)...), r.Elected(i)
@@ -154,6 +164,7 @@ func (d *desk) member(boot, key string, now time.Time) (memberDetail, bool) {
 	}
 	for _, detail := range slices.Backward(d.past.details) {
 		if w, ok := d.work(detail, i, key); ok {
+			w.Check = d.checkOf(w.Round, i)
 			md.Rounds = append(md.Rounds, w)
 		}
 	}

@@ -73,6 +73,7 @@ type roundDetails struct {
 	Total     int           `json:"total"`
 	Next      bool          `json:"next"` // the next round is known
 	Previous  bool          `json:"previous"`
+	Audit     string        `json:"audit"` // the command that computes the round again
 }
 
 // witnessLine is a seat of a round.
@@ -92,6 +93,7 @@ type resultLine struct {
 	Sequences uint64 `json:"sequences"`
 	Holders   int    `json:"holders"` // -1: not known
 	Accepted  bool   `json:"accepted"`
+	Check     string `json:"check"` // of its check: open, disputed, right, convicted or ""
 }
 
 // round returns what is known of a round, with some of its results.
@@ -128,6 +130,7 @@ func (d *desk) round(boot string, number uint32, from, n int, now time.Time) (ro
 			if int(i) < len(detail.holders) {
 				line.Holders = int(detail.holders[i])
 			}
+			line.Check = d.checkOf(number, i)
 			r.Results = append(r.Results, line)
 		}
 		seen++

@@ -33,14 +33,15 @@ type stage struct {
 	text   []byte
 	down   bool
 	log    *runlog.Writer // of member 0, nil if it keeps none
+	judge  coordinator.Referee
 }
 
 const stageRun = "opticks"
 
 var _ ledger.Ledger = (*stage)(nil)
 
-// newStage makes a run with room for so many members, and lets them join.
-func newStage(t testing.TB, members uint32) *stage {
+// newStage makes a run with room for so many members, and lets them join. Changes are made to its specification.
+func newStage(t testing.TB, members uint32, changes ...func(*spec.Spec)) *stage {
 	t.Helper()
 	s := &stage{t: t, now: uint64(time.Now().UnixMilli()), silent: map[uint32]bool{}}
 	sp := spec.Default()
@@ -50,12 +51,16 @@ func newStage(t testing.TB, members uint32) *stage {
 	sp.Members.Min, sp.Members.Start, sp.Members.Capacity, sp.Members.MissedMax = 1, members, max(members, 16), 1
 	sp.Batch.Start, sp.Batch.End = max(64, members), max(64, members)
 	sp.Times.Epoch = spec.Duration(time.Hour)
+	for _, change := range changes {
+		change(&sp)
+	}
 	text, err := sp.Append(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.text = text
 	limits, config := sp.Coordinator(key.Public(wire.Sum("test/owner")), wire.Sum("test/model"), ledger.SpecHash(text))
+	config.StateHash = wire.Sum("test/fresh")
 	if s.state, err = coordinator.New(limits, config, s.env(key.Public{})); err != nil {
 		t.Fatalf("%v: %v", err, config.Check(limits))
 	}
@@ -73,13 +78,15 @@ func newStage(t testing.TB, members uint32) *stage {
 	return s
 }
 
-func memberKey(i uint32) key.Public {
-	return key.Public(wire.Sum("test/member", binary.LittleEndian.AppendUint32(nil, i)))
+func memberSecret(i uint32) key.Private {
+	return key.FromSeed(wire.Sum("test/member", binary.LittleEndian.AppendUint32(nil, i)))
 }
+
+func memberKey(i uint32) key.Public { return memberSecret(i).Public() }
 
 func (s *stage) env(sender key.Public) coordinator.Env {
 	s.height++
-	return coordinator.Env{NowMs: s.now, Height: s.height, Seed: wire.Sum("test/seed", wire.AppendU64(nil, s.height)), Sender: sender}
+	return coordinator.Env{NowMs: s.now, Height: s.height, Seed: wire.Sum("test/seed", wire.AppendU64(nil, s.height)), Sender: sender, Referee: s.judge}
 }
 
 func (s *stage) apply(sender key.Public, m coordinator.Message) {

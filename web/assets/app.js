@@ -6,6 +6,7 @@ import { runs } from "./runs.js";
 import { overview } from "./overview.js";
 import { members, member } from "./members.js";
 import { rounds, round } from "./rounds.js";
+import { trust } from "./trust.js";
 import { model } from "./model.js";
 import { join } from "./join.js";
 
@@ -17,10 +18,11 @@ const routes = [
   [/^\/runs\/([^/]+)\/members\/([^/]+)$/, member, "Member"],
   [/^\/runs\/([^/]+)\/rounds$/, rounds, "Rounds"],
   [/^\/runs\/([^/]+)\/rounds\/(\d+)$/, round, "Round"],
+  [/^\/runs\/([^/]+)\/trust$/, trust, "Trust"],
   [/^\/runs\/([^/]+)\/model$/, model, "Model"],
   [/^\/runs\/([^/]+)\/join$/, join, "Join"],
 ];
-const tabs = [["", "Overview"], ["/members", "Members"], ["/rounds", "Rounds"], ["/model", "Model"], ["/join", "Join"]];
+const tabs = [["", "Overview"], ["/members", "Members"], ["/rounds", "Rounds"], ["/trust", "Trust"], ["/model", "Model"], ["/join", "Join"]];
 
 const main = document.getElementById("main");
 const where = document.getElementById("where");

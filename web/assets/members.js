@@ -19,6 +19,14 @@ function chip(td, status) {
   text(td.firstChild, status);
 }
 
+// checkChip puts what is known of the check of a result into a cell.
+export function checkChip(td, check) {
+  if (!td.firstChild) td.append(h("span", {}));
+  attr(td.firstChild, "class", check ? "chip" : "quiet");
+  attr(td.firstChild, "data-check", check || null);
+  text(td.firstChild, { right: "right", open: "being checked", disputed: "in dispute", convicted: "convicted" }[check] || "–");
+}
+
 // throttle calls f at most every so many milliseconds, and a last time after.
 export function throttle(f, ms) {
   let timer = 0, last = 0;
@@ -48,6 +56,9 @@ export function members(main, context) {
     { label: "Share", cls: "num hide-s", cell: (m) => percent(m.share, 1) },
     { label: "Results", sort: "results", cls: "num hide-s", cell: (m) => count(m.results) },
     { label: "Missed", sort: "missed", cls: "num hide-m", cell: (m) => count(m.missed) },
+    { label: "Stake", sort: "stake", cls: "num hide-m", cell: (m) => count(m.stake) },
+    { label: "Doubt", sort: "doubt", cls: "num hide-m", cell: (m) => count(m.doubt) },
+    { label: "Passed", sort: "passed", cls: "num hide-m", cell: (m) => count(m.passed) },
     { label: "Loss", cls: "num hide-m", cell: (m) => loss(m.loss) },
     { label: "Joined", sort: "joined", cls: "hide-m", cell: (m) => moment(m.joined_ms) },
   ], (from, n, o) => ask(`/api${base}/members?` + new URLSearchParams({ from, count: n, sort: o.sort, up: o.up ? 1 : 0, find: find.value.trim().toLowerCase(), status: status.value })),
@@ -70,7 +81,7 @@ export function member(main, context) {
       const d = await ask(`/api${base}/members/${encodeURIComponent(context.argument)}`);
       if (closed) return;
       if (!shown) fill(main, el.title, el.now, h("div", { class: "columns" }, card("Standing", "", el.about), card("Comings and goings", "", el.turns)),
-        card("What it did, and earned", "wide", h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": "Rounds of this member, scrolls" }, h("table", {}, h("thead", {}, h("tr", {}, [["Round"], ["Step", "hide-s"], ["Result"], ["Points", "num"], ["Why"], ["As a witness", "hide-s"]].map(([x, c]) => h("th", { scope: "col", class: c }, x)))), el.work))));
+        card("What it did, and earned", "wide", h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": "Rounds of this member, scrolls" }, h("table", {}, h("thead", {}, h("tr", {}, [["Round"], ["Step", "hide-s"], ["Result"], ["Points", "num"], ["Check", "hide-s"], ["Why"], ["As a witness", "hide-s"]].map(([x, c]) => h("th", { scope: "col", class: c }, x)))), el.work))));
       shown = true;
       draw(d);
     } catch (e) {
@@ -88,6 +99,9 @@ export function member(main, context) {
       ["Points", `${count(m.points)}, ${percent(m.share, 1)} of all; rank ${count(m.rank)}`],
       ["Results accepted", count(m.results)],
       ["In a row", `${m.missed} missed, ${m.idle} elections without a report`],
+      (m.stake || m.balance || m.claimed) && ["Tokens", `${count(m.stake)} at stake, ${count(m.balance)} to claim; ${count(m.settled)} points settled, ${count(m.claimed)} of them paid`],
+      m.doubt && ["Doubt", `${m.doubt} of 16: how likely its results are to be checked; ${plural(m.passed, "check")} passed${m.strikes ? `, ${plural(m.strikes, "strike")} for not serving` : ""}`],
+      ...d.convictions.map((c) => ["Convicted", `of ${c.offence} in round ${count(c.round)}${c.by >= 0 ? `, shown by member ${c.by}` : ""}${c.slashed ? `; lost ${plural(c.slashed, "token")}` : ""}${c.results ? `; ${plural(c.results, "result")} of rounds ${count(c.first_round)} to ${count(c.last_round)} entered the model` : ""}`]),
       m.speed && ["Said it would train", `${si(m.speed)} tokens a second`],
       m.loss && ["Loss of its last share", loss(m.loss)],
       m.bytes && ["Payloads seen here", bytes(m.bytes)],
@@ -96,14 +110,15 @@ export function member(main, context) {
     list(el.turns, d.turns, (t) => t.ms + t.what, (t) => h("li", {}, h("time", {}, moment(t.ms)), " ", h("span", {}, turnText(t))));
     if (!d.turns.length) fill(el.turns, h("li", { "data-key": "" }, "None since this server began to look."));
     list(el.work, d.rounds, (w) => w.round,
-      (w) => h("tr", {}, h("td", {}, h("a", { href: `${base}/rounds/${w.round}` }, count(w.round))), h("td", { class: "hide-s" }), h("td", {}, h("span", { class: "chip" })), h("td", { class: "num" }), h("td", { class: "why" }), h("td", { class: "hide-s" })),
+      (w) => h("tr", {}, h("td", {}, h("a", { href: `${base}/rounds/${w.round}` }, count(w.round))), h("td", { class: "hide-s" }), h("td", {}, h("span", { class: "chip" })), h("td", { class: "num" }), h("td", { class: "hide-s" }), h("td", { class: "why" }), h("td", { class: "hide-s" })),
       (e, w) => {
-        const [, step, result, points, why, seat] = e.children;
+        const [, step, result, points, check, why, seat] = e.children;
         text(step, w.step ? count(w.step) : "drain");
         const [word, reason] = explain(w);
         text(result.firstChild, word);
         attr(result.firstChild, "data-result", word);
         text(points, w.points ? `+${count(w.points)}` : "–");
+        checkChip(check, w.check);
         text(why, reason);
         text(seat, !w.seat ? "–" : !w.reported ? "no report" : w.complete ? "reported all" : "reported a part");
       });

@@ -4,6 +4,7 @@ import { h, text, attr, fill, list, card, facts, copyable } from "./dom.js";
 import { count, si, bytes, loss, span, clock, short, percent, phase, plural } from "./text.js";
 import { Chart } from "./chart.js";
 import { Timeline, Strip } from "./timeline.js";
+import { brief } from "./trust.js";
 
 const order = ["WaitingForMembers", "Warmup", "RoundTrain", "RoundWitness", "Cooldown"];
 
@@ -51,6 +52,7 @@ function build(run) {
   const log = h("ol", { class: "log" });
   const base = `/runs/${encodeURIComponent(run)}`;
   const hashes = h("div", {});
+  const trust = brief(base);
 
   const el = h("div", { class: "overview" },
     h("section", { class: "head", "aria-label": "State of the run" },
@@ -66,6 +68,7 @@ function build(run) {
       card("Leaderboard", "board", counts,
         h("table", {}, h("thead", {}, h("tr", {}, ["Rank", "Member", "Points", "Share"].map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, x)))), top),
         h("p", {}, h("a", { href: `${base}/members` }, "All members"))),
+      trust.el,
       card("Agreed", "agreed", hashes)));
 
   function tile(name, value, sub) {
@@ -100,8 +103,9 @@ function build(run) {
       for (const c of charts) c.set(curves, by.value());
       by.onchange = () => charts.forEach((c) => c.set(curves, by.value()));
       strip.told(r);
+      trust.told(r.trust);
       const c = r.statuses;
-      text(counts, [c.active && `${count(c.active)} active`, c.ready && `${count(c.ready)} ready`, c.waiting && `${count(c.waiting)} waiting`, c.dropped && `${count(c.dropped)} dropped`, c.withdrawn && `${count(c.withdrawn)} withdrawn`].filter(Boolean).join(" · ") || "No members yet.");
+      text(counts, [c.active && `${count(c.active)} active`, c.ready && `${count(c.ready)} ready`, c.waiting && `${count(c.waiting)} waiting`, c.dropped && `${count(c.dropped)} dropped`, c.withdrawn && `${count(c.withdrawn)} withdrawn`, c.ejected && `${count(c.ejected)} ejected`].filter(Boolean).join(" · ") || "No members yet.");
       const most = Math.max(...r.top.map((m) => m.points), 1);
       list(top, r.top, (m) => m.key,
         (m) => h("tr", {}, h("td", {}), h("td", {}, h("a", { href: `${base}/members/${m.key}` }, h("code", {}, short(m.key))), " ", h("span", { class: "chip" })), h("td", { class: "num" }), h("td", { class: "num share" }, h("span", { class: "part" }, h("i", {})), h("span", {}))),

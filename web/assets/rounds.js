@@ -3,7 +3,7 @@
 import { h, fill, text, attr, list, card, facts, copyable } from "./dom.js";
 import { ask } from "./live.js";
 import { Table } from "./table.js";
-import { memberLink, throttle } from "./members.js";
+import { memberLink, checkChip, throttle } from "./members.js";
 import { count, short, span, moment, clock, plural } from "./text.js";
 
 export function rounds(main, context) {
@@ -52,13 +52,14 @@ export function round(main, context) {
   }
   function show(d) {
     shown = true;
-    const parts = [h("div", { class: "columns" }, card("Hashes", "", about),
+    const parts = [card("Audit", "", h("p", {}, "Anybody can compute what members did in this round again, with nothing but the chain's address, while members keep what it takes:"), h("p", { class: "command-line" }, copyable(d.audit, "the command"))), h("div", { class: "columns" }, card("Hashes", "", about),
       card("Witnesses", "", h("table", {}, h("thead", {}, h("tr", {}, [["Member"], ["Report"], ["After", "num"], ["Its parameters", "hide-s"]].map(([x, c]) => h("th", { scope: "col", class: c }, x)))), seats)))];
     if (d.detailed && d.total) {
       table = new Table([
         { label: "Member", cell: (r, td) => memberLink(td, base, r.key) },
         { label: "Sequences", cls: "num", cell: (r) => count(r.sequences) },
         { label: "Held by", cls: "num", cell: (r) => (r.holders < 0 ? "–" : `${r.holders} / ${first.round.seats}`) },
+        { label: "Check", cls: "hide-s", cell: (r, td) => checkChip(td, r.check) },
         { label: "Result", cell: (r, td) => {
           if (!td.firstChild) td.append(h("span", { class: "chip" }));
           const word = r.accepted ? "accepted" : first.round.final ? "missed" : "open";

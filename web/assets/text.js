@@ -36,7 +36,7 @@ export function span(ms) {
   if (s < 10) return `${s.toFixed(1)} s`;
   if (s < 90) return `${Math.round(s)} s`;
   if (s < 5400) return `${Math.floor(s / 60)} min ${String(Math.round(s % 60)).padStart(2, "0")} s`;
-  if (s < 172800) return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`;
+  if (s < 172800) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
   return `${(s / 86400).toFixed(1)} days`;
 }
 

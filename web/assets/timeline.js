@@ -3,7 +3,7 @@
 import { h, text, attr, fill, list } from "./dom.js";
 import { count, span, plural, short, bytes, phase } from "./text.js";
 
-const states = { ".": "no share", e: "computing", c: "committed", f: "result here", a: "accepted", m: "missed" };
+const states = { ".": "no share", e: "computing", c: "committed", f: "result here", a: "accepted", m: "missed", v: "computed again, right", x: "convicted" };
 
 export class Timeline {
   constructor(run) {

@@ -1,0 +1,143 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/view"
+)
+
+// checksMax is how many open checks a page is shown: more than a person reads.
+const checksMax = 200
+
+// trustBrief is what the overview shows of checks and convictions.
+type trustBrief struct {
+	Percent   uint8             `json:"percent"`
+	Drawn     uint32            `json:"drawn"`
+	Passed    uint32            `json:"passed"`
+	Disputed  uint32            `json:"disputed"`
+	Convicted uint32            `json:"convicted"`
+	Open      int               `json:"open"`     // checks
+	Disputes  int               `json:"disputes"` // open
+	Last      []view.Conviction `json:"last"`     // newest first
+}
+
+// lastMax is how many convictions the overview shows.
+const lastMax = 5
+
+func briefTrust(t *view.Trust) *trustBrief {
+	if t == nil {
+		return nil
+	}
+	b := &trustBrief{Percent: t.Percent, Drawn: t.Drawn, Passed: t.Passed, Disputed: t.Disputed, Convicted: t.Convicted, Open: len(t.Checks),
+		Last: append([]view.Conviction{}, t.Convictions[:min(lastMax, len(t.Convictions))]...)}
+	for _, d := range t.Disputes {
+		if d.EndedMs == 0 {
+			b.Disputes++
+		}
+	}
+	return b
+}
+
+// trustPage is how cheats are found in a run.
+type trustPage struct {
+	Version string `json:"version"`
+	Known   bool   `json:"known"` // results are checked, or something is at stake
+	view.Trust
+	Open int               `json:"open"` // checks; Trust has checksMax of them at most
+	Keys map[uint32]string `json:"keys"` // of the members that are named
+}
+
+func (d *desk) trust(boot string, now time.Time) trustPage {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refresh(now)
+	p := trustPage{Version: versionText(boot, d.version), Keys: map[uint32]string{}}
+	if d.run.Trust == nil {
+		p.Checks, p.Disputes, p.Convictions = []view.Check{}, []view.Dispute{}, []view.Conviction{}
+		return p
+	}
+	p.Known, p.Trust, p.Open = true, *d.run.Trust, len(d.run.Trust.Checks)
+	p.Checks = append([]view.Check{}, p.Checks[:min(checksMax, len(p.Checks))]...)
+	p.Disputes, p.Convictions = append([]view.Dispute{}, p.Disputes...), append([]view.Conviction{}, p.Convictions...)
+	name := func(i int64) {
+		if i >= 0 && i < int64(len(d.run.Members)) {
+			p.Keys[uint32(i)] = d.run.Members[i].Key
+		}
+	}
+	for _, c := range p.Checks {
+		name(int64(c.Member))
+		name(int64(c.Verifier))
+	}
+	for _, x := range p.Disputes {
+		name(int64(x.Member))
+		name(x.Accuser)
+		for _, v := range x.Votes {
+			name(int64(v.Member))
+		}
+	}
+	return p
+}
+
+func (s *Server) serveTrust(w http.ResponseWriter, _ *http.Request, d *desk) {
+	give(w, d.trust(s.boot, time.Now()))
+}
+
+// convictionsOf are those of a member, newest first.
+func (d *desk) convictionsOf(key string) []view.Conviction {
+	list := []view.Conviction{}
+	if d.run.Trust != nil {
+		for _, c := range d.run.Trust.Convictions {
+			if c.Key == key {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// What is known of the check of a result.
+const (
+	checkOpen      = "open"
+	checkDisputed  = "disputed"
+	checkRight     = "right"
+	checkConvicted = "convicted"
+)
+
+// checkOf says what is known of the check of a member's result of a round, "" if there is nothing.
+func (d *desk) checkOf(round, member uint32) string {
+	if t := d.run.Trust; t != nil {
+		for _, c := range t.Checks {
+			if c.Round == round && c.Member == member {
+				if c.Disputed {
+					return checkDisputed
+				}
+				return checkOpen
+			}
+		}
+	}
+	i, ok := slices.BinarySearchFunc(d.run.Rounds, round, func(r view.Round, n uint32) int { return int(int64(r.Number) - int64(n)) })
+	if !ok || int(member) >= len(d.run.Rounds[i].Marks) {
+		return ""
+	}
+	switch view.Mark(d.run.Rounds[i].Marks[member]) {
+	case view.Verified:
+		return checkRight
+	case view.Wrong:
+		return checkConvicted
+	}
+	return ""
+}
+
+// auditCommand is what to type to compute a round again.
+func auditCommand(run string, endpoints []string, round uint32) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "entrain audit %s --round %d", run, round)
+	for _, e := range endpoints {
+		fmt.Fprintf(&b, " --chain %s", e)
+	}
+	return b.String()
+}
