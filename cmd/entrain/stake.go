@@ -57,14 +57,14 @@ it, who may be an accomplice: so 50 % is what is surely lost.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var((*percentFlag)(&check), "check", "share of a member's results that are `checked`")
-	f.Var((*percentFlag)(&detect), "detect", "share of the checks of false results that `convict`")
+	f.Var((*percentFlag)(&check), "check", "`percent` of a member's results that are checked")
+	f.Var((*percentFlag)(&detect), "detect", "`percent` of the checks of false results that convict")
 	f.Float64Var(&g.Reward, "reward", 1, "`tokens` for a round's result")
 	f.Float64Var(&saved, "saved", math.NaN(), "`tokens` that not computing a result saves (default: as the reward)")
 	f.Float64Var(&g.Delay, "delay", 2, "`rounds` from a false result to the conviction")
-	f.Var((*percentFlag)(&loss), "loss", "`part` of the stake that a convicted cheat loses whatever it does")
+	f.Var((*percentFlag)(&loss), "loss", "`percent` of the stake that a convicted cheat loses whatever it does")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object")
-	f.Lookup("saved").DefValue = ""
+	f.Lookup("saved").DefValue = "0" // so that help says only what its text says
 	return cmd
 }
 
@@ -134,7 +134,11 @@ func (r stakeReport) write(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rounds\tfound out\n")
 	for _, d := range r.Detected {
-		fmt.Fprintf(w, "%.0f\t%s\n", d.Rounds, chanceText(d.Probability))
+		text := chanceText(d.Probability)
+		if r.Caught < 1 && d.Probability > 0.999999 {
+			text = "over 99.9999 %" // certain it never is
+		}
+		fmt.Fprintf(w, "%.0f\t%s\n", d.Rounds, text)
 	}
 	fmt.Fprintf(w, "\t\nfound out\twithin rounds\n")
 	for _, u := range r.Until {
@@ -151,4 +155,4 @@ func number(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-func chanceText(p float64) string { return fmt.Sprintf("%.4g %%", 100*p) }
+func chanceText(p float64) string { return fmt.Sprintf("%.6g %%", 100*p) }

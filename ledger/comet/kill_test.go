@@ -79,11 +79,16 @@ func (c *child) kill() {
 }
 
 // TestKilledReplicaLosesNoAcknowledgedTransaction kills a replica while several clients have transactions under way,
-// whenever another few were acknowledged, and counts in the end.
+// whenever another few were acknowledged, and counts in the end: members, and the tokens that each has put up and has left.
 func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
 	t.Parallel()
 	const kills, senders, joins = 5, 4, 100
-	dir := replicaDir(t, Options{SnapshotBlocks: 7, KeepBlocks: 100})
+	const has, stake = 10, 3
+	o := Options{SnapshotBlocks: 7, KeepBlocks: 100}
+	for i := range joins {
+		o.Accounts = append(o.Accounts, ledger.Allocation{Key: signer(fmt.Sprint("member ", i)).Key.Public(), Amount: has})
+	}
+	dir := replicaDir(t, o)
 	var now atomic.Pointer[url.URL] // where the replica is this time
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(now.Load()) },
@@ -106,7 +111,9 @@ func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
 	acked := make(chan error, joins)
 	next, killed, due := 0, 0, int(chance.Uint64n(joins/kills))
 	send := func() {
-		tx, err := signer(fmt.Sprint("member ", next)).Sign(time.Now(), join("demo"))
+		body := join("demo")
+		body.Value = stake
+		tx, err := signer(fmt.Sprint("member ", next)).Sign(time.Now(), body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,8 +141,18 @@ func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
 		}
 	}
 	replica.kill()
-	if got := countMembers(t, dir); got != joins {
-		t.Errorf("after %d kills the run has %d members, want all %d that were acknowledged", killed+1, got, joins)
+	r, _ := start(t, dir)
+	after := newClient(t, r.Endpoint())
+	final := make(chan ledger.Snapshot, 1000)
+	after.Watch(t.Context(), "demo", func(s ledger.Snapshot) { final <- s })
+	state := wait(t, final).State
+	if got := state.Count(); got != joins || state.Escrow() != joins*stake {
+		t.Errorf("after %d kills the run has %d members with %d tokens, want all %d that were acknowledged, with %d each", killed+1, got, state.Escrow(), joins, stake)
+	}
+	for _, account := range o.Accounts {
+		if a, err := after.Account(t.Context(), account.Key); err != nil || a.Tokens != has-stake {
+			t.Errorf("a member has %d tokens left, %v, want %d", a.Tokens, err, has-stake)
+		}
 	}
 	var heights []uint64
 	for len(seen) > 0 {
@@ -149,14 +166,4 @@ func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
 	if len(heights) < kills {
 		t.Errorf("the watcher saw %d states over %d kills", len(heights), killed+1)
 	}
-}
-
-// countMembers starts the replica of dir and asks it.
-func countMembers(t *testing.T, dir string) int {
-	t.Helper()
-	r, _ := start(t, dir)
-	final := make(chan ledger.Snapshot, 1000)
-	newClient(t, r.Endpoint()).Watch(t.Context(), "demo", func(s ledger.Snapshot) { final <- s })
-	s := wait(t, final)
-	return int(s.State.Count())
 }
