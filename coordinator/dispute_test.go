@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -83,7 +84,8 @@ func (w *world) findCheck(round, member uint32) Check {
 // party is one side of a dispute: it plays a trace, as long as it plays.
 type party struct {
 	trace *trace
-	moves int // it falls silent after so many; negative = never
+	moves int  // it falls silent after so many; negative = never
+	loose bool // its moves may be refused; it falls silent then
 }
 
 func (p *party) move(d Dispute, side int) Message {
@@ -117,7 +119,10 @@ func (w *world) fight(id uint32, parties map[uint32]*party) (messages int, took 
 				continue
 			}
 			if m := parties[i].move(d, side); m != nil {
-				if err := w.apply(w.s.Key(i), m); err != nil {
+				if err := w.apply(w.s.Key(i), m); err != nil && parties[i].loose {
+					parties[i].moves = 0
+					continue
+				} else if err != nil {
 					w.t.Fatalf("side %d sends %T in stage %v: %v", side, m, d.Stage, err)
 				}
 				messages, moved = messages+1, true
@@ -201,6 +206,38 @@ func TestDisputes(t *testing.T) {
 		worked := compute(base.caseOf(c), nil)
 		worked.result.Work = wire.Sum("test/junk")
 		liars, names = append(liars, worked.end(Outcome(worked.result))), append(names, "false work")
+		if sequences == 2 || sequences == 8 { // a tree with a leaf where there is none
+			padded := compute(base.caseOf(c), nil)
+			padded.ops = append(padded.ops, wire.Hash{7})
+			w := base.clone(t)
+			w.accusation(t, c, honest, padded)
+			w.convicted("padded by the accuser", FalseAccusation, c.Verifier, c.Member)
+			w = base.clone(t)
+			accuse := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(honest.result), Trace: padded.root()}
+			d := Dispute{ID: 1, Stage: StageDefending}
+			if err := w.apply(w.s.Key(c.Verifier), accuse); err != nil {
+				t.Fatal(err)
+			}
+			w.now += w.config.VerifyMs
+			_ = w.apply(key.Public{}, Tick{})
+			if err := w.apply(w.s.Key(c.Member), padded.move(d, Accused)); err != ErrProof {
+				t.Errorf("a trace whose last leaf is no operation's: %v, want %v", err, ErrProof)
+			}
+			// What is proven is the last operation, not the padding.
+			w = base.clone(t)
+			accuse.Trace = honest.root()
+			if err := w.apply(w.s.Key(c.Verifier), accuse); err != nil {
+				t.Fatal(err)
+			}
+			w.now += w.config.VerifyMs
+			_ = w.apply(key.Public{}, Tick{})
+			defend := Defend{Dispute: 1, Trace: padded.root(), Proof: bisect.Prove(padded.ops, uint32(len(honest.ops)-1))}
+			if err := w.apply(w.s.Key(c.Member), defend); err != nil {
+				t.Fatal(err)
+			}
+			w.fight(1, map[uint32]*party{c.Member: {trace: padded, moves: -1}, c.Verifier: {trace: honest, moves: -1}})
+			w.convicted("padded by the accused", WrongResult, c.Member, c.Verifier)
+		}
 		for k, liar := range liars {
 			if Outcome(liar.result) != Outcome(honest.result) {
 				w := base.clone(t)
@@ -231,7 +268,7 @@ func (w *world) accusation(t *testing.T, c Check, accused, accuser *trace) (int,
 		t.Fatal(err)
 	}
 	id := w.s.DisputesTotal()
-	return w.fight(id, map[uint32]*party{c.Member: {accused, -1}, c.Verifier: {accuser, -1}})
+	return w.fight(id, map[uint32]*party{c.Member: {trace: accused, moves: -1}, c.Verifier: {trace: accuser, moves: -1}})
 }
 
 // convicted checks that the last conviction is that of one member, to the benefit of another, and there is no other.

@@ -16,7 +16,7 @@ import (
 func exercise(t *testing.T, s State) {
 	t.Helper()
 	look(s)
-	env := Env{NowMs: s.PhaseSince(), Seed: wire.Sum("test/exercise")}
+	env := Env{NowMs: s.PhaseSince(), Seed: wire.Sum("test/exercise"), Referee: program{}}
 	for range 12 {
 		for i := range s.Count() {
 			env.Sender = s.Key(i)
@@ -52,8 +52,40 @@ func everyMessage(s State, i uint32) []Message {
 		Ready{Epoch: s.Epoch(), Params: params}, m, Witness{Round: s.Round(), Complete: true},
 		Checkpoint{Epoch: s.Epoch(), Params: params}, Resume{}, Join{},
 	}
+	list = append(list, everyMove(s, i)...)
 	if i%5 == 4 {
 		list = append(list, Withdraw{}, Pause{})
+	}
+	return list
+}
+
+// everyMove returns messages about checks, disputes and tokens that fit the state as far as they can, by what it says itself.
+func everyMove(s State, i uint32) []Message {
+	list := []Message{Claim{}, Deposit{Member: s.Key(i)}}
+	for k, c := range s.Checks() {
+		if c.Verifier != i || k > 9 {
+			continue
+		}
+		v := Commitment{Run: s.ID(), Epoch: c.Epoch, Round: c.Round, Member: c.Member, Share: c.Share, Params: c.Params}
+		signed := Signed{Commitment: v}
+		if k, ok := privates[s.Key(c.Member)]; ok {
+			signed = v.Sign(k)
+		}
+		list = append(list, []Message{
+			Pass{Round: c.Round, Member: c.Member, Commitment: signed}, Unserved{Round: c.Round, Member: c.Member},
+			Accuse{Round: c.Round, Member: c.Member, Commitment: signed},
+		}[(int(i)+k)%3])
+	}
+	for _, d := range s.Disputes() {
+		list = append(list, TieBreak{Dispute: d.ID, Vote: Vote(1 + i%3)}, Evidence{Dispute: d.ID, Bytes: []byte("{}")})
+		t := (&trace{c: d.Case()}).end(Outcome(d.Commitment))
+		if d.Stage == StageDefending {
+			list = append(list, t.move(d, Accused))
+		}
+		list = append(list, Reveal{Dispute: d.ID}, Reveal{Dispute: d.ID, Nodes: d.Children})
+		if i%4 == 3 {
+			list = append(list, Concede{Dispute: d.ID})
+		}
 	}
 	return list
 }
@@ -65,6 +97,12 @@ func look(s State) {
 	_, _ = s.LastCheckpoint()
 	for _, i := range s.Checkpointers() {
 		_, _ = s.Key(i), s.Checkpointer(i)
+	}
+	_, _, _, _, _ = s.Checks(), s.Convictions(), s.ConvictionsTotal(), s.DisputesTotal(), s.PointsVerified()
+	_, _ = s.Payout()
+	for _, d := range s.Disputes() {
+		_, _ = s.Dispute(d.ID)
+		_, _, _ = d.Case(), d.Stage.String(), d.Level.String()
 	}
 	n := s.Count()
 	for i := range n {
@@ -103,6 +141,45 @@ func someStates() []State {
 			}
 		}
 	}
+	for _, sequences := range []uint32{1, 2} {
+		states = append(states, disputed(panics{}, sequences)...)
+	}
+	return states
+}
+
+// disputed returns states in which there are checks, disputes in every stage, and convictions.
+func disputed(t testingT, sequences uint32) []State {
+	w := arena(t, 7, sequences, trusting())
+	var states []State
+	keep := func() { states = append(states, State{b: slices.Clone(w.s.b), l: w.s.l}) }
+	keep()
+	c := w.s.Checks()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(w.apply(w.s.Key(c[0].Verifier), Unserved{Round: c[0].Round, Member: c[0].Member}))
+	honest := compute(w.caseOf(c[1]), nil)
+	liar := compute(w.caseOf(c[1]), nil)
+	liar.result.Payload = wire.Sum("test/lie")
+	liar.end(Outcome(liar.result))
+	must(w.apply(w.s.Key(c[1].Verifier), Accuse{Round: 1, Member: c[1].Member, Commitment: w.sign(liar.result), Trace: honest.root()}))
+	keep()
+	w.votes(2, func(i uint32) (Vote, wire.Hash) { return VoteWrong, honest.root() })
+	keep()
+	for {
+		d, ok := w.s.Dispute(2)
+		if !ok {
+			break
+		}
+		for side, p := range []*trace{liar, honest} {
+			if m := p.move(d, side); m != nil {
+				must(w.apply(w.s.Key([]uint32{d.Accused, d.Accuser}[side]), m))
+				keep()
+			}
+		}
+	}
 	return states
 }
 
@@ -126,7 +203,13 @@ func TestChangedBytesNeverPanic(t *testing.T) {
 		b := slices.Clone(base.b)
 		for range 1 + below(3) {
 			at := below(hEnd)
-			switch below(4) {
+			switch below(7) {
+			case 3:
+				at = base.l.checks + below(checkBytes*4)
+			case 4:
+				at = base.l.disputes + below(disputeBytes*2)
+			case 5:
+				at = base.l.convictions + below(convictionBytes)
 			case 0:
 				at = base.l.ring + below(ringRounds)*base.l.slot + below(base.l.filters+16)
 			case 1:
@@ -148,7 +231,7 @@ func TestChangedBytesNeverPanic(t *testing.T) {
 
 // TestOpenRefuses changes one field of a state in the middle of a round, by its offset, so that the state contradicts itself.
 func TestOpenRefuses(t *testing.T) {
-	l := newLarge(t, 20)
+	l := newLarge(t, 20, 0)
 	l.reports(t, 2)
 	s := l.s
 	r, _ := s.At(2)
@@ -179,7 +262,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"more redo spans than fit", hRedoLen, u32(redoMax + 1)},
 		{"bytes behind the redo queue", lay.redo, []byte{1}},
 		{"no status", lay.table + mStatus, []byte{0}},
-		{"a byte behind a member", lay.table + mEnd, []byte{1}},
+		{"a byte between the fields of a member", lay.table + mAstray + 1, []byte{1}},
 		{"a number for another slot", r.at + rNumber, u32(3)},
 		{"a step without a batch", r.at + rBatch, u32(0)},
 		{"a drain round with a batch", r.at + rStep, u32(0)},
@@ -219,6 +302,119 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := Open(s.b); err != nil {
 		t.Errorf("the state itself: %v", err)
+	}
+}
+
+// TestOpenRefusesCases is the same for what verification, disputes and tokens write.
+func TestOpenRefusesCases(t *testing.T) {
+	states := disputed(t, 2)
+	u32 := func(v uint32) []byte { return wire.AppendU32(nil, v) }
+	u64 := func(v uint64) []byte { return wire.AppendU64(nil, v) }
+	stageOf := func(stage Stage, revealed bool) State {
+		for _, s := range states {
+			if d, ok := s.Dispute(2); ok && d.Stage == stage && (d.Revealed[0] || d.Revealed[1]) == revealed {
+				return s
+			}
+		}
+		t.Fatalf("no state in %v", stage)
+		return State{}
+	}
+	first, last := stageOf(StageTieBreaking, false), states[len(states)-1]
+	defending, shown := stageOf(StageDefending, false), stageOf(StageDescending, true)
+	down, end := stageOf(StageDescending, false), stageOf(StageEvidence, false)
+	lay := first.l
+	check := func(at uint32) uint32 { // of one that is not disputed
+		for k := range lay.checksMax {
+			if b := first.check(k); getU32(b, kRound) != 0 && getU8(b, kDisputed) == 0 {
+				return lay.checks + checkBytes*k + at
+			}
+		}
+		t.Fatal("all checks are disputed")
+		return 0
+	}
+	unserved, accused := lay.disputes, lay.disputes+disputeBytes
+	for _, c := range []struct {
+		what  string
+		s     State
+		at    uint32
+		value []byte
+	}{
+		{"an escrow that is more than its parts", first, hEscrow, u64(1 << 40)},
+		{"a treasury without bounds", first, hTreasury, u64(TokensMax + 1)},
+		{"an escrow without bounds", first, hEscrow, u64(TokensMax + 1)},
+		{"a stake that is not in the escrow", first, lay.table + mStake, u64(1)},
+		{"a stake without bounds", first, lay.table + mStake, u64(1<<64 - 1)},
+		{"a balance without bounds", first, lay.table + mBalance, u64(1<<64 - 1)},
+		{"a balance that makes the sum too large", first, lay.table + mBalance, u64(TokensMax)},
+		{"no doubt", first, lay.table + mDoubt, []byte{0}},
+		{"too much doubt", first, lay.table + mDoubt, []byte{17}},
+		{"too many strikes", first, lay.table + mStrikes, []byte{4}},
+		{"too many reports astray", first, lay.table + mAstray, []byte{3}},
+		{"more points settled than there are", first, lay.table + mSettled, u64(100)},
+		{"more points claimed than are settled", first, lay.table + mClaimed, u64(1)},
+		{"more points of the last epoch than there are", first, lay.table + mRipe, u64(100)},
+		{"bytes between the fields of a member", first, lay.table + mLastRound + 4, []byte{1}},
+		{"a check of a round to come", first, check(kRound), u32(99)},
+		{"a check of an epoch to come", first, check(kEpoch), u32(99)},
+		{"a check of nobody", first, check(kMember), u32(7)},
+		{"a check by nobody", first, check(kVerifier), u32(7)},
+		{"a check that is disputed, in no dispute", first, check(kDisputed), []byte{1}},
+		{"a check that is disputed in a way", first, check(kDisputed), []byte{2}},
+		{"a check that is reassigned in a way", first, check(kReassigned), []byte{2}},
+		{"bytes behind a check", first, check(kEnd), []byte{1}},
+		{"bytes in a free check", first, lay.checks + checkBytes*20 + 9, []byte{1}},
+		{"bytes behind the checks", first, lay.disputes - 1, []byte{1}},
+		{"a dispute without its check", first, unserved + kRound, u32(2)},
+		{"a dispute without a number", first, unserved + dID, u32(0)},
+		{"a dispute of a number to come", first, unserved + dID, u32(3)},
+		{"two disputes of one number", first, unserved + dID, u32(2)},
+		{"a dispute by nobody that there is", first, unserved + dAccuser, u32(7)},
+		{"a dispute by nobody, after tie-breaking", defending, accused + dAccuser, u32(NoMember)},
+		{"a dispute that is unserved in a way", first, unserved + dUnserved, []byte{2}},
+		{"an unserved dispute with a commitment", first, accused + dUnserved, []byte{1}},
+		{"an accusation without a commitment", first, unserved + dUnserved, []byte{0}},
+		{"a dispute in no stage", first, accused + dStage, []byte{0}},
+		{"a dispute beyond all stages", first, accused + dStage, []byte{5}},
+		{"an accused that defended itself too early", first, accused + dDefended, []byte{1}},
+		{"an accused that did not defend itself", down, accused + dDefended, []byte{0}},
+		{"a descent at no level", down, accused + dLevel, []byte{0}},
+		{"a descent below all levels", down, accused + dLevel, []byte{4}},
+		{"a descent of no depth", down, accused + dDepth, []byte{0}},
+		{"a descent of more than any depth", down, accused + dDepth, []byte{9}},
+		{"children that nobody revealed", down, accused + dChildren, []byte{1}},
+		{"both having revealed", shown, accused + dRevealed, []byte{1, 1}},
+		{"evidence at another level", end, accused + dLevel, []byte{1}},
+		{"evidence with a depth", end, accused + dDepth, []byte{1}},
+		{"too many tie-breakers", first, accused + dTiesLen, []byte{4}},
+		{"a tie-breaker that is nobody", first, accused + dTies, u32(7)},
+		{"no such vote", first, accused + dTies + 4, []byte{4}},
+		{"bytes behind a vote", first, accused + dTies + 5, []byte{1}},
+		{"bytes behind a dispute", first, accused + dEnd, []byte{1}},
+		{"another commitment's round", first, accused + dCommitment + 36, u32(2)},
+		{"bytes in a free dispute", first, lay.disputes + 2*disputeBytes + 50, []byte{1}},
+		{"bytes in a free conviction", last, lay.convictions + convictionBytes*5 + 20, []byte{1}},
+		{"a conviction that is not there", last, hConvictions, u32(2)},
+		{"a conviction of another number", last, lay.convictions + cNumber, u32(2)},
+		{"a conviction of nobody", last, lay.convictions + cMember, u32(99)},
+		{"a conviction by nobody that there is", last, lay.convictions + cBy, u32(99)},
+		{"no such offence", last, lay.convictions + cOffence, []byte{9}},
+		{"bytes behind a conviction", last, lay.convictions + cEnd, []byte{1}},
+		{"disputes without bounds", first, hDisputes, u32(countMax + 1)},
+		{"convictions without bounds", first, hConvictions, u32(countMax + 1)},
+		{"checks in a run that verifies nothing", first, hVerification, make([]byte, 1)},
+	} {
+		b := slices.Clone(c.s.b)
+		if n := copy(b[c.at:], c.value); bytes.Equal(b, c.s.b) || n == 0 {
+			t.Errorf("%s: nothing was changed", c.what)
+		}
+		if _, err := Open(b); err != ErrCorrupt {
+			t.Errorf("%s: error %v, want %v", c.what, err, ErrCorrupt)
+		}
+	}
+	for k, s := range states {
+		if _, err := Open(s.b); err != nil {
+			t.Errorf("state %d itself: %v", k, err)
+		}
 	}
 }
 

@@ -15,9 +15,13 @@ type large struct {
 	env Env
 }
 
-func newLarge(tb testing.TB, members uint32) *large {
+func newLarge(tb testing.TB, members uint32, percent uint8) *large {
 	tb.Helper()
 	c := testConfig()
+	if percent > 0 {
+		c = trusting()
+		c.VerificationPercent, c.Stake = percent, 0
+	}
 	c.BatchStart, c.BatchEnd = members, members
 	l := &large{env: Env{NowMs: bornMs, Seed: wire.Sum("test/large")}}
 	s, err := New(Limits{Members: members, Witnesses: WitnessesMax}, c, l.env)
@@ -90,7 +94,7 @@ func (l *large) reports(tb testing.TB, n int) {
 
 // TestTenThousandMembers takes the largest run through a round: everybody is paid, and the state is still sound.
 func TestTenThousandMembers(t *testing.T) {
-	l := newLarge(t, MembersMax)
+	l := newLarge(t, MembersMax, 0)
 	l.reports(t, WitnessesMax)
 	a, _ := l.s.At(1)
 	if l.s.Round() != 3 || a.AcceptedCount() != MembersMax || l.s.PointsTotal() != MembersMax {
@@ -126,11 +130,46 @@ func TestTenThousandMembers(t *testing.T) {
 	}
 }
 
+// TestTenThousandChecks verifies in the largest run: of one in ten results, and of all, as far as the table goes.
+func TestTenThousandChecks(t *testing.T) {
+	for _, percent := range []uint8{10, 100} {
+		l := newLarge(t, MembersMax, percent)
+		l.reports(t, WitnessesMax)
+		checks := l.s.Checks()
+		verifiers := map[uint32]bool{}
+		for _, c := range checks {
+			verifiers[c.Verifier] = true
+			if c.Verifier == c.Member || c.Sequences != 1 {
+				t.Fatalf("check %+v", c)
+			}
+		}
+		if len(verifiers) < len(checks)-1 { // a swap at the end of the line may give one two
+			t.Errorf("%d %%: %d checks by %d verifiers", percent, len(checks), len(verifiers))
+		}
+		if percent == 10 && (len(checks) < 850 || len(checks) > 1150) || percent == 100 && len(checks) != MembersMax/4 {
+			t.Errorf("%d %%: %d checks", percent, len(checks))
+		}
+		if _, err := Open(l.s.Bytes()); err != nil {
+			t.Error(err)
+		}
+		// All of them end at once, and so does the first dispute, for want of anybody's move.
+		l.env.Referee = program{}
+		l.send(t, checks[0].Verifier, Unserved{Round: 1, Member: checks[0].Member})
+		l.tick(t, l.s.Config().VerifyMs)
+		if len(l.s.Checks()) > 0 || len(l.s.Disputes()) > 0 {
+			t.Errorf("%d %%: %d checks and %d disputes are left", percent, len(l.s.Checks()), len(l.s.Disputes()))
+		}
+		if _, err := Open(l.s.Bytes()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // BenchmarkApply is the cost of one message of each kind. "witness" only records; "end of a round" is the last witness's
 // report, which settles the round before and opens the next.
 func BenchmarkApply(b *testing.B) {
 	for _, members := range []uint32{256, MembersMax} {
-		base := newLarge(b, members)
+		base := newLarge(b, members, 10)
 		last := base.s.Count() - 1
 		run := func(name string, n int, m func(l *large) (uint32, Message)) {
 			b.Run(fmt.Sprintf("%s/members=%d", name, members), func(b *testing.B) {
@@ -160,7 +199,7 @@ func BenchmarkApply(b *testing.B) {
 
 func BenchmarkHash(b *testing.B) {
 	for _, members := range []uint32{256, MembersMax} {
-		l := newLarge(b, members)
+		l := newLarge(b, members, 0)
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
 			b.SetBytes(int64(len(l.s.b)))
 			for b.Loop() {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/hex"
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -21,6 +23,15 @@ func messages() []struct {
 	}
 	const aa = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	const bb = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	var nodes [bisect.Fan]wire.Hash
+	for i := range nodes {
+		nodes[i] = []wire.Hash{h, g}[i%2]
+	}
+	signed := Signed{Commitment: Commitment{
+		Run: h, Epoch: 1, Round: 2, Member: 3, Share: g, Payload: h, PayloadBytes: 4, Prev: g, State: h, Work: g, Params: h, Loss: 5,
+	}}
+	copy(signed.Signature[:], append(h[:], g[:]...))
+	commitment := aa + "01000000" + "02000000" + "03000000" + bb + aa + "04000000" + bb + aa + bb + aa + "05000000" + aa + bb
 	return []struct {
 		m   Message
 		hex string
@@ -34,6 +45,19 @@ func messages() []struct {
 		{Checkpoint{Epoch: 9, Params: h, Manifest: g}, "05" + "09000000" + aa + bb},
 		{Pause{}, "06"},
 		{Resume{}, "07"},
+		{Pass{Round: 1, Member: 2, Commitment: signed, Gradient: h}, "08" + "01000000" + "02000000" + commitment + aa},
+		{Accuse{Round: 1, Member: 2, Commitment: signed, Trace: g}, "09" + "01000000" + "02000000" + commitment + bb},
+		{Unserved{Round: 1, Member: 2}, "0a" + "01000000" + "02000000"},
+		{TieBreak{Dispute: 3, Vote: VoteWrong, Trace: h}, "0b" + "03000000" + "02" + aa},
+		{Defend{Dispute: 3, Trace: h, Proof: []wire.Hash{g, h}}, "0c" + "03000000" + aa + "02000000" + bb + aa},
+		{Defend{Dispute: 3, Trace: h}, "0c" + "03000000" + aa + "00000000"},
+		{Reveal{Dispute: 3, Nodes: nodes}, "0d" + "03000000" + strings.Repeat(aa+bb, 8)},
+		{Evidence{Dispute: 3, Bytes: []byte{1, 2, 3}}, "0e" + "03000000" + "03000000" + "010203"},
+		{Concede{Dispute: 3}, "0f" + "03000000"},
+		{Equivocation{A: signed, B: signed}, "10" + commitment + commitment},
+		{Deposit{Member: key.Public(h)}, "11" + aa},
+		{Claim{}, "12"},
+		{Fund{}, "13"},
 	}
 }
 
@@ -68,6 +92,9 @@ func TestParseMessageRefuses(t *testing.T) {
 		{"a truth value of 2", append(Append(nil, Witness{})[:5:5], 2), wire.ErrNotCanonical},
 		{"a bitmap with a zero byte at its end", Append(nil, Witness{Held: []byte{1, 0}}), wire.ErrNotCanonical},
 		{"a bitmap of more members than a run can have", Append(nil, Witness{Held: bytes.Repeat([]byte{1}, heldBytesMax+1)}), wire.ErrTooLong},
+		{"a proof longer than any", Append(nil, Defend{Proof: make([]wire.Hash, proofMax+1)}), wire.ErrTooLong},
+		{"a proof that is not there", Append(nil, Defend{Proof: make([]wire.Hash, 9)})[:60], wire.ErrShort},
+		{"evidence larger than any", Append(nil, Evidence{Bytes: make([]byte, EvidenceBytesMax+1)}), wire.ErrTooLong},
 		{"a filter larger than any", Append(nil, Witness{Commitments: make([]byte, filterBytesMax+1)}), wire.ErrTooLong},
 	} {
 		if _, err := ParseMessage(c.b); err != c.want {

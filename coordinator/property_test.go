@@ -23,7 +23,7 @@ func TestRandomMessages(t *testing.T) {
 	var saw seen
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
-		p := &player{src: prng.New(wire.Sum("test/moves", wire.AppendU64(nil, seed)), "moves"), diverged: map[uint32]bool{}}
+		p := &player{src: prng.New(wire.Sum("test/moves", wire.AppendU64(nil, seed)), "moves"), diverged: map[uint32]bool{}, crooked: map[key.Public]bool{}}
 		l := p.limits()
 		p.w = newWorld(rt, l, p.config(l), fmt.Sprint(seed))
 		for range moves {
@@ -33,21 +33,26 @@ func TestRandomMessages(t *testing.T) {
 		p.w.replay()
 		p.w.settle()
 	})
-	if saw != (seen{true, true, true, true, true}) {
+	if saw != (seen{true, true, true, true, true, true, true, true, true}) {
 		t.Errorf("the random runs are too tame: %+v", saw)
 	}
 }
 
 // seen is what random runs must have brought about to be worth anything.
-type seen struct{ finished, retired, rollback, redone, dropped bool }
+type seen struct{ finished, retired, rollback, redone, dropped, passed, convicted, disputed, claimed bool }
 
 func (v *seen) add(s State) {
 	v.finished = v.finished || s.Phase() == Finished
 	v.retired = v.retired || s.PointsRetired() > 0
 	v.rollback = v.rollback || s.Rollbacks() > 0
 	v.redone = v.redone || s.PointsTotal() > 0 && len(s.Redo()) > 0
+	_, passed := s.ChecksDrawn()
+	v.passed = v.passed || passed > 0
+	v.convicted = v.convicted || s.ConvictionsTotal() > 0
+	v.disputed = v.disputed || s.DisputesTotal() > 0
 	for i := range s.Count() {
 		v.dropped = v.dropped || s.Status(i) == StatusDropped
+		v.claimed = v.claimed || s.Member(i).Claimed > 0
 	}
 }
 
@@ -71,6 +76,7 @@ func (p *player) config(l Limits) Config {
 	c.BatchRampTokens = uint64(p.below(1000))
 	c.Overlap = uint8(p.below(2))
 	c.MissedMax = uint8(p.below(4))
+	p.trustIn(&c)
 	return c
 }
 
@@ -79,6 +85,8 @@ type player struct {
 	src      prng.Source
 	w        *world
 	diverged map[uint32]bool // members whose replicas went astray: they name wrong parameters
+	crooked  map[key.Public]bool
+	traces   map[cased]*trace
 }
 
 // below draws a number below n.
@@ -97,16 +105,21 @@ func (p *player) move() {
 	case n < 40:
 		p.honest()
 	case n < 58:
+		p.trust(false) // who is honest is never late
 		w.now += []uint64{0, 1, 999, 5_000, 30_000, 600_000}[p.below(6)]
 		p.must(w.apply(key.Public{}, Tick{}))
 	case n < 70:
-		_ = w.apply(p.anybody(), Join{Speed: 7})
-	case n < 74:
+		_ = w.applyWith(p.anybody(), p.tokens(), Join{Speed: 7})
+	case n < 73:
 		_ = w.apply(p.anybody(), Withdraw{})
-	case n < 79:
+	case n < 77:
 		p.silence()
-	case n < 84:
+	case n < 80:
 		_ = w.apply(p.anybody(), p.hostile())
+	case n < 86:
+		p.trust(true)
+	case n < 88:
+		_ = w.applyWith(p.anybody(), p.tokens(), p.money())
 	case n < 92:
 		p.careless()
 	case n < 94:
@@ -143,9 +156,11 @@ func (p *player) silence() {
 // honest lets everybody do what the phase asks for. Members that are not silent do it right, and are never refused.
 func (p *player) honest() {
 	w := p.w
+	p.trust(false)
 	switch w.s.Phase() {
 	case WaitingForMembers:
-		_ = w.apply(p.anybody(), Join{})
+		_ = w.applyWith(p.anybody(), w.config.Stake, Join{})
+		p.trust(false)
 		w.now += w.config.WaitingMs
 		p.must(w.apply(key.Public{}, Tick{}))
 	case Warmup:
@@ -216,9 +231,11 @@ func (p *player) hostile() Message {
 		}
 		return b
 	}
-	switch p.below(4) {
+	switch p.below(5) {
 	case 0:
 		return nil
+	case 4:
+		return p.rubbish(some)
 	case 1:
 		return Ready{Epoch: p.w.s.Epoch()}
 	case 2:
@@ -266,7 +283,7 @@ func TestRunFinishes(t *testing.T) {
 		p.w = w
 		members := c.StartMembers + p.below(min(l.Members, 12)-c.StartMembers+1)
 		for i := range members {
-			p.must(w.apply(testKey(fmt.Sprint("player", i)), Join{}))
+			p.must(w.applyWith(testKey(fmt.Sprint("player", i)), c.Stake, Join{}))
 		}
 		for n := 0; w.s.Phase() != Finished; n++ {
 			if n > 1000 {
@@ -276,15 +293,16 @@ func TestRunFinishes(t *testing.T) {
 				w.now += c.WaitingMs
 				p.must(w.apply(key.Public{}, Tick{}))
 			}
+			p.trust(false)
 			w.now += 1000
 			p.honest()
 		}
 		for i := range members {
-			if m := w.s.Member(i); m.Missed+m.Idle > 0 || m.Status != StatusWaiting {
+			if m := w.s.Member(i); m.Missed+m.Idle+m.Skipped+m.Astray+m.Strikes > 0 || m.Doubt > doubtNew || m.Stake != c.Stake || m.Status != StatusWaiting {
 				rt.Fatalf("honest member %d ends as %+v", i, m)
 			}
 		}
-		if w.s.PointsTotal() != w.s.DataIndex() || w.s.Rollbacks() > 0 {
+		if w.s.PointsTotal()-w.s.PointsVerified() != w.s.DataIndex() || w.s.DisputesTotal() > 0 || w.s.ConvictionsTotal() > 0 || w.s.Rollbacks() > 0 {
 			rt.Fatalf("accepted %d of %d sequences, %d rollbacks", w.s.PointsTotal(), w.s.DataIndex(), w.s.Rollbacks())
 		}
 		if hash, round := w.s.Params(); hash != w.theta[round] || round != w.s.Round() {

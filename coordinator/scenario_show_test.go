@@ -50,7 +50,7 @@ func (sc *scenario) create(options map[string]string) {
 		sc.world.replay()
 	}
 	sc.world = newWorld(sc.t, l, c, "scenario")
-	sc.lies, sc.mute = map[string]uint32{}, map[string]bool{}
+	sc.lies, sc.as, sc.mute = map[string]uint32{}, map[string]string{}, map[string]bool{}
 	sc.seen.edges[[2]Phase{Uninitialized, sc.world.s.Phase()}] = true
 	sc.state()
 }

@@ -43,7 +43,7 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt with what happen
 //	deposit NAME for=NAME [value=N], fund NAME [value=N], claim NAME [value=N]
 //	crowd N [value=N]                                 N members join, called m0, m1, ...
 //	arena                                             create a run of six, in round 3, with all results of round 1 to check
-//	lie NAME [at=OP]                                  what NAME computes is wrong from that operation on
+//	lie NAME [at=OP] [as=NAME]                        what NAME computes is wrong from that operation on, as of another
 //	pass|accuse|unserved NAME of=NAME [round=N]       the verdict of NAME on the result of another, honest but for
 //	  [gradient=wrong] [sign=NAME] [share=wrong]      the options; "accuse all" = of everybody by its verifier
 //	vote NAME right|wrong|unserved [trace=zero|some]  a tie-breaker's vote in the oldest dispute, or dispute=N
@@ -57,6 +57,7 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt with what happen
 type scenario struct {
 	world *world
 	lies  map[string]uint32 // who lies, from which operation on
+	as    map[string]string // and whose lie it is, if it is another's
 	mute  map[string]bool
 	poked bool // the state was changed by other means than messages, so the log does not lead to it
 	t     *testing.T

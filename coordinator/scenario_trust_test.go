@@ -49,6 +49,9 @@ func (sc *scenario) trust(verb string, args []string, options map[string]string)
 			name = sc.verifier(options["of"])
 		}
 		sc.lies[name] = 0
+		if v, ok := options["as"]; ok {
+			sc.as[name] = v
+		}
 		if v, ok := options["at"]; ok {
 			sc.lies[name] = uint32(number(sc.t, v))
 		}
@@ -83,7 +86,7 @@ func (sc *scenario) arena() {
 	c := trusting()
 	c.BatchStart, c.BatchEnd, c.StartMembers, c.MinMembers = 12, 12, 6, 2
 	w := newWorld(sc.t, Limits{Members: 8, Witnesses: 4}, c, "scenario")
-	sc.world, sc.lies, sc.mute = w, map[string]uint32{}, map[string]bool{}
+	sc.world, sc.lies, sc.as, sc.mute = w, map[string]uint32{}, map[string]string{}, map[string]bool{}
 	p := &player{w: w}
 	for _, name := range []string{"ann", "bob", "cat", "dan", "eve", "fay"} {
 		p.must(w.applyWith(testKey(name), c.Stake, Join{}))
@@ -113,6 +116,9 @@ func (sc *scenario) compute(c Check, name string) *trace {
 	from, lies := sc.lies[name]
 	if !lies {
 		return compute(of, nil)
+	}
+	if other, ok := sc.as[name]; ok {
+		name = other
 	}
 	if n := (program{}).Ops(c.Sequences); from >= n-1 {
 		t := compute(of, nil)
@@ -216,7 +222,7 @@ func (sc *scenario) move(verb string, args []string, options map[string]string) 
 		parties := map[uint32]*party{}
 		for i := range w.s.Count() {
 			if name := nameOf(w.s.Key(i)); !sc.mute[name] {
-				parties[i] = &party{sc.compute(d.Check, name), -1}
+				parties[i] = &party{trace: sc.compute(d.Check, name), moves: -1}
 			}
 		}
 		before := w.s.ConvictionsTotal()
@@ -375,4 +381,3 @@ func (sc *scenario) showTrust(what string) {
 		fmt.Fprintf(sc.out, "> %d convictions\n", s.ConvictionsTotal())
 	}
 }
-
