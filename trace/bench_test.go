@@ -15,7 +15,7 @@ func benchCase(b *testing.B) modelCase {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return modelCase{"bench", cfg, cfg.Context, 1}
+	return modelCase{"bench", cfg, cfg.Context, 1, 0}
 }
 
 // BenchmarkJudge is what a dispute costs a referee, by kind of operation: its slowest slice, in plain Go.

@@ -16,7 +16,7 @@ import (
 func smallTrace(t testing.TB) *Trace {
 	t.Helper()
 	c := modelCase{"small", llama.Config{Vocab: 260, Hidden: 5, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 2, FFN: 7, Context: 100, Theta: 10000,
-		Eps: 1e-5}, 100, 2}
+		Eps: 1e-5}, 100, 2, 0}
 	made, err := Run(context.Background(), nil, gameProgram(t, c), c.allSources())
 	if err != nil {
 		t.Fatal(err)

@@ -133,7 +133,7 @@ func gameProgram(t testing.TB, c modelCase) Program {
 // gameCase is a share small enough to be traced hundreds of times, in which there are all kinds of operations and most chains have several slices.
 func gameCase() modelCase {
 	return modelCase{"game", llama.Config{Vocab: 260, Hidden: 100, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 10, FFN: 115, Context: 102,
-		Theta: 10000, Eps: 1e-5, Tied: true}, 102, 2}
+		Theta: 10000, Eps: 1e-5, Tied: true}, 102, 2, 0}
 }
 
 func (c modelCase) allSources() Sources {

@@ -19,22 +19,25 @@ type modelCase struct {
 	cfg       llama.Config
 	sequence  int
 	sequences int
+	scale     float32 // multiplies the parameters, 0 for 1
 }
 
 // modelCases have sizes that tiles divide and sizes that they do not, on either side of one tile, of one block of queries, of a chunk and of what one
-// slice takes.
+// slice takes; and parameters which make zeros of either sign and subnormal numbers of what is computed.
 func modelCases() []modelCase {
 	cfg := func(vocab, hidden, layers, heads, kv, dim, ffn, context int, tied bool) llama.Config {
 		return llama.Config{Vocab: vocab, Hidden: hidden, Layers: layers, Heads: heads, KVHeads: kv, HeadDim: dim, FFN: ffn, Context: context,
 			Theta: 10000, Eps: 1e-5, Tied: tied}
 	}
 	return []modelCase{
-		{"tiles that fit", cfg(64, 64, 2, 2, 1, 32, 96, 64, false), 64, 2},
-		{"odd sizes", cfg(61, 37, 2, 3, 1, 10, 45, 50, false), 41, 3},
-		{"odd sizes, tied", cfg(101, 37, 1, 2, 2, 6, 45, 120, true), 99, 3},
-		{"heads wider than a tile", cfg(300, 50, 1, 4, 2, 44, 70, 40, true), 33, 2},
-		{"several chunks and slices", cfg(700, 130, 1, 2, 1, 80, 130, 200, false), 170, 1},
-		{"one token", cfg(2, 1, 1, 1, 1, 2, 1, 1, true), 1, 1},
+		{"tiles that fit", cfg(64, 64, 2, 2, 1, 32, 96, 64, false), 64, 2, 0},
+		{"odd sizes", cfg(61, 37, 2, 3, 1, 10, 45, 50, false), 41, 3, 0},
+		{"odd sizes, tied", cfg(101, 37, 1, 2, 2, 6, 45, 120, true), 99, 3, 0},
+		{"heads wider than a tile", cfg(300, 50, 1, 4, 2, 44, 70, 40, true), 33, 2, 0},
+		{"several chunks and slices", cfg(700, 130, 1, 2, 1, 80, 130, 200, false), 170, 1, 0},
+		{"probabilities that vanish", cfg(70, 32, 1, 2, 1, 16, 40, 200, false), 140, 2, 25},
+		{"values that vanish", cfg(70, 32, 1, 2, 1, 16, 40, 200, true), 140, 2, 1e-19},
+		{"one token", cfg(2, 1, 1, 1, 1, 2, 1, 1, true), 1, 1, 0},
 	}
 }
 
