@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -24,7 +25,7 @@ type court struct {
 	keys    map[key.Public]key.Private
 	signed  map[uint32]coordinator.Signed // the commitments of the round
 	liar    uint32                        // NoMember if there is none
-	program *lying                        // of the liar
+	program trace.Program                 // of the liar
 }
 
 // newCourt lets so many members train a round. lie, if not nil, gives the liar's change of the program of its share.
@@ -95,18 +96,19 @@ func (c *court) train(r coordinator.Round, i uint32, params, fresh wire.Hash, li
 	if lie != nil && i+1 == c.state.Count() {
 		c.liar = i
 		in := coordinator.Case{Commitment: v, Step: r.Step(), Sequences: batch.Total(r.Share(i))}
-		c.program = c.bent(in, lie(in))
-		if _, err := c.world.tracer.open(c.t.Context(), c.program, in, c.inputs(r, i)); err != nil {
+		bent := c.bent(in, lie(in))
+		if _, err := c.world.tracer.open(c.t.Context(), bent, in, c.inputs(r, i)); err != nil {
 			c.t.Fatal(err)
 		}
-		if v = c.program.commit(v); v == in.Commitment {
+		c.program = bent
+		if v = bent.commit(v); v == in.Commitment {
 			c.t.Fatal("the lie makes no difference")
 		}
 	}
 	c.signed[i] = v.Sign(c.keys[c.state.Key(i)])
 }
 
-func (c *court) bent(in coordinator.Case, l lie) *lying {
+func (c *court) bent(in coordinator.Case, l lie) liar {
 	p, err := c.tracer.rules.program(in)
 	if err != nil {
 		c.t.Fatal(err)
@@ -162,7 +164,7 @@ func (c *court) of(member uint32) (coordinator.Check, coordinator.Round) {
 }
 
 // player is who argues about a check by the truth, or by what the liar computed.
-func (c *court) player(v coordinator.Check, r coordinator.Round, by *lying) *Player {
+func (c *court) player(v coordinator.Check, r coordinator.Round, by trace.Program) *Player {
 	c.t.Helper()
 	about := coordinator.Case{Commitment: c.signed[v.Member].Commitment, Step: v.Step, Sequences: v.Sequences}
 	if by == nil {

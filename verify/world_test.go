@@ -193,68 +193,27 @@ func (w *world) open(t testing.TB, c coordinator.Case, in Inputs) *Player {
 	return p
 }
 
-// lie is a change of one slice of a step.
-type lie struct {
-	op, tile, slice uint32
-	change          func(words []uint32)
-}
-
-// flip changes one bit.
-func flip(words []uint32) { words[len(words)/2] ^= 1 << 9 }
-
-// lying is a program one of whose slices is computed wrongly, and everything after it from that. It notes what the outcome is made of.
-type lying struct {
-	trace.Program
-	lie
+// liar is a lying program that notes what its outcome is made of.
+type liar struct {
+	*lying
 	made map[uint32][]uint32 // by operation
 }
 
-func newLying(p trace.Program, l lie) *lying {
+func newLying(p trace.Program, l lie) liar {
 	made := make(map[uint32][]uint32)
 	for _, r := range p.Op(p.Len()-1).Reads(0, 0) {
-		made[r.Op] = nil
+		made[r.Op] = make([]uint32, p.Op(r.Op).Words(0, p.Op(r.Op).Slices(0)-1))
 	}
-	return &lying{p, l, made}
-}
-
-func (l *lying) Op(t uint32) trace.Op {
-	op := l.Program.Op(t)
-	if _, noted := l.made[t]; !noted && t != l.op {
-		return op
+	note := func(op uint32, words []uint32) {
+		if to, ok := made[op]; ok { // of one tile: nobody else writes there
+			copy(to, words)
+		}
 	}
-	o := lyingOp{op, l, t}
-	if leafer, ok := op.(trace.Leafer); ok {
-		return lyingLeafer{o, leafer}
-	}
-	return o
-}
-
-type lyingOp struct {
-	trace.Op
-	of *lying
-	t  uint32
-}
-
-type lyingLeafer struct {
-	lyingOp
-	leafer trace.Leafer
-}
-
-func (l lyingLeafer) Leaf(words []uint32) wire.Hash { return l.leafer.Leaf(words) }
-
-func (o lyingOp) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
-	out := o.Op.Step(w, tile, slice, acc, in)
-	if l := o.of.lie; o.t == l.op && tile == l.tile && slice == l.slice {
-		l.change(out)
-	}
-	if _, noted := o.of.made[o.t]; noted && slice+1 == o.Slices(tile) {
-		o.of.made[o.t] = append([]uint32(nil), out...)
-	}
-	return out
+	return liar{&lying{p, l, note}, made}
 }
 
 // commit changes a commitment to what came out of the lying program, whose outcome reads payload, state and work in this order.
-func (l *lying) commit(c coordinator.Commitment) coordinator.Commitment {
+func (l liar) commit(c coordinator.Commitment) coordinator.Commitment {
 	reads := l.Program.Op(l.Program.Len()-1).Reads(0, 0)
 	hash := func(i int) (h wire.Hash) {
 		for k, w := range l.made[reads[i].Op] {

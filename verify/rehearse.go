@@ -1,0 +1,106 @@
+package verify
+
+import (
+	"context"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/trace"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Rehearsal is a dispute that was played to see what one takes, and what the step it is about consists of.
+type Rehearsal struct {
+	Game
+	Operations uint32 // of the step
+	Name       string // of the operation at which the two differed
+}
+
+// Rehearse plays a dispute about an honest step between its author, who argues by the player given, and an accuser who computed the last slice of
+// a tile of operation op wrongly, and all that follows from it. It ends with the accuser convicted if the referee is worth anything.
+func (t *Tracer) Rehearse(ctx context.Context, referee coordinator.Referee, c coordinator.Case, in Inputs, honest *Player, op uint32) (Rehearsal, error) {
+	p, err := t.rules.program(c)
+	if err != nil {
+		return Rehearsal{}, err
+	}
+	o := p.Op(op)
+	tile := o.Tiles() - 1
+	for tile > 0 && o.Words(tile, o.Slices(tile)-1) == 0 { // a lie needs something to be about
+		tile--
+	}
+	bent := &lying{Program: p, lie: lie{op: op, tile: tile, slice: o.Slices(tile) - 1, change: flip}}
+	cheat, err := t.open(ctx, bent, c, in)
+	if err != nil {
+		return Rehearsal{}, err
+	}
+	g, err := Argue(ctx, referee, c, [2]Side{honest, cheat})
+	return Rehearsal{Game: g, Operations: p.Len(), Name: o.Name()}, err
+}
+
+// Operations are the names of the operations of a step, in their order.
+func (t *Tracer) Operations(c coordinator.Case) ([]string, error) {
+	p, err := t.rules.program(c)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, p.Len())
+	for i := range names {
+		names[i] = p.Op(uint32(i)).Name()
+	}
+	return names, nil
+}
+
+// lie is a change of one slice of a step.
+type lie struct {
+	op, tile, slice uint32
+	change          func(words []uint32)
+}
+
+// flip changes one bit.
+func flip(words []uint32) { words[len(words)/2] ^= 1 << 9 }
+
+// lying is a program one of whose slices is computed wrongly, and everything after it from that.
+type lying struct {
+	trace.Program
+	lie
+	note func(op uint32, words []uint32) // told of the words of tiles that are made, if not nil
+}
+
+// Op implements trace.Program.
+func (l *lying) Op(t uint32) trace.Op {
+	op := l.Program.Op(t)
+	if l.note == nil && t != l.op {
+		return op
+	}
+	o := lyingOp{op, l, t}
+	if leafer, ok := op.(trace.Leafer); ok {
+		return lyingLeafer{o, leafer}
+	}
+	return o
+}
+
+type lyingOp struct {
+	trace.Op
+	of *lying
+	t  uint32
+}
+
+// Step implements trace.Op.
+func (o lyingOp) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+	out := o.Op.Step(w, tile, slice, acc, in)
+	if l := o.of.lie; o.t == l.op && tile == l.tile && slice == l.slice {
+		l.change(out)
+	}
+	if o.of.note != nil && slice+1 == o.Slices(tile) {
+		o.of.note(o.t, out)
+	}
+	return out
+}
+
+type lyingLeafer struct {
+	lyingOp
+	leafer trace.Leafer
+}
+
+// Leaf implements trace.Leafer.
+func (l lyingLeafer) Leaf(words []uint32) wire.Hash { return l.leafer.Leaf(words) }
