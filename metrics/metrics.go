@@ -23,6 +23,7 @@ type Gauges struct {
 	values  map[string]float64
 	step    uint32
 	events  map[string]uint64 // by kind
+	trust   runlog.TrustHead  // of the newest state
 	phase   string
 	overdue time.Time // when the phase should have ended; zero: no time
 	seen    time.Time // when the newest state came
@@ -46,6 +47,9 @@ func (g *Gauges) Record(r runlog.Record) error {
 		g.events[ev.Kind]++
 	}
 	if st := r.Standing; st != nil {
+		if st.Trust != nil {
+			g.trust = st.Trust.TrustHead
+		}
 		g.run, g.phase, g.seen, g.overdue = st.Run, st.Phase, g.now(), time.Time{}
 		if st.DeadlineMs > 0 && st.Phase != "WaitingForMembers" {
 			g.overdue = time.UnixMilli(int64(st.DeadlineMs))

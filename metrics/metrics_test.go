@@ -31,7 +31,8 @@ func filled(t *testing.T, c *clock) *Gauges {
 	g := New(c.now)
 	deadline := uint64(c.t.Add(10 * time.Second).UnixMilli())
 	for _, r := range []runlog.Record{
-		{Standing: &runlog.Standing{Head: runlog.Head{Run: "my-run", Phase: "RoundTrain", DeadlineMs: deadline, SeqTokens: 10, Points: 4, Step: 1, Round: 1}}},
+		{Standing: &runlog.Standing{Head: runlog.Head{Run: "my-run", Phase: "RoundTrain", DeadlineMs: deadline, SeqTokens: 10, Points: 7, Step: 1, Round: 1},
+			Trust: &runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Drawn: 9, Passed: 7, Convicted: 2, Verified: 3}}}},
 		{Time: c.t, Event: &node.Event{Kind: "trained", Step: 1, Loss: 3.5, LR: 0.25, GradNorm: 2, Tokens: 10, Seconds: 1, Bytes: 1000}},
 		{Time: c.t, Event: &node.Event{Kind: "applied", Step: 1, Results: 4}},
 	} {
@@ -77,6 +78,10 @@ func TestPrometheusReadsTheGauges(t *testing.T) {
 		`entrain_phase{phase="RoundTrain",run="my-run"} 1`,
 		`entrain_events_total{kind="applied",run="my-run"} 1`,
 		`entrain_step{run="my-run"} 1`,
+		`entrain_checks_total{run="my-run"} 9`,
+		`entrain_checks_passed_total{run="my-run"} 7`,
+		`entrain_convictions_total{run="my-run"} 2`,
+		`entrain_trust_convictions{run="my-run"} 2`,
 		`entrain_log_dropped_total 7`,
 		`# TYPE entrain_train_loss gauge`,
 		`go_goroutines `,

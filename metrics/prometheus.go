@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/entrain-network/entrain/runlog"
 )
 
 // collector gives Prometheus the gauges.
@@ -43,6 +45,19 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	send(prometheus.GaugeValue, "entrain_step", "Newest step that was applied.", float64(c.g.step))
 	send(prometheus.GaugeValue, "entrain_phase", "1 for the phase that the run is in.", 1, "phase", c.g.phase)
+	for _, v := range []struct {
+		name, help string
+		n          uint32
+	}{
+		{"entrain_checks_total", "Results drawn to be computed again.", c.g.trust.Drawn},
+		{"entrain_checks_passed_total", "Of them, found right.", c.g.trust.Passed},
+		{"entrain_disputes_total", "Disputes about results.", c.g.trust.Disputed},
+		{"entrain_convictions_total", "Members convicted.", c.g.trust.Convicted},
+	} {
+		if c.g.trust != (runlog.TrustHead{}) {
+			send(prometheus.CounterValue, v.name, v.help, float64(v.n))
+		}
+	}
 	for kind, n := range c.g.events {
 		send(prometheus.CounterValue, "entrain_events_total", "Events by kind.", float64(n), "kind", kind)
 	}

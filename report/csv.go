@@ -56,9 +56,20 @@ func byPoints(r view.Run) []view.Member {
 func membersCSV(r view.Run) []byte {
 	var lines [][]string
 	for i, m := range byPoints(r) {
-		lines = append(lines, []string{strconv.Itoa(i + 1), whole(m.Index), m.Key, m.Status, whole(m.Points), real(m.Share), whole(m.Results), whole(m.Missed), stamp(m.JoinedMs)})
+		lines = append(lines, []string{strconv.Itoa(i + 1), whole(m.Index), m.Key, m.Status, whole(m.Points), real(m.Share), whole(m.Results), whole(m.Missed), stamp(m.JoinedMs),
+			whole(m.Stake), whole(m.Balance), whole(m.Settled), whole(m.Claimed), whole(m.Doubt), whole(m.Passed)})
 	}
-	return table([]string{"rank", "index", "key", "status", "points", "share", "results", "missed", "joined"}, lines)
+	return table([]string{"rank", "index", "key", "status", "points", "share", "results", "missed", "joined", "stake", "balance", "settled", "claimed", "doubt", "passed"}, lines)
+}
+
+// convictionsCSV lists the convictions of a run that has checks, oldest first.
+func convictionsCSV(r view.Run) []byte {
+	var lines [][]string
+	for _, c := range slices.Backward(r.Trust.Convictions) {
+		lines = append(lines, []string{whole(c.Number), whole(c.Round), whole(c.Member), c.Key, c.Offence, c.ByKey, whole(c.Slashed), c.Evidence,
+			whole(c.FirstRound), whole(c.LastRound), whole(c.Results), stamp(c.AtMs)})
+	}
+	return table([]string{"number", "round", "member", "key", "offence", "by", "slashed", "evidence", "first_round", "last_round", "results", "at"}, lines)
 }
 
 func roundsCSV(r view.Run) []byte {
@@ -69,7 +80,7 @@ func roundsCSV(r view.Run) []byte {
 			seconds = real(float64(x.ClosedMs-x.OpenedMs) / 1000)
 		}
 		lines = append(lines, []string{whole(x.Number), whole(x.Epoch), whole(x.Step), stamp(x.OpenedMs), seconds, whole(x.Batch), whole(x.Active), whole(x.Expected),
-			whole(x.Accepted), x.Agreed, x.Seed})
+			whole(x.Accepted), x.Agreed, x.Seed, whole(x.Checked), whole(x.Verified), whole(x.Convicted)})
 	}
-	return table([]string{"number", "epoch", "step", "opened", "seconds", "batch", "active", "expected", "accepted", "agreed", "seed"}, lines)
+	return table([]string{"number", "epoch", "step", "opened", "seconds", "batch", "active", "expected", "accepted", "agreed", "seed", "checked", "verified", "convicted"}, lines)
 }

@@ -3,8 +3,10 @@
 //	index.html        the run on one page, without scripts; it shows the pictures beside it
 //	loss.svg, .png    and so on: each curve there is data for, against the tokens trained by then
 //	curves.csv        curve, step_from, step_to, tokens, mean, min, max, values
-//	members.csv       rank, index, key, status, points, share, results, missed, joined
-//	rounds.csv        the last rounds: number, epoch, step, opened, seconds, batch, active, expected, accepted, agreed, seed
+//	members.csv       rank, index, key, status, points, share, results, missed, joined, stake, balance, settled, claimed, doubt, passed
+//	rounds.csv        the last rounds: number, epoch, step, opened, seconds, batch, active, expected, accepted, agreed, seed, checked,
+//	                  verified, convicted
+//	convictions.csv   number, round, member, key, offence, by, slashed, evidence, first_round, last_round, results, at; of a run that has checks
 //	run.json          the whole view.Run
 //
 // Curves are those of package view: downsampled, a bucket's mean with its least and greatest value.
@@ -68,6 +70,9 @@ func Write(dir string, r view.Run, now time.Time) error {
 		return fmt.Errorf("report: %w", err)
 	}
 	files := map[string][]byte{"curves.csv": curvesCSV(r), "members.csv": membersCSV(r), "rounds.csv": roundsCSV(r)}
+	if r.Trust != nil {
+		files["convictions.csv"] = convictionsCSV(r)
+	}
 	whole, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("report: run as JSON: %w", err)

@@ -25,6 +25,9 @@ type Scalars struct {
 //	net/peers            members whose addresses are known
 //	run/tokens           of accepted work, all members', all time
 //	run/round, run/epoch, run/members, run/points (the own ones)
+//	trust/checks, trust/passed, trust/disputes, trust/convictions  there were so far, in a run whose results are checked
+//	trust/open_checks    those that wait for a verdict
+//	trust/stake          what this participant has at stake, in tokens
 type Scalar struct {
 	Name  string
 	Value float64
@@ -38,6 +41,8 @@ type Meter struct {
 	points  uint64
 
 	head     Head
+	trust    *Trust  // of the newest standing, whole; nil if the run has nothing of the kind
+	own      int     // place of this participant, -1 if it is not known
 	rounds   []Round // of the newest standing
 	applied  time.Time
 	accepted uint64 // points then
@@ -59,6 +64,12 @@ func (m *Meter) Add(r Record) (s Scalars, ok bool) {
 	if r.Standing != nil {
 		m.head = r.Standing.Head
 		m.rounds = r.Standing.Rounds
+		m.trust, m.own = r.Standing.Trust, -1
+		for i, x := range r.Standing.Members {
+			if m.head.Own != "" && x.Key == m.head.Own {
+				m.own = i
+			}
+		}
 	}
 	if r.Event == nil || r.Who != "" {
 		return Scalars{}, false
@@ -87,7 +98,15 @@ func (m *Meter) Add(r Record) (s Scalars, ok bool) {
 	return Scalars{}, false
 }
 
-func (m *Meter) tokens() float64 { return float64(m.head.Points) * float64(m.head.SeqTokens) }
+func (m *Meter) tokens() float64 { return float64(m.trained()) * float64(m.head.SeqTokens) }
+
+// trained is the points given for training: there are others for verifying.
+func (m *Meter) trained() uint64 {
+	if m.trust == nil {
+		return m.head.Points
+	}
+	return m.head.Points - min(m.head.Points, m.trust.Verified)
+}
 
 // stepOf is the step of a round; a commitment may come before the state that tells of its round, which is then the next.
 func (m *Meter) stepOf(round uint32) uint32 {
@@ -124,7 +143,7 @@ func (m *Meter) apply(now time.Time, step uint32, results int) Scalars {
 	add("train/results", float64(results))
 	if took := now.Sub(m.applied).Seconds(); !m.applied.IsZero() && took > 0 {
 		add("perf/step_seconds", took)
-		add("perf/network_tokens_per_sec", float64(m.head.Points-m.accepted)*float64(m.head.SeqTokens)/took)
+		add("perf/network_tokens_per_sec", float64(m.trained()-min(m.trained(), m.accepted))*float64(m.head.SeqTokens)/took)
 	}
 	add("net/fetched_bytes", float64(m.fetched))
 	add("net/peers", float64(m.peers))
@@ -133,6 +152,16 @@ func (m *Meter) apply(now time.Time, step uint32, results int) Scalars {
 	add("run/epoch", float64(m.head.Epoch))
 	add("run/members", float64(m.head.Present))
 	add("run/points", float64(m.points))
-	m.fetched, m.applied, m.accepted = 0, now, m.head.Points
+	if t := m.trust; t != nil {
+		add("trust/checks", float64(t.Drawn))
+		add("trust/passed", float64(t.Passed))
+		add("trust/disputes", float64(t.Disputed))
+		add("trust/convictions", float64(t.Convicted))
+		add("trust/open_checks", float64(len(t.Checks)))
+		if m.own >= 0 && m.own < len(t.Accounts) {
+			add("trust/stake", float64(t.Accounts[m.own].Stake))
+		}
+	}
+	m.fetched, m.applied, m.accepted = 0, now, m.trained()
 	return s
 }
