@@ -51,6 +51,7 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	f.Uint64Var(&o.stake, "stake", 0, "put up so many `tokens`, or what is missing from that; lost if convicted of cheating")
 	f.StringVar(&o.pool, "pool", "", "`pool` that the stake comes from, and that is paid (default: your own account)")
 	o.flags(cmd)
+	o.cheating.flags(cmd)
 	_ = cmd.MarkFlagDirname("data")
 	_ = cmd.MarkFlagDirname("state")
 	return cmd

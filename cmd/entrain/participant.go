@@ -37,6 +37,7 @@ type participation struct {
 	checkpoints int           // kept; 0: only those that the run asks this member for, the last of them
 	stake       uint64        // tokens to put up
 	pool        string        // that they come from; "" for the member's own account
+	cheating    cheating
 	linger      time.Duration // for which the model is served to others after the run has finished
 	observe     func(node.Event)
 	log         *slog.Logger
@@ -133,6 +134,10 @@ func (p *participant) runTo(ctx context.Context) error {
 	}
 	if p.tracer != nil {
 		cfg.Disputant = disputant{p.tracer}
+	}
+	cfg, err := p.bend(cfg)
+	if err != nil {
+		return err
 	}
 	n, err := node.New(work, cfg)
 	if err != nil {

@@ -20,6 +20,7 @@ type trainer struct {
 	tokenizer tokenizer.Tokenizer
 	set       *data.Set
 	pool      *exact.Pool
+	parts     train.Config // what the engine was made of
 	engine    *train.Engine
 	heldOut   uint64 // sequences that a measurement of the held-out loss reads; 0: there are none
 }
@@ -57,12 +58,12 @@ func newTrainer(ctx context.Context, s spec.Spec, dir string, workers int, heldO
 		return nil, err
 	}
 	t.heldOut = min(heldOutMost, t.set.HeldOut().Len())
-	t.engine, err = train.New(train.Config{
+	t.parts = train.Config{
 		Model: t.model, Codec: codec, Schedule: schedule, Pool: t.pool,
 		Data: t.set, HeldOut: t.set.HeldOut(), HeldOutSequences: t.heldOut,
 		Sequence: s.Data.Sequence, Micro: microBatch,
-	})
-	if err != nil {
+	}
+	if t.engine, err = train.New(t.parts); err != nil {
 		t.close()
 		return nil, err
 	}
