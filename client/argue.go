@@ -93,8 +93,12 @@ func (a *argument) decide(m *Machine, f *file) {
 		}
 	default:
 		task, ok := f.task()
-		if !ok || !m.due(&a.triedAt, reVerifyMs) {
-			return // without the spans there is nothing to compute
+		if !ok {
+			m.askFor(f)
+			return
+		}
+		if !m.due(&a.triedAt, reVerifyMs) {
+			return
 		}
 		a.running = true
 		m.do(Argue{Task: task, Dispute: f.dispute, From: m.holders(f)})

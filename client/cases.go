@@ -142,6 +142,32 @@ func (m *Machine) claim(ev CommitmentReceived) {
 	}
 }
 
+// given takes spans from a peer for the files that lack them.
+func (m *Machine) given(spans []batch.Span) {
+	hash := batch.Hash(spans)
+	for _, f := range m.files {
+		if f.spans == nil && f.share == hash {
+			f.spans = spans
+		}
+	}
+}
+
+// askFor asks one peer, another each time and the author first, for what a file lacks: after a restart, or for a member that came later.
+func (m *Machine) askFor(f *file) {
+	peers := m.holders(f)
+	if len(peers) == 0 || !m.due(&f.asked.at, reAskMs) {
+		return
+	}
+	to := peers[f.asked.times%uint32(len(peers))]
+	f.asked.times++
+	if f.spans == nil {
+		m.do(AskSpans{Hash: f.share, To: to})
+	}
+	if !f.known {
+		m.do(AskCommitments{Round: f.Round, Of: []uint32{f.Member}, To: to})
+	}
+}
+
 // task is the file's share as something to compute; ok is false while something is missing.
 func (f *file) task() (t Task, ok bool) {
 	return Task{Share: f.Share, Step: f.step, Spans: f.spans, Commitment: f.signed.Commitment}, f.known && f.spans != nil
@@ -198,6 +224,9 @@ func (m *Machine) decideHold() {
 	}
 	for _, f := range m.files {
 		h.Shares = append(h.Shares, f.Share)
+		if f.spans != nil {
+			h.Given = append(h.Given, Given{f.share, f.spans})
+		}
 		if !m.concerns(f) {
 			continue
 		}

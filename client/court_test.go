@@ -39,6 +39,20 @@ func (r referee) Judge(c coordinator.Case, op, _, _ uint32, _ wire.Hash, _ []byt
 	return trace(c.Commitment, coordinator.Outcome(r.truth(c.Commitment)))[op], nil
 }
 
+// tell answers a question for spans.
+func (p *peer) tell(a AskSpans) {
+	q := p.peer(a.To)
+	if q == nil || !q.up || p.lose(p, q) {
+		return
+	}
+	for _, f := range q.machine.files {
+		if f.spans != nil && f.share == a.Hash {
+			p.feed(SpansReceived{f.spans})
+			return
+		}
+	}
+}
+
 // leaves is the trace that a peer argues with.
 func (p *peer) leaves(c coordinator.Commitment) []wire.Hash {
 	switch {

@@ -50,6 +50,9 @@ type CommitmentReceived struct {
 	Signer key.Public
 }
 
+// SpansReceived brings what a peer says was given to somebody; the machine judges it by its hash.
+type SpansReceived struct{ Spans []batch.Span }
+
 // Trained ends a Train action. Failed is empty on success; else it says why there is nothing to send.
 type Trained struct {
 	Round        uint32
@@ -103,6 +106,7 @@ func (StateChanged) event()       {}
 func (Woke) event()               {}
 func (Loaded) event()             {}
 func (CommitmentReceived) event() {}
+func (SpansReceived) event()      {}
 func (Trained) event()            {}
 func (PayloadFetched) event()     {}
 func (Applied) event()            {}
@@ -142,6 +146,12 @@ type AskCommitments struct {
 	To    key.Public
 }
 
+// AskSpans asks one peer which spans have this batch.Hash. It ends in SpansReceived if the peer knows.
+type AskSpans struct {
+	Hash wire.Hash
+	To   key.Public
+}
+
 // FetchPayload fetches and checks one committed payload.
 type FetchPayload struct {
 	Round, Member uint32
@@ -178,13 +188,23 @@ type Forget struct{ Before uint32 }
 // Hold says what the driver keeps and serves although it goes on from something else, until the next Hold: the parameters and optimizer
 // states with these hashes, and the commitments to these shares although Forget names their rounds. Mine are those of the shares whose
 // check or dispute this member is in itself; what was made to argue about others can go.
+//
+// Given is what was given to members in the rounds of these shares, for peers that ask because they do not know.
 type Hold struct {
 	Blobs        []wire.Hash
 	Shares, Mine []Share
+	Given        []Given
+}
+
+// Given is the spans of a share, under their batch.Hash.
+type Given struct {
+	Hash  wire.Hash
+	Spans []batch.Span
 }
 
 func (h Hold) equal(o Hold) bool {
-	return slices.Equal(h.Blobs, o.Blobs) && slices.Equal(h.Shares, o.Shares) && slices.Equal(h.Mine, o.Mine)
+	same := func(a, b Given) bool { return a.Hash == b.Hash }
+	return slices.Equal(h.Blobs, o.Blobs) && slices.Equal(h.Shares, o.Shares) && slices.Equal(h.Mine, o.Mine) && slices.EqualFunc(h.Given, o.Given, same)
 }
 
 // Keep writes down what it takes to argue about a share of this member's own that is checked, so that a crash loses no dispute. It may be
@@ -203,6 +223,7 @@ func (CancelTraining) action() {}
 func (Commit) action()         {}
 func (Republish) action()      {}
 func (AskCommitments) action() {}
+func (AskSpans) action()       {}
 func (FetchPayload) action()   {}
 func (Apply) action()          {}
 func (Heal) action()           {}

@@ -78,6 +78,8 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	case CommitmentReceived:
 		m.received(ev)
 		m.claim(ev)
+	case SpansReceived:
+		m.given(ev.Spans)
 	case Trained:
 		m.trained(ev)
 	case PayloadFetched:

@@ -335,6 +335,8 @@ func (p *peer) perform(a Action) {
 		p.feed(Saved{Epoch: a.Epoch, Manifest: wire.Sum("manifest"), OK: true})
 	case Note:
 		p.notes = append(p.notes, a.Text)
+	case AskSpans:
+		p.tell(a)
 	case Verify:
 		p.verify(a)
 	case Argue:

@@ -123,9 +123,7 @@ func (v *verification) begin(m *Machine, f *file) {
 	left := f.deadlineMs - m.ledgerMs()
 	task, ok := f.task()
 	if !ok {
-		if !f.known {
-			m.askFor(f)
-		}
+		m.askFor(f)
 		if left > m.run.VerifyMs/2 || f.known {
 			return
 		}
@@ -153,17 +151,6 @@ func (m *Machine) training() bool {
 	now := m.state.Round()
 	r, ok := m.state.At(now)
 	return ok && r.Trains() && r.Expected(m.member.index) && m.work.done < now && !m.stopping
-}
-
-// askFor asks one peer, another each time and the author first, for the commitment that a file lacks.
-func (m *Machine) askFor(f *file) {
-	peers := m.holders(f)
-	if len(peers) == 0 || !m.due(&f.asked.at, reAskMs) {
-		return
-	}
-	to := peers[f.asked.times%uint32(len(peers))]
-	f.asked.times++
-	m.do(AskCommitments{Round: f.Round, Of: []uint32{f.Member}, To: to})
 }
 
 // say sends the verdict or the vote.

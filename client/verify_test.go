@@ -92,6 +92,38 @@ func TestCheatsAreConvicted(t *testing.T) {
 	}
 }
 
+// TestAVerifierThatRestartsGivesItsVerdict starts it again when the ledger's state has let go of the round, so that it has to ask others what
+// was given to whom, and for the commitment.
+func TestAVerifierThatRestartsGivesItsVerdict(t *testing.T) {
+	net := newNetwork(t, 5, 0, 80, 28, half, func(c *coordinator.Config) { c.VerifyMs = 20_000 })
+	var check coordinator.Check
+	var verifier *peer
+	net.run(60_000, func() bool {
+		for _, c := range net.state.Checks() {
+			if c.Round > 10 {
+				check, verifier = c, net.peer(net.state.Key(c.Verifier))
+			}
+		}
+		return verifier != nil
+	})
+	verifier.crash()
+	net.run(60_000, func() bool { return net.state.Round() > check.Round+6 })
+	verifier.sent = nil
+	verifier.start()
+	net.run(60_000, func() bool {
+		for _, msg := range verifier.sent {
+			if p, ok := msg.(coordinator.Pass); ok && p.Round == check.Round && p.Member == check.Member {
+				return true
+			}
+		}
+		return false
+	})
+	net.run(400_000, net.finished)
+	if list := net.convicted(); len(list) > 0 {
+		t.Errorf("convicted were %s", list)
+	}
+}
+
 // TestTheOwnTrainingGoesFirst lets verifications begin only when the own share of the round is done, or when the deadline is near.
 func TestTheOwnTrainingGoesFirst(t *testing.T) {
 	net := newNetwork(t, 5, 0, 60, 26, half)

@@ -109,7 +109,7 @@ type toyPlayer struct {
 }
 
 func (p toyPlayer) Root() wire.Hash { return bisect.Root(p.leaves) }
-func (p toyPlayer) Agrees() bool     { return p.leaves[toyOps-1] == p.outcome }
+func (p toyPlayer) Agrees() bool    { return p.leaves[toyOps-1] == p.outcome }
 
 func (p toyPlayer) Move(_ context.Context, d coordinator.Dispute, _ uint32) (coordinator.Message, error) {
 	switch d.Stage {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
@@ -20,9 +21,17 @@ import (
 //
 //	question: u8 1 | u32 round | u32 n | n × u32 member
 //	answer:   n × (u32 length | author | signed commitment)
+//
+// A question for what was given to somebody, of whom only the hash is on the ledger, is answered by the spans as batch.Append writes them:
+//
+//	question: u8 2 | batch.Hash of the spans
+//	answer:   spans
 
 const (
 	questionCommitments = 1
+	questionSpans       = 2
+	// spansMax bounds the spans of an answer, those of a round.
+	spansMax = 64
 	// questionMembersMax bounds a question; the machine asks for 256 at a time.
 	questionMembersMax = 1024
 	// askFor bounds the wait for an answer.
@@ -50,11 +59,27 @@ func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	return p2p.Accept
 }
 
-// Answer answers a question for commitments.
+// Answer answers a question for commitments or spans.
 func (h *handler) Answer(from key.Public, request []byte) []byte {
 	r := wire.NewReader(request)
-	kind, round, count := r.U8(), r.U32(), r.U32()
-	if r.Err() != wire.OK || kind != questionCommitments || count > questionMembersMax {
+	switch r.U8() {
+	case questionCommitments:
+		return h.answerCommitments(&r)
+	case questionSpans:
+		hash := r.Hash()
+		if r.Done() != wire.OK {
+			return nil
+		}
+		h.mu.RLock()
+		defer h.mu.RUnlock()
+		return h.given[hash]
+	}
+	return nil
+}
+
+func (h *handler) answerCommitments(r *wire.Reader) []byte {
+	round, count := r.U32(), r.U32()
+	if r.Err() != wire.OK || count > questionMembersMax {
 		return nil
 	}
 	wanted := make(map[uint32]bool, count)
@@ -95,7 +120,8 @@ func (n *Node) received(author key.Public, signed coordinator.Signed) {
 		return
 	}
 	c := signed.Commitment
-	if c.Member >= n.state.Count() || n.state.Member(c.Member).Key != author || c.Round > n.state.Round()+1 || c.Round+8 < n.state.Round() {
+	old := c.Round+8 < n.state.Round() && !n.shelf.spares(client.Share{Round: c.Round, Member: c.Member})
+	if c.Member >= n.state.Count() || n.state.Member(c.Member).Key != author || c.Round > n.state.Round()+1 || old {
 		return
 	}
 	if n.shelf.putAuthored(author, signed) && author != n.self {
@@ -163,14 +189,28 @@ func (n *Node) ask(a client.AskCommitments) {
 	for _, i := range a.Of {
 		q = wire.AppendU32(q, i)
 	}
+	n.question(a.To, q, n.answered)
+}
+
+// askSpans asks a peer what was given to somebody.
+func (n *Node) askSpans(a client.AskSpans) {
+	n.question(a.To, wire.AppendHash(wire.AppendU8(nil, questionSpans), a.Hash), func(answer []byte) {
+		r := wire.NewReader(answer)
+		if spans := batch.Parse(&r, spansMax); r.Done() == wire.OK {
+			n.step(client.SpansReceived{Spans: spans})
+		}
+	})
+}
+
+// question asks a peer; answered is not called if nothing comes back: the machine asks another one in time.
+func (n *Node) question(to key.Public, q []byte, answered func([]byte)) {
 	ctx, cancel := n.within(askFor)
-	n.network.Ask(ctx, a.To, q, func(answer []byte, err error) {
+	n.network.Ask(ctx, to, q, func(answer []byte, err error) {
 		n.cfg.Loop.Post(func() {
 			cancel()
-			if err != nil {
-				return // the machine asks another peer in time
+			if err == nil {
+				answered(answer)
 			}
-			n.answered(answer)
 		})
 	})
 }

@@ -263,6 +263,8 @@ func (n *Node) perform(a client.Action) {
 		n.republish(a.Round)
 	case client.AskCommitments:
 		n.ask(a)
+	case client.AskSpans:
+		n.askSpans(a)
 	case client.FetchPayload:
 		n.fetchPayload(a)
 	case client.Apply:

@@ -148,7 +148,7 @@ func TestRubbishIsRefused(t *testing.T) {
 	victim := &handler{node: w.hosts[0].Node, shelf: w.hosts[0].shelf}
 	liar := w.key(1)
 	id := w.state().ID()
-	good := coordinator.Commitment{Run: id, Epoch: 1, Round: 2, Member: 1}.Sign(liar)
+	good := coordinator.Commitment{Run: id, Epoch: 1, Round: 40, Member: 1}.Sign(liar) // a round that never comes: two in one would be proof of a fraud
 	encode := func(author key.Public, s coordinator.Signed) []byte {
 		return s.Append(append([]byte(nil), author[:]...))
 	}
@@ -177,6 +177,7 @@ func TestRubbishIsRefused(t *testing.T) {
 	}
 	for name, q := range map[string][]byte{
 		"nothing": {}, "unknown kind": {7, 0, 0, 0, 0, 0, 0, 0, 0}, "too many": {1, 1, 0, 0, 0, 255, 255, 255, 255}, "cut short": {1, 1, 0, 0, 0, 2, 0, 0, 0, 1},
+		"spans of half a hash": append([]byte{2}, make([]byte, 16)...), "spans of nothing known": append([]byte{2}, make([]byte, 32)...),
 	} {
 		if a := victim.Answer(liar.Public(), q); a != nil {
 			t.Errorf("%s: answered %x", name, a)
@@ -224,7 +225,7 @@ func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
 	rubbish := []byte("not a payload")
 	root := shelf.putPayload(1, rubbish)
 	c := coordinator.Commitment{Run: w.state().ID(), Epoch: 1, Round: 1, Member: i, Share: batch.Hash(r.Share(i)), Payload: root,
-		PayloadBytes: uint32(len(rubbish)), Params: params}
+		PayloadBytes: uint32(len(rubbish)), Params: params, Prev: w.state().Config().StateHash}
 	public := liar.Public()
 	if err := peer.Publish(c.Sign(liar).Append(public[:])); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func (n *Node) hold(a client.Hold) {
 	for _, root := range a.Blobs {
 		n.held[root] = true
 	}
-	n.shelf.spare(a.Shares)
+	n.shelf.spare(a.Shares, a.Given)
 	n.closeArguments(a.Mine)
 	n.dropCases(a.Mine)
 	n.prune()

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
@@ -19,6 +20,7 @@ type shelf struct {
 	commitments map[uint32][]kept // by round
 	members     map[key.Public]bool
 	spared      map[client.Share]bool // whose commitments outlast their round
+	given       map[wire.Hash][]byte  // spans of those shares, by their hash
 }
 
 // blob is one servable object: a payload, or parameters or an optimizer state, which are encoded chunk by chunk when asked for.
@@ -125,15 +127,26 @@ func (s *shelf) forget(before uint32) {
 	}
 }
 
-// spare replaces the shares whose commitments forget leaves alone.
-func (s *shelf) spare(shares []client.Share) {
+// spare replaces the shares whose commitments forget leaves alone, and of what was given to their members.
+func (s *shelf) spare(shares []client.Share, list []client.Given) {
 	spared := make(map[client.Share]bool, len(shares))
 	for _, share := range shares {
 		spared[share] = true
 	}
+	given := make(map[wire.Hash][]byte, len(list))
+	for _, g := range list {
+		given[g.Hash] = batch.Append(nil, g.Spans)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.spared = spared
+	s.spared, s.given = spared, given
+}
+
+// spares says whether the commitments to a share outlast its round.
+func (s *shelf) spares(share client.Share) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.spared[share]
 }
 
 // putAuthored keeps a signed commitment for peers that ask, with its author, as it is gossiped. It is false if it was kept already, or

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -138,8 +139,11 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 const fetchFor = 20 * time.Second
 
 func (n *Node) memberName(i uint32) string {
-	k := n.state.Member(i).Key
-	return k.String()
+	if i >= n.state.Count() {
+		return fmt.Sprint(i)
+	}
+	k := n.state.Key(i)
+	return fmt.Sprintf("%d (%x)", i, k[:4])
 }
 
 // apply makes the next round's parameters.

@@ -25,7 +25,7 @@ import (
 //
 //	"entrain-case-1\n\x00" | u32 length | length bytes | Hash of these bytes | state
 //
-//	the bytes: u32 round | u32 member | u32 step | u8 fresh | signed commitment | u32 n | n × (u64 start | u32 count)
+//	the bytes: u32 round | u32 member | u32 step | u8 fresh | signed commitment | spans, as batch.Append writes them
 //
 // With fresh 1 the share begins from the fresh optimizer state, and the state's optimizer part is zeros.
 
@@ -33,7 +33,8 @@ const (
 	casePrefix   = ".case-"
 	caseMagic    = "entrain-case-1\n\x00"
 	caseDomain   = "entrain/case"
-	caseBytesMax = 1 << 20 // of what identifies a case; a share has a few spans
+	caseBytesMax = 4 << 10 // of what identifies a case
+	spansMax     = 64      // in a share; the coordinator gives a round eight
 	// casesMax bounds the files that are read: a member is in a few cases at a time.
 	casesMax = 256
 )
@@ -49,11 +50,7 @@ func appendCase(dst []byte, c node.SavedCase) []byte {
 	dst = wire.AppendU32(wire.AppendU32(wire.AppendU32(dst, c.Round), c.Member), c.Step)
 	dst = wire.AppendBool(dst, c.State == nil)
 	dst = coordinator.Signed{Commitment: c.Commitment, Signature: c.Signature}.Append(dst)
-	dst = wire.AppendU32(dst, uint32(len(c.Spans)))
-	for _, v := range c.Spans {
-		dst = wire.AppendU32(wire.AppendU64(dst, v.Start), v.Count)
-	}
-	return dst
+	return batch.Append(dst, c.Spans)
 }
 
 // parseCase is the inverse of appendCase; fresh says that State is to be nil.
@@ -63,16 +60,7 @@ func parseCase(b []byte) (c node.SavedCase, fresh bool, err error) {
 	fresh = r.Bool()
 	signed := coordinator.ReadSigned(&r)
 	c.Commitment, c.Signature = signed.Commitment, signed.Signature
-	n := r.U32()
-	if uint64(n)*12 != uint64(r.Len()) {
-		r.Fail(wire.ErrShort)
-	}
-	if r.Err() == wire.OK && n > 0 {
-		c.Spans = make([]batch.Span, n)
-	}
-	for i := range c.Spans {
-		c.Spans[i] = batch.Span{Start: r.U64(), Count: r.U32()}
-	}
+	c.Spans = batch.Parse(&r, spansMax)
 	if err := r.Done().OrNil(); err != nil {
 		return node.SavedCase{}, false, err
 	}
