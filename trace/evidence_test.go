@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -31,6 +32,31 @@ func (t *Trace) truth(tb testing.TB, op, tile, slice uint32) wire.Hash {
 		tb.Fatal(err)
 	}
 	return t.opened.slices[slice]
+}
+
+// TestHonestEvidenceIsTaken opens a slice of every operation, in both sequences.
+func TestHonestEvidenceIsTaken(t *testing.T) {
+	made := smallTrace(t)
+	source := prng.New(wire.Sum("entrain/test"), "slices")
+	for op := range made.p.Len() {
+		o := made.p.Op(op)
+		tile := uint32(source.Uint64n(uint64(o.Tiles())))
+		slice := uint32(source.Uint64n(uint64(o.Slices(tile))))
+		b, err := made.Evidence(context.Background(), op, tile, slice)
+		if err != nil {
+			t.Fatalf("%s: %v", o.Name(), err)
+		}
+		got, err := Judge(made.p, openSources{&made.machine}, op, tile, slice, made.Root(), b)
+		if err != nil || got != made.truth(t, op, tile, slice) {
+			t.Errorf("%s, tile %d, slice %d: %v, or another hash", o.Name(), tile, slice, err)
+		}
+	}
+	if _, err := made.Evidence(context.Background(), made.p.Len(), 0, 0); err == nil {
+		t.Error("there is evidence for an operation beyond the program")
+	}
+	if _, err := made.SliceChildren(context.Background(), 0, made.p.Op(0).Tiles(), 1, 0); err == nil {
+		t.Error("there are slices of a tile beyond the value")
+	}
 }
 
 // TestEvidenceThatWasTamperedWithProvesNothing changes single bytes of evidence for each kind of operation, and its length.
@@ -148,4 +174,19 @@ func FuzzChunk(f *testing.F) {
 			t.Error("other words than the blob's")
 		}
 	})
+}
+
+// TestRunEnds: a context ends it, and so do tokens that cannot be had.
+func TestRunEnds(t *testing.T) {
+	c := modelCases()[0]
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Run(ended, nil, c.program(t), c.sources()); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run whose context ended says %v", err)
+	}
+	gone, src := errors.New("gone"), c.sources()
+	src.Tokens = func(uint32) ([]uint32, error) { return nil, gone }
+	if _, err := Run(context.Background(), nil, c.program(t), src); !errors.Is(err, gone) {
+		t.Errorf("a run without tokens says %v", err)
+	}
 }
