@@ -1,6 +1,7 @@
 // Package coordinator is a run's replicated state machine. From messages, time and chance it decides who takes part, who
-// trains on what, who witnesses, whose results enter the model, which parameters are agreed, and who is paid. It never sees
-// a tensor. Hosts (package ledger) apply the same messages in the same order and get the same bytes; clients read them.
+// trains on what, who witnesses, whose results enter the model, which parameters are agreed, whose results are recomputed,
+// who is convicted of what, and who is paid. It never sees a tensor. Hosts (package ledger) apply the same messages in the
+// same order and get the same bytes; clients read them.
 //
 // # Life of a run
 //
@@ -31,15 +32,104 @@
 // parameters at the start of r. While r is in RoundTrain only complete reports are taken. At the end of r:
 //
 //   - the parameters that a quorum of the elected witnesses named are agreed (State.Params);
-//   - a member's result of a is accepted if a quorum holds it, and its sequences are paid, one point each;
+//   - a member's result of a is accepted if a quorum holds it and the member was not ejected since, and its sequences are paid,
+//     one point each;
 //   - the other sequences of a return by way of the redo queue, which the next batches take from first;
 //   - a member whose result was not accepted has missed, unless no quorum denies it and the others fared no better (a network
 //     cut in two is nobody's fault); a witness that did not report was idle. More than MissedMax misses, or idle elections, in
-//     a row and the member is dropped. It may join again.
+//     a row and the member is dropped. It may join again;
+//   - a witness that named other parameters than the agreed ones went astray; in three reports in a row, and it is dropped;
+//   - when the next round opens, its seed draws which of a's accepted results are checked (see Verification).
 //
 // The quorum is committee.Quorum of the elected, so silence never lowers it. A member with no share, the batch being smaller
 // than the number of members, is not expected to give a result. Points and sequences are conserved: every sequence given out
-// is accepted once, waiting, in flight, or counted in RedoLost; points of all members and PointsRetired make PointsTotal.
+// is accepted once, waiting, in flight, or counted in RedoLost; points of all members and PointsRetired make PointsTotal, which
+// is one for each sequence accepted and one for each recomputed (PointsVerified).
+//
+// # Verification
+//
+// A trainer signs a Commitment to its result before anybody sees it. When round a has become final and a round opens, the
+// seed of the latter, which nobody knew while a's results were made, draws VerificationPercent of a's accepted results to be
+// checked, and who checks them: the active members in the order of committee.Verifiers, one each as far as there are enough,
+// nobody itself. Each result is drawn by itself, with a chance in proportion to its member's doubt, so that the expected
+// number is that percentage; a chance that would exceed one is one, and what is left over goes to the others in proportion.
+// Doubt is 8 for a newcomer, 1 less for each check passed, down to 1, never 0, and 16 after a failure. Nothing is drawn if
+// a's parameters were not agreed, or if fewer than two are active.
+//
+// A check names all that is needed: round, epoch, step, member, verifier, share, parameters. The verifier recomputes the
+// share, and has VerifyMs to say one of three things (a verdict after that is refused; the check lapses, and the silent
+// verifier is charged as for a missed election, unless all places for disputes are taken):
+//
+//	Pass      the same came out. It opens the commitment's Work by the gradient's root, which only who computed it knows; one
+//	          that does not open it convicts the verifier (FalsePass). The verifier is paid the share's sequences in points.
+//	Accuse    something else came out: a dispute opens, in which the accuser is bound to the root of its own trace. If the
+//	          commitment names another epoch, share or parameters than the check, nothing is left to dispute: its signer is
+//	          convicted at once (WrongResult).
+//	Unserved  the member does not serve what is needed: a dispute opens in which only tie-breakers vote.
+//
+// # Disputes
+//
+// The step of a share is a program: operations, each of which makes one value, cut into tiles, each made in slices. A trace
+// commits to all of it by three nested trees of package bisect:
+//
+//	trace                 its leaves are the operations'
+//	  operation           root over its tiles; of the last operation the leaf is Outcome(commitment) itself
+//	    tile              root over its slices
+//	      slice           bisect.Leaf of the words after that slice
+//
+// A dispute finds the first operation, then the first tile of it, then the first slice, at which two traces differ. All that
+// the slice is computed from comes before, so both sides agree on it, and the Referee recomputes that one slice.
+//
+//	tie-breaking  up to three members, drawn by the chance of the block, recompute too and vote (TieBreak), within VerifyMs
+//	defending     the accused shows its trace (Defend) and proves that it ends with what it committed to
+//	descending    both Reveal the sixteen children of the node at which they differ; the first that differs is the next node.
+//	              Trees of one leaf are passed over. A leaf beyond a tree's is padding, and convicts whose is not zero
+//	evidence      the accuser opens the slice (Evidence), the referee judges. Both are convicted if neither is right
+//
+// Each move has DisputeMs from the one before, both sides' reveals of a node the same; silence loses, and so does conceding
+// (Concede, once the votes are counted). Where both are silent the accuser loses. What is refused as malformed, or proves
+// nothing, may be tried again until the deadline.
+//
+// An accuser that loses, falls silent, concedes or is ejected for something else may have meant to. So a tie-breaker that
+// voted VoteWrong takes its place, if there is one with a trace that neither the accused shows nor the referee disproved,
+// and the descent begins anew; only when there is none is the accused free. One honest party, verifier or tie-breaker,
+// suffices to convict a liar; and whoever computes rightly and answers in time is never convicted, whoever accuses it. A
+// dispute ends within VerifyMs and four times (2 + the levels of the three trees) moves.
+//
+// When it is over, the accuser and the tie-breakers that voted as it ended are paid the share's sequences in points.
+// Tie-breakers that voted against what was proven come under full doubt. An accused that was proven right has passed a
+// check.
+//
+// About an Unserved result the tie-breakers decide: if two of three, or all of fewer, were not served either, it is a
+// strike: the member is dropped, loses its points that are not settled, and comes under full doubt; the third in a row,
+// without a check passed between them, convicts it (NotServing). Else one that was served, of the VoteWrong ones first,
+// makes the check in the verifier's place, with time anew; it cannot say Unserved again.
+//
+// An Equivocation, two commitments of one member for one round, needs no dispute. Anybody may show it.
+//
+// # Convictions
+//
+// Who is convicted is ejected: it loses its whole stake, half of which goes to the balance of who showed the offence (for a
+// false accusation, of the accused once it is free), the rest to the treasury; its points that are not settled are retired;
+// its results that are not accepted yet never are; and it is out of all other checks and disputes. Lesser offences cost an
+// eighth of the stake and the place among the active: Absence is recorded where there is a stake, when a member is dropped
+// for having missed, idled or skipped checks more than MissedMax times in a row; Contradiction is a witness astray three
+// times in a row. The last 64 convictions stand in the state, each with the hash of the decisive message and the rounds from
+// which the member's results had entered the model.
+//
+// # Tokens
+//
+// The host keeps a run's tokens in one account, its escrow; whose they are stands here. Escrow is the sum of the treasury
+// and of all stakes and balances after every message. Env.Value says what is attached to a message; only Join and Deposit
+// (to a stake) and Fund (to the treasury) take any, and only Claim pays out (Payout), to the member's payee: the points that
+// are settled and not paid yet, at Rate, as far as the treasury goes; the balance; and the stake if it is free.
+//
+// A stake is free UnbondMs after its member left or was dropped, or after the run was finished, if no result of its is in
+// flight and it has no part in an open check or dispute. A payee cannot be changed while anything is owed to it. The place
+// of a member that is owed tokens is not given away.
+//
+// Points settle at the end of an epoch: no conviction takes them any more. Those of a member with an open check or dispute
+// settle one epoch later, or, when no epoch is running and nothing is open any more, at its Claim.
 //
 // # End of an epoch
 //
@@ -54,23 +144,28 @@
 //
 // A member keeps its place in the table, and so its index, while it is present. Who leaves or is dropped keeps it with its
 // points, until the table is full and a newcomer needs the place: it takes that of the member gone longest, though never
-// while a round of the running epoch mentions it, and rounds of ended epochs that do are erased. Who joins during an epoch
-// takes part from the next one on.
+// while a round of the running epoch, a check or a dispute mentions it or tokens are owed to it, and rounds of ended epochs that
+// mention it are erased. An ejected member may not join again; its place is given away only if no other can be. Who joins
+// during an epoch takes part from the next one on. Joining takes a stake of Config.Stake at least, what was left of an earlier
+// one included.
 //
 // # The buffer
 //
 // The state is one flat buffer: it is the canonical encoding. Numbers are little endian, at multiples of their size; bytes
-// that nothing covers are zero. Its size is fixed by the limits (Size: 98 KiB for 256 members and 32 witnesses, 3.4 MiB
+// that nothing covers are zero. Its size is fixed by the limits (Size: 144 KiB for 256 members and 32 witnesses, 4.2 MiB
 // for 10,000), and its hash is the Merkle root over its pages of 1 KiB. Each part begins at a page:
 //
 //	header      1 page
-//	members     128 bytes a place
+//	members     176 bytes a place
 //	redo queue  1 page: 64 spans of U64 start, U32 count, U32 zero
 //	ring        4 slots; round r is in slot r mod 4
+//	checks      104 bytes a place; as many as a quarter of the members, but at least 64
+//	disputes    16 places of 1152 bytes
+//	convictions 64 places of 144 bytes; number n is in place (n-1) mod 64
 //
 // The header (offset, type, field; config fields as in Config):
 //
-//	  0 U32 magic "ENTR"       4 U32 version 1         8 U32 limits: members   12 U16 limits: witnesses  16 Hash ID
+//	  0 U32 magic "ENTR"       4 U32 version 2         8 U32 limits: members   12 U16 limits: witnesses  16 Hash ID
 //	 48 U64 WaitingMs         56 U64 WarmupMs         64 U64 RoundTrainMs      72 U64 RoundWitnessMs     80 U64 CooldownMs
 //	 88 U64 EpochMs           96 U64 BatchRampTokens 104 U32 MinMembers       108 U32 StartMembers      112 U32 TotalSteps
 //	116 U32 BatchStart       120 U32 BatchEnd        124 U32 SequenceTokens   128 U16 Witnesses         130 U8 Overlap
@@ -82,12 +177,18 @@
 //	356 U32 places in use    360 U32 epoch           364 U32 round            368 U32 step              372 U32 epoch's first round
 //	376 U32 redo spans       380 U32 rollbacks       384 3 U32 checkpointers  400 Hash checkpoint's params
 //	432 Hash its manifest    464 key of its maker    496 U32 its epoch        500 U32 pace, ms          504 U64 the round's limit, ms
+//	512 U64 VerifyMs         520 U64 DisputeMs       528 U64 Stake            536 U64 UnbondMs          544 U64 Rate
+//	552 Hash StateHash       584 U64 treasury        592 U64 escrow           600 U64 paid out          608 to whom, 32 bytes
+//	640 U64 points verified  648 U32 convictions     652 U32 disputes opened  656 U32 checks drawn      660 U32 checks passed
 //
 // A place of the table of members:
 //
-//	 0 key, 32 bytes         32 U64 points           40 U64 joined at         48 U64 left at            56 U64 zero (stake)
-//	64 U32 results accepted  68 U32 speed            72 U32 joined in epoch   76 U32 left in round      80 U8 status
-//	81 U8 missed             82 U8 idle
+//	  0 key, 32 bytes        32 U64 points           40 U64 joined at         48 U64 left at            56 U64 stake
+//	 64 U32 results accepted 68 U32 speed            72 U32 joined in epoch   76 U32 left in round      80 U8 status
+//	 81 U8 missed            82 U8 idle              83 U8 doubt              84 U8 strikes             85 U8 checks skipped
+//	 86 U8 reports astray    88 U64 balance          96 U64 points settled   104 U64 points claimed    112 U64 stake free at
+//	120 U32 checks passed   124 U32 first round of an accepted result        128 U32 the last         136 payee, 32 bytes
+//	168 U64 points at the last epoch's end
 //
 // A slot of the ring; b is members/8 rounded up to 8 bytes, w the limit of witnesses:
 //
@@ -101,25 +202,58 @@
 //	    U8 for each member: reports that hold its result of this round, then to a multiple of 8
 //	    filters of the reports, by seats: filter bits / 8 each
 //
+// A place of the table of checks; one whose round is 0 is free:
+//
+//	 0 U32 round              4 U32 epoch             8 U32 step              12 U32 member             16 U32 verifier
+//	20 U32 sequences         24 U64 deadline         32 Hash share            64 Hash params            96 U8 disputed
+//	97 U8 reassigned
+//
+// A place of the table of disputes begins with the check, 104 bytes; "2" is of the accused and the accuser:
+//
+//	104 U32 number           108 U32 accuser, 2^32-1 = none                   112 U64 deadline          120 U8 stage
+//	121 U8 unserved          122 U8 defended         123 U8 level             124 U8 levels to go       125 2 U8 revealed
+//	127 U8 tie-breakers      128 U32 operation       132 U32 tile             136 U32 slice             140 U32 node's index
+//	144 2 Hash traces        208 2 Hash nodes        272 16 Hash children that one has revealed, if the other has not
+//	784 3 tie-breakers of 40 bytes: U32 member, U8 vote, 3 zero, Hash trace   904 the commitment, 244 bytes
+//
+// A place of the ring of convictions:
+//
+//	  0 U32 number             4 U32 round             8 U32 member            12 U32 by, 2^32-1 = none  16 key, 32 bytes
+//	 48 by's key, 32 bytes    80 Hash evidence       112 U64 slashed          120 U64 at                128 U32 first round
+//	132 U32 last round       136 U32 results         140 U8 offence
+//
 // # Messages
 //
 // A message is its kind in a byte, then its fields:
 //
 //	0 Tick
-//	1 Join        U32 speed
+//	1 Join        U32 speed, payee, 32 bytes
 //	2 Withdraw
 //	3 Ready       U32 epoch, Hash params
 //	4 Witness     U32 round, U8 complete, Hash params, U32 length and bitmap of members held, U32 length and filter
 //	5 Checkpoint  U32 epoch, Hash params, Hash manifest
 //	6 Pause
 //	7 Resume
+//	8 Pass        U32 round, U32 member, signed commitment, Hash gradient
+//	9 Accuse      U32 round, U32 member, signed commitment, Hash trace
+//	10 Unserved   U32 round, U32 member
+//	11 TieBreak   U32 dispute, U8 vote (1 right, 2 wrong, 3 unserved), Hash trace
+//	12 Defend     U32 dispute, Hash trace, U32 length of proof, so many Hash
+//	13 Reveal     U32 dispute, 16 Hash
+//	14 Evidence   U32 dispute, U32 length, so many bytes: the referee's format
+//	15 Concede    U32 dispute
+//	16 Equivocation  two signed commitments
+//	17 Deposit    key of the member, 32 bytes
+//	18 Claim
+//	19 Fund
 //
 // For example a report in round 7 that holds the results of members 0 and 2, with a filter (here of 2 bytes) and parameters
 // 99...99, is
 //
 //	04 07000000 01 99...99 01000000 05 02000000 0102
 //
-// Commitments, which peers exchange and only their filters reach the coordinator, are laid out in Commitment.
+// Commitments are laid out in Commitment. Peers exchange them; the coordinator sees the filters of all, and those that verdicts
+// show.
 //
-// The package is replicated (see package wire). It keeps room for what is not there yet: stake, ejection and verification.
+// The package is replicated (see package wire).
 package coordinator
