@@ -209,7 +209,7 @@ func TestTheRefereeNamesTheLiar(t *testing.T) {
 		tile := longest(o)
 		slice := uint32(source.Uint64n(uint64(o.Slices(tile))))
 		word, bit := source.Uint64(), source.Uint64n(32)
-		liar, err := run0(ctx, pool, p, src, func(at, ofTile, ofSlice uint32, words []uint32) {
+		liar, err := runLying(ctx, pool, p, src, func(at, ofTile, ofSlice uint32, words []uint32) {
 			if at == op && ofTile == tile && ofSlice == slice && len(words) > 0 {
 				words[word%uint64(len(words))] ^= 1 << bit
 			}

@@ -39,10 +39,11 @@ type result struct {
 
 // Run runs p on src and returns the trace. Reading tokens may fail, and ctx may end it.
 func Run(ctx context.Context, pool *exact.Pool, p Program, src Sources) (*Trace, error) {
-	return run0(ctx, pool, p, src, nil)
+	return runLying(ctx, pool, p, src, nil)
 }
 
-func run0(ctx context.Context, pool *exact.Pool, p Program, src Sources, lie func(op, tile, slice uint32, words []uint32)) (*Trace, error) {
+// runLying is Run by who lies, unless lie is nil.
+func runLying(ctx context.Context, pool *exact.Pool, p Program, src Sources, lie func(op, tile, slice uint32, words []uint32)) (*Trace, error) {
 	t := &Trace{machine: machine{p: p, pool: pool, src: src, read: map[uint32][]uint32{}, lie: lie}}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
