@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 )
@@ -36,11 +35,16 @@ func (c console) homeFlag(cmd *cobra.Command, to *string) {
 
 var errNoHome = errors.New("this system names no directory for data; say where the replica is with --home DIR")
 
+// founding is chain init's flags.
+type founding struct {
+	home, id, api, genesis, keyFile string
+	creators, peers, allocate       []string
+	supply                          uint64
+	block                           time.Duration
+}
+
 func chainInitCommand(c console) *cobra.Command {
-	var home, id, api, genesis, keyFile string
-	var creators, peers, allocate []string
-	var supply uint64
-	var block time.Duration
+	var o founding
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Set up a new chain, or a replica of an existing one",
@@ -57,56 +61,60 @@ The addresses can be changed later in the directory's chain.json.`,
   entrain chain init --genesis genesis.json --peer 3f2a...@203.0.113.5:26656`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if home == "" {
-				return errNoHome
+			if len(o.allocate) > 0 && !cmd.Flags().Changed("supply") {
+				o.supply = 0 // just what is allocated
 			}
-			if (id == "") == (genesis == "") {
-				return errors.New("say either --chain-id ID for a new chain, or --genesis FILE for a replica of an existing one")
-			}
-			if genesis == "" && !ledger.ChainIDValid(id) {
-				return fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", id, ledger.ChainIDBytesMax)
-			}
-			o := comet.Options{Chain: id, API: api, Peers: peers, Block: block}
-			for _, s := range creators {
-				k, err := key.ParsePublic(s)
-				if err != nil {
-					return fmt.Errorf("--creator %q: want a public key of 64 hexadecimal digits, as entrain key show prints it", s)
-				}
-				o.Creators = append(o.Creators, k)
-			}
-			if genesis != "" {
-				var err error
-				if o.Genesis, err = readBounded(genesis, genesisBytesMax); err != nil {
-					return fmt.Errorf("genesis: %w", err)
-				}
-			} else {
-				var err error
-				if len(allocate) > 0 && !cmd.Flags().Changed("supply") {
-					supply = 0
-				}
-				if o.Accounts, err = c.accounts(allocate, supply, keyFile); err != nil {
-					return err
-				}
-			}
-			if err := comet.Init(home, o); err != nil {
-				return err
-			}
-			c.say("set up a replica in %s; start it with: entrain chain start --home %q", home, home)
-			return nil
+			return c.chainInit(o)
 		},
 	}
-	c.homeFlag(cmd, &home)
+	c.homeFlag(cmd, &o.home)
 	f := cmd.Flags()
-	f.StringVar(&id, "chain-id", "", "`name` of the new chain: a-z, 0-9 and -")
-	f.StringVar(&genesis, "genesis", "", "genesis `file` of an existing chain")
-	f.StringVar(&api, "api", comet.DefaultAPI, "`address` where clients reach the replica")
-	f.StringArrayVar(&creators, "creator", nil, "public `key` that may create runs; may be repeated (default: anyone may)")
-	f.StringArrayVar(&peers, "peer", nil, "another replica, as `ID@host:port`; may be repeated")
-	f.Uint64Var(&supply, "supply", defaultSupply, "`tokens` of the new chain in all; with --allocate only, as many as those")
-	f.StringArrayVar(&allocate, "allocate", nil, "`KEY=AMOUNT` of the new chain's tokens; may be repeated")
-	keyFlag(cmd, &keyFile)
-	f.DurationVar(&block, "block", comet.DefaultBlock, "`time` between blocks, and so the resolution of all deadlines")
+	f.StringVar(&o.id, "chain-id", "", "`name` of the new chain: a-z, 0-9 and -")
+	f.StringVar(&o.genesis, "genesis", "", "genesis `file` of an existing chain")
+	f.StringVar(&o.api, "api", comet.DefaultAPI, "`address` where clients reach the replica")
+	f.StringArrayVar(&o.creators, "creator", nil, "public `key` that may create runs; may be repeated (default: anyone may)")
+	f.StringArrayVar(&o.peers, "peer", nil, "another replica, as `ID@host:port`; may be repeated")
+	f.Uint64Var(&o.supply, "supply", defaultSupply, "`tokens` of the new chain in all; with --allocate only, as many as those")
+	f.StringArrayVar(&o.allocate, "allocate", nil, "`KEY=AMOUNT` of the new chain's tokens; may be repeated")
+	keyFlag(cmd, &o.keyFile)
+	f.DurationVar(&o.block, "block", comet.DefaultBlock, "`time` between blocks, and so the resolution of all deadlines")
 	return cmd
+}
+
+// chainInit sets up a replica's directory.
+func (c console) chainInit(f founding) error {
+	if f.home == "" {
+		return errNoHome
+	}
+	if (f.id == "") == (f.genesis == "") {
+		return errors.New("say either --chain-id ID for a new chain, or --genesis FILE for a replica of an existing one")
+	}
+	o := comet.Options{Chain: f.id, API: f.api, Peers: f.peers, Block: f.block}
+	for _, s := range f.creators {
+		k, err := parseKey(s)
+		if err != nil {
+			return fmt.Errorf("--creator %w", err)
+		}
+		o.Creators = append(o.Creators, k)
+	}
+	var err error
+	switch {
+	case f.genesis != "":
+		if o.Genesis, err = readBounded(f.genesis, genesisBytesMax); err != nil {
+			return fmt.Errorf("genesis: %w", err)
+		}
+	case !ledger.ChainIDValid(f.id): // before a key is made for it
+		return fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", f.id, ledger.ChainIDBytesMax)
+	default:
+		if o.Accounts, err = c.accounts(f.allocate, f.supply, f.keyFile); err != nil {
+			return err
+		}
+	}
+	if err := comet.Init(f.home, o); err != nil {
+		return err
+	}
+	c.say("set up a replica in %s; start it with: entrain chain start --home %q", f.home, f.home)
+	return nil
 }
 
 // defaultSupply is how many tokens a new chain has unless told otherwise.
