@@ -203,6 +203,7 @@ func (s State) accuse(env Env, m Accuse) Error {
 	if !ok {
 		return ErrBusy
 	}
+	putU8(s.place(c.Verifier), mSkipped, 0)
 	d.open(env, k)
 	m.Commitment.Commitment.Append(d.b[dCommitment:dCommitment])
 	put32(d.b, dTraces+32*Accuser, m.Trace)

@@ -99,7 +99,6 @@ func (d dispute) open(env Env, k uint32) {
 	putU8(b, kDisputed, 1)
 	copy(d.b, b)
 	verifier := getU32(b, kVerifier)
-	putU8(s.place(verifier), mSkipped, 0)
 	id := s.DisputesTotal() + 1
 	putU32(s.b, hDisputes, id)
 	putU32(d.b, dID, id)
@@ -225,6 +224,7 @@ func (d dispute) countVotes(env Env, last Message) {
 	s, accused, round := d.s, d.accused(), getU32(d.b, kRound)
 	switch n := d.ties(); {
 	case n > 0 && (unserved == n || n == tiesMax && 2*unserved > n):
+		putU8(s.place(getU32(d.b, kVerifier)), mSkipped, 0)
 		d.close()
 		s.strike(env, accused, round, last)
 	case served != NoMember:
@@ -234,8 +234,12 @@ func (d dispute) countVotes(env Env, last Message) {
 	}
 }
 
-// reassign gives the check back, to a tie-breaker that was served and so can make it.
+// reassign gives the check back, to a tie-breaker that was served and so can make it. To the verifier it counts as a check
+// skipped, or else to say Unserved would be a way to do nothing.
 func (d dispute) reassign(env Env, verifier uint32) {
+	if first := getU32(d.b, kVerifier); d.s.status(first).Present() {
+		d.s.fault(first, mSkipped, env)
+	}
 	if k, ok := d.s.findCheck(getU32(d.b, kRound), d.accused()); ok {
 		b := d.s.check(k)
 		putU8(b, kDisputed, 0)

@@ -103,7 +103,7 @@
 // About an Unserved result the tie-breakers decide: if two of three, or all of fewer, were not served either, it is a
 // strike: the member is dropped, loses its points that are not settled, and comes under full doubt; the third in a row,
 // without a check passed between them, convicts it (NotServing). Else one that was served, of the VoteWrong ones first,
-// makes the check in the verifier's place, with time anew; it cannot say Unserved again.
+// makes the check in the verifier's place, with time anew; it cannot say Unserved again, and the verifier has skipped a check.
 //
 // An Equivocation, two commitments of one member for one round, needs no dispute. Anybody may show it.
 //
