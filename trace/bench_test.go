@@ -56,7 +56,7 @@ func BenchmarkProgram(b *testing.B) {
 		}
 		b.Run(preset, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := NewProgram(Setup{cfg, cfg.Context}, 16, newPlainTail(cfg)); err != nil {
+				if _, err := newProgram(Setup{cfg, cfg.Context}, 16, newPlainTail(cfg)); err != nil {
 					b.Fatal(err)
 				}
 			}

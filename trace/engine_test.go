@@ -63,7 +63,7 @@ func TestTheOutcomeIsThatOfTheEngine(t *testing.T) {
 						t.Fatal(err)
 					}
 					who := Share{Run: merkle.Leaf(nil), Round: 3 + step, Member: 9}
-					p, err := NewProgram(c.setup(), uint32(len(order)), tails.Tail(schedule.LR(step), who))
+					p, err := newProgram(c.setup(), uint32(len(order)), tails.Tail(schedule.LR(step), who))
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -123,7 +123,7 @@ func gameProgram(t testing.TB, c modelCase) Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProgram(c.setup(), uint32(c.sequences), tail)
+	p, err := newProgram(c.setup(), uint32(c.sequences), tail)
 	if err != nil {
 		t.Fatal(err)
 	}

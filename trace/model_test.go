@@ -133,10 +133,19 @@ func (hashOp) Leaf(words []uint32) (h wire.Hash) {
 	return h
 }
 
+// newProgram is the program of one share.
+func newProgram(s Setup, sequences uint32, tail Tail) (Program, error) {
+	m, err := NewModel(s)
+	if err != nil {
+		return nil, err
+	}
+	return m.Program(sequences, tail)
+}
+
 // program is the case's with a plain tail.
 func (c modelCase) program(t testing.TB) *steps {
 	t.Helper()
-	p, err := NewProgram(c.setup(), uint32(c.sequences), newPlainTail(c.cfg))
+	p, err := newProgram(c.setup(), uint32(c.sequences), newPlainTail(c.cfg))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,15 +128,6 @@ func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 	return p, nil
 }
 
-// NewProgram is Program for one share alone.
-func NewProgram(s Setup, sequences uint32, tail Tail) (Program, error) {
-	m, err := NewModel(s)
-	if err != nil {
-		return nil, err
-	}
-	return m.Program(sequences, tail)
-}
-
 // recut lists the operations that cut gradients of matrices with heads anew, the first being number at, and where the gradient of each tensor is;
 // last is the first operation of the last sequence.
 func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {

@@ -232,7 +232,7 @@ func TestWhatCannotBeTracedIsRefused(t *testing.T) {
 	} {
 		setup, sequences := good.setup(), uint32(1)
 		c.change(&setup, &sequences)
-		_, err := NewProgram(setup, sequences, newPlainTail(good.cfg))
+		_, err := newProgram(setup, sequences, newPlainTail(good.cfg))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -247,7 +247,7 @@ func TestEvidenceOfLargeModelsFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		const sequences = 16
-		p, err := NewProgram(Setup{cfg, cfg.Context}, sequences, newPlainTail(cfg))
+		p, err := newProgram(Setup{cfg, cfg.Context}, sequences, newPlainTail(cfg))
 		if err != nil {
 			t.Fatal(err)
 		}
