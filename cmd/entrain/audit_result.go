@@ -134,7 +134,7 @@ func (r *auditReport) compare(c coordinator.Commitment, result train.Result, sta
 	r.row("gradient", c.Work, coordinator.WorkHash(c.Run, c.Round, c.Member, result.Gradient))
 	r.row("optimizer state", c.State, state)
 	r.row("payload", c.Payload, payload.Root)
-	r.row("payload bytes", c.PayloadBytes, payload.Size)
+	r.row("payload length", c.PayloadBytes, payload.Size)
 }
 
 // chained tells whether the state a member went on from is that of its result of the step before. A fresh one is, too; and what cannot be known

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A small run whose rounds take some tenths of a second, and of whose results half are checked.
+const auditedRun = `
+name = "audited"
+steps = 100000
+[model]
+preset = "nano"
+hidden = 64
+layers = 2
+heads = 2
+kv_heads = 1
+ffn = 128
+[data]
+location = %q
+sequence = 64
+[batch]
+start = 64
+[members]
+min = 1
+start = 2
+[times]
+waiting = "0s"
+warmup = "1m"
+round_train = "1m"
+epoch = "1h"
+[trust]
+verification_percent = 50
+verify = "1m"
+dispute = "1m"
+`
+
+// A guest who knows nothing but the chain's address and the data computes what members did, and gets the same.
+func TestAuditOfALiveRun(t *testing.T) {
+	dir := t.TempDir()
+	s := newShell(t)
+	writeFile(t, filepath.Join(dir, "text"), strings.Repeat("All that glitters is not gold; often have you heard that told. ", 2000))
+	s.ok("data", "prepare", "-o", filepath.Join(dir, "data"), filepath.Join(dir, "text"))
+	home := filepath.Join(dir, "chain")
+	if err := comet.Init(home, comet.Options{Chain: "audited", API: "127.0.0.1:0", Block: demoBlock}); err != nil {
+		t.Fatal(err)
+	}
+	replica, err := comet.Open(home, nil, referees)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 3)
+	go func() { ended <- replica.Run(ctx) }()
+	env := func(name string) string { return map[string]string{"ENTRAIN_CHAIN": replica.Endpoint()}[name] }
+	s.console.env = env
+	s.ok("key", "new", "--key", filepath.Join(dir, "owner"))
+	s.ok("run", "create", "-f", writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(auditedRun, filepath.Join(dir, "data"))), "--key", filepath.Join(dir, "owner"))
+	members, leave := context.WithCancel(ctx)
+	for i := range 2 {
+		member := newShell(t).console
+		member.env, member.out, member.err = env, io.Discard, io.Discard
+		name := filepath.Join(dir, fmt.Sprint("member", i))
+		go func() {
+			err := run(members, member, []string{"join", "audited", "--key", name + ".key", "--state", name, "--workers", "1", "--json"})
+			if errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			ended <- err
+		}()
+	}
+	reports := func(lines io.Reader, enough int, stop func()) (equal, other int) {
+		for in := bufio.NewScanner(lines); in.Scan(); {
+			var r auditReport
+			if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+				t.Errorf("line %q: %v", in.Text(), err)
+			}
+			switch {
+			case r.Verdict == auditEqual && len(r.Rows) >= 6 && r.Accepted:
+				equal++
+			case r.Verdict != auditNot: // members were faster
+				t.Errorf("%s", in.Text())
+				other++
+			}
+			if equal == enough {
+				stop()
+			}
+		}
+		return equal, other
+	}
+	// --watch first: it waits for the run to begin.
+	out, lines := io.Pipe()
+	watching, stop := context.WithCancel(ctx)
+	watcher := newShell(t).console
+	watcher.env, watcher.out, watcher.err = env, lines, io.Discard
+	watched := make(chan error, 1)
+	go func() {
+		err := run(watching, watcher, []string{"audit", "audited", "--watch", "--json"})
+		lines.Close()
+		watched <- err
+	}()
+	if equal, other := reports(out, 3, stop); equal < 3 || other > 0 {
+		t.Errorf("watching, %d results were right and %d not", equal, other)
+	}
+	if err := <-watched; err != nil {
+		t.Errorf("watching ended with %v", err)
+	}
+	text, words, err := s.run("audit", "audited", "--json")
+	if equal, other := reports(strings.NewReader(text), 0, func() {}); err != nil || equal == 0 || other > 0 {
+		t.Errorf("%d results were right and %d not: %v\n%s%s", equal, other, err, text, words)
+	}
+	_, _, err = s.run("audit", "audited", "--round", "4000000000")
+	if status := statusOf(err); err == nil || status != exitNotAudited || !strings.Contains(err.Error(), "not among the last ones") {
+		t.Errorf("a round to come: status %d, %v", status, err)
+	}
+	leave()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAuditTellsWhatIsDifferent(t *testing.T) {
+	result := train.Result{Payload: []byte("payload"), Gradient: wire.Sum("test/gradient")}
+	state := wire.Sum("test/state")
+	ref := p2p.NewRef(result.Payload)
+	honest := coordinator.Commitment{Round: 7, Member: 3, Payload: ref.Root, PayloadBytes: uint32(ref.Size), State: state, Work: coordinator.WorkHash(wire.Hash{}, 7, 3, result.Gradient)}
+	for _, v := range []struct {
+		name   string
+		change func(*coordinator.Commitment)
+		want   string
+	}{
+		{"an honest one", func(*coordinator.Commitment) {}, ""},
+		{"another payload", func(c *coordinator.Commitment) { c.Payload[5]++ }, "its payload is not what it must be"},
+		{"another length", func(c *coordinator.Commitment) { c.PayloadBytes++ }, "its payload length is not what it must be"},
+		{"another state", func(c *coordinator.Commitment) { c.State[31]++ }, "its optimizer state is not what it must be"},
+		{"another's work", func(c *coordinator.Commitment) {
+			c.Member++
+			c.Work = coordinator.WorkHash(wire.Hash{}, 7, 3, result.Gradient)
+		}, "its gradient is not what it must be"},
+	} {
+		c := honest
+		v.change(&c)
+		var r auditReport
+		r.compare(c, result, state)
+		if r.Reason != v.want || (r.Verdict == auditDifferent) != (v.want != "") || len(r.Rows) != 4 {
+			t.Errorf("%s: %q, %q", v.name, r.Verdict, r.Reason)
+		}
+		a := &auditor{console: newShell(t).console, tally: map[string]int{}}
+		if r.Verdict == "" {
+			r.Verdict = auditEqual
+		}
+		a.tally[r.Verdict]++
+		want := 0
+		if v.want != "" {
+			want = exitDifferent
+		}
+		err := a.verdict()
+		if got := statusOf(err); err == nil && want != 0 || err != nil && got != want {
+			t.Errorf("%s: exit status of %v is %d, want %d", v.name, err, got, want)
+		}
+		var text strings.Builder
+		if err := r.write(&text, false); err != nil || (want != 0) != strings.Contains(text.String(), "claimed") {
+			t.Errorf("%s: %v\n%s", v.name, err, text.String())
+		}
+	}
+}
