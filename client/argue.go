@@ -131,6 +131,8 @@ func (m *Machine) moved(ev Submitted) {
 		id = msg.Dispute
 	case coordinator.Evidence:
 		id = msg.Dispute
+	case coordinator.Concede:
+		id = msg.Dispute
 	default:
 		return
 	}

@@ -394,7 +394,7 @@ func (n *Node) owePatience() time.Duration {
 
 // owes says whether a node that leaves waits for something.
 func (n *Node) owes() bool {
-	return n.height > 0 && n.machine.Owes() && n.cfg.Loop.Now().Sub(n.leaveAt) < n.owePatience() && n.state.Phase() != coordinator.Finished
+	return n.height > 0 && n.machine.Owes() && n.cfg.Loop.Now().Sub(n.leaveAt) < n.owePatience()
 }
 
 // leftYet ends the node once the run no longer counts on it.

@@ -32,11 +32,11 @@ type participation struct {
 	data        string // directory of the data set; "" means where the specification says
 	workers     int
 	listen      []string
-	evaluate    uint32        // steps between two measurements of the held-out loss; 0: none
-	heldOut     uint64        // sequences that a measurement reads at most
-	checkpoints int           // kept; 0: only those that the run asks this member for, the last of them
-	stake       uint64        // tokens to put up
-	pool        string        // that they come from; "" for the member's own account
+	evaluate    uint32 // steps between two measurements of the held-out loss; 0: none
+	heldOut     uint64 // sequences that a measurement reads at most
+	checkpoints int    // kept; 0: only those that the run asks this member for, the last of them
+	stake       uint64 // tokens to put up
+	pool        string // that they come from; "" for the member's own account
 	cheating    cheating
 	linger      time.Duration // for which the model is served to others after the run has finished
 	observe     func(node.Event)
@@ -46,6 +46,9 @@ type participation struct {
 // How long a participant that was asked to stop waits for the chain to take its withdrawal. If it does not, the run notices by itself
 // that the member is gone.
 const stopPatience = 3 * time.Second
+
+// finishPatience is more than nothing, so that a member of a run that has finished sees its last checks through before it goes.
+const finishPatience = time.Millisecond
 
 // participant is the parts of a participation, wired together.
 type participant struct {
@@ -209,7 +212,7 @@ func (p *participant) observed(ev node.Event) {
 	if !p.finished && p.phase == phaseFinished && p.params == p.agreed && p.writing.Load() == 0 {
 		p.finished = true
 		p.observe(node.Event{Kind: "finished", Params: p.params, Seconds: p.linger.Seconds()})
-		p.loop.After(p.linger, func() { p.node.Stop(0, p.end) })
+		p.loop.After(p.linger, func() { p.node.Stop(finishPatience, p.end) })
 	}
 }
 
