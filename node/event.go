@@ -20,6 +20,10 @@ import (
 //	healed      the model was fetched from peers
 //	checkpoint  a checkpoint was written: manifest's hash
 //	refused     the ledger refused a message
+//	check       this member, drawn as a verifier or tie-breaker, computes a share again: member, round, step, sequences (total)
+//	verdict     what came of it, in status: passed, wrong, unserved or none; text says in what the result differs
+//	dispute     a dispute on the ledger went on: member (the accused), round, step, stage (status)
+//	convicted   the ledger convicted a member: member, round, offence (status), tokens it lost (total); text has the proof
 //	note        anything else a person should know
 type Event struct {
 	Kind     string  `json:"event"`
@@ -82,6 +86,14 @@ func messageName(m coordinator.Message) string {
 		return "witness report"
 	case coordinator.Checkpoint:
 		return "checkpoint"
+	case coordinator.Pass, coordinator.Accuse, coordinator.Unserved:
+		return "verdict on a check"
+	case coordinator.TieBreak:
+		return "vote of a tie-breaker"
+	case coordinator.Defend, coordinator.Reveal, coordinator.Evidence, coordinator.Concede:
+		return "move in a dispute"
+	case coordinator.Equivocation:
+		return "proof of two commitments"
 	}
 	return fmt.Sprintf("%T", m)
 }

@@ -6,15 +6,19 @@
 //	       ◄─────────────── │ node (a loop)  │ ────────────────►
 //	          transactions  │ client.Machine │  commitments, fetches
 //	                        └───┬────────▲───┘
-//	               train, apply │        │ results
+//	       train, apply, verify │        │ results
 //	                            ▼        │
 //	                        Engine (one job at a time, off the loop)
 //
 // Everything happens on one [loop.Loop], so nothing here but the shelf (what peers may read, from any goroutine) has a lock. Under
 // loop.Real a node is a process's main job; under loop.Virtual a whole network of nodes runs in one process from one seed.
 //
-// A node leaves nothing behind but its state file ([Store]), written whole and read back checked: after a crash it continues from
-// the parameters and the optimizer state of the last save, and the machine brings both up to date.
+// Where a run verifies, a node keeps and serves what its own last results are checked with, computes again the shares that it is drawn to
+// check, and argues in disputes with a trace of the step ([Disputant]). How much memory that takes is said at prune.
+//
+// A node leaves nothing behind but its state file ([Store]), and one for each own share under check ([CaseStore]), written whole and read
+// back checked: after a crash it continues from the parameters and the optimizer state of the last save, and the machine brings both up
+// to date. A state that is not that of the last accepted result is of no use by then, and the optimizer begins afresh.
 package node
 
 import (
@@ -349,20 +353,30 @@ func (n *Node) within(d time.Duration) (context.Context, func()) {
 const submitFor = 20 * time.Second
 
 func (n *Node) submitted(m coordinator.Message, err error) {
-	if err != nil && !late(err) {
+	if err != nil && !late(m, err) {
 		n.observe(Event{Kind: "refused", Text: messageName(m) + ": " + err.Error()})
 	}
 	n.step(client.Submitted{Message: m, Err: err})
 }
 
 // late says that a message was refused only because the run had gone on meanwhile, as happens to whoever is not the first.
-func late(err error) bool {
+func late(m coordinator.Message, err error) bool {
 	var refused *ledger.TxError
 	if !errors.As(err, &refused) {
 		return false
 	}
 	code, ok := refused.Code.Coordinator()
-	return ok && (code == coordinator.ErrPhase || code == coordinator.ErrEpoch || code == coordinator.ErrRound)
+	if !ok {
+		return false
+	}
+	switch code {
+	case coordinator.ErrPhase, coordinator.ErrEpoch, coordinator.ErrRound, coordinator.ErrStage, coordinator.ErrDispute:
+		return true
+	case coordinator.ErrEjected:
+		_, fraud := m.(coordinator.Equivocation)
+		return fraud // somebody else proved it first
+	}
+	return false
 }
 
 // Stop withdraws from the run, saves the state, closes the network and then calls done, on the loop. It waits for the ledger at most
