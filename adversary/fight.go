@@ -62,11 +62,8 @@ func (m *member) noisy(c coordinator.Case, of string, n uint32) []wire.Hash {
 	return leaves
 }
 
-// Trace is part of node.Player.
-func (t *fabricated) Trace() wire.Hash { return bisect.Root(t.ops) }
-
-// Root is the same.
-func (t *fabricated) Root() wire.Hash { return t.Trace() }
+// Root is part of node.Player.
+func (t *fabricated) Root() wire.Hash { return bisect.Root(t.ops) }
 
 // Agrees is part of node.Player: it says whatever is to be shown.
 func (t *fabricated) Agrees() bool { return t.defends }
@@ -78,7 +75,7 @@ func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self uint32)
 	case !ok:
 		return nil, nil
 	case d.Stage == coordinator.StageDefending && side == coordinator.Accused:
-		return coordinator.Defend{Dispute: d.ID, Trace: t.Trace(), Proof: bisect.Prove(t.ops, uint32(len(t.ops)-1))}, nil
+		return coordinator.Defend{Dispute: d.ID, Trace: t.Root(), Proof: bisect.Prove(t.ops, uint32(len(t.ops)-1))}, nil
 	case d.Stage == coordinator.StageEvidence && side == coordinator.Accuser:
 		return coordinator.Concede{Dispute: d.ID}, nil
 	case d.Stage != coordinator.StageDescending || d.Revealed[side]:

@@ -190,6 +190,7 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
 	s.Trust = spec.Trust{} // no verification
+	s.Trust = spec.Trust{}
 	if cfg.Verification > 0 {
 		s.Trust = spec.Trust{VerificationPercent: cfg.Verification, Verify: sec(30), Dispute: sec(20), Stake: simStake, Rate: 1}
 	}
@@ -304,19 +305,13 @@ func (n *network) makeEngine() error {
 // disputant makes a node's players of verify's.
 type disputant struct{ *verify.Tracer }
 
-// player is one of them.
-type player struct{ *verify.Player }
-
-// Trace is part of node.Player.
-func (p player) Trace() wire.Hash { return p.Root() }
-
 // Open is part of node.Disputant.
 func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (node.Player, error) {
 	p, err := d.Tracer.Open(ctx, c, spans, params, state)
 	if err != nil {
 		return nil, err
 	}
-	return player{p}, nil
+	return p, nil
 }
 
 // createRun puts the run on the chain and waits for the block.

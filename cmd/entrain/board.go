@@ -33,6 +33,7 @@ type board struct {
 
 	chain   process
 	clients []clientRow
+	court   court
 }
 
 // process is a child process on the board.
@@ -170,9 +171,12 @@ func (l losses) mean() float64 {
 	return l.sum / float64(l.count)
 }
 
-// equal says whether all clients hold the final parameters, which then have one hash.
+// honest are the clients that do not cheat.
+func (b *board) honest() []clientRow { return b.clients[:len(b.clients)-b.court.cheats] }
+
+// equal says whether all honest clients hold the final parameters, which then have one hash.
 func (b *board) equal() bool {
-	return b.phase == phaseFinished && !slices.ContainsFunc(b.clients, func(c clientRow) bool { return !c.finished || c.params != b.agreed })
+	return b.phase == phaseFinished && !slices.ContainsFunc(b.honest(), func(c clientRow) bool { return !c.finished || c.params != b.agreed })
 }
 
 // tokensPerSecond is the speed of the whole network over the last seconds.
@@ -222,6 +226,9 @@ func (b *board) line(now time.Time) string {
 	if p := b.payloadMean(); p > 0 {
 		parts = append(parts, "payload "+bytesText(p))
 	}
+	if b.court.checks > 0 {
+		parts = append(parts, fmt.Sprintf("recomputed %d", b.court.passed))
+	}
 	if left, ok := b.left(now); ok {
 		parts = append(parts, "about "+minutes(left)+" left")
 	}
@@ -247,7 +254,7 @@ func (b *board) lines(now time.Time, width int) []string {
 		fmt.Sprintf("%-10s %7s  %-12s %6s %9s %7s  %s", "", "pid", "status", "loss", "tokens/s", "points", "parameters"),
 		processLine(b.chain, "replica"),
 	}
-	for _, c := range b.clients {
+	for i, c := range b.clients {
 		status := c.status
 		if c.healing != "" {
 			status = c.healing
@@ -256,6 +263,15 @@ func (b *board) lines(now time.Time, width int) []string {
 		if c.pid != 0 {
 			line = fmt.Sprintf("%s %6.3f %9s %7d  %s", line, c.loss, thousands(uint64(c.speed)), c.points, short(c.params))
 		}
+		if i >= len(b.honest()) {
+			line += "  " + b.court.kind
+		}
+		if i < len(b.court.stakes) {
+			line += fmt.Sprintf("  stake %d", b.court.stakes[i])
+		}
+		out = append(out, line)
+	}
+	if line := b.court.line(); line != "" {
 		out = append(out, line)
 	}
 	for i := range out {

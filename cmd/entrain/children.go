@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,8 @@ import (
 type child struct {
 	name string
 	args []string
+	// once says that it is not started again after it gave up by itself: there is no place for it any more.
+	once bool
 }
 
 // A childReport is what children tells of a child: that it started (Pid), wrote a line (Line), or ended.
@@ -69,8 +72,8 @@ func (c *children) keep(ctx context.Context, ch child) {
 				early = 0
 			}
 			early++
-			final := err == nil || ctx.Err() != nil || early > restartsMax
-			if final && err != nil && ctx.Err() == nil {
+			final := err == nil || ctx.Err() != nil || early > restartsMax || ch.once && gaveUp(err)
+			if final && !ch.once && err != nil && ctx.Err() == nil {
 				err = fmt.Errorf("%w, %d times in a row; its log is %s", err, early, c.log(ch))
 			}
 			c.reports <- childReport{name: ch.name, ended: true, err: err, final: final}
@@ -83,6 +86,12 @@ func (c *children) keep(ctx context.Context, ch child) {
 			}
 		}
 	})
+}
+
+// gaveUp says that a child ended by itself, as opposed to being killed.
+func gaveUp(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.Exited()
 }
 
 // wait returns when no child runs any more, and then closes reports.

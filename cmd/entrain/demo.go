@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/adversary"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/spec"
 )
@@ -25,6 +26,9 @@ type demoOptions struct {
 	keep    string
 	preset  string
 	asJSON  bool
+	// adversary is the kind of cheat that the last client is, or the last ones; "" for none.
+	adversary    string
+	verification uint8 // percent of the results that others recompute
 }
 
 func demoCommand(c console) *cobra.Command {
@@ -38,12 +42,20 @@ parameters, hash for hash, after every round. The text is Newton's Opticks, whic
 
 Try kill -9 on any of the processes: the run goes on, and the demo starts it again.
 
+With --adversary KIND the last client cheats. The others find it out, prove it to the chain, and it loses its stake. See
+docs/security.md for the kinds:
+` + demoKinds() + `
+
 Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command goes on from there.`,
 		Example: `  entrain demo
   entrain demo --clients 6 --rounds 500 --keep ./network
-  entrain demo --data novel.txt --json | tail -1`,
+  entrain demo --data novel.txt --json | tail -1
+  entrain demo --adversary sign-flip --verification 25`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.adversary != "" && !cmd.Flags().Changed("verification") {
+				o.verification = adversaryVerification
+			}
 			return runDemo(cmd.Context(), c, o, cmd.Flags().Changed)
 		},
 	}
@@ -53,9 +65,12 @@ Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command
 	f.StringVar(&o.text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
 	f.StringVar(&o.keep, "keep", "", "`directory` in which everything is kept")
 	f.StringVar(&o.preset, "preset", "nano", "model: nano (1 million parameters), a larger preset, or tiny, for a quick look")
+	f.StringVar(&o.adversary, "adversary", "", "let the last client cheat in the way of this `kind`")
+	f.Uint8Var(&o.verification, "verification", demoVerification, "`percent` of the results that others recompute; with --adversary more unless said")
 	f.BoolVar(&o.asJSON, "json", false, "print events, and at the end a summary, as lines of JSON")
 	_ = cmd.MarkFlagFilename("data")
 	_ = cmd.MarkFlagDirname("keep")
+	_ = cmd.RegisterFlagCompletionFunc("adversary", cobra.FixedCompletions(strings.Split(adversary.Names(), ", "), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions([]string{presetTiny, "nano", "10m", "50m"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -66,7 +81,32 @@ const (
 	demoRounds    = 300
 	// presetTiny is nano made smaller: it learns next to nothing, quickly.
 	presetTiny = "tiny"
+	// demoVerification is the percentage of results that are recomputed, adversaryVerification that when there is something to be found
+	// within the few rounds that people watch.
+	demoVerification, adversaryVerification = 5, 25
+	// demoStake is what a client puts up and can lose: all that it has.
+	demoStake = 1000
+	// demoTreasury is what the run pays its members from, a token a point; demoTokens are all there are.
+	demoTreasury, demoTokens = 100_000, 1_000_000
 )
+
+// demoKinds lists the kinds of cheats for people.
+func demoKinds() string {
+	var b strings.Builder
+	for _, k := range adversary.Kinds() {
+		fmt.Fprintf(&b, "\n  %-16s  %s", k.Name, k.Tries)
+	}
+	return b.String()
+}
+
+// cheats is how many of the last clients are adversaries.
+func (o demoOptions) cheats() int {
+	if o.adversary == "" {
+		return 0
+	}
+	k, _ := adversary.Find(o.adversary)
+	return max(1, k.Gang)
+}
 
 // demoSpec is what the demo trains: all its settings that a run's specification can say.
 func demoSpec(o demoOptions) spec.Spec {
@@ -86,6 +126,7 @@ func demoSpec(o demoOptions) spec.Spec {
 	s.Members.Min = 1
 	s.Members.Start = uint32(o.clients)
 	s.Members.Capacity = 64
+	s.Trust = spec.Trust{VerificationPercent: o.verification, Stake: demoStake, Rate: 1}
 	// A round takes half a second; whoever is not done after ten times as long was killed, or is starting again. A short epoch makes
 	// checkpoints often, to which the run goes back when all processes are killed at once; short warmups let it notice.
 	round := 5 * time.Second
@@ -96,12 +137,28 @@ func demoSpec(o demoOptions) spec.Spec {
 		Waiting: spec.Duration(0), Warmup: spec.Duration(2 * round), RoundTrain: spec.Duration(round),
 		RoundWitness: spec.Duration(time.Second), Cooldown: spec.Duration(round), Epoch: spec.Duration(4 * round),
 	}
+	if o.verification > 0 {
+		// A stake is free when the last result can no longer be checked.
+		s.Trust.Verify, s.Trust.Dispute = spec.Duration(6*round), spec.Duration(4*round)
+	}
 	return s
 }
 
 func (o demoOptions) check() error {
 	if o.clients < 1 || o.clients > demoClientMax {
 		return fmt.Errorf("--clients %d: want 1 to %d", o.clients, demoClientMax)
+	}
+	if _, ok := adversary.Find(o.adversary); o.adversary != "" && !ok {
+		return fmt.Errorf("--adversary %q: the kinds are %s", o.adversary, adversary.Names())
+	}
+	if n := o.cheats(); n > 0 && o.clients < n+honestLeast {
+		return fmt.Errorf("--clients %d: with %d that cheat there must be %d at least", o.clients, n, n+honestLeast)
+	}
+	if o.verification > 100 {
+		return fmt.Errorf("--verification %d: want 0 to 100", o.verification)
+	}
+	if o.adversary != "" && o.verification == 0 {
+		return errors.New("--verification 0: without any, no cheat is found out; leave --adversary out too")
 	}
 	if o.rounds < 1 {
 		return errors.New("--rounds 0: want at least 1")
@@ -111,6 +168,9 @@ func (o demoOptions) check() error {
 	}
 	return nil
 }
+
+// honestLeast is how many honest clients it takes to judge another: one that accuses, and one that breaks the tie.
+const honestLeast = 2
 
 // opticks finds Newton's Opticks in the Go installation.
 func opticks(ctx context.Context) (string, error) {
@@ -146,7 +206,7 @@ func runDemo(ctx context.Context, c console, o demoOptions, given func(flag stri
 	defer func() { err = errors.Join(err, dir.close()) }()
 	if dir.summary != nil {
 		c.say("the run kept in %s has finished; for another one choose another directory, or remove this one", dir.path)
-		return dir.summary.show(c, o.asJSON)
+		return errors.Join(dir.summary.show(c, o.asJSON), dir.summary.fault())
 	}
 	d, err := newDemo(c, dir, o.asJSON)
 	if err != nil {
@@ -163,5 +223,5 @@ func runDemo(ctx context.Context, c console, o demoOptions, given func(flag stri
 	if err := dir.finish(summary); err != nil {
 		return err
 	}
-	return summary.show(c, o.asJSON)
+	return errors.Join(summary.show(c, o.asJSON), summary.fault())
 }

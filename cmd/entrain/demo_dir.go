@@ -9,9 +9,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
@@ -45,7 +48,11 @@ type demoSettings struct {
 	Rounds  uint32 `json:"rounds"`
 	Text    string `json:"text"`
 	Preset  string `json:"preset"`
-	API     string `json:"api"` // where the chain serves clients
+	// Adversary is the kind of cheat that the last clients are, "" if all are honest, and Verification the percentage of results that
+	// are recomputed.
+	Adversary    string `json:"adversary,omitempty"`
+	Verification uint8  `json:"verification_percent"`
+	API          string `json:"api"` // where the chain serves clients
 }
 
 func (d *demoDir) file(name ...string) string {
@@ -106,7 +113,7 @@ const checkpointName = "checkpoint"
 
 // setUp prepares the data, the specification and the chain.
 func (d *demoDir) setUp(ctx context.Context, c console, o demoOptions) error {
-	d.set = demoSettings{Clients: o.clients, Rounds: o.rounds, Text: o.text, Preset: o.preset}
+	d.set = demoSettings{Clients: o.clients, Rounds: o.rounds, Text: o.text, Preset: o.preset, Adversary: o.adversary, Verification: o.verification}
 	m, err := data.Prepare(ctx, d.file("data"), []string{o.text}, data.PrepareOptions{
 		Name: plainName(filepath.Base(o.text)), Tokenizer: tokenizer.Bytes{}, HeldOutPermille: heldOutPermille,
 	})
@@ -133,10 +140,11 @@ func (d *demoDir) setUp(ctx context.Context, c console, o demoOptions) error {
 	if err := os.RemoveAll(d.file("chain")); err != nil {
 		return err
 	}
-	if err := comet.Init(d.file("chain"), comet.Options{Chain: "demo", API: d.set.API, Block: demoBlock}); err != nil {
+	accounts, err := d.makeKeys(c)
+	if err != nil {
 		return err
 	}
-	if _, _, err := c.ensureKey(d.file("owner.key")); err != nil {
+	if err := comet.Init(d.file("chain"), comet.Options{Chain: "demo", API: d.set.API, Block: demoBlock, Accounts: accounts}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(d.file("logs"), 0o755); err != nil {
@@ -146,6 +154,33 @@ func (d *demoDir) setUp(ctx context.Context, c console, o demoOptions) error {
 		return err
 	}
 	return d.writeJSON("demo.json", d.set)
+}
+
+// makeKeys makes the owner's key and those of the clients, and says what tokens they have: a client its stake, the owner the rest.
+func (d *demoDir) makeKeys(c console) ([]ledger.Allocation, error) {
+	owner, _, err := c.ensureKey(d.file("owner.key"))
+	if err != nil {
+		return nil, err
+	}
+	accounts := []ledger.Allocation{{Key: owner.Public(), Amount: demoTokens}}
+	for i := range d.set.Clients {
+		k, err := d.clientKey(c, i)
+		if err != nil {
+			return nil, err
+		}
+		accounts = append(accounts, ledger.Allocation{Key: k, Amount: demoStake})
+	}
+	slices.SortFunc(accounts, func(a, b ledger.Allocation) int { return a.Key.Compare(b.Key) })
+	return accounts, nil
+}
+
+// clientKey is the public key of a client, which is made if need be.
+func (d *demoDir) clientKey(c console, i int) (key.Public, error) {
+	if err := os.MkdirAll(d.file(clientName(i)), 0o755); err != nil {
+		return key.Public{}, err
+	}
+	k, _, err := c.ensureKey(d.file(clientName(i), "key"))
+	return k.Public(), err
 }
 
 const (
@@ -179,6 +214,8 @@ func (d *demoDir) resume(c console, settings []byte, o demoOptions, given func(f
 		{"rounds", o.rounds != d.set.Rounds, d.set.Rounds},
 		{"data", o.text != d.set.Text, d.set.Text},
 		{"preset", o.preset != d.set.Preset, d.set.Preset},
+		{"adversary", o.adversary != d.set.Adversary, d.set.Adversary},
+		{"verification", o.verification != d.set.Verification, d.set.Verification},
 	} {
 		if given(f.flag) && f.other {
 			return fmt.Errorf("--%s differs from that of the run kept here, %v; leave it out to go on with that run, or choose another directory", f.flag, f.is)

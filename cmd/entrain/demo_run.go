@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/adversary"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/node"
 )
 
@@ -25,7 +29,9 @@ type demo struct {
 	board    *board
 	screen   *screen
 	children *children
-	failed   error // a child that was given up
+	failed   error         // a child that was given up
+	watcher  *comet.Client // follows the run
+	gang     []string      // public keys of the clients that cheat
 	said     map[string]string
 }
 
@@ -49,6 +55,9 @@ func newDemo(c console, dir *demoDir, asJSON bool) (*demo, error) {
 }
 
 func (d *demo) close() {
+	if d.watcher != nil {
+		_ = d.watcher.Close() // nothing is lost with it
+	}
 	if d.trainer != nil {
 		d.trainer.close()
 	}
@@ -67,15 +76,20 @@ const (
 	startFor = 30 * time.Second
 	// agreeFor is how long after the run's end the demo waits for clients that do not hold the final parameters yet.
 	agreeFor = time.Minute
+	// judgeFor is how long after the run's end the demo waits for what is open about an adversary.
+	judgeFor = 2 * time.Minute
+	// statesMost is how many states of the run may wait to be looked at.
+	statesMost = 64
 )
 
 // network is what the demo has running. Clients stop before the chain, which takes their withdrawals.
 type network struct {
 	chain, clients         context.Context
 	stopChain, stopClients context.CancelFunc
-	running                int        // clients that were started and have not ended for good
-	ready                  chan error // gets what came of creating the run
-	creating               bool       // it is being created, or was
+	running                int                  // clients that were started and have not ended for good
+	ready                  chan error           // gets what came of creating the run
+	states                 chan ledger.Snapshot // of the run
+	creating               bool                 // it is being created, or was
 	began                  time.Time
 	finished               time.Time // when the run was first seen to have finished
 }
@@ -93,7 +107,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	n := network{ready: make(chan error, 1), began: time.Now()}
+	n := network{ready: make(chan error, 1), states: make(chan ledger.Snapshot, statesMost), began: time.Now()}
 	n.chain, n.stopChain = context.WithCancel(context.WithoutCancel(ctx))
 	n.clients, n.stopClients = context.WithCancel(n.chain)
 	defer n.stopChain()
@@ -116,6 +130,10 @@ func (d *demo) run(ctx context.Context) (err error) {
 			d.follow(&n, r)
 		case err := <-n.ready:
 			d.startClients(&n, err)
+		case s := <-n.states:
+			for _, text := range d.board.court.judge(s.State) {
+				d.note(text)
+			}
 		case <-timer.C:
 			if !n.creating && now.Sub(n.began) > startFor {
 				d.failed = fmt.Errorf("the chain does not answer; its log is in %s", d.dir.file("logs"))
@@ -157,6 +175,7 @@ func (d *demo) startClients(n *network, err error) {
 	if err != nil || n.clients.Err() != nil {
 		return
 	}
+	d.watcher.Watch(n.chain, demoRunName, watchFor(n.states))
 	n.running = len(d.board.clients)
 	for i := range d.board.clients {
 		d.children.keep(n.clients, d.client(i))
@@ -168,7 +187,16 @@ func (d *demo) over(n *network, now time.Time) bool {
 	if d.board.phase == phaseFinished && n.finished.IsZero() {
 		n.finished = now
 	}
-	return d.failed != nil || d.board.equal() || !n.finished.IsZero() && now.Sub(n.finished) > agreeFor
+	switch court := &d.board.court; {
+	case d.failed != nil:
+		return true
+	case n.finished.IsZero():
+		return false
+	case !d.board.equal():
+		return now.Sub(n.finished) > agreeFor
+	default:
+		return court.cheats == 0 || court.caught() || !court.pending || now.Sub(n.finished) > judgeFor
+	}
 }
 
 // show shows the board to people.
@@ -207,6 +235,27 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	if d.dir.made {
 		d.board.heldOut = d.first
 	}
+	return d.seat()
+}
+
+// seat tells the court who is who.
+func (d *demo) seat() error {
+	c := &d.board.court
+	c.kind = d.dir.set.Adversary
+	c.cheats = demoOptions{adversary: c.kind}.cheats()
+	for i := range d.board.clients {
+		k, err := d.dir.clientKey(d.console, i)
+		if err != nil {
+			return err
+		}
+		c.keys = append(c.keys, k)
+		if i >= len(d.board.clients)-c.cheats {
+			d.gang = append(d.gang, k.String())
+		}
+	}
+	if kind, ok := adversary.Find(c.kind); ok {
+		d.say("%s is a cheat, %s: it %s", clientName(len(c.keys)-1), c.kind, kind.Tries)
+	}
 	return nil
 }
 
@@ -220,16 +269,24 @@ func (d *demo) client(i int) child {
 	if i == 0 {
 		args = append(args, "--evaluate", fmt.Sprint(max(1, d.dir.set.Rounds/evaluations)), "--evaluate-sequences", fmt.Sprint(evaluateMost))
 	}
-	return child{name: name, args: args}
+	args = append(args, "--stake", fmt.Sprint(demoStake))
+	cheats := i >= len(d.board.honest())
+	if cheats {
+		args = append(args, "--adversary", d.board.court.kind)
+		for _, k := range d.gang {
+			args = append(args, "--gang", k)
+		}
+	}
+	return child{name: name, args: args, once: cheats}
 }
 
-// createRun creates the run unless an earlier demo did.
+// createRun creates the run unless an earlier demo did, and puts into it what it pays.
 func (d *demo) createRun(ctx context.Context) (err error) {
 	client, err := d.dial(ctx, []string{"http://" + d.dir.set.API}, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }()
+	d.watcher = client
 	runs, err := client.Runs(ctx)
 	if err != nil || len(runs) > 0 {
 		return err
@@ -243,7 +300,15 @@ func (d *demo) createRun(ctx context.Context) (err error) {
 	if errors.As(err, &refused) && refused.Code == ledger.CodeRunExists {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	signer := ledger.Signer{Chain: client.ChainID(), Key: owner}
+	fund := ledger.RunMessage{Run: demoRunName, Value: demoTreasury, Message: coordinator.Append(nil, coordinator.Fund{})}
+	if err := submit(ctx, client, &signer, fund); err != nil {
+		return fmt.Errorf("fund the run: %w", err)
+	}
+	return nil
 }
 
 // report takes what a child process did.
@@ -271,7 +336,7 @@ func (d *demo) report(now time.Time, r childReport) {
 			}
 			d.note(r.name + " " + text)
 		}
-		if r.final && r.err != nil {
+		if c := d.board.client(r.name); r.final && r.err != nil && (c == nil || !d.cheat(r.name)) {
 			d.failed = fmt.Errorf("%s %s", r.name, text)
 		}
 		d.emit(now, r.name, 0, node.Event{Kind: "process", Text: text})
@@ -290,6 +355,11 @@ func (d *demo) report(now time.Time, r childReport) {
 		}
 		d.emit(now, r.name, 0, ev)
 	}
+}
+
+// cheat says whether a client is one. That it gives up, because it was expelled, is no failure of the demo.
+func (d *demo) cheat(name string) bool {
+	return !slices.ContainsFunc(d.board.honest(), func(c clientRow) bool { return c.name == name })
 }
 
 // note shows a line to people.

@@ -28,6 +28,26 @@ type summary struct {
 	Seconds       float64        `json:"seconds"`
 	Members       []clientPoints `json:"client_points"`
 	GeneratedText string         `json:"text"`
+
+	Adversary          string           `json:"adversary,omitempty"` // kind of cheat that the last client was, or the last ones
+	Verification       uint8            `json:"verification_percent"`
+	Checks             uint32           `json:"checks"` // results drawn to be recomputed
+	Passed             uint32           `json:"checks_passed"`
+	Disputes           uint32           `json:"disputes"`
+	AdversaryConvicted bool             `json:"adversary_convicted"`
+	HonestConvicted    bool             `json:"honest_convicted"` // of cheating; a fee for an absence does not count
+	Convictions        []demoConviction `json:"convictions,omitempty"`
+}
+
+// fault says that the wrong ones were convicted, or none.
+func (s summary) fault() error {
+	switch {
+	case s.HonestConvicted:
+		return errors.New("an honest client was convicted of cheating")
+	case s.Adversary != "" && !s.AdversaryConvicted:
+		return fmt.Errorf("the run ended before the cheat (%s) was convicted: %d results were recomputed; give it more --rounds, or a higher --verification", s.Adversary, s.Checks)
+	}
+	return nil
 }
 
 type clientPoints struct {
@@ -44,6 +64,8 @@ func (d *demo) conclude(ctx context.Context) (summary, error) {
 		Event: "summary", Rounds: b.step, Clients: len(b.clients), HeldOutFirst: d.first,
 		PayloadBytes: b.payloadMean(), DenseBytes: b.dense, ParamHash: b.agreed, HashesEqual: b.equal(), Checkpoint: d.dir.file(checkpointName),
 	}
+	s.Adversary, s.Verification, s.Checks, s.Passed, s.Disputes = b.court.kind, d.dir.set.Verification, b.court.checks, b.court.passed, b.court.number
+	s.AdversaryConvicted, s.HonestConvicted, s.Convictions = b.court.caught(), b.court.wronged(), b.court.convictions
 	for _, c := range b.clients {
 		s.Members = append(s.Members, clientPoints{c.name, c.points, c.params})
 	}
@@ -106,8 +128,17 @@ func (s summary) show(c console, asJSON bool) error {
 		fmt.Fprintf(&b, "%-12s %6d points   parameters %s\n", p.Client, p.Points, short(p.Params))
 	}
 	equal := "the same in all clients, and what the chain agreed on"
-	if !s.HashesEqual {
+	switch {
+	case !s.HashesEqual:
 		equal = "NOT the same in all clients"
+	case s.Adversary != "":
+		equal = "the same in all honest clients, and what the chain agreed on"
+	}
+	if s.Checks > 0 {
+		fmt.Fprintf(&b, "recomputed          %d results were drawn, %d found right; %d disputes\n", s.Checks, s.Passed, s.Disputes)
+	}
+	for _, v := range s.Convictions {
+		fmt.Fprintf(&b, "%s\n", v.line())
 	}
 	fmt.Fprintf(&b, "parameters          %s\n                    %s\n", s.ParamHash, equal)
 	fmt.Fprintf(&b, "checkpoint          %s\n\n%s\n\n", s.Checkpoint, indent(s.GeneratedText))
