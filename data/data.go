@@ -7,6 +7,7 @@
 //	train-00001.bin
 //	heldout-00000.bin   tokens that are never trained on, for evaluation
 //	tokenizer.json      how text became tokens; its SHA-256 is in the manifest
+//	leaves.bin          hashes of all chunks, for those who read a set over HTTP and check each chunk alone (OpenURL)
 //
 // A shard is bare tokens, little-endian, 2 or 4 bytes each, as nanoGPT and Psyche read them; all shards of a part but the last hold the same
 // number. "Hi" by the byte tokenizer, with the token that ends a document:
@@ -39,7 +40,7 @@
 //	  "held_out": [ ... ]
 //	}
 //
-// Prepare makes a data set from files, Open uses one. Sequences overlap by one token, which is the last target of one and the first input of
+// Prepare makes a data set from files, Open uses one, OpenURL one that static hosts offer over HTTP. Sequences overlap by one token, which is the last target of one and the first input of
 // the next; their length is chosen when the set is opened, and their order comes from the run's seed (see Permutation), so that members who
 // know only a sequence's number read the same tokens.
 package data

@@ -176,7 +176,12 @@ func (s *sourceFile) sample(ctx context.Context, limit uint64, texts chan<- []by
 
 // Tokenizer returns the tokenizer of the set: a built-in one, or the one whose definition is in the set's directory, whose hash must be that in
 // the manifest.
-func (s *Set) Tokenizer() (tokenizer.Tokenizer, error) { return TokenizerOf(s.dir, s.manifest) }
+func (s *Set) Tokenizer() (tokenizer.Tokenizer, error) {
+	if s.remote != nil {
+		return s.remote.tokenizer(s.manifest)
+	}
+	return TokenizerOf(s.dir, s.manifest)
+}
 
 // TokenizerOf returns the tokenizer of the data set in dir, whose manifest is m.
 func TokenizerOf(dir string, m Manifest) (tokenizer.Tokenizer, error) {

@@ -124,7 +124,7 @@ func (m Manifest) checkPart(part string, shards []Shard, tokens uint64, files ma
 	var sum uint64
 	for i, s := range shards {
 		switch {
-		case !plainName(s.File) || s.File == ManifestFile || s.File == TokenizerFile:
+		case !plainName(s.File) || s.File == ManifestFile || s.File == TokenizerFile || s.File == LeavesFile:
 			return fmt.Errorf("%s[%d]: %q is not a plain file name", part, i, s.File)
 		case files[s.File]:
 			return fmt.Errorf("%s[%d]: file %q is listed twice", part, i, s.File)

@@ -95,7 +95,7 @@ func prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Manifest{}, err
 	}
-	if err := writeTokenizer(dir, o.Tokenizer); err != nil {
+	if err := writeTokenizer(dir, o.Tokenizer); err != nil { // an old set has the same: previous compared the hashes
 		return Manifest{}, err
 	}
 	if o.Workers == 0 {
@@ -104,16 +104,7 @@ func prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	if m, err = writeShards(ctx, dir, list, o, m, old); err != nil {
 		return Manifest{}, err
 	}
-	if err := m.Check(); err != nil {
-		return Manifest{}, err
-	}
-	if m.Tokens == 0 {
-		return Manifest{}, errors.New("the sources hold nothing to train on")
-	}
 	if old != nil {
-		if !bytes.Equal(old.Bytes(), m.Bytes()) {
-			return Manifest{}, errOther(dir)
-		}
 		return m, nil
 	}
 	if err := atomicfile.WriteBytes(filepath.Join(dir, ManifestFile), 0o644, m.Bytes()); err != nil {
@@ -127,7 +118,7 @@ func prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	return m, nil
 }
 
-// writeShards makes the shards, or what is missing of them, and returns the manifest.
+// writeShards makes the shards, or what is missing of them, and their leaves, and returns the manifest.
 func writeShards(ctx context.Context, dir string, sources []sourceFile, o PrepareOptions, m Manifest, old *Manifest) (Manifest, error) {
 	failed, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
@@ -146,8 +137,19 @@ func writeShards(ctx context.Context, dir string, sources []sourceFile, o Prepar
 		}
 	}
 	w.start(failed, fail)
-	err := l.run(ctx, failed, i, at)
-	return w.finish(failed, err)
+	m, err := w.finish(failed, l.run(ctx, failed, i, at))
+	if err == nil {
+		err = m.Check()
+	}
+	switch {
+	case err != nil:
+		return Manifest{}, err
+	case m.Tokens == 0:
+		return Manifest{}, errors.New("the sources hold nothing to train on")
+	case old != nil && !bytes.Equal(old.Bytes(), m.Bytes()):
+		return Manifest{}, errOther(dir)
+	}
+	return m, w.writeLeaves()
 }
 
 // TokenizerFile is the name of the tokenizer's definition in the directory of a data set. The manifest has its SHA-256.

@@ -3,6 +3,7 @@ package data
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/entrain-network/entrain/merkle"
@@ -33,6 +34,21 @@ func (s *Set) Prove(i uint64) ([]byte, error) {
 		}
 	}
 	return proof, nil
+}
+
+// ProofMax bounds the bytes of any proof. A run whose sequences are to be proven in messages of a limited size needs it to be below that.
+func (s *Set) ProofMax() int {
+	m := s.manifest
+	size := s.train.seq * uint64(m.TokenBytes)
+	shard := min(m.ShardTokens, m.Tokens) * uint64(m.TokenBytes)
+	n := merkle.BlobChunks(shard)
+	unit := min(shard, merkle.ChunkBytes)
+	around := 4 + 4 + 32*uint64(bits.Len64(n)) // what stands around a chunk
+	touched := min(n*uint64(len(m.Shards)), size/unit+2) * (unit + around)
+	if len(m.Shards) > 1 && n > 1 { // at the end of a shard there is a chunk that may be shorter than a sequence
+		touched += (size/shard + 1) * (shard%merkle.ChunkBytes + around)
+	}
+	return 4 + len(m.Bytes()) + int(touched)
 }
 
 // Proven sets dst to sequence i of training if proof shows what it is: in the data set of hash want, in the order of seed. Whatever the bytes

@@ -26,6 +26,7 @@ func TestProofsShowWhatIsRead(t *testing.T) {
 		set, seed := provable(t, seq)
 		hash := set.Manifest().Hash()
 		chunks := make(map[int]int) // how many proofs hold so many
+		most := 0
 		for i := range 3 * set.Len() {
 			want, got := make([]uint32, seq+1), make([]uint32, seq+1)
 			if err := set.Read(i, want); err != nil {
@@ -38,6 +39,7 @@ func TestProofsShowWhatIsRead(t *testing.T) {
 			if err := Proven(got, hash, seed, i, proof); err != nil {
 				t.Fatal(err)
 			}
+			most = max(most, len(proof))
 			if !slices.Equal(got, want) {
 				t.Fatalf("sequences of %d: the proof shows another sequence %d than is read", seq, i)
 			}
@@ -45,6 +47,9 @@ func TestProofsShowWhatIsRead(t *testing.T) {
 			if i > 5 && seq < 1000 && chunks[1] > 3 && chunks[2] > 3 {
 				break // a proof copies a whole chunk
 			}
+		}
+		if limit := set.ProofMax(); most > limit || most < limit/2 {
+			t.Errorf("sequences of %d: the longest of some proofs has %d bytes, all have %d at most", seq, most, limit)
 		}
 		if seq < 1000 && (chunks[1] == 0 || chunks[2] == 0) || seq > 1000 && chunks[2]+chunks[3]+chunks[4] == 0 {
 			t.Errorf("sequences of %d lie in so many chunks: %v", seq, chunks)

@@ -33,12 +33,16 @@ const cacheBytes = 32 << 20
 // A Set is an open data set. As a Source it gives the training part, in a new order at every pass. It holds no open files, and may be used
 // concurrently.
 type Set struct {
-	dir      string
+	dir       string
+	remote    *remote // nil if the set is in dir
+	lookAhead uint64  // sequences
+
 	manifest Manifest
 	train    part
 	heldOut  HeldOut
 	seed     wire.Hash
 	last     atomic.Pointer[pass] // the pass used last; computing another order is cheap, but not for each sequence
+	asked    atomic.Uint64        // the last sequence that look-ahead has asked for
 }
 
 // pass is the order of the sequences in one pass.
@@ -57,6 +61,20 @@ func Open(ctx context.Context, dir string, want wire.Hash, o Options) (*Set, err
 	if got := m.Hash(); got != want {
 		return nil, fmt.Errorf("data set in %q is %s, not %s: it is another data set, or was prepared with other options", dir, got, want)
 	}
+	s, err := newSet(dir, m, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	if o.Verify {
+		if err := s.Verify(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// newSet makes the set of a manifest, whose shards are in dir or at a remote place.
+func newSet(dir string, m Manifest, o Options, r *remote) (*Set, error) {
 	if o.SequenceTokens == 0 || o.SequenceTokens > SequenceMax {
 		return nil, fmt.Errorf("sequence length %d is not in 1..%d", o.SequenceTokens, SequenceMax)
 	}
@@ -64,20 +82,17 @@ func Open(ctx context.Context, dir string, want wire.Hash, o Options) (*Set, err
 		o.CacheBytes = cacheBytes
 	}
 	c := newCache(max(1, o.CacheBytes/merkle.ChunkBytes))
+	train, heldOut := newShards(dir, m, r)
 	s := &Set{
 		dir:      dir,
+		remote:   r,
 		manifest: m,
-		train:    part{m, newShards(dir, m.Shards), m.Tokens, uint64(o.SequenceTokens), c},
-		heldOut:  HeldOut{part{m, newShards(dir, m.HeldOut), m.HeldOutTokens, uint64(o.SequenceTokens), c}},
+		train:    part{m, train, m.Tokens, uint64(o.SequenceTokens), c},
+		heldOut:  HeldOut{part{m, heldOut, m.HeldOutTokens, uint64(o.SequenceTokens), c}},
 		seed:     o.Seed,
 	}
 	if s.Len() == 0 {
-		return nil, fmt.Errorf("data set in %q has %d tokens to train on, fewer than a sequence of %d needs", dir, m.Tokens, o.SequenceTokens+1)
-	}
-	if o.Verify {
-		if err := s.Verify(ctx); err != nil {
-			return nil, err
-		}
+		return nil, fmt.Errorf("data set %q has %d tokens to train on, fewer than a sequence of %d needs", m.Name, m.Tokens, o.SequenceTokens+1)
 	}
 	return s, nil
 }
@@ -92,13 +107,36 @@ func (s *Set) Len() uint64 { return s.train.len() }
 // Read sets dst to the i-th sequence of training: i counts on for ever, and pass i/Len() gives every sequence once, in the order of
 // NewPermutation(seed, pass, Len()). Errors are a *CorruptError, a failed read, or a token outside the vocabulary.
 func (s *Set) Read(i uint64, dst []uint32) error {
+	if s.lookAhead > 0 {
+		// What reads before this one have asked for is not asked for again. Two reads at once may do so, without harm.
+		from, to := i+1, i+s.lookAhead
+		if last := s.asked.Load(); last >= i && last <= to {
+			from = last + 1
+		}
+		s.asked.Store(to)
+		for k := from; k <= to; k++ {
+			s.train.ask(s.at(k))
+		}
+	}
+	return s.train.read(s.at(i), dst)
+}
+
+// at returns the number in the text of the i-th sequence of training.
+func (s *Set) at(i uint64) uint64 {
 	n := s.Len()
 	p := s.last.Load()
 	if p == nil || p.number != i/n {
 		p = &pass{i / n, NewPermutation(s.seed, i/n, n)}
 		s.last.Store(p)
 	}
-	return s.train.read(p.order.At(i%n), dst)
+	return p.order.At(i % n)
+}
+
+// Close ends what a set on other machines has started; of a set in a directory there is nothing to end.
+func (s *Set) Close() {
+	if s.remote != nil {
+		s.remote.close()
+	}
 }
 
 // HeldOut is the part that is never trained on, in its own order.
@@ -164,6 +202,20 @@ func (p part) read(k uint64, dst []uint32) error {
 		dst = dst[n:]
 	}
 	return nil
+}
+
+// ask asks for the chunks of sequence k before they are needed.
+func (p part) ask(k uint64) {
+	size := uint64(p.manifest.TokenBytes)
+	for at := k * p.seq; at <= (k+1)*p.seq; {
+		s := p.shards[at/p.manifest.ShardTokens]
+		first := at % p.manifest.ShardTokens * size
+		if key := (chunk{s, first / merkle.ChunkBytes}); !p.cache.has(key) {
+			s.remote.want(key)
+		}
+		_, to := merkle.Chunk(s.Bytes, first/merkle.ChunkBytes)
+		at += (to - first) / size
+	}
 }
 
 // readFrom sets the front of dst to the tokens from token at on, as far as their chunk reaches, and returns how many.

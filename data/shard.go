@@ -1,7 +1,6 @@
 package data
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
 	"io"
@@ -34,19 +33,35 @@ type chunk struct {
 // shard is the file of a Shard and what is known of it.
 type shard struct {
 	Shard
-	path string
+	path   string
+	remote *remote // nil if path is a file here
+
+	// Where the leaves are in LeavesFile, and how many bytes it has.
+	leafOffset, leavesSize uint64
 
 	// verifying guards leaves. It is held while the file is read for the first time: all who need the shard wait for the same answer.
 	verifying sync.Mutex
 	leaves    []wire.Hash // of the file's chunks, once they have led to Root; nil before
 }
 
-// verify reads the shard and compares its root, unless that has been done, and returns its leaves.
+// verify returns the leaves of the shard, which it learns first by reading the shard and comparing its root. Of a remote shard they may be
+// fetched alone.
 func (s *shard) verify() ([]wire.Hash, error) {
 	s.verifying.Lock()
 	defer s.verifying.Unlock()
 	if s.leaves != nil {
 		return s.leaves, nil
+	}
+	leaves, err := s.learnLeaves()
+	if err == nil {
+		s.leaves = leaves
+	}
+	return leaves, err
+}
+
+func (s *shard) learnLeaves() ([]wire.Hash, error) {
+	if s.remote != nil {
+		return s.remote.leavesOf(s)
 	}
 	f, err := s.open()
 	if err != nil {
@@ -65,7 +80,6 @@ func (s *shard) verify() ([]wire.Hash, error) {
 	if got := merkle.Root(leaves); got != s.Root {
 		return nil, &CorruptError{s.path, fmt.Sprintf("its root is %s instead of %s", got, s.Root)}
 	}
-	s.leaves = leaves
 	return leaves, nil
 }
 
@@ -109,6 +123,9 @@ func (s *shard) load(i uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.remote != nil {
+		return s.remote.fetch(s, i, leaves[i])
+	}
 	f, err := s.open()
 	if err != nil {
 		return nil, err
@@ -125,69 +142,20 @@ func (s *shard) load(i uint64) ([]byte, error) {
 	return b, nil
 }
 
-// cache keeps the verified chunks used last. It is safe for concurrent use.
-type cache struct {
-	max int // chunks kept
-
-	mu    sync.Mutex // guards what follows; not held while a chunk is read
-	order *list.List // of cached, the last used first
-	at    map[chunk]*list.Element
-}
-
-// cached is what the cache's list holds.
-type cached struct {
-	key   chunk
-	bytes []byte
-}
-
-func newCache(max int) *cache {
-	return &cache{max: max, order: list.New(), at: make(map[chunk]*list.Element)}
-}
-
-// load returns a chunk, from memory or from its file. Two callers that miss the same chunk at once both read it, which costs less than
-// making one wait. The bytes must not be changed.
-func (c *cache) load(key chunk) ([]byte, error) {
-	if b := c.find(key); b != nil {
-		return b, nil
+// newShards are the shards of both parts of a manifest, in dir or at a remote place.
+func newShards(dir string, m Manifest, r *remote) (train, heldOut []*shard) {
+	var all []*shard
+	var leaves uint64
+	for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
+		path := filepath.Join(dir, s.File)
+		if r != nil {
+			path = r.hosts.bases[0] + s.File
+		}
+		all = append(all, &shard{Shard: s, path: path, remote: r, leafOffset: leaves})
+		leaves += s.chunks() * uint64(len(wire.Hash{}))
 	}
-	b, err := key.shard.load(key.i)
-	if err != nil {
-		return nil, err
+	for _, s := range all {
+		s.leavesSize = leaves
 	}
-	c.keep(key, b)
-	return b, nil
-}
-
-func (c *cache) find(key chunk) []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.at[key]
-	if !ok {
-		return nil
-	}
-	c.order.MoveToFront(e)
-	return e.Value.(cached).bytes
-}
-
-func (c *cache) keep(key chunk, b []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.at[key]; ok {
-		return
-	}
-	c.at[key] = c.order.PushFront(cached{key, b})
-	for len(c.at) > c.max {
-		last := c.order.Back()
-		c.order.Remove(last)
-		delete(c.at, last.Value.(cached).key)
-	}
-}
-
-// newShards are the shards of one part of a manifest, in dir.
-func newShards(dir string, list []Shard) []*shard {
-	out := make([]*shard, len(list))
-	for i, s := range list {
-		out[i] = &shard{Shard: s, path: filepath.Join(dir, s.File)}
-	}
-	return out
+	return all[:len(m.Shards)], all[len(m.Shards):]
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // shardWriter cuts tokens into shards. One goroutine gives it tokens; its workers hash the full shards and write those that are not on disk.
@@ -41,6 +42,7 @@ type partWriter struct {
 	tokens uint64
 	open   *[]byte // the bytes of the shard being filled, or nil
 	shards []Shard
+	leaves map[int][]wire.Hash // of the shards that were hashed
 }
 
 // job is a full shard.
@@ -53,6 +55,7 @@ type job struct {
 func newShardWriter(dir string, m Manifest, old *Manifest, o PrepareOptions) *shardWriter {
 	w := &shardWriter{dir: dir, manifest: m, old: old, tokenizer: o.Tokenizer, report: o.Progress, n: o.Workers}
 	w.train.prefix, w.heldOut.prefix = "train", "heldout"
+	w.train.leaves, w.heldOut.leaves = make(map[int][]wire.Hash), make(map[int][]wire.Hash)
 	if old != nil {
 		w.train.old, w.heldOut.old = old.Shards, old.HeldOut
 	}
@@ -152,11 +155,12 @@ func (w *shardWriter) work(ctx context.Context, fail context.CancelCauseFunc) {
 // store hashes a shard, and writes it unless it is on disk.
 func (w *shardWriter) store(j job) error {
 	b := *j.bytes
+	leaves := merkle.BlobLeaves(b)
 	s := Shard{
 		File:   fmt.Sprintf("%s-%05d.bin", j.part.prefix, j.index),
 		Tokens: uint64(len(b) / w.manifest.TokenBytes),
 		Bytes:  uint64(len(b)),
-		Root:   merkle.BlobRoot(b),
+		Root:   merkle.Root(leaves),
 	}
 	if w.old != nil && (j.index >= len(j.part.old) || j.part.old[j.index] != s) {
 		return errOther(w.dir)
@@ -172,6 +176,7 @@ func (w *shardWriter) store(j job) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	j.part.shards[j.index] = s
+	j.part.leaves[j.index] = leaves
 	w.progress.Shards++
 	if kept {
 		w.progress.Kept++
@@ -221,4 +226,24 @@ func (w *shardWriter) finish(ctx context.Context, err error) (Manifest, error) {
 	m.Tokens, m.HeldOutTokens = w.train.tokens, w.heldOut.tokens
 	m.Shards, m.HeldOut = w.train.shards, w.heldOut.shards
 	return m, nil
+}
+
+// writeLeaves writes the file of leaves. Those of shards which an interrupted Prepare finished are read from disk.
+func (w *shardWriter) writeLeaves() error {
+	var b []byte
+	for _, p := range []*partWriter{&w.train, &w.heldOut} {
+		for i, s := range p.shards {
+			leaves := p.leaves[i]
+			if leaves == nil {
+				var err error
+				if leaves, err = (&shard{Shard: s, path: filepath.Join(w.dir, s.File)}).verify(); err != nil {
+					return err
+				}
+			}
+			for _, leaf := range leaves {
+				b = append(b, leaf[:]...)
+			}
+		}
+	}
+	return atomicfile.WriteBytes(filepath.Join(w.dir, LeavesFile), 0o644, b)
 }

@@ -1,0 +1,203 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// hosts are places that offer the same data set over HTTP: any static host will do. Ranges are asked for, and a host that knows none is read
+// up to the range, which works but costs. Nobody is trusted: what comes is checked by whoever asked.
+type hosts struct {
+	bases    []string // URLs of the directory, each ending in a slash
+	client   *http.Client
+	attempts int
+	timeout  time.Duration // of one attempt
+	backoff  time.Duration // before the second attempt; doubled before each further one
+	first    atomic.Uint32 // of bases, the one to ask first: the last that served
+}
+
+// backoffMax is the longest wait between two attempts.
+const backoffMax = 30 * time.Second
+
+// parseBases checks the addresses of directories.
+func parseBases(addresses []string) ([]string, error) {
+	if len(addresses) == 0 {
+		return nil, errors.New("no address of the data is named")
+	}
+	var bases []string
+	for _, address := range addresses {
+		u, err := url.Parse(address)
+		if err != nil {
+			return nil, fmt.Errorf("address of the data: %w", err)
+		}
+		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+			return nil, fmt.Errorf("address of the data %q is not of the form https://host/directory", u.Redacted())
+		}
+		bases = append(bases, strings.TrimSuffix(address, "/")+"/")
+	}
+	return bases, nil
+}
+
+// A permanentError is one that asking again does not mend.
+type permanentError struct{ error }
+
+// Unwrap returns the error.
+func (e permanentError) Unwrap() error { return e.error }
+
+// get fills b with the bytes from offset on of a file that has so many bytes, and asks again, and others, until check accepts what came.
+func (h *hosts) get(ctx context.Context, file string, offset, size uint64, b []byte, check func([]byte) error) error {
+	return h.retry(ctx, func(ctx context.Context, base string) error {
+		if err := h.rangeOf(ctx, base+file, offset, size, b); err != nil {
+			return err
+		}
+		return check(b)
+	})
+}
+
+// all returns the whole of a small file, which check must accept.
+func (h *hosts) all(ctx context.Context, file string, most int, check func([]byte) error) (b []byte, err error) {
+	err = h.retry(ctx, func(ctx context.Context, base string) error {
+		response, err := h.ask(ctx, base+file, "")
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if b, err = io.ReadAll(io.LimitReader(response.Body, int64(most)+1)); err != nil {
+			return fmt.Errorf("%s: %w", base+file, err)
+		}
+		if len(b) > most {
+			return fmt.Errorf("%s has more than %d bytes", base+file, most)
+		}
+		if err := check(b); err != nil {
+			return fmt.Errorf("%s: %w", base+file, err)
+		}
+		return nil
+	})
+	return b, err
+}
+
+// retry calls do with one host after the other until it succeeds, the attempts are used up, or all hosts have failed for good. It returns what
+// the last attempt of each failed with.
+func (h *hosts) retry(ctx context.Context, do func(ctx context.Context, base string) error) error {
+	faults := make([]error, len(h.bases))
+	first := int(h.first.Load())
+	wait := h.backoff
+	for attempt := range h.attempts * len(h.bases) {
+		i := (first + attempt) % len(h.bases)
+		var permanent permanentError
+		if errors.As(faults[i], &permanent) {
+			continue
+		}
+		if attempt > 0 && attempt%len(h.bases) == 0 {
+			if err := pause(ctx, wait); err != nil {
+				return err
+			}
+			wait = min(2*wait, backoffMax)
+		}
+		once, cancel := context.WithTimeoutCause(ctx, h.timeout, fmt.Errorf("%s: no answer within %v", h.bases[i], h.timeout))
+		err := do(once, h.bases[i])
+		if err != nil && once.Err() != nil {
+			err = context.Cause(once)
+		}
+		cancel()
+		if err == nil {
+			h.first.Store(uint32(i))
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		faults[i] = err
+	}
+	return errors.Join(faults...)
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ask sends a request and returns a response of status 200 or 206, whose body must be closed.
+func (h *hosts) ask(ctx context.Context, address, ranges string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, permanentError{err}
+	}
+	request.Header.Set("Accept-Encoding", "identity") // or ranges would be of something else
+	if ranges != "" {
+		request.Header.Set("Range", ranges)
+	}
+	response, err := h.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	switch code := response.StatusCode; {
+	case code == http.StatusOK || code == http.StatusPartialContent && ranges != "":
+		return response, nil
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500:
+		err = fmt.Errorf("%s: %s", address, response.Status)
+	default:
+		err = permanentError{fmt.Errorf("%s: %s", address, response.Status)}
+	}
+	response.Body.Close()
+	return nil, err
+}
+
+// rangeOf fills b with a range of a file.
+func (h *hosts) rangeOf(ctx context.Context, address string, offset, size uint64, b []byte) error {
+	response, err := h.ask(ctx, address, fmt.Sprintf("bytes=%d-%d", offset, offset+uint64(len(b))-1))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusOK {
+		if n := response.ContentLength; n >= 0 && uint64(n) != size {
+			return permanentError{fmt.Errorf("%s has %d bytes instead of %d", address, n, size)}
+		}
+		if _, err := io.CopyN(io.Discard, response.Body, int64(offset)); err != nil {
+			return fmt.Errorf("%s: %w", address, short(err))
+		}
+	} else if err := checkRange(response.Header.Get("Content-Range"), offset, size); err != nil {
+		return permanentError{fmt.Errorf("%s: %w", address, err)}
+	}
+	if n, err := io.ReadFull(response.Body, b); err != nil {
+		return fmt.Errorf("%s ended after %d of %d bytes: %w", address, n, len(b), short(err))
+	}
+	return nil
+}
+
+// checkRange compares what a host says it sends with what was asked for.
+func checkRange(header string, offset, size uint64) error {
+	var from, to uint64
+	var total string
+	if _, err := fmt.Sscanf(header, "bytes %d-%d/%s", &from, &to, &total); err != nil || from != offset {
+		return fmt.Errorf("it sends the range %q, not the one from byte %d on", header, offset)
+	}
+	if n, err := strconv.ParseUint(total, 10, 64); err == nil && n != size {
+		return fmt.Errorf("the file has %d bytes instead of %d", n, size)
+	}
+	return nil
+}
+
+// short makes the two ends that ReadFull knows one.
+func short(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,222 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// RemoteOptions say how a data set on other machines is used; 0 means what the comments say.
+type RemoteOptions struct {
+	Options
+	Attempts    int           // at each host, before reading fails: 6
+	Timeout     time.Duration // of one attempt to get a chunk of 256 KiB: 30 s
+	Backoff     time.Duration // after a failed round of attempts, doubled each time: 500 ms
+	LookAhead   int           // sequences fetched before they are asked for: 64; negative: none
+	Connections int           // at once: 4
+	Client      *http.Client  // nil: one of its own
+}
+
+// lookAhead and connections hide the time that a chunk takes behind the training on those before it.
+const (
+	lookAhead   = 64
+	connections = 4
+)
+
+func (o *RemoteOptions) fill() {
+	if o.Attempts <= 0 {
+		o.Attempts = 6
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.Backoff <= 0 {
+		o.Backoff = 500 * time.Millisecond
+	}
+	if o.LookAhead == 0 {
+		o.LookAhead = lookAhead
+	}
+	if o.Connections <= 0 {
+		o.Connections = connections
+	}
+}
+
+// remote is what the shards of a set on other machines share.
+type remote struct {
+	hosts  *hosts
+	ctx    context.Context // ends with Close: reading a Source takes no context
+	cancel context.CancelCauseFunc
+	own    *http.Transport // to be closed, or nil
+	ahead  chan chunk      // chunks to fetch before they are asked for
+	work   sync.WaitGroup
+}
+
+// errClosed is what reading a closed set fails with.
+var errClosed = errors.New("the data set is closed")
+
+// IsURL tells whether a location of data is for OpenURL, not a directory.
+func IsURL(location string) bool {
+	return strings.HasPrefix(location, "http://") || strings.HasPrefix(location, "https://")
+}
+
+// OpenURL opens the data set whose files several hosts offer, under the same names as in a directory: whichever answers with the right bytes is
+// as good as any other. Chunks of 256 KiB are fetched when they are needed or soon will be, and compared with the manifest before use: with
+// leaves.bin beside the manifest, one by one; without it, a shard is read whole, and thrown away, to learn its leaves.
+//
+// The set ends with ctx or Close. What no host has right is reported as a *CorruptError.
+func OpenURL(ctx context.Context, addresses []string, want wire.Hash, o RemoteOptions) (*Set, error) {
+	o.fill()
+	bases, err := parseBases(addresses)
+	if err != nil {
+		return nil, err
+	}
+	r := &remote{ahead: make(chan chunk, 4*max(o.LookAhead, 1))}
+	if o.Client == nil {
+		r.own = http.DefaultTransport.(*http.Transport).Clone()
+		r.own.MaxIdleConnsPerHost = o.Connections
+		o.Client = &http.Client{Transport: r.own}
+	}
+	r.hosts = &hosts{bases: bases, client: o.Client, attempts: o.Attempts, timeout: o.Timeout, backoff: o.Backoff}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	s, err := r.open(want, o)
+	if err != nil {
+		r.close()
+		return nil, fmt.Errorf("data set at %s: %w", strings.Join(bases, ", "), err)
+	}
+	return s, nil
+}
+
+func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, error) {
+	b, err := r.hosts.all(r.ctx, ManifestFile, ManifestBytesMax, func(b []byte) error {
+		if got := wire.SHA256(b); got != want {
+			return fmt.Errorf("it is the manifest %s, not %s", got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	m, err := ParseManifest(b)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSet("", m, o.Options, r)
+	if err != nil {
+		return nil, err
+	}
+	if o.LookAhead > 0 {
+		s.lookAhead = uint64(o.LookAhead)
+		for range o.Connections {
+			r.work.Go(func() { r.fetchAhead(s.train.cache) })
+		}
+	}
+	if o.Verify {
+		return s, s.Verify(r.ctx)
+	}
+	return s, nil
+}
+
+// close ends all that was started.
+func (r *remote) close() {
+	r.cancel(errClosed)
+	r.work.Wait()
+	if r.own != nil {
+		r.own.CloseIdleConnections()
+	}
+}
+
+// fetchAhead fetches chunks into the cache until the set is closed. What fails will be tried again, and reported, when it is asked for.
+func (r *remote) fetchAhead(c *cache) {
+	for {
+		select {
+		case key := <-r.ahead:
+			_, _ = c.load(key)
+		case <-r.ctx.Done():
+			return
+		}
+	}
+}
+
+// want asks for a chunk before it is needed, unless too many are waiting.
+func (r *remote) want(key chunk) {
+	select {
+	case r.ahead <- key:
+	default:
+	}
+}
+
+// LeavesFile is the name of the file of leaves in the directory of a data set: the hashes of all chunks of all shards, in the order of the
+// manifest, 32 bytes each, shards that are trained on first. It is no part of the set, as it follows from the shards; with it, chunks that come
+// from strangers can be checked alone.
+const LeavesFile = "leaves.bin"
+
+// leavesOf returns the leaves of a shard, from the file of leaves, or else from all its chunks.
+func (r *remote) leavesOf(s *shard) ([]wire.Hash, error) {
+	leaves := make([]wire.Hash, s.chunks())
+	b := make([]byte, len(leaves)*len(wire.Hash{}))
+	err := r.hosts.get(r.ctx, LeavesFile, s.leafOffset, s.leavesSize, b, func(b []byte) error {
+		for i := range leaves {
+			leaves[i] = wire.Hash(b[i*len(wire.Hash{}):])
+		}
+		if merkle.Root(leaves) != s.Root {
+			return permanentError{errors.New("the leaves are not those of the shard's root")}
+		}
+		return nil
+	})
+	if err == nil || r.ctx.Err() != nil {
+		return leaves, err
+	}
+	buf := make([]byte, min(s.Bytes, merkle.ChunkBytes))
+	for i := range leaves {
+		from, to := merkle.Chunk(s.Bytes, uint64(i))
+		if err := r.hosts.get(r.ctx, s.File, from, s.Bytes, buf[:to-from], func([]byte) error { return nil }); err != nil {
+			return nil, fmt.Errorf("read shard: %w", err)
+		}
+		leaves[i] = merkle.Leaf(buf[:to-from])
+	}
+	if got := merkle.Root(leaves); got != s.Root {
+		return nil, &CorruptError{s.path, fmt.Sprintf("its root is %s instead of %s, and there is no right %s", got, s.Root, LeavesFile)}
+	}
+	return leaves, nil
+}
+
+// fetch returns chunk i of a shard, which must have the leaf want.
+func (r *remote) fetch(s *shard, i uint64, want wire.Hash) ([]byte, error) {
+	from, to := merkle.Chunk(s.Bytes, i)
+	b := make([]byte, to-from)
+	err := r.hosts.get(r.ctx, s.File, from, s.Bytes, b, func(b []byte) error {
+		if merkle.Leaf(b) != want {
+			return &CorruptError{s.path, fmt.Sprintf("bytes %d to %d are not those of the manifest", from, to)}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read shard: %w", err)
+	}
+	return b, nil
+}
+
+// tokenizer fetches the definition of the set's tokenizer.
+func (r *remote) tokenizer(m Manifest) (tokenizer.Tokenizer, error) {
+	if t, err := tokenizer.Find(m.Tokenizer.Name, m.Tokenizer.Hash); err == nil {
+		return t, nil
+	}
+	b, err := r.hosts.all(r.ctx, TokenizerFile, tokenizer.JSONBytesMax, func(b []byte) error {
+		if got := wire.SHA256(b); got != m.Tokenizer.Hash {
+			return fmt.Errorf("it has hash %s, not %s", got, m.Tokenizer.Hash)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer of the data set: %w", err)
+	}
+	return tokenizer.Resolve(m.Tokenizer.Name, m.Tokenizer.Hash, b)
+}

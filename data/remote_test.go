@@ -1,0 +1,430 @@
+package data
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// bigSet prepares a set whose shards have several chunks: 3 to train on, 1 held out.
+func bigSet(t *testing.T) (dir string, m Manifest) {
+	t.Helper()
+	o := options()
+	o.ShardTokens = 300_000
+	dir = t.TempDir()
+	return dir, mustPrepare(t, dir, files(t, text(800_000, "big")), o)
+}
+
+// quick are options that fail fast.
+func quick() RemoteOptions {
+	return RemoteOptions{Options: Options{SequenceTokens: 1000}, Attempts: 3, Timeout: 10 * time.Second, Backoff: time.Millisecond}
+}
+
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func mustOpenURL(t *testing.T, m Manifest, o RemoteOptions, addresses ...string) *Set {
+	t.Helper()
+	s, err := OpenURL(t.Context(), addresses, m.Hash(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// sameSequences compares some sequences of two sets, those that are held out too.
+func sameSequences(t *testing.T, got, want *Set) {
+	t.Helper()
+	a, b := make([]uint32, 1001), make([]uint32, 1001)
+	for i := uint64(0); i < want.Len()+5; i += 7 {
+		if err := errors.Join(got.Read(i, a), want.Read(i, b)); err != nil || !slices.Equal(a, b) {
+			t.Fatalf("sequence %d differs: %v", i, err)
+		}
+	}
+	for i := range want.HeldOut().Len() {
+		if err := errors.Join(got.HeldOut().Read(i, a), want.HeldOut().Read(i, b)); err != nil || !slices.Equal(a, b) {
+			t.Fatalf("held-out sequence %d differs: %v", i, err)
+		}
+	}
+}
+
+// counter counts requests and remembers the paths.
+type counter struct {
+	http.Handler
+	mu    sync.Mutex
+	paths map[string]int
+}
+
+func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	if c.paths == nil {
+		c.paths = make(map[string]int)
+	}
+	c.paths[strings.TrimPrefix(r.URL.Path, "/")]++
+	c.mu.Unlock()
+	c.Handler.ServeHTTP(w, r)
+}
+
+func (c *counter) count(path string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.paths[path]
+}
+
+func TestSetIsReadFromAnyStaticHost(t *testing.T) {
+	dir, m := bigSet(t)
+	local := mustOpen(t, dir, m, Options{SequenceTokens: 1000})
+	static := http.FileServer(http.Dir(dir))
+	noRanges := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Range")
+		static.ServeHTTP(w, r)
+	})
+	below := http.StripPrefix("/a/b", static)
+	for _, c := range []struct {
+		name    string
+		handler http.Handler
+		path    string
+		o       func(*RemoteOptions)
+	}{
+		{"plain", static, "", nil},
+		{"directory", below, "/a/b/", nil},
+		{"without ranges", noRanges, "", nil},
+		{"without look-ahead", static, "", func(o *RemoteOptions) { o.LookAhead = -1 }},
+		{"small cache", static, "", func(o *RemoteOptions) { o.CacheBytes = 1; o.Connections = 1 }},
+		{"verified first", static, "", func(o *RemoteOptions) { o.Verify = true }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := quick()
+			if c.o != nil {
+				c.o(&o)
+			}
+			sameSequences(t, mustOpenURL(t, m, o, serve(t, c.handler)+c.path), local)
+		})
+	}
+}
+
+// Each chunk is fetched once, the leaves of each shard once, and never more than is needed.
+func TestChunksAreFetchedOnce(t *testing.T) {
+	dir, m := bigSet(t)
+	host := &counter{Handler: http.FileServer(http.Dir(dir))}
+	s := mustOpenURL(t, m, quick(), serve(t, host))
+	if host.count("leaves.bin")+host.count("train-00000.bin") != 0 {
+		t.Error("opening the set fetches more than the manifest")
+	}
+	sameSequences(t, s, mustOpen(t, dir, m, Options{SequenceTokens: 1000}))
+	for _, shard := range append(slices.Clone(m.Shards), m.HeldOut...) {
+		if got, want := host.count(shard.File), int(shard.chunks()); got != want {
+			t.Errorf("%s: %d requests for %d chunks", shard.File, got, want)
+		}
+	}
+	if got, want := host.count("leaves.bin"), len(m.Shards)+len(m.HeldOut); got != want {
+		t.Errorf("%d requests for the leaves of %d shards", got, want)
+	}
+}
+
+// The chunks that will be needed are on their way before anyone asks for them.
+func TestLookAheadFetchesWhatComesNext(t *testing.T) {
+	dir, m := bigSet(t)
+	static := http.FileServer(http.Dir(dir))
+	o := quick()
+	o.LookAhead = int(m.Tokens / 1000)
+	s := mustOpenURL(t, m, o, serve(t, static))
+	dst := make([]uint32, 1001)
+	if err := s.Read(0, dst); err != nil {
+		t.Fatal(err)
+	}
+	var chunks int
+	for _, shard := range m.Shards {
+		chunks += int(shard.chunks())
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		s.train.cache.mu.Lock()
+		n := len(s.train.cache.at)
+		s.train.cache.mu.Unlock()
+		if n == chunks {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d chunks were fetched after one read", n, chunks)
+		}
+	}
+}
+
+// faulty serves a directory, but the n-th request for something else than the manifest as bad says; what bad leaves alone is served right.
+func faulty(dir string, bad func(n int64, w http.ResponseWriter, r *http.Request) bool) http.Handler {
+	static := http.FileServer(http.Dir(dir))
+	var n atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/"+ManifestFile || !bad(n.Add(1), w, r) {
+			static.ServeHTTP(w, r)
+		}
+	})
+}
+
+// flipping changes a byte of what a handler serves.
+func flipping(h http.Handler, w http.ResponseWriter, r *http.Request) {
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, r)
+	b := recorder.Body.Bytes()
+	if len(b) > 0 {
+		b[len(b)/2] ^= 1
+	}
+	for key, values := range recorder.Header() {
+		w.Header()[key] = values
+	}
+	w.WriteHeader(recorder.Code)
+	w.Write(b)
+}
+
+func TestFaultsOfAHostAreRiddenOut(t *testing.T) {
+	dir, m := bigSet(t)
+	local := mustOpen(t, dir, m, Options{SequenceTokens: 1000})
+	static := http.FileServer(http.Dir(dir))
+	for _, c := range []struct {
+		name string
+		bad  func(n int64, w http.ResponseWriter, r *http.Request) bool
+	}{
+		{"failing", func(n int64, w http.ResponseWriter, _ *http.Request) bool {
+			if n%2 == 1 {
+				http.Error(w, "overloaded", []int{500, 503, 429}[n/2%3])
+			}
+			return n%2 == 1
+		}},
+		{"hanging up", func(n int64, w http.ResponseWriter, _ *http.Request) bool {
+			if n%2 == 1 {
+				panic(http.ErrAbortHandler)
+			}
+			return false
+		}},
+		{"truncating", func(n int64, w http.ResponseWriter, r *http.Request) bool {
+			if n%2 == 0 {
+				return false
+			}
+			recorder := httptest.NewRecorder()
+			static.ServeHTTP(recorder, r)
+			for key, values := range recorder.Header() {
+				w.Header()[key] = values
+			}
+			w.WriteHeader(recorder.Code)
+			w.Write(recorder.Body.Bytes()[:recorder.Body.Len()/2])
+			panic(http.ErrAbortHandler)
+		}},
+		{"slow", func(n int64, w http.ResponseWriter, r *http.Request) bool {
+			if n == 2 || n == 4 {
+				<-r.Context().Done() // the client gives up
+				return true
+			}
+			return false
+		}},
+		{"lying now and then", func(n int64, w http.ResponseWriter, r *http.Request) bool {
+			if n%2 == 0 && r.URL.Path != "/"+LeavesFile {
+				flipping(static, w, r)
+				return true
+			}
+			return false
+		}},
+		{"without leaves", func(n int64, w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/"+LeavesFile {
+				http.NotFound(w, r)
+				return true
+			}
+			return false
+		}},
+		{"lying about leaves", func(n int64, w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/"+LeavesFile {
+				flipping(static, w, r)
+				return true
+			}
+			return false
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := quick()
+			o.Connections = 1
+			if c.name == "slow" {
+				o.Timeout = 300 * time.Millisecond
+			}
+			sameSequences(t, mustOpenURL(t, m, o, serve(t, faulty(dir, c.bad))), local)
+		})
+	}
+}
+
+// One honest host among several is enough.
+func TestOtherHostsAreAsked(t *testing.T) {
+	dir, m := bigSet(t)
+	static := http.FileServer(http.Dir(dir))
+	liar := serve(t, faulty(dir, func(_ int64, w http.ResponseWriter, r *http.Request) bool { flipping(static, w, r); return true }))
+	empty := serve(t, http.NotFoundHandler())
+	other, _ := bigSetOf(t, "another")
+	gone := httptest.NewServer(static)
+	gone.Close()
+	s := mustOpenURL(t, m, quick(), empty, gone.URL, liar, serve(t, http.FileServer(http.Dir(other))), serve(t, static))
+	sameSequences(t, s, mustOpen(t, dir, m, Options{SequenceTokens: 1000}))
+}
+
+func bigSetOf(t *testing.T, label string) (string, Manifest) {
+	o := options()
+	dir := t.TempDir()
+	return dir, mustPrepare(t, dir, files(t, text(20_000, label)), o)
+}
+
+func TestWhatNoHostHasRightIsNamed(t *testing.T) {
+	dir, m := bigSet(t)
+	static := http.FileServer(http.Dir(dir))
+	dst := make([]uint32, 1001)
+	for _, c := range []struct {
+		name    string
+		bad     func(n int64, w http.ResponseWriter, r *http.Request) bool
+		corrupt bool
+		want    []string
+	}{
+		{"lying", func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/"+LeavesFile {
+				return false
+			}
+			flipping(static, w, r)
+			return true
+		}, true, []string{"train-0000", "not those of the manifest"}},
+		{"lying, without leaves", func(_ int64, w http.ResponseWriter, r *http.Request) bool { flipping(static, w, r); return true }, true,
+			[]string{"no right leaves.bin"}},
+		{"missing", func(_ int64, w http.ResponseWriter, r *http.Request) bool { http.NotFound(w, r); return true }, false, []string{"404"}},
+		{"other size", func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(make([]byte, 400_000)))
+			return true
+		}, false, []string{"400000 bytes instead of"}},
+		{"other range", func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("Content-Range", "bytes 5-10/600000")
+			w.WriteHeader(http.StatusPartialContent)
+			return true
+		}, false, []string{`sends the range "bytes 5-10/600000"`}},
+		{"failing", func(_ int64, w http.ResponseWriter, r *http.Request) bool { http.Error(w, "no", 503); return true }, false, []string{"503"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := quick()
+			o.LookAhead = -1
+			s := mustOpenURL(t, m, o, serve(t, faulty(dir, c.bad)))
+			err := s.Read(0, dst)
+			var corrupt *CorruptError
+			if errors.As(err, &corrupt) != c.corrupt {
+				t.Errorf("got %v, corrupt should be %v", err, c.corrupt)
+			}
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q in it", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAddressesAndManifestsAreChecked(t *testing.T) {
+	dir, m := bigSet(t)
+	url := serve(t, http.FileServer(http.Dir(dir)))
+	for _, c := range []struct {
+		addresses []string
+		want      wire.Hash
+		o         RemoteOptions
+		text      string
+	}{
+		{nil, m.Hash(), quick(), "no address"},
+		{[]string{"ftp://x/y"}, m.Hash(), quick(), "https://host/directory"},
+		{[]string{"http:///y"}, m.Hash(), quick(), "https://host/directory"},
+		{[]string{"http://x/y?a=b"}, m.Hash(), quick(), "https://host/directory"},
+		{[]string{url}, wire.Hash{1}, quick(), "it is the manifest " + m.Hash().String()},
+		{[]string{url}, m.Hash(), RemoteOptions{}, "sequence length 0"},
+		{[]string{url}, m.Hash(), RemoteOptions{Options: Options{SequenceTokens: 1 << 20}}, "fewer than"},
+		{[]string{serve(t, http.NotFoundHandler())}, m.Hash(), quick(), "404"},
+	} {
+		if s, err := OpenURL(t.Context(), c.addresses, c.want, c.o); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%v: got %v, %v, want %q", c.addresses, s, err, c.text)
+		}
+	}
+	if !IsURL(url) || IsURL(dir) {
+		t.Error("addresses and directories are mixed up")
+	}
+}
+
+func TestClosedSetsAreNotRead(t *testing.T) {
+	dir, m := bigSet(t)
+	entered := make(chan struct{}, 100)
+	hanging := serve(t, faulty(dir, func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		entered <- struct{}{}
+		<-r.Context().Done()
+		return true
+	}))
+	dst := make([]uint32, 1001)
+	for _, end := range []string{"close", "context"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s, err := OpenURL(ctx, []string{hanging}, m.Hash(), quick())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			<-entered
+			if end == "close" {
+				s.Close()
+			} else {
+				cancel()
+			}
+		}()
+		if err := s.Read(0, dst); !errors.Is(err, errClosed) && !errors.Is(err, context.Canceled) {
+			t.Errorf("%s while it is read: got %v", end, err)
+		}
+		cancel()
+		s.Close()
+		if err := s.Read(0, dst); err == nil {
+			t.Errorf("%s: it can still be read", end)
+		}
+	}
+}
+
+func TestTokenizerComesWithTheSet(t *testing.T) {
+	sources := []string{"testdata/docs.parquet"}
+	dir := t.TempDir()
+	learnt, err := LearnTokenizer(t.Context(), dir, sources, LearnOptions{Vocab: 300, Format: Auto})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := docOptions()
+	o.Tokenizer = learnt
+	m := mustPrepare(t, dir, sources, o)
+	s := mustOpenURL(t, m, quick(), serve(t, http.FileServer(http.Dir(dir))))
+	if got, err := s.Tokenizer(); err != nil || got.Hash() != learnt.Hash() {
+		t.Errorf("got %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, TokenizerFile), tokenizer.Bytes{}.JSON(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Tokenizer(); err == nil || !strings.Contains(err.Error(), "has hash") {
+		t.Errorf("another tokenizer: got %v", err)
+	}
+	_, plain := bigSetOf(t, "x")
+	if got, err := (&remote{}).tokenizer(plain); err != nil || got != (tokenizer.Bytes{}) {
+		t.Errorf("bytes: got %v, %v", got, err)
+	}
+}
+
+func ExampleOpenURL() {
+	_, err := OpenURL(context.Background(), []string{"data.example.org/corpus"}, wire.Hash{}, RemoteOptions{Options: Options{SequenceTokens: 512}})
+	fmt.Println(err)
+	// Output: address of the data "data.example.org/corpus" is not of the form https://host/directory
+}
