@@ -166,7 +166,9 @@ func TestATransactionCannotMakeTokens(t *testing.T) {
 		people := []string{"ann", "bob", "cat", "dan"}
 		whole := rapid.SampledFrom([]uint64{100, 1 << 20, 1 << 32, SupplyMax / 3}).Draw(rt, "each")
 		c := newBankChain(t, whole, people[:3]...)
-		c.accept(c.tx("owner", createRun("demo", "owner", 3)))
+		run := createRun("demo", "owner", 3)
+		run.Config.Stake, run.Config.Rate, run.Config.UnbondMs = rapid.Uint64Range(0, 5).Draw(rt, "stake"), 1, 1000
+		c.accept(c.tx("owner", run))
 		supply := c.host.Supply()
 		target := func() key.Public {
 			if rapid.IntRange(0, 5).Draw(rt, "to a pool") == 0 {
@@ -204,6 +206,7 @@ func TestATransactionCannotMakeTokens(t *testing.T) {
 					Message: coordinator.Append(nil, rapid.SampledFrom([]coordinator.Message{
 						coordinator.Join{}, coordinator.Join{Payee: public("bob")}, coordinator.Deposit{Member: public(who)},
 						coordinator.Deposit{Member: public("dan")}, coordinator.Fund{}, coordinator.Claim{}, coordinator.Withdraw{}, coordinator.Tick{},
+						c.equivocation(rapid.SampledFrom(people).Draw(rt, "convict")),
 					}).Draw(rt, "message")),
 				}
 			default: // hand a pool an income, as runs do

@@ -200,3 +200,42 @@ func TestPlacesOfPoolsAreBounded(t *testing.T) {
 	c.want(CodePoolsFull, c.tx("op", CreatePool{Name: "more"}))
 	c.holds("op", 1_000_000-PoolsMax)
 }
+
+// equivocation is the proof that somebody signed twice.
+func (c *chain) equivocation(who string) coordinator.Equivocation {
+	v, _ := c.host.View("demo")
+	i, _ := v.State.Find(public(who))
+	one := coordinator.Commitment{Run: v.State.ID(), Round: 1, Member: i}
+	two := one
+	two.Loss = 1
+	return coordinator.Equivocation{A: one.Sign(privateKey(who)), B: two.Sign(privateKey(who))}
+}
+
+func TestSlashedStakeStaysInTheRun(t *testing.T) {
+	c := newBankChain(t, 1000, "ann", "bob", "op", "eve")
+	c.accept(
+		c.tx("owner", stakeRun()), c.tx("bob", bring(100, "", coordinator.Join{})), c.tx("ann", bring(151, "", coordinator.Join{})),
+		c.tx("op", CreatePool{Name: "pool", OwnBP: 5000}), c.tx("op", Lend{Pool: "pool", Amount: 300}), c.tx("eve", Lend{Pool: "pool", Amount: 300}),
+		c.tx("op", bring(400, "pool", coordinator.Join{})),
+	)
+	c.want(codeValue, c.tx("bob", bring(1, "", c.equivocation("ann"))))
+	c.want(CodeOK, c.tx("bob", bring(0, "", c.equivocation("ann"))))
+	c.want(CodeCoordinator+Code(coordinator.ErrEjected), c.tx("bob", bring(0, "", c.equivocation("ann"))))
+	v, _ := c.host.View("demo")
+	ann, bob := c.member("ann"), c.member("bob")
+	if got := ann.Stake + ann.Balance + bob.Stake + bob.Balance + v.State.Treasury() + c.member("op").Stake; got != 651 || c.escrow() != 651 || ann.Stake != 0 {
+		t.Errorf("ann %d, bob %d and %d, treasury %d: %d of 651, escrow %d", ann.Stake, bob.Stake, bob.Balance, v.State.Treasury(), got, c.escrow())
+	}
+	c.want(codeNothing, c.tx("ann", bring(0, "", coordinator.Claim{})))
+	c.want(CodeCoordinator+Code(coordinator.ErrEjected), c.tx("ann", bring(200, "", coordinator.Join{})))
+	c.want(CodeCoordinator+Code(coordinator.ErrEjected), c.tx("bob", bring(20, "", coordinator.Deposit{Member: public("ann")})))
+	if reward := bob.Balance; reward > 0 {
+		c.want(CodeOK, c.tx("bob", bring(0, "", coordinator.Claim{})))
+		c.holds("bob", 900+reward)
+	}
+	// The pool's machine is convicted: what was staked is its lenders' loss, what was not goes back to them.
+	c.accept(c.tx("bob", bring(0, "", c.equivocation("op"))), c.tx("op", ClosePool{Pool: "pool"}))
+	c.accept(c.tx("eve", Collect{Pool: "pool"}), c.tx("op", Collect{Pool: "pool"}), c.tx("op", ClosePool{Pool: "pool"}))
+	c.holds("eve", 800)
+	c.holds("op", 800)
+}
