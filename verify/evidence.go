@@ -78,8 +78,21 @@ func sequence(spans []batch.Span, i uint32) (number uint64, ok bool) {
 type Data interface {
 	// Read sets dst to sequence i.
 	Read(i uint64, dst []uint32) error
-	// Prove returns the proof of it.
+	// Prove returns the proof of it, of at most ProofMax bytes.
 	Prove(i uint64) ([]byte, error)
+	ProofMax() int
+}
+
+// evidenceRoom is what a message has room for beside the proof of a sequence: the spans of the share, of which there are few unless rounds failed.
+const evidenceRoom = 16 << 10
+
+// provable returns an error unless every sequence can be proven in a message. Who accuses and cannot prove what it read would lose.
+func provable(d Data) error {
+	if n := d.ProofMax(); n > coordinator.EvidenceBytesMax-evidenceRoom {
+		return fmt.Errorf("the proof of a sequence can have %d bytes, and a message has room for %d: the data needs fewer, larger shards, or the run shorter sequences",
+			n, coordinator.EvidenceBytesMax-evidenceRoom)
+	}
+	return nil
 }
 
 // prover makes the evidence that opener opens.
@@ -108,8 +121,7 @@ func (p prover) prove(r trace.Read) ([]byte, error) {
 		}
 		evidence := append(wire.AppendVar(nil, batch.Append(nil, p.spans)), proof...)
 		if len(evidence) > coordinator.EvidenceBytesMax {
-			return nil, fmt.Errorf("verify: the evidence of a sequence has %d bytes, more than the %d of a message: the data needs fewer, larger shards, or the run shorter sequences",
-				len(evidence), coordinator.EvidenceBytesMax)
+			return nil, fmt.Errorf("verify: the evidence of a sequence has %d bytes, more than the %d of a message", len(evidence), coordinator.EvidenceBytesMax)
 		}
 		return evidence, nil
 	}

@@ -97,6 +97,26 @@ func TestEvidenceOfSomethingElseIsRefused(t *testing.T) {
 	}
 }
 
+// wordy is data whose proofs are long.
+type wordy struct {
+	Data
+	proof int
+}
+
+func (w wordy) ProofMax() int { return w.proof }
+
+func TestDataThatCannotBeProvenIsRefused(t *testing.T) {
+	w := newWorld(t, 0)
+	for _, v := range []struct {
+		bytes int
+		fits  bool
+	}{{coordinator.EvidenceBytesMax - evidenceRoom, true}, {coordinator.EvidenceBytesMax - evidenceRoom + 1, false}} {
+		if _, err := NewTracer(w.spec, wordy{w.set, v.bytes}, w.pool); (err == nil) != v.fits {
+			t.Errorf("proofs of %d bytes: %v", v.bytes, err)
+		}
+	}
+}
+
 func FuzzOpen(f *testing.F) {
 	w := newWorld(f, 0)
 	c, in := w.step(f)

@@ -23,6 +23,9 @@ type Tracer struct {
 
 // NewTracer makes the tracer of a run. The error says why steps of such a run cannot be disputed.
 func NewTracer(s spec.Spec, data Data, pool *exact.Pool) (*Tracer, error) {
+	if err := provable(data); err != nil {
+		return nil, err
+	}
 	r, err := newRules(s, pool)
 	if err != nil {
 		return nil, err
