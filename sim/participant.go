@@ -2,8 +2,10 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/key"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
@@ -98,11 +100,27 @@ type disk struct {
 	saved  node.Saved
 	ok     bool
 	signed []byte
+	cases  []node.SavedCase
 }
+
+var _ node.CaseStore = (*disk)(nil)
 
 func (d *disk) SaveCommitment(b []byte) error { d.signed = b; return nil }
 
 func (d *disk) LoadCommitment() ([]byte, error) { return d.signed, nil }
+
+func (d *disk) SaveCase(c node.SavedCase) error {
+	c.Params, c.State = slices.Clone(c.Params), slices.Clone(c.State)
+	d.cases = append(d.cases, c)
+	return nil
+}
+
+func (d *disk) DropCase(s client.Share) error {
+	d.cases = slices.DeleteFunc(d.cases, func(c node.SavedCase) bool { return c.Share == s })
+	return nil
+}
+
+func (d *disk) LoadCases() ([]node.SavedCase, error) { return slices.Clone(d.cases), nil }
 
 func (d *disk) Load() (node.Saved, bool, error) {
 	s := d.saved
