@@ -26,6 +26,8 @@ type auditOptions struct {
 	listen    []string
 	patience  time.Duration
 	watch     bool
+	archive   string // directory; "" means none
+	keepBytes uint64 // of the archive
 	asJSON    bool
 }
 
@@ -41,12 +43,14 @@ the chain; parameters and states come from the members, and each of their bytes 
 
 Members serve what an audit takes until checks of the round are drawn, which is a round or two later, and
 longer where one is; in a run that has nothing checked they need not. --watch goes along with a run and
-audits one result after another, drawn at random, until Ctrl-C.
+audits one result after another, drawn at random, until Ctrl-C. With --archive it also keeps what an audit of
+any result of those rounds takes; without --watch, --archive audits from there instead of asking members.
 
 The exit status is 0 if all that was audited is right, 1 if something is not, and 2 if nothing could be
 audited, with the reason.`,
 		Example: "  entrain audit my-run\n  entrain audit my-run --round 120 --member 3 --json\n" +
-			"  entrain audit my-run --watch --chain http://203.0.113.5:7370 --data ./corpus",
+			"  entrain audit my-run --watch --chain http://203.0.113.5:7370 --data ./corpus\n" +
+			"  entrain audit my-run --watch --archive ./rounds\n  entrain audit my-run --archive ./rounds --round 120",
 		Args:              needRun,
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,12 +68,15 @@ audited, with the reason.`,
 	f.Uint32Var(&o.round, "round", 0, "`round` to audit (default: the newest that can be)")
 	f.StringVar(&o.member, "member", "", "`member` to audit, by its number or the beginning of its key (default: all that had a share)")
 	f.BoolVar(&o.watch, "watch", false, "go along with the run and audit at random, until Ctrl-C")
+	f.StringVar(&o.archive, "archive", "", "`directory` in which --watch keeps rounds, or from which they are audited")
+	f.Uint64Var(&o.keepBytes, "archive-bytes", 8<<30, "remove the oldest rounds of the archive when it has more `bytes`")
 	f.StringVar(&o.data, "data", "", "`directory` of the prepared data (default: as the run's specification says)")
 	f.IntVar(&o.workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
 	f.StringArrayVar(&o.listen, "listen", nil, "`address` for peers, as in join")
 	f.DurationVar(&o.patience, "patience", 30*time.Second, "how long to wait for members to answer")
 	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each result")
 	_ = cmd.MarkFlagDirname("data")
+	_ = cmd.MarkFlagDirname("archive")
 	return cmd
 }
 
@@ -101,6 +108,9 @@ func (c console) audit(ctx context.Context, o auditOptions, run string) (err err
 		return exitError{err, exitNotAudited}
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
+	if a.archived != nil {
+		return a.fromArchive(ctx)
+	}
 	if o.watch {
 		if err := a.contact(ctx, 0); err != nil {
 			return a.verdict()
@@ -252,7 +262,7 @@ func (a *auditor) watch(ctx context.Context) error {
 		}
 		if found {
 			last = next.Number()
-			if err := a.one(ctx, a.gather(ctx, next, drawAccepted(s, next))); err != nil {
+			if err := a.goAlong(ctx, s, next); err != nil {
 				return err
 			}
 			continue
@@ -264,6 +274,43 @@ func (a *auditor) watch(ctx context.Context) error {
 			return a.verdict()
 		}
 	}
+}
+
+// goAlong audits a result of a round, drawn at random, and keeps all of them if there is an archive.
+func (a *auditor) goAlong(ctx context.Context, s coordinator.State, r coordinator.Round) error {
+	drawn := drawAccepted(s, r)
+	first := a.gather(ctx, r, drawn)
+	if a.options.archive != "" {
+		all := []*inputs{first}
+		for i := range s.Count() {
+			if i != drawn && r.Expected(i) && ctx.Err() == nil {
+				all = append(all, a.gather(ctx, r, i))
+			}
+		}
+		if err := keepArchived(a.options.archive, s, r.Number(), all, int64(min(a.options.keepBytes, 1<<62))); err != nil {
+			return err
+		}
+	}
+	return a.one(ctx, first)
+}
+
+// fromArchive audits results of a round that was kept.
+func (a *auditor) fromArchive(ctx context.Context) error {
+	o := a.options
+	o.round = a.archivedAt
+	r, members, err := a.choose(a.state(), o)
+	if err != nil {
+		return exitError{err, exitNotAudited}
+	}
+	for _, m := range members {
+		if len(a.archived.commitments(r.Number(), m)) == 0 && o.member == "" {
+			continue // it was not there to be kept
+		}
+		if err := a.one(ctx, a.gather(ctx, r, m)); err != nil {
+			return err
+		}
+	}
+	return a.verdict()
 }
 
 // drawAccepted is one of the members whose result of a round counts, each as likely, by a draw that nobody foresees.

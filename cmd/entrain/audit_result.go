@@ -59,6 +59,7 @@ func (r *auditReport) row(what string, claimed, found any) {
 type inputs struct {
 	report       auditReport
 	round        coordinator.Round
+	signed       coordinator.Signed
 	commitment   coordinator.Commitment
 	spans        []batch.Span
 	params, prev []float32
@@ -82,7 +83,7 @@ func (a *auditor) gather(ctx context.Context, r coordinator.Round, member uint32
 		report.Reason = "it signed two commitments for one round"
 		return in
 	}
-	in.commitment = signed[0].Commitment
+	in.signed, in.commitment = signed[0], signed[0].Commitment
 	agreed, _ := r.Agreed()
 	report.row("share", in.commitment.Share, batch.Hash(in.spans))
 	report.row("parameters", in.commitment.Params, agreed)
@@ -143,6 +144,9 @@ func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinato
 	fresh := merkle.Root(a.trainer.engine.Leaves(make([]float32, a.trainer.engine.StateLen())))
 	if c.Prev == fresh {
 		report.row("state before", c.Prev, fresh)
+		return
+	}
+	if a.guest == nil {
 		return
 	}
 	before, ok := s.At(r.Number() - 1)

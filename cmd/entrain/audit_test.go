@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
@@ -101,6 +104,7 @@ func TestAuditOfALiveRun(t *testing.T) {
 		}
 		return equal, other
 	}
+	archive := filepath.Join(dir, "archive")
 	// --watch first: it waits for the run to begin.
 	out, lines := io.Pipe()
 	watching, stop := context.WithCancel(ctx)
@@ -108,7 +112,7 @@ func TestAuditOfALiveRun(t *testing.T) {
 	watcher.env, watcher.out, watcher.err = env, lines, io.Discard
 	watched := make(chan error, 1)
 	go func() {
-		err := run(watching, watcher, []string{"audit", "audited", "--watch", "--json"})
+		err := run(watching, watcher, []string{"audit", "audited", "--watch", "--json", "--archive", archive, "--archive-bytes", "1"})
 		lines.Close()
 		watched <- err
 	}()
@@ -122,6 +126,7 @@ func TestAuditOfALiveRun(t *testing.T) {
 	if equal, other := reports(strings.NewReader(text), 0, func() {}); err != nil || equal == 0 || other > 0 {
 		t.Errorf("%d results were right and %d not: %v\n%s%s", equal, other, err, text, words)
 	}
+	checkArchive(t, s, archive, reports)
 	_, _, err = s.run("audit", "audited", "--round", "4000000000")
 	if status := statusOf(err); err == nil || status != exitNotAudited || !strings.Contains(err.Error(), "not among the last ones") {
 		t.Errorf("a round to come: status %d, %v", status, err)
@@ -135,6 +140,62 @@ func TestAuditOfALiveRun(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// checkArchive audits the one round that an archive for one byte still has, and then a damaged one.
+func checkArchive(t *testing.T, s *shell, archive string, reports func(io.Reader, int, func()) (int, int)) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(archive, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the archive has %q, %v", files, err)
+	}
+	text, words, err := s.run("audit", "audited", "--json", "--archive", archive)
+	if equal, other := reports(strings.NewReader(text), 0, func() {}); err != nil || equal == 0 || other > 0 {
+		t.Errorf("of the archive, %d results were right and %d not: %v\n%s%s", equal, other, err, text, words)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-1] ^= 1
+	writeFile(t, files[0], string(b))
+	_, _, err = s.run("audit", "audited", "--archive", archive)
+	if statusOf(err) != exitNotAudited || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("of a damaged archive: %v", err)
+	}
+	s.fails([]string{"audit", "audited", "--archive", archive, "--round", "4000000000"}, "has no round 4000000000")
+	s.fails([]string{"audit", "audited", "--archive", t.TempDir()}, "has no rounds")
+}
+
+// FuzzParseArchived checks that no file makes a reader fail other than by an error, and that what parses is the one encoding of what it says.
+func FuzzParseArchived(f *testing.F) {
+	limits := coordinator.Limits{Members: 4, Witnesses: 2}
+	config := coordinator.Config{Name: "r", MinMembers: 1, StartMembers: 1, Witnesses: 1, WarmupMs: 1, RoundTrainMs: 1, RoundWitnessMs: 1, CooldownMs: 1, EpochMs: 1,
+		TotalSteps: 1, BatchStart: 1, BatchEnd: 1, SequenceTokens: 1, ModelHash: wire.Sum("m"), SpecHash: wire.Sum("s"), Owner: key.Public{1}}
+	state, err := coordinator.New(limits, config, coordinator.Env{NowMs: 1, Height: 1, Seed: wire.Sum("seed")})
+	if err != nil {
+		f.Fatal(err, config.Check(limits))
+	}
+	member := key.FromSeed([32]byte{1})
+	if err := state.Apply(coordinator.Env{NowMs: 2, Height: 2, Sender: member.Public()}, coordinator.Join{}); err != nil {
+		f.Fatal(err)
+	}
+	blob := []byte("blob")
+	whole := archivedRound{state: state, signed: []coordinator.Signed{coordinator.Commitment{Run: state.ID(), Round: 1}.Sign(member)}, blobs: map[wire.Hash][]byte{merkle.BlobRoot(blob): blob}}
+	f.Add(whole.append(nil))
+	f.Add([]byte(archiveMagic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, err := parseArchived(b, state.ID())
+		if err != nil {
+			return
+		}
+		if again := a.append(nil); string(again) != string(b) {
+			t.Errorf("%d bytes parse but are written as %d others", len(b), len(again))
+		}
+	})
+	if _, err := parseArchived(whole.append(nil), state.ID()); err != nil {
+		f.Errorf("what was written does not parse: %v", err)
 	}
 }
 

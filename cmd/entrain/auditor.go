@@ -37,6 +37,9 @@ type auditor struct {
 
 	paramsRoot wire.Hash // of params, the last that were needed
 	params     []float32
+
+	archived   *archivedRound // what is audited, in place of members
+	archivedAt uint32         // its number
 }
 
 // peersEvery is how often members' addresses are looked up.
@@ -71,19 +74,35 @@ func (c console) newAuditor(ctx context.Context, o auditOptions, run string) (_ 
 	if err := selfTest(ctx, a.trainer.pool); err != nil {
 		return nil, err
 	}
+	if o.archive != "" && !o.watch {
+		round, at, err := readArchived(o.archive, on.snapshot.State.ID(), o.round)
+		if err != nil {
+			return nil, err
+		}
+		a.archived, a.archivedAt, a.latest.s.State = &round, at, round.state
+		return a, nil
+	}
+	if err := a.visit(ctx, o, run, on.snapshot.State.ID()); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// visit makes the auditor a guest among the members.
+func (a *auditor) visit(ctx context.Context, o auditOptions, run string, id wire.Hash) (err error) {
 	var seed [32]byte
 	_, _ = crand.Read(seed[:]) // never fails
 	secret := key.FromSeed(seed)
 	a.signer = ledger.Signer{Chain: a.client.ChainID(), Key: secret}
-	a.guest, err = node.NewGuest(on.snapshot.State.ID(), func(h p2p.Handler) (p2p.Network, error) {
+	a.guest, err = node.NewGuest(id, func(h p2p.Handler) (p2p.Network, error) {
 		listen, err := listenAddrs(o.listen, o.endpoints)
 		if err != nil {
 			return nil, err
 		}
-		return lp2p.New(lp2p.Options{Key: secret, Run: on.snapshot.State.ID(), Handler: h, Listen: listen, Log: slog.New(slog.DiscardHandler)})
+		return lp2p.New(lp2p.Options{Key: secret, Run: id, Handler: h, Listen: listen, Log: slog.New(slog.DiscardHandler)})
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	watching, stop := context.WithCancel(ctx)
 	a.stop = stop
@@ -91,9 +110,9 @@ func (c console) newAuditor(ctx context.Context, o auditOptions, run string) (_ 
 	go a.keepPeers(watching)
 	addrs := a.guest.Addrs()
 	if err := submit(ctx, a.client, &a.signer, ledger.Announce{Run: run, Addrs: addrs[:min(len(addrs), ledger.AddrsMax)]}); err != nil {
-		return nil, fmt.Errorf("make oneself known to the members: %w", err)
+		return fmt.Errorf("make oneself known to the members: %w", err)
 	}
-	return a, nil
+	return nil
 }
 
 // keepPeers tells the network where the members are, until ctx ends.
@@ -216,6 +235,12 @@ const auditAskEvery = 250 * time.Millisecond
 func (a *auditor) commitments(ctx context.Context, s coordinator.State, round, member uint32) ([]coordinator.Signed, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.patience)
 	defer cancel()
+	if a.archived != nil {
+		if found := a.archived.commitments(round, member); len(found) > 0 {
+			return found, nil
+		}
+		return nil, errors.New("the archive does not have its commitment")
+	}
 	var last error
 	for {
 		var found []coordinator.Signed
@@ -251,6 +276,9 @@ func (a *auditor) commitments(ctx context.Context, s coordinator.State, round, m
 
 // floats fetches parameters or an optimizer state.
 func (a *auditor) floats(ctx context.Context, root wire.Hash, n int, from []key.Public) ([]float32, error) {
+	if a.archived != nil {
+		return a.archived.floats(root, n)
+	}
 	ctx, cancel := context.WithTimeout(ctx, a.options.patience)
 	defer cancel()
 	data, err := a.guest.Fetch(ctx, p2p.Ref{Root: root, Size: uint64(n) * 4}, from)
