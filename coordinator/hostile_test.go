@@ -421,7 +421,7 @@ func TestOpenRefusesCases(t *testing.T) {
 // FuzzOpen opens rubbish. The state it is made from is small, so that the fuzzer can find its way in it.
 func FuzzOpen(f *testing.F) {
 	for _, s := range someStates() {
-		if len(s.b) < 10_000 {
+		if len(s.b) < 45_000 {
 			f.Add(s.b)
 		}
 	}
