@@ -63,7 +63,7 @@ type Model struct {
 // Data is what the model is trained on.
 type Data struct {
 	Manifest string `toml:"manifest"`           // hash of the data's manifest, hex; `entrain run create` fills it in from location
-	Location string `toml:"location,omitempty"` // directory of the prepared data; a participant may have it elsewhere (join --data)
+	Location string `toml:"location,omitempty"` // directory of the prepared data, or HTTP addresses of it with spaces between them; a participant may have it elsewhere (join --data)
 	Sequence int    `toml:"sequence"`           // tokens trained on in one sequence
 	Seed     string `toml:"seed"`               // any text; the order of the sequences follows from it
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/tokenizer/learn"
+	"github.com/entrain-network/entrain/wire"
 )
 
 func dataCommand(c console) *cobra.Command {
@@ -64,6 +65,9 @@ get the same hash. Interrupted or killed, it goes on where it was when called ag
 				return errors.New("say where the data set goes with -o DIR")
 			}
 			m, err := p.prepare(cmd.Context(), c, files)
+			if errors.Is(err, context.Canceled) {
+				c.say("interrupted; the same command goes on from here")
+			}
 			if err != nil {
 				return err
 			}
@@ -270,6 +274,14 @@ what "data prepare" would find in it.`,
 	f.StringVar(&format, "format", "auto", "what the file holds: "+strings.Join(data.FormatNames(), ", "))
 	f.StringVar(&field, "field", data.DefaultField, "`name` of the field or column with the text")
 	return cmd
+}
+
+// openData opens a data set in a directory, or at HTTP addresses with spaces between them.
+func openData(ctx context.Context, location string, manifest wire.Hash, o data.Options) (*data.Set, error) {
+	if data.IsURL(location) {
+		return data.OpenURL(ctx, strings.Fields(location), manifest, data.RemoteOptions{Options: o})
+	}
+	return data.Open(ctx, location, manifest, o)
 }
 
 // verifyData compares a data set with its manifest.

@@ -40,7 +40,7 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	keyFlag(cmd, &o.keyFile)
 	chainFlag(cmd, &o.endpoints)
 	f := cmd.Flags()
-	f.StringVar(&o.data, "data", "", "`directory` of the prepared data (default: as the run's specification says)")
+	f.StringVar(&o.data, "data", "", "`directory` of the prepared data, or its https:// address (default: as the run's specification says)")
 	f.StringVar(&o.state, "state", "", "`directory` for state and checkpoints (default: in the user's directory for data)")
 	f.IntVar(&o.workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
 	f.StringArrayVar(&o.listen, "listen", nil, "`address` for peers, IP:PORT or a multiaddr; may be repeated (default: all of this machine's, any free port)")

@@ -129,7 +129,7 @@ func completeSpec(text []byte, dataDir string) (spec.Spec, []byte, error) {
 		return s, nil, fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, s.Model.Vocab)
 	}
 	s.Data.Manifest = m.Hash().String()
-	if s.Data.Location != "" {
+	if s.Data.Location != "" && !data.IsURL(s.Data.Location) {
 		if s.Data.Location, err = filepath.Abs(s.Data.Location); err != nil {
 			return s, nil, err
 		}

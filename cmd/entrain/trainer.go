@@ -25,8 +25,8 @@ type trainer struct {
 	heldOut   uint64 // sequences that a measurement of the held-out loss reads; 0: there are none
 }
 
-// newTrainer opens the data in dir, which must be the run's, and allocates what training takes. A measurement of the held-out loss
-// reads at most heldOutMost sequences. Close must be called.
+// newTrainer opens the data in dir, or at the addresses that it lists, which must be the run's, and allocates what training takes. A
+// measurement of the held-out loss reads at most heldOutMost sequences. Close must be called.
 func newTrainer(ctx context.Context, s spec.Spec, dir string, workers int, heldOutMost uint64) (*trainer, error) {
 	manifest, err := wire.ParseHash(s.Data.Manifest)
 	if err != nil {
@@ -36,26 +36,34 @@ func newTrainer(ctx context.Context, s spec.Spec, dir string, workers int, heldO
 	if t.model, err = s.Llama(); err != nil {
 		return nil, err
 	}
-	t.set, err = data.Open(ctx, dir, manifest, data.Options{SequenceTokens: uint32(s.Data.Sequence), Seed: s.DataSeed()})
+	t.set, err = openData(ctx, dir, manifest, data.Options{SequenceTokens: uint32(s.Data.Sequence), Seed: s.DataSeed()})
 	if err != nil {
 		return nil, err
 	}
+	if err := t.make(s, workers, heldOutMost); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// make makes what training takes besides the data.
+func (t *trainer) make(s spec.Spec, workers int, heldOutMost uint64) (err error) {
 	m := t.set.Manifest()
 	if int(m.Vocab) > t.model.Vocab {
-		return nil, fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, t.model.Vocab)
+		return fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, t.model.Vocab)
 	}
 	if t.tokenizer, err = t.set.Tokenizer(); err != nil {
-		return nil, err
+		return err
 	}
 	schedule, err := s.Schedule()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t.pool = exact.NewPool(workers)
 	codec, err := s.Codec(t.model.Layout(), t.pool)
 	if err != nil {
-		t.close()
-		return nil, err
+		return err
 	}
 	t.heldOut = min(heldOutMost, t.set.HeldOut().Len())
 	t.parts = train.Config{
@@ -64,13 +72,17 @@ func newTrainer(ctx context.Context, s spec.Spec, dir string, workers int, heldO
 		Sequence: s.Data.Sequence, Micro: microBatch,
 	}
 	if t.engine, err = train.New(t.parts); err != nil {
-		t.close()
-		return nil, err
+		return err
 	}
-	return t, nil
+	return nil
 }
 
-func (t *trainer) close() { t.pool.Close() }
+func (t *trainer) close() {
+	if t.pool != nil {
+		t.pool.Close()
+	}
+	t.set.Close()
+}
 
 // initial makes the run's first parameters. The specification was checked, so they can be made.
 func (t *trainer) initial() []float32 {
