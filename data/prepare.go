@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/tokenizer"
@@ -95,6 +96,9 @@ func prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Manifest{}, err
 	}
+	if err := atomicfile.RemoveTemps(dir, tempsAge); err != nil {
+		return Manifest{}, err
+	}
 	if err := writeTokenizer(dir, o.Tokenizer); err != nil { // an old set has the same: previous compared the hashes
 		return Manifest{}, err
 	}
@@ -139,7 +143,7 @@ func writeShards(ctx context.Context, dir string, sources []sourceFile, o Prepar
 	w.start(failed, fail)
 	m, err := w.finish(failed, l.run(ctx, failed, i, at))
 	if err == nil {
-		err = m.Check()
+		err = errors.Join(m.Check(), unchanged(sources))
 	}
 	switch {
 	case err != nil:
@@ -151,6 +155,23 @@ func writeShards(ctx context.Context, dir string, sources []sourceFile, o Prepar
 	}
 	return m, w.writeLeaves()
 }
+
+// unchanged looks at the sources again: what was written while they were read may be in the shards or not.
+func unchanged(sources []sourceFile) error {
+	for _, s := range sources {
+		info, err := os.Stat(s.path)
+		if err != nil {
+			return err
+		}
+		if uint64(info.Size()) != s.size || info.ModTime().UnixNano() != s.modTime {
+			return fmt.Errorf("%q changed while it was read", s.path)
+		}
+	}
+	return nil
+}
+
+// tempsAge is how old what a killed process left half written must be to be deleted: younger files may be another process's.
+const tempsAge = time.Hour
 
 // TokenizerFile is the name of the tokenizer's definition in the directory of a data set. The manifest has its SHA-256.
 const TokenizerFile = "tokenizer.json"

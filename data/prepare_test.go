@@ -203,6 +203,31 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
+func TestSourceThatChangesWhileItIsReadIsRefused(t *testing.T) {
+	sources := manyTexts(t)
+	o := options()
+	grown := false
+	o.Progress = func(p Progress) {
+		if p.Shards > 50 && !grown {
+			grown = true
+			if err := os.WriteFile(sources[0], text(6000, "longer"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	dir := t.TempDir()
+	if _, err := Prepare(t.Context(), dir, sources, o); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := ReadManifest(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a manifest: %v", err)
+	}
+	want := mustPrepare(t, t.TempDir(), sources, options())
+	if got := mustPrepare(t, dir, sources, options()); got.Hash() != want.Hash() {
+		t.Error("prepared again, the set has what the source held before")
+	}
+}
+
 // What is left by one plan is of no use to another.
 func TestChangedSourceIsReadAnew(t *testing.T) {
 	sources := manyTexts(t)
