@@ -17,6 +17,13 @@ type Argue struct {
 	From    []key.Public // who may have what the share begins from
 }
 
+// Prepare gets ready to argue about an accused share of this member's own: the moves come due soon, and what they are made from takes a
+// while. It ends in nothing; Argue does what is left of it.
+type Prepare struct {
+	Task
+	From []key.Public
+}
+
 // Argued ends an Argue action: Message is the move, nil if there is none because of Failed.
 type Argued struct {
 	Share
@@ -25,8 +32,9 @@ type Argued struct {
 	Failed  string
 }
 
-func (Argued) event() {}
-func (Argue) action() {}
+func (Argued) event()   {}
+func (Argue) action()   {}
+func (Prepare) action() {}
 
 // Position is where in a dispute a move is due.
 type Position struct {
@@ -46,15 +54,16 @@ func PositionOf(d coordinator.Dispute) Position {
 
 // argument is how far this member is with its moves in a dispute.
 type argument struct {
-	running bool
-	triedAt uint64
-	at      Position // message is for it
-	message coordinator.Message
-	hash    wire.Hash // of message
-	sending bool
-	sent    bool // the ledger has taken it
-	sentAt  uint64
-	sends   uint32
+	prepared uint32 // the dispute that was prepared for
+	running  bool
+	triedAt  uint64
+	at       Position // message is for it
+	message  coordinator.Message
+	hash     wire.Hash // of message
+	sending  bool
+	sent     bool // the ledger has taken it
+	sentAt   uint64
+	sends    uint32
 }
 
 // turn says whether a move in the file's dispute is this member's to make.
@@ -76,12 +85,20 @@ func (m *Machine) turn(f *file) bool {
 }
 
 func (a *argument) decide(m *Machine, f *file) {
+	if d := &f.dispute; f.disputed && d.Stage == coordinator.StageTieBreaking && !d.Unserved && d.Accused == m.member.index && a.prepared != d.ID {
+		if task, ok := f.task(); ok {
+			a.prepared = d.ID
+			m.do(Prepare{Task: task, From: m.holders(f)})
+		} else {
+			m.askFor(f)
+		}
+	}
 	if !m.turn(f) || a.running {
 		return
 	}
 	at := PositionOf(f.dispute)
 	if a.at != at {
-		*a = argument{at: at}
+		*a = argument{at: at, prepared: a.prepared}
 	}
 	switch {
 	case a.sent || a.sending:

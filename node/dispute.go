@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -31,23 +32,27 @@ type Player interface {
 
 // argument is what this node can argue about a share with.
 type argument struct {
-	input  input
-	player Player
-	ctx    context.Context
-	cancel context.CancelFunc
-	busy   int  // jobs that use it
-	moving bool // one of them makes a move
-	over   bool // the dispute is; it ends when it is not busy
+	input   input
+	player  Player // nil until it is made
+	waiting []func(*argument, error)
+	ctx     context.Context
+	cancel  context.CancelFunc
+	busy    int  // jobs that use it
+	moving  bool // one of them makes a move
+	over    bool // the dispute is; it ends when it is not busy
 }
 
-var errNoDisputant = errors.New("this node has nothing to argue with")
+var (
+	errNoDisputant = errors.New("this node has nothing to argue with")
+	errOver        = errors.New("the dispute is over")
+)
 
-// open makes the argument about a share from what it begins from, which is in use and belongs to the argument from now on. If there is
-// one already that is used. done may come at once.
-func (n *Node) open(ctx context.Context, t client.Task, in input, done func(Player, error)) {
+// open makes the argument about a share from what it begins from, which is in use and belongs to the argument from now on; the argument
+// that is there, or is being made, is used if there is one. A new one is given up when ctx ends while it is made. done may come at once.
+func (n *Node) open(ctx context.Context, t client.Task, in input, done func(*argument, error)) {
 	if arg := n.arguments[t.Share]; arg != nil {
 		n.release(in)
-		done(arg.player, nil)
+		arg.await(done)
 		return
 	}
 	if n.cfg.Disputant == nil {
@@ -55,22 +60,39 @@ func (n *Node) open(ctx context.Context, t client.Task, in input, done func(Play
 		done(nil, errNoDisputant)
 		return
 	}
-	arg := &argument{input: in}
+	arg := &argument{input: in, waiting: []func(*argument, error){done}, busy: 1}
 	arg.ctx, arg.cancel = context.WithCancel(n.ctx)
-	var failed error
+	n.arguments[t.Share] = arg
 	stop := context.AfterFunc(ctx, arg.cancel)
+	var player Player
+	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "trace", Sequences: batch.Total(t.Spans)}), func() {
-		arg.player, failed = n.cfg.Disputant.Open(arg.ctx, t.Case(), t.Spans, in.params.values, in.values())
+		player, failed = n.cfg.Disputant.Open(arg.ctx, t.Case(), t.Spans, in.params.values, in.values())
 	}, func() {
 		stop()
-		if failed != nil {
-			n.close(arg)
-			done(nil, failed)
-			return
+		if failed == nil && arg.over {
+			failed = errOver
 		}
-		n.arguments[t.Share] = arg
-		done(arg.player, nil)
+		waiting := arg.waiting
+		if arg.waiting = nil; failed == nil {
+			arg.player = player
+		} else if arg.over = true; n.arguments[t.Share] == arg {
+			delete(n.arguments, t.Share)
+		}
+		for _, f := range waiting {
+			f(arg, failed)
+		}
+		n.idle(arg)
 	})
+}
+
+// await calls done when the argument is made, or could not be.
+func (a *argument) await(done func(*argument, error)) {
+	if a.player != nil {
+		done(a, nil)
+		return
+	}
+	a.waiting = append(a.waiting, done)
 }
 
 // close lets go of what an argument was made from.
@@ -107,36 +129,38 @@ func (n *Node) idle(arg *argument) {
 // disputePatience bounds the fetching of what an argument begins from; the machine asks again.
 const disputePatience = 10 * time.Second
 
+// prepare makes the argument about a share that is accused, before the first move is due: tracing a step takes longer than doing it.
+func (n *Node) prepare(a client.Prepare) {
+	n.withArgument(a.Task, a.From, func(*argument, error) {})
+}
+
 // argue makes a move in a dispute, from the argument that is there, else from one made now, as after a restart.
 func (n *Node) argue(a client.Argue) {
-	at := client.PositionOf(a.Dispute)
-	failed := func(err error) {
-		n.step(client.Argued{Share: a.Share, At: at, Failed: err.Error()})
-	}
-	if arg := n.arguments[a.Share]; arg != nil {
+	n.withArgument(a.Task, a.From, func(arg *argument, err error) {
+		if err != nil {
+			n.step(client.Argued{Share: a.Share, At: client.PositionOf(a.Dispute), Failed: err.Error()})
+			return
+		}
 		n.move(arg, a)
+	})
+}
+
+// withArgument hands over the argument about a share, made if need be. done does not come before the call returns unless it is there.
+func (n *Node) withArgument(t client.Task, from []key.Public, done func(*argument, error)) {
+	if arg := n.arguments[t.Share]; arg != nil {
+		arg.await(done)
 		return
 	}
 	if n.cfg.Disputant == nil {
-		n.cfg.Loop.Post(func() { failed(errNoDisputant) })
+		n.cfg.Loop.Post(func() { done(nil, errNoDisputant) })
 		return
 	}
-	n.gather(n.ctx, a.Task, a.From, n.cfg.Loop.Now().Add(disputePatience), func(in input, err error) {
+	n.gather(n.ctx, t, from, n.cfg.Loop.Now().Add(disputePatience), func(in input, err error) {
 		if err != nil {
-			failed(err)
+			done(nil, err)
 			return
 		}
-		n.open(n.ctx, a.Task, in, func(p Player, err error) {
-			arg := n.arguments[a.Share]
-			if err == nil && arg == nil {
-				err = errors.New("the dispute is over")
-			}
-			if err != nil {
-				failed(err)
-				return
-			}
-			n.move(arg, a)
-		})
+		n.open(n.ctx, t, in, done)
 	})
 }
 

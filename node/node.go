@@ -287,6 +287,8 @@ func (n *Node) perform(a client.Action) {
 		n.verify(a)
 	case client.CancelVerify:
 		n.cancelVerify(a.Share)
+	case client.Prepare:
+		n.prepare(a)
 	case client.Argue:
 		n.argue(a)
 	case client.Expelled:

@@ -226,19 +226,19 @@ func difference(c coordinator.Commitment, s share) string {
 
 // trace adds to a verdict the root of the trace to argue from; without one there is no accusation.
 func (n *Node) trace(ctx context.Context, a client.Verify, in input, v client.Verified) {
-	n.open(ctx, a.Task, in, func(p Player, err error) {
+	n.open(ctx, a.Task, in, func(arg *argument, err error) {
 		switch {
 		case ctx.Err() != nil:
 			v = client.Verified{Verdict: client.Unable, Text: "its check is over"}
 		case err != nil:
 			v = client.Verified{Verdict: client.Unable, Text: "there is no trace to prove what was found: " + err.Error()}
 		default:
-			v.Trace = p.Root()
-			if p.Agrees() != (v.Verdict == client.Same) {
+			v.Trace = arg.player.Root()
+			if arg.player.Agrees() != (v.Verdict == client.Same) {
 				v = client.Verified{Verdict: client.Unable, Text: "the engine and the trace of this machine come to two results; something is wrong with it, and it accuses nobody"}
 			}
 		}
-		if arg := n.arguments[a.Share]; v.Verdict == client.Different && arg != nil {
+		if v.Verdict == client.Different {
 			arg.busy++ // the input stays in use while it is written
 			n.saveCase(client.Kept{Task: a.Task, Signature: a.Signature}, arg.input, func() { n.idle(arg) })
 		}

@@ -1,0 +1,106 @@
+package node
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// ArchivedRound is what an audit of the results of a round takes, as a [Guest] that went along has kept it. Its encoding is
+//
+//	magic "EAUD\x01\0\0\0" | Var coordinator's state | U32 n | n × (Var signed commitment) | U32 m | m × (Hash root, Var blob)
+//
+// The state is one in which the round is settled and still has its slot, as the chain told it then; who reads the file takes from it who had
+// which share and which parameters were agreed. Commitments carry their authors' signatures, and blobs (parameters, optimizer states) are checked
+// against the roots in them, so that nobody can put words into a member's mouth by an archive.
+type ArchivedRound struct {
+	State  coordinator.State
+	Signed []coordinator.Signed
+	Blobs  map[wire.Hash][]byte // by root
+}
+
+const archiveMagic = "EAUD\x01\x00\x00\x00"
+
+// Limits of what is read from an archive.
+const (
+	archiveStateMax  = 64 << 20 // of a run of 10,000 members: about 20 MB
+	archiveSignedMax = 4 * coordinator.MembersMax
+	archiveBlobsMax  = 2 * coordinator.MembersMax
+	ArchiveBlobMax   = 1 << 31 // bytes; larger models cannot be archived
+)
+
+// Append appends the encoding; blobs are in the order of their roots.
+func (r ArchivedRound) Append(dst []byte) []byte {
+	dst = append(dst, archiveMagic...)
+	dst = wire.AppendVar(dst, r.State.Bytes())
+	dst = wire.AppendU32(dst, uint32(len(r.Signed)))
+	for _, s := range r.Signed {
+		dst = wire.AppendVar(dst, s.Append(nil))
+	}
+	roots := make([]wire.Hash, 0, len(r.Blobs))
+	for root := range r.Blobs {
+		roots = append(roots, root)
+	}
+	slices.SortFunc(roots, func(a, b wire.Hash) int { return slices.Compare(a[:], b[:]) })
+	dst = wire.AppendU32(dst, uint32(len(roots)))
+	for _, root := range roots {
+		dst = wire.AppendHash(dst, root)
+		dst = wire.AppendVar(dst, r.Blobs[root])
+	}
+	return dst
+}
+
+// ErrArchive is what is wrong with bytes that are no round of an archive.
+var ErrArchive = errors.New("damaged, or no round of an archive")
+
+// ParseArchivedRound is the inverse of Append for a round of a run; it checks its signatures and roots. The blobs point into b.
+func ParseArchivedRound(b []byte, run wire.Hash) (ArchivedRound, error) {
+	var a ArchivedRound
+	if len(b) < len(archiveMagic) || string(b[:len(archiveMagic)]) != archiveMagic {
+		return a, ErrArchive
+	}
+	r := wire.NewReader(b[len(archiveMagic):])
+	state := r.Var(archiveStateMax)
+	if r.Err() != wire.OK {
+		return a, ErrArchive
+	}
+	var err error
+	if a.State, err = coordinator.Open(state); err != nil {
+		return a, ErrArchive
+	}
+	if a.State.ID() != run {
+		return a, errors.New("a round of another run")
+	}
+	n := r.U32()
+	if n > archiveSignedMax {
+		return a, ErrArchive
+	}
+	for range n {
+		signed, err := coordinator.ParseSigned(r.Var(coordinator.SignedBytes))
+		if err != nil || r.Err() != wire.OK || signed.Commitment.Member >= a.State.Count() || !signed.Verify(a.State.Key(signed.Commitment.Member)) {
+			return a, ErrArchive
+		}
+		a.Signed = append(a.Signed, signed)
+	}
+	n = r.U32()
+	if n > archiveBlobsMax {
+		return a, ErrArchive
+	}
+	a.Blobs = map[wire.Hash][]byte{}
+	var last wire.Hash
+	for i := range n {
+		root, blob := r.Hash(), r.Var(ArchiveBlobMax)
+		if r.Err() != wire.OK || i > 0 && slices.Compare(last[:], root[:]) >= 0 || merkle.BlobRoot(blob) != root {
+			return a, ErrArchive
+		}
+		a.Blobs[root], last = blob, root
+	}
+	if r.Done() != wire.OK {
+		return a, ErrArchive
+	}
+	return a, nil
+}
+
