@@ -137,6 +137,11 @@ func demoSpec(o demoOptions) spec.Spec {
 		Waiting: spec.Duration(0), Warmup: spec.Duration(2 * round), RoundTrain: spec.Duration(round),
 		RoundWitness: spec.Duration(time.Second), Cooldown: spec.Duration(round), Epoch: spec.Duration(4 * round),
 	}
+	if n := o.cheats(); n > 0 {
+		// One that was dropped or expelled is not waited for, but in the beginning all shall be there.
+		s.Members.Start = uint32(o.clients - n)
+		s.Times.Waiting = spec.Duration(2 * time.Second)
+	}
 	if o.verification > 0 {
 		// A stake is free when the last result can no longer be checked.
 		s.Trust.Verify, s.Trust.Dispute = spec.Duration(6*round), spec.Duration(4*round)

@@ -87,8 +87,12 @@ func (o *simOptions) flags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("results", "jsonl")
 }
 
-// simVerification is the percentage of results that are recomputed when there are cheats and nothing is said.
-const simVerification = 10
+const (
+	// simVerification is the percentage of results that are recomputed when there are cheats and nothing is said.
+	simVerification = 10
+	// simCheatSteps is how many steps there are then: enough for nearly all to be found out.
+	simCheatSteps = 40
+)
 
 // complete fills in what follows from the flags that were given.
 func (o *simOptions) complete(given func(string) bool) error {
@@ -120,7 +124,7 @@ func (o *simOptions) complete(given func(string) bool) error {
 	for flag, none := range map[string]func(){
 		"crashes": func() { o.cfg.Crashes = quiet.Crashes }, "stragglers": func() { o.cfg.Stragglers = quiet.Stragglers },
 		"partitions": func() { o.cfg.Partitions = quiet.Partitions }, "outages": func() { o.cfg.Outages = quiet.Outages },
-		"loss": func() { o.cfg.Loss = quiet.Loss }, "overlap": func() { o.cfg.Overlap = 1 },
+		"loss": func() { o.cfg.Loss = quiet.Loss }, "overlap": func() { o.cfg.Overlap = 1 }, "steps": func() { o.cfg.Steps = simCheatSteps },
 	} {
 		if !given(flag) {
 			none()

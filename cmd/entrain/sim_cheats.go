@@ -111,7 +111,6 @@ func (o simOptions) one(ctx context.Context, id wire.Hash, seed uint64) trial {
 	}
 	honest := cfg
 	honest.Adversaries, honest.Verification, honest.Observe = nil, 0, nil
-	honest.Clients -= len(cfg.Adversaries)
 	if r, err := sim.Run(ctx, honest); err == nil {
 		t.Honest = r.HeldOut
 	} else if t.Failed == "" {
