@@ -194,7 +194,7 @@ func claimed(c coordinator.Commitment, s share) coordinator.Commitment {
 // trouble is an error that says nothing about the share, as when the data cannot be read; nil if nothing can come out of the share because
 // its numbers run away, which whoever committed to something must have seen as well.
 func trouble(err error) error {
-	if errors.Is(err, codec.ErrNotFinite) || errors.Is(err, llama.ErrNotFinite) {
+	if errors.Is(err, codec.ErrNotFinite) || errors.Is(err, codec.ErrTooLarge) || errors.Is(err, llama.ErrNotFinite) {
 		return nil
 	}
 	return err
