@@ -103,4 +103,3 @@ func ParseArchivedRound(b []byte, run wire.Hash) (ArchivedRound, error) {
 	}
 	return a, nil
 }
-

@@ -303,7 +303,7 @@ func (a *auditor) fromArchive(ctx context.Context) error {
 		return exitError{err, exitNotAudited}
 	}
 	for _, m := range members {
-		if len(a.archived.commitments(r.Number(), m)) == 0 && o.member == "" {
+		if len(commitmentsOf(a.archived, r.Number(), m)) == 0 && o.member == "" {
 			continue // it was not there to be kept
 		}
 		if err := a.one(ctx, a.gather(ctx, r, m)); err != nil {

@@ -38,8 +38,8 @@ type auditor struct {
 	paramsRoot wire.Hash // of params, the last that were needed
 	params     []float32
 
-	archived   *archivedRound // what is audited, in place of members
-	archivedAt uint32         // its number
+	archived   *node.ArchivedRound // what is audited, in place of members
+	archivedAt uint32              // its number
 }
 
 // peersEvery is how often members' addresses are looked up.
@@ -79,7 +79,7 @@ func (c console) newAuditor(ctx context.Context, o auditOptions, run string) (_ 
 		if err != nil {
 			return nil, err
 		}
-		a.archived, a.archivedAt, a.latest.s.State = &round, at, round.state
+		a.archived, a.archivedAt, a.latest.s.State = &round, at, round.State
 		return a, nil
 	}
 	if err := a.visit(ctx, o, run, on.snapshot.State.ID()); err != nil {
@@ -236,7 +236,7 @@ func (a *auditor) commitments(ctx context.Context, s coordinator.State, round, m
 	ctx, cancel := context.WithTimeout(ctx, a.options.patience)
 	defer cancel()
 	if a.archived != nil {
-		if found := a.archived.commitments(round, member); len(found) > 0 {
+		if found := commitmentsOf(a.archived, round, member); len(found) > 0 {
 			return found, nil
 		}
 		return nil, errors.New("the archive does not have its commitment")
@@ -277,7 +277,7 @@ func (a *auditor) commitments(ctx context.Context, s coordinator.State, round, m
 // floats fetches parameters or an optimizer state.
 func (a *auditor) floats(ctx context.Context, root wire.Hash, n int, from []key.Public) ([]float32, error) {
 	if a.archived != nil {
-		return a.archived.floats(root, n)
+		return floatsOf(a.archived, root, n)
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.options.patience)
 	defer cancel()
