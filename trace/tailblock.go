@@ -105,15 +105,33 @@ func (d *distroTail) blockWords(tile, _ uint32) int {
 // gatherMax is how many tiles of the gradient a slice gathers: the step is read too.
 const gatherMax = ReadsMax - 1
 
-// coefficientsOp transforms each block: its tiles of the gradient are gathered, the columns transformed with the last of them, and then the rows.
+// bandWork is how many multiply-adds of a transform a slice does at most: what plain Go does in a few milliseconds.
+const bandWork = 1 << 18
+
+// bands is in how many bands n columns of side elements, or rows, are transformed, and band which of them one is.
+func bands(n, side int) uint32 {
+	each := max(1, bandWork/(side*side))
+	return uint32((n + each - 1) / each)
+}
+
+func band(n, side int, i uint32) (from, to int) {
+	each := max(1, bandWork/(side*side))
+	return int(i) * each, min((int(i)+1)*each, n)
+}
+
+// coefficientsOp transforms each block: its tiles of the gradient are gathered; then its columns are transformed, the first band of them with the last of
+// the tiles, and then the rows.
 func (d *distroTail) coefficientsOp(at tailSite, step uint32) Op {
 	gathers := func(tile uint32) uint32 { return uint32((len(d.sources(tile).tiles) + gatherMax - 1) / gatherMax) }
 	return made{
 		name: "coefficients of each block", tiles: uint32(d.codec.Blocks()), words: d.blockWords,
-		slices: func(tile uint32) uint32 { return gathers(tile) + 1 },
+		slices: func(tile uint32) uint32 {
+			b := d.codec.Block(int(tile))
+			return gathers(tile) - 1 + bands(b.Cols, b.Rows) + bands(b.Rows, b.Cols)
+		},
 		reads: func(tile, slice uint32) []Read {
 			reads := []Read{at.value(step, 0)}
-			if slice == gathers(tile) {
+			if slice >= gathers(tile) {
 				return reads
 			}
 			s := d.sources(tile)
@@ -124,9 +142,8 @@ func (d *distroTail) coefficientsOp(at tailSite, step uint32) Op {
 			return reads
 		},
 		step: func(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
-			n := d.blockWords(tile, slice)
 			if acc == nil {
-				acc = make([]uint32, n)
+				acc = make([]uint32, d.blockWords(tile, slice))
 			}
 			if _, ok := readStep(in[0]); !ok {
 				clear(acc)
@@ -139,15 +156,22 @@ func (d *distroTail) coefficientsOp(at tailSite, step uint32) Op {
 			if slice+1 < count {
 				return acc
 			}
-			out := make([]uint32, n)
-			if slice < count {
-				d.codec.Columns(w, int(tile), Floats(out), Floats(acc))
-			} else {
-				d.codec.Rows(w, int(tile), Floats(out), Floats(acc))
-			}
-			return Canonical(out)
+			return d.transform(w, tile, slice+1-count, acc)
 		},
 	}
+}
+
+// transform is the i-th band of the transform of a block, of its columns or then of its rows.
+func (d *distroTail) transform(w *exact.Worker, tile, i uint32, x []uint32) []uint32 {
+	b, out := d.codec.Block(int(tile)), slices.Clone(x)
+	if n := bands(b.Cols, b.Rows); i < n {
+		from, to := band(b.Cols, b.Rows, i)
+		d.codec.Columns(w, int(tile), Floats(out), Floats(x), from, to)
+	} else {
+		from, to := band(b.Rows, b.Cols, i-n)
+		d.codec.Rows(w, int(tile), Floats(out), Floats(x), from, to)
+	}
+	return Canonical(out)
 }
 
 // sources is where the gradient of a block lies: which tiles of which tensor.

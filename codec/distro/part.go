@@ -33,20 +33,20 @@ func (c *Codec) Header() codec.Header { return c.header }
 // Config is what the codec was made with.
 func (c *Codec) Config() Config { return c.cfg }
 
-// Columns transforms the columns of block i: out = R * x, both row-major. A block of one row is only copied.
-func (c *Codec) Columns(w *exact.Worker, i int, out, x []float32) {
+// Columns transforms columns [from, to) of block i: those of out = R * x, both row-major. Of a block of one row they are only copied.
+func (c *Codec) Columns(w *exact.Worker, i int, out, x []float32, from, to int) {
 	s := c.blocks[i].shape
 	if s.h == 1 {
-		copy(out[:s.w], x)
+		copy(out[from:to], x[from:to])
 		return
 	}
-	w.Gemm(s.h, s.w, s.h, s.rows.matrix, s.h, 1, x, s.w, 1, out, s.w, false)
+	w.Gemm(s.h, to-from, s.h, s.rows.matrix, s.h, 1, x[from:], s.w, 1, out[from:], s.w, false)
 }
 
-// Rows transforms the rows of block i: out = x * transposed(C), both row-major. After Columns it makes the block's coefficients.
-func (c *Codec) Rows(w *exact.Worker, i int, out, x []float32) {
+// Rows transforms rows [from, to) of block i: those of out = x * transposed(C), both row-major. After Columns it makes the block's coefficients.
+func (c *Codec) Rows(w *exact.Worker, i int, out, x []float32, from, to int) {
 	s := c.blocks[i].shape
-	w.Gemm(s.h, s.w, s.w, x, s.w, 1, s.cols.transpose, s.w, 1, out, s.w, false)
+	w.Gemm(to-from, s.w, s.w, x[from*s.w:], s.w, 1, s.cols.transpose, s.w, 1, out[from*s.w:], s.w, false)
 }
 
 // Momentum adds coefficients to the momentum of a block: momentum = Decay*momentum + step*coefficients. step is the learning rate times the

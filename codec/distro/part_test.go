@@ -29,8 +29,12 @@ func inParts(t *testing.T, c *Codec, w *exact.Worker, state, grad []float32, lr 
 		for r := range b.Rows {
 			copy(x[r*b.Cols:(r+1)*b.Cols], grad[b.Offset+r*b.Stride:])
 		}
-		c.Columns(w, i, y, x)
-		c.Rows(w, i, x, y)
+		for _, band := range [][2]int{{0, b.Cols / 3}, {b.Cols / 3, b.Cols}} {
+			c.Columns(w, i, y, x, band[0], band[1])
+		}
+		for _, band := range [][2]int{{0, b.Rows / 2}, {b.Rows / 2, b.Rows}} {
+			c.Rows(w, i, x, y, band[0], band[1])
+		}
 		momentum := state[b.State : b.State+n]
 		c.Momentum(momentum, x, float32(lr*factor))
 		writeNumber(body, b.Bit, b.Bits, c.Code(i, momentum))
