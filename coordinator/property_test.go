@@ -26,6 +26,9 @@ func TestRandomMessages(t *testing.T) {
 		p := &player{src: prng.New(wire.Sum("test/moves", wire.AppendU64(nil, seed)), "moves"), diverged: map[uint32]bool{}, crooked: map[key.Public]bool{}}
 		l := p.limits()
 		p.w = newWorld(rt, l, p.config(l), fmt.Sprint(seed))
+		if p.chance(80) {
+			p.must(p.w.applyWith(p.anybody(), 10_000, Fund{}))
+		}
 		for range moves {
 			p.move()
 		}
@@ -119,7 +122,7 @@ func (p *player) move() {
 	case n < 86:
 		p.trust(true)
 	case n < 88:
-		_ = w.applyWith(p.anybody(), p.tokens(), p.money())
+		p.spend()
 	case n < 92:
 		p.careless()
 	case n < 94:

@@ -219,6 +219,18 @@ func (p *player) tokens() uint64 {
 	return []uint64{0, 1, p.w.config.Stake, p.w.config.Stake + 7}[p.below(4)]
 }
 
+// spend lets all members claim what they are owed, or somebody send a message about tokens.
+func (p *player) spend() {
+	w := p.w
+	if p.chance(50) {
+		_ = w.applyWith(p.anybody(), p.tokens(), p.money())
+		return
+	}
+	for i := range w.s.Count() {
+		_ = w.apply(w.s.Key(i), Claim{})
+	}
+}
+
 // money makes a message about tokens, or one that shows an equivocation.
 func (p *player) money() Message {
 	switch p.below(4) {
