@@ -186,12 +186,13 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	s.LearningRate = spec.LearningRate{Schedule: "constant", Base: 4e-3, Warmup: 2, Final: 4e-3}
 	s.Batch = spec.Batch{Start: uint32(2 * cfg.Clients), End: uint32(2 * cfg.Clients)}
 	s.Members.Capacity, s.Members.Min, s.Members.Start = 256, uint32(max(1, cfg.Clients/4)), uint32(max(1, cfg.Clients/2))
-	if len(cfg.Adversaries) > 0 {
-		s.Members.Start = uint32(cfg.Clients) // nobody comes too late to be found out
-	}
 	s.Members.Overlap, s.Members.MissedMax = cfg.Overlap, 3
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
+	if len(cfg.Adversaries) > 0 {
+		// All are there from the beginning, so that nobody comes too late to be found out; later nobody waits for who was expelled.
+		s.Members.Start, s.Times.Waiting = uint32(cfg.Clients-len(cfg.Adversaries)), sec(6)
+	}
 	s.Trust = spec.Trust{} // no verification
 	s.Trust = spec.Trust{}
 	if cfg.Verification > 0 {
