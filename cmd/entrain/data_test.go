@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -77,4 +80,42 @@ func TestDataIsOpenedWhereverItIs(t *testing.T) {
 		}
 		set.Close()
 	}
+}
+
+func TestDataIsServedUntilTheCommandEnds(t *testing.T) {
+	s := newShell(t)
+	dir := t.TempDir()
+	book := writeFile(t, filepath.Join(dir, "book.txt"), strings.Repeat("All that glisters is not gold.\n", 1000))
+	hash, err := wire.ParseHash(strings.TrimSpace(s.ok("data", "prepare", "-o", filepath.Join(dir, "set"), book)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, lines := io.Pipe()
+	c := s.console
+	c.out = lines
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, c, []string{"data", "serve", filepath.Join(dir, "set"), "--listen", "127.0.0.1:0", "--verify"})
+		lines.CloseWithError(err)
+		ended <- err
+	}()
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := openData(t.Context(), strings.TrimSpace(address), hash, data.Options{SequenceTokens: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]uint32, 31)
+	if err := set.Read(3, dst); err != nil {
+		t.Error(err)
+	}
+	set.Close()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("ended by Ctrl-C: %v", err)
+	}
+	s.fails([]string{"data", "serve", dir}, "manifest")
 }

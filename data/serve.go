@@ -1,0 +1,40 @@
+package data
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Handler offers the data set in dir, whose manifest is m, to OpenURL: the files of the set by name, whole or in ranges, and nothing else that
+// may be in the directory. Any static host would do as well.
+func Handler(dir string, m Manifest) http.Handler {
+	tags := map[string]string{ManifestFile: m.Hash().String(), TokenizerFile: m.Tokenizer.Hash.String(), LeavesFile: "leaves-" + m.Hash().String()}
+	for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
+		tags[s.File] = s.Root.String()
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, "/")
+		tag, ok := tags[name]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+			return
+		}
+		f, err := os.Open(filepath.Join(dir, name))
+		if err != nil {
+			http.NotFound(w, r) // sets of earlier versions have fewer files
+			return
+		}
+		defer f.Close()
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("ETag", `"`+tag+`"`)
+		http.ServeContent(w, r, "", time.Time{}, f)
+	})
+}
