@@ -13,6 +13,7 @@ import (
 //	loaded      parameters are there: from the state directory, from the seed, or from peers
 //	peers       the addresses of so many other members became known
 //	trained     a share was computed and committed to: loss, learning rate, gradient norm, tokens, seconds, bytes of the payload
+//	signed      a commitment of its own was signed
 //	committed   another member's commitment came: member, loss, bytes of its payload
 //	fetched     another member's payload came: member, bytes, seconds
 //	applied     an accepted set was applied: results, the new parameters' hash
@@ -48,7 +49,9 @@ type Event struct {
 	Results  int     `json:"results,omitempty"`
 	Params   string  `json:"params,omitempty"`
 	Manifest string  `json:"manifest,omitempty"`
-	Text     string  `json:"text,omitempty"`
+	// Commitment is the ID of a commitment.
+	Commitment string `json:"commitment,omitempty"`
+	Text       string `json:"text,omitempty"`
 
 	// Snapshot is the state that an event of kind state tells of, nil in all others. It is shared: not to be written to.
 	Snapshot *ledger.Snapshot `json:"-"`

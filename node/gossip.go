@@ -125,7 +125,7 @@ func (n *Node) received(author key.Public, signed coordinator.Signed) {
 		return
 	}
 	if n.shelf.putAuthored(author, signed) && author != n.self {
-		n.observe(Event{Kind: "committed", Epoch: c.Epoch, Round: c.Round, Member: c.Member, Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes)})
+		n.observe(Event{Kind: "committed", Epoch: c.Epoch, Round: c.Round, Member: c.Member, Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: c.ID().String()})
 	}
 	n.step(client.CommitmentReceived{Signed: signed, Signer: author})
 }
@@ -155,6 +155,7 @@ type membership struct{ epoch, count, present uint32 }
 func (n *Node) commit(c coordinator.Commitment) {
 	signed := c.Sign(n.cfg.Key)
 	n.shelf.putAuthored(n.self, signed)
+	n.observe(Event{Kind: "signed", Epoch: c.Epoch, Round: c.Round, Member: c.Member, Commitment: c.ID().String()})
 	if n.cfg.Store == nil {
 		n.republish(c.Round)
 		return

@@ -29,8 +29,9 @@ func (n *Node) setCurrent(v *version) {
 //
 // What stays is the current parameters and those before, the agreed ones, the optimizer state to go on from, and what the machine holds
 // on to (client.Hold): the parameters and the own states of the last Overlap+2 rounds, whose checks are not drawn yet, and those of the
-// checks and disputes this member is in. With every blob of the size of the model that is at most 2 + 2*(Overlap+2) of them, and two
-// more for each check or dispute; a member is in as many as the coordinator's tables give it, as a rule none or one.
+// checks and disputes this member is in. With every blob of the size of the model that is at most 2*(Overlap+3) of them, two more for
+// each check or dispute, as a rule none or one at a time, and a buffer of each kind for what comes next. Without verification it is
+// three sets of parameters and one state.
 func (n *Node) prune() {
 	agreed, _ := n.state.Params()
 	n.params.prune(func(age int, v *version) bool {
