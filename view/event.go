@@ -184,7 +184,7 @@ func (f *Fold) transfer(t Transfer) {
 // tell writes an event to the log, but for those that the windows show in other places.
 func (f *Fold) tell(ms uint64, who string, ev *node.Event) {
 	switch ev.Kind {
-	case "state", "healing", "committed", "fetched", "applied", "peers", "dispute", "convicted":
+	case "state", "healing", "committed", "fetched", "applied", "peers", "dispute", "convicted", "signed":
 		return // a state is told of by standings, with more; so are disputes
 	}
 	t := f.tellers[who]

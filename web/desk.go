@@ -79,6 +79,9 @@ func (d *desk) take(r runlog.Record, state *coordinator.State) {
 	if r.Standing != nil {
 		d.past.observe(r.Standing, state)
 	}
+	if ev := r.Event; ev != nil && ev.Commitment != "" && r.Who == "" {
+		d.past.committed(ev.Round, ev.Member, ev.Commitment)
+	}
 	d.dirty = true
 	close(d.wake)
 	d.wake = make(chan struct{})

@@ -18,15 +18,17 @@ const (
 // history is what is known of a run's past: who did what in its rounds, who came and went. The chain itself keeps four rounds; the rest is
 // what the server has seen since it started, or what the log of a participant tells.
 type history struct {
-	members []runlog.Member // by place, as of the newest state
-	rounds  []roundRecord   // ascending; gaps are rounds that nobody looked at
-	details []*roundDetail  // of the last ones
-	turns   []turn          // oldest first
-	seconds series          // a round took
-	bytes   series          // of the payloads committed to in a round
-	size    series          // members that took part
-	begun   bool            // a state was seen
-	checked uint64          // points given for verifying, not for training
+	members []runlog.Member   // by place, as of the newest state
+	rounds  []roundRecord     // ascending; gaps are rounds that nobody looked at
+	details []*roundDetail    // of the last ones
+	turns   []turn            // oldest first
+	seconds series            // a round took
+	bytes   series            // of the payloads committed to in a round
+	size    series            // members that took part
+	begun   bool              // a state was seen
+	early   map[uint32]string // commitments to round earlyOf, which has not opened here
+	earlyOf uint32
+	checked uint64 // points given for verifying, not for training
 }
 
 // roundRecord is a round in short.
@@ -57,6 +59,8 @@ type roundDetail struct {
 	holders   []uint8 // how many witnesses hold a member's result; nil if the round was not seen on the chain
 	witnesses []witnessRecord
 	former    map[uint32]string // keys of places that others have taken since
+	// commitments are the IDs of those that the participant saw, by member; of small rounds only.
+	commitments map[uint32]string
 }
 
 // witnessRecord is a seat of a round.
@@ -125,6 +129,32 @@ func (h *history) observeMember(s *runlog.Standing, m runlog.Member) {
 // present tells whether a status is that of somebody who takes part, or is about to.
 func present(status string) bool {
 	return status == "waiting" || status == "ready" || status == "active"
+}
+
+// committedMax is how many commitments of a round are remembered: of 256 rounds that is 16 MB.
+const committedMax = 1024
+
+// committed remembers the ID of a member's commitment. Those to a round that has not opened here wait for it: the log is read a little
+// earlier or later than the chain.
+func (h *history) committed(round, member uint32, id string) {
+	var to map[uint32]string
+	switch d := h.detail(round); {
+	case d != nil:
+		if d.commitments == nil {
+			d.commitments = map[uint32]string{}
+		}
+		to = d.commitments
+	case len(h.rounds) > 0 && round <= h.rounds[len(h.rounds)-1].number:
+		return // too old
+	default:
+		if h.early == nil || round > h.earlyOf {
+			h.early, h.earlyOf = map[uint32]string{}, round
+		}
+		to = h.early
+	}
+	if len(to) < committedMax {
+		to[member] = id
+	}
 }
 
 // replaced remembers the key of a place that has gone to another.
@@ -234,7 +264,11 @@ func (h *history) record(number uint32) (*roundRecord, *roundDetail) {
 			h.details = slices.Delete(h.details, 0, 1)
 		}
 		h.rounds = append(h.rounds, roundRecord{number: number})
-		h.details = append(h.details, &roundDetail{number: number})
+		d := &roundDetail{number: number}
+		if h.earlyOf == number {
+			d.commitments, h.early = h.early, nil
+		}
+		h.details = append(h.details, d)
 	}
 	i, ok := h.find(number)
 	if !ok {

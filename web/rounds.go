@@ -88,12 +88,13 @@ type witnessLine struct {
 
 // resultLine is what came of a member's share.
 type resultLine struct {
-	Member    uint32 `json:"member"`
-	Key       string `json:"key"`
-	Sequences uint64 `json:"sequences"`
-	Holders   int    `json:"holders"` // -1: not known
-	Accepted  bool   `json:"accepted"`
-	Check     string `json:"check"` // of its check: open, disputed, right, convicted or ""
+	Member     uint32 `json:"member"`
+	Key        string `json:"key"`
+	Sequences  uint64 `json:"sequences"`
+	Holders    int    `json:"holders"` // -1: not known
+	Accepted   bool   `json:"accepted"`
+	Commitment string `json:"commitment"` // its ID, "" if the participant whose log is read did not see it
+	Check      string `json:"check"`      // of its check: open, disputed, right, convicted or ""
 }
 
 // round returns what is known of a round, with some of its results.
@@ -130,7 +131,7 @@ func (d *desk) round(boot string, number uint32, from, n int, now time.Time) (ro
 			if int(i) < len(detail.holders) {
 				line.Holders = int(detail.holders[i])
 			}
-			line.Check = d.checkOf(number, i)
+			line.Check, line.Commitment = d.checkOf(number, i), detail.commitments[i]
 			r.Results = append(r.Results, line)
 		}
 		seen++

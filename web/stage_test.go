@@ -180,7 +180,8 @@ func (s *stage) learn(r coordinator.Round) {
 	s.log.Event(at, node.Event{Kind: "trained", Round: r.Number(), Step: r.Step(), Loss: loss, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 0.3, Bytes: 60_000})
 	for i := uint32(1); i < min(s.state.Count(), 8); i++ {
 		if !s.silent[i] {
-			s.log.Event(at, node.Event{Kind: "committed", Round: r.Number(), Step: r.Step(), Member: i, Loss: loss + float32(i)/20, Bytes: 60_000})
+			s.log.Event(at, node.Event{Kind: "committed", Round: r.Number(), Step: r.Step(), Member: i, Loss: loss + float32(i)/20, Bytes: 60_000,
+				Commitment: wire.Sum("test/commitment", wire.AppendU32(nil, r.Number()), wire.AppendU32(nil, i)).String()})
 		}
 	}
 	if r.Step()%5 == 1 {

@@ -149,3 +149,23 @@ func TestAConvictionAppears(t *testing.T) {
 	b.wait(`document.querySelector("main").innerText.includes("2 convictions")`)
 	b.quiet("trust")
 }
+
+// A round's page has the commitments that the participant saw, also of those it heard of before the chain told of the round.
+func TestRoundsHaveTheirCommitments(t *testing.T) {
+	s := newStage(t, 3)
+	o := s.options()
+	o.Node = &Node{Run: stageRun, Key: memberKey(0).String(), Log: s.keepLog()}
+	url, _ := serve(t, o, "")
+	get(t, url+api, nil)
+	for range 4 {
+		s.round()
+	}
+	for round := uint32(1); round <= 4; round++ {
+		until(t, func() bool {
+			var r roundDetails
+			get(t, url+api+"/rounds/"+wholeText(round), &r)
+			want := wire.Sum("test/commitment", wire.AppendU32(nil, round), wire.AppendU32(nil, 2)).String()
+			return len(r.Results) == 3 && r.Results[2].Commitment == want && r.Results[0].Commitment == ""
+		})
+	}
+}

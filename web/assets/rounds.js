@@ -59,6 +59,11 @@ export function round(main, context) {
         { label: "Member", cell: (r, td) => memberLink(td, base, r.key) },
         { label: "Sequences", cls: "num", cell: (r) => count(r.sequences) },
         { label: "Held by", cls: "num", cell: (r) => (r.holders < 0 ? "–" : `${r.holders} / ${first.round.seats}`) },
+        { label: "Commitment", cls: "hide-m", cell: (r, td) => {
+          if (!td.firstChild) td.append(h("code", {}));
+          text(td.firstChild, r.commitment ? short(r.commitment) : "–");
+          attr(td.firstChild, "title", r.commitment || null);
+        } },
         { label: "Check", cls: "hide-s", cell: (r, td) => checkChip(td, r.check) },
         { label: "Result", cell: (r, td) => {
           if (!td.firstChild) td.append(h("span", { class: "chip" }));
