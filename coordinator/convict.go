@@ -12,10 +12,11 @@ type charge struct {
 }
 
 const (
-	rewardDivisor = 2 // half of what is slashed goes to who showed the offence, the rest to the treasury
-	feeDivisor    = 8 // an eighth of the stake is the fee of a lesser offence
-	strikesMax    = 3 // so many failures in a row to serve what a check needs are an offence
-	astrayMax     = 3 // so many reports in a row that name other parameters than the agreed ones are one too
+	rewardDivisor = 2  // half of what is slashed goes to who showed the offence, the rest to the treasury
+	bountyDivisor = 16 // a sixteenth for an equivocation, which an accomplice of the offender's choice can show
+	feeDivisor    = 8  // an eighth of the stake is the fee of a lesser offence
+	strikesMax    = 3  // so many failures in a row to serve what a check needs are an offence
+	astrayMax     = 3  // so many reports in a row that name other parameters than the agreed ones are one too
 )
 
 // convict records an offence and takes what it costs. For a lesser one that is a fee; who commits another one is ejected,
@@ -31,6 +32,9 @@ func (s State) convict(env Env, c charge) {
 	rewarded := c.by != NoMember && c.by != c.member && s.status(c.by) != StatusEjected
 	if rewarded && !c.offence.Lesser() {
 		reward = slashed / rewardDivisor
+		if c.offence == Equivocated {
+			reward = slashed / bountyDivisor
+		}
 		w := s.place(c.by)
 		putU64(w, mBalance, getU64(w, mBalance)+reward)
 	}

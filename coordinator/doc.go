@@ -110,7 +110,8 @@
 // # Convictions
 //
 // Who is convicted is ejected: it loses its whole stake, half of which goes to the balance of who showed the offence (for a
-// false accusation, of the accused once it is free), the rest to the treasury; its points that are not settled are retired;
+// false accusation, of the accused once it is free; for an equivocation, which any accomplice could show in time to save
+// that half, a sixteenth), the rest to the treasury; its points that are not settled are retired;
 // its results that are not accepted yet never are; and it is out of all other checks and disputes. Lesser offences cost an
 // eighth of the stake and the place among the active: Absence is recorded where there is a stake, when a member is dropped
 // for having missed, idled or skipped checks more than MissedMax times in a row; Contradiction is a witness astray three

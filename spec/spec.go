@@ -122,8 +122,8 @@ type Trust struct {
 	VerificationPercent uint8 `toml:"verification_percent"` // expected share of the accepted results that others recompute
 	// Verify is the longest from the draw of a check to its verdict. 0: twice round_train, 30 s at least, since a verifier trains too.
 	Verify Duration `toml:"verify"`
-	// Dispute is the longest for one move of a dispute; silence loses. 0: twice round_train, 30 s at least, since the whole step is
-	// computed again for the first move.
+	// Dispute is the longest for one move of a dispute; silence loses. 0: six times round_train, 30 s at least, since the whole step is
+	// traced for the first move, which takes several times as long as to compute it.
 	Dispute Duration `toml:"dispute"`
 	Stake   uint64   `toml:"stake"`  // least tokens a member puts up, and loses when it is convicted
 	Unbond  Duration `toml:"unbond"` // a stake is free so long after its member left. 0: time for a last check and a whole dispute
@@ -225,12 +225,12 @@ func (t *Trust) fill(roundTrain Duration) {
 	if t.VerificationPercent == 0 {
 		return
 	}
-	long := max(Duration(30*time.Second), 2*roundTrain)
 	if t.Verify == 0 {
-		t.Verify = long
+		t.Verify = max(Duration(30*time.Second), 2*roundTrain)
 	}
+	// To trace a step takes several times as long as the step (`entrain bench dispute`), and who is late loses.
 	if t.Dispute == 0 {
-		t.Dispute = long
+		t.Dispute = max(Duration(30*time.Second), 6*roundTrain)
 	}
 	if t.Unbond == 0 {
 		t.Unbond = 2*t.Verify + disputeMoves*t.Dispute

@@ -138,7 +138,7 @@ func TestTimesOfVerificationFollowFromARound(t *testing.T) {
 		want Trust
 	}{
 		{"[times]\nround_train = \"2m\"\n[trust]\nverification_percent = 5\n", Trust{
-			VerificationPercent: 5, Verify: Duration(4 * time.Minute), Dispute: Duration(4 * time.Minute), Unbond: Duration(72 * time.Minute),
+			VerificationPercent: 5, Verify: Duration(4 * time.Minute), Dispute: Duration(12 * time.Minute), Unbond: Duration(200 * time.Minute),
 		}},
 		{"[times]\nround_train = \"1s\"\n[trust]\nverification_percent = 100\nstake = 7\nrate = 3\n", Trust{
 			VerificationPercent: 100, Verify: Duration(30 * time.Second), Dispute: Duration(30 * time.Second), Stake: 7, Unbond: Duration(9 * time.Minute), Rate: 3,
