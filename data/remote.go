@@ -20,7 +20,7 @@ type RemoteOptions struct {
 	Attempts    int           // at each host, before reading fails: 6
 	Timeout     time.Duration // of one attempt to get a chunk of 256 KiB: 30 s
 	Backoff     time.Duration // after a failed round of attempts, doubled each time: 500 ms
-	LookAhead   int           // sequences fetched before they are asked for: 64; negative: none
+	LookAhead   int           // sequences fetched before they are asked for (see Set.Ahead): 64; negative: none
 	Connections int           // at once: 4
 	Client      *http.Client  // nil: one of its own
 }
@@ -108,12 +108,16 @@ func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.CacheBytes == 0 && o.LookAhead > 0 { // what is fetched ahead must not drive itself out
+		perSequence := int(min(o.SequenceTokens, SequenceMax))*m.TokenBytes/merkle.ChunkBytes + 2
+		o.CacheBytes = max(cacheBytes, (o.LookAhead+o.Connections)*perSequence*merkle.ChunkBytes)
+	}
 	s, err := newSet("", m, o.Options, r)
 	if err != nil {
 		return nil, err
 	}
 	if o.LookAhead > 0 {
-		s.lookAhead = uint64(o.LookAhead)
+		s.ahead.sequences = uint64(o.LookAhead)
 		for range o.Connections {
 			r.work.Go(func() { r.fetchAhead(s.train.cache) })
 		}

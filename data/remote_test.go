@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -166,6 +167,55 @@ func TestLookAheadFetchesWhatComesNext(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d chunks were fetched after one read", n, chunks)
 		}
+	}
+}
+
+// Who says what will be read gets that, and nothing else is fetched.
+func TestOnlyTheShareIsFetched(t *testing.T) {
+	dir, m := bigSet(t)
+	host := &counter{Handler: http.FileServer(http.Dir(dir))}
+	s := mustOpenURL(t, m, quick(), serve(t, host))
+	const first, n = 5, 2
+	chunks := make(map[chunk]bool)
+	for k := uint64(first); k < first+n; k++ {
+		for _, token := range []uint64{s.at(k) * 1000, s.at(k)*1000 + 1000} {
+			chunks[chunk{s.train.shards[token/m.ShardTokens], token % m.ShardTokens * 2 / merkle.ChunkBytes}] = true
+		}
+	}
+	s.Ahead(first, n)
+	dst := make([]uint32, 1001)
+	for k := uint64(first); k < first+n; k++ {
+		if err := s.Read(k, dst); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close() // what was on its way has come
+	got := 0
+	for _, shard := range m.Shards {
+		got += host.count(shard.File)
+	}
+	if got != len(chunks) {
+		t.Errorf("%d chunks were fetched for a share in %d", got, len(chunks))
+	}
+}
+
+func TestWindowsMoveWithTheReads(t *testing.T) {
+	a := ahead{sequences: 10}
+	a.expect(100, 105)
+	for _, c := range [][3]uint64{ // read, asked for from, to
+		{100, 101, 105}, {101, 105, 105}, {104, 105, 105}, // no further than expected
+		{7, 8, 18}, {8, 18, 19}, {8, 19, 19}, {30, 31, 41}, // as far as is looked
+		{2, 3, 13}, {3, 13, 14},
+	} {
+		if from, to := a.next(c[0]); to > from && (from != c[1] || to != c[2]) || to <= from && c[1] != c[2] {
+			t.Errorf("reading %d asks for %d to %d, want %d to %d", c[0], from, to, c[1], c[2])
+		}
+	}
+	for i := range uint64(1000) {
+		a.expect(i, i+1)
+	}
+	if len(a.windows) != windowsMax {
+		t.Errorf("%d windows are kept", len(a.windows))
 	}
 }
 

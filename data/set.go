@@ -33,16 +33,15 @@ const cacheBytes = 32 << 20
 // A Set is an open data set. As a Source it gives the training part, in a new order at every pass. It holds no open files, and may be used
 // concurrently.
 type Set struct {
-	dir       string
-	remote    *remote // nil if the set is in dir
-	lookAhead uint64  // sequences
+	dir    string
+	remote *remote // nil if the set is in dir
+	ahead  ahead
 
 	manifest Manifest
 	train    part
 	heldOut  HeldOut
 	seed     wire.Hash
 	last     atomic.Pointer[pass] // the pass used last; computing another order is cheap, but not for each sequence
-	asked    atomic.Uint64        // the last sequence that look-ahead has asked for
 }
 
 // pass is the order of the sequences in one pass.
@@ -107,16 +106,8 @@ func (s *Set) Len() uint64 { return s.train.len() }
 // Read sets dst to the i-th sequence of training: i counts on for ever, and pass i/Len() gives every sequence once, in the order of
 // NewPermutation(seed, pass, Len()). Errors are a *CorruptError, a failed read, or a token outside the vocabulary.
 func (s *Set) Read(i uint64, dst []uint32) error {
-	if s.lookAhead > 0 {
-		// What reads before this one have asked for is not asked for again. Two reads at once may do so, without harm.
-		from, to := i+1, i+s.lookAhead
-		if last := s.asked.Load(); last >= i && last <= to {
-			from = last + 1
-		}
-		s.asked.Store(to)
-		for k := from; k <= to; k++ {
-			s.train.ask(s.at(k))
-		}
+	if s.ahead.sequences > 0 {
+		s.askAfter(i)
 	}
 	return s.train.read(s.at(i), dst)
 }
@@ -202,20 +193,6 @@ func (p part) read(k uint64, dst []uint32) error {
 		dst = dst[n:]
 	}
 	return nil
-}
-
-// ask asks for the chunks of sequence k before they are needed.
-func (p part) ask(k uint64) {
-	size := uint64(p.manifest.TokenBytes)
-	for at := k * p.seq; at <= (k+1)*p.seq; {
-		s := p.shards[at/p.manifest.ShardTokens]
-		first := at % p.manifest.ShardTokens * size
-		if key := (chunk{s, first / merkle.ChunkBytes}); !p.cache.has(key) {
-			s.remote.want(key)
-		}
-		_, to := merkle.Chunk(s.Bytes, first/merkle.ChunkBytes)
-		at += (to - first) / size
-	}
 }
 
 // readFrom sets the front of dst to the tokens from token at on, as far as their chunk reaches, and returns how many.

@@ -23,7 +23,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Source gives sequences of tokens by index: data.Set is one.
+// Source gives sequences of tokens by index: data.Set is one. A source that has a method Ahead(first, n uint64) is told of each span of a share
+// before it is read.
 type Source interface {
 	// Read fills dst, of the run's sequence length plus one, with sequence i.
 	Read(i uint64, dst []uint32) error
@@ -107,6 +108,11 @@ func (e *Engine) Step(ctx context.Context, params, state []float32, spans []batc
 
 // gradient leaves the mean gradient of the share in e.grad.
 func (e *Engine) gradient(ctx context.Context, params []float32, spans []batch.Span, total int) (loss float32, err error) {
+	if source, ok := e.cfg.Data.(interface{ Ahead(first, n uint64) }); ok {
+		for _, span := range spans {
+			source.Ahead(span.Start, uint64(span.Count))
+		}
+	}
 	clear(e.grad)
 	rows := e.cfg.Sequence + 1
 	filled := 0
