@@ -144,7 +144,7 @@ func demoSpec(o demoOptions) spec.Spec {
 	}
 	if o.verification > 0 {
 		// A stake is free when the last result can no longer be checked.
-		s.Trust.Verify, s.Trust.Dispute = spec.Duration(6*round), spec.Duration(4*round)
+		s.Trust.Verify, s.Trust.Dispute = spec.Duration(3*round), spec.Duration(4*round)
 	}
 	return s
 }
