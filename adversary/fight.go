@@ -22,10 +22,17 @@ func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.S
 	self, known := d.m.index()
 	d.m.mu.Unlock()
 	own := known && c.Commitment.Member == self
-	if !d.m.hooks.lies(own) {
+	switch {
+	case !d.m.hooks.lies(own):
 		return d.Disputant.Open(ctx, c, spans, params, state)
+	case !own:
+		return d.m.fabricate(c, false), nil
 	}
-	return d.m.fabricate(c, own), nil
+	honest, err := d.Disputant.Open(ctx, c, spans, params, state)
+	if err != nil {
+		return nil, err
+	}
+	return d.m.stubbornly(ctx, honest, c)
 }
 
 // A fabricated trace belongs to no computation: its hashes are noise from a seed, so that every node of it can be revealed when asked

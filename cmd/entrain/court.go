@@ -22,6 +22,8 @@ type court struct {
 	number  uint32 // of disputes so far
 	last    map[uint32]coordinator.Dispute
 	pending bool // something about an adversary is undecided
+	// names are what the operations of a step are called; nil if nobody knows.
+	names func(coordinator.Case) ([]string, error)
 
 	convictions []demoConviction
 }
@@ -108,13 +110,20 @@ func (c *court) disputeLine(s coordinator.State, d coordinator.Dispute) string {
 	case coordinator.StageDescending:
 		return fmt.Sprintf("dispute %d: %s and %s look for the first of their operations that differ", d.ID, accused, accuser)
 	case coordinator.StageEvidence:
-		return fmt.Sprintf("dispute %d: they first differ in %s; the chain will compute it", d.ID, where(d))
+		return fmt.Sprintf("dispute %d: they first differ in %s; the chain will compute it", d.ID, c.where(d))
 	}
 	return fmt.Sprintf("dispute %d: %v", d.ID, d.Stage)
 }
 
-func where(d coordinator.Dispute) string {
-	return fmt.Sprintf("operation %d, tile %d, slice %d", d.Op, d.Tile, d.Slice)
+// where says at which slice of a step two traces part.
+func (c *court) where(d coordinator.Dispute) string {
+	text := fmt.Sprintf("operation %d", d.Op)
+	if c.names != nil {
+		if names, err := c.names(d.Case()); err == nil && int(d.Op) < len(names) {
+			text = fmt.Sprintf("operation %d of %d (%s)", d.Op+1, len(names), names[d.Op])
+		}
+	}
+	return fmt.Sprintf("%s, tile %d, slice %d", text, d.Tile, d.Slice)
 }
 
 // convicted is a conviction as people read it.
@@ -171,9 +180,9 @@ func (c *court) proofOfDispute(s coordinator.State, v coordinator.Conviction) st
 	case v.Evidence.IsZero() || d.Stage == coordinator.StageDefending:
 		return fmt.Sprintf("it had nothing to show in dispute %d (%v)", d.ID, d.Stage)
 	case v.Offence == coordinator.FalseAccusation:
-		return fmt.Sprintf("its own trace does not stand up: the two differ in %s", where(d))
+		return fmt.Sprintf("its own trace does not stand up: the two differ in %s", c.where(d))
 	}
-	return fmt.Sprintf("the two traces first differ in %s, and the chain computed that slice itself", where(d))
+	return fmt.Sprintf("the two traces first differ in %s, and the chain computed that slice itself", c.where(d))
 }
 
 // line is the conviction in one.

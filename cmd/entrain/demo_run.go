@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/verify"
 )
 
 // demo is a network of child processes and what is known of it. Its fields belong to the goroutine that calls run.
@@ -241,6 +242,13 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 // seat tells the court who is who.
 func (d *demo) seat() error {
 	c := &d.board.court
+	if d.dir.spec.Trust.VerificationPercent > 0 {
+		tracer, err := verify.NewTracer(d.dir.spec, d.trainer.set, d.trainer.pool)
+		if err != nil {
+			return err
+		}
+		c.names = tracer.Operations
+	}
 	c.kind = d.dir.set.Adversary
 	c.cheats = demoOptions{adversary: c.kind}.cheats()
 	for i := range d.board.clients {
