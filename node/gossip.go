@@ -151,26 +151,21 @@ func (n *Node) knowMembers() {
 // membership changes whenever somebody joins, leaves, or has left and another came.
 type membership struct{ epoch, count, present uint32 }
 
-// commit signs a commitment, keeps it so that a crash cannot make this member sign another one for the round, and gossips it.
+// commit signs a commitment and gossips it, once it is kept so that a crash cannot make this member sign another one for the round.
 func (n *Node) commit(c coordinator.Commitment) {
 	signed := c.Sign(n.cfg.Key)
-	n.shelf.putAuthored(n.self, signed)
 	n.observe(Event{Kind: "signed", Epoch: c.Epoch, Round: c.Round, Member: c.Member, Commitment: c.ID().String()})
-	if n.cfg.Store == nil {
-		n.republish(c.Round)
-		return
-	}
-	var failed error
-	n.cfg.Loop.Work(0, func() { failed = n.cfg.Store.SaveCommitment(signed.Append(nil)) }, func() {
-		if failed != nil {
-			n.note("the commitment was not saved: " + failed.Error())
-		}
-		n.republish(c.Round)
-	})
+	n.unsaved = &signed
+	n.republish(c.Round)
 }
 
-// republish gossips the own commitment of a round.
+// republish gossips the own commitment of a round. One that could not be saved is tried again and stays here until it is: after a crash
+// this member would not know that it had signed it, and two for one round are proof of a cheat.
 func (n *Node) republish(round uint32) {
+	if s := n.unsaved; s != nil && s.Commitment.Round == round {
+		n.saveCommitment(s)
+		return
+	}
 	i, ok := n.state.Find(n.self)
 	if !ok {
 		return
@@ -180,6 +175,26 @@ func (n *Node) republish(round uint32) {
 			n.note("gossip: " + err.Error())
 		}
 	}
+}
+
+// saveCommitment saves a commitment, shows it to peers and gossips it.
+func (n *Node) saveCommitment(s *coordinator.Signed) {
+	var failed error
+	n.cfg.Loop.Work(0, func() {
+		if n.cfg.Store != nil {
+			failed = n.cfg.Store.SaveCommitment(s.Append(nil))
+		}
+	}, func() {
+		switch {
+		case n.unsaved != s: // saved by another try, or of a round that is over
+		case failed != nil:
+			n.note("this round's result is not sent, because its commitment could not be saved: " + failed.Error())
+		default:
+			n.unsaved = nil
+			n.shelf.putAuthored(n.self, *s)
+			n.republish(s.Commitment.Round)
+		}
+	})
 }
 
 // ask asks a peer for commitments and feeds what comes back.

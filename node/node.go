@@ -139,6 +139,7 @@ type Node struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	signer  ledger.Signer
+	unsaved *coordinator.Signed // the own commitment that is not kept yet, and so not shown to anybody
 	self    key.Public
 	machine *client.Machine
 	network p2p.Network
