@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -315,5 +316,42 @@ func TestChildThatFailsAtOnceIsGivenUp(t *testing.T) {
 	}
 	if got := tail(filepath.Join(c.logs, "broken.log")); !strings.Contains(got, "no chain in") {
 		t.Errorf("its log ends with %q", got)
+	}
+}
+
+// The last of four clients cheats: it is convicted, the others go on and agree, and the demo says so.
+func TestDemoConvictsACheat(t *testing.T) {
+	args := tinyArgs(t, "40")
+	args[slices.Index(args, "--clients")+1] = "4"
+	d := startDemo(t, t.TempDir(), append(args, "--adversary", "sign-flip", "--verification", "60")...)
+	if err := d.end(); err != nil {
+		t.Fatalf("%v\n%s", err, d.words)
+	}
+	d.nothingRuns()
+	s := d.final
+	if !s.AdversaryConvicted || s.HonestConvicted || !s.HashesEqual || s.Rounds != 40 || s.Adversary != "sign-flip" || s.Checks == 0 || s.Disputes == 0 {
+		t.Errorf("summary %+v", s)
+	}
+	i := slices.IndexFunc(s.Convictions, func(v demoConviction) bool { return v.Offence == "wrong result" })
+	if i < 0 {
+		t.Fatalf("convictions %+v", s.Convictions)
+	}
+	v := s.Convictions[i]
+	if v.Client != "client-4" || v.Slashed != demoStake || v.Stake != 0 || v.Evidence == "" || v.By == "" || v.At < v.Round || !strings.Contains(v.Proof, "operation") {
+		t.Errorf("conviction %+v", v)
+	}
+}
+
+func TestDemoRefusesCheatsThatMakeNoSense(t *testing.T) {
+	s := newShell(t)
+	for _, c := range []struct{ args, want string }{
+		{"--adversary gremlin", "the kinds are free-rider"},
+		{"--adversary sybil --clients 3", "at least"},
+		{"--adversary late --verification 0", "no cheat is found out"},
+		{"--verification 101", "0 to 100"},
+	} {
+		if err := run(t.Context(), s.console, append([]string{"demo"}, strings.Fields(c.args)...)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("demo %s: %v", c.args, err)
+		}
 	}
 }
