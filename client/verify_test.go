@@ -194,6 +194,7 @@ func TestVerdictsThatGetLostAreSentAgain(t *testing.T) {
 		net.run(900_000, func() bool { return net.now >= back })
 		victim.start()
 		net.run(900_000, net.finished)
+		net.run(900_000, func() bool { return len(net.state.Checks()) == 0 }) // disputes may outlast the run
 		for _, c := range net.state.Convictions() {
 			if c.Key != bad.key.Public() && !c.Offence.Lesser() {
 				rt.Errorf("convicted were %s", net.convicted())
