@@ -180,7 +180,7 @@ func TestWindowInATerminal(t *testing.T) {
 	if !colour.MatchString(m.tell("capture-pane", "-p", "-e")) {
 		t.Error("there are no colours")
 	}
-	for key, want := range map[string]string{"2": "this round", "3": "witnessed", "4": "transfers", "5": "one a sequence", "6": "step 12/12: loss", "?": "Marks of a share"} {
+	for key, want := range map[string]string{"2": "this round", "3": "witnessed", "4": "transfers", "5": "one a sequence", "6": "nothing is checked in this run", "7": "step 12/12: loss", "?": "Marks of a share"} {
 		m.tell("send-keys", key)
 		m.shows(want)
 	}
