@@ -21,8 +21,10 @@ func dataServeCommand(c console) *cobra.Command {
 		Short: "Offer a data set over HTTP",
 		Long: `Offers a data set to participants over HTTP. They give its address as --data and read the pieces they need,
 each of which they compare with the manifest: they need not trust this host. A static web server or an object
-store that has the files of the directory does the same.`,
-		Example: "  entrain data serve ./corpus --listen 0.0.0.0:7380\n  entrain join my-run --data http://203.0.113.5:7380",
+store that has the files of the directory does the same. They join with
+
+  entrain join my-run --data http://203.0.113.5:7380`,
+		Example: "  entrain data serve ./corpus --listen 0.0.0.0:7380",
 		Args:    needDir,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := data.ReadManifest(args[0])

@@ -42,8 +42,8 @@ parameters, hash for hash, after every round. The text is Newton's Opticks, whic
 
 Try kill -9 on any of the processes: the run goes on, and the demo starts it again.
 
-With --adversary KIND the last client cheats. The others find it out, prove it to the chain, and it loses its stake. See
-docs/security.md for the kinds:
+With --adversary KIND the last client cheats. The others find it out, prove it to the chain, and it loses its
+stake. docs/security.md says more of the kinds:
 ` + demoKinds() + `
 
 Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command goes on from there.`,
@@ -94,7 +94,17 @@ const (
 func demoKinds() string {
 	var b strings.Builder
 	for _, k := range adversary.Kinds() {
-		fmt.Fprintf(&b, "\n  %-16s  %s", k.Name, k.Tries)
+		fmt.Fprintf(&b, "\n  %-16s  ", k.Name)
+		column := 0
+		for _, word := range strings.Fields(k.Tries) {
+			if column += 1 + len(word); column > 88 {
+				fmt.Fprintf(&b, "\n  %-16s  ", "")
+				column = 1 + len(word)
+			} else if column > 1+len(word) {
+				b.WriteByte(' ')
+			}
+			b.WriteString(word)
+		}
 	}
 	return b.String()
 }

@@ -25,9 +25,9 @@ func evalCommand(c console) *cobra.Command {
 		Use:   "eval CHECKPOINT --task NAME=FILE...",
 		Short: "Score a model on multiple-choice tasks",
 		Long: `Scores the model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is
-used, on multiple-choice tasks, with no examples in the prompt, as EleutherAI's lm-evaluation-harness does: acc counts
-the items whose right choice has the greatest log-likelihood, acc_norm those whose right choice has the greatest
-per character.
+used, on multiple-choice tasks, with no examples in the prompt, as EleutherAI's lm-evaluation-harness does:
+acc counts the items whose right choice has the greatest log-likelihood, acc_norm those whose right choice has
+the greatest per character.
 
 A task's file holds a JSON record a line, with the fields of its data set on Hugging Face. Tasks:
 

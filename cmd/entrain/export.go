@@ -22,8 +22,8 @@ func exportCommand(c console) *cobra.Command {
 		Use:   "export CHECKPOINT --gguf FILE",
 		Short: "Write a model in another program's format",
 		Long: `Writes the model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is
-used, as one GGUF file: the format of llama.cpp and of what is built on it. Checkpoints themselves are in the layout
-of Hugging Face and need no export for transformers, vLLM and others that read it.`,
+used, as one GGUF file: the format of llama.cpp and of what is built on it. Checkpoints themselves are in the
+layout of Hugging Face and need no export for transformers, vLLM and others that read it.`,
 		Example: `  entrain export ./checkpoint --gguf model.gguf
   entrain export ./state --gguf model-q8.gguf --type q8_0`,
 		Args: func(cmd *cobra.Command, args []string) error {
