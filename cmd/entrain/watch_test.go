@@ -101,12 +101,17 @@ type tmux struct {
 	env []string
 }
 
-// newTmux starts a command of this program in a terminal of a size.
-func newTmux(t *testing.T, width, height int, env []string, args ...string) *tmux {
+func needTmux(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("tmux is not here: the window is not tried in a terminal")
 	}
+}
+
+// newTmux starts a command of this program in a terminal of a size.
+func newTmux(t *testing.T, width, height int, env []string, args ...string) *tmux {
+	t.Helper()
+	needTmux(t)
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +154,7 @@ func (m *tmux) tell(args ...string) string {
 func (m *tmux) until(wanted string, look func() (seen string, ok bool)) {
 	m.t.Helper()
 	var seen string
-	for range 200 {
+	for range 1000 { // a newcomer waits for the next epoch, at most
 		var ok bool
 		if seen, ok = look(); ok {
 			return

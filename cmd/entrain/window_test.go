@@ -1,0 +1,54 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The window of a participant in a real terminal: it joins a run that goes on, trains, is resized meanwhile, leaves when it is closed, and
+// gives the terminal back.
+func TestJoinInATerminal(t *testing.T) {
+	dir, own := t.TempDir(), t.TempDir()
+	needTmux(t) // before a demo is started for nothing
+	d := startDemo(t, dir, append(tinyArgs(t, "100000"), "--verification", "0")...)
+	d.until("two steps", func(ev demoEvent) bool { return ev.Kind == "applied" && ev.Step >= 2 })
+	b, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set demoSettings
+	if err := json.Unmarshal(b, &set); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // the demo must not wait for somebody to read its events
+		for range d.events {
+		}
+	}()
+	s, chain, keyFile := newShell(t), "http://"+set.API, filepath.Join(own, "key")
+	k := strings.TrimSpace(s.ok("key", "new", "--key", keyFile))
+	s.ok("account", "send", k, itoa(demoStake), "--key", filepath.Join(dir, "owner.key"), "--chain", chain)
+	m := newTmux(t, 80, 24, nil, "join", demoRunName, "--chain", chain, "--key", keyFile, "--state", filepath.Join(own, "state"),
+		"--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--workers", "1", "--stake", itoa(demoStake))
+	m.shows("[1 Overview]", "you      waiting", "q leave the run")
+	m.shows("[1 Overview]", "you      active", "loss and held-out loss", "q leave the run")
+	m.shows("tokens/s training", " points, ")
+	m.tell("resize-window", "-x", "200", "-y", "60")
+	if rows := m.shows("tokens a second of the network"); len(rows) != 60 || !strings.HasPrefix(rows[59], "q leave the run") {
+		t.Errorf("%d rows, the last %q", len(rows), rows[len(rows)-1])
+	}
+	m.tell("send-keys", "2")
+	m.shows("you", "this round")
+	m.tell("resize-window", "-x", "80", "-y", "24")
+	m.tell("send-keys", "7")
+	m.shows("[7 Logs]", ": loss ")
+	m.tell("send-keys", "q")
+	rows := strings.Join(m.shows("ended with 0"), "\n")
+	if strings.Contains(rows, "[7 Logs]") || !strings.Contains(rows, "leaving the run") {
+		t.Errorf("after the window's end there is\n%s", rows)
+	}
+}
