@@ -192,11 +192,12 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	if len(cfg.Adversaries) > 0 {
 		// All are there from the beginning, so that nobody comes too late to be found out; later nobody waits for who was expelled.
 		s.Members.Start, s.Times.Waiting = uint32(cfg.Clients-len(cfg.Adversaries)), sec(6)
+		s.Times.Epoch = sec(20) // who was dropped is soon back for the next offence
 	}
 	s.Trust = spec.Trust{} // no verification
 	s.Trust = spec.Trust{}
 	if cfg.Verification > 0 {
-		s.Trust = spec.Trust{VerificationPercent: cfg.Verification, Verify: sec(30), Dispute: sec(20), Stake: simStake, Rate: 1}
+		s.Trust = spec.Trust{VerificationPercent: cfg.Verification, Verify: sec(12), Dispute: sec(12), Stake: simStake, Rate: 1}
 	}
 	text, err := s.Append(nil)
 	if err != nil {
