@@ -251,7 +251,7 @@ func (b *board) lines(now time.Time, width int) []string {
 		fmt.Sprintf("loss %.3f   held-out %s   %s tokens/s   members %d   payload %s (dense %s)", b.losses.mean(), heldOut,
 			thousands(uint64(b.tokensPerSecond(now))), b.members, bytesText(b.payloadMean()), bytesText(b.dense)),
 		progress(b.step, b.steps, width),
-		fmt.Sprintf("%-10s %7s  %-12s %6s %9s %7s  %s", "", "pid", "status", "loss", "tokens/s", "points", "parameters"),
+		fmt.Sprintf("%-10s %7s  %-12s %6s %9s %7s %6s  %s", "", "pid", "status", "loss", "tokens/s", "points", "stake", "parameters"),
 		processLine(b.chain, "replica"),
 	}
 	for i, c := range b.clients {
@@ -260,14 +260,16 @@ func (b *board) lines(now time.Time, width int) []string {
 			status = c.healing
 		}
 		line := processLine(c.process, status)
-		if c.pid != 0 {
-			line = fmt.Sprintf("%s %6.3f %9s %7d  %s", line, c.loss, thousands(uint64(c.speed)), c.points, short(c.params))
-		}
+		last := short(c.params)
 		if i >= len(b.honest()) {
-			line += "  " + b.court.kind
+			last = b.court.kind // what it holds binds nobody
 		}
+		stake := uint64(0)
 		if i < len(b.court.stakes) {
-			line += fmt.Sprintf("  stake %d", b.court.stakes[i])
+			stake = b.court.stakes[i]
+		}
+		if c.pid != 0 || b.court.cheats > 0 {
+			line = fmt.Sprintf("%s %6.3f %9s %7d %6d  %s", line, c.loss, thousands(uint64(c.speed)), c.points, stake, last)
 		}
 		out = append(out, line)
 	}

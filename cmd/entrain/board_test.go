@@ -41,10 +41,10 @@ title
 RoundTrain     epoch 1, step 10/100  about 1:30 left
 loss 4.100   held-out 4.250 at step 10   2,111 tokens/s   members 2   payload 
 [=======                                                               ]
-               pid  status         loss  tokens/s  points  parameters
+               pid  status         loss  tokens/s  points  stake  parameters
 chain          100  replica     
-client-1       101  active        4.100     2,000      80  0123456789ab
-client-2       102  active        4.100     2,000      80  0123456789ab
+client-1       101  active        4.100     2,000      80      0  0123456789ab
+client-2       102  active        4.100     2,000      80      0  0123456789ab
 `, "\n")
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
