@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -101,5 +102,18 @@ func TestMixHasAllKinds(t *testing.T) {
 		if err := (Config{Clients: 60, Adversaries: Mix(n)}).checkKinds(); err != nil || len(Mix(n)) != n {
 			t.Errorf("%d: %v, %v", n, Mix(n), err)
 		}
+	}
+}
+
+func TestCheatsAreReplayedBySeed(t *testing.T) {
+	cfg := Config{Seed: 11, Clients: 12, Steps: 12, Overlap: 1, Limit: Default(1).Limit, Verification: 40,
+		Adversaries: strings.Fields("copycat false-accuser free-rider bad-hardware")}
+	first, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Run(t.Context(), cfg)
+	if err != nil || !reflect.DeepEqual(first, second) {
+		t.Errorf("two runs of one seed differ: %v\n%+v\n%+v", err, first, second)
 	}
 }
