@@ -188,7 +188,7 @@ func TestStepOperationsAreCounted(t *testing.T) {
 					forward += 2 * 2 * float64(at+1) * float64(c.HeadDim)
 				}
 			}
-			if got, want := stepOperations(c, sequence)*float64(sequence), 3*forward; math.Abs(got-want) > 1e-9*want {
+			if got, want := StepOperations(c, sequence)*float64(sequence), 3*forward; math.Abs(got-want) > 1e-9*want {
 				t.Errorf("%d tokens: %g operations, want %g", sequence, got, want)
 			}
 		}

@@ -61,13 +61,13 @@ func (s *Step) Params() int { return len(s.params) }
 // Tokens is the number of tokens trained on in a step.
 func (s *Step) Tokens() int { return s.batch * s.sequence }
 
-// Operations is the number of floating-point operations that a step's matrix products need: see stepOperations.
-func (s *Step) Operations() float64 { return float64(s.Tokens()) * stepOperations(s.cfg, s.sequence) }
+// Operations is the number of floating-point operations that a step's matrix products need: see StepOperations.
+func (s *Step) Operations() float64 { return float64(s.Tokens()) * StepOperations(s.cfg, s.sequence) }
 
-// stepOperations is the number of floating-point operations that the matrix products of a training step need, a token: two for each multiply-add,
+// StepOperations is the number of floating-point operations that the matrix products of a training step need, a token: two for each multiply-add,
 // forward once and backward twice. A token is multiplied with each weight of each matrix but the embedding, and attends to itself and to those
 // before it, half the sequence on average. What is computed again to save memory does not count, nor does what is not a product of matrices.
-func stepOperations(c llama.Config, sequence int) float64 {
+func StepOperations(c llama.Config, sequence int) float64 {
 	heads, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	layer := c.Hidden*(heads+2*kv) + heads*c.Hidden + 3*c.Hidden*c.FFN
 	weights := c.Layers*layer + c.Vocab*c.Hidden

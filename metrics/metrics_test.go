@@ -33,7 +33,7 @@ func filled(t *testing.T, c *clock) *Gauges {
 	for _, r := range []runlog.Record{
 		{Standing: &runlog.Standing{Head: runlog.Head{Run: "my-run", Phase: "RoundTrain", DeadlineMs: deadline, SeqTokens: 10, Points: 7, Step: 1, Round: 1},
 			Trust: &runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Drawn: 9, Passed: 7, Convicted: 2, Verified: 3}}}},
-		{Time: c.t, Event: &node.Event{Kind: "trained", Step: 1, Loss: 3.5, LR: 0.25, GradNorm: 2, Tokens: 10, Seconds: 1, Bytes: 1000}},
+		{Time: c.t, Event: &node.Event{Kind: "trained", Step: 1, Loss: 3.5, LR: 0.25, GradNorm: 2, Tokens: 10, Seconds: 1, Bytes: 1000, PeakShare: 0.5}},
 		{Time: c.t, Event: &node.Event{Kind: "applied", Step: 1, Results: 4}},
 	} {
 		if err := g.Record(r); err != nil {
@@ -72,6 +72,7 @@ func TestPrometheusReadsTheGauges(t *testing.T) {
 	for _, want := range []string{
 		`entrain_train_loss{run="my-run"} 3.5`,
 		`entrain_train_lr{run="my-run"} 0.25`,
+		`entrain_perf_flops_share{run="my-run"} 0.5`,
 		`entrain_train_grad_norm{run="my-run"} 2`,
 		`entrain_net_payload_bytes{run="my-run"} 1000`,
 		`entrain_run_tokens{run="my-run"} 40`,

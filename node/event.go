@@ -11,13 +11,15 @@ import (
 //
 //	state       the run's state changed: phase, epoch, round, step, members, the node's own standing; Snapshot has all of it
 //	loaded      parameters are there: from the state directory, from the seed, or from peers
-//	peers       the addresses of so many other members became known
+//	peers       it is connected with so many other members, of so many whose addresses are known (total)
 //	trained     a share was computed and committed to: loss, learning rate, gradient norm, tokens, seconds, bytes of the payload
 //	signed      a commitment of its own was signed
 //	committed   another member's commitment came: member, loss, bytes of its payload
 //	fetched     another member's payload came: member, bytes, seconds
 //	applied     an accepted set was applied: results, the new parameters' hash
 //	evaluated   the held-out loss was measured
+//	sample      the model of a step continued a prompt, with text
+//	scored      the model of a step was scored on a task: items (results), accuracies
 //	healed      the model was fetched from peers
 //	checkpoint  a checkpoint was written: manifest's hash
 //	refused     the ledger refused a message
@@ -51,7 +53,13 @@ type Event struct {
 	Manifest string  `json:"manifest,omitempty"`
 	// Commitment is the ID of a commitment.
 	Commitment string `json:"commitment,omitempty"`
-	Text       string `json:"text,omitempty"`
+	// PeakShare is what part of the machine's peak of multiply-adds a share was computed with.
+	PeakShare float64 `json:"peak_share,omitempty"`
+	Prompt    string  `json:"prompt,omitempty"`
+	Task      string  `json:"task,omitempty"`
+	Acc       float64 `json:"acc,omitempty"`
+	AccNorm   float64 `json:"acc_norm,omitempty"`
+	Text      string  `json:"text,omitempty"`
 
 	// Snapshot is the state that an event of kind state tells of, nil in all others. It is shared: not to be written to.
 	Snapshot *ledger.Snapshot `json:"-"`

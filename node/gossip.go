@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -48,6 +49,9 @@ type handler struct {
 // What nobody who takes part said is not passed on, so that a stranger cannot flood the run; it is not refused, since who takes
 // part is a matter of how new one's state is.
 func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
+	if h.knows(data) && bytes.HasPrefix(data, from[:]) {
+		return p2p.Accept // said again for those who missed it
+	}
 	author, signed, ok := parseAuthored(h.node.cfg.ID, data)
 	if !ok || author != from {
 		return p2p.Reject
@@ -251,6 +255,7 @@ type peerbook struct {
 	askedAt time.Time
 	known   bool // the network has been told whom to connect with
 	count   int  // how many those are
+	linked  int  // with how many of them there is a connection
 }
 
 // peersEvery is how often addresses are compared with the ledger's.
@@ -272,6 +277,9 @@ func (n *Node) keepPeers() {
 	})
 }
 
+// connected is a network that has connections: it tells with how many of those that it was told of.
+type connected interface{ Connected() int }
+
 func (n *Node) connect(peers []ledger.Peer) {
 	var others []p2p.Peer
 	current := false
@@ -285,10 +293,14 @@ func (n *Node) connect(peers []ledger.Peer) {
 		others = append(others, p2p.Peer{Key: p.Key, Addrs: p.Addrs})
 	}
 	n.network.Connect(others)
-	if !n.peers.known || n.peers.count != len(others) {
-		n.observe(Event{Kind: "peers", Peers: uint32(len(others))})
+	linked := len(others)
+	if c, ok := n.network.(connected); ok {
+		linked = c.Connected()
 	}
-	n.peers.known, n.peers.count = true, len(others)
+	if !n.peers.known || n.peers.count != len(others) || n.peers.linked != linked {
+		n.observe(Event{Kind: "peers", Peers: uint32(linked), Total: uint64(len(others))})
+	}
+	n.peers.known, n.peers.count, n.peers.linked = true, len(others), linked
 	if !current && len(own) > 0 {
 		n.send(ledger.Announce{Run: n.cfg.Run, Addrs: own}, func(err error) {
 			if err != nil {

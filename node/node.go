@@ -113,6 +113,10 @@ type Config struct {
 	CheckpointAlways bool
 	// EvalRounds is how many steps lie between two measurements of the held-out loss; 0 measures never.
 	EvalRounds uint32
+	// Inspect, if not nil, looks at the parameters after every InspectRounds steps, in idle time, and returns what to tell of them. It is
+	// called off the loop, and must not change or keep the parameters; the engine does nothing else meanwhile.
+	Inspect       func(ctx context.Context, step uint32, params []float32) []Event
+	InspectRounds uint32
 	// Stake is what the member puts up when it joins: so many tokens, less those it has in the run already.
 	Stake uint64
 	// Pool is the pool that the stake comes from; "" means the member's own account.
@@ -129,7 +133,7 @@ type Config struct {
 
 // Job names a computation, for Cost.
 type Job struct {
-	Kind      string // "train", "apply", "hash", "eval", "init", "save", "trace", "move"
+	Kind      string // "train", "apply", "hash", "eval", "inspect", "init", "save", "trace", "move"
 	Sequences uint32 // of a train or trace job
 }
 

@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestNodesTrainARunToItsEnd(t *testing.T) {
 		t.Error("the run had one epoch only; the test wants the way from one to the next")
 	}
 	for i, h := range w.hosts {
-		for _, kind := range []string{"state", "loaded", "peers", "trained", "committed", "fetched", "applied", "evaluated"} {
+		for _, kind := range []string{"state", "loaded", "peers", "trained", "committed", "fetched", "applied", "evaluated", "sample"} {
 			if _, ok := h.first(kind); !ok {
 				t.Errorf("node %d reported nothing of kind %q", i, kind)
 			}
@@ -35,6 +36,9 @@ func TestNodesTrainARunToItsEnd(t *testing.T) {
 		}
 		if ev, _ := h.first("state"); ev.Snapshot == nil || ev.Snapshot.State.Step() != ev.Step {
 			t.Errorf("node %d told of a state without its snapshot: %+v", i, ev)
+		}
+		if ev, _ := h.first("sample"); ev.Step%5 != 0 || ev.Params == "" || ev.Text != fmt.Sprint(ev.Step, " of so many parameters: ", w.toy.ParamsLen()) {
+			t.Errorf("node %d told of its model as %+v", i, ev)
 		}
 		if ev, _ := h.first("committed"); ev.Bytes == 0 || ev.Loss != 1 || int(ev.Member) > 2 {
 			t.Errorf("node %d told of another's commitment as %+v", i, ev)

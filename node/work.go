@@ -182,6 +182,7 @@ func (n *Node) apply(a client.Apply) {
 			n.step(client.Applied{To: a.To, Params: v.root, OK: true})
 			n.saveSometimes()
 			n.evaluate(a.Step)
+			n.inspect(a.Step)
 		}})
 }
 
@@ -204,6 +205,25 @@ func (n *Node) evaluate(step uint32) {
 				n.note("held-out loss: " + failed.Error())
 			default:
 				n.observe(Event{Kind: "evaluated", Step: step, HeldOut: loss, Params: v.root.String()})
+			}
+		}})
+}
+
+// inspect has the parameters looked at after every few steps, when the engine has nothing else to do.
+func (n *Node) inspect(step uint32) {
+	if n.cfg.Inspect == nil || n.cfg.InspectRounds == 0 || step%n.cfg.InspectRounds != 0 {
+		return
+	}
+	v := n.params.current
+	v.uses++
+	var seen []Event
+	n.engine.add(&job{kind: "inspect", later: true, cost: n.cfg.Cost(Job{Kind: "inspect"}),
+		work: func(ctx context.Context) { seen = n.cfg.Inspect(ctx, step, v.values) },
+		done: func(bool) {
+			v.uses--
+			for _, ev := range seen {
+				ev.Step, ev.Params = step, v.root.String()
+				n.observe(ev)
 			}
 		}})
 }

@@ -201,6 +201,9 @@ func (w *world) start(i int, adjust ...func(*Config)) *host {
 		Run: testRun, ID: v.State.ID(), Key: w.key(i), Ledger: w.chain.Client(), Loop: h.scope, Engine: w.toy,
 		Listen:  func(hd p2p.Handler) (p2p.Network, error) { return w.mesh.Join(w.key(i).Public(), hd), nil },
 		Initial: w.initial, Store: h.store, EvalRounds: 5,
+		InspectRounds: 5, Inspect: func(_ context.Context, step uint32, params []float32) []Event {
+			return []Event{{Kind: "sample", Prompt: "after step", Text: fmt.Sprint(step, " of so many parameters: ", len(params))}}
+		},
 		Checkpoint: func(c Checkpoint) (wire.Hash, error) {
 			w.hosts[i].store.checkpoint, w.hosts[i].store.of = append([]float32(nil), c.Params...), c.Hash
 			return wire.Sum("checkpoint", c.Hash[:]), nil

@@ -21,7 +21,8 @@ type codec struct{ members []Member }
 
 // kinds of events have a number, from 1; 0 stands for another kind, whose name follows. New ones go to the end.
 var kinds = []string{"state", "loaded", "trained", "applied", "evaluated", "healing", "healed", "checkpoint", "refused", "note",
-	"peers", "committed", "fetched", "kept", "finished", "process", "check", "verdict", "dispute", "convicted", "signed"}
+	"peers", "committed", "fetched", "kept", "finished", "process", "check", "verdict", "dispute", "convicted", "signed",
+	"sample", "scored"}
 
 // words are the names of phases and of members' statuses, likewise.
 var words = []string{"", "Uninitialized", "WaitingForMembers", "Warmup", "RoundTrain", "RoundWitness", "Cooldown", "Finished", "Paused",
@@ -100,7 +101,8 @@ func fields(ev *node.Event) []any {
 	// The order is the format: bit i of the mask says whether field i follows. New fields go to the end.
 	return []any{&ev.Phase, &ev.Epoch, &ev.Round, &ev.Step, &ev.Steps, &ev.Members, &ev.Status, &ev.Points, &ev.Loss, &ev.HeldOut,
 		&ev.Tokens, &ev.Seconds, &ev.Bytes, &ev.Total, &ev.Results, &ev.Params, &ev.Manifest, &ev.Text,
-		&ev.Member, &ev.Peers, &ev.LR, &ev.GradNorm, &ev.Commitment}
+		&ev.Member, &ev.Peers, &ev.LR, &ev.GradNorm, &ev.Commitment,
+		&ev.PeakShare, &ev.Prompt, &ev.Task, &ev.Acc, &ev.AccNorm}
 }
 
 // appendEvent writes the kind, a mask of the fields that are not zero, and those.

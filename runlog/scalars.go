@@ -17,12 +17,15 @@ type Scalars struct {
 //	train/grad_norm      Euclidean norm of the own share's gradient, before clipping
 //	train/results        results that were accepted and applied
 //	eval/heldout_loss    held-out loss, nats a token
+//	eval/TASK/acc, eval/TASK/acc_norm  accuracies of the model on a task of choices
 //	perf/tokens_per_sec  of this participant while it trained
+//	perf/flops_share     of this participant while it trained: floating-point operations of the products a second, by the machine's peak
 //	perf/network_tokens_per_sec  of all accepted work since the step before
 //	perf/step_seconds    from the step before to this one
 //	net/payload_bytes    of the own result
 //	net/fetched_bytes    of others' results that came since the step before
-//	net/peers            members whose addresses are known
+//	net/peers            members with whom there is a connection
+//	net/peers_known      members whose addresses are known
 //	run/tokens           of accepted work, all members', all time
 //	run/round, run/epoch, run/members, run/points (the own ones)
 //	trust/checks, trust/passed, trust/disputes, trust/convictions  there were so far, in a run whose results are checked
@@ -38,6 +41,7 @@ type Meter struct {
 	steps   [meterSteps]stepLosses // by step, as far as there is room
 	fetched uint64
 	peers   uint32
+	known   uint64 // members whose addresses are
 	points  uint64
 
 	head     Head
@@ -79,7 +83,7 @@ func (m *Meter) Add(r Record) (s Scalars, ok bool) {
 	case "state":
 		m.points = ev.Points
 	case "peers":
-		m.peers = ev.Peers
+		m.peers, m.known = ev.Peers, ev.Total
 	case "committed":
 		m.hear(m.stepOf(ev.Round), ev.Loss)
 	case "fetched":
@@ -89,11 +93,17 @@ func (m *Meter) Add(r Record) (s Scalars, ok bool) {
 		if ev.Seconds > 0 {
 			own = append(own, Scalar{"perf/tokens_per_sec", float64(ev.Tokens) / ev.Seconds})
 		}
+		if ev.PeakShare > 0 {
+			own = append(own, Scalar{"perf/flops_share", ev.PeakShare})
+		}
 		m.hear(ev.Step, ev.Loss).own = append(own, Scalar{"net/payload_bytes", float64(ev.Bytes)})
 	case "applied":
 		return m.apply(r.Time, ev.Step, ev.Results), true
 	case "evaluated":
 		return Scalars{Time: r.Time, Step: ev.Step, Values: []Scalar{{"eval/heldout_loss", float64(ev.HeldOut)}, {"run/tokens", m.tokens()}}}, true
+	case "scored":
+		values := []Scalar{{"eval/" + ev.Task + "/acc", ev.Acc}, {"eval/" + ev.Task + "/acc_norm", ev.AccNorm}, {"run/tokens", m.tokens()}}
+		return Scalars{Time: r.Time, Step: ev.Step, Values: values}, ev.Task != ""
 	}
 	return Scalars{}, false
 }
@@ -147,6 +157,7 @@ func (m *Meter) apply(now time.Time, step uint32, results int) Scalars {
 	}
 	add("net/fetched_bytes", float64(m.fetched))
 	add("net/peers", float64(m.peers))
+	add("net/peers_known", float64(m.known))
 	add("run/tokens", m.tokens())
 	add("run/round", float64(m.head.Round))
 	add("run/epoch", float64(m.head.Epoch))

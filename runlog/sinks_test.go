@@ -24,17 +24,19 @@ func steps() []Record {
 			Rounds: []Round{{Number: step, Step: step}}}})
 		event(s, node.Event{Kind: "state", Points: uint64(step-1) * 2})
 	}
-	event(0, node.Event{Kind: "peers", Peers: 2})
+	event(0, node.Event{Kind: "peers", Peers: 2, Total: 3})
 	for step := range uint32(2) {
 		s := int(step)
 		state(s, step+1)
-		event(s, node.Event{Kind: "trained", Round: step + 1, Step: step + 1, Loss: 4, LR: 0.5, GradNorm: 1.25, Tokens: 20, Seconds: 0.5, Bytes: 100})
+		event(s, node.Event{Kind: "trained", Round: step + 1, Step: step + 1, Loss: 4, LR: 0.5, GradNorm: 1.25, Tokens: 20, Seconds: 0.5, Bytes: 100, PeakShare: 0.25})
 		event(s, node.Event{Kind: "committed", Round: step + 1, Member: 1, Loss: 5})
 		event(s, node.Event{Kind: "committed", Round: step + 2, Member: 2, Loss: 9}) // of the round to come
 		event(s, node.Event{Kind: "fetched", Round: step + 1, Member: 1, Bytes: 300, Seconds: 0.1})
 		event(s+1, node.Event{Kind: "applied", Round: step + 2, Step: step + 1, Results: 3})
 	}
 	event(2, node.Event{Kind: "evaluated", Step: 2, HeldOut: 4.5})
+	event(2, node.Event{Kind: "scored", Step: 2, Task: "piqa", Results: 8, Acc: 0.5, AccNorm: 0.75})
+	event(2, node.Event{Kind: "sample", Step: 2, Prompt: "a", Text: "b"})
 	list = append(list, Record{Time: at(3), Who: "another", Event: &node.Event{Kind: "applied", Step: 9}})
 	return list
 }
@@ -62,11 +64,12 @@ func TestMetricsAreOneObjectAStep(t *testing.T) {
 	}
 	want := strings.Join([]string{
 		`{"step":0}`,
-		`{"step":1,"time":"2001-09-09T01:46:41Z","train/loss":4.5,"train/loss_own":4,"train/lr":0.5,"train/grad_norm":1.25,"perf/tokens_per_sec":40,"net/payload_bytes":100,` +
-			`"train/results":3,"net/fetched_bytes":300,"net/peers":2,"run/tokens":0,"run/round":1,"run/epoch":1,"run/members":3,"run/points":0}`,
-		`{"step":2,"time":"2001-09-09T01:46:42Z","train/loss":6,"train/loss_own":4,"train/lr":0.5,"train/grad_norm":1.25,"perf/tokens_per_sec":40,"net/payload_bytes":100,` +
-			`"train/results":3,"perf/step_seconds":1,"perf/network_tokens_per_sec":60,"net/fetched_bytes":300,"net/peers":2,"run/tokens":60,"run/round":2,"run/epoch":1,"run/members":3,"run/points":2}`,
+		`{"step":1,"time":"2001-09-09T01:46:41Z","train/loss":4.5,"train/loss_own":4,"train/lr":0.5,"train/grad_norm":1.25,"perf/tokens_per_sec":40,"perf/flops_share":0.25,"net/payload_bytes":100,` +
+			`"train/results":3,"net/fetched_bytes":300,"net/peers":2,"net/peers_known":3,"run/tokens":0,"run/round":1,"run/epoch":1,"run/members":3,"run/points":0}`,
+		`{"step":2,"time":"2001-09-09T01:46:42Z","train/loss":6,"train/loss_own":4,"train/lr":0.5,"train/grad_norm":1.25,"perf/tokens_per_sec":40,"perf/flops_share":0.25,"net/payload_bytes":100,` +
+			`"train/results":3,"perf/step_seconds":1,"perf/network_tokens_per_sec":60,"net/fetched_bytes":300,"net/peers":2,"net/peers_known":3,"run/tokens":60,"run/round":2,"run/epoch":1,"run/members":3,"run/points":2}`,
 		`{"step":2,"time":"2001-09-09T01:46:42Z","eval/heldout_loss":4.5,"run/tokens":60}`,
+		`{"step":2,"time":"2001-09-09T01:46:42Z","eval/piqa/acc":0.5,"eval/piqa/acc_norm":0.75,"run/tokens":60}`,
 		``}, "\n")
 	if string(b) != want {
 		t.Errorf("got\n%s\nwant\n%s", b, want)
@@ -119,8 +122,8 @@ func TestEventFilesAreFramed(t *testing.T) {
 		}
 		b = b[16+n:]
 	}
-	if records != 4 {
-		t.Errorf("%d records, want the version, two steps and an evaluation", records)
+	if records != 5 {
+		t.Errorf("%d records, want the version, two steps, an evaluation and a task", records)
 	}
 }
 
@@ -153,6 +156,8 @@ func TestTensorBoardReadsTheEvents(t *testing.T) {
 		"train/loss":        {{1, 1_000_000_001, 4.5}, {2, 1_000_000_002, 6}},
 		"train/lr":          {{1, 1_000_000_001, 0.5}, {2, 1_000_000_002, 0.5}},
 		"eval/heldout_loss": {{2, 1_000_000_002, 4.5}},
+		"eval/piqa/acc":     {{2, 1_000_000_002, 0.5}},
+		"perf/flops_share":  {{1, 1_000_000_001, 0.25}, {2, 1_000_000_002, 0.25}},
 	}
 	for tag, values := range want {
 		if len(got[tag]) != len(values) {

@@ -46,6 +46,10 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	f.StringArrayVar(&o.listen, "listen", nil, "`address` for peers, IP:PORT or a multiaddr; may be repeated (default: all of this machine's, any free port)")
 	f.Uint32Var(&o.evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
 	f.Uint64Var(&o.heldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
+	f.StringArrayVar(&o.look.prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
+	f.IntVar(&o.look.tokens, "sample-tokens", 40, "most `tokens` of such a sample (0: no samples)")
+	f.StringArrayVar(&o.look.tasks, "eval", nil, "`NAME=FILE` of a task of entrain eval, to be scored now and then, with --evaluate; may be repeated")
+	f.IntVar(&o.look.items, "eval-items", 50, "score only the first `number` of records of each task")
 	f.IntVar(&o.checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
 	f.DurationVar(&o.linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
 	f.Uint64Var(&o.stake, "stake", 0, "put up so many `tokens`, or what is missing from that; lost if convicted of cheating")
@@ -80,6 +84,15 @@ func (o joinOptions) check() error {
 	}
 	if o.linger < 0 {
 		errs = append(errs, fmt.Errorf("--linger %s: want 0s or more", o.linger))
+	}
+	if o.look.tokens < 0 || o.look.tokens > sampleTokensMost {
+		errs = append(errs, fmt.Errorf("--sample-tokens %d: want 0 to %d", o.look.tokens, sampleTokensMost))
+	}
+	if o.look.items < 1 || o.look.items > taskItemsMost {
+		errs = append(errs, fmt.Errorf("--eval-items %d: want 1 to %d", o.look.items, taskItemsMost))
+	}
+	if o.evaluate == 0 && len(o.look.prompts)+len(o.look.tasks) > 0 {
+		errs = append(errs, errors.New("--sample and --eval: say after how many steps with --evaluate N"))
 	}
 	return errors.Join(errs...)
 }

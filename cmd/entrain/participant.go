@@ -34,6 +34,7 @@ type participation struct {
 	listen      []string
 	evaluate    uint32 // steps between two measurements of the held-out loss; 0: none
 	heldOut     uint64 // sequences that a measurement reads at most
+	look        inspection
 	checkpoints int    // kept; 0: only those that the run asks this member for, the last of them
 	stake       uint64 // tokens to put up
 	pool        string // that they come from; "" for the member's own account
@@ -60,6 +61,8 @@ type participant struct {
 	saver   *checkpoints
 	tracer  *verify.Tracer // nil in a run without verification
 	loop    *loop.Real
+	cost    stepCost
+	looks   *inspector // nil if nothing is to be told of the model
 	node    *node.Node
 
 	writing atomic.Int32 // checkpoints being written
@@ -107,6 +110,10 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 	if err := selfTest(ctx, t.pool); err != nil {
 		return nil, errors.Join(err, part.close())
 	}
+	if part.looks, err = newInspector(p.look, t); err != nil {
+		return nil, errors.Join(err, part.close())
+	}
+	part.cost = newStepCost(t)
 	return part, nil
 }
 
@@ -134,6 +141,9 @@ func (p *participant) runTo(ctx context.Context) error {
 			p.expelled = err
 			p.node.Stop(0, end)
 		},
+	}
+	if p.looks != nil {
+		cfg.Inspect, cfg.InspectRounds = p.looks.inspect, p.evaluate
 	}
 	if p.tracer != nil {
 		cfg.Disputant = disputant{p.tracer}
@@ -207,6 +217,11 @@ func (p *participant) observed(ev node.Event) {
 		p.params = ev.Params
 	case "state":
 		p.phase, p.agreed = ev.Phase, ev.Params
+	case "trained":
+		ev.PeakShare = p.cost.share(ev.Tokens, ev.Seconds)
+		if p.looks != nil {
+			p.looks.trained(ev.Seconds)
+		}
 	}
 	p.observe(ev)
 	if !p.finished && p.phase == phaseFinished && p.params == p.agreed && p.writing.Load() == 0 {

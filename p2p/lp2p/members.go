@@ -92,6 +92,18 @@ func (n *Network) Connect(peers []p2p.Peer) {
 	n.members.changed()
 }
 
+// Connected is with how many of the peers that Connect named there is a connection.
+func (n *Network) Connected() (count int) {
+	n.members.listMu.Lock()
+	defer n.members.listMu.Unlock()
+	for _, m := range n.members.list {
+		if n.host.Network().Connectedness(m.id) == network.Connected {
+			count++
+		}
+	}
+	return count
+}
+
 // parseAddr reads a member's address, without the identity at its end.
 func parseAddr(s string, id peer.ID) (ma.Multiaddr, error) {
 	if len(s) > addrBytesMax {
