@@ -87,12 +87,10 @@ func (m *Machine) prepare(rs *results, r coordinator.Round) {
 	if !r.Trains() {
 		return
 	}
-	for i := uint32(0); i < n; i++ {
-		if r.Expected(i) {
-			rs.expected[i] = true
-			rs.shares[i] = batch.Hash(r.Share(i))
-		}
-	}
+	r.Shares(func(i uint32, spans []batch.Span) {
+		rs.expected[i] = true
+		rs.shares[i] = batch.Hash(spans)
+	})
 }
 
 // received keeps a commitment that can matter. Its author is judged when the round is known.
@@ -176,7 +174,7 @@ func (m *Machine) decideResults() {
 		for i := range rs.known {
 			for k := range rs.known[i] {
 				c := &rs.known[i][k]
-				if fetching < fetchesMax && m.valid(rs, c) && m.fetch(rs, c) {
+				if fetching < fetchesMax && !c.held && !c.fetching && m.valid(rs, c) && m.fetch(rs, c) {
 					fetching++
 				}
 			}
@@ -206,6 +204,9 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 // askMissing asks one peer, another each time, for the commitments of the members that wanted names; after a crash the own one may be
 // among them.
 func (m *Machine) askMissing(rs *results, wanted func(member uint32) bool) {
+	if rs.askedAt != 0 && m.now < rs.askedAt+reAskMs {
+		return
+	}
 	var of []uint32
 	for i := uint32(0); i < uint32(len(rs.known)) && len(of) < askMax; i++ {
 		if wanted(i) {

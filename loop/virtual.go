@@ -9,7 +9,8 @@ import (
 // jumps to the next event when it has returned. Any number of participants share
 // one. Make one with [NewVirtual]; it belongs to one goroutine.
 type Virtual struct {
-	now    time.Time
+	start  time.Time
+	now    time.Duration // since start
 	events eventHeap
 	posted uint64 // events so far, the order among equal times
 }
@@ -17,18 +18,18 @@ type Virtual struct {
 // event is one function to be run at a time. A stopped event stays in the heap
 // with a nil f, and passes without advancing the clock.
 type event struct {
-	at       time.Time
+	at       time.Duration // since the loop's start
 	sequence uint64
 	f        func()
 }
 
 // NewVirtual returns a loop whose clock stands at start.
 func NewVirtual(start time.Time) *Virtual {
-	return &Virtual{now: start}
+	return &Virtual{start: start}
 }
 
 // Now is the time of the event being run, or of the last one.
-func (v *Virtual) Now() time.Time { return v.now }
+func (v *Virtual) Now() time.Time { return v.start.Add(v.now) }
 
 // Post runs f at the present time, after all events already due. See [Loop].
 func (v *Virtual) Post(f func()) { v.add(0, f) }
@@ -50,7 +51,7 @@ func (v *Virtual) add(d time.Duration, f func()) *event {
 		panic("loop: nil function")
 	}
 	v.posted++
-	e := &event{at: v.now.Add(max(d, 0)), sequence: v.posted, f: f}
+	e := &event{at: v.now + max(d, 0), sequence: v.posted, f: f}
 	heap.Push(&v.events, e)
 	return e
 }
@@ -64,7 +65,7 @@ func (v *Virtual) Next() (at time.Time, ok bool) {
 	if len(v.events) == 0 {
 		return time.Time{}, false
 	}
-	return v.events[0].at, true
+	return v.start.Add(v.events[0].at), true
 }
 
 // Step advances the clock to the next event and runs it. It is false when there
@@ -91,9 +92,7 @@ func (v *Virtual) Run(until time.Time) {
 		}
 		v.Step()
 	}
-	if v.now.Before(until) {
-		v.now = until
-	}
+	v.now = max(v.now, until.Sub(v.start))
 }
 
 // eventHeap is a min-heap by (time, sequence) for container/heap.
@@ -102,8 +101,8 @@ type eventHeap []*event
 func (h eventHeap) Len() int { return len(h) }
 
 func (h eventHeap) Less(i, j int) bool {
-	if c := h[i].at.Compare(h[j].at); c != 0 {
-		return c < 0
+	if h[i].at != h[j].at {
+		return h[i].at < h[j].at
 	}
 	return h[i].sequence < h[j].sequence
 }

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"bytes"
+	"encoding/binary"
 	"slices"
 	"sync"
 
@@ -167,6 +169,23 @@ func (s *shelf) putAuthored(author key.Public, signed coordinator.Signed) bool {
 	}
 	s.commitments[c.Round] = append(list, kept{member: c.Member, id: id, bytes: signed.Append(append([]byte(nil), author[:]...))})
 	return true
+}
+
+// knows says whether a commitment was kept already, in the form in which it is gossiped; its signature was good then.
+func (s *shelf) knows(authored []byte) bool {
+	const roundAt = 32 + 32 + 4 // author, run, epoch
+	if len(authored) < roundAt+4 {
+		return false
+	}
+	round := binary.LittleEndian.Uint32(authored[roundAt:])
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, k := range s.commitments[round] {
+		if bytes.Equal(k.bytes, authored) {
+			return true
+		}
+	}
+	return false
 }
 
 // own returns the signed bytes of a member's commitment in a round.

@@ -52,9 +52,10 @@ func (n *network) inspectParams(s coordinator.State) {
 			continue
 		}
 		round, hash, ok := p.node.Params()
-		if !ok || round == 0 {
+		if !ok || round == 0 || round == p.seenRound && hash == p.seenHash && c.rollback == p.seenRollback {
 			continue
 		}
+		p.seenRound, p.seenHash, p.seenRollback = round, hash, c.rollback
 		if r, ok := s.At(round); !ok || c.rollback > 0 && r.Epoch() != s.Epoch() {
 			continue
 		}
@@ -86,17 +87,17 @@ func (n *network) inspectState(s coordinator.State) {
 				n.fail("round %d: agreed on %s, computed was %s", number, agreed, first)
 			}
 		}
-		for i := range s.Limits().Members {
+		r.Shares(func(i uint32, spans []batch.Span) {
 			if !r.Accepted(i) {
-				continue
+				return
 			}
-			for _, span := range r.Share(i) {
+			for _, span := range spans {
 				c.points += uint64(span.Count)
 				if !c.add(span) {
 					n.fail("round %d: sequences %d to %d are accepted twice", number, span.Start, span.End()-1)
 				}
 			}
-		}
+		})
 	}
 	if s.PointsTotal() != c.points+s.PointsVerified() {
 		n.fail("round %d: %d points were given for %d accepted sequences and %d recomputed ones", s.Round(), s.PointsTotal(), c.points, s.PointsVerified())

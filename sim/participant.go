@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // participant is one machine: what outlives its crashes, and the node that runs on it, if one does.
@@ -26,6 +27,10 @@ type participant struct {
 	cancel context.CancelFunc
 	chain  *ledgermem.Client
 	cut    bool
+
+	// What inspectParams saw of it last.
+	seenRound, seenRollback uint32
+	seenHash                wire.Hash
 }
 
 // begin starts the node.

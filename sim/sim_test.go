@@ -96,3 +96,21 @@ func TestHonestWorkPassesEveryCheck(t *testing.T) {
 		t.Errorf("%d checks, %d passed, %d disputes, convictions %v", r.Checks, r.Passed, r.Disputes, r.Convictions)
 	}
 }
+
+// The arithmetic alone gives what the whole network gives, near enough: shares and their order differ.
+func TestHonestTrainingIsThatOfTheNetwork(t *testing.T) {
+	for overlap := range uint8(2) {
+		cfg := Config{Seed: 3, Clients: 6, Steps: 20, Overlap: overlap, Limit: Default(1).Limit}
+		r, err := Run(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loss, err := Honest(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ratio := loss / r.HeldOut; ratio < 0.97 || ratio > 1.03 || r.HeldOut == 0 {
+			t.Errorf("overlap %d: held-out loss %g, of the network %g", overlap, loss, r.HeldOut)
+		}
+	}
+}

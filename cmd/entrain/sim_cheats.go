@@ -99,7 +99,7 @@ func (o simOptions) run(ctx context.Context, id wire.Hash, seeds []uint64, out c
 	close(out)
 }
 
-// one runs a seed with the cheats, and again with nobody in their place.
+// one runs a seed with the cheats, and trains the same with honest members in their place.
 func (o simOptions) one(ctx context.Context, id wire.Hash, seed uint64) trial {
 	start := time.Now()
 	t := trial{Seed: seed, Config: id}
@@ -109,11 +109,7 @@ func (o simOptions) one(ctx context.Context, id wire.Hash, seed uint64) trial {
 	if t.Report, err = sim.Run(ctx, cfg); err != nil {
 		t.Failed = err.Error()
 	}
-	honest := cfg
-	honest.Adversaries, honest.Verification, honest.Observe = nil, 0, nil
-	if r, err := sim.Run(ctx, honest); err == nil {
-		t.Honest = r.HeldOut
-	} else if t.Failed == "" {
+	if t.Honest, err = sim.Honest(ctx, cfg); err != nil && t.Failed == "" {
 		t.Failed = "without cheats: " + err.Error()
 	}
 	t.Seconds = time.Since(start).Seconds()

@@ -78,9 +78,11 @@ type Mesh struct {
 	// What follows is touched on the loop only.
 	random prng.Source
 	peers  []*Peer // living ones, in the order in which they joined
-	links  map[pair]*link
-	faults map[key.Public]Faults
-	side   map[key.Public]int // by peer: its part of a cut network
+	// generation counts the changes of who is there, and of whom they want and allow.
+	generation uint64
+	links      map[pair]*link
+	faults     map[key.Public]Faults
+	side       map[key.Public]int // by peer: its part of a cut network
 }
 
 // pair is a directed link's ends.
@@ -163,6 +165,7 @@ func (m *Mesh) find(k key.Public) *Peer {
 }
 
 func (m *Mesh) remove(p *Peer) {
+	m.generation++
 	m.peers = slices.DeleteFunc(m.peers, func(q *Peer) bool { return q == p })
 }
 
@@ -178,7 +181,22 @@ func (m *Mesh) link(from, to key.Public) *link {
 // connected says whether two peers are neighbours now.
 func (m *Mesh) connected(p, q *Peer) bool {
 	now := m.loop.Now()
-	return p != q && (p.wants[q.self] || q.wants[p.self]) && p.allows(q.self, now) && q.allows(p.self, now)
+	return p.near()[q] && !p.standing.Banned(q.self, now) && !q.standing.Banned(p.self, now)
+}
+
+// near are the peers with which p is connected, unless one has banned the other.
+func (p *Peer) near() map[*Peer]bool {
+	m := p.mesh
+	if p.nearIn == m.generation && p.nearOnes != nil {
+		return p.nearOnes
+	}
+	p.nearIn, p.nearOnes = m.generation, make(map[*Peer]bool)
+	for _, q := range m.peers {
+		if p != q && (p.wants[q.self] || q.wants[p.self]) && p.allows(q.self) && q.allows(p.self) {
+			p.nearOnes[q] = true
+		}
+	}
+	return p.nearOnes
 }
 
 // send has f run when size bytes from p have arrived at q, unless they are lost.

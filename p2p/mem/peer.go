@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
@@ -27,6 +26,8 @@ type Peer struct {
 	// What follows is touched on the loop only.
 	wants    map[key.Public]bool // whom Connect named last, with an address
 	allowed  map[key.Public]bool // whom Connect ever named
+	nearOnes map[*Peer]bool      // what near returned in generation nearIn
+	nearIn   uint64
 	standing p2p.Standing
 	sequence uint64 // of the last message published
 	seen     map[messageID]bool
@@ -57,6 +58,7 @@ func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
 		}
 		if !p.gone.Load() {
 			m.peers = append(m.peers, p)
+			m.generation++
 		}
 	})
 	return p
@@ -73,6 +75,7 @@ func address(k key.Public) string { return "mem:" + k.String() }
 // Connect names the peers to be connected with. See p2p.Network.
 func (p *Peer) Connect(peers []p2p.Peer) {
 	p.mesh.loop.Post(func() {
+		p.mesh.generation++
 		clear(p.wants)
 		for _, q := range peers {
 			p.allowed[q.Key] = true
@@ -85,9 +88,7 @@ func (p *Peer) Connect(peers []p2p.Peer) {
 	})
 }
 
-func (p *Peer) allows(k key.Public, now time.Time) bool {
-	return (p.mesh.config.Open || p.allowed[k]) && !p.standing.Banned(k, now)
-}
+func (p *Peer) allows(k key.Public) bool { return p.mesh.config.Open || p.allowed[k] }
 
 // Publish sends a message to all. See p2p.Network.
 func (p *Peer) Publish(data []byte) error {
