@@ -67,6 +67,9 @@ func New(cfg Config) *Machine { return &Machine{cfg: cfg, filed: map[Share]*file
 func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	m.now = max(m.now, nowMs)
 	m.out = nil
+	if _, woke := ev.(Woke); !woke {
+		m.witness.waits = false
+	}
 	switch ev := ev.(type) {
 	case StateChanged:
 		m.stateChanged(ev)

@@ -10,12 +10,13 @@ type reports struct {
 	round  uint32 // last round reported on
 	done   uint32 // last round whose report was accepted
 	sentAt uint64
+	waits  bool // something is missing, and nothing but time has passed since that was found
 }
 
 // decideWitness reports, if this member was elected, as soon as it holds everything; in RoundWitness it reports what it holds.
 func (m *Machine) decideWitness(r coordinator.Round) {
 	now := r.Number()
-	if m.witness.done >= now || !r.Elected(m.member.index) || r.Reported(m.member.index) {
+	if m.witness.waits || m.witness.done >= now || !r.Elected(m.member.index) || r.Reported(m.member.index) {
 		return
 	}
 	params, ok := m.model.at(now)
@@ -32,6 +33,7 @@ func (m *Machine) decideWitness(r coordinator.Round) {
 		msg.Complete = false // with overlap a round lasts until all have trained, though their results are attested in the next
 	}
 	if !msg.Complete && m.state.Phase() != coordinator.RoundWitness {
+		m.witness.waits = true
 		return
 	}
 	if m.witness.round == now && !m.due(&m.witness.sentAt, reReportMs) {

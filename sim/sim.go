@@ -253,12 +253,19 @@ func (n *network) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// An author reaches all others itself, so a few who pass it on make up for what gets lost.
-	n.mesh = p2pmem.NewMesh(n.clock, p2pmem.Config{Seed: n.seed, Fanout: 3, Link: p2pmem.Link{Delay: n.cfg.Delay, Jitter: n.cfg.Jitter, Loss: n.cfg.Loss}})
+	n.mesh = p2pmem.NewMesh(n.clock, p2pmem.Config{Seed: n.seed, Fanout: n.fanout(), Link: p2pmem.Link{Delay: n.cfg.Delay, Jitter: n.cfg.Jitter, Loss: n.cfg.Loss}})
 	if err := n.makeEngine(); err != nil {
 		return err
 	}
 	return n.createRun(ctx)
+}
+
+// fanout is to how many others a participant passes gossip on. An author reaches all itself, so where nothing gets lost one is plenty.
+func (n *network) fanout() int {
+	if n.cfg.Loss == 0 {
+		return 1
+	}
+	return 3
 }
 
 // genesis gives every client twice its stake, and the owner what the run pays out.
