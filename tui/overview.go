@@ -15,14 +15,32 @@ func (f *frame) overview(height int) []string {
 	if height > 30 {
 		log = height / 5
 	}
-	curves := height - len(out) - log - 2
+	samples := f.samples(height / 4)
+	curves := height - len(out) - log - len(samples) - 2
 	out = append(out, f.curves(curves)...)
+	out = append(out, samples...)
 	out = append(out, "")
 	from := max(0, len(f.run.Log)-log)
 	for _, l := range f.run.Log[from:] {
 		out = append(out, f.logLine(l))
 	}
 	return out
+}
+
+// samples are the texts of the newest step that has some, where there is room for them; on small windows the log has them.
+func (f *frame) samples(height int) (out []string) {
+	list := f.run.Samples
+	if len(list) == 0 || height < 6 {
+		return nil
+	}
+	step := list[len(list)-1].Step
+	out = append(out, faint().Render(cut(fmt.Sprintf("what the model writes after step %d", step), f.width)))
+	for _, s := range list {
+		if s.Step == step {
+			out = append(out, wrap("  "+s.Prompt+" | "+s.Text, f.width, "  ")...)
+		}
+	}
+	return out[:min(len(out), height)]
 }
 
 // standing is where the run stands, in a few lines.
@@ -51,12 +69,16 @@ func (f *frame) standing() []string {
 		if r.Points > 0 {
 			share = fmt.Sprintf("%.1f %%", 100*float64(o.Points)/float64(r.Points))
 		}
+		peak := ""
+		if o.PeakShare > 0 {
+			peak = fmt.Sprintf(", %.0f %% of peak", 100*o.PeakShare)
+		}
 		status := orDash(o.Status)
 		if o.Healing > 0 {
 			status = fmt.Sprintf("fetching the model, %.0f %%", 100*o.Healing)
 		}
 		lines = append(lines, pair(f.width, "you", fmt.Sprintf("%s, %s points, %s of all", status, view.Thousands(o.Points), share),
-			"speed", view.Thousands(uint64(o.TokensPerSecond))+" tokens/s training"))
+			"speed", view.Thousands(uint64(o.TokensPerSecond))+" tokens/s training"+peak))
 	}
 	bar := f.width - 2
 	full := 0
@@ -70,6 +92,14 @@ func (f *frame) standing() []string {
 func (f *frame) curves(height int) []string {
 	if height < 3 {
 		return nil
+	}
+	if len(f.run.Loss)+len(f.run.HeldOut) == 0 && f.run.Own == nil && f.run.StateMs > 0 {
+		out := []string{"", cut("no losses here: the chain does not know them. A participant on this machine", f.width), cut("does; name its state directory with --state to see them.", f.width)}
+		if rest := height - len(out); rest >= 4 && len(f.run.Speed) > 1 {
+			out = append(out, faint().Render(cut("tokens a second of the network", f.width)))
+			out = append(out, plot([]view.Curve{f.run.Speed}, f.width, rest-1)...)
+		}
+		return out
 	}
 	if f.width < 120 {
 		return append([]string{faint().Render("loss and held-out loss, nats a token")}, plot([]view.Curve{f.run.Loss, f.run.HeldOut}, f.width, height-1)...)

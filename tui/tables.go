@@ -115,7 +115,7 @@ func verified(r view.Round) string {
 func (f *frame) network(height int) []string {
 	n := f.run.Network
 	out := []string{
-		pair(f.width, "peers", fmt.Sprintf("%d known", n.Peers), "fetching", view.Bytes(uint64(n.BytesPerSecond))+"/s over a minute"),
+		pair(f.width, "peers", fmt.Sprintf("%d connected, of %d known", n.Peers, n.Known), "fetching", view.Bytes(uint64(n.BytesPerSecond))+"/s over a minute"),
 		pair(f.width, "fetched", fmt.Sprintf("%s in %s transfers", view.Bytes(n.FetchedBytes), view.Thousands(n.Fetches)), "sent", view.Bytes(n.SentBytes)+" of own results"),
 		"",
 	}

@@ -69,7 +69,11 @@ func (f *frame) disputeText(d view.Dispute) string {
 	}
 	text += ": " + d.Stage
 	if d.Level != "" && d.Level != "none" {
-		text += fmt.Sprintf(", %s, operation %d, tile %d, slice %d, %d levels to go", d.Level, d.Op, d.Tile, d.Slice, d.Depth)
+		name := ""
+		if d.OpName != "" {
+			name = " (" + d.OpName + ")"
+		}
+		text += fmt.Sprintf(", %s, operation %d%s, tile %d, slice %d, %d levels to go", d.Level, d.Op, name, d.Tile, d.Slice, d.Depth)
 	}
 	return text + ", " + f.until(d.DeadlineMs)
 }

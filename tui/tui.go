@@ -77,6 +77,13 @@ func (w *Window) Record(r runlog.Record) error {
 	return nil
 }
 
+// NameOps has disputes say what the operation computes that they are about: see view.Fold.
+func (w *Window) NameOps(name func(sequences, op uint32) string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fold.NameOps(name)
+}
+
 // Flush is part of runlog.Sink.
 func (w *Window) Flush() error { return nil }
 

@@ -51,6 +51,10 @@ func (f *Fold) event(ms uint64, who string, ev *node.Event) {
 		}
 	case "evaluated":
 		f.heldOut.add(ev.Step, f.run.Tokens, float64(ev.HeldOut))
+	case "sample":
+		f.sample(Sample{Step: ev.Step, TimeMs: ms, Who: who, Prompt: ev.Prompt, Text: ev.Text})
+	case "scored":
+		f.scored(ev)
 	}
 	f.tell(ms, who, ev)
 }
@@ -64,9 +68,9 @@ func (f *Fold) ownEvent(ev *node.Event) {
 			o.Status, o.Points = ev.Status, ev.Points
 		}
 	case "peers":
-		o.Peers, f.run.Network.Peers = ev.Peers, ev.Peers
+		o.Peers, f.run.Network.Peers, f.run.Network.Known = ev.Peers, ev.Peers, max(ev.Total, uint64(ev.Peers))
 	case "trained":
-		o.Loss, o.PayloadBytes = ev.Loss, ev.Bytes
+		o.Loss, o.PayloadBytes, o.PeakShare = ev.Loss, ev.Bytes, ev.PeakShare
 		if ev.Seconds > 0 {
 			o.TokensPerSecond = float64(ev.Tokens) / ev.Seconds
 		}

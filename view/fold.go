@@ -11,12 +11,16 @@ import (
 // Fold makes a [Run] out of records. The zero Fold is not valid; [New] makes one.
 type Fold struct {
 	own     string // key, hex
-	run     Run    // what needs no list: the head, Own, Network
+	names   func(sequences, op uint32) string
+	run     Run // what needs no list: the head, Own, Network
 	members []Member
 	rounds  []*round // by number, at most RoundsKept and those of the ring
 	pending []*round // heard of before the state told that they have opened
 
 	loss, heldOut, speed, gradNorm, lr curve
+
+	tasks   []*task
+	samples []Sample
 
 	progress []sample            // of the last while, oldest first
 	fetched  [paceSeconds]second // what came in the last minute, by second modulo that
@@ -50,6 +54,9 @@ func New(own string) *Fold {
 	return &Fold{own: own, tellers: map[string]*Teller{}}
 }
 
+// NameOps has disputes say what the operation computes that they are about: the name of operation op in a step of so many sequences.
+func (f *Fold) NameOps(name func(sequences, op uint32) string) { f.names = name }
+
 // Add takes the next record. Records of different participants may come in about the order of their times.
 func (f *Fold) Add(r runlog.Record) {
 	ms := uint64(max(0, r.Time.UnixMilli()))
@@ -71,6 +78,7 @@ func (f *Fold) Run(now time.Time) Run {
 	}
 	r.TokensPerSecond, r.LeftMs = f.pace(r.NowMs)
 	r.Loss, r.HeldOut, r.Speed, r.GradNorm, r.LR = f.loss.copy(), f.heldOut.copy(), f.speed.copy(), f.gradNorm.copy(), f.lr.copy()
+	r.Tasks, r.Samples = f.taskCurves(), slices.Clone(f.samples)
 	if f.run.Own != nil {
 		own := *f.run.Own
 		r.Own = &own

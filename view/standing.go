@@ -13,7 +13,9 @@ func (f *Fold) standing(ms uint64, s *runlog.Standing) {
 		return
 	}
 	if f.seen && s.ID != f.run.ID {
+		names := f.names
 		*f = *New(f.own) // another run: nothing of the old one is true
+		f.names = names
 		f.run.SeenMs = ms
 	}
 	if f.own == "" {

@@ -51,6 +51,8 @@ type Dispute struct {
 	Stage      string    `json:"stage"`
 	Level      string    `json:"level"`
 	Op         uint32    `json:"op"`
+	OpName     string    `json:"op_name,omitempty"` // what the operation computes, once it is found and if that is known
+	Sequences  uint32    `json:"sequences"`         // of the share; 0: not known
 	Tile       uint32    `json:"tile"`
 	Slice      uint32    `json:"slice"`
 	Depth      uint8     `json:"depth"` // levels to go in this tree
@@ -244,6 +246,7 @@ func (f *Fold) dispute(ms uint64, d runlog.Dispute) {
 	row.Round, row.Member, row.Accuser, row.Unserved, row.Stage, row.Level = d.Round, d.Member, orNobody(d.Accuser), d.Unserved, d.Stage, d.Level
 	row.Op, row.Tile, row.Slice, row.Depth, row.DeadlineMs, row.Commitment = d.Op, d.Tile, d.Slice, d.Depth, d.DeadlineMs, d.Commitment
 	row.Traces, row.Nodes = d.Traces, d.Nodes
+	f.nameOp(row)
 	row.Votes = make([]Vote, len(d.Votes))
 	for k, x := range d.Votes {
 		row.Votes[k] = Vote{Member: x.Member, Vote: votes[min(int(x.Vote), len(votes)-1)], Trace: x.Trace}
@@ -252,6 +255,18 @@ func (f *Fold) dispute(ms uint64, d runlog.Dispute) {
 		row.Moves = append(row.Moves, Move{TimeMs: ms, Text: text})
 	}
 	row.Moves = row.Moves[max(0, len(row.Moves)-MovesKept):]
+}
+
+// nameOp says what the operation computes that a dispute has come down to.
+func (f *Fold) nameOp(d *Dispute) {
+	for _, c := range f.run.Trust.Checks {
+		if c.Round == d.Round && c.Member == d.Member {
+			d.Sequences = c.Sequences
+		}
+	}
+	if f.names != nil && d.Sequences > 0 && (d.Level == "tiles" || d.Level == "slices") {
+		d.OpName = f.names(d.Sequences, d.Op)
+	}
 }
 
 // moves are what happened since the dispute was as before.
@@ -280,7 +295,11 @@ func (d *Dispute) moves(before Dispute) []string {
 		say("stage: %s", d.Stage)
 	}
 	if d.Level != "none" && d.Level != "" && (d.Level != before.Level || d.Op != before.Op || d.Tile != before.Tile || d.Slice != before.Slice || d.Depth != before.Depth) {
-		say("they differ in %s: operation %d, tile %d, slice %d, %d levels to go; %s against %s", d.Level, d.Op, d.Tile, d.Slice, d.Depth, Short(d.Nodes[0]), Short(d.Nodes[1]))
+		name := ""
+		if d.OpName != "" {
+			name = " (" + d.OpName + ")"
+		}
+		say("they differ in %s: operation %d%s, tile %d, slice %d, %d levels to go; %s against %s", d.Level, d.Op, name, d.Tile, d.Slice, d.Depth, Short(d.Nodes[0]), Short(d.Nodes[1]))
 	}
 	return list
 }

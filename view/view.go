@@ -18,6 +18,9 @@ const (
 	RoundsKept = 64  // finished rounds, the newest
 	LinesKept  = 400 // of the log
 	CurveMax   = 512 // buckets of a curve: about what a wide window has columns for, twice
+	TasksKept  = 16  // of evaluations; names beyond are left out
+	StepsKept  = 48  // with samples: the newest, and the others about evenly along the run
+	SamplesMax = 8   // of a step
 	MarksMax   = 256 // members up to which a finished round keeps who did what; the round that runs always does
 )
 
@@ -58,11 +61,13 @@ type Run struct {
 	Points          uint64  `json:"points"`            // ever given
 	Retired         uint64  `json:"retired"`           // of them, of members whose places were given to others
 
-	Loss     Curve `json:"loss"`     // mean training loss of the members heard of, nats a token
-	HeldOut  Curve `json:"heldout"`  // held-out loss, nats a token
-	Speed    Curve `json:"speed"`    // tokens a second of accepted work, a step
-	GradNorm Curve `json:"gradnorm"` // of the shares computed here, before clipping
-	LR       Curve `json:"lr"`
+	Loss     Curve    `json:"loss"`     // mean training loss of the members heard of, nats a token
+	HeldOut  Curve    `json:"heldout"`  // held-out loss, nats a token
+	Speed    Curve    `json:"speed"`    // tokens a second of accepted work, a step
+	GradNorm Curve    `json:"gradnorm"` // of the shares computed here, before clipping
+	LR       Curve    `json:"lr"`
+	Tasks    []Task   `json:"tasks"`   // accuracies on tasks, by name
+	Samples  []Sample `json:"samples"` // of texts, oldest first
 
 	Trust   *Trust   `json:"trust,omitempty"` // nil of a run in which nothing is checked, staked or paid
 	Own     *Own     `json:"own,omitempty"`   // the participant that watches, if one does
@@ -71,6 +76,23 @@ type Run struct {
 	Rounds  []Round  `json:"rounds"`  // oldest first, at most RoundsKept; the last is the one that runs or ran last
 	Log     []Line   `json:"log"`     // oldest first, at most LinesKept
 	Logged  uint64   `json:"logged"`  // lines there have been in all
+}
+
+// Task is how well the model does on a task of choices, along the run.
+type Task struct {
+	Name  string `json:"name"`
+	Items int    `json:"items"`
+	Acc   Curve  `json:"acc"`
+	Norm  Curve  `json:"acc_norm"` // by the likelihood per character
+}
+
+// Sample is a text that the model of a step wrote.
+type Sample struct {
+	Step   uint32 `json:"step"`
+	TimeMs uint64 `json:"time_ms"`
+	Who    string `json:"who,omitempty"`
+	Prompt string `json:"prompt"`
+	Text   string `json:"text"` // after the prompt
 }
 
 // Saved is the checkpoint reported last.
@@ -169,14 +191,16 @@ type Own struct {
 	Loss            float32 `json:"loss"`              // of its last share
 	TokensPerSecond float64 `json:"tokens_per_second"` // while it trains
 	Params          string  `json:"params"`            // hash of the parameters it holds
+	PeakShare       float64 `json:"peak_share"`        // part of the machine's peak of multiply-adds with which it trains; 0: not known
 	PayloadBytes    uint64  `json:"payload_bytes"`     // of its last share
 	Healing         float64 `json:"healing"`           // part of the model fetched, 0 to 1, while it does
-	Peers           uint32  `json:"peers"`             // other members whose addresses are known
+	Peers           uint32  `json:"peers"`             // other members with whom there is a connection
 }
 
 // Network is what travelled, as seen from here.
 type Network struct {
-	Peers          uint32     `json:"peers"`
+	Peers          uint32     `json:"peers"`         // with whom there is a connection
+	Known          uint64     `json:"known"`         // whose addresses are
 	FetchedBytes   uint64     `json:"fetched_bytes"` // payloads of others
 	SentBytes      uint64     `json:"sent_bytes"`    // own payloads, once each
 	Fetches        uint64     `json:"fetches"`

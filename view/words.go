@@ -41,6 +41,10 @@ func (t *Teller) phrase(ev node.Event) string {
 			Thousands(ev.Tokens), ev.Seconds, Bytes(ev.Bytes), Thousands(t.points))
 	case "evaluated":
 		return fmt.Sprintf("held-out loss after step %d: %.3f nats a token", ev.Step, ev.HeldOut)
+	case "sample":
+		return fmt.Sprintf("after step %d the model writes: %s | %s", ev.Step, ev.Prompt, ev.Text)
+	case "scored":
+		return fmt.Sprintf("%s after step %d: accuracy %.3f, normalized %.3f, of %d", ev.Task, ev.Step, ev.Acc, ev.AccNorm, ev.Results)
 	case "healing":
 		return fmt.Sprintf("fetching the model: %d %% of %s", Percent(ev.Bytes, ev.Total)/10*10, Bytes(ev.Total))
 	case "healed":

@@ -250,6 +250,39 @@ func TestOverviewFollowsTheRun(t *testing.T) {
 	b.wait(`document.querySelector("#link").textContent.startsWith("The chain does not answer")`)
 }
 
+// Samples and accuracies along the run are shown, and the page says how far back it knows.
+func TestWhatTheModelCanDoIsShown(t *testing.T) {
+	ctx := browser(t)
+	s := newStage(t, 3)
+	o := s.options()
+	o.Node = &Node{Run: stageRun, Key: memberKey(0).String(), Log: s.keepLog()}
+	url, _ := serve(t, o, "")
+	get(t, url+api, nil)
+	for range 12 {
+		s.round()
+	}
+	b := newTab(t, ctx)
+	b.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url+"/runs/"+stageRun))
+	b.wait(`document.querySelector(".samples")?.innerText.includes("After step 11")`)
+	b.wait(`document.querySelector(".samples .sample + .sample blockquote").textContent === "If <b>colours</b> are bent 11 times\nby the prism"`)
+	b.wait(`[...document.querySelectorAll(".chart h2")].some((h) => h.textContent === "piqa")`)
+	b.wait(`document.querySelector(".past").hidden`)
+	b.do(chromedp.Click(chromedp.CSS(`.samples a`)))
+	b.wait(`document.querySelector(".along output")?.textContent === "11 (3 of 3)"`)
+	b.do(chromedp.Focus(chromedp.CSS("#sample-step")), chromedp.KeyEvent("\u0302"))
+	b.wait(`document.querySelector(".along output").textContent === "6 (2 of 3)" && document.querySelector(".sample").innerText.includes("bent 6 times")`)
+	b.quiet("samples")
+
+	// Without a participant's log the past begins with the server, and the pages say so.
+	alone, _ := serve(t, s.options(), "")
+	get(t, alone+api, nil)
+	for _, path := range []string{"", "/rounds"} {
+		b.do(chromedp.Navigate(alone + "/runs/" + stageRun + path))
+		b.wait(`/when this server began to look/.test(document.querySelector("main").innerText)`)
+	}
+	b.quiet("without a log")
+}
+
 func TestPromptIsContinuedOnThePage(t *testing.T) {
 	ctx := browser(t)
 	s := newStage(t, 2)

@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -45,6 +46,7 @@ type desk struct {
 	ranks   []uint32 // places by points, the most first
 	curves  map[string]*published
 	charted uint32 // last step of the curve of bytes
+	begunMs uint64 // when the first state came, if no log told of what was before
 }
 
 // newDesk returns the desk of a run of which nothing is known. Own is the key, in hex, of the participant whose log is read; "" if none is.
@@ -59,6 +61,9 @@ func (d *desk) observe(s ledger.Snapshot, now time.Time) {
 	defer d.mu.Unlock()
 	if d.state != nil && s.Height < d.height {
 		return
+	}
+	if !d.past.begun && s.State.Round() > 1 {
+		d.begunMs = uint64(now.UnixMilli())
 	}
 	d.state, d.height = &s.State, s.Height
 	d.take(runlog.Record{Time: now, Standing: standing}, d.state)
@@ -92,6 +97,7 @@ func (d *desk) specified(text []byte, s *spec.Spec) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.text, d.spec = text, s
+	d.fold.NameOps(verify.OpNames(text))
 }
 
 // changed returns a channel that is closed when something newer than the version comes, at once if there is something already.
@@ -120,13 +126,14 @@ func (d *desk) refresh(now time.Time) {
 	}
 	slices.SortStableFunc(d.ranks, func(a, b uint32) int { return cmp.Compare(d.run.Members[b].Points, d.run.Members[a].Points) })
 	d.chartBytes(uint64(now.UnixMilli()))
-	for _, c := range []struct {
-		name  string
-		curve view.Curve
-	}{
+	curves := []namedCurve{
 		{curveLoss, d.run.Loss}, {curveHeldOut, d.run.HeldOut}, {curveLR, d.run.LR}, {curveGradNorm, d.run.GradNorm},
 		{curveSpeed, d.run.Speed}, {curveSeconds, d.past.seconds.buckets}, {curveBytes, d.past.bytes.buckets}, {curveMembers, d.past.size.buckets},
-	} {
+	}
+	for _, t := range d.run.Tasks {
+		curves = append(curves, namedCurve{"eval/" + t.Name + "/acc", t.Acc}, namedCurve{"eval/" + t.Name + "/acc_norm", t.Norm})
+	}
+	for _, c := range curves {
 		p := d.curves[c.name]
 		if p == nil {
 			p = &published{}
@@ -134,6 +141,12 @@ func (d *desk) refresh(now time.Time) {
 		}
 		p.update(withTokens(c.curve, d.past.seconds.buckets), d.version)
 	}
+}
+
+// namedCurve is a curve as pages ask for it.
+type namedCurve struct {
+	name  string
+	curve view.Curve
 }
 
 // lateMs is how long after a round's end commitments to it may still be read from the log.

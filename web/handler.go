@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/entrain-network/entrain/view"
 )
 
 //go:embed assets
@@ -44,6 +46,7 @@ func (s *Server) Handler(listen net.Addr) http.Handler {
 	mux.HandleFunc("GET /api/runs/{run}/rounds", s.ofRun(s.serveRounds))
 	mux.HandleFunc("GET /api/runs/{run}/rounds/{number}", s.ofRun(s.serveRound))
 	mux.HandleFunc("GET /api/runs/{run}/trust", s.ofRun(s.serveTrust))
+	mux.HandleFunc("GET /api/runs/{run}/samples", s.ofRun(s.serveSamples))
 	mux.HandleFunc("GET /api/runs/{run}/join", s.ofRun(s.serveJoin))
 	mux.HandleFunc("GET /api/runs/{run}/curves.csv", s.ofRun(s.serveCurves))
 	mux.HandleFunc("GET /api/runs/{run}/checkpoints", s.ofRun(s.serveCheckpoints))
@@ -215,6 +218,16 @@ func (s *Server) serveRound(w http.ResponseWriter, r *http.Request, d *desk) {
 		}
 	}
 	fail(w, http.StatusNotFound, "nothing is known of this round: it is older than this server and the log it was given, or still to come")
+}
+
+func (s *Server) serveSamples(w http.ResponseWriter, _ *http.Request, d *desk) {
+	d.mu.Lock()
+	d.refresh(time.Now())
+	list := struct {
+		Samples []view.Sample `json:"samples"`
+	}{append([]view.Sample{}, d.run.Samples...)}
+	d.mu.Unlock()
+	give(w, list)
 }
 
 func (s *Server) serveJoin(w http.ResponseWriter, r *http.Request, d *desk) {

@@ -27,6 +27,8 @@ type live struct {
 	Curves    map[string]curvePatch `json:"curves"`
 	Node      nodeBrief             `json:"node"`
 	Trust     *trustBrief           `json:"trust,omitempty"`
+	Samples   []view.Sample         `json:"samples"`  // of the newest step that has any
+	BegunMs   uint64                `json:"begun_ms"` // nothing is known of what was before, but for what the chain keeps; 0: the log told of it
 
 	Members  *struct{} `json:"members,omitempty"` // these hide fields of view.Run
 	Loss     *struct{} `json:"loss,omitempty"`
@@ -34,6 +36,7 @@ type live struct {
 	Speed    *struct{} `json:"speed,omitempty"`
 	GradNorm *struct{} `json:"gradnorm,omitempty"`
 	LR       *struct{} `json:"lr,omitempty"`
+	Tasks    *struct{} `json:"tasks,omitempty"`
 	Network  *struct{} `json:"network,omitempty"`
 }
 
@@ -91,8 +94,8 @@ func (d *desk) live(boot string, since uint64, now time.Time) (live, uint64, boo
 	l := live{
 		Version: versionText(boot, d.version), Run: d.run, ClockMs: uint64(now.UnixMilli()),
 		Statuses: map[string]int{}, Curves: map[string]curvePatch{},
-		Trust: briefTrust(d.run.Trust),
-		Log:   d.run.Log[max(0, len(d.run.Log)-linesMax):], Top: d.rows(d.ranks[:min(topMax, len(d.ranks))]),
+		Trust: briefTrust(d.run.Trust), Samples: newest(d.run.Samples), BegunMs: d.begunMs,
+		Log: d.run.Log[max(0, len(d.run.Log)-linesMax):], Top: d.rows(d.ranks[:min(topMax, len(d.ranks))]),
 	}
 	for _, m := range d.run.Members {
 		l.Statuses[m.Status]++
@@ -110,6 +113,15 @@ func (d *desk) live(boot string, since uint64, now time.Time) (live, uint64, boo
 		l.Current = d.now(d.run.Rounds[n-1])
 	}
 	return l, d.version, true
+}
+
+// newest are the samples of the newest step.
+func newest(samples []view.Sample) []view.Sample {
+	i := len(samples)
+	for i > 0 && samples[i-1].Step == samples[len(samples)-1].Step {
+		i--
+	}
+	return append([]view.Sample{}, samples[i:]...)
 }
 
 func brief(r view.Round) roundBrief {

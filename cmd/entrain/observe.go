@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tui"
+	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -206,6 +207,7 @@ func (o *observing) takePart(ctx context.Context, c console, p *participant) (er
 	opts := c.windowOptions(o.noColor)
 	opts.Own, opts.Quit = p.key.Public().String(), "leave the run"
 	window := tui.New(opts)
+	window.NameOps(verify.OpNames(p.text))
 	r, err := o.record(ctx, c, p, window)
 	if err != nil {
 		return err

@@ -55,6 +55,7 @@ const finishPatience = time.Millisecond
 type participant struct {
 	participation
 	id      wire.Hash // of the run
+	text    []byte    // of its specification
 	client  *comet.Client
 	trainer *trainer
 	store   *statefile.Store
@@ -98,7 +99,7 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 		return nil, errors.Join(err, client.Close())
 	}
 	part := &participant{
-		participation: p, id: on.snapshot.State.ID(), client: client, trainer: t, loop: loop.NewReal(),
+		participation: p, id: on.snapshot.State.ID(), text: on.text, client: client, trainer: t, loop: loop.NewReal(),
 		store: statefile.New(filepath.Join(p.state, "state"), t.engine.ParamsLen(), t.engine.StateLen()),
 		saver: newCheckpoints(filepath.Join(p.state, "checkpoints"), max(p.checkpoints, 1), t),
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tui"
+	"github.com/entrain-network/entrain/verify"
 )
 
 // watchOptions are watch's flags.
@@ -85,6 +86,9 @@ func (c console) watch(ctx context.Context, o watchOptions, run string) (err err
 		o.state = c.stateOf(run)
 	}
 	window := tui.New(c.windowOptions(o.noColor))
+	if on, err := getRun(ctx, client, run); err == nil {
+		window.NameOps(verify.OpNames(on.text))
+	}
 	feed := func(ctx context.Context) error {
 		watching, stop := context.WithCancel(ctx)
 		defer stop()

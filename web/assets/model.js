@@ -3,6 +3,7 @@
 import { h, fill, text, card, facts, copyable } from "./dom.js";
 import { ask } from "./live.js";
 import { throttle } from "./members.js";
+import { along } from "./samples.js";
 import { bytes, count } from "./text.js";
 
 export function model(main, context) {
@@ -10,7 +11,8 @@ export function model(main, context) {
   const saved = h("div", {});
   const box = promptBox(base);
   const offer = h("div", {});
-  fill(main, h("h1", {}, "Model"), offer, card("Checkpoints", "wide", saved));
+  const samples = along(base);
+  fill(main, h("h1", {}, "Model"), offer, samples.el, card("Checkpoints", "wide", saved));
   let closed = false, last = "", offered = null;
   async function load() {
     try {
@@ -38,8 +40,9 @@ export function model(main, context) {
         fill(offer, offered ? box.el : null);
       }
       again();
+      samples.told();
     },
-    close: () => { closed = true; again.stop(); box.stop(); },
+    close: () => { samples.close(); closed = true; again.stop(); box.stop(); },
   };
 }
 

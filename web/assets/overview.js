@@ -1,10 +1,11 @@
 // The overview of a run, live.
 
 import { h, text, attr, fill, list, card, facts, copyable } from "./dom.js";
-import { count, si, bytes, loss, span, clock, short, percent, phase, plural } from "./text.js";
+import { count, si, bytes, loss, span, clock, short, percent, phase, plural, moment } from "./text.js";
 import { Chart } from "./chart.js";
 import { Timeline, Strip } from "./timeline.js";
 import { brief } from "./trust.js";
+import { newest } from "./samples.js";
 
 const order = ["WaitingForMembers", "Warmup", "RoundTrain", "RoundWitness", "Cooldown"];
 
@@ -53,6 +54,9 @@ function build(run) {
   const base = `/runs/${encodeURIComponent(run)}`;
   const hashes = h("div", {});
   const trust = brief(base);
+  const samples = newest(base);
+  const small = h("div", { class: "small-charts" }, charts.slice(1).map((c) => c.el));
+  const past = h("p", { class: "quiet past", hidden: true });
 
   const el = h("div", { class: "overview" },
     h("section", { class: "head", "aria-label": "State of the run" },
@@ -60,7 +64,8 @@ function build(run) {
       bar, stages, note, tiles, done),
     h("div", { class: "stack" },
       h("section", { class: "card curves", "aria-label": "Curves" }, h("div", { class: "curvebar" }, by.el, h("a", { href: `/api${base}/curves.csv`, download: "" }, "Curves as CSV")), charts[0].el,
-        h("div", { class: "small-charts" }, charts.slice(1).map((c) => c.el))),
+        small, past),
+      samples.el,
       card("What happened", "feed", log)),
     h("div", { class: "stack" },
       timeline.el,
@@ -100,6 +105,16 @@ function build(run) {
         text(e.lastChild.firstChild, t.value);
         text(e.lastChild.lastChild, t.sub);
       });
+      for (const name of Object.keys(curves).sort()) {
+        const task = /^eval\/(.+)\/acc$/.exec(name);
+        if (!task || charts.some((c) => c.series[0].name === name)) continue;
+        const c = new Chart([{ name, label: "accuracy" }, { name: name + "_norm", label: "normalized" }], { title: task[1], unit: "", height: 132, format: (v) => v.toFixed(3) });
+        charts.push(c);
+        small.append(c.el);
+      }
+      past.hidden = !r.begun_ms;
+      text(past, r.begun_ms ? `Curves and history begin at ${moment(r.begun_ms)}, when this server began to look: the chain keeps four rounds. A server that is given a participant's --state directory also knows what was before.` : "");
+      samples.told(r.samples);
       for (const c of charts) c.set(curves, by.value());
       by.onchange = () => charts.forEach((c) => c.set(curves, by.value()));
       strip.told(r);

@@ -26,9 +26,17 @@ export function rounds(main, context) {
     } },
   ], (from, n) => ask(`/api${base}/rounds?` + new URLSearchParams({ from, count: n })),
   { label: "Rounds", key: (r) => r.number, says: (n) => `${plural(n, "round")} known here, the newest first` });
-  fill(main, h("h1", {}, "Rounds"), table.el);
+  const past = h("p", { class: "quiet", hidden: true });
+  fill(main, h("h1", {}, "Rounds"), past, table.el);
   const again = throttle(() => table.refresh(), 1000);
-  return { told: again, close: again.stop };
+  return {
+    told({ run }) {
+      past.hidden = !run.begun_ms;
+      text(past, run.begun_ms ? `Rounds before ${moment(run.begun_ms)}, when this server began to look, are not known here, but for the four that the chain keeps. A participant's --state directory tells of more.` : "");
+      again();
+    },
+    close: again.stop,
+  };
 }
 
 export function round(main, context) {

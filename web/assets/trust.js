@@ -99,7 +99,7 @@ function drawDispute(e, x, keys, named) {
       ["Accuser", who(x.accuser)],
       x.commitment && ["Commitment", copyable(x.commitment, "the identity of the commitment", x.commitment.slice(0, 16) + "…")],
       !x.unserved && ["Traces", sides(x.traces[0], x.traces[1])],
-      x.level && x.level !== "none" && ["They differ in", `operation ${count(x.op)}, tile ${count(x.tile)}, slice ${count(x.slice)}: at the level of ${x.level}, ${x.depth} to go`],
+      x.level && x.level !== "none" && ["They differ in", `operation ${count(x.op)}${x.op_name ? ` (${x.op_name})` : ""}, tile ${count(x.tile)}, slice ${count(x.slice)}: at the level of ${x.level}, ${x.depth} to go`],
       (x.nodes[0] || x.nodes[1]) && ["Nodes", sides(x.nodes[0], x.nodes[1])],
       x.votes.length > 0 && ["Tie-breakers", x.votes.map((v, i) => [i ? ", " : "", who(v.member), `: ${v.vote || "not yet"}`])],
       x.ended_ms ? ["Outcome", x.outcome] : ["Time left", x.deadline_ms > Date.now() ? span(x.deadline_ms - Date.now()) : "late"]));
