@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -42,15 +43,18 @@ func TestAChecksEndIsMarked(t *testing.T) {
 
 func TestADisputeIsToldToItsEnd(t *testing.T) {
 	s := newScript()
+	s.NameOps(func(sequences, op uint32) string { return fmt.Sprintf("norm %d of %d sequences", op, sequences) })
 	s.open(1000)
 	share := runlog.Share{Round: 1, Member: 2}
-	check := runlog.Check{Share: share, Verifier: 0, Disputed: true}
+	check := runlog.Check{Share: share, Verifier: 0, Sequences: 4, Disputed: true}
 	dispute := runlog.Dispute{ID: 1, Share: share, Accuser: 0, Stage: "tie-breaking", Level: "none", Traces: [2]string{"", strings.Repeat("ab", 32)},
 		Votes: []runlog.Vote{{Member: 1}}}
 	s.trusting(2000, runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5}, Checks: []runlog.Check{check}, Disputes: []runlog.Dispute{dispute}})
 	dispute.Votes = []runlog.Vote{{Member: 1, Vote: 2}}
 	dispute.Stage, dispute.Level, dispute.Traces[0] = "descending", "operations", strings.Repeat("cd", 32)
 	s.trusting(3000, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5}, Disputes: []runlog.Dispute{dispute}})
+	dispute.Level, dispute.Op, dispute.Tile = "tiles", 5, 6 // the operation is found
+	s.trusting(3500, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5}, Disputes: []runlog.Dispute{dispute}})
 	conviction := runlog.Conviction{Number: 1, Round: 1, Member: 2, Key: cat, Offence: "wrong result", By: 0, ByKey: ann, Slashed: 5000,
 		Evidence: strings.Repeat("ef", 32), FirstRound: 1, LastRound: 1, Results: 1, AtMs: 4000}
 	s.trusting(4000, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Convicted: 1}, Closed: []runlog.Share{share}, Ended: []uint32{1},
@@ -66,6 +70,7 @@ func TestADisputeIsToldToItsEnd(t *testing.T) {
 	}
 	const want = "member 0 accuses member 2; the accuser's trace is abababababab; stage: tie-breaking; tie-breaker 1: the accused is wrong; " +
 		"the accused shows its trace cdcdcdcdcdcd; stage: descending; they differ in operations: operation 0, tile 0, slice 0, 0 levels to go; - against -; " +
+		"they differ in tiles: operation 5 (norm 5 of 4 sequences), tile 6, slice 0, 0 levels to go; - against -; " +
 		"over: member 2 (cacacacacaca) convicted of wrong result in round 1, shown by member 0, evidence efefefefefef; loses 5,000 tokens; its result of round 1 is in the model"
 	if got := strings.Join(moves, "; "); got != want {
 		t.Errorf("moves\n%s\nwant\n%s", got, want)
