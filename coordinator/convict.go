@@ -15,8 +15,10 @@ const (
 	rewardDivisor = 2  // half of what is slashed goes to who showed the offence, the rest to the treasury
 	bountyDivisor = 16 // a sixteenth for an equivocation, which an accomplice of the offender's choice can show
 	feeDivisor    = 8  // an eighth of the stake is the fee of a lesser offence
-	strikesMax    = 3  // so many failures in a row to serve what a check needs are an offence
-	astrayMax     = 3  // so many reports in a row that name other parameters than the agreed ones are one too
+	// So many tie-breakers at least, and all that vote, must confirm a failure to serve, since it cannot be proven.
+	strikeVotes = 2
+	strikesMax  = 3 // so many failures in a row to serve what a check needs are an offence
+	astrayMax   = 3 // so many reports in a row that name other parameters than the agreed ones are one too
 )
 
 // convict records an offence and takes what it costs. For a lesser one that is a fee; who commits another one is ejected,

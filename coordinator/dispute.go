@@ -207,11 +207,14 @@ func (d dispute) countVotes(env Env, last Message) {
 		}
 		return
 	}
-	unserved, served := uint32(0), uint32(NoMember)
+	cast, unserved, served := uint32(0), uint32(0), uint32(NoMember)
 	wrong := false
 	for p := range d.ties() {
 		v := d.tie(p)
 		usable := d.s.status(v.Member) != StatusEjected
+		if v.Vote != 0 {
+			cast++
+		}
 		switch {
 		case v.Vote == VoteUnserved:
 			unserved++
@@ -222,8 +225,8 @@ func (d dispute) countVotes(env Env, last Message) {
 		}
 	}
 	s, accused, round := d.s, d.accused(), getU32(d.b, kRound)
-	switch n := d.ties(); {
-	case n > 0 && (unserved == n || n == tiesMax && 2*unserved > n):
+	switch {
+	case cast > 0 && unserved == cast && cast >= min(d.ties(), strikeVotes):
 		putU8(s.place(getU32(d.b, kVerifier)), mSkipped, 0)
 		d.close()
 		s.strike(env, accused, round, last)

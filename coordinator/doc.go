@@ -100,8 +100,8 @@
 // Tie-breakers that voted against what was proven come under full doubt. An accused that was proven right has passed a
 // check.
 //
-// About an Unserved result the tie-breakers decide: if two of three, or all of fewer, were not served either, it is a
-// strike: the member is dropped, loses its points that are not settled, and comes under full doubt; the third in a row,
+// About an Unserved result the tie-breakers decide, and since it cannot be proven they must agree: if all that vote, two at
+// least where there are so many, were not served either, it is a strike: the member is dropped, loses its points that are not settled, and comes under full doubt; the third in a row,
 // without a check passed between them, convicts it (NotServing). Else one that was served, of the VoteWrong ones first,
 // makes the check in the verifier's place, with time anew; it cannot say Unserved again, and the verifier has skipped a check.
 //

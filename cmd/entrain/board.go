@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/node"
 )
 
@@ -286,7 +287,7 @@ func processLine(p process, status string) string {
 	pid := "-"
 	if p.pid != 0 {
 		pid = fmt.Sprint(p.pid)
-	} else {
+	} else if status != coordinator.StatusEjected.String() {
 		status = "not running"
 	}
 	return fmt.Sprintf("%-10s %7s  %-12s", p.name, pid, orDash(status))
