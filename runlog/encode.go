@@ -13,6 +13,7 @@ const (
 	typeEvent    = 1
 	typeStanding = 2
 	typeTrust    = 3 // a standing, and what changed of checks, disputes and tokens
+	typeHeard    = 4
 )
 
 // codec encodes and decodes the records of one file. It remembers the members told of, because their rows are written in full
@@ -38,15 +39,21 @@ func (c *codec) append(dst []byte, r Record) []byte {
 			kind = typeTrust
 		}
 	}
+	if r.Heard != nil {
+		kind = typeHeard
+	}
 	p.u8(kind)
 	p.uint(uint64(max(0, r.Time.UnixMicro())))
 	p.text(r.Who)
-	if r.Standing != nil {
+	switch {
+	case r.Heard != nil:
+		appendHeard(&p, r.Heard)
+	case r.Standing != nil:
 		c.standing(&p, r.Standing)
 		if r.Standing.Trust != nil {
 			appendTrust(&p, r.Standing.Trust)
 		}
-	} else {
+	default:
 		appendEvent(&p, r.Event)
 	}
 	return p.b
@@ -66,6 +73,8 @@ func (c *codec) parse(b []byte) (Record, error) {
 		if r.Standing = c.parseStanding(&e); r.Standing != nil {
 			r.Standing.Trust = parseTrust(&e)
 		}
+	case typeHeard:
+		r.Heard = parseHeard(&e)
 	default:
 		e.fail()
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/entrain-network/entrain/node"
 )
 
-// Record is one thing that happened, or one look at the coordinator. Either Event or Standing is set.
+// Record is one thing that happened, or one look at the coordinator. One of Event, Standing and Heard is set.
 type Record struct {
 	Time time.Time
 	Who  string // at which participant, in a short word; "" is whoever wrote the log
@@ -14,8 +14,10 @@ type Record struct {
 	// Event is what a participant reported. Its Snapshot is not part of the log; its digest follows as a Standing.
 	Event *node.Event
 	// Standing is the coordinator's state in short. Read from a log it holds what changed since the one before, and all of it
-	// in the first one of each file.
+	// in the first one of each file. In a run of many members, counters that grow with every round may be behind.
 	Standing *Standing
+	// Heard is the sum of what came from others, in the log of a run of many members.
+	Heard *Heard
 }
 
 // Standing is what windows show of a coordinator's state.

@@ -79,10 +79,16 @@ func TestRecordsReadAsWritten(t *testing.T) {
 		var in, out codec
 		for range rapid.IntRange(1, 4).Draw(t, "records") {
 			r := Record{Time: time.UnixMicro(rapid.Int64Range(0, 1<<50).Draw(t, "time")).UTC(), Who: anyText.Draw(t, "who")}
-			if rapid.Bool().Draw(t, "event") {
+			switch rapid.IntRange(0, 2).Draw(t, "type") {
+			case 0:
 				r.Event = anyEvent(t)
-			} else {
+			case 1:
 				r.Standing = anyStanding(t)
+			default:
+				r.Heard = &Heard{
+					Round: rapid.Uint32().Draw(t, "round"), Committed: rapid.Uint32().Draw(t, "committed"), LossSum: rapid.Float64().Draw(t, "sum"),
+					LossMin: rapid.Float32().Draw(t, "min"), Bytes: rapid.Uint64().Draw(t, "bytes"), Fetched: rapid.Uint32().Draw(t, "fetched"),
+				}
 			}
 			got, err := out.parse(in.append(nil, r))
 			if err != nil {

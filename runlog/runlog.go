@@ -16,10 +16,14 @@
 //
 //	file      "ELOG" | u8 version = 1 | 3 zero bytes | record ...
 //	record    u32 length of body | u32 CRC-32C of the length and the body | body
-//	body      u8 type | time in µs since 1970 | who | event, standing, or trust
+//	body      u8 type | time in µs since 1970 | who | event, standing, trust, or heard
 //	event     kind | mask of the fields that are not zero | those fields, in the order of the mask
 //	standing  numbers and texts of the run | members that changed | rounds that changed
+//	heard     numbers: sums of what came from others in a round
 //	trust     a standing | numbers | accounts, checks, disputes and convictions that changed, and which are over
+//
+// In a run of many members (256 and more) what would be a record for each member and round is summed up or left for later, so that a
+// round costs some kilobytes however many there are.
 //
 // u32 is little endian. Other numbers are LEB128 in the fewest bytes, floats their IEEE 754 bits; a text is its length, doubled, and
 // its bytes, where a hexadecimal text is told by an odd length and written as the bytes it stands for; names (kinds of events, phases,

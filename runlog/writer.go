@@ -55,6 +55,10 @@ type Writer struct {
 	number   uint64
 	codec    codec
 	last     *Standing // the newest state, whole
+	told     digest    // of it, what is written
+	heard    sums
+	now      time.Time // of the newest record
+	who      string    // told of the newest state
 	buffer   []byte    // records not yet handed to the operating system
 	scratch  []byte
 	reported uint64 // dropped records that the log told of
@@ -164,6 +168,8 @@ func (w *Writer) run() {
 			w.flush()
 		}
 	}
+	w.tellHeard(true)
+	w.tellState(true)
 	w.flush()
 	for i, s := range w.opts.Sinks {
 		w.judge(i, s.Close())
@@ -182,17 +188,42 @@ func (w *Writer) take(r Record) {
 		w.take(Record{Time: r.Time, Who: r.Who, Standing: full})
 		return
 	}
+	w.now = r.Time
 	if r.Standing != nil {
-		before := w.last
-		w.last = r.Standing
-		changed := r.Standing.since(before)
+		w.last, w.who = r.Standing, r.Who
 		w.show(r)
-		if changed != nil {
-			w.write(Record{Time: r.Time, Who: r.Who, Standing: changed})
-		}
+		w.tellState(false)
 		return
 	}
+	if many := w.last != nil && len(w.last.Members) >= manyMembers; many && r.Who == "" && r.Event != nil {
+		w.tellHeard(false)
+		if w.heard.take(r.Time, r.Event) {
+			w.show(r)
+			return
+		}
+	}
 	w.put(r)
+}
+
+// tellState writes what is new of the state.
+func (w *Writer) tellState(whole bool) {
+	if w.last == nil {
+		return
+	}
+	if changed := w.told.news(w.last, whole); changed != nil {
+		w.write(Record{Time: w.now, Who: w.who, Standing: changed})
+	}
+}
+
+// tellHeard writes the sums of what was heard that are due.
+func (w *Writer) tellHeard(all bool) {
+	for {
+		h := w.heard.due(w.now, all)
+		if h == nil {
+			return
+		}
+		w.write(Record{Time: w.now, Heard: h})
+	}
 }
 
 // put shows a record to the sinks and writes it.
@@ -235,6 +266,10 @@ func (w *Writer) write(r Record) {
 			w.broken = true
 			w.fail(err)
 			return
+		}
+		w.told = digest{known: w.last}
+		if w.last != nil {
+			w.told.rowsAt = w.last.Round
 		}
 		if w.last != nil && r.Standing == nil {
 			w.encode(Record{Time: r.Time, Who: r.Who, Standing: w.last}) // so that the file can be read alone

@@ -1,5 +1,7 @@
 package view
 
+import "github.com/entrain-network/entrain/runlog"
+
 // Curve is a quantity by steps, downsampled: each bucket covers a stretch of steps, and all of them about as many.
 type Curve []Bucket
 
@@ -44,6 +46,20 @@ func (c *curve) add(step uint32, tokens uint64, v float64) {
 		}
 	}
 	c.insert(0, step, tokens, v)
+}
+
+// join takes several values of a step at once.
+func (c *curve) join(step uint32, tokens uint64, h *runlog.Heard) {
+	mean := h.LossSum / float64(h.Committed)
+	c.add(step, tokens, mean)
+	for i := len(c.buckets) - 1; i >= 0; i-- {
+		if b := &c.buckets[i]; step >= b.From && step-b.From < c.width {
+			b.Min, b.Max = min(b.Min, float64(h.LossMin)), max(b.Max, float64(h.LossMax))
+			b.Mean += (mean - b.Mean) * float64(h.Committed-1) / float64(uint64(b.Count)+uint64(h.Committed)-1)
+			b.Count += h.Committed - 1
+			return
+		}
+	}
 }
 
 func (c *curve) insert(at int, step uint32, tokens uint64, v float64) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/runlog"
 )
 
 // Limits of what is kept.
@@ -127,6 +128,33 @@ func (f *Fold) heard(number uint32) *round {
 	f.pending = append(f.pending, r)
 	return r
 }
+
+// heardOf takes the sum of what came from others.
+func (f *Fold) heardOf(ms uint64, h *runlog.Heard) {
+	if h.Fetched > 0 {
+		f.transfer(Transfer{TimeMs: ms, What: "payloads", Member: -1, Round: h.Round, Bytes: h.Came, Seconds: h.Seconds / float64(h.Fetched)})
+		f.run.Network.Fetches += uint64(h.Fetched) - 1
+	}
+	r := f.heard(h.Round)
+	if r == nil || h.Committed == 0 || len(r.sums) == sumsMax {
+		return
+	}
+	r.Bytes += h.Bytes
+	r.losses += h.LossSum
+	r.Committed += h.Committed
+	step := h.Step
+	if step == 0 {
+		step = r.Step
+	}
+	if step == 0 {
+		r.sums = append(r.sums, h)
+		return
+	}
+	f.loss.join(step, f.run.Tokens, h)
+}
+
+// sumsMax bounds the sums that wait for a round to open.
+const sumsMax = 64
 
 // committed notes a member's commitment, once.
 func (f *Fold) committed(number, step, member uint32, loss float32, bytes uint64) {

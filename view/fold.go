@@ -37,6 +37,7 @@ type round struct {
 	heard  []bool    // whose commitments were counted
 	losses float64   // their sum
 	early  []float64 // those heard before the step was known
+	sums   []*runlog.Heard
 }
 
 // second is the bytes that came in one second, counted from 1970.
@@ -63,6 +64,9 @@ func (f *Fold) Add(r runlog.Record) {
 	f.run.SeenMs = max(f.run.SeenMs, ms)
 	if r.Standing != nil {
 		f.standing(ms, r.Standing)
+	}
+	if r.Heard != nil {
+		f.heardOf(ms, r.Heard)
 	}
 	if r.Event != nil {
 		f.event(ms, r.Who, r.Event)

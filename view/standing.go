@@ -176,7 +176,10 @@ func (f *Fold) round(s runlog.Round) {
 	for _, loss := range r.early {
 		f.loss.add(r.Step, f.run.Tokens, loss)
 	}
-	r.early = nil
+	for _, h := range r.sums {
+		f.loss.join(r.Step, f.run.Tokens, h)
+	}
+	r.early, r.sums = nil, nil
 }
 
 // mark returns the mark of member i, and makes room for what else is known of it.
