@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/llama"
@@ -187,6 +189,19 @@ func (c *checkpoints) recall(params wire.Hash) []float32 {
 		}
 	}
 	return nil
+}
+
+// needCheckpoint are the arguments of commands that read a checkpoint.
+func needCheckpoint(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("say one checkpoint directory: %s", cmd.UseLine())
+	}
+	return nil
+}
+
+// completeDirs completes arguments with directories.
+func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
 // savedModel is a model read from a checkpoint.

@@ -34,15 +34,8 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
   ` + strings.Join(eval.Tasks(), ", "),
 		Example: `  entrain eval ./checkpoint --task hellaswag=hellaswag_val.jsonl --task piqa=piqa_valid.jsonl
   entrain eval ./state --task mmlu=anatomy.jsonl --limit 100 --json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("say one checkpoint directory: %s", cmd.UseLine())
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:              needCheckpoint,
+		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			work, err := readTasks(specs, limit)
 			if err != nil {

@@ -26,15 +26,8 @@ used, as one GGUF file: the format of llama.cpp and of what is built on it. Chec
 layout of Hugging Face and need no export for transformers, vLLM and others that read it.`,
 		Example: `  entrain export ./checkpoint --gguf model.gguf
   entrain export ./state --gguf model-q8.gguf --type q8_0`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("say one checkpoint directory: %s", cmd.UseLine())
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:              needCheckpoint,
+		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return errors.New("say where the file goes: --gguf FILE")

@@ -22,15 +22,8 @@ func generateCommand(c console) *cobra.Command {
 newest checkpoint is used. The files are compared with the checkpoint's manifest as they are read.`,
 		Example: `  entrain generate ./checkpoint --prompt "The rays of light "
   entrain generate ./checkpoint --prompt "Qu. 31. " --tokens 1000 --temperature 0.5 --seed 7`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("say one checkpoint directory: %s", cmd.UseLine())
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:              needCheckpoint,
+		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if tokens < 1 {
 				return fmt.Errorf("--tokens %d: want at least 1", tokens)

@@ -41,8 +41,9 @@ error that names the seed; run it again with --verbose to see the history.
 
 With --adversaries N that many participants cheat, each in its way; there are then no other faults unless
 asked for, and each seed is trained once more by honest members alone, for the loss. In the end it says how
-fast the cheats were found out, and how well that fits the probabilities with which results are checked. --results FILE
-keeps what came of each seed; called again, the command goes on with the seeds that are missing.`,
+fast the cheats were found out, and how well that fits the probabilities with which results are checked.
+--results FILE keeps what came of each seed; called again, the command goes on with the seeds that are
+missing.`,
 		Example: "  entrain sim\n  entrain sim --seed 7 --clients 50 --overlap 1 --verbose\n  entrain sim --seeds 100 --json\n" +
 			"  entrain sim --clients 64 --adversaries 21 --seeds 200 --results seeds.jsonl",
 		Args: cobra.NoArgs,
