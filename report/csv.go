@@ -35,10 +35,14 @@ func stamp(ms uint64) string {
 
 func curvesCSV(r view.Run) []byte {
 	var lines [][]string
-	for _, c := range []Line{
+	curves := []Line{
 		{Name: "train/loss", Curve: r.Loss}, {Name: "eval/loss", Curve: r.HeldOut}, {Name: "perf/tokens_per_sec", Curve: r.Speed},
 		{Name: "train/lr", Curve: r.LR}, {Name: "train/grad_norm", Curve: r.GradNorm},
-	} {
+	}
+	for _, t := range r.Tasks {
+		curves = append(curves, Line{Name: "eval/" + t.Name + "/acc", Curve: t.Acc}, Line{Name: "eval/" + t.Name + "/acc_norm", Curve: t.Norm})
+	}
+	for _, c := range curves {
 		for _, b := range c.Curve {
 			lines = append(lines, []string{c.Name, whole(b.From), whole(b.To), whole(b.Tokens), real(b.Mean), real(b.Min), real(b.Max), whole(b.Count)})
 		}

@@ -50,7 +50,36 @@ func writePage(w io.Writer, r view.Run, charts []Chart, now time.Time) error {
 		Made    string
 		Loss    float64
 		HeldOut float64
-	}{r, charts, members[:min(len(members), membersShown)], max(0, len(members)-membersShown), now.UTC().Format("2 January 2006, 15:04 MST"), last(r.Loss), last(r.HeldOut)})
+		Samples []sampled
+	}{r, charts, members[:min(len(members), membersShown)], max(0, len(members)-membersShown), now.UTC().Format("2 January 2006, 15:04 MST"), last(r.Loss), last(r.HeldOut), samples(r)})
+}
+
+// sampled is what the model wrote after a step.
+type sampled struct {
+	Step  uint32
+	Texts []view.Sample
+}
+
+// stepsShown is of how many steps the page shows samples.
+const stepsShown = 8
+
+// samples are those of some steps, evenly among all that there are, the first and the last with them.
+func samples(r view.Run) (list []sampled) {
+	var all []sampled
+	for _, s := range r.Samples {
+		if n := len(all); n == 0 || all[n-1].Step != s.Step {
+			all = append(all, sampled{Step: s.Step})
+		}
+		last := &all[len(all)-1]
+		last.Texts = append(last.Texts, s)
+	}
+	if len(all) <= stepsShown {
+		return all
+	}
+	for i := range stepsShown {
+		list = append(list, all[i*(len(all)-1)/(stepsShown-1)])
+	}
+	return list
 }
 
 func last(c view.Curve) float64 {

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
@@ -48,6 +49,11 @@ func Charts(r view.Run) []Chart {
 		{File: "learning-rate", Title: "Learning rate", Axis: "learning rate", Zero: true, Lines: []Line{{"train/lr", "learning rate", r.LR}}},
 		{File: "grad-norm", Title: "Gradient norm", Axis: "norm before clipping", Zero: true, Lines: []Line{{"train/grad_norm", "shares of one participant", r.GradNorm}}},
 	}
+	for _, t := range r.Tasks {
+		all = append(all, Chart{File: "eval-" + fileWord(t.Name), Title: t.Name, Axis: fmt.Sprintf("share of %d items", t.Items), Lines: []Line{
+			{"eval/" + t.Name + "/acc", "accuracy", t.Acc}, {"eval/" + t.Name + "/acc_norm", "normalized by length", t.Norm},
+		}})
+	}
 	var charts []Chart
 	for _, c := range all {
 		var lines []Line
@@ -61,6 +67,16 @@ func Charts(r view.Run) []Chart {
 		}
 	}
 	return charts
+}
+
+// fileWord is a name made fit for a file's: a log may have any.
+func fileWord(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '-'
+	}, name[:min(len(name), 64)])
 }
 
 // Write writes the report of a run into a directory, which is made if need be. Files of an earlier report are replaced, each at once. Now

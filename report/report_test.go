@@ -36,6 +36,10 @@ func sample() view.Run {
 		}
 	}
 	r.LR = r.Loss[:1] // no line
+	r.Tasks = []view.Task{{Name: "piqa/../x", Items: 50, Acc: r.HeldOut, Norm: r.HeldOut}}
+	for step := uint32(1); step <= 20; step++ {
+		r.Samples = append(r.Samples, view.Sample{Step: step, Prompt: "The rays ", Text: "<are> bent"}, view.Sample{Step: step, Prompt: "In ", Text: "glass"})
+	}
 	r.Trust = &view.Trust{Percent: 5, Drawn: 41, Passed: 40, Disputed: 1, Convicted: 1, Convictions: []view.Conviction{
 		{Number: 1, Round: 17, Key: strings.Repeat("0a", 32), Offence: "wrong <result>", By: 1, ByKey: strings.Repeat("0b", 32), Slashed: 5000, Evidence: strings.Repeat("ee", 32), FirstRound: 3, LastRound: 17, Results: 15}}}
 	return r
@@ -57,7 +61,8 @@ func TestReportIsWhole(t *testing.T) {
 		return b
 	}
 	page := string(read("index.html"))
-	for _, want := range []string{"<h1>opticks</h1>", "614,400", "300 of 300", `src="loss.svg"`, `src="throughput.svg"`, "83.3 %", "0.018", "17 March 2030", "wrong &lt;result&gt;", "15 results, rounds 3 to 17", "5,000"} {
+	for _, want := range []string{"<h1>opticks</h1>", "614,400", "300 of 300", `src="loss.svg"`, `src="throughput.svg"`, "83.3 %", "0.018", "17 March 2030", "wrong &lt;result&gt;", "15 results, rounds 3 to 17", "5,000",
+		"<b>The rays </b>&lt;are&gt; bent", "After step 1<", "After step 20<", `src="eval-piqa----x.svg"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -92,14 +97,14 @@ func TestReportIsWhole(t *testing.T) {
 			t.Errorf("%s.svg has %d paths", name, paths)
 		}
 	}
-	for name, lines := range map[string]int{"curves.csv": 300 + 300 + 6 + 1 + 1, "members.csv": 3, "rounds.csv": 2, "convictions.csv": 2} {
+	for name, lines := range map[string]int{"curves.csv": 300 + 300 + 6 + 1 + 2*6 + 1, "members.csv": 3, "rounds.csv": 2, "convictions.csv": 2} {
 		all, err := csv.NewReader(bytes.NewReader(read(name))).ReadAll()
 		if err != nil || len(all) != lines {
 			t.Errorf("%s has %d lines, want %d: %v", name, len(all), lines, err)
 		}
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 6+4 {
-		t.Errorf("%d files, want 10: %v", len(entries), err)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 6+2+4 {
+		t.Errorf("%d files, want 12: %v", len(entries), err)
 	}
 }
 
