@@ -45,6 +45,7 @@ type Machine struct {
 	work    work
 	chain   chain
 	rounds  []*results // ascending by number, the last few rounds
+	fetches int        // of payloads, under way
 	witness reports
 	saved   uint32 // epoch whose checkpoint was asked for
 

@@ -25,8 +25,15 @@ type results struct {
 	expected []bool      // by member: has a share in this round
 	shares   []wire.Hash // by member: hash of the share
 	known    [][]candidate
+	open     []place // of candidates whose payload is not there, in the order in which they came
 	askedAt  uint64
 	asks     uint32
+}
+
+// place is where a candidate stands: known[member][k].
+type place struct {
+	member uint32
+	k      uint8
 }
 
 // candidate is one commitment and how far its payload has come.
@@ -62,6 +69,14 @@ func (m *Machine) enterRound(now uint32) {
 		m.do(Forget{Before: now - keepRounds + 1})
 	}
 	m.results(now)
+	m.fetches = 0 // counted anew, lest what got lost or was forgotten counts for ever
+	for _, rs := range m.rounds {
+		for _, o := range rs.open {
+			if int(o.k) < len(rs.known[o.member]) && rs.known[o.member][o.k].fetching {
+				m.fetches++
+			}
+		}
+	}
 }
 
 // results returns the record of a round, made if need be and filled from the state if the state has the round.
@@ -122,6 +137,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 		m.prove(coordinator.Signed{Commitment: list[0].commitment, Signature: list[0].signature}, ev.Signed, ev.Signer)
 	}
 	rs.known[c.Member] = append(list, candidate{commitment: c, signature: ev.Signed.Signature, id: id})
+	rs.open = append(rs.open, place{c.Member, uint8(len(list))})
 	m.chain.behind = m.chain.behind || c.Round == m.chain.round
 	m.unread = true
 }
@@ -155,30 +171,13 @@ func (m *Machine) best(rs *results, member uint32, payload bool) *candidate {
 // decideResults fetches payloads of known commitments and asks for commitments that are missing.
 func (m *Machine) decideResults() {
 	now := m.state.Round()
-	fetching := 0
-	for _, rs := range m.rounds {
-		for i := range rs.known {
-			for k := range rs.known[i] {
-				if rs.known[i][k].fetching {
-					fetching++
-				}
-			}
-		}
-	}
 	lag := uint32(m.run.Overlap)
 	for number := now - min(now-1, lag); number <= now; number++ {
 		rs := m.results(number)
 		if !rs.prepared {
 			continue
 		}
-		for i := range rs.known {
-			for k := range rs.known[i] {
-				c := &rs.known[i][k]
-				if fetching < fetchesMax && !c.held && !c.fetching && m.valid(rs, c) && m.fetch(rs, c) {
-					fetching++
-				}
-			}
-		}
+		m.fetchOpen(rs)
 		m.askMissing(rs, func(i uint32) bool {
 			if i == m.member.index && m.work.done < rs.number {
 				return false // it will be made here
@@ -188,12 +187,37 @@ func (m *Machine) decideResults() {
 	}
 }
 
+// fetchOpen asks for payloads in the order in which their commitments came, a few at a time. It looks at no more than it has to, for it is
+// called at every event.
+func (m *Machine) fetchOpen(rs *results) {
+	kept := rs.open[:0]
+	for n, o := range rs.open {
+		if m.fetches >= fetchesMax {
+			kept = append(kept, rs.open[n:]...)
+			break
+		}
+		if int(o.k) >= len(rs.known[o.member]) {
+			continue // replaced by the own result
+		}
+		c := &rs.known[o.member][o.k]
+		if c.held || c.refused {
+			continue
+		}
+		kept = append(kept, o)
+		if !c.fetching && m.valid(rs, c) {
+			m.fetch(rs, c)
+		}
+	}
+	rs.open = kept
+}
+
 // fetch asks for a candidate's payload unless it is there, under way, or was tried just now.
 func (m *Machine) fetch(rs *results, c *candidate) bool {
 	if c.held || c.refused || c.fetching || !m.due(&c.triedAt, reFetchMs) {
 		return false
 	}
 	c.fetching = true
+	m.fetches++
 	author := m.state.Member(c.commitment.Member).Key
 	from := append([]key.Public{author}, m.peers(rs.number)...)
 	m.do(FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
@@ -232,6 +256,7 @@ func (m *Machine) firstAsk(rs *results) bool {
 }
 
 func (m *Machine) fetched(ev PayloadFetched) {
+	m.fetches = max(0, m.fetches-1)
 	rs := m.find(ev.Round)
 	if rs == nil || ev.Member >= uint32(len(rs.known)) {
 		return
