@@ -149,7 +149,7 @@ const rowsPerRound = 64
 // short leaves out the members and accounts of which only what grows with every round has changed, but for the participant's own.
 func (d *digest) short(changed *Standing) *Standing {
 	out := *changed
-	out.Members = nil
+	out.Members = nil // few stay
 	for _, m := range changed.Members {
 		if int(m.Index) < len(d.known.Members) {
 			k := d.known.Members[m.Index]

@@ -182,7 +182,7 @@ func (w *Writer) run() {
 // take writes a record, and the state that an event tells of.
 func (w *Writer) take(r Record) {
 	if r.Event != nil && r.Event.Snapshot != nil {
-		full := Digest(*r.Event.Snapshot)
+		full := digestAfter(*r.Event.Snapshot, w.last)
 		full.Chain, full.Own = w.opts.Chain, w.opts.Own
 		w.put(Record{Time: r.Time, Who: r.Who, Event: r.Event})
 		w.take(Record{Time: r.Time, Who: r.Who, Standing: full})

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/node"
@@ -42,7 +43,7 @@ func (t *Teller) phrase(ev node.Event) string {
 	case "evaluated":
 		return fmt.Sprintf("held-out loss after step %d: %.3f nats a token", ev.Step, ev.HeldOut)
 	case "sample":
-		return fmt.Sprintf("after step %d the model writes: %s | %s", ev.Step, ev.Prompt, ev.Text)
+		return fmt.Sprintf("after step %d the model writes: %s | %s", ev.Step, ev.Prompt, strings.Join(strings.Fields(ev.Text), " "))
 	case "scored":
 		return fmt.Sprintf("%s after step %d: accuracy %.3f, normalized %.3f, of %d", ev.Task, ev.Step, ev.Acc, ev.AccNorm, ev.Results)
 	case "healing":
