@@ -34,7 +34,7 @@ type auditOptions struct {
 func auditCommand(c console) *cobra.Command {
 	var o auditOptions
 	cmd := &cobra.Command{
-		Use:   "audit RUN",
+		Use:   "audit RUN[@HOST]",
 		Short: "Compute what members did again, and compare hash for hash",
 		Long: `Takes what members of a run committed to in a round, and computes it again: from the parameters that the run
 had agreed on, the optimizer state that the member had committed to before, and the sequences that the
@@ -49,9 +49,9 @@ any result of those rounds takes; without --watch, --archive audits from there i
 The exit status is 0 if all that was audited is right, 1 if something is not, and 2 if nothing could be
 audited, with the reason.`,
 		Example: "  entrain audit my-run\n  entrain audit my-run --round 120 --member 3 --json\n" +
-			"  entrain audit my-run --watch --chain http://203.0.113.5:7370 --data ./corpus\n" +
+			"  entrain audit my-run@203.0.113.5 --watch --data ./corpus\n" +
 			"  entrain audit my-run --watch --archive ./rounds\n  entrain audit my-run --archive ./rounds --round 120",
-		Args:              needRun,
+		Args:              needTarget,
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.workers < 1 || o.workers > workersMax {
@@ -60,7 +60,11 @@ audited, with the reason.`,
 			if o.watch && (o.round != 0 || o.member != "") {
 				return errors.New("--watch draws round and member: leave out --round and --member")
 			}
-			return c.audit(cmd.Context(), o, args[0])
+			run, err := locatedOne(args[0], &o.endpoints)
+			if err != nil {
+				return err
+			}
+			return c.audit(cmd.Context(), o, run)
 		},
 	}
 	chainFlag(cmd, &o.endpoints)

@@ -15,7 +15,7 @@ import (
 func joinCommand(c console) *cobra.Command {
 	var o joinOptions
 	cmd := &cobra.Command{
-		Use:   "join RUN",
+		Use:   "join RUN | RUN@HOST | TICKET",
 		Short: "Take part in a run",
 		Long: `Takes part in a run until it has finished, or until Ctrl-C: the first leaves cleanly and loses nothing, a
 second one ends at once. Called again, it goes on from the state directory, or from the peers' model,
@@ -24,16 +24,25 @@ every byte of which is checked against the hash that the chain has agreed on.
 Before it takes part, it checks the run's specification and data against the chain, and this machine's
 arithmetic against the definition: results must agree with everybody's to the last bit.
 
+The run is named by its name, with the chain at --chain; as RUN@HOST or RUN@HOST:PORT, HOST being where a
+replica of the chain serves clients; or by a ticket, or a file that holds one (entrain run ticket). With a
+ticket, another chain or another run of that name is refused.
+
 A key is made if there is none. No port needs to be open. On a terminal a window shows the run; what
 happens is recorded in the state directory, for entrain watch and for other tools.`,
 		Example: `  entrain join my-run --data ./corpus
-  entrain join my-run --chain http://203.0.113.5:7370 --data ./corpus --workers 4
+  entrain join my-run@chain.example.org --data ./corpus --workers 4
+  entrain join my-run.ticket
   entrain join my-run --data ./corpus --stake 5000
   entrain join my-run --data ./corpus --json | jq -c 'select(.event == "trained")'`,
-		Args:              needRun,
+		Args:              needTarget,
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.run = args[0]
+			var err error
+			if o.target, err = c.target(args[0], &o.endpoints); err != nil {
+				return err
+			}
+			o.run = o.target.run
 			return c.join(cmd.Context(), o)
 		},
 	}
@@ -41,6 +50,7 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	chainFlag(cmd, &o.endpoints)
 	f := cmd.Flags()
 	f.StringVar(&o.data, "data", "", "`directory` of the prepared data, or its https:// address (default: as the run's specification says)")
+	f.StringVar(&o.from, "from", "", "`directory` of the checkpoint that the run goes on from (default: as the specification says, or from peers)")
 	f.StringVar(&o.state, "state", "", "`directory` for state and checkpoints (default: in the user's directory for data)")
 	f.IntVar(&o.workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
 	f.StringArrayVar(&o.listen, "listen", nil, "`address` for peers, IP:PORT or a multiaddr; may be repeated (default: all of this machine's, any free port)")
@@ -57,6 +67,7 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	o.flags(cmd)
 	o.cheating.flags(cmd)
 	_ = cmd.MarkFlagDirname("data")
+	_ = cmd.MarkFlagDirname("from")
 	_ = cmd.MarkFlagDirname("state")
 	return cmd
 }
@@ -151,6 +162,14 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	return o.takePart(ctx, c, part)
 }
 
+// needTarget wants one argument; the command looks into it.
+func needTarget(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("say the name of one run, or a ticket: %s; entrain run list shows those of a chain", cmd.UseLine())
+	}
+	return nil
+}
+
 func needRun(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("say the name of one run: %s; entrain run list shows those of a chain", cmd.UseLine())
@@ -162,7 +181,7 @@ func needRun(cmd *cobra.Command, args []string) error {
 }
 
 func (c console) introduce(p *participant, keyPath string) {
-	c.say("run %q on chain %q: %s, %s parameters", p.run, p.client.ChainID(), p.trainer.spec.Model.Preset, thousands(uint64(p.trainer.engine.ParamsLen())))
+	c.say("run %q on chain %q: %s, %s parameters", p.run, p.client.ChainID(), p.trainer.spec.Model.Name(), thousands(uint64(p.trainer.engine.ParamsLen())))
 	c.say("you are %s (%s); state in %s", p.key.Public(), keyPath, p.state)
 	c.say("computing with %d workers on %s kernels; Ctrl-C leaves cleanly", p.trainer.pool.Workers(), p.trainer.pool.Kernel().Name())
 }

@@ -26,10 +26,12 @@ import (
 // participation is how somebody takes part in a run.
 type participation struct {
 	run         string
+	target      target
 	key         key.Private
 	endpoints   []string
 	state       string // directory, locked by the caller
 	data        string // directory of the data set; "" means where the specification says
+	from        string // directory of the checkpoint that the run goes on from; "" means where the specification says, or with the peers
 	workers     int
 	listen      []string
 	evaluate    uint32 // steps between two measurements of the held-out loss; 0: none
@@ -88,6 +90,12 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
+	if err := p.target.check(client.ChainID(), on.snapshot.State.ID()); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	if p.data == "" && p.target.ticket != nil {
+		p.data = p.target.ticket.Data
+	}
 	if p.data == "" {
 		p.data = on.spec.Data.Location
 	}
@@ -96,6 +104,10 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 	}
 	t, err := newTrainer(ctx, on.spec, p.data, p.workers, p.heldOut)
 	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	if t.from, err = findOrigin(on.spec, p.from, p.log); err != nil {
+		t.close()
 		return nil, errors.Join(err, client.Close())
 	}
 	part := &participant{

@@ -62,7 +62,7 @@ A coordinator, replicated on a chain, decides who takes part, who trains on what
 results enter the model. Every result can be computed again by anyone, bit for bit.
 
 Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
-		Example:       "  entrain demo\n  entrain join my-run --chain http://203.0.113.5:7370 --data ./corpus",
+		Example:       "  entrain demo\n  entrain join my-run@203.0.113.5 --data ./corpus",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -97,7 +97,7 @@ Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 		}
 	}
 	add(groupStart, demoCommand(c))
-	add(groupTake, keyCommand(c), joinCommand(c), statusCommand(c), watchCommand(c), webCommand(c), reportCommand(c), auditCommand(c), generateCommand(c), exportCommand(c), evalCommand(c))
+	add(groupTake, keyCommand(c), joinCommand(c), statusCommand(c), watchCommand(c), webCommand(c), reportCommand(c), auditCommand(c), generateCommand(c), importCommand(c), exportCommand(c), evalCommand(c))
 	add(groupTokens, accountCommand(c), bondCommand(c), claimCommand(c), fundCommand(c), poolCommand(c), stakeCommand(c))
 	add(groupFound, chainCommand(c), dataCommand(c), runCommand(c))
 	add(groupMore, simCommand(c), benchCommand(c), versionCommand(c))

@@ -15,12 +15,13 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tokenizer"
 )
 
 func runCommand(c console) *cobra.Command {
 	return group("run", "Create, look at, pause and resume runs",
 		`A run trains one model. Whoever creates it is its owner, who may pause and resume it; nobody can change it.`,
-		runCreateCommand(c), runShowCommand(c), runListCommand(c),
+		runCreateCommand(c), runShowCommand(c), runListCommand(c), runTicketCommand(c),
 		ownerCommand(c, "pause", "Pause a run", coordinator.Pause{},
 			"Asks the run to pause. In the middle of an epoch it first drains: results in flight are applied, and a\ncheckpoint is made. Members stay, and nothing is lost.", "paused; it stops when the epoch has drained"),
 		ownerCommand(c, "resume", "Resume a paused run", coordinator.Resume{},
@@ -28,7 +29,7 @@ func runCommand(c console) *cobra.Command {
 }
 
 func runCreateCommand(c console) *cobra.Command {
-	var file, dataDir, keyFile string
+	var file, dataDir, from, keyFile string
 	var chain []string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -38,8 +39,15 @@ func runCreateCommand(c console) *cobra.Command {
 belongs to the key that creates it.
 
 If data.manifest is left empty, the hash of the data set in data.location (or --data) is filled in. What
-is published, and read by every participant, is then the specification with everything spelled out.`,
-		Example: "  entrain run create -f examples/run.toml\n  entrain run create -f run.toml --data ./corpus --chain http://203.0.113.5:7370",
+is published, and read by every participant, is then the specification with everything spelled out.
+
+With --from the run goes on from the model of a checkpoint instead of a random one: the model's shape, the
+hash of its parameters and that of its tokenizer are filled in, and what the specification says of the model
+must agree. The data must be prepared with the checkpoint's tokenizer. Participants who have the checkpoint
+say so with join --from; the others get the model from them, and check it by its hash. A model from elsewhere
+becomes a checkpoint by entrain import; those of a run below its participants' state directories are some already.
+Only parameters are carried over: momenta, learning rate, steps and points begin anew.`,
+		Example: "  entrain run create -f examples/run.toml\n  entrain run create -f run.toml --from ./checkpoint --data ./corpus\n  entrain run create -f run.toml --data ./corpus --chain http://203.0.113.5:7370",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
@@ -49,7 +57,7 @@ is published, and read by every participant, is then the specification with ever
 			if err != nil {
 				return fmt.Errorf("specification: %w", err)
 			}
-			s, text, err := completeSpec(text, dataDir)
+			s, text, err := completeSpec(text, dataDir, from)
 			if err != nil {
 				return fmt.Errorf("specification %q: %w", file, err)
 			}
@@ -90,55 +98,78 @@ is published, and read by every participant, is then the specification with ever
 	f := cmd.Flags()
 	f.StringVarP(&file, "file", "f", "", "specification `file`, TOML")
 	f.StringVar(&dataDir, "data", "", "`directory` of the prepared data whose hash is filled in")
+	f.StringVar(&from, "from", "", "`directory` of the checkpoint, or of the state, that the run goes on from")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object")
+	_ = cmd.MarkFlagDirname("from")
 	_ = cmd.MarkFlagFilename("file", "toml")
 	_ = cmd.MarkFlagDirname("data")
 	return cmd
 }
 
-// completeSpec reads a specification, and fills in the hash of the data if it was left open. The text returned is the one to publish.
-func completeSpec(text []byte, dataDir string) (spec.Spec, []byte, error) {
-	s, err := spec.Parse(text)
+// completeSpec reads a specification, and fills in the model of the checkpoint in fromDir, unless that is "", and the hash of the data if it
+// was left open. The text returned is the one to publish.
+func completeSpec(text []byte, dataDir, fromDir string) (spec.Spec, []byte, error) {
+	s, words, err := readSpec(text, fromDir)
 	if err != nil {
 		return s, nil, err
 	}
-	if dataDir == "" {
-		dataDir = s.Data.Location
+	filled, err := fillData(&s, dataDir, words)
+	if err != nil {
+		return s, nil, err
 	}
-	if s.Data.Manifest != "" && dataDir == "" {
+	if !filled && fromDir == "" {
 		return s, text, nil
-	}
-	if dataDir == "" {
-		return s, nil, errors.New("data.manifest and data.location are both empty: say where the prepared data is with --data DIR")
-	}
-	m, err := data.ReadManifest(dataDir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && s.Data.Manifest != "":
-		return s, text, nil // the owner need not have the data
-	case errors.Is(err, fs.ErrNotExist):
-		return s, nil, fmt.Errorf("data: %w; make a data set with: entrain data prepare -o %q FILE", err, dataDir)
-	case err != nil:
-		return s, nil, fmt.Errorf("data: %w", err)
-	case s.Data.Manifest == m.Hash().String():
-		return s, text, nil
-	case s.Data.Manifest != "":
-		return s, nil, fmt.Errorf("data.manifest is %s, but the data set in %q has %s", s.Data.Manifest, dataDir, m.Hash())
-	case m.Tokens <= uint64(s.Data.Sequence):
-		return s, nil, fmt.Errorf("data set %q has %d tokens to train on, not enough for one sequence of %d", m.Name, m.Tokens, s.Data.Sequence)
-	case int(m.Vocab) > s.Model.Vocab:
-		return s, nil, fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, s.Model.Vocab)
-	}
-	s.Data.Manifest = m.Hash().String()
-	if s.Data.Location != "" && !data.IsURL(s.Data.Location) {
-		if s.Data.Location, err = filepath.Abs(s.Data.Location); err != nil {
-			return s, nil, err
-		}
 	}
 	text, err = s.Append(nil)
 	return s, text, err
 }
 
-// createRun publishes a run and returns its configuration. The initial parameters are made here, for their hash.
+// fillData fills in the hash of the data if it was left open, and tells whether it did. words is the tokenizer of the checkpoint that the
+// run goes on from, nil if it is not known.
+func fillData(s *spec.Spec, dataDir string, words tokenizer.Tokenizer) (bool, error) {
+	if dataDir == "" {
+		dataDir = s.Data.Location
+	}
+	if s.Data.Manifest != "" && dataDir == "" {
+		return false, nil
+	}
+	if dataDir == "" {
+		return false, errors.New("data.manifest and data.location are both empty: say where the prepared data is with --data DIR")
+	}
+	m, err := data.ReadManifest(dataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.Data.Manifest != "":
+		return false, nil // the owner need not have the data
+	case errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("data: %w; make a data set with: entrain data prepare -o %q FILE", err, dataDir)
+	case err != nil:
+		return false, fmt.Errorf("data: %w", err)
+	case s.Data.Manifest != "" && s.Data.Manifest != m.Hash().String():
+		return false, fmt.Errorf("data.manifest is %s, but the data set in %q has %s", s.Data.Manifest, dataDir, m.Hash())
+	}
+	ofData, _ := data.TokenizerOf(dataDir, m) // to tell how it differs, if it is there
+	if err := sameTokenizer(*s, m, ofData, words); err != nil {
+		return false, err
+	}
+	switch {
+	case s.Data.Manifest != "":
+		return false, nil
+	case m.Tokens <= uint64(s.Data.Sequence):
+		return false, fmt.Errorf("data set %q has %d tokens to train on, not enough for one sequence of %d", m.Name, m.Tokens, s.Data.Sequence)
+	case int(m.Vocab) > s.Model.Vocab:
+		return false, fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, s.Model.Vocab)
+	}
+	s.Data.Manifest = m.Hash().String()
+	if s.Data.Location != "" && !data.IsURL(s.Data.Location) {
+		if s.Data.Location, err = filepath.Abs(s.Data.Location); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// createRun publishes a run and returns its configuration. The initial parameters are made here, for their hash,
+// unless the run goes on from others.
 func createRun(ctx context.Context, l ledger.Ledger, owner key.Private, s spec.Spec, text []byte) (coordinator.Config, error) {
 	model, err := s.ModelHash()
 	if err != nil {

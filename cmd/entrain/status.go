@@ -17,18 +17,21 @@ func statusCommand(c console) *cobra.Command {
 	var chain []string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "status [RUN]",
+		Use:   "status [RUN[@HOST]]",
 		Short: "Show how a run stands, or all runs of a chain",
 		Long: `Shows how a run stands, as the chain has it: phase, progress, the agreed hash of the parameters, and each
 member with its points, its stake and what it could claim now; the treasury, how many results were checked,
 and who was convicted of what. Without RUN, all runs of the chain in short.`,
-		Example:           "  entrain status\n  entrain status my-run\n  entrain status my-run --json | jq .members",
+		Example:           "  entrain status\n  entrain status my-run\n  entrain status my-run@chain.example.org\n  entrain status my-run --json | jq .members",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run := ""
 			if len(args) > 0 {
-				run = args[0]
+				var err error
+				if run, err = located(args[0], &chain); err != nil {
+					return err
+				}
 			}
 			return c.status(cmd.Context(), chain, run, asJSON)
 		},

@@ -31,7 +31,7 @@ type watchOptions struct {
 func watchCommand(c console) *cobra.Command {
 	var o watchOptions
 	cmd := &cobra.Command{
-		Use:   "watch [RUN]",
+		Use:   "watch [RUN[@HOST]]",
 		Short: "Look at a run, live or from its log",
 		Long: `Shows a run in a window: where it stands, its members, rounds, transfers, rewards and log. The keys are at
 the bottom; ? explains them. Without a terminal, or with --plain, it prints lines.
@@ -40,7 +40,7 @@ The chain tells who takes part and what was accepted. Losses and transfers are k
 only: if one has its state directory on this machine, its log is shown as well.
 
 --replay shows a past run from such a log, the directory "log" in a state directory or a file of it.`,
-		Example: "  entrain watch my-run\n  entrain watch my-run --chain http://203.0.113.5:7370 --plain\n" +
+		Example: "  entrain watch my-run\n  entrain watch my-run@203.0.113.5 --plain\n" +
 			"  entrain watch --replay ./a/log --speed 20",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeRuns,
@@ -54,7 +54,14 @@ only: if one has its state directory on this machine, its log is shown as well.
 			if cmd.Flags().Changed("speed") {
 				return errors.New("--speed is for --replay")
 			}
-			return c.watch(cmd.Context(), o, strings.Join(args, ""))
+			if len(args) == 0 {
+				return c.watch(cmd.Context(), o, "")
+			}
+			run, err := located(args[0], &o.endpoints)
+			if err != nil {
+				return err
+			}
+			return c.watch(cmd.Context(), o, run)
 		},
 	}
 	chainFlag(cmd, &o.endpoints)

@@ -29,7 +29,7 @@ func webCommand(c console) *cobra.Command {
 	var listen, state string
 	var asJSON, verbose bool
 	cmd := &cobra.Command{
-		Use:   "web [RUN]",
+		Use:   "web [RUN[@HOST]]",
 		Short: "Show runs in a browser, live",
 		Long: `Serves pages that show a chain's runs as they go on: phases and rounds, members and what they earn, curves,
 and what it takes to join. Nothing can be changed by them, and nothing is fetched from elsewhere.
@@ -41,14 +41,18 @@ Only this machine can open the pages unless --listen says otherwise. Then everyb
 address may look on, and try the model, one at a time.`,
 		Example: `  entrain web
   entrain web my-run --state ~/.local/share/entrain/runs/my-run-3b6a27bc
-  entrain web --chain http://203.0.113.5:7370 --listen 0.0.0.0:7380`,
+  entrain web my-run@203.0.113.5 --listen 0.0.0.0:7380`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := web.Options{Endpoints: c.endpoints(chain)}
+			o := web.Options{}
 			if len(args) > 0 {
-				o.Only = args[0]
+				var err error
+				if o.Only, err = located(args[0], &chain); err != nil {
+					return err
+				}
 			}
+			o.Endpoints = c.endpoints(chain)
 			level := slog.LevelWarn
 			if verbose {
 				level = slog.LevelDebug
