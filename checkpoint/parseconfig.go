@@ -2,7 +2,10 @@ package checkpoint
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // readRope is what rope_parameters and rope_scaling may say.
@@ -10,6 +13,14 @@ type readRope struct {
 	Theta   *float64 `json:"rope_theta"`
 	Type    string   `json:"rope_type"`
 	OldType string   `json:"type"`
+}
+
+// name is the type of scaling.
+func (r *readRope) name() string {
+	if r.Type != "" {
+		return r.Type
+	}
+	return r.OldType
 }
 
 // plain tells whether the angles are not scaled.
@@ -38,9 +49,49 @@ type readConfig struct {
 	Tied          bool            `json:"tie_word_embeddings"`
 	BOS           *uint32         `json:"bos_token_id"`
 	EOS           json.RawMessage `json:"eos_token_id"` // one id, several, or null
+
+	// What makes another model of it.
+	Architectures []string        `json:"architectures"`
+	Window        *int            `json:"sliding_window"`
+	UseWindow     *bool           `json:"use_sliding_window"`
+	LayerTypes    []string        `json:"layer_types"`
+	Quantization  json.RawMessage `json:"quantization_config"`
+	PartialRotary *float64        `json:"partial_rotary_factor"`
 }
 
-// ParseConfig reads a config.json, ours or another's, of a Llama that entrain can compute: no biases, SiLU, unscaled rotary embeddings.
+// unsupported returns all that entrain does not compute.
+func (r *readConfig) unsupported() error {
+	var faults []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf("config.json: "+format, args...))
+		}
+	}
+	const causal = "LlamaForCausalLM"
+	fault(r.ModelType != "llama", "model_type is %.80q, only %q is known", r.ModelType, "llama")
+	fault(r.ModelType == "llama" && len(r.Architectures) > 0 && !slices.Contains(r.Architectures, causal),
+		"architectures is %.80q, only %q is known", r.Architectures, causal)
+	fault(r.Act != "silu", "hidden_act is %.80q, only %q is known", r.Act, "silu")
+	fault(r.AttentionBias, "attention_bias: layers with biases are not known")
+	fault(r.MLPBias, "mlp_bias: layers with biases are not known")
+	for _, rope := range []*readRope{r.Rope, r.RopeScaling} {
+		if !rope.plain() {
+			fault(true, "scaled rotary embeddings (%.80q) are not known", rope.name())
+			break
+		}
+	}
+	fault(r.PartialRotary != nil && *r.PartialRotary != 1, "partial_rotary_factor: only heads that are turned as a whole are known")
+	windows := r.Window != nil && (r.UseWindow == nil || *r.UseWindow)
+	others := slices.ContainsFunc(r.LayerTypes, func(t string) bool { return t != "full_attention" })
+	fault(windows || others, "sliding windows are not known: every layer has to attend to all that came before")
+	if q := strings.TrimSpace(string(r.Quantization)); q != "" && q != "null" {
+		fault(true, "quantization_config: take the weights as they were before they were quantized")
+	}
+	return errors.Join(faults...)
+}
+
+// ParseConfig reads a config.json, ours or another's, of a Llama that entrain can compute: no biases, SiLU, unscaled rotary embeddings,
+// attention to all that came before. It names all that is otherwise.
 func ParseConfig(b []byte) (Config, error) {
 	if len(b) > ConfigBytesMax {
 		return Config{}, fmt.Errorf("config.json has %d bytes, more than %d", len(b), ConfigBytesMax)
@@ -49,15 +100,8 @@ func ParseConfig(b []byte) (Config, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return Config{}, fmt.Errorf("config.json: %w", err)
 	}
-	switch {
-	case r.ModelType != "llama":
-		return Config{}, fmt.Errorf("config.json: model_type is %.80q, only %q is known", r.ModelType, "llama")
-	case r.Act != "silu":
-		return Config{}, fmt.Errorf("config.json: hidden_act is %.80q, only %q is known", r.Act, "silu")
-	case r.AttentionBias || r.MLPBias:
-		return Config{}, fmt.Errorf("config.json: layers with biases are not known")
-	case !r.Rope.plain() || !r.RopeScaling.plain():
-		return Config{}, fmt.Errorf("config.json: scaled rotary embeddings are not known")
+	if err := r.unsupported(); err != nil {
+		return Config{}, err
 	}
 	c := Config{
 		Vocab: r.Vocab, Hidden: r.Hidden, FFN: r.FFN, Layers: r.Layers, Heads: r.Heads, Context: r.Context, Tied: r.Tied, BOS: r.BOS,

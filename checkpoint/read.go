@@ -105,6 +105,9 @@ func Import(fsys fs.FS) (*Saved, error) {
 	}
 	for _, name := range names {
 		info, err := fs.Stat(fsys, name)
+		if errors.Is(err, fs.ErrNotExist) && len(names) == 1 && name == WeightsFile {
+			return nil, fmt.Errorf("import model: %w; weights are read from safetensors only: save_pretrained of transformers writes them", err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("import model: %w", err)
 		}

@@ -101,7 +101,8 @@ type Config struct {
 	Engine Engine
 	// Listen joins the peer network; it is called once, with the handler that answers peers.
 	Listen func(p2p.Handler) (p2p.Network, error)
-	// Initial returns the run's first parameters, made from the seed. It is called off the loop, only when they are needed.
+	// Initial returns the run's first parameters, made from the seed or read from the checkpoint that the run goes on from; nil if this
+	// machine does not have that, and gets them from its peers. It is called off the loop, only when they are needed.
 	Initial func() []float32
 	Store   Store
 	// Checkpoint writes an epoch's checkpoint and returns its manifest's hash. It is called off the loop.
@@ -155,21 +156,23 @@ type Node struct {
 	// membership is that of the members the shelf knows.
 	membership membership
 	// recalled are hashes that were looked for among the checkpoints.
-	recalled  map[wire.Hash]bool
-	peers     peerbook
-	params    params
-	optim     optimizer
-	held      map[wire.Hash]bool    // blobs the machine holds on to
-	saved     map[client.Share]bool // cases that are written down
-	engine    queue
-	checking  map[client.Share]context.CancelFunc // shares being computed again
-	arguments map[client.Share]*argument
-	disputes  map[uint32]client.Position // what was told of them last
-	convicted uint32                     // number of the last conviction that was told of
-	save      saver
-	leaveAt   time.Time // when a node that leaves does not wait for the ledger any more
-	stopped   bool
-	onStop    func()
+	recalled map[wire.Hash]bool
+	// notInitial is set once Config.Initial did not have what the run began with.
+	notInitial bool
+	peers      peerbook
+	params     params
+	optim      optimizer
+	held       map[wire.Hash]bool    // blobs the machine holds on to
+	saved      map[client.Share]bool // cases that are written down
+	engine     queue
+	checking   map[client.Share]context.CancelFunc // shares being computed again
+	arguments  map[client.Share]*argument
+	disputes   map[uint32]client.Position // what was told of them last
+	convicted  uint32                     // number of the last conviction that was told of
+	save       saver
+	leaveAt    time.Time // when a node that leaves does not wait for the ledger any more
+	stopped    bool
+	onStop     func()
 }
 
 // New joins the peer network and returns a node that does nothing until Start. The context bounds all it will ever do.

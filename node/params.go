@@ -86,7 +86,9 @@ func (n *Node) load() {
 			case found:
 				v = n.measured(saved.Params)
 			case agreedRound == 0:
-				v = n.measured(n.cfg.Initial())
+				if first := n.cfg.Initial(); first != nil {
+					v = n.measured(first)
+				}
 			}
 		},
 		done: func(bool) {
@@ -107,7 +109,7 @@ func (n *Node) load() {
 				return
 			}
 			n.setCurrent(v)
-			text := "initial parameters from the run's seed"
+			text := initialParameters
 			if found {
 				text = "parameters from the state directory"
 			}
@@ -130,15 +132,18 @@ func lastCommitment(s Store) (c coordinator.Signed, doubt bool) {
 	return signed, err != nil
 }
 
-// heal gets the agreed parameters: from an older version of our own, from the seed, or from peers.
+// initialParameters says to people where parameters came from.
+const initialParameters = "the run's initial parameters"
+
+// heal gets the agreed parameters: from an older version of our own, from Config.Initial, from a checkpoint, or from peers.
 func (n *Node) heal(a client.Heal) {
 	if v := n.params.find(a.Params); v != nil {
 		n.setCurrent(v)
 		n.cfg.Loop.Post(func() { n.step(client.Healed{Round: a.Round, Params: a.Params, OK: true}) })
 		return
 	}
-	if a.Params == n.state.Config().ModelHash {
-		n.adopt(a, n.cfg.Initial, "initial parameters from the run's seed")
+	if a.Params == n.state.Config().ModelHash && !n.notInitial {
+		n.adopt(a, n.cfg.Initial, initialParameters)
 		return
 	}
 	if n.cfg.Recall != nil && !n.recalled[a.Params] {
@@ -206,10 +211,17 @@ func (n *Node) recall(a client.Heal) {
 func (n *Node) adopt(a client.Heal, get func() []float32, source string) {
 	var v *version
 	n.engine.add(&job{kind: "hash", cost: n.cfg.Cost(Job{Kind: "hash"}),
-		work: func(context.Context) { v = n.measured(get()) },
+		work: func(context.Context) {
+			if values := get(); len(values) == n.cfg.Engine.ParamsLen() {
+				v = n.measured(values)
+			}
+		},
 		done: func(bool) {
-			if v.root != a.Params {
-				n.note("healing: " + source + " does not have the agreed hash " + a.Params.String())
+			if v == nil || v.root != a.Params {
+				n.notInitial = n.notInitial || source == initialParameters
+				if v != nil {
+					n.note("healing: " + source + " does not have the agreed hash " + a.Params.String())
+				}
 				n.step(client.Healed{Round: a.Round, Params: a.Params})
 				return
 			}

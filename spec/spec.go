@@ -47,7 +47,7 @@ type Spec struct {
 
 // Model is a Llama. A preset fills in whatever is left 0.
 type Model struct {
-	Preset  string  `toml:"preset"`           // nano, 10m, 50m, 124m, 350m or 1b
+	Preset  string  `toml:"preset,omitempty"` // nano, 10m, 50m, 124m, 350m or 1b; nano if left out, and none in a run that goes on from a checkpoint
 	Vocab   int     `toml:"vocab,omitempty"`  // tokens the model knows; at least the tokenizer's
 	Hidden  int     `toml:"hidden,omitempty"` // width
 	Layers  int     `toml:"layers,omitempty"`
@@ -57,7 +57,16 @@ type Model struct {
 	FFN     int     `toml:"ffn,omitempty"`     // width of the feed-forward part
 	Context int     `toml:"context,omitempty"` // longest sequence
 	Theta   float64 `toml:"theta,omitempty"`   // base of the rotary frequencies
-	Seed    string  `toml:"seed"`              // any text; the initial parameters follow from it
+	Eps     float32 `toml:"eps,omitempty"`     // added to the mean square in every norm
+	Head    string  `toml:"head,omitempty"`    // "own" or "tied" to the embedding
+	Seed    string  `toml:"seed"`              // any text; the initial parameters follow from it, unless from is given
+	// From is the hash of the parameters that the run goes on from, hex; `entrain run create --from` fills it in, and with it all of the above.
+	From string `toml:"from,omitempty"`
+	// FromLocation is the directory of a checkpoint with those parameters, for participants that have it there (or elsewhere: join --from);
+	// the others get them from their peers.
+	FromLocation string `toml:"from_location,omitempty"`
+	// Tokenizer is the hash of the checkpoint's tokenizer.json, hex, which must be that of the data.
+	Tokenizer string `toml:"tokenizer,omitempty"`
 }
 
 // Data is what the model is trained on.
@@ -171,7 +180,17 @@ func Default() Spec {
 
 // Parse reads a specification. It reports every fault of the values at once, and a fault of the form with its line.
 func Parse(text []byte) (Spec, error) {
+	s, err := decode(text)
+	if err != nil {
+		return Spec{}, err
+	}
+	return s.complete()
+}
+
+// decode reads a specification as it is written. The preset is what is written too: a run that goes on from a checkpoint may have none.
+func decode(text []byte) (Spec, error) {
 	s := Default()
+	s.Model.Preset = ""
 	d := toml.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
@@ -184,6 +203,14 @@ func Parse(text []byte) (Spec, error) {
 			return Spec{}, fmt.Errorf("%w\n%s", err, bad.String())
 		}
 		return Spec{}, err
+	}
+	return s, nil
+}
+
+// complete fills in what is not said, and checks.
+func (s Spec) complete() (Spec, error) {
+	if s.Model.Preset == "" && s.Model.From == "" {
+		s.Model.Preset = Default().Model.Preset
 	}
 	s.fill()
 	if err := s.Check(); err != nil {
@@ -237,21 +264,6 @@ func (t *Trust) fill(roundTrain Duration) {
 	}
 }
 
-func (m *Model) fill(p llama.Config) {
-	for _, f := range []struct {
-		to   *int
-		from int
-	}{{&m.Vocab, p.Vocab}, {&m.Hidden, p.Hidden}, {&m.Layers, p.Layers}, {&m.Heads, p.Heads}, {&m.KVHeads, p.KVHeads},
-		{&m.HeadDim, p.HeadDim}, {&m.FFN, p.FFN}, {&m.Context, p.Context}} {
-		if *f.to == 0 {
-			*f.to = f.from
-		}
-	}
-	if m.Theta == 0 {
-		m.Theta = p.Theta
-	}
-}
-
 // Check reports every fault.
 func (s Spec) Check() error {
 	var faults []error
@@ -262,6 +274,9 @@ func (s Spec) Check() error {
 	cfg, err := s.Llama()
 	if err != nil {
 		fault("model: %w", err)
+	}
+	for _, f := range s.Model.checkFrom() {
+		fault("model.%w", f)
 	}
 	if s.Data.Manifest != "" {
 		if _, err := wire.ParseHash(s.Data.Manifest); err != nil {
@@ -287,36 +302,6 @@ func (s Spec) Check() error {
 		faults = append(faults, f)
 	}
 	return errors.Join(faults...)
-}
-
-// Llama is the model.
-func (s Spec) Llama() (llama.Config, error) {
-	m := s.Model
-	cfg, err := llama.Preset(m.Preset)
-	if err != nil {
-		return llama.Config{}, err
-	}
-	cfg.Vocab, cfg.Hidden, cfg.Layers, cfg.Heads, cfg.KVHeads = m.Vocab, m.Hidden, m.Layers, m.Heads, m.KVHeads
-	cfg.HeadDim, cfg.FFN, cfg.Context, cfg.Theta = m.HeadDim, m.FFN, m.Context, m.Theta
-	return cfg, cfg.Check()
-}
-
-// InitialParams makes the run's first parameters.
-func (s Spec) InitialParams() ([]float32, error) {
-	cfg, err := s.Llama()
-	if err != nil {
-		return nil, err
-	}
-	return llama.Init(cfg, wire.Sum("entrain/model-seed", []byte(s.Model.Seed))), nil
-}
-
-// ModelHash is the hash of the initial parameters.
-func (s Spec) ModelHash() (wire.Hash, error) {
-	p, err := s.InitialParams()
-	if err != nil {
-		return wire.Hash{}, err
-	}
-	return merkle.BlobRoot(tensor.Bytes(p)), nil
 }
 
 // StateHash is the hash of a member's fresh optimizer state: zeros, as many as there are parameters.

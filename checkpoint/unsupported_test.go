@@ -1,0 +1,38 @@
+package checkpoint
+
+import (
+	"strings"
+	"testing"
+)
+
+// Whatever makes another model of a Llama is named, all of it at once; what others write of a plain one is no obstacle.
+func TestWhatIsNotSupportedIsNamed(t *testing.T) {
+	with := func(field string) []byte { return []byte(strings.Replace(smol, "{", "{"+field+",", 1)) }
+	for field, want := range map[string]string{
+		`"sliding_window": 4096`:                                 "sliding windows",
+		`"layer_types": ["full_attention", "sliding_attention"]`: "sliding windows",
+		`"quantization_config": {"bits": 4}`:                     "quantized",
+		`"partial_rotary_factor": 0.5`:                           "partial_rotary_factor",
+		`"mlp_bias": true`:                                       "mlp_bias",
+	} {
+		if _, err := ParseConfig(with(field)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", field, err, want)
+		}
+	}
+	for _, field := range []string{`"sliding_window": null`, `"sliding_window": 4096, "use_sliding_window": false`, `"quantization_config": null`,
+		`"layer_types": ["full_attention"]`, `"partial_rotary_factor": 1.0`} {
+		if _, err := ParseConfig(with(field)); err != nil {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	_, err := ParseConfig([]byte(`{"model_type": "qwen3", "attention_bias": true, "hidden_act": "gelu", "rope_scaling": {"type": "yarn"}, "sliding_window": 7}`))
+	for _, want := range []string{"qwen3", "attention_bias", "gelu", "yarn", "sliding"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, without %q", err, want)
+		}
+	}
+	other := strings.Replace(smol, "LlamaForCausalLM", "LlamaForSequenceClassification", 1)
+	if _, err := ParseConfig([]byte(other)); other == smol || err == nil || !strings.Contains(err.Error(), "SequenceClassification") {
+		t.Errorf("a Llama that writes nothing: %v", err)
+	}
+}

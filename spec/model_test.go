@@ -1,0 +1,95 @@
+package spec
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// imported is a model that no preset describes.
+var imported = llama.Config{Vocab: 301, Hidden: 48, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 8, FFN: 96, Context: 64, Theta: 500000, Eps: 1e-6, Tied: true}
+
+// A run that goes on from a checkpoint has its shape and its hash, and says so in a text that reads the same.
+func TestARunGoesOnFromACheckpoint(t *testing.T) {
+	params, words := wire.Sum("params"), wire.Sum("words")
+	s, err := Continue([]byte("name = \"on\"\n[model]\nfrom_location = \"/models/a\"\nhidden = 48\n[data]\nsequence = 32\n"), ModelOf(imported, params, words))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := s.Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse(text)
+	if err != nil || again != s {
+		t.Fatalf("%+v is read as %+v, %v\n%s", s, again, err, text)
+	}
+	if cfg, err := again.Llama(); err != nil || cfg != imported {
+		t.Errorf("the model is %+v, %v", cfg, err)
+	}
+	if got, err := again.ModelHash(); err != nil || got != params {
+		t.Errorf("it begins with %v, %v", got, err)
+	}
+	if from, ok := again.From(); !ok || from != params || again.Model.FromLocation != "/models/a" || again.Model.Tokenizer != words.String() {
+		t.Errorf("it goes on from %+v", again.Model)
+	}
+	if p, err := again.InitialParams(); !errors.Is(err, ErrFrom) || p != nil {
+		t.Errorf("its first parameters are computed: %v", err)
+	}
+	if state, err := again.StateHash(); err != nil || state.IsZero() {
+		t.Errorf("a fresh optimizer has no state: %v", err)
+	}
+	if name := again.Model.Name(); !strings.Contains(name, params.String()[:12]) {
+		t.Errorf("the model is called %q", name)
+	}
+}
+
+// A preset may be said if it is what the checkpoint has.
+func TestAPresetMayAgree(t *testing.T) {
+	nano, err := llama.Preset("nano")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Continue([]byte("name = \"on\"\n[model]\npreset = \"nano\"\n"), ModelOf(nano, wire.Sum("a"), wire.Sum("b")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg, err := s.Llama(); err != nil || cfg != nano {
+		t.Errorf("got %+v, %v", cfg, err)
+	}
+	if _, ok := Default().From(); ok {
+		t.Error("a run from a seed goes on from a checkpoint")
+	}
+}
+
+func TestWhatDisagreesWithACheckpointIsNamed(t *testing.T) {
+	for text, want := range map[string][]string{
+		"hidden = 49\nlayers = 2":                       {"model.hidden: the specification says 49, the checkpoint has 48", "model.layers"},
+		"preset = \"nano\"":                             {"model.vocab", "model.eps", "model.head", `leave out preset "nano"`},
+		"preset = \"huge\"":                             {"huge"},
+		"theta = 10000.0":                               {"model.theta"},
+		"head = \"own\"":                                {"model.head"},
+		"from = \"" + wire.Sum("other").String() + "\"": {"model.from"},
+	} {
+		_, err := Continue([]byte("name = \"on\"\n[data]\nsequence = 32\n[model]\n"+text), ModelOf(imported, wire.Sum("a"), wire.Sum("b")))
+		for _, w := range want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: got %v, want an error with %q", text, err, w)
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		"from = \"abc\"":                            "model.from: \"abc\" is not a hash",
+		"from_location = \"/x\"":                    "entrain run create --from",
+		"tokenizer = \"x\"":                         "model.tokenizer",
+		"head = \"both\"":                           "model.head",
+		"from = \"" + wire.Sum("a").String() + "\"": "vocab: 0",
+	} {
+		if _, err := Parse([]byte("name = \"on\"\n[model]\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", text, err, want)
+		}
+	}
+}
