@@ -71,6 +71,9 @@ func (c console) newAuditor(ctx context.Context, o auditOptions, run string) (_ 
 	if a.trainer, err = newTrainer(ctx, on.spec, dir, o.workers, 0); err != nil {
 		return nil, err
 	}
+	if a.trainer.from, err = findOrigin(on.spec, "", nil); err != nil {
+		return nil, err
+	}
 	if err := selfTest(ctx, a.trainer.pool); err != nil {
 		return nil, err
 	}
@@ -296,9 +299,15 @@ func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash
 		return a.params, nil
 	}
 	var err error
+	a.params = nil
 	if root == s.Config().ModelHash {
 		a.params = a.trainer.initial()
-	} else if a.params, err = a.floats(ctx, root, a.trainer.engine.ParamsLen(), others(s, member)); err != nil {
+	}
+	if a.params != nil {
+		a.paramsRoot = root
+		return a.params, nil
+	}
+	if a.params, err = a.floats(ctx, root, a.trainer.engine.ParamsLen(), others(s, member)); err != nil {
 		return nil, err
 	}
 	a.paramsRoot = root

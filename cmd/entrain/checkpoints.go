@@ -69,12 +69,16 @@ func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
 	end := t.tokenizer.End()
 	config := checkpointConfig(t.model)
 	config.EOS = &end
+	facts := []checkpoint.Fact{{Name: "data manifest", Value: t.spec.Data.Manifest}}
+	if t.spec.Model.From != "" {
+		facts = append(facts, checkpoint.Fact{Name: "trained from the parameters", Value: t.spec.Model.From})
+	}
 	return checkpoint.Model{
 		Run: t.spec.Name, Epoch: n.Epoch, Round: n.Round, Step: n.Step,
 		Config: config, Tokenizer: t.tokenizer, Layout: t.model.Layout(), Params: n.Params,
 		Card: checkpoint.Card{
 			Datasets: []string{t.set.Manifest().Name},
-			Facts:    []checkpoint.Fact{{Name: "data manifest", Value: t.spec.Data.Manifest}},
+			Facts:    facts,
 		},
 	}
 }

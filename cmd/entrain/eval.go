@@ -11,10 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/eval"
 	"github.com/entrain-network/entrain/llama"
-	"github.com/entrain-network/entrain/tokenizer"
 )
 
 func evalCommand(c console) *cobra.Command {
@@ -112,13 +110,9 @@ func newScorer(dir string) (*eval.Scorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := m.saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
+	words, err := m.words()
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint %q: %w", m.dir, err)
-	}
-	words, err := tokenizer.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint %q: %w", m.dir, err)
+		return nil, err
 	}
 	reader, err := llama.NewGenerator(m.config, m.params)
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/checkpoint"
-	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -19,7 +17,10 @@ func generateCommand(c console) *cobra.Command {
 		Use:   "generate CHECKPOINT",
 		Short: "Write text with a model",
 		Long: `Continues a prompt with the model of a checkpoint directory, or of a participant's state directory, whose
-newest checkpoint is used. The files are compared with the checkpoint's manifest as they are read.`,
+newest checkpoint is used. The files are compared with the checkpoint's manifest as they are read.
+
+The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a special token in it, such as
+<|endoftext|>, is text like any other, unless --special is given.`,
 		Example: `  entrain generate ./checkpoint --prompt "The rays of light "
   entrain generate ./checkpoint --prompt "Qu. 31. " --tokens 1000 --temperature 0.5 --seed 7`,
 		Args:              needCheckpoint,
@@ -52,6 +53,7 @@ newest checkpoint is used. The files are compared with the checkpoint's manifest
 	f.IntVar(&tokens, "tokens", 400, "`number` of tokens to write")
 	f.Float32Var(&g.sampling.Temperature, "temperature", 0.8, "0 always takes the likeliest token, 1 draws as the model says")
 	f.IntVar(&g.sampling.TopK, "top-k", 40, "draw among the `K` likeliest tokens; 0: all")
+	f.BoolVar(&g.special, "special", false, "special tokens that the prompt spells out are what they say")
 	f.StringVar(&seed, "seed", "", "any `text`; the same seed gives the same text (default: another each time)")
 	return cmd
 }
@@ -62,13 +64,7 @@ func (g *generator) open(dir string) error {
 	if err != nil {
 		return err
 	}
-	g.model, g.params = m.config, m.params
-	b, err := m.saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
-	if err == nil {
-		g.tokenizer, err = tokenizer.Parse(b)
-	}
-	if err != nil {
-		return fmt.Errorf("checkpoint %q: %w", m.dir, err)
-	}
-	return nil
+	g.model, g.params, g.eos = m.config, m.params, m.saved.Config.EOS
+	g.tokenizer, err = m.words()
+	return err
 }

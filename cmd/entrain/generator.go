@@ -18,6 +18,8 @@ type generator struct {
 	params    []float32
 	sampling  llama.Sampling
 	seed      wire.Hash // the same seed gives the same text
+	special   bool      // the prompt may spell out special tokens
+	eos       *uint32   // the token that ends a text as config.json has it, if that is another than the tokenizer's
 }
 
 // text continues the prompt by at most so many tokens, or to the token that ends a document, and returns the continuation. Unless out
@@ -27,7 +29,7 @@ func (g *generator) text(ctx context.Context, prompt string, tokens int, out io.
 	if err != nil {
 		return "", err
 	}
-	ids := g.tokenizer.Encode(nil, []byte(prompt))
+	ids := g.encode(prompt)
 	if len(ids) == 0 {
 		ids = append(ids, g.tokenizer.End())
 	}
@@ -35,7 +37,7 @@ func (g *generator) text(ctx context.Context, prompt string, tokens int, out io.
 	var text []byte
 	var failed error
 	err = reader.Generate(ids, tokens, g.sampling, &source, func(token uint32) bool {
-		if failed = ctx.Err(); failed != nil || token == g.tokenizer.End() {
+		if failed = ctx.Err(); failed != nil || token == g.tokenizer.End() || g.eos != nil && token == *g.eos {
 			return false
 		}
 		n := len(text)
@@ -52,4 +54,14 @@ func (g *generator) text(ctx context.Context, prompt string, tokens int, out io.
 		err = failed
 	}
 	return string(text), err
+}
+
+// encode cuts a prompt into tokens.
+func (g *generator) encode(prompt string) []uint32 {
+	if t, ok := g.tokenizer.(interface {
+		EncodeSpecial(dst []uint32, text []byte) []uint32
+	}); ok && g.special {
+		return t.EncodeSpecial(nil, []byte(prompt))
+	}
+	return g.tokenizer.Encode(nil, []byte(prompt))
 }

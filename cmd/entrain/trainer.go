@@ -22,6 +22,7 @@ type trainer struct {
 	pool      *exact.Pool
 	parts     train.Config // what the engine was made of
 	engine    *train.Engine
+	from      string // checkpoint that the run goes on from, if it is on this machine
 	heldOut   uint64 // sequences that a measurement of the held-out loss reads; 0: there are none
 }
 
@@ -56,6 +57,9 @@ func (t *trainer) make(s spec.Spec, workers int, heldOutMost uint64) (err error)
 	if t.tokenizer, err = t.set.Tokenizer(); err != nil {
 		return err
 	}
+	if err := sameTokenizer(s, m, t.tokenizer, nil); err != nil {
+		return err
+	}
 	schedule, err := s.Schedule()
 	if err != nil {
 		return err
@@ -84,8 +88,19 @@ func (t *trainer) close() {
 	t.set.Close()
 }
 
-// initial makes the run's first parameters. The specification was checked, so they can be made.
+// initial makes the run's first parameters, or reads them from the checkpoint that it goes on from; nil if that is not here. The
+// specification was checked, so they can be made.
 func (t *trainer) initial() []float32 {
+	if _, ok := t.spec.From(); ok {
+		if t.from == "" {
+			return nil
+		}
+		m, err := openModel(t.from)
+		if err != nil || len(m.params) != t.model.Layout().Len() {
+			return nil // damaged meanwhile; peers have the model
+		}
+		return m.params
+	}
 	params, err := t.spec.InitialParams()
 	if err != nil {
 		panic("entrain: a checked specification has no model: " + err.Error())

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// words reads the tokenizer of the checkpoint.
+func (m savedModel) words() (tokenizer.Tokenizer, error) {
+	text, err := m.saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %q: %w", m.dir, err)
+	}
+	t, err := tokenizer.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %q: %w", m.dir, err)
+	}
+	return t, nil
+}
+
+// hash is that of the parameters that were read; what the manifest says is that of the model before it was rounded, if the files hold BF16.
+func (m savedModel) hash() wire.Hash { return merkle.BlobRoot(tensor.Bytes(m.params)) }
+
+// readSpec reads a specification; unless dir is "", it goes on from the checkpoint there, whose tokenizer is returned.
+func readSpec(text []byte, dir string) (spec.Spec, tokenizer.Tokenizer, error) {
+	if dir == "" {
+		s, err := spec.Parse(text)
+		return s, nil, err
+	}
+	m, err := openModel(dir)
+	if err != nil {
+		return spec.Spec{}, nil, fmt.Errorf("--from: %w", err)
+	}
+	words, err := m.words()
+	if err != nil {
+		return spec.Spec{}, nil, fmt.Errorf("--from: %w", err)
+	}
+	s, err := spec.Continue(text, spec.ModelOf(m.config, m.hash(), words.Hash()))
+	if err != nil {
+		return s, nil, fmt.Errorf("with the checkpoint %q: %w", m.dir, err)
+	}
+	if s.Model.FromLocation != "" {
+		if s.Model.FromLocation, err = filepath.Abs(s.Model.FromLocation); err != nil {
+			return s, nil, err
+		}
+	}
+	return s, words, nil
+}
+
+// sameTokenizer says how the tokenizer of a data set differs from that of the checkpoint that the run goes on from, if it does. Either
+// tokenizer may be nil if only its hash is known.
+func sameTokenizer(s spec.Spec, m data.Manifest, ofData, ofModel tokenizer.Tokenizer) error {
+	if s.Model.Tokenizer == "" || s.Model.Tokenizer == m.Tokenizer.Hash.String() {
+		return nil
+	}
+	is, name := "", "has the hash "+s.Model.Tokenizer
+	if ofModel != nil {
+		name = fmt.Sprintf("is %q", ofModel.Name())
+		if ofData != nil {
+			is = "; " + tokenizersDiffer(ofData, ofModel)
+		}
+	}
+	return fmt.Errorf("data set %q was prepared with the tokenizer %q, %s, but that of the checkpoint %s%s: "+
+		"its ids would mean other words to the model. Prepare the text with the checkpoint's: entrain data prepare --tokenizer CHECKPOINT/%s",
+		m.Name, m.Tokenizer.Name, m.Tokenizer.Hash, name, is, checkpoint.TokenizerFile)
+}
+
+// tokenizersDiffer says wherein.
+func tokenizersDiffer(a, b tokenizer.Tokenizer) string {
+	if a.Vocab() != b.Vocab() {
+		return fmt.Sprintf("they have %d and %d tokens", a.Vocab(), b.Vocab())
+	}
+	for id := range a.Vocab() {
+		x, fault := a.Decode(nil, []uint32{id})
+		y, other := b.Decode(nil, []uint32{id})
+		if string(x) != string(y) || (fault == nil) != (other == nil) {
+			return fmt.Sprintf("the first token that differs is %d, %q and %q", id, x, y)
+		}
+	}
+	return "they have the same tokens, but join or cut them otherwise, or only their files differ"
+}
+
+// findOrigin returns the directory that has what a run goes on from, "" if there is none or the run begins with a seed. One that was asked
+// for must have it; the one that the specification names may be elsewhere.
+func findOrigin(s spec.Spec, asked string, log *slog.Logger) (string, error) {
+	want, ok := s.From()
+	if !ok {
+		if asked != "" {
+			return "", errors.New("--from: the run does not go on from a checkpoint, its first parameters follow from a seed")
+		}
+		return "", nil
+	}
+	dir := asked
+	if dir == "" {
+		dir = s.Model.FromLocation
+	}
+	if dir == "" {
+		return "", nil
+	}
+	path, err := originIn(dir, want)
+	if err == nil {
+		return path, nil
+	}
+	if asked != "" {
+		return "", fmt.Errorf("--from: %w", err)
+	}
+	if log != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.Warn("the model comes from peers", "from_location", dir, "error", err)
+	}
+	return "", nil
+}
+
+// originIn returns the checkpoint in dir, or the one of a state directory, that has parameters with the hash want.
+func originIn(dir string, want wire.Hash) (string, error) {
+	if path, err := newCheckpoints(filepath.Join(dir, "checkpoints"), 1, nil).find(want.String()); path != "" || err != nil {
+		return path, err
+	}
+	saved, err := checkpoint.OpenLocal(os.DirFS(dir))
+	if err != nil {
+		return "", fmt.Errorf("%q: %w", dir, err)
+	}
+	has := saved.Manifest.Params
+	if saved.Manifest.DType != checkpoint.F32.String() {
+		m, err := openModel(dir)
+		if err != nil {
+			return "", err
+		}
+		has = m.hash()
+	}
+	if has != want {
+		return "", fmt.Errorf("the checkpoint %q has the parameters %s, but the run goes on from %s", dir, has, want)
+	}
+	return dir, nil
+}
