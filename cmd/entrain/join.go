@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/p2p/lp2p"
 )
 
 func joinCommand(c console) *cobra.Command {
@@ -17,9 +20,9 @@ func joinCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join RUN | RUN@HOST | TICKET",
 		Short: "Take part in a run",
-		Long: `Takes part in a run until it has finished, or until Ctrl-C: the first leaves cleanly and loses nothing, a
-second one ends at once. Called again, it goes on from the state directory, or from the peers' model,
-every byte of which is checked against the hash that the chain has agreed on.
+		Long: `Takes part in a run until it has finished, or until Ctrl-C or SIGTERM: the first leaves cleanly and loses
+nothing, a second one ends at once. Called again, it goes on from the state directory, or from the peers'
+model, every byte of which is checked against the hash that the chain has agreed on.
 
 Before it takes part, it checks the run's specification and data against the chain, and this machine's
 arithmetic against the definition: results must agree with everybody's to the last bit.
@@ -33,6 +36,7 @@ happens is recorded in the state directory, for entrain watch and for other tool
 		Example: `  entrain join my-run --data ./corpus
   entrain join my-run@chain.example.org --data ./corpus --workers 4
   entrain join my-run.ticket
+  entrain join my-run.ticket --limit-cores 4 --limit-memory 8GB --limit-upload 2MB
   entrain join my-run --data ./corpus --stake 5000
   entrain join my-run --data ./corpus --json | jq -c 'select(.event == "trained")'`,
 		Args:              needTarget,
@@ -53,6 +57,9 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	f.StringVar(&o.from, "from", "", "`directory` of the checkpoint that the run goes on from (default: as the specification says, or from peers)")
 	f.StringVar(&o.state, "state", "", "`directory` for state and checkpoints (default: in the user's directory for data)")
 	f.IntVar(&o.workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
+	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
+	f.Var(&o.memory, "limit-memory", "stay below so many `bytes` of memory, such as 8GB; what is too large for that is refused at once (default: what is free)")
+	f.Var(&o.upload, "limit-upload", "serve results, models and data of checks to peers with at most so many `bytes` a second, such as 2MB (default: as they ask)")
 	f.StringArrayVar(&o.listen, "listen", nil, "`address` for peers, IP:PORT or a multiaddr; may be repeated (default: all of this machine's, any free port)")
 	f.Uint32Var(&o.evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
 	f.Uint64Var(&o.heldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
@@ -77,12 +84,19 @@ type joinOptions struct {
 	participation
 	observing
 	keyFile string
+	cores   int // at most; 0: all
 }
 
 func (o joinOptions) check() error {
 	var errs []error
 	if o.workers < 1 || o.workers > workersMax {
 		errs = append(errs, fmt.Errorf("--workers %d: want 1 to %d", o.workers, workersMax))
+	}
+	if o.cores < 0 || o.cores > workersMax {
+		errs = append(errs, fmt.Errorf("--limit-cores %d: want 1 to %d", o.cores, workersMax))
+	}
+	if o.upload > 0 && o.upload < lp2p.UploadMin {
+		errs = append(errs, fmt.Errorf("--limit-upload: want at least %d bytes a second, or peers give this one up", lp2p.UploadMin))
 	}
 	if o.pool != "" && !ledger.RunNameValid(o.pool) {
 		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.pool))
@@ -116,6 +130,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
+	o.confine()
 	o.endpoints = c.endpoints(o.endpoints)
 	path, err := c.keyPath(o.keyFile)
 	if err != nil {
@@ -168,6 +183,18 @@ func needTarget(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("say the name of one run, or a ticket: %s; entrain run list shows those of a chain", cmd.UseLine())
 	}
 	return nil
+}
+
+// confine makes this process keep to its limits of cores and memory. Beyond the latter the garbage collector works as hard as it can; what
+// is in use at once was estimated before.
+func (o *joinOptions) confine() {
+	if o.cores > 0 {
+		runtime.GOMAXPROCS(o.cores)
+		o.workers = min(o.workers, o.cores)
+	}
+	if o.memory > 0 {
+		debug.SetMemoryLimit(int64(o.memory))
+	}
 }
 
 func needRun(cmd *cobra.Command, args []string) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"runtime"
@@ -33,6 +32,8 @@ type participation struct {
 	data        string // directory of the data set; "" means where the specification says
 	from        string // directory of the checkpoint that the run goes on from; "" means where the specification says, or with the peers
 	workers     int
+	memory      byteCount // it may take; 0: what is free
+	upload      byteCount // a second it serves to peers; 0: as much as they ask
 	listen      []string
 	evaluate    uint32 // steps between two measurements of the held-out loss; 0: none
 	heldOut     uint64 // sequences that a measurement reads at most
@@ -93,14 +94,11 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 	if err := p.target.check(client.ChainID(), on.snapshot.State.ID()); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	if p.data == "" && p.target.ticket != nil {
-		p.data = p.target.ticket.Data
+	if err := p.admitted(ctx, c, client, on); err != nil {
+		return nil, errors.Join(err, client.Close())
 	}
-	if p.data == "" {
-		p.data = on.spec.Data.Location
-	}
-	if p.data == "" {
-		return nil, errors.Join(fmt.Errorf("run %q does not say where its data is; it has the manifest %s: say where you have it with --data DIR", p.run, on.spec.Data.Manifest), client.Close())
+	if p.data, err = p.target.dataOf(p.data, on); err != nil {
+		return nil, errors.Join(err, client.Close())
 	}
 	t, err := newTrainer(ctx, on.spec, p.data, p.workers, p.heldOut)
 	if err != nil {
@@ -208,7 +206,7 @@ func (p *participant) join(h p2p.Handler) (p2p.Network, error) {
 		return nil, err
 	}
 	network, err := lp2p.New(lp2p.Options{
-		Key: p.key, Run: p.id, Handler: h, Listen: listen, Log: p.log,
+		Key: p.key, Run: p.id, Handler: h, Listen: listen, Log: p.log, Upload: uint64(p.upload),
 	})
 	if err != nil {
 		return nil, err

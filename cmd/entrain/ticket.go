@@ -113,9 +113,9 @@ func runTicketCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ticket RUN",
 		Short: "Print a line with all a stranger needs to join a run",
-		Long: `Prints a ticket: one line that holds all a stranger needs to join the run, to be sent by mail or put on a page.
-In it are the chain's name and addresses, the run's name and identity, and where its data is, with its hash.
-Who joins with it is refused if another chain, or another run of the same name, answers at the address.
+		Long: `Prints a ticket: one line that holds all a stranger needs to join the run, for a mail or a page. In it are
+the chain's name and addresses, the run's name and identity, and where its data is, with its hash. Who joins
+with it is refused if another chain, or another run of the same name, answers at the address.
 
 A ticket is no secret, and gives no right that others do not have. Given a ticket instead of a run's name,
 this command says what it holds, with --json.`,

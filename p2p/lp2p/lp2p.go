@@ -71,6 +71,11 @@ type Options struct {
 	// connect.
 	Relays []string
 
+	// Upload is how many bytes a second of blobs and answers are served to peers, all
+	// together, at least UploadMin; 0 sets no limit. Gossip is not limited: whoever
+	// is late with it misses the round.
+	Upload uint64
+
 	// Log gets what a person may want to know; nil discards it.
 	Log *slog.Logger
 }
@@ -86,6 +91,7 @@ type Network struct {
 	members *members
 	guests  guests
 	outward slots
+	upload  *bucket
 	fetches chan struct{} // a slot for each fetch that runs
 	waiting atomic.Int64  // fetches without one
 
@@ -116,6 +122,9 @@ func newNetwork(o Options, t times) (*Network, error) {
 	if o.Key.IsZero() || o.Handler == nil {
 		return nil, errors.New("start the peer-to-peer network: a key and a handler are needed")
 	}
+	if o.Upload > 0 && o.Upload < UploadMin {
+		return nil, fmt.Errorf("start the peer-to-peer network: %d bytes a second are too few to serve anybody, at least %d", o.Upload, UploadMin)
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -123,7 +132,7 @@ func newNetwork(o Options, t times) (*Network, error) {
 		options: o, self: o.Key.Public(), log: o.Log,
 		gate:    newGate(o.Open),
 		fetches: make(chan struct{}, fetchesMax),
-		times:   t,
+		times:   t, upload: newBucket(o.Upload),
 	}
 	n.closing, n.close = context.WithCancelCause(context.Background())
 	h, err := newHost(o, n.gate)

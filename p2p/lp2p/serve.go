@@ -3,6 +3,7 @@ package lp2p
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -83,6 +84,10 @@ func appendQuestion(dst []byte, run wire.Hash, question []byte) []byte {
 // sender sends one answer.
 type sender func(p2p.Status, []byte) error
 
+// errUpload ends an answer whose rest would have to wait too long: the peer was told
+// that this participant is busy.
+var errUpload = errors.New("the limit of the upload is reached")
+
 // serve admits a request, has answer answer it, and ends the stream. After an error,
 // of the stream or of what came, the stream is cut, so that a peer that sends more
 // than a request does not keep it.
@@ -95,13 +100,24 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 	defer n.leave()
 	w := bufio.NewWriter(s)
 	send := func(status p2p.Status, data []byte) error {
+		wait, ok := n.upload.take(p2p.AnswerHeadBytes+len(data), time.Now())
+		if !ok {
+			status, data = p2p.StatusBusy, nil
+		}
+		if err := pause(n.closing, wait); err != nil {
+			return err
+		}
 		if err := s.SetWriteDeadline(time.Now().Add(n.times.stall)); err != nil {
 			return err
 		}
 		var head [p2p.AnswerHeadBytes]byte
 		w.Write(p2p.AppendAnswerHead(head[:0], status, len(data)))
 		w.Write(data)
-		return w.Flush() // reports the errors of both
+		err := w.Flush() // reports the errors of both
+		if err == nil && !ok {
+			return errUpload
+		}
+		return err
 	}
 	admission, wait := n.guests.enter(from, time.Now())
 	switch admission {
@@ -119,7 +135,7 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 			err = answer(from, s, send)
 		}
 	}
-	if err != nil {
+	if err != nil && err != errUpload {
 		s.Reset()
 		return
 	}
