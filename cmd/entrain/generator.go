@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/entrain-network/entrain/llama"
@@ -41,9 +40,9 @@ func (g *generator) text(ctx context.Context, prompt string, tokens int, out io.
 			return false
 		}
 		n := len(text)
-		if text, failed = g.tokenizer.Decode(text, []uint32{token}); failed != nil {
-			failed = fmt.Errorf("the model's token %d: %w", token, failed) // of a vocabulary larger than the tokenizer's
-			return false
+		// A model's vocabulary may be larger than its tokenizer's, a round number of rows: those tokens have no text.
+		if more, err := g.tokenizer.Decode(text, []uint32{token}); err == nil {
+			text = more
 		}
 		if out != nil {
 			_, failed = out.Write(text[n:])

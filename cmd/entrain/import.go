@@ -25,7 +25,7 @@ func importCommand(c console) *cobra.Command {
 checkpoint, with a manifest: to continue training it, to generate with it, to score or to export it.
 
 Weights of type BF16, F16 and F32 become float32, which loses nothing. The hash that is printed is that of the
-parameters; a run that goes on from them has it in its specification. The tokenizer.json is taken over as it is.
+parameters; a run that goes on from them has it in its specification. The tokenizer.json is taken as it is.
 
 What entrain cannot compute is refused, and named: other architectures than Llama, biases, scaled rotary
 embeddings, sliding windows, quantized weights, tokenizers that are no byte-level BPE.

@@ -29,9 +29,7 @@ func runCommand(c console) *cobra.Command {
 }
 
 func runCreateCommand(c console) *cobra.Command {
-	var file, dataDir, from, keyFile string
-	var chain []string
-	var asJSON bool
+	var r runCreation
 	cmd := &cobra.Command{
 		Use:   "create -f FILE",
 		Short: "Create a run from its specification",
@@ -44,66 +42,76 @@ is published, and read by every participant, is then the specification with ever
 With --from the run goes on from the model of a checkpoint instead of a random one: the model's shape, the
 hash of its parameters and that of its tokenizer are filled in, and what the specification says of the model
 must agree. The data must be prepared with the checkpoint's tokenizer. Participants who have the checkpoint
-say so with join --from; the others get the model from them, and check it by its hash. A model from elsewhere
-becomes a checkpoint by entrain import; those of a run below its participants' state directories are some already.
-Only parameters are carried over: momenta, learning rate, steps and points begin anew.`,
+say so with join --from; the others get the model from them, and check it by its hash. A model from
+elsewhere becomes a checkpoint by entrain import; state directories of join have some already. Only
+parameters are carried over: momenta, learning rate, steps and points begin anew.`,
 		Example: "  entrain run create -f examples/run.toml\n  entrain run create -f run.toml --from ./checkpoint --data ./corpus\n  entrain run create -f run.toml --data ./corpus --chain http://203.0.113.5:7370",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" {
-				return errors.New("say which specification with -f FILE; examples/run.toml is one to begin with")
-			}
-			text, err := readBounded(file, ledger.SpecBytesMax)
-			if err != nil {
-				return fmt.Errorf("specification: %w", err)
-			}
-			s, text, err := completeSpec(text, dataDir, from)
-			if err != nil {
-				return fmt.Errorf("specification %q: %w", file, err)
-			}
-			path, err := c.keyPath(keyFile)
-			if err != nil {
-				return err
-			}
-			owner, made, err := c.ensureKey(path)
-			if err != nil {
-				return err
-			}
-			if made {
-				c.say("made a key in %s: %s", path, owner.Public())
-			}
-			client, err := c.dial(cmd.Context(), chain, nil)
-			if err != nil {
-				return err
-			}
-			config, err := createRun(cmd.Context(), client, owner, s, text)
-			if err := errors.Join(err, client.Close()); err != nil {
-				return err
-			}
-			if asJSON {
-				return c.object(struct {
-					Run       string     `json:"run"`
-					Chain     string     `json:"chain"`
-					Owner     key.Public `json:"owner"`
-					ModelHash string     `json:"model_hash"`
-					SpecHash  string     `json:"spec_hash"`
-				}{s.Name, client.ChainID(), owner.Public(), config.ModelHash.String(), config.SpecHash.String()})
-			}
-			c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, client.ChainID(), s.Name)
-			return nil
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return r.create(cmd.Context(), c) },
 	}
-	keyFlag(cmd, &keyFile)
-	chainFlag(cmd, &chain)
+	keyFlag(cmd, &r.keyFile)
+	chainFlag(cmd, &r.chain)
 	f := cmd.Flags()
-	f.StringVarP(&file, "file", "f", "", "specification `file`, TOML")
-	f.StringVar(&dataDir, "data", "", "`directory` of the prepared data whose hash is filled in")
-	f.StringVar(&from, "from", "", "`directory` of the checkpoint, or of the state, that the run goes on from")
-	f.BoolVar(&asJSON, "json", false, "print a JSON object")
+	f.StringVarP(&r.file, "file", "f", "", "specification `file`, TOML")
+	f.StringVar(&r.data, "data", "", "`directory` of the prepared data whose hash is filled in")
+	f.StringVar(&r.from, "from", "", "`directory` of the checkpoint, or of the state, that the run goes on from")
+	f.BoolVar(&r.asJSON, "json", false, "print a JSON object")
 	_ = cmd.MarkFlagDirname("from")
 	_ = cmd.MarkFlagFilename("file", "toml")
 	_ = cmd.MarkFlagDirname("data")
 	return cmd
+}
+
+// runCreation is what `run create` was asked for.
+type runCreation struct {
+	file, data, from, keyFile string
+	chain                     []string
+	asJSON                    bool
+}
+
+// create creates a run.
+func (r runCreation) create(ctx context.Context, c console) error {
+	if r.file == "" {
+		return errors.New("say which specification with -f FILE; examples/run.toml is one to begin with")
+	}
+	text, err := readBounded(r.file, ledger.SpecBytesMax)
+	if err != nil {
+		return fmt.Errorf("specification: %w", err)
+	}
+	s, text, err := completeSpec(text, r.data, r.from)
+	if err != nil {
+		return fmt.Errorf("specification %q: %w", r.file, err)
+	}
+	path, err := c.keyPath(r.keyFile)
+	if err != nil {
+		return err
+	}
+	owner, made, err := c.ensureKey(path)
+	if err != nil {
+		return err
+	}
+	if made {
+		c.say("made a key in %s: %s", path, owner.Public())
+	}
+	client, err := c.dial(ctx, r.chain, nil)
+	if err != nil {
+		return err
+	}
+	config, err := createRun(ctx, client, owner, s, text)
+	if err := errors.Join(err, client.Close()); err != nil {
+		return err
+	}
+	if r.asJSON {
+		return c.object(struct {
+			Run       string     `json:"run"`
+			Chain     string     `json:"chain"`
+			Owner     key.Public `json:"owner"`
+			ModelHash string     `json:"model_hash"`
+			SpecHash  string     `json:"spec_hash"`
+		}{s.Name, client.ChainID(), owner.Public(), config.ModelHash.String(), config.SpecHash.String()})
+	}
+	c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, client.ChainID(), s.Name)
+	return nil
 }
 
 // completeSpec reads a specification, and fills in the model of the checkpoint in fromDir, unless that is "", and the hash of the data if it

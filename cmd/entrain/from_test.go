@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// continuedRun goes on from a checkpoint: it says nothing of the model.
+const continuedRun = `
+name = %q
+steps = %d
+[data]
+location = %q
+sequence = 32
+[batch]
+start = 24
+[learning_rate]
+warmup = 2
+[members]
+min = 1
+start = %d
+[times]
+waiting = "0s"
+warmup = "1m"
+round_train = "1m"
+epoch = "1h"
+[trust]
+verification_percent = %d
+`
+
+// foreignData prepares text with the tokenizer of a checkpoint.
+func foreignData(t *testing.T, s *shell, from string) string {
+	t.Helper()
+	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("All the world's a stage, and all the men and women merely players. ", 1000))
+	dir := filepath.Join(t.TempDir(), "data")
+	s.ok("data", "prepare", "-o", dir, "--tokenizer", filepath.Join(from, checkpoint.TokenizerFile), text)
+	return dir
+}
+
+// taking is a member that takes part to the end.
+type taking struct {
+	events []node.Event
+	err    error
+}
+
+// first returns the first event of a kind, and whether there is one.
+func (m taking) first(kind string) (node.Event, bool) {
+	for _, ev := range m.events {
+		if ev.Kind == kind {
+			return ev, true
+		}
+	}
+	return node.Event{}, false
+}
+
+// takePart joins a run until it has finished.
+func takePart(ctx context.Context, t *testing.T, env func(string) string, args ...string) <-chan taking {
+	member := newShell(t).console
+	in, out := io.Pipe()
+	var words syncBuffer
+	member.env, member.out, member.err = env, out, &words
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, member, append([]string{"join", "--workers", "1", "--linger", "2s", "--json"}, args...))
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, words.String())
+		}
+		out.Close()
+		ended <- err
+	}()
+	result := make(chan taking, 1)
+	go func() {
+		var m taking
+		lines := bufio.NewScanner(in)
+		lines.Buffer(nil, childLineMax)
+		for lines.Scan() {
+			var ev node.Event
+			if err := json.Unmarshal(lines.Bytes(), &ev); err != nil {
+				m.err = errors.Join(m.err, fmt.Errorf("line %q: %w", lines.Text(), err))
+			}
+			m.events = append(m.events, ev)
+		}
+		m.err = errors.Join(m.err, <-ended)
+		result <- m
+	}()
+	return result
+}
+
+// startReplica starts a chain and returns where commands find it.
+func startReplica(t *testing.T) (env func(string) string) {
+	t.Helper()
+	home := filepath.Join(t.TempDir(), "chain")
+	if err := comet.Init(home, comet.Options{Chain: "from", API: "127.0.0.1:0", Block: demoBlock}); err != nil {
+		t.Fatal(err)
+	}
+	replica, err := comet.Open(home, nil, referees)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- replica.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return func(name string) string { return map[string]string{"ENTRAIN_CHAIN": replica.Endpoint()}[name] }
+}
+
+// create creates a run from a checkpoint and returns the hash of its first parameters, as the chain has it.
+func create(t *testing.T, s *shell, text, from string) string {
+	t.Helper()
+	var created struct {
+		ModelHash string `json:"model_hash"`
+	}
+	out := s.ok("run", "create", "-f", writeFile(t, filepath.Join(t.TempDir(), "run.toml"), text), "--from", from, "--json")
+	if err := json.Unmarshal([]byte(out), &created); err != nil {
+		t.Fatal(err)
+	}
+	return created.ModelHash
+}
+
+// A model from elsewhere is trained further by three members, of whom one has it and two get it from the first; results are checked, and
+// pass. What comes of it is trained further in a run of its own, bit for bit.
+func TestARunGoesOnFromAModelFromElsewhere(t *testing.T) {
+	s := newShell(t)
+	s.console.env = startReplica(t)
+	imported, _ := importForeign(t, s)
+	corpus := foreignData(t, s, imported)
+	before, err := openModel(imported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := create(t, s, fmt.Sprintf(continuedRun, "further", 16, corpus, 3, 60), imported)
+	if first != before.hash().String() {
+		t.Fatalf("the run begins with %s, the checkpoint has %s", first, before.hash())
+	}
+	states := t.TempDir()
+	var members [3]<-chan taking
+	for i := range members {
+		name := filepath.Join(states, fmt.Sprint("member", i))
+		args := []string{"further", "--key", name + ".key", "--state", name}
+		if i == 0 {
+			args = append(args, "--from", imported)
+		}
+		members[i] = takePart(t.Context(), t, s.console.env, args...)
+	}
+	var final string
+	for i := range members {
+		m := <-members[i]
+		if m.err != nil {
+			t.Fatalf("member %d: %v", i, m.err)
+		}
+		came, ok := m.first(map[bool]string{true: "loaded", false: "healed"}[i == 0])
+		if !ok || came.Params != first {
+			t.Errorf("member %d came to the model by %+v", i, came)
+		}
+		if _, loaded := m.first("loaded"); loaded != (i == 0) {
+			t.Errorf("member %d made the first parameters itself: %v", i, loaded)
+		}
+		kept, ok := m.first("finished")
+		if !ok || i > 0 && kept.Params != final || kept.Params == first {
+			t.Errorf("member %d ends with %q, the others with %q", i, kept.Params, final)
+		}
+		final = kept.Params
+	}
+	var report runReport
+	if err := json.Unmarshal([]byte(s.ok("status", "further", "--json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Step != 16 || report.Rollbacks != 0 || report.Trust.Passed == 0 || report.Trust.Convicted != 0 || report.Trust.Disputes != 0 {
+		t.Errorf("the run stands at %+v", report)
+	}
+	resumeElsewhere(t, s, filepath.Join(states, "member1"), corpus, final)
+}
+
+// resumeElsewhere goes on from a run's own checkpoint, in a state directory.
+func resumeElsewhere(t *testing.T, s *shell, state, corpus, params string) {
+	t.Helper()
+	if got := create(t, s, fmt.Sprintf(continuedRun, "elsewhere", 2, corpus, 1, 0), state); got != params {
+		t.Fatalf("the run elsewhere begins with %s, the other ended with %s", got, params)
+	}
+	dir := filepath.Join(t.TempDir(), "fresh")
+	m := <-takePart(t.Context(), t, s.console.env, "elsewhere", "--key", dir+".key", "--state", dir, "--from", state)
+	if m.err != nil {
+		t.Fatal(m.err)
+	}
+	if ev, ok := m.first("loaded"); !ok || ev.Params != params {
+		t.Errorf("it began with %+v", ev)
+	}
+	if after, err := openModel(dir); err != nil || after.config != foreign || after.hash().String() == params {
+		t.Errorf("it learnt nothing: %v", err)
+	} else if card, err := after.saved.File(checkpoint.CardFile, 1<<20); err != nil || !strings.Contains(string(card), params) {
+		t.Errorf("its card does not say what it was trained from: %v", err)
+	}
+}
+
+// What does not fit a checkpoint is refused before the run exists, or before a member takes part, and named.
+func TestWhatDoesNotFitACheckpointIsRefused(t *testing.T) {
+	s := newShell(t)
+	imported, _ := importForeign(t, s)
+	corpus := foreignData(t, s, imported)
+	text := func(model string) []byte {
+		return []byte(fmt.Sprintf(continuedRun, "on", 10, corpus, 1, 0) + "[model]\n" + model)
+	}
+	s1, published, err := completeSpec(text(""), "", imported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := spec.Parse(published); err != nil || again != s1 {
+		t.Errorf("what is published reads as %+v, %v", again, err)
+	}
+	bytesData := filepath.Join(t.TempDir(), "bytes")
+	s.ok("data", "prepare", "-o", bytesData, writeFile(t, filepath.Join(t.TempDir(), "t"), strings.Repeat("as bytes ", 1000)))
+	for _, c := range []struct{ model, data, from, want string }{
+		{"hidden = 64", corpus, imported, "model.hidden: the specification says 64, the checkpoint has 32"},
+		{"", bytesData, imported, "they have 256 and 260 tokens"},
+		{"", bytesData, imported, "--tokenizer CHECKPOINT/tokenizer.json"},
+		{"", corpus, corpus, "is no checkpoint of entrain"},
+	} {
+		if _, _, err := completeSpec(text(c.model), c.data, c.from); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q with %s: got %v, want an error with %q", c.model, c.from, err, c.want)
+		}
+	}
+	other := writeCheckpoint(t)
+	if _, err := findOrigin(s1, other, nil); err == nil || !strings.Contains(err.Error(), "goes on from "+s1.Model.From) {
+		t.Errorf("another checkpoint: %v", err)
+	}
+	if _, err := findOrigin(spec.Default(), imported, nil); err == nil || !strings.Contains(err.Error(), "seed") {
+		t.Errorf("a run from a seed: %v", err)
+	}
+	for location, want := range map[string]string{imported: imported, other: "", filepath.Join(other, "none"): "", "": ""} {
+		s1.Model.FromLocation = location
+		if got, err := findOrigin(s1, "", nil); err != nil || got != want {
+			t.Errorf("from_location %q leads to %q, %v", location, got, err)
+		}
+	}
+	s1.Data.Manifest = mustManifest(t, bytesData)
+	if _, err := newTrainer(t.Context(), s1, bytesData, 1, 0); err == nil || !strings.Contains(err.Error(), "tokenizer") {
+		t.Errorf("a member with data of another tokenizer: %v", err)
+	}
+}
+
+// mustManifest is the hash of the data set in dir.
+func mustManifest(t *testing.T, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire.SHA256(b).String()
+}
+
+func TestHowTokenizersDiffer(t *testing.T) {
+	b, words := tokenizer.ByteToken, foreignWords(t)
+	others, err := tokenizer.New([]tokenizer.Merge{{Left: b('a'), Right: b('b'), Token: 257}, {Left: b('h'), Right: b('e'), Token: 258}, {Left: 257, Right: 258, Token: 259}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := tokenizersDiffer(others, words); !strings.Contains(text, `257, "ab" and " t"`) {
+		t.Error(text)
+	}
+	if text := tokenizersDiffer(words, words); !strings.Contains(text, "same tokens") {
+		t.Error(text)
+	}
+}
