@@ -119,6 +119,10 @@ func TestErrorsOfFormNameTheLine(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
+	if s, err := Continue([]byte("name = \"on\"\n[data]\nsequence = 32\n"), ModelOf(imported, wire.Sum("a"), wire.Sum("b"))); err == nil {
+		text, _ := s.Append(nil)
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if s, err := Parse(b); err == nil {
 			text, err := s.Append(nil)

@@ -179,7 +179,7 @@ func (d *desk) line(name string, now time.Time) runLine {
 		Speed: r.TokensPerSecond, Tokens: r.Tokens,
 	}
 	if d.spec != nil {
-		l.Preset = d.spec.Model.Preset
+		l.Preset = d.spec.Model.Name()
 		if m, err := d.spec.Llama(); err == nil {
 			l.Params = m.Layout().Len()
 		}

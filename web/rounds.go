@@ -184,7 +184,7 @@ func (d *desk) joining(chain string, endpoints []string, now time.Time) (joining
 	}
 	c := d.state.Config()
 	j := joining{
-		Run: c.Name, Chain: chain, Endpoints: endpoints, Preset: d.spec.Model.Preset, Sequence: d.spec.Data.Sequence,
+		Run: c.Name, Chain: chain, Endpoints: endpoints, Preset: d.spec.Model.Name(), Sequence: d.spec.Data.Sequence,
 		Manifest: d.spec.Data.Manifest, Location: d.spec.Data.Location, Capacity: d.state.Limits().Members, Present: d.state.Present(),
 		Phase: d.state.Phase().String(), Spec: string(d.text), SpecHash: ledger.SpecHash(d.text).String(), ModelHash: c.ModelHash.String(),
 		Owner: key.Public(c.Owner).String(), RoundMs: c.RoundTrainMs, Batch: c.BatchEnd,
