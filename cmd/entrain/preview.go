@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/spec"
+)
+
+func runPreviewCommand(c console) *cobra.Command {
+	var file string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "preview -f FILE",
+		Short: "Show what a specification means, before a run is created from it",
+		Long: `Shows a specification's learning rate and batch size over the steps, as charts and a table, and estimates
+what a member needs: memory, bytes a round, the model to fetch. No chain is asked, and nothing is created.`,
+		Example: "  entrain run preview -f examples/run.toml\n  entrain run preview -f run.toml --json | jq .steps",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if file == "" {
+				return errors.New("say which specification with -f FILE; examples/run.toml is one to begin with")
+			}
+			text, err := readBounded(file, ledger.SpecBytesMax)
+			if err != nil {
+				return fmt.Errorf("specification: %w", err)
+			}
+			s, err := spec.Parse(text)
+			if err != nil {
+				return fmt.Errorf("specification %q: %w", file, err)
+			}
+			p, err := newPreview(s)
+			if err != nil {
+				return fmt.Errorf("specification %q: %w", file, err)
+			}
+			if asJSON {
+				return c.object(p)
+			}
+			return p.write(c.out)
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "specification `file`, TOML")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	_ = cmd.MarkFlagFilename("file", "toml")
+	return cmd
+}
+
+// preview is what a specification means.
+type preview struct {
+	Run      string        `json:"run"`
+	Schedule string        `json:"schedule"`
+	Needs    sizes         `json:"needs"`
+	Members  uint32        `json:"members"`        // that it takes to begin
+	Received uint64        `json:"received_bytes"` // by a member in a round, if so many take part; as much is sent, on average
+	Tokens   uint64        `json:"tokens"`         // trained on in all
+	Steps    []previewStep `json:"steps"`          // the first, the last, and some between
+}
+
+type previewStep struct {
+	Step   uint32  `json:"step"`
+	Tokens uint64  `json:"tokens"` // trained on once it is done
+	Rate   float32 `json:"learning_rate"`
+	Batch  uint32  `json:"batch"` // sequences
+}
+
+// previewSteps is how many steps a preview shows, at most.
+const previewSteps = 64
+
+func newPreview(s spec.Spec) (p preview, err error) {
+	schedule, err := s.Schedule()
+	if err != nil {
+		return p, err
+	}
+	p = preview{Run: s.Name, Schedule: s.LearningRate.Schedule, Members: s.Members.Start}
+	if p.Needs, err = sizesOf(s); err != nil {
+		return p, err
+	}
+	p.Received = uint64(p.Members-min(p.Members, 1)) * p.Needs.Payload
+	n, last := min(previewSteps, uint64(s.Steps)), uint64(s.Steps-1)
+	for step := uint32(1); ; step++ {
+		size := batchSize(s, p.Tokens)
+		p.Tokens += uint64(size) * uint64(s.Data.Sequence)
+		// Those shown stand evenly between the first and the last.
+		if uint64(step-1) == uint64(len(p.Steps))*last/max(1, n-1) {
+			p.Steps = append(p.Steps, previewStep{step, p.Tokens, schedule.LR(step), size})
+		}
+		if step == s.Steps {
+			return p, nil
+		}
+	}
+}
+
+// batchSize is the size of the batch that is given out after so many tokens, as the coordinator computes it.
+func batchSize(s spec.Spec, tokens uint64) uint32 {
+	if tokens >= s.Batch.RampTokens {
+		return s.Batch.End
+	}
+	grown := new(big.Int).SetUint64(uint64(s.Batch.End - s.Batch.Start))
+	grown.Mul(grown, new(big.Int).SetUint64(tokens))
+	grown.Div(grown, new(big.Int).SetUint64(s.Batch.RampTokens))
+	return s.Batch.Start + uint32(grown.Uint64())
+}
+
+func (p preview) write(out io.Writer) error {
+	last := p.Steps[len(p.Steps)-1]
+	fmt.Fprintf(out, "%s: %s parameters, %s steps, %s tokens\n\n", p.Run, thousands(p.Needs.Parameters), thousands(uint64(last.Step)), thousands(p.Tokens))
+	rates, batches := make([]float64, len(p.Steps)), make([]float64, len(p.Steps))
+	for i, s := range p.Steps {
+		rates[i], batches[i] = float64(s.Rate), float64(s.Batch)
+	}
+	chart(out, "learning rate, "+p.Schedule, rates)
+	if p.Steps[0].Batch != last.Batch {
+		chart(out, "sequences in a batch", batches)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "step\ttokens\tlearning rate\tbatch\t\n")
+	every := (len(p.Steps) + 15) / 16
+	for i, s := range p.Steps {
+		if i%every == 0 || i == len(p.Steps)-1 {
+			fmt.Fprintf(w, "%s\t%s\t%.4g\t%d\t\n", thousands(uint64(s.Step)), thousands(s.Tokens), s.Rate, s.Batch)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nA member needs about %s of memory, and fetches a model of %s when it joins.\n"+
+		"A result has at most %s; with %d members each receives %s a round, and sends as much on average.\n",
+		bytesText(p.Needs.Memory), bytesText(p.Needs.Model), bytesText(p.Needs.Payload), p.Members, bytesText(p.Received))
+	return err
+}
+
+// chartRows is how high a chart is.
+const chartRows = 8
+
+// chart draws values from 0 to their greatest, one column each.
+func chart(out io.Writer, title string, values []float64) {
+	most := 0.0
+	for _, v := range values {
+		most = max(most, v)
+	}
+	fmt.Fprintf(out, "%s\n", title)
+	for row := chartRows; row > 0; row-- {
+		label := ""
+		if row == chartRows {
+			label = fmt.Sprintf("%.4g", most)
+		}
+		var line strings.Builder
+		for _, v := range values {
+			if most > 0 && v/most*chartRows > float64(row)-0.5 {
+				line.WriteByte('#')
+			} else {
+				line.WriteByte(' ')
+			}
+		}
+		fmt.Fprintf(out, "%9s |%s\n", label, strings.TrimRight(line.String(), " "))
+	}
+	fmt.Fprintf(out, "%9s +%s\n\n", "0", strings.Repeat("-", len(values)))
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPreview(t *testing.T) {
+	s := newShell(t)
+	file := writeFile(t, filepath.Join(t.TempDir(), "run.toml"), `
+name = "ramp"
+steps = 200
+[learning_rate]
+schedule = "linear"
+base = 0.004
+warmup = 10
+final = 0.001
+[batch]
+start = 10
+end = 30
+ramp_tokens = 128000
+[members]
+min = 5
+`)
+	p := object[preview](s, "run", "preview", "-f", file, "--json")
+	first, last := p.Steps[0], p.Steps[len(p.Steps)-1]
+	if len(p.Steps) != previewSteps || first.Step != 1 || last.Step != 200 || first.Batch != 10 || last.Batch != 30 || last.Tokens != p.Tokens || first.Tokens != 1280 {
+		t.Errorf("%d steps, %+v to %+v", len(p.Steps), first, last)
+	}
+	if first.Rate != 0.0004 || last.Rate != 0.001 {
+		t.Errorf("rates %v to %v", first.Rate, last.Rate)
+	}
+	for i, step := range p.Steps[1:] {
+		if before := p.Steps[i]; step.Step <= before.Step || step.Tokens <= before.Tokens || step.Batch < before.Batch {
+			t.Errorf("%+v after %+v", step, before)
+		}
+	}
+	if p.Received != 4*p.Needs.Payload || p.Needs.Model != 4*p.Needs.Parameters || p.Needs.Memory < 3*p.Needs.Model {
+		t.Errorf("%+v", p)
+	}
+	out := s.ok("run", "preview", "-f", file)
+	for _, want := range []string{"200 steps", "learning rate, linear", "0.00", "sequences in a batch", "A member needs about", "with 5 members", "####"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	for _, steps := range []int{1, 2, 63, 64, 65, 127} {
+		file := writeFile(t, filepath.Join(t.TempDir(), "short.toml"), fmt.Sprintf("name = \"short\"\nsteps = %d\n[learning_rate]\nwarmup = 0\n", steps))
+		p := object[preview](s, "run", "preview", "-f", file, "--json")
+		if got := p.Steps[len(p.Steps)-1].Step; len(p.Steps) != min(previewSteps, steps) || int(got) != steps {
+			t.Errorf("%d steps: %d shown, the last %d", steps, len(p.Steps), got)
+		}
+	}
+	s.fails([]string{"run", "preview"}, "-f FILE")
+}
