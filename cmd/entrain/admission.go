@@ -86,9 +86,9 @@ func (a applicant) asked(ctx context.Context, client *comet.Client, s ledger.Sna
 	if err != nil {
 		return nil, fmt.Errorf("state of the run: %w", err)
 	}
-	held, present, name := uint64(0), false, st.Config().Name
+	held, known, present, name := uint64(0), false, false, st.Config().Name
 	if i, ok := st.Find(a.key); ok {
-		held, present = st.Member(i).Stake, st.Member(i).Status.Present()
+		held, known, present = st.Member(i).Stake, true, st.Member(i).Status.Present()
 	}
 	missing := a.stake - min(a.stake, held)
 	err = st.Apply(coordinator.Env{NowMs: s.TimeMs, Height: s.Height, Sender: a.key, Value: missing}, coordinator.Join{})
@@ -96,7 +96,7 @@ func (a applicant) asked(ctx context.Context, client *comet.Client, s ledger.Sna
 	case present && s.State.Phase() != coordinator.Finished:
 		return nil, nil // a member that comes back
 	case errors.Is(err, coordinator.ErrPhase):
-		if present {
+		if known {
 			return nil, nil // it fetches the last parameters
 		}
 		return []obstacle{{Kind: obstacleFinished, Reason: fmt.Sprintf("run %q has finished, after %d steps; nothing is left to do", name, s.State.Step())}}, nil
