@@ -219,12 +219,19 @@ func TestWindowsMoveWithTheReads(t *testing.T) {
 	}
 }
 
-// faulty serves a directory, but the n-th request for something else than the manifest as bad says; what bad leaves alone is served right.
+// faulty serves a directory, but the n-th request for the same bytes of something else than the manifest as bad says; what bad leaves alone is
+// served right. Requests are counted by what they ask for, so that whose turn it is does not depend on which come at the same time.
 func faulty(dir string, bad func(n int64, w http.ResponseWriter, r *http.Request) bool) http.Handler {
 	static := http.FileServer(http.Dir(dir))
-	var n atomic.Int64
+	var mu sync.Mutex
+	asked := map[string]int64{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/"+ManifestFile || !bad(n.Add(1), w, r) {
+		mu.Lock()
+		what := r.URL.Path + " " + r.Header.Get("Range")
+		asked[what]++
+		n := asked[what]
+		mu.Unlock()
+		if r.URL.Path == "/"+ManifestFile || !bad(n, w, r) {
 			static.ServeHTTP(w, r)
 		}
 	})
@@ -249,6 +256,7 @@ func TestFaultsOfAHostAreRiddenOut(t *testing.T) {
 	dir, m := bigSet(t)
 	local := mustOpen(t, dir, m, Options{SequenceTokens: 1000})
 	static := http.FileServer(http.Dir(dir))
+	var requests atomic.Int64 // to the slow host
 	for _, c := range []struct {
 		name string
 		bad  func(n int64, w http.ResponseWriter, r *http.Request) bool
@@ -278,15 +286,15 @@ func TestFaultsOfAHostAreRiddenOut(t *testing.T) {
 			w.Write(recorder.Body.Bytes()[:recorder.Body.Len()/2])
 			panic(http.ErrAbortHandler)
 		}},
-		{"slow", func(n int64, w http.ResponseWriter, r *http.Request) bool {
-			if n == 2 || n == 4 {
+		{"slow", func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			if n := requests.Add(1); n == 2 || n == 4 {
 				<-r.Context().Done() // the client gives up
 				return true
 			}
 			return false
 		}},
 		{"lying now and then", func(n int64, w http.ResponseWriter, r *http.Request) bool {
-			if n%2 == 0 && r.URL.Path != "/"+LeavesFile {
+			if n%2 == 1 && r.URL.Path != "/"+LeavesFile {
 				flipping(static, w, r)
 				return true
 			}
