@@ -54,7 +54,7 @@ func (c Config) checkKinds() error {
 
 // kind is what a client is: "" if it is honest. The adversaries are the last ones.
 func (c Config) kind(client int) string {
-	if first := c.Clients - len(c.Adversaries); client >= first {
+	if first := c.Clients - len(c.Adversaries); client >= first && !c.Reformed {
 		return c.Adversaries[client-first]
 	}
 	return ""

@@ -55,6 +55,8 @@ type Config struct {
 
 	// Adversaries are the kinds of package adversary that the last participants are, one each.
 	Adversaries []string
+	// Reformed lets the adversaries work honestly, in a run that is otherwise the same: what the cheats are measured against.
+	Reformed bool `json:",omitempty"`
 	// Verification is the share in percent of the accepted results that are recomputed. Members then put up a stake.
 	Verification uint8
 
@@ -398,7 +400,12 @@ func (n *network) fail(format string, args ...any) {
 }
 
 // honest counts the participants that are.
-func (n *network) honest() int { return len(n.members) - len(n.cfg.Adversaries) }
+func (n *network) honest() int {
+	if n.cfg.Reformed {
+		return len(n.members)
+	}
+	return len(n.members) - len(n.cfg.Adversaries)
+}
 
 // settledDisputes says that nothing is open about anybody.
 func (n *network) settledDisputes() bool {

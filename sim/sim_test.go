@@ -97,20 +97,11 @@ func TestHonestWorkPassesEveryCheck(t *testing.T) {
 	}
 }
 
-// The arithmetic alone gives what the whole network gives, near enough: shares and their order differ.
-func TestHonestTrainingIsThatOfTheNetwork(t *testing.T) {
-	for overlap := range uint8(2) {
-		cfg := Config{Seed: 3, Clients: 6, Steps: 20, Overlap: overlap, Limit: Default(1).Limit}
-		r, err := Run(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		loss, err := Honest(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ratio := loss / r.HeldOut; ratio < 0.97 || ratio > 1.03 || r.HeldOut == 0 {
-			t.Errorf("overlap %d: held-out loss %g, of the network %g", overlap, loss, r.HeldOut)
-		}
+// Whoever is reformed is not told from the honest, and the members are those of the run with cheats.
+func TestTheReformedWorkHonestly(t *testing.T) {
+	cfg := Config{Seed: 3, Clients: 6, Steps: 20, Limit: Default(1).Limit, Verification: 50, Adversaries: []string{"poison", "withhold"}, Reformed: true}
+	r := run(t, cfg)
+	if r.Checks == 0 || r.Passed != r.Checks || len(r.Convictions) > 0 || r.Undetected > 0 || r.Holders != cfg.Clients {
+		t.Errorf("%d checks, %d passed, convictions %v, %d undetected, %d hold the parameters", r.Checks, r.Passed, r.Convictions, r.Undetected, r.Holders)
 	}
 }

@@ -125,7 +125,7 @@ func (o *simOptions) complete(given func(string) bool) error {
 	for flag, none := range map[string]func(){
 		"crashes": func() { o.cfg.Crashes = quiet.Crashes }, "stragglers": func() { o.cfg.Stragglers = quiet.Stragglers },
 		"partitions": func() { o.cfg.Partitions = quiet.Partitions }, "outages": func() { o.cfg.Outages = quiet.Outages },
-		"loss": func() { o.cfg.Loss = quiet.Loss }, "overlap": func() { o.cfg.Overlap = 1 }, "steps": func() { o.cfg.Steps = simCheatSteps },
+		"loss": func() { o.cfg.Loss = quiet.Loss }, "steps": func() { o.cfg.Steps = simCheatSteps },
 	} {
 		if !given(flag) {
 			none()
