@@ -42,6 +42,9 @@ func (s *stage) committed(c coordinator.Check, gradient wire.Hash) coordinator.S
 	}.Sign(memberSecret(c.Member))
 }
 
+// witness is a member who may show what another one signed twice.
+func witness(of uint32) uint32 { return 1 + of%2 }
+
 // trials lets a result pass its check, a member sign two commitments, and another one be accused and stay silent.
 func (s *stage) trials() {
 	s.t.Helper()
@@ -66,7 +69,7 @@ func (s *stage) trials() {
 	s.apply(s.state.Key(passes.Verifier), coordinator.Pass{Round: passes.Round, Member: passes.Member, Commitment: s.committed(passes, gradient), Gradient: gradient})
 	s.tell()
 	double := of(0, 4, passes.Member)
-	s.apply(memberKey(1), coordinator.Equivocation{A: s.committed(double, wire.Sum("test/one")), B: s.committed(double, wire.Sum("test/other"))})
+	s.apply(memberKey(witness(double.Member)), coordinator.Equivocation{A: s.committed(double, wire.Sum("test/one")), B: s.committed(double, wire.Sum("test/other"))})
 	s.tell()
 	accused := of(0, 4, passes.Member, double.Member)
 	s.apply(s.state.Key(accused.Verifier), coordinator.Accuse{Round: accused.Round, Member: accused.Member, Commitment: s.committed(accused, gradient), Trace: wire.Sum("test/trace")})
@@ -100,7 +103,7 @@ func TestTrustIsTold(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	silence, double := p.Convictions[0], p.Convictions[1]
-	if silence.Offence != "silence" || double.Offence != "equivocation" || double.Evidence == "" || double.ByKey != memberKey(1).String() {
+	if silence.Offence != "silence" || double.Offence != "equivocation" || double.Evidence == "" || double.ByKey != memberKey(witness(double.Member)).String() {
 		t.Errorf("convictions %+v", p.Convictions)
 	}
 	if len(p.Disputes) != 2 || p.Disputes[0].EndedMs != 0 || p.Disputes[1].Conviction != silence.Number || p.Keys[p.Disputes[1].Member] != silence.Key {
