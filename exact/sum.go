@@ -5,26 +5,29 @@ import "math"
 // lanes are the 16 partial sums, or partial maxima, of a row.
 type lanes [16]float32
 
-// fold adds the lanes in the order that is part of the definition of every sum here.
-func (l *lanes) fold() float32 {
-	for half := len(l) / 2; half > 0; half /= 2 {
+func (l *lanes) fold() float32    { return FoldSum((*[16]float32)(l)) }
+func (l *lanes) foldMax() float32 { return FoldMax((*[16]float32)(l)) }
+
+// FoldSum adds the 16 partial sums of a row in the order that is part of the definition of every sum here. It overwrites them.
+func FoldSum(lanes *[16]float32) float32 {
+	for half := len(lanes) / 2; half > 0; half /= 2 {
 		for i := range half {
-			l[i] += l[i+half]
+			lanes[i] += lanes[i+half]
 		}
 	}
-	return l[0]
+	return lanes[0]
 }
 
-// foldMax returns the greatest lane in the same order.
-func (l *lanes) foldMax() float32 {
-	for half := len(l) / 2; half > 0; half /= 2 {
+// FoldMax returns the greatest of the 16 partial maxima of a row, comparing them in the same order. It overwrites them.
+func FoldMax(lanes *[16]float32) float32 {
+	for half := len(lanes) / 2; half > 0; half /= 2 {
 		for i := range half {
-			if l[i+half] > l[i] {
-				l[i] = l[i+half]
+			if lanes[i+half] > lanes[i] {
+				lanes[i] = lanes[i+half]
 			}
 		}
 	}
-	return l[0]
+	return lanes[0]
 }
 
 // Sum returns the sum of x in the order that the package comment defines.

@@ -10,27 +10,8 @@ import (
 // a row, so an element's lane is its place in the tile mod 16.
 type lanes [16]float32
 
-// fold adds the lanes in exact's order.
-func (l *lanes) fold() float32 {
-	for half := len(l) / 2; half > 0; half /= 2 {
-		for i := range half {
-			l[i] += l[i+half]
-		}
-	}
-	return l[0]
-}
-
-// foldMax returns the greatest lane in the same order.
-func (l *lanes) foldMax() float32 {
-	for half := len(l) / 2; half > 0; half /= 2 {
-		for i := range half {
-			if l[i+half] > l[i] {
-				l[i] = l[i+half]
-			}
-		}
-	}
-	return l[0]
-}
+func (l *lanes) fold() float32    { return exact.FoldSum((*[16]float32)(l)) }
+func (l *lanes) foldMax() float32 { return exact.FoldMax((*[16]float32)(l)) }
 
 // What is taken along a row x, y, and along the row's gains g; v is the row's own value, which another operation made.
 type taken uint8
