@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
-	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -181,20 +179,12 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 
 // outcome is the hash of what came out of a share, as coordinator.Outcome of a commitment to it.
 func outcome(c coordinator.Commitment, s share) wire.Hash {
-	return coordinator.Outcome(claimed(c, s))
+	return coordinator.Outcome(verify.Claim(c, s.Result, s.stateRoot()))
 }
 
-// claimed is the commitment that would have been made to a share.
-func claimed(c coordinator.Commitment, s share) coordinator.Commitment {
-	c.Payload, c.PayloadBytes = merkle.BlobRoot(s.Payload), uint32(len(s.Payload))
-	c.State, c.Work = s.stateRoot(), coordinator.WorkHash(c.Run, c.Round, c.Member, s.Gradient)
-	return c
-}
-
-// trouble is an error that says nothing about the share, as when the data cannot be read; nil if nothing can come out of the share because
-// its numbers run away, which whoever committed to something must have seen as well.
+// trouble is an error that says nothing about the share, as when the data cannot be read.
 func trouble(err error) error {
-	if errors.Is(err, codec.ErrNotFinite) || errors.Is(err, codec.ErrTooLarge) || errors.Is(err, llama.ErrNotFinite) {
+	if verify.NoResult(err) {
 		return nil
 	}
 	return err
@@ -202,26 +192,13 @@ func trouble(err error) error {
 
 // difference says in which parts a computed share differs from what was committed to; "" means none, or that nothing is known.
 func difference(c coordinator.Commitment, s share) string {
-	if trouble(s.failed) != nil {
+	switch {
+	case trouble(s.failed) != nil:
 		return ""
-	}
-	if s.failed != nil {
+	case s.failed != nil:
 		return "a result where there is none: " + s.failed.Error()
 	}
-	own := claimed(c, s)
-	var parts []string
-	for _, p := range [...]struct {
-		name      string
-		got, want wire.Hash
-	}{{"update", c.Payload, own.Payload}, {"optimizer state", c.State, own.State}, {"gradient", c.Work, own.Work}} {
-		if p.got != p.want {
-			parts = append(parts, fmt.Sprintf("%s %.4x instead of %.4x", p.name, p.got[:], p.want[:]))
-		}
-	}
-	if c.PayloadBytes != own.PayloadBytes {
-		parts = append(parts, fmt.Sprintf("an update of %d bytes instead of %d", c.PayloadBytes, own.PayloadBytes))
-	}
-	return strings.Join(parts, ", ")
+	return verify.Difference(c, verify.Claim(c, s.Result, s.stateRoot()))
 }
 
 // trace adds to a verdict the root of the trace to argue from; without one there is no accusation.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
@@ -48,19 +49,20 @@ func Recompute(ctx context.Context, e Engine, c coordinator.Case, in Inputs) (Ve
 	v := Verdict{State: slices.Clone(in.State)}
 	var err error
 	if v.Result, err = e.Step(ctx, in.Params, v.State, in.Spans, c.Step); err != nil {
-		if !refused(err) {
+		if !NoResult(err) {
 			return Verdict{}, err
 		}
-		v.Failed, v.Difference = err, fmt.Sprintf("nothing comes out of the step: %v", err)
+		v.Failed, v.Difference = err, fmt.Sprintf("a result where there is none: %v", err)
 		return v, nil
 	}
-	v.Difference = difference(c.Commitment, v.Result, merkle.Root(e.Leaves(v.State)))
+	v.Difference = Difference(c.Commitment, Claim(c.Commitment, v.Result, merkle.Root(e.Leaves(v.State))))
 	v.Same = v.Difference == ""
 	return v, nil
 }
 
-// refused tells whether err says that the step has no result, as opposed to that it could not be done here.
-func refused(err error) bool {
+// NoResult tells whether err says that a step has no result because its numbers run away, which whoever committed to one must have seen as
+// well, as opposed to that it could not be done here.
+func NoResult(err error) bool {
 	return errors.Is(err, llama.ErrNotFinite) || errors.Is(err, codec.ErrNotFinite) || errors.Is(err, codec.ErrTooLarge)
 }
 
@@ -81,15 +83,26 @@ func (in Inputs) check(leaves func(values []float32) []wire.Hash, c coordinator.
 	return nil
 }
 
-// difference says in what a commitment is not to a result; empty if it is.
-func difference(c coordinator.Commitment, r train.Result, state wire.Hash) string {
-	switch payload, work := merkle.BlobRoot(r.Payload), coordinator.WorkHash(c.Run, c.Round, c.Member, r.Gradient); {
-	case c.Work != work:
-		return fmt.Sprintf("the gradient is not the one committed to: it is %s, whose proof of work is %s instead of %s", r.Gradient, work, c.Work)
-	case c.Payload != payload || c.PayloadBytes != uint32(len(r.Payload)):
-		return fmt.Sprintf("the payload is %s of %d bytes instead of %s of %d", payload, len(r.Payload), c.Payload, c.PayloadBytes)
-	case c.State != state:
-		return fmt.Sprintf("the new optimizer state is %s instead of %s", state, c.State)
+// Claim returns the commitment c as it would be if r and the optimizer state after the step, whose hash is given, had come out of its share.
+func Claim(c coordinator.Commitment, r train.Result, state wire.Hash) coordinator.Commitment {
+	c.Payload, c.PayloadBytes = merkle.BlobRoot(r.Payload), uint32(len(r.Payload))
+	c.State, c.Work = state, coordinator.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
+	return c
+}
+
+// Difference says, for people, in which parts of what came out a commitment differs from what it should be; empty if in none.
+func Difference(got, want coordinator.Commitment) string {
+	var parts []string
+	for _, p := range [...]struct {
+		name      string
+		got, want wire.Hash
+	}{{"update", got.Payload, want.Payload}, {"optimizer state", got.State, want.State}, {"gradient", got.Work, want.Work}} {
+		if p.got != p.want {
+			parts = append(parts, fmt.Sprintf("%s %.4x instead of %.4x", p.name, p.got[:], p.want[:]))
+		}
 	}
-	return ""
+	if got.PayloadBytes != want.PayloadBytes {
+		parts = append(parts, fmt.Sprintf("an update of %d bytes instead of %d", got.PayloadBytes, want.PayloadBytes))
+	}
+	return strings.Join(parts, ", ")
 }

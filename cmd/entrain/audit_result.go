@@ -11,6 +11,8 @@ import (
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/verify"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // What comes of an audit.
@@ -130,12 +132,12 @@ func advicePrev(err error) string {
 }
 
 // compare adds what came of computing the share.
-func (r *auditReport) compare(c coordinator.Commitment, result train.Result, state fmt.Stringer) {
-	payload := p2p.NewRef(result.Payload)
-	r.row("gradient", c.Work, coordinator.WorkHash(c.Run, c.Round, c.Member, result.Gradient))
-	r.row("optimizer state", c.State, state)
-	r.row("payload", c.Payload, payload.Root)
-	r.row("payload length", c.PayloadBytes, payload.Size)
+func (r *auditReport) compare(c coordinator.Commitment, result train.Result, state wire.Hash) {
+	found := verify.Claim(c, result, state)
+	r.row("gradient", c.Work, found.Work)
+	r.row("optimizer state", c.State, found.State)
+	r.row("payload", c.Payload, found.Payload)
+	r.row("payload length", c.PayloadBytes, found.PayloadBytes)
 }
 
 // chained tells whether the state a member went on from is that of its result of the step before. A fresh one is, too; and what cannot be known
