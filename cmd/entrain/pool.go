@@ -143,20 +143,5 @@ func needPool(cmd *cobra.Command, args []string) error {
 
 // completePools completes the name of a pool.
 func (c console) completePools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completeFor)
-	defer cancel()
-	chain, _ := cmd.Flags().GetStringArray("chain")
-	client, err := c.dial(ctx, chain, nil)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer client.Close()
-	names, err := client.Pools(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return c.complete(cmd, args, func(ctx context.Context, client *comet.Client) ([]string, error) { return client.Pools(ctx) })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
 )
@@ -272,24 +273,32 @@ const completeFor = time.Second
 
 // completeRuns completes the name of a run.
 func (c console) completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return c.complete(cmd, args, func(ctx context.Context, client *comet.Client) (names []string, err error) {
+		runs, err := client.Runs(ctx)
+		for _, r := range runs {
+			names = append(names, r.Name)
+		}
+		return names, err
+	})
+}
+
+// complete completes a command's one argument by what the chain has.
+func (c console) complete(cmd *cobra.Command, args []string, list func(context.Context, *comet.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	const only = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, only
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeFor)
 	defer cancel()
 	chain, _ := cmd.Flags().GetStringArray("chain")
 	client, err := c.dial(ctx, chain, nil)
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, only
 	}
 	defer client.Close()
-	runs, err := client.Runs(ctx)
+	names, err := list(ctx, client)
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, only
 	}
-	var names []string
-	for _, r := range runs {
-		names = append(names, r.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return names, only
 }
