@@ -25,7 +25,7 @@ exact
 tensor tokenizer merkle/parallel
 codec/internal/vec
 optim codec codec/distro codec/dense
-llama checkpoint checkpoint/gguf
+llama checkpoint checkpoint/gguf score
 trace eval
 client
 loop atomicfile economics tokenizer/learn
@@ -71,7 +71,7 @@ var importers = []struct {
 	{"gonum.org/v1/plot", []string{"report"}, "pictures of curves for papers"},
 	{"github.com/parquet-go/", []string{"data"}, "one package reads data sets of others"},
 	{"github.com/klauspost/compress/", []string{"data"}, "one package reads data sets of others"},
-	{"github.com/chromedp/", []string{"*_test"}, "tests of pages in a browser"},
+	{"github.com/chromedp/", []string{"*_test", "tests/browser"}, "tests of pages in a browser"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},
 	{"go.uber.org/goleak", []string{"*_test"}, "tests for leaked goroutines"},
 }
