@@ -40,7 +40,7 @@ const audit = `(() => {
 	for (const e of document.querySelectorAll("[aria-labelledby]")) if (!byId(e.getAttribute("aria-labelledby")).trim()) faults.push("label is not there: " + e.outerHTML.slice(0, 120));
 	for (const e of document.querySelectorAll("table")) if (!e.querySelector("th[scope=col]")) faults.push("table without headers");
 	for (const e of document.querySelectorAll("svg")) if (e.getAttribute("aria-hidden") !== "true") faults.push("picture without a name");
-	for (const e of document.querySelectorAll("[aria-hidden=true]")) if (e.querySelector("a, button, input, [tabindex='0']")) faults.push("hidden, but reached by Tab: " + e.outerHTML.slice(0, 120));
+	for (const e of document.querySelectorAll("[aria-hidden=true]")) if (e.querySelector("a:not([tabindex='-1']), button, input, [tabindex='0']")) faults.push("hidden, but reached by Tab: " + e.outerHTML.slice(0, 120));
 	if (document.documentElement.scrollWidth > innerWidth) faults.push("wider than the window: " + document.documentElement.scrollWidth + " > " + innerWidth);
 	for (const e of document.querySelectorAll("style, [style*='url('], script:not([src])")) faults.push("inline: " + e.outerHTML.slice(0, 80));
 	return faults;

@@ -11,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/tests/browser"
 )
 
 // longAgo is rounds as a log tells them, which the server has read before it sees the chain.
@@ -59,29 +60,28 @@ const (
 // The pages of a large run are painted in less than a second, and are small, however long somebody scrolls. The time of the first paint
 // is that of the best of several tries: other tests may keep the processors busy.
 func TestPagesOfALargeRunAreQuickAndSmall(t *testing.T) {
-	ctx := browser(t)
 	s := newStage(t, 10_000)
 	server, url := large(t, s, s.options())
-	page := newTab(t, ctx)
-	page.do(chromedp.EmulateViewport(1280, 900))
+	page := browser.Open(t)
+	page.Do(chromedp.EmulateViewport(1280, 900))
 	for _, p := range []struct{ name, path, drawn string }{
 		{"overview", "", ".tiles b"}, {"members", "/members", "td .chip"}, {"rounds", "/rounds", "td a"}, {"trust", "/trust", "main .card"},
 	} {
 		paint, drawn := math.Inf(1), math.Inf(1)
 		for range 3 {
-			page.do(chromedp.Navigate(url + "/runs/" + stageRun + p.path))
-			page.wait(fmt.Sprintf("document.querySelector(%q) !== null", p.drawn))
-			drawn = min(drawn, value[float64](page, "performance.now()"))
-			page.wait(`performance.getEntriesByName("first-contentful-paint").length > 0`)
-			paint = min(paint, value[float64](page, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))
+			page.Do(chromedp.Navigate(url + "/runs/" + stageRun + p.path))
+			page.Wait(fmt.Sprintf("document.querySelector(%q) !== null", p.drawn))
+			drawn = min(drawn, browser.Value[float64](page, "performance.now()"))
+			page.Wait(`performance.getEntriesByName("first-contentful-paint").length > 0`)
+			paint = min(paint, browser.Value[float64](page, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))
 		}
 		if p.path == "/members" || p.path == "/rounds" { // all along the table and back
 			for _, at := range []string{"0.3", "0.7", "1", "0"} {
-				page.do(chromedp.Evaluate[chromedp.Void](`{const b = document.querySelector(".tablebox"); b.scrollTop = b.scrollHeight * ` + at + `; undefined}`))
-				page.wait(fmt.Sprintf("document.querySelector(%q) !== null", p.drawn))
+				page.Do(chromedp.Evaluate[chromedp.Void](`{const b = document.querySelector(".tablebox"); b.scrollTop = b.scrollHeight * ` + at + `; undefined}`))
+				page.Wait(fmt.Sprintf("document.querySelector(%q) !== null", p.drawn))
 			}
 		}
-		heap, elements := value[float64](page, "performance.memory.usedJSHeapSize / 1e6"), value[float64](page, `document.querySelectorAll("*").length`)
+		heap, elements := browser.Value[float64](page, "performance.memory.usedJSHeapSize / 1e6"), browser.Value[float64](page, `document.querySelectorAll("*").length`)
 		t.Logf("%s: first paint after %.0f ms, drawn after %.0f ms, heap %.1f MB, %.0f elements", p.name, paint, drawn, heap, elements)
 		if paint > paintMsMax || heap > heapMBMax || elements > 5000 {
 			t.Errorf("%s: first paint after %.0f ms, heap %.0f MB, %.0f elements", p.name, paint, heap, elements)
@@ -93,7 +93,7 @@ func TestPagesOfALargeRunAreQuickAndSmall(t *testing.T) {
 	begun := time.Now()
 	server.desk(stageRun).observe(s.snapshot(), time.Now())
 	t.Logf("the server has %d MB, a state takes it %v", m.HeapAlloc/1e6, time.Since(begun))
-	page.quiet("large run")
+	page.Quiet("large run")
 }
 
 // large serves a run whose past is long.

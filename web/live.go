@@ -66,9 +66,12 @@ type roundNow struct {
 	Active    uint32       `json:"active"`
 	Committed uint32       `json:"committed"` // commitments seen by the participant
 	Quorum    uint32       `json:"quorum"`
-	Held      uint32       `json:"held"`  // results of the attested round that a quorum holds
-	OfHeld    uint32       `json:"of"`    // results expected in it
-	Marks     string       `json:"marks"` // by member, see view.Mark; "" if there are too many
+	Held      uint32       `json:"held"`      // results of the attested round that a quorum holds
+	OfHeld    uint32       `json:"of"`        // results expected in it
+	ChecksOf  uint32       `json:"checks_of"` // the round whose results were drawn last to be computed again; 0: none
+	Checked   uint32       `json:"checked"`   // results of it that were drawn
+	Verified  uint32       `json:"verified"`  // of them, those found right
+	Marks     string       `json:"marks"`     // by member, see view.Mark; "" if there are too many
 	Reports   []reportMark `json:"reports"`
 	Loss      float64      `json:"loss"`
 	Bytes     uint64       `json:"bytes"`
@@ -133,6 +136,11 @@ func (d *desk) now(r view.Round) *roundNow {
 	n := &roundNow{
 		roundBrief: brief(r), Attests: r.Attests, Batch: r.Batch, Active: r.Active, Committed: r.Committed, Quorum: r.Quorum,
 		Marks: r.Marks, Loss: r.Loss, Bytes: r.Bytes, Reports: []reportMark{},
+	}
+	for i := len(d.run.Rounds) - 1; i >= 0 && n.ChecksOf == 0; i-- {
+		if c := d.run.Rounds[i]; c.Checked > 0 {
+			n.ChecksOf, n.Checked, n.Verified = c.Number, c.Checked, c.Verified
+		}
 	}
 	if len(n.Marks) > dotsMax {
 		n.Marks = ""

@@ -11,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tests/browser"
 	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -133,24 +134,23 @@ func TestTrustIsTold(t *testing.T) {
 func wholeText(n uint32) string { return strings.ReplaceAll(view.Thousands(uint64(n)), ",", "") }
 
 func TestAConvictionAppears(t *testing.T) {
-	ctx := browser(t)
 	s := newStage(t, 9, distrusting)
 	url, _ := serve(t, s.options(), "")
 	get(t, url+api, nil)
 	for range 6 {
 		s.round()
 	}
-	b := newTab(t, ctx)
-	b.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url+"/runs/"+stageRun+"/trust"))
-	b.wait(`document.querySelector("main").innerText.includes("Nobody was convicted.")`)
+	b := browser.Open(t)
+	b.Do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url+"/runs/"+stageRun+"/trust"))
+	b.Wait(`document.querySelector("main").innerText.includes("Nobody was convicted.")`)
 	s.trials()
-	b.wait(`document.querySelector("main").innerText.includes("equivocation") && document.querySelector("main").innerText.includes("tie-breaking")`)
-	b.wait(`[...document.querySelectorAll(".disputes details")].length === 2 && document.querySelector(".disputes").textContent.includes("the accused is wrong")`)
-	b.do(chromedp.Click(chromedp.CSS(`section[aria-labelledby="h-convictions"] tbody a`)))
-	b.wait(`document.querySelector("main").innerText.includes("Convicted")`)
-	b.do(chromedp.Navigate(url + "/runs/" + stageRun))
-	b.wait(`document.querySelector("main").innerText.includes("2 convictions")`)
-	b.quiet("trust")
+	b.Wait(`document.querySelector("main").innerText.includes("equivocation") && document.querySelector("main").innerText.includes("tie-breaking")`)
+	b.Wait(`[...document.querySelectorAll(".disputes details")].length === 2 && document.querySelector(".disputes").textContent.includes("the accused is wrong")`)
+	b.Do(chromedp.Click(chromedp.CSS(`section[aria-labelledby="h-convictions"] tbody a`)))
+	b.Wait(`document.querySelector("main").innerText.includes("Convicted")`)
+	b.Do(chromedp.Navigate(url + "/runs/" + stageRun))
+	b.Wait(`document.querySelector("main").innerText.includes("2 convictions")`)
+	b.Quiet("trust")
 }
 
 // A round's page has the commitments that the participant saw, also of those it heard of before the chain told of the round.

@@ -50,7 +50,7 @@ function build(run) {
   const strip = new Strip(run);
   const top = h("tbody", {});
   const counts = h("p", { class: "quiet" });
-  const log = h("ol", { class: "log" });
+  const log = h("ol", { class: "log", tabindex: 0, "aria-label": "What happened, scrolls" });
   const base = `/runs/${encodeURIComponent(run)}`;
   const hashes = h("div", {});
   const trust = brief(base);

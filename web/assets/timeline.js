@@ -40,10 +40,13 @@ export class Timeline {
         value: own && c.step ? `${count(c.committed)} / ${count(c.expected)}` : "–", unit: own ? "seen" : "not on the chain", part: own ? c.committed / (c.expected || 1) : 0 },
       { key: "witness", name: "Witness", state: over || reported === c.reports.length ? "done" : reported ? "now" : "wait", value: `${reported} / ${c.reports.length}`,
         unit: `reports, quorum ${c.quorum}`, part: reported / (c.reports.length || 1), mark: c.quorum / (c.reports.length || 1) },
+      c.checks_of ? { key: "verify", name: "Verify", state: c.checked === c.verified ? "done" : "now", value: `${count(c.verified)} / ${count(c.checked)}`,
+        unit: `checks of round ${count(c.checks_of)} passed`, part: c.verified / (c.checked || 1) } : null,
       { key: "accept", name: "Accept", state: c.final && c.step ? "done" : c.held ? "now" : "wait",
         value: c.final && c.step ? `${count(c.accepted)} / ${count(c.expected)}` : c.of ? `${count(c.held)} / ${count(c.of)}` : "–",
         unit: c.final && c.step ? "accepted" : c.attests && c.attests !== c.number ? `of round ${count(c.attests)} held` : "held by a quorum", part: c.final && c.step ? c.accepted / (c.expected || 1) : c.held / (c.of || 1) },
-    ];
+    ].filter(Boolean);
+    attr(this.stages, "data-count", stages.length);
     list(this.stages, stages, (s) => s.key,
       (s) => h("li", {}, h("span", { class: "name" }, s.name), h("span", { class: "value" }), h("span", { class: "unit" }), h("span", { class: "meter", "aria-hidden": "true" }, h("i", {}))),
       (e, s) => {
@@ -90,28 +93,34 @@ export class Timeline {
   }
 }
 
-// Strip is the last rounds as bars: height is the time taken, colour what part was accepted.
+// Strip is the last rounds as bars: height is the time taken, colour what part was accepted. Bars are too narrow to be aimed at, and too many
+// to be stepped through: who does not see them is told what they add up to, and has the table of rounds.
 export class Strip {
   constructor(run) {
-    this.run = run;
-    this.bars = h("ol", { class: "strip" });
-    this.el = h("section", { class: "card strips", "aria-labelledby": "h-strip" }, h("h2", { id: "h-strip" }, "Last rounds"), this.bars);
+    this.base = `/runs/${encodeURIComponent(run)}/rounds`;
+    this.bars = h("ol", { class: "strip", "aria-hidden": "true" });
+    this.sum = h("p", { class: "unseen" });
+    this.el = h("section", { class: "card strips", "aria-labelledby": "h-strip" }, h("h2", { id: "h-strip" }, "Last rounds"), this.bars, this.sum,
+      h("p", {}, h("a", { href: this.base }, "All rounds")));
   }
 
   told(r) {
     const rounds = r.rounds.filter((x) => x.closed_ms || x.number === r.round).slice(-48);
     const longest = Math.max(...rounds.map((x) => (x.closed_ms || x.opened_ms) - x.opened_ms), 1);
+    let over = 0, less = 0, took = 0;
     list(this.bars, rounds, (x) => x.number,
-      (x) => h("li", {}, h("a", { href: `/runs/${encodeURIComponent(this.run)}/rounds/${x.number}` }, h("i", { "aria-hidden": "true" }))),
+      (x) => h("li", {}, h("a", { href: `${this.base}/${x.number}`, tabindex: -1 }, h("i", {}))),
       (e, x) => {
-        const took = x.closed_ms ? x.closed_ms - x.opened_ms : 0;
+        const ms = x.closed_ms ? x.closed_ms - x.opened_ms : 0;
         const a = e.firstChild;
         const state = !x.closed_ms ? "now" : !x.step ? "drain" : !x.final ? "open" : x.accepted === x.expected ? "full" : "less";
+        over += x.closed_ms ? 1 : 0;
+        less += state === "less" ? 1 : 0;
+        took += ms;
         attr(a, "class", state);
-        a.firstChild.style.height = `${took ? Math.max(8, (100 * took) / longest) : 8}%`;
-        const label = `Round ${x.number}: ` + (!x.closed_ms ? "runs" : `${span(took)}, ${!x.step ? "drain" : x.final ? `${x.accepted} of ${x.expected} accepted` : "not settled"}`);
-        attr(a, "aria-label", label);
-        attr(a, "title", label);
+        a.firstChild.style.height = `${ms ? Math.max(8, (100 * ms) / longest) : 8}%`;
+        attr(a, "title", `Round ${x.number}: ` + (!x.closed_ms ? "runs" : `${span(ms)}, ${!x.step ? "drain" : x.final ? `${x.accepted} of ${x.expected} accepted` : "not settled"}`));
       });
+    text(this.sum, over ? `${plural(over, "round")}, of ${span(took / over)} each in the mean; in ${count(less)} of them not all results were accepted.` : "None is over yet.");
   }
 }

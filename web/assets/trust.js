@@ -77,7 +77,7 @@ export function trust(main, context) {
 function disputeCard(base, x) {
   return h("details", { open: !x.ended_ms },
     h("summary", {}, `Dispute ${count(x.id)}: `, h("span", {}), " ", h("span", { class: "chip" })),
-    h("div", {}), h("h3", {}, "Moves"), h("ol", { class: "log" }));
+    h("div", {}), h("h3", {}, "Moves"), h("ol", { class: "log", tabindex: 0, "aria-label": "Moves, scrolls" }));
 }
 
 function drawDispute(e, x, keys, named) {

@@ -1,0 +1,163 @@
+// Package browser looks at pages for tests, in the system's Chromium without a window. Where there is none, tests that need it are skipped.
+// ENTRAIN_SCREENSHOTS names a directory for pictures of pages.
+package browser
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// Tab is a page that is looked at, and what it wrote to the console. What fails, fails the test at once.
+type Tab struct {
+	t        testing.TB
+	ctx      context.Context
+	patience time.Duration
+	mu       sync.Mutex // guards said
+	// said is every warning, error and uncaught exception.
+	said []string
+}
+
+// A Step is something to do on a page.
+type Step = chromedp.Action[chromedp.Void]
+
+// Open starts Chromium with an empty page, until the test ends; or skips the test.
+func Open(t testing.TB) *Tab {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if p, err := exec.LookPath(name); err == nil {
+			path = p
+			break
+		}
+	}
+	if path == "" {
+		t.Skip("no Chromium here; install it (Debian: apt-get install chromium) to test the pages")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, end := chromedp.NewContext(ctx)
+	t.Cleanup(end)
+	if err := chromedp.Do(ctx); err != nil { // the browser lives as long as the context of the first call
+		t.Fatal(err)
+	}
+	b := &Tab{t: t, ctx: ctx, patience: 20 * time.Second}
+	b.Do(chromedp.Navigate("about:blank"))
+	messages := chromedp.Console(ctx)
+	go func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			if m.IsException() || m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleWarning {
+				b.mu.Lock()
+				b.said = append(b.said, m.String())
+				b.mu.Unlock()
+			}
+		}
+	}()
+	return b
+}
+
+// Patience sets how long Wait waits: for pages of a run with processes of its own longer than for those of a stage.
+func (b *Tab) Patience(d time.Duration) { b.patience = d }
+
+// Do does steps one after the other.
+func (b *Tab) Do(steps ...Step) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 60*time.Second)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Go opens an address.
+func (b *Tab) Go(url string) {
+	b.t.Helper()
+	b.Do(chromedp.Navigate(url))
+}
+
+// Click clicks the first element that a selector finds.
+func (b *Tab) Click(selector string) {
+	b.t.Helper()
+	b.Do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// Size makes the window so large.
+func (b *Tab) Size(width, height int64) {
+	b.t.Helper()
+	b.Do(chromedp.EmulateViewport(width, height))
+}
+
+// Scheme has the page drawn "light" or "dark".
+func (b *Tab) Scheme(name string) {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Wait waits until an expression is true on the page.
+func (b *Tab) Wait(expression string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, b.patience)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(20*time.Millisecond))); err != nil {
+		text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		b.t.Fatalf("%s: %v; the page says:\n%.2000s", expression, err, text)
+	}
+}
+
+// Value is what an expression gives on the page; of a promise, what comes of it.
+func Value[T any](b *Tab, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%.200s: %v", expression, err)
+	}
+	return v
+}
+
+// Quiet fails the test if the page has complained of anything since it was asked last.
+func (b *Tab) Quiet(where string) {
+	b.t.Helper()
+	for _, s := range b.Said() {
+		b.t.Errorf("%s: console: %s", where, s)
+	}
+}
+
+// Said returns what the page has complained of since it was asked last.
+func (b *Tab) Said() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	said := slices.Clone(b.said)
+	b.said = nil
+	return said
+}
+
+// Keep keeps a picture of the page if pictures are asked for.
+func (b *Tab) Keep(name string) {
+	b.t.Helper()
+	dir := os.Getenv("ENTRAIN_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
