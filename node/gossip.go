@@ -175,9 +175,7 @@ func (n *Node) republish(round uint32) {
 		return
 	}
 	if b, ok := n.shelf.own(round, i); ok {
-		if err := n.network.Publish(b); err != nil {
-			n.note("gossip: " + err.Error())
-		}
+		n.exchange.publish(round, b)
 	}
 }
 
@@ -201,40 +199,15 @@ func (n *Node) saveCommitment(s *coordinator.Signed) {
 	})
 }
 
-// ask asks a peer for commitments and feeds what comes back.
-func (n *Node) ask(a client.AskCommitments) {
-	q := wire.AppendU8(nil, questionCommitments)
-	q = wire.AppendU32(q, a.Round)
-	q = wire.AppendU32(q, uint32(len(a.Of)))
-	for _, i := range a.Of {
-		q = wire.AppendU32(q, i)
+// answeredSpans takes what a peer says was given to somebody.
+func (n *Node) answeredSpans(answer []byte) {
+	r := wire.NewReader(answer)
+	if spans := batch.Parse(&r, spansMax); r.Done() == wire.OK {
+		n.step(client.SpansReceived{Spans: spans})
 	}
-	n.question(a.To, q, n.answered)
 }
 
-// askSpans asks a peer what was given to somebody.
-func (n *Node) askSpans(a client.AskSpans) {
-	n.question(a.To, wire.AppendHash(wire.AppendU8(nil, questionSpans), a.Hash), func(answer []byte) {
-		r := wire.NewReader(answer)
-		if spans := batch.Parse(&r, spansMax); r.Done() == wire.OK {
-			n.step(client.SpansReceived{Spans: spans})
-		}
-	})
-}
-
-// question asks a peer; answered is not called if nothing comes back: the machine asks another one in time.
-func (n *Node) question(to key.Public, q []byte, answered func([]byte)) {
-	ctx, cancel := n.within(askFor)
-	n.network.Ask(ctx, to, q, func(answer []byte, err error) {
-		n.cfg.Loop.Post(func() {
-			cancel()
-			if err == nil {
-				answered(answer)
-			}
-		})
-	})
-}
-
+// answered takes the commitments that a peer answers with.
 func (n *Node) answered(answer []byte) {
 	r := wire.NewReader(answer)
 	for r.Len() > 0 {
@@ -277,26 +250,20 @@ func (n *Node) keepPeers() {
 	})
 }
 
-// connected is a network that has connections: it tells with how many of those that it was told of.
-type connected interface{ Connected() int }
-
+// connect tells the exchange where the others can be reached, and the ledger where this member can.
 func (n *Node) connect(peers []ledger.Peer) {
-	var others []p2p.Peer
+	var others []ledger.Peer
 	current := false
-	own := n.network.Addrs()
+	own := n.exchange.addrs()
 	own = own[:min(len(own), ledger.AddrsMax)]
 	for _, p := range peers {
 		if p.Key == n.self {
 			current = slices.Equal(p.Addrs, own)
 			continue
 		}
-		others = append(others, p2p.Peer{Key: p.Key, Addrs: p.Addrs})
+		others = append(others, p)
 	}
-	n.network.Connect(others)
-	linked := len(others)
-	if c, ok := n.network.(connected); ok {
-		linked = c.Connected()
-	}
+	linked := n.exchange.connect(others)
 	if !n.peers.known || n.peers.count != len(others) || n.peers.linked != linked {
 		n.observe(Event{Kind: "peers", Peers: uint32(linked), Total: uint64(len(others))})
 	}

@@ -140,16 +140,16 @@ type Job struct {
 
 // Node is a participant. Create it with [New]; all methods but New are for the loop.
 type Node struct {
-	cfg     Config
-	ctx     context.Context
-	cancel  context.CancelFunc
-	signer  ledger.Signer
-	unsaved *coordinator.Signed // the own commitment that is not kept yet, and so not shown to anybody
-	self    key.Public
-	machine *client.Machine
-	network p2p.Network
-	shelf   *shelf
-	cases   CaseStore // the store, if it is one
+	cfg      Config
+	ctx      context.Context
+	cancel   context.CancelFunc
+	signer   ledger.Signer
+	unsaved  *coordinator.Signed // the own commitment that is not kept yet, and so not shown to anybody
+	self     key.Public
+	machine  *client.Machine
+	exchange exchange
+	shelf    *shelf
+	cases    CaseStore // the store, if it is one
 
 	state  coordinator.State
 	height uint64
@@ -201,7 +201,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		n.cancel()
 		return nil, err
 	}
-	n.network = network
+	n.exchange = &peers{node: n, network: network}
 	return n, nil
 }
 
@@ -274,9 +274,9 @@ func (n *Node) perform(a client.Action) {
 	case client.Republish:
 		n.republish(a.Round)
 	case client.AskCommitments:
-		n.ask(a)
+		n.exchange.askCommitments(a)
 	case client.AskSpans:
-		n.askSpans(a)
+		n.exchange.askSpans(a)
 	case client.FetchPayload:
 		n.fetchPayload(a)
 	case client.Apply:
@@ -441,8 +441,8 @@ func (n *Node) end() {
 	n.stopped = true
 	n.saveNow(func() {
 		n.cancel()
-		if err := n.network.Close(); err != nil {
-			n.note("closing the network: " + err.Error())
+		if err := n.exchange.close(); err != nil {
+			n.note("leaving the others: " + err.Error())
 		}
 		n.onStop()
 	})

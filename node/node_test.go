@@ -240,7 +240,7 @@ func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
 	var others []p2p.Peer
 	for i := range 3 {
 		h := w.start(i)
-		others = append(others, p2p.Peer{Key: w.key(i).Public(), Addrs: h.network.Addrs()})
+		others = append(others, p2p.Peer{Key: w.key(i).Public(), Addrs: h.exchange.(*peers).network.Addrs()})
 	}
 	peer.Connect(others)
 	w.until(time.Minute, func() bool { return w.state().Phase() == coordinator.Warmup })

@@ -7,8 +7,6 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/merkle"
-	"github.com/entrain-network/entrain/p2p"
-	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -159,35 +157,19 @@ func (n *Node) heal(a client.Heal) {
 	if have != nil {
 		have.uses++
 	}
-	fetch := p2p.Fetch{
-		Ref:  p2p.Ref{Root: a.Params, Size: uint64(n.cfg.Engine.ParamsLen()) * 4},
-		From: a.From,
-		Have: func(i uint32, leaf wire.Hash) []byte {
-			if have == nil || int(i) >= len(have.leaves) || have.leaves[i] != leaf {
-				return nil
-			}
-			return chunkOf(have.values, i)
-		},
-		Progress: func(done, total uint64) {
-			n.cfg.Loop.Post(func() { n.observe(Event{Kind: "healing", Bytes: done, Total: total, Round: a.Round}) })
-		},
+	progress := func(done, total uint64) {
+		n.cfg.Loop.Post(func() { n.observe(Event{Kind: "healing", Bytes: done, Total: total, Round: a.Round}) })
 	}
-	n.network.Fetch(n.ctx, fetch, func(data []byte, err error) {
-		n.cfg.Loop.Post(func() {
-			if have != nil {
-				have.uses--
-			}
-			if err != nil {
-				n.note("fetching the model: " + err.Error())
-				n.step(client.Healed{Round: a.Round, Params: a.Params})
-				return
-			}
-			n.adopt(a, func() []float32 {
-				values := make([]float32, n.cfg.Engine.ParamsLen())
-				tensor.SetBytes(values, data)
-				return values
-			}, "the peers' model, verified")
-		})
+	n.exchange.fetchModel(n.ctx, a, have, progress, func(model fetched, err error) {
+		if have != nil {
+			have.uses--
+		}
+		if err != nil {
+			n.note("fetching the model: " + err.Error())
+			n.step(client.Healed{Round: a.Round, Params: a.Params})
+			return
+		}
+		n.adopt(a, model.make, model.source)
 	})
 }
 

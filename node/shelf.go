@@ -11,7 +11,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
-	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -224,11 +223,4 @@ func (s *shelf) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	}
 	from := int(i) * merkle.ChunkBytes
 	return append([]byte(nil), b.bytes[from:min(from+merkle.ChunkBytes, len(b.bytes))]...), true
-}
-
-// chunkOf encodes chunk i of a blob of numbers.
-func chunkOf(values []float32, i uint32) []byte {
-	const floats = merkle.ChunkBytes / 4
-	from := int(i) * floats
-	return tensor.AppendBytes(nil, values[from:min(from+floats, len(values))])
 }

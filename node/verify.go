@@ -92,20 +92,18 @@ func (n *Node) obtain(ctx context.Context, h *hoard, what string, root wire.Hash
 	attempt, cancel := context.WithCancel(ctx)
 	stop := n.cfg.Loop.After(left, cancel)
 	ref := p2p.Ref{Root: root, Size: uint64(h.size) * 4}
-	n.network.Fetch(attempt, p2p.Fetch{Ref: ref, From: from}, func(data []byte, err error) {
-		n.cfg.Loop.Post(func() {
-			stop()
-			cancel()
-			if err != nil {
-				n.cfg.Loop.After(refetch, func() { n.obtain(ctx, h, what, root, from, until, done) })
-				return
-			}
-			v := &version{root: root, values: h.buffer()}
-			n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "hash"}), func() {
-				tensor.SetBytes(v.values, data)
-				v.leaves = merkle.BlobLeaves(data)
-			}, func() { done(h.keep(v), nil) })
-		})
+	n.exchange.fetchBlob(attempt, ref, from, func(data []byte, err error) {
+		stop()
+		cancel()
+		if err != nil {
+			n.cfg.Loop.After(refetch, func() { n.obtain(ctx, h, what, root, from, until, done) })
+			return
+		}
+		v := &version{root: root, values: h.buffer()}
+		n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "hash"}), func() {
+			tensor.SetBytes(v.values, data)
+			v.leaves = merkle.BlobLeaves(data)
+		}, func() { done(h.keep(v), nil) })
 	})
 }
 

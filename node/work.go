@@ -10,7 +10,6 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/merkle"
-	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -113,24 +112,22 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 	}
 	ctx, cancel := n.within(fetchFor)
 	start := n.cfg.Loop.Now()
-	n.network.Fetch(ctx, p2p.Fetch{Ref: p2p.Ref{Root: a.Payload, Size: uint64(a.PayloadBytes)}, From: a.From}, func(data []byte, err error) {
-		n.cfg.Loop.Post(func() {
-			cancel()
-			if err != nil || n.ctx.Err() != nil {
-				report(false, false)
+	n.exchange.fetchPayload(ctx, a, func(data []byte, err error) {
+		cancel()
+		if err != nil || n.ctx.Err() != nil {
+			report(false, false)
+			return
+		}
+		n.observe(Event{Kind: "fetched", Round: a.Round, Member: a.Member, Bytes: uint64(len(data)), Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
+		var bad error
+		n.cfg.Loop.Work(0, func() { bad = n.cfg.Engine.Check(data) }, func() {
+			if bad != nil {
+				n.note("payload of member " + n.memberName(a.Member) + ": " + bad.Error())
+				report(false, true)
 				return
 			}
-			n.observe(Event{Kind: "fetched", Round: a.Round, Member: a.Member, Bytes: uint64(len(data)), Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
-			var bad error
-			n.cfg.Loop.Work(0, func() { bad = n.cfg.Engine.Check(data) }, func() {
-				if bad != nil {
-					n.note("payload of member " + n.memberName(a.Member) + ": " + bad.Error())
-					report(false, true)
-					return
-				}
-				n.shelf.putPayload(a.Round, data)
-				report(true, false)
-			})
+			n.shelf.putPayload(a.Round, data)
+			report(true, false)
 		})
 	})
 }
