@@ -41,7 +41,7 @@ type ClosePool struct {
 }
 
 // ClaimFor makes the claim of a run's member who is paid at a pool's address, so that lenders get what is due to the pool
-// whatever becomes of its operator.
+// whatever becomes of its operator; or at the sender's, so that an owner is paid for a node whose key is no more.
 type ClaimFor struct {
 	Run    string
 	Member key.Public

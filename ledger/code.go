@@ -46,6 +46,9 @@ const (
 	CodePoolUse      Code = 36 // a pool's tokens can only become stake of a member who is paid at its address
 	CodeNothingDue   Code = 37 // nothing to collect
 	CodePoolOwed     Code = 38 // the pool has dues, or is owed something, and cannot be removed
+	CodeNotAdmitted  Code = 39 // the run takes only listed keys, and this is none of them
+	CodeDelegation   Code = 40 // a certificate that does not count, or a delegation that is not there
+	CodeListFull     Code = 41 // no room for one more allowed key or delegation
 
 	CodeCoordinator Code = 256 // the first of the coordinator's own errors
 )
@@ -97,6 +100,9 @@ var codeText = [...]string{
 	CodePoolUse:      "a pool's tokens can only become stake of a member who is paid at its address",
 	CodeNothingDue:   "nothing to collect",
 	CodePoolOwed:     "the pool is not done yet",
+	CodeNotAdmitted:  "the run takes only keys on its owner's list, and this one is not",
+	CodeDelegation:   "the delegation does not count",
+	CodeListFull:     "the list is full",
 }
 
 // TxError is why a transaction was refused.

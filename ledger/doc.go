@@ -19,6 +19,9 @@
 //	Collect    = kind 7: String pool
 //	ClosePool  = kind 8: String pool
 //	ClaimFor   = kind 9: String run | 32 member
+//	Admit      = kind 10: String run | U8 listed | U16 count | count × 32 added | U16 count | count × 32 removed
+//	Delegate   = kind 11: String run | 32 owner | U64 expires | 64 signature
+//	Revoke     = kind 12: String run | 32 node
 //
 // The signature is over all before it, in the domain "entrain/tx/2" (see package key). Expires is in milliseconds since
 // 1970. For example, the announcement of no addresses for run "a" on chain "c":
@@ -35,7 +38,7 @@
 // Host.Begin opens a block, and ticks every run. Its time becomes the ledger's, unless that would set it back. Host.Deliver
 // executes a transaction. Host.Commit ends the block and returns the hash of the state, the merkle root over
 //
-//	hash of the genesis | hash of the nonces | hash of purses and pools | for each run, in order of names: hash of name, state, spec and addresses
+//	hash of the genesis | hash of the nonces | hash of purses and pools | for each run, in order of names: hash of name, state, spec, addresses and admission
 //
 // which neither height nor time enter: a block that changes nothing changes no hash, and CometBFT, which makes a block to
 // prove each new hash, comes to rest.
@@ -59,6 +62,14 @@
 // and is due is its part of all that was ever shared, rounded down once. Slashed stake is the lenders' loss. Half of it is
 // the reward of whoever convicted the member, and an operator in league with that one could take it, to lose his own part
 // of the stake: with a CreatePool.OwnBP of 5,000 or more it gains nothing by that, since others cannot lend more than itself.
+//
+// # Admission
+//
+// The owner of a run may restrict it to a list of keys (Admit). Of others, the messages Join and Ready are refused: they do
+// not enter an epoch. A listed key may let others work for it: it signs a certificate for a node's key, over String chain |
+// String run | 32 owner | 32 node | U64 expires in the domain "entrain/delegation/1", and the node brings it to the ledger
+// (Delegate). Until it expires or is revoked the node may take part if its owner may, and its Join names the owner as who is
+// paid. Who loses the right to take part is withdrawn at once, in the block of the cause.
 //
 // # Referees
 //

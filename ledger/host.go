@@ -99,7 +99,9 @@ type run struct {
 	referee coordinator.Referee
 	escrow  uint64    // tokens that came in with messages and were not paid out; what state.Escrow says
 	height  uint64    // of the block that changed the state last
-	leaf    wire.Hash // of all of the run, valid unless peersChanged or live differs from frozen
+	leaf    wire.Hash // of all of the run, valid unless peersChanged, the admission is dirty or live differs from frozen
+	// admission is who may take part.
+	admission admission
 	// frozen is a copy of live as of the last commit, never written to again: what the outside reads. The state's hash
 	// belongs to it.
 	frozen       []byte
@@ -140,6 +142,7 @@ func (h *Host) Begin(b Block) {
 	for _, r := range h.runs {
 		// A tick that finds nothing to do is not an error, and one that the state refuses (a paused run, say) leaves it be.
 		_ = r.state.Apply(h.env(r, key.Public{}), coordinator.Tick{})
+		h.expire(r)
 	}
 	h.balanced("the block's beginning")
 }
@@ -183,7 +186,7 @@ func (h *Host) execute(t Tx) error {
 		}
 		return h.message(r, t.Sender, body)
 	default:
-		return h.executeBank(t.Sender, body)
+		return h.executeAdmission(t.Sender, body)
 	}
 }
 
@@ -200,7 +203,7 @@ func (h *Host) executeBank(sender key.Public, body Body) error {
 	case ClosePool:
 		return h.closePool(sender, body)
 	case ClaimFor:
-		return h.claimFor(body)
+		return h.claimFor(sender, body)
 	}
 	panic(fmt.Sprintf("ledger: transaction with a body of type %T", body))
 }
@@ -318,9 +321,9 @@ func (r *run) freeze(height uint64) {
 		}
 		r.view = view
 	}
-	if changed || r.peersChanged {
-		spec := SpecHash(r.spec)
-		r.leaf = wire.Sum("entrain/ledger/run", wire.AppendString(nil, r.name), r.hash[:], spec[:], r.peers.append(nil))
+	if changed || r.peersChanged || r.admission.dirty {
+		spec, admission := SpecHash(r.spec), r.admission.sum()
+		r.leaf = wire.Sum("entrain/ledger/run", wire.AppendString(nil, r.name), r.hash[:], spec[:], r.peers.append(nil), admission[:])
 		r.peersChanged = false
 	}
 }

@@ -47,6 +47,15 @@ const (
 	// PoolQuietMs is how long nothing must have been staked from a pool for its lenders to be able to close it: 30 days.
 	PoolQuietMs = 30 * 24 * 3600 * 1000
 
+	// AllowedMax bounds the keys on a run's list, and AdmitKeysMax those that one transaction adds or removes.
+	AllowedMax   = 1 << 14
+	AdmitKeysMax = 1 << 10
+	// DelegationsMax bounds the nodes of a run that work for others, DelegationsPerOwner those of one owner.
+	DelegationsMax      = 1 << 12
+	DelegationsPerOwner = 64
+	// DelegationMsMax is how long a delegation lasts at most, 30 days: a stolen node key is worth no more.
+	DelegationMsMax = 30 * 24 * 3600 * 1000
+
 	// AddrsMax is how many addresses a participant may announce: loopback, LAN and public ones, over QUIC and TCP.
 	AddrsMax = 8
 	// AddrBytesMax holds a multiaddress through a relay.

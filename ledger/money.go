@@ -16,6 +16,9 @@ func (h *Host) message(r *run, sender key.Public, body RunMessage) error {
 	if err != nil {
 		return refuse(CodeBadMessage, "%v", err)
 	}
+	if m, err = h.admitted(r, sender, m); err != nil {
+		return err
+	}
 	var from *pool
 	if body.From == "" {
 		err = h.bank.mayPay(sender, body.Value)
@@ -107,14 +110,15 @@ func (h *Host) mayClaim(r *run, env coordinator.Env, m coordinator.Message) erro
 	return h.bank.mayReceive(to, amount)
 }
 
-// claimFor makes the claim of a member who is paid at a pool's address.
-func (h *Host) claimFor(c ClaimFor) error {
+// claimFor makes the claim of a member who is paid at a pool's address, or at the sender's.
+func (h *Host) claimFor(sender key.Public, c ClaimFor) error {
 	r, err := h.open(c.Run)
 	if err != nil {
 		return err
 	}
-	if i, ok := r.state.Find(c.Member); !ok || h.bank.poolAt(r.state.Member(i).Payee) == nil {
-		return refuse(CodeUnknownPool, "run %q does not pay member %v at a pool's address", r.name, c.Member)
+	i, ok := r.state.Find(c.Member)
+	if !ok || r.state.Member(i).Payee != sender && h.bank.poolAt(r.state.Member(i).Payee) == nil {
+		return refuse(CodeUnknownPool, "run %q does not pay member %v at a pool's address, or at the sender's", r.name, c.Member)
 	}
 	return h.message(r, c.Member, RunMessage{Run: c.Run, Message: coordinator.Append(nil, coordinator.Claim{})})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-const hostVersion = 2 // of Append's format
+const hostVersion = 3 // of Append's format
 
 // Append appends the whole state as of the last commit, from which ParseHost makes an equal host. It must not be called
 // between Begin and Commit.
@@ -30,6 +30,7 @@ func (h *Host) Append(dst []byte) []byte {
 		dst = wire.AppendVar(dst, r.spec)
 		dst = wire.AppendVar(dst, r.frozen)
 		dst = r.peers.append(dst)
+		dst = r.admission.append(dst)
 	}
 	return dst
 }
@@ -120,6 +121,7 @@ func parseRun(r *wire.Reader, referees Referees) (*run, error) {
 	e.spec = bytes.Clone(r.Var(SpecBytesMax))
 	e.live = bytes.Clone(r.Var(StateBytesMax))
 	e.peers = parsePeers(r)
+	e.admission = parseAdmission(r)
 	if err := r.Err().OrNil(); err != nil {
 		return e, err
 	}

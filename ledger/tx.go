@@ -22,6 +22,9 @@ const (
 	kindCollect    = 7
 	kindClosePool  = 8
 	kindClaimFor   = 9
+	kindAdmit      = 10
+	kindDelegate   = 11
+	kindRevoke     = 12
 )
 
 // Tx is a transaction: what somebody wants a ledger to do. The package comment draws its bytes.
@@ -37,7 +40,7 @@ type Tx struct {
 }
 
 // Body is what a transaction does: a CreateRun, an Announce, a RunMessage, a Transfer, a CreatePool, a Lend, a Collect, a
-// ClosePool or a ClaimFor.
+// ClosePool, a ClaimFor, an Admit, a Delegate or a Revoke.
 type Body interface {
 	kind() uint8
 	append(dst []byte) []byte
@@ -166,6 +169,12 @@ func readBankBody(kind uint8, r *wire.Reader) Body {
 		return ClosePool{Pool: r.String(RunNameBytesMax)}
 	case kindClaimFor:
 		return readClaimFor(r)
+	case kindAdmit:
+		return readAdmit(r)
+	case kindDelegate:
+		return Delegate{Run: r.String(RunNameBytesMax), Certificate: ReadCertificate(r)}
+	case kindRevoke:
+		return Revoke{Run: r.String(RunNameBytesMax), Node: key.Public(r.Hash())}
 	}
 	r.Fail(wire.ErrUnknownKind)
 	return nil

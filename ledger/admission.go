@@ -1,0 +1,389 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// delegationDomain is of the signatures on delegations; the number is the format's.
+const delegationDomain = "entrain/delegation/1"
+
+// Admit changes who may take part in a run. Only its owner may send it. Members who may not take part any more are
+// withdrawn at once, as if by themselves: what they have earned, and their stake, stays theirs.
+type Admit struct {
+	Run    string
+	Listed bool         // from now on only listed keys may join and be ready; false lets anybody, and keeps the list
+	Add    []key.Public // in order, at most AdmitKeysMax
+	Remove []key.Public // in order, at most AdmitKeysMax, none of them in Add
+}
+
+// Delegate makes the sender, a node's key, work for an owner until some time: it may take part if the owner may, and what it
+// earns is paid to the owner. The certificate is the owner's signature; the node brings it to the ledger itself, so nobody
+// is made to work for somebody against its will.
+type Delegate struct {
+	Run         string
+	Certificate Certificate
+}
+
+// Revoke ends a delegation early. The sender is the owner who has signed it. The node is withdrawn from the run, and the
+// certificate counts no more.
+type Revoke struct {
+	Run  string
+	Node key.Public
+}
+
+// Certificate is an owner's word that a node's key works for it in a run of a chain, until some time. It is made without
+// the ledger, so that the owner's secret need not be on a machine that is connected to anything.
+type Certificate struct {
+	Owner     key.Public
+	ExpiresMs uint64 // in milliseconds since 1970
+	Signature key.Signature
+}
+
+// NewCertificate signs a certificate for a node.
+func NewCertificate(owner key.Private, chain, run string, node key.Public, expiresMs uint64) Certificate {
+	c := Certificate{Owner: owner.Public(), ExpiresMs: expiresMs}
+	c.Signature = owner.Sign(delegationDomain, c.text(chain, run, node))
+	return c
+}
+
+// Valid tells whether the owner has signed the certificate for a node, whatever the time.
+func (c Certificate) Valid(chain, run string, node key.Public) bool {
+	return !c.Owner.IsZero() && c.Owner != node && key.Verify(c.Owner, delegationDomain, c.text(chain, run, node), c.Signature)
+}
+
+// text is what the signature is of.
+func (c Certificate) text(chain, run string, node key.Public) []byte {
+	b := wire.AppendString(wire.AppendString(nil, chain), run)
+	return wire.AppendU64(append(append(b, c.Owner[:]...), node[:]...), c.ExpiresMs)
+}
+
+// Append appends the certificate's bytes: 32 owner | U64 expires | 64 signature.
+func (c Certificate) Append(dst []byte) []byte {
+	dst = wire.AppendU64(append(dst, c.Owner[:]...), c.ExpiresMs)
+	return append(dst, c.Signature[:]...)
+}
+
+// ReadCertificate reads what Append wrote.
+func ReadCertificate(r *wire.Reader) Certificate {
+	c := Certificate{Owner: key.Public(r.Hash()), ExpiresMs: r.U64()}
+	copy(c.Signature[:], r.Bytes(len(c.Signature)))
+	return c
+}
+
+func (Admit) kind() uint8    { return kindAdmit }
+func (Delegate) kind() uint8 { return kindDelegate }
+func (Revoke) kind() uint8   { return kindRevoke }
+
+func (a Admit) append(dst []byte) []byte {
+	dst = wire.AppendBool(wire.AppendString(dst, a.Run), a.Listed)
+	return appendKeys(appendKeys(dst, a.Add), a.Remove)
+}
+
+func (d Delegate) append(dst []byte) []byte {
+	return d.Certificate.Append(wire.AppendString(dst, d.Run))
+}
+
+func (v Revoke) append(dst []byte) []byte {
+	return append(wire.AppendString(dst, v.Run), v.Node[:]...)
+}
+
+func readAdmit(r *wire.Reader) Admit {
+	return Admit{Run: r.String(RunNameBytesMax), Listed: r.Bool(), Add: readKeys(r, AdmitKeysMax), Remove: readKeys(r, AdmitKeysMax)}
+}
+
+func appendKeys(dst []byte, keys []key.Public) []byte {
+	dst = wire.AppendU16(dst, uint16(len(keys)))
+	for _, k := range keys {
+		dst = append(dst, k[:]...)
+	}
+	return dst
+}
+
+// readKeys reads at most limit keys, which must be in strictly increasing order and not the zero key.
+func readKeys(r *wire.Reader, limit int) []key.Public {
+	n := int(r.U16())
+	if n > limit || n*len(key.Public{}) > r.Len() {
+		r.Fail(wire.ErrTooLong)
+		return nil
+	}
+	var keys []key.Public
+	for i := range n {
+		k := key.Public(r.Hash())
+		if k.IsZero() || i > 0 && keys[i-1].Compare(k) >= 0 {
+			r.Fail(wire.ErrNotCanonical)
+			return nil
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// admission is who may take part in one run.
+type admission struct {
+	listed      bool
+	allowed     []key.Public // in order
+	delegations []Delegation // in order of nodes
+	hash        wire.Hash    // of all of it, when not dirty
+	dirty       bool
+}
+
+// Delegation is a node's key that works for an owner.
+type Delegation struct {
+	Node      key.Public `json:"node"`
+	Owner     key.Public `json:"owner"`
+	ExpiresMs uint64     `json:"expires_ms"` // in milliseconds since 1970
+	Revoked   bool       `json:"revoked"`    // kept until then, so that the certificate is not brought again
+}
+
+// Admission is who may take part in a run.
+type Admission struct {
+	Listed      bool         `json:"listed"` // only those allowed may, and who works for them; false: anybody
+	Allowed     []key.Public `json:"allowed"`
+	Delegations []Delegation `json:"delegations"`
+}
+
+// Admission returns who may take part in a run, as of the last transaction; false if there is none of that name.
+func (h *Host) Admission(name string) (Admission, bool) {
+	r, ok := h.committed(name)
+	if !ok {
+		return Admission{}, false
+	}
+	a := r.admission
+	return Admission{Listed: a.listed, Allowed: append([]key.Public{}, a.allowed...), Delegations: append([]Delegation{}, a.delegations...)}, true
+}
+
+// Owner returns for whom a node works at some time: another, or itself.
+func (a Admission) Owner(node key.Public, nowMs uint64) key.Public {
+	return ownerOf(a.Delegations, node, nowMs)
+}
+
+// Allows tells whether a key may take part at some time.
+func (a Admission) Allows(k key.Public, nowMs uint64) bool {
+	return allows(a.Listed, a.Allowed, a.Delegations, k, nowMs)
+}
+
+func ownerOf(delegations []Delegation, node key.Public, nowMs uint64) key.Public {
+	if i, ok := findDelegation(delegations, node); ok && !delegations[i].Revoked && nowMs < delegations[i].ExpiresMs {
+		return delegations[i].Owner
+	}
+	return node
+}
+
+func allows(listed bool, allowed []key.Public, delegations []Delegation, k key.Public, nowMs uint64) bool {
+	if !listed {
+		return true
+	}
+	if _, ok := slices.BinarySearchFunc(allowed, k, key.Public.Compare); ok {
+		return true
+	}
+	_, ok := slices.BinarySearchFunc(allowed, ownerOf(delegations, k, nowMs), key.Public.Compare)
+	return ok
+}
+
+func findDelegation(list []Delegation, node key.Public) (int, bool) {
+	return slices.BinarySearchFunc(list, node, func(d Delegation, k key.Public) int { return d.Node.Compare(k) })
+}
+
+// admitted tells whether the sender may send a message to the run's coordinator, and returns the message: a join of a node
+// that works for somebody pays that one. The error is a *TxError.
+func (h *Host) admitted(r *run, sender key.Public, m coordinator.Message) (coordinator.Message, error) {
+	a := &r.admission
+	switch join := m.(type) {
+	case coordinator.Join:
+		if owner := ownerOf(a.delegations, sender, h.timeMs); owner != sender {
+			join.Payee = owner
+			m = join
+		}
+	case coordinator.Ready:
+	default:
+		return m, nil
+	}
+	if !allows(a.listed, a.allowed, a.delegations, sender, h.timeMs) {
+		return nil, refuse(CodeNotAdmitted, "%v; the owner of run %q can change that: entrain run allow %s %v", sender, r.name, r.name, sender)
+	}
+	return m, nil
+}
+
+func (h *Host) executeAdmission(sender key.Public, body Body) error {
+	switch body := body.(type) {
+	case Admit:
+		return h.admitKeys(sender, body)
+	case Delegate:
+		return h.delegate(sender, body)
+	case Revoke:
+		return h.revoke(sender, body)
+	}
+	return h.executeBank(sender, body)
+}
+
+func (h *Host) admitKeys(sender key.Public, m Admit) error {
+	r, err := h.open(m.Run)
+	if err != nil {
+		return err
+	}
+	if owner := r.state.Config().Owner; owner != sender {
+		return refuse(CodeNotOwner, "run %q is %v's", r.name, owner)
+	}
+	list := slices.Concat(r.admission.allowed, m.Add)
+	slices.SortFunc(list, key.Public.Compare)
+	list = slices.DeleteFunc(slices.Compact(list), func(k key.Public) bool {
+		_, ok := slices.BinarySearchFunc(m.Remove, k, key.Public.Compare)
+		return ok
+	})
+	if len(list) > AllowedMax {
+		return refuse(CodeListFull, "%d keys, at most %d", len(list), AllowedMax)
+	}
+	r.admission.allowed, r.admission.listed, r.admission.dirty = list, m.Listed, true
+	for i := range r.state.Count() {
+		if m := r.state.Member(i); m.Status.Present() && !allows(r.admission.listed, list, r.admission.delegations, m.Key, h.timeMs) {
+			h.withdraw(r, m.Key)
+		}
+	}
+	return nil
+}
+
+// withdraw ends a membership for somebody. Who is no member, or of a run that has finished, stays as it is.
+func (h *Host) withdraw(r *run, k key.Public) {
+	_ = r.state.Apply(h.env(r, k), coordinator.Withdraw{})
+}
+
+func (h *Host) delegate(node key.Public, d Delegate) error {
+	r, err := h.open(d.Run)
+	if err != nil {
+		return err
+	}
+	a, c := &r.admission, d.Certificate
+	i, known := findDelegation(a.delegations, node)
+	switch {
+	case !c.Valid(h.genesis.Chain, r.name, node):
+		return refuse(CodeDelegation, "it is not signed by %v for node %v in run %q of chain %q", c.Owner, node, r.name, h.genesis.Chain)
+	case c.ExpiresMs <= h.timeMs:
+		return refuse(CodeDelegation, "it has expired")
+	case c.ExpiresMs > h.timeMs+DelegationMsMax:
+		return refuse(CodeDelegation, "it would last longer than %d days", DelegationMsMax/(24*3600*1000))
+	case known && a.delegations[i].Revoked && a.delegations[i].Owner == c.Owner:
+		return refuse(CodeDelegation, "%v has revoked it", c.Owner)
+	case a.listed && !slices.Contains(a.allowed, c.Owner):
+		return refuse(CodeNotAdmitted, "%v, for whom the node works", c.Owner)
+	}
+	e := Delegation{Node: node, Owner: c.Owner, ExpiresMs: c.ExpiresMs}
+	if known {
+		a.delegations[i] = e
+	} else {
+		if err := h.roomFor(r, c.Owner); err != nil {
+			return err
+		}
+		i, _ = findDelegation(a.delegations, node)
+		a.delegations = slices.Insert(a.delegations, i, e)
+	}
+	a.dirty = true
+	return nil
+}
+
+// roomFor makes room for one more delegation of an owner. In a full table the one that ends first gives way, of those
+// whose node is no member.
+func (h *Host) roomFor(r *run, owner key.Public) error {
+	a := &r.admission
+	own := 0
+	idle := -1
+	for i, d := range a.delegations {
+		if d.Owner == owner {
+			own++
+		}
+		if m, ok := r.state.Find(d.Node); ok && r.state.Member(m).Status.Present() {
+			continue
+		}
+		if idle < 0 || d.ExpiresMs < a.delegations[idle].ExpiresMs {
+			idle = i
+		}
+	}
+	switch {
+	case own >= DelegationsPerOwner:
+		return refuse(CodeListFull, "%v has %d nodes that work for it, at most %d", owner, own, DelegationsPerOwner)
+	case len(a.delegations) < DelegationsMax:
+		return nil
+	case idle < 0:
+		return refuse(CodeListFull, "%d delegations, at most %d", len(a.delegations), DelegationsMax)
+	}
+	a.delegations = slices.Delete(a.delegations, idle, idle+1)
+	return nil
+}
+
+func (h *Host) revoke(owner key.Public, v Revoke) error {
+	r, err := h.open(v.Run)
+	if err != nil {
+		return err
+	}
+	a := &r.admission
+	i, ok := findDelegation(a.delegations, v.Node)
+	if !ok || a.delegations[i].Owner != owner || a.delegations[i].Revoked {
+		return refuse(CodeDelegation, "node %v does not work for %v in run %q", v.Node, owner, r.name)
+	}
+	a.delegations[i].Revoked, a.dirty = true, true
+	h.withdraw(r, v.Node)
+	return nil
+}
+
+// expire forgets the delegations whose time is over, and withdraws their nodes.
+func (h *Host) expire(r *run) {
+	a := &r.admission
+	kept := a.delegations[:0]
+	for _, d := range a.delegations {
+		if h.timeMs < d.ExpiresMs {
+			kept = append(kept, d)
+			continue
+		}
+		if !d.Revoked {
+			h.withdraw(r, d.Node)
+		}
+	}
+	if len(kept) < len(a.delegations) {
+		clear(a.delegations[len(kept):])
+		a.delegations, a.dirty = kept, true
+	}
+}
+
+// sum is the hash of all of it. A run with an empty list, and open to anybody, has one too.
+func (a *admission) sum() wire.Hash {
+	if a.dirty || a.hash.IsZero() {
+		a.hash, a.dirty = wire.Sum("entrain/ledger/admission", a.append(nil)), false
+	}
+	return a.hash
+}
+
+func (a *admission) append(dst []byte) []byte {
+	dst = wire.AppendBool(dst, a.listed)
+	dst = appendKeys(dst, a.allowed)
+	dst = wire.AppendU16(dst, uint16(len(a.delegations)))
+	for _, d := range a.delegations {
+		dst = append(append(dst, d.Node[:]...), d.Owner[:]...)
+		dst = wire.AppendBool(wire.AppendU64(dst, d.ExpiresMs), d.Revoked)
+	}
+	return dst
+}
+
+const delegationBytes = 32 + 32 + 8 + 1
+
+func parseAdmission(r *wire.Reader) admission {
+	a := admission{listed: r.Bool(), allowed: readKeys(r, AllowedMax)}
+	n := int(r.U16())
+	if n > DelegationsMax || n*delegationBytes > r.Len() {
+		r.Fail(wire.ErrTooLong)
+		return admission{}
+	}
+	for i := range n {
+		d := Delegation{Node: key.Public(r.Hash()), Owner: key.Public(r.Hash()), ExpiresMs: r.U64(), Revoked: r.Bool()}
+		if i > 0 && a.delegations[i-1].Node.Compare(d.Node) >= 0 {
+			r.Fail(wire.ErrNotCanonical)
+		}
+		if r.Err() != wire.OK {
+			return admission{}
+		}
+		a.delegations = append(a.delegations, d)
+	}
+	return a
+}
