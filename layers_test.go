@@ -24,7 +24,7 @@ coordinator
 exact
 tensor tokenizer merkle/parallel
 codec/internal/vec
-optim codec codec/distro codec/dense
+optim codec codec/distro codec/dense codec/slice
 llama checkpoint checkpoint/gguf score
 trace eval
 client

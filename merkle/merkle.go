@@ -92,13 +92,20 @@ func Prove(leaves []Hash, i uint64) []Hash {
 // and does at most 64 hashes, whatever it is given. The caller must know n from whom it knows root: a proof shows where the
 // leaf is in a tree of n leaves, not that the tree has n.
 func Check(root, leaf Hash, i, n uint64, proof []Hash) bool {
+	h, ok := Climb(leaf, i, n, proof)
+	return ok && h == root
+}
+
+// Climb returns the root to which proof leads from leaf, number i of n. ok is false if it is no proof for such a leaf: too
+// short, too long, or i not below n. It does at most 64 hashes.
+func Climb(leaf Hash, i, n uint64, proof []Hash) (root Hash, ok bool) {
 	if i >= n || len(proof) > 64 {
-		return false
+		return Hash{}, false
 	}
 	h, at, last := leaf, i, n-1
 	for _, p := range proof {
 		if last == 0 {
-			return false // longer than the way to the root
+			return Hash{}, false // longer than the way to the root
 		}
 		if at&1 == 1 || at == last {
 			h = node(p, h)
@@ -110,5 +117,5 @@ func Check(root, leaf Hash, i, n uint64, proof []Hash) bool {
 		}
 		at, last = at>>1, last>>1
 	}
-	return last == 0 && h == root
+	return h, last == 0
 }

@@ -1,0 +1,100 @@
+package slice
+
+import (
+	"math/bits"
+
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A Range is positions [From, To) of the flat parameters, all of one tensor.
+type Range struct {
+	Tensor   int // its number in the layout
+	From, To int
+}
+
+// Len is how many positions there are.
+func (r Range) Len() int { return r.To - r.From }
+
+// A group is some leaves in a row of one tensor, of which each window sends one. The leaves are as long as the codec's Leaf says, but for the last
+// of a tensor, which has what is left.
+type group struct {
+	tensor   int
+	from, to int // positions
+	leaves   int
+}
+
+// plan is how a layout is cut, which is the same in all windows.
+type plan struct {
+	leaf      int
+	groups    []group
+	valuesMax int // most values in a slice
+	proofMax  int // most hashes in the proofs of a slice
+}
+
+func newPlan(layout tensor.Layout, cfg Config) plan {
+	p := plan{leaf: int(cfg.Leaf)}
+	for i, t := range layout.Tensors() {
+		if t.Len == 0 {
+			continue
+		}
+		leaves := (t.Len + p.leaf - 1) / p.leaf
+		groups := (leaves + int(cfg.Compression) - 1) / int(cfg.Compression)
+		from := 0 // leaf
+		for g := range groups {
+			n := leaves / groups
+			if g < leaves%groups {
+				n++
+			}
+			p.groups = append(p.groups, group{
+				tensor: i, from: t.Offset + from*p.leaf, to: t.Offset + min((from+n)*p.leaf, t.Len), leaves: n,
+			})
+			from += n
+			p.valuesMax += min(p.leaf, t.Len)
+			p.proofMax += proofLen(0, n)
+		}
+	}
+	return p
+}
+
+// proofLen is the number of hashes in the proof of leaf i of n: that of leaf 0 is the longest.
+func proofLen(i, n int) int {
+	k := 0
+	for ; n > 1; k++ {
+		left := 1 << (bits.Len(uint(n-1)) - 1)
+		if i < left {
+			n = left
+		} else {
+			i, n = i-left, n-left
+		}
+	}
+	return k
+}
+
+// leafRange is leaf i of a group.
+func (p *plan) leafRange(g *group, i int) Range {
+	from := g.from + i*p.leaf
+	return Range{Tensor: g.tensor, From: from, To: min(from+p.leaf, g.to)}
+}
+
+// A draw yields the leaf of one group after another.
+type draw struct {
+	source prng.Source
+}
+
+func newDraw(seed wire.Hash) draw { return draw{prng.New(seed, "slice")} }
+
+// next draws a leaf, each of the group's equally likely, and none of what was drawn before.
+func (d *draw) next(g *group) int { return int(d.source.Uint64n(uint64(g.leaves))) }
+
+// Ranges returns what the seed draws: one leaf of each group, in ascending order.
+func (c *Codec) Ranges(seed wire.Hash) []Range {
+	ranges := make([]Range, len(c.plan.groups))
+	d := newDraw(seed)
+	for i := range ranges {
+		g := &c.plan.groups[i]
+		ranges[i] = c.plan.leafRange(g, d.next(g))
+	}
+	return ranges
+}
