@@ -28,7 +28,7 @@ optim codec codec/distro codec/dense codec/slice
 llama checkpoint checkpoint/gguf score
 trace eval
 client
-loop atomicfile economics tokenizer/learn
+loop atomicfile economics tokenizer/learn chance
 data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
 verify
@@ -57,6 +57,8 @@ var importers = []struct {
 	reason string
 }{
 	{"github.com/cometbft/", []string{"ledger/comet"}, "the BFT engine is one host of the coordinator among several"},
+	{"github.com/ProtonMail/go-ecvrf/", []string{"chance"}, "one place decides which random values are proven"},
+	{"filippo.io/edwards25519", []string{"chance"}, "the points of the verifiable random function"},
 	{"github.com/libp2p/", []string{"p2p/lp2p"}, "libp2p is one implementation of p2p among several"},
 	{"github.com/multiformats/", []string{"p2p/lp2p"}, "addresses of libp2p"},
 	{"github.com/spf13/", []string{"cmd/entrain"}, "only the command parses command lines"},
