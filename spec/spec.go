@@ -15,16 +15,11 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/entrain-network/entrain/codec"
-	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/llama"
-	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/optim"
-	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -79,7 +74,7 @@ type Data struct {
 
 // Optimizer is how a member's gradient becomes an update.
 type Optimizer struct {
-	Codec       string  `toml:"codec"`        // distro
+	Codec       string  `toml:"codec"`        // distro, or slice in a run that exchanges by buckets
 	Chunk       int     `toml:"chunk"`        // edge of the blocks that are transformed
 	TopK        int     `toml:"top_k"`        // coefficients sent of each block
 	Decay       float32 `toml:"decay"`        // of the momentum residual, a step
@@ -87,6 +82,10 @@ type Optimizer struct {
 	ClipNorm    float32 `toml:"clip_norm"`    // largest norm of a member's gradient; 0 clips nothing
 	// VotesMax is as how many members those count at most who want the same coefficient to move the same way; 0: as many as they are.
 	VotesMax int `toml:"votes_max,omitempty"`
+	// Compression is, with codec slice, of how many values of each tensor one is sent in a window, drawn when it is over. 0: 100.
+	Compression uint32 `toml:"compression,omitempty"`
+	// Leaf is how many values in a row are sent together or not at all, with codec slice. 0: 512.
+	Leaf uint32 `toml:"leaf,omitempty"`
 }
 
 // LearningRate is a schedule over steps. Updates are signs, so a rate is what one step moves each weight by.
@@ -243,6 +242,7 @@ func (s *Spec) fill() {
 		s.Model.fill(preset)
 	}
 	s.Trust.fill(s.Times.RoundTrain)
+	s.Optimizer.fill()
 }
 
 // disputeMoves is more moves than a dispute has, after the first: for each of three trees of up to 16^3 leaves and more, and its evidence.
@@ -289,10 +289,8 @@ func (s Spec) Check() error {
 	if _, err := s.Schedule(); err != nil {
 		fault("learning_rate: %w", err)
 	}
-	if s.Optimizer.Codec != "distro" {
-		fault("optimizer.codec: %q is not known; there is \"distro\"", s.Optimizer.Codec)
-	} else if err := s.Optimizer.distro().Check(); err != nil {
-		fault("optimizer: %w", err)
+	for _, f := range s.Optimizer.check(s.Trust.VerificationPercent) {
+		fault("optimizer.%w", f)
 	}
 	limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
 	if config.StateHash.IsZero() {
@@ -304,42 +302,8 @@ func (s Spec) Check() error {
 	return errors.Join(faults...)
 }
 
-// StateHash is the hash of a member's fresh optimizer state: zeros, as many as there are parameters.
-func (s Spec) StateHash() (wire.Hash, error) {
-	cfg, err := s.Llama()
-	if err != nil {
-		return wire.Hash{}, err
-	}
-	return zerosRoot(4 * uint64(cfg.Layout().Len())), nil
-}
-
-// zerosRoot is the merkle.BlobRoot of so many zero bytes, which are not held in memory.
-func zerosRoot(size uint64) wire.Hash {
-	zeros := make([]byte, min(size, merkle.ChunkBytes))
-	whole := merkle.Leaf(zeros)
-	var t merkle.Tree
-	for i := range merkle.BlobChunks(size) {
-		if from, to := merkle.Chunk(size, i); to-from < uint64(len(zeros)) {
-			t.Add(merkle.Leaf(zeros[:to-from]))
-		} else {
-			t.Add(whole)
-		}
-	}
-	return t.Root()
-}
-
 // DataSeed keys the order of the sequences.
 func (s Spec) DataSeed() wire.Hash { return wire.Sum("entrain/data-seed", []byte(s.Data.Seed)) }
-
-// Codec makes the run's compressor for a layout.
-func (s Spec) Codec(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
-	return distro.New(layout, s.Optimizer.distro(), pool)
-}
-
-func (o Optimizer) distro() distro.Config {
-	return distro.Config{Chunk: o.Chunk, TopK: o.TopK, Decay: o.Decay, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
-		VotesMax: o.VotesMax}
-}
 
 // Schedule is the learning rate by step.
 func (s Spec) Schedule() (optim.Schedule, error) {

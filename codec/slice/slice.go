@@ -31,6 +31,9 @@ const (
 	LeafMax        = 1 << 14
 )
 
+// StatePerParam is how many float32 a member keeps for each parameter: what was not sent yet, and the mean square of its gradients.
+const StatePerParam = 2
+
 // A Config is what a run chooses.
 type Config struct {
 	Compression uint32  // one in so many values of each tensor is sent in a window, at least; 1 to CompressionMax
@@ -86,9 +89,8 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	}, nil
 }
 
-// StateLen returns the number of float32 of a member's private state: what was not sent yet and the mean square of the gradient, for each
-// parameter.
-func (c *Codec) StateLen() int { return 2 * c.n }
+// StateLen returns the number of float32 of a member's private state.
+func (c *Codec) StateLen() int { return StatePerParam * c.n }
 
 // SealedLen returns the length in bytes of every sealed update.
 func (c *Codec) SealedLen() int { return codec.HeaderLen + c.n }

@@ -1,0 +1,109 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// The values of Optimizer.Codec.
+const (
+	CodecDistro = "distro"
+	CodecSlice  = "slice"
+)
+
+// What a run with codec slice does unless it says otherwise.
+const (
+	compressionDefault = 100
+	leafDefault        = 512
+)
+
+func (o *Optimizer) fill() {
+	if o.Codec != CodecSlice {
+		return
+	}
+	if o.Compression == 0 {
+		o.Compression = compressionDefault
+	}
+	if o.Leaf == 0 {
+		o.Leaf = leafDefault
+	}
+}
+
+// check reports every fault; each begins with a key.
+func (o Optimizer) check(verificationPercent uint8) (faults []error) {
+	switch o.Codec {
+	case CodecDistro:
+		if o.Compression != 0 || o.Leaf != 0 {
+			faults = append(faults, fmt.Errorf("codec: compression and leaf are for codec %q, not %q", CodecSlice, o.Codec))
+		}
+		if err := o.distro().Check(); err != nil {
+			faults = append(faults, fmt.Errorf("codec distro: %w", err))
+		}
+	case CodecSlice:
+		if o.VotesMax != 0 {
+			faults = append(faults, fmt.Errorf("votes_max: votes are for codec %q; leave it out with %q", CodecDistro, o.Codec))
+		}
+		if verificationPercent != 0 {
+			faults = append(faults, errors.New("codec slice: results are scored and not recomputed: set trust.verification_percent = 0"))
+		}
+		if err := o.slice().Check(); err != nil {
+			faults = append(faults, fmt.Errorf("codec slice: %w", err))
+		}
+	default:
+		faults = append(faults, fmt.Errorf("codec: %q is not known; there are %q and %q", o.Codec, CodecDistro, CodecSlice))
+	}
+	return faults
+}
+
+func (o Optimizer) distro() distro.Config {
+	return distro.Config{Chunk: o.Chunk, TopK: o.TopK, Decay: o.Decay, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		VotesMax: o.VotesMax}
+}
+
+func (o Optimizer) slice() slice.Config {
+	return slice.Config{Compression: o.Compression, Leaf: o.Leaf, Decay: o.Decay, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm}
+}
+
+// Codec makes the run's compressor for a layout.
+func (s Spec) Codec(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
+	if s.Optimizer.Codec == CodecSlice {
+		return slice.New(layout, s.Optimizer.slice(), pool)
+	}
+	return distro.New(layout, s.Optimizer.distro(), pool)
+}
+
+// StateHash is the hash of a member's fresh optimizer state: zeros, as many as its codec keeps for the parameters.
+func (s Spec) StateHash() (wire.Hash, error) {
+	cfg, err := s.Llama()
+	if err != nil {
+		return wire.Hash{}, err
+	}
+	size := 4 * uint64(cfg.Layout().Len())
+	if s.Optimizer.Codec == CodecSlice {
+		size *= slice.StatePerParam
+	}
+	return zerosRoot(size), nil
+}
+
+// zerosRoot is the merkle.BlobRoot of so many zero bytes, which are not held in memory.
+func zerosRoot(size uint64) wire.Hash {
+	zeros := make([]byte, min(size, merkle.ChunkBytes))
+	whole := merkle.Leaf(zeros)
+	var t merkle.Tree
+	for i := range merkle.BlobChunks(size) {
+		if from, to := merkle.Chunk(size, i); to-from < uint64(len(zeros)) {
+			t.Add(merkle.Leaf(zeros[:to-from]))
+		} else {
+			t.Add(whole)
+		}
+	}
+	return t.Root()
+}
