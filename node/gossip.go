@@ -52,7 +52,7 @@ func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	if h.knows(data) && bytes.HasPrefix(data, from[:]) {
 		return p2p.Accept // said again for those who missed it
 	}
-	author, signed, ok := parseAuthored(h.node.cfg.ID, data)
+	author, signed, ok := h.node.parseAuthored(data)
 	if !ok || author != from {
 		return p2p.Reject
 	}
@@ -104,15 +104,20 @@ func (h *handler) answerCommitments(r *wire.Reader) []byte {
 	return out
 }
 
+// parseAuthored is the function of that name, for the node's run and with its way to check signatures.
+func (n *Node) parseAuthored(data []byte) (key.Public, coordinator.Signed, bool) {
+	return parseAuthored(n.cfg.ID, data, n.cfg.Verify)
+}
+
 // parseAuthored reads author and signed commitment and checks the signature and the run.
-func parseAuthored(run wire.Hash, data []byte) (key.Public, coordinator.Signed, bool) {
+func parseAuthored(run wire.Hash, data []byte, verify func(coordinator.Signed, key.Public) bool) (key.Public, coordinator.Signed, bool) {
 	var author key.Public
 	if len(data) < len(author) {
 		return author, coordinator.Signed{}, false
 	}
 	copy(author[:], data)
 	signed, err := coordinator.ParseSigned(data[len(author):])
-	if err != nil || signed.Commitment.Run != run || !signed.Verify(author) {
+	if err != nil || signed.Commitment.Run != run || !verify(signed, author) {
 		return author, coordinator.Signed{}, false
 	}
 	return author, signed, true
@@ -215,7 +220,7 @@ func (n *Node) answered(answer []byte) {
 		if r.Err() != wire.OK {
 			return
 		}
-		author, signed, ok := parseAuthored(n.cfg.ID, b)
+		author, signed, ok := n.parseAuthored(b)
 		if !ok {
 			return
 		}

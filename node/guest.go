@@ -63,7 +63,7 @@ func (g *Guest) Commitments(ctx context.Context, from key.Public, round uint32, 
 		if r.Err() != wire.OK {
 			return nil, p2p.ErrMalformed
 		}
-		author, signed, ok := parseAuthored(g.run, b)
+		author, signed, ok := parseAuthored(g.run, b, coordinator.Signed.Verify)
 		if !ok || signed.Commitment.Round != round || !slices.Contains(members, signed.Commitment.Member) {
 			return nil, p2p.ErrMalformed
 		}

@@ -21,7 +21,7 @@ func (n *Node) keep(a client.Keep) {
 		return // it was lost in a crash before its check was drawn
 	}
 	if b, ok := n.shelf.own(a.Round, a.Member); ok {
-		if _, signed, ok := parseAuthored(n.cfg.ID, b); ok && signed.Commitment == c {
+		if _, signed, ok := n.parseAuthored(b); ok && signed.Commitment == c {
 			a.Signature = signed.Signature
 		}
 	}

@@ -128,6 +128,8 @@ type Config struct {
 	Expelled func(*ExpelledError)
 	// Observe is told what happens, on the loop; it must not block.
 	Observe func(Event)
+	// Verify checks the signature of a commitment; nil means coordinator.Signed.Verify. In a simulation all nodes check the same ones.
+	Verify func(s coordinator.Signed, author key.Public) bool
 	// Cost is the virtual time a job takes, for simulation.
 	Cost func(job Job) time.Duration
 }
@@ -182,6 +184,9 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, errors.New("node: ledger, loop, engine, listen and initial must all be given")
 	case cfg.Observe == nil:
 		cfg.Observe = func(Event) {}
+	}
+	if cfg.Verify == nil {
+		cfg.Verify = coordinator.Signed.Verify
 	}
 	if cfg.Cost == nil {
 		cfg.Cost = func(Job) time.Duration { return 0 }

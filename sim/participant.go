@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
@@ -51,6 +52,7 @@ func (p *participant) begin(ctx context.Context) {
 		EvalRounds: n.cfg.Steps * uint32(max(0, min(1, evaluators-p.index))),
 		Observe:    func(ev node.Event) { n.record(p.index, ev) },
 		Cost:       p.cost,
+		Verify:     n.verify,
 	})
 	if err != nil {
 		n.fail("client %d does not start: %v", p.index, err)
@@ -198,4 +200,21 @@ func (p *participant) setCut(on bool) {
 	if p.chain != nil && p.node != nil {
 		p.chain.Cut(on)
 	}
+}
+
+// A signature is what many participants check.
+type signature struct {
+	signed coordinator.Signed
+	author key.Public
+}
+
+// verify checks a signature, once for all participants: that is the most costly of what each of them does.
+func (n *network) verify(s coordinator.Signed, author key.Public) bool {
+	k := signature{s, author}
+	good, known := n.signatures[k]
+	if !known {
+		good = s.Verify(author)
+		n.signatures[k] = good
+	}
+	return good
 }

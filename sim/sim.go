@@ -112,29 +112,30 @@ type Report struct {
 
 // network is a running simulation.
 type network struct {
-	cfg       Config
-	seed      wire.Hash
-	spec      spec.Spec
-	text      []byte // of the specification
-	clock     *loop.Virtual
-	start     time.Time
-	chain     *ledgermem.Chain
-	mesh      *p2pmem.Mesh
-	set       *data.Set
-	parts     train.Config
-	engine    *train.Engine
-	disputant node.Disputant      // nil without verification
-	referee   coordinator.Referee // likewise
-	initial   []float32
-	owner     key.Private
-	random    prng.Source
-	members   []*participant
-	check     invariants
-	trust     trust
-	report    Report
-	log       hash.Hash
-	broken    error
-	clean     func() error
+	cfg        Config
+	seed       wire.Hash
+	spec       spec.Spec
+	text       []byte // of the specification
+	clock      *loop.Virtual
+	start      time.Time
+	chain      *ledgermem.Chain
+	signatures map[signature]bool // those checked, and whether they are good
+	mesh       *p2pmem.Mesh
+	set        *data.Set
+	parts      train.Config
+	engine     *train.Engine
+	disputant  node.Disputant      // nil without verification
+	referee    coordinator.Referee // likewise
+	initial    []float32
+	owner      key.Private
+	random     prng.Source
+	members    []*participant
+	check      invariants
+	trust      trust
+	report     Report
+	log        hash.Hash
+	broken     error
+	clean      func() error
 }
 
 // Run simulates until the run has finished and returns what came of it. An error says which invariant broke, when and with which seed.
@@ -225,7 +226,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	n := &network{
 		cfg: cfg, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
-		owner: key.FromSeed(wire.Sum("entrain/sim/owner")),
+		owner: key.FromSeed(wire.Sum("entrain/sim/owner")), signatures: map[signature]bool{},
 	}
 	if err := n.prepareData(ctx); err != nil {
 		return nil, err

@@ -78,6 +78,7 @@ type Mesh struct {
 	// What follows is touched on the loop only.
 	random prng.Source
 	peers  []*Peer // living ones, in the order in which they joined
+	joined int     // how many ever did
 	// generation counts the changes of who is there, and of whom they want and allow.
 	generation uint64
 	links      map[pair]*link
@@ -181,19 +182,19 @@ func (m *Mesh) link(from, to key.Public) *link {
 // connected says whether two peers are neighbours now.
 func (m *Mesh) connected(p, q *Peer) bool {
 	now := m.loop.Now()
-	return p.near()[q] && !p.standing.Banned(q.self, now) && !q.standing.Banned(p.self, now)
+	return p.near()[q.number] && !p.standing.Banned(q.self, now) && !q.standing.Banned(p.self, now)
 }
 
-// near are the peers with which p is connected, unless one has banned the other.
-func (p *Peer) near() map[*Peer]bool {
+// near tells by number the peers with which p is connected, unless one has banned the other.
+func (p *Peer) near() []bool {
 	m := p.mesh
 	if p.nearIn == m.generation && p.nearOnes != nil {
 		return p.nearOnes
 	}
-	p.nearIn, p.nearOnes = m.generation, make(map[*Peer]bool)
+	p.nearIn, p.nearOnes = m.generation, make([]bool, m.joined)
 	for _, q := range m.peers {
 		if p != q && (p.wants[q.self] || q.wants[p.self]) && p.allows(q.self) && q.allows(p.self) {
-			p.nearOnes[q] = true
+			p.nearOnes[q.number] = true
 		}
 	}
 	return p.nearOnes

@@ -26,7 +26,8 @@ type Peer struct {
 	// What follows is touched on the loop only.
 	wants    map[key.Public]bool // whom Connect named last, with an address
 	allowed  map[key.Public]bool // whom Connect ever named
-	nearOnes map[*Peer]bool      // what near returned in generation nearIn
+	number   int                 // of those that joined before it
+	nearOnes []bool              // what near returned in generation nearIn
 	nearIn   uint64
 	standing p2p.Standing
 	sequence uint64 // of the last message published
@@ -57,6 +58,8 @@ func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
 			before.abandon()
 		}
 		if !p.gone.Load() {
+			p.number = m.joined
+			m.joined++
 			m.peers = append(m.peers, p)
 			m.generation++
 		}
