@@ -113,6 +113,9 @@ type Members struct {
 	MissedMax uint8  `toml:"missed_max"` // rounds in a row a member may fail before it is dropped
 	// Overlap 1 lets results travel while the next round trains, on parameters one round older.
 	Overlap uint8 `toml:"overlap"`
+	// ClientMin is the oldest release of the program that takes part, such as "v1.2.0"; empty: any. Participants look at it themselves,
+	// and who changes the program can lie: it keeps the forgetful out, not cheats.
+	ClientMin string `toml:"client_min,omitempty"`
 }
 
 // Times are the longest a phase lasts. Phases end earlier when everybody is done.
@@ -288,6 +291,9 @@ func (s Spec) Check() error {
 	}
 	if _, err := s.Schedule(); err != nil {
 		fault("learning_rate: %w", err)
+	}
+	if _, err := ParseVersion(s.Members.ClientMin); err != nil && s.Members.ClientMin != "" {
+		fault("members.client_min: %w", err)
 	}
 	for _, f := range s.Optimizer.check(s.Trust.VerificationPercent) {
 		fault("optimizer.%w", f)

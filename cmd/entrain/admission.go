@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/spec"
 )
 
 // obstacle is why somebody cannot take part in a run.
@@ -34,7 +35,9 @@ const (
 	obstacleClock      = "clock"
 	obstacleData       = "data"
 	obstacleArithmetic = "arithmetic"
-	obstacleRun        = "run" // none of that name, another one, or none that this version knows
+	obstacleListed     = "listed"  // not on the owner's list
+	obstacleVersion    = "version" // of this program
+	obstacleRun        = "run"     // none of that name, another one, or none that this version knows
 )
 
 // applicant is who wants to take part, and with what.
@@ -53,6 +56,10 @@ func (a applicant) obstacles(ctx context.Context, client *comet.Client, on publi
 		return nil, err
 	}
 	list = append(list, o...)
+	if o, err = a.unlisted(ctx, client, on); err != nil {
+		return nil, err
+	}
+	list = append(append(list, o...), tooOld(on.spec, version().Version)...)
 	st := on.snapshot.State
 	if st.Phase() == coordinator.Paused || st.PausePending() {
 		list = append(list, obstacle{obstaclePaused, fmt.Sprintf("run %q is paused by its owner; who joins waits until it is resumed", on.spec.Name), true})
@@ -74,6 +81,32 @@ func (a applicant) obstacles(ctx context.Context, client *comet.Client, on publi
 			skew.Abs().Round(time.Second), side, skewMax)})
 	}
 	return list, nil
+}
+
+// unlisted says whether the run's owner keeps a list, and the applicant is not on it.
+func (a applicant) unlisted(ctx context.Context, client *comet.Client, on published) ([]obstacle, error) {
+	list, err := client.Admission(ctx, on.spec.Name)
+	if err != nil {
+		return nil, fmt.Errorf("who may take part in run %q: %w", on.spec.Name, err)
+	}
+	if list.Allows(a.key, uint64(time.Now().UnixMilli())) {
+		return nil, nil
+	}
+	return []obstacle{{Kind: obstacleListed, Reason: fmt.Sprintf("run %q takes only keys on its owner's list, and %s is not: ask its owner (entrain run allow %s %s), or whoever is listed to let you work for them (entrain key delegate)",
+		on.spec.Name, a.key, on.spec.Name, a.key)}}, nil
+}
+
+// tooOld says whether the run wants a newer program. A build without a version is not held up: what it is nobody knows.
+func tooOld(s spec.Spec, program string) []obstacle {
+	least, err := spec.ParseVersion(s.Members.ClientMin)
+	if err != nil {
+		return nil // any
+	}
+	have, err := spec.ParseVersion(program)
+	if err != nil || have.Compare(least) >= 0 {
+		return nil
+	}
+	return []obstacle{{Kind: obstacleVersion, Reason: fmt.Sprintf("run %q wants entrain %s or newer, and this is %s: get a newer one", s.Name, least, program)}}
 }
 
 // skewMax is how far a clock may be off: transactions expire half of ledger.TxLifetimeMs after they are signed, and none may expire later than

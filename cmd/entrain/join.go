@@ -70,6 +70,7 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	f.IntVar(&o.checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
 	f.DurationVar(&o.linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
 	f.Uint64Var(&o.stake, "stake", 0, "put up so many `tokens`, or what is missing from that; lost if convicted of cheating")
+	f.StringVar(&o.delegation, "delegation", "", "`line` of entrain key delegate, or a file that holds it: work for its owner, who is paid")
 	f.StringVar(&o.pool, "pool", "", "`pool` that the stake comes from, and that is paid (default: your own account)")
 	o.flags(cmd)
 	o.cheating.flags(cmd)

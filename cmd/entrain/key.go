@@ -20,7 +20,7 @@ func keyCommand(c console) *cobra.Command {
 		`Everyone is known by an Ed25519 key: on the chain, among peers, on the leaderboard. Its file has
 OpenSSH's format. It is looked for, in this order, at --key FILE, at $ENTRAIN_KEY_FILE, and in the
 configuration directory of this user.`,
-		keyNewCommand(c), keyShowCommand(c))
+		keyNewCommand(c), keyShowCommand(c), keyDelegateCommand(c), keyBringCommand(c))
 }
 
 // keyFlag adds --key.

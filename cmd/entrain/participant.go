@@ -40,6 +40,7 @@ type participation struct {
 	look        inspection
 	checkpoints int    // kept; 0: only those that the run asks this member for, the last of them
 	stake       uint64 // tokens to put up
+	delegation  string // text or file of a delegation; "" if the member works for itself
 	pool        string // that they come from; "" for the member's own account
 	cheating    cheating
 	linger      time.Duration // for which the model is served to others after the run has finished
@@ -94,7 +95,7 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 	if err := p.target.check(client.ChainID(), on.snapshot.State.ID()); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	if err := p.admitted(ctx, c, client, on); err != nil {
+	if err := errors.Join(p.bring(ctx, client), p.admitted(ctx, c, client, on)); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	if p.data, err = p.target.dataOf(p.data, on); err != nil {

@@ -85,6 +85,7 @@ func (a *api) routes() http.Handler {
 	mux.HandleFunc("GET /v1/runs/{run}/watch", a.watch)
 	mux.HandleFunc("GET /v1/runs/{run}/spec", a.spec)
 	mux.HandleFunc("GET /v1/runs/{run}/peers", a.peers)
+	mux.HandleFunc("GET /v1/runs/{run}/admission", a.admission)
 	mux.HandleFunc("GET /v1/accounts/{key}", a.account)
 	mux.HandleFunc("GET /v1/pools", a.pools)
 	mux.HandleFunc("GET /v1/pools/{pool}", a.ofPool)

@@ -47,6 +47,7 @@
 //	GET  /v1/runs/RUN/watch?since=H     a stream of frames, see below, from the state at height H on
 //	GET  /v1/runs/RUN/spec              the bytes published with the run
 //	GET  /v1/runs/RUN/peers             [ledger.Peer], in order of keys
+//	GET  /v1/runs/RUN/admission         ledger.Admission: who may take part
 //	GET  /v1/accounts/KEY               Account
 //	GET  /v1/pools                      the names of all pools, in order
 //	GET  /v1/pools/POOL                 ledger.Pool

@@ -1,0 +1,37 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestVersionsAreOrderedByAge(t *testing.T) {
+	order := []string{"v0.0.0-20260101000000-abcdef+dirty", "0.0.9", "v0.1.0", "v0.10.0-rc1", "v1.0.0", "v10.0.0"}
+	for i, a := range order {
+		for j, b := range order {
+			va, err := ParseVersion(a)
+			vb, err2 := ParseVersion(b)
+			if err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			if got := va.Compare(vb); (got < 0) != (i < j) || (got > 0) != (i > j) {
+				t.Errorf("%s against %s: %d", a, b, got)
+			}
+		}
+	}
+	for _, s := range []string{"", "v1", "1.2", "1.2.3.4", "v1.02.3", "(devel)", "v1.2.x", "v1.2.99999999999"} {
+		if v, err := ParseVersion(s); err == nil {
+			t.Errorf("%q is read as %v", s, v)
+		}
+	}
+}
+
+func TestClientMinIsAVersion(t *testing.T) {
+	s, err := Parse([]byte("name = \"a\"\n[members]\nclient_min = \"v1.2.3\"\n"))
+	if err != nil || s.Members.ClientMin != "v1.2.3" {
+		t.Fatal(err)
+	}
+	if _, err := Parse([]byte("name = \"a\"\n[members]\nclient_min = \"new\"\n")); err == nil || !strings.Contains(err.Error(), "members.client_min") {
+		t.Errorf("got %v", err)
+	}
+}
