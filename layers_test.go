@@ -72,6 +72,8 @@ var importers = []struct {
 	{"go.opentelemetry.io/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"gonum.org/v1/plot", []string{"report"}, "pictures of curves for papers"},
 	{"github.com/parquet-go/", []string{"data"}, "one package reads data sets of others"},
+	{"github.com/minio/minio-go/", []string{"bucket"}, "one package talks to S3 buckets"},
+	{"github.com/versity/versitygw/", []string{"bucket/server"}, "one package is an S3 server"},
 	{"github.com/klauspost/compress/", []string{"data"}, "one package reads data sets of others"},
 	{"github.com/chromedp/", []string{"*_test", "tests/browser"}, "tests of pages in a browser"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},

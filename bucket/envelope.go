@@ -1,0 +1,103 @@
+package bucket
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// magic begins every envelope; its last digit is the version of the format.
+const magic = "entrain object 1"
+
+// EnvelopeBytes is how much longer an object is than its body.
+const EnvelopeBytes = len(magic) + 32 + 4 + 1 + 32 + 32 + 8 + 32 + 64
+
+// domain is that of an object's digest and of its signature.
+const domain = "entrain/object"
+
+// head returns the signed part of an envelope.
+func head(n Name, body []byte) []byte {
+	b := make([]byte, 0, EnvelopeBytes)
+	b = append(b, magic...)
+	b = wire.AppendHash(b, n.Run)
+	b = wire.AppendU32(b, n.Window)
+	b = wire.AppendU8(b, uint8(n.Kind))
+	b = append(b, n.Member[:]...)
+	b = wire.AppendHash(b, n.Content)
+	b = wire.AppendU64(b, uint64(len(body)))
+	return wire.AppendHash(b, wire.Sum(domain, body))
+}
+
+// Seal returns the object of a name: the body in an envelope signed with k, which must be the member's key.
+func Seal(k key.Private, n Name, body []byte) []byte {
+	if k.Public() != n.Member || !n.Kind.Valid() {
+		panic("bucket: an object is sealed by somebody else, or of no kind")
+	}
+	b := head(n, body)
+	sig := k.Sign(domain, b)
+	b = append(b, sig[:]...)
+	return append(b, body...)
+}
+
+// Open is the inverse of Seal: it returns the name and the body, a view of object, if the envelope is right in itself. Whether it is the object
+// that was asked for, and whether the body has the content that the name says, is for the caller to see.
+func Open(object []byte) (Name, []byte, error) {
+	r := wire.NewReader(object)
+	if string(r.Bytes(len(magic))) != magic {
+		return Name{}, nil, errors.New("it does not begin like an object of this version")
+	}
+	n := Name{Run: r.Hash(), Window: r.U32(), Kind: Kind(r.U8())}
+	copy(n.Member[:], r.Bytes(len(n.Member)))
+	n.Content = r.Hash()
+	length, digest := r.U64(), r.Hash()
+	signed := object[:len(object)-r.Len()]
+	var sig key.Signature
+	copy(sig[:], r.Bytes(len(sig)))
+	if r.Err() != wire.OK {
+		return Name{}, nil, errors.New("it ends inside its envelope")
+	}
+	body := r.Rest()
+	switch {
+	case !n.Kind.Valid():
+		return Name{}, nil, fmt.Errorf("there is no kind of object %d", uint8(n.Kind))
+	case uint64(len(body)) != length:
+		return Name{}, nil, fmt.Errorf("its body has %d bytes instead of %d", len(body), length)
+	case wire.Sum(domain, body) != digest:
+		return Name{}, nil, errors.New("its body is not the one that was signed")
+	case !key.Verify(n.Member, domain, signed, sig):
+		return Name{}, nil, errors.New("its signature is not the member's")
+	}
+	return n, body, nil
+}
+
+// checkContent compares a body with what its name says, for the kinds of which this package knows how. Those of reveals and states are roots
+// that only a codec can compute.
+func checkContent(n Name, body []byte) error {
+	switch n.Kind {
+	case KindCommitment:
+		s, err := coordinator.ParseSigned(body)
+		if err != nil {
+			return fmt.Errorf("the commitment: %w", err)
+		}
+		if s.Commitment.ID() != n.Content || s.Commitment.Run != n.Run || s.Commitment.Round != n.Window || !s.Verify(n.Member) {
+			return errors.New("it is another commitment, or not signed by the member")
+		}
+	case KindIndex:
+		if _, err := parseIndex(body, n.Content); err != nil {
+			return err
+		}
+	case KindPart:
+		if len(body) > partBytes || merkle.BlobRoot(body) != n.Content {
+			return errors.New("the part has other chunks")
+		}
+	case KindScore:
+		if ScoreContent(body) != n.Content {
+			return errors.New("the notes have another hash")
+		}
+	}
+	return nil
+}

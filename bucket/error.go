@@ -1,0 +1,56 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Why an operation failed. Errors of this package are *[Error] and match one of these by errors.Is.
+var (
+	ErrMissing     = errors.New("there is no such object")
+	ErrExists      = errors.New("the object exists already")
+	ErrLied        = errors.New("the bytes are not what the name says")
+	ErrTooLarge    = errors.New("the object is larger than allowed")
+	ErrSlow        = errors.New("no complete answer in time")
+	ErrRefused     = errors.New("the store refuses: credentials, policy or name of the bucket are wrong")
+	ErrUnreachable = errors.New("the store does not answer as a store")
+	ErrForbidden   = errors.New("the address is not on the public internet")
+)
+
+// Error is a failed operation on a bucket. It never holds a secret.
+type Error struct {
+	Op    string // put, get, stat, list, delete
+	At    string // the location, redacted
+	Key   string // of the object, or the prefix of a listing
+	Kind  error  // one of the Err values
+	Cause error  // more about it, or nil
+}
+
+// Error says what was done where, and what came of it.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s %s in bucket %s: %v", e.Op, e.Key, e.At, e.Kind)
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text
+}
+
+// Unwrap returns the kind and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}
+
+// passing tells whether trying again may help.
+func passing(err error) bool { return errors.Is(err, ErrUnreachable) }
+
+// slow makes the end of a context by time ErrSlow, and leaves other errors.
+func slow(ctx context.Context, err *Error) *Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err.Cause, context.DeadlineExceeded) {
+		err.Kind = ErrSlow
+	}
+	return err
+}

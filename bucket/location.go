@@ -1,0 +1,265 @@
+package bucket
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// Secret is text that no way of printing shows; string(s) is the text.
+type Secret string
+
+// hidden is what a secret prints as.
+const hidden = "(hidden)"
+
+// Format prints that there is a secret, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) {
+	if s != "" {
+		fmt.Fprint(f, hidden)
+	}
+}
+
+// MarshalText keeps the secret out of JSON and of logs.
+func (s Secret) MarshalText() ([]byte, error) { return fmt.Append(nil, s), nil }
+
+// Location is where a bucket is, and with which credentials it is used. As text (see URL) it is
+//
+//	s3://KEY:SECRET@host:port/bucket/prefix?region=r&tls=0
+//
+// of which host and bucket are needed. Without credentials requests are not signed, for buckets that everybody may read. Without a region it is
+// us-east-1, which most servers that are not Amazon's take for any; with tls=0 the connection is not encrypted, for a server on this machine.
+//
+// Locations are comparable. Printing one shows everything but the credentials.
+type Location struct {
+	Endpoint  string // host or host:port
+	Region    string // "" for us-east-1
+	Bucket    string
+	Prefix    string // of all keys in it, without slashes at its ends; may be empty
+	AccessKey Secret
+	SecretKey Secret
+	Token     Secret // of temporary credentials; no part of the text
+	Secure    bool   // by TLS
+}
+
+// defaultRegion is the region that needs no saying.
+const defaultRegion = "us-east-1"
+
+// scheme begins the text of a location.
+const scheme = "s3://"
+
+// IsLocation tells whether an address, of a peer or of data, is meant to be a location.
+func IsLocation(s string) bool { return strings.HasPrefix(s, scheme) }
+
+// URL returns the whole text, credentials included: what a member registers when these credentials can only read.
+func (l Location) URL() string { return l.text(false) }
+
+// String returns the text with the credentials hidden.
+func (l Location) String() string { return l.text(true) }
+
+// GoString returns the text with the credentials hidden.
+func (l Location) GoString() string { return l.text(true) }
+
+func (l Location) text(hide bool) string {
+	u := url.URL{Scheme: "s3", Host: l.Endpoint, Path: "/" + l.Bucket}
+	if l.Prefix != "" {
+		u.Path += "/" + l.Prefix
+	}
+	var query []string
+	if l.Region != "" && l.Region != defaultRegion {
+		query = append(query, "region="+l.Region)
+	}
+	if !l.Secure {
+		query = append(query, "tls=0")
+	}
+	u.RawQuery = strings.Join(query, "&")
+	switch {
+	case l.AccessKey == "":
+	case hide:
+		u.Host = hidden + "@" + u.Host
+		return strings.Replace(u.String(), "%28hidden%29", hidden, 1)
+	default:
+		u.User = url.UserPassword(string(l.AccessKey), string(l.SecretKey))
+	}
+	return u.String()
+}
+
+// ParseLocation is the inverse of URL; it also takes region and tls in any order, and values that need not be said. Errors do not repeat the
+// text, as it may hold a secret.
+func ParseLocation(s string) (Location, error) {
+	l, err := parseLocation(s)
+	if err != nil {
+		return Location{}, fmt.Errorf("location of a bucket: %w (it is of the form s3://KEY:SECRET@host:port/bucket/prefix?region=r&tls=0)", err)
+	}
+	return l, nil
+}
+
+func parseLocation(s string) (Location, error) {
+	if len(s) > 4*LocationBytesMax {
+		return Location{}, errors.New("it is too long")
+	}
+	for _, c := range []byte(s) {
+		if c <= ' ' || c > '~' {
+			return Location{}, errors.New("it has a character that is not printable ASCII")
+		}
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return Location{}, errors.New("it is no URL")
+	}
+	if u.Scheme != "s3" || u.Opaque != "" || u.Fragment != "" || strings.HasSuffix(s, "#") {
+		return Location{}, errors.New("it does not begin with s3://, or has a fragment")
+	}
+	l := Location{Endpoint: u.Host, Secure: true}
+	l.Bucket, l.Prefix, _ = strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+	l.Prefix = strings.TrimSuffix(l.Prefix, "/")
+	if u.User != nil {
+		secret, _ := u.User.Password()
+		l.AccessKey, l.SecretKey = Secret(u.User.Username()), Secret(secret)
+		if l.AccessKey == "" || l.SecretKey == "" {
+			return Location{}, errors.New("an access key without a secret, or the reverse")
+		}
+	}
+	if err := l.parseQuery(u.RawQuery); err != nil {
+		return Location{}, err
+	}
+	return l, l.Check()
+}
+
+func (l *Location) parseQuery(query string) error {
+	seen := ""
+	for query != "" {
+		var field string
+		field, query, _ = strings.Cut(query, "&")
+		name, value, _ := strings.Cut(field, "=")
+		if strings.Contains(seen, "|"+name+"|") {
+			return fmt.Errorf("%q is said twice", name)
+		}
+		seen += "|" + name + "|"
+		switch {
+		case name == "region" && value != "":
+			if l.Region = value; value == defaultRegion {
+				l.Region = ""
+			}
+		case name == "tls" && (value == "0" || value == "1"):
+			l.Secure = value == "1"
+		default:
+			return errors.New(`it has a parameter other than region=NAME and tls=0`)
+		}
+	}
+	return nil
+}
+
+// Check tells what is wrong with a location, as far as this can be seen without the network.
+func (l Location) Check() error {
+	switch {
+	case !endpointValid(l.Endpoint):
+		return errors.New("the endpoint is not host or host:port")
+	case len(l.Bucket) < 3 || len(l.Bucket) > 63 || !within(l.Bucket, lower+digits+".-") || strings.Contains(l.Bucket, "..") ||
+		strings.ContainsAny(l.Bucket[:1]+l.Bucket[len(l.Bucket)-1:], ".-"):
+		return errors.New("the bucket's name is not 3 to 63 of a-z 0-9 . - with a letter or digit at both ends")
+	case len(l.Region) > 64 || !within(l.Region, lower+upper+digits+"-_"):
+		return errors.New("the region is not a name")
+	case len(l.AccessKey) > CredentialBytesMax || len(l.SecretKey) > CredentialBytesMax:
+		return fmt.Errorf("the credentials are longer than %d bytes", CredentialBytesMax)
+	case !printable(string(l.AccessKey)) || !printable(string(l.SecretKey)) || strings.Contains(string(l.AccessKey), "/"):
+		return errors.New("the credentials have characters that credentials do not have")
+	case (l.AccessKey == "") != (l.SecretKey == ""):
+		return errors.New("an access key without a secret, or the reverse")
+	}
+	return checkPrefix(l.Prefix)
+}
+
+func checkPrefix(prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	if len(prefix) > PrefixBytesMax || !within(prefix, lower+upper+digits+"._-/") {
+		return errors.New("the prefix has other characters than a-z A-Z 0-9 . _ - /, or is too long")
+	}
+	for part := range strings.SplitSeq(prefix, "/") {
+		if part == "" || part == "." || part == ".." {
+			return errors.New("the prefix has an empty part, or one of . and ..")
+		}
+	}
+	return nil
+}
+
+const (
+	lower  = "abcdefghijklmnopqrstuvwxyz"
+	upper  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits = "0123456789"
+)
+
+// within tells whether s has no other characters than those of set.
+func within(s, set string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune(set, r) }) < 0
+}
+
+// printable tells whether s is printable ASCII without spaces.
+func printable(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}
+
+// endpointValid tells whether s is a host, with or without a port.
+func endpointValid(s string) bool {
+	if len(s) > 128 {
+		return false
+	}
+	host := s
+	if i := strings.LastIndexByte(s, ':'); i > strings.LastIndexByte(s, ']') {
+		port := s[i+1:]
+		if len(port) == 0 || len(port) > 5 || port[0] == '0' || !within(port, digits) || len(port) == 5 && port > "65535" {
+			return false
+		}
+		host = s[:i]
+	}
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		a, err := netip.ParseAddr(inner)
+		return ok && err == nil && a.Is6() && a.Zone() == ""
+	}
+	return host != "" && within(host, lower+upper+digits+".-") && !strings.HasPrefix(host, "-") && !strings.HasPrefix(host, ".")
+}
+
+// Registered returns the text that a member announces to the chain, or why it cannot: everybody reads the chain, so the credentials must be ones
+// that can only read.
+func (l Location) Registered() (string, error) {
+	if err := l.Check(); err != nil {
+		return "", fmt.Errorf("location of a bucket %v: %w", l, err)
+	}
+	s := l.URL()
+	if len(s) > LocationBytesMax {
+		return "", fmt.Errorf("location of a bucket %v: as registered it has %d bytes, and the chain takes %d: choose a shorter prefix or name", l, len(s), LocationBytesMax)
+	}
+	if l.Token != "" {
+		return "", fmt.Errorf("location of a bucket %v: temporary credentials end, register lasting ones that can only read", l)
+	}
+	return s, nil
+}
+
+// Under returns the location of what is below a further prefix.
+func (l Location) Under(prefix string) Location {
+	if l.Prefix != "" {
+		prefix = l.Prefix + "/" + prefix
+	}
+	l.Prefix = strings.Trim(prefix, "/")
+	return l
+}
+
+// key returns the key in the bucket of a name below the prefix.
+func (l Location) key(name string) string {
+	if l.Prefix == "" {
+		return name
+	}
+	return l.Prefix + "/" + name
+}
+
+// name is the inverse of key.
+func (l Location) name(key string) (string, bool) {
+	if l.Prefix == "" {
+		return key, true
+	}
+	return strings.CutPrefix(key, l.Prefix+"/")
+}

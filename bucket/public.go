@@ -1,0 +1,41 @@
+package bucket
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"syscall"
+)
+
+// publicOnly refuses connections to addresses that are not on the public internet. It sees the address that is connected to, after names were
+// resolved, so no name can hide one.
+func publicOnly(_ context.Context, _, address string, _ syscall.RawConn) error {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil || !isPublic(a.Addr()) {
+		return fmt.Errorf("%w: %s", ErrForbidden, address)
+	}
+	return nil
+}
+
+// notPublic are ranges that netip does not name: shared address space of providers (RFC 6598), "this network", benchmarks, protocol
+// assignments, documentation, the reserved end of IPv4, and translations of IPv4 addresses.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("100::/64"),
+}
+
+// isPublic tells whether an address is on the public internet.
+func isPublic(a netip.Addr) bool {
+	a = a.Unmap()
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
+		return false
+	}
+	for _, p := range notPublic {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
