@@ -29,6 +29,7 @@ llama checkpoint checkpoint/gguf score
 trace eval
 client
 loop atomicfile economics tokenizer/learn chance
+bucket bucket/mem bucket/server
 data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
 verify
