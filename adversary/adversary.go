@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/node"
@@ -43,9 +44,13 @@ type Options struct {
 
 // Wrap returns the configuration of a node that cheats in the way of the kind with that name, from that of an honest one.
 func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
-	k, ok := Find(name)
+	find := Find
+	if _, slices := o.Train.Codec.(*slice.Codec); slices {
+		find = FindMiner
+	}
+	k, ok := find(name)
 	if !ok {
-		return cfg, fmt.Errorf("adversary: there is no kind %q; the kinds are %s", name, Names())
+		return cfg, fmt.Errorf("adversary: there is no kind %q; the kinds are %s; in runs of buckets %s", name, Names(), MinerNames())
 	}
 	if len(o.Gang) < k.Gang {
 		return cfg, fmt.Errorf("adversary: %s takes %d identities that work together, there are %d", name, k.Gang, len(o.Gang))
@@ -66,6 +71,9 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	cfg.Engine = engine{Engine: cfg.Engine, m: m}
 	cfg.Ledger = chain{Ledger: cfg.Ledger, m: m}
 	listen := cfg.Listen
+	if listen == nil {
+		return cfg, nil // it exchanges by buckets
+	}
 	cfg.Listen = func(inner p2p.Handler) (p2p.Network, error) {
 		m.inner = inner
 		network, err := listen(handler{Handler: inner, m: m})
@@ -96,6 +104,8 @@ type hooks struct {
 	lies func(own bool) bool
 	// hides says whether a blob is kept from peers.
 	hides func(wire.Hash) bool
+	// check is shown every payload that the node takes from others. It is called off the loop, without the lock.
+	check func(payload []byte)
 }
 
 // member is one dishonest participant. Its hooks share what it has seen.

@@ -39,6 +39,24 @@ func (e engine) Step(ctx context.Context, params, state []float32, spans []batch
 	return do(ctx, params, state, spans, step)
 }
 
+// Check is part of node.Engine.
+func (e engine) Check(payload []byte) error {
+	err := e.Engine.Check(payload)
+	if err == nil && e.m.hooks.check != nil {
+		e.m.hooks.check(payload)
+	}
+	return err
+}
+
+// Slicer is that of the honest engine: what is sealed is revealed as it is.
+func (e engine) Slicer() (train.Slicer, bool) {
+	s, ok := e.Engine.(interface{ Slicer() (train.Slicer, bool) })
+	if !ok {
+		return nil, false
+	}
+	return s.Slicer()
+}
+
 // made is the result of a share that was not computed: the payload is real enough to be accepted, the rest is what an honest member
 // might say. The gradient's root cannot be.
 func (m *member) made(payload []byte, spans []batch.Span, step uint32, gradient wire.Hash) train.Result {

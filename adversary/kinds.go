@@ -31,26 +31,35 @@ func (k Kind) Convicts(o coordinator.Offence) bool { return slices.Contains(k.Of
 // Provable says whether the kind leaves a proof behind for which its whole stake is taken. Others pay a fee for being no use.
 func (k Kind) Provable() bool { return len(k.Offences) > 0 && !k.Offences[0].Lesser() }
 
-// Find returns the kind with a name.
-func Find(name string) (Kind, bool) {
-	for _, k := range Kinds() {
-		if k.Name == name {
-			return k, true
-		}
+// Find returns the kind with a name, of those of runs that exchange between peers.
+func Find(name string) (Kind, bool) { return find(Kinds(), name) }
+
+// FindMiner returns the kind with a name, of those of runs that exchange by buckets.
+func FindMiner(name string) (Kind, bool) { return find(Miners(), name) }
+
+func find(kinds []Kind, name string) (Kind, bool) {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
+	if i < 0 {
+		return Kind{}, false
 	}
-	return Kind{}, false
+	return kinds[i], true
 }
 
-// Names lists the names of all kinds.
-func Names() string {
-	var names []string
-	for _, k := range Kinds() {
-		names = append(names, k.Name)
+// Names lists the names of all kinds of runs that exchange between peers.
+func Names() string { return names(Kinds()) }
+
+// MinerNames lists the names of all kinds of runs that exchange by buckets.
+func MinerNames() string { return names(Miners()) }
+
+func names(kinds []Kind) string {
+	var list []string
+	for _, k := range kinds {
+		list = append(list, k.Name)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(list, ", ")
 }
 
-// Kinds returns all of them.
+// Kinds returns all of runs that exchange between peers.
 func Kinds() []Kind {
 	return slices.Concat(trainers(), messengers(), officials())
 }

@@ -1,0 +1,165 @@
+package adversary
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/train"
+)
+
+// Miners returns the kinds of cheats of a run that exchanges by buckets and is scored by validators. They cheat in what they seal, and in nothing
+// else: what can be done with objects and names is package bucket's to refuse. Nobody convicts them; they are to earn nothing.
+func Miners() []Kind {
+	return []Kind{
+		{Name: "noise", Tries: "seals random numbers as long as honest ones, to be paid without working", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
+			return hooks{own: m.noiseStep(c)}, nil
+		})},
+		{Name: "copy", Tries: "seals what others have revealed so far, put together, as its own", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
+			a := &album{codec: c, values: make([]byte, c.SealedLen())}
+			return hooks{own: m.copiedStep(c, a), check: a.see}, nil
+		})},
+		{Name: "stale", Tries: "works once and seals that result in every window", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+			return hooks{own: m.staleStep()}, nil
+		})},
+		{Name: "half-data", Tries: "trains on the first half of its pages and asks to be paid for all", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+			return hooks{own: m.halfStep}, nil
+		})},
+		{Name: "wrong-data", Tries: "trains on the same pages in every window in place of those it was given", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+			return hooks{own: m.favouriteStep}, nil
+		})},
+		{Name: "sign-flip", Tries: "computes all it should, and seals the opposite", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+			return hooks{own: m.sealedStep(Flipped)}, nil
+		})},
+		{Name: "scale", Tries: "computes all it should, and seals every value as large as it can be", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+			return hooks{own: m.sealedStep(Scaled)}, nil
+		})},
+	}
+}
+
+// miner makes a kind for runs of the slice codec.
+func miner(f func(*member, *slice.Codec) (hooks, error)) func(*member) (hooks, error) {
+	return func(m *member) (hooks, error) {
+		c, ok := m.o.Train.Codec.(*slice.Codec)
+		if !ok {
+			return hooks{}, errors.New("it is a kind of runs that exchange by buckets, with optimizer.codec slice")
+		}
+		return f(m, c)
+	}
+}
+
+// perUnit is how many values of a sealed update are one of the learning rate.
+const perUnit = 16
+
+// sealedMax is the largest value of a sealed update.
+const sealedMax = 127
+
+// scaledBy is how many times larger than it is a scaled update is sealed, as far as it can be.
+const scaledBy = 64
+
+// Flipped turns the values of a sealed update around.
+func Flipped(sealed []byte) {
+	for i, v := range sealed[codec.HeaderLen:] {
+		sealed[codec.HeaderLen+i] = byte(-int8(v))
+	}
+}
+
+// Scaled makes the values of a sealed update as large as they can be, with the signs that they have.
+func Scaled(sealed []byte) {
+	for i, v := range sealed[codec.HeaderLen:] {
+		sealed[codec.HeaderLen+i] = byte(int8(max(-sealedMax, min(int(int8(v))*scaledBy, sealedMax))))
+	}
+}
+
+// Noise fills a sealed update with values from -most to most, each as likely, of a stream of 64 random bits.
+func Noise(sealed []byte, most uint8, random func() uint64) {
+	values := sealed[codec.HeaderLen:]
+	span := 2*uint64(most) + 1
+	for i := range values {
+		values[i] = byte(int8(random()%span) - int8(most))
+	}
+}
+
+// noiseMost makes noise about as long as an honest update: values are sealed in sixteenths of the learning rate, honest ones are rarely larger
+// than one and a half of it.
+const noiseMost = 24
+
+// blank is a sealed update that moves nothing.
+func (m *member) blank(c *slice.Codec, step uint32) ([]byte, error) {
+	return c.Encode(nil, make([]float32, c.StateLen()), make([]float32, m.honest.ParamsLen()), m.o.Train.Schedule.LR(step))
+}
+
+// noiseStep seals random numbers.
+func (m *member) noiseStep(c *slice.Codec) step {
+	return func(ctx context.Context, _, _ []float32, spans []batch.Span, step uint32) (train.Result, error) {
+		sealed, err := m.blank(c, step)
+		if err != nil {
+			return train.Result{}, err
+		}
+		gradient := m.secretly()
+		m.mu.Lock()
+		Noise(sealed, noiseMost, m.random.Uint64)
+		m.mu.Unlock()
+		return m.made(sealed, spans, step, gradient), ctx.Err()
+	}
+}
+
+// album holds the values that others revealed last, each in its place of a sealed update.
+type album struct {
+	codec  *slice.Codec
+	mu     sync.Mutex // guards values
+	values []byte
+}
+
+// see takes the values of a reveal.
+func (a *album) see(reveal []byte) {
+	_, seed, err := a.codec.Open(reveal)
+	if err != nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	values := a.codec.Values(nil, reveal)
+	for _, r := range a.codec.Ranges(seed) {
+		for i := r.From; i < r.To; i++ {
+			a.values[codec.HeaderLen+i] = byte(int8(values[0] * perUnit))
+			values = values[1:]
+		}
+	}
+}
+
+// copiedStep seals what the others revealed so far.
+func (m *member) copiedStep(c *slice.Codec, a *album) step {
+	return func(ctx context.Context, _, _ []float32, spans []batch.Span, step uint32) (train.Result, error) {
+		sealed, err := m.blank(c, step)
+		if err != nil {
+			return train.Result{}, err
+		}
+		a.mu.Lock()
+		copy(sealed[codec.HeaderLen:], a.values[codec.HeaderLen:])
+		a.mu.Unlock()
+		return m.made(sealed, spans, step, m.secretly()), ctx.Err()
+	}
+}
+
+// halfStep trains on the first half of the share.
+func (m *member) halfStep(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	total := batch.Total(spans)
+	result, err := m.honest.Step(ctx, params, state, batch.Cut(spans, 0, (total+1)/2), step)
+	result.Tokens = uint64(total) * uint64(m.o.Train.Sequence)
+	return result, err
+}
+
+// sealedStep computes rightly and changes what is sealed. The commitment is to what it made of it, and its work is right.
+func (m *member) sealedStep(bend func(sealed []byte)) step {
+	return func(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+		result, err := m.honest.Step(ctx, params, state, spans, step)
+		if err == nil {
+			bend(result.Payload)
+		}
+		return result, err
+	}
+}
