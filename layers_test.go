@@ -24,6 +24,7 @@ coordinator
 exact
 tensor tokenizer merkle/parallel
 codec/internal/vec
+codec/internal/subset
 optim codec codec/distro codec/dense codec/slice
 llama checkpoint checkpoint/gguf score
 trace eval

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/subset"
 	"github.com/entrain-network/entrain/exact"
 )
 
@@ -22,17 +23,11 @@ func (c *Codec) check(payload []byte) error {
 	body := payload[codec.HeaderLen:]
 	for i := range c.blocks {
 		b := &c.blocks[i]
-		// The highest bits nearly always tell.
-		if readBits(body, b.bit+b.shape.bits-b.shape.lead, b.shape.lead) < b.shape.totalLead {
-			continue
-		}
-		var code number
-		readNumber(&code, body, b.bit, b.shape.bits, b.shape.words)
-		if !code.less(&b.shape.total, b.shape.words) {
+		if !b.shape.Valid(body, b.bit) {
 			return fmt.Errorf("the code of block %d stands for nothing", i)
 		}
 	}
-	if unused := 8*len(body) - c.bits; readBits(body, c.bits, unused) != 0 {
+	if unused := 8*len(body) - c.bits; subset.ReadBits(body, c.bits, unused) != 0 {
 		return fmt.Errorf("the last %d bits are not zero", unused)
 	}
 	return nil
@@ -68,7 +63,7 @@ func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
 	shape := b.shape
 	direction := s.a[:shape.h*shape.w]
 	j.c.loop.Fetch(j.params[b.offset:], shape.h, shape.w, b.stride)
-	if shape.byColumn != nil && j.c.loop.Sparse() && len(j.payloads)*shape.k <= len(direction)/sparseShare {
+	if shape.byColumn != nil && j.c.loop.Sparse() && len(j.payloads)*shape.K <= len(direction)/sparseShare {
 		sums := s.b[:shape.w*shape.rows.ld]
 		j.count(b, sums, shape.byColumn, s)
 		shape.inverseSparse(w, &j.c.loop, direction, sums, s.columns)
@@ -93,14 +88,14 @@ func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
 	for payloads := j.payloads; len(payloads) > 0; {
 		readings := s.readings[:min(len(s.readings), len(payloads))]
 		for i := range readings {
-			readNumber(&readings[i].rest, payloads[i][codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
+			b.shape.Read(&readings[i], payloads[i][codec.HeaderLen:], b.bit)
 		}
 		payloads = payloads[len(readings):]
-		b.shape.decode(&j.c.loop, readings)
+		b.shape.Decode(&j.c.loop, readings)
 		for i := range readings {
-			v := &readings[i].votes
-			negative := v.negative
-			for _, p := range v.positions[:v.n] {
+			v := &readings[i].Set
+			negative := v.Negative
+			for _, p := range v.Positions[:v.N] {
 				sums[place[p]] += float32(1 - 2*int32(negative&1))
 				negative >>= 1
 			}

@@ -1,6 +1,8 @@
 package distro
 
 import (
+	"github.com/entrain-network/entrain/codec/internal/subset"
+	"github.com/entrain-network/entrain/codec/internal/vec"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/tensor"
 )
@@ -18,14 +20,14 @@ type block struct {
 type cutter struct {
 	cfg          Config
 	worker       *exact.Worker // packs bases for the pool's kernel
-	combinations binomials
+	combinations subset.Table
 	bases        []*basis // by number of points
 	shapes       []*shape // few: a tensor's blocks have at most four shapes
 	blocks       []block
 	state, bit   int
 }
 
-// newCutter makes the table of binomials as large as the blocks of the layout will need.
+// newCutter makes the table of subset.Table as large as the blocks of the layout will need.
 func newCutter(layout tensor.Layout, cfg Config, worker *exact.Worker) *cutter {
 	largest := 1
 	for _, t := range layout.Tensors() {
@@ -37,7 +39,7 @@ func newCutter(layout tensor.Layout, cfg Config, worker *exact.Worker) *cutter {
 	return &cutter{
 		cfg:          cfg,
 		worker:       worker,
-		combinations: newBinomials(largest, min(cfg.TopK, largest)),
+		combinations: subset.NewTable(largest, min(cfg.TopK, largest)),
 		bases:        make([]*basis, cfg.Chunk+1),
 	}
 }
@@ -80,7 +82,7 @@ func (c *cutter) cut(t tensor.Tensor) {
 				s := c.shape(h, w)
 				c.blocks = append(c.blocks, block{offset: matrix + row*cols + col, stride: cols, state: c.state, bit: c.bit, shape: s})
 				c.state += h * w
-				c.bit += s.bits
+				c.bit += s.Bits
 			}
 		}
 	}
@@ -96,6 +98,23 @@ func (c *cutter) shape(h, w int) *shape {
 	s := newShape(h, w, c.cfg.TopK, c.basis(h), c.basis(w), c.combinations)
 	s.place()
 	c.shapes = append(c.shapes, s)
+	return s
+}
+
+// A shape is a size of blocks, with what coding needs to know of it. Blocks of one size share it.
+type shape struct {
+	subset.Space // of the coefficients
+	h, w         int
+	run          int      // how many coefficients after one another make vec.Lanes groups for top: about 8K groups in all
+	rows, cols   *basis   // of h and of w points
+	byRow        []uint16 // of each position, where it is when coefficients are in rows, row-major: there
+	byColumn     []uint16 // where it is when they are in columns of rows.ld; nil if the shape is not worth it
+}
+
+func newShape(h, w, topK int, rows, cols *basis, table subset.Table) *shape {
+	s := &shape{Space: subset.NewSpace(h*w, topK, table), h: h, w: w, rows: rows, cols: cols}
+	const groups = 8 // a coefficient sent
+	s.run = max(1, h*w/(groups*s.K)) * vec.Lanes
 	return s
 }
 

@@ -135,7 +135,7 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 		spare:  make(chan *job, 4), // of more goroutines than that, some allocate at each call
 	}
 	for _, s := range cut.shapes {
-		c.words = max(c.words, s.words)
+		c.words = max(c.words, s.Words)
 	}
 	return c, nil
 }
@@ -151,7 +151,7 @@ func (c *Codec) PayloadMax() int { return codec.HeaderLen + (c.bits+7)/8 }
 func (c *Codec) BitsIdeal() float64 {
 	var bits float64
 	for i := range c.blocks {
-		bits += c.blocks[i].shape.total.log2()
+		bits += c.blocks[i].shape.BitsIdeal()
 	}
 	return bits
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/subset"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
@@ -51,7 +52,7 @@ func TestBlocksCoverEveryElementOnce(t *testing.T) {
 				}
 			}
 			state += s.h * s.w
-			bit += s.bits
+			bit += s.Bits
 		}
 		if state != c.StateLen() || slices.ContainsFunc(seen, func(n int) bool { return n != 1 }) {
 			t.Fatalf("%d coefficients for %d elements, which are in so many blocks: %v", state, c.StateLen(), seen)
@@ -104,11 +105,9 @@ func TestLargestCoefficientsAreSentAndEqualOnesFromTheLowestPosition(t *testing.
 		if err != nil {
 			t.Fatal(err)
 		}
-		var code number
-		readNumber(&code, p[codec.HeaderLen:], 0, c.blocks[0].shape.bits, 1)
-		got := decoded(t, c.blocks[0].shape, code)
-		if !slices.Equal(got.positions[:got.n], v.sent) || got.negative != v.negative {
-			t.Errorf("momentum %v: sends %v with signs %b, want %v with %b", v.state, got.positions[:got.n], got.negative, v.sent, v.negative)
+		got := decoded(p, &c.blocks[0])
+		if !slices.Equal(got.Positions[:got.N], v.sent) || got.Negative != v.negative {
+			t.Errorf("momentum %v: sends %v with signs %b, want %v with %b", v.state, got.Positions[:got.N], got.Negative, v.sent, v.negative)
 		}
 		for i, m := range state {
 			want := v.state[i]
@@ -219,9 +218,9 @@ func TestNewRefusesSettings(t *testing.T) {
 func TestApply(t *testing.T) {
 	c := newCodec(t, Config{Chunk: 2, TopK: 1, WeightDecay: .5}, nil, tensor.Spec{Name: "w", Shape: []int{2, 2}})
 	send := func(position uint16, negative uint64) []byte {
-		v := votes{n: 1, negative: negative}
-		v.positions[0] = position
-		code := c.blocks[0].shape.code(&v)
+		v := subset.Signed{N: 1, Negative: negative}
+		v.Positions[0] = position
+		code := c.blocks[0].shape.Code(&v)
 		return c.appendPayload(nil, code[:c.words])
 	}
 	mean, meanDown, across := send(0, 0), send(0, 1), send(1, 0)

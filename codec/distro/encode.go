@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/subset"
 	"github.com/entrain-network/entrain/codec/internal/vec"
 	"github.com/entrain-network/entrain/exact"
 )
@@ -74,7 +75,7 @@ func (j *job) encodeBlocks(w *exact.Worker, task int) {
 }
 
 // encodeBlock does one block: momentum = decay*momentum + step*DCT(gradient), then takes the largest coefficients out of it. It returns the code.
-func (j *job) encodeBlock(w *exact.Worker, s *scratch, b *block) number {
+func (j *job) encodeBlock(w *exact.Worker, s *scratch, b *block) subset.Number {
 	n, run := b.shape.h*b.shape.w, b.shape.run
 	coefficients, momentum := s.a[:n], j.state[b.state:b.state+n]
 	b.shape.forward(w, coefficients, j.grad[b.offset:], b.stride, s.b)
@@ -85,9 +86,9 @@ func (j *job) encodeBlock(w *exact.Worker, s *scratch, b *block) number {
 		j.c.loop.Momentum(momentum[i:to], coefficients[i:to], j.c.cfg.Decay, j.step, &s.lanes)
 		s.most = append(s.most, s.lanes[:]...)
 	}
-	s.top(&j.c.loop, momentum, b.shape.k)
+	s.top(&j.c.loop, momentum, b.shape.K)
 	s.send(momentum)
-	return b.shape.code(&s.votes)
+	return b.shape.Code(&s.votes)
 }
 
 // appendPayload appends the header and the codes, c.words words for each block.
@@ -97,7 +98,7 @@ func (c *Codec) appendPayload(dst []byte, codes []uint64) []byte {
 	clear(dst[start:])
 	body := dst[start+copy(dst[start:], c.header[:]):]
 	for i := range c.blocks {
-		writeNumber(body, c.blocks[i].bit, c.blocks[i].shape.bits, codes[i*c.words:])
+		subset.WriteNumber(body, c.blocks[i].bit, c.blocks[i].shape.Bits, codes[i*c.words:])
 	}
 	return dst
 }

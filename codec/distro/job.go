@@ -2,6 +2,7 @@ package distro
 
 import (
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/subset"
 	"github.com/entrain-network/entrain/codec/internal/vec"
 	"github.com/entrain-network/entrain/exact"
 )
@@ -40,8 +41,8 @@ type scratch struct {
 	set        []uint64           // a bit for each coefficient
 	candidates []uint16           // of top, positions
 	best       []uint64           // of top
-	votes      votes
-	readings   [vec.Numbers]reading // of payloads decoded together
+	votes      subset.Signed
+	readings   [vec.Numbers]subset.Reading // of payloads decoded together
 }
 
 // take returns a job that nobody uses, and give takes it back.

@@ -23,7 +23,7 @@ func (c *Codec) Blocks() int { return len(c.blocks) }
 func (c *Codec) Block(i int) Block {
 	b := &c.blocks[i]
 	return Block{
-		Offset: b.offset, Stride: b.stride, Rows: b.shape.h, Cols: b.shape.w, State: b.state, Bit: b.bit, Bits: b.shape.bits,
+		Offset: b.offset, Stride: b.stride, Rows: b.shape.h, Cols: b.shape.w, State: b.state, Bit: b.bit, Bits: b.shape.Bits,
 	}
 }
 
@@ -60,22 +60,22 @@ func (c *Codec) Momentum(momentum, coefficients []float32, step float32) {
 // Code takes the largest coefficients out of the momentum of block i, and returns the code that sends them, lowest word first.
 func (c *Codec) Code(i int, momentum []float32) []uint64 {
 	shape := c.blocks[i].shape
-	s := scratch{candidates: make([]uint16, 0, len(momentum)), best: make([]uint64, 0, shape.k)}
+	s := scratch{candidates: make([]uint16, 0, len(momentum)), best: make([]uint64, 0, shape.K)}
 	for p, x := range momentum {
 		if x != 0 {
 			s.candidates = append(s.candidates, uint16(p))
 		}
 	}
-	s.votes.n = copy(s.votes.positions[:], s.choose(s.candidates, momentum, shape.k))
+	s.votes.N = copy(s.votes.Positions[:], s.choose(s.candidates, momentum, shape.K))
 	s.send(momentum)
-	code := shape.code(&s.votes)
-	return code[:shape.words]
+	code := shape.Code(&s.votes)
+	return code[:shape.Words]
 }
 
 // send notes the signs of the coefficients voted for, and takes them out of the momentum.
 func (s *scratch) send(momentum []float32) {
-	for i, p := range s.votes.positions[:s.votes.n] {
-		s.votes.negative |= uint64(math.Float32bits(momentum[p])>>31) << uint(i)
+	for i, p := range s.votes.Positions[:s.votes.N] {
+		s.votes.Negative |= uint64(math.Float32bits(momentum[p])>>31) << uint(i)
 		momentum[p] = 0
 	}
 }

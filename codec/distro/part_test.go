@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/subset"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/tensor"
 )
@@ -37,7 +38,7 @@ func inParts(t *testing.T, c *Codec, w *exact.Worker, state, grad []float32, lr 
 		}
 		momentum := state[b.State : b.State+n]
 		c.Momentum(momentum, x, float32(lr*factor))
-		writeNumber(body, b.Bit, b.Bits, c.Code(i, momentum))
+		subset.WriteNumber(body, b.Bit, b.Bits, c.Code(i, momentum))
 	}
 	return payload
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/subset"
+	"github.com/entrain-network/entrain/codec/internal/vec"
 	"github.com/entrain-network/entrain/tensor"
 )
 
@@ -30,19 +32,39 @@ func anyPayload(c *Codec, seed uint64) []byte {
 	codes := make([]uint64, len(c.blocks)*c.words)
 	for i := range c.blocks {
 		s := c.blocks[i].shape
-		v := votes{n: max(0, s.k-r.IntN(3)*r.IntN(2))}
-		for j, p := range r.Perm(s.h * s.w)[:v.n] {
+		v := subset.Signed{N: max(0, s.K-r.IntN(3)*r.IntN(2))}
+		for j, p := range r.Perm(s.h * s.w)[:v.N] {
 			k := j
-			for ; k > 0 && v.positions[k-1] > uint16(p); k-- {
-				v.positions[k] = v.positions[k-1]
+			for ; k > 0 && v.Positions[k-1] > uint16(p); k-- {
+				v.Positions[k] = v.Positions[k-1]
 			}
-			v.positions[k] = uint16(p)
+			v.Positions[k] = uint16(p)
 		}
-		v.negative = r.Uint64() & (1<<uint(v.n) - 1)
-		code := s.code(&v)
+		v.Negative = r.Uint64() & (1<<uint(v.N) - 1)
+		code := s.Code(&v)
 		copy(codes[i*c.words:(i+1)*c.words], code[:])
 	}
 	return c.appendPayload(nil, codes)
+}
+
+// decoded returns what a payload says of a block.
+func decoded(payload []byte, b *block) *subset.Signed {
+	var r [1]subset.Reading
+	b.shape.Read(&r[0], payload[codec.HeaderLen:], b.bit)
+	b.shape.Decode(new(vec.Kernel), r[:])
+	return &r[0].Set
+}
+
+func checkVotes(t testing.TB, v *subset.Signed, n, k int) {
+	t.Helper()
+	if v.N > k {
+		t.Fatalf("%d positions, more than %d", v.N, k)
+	}
+	for i, p := range v.Positions[:v.N] {
+		if int(p) >= n || i > 0 && p <= v.Positions[i-1] {
+			t.Fatalf("positions %v are not ascending and below %d", v.Positions[:v.N], n)
+		}
+	}
 }
 
 // recode decodes a payload and encodes what it says.
@@ -51,11 +73,9 @@ func recode(t testing.TB, c *Codec, payload []byte) []byte {
 	codes := make([]uint64, len(c.blocks)*c.words)
 	for i := range c.blocks {
 		b := &c.blocks[i]
-		var code number
-		readNumber(&code, payload[codec.HeaderLen:], b.bit, b.shape.bits, b.shape.words)
-		v := decoded(t, b.shape, code)
-		checkVotes(t, v, b.shape.h*b.shape.w, b.shape.k)
-		code = b.shape.code(v)
+		v := decoded(payload, b)
+		checkVotes(t, v, b.shape.h*b.shape.w, b.shape.K)
+		code := b.shape.Code(v)
 		copy(codes[i*c.words:(i+1)*c.words], code[:])
 	}
 	return c.appendPayload(nil, codes)
@@ -87,11 +107,11 @@ func TestCheckRefuses(t *testing.T) {
 		{"another magic", change(func(p []byte) []byte { p[3] = '2'; return p }), `payload begins with "eDT2", not "eDT1"`},
 		{"another layout", change(func(p []byte) []byte { p[4]++; return p }), "payload is for layout "},
 		{"the first code that stands for nothing", change(func(p []byte) []byte {
-			setCode(p, c, 0, c.blocks[0].shape.total)
+			setCode(p, c, 0, c.blocks[0].shape.Total)
 			return p
 		}), "the code of block 0 stands for nothing"},
 		{"the highest number", change(func(p []byte) []byte {
-			setCode(p, c, len(c.blocks)-1, number{1<<uint(last.shape.bits) - 1})
+			setCode(p, c, len(c.blocks)-1, subset.Number{1<<uint(last.shape.Bits) - 1})
 			return p
 		}), "the code of block 21 stands for nothing"},
 		{"a bit after the end", change(func(p []byte) []byte { p[len(p)-1] |= 0x80; return p }), "bits are not zero"},
@@ -101,8 +121,8 @@ func TestCheckRefuses(t *testing.T) {
 		}
 	}
 	highest := change(func(p []byte) []byte {
-		code := c.blocks[0].shape.total
-		code.sub([]uint64{1})
+		code := c.blocks[0].shape.Total
+		code[0]-- // a total is odd
 		setCode(p, c, 0, code)
 		return p
 	})
@@ -115,9 +135,9 @@ func TestCheckRefuses(t *testing.T) {
 }
 
 // setCode replaces the code of a block.
-func setCode(payload []byte, c *Codec, block int, code number) {
+func setCode(payload []byte, c *Codec, block int, code subset.Number) {
 	b := &c.blocks[block]
-	for i := range b.shape.bits {
+	for i := range b.shape.Bits {
 		at, bit := codec.HeaderLen+(b.bit+i)/8, uint(b.bit+i)%8
 		payload[at] = payload[at]&^(1<<bit) | byte(code[i/64]>>uint(i%64)&1)<<bit
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/entrain-network/entrain/codec/internal/vec"
 )
 
-// top sets s.votes.positions to those of the k largest magnitudes in momentum, of equal ones the lower, none of zeros, and its signs to 0.
+// top sets s.votes.Positions to those of the k largest magnitudes in momentum, of equal ones the lower, none of zeros, and its signs to 0.
 //
 // Before, s.most holds the greatest magnitude of each group of coefficients, for groups that share none and cover all: magnitudes that the k
 // largest of them reach are reached by k coefficients at least. With many small groups they are reached by few more, so that only few
@@ -27,7 +27,7 @@ func (s *scratch) top(loop *vec.Kernel, momentum []float32, k int) {
 	default:
 		candidates = s.choose(candidates, momentum, k)
 	}
-	s.votes.n, s.votes.negative = copy(s.votes.positions[:], candidates), 0
+	s.votes.N, s.votes.Negative = copy(s.votes.Positions[:], candidates), 0
 }
 
 // boundBits is how many bits of a magnitude bound looks at, from the highest: those of the exponent and 8 of the fraction. The coefficients in

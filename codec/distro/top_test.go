@@ -59,7 +59,7 @@ func checkTop(t *rapid.T, c *Codec) {
 			s.most = append(s.most, s.lanes[:]...)
 		}
 		s.top(&loop, momentum, k)
-		if got, want := s.votes.positions[:s.votes.n], topSlow(momentum, k); !slices.Equal(got, want) {
+		if got, want := s.votes.Positions[:s.votes.N], topSlow(momentum, k); !slices.Equal(got, want) {
 			t.Fatalf("%s: the %d largest of %d are at %v, want %v", kernel.Name(), k, n, got, want)
 		}
 		c.give(j)

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/entrain-network/entrain/codec/internal/subset"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/tensor"
 )
@@ -16,18 +17,18 @@ type ballot []int
 
 // payloadOf writes payloads of one block each.
 func payloadOf(c *Codec, b ballot) []byte {
-	var v votes
+	var v subset.Signed
 	for p, s := range b {
 		if s == 0 {
 			continue
 		}
-		v.positions[v.n] = uint16(p)
+		v.Positions[v.N] = uint16(p)
 		if s < 0 {
-			v.negative |= 1 << v.n
+			v.Negative |= 1 << v.N
 		}
-		v.n++
+		v.N++
 	}
-	code := c.blocks[0].shape.code(&v)
+	code := c.blocks[0].shape.Code(&v)
 	return c.appendPayload(nil, code[:c.words])
 }
 

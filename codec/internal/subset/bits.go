@@ -1,20 +1,20 @@
-package distro
+package subset
 
 import "encoding/binary"
 
 // Codes lie in a payload as in a stream of bits: bit i of the stream is bit i%8 of byte i/8, counted from the least significant, and a
 // number comes least significant bit first.
 
-// readNumber reads the number of n bits at bit offset of b into so many words of v and sets those above to 0. It panics if b ends before.
-func readNumber(v *number, b []byte, offset, n int, words int) {
+// ReadNumber reads the number of n bits at bit offset of b into so many words of v and sets those above to 0. It panics if b ends before.
+func ReadNumber(v *Number, b []byte, offset, n int, words int) {
 	clear(v[words:])
 	for i := range v[:words] {
-		v[i] = readBits(b, offset+64*i, min(64, n-64*i))
+		v[i] = ReadBits(b, offset+64*i, min(64, n-64*i))
 	}
 }
 
-// readBits reads n bits at bit offset of b, n up to 64.
-func readBits(b []byte, offset, n int) uint64 {
+// ReadBits reads n bits at bit offset of b, n up to 64.
+func ReadBits(b []byte, offset, n int) uint64 {
 	if n <= 0 {
 		return 0
 	}
@@ -35,17 +35,17 @@ func readBits(b []byte, offset, n int) uint64 {
 	return v & (^uint64(0) >> (64 - uint(n)))
 }
 
-// writeNumber writes the n low bits of words at bit offset of b, whose bits are 0 there.
-func writeNumber(b []byte, offset, n int, words []uint64) {
+// WriteNumber writes the n low bits of words at bit offset of b, whose bits are 0 there.
+func WriteNumber(b []byte, offset, n int, words []uint64) {
 	for i := 0; n > 0; i++ {
-		writeBits(b, offset, min(64, n), words[i])
+		WriteBits(b, offset, min(64, n), words[i])
 		offset += 64
 		n -= 64
 	}
 }
 
-// writeBits writes the n low bits of v at bit offset of b, whose bits are 0 there; the other bits of v are 0.
-func writeBits(b []byte, offset, n int, v uint64) {
+// WriteBits writes the n low bits of v at bit offset of b, whose bits are 0 there; the other bits of v are 0.
+func WriteBits(b []byte, offset, n int, v uint64) {
 	at, shift := offset/8, uint(offset%8)
 	if at+9 <= len(b) {
 		word := b[at : at+8]

@@ -1,4 +1,4 @@
-package distro
+package subset
 
 import "math"
 
@@ -28,27 +28,27 @@ func (g *guide) below(length int, highest uint64) int {
 }
 
 // belowNumber is below of r.
-func (g *guide) belowNumber(r *number) int {
+func (g *guide) belowNumber(r *Number) int {
 	length := r.bitLen()
 	highest := *r
-	for n := 64*numberWords - length; n > 0; n -= 64 {
-		highest.shl(uint(min(n, 64)), numberWords)
+	for n := 64*NumberWords - length; n > 0; n -= 64 {
+		highest.shl(uint(min(n, 64)), NumberWords)
 	}
-	return g.below(length, highest[numberWords-1])
+	return g.below(length, highest[NumberWords-1])
 }
 
 // newGuide makes the guide for the cells C(0, i), C(1, i), ..., with as few leading bits as will do: up to 7 for the blocks of any Config.
-func newGuide(cells []number, i int) guide {
+func newGuide(cells []Number, i int) guide {
 	for lead := uint(2); lead < guideFraction; lead++ {
 		if g := newGuideOf(cells, i, lead); g.proven(cells, i) {
 			return g
 		}
 	}
-	panic("distro: no guide for binomials")
+	panic("distro: no guide for Table")
 }
 
 // newGuideOf makes the guide with so many leading bits, in binary64, whose errors proven has to bear in mind and not this.
-func newGuideOf(cells []number, i int, lead uint) guide {
+func newGuideOf(cells []Number, i int, lead uint) guide {
 	last := len(cells) - 1
 	length := cells[last].bitLen()
 	g := guide{lead: lead, values: make([]uint32, 0, (length+1)<<lead+1)}
@@ -74,7 +74,7 @@ func newGuideOf(cells []number, i int, lead uint) guide {
 
 // proven tells whether below does what it promises for every number below the last cell. As it never falls it does so for all r from C(c, i)
 // up to C(c+1, i) - 1 if it does for these two.
-func (g *guide) proven(cells []number, i int) bool {
+func (g *guide) proven(cells []Number, i int) bool {
 	for p := range len(g.values) - 1 {
 		if g.values[p] > g.values[p+1] {
 			return false

@@ -1,4 +1,4 @@
-package distro
+package subset
 
 import (
 	"math/bits"
@@ -6,8 +6,8 @@ import (
 	"github.com/entrain-network/entrain/codec/internal/vec"
 )
 
-// binomials holds the numbers C(c, i), the ways to choose i of c positions, for i from 1 to rows and c from 0 to the largest block.
-type binomials struct {
+// A Table holds the numbers C(c, i), the ways to choose i of c positions, for i from 1 to rows and c from 0 to the largest block.
+type Table struct {
 	rows []binomialRow // rows[i-1] holds C(., i)
 }
 
@@ -20,16 +20,16 @@ type binomialRow struct {
 
 func (r *binomialRow) at(c int) []uint64 { return r.cells[c*r.words : (c+1)*r.words] }
 
-// newBinomials computes Pascal's triangle up to C(n, k): C(c, i) = C(c-1, i) + C(c-1, i-1).
-func newBinomials(n, k int) binomials {
-	column := make([]number, n+1) // C(., i-1), then, in place, C(., i)
+// NewTable computes Pascal's triangle up to C(n, k): C(c, i) = C(c-1, i) + C(c-1, i-1).
+func NewTable(n, k int) Table {
+	column := make([]Number, n+1) // C(., i-1), then, in place, C(., i)
 	for c := range column {
 		column[c][0] = 1 // C(c, 0)
 	}
-	t := binomials{rows: make([]binomialRow, 0, k)}
+	t := Table{rows: make([]binomialRow, 0, k)}
 	for i := 1; i <= k; i++ {
 		left := column[0] // C(c-1, i-1)
-		column[0] = number{}
+		column[0] = Number{}
 		for c := 1; c <= n; c++ {
 			next := column[c]
 			column[c] = column[c-1]
@@ -51,39 +51,39 @@ func newBinomials(n, k int) binomials {
 }
 
 // choose returns C(n, i), for i >= 0 within the table.
-func (t binomials) choose(n, i int) number {
+func (t Table) choose(n, i int) Number {
 	if i == 0 {
-		return number{1}
+		return Number{1}
 	}
-	var v number
+	var v Number
 	copy(v[:], t.rows[i-1].at(n))
 	return v
 }
 
 // rank numbers the sets of j positions: the set p[0] < p[1] < ... has the number C(p[0], 1) + C(p[1], 2) + ... (the combinatorial number
 // system: Knuth, The Art of Computer Programming 4A, 7.2.1.3). The sets of positions below n have the numbers below C(n, j).
-func (t binomials) rank(positions []uint16) number {
-	var r number
+func (t Table) rank(positions []uint16) Number {
+	var r Number
 	for i, p := range positions {
 		r.add(t.rows[i].at(int(p)))
 	}
 	return r
 }
 
-// A reading is a code on its way to becoming votes.
-type reading struct {
-	rest  number // what is left of the code
-	words int    // that rest has at most, at least 2
-	votes votes
+// A Reading is a code on its way to becoming a set.
+type Reading struct {
+	Rest  Number // the code, which Decode destroys
+	words int    // that Rest has at most, at least 2
+	Set   Signed
 }
 
-// unrank is the inverse of rank for several readings at once: it finds the positions, of which there are votes.n, of the set with number rest,
+// unrank is the inverse of rank for several readings at once: it finds the positions, of which there are Set.N, of the set with number rest,
 // which it destroys. Greedily from the last: p[j-1] is the largest c with C(c, j) <= rest, and so on with what is left. A position can only be
 // looked for when the one after it is known; so the readings take turns, and the processor works on several of them at the same time.
-func (t binomials) unrank(loop *vec.Kernel, readings []reading) {
+func (t Table) unrank(loop *vec.Kernel, readings []Reading) {
 	most, same := 0, len(readings) == vec.Numbers
 	for i := range readings {
-		n := readings[i].votes.n
+		n := readings[i].Set.N
 		same = same && (i == 0 || n == most)
 		most = max(most, n)
 	}
@@ -100,26 +100,26 @@ func (t binomials) unrank(loop *vec.Kernel, readings []reading) {
 		for n := range readings {
 			r := &readings[n]
 			switch {
-			case i >= r.votes.n:
+			case i >= r.Set.N:
 			case i == 0:
-				r.votes.positions[0] = uint16(r.rest[0]) // C(c, 1) = c
+				r.Set.Positions[0] = uint16(r.Rest[0]) // C(c, 1) = c
 			case row.words == 1:
-				r.votes.positions[i] = r.next1(row)
+				r.Set.Positions[i] = r.next1(row)
 			case row.words == 2:
-				r.votes.positions[i] = r.next2(row)
+				r.Set.Positions[i] = r.next2(row)
 			default:
-				r.votes.positions[i] = r.next(row)
+				r.Set.Positions[i] = r.next(row)
 			}
 		}
 	}
 }
 
 // unrankBelow goes on with position last, for readings that all have it and cells of 1, 2 or 4 words from there on.
-func (t binomials) unrankBelow(loop *vec.Kernel, readings []reading, last int) {
+func (t Table) unrankBelow(loop *vec.Kernel, readings []Reading, last int) {
 	var rest [4][vec.Numbers]uint64
 	for word := range t.rows[last].words {
 		for n := range readings {
-			rest[word][n] = readings[n].rest[word]
+			rest[word][n] = readings[n].Rest[word]
 		}
 	}
 	var positions [vec.Numbers]uint16
@@ -127,52 +127,52 @@ func (t binomials) unrankBelow(loop *vec.Kernel, readings []reading, last int) {
 		row := &t.rows[i]
 		loop.Below(row.words, &rest, row.cells, row.guide.lead, row.guide.values, &positions)
 		for n := range readings {
-			readings[n].votes.positions[i] = positions[n]
+			readings[n].Set.Positions[i] = positions[n]
 		}
 	}
 	for n := range readings {
-		readings[n].votes.positions[0] = uint16(rest[0][n])
+		readings[n].Set.Positions[0] = uint16(rest[0][n])
 	}
 }
 
 // next takes the largest cell of row that is not greater from the rest and returns its position.
-func (r *reading) next(row *binomialRow) uint16 {
+func (r *Reading) next(row *binomialRow) uint16 {
 	words := r.words
-	for words > 2 && r.rest[words-1] == 0 {
+	for words > 2 && r.Rest[words-1] == 0 {
 		words--
 	}
 	r.words = words
-	c := row.guide.below(leading(r.rest[words-1], r.rest[words-2], words))
+	c := row.guide.below(leading(r.Rest[words-1], r.Rest[words-2], words))
 	cells := row.cells[c*row.words : (c+2)*row.words]
 	c1 := cells[row.words:] // the one above c
 	i := row.words - 1
-	for i > 0 && c1[i] == r.rest[i] {
+	for i > 0 && c1[i] == r.Rest[i] {
 		i--
 	}
 	// Whether it is greater, no processor could predict, so the word that decides is compared without a branch.
-	_, above := bits.Sub64(r.rest[i], c1[i], 0)
+	_, above := bits.Sub64(r.Rest[i], c1[i], 0)
 	cells = cells[row.words&(int(above)-1):]
 	var borrow uint64
-	for i, v := range r.rest[:words] {
-		r.rest[i], borrow = bits.Sub64(v, cells[i], borrow)
+	for i, v := range r.Rest[:words] {
+		r.Rest[i], borrow = bits.Sub64(v, cells[i], borrow)
 	}
 	return uint16(c + 1 - int(above))
 }
 
 // next1 and next2 are next for cells of one and two words.
-func (r *reading) next1(row *binomialRow) uint16 {
-	rest := r.rest[0]
+func (r *Reading) next1(row *binomialRow) uint16 {
+	rest := r.Rest[0]
 	n := bits.LeadingZeros64(rest)
 	c := row.guide.below(64-n, rest<<uint(n))
 	cells := row.cells[c : c+2]
 	_, above := bits.Sub64(rest, cells[1], 0)
 	at := 1 - int(above)
-	r.rest[0] = rest - cells[at]
+	r.Rest[0] = rest - cells[at]
 	return uint16(c + at)
 }
 
-func (r *reading) next2(row *binomialRow) uint16 {
-	low, high := r.rest[0], r.rest[1]
+func (r *Reading) next2(row *binomialRow) uint16 {
+	low, high := r.Rest[0], r.Rest[1]
 	c := row.guide.below(leading(high, low, 2))
 	cells := row.cells[2*c : 2*c+4]
 	_, above := bits.Sub64(low, cells[2], 0)
@@ -180,18 +180,18 @@ func (r *reading) next2(row *binomialRow) uint16 {
 	at := 1 - int(above)
 	low, above = bits.Sub64(low, cells[2*at], 0)
 	high, _ = bits.Sub64(high, cells[2*at+1], above)
-	r.rest[0], r.rest[1] = low, high
+	r.Rest[0], r.Rest[1] = low, high
 	return uint16(c + at)
 }
 
 // next4 is next of position i for those readings that have one, and cells of four words. It does without branches on what it finds.
-func (row *binomialRow) next4(readings []reading, i int) {
+func (row *binomialRow) next4(readings []Reading, i int) {
 	for n := range readings {
 		r := &readings[n]
-		if i >= r.votes.n {
+		if i >= r.Set.N {
 			continue
 		}
-		r0, r1, r2, r3 := r.rest[0], r.rest[1], r.rest[2], r.rest[3]
+		r0, r1, r2, r3 := r.Rest[0], r.Rest[1], r.Rest[2], r.Rest[3]
 		high, low, length := r3, r2, 256
 		if high == 0 {
 			high, low, length = r2, r1, 192
@@ -211,11 +211,11 @@ func (row *binomialRow) next4(readings []reading, i int) {
 		_, above = bits.Sub64(r3, cells[7], above)
 		at := 1 - int(above)
 		cell := cells[4*at : 4*at+4]
-		r.rest[0], above = bits.Sub64(r0, cell[0], 0)
-		r.rest[1], above = bits.Sub64(r1, cell[1], above)
-		r.rest[2], above = bits.Sub64(r2, cell[2], above)
-		r.rest[3], _ = bits.Sub64(r3, cell[3], above)
-		r.votes.positions[i] = uint16(c + at)
+		r.Rest[0], above = bits.Sub64(r0, cell[0], 0)
+		r.Rest[1], above = bits.Sub64(r1, cell[1], above)
+		r.Rest[2], above = bits.Sub64(r2, cell[2], above)
+		r.Rest[3], _ = bits.Sub64(r3, cell[3], above)
+		r.Set.Positions[i] = uint16(c + at)
 	}
 }
 
