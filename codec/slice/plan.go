@@ -31,6 +31,7 @@ type plan struct {
 	groups    []group
 	valuesMax int // most values in a slice
 	proofMax  int // most hashes in the proofs of a slice
+	leavesMax int // most leaves in a group
 }
 
 func newPlan(layout tensor.Layout, cfg Config) plan {
@@ -51,6 +52,7 @@ func newPlan(layout tensor.Layout, cfg Config) plan {
 				tensor: i, from: t.Offset + from*p.leaf, to: t.Offset + min((from+n)*p.leaf, t.Len), leaves: n,
 			})
 			from += n
+			p.leavesMax = max(p.leavesMax, n)
 			p.valuesMax += min(p.leaf, t.Len)
 			p.proofMax += proofLen(0, n)
 		}

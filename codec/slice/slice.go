@@ -70,6 +70,7 @@ type Codec struct {
 	revealed codec.Header
 	agreed   codec.Header // of state slices
 	pool     *exact.Pool
+	spare    chan *job // not in use
 }
 
 var _ codec.Codec = (*Codec)(nil)
@@ -86,6 +87,7 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	return &Codec{
 		cfg: cfg, n: layout.Len(), plan: newPlan(layout, cfg), pool: pool,
 		sealed: header(magicSealed), revealed: header(magicReveal), agreed: header(magicState),
+		spare: make(chan *job, 4), // of more goroutines than that, some allocate at each call
 	}, nil
 }
 

@@ -1,0 +1,123 @@
+package slice
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Values appends to dst the update that a reveal sends, in the order of Ranges, in units of the learning rate, pointing uphill as the gradient does. The
+// reveal must have passed Check.
+func (c *Codec) Values(dst []float32, reveal []byte) []float32 {
+	for _, v := range reveal[headLen : headLen+c.sliceLen(seedOf(reveal))] {
+		dst = append(dst, float32(int8(v))*unit)
+	}
+	return dst
+}
+
+// sliceLen is the number of values that a seed draws.
+func (c *Codec) sliceLen(seed wire.Hash) (n int) {
+	d := newDraw(seed)
+	for i := range c.plan.groups {
+		g := &c.plan.groups[i]
+		n += c.plan.leafRange(g, d.next(g)).Len()
+	}
+	return n
+}
+
+// Apply moves the parameters on the slice. See codec.Codec and the package comment. All reveals must be of the same seed.
+func (c *Codec) Apply(params []float32, reveals [][]byte, lr float32) error {
+	if len(params) != c.n {
+		panic(fmt.Sprintf("slice: %d parameters for a layout of %d", len(params), c.n))
+	}
+	if err := codec.CheckSet(c.check, reveals, lr, c.cfg.WeightDecay); err != nil {
+		return fmt.Errorf("slice: %w", err)
+	}
+	if len(reveals) == 0 {
+		return nil
+	}
+	seed := seedOf(reveals[0])
+	for i, r := range reveals {
+		if s := seedOf(r); s != seed {
+			return fmt.Errorf("slice: payload %d of %d is of seed %v, the first of %v", i, len(reveals), s, seed)
+		}
+	}
+	j := c.take()
+	defer c.give(j)
+	j.params, j.reveals, j.reveal = params, reveals, reveals[0]
+	j.step, j.decay = float32(lr*unit)/float32(len(reveals)), float32(lr*c.cfg.WeightDecay)
+	j.lay(newDraw(seed))
+	c.pool.RunOn(len(j.places), j.apply)
+	return nil
+}
+
+// applyGroup moves the leaf that was drawn of one group. The sums are integers below 2^24, so exact in binary32 and the same in any order.
+func (j *job) applyGroup(w *exact.Worker, i int) {
+	p := &j.places[i]
+	keep := max(0, 1-float32(j.decay*float32(j.c.plan.groups[i].leaves)))
+	for len := p.positions.Len(); len > 0; {
+		n := min(len, span)
+		at := p.positions.Len() - len
+		sums := j.scratch[w.Index()][:n]
+		clear(sums)
+		for _, r := range j.reveals {
+			for k, v := range r[p.value+at : p.value+at+n] {
+				sums[k] += float32(int8(v))
+			}
+		}
+		x := j.params[p.positions.From+at:][:n]
+		for k, sum := range sums {
+			x[k] = float32(x[k]*keep) - float32(j.step*sum)
+		}
+		len -= n
+	}
+}
+
+// StateSlice returns the parameters where the seed draws, for who has those of one window before.
+func (c *Codec) StateSlice(params []float32, seed wire.Hash) []byte {
+	if len(params) != c.n {
+		panic(fmt.Sprintf("slice: %d parameters for a layout of %d", len(params), c.n))
+	}
+	b := append(append(make([]byte, 0, c.StateSliceLen()), c.agreed[:]...), seed[:]...)
+	for _, r := range c.Ranges(seed) {
+		for _, x := range params[r.From:r.To] {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+	}
+	return b
+}
+
+// PatchState puts the values of a state slice into params. The caller checks the seed, or compares the hash of the whole with the agreed one. After an
+// error params is as before.
+func (c *Codec) PatchState(params []float32, stateSlice []byte) error {
+	if len(params) != c.n {
+		panic(fmt.Sprintf("slice: %d parameters for a layout of %d", len(params), c.n))
+	}
+	if len(stateSlice) < headLen {
+		return fmt.Errorf("slice: a state slice of %d bytes has no header", len(stateSlice))
+	}
+	seed := seedOf(stateSlice)
+	if err := c.agreed.Check(stateSlice, headLen+4*c.sliceLen(seed)); err != nil {
+		return fmt.Errorf("slice: state slice: %w", err)
+	}
+	b := stateSlice[headLen:]
+	for i := 0; i < len(b); i += 4 {
+		if v := float64(bitsAt(b, i)); math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("slice: value %d of a state slice is %v", i/4, v)
+		}
+	}
+	for _, r := range c.Ranges(seed) {
+		for k := r.From; k < r.To; k++ {
+			params[k] = bitsAt(b, 0)
+			b = b[4:]
+		}
+	}
+	return nil
+}
+
+// bitsAt is the float32 at offset i of b.
+func bitsAt(b []byte, i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[i:])) }

@@ -1,0 +1,85 @@
+package slice
+
+import (
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/merkle"
+)
+
+// A job is the work space of one call, used again by later ones, so that they allocate next to nothing.
+type job struct {
+	c       *Codec
+	clipper *codec.Clipper
+	scratch [][]float32     // a span, of each worker of the pool
+	leaves  [][]merkle.Hash // of a group, of each worker
+	faults  []int           // by task of checkState
+	places  []place         // by group
+	roots   []merkle.Hash   // by group
+
+	// The work on a task, bound to the job once.
+	encode, root, prove, open, apply func(w *exact.Worker, task int)
+	check                            func(task int)
+
+	state, grad []float32 // of Encode
+	numbers     exact.AdamWStep
+	values      []byte // of a sealed update
+	reveal      []byte // that is made or opened
+
+	params  []float32 // of Apply
+	reveals [][]byte
+	step    float32
+	decay   float32
+}
+
+// take returns a job that nobody uses, and give takes it back.
+func (c *Codec) take() *job {
+	select {
+	case j := <-c.spare:
+		return j
+	default:
+	}
+	j := &job{
+		c: c, clipper: codec.NewClipper(c.pool), scratch: make([][]float32, c.pool.Workers()), leaves: make([][]merkle.Hash, c.pool.Workers()),
+		faults: make([]int, spans(c.StateLen())), places: make([]place, len(c.plan.groups)), roots: make([]merkle.Hash, len(c.plan.groups)),
+	}
+	for i := range j.scratch {
+		j.scratch[i] = make([]float32, span)
+		j.leaves[i] = make([]merkle.Hash, c.plan.leavesMax)
+	}
+	j.encode, j.check, j.root, j.prove, j.open, j.apply = j.encodeSpan, j.checkSpan, j.rootGroup, j.proveGroup, j.openGroup, j.applyGroup
+	return j
+}
+
+func (c *Codec) give(j *job) {
+	j.state, j.grad, j.values, j.reveal, j.params, j.reveals = nil, nil, nil, nil, nil, nil // keeps no caller's memory alive
+	select {
+	case c.spare <- j:
+	default:
+	}
+}
+
+// A place is where in a reveal a group's part is.
+type place struct {
+	drawn     int // the leaf
+	value     int // offset of its first value
+	positions Range
+	proof     int // offset of its proof
+	proofLen  int // in hashes
+}
+
+// lay finds the places in a reveal of what the seed draws.
+func (j *job) lay(d draw) (end int) {
+	at := headLen
+	for i := range j.places {
+		g, p := &j.c.plan.groups[i], &j.places[i]
+		p.drawn = d.next(g)
+		p.positions = j.c.plan.leafRange(g, p.drawn)
+		p.value, p.proofLen = at, proofLen(p.drawn, g.leaves)
+		at += p.positions.Len()
+	}
+	for i := range j.places {
+		j.places[i].proof = at
+		at += hashLen * j.places[i].proofLen
+	}
+	return at
+}
