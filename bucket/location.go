@@ -77,8 +77,7 @@ func (l Location) text(hide bool) string {
 	switch {
 	case l.AccessKey == "":
 	case hide:
-		u.Host = hidden + "@" + u.Host
-		return strings.Replace(u.String(), "%28hidden%29", hidden, 1)
+		return strings.Replace(u.String(), scheme, scheme+hidden+"@", 1)
 	default:
 		u.User = url.UserPassword(string(l.AccessKey), string(l.SecretKey))
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/versity/versitygw/auth"
@@ -33,11 +34,12 @@ func Credentials(rootSecret, bucket string, write bool) (access, secret string) 
 	return access, secretOf(rootSecret, access)
 }
 
-// policy lets the bucket's reader read and list it, and nothing else; its writer, who makes it, owns it.
+// policy lets the bucket's writer do everything in it, and its reader get and list objects and nothing else.
 func policy(bucket string) string {
-	return fmt.Sprintf(`{"Version":"2012-10-17","Statement":[`+
-		`{"Effect":"Allow","Principal":{"AWS":["%[2]s"]},"Action":["s3:GetObject"],"Resource":["arn:aws:s3:::%[1]s/*"]},`+
-		`{"Effect":"Allow","Principal":{"AWS":["%[2]s"]},"Action":["s3:ListBucket"],"Resource":["arn:aws:s3:::%[1]s"]}]}`, bucket, reader+bucket)
+	const statement = `{"Effect":"Allow","Principal":{"AWS":["%s"]},"Action":["%s"],"Resource":["arn:aws:s3:::%s"]}`
+	return fmt.Sprintf(`{"Version":"2012-10-17","Statement":[`+strings.Join(slices.Repeat([]string{statement}, 4), ",")+`]}`,
+		writer+bucket, "s3:*", bucket, writer+bucket, "s3:*", bucket+"/*",
+		reader+bucket, "s3:ListBucket", bucket, reader+bucket, "s3:GetObject", bucket+"/*")
 }
 
 // accounts is the gateway's directory of users.

@@ -41,7 +41,10 @@ func Child() {
 	if os.Getenv(childVariable) == "" {
 		return
 	}
-	if err := serveChild(os.Stdin, os.Stdout); err != nil {
+	// Only the address goes to the parent: whatever else the gateway has to say is no part of it.
+	out := os.Stdout
+	os.Stdout = os.Stderr
+	if err := serveChild(os.Stdin, out); err != nil {
 		fmt.Fprintln(os.Stderr, "s3 server:", err)
 		os.Exit(1)
 	}
@@ -102,7 +105,7 @@ func serve(ctx context.Context, o order, ready func(addr string)) error {
 		Ports:    []string{addr},
 		CertFile: o.Cert, KeyFile: o.Key,
 		MaxConnections: connectionsMax, MaxRequests: requestsMax, MultipartMaxParts: partsMax,
-		Quiet: true, KeepAlive: true,
+		Quiet:      true,
 		IAMService: accounts{o.Secret},
 		S3Options:  []s3api.Option{s3api.WithOnListen(func() { ready(addr) })},
 	})
