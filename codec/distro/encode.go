@@ -79,14 +79,14 @@ func (j *job) encodeBlock(w *exact.Worker, s *scratch, b *block) subset.Number {
 	n, run := b.shape.h*b.shape.w, b.shape.run
 	coefficients, momentum := s.a[:n], j.state[b.state:b.state+n]
 	b.shape.forward(w, coefficients, j.grad[b.offset:], b.stride, s.b)
-	s.most = s.most[:0]
+	s.picker.Most = s.picker.Most[:0]
 	for i := 0; i < n; i += run {
 		s.lanes = [vec.Lanes]float32{}
 		to := min(i+run, n)
 		j.c.loop.Momentum(momentum[i:to], coefficients[i:to], j.c.cfg.Decay, j.step, &s.lanes)
-		s.most = append(s.most, s.lanes[:]...)
+		s.picker.Most = append(s.picker.Most, s.lanes[:]...)
 	}
-	s.top(&j.c.loop, momentum, b.shape.K)
+	s.picker.Top(&j.c.loop, momentum, b.shape.K, &s.votes)
 	s.send(momentum)
 	return b.shape.Code(&s.votes)
 }

@@ -34,15 +34,12 @@ type job struct {
 
 // scratch is the work space of one worker.
 type scratch struct {
-	a, b       []float32          // a block each, in rows or in columns of a basis's ld
-	columns    []float32          // another
-	lanes      [vec.Lanes]float32 // of a greatest magnitude
-	most       []float32          // magnitudes of top
-	set        []uint64           // a bit for each coefficient
-	candidates []uint16           // of top, positions
-	best       []uint64           // of top
-	votes      subset.Signed
-	readings   [vec.Numbers]subset.Reading // of payloads decoded together
+	a, b     []float32          // a block each, in rows or in columns of a basis's ld
+	columns  []float32          // another
+	lanes    [vec.Lanes]float32 // of a greatest magnitude
+	picker   subset.Picker
+	votes    subset.Signed
+	readings [vec.Numbers]subset.Reading // of payloads decoded together
 }
 
 // take returns a job that nobody uses, and give takes it back.
@@ -61,7 +58,7 @@ func (c *Codec) take() *job {
 	for i := range j.scratch {
 		j.scratch[i] = scratch{
 			a: make([]float32, n), b: make([]float32, columns), columns: make([]float32, columns),
-			set: make([]uint64, (n+63)/64), candidates: make([]uint16, 0, n), best: make([]uint64, 0, c.cfg.TopK),
+			picker: subset.NewPicker(n, c.cfg.TopK),
 		}
 	}
 	j.checkState, j.encode, j.apply = j.checkSegment, j.encodeBlocks, j.applyBlocks

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/subset"
 	"github.com/entrain-network/entrain/exact"
 )
 
@@ -60,13 +61,8 @@ func (c *Codec) Momentum(momentum, coefficients []float32, step float32) {
 // Code takes the largest coefficients out of the momentum of block i, and returns the code that sends them, lowest word first.
 func (c *Codec) Code(i int, momentum []float32) []uint64 {
 	shape := c.blocks[i].shape
-	s := scratch{candidates: make([]uint16, 0, len(momentum)), best: make([]uint64, 0, shape.K)}
-	for p, x := range momentum {
-		if x != 0 {
-			s.candidates = append(s.candidates, uint16(p))
-		}
-	}
-	s.votes.N = copy(s.votes.Positions[:], s.choose(s.candidates, momentum, shape.K))
+	s := scratch{picker: subset.NewPicker(len(momentum), shape.K)}
+	s.picker.Pick(momentum, shape.K, &s.votes)
 	s.send(momentum)
 	code := shape.Code(&s.votes)
 	return code[:shape.Words]

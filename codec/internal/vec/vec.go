@@ -1,6 +1,6 @@
 // Package vec holds the inner loops of the codecs: what is done to every element of a gradient, a momentum or the parameters. Each exists in
 // plain Go, which defines it, and for AVX-512 and AVX2 in assembly made by codec/internal/gen; all give the same bits, and a NaN where one
-// does. (Below, which decodes, is for AVX-512 alone; its plain Go is in codec/distro.) Elements are taken in numbers that suit the assembly;
+// does. (Below, which decodes, is for AVX-512 alone; its plain Go is in codec/internal/subset.) Elements are taken in numbers that suit the assembly;
 // what is left over at the end of a slice is done in plain Go.
 //
 // Magnitudes are compared as the bits of a binary32 without its sign: they are ordered as the numbers are, infinity comes after all numbers

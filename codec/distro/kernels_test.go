@@ -1,80 +1,12 @@
 package distro
 
 import (
-	"cmp"
-	"math"
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
-	"github.com/entrain-network/entrain/codec/internal/vec"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/tensor"
 )
-
-// topSlow is the package comment's rule: sort all.
-func topSlow(momentum []float32, k int) []uint16 {
-	var all []uint16
-	for i, m := range momentum {
-		if m != 0 {
-			all = append(all, uint16(i))
-		}
-	}
-	slices.SortStableFunc(all, func(a, b uint16) int {
-		return cmp.Compare(math.Abs(float64(momentum[b])), math.Abs(float64(momentum[a])))
-	})
-	all = all[:min(k, len(all))]
-	slices.Sort(all)
-	return all
-}
-
-// checkTop draws a block with ties, zeros and a few numbers that stand out, and any way to make groups of it.
-func checkTop(t *rapid.T, c *Codec) {
-	n := rapid.IntRange(1, 64*64).Draw(t, "n")
-	k := rapid.IntRange(1, min(n, TopKMax)).Draw(t, "k")
-	few := rapid.SliceOfN(rapid.OneOf(rapid.Just(float32(0)), rapid.Float32Range(-1e30, 1e30), rapid.SampledFrom([]float32{1, -1, 1e-45})), 1, 40).Draw(t, "few")
-	momentum := make([]float32, n)
-	switch rapid.IntRange(0, 2).Draw(t, "kind") {
-	case 0: // few different numbers, so that many are equal
-		for i := range momentum {
-			momentum[i] = few[i*7%len(few)]
-		}
-	case 1: // many different
-		copy(momentum, splitmix(rapid.Uint64().Draw(t, "seed"), n))
-	case 2: // nearly all are zero
-		for i, v := range few {
-			momentum[(i*641)%n] = v
-		}
-	}
-	run := vec.Lanes * rapid.IntRange(1, 20).Draw(t, "run")
-	for _, kernel := range exact.Kernels() {
-		loop := vec.For(kernel)
-		j := c.take()
-		s := &j.scratch[0]
-		s.most = s.most[:0]
-		for i := 0; i < n; i += run {
-			s.lanes = [vec.Lanes]float32{}
-			loop.Momentum(slices.Clone(momentum[i:min(i+run, n)]), make([]float32, min(run, n-i)), 1, 0, &s.lanes)
-			s.most = append(s.most, s.lanes[:]...)
-		}
-		s.top(&loop, momentum, k)
-		if got, want := s.votes.Positions[:s.votes.N], topSlow(momentum, k); !slices.Equal(got, want) {
-			t.Fatalf("%s: the %d largest of %d are at %v, want %v", kernel.Name(), k, n, got, want)
-		}
-		c.give(j)
-	}
-}
-
-func TestTopIsThatOfSorting(t *testing.T) {
-	c := newCodec(t, Config{Chunk: 64, TopK: TopKMax}, nil, tensor.Spec{Name: "w", Shape: []int{64, 64}})
-	rapid.Check(t, func(t *rapid.T) { checkTop(t, c) })
-}
-
-func FuzzTopIsThatOfSorting(f *testing.F) {
-	c := newCodec(f, Config{Chunk: 64, TopK: TopKMax}, nil, tensor.Spec{Name: "w", Shape: []int{64, 64}})
-	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { checkTop(t, c) }))
-}
 
 // All kernels give the same payloads, states and parameters for blocks of every shape that a tensor of odd sides has.
 func TestKernelsAndWorkersAgree(t *testing.T) {
