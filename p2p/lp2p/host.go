@@ -35,10 +35,6 @@ func newHost(o Options, g *gate) (host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	relays, err := parseRelays(o.Relays, g)
-	if err != nil {
-		return nil, err
-	}
 	sk, err := privateKey(o.Key)
 	if err != nil {
 		return nil, err
@@ -64,8 +60,14 @@ func newHost(o Options, g *gate) (host.Host, error) {
 		libp2p.AddrsFactory(tellable(addrs)),
 		libp2p.DisableMetrics(),
 	}
-	if len(relays) > 0 {
-		options = append(options, libp2p.EnableAutoRelayWithStaticRelays(relays))
+	if o.Relay != nil {
+		options = append(options, libp2p.EnableRelayService(o.Relay.options(g)...), libp2p.EnableNATService())
+	}
+	switch o.Reach {
+	case ReachPublic:
+		options = append(options, libp2p.ForceReachabilityPublic())
+	case ReachPrivate:
+		options = append(options, libp2p.ForceReachabilityPrivate())
 	}
 	h, err := libp2p.New(options...)
 	if err != nil {
@@ -165,13 +167,14 @@ func rankDials(addrs []ma.Multiaddr) []network.AddrDelay {
 	var near []network.AddrDelay
 	var far []ma.Multiaddr
 	tcpNear := false
+	isNear := func(a ma.Multiaddr) bool { return manet.IsPrivateAddr(a) && !viaRelay(a) }
 	for _, a := range addrs {
-		if _, err := a.ValueForProtocol(ma.P_TCP); err == nil && manet.IsPrivateAddr(a) {
+		if _, err := a.ValueForProtocol(ma.P_TCP); err == nil && isNear(a) {
 			tcpNear = true
 		}
 	}
 	for _, a := range addrs {
-		if !manet.IsPrivateAddr(a) {
+		if !isNear(a) {
 			far = append(far, a)
 			continue
 		}

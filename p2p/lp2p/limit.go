@@ -52,8 +52,10 @@ const (
 	dialsMax = 8
 
 	// addrsMax and addrBytesMax bound a member's addresses.
-	addrsMax     = 16
-	addrBytesMax = 512
+	addrsMax = 16
+	// publicAddrsMax is how many of the own public ones are told before those through relays.
+	publicAddrsMax = 4
+	addrBytesMax   = 512
 
 	// rpcBytesMax bounds a gossipsub frame: some messages and lists of what is known.
 	rpcBytesMax = 256 << 10
@@ -64,6 +66,17 @@ const (
 	// queueLength is how many gossip messages wait to be judged, and frames for one
 	// neighbour to be sent: a round of a large run, whose results come at once.
 	queueLength = 512
+
+	// reservationsMax bounds the peers that a relay has places for, circuitsPerPeer the circuits from or to each of them, and
+	// circuitBuffer the bytes between the two ends of one.
+	reservationsMax = 256
+	circuitsPerPeer = 64
+	circuitBuffer   = 16 << 10
+
+	// placesWanted is at how many relays a peer that cannot be reached has a place, so that one may go, and addrsPerRelay how
+	// many addresses of each it tells others.
+	placesWanted  = 2
+	addrsPerRelay = 2
 
 	// guestsMax is how many peers' request rates are remembered.
 	guestsMax = 4096
@@ -96,6 +109,12 @@ const (
 	// busyPauseMax.
 	busyPause    = 50 * time.Millisecond
 	busyPauseMax = 5 * time.Second
+
+	// reservationTime is how long a relay keeps a place; it is asked again after half of that. placesEvery is how often is
+	// looked whether a place is missing. A relay that has none is asked again after as long, doubled up to refusedFor.
+	reservationTime = time.Hour
+	placesEvery     = time.Second
+	refusedFor      = 30 * time.Second
 
 	// backoffMin and backoffMax are the pauses between attempts to connect, doubled
 	// at each failure. A connection that lasted stableAfter was a success.

@@ -26,6 +26,14 @@
 // An address is a multiaddr such as "/ip4/192.0.2.7/udp/4001/quic-v1/p2p/12D3Koo...";
 // the last part may be left out, and if present must be the peer's. Loopback
 // addresses are told to others only if Listen names them.
+//
+// # Behind a NAT
+//
+// A participant that others cannot connect to reserves places at two relays: those of Options.Relays, and members with a
+// public address that serve as such (Options.Relay), who are found by their announced addresses. It tells the others
+// addresses that lead through them. Two peers that have met through a relay try to punch a hole (libp2p's DCUtR), and where
+// that fails go on through the relay, within its limits. Gossip does not go through relays: it reaches such peers by way of
+// those they can connect to.
 package lp2p
 
 import (
@@ -33,6 +41,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +49,8 @@ import (
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
@@ -68,8 +79,15 @@ type Options struct {
 
 	// Relays are multiaddrs, ending in /p2p/..., of libp2p relays through which
 	// peers behind a NAT can be reached until a hole is punched. They are allowed to
-	// connect.
+	// connect. Others are found among the peers that Connect names.
 	Relays []string
+
+	// Reach says whether others can connect to this participant, if that is known.
+	Reach Reach
+
+	// Relay, if not nil, makes this participant a relay for the others as soon as
+	// it is known that they can connect to it.
+	Relay *RelayLimits
 
 	// Upload is how many bytes a second of blobs and answers are served to peers, all
 	// together, at least UploadMin; 0 sets no limit. Gossip is not limited: whoever
@@ -89,6 +107,7 @@ type Network struct {
 	host    host.Host
 	topic   *pubsub.Topic
 	members *members
+	shelter *shelter
 	guests  guests
 	outward slots
 	upload  *bucket
@@ -135,6 +154,11 @@ func newNetwork(o Options, t times) (*Network, error) {
 		times:   t, upload: newBucket(o.Upload),
 	}
 	n.closing, n.close = context.WithCancelCause(context.Background())
+	relays, err := parseRelays(o.Relays, n.gate)
+	if err != nil {
+		return nil, fmt.Errorf("start the peer-to-peer network: %w", err)
+	}
+	n.shelter = newShelter(relays, o.Reach)
 	h, err := newHost(o, n.gate)
 	if err != nil {
 		return nil, fmt.Errorf("start the peer-to-peer network: %w", err)
@@ -149,6 +173,7 @@ func newNetwork(o Options, t times) (*Network, error) {
 	h.SetStreamHandler(askProtocol, n.serveAsk)
 	h.Network().Notify(n.members.notifiee())
 	n.start(n.keepConnected)
+	n.start(n.keepPlaces)
 	return n, nil
 }
 
@@ -156,11 +181,21 @@ func newNetwork(o Options, t times) (*Network, error) {
 func (n *Network) Self() key.Public { return n.self }
 
 // Addrs are multiaddrs others may use, ending in /p2p/ and the participant's libp2p
-// identity.
+// identity: the most useful first, since a ledger may not take them all.
 func (n *Network) Addrs() []string {
 	suffix := "/p2p/" + n.host.ID().String()
-	var addrs []string
+	var public, private []ma.Multiaddr
 	for _, a := range n.host.Addrs() {
+		switch {
+		case viaRelay(a):
+		case manet.IsPublicAddr(a):
+			public = append(public, a)
+		default:
+			private = append(private, a)
+		}
+	}
+	var addrs []string
+	for _, a := range slices.Concat(public[:min(len(public), publicAddrsMax)], n.shelter.addrs(time.Now()), private) {
 		addrs = append(addrs, a.String()+suffix)
 	}
 	return addrs

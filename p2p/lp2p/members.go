@@ -92,12 +92,12 @@ func (n *Network) Connect(peers []p2p.Peer) {
 	n.members.changed()
 }
 
-// Connected is with how many of the peers that Connect named there is a connection.
+// Connected is with how many of the peers that Connect named there is a connection, if only through a relay.
 func (n *Network) Connected() (count int) {
 	n.members.listMu.Lock()
 	defer n.members.listMu.Unlock()
 	for _, m := range n.members.list {
-		if n.host.Network().Connectedness(m.id) == network.Connected {
+		if c := n.host.Network().Connectedness(m.id); c == network.Connected || c == network.Limited {
 			count++
 		}
 	}
@@ -188,7 +188,11 @@ func (n *Network) due(now time.Time) (due []*member, pause time.Duration) {
 	defer m.listMu.Unlock()
 	pause = backoffMax
 	for _, c := range m.list[:min(len(m.list), connectedMax)] {
-		if n.host.Network().Connectedness(c.id) == network.Connected {
+		switch n.host.Network().Connectedness(c.id) {
+		case network.Limited: // through a relay: libp2p punches a hole if it can
+			c.since = time.Time{}
+			continue
+		case network.Connected:
 			if c.since.IsZero() {
 				c.since = now
 			}
