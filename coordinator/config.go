@@ -37,10 +37,43 @@ type Config struct {
 	UnbondMs  uint64 // a stake is free so long after its member left; at least VerifyMs if there are both
 	Rate      uint64 // tokens the treasury pays a point; may be 0
 
+	Exchange     Exchange // how results travel: Peers or Buckets
+	WindowBlocks uint32   // with Buckets: RoundTrain lasts exactly so many blocks of the ledger; else 0
+
+	Validators       uint16 // seats of validators; 0 = nobody scores
+	ScoreWindows     uint32 // rounds in a period of scores, at least 2; 0 if nobody scores
+	Emission         uint64 // tokens a period from the treasury for those who scored well and who scored them, less if it holds less
+	ValidatorPercent uint8  // of the emission, for validators
+	Penalty          uint8  // what a score of 0 or less costs of the reward that is not ripe, as a percentage of Emission/Slots
+
+	RegisterCost  uint64 // tokens a newcomer pays to the treasury; may be 0
+	Slots         uint32 // members at a time; 0 = as many as the limits have
+	ImmuneWindows uint32 // a newcomer cannot be replaced for so many rounds
+
 	ModelHash wire.Hash  // merkle.BlobRoot of the initial parameters
 	StateHash wire.Hash  // merkle.BlobRoot of a fresh optimizer state; may be zero if nothing is verified
 	SpecHash  wire.Hash  // hash of the run's specification, which the host keeps
 	Owner     key.Public // who may pause and resume
+}
+
+// Exchange is how the results of a run travel.
+type Exchange uint8
+
+// The ways of exchange.
+const (
+	Peers   Exchange = 0 // by gossip and between peers; commitments never touch the ledger
+	Buckets Exchange = 1 // through each member's own bucket; commitments are on the ledger, and rounds are windows of its height
+)
+
+// String returns the way in a word.
+func (e Exchange) String() string {
+	switch e {
+	case Peers:
+		return "peers"
+	case Buckets:
+		return "buckets"
+	}
+	return "unknown exchange"
 }
 
 // Fault is one thing wrong with a Config.
@@ -86,6 +119,8 @@ func (c Config) Check(l Limits) []Fault {
 	f.when(c.VerificationPercent > 100, "VerificationPercent", ErrTooLarge, "100")
 	f.when(c.Numerics != 0, "Numerics", ErrUnsupported, "")
 	f.trust(c)
+	f.exchange(c, l)
+	f.scores(c, l)
 	f.when(c.ModelHash.IsZero(), "ModelHash", ErrZero, "")
 	f.when(c.SpecHash.IsZero(), "SpecHash", ErrZero, "")
 	f.when(c.Owner.IsZero(), "Owner", ErrZero, "")
@@ -119,6 +154,43 @@ func (f *faults) trust(c Config) {
 	f.when(c.UnbondMs > DurationMsMax, "UnbondMs", ErrTooLarge, "366 days")
 	f.when(c.Stake > TokensMax, "Stake", ErrTooLarge, "2^62")
 	f.when(c.Rate > TokensMax, "Rate", ErrTooLarge, "2^62")
+}
+
+// exchange checks the fields about windows.
+func (f *faults) exchange(c Config, l Limits) {
+	f.when(c.Exchange > Buckets, "Exchange", ErrTooLarge, "1")
+	if c.Exchange != Buckets {
+		f.when(l.Buckets, "Exchange", ErrUnsupported, "Limits.Buckets")
+		f.when(c.WindowBlocks > 0, "WindowBlocks", ErrTooLarge, "0, as Exchange is peers")
+		return
+	}
+	f.when(!l.Buckets, "Exchange", ErrUnsupported, "Limits.Buckets")
+	f.when(c.WindowBlocks == 0, "WindowBlocks", ErrZero, "")
+	f.when(c.WindowBlocks > WindowBlocksMax, "WindowBlocks", ErrTooLarge, "2^24")
+	f.when(c.Overlap != 1, "Overlap", ErrTooSmall, "1, as Exchange is buckets")
+	f.when(c.VerificationPercent > 0, "VerificationPercent", ErrTooLarge, "0, as Exchange is buckets")
+}
+
+// scores checks the fields about validators, what they distribute, and slots.
+func (f *faults) scores(c Config, l Limits) {
+	f.when(c.Validators > l.Validators, "Validators", ErrTooLarge, "Limits.Validators")
+	if c.Validators == 0 {
+		f.when(c.ScoreWindows > 0, "ScoreWindows", ErrTooLarge, "0, as Validators is")
+		f.when(c.Emission > 0, "Emission", ErrTooLarge, "0, as Validators is")
+		f.when(c.ValidatorPercent > 0, "ValidatorPercent", ErrTooLarge, "0, as Validators is")
+		f.when(c.Penalty > 0, "Penalty", ErrTooLarge, "0, as Validators is")
+		f.when(c.ImmuneWindows > 0, "ImmuneWindows", ErrTooLarge, "0, as Validators is")
+	} else {
+		f.when(c.ScoreWindows < 2, "ScoreWindows", ErrTooSmall, "2")
+	}
+	f.when(c.ScoreWindows > ScoreWindowsMax, "ScoreWindows", ErrTooLarge, "2^16")
+	f.when(c.Emission > TokensMax, "Emission", ErrTooLarge, "2^62")
+	f.when(c.ValidatorPercent > 100, "ValidatorPercent", ErrTooLarge, "100")
+	f.when(c.Penalty > 100, "Penalty", ErrTooLarge, "100")
+	f.when(c.RegisterCost > TokensMax, "RegisterCost", ErrTooLarge, "2^62")
+	f.when(c.Slots > l.Members, "Slots", ErrTooLarge, "Limits.Members")
+	f.when(c.Slots > 0 && c.Slots < c.StartMembers, "Slots", ErrTooSmall, "StartMembers")
+	f.when(c.ImmuneWindows > countMax, "ImmuneWindows", ErrTooLarge, "2^31")
 }
 
 // nameOK tells whether a run may be called so. A name is a file name and part of addresses, hence the narrow alphabet.
@@ -162,6 +234,16 @@ func (c Config) Append(dst []byte) []byte {
 	dst = wire.AppendU64(dst, c.Stake)
 	dst = wire.AppendU64(dst, c.UnbondMs)
 	dst = wire.AppendU64(dst, c.Rate)
+	dst = wire.AppendU8(dst, uint8(c.Exchange))
+	dst = wire.AppendU32(dst, c.WindowBlocks)
+	dst = wire.AppendU16(dst, c.Validators)
+	dst = wire.AppendU32(dst, c.ScoreWindows)
+	dst = wire.AppendU64(dst, c.Emission)
+	dst = wire.AppendU8(dst, c.ValidatorPercent)
+	dst = wire.AppendU8(dst, c.Penalty)
+	dst = wire.AppendU64(dst, c.RegisterCost)
+	dst = wire.AppendU32(dst, c.Slots)
+	dst = wire.AppendU32(dst, c.ImmuneWindows)
 	dst = wire.AppendHash(dst, c.ModelHash)
 	dst = wire.AppendHash(dst, c.StateHash)
 	dst = wire.AppendHash(dst, c.SpecHash)
@@ -177,6 +259,8 @@ func ReadConfig(r *wire.Reader) Config {
 		TotalSteps: r.U32(), BatchStart: r.U32(), BatchEnd: r.U32(), BatchRampTokens: r.U64(), SequenceTokens: r.U32(),
 		Overlap: r.U8(), MissedMax: r.U8(), VerificationPercent: r.U8(), Numerics: r.U8(),
 		VerifyMs: r.U64(), DisputeMs: r.U64(), Stake: r.U64(), UnbondMs: r.U64(), Rate: r.U64(),
+		Exchange: Exchange(r.U8()), WindowBlocks: r.U32(), Validators: r.U16(), ScoreWindows: r.U32(), Emission: r.U64(),
+		ValidatorPercent: r.U8(), Penalty: r.U8(), RegisterCost: r.U64(), Slots: r.U32(), ImmuneWindows: r.U32(),
 		ModelHash: r.Hash(), StateHash: r.Hash(), SpecHash: r.Hash(), Owner: key.Public(r.Hash()),
 	}
 }

@@ -22,7 +22,7 @@ func decodeConfig(b []byte) (Limits, Config, error) {
 func TestConfigRoundTrip(t *testing.T) {
 	b := encodeConfig()
 	l, c, err := decodeConfig(b)
-	if err != nil || l != (Limits{300, 7}) || c != testConfig() {
+	if err != nil || l != (Limits{Members: 300, Witnesses: 7}) || c != testConfig() {
 		t.Fatalf("decoded %+v %+v, %v", l, c, err)
 	}
 	for n := range b {
@@ -59,7 +59,8 @@ func TestEveryFieldOfConfigIsKept(t *testing.T) {
 		if got := s.Config(); got != c {
 			t.Errorf("%s: buffer gives back %+v", name, got)
 		}
-		if !allZero(s.b[hPhase:hVerifyMs]) || !allZero(s.b[:hWaitingMs]) || !allZero(s.b[hTreasury:]) {
+		if !allZero(s.b[hPhase:hVerifyMs]) || !allZero(s.b[:hWaitingMs]) || !allZero(s.b[hTreasury:hExchange]) ||
+			!allZero(s.b[hPhaseHeight:]) {
 			t.Errorf("%s: configuration is written outside its place", name)
 		}
 	}

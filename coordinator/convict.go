@@ -77,12 +77,15 @@ func (s State) recordConviction(env Env, c charge, slashed uint64, rewarded bool
 	putU32(b, cResults, getU32(m, mResults))
 }
 
-// forfeit takes from member i the points that are not settled.
+// forfeit takes from member i the points that are not settled, the reward that is not ripe, and what it did since.
 func (s State) forfeit(i uint32) {
 	b := s.place(i)
 	points, settled := getU64(b, mPoints), getU64(b, mSettled)
 	putU64(b, mPoints, settled)
 	putU64(b, mRipe, min(getU64(b, mRipe), settled))
+	putU64(s.b, hTreasury, s.Treasury()+getU64(b, mUnripe))
+	putU64(b, mUnripe, 0)
+	s.clearTallies(i)
 	putU64(s.b, hRetired, s.PointsRetired()+points-settled)
 }
 

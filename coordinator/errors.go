@@ -61,7 +61,20 @@ const (
 	ErrNodes      Error = 49 // the children do not hash to the sender's node
 	ErrEvidence   Error = 50 // the evidence proves nothing
 	ErrNoConflict Error = 51 // the two commitments do not exclude each other
-	errorsEnd     Error = 52 // first unused number; tests walk up to it
+
+	ErrCommitted    Error = 52 // another commitment of the member for this round is on the ledger
+	ErrExchange     Error = 53 // the run does not exchange by buckets
+	ErrNoScores     Error = 54 // the run has no validators
+	ErrNotValidator Error = 55 // the sender is not a validator
+	ErrSeats        Error = 56 // all seats of validators are taken by higher stakes
+	ErrPeriod       Error = 57 // the scores are about another period, or one that ended before the sender registered
+	ErrHalf         Error = 58 // scores are committed in the first half of the period after, and revealed in the second
+	ErrNotCommitted Error = 59 // the validator has not committed to scores of the period
+	ErrReveal       Error = 60 // the scores are not those that were committed to
+	ErrScores       Error = 61 // the scores are not in order, out of range, or about nobody
+	ErrCost         Error = 62 // the tokens attached do not cover what registering costs
+	ErrSlots        Error = 63 // all slots are taken, and nobody can be replaced
+	errorsEnd       Error = 64 // first unused number; tests walk up to it
 )
 
 // Error says what was refused and what to do about it. It implements the error interface.
@@ -75,7 +88,41 @@ func (e Error) Error() string {
 	if e < ErrValue {
 		return e.roundText()
 	}
-	return e.trustText()
+	if e < ErrCommitted {
+		return e.trustText()
+	}
+	return e.scoreText()
+}
+
+// scoreText is the text of the errors about commitments on the ledger, validators and slots.
+func (e Error) scoreText() string {
+	switch e {
+	case ErrCommitted:
+		return "another commitment of the member for this round is on the ledger; the two together are an equivocation"
+	case ErrExchange:
+		return "run does not exchange by buckets; gossip the commitment to its peers"
+	case ErrNoScores:
+		return "run has no seats for validators; nobody scores in it"
+	case ErrNotValidator:
+		return "sender is not a validator; register first"
+	case ErrSeats:
+		return "all seats of validators are taken, by stakes that are not lower; attach more tokens"
+	case ErrPeriod:
+		return "scores are about another period than the one that is scored now, or one that ended before the sender registered; read the state again"
+	case ErrHalf:
+		return "scores are committed in the first half of the next period's windows and revealed in the second; wait for that, or for the next period"
+	case ErrNotCommitted:
+		return "sender has not committed to scores of this period; nothing can be revealed"
+	case ErrReveal:
+		return "period, salt and scores are not those that the sender committed to"
+	case ErrScores:
+		return "scores must be in increasing order of members, of members that there are, and from -32767 to 32767"
+	case ErrCost:
+		return "tokens attached do not cover what registering costs; attach more"
+	case ErrSlots:
+		return "all slots are taken and nobody can be replaced now; try again when members have left or are no longer immune"
+	}
+	return "unknown error"
 }
 
 // stateText is the text of the errors of New, Open and Check.
@@ -171,7 +218,7 @@ func (e Error) roundText() string {
 func (e Error) trustText() string {
 	switch e {
 	case ErrValue:
-		return "tokens attached do not fit the message; only joining, deposits and funding take any, and the latter two need some"
+		return "tokens attached do not fit the message; only joining, registering, deposits and funding take any, and the latter two need some"
 	case ErrStake:
 		return "stake is below the least that the run asks for; attach more tokens"
 	case ErrPayee:

@@ -125,7 +125,7 @@ func (s State) judge(env Env, r Round) {
 	counts := a.counts()
 	accepted := uint32(0)
 	for i := range s.Count() {
-		if a.Expected(i) && uint32(counts[i]) >= quorum && s.status(i) != StatusEjected {
+		if a.holdable(i) && uint32(counts[i]) >= quorum && s.status(i) != StatusEjected {
 			setBit(a.accepted(), i)
 			accepted++
 		}
@@ -178,6 +178,7 @@ func (s State) pay(i, round, sequences uint32) {
 	}
 	putU32(b, mLastRound, round)
 	putU64(s.b, hPoints, s.PointsTotal()+uint64(sequences))
+	s.tallySequences(i, round, sequences)
 	if Status(getU8(b, mStatus)) == StatusActive {
 		putU8(b, mMissed, 0)
 	}
@@ -199,7 +200,7 @@ func (s State) endEpoch(env Env, r Round, agreed bool) {
 	putU8(s.b, hRepeats, 0)
 	s.settle()
 	s.chooseCheckpointers(env, r)
-	s.enter(Cooldown, env.NowMs)
+	s.enter(Cooldown, env)
 }
 
 // chooseCheckpointers draws up to three members to make the epoch's checkpoint: from the witnesses who named the agreed

@@ -16,7 +16,7 @@ const PageBytes = 1024
 
 const (
 	magic   = 0x52544e45 // "ENTR"
-	version = 2
+	version = 3
 
 	ringRounds = 4  // rounds kept
 	spansMax   = 8  // spans of a batch: seven from the redo queue, one fresh
@@ -34,6 +34,7 @@ const (
 	hVersion          = 4
 	hMembers          = 8
 	hWitnesses        = 12
+	hValidators       = 14
 	hID               = 16
 	hWaitingMs        = 48
 	hWarmupMs         = 56
@@ -102,7 +103,23 @@ const (
 	hDisputes         = 652
 	hChecksDrawn      = 656
 	hChecksPassed     = 660
-	hEnd              = 664
+	hBuckets          = 664
+	hExchange         = 665
+	hValidatorPercent = 666
+	hPenalty          = 667
+	hConfigValidators = 668
+	hEmission         = 672
+	hRegisterCost     = 680
+	hWindowBlocks     = 688
+	hScoreWindows     = 692
+	hSlots            = 696
+	hImmuneWindows    = 700
+	hPhaseHeight      = 704
+	hEmitted          = 712
+	hPenalties        = 720
+	hScored           = 728
+	hTail             = 732
+	hEnd              = 736
 	headerBytes       = PageBytes
 )
 
@@ -133,8 +150,12 @@ const (
 	mLastRound   = 128
 	mPayee       = 136
 	mRipe        = 168
-	mEnd         = 176
-	memberBytes  = 176
+	mUnripe      = 176
+	mEarned      = 184
+	mSince       = 192
+	mScore       = 196
+	mEnd         = 198
+	memberBytes  = 200
 )
 
 // Offsets in the fixed part of a ring slot.
@@ -237,25 +258,77 @@ const (
 	convictionsMax = 64
 )
 
+// Offsets in a seat of the table of validators. A seat without a key is free.
+const (
+	vKey           = 0
+	vPayee         = 32
+	vStake         = 64
+	vBalance       = 72
+	vEarned        = 80
+	vSinceMs       = 88
+	vSince         = 96
+	vTrust         = 100
+	vEnd           = 101
+	validatorBytes = 104
+)
+
+// Offsets in a tally: what members did in a period, and what became of it. Tallies of three periods are kept: the one that
+// runs, the one that is being scored, and the one that was settled last; period p is in place p mod 3.
+const (
+	tPeriod    = 0
+	tMembers   = 8 // tallyBytes for each member
+	tSequences = 0 // in a member's part
+	tWeight    = 4
+	tAmount    = 8
+	tScore     = 16
+	tEnd       = 18
+	tallyBytes = 24
+
+	talliesKept = 3
+)
+
+// Offsets in a period's scores: a part for each seat of a validator, then for each seat the scores it gave, two bytes a member.
+// Those of two periods are kept: the one that is being scored and the one that was settled last; period p is in place p mod 2.
+const (
+	sPeriod    = 0
+	sSeats     = 8 // seatBytes for each seat
+	sKey       = 0 // in a seat's part
+	sHash      = 32
+	sStake     = 64
+	sReward    = 72
+	sAgreement = 80
+	sTrust     = 82
+	sRevealed  = 83
+	sEnd       = 84
+	seatBytes  = 88
+
+	scoresKept = 2
+)
+
 // layout is where the parts of a buffer lie that depend on the limits, in bytes.
 type layout struct {
-	members, witnesses uint32
+	members, witnesses, validators uint32
+	buckets                        bool
 
 	table, redo, ring             uint32 // from the buffer's begin
 	checks, disputes, convictions uint32
 	slot, total                   uint32 // lengths of a ring slot and of the buffer
 	checksMax                     uint32 // places in the table of checks
+	validatorsAt, tallies, scores uint32 // from the buffer's begin
+	tally, period                 uint32 // lengths of a tally and of a period's scores
 
 	// From a slot's begin.
-	elected, reports, active, expected, accepted, counts, filters uint32
-	bitmap, filtersLen                                            uint32 // lengths of a bitmap and of the space for filters
+	elected, reports, active, expected, accepted, counts, filters, commits uint32
+	bitmap, filtersLen                                                     uint32 // lengths of a bitmap and of the space for filters
 }
 
 // layoutOf lays out a buffer. The limits have been checked.
 func layoutOf(l Limits) layout {
-	a := layout{members: l.Members, witnesses: uint32(l.Witnesses)}
+	a := layout{members: l.Members, witnesses: uint32(l.Witnesses), validators: uint32(l.Validators), buckets: l.Buckets}
 	a.bitmap = (l.Members + 63) / 64 * 8
-	a.filtersLen = filtersBytes(l)
+	if !l.Buckets {
+		a.filtersLen = filtersBytes(l) // with buckets the commitments are here, and nobody need say which it holds
+	}
 
 	a.elected = rFixedBytes
 	a.reports = up(a.elected+4*a.witnesses, 8)
@@ -264,7 +337,12 @@ func layoutOf(l Limits) layout {
 	a.accepted = a.expected + a.bitmap
 	a.counts = a.accepted + a.bitmap
 	a.filters = up(a.counts+l.Members, 8)
-	a.slot = up(a.filters+a.filtersLen, PageBytes)
+	a.commits = up(a.filters+a.filtersLen, 8)
+	end := a.commits
+	if l.Buckets {
+		end += 32 * l.Members
+	}
+	a.slot = up(end, PageBytes)
 
 	a.table = headerBytes
 	a.redo = up(a.table+memberBytes*l.Members, PageBytes)
@@ -273,7 +351,15 @@ func layoutOf(l Limits) layout {
 	a.checksMax = max(checksMin, l.Members/4)
 	a.disputes = a.checks + up(checkBytes*a.checksMax, PageBytes)
 	a.convictions = a.disputes + up(disputeBytes*disputesMax, PageBytes)
-	a.total = a.convictions + up(convictionBytes*convictionsMax, PageBytes)
+	a.validatorsAt = a.convictions + up(convictionBytes*convictionsMax, PageBytes)
+	a.tallies = a.validatorsAt + up(validatorBytes*a.validators, PageBytes)
+	a.scores = a.tallies
+	if a.validators > 0 {
+		a.tally = up(tMembers+tallyBytes*l.Members, PageBytes)
+		a.period = up(sSeats+a.validators*(seatBytes+2*l.Members), PageBytes)
+		a.scores += talliesKept * a.tally
+	}
+	a.total = a.scores + scoresKept*a.period
 	return a
 }
 

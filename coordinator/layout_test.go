@@ -12,7 +12,10 @@ import (
 
 // The parts of the buffer follow each other without overlap, each at a multiple of its fields' size, whole pages each.
 func TestLayoutHasNoOverlaps(t *testing.T) {
-	for _, l := range []Limits{{1, 1}, {2, 3}, {63, 4}, {64, 5}, {65, 32}, {256, 32}, {1000, 7}, {MembersMax, WitnessesMax}} {
+	for _, l := range []Limits{
+		{1, 1, 0, false}, {2, 3, 1, true}, {63, 4, 2, false}, {64, 5, 0, true}, {65, 32, 7, true}, {256, 32, 0, false}, {256, 32, 8, true},
+		{1000, 7, 3, false}, {MembersMax, WitnessesMax, ValidatorsMax, true},
+	} {
 		a := layoutOf(l)
 		w, n := uint32(l.Witnesses), l.Members
 		parts := []struct{ at, end, align uint32 }{
@@ -27,10 +30,14 @@ func TestLayoutHasNoOverlaps(t *testing.T) {
 			{a.ring + a.accepted, a.ring + a.accepted + a.bitmap, 8},
 			{a.ring + a.counts, a.ring + a.counts + n, 1},
 			{a.ring + a.filters, a.ring + a.filters + a.filtersLen, 8},
+			{a.ring + a.commits, a.ring + a.commits, 8},
 			{a.ring + a.slot, a.ring + a.slot, PageBytes},
 			{a.checks, a.checks + checkBytes*a.checksMax, PageBytes},
 			{a.disputes, a.disputes + disputeBytes*disputesMax, PageBytes},
 			{a.convictions, a.convictions + convictionBytes*convictionsMax, PageBytes},
+			{a.validatorsAt, a.validatorsAt + validatorBytes*a.validators, PageBytes},
+			{a.tallies, a.tallies + talliesKept*a.tally, PageBytes},
+			{a.scores, a.scores + scoresKept*a.period, PageBytes},
 			{a.total, a.total, PageBytes},
 		}
 		for i, p := range parts {
@@ -49,7 +56,7 @@ func TestLayoutHasNoOverlaps(t *testing.T) {
 
 // The filters of any round a run can have fit the space its limits leave for them.
 func TestFiltersFit(t *testing.T) {
-	for _, l := range []Limits{{1, 32}, {7, 32}, {256, 32}, {256, 3}, {MembersMax, 32}} {
+	for _, l := range []Limits{{1, 32, 0, false}, {7, 32, 0, false}, {256, 32, 0, false}, {256, 3, 0, false}, {MembersMax, 32, 0, false}} {
 		space := layoutOf(l).filtersLen
 		for w := uint32(1); w <= uint32(l.Witnesses); w++ {
 			for items := uint32(1); items <= l.Members; items += 1 + items/16 {
@@ -70,14 +77,17 @@ func TestSizes(t *testing.T) {
 		most int
 		why  string
 	}{
-		{Limits{256, 32}, 150_000, "what a chain with rent can still afford"},
-		{Limits{MembersMax, 32}, 4_400_000, "what the package comment promises"},
+		{Limits{Members: 256, Witnesses: 32}, 156_000, "what a chain with rent can still afford"},
+		{Limits{Members: MembersMax, Witnesses: 32}, 4_600_000, "what the package comment promises"},
 	} {
 		if n := Size(c.l); n == 0 || n > c.most {
 			t.Errorf("%+v take %d bytes, more than %d, %s", c.l, n, c.most, c.why)
 		}
 	}
-	for _, l := range []Limits{{}, {1, 0}, {0, 1}, {MembersMax + 1, 1}, {1, WitnessesMax + 1}} {
+	for _, l := range []Limits{
+		{}, {Members: 1}, {Witnesses: 1}, {Members: MembersMax + 1, Witnesses: 1}, {Members: 1, Witnesses: WitnessesMax + 1},
+		{Members: 1, Witnesses: 1, Validators: ValidatorsMax + 1},
+	} {
 		if Size(l) != 0 || l.Check() != ErrLimits {
 			t.Errorf("%+v are taken for limits", l)
 		}

@@ -7,12 +7,19 @@ import "github.com/entrain-network/entrain/wire"
 type Limits struct {
 	Members   uint32 // places in the table of members, 1 to MembersMax
 	Witnesses uint16 // seats of witnesses in a round, 1 to WitnessesMax
+	// Validators is the number of seats of validators, 0 to ValidatorsMax; 0 leaves no room for scores.
+	Validators uint16
+	// Buckets leaves room for the commitments of a run that exchanges by buckets.
+	Buckets bool
 }
 
 // Bounds of what comes from outside, with their reasons.
 const (
 	MembersMax   = 10000 // a message costs O(members); at this size the state is about 4 MB and a round's end costs milliseconds
 	WitnessesMax = 32    // bloom.WitnessesMax; a round's reports are stored
+
+	ValidatorsMax   = 64      // the scores of two periods are stored, and combining them costs O(members) for each validator
+	ScoreWindowsMax = 1 << 16 // windows in a period: the sequences of one fit 32 bits for all but absurd batches
 
 	NameBytesMax      = 32          // name of a run, which is a file name as well
 	BatchMax          = 1 << 24     // sequences in a round; 2^31 rounds of it stay below 2^55 sequences
@@ -23,6 +30,8 @@ const (
 	TokensMax        = 1 << 62 // in a run's escrow, so that sums never overflow
 	EvidenceBytesMax = 5 << 17 // of a dispute: two chunks of a blob with their proofs (a sequence may lie across them), and 128 KiB for a data manifest
 
+	WindowBlocksMax = 1 << 24 // blocks in a window: half a year of one a second
+
 	heldBytesMax = (MembersMax + 7) / 8 // bitmap of members in a report
 	countMax     = 1 << 31              // rounds, steps, epochs: at one a second, 68 years
 )
@@ -31,23 +40,24 @@ const (
 func (l Limits) Check() error { return l.check().orNil() }
 
 func (l Limits) check() Error {
-	if l.Members == 0 || l.Members > MembersMax || l.Witnesses == 0 || l.Witnesses > WitnessesMax {
+	if l.Members == 0 || l.Members > MembersMax || l.Witnesses == 0 || l.Witnesses > WitnessesMax || l.Validators > ValidatorsMax {
 		return ErrLimits
 	}
 	return OK
 }
 
 // LimitsBytes is the length of encoded limits.
-const LimitsBytes = 4 + 2
+const LimitsBytes = 4 + 2 + 2 + 1
 
-// Append appends the encoding of l: U32 Members, U16 Witnesses.
+// Append appends the encoding of l: U32 Members, U16 Witnesses, U16 Validators, U8 Buckets.
 func (l Limits) Append(dst []byte) []byte {
-	return wire.AppendU16(wire.AppendU32(dst, l.Members), l.Witnesses)
+	dst = wire.AppendU16(wire.AppendU32(dst, l.Members), l.Witnesses)
+	return wire.AppendBool(wire.AppendU16(dst, l.Validators), l.Buckets)
 }
 
 // ReadLimits takes limits off a reader; those out of range fail with wire.ErrOutOfRange.
 func ReadLimits(r *wire.Reader) Limits {
-	l := Limits{Members: r.U32(), Witnesses: r.U16()}
+	l := Limits{Members: r.U32(), Witnesses: r.U16(), Validators: r.U16(), Buckets: r.Bool()}
 	if l.check() != OK {
 		r.Fail(wire.ErrOutOfRange)
 	}

@@ -15,6 +15,7 @@ const (
 	StatusDropped   Status = 4 // missed too often; may join again
 	StatusWithdrawn Status = 5 // left; may join again
 	StatusEjected   Status = 6 // convicted; may not join again
+	StatusReplaced  Status = 7 // gave its slot to another; may join again as a newcomer
 )
 
 // String returns the status in a word.
@@ -32,6 +33,8 @@ func (s Status) String() string {
 		return "withdrawn"
 	case StatusEjected:
 		return "ejected"
+	case StatusReplaced:
+		return "replaced"
 	}
 	return "none"
 }
@@ -68,6 +71,12 @@ type Member struct {
 	FirstRound uint32 // round of its first accepted result; 0 = none
 	LastRound  uint32 // and of its last
 	ReleaseMs  uint64 // when its stake is free; 0 while it is a member of a run that goes on
+
+	Since  uint32 // State.Window when it came as a newcomer
+	Score  int16  // moving average of its scores, in units of 1/ScoreOne; 0 if Scored is false
+	Scored bool
+	Unripe uint64 // tokens it was given for its last scores, which become Balance with the next
+	Earned uint64 // tokens it was ever given for its scores
 }
 
 // Count returns how many places of the table of members are in use; members are numbered 0 to Count-1.
@@ -101,6 +110,11 @@ func (s State) Member(i uint32) Member {
 		FirstRound:  getU32(b, mFirstRound),
 		LastRound:   getU32(b, mLastRound),
 		ReleaseMs:   s.releaseMs(i),
+		Since:       getU32(b, mSince),
+		Score:       fixed(getU16(b, mScore)),
+		Scored:      getU16(b, mScore) != 0,
+		Unripe:      getU64(b, mUnripe),
+		Earned:      getU64(b, mEarned),
 	}
 }
 

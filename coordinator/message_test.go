@@ -88,7 +88,7 @@ func TestParseMessageRefuses(t *testing.T) {
 		b    []byte
 		want error
 	}{
-		{"an unknown kind", []byte{20}, ErrMessage},
+		{"an unknown kind", []byte{25}, ErrMessage},
 		{"a truth value of 2", append(Append(nil, Witness{})[:5:5], 2), wire.ErrNotCanonical},
 		{"a bitmap with a zero byte at its end", Append(nil, Witness{Held: []byte{1, 0}}), wire.ErrNotCanonical},
 		{"a bitmap of more members than a run can have", Append(nil, Witness{Held: bytes.Repeat([]byte{1}, heldBytesMax+1)}), wire.ErrTooLong},

@@ -5,13 +5,14 @@ import "github.com/entrain-network/entrain/key"
 // Tokens. The host holds a run's tokens in its escrow, in one account; whose they are stands here: the treasury's, and each
 // member's stake and balance. Only Join, Deposit and Fund bring tokens in, only Claim takes them out.
 
-// Treasury returns the tokens from which points are paid.
+// Treasury returns the tokens from which points and scores are paid.
 func (s State) Treasury() uint64 { return getU64(s.b, hTreasury) }
 
-// Escrow returns the tokens that the host holds for the run: the treasury, and the stakes and balances of all members.
+// Escrow returns the tokens that the host holds for the run: the treasury, and what members and validators have in it.
 func (s State) Escrow() uint64 { return getU64(s.b, hEscrow) }
 
-// Payout returns what the message applied last pays out of the escrow, and to whom; 0 unless it was a Claim.
+// Payout returns what the message applied last pays out of the escrow, and to whom; 0 unless it was a Claim, a
+// RetireValidator, or a RegisterValidator that replaces somebody.
 func (s State) Payout() (to key.Public, amount uint64) {
 	return get32(s.b, hPayoutTo), getU64(s.b, hPayout)
 }
@@ -67,7 +68,7 @@ func (s State) fund(env Env) Error {
 func (s State) claim(env Env) Error {
 	i, ok := s.Find(env.Sender)
 	if !ok {
-		return ErrNotMember
+		return s.claimSeat(env)
 	}
 	b := s.place(i)
 	settled := getU64(b, mSettled)
@@ -87,6 +88,9 @@ func (s State) claim(env Env) Error {
 	}
 	amount += stake
 	if amount == 0 {
+		if s.claimSeat(env) == OK {
+			return OK
+		}
 		return ErrNothing
 	}
 	putU64(b, mSettled, settled)
@@ -123,7 +127,7 @@ func (s State) stakeFree(env Env, i uint32) bool {
 // owed tells whether member i has tokens to get, now or later.
 func (s State) owed(i uint32) bool {
 	b := s.place(i)
-	return getU64(b, mStake) > 0 || getU64(b, mBalance) > 0 ||
+	return getU64(b, mStake) > 0 || getU64(b, mBalance) > 0 || getU64(b, mUnripe) > 0 || s.scorePending(i) ||
 		getU64(s.b, hRate) > 0 && getU64(b, mPoints) > getU64(b, mClaimed)
 }
 

@@ -198,7 +198,7 @@ func readMove(kind uint8, r *wire.Reader) Message {
 	case kindFund:
 		return Fund{}
 	}
-	return nil
+	return readScoreMessage(kind, r)
 }
 
 func readProof(r *wire.Reader) []wire.Hash {

@@ -22,7 +22,10 @@ func Open(b []byte) (State, error) {
 	if getU32(b, hVersion) != version {
 		return State{}, ErrVersion
 	}
-	l := Limits{Members: getU32(b, hMembers), Witnesses: getU16(b, hWitnesses)}
+	l := Limits{
+		Members: getU32(b, hMembers), Witnesses: getU16(b, hWitnesses),
+		Validators: getU16(b, hValidators), Buckets: getU8(b, hBuckets) == 1,
+	}
 	if e := l.check(); e != OK {
 		return State{}, e
 	}
@@ -34,6 +37,9 @@ func Open(b []byte) (State, error) {
 		return State{}, ErrCorrupt
 	}
 	if !s.tokensOK() || !s.checksOK() || !s.disputesOK() || !s.convictionsOK() {
+		return State{}, ErrCorrupt
+	}
+	if !s.validatorsOK() || !s.talliesOK() || !s.scoresOK() {
 		return State{}, ErrCorrupt
 	}
 	return s, nil
@@ -56,7 +62,8 @@ func (s State) headerOK() bool {
 	case getU64(s.b, hTrainLimitMs) > c.RoundTrainMs:
 	case s.DataIndex() > sequencesMax:
 	case s.DisputesTotal() > countMax:
-	case !allZero(s.b[hEnd:headerBytes]):
+	case getU8(s.b, hBuckets) > 1, !allZero(s.b[hConfigValidators+2 : hEmission]), !allZero(s.b[hEnd:headerBytes]):
+	case s.tail() > 0 && phase != Finished, s.tail() > tailMax, s.settled() > 0 && s.settled()+2 > s.period(s.Window()):
 	default:
 		for _, i := range s.Checkpointers() {
 			if i >= s.Count() {
@@ -79,7 +86,7 @@ func (s State) membersOK() bool {
 	for i := range s.Count() {
 		b := s.place(i)
 		st := Status(getU8(b, mStatus))
-		if st < StatusWaiting || st > StatusEjected || !trustOK(b) || !allZero(b[mEnd:]) {
+		if st < StatusWaiting || st > StatusReplaced || !trustOK(b) || !allZero(b[mEnd:]) {
 			return false
 		}
 	}
@@ -133,6 +140,9 @@ func (r Round) numbersOK() bool {
 	// The attested round may be gone: overwritten, or erased with a member that was forgotten.
 	if attested, ok := r.s.At(a); ok && (!attested.Trains() || attested.Epoch() != r.Epoch()) {
 		return false
+	}
+	if r.s.exchange() == Buckets {
+		return p.Bits == 0 && p.Hashes == 0
 	}
 	return p.Hashes > 0 && p.Bits > 0 && p.Bits%64 == 0 && p.Bits <= 8*r.s.l.filtersLen &&
 		r.electedLen()*(p.Bits/8) <= r.s.l.filtersLen

@@ -24,6 +24,19 @@ func (s State) tokensOK() bool {
 		if sum > TokensMax {
 			return false
 		}
+		unripe := getU64(b, mUnripe)
+		if unripe > TokensMax-sum {
+			return false
+		}
+		sum += unripe
+	}
+	for k := range s.l.validators {
+		b := s.seat(k)
+		stake, balance := getU64(b, vStake), getU64(b, vBalance)
+		if stake > TokensMax-sum || balance > TokensMax-sum-stake {
+			return false
+		}
+		sum += stake + balance
 	}
 	return sum == s.Escrow()
 }
@@ -35,7 +48,7 @@ func trustOK(b []byte) bool {
 	case getU8(b, mStrikes) > strikesMax, getU8(b, mAstray) >= astrayMax:
 	case getU64(b, mSettled) > getU64(b, mPoints), getU64(b, mClaimed) > getU64(b, mSettled):
 	case getU64(b, mRipe) > getU64(b, mPoints):
-	case !allZero(b[mAstray+1 : mBalance]), !allZero(b[mLastRound+4 : mPayee]):
+	case !allZero(b[mAstray+1 : mBalance]), !allZero(b[mLastRound+4 : mPayee]), !allZero(b[mEnd:memberBytes]):
 	default:
 		return true
 	}
@@ -172,5 +185,5 @@ func (s State) convictionsOK() bool {
 		}
 	}
 	used := convictionBytes * min(total, convictionsMax)
-	return allZero(s.b[s.l.convictions+used:])
+	return allZero(s.b[s.l.convictions+used : s.l.validatorsAt])
 }

@@ -20,13 +20,18 @@ func (s State) advance(env Env) bool {
 	case RoundTrain:
 		r := s.slot(s.Round())
 		complete := uint32(r.u8(rCompletes)) >= r.Quorum() || s.allReported()
-		if !complete && !s.elapsed(env, getU64(s.b, hTrainLimitMs)) {
+		over := s.elapsed(env, getU64(s.b, hTrainLimitMs))
+		if s.exchange() == Buckets {
+			over = s.windowOver(env)
+			complete = complete && !r.windowed()
+		}
+		if !complete && !over {
 			return false
 		}
 		if complete && r.Trains() {
 			putU32(s.b, hPaceMs, uint32(min(env.NowMs-s.PhaseSince(), 1<<32-1)))
 		}
-		s.enter(RoundWitness, env.NowMs)
+		s.enter(RoundWitness, env)
 		return true
 	case RoundWitness:
 		if !s.allReported() && !s.elapsed(env, getU64(s.b, hRoundWitnessMs)) {
@@ -45,7 +50,7 @@ func (s State) advanceWaiting(env Env) bool {
 		return false
 	}
 	putU32(s.b, hEpoch, s.Epoch()+1)
-	s.enter(Warmup, env.NowMs)
+	s.enter(Warmup, env)
 	return true
 }
 
@@ -58,7 +63,7 @@ func (s State) advanceWarmup(env Env) bool {
 	switch {
 	case t.present < least:
 		s.standDown()
-		s.enter(WaitingForMembers, env.NowMs)
+		s.enter(WaitingForMembers, env)
 		return true
 	case t.unready == 0 && t.ready >= least:
 		s.beginEpoch(env)
@@ -83,7 +88,7 @@ func (s State) advanceWarmup(env Env) bool {
 		putU8(s.b, hLostWarmups, 0)
 	}
 	s.standDown()
-	s.enter(WaitingForMembers, env.NowMs)
+	s.enter(WaitingForMembers, env)
 	return true
 }
 
@@ -122,12 +127,12 @@ func (s State) advanceCooldown(env Env) bool {
 	switch {
 	case s.Step() >= getU32(s.b, hTotalSteps):
 		putU8(s.b, hPausePending, 0)
-		s.enter(Finished, env.NowMs)
+		s.enter(Finished, env)
 	case s.PausePending():
 		putU8(s.b, hPausePending, 0)
-		s.enter(Paused, env.NowMs)
+		s.enter(Paused, env)
 	default:
-		s.enter(WaitingForMembers, env.NowMs)
+		s.enter(WaitingForMembers, env)
 	}
 	return true
 }
@@ -155,7 +160,7 @@ func (s State) open(env Env, drain uint8) {
 	putU32(s.b, hRound, number)
 	putU8(s.b, hDrain, drain)
 	putU64(s.b, hTrainLimitMs, s.trainLimit())
-	s.enter(RoundTrain, env.NowMs)
+	s.enter(RoundTrain, env)
 
 	id, n := s.ID(), [4]byte{}
 	binary.LittleEndian.PutUint32(n[:], number)
@@ -268,11 +273,14 @@ func (s State) elect(r Round, members []uint32) {
 	if !ok || a.Final() {
 		return // a drain round, or the first round of all
 	}
+	r.putU32(rAttests, a.Number())
+	if s.exchange() == Buckets {
+		return
+	}
 	p := bloom.Size(a.ExpectedCount(), w, r.Quorum())
 	if w*(p.Bits/8) > s.l.filtersLen {
 		panic("coordinator: filters larger than their space")
 	}
-	r.putU32(rAttests, a.Number())
 	r.putU32(rFilterBits, p.Bits)
 	r.putU8(rFilterHashes, p.Hashes)
 }

@@ -78,11 +78,13 @@ func New(l Limits, c Config, env Env) (State, error) {
 	putU32(s.b, hVersion, version)
 	putU32(s.b, hMembers, l.Members)
 	putU16(s.b, hWitnesses, l.Witnesses)
+	putU16(s.b, hValidators, l.Validators)
+	putBool(s.b, hBuckets, l.Buckets)
 	s.putConfig(c)
 	born := wire.AppendU64(wire.AppendU64(nil, env.NowMs), env.Height)
 	put32(s.b, hID, wire.Sum("entrain/run", c.Append(l.Append(nil)), env.Seed[:], born))
 	put32(s.b, hParams, c.ModelHash)
-	s.enter(WaitingForMembers, env.NowMs)
+	s.enter(WaitingForMembers, env)
 	return s, nil
 }
 
@@ -112,6 +114,16 @@ func (s State) putConfig(c Config) {
 	putU64(s.b, hStake, c.Stake)
 	putU64(s.b, hUnbondMs, c.UnbondMs)
 	putU64(s.b, hRate, c.Rate)
+	putU8(s.b, hExchange, uint8(c.Exchange))
+	putU32(s.b, hWindowBlocks, c.WindowBlocks)
+	putU16(s.b, hConfigValidators, c.Validators)
+	putU32(s.b, hScoreWindows, c.ScoreWindows)
+	putU64(s.b, hEmission, c.Emission)
+	putU8(s.b, hValidatorPercent, c.ValidatorPercent)
+	putU8(s.b, hPenalty, c.Penalty)
+	putU64(s.b, hRegisterCost, c.RegisterCost)
+	putU32(s.b, hSlots, c.Slots)
+	putU32(s.b, hImmuneWindows, c.ImmuneWindows)
 	put32(s.b, hModelHash, c.ModelHash)
 	put32(s.b, hStateHash, c.StateHash)
 	put32(s.b, hSpecHash, c.SpecHash)
@@ -146,6 +158,16 @@ func (s State) Config() Config {
 		Stake:               getU64(s.b, hStake),
 		UnbondMs:            getU64(s.b, hUnbondMs),
 		Rate:                getU64(s.b, hRate),
+		Exchange:            Exchange(getU8(s.b, hExchange)),
+		WindowBlocks:        getU32(s.b, hWindowBlocks),
+		Validators:          getU16(s.b, hConfigValidators),
+		ScoreWindows:        getU32(s.b, hScoreWindows),
+		Emission:            getU64(s.b, hEmission),
+		ValidatorPercent:    getU8(s.b, hValidatorPercent),
+		Penalty:             getU8(s.b, hPenalty),
+		RegisterCost:        getU64(s.b, hRegisterCost),
+		Slots:               getU32(s.b, hSlots),
+		ImmuneWindows:       getU32(s.b, hImmuneWindows),
 		ModelHash:           get32(s.b, hModelHash),
 		StateHash:           get32(s.b, hStateHash),
 		SpecHash:            get32(s.b, hSpecHash),
@@ -167,7 +189,9 @@ func (s State) Hash() wire.Hash {
 
 // Limits returns the capacity the run was created with.
 func (s State) Limits() Limits {
-	return Limits{Members: s.l.members, Witnesses: uint16(s.l.witnesses)}
+	return Limits{
+		Members: s.l.members, Witnesses: uint16(s.l.witnesses), Validators: uint16(s.l.validators), Buckets: s.l.buckets,
+	}
 }
 
 // ID returns the run's identity, to which commitments are bound: a hash of its limits and configuration and of the block it
@@ -181,7 +205,7 @@ func (s State) Phase() Phase { return Phase(getU8(s.b, hPhase)) }
 func (s State) PhaseSince() uint64 { return getU64(s.b, hPhaseSince) }
 
 // Deadline returns when time ends the phase, in the ledger's milliseconds; 0 if time alone does not. WaitingForMembers also
-// needs StartMembers.
+// needs StartMembers. Where the ledger's height ends the phase, DeadlineHeight tells it.
 func (s State) Deadline() uint64 {
 	length := s.phaseMs()
 	since := s.PhaseSince()
@@ -199,11 +223,18 @@ func (s State) phaseMs() uint64 {
 	case Warmup:
 		return getU64(s.b, hWarmupMs)
 	case RoundTrain:
+		if s.exchange() == Buckets {
+			return 0
+		}
 		return getU64(s.b, hTrainLimitMs)
 	case RoundWitness:
 		return getU64(s.b, hRoundWitnessMs)
 	case Cooldown:
 		return getU64(s.b, hCooldownMs)
+	case Finished:
+		if s.scoresDue() && s.exchange() != Buckets {
+			return (uint64(s.tail()) + 1) * getU64(s.b, hRoundTrainMs)
+		}
 	}
 	return 0
 }
@@ -287,9 +318,10 @@ func (s State) LastCheckpoint() (Saved, bool) {
 }
 
 // enter begins a phase.
-func (s State) enter(p Phase, nowMs uint64) {
+func (s State) enter(p Phase, env Env) {
 	putU8(s.b, hPhase, uint8(p))
-	putU64(s.b, hPhaseSince, nowMs)
+	putU64(s.b, hPhaseSince, env.NowMs)
+	putU64(s.b, hPhaseHeight, env.Height)
 }
 
 // elapsed tells whether the phase has lasted ms milliseconds.

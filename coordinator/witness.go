@@ -66,7 +66,7 @@ func (s State) checkHeld(r Round, m Witness) Error {
 		}
 		return OK
 	}
-	expected := a.expected()
+	expected := a.held()
 	for i, held := range m.Held {
 		if held&^expected[i] != 0 {
 			return ErrHeld
@@ -127,13 +127,16 @@ func (s State) record(r Round, seat uint32, m Witness) {
 // Select says which of several commitments of one member is its result of round a: the one that the filters of a quorum of
 // the witnesses confirm, of several the one with the smallest hash. It is false if the member's result is not accepted, and
 // if no candidate has a quorum: then either the caller lacks the right one, or the member gave different witnesses different
-// ones and nobody applies any. Candidates are commitments' IDs, in any order.
+// ones and nobody applies any. In a run by buckets it is the one whose commitment is on the ledger. Candidates are commitments' IDs, in any order.
 //
 // The filters are those of the reports of round a + Overlap; once that is no longer in the ring Select is false.
 func (s State) Select(a, member uint32, candidates []wire.Hash) (i int, ok bool) {
 	round, found := s.At(a)
 	if !found || !round.Final() || !round.Accepted(member) {
 		return 0, false
+	}
+	if s.exchange() == Buckets {
+		return round.selectCommitted(member, candidates)
 	}
 	r, found := s.At(a + uint32(getU8(s.b, hOverlap)))
 	if !found || r.Attests() != a {

@@ -58,12 +58,28 @@ func newWorld(t testingT, l Limits, c Config, salt string) *world {
 		t: t, limits: l, config: c, now: bornMs, salt: salt,
 		referee: program{}, theta: map[uint32]wire.Hash{}, silent: map[uint32]bool{}, fates: fates{acceptedIn: map[uint64]uint32{}},
 	}
-	s, err := New(l, c, w.env(key.Public{}))
-	if err != nil {
-		t.Fatalf("new: %v; faults %v", err, c.Check(l))
-	}
-	w.s = s
+	w.s = w.born()
 	return w
+}
+
+// born makes the run anew. Its ID is that of the rules' first version, which knew nothing of windows and scores: of it come the
+// seeds of rounds, and what scenarios show depends on who is drawn for what.
+func (w *world) born() State {
+	w.t.Helper()
+	height, now := w.height, w.now
+	w.height, w.now = 0, bornMs
+	env := w.env(key.Public{})
+	w.height, w.now = height, now
+	s, err := New(w.limits, w.config, env)
+	if err != nil {
+		w.t.Fatalf("new: %v; faults %v", err, w.config.Check(w.limits))
+	}
+	const since, hashes = 1 + 4 + 2 + 4 + 8 + 1 + 1 + 8 + 4 + 4, 4 * 32 // fields that came later, and those behind them
+	b := w.config.Append(w.limits.Append(nil)[:6])
+	at := len(b) - hashes - since
+	block := wire.AppendU64(wire.AppendU64(nil, env.NowMs), env.Height)
+	put32(s.b, hID, wire.Sum("entrain/run", b[:at], b[at+since:], env.Seed[:], block))
+	return s
 }
 
 // testConfig is a good configuration with round numbers: 10 s of waiting, 20 s of warmup, 30 s of training, and so on.
@@ -130,11 +146,12 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 	}
 	still := old.Phase() == w.s.Phase() && old.Round() == w.s.Round() && old.Epoch() == w.s.Epoch()
 	still = still && slices.Equal(old.Checks(), w.s.Checks()) && reflect.DeepEqual(old.Disputes(), w.s.Disputes())
+	still = still && old.Window() == w.s.Window() && old.settled() == w.s.settled()
 	old.clearPayout()
 	if m.kind() == kindTick && still && !bytes.Equal(before, w.s.Bytes()) {
 		w.t.Fatalf("a tick changed the state without a transition, in %v", old.Phase())
 	}
-	if _, paid := w.s.Payout(); m.kind() == kindClaim {
+	if _, paid := w.s.Payout(); paysOut(m) {
 		w.paidOut += paid
 	} else if paid != 0 {
 		w.t.Fatalf("%#v pays out %d", m, paid)
@@ -207,7 +224,10 @@ func (w *world) check() {
 	}
 	tokens := s.Treasury()
 	for i := range s.Count() {
-		tokens += s.Member(i).Stake + s.Member(i).Balance
+		tokens += s.Member(i).Stake + s.Member(i).Balance + s.Member(i).Unripe
+	}
+	for _, v := range s.Validators() {
+		tokens += v.Stake + v.Balance
 	}
 	if tokens != s.Escrow() || w.paidIn-w.paidOut != s.Escrow() {
 		w.t.Fatalf("tokens: treasury and members have %d, escrow is %d, in came %d, out went %d", tokens, s.Escrow(), w.paidIn, w.paidOut)
@@ -249,15 +269,7 @@ func (w *world) checkSequences() {
 // replay applies the log to a new state and compares the hashes.
 func (w *world) replay() {
 	w.t.Helper()
-	n := w.height
-	w.height = 0
-	now := w.now
-	w.now = bornMs
-	s, err := New(w.limits, w.config, w.env(key.Public{}))
-	w.height, w.now = n, now
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	s := w.born()
 	for i, e := range w.log {
 		m := e.m
 		if m != nil { // as a host would: by way of bytes

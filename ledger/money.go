@@ -30,10 +30,8 @@ func (h *Host) message(r *run, sender key.Public, body RunMessage) error {
 	}
 	env := h.env(r, sender)
 	env.Value = body.Value
-	if _, claims := m.(coordinator.Claim); claims {
-		if err := h.mayClaim(r, env, m); err != nil {
-			return err
-		}
+	if err := h.mayPayOut(r, env, m); err != nil {
+		return err
 	}
 	if err := r.state.Apply(env, m); err != nil {
 		return &TxError{Code: codeOfCoordinator(err)}
@@ -85,18 +83,18 @@ func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinato
 
 // owes tells whether the run has tokens for a member, or will have when its treasury is funded.
 func (r *run) owes(m coordinator.Member) bool {
-	return m.Stake > 0 || m.Balance > 0 || m.Points > m.Claimed && r.state.Config().Rate > 0
+	return m.Stake > 0 || m.Balance > 0 || m.Unripe > 0 || m.Points > m.Claimed && r.state.Config().Rate > 0
 }
 
-// mayClaim tells whether what a claim pays can be received. Only with a payee without a purse does it take a trial on a copy
-// of the state.
-func (h *Host) mayClaim(r *run, env coordinator.Env, m coordinator.Message) error {
-	i, ok := r.state.Find(env.Sender)
-	if !ok {
-		return nil // the coordinator says what is wrong
+// mayPayOut tells whether what a message pays out of a run can be received. Only with a payee without a purse does it take a
+// trial on a copy of the state.
+func (h *Host) mayPayOut(r *run, env coordinator.Env, m coordinator.Message) error {
+	sure := true
+	for _, to := range r.state.Payees(env.Sender, m) {
+		_, has := h.bank.find(to)
+		sure = sure && (has || h.bank.poolAt(to) != nil)
 	}
-	to := r.state.Member(i).Payee
-	if _, ok := h.bank.find(to); ok || h.bank.poolAt(to) != nil {
+	if sure {
 		return nil
 	}
 	trial, err := coordinator.Open(bytes.Clone(r.live))
@@ -104,7 +102,7 @@ func (h *Host) mayClaim(r *run, env coordinator.Env, m coordinator.Message) erro
 		panic(fmt.Sprintf("ledger: run %q: state of its own making: %v", r.name, err))
 	}
 	if err := trial.Apply(env, m); err != nil {
-		return nil // as above
+		return nil // the coordinator says what is wrong
 	}
 	to, amount := trial.Payout()
 	return h.bank.mayReceive(to, amount)

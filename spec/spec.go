@@ -38,6 +38,8 @@ type Spec struct {
 	Members      Members      `toml:"members"`
 	Times        Times        `toml:"times"`
 	Trust        Trust        `toml:"trust"`
+	Exchange     Exchange     `toml:"exchange"`
+	Scores       Scores       `toml:"scores"`
 }
 
 // Model is a Llama. A preset fills in whatever is left 0.
@@ -116,6 +118,13 @@ type Members struct {
 	// ClientMin is the oldest release of the program that takes part, such as "v1.2.0"; empty: any. Participants look at it themselves,
 	// and who changes the program can lie: it keeps the forgetful out, not cheats.
 	ClientMin string `toml:"client_min,omitempty"`
+	// RegisterCost is how many tokens a newcomer pays to the run's treasury.
+	RegisterCost uint64 `toml:"register_cost,omitempty"`
+	// Slots is how many members there are at a time. When they are taken a newcomer replaces the one with the worst scores, which keeps a
+	// place in the table until it has claimed what it is owed: hence less than capacity. 0: capacity, and nobody is replaced.
+	Slots uint32 `toml:"slots,omitempty"`
+	// ImmuneWindows is for how many rounds a newcomer cannot be replaced.
+	ImmuneWindows uint32 `toml:"immune_windows,omitempty"`
 }
 
 // Times are the longest a phase lasts. Phases end earlier when everybody is done.
@@ -176,7 +185,8 @@ func Default() Spec {
 			Waiting: Duration(5 * time.Second), Warmup: Duration(5 * time.Minute), RoundTrain: Duration(2 * time.Minute),
 			RoundWitness: Duration(5 * time.Second), Cooldown: Duration(time.Minute), Epoch: Duration(30 * time.Minute),
 		},
-		Trust: Trust{VerificationPercent: 5},
+		Trust:    Trust{VerificationPercent: 5},
+		Exchange: Exchange{Kind: ExchangePeers},
 	}
 }
 
@@ -245,6 +255,7 @@ func (s *Spec) fill() {
 		s.Model.fill(preset)
 	}
 	s.Trust.fill(s.Times.RoundTrain)
+	s.Scores.fill()
 	s.Optimizer.fill()
 }
 
@@ -298,6 +309,7 @@ func (s Spec) Check() error {
 	for _, f := range s.Optimizer.check(s.Trust.VerificationPercent) {
 		fault("optimizer.%w", f)
 	}
+	s.checkScores(fault)
 	limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
 	if config.StateHash.IsZero() {
 		config.StateHash = wire.Hash{1} // for want of a model, which is reported above
@@ -339,7 +351,7 @@ func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordina
 		state = wire.Hash{} // Check reports the model
 	}
 	t, trust := s.Times, s.Trust
-	return limits, coordinator.Config{
+	config := coordinator.Config{
 		Name: s.Name, Owner: owner, ModelHash: model, SpecHash: specHash,
 		MinMembers: s.Members.Min, StartMembers: s.Members.Start, Witnesses: s.Members.Witnesses,
 		WaitingMs: t.Waiting.ms(), WarmupMs: t.Warmup.ms(), RoundTrainMs: t.RoundTrain.ms(), RoundWitnessMs: t.RoundWitness.ms(),
@@ -349,6 +361,8 @@ func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordina
 		VerificationPercent: trust.VerificationPercent, VerifyMs: trust.Verify.ms(), DisputeMs: trust.Dispute.ms(),
 		Stake: trust.Stake, UnbondMs: trust.Unbond.ms(), Rate: trust.Rate, StateHash: state,
 	}
+	s.coordinate(&limits, &config)
+	return limits, config
 }
 
 // witnessesMax is the coordinator's limit of witnesses in a round.

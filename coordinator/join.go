@@ -1,0 +1,149 @@
+package coordinator
+
+import "github.com/entrain-network/entrain/key"
+
+// join makes the sender a member. A newcomer, and who was replaced, pays the cost of registering; when all slots are taken,
+// somebody is replaced.
+func (s State) join(env Env, m Join) Error {
+	if env.Sender.IsZero() {
+		return ErrSender
+	}
+	if s.Phase() == Finished {
+		return ErrPhase
+	}
+	i, ok := s.Find(env.Sender)
+	fresh := !ok
+	stake := uint64(0)
+	if ok {
+		switch st := s.status(i); {
+		case st.Present():
+			return ErrAlreadyMember
+		case st == StatusEjected:
+			return ErrEjected
+		default:
+			fresh = st == StatusReplaced
+		}
+		b := s.place(i)
+		stake = getU64(b, mStake)
+		if s.owed(i) {
+			payee := key.Public(get32(b, mPayee))
+			if !m.Payee.IsZero() && m.Payee != payee {
+				return ErrPayee
+			}
+			m.Payee = payee
+		}
+	}
+	cost := uint64(0)
+	if fresh {
+		cost = getU64(s.b, hRegisterCost)
+	}
+	switch {
+	case !s.holds(env.Value):
+		return ErrValue
+	case env.Value < cost:
+		return ErrCost
+	case stake+env.Value-cost < getU64(s.b, hStake):
+		return ErrStake
+	}
+	out, e := s.slotFor(i, ok, fresh)
+	if e != OK {
+		return e
+	}
+	if !ok {
+		if i, ok = s.vacancy(); !ok {
+			return ErrFull
+		}
+	}
+	if m.Payee.IsZero() {
+		m.Payee = env.Sender
+	}
+	if out != NoMember {
+		s.leave(out, StatusReplaced, env)
+	}
+	s.admit(i, env, m, cost, fresh)
+	return OK
+}
+
+// vacancy returns a place for a newcomer: an unused one, else that of the member gone longest which no round of the running
+// epoch, no check and no dispute mentions and which nothing is owed to. Places of the ejected are the last to be given away,
+// so that they cannot return as long as there are others.
+func (s State) vacancy() (uint32, bool) {
+	if n := s.Count(); n < s.l.members {
+		return n, true
+	}
+	best, bestMs, found, ejected := uint32(0), uint64(0), false, false
+	for i, pending := range s.allPending() {
+		i := uint32(i)
+		b := s.place(i)
+		st := Status(getU8(b, mStatus))
+		left := getU64(b, mLeftMs)
+		if st.Present() || pending || found && !ejected && st == StatusEjected {
+			continue
+		}
+		better := !found || ejected && st != StatusEjected || left < bestMs
+		if !better || s.owed(i) || s.mentioned(i) {
+			continue
+		}
+		best, bestMs, found, ejected = i, left, true, st == StatusEjected
+	}
+	return best, found
+}
+
+// mentioned tells whether a round of the running epoch mentions member i.
+func (s State) mentioned(i uint32) bool {
+	switch s.Phase() {
+	case RoundTrain, RoundWitness, Cooldown:
+	default:
+		return false
+	}
+	for k := range uint32(ringRounds) {
+		if r := s.slot(k); r.Number() != 0 && r.Epoch() == s.Epoch() && r.Active(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// admit puts the sender into place i, which is unused, its own from before, or that of a member to be forgotten.
+func (s State) admit(i uint32, env Env, m Join, cost uint64, fresh bool) {
+	b := s.place(i)
+	if i == s.Count() {
+		putU32(s.b, hCount, i+1)
+	} else if get32(b, mKey) != env.Sender {
+		putU64(s.b, hRetired, s.PointsRetired()+getU64(b, mPoints))
+		s.forget(i)
+		s.clearTallies(i)
+		clear(b)
+	}
+	if get32(b, mKey) != env.Sender {
+		putU8(b, mDoubt, doubtNew)
+	}
+	put32(b, mKey, env.Sender)
+	put32(b, mPayee, m.Payee)
+	putU64(b, mReleaseMs, 0)
+	putU8(b, mSkipped, 0)
+	putU8(b, mAstray, 0)
+	s.addStake(i, env.Value-cost)
+	putU64(s.b, hTreasury, s.Treasury()+cost)
+	putU64(s.b, hEscrow, s.Escrow()+cost)
+	if fresh {
+		putU32(b, mSince, s.Window())
+		putU16(b, mScore, 0)
+	}
+	putStatus(b, StatusWaiting)
+	putU8(b, mMissed, 0)
+	putU8(b, mIdle, 0)
+	putU32(b, mSpeed, m.Speed)
+	putU64(b, mJoinedMs, env.NowMs)
+	putU32(b, mJoinedEpoch, s.Epoch())
+}
+
+// forget erases the rounds of epochs that are over which mention member i, so that nobody takes the newcomer in its place
+// for it.
+func (s State) forget(i uint32) {
+	for k := range uint32(ringRounds) {
+		if r := s.slot(k); r.Active(i) {
+			clear(r.bytes(0, s.l.slot))
+		}
+	}
+}
