@@ -120,6 +120,9 @@ func (m *Machine) link(step, member uint32) (l link, ok bool) {
 
 // continues says whether a result of a step may begin from the state it names, as far as this member can tell.
 func (m *Machine) continues(step uint32, c *coordinator.Commitment) bool {
+	if m.bucketed() {
+		return true // nobody recomputes it
+	}
 	if c.Prev == m.fresh() {
 		return true
 	}
@@ -143,6 +146,12 @@ func (m *Machine) continues(step uint32, c *coordinator.Commitment) bool {
 // attested, it is taken to be accepted unless it did not begin rightly itself, which the run may have decided meanwhile.
 func (m *Machine) prev(step uint32) wire.Hash {
 	own := &m.work.own
+	if m.bucketed() {
+		if own.Round == 0 || own.Run != m.state.ID() || own.Member != m.member.index {
+			return m.fresh()
+		}
+		return own.State
+	}
 	if m.work.step == 0 || m.work.step+1 != step || own.Member != m.member.index {
 		return m.fresh()
 	}

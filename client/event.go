@@ -122,12 +122,14 @@ type Action interface{ action() }
 type Submit struct{ Message coordinator.Message }
 
 // Train computes this member's share of a round on the parameters and from the optimizer state with the given hashes; a driver that does
-// not hold that state, after a crash, begins afresh and says so in Trained.
+// not hold that state, after a crash, begins afresh and says so in Trained. Settle, if not zero, is the seed of the slice that was sent of
+// what the state holds: it is taken out first.
 type Train struct {
 	Epoch, Round, Step uint32
 	Spans              []batch.Span
 	Params             wire.Hash
 	Prev               wire.Hash
+	Settle             wire.Hash
 }
 
 // CancelTraining stops the Train action of a round that is over.
@@ -139,7 +141,8 @@ type Commit struct{ Commitment coordinator.Commitment }
 // Republish gossips this member's own commitment of a round again, for peers that missed it.
 type Republish struct{ Round uint32 }
 
-// AskCommitments asks one peer for the commitments of some members in a round.
+// AskCommitments asks one peer for the commitments of some members in a round; in a run of buckets To is zero, and each is looked for where
+// its author keeps it.
 type AskCommitments struct {
 	Round uint32
 	Of    []uint32
@@ -152,18 +155,21 @@ type AskSpans struct {
 	To   key.Public
 }
 
-// FetchPayload fetches and checks one committed payload.
+// FetchPayload fetches and checks one committed payload. Seed, if not zero, draws the slice that is wanted of it.
 type FetchPayload struct {
 	Round, Member uint32
 	ID            wire.Hash
 	Payload       wire.Hash
 	PayloadBytes  uint32
+	Seed          wire.Hash
 	From          []key.Public // likeliest holder first
 }
 
-// Apply makes the parameters of the start of round To from those of the round before, by the payloads in this order.
+// Apply makes the parameters of the start of round To from those of the round before, by the payloads of round Of in this order; by their
+// slices that Seed draws, if it is not zero.
 type Apply struct {
-	To       uint32
+	To, Of   uint32
+	Seed     wire.Hash
 	Step     uint32 // of the round in which the payloads were made
 	Payloads []wire.Hash
 }

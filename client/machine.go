@@ -11,7 +11,8 @@
 //   - membership: join, join again after having been dropped, withdraw on stopping (member.go);
 //   - the model: bring the parameters to the start of the current round by applying accepted sets, compare their hash with the one
 //     the witnesses agreed on, and fetch the agreed model from peers when they differ or the sets are gone (model.go);
-//   - training: compute this member's share, from the optimizer state it may begin with (chain.go), and commit to it (train.go);
+//   - training: compute this member's share, from the optimizer state it may begin with (chain.go), and commit to it (train.go); in a run
+//     of buckets, reveal what the next window draws of it (bucket.go);
 //   - results: learn the others' commitments, fetch and check their payloads (results.go);
 //   - witnessing: report what it holds when elected (witness.go);
 //   - verifying: compute again the shares it was drawn to check, give the verdict, and see disputes through (cases.go, verify.go,
@@ -43,6 +44,7 @@ type Machine struct {
 	member  membership
 	model   model
 	work    work
+	reveal  revealing
 	chain   chain
 	rounds  []*results // ascending by number, the last few rounds
 	fetches int        // of payloads, under way
@@ -96,6 +98,8 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 		m.submitted(ev)
 		m.said(ev)
 		m.moved(ev)
+	case Revealed:
+		m.revealed(ev)
 	case Verified:
 		m.verified(ev)
 	case Argued:
@@ -194,6 +198,7 @@ func (m *Machine) decideRound() {
 			return
 		}
 		m.catchUp()
+		m.decideReveal()
 		m.decideResults()
 		m.decideTraining(r)
 		m.decideWitness(r)

@@ -14,6 +14,7 @@ const (
 	reFetchMs   = 700
 	reAskMs     = 600
 	republishMs = 2000
+	reRevealMs  = 500
 	resaveMs    = 3000
 	reVerifyMs  = 2000
 	reSayMs     = 800

@@ -134,6 +134,9 @@ func (m *Machine) catchUp() {
 		}
 		payloads, complete := m.accepted(a)
 		if !complete {
+			if m.bucketed() && round > m.model.round {
+				m.heal() // others are further; what they agreed on is had for less than all they made it from
+			}
 			return // commitments or payloads are being fetched
 		}
 		if len(payloads) == 0 {
@@ -141,8 +144,9 @@ func (m *Machine) catchUp() {
 			continue
 		}
 		r, _ := m.state.At(a)
+		seed, _ := m.seed(a)
 		m.model.applying = true
-		m.do(Apply{To: q, Step: r.Step(), Payloads: payloads})
+		m.do(Apply{To: q, Of: a, Seed: seed, Step: r.Step(), Payloads: payloads})
 		return
 	}
 }

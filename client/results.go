@@ -45,6 +45,7 @@ type candidate struct {
 	refused    bool // never to be held
 	fetching   bool
 	triedAt    uint64
+	tries      uint8
 }
 
 func (m *Machine) find(number uint32) *results {
@@ -121,8 +122,11 @@ func (m *Machine) received(ev CommitmentReceived) {
 	if c.Member >= m.state.Count() || m.state.Member(c.Member).Key != ev.Signer {
 		return
 	}
-	rs := m.results(c.Round)
 	id := c.ID()
+	if m.bucketed() && !m.committed(&c, id) {
+		return
+	}
+	rs := m.results(c.Round)
 	list := rs.known[c.Member]
 	for i := range list {
 		if list[i].id == id {
@@ -152,6 +156,9 @@ func (m *Machine) valid(rs *results, c *candidate) bool {
 	if !ok || c.commitment.Epoch != r.Epoch() || !m.continues(r.Step(), &c.commitment) {
 		return false
 	}
+	if m.bucketed() && !m.committed(&c.commitment, c.id) {
+		return false
+	}
 	own, known := m.model.at(rs.number)
 	return !known || own == c.commitment.Params
 }
@@ -174,7 +181,8 @@ func (m *Machine) decideResults() {
 	lag := uint32(m.run.Overlap)
 	for number := now - min(now-1, lag); number <= now; number++ {
 		rs := m.results(number)
-		if !rs.prepared {
+		r, ok := m.state.At(number)
+		if !rs.prepared || !ok {
 			continue
 		}
 		m.fetchOpen(rs)
@@ -182,7 +190,7 @@ func (m *Machine) decideResults() {
 			if i == m.member.index && m.work.done < rs.number {
 				return false // it will be made here
 			}
-			return rs.expected[i] && m.takesPart(i) && m.best(rs, i, false) == nil
+			return rs.expected[i] && m.takesPart(i) && m.awaited(r, i) && m.best(rs, i, false) == nil
 		})
 	}
 }
@@ -213,22 +221,28 @@ func (m *Machine) fetchOpen(rs *results) {
 
 // fetch asks for a candidate's payload unless it is there, under way, or was tried just now.
 func (m *Machine) fetch(rs *results, c *candidate) bool {
-	if c.held || c.refused || c.fetching || !m.due(&c.triedAt, reFetchMs) {
+	if c.held || c.refused || c.fetching {
 		return false
 	}
+	seed, ok := m.seed(rs.number)
+	if !ok || !m.due(&c.triedAt, m.patience(reFetchMs, uint32(c.tries))) {
+		return false
+	}
+	c.tries += 1 - c.tries>>7
 	c.fetching = true
 	m.fetches++
 	author := m.state.Member(c.commitment.Member).Key
 	from := append([]key.Public{author}, m.peers(rs.number)...)
 	m.do(FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
-		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, From: from})
+		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, Seed: seed, From: from})
 	return true
 }
 
 // askMissing asks one peer, another each time, for the commitments of the members that wanted names; after a crash the own one may be
 // among them.
 func (m *Machine) askMissing(rs *results, wanted func(member uint32) bool) {
-	if rs.askedAt != 0 && m.now < rs.askedAt+reAskMs {
+	wait := m.patience(reAskMs, rs.asks)
+	if rs.askedAt != 0 && m.now < rs.askedAt+wait {
 		return
 	}
 	var of []uint32
@@ -237,14 +251,17 @@ func (m *Machine) askMissing(rs *results, wanted func(member uint32) bool) {
 			of = append(of, i)
 		}
 	}
-	if len(of) == 0 || (rs.askedAt == 0 && m.firstAsk(rs)) || !m.due(&rs.askedAt, reAskMs) {
+	if len(of) == 0 || (rs.askedAt == 0 && !m.bucketed() && m.firstAsk(rs)) || !m.due(&rs.askedAt, wait) {
 		return
 	}
 	peers := m.peers(rs.number)
-	if len(peers) == 0 {
+	if len(peers) == 0 && !m.bucketed() {
 		return
 	}
-	to := peers[rs.asks%uint32(len(peers))]
+	var to key.Public
+	if !m.bucketed() {
+		to = peers[rs.asks%uint32(len(peers))]
+	}
 	rs.asks++
 	m.do(AskCommitments{Round: rs.number, Of: of, To: to})
 }
@@ -279,7 +296,7 @@ func (m *Machine) fetched(ev PayloadFetched) {
 func (m *Machine) keepOwn() {
 	c := m.work.own
 	rs := m.results(c.Round)
-	rs.known[c.Member] = []candidate{{commitment: c, id: c.ID(), held: true}}
+	rs.known[c.Member] = []candidate{{commitment: c, id: c.ID(), held: !m.bucketed()}}
 	m.chain.behind = m.chain.behind || c.Round == m.chain.round
 }
 
@@ -326,7 +343,7 @@ func (m *Machine) split(rs *results, member uint32) bool {
 		return false
 	}
 	r, ok := m.state.At(a + uint32(m.run.Overlap))
-	if !ok || r.Attests() != a {
+	if !ok || r.Attests() != a || r.Filter().Bits == 0 {
 		return false
 	}
 	attested, ok := m.state.At(a)

@@ -12,6 +12,7 @@ type work struct {
 	own     coordinator.Commitment
 	step    uint32 // of the round of the own commitment, 0 if not known
 	saidAt  uint64 // when the own commitment was gossiped last
+	sent    sent
 }
 
 // resume keeps this member from training again what it committed to before it was started.
@@ -32,17 +33,24 @@ func (m *Machine) resume(ev Loaded) {
 // decideTraining starts this member's share of the round once the parameters are there, and says again what it committed to while the round lasts.
 func (m *Machine) decideTraining(r coordinator.Round) {
 	now := r.Number()
-	if m.work.running != 0 && m.work.running != now {
+	closed := m.bucketed() && m.state.Phase() != coordinator.RoundTrain // a commitment would come too late
+	if m.work.running != 0 && (m.work.running != now || closed) {
+		if closed {
+			m.do(Note{"the window is over before this member's share was computed: it is too slow for it"})
+		}
 		m.cancelTraining()
 		return
 	}
 	if m.work.own.Round == now && m.work.done == now {
+		if m.bucketed() && (closed || m.committed(&m.work.own, m.work.own.ID())) {
+			return
+		}
 		if m.due(&m.work.saidAt, republishMs) {
 			m.do(Republish{Round: now})
 		}
 		return
 	}
-	if m.work.running != 0 || m.work.done >= now || m.stopping || !r.Trains() {
+	if m.work.running != 0 || m.work.done >= now || m.stopping || closed || !r.Trains() {
 		return
 	}
 	if m.model.applying || m.model.healing || !m.model.known || m.model.round != now {
@@ -53,7 +61,7 @@ func (m *Machine) decideTraining(r coordinator.Round) {
 		return
 	}
 	m.work.running = now
-	m.do(Train{Epoch: r.Epoch(), Round: now, Step: r.Step(), Spans: spans, Params: m.model.hash, Prev: m.prev(r.Step())})
+	m.do(Train{Epoch: r.Epoch(), Round: now, Step: r.Step(), Spans: spans, Params: m.model.hash, Prev: m.prev(r.Step()), Settle: m.settles()})
 }
 
 func (m *Machine) cancelTraining() {

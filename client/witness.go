@@ -29,7 +29,7 @@ func (m *Machine) decideWitness(r coordinator.Round) {
 		msg.Held, msg.Complete = m.gather(attested, r.Filter(), filter)
 		msg.Commitments = filter
 	}
-	if r.Trains() && r.Attests() != now && !m.allCommitted(now) {
+	if r.Trains() && r.Attests() != now && !m.bucketed() && !m.allCommitted(now) {
 		msg.Complete = false // with overlap a round lasts until all have trained, though their results are attested in the next
 	}
 	if !msg.Complete && m.state.Phase() != coordinator.RoundWitness {
@@ -54,10 +54,13 @@ func (m *Machine) gather(attested coordinator.Round, p bloom.Params, filter bloo
 		}
 		c := m.best(rs, uint32(i), true)
 		if c == nil {
-			complete = complete && !m.takesPart(uint32(i))
+			complete = complete && !(m.takesPart(uint32(i)) && m.awaited(attested, uint32(i)))
 			continue
 		}
 		held = coordinator.Hold(held, uint32(i))
+		if p.Bits == 0 {
+			continue // the ledger has the commitments
+		}
 		filter.Add(p, m.cfg.Self[:], c.id)
 	}
 	return held, complete

@@ -187,8 +187,9 @@ func (n *Node) republish(round uint32) {
 // saveCommitment saves a commitment, shows it to peers and gossips it.
 func (n *Node) saveCommitment(s *coordinator.Signed) {
 	var failed error
+	round, update := s.Commitment.Round, n.sealed[s.Commitment.Round]
 	n.cfg.Loop.Work(0, func() {
-		if n.cfg.Store != nil {
+		if failed = n.saveSealed(round, update); failed == nil && n.cfg.Store != nil {
 			failed = n.cfg.Store.SaveCommitment(s.Append(nil))
 		}
 	}, func() {

@@ -99,6 +99,8 @@ type Config struct {
 	Ledger ledger.Ledger
 	Loop   loop.Loop
 	Engine Engine
+	// Bucket is how results travel in a run of buckets; in such a run Listen is not needed.
+	Bucket *Bucket
 	// Listen joins the peer network; it is called once, with the handler that answers peers.
 	Listen func(p2p.Handler) (p2p.Network, error)
 	// Initial returns the run's first parameters, made from the seed or read from the checkpoint that the run goes on from; nil if this
@@ -150,6 +152,8 @@ type Node struct {
 	self     key.Public
 	machine  *client.Machine
 	exchange exchange
+	slicer   train.Slicer      // nil in a run that sends whole updates
+	sealed   map[uint32][]byte // own updates that were committed to, by round, until they cannot be revealed any more
 	shelf    *shelf
 	cases    CaseStore // the store, if it is one
 
@@ -180,8 +184,8 @@ type Node struct {
 // New joins the peer network and returns a node that does nothing until Start. The context bounds all it will ever do.
 func New(ctx context.Context, cfg Config) (*Node, error) {
 	switch {
-	case cfg.Ledger == nil || cfg.Loop == nil || cfg.Engine == nil || cfg.Listen == nil || cfg.Initial == nil:
-		return nil, errors.New("node: ledger, loop, engine, listen and initial must all be given")
+	case cfg.Ledger == nil || cfg.Loop == nil || cfg.Engine == nil || cfg.Listen == nil && cfg.Bucket == nil || cfg.Initial == nil:
+		return nil, errors.New("node: ledger, loop, engine, listen or bucket, and initial must all be given")
 	case cfg.Observe == nil:
 		cfg.Observe = func(Event) {}
 	}
@@ -201,6 +205,14 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.params.hoard = hoard{shelf: n.shelf, size: cfg.Engine.ParamsLen()}
 	n.optim.hoard = hoard{shelf: n.shelf, size: cfg.Engine.StateLen()}
 	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax())})
+	if s, ok := cfg.Engine.(slicing); ok {
+		n.slicer, _ = s.Slicer()
+	}
+	n.sealed = map[uint32][]byte{}
+	if cfg.Bucket != nil {
+		n.exchange = newBuckets(n, cfg.Bucket)
+		return n, nil
+	}
 	network, err := cfg.Listen(&handler{node: n, shelf: n.shelf})
 	if err != nil {
 		n.cancel()
@@ -239,7 +251,11 @@ func (n *Node) follow(s ledger.Snapshot) {
 		return
 	}
 	first := n.height == 0
+	before := n.state
 	n.state, n.height = s.State, s.Height
+	if first || before.Round() != s.State.Round() {
+		n.entered(s.State.Round())
+	}
 	n.knowMembers()
 	n.observeState(s)
 	if first {
@@ -284,6 +300,8 @@ func (n *Node) perform(a client.Action) {
 		n.exchange.askSpans(a)
 	case client.FetchPayload:
 		n.fetchPayload(a)
+	case client.Reveal:
+		n.reveal(a)
 	case client.Apply:
 		n.apply(a)
 	case client.Heal:
@@ -312,7 +330,10 @@ func (n *Node) perform(a client.Action) {
 }
 
 // submit signs a coordinator's message and sends it until it is in a block or refused. The stake goes along with joining.
-func (n *Node) submit(m coordinator.Message) {
+func (n *Node) submit(m coordinator.Message) { n.submitThen(m, func(error) {}) }
+
+// submitThen calls then with what became of the message, before the machine is told.
+func (n *Node) submitThen(m coordinator.Message, then func(error)) {
 	body := ledger.RunMessage{Run: n.cfg.Run, Message: coordinator.Append(nil, m)}
 	if _, joins := m.(coordinator.Join); joins {
 		staked := uint64(0)
@@ -323,7 +344,10 @@ func (n *Node) submit(m coordinator.Message) {
 			body.From = n.cfg.Pool
 		}
 	}
-	n.send(body, func(err error) { n.submitted(m, err) })
+	n.send(body, func(err error) {
+		then(err)
+		n.submitted(m, err)
+	})
 }
 
 // errSubmitTimeout is the outcome of a submission that was in no block in time.

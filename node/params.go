@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/entrain-network/entrain/client"
@@ -65,13 +66,17 @@ func (n *Node) load() {
 	_, agreedRound := n.state.Params()
 	var v, optimizer *version
 	var cases []recalledCase
-	var lost error // of the cases
+	var lost error // of the cases, or of the sealed update
+	var update []byte
 	n.engine.add(&job{kind: "init", cost: n.cfg.Cost(Job{Kind: "init"}),
 		work: func(context.Context) {
 			if n.cfg.Store != nil {
 				saved, found, failed = n.cfg.Store.Load()
 				loaded.Committed, loaded.InDoubt = lastCommitment(n.cfg.Store)
 				cases, lost = n.loadCases()
+				var unsealed error
+				update, unsealed = n.loadSealed(loaded.Committed.Commitment)
+				lost = errors.Join(lost, unsealed)
 			}
 			if found && (saved.Run != n.cfg.ID || len(saved.Params) != n.cfg.Engine.ParamsLen() || len(saved.Optimizer) != n.cfg.Engine.StateLen()) {
 				found, failed = false, fmt.Errorf("the saved state belongs to another run or model")
@@ -97,6 +102,9 @@ func (n *Node) load() {
 				n.note("state directory: " + lost.Error())
 			}
 			loaded.Cases = n.takeBack(cases)
+			if update != nil {
+				n.sealed[loaded.Committed.Commitment.Round] = update
+			}
 			n.optim.last = n.optim.keep(optimizer)
 			n.shelve(loaded.Committed)
 			if loaded.InDoubt {

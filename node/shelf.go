@@ -72,6 +72,16 @@ func (s *shelf) putPayload(round uint32, payload []byte) wire.Hash {
 	return root
 }
 
+// putReveal keeps what somebody revealed of a payload, under revealKey of the two.
+func (s *shelf) putReveal(round uint32, name wire.Hash, body []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b, ok := s.blobs[name]; ok {
+		round = max(round, b.round)
+	}
+	s.blobs[name] = &blob{round: round, bytes: body}
+}
+
 // keepPayload keeps a payload that is held for a later round too, to which somebody committed again; false if it is not held.
 func (s *shelf) keepPayload(round uint32, root wire.Hash) bool {
 	s.mu.Lock()

@@ -145,9 +145,9 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 	var differs string
 	n.engine.add(&job{kind: "verify", share: a.Share, later: !a.Urgent, cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
 		work: func(job context.Context) {
-			first = n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step)
+			first = n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step, wire.Hash{})
 			if differs = difference(a.Commitment, first); differs != "" {
-				second = n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step)
+				second = n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step, wire.Hash{})
 			}
 		},
 		done: func(cancelled bool) {

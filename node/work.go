@@ -37,11 +37,16 @@ func (s share) stateRoot() wire.Hash {
 }
 
 // compute computes a share from a state, the fresh one if that is nil, on memory for the next one. It runs off the loop.
-func (n *Node) compute(ctx context.Context, params, from, next []float32, spans []batch.Span, step uint32) share {
+//
+// What the slice drawn by settle, if it is not zero, has sent of the state is taken out first.
+func (n *Node) compute(ctx context.Context, params, from, next []float32, spans []batch.Span, step uint32, settle wire.Hash) share {
 	if from == nil {
 		clear(next)
 	} else {
 		copy(next, from)
+	}
+	if n.slicer != nil && from != nil && !settle.IsZero() {
+		n.slicer.Settle(next, settle)
 	}
 	var s share
 	if s.Result, s.failed = n.cfg.Engine.Step(ctx, params, next, spans, step); s.failed == nil {
@@ -61,15 +66,24 @@ func (n *Node) train(a client.Train) {
 	var from []float32
 	root := n.state.Config().StateHash
 	prev := n.optim.find(a.Prev)
+	if prev == nil && n.slicer != nil && a.Prev != root {
+		prev = n.optim.last // as it was saved before a crash: what it has not sent yet is worth more than nothing
+	}
 	if prev != nil {
 		prev.uses++
 		root, from = prev.root, prev.values
 	}
 	next := n.optim.buffer()
 	var made share
+	var payload wire.Hash
+	var size uint32
 	start := n.cfg.Loop.Now()
 	n.engine.add(&job{kind: "train", round: a.Round, cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
-		work: func(ctx context.Context) { made = n.compute(ctx, v.values, from, next, a.Spans, a.Step) },
+		work: func(ctx context.Context) {
+			if made = n.compute(ctx, v.values, from, next, a.Spans, a.Step, a.Settle); made.failed == nil {
+				payload, size = n.promise(made.Payload)
+			}
+		},
 		done: func(cancelled bool) {
 			v.uses--
 			if prev != nil {
@@ -83,10 +97,10 @@ func (n *Node) train(a client.Train) {
 				return
 			}
 			n.optim.last = n.optim.keep(made.state)
-			payload := n.shelf.putPayload(a.Round, made.Payload)
+			n.put(a.Round, made.Payload)
 			n.observe(Event{Kind: "trained", Epoch: a.Epoch, Round: a.Round, Step: a.Step, Loss: made.Loss, Tokens: made.Tokens,
-				LR: made.LR, GradNorm: made.GradNorm, Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(len(made.Payload))})
-			n.step(client.Trained{Round: a.Round, Payload: payload, PayloadBytes: uint32(len(made.Payload)),
+				LR: made.LR, GradNorm: made.GradNorm, Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(size)})
+			n.step(client.Trained{Round: a.Round, Payload: payload, PayloadBytes: size,
 				Prev: root, State: n.optim.last.root, Gradient: made.Gradient, Loss: milli(made.Loss)})
 			n.prune()
 		}})
@@ -106,7 +120,7 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 	report := func(ok, refused bool) {
 		n.step(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok, Refused: refused})
 	}
-	if n.shelf.keepPayload(a.Round, a.Payload) {
+	if n.shelf.keepPayload(a.Round, revealKey(a.Payload, a.Seed)) {
 		n.cfg.Loop.Post(func() { report(true, false) })
 		return
 	}
@@ -126,7 +140,11 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 				report(false, true)
 				return
 			}
-			n.shelf.putPayload(a.Round, data)
+			if a.Seed.IsZero() {
+				n.shelf.putPayload(a.Round, data)
+			} else {
+				n.shelf.putReveal(a.Round, revealKey(a.Payload, a.Seed), data)
+			}
 			report(true, false)
 		})
 	})
@@ -148,7 +166,7 @@ func (n *Node) apply(a client.Apply) {
 	from := n.params.current
 	payloads := make([][]byte, len(a.Payloads))
 	for i, root := range a.Payloads {
-		b, ok := n.shelf.payload(root)
+		b, ok := n.shelf.payload(revealKey(root, a.Seed))
 		if !ok || from == nil {
 			n.cfg.Loop.Post(func() { n.step(client.Applied{To: a.To}) })
 			return
@@ -175,6 +193,7 @@ func (n *Node) apply(a client.Apply) {
 				return
 			}
 			n.setCurrent(v)
+			n.exchange.applied(a, v)
 			n.observe(Event{Kind: "applied", Round: a.To, Step: a.Step, Results: len(payloads), Params: v.root.String()})
 			n.step(client.Applied{To: a.To, Params: v.root, OK: true})
 			n.saveSometimes()
@@ -228,7 +247,7 @@ func (n *Node) inspect(step uint32) {
 // checkpoint writes the epoch's checkpoint if this member was designated or keeps one anyway.
 func (n *Node) checkpoint(a client.Save) {
 	v := n.params.find(a.Params)
-	if n.cfg.Checkpoint == nil || v == nil || !(a.Elected || n.cfg.CheckpointAlways) {
+	if n.cfg.Checkpoint == nil || v == nil || !a.Elected && !n.cfg.CheckpointAlways {
 		return
 	}
 	v.uses++
@@ -244,7 +263,18 @@ func (n *Node) checkpoint(a client.Save) {
 		} else {
 			n.observe(Event{Kind: "checkpoint", Epoch: a.Epoch, Step: step, Manifest: manifest.String(), Params: a.Params.String()})
 		}
-		n.step(client.Saved{Epoch: a.Epoch, Manifest: manifest, OK: failed == nil})
+		if !a.Elected || failed != nil || n.cfg.Bucket == nil {
+			n.step(client.Saved{Epoch: a.Epoch, Manifest: manifest, OK: failed == nil})
+			return
+		}
+		// The run relies on this member for newcomers as well, who get the model from its bucket.
+		within := time.Duration(n.state.Config().CooldownMs) * time.Millisecond
+		n.exchange.putModel(a.Round, v, within, func(err error) {
+			if err != nil {
+				n.note("writing the model to the bucket: " + err.Error())
+			}
+			n.step(client.Saved{Epoch: a.Epoch, Manifest: manifest, OK: err == nil})
+		})
 	})
 }
 

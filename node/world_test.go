@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
@@ -79,6 +80,9 @@ type world struct {
 	mesh  *p2pmem.Mesh
 	hosts []*host
 	toy   toy
+
+	engine sliced           // of runs of buckets
+	stores *bucketmem.World // likewise
 }
 
 // host is a node and what a test looks at.
@@ -159,7 +163,7 @@ func newWorld(t *testing.T, steps uint32, members uint32, adjust ...func(*coordi
 		f(&cfg)
 	}
 	signer := ledger.Signer{Chain: "test", Key: owner}
-	tx, err := signer.Sign(w.clock.Now(), ledger.CreateRun{Limits: coordinator.Limits{Members: 16, Witnesses: 8}, Config: cfg, Spec: []byte("spec")})
+	tx, err := signer.Sign(w.clock.Now(), ledger.CreateRun{Limits: coordinator.Limits{Members: 16, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets}, Config: cfg, Spec: []byte("spec")})
 	if err != nil {
 		t.Fatal(err)
 	}

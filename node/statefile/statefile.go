@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Store is a node.Store on a file. Load and Save are not for concurrent use with each other, nor with another process's: whoever owns the
@@ -26,7 +27,7 @@ type Store struct {
 	paramsLen, optimizerLen int
 }
 
-var _ node.Store = (*Store)(nil)
+var _ node.SealStore = (*Store)(nil)
 
 // tempAge is the age from which an unfinished file is no longer one that is being written.
 const tempAge = time.Hour
@@ -102,4 +103,45 @@ func (s *Store) Save(saved node.Saved) error {
 			Run: saved.Run, Epoch: saved.Epoch, Round: saved.Round, Step: saved.Step, Params: saved.Params, Optimizer: saved.Optimizer,
 		})
 	})
+}
+
+// sealedSuffix is appended to the path of the state for the file of the update committed to last.
+const sealedSuffix = ".sealed"
+
+// sealedBytesMax bounds that file: one byte a parameter, of the largest model that a machine holds in memory.
+const sealedBytesMax = 1 << 36
+
+// SaveSealed replaces the update, and returns when it is on the disk: the round, and then its bytes.
+func (s *Store) SaveSealed(round uint32, update []byte) error {
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return fmt.Errorf("file of the last update: %w", err)
+	}
+	return atomicfile.Write(s.path+sealedSuffix, 0o600, func(w io.Writer) error {
+		if _, err := w.Write(wire.AppendU32(nil, round)); err != nil {
+			return err
+		}
+		_, err := w.Write(update)
+		return err
+	})
+}
+
+// LoadSealed returns the last update, nil if there was none. That it is whole is for the caller to see: it knows the root.
+func (s *Store) LoadSealed() (round uint32, update []byte, err error) {
+	f, err := os.Open(s.path + sealedSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil, nil
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("file of the last update: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, sealedBytesMax))
+	if err != nil {
+		return 0, nil, fmt.Errorf("file of the last update %q: %w", f.Name(), err)
+	}
+	r := wire.NewReader(b)
+	if round = r.U32(); r.Err() != wire.OK {
+		return 0, nil, fmt.Errorf("file of the last update %q: it ends in its head", f.Name())
+	}
+	return round, r.Rest(), nil
 }

@@ -1,0 +1,296 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// In a run of buckets a member puts into its own bucket, under names that follow from what the ledger says (see package bucket):
+//
+//	commitment  of window r, in r: signed; the ledger is told too, and has its ID
+//	reveal      of window r, in r+1, whose seed draws what is revealed
+//	state       of window r, in r+2: the values on r's slice once r's accepted set was applied; whoever missed a window patches what it
+//	            holds, slice by slice, and compares the hash with the agreed one
+//	index, part the parameters that the run agreed on at the end of an epoch, if this member makes the checkpoint; for newcomers
+//
+// Windows long over are removed, but not what it takes to get from the last whole model to the newest parameters.
+
+// Bucket is how a member of a run of buckets exchanges with the others.
+type Bucket struct {
+	Exchange *bucket.Exchange
+	// Registered is where the others read, credentials included, as the ledger announces it: bucket.Location.Registered.
+	Registered string
+}
+
+const (
+	// putFor bounds the writing of an object; the machine has it written again while it is of use.
+	putFor = 30 * time.Second
+	// lookFor bounds one attempt to get an object.
+	lookFor = 10 * time.Second
+	// modelFor bounds the fetching of a model.
+	modelFor = 30 * time.Minute
+	// windowsKept is for how many windows commitments and reveals are kept at least: validators may be behind, but not for long.
+	windowsKept = 16
+	// tidyEvery is how many windows lie between two clean-ups.
+	tidyEvery = 8
+)
+
+// buckets is the exchange of those who write to buckets.
+type buckets struct {
+	node       *Node
+	x          *bucket.Exchange
+	registered string
+	where      map[key.Public]bucket.Location
+	saying     map[wire.Hash]bool // commitments that the ledger is being told
+	putting    map[wire.Hash]bool // commitments being written, or written
+	asking     map[wire.Hash]bool // commitments being looked for
+	healing    healing
+	tidied     uint32   // window of the last clean-up
+	models     []uint32 // windows of the newest whole models
+	model      wire.Hash
+	stops      map[uint64]func() // of what is on its way
+	started    uint64
+}
+
+func newBuckets(n *Node, b *Bucket) *buckets {
+	return &buckets{node: n, x: b.Exchange, registered: b.Registered, where: map[key.Public]bucket.Location{},
+		saying: map[wire.Hash]bool{}, putting: map[wire.Hash]bool{}, asking: map[wire.Hash]bool{}, stops: map[uint64]func(){}}
+}
+
+func (b *buckets) run() wire.Hash { return b.node.cfg.ID }
+
+// publish tells the ledger of the own commitment and writes it to the bucket, each until it has succeeded.
+func (b *buckets) publish(round uint32, authored []byte) {
+	n := b.node
+	_, signed, ok := n.parseAuthored(authored)
+	if !ok {
+		return
+	}
+	id := signed.Commitment.ID()
+	if !b.saying[id] {
+		b.saying[id] = true
+		n.submitThen(coordinator.Commit{Signed: signed}, func(error) { delete(b.saying, id) })
+	}
+	if b.putting[id] {
+		return
+	}
+	b.putting[id] = true
+	b.put(round, bucket.KindCommitment, id, signed.Append(nil), func(err error) {
+		if err != nil {
+			delete(b.putting, id)
+			n.note("writing a commitment to the bucket: " + err.Error())
+		}
+	})
+}
+
+// askCommitments looks for the commitments of which the ledger has the IDs.
+func (b *buckets) askCommitments(a client.AskCommitments) {
+	r, ok := b.node.state.At(a.Round)
+	if !ok {
+		return
+	}
+	for _, i := range a.Of {
+		if i >= b.node.state.Count() {
+			continue
+		}
+		author := b.node.state.Key(i)
+		id, committed := r.Committed(i)
+		at, known := b.where[author]
+		if !committed || !known || b.asking[id] {
+			continue
+		}
+		b.asking[id] = true
+		name := bucket.Name{Run: b.run(), Window: a.Round, Kind: bucket.KindCommitment, Member: author, Content: id}
+		b.get(bucket.Want{Location: at, Name: name, Max: coordinator.SignedBytes}, func(body []byte, err error) {
+			delete(b.asking, id)
+			if err != nil {
+				b.complain("commitment", i, err)
+				return
+			}
+			if signed, err := coordinator.ParseSigned(body); err == nil {
+				b.node.received(author, signed)
+			}
+		})
+	}
+}
+
+// complain tells people of a bucket that fails, but not that something is not there yet.
+func (b *buckets) complain(what string, member uint32, err error) {
+	if !errors.Is(err, bucket.ErrMissing) {
+		b.node.note(fmt.Sprintf("%s of member %s: %v", what, b.node.memberName(member), err))
+	}
+}
+
+// askSpans has nobody to ask: only checks need them, and runs of buckets have none.
+func (b *buckets) askSpans(client.AskSpans) {}
+
+func (b *buckets) fetchBlob(_ context.Context, ref p2p.Ref, _ []key.Public, done func([]byte, error)) {
+	b.node.cfg.Loop.Post(func() {
+		done(nil, fmt.Errorf("blob %s: in a run of buckets nobody serves what shares begin from", ref.Root))
+	})
+}
+
+var errNoBucket = errors.New("the member has announced no bucket")
+
+// fetchPayload gets what a member revealed. It is refused unless it opens the commitment, for the slice that the window's seed draws.
+func (b *buckets) fetchPayload(_ context.Context, a client.FetchPayload, done func([]byte, error)) {
+	author := b.node.state.Key(a.Member)
+	at, ok := b.where[author]
+	if !ok {
+		b.node.cfg.Loop.Post(func() { done(nil, errNoBucket) })
+		return
+	}
+	name := bucket.Name{Run: b.run(), Window: a.Round, Kind: bucket.KindReveal, Member: author, Content: a.Payload}
+	w := bucket.Want{Location: at, Name: name, Max: int(a.PayloadBytes), Check: func(body []byte) error { return b.node.opens(body, a.Payload, a.Seed) }}
+	b.get(w, func(body []byte, err error) {
+		if err != nil {
+			b.complain("reveal", a.Member, err)
+		}
+		done(body, err)
+	})
+}
+
+// reveal writes the slice of the own result.
+func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
+	b.put(a.Round, bucket.KindReveal, a.Payload, body, done)
+}
+
+// applied writes the values on the slice of the window that was applied.
+func (b *buckets) applied(a client.Apply, v *version) {
+	n := b.node
+	if n.slicer == nil || a.Seed.IsZero() {
+		return
+	}
+	v.uses++
+	var body []byte
+	n.cfg.Loop.Work(0, func() { body = n.slicer.StateSlice(v.values, a.Seed) }, func() {
+		v.uses--
+		b.put(a.Of, bucket.KindState, v.root, body, func(err error) {
+			if err != nil {
+				n.note("writing a slice of the agreed parameters to the bucket: " + err.Error())
+			}
+		})
+	})
+}
+
+// putModel writes the parameters that the run agreed on.
+func (b *buckets) putModel(round uint32, v *version, within time.Duration, done func(error)) {
+	v.uses++
+	b.track(func(ended func()) func() {
+		return b.x.PutBlob(b.run(), round, tensor.Bytes(v.values), within, func(_ wire.Hash, err error) {
+			ended()
+			v.uses--
+			done(err)
+		})
+	})
+}
+
+func (b *buckets) addrs() []string { return []string{b.registered} }
+
+// connect takes where the others' buckets are.
+func (b *buckets) connect(others []ledger.Peer) (linked int) {
+	clear(b.where)
+	if at, err := bucket.ParseLocation(b.registered); err == nil {
+		b.where[b.node.self] = at
+	}
+	for _, o := range others {
+		for _, addr := range o.Addrs {
+			if at, err := bucket.ParseLocation(addr); err == nil {
+				b.where[o.Key] = at
+				linked++
+				break
+			}
+		}
+	}
+	return linked
+}
+
+// close gives up what is on its way.
+func (b *buckets) close() error {
+	for _, stop := range b.stops {
+		stop()
+	}
+	clear(b.stops)
+	return nil
+}
+
+// track notes an operation until it has ended, so that close can stop it.
+func (b *buckets) track(start func(ended func()) (stop func())) {
+	b.started++
+	id := b.started
+	b.stops[id] = start(func() { delete(b.stops, id) })
+}
+
+// put writes an own object.
+func (b *buckets) put(round uint32, kind bucket.Kind, content wire.Hash, body []byte, done func(error)) {
+	b.track(func(ended func()) func() {
+		return b.x.Put(b.x.Name(b.run(), round, kind, content), body, putFor, func(err error) {
+			ended()
+			done(err)
+		})
+	})
+}
+
+// get reads somebody's object.
+func (b *buckets) get(w bucket.Want, done func([]byte, error)) {
+	b.track(func(ended func()) func() {
+		return b.x.Get(w, lookFor, func(body []byte, err error) {
+			ended()
+			done(body, err)
+		})
+	})
+}
+
+// entered is told of a new window: what was noted of those long over goes, and now and then what was written in them.
+func (b *buckets) entered(round uint32) {
+	clear(b.asking)
+	if round%tidyEvery == 0 {
+		clear(b.putting)
+	}
+	n := b.node
+	if saved, ok := n.state.LastCheckpoint(); ok && saved.Params != b.model {
+		_, at := n.state.Params() // of the epoch's end, or later
+		b.model, b.models = saved.Params, append(b.models, at)
+		b.models = b.models[max(0, len(b.models)-2):]
+	}
+	keep := max(windowsKept, 3*n.state.Config().ScoreWindows)
+	if round < b.tidied+tidyEvery || round <= keep {
+		return
+	}
+	b.tidied = round
+	base := uint32(0)
+	if len(b.models) == 2 {
+		base = b.models[0]
+	}
+	kept := func(o bucket.Name) bool {
+		switch o.Kind {
+		case bucket.KindState, bucket.KindIndex, bucket.KindPart:
+			return o.Window+baseSlack >= base
+		}
+		return false
+	}
+	b.track(func(ended func()) func() {
+		return b.x.DeleteBefore(b.run(), round-keep, kept, putFor, func(deleted int, err error) {
+			ended()
+			if err != nil {
+				n.note("removing old windows from the bucket: " + err.Error())
+			} else if deleted > 0 {
+				n.observe(Event{Kind: "tidied", Round: round - keep, Total: uint64(deleted)})
+			}
+		})
+	})
+}
+
+// baseSlack is how much later than a model's window the state may tell of its checkpoint.
+const baseSlack = 4

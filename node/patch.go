@@ -1,0 +1,310 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A member that has missed windows needs, of each, the values on its slice: a hundredth of the model. It finds the slices by listing the
+// buckets of a few others, lays them over what it holds, and compares the hash of the whole with the one that the run agreed on. If that
+// is not it, or there is too much to patch, it does the same from the model of the last checkpoint, and at last from the run's first
+// parameters. Nothing that it reads is believed before that hash is right, so a liar costs time and nothing else.
+
+// healing is which ways to a model have been tried. A model whose hash is wrong is only found out later; the next attempt goes another way.
+type healing struct {
+	params wire.Hash
+	tried  int
+}
+
+// base is parameters to patch: those at the start of a round.
+type base struct {
+	round  uint32
+	values func() []float32 // called off the loop
+	text   string
+}
+
+// way gets parameters to patch.
+type way func(done func(base, error))
+
+// fetchModel gets the agreed parameters.
+func (b *buckets) fetchModel(ctx context.Context, a client.Heal, have *version, _ func(done, total uint64), done func(fetched, error)) {
+	if b.healing.params != a.Params {
+		b.healing = healing{params: a.Params}
+	}
+	b.survey(func(c catalog) {
+		if ctx.Err() != nil {
+			done(fetched{}, ctx.Err())
+			return
+		}
+		ways := b.ways(a, have, c)
+		var errs []error
+		var try func()
+		try = func() {
+			k := b.healing.tried
+			if k >= len(ways) {
+				b.healing.tried = 0
+				done(fetched{}, errors.Join(append(errs, errors.New("no way to the agreed parameters has worked yet"))...))
+				return
+			}
+			b.healing.tried++
+			ways[k](func(from base, err error) {
+				if err == nil {
+					b.patch(a, from, c, func(m fetched, err error) {
+						if err == nil {
+							done(m, nil)
+							return
+						}
+						errs = append(errs, err)
+						try()
+					})
+					return
+				}
+				errs = append(errs, err)
+				try()
+			})
+		}
+		try()
+	})
+}
+
+// ways lists the ways to the agreed parameters, the cheapest first.
+func (b *buckets) ways(a client.Heal, have *version, c catalog) []way {
+	n := b.node
+	var ways []way
+	if round, root, ok := n.machine.Round(); ok && have != nil && have.root == root && round < a.Round && b.cheap(round, a.Round) {
+		ways = append(ways, func(done func(base, error)) {
+			done(base{round: round, text: "its slices since round " + fmt.Sprint(round), values: func() []float32 { return slices.Clone(have.values) }}, nil)
+		})
+	}
+	whole := func(round uint32, root wire.Hash) way {
+		return func(done func(base, error)) { b.whole(round, root, done) }
+	}
+	ways = append(ways, whole(a.Round, a.Params))
+	if saved, ok := n.state.LastCheckpoint(); ok && saved.Params != a.Params {
+		for _, round := range c.models(saved.Params) {
+			ways = append(ways, whole(round, saved.Params))
+		}
+	}
+	if b.cheap(1, a.Round) {
+		ways = append(ways, func(done func(base, error)) {
+			done(base{round: 1, text: initialParameters + " and the slices since", values: n.cfg.Initial}, nil)
+		})
+	}
+	return ways
+}
+
+// cheap says whether the slices of the windows between two rounds are less than the model.
+func (b *buckets) cheap(from, to uint32) bool {
+	if b.node.slicer == nil {
+		return false
+	}
+	return uint64(to-from)*uint64(b.node.slicer.StateSliceLen()) < 4*uint64(b.node.cfg.Engine.ParamsLen())*cheapTimes
+}
+
+// cheapTimes is how many models' worth of slices are fetched rather than none at all.
+const cheapTimes = 4
+
+// whole fetches parameters whose hash is known.
+func (b *buckets) whole(round uint32, root wire.Hash, done func(base, error)) {
+	n := b.node
+	want := bucket.BlobWant{Run: b.run(), Window: round, Root: root, Bytes: 4 * uint64(n.cfg.Engine.ParamsLen()), From: b.sources()}
+	if len(want.From) == 0 {
+		done(base{}, errNoBucket)
+		return
+	}
+	b.blob(want, func(data []byte, err error) {
+		done(base{round: round, text: "the model of round " + fmt.Sprint(round) + ", verified", values: func() []float32 {
+			values := make([]float32, n.cfg.Engine.ParamsLen())
+			tensor.SetBytes(values, data)
+			return values
+		}}, err)
+	})
+}
+
+// sources are the buckets of the others, each time from another one on.
+func (b *buckets) sources() []bucket.Source {
+	n := b.node
+	var list []bucket.Source
+	count := n.state.Count()
+	for k := range count {
+		i := (k + n.state.Round()) % count
+		author := n.state.Key(i)
+		if at, ok := b.where[author]; ok && author != n.self {
+			list = append(list, bucket.Source{Location: at, Member: author})
+		}
+	}
+	return list
+}
+
+// catalog is what a few buckets list of models and slices of the agreed parameters.
+type catalog struct {
+	found []found
+}
+
+type found struct {
+	bucket.Source
+	bucket.Name
+}
+
+const (
+	// surveyed is how many buckets are listed for a catalog.
+	surveyed = 5
+	// catalogMax bounds the names taken of one bucket.
+	catalogMax = 1 << 14
+)
+
+// survey lists a few buckets.
+func (b *buckets) survey(done func(catalog)) {
+	var c catalog
+	from := b.sources()
+	from = from[:min(surveyed, len(from))]
+	left := len(from)
+	if left == 0 {
+		b.node.cfg.Loop.Post(func() { done(c) })
+		return
+	}
+	for _, s := range from {
+		b.list(s.Location, func(names []bucket.Name, err error) {
+			for _, name := range names {
+				if err == nil && name.Member == s.Member && (name.Kind == bucket.KindState || name.Kind == bucket.KindIndex) {
+					c.found = append(c.found, found{s, name})
+				}
+			}
+			if left--; left == 0 {
+				done(c)
+			}
+		})
+	}
+}
+
+// models lists the windows in which somebody has the model with a hash, the newest first.
+func (c catalog) models(root wire.Hash) (rounds []uint32) {
+	for _, f := range c.found {
+		if f.Kind == bucket.KindIndex && f.Content == root && !slices.Contains(rounds, f.Window) {
+			rounds = append(rounds, f.Window)
+		}
+	}
+	slices.Sort(rounds)
+	slices.Reverse(rounds)
+	return rounds[:min(len(rounds), 2)]
+}
+
+// states lists who has the slice of a window that leads to the hash that most name, or to the agreed one if it is known.
+func (c catalog) states(window uint32, agreed wire.Hash) (from []found) {
+	var best wire.Hash
+	votes := map[wire.Hash]int{}
+	for _, f := range c.found {
+		if f.Kind != bucket.KindState || f.Window != window {
+			continue
+		}
+		votes[f.Content]++
+		if v := votes[f.Content] - votes[best]; v > 0 || v == 0 && f.Content.Compare(best) < 0 {
+			best = f.Content
+		}
+	}
+	if votes[agreed] > 0 {
+		best = agreed
+	}
+	for _, f := range c.found {
+		if f.Kind == bucket.KindState && f.Window == window && f.Content == best {
+			from = append(from, f)
+		}
+	}
+	return from
+}
+
+// patch gets the slices of the windows between the base and the agreed round. The parameters at the start of a round hold the accepted sets
+// of all windows but the two before it.
+func (b *buckets) patch(a client.Heal, from base, c catalog, done func(fetched, error)) {
+	n := b.node
+	var bodies [][]byte
+	var errs []error
+	left := 1
+	finish := func() {
+		if left--; left > 0 {
+			return
+		}
+		if err := errors.Join(errs...); err != nil {
+			done(fetched{}, err)
+			return
+		}
+		done(fetched{source: from.text, make: func() []float32 {
+			values := from.values()
+			for _, body := range bodies {
+				if len(values) != n.cfg.Engine.ParamsLen() || body != nil && n.slicer.PatchState(values, body) != nil {
+					return nil
+				}
+			}
+			return values
+		}}, nil)
+	}
+	for window := max(from.round, 2) - 1; window+2 <= a.Round; window++ {
+		list := c.states(window, b.agreedAt(window+2))
+		if len(list) == 0 {
+			continue // nothing was accepted in it, or the hash will tell
+		}
+		k := len(bodies)
+		bodies = append(bodies, nil)
+		left++
+		b.state(list, func(body []byte, err error) {
+			if err != nil {
+				errs = append(errs, err)
+			}
+			bodies[k] = body
+			finish()
+		})
+	}
+	n.cfg.Loop.Post(finish)
+}
+
+// agreedAt is the hash that was agreed on for the start of a round, zero if the state does not tell.
+func (b *buckets) agreedAt(round uint32) wire.Hash {
+	if params, at := b.node.state.Params(); at == round {
+		return params
+	}
+	if r, ok := b.node.state.At(round); ok {
+		if params, ok := r.Agreed(); ok {
+			return params
+		}
+	}
+	return wire.Hash{}
+}
+
+// state gets a slice from the first who has it.
+func (b *buckets) state(list []found, done func([]byte, error)) {
+	f := list[0]
+	w := bucket.Want{Location: f.Location, Name: f.Name, Max: b.node.slicer.StateSliceLen()}
+	b.get(w, func(body []byte, err error) {
+		if err != nil && len(list) > 1 {
+			b.state(list[1:], done)
+			return
+		}
+		done(body, err)
+	})
+}
+
+func (b *buckets) blob(w bucket.BlobWant, done func([]byte, error)) {
+	b.track(func(ended func()) func() {
+		return b.x.Blob(w, modelFor, func(data []byte, err error) {
+			ended()
+			done(data, err)
+		})
+	})
+}
+
+// list lists what a bucket has of the run.
+func (b *buckets) list(at bucket.Location, done func([]bucket.Name, error)) {
+	b.track(func(ended func()) func() {
+		return b.x.List(at, bucket.RunPrefix(b.run()), catalogMax, lookFor, func(names []bucket.Name, err error) {
+			ended()
+			done(names, err)
+		})
+	})
+}

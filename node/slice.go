@@ -1,0 +1,121 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// slicing is an engine whose updates may be sealed first and revealed in slices: see train.Slicer.
+type slicing interface {
+	Slicer() (s train.Slicer, ok bool)
+}
+
+// revealKey is under which name the shelf keeps what a seed draws of a payload; without a seed it is the payload itself.
+func revealKey(payload, seed wire.Hash) wire.Hash {
+	if seed.IsZero() {
+		return payload
+	}
+	return wire.Sum("entrain/node/reveal", payload[:], seed[:])
+}
+
+var errOtherSlice = errors.New("it opens another commitment, or is of another slice")
+
+// opens says whether bytes are what a seed draws of a committed payload. It may be called off the loop.
+func (n *Node) opens(body []byte, payload, seed wire.Hash) error {
+	if seed.IsZero() || n.slicer == nil {
+		return nil
+	}
+	root, of, err := n.slicer.Open(body)
+	if err == nil && (root != payload || of != seed) {
+		err = errOtherSlice
+	}
+	return err
+}
+
+// promise is what is committed to for a computed update: its root, and the length of what will be shown of it. It is called off the loop.
+func (n *Node) promise(update []byte) (root wire.Hash, bytes uint32) {
+	if n.slicer == nil {
+		return merkle.BlobRoot(update), uint32(len(update))
+	}
+	return n.slicer.Root(update), uint32(n.slicer.RevealLen())
+}
+
+// put keeps a computed update: for all to see, or until it is revealed.
+func (n *Node) put(round uint32, update []byte) {
+	if n.slicer == nil {
+		n.shelf.putPayload(round, update)
+		return
+	}
+	n.sealed[round] = update
+}
+
+// SealStore is a [Store] that keeps an update besides, from before it is committed to until the next one, so that it can be revealed after
+// a crash. SaveSealed must be durable when it returns; LoadSealed returns the one kept, nil if there is none.
+type SealStore interface {
+	Store
+	SaveSealed(round uint32, update []byte) error
+	LoadSealed() (round uint32, update []byte, err error)
+}
+
+// saveSealed writes down what a commitment that will be made public commits to. It is called off the loop.
+func (n *Node) saveSealed(round uint32, update []byte) error {
+	if store, ok := n.cfg.Store.(SealStore); ok && update != nil {
+		return store.SaveSealed(round, update)
+	}
+	return nil
+}
+
+// loadSealed reads back the update that the last commitment commits to, nil if it is not there. It is called off the loop.
+func (n *Node) loadSealed(c coordinator.Commitment) ([]byte, error) {
+	store, ok := n.cfg.Store.(SealStore)
+	if !ok || n.slicer == nil || c.Run != n.cfg.ID {
+		return nil, nil
+	}
+	round, update, err := store.LoadSealed()
+	if err != nil || update == nil || round != c.Round {
+		return nil, err
+	}
+	if n.slicer.Root(update) != c.Payload {
+		return nil, errors.New("the update that was kept is not the one that was committed to")
+	}
+	return update, nil
+}
+
+// reveal shows what the window's seed draws of the own update.
+func (n *Node) reveal(a client.Reveal) {
+	update, ok := n.sealed[a.Round]
+	if !ok || n.slicer == nil {
+		n.note(fmt.Sprintf("the result of round %d cannot be revealed: it was made before this program was started, and not kept", a.Round))
+		n.cfg.Loop.Post(func() { n.step(client.Revealed{Round: a.Round, Lost: true}) })
+		return
+	}
+	var body []byte
+	n.cfg.Loop.Work(0, func() { body = n.slicer.Reveal(nil, update, a.Seed) }, func() {
+		n.exchange.reveal(a, body, func(err error) {
+			if err != nil {
+				n.note("revealing: " + err.Error())
+				n.step(client.Revealed{Round: a.Round})
+				return
+			}
+			n.shelf.putReveal(a.Round, revealKey(a.Payload, a.Seed), body)
+			n.observe(Event{Kind: "revealed", Round: a.Round, Bytes: uint64(len(body))})
+			n.step(client.Revealed{Round: a.Round, OK: true})
+		})
+	})
+}
+
+// entered is told of the round that has opened.
+func (n *Node) entered(round uint32) {
+	for r := range n.sealed {
+		if r+1 < round {
+			delete(n.sealed, r)
+		}
+	}
+	n.exchange.entered(round)
+}
