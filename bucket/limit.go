@@ -22,7 +22,7 @@ const (
 	pageMax = 1000
 
 	// replyBytesMax bounds what is read of an answer that is not an object: a page of a thousand keys of a kilobyte, and their dates.
-	replyBytesMax = 4 << 20
+	replyBytesMax = 2 << 20
 
 	// headBytesMax bounds the header of an answer.
 	headBytesMax = 64 << 10
