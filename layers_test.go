@@ -28,13 +28,13 @@ codec/internal/subset
 optim codec codec/distro codec/dense codec/slice
 llama checkpoint checkpoint/gguf score
 trace eval
-client
+client validator
 loop atomicfile economics tokenizer/learn chance
 bucket bucket/mem bucket/server
 data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
 verify
-node/statefile
+node/statefile validator/live
 node
 adversary
 runlog

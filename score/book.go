@@ -131,3 +131,6 @@ func ReadBook(r *wire.Reader) Book {
 	}
 	return Book{list}
 }
+
+// Clone returns a copy of the book.
+func (b *Book) Clone() Book { return Book{slices.Clone(b.list)} }

@@ -1,0 +1,153 @@
+package validator
+
+import (
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// An Event is something that happened outside the machine. Every action that can end, in success or failure, ends in one.
+type Event interface{ event() }
+
+// StateChanged brings a newer state of the run. The machine keeps the state and never writes to it.
+type StateChanged struct{ State coordinator.State }
+
+// Woke says that time has passed; drivers send it a few times a second.
+type Woke struct{}
+
+// Loaded ends the start: the driver holds the parameters with the hash Params, of the start of round Round (0: the run's initial ones), or none
+// if Known is false. Book and Ballot are what was saved last, zero if nothing was.
+type Loaded struct {
+	Known  bool
+	Round  uint32
+	Params wire.Hash
+	Book   score.Book
+	Ballot Ballot
+}
+
+// Fetched ends a Fetch action: OK means that the driver holds commitment and reveal, and that both are what the chain and the seed say. Norm
+// is that of the reveal's values. Refused says that what there is can never be right.
+type Fetched struct {
+	Window, Member uint32
+	OK, Refused    bool
+	Norm           float64
+}
+
+// Evaluated ends an Evaluate action. OK false means that nothing is known of the result, for a reason that is not its author's.
+type Evaluated struct {
+	Window, Member uint32
+	OK             bool
+	Evidence       score.Evidence
+}
+
+// Applied ends an Apply action: the driver holds the parameters of the start of round To.
+type Applied struct {
+	To     uint32
+	Params wire.Hash
+	OK     bool
+}
+
+// Healed ends a Heal action.
+type Healed struct {
+	Round  uint32
+	Params wire.Hash
+	OK     bool
+}
+
+// Submitted ends a Submit action: Err is nil when the message is in a block and was accepted.
+type Submitted struct {
+	Message coordinator.Message
+	Err     error
+}
+
+// Saved ends a Save action of a record whose ballot is of that period.
+type Saved struct {
+	Period uint32
+	OK     bool
+}
+
+func (StateChanged) event() {}
+func (Woke) event()         {}
+func (Loaded) event()       {}
+func (Fetched) event()      {}
+func (Evaluated) event()    {}
+func (Applied) event()      {}
+func (Healed) event()       {}
+func (Submitted) event()    {}
+func (Saved) event()        {}
+
+// An Action is something the driver shall do.
+type Action interface{ action() }
+
+// Fetch gets a member's commitment and reveal of a window, and keeps both until Forget.
+type Fetch struct {
+	Window, Member uint32
+	Key            key.Public // the member's
+	Commitment     wire.Hash  // its ID, as it is on the chain
+	Seed           wire.Hash  // of the slice
+}
+
+// Evaluate recomputes a member's gradient on the held parameters and compares it with what the member revealed. Assigned are some of the share's
+// sequences and Random as many of nobody's, on both of which the loss is measured before and after the reveal alone is applied; nil if it is
+// not to be.
+type Evaluate struct {
+	Window, Step, Member uint32
+	Params               wire.Hash // of the held parameters
+	Spans                []batch.Span
+	Assigned, Random     []batch.Span
+	Median               float64
+}
+
+// Apply makes the parameters of the start of round To from those of the round before, by the reveals of these members in this order.
+type Apply struct {
+	To, Window, Step uint32 // Window and Step are those the reveals are of
+	Members          []uint32
+}
+
+// Heal gets the parameters that the run agreed on for the start of a round.
+type Heal struct {
+	Round  uint32
+	Params wire.Hash
+}
+
+// Submit sends a message to the run's coordinator, with the validator's stake if it asks for a seat.
+type Submit struct{ Message coordinator.Message }
+
+// Save writes the record down, in place of the one before; it must be durable when Saved comes.
+type Save struct{ Record Record }
+
+// Forget drops commitments and reveals of windows before Before.
+type Forget struct{ Before uint32 }
+
+// Scored tells what came of one evaluation, for the log from which an explanation is made.
+type Scored struct {
+	Window   uint32         `json:"window"`
+	Member   uint32         `json:"member"`
+	Key      key.Public     `json:"key"`
+	Score    float64        `json:"score"`
+	Verdict  score.Verdict  `json:"verdict"`
+	Evidence score.Evidence `json:"evidence"`
+	Average  float64        `json:"average"` // after it
+}
+
+// Balloted tells what is told to the chain about a period.
+type Balloted struct {
+	Period uint32
+	Scores []coordinator.Score
+}
+
+// Note reports something a person should know.
+type Note struct{ Text string }
+
+func (Fetch) action()    {}
+func (Evaluate) action() {}
+func (Apply) action()    {}
+func (Heal) action()     {}
+func (Submit) action()   {}
+func (Save) action()     {}
+func (Forget) action()   {}
+func (Scored) action()   {}
+func (Balloted) action() {}
+func (Note) action()     {}

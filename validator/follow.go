@@ -1,0 +1,127 @@
+package validator
+
+import "github.com/entrain-network/entrain/wire"
+
+// model is which parameters the driver holds.
+type model struct {
+	known    bool
+	round    uint32
+	hash     wire.Hash
+	applying bool
+	healing  bool
+	healedMs uint64
+}
+
+func (v *model) set(round uint32, hash wire.Hash) { v.known, v.round, v.hash = true, round, hash }
+
+// ready says that the held parameters stay as they are until the machine asks for something else.
+func (v *model) ready() bool { return v.known && !v.applying && !v.healing }
+
+// decideModel brings the model to the next window once nothing is left to evaluate with this one.
+func (m *Machine) decideModel() {
+	if m.model.applying || m.model.healing || m.job.running {
+		return
+	}
+	agreed, round := m.state.Params()
+	if m.model.known && m.model.hash == agreed && m.model.round < round && m.find(m.model.round) == nil {
+		m.model.set(round, agreed) // initial parameters, or those of an epoch that went back to them
+	}
+	if !m.model.known || m.differs() {
+		m.heal(round, agreed)
+		return
+	}
+	for m.next() {
+	}
+}
+
+// differs says whether the held parameters are not those that the run agreed on for their round.
+func (m *Machine) differs() bool {
+	w := m.find(m.model.round)
+	return w != nil && w.hasAgreed && w.agreed != m.model.hash
+}
+
+// next goes on by one round, and says whether there may be more to do at once.
+func (m *Machine) next() bool {
+	q := m.model.round + 1
+	if q > m.state.Round() {
+		return false
+	}
+	agreed, round := m.state.Params()
+	w := m.find(m.model.round)
+	if w == nil && m.model.round > 0 {
+		m.heal(round, agreed) // what is due at the end of this round is not known any more
+		return false
+	}
+	a := uint32(0)
+	if w != nil {
+		if !w.closed || w.trains && !w.done {
+			return false
+		}
+		a = w.attests
+	}
+	due := m.find(a)
+	switch {
+	case a == 0:
+	case due == nil:
+		m.heal(round, agreed)
+		return false
+	case !due.final:
+		return false
+	case len(due.accepted()) > 0:
+		m.apply(q, due)
+		return false
+	}
+	m.model.set(q, m.model.hash)
+	return !m.differs()
+}
+
+// apply asks for the parameters of round q, once what they are made of is there.
+func (m *Machine) apply(q uint32, due *window) {
+	if !m.fetchAll(due) {
+		if m.behind(m.model.round) >= windowsKept/2 {
+			agreed, round := m.state.Params()
+			m.heal(round, agreed)
+		}
+		return
+	}
+	action := Apply{To: q, Window: due.number, Step: due.step}
+	for _, r := range due.accepted() {
+		action.Members = append(action.Members, r.member)
+	}
+	m.model.applying = true
+	m.do(action)
+}
+
+func (m *Machine) applied(ev Applied) {
+	m.model.applying = false
+	if !ev.OK {
+		m.model.known = false
+		return
+	}
+	if ev.To == m.model.round+1 {
+		m.model.set(ev.To, ev.Params)
+		if ev.To > keepBehind {
+			m.do(Forget{Before: ev.To - keepBehind})
+		}
+	}
+}
+
+// keepBehind is how many rounds before the model's reveals are kept: those that are due next were made in the round before it.
+const keepBehind = 2
+
+// heal asks for the agreed parameters.
+func (m *Machine) heal(round uint32, agreed wire.Hash) {
+	if m.model.healing || !m.due(&m.model.healedMs, rehealMs) {
+		return
+	}
+	m.model.healing = true
+	m.do(Heal{Round: round, Params: agreed})
+}
+
+func (m *Machine) healed(ev Healed) {
+	m.model.healing = false
+	if ev.OK {
+		m.model.set(ev.Round, ev.Params)
+		m.job = job{}
+	}
+}

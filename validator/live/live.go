@@ -1,0 +1,359 @@
+// Package live is a validator of a run that goes on: it performs what the machine of package validator decides.
+//
+// It reads the run's state from a ledger, commitments and reveals from the miners' buckets, computes with the run's own engine, and keeps its
+// record in a file. It publishes nothing but its scores, on the chain. Everything it does is on one [loop.Loop], so that a simulation drives it
+// as a process of its own does.
+package live
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/validator"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Engine computes; train.Engine is one. It is called for one job at a time, never from the loop; the methods of its Slicer may be called beside.
+type Engine interface {
+	Gradient(ctx context.Context, params []float32, spans []batch.Span) (train.Gradient, error)
+	Loss(ctx context.Context, params []float32, spans []batch.Span) (float64, error)
+	Apply(params []float32, payloads [][]byte, step uint32) error
+	Leaves(values []float32) []wire.Hash
+	ParamsLen() int
+	Slicer() (train.Slicer, bool)
+}
+
+// Store keeps a validator's record. Load returns nil when there is none.
+type Store interface {
+	Load() ([]byte, error)
+	Save(record []byte) error
+}
+
+// Config is what a validator needs. Store and Observe may be nil.
+type Config struct {
+	Run     string
+	ID      wire.Hash // the run's identity
+	Key     key.Private
+	Ledger  ledger.Ledger
+	Loop    loop.Loop
+	Engine  Engine
+	Tensors int // of the model, as many as the slicer's ranges name
+	// Exchange reads the miners' buckets; it needs no writer.
+	Exchange *bucket.Exchange
+	// Model gets the parameters that the run agreed on for the start of a round, from the miners' buckets. Done is called on the loop, once, unless
+	// ctx ends before; values is called off the loop, and what it returns is checked against the hash.
+	Model func(ctx context.Context, s coordinator.State, round uint32, params wire.Hash, done func(values func() []float32, err error))
+	// Peers, if not nil, is told who announced what.
+	Peers func([]ledger.Peer)
+	// Initial returns the run's first parameters, nil if this machine does not have them. It is called off the loop.
+	Initial func() []float32
+	Store   Store
+	// Validator decides; Self and Secret are filled in.
+	Validator validator.Config
+	// Stake is put up for a seat: so many tokens, from the pool named, "" being the key's own account.
+	Stake uint64
+	Pool  string
+	// Observe is told what happens, on the loop; it must not block.
+	Observe func(Event)
+	// Cost is the virtual time a job takes, for simulation: "evaluate", "apply", "hash", "init" or "save".
+	Cost func(job string) time.Duration
+}
+
+// Event is something that happened, for people and logs. What does not belong to its kind is zero.
+type Event struct {
+	Kind    string // state, loaded, fetched, scored, ballot, applied, healed, sent, note, lost
+	Round   uint32
+	Scored  *validator.Scored
+	Ballot  *validator.Balloted
+	Seconds float64   // an evaluation took
+	Loss    float64   // of the share, recomputed
+	Params  wire.Hash // now held
+	Phase   string
+	Text    string
+}
+
+// Validator is a live one. Create it with [New]; all methods are for the loop.
+type Validator struct {
+	cfg     Config
+	ctx     context.Context
+	cancel  context.CancelFunc
+	self    key.Public
+	signer  ledger.Signer
+	machine *validator.Machine
+	slicer  train.Slicer
+
+	state  coordinator.State
+	height uint64
+	known  bool
+	where  map[key.Public]bucket.Location
+	held   map[place]result
+	params []float32
+	ended  bool
+	done   func()
+}
+
+// place is a member's in a window.
+type place struct{ window, member uint32 }
+
+// result is what was fetched of a member for a window. Both were checked.
+type result struct {
+	commitment coordinator.Commitment
+	reveal     []byte
+}
+
+// secretDomain is that of the signature which nobody else can make and the validator's choices follow from.
+const secretDomain = "entrain/validator-secret"
+
+// New makes a validator; it does nothing before Start.
+func New(ctx context.Context, cfg Config) (*Validator, error) {
+	slicer, ok := cfg.Engine.Slicer()
+	if !ok {
+		return nil, fmt.Errorf("validator: run %q does not exchange by buckets: its results are judged by verifiers, not by validators", cfg.Run)
+	}
+	if cfg.Cost == nil {
+		cfg.Cost = func(string) time.Duration { return 0 }
+	}
+	v := &Validator{
+		cfg: cfg, self: cfg.Key.Public(), signer: ledger.Signer{Chain: cfg.Ledger.ChainID(), Key: cfg.Key}, slicer: slicer,
+		where: map[key.Public]bucket.Location{}, held: map[place]result{},
+	}
+	signature := cfg.Key.Sign(secretDomain, cfg.ID[:]) // deterministic, so it is the same after a restart
+	v.cfg.Validator.Self, v.cfg.Validator.Secret = v.self, wire.Sum(secretDomain, signature[:])
+	v.machine = validator.New(v.cfg.Validator)
+	v.ctx, v.cancel = context.WithCancel(ctx)
+	return v, nil
+}
+
+// Start begins; it must be called on the loop.
+func (v *Validator) Start() {
+	v.load()
+	v.cfg.Ledger.Watch(v.ctx, v.cfg.Run, func(s ledger.Snapshot) { v.cfg.Loop.Post(func() { v.arrived(s) }) })
+	v.lookUp()
+	v.wake()
+}
+
+// Stop ends it; done is called on the loop.
+func (v *Validator) Stop(done func()) {
+	if v.ended {
+		return
+	}
+	v.ended = true
+	v.cancel()
+	v.cfg.Loop.Post(done)
+}
+
+// Machine tells what it decided so far. It is not to be changed.
+func (v *Validator) Machine() *validator.Machine { return v.machine }
+
+// Holds is the round whose start the held parameters belong to, and the parameters, which must not be changed.
+func (v *Validator) Holds() (round uint32, params []float32) {
+	round, _ = v.machine.At()
+	return round, v.params
+}
+
+// How often it looks whether something is due, and where the miners' buckets are.
+const (
+	wakeEvery  = 250 * time.Millisecond
+	peersEvery = 2 * time.Second
+)
+
+func (v *Validator) wake() {
+	v.cfg.Loop.After(wakeEvery, func() {
+		if v.ended {
+			return
+		}
+		v.step(validator.Woke{})
+		v.wake()
+	})
+}
+
+// lookUp learns where the miners' buckets are, now and again.
+func (v *Validator) lookUp() {
+	if v.ended {
+		return
+	}
+	v.cfg.Ledger.Peers(v.ctx, v.cfg.Run, func(found []ledger.Peer, err error) {
+		v.cfg.Loop.Post(func() {
+			if err != nil || v.ended {
+				return
+			}
+			clear(v.where)
+			for _, p := range found {
+				for _, addr := range p.Addrs {
+					if at, err := bucket.ParseLocation(addr); err == nil {
+						v.where[p.Key] = at
+						break
+					}
+				}
+			}
+			if v.cfg.Peers != nil {
+				v.cfg.Peers(found)
+			}
+		})
+	})
+	v.cfg.Loop.After(peersEvery, v.lookUp)
+}
+
+func (v *Validator) arrived(s ledger.Snapshot) {
+	if v.ended || v.known && s.Height <= v.height {
+		return
+	}
+	v.state, v.height, v.known = s.State, s.Height, true
+	v.observe(Event{Kind: "state", Round: s.State.Round(), Phase: s.State.Phase().String()})
+	v.step(validator.StateChanged{State: s.State})
+}
+
+func (v *Validator) step(ev validator.Event) {
+	if v.ended {
+		return
+	}
+	for _, a := range v.machine.Step(uint64(v.cfg.Loop.Now().UnixMilli()), ev) {
+		v.perform(a)
+	}
+}
+
+func (v *Validator) observe(ev Event) {
+	if v.cfg.Observe != nil {
+		v.cfg.Observe(ev)
+	}
+}
+
+func (v *Validator) note(format string, args ...any) {
+	v.observe(Event{Kind: "note", Text: fmt.Sprintf(format, args...)})
+}
+
+func (v *Validator) perform(a validator.Action) {
+	switch a := a.(type) {
+	case validator.Fetch:
+		v.fetch(a)
+	case validator.Evaluate:
+		v.evaluate(a)
+	case validator.Apply:
+		v.apply(a)
+	case validator.Heal:
+		v.heal(a)
+	case validator.Submit:
+		v.submit(a)
+	case validator.Save:
+		v.save(a)
+	case validator.Forget:
+		for p := range v.held {
+			if p.window < a.Before {
+				delete(v.held, p)
+			}
+		}
+	case validator.Scored:
+		v.observe(Event{Kind: "scored", Round: a.Window, Scored: &a})
+	case validator.Balloted:
+		v.observe(Event{Kind: "ballot", Ballot: &a})
+	case validator.Note:
+		v.note("%s", a.Text)
+	}
+}
+
+// load reads the record and makes the initial parameters.
+func (v *Validator) load() {
+	var loaded validator.Loaded
+	var params []float32
+	var fault error
+	v.cfg.Loop.Work(v.cfg.Cost("init"), func() {
+		if v.cfg.Store != nil {
+			b, err := v.cfg.Store.Load()
+			if err == nil && b != nil {
+				var r validator.Record
+				if r, err = validator.ParseRecord(b); err == nil && r.Run == v.cfg.ID && r.Self == v.self {
+					loaded.Book, loaded.Ballot = r.Book, r.Ballot
+				}
+			}
+			fault = err
+		}
+		if v.cfg.Initial != nil {
+			params = v.cfg.Initial()
+		}
+		if params != nil {
+			loaded.Known, loaded.Params = true, merkle.Root(v.cfg.Engine.Leaves(params))
+		}
+	}, func() {
+		if fault != nil {
+			v.note("what was kept of the scores is of no use, and they begin anew: %v", fault)
+		}
+		v.params = params
+		v.step(loaded)
+	})
+}
+
+// save writes the record.
+func (v *Validator) save(a validator.Save) {
+	var err error
+	v.cfg.Loop.Work(v.cfg.Cost("save"), func() {
+		if v.cfg.Store != nil {
+			err = v.cfg.Store.Save(a.Record.Append(nil))
+		}
+	}, func() {
+		if err != nil {
+			v.note("keeping the scores: %v", err)
+		}
+		v.step(validator.Saved{Period: a.Record.Ballot.Period, OK: err == nil})
+	})
+}
+
+// submit sends a message to the run.
+func (v *Validator) submit(a validator.Submit) {
+	body := ledger.RunMessage{Run: v.cfg.Run, Message: coordinator.Append(nil, a.Message)}
+	if _, ok := a.Message.(coordinator.RegisterValidator); ok {
+		body.Value, body.From = v.cfg.Stake, v.cfg.Pool
+	}
+	tx, err := v.signer.Sign(v.cfg.Loop.Now(), body)
+	if err != nil {
+		v.step(validator.Submitted{Message: a.Message, Err: err})
+		return
+	}
+	v.cfg.Ledger.Submit(v.ctx, tx, func(err error) {
+		v.cfg.Loop.Post(func() {
+			if err == nil {
+				v.observe(Event{Kind: "sent", Text: fmt.Sprintf("%T", a.Message)})
+			}
+			v.step(validator.Submitted{Message: a.Message, Err: err})
+		})
+	})
+}
+
+// heal gets the agreed parameters.
+func (v *Validator) heal(a validator.Heal) {
+	failed := validator.Healed{Round: a.Round, Params: a.Params}
+	v.cfg.Model(v.ctx, v.state, a.Round, a.Params, func(values func() []float32, err error) {
+		if err != nil {
+			v.note("fetching the model of round %d: %v", a.Round, err)
+			v.step(failed)
+			return
+		}
+		var params []float32
+		var root wire.Hash
+		v.cfg.Loop.Work(v.cfg.Cost("hash"), func() {
+			if params = values(); len(params) == v.cfg.Engine.ParamsLen() {
+				root = merkle.Root(v.cfg.Engine.Leaves(params))
+			}
+		}, func() {
+			if root != a.Params {
+				v.note("a model that was fetched is not the one of round %d", a.Round)
+				v.step(failed)
+				return
+			}
+			v.params = params
+			v.observe(Event{Kind: "healed", Round: a.Round, Params: root})
+			v.step(validator.Healed{Round: a.Round, Params: root, OK: true})
+		})
+	})
+}
+
+// clone is for jobs that must not change what is held.
+func clone(values []float32) []float32 { return append(make([]float32, 0, len(values)), values...) }

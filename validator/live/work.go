@@ -1,0 +1,185 @@
+package live
+
+import (
+	"errors"
+	"time"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/validator"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// lookFor bounds one attempt to get an object; the machine asks again.
+const lookFor = 20 * time.Second
+
+var errNoBucket = errors.New("the member has announced no bucket")
+
+// fetch gets a commitment, by the ID on the chain, and then the reveal that it names.
+func (v *Validator) fetch(a validator.Fetch) {
+	missing := func(what string, err error) {
+		if !errors.Is(err, bucket.ErrMissing) {
+			v.note("%s of member %d in window %d: %v", what, a.Member, a.Window, err)
+		}
+		v.step(validator.Fetched{Window: a.Window, Member: a.Member})
+	}
+	at, ok := v.where[a.Key]
+	if !ok {
+		v.cfg.Loop.Post(func() { missing("bucket", errNoBucket) })
+		return
+	}
+	name := bucket.Name{Run: v.cfg.ID, Window: a.Window, Kind: bucket.KindCommitment, Member: a.Key, Content: a.Commitment}
+	v.cfg.Exchange.Get(bucket.Want{Location: at, Name: name, Max: coordinator.SignedBytes}, lookFor, func(body []byte, err error) {
+		if v.ended {
+			return
+		}
+		if err != nil {
+			missing("commitment", err)
+			return
+		}
+		signed, err := coordinator.ParseSigned(body) // the reader has compared it with its ID, window, run and author
+		if err != nil || signed.Commitment.Member != a.Member {
+			missing("commitment", errors.New("it is of another member"))
+			return
+		}
+		v.fetchReveal(a, at, signed.Commitment, missing)
+	})
+}
+
+func (v *Validator) fetchReveal(a validator.Fetch, at bucket.Location, c coordinator.Commitment, missing func(string, error)) {
+	want := bucket.Want{
+		Location: at, Max: v.slicer.RevealLen(),
+		Name:  bucket.Name{Run: v.cfg.ID, Window: a.Window, Kind: bucket.KindReveal, Member: a.Key, Content: c.Payload},
+		Check: func(body []byte) error { return v.opens(body, c.Payload, a.Seed) },
+	}
+	v.cfg.Exchange.Get(want, lookFor, func(body []byte, err error) {
+		if v.ended {
+			return
+		}
+		if err != nil {
+			missing("reveal", err)
+			return
+		}
+		var norm float64
+		v.cfg.Loop.Work(v.cfg.Cost("hash"), func() { norm = score.Norm(v.slicer.Values(nil, body)) }, func() {
+			v.held[place{a.Window, a.Member}] = result{commitment: c, reveal: body}
+			v.step(validator.Fetched{Window: a.Window, Member: a.Member, OK: true, Norm: norm})
+		})
+	})
+}
+
+var errOtherSlice = errors.New("it opens another commitment, or is of another slice")
+
+// opens says whether a body is what the seed draws of a committed update. It is called off the loop.
+func (v *Validator) opens(body []byte, payload, seed wire.Hash) error {
+	root, of, err := v.slicer.Open(body)
+	if err == nil && (root != payload || of != seed) {
+		err = errOtherSlice
+	}
+	return err
+}
+
+// evaluate recomputes a gradient and compares.
+func (v *Validator) evaluate(a validator.Evaluate) {
+	r, ok := v.held[place{a.Window, a.Member}]
+	failed := validator.Evaluated{Window: a.Window, Member: a.Member}
+	if !ok {
+		v.cfg.Loop.Post(func() { v.step(failed) })
+		return
+	}
+	var e score.Evidence
+	var loss float64
+	var err error
+	started := v.cfg.Loop.Now()
+	params := v.params
+	v.cfg.Loop.Work(v.cfg.Cost("evaluate"), func() { e, loss, err = v.judge(a, params, r) }, func() {
+		if err != nil {
+			if v.ctx.Err() == nil {
+				v.note("evaluating member %d in window %d: %v", a.Member, a.Window, err)
+			}
+			v.step(failed)
+			return
+		}
+		v.observe(Event{Kind: "evaluated", Round: a.Window, Loss: loss, Seconds: v.cfg.Loop.Now().Sub(started).Seconds()})
+		v.step(validator.Evaluated{Window: a.Window, Member: a.Member, OK: true, Evidence: e})
+	})
+}
+
+// judge computes what there is to know of a result, off the loop. It reads params and leaves them as they are.
+func (v *Validator) judge(a validator.Evaluate, params []float32, r result) (score.Evidence, float64, error) {
+	engine := v.cfg.Engine
+	g, err := engine.Gradient(v.ctx, params, a.Spans)
+	if err != nil {
+		return score.Evidence{}, 0, err
+	}
+	_, seed, err := v.slicer.Open(r.reveal)
+	if err != nil {
+		return score.Evidence{}, 0, err
+	}
+	parts := make([]int, v.cfg.Tensors)
+	var at []float32
+	for _, s := range v.slicer.Ranges(seed) {
+		parts[s.Tensor] += s.Len()
+		at = append(at, g.Values[s.From:s.To]...)
+	}
+	e := score.Evidence{
+		Median:      a.Median,
+		WorkDiffers: coordinator.WorkHash(v.cfg.ID, a.Window, a.Member, g.Root) != r.commitment.Work,
+	}
+	if e.Likeness, err = score.Compare(parts, v.slicer.Values(nil, r.reveal), at); err != nil {
+		return e, 0, err
+	}
+	if len(a.Assigned) == 0 || len(a.Random) == 0 {
+		return e, float64(g.Loss), nil
+	}
+	after := clone(params)
+	if err := engine.Apply(after, [][]byte{r.reveal}, a.Step); err != nil {
+		return e, 0, err
+	}
+	var l score.Losses
+	if l.Assigned.Before, err = engine.Loss(v.ctx, params, a.Assigned); err != nil {
+		return e, 0, err
+	}
+	if l.Assigned.After, err = engine.Loss(v.ctx, after, a.Assigned); err != nil {
+		return e, 0, err
+	}
+	if l.Random.Before, err = engine.Loss(v.ctx, params, a.Random); err != nil {
+		return e, 0, err
+	}
+	if l.Random.After, err = engine.Loss(v.ctx, after, a.Random); err != nil {
+		return e, 0, err
+	}
+	e.Losses = &l
+	return e, float64(g.Loss), nil
+}
+
+// apply makes the next round's parameters.
+func (v *Validator) apply(a validator.Apply) {
+	var reveals [][]byte
+	for _, m := range a.Members {
+		if r, ok := v.held[place{a.Window, m}]; ok {
+			reveals = append(reveals, r.reveal)
+		}
+	}
+	var root wire.Hash
+	err := error(nil)
+	params := v.params
+	v.cfg.Loop.Work(v.cfg.Cost("apply"), func() {
+		if len(reveals) != len(a.Members) {
+			err = errors.New("reveals are missing")
+			return
+		}
+		if err = v.cfg.Engine.Apply(params, reveals, a.Step); err == nil {
+			root = merkle.Root(v.cfg.Engine.Leaves(params))
+		}
+	}, func() {
+		if err != nil {
+			v.note("applying window %d: %v", a.Window, err)
+		} else {
+			v.observe(Event{Kind: "applied", Round: a.To, Params: root})
+		}
+		v.step(validator.Applied{To: a.To, Params: root, OK: err == nil})
+	})
+}

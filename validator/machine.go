@@ -1,0 +1,190 @@
+// Package validator decides what a validator of a run does next: whom it evaluates, and what it tells the chain.
+//
+// A [Machine] is a plain value, as package client's is: it holds no clock, socket, file or lock. [Machine.Step] takes one [Event] and the time
+// and returns the [Action] values to perform, in order; the driver (package validator/live, or a simulation) performs them and feeds every
+// outcome back. After each event the machine looks at the whole situation and asks for whatever is due and not under way.
+//
+// A validator holds one model, some windows behind the miners: that of the start of the window it evaluates. For each window, in order
+// (window.go):
+//
+//  1. It waits until the window is final, which is when the one after it has closed: the accepted set and the slice are known then.
+//  2. It fetches the commitments and reveals of all who were accepted. Everybody needs them to go on, and the median of their norms is one of the
+//     measures of each.
+//  3. It draws a sample of the members, by a secret of its own and the slice's seed, so that nobody knows who is looked at, before or after; who
+//     was not evaluated for long is drawn more likely. The driver recomputes the gradient of each and compares (package score).
+//  4. It applies the accepted set that is due, and compares the hash with the agreed one (follow.go). If they differ, or if it is too far
+//     behind, it fetches the agreed model instead; windows that it misses thereby it does not evaluate.
+//
+// In the half of a period in which scores are committed to, it writes down its moving averages, with a salt, has them saved, and commits to
+// them; in the other half it reveals what was saved (ballot.go). A crash between the two changes nothing.
+package validator
+
+import (
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Config is what a machine knows from the start.
+type Config struct {
+	Self key.Public
+	// Secret is what nobody else knows: the draws of samples and the salts of scores follow from it. It must be the same after a restart.
+	Secret wire.Hash
+	Rules  score.Rules
+	// Sample is how many results of a window are evaluated; 0: as many as it takes to evaluate each member about twice in a period.
+	Sample uint32
+	// Losses is how many sequences the losses are measured on; 0: they are not measured.
+	Losses uint32
+	// Register says that it shall take a seat if it has none.
+	Register bool
+	Payee    key.Public // of what it earns; zero: itself
+	// Say, if not nil, is what it tells the chain in place of its scores of a period: validators in tests lie by it.
+	Say func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score
+}
+
+// Times in milliseconds of the driver's clock.
+const (
+	refetchMs  = 2000  // before a result that could not be fetched is asked for again
+	rehealMs   = 5000  // before the model is asked for again
+	resubmitMs = 4000  // before a message of which nothing was heard is sent again
+	reenterMs  = 30000 // before it asks for a seat again
+)
+
+// Machine is one validator's decisions. Create it with [New]; it is not safe for concurrent use.
+type Machine struct {
+	cfg Config
+	now uint64 // ms, of the driver's clock
+
+	state    coordinator.State
+	run      coordinator.Config
+	hasState bool
+	started  bool // Loaded has come
+
+	model   model
+	windows []*window // ascending, those that may still be needed
+	job     job
+	book    score.Book
+	ballot  Ballot
+
+	saving    bool // Save is under way
+	unsaved   bool // something changed since
+	saved     bool // the ballot is on disk
+	askedMs   uint64
+	enteredMs uint64
+
+	out []Action
+}
+
+// New returns a machine that waits for its first state and for Loaded.
+func New(cfg Config) *Machine { return &Machine{cfg: cfg} }
+
+// Step takes one event at time nowMs (milliseconds of any monotonic clock) and returns what to do about it, in order.
+func (m *Machine) Step(nowMs uint64, ev Event) []Action {
+	m.now = max(m.now, nowMs)
+	m.out = nil
+	switch ev := ev.(type) {
+	case StateChanged:
+		m.stateChanged(ev)
+	case Woke:
+	case Loaded:
+		m.loaded(ev)
+	case Fetched:
+		m.fetched(ev)
+	case Evaluated:
+		m.evaluated(ev)
+	case Applied:
+		m.applied(ev)
+	case Healed:
+		m.healed(ev)
+	case Submitted:
+		m.submitted(ev)
+	case Saved:
+		m.saving = false
+		m.saved = m.saved || ev.OK && ev.Period == m.ballot.Period
+		m.unsaved = m.unsaved || !ev.OK
+	}
+	m.decide()
+	return m.out
+}
+
+// At is the round whose start the held parameters belong to; ok is false while there are none.
+func (m *Machine) At() (round uint32, ok bool) { return m.model.round, m.model.known }
+
+// Book holds the moving averages. The caller must not change it.
+func (m *Machine) Book() *score.Book { return &m.book }
+
+func (m *Machine) do(a Action) { m.out = append(m.out, a) }
+
+// due says whether something last asked for at time last (0: never) may be asked for again after wait milliseconds, and notes the time if so.
+func (m *Machine) due(last *uint64, wait uint64) bool {
+	if *last != 0 && m.now < *last+wait {
+		return false
+	}
+	*last = max(m.now, 1)
+	return true
+}
+
+func (m *Machine) loaded(ev Loaded) {
+	m.started = true
+	m.book, m.ballot = ev.Book, ev.Ballot
+	m.saved = m.ballot.Period != 0
+	if ev.Known {
+		m.model.set(ev.Round, ev.Params)
+	}
+}
+
+func (m *Machine) stateChanged(ev StateChanged) {
+	m.state = ev.State
+	if !m.hasState {
+		m.run, m.hasState = m.state.Config(), true
+	}
+	m.capture()
+}
+
+// decide asks for everything that is due.
+func (m *Machine) decide() {
+	if !m.hasState || !m.started {
+		return
+	}
+	m.decideSeat()
+	for {
+		m.decideModel()
+		if !m.decideWindow() {
+			break
+		}
+	}
+	m.decideBallot()
+	m.decideSave()
+}
+
+// decideSave writes down what changed, one writing at a time.
+func (m *Machine) decideSave() {
+	if !m.unsaved || m.saving {
+		return
+	}
+	m.unsaved, m.saving = false, true
+	m.do(Save{Record{Run: m.state.ID(), Self: m.cfg.Self, Book: m.book.Clone(), Ballot: m.ballot}})
+}
+
+// decideSeat asks for a seat if there is none.
+func (m *Machine) decideSeat() {
+	if !m.cfg.Register || m.state.Phase() == coordinator.Finished {
+		return
+	}
+	if _, seated := m.state.Validator(m.cfg.Self); !seated && m.due(&m.enteredMs, reenterMs) {
+		m.do(Submit{coordinator.RegisterValidator{Payee: m.cfg.Payee}})
+	}
+}
+
+func (m *Machine) submitted(ev Submitted) {
+	if ev.Err == nil {
+		return
+	}
+	switch ev.Message.(type) {
+	case coordinator.CommitScores, coordinator.RevealScores:
+		m.do(Note{"the chain did not take the scores: " + ev.Err.Error()})
+	case coordinator.RegisterValidator:
+		m.do(Note{"the chain gave no seat: " + ev.Err.Error()})
+	}
+}

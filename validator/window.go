@@ -1,0 +1,301 @@
+package validator
+
+import (
+	"slices"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// window is what is known of one round, noted as long as the run's state tells it.
+type window struct {
+	number, step uint32
+	trains       bool
+	attests      uint32 // the round whose set is due at the start of the next one
+	closed       bool   // it is over: attests is settled
+	final        bool   // the accepted set is known
+	seed         wire.Hash
+	hasSeed      bool // of the slice
+	agreed       wire.Hash
+	hasAgreed    bool
+	results      []*result // of all who had a share, by their places in the state, once final
+	done         bool      // nothing is left to evaluate
+}
+
+// result is one member's of a window.
+type result struct {
+	member     uint32
+	key        key.Public
+	accepted   bool
+	commitment wire.Hash
+	spans      []batch.Span
+
+	held, refused, fetching bool
+	triedMs                 uint64
+	norm                    float64
+}
+
+// job is the evaluation that is going on.
+type job struct {
+	window  uint32 // 0: none
+	left    []*result
+	running bool // Evaluate is under way
+	median  float64
+}
+
+// windowsKept is how many windows a validator may be behind: more than the state holds, since it notes what it needs.
+const windowsKept = 16
+
+// lagMax is how many final windows may be waiting before evaluating is given up for the sake of keeping up.
+const lagMax = 3
+
+// find returns what is noted of a round.
+func (m *Machine) find(number uint32) *window {
+	for _, w := range m.windows {
+		if w.number == number {
+			return w
+		}
+	}
+	return nil
+}
+
+// capture notes what the state tells of its rounds.
+func (m *Machine) capture() {
+	now := m.state.Round()
+	for number := now - min(now, 3); number <= now; number++ {
+		r, ok := m.state.At(number)
+		if !ok {
+			continue
+		}
+		w := m.find(number)
+		if w == nil {
+			w = &window{number: number, step: r.Step(), trains: r.Trains()}
+			m.windows = append(m.windows, w)
+		}
+		w.attests = r.Attests()
+		w.closed = w.closed || number < now || !inRound(m.state.Phase())
+		if seed, ok := r.SliceSeed(); ok {
+			w.seed, w.hasSeed = seed, true
+		}
+		if agreed, ok := r.Agreed(); ok {
+			w.agreed, w.hasAgreed = agreed, true
+		}
+		if r.Final() && !w.final {
+			w.final = true
+			m.note(w, r)
+		}
+	}
+	slices.SortFunc(m.windows, func(a, b *window) int { return int(a.number) - int(b.number) })
+	if n := len(m.windows) - windowsKept; n > 0 {
+		m.windows = slices.Delete(m.windows, 0, n)
+	}
+}
+
+func inRound(p coordinator.Phase) bool {
+	return p == coordinator.RoundTrain || p == coordinator.RoundWitness
+}
+
+// note keeps who had a share in a final round, and what became of it.
+func (m *Machine) note(w *window, r coordinator.Round) {
+	if !w.trains {
+		return
+	}
+	r.Shares(func(i uint32, spans []batch.Span) {
+		id, committed := r.Committed(i)
+		w.results = append(w.results, &result{
+			member: i, key: m.state.Key(i), accepted: r.Accepted(i) && committed, commitment: id, spans: slices.Clone(spans),
+		})
+	})
+	slices.SortFunc(w.results, func(a, b *result) int { return int(a.member) - int(b.member) })
+}
+
+// accepted are the results that count, in canonical order.
+func (w *window) accepted() []*result {
+	var list []*result
+	for _, r := range w.results {
+		if r.accepted {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// fetchAll asks for what is missing of a window's accepted results, and says whether all of it is there.
+func (m *Machine) fetchAll(w *window) bool {
+	all := true
+	for _, r := range w.accepted() {
+		if r.held {
+			continue
+		}
+		all = false
+		if !r.fetching && !r.refused && w.hasSeed && m.due(&r.triedMs, refetchMs) {
+			r.fetching = true
+			m.do(Fetch{Window: w.number, Member: r.member, Key: r.key, Commitment: r.commitment, Seed: w.seed})
+		}
+	}
+	return all
+}
+
+func (m *Machine) fetched(ev Fetched) {
+	w := m.find(ev.Window)
+	if w == nil {
+		return
+	}
+	for _, r := range w.results {
+		if r.member == ev.Member && r.fetching {
+			r.fetching, r.held, r.refused, r.norm = false, ev.OK, ev.Refused, ev.Norm
+		}
+	}
+}
+
+// decideWindow evaluates the window of the held model. It says whether nothing is left to evaluate in it since now.
+func (m *Machine) decideWindow() bool {
+	if !m.model.ready() || m.job.running {
+		return false
+	}
+	w := m.find(m.model.round)
+	if w == nil || w.done || !w.final {
+		return false
+	}
+	if !w.trains || !w.hasAgreed || !w.hasSeed || m.behind(w.number) >= lagMax {
+		if m.behind(w.number) >= lagMax {
+			m.do(Note{"too far behind to evaluate more of a window"})
+		}
+		m.finish(w)
+		return true
+	}
+	if w.agreed != m.model.hash || !m.fetchAll(w) {
+		return false // the model is healed, or results are being fetched
+	}
+	if m.job.window != w.number {
+		m.begin(w)
+	}
+	if len(m.job.left) == 0 {
+		m.finish(w)
+		return true
+	}
+	m.job.running = true
+	m.do(m.evaluate(w, m.job.left[0]))
+	return false
+}
+
+// behind is how many windows after one are final already.
+func (m *Machine) behind(number uint32) (n int) {
+	for _, w := range m.windows {
+		if w.number > number && w.final && w.trains {
+			n++
+		}
+	}
+	return n
+}
+
+// begin draws a window's sample.
+func (m *Machine) begin(w *window) {
+	var norms []float64
+	accepted := w.accepted()
+	for _, r := range accepted {
+		norms = append(norms, r.norm)
+	}
+	m.job = job{window: w.number, left: m.draw(w, accepted), median: score.Median(norms)}
+}
+
+// finish ends a window: who delivered nothing is noted.
+func (m *Machine) finish(w *window) {
+	w.done = true
+	if m.job.window == w.number {
+		m.job = job{}
+	}
+	for _, r := range w.results {
+		if !r.accepted {
+			m.enter(w.number, r, 0, score.Absent, score.Evidence{})
+		}
+	}
+	m.unsaved = m.unsaved || w.trains
+}
+
+// enter puts an evaluation into the book.
+func (m *Machine) enter(number uint32, r *result, s float64, v score.Verdict, e score.Evidence) {
+	m.book.Note(r.key, number, s, v)
+	a, _ := m.book.Find(r.key)
+	m.unsaved = true
+	m.do(Scored{Window: number, Member: r.member, Key: r.key, Score: s, Verdict: v, Evidence: e, Average: score.Float(a.Value())})
+}
+
+// sinceMax bounds how much more likely somebody is drawn who was not evaluated for long.
+const sinceMax = 64
+
+// draw draws the members that are evaluated, without replacement, each with a weight of how many windows have passed since it was last. The
+// draw follows from the validator's secret, so that who may have cheated does not know whether to withhold its reveal.
+func (m *Machine) draw(w *window, from []*result) []*result {
+	left := slices.Clone(from)
+	random := prng.New(wire.Sum("entrain/sample", m.cfg.Secret[:], w.seed[:]), "sample")
+	var drawn []*result
+	for n := m.sample(len(from)); n > 0 && len(left) > 0; n-- {
+		total := uint64(0)
+		for _, r := range left {
+			total += m.since(r.key, w.number)
+		}
+		at := random.Uint64n(total)
+		for i, r := range left {
+			weight := m.since(r.key, w.number)
+			if at < weight {
+				drawn, left = append(drawn, r), slices.Delete(left, i, i+1)
+				break
+			}
+			at -= weight
+		}
+	}
+	return drawn
+}
+
+func (m *Machine) since(member key.Public, number uint32) uint64 {
+	a, ok := m.book.Find(member)
+	if !ok {
+		return sinceMax
+	}
+	return uint64(min(max(number-min(number, a.Last), 1), sinceMax))
+}
+
+// sample is how many of so many results are evaluated.
+func (m *Machine) sample(results int) int {
+	if m.cfg.Sample > 0 {
+		return min(int(m.cfg.Sample), results)
+	}
+	windows := max(1, int(m.run.ScoreWindows))
+	return min((2*results+windows-1)/windows, results)
+}
+
+// randomSpan is among how many sequences those are drawn that nobody was given: more than any run reads.
+const randomSpan = 1 << 40
+
+// evaluate makes the action for one result.
+func (m *Machine) evaluate(w *window, r *result) Evaluate {
+	e := Evaluate{Window: w.number, Step: w.step, Member: r.member, Params: m.model.hash, Spans: r.spans, Median: m.job.median}
+	n := min(m.cfg.Losses, batch.Total(r.spans))
+	if n == 0 {
+		return e
+	}
+	random := prng.New(wire.Sum("entrain/losses", m.cfg.Secret[:], w.seed[:], wire.AppendU32(nil, r.member)), "losses")
+	e.Assigned = batch.Cut(r.spans, uint32(random.Uint64n(uint64(batch.Total(r.spans)-n)+1)), n)
+	e.Random = []batch.Span{{Start: random.Uint64n(randomSpan), Count: n}}
+	return e
+}
+
+func (m *Machine) evaluated(ev Evaluated) {
+	if !m.job.running || m.job.window != ev.Window || len(m.job.left) == 0 || m.job.left[0].member != ev.Member {
+		return
+	}
+	m.job.running = false
+	r := m.job.left[0]
+	m.job.left = m.job.left[1:]
+	if !ev.OK {
+		return
+	}
+	ev.Evidence.Median = m.job.median
+	s, v := m.cfg.Rules.Score(ev.Evidence)
+	m.enter(ev.Window, r, s, v, ev.Evidence)
+}
