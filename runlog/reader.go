@@ -98,6 +98,8 @@ type Log struct {
 	file   *os.File // nil before the first and between two
 	reader *Reader
 	torn   bool
+	before int64 // bytes of the files that were read
+	all    int64 // bytes of all files, when this one was opened
 }
 
 // Open opens a log's directory, or one file of it. It need not have a record yet.
@@ -119,7 +121,18 @@ func (l *Log) open(s segment) error {
 		return fmt.Errorf("log: %w", err)
 	}
 	if l.file != nil {
+		l.before += l.reader.Offset()
 		l.file.Close() // was only read
+	}
+	l.all = l.before
+	if list, err := segments(l.dir); l.dir != "" && err == nil {
+		for _, other := range list {
+			if other.number >= s.number {
+				l.all += other.bytes
+			}
+		}
+	} else if info, err := f.Stat(); err == nil {
+		l.all += info.Size()
 	}
 	l.file, l.now, l.reader = f, s, NewReader(f, s.path)
 	return nil
@@ -168,6 +181,14 @@ func (l *Log) Next() (Record, error) {
 
 // Torn tells whether the log ended in the middle of a record when Next last returned io.EOF.
 func (l *Log) Torn() bool { return l.torn }
+
+// Progress is how many bytes Next has read, and how many the log had when the file that is read was opened.
+func (l *Log) Progress() (read, all int64) {
+	if l.reader != nil {
+		read = l.reader.Offset()
+	}
+	return l.before + read, max(l.all, l.before+read)
+}
 
 // Close ends the reading.
 func (l *Log) Close() error {

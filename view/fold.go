@@ -17,7 +17,7 @@ type Fold struct {
 	rounds  []*round // by number, at most RoundsKept and those of the ring
 	pending []*round // heard of before the state told that they have opened
 
-	loss, heldOut, speed, gradNorm, lr curve
+	loss, heldOut, speed, gradNorm, lr, payloads curve
 
 	tasks   []*task
 	samples []Sample
@@ -38,6 +38,7 @@ type round struct {
 	losses float64   // their sum
 	early  []float64 // those heard before the step was known
 	sums   []*runlog.Heard
+	inLine bool // its bytes are in the curve of payloads
 }
 
 // second is the bytes that came in one second, counted from 1970.
@@ -82,6 +83,7 @@ func (f *Fold) Run(now time.Time) Run {
 	}
 	r.TokensPerSecond, r.LeftMs = f.pace(r.NowMs)
 	r.Loss, r.HeldOut, r.Speed, r.GradNorm, r.LR = f.loss.copy(), f.heldOut.copy(), f.speed.copy(), f.gradNorm.copy(), f.lr.copy()
+	r.Payloads = f.payloads.copy()
 	r.Tasks, r.Samples = f.taskCurves(), slices.Clone(f.samples)
 	if f.run.Own != nil {
 		own := *f.run.Own

@@ -201,6 +201,9 @@ func (f *Fold) find(number uint32) *round {
 	return nil
 }
 
+// lateMs is how long after a round's end commitments to it may still be heard of.
+const lateMs = 5000
+
 // close tells rounds that are over when they ended, and forgets the oldest.
 func (f *Fold) close() {
 	for i, r := range f.rounds {
@@ -212,7 +215,16 @@ func (f *Fold) close() {
 			r.ClosedMs = f.run.SinceMs
 		}
 	}
-	if n := len(f.rounds) - RoundsKept; n > 0 {
+	n := len(f.rounds) - RoundsKept
+	for i, r := range f.rounds {
+		if settled := r.Committed >= r.Expected || f.run.StateMs > r.ClosedMs+lateMs || i < n; !r.inLine && r.ClosedMs != 0 && settled {
+			r.inLine = true
+			if r.Bytes > 0 && r.Step != 0 {
+				f.payloads.add(r.Step, f.run.Tokens, float64(r.Bytes))
+			}
+		}
+	}
+	if n > 0 {
 		f.rounds = slices.Delete(f.rounds, 0, n)
 	}
 }

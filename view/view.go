@@ -66,8 +66,9 @@ type Run struct {
 	Speed    Curve    `json:"speed"`    // tokens a second of accepted work, a step
 	GradNorm Curve    `json:"gradnorm"` // of the shares computed here, before clipping
 	LR       Curve    `json:"lr"`
-	Tasks    []Task   `json:"tasks"`   // accuracies on tasks, by name
-	Samples  []Sample `json:"samples"` // of texts, oldest first
+	Payloads Curve    `json:"payloads"` // bytes of the payloads of a round, as far as seen here
+	Tasks    []Task   `json:"tasks"`    // accuracies on tasks, by name
+	Samples  []Sample `json:"samples"`  // of texts, oldest first
 
 	Trust   *Trust   `json:"trust,omitempty"` // nil of a run in which nothing is checked, staked or paid
 	Own     *Own     `json:"own,omitempty"`   // the participant that watches, if one does

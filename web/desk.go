@@ -45,8 +45,11 @@ type desk struct {
 	run     view.Run
 	ranks   []uint32 // places by points, the most first
 	curves  map[string]*published
-	charted uint32 // last step of the curve of bytes
 	begunMs uint64 // when the first state came, if no log told of what was before
+	newest  ledger.Snapshot
+	// coming is the desk of what a participant's log tells of the past, while that is being read, and read the percentage that was.
+	coming *desk
+	read   int
 }
 
 // newDesk returns the desk of a run of which nothing is known. Own is the key, in hex, of the participant whose log is read; "" if none is.
@@ -65,7 +68,7 @@ func (d *desk) observe(s ledger.Snapshot, now time.Time) {
 	if !d.past.begun && s.State.Round() > 1 {
 		d.begunMs = uint64(now.UnixMilli())
 	}
-	d.state, d.height = &s.State, s.Height
+	d.state, d.height, d.newest = &s.State, s.Height, s
 	d.take(runlog.Record{Time: now, Standing: standing}, d.state)
 }
 
@@ -87,6 +90,11 @@ func (d *desk) take(r runlog.Record, state *coordinator.State) {
 	if ev := r.Event; ev != nil && ev.Commitment != "" && r.Who == "" {
 		d.past.committed(ev.Round, ev.Member, ev.Commitment)
 	}
+	d.news()
+}
+
+// news wakes those who wait for something new.
+func (d *desk) news() {
 	d.dirty = true
 	close(d.wake)
 	d.wake = make(chan struct{})
@@ -98,6 +106,50 @@ func (d *desk) specified(text []byte, s *spec.Spec) {
 	defer d.mu.Unlock()
 	d.text, d.spec = text, s
 	d.fold.NameOps(verify.OpNames(text))
+	if d.coming != nil {
+		d.coming.specified(text, s)
+	}
+}
+
+// recall begins to read what a participant's log tells of the past, to a desk of its own: what the chain says now is shown meanwhile.
+func (d *desk) recall(own string) *desk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.coming, d.read = newDesk(own), 0
+	if d.spec != nil {
+		d.coming.fold.NameOps(verify.OpNames(d.text))
+	}
+	return d.coming
+}
+
+// recalling tells how much of the past was read.
+func (d *desk) recalling(percent int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.coming != nil && d.read != percent {
+		d.read = percent
+		d.news()
+	}
+}
+
+// recalled makes what was read of the past what is shown, with what the chain has said since.
+func (d *desk) recalled() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.coming
+	if c == nil {
+		return
+	}
+	d.coming = nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.past.begun { // it told of something
+		d.fold, d.past, d.begunMs = c.fold, c.past, 0
+		if d.state != nil {
+			d.take(runlog.Record{Time: time.UnixMilli(int64(d.newest.TimeMs)), Standing: runlog.Digest(d.newest)}, d.state)
+		}
+	}
+	d.news()
 }
 
 // changed returns a channel that is closed when something newer than the version comes, at once if there is something already.
@@ -125,10 +177,9 @@ func (d *desk) refresh(now time.Time) {
 		d.ranks = append(d.ranks, uint32(i))
 	}
 	slices.SortStableFunc(d.ranks, func(a, b uint32) int { return cmp.Compare(d.run.Members[b].Points, d.run.Members[a].Points) })
-	d.chartBytes(uint64(now.UnixMilli()))
 	curves := []namedCurve{
 		{curveLoss, d.run.Loss}, {curveHeldOut, d.run.HeldOut}, {curveLR, d.run.LR}, {curveGradNorm, d.run.GradNorm},
-		{curveSpeed, d.run.Speed}, {curveSeconds, d.past.seconds.buckets}, {curveBytes, d.past.bytes.buckets}, {curveMembers, d.past.size.buckets},
+		{curveSpeed, d.run.Speed}, {curveSeconds, d.past.seconds.buckets}, {curveBytes, d.run.Payloads}, {curveMembers, d.past.size.buckets},
 	}
 	for _, t := range d.run.Tasks {
 		curves = append(curves, namedCurve{"eval/" + t.Name + "/acc", t.Acc}, namedCurve{"eval/" + t.Name + "/acc_norm", t.Norm})
@@ -147,25 +198,6 @@ func (d *desk) refresh(now time.Time) {
 type namedCurve struct {
 	name  string
 	curve view.Curve
-}
-
-// lateMs is how long after a round's end commitments to it may still be read from the log.
-const lateMs = 5000
-
-// chartBytes adds rounds to the curve of bytes, in order, once all their commitments are known, or none are to come.
-func (d *desk) chartBytes(nowMs uint64) {
-	for _, r := range d.run.Rounds {
-		if r.Step <= d.charted || r.Step == 0 {
-			continue
-		}
-		if r.ClosedMs == 0 || r.Committed < r.Expected && nowMs < r.ClosedMs+lateMs {
-			return
-		}
-		d.charted = r.Step
-		if r.Bytes > 0 {
-			d.past.bytes.add(r.Step, d.run.Tokens, float64(r.Bytes))
-		}
-	}
 }
 
 // withTokens returns a copy of a curve in which tokens are those of the steps, as told by a curve that has them from the chain. A

@@ -16,6 +16,9 @@ import (
 // logEvery is how often a participant's log is looked at for something new.
 const logEvery = 200 * time.Millisecond
 
+// recordsPerLook is after how many records readLog looks how far it is.
+const recordsPerLook = 4096
+
 // follow finds the chain's runs and watches each, until ctx ends.
 func (s *Server) follow(ctx context.Context, started *sync.WaitGroup) {
 	ticker := time.NewTicker(lookEvery)
@@ -55,8 +58,8 @@ func (s *Server) look(ctx context.Context, started *sync.WaitGroup) {
 	}
 }
 
-// watch brings all there is to know of a run to its desk. A participant's log comes first, as far as it goes: from then on the chain itself
-// tells the state, and the log what else happens.
+// watch brings all there is to know of a run to its desk. The chain itself tells the state at once. A participant's log, which may be long,
+// is read beside that; when it has been, it is the past that is shown, and from then on tells what else happens.
 func (s *Server) watch(ctx context.Context, name string, d *desk) {
 	s.o.Ledger.Spec(ctx, name, func(text []byte, err error) {
 		if err != nil {
@@ -70,23 +73,31 @@ func (s *Server) watch(ctx context.Context, name string, d *desk) {
 		}
 		d.specified(text, &parsed)
 	})
-	chain := sync.OnceFunc(func() {
-		s.o.Ledger.Watch(ctx, name, func(snap ledger.Snapshot) { d.observe(snap, time.Now()) })
-	})
-	if n := s.node(name); n != nil && n.Log != "" {
-		if err := readLog(ctx, n.Log, d.add, chain); err != nil && ctx.Err() == nil {
-			s.o.Log.Warn("cannot read the participant's log", "run", name, "err", err)
-		}
+	s.o.Ledger.Watch(ctx, name, func(snap ledger.Snapshot) { d.observe(snap, time.Now()) })
+	n := s.node(name)
+	if n == nil || n.Log == "" {
+		return
 	}
-	chain()
+	past := d.recall(n.Key)
+	to := past.add
+	all := sync.OnceFunc(func() {
+		d.recalled()
+		to = d.add
+	})
+	err := readLog(ctx, n.Log, func(r runlog.Record) { to(r) }, d.recalling, all)
+	if err != nil && ctx.Err() == nil {
+		s.o.Log.Warn("cannot read the participant's log", "run", name, "err", err)
+	}
+	all()
 }
 
-// readLog calls f with every record of the log in a directory, the old ones and, until ctx ends, those that come; and end whenever it has
-// read all there is. A directory that does not exist yet is waited for.
-func readLog(ctx context.Context, dir string, f func(runlog.Record), end func()) error {
+// readLog calls f with every record of the log in a directory, the old ones and, until ctx ends, those that come; end whenever it has
+// read all there is; and part now and then with the percentage that it has. A directory that does not exist yet is waited for.
+func readLog(ctx context.Context, dir string, f func(runlog.Record), part func(percent int), end func()) error {
 	ticker := time.NewTicker(logEvery)
 	defer ticker.Stop()
 	var log *runlog.Log
+	records := 0
 	defer func() {
 		if log != nil {
 			_ = log.Close() // was only read
@@ -108,6 +119,11 @@ func readLog(ctx context.Context, dir string, f func(runlog.Record), end func())
 				return err
 			}
 			f(r)
+			if records++; records%recordsPerLook == 0 {
+				if read, all := log.Progress(); all > 0 {
+					part(int(100 * read / all))
+				}
+			}
 		}
 		end()
 		select {

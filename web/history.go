@@ -23,7 +23,6 @@ type history struct {
 	details []*roundDetail    // of the last ones
 	turns   []turn            // oldest first
 	seconds series            // a round took
-	bytes   series            // of the payloads committed to in a round
 	size    series            // members that took part
 	begun   bool              // a state was seen
 	early   map[uint32]string // commitments to round earlyOf, which has not opened here

@@ -28,6 +28,7 @@ type live struct {
 	Node      nodeBrief             `json:"node"`
 	Trust     *trustBrief           `json:"trust,omitempty"`
 	Samples   []view.Sample         `json:"samples"`  // of the newest step that has any
+	Reading   int                   `json:"reading"`  // percent of the participant's log that was read so far, plus 1; 0: all
 	BegunMs   uint64                `json:"begun_ms"` // nothing is known of what was before, but for what the chain keeps; 0: the log told of it
 
 	Members  *struct{} `json:"members,omitempty"` // these hide fields of view.Run
@@ -36,6 +37,7 @@ type live struct {
 	Speed    *struct{} `json:"speed,omitempty"`
 	GradNorm *struct{} `json:"gradnorm,omitempty"`
 	LR       *struct{} `json:"lr,omitempty"`
+	Payloads *struct{} `json:"payloads,omitempty"`
 	Tasks    *struct{} `json:"tasks,omitempty"`
 	Network  *struct{} `json:"network,omitempty"`
 }
@@ -99,6 +101,9 @@ func (d *desk) live(boot string, since uint64, now time.Time) (live, uint64, boo
 		Statuses: map[string]int{}, Curves: map[string]curvePatch{},
 		Trust: briefTrust(d.run.Trust), Samples: newest(d.run.Samples), BegunMs: d.begunMs,
 		Log: d.run.Log[max(0, len(d.run.Log)-linesMax):], Top: d.rows(d.ranks[:min(topMax, len(d.ranks))]),
+	}
+	if d.coming != nil {
+		l.Reading = d.read + 1
 	}
 	for _, m := range d.run.Members {
 		l.Statuses[m.Status]++

@@ -1,17 +1,20 @@
 package browser
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
-// axeRun has axe look at the page as it is. What is fixed in place covers other things as the page scrolls, which axe takes for overlap only
-// when it is so.
-const axeRun = `axe.run(document, {
-	runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-	resultTypes: ["violations"],
-}).then((r) => r.violations.flatMap((v) => v.nodes.map((n) =>
+// The rules that axe is asked for: all of WCAG and its own practices, or those that depend on colours.
+const (
+	axeAll     = `"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"`
+	axeColours = `"color-contrast", "link-in-text-block"`
+)
+
+// axeRun has axe look at the page as it is.
+const axeRun = `axe.run(document, { runOnly: [%s], resultTypes: ["violations"] }).then((r) => r.violations.flatMap((v) => v.nodes.map((n) =>
 	v.id + " (" + v.impact + "): " + n.target.join(" ") + ": " + n.failureSummary.replace(/\s+/g, " ") + " In " + n.html.slice(0, 160))))`
 
 // Axe is axe-core, which finds what keeps people with disabilities from using a page (https://github.com/dequelabs/axe-core).
@@ -38,8 +41,19 @@ func FindAxe(t testing.TB) Axe {
 // Faults are what axe finds against the rules of WCAG 2.2, levels A and AA, and its own best practices.
 func (a Axe) Faults(b *Tab) []string {
 	b.t.Helper()
+	return a.run(b, axeAll)
+}
+
+// ColourFaults are those of them that depend on colours.
+func (a Axe) ColourFaults(b *Tab) []string {
+	b.t.Helper()
+	return a.run(b, axeColours)
+}
+
+func (a Axe) run(b *Tab, rules string) []string {
+	b.t.Helper()
 	if !Value[bool](b, "'axe' in window") {
 		Value[any](b, a.script+"; null")
 	}
-	return Value[[]string](b, axeRun)
+	return Value[[]string](b, fmt.Sprintf(axeRun, rules))
 }

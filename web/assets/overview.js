@@ -112,8 +112,8 @@ function build(run) {
         charts.push(c);
         small.append(c.el);
       }
-      past.hidden = !r.begun_ms;
-      text(past, r.begun_ms ? `Curves and history begin at ${moment(r.begun_ms)}, when this server began to look: the chain keeps four rounds. A server that is given a participant's --state directory also knows what was before.` : "");
+      past.hidden = !r.begun_ms && !r.reading;
+      text(past, r.reading ? `The participant's log is being read: ${r.reading - 1} %. Curves and history come with it.` : r.begun_ms ? `Curves and history begin at ${moment(r.begun_ms)}, when this server began to look: the chain keeps four rounds. A server that is given a participant's --state directory also knows what was before.` : "");
       samples.told(r.samples);
       for (const c of charts) c.set(curves, by.value());
       by.onchange = () => charts.forEach((c) => c.set(curves, by.value()));

@@ -31,8 +31,8 @@ export function rounds(main, context) {
   const again = throttle(() => table.refresh(), 1000);
   return {
     told({ run }) {
-      past.hidden = !run.begun_ms;
-      text(past, run.begun_ms ? `Rounds before ${moment(run.begun_ms)}, when this server began to look, are not known here, but for the four that the chain keeps. A participant's --state directory tells of more.` : "");
+      past.hidden = !run.begun_ms && !run.reading;
+      text(past, run.reading ? `The participant's log is being read: ${run.reading - 1} %. Earlier rounds come with it.` : run.begun_ms ? `Rounds before ${moment(run.begun_ms)}, when this server began to look, are not known here, but for the four that the chain keeps. A participant's --state directory tells of more.` : "");
       again();
     },
     close: again.stop,
