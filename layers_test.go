@@ -25,7 +25,7 @@ exact
 tensor tokenizer merkle/parallel
 codec/internal/vec
 codec/internal/subset
-optim codec codec/distro codec/dense codec/slice
+optim codec codec/distro codec/dense codec/slice codec/sparseloco
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator

@@ -10,7 +10,8 @@
 // Everything here is exact: Encode is a function of its arguments alone, to the last bit, on every machine and for any number of workers, so
 // that whoever doubts a payload computes it again and compares hashes; Apply likewise, so that all replicas stay equal.
 //
-// The compressors are packages of their own: codec/distro (DCT, top-k, one bit) and codec/dense (all of the gradient, for tests and as the
+// The compressors are packages of their own: codec/distro (DCT, top-k, one bit), codec/sparseloco (several steps on their own, top-k, two bits), codec/slice (a
+// part of the parameters drawn after it was committed to), and codec/dense (all of the gradient, for tests and as the
 // yardstick of the others). Clip, Norm, CheckLR and CheckRange are what they share.
 package codec
 

@@ -2,7 +2,6 @@ package distro
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/entrain-network/entrain/codec"
@@ -26,39 +25,12 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 	if err != nil {
 		return dst, fmt.Errorf("distro: %w", err)
 	}
-	j.state, j.grad, j.step = state, grad, float32(lr*scale)
-	if err := j.checkAll(); err != nil {
+	if err := j.checkState.Check(state, stateMax); err != nil {
 		return dst, fmt.Errorf("distro: %w", err)
 	}
+	j.state, j.grad, j.step = state, grad, float32(lr*scale)
 	c.pool.RunOn(c.tasks(), j.encode)
 	return c.appendPayload(dst, j.codes), nil
-}
-
-// checkAll refuses a state that Encode has not left behind: one of numbers so large, or no numbers, that sums could overflow.
-func (j *job) checkAll() error {
-	j.c.pool.RunOn(len(j.most), j.checkState)
-	limit := math.Float32bits(stateMax)
-	for segment, most := range j.most {
-		if math.Float32bits(most) <= limit {
-			continue
-		}
-		for i, x := range j.state[segment*stateSegment:] {
-			if math.Float32bits(x)&vec.Abs <= limit {
-				continue
-			}
-			at := segment*stateSegment + i
-			if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("state at element %d: %w", at, codec.ErrNotFinite)
-			}
-			return fmt.Errorf("state at element %d is %g, of magnitude above %g: %w", at, x, float32(stateMax), codec.ErrTooLarge)
-		}
-	}
-	return nil
-}
-
-func (j *job) checkSegment(w *exact.Worker, i int) {
-	segment := j.state[i*stateSegment : min((i+1)*stateSegment, len(j.state))]
-	j.most[i] = j.c.loop.Most(segment, &j.scratch[w.Index()].lanes)
 }
 
 // encodeBlocks does the blocks of one task.

@@ -7,25 +7,22 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// How much a worker takes at a time. The results do not depend on it.
-const (
-	blocksPerTask = 8
-	stateSegment  = 1 << 14 // elements of a state that is checked
-)
+// blocksPerTask is how much a worker takes at a time. The results do not depend on it.
+const blocksPerTask = 8
 
 // A job is the work space of one Encode or Apply, used again by later ones, so that they allocate nothing.
 type job struct {
-	c       *Codec
-	clipper *codec.Clipper
-	scratch []scratch // of each worker of the pool
+	c          *Codec
+	clipper    *codec.Clipper
+	checkState *codec.StateCheck
+	scratch    []scratch // of each worker of the pool
 
 	// The work on a task, bound to the job once.
-	checkState, encode, apply func(w *exact.Worker, task int)
+	encode, apply func(w *exact.Worker, task int)
 
 	state, grad []float32 // of Encode
 	step        float32
-	most        []float32 // greatest magnitude of each segment of the state
-	codes       []uint64  // of the blocks
+	codes       []uint64 // of the blocks
 
 	params   []float32 // of Apply
 	payloads [][]byte
@@ -51,7 +48,7 @@ func (c *Codec) take() *job {
 	}
 	j := &job{
 		c: c, clipper: codec.NewClipper(c.pool), scratch: make([]scratch, c.pool.Workers()),
-		most: make([]float32, (c.n+stateSegment-1)/stateSegment), codes: make([]uint64, len(c.blocks)*c.words),
+		checkState: codec.NewStateCheck(c.pool), codes: make([]uint64, len(c.blocks)*c.words),
 	}
 	n := c.cfg.Chunk * c.cfg.Chunk
 	columns := c.cfg.Chunk * ((c.cfg.Chunk + vec.ColumnSums - 1) / vec.ColumnSums * vec.ColumnSums)
@@ -61,7 +58,7 @@ func (c *Codec) take() *job {
 			picker: subset.NewPicker(n, c.cfg.TopK),
 		}
 	}
-	j.checkState, j.encode, j.apply = j.checkSegment, j.encodeBlocks, j.applyBlocks
+	j.encode, j.apply = j.encodeBlocks, j.applyBlocks
 	return j
 }
 

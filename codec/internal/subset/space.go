@@ -68,15 +68,21 @@ func (s *Space) Code(v *Signed) Number {
 	return c
 }
 
+// Size is how many positions the set with a code below Total has.
+func (s *Space) Size(code *Number) int {
+	n := s.K
+	for code.less(&s.first[n], s.Words) {
+		n--
+	}
+	return n
+}
+
 // Decode is the inverse of Code for several readings at once, each with a code below Total in Rest.
 func (s *Space) Decode(loop *vec.Kernel, readings []Reading) {
 	for i := range readings {
 		r := &readings[i]
 		v := &r.Set
-		v.N = s.K
-		for r.Rest.less(&s.first[v.N], s.Words) {
-			v.N--
-		}
+		v.N = s.Size(&r.Rest)
 		r.Rest.take(s.first[v.N][:], s.Words)
 		v.Negative = r.Rest[0] & (1<<uint(v.N) - 1) // Go's 1<<64 - 1 has all bits set
 		r.Rest.shr(uint(v.N), s.Words)

@@ -1,0 +1,164 @@
+package sparseloco
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/internal/subset"
+	"github.com/entrain-network/entrain/codec/internal/vec"
+	"github.com/entrain-network/entrain/exact"
+)
+
+// Check tells whether payload is canonical. See codec.Codec.
+func (c *Codec) Check(payload []byte) error {
+	if err := c.check(payload); err != nil {
+		return fmt.Errorf("sparseloco: %w", err)
+	}
+	return nil
+}
+
+func (c *Codec) check(payload []byte) error {
+	if err := c.header.Check(payload, c.PayloadMax()); err != nil {
+		return err
+	}
+	body := payload[codec.HeaderLen:]
+	for i := range c.chunks {
+		if err := c.chunks[i].check(body); err != nil {
+			return fmt.Errorf("chunk %d: %w", i, err)
+		}
+	}
+	if unused := 8*len(body) - c.bits; subset.ReadBits(body, c.bits, unused) != 0 {
+		return fmt.Errorf("the last %d bits are not zero", unused)
+	}
+	return nil
+}
+
+var (
+	errCode   = errors.New("its code stands for nothing")
+	errEmpty  = errors.New("it sends nothing and says more")
+	errPlaces = errors.New("places without a position are large")
+	errScale  = errors.New("its magnitudes are not normal numbers up to 2^100, the second not below the first")
+	errLarge  = errors.New("that some values are large, and not all, and that magnitudes differ, must go together")
+)
+
+// check tells whether what is said of the chunk is canonical.
+func (k *chunk) check(body []byte) error {
+	if !k.space.Valid(body, k.bit) {
+		return errCode
+	}
+	var r subset.Reading
+	v := k.read(&r, body)
+	n := k.space.Size(&r.Rest)
+	switch {
+	case n == 0:
+		if v.large != 0 || v.low != 0 || v.high != 0 {
+			return errEmpty
+		}
+	case n < 64 && v.large>>uint(n) != 0:
+		return errPlaces
+	case !normal(v.low) || v.high < v.low || v.high > halfMax:
+		return errScale
+	case (v.large != 0) != (v.high > v.low) || bits.OnesCount64(v.large) == n:
+		return errLarge
+	}
+	return nil
+}
+
+// read reads what is said of the chunk; the code is left in r, to be decoded.
+func (k *chunk) read(r *subset.Reading, body []byte) (v saying) {
+	k.space.Read(r, body, k.bit)
+	v.large = subset.ReadBits(body, k.bit+k.space.Bits, k.space.K)
+	scales := subset.ReadBits(body, k.bit+k.space.Bits+k.space.K, scaleBits)
+	v.low, v.high = uint16(scales), uint16(scales>>16)
+	return v
+}
+
+// Apply moves every weight by the mean of the payloads. The learning rate changes nothing: it is in the payloads. See codec.Codec and the
+// package comment.
+func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
+	if len(params) != c.n {
+		panic(fmt.Sprintf("sparseloco: %d parameters for a layout of %d", len(params), c.n))
+	}
+	if err := codec.CheckSet(c.check, payloads, lr, 0); err != nil {
+		return fmt.Errorf("sparseloco: %w", err)
+	}
+	if len(payloads) == 0 {
+		return nil
+	}
+	j := c.take()
+	defer c.give(j)
+	j.params, j.payloads = params, payloads
+	j.clip()
+	c.pool.RunOn(c.tasks(), j.apply)
+	return nil
+}
+
+// clip sets how much each payload counts.
+func (j *job) clip() {
+	n := len(j.payloads)
+	j.norms, j.clips = slices.Grow(j.norms[:0], n)[:n], slices.Grow(j.clips[:0], n)[:n]
+	j.c.pool.RunOn(n, j.measure)
+	j.sorted = append(j.sorted[:0], j.norms...)
+	slices.Sort(j.sorted)
+	median := j.sorted[(n-1)/2]
+	for i, norm := range j.norms {
+		if j.clips[i] = 1; norm > median {
+			j.clips[i] = float32(median / norm)
+		}
+	}
+}
+
+// measurePayload computes the norm of a payload, from its magnitudes and how many values have them.
+func (j *job) measurePayload(_ *exact.Worker, payload int) {
+	body := j.payloads[payload][codec.HeaderLen:]
+	var sum float64
+	var r subset.Reading
+	for i := range j.c.chunks {
+		k := &j.c.chunks[i]
+		v := k.read(&r, body)
+		large := bits.OnesCount64(v.large)
+		sum += squares(k.space.Size(&r.Rest)-large, v.low) + squares(large, v.high)
+	}
+	j.norms[payload] = math.Sqrt(sum)
+}
+
+// squares is the sum of n squares of the number whose upper half is given: without rounding, as it has 8 bits.
+func squares(n int, half uint16) float64 {
+	x := float64(math.Float32frombits(uint32(half) << 16))
+	return float64(float64(x*x) * float64(n))
+}
+
+// applyChunks does the chunks of one task.
+func (j *job) applyChunks(w *exact.Worker, task int) {
+	for i := task * chunksPerTask; i < min((task+1)*chunksPerTask, len(j.c.chunks)); i++ {
+		j.applyChunk(&j.scratch[w.Index()], &j.c.chunks[i])
+	}
+}
+
+func (j *job) applyChunk(s *scratch, k *chunk) {
+	sums := s.sums[:k.n]
+	clear(sums)
+	for from := 0; from < len(j.payloads); from += vec.Numbers {
+		n := min(vec.Numbers, len(j.payloads)-from)
+		readings := s.readings[:n]
+		for i := range readings {
+			s.sayings[i] = k.read(&readings[i], j.payloads[from+i][codec.HeaderLen:])
+		}
+		k.space.Decode(&j.c.loop, readings)
+		for i := range readings {
+			chosen := &readings[i].Set
+			v, clip := &s.sayings[i], j.clips[from+i]
+			for m, p := range chosen.Positions[:chosen.N] {
+				sums[p] += float32(clip * v.value(chosen, m))
+			}
+		}
+	}
+	x, count, rate := j.params[k.from:k.from+k.n], float32(len(j.payloads)), j.c.cfg.OuterRate
+	for i, sum := range sums {
+		x[i] -= float32(rate * float32(sum/count))
+	}
+}
