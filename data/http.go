@@ -13,37 +13,50 @@ import (
 	"time"
 )
 
-// hosts are places that offer the same data set over HTTP: any static host will do. Ranges are asked for, and a host that knows none is read
-// up to the range, which works but costs. Nobody is trusted: what comes is checked by whoever asked.
+// hosts are places that offer the same data set. Nobody is trusted: what comes is checked by whoever asked.
 type hosts struct {
-	bases    []string // URLs of the directory, each ending in a slash
-	client   *http.Client
+	list     []host
 	attempts int
 	timeout  time.Duration // of one attempt
 	backoff  time.Duration // before the second attempt; doubled before each further one
-	first    atomic.Uint32 // of bases, the one to ask first: the last that served
+	first    atomic.Uint32 // of list, the one to ask first: the last that served
+}
+
+// A host is one of them. Its errors are permanentErrors where asking again is of no use.
+type host interface {
+	// String is the host's address, as errors show it.
+	String() string
+
+	// rangeOf fills b with the bytes from offset on of a file that has so many bytes.
+	rangeOf(ctx context.Context, file string, offset, size uint64, b []byte) error
+
+	// all returns a file, or a begin of it that is longer than most.
+	all(ctx context.Context, file string, most int) ([]byte, error)
 }
 
 // backoffMax is the longest wait between two attempts.
 const backoffMax = 30 * time.Second
 
-// parseBases checks the addresses of directories.
-func parseBases(addresses []string) ([]string, error) {
-	if len(addresses) == 0 {
-		return nil, errors.New("no address of the data is named")
+// web is a host over HTTP: any static host will do. Ranges are asked for, and a host that knows none is read up to the range, which works but
+// costs.
+type web struct {
+	base   string // URL of the directory, ending in a slash
+	client *http.Client
+}
+
+// String returns the URL.
+func (w web) String() string { return w.base }
+
+// parseWeb checks the address of a directory.
+func parseWeb(address string) (base string, err error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", fmt.Errorf("address of the data: %w", err)
 	}
-	var bases []string
-	for _, address := range addresses {
-		u, err := url.Parse(address)
-		if err != nil {
-			return nil, fmt.Errorf("address of the data: %w", err)
-		}
-		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-			return nil, fmt.Errorf("address of the data %q is not of the form https://host/directory", u.Redacted())
-		}
-		bases = append(bases, strings.TrimSuffix(address, "/")+"/")
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("address of the data %q is not of the form https://host/directory", u.Redacted())
 	}
-	return bases, nil
+	return strings.TrimSuffix(address, "/") + "/", nil
 }
 
 // A permanentError is one that asking again does not mend.
@@ -54,8 +67,8 @@ func (e permanentError) Unwrap() error { return e.error }
 
 // get fills b with the bytes from offset on of a file that has so many bytes, and asks again, and others, until check accepts what came.
 func (h *hosts) get(ctx context.Context, file string, offset, size uint64, b []byte, check func([]byte) error) error {
-	return h.retry(ctx, func(ctx context.Context, base string) error {
-		if err := h.rangeOf(ctx, base+file, offset, size, b); err != nil {
+	return h.retry(ctx, func(ctx context.Context, at host) error {
+		if err := at.rangeOf(ctx, file, offset, size, b); err != nil {
 			return err
 		}
 		return check(b)
@@ -64,20 +77,15 @@ func (h *hosts) get(ctx context.Context, file string, offset, size uint64, b []b
 
 // all returns the whole of a small file, which check must accept.
 func (h *hosts) all(ctx context.Context, file string, most int, check func([]byte) error) (b []byte, err error) {
-	err = h.retry(ctx, func(ctx context.Context, base string) error {
-		response, err := h.ask(ctx, base+file, "")
-		if err != nil {
+	err = h.retry(ctx, func(ctx context.Context, at host) error {
+		if b, err = at.all(ctx, file, most); err != nil {
 			return err
 		}
-		defer response.Body.Close()
-		if b, err = io.ReadAll(io.LimitReader(response.Body, int64(most)+1)); err != nil {
-			return fmt.Errorf("%s: %w", base+file, err)
-		}
 		if len(b) > most {
-			return fmt.Errorf("%s has more than %d bytes", base+file, most)
+			return fmt.Errorf("%s of %s has more than %d bytes", file, at, most)
 		}
 		if err := check(b); err != nil {
-			return fmt.Errorf("%s: %w", base+file, err)
+			return fmt.Errorf("%s of %s: %w", file, at, err)
 		}
 		return nil
 	})
@@ -86,24 +94,24 @@ func (h *hosts) all(ctx context.Context, file string, most int, check func([]byt
 
 // retry calls do with one host after the other until it succeeds, the attempts are used up, or all hosts have failed for good. It returns what
 // the last attempt of each failed with.
-func (h *hosts) retry(ctx context.Context, do func(ctx context.Context, base string) error) error {
-	faults := make([]error, len(h.bases))
+func (h *hosts) retry(ctx context.Context, do func(ctx context.Context, at host) error) error {
+	faults := make([]error, len(h.list))
 	first := int(h.first.Load())
 	wait := h.backoff
-	for attempt := range h.attempts * len(h.bases) {
-		i := (first + attempt) % len(h.bases)
+	for attempt := range h.attempts * len(h.list) {
+		i := (first + attempt) % len(h.list)
 		var permanent permanentError
 		if errors.As(faults[i], &permanent) {
 			continue
 		}
-		if attempt > 0 && attempt%len(h.bases) == 0 {
+		if attempt > 0 && attempt%len(h.list) == 0 {
 			if err := pause(ctx, wait); err != nil {
 				return err
 			}
 			wait = min(2*wait, backoffMax)
 		}
-		once, cancel := context.WithTimeoutCause(ctx, h.timeout, fmt.Errorf("%s: no answer within %v", h.bases[i], h.timeout))
-		err := do(once, h.bases[i])
+		once, cancel := context.WithTimeoutCause(ctx, h.timeout, fmt.Errorf("%s: no answer within %v", h.list[i], h.timeout))
+		err := do(once, h.list[i])
 		if err != nil && once.Err() != nil {
 			err = context.Cause(once)
 		}
@@ -132,8 +140,23 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// all reads a whole file.
+func (w web) all(ctx context.Context, file string, most int) ([]byte, error) {
+	response, err := w.ask(ctx, file, "")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(response.Body, int64(most)+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.base+file, err)
+	}
+	return b, nil
+}
+
 // ask sends a request and returns a response of status 200 or 206, whose body must be closed.
-func (h *hosts) ask(ctx context.Context, address, ranges string) (*http.Response, error) {
+func (w web) ask(ctx context.Context, file, ranges string) (*http.Response, error) {
+	address := w.base + file
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, permanentError{err}
@@ -142,7 +165,7 @@ func (h *hosts) ask(ctx context.Context, address, ranges string) (*http.Response
 	if ranges != "" {
 		request.Header.Set("Range", ranges)
 	}
-	response, err := h.client.Do(request)
+	response, err := w.client.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -159,8 +182,9 @@ func (h *hosts) ask(ctx context.Context, address, ranges string) (*http.Response
 }
 
 // rangeOf fills b with a range of a file.
-func (h *hosts) rangeOf(ctx context.Context, address string, offset, size uint64, b []byte) error {
-	response, err := h.ask(ctx, address, fmt.Sprintf("bytes=%d-%d", offset, offset+uint64(len(b))-1))
+func (w web) rangeOf(ctx context.Context, file string, offset, size uint64, b []byte) error {
+	address := w.base + file
+	response, err := w.ask(ctx, file, fmt.Sprintf("bytes=%d-%d", offset, offset+uint64(len(b))-1))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
@@ -23,6 +24,7 @@ type RemoteOptions struct {
 	LookAhead   int           // sequences fetched before they are asked for (see Set.Ahead): 64; negative: none
 	Connections int           // at once: 4
 	Client      *http.Client  // nil: one of its own
+	S3          bucket.Opener // of buckets; nil: a client of its own
 }
 
 // lookAhead and connections hide the time that a chunk takes behind the training on those before it.
@@ -54,8 +56,8 @@ type remote struct {
 	hosts  *hosts
 	ctx    context.Context // ends with Close: reading a Source takes no context
 	cancel context.CancelCauseFunc
-	own    *http.Transport // to be closed, or nil
-	ahead  chan chunk      // chunks to fetch before they are asked for
+	ended  []func()   // closes what belongs to the set
+	ahead  chan chunk // chunks to fetch before they are asked for
 	work   sync.WaitGroup
 }
 
@@ -64,34 +66,74 @@ var errClosed = errors.New("the data set is closed")
 
 // IsURL tells whether a location of data is for OpenURL, not a directory.
 func IsURL(location string) bool {
-	return strings.HasPrefix(location, "http://") || strings.HasPrefix(location, "https://")
+	return strings.HasPrefix(location, "http://") || strings.HasPrefix(location, "https://") || bucket.IsLocation(location)
 }
 
-// OpenURL opens the data set whose files several hosts offer, under the same names as in a directory: whichever answers with the right bytes is
-// as good as any other. Chunks of 256 KiB are fetched when they are needed or soon will be, and compared with the manifest before use: with
-// leaves.bin beside the manifest, one by one; without it, a shard is read whole, and thrown away, to learn its leaves.
+// OpenURL opens the data set whose files several hosts offer, under the same names as in a directory: static hosts over HTTP, and S3 buckets
+// as bucket.Location writes them. Whichever answers with the right bytes is as good as any other. Chunks of 256 KiB are fetched when they are
+// needed or soon will be, and compared with the manifest before use: with leaves.bin beside the manifest, one by one; without it, a shard is read
+// whole, and thrown away, to learn its leaves.
 //
 // The set ends with ctx or Close. What no host has right is reported as a *CorruptError.
 func OpenURL(ctx context.Context, addresses []string, want wire.Hash, o RemoteOptions) (*Set, error) {
 	o.fill()
-	bases, err := parseBases(addresses)
+	r := &remote{ahead: make(chan chunk, 4*max(o.LookAhead, 1))}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	r.hosts = &hosts{attempts: o.Attempts, timeout: o.Timeout, backoff: o.Backoff}
+	s, err := r.begin(addresses, want, o)
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// begin reaches the hosts and opens the set.
+func (r *remote) begin(addresses []string, want wire.Hash, o RemoteOptions) (*Set, error) {
+	if len(addresses) == 0 {
+		return nil, errors.New("no address of the data is named")
+	}
+	var names []string
+	for _, address := range addresses {
+		h, err := r.host(address, &o)
+		if err != nil {
+			return nil, err
+		}
+		r.hosts.list, names = append(r.hosts.list, h), append(names, h.String())
+	}
+	s, err := r.open(want, o)
+	if err != nil {
+		return nil, fmt.Errorf("data set at %s: %w", strings.Join(names, ", "), err)
+	}
+	return s, nil
+}
+
+// host returns the host of an address, and makes the client it needs unless there is one.
+func (r *remote) host(address string, o *RemoteOptions) (host, error) {
+	if bucket.IsLocation(address) {
+		at, err := bucket.ParseLocation(address)
+		if err != nil {
+			return nil, fmt.Errorf("address of the data: %w", err)
+		}
+		if o.S3 == nil {
+			client := bucket.NewClient(bucket.S3Options{})
+			r.ended = append(r.ended, client.Close)
+			o.S3 = client.Open
+		}
+		store, err := o.S3(at)
+		return &s3{at, store}, err
+	}
+	base, err := parseWeb(address)
 	if err != nil {
 		return nil, err
 	}
-	r := &remote{ahead: make(chan chunk, 4*max(o.LookAhead, 1))}
 	if o.Client == nil {
-		r.own = http.DefaultTransport.(*http.Transport).Clone()
-		r.own.MaxIdleConnsPerHost = o.Connections
-		o.Client = &http.Client{Transport: r.own}
+		own := http.DefaultTransport.(*http.Transport).Clone()
+		own.MaxIdleConnsPerHost = o.Connections
+		r.ended = append(r.ended, own.CloseIdleConnections)
+		o.Client = &http.Client{Transport: own}
 	}
-	r.hosts = &hosts{bases: bases, client: o.Client, attempts: o.Attempts, timeout: o.Timeout, backoff: o.Backoff}
-	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	s, err := r.open(want, o)
-	if err != nil {
-		r.close()
-		return nil, fmt.Errorf("data set at %s: %w", strings.Join(bases, ", "), err)
-	}
-	return s, nil
+	return web{base, o.Client}, nil
 }
 
 func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, error) {
@@ -132,8 +174,8 @@ func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, error) {
 func (r *remote) close() {
 	r.cancel(errClosed)
 	r.work.Wait()
-	if r.own != nil {
-		r.own.CloseIdleConnections()
+	for _, end := range r.ended {
+		end()
 	}
 }
 

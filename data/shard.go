@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/entrain-network/entrain/merkle"
@@ -149,7 +150,7 @@ func newShards(dir string, m Manifest, r *remote) (train, heldOut []*shard) {
 	for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
 		path := filepath.Join(dir, s.File)
 		if r != nil {
-			path = r.hosts.bases[0] + s.File
+			path = strings.TrimSuffix(r.hosts.list[0].String(), "/") + "/" + s.File
 		}
 		all = append(all, &shard{Shard: s, path: path, remote: r, leafOffset: leaves})
 		leaves += s.chunks() * uint64(len(wire.Hash{}))

@@ -1,0 +1,57 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Publish uploads the files of the data set in dir, whose manifest is m, to a bucket, for OpenURL to read: shards first and the manifest last,
+// so that whoever finds the manifest finds the set. Files that are there with the right size are not sent again. Uploaded, unless it is nil, is
+// called after each file.
+func Publish(ctx context.Context, dir string, m Manifest, to bucket.Store, uploaded func(file string, bytes int64, sent bool)) error {
+	var files []string
+	for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
+		files = append(files, s.File)
+	}
+	for _, name := range append(files, LeavesFile, TokenizerFile, ManifestFile) {
+		size, sent, err := publishFile(ctx, filepath.Join(dir, name), name, m, to)
+		if errors.Is(err, os.ErrNotExist) && (name == LeavesFile || name == TokenizerFile) {
+			continue // sets of earlier versions, and those of built-in tokenizers, have fewer files
+		}
+		if err != nil {
+			return fmt.Errorf("upload of data set %q: %w", m.Name, err)
+		}
+		if uploaded != nil {
+			uploaded(name, size, sent)
+		}
+	}
+	return nil
+}
+
+func publishFile(ctx context.Context, path, name string, m Manifest, to bucket.Store) (size int64, sent bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, false, err
+	}
+	size = info.Size()
+	if name == ManifestFile { // small, and its size says nothing
+		got, _, err := to.Get(ctx, name, 0, ManifestBytesMax)
+		if err == nil && wire.SHA256(got) == m.Hash() {
+			return size, false, nil
+		}
+	} else if o, err := to.Stat(ctx, name); err == nil && o.Bytes == size {
+		return size, false, nil
+	}
+	return size, true, to.Put(ctx, name, f, size, false)
+}

@@ -1,0 +1,115 @@
+package data
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/bucket/mem"
+)
+
+// inBucket publishes the set in dir to a bucket in memory.
+func inBucket(t *testing.T, w *mem.World, dir string, m Manifest, name string) bucket.Location {
+	t.Helper()
+	own := bucket.Location{Endpoint: "host", Bucket: name, Prefix: "sets/big", AccessKey: "key", SecretKey: "TOPSECRET"}
+	w.Make(own)
+	store, err := w.Open(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Publish(t.Context(), dir, m, store, nil); err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
+
+func TestSetInABucketIsTheSet(t *testing.T) {
+	dir, m := bigSet(t)
+	want := mustOpen(t, dir, m, Options{SequenceTokens: 1000})
+	w := mem.New(time.Now, 1)
+	at := inBucket(t, w, dir, m, "data")
+	o := quick()
+	o.S3 = w.Open
+	sameSequences(t, mustOpenURL(t, m, o, at.URL()), want)
+	sameSequences(t, mustOpenURL(t, m, o, "s3://host/data/sets/big/?tls=0"), want)
+	o.LookAhead, o.Verify = -1, true
+	sameSequences(t, mustOpenURL(t, m, o, at.URL()), want)
+}
+
+// Buckets and static hosts stand in for each other.
+func TestBucketThatLiesIsLeftForAnother(t *testing.T) {
+	dir, m := bigSet(t)
+	want := mustOpen(t, dir, m, Options{SequenceTokens: 1000})
+	w := mem.New(time.Now, 1)
+	liar, failing, honest := inBucket(t, w, dir, m, "liar"), inBucket(t, w, dir, m, "failing"), inBucket(t, w, dir, m, "honest")
+	o := quick()
+	o.S3 = w.Open
+	o.Attempts = 12
+	w.Break(liar, mem.Faults{Corrupt: 500, Cut: 300})
+	w.Break(failing, mem.Faults{Fail: 700})
+	sameSequences(t, mustOpenURL(t, m, o, liar.URL(), failing.URL(), honest.URL()), want)
+	w.Break(honest, mem.Faults{Refuse: true})
+	sameSequences(t, mustOpenURL(t, m, o, honest.URL(), serve(t, Handler(dir, m))), want)
+}
+
+func TestBucketOfAnotherSetIsRefused(t *testing.T) {
+	dir, m := bigSet(t)
+	w := mem.New(time.Now, 1)
+	at := inBucket(t, w, dir, m, "data")
+	o := quick()
+	o.S3 = w.Open
+	other := m
+	other.Name = "another"
+	for name, address := range map[string]string{"other set": at.URL(), "no such bucket": strings.Replace(at.URL(), "data", "none", 1), "no location": "s3://key:TOPSECRET@host"} {
+		_, err := OpenURL(t.Context(), []string{address}, other.Hash(), o)
+		if err == nil || strings.Contains(err.Error(), "TOPSECRET") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.Break(at, mem.Faults{Serve: func(key string, b []byte) []byte {
+		if strings.HasPrefix(filepath.Base(key), "train-") || strings.HasSuffix(key, LeavesFile) {
+			return bytes.ToUpper(b)
+		}
+		return b
+	}})
+	s := mustOpenURL(t, m, o, at.URL())
+	var corrupt *CorruptError
+	if err := s.Read(0, make([]uint32, 1001)); !errors.As(err, &corrupt) || strings.Contains(err.Error(), "TOPSECRET") {
+		t.Errorf("reading what was changed: %v", err)
+	}
+}
+
+func TestPublishSendsWhatIsMissing(t *testing.T) {
+	dir, m := bigSet(t)
+	w := mem.New(time.Now, 1)
+	at := inBucket(t, w, dir, m, "data")
+	store, err := w.Open(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Delete(t.Context(), m.Shards[1].File); err != nil {
+		t.Fatal(err)
+	}
+	var sent []string
+	last := ""
+	err = Publish(t.Context(), dir, m, store, func(file string, bytes int64, new bool) {
+		info, err := os.Stat(filepath.Join(dir, file))
+		if err != nil || info.Size() != bytes {
+			t.Errorf("%s is said to have %d bytes: %v", file, bytes, err)
+		}
+		if last = file; new {
+			sent = append(sent, file)
+		}
+	})
+	if err != nil || len(sent) != 1 || sent[0] != m.Shards[1].File || last != ManifestFile {
+		t.Errorf("sent are %v, the last file is %s: %v", sent, last, err)
+	}
+	if err := Publish(t.Context(), t.TempDir(), m, store, nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a set that is not there: %v", err)
+	}
+}
