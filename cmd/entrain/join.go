@@ -60,7 +60,7 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
 	f.Var(&o.memory, "limit-memory", "stay below so many `bytes` of memory, such as 8GB; what is too large for that is refused at once (default: what is free)")
 	f.Var(&o.upload, "limit-upload", "serve results, models and data of checks to peers with at most so many `bytes` a second, such as 2MB (default: as they ask)")
-	f.StringArrayVar(&o.listen, "listen", nil, "`address` for peers, IP:PORT or a multiaddr; may be repeated (default: all of this machine's, any free port)")
+	o.memberFlags(cmd)
 	f.Uint32Var(&o.evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
 	f.Uint64Var(&o.heldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
 	f.StringArrayVar(&o.look.prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
@@ -73,6 +73,7 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	f.StringVar(&o.delegation, "delegation", "", "`line` of entrain key delegate, or a file that holds it: work for its owner, who is paid")
 	f.StringVar(&o.pool, "pool", "", "`pool` that the stake comes from, and that is paid (default: your own account)")
 	o.flags(cmd)
+	o.mining.flags(cmd)
 	o.cheating.flags(cmd)
 	_ = cmd.MarkFlagDirname("data")
 	_ = cmd.MarkFlagDirname("from")
@@ -89,7 +90,7 @@ type joinOptions struct {
 }
 
 func (o joinOptions) check() error {
-	var errs []error
+	errs := []error{o.reaching.check()}
 	if o.workers < 1 || o.workers > workersMax {
 		errs = append(errs, fmt.Errorf("--workers %d: want 1 to %d", o.workers, workersMax))
 	}

@@ -24,6 +24,7 @@ import (
 
 // participation is how somebody takes part in a run.
 type participation struct {
+	reaching
 	run         string
 	target      target
 	key         key.Private
@@ -34,14 +35,14 @@ type participation struct {
 	workers     int
 	memory      byteCount // it may take; 0: what is free
 	upload      byteCount // a second it serves to peers; 0: as much as they ask
-	listen      []string
-	evaluate    uint32 // steps between two measurements of the held-out loss; 0: none
-	heldOut     uint64 // sequences that a measurement reads at most
+	evaluate    uint32    // steps between two measurements of the held-out loss; 0: none
+	heldOut     uint64    // sequences that a measurement reads at most
 	look        inspection
 	checkpoints int    // kept; 0: only those that the run asks this member for, the last of them
 	stake       uint64 // tokens to put up
 	delegation  string // text or file of a delegation; "" if the member works for itself
 	pool        string // that they come from; "" for the member's own account
+	mining      mining
 	cheating    cheating
 	linger      time.Duration // for which the model is served to others after the run has finished
 	observe     func(node.Event)
@@ -58,6 +59,7 @@ const finishPatience = time.Millisecond
 // participant is the parts of a participation, wired together.
 type participant struct {
 	participation
+	console console
 	id      wire.Hash // of the run
 	text    []byte    // of its specification
 	client  *comet.Client
@@ -95,7 +97,7 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 	if err := p.target.check(client.ChainID(), on.snapshot.State.ID()); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	if err := errors.Join(p.bring(ctx, client), p.admitted(ctx, c, client, on)); err != nil {
+	if err := errors.Join(p.mining.check(on.spec), p.bring(ctx, client), p.admitted(ctx, c, client, on)); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	if p.data, err = p.target.dataOf(p.data, on); err != nil {
@@ -110,7 +112,7 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 		return nil, errors.Join(err, client.Close())
 	}
 	part := &participant{
-		participation: p, id: on.snapshot.State.ID(), text: on.text, client: client, trainer: t, loop: loop.NewReal(),
+		participation: p, console: c, id: on.snapshot.State.ID(), text: on.text, client: client, trainer: t, loop: loop.NewReal(),
 		store: statefile.New(filepath.Join(p.state, "state"), t.engine.ParamsLen(), t.engine.StateLen()),
 		saver: newCheckpoints(filepath.Join(p.state, "checkpoints"), max(p.checkpoints, 1), t),
 	}
@@ -160,6 +162,9 @@ func (p *participant) runTo(ctx context.Context) error {
 	if p.tracer != nil {
 		cfg.Disputant = disputant{p.tracer}
 	}
+	if err := p.mine(ctx, &cfg); err != nil {
+		return err
+	}
 	cfg, err := p.bend(cfg)
 	if err != nil {
 		return err
@@ -202,13 +207,11 @@ func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.S
 
 // join joins the peers of the run.
 func (p *participant) join(h p2p.Handler) (p2p.Network, error) {
-	listen, err := listenAddrs(p.listen, p.endpoints)
-	if err != nil {
+	o := lp2p.Options{Key: p.key, Run: p.id, Handler: h, Log: p.log, Upload: uint64(p.upload)}
+	if err := p.options(&o, p.endpoints, 4*uint64(p.trainer.engine.ParamsLen())); err != nil {
 		return nil, err
 	}
-	network, err := lp2p.New(lp2p.Options{
-		Key: p.key, Run: p.id, Handler: h, Listen: listen, Log: p.log, Upload: uint64(p.upload),
-	})
+	network, err := lp2p.New(o)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,10 @@ func newHost(o Options, g *gate) (host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	public, err := parsePublicIP(o.PublicIP)
+	if err != nil {
+		return nil, err
+	}
 	sk, err := privateKey(o.Key)
 	if err != nil {
 		return nil, err
@@ -57,7 +61,7 @@ func newHost(o Options, g *gate) (host.Host, error) {
 		libp2p.NoListenAddrs, // see listenOn
 		libp2p.ConnectionGater(g), libp2p.ResourceManager(limits), libp2p.ConnectionManager(conns),
 		libp2p.DialRanker(rankDials),
-		libp2p.AddrsFactory(tellable(addrs)),
+		libp2p.AddrsFactory(tellable(addrs, public)),
 		libp2p.DisableMetrics(),
 	}
 	if o.Relay != nil {
@@ -146,9 +150,37 @@ func portFree(a ma.Multiaddr) error {
 	return l.Close()
 }
 
+// parsePublicIP reads Options.PublicIP; nil if there is none.
+func parsePublicIP(s string) (*ma.Component, error) {
+	if s == "" {
+		return nil, nil
+	}
+	ip, err := netip.ParseAddr(s)
+	if err != nil {
+		return nil, fmt.Errorf("the public address %q: %w", s, err)
+	}
+	protocol := "ip4"
+	if ip.Is6() {
+		protocol = "ip6"
+	}
+	return ma.NewComponent(protocol, ip.String())
+}
+
 // tellable returns the filter of the addresses told to others: no loopback, unless
-// listened on by name.
-func tellable(listen []ma.Multiaddr) func([]ma.Multiaddr) []ma.Multiaddr {
+// listened on by name; and each port at the public address too, if there is one.
+func tellable(listen []ma.Multiaddr, public *ma.Component) func([]ma.Multiaddr) []ma.Multiaddr {
+	if public != nil {
+		own := tellable(listen, nil)
+		return func(addrs []ma.Multiaddr) []ma.Multiaddr {
+			told := own(addrs)
+			for _, a := range told {
+				if ip, port := ma.SplitFirst(a); ip != nil && ip.Protocol().Code == public.Protocol().Code && len(port) > 0 {
+					told = append(told, public.Encapsulate(port))
+				}
+			}
+			return ma.Unique(told)
+		}
+	}
 	loopback := false
 	for _, a := range listen {
 		loopback = loopback || manet.IsIPLoopback(a)

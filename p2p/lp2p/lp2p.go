@@ -85,6 +85,10 @@ type Options struct {
 	// Reach says whether others can connect to this participant, if that is known.
 	Reach Reach
 
+	// PublicIP, if not "", is an address of which the machine's ports are forwarded to
+	// it; it is told to others with the ports of Listen.
+	PublicIP string
+
 	// Relay, if not nil, makes this participant a relay for the others as soon as
 	// it is known that they can connect to it.
 	Relay *RelayLimits
