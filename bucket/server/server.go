@@ -111,6 +111,9 @@ func (s *Server) begin(ctx context.Context, first <-chan string) error {
 // Addr is where the server listens: host:port.
 func (s *Server) Addr() string { return s.addr }
 
+// Done is closed when the server has ended, however that came.
+func (s *Server) Done() <-chan struct{} { return s.ended }
+
 // Close ends the server and waits for it.
 func (s *Server) Close() {
 	s.input.Close()

@@ -33,11 +33,14 @@ func (p *participant) bend(cfg node.Config) (node.Config, error) {
 	if p.cheating.kind == "" {
 		return cfg, nil
 	}
+	self := p.key.Public()
+	o := adversary.Options{Seed: wire.Sum("entrain/adversary", self[:]), Train: p.trainer.parts}
+	if p.trainer.spec.Buckets() {
+		return adversary.Wrap(p.cheating.kind, cfg, o)
+	}
 	if p.tracer == nil {
 		return cfg, errors.New("--adversary: the run has no verification, so nobody would notice")
 	}
-	self := p.key.Public()
-	o := adversary.Options{Seed: wire.Sum("entrain/adversary", self[:]), Train: p.trainer.parts}
 	for _, s := range p.cheating.gang {
 		k, err := key.ParsePublic(s)
 		if err != nil {
