@@ -75,6 +75,20 @@ func NewAdamW(n int, cfg AdamWConfig, pool *exact.Pool) (*AdamW, error) {
 	return a, nil
 }
 
+// Restore sets what the optimizer has of the past: the mean and the mean square of the gradients, which it copies, and the number of steps done. It
+// panics if a slice has another length than the optimizer was made for.
+func (a *AdamW) Restore(m, v []float32, step uint32) {
+	if len(m) != len(a.m) || len(v) != len(a.v) {
+		panic(fmt.Sprintf("optim: moments of %d and %d weights for an optimizer of %d", len(m), len(v), len(a.m)))
+	}
+	copy(a.m, m)
+	copy(a.v, v)
+	a.step = step
+}
+
+// Moments returns what Restore sets. The slices are the optimizer's own: they change with the next Step.
+func (a *AdamW) Moments() (m, v []float32, step uint32) { return a.m, a.v, a.step }
+
 // adamwPiece is how many weights one piece of work has.
 const adamwPiece = 1 << 14
 

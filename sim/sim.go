@@ -303,7 +303,7 @@ func (n *network) makeEngine() error {
 	if n.initial, err = n.spec.InitialParams(); err != nil {
 		return err
 	}
-	n.parts = train.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Sequence: n.spec.Data.Sequence, Micro: 4, Data: n.set,
+	n.parts = train.Config{Model: model, Codec: codec, Schedule: schedule, Inner: n.spec.Optimizer.Inner(), Pool: pool, Sequence: n.spec.Data.Sequence, Micro: 4, Data: n.set,
 		HeldOut: n.set.HeldOut(), HeldOutSequences: n.set.HeldOut().Len()}
 	if n.engine, err = train.New(n.parts); err != nil || n.cfg.Verification == 0 {
 		return err

@@ -7,16 +7,19 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/codec/sparseloco"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // The values of Optimizer.Codec.
 const (
-	CodecDistro = "distro"
-	CodecSlice  = "slice"
+	CodecDistro     = "distro"
+	CodecSlice      = "slice"
+	CodecSparseLoCo = "sparseloco"
 )
 
 // What a run with codec slice does unless it says otherwise.
@@ -25,7 +28,18 @@ const (
 	leafDefault        = 512
 )
 
+// innerStepsDefault is in how many steps a member with codec sparseloco trains on its share, unless the run says otherwise.
+const innerStepsDefault = 15
+
 func (o *Optimizer) fill() {
+	if o.Codec == CodecSparseLoCo {
+		if o.InnerSteps == 0 {
+			o.InnerSteps = innerStepsDefault
+		}
+		if o.OuterRate == 0 {
+			o.OuterRate = 1
+		}
+	}
 	if o.Codec != CodecSlice {
 		return
 	}
@@ -39,6 +53,9 @@ func (o *Optimizer) fill() {
 
 // check reports every fault; each begins with a key.
 func (o Optimizer) check(verificationPercent uint8) (faults []error) {
+	if o.Codec != CodecSparseLoCo && (o.InnerSteps != 0 || o.OuterRate != 0) {
+		faults = append(faults, fmt.Errorf("codec: inner_steps and outer_rate are for codec %q, not %q", CodecSparseLoCo, o.Codec))
+	}
 	switch o.Codec {
 	case CodecDistro:
 		if o.Compression != 0 || o.Leaf != 0 {
@@ -57,10 +74,45 @@ func (o Optimizer) check(verificationPercent uint8) (faults []error) {
 		if err := o.slice().Check(); err != nil {
 			faults = append(faults, fmt.Errorf("codec slice: %w", err))
 		}
+	case CodecSparseLoCo:
+		faults = append(faults, o.checkSparseLoCo(verificationPercent)...)
 	default:
-		faults = append(faults, fmt.Errorf("codec: %q is not known; there are %q and %q", o.Codec, CodecDistro, CodecSlice))
+		faults = append(faults, fmt.Errorf("codec: %q is not known; there are %q, %q and %q", o.Codec, CodecDistro, CodecSlice, CodecSparseLoCo))
 	}
 	return faults
+}
+
+func (o Optimizer) checkSparseLoCo(verificationPercent uint8) (faults []error) {
+	if o.VotesMax != 0 || o.Compression != 0 || o.Leaf != 0 {
+		faults = append(faults, fmt.Errorf("codec: votes_max, compression and leaf are for other codecs; leave them out with %q", o.Codec))
+	}
+	if verificationPercent != 0 {
+		faults = append(faults, errors.New("codec sparseloco: a share of several steps has no trace that a dispute could be about: set trust.verification_percent = 0"))
+	}
+	if o.InnerSteps < 0 || o.InnerSteps > innerStepsMax {
+		faults = append(faults, fmt.Errorf("inner_steps: %d, want 1 to %d", o.InnerSteps, innerStepsMax))
+	}
+	if err := o.sparseloco().Check(); err != nil {
+		faults = append(faults, fmt.Errorf("codec sparseloco: %w", err))
+	}
+	return faults
+}
+
+// innerStepsMax is far above what is of use: members drift apart.
+const innerStepsMax = 1000
+
+func (o Optimizer) sparseloco() sparseloco.Config {
+	return sparseloco.Config{Chunk: o.Chunk * o.Chunk, TopK: o.TopK, Decay: o.Decay, OuterRate: o.OuterRate}
+}
+
+// Inner is how members train between two rounds; nil if a share is one gradient.
+func (o Optimizer) Inner() *optim.Inner {
+	if o.Codec != CodecSparseLoCo {
+		return nil
+	}
+	adamw := optim.DefaultAdamW()
+	adamw.WeightDecay = o.WeightDecay
+	return &optim.Inner{Steps: o.InnerSteps, AdamW: adamw, ClipNorm: o.ClipNorm}
 }
 
 func (o Optimizer) distro() distro.Config {
@@ -74,8 +126,11 @@ func (o Optimizer) slice() slice.Config {
 
 // Codec makes the run's compressor for a layout.
 func (s Spec) Codec(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
-	if s.Optimizer.Codec == CodecSlice {
+	switch s.Optimizer.Codec {
+	case CodecSlice:
 		return slice.New(layout, s.Optimizer.slice(), pool)
+	case CodecSparseLoCo:
+		return sparseloco.New(layout, s.Optimizer.sparseloco(), pool)
 	}
 	return distro.New(layout, s.Optimizer.distro(), pool)
 }
@@ -86,11 +141,15 @@ func (s Spec) StateHash() (wire.Hash, error) {
 	if err != nil {
 		return wire.Hash{}, err
 	}
-	size := 4 * uint64(cfg.Layout().Len())
-	if s.Optimizer.Codec == CodecSlice {
+	n := cfg.Layout().Len()
+	size := uint64(n)
+	switch s.Optimizer.Codec {
+	case CodecSlice:
 		size *= slice.StatePerParam
+	case CodecSparseLoCo:
+		size += uint64(s.Optimizer.Inner().StateLen(n))
 	}
-	return zerosRoot(size), nil
+	return zerosRoot(4 * size), nil
 }
 
 // zerosRoot is the merkle.BlobRoot of so many zero bytes, which are not held in memory.

@@ -76,7 +76,7 @@ type Data struct {
 
 // Optimizer is how a member's gradient becomes an update.
 type Optimizer struct {
-	Codec       string  `toml:"codec"`        // distro, or slice in a run that exchanges by buckets
+	Codec       string  `toml:"codec"`        // distro, sparseloco, or slice in a run that exchanges by buckets
 	Chunk       int     `toml:"chunk"`        // edge of the blocks that are transformed
 	TopK        int     `toml:"top_k"`        // coefficients sent of each block
 	Decay       float32 `toml:"decay"`        // of the momentum residual, a step
@@ -86,11 +86,16 @@ type Optimizer struct {
 	VotesMax int `toml:"votes_max,omitempty"`
 	// Compression is, with codec slice, of how many values of each tensor one is sent in a window, drawn when it is over. 0: 100.
 	Compression uint32 `toml:"compression,omitempty"`
+	// InnerSteps is, with codec sparseloco, in how many steps of AdamW a member trains on its share before it sends what they changed. 0: 15.
+	InnerSteps int `toml:"inner_steps,omitempty"`
+	// OuterRate is, with codec sparseloco, by which the mean of the members' changes is followed. 0: 1.
+	OuterRate float32 `toml:"outer_rate,omitempty"`
 	// Leaf is how many values in a row are sent together or not at all, with codec slice. 0: 512.
 	Leaf uint32 `toml:"leaf,omitempty"`
 }
 
-// LearningRate is a schedule over steps. Updates are signs, so a rate is what one step moves each weight by.
+// LearningRate is a schedule over steps. With codec distro updates are signs, so a rate is what one step moves each weight by; with sparseloco it is
+// that of AdamW in all inner steps of a round.
 type LearningRate struct {
 	Schedule string  `toml:"schedule"`         // constant, linear, cosine or wsd (warmup, stable, decay)
 	Base     float64 `toml:"base"`             // after warmup

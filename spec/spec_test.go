@@ -198,22 +198,42 @@ func TestStateHashIsThatOfZeros(t *testing.T) {
 			t.Errorf("%d bytes: got %v, want %v", size, got, want)
 		}
 	}
-	s, err := Parse([]byte(small))
-	if err != nil {
-		t.Fatal(err)
+	for codec, more := range map[string]string{CodecDistro: "", CodecSlice: "compression = 20", CodecSparseLoCo: "inner_steps = 4"} {
+		s, err := Parse([]byte(small + "\n[optimizer]\ncodec = \"" + codec + "\"\n" + more + "\n[trust]\nverification_percent = 0\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := s.Llama()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool := exact.NewPool(1)
+		defer pool.Close()
+		c, err := s.Codec(cfg.Layout(), pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := c.StateLen()
+		if inner := s.Optimizer.Inner(); inner != nil {
+			n += inner.StateLen(cfg.Layout().Len())
+		}
+		got, err := s.StateHash()
+		if want := merkle.BlobRoot(tensor.Bytes(make([]float32, n))); err != nil || got != want {
+			t.Errorf("%s: got %v, %v, want %v", codec, got, err, want)
+		}
 	}
-	cfg, err := s.Llama()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := exact.NewPool(1)
-	defer pool.Close()
-	c, err := s.Codec(cfg.Layout(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.StateHash()
-	if want := merkle.BlobRoot(tensor.Bytes(make([]float32, c.StateLen()))); err != nil || got != want {
-		t.Errorf("got %v, %v, want %v", got, err, want)
+}
+
+func TestSettingsOfOtherCodecsAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"codec = \"distro\"\ninner_steps = 4":                       "inner_steps and outer_rate are for codec \"sparseloco\"",
+		"codec = \"sparseloco\"\nvotes_max = 4":                     "votes_max, compression and leaf are for other codecs",
+		"codec = \"sparseloco\"\ninner_steps = -1":                  "inner_steps: -1, want 1 to 1000",
+		"codec = \"sparseloco\"\nouter_rate = 17.0":                 "outer rate is 17",
+		"codec = \"sparseloco\"\n[trust]\nverification_percent = 5": "has no trace that a dispute could be about",
+	} {
+		if _, err := Parse([]byte(small + "\n[optimizer]\n" + text + "\n")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
 	}
 }

@@ -4,8 +4,8 @@
 //
 //	(parameters, optimizer state, sequences, step) -> (payload, new optimizer state)
 //
-// with the same bits on every machine, so that anyone can compute it again. The share's gradient is the mean over its sequences; how
-// many of them are computed at once is a matter of memory and changes no bit (see package llama).
+// with the same bits on every machine, so that anyone can compute it again. The share's gradient is the mean over its sequences, or what several
+// steps over parts of them come to ([optim.Inner]); how many of them are computed at once is a matter of memory and changes no bit (see package llama).
 package train
 
 import (
@@ -35,6 +35,7 @@ type Config struct {
 	Model    llama.Config
 	Codec    codec.Codec
 	Schedule optim.Schedule
+	Inner    *optim.Inner // nil: a share is one gradient
 	Pool     *exact.Pool
 	Data     Source
 	HeldOut  Source // may be nil
@@ -49,6 +50,7 @@ type Engine struct {
 	cfg    Config
 	model  *llama.Model
 	length int
+	inner  *inner // nil if a share is one gradient
 	grad   []float32
 	tokens []uint32
 }
@@ -63,8 +65,12 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	n := cfg.Model.Layout().Len()
+	inner, err := newInner(cfg.Inner, n, cfg.Pool)
+	if err != nil {
+		return nil, err
+	}
 	return &Engine{
-		cfg: cfg, model: model, length: n,
+		cfg: cfg, model: model, length: n, inner: inner,
 		grad: make([]float32, n), tokens: make([]uint32, cfg.Micro*(cfg.Sequence+1)),
 	}, nil
 }
@@ -75,13 +81,13 @@ type Result struct {
 	Loss    float32 // mean over the share, nats a token
 	Tokens  uint64  // trained on
 
-	// Gradient is the BlobRoot of the share's mean gradient before clipping. Only who computed the share knows it, so a commitment to it
+	// Gradient is the BlobRoot of the share's mean gradient before clipping, or of its pseudo-gradient. Only who computed the share knows it, so a commitment to it
 	// (coordinator.WorkHash) is proof of having computed.
 	Gradient wire.Hash
 
 	// For people who watch; they bind nobody.
 	LR       float32 // the step's learning rate
-	GradNorm float64 // Euclidean norm of the share's gradient, before clipping
+	GradNorm float64 // Euclidean norm of what Gradient is the root of
 }
 
 // Step computes the share given by spans of sequence indexes on params and updates state, the member's optimizer state, in place.
@@ -91,15 +97,22 @@ func (e *Engine) Step(ctx context.Context, params, state []float32, spans []batc
 	if total == 0 {
 		return Result{}, fmt.Errorf("train: a share without sequences")
 	}
-	loss, err := e.gradient(ctx, params, spans, total)
-	if err != nil {
-		return Result{}, err
-	}
 	lr := e.lr(step)
-	payload, err := e.cfg.Codec.Encode(nil, state, e.grad, lr)
+	var loss float32
+	var err error
+	if e.inner != nil {
+		loss, err = e.walk(ctx, params, state, spans, lr)
+	} else {
+		loss, err = e.gradient(ctx, params, spans, total)
+	}
 	if err != nil {
 		return Result{}, err
 	}
+	payload, err := e.cfg.Codec.Encode(nil, e.inner.part(state, e.length), e.grad, lr)
+	if err != nil {
+		return Result{}, err
+	}
+	e.inner.keep(state, e.length)
 	return Result{
 		Payload: payload, Loss: loss, Tokens: uint64(total) * uint64(e.cfg.Sequence), Gradient: merkle.Root(e.Leaves(e.grad)),
 		LR: lr, GradNorm: codec.Norm(e.cfg.Pool, e.grad),
@@ -193,7 +206,13 @@ func (e *Engine) Leaves(values []float32) []wire.Hash {
 func (e *Engine) ParamsLen() int { return e.length }
 
 // StateLen is the number of float32s of a member's optimizer state.
-func (e *Engine) StateLen() int { return e.cfg.Codec.StateLen() }
+func (e *Engine) StateLen() int {
+	n := e.cfg.Codec.StateLen()
+	if e.inner != nil {
+		n += e.inner.StateLen(e.length)
+	}
+	return n
+}
 
 // PayloadMax is the length in bytes of the longest payload.
 func (e *Engine) PayloadMax() int { return e.cfg.Codec.PayloadMax() }

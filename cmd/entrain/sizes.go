@@ -29,15 +29,19 @@ func sizesOf(s spec.Spec) (z sizes, err error) {
 		return z, fmt.Errorf("the run's codec: %w", err)
 	}
 	n := uint64(model.Layout().Len())
-	state := uint64(codec.StateLen())
+	state, work := uint64(codec.StateLen()), n
+	if inner := s.Optimizer.Inner(); inner != nil {
+		state += uint64(inner.StateLen(int(n)))
+		work = 4 * n // the gradient, the parameters on the way, and the optimizer's moments
+	}
 	// Parameters: those of this round, those before, which peers may still ask for, and those being made; with overlap one more. States: as
-	// before and after a step, and with verification those of the rounds whose checks are not drawn. And a gradient.
+	// before and after a step, and with verification those of the rounds whose checks are not drawn. And what a step works with.
 	params, states := 3+uint64(s.Members.Overlap), uint64(2)
 	if s.Trust.VerificationPercent > 0 {
 		states += 2
 	}
 	z = sizes{Parameters: n, Model: 4 * n, Payload: uint64(codec.PayloadMax())}
-	z.Memory = 4*(params*n+states*state+n) + stepBytes(model, microBatch*s.Data.Sequence)
+	z.Memory = 4*(params*n+states*state+work) + stepBytes(model, microBatch*s.Data.Sequence)
 	return z, nil
 }
 

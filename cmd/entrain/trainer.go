@@ -71,7 +71,7 @@ func (t *trainer) make(s spec.Spec, workers int, heldOutMost uint64) (err error)
 	}
 	t.heldOut = min(heldOutMost, t.set.HeldOut().Len())
 	t.parts = train.Config{
-		Model: t.model, Codec: codec, Schedule: schedule, Pool: t.pool,
+		Model: t.model, Codec: codec, Schedule: schedule, Inner: s.Optimizer.Inner(), Pool: t.pool,
 		Data: t.set, HeldOut: t.set.HeldOut(), HeldOutSequences: t.heldOut,
 		Sequence: s.Data.Sequence, Micro: microBatch,
 	}

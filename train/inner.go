@@ -1,0 +1,112 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/optim"
+)
+
+// stepsMax is how many inner steps a member can do: the largest count that a binary32 holds with all below.
+const stepsMax = 1 << 24
+
+// errSteps is what a state has that no training has left behind.
+var errSteps = errors.New("the count of inner steps in the optimizer state is none")
+
+// inner is the work space of inner steps.
+type inner struct {
+	optim.Inner
+	adamw *optim.AdamW
+	local []float32 // parameters
+}
+
+func newInner(cfg *optim.Inner, n int, pool *exact.Pool) (*inner, error) {
+	if cfg == nil {
+		return nil, nil
+	}
+	if cfg.Steps < 1 {
+		return nil, fmt.Errorf("train: %d inner steps: want at least 1", cfg.Steps)
+	}
+	if err := codec.CheckRange("clip norm", cfg.ClipNorm, codec.NormMax); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	a, err := optim.NewAdamW(n, cfg.AdamW, pool)
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return &inner{Inner: *cfg, adamw: a, local: make([]float32, n)}, nil
+}
+
+// part is the share of the step that does the codec's work: state without what belongs to the inner steps.
+func (in *inner) part(state []float32, n int) []float32 {
+	if in == nil {
+		return state
+	}
+	return state[:len(state)-in.StateLen(n)]
+}
+
+// walk trains on the share and leaves the pseudo-gradient in e.grad. The state is not changed: keep does that.
+func (e *Engine) walk(ctx context.Context, params, state []float32, spans []batch.Span, lr float32) (loss float32, err error) {
+	in, n := e.inner, e.length
+	own := state[len(state)-in.StateLen(n):]
+	done := own[2*n]
+	if !(done >= 0 && done < stepsMax && done == float32(math.Floor(float64(done)))) { // written so that NaN fails
+		return 0, fmt.Errorf("train: %w: %w", errSteps, codec.ErrTooLarge)
+	}
+	in.adamw.Restore(own[:n], own[n:2*n], uint32(done))
+	copy(in.local, params)
+	total := batch.Total(spans)
+	steps := uint32(min(uint64(in.Steps), uint64(total)))
+	for i := range steps {
+		from, count := batch.Split(uint32(total), steps, i)
+		l, err := e.gradient(ctx, in.local, batch.Cut(spans, from, count), int(count))
+		if err != nil {
+			return 0, err
+		}
+		loss += l * float32(count) / float32(total)
+		scale, err := codec.Clip(e.cfg.Pool, e.grad, in.ClipNorm)
+		if err != nil {
+			return 0, err
+		}
+		e.scale(scale)
+		in.adamw.Step(in.local, e.grad, lr)
+	}
+	e.cfg.Pool.Run((n+piece-1)/piece, func(i int) {
+		for k := i * piece; k < min((i+1)*piece, n); k++ {
+			e.grad[k] = params[k] - in.local[k]
+		}
+	})
+	return loss, nil
+}
+
+// piece is how many parameters a worker takes at a time. The result does not depend on it.
+const piece = 1 << 14
+
+// scale multiplies the gradient.
+func (e *Engine) scale(by float32) {
+	if by == 1 {
+		return
+	}
+	e.cfg.Pool.Run((e.length+piece-1)/piece, func(i int) {
+		for k := i * piece; k < min((i+1)*piece, e.length); k++ {
+			e.grad[k] *= by
+		}
+	})
+}
+
+// keep puts what the inner steps came to into the state.
+func (in *inner) keep(state []float32, n int) {
+	if in == nil {
+		return
+	}
+	own := state[len(state)-in.StateLen(n):]
+	m, v, steps := in.adamw.Moments()
+	copy(own, m)
+	copy(own[n:], v)
+	own[2*n] = float32(steps)
+}
