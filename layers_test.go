@@ -31,7 +31,7 @@ trace eval
 client validator
 loop atomicfile economics tokenizer/learn chance
 bucket bucket/mem bucket/server
-data p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
+data checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
 verify
 node/statefile validator/live
@@ -40,7 +40,7 @@ adversary
 runlog
 view metrics
 tui
-sim bench web report
+sim sim/market bench web report
 cmd/entrain
 exact/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
 `

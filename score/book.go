@@ -7,10 +7,13 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Memory is over how many evaluations a member's scores are averaged: each new one counts 1/Memory, the first ones by equal parts. Enough
-// that one lucky window pays little, few enough that a miner which stops working stops earning within a scoring period or two. Boltzmann's
-// 0.999, a half-life of 693 evaluations, pays for weeks after the work has ended.
-const Memory = 8
+// Alpha is the part of a member's newest score in its moving average unless a run says otherwise; the first ones count by equal parts until that
+// is less. It is small enough that one lucky window pays little, and large enough that a miner which stops working stops earning within a
+// scoring period or two. Boltzmann's 0.001, a half-life of 693 evaluations, pays for weeks after the work has ended.
+const Alpha = 0.2
+
+// countMax is up to where evaluations are counted: what comes later weighs Alpha, or 1/countMax if that is more.
+const countMax = 1 << 10
 
 // BookMax bounds the members of a book.
 const BookMax = 1 << 16
@@ -22,7 +25,7 @@ const unit = 1 << 16
 type Average struct {
 	Member key.Public
 	Mean   int32  // in units of 1/unit of a fixed-point score
-	Count  uint32 // evaluations so far, of which the first Memory-1 are counted and then no more than that they were as many
+	Count  uint32 // evaluations so far, up to countMax
 	Last   uint32 // window of the last evaluation
 	Proven uint32 // newest window in which its Work was wrong; 0: none
 }
@@ -58,9 +61,11 @@ func (b *Book) at(member key.Public) (int, bool) {
 
 // Note enters an evaluation of a window. Each window counts once: a second evaluation of the same one, as after a crash, changes nothing.
 //
+// Alpha is the part that a new score has once there are enough; 0 stands for the constant of that name.
+//
 // Wrong work is not averaged: it sets the mean to -1, from where it takes as long to rise as if it had never been higher. Otherwise a cheat
-// whose every eighth result is false would be paid for seven.
-func (b *Book) Note(member key.Public, window uint32, s float64, v Verdict) {
+// whose every fifth result is false would be paid for four.
+func (b *Book) Note(member key.Public, window uint32, s float64, v Verdict, alpha float64) {
 	i, ok := b.at(member)
 	if !ok {
 		if len(b.list) >= BookMax {
@@ -73,12 +78,20 @@ func (b *Book) Note(member key.Public, window uint32, s float64, v Verdict) {
 		return
 	}
 	a.Last = window
-	a.Count = min(a.Count+1, Memory)
+	a.Count = min(a.Count+1, countMax)
 	if v == WrongWork {
-		a.Mean, a.Count, a.Proven = -One*unit, Memory, window
+		a.Mean, a.Count, a.Proven = -One*unit, countMax, window
 		return
 	}
-	a.Mean += int32((int64(Fixed(s))*unit - int64(a.Mean)) / int64(a.Count))
+	a.Mean += int32((int64(Fixed(s))*unit - int64(a.Mean)) * part(a.Count, alpha) / unit)
+}
+
+// part is the weight of the newest of so many scores, in units of 1/unit.
+func part(count uint32, alpha float64) int64 {
+	if !(alpha > 0 && alpha <= 1) {
+		alpha = Alpha
+	}
+	return max(unit/int64(count), int64(float64(alpha*unit)+0.5))
 }
 
 // Keep forgets the members for which keep is false.
@@ -119,7 +132,7 @@ func ReadBook(r *wire.Reader) Book {
 		a := &list[i]
 		copy(a.Member[:], r.Bytes(len(a.Member)))
 		a.Mean, a.Count, a.Last, a.Proven = int32(r.U32()), r.U32(), r.U32(), r.U32()
-		if a.Mean > One*unit || a.Mean < -One*unit || a.Count == 0 || a.Count > Memory || a.Proven > a.Last {
+		if a.Mean > One*unit || a.Mean < -One*unit || a.Count == 0 || a.Count > countMax || a.Proven > a.Last {
 			r.Fail(wire.ErrOutOfRange)
 		}
 		if i > 0 && list[i-1].Member.Compare(a.Member) >= 0 {

@@ -83,13 +83,15 @@ type Rules struct {
 	Norm float64
 	// Loss is the part of the score, in [0,1], that depends on the losses.
 	Loss float64
+	// Alpha is the part of the newest score in a member's moving average; 0 stands for the constant of that name.
+	Alpha float64
 }
 
 // Default is what validators use.
 //
 // Norm 4: honest deltas of one window differ by less than twice (docs/rewards.md), so that even half of them lying leaves room. Loss 0.2: the
 // notes of others' networks agree that losses are too noisy for more than a bonus.
-func Default() Rules { return Rules{Norm: 4, Loss: 0.2} }
+func Default() Rules { return Rules{Norm: 4, Loss: 0.2, Alpha: Alpha} }
 
 // Score is the value of a result, in [-1,1], and what decided it.
 func (r Rules) Score(e Evidence) (float64, Verdict) {

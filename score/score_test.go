@@ -144,30 +144,30 @@ func member(i byte) key.Public { return key.Public{i} }
 
 func TestAverageForgetsAndDoesNotCountTwice(t *testing.T) {
 	var b Book
-	b.Note(member(2), 1, 1, Fair)
-	b.Note(member(1), 1, 0.5, Fair)
-	b.Note(member(2), 2, 0, Fair)
+	b.Note(member(2), 1, 1, Fair, 0)
+	b.Note(member(1), 1, 0.5, Fair, 0)
+	b.Note(member(2), 2, 0, Fair, 0)
 	a, ok := b.Find(member(2))
 	if !ok || math.Abs(Float(a.Value())-0.5) > 1e-4 {
 		t.Errorf("mean of 1 and 0 is %v", Float(a.Value()))
 	}
 	before := b.Append(nil)
-	b.Note(member(2), 2, 1, Fair)
-	b.Note(member(2), 1, 1, Fair)
+	b.Note(member(2), 2, 1, Fair, 0)
+	b.Note(member(2), 1, 1, Fair, 0)
 	if !bytes.Equal(before, b.Append(nil)) {
 		t.Error("a window counts twice")
 	}
 	for w := uint32(3); w < 40; w++ {
-		b.Note(member(2), w, 1, Fair)
+		b.Note(member(2), w, 1, Fair, 0)
 	}
 	a, _ = b.Find(member(2))
 	if v := Float(a.Value()); v < 0.99 {
 		t.Errorf("after 37 windows at 1 the mean is %v", v)
 	}
-	b.Note(member(2), 40, 0, Absent)
+	b.Note(member(2), 40, 0, Absent, 0)
 	a, _ = b.Find(member(2))
-	if v := Float(a.Value()); math.Abs(v-0.87) > 0.01 {
-		t.Errorf("one absence among many takes it to %v, want 7/8 of it", v)
+	if v := Float(a.Value()); math.Abs(v-0.8) > 0.01 {
+		t.Errorf("one absence among many takes it to %v, want 4/5 of it", v)
 	}
 	if all := b.All(); len(all) != 2 || all[0].Member != member(1) {
 		t.Errorf("not in order of keys: %v", all)
@@ -181,22 +181,35 @@ func TestAverageForgetsAndDoesNotCountTwice(t *testing.T) {
 func TestWrongWorkIsNotAveragedAway(t *testing.T) {
 	var b Book
 	for w := uint32(1); w <= 20; w++ {
-		b.Note(member(1), w, 1, Fair)
+		b.Note(member(1), w, 1, Fair, 0)
 	}
-	b.Note(member(1), 21, -1, WrongWork)
+	b.Note(member(1), 21, -1, WrongWork, 0)
 	a, _ := b.Find(member(1))
 	if a.Value() != -One || a.Proven != 21 {
 		t.Errorf("mean %d, proven in %d", a.Value(), a.Proven)
 	}
 	paid := uint32(0)
 	for w := uint32(22); paid == 0; w++ {
-		b.Note(member(1), w, 1, Fair)
+		b.Note(member(1), w, 1, Fair, 0)
 		if a, _ = b.Find(member(1)); a.Value() > 0 {
 			paid = w
 		}
 	}
-	if paid != 21+6 { // 1 - 2*(7/8)^n > 0
+	if paid != 21+4 { // 1 - 2*(4/5)^n > 0
 		t.Errorf("it is paid again in window %d", paid)
+	}
+}
+
+func TestAlphaIsTheWeightOfTheNewest(t *testing.T) {
+	for alpha, want := range map[float64]float64{1: 0, 0.5: 0.5, 0.1: 0.9, 0: 0.8, -1: 0.8} {
+		var b Book
+		for w := uint32(1); w <= 100; w++ {
+			b.Note(member(1), w, 1, Fair, alpha)
+		}
+		b.Note(member(1), 101, 0, Fair, alpha)
+		if a, _ := b.Find(member(1)); math.Abs(Float(a.Value())-want) > 1e-3 {
+			t.Errorf("alpha %v: after one 0 among 1s the mean is %v, want %v", alpha, Float(a.Value()), want)
+		}
 	}
 }
 
@@ -207,7 +220,7 @@ func TestValueIsAlwaysAScore(t *testing.T) {
 		for w := range rapid.Uint32Range(1, 60).Draw(t, "windows") {
 			s := rapid.Float64Range(-1, 1).Draw(t, "s")
 			low, high = min(low, s), max(high, s)
-			b.Note(member(1), w+1, s, Fair)
+			b.Note(member(1), w+1, s, Fair, 0)
 			a, _ := b.Find(member(1))
 			if v := Float(a.Value()); v < low-1e-4 || v > high+1e-4 {
 				t.Fatalf("the mean of scores from %v to %v is %v", low, high, v)
@@ -218,8 +231,8 @@ func TestValueIsAlwaysAScore(t *testing.T) {
 
 func FuzzBook(f *testing.F) {
 	var b Book
-	b.Note(member(1), 5, 0.3, Fair)
-	b.Note(member(9), 6, -0.3, WrongWork)
+	b.Note(member(1), 5, 0.3, Fair, 0)
+	b.Note(member(9), 6, -0.3, WrongWork, 0)
 	f.Add(b.Append(nil))
 	f.Add([]byte{0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {

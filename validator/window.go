@@ -219,7 +219,7 @@ func (m *Machine) finish(w *window) {
 
 // enter puts an evaluation into the book.
 func (m *Machine) enter(number uint32, r *result, s float64, v score.Verdict, e score.Evidence) {
-	m.book.Note(r.key, number, s, v)
+	m.book.Note(r.key, number, s, v, m.cfg.Rules.Alpha)
 	a, _ := m.book.Find(r.key)
 	m.unsaved = true
 	m.do(Scored{Window: number, Member: r.member, Key: r.key, Score: s, Verdict: v, Evidence: e, Average: score.Float(a.Value())})

@@ -62,6 +62,8 @@ type Config struct {
 	// Stake is put up for a seat: so many tokens, from the pool named, "" being the key's own account.
 	Stake uint64
 	Pool  string
+	// Inexact says that the run's arithmetic differs between machines: works are then not compared, and only cosines and losses count.
+	Inexact bool
 	// Observe is told what happens, on the loop; it must not block.
 	Observe func(Event)
 	// Cost is the virtual time a job takes, for simulation: "evaluate", "apply", "hash", "init" or "save".

@@ -126,7 +126,7 @@ func (v *Validator) judge(a validator.Evaluate, params []float32, r result) (sco
 	}
 	e := score.Evidence{
 		Median:      a.Median,
-		WorkDiffers: coordinator.WorkHash(v.cfg.ID, a.Window, a.Member, g.Root) != r.commitment.Work,
+		WorkDiffers: !v.cfg.Inexact && coordinator.WorkHash(v.cfg.ID, a.Window, a.Member, g.Root) != r.commitment.Work,
 	}
 	if e.Likeness, err = score.Compare(parts, v.slicer.Values(nil, r.reveal), at); err != nil {
 		return e, 0, err

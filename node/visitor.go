@@ -1,0 +1,41 @@
+package node
+
+import (
+	"context"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Visitor is somebody who takes no part in a run of buckets and wants its parameters, as a validator does. Its methods are for the loop.
+type Visitor struct{ b *buckets }
+
+// NewVisitor looks into the buckets of the run with that identity. Initial is as in [Config].
+func NewVisitor(id wire.Hash, l loop.Loop, engine Engine, x *bucket.Exchange, initial func() []float32) *Visitor {
+	n := &Node{cfg: Config{ID: id, Loop: l, Engine: engine, Initial: initial}, machine: client.New(client.Config{})}
+	if s, ok := engine.(slicing); ok {
+		n.slicer, _ = s.Slicer()
+	}
+	return &Visitor{newBuckets(n, &Bucket{Exchange: x})}
+}
+
+// Connect tells it where the members' buckets are.
+func (v *Visitor) Connect(members []ledger.Peer) { v.b.connect(members) }
+
+// Model gets the parameters that the run, whose state is s, agreed on for the start of a round. Done is called on the loop, unless ctx ends
+// before. Values is called off the loop; what it returns is to be compared with the hash.
+func (v *Visitor) Model(ctx context.Context, s coordinator.State, round uint32, params wire.Hash, done func(values func() []float32, err error)) {
+	v.b.node.state = s
+	v.b.fetchModel(ctx, client.Heal{Round: round, Params: params}, nil, func(uint64, uint64) {}, func(f fetched, err error) {
+		if ctx.Err() == nil {
+			done(f.make, err)
+		}
+	})
+}
+
+// Close gives up what is on its way.
+func (v *Visitor) Close() error { return v.b.close() }

@@ -1,0 +1,130 @@
+package market
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/validator"
+	"github.com/entrain-network/entrain/validator/live"
+)
+
+// Judge is who scores.
+type Judge struct {
+	Stake  uint64 // 0: 1000
+	Sample uint32 // results of a window it evaluates; 0: as validator.Config says
+	Losses uint32 // sequences of the test of losses; 0: 4
+	// Late says that it does not start with the run: Enter starts it. Those that do come before it in the configuration.
+	Late bool
+	// Say, if not nil, is what it tells the chain in place of its scores.
+	Say func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score
+	// Bend, if not nil, changes it before it starts.
+	Bend func(*live.Config)
+}
+
+func (j Judge) stake() uint64 {
+	if j.Stake == 0 {
+		return 1000
+	}
+	return j.Stake
+}
+
+type judge struct {
+	live   *live.Validator
+	store  *memory
+	scope  *loop.Scope
+	cancel context.CancelFunc
+	scored []validator.Scored
+	notes  []string
+	healed int
+}
+
+// memory is a disk for a record.
+type memory struct{ record []byte }
+
+func (s *memory) Load() ([]byte, error) { return bytes.Clone(s.record), nil }
+
+func (s *memory) Save(b []byte) error {
+	s.record = b
+	return nil
+}
+
+// judge starts validator i.
+func (m *Market) judge(i int) error {
+	m.validators = append(m.validators, &judge{store: &memory{}})
+	return m.revive(i)
+}
+
+// revive starts validator i with the disk it had.
+func (m *Market) revive(i int) error {
+	who, x := m.cfg.Validators[i], m.validators[i]
+	x.scope = loop.NewScope(m.Clock)
+	ctx, cancel := context.WithCancel(m.ctx)
+	x.cancel = cancel
+	losses := who.Losses
+	if losses == 0 {
+		losses = 4
+	}
+	exchange := bucket.NewExchange(x.scope, nil, bucket.NewReader(m.Buckets.Open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
+	initial := func() []float32 { return append([]float32(nil), m.initial...) }
+	visitor := node.NewVisitor(m.State().ID(), x.scope, m.engine, exchange, initial)
+	cfg := live.Config{
+		Run: runName, ID: m.State().ID(), Key: JudgeKey(i), Ledger: m.Chain.Client(), Loop: x.scope, Engine: m.engine, Tensors: len(Model.Layout().Tensors()),
+		Exchange: exchange, Model: visitor.Model, Peers: visitor.Connect, Initial: initial,
+		Store: x.store, Stake: who.stake(), Inexact: m.cfg.Inexact,
+		Validator: validator.Config{Rules: score.Default(), Sample: who.Sample, Losses: losses, Register: true, Say: who.Say},
+		Observe: func(ev live.Event) {
+			switch ev.Kind {
+			case "scored":
+				x.scored = append(x.scored, *ev.Scored)
+			case "healed":
+				x.healed++
+			case "note":
+				x.notes = append(x.notes, ev.Text)
+			}
+		},
+		Cost: func(string) time.Duration { return 100 * time.Millisecond },
+	}
+	if who.Bend != nil {
+		who.Bend(&cfg)
+	}
+	v, err := live.New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	x.live = v
+	x.scope.Post(v.Start)
+	return nil
+}
+
+// Enter lets one more validator come, which the configuration named last and which has been Late.
+func (m *Market) Enter() error { return m.judge(len(m.validators)) }
+
+// Crash ends validator i as kill -9 would; Revive starts it again, with the disk it had.
+func (m *Market) Crash(i int) {
+	m.validators[i].scope.End()
+	m.validators[i].cancel()
+}
+
+// Revive starts a validator again that was ended by Crash.
+func (m *Market) Revive(i int) error { return m.revive(i) }
+
+// Scored is every evaluation that validator i has made since it was started.
+func (m *Market) Scored(i int) []validator.Scored { return m.validators[i].scored }
+
+// JudgeNotes are what a validator had to say.
+func (m *Market) JudgeNotes(i int) []string { return m.validators[i].notes }
+
+// Params are those that validator i holds, of the start of a round.
+func (m *Market) Params(i int) (uint32, []float32) { return m.validators[i].live.Holds() }
+
+func sortAllocations(list []ledger.Allocation) {
+	slices.SortFunc(list, func(a, b ledger.Allocation) int { return a.Key.Compare(b.Key) })
+}

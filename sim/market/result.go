@@ -1,0 +1,165 @@
+package market
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/score"
+)
+
+// Earner is what came of one miner.
+type Earner struct {
+	Kind     string
+	Percent  int
+	Accepted uint32  // results
+	Reward   uint64  // tokens
+	Share    float64 // of what all miners were given
+	Last     float64 // its score in the last period
+	Evidence Mean    // over all evaluations of the first validator, the first quarter of the windows left out
+}
+
+// Mean is what evaluations showed on average.
+type Mean struct {
+	Count                                int
+	Whole, Tensors, Norm, Advantage, One float64 // Norm in medians; One is the score of a single evaluation
+	Verdicts                             map[score.Verdict]int
+}
+
+// Result is what came of a market.
+type Result struct {
+	Earners    []Earner
+	Validators []coordinator.Validator
+	Paid       []uint64 // to validators, by their keys' order in the configuration
+	Periods    []coordinator.Scores
+	Loss       float64 // held out, after the last window
+	Windows    uint32
+	Bytes      uint64 // that a miner wrote in a window, on average
+	Dense      uint64 // bytes of the whole model's update in 32 bits
+	Reveal     uint64 // bytes of one reveal
+}
+
+// windowLimit is more virtual time than a window takes.
+const windowLimit = 20 * time.Second
+
+// Run lets the run go on to its end, until the last period is settled and paid.
+func (m *Market) Run() (Result, error) {
+	limit := time.Duration(m.cfg.Steps+4*m.cfg.Period+20) * windowLimit
+	settled := uint32(0)
+	over := m.Until(limit, func() bool {
+		s := m.State()
+		if last, ok := s.LastScores(); ok && last.Settled && last.Period > settled {
+			settled = last.Period
+			m.periods = append(m.periods, last)
+		}
+		if s.Phase() != coordinator.Finished {
+			return false
+		}
+		first, _ := s.PeriodWindows(settled + 1)
+		return first > s.Round()
+	})
+	if m.ctx.Err() != nil {
+		return Result{}, m.ctx.Err()
+	}
+	if !over {
+		s := m.State()
+		return Result{}, fmt.Errorf("market: the run has not come to its end: %s, round %d, window %d, period %d settled; notes of the first miner %q, of the first validator %q",
+			s.Phase(), s.Round(), s.Window(), settled, tail(m.miners[0].notes), tail(m.notesOf()))
+	}
+	return m.result()
+}
+
+func (m *Market) notesOf() []string {
+	if len(m.validators) == 0 {
+		return nil
+	}
+	return m.validators[0].notes
+}
+
+func tail(list []string) []string { return list[max(0, len(list)-5):] }
+
+func (m *Market) result() (Result, error) {
+	s := m.State()
+	r := Result{Validators: s.Validators(), Periods: m.periods, Windows: s.Round(), Dense: m.dense(), Reveal: uint64(m.codec.RevealLen())}
+	var all uint64
+	var bytes uint64
+	for i, who := range m.cfg.Miners {
+		at, ok := s.Find(MinerKey(i).Public())
+		if !ok {
+			return r, fmt.Errorf("market: miner %d is no member", i)
+		}
+		member := s.Member(at)
+		e := Earner{Kind: who.Kind, Percent: who.Percent, Accepted: member.Results, Reward: member.Earned, Evidence: m.mean(at)}
+		for _, last := range r.Periods[max(0, len(r.Periods)-1):] {
+			for _, score := range last.Members {
+				if score.Member == at {
+					e.Last = float64(score.Score) / coordinator.ScoreOne
+				}
+			}
+		}
+		all += e.Reward
+		bytes += m.miners[i].bytes()
+		r.Earners = append(r.Earners, e)
+	}
+	for i := range r.Earners {
+		if all > 0 {
+			r.Earners[i].Share = float64(r.Earners[i].Reward) / float64(all)
+		}
+	}
+	for i := range m.cfg.Validators {
+		v, _ := s.Validator(JudgeKey(i).Public())
+		r.Paid = append(r.Paid, v.Earned)
+	}
+	r.Bytes = bytes / uint64(len(m.cfg.Miners)) / uint64(max(1, s.Round()))
+	params, err := m.final()
+	if err == nil {
+		r.Loss, err = m.HeldOut(params)
+	}
+	return r, err
+}
+
+// final are the parameters of the run's end, as a miner that made a checkpoint held them.
+func (m *Market) final() ([]float32, error) {
+	if agreed, _ := m.State().Params(); m.saved != nil && m.savedHash == agreed {
+		return m.saved, nil
+	}
+	return nil, errors.New("market: no miner has kept the agreed parameters")
+}
+
+// mean is what the first validator saw of a member.
+func (m *Market) mean(member uint32) Mean {
+	mean := Mean{Verdicts: map[score.Verdict]int{}}
+	if len(m.validators) == 0 {
+		return mean
+	}
+	n := 0.0
+	for _, s := range m.validators[0].scored {
+		if s.Member != member || s.Window <= m.cfg.Steps/4 {
+			continue
+		}
+		mean.Count++
+		mean.Verdicts[s.Verdict]++
+		mean.One += s.Score
+		if s.Verdict == score.Absent {
+			continue
+		}
+		n++
+		e := s.Evidence
+		mean.Whole += e.Whole
+		mean.Tensors += e.Tensors
+		if e.Median > 0 {
+			mean.Norm += e.Norm / e.Median
+		}
+		if e.Losses != nil {
+			mean.Advantage += e.Losses.Advantage()
+		}
+	}
+	if n > 0 {
+		mean.Whole, mean.Tensors, mean.Norm, mean.Advantage = mean.Whole/n, mean.Tensors/n, mean.Norm/n, mean.Advantage/n
+	}
+	if mean.Count > 0 {
+		mean.One /= float64(mean.Count)
+	}
+	return mean
+}
