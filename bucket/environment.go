@@ -1,0 +1,21 @@
+package bucket
+
+import "errors"
+
+// WithEnvironment returns the location with credentials from the environment if it has none: those of ENTRAIN_S3_ACCESS_KEY and
+// ENTRAIN_S3_SECRET_KEY, or else of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. It is for locations that the user of this
+// process names: those of strangers must not be told that there are credentials.
+func (l Location) WithEnvironment(getenv func(string) string) (Location, error) {
+	if l.AccessKey != "" {
+		return l, nil
+	}
+	access, secret, token := getenv("ENTRAIN_S3_ACCESS_KEY"), getenv("ENTRAIN_S3_SECRET_KEY"), ""
+	if access == "" && secret == "" {
+		access, secret, token = getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY"), getenv("AWS_SESSION_TOKEN")
+	}
+	if (access == "") != (secret == "") {
+		return l, errors.New("the environment has an access key for S3 without a secret, or the reverse: set ENTRAIN_S3_ACCESS_KEY and ENTRAIN_S3_SECRET_KEY")
+	}
+	l.AccessKey, l.SecretKey, l.Token = Secret(access), Secret(secret), Secret(token)
+	return l, l.Check()
+}

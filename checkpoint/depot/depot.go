@@ -1,0 +1,212 @@
+// Package depot keeps checkpoints away from the machine that wrote them: in S3 buckets, and on hubs that speak the HTTP API of Hugging Face's.
+// It also fetches checkpoints from there, and from any static HTTP host that has the files of a checkpoint's directory.
+//
+// A depot is named by an address:
+//
+//	s3://KEY:SECRET@host/bucket/prefix   a bucket, see bucket.Location; the checkpoint of step 300 is below prefix/step-000300/
+//	hf://owner/name                      a model on huggingface.co; hf://host:port/owner/name on another hub, ?tls=0 without encryption
+//	https://host/directory               a directory with the files of one checkpoint; for reading only
+//
+// On a hub each checkpoint is one commit, tagged with its step, so that the model's page shows the newest and every kept one can be named
+// (hf://owner/name?revision=step-000300).
+//
+// A checkpoint appears whole or not at all: its manifest, which makes a directory a checkpoint, is written last. Whatever a depot serves is compared
+// with the manifest, and the manifest is for the caller to compare with what it knows: the parameters a run goes on from, or a hash on the ledger.
+//
+// Credentials of addresses may be left out and come from the environment: ENTRAIN_S3_ACCESS_KEY and ENTRAIN_S3_SECRET_KEY, or Amazon's
+// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; HF_TOKEN. They are for addresses that the user names, never for one that a
+// stranger wrote into a specification.
+package depot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/checkpoint"
+)
+
+// Options say how depots are reached; zero values mean what the comments say.
+type Options struct {
+	Getenv   func(string) string // where credentials come from that an address leaves out; nil: nowhere
+	S3       bucket.Opener       // nil: a client of its own
+	Client   *http.Client        // nil: one of its own
+	Attempts int                 // of each request: 5
+	Backoff  time.Duration       // before the second, doubled before each further one: 500 ms
+	BytesMax uint64              // of a checkpoint that is fetched: 1 TiB
+}
+
+func (o *Options) fill() {
+	if o.Getenv == nil {
+		o.Getenv = func(string) string { return "" }
+	}
+	if o.Attempts <= 0 {
+		o.Attempts = 5
+	}
+	if o.Backoff <= 0 {
+		o.Backoff = 500 * time.Millisecond
+	}
+	if o.BytesMax == 0 {
+		o.BytesMax = 1 << 40
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{}
+	}
+}
+
+// Depot is where checkpoints are kept.
+type Depot struct {
+	place   place
+	options Options
+	client  *bucket.Client // its own, or nil
+}
+
+// place is a kind of depot.
+type place interface {
+	String() string // the address without secrets
+
+	// upload adds a checkpoint, whose files open opens.
+	upload(ctx context.Context, u upload) error
+
+	// prune removes all but the newest.
+	prune(ctx context.Context, keep int) error
+
+	// source is where the newest, or the only one, is read.
+	source(ctx context.Context) (source, error)
+}
+
+// errReadOnly is what writing to a place fails with that can only be read.
+var errReadOnly = errors.New("checkpoints can be read here, not written: use an s3:// or hf:// address")
+
+// IsAddress tells whether text is meant as the address of a depot rather than as a directory.
+func IsAddress(s string) bool {
+	return bucket.IsLocation(s) || strings.HasPrefix(s, "hf://") || strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://")
+}
+
+// Open returns the depot at an address. It asks nobody anything. Close it in the end.
+func Open(address string, o Options) (*Depot, error) {
+	o.fill()
+	d := &Depot{options: o}
+	var err error
+	switch {
+	case bucket.IsLocation(address):
+		err = d.openS3(address)
+	case strings.HasPrefix(address, "hf://"):
+		d.place, err = parseHub(address, o)
+	case strings.HasPrefix(address, "https://"), strings.HasPrefix(address, "http://"):
+		d.place, err = parseDirectory(address, o)
+	default:
+		err = errors.New("it begins with none of s3://, hf:// and https://")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("place for checkpoints: %w", err)
+	}
+	return d, nil
+}
+
+func (d *Depot) openS3(address string) error {
+	l, err := bucket.ParseLocation(address)
+	if err != nil {
+		return err
+	}
+	if l, err = l.WithEnvironment(d.options.Getenv); err != nil {
+		return err
+	}
+	open := d.options.S3
+	if open == nil {
+		d.client = bucket.NewClient(bucket.S3Options{})
+		open = d.client.Open
+	}
+	store, err := open(l)
+	if err != nil {
+		return err
+	}
+	d.place = &inBucket{at: l, store: store, options: d.options}
+	return nil
+}
+
+// String returns the address without secrets.
+func (d *Depot) String() string { return d.place.String() }
+
+// Close closes idle connections.
+func (d *Depot) Close() {
+	if d.client != nil {
+		d.client.Close()
+	}
+	d.options.Client.CloseIdleConnections()
+}
+
+// Upload adds the checkpoint in dir, whose manifest is m, unless it is there, and removes all but the last keep of this depot (0: none). Two
+// members that upload the same checkpoint do no harm to each other.
+func (d *Depot) Upload(ctx context.Context, dir string, m checkpoint.Manifest, keep int) error {
+	if err := d.place.upload(ctx, upload{dir, m}); err != nil {
+		return fmt.Errorf("upload of the checkpoint of step %d to %s: %w", m.Step, d, err)
+	}
+	if keep > 0 {
+		if err := d.place.prune(ctx, keep); err != nil {
+			return fmt.Errorf("removal of old checkpoints from %s: %w", d, err)
+		}
+	}
+	return nil
+}
+
+// retry calls do until it succeeds, fails with an error that is permanent, or has failed often enough.
+func (o Options) retry(ctx context.Context, do func() error) error {
+	wait := o.Backoff
+	for attempt := 1; ; attempt++ {
+		err := do()
+		var p permanent
+		if err == nil || attempt >= o.Attempts || errors.As(err, &p) || errors.Is(err, bucket.ErrMissing) || errors.Is(err, bucket.ErrRefused) {
+			return err
+		}
+		if bucket.Wait(ctx, wait) != nil {
+			return err
+		}
+		wait *= 2
+	}
+}
+
+// permanent is an error that asking again does not mend.
+type permanent struct{ error }
+
+// Unwrap returns the error.
+func (p permanent) Unwrap() error { return p.error }
+
+const stepPrefix = "step-"
+
+// stepName is the directory or the tag of a step's checkpoint.
+func stepName(step uint32) string { return fmt.Sprintf("%s%06d", stepPrefix, step) }
+
+// parseStep is the inverse of stepName.
+func parseStep(s string) (uint32, bool) {
+	text, ok := strings.CutPrefix(s, stepPrefix)
+	n, err := strconv.ParseUint(text, 10, 32)
+	return uint32(n), ok && err == nil && stepName(uint32(n)) == s
+}
+
+// parseDirectory reads the address of a directory on a static host.
+func parseDirectory(address string, o Options) (place, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("the address is not of the form https://host/directory")
+	}
+	return directory{web{strings.TrimSuffix(address, "/") + "/", "", u.Redacted(), o}}, nil
+}
+
+// directory is a static host.
+type directory struct{ web }
+
+// String returns the address without a password.
+func (d directory) String() string { return d.shown }
+
+func (d directory) upload(context.Context, upload) error { return errReadOnly }
+
+func (d directory) prune(context.Context, int) error { return errReadOnly }
+
+func (d directory) source(context.Context) (source, error) { return d.web, nil }

@@ -1,0 +1,202 @@
+package depot
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// source is where the files of one checkpoint are read.
+type source interface {
+	// read returns n bytes from offset on, or fewer if the file ends before, and the size of the whole, -1 if it is not told.
+	read(ctx context.Context, file string, offset, n int64) (b []byte, size int64, err error)
+}
+
+// pieceBytes is how much of a file is asked for at once: what a lost connection costs.
+const pieceBytes = 8 << 20
+
+// pieceTimeout is how long a piece may take: 8 MiB at 30 KiB a second.
+const pieceTimeout = 5 * time.Minute
+
+// Fetch brings the depot's newest checkpoint, or the only one, into the directory dir, which must not exist, and returns its manifest. Before any
+// other file is fetched, check is asked whether the manifest is the wanted one. Every file is compared with the manifest; nothing is left of a
+// checkpoint that is not whole.
+func (d *Depot) Fetch(ctx context.Context, dir string, check func(checkpoint.Manifest) error) (checkpoint.Manifest, error) {
+	m, err := d.fetch(ctx, dir, check)
+	if err != nil {
+		return checkpoint.Manifest{}, fmt.Errorf("fetch checkpoint from %s: %w", d, err)
+	}
+	return m, nil
+}
+
+func (d *Depot) fetch(ctx context.Context, dir string, check func(checkpoint.Manifest) error) (m checkpoint.Manifest, err error) {
+	from, err := d.place.source(ctx)
+	if err != nil {
+		return m, err
+	}
+	f := fetching{from, d.options}
+	b, _, err := f.piece(ctx, checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax+1)
+	if err != nil {
+		return m, err
+	}
+	if m, err = checkpoint.ParseManifest(b); err != nil {
+		return m, err
+	}
+	total := uint64(0)
+	for _, file := range m.Files {
+		if total += file.Bytes; file.Bytes > d.options.BytesMax || total > d.options.BytesMax {
+			return m, fmt.Errorf("its files have more than %d bytes", d.options.BytesMax)
+		}
+	}
+	if err := check(m); err != nil {
+		return m, err
+	}
+	return m, atomicfile.WriteDir(ctx, dir, func(create atomicfile.Create) error {
+		for _, file := range m.Files {
+			if err := f.file(ctx, create, file); err != nil {
+				return err
+			}
+		}
+		return save(create, checkpoint.ManifestFile, b)
+	})
+}
+
+// save writes a small file.
+func save(create atomicfile.Create, name string, b []byte) error {
+	out, err := create(name)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(b)
+	return errors.Join(err, out.Close())
+}
+
+// fetching is a source that is asked again when it fails.
+type fetching struct {
+	from    source
+	options Options
+}
+
+func (f fetching) piece(ctx context.Context, file string, offset, n int64) (b []byte, size int64, err error) {
+	err = f.options.retry(ctx, func() error {
+		once, cancel := context.WithTimeout(ctx, pieceTimeout)
+		defer cancel()
+		b, size, err = f.from.read(once, file, offset, n)
+		return err
+	})
+	return b, size, err
+}
+
+// file fetches one file.
+func (f fetching) file(ctx context.Context, create atomicfile.Create, want checkpoint.File) (err error) {
+	out, err := create(want.File)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	sum := sha256.New()
+	size := int64(want.Bytes)
+	for at := int64(0); at < size; {
+		n := min(pieceBytes, size-at)
+		b, has, err := f.piece(ctx, want.File, at, n)
+		if err != nil {
+			return err
+		}
+		if int64(len(b)) != n || has >= 0 && has != size {
+			return &checkpoint.CorruptError{File: want.File, Reason: fmt.Sprintf("it has %d bytes instead of %d", max(has, at+int64(len(b))), size)}
+		}
+		sum.Write(b)
+		if _, err := out.Write(b); err != nil {
+			return err
+		}
+		at += n
+	}
+	if got := wire.Hash(sum.Sum(nil)); got != want.SHA256 {
+		return &checkpoint.CorruptError{File: want.File, Reason: fmt.Sprintf("its SHA-256 is %s instead of %s", got, want.SHA256)}
+	}
+	return nil
+}
+
+// web is a directory on an HTTP server.
+type web struct {
+	base    string // URL, ending in a slash
+	token   string // for the server itself, not for those it redirects to
+	shown   string // the URL without a password
+	options Options
+}
+
+func (w web) read(ctx context.Context, file string, offset, n int64) ([]byte, int64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+file, nil)
+	if err != nil {
+		return nil, 0, permanent{err}
+	}
+	request.Header.Set("Accept-Encoding", "identity") // or ranges would be of something else
+	request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", offset, offset+n-1))
+	if w.token != "" {
+		request.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	response, err := w.options.Client.Do(request)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer response.Body.Close()
+	size := response.ContentLength
+	switch response.StatusCode {
+	case http.StatusPartialContent:
+		if size, err = rangeSize(response.Header.Get("Content-Range"), offset); err != nil {
+			return nil, 0, permanent{fmt.Errorf("%s: %w", file, err)}
+		}
+	case http.StatusOK: // it knows no ranges
+		if _, err := io.CopyN(io.Discard, response.Body, offset); err != nil {
+			return nil, 0, fmt.Errorf("%s ended before byte %d: %w", file, offset, err)
+		}
+	default:
+		return nil, 0, statusError(file, response)
+	}
+	b, err := io.ReadAll(io.LimitReader(response.Body, n))
+	if err == nil && size >= 0 && int64(len(b)) < min(n, size-offset) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s after %d bytes: %w", file, offset+int64(len(b)), err)
+	}
+	return b, size, nil
+}
+
+// rangeSize returns the size of the whole, -1 if it is unknown, from a Content-Range that must begin at offset.
+func rangeSize(header string, offset int64) (int64, error) {
+	text, ok := strings.CutPrefix(header, fmt.Sprintf("bytes %d-", offset))
+	_, total, ok2 := strings.Cut(text, "/")
+	if !ok || !ok2 {
+		return 0, fmt.Errorf("it sends the range %.100q, not the one from byte %d on", header, offset)
+	}
+	size, err := strconv.ParseInt(total, 10, 64)
+	if err != nil || size < 0 {
+		return -1, nil
+	}
+	return size, nil
+}
+
+// statusError is the error of an answer that is not what was asked for. What the server says goes into it, as far as it is short and text.
+func statusError(what string, response *http.Response) error {
+	b, _ := io.ReadAll(io.LimitReader(response.Body, 200))
+	err := fmt.Errorf("%s: %s", what, response.Status)
+	if text := strings.TrimSpace(string(b)); text != "" && !strings.HasPrefix(text, "<") {
+		err = fmt.Errorf("%w: %q", err, text)
+	}
+	switch code := response.StatusCode; {
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500:
+		return err
+	}
+	return permanent{err}
+}

@@ -1,0 +1,139 @@
+package depot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// inBucket is a depot in a bucket.
+type inBucket struct {
+	at      bucket.Location
+	store   bucket.Store
+	options Options
+}
+
+// String returns the location without its credentials.
+func (b *inBucket) String() string { return b.at.String() }
+
+func (b *inBucket) upload(ctx context.Context, u upload) error {
+	dir := stepName(u.manifest.Step) + "/"
+	if b.has(ctx, dir, u.manifest.Hash()) {
+		return nil
+	}
+	// What is there of this step is of a history that was rolled back: without its manifest it is no checkpoint while files are replaced.
+	if err := b.options.retry(ctx, func() error { return b.store.Delete(ctx, dir+checkpoint.ManifestFile) }); err != nil {
+		return err
+	}
+	for _, p := range u.parts() {
+		if err := b.put(ctx, u, p, dir+p.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *inBucket) put(ctx context.Context, u upload, p part, key string) error {
+	f, err := u.open(p)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return b.options.retry(ctx, func() error { return b.store.Put(ctx, key, f, p.size, false) })
+}
+
+// has tells whether the checkpoint with a manifest is there.
+func (b *inBucket) has(ctx context.Context, dir string, manifest wire.Hash) bool {
+	got, _, err := b.store.Get(ctx, dir+checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax)
+	return err == nil && wire.SHA256(got) == manifest
+}
+
+// filesMax bounds a listing of a depot: some hundred checkpoints of a few files.
+const filesMax = 1 << 14
+
+// steps returns the files of each step that is there, and those of the steps that are whole.
+func (b *inBucket) steps(ctx context.Context) (files map[uint32][]string, whole []uint32, err error) {
+	files = make(map[uint32][]string)
+	for after, n := "", 0; n < filesMax; {
+		var page []bucket.Object
+		err := b.options.retry(ctx, func() (err error) {
+			page, err = b.store.List(ctx, stepPrefix, after, 1000)
+			return err
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, o := range page {
+			dir, file, _ := strings.Cut(o.Key, "/")
+			if step, ok := parseStep(dir); ok {
+				files[step] = append(files[step], o.Key)
+				if file == checkpoint.ManifestFile {
+					whole = append(whole, step)
+				}
+			}
+			after = o.Key
+		}
+		if n += len(page); len(page) < 1000 {
+			break
+		}
+	}
+	slices.Sort(whole)
+	return files, whole, nil
+}
+
+// prune removes all but the newest checkpoints that are whole, and of what is older also what is not: the manifest first, so that nobody takes what
+// is left for a checkpoint.
+func (b *inBucket) prune(ctx context.Context, keep int) error {
+	files, whole, err := b.steps(ctx)
+	if err != nil || len(whole) <= keep {
+		return err
+	}
+	oldest := whole[len(whole)-keep]
+	for step, keys := range files {
+		if step >= oldest {
+			continue
+		}
+		slices.SortFunc(keys, func(x, y string) int {
+			return strings.Compare(strings.TrimSuffix(x, checkpoint.ManifestFile), strings.TrimSuffix(y, checkpoint.ManifestFile))
+		})
+		if err := b.options.retry(ctx, func() error { return b.store.Delete(ctx, keys...) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// source is the checkpoint at the location, or the newest below it.
+func (b *inBucket) source(ctx context.Context) (source, error) {
+	_, err := b.store.Stat(ctx, checkpoint.ManifestFile)
+	if err == nil {
+		return objects{b.store, ""}, nil
+	}
+	if !errors.Is(err, bucket.ErrMissing) {
+		return nil, err
+	}
+	_, whole, err := b.steps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(whole) == 0 {
+		return nil, permanent{fmt.Errorf("there is no %s, and no checkpoint below it", checkpoint.ManifestFile)}
+	}
+	return objects{b.store, stepName(whole[len(whole)-1]) + "/"}, nil
+}
+
+// objects is a checkpoint in a bucket.
+type objects struct {
+	store bucket.Store
+	dir   string
+}
+
+func (o objects) read(ctx context.Context, file string, offset, n int64) ([]byte, int64, error) {
+	return o.store.Get(ctx, o.dir+file, offset, n)
+}
