@@ -58,7 +58,7 @@ func (s State) join(env Env, m Join) Error {
 		m.Payee = env.Sender
 	}
 	if out != NoMember {
-		s.leave(out, StatusReplaced, env)
+		s.replace(out, env)
 	}
 	s.admit(i, env, m, cost, fresh)
 	return OK
@@ -112,7 +112,7 @@ func (s State) admit(i uint32, env Env, m Join, cost uint64, fresh bool) {
 	} else if get32(b, mKey) != env.Sender {
 		putU64(s.b, hRetired, s.PointsRetired()+getU64(b, mPoints))
 		s.forget(i)
-		s.clearTallies(i)
+		s.forgetScores(i)
 		clear(b)
 	}
 	if get32(b, mKey) != env.Sender {

@@ -119,7 +119,8 @@ const (
 	hPenalties        = 720
 	hScored           = 728
 	hTail             = 732
-	hEnd              = 736
+	hReplaced         = 736
+	hEnd              = 740
 	headerBytes       = PageBytes
 )
 

@@ -72,7 +72,7 @@ type Member struct {
 	LastRound  uint32 // and of its last
 	ReleaseMs  uint64 // when its stake is free; 0 while it is a member of a run that goes on
 
-	Since  uint32 // State.Window when it came as a newcomer
+	Since  uint32 // State.Window when it came as a newcomer; once it takes part, when that epoch began
 	Score  int16  // moving average of its scores, in units of 1/ScoreOne; 0 if Scored is false
 	Scored bool
 	Unripe uint64 // tokens it was given for its last scores, which become Balance with the next

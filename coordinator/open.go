@@ -63,6 +63,7 @@ func (s State) headerOK() bool {
 	case s.DataIndex() > sequencesMax:
 	case s.DisputesTotal() > countMax:
 	case getU8(s.b, hBuckets) > 1, !allZero(s.b[hConfigValidators+2 : hEmission]), !allZero(s.b[hEnd:headerBytes]):
+	case getU32(s.b, hReplaced) > s.Window()+1:
 	case s.tail() > 0 && phase != Finished, s.tail() > tailMax, s.settled() > 0 && s.settled()+2 > s.period(s.Window()):
 	default:
 		for _, i := range s.Checkpointers() {

@@ -142,6 +142,9 @@ func (s State) beginEpoch(env Env) {
 	for i := range s.Count() {
 		b := s.place(i)
 		if Status(getU8(b, mStatus)) == StatusReady {
+			if s.waitsFirst(i) {
+				putU32(b, mSince, s.Round()) // its time begins now
+			}
 			putStatus(b, StatusActive)
 		}
 	}

@@ -20,6 +20,10 @@ func (sc *scenario) create(options map[string]string) {
 			l.Members = uint32(number(sc.t, v))
 		case "witnesses":
 			l.Witnesses = uint16(number(sc.t, v))
+		case "validators":
+			l.Validators = uint16(number(sc.t, v))
+		case "buckets":
+			l.Buckets = v == "true"
 		case "Name":
 			c.Name = v
 		case "Owner":
@@ -50,6 +54,7 @@ func (sc *scenario) create(options map[string]string) {
 		sc.world.replay()
 	}
 	sc.world = newWorld(sc.t, l, c, "scenario")
+	sc.said = nil
 	sc.lies, sc.as, sc.mute = map[string]uint32{}, map[string]string{}, map[string]bool{}
 	sc.seen.edges[[2]Phase{Uninitialized, sc.world.s.Phase()}] = true
 	sc.state()
@@ -64,6 +69,8 @@ func (sc *scenario) show(args []string) {
 	switch args[0] {
 	case "checks", "disputes", "convictions", "tokens":
 		sc.showTrust(args[0])
+	case "window", "validators", "scores":
+		sc.showScores(args[0])
 	case "redo":
 		fmt.Fprintf(sc.out, "> redo %v data=%d\n", s.Redo(), s.DataIndex())
 	case "params":

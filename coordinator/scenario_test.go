@@ -54,12 +54,15 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt with what happen
 //	late +MS                                          let time pass that nobody tells the run of
 //	referee off|on                                    what the host knows
 //	show checks|disputes|convictions|tokens
+//
+// About windows, validators, scores and slots: see scenario_scores_test.go.
 type scenario struct {
 	world *world
 	lies  map[string]uint32 // who lies, from which operation on
 	as    map[string]string // and whose lie it is, if it is another's
 	mute  map[string]bool
-	poked bool // the state was changed by other means than messages, so the log does not lead to it
+	said  map[string]saying // what validators committed to
+	poked bool              // the state was changed by other means than messages, so the log does not lead to it
 	t     *testing.T
 	out   *bytes.Buffer
 	seen  *coverage
@@ -120,7 +123,7 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("no scenario shows error %d, %q", e, e.Error())
 		}
 	}
-	for kind := range uint8(kindFund + 1) {
+	for kind := range uint8(kindRevealScores + 1) {
 		if !seen.messages[kind] {
 			t.Errorf("no scenario applies a message of kind %d", kind)
 		}
@@ -384,8 +387,11 @@ func (sc *scenario) witness(i uint32, options map[string]string) Witness {
 				m.Params = wire.Sum("test/params", []byte(v))
 			}
 		case "filter":
-			if v == "short" {
+			switch v {
+			case "short":
 				m.Commitments = m.Commitments[8:]
+			case "some":
+				m.Commitments = make([]byte, 8)
 			}
 			for b := range m.Commitments {
 				m.Commitments[b] = 0xff

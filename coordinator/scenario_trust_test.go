@@ -74,7 +74,7 @@ func (sc *scenario) trust(verb string, args []string, options map[string]string)
 	case "vote", "defend", "reveal", "evidence", "concede", "play":
 		sc.move(verb, args, options)
 	default:
-		sc.t.Fatalf("unknown command %q", verb)
+		sc.scored(verb, name, options)
 	}
 }
 
@@ -324,7 +324,7 @@ func (sc *scenario) trusted(m Member) {
 		not  uint64
 	}{
 		{"doubt", uint64(m.Doubt), doubtNew}, {"strikes", uint64(m.Strikes), 0}, {"skipped", uint64(m.Skipped), 0},
-		{"astray", uint64(m.Astray), 0}, {"passed", uint64(m.Passed), 0}, {"stake", m.Stake, 0}, {"balance", m.Balance, 0},
+		{"astray", uint64(m.Astray), 0}, {"passed", uint64(m.Passed), 0}, {"stake", m.Stake, 0}, {"balance", m.Balance, 0}, {"unripe", m.Unripe, 0},
 	} {
 		if f.n != f.not {
 			fmt.Fprintf(sc.out, " %s=%d", f.name, f.n)

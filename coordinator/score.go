@@ -124,6 +124,21 @@ func (s State) clearTallies(i uint32) {
 	}
 }
 
+// forgetScores forgets all that is known of the scores of place i, which is given to another.
+func (s State) forgetScores(i uint32) {
+	if s.l.validators == 0 {
+		return
+	}
+	for k := range uint32(talliesKept) {
+		clear(tallied(s.tallyOf(k), i))
+	}
+	for p := range uint32(scoresKept) {
+		for k := range s.l.validators {
+			putU16(s.given(p, k), 2*i, 0)
+		}
+	}
+}
+
 // scorePending tells whether member i did something that may still be scored.
 func (s State) scorePending(i uint32) bool {
 	if s.l.validators == 0 || getU64(s.b, hEmission) == 0 {

@@ -8,10 +8,10 @@ import (
 
 // The end of a period of scores: what validators agree on becomes members' scores, and pays.
 
-// voter is a validator that revealed scores of the period that is being settled.
+// voter is a validator that was registered in time for the period that is being settled.
 type voter struct {
 	seat   uint32
-	given  []byte
+	given  []byte // the scores it revealed; all zero if it did not
 	weight uint64 // stake times trust, scaled down together
 	near   uint64 // how near its scores were to what was agreed on, summed over the members it scored
 	scored uint64 // of the members that were settled, those that it scored
@@ -24,6 +24,8 @@ const (
 	// trustRise is the part of the way to what its agreement deserves that a validator's trust rises in a period; it falls half
 	// of the way.
 	trustRise = 16
+	// silentDivisor: who says nothing about a period loses a part of its trust.
+	silentDivisor = 4
 	// standingParts: the moving average of a member's scores takes a part of the newest.
 	standingParts = 4
 )
@@ -64,10 +66,10 @@ func (s State) settlePeriod(p uint32) {
 	voters := s.voters(p)
 	t := s.tallyOf(p)
 	settled := uint64(0)
-	if getU32(t, tPeriod) == p && len(voters) > 0 {
+	if getU32(t, tPeriod) == p && getU32(s.periodScores(p), sPeriod) == p {
 		settled = s.combineAll(p, t, voters)
 	}
-	s.judgeValidators(p, voters, settled)
+	s.judgeValidators(p, voters, settled, getU32(t, tPeriod) == p)
 	s.ripen()
 	if settled > 0 {
 		s.emit(p, t, voters)
@@ -79,17 +81,14 @@ func (s State) settlePeriod(p uint32) {
 	clear(s.periodScores(p + 1))
 }
 
-// voters returns the validators that revealed scores of period p and are still there. Their stakes are scaled down together
-// to 32 bits in all, so that nothing below overflows.
+// voters returns the validators that were registered before period p began, and those that came during it and revealed scores.
+// Their stakes are scaled down together to 32 bits in all, so that nothing below overflows.
 func (s State) voters(p uint32) []voter {
-	if getU32(s.periodScores(p), sPeriod) != p {
-		return nil
-	}
+	first, _ := s.PeriodWindows(p)
 	var list []voter
 	stakes := uint64(0)
 	for k := range s.seats() {
-		b := s.said(p, k)
-		if s.taken(k) && getU8(b, sRevealed) == 1 && get32(b, sKey) == get32(s.seat(k), vKey) {
+		if s.taken(k) && (getU32(s.seat(k), vSince) < first || s.revealed(p, k)) {
 			list = append(list, voter{seat: k, given: s.given(p, k)})
 			stakes += getU64(s.seat(k), vStake)
 		}
@@ -115,8 +114,8 @@ func (s State) combineAll(p uint32, t []byte, voters []voter) uint64 {
 	for i := range s.Count() {
 		b, m := tallied(t, i), s.place(i)
 		if getU32(b, tSequences) == 0 {
-			if Status(getU8(m, mStatus)).Present() && getU32(m, mSince) < first {
-				s.move(i, scoreZero) // it was there, and nothing of it was accepted
+			if Status(getU8(m, mStatus)) == StatusActive && getU32(s.b, hEpochRound) <= first {
+				s.move(i, scoreZero) // it took part all the time, and nothing of it was accepted
 			}
 			continue
 		}
@@ -169,44 +168,47 @@ func (s State) penalise(i uint32, tally []byte) {
 	putU64(tally, tAmount, cost)
 }
 
+// revealed tells whether the validator in seat k revealed scores of period p.
+func (s State) revealed(p, k uint32) bool {
+	return getU32(s.periodScores(p), sPeriod) == p && getU8(s.said(p, k), sRevealed) == 1
+}
+
 // judgeValidators notes how near validators were to what was agreed on about so many members, and what that does to their
-// trust. Who committed to scores and did not reveal them loses half of its trust.
-func (s State) judgeValidators(p uint32, voters []voter, settled uint64) {
-	if getU32(s.periodScores(p), sPeriod) != p {
-		return
-	}
-	for k := range s.seats() {
-		b, seat := s.said(p, k), s.seat(k)
-		if allZero(b[sHash:sHash+32]) || get32(b, sKey) != get32(seat, vKey) {
-			continue
-		}
-		if getU8(b, sRevealed) == 0 {
-			putU8(seat, vTrust, max(trustMin, getU8(seat, vTrust)/2))
-		}
-		putU64(b, sStake, getU64(seat, vStake))
-		putU8(b, sTrust, getU8(seat, vTrust))
-	}
-	if settled == 0 {
-		return
-	}
+// trust. Silence costs trust too where there was work to score, so that those who are gone do not count for long; to commit and
+// not to reveal costs most.
+func (s State) judgeValidators(p uint32, voters []voter, settled uint64, work bool) {
+	spoken := getU32(s.periodScores(p), sPeriod) == p
 	for n := range voters {
 		v := &voters[n]
 		b, seat := s.said(p, v.seat), s.seat(v.seat)
-		agreement := v.near * AgreementOne / (settled * agreementRange)
-		putU16(b, sAgreement, uint16(agreement))
-		v.share = v.weight * agreement
-		if v.scored == 0 {
+		trust := uint64(getU8(seat, vTrust))
+		switch {
+		case !spoken || allZero(b[sHash:sHash+32]):
+			if work {
+				putU8(seat, vTrust, uint8(trust-trust/silentDivisor))
+			}
 			continue
-		}
-		trust, earned := uint64(getU8(seat, vTrust)), trustMin+v.near*(trustMax-trustMin)/(v.scored*agreementRange)
-		if earned < trust {
-			trust -= (trust - earned + 1) / 2
-		} else {
-			trust += (earned - trust + trustRise - 1) / trustRise
+		case getU8(b, sRevealed) == 0:
+			trust = max(trustMin, trust/2)
+		case v.scored > 0:
+			trust = judgedTrust(trust, v.near/v.scored)
+			agreement := v.near * AgreementOne / (settled * agreementRange)
+			putU16(b, sAgreement, uint16(agreement))
+			v.share = v.weight * agreement
 		}
 		putU8(seat, vTrust, uint8(trust))
 		putU8(b, sTrust, uint8(trust))
+		putU64(b, sStake, getU64(seat, vStake))
 	}
+}
+
+// judgedTrust returns the trust in a validator that was so near, on the average, to what was agreed on.
+func judgedTrust(trust, near uint64) uint64 {
+	earned := trustMin + near*(trustMax-trustMin)/agreementRange
+	if earned < trust {
+		return trust - (trust-earned+1)/2
+	}
+	return trust + (earned-trust+trustRise-1)/trustRise
 }
 
 // ripen makes what members were given for their last scores theirs.

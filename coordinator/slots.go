@@ -10,12 +10,20 @@ func (s State) slots() uint32 {
 	return s.l.members
 }
 
-// Immune tells whether member i came so recently that nobody can replace it.
+// Immune tells whether member i came so recently that nobody can replace it. Who came during the epoch and has to wait for the
+// next one is immune as long as it waits, and only then its time begins.
 func (s State) Immune(i uint32) bool {
-	return s.Window()-min(getU32(s.member(i), mSince), s.Window()) < getU32(s.b, hImmuneWindows)
+	windows := getU32(s.b, hImmuneWindows)
+	since := getU32(s.member(i), mSince)
+	return windows > 0 && (s.waitsFirst(i) || s.Window()-min(since, s.Window()) < windows)
 }
 
-// neutralScore is what a member that was never scored counts as.
+// waitsFirst tells whether member i came since the epoch began, and so could not take part yet.
+func (s State) waitsFirst(i uint32) bool {
+	return s.status(i) != StatusActive && getU32(s.place(i), mSince) >= getU32(s.b, hEpochRound)
+}
+
+// standing returns the moving average of member i's scores; who was never scored stands at 0.
 func (s State) standing(i uint32) uint16 {
 	if score := getU16(s.place(i), mScore); score != 0 {
 		return score
@@ -25,11 +33,12 @@ func (s State) standing(i uint32) uint16 {
 
 // slotFor returns who must make room if i, a member from before if known, joins: NoMember if nobody need. A fresh one replaces
 // the worst of those who are not immune, of several the one that came last; another one only who is worse than it was itself.
+// One is replaced in a window at most, so that whoever pays for many newcomers does not take the run over at once.
 func (s State) slotFor(i uint32, known, fresh bool) (uint32, Error) {
 	if s.Present() < s.slots() || getU32(s.b, hSlots) == 0 {
 		return NoMember, OK
 	}
-	if getU16(s.b, hConfigValidators) == 0 {
+	if s.seats() == 0 || getU32(s.b, hReplaced) > s.Window() {
 		return NoMember, ErrSlots
 	}
 	worst, found := uint32(0), false
@@ -47,4 +56,10 @@ func (s State) slotFor(i uint32, known, fresh bool) (uint32, Error) {
 		return NoMember, ErrSlots
 	}
 	return worst, OK
+}
+
+// replace lets member i give its slot up.
+func (s State) replace(i uint32, env Env) {
+	s.leave(i, StatusReplaced, env)
+	putU32(s.b, hReplaced, s.Window()+1)
 }

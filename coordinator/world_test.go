@@ -21,6 +21,7 @@ type world struct {
 	config Config
 	now    uint64
 	height uint64
+	block  uint64               // the ledger's height, in a run by buckets; else it is height
 	salt   string               // makes the chance of this world
 	theta  map[uint32]wire.Hash // parameters honest members hold at the start of a round
 	silent map[uint32]bool      // members whose results reach nobody
@@ -66,10 +67,10 @@ func newWorld(t testingT, l Limits, c Config, salt string) *world {
 // seeds of rounds, and what scenarios show depends on who is drawn for what.
 func (w *world) born() State {
 	w.t.Helper()
-	height, now := w.height, w.now
-	w.height, w.now = 0, bornMs
+	height, block, now := w.height, w.block, w.now
+	w.height, w.block, w.now = 0, 0, bornMs
 	env := w.env(key.Public{})
-	w.height, w.now = height, now
+	w.height, w.block, w.now = height, block, now
 	s, err := New(w.limits, w.config, env)
 	if err != nil {
 		w.t.Fatalf("new: %v; faults %v", err, w.config.Check(w.limits))
@@ -77,8 +78,8 @@ func (w *world) born() State {
 	const since, hashes = 1 + 4 + 2 + 4 + 8 + 1 + 1 + 8 + 4 + 4, 4 * 32 // fields that came later, and those behind them
 	b := w.config.Append(w.limits.Append(nil)[:6])
 	at := len(b) - hashes - since
-	block := wire.AppendU64(wire.AppendU64(nil, env.NowMs), env.Height)
-	put32(s.b, hID, wire.Sum("entrain/run", b[:at], b[at+since:], env.Seed[:], block))
+	when := wire.AppendU64(wire.AppendU64(nil, env.NowMs), env.Height)
+	put32(s.b, hID, wire.Sum("entrain/run", b[:at], b[at+since:], env.Seed[:], when))
 	return s
 }
 
@@ -112,7 +113,11 @@ func testKey(name string) key.Public {
 
 func (w *world) env(sender key.Public) Env {
 	n := wire.AppendU64(nil, w.height)
-	return Env{NowMs: w.now, Height: w.height, Seed: wire.Sum("test/seed", []byte(w.salt), n), Sender: sender, Referee: w.referee}
+	block := w.height
+	if w.config.Exchange == Buckets {
+		block = w.block
+	}
+	return Env{NowMs: w.now, Height: block, Seed: wire.Sum("test/seed", []byte(w.salt), n), Sender: sender, Referee: w.referee}
 }
 
 // apply sends a message as sender and checks what must hold after any message.
@@ -307,10 +312,12 @@ func (w *world) report(i uint32, has func(uint32) bool) Witness {
 	salt := w.s.Key(i)
 	for j := range w.s.Count() {
 		switch {
-		case !a.Expected(j):
+		case !a.holdable(j):
 		case has(j):
 			m.Held = Hold(m.Held, j)
-			f.Add(p, salt[:], commitment(a, j).ID())
+			if p.Bits > 0 {
+				f.Add(p, salt[:], commitment(a, j).ID())
+			}
 		case w.s.Status(j) == StatusActive:
 			m.Complete = false
 		}
