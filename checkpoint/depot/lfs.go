@@ -71,7 +71,7 @@ func (h *hub) uploadLarge(ctx context.Context, u upload, modes map[string]bool) 
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		if v := o.Actions.Verify; v != nil {
-			if err := h.follow(ctx, *v, object{o.OID, p.size}); err != nil {
+			if err := h.follow(ctx, v.Href, object{o.OID, p.size}, h.token); err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
 		}
@@ -122,7 +122,7 @@ func (h *hub) large(ctx context.Context, u upload, p part, a action) error {
 		}
 		done.Pieces = append(done.Pieces, piece{i, tag})
 	}
-	return h.follow(ctx, action{Href: a.Href}, done)
+	return h.follow(ctx, a.Href, done, "")
 }
 
 // put sends a piece of a file to an address of the hub's choice, which is a storage's and knows who may write by itself. It returns the tag that
@@ -151,17 +151,18 @@ func (h *hub) put(ctx context.Context, address string, header map[string]string,
 	return tag, err
 }
 
-// follow sends JSON where an action wants it: to the hub itself with the token, to another host with what the action says.
-func (h *hub) follow(ctx context.Context, a action, value any) error {
+// follow sends JSON to an address of the hub's choice, with the token only if that is the hub itself.
+func (h *hub) follow(ctx context.Context, address string, value any, token string) error {
 	body, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	token := ""
-	if sameHost(a.Href, h.base) {
-		token = h.token
+	if !sameHost(address, h.base) {
+		token = ""
 	}
-	return h.options.retry(ctx, func() error { return withoutQuery(h.send(ctx, http.MethodPost, a.Href, lfsType, body, token, nil)) })
+	return h.options.retry(ctx, func() error {
+		return withoutQuery(h.send(ctx, http.MethodPost, address, lfsType, body, token, nil))
+	})
 }
 
 // sameHost tells whether an address is on the host of a base.
