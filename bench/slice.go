@@ -49,6 +49,7 @@ type SliceRule string
 const (
 	RuleDistro SliceRule = "distro" // codec/distro: what a run of peers does
 	RuleSlice  SliceRule = "slice"  // codec/slice
+	RuleMean   SliceRule = "mean"   // codec/slice, but for the step, which is by the mean itself and not by its root
 	RuleSign   SliceRule = "sign"   // gradients add up as they are; a slice steps by the sign of all members' sum, times the root of the compression
 	RuleVotes  SliceRule = "votes"  // likewise, each member sending the signs of its own sums: one bit a value
 )
@@ -72,7 +73,8 @@ func SliceRows(rejected bool) []SliceRow {
 	if rejected {
 		rows = append(rows,
 			SliceRow{Rule: RuleSlice, Overlap: 1, Compression: 4, Decay: 0, Rate: rate},
-			SliceRow{Rule: RuleSlice, Overlap: 1, Compression: 8, Decay: 1, Rate: 4 * rate},
+			SliceRow{Rule: RuleMean, Overlap: 1, Compression: 4, Decay: 1, Rate: rate},
+			SliceRow{Rule: RuleMean, Overlap: 1, Compression: 8, Decay: 1, Rate: rate},
 			SliceRow{Rule: RuleSign, Overlap: 1, Compression: 8, Decay: .95, Rate: rate},
 			SliceRow{Rule: RuleVotes, Overlap: 1, Compression: 8, Decay: .95, Rate: rate},
 		)
@@ -253,19 +255,17 @@ func (r *sliceRun) make(windows int) error {
 		return err
 	}
 	heldOut := r.set.HeldOut()
-	r.engine, err = train.New(train.Config{
+	if r.engine, err = train.New(train.Config{
 		Model: r.model, Codec: r.codec, Schedule: r.rates, Pool: r.pool, Data: r.set, HeldOut: heldOut,
 		HeldOutSequences: min(r.o.HeldOut, heldOut.Len()), Sequence: sliceSequence, Micro: 8,
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	for range r.o.Members {
 		r.states = append(r.states, make([]float32, r.codec.StateLen()))
 	}
-	s := spec.Default()
-	r.params, err = s.InitialParams()
-	return err
+	r.params = llama.Init(r.model, wire.Sum("entrain/model-seed", []byte(spec.Default().Model.Seed)))
+	return nil
 }
 
 // train trains one model.
@@ -327,7 +327,7 @@ func (r *sliceRun) window(ctx context.Context, w int) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.row.Rule == RuleSlice {
+		if r.row.Rule == RuleSlice || r.row.Rule == RuleMean {
 			// The order of a run is: reveal, then settle before the next step.
 			seed := windowSeed(w)
 			reveal := r.slice.Reveal(nil, result.Payload, seed)

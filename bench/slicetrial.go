@@ -14,11 +14,31 @@ func (r *sliceRun) learner() func(w int, payloads [][]byte) func() error {
 			return func() error { return r.engine.Apply(r.params, payloads, uint32(w)) }
 		}
 	}
+	if r.row.Rule == RuleMean {
+		return r.mean
+	}
 	t := &signTrial{r: r, factor: float32(math.Sqrt(float64(r.row.Compression)))}
 	for range r.o.Members {
 		t.sums = append(t.sums, make([]float32, len(r.params)))
 	}
 	return t.learn
+}
+
+// mean is the rule of that name.
+func (r *sliceRun) mean(w int, reveals [][]byte) func() error {
+	step := r.rates.LR(uint32(w)) / float32(len(reveals))
+	return func() error {
+		for _, reveal := range reveals {
+			values := r.slice.Values(nil, reveal)
+			for _, positions := range r.slice.Ranges(windowSeed(w)) {
+				for i := range r.params[positions.From:positions.To] {
+					r.params[positions.From+i] -= float32(step * values[i])
+				}
+				values = values[positions.Len():]
+			}
+		}
+		return nil
+	}
 }
 
 // signTrial is the rules sign and votes: what members did not send yet is the plain sum of their gradients, and a slice steps by signs.

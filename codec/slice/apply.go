@@ -10,7 +10,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Values appends to dst the update that a reveal sends, in the order of Ranges, in units of the learning rate, pointing uphill as the gradient does. The
+// Values appends to dst the update that a reveal sends, in the order of Ranges: q/16 of the package comment, pointing uphill as the gradient does. The
 // reveal must have passed Check.
 func (c *Codec) Values(dst []float32, reveal []byte) []float32 {
 	for _, v := range reveal[headLen : headLen+c.sliceLen(seedOf(reveal))] {
@@ -49,13 +49,14 @@ func (c *Codec) Apply(params []float32, reveals [][]byte, lr float32) error {
 	j := c.take()
 	defer c.give(j)
 	j.params, j.reveals, j.reveal = params, reveals, reveals[0]
-	j.step, j.decay = float32(lr*unit)/float32(len(reveals)), float32(lr*c.cfg.WeightDecay)
+	j.step, j.decay = float32(lr*exact.Sqrt(unit/float32(len(reveals)))), float32(lr*c.cfg.WeightDecay)
 	j.lay(newDraw(seed))
 	c.pool.RunOn(len(j.places), j.apply)
 	return nil
 }
 
-// applyGroup moves the leaf that was drawn of one group. The sums are integers below 2^24, so exact in binary32 and the same in any order.
+// applyGroup moves the leaf that was drawn of one group. The sums are integers of at most PayloadsMax*127 < 2^24, so exact in binary32 and the same in
+// any order.
 func (j *job) applyGroup(w *exact.Worker, i int) {
 	p := &j.places[i]
 	keep := max(0, 1-float32(j.decay*float32(j.c.plan.groups[i].leaves)))
@@ -71,10 +72,18 @@ func (j *job) applyGroup(w *exact.Worker, i int) {
 		}
 		x := j.params[p.positions.From+at:][:n]
 		for k, sum := range sums {
-			x[k] = float32(x[k]*keep) - float32(j.step*sum)
+			x[k] = float32(x[k]*keep) - float32(j.step*root(sum))
 		}
 		len -= n
 	}
+}
+
+// root is the root of the magnitude of x, with the sign of x.
+func root(x float32) float32 {
+	if x < 0 {
+		return -exact.Sqrt(-x)
+	}
+	return exact.Sqrt(x)
 }
 
 // StateSlice returns the parameters where the seed draws, for who has those of one window before.
