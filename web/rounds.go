@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // roundRow is a round in the table of rounds.
@@ -158,6 +159,8 @@ type joining struct {
 	Run       string   `json:"run"`
 	Chain     string   `json:"chain"`
 	Endpoints []string `json:"endpoints"`
+	Target    string   `json:"target"` // the run and where its chain is, as commands take it
+	Ticket    string   `json:"ticket"` // "" if there is none
 	Preset    string   `json:"preset"`
 	Params    int      `json:"params"`   // numbers in the model
 	Sequence  int      `json:"sequence"` // tokens
@@ -175,7 +178,7 @@ type joining struct {
 }
 
 // joining tells what the run is. It returns false while that is not known.
-func (d *desk) joining(chain string, endpoints []string, now time.Time) (joining, bool) {
+func (d *desk) joining(chain string, endpoints []string, ticket func(string, wire.Hash, wire.Hash, string) string, now time.Time) (joining, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refresh(now)
@@ -184,13 +187,16 @@ func (d *desk) joining(chain string, endpoints []string, now time.Time) (joining
 	}
 	c := d.state.Config()
 	j := joining{
-		Run: c.Name, Chain: chain, Endpoints: endpoints, Preset: d.spec.Model.Name(), Sequence: d.spec.Data.Sequence,
+		Run: c.Name, Chain: chain, Endpoints: endpoints, Target: commandTarget(c.Name, endpoints), Preset: d.spec.Model.Name(), Sequence: d.spec.Data.Sequence,
 		Manifest: d.spec.Data.Manifest, Location: d.spec.Data.Location, Capacity: d.state.Limits().Members, Present: d.state.Present(),
 		Phase: d.state.Phase().String(), Spec: string(d.text), SpecHash: ledger.SpecHash(d.text).String(), ModelHash: c.ModelHash.String(),
 		Owner: key.Public(c.Owner).String(), RoundMs: c.RoundTrainMs, Batch: c.BatchEnd,
 	}
 	if m, err := d.spec.Llama(); err == nil {
 		j.Params = m.Layout().Len()
+	}
+	if manifest, err := wire.ParseHash(j.Manifest); err == nil && ticket != nil {
+		j.Ticket = ticket(c.Name, d.state.ID(), manifest, j.Location)
 	}
 	return j, true
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Options say what a Server shows.
@@ -26,7 +27,9 @@ type Options struct {
 	Only      string                                  // the one run to show; "" shows all
 	Endpoints []string                                // of the chain, for the command by which others join
 	Node      *Node                                   // whose state directory is at hand; nil if none
-	Log       *slog.Logger                            // nil discards
+	// Ticket is a line of text with all that a stranger needs to join a run, "" if there is none. Nil knows none.
+	Ticket func(run string, id, manifest wire.Hash, location string) string
+	Log    *slog.Logger // nil discards
 }
 
 // Node is what the state directory of a participant adds to what the chain tells.

@@ -3,8 +3,8 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/view"
@@ -134,10 +134,20 @@ func (d *desk) checkOf(round, member uint32) string {
 
 // auditCommand is what to type to compute a round again.
 func auditCommand(run string, endpoints []string, round uint32) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "entrain audit %s --round %d", run, round)
-	for _, e := range endpoints {
-		fmt.Fprintf(&b, " --chain %s", e)
+	return fmt.Sprintf("entrain audit %s --round %d", commandTarget(run, endpoints), round)
+}
+
+// commandTarget names a run and where its chain is as commands take it: RUN@HOST, or with --chain for several addresses.
+func commandTarget(run string, endpoints []string) string {
+	if len(endpoints) == 1 {
+		host := endpoints[0]
+		if u, err := url.Parse(host); err == nil && u.Scheme == "http" && u.Port() != "" && u.Path == "" {
+			host = u.Host
+		}
+		return run + "@" + host
 	}
-	return b.String()
+	for _, e := range endpoints {
+		run += " --chain " + e
+	}
+	return run
 }

@@ -121,7 +121,7 @@ func TestTrustIsTold(t *testing.T) {
 	var r roundDetails
 	get(t, url+api+"/rounds/"+wholeText(double.Round), &r)
 	i := slices.IndexFunc(r.Results, func(l resultLine) bool { return l.Key == double.Key })
-	if want := "entrain audit " + stageRun + " --round " + wholeText(double.Round); !strings.HasPrefix(r.Audit, want) || i < 0 || r.Results[i].Check != checkConvicted {
+	if want := "entrain audit " + stageRun + "@203.0.113.5:7370 --round " + wholeText(double.Round); !strings.HasPrefix(r.Audit, want) || i < 0 || r.Results[i].Check != checkConvicted {
 		t.Errorf("command %q, want %q; results %+v", r.Audit, want, r.Results)
 	}
 	var l struct{ Trust *trustBrief }

@@ -18,6 +18,7 @@ import (
 
 // auditOptions are audit's flags.
 type auditOptions struct {
+	to        target
 	endpoints []string
 	round     uint32 // 0: the newest that can be audited
 	member    string // "" means all that had a share
@@ -34,7 +35,7 @@ type auditOptions struct {
 func auditCommand(c console) *cobra.Command {
 	var o auditOptions
 	cmd := &cobra.Command{
-		Use:   "audit RUN[@HOST]",
+		Use:   "audit RUN | RUN@HOST | TICKET",
 		Short: "Compute what members did again, and compare hash for hash",
 		Long: `Takes what members of a run committed to in a round, and computes it again: from the parameters that the run
 had agreed on, the optimizer state that the member had committed to before, and the sequences that the
@@ -60,11 +61,14 @@ audited, with the reason.`,
 			if o.watch && (o.round != 0 || o.member != "") {
 				return errors.New("--watch draws round and member: leave out --round and --member")
 			}
-			run, err := locatedOne(args[0], &o.endpoints)
-			if err != nil {
+			var err error
+			if o.to, err = c.target(args[0], &o.endpoints); err != nil {
 				return err
 			}
-			return c.audit(cmd.Context(), o, run)
+			if o.data == "" && o.to.ticket != nil {
+				o.data = o.to.ticket.Data
+			}
+			return c.audit(cmd.Context(), o, o.to.run)
 		},
 	}
 	chainFlag(cmd, &o.endpoints)

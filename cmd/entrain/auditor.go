@@ -60,6 +60,9 @@ func (c console) newAuditor(ctx context.Context, o auditOptions, run string) (_ 
 	if err != nil {
 		return nil, err
 	}
+	if err := o.to.check(a.client.ChainID(), on.snapshot.State.ID()); err != nil {
+		return nil, err
+	}
 	a.latest.s = on.snapshot
 	dir := o.data
 	if dir == "" {

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/metrics"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/runlog"
@@ -132,6 +134,9 @@ func (o *observing) record(ctx context.Context, c console, p *participant, sinks
 	if err != nil {
 		return nil, errors.Join(err, lines.Close())
 	}
+	if err := atomicfile.WriteBytes(filepath.Join(p.state, specName), 0o644, p.text); err != nil {
+		return nil, errors.Join(fmt.Errorf("specification: %w", err), lines.Close(), board.Close())
+	}
 	gauges := metrics.New(time.Now)
 	r = &recording{}
 	r.writer, err = runlog.Create(filepath.Join(p.state, "log"), runlog.Options{
@@ -152,6 +157,22 @@ func (o *observing) record(ctx context.Context, c console, p *participant, sinks
 		}
 	}
 	return r, nil
+}
+
+// specName is the file in a state directory that holds the run's specification, for people and for those who read the log later.
+const specName = "spec.toml"
+
+// opsBeside names the operations of the run whose log is at a path: by the specification in the state directory that the log is in, if
+// there is one.
+func opsBeside(log string) func(sequences, op uint32) string {
+	dir := filepath.Clean(log)
+	for range 2 { // a log is a directory, or a file in it
+		dir = filepath.Dir(dir)
+		if text, err := readBounded(filepath.Join(dir, specName), ledger.SpecBytesMax); err == nil {
+			return verify.OpNames(text)
+		}
+	}
+	return func(uint32, uint32) string { return "" }
 }
 
 // pushPatience is how long the last metrics may take to be sent.

@@ -117,6 +117,7 @@ func (c console) replay(ctx context.Context, o watchOptions) error {
 		opts.Replay = func(s tui.Steer) { window.Note(clock.steer(time.Now(), s)) }
 	}
 	window = tui.New(opts)
+	window.NameOps(opsBeside(o.replay))
 	return c.show(ctx, o.plain, window, func(ctx context.Context) error { return play(ctx, log, clock, window, o.speed == 0) })
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/report"
 	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -25,15 +26,19 @@ func reportCommand(c console) *cobra.Command {
 		Long: `Writes a run down as files that need no program to be looked at: a page without scripts, each curve as SVG
 and PNG, and members, rounds and curves as CSV.
 
-The curves come from a participant's log: name its state directory with --state. The run may be long over,
+The run is named by its name, as RUN@HOST, or by a ticket, as in entrain join. The curves come from a participant's log: name its state directory with --state. The run may be long over,
 and the chain gone. Without it, the report has what the chain tells: members, points and hashes.`,
 		Example: "  entrain report my-run -o ./report --state ~/.local/share/entrain/runs/my-run-3b6a27bc",
-		Args:    needRun, ValidArgsFunction: c.completeRuns,
+		Args:    needTarget, ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return errors.New("say where the report goes with -o DIR")
 			}
-			return c.report(cmd.Context(), args[0], chain, out, state)
+			to, err := c.target(args[0], &chain)
+			if err != nil {
+				return err
+			}
+			return c.report(cmd.Context(), to, chain, out, state)
 		},
 	}
 	chainFlag(cmd, &chain)
@@ -44,15 +49,17 @@ and the chain gone. Without it, the report has what the chain tells: members, po
 	return cmd
 }
 
-func (c console) report(ctx context.Context, run string, chain []string, out, state string) error {
+func (c console) report(ctx context.Context, to target, chain []string, out, state string) error {
+	run := to.run
 	fold := view.New("")
 	if state != "" {
+		fold.NameOps(opsBeside(filepath.Join(state, logName)))
 		if err := foldLog(ctx, fold, filepath.Join(state, logName)); err != nil {
 			return err
 		}
 	}
 	now := time.Now()
-	chainID, err := c.foldChain(ctx, fold, run, chain)
+	chainID, err := c.foldChain(ctx, fold, to, chain)
 	if err != nil {
 		if state == "" {
 			return err
@@ -100,16 +107,20 @@ func foldLog(ctx context.Context, fold *view.Fold, dir string) (err error) {
 }
 
 // foldChain adds what the chain says of a run now, and returns the chain's name.
-func (c console) foldChain(ctx context.Context, fold *view.Fold, run string, chain []string) (id string, err error) {
+func (c console) foldChain(ctx context.Context, fold *view.Fold, to target, chain []string) (id string, err error) {
 	client, err := c.dial(ctx, chain, nil)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	p, err := getRun(ctx, client, run)
+	p, err := getRun(ctx, client, to.run)
 	if err != nil {
 		return "", err
 	}
+	if err := to.check(client.ChainID(), p.snapshot.State.ID()); err != nil {
+		return "", err
+	}
+	fold.NameOps(verify.OpNames(p.text))
 	fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(p.snapshot)})
 	return client.ChainID(), nil
 }

@@ -202,7 +202,7 @@ func runListCommand(c console) *cobra.Command {
 		Example: "  entrain run list\n  entrain run list --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.status(cmd.Context(), chain, "", asJSON)
+			return c.status(cmd.Context(), chain, target{}, asJSON)
 		},
 	}
 	chainFlag(cmd, &chain)

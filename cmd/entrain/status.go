@@ -17,7 +17,7 @@ func statusCommand(c console) *cobra.Command {
 	var chain []string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "status [RUN[@HOST]]",
+		Use:   "status [RUN | RUN@HOST | TICKET]",
 		Short: "Show how a run stands, or all runs of a chain",
 		Long: `Shows how a run stands, as the chain has it: phase, progress, the agreed hash of the parameters, and each
 member with its points, its stake and what it could claim now; the treasury, how many results were checked,
@@ -26,14 +26,11 @@ and who was convicted of what. Without RUN, all runs of the chain in short.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run := ""
-			if len(args) > 0 {
-				var err error
-				if run, err = located(args[0], &chain); err != nil {
-					return err
-				}
+			to, err := c.targetAny(args, &chain)
+			if err != nil {
+				return err
 			}
-			return c.status(cmd.Context(), chain, run, asJSON)
+			return c.status(cmd.Context(), chain, to, asJSON)
 		},
 	}
 	chainFlag(cmd, &chain)
@@ -41,8 +38,9 @@ and who was convicted of what. Without RUN, all runs of the chain in short.`,
 	return cmd
 }
 
-// status shows one run, or all of them if run is "".
-func (c console) status(ctx context.Context, chain []string, run string, asJSON bool) (err error) {
+// status shows one run, or all of them if none is named.
+func (c console) status(ctx context.Context, chain []string, to target, asJSON bool) (err error) {
+	run := to.run
 	client, err := c.dial(ctx, chain, nil)
 	if err != nil {
 		return err
@@ -74,6 +72,9 @@ func (c console) status(ctx context.Context, chain []string, run string, asJSON 
 	}
 	p, err := getRun(ctx, client, run)
 	if err != nil {
+		return err
+	}
+	if err := to.check(client.ChainID(), p.snapshot.State.ID()); err != nil {
 		return err
 	}
 	now, err := client.Status(ctx)

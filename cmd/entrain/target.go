@@ -49,6 +49,18 @@ func (c console) target(arg string, endpoints *[]string) (target, error) {
 	return target{run: run}, err
 }
 
+// targetAny is target for commands that can do without a run: @HOST names a chain alone.
+func (c console) targetAny(args []string, endpoints *[]string) (target, error) {
+	switch {
+	case len(args) == 0:
+		return target{}, nil
+	case strings.HasPrefix(args[0], "@"):
+		_, err := located(args[0], endpoints)
+		return target{}, err
+	}
+	return c.target(args[0], endpoints)
+}
+
 // check refuses a run that is not the ticket's.
 func (t target) check(chain string, id wire.Hash) error {
 	switch {

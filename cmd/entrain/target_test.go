@@ -148,6 +148,12 @@ func TestTicketsOfARun(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.ok("status", "second@"+host, "--json")), &status); err != nil || status.Run != "second" {
 		t.Errorf("%+v, %v", status, err)
 	}
+	if err := json.Unmarshal([]byte(s.ok("status", line, "--json")), &status); err != nil || status.Run != "first" {
+		t.Errorf("by a ticket: %+v, %v", status, err)
+	}
+	report := filepath.Join(dir, "report")
+	s.ok("report", "second@"+host, "-o", report)
+	s.ok("report", line, "-o", report)
 	if out := s.ok("status", "@"+host); !strings.Contains(out, "first") || !strings.Contains(out, "second") {
 		t.Errorf("got %s", out)
 	}
@@ -157,7 +163,11 @@ func TestTicketsOfARun(t *testing.T) {
 	}
 	other := held
 	other.Run = "second"
-	s.fails([]string{"join", other.String(), "--key", key}, "it was created anew, or the replica is lying")
+	for _, command := range []string{"join --key " + key, "audit", "watch --plain", "web --listen 127.0.0.1:0", "report -o " + report, "status"} {
+		words := strings.Fields(command)
+		s.fails(append(words, other.String()), "it was created anew, or the replica is lying")
+		s.fails(append(words, line[:len(line)-3]), "cut short or mistyped")
+	}
 	other = held
 	other.Chain = "theirs"
 	s.fails([]string{"join", other.String(), "--key", key}, `on chain "theirs", but "ours" answers`)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ type watchOptions struct {
 func watchCommand(c console) *cobra.Command {
 	var o watchOptions
 	cmd := &cobra.Command{
-		Use:   "watch [RUN[@HOST]]",
+		Use:   "watch [RUN | RUN@HOST | TICKET]",
 		Short: "Look at a run, live or from its log",
 		Long: `Shows a run in a window: where it stands, its members, rounds, transfers, rewards and log. The keys are at
 the bottom; ? explains them. Without a terminal, or with --plain, it prints lines.
@@ -54,14 +55,11 @@ only: if one has its state directory on this machine, its log is shown as well.
 			if cmd.Flags().Changed("speed") {
 				return errors.New("--speed is for --replay")
 			}
-			if len(args) == 0 {
-				return c.watch(cmd.Context(), o, "")
-			}
-			run, err := located(args[0], &o.endpoints)
+			to, err := c.targetAny(args, &o.endpoints)
 			if err != nil {
 				return err
 			}
-			return c.watch(cmd.Context(), o, run)
+			return c.watch(cmd.Context(), o, to)
 		},
 	}
 	chainFlag(cmd, &o.endpoints)
@@ -75,19 +73,24 @@ only: if one has its state directory on this machine, its log is shown as well.
 }
 
 // watch shows a run that goes on.
-func (c console) watch(ctx context.Context, o watchOptions, run string) (err error) {
+func (c console) watch(ctx context.Context, o watchOptions, to target) (err error) {
 	client, err := c.dial(ctx, o.endpoints, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
+	run := to.run
 	if run == "" {
 		if run, err = onlyRun(ctx, client); err != nil {
 			return err
 		}
 	}
-	if _, err := getSnapshot(ctx, client, run); err != nil {
+	snapshot, err := getSnapshot(ctx, client, run)
+	if err != nil {
 		return fmt.Errorf("%w; entrain status shows the runs of a chain", err)
+	}
+	if err := to.check(client.ChainID(), snapshot.State.ID()); err != nil {
+		return err
 	}
 	if o.state == "" {
 		o.state = c.stateOf(run)
@@ -99,12 +102,13 @@ func (c console) watch(ctx context.Context, o watchOptions, run string) (err err
 	feed := func(ctx context.Context) error {
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
-		client.Watch(watching, run, func(s ledger.Snapshot) {
-			d := runlog.Digest(s)
-			d.Chain = client.ChainID()
-			_ = window.Record(runlog.Record{Time: time.Now(), Standing: d}) // a window takes everything
+		return follow(ctx, o.state, window, func() {
+			client.Watch(watching, run, func(s ledger.Snapshot) {
+				d := runlog.Digest(s)
+				d.Chain = client.ChainID()
+				_ = window.Record(runlog.Record{Time: time.Now(), Standing: d}) // a window takes everything
+			})
 		})
-		return follow(ctx, o.state, window)
 	}
 	return c.show(ctx, o.plain, window, feed)
 }
@@ -142,9 +146,18 @@ func (c console) stateOf(run string) string {
 // followEvery is how often a log that grows is looked at.
 const followEvery = 300 * time.Millisecond
 
-// follow gives a window what a participant writes to its log, until ctx ends. Without a state directory there is nothing to follow.
-func follow(ctx context.Context, state string, window *tui.Window) error {
+// recordsPerNote is after how many records a window says how much of a log was read, if notedBytes are still to come.
+const (
+	recordsPerNote = 4096
+	notedBytes     = 1 << 20
+)
+
+// follow gives a window what a participant writes to its log, until ctx ends, and calls then once the window has all of the past: of rounds
+// before those that it knows of a window keeps nothing. Without a state directory there is nothing to follow.
+func follow(ctx context.Context, state string, window *tui.Window, then func()) error {
+	then = sync.OnceFunc(then)
 	if state == "" {
+		then()
 		<-ctx.Done()
 		return nil
 	}
@@ -155,12 +168,17 @@ func follow(ctx context.Context, state string, window *tui.Window) error {
 	defer log.Close()
 	timer := time.NewTicker(followEvery)
 	defer timer.Stop()
-	for {
+	for records := 1; ; records++ {
 		r, err := log.Next()
 		switch {
 		case err == nil:
 			_ = window.Record(r) // a window takes everything
+			if read, all := log.Progress(); records%recordsPerNote == 0 && all-read > notedBytes {
+				window.Note(fmt.Sprintf("reading the log: %d %%", 100*read/all))
+			}
 		case errors.Is(err, io.EOF):
+			window.Note("")
+			then()
 			select {
 			case <-ctx.Done():
 				return nil

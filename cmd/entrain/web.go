@@ -16,9 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/web"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // defaultWeb is where web serves its pages unless told otherwise.
@@ -29,7 +31,7 @@ func webCommand(c console) *cobra.Command {
 	var listen, state string
 	var asJSON, verbose bool
 	cmd := &cobra.Command{
-		Use:   "web [RUN[@HOST]]",
+		Use:   "web [RUN | RUN@HOST | TICKET]",
 		Short: "Show runs in a browser, live",
 		Long: `Serves pages that show a chain's runs as they go on: phases and rounds, members and what they earn, curves,
 and what it takes to join. Nothing can be changed by them, and nothing is fetched from elsewhere.
@@ -41,24 +43,23 @@ Only this machine can open the pages unless --listen says otherwise. Then everyb
 address may look on, and try the model, one at a time.`,
 		Example: `  entrain web
   entrain web my-run --state ~/.local/share/entrain/runs/my-run-3b6a27bc
-  entrain web my-run@203.0.113.5 --listen 0.0.0.0:7380`,
+  entrain web my-run@203.0.113.5 --listen 0.0.0.0:7380
+  entrain web my-run.ticket`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := web.Options{}
-			if len(args) > 0 {
-				var err error
-				if o.Only, err = located(args[0], &chain); err != nil {
-					return err
-				}
+			to, err := c.targetAny(args, &chain)
+			if err != nil {
+				return err
 			}
-			o.Endpoints = c.endpoints(chain)
+			o.Only, o.Endpoints = to.run, c.endpoints(chain)
 			level := slog.LevelWarn
 			if verbose {
 				level = slog.LevelDebug
 			}
 			o.Log = slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
-			return c.web(cmd.Context(), o, listen, state, asJSON)
+			return c.web(cmd.Context(), o, to, listen, state, asJSON)
 		},
 	}
 	chainFlag(cmd, &chain)
@@ -71,6 +72,25 @@ address may look on, and try the model, one at a time.`,
 	return cmd
 }
 
+// ticketFor is the ticket of a run as pages give it, "" if there can be none.
+func ticketFor(chain, run string, id, manifest wire.Hash, location string, endpoints []string) string {
+	t := ticket{Chain: chain, Run: run, ID: id, Manifest: manifest}
+	if data.IsURL(location) {
+		t.Data = location
+	}
+	for _, e := range endpoints {
+		u, err := chainURL(e)
+		if err != nil {
+			return ""
+		}
+		t.Addresses = append(t.Addresses, u)
+	}
+	if t.fault() != nil {
+		return ""
+	}
+	return t.String()
+}
+
 // webEvent is what web --json prints.
 type webEvent struct {
 	Event string `json:"event"`
@@ -78,7 +98,7 @@ type webEvent struct {
 }
 
 // web serves pages until ctx ends.
-func (c console) web(ctx context.Context, o web.Options, listen, state string, asJSON bool) (err error) {
+func (c console) web(ctx context.Context, o web.Options, to target, listen, state string, asJSON bool) (err error) {
 	if state != "" {
 		if o.Node, err = webNode(o.Only, state); err != nil {
 			return err
@@ -90,8 +110,15 @@ func (c console) web(ctx context.Context, o web.Options, listen, state string, a
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	o.Ledger, o.Runs = client, runNames(client)
+	o.Ticket = func(run string, id, manifest wire.Hash, location string) string {
+		return ticketFor(client.ChainID(), run, id, manifest, location, o.Endpoints)
+	}
 	if o.Only != "" {
-		if _, err := getRun(ctx, client, o.Only); err != nil {
+		on, err := getRun(ctx, client, o.Only)
+		if err != nil {
+			return err
+		}
+		if err := to.check(client.ChainID(), on.snapshot.State.ID()); err != nil {
 			return err
 		}
 	}
