@@ -72,7 +72,7 @@ type Config struct {
 
 // Event is something that happened, for people and logs. What does not belong to its kind is zero.
 type Event struct {
-	Kind    string // state, loaded, fetched, scored, ballot, applied, healed, sent, note, lost
+	Kind    string // state, evaluated, scored, ballot, applied, healed, sent, note
 	Round   uint32
 	Scored  *validator.Scored
 	Ballot  *validator.Balloted
@@ -155,6 +155,12 @@ func (v *Validator) Stop(done func()) {
 
 // Machine tells what it decided so far. It is not to be changed.
 func (v *Validator) Machine() *validator.Machine { return v.machine }
+
+// State is the newest state of the run that it has seen; only after an event of kind state.
+func (v *Validator) State() coordinator.State { return v.state }
+
+// Self is the validator's key.
+func (v *Validator) Self() key.Public { return v.self }
 
 // Holds is the round whose start the held parameters belong to, and the parameters, which must not be changed.
 func (v *Validator) Holds() (round uint32, params []float32) {

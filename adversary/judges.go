@@ -1,0 +1,83 @@
+package adversary
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/entrain-network/entrain/coordinator"
+)
+
+// Judge is a way for a validator to lie: what it tells the chain in place of its scores of a period.
+type Judge struct {
+	Name string
+	// Tries says in a sentence what it does, and what it hopes for.
+	Tries string
+	Say   func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score
+}
+
+// Judges returns the kinds of lying validators.
+func Judges() []Judge {
+	return []Judge{
+		{Name: "inverse", Tries: "says the opposite of what it found, so that cheats are paid and the honest are not", Say: each(func(_ int, v int16) int16 { return -max(v, -coordinator.ScoreOne) })},
+		{Name: "favour", Tries: "gives the first member all and the others nothing", Say: each(func(i int, _ int16) int16 {
+			if i == 0 {
+				return coordinator.ScoreOne
+			}
+			return -coordinator.ScoreOne
+		})},
+		{Name: "same", Tries: "says the same of all, without looking", Say: each(func(int, int16) int16 { return coordinator.ScoreOne / 2 })},
+		{Name: "copy", Tries: "says what was agreed on in the period before, which is public, without looking", Say: repeat},
+		{Name: "silent", Tries: "says nothing of anybody, to be paid for the commitment", Say: func(coordinator.State, uint32, []coordinator.Score) []coordinator.Score { return nil }},
+	}
+}
+
+// FindJudge returns the kind with a name.
+func FindJudge(name string) (Judge, bool) {
+	list := Judges()
+	i := slices.IndexFunc(list, func(j Judge) bool { return j.Name == name })
+	if i < 0 {
+		return Judge{}, false
+	}
+	return list[i], true
+}
+
+// JudgeNames lists the names of all of them.
+func JudgeNames() string {
+	var list []string
+	for _, j := range Judges() {
+		list = append(list, j.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+func each(f func(i int, honest int16) int16) func(coordinator.State, uint32, []coordinator.Score) []coordinator.Score {
+	return func(_ coordinator.State, _ uint32, honest []coordinator.Score) []coordinator.Score {
+		for i := range honest {
+			honest[i].Value = f(i, honest[i].Value)
+		}
+		return honest
+	}
+}
+
+// repeat says of each member what was settled last, and of newcomers that they are like the mean.
+func repeat(s coordinator.State, _ uint32, honest []coordinator.Score) []coordinator.Score {
+	last, ok := s.LastScores()
+	var sum, n int
+	for _, m := range last.Members {
+		if ok && m.Scored {
+			sum, n = sum+int(m.Score), n+1
+		}
+	}
+	for i := range honest {
+		k := slices.IndexFunc(last.Members, func(m coordinator.MemberScore) bool { return ok && m.Scored && m.Member == honest[i].Member })
+		switch {
+		case k >= 0:
+			honest[i].Value = last.Members[k].Score
+		case n > 0:
+			honest[i].Value = int16(sum / n)
+		default:
+			honest[i].Value = coordinator.ScoreOne / 4
+		}
+	}
+	return honest
+}
