@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
@@ -48,33 +49,76 @@ func (c *Codec) Apply(params []float32, reveals [][]byte, lr float32) error {
 	}
 	j := c.take()
 	defer c.give(j)
-	j.params, j.reveals, j.reveal = params, reveals, reveals[0]
-	j.step, j.decay = float32(lr*exact.Sqrt(unit/float32(len(reveals)))), float32(lr*c.cfg.WeightDecay)
+	j.params, j.reveals = params, reveals
 	j.lay(newDraw(seed))
+	j.weigh()
+	j.step, j.decay = float32(lr*exact.Sqrt(unit/float32(len(reveals))))/rootWhole, float32(lr*c.cfg.WeightDecay)
 	c.pool.RunOn(len(j.places), j.apply)
 	return nil
 }
 
-// applyGroup moves the leaf that was drawn of one group. The sums are integers of at most PayloadsMax*127 < 2^24, so exact in binary32 and the same in
-// any order.
+const (
+	whole     = 256 // weight of a reveal that counts in full
+	rootWhole = 16
+	normMost  = 2 // how many times the median norm a reveal may have to count in full
+)
+
+// weigh finds the weight of each reveal in each tensor.
+func (j *job) weigh() {
+	n := len(j.reveals)
+	j.squares = slices.Grow(j.squares[:0], n*len(j.c.plan.tensors))[:n*len(j.c.plan.tensors)]
+	j.weights = slices.Grow(j.weights[:0], len(j.squares))[:len(j.squares)]
+	j.c.pool.RunOn(len(j.squares), j.square)
+	for t := range j.c.plan.tensors {
+		squares, weights := j.squares[t*n:(t+1)*n], j.weights[t*n:(t+1)*n]
+		j.sorted = append(j.sorted[:0], squares...)
+		slices.Sort(j.sorted)
+		median := j.sorted[n/2]
+		for i, sq := range squares {
+			weights[i] = weight(sq, median)
+		}
+	}
+}
+
+// weight is that of a reveal whose values' squares have the sum sq, the median of all being median. Division and root are rounded correctly in
+// binary64, so it is the same everywhere.
+func weight(sq, median uint64) int32 {
+	if sq <= normMost*normMost*median {
+		return whole
+	}
+	return int32(normMost * whole * math.Sqrt(float64(median)/float64(sq)))
+}
+
+// squareReveal adds up the squares of one reveal's values in one tensor.
+func (j *job) squareReveal(_ *exact.Worker, task int) {
+	n := len(j.reveals)
+	t := j.c.plan.tensors[task/n]
+	places := j.places[t.from:t.to]
+	last := places[len(places)-1]
+	var sum uint64
+	for _, v := range j.reveals[task%n][places[0].value : last.value+last.positions.Len()] {
+		sum += uint64(int32(int8(v)) * int32(int8(v)))
+	}
+	j.squares[task] = sum
+}
+
+// applyGroup moves the leaf that was drawn of one group. The sums are integers, the same in any order: of at most codec.PayloadsMax*valueMax*whole,
+// which an int32 holds.
 func (j *job) applyGroup(w *exact.Worker, i int) {
-	p := &j.places[i]
-	keep := max(0, 1-float32(j.decay*float32(j.c.plan.groups[i].leaves)))
-	for len := p.positions.Len(); len > 0; {
-		n := min(len, span)
-		at := p.positions.Len() - len
-		sums := j.scratch[w.Index()][:n]
-		clear(sums)
-		for _, r := range j.reveals {
-			for k, v := range r[p.value+at : p.value+at+n] {
-				sums[k] += float32(int8(v))
-			}
+	g, p := &j.c.plan.groups[i], &j.places[i]
+	weights := j.weights[g.ordinal*len(j.reveals):]
+	keep := max(0, 1-float32(j.decay*float32(g.leaves)))
+	x := j.params[p.positions.From:p.positions.To]
+	sums := j.scratch[w.Index()].sums[:len(x)]
+	clear(sums)
+	for m, r := range j.reveals {
+		weight := weights[m]
+		for k, v := range r[p.value : p.value+len(x)] {
+			sums[k] += weight * int32(int8(v))
 		}
-		x := j.params[p.positions.From+at:][:n]
-		for k, sum := range sums {
-			x[k] = float32(x[k]*keep) - float32(j.step*root(sum))
-		}
-		len -= n
+	}
+	for k, sum := range sums {
+		x[k] = float32(x[k]*keep) - float32(j.step*root(float32(sum)))
 	}
 }
 

@@ -20,9 +20,17 @@ const (
 	span     = 1 << 12 // elements of a task; the results do not depend on it
 )
 
-// value is what is sent for a: a/unit, rounded to the nearest, ties to even.
+// value is what is sent for a: a/unit, which is exact, rounded to the nearest, ties to even. The sum's lowest bits are the integer: a binary32 near
+// 3*2^22 has none after the point.
 func value(a float32) int8 {
-	return int8(max(-valueMax, min(math.RoundToEven(float64(a)*(1/unit)), valueMax)))
+	x := float32(a * (1 / unit))
+	if x > valueMax {
+		return valueMax
+	}
+	if x < -valueMax {
+		return -valueMax
+	}
+	return int8(math.Float32bits(x + 3<<22))
 }
 
 // Encode adds the gradient to state and appends the sealed update. See codec.Codec and the package comment.
@@ -60,7 +68,7 @@ func spans(n int) int { return (n + span - 1) / span }
 func (j *job) encodeSpan(w *exact.Worker, task int) {
 	from, to := task*span, min((task+1)*span, j.c.n)
 	unsent, squares := j.state[from:to], j.state[j.c.n+from:j.c.n+to]
-	mean := j.scratch[w.Index()][:to-from]
+	mean := j.scratch[w.Index()].mean[:to-from]
 	clear(mean) // 0 times what was there could be of either sign
 	w.AdamW(unsent, mean, squares, j.grad[from:to], j.numbers)
 	values := j.values[from:to]

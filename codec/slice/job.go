@@ -10,15 +10,14 @@ import (
 type job struct {
 	c       *Codec
 	clipper *codec.Clipper
-	scratch [][]float32     // a span, of each worker of the pool
-	leaves  [][]merkle.Hash // of a group, of each worker
-	faults  []int           // by task of checkState
-	places  []place         // by group
-	roots   []merkle.Hash   // by group
+	scratch []scratch     // of each worker of the pool
+	faults  []int         // by task of checkState
+	places  []place       // by group
+	roots   []merkle.Hash // by group
 
 	// The work on a task, bound to the job once.
-	encode, root, prove, open, apply func(w *exact.Worker, task int)
-	check                            func(task int)
+	encode, root, prove, open, square, apply func(w *exact.Worker, task int)
+	check                                    func(task int)
 
 	state, grad []float32 // of Encode
 	numbers     exact.AdamWStep
@@ -27,8 +26,18 @@ type job struct {
 
 	params  []float32 // of Apply
 	reveals [][]byte
+	squares []uint64 // of reveals, tensor after tensor
+	sorted  []uint64 // those of one tensor
+	weights []int32  // as squares
 	step    float32
 	decay   float32
+}
+
+// scratch is the work space of one worker.
+type scratch struct {
+	mean   []float32     // of a span
+	sums   []int32       // of a leaf
+	leaves []merkle.Hash // of a group
 }
 
 // take returns a job that nobody uses, and give takes it back.
@@ -39,14 +48,14 @@ func (c *Codec) take() *job {
 	default:
 	}
 	j := &job{
-		c: c, clipper: codec.NewClipper(c.pool), scratch: make([][]float32, c.pool.Workers()), leaves: make([][]merkle.Hash, c.pool.Workers()),
+		c: c, clipper: codec.NewClipper(c.pool), scratch: make([]scratch, c.pool.Workers()),
 		faults: make([]int, spans(c.StateLen())), places: make([]place, len(c.plan.groups)), roots: make([]merkle.Hash, len(c.plan.groups)),
 	}
 	for i := range j.scratch {
-		j.scratch[i] = make([]float32, span)
-		j.leaves[i] = make([]merkle.Hash, c.plan.leavesMax)
+		j.scratch[i] = scratch{mean: make([]float32, span), sums: make([]int32, c.plan.leaf), leaves: make([]merkle.Hash, c.plan.leavesMax)}
 	}
-	j.encode, j.check, j.root, j.prove, j.open, j.apply = j.encodeSpan, j.checkSpan, j.rootGroup, j.proveGroup, j.openGroup, j.applyGroup
+	j.encode, j.check, j.root, j.prove, j.open = j.encodeSpan, j.checkSpan, j.rootGroup, j.proveGroup, j.openGroup
+	j.square, j.apply = j.squareReveal, j.applyGroup
 	return j
 }
 

@@ -20,18 +20,23 @@ func (r Range) Len() int { return r.To - r.From }
 // A group is some leaves in a row of one tensor, of which each window sends one. The leaves are as long as the codec's Leaf says, but for the last
 // of a tensor, which has what is left.
 type group struct {
-	tensor   int
+	tensor   int // its number in the layout
+	ordinal  int // that of its tensor among those that have elements
 	from, to int // positions
 	leaves   int
 }
+
+// part is groups [from, to).
+type part struct{ from, to int }
 
 // plan is how a layout is cut, which is the same in all windows.
 type plan struct {
 	leaf      int
 	groups    []group
-	valuesMax int // most values in a slice
-	proofMax  int // most hashes in the proofs of a slice
-	leavesMax int // most leaves in a group
+	tensors   []part // the groups of each tensor that has elements
+	valuesMax int    // most values in a slice
+	proofMax  int    // most hashes in the proofs of a slice
+	leavesMax int    // most leaves in a group
 }
 
 func newPlan(layout tensor.Layout, cfg Config) plan {
@@ -49,13 +54,14 @@ func newPlan(layout tensor.Layout, cfg Config) plan {
 				n++
 			}
 			p.groups = append(p.groups, group{
-				tensor: i, from: t.Offset + from*p.leaf, to: t.Offset + min((from+n)*p.leaf, t.Len), leaves: n,
+				tensor: i, ordinal: len(p.tensors), from: t.Offset + from*p.leaf, to: t.Offset + min((from+n)*p.leaf, t.Len), leaves: n,
 			})
 			from += n
 			p.leavesMax = max(p.leavesMax, n)
 			p.valuesMax += min(p.leaf, t.Len)
 			p.proofMax += proofLen(0, n)
 		}
+		p.tensors = append(p.tensors, part{len(p.groups) - groups, len(p.groups)})
 	}
 	return p
 }

@@ -53,6 +53,26 @@ func TestEncodeIsWhatThePackageCommentSays(t *testing.T) {
 	}
 }
 
+func TestValuesAreRoundedToTheNearest(t *testing.T) {
+	check := func(a float32) {
+		want := max(-127, min(math.RoundToEven(float64(a)*16), 127))
+		if got := float64(value(a)); got != want {
+			t.Fatalf("%v is sent as %v, want %v", a, got, want)
+		}
+	}
+	for i := -3000; i <= 3000; i++ {
+		a := float32(i) / 320
+		check(a)
+		half := float32(i) / 32 // ties, and their neighbours
+		check(half)
+		check(math.Nextafter32(half, 100))
+		check(math.Nextafter32(half, -100))
+	}
+	for _, a := range []float32{0, float32(math.Copysign(0, -1)), 1e-40, -1e-40, 0x1p126, -0x1p126, math.MaxFloat32} {
+		check(a)
+	}
+}
+
 // What Apply does to one element, against real numbers.
 func TestApplyStepsByTheRootOfTheMean(t *testing.T) {
 	c := newCodec(t, []tensor.Spec{{Name: "w", Shape: []int{64}}}, Config{Compression: 4, Leaf: 16, WeightDecay: .1}, nil)
@@ -85,6 +105,40 @@ func TestApplyStepsByTheRootOfTheMean(t *testing.T) {
 	slices.Reverse(reveals)
 	if err := c.Apply(again, reveals, .25); err != nil || !slices.Equal(again, params) {
 		t.Errorf("another order, other parameters: %v", err)
+	}
+}
+
+// A member whose values are large in a tensor counts there as one whose norm is twice the median, and in others in full.
+func TestLargeValuesCountLess(t *testing.T) {
+	c := newCodec(t, []tensor.Spec{{Name: "a", Shape: []int{64}}, {Name: "b", Shape: []int{64}}}, Config{Compression: 4, Leaf: 16}, nil)
+	seed := seedOfNumber(4)
+	reveal := func(a, b int8) []byte {
+		sealed := append(bytes.Clone(c.sealed[:]), bytes.Repeat([]byte{byte(a)}, 64)...)
+		return c.Reveal(nil, append(sealed, bytes.Repeat([]byte{byte(b)}, 64)...), seed)
+	}
+	for _, v := range []struct {
+		reveals [][]byte
+		a, b    float64 // sum of the values
+	}{
+		{[][]byte{reveal(10, 10), reveal(10, 10), reveal(-100, 10)}, 10 + 10 - 2*10, 30},
+		{[][]byte{reveal(-100, 10), reveal(10, 10), reveal(10, 10), reveal(10, 20)}, 30 - 2*10, 50},
+		{[][]byte{reveal(10, 10), reveal(10, 10), reveal(100, -101)}, 10 + 10 + 2*10, 10 + 10 - 2*10},
+		{[][]byte{reveal(0, 10), reveal(0, 10), reveal(100, 10)}, 0, 30}, // nobody else says anything
+		{[][]byte{reveal(1, 10), reveal(100, 10)}, 101, 20},              // of two, who knows
+		{[][]byte{reveal(100, 0)}, 100, 0},
+	} {
+		params := make([]float32, c.n)
+		if err := c.Apply(params, v.reveals, 1); err != nil {
+			t.Fatal(err)
+		}
+		ranges := c.Ranges(seed)
+		for i, sum := range []float64{v.a, v.b} {
+			mean := sum / 16 / float64(len(v.reveals))
+			got, want := float64(params[ranges[i].From]), -math.Copysign(math.Sqrt(math.Abs(mean)), mean)
+			if math.Abs(got-want) > .08 { // weights are multiples of 1/256
+				t.Errorf("%d reveals: tensor %d moved by %v, want %v", len(v.reveals), i, got, want)
+			}
+		}
 	}
 }
 
@@ -221,5 +275,42 @@ func BenchmarkOpenAndApply(b *testing.B) {
 		if err := c.Apply(params, [][]byte{reveal}, .01); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Once warm, the calls of a window allocate next to nothing, however large the model.
+func TestAllocations(t *testing.T) {
+	pool := exact.NewPool(1)
+	defer pool.Close()
+	c := newCodec(t, []tensor.Spec{{Name: "w", Shape: []int{1 << 16}}}, Config{Compression: 10, Leaf: 256, Decay: 1, ClipNorm: 1}, pool)
+	state, grad, params := make([]float32, c.StateLen()), normals(1, c.n), normals(2, c.n)
+	sealed, seed := anySealed(c, 1), seedOfNumber(1)
+	reveal := c.Reveal(nil, sealed, seed)
+	reveals := [][]byte{reveal, reveal}
+	var buffer []byte
+	var faults []error
+	note := func(err error) {
+		if err != nil {
+			faults = append(faults, err)
+		}
+	}
+	for _, v := range []struct {
+		what string
+		most float64
+		do   func()
+	}{
+		{"Encode", 2, func() { var err error; buffer, err = c.Encode(buffer[:0], state, grad, .01); note(err) }},
+		{"Root", 0, func() { c.Root(sealed) }},
+		{"Check", 0, func() { note(c.Check(reveal)) }},
+		{"Open", 0, func() { _, _, err := c.Open(reveal); note(err) }},
+		{"Apply", 2, func() { note(c.Apply(params, reveals, .01)) }},
+		{"Settle", 0, func() { c.Settle(state, seed) }},
+	} {
+		if got := testing.AllocsPerRun(20, v.do); got > v.most {
+			t.Errorf("%s allocates %v times, want at most %v", v.what, got, v.most)
+		}
+	}
+	for _, err := range faults {
+		t.Error(err)
 	}
 }

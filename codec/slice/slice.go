@@ -23,13 +23,17 @@
 // and where the seed drew it, D = D - q/16: what rounding and the limits held back is sent another time. All who apply step by the root of the members'
 // mean, with its sign, at the learning rate lr of the window in which the gradients were made:
 //
-//	m = (q1 + q2 + ... + qn)/(16*n)
+//	m = (w1*q1 + w2*q2 + ... + wn*qn)/(16*n)
 //	x = x*(1 - lr*WeightDecay*group) - lr*sign(m)*sqrt(|m|)
 //
 // where group is the number of windows between two draws of the weight on average, so that decay does not depend on the compression. Where nothing was
 // drawn nothing changes, not even by decay: so a state slice carries all that a window did. The root is between the sum, by which the few weights
 // whose gradients agree for many windows step too far when they are drawn at last, and the sign, by which noise counts as much as they do;
-// docs/decisions.md has what was measured. It also bounds what one member can do: with n members, the largest value moves a weight by lr*sqrt(8/n).
+// docs/decisions.md has what was measured.
+//
+// The w are 1 but for members that send large values: whose values' norm, in the drawn part of a tensor, is more than twice the median of all members'
+// (of an even number the upper one) counts in that tensor as if it were twice the median, rounded down to 1/256. So a member gains no say by
+// multiplying what it sends, and one that flips it takes away the say of two. No weight moves by more than 2.8*lr in a window.
 //
 // # What is drawn
 //

@@ -66,7 +66,7 @@ func (c *Codec) Reveal(dst, sealed []byte, seed wire.Hash) []byte {
 func (j *job) proveGroup(w *exact.Worker, i int) {
 	g, p := &j.c.plan.groups[i], &j.places[i]
 	copy(j.reveal[p.value:], j.values[p.positions.From:p.positions.To])
-	leaves := j.leaves[w.Index()][:g.leaves]
+	leaves := j.scratch[w.Index()].leaves[:g.leaves]
 	for k := range leaves {
 		r := j.c.plan.leafRange(g, k)
 		leaves[k] = merkle.Leaf(j.values[r.From:r.To])
