@@ -24,7 +24,7 @@ func dataCommand(c console) *cobra.Command {
 	return group("data", "Prepare what a run trains on",
 		`A run trains on a data set: shards of tokens with a manifest of hashes. The manifest's hash stands in the
 run's configuration, so every participant trains on the same tokens, wherever it got them from.`,
-		dataPrepareCommand(c), dataShowCommand(c), dataServeCommand(c))
+		dataPrepareCommand(c), dataShowCommand(c), dataServeCommand(c), dataUploadCommand(c))
 }
 
 // preparation is what the flags of "data prepare" say.
@@ -276,7 +276,7 @@ what "data prepare" would find in it.`,
 	return cmd
 }
 
-// openData opens a data set in a directory, or at HTTP addresses with spaces between them.
+// openData opens a data set in a directory, or at addresses of hosts and buckets with spaces between them.
 func openData(ctx context.Context, location string, manifest wire.Hash, o data.Options) (*data.Set, error) {
 	if data.IsURL(location) {
 		return data.OpenURL(ctx, strings.Fields(location), manifest, data.RemoteOptions{Options: o})

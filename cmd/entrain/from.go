@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/spec"
@@ -51,7 +52,7 @@ func readSpec(text []byte, dir string) (spec.Spec, tokenizer.Tokenizer, error) {
 	if err != nil {
 		return s, nil, fmt.Errorf("with the checkpoint %q: %w", m.dir, err)
 	}
-	if s.Model.FromLocation != "" {
+	if s.Model.FromLocation != "" && !depot.IsAddress(s.Model.FromLocation) {
 		if s.Model.FromLocation, err = filepath.Abs(s.Model.FromLocation); err != nil {
 			return s, nil, err
 		}

@@ -38,10 +38,11 @@ type participation struct {
 	evaluate    uint32    // steps between two measurements of the held-out loss; 0: none
 	heldOut     uint64    // sequences that a measurement reads at most
 	look        inspection
-	checkpoints int    // kept; 0: only those that the run asks this member for, the last of them
-	stake       uint64 // tokens to put up
-	delegation  string // text or file of a delegation; "" if the member works for itself
-	pool        string // that they come from; "" for the member's own account
+	uploads     []string // addresses to which checkpoints go too
+	checkpoints int      // kept; 0: only those that the run asks this member for, the last of them
+	stake       uint64   // tokens to put up
+	delegation  string   // text or file of a delegation; "" if the member works for itself
+	pool        string   // that they come from; "" for the member's own account
 	mining      mining
 	cheating    cheating
 	linger      time.Duration // for which the model is served to others after the run has finished
@@ -59,18 +60,19 @@ const finishPatience = time.Millisecond
 // participant is the parts of a participation, wired together.
 type participant struct {
 	participation
-	console console
-	id      wire.Hash // of the run
-	text    []byte    // of its specification
-	client  *comet.Client
-	trainer *trainer
-	store   *statefile.Store
-	saver   *checkpoints
-	tracer  *verify.Tracer // nil in a run without verification
-	loop    *loop.Real
-	cost    stepCost
-	looks   *inspector // nil if nothing is to be told of the model
-	node    *node.Node
+	console  console
+	id       wire.Hash // of the run
+	text     []byte    // of its specification
+	client   *comet.Client
+	trainer  *trainer
+	store    *statefile.Store
+	saver    *checkpoints
+	uploader *uploader      // nil if checkpoints stay here
+	tracer   *verify.Tracer // nil in a run without verification
+	loop     *loop.Real
+	cost     stepCost
+	looks    *inspector // nil if nothing is to be told of the model
+	node     *node.Node
 
 	writing atomic.Int32 // checkpoints being written
 	end     func()       // of the loop
@@ -107,7 +109,10 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	if t.from, err = findOrigin(on.spec, p.from, p.log); err != nil {
+	if p.from, err = p.fetchOrigin(ctx, on.spec, c.env); err == nil {
+		t.from, err = findOrigin(on.spec, p.from, p.log)
+	}
+	if err != nil {
 		t.close()
 		return nil, errors.Join(err, client.Close())
 	}
@@ -128,10 +133,15 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 		return nil, errors.Join(err, part.close())
 	}
 	part.cost = newStepCost(t)
+	told := func(text string) { part.loop.Post(func() { part.note(text) }) }
+	if part.uploader, err = newUploader(p.uploads, max(p.checkpoints, 1), c.env, told); err != nil {
+		return nil, errors.Join(err, part.close())
+	}
 	return part, nil
 }
 
 func (p *participant) close() error {
+	p.uploader.close()
 	p.trainer.close()
 	return p.client.Close()
 }
@@ -189,9 +199,14 @@ func (p *participant) runTo(ctx context.Context) error {
 	path, err := p.saver.last(p.store, p.params)
 	if path != "" {
 		p.observe(node.Event{Kind: "kept", Params: p.params, Text: path})
+		p.uploader.add(path)
 	}
+	p.uploader.finish(ctx, p.note)
 	return err
 }
+
+// note tells something in words.
+func (p *participant) note(text string) { p.observe(node.Event{Kind: "note", Text: text}) }
 
 // disputant is a run's tracer as its node sees it.
 type disputant struct{ tracer *verify.Tracer }
@@ -222,7 +237,11 @@ func (p *participant) join(h p2p.Handler) (p2p.Network, error) {
 func (p *participant) checkpoint(c node.Checkpoint) (wire.Hash, error) {
 	p.writing.Add(1)
 	defer p.writing.Add(-1)
-	return p.saver.write(c)
+	manifest, err := p.saver.write(c)
+	if err == nil {
+		p.uploader.add(p.saver.path(c.Step))
+	}
+	return manifest, err
 }
 
 // observed takes the node's events, on the loop.

@@ -56,7 +56,7 @@ parameters are carried over: momenta, learning rate, steps and points begin anew
 	f := cmd.Flags()
 	f.StringVarP(&r.file, "file", "f", "", "specification `file`, TOML")
 	f.StringVar(&r.data, "data", "", "`directory` of the prepared data whose hash is filled in")
-	f.StringVar(&r.from, "from", "", "`directory` of the checkpoint, or of the state, that the run goes on from")
+	f.StringVar(&r.from, "from", "", "`directory` of the checkpoint, or of the state, that the run goes on from, or its s3://, hf:// or https:// address")
 	f.BoolVar(&r.asJSON, "json", false, "print a JSON object")
 	_ = cmd.MarkFlagDirname("from")
 	_ = cmd.MarkFlagFilename("file", "toml")
@@ -80,7 +80,12 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	if err != nil {
 		return fmt.Errorf("specification: %w", err)
 	}
-	s, text, err := completeSpec(text, r.data, r.from)
+	from, done, err := c.localCheckpoint(ctx, r.from)
+	if err != nil {
+		return err
+	}
+	defer done()
+	s, text, err := completeSpec(text, r.data, from)
 	if err != nil {
 		return fmt.Errorf("specification %q: %w", r.file, err)
 	}
