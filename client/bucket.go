@@ -16,8 +16,10 @@ import (
 
 // revealing is how far this member is with revealing its result.
 type revealing struct {
-	round   uint32 // the last one that was revealed
-	running uint32 // round being revealed, 0 if none
+	round   uint32                 // the last one that was revealed
+	running uint32                 // round being revealed, 0 if none
+	id      wire.Hash              // of the commitment to it
+	before  coordinator.Commitment // the own one before the newest
 	at      uint64
 	tries   uint32
 }
@@ -87,10 +89,17 @@ func (m *Machine) patience(ms uint64, times uint32) uint64 {
 	return ms << min(times, 3)
 }
 
-// decideReveal reveals the own result of the window before.
+// decideReveal reveals the own result of the window before. The next one may have been computed meanwhile.
 func (m *Machine) decideReveal() {
-	own, v := &m.work.own, &m.reveal
-	if !m.bucketed() || v.running != 0 || own.Round == 0 || own.Round <= v.round || own.Run != m.state.ID() || own.Member != m.member.index {
+	v := &m.reveal
+	if !m.bucketed() || v.running != 0 {
+		return
+	}
+	own := &m.work.own
+	if own.Round == m.state.Round() {
+		own = &v.before
+	}
+	if own.Round == 0 || own.Run != m.state.ID() || own.Member != m.member.index || own.Round <= v.round || own.Round+1 != m.state.Round() {
 		return
 	}
 	seed, ok := m.seed(own.Round)
@@ -98,10 +107,10 @@ func (m *Machine) decideReveal() {
 		return
 	}
 	m.work.sent = sent{own.Round, seed}
-	if own.Round+1 < m.state.Round() || !m.due(&v.at, m.patience(reRevealMs, v.tries)) {
+	if !m.due(&v.at, m.patience(reRevealMs, v.tries)) {
 		return
 	}
-	v.running = own.Round
+	v.running, v.id = own.Round, own.ID()
 	v.tries++
 	m.do(Reveal{Round: own.Round, Payload: own.Payload, Seed: seed})
 }
@@ -117,11 +126,13 @@ func (m *Machine) revealed(ev Revealed) {
 		return
 	}
 	v.round, v.at, v.tries = ev.Round, 0, 0
-	if rs := m.find(ev.Round); rs != nil && ev.OK && m.work.own.Round == ev.Round {
-		for k := range rs.known[m.work.own.Member] {
-			c := &rs.known[m.work.own.Member][k]
-			c.held = c.held || c.id == m.work.own.ID()
-		}
+	rs := m.find(ev.Round)
+	if rs == nil || !ev.OK || m.member.index >= uint32(len(rs.known)) {
+		return
+	}
+	for k := range rs.known[m.member.index] {
+		c := &rs.known[m.member.index][k]
+		c.held = c.held || c.id == v.id
 	}
 }
 

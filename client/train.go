@@ -87,6 +87,7 @@ func (m *Machine) trained(ev Trained) {
 	if !ok {
 		return // healed to another round while training
 	}
+	m.reveal.before = m.work.own
 	m.work.own = coordinator.Commitment{
 		Run: m.state.ID(), Epoch: r.Epoch(), Round: ev.Round, Member: m.member.index,
 		Share:   batch.Hash(r.Share(m.member.index)),

@@ -59,6 +59,7 @@ type buckets struct {
 	tidied     uint32   // window of the last clean-up
 	models     []uint32 // windows of the newest whole models
 	model      wire.Hash
+	sent       uint64            // bytes written, as told last
 	stops      map[uint64]func() // of what is on its way
 	started    uint64
 }
@@ -254,6 +255,10 @@ func (b *buckets) get(w bucket.Want, done func([]byte, error)) {
 
 // entered is told of a new window: what was noted of those long over goes, and now and then what was written in them.
 func (b *buckets) entered(round uint32) {
+	if sent := b.x.Writer().Traffic.Bytes(); sent > b.sent {
+		b.node.observe(Event{Kind: "traffic", Round: round, Bytes: sent - b.sent})
+		b.sent = sent
+	}
 	clear(b.asking)
 	if round%tidyEvery == 0 {
 		clear(b.putting)

@@ -124,9 +124,17 @@ func (h *host) noted(text string) bool {
 }
 
 func TestMinersAgreeWindowByWindow(t *testing.T) {
+	for _, speed := range []time.Duration{100 * time.Millisecond, time.Millisecond} {
+		t.Run(speed.String(), func(t *testing.T) { minersAgree(t, speed) })
+	}
+}
+
+// minersAgree lets three miners whose jobs take so long train eight windows. Writing to a bucket takes longer than some of them.
+func minersAgree(t *testing.T, speed time.Duration) {
 	w := newBucketWorld(t, 8, 3)
 	for i := range 3 {
-		w.mine(i)
+		w.stores.Break(place(i), bucketmem.Faults{Delay: 20 * time.Millisecond})
+		w.mine(i, func(cfg *Config) { cfg.Cost = func(Job) time.Duration { return speed } })
 	}
 	w.until(10*time.Minute, w.finished)
 	w.agree(0, 1, 2)

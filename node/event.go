@@ -21,6 +21,9 @@ import (
 //	sample      the model of a step continued a prompt, with text
 //	scored      the model of a step was scored on a task: items (results), accuracies
 //	healed      the model was fetched from peers
+//	revealed    the slice of its own result of a round is in its bucket: bytes
+//	traffic     bytes that it has written to its bucket since it told of them last, in round
+//	tidied      objects of windows before round were removed from its bucket, so many (total)
 //	checkpoint  a checkpoint was written: manifest's hash
 //	refused     the ledger refused a message
 //	check       this member, drawn as a verifier or tie-breaker, computes a share again: member, round, step, sequences (total)

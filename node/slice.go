@@ -16,9 +16,9 @@ type slicing interface {
 	Slicer() (s train.Slicer, ok bool)
 }
 
-// revealKey is under which name the shelf keeps what a seed draws of a payload; without a seed it is the payload itself.
-func revealKey(payload, seed wire.Hash) wire.Hash {
-	if seed.IsZero() {
+// revealKey is under which name the shelf keeps what a seed draws of a payload; without slices that is the payload itself.
+func (n *Node) revealKey(payload, seed wire.Hash) wire.Hash {
+	if seed.IsZero() || n.slicer == nil {
 		return payload
 	}
 	return wire.Sum("entrain/node/reveal", payload[:], seed[:])
@@ -28,7 +28,10 @@ var errOtherSlice = errors.New("it opens another commitment, or is of another sl
 
 // opens says whether bytes are what a seed draws of a committed payload. It may be called off the loop.
 func (n *Node) opens(body []byte, payload, seed wire.Hash) error {
-	if seed.IsZero() || n.slicer == nil {
+	if n.slicer == nil {
+		if merkle.BlobRoot(body) != payload {
+			return errOtherSlice
+		}
 		return nil
 	}
 	root, of, err := n.slicer.Open(body)
@@ -48,7 +51,7 @@ func (n *Node) promise(update []byte) (root wire.Hash, bytes uint32) {
 
 // put keeps a computed update: for all to see, or until it is revealed.
 func (n *Node) put(round uint32, update []byte) {
-	if n.slicer == nil {
+	if n.cfg.Bucket == nil {
 		n.shelf.putPayload(round, update)
 		return
 	}
@@ -74,14 +77,14 @@ func (n *Node) saveSealed(round uint32, update []byte) error {
 // loadSealed reads back the update that the last commitment commits to, nil if it is not there. It is called off the loop.
 func (n *Node) loadSealed(c coordinator.Commitment) ([]byte, error) {
 	store, ok := n.cfg.Store.(SealStore)
-	if !ok || n.slicer == nil || c.Run != n.cfg.ID {
+	if !ok || n.cfg.Bucket == nil || c.Run != n.cfg.ID {
 		return nil, nil
 	}
 	round, update, err := store.LoadSealed()
 	if err != nil || update == nil || round != c.Round {
 		return nil, err
 	}
-	if n.slicer.Root(update) != c.Payload {
+	if root, _ := n.promise(update); root != c.Payload {
 		return nil, errors.New("the update that was kept is not the one that was committed to")
 	}
 	return update, nil
@@ -90,20 +93,24 @@ func (n *Node) loadSealed(c coordinator.Commitment) ([]byte, error) {
 // reveal shows what the window's seed draws of the own update.
 func (n *Node) reveal(a client.Reveal) {
 	update, ok := n.sealed[a.Round]
-	if !ok || n.slicer == nil {
+	if !ok {
 		n.note(fmt.Sprintf("the result of round %d cannot be revealed: it was made before this program was started, and not kept", a.Round))
 		n.cfg.Loop.Post(func() { n.step(client.Revealed{Round: a.Round, Lost: true}) })
 		return
 	}
 	var body []byte
-	n.cfg.Loop.Work(0, func() { body = n.slicer.Reveal(nil, update, a.Seed) }, func() {
+	n.cfg.Loop.Work(0, func() {
+		if body = update; n.slicer != nil {
+			body = n.slicer.Reveal(nil, update, a.Seed)
+		}
+	}, func() {
 		n.exchange.reveal(a, body, func(err error) {
 			if err != nil {
 				n.note("revealing: " + err.Error())
 				n.step(client.Revealed{Round: a.Round})
 				return
 			}
-			n.shelf.putReveal(a.Round, revealKey(a.Payload, a.Seed), body)
+			n.shelf.putReveal(a.Round, n.revealKey(a.Payload, a.Seed), body)
 			n.observe(Event{Kind: "revealed", Round: a.Round, Bytes: uint64(len(body))})
 			n.step(client.Revealed{Round: a.Round, OK: true})
 		})

@@ -120,7 +120,7 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 	report := func(ok, refused bool) {
 		n.step(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok, Refused: refused})
 	}
-	if n.shelf.keepPayload(a.Round, revealKey(a.Payload, a.Seed)) {
+	if n.shelf.keepPayload(a.Round, n.revealKey(a.Payload, a.Seed)) {
 		n.cfg.Loop.Post(func() { report(true, false) })
 		return
 	}
@@ -140,10 +140,10 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 				report(false, true)
 				return
 			}
-			if a.Seed.IsZero() {
+			if n.cfg.Bucket == nil {
 				n.shelf.putPayload(a.Round, data)
 			} else {
-				n.shelf.putReveal(a.Round, revealKey(a.Payload, a.Seed), data)
+				n.shelf.putReveal(a.Round, n.revealKey(a.Payload, a.Seed), data)
 			}
 			report(true, false)
 		})
@@ -166,7 +166,7 @@ func (n *Node) apply(a client.Apply) {
 	from := n.params.current
 	payloads := make([][]byte, len(a.Payloads))
 	for i, root := range a.Payloads {
-		b, ok := n.shelf.payload(revealKey(root, a.Seed))
+		b, ok := n.shelf.payload(n.revealKey(root, a.Seed))
 		if !ok || from == nil {
 			n.cfg.Loop.Post(func() { n.step(client.Applied{To: a.To}) })
 			return

@@ -34,7 +34,9 @@ type board struct {
 
 	chain   process
 	clients []clientRow
+	others  []process // validators, and the server of buckets
 	court   court
+	market  market
 }
 
 // process is a child process on the board.
@@ -91,6 +93,11 @@ func (b *board) process(name string) *process {
 	}
 	if c := b.client(name); c != nil {
 		return &c.process
+	}
+	for i := range b.others {
+		if b.others[i].name == name {
+			return &b.others[i]
+		}
 	}
 	return nil
 }
@@ -274,8 +281,13 @@ func (b *board) lines(now time.Time, width int) []string {
 		}
 		out = append(out, line)
 	}
-	if line := b.court.line(); line != "" {
-		out = append(out, line)
+	for _, p := range b.others {
+		out = append(out, processLine(p, "running"))
+	}
+	for _, line := range []string{b.court.line(), b.market.line()} {
+		if line != "" {
+			out = append(out, line)
+		}
 	}
 	for i := range out {
 		out[i] = clip(out[i], width)

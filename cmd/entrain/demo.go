@@ -29,6 +29,12 @@ type demoOptions struct {
 	// adversary is the kind of cheat that the last client is, or the last ones; "" for none.
 	adversary    string
 	verification uint8 // percent of the results that others recompute
+	// exchange is how results travel, s3 where the buckets are if not on a server of the demo's own. Windows and validators are of a run by
+	// buckets.
+	exchange   string
+	s3         string
+	validators int
+	window     time.Duration
 }
 
 func demoCommand(c console) *cobra.Command {
@@ -44,24 +50,35 @@ Try kill -9 on any of the processes: the run goes on, and the demo starts it aga
 
 With --adversary KIND the last client cheats. The others find it out, prove it to the chain, and it loses its
 stake. docs/security.md says more of the kinds:
-` + demoKinds() + `
+` + kindList(adversary.Kinds()) + `
+
+With --exchange bucket results travel through S3 buckets, one for each client, on a server that is started as
+well, or on the one of --s3. Rounds are windows of the chain's height: a client commits to all of its update, and
+only when the window is over does the chain draw the part, a tenth, that it must show. Validators recompute some
+of the updates and score them all, and what a client earns follows from its scores. The cheats of such a run:
+` + kindList(adversary.Miners()) + `
 
 Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command goes on from there.`,
 		Example: `  entrain demo
   entrain demo --clients 6 --rounds 500 --keep ./network
   entrain demo --data novel.txt --json | tail -1
-  entrain demo --adversary sign-flip --verification 25`,
+  entrain demo --adversary sign-flip --verification 25
+  entrain demo --exchange bucket
+  entrain demo --exchange bucket --adversary noise --json | tail -1 | jq .adversary_reward_share
+  entrain demo --exchange bucket --s3 s3://KEY:SECRET@localhost:9000/demo?tls=0`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.adversary != "" && !cmd.Flags().Changed("verification") {
-				o.verification = adversaryVerification
-			}
+			o.settle(cmd.Flags().Changed)
 			return runDemo(cmd.Context(), c, o, cmd.Flags().Changed)
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.clients, "clients", 4, "`number` of clients")
-	f.Uint32Var(&o.rounds, "rounds", demoRounds, "`number` of rounds that train")
+	f.IntVar(&o.clients, "clients", 4, "`number` of clients; with --exchange bucket the default is 6")
+	f.StringVar(&o.exchange, "exchange", exchangePeers, "how results travel: `peers` or bucket")
+	f.StringVar(&o.s3, "s3", "", "with --exchange bucket: the `location` of an S3 bucket in which all clients write, or a file that holds it\n(default: the demo's own server, a bucket each)")
+	f.IntVar(&o.validators, "validators", demoValidators, "with --exchange bucket: `number` of validators")
+	f.DurationVar(&o.window, "window", demoWindow, "with --exchange bucket: `time` of a window; whoever is not done then has worked for nothing")
+	f.Uint32Var(&o.rounds, "rounds", demoRounds, "`number` of rounds that train; with --exchange bucket, windows (default then: 200)")
 	f.StringVar(&o.text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
 	f.StringVar(&o.keep, "keep", "", "`directory` in which everything is kept")
 	f.StringVar(&o.preset, "preset", "nano", "model: nano (1 million parameters), a larger preset, or tiny, for a quick look")
@@ -70,7 +87,8 @@ Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command
 	f.BoolVar(&o.asJSON, "json", false, "print events, and at the end a summary, as lines of JSON")
 	_ = cmd.MarkFlagFilename("data")
 	_ = cmd.MarkFlagDirname("keep")
-	_ = cmd.RegisterFlagCompletionFunc("adversary", cobra.FixedCompletions(strings.Split(adversary.Names(), ", "), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("adversary", cobra.FixedCompletions(strings.Split(adversary.Names()+", "+adversary.MinerNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("exchange", cobra.FixedCompletions([]string{exchangePeers, exchangeBucket}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions([]string{presetTiny, "nano", "10m", "50m"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -90,10 +108,10 @@ const (
 	demoTreasury, demoTokens = 100_000, 1_000_000
 )
 
-// demoKinds lists the kinds of cheats for people.
-func demoKinds() string {
+// kindList lists kinds of cheats for people.
+func kindList(kinds []adversary.Kind) string {
 	var b strings.Builder
-	for _, k := range adversary.Kinds() {
+	for _, k := range kinds {
 		fmt.Fprintf(&b, "\n  %-16s  ", k.Name)
 		column := 0
 		for _, word := range strings.Fields(k.Tries) {
@@ -114,7 +132,7 @@ func (o demoOptions) cheats() int {
 	if o.adversary == "" {
 		return 0
 	}
-	k, _ := adversary.Find(o.adversary)
+	k, _ := o.kind()
 	return max(1, k.Gang)
 }
 
@@ -152,6 +170,9 @@ func demoSpec(o demoOptions) spec.Spec {
 		s.Members.Start = uint32(o.clients - n)
 		s.Times.Waiting = spec.Duration(2 * time.Second)
 	}
+	if o.buckets() {
+		o.byBuckets(&s)
+	}
 	if o.verification > 0 {
 		// A stake is free when the last result can no longer be checked.
 		s.Trust.Verify, s.Trust.Dispute = spec.Duration(3*round), spec.Duration(4*round)
@@ -159,12 +180,19 @@ func demoSpec(o demoOptions) spec.Spec {
 	return s
 }
 
-func (o demoOptions) check() error {
+func (o demoOptions) check(given func(flag string) bool) error {
+	if err := o.checkExchange(given); err != nil {
+		return err
+	}
 	if o.clients < 1 || o.clients > demoClientMax {
 		return fmt.Errorf("--clients %d: want 1 to %d", o.clients, demoClientMax)
 	}
-	if _, ok := adversary.Find(o.adversary); o.adversary != "" && !ok {
-		return fmt.Errorf("--adversary %q: the kinds are %s", o.adversary, adversary.Names())
+	if _, ok := o.kind(); o.adversary != "" && !ok {
+		names := adversary.Names()
+		if o.buckets() {
+			names = adversary.MinerNames()
+		}
+		return fmt.Errorf("--adversary %q: with --exchange %s the kinds are %s", o.adversary, o.exchange, names)
 	}
 	if n := o.cheats(); n > 0 && o.clients < n+honestLeast {
 		return fmt.Errorf("--clients %d: with %d that cheat there must be %d at least", o.clients, n, n+honestLeast)
@@ -172,7 +200,7 @@ func (o demoOptions) check() error {
 	if o.verification > 100 {
 		return fmt.Errorf("--verification %d: want 0 to 100", o.verification)
 	}
-	if o.adversary != "" && o.verification == 0 {
+	if o.adversary != "" && o.verification == 0 && !o.buckets() {
 		return errors.New("--verification 0: without any, no cheat is found out; leave --adversary out too")
 	}
 	if o.rounds < 1 {
@@ -206,7 +234,7 @@ func opticks(ctx context.Context) (string, error) {
 
 // runDemo is the demo from beginning to end.
 func runDemo(ctx context.Context, c console, o demoOptions, given func(flag string) bool) (err error) {
-	if err := o.check(); err != nil {
+	if err := o.check(given); err != nil {
 		return err
 	}
 	if o.text == "" {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/data"
@@ -28,6 +29,8 @@ import (
 //	chain/             the replica
 //	owner.key          who creates the run
 //	client-1/          a client's key, state and checkpoints
+//	validator-1/       a validator's key and state
+//	s3/                the buckets, in a run by buckets
 //	logs/              what the processes had to say
 //	checkpoint/        the trained model, once there is one
 //	summary.json       likewise
@@ -53,6 +56,11 @@ type demoSettings struct {
 	Adversary    string `json:"adversary,omitempty"`
 	Verification uint8  `json:"verification_percent"`
 	API          string `json:"api"` // where the chain serves clients
+	// Exchange is how results travel; "" means between peers. S3 is where the demo's own server serves buckets, if it has one.
+	Exchange   string        `json:"exchange,omitempty"`
+	S3         string        `json:"s3,omitempty"`
+	Validators int           `json:"validators,omitempty"`
+	Window     time.Duration `json:"window_ns,omitempty"`
 }
 
 func (d *demoDir) file(name ...string) string {
@@ -113,7 +121,8 @@ const checkpointName = "checkpoint"
 
 // setUp prepares the data, the specification and the chain.
 func (d *demoDir) setUp(ctx context.Context, c console, o demoOptions) error {
-	d.set = demoSettings{Clients: o.clients, Rounds: o.rounds, Text: o.text, Preset: o.preset, Adversary: o.adversary, Verification: o.verification}
+	d.set = demoSettings{Clients: o.clients, Rounds: o.rounds, Text: o.text, Preset: o.preset, Adversary: o.adversary, Verification: o.verification,
+		Exchange: o.exchange, Validators: o.validators, Window: o.window}
 	m, err := data.Prepare(ctx, d.file("data"), []string{o.text}, data.PrepareOptions{
 		Name: plainName(filepath.Base(o.text)), Tokenizer: tokenizer.Bytes{}, HeldOutPermille: heldOutPermille,
 	})
@@ -144,6 +153,9 @@ func (d *demoDir) setUp(ctx context.Context, c console, o demoOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := d.setUpBuckets(ctx, c, o); err != nil {
+		return err
+	}
 	if err := comet.Init(d.file("chain"), comet.Options{Chain: "demo", API: d.set.API, Block: demoBlock, Accounts: accounts}); err != nil {
 		return err
 	}
@@ -170,6 +182,11 @@ func (d *demoDir) makeKeys(c console) ([]ledger.Allocation, error) {
 		}
 		accounts = append(accounts, ledger.Allocation{Key: k, Amount: demoStake})
 	}
+	validators, err := d.validatorAccounts(c)
+	if err != nil {
+		return nil, err
+	}
+	accounts = append(accounts, validators...)
 	slices.SortFunc(accounts, func(a, b ledger.Allocation) int { return a.Key.Compare(b.Key) })
 	return accounts, nil
 }
@@ -216,6 +233,9 @@ func (d *demoDir) resume(c console, settings []byte, o demoOptions, given func(f
 		{"preset", o.preset != d.set.Preset, d.set.Preset},
 		{"adversary", o.adversary != d.set.Adversary, d.set.Adversary},
 		{"verification", o.verification != d.set.Verification, d.set.Verification},
+		{"exchange", o.exchange != d.set.Exchange, d.set.Exchange},
+		{"validators", o.validators != d.set.Validators, d.set.Validators},
+		{"window", o.window != d.set.Window, d.set.Window},
 	} {
 		if given(f.flag) && f.other {
 			return fmt.Errorf("--%s differs from that of the run kept here, %v; leave it out to go on with that run, or choose another directory", f.flag, f.is)

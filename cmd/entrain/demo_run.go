@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/entrain-network/entrain/adversary"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
@@ -87,9 +86,11 @@ const (
 type network struct {
 	chain, clients         context.Context
 	stopChain, stopClients context.CancelFunc
-	running                int                  // clients that were started and have not ended for good
+	running                int                  // clients and validators that were started and have not ended for good
+	waits                  int                  // servers that are not heard of yet: the chain, and that of the buckets
 	ready                  chan error           // gets what came of creating the run
 	states                 chan ledger.Snapshot // of the run
+	heard                  map[string]bool      // servers that have said that they serve
 	creating               bool                 // it is being created, or was
 	began                  time.Time
 	finished               time.Time // when the run was first seen to have finished
@@ -108,12 +109,16 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	n := network{ready: make(chan error, 1), states: make(chan ledger.Snapshot, statesMost), began: time.Now()}
+	n := network{waits: 1, heard: map[string]bool{}, ready: make(chan error, 1), states: make(chan ledger.Snapshot, statesMost), began: time.Now()}
 	n.chain, n.stopChain = context.WithCancel(context.WithoutCancel(ctx))
 	n.clients, n.stopClients = context.WithCancel(n.chain)
 	defer n.stopChain()
 	defer context.AfterFunc(ctx, n.stopClients)()
 	d.children.keep(n.chain, child{name: d.board.chain.name, args: []string{"chain", "start", "--home", d.dir.file("chain"), "--json"}})
+	if ch, ok := d.server(); ok {
+		n.waits++
+		d.children.keep(n.chain, ch)
+	}
 	go d.children.wait()
 
 	timer := time.NewTicker(redrawEvery)
@@ -135,6 +140,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 			for _, text := range d.board.court.judge(s.State) {
 				d.note(text)
 			}
+			d.board.market.judge(&d.board.court, s.State)
 		case <-timer.C:
 			if !n.creating && now.Sub(n.began) > startFor {
 				d.failed = fmt.Errorf("the chain does not answer; its log is in %s", d.dir.file("logs"))
@@ -156,17 +162,23 @@ func (d *demo) run(ctx context.Context) (err error) {
 // follow goes on with what a child's report makes possible: once the chain serves clients the run can be created, and once the last
 // client has ended the chain is no longer needed.
 func (d *demo) follow(n *network, r childReport) {
-	isChain := r.name == d.board.chain.name
-	if r.final && !isChain {
+	serves := d.serves(r.name)
+	if r.final && !serves {
 		if n.running--; n.running == 0 {
 			n.stopChain()
 		}
 	}
-	if r.line != nil && isChain && !n.creating {
-		n.creating = true
-		go func() { n.ready <- d.createRun(n.clients) }()
+	if r.line != nil && serves && !n.creating && !n.heard[r.name] && endpointLine(r.line) {
+		n.heard[r.name] = true
+		if n.waits--; n.waits == 0 {
+			n.creating = true
+			go func() { n.ready <- d.createRun(n.clients) }()
+		}
 	}
 }
+
+// serves says whether a child is one of the servers that the others need.
+func (d *demo) serves(name string) bool { return name == d.board.chain.name || name == serverName }
 
 // startClients starts the clients of a run that was created, unless that failed or everything is being stopped.
 func (d *demo) startClients(n *network, err error) {
@@ -177,9 +189,12 @@ func (d *demo) startClients(n *network, err error) {
 		return
 	}
 	d.watcher.Watch(n.chain, demoRunName, watchFor(n.states))
-	n.running = len(d.board.clients)
+	n.running = len(d.board.clients) + d.dir.set.Validators
 	for i := range d.board.clients {
 		d.children.keep(n.clients, d.client(i))
+	}
+	for i := range d.dir.set.Validators {
+		d.children.keep(n.clients, d.validator(i))
 	}
 }
 
@@ -195,6 +210,8 @@ func (d *demo) over(n *network, now time.Time) bool {
 		return false
 	case !d.board.equal():
 		return now.Sub(n.finished) > agreeFor
+	case d.board.market.on:
+		return !d.board.market.open || now.Sub(n.finished) > judgeFor+4*demoScoreWindows*d.dir.set.Window
 	default:
 		return court.cheats == 0 || court.caught() || !court.pending || now.Sub(n.finished) > judgeFor
 	}
@@ -236,6 +253,13 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	if d.dir.made {
 		d.board.heldOut = d.first
 	}
+	d.board.market.on = d.dir.set.Validators > 0
+	if _, ok := d.server(); ok {
+		d.board.others = append(d.board.others, process{name: serverName})
+	}
+	for i := range d.dir.set.Validators {
+		d.board.others = append(d.board.others, process{name: validatorName(i)})
+	}
 	return d.seat()
 }
 
@@ -250,7 +274,8 @@ func (d *demo) seat() error {
 		c.names = tracer.Operations
 	}
 	c.kind = d.dir.set.Adversary
-	c.cheats = demoOptions{adversary: c.kind}.cheats()
+	as := demoOptions{adversary: c.kind, exchange: d.dir.set.Exchange}
+	c.cheats = as.cheats()
 	for i := range d.board.clients {
 		k, err := d.dir.clientKey(d.console, i)
 		if err != nil {
@@ -261,7 +286,7 @@ func (d *demo) seat() error {
 			d.gang = append(d.gang, k.String())
 		}
 	}
-	if kind, ok := adversary.Find(c.kind); ok {
+	if kind, ok := as.kind(); ok {
 		d.say("%s is a cheat, %s: it %s", clientName(len(c.keys)-1), c.kind, kind.Tries)
 	}
 	return nil
@@ -278,6 +303,7 @@ func (d *demo) client(i int) child {
 		args = append(args, "--evaluate", fmt.Sprint(max(1, d.dir.set.Rounds/evaluations)), "--evaluate-sequences", fmt.Sprint(evaluateMost))
 	}
 	args = append(args, "--stake", fmt.Sprint(demoStake))
+	args = append(args, d.bucketArgs(name)...)
 	cheats := i >= len(d.board.honest())
 	if cheats {
 		args = append(args, "--adversary", d.board.court.kind)
@@ -348,13 +374,17 @@ func (d *demo) report(now time.Time, r childReport) {
 			d.failed = fmt.Errorf("%s %s", r.name, text)
 		}
 		d.emit(now, r.name, 0, node.Event{Kind: "process", Text: text})
-	case r.line != nil && r.name != d.board.chain.name:
+	case r.line != nil && d.board.client(r.name) == nil:
+	case r.line != nil:
 		var ev node.Event
 		if err := json.Unmarshal(r.line, &ev); err != nil {
 			d.note(fmt.Sprintf("%s wrote what is no event: %.100q", r.name, r.line))
 			return
 		}
 		d.board.event(now, r.name, ev)
+		if ev.Kind == "traffic" {
+			d.board.market.traffic(r.name, ev)
+		}
 		if ev.Kind == "note" {
 			if text := r.name + ": " + ev.Text; d.said[r.name] != text {
 				d.said[r.name] = text

@@ -37,6 +37,16 @@ type summary struct {
 	AdversaryConvicted bool             `json:"adversary_convicted"`
 	HonestConvicted    bool             `json:"honest_convicted"` // of cheating; a fee for an absence does not count
 	Convictions        []demoConviction `json:"convictions,omitempty"`
+
+	// Of a run by buckets:
+	Exchange             string    `json:"exchange"`
+	Rewards              []earning `json:"rewards,omitempty"`
+	AdversaryRewardShare *float64  `json:"adversary_reward_share,omitempty"` // of all that clients earned for their scores
+	HonestRewardShare    *float64  `json:"honest_reward_share,omitempty"`
+	// WindowBytes is what a client wrote to its bucket in a window, objects and envelopes, in the mean; SliceBytes is the least that the values
+	// of a slice take.
+	WindowBytes uint64 `json:"bytes_per_window,omitempty"`
+	SliceBytes  uint64 `json:"slice_bytes,omitempty"`
 }
 
 // fault says that the wrong ones were convicted, or none.
@@ -44,7 +54,7 @@ func (s summary) fault() error {
 	switch {
 	case s.HonestConvicted:
 		return errors.New("an honest client was convicted of cheating")
-	case s.Adversary != "" && !s.AdversaryConvicted:
+	case s.Adversary != "" && s.Exchange != exchangeBucket && !s.AdversaryConvicted:
 		return fmt.Errorf("the run ended before the cheat (%s) was convicted: %d results were recomputed; give it more --rounds, or a higher --verification", s.Adversary, s.Checks)
 	}
 	return nil
@@ -66,6 +76,15 @@ func (d *demo) conclude(ctx context.Context) (summary, error) {
 	}
 	s.Adversary, s.Verification, s.Checks, s.Passed, s.Disputes = b.court.kind, d.dir.set.Verification, b.court.checks, b.court.passed, b.court.number
 	s.AdversaryConvicted, s.HonestConvicted, s.Convictions = b.court.caught(), b.court.wronged(), b.court.convictions
+	s.Exchange = d.dir.set.Exchange
+	if b.market.on {
+		cheats := b.market.share()
+		honest := 1 - cheats
+		s.Rewards, s.AdversaryRewardShare, s.HonestRewardShare = b.market.rows, &cheats, &honest
+	}
+	if s.Exchange == exchangeBucket {
+		s.WindowBytes, s.SliceBytes = b.market.sentMean(), b.dense/4/uint64(max(1, d.dir.spec.Optimizer.Compression))
+	}
 	for _, c := range b.clients {
 		s.Members = append(s.Members, clientPoints{c.name, c.points, c.params})
 	}
@@ -124,6 +143,16 @@ func (s summary) show(c console, asJSON bool) error {
 	fmt.Fprintf(&b, "\n%d rounds with %d clients in %s\n", s.Rounds, s.Clients, minutes(time.Duration(s.Seconds*float64(time.Second))))
 	fmt.Fprintf(&b, "held-out loss       %.3f -> %.3f nats a byte\n", s.HeldOutFirst, s.HeldOutLast)
 	fmt.Fprintf(&b, "sent a round        %s bytes by each client; the dense gradient has %s: 1/%d\n", thousands(s.PayloadBytes), thousands(s.DenseBytes), s.DenseBytes/max(1, s.PayloadBytes))
+	if s.WindowBytes > 0 {
+		fmt.Fprintf(&b, "written a window    %s bytes by each client to its bucket: 1/%d of the dense gradient; the slice's values are %s\n", thousands(s.WindowBytes), s.DenseBytes/max(1, s.WindowBytes), thousands(s.SliceBytes))
+	}
+	for _, r := range s.Rewards {
+		cheat := ""
+		if r.Cheats {
+			cheat = ", the cheat: " + s.Adversary
+		}
+		fmt.Fprintf(&b, "%-12s %6d tokens, %5.1f %% of all; score %6.3f%s\n", r.Client, r.Earned, 100*r.Share, r.Score, cheat)
+	}
 	for _, p := range s.Members {
 		fmt.Fprintf(&b, "%-12s %6d points   parameters %s\n", p.Client, p.Points, short(p.Params))
 	}
