@@ -19,6 +19,9 @@ type pen struct{ b []byte }
 func (p *pen) u8(v uint8)    { p.b = append(p.b, v) }
 func (p *pen) uint(v uint64) { p.b = binary.AppendUvarint(p.b, v) }
 
+// i16 writes a number with a sign: that stands in the lowest bit, so that small numbers are short.
+func (p *pen) i16(v int16) { p.uint(uint64(uint16(v<<1 ^ v>>15))) }
+
 func (p *pen) bool(v bool) {
 	if v {
 		p.u8(1)
@@ -114,6 +117,11 @@ func (e *eye) uint(max uint64) uint64 {
 	}
 	e.b = e.b[n:]
 	return v
+}
+
+func (e *eye) i16() int16 {
+	u := uint16(e.uint(math.MaxUint16))
+	return int16(u>>1) ^ -int16(u&1)
 }
 
 func (e *eye) u32() uint32 { return uint32(e.uint(math.MaxUint32)) }

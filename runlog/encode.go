@@ -14,6 +14,8 @@ const (
 	typeStanding = 2
 	typeTrust    = 3 // a standing, and what changed of checks, disputes and tokens
 	typeHeard    = 4
+	typeWindows  = 5 // a standing, and what changed of windows, scores and validators
+	typeBoth     = 6 // a standing, and what changed of both
 )
 
 // codec encodes and decodes the records of one file. It remembers the members told of, because their rows are written in full
@@ -27,7 +29,7 @@ var kinds = []string{"state", "loaded", "trained", "applied", "evaluated", "heal
 
 // words are the names of phases and of members' statuses, likewise.
 var words = []string{"", "Uninitialized", "WaitingForMembers", "Warmup", "RoundTrain", "RoundWitness", "Cooldown", "Finished", "Paused",
-	"waiting", "ready", "active", "dropped", "withdrawn", "ejected", "none"}
+	"waiting", "ready", "active", "dropped", "withdrawn", "ejected", "none", "replaced"}
 
 // Append appends the encoding of a record.
 func (c *codec) append(dst []byte, r Record) []byte {
@@ -35,7 +37,12 @@ func (c *codec) append(dst []byte, r Record) []byte {
 	kind := uint8(typeEvent)
 	if r.Standing != nil {
 		kind = typeStanding
-		if r.Standing.Trust != nil {
+		switch trust, windows := r.Standing.Trust != nil, r.Standing.Windows != nil; {
+		case trust && windows:
+			kind = typeBoth
+		case windows:
+			kind = typeWindows
+		case trust:
 			kind = typeTrust
 		}
 	}
@@ -53,6 +60,9 @@ func (c *codec) append(dst []byte, r Record) []byte {
 		if r.Standing.Trust != nil {
 			appendTrust(&p, r.Standing.Trust)
 		}
+		if r.Standing.Windows != nil {
+			appendWindows(&p, r.Standing.Windows)
+		}
 	default:
 		appendEvent(&p, r.Event)
 	}
@@ -69,9 +79,13 @@ func (c *codec) parse(b []byte) (Record, error) {
 		r.Event = parseEvent(&e)
 	case typeStanding:
 		r.Standing = c.parseStanding(&e)
-	case typeTrust:
-		if r.Standing = c.parseStanding(&e); r.Standing != nil {
+	case typeTrust, typeWindows, typeBoth:
+		r.Standing = c.parseStanding(&e)
+		if r.Standing != nil && kind != typeWindows {
 			r.Standing.Trust = parseTrust(&e)
+		}
+		if r.Standing != nil && kind != typeTrust && !e.bad {
+			r.Standing.Windows = parseWindows(&e)
 		}
 	case typeHeard:
 		r.Heard = parseHeard(&e)

@@ -133,6 +133,9 @@ func (d *digest) news(s *Standing, whole bool) *Standing {
 	}
 	k := d.known
 	urgent := whole || s.Phase != k.Phase || s.Round != k.Round || s.Epoch != k.Epoch || s.Saved != k.Saved || s.Pausing != k.Pausing || s.Rollbacks != k.Rollbacks
+	if w := changed.Windows; w != nil {
+		urgent = urgent || w.SeatsTold || w.Period != nil
+	}
 	if t := changed.Trust; t != nil {
 		urgent = urgent || len(t.Disputes)+len(t.Ended)+len(t.Convictions) > 0
 	}

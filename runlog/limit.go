@@ -18,6 +18,8 @@ const (
 	disputesMax    = 16
 	convictionsMax = 64
 	votesMax       = 3
+	// seatsMax bounds the validators of a run.
+	seatsMax = 64
 )
 
 // Defaults of [Options].

@@ -28,6 +28,7 @@ type Standing struct {
 	Members []Member // by index; those that changed
 	Rounds  []Round  // oldest first; those that changed
 	Trust   *Trust   // nil if nothing of it changed, or the run has nothing of the kind
+	Windows *Windows // likewise
 }
 
 // Head is what a state says of the run as a whole. The numbers are those of coordinator.State.

@@ -21,6 +21,8 @@
 //	standing  numbers and texts of the run | members that changed | rounds that changed
 //	heard     numbers: sums of what came from others in a round
 //	trust     a standing | numbers | accounts, checks, disputes and convictions that changed, and which are over
+//	windows   a standing | numbers | commitments of rounds | what members' scores brought | validators | the period settled last
+//	both      a standing | as trust | as windows
 //
 // In a run of many members (256 and more) what would be a record for each member and round is summed up or left for later, so that a
 // round costs some kilobytes however many there are.

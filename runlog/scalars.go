@@ -1,6 +1,10 @@
 package runlog
 
-import "time"
+import (
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+)
 
 // Scalars is what was measured in one step, under the names that people who train models know.
 type Scalars struct {
@@ -31,6 +35,11 @@ type Scalars struct {
 //	trust/checks, trust/passed, trust/disputes, trust/convictions  there were so far, in a run whose results are checked
 //	trust/open_checks    those that wait for a verdict
 //	trust/stake          what this participant has at stake, in tokens
+//	score/own            moving average of the scores that validators gave this participant, -1 to 1
+//	score/earned         tokens it was ever given for them
+//	score/period, score/validators, score/emitted  period that runs, validators, tokens given to all
+//	net/window           window that runs, in a run that exchanges by buckets
+//	net/commitments      commitments to the newest round but one that are on the chain
 type Scalar struct {
 	Name  string
 	Value float64
@@ -45,9 +54,10 @@ type Meter struct {
 	points  uint64
 
 	head     Head
-	trust    *Trust  // of the newest standing, whole; nil if the run has nothing of the kind
-	own      int     // place of this participant, -1 if it is not known
-	rounds   []Round // of the newest standing
+	trust    *Trust   // of the newest standing, whole; nil if the run has nothing of the kind
+	windows  *Windows // likewise
+	own      int      // place of this participant, -1 if it is not known
+	rounds   []Round  // of the newest standing
 	applied  time.Time
 	accepted uint64 // points then
 }
@@ -68,7 +78,7 @@ func (m *Meter) Add(r Record) (s Scalars, ok bool) {
 	if r.Standing != nil {
 		m.head = r.Standing.Head
 		m.rounds = r.Standing.Rounds
-		m.trust, m.own = r.Standing.Trust, -1
+		m.trust, m.windows, m.own = r.Standing.Trust, r.Standing.Windows, -1
 		for i, x := range r.Standing.Members {
 			if m.head.Own != "" && x.Key == m.head.Own {
 				m.own = i
@@ -173,6 +183,33 @@ func (m *Meter) apply(now time.Time, step uint32, results int) Scalars {
 			add("trust/stake", float64(t.Accounts[m.own].Stake))
 		}
 	}
+	m.addWindows(add)
 	m.fetched, m.applied, m.accepted = 0, now, m.trained()
 	return s
+}
+
+// addWindows adds what there is to say of windows and scores.
+func (m *Meter) addWindows(add func(name string, v float64)) {
+	w := m.windows
+	if w == nil {
+		return
+	}
+	if w.Buckets {
+		add("net/window", float64(w.Window))
+		if n := len(w.Commits); n > 1 {
+			add("net/commitments", float64(w.Commits[n-2].Count))
+		}
+	}
+	if w.ScoreWindows == 0 {
+		return
+	}
+	add("score/period", float64(w.Current))
+	add("score/validators", float64(len(w.Validators)))
+	add("score/emitted", float64(w.Given))
+	if m.own >= 0 && m.own < len(w.Miners) {
+		if own := w.Miners[m.own]; own.Scored {
+			add("score/own", float64(own.Score)/coordinator.ScoreOne)
+		}
+		add("score/earned", float64(w.Miners[m.own].Earned))
+	}
 }

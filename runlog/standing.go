@@ -49,7 +49,7 @@ func digestAfter(snapshot ledger.Snapshot, earlier *Standing) *Standing {
 			d.Rounds = append(d.Rounds, digestRound(r, s.Count()))
 		}
 	}
-	d.Trust = digestTrust(s)
+	d.Trust, d.Windows = digestTrust(s), digestWindows(s)
 	return d
 }
 
@@ -96,6 +96,7 @@ func (d *Standing) since(earlier *Standing) *Standing {
 	}
 	out := *d
 	out.Members, out.Rounds, out.Trust = nil, nil, d.Trust.since(earlier.Trust)
+	out.Windows = d.Windows.since(earlier.Windows)
 	for i, m := range d.Members {
 		if i >= len(earlier.Members) || earlier.Members[i] != m {
 			if out.Members == nil {
@@ -110,7 +111,7 @@ func (d *Standing) since(earlier *Standing) *Standing {
 			out.Rounds = append(out.Rounds, r)
 		}
 	}
-	if len(out.Members) == 0 && len(out.Rounds) == 0 && out.Trust == nil && out.Head == earlier.Head {
+	if len(out.Members) == 0 && len(out.Rounds) == 0 && out.Trust == nil && out.Windows == nil && out.Head == earlier.Head {
 		return nil
 	}
 	return &out

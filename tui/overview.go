@@ -50,6 +50,9 @@ func (f *frame) standing() []string {
 	if r.CountdownMs > 0 {
 		phase += ", at most " + clock(r.CountdownMs) + " left"
 	}
+	if w := r.Windows; w != nil && w.Left(r.Height) > 0 {
+		phase += fmt.Sprintf(", window %d ends in %d blocks", w.Window, w.Left(r.Height))
+	}
 	if r.Pausing {
 		phase += ", pausing after this epoch"
 	}
@@ -63,6 +66,9 @@ func (f *frame) standing() []string {
 		pair(f.width, "step", fmt.Sprintf("%d of %d  %s", r.Step, r.Steps, left), "epoch", fmt.Sprintf("%d, round %d", r.Epoch, r.Round)),
 		pair(f.width, "loss", loss+"   held-out "+heldOut, "network", view.Thousands(uint64(r.TokensPerSecond))+" tokens/s"),
 		pair(f.width, "trained", tokens(r.Tokens)+" tokens", "agreed", fmt.Sprintf("%s at round %d", view.Short(r.Params), r.ParamsRound)),
+	}
+	if w := r.Windows; w != nil && w.ScoreWindows > 0 {
+		lines = append(lines, pair(f.width, "scores", scoring(w), "emitted", fmt.Sprintf("%s tokens, %s a period", view.Thousands(w.Given), view.Thousands(w.Emission))))
 	}
 	if o := r.Own; o != nil && (o.Index >= 0 || o.Status != "" || o.Params != "") {
 		share := "-"
@@ -86,6 +92,15 @@ func (f *frame) standing() []string {
 		full = bar * int(min(r.Step, r.Steps)) / int(r.Steps)
 	}
 	return append(lines, "["+accent().Render(strings.Repeat("=", full))+strings.Repeat(" ", bar-full)+"]")
+}
+
+// scoring is where the scoring of periods stands.
+func scoring(w *view.Windows) string {
+	text := fmt.Sprintf("period %d, %d validators", w.Current, len(w.Validators))
+	if w.Scoring > 0 {
+		text += fmt.Sprintf(", %s scores of period %d", w.Stage, w.Scoring)
+	}
+	return text
 }
 
 // curves are the loss, and beside it, where there is room, the speed.

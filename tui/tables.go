@@ -146,6 +146,10 @@ func (f *frame) network(height int) []string {
 func (f *frame) rewards(height int) []string {
 	list := slices.Clone(f.run.Members)
 	slices.SortStableFunc(list, func(a, b view.Member) int { return cmp.Compare(b.Points, a.Points) })
+	scores := f.run.Windows != nil && f.run.Windows.ScoreWindows > 0
+	if scores {
+		slices.SortStableFunc(list, func(a, b view.Member) int { return cmp.Compare(b.Earned, a.Earned) })
+	}
 	row := func(i int) []string {
 		m := list[i]
 		key := view.Short(m.Key)
@@ -153,12 +157,73 @@ func (f *frame) rewards(height int) []string {
 			key += " (you)"
 		}
 		bar := strings.Repeat("#", int(m.Share*20+0.5))
+		if scores {
+			return []string{fmt.Sprint(i + 1), key, m.Status, view.Thousands(m.Points), signed(m.Scored, m.Score), f.lastScore(m.Index),
+				view.Thousands(m.Earned), view.Thousands(m.Unripe), view.Thousands(m.Balance), view.Thousands(m.Stake), bar}
+		}
 		return []string{fmt.Sprint(i + 1), key, m.Status, view.Thousands(m.Points), fmt.Sprintf("%.2f %%", 100*m.Share), fmt.Sprint(m.Results),
 			view.Thousands(m.Settled), view.Thousands(m.Claimed), view.Thousands(m.Balance), view.Thousands(m.Stake), bar}
 	}
 	out := []string{pair(f.width, "given", view.Thousands(f.run.Points)+" points, one a sequence", "retired", view.Thousands(f.run.Retired)+" of former members"), ""}
+	if scores {
+		out = append(f.validators(max(1, height/3)), "")
+		return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
+			{name: "points", width: 9}, {name: "score", width: 7}, {name: "weight, reward", width: 16, least: 75}, {name: "earned", width: 9},
+			{name: "unripe", width: 9, least: 110}, {name: "balance", width: 11, least: 110}, {name: "stake", width: 11, least: 125},
+			{name: "", left: true, least: 150}}, len(list), row, height-len(out))...)
+	}
 	return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
 		{name: "points", width: 11}, {name: "of all", width: 9}, {name: "results", width: 8, least: 75},
 		{name: "settled", width: 9, least: 110}, {name: "claimed", width: 9, least: 110}, {name: "balance", width: 11, least: 125}, {name: "stake", width: 11, least: 125},
 		{name: "", left: true, least: 150}}, len(list), row, height-len(out))...)
+}
+
+// validators are who scores, and the period that was settled last.
+func (f *frame) validators(most int) []string {
+	w := f.run.Windows
+	out := []string{cut(scoring(w), f.width)}
+	if w.Period != nil {
+		out = append(out, cut(w.Period.Words(), f.width))
+	}
+	for i, v := range w.Validators {
+		if len(out) >= most {
+			out = append(out, faint().Render(cut(fmt.Sprintf("  and %d more", len(w.Validators)-i), f.width)))
+			break
+		}
+		text := fmt.Sprintf("  validator %d  %s  stake %s  trust %d of 255  earned %s", v.Seat, view.Short(v.Key), view.Thousands(v.Stake), v.Trust, view.Thousands(v.Earned))
+		if w.Period != nil {
+			if k := slices.IndexFunc(w.Period.Validators, func(s view.SeatScores) bool { return s.Key == v.Key }); k >= 0 {
+				s := w.Period.Validators[k]
+				if s.Revealed {
+					text += fmt.Sprintf("  agreed to %.0f %%", 100*s.Agreement)
+				} else {
+					text += "  did not reveal"
+				}
+			}
+		}
+		out = append(out, cut(text, f.width))
+	}
+	return out
+}
+
+// lastScore is what a member got for the period that was settled last.
+func (f *frame) lastScore(member uint32) string {
+	if p := f.run.Windows.Period; p != nil {
+		for _, m := range p.Members {
+			if m.Member == member && m.Penalty > 0 {
+				return fmt.Sprintf("-%s", view.Thousands(m.Penalty))
+			} else if m.Member == member {
+				return fmt.Sprintf("%.1f %%, %s", 100*m.Weight, view.Thousands(m.Reward))
+			}
+		}
+	}
+	return "-"
+}
+
+// signed is a score, if there is one.
+func signed(is bool, v float64) string {
+	if !is {
+		return "-"
+	}
+	return fmt.Sprintf("%+.2f", v)
 }

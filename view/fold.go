@@ -93,7 +93,7 @@ func (f *Fold) Run(now time.Time) Run {
 		saved := *f.run.Checkpoint
 		r.Checkpoint = &saved
 	}
-	r.Trust = f.run.Trust.copy()
+	r.Trust, r.Windows = f.run.Trust.copy(), f.run.Windows.copy()
 	r.Network.BytesPerSecond = f.bandwidth(r.NowMs)
 	r.Network.Transfers = slices.Clone(f.recent)
 	slices.Reverse(r.Network.Transfers)

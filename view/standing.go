@@ -30,6 +30,7 @@ func (f *Fold) standing(ms uint64, s *runlog.Standing) {
 		f.round(r)
 	}
 	f.trust(ms, s.Trust)
+	f.windows(ms, s.Windows)
 	f.worked()
 	f.close()
 	f.measure(s.TimeMs)
@@ -131,6 +132,8 @@ func becomes(status string) string {
 		return "was dropped: it missed too often"
 	case "ejected":
 		return "was ejected"
+	case "replaced":
+		return "gave its slot to another"
 	}
 	return "is " + status
 }

@@ -70,8 +70,9 @@ type Run struct {
 	Tasks    []Task   `json:"tasks"`    // accuracies on tasks, by name
 	Samples  []Sample `json:"samples"`  // of texts, oldest first
 
-	Trust   *Trust   `json:"trust,omitempty"` // nil of a run in which nothing is checked, staked or paid
-	Own     *Own     `json:"own,omitempty"`   // the participant that watches, if one does
+	Trust   *Trust   `json:"trust,omitempty"`   // nil of a run in which nothing is checked, staked or paid
+	Windows *Windows `json:"windows,omitempty"` // nil of a run without windows and scores
+	Own     *Own     `json:"own,omitempty"`     // the participant that watches, if one does
 	Network Network  `json:"network"`
 	Members []Member `json:"members"` // by index
 	Rounds  []Round  `json:"rounds"`  // oldest first, at most RoundsKept; the last is the one that runs or ran last
@@ -130,6 +131,10 @@ type Member struct {
 	Doubt    uint8   `json:"doubt"`   // weight of its results in the draw of checks; 0: nothing is checked
 	Strikes  uint8   `json:"strikes"` // checks in a row for which it did not serve what they take
 	Passed   uint32  `json:"passed"`  // checks of its results that passed
+	Scored   bool    `json:"scored"`  // validators have scored it
+	Score    float64 `json:"score"`   // moving average, -1 to 1
+	Unripe   uint64  `json:"unripe"`  // tokens it was given for its last scores, which it has with the next
+	Earned   uint64  `json:"earned"`  // tokens it was ever given for its scores
 }
 
 // Mark is how far a member is with its share of a round, in a letter.
@@ -161,6 +166,7 @@ type Round struct {
 	Active    uint32    `json:"active"`    // members that took part
 	Expected  uint32    `json:"expected"`  // of them, with a share
 	Committed uint32    `json:"committed"` // of them, whose commitment was seen here
+	OnChain   uint32    `json:"on_chain"`  // commitments on the chain, in a run that exchanges by buckets
 	Accepted  uint32    `json:"accepted"`
 	Checked   uint32    `json:"checked"`   // of them, drawn to be computed again
 	Verified  uint32    `json:"verified"`  // of them, found right

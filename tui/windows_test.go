@@ -1,0 +1,58 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/view"
+)
+
+// scored is a run with validators, in its fourth window.
+func scored(t *testing.T) view.Run {
+	t.Helper()
+	w := New(Options{})
+	s := &runlog.Standing{Height: 31, TimeMs: 1000, Head: runlog.Head{Run: "r", ID: "x", Phase: "RoundTrain", Steps: 100, Step: 4, Round: 4, Points: 40, Present: 2}}
+	for i, key := range []string{strings.Repeat("a1", 32), strings.Repeat("b2", 32)} {
+		s.Members = append(s.Members, runlog.Member{Index: uint32(i), Key: key, Status: "active", Points: 20})
+	}
+	s.Windows = &runlog.Windows{Whole: true, SeatsTold: true,
+		WindowsHead: runlog.WindowsHead{Buckets: true, WindowBlocks: 20, DeadlineHeight: 43, Window: 4, ScoreWindows: 2, Current: 2, Scoring: 1, Stage: uint8(coordinator.ScoreReveal), Emission: 1000, Given: 950},
+		Miners:      []runlog.Miner{{Index: 0, Score: coordinator.ScoreOne, Scored: true, Earned: 900, Unripe: 900}, {Index: 1, Score: -coordinator.ScoreOne / 4, Scored: true}},
+		Validators:  []runlog.Seat{{Seat: 0, Key: strings.Repeat("c3", 32), Stake: 5000, Trust: 70, Earned: 50}, {Seat: 1, Key: strings.Repeat("d4", 32), Stake: 100, Trust: 3}},
+		Period: &runlog.Period{Number: 1, First: 1, Last: 2, Members: []runlog.MemberScore{{Member: 0, Scored: true, Score: coordinator.ScoreOne, Weight: coordinator.WeightOne, Reward: 900}, {Member: 1, Scored: true, Penalty: 7}},
+			Validators: []runlog.SeatScores{{Seat: 0, Key: strings.Repeat("c3", 32), Revealed: true, Agreement: coordinator.AgreementOne}, {Seat: 1, Key: strings.Repeat("d4", 32)}}}}
+	if err := w.Record(runlog.Record{Standing: s}); err != nil {
+		t.Fatal(err)
+	}
+	return w.Snapshot()
+}
+
+func TestScoresAreShown(t *testing.T) {
+	run := scored(t)
+	for _, size := range [][2]int{{80, 24}, {200, 60}} {
+		overview := picture(t, &frame{run: run, width: size[0], height: size[1], tab: tabOverview})
+		for _, want := range []string{"window 4 ends in 12", "period 2, 2 validators", "950 tokens"} {
+			if !strings.Contains(overview, want) {
+				t.Errorf("overview at %v lacks %q:\n%s", size, want, overview)
+			}
+		}
+		rewards := picture(t, &frame{run: run, width: size[0], height: size[1], tab: tabRewards})
+		for _, want := range []string{"revealing scores of period 1", "period 1, windows 1 to 2: 2 of 2 members scored", "trust 70 of 255", "+1.00", "-0.25", "100.0 %, 900", "-7"} {
+			if !strings.Contains(rewards, want) {
+				t.Errorf("rewards at %v lack %q:\n%s", size, want, rewards)
+			}
+		}
+		if size[0] == 200 && (!strings.Contains(rewards, "agreed to 100 %") || !strings.Contains(rewards, "did not reveal")) {
+			t.Errorf("rewards lack what validators did:\n%s", rewards)
+		}
+	}
+	for width := widthMin; width < 200; width += 9 {
+		for _, height := range []int{heightMin, 12, 24} {
+			for tab := range tabs {
+				picture(t, &frame{run: run, width: width, height: height, tab: tab})
+			}
+		}
+	}
+}

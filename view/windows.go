@@ -1,0 +1,172 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/runlog"
+)
+
+// Windows is how far a run is whose results travel through buckets, and what its validators said.
+type Windows struct {
+	Buckets          bool        `json:"buckets"`
+	WindowBlocks     uint32      `json:"window_blocks"`
+	DeadlineHeight   uint64      `json:"deadline_height"` // at which the window ends; 0: height does not end the phase
+	Window           uint32      `json:"window"`
+	ScoreWindows     uint32      `json:"score_windows"` // in a period; 0: nobody scores
+	Current          uint32      `json:"current"`       // period that runs
+	Scoring          uint32      `json:"scoring"`       // period that is being scored; 0: none
+	Stage            string      `json:"stage"`         // of that: committing, revealing or none
+	Emission         uint64      `json:"emission"`      // tokens a period
+	ValidatorPercent uint8       `json:"validator_percent"`
+	Given            uint64      `json:"given"` // tokens ever given for scores
+	Taken            uint64      `json:"taken"` // tokens that penalties took back
+	Validators       []Validator `json:"validators"`
+	Period           *Period     `json:"period,omitempty"` // settled last
+}
+
+// Validator is one who scores.
+type Validator struct {
+	Seat    uint32 `json:"seat"`
+	Key     string `json:"key"`
+	Payee   string `json:"payee"`
+	Stake   uint64 `json:"stake"`
+	Balance uint64 `json:"balance"`
+	Earned  uint64 `json:"earned"`
+	Trust   uint8  `json:"trust"` // 1 to 255: with the stake, the weight of what it says
+	Since   uint32 `json:"since"` // window
+}
+
+// Period is what came of a period that is settled.
+type Period struct {
+	Number     uint32        `json:"number"`
+	First      uint32        `json:"first"` // window
+	Last       uint32        `json:"last"`
+	Members    []MemberScore `json:"members"`
+	Validators []SeatScores  `json:"validators"`
+}
+
+// MemberScore is what a member was scored, and got.
+type MemberScore struct {
+	Member    uint32  `json:"member"`
+	Key       string  `json:"key"`
+	Sequences uint32  `json:"sequences"` // of its accepted results
+	Scored    bool    `json:"scored"`    // validators of more than half of the weight did
+	Score     float64 `json:"score"`     // -1 to 1
+	Weight    float64 `json:"weight"`    // its part of the members' emission
+	Reward    uint64  `json:"reward"`
+	Penalty   uint64  `json:"penalty"`
+}
+
+// SeatScores is what a validator said of a period, and got.
+type SeatScores struct {
+	Seat      uint32  `json:"seat"`
+	Key       string  `json:"key"`
+	Revealed  bool    `json:"revealed"`  // what it had committed to
+	Agreement float64 `json:"agreement"` // with what was agreed on, 0 to 1
+	Trust     uint8   `json:"trust"`     // after it
+	Stake     uint64  `json:"stake"`
+	Reward    uint64  `json:"reward"`
+	Said      []Said  `json:"said"`
+}
+
+// Said is a validator's score of a member.
+type Said struct {
+	Member uint32  `json:"member"`
+	Score  float64 `json:"score"`
+}
+
+// score is a fixed-point score as a number.
+func score(v int16) float64 { return float64(v) / coordinator.ScoreOne }
+
+// windows takes what changed of windows and scores. The members' and the rounds' rows come before it.
+func (f *Fold) windows(ms uint64, w *runlog.Windows) {
+	if w == nil {
+		return
+	}
+	if f.run.Windows == nil {
+		f.run.Windows = &Windows{}
+	}
+	v := f.run.Windows
+	v.Buckets, v.WindowBlocks, v.DeadlineHeight, v.Window, v.ScoreWindows = w.Buckets, w.WindowBlocks, w.DeadlineHeight, w.Window, w.ScoreWindows
+	v.Current, v.Scoring, v.Stage, v.Emission, v.ValidatorPercent = w.Current, w.Scoring, coordinator.ScoreStage(w.Stage).String(), w.Emission, w.ValidatorPercent
+	v.Given, v.Taken = w.Given, w.Taken
+	for _, c := range w.Commits {
+		if r := f.find(c.Round); r != nil {
+			r.OnChain = c.Count
+		}
+	}
+	for _, m := range w.Miners {
+		for uint32(len(f.members)) <= m.Index {
+			f.members = append(f.members, Member{Index: uint32(len(f.members)), Mark: None})
+		}
+		row := &f.members[m.Index]
+		row.Scored, row.Score, row.Unripe, row.Earned = m.Scored, score(m.Score), m.Unripe, m.Earned
+	}
+	if w.SeatsTold {
+		v.Validators = make([]Validator, len(w.Validators)) // earlier ones were given away
+		for i, s := range w.Validators {
+			v.Validators[i] = Validator(s)
+		}
+	}
+	if p := w.Period; p != nil && (v.Period == nil || v.Period.Number != p.Number) {
+		v.Period = f.period(p)
+		if f.seen {
+			f.say(ms, "info", "", v.Period.Words())
+		}
+	}
+}
+
+func (f *Fold) period(p *runlog.Period) *Period {
+	out := &Period{Number: p.Number, First: p.First, Last: p.Last, Members: []MemberScore{}, Validators: []SeatScores{}}
+	for _, m := range p.Members {
+		row := MemberScore{Member: m.Member, Sequences: m.Sequences, Scored: m.Scored, Score: score(m.Score), Weight: float64(m.Weight) / coordinator.WeightOne,
+			Reward: m.Reward, Penalty: m.Penalty}
+		if int(m.Member) < len(f.members) {
+			row.Key = f.members[m.Member].Key
+		}
+		out.Members = append(out.Members, row)
+	}
+	for _, s := range p.Validators {
+		row := SeatScores{Seat: s.Seat, Key: s.Key, Revealed: s.Revealed, Agreement: float64(s.Agreement) / coordinator.AgreementOne, Trust: s.Trust, Stake: s.Stake,
+			Reward: s.Reward, Said: []Said{}}
+		for _, x := range s.Said {
+			row.Said = append(row.Said, Said{x.Member, score(x.Value)})
+		}
+		out.Validators = append(out.Validators, row)
+	}
+	return out
+}
+
+// Words is a settled period in a line.
+func (p *Period) Words() string {
+	var scored int
+	var reward, penalty uint64
+	for _, m := range p.Members {
+		if m.Scored {
+			scored++
+		}
+		reward, penalty = reward+m.Reward, penalty+m.Penalty
+	}
+	text := fmt.Sprintf("period %d, windows %d to %d: %d of %d members scored, %s tokens given", p.Number, p.First, p.Last, scored, len(p.Members), Thousands(reward))
+	if penalty > 0 {
+		text += fmt.Sprintf(", %s taken back", Thousands(penalty))
+	}
+	return text
+}
+
+// copy is w for somebody else. What is settled is not changed any more.
+func (w *Windows) copy() *Windows {
+	if w == nil {
+		return nil
+	}
+	out := *w
+	out.Validators = slices.Clone(w.Validators)
+	return &out
+}
+
+// Left is in how many blocks the window ends, at a height of the chain; 0 if height does not end the phase.
+func (w *Windows) Left(height uint64) uint64 {
+	return w.DeadlineHeight - min(w.DeadlineHeight, height)
+}
