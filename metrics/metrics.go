@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -28,6 +29,7 @@ type Gauges struct {
 	overdue time.Time // when the phase should have ended; zero: no time
 	seen    time.Time // when the newest state came
 	onName  func(name string)
+	peers   func() []p2p.PeerStatus // nil: there are none to tell of; set before the handler is made
 }
 
 // New returns gauges without values. Now is the clock, for [Gauges.Health].

@@ -70,6 +70,9 @@ func (g *Gauges) Handler(dropped func() uint64) http.Handler {
 	registry.MustRegister(collector{g}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "entrain_log_dropped_total", Help: "Records that the log has left out."},
 			func() float64 { return float64(dropped()) }))
+	if g.peers != nil {
+		registry.MustRegister(peersCollector{g.peers})
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

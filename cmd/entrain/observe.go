@@ -138,6 +138,7 @@ func (o *observing) record(ctx context.Context, c console, p *participant, sinks
 		return nil, errors.Join(fmt.Errorf("specification: %w", err), lines.Close(), board.Close())
 	}
 	gauges := metrics.New(time.Now)
+	gauges.PeersFrom(p.peers)
 	r = &recording{}
 	r.writer, err = runlog.Create(filepath.Join(p.state, "log"), runlog.Options{
 		Sinks: append([]runlog.Sink{lines, board, gauges}, sinks...), Log: p.log, Chain: p.client.ChainID(), Own: p.key.Public().String(),

@@ -74,8 +74,9 @@ type participant struct {
 	looks    *inspector // nil if nothing is to be told of the model
 	node     *node.Node
 
-	writing atomic.Int32 // checkpoints being written
-	end     func()       // of the loop
+	writing atomic.Int32                 // checkpoints being written
+	network atomic.Pointer[lp2p.Network] // nil before it is there, and in a run of buckets
+	end     func()                       // of the loop
 
 	// What follows belongs to the loop.
 	phase    string
@@ -184,6 +185,7 @@ func (p *participant) runTo(ctx context.Context) error {
 		return err
 	}
 	p.node = n
+	go p.tellPeers(work)
 	stop := func() { n.Stop(stopPatience, end) }
 	p.loop.Post(n.Start)
 	defer context.AfterFunc(ctx, func() { p.loop.Post(stop) })()
@@ -230,6 +232,7 @@ func (p *participant) join(h p2p.Handler) (p2p.Network, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.network.Store(network)
 	return network, nil
 }
 

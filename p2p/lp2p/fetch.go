@@ -178,6 +178,8 @@ func (d *fetching) attempt(ctx context.Context, p *pull) error {
 	if err := s.SetDeadline(time.Now().Add(n.times.stall)); err != nil {
 		return err
 	}
+	n.traffic.change(p.To, func(b *bothWays, now time.Time) { b.down.Begin(now) })
+	defer n.traffic.change(p.To, func(b *bothWays, now time.Time) { b.down.End(now) })
 	query := p.Query(n.options.Run)
 	if p.Count == 0 {
 		b, err := exchange(s, query.Append(nil))
@@ -206,6 +208,7 @@ func (d *fetching) attempt(ctx context.Context, p *pull) error {
 		if err != nil {
 			return err
 		}
+		n.traffic.change(p.To, func(t *bothWays, now time.Time) { t.down.Move(len(b), now) })
 		chunk, err := p.Verify(i, b)
 		if err != nil {
 			return err

@@ -48,6 +48,12 @@ func (g *gate) weight(k key.Public, now time.Time) float64 {
 	return g.standing.Weight(k, now)
 }
 
+func (g *gate) banned(k key.Public, now time.Time) bool {
+	g.peersMu.Lock()
+	defer g.peersMu.Unlock()
+	return g.standing.Banned(k, now)
+}
+
 func (g *gate) allows(k key.Public) bool {
 	g.peersMu.Lock()
 	defer g.peersMu.Unlock()

@@ -116,6 +116,10 @@ const (
 	placesEvery     = time.Second
 	refusedFor      = 30 * time.Second
 
+	// pingEvery is how often round trips are measured; an answer within pingTimeout counts.
+	pingEvery   = 10 * time.Second
+	pingTimeout = 5 * time.Second
+
 	// backoffMin and backoffMax are the pauses between attempts to connect, doubled
 	// at each failure. A connection that lasted stableAfter was a success.
 	backoffMin  = time.Second

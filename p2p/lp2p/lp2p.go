@@ -113,6 +113,7 @@ type Network struct {
 	members *members
 	shelter *shelter
 	guests  guests
+	traffic traffic
 	outward slots
 	upload  *bucket
 	fetches chan struct{} // a slot for each fetch that runs
@@ -135,11 +136,11 @@ var _ p2p.Network = (*Network)(nil)
 // New listens and joins the run's gossip. It fails if an option is not valid or an
 // address is taken.
 func New(o Options) (*Network, error) {
-	return newNetwork(o, times{late: lateAfter, stall: stallAfter, join: joinPatience})
+	return newNetwork(o, times{late: lateAfter, stall: stallAfter, join: joinPatience, ping: pingEvery})
 }
 
 // times are what tests set shorter than limit.go has them.
-type times struct{ late, stall, join time.Duration }
+type times struct{ late, stall, join, ping time.Duration }
 
 func newNetwork(o Options, t times) (*Network, error) {
 	if o.Key.IsZero() || o.Handler == nil {
@@ -147,6 +148,9 @@ func newNetwork(o Options, t times) (*Network, error) {
 	}
 	if o.Upload > 0 && o.Upload < UploadMin {
 		return nil, fmt.Errorf("start the peer-to-peer network: %d bytes a second are too few to serve anybody, at least %d", o.Upload, UploadMin)
+	}
+	if t.ping == 0 {
+		t.ping = pingEvery
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -178,6 +182,7 @@ func newNetwork(o Options, t times) (*Network, error) {
 	h.Network().Notify(n.members.notifiee())
 	n.start(n.keepConnected)
 	n.start(n.keepPlaces)
+	n.start(n.keepMeasuring)
 	return n, nil
 }
 

@@ -113,7 +113,9 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 		var head [p2p.AnswerHeadBytes]byte
 		w.Write(p2p.AppendAnswerHead(head[:0], status, len(data)))
 		w.Write(data)
+		n.traffic.change(from, func(b *bothWays, now time.Time) { b.up.Begin(now) })
 		err := w.Flush() // reports the errors of both
+		n.traffic.change(from, func(b *bothWays, now time.Time) { b.up.Move(len(data), now); b.up.End(now) })
 		if err == nil && !ok {
 			return errUpload
 		}
