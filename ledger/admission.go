@@ -152,8 +152,11 @@ func (h *Host) Admission(name string) (Admission, bool) {
 	if !ok {
 		return Admission{}, false
 	}
-	a := r.admission
-	return Admission{Listed: a.listed, Allowed: append([]key.Public{}, a.allowed...), Delegations: append([]Delegation{}, a.delegations...)}, true
+	return r.admission.show(), true
+}
+
+func (a *admission) show() Admission {
+	return Admission{Listed: a.listed, Allowed: append([]key.Public{}, a.allowed...), Delegations: append([]Delegation{}, a.delegations...)}
 }
 
 // Owner returns for whom a node works at some time: another, or itself.
@@ -386,4 +389,9 @@ func parseAdmission(r *wire.Reader) admission {
 		a.delegations = append(a.delegations, d)
 	}
 	return a
+}
+
+// expires tells whether a delegation of the run ends by the given time.
+func (r *run) expires(nowMs uint64) bool {
+	return slices.ContainsFunc(r.admission.delegations, func(d Delegation) bool { return d.ExpiresMs <= nowMs })
 }

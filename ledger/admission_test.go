@@ -147,9 +147,9 @@ func TestAdmissionIsPartOfTheStateAndSurvivesARestart(t *testing.T) {
 		c.tx("node", c.certificate("ann", "node", 60_000)),
 		c.tx("ann", Revoke{Run: "demo", Node: public("node")}),
 	} {
-		before := c.host.runs[0].leaf
+		before := c.host.runLeaves()[0]
 		c.accept(tx)
-		if c.host.runs[0].leaf == before || slices.Contains(seen, c.host.Hash()) {
+		if c.host.runLeaves()[0] == before || slices.Contains(seen, c.host.Hash()) {
 			t.Errorf("transaction %x does not show in the hash", tx[:8])
 		}
 		seen = append(seen, c.host.Hash())

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -15,11 +16,14 @@ import (
 // that to fill the table takes a share of the supply.
 type bank struct {
 	supply   uint64
-	purses   []purse // in order of keys
-	pools    []*pool // in order of names
-	inPurses uint64  // the sum of purses
-	inPools  uint64  // the sum of pools
-	hash     wire.Hash
+	purses   []purse                // in order of keys
+	pools    []*pool                // in order of names
+	inPurses uint64                 // the sum of purses
+	inPools  uint64                 // the sum of pools
+	buckets  [bucketCount]wire.Hash // of the purses by the first byte of their keys, where not stale
+	stale    [bucketCount]bool
+	root     wire.Hash // over buckets, when not dirty
+	hash     wire.Hash // of the pools, when not dirty
 	dirty    bool
 }
 
@@ -30,12 +34,12 @@ type purse struct {
 
 // newBank gives the genesis' tokens to whom it names.
 func newBank(g Genesis) bank {
-	b := bank{dirty: true}
+	b := bank{dirty: true, supply: g.supply()}
 	for _, a := range g.Accounts {
 		b.purses = append(b.purses, purse{key: a.Key, tokens: a.Amount})
-		b.supply += a.Amount
+		b.inPurses += a.Amount
 	}
-	b.inPurses = b.supply
+	b.allStale()
 	return b
 }
 
@@ -92,7 +96,7 @@ func (b *bank) pay(k key.Public, amount uint64) {
 	if !ok || b.purses[i].tokens < amount {
 		panic(fmt.Sprintf("ledger: %v pays %d tokens that it does not have", k, amount))
 	}
-	b.dirty = true
+	b.dirty, b.stale[k[0]] = true, true
 	b.inPurses -= amount
 	b.purses[i].tokens -= amount
 	if b.purses[i].tokens == 0 {
@@ -111,6 +115,7 @@ func (b *bank) receive(k key.Public, amount uint64) {
 		b.inPools += amount
 		return
 	}
+	b.stale[k[0]] = true
 	b.inPurses += amount
 	i, ok := b.find(k)
 	if !ok {
@@ -141,13 +146,41 @@ func (b *bank) poolAt(k key.Public) *pool {
 	return nil
 }
 
-// sum is the hash of the purses and pools.
-func (b *bank) sum() wire.Hash {
+// sums returns the hashes of the purses, a merkle root over buckets, and of the pools.
+func (b *bank) sums() (purses, pools wire.Hash) {
 	if b.dirty {
 		b.audit()
-		b.hash, b.dirty = wire.Sum("entrain/ledger/bank", b.append(nil)), false
+		for i := range b.buckets {
+			if b.stale[i] {
+				b.buckets[i] = merkle.Leaf(b.bucket(byte(i)))
+			}
+		}
+		b.stale = [bucketCount]bool{}
+		b.root, b.hash, b.dirty = merkle.Root(b.buckets[:]), wire.Sum("entrain/ledger/pools", b.appendPools(nil)), false
 	}
-	return b.hash
+	return b.root, b.hash
+}
+
+// bucketCount is into how many parts the purses are divided, so that one is proven without the others.
+const bucketCount = 256
+
+// bucket is the purses whose keys begin with a byte, in order, as append writes them.
+func (b *bank) bucket(first byte) []byte {
+	from, _ := b.find(key.Public{first})
+	var list []byte
+	for _, p := range b.purses[from:] {
+		if p.key[0] != first {
+			break
+		}
+		list = wire.AppendU64(append(list, p.key[:]...), p.tokens)
+	}
+	return list
+}
+
+func (b *bank) allStale() {
+	for i := range b.stale {
+		b.stale[i] = true
+	}
 }
 
 // audit counts purses and pools, against the sums that are kept.
@@ -170,6 +203,10 @@ func (b *bank) append(dst []byte) []byte {
 		dst = append(dst, p.key[:]...)
 		dst = wire.AppendU64(dst, p.tokens)
 	}
+	return b.appendPools(dst)
+}
+
+func (b *bank) appendPools(dst []byte) []byte {
 	dst = wire.AppendU16(dst, uint16(len(b.pools)))
 	for _, p := range b.pools {
 		dst = p.append(dst)
@@ -181,10 +218,8 @@ const purseBytes = 32 + 8
 
 // parseBank reads what append wrote. Whether purses, pools and escrow make the supply, the host checks.
 func parseBank(r *wire.Reader, g Genesis) bank {
-	b := bank{dirty: true}
-	for _, a := range g.Accounts {
-		b.supply += a.Amount
-	}
+	b := bank{dirty: true, supply: g.supply()}
+	b.allStale()
 	n := r.U32()
 	if n > PursesMax || uint64(n)*purseBytes > uint64(r.Len()) {
 		r.Fail(wire.ErrTooLong)
@@ -207,25 +242,29 @@ func parseBank(r *wire.Reader, g Genesis) bank {
 		b.inPurses += p.tokens
 		b.purses = append(b.purses, p)
 	}
+	b.readPools(r, g.Chain)
+	return b
+}
+
+func (b *bank) readPools(r *wire.Reader, chain string) {
 	m := r.U16()
 	if m > PoolsMax {
 		r.Fail(wire.ErrTooLong)
 	}
 	for range m {
-		p := parsePool(r, g.Chain)
+		p := parsePool(r, chain)
 		if r.Err() != wire.OK {
-			return bank{}
+			return
 		}
 		if k := len(b.pools); k > 0 && b.pools[k-1].name >= p.name {
 			r.Fail(wire.ErrNotCanonical)
-			return bank{}
+			return
 		}
 		if _, ok := b.find(p.address); ok || p.overfull(b.supply-b.inPurses-b.inPools) {
 			r.Fail(wire.ErrOutOfRange)
-			return bank{}
+			return
 		}
 		b.inPools += p.tokens()
 		b.pools = append(b.pools, p)
 	}
-	return b
 }

@@ -50,6 +50,11 @@ const (
 	CodeDelegation   Code = 40 // a certificate that does not count, or a delegation that is not there
 	CodeListFull     Code = 41 // no room for one more allowed key or delegation
 
+	CodeUnknownReplica Code = 42 // no replica of that key
+	CodeReplicaKey     Code = 43 // a key that cannot be a replica's, or has not consented
+	CodeReplicasFull   Code = 44 // no room for one more replica
+	CodeSeat           Code = 45 // not while the replica has, or has not, a seat
+
 	CodeCoordinator Code = 256 // the first of the coordinator's own errors
 )
 
@@ -103,6 +108,11 @@ var codeText = [...]string{
 	CodeNotAdmitted:  "the run takes only keys on its owner's list, and this one is not",
 	CodeDelegation:   "the delegation does not count",
 	CodeListFull:     "the list is full",
+
+	CodeUnknownReplica: "no such replica",
+	CodeReplicaKey:     "not a replica's key",
+	CodeReplicasFull:   "no room for one more replica",
+	CodeSeat:           "the replica's seat does not allow that",
 }
 
 // TxError is why a transaction was refused.

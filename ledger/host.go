@@ -19,6 +19,15 @@ type Genesis struct {
 	TimeMs   uint64       `json:"time_ms"`            // the ledger's time before the first block, in milliseconds since 1970
 	Creators []key.Public `json:"creators"`           // who may create runs, in order; none means anyone
 	Accounts []Allocation `json:"accounts,omitempty"` // who has the chain's tokens, in order of keys; there are never more
+	Replicas []Founder    `json:"replicas,omitempty"` // who keeps the chain, in order of keys
+}
+
+// Founder is a replica that has a seat before the first block.
+type Founder struct {
+	Key      key.Public `json:"key"`      // of its votes on blocks
+	Chance   key.Public `json:"chance"`   // of its random values, see package chance
+	Operator key.Public `json:"operator"` // who acts for it; zero if nobody
+	Stake    uint64     `json:"stake"`    // tokens that it loses if it votes twice; besides those of accounts
 }
 
 // Allocation is what a key has of the chain's tokens before the first block.
@@ -61,7 +70,19 @@ func (g Genesis) checkAccounts() error {
 		}
 		supply += a.Amount
 	}
-	return nil
+	return g.checkReplicas(supply)
+}
+
+// supply is how many tokens there are.
+func (g Genesis) supply() uint64 {
+	n := uint64(0)
+	for _, a := range g.Accounts {
+		n += a.Amount
+	}
+	for _, r := range g.Replicas {
+		n += r.Stake
+	}
+	return n
 }
 
 // Referees makes the referee of a run's disputes from its spec, or says why there can be none. It is a part of the chain's
@@ -72,7 +93,9 @@ type Referees func(spec []byte) (coordinator.Referee, error)
 type Block struct {
 	Height uint64
 	TimeMs uint64    // in milliseconds since 1970; a time before the last block's counts as the last block's
-	Seed   wire.Hash // what nobody knew before the block, such as its hash
+	Seed   wire.Hash // what nobody knew before the block
+
+	Guilty []key.Public // replicas that were shown to have voted twice
 }
 
 // Host is the deterministic state machine behind every ledger: the coordinators of all runs, their specs, the addresses of
@@ -86,7 +109,10 @@ type Host struct {
 	seed     wire.Hash // of the block begun last
 	accounts accounts
 	bank     bank
+	replicas replicas
 	runs     []*run // in order of names
+	mark     mark
+	rest     wire.Hash // of all but the mark, as of the last commit
 }
 
 type run struct {
@@ -97,17 +123,18 @@ type run struct {
 	peers peers
 	// referee judges the run's disputes; nil if it has no verification.
 	referee coordinator.Referee
-	escrow  uint64    // tokens that came in with messages and were not paid out; what state.Escrow says
-	height  uint64    // of the block that changed the state last
-	leaf    wire.Hash // of all of the run, valid unless peersChanged, the admission is dirty or live differs from frozen
+	escrow  uint64 // tokens that came in with messages and were not paid out; what state.Escrow says
+	height  uint64 // of the block that changed the state last
 	// admission is who may take part.
 	admission admission
 	// frozen is a copy of live as of the last commit, never written to again: what the outside reads. The state's hash
 	// belongs to it.
-	frozen       []byte
-	view         coordinator.State // on frozen
-	hash         wire.Hash
-	peersChanged bool
+	frozen  []byte
+	view    coordinator.State // on frozen
+	hash    wire.Hash
+	history merkle.Tree // over each state there was: see Change
+	scratch []byte      // a copy of live that Due makes trials on
+	trial   coordinator.State
 }
 
 // NewHost returns the state before the first block. Without referees, no run with verification can be created.
@@ -115,7 +142,13 @@ func NewHost(g Genesis, referees Referees) (*Host, error) {
 	if err := g.Check(); err != nil {
 		return nil, fmt.Errorf("genesis: %w", err)
 	}
-	return &Host{genesis: g, referees: referees, timeMs: g.TimeMs, accounts: accounts{dirty: true}, bank: newBank(g)}, nil
+	h := &Host{
+		genesis: g, referees: referees, timeMs: g.TimeMs,
+		accounts: accounts{dirty: true}, bank: newBank(g), replicas: newReplicas(g), mark: mark{timeMs: g.TimeMs},
+		seed: wire.Sum("entrain/ledger/seed/first", appendGenesis(nil, g)),
+	}
+	h.rest, _ = h.roots()
+	return h, nil
 }
 
 // Chain returns the chain's id.
@@ -127,8 +160,9 @@ func (h *Host) Height() uint64 { return h.height }
 // TimeMs returns the ledger's time, in milliseconds since 1970.
 func (h *Host) TimeMs() uint64 { return h.timeMs }
 
-// Admit tells whether a transaction that was verified would be taken now. It changes nothing. The error is a *TxError.
-func (h *Host) Admit(t Tx) error { return h.accounts.admit(&t, h.timeMs) }
+// Admit tells whether a transaction that was verified would be taken in a block of the given time, or of the ledger's if
+// that is later. It changes nothing. The error is a *TxError.
+func (h *Host) Admit(t Tx, nowMs uint64) error { return h.accounts.admit(&t, max(h.timeMs, nowMs)) }
 
 // Outcome tells what became of a transaction in an earlier block, for as long as its key's last NoncesKept reach back.
 func (h *Host) Outcome(t Tx) (Code, bool) { return h.accounts.outcome(&t) }
@@ -139,6 +173,9 @@ func (h *Host) Begin(b Block) {
 	h.timeMs = max(h.timeMs, b.TimeMs)
 	h.seed = b.Seed
 	h.accounts.prune(h.timeMs)
+	for _, k := range b.Guilty {
+		h.punish(k)
+	}
 	for _, r := range h.runs {
 		// A tick that finds nothing to do is not an error, and one that the state refuses (a paused run, say) leaves it be.
 		_ = r.state.Apply(h.env(r, key.Public{}), coordinator.Tick{})
@@ -157,7 +194,7 @@ func (h *Host) Deliver(b []byte) error {
 	if err := t.Verify(h.genesis.Chain); err != nil {
 		return err
 	}
-	if err := h.Admit(t); err != nil {
+	if err := h.Admit(t, h.timeMs); err != nil {
 		return err
 	}
 	err = h.execute(t)
@@ -176,7 +213,7 @@ func (h *Host) execute(t Tx) error {
 			return err
 		}
 		if r.peers.announce(t.Sender, body.Addrs, h.height, r.state) {
-			r.peersChanged = true
+			r.peers.kept = false
 		}
 		return nil
 	case RunMessage:
@@ -186,6 +223,9 @@ func (h *Host) execute(t Tx) error {
 		}
 		return h.message(r, t.Sender, body)
 	default:
+		if err, ok := h.executeReplica(t.Sender, body); ok {
+			return err
+		}
 		return h.executeAdmission(t.Sender, body)
 	}
 }
@@ -286,44 +326,4 @@ func (h *Host) open(name string) (*run, error) {
 		return h.runs[i], nil
 	}
 	return nil, refuse(CodeUnknownRun, "%q", name)
-}
-
-// Commit closes the block and returns the hash of the whole state: the merkle root over the genesis, the table of nonces,
-// purses and pools, and each run in order of names. It depends on neither height nor time, so a block that changed nothing has the hash of
-// the one before.
-func (h *Host) Commit() wire.Hash {
-	for _, r := range h.runs {
-		r.freeze(h.height)
-	}
-	return h.Hash()
-}
-
-// Hash returns what Commit returned last.
-func (h *Host) Hash() wire.Hash {
-	var t merkle.Tree
-	t.Add(wire.Sum("entrain/ledger/genesis", appendGenesis(nil, h.genesis)))
-	t.Add(h.accounts.sum())
-	t.Add(h.bank.sum())
-	for _, r := range h.runs {
-		t.Add(r.leaf)
-	}
-	return t.Root()
-}
-
-// freeze takes over what changed since the last commit.
-func (r *run) freeze(height uint64) {
-	changed := !bytes.Equal(r.live, r.frozen)
-	if changed {
-		r.frozen, r.hash, r.height = bytes.Clone(r.live), r.state.Hash(), height
-		view, err := coordinator.Open(r.frozen)
-		if err != nil {
-			panic(fmt.Sprintf("ledger: run %q: state of its own making: %v", r.name, err))
-		}
-		r.view = view
-	}
-	if changed || r.peersChanged || r.admission.dirty {
-		spec, admission := SpecHash(r.spec), r.admission.sum()
-		r.leaf = wire.Sum("entrain/ledger/run", wire.AppendString(nil, r.name), r.hash[:], spec[:], r.peers.append(nil), admission[:])
-		r.peersChanged = false
-	}
 }

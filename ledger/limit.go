@@ -56,6 +56,14 @@ const (
 	// DelegationMsMax is how long a delegation lasts at most, 30 days: a stolen node key is worth no more.
 	DelegationMsMax = 30 * 24 * 3600 * 1000
 
+	// SeatsMax bounds the replicas that vote on blocks, whose signatures every client checks, and ReplicasMax those with
+	// candidates and with those that have left.
+	SeatsMax    = 100
+	ReplicasMax = 256
+	// UnbondMs is how long what is behind a replica stays locked when it has left: 7 days, in which two votes of it for one
+	// height count as evidence. Who checks the chain by its validators' signatures must have looked at it within less.
+	UnbondMs = 7 * 24 * 3600 * 1000
+
 	// AddrsMax is how many addresses a participant may announce: loopback, LAN and public ones, over QUIC and TCP.
 	AddrsMax = 8
 	// AddrBytesMax holds a multiaddress through a relay.

@@ -267,16 +267,16 @@ func (h *Host) balanced(after string) {
 	}
 }
 
-// checkSupply compares the tokens in purses, pools and runs with all that there are.
+// checkSupply compares the tokens in purses, pools, runs and behind replicas with all that there are.
 func (h *Host) checkSupply() error {
 	left := h.bank.supply
-	parts := []uint64{h.bank.inPurses, h.bank.inPools}
+	parts := []uint64{h.bank.inPurses, h.bank.inPools, h.replicas.tokens()}
 	for _, r := range h.runs {
 		parts = append(parts, r.escrow)
 	}
 	for _, n := range parts {
 		if n > left {
-			return errors.New("there are more tokens in purses, pools and runs than there can be")
+			return errors.New("there are more tokens in purses, pools, runs and behind replicas than there can be")
 		}
 		left -= n
 	}

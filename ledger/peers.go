@@ -13,6 +13,16 @@ import (
 // are kept, so nobody can push a member out.
 type peers struct {
 	list []peer // in order of keys
+	hash wire.Hash
+	kept bool // whether hash is that of list
+}
+
+// sum is the hash of the list. Who changes the list must set kept to false.
+func (p *peers) sum() wire.Hash {
+	if !p.kept {
+		p.hash, p.kept = wire.Sum("entrain/ledger/peers", p.append(nil)), true
+	}
+	return p.hash
 }
 
 type peer struct {

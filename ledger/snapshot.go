@@ -6,10 +6,11 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
 
-const hostVersion = 3 // of Append's format
+const hostVersion = 4 // of Append's format
 
 // Append appends the whole state as of the last commit, from which ParseHost makes an equal host. It must not be called
 // between Begin and Commit.
@@ -18,8 +19,11 @@ func (h *Host) Append(dst []byte) []byte {
 	dst = appendGenesis(dst, h.genesis)
 	dst = wire.AppendU64(dst, h.height)
 	dst = wire.AppendU64(dst, h.timeMs)
+	dst = wire.AppendHash(dst, h.seed)
+	dst = h.mark.append(dst)
 	dst = h.accounts.append(dst)
 	dst = h.bank.append(dst)
+	dst = h.replicas.append(dst)
 	dst = wire.AppendU8(dst, uint8(len(h.runs)))
 	for _, r := range h.runs {
 		if !bytes.Equal(r.live, r.frozen) {
@@ -31,6 +35,7 @@ func (h *Host) Append(dst []byte) []byte {
 		dst = wire.AppendVar(dst, r.frozen)
 		dst = r.peers.append(dst)
 		dst = r.admission.append(dst)
+		dst = r.history.Append(dst)
 	}
 	return dst
 }
@@ -46,6 +51,11 @@ func appendGenesis(dst []byte, g Genesis) []byte {
 	for _, a := range g.Accounts {
 		dst = wire.AppendU64(append(dst, a.Key[:]...), a.Amount)
 	}
+	dst = wire.AppendU16(dst, uint16(len(g.Replicas)))
+	for _, f := range g.Replicas {
+		dst = append(append(append(dst, f.Key[:]...), f.Chance[:]...), f.Operator[:]...)
+		dst = wire.AppendU64(dst, f.Stake)
+	}
 	return dst
 }
 
@@ -55,13 +65,16 @@ func ParseHost(b []byte, referees Referees) (*Host, error) {
 	if v := r.U8(); r.Err() == wire.OK && v != hostVersion {
 		return nil, fmt.Errorf("ledger state of version %d, want %d", v, hostVersion)
 	}
-	h := &Host{genesis: parseGenesis(&r), referees: referees, height: r.U64(), timeMs: r.U64(), accounts: parseAccounts(&r)}
+	h := &Host{genesis: parseGenesis(&r), referees: referees, height: r.U64(), timeMs: r.U64(), seed: r.Hash()}
+	h.mark = readMark(&r)
+	h.accounts = parseAccounts(&r)
 	if r.Err() == wire.OK {
 		if err := h.genesis.Check(); err != nil {
 			return nil, fmt.Errorf("ledger state: %w", err)
 		}
 	}
 	h.bank = parseBank(&r, h.genesis)
+	h.replicas = parseReplicas(&r)
 	n := r.U8()
 	if n > RunsMax {
 		r.Fail(wire.ErrTooLong)
@@ -89,8 +102,9 @@ func ParseHost(b []byte, referees Referees) (*Host, error) {
 		return nil, fmt.Errorf("ledger state: %w", wire.ErrOutOfRange)
 	}
 	for _, e := range h.runs {
-		e.freeze(e.height)
+		e.freeze()
 	}
+	h.rest, _ = h.roots()
 	return h, nil
 }
 
@@ -113,6 +127,15 @@ func parseGenesis(r *wire.Reader) Genesis {
 	for range n {
 		g.Accounts = append(g.Accounts, Allocation{Key: key.Public(r.Hash()), Amount: r.U64()})
 	}
+	if n = r.U16(); n > SeatsMax {
+		r.Fail(wire.ErrTooLong)
+		return g
+	}
+	for range n {
+		f := Founder{Key: key.Public(r.Hash()), Chance: key.Public(r.Hash()), Operator: key.Public(r.Hash())}
+		f.Stake = r.U64()
+		g.Replicas = append(g.Replicas, f)
+	}
 	return g
 }
 
@@ -122,6 +145,7 @@ func parseRun(r *wire.Reader, referees Referees) (*run, error) {
 	e.live = bytes.Clone(r.Var(StateBytesMax))
 	e.peers = parsePeers(r)
 	e.admission = parseAdmission(r)
+	e.history = merkle.ReadTree(r)
 	if err := r.Err().OrNil(); err != nil {
 		return e, err
 	}
@@ -142,3 +166,25 @@ func parseRun(r *wire.Reader, referees Referees) (*run, error) {
 	e.escrow = e.state.Escrow()
 	return e, nil
 }
+
+// RestoreHost reads what Append wrote as it was right after the last block that changed anything: all of that is in the
+// state's hash, so who knows the hash need not believe who showed the state.
+func RestoreHost(b []byte, referees Referees) (*Host, error) {
+	h, err := ParseHost(b, referees)
+	if err != nil {
+		return nil, err
+	}
+	if h.mark.height > h.height || h.mark.timeMs > h.timeMs {
+		return nil, fmt.Errorf("ledger state: %w", wire.ErrOutOfRange)
+	}
+	for _, r := range h.runs {
+		if r.height > h.mark.height {
+			return nil, fmt.Errorf("ledger state: run %q: %w", r.name, wire.ErrOutOfRange)
+		}
+	}
+	h.height, h.timeMs, h.seed = h.mark.height, h.mark.timeMs, h.mark.seed
+	return h, nil
+}
+
+// Genesis returns what the chain began with.
+func (h *Host) Genesis() Genesis { return h.genesis }

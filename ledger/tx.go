@@ -25,6 +25,9 @@ const (
 	kindAdmit      = 10
 	kindDelegate   = 11
 	kindRevoke     = 12
+	kindStake      = 13
+	kindVote       = 14
+	kindLeave      = 15
 )
 
 // Tx is a transaction: what somebody wants a ledger to do. The package comment draws its bytes.
@@ -40,7 +43,7 @@ type Tx struct {
 }
 
 // Body is what a transaction does: a CreateRun, an Announce, a RunMessage, a Transfer, a CreatePool, a Lend, a Collect, a
-// ClosePool, a ClaimFor, an Admit, a Delegate or a Revoke.
+// ClosePool, a ClaimFor, an Admit, a Delegate, a Revoke, a Stake, a Vote or a Leave.
 type Body interface {
 	kind() uint8
 	append(dst []byte) []byte
@@ -176,8 +179,7 @@ func readBankBody(kind uint8, r *wire.Reader) Body {
 	case kindRevoke:
 		return Revoke{Run: r.String(RunNameBytesMax), Node: key.Public(r.Hash())}
 	}
-	r.Fail(wire.ErrUnknownKind)
-	return nil
+	return readReplicaBody(kind, r)
 }
 
 func parseAnnounce(r *wire.Reader) (Body, error) {

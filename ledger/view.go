@@ -52,12 +52,19 @@ func (h *Host) Peers(name string) ([]Peer, bool) {
 	if !ok {
 		return nil, false
 	}
-	list := make([]Peer, len(r.peers.list))
-	for i, p := range r.peers.list {
-		list[i] = Peer{Key: p.Key, Addrs: slices.Clone(p.Addrs)}
-	}
-	return list, true
+	return r.peers.show(), true
 }
+
+func (p *peers) show() []Peer {
+	list := make([]Peer, len(p.list))
+	for i, e := range p.list {
+		list[i] = Peer{Key: e.Key, Addrs: slices.Clone(e.Addrs)}
+	}
+	return list
+}
+
+// Seed returns what the seeds of the block that was begun last were drawn from.
+func (h *Host) Seed() wire.Hash { return h.seed }
 
 // Supply returns how many tokens there are.
 func (h *Host) Supply() uint64 { return h.bank.supply }
@@ -98,7 +105,10 @@ func (h *Host) Pool(name string) (Pool, bool) {
 	if !ok {
 		return Pool{}, false
 	}
-	p := h.bank.pools[i]
+	return h.bank.pools[i].show(), true
+}
+
+func (p *pool) show() Pool {
 	v := Pool{
 		Name: p.name, Address: p.address, Operator: p.opener, Workers: append([]key.Public{}, p.terms.Workers...),
 		CommissionBP: p.terms.CommissionBP, OwnBP: p.terms.OwnBP, Least: p.terms.Least, Deposit: p.deposit, Stage: p.stage.String(),
@@ -111,7 +121,7 @@ func (h *Host) Pool(name string) (Pool, bool) {
 		}
 		v.Lenders = append(v.Lenders, Lender{Key: l.key, Lent: l.lent, Due: due})
 	}
-	return v, true
+	return v
 }
 
 // Pools returns the names of all pools, in order.

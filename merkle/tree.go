@@ -39,3 +39,26 @@ func (t *Tree) Root() Hash {
 	}
 	return root
 }
+
+// Append appends the tree: U64 leaves | a hash for each bit that is set in that number, lowest first. So a list of any length
+// goes on from some ten hashes.
+func (t *Tree) Append(dst []byte) []byte {
+	dst = wire.AppendU64(dst, t.n)
+	for h := range 64 {
+		if t.n>>h&1 == 1 {
+			dst = wire.AppendHash(dst, t.peaks[h])
+		}
+	}
+	return dst
+}
+
+// ReadTree reads what Append wrote.
+func ReadTree(r *wire.Reader) Tree {
+	t := Tree{n: r.U64()}
+	for h := range 64 {
+		if t.n>>h&1 == 1 && r.Err() == wire.OK {
+			t.peaks[h] = r.Hash()
+		}
+	}
+	return t
+}

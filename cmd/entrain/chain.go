@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 )
@@ -19,8 +21,11 @@ import (
 func chainCommand(c console) *cobra.Command {
 	return group("chain", "Run a replica of the chain that hosts runs",
 		`The coordinators of runs live on a chain: a replicated state machine that survives crashes, and lying
-replicas once there are four or more. One replica is a chain already.`,
-		chainInitCommand(c), chainStartCommand(c))
+replicas once there are four or more. One replica is a chain already.
+
+docs/operators.md says how strangers run one together.`,
+		chainInitCommand(c), chainJoinCommand(c), chainStartCommand(c), chainReplicasCommand(c), chainStakeCommand(c),
+		chainVoteCommand(c), chainLeaveCommand(c), chainTrustCommand(c))
 }
 
 // homeFlag adds --home.
@@ -39,7 +44,9 @@ var errNoHome = errors.New("this system names no directory for data; say where t
 type founding struct {
 	home, id, api, genesis, keyFile string
 	creators, peers, allocate       []string
-	supply                          uint64
+	hosts                           []string
+	replicas                        int
+	supply, stake                   uint64
 	block                           time.Duration
 }
 
@@ -54,15 +61,25 @@ new chain, of which this replica is the first; with --genesis FILE it follows an
 A new chain has tokens, all of which there ever are: a thousand million, in the account of your key, which is
 made if there is none. With --allocate they go to others; what is left of --supply is yours.
 
+With --replicas N it makes the homes of N replicas that begin the chain together, in the subdirectories
+replica-1 to replica-N: move each to its machine. With --host for each of them they listen on all addresses of
+their machines, clients at port 7370 and other replicas at 26656; without, all of them run on this machine.
+Four go on when one of them fails or lies.
+
 The addresses can be changed later in the directory's chain.json.`,
 		Example: `  entrain chain init --chain-id my-chain
   entrain chain init --chain-id my-chain --api 0.0.0.0:7370 --creator $(entrain key show)
   entrain chain init --chain-id my-chain --supply 5000000 --allocate 1f0c...e2=1000000
+  entrain chain init --chain-id my-chain --replicas 4 --home ./chain
+  entrain chain init --chain-id my-chain --replicas 4 --host a.example.org --host b.example.org --host c.example.org --host d.example.org
   entrain chain init --genesis genesis.json --peer 3f2a...@203.0.113.5:26656`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(o.allocate) > 0 && !cmd.Flags().Changed("supply") {
 				o.supply = 0 // just what is allocated
+			}
+			if !cmd.Flags().Changed("stake") {
+				o.stake = o.supply / 1000
 			}
 			return c.chainInit(o)
 		},
@@ -76,6 +93,9 @@ The addresses can be changed later in the directory's chain.json.`,
 	f.StringArrayVar(&o.peers, "peer", nil, "another replica, as `ID@host:port`; may be repeated")
 	f.Uint64Var(&o.supply, "supply", defaultSupply, "`tokens` of the new chain in all; with --allocate only, as many as those")
 	f.StringArrayVar(&o.allocate, "allocate", nil, "`KEY=AMOUNT` of the new chain's tokens; may be repeated")
+	f.IntVar(&o.replicas, "replicas", 1, "`number` of replicas that begin the new chain")
+	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` that one of the replicas will run on, as the others and clients reach it; once for each")
+	f.Uint64Var(&o.stake, "stake", 0, "`tokens` behind each replica, besides --supply: it loses them if it votes twice, and they give its votes weight (default a 1000th of the supply)")
 	keyFlag(cmd, &o.keyFile)
 	f.DurationVar(&o.block, "block", comet.DefaultBlock, "`time` between blocks, and so the resolution of all deadlines")
 	return cmd
@@ -110,11 +130,72 @@ func (c console) chainInit(f founding) error {
 			return err
 		}
 	}
-	if err := comet.Init(f.home, o); err != nil {
+	if f.genesis == "" {
+		o.Stake = f.stake
+		if o.Operator, err = c.founder(f); err != nil {
+			return err
+		}
+	}
+	places, err := f.places()
+	if err != nil {
 		return err
 	}
-	c.say("set up a replica in %s; start it with: entrain chain start --home %q", f.home, f.home)
+	if err := comet.InitAll(places, o); err != nil {
+		return err
+	}
+	for _, p := range places {
+		c.say("set up a replica in %s; start it with: entrain chain start --home %q", p.Dir, p.Dir)
+	}
 	return nil
+}
+
+// founder is who acts for the replicas of a new chain: this user, if there is a key by now; a chain without tokens needs none.
+func (c console) founder(f founding) (key.Public, error) {
+	path, err := c.keyPath(f.keyFile)
+	if err != nil {
+		return key.Public{}, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && f.stake == 0 {
+		return key.Public{}, nil
+	}
+	k, made, err := c.ensureKey(path)
+	if made {
+		c.say("made a key in %s: %s", path, k.Public())
+	}
+	return k.Public(), err
+}
+
+// Ports of replicas that share a machine: the first one's; each next one takes the next ones.
+const (
+	apiPort     = 7370
+	peeringPort = 26656
+)
+
+// places says where the replicas of a new chain will run.
+func (f founding) places() ([]comet.Place, error) {
+	switch {
+	case f.replicas < 1 || f.replicas > ledger.SeatsMax:
+		return nil, fmt.Errorf("--replicas %d: want 1 to %d", f.replicas, ledger.SeatsMax)
+	case len(f.hosts) > 0 && len(f.hosts) != f.replicas:
+		return nil, fmt.Errorf("--host %d times, with --replicas %d: want one for each", len(f.hosts), f.replicas)
+	case f.genesis != "" && (f.replicas > 1 || len(f.hosts) > 0):
+		return nil, errors.New("--replicas and --host are for a new chain, --genesis for a replica of an existing one")
+	case f.replicas == 1 && len(f.hosts) == 0:
+		return []comet.Place{{Dir: f.home, API: f.api}}, nil
+	}
+	var list []comet.Place
+	for i := range f.replicas {
+		p := comet.Place{
+			Dir: filepath.Join(f.home, fmt.Sprint("replica-", i+1)),
+			API: fmt.Sprint("127.0.0.1:", apiPort+i), Peering: fmt.Sprint("127.0.0.1:", peeringPort+i),
+		}
+		if len(f.hosts) > 0 {
+			p.API, p.Peering = fmt.Sprint("0.0.0.0:", apiPort), fmt.Sprint("0.0.0.0:", peeringPort)
+			p.Public = net.JoinHostPort(f.hosts[i], fmt.Sprint(peeringPort))
+		}
+		list = append(list, p)
+	}
+	return list, nil
 }
 
 // defaultSupply is how many tokens a new chain has unless told otherwise.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 
 // chainFlag adds --chain.
 func chainFlag(cmd *cobra.Command, to *[]string) {
-	cmd.Flags().StringArrayVar(to, "chain", nil, "`URL` of a replica of the chain; may be repeated, the next is asked when one fails (default $ENTRAIN_CHAIN, then "+defaultChain+")")
+	cmd.Flags().StringArrayVar(to, "chain", nil, "`URL` of a replica of the chain, and #HEIGHT:HASH to believe only a chain with this header; may be repeated, the next is asked when one fails (default $ENTRAIN_CHAIN, then "+defaultChain+")")
 }
 
 // defaultChain is where chain start serves clients unless told otherwise.
@@ -49,11 +50,25 @@ func (c console) dial(ctx context.Context, flag []string, log *slog.Logger) (*co
 	for _, e := range endpoints {
 		status, err := comet.Discover(ctx, e)
 		if err == nil {
-			return comet.NewClient(status.Chain, endpoints, log)
+			return c.trusting(status.Chain, endpoints, log)
 		}
 		errs = append(errs, err)
 	}
 	return nil, fmt.Errorf("reach the chain: %w; entrain chain start runs a replica, --chain URL names one elsewhere", errors.Join(errs...))
+}
+
+// trusting makes a client that remembers which chain this is: what it was shown once it cannot be shown another of. A chain on
+// this machine is its user's own, and may be made anew.
+func (c console) trusting(chain string, endpoints []string, log *slog.Logger) (*comet.Client, error) {
+	client, err := comet.NewClient(chain, endpoints, log)
+	if err != nil || allLoopback(endpoints) || c.places.data == "" {
+		return client, err
+	}
+	path := filepath.Join(c.places.data, "chains", chain+".header")
+	if err := client.Remember(path); err != nil {
+		return nil, fmt.Errorf("%w; get a header of chain %q from somebody you trust (entrain chain trust prints it) and name it with --chain URL#HEIGHT:HASH", errors.Join(err, client.Close()), chain)
+	}
+	return client, nil
 }
 
 // await turns a call that ends in a callback into one that returns.

@@ -28,7 +28,7 @@ const (
 	writeTimeout  = 20 * time.Second // for a client to take one answer, or one frame
 	readTimeout   = 15 * time.Second // for a client to send its request
 	idleTimeout   = 2 * time.Minute  // between requests on a connection
-	clockLag      = 30 * time.Second // a ledger whose time is so old has stopped, or is catching up
+	clockLag      = 15 * time.Second // a chain that makes no block for so long although there is reason has stopped
 	chainHeader   = "Entrain-Chain"  // names the chain in answers; in requests, the chain that is wanted
 	heightHeader  = "Entrain-Height" // of the block that changed the state last
 	hashHeader    = "Entrain-Hash"   // of the state
@@ -37,18 +37,22 @@ const (
 
 // api serves clients over HTTP. The package comment lists its paths.
 type api struct {
-	app      *app
-	pool     cmtmempool.Mempool
-	watchers semaphore
-	waiters  semaphore
-	rates    *rates
-	ending   context.Context // when it is done, streams end
+	app       *app
+	pool      cmtmempool.Mempool
+	watchers  semaphore
+	waiters   semaphore
+	rates     *rates
+	ending    context.Context // when it is done, streams end
+	lights    *lights
+	peer      string      // where other replicas reach this one
+	genesis   []byte      // the file's content
+	catchesUp func() bool // whether the replica lacks blocks that others have
 }
 
 // serve answers clients until ctx ends, then waits for the answers that are under way.
-func serve(ctx context.Context, r *Replica, pool cmtmempool.Mempool) error {
+func serve(ctx context.Context, r *Replica, e *engine) error {
 	a := &api{
-		app: r.app, pool: pool, ending: ctx,
+		app: r.app, pool: e.node.Mempool(), ending: ctx, lights: e.lights, genesis: r.home.genesisBytes, peer: r.PeerAddress(), catchesUp: e.node.ConsensusReactor().WaitSync,
 		watchers: make(semaphore, watchersMax), waiters: make(semaphore, submittersMax), rates: newRates(time.Now),
 	}
 	s := &http.Server{
@@ -90,6 +94,7 @@ func (a *api) routes() http.Handler {
 	mux.HandleFunc("GET /v1/pools", a.pools)
 	mux.HandleFunc("GET /v1/pools/{pool}", a.ofPool)
 	mux.HandleFunc("POST /v1/txs", a.submit)
+	a.routesOfProofs(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "no %s %q here: this is an entrain ledger, begin with GET /v1/status", r.Method, r.URL.Path)
 	})
@@ -115,16 +120,18 @@ type Status struct {
 	Hash     wire.Hash `json:"hash"`     // of the whole state
 	Runs     []string  `json:"runs"`     // in order
 	Watchers int       `json:"watchers"` // open streams
-	Current  bool      `json:"current"`  // whether the last block is recent
+	Current  bool      `json:"current"`  // whether the replica has what the chain has, and blocks are made
 	Version  int       `json:"version"`  // of the ledger's rules
 	BlockMs  uint64    `json:"block_ms"` // least time between blocks, in milliseconds
 	Supply   uint64    `json:"supply"`   // tokens there are
+	Peer     string    `json:"peer"`     // where other replicas reach this one, as ID@host:port
+	Replicas int       `json:"replicas"` // that vote on blocks
 }
 
 func (a *api) status(w http.ResponseWriter, _ *http.Request) {
 	height, timeMs := a.app.hub.now()
 	a.app.hostMu.RLock()
-	s := Status{Hash: a.app.hash, Runs: a.app.host.Runs(), Supply: a.app.host.Supply()}
+	s := Status{Hash: a.app.hash, Runs: a.app.host.Runs(), Supply: a.app.host.Supply(), Replicas: len(powers(a.app.host.Replicas())), Peer: a.peer}
 	a.app.hostMu.RUnlock()
 	if s.Runs == nil {
 		s.Runs = []string{}
@@ -134,11 +141,8 @@ func (a *api) status(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, s)
 }
 
-// current tells whether the ledger's time is near this machine's.
-func (a *api) current() bool {
-	_, timeMs := a.app.hub.now()
-	return time.Since(time.UnixMilli(int64(timeMs))) < clockLag
-}
+// current tells whether the replica has what the chain has, and the chain makes blocks when there is reason to.
+func (a *api) current() bool { return a.app.hub.moves() && !a.catchesUp() }
 
 // RunStatus is a summary of a run, for people.
 type RunStatus struct {
@@ -226,9 +230,12 @@ func (a *api) peers(w http.ResponseWriter, r *http.Request) {
 
 // watch streams the state of a run: first what the client lacks, then every change.
 func (a *api) watch(w http.ResponseWriter, r *http.Request) {
-	since, err := strconv.ParseUint(r.FormValue("since"), 10, 64)
-	if err != nil && r.FormValue("since") != "" {
-		fail(w, http.StatusBadRequest, "since=%q: want the height of the state you have, 0 for none", r.FormValue("since"))
+	since, ok := number(w, r, "since")
+	if !ok {
+		return
+	}
+	trusted, ok := number(w, r, "trusted")
+	if !ok {
 		return
 	}
 	if _, ok := a.view(w, r); !ok {
@@ -245,7 +252,8 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	beat := time.NewTimer(0) // the first tells the client at once that it is connected
 	defer beat.Stop()
 	for {
-		frame, height, wait, _ := a.app.hub.after(r.PathValue("run"), since)
+		n, wait := a.app.hub.after(r.PathValue("run"), since)
+		frame := n.frame
 		if frame == nil {
 			select {
 			case <-wait:
@@ -261,10 +269,16 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		}
 		beat.Reset(beatInterval)
 		deadline(w, writeTimeout)
+		if n.header > trusted && trusted > 0 {
+			if err := a.showWay(w, trusted, n.header); err != nil {
+				return
+			}
+			trusted = n.header
+		}
 		if _, err := w.Write(frame); err != nil || control.Flush() != nil {
 			return
 		}
-		since = height
+		since = n.height
 	}
 }
 

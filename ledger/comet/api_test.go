@@ -86,13 +86,19 @@ func TestBadTransactionsAreRefusedAndChangeNothing(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", c2.name, got, c2.want)
 		}
 	}
-	for after := before; after.Height < before.Height+3; { // whatever got through would be in one of these blocks
-		if after, err = c.Status(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if after.Hash != before.Hash {
-			t.Fatalf("state %v at height %d became %v at height %d", before.Hash, before.Height, after.Hash, after.Height)
-		}
+	after, err := c.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Hash != before.Hash || after.Height != before.Height {
+		t.Fatalf("state %v at height %d became %v at height %d", before.Hash, before.Height, after.Hash, after.Height)
+	}
+	// Whatever got through would be in this block, or make one more.
+	if got := codeOf(t, submitBytes(t, c, sign(good))); got != ledger.CodeOK {
+		t.Errorf("the good transaction: got %v", got)
+	}
+	if after, err = c.Status(t.Context()); err != nil || after.Height != before.Height+2 {
+		t.Errorf("one transaction and its proof led from height %d to %d (%v)", before.Height, after.Height, err)
 	}
 }
 
@@ -180,7 +186,9 @@ func TestAnswersForPeople(t *testing.T) {
 	}
 }
 
-func TestEmptyBlocksChangeNoHash(t *testing.T) {
+// TestNothingIsBurntWhenNothingHappens watches a chain with a run that waits for members: it has no deadline. Ticks at which
+// nothing is due make no blocks; and the block that proves the last change is the last one.
+func TestNothingIsBurntWhenNothingHappens(t *testing.T) {
 	r, _ := start(t, replicaDir(t, Options{}))
 	c := newClient(t, r.Endpoint())
 	owner := signer("owner")
@@ -191,12 +199,47 @@ func TestEmptyBlocksChangeNoHash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for s := first; s.Height < first.Height+10; {
-		if s, err = c.Status(t.Context()); err != nil {
+	for end := time.After(300 * time.Millisecond); ; { // thirty times the interval between blocks
+		s, err := c.Status(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Hash != first.Hash {
-			t.Fatalf("the hash changed between heights %d and %d", first.Height, s.Height)
+		if s.Hash != first.Hash || s.Height > first.Height || !s.Current {
+			t.Fatalf("block %d with hash %v became block %d with hash %v; current: %v", first.Height, first.Hash, s.Height, s.Hash, s.Current)
+		}
+		select {
+		case <-end:
+			return
+		default:
+		}
+	}
+}
+
+// TestADeadlineMakesABlock has a run whose warmup is over after a while in which nobody sends anything.
+func TestADeadlineMakesABlock(t *testing.T) {
+	r, _ := start(t, replicaDir(t, Options{}))
+	c := newClient(t, r.Endpoint())
+	owner := signer("owner")
+	run := createRun("demo", owner.Key.Public(), 16)
+	run.Config.WarmupMs = 300
+	if err := submit(t, c, owner, run); err != nil {
+		t.Fatal(err)
+	}
+	snapshots := make(chan ledger.Snapshot, 1000)
+	c.Watch(t.Context(), "demo", func(s ledger.Snapshot) { snapshots <- s })
+	if err := submit(t, c, signer("ann"), join("demo")); err != nil {
+		t.Fatal(err)
+	}
+	var began ledger.Snapshot
+	for s := wait(t, snapshots); ; s = wait(t, snapshots) {
+		switch phase := s.State.Phase(); {
+		case phase == coordinator.Warmup:
+			began = s
+		case began.Height > 0: // nobody was ready
+			if late := s.TimeMs - began.TimeMs; late < 300 || s.Height > began.Height+10 {
+				t.Errorf("warmup of 300 ms ended after %d ms and %d blocks", late, s.Height-began.Height)
+			}
+			return
 		}
 	}
 }

@@ -3,10 +3,13 @@ package comet
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	abci "github.com/cometbft/cometbft/abci/types"
 
+	"github.com/entrain-network/entrain/chance"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -21,7 +24,10 @@ type app struct {
 	every    uint64 // blocks between two snapshots
 	store    store  // consensus connection only
 	hub      *hub
+	lights   atomic.Pointer[lights] // once the engine is open
+	secret   chance.Secret
 	outcomes []outcome // of the block finalized last, until its commit; consensus connection only
+	before   wire.Hash // of the state before that block, which is what its header has; consensus connection only
 
 	hostMu sync.RWMutex // guards host and what it points to
 	host   *ledger.Host
@@ -35,12 +41,13 @@ type outcome struct {
 	err    error // nil or a *ledger.TxError
 }
 
-const appVersion = 2 // of the ledger's rules, in every block's header
+const appVersion = 3 // of the ledger's rules, in every block's header
 
 // newApp restores the state that was saved last, or begins with the genesis.
-func newApp(g ledger.Genesis, s settings, dir string, referees ledger.Referees) (*app, error) {
+func newApp(h home, referees ledger.Referees) (*app, error) {
+	g, s, dir := h.ledger, h.settings, filepath.Join(h.dir, stateDir)
 	a := &app{
-		genesis: g, blockMs: s.BlockMs, keep: s.KeepBlocks, every: s.SnapshotBlocks,
+		genesis: g, secret: h.chance, blockMs: s.BlockMs, keep: s.KeepBlocks, every: s.SnapshotBlocks,
 		store: store{dir: dir, referees: referees}, hub: newHub(),
 	}
 	host, err := a.store.load()
@@ -57,7 +64,7 @@ func newApp(g ledger.Genesis, s settings, dir string, referees ledger.Referees) 
 		return nil, fmt.Errorf("%s: ledger state of chain %q, the genesis is of chain %q", dir, host.Chain(), g.Chain)
 	}
 	a.host, a.hash = host, host.Hash()
-	a.hub.update(host)
+	a.hub.update(host, wire.Hash{}, a.hash, nil)
 	return a, nil
 }
 
@@ -83,13 +90,16 @@ func (a *app) InitChain(_ context.Context, req *abci.RequestInitChain) (*abci.Re
 
 // CheckTx tells whether a transaction may wait for a block.
 func (a *app) CheckTx(_ context.Context, req *abci.RequestCheckTx) (*abci.ResponseCheckTx, error) {
+	if isWake(req.Tx) {
+		return a.checkWake(req.Tx), nil
+	}
 	tx, err := ledger.ParseTx(req.Tx)
 	if err == nil && req.Type == abci.CheckTxType_New { // signatures do not change while a transaction waits
 		err = tx.Verify(a.genesis.Chain)
 	}
 	if err == nil {
 		a.hostMu.RLock()
-		err = a.host.Admit(tx)
+		err = a.host.Admit(tx, nowMs()) // the ledger's own time is old when nothing has happened for long
 		a.hostMu.RUnlock()
 	}
 	if err != nil {
@@ -98,19 +108,7 @@ func (a *app) CheckTx(_ context.Context, req *abci.RequestCheckTx) (*abci.Respon
 	return &abci.ResponseCheckTx{}, nil
 }
 
-// ProcessProposal refuses a block with transactions that no honest proposer's CheckTx lets pass, so that they never stand
-// in the chain. What depends on the state is left to FinalizeBlock.
-func (a *app) ProcessProposal(_ context.Context, req *abci.RequestProcessProposal) (*abci.ResponseProcessProposal, error) {
-	for _, b := range req.Txs {
-		tx, err := ledger.ParseTx(b)
-		if err != nil || tx.Verify(a.genesis.Chain) != nil {
-			return &abci.ResponseProcessProposal{Status: abci.ResponseProcessProposal_REJECT}, nil
-		}
-	}
-	return &abci.ResponseProcessProposal{Status: abci.ResponseProcessProposal_ACCEPT}, nil
-}
-
-// FinalizeBlock executes a decided block. The block's own hash seeds it: see the package comment on chance.
+// FinalizeBlock executes a decided block.
 func (a *app) FinalizeBlock(_ context.Context, req *abci.RequestFinalizeBlock) (*abci.ResponseFinalizeBlock, error) {
 	a.hostMu.Lock()
 	defer a.hostMu.Unlock()
@@ -118,14 +116,12 @@ func (a *app) FinalizeBlock(_ context.Context, req *abci.RequestFinalizeBlock) (
 	if height <= a.host.Height() {
 		panic(fmt.Sprintf("comet: block %d after block %d", height, a.host.Height()))
 	}
-	a.host.Begin(ledger.Block{
-		Height: height,
-		TimeMs: uint64(max(0, req.Time.UnixMilli())),
-		Seed:   wire.Sum("entrain/ledger/comet/block", req.Hash),
-	})
-	res := &abci.ResponseFinalizeBlock{}
+	a.before = a.hash
+	powered := powers(a.host.Replicas())
+	a.begin(req)
+	res := &abci.ResponseFinalizeBlock{TxResults: []*abci.ExecTxResult{{}}} // the beacon's
 	a.outcomes = a.outcomes[:0]
-	for _, b := range req.Txs {
+	for _, b := range req.Txs[1:] {
 		err := a.host.Deliver(b)
 		result := &abci.ExecTxResult{Code: uint32(ledger.CodeOf(err))}
 		if err != nil {
@@ -139,6 +135,7 @@ func (a *app) FinalizeBlock(_ context.Context, req *abci.RequestFinalizeBlock) (
 	a.hash = a.host.Commit()
 	hash := a.hash
 	res.AppHash = hash[:]
+	res.ValidatorUpdates = updates(powered, a.host.Replicas())
 	return res, nil
 }
 
@@ -152,10 +149,14 @@ func (a *app) Commit(context.Context, *abci.RequestCommit) (*abci.ResponseCommit
 			return nil, err
 		}
 	}
-	a.hub.update(a.host)
-	a.hub.settle(a.outcomes)
-	a.outcomes = a.outcomes[:0]
+	a.hub.update(a.host, a.before, a.hash, a.outcomes)
+	a.outcomes = nil
 
+	if l := a.lights.Load(); l != nil {
+		if err := l.keep(int64(height)); err != nil {
+			return nil, err
+		}
+	}
 	// Blocks from the older of the two snapshots on are kept whatever happens: they are needed to go on from it.
 	res := &abci.ResponseCommit{}
 	if retain := min(a.store.older, height-min(height, a.keep)); retain > 0 {

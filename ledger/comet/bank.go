@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Account is what a key has.
@@ -47,24 +47,40 @@ func (a *api) ofPool(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, p)
 }
 
-// Account returns what a key has, from the first endpoint that answers.
+// Account returns what a key has, as a header proves.
 func (c *Client) Account(ctx context.Context, k key.Public) (Account, error) {
-	return first[Account](ctx, c, "/v1/accounts/"+k.String())
+	return provenBy(ctx, c, "/v1/proven/accounts/"+k.String(), func(b []byte) (Account, wire.Hash, error) {
+		tokens, root, err := ledger.OpenPurse(b, k)
+		return Account{Key: k, Tokens: tokens}, root, err
+	})
 }
 
-// Pools returns the names of all pools, in order, from the first endpoint that answers.
+// Pools returns the names of all pools, in order, as a header proves.
 func (c *Client) Pools(ctx context.Context) ([]string, error) {
-	return first[[]string](ctx, c, "/v1/pools")
+	pools, err := c.allPools(ctx)
+	names := []string{}
+	for _, p := range pools {
+		names = append(names, p.Name)
+	}
+	return names, err
 }
 
-// Pool returns how a pool stands, from the first endpoint that answers. The error is ledger.ErrUnknownPool when there is no
-// such pool.
+// Pool returns how a pool stands, as a header proves. The error is ledger.ErrUnknownPool when there is no such pool.
 func (c *Client) Pool(ctx context.Context, name string) (ledger.Pool, error) {
-	p, err := first[ledger.Pool](ctx, c, "/v1/pools/"+url.PathEscape(name))
-	if errors.Is(err, ledger.ErrUnknownRun) { // what a status of 404 is taken for
-		return p, ledger.ErrUnknownPool
+	pools, err := c.allPools(ctx)
+	if err != nil {
+		return ledger.Pool{}, err
 	}
-	return p, err
+	for _, p := range pools {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return ledger.Pool{}, ledger.ErrUnknownPool
+}
+
+func (c *Client) allPools(ctx context.Context) ([]ledger.Pool, error) {
+	return provenBy(ctx, c, "/v1/proven/pools", func(b []byte) ([]ledger.Pool, wire.Hash, error) { return ledger.OpenPools(c.chain, b) })
 }
 
 // first asks the endpoints, in order, and returns the first answer.

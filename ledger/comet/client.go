@@ -30,6 +30,7 @@ const (
 	answerMax    = 32 << 20                       // bytes of an answer other than a state: 10,000 peers with all their addresses
 	callsMax     = 256                            // submissions and questions under way at once
 	endpointsMax = 64
+	liarsFor     = 10 * time.Minute // an endpoint that lied is not asked
 )
 
 // ErrTooManyCalls is what a Client answers when callsMax submissions and questions are under way.
@@ -50,12 +51,15 @@ func (e *WrongChainError) Error() string {
 	return fmt.Sprintf("%s: this is chain %q, wanted %q", e.Endpoint, e.Got, e.Want)
 }
 
-// Client is a ledger.Ledger over the API of one or more replicas. It turns to another replica when one does not answer.
-// It believes the replica it talks to: a state's hash is checked against what the replica says, not against the votes of
-// the chain's validators. Make one with NewClient.
+// Client is a ledger.Ledger over the API of one or more replicas. It turns to another replica when one does not answer, or
+// lies: what it reads of runs, accounts, pools and replicas is proven by a header that more than two thirds of the chain's
+// replicas have signed. Who they are follows from a header that is believed: one that was named, remembered (see Remember),
+// or else the first that an endpoint shows. Make one with NewClient.
 type Client struct {
 	chain     string
 	endpoints []string
+	trust     *trust
+	remember  string // file for the newest header; empty for none
 	log       *slog.Logger
 	http      *http.Client
 	ctx       context.Context // ends with Close
@@ -63,16 +67,17 @@ type Client struct {
 	calls     semaphore
 	running   sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	prefer int        // index of the endpoint that answered last
+	mu     sync.Mutex        // guards what follows
+	prefer int               // index of the endpoint that answered last
+	liars  map[int]time.Time // until when endpoints are left out
 	chance prng.Source
 	closed bool
 }
 
 var _ ledger.Ledger = (*Client)(nil)
 
-// NewClient returns a client of the chain, which is served at the endpoints, URLs such as "http://127.0.0.1:7370". It
-// connects when it is first asked for something; Status tells at once whether the endpoints are the chain's. A log of nil
+// NewClient returns a client of the chain, which is served at the endpoints, URLs such as "http://127.0.0.1:7370". An
+// endpoint may name a header to believe, as "http://127.0.0.1:7370#HEIGHT:HASH"; see Anchor. It connects when it is first asked for something; Status tells at once whether the endpoints are the chain's. A log of nil
 // discards.
 func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, error) {
 	if !ledger.ChainIDValid(chain) {
@@ -87,31 +92,41 @@ func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, err
 	}
 	c := &Client{
 		chain: chain, log: log, calls: make(semaphore, callsMax),
+		trust: &trust{chain: chain}, liars: map[int]time.Time{},
 		http: &http.Client{Transport: transport()}, chance: prng.New(seed, "entrain/ledger/comet/backoff"),
 	}
 	if log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	for _, e := range endpoints {
-		clean, err := endpoint(e)
+		clean, anchor, err := endpoint(e)
 		if err != nil {
 			return nil, err
 		}
 		c.endpoints = append(c.endpoints, clean)
+		if c.trust.anchor.Hash.IsZero() {
+			c.trust.anchor = anchor
+		}
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
 
-func endpoint(s string) (string, error) {
+// endpoint takes apart what a person says: a URL, and perhaps a header to believe.
+func endpoint(s string) (string, Anchor, error) {
+	s, named, _ := strings.Cut(s, "#")
+	anchor, err := parseAnchor(named)
+	if err != nil {
+		return "", Anchor{}, err
+	}
 	u, err := url.Parse(s)
 	if err != nil {
-		return "", fmt.Errorf("endpoint of the ledger: %w", err)
+		return "", Anchor{}, fmt.Errorf("endpoint of the ledger: %w", err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return "", fmt.Errorf("endpoint %q of the ledger: want http://host:port", s)
+		return "", Anchor{}, fmt.Errorf("endpoint %q of the ledger: want http://host:port", s)
 	}
-	return strings.TrimSuffix(u.String(), "/"), nil
+	return strings.TrimSuffix(u.String(), "/"), anchor, nil
 }
 
 func transport() *http.Transport {
@@ -135,7 +150,7 @@ func (c *Client) Close() error {
 	c.cancel()
 	c.running.Wait()
 	c.http.CloseIdleConnections()
-	return nil
+	return c.save()
 }
 
 // ChainID names the chain.
@@ -154,7 +169,7 @@ func (c *Client) Runs(ctx context.Context) ([]RunStatus, error) {
 
 // Discover asks the endpoint which chain it serves.
 func Discover(ctx context.Context, at string) (Status, error) {
-	at, err := endpoint(at)
+	at, _, err := endpoint(at)
 	if err != nil {
 		return Status{}, err
 	}
@@ -164,44 +179,15 @@ func Discover(ctx context.Context, at string) (Status, error) {
 	return c.Status(ctx)
 }
 
-// Spec implements ledger.Ledger. Who has the run's state can check the spec against its configuration: ledger.SpecHash.
-func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error)) {
-	ask(ctx, c, "/v1/runs/"+url.PathEscape(run)+"/spec", done, func(b []byte) ([]byte, error) {
-		if len(b) > ledger.SpecBytesMax {
-			return nil, fmt.Errorf("spec of %d bytes, at most %d", len(b), ledger.SpecBytesMax)
-		}
-		return b, nil
-	})
-}
-
-// Peers implements ledger.Ledger.
-func (c *Client) Peers(ctx context.Context, run string, done func([]ledger.Peer, error)) {
-	ask(ctx, c, "/v1/runs/"+url.PathEscape(run)+"/peers", done, func(b []byte) ([]ledger.Peer, error) {
-		var list []ledger.Peer
-		if err := json.Unmarshal(b, &list); err != nil {
-			return nil, err
-		}
-		for _, p := range list {
-			if len(p.Addrs) > ledger.AddrsMax {
-				return nil, fmt.Errorf("%d addresses of %v, at most %d", len(p.Addrs), p.Key, ledger.AddrsMax)
-			}
-		}
-		return list, nil
-	})
-}
-
-// ask gets what is at path, again and again until there is an answer, and passes it on.
-func ask[T any](ctx context.Context, c *Client, path string, done func(T, error), parse func([]byte) (T, error)) {
+// ask gets something from an endpoint, from one after the other until there is an answer, and passes it on.
+func ask[T any](ctx context.Context, c *Client, done func(T, error), get func(ctx context.Context, endpoint string) (T, error)) {
 	c.call(ctx, func(err error) {
 		var none T
 		done(none, err)
 	}, func(ctx context.Context) {
 		var answer T
-		err := c.insist(ctx, func(endpoint string) error {
-			b, err := c.get(ctx, endpoint, path)
-			if err == nil {
-				answer, err = parse(b)
-			}
+		err := c.insist(ctx, func(endpoint string) (err error) {
+			answer, err = get(ctx, endpoint)
 			return err
 		})
 		if ctx.Err() == nil {
@@ -245,7 +231,7 @@ func (c *Client) run(ctx context.Context, f func(context.Context)) bool {
 
 // insist tries f with one endpoint after the other, with growing pauses, until it succeeds, fails for good, or ctx ends.
 func (c *Client) insist(ctx context.Context, f func(endpoint string) error) error {
-	pause, wrong := retryMin, 0
+	pause, hopeless := retryMin, 0
 	for try := 1; ; try++ {
 		e, i := c.endpoint()
 		err := f(e)
@@ -253,12 +239,17 @@ func (c *Client) insist(ctx context.Context, f func(endpoint string) error) erro
 			return err
 		}
 		var other *WrongChainError
-		if errors.As(err, &other) {
-			wrong++
-		} else {
-			wrong = 0
+		switch {
+		case errors.Is(err, ErrLied):
+			c.log.Warn("an endpoint of the ledger is left for another", "endpoint", e, "err", err)
+			c.leave(i)
+			hopeless++
+		case errors.As(err, &other), errors.Is(err, ledger.ErrUnknownRun), errors.Is(err, ErrTrustOld):
+			hopeless++
+		default:
+			hopeless = 0
 		}
-		if wrong >= len(c.endpoints) {
+		if hopeless >= len(c.endpoints) {
 			return err // all of them, one after the other
 		}
 		c.log.Debug("ledger did not answer", "endpoint", e, "try", try, "err", err)
@@ -273,7 +264,7 @@ func (c *Client) insist(ctx context.Context, f func(endpoint string) error) erro
 // final tells whether asking again, or elsewhere, is of no use.
 func final(err error) bool {
 	var refused *ledger.TxError
-	return errors.Is(err, ledger.ErrUnknownRun) || errors.As(err, &refused)
+	return errors.As(err, &refused)
 }
 
 // sleep waits between half of d and d, so that clients which lost a replica together do not come back together.
@@ -299,14 +290,32 @@ func (c *Client) endpoint() (string, int) {
 func (c *Client) turnFrom(i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.prefer == i {
-		c.prefer = (i + 1) % len(c.endpoints)
+	if c.prefer != i {
+		return
 	}
+	now := time.Now()
+	for range c.endpoints {
+		c.prefer = (c.prefer + 1) % len(c.endpoints)
+		if !now.Before(c.liars[c.prefer]) {
+			return
+		}
+	}
+}
+
+// leave leaves an endpoint out for some time, as long as there are others.
+func (c *Client) leave(i int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.liars[i] = time.Now().Add(liarsFor)
 }
 
 // get returns the answer to a GET request.
 func (c *Client) get(ctx context.Context, endpoint, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	wait := answerWait
+	if strings.HasPrefix(path, snapshotPath) {
+		wait = syncWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	res, err := c.do(ctx, http.MethodGet, endpoint, path, nil)
 	if err != nil {
@@ -361,9 +370,13 @@ func (c *Client) do(ctx context.Context, method, endpoint, path string, content 
 }
 
 func body(res *http.Response) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(res.Body, answerMax+1))
-	if err == nil && len(b) > answerMax {
-		err = fmt.Errorf("%s: answer of more than %d bytes", res.Request.URL, answerMax)
+	limit := int64(answerMax)
+	if strings.HasSuffix(res.Request.URL.Path, snapshotPath) {
+		limit = snapshotMax
+	}
+	b, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s: answer of more than %d bytes", res.Request.URL, limit)
 	}
 	return b, err
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -88,11 +90,20 @@ func TestClientTurnsToAnotherReplica(t *testing.T) {
 	lie := w.frame(0)
 	lie[len(lie)-1] ^= 1
 	var lies atomic.Int32
+	honest, err := url.Parse(r.Endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(honest)
 	liar := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		rw.Header().Set(chainHeader, testChain)
 		if strings.HasSuffix(req.URL.Path, "/watch") {
 			lies.Add(1)
 			rw.Write(lie)
+			return
+		}
+		if strings.HasSuffix(req.URL.Path, "/headers") {
+			pass.ServeHTTP(rw, req)
 			return
 		}
 		fail(rw, http.StatusServiceUnavailable, "busy")

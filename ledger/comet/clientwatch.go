@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/entrain-network/entrain/ledger"
@@ -59,7 +59,7 @@ func (c *Client) post(ctx context.Context, endpoint string, tx []byte) error {
 // Watch implements ledger.Ledger.
 func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 	c.run(ctx, func(ctx context.Context) {
-		w := watcher{c: c, run: run, f: f}
+		w := watcher{c: c, run: run, f: f, replica: replica{run: run, trust: c.trust}}
 		for ctx.Err() == nil {
 			err := c.insist(ctx, func(endpoint string) error { return w.stream(ctx, endpoint) })
 			if ctx.Err() != nil {
@@ -67,7 +67,7 @@ func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot))
 			}
 			// What is final for others is not for a watcher: the run may be created yet, an endpoint may be put right.
 			var wrong *WrongChainError
-			if errors.As(err, &wrong) && !w.warned {
+			if (errors.As(err, &wrong) || errors.Is(err, ErrLied) || errors.Is(err, ErrTrustOld)) && !w.warned {
 				w.warned = true
 				c.log.Error("watching a run", "run", run, "err", err)
 			}
@@ -84,6 +84,9 @@ type watcher struct {
 	replica replica
 	told    uint64 // height of the newest state that f got
 	warned  bool
+	others  atomic.Uint64 // height of the newest state that another endpoint has proven
+	asking  atomic.Bool   // another endpoint, for that
+	lags    int           // beats in a row without the state that another one has
 }
 
 // pauseAfter says how long a watcher waits before it connects again.
@@ -104,7 +107,10 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 	silence := time.AfterFunc(silenceMax, cancel)
 	defer silence.Stop()
 
-	path := "/v1/runs/" + url.PathEscape(w.run) + "/watch?since=" + strconv.FormatUint(w.replica.height, 10)
+	if err := w.c.begin(ctx, endpoint); err != nil {
+		return err
+	}
+	path := fmt.Sprintf("/v1/runs/%s/watch?since=%d&trusted=%d", url.PathEscape(w.run), w.replica.height, w.c.trust.newest())
 	res, err := w.c.do(ctx, http.MethodGet, endpoint, path, nil)
 	if err != nil {
 		return err
@@ -122,12 +128,41 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 		silence.Reset(silenceMax)
 		s, err := w.replica.apply(frame)
 		if err != nil {
-			w.replica = replica{} // begin anew with the whole state
+			w.replica = replica{run: w.run, trust: w.c.trust} // begin anew with the whole state
 			return fmt.Errorf("%s: run %q: %w", endpoint, w.run, err)
+		}
+		if err := w.compare(ctx, endpoint, frame); err != nil {
+			return err
 		}
 		if s != nil && s.Height > w.told && ctx.Err() == nil {
 			w.told = s.Height
 			w.f(*s)
 		}
 	}
+}
+
+// compare asks another endpoint now and then whether it has a newer state. Who hides news from us is not caught by headers.
+func (w *watcher) compare(ctx context.Context, endpoint string, frame []byte) error {
+	if w.replica.height >= w.others.Load() {
+		w.lags = 0
+	}
+	if len(w.c.endpoints) == 1 || frame[0] != frameBeat {
+		return nil
+	}
+	if w.replica.height < w.others.Load() {
+		if w.lags++; w.lags > 1 {
+			w.lags = 0
+			return fmt.Errorf("%s: run %q: the state of height %d is kept from us", endpoint, w.run, w.others.Load())
+		}
+	}
+	other := w.c.otherThan(endpoint)
+	if other != "" && w.asking.CompareAndSwap(false, true) && !w.c.run(ctx, func(ctx context.Context) {
+		defer w.asking.Store(false)
+		if proof, err := w.c.proofOf(ctx, other, w.run); err == nil {
+			w.others.Store(proof.Changed)
+		}
+	}) {
+		w.asking.Store(false)
+	}
+	return nil
 }

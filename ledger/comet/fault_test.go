@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	dbm "github.com/cometbft/cometbft-db"
 	cmtstore "github.com/cometbft/cometbft/store"
@@ -193,6 +194,12 @@ func TestReplicaHaltsWhenItCannotWrite(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() { ended <- r.Run(ctx) }()
+			eve := signer("eve")
+			tx, err := eve.Sign(time.Now(), join("demo")) // without, there would be nothing to write
+			if err != nil {
+				t.Fatal(err)
+			}
+			newClient(t, r.Endpoint()).Submit(ctx, tx, func(error) {})
 			contains(t, wait(t, ended), c.want, dir)
 
 			// With the cause removed it goes on.

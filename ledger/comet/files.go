@@ -14,6 +14,7 @@ import (
 	"github.com/cometbft/cometbft/privval"
 	cmttypes "github.com/cometbft/cometbft/types"
 
+	"github.com/entrain-network/entrain/chance"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -24,9 +25,11 @@ const (
 	keysDir       = "keys"
 	validatorFile = "keys/validator.json"
 	nodeFile      = "keys/node.json"
+	chanceFile    = "keys/chance.json"
 	dataDir       = "data"
 	votesFile     = "data/votes.json"
 	stateDir      = "state"
+	lightsDir     = "headers"
 )
 
 // fileBytesMax bounds what is read of a file that people may edit.
@@ -34,12 +37,16 @@ const fileBytesMax = 1 << 20
 
 // home is what a replica's directory says, apart from its blocks and its state.
 type home struct {
-	dir       string
-	settings  settings
-	genesis   *cmttypes.GenesisDoc
+	dir      string
+	settings settings
+	genesis  *cmttypes.GenesisDoc
+
+	genesisBytes []byte // the file's content
+
 	ledger    ledger.Genesis
 	validator *privval.FilePV
 	node      *cmtp2p.NodeKey
+	chance    chance.Secret
 }
 
 // readHome reads and checks everything before anything is opened, because CometBFT itself ends the process when it meets
@@ -53,6 +60,7 @@ func readHome(dir string) (home, error) {
 	if err != nil {
 		return h, err
 	}
+	h.genesisBytes = b
 	if h.genesis, h.ledger, err = parseGenesis(b); err != nil {
 		return h, fmt.Errorf("%s: %w", filepath.Join(dir, genesisFile), err)
 	}
@@ -76,6 +84,12 @@ func readHome(dir string) (home, error) {
 	}
 	if pvKey.PrivKey == nil || h.node.PrivKey == nil {
 		return h, fmt.Errorf("%s: a key is missing: restore it from a copy", filepath.Join(dir, keysDir))
+	}
+	if b, err = h.read(chanceFile); err == nil {
+		h.chance, err = parseChanceKey(b)
+	}
+	if err != nil {
+		return h, fmt.Errorf("%s: %w", filepath.Join(dir, chanceFile), err)
 	}
 	h.validator = privval.NewFilePV(pvKey.PrivKey, filepath.Join(dir, validatorFile), filepath.Join(dir, votesFile))
 	last := &h.validator.LastSignState // field by field, since it holds the path of its file too

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
@@ -14,10 +15,12 @@ import (
 const (
 	frameBeat  = 0 // nothing new, the server lives
 	frameState = 1 // the state, or what has changed of it
+	frameLight = 2 // a header with its signatures
 
 	beatBytes        = 1 + 8 + 8
-	stateHeaderBytes = 1 + 8 + 8 + 8 + 32 + 4 + 4
-	frameBytesMax    = stateHeaderBytes + ledger.StateBytesMax + ledger.StateBytesMax/coordinator.PageBytes*4
+	stateHeaderBytes = 1 + 8 + 8 + 8 + 8 + 32 + 4 + 4
+	proofBytesMax    = 1 << 10 // of a run's state
+	frameBytesMax    = stateHeaderBytes + proofBytesMax + ledger.StateBytesMax + ledger.StateBytesMax/coordinator.PageBytes*4
 )
 
 func appendBeat(dst []byte, height, timeMs uint64) []byte {
@@ -25,6 +28,11 @@ func appendBeat(dst []byte, height, timeMs uint64) []byte {
 	dst = wire.AppendU8(dst, frameBeat)
 	dst = wire.AppendU64(dst, height)
 	return wire.AppendU64(dst, timeMs)
+}
+
+func appendLight(dst, block []byte) []byte {
+	dst = wire.AppendU32(dst, uint32(1+len(block)))
+	return append(wire.AppendU8(dst, frameLight), block...)
 }
 
 // encode returns the frame that takes a watcher from the state at height since to the present one. A watcher whose state
@@ -42,6 +50,7 @@ func (f *feed) encode(since uint64) []byte {
 	}
 	b := wire.AppendU32(nil, 0)
 	b = wire.AppendU8(b, frameState)
+	b = f.proof.Append(wire.AppendU64(b, f.header))
 	b = wire.AppendU64(b, since)
 	b = wire.AppendU64(b, f.view.Changed)
 	b = wire.AppendU64(b, f.timeMs)
@@ -60,6 +69,8 @@ func (f *feed) encode(since uint64) []byte {
 
 // replica is a watcher's copy of a run's state.
 type replica struct {
+	run    string
+	trust  *trust // what headers are known; nil believes everything
 	height uint64 // 0: none yet
 	state  []byte
 }
@@ -99,6 +110,8 @@ func (p *replica) apply(frame []byte) (*ledger.Snapshot, error) {
 	case frameBeat:
 		r.Bytes(beatBytes - 1)
 		return nil, r.Done().OrNil()
+	case frameLight:
+		return nil, p.trust.learn(frame[1:], time.Now())
 	case frameState:
 		return p.applyState(&r)
 	default:
@@ -107,6 +120,7 @@ func (p *replica) apply(frame []byte) (*ledger.Snapshot, error) {
 }
 
 func (p *replica) applyState(r *wire.Reader) (*ledger.Snapshot, error) {
+	header, proof := r.U64(), ledger.ReadRunProof(r)
 	since, height, timeMs := r.U64(), r.U64(), r.U64()
 	hash, size, count := r.Hash(), r.U32(), r.U32()
 	if err := r.Err().OrNil(); err != nil {
@@ -144,6 +158,21 @@ func (p *replica) applyState(r *wire.Reader) (*ledger.Snapshot, error) {
 	if s.Hash() != hash {
 		return nil, errOutOfStep
 	}
+	if err := p.prove(proof, header, height, hash); err != nil {
+		return nil, err
+	}
 	p.height, p.state = height, state
 	return &ledger.Snapshot{Height: height, TimeMs: timeMs, State: s}, nil
+}
+
+// prove checks that the state of some height is in the state of the ledger that a known header has the hash of.
+func (p *replica) prove(proof ledger.RunProof, header, height uint64, hash wire.Hash) error {
+	if proof.State != hash || proof.Changed != height {
+		return errOutOfStep
+	}
+	root, err := proof.Root(p.run)
+	if err != nil {
+		return err
+	}
+	return p.trust.check(header, root)
 }

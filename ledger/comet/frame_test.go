@@ -56,18 +56,27 @@ func (w *world) block(txs ...[]byte) {
 		}
 	}
 	w.host.Commit()
-	w.hub.update(w.host)
+	w.tell()
 }
+
+// tell shows the hub the host's state, and the header that proves it.
+func (w *world) tell() {
+	w.hub.update(w.host, wire.Hash{}, w.host.Hash(), nil)
+	w.hub.confirm(w.host.Hash(), w.host.Height()+1)
+}
+
+// demo returns a watcher that has nothing yet, and believes all headers.
+func demo() *replica { return &replica{run: "demo"} }
 
 // frame returns what a watcher at height since is sent.
 func (w *world) frame(since uint64) []byte {
-	frame, _, _, _ := w.hub.after("demo", since)
-	return frame
+	n, _ := w.hub.after("demo", since)
+	return n.frame
 }
 
 func TestWatchersFollowFromWhereverTheyAre(t *testing.T) {
 	w := newWorld(t, 256)
-	always, lazy := new(replica), new(replica)
+	always, lazy := demo(), demo()
 	follow := func(p *replica) {
 		t.Helper()
 		b := w.frame(p.height)
@@ -107,7 +116,7 @@ func TestWatchersFollowFromWhereverTheyAre(t *testing.T) {
 // TestARestartedReplicaServesWatchersOfBefore has a hub that knows nothing of a watcher's state but its height.
 func TestARestartedReplicaServesWatchersOfBefore(t *testing.T) {
 	w := newWorld(t, 64)
-	same, behind := new(replica), new(replica)
+	same, behind := demo(), demo()
 	for _, p := range []*replica{same, behind} {
 		if p == same {
 			w.block(w.tx("ann", join("demo")))
@@ -125,7 +134,7 @@ func TestARestartedReplicaServesWatchersOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.host, w.hub = host, newHub()
-	w.hub.update(host)
+	w.tell()
 	if w.frame(same.height) != nil {
 		t.Error("a watcher that has the state is sent something")
 	}
@@ -148,10 +157,12 @@ func TestFalseFramesAreRefused(t *testing.T) {
 		b[at] ^= 1
 		return b
 	}
-	const sinceAt, heightAt, hashAt, sizeAt, countAt, indexAt = 1, 9, 25, 57, 61, 65
+	body := bodyAt(first)
+	sinceAt, heightAt, hashAt, sizeAt, countAt, indexAt := body, body+8, body+24, body+56, body+60, body+64
 	for name, b := range map[string][]byte{
 		"empty":               {},
 		"kind":                change(second, 0),
+		"another state":       change(second, 1+8+8),
 		"since":               change(second, sinceAt),
 		"height not newer":    bytes.Join([][]byte{second[:heightAt], wire.AppendU64(nil, at), second[heightAt+8:]}, nil),
 		"hash":                change(second, hashAt),
@@ -166,7 +177,7 @@ func TestFalseFramesAreRefused(t *testing.T) {
 		"whole but too short": first[:len(first)-1],
 		"beat that is long":   {frameBeat, 0},
 	} {
-		p := new(replica)
+		p := demo()
 		if _, err := p.apply(first); err != nil {
 			t.Fatal(err)
 		}
@@ -186,6 +197,13 @@ func TestFalseFramesAreRefused(t *testing.T) {
 	}
 }
 
+// bodyAt returns where the state begins in a frame, after its proof.
+func bodyAt(frame []byte) int {
+	r := wire.NewReader(frame[1+8:])
+	ledger.ReadRunProof(&r)
+	return len(frame) - r.Len()
+}
+
 func FuzzFrame(f *testing.F) {
 	w := newWorld(f, 4)
 	first, at := w.frame(0)[4:], w.height
@@ -194,7 +212,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add(w.frame(0)[4:])
 	f.Add(appendBeat(nil, 1, 2)[4:])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var p replica
+		p := demo()
 		if _, err := p.apply(first); err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +223,7 @@ func FuzzFrame(f *testing.F) {
 			if p.height != at || !bytes.Equal(p.state, before) {
 				t.Error("the replica has changed")
 			}
-		case s.Height <= at || coordinator.State.Hash(s.State) != wire.Hash(b[25:57]):
+		case s.Height <= at || coordinator.State.Hash(s.State) != wire.Hash(b[bodyAt(b)+24:][:32]):
 			t.Errorf("height %d after %d, hash %v", s.Height, at, s.State.Hash())
 		}
 	})

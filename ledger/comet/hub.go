@@ -2,6 +2,7 @@ package comet
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -11,19 +12,46 @@ import (
 
 // hub is where blocks meet those who wait for something in them: watchers for a change of a run's state, submitters for
 // the outcome of a transaction. It holds what it needs of the committed state, so that no reader delays consensus.
+//
+// The hash of the state after a block is in the header of the next one. So a block waits on a stage until there is a header
+// that proves it; only then is it shown.
 type hub struct {
 	mu      sync.Mutex // guards what follows
-	height  uint64
+	height  uint64     // of the last block, shown or not
 	timeMs  uint64
+	stall   bool // there is reason for a block, and none comes
+	stage   stage
+	header  uint64     // of the last header that has proven a state
+	proven  []provenAt // the last states that a header has proven
+	shown   chan struct{}
 	feeds   map[string]*feed
 	created chan struct{} // closed, and replaced, when a run comes into being
 	waiting map[wire.Hash][]chan<- outcome
 }
 
+// stage is the state after the last block.
+type stage struct {
+	root     wire.Hash // Host.Hash
+	timeMs   uint64
+	views    []ledger.View
+	proofs   []ledger.RunProof
+	outcomes []outcome
+}
+
+// provenAt says which header has the hash of a state.
+type provenAt struct {
+	root   wire.Hash
+	header uint64
+}
+
+const provenMax = 64
+
 // feed is the state of one run with the history needed to tell what has changed since some height.
 type feed struct {
 	view   ledger.View
 	timeMs uint64 // of the block that changed the state last
+	proof  ledger.RunProof
+	header uint64 // that has the hash the proof leads to
 	// changed holds, for each page, the height of the block that changed it last; for pages that have not changed since
 	// the process began, that of the state it began with.
 	changed []uint64
@@ -35,28 +63,98 @@ type feed struct {
 const framesMax = 8
 
 func newHub() *hub {
-	return &hub{feeds: map[string]*feed{}, created: make(chan struct{}), waiting: map[wire.Hash][]chan<- outcome{}}
+	return &hub{
+		feeds: map[string]*feed{}, shown: make(chan struct{}), created: make(chan struct{}),
+		waiting: map[wire.Hash][]chan<- outcome{},
+	}
 }
 
-// update takes over the state after a block.
-func (h *hub) update(host *ledger.Host) {
+// update takes over the state after a block. Before is the hash of the state before it, which is what its header has; root
+// that of the state after it.
+func (h *hub) update(host *ledger.Host, before, root wire.Hash, outcomes []outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.height, h.timeMs = host.Height(), host.TimeMs()
+	h.height, h.timeMs, h.stall = host.Height(), host.TimeMs(), false
+	h.prove(before, h.height)
+	h.stage = stage{root: root, timeMs: h.timeMs, proofs: host.ProveRuns(), outcomes: append(h.stage.outcomes, outcomes...)}
 	for _, name := range host.Runs() {
 		view, _ := host.View(name)
-		f := h.feeds[name]
+		h.stage.views = append(h.stage.views, view)
+	}
+	h.prove(before, h.height)
+}
+
+// confirm tells the hub of a header that was there before it.
+func (h *hub) confirm(root wire.Hash, header uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.prove(root, header)
+}
+
+// prove shows what is on the stage, if its hash is root, which is in the header.
+func (h *hub) prove(root wire.Hash, header uint64) {
+	if h.stage.root != root || header < h.header || header == 0 {
+		return
+	}
+	h.header = header
+	if h.proven = append(h.proven, provenAt{root: root, header: header}); len(h.proven) > provenMax {
+		h.proven = slices.Delete(h.proven, 0, 1)
+	}
+	for i, view := range h.stage.views {
+		f := h.feeds[view.Name]
 		if f == nil {
 			f = newFeed(view)
-			f.timeMs = h.timeMs
-			h.feeds[name] = f
+			f.timeMs = h.stage.timeMs
+			h.feeds[view.Name] = f
 			close(h.created)
 			h.created = make(chan struct{})
 		}
+		f.proof, f.header = h.stage.proofs[i], header
+		clear(f.frames)
 		if f.view.Changed != view.Changed {
-			f.advance(view, h.timeMs)
+			f.advance(view, h.stage.timeMs)
 		}
 	}
+	h.settle(h.stage.outcomes)
+	h.stage.outcomes = nil
+	close(h.shown)
+	h.shown = make(chan struct{})
+}
+
+// headerOf returns the newest header that proves a state; if there is none yet, wait is closed when there is a newer one.
+func (h *hub) headerOf(root wire.Hash) (header uint64, wait <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := len(h.proven) - 1; i >= 0; i-- {
+		if h.proven[i].root == root {
+			return h.proven[i].header, nil
+		}
+	}
+	return 0, h.shown
+}
+
+// newest returns the header that has proven a state last; if there is none yet, wait is closed when there is.
+func (h *hub) newest() (header uint64, wait <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.header == 0 {
+		return 0, h.shown
+	}
+	return h.header, nil
+}
+
+// stalled notes whether the chain makes no blocks although there is reason to.
+func (h *hub) stalled(yes bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stall = yes
+}
+
+// moves tells whether the chain makes blocks when there is reason to.
+func (h *hub) moves() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.stall
 }
 
 func newFeed(v ledger.View) *feed {
@@ -77,7 +175,6 @@ func (f *feed) advance(v ledger.View, timeMs uint64) {
 		}
 	}
 	f.view, f.timeMs = v, timeMs
-	clear(f.frames)
 	close(f.next)
 	f.next = make(chan struct{})
 }
@@ -89,26 +186,32 @@ func page(i, size int) (from, to int) {
 }
 
 // after returns the frame that takes a watcher from its state, that of height since (0 for none), to the present one,
-// with the present one's height. The frame is nil when there is nothing newer; then wait is closed once there is. Ok is
-// false, and wait closed once there are more runs, when there is no such run.
-func (h *hub) after(run string, since uint64) (frame []byte, height uint64, wait <-chan struct{}, ok bool) {
+// with the present one's height and the header that proves it. The frame is nil when there is nothing newer; then wait is
+// closed once there is. Without such a run wait is closed once there are more runs.
+func (h *hub) after(run string, since uint64) (n news, wait <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.feeds[run]
 	if f == nil {
-		return nil, 0, h.created, false
+		return news{}, h.created
 	}
 	if since >= f.view.Changed {
-		return nil, since, f.next, true
+		return news{height: since}, f.next
 	}
-	frame, ok = f.frames[since]
+	frame, ok := f.frames[since]
 	if !ok {
 		frame = f.encode(since)
 		if len(f.frames) < framesMax {
 			f.frames[since] = frame
 		}
 	}
-	return frame, f.view.Changed, f.next, true
+	return news{frame: frame, height: f.view.Changed, header: f.header}, f.next
+}
+
+// news is a frame, the height it leads to, and the header that proves it.
+type news struct {
+	frame          []byte
+	height, header uint64
 }
 
 // view returns the present state of a run, and the height and time of the last block.
@@ -152,10 +255,8 @@ func (h *hub) await(id wire.Hash) (result <-chan outcome, cancel func()) {
 	}
 }
 
-// settle tells those who wait what became of the transactions of a block.
+// settle tells those who wait what became of transactions.
 func (h *hub) settle(outcomes []outcome) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, o := range outcomes {
 		for _, ch := range h.waiting[o.id] {
 			ch <- o

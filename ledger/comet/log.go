@@ -34,8 +34,16 @@ func (l engineLog) Error(msg string, keyvals ...any) {
 		l.failed(fmt.Errorf("the chain's engine has halted: %v", value(keyvals, "err")))
 		return
 	}
-	l.put(slog.LevelError, msg, keyvals)
+	level := slog.LevelError
+	if strings.HasPrefix(msg, noLogYet) {
+		level = slog.LevelDebug
+	}
+	l.put(level, msg, keyvals)
 }
+
+// noLogYet begins what CometBFT says of a replica that has fetched the state, and so has no log of votes for it: nothing is
+// wrong.
+const noLogYet = "error on catchup replay; proceeding"
 
 func (l engineLog) put(level slog.Level, msg string, keyvals []any) {
 	select {

@@ -15,9 +15,11 @@ import (
 	cmtconfig "github.com/cometbft/cometbft/config"
 	cmtnode "github.com/cometbft/cometbft/node"
 	"github.com/cometbft/cometbft/proxy"
+	sm "github.com/cometbft/cometbft/state"
 	cmttypes "github.com/cometbft/cometbft/types"
 
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Replica is one node of the chain: CometBFT, the ledger as its application, and the API for clients.
@@ -39,7 +41,7 @@ func Open(dir string, log *slog.Logger, referees ledger.Referees) (*Replica, err
 	if err != nil {
 		return nil, err
 	}
-	a, err := newApp(h.ledger, h.settings, filepath.Join(dir, stateDir), referees)
+	a, err := newApp(h, referees)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ func (r *Replica) Endpoint() string { return "http://" + r.listener.Addr().Strin
 // PeerAddress returns what other replicas put among their peers to follow this one, as ID@host:port. It is of use when
 // "peering" in chain.json names a port they can reach; the default does not.
 func (r *Replica) PeerAddress() string {
-	return string(r.home.node.ID()) + "@" + r.home.settings.Peering
+	return r.home.peerAddress()
 }
 
 // Run replays what the saved state lacks, then takes part in the chain and serves clients, until ctx ends. It returns nil
@@ -72,6 +74,9 @@ func (r *Replica) Run(ctx context.Context) error {
 	defer cancel(nil)
 	halt := func(err error) { cancel(&haltError{err}) }
 
+	if err := r.sync(ctx); err != nil {
+		return fmt.Errorf("start chain %q in %q: %w", r.Chain(), r.home.dir, err)
+	}
 	e := engine{dbs: map[string]dbm.DB{}}
 	if err := e.open(ctx, r, halt); err != nil {
 		if ctx.Err() != nil {
@@ -81,10 +86,11 @@ func (r *Replica) Run(ctx context.Context) error {
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := serve(ctx, r, e.node.Mempool()); err != nil {
+		if err := serve(ctx, r, &e); err != nil {
 			halt(err)
 		}
 	})
+	serving.Go(func() { r.app.wake(ctx, e.node.Mempool()) })
 	<-ctx.Done()
 	serving.Wait()
 	err := e.close()
@@ -103,8 +109,9 @@ func (e *haltError) Error() string { return e.err.Error() }
 
 // engine is the running CometBFT node with the databases it opened.
 type engine struct {
-	node *cmtnode.Node
-	dbs  map[string]dbm.DB
+	node   *cmtnode.Node
+	lights *lights
+	dbs    map[string]dbm.DB
 }
 
 // open starts CometBFT. CometBFT reports a store that contradicts the application by a panic; here, before anything
@@ -129,6 +136,14 @@ func (e *engine) open(ctx context.Context, r *Replica, halt func(error)) (err er
 	if err != nil {
 		return err
 	}
+	e.lights = &lights{
+		blocks: e.node.BlockStore(), states: sm.NewStore(e.dbs["state"], sm.StoreOptions{DiscardABCIResponses: true}),
+		dir: filepath.Join(r.home.dir, lightsDir), chain: r.Chain(),
+	}
+	if last := e.lights.blocks.LoadBlockMeta(e.lights.blocks.Height()); last != nil {
+		r.app.hub.confirm(wire.Hash(last.Header.AppHash), uint64(last.Header.Height))
+	}
+	r.app.lights.Store(e.lights)
 	return e.node.Start()
 }
 
@@ -170,6 +185,7 @@ func (h *home) config() *cmtconfig.Config {
 	c.P2P.ListenAddress = "tcp://" + h.settings.Peering
 	c.P2P.PersistentPeers = strings.Join(h.settings.Peers, ",")
 	c.P2P.PexReactor = len(h.settings.Peers) > 0
+	c.P2P.ExternalAddress = h.settings.Public
 	c.P2P.AddrBook = filepath.Join(dataDir, "addrbook.json")
 	c.P2P.AddrBookStrict = false // replicas of one chain may share a private network, or a machine
 	c.P2P.AllowDuplicateIP = true
@@ -179,9 +195,9 @@ func (h *home) config() *cmtconfig.Config {
 	c.Mempool.Size = 5000
 	c.Mempool.Recheck = true // drops what expires while it waits
 
-	// Empty blocks are on, because coordinators tick on the time of blocks, and that is the time of the votes for the
-	// block before: it must not be older than one interval.
-	c.Consensus.CreateEmptyBlocks = true
+	// A block is made when there is something to put in it, when a deadline is over (see wake), and after each that changed
+	// the state, so that the new state's hash gets signed.
+	c.Consensus.CreateEmptyBlocks = false
 	c.Consensus.TimeoutCommit = time.Duration(h.settings.BlockMs) * time.Millisecond
 	c.Consensus.TimeoutPropose = time.Second
 	c.Consensus.PeerGossipSleepDuration = 10 * time.Millisecond

@@ -139,7 +139,7 @@ func (c *Chain) arrive(s *submission) {
 			s.reply(code.Err())
 			return
 		}
-		err = c.host.Admit(tx)
+		err = c.host.Admit(tx, c.host.TimeMs())
 	}
 	switch {
 	case err != nil:

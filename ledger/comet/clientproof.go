@@ -1,0 +1,260 @@
+package comet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// parseAnchor reads what follows the # of an endpoint: HEIGHT:HASH, or nothing.
+func parseAnchor(s string) (Anchor, error) {
+	if s == "" {
+		return Anchor{}, nil
+	}
+	height, hash, _ := strings.Cut(s, ":")
+	var a Anchor
+	var err error
+	a.Height, err = strconv.ParseUint(height, 10, 63)
+	if err == nil {
+		err = wire.DecodeHex(a.Hash[:], strings.ToLower(hash))
+	}
+	if err != nil || a.Height == 0 || a.Hash.IsZero() {
+		return Anchor{}, fmt.Errorf("header to believe %q: want #HEIGHT:HASH, as entrain chain trust prints it", s)
+	}
+	return a, nil
+}
+
+// String is how an endpoint names the header.
+func (a Anchor) String() string { return fmt.Sprintf("%d:%v", a.Height, a.Hash) }
+
+// Trusted returns the newest header that the client believes, and when it was made; false if it has not seen any.
+func (c *Client) Trusted() (Anchor, time.Time, bool) {
+	b := c.trust.header(c.trust.newest())
+	if b == nil {
+		return Anchor{}, time.Time{}, false
+	}
+	return Anchor{Height: uint64(b.Height), Hash: wire.Hash(b.Hash())}, b.Time, true
+}
+
+// Remember makes the client believe the header in a file, if it is there and no endpoint names another, and write the newest
+// one there when it is closed. So a chain that was looked at once cannot be passed off for another. It must be called before
+// the client is asked for anything. The error is ErrTrustOld when the file's header is too old to know by who keeps the chain.
+func (c *Client) Remember(path string) error {
+	c.remember = path
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil || !c.trust.anchor.Hash.IsZero() {
+		return err
+	}
+	if err := c.trust.learn(b, time.Now()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// save writes the newest header.
+func (c *Client) save() error {
+	block := c.trust.header(c.trust.newest())
+	if c.remember == "" || block == nil {
+		return nil
+	}
+	b, err := encodeLight(block)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(c.remember), 0o700); err != nil {
+		return err
+	}
+	return writeFile(c.remember, b, settingsMode)
+}
+
+// begin gets the header that all others are believed by, if it is not there yet.
+func (c *Client) begin(ctx context.Context, endpoint string) error {
+	height, needed := c.trust.want()
+	if !needed {
+		return nil
+	}
+	b, err := c.get(ctx, endpoint, "/v1/headers?height="+strconv.FormatUint(height, 10))
+	if err == nil {
+		err = c.trust.learn(b, time.Now())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", endpoint, err)
+	}
+	return nil
+}
+
+// proven gets an answer, learns the headers that come with it, and returns the rest with the height of the header that must
+// prove it.
+func (c *Client) proven(ctx context.Context, endpoint, path string) (content []byte, header uint64, err error) {
+	if err := c.begin(ctx, endpoint); err != nil {
+		return nil, 0, err
+	}
+	b, err := c.get(ctx, endpoint, path+"?trusted="+strconv.FormatUint(c.trust.newest(), 10))
+	if err != nil {
+		return nil, 0, err
+	}
+	content, header, err = c.trust.open(b, time.Now())
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", endpoint, err)
+	}
+	return content, header, nil
+}
+
+// open takes the headers from the front of an answer.
+func (t *trust) open(b []byte, now time.Time) (content []byte, header uint64, err error) {
+	r := wire.NewReader(b)
+	for range r.U32() {
+		block := r.Var(lightBytesMax)
+		if r.Err() != wire.OK {
+			break
+		}
+		if err := t.learn(block, now); err != nil {
+			return nil, 0, err
+		}
+	}
+	header = r.U64()
+	if err := r.Err().OrNil(); err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", ErrLied, err)
+	}
+	return r.Bytes(r.Len()), header, nil
+}
+
+// provenAs gets an answer from one endpoint, and lets read say what it is and to which hash of the ledger's state it leads.
+func provenAs[T any](ctx context.Context, c *Client, endpoint, path string, read func([]byte) (T, wire.Hash, error)) (T, error) {
+	var none T
+	b, header, err := c.proven(ctx, endpoint, path)
+	if err != nil {
+		return none, err
+	}
+	answer, root, err := read(b)
+	if err != nil {
+		return none, fmt.Errorf("%s: %w: %w", endpoint, ErrLied, err)
+	}
+	if err := c.trust.check(header, root); err != nil {
+		return none, fmt.Errorf("%s: %w", endpoint, err)
+	}
+	return answer, nil
+}
+
+// provenBy asks the endpoints, in order, and returns the first answer that is proven.
+func provenBy[T any](ctx context.Context, c *Client, path string, read func([]byte) (T, wire.Hash, error)) (T, error) {
+	var none T
+	var errs []error
+	for _, e := range c.endpoints {
+		answer, err := provenAs(ctx, c, e, path, read)
+		if err == nil {
+			return answer, nil
+		}
+		errs = append(errs, err)
+	}
+	return none, errors.Join(errs...)
+}
+
+// ofRun reads a part of a run that comes after the run's proof.
+func ofRun[T any](run string, part func(b []byte, p ledger.RunProof) (T, error)) func([]byte) (T, wire.Hash, error) {
+	return func(b []byte) (answer T, root wire.Hash, err error) {
+		r := wire.NewReader(b)
+		proof := ledger.ReadRunProof(&r)
+		if err := r.Err().OrNil(); err != nil {
+			return answer, root, err
+		}
+		if root, err = proof.Root(run); err != nil {
+			return answer, root, err
+		}
+		answer, err = part(r.Bytes(r.Len()), proof)
+		return answer, root, err
+	}
+}
+
+func provenPath(run, part string) string { return "/v1/proven/runs/" + url.PathEscape(run) + part }
+
+// errOtherPart is a part of a run that is not the one which the run's proof names.
+var errOtherPart = errors.New("this is not what the run's proof names")
+
+// Spec implements ledger.Ledger.
+func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error)) {
+	ask(ctx, c, done, func(ctx context.Context, endpoint string) ([]byte, error) {
+		return provenAs(ctx, c, endpoint, provenPath(run, "/spec"), ofRun(run, func(b []byte, p ledger.RunProof) ([]byte, error) {
+			if ledger.SpecHash(b) != p.Spec {
+				return nil, errOtherPart
+			}
+			return b, nil
+		}))
+	})
+}
+
+// Peers implements ledger.Ledger.
+func (c *Client) Peers(ctx context.Context, run string, done func([]ledger.Peer, error)) {
+	ask(ctx, c, done, func(ctx context.Context, endpoint string) ([]ledger.Peer, error) {
+		return provenAs(ctx, c, endpoint, provenPath(run, "/peers"), ofRun(run, func(b []byte, p ledger.RunProof) ([]ledger.Peer, error) {
+			list, hash, err := ledger.OpenPeers(b)
+			if err == nil && hash != p.Peers {
+				err = errOtherPart
+			}
+			return list, err
+		}))
+	})
+}
+
+// proofOf returns the proof of a run's present state.
+func (c *Client) proofOf(ctx context.Context, endpoint, run string) (ledger.RunProof, error) {
+	return provenAs(ctx, c, endpoint, provenPath(run, ""), ofRun(run, func(_ []byte, p ledger.RunProof) (ledger.RunProof, error) { return p, nil }))
+}
+
+// Replicas returns who keeps the chain, and who wants to, as a header proves.
+func (c *Client) Replicas(ctx context.Context) ([]ledger.Replica, error) {
+	return provenBy(ctx, c, "/v1/proven/replicas", ledger.OpenReplicas)
+}
+
+// otherThan returns an endpoint that is not the given one and has not lied; empty if there is none.
+func (c *Client) otherThan(endpoint string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var others []string
+	for i, e := range c.endpoints {
+		if e != endpoint && time.Now().After(c.liars[i]) {
+			others = append(others, e)
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return others[c.chance.Uint64n(uint64(len(others)))]
+}
+
+// Endpoints returns the URLs of the replicas that the client talks to.
+func (c *Client) Endpoints() []string { return slices.Clone(c.endpoints) }
+
+// FetchGenesis asks an endpoint what it is and what its chain began with. Nothing of that is proven.
+func FetchGenesis(ctx context.Context, at string) (Status, []byte, error) {
+	status, err := Discover(ctx, at)
+	if err != nil {
+		return status, nil, err
+	}
+	at, _, err = endpoint(at)
+	if err != nil {
+		return status, nil, err
+	}
+	t := transport()
+	defer t.CloseIdleConnections()
+	c := &Client{http: &http.Client{Transport: t}, chain: status.Chain}
+	b, err := c.get(ctx, at, "/v1/genesis")
+	return status, b, err
+}
+
+// GenesisHash names a genesis for people.
+func GenesisHash(genesis []byte) wire.Hash { return wire.Sum("entrain/ledger/comet/genesis", genesis) }

@@ -1,0 +1,151 @@
+package comet
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cometbft/cometbft/light"
+	sm "github.com/cometbft/cometbft/state"
+	cmtstore "github.com/cometbft/cometbft/store"
+	cmttypes "github.com/cometbft/cometbft/types"
+)
+
+// lights are the headers that a replica can show, with their signatures: those of the blocks it keeps, and for ever the
+// first one and each pair between which the set of replicas has changed. By these, who believes an old header finds the way
+// to the newest, whatever was pruned.
+type lights struct {
+	blocks *cmtstore.BlockStore
+	states sm.Store
+	dir    string // where milestones are kept, one file for each
+	chain  string
+}
+
+// errNoHeader is a header that is not kept.
+var errNoHeader = errors.New("header is not kept")
+
+// at returns a header.
+func (l *lights) at(height int64) (*cmttypes.LightBlock, error) {
+	meta := l.blocks.LoadBlockMeta(height)
+	if meta == nil {
+		return l.milestone(height)
+	}
+	commit := l.blocks.LoadBlockCommit(height)
+	if commit == nil {
+		commit = l.blocks.LoadSeenCommit(height)
+	}
+	vals, err := l.states.LoadValidators(height)
+	if err != nil || commit == nil {
+		return l.milestone(height)
+	}
+	return &cmttypes.LightBlock{SignedHeader: &cmttypes.SignedHeader{Header: &meta.Header, Commit: commit}, ValidatorSet: vals}, nil
+}
+
+func (l *lights) milestone(height int64) (*cmttypes.LightBlock, error) {
+	b, err := os.ReadFile(l.path(height))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %d", errNoHeader, height)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseLight(b, l.chain)
+}
+
+func (l *lights) path(height int64) string { return filepath.Join(l.dir, fmt.Sprintf("%020d", height)) }
+
+// keep makes a milestone of a header, if it is one.
+func (l *lights) keep(height int64) error {
+	meta := l.blocks.LoadBlockMeta(height)
+	if meta == nil {
+		return nil
+	}
+	before := l.blocks.LoadBlockMeta(height - 1)
+	milestone := height == 1 || string(meta.Header.ValidatorsHash) != string(meta.Header.NextValidatorsHash) ||
+		before != nil && string(before.Header.ValidatorsHash) != string(meta.Header.ValidatorsHash)
+	if !milestone {
+		return nil
+	}
+	block, err := l.at(height)
+	if err != nil {
+		return err
+	}
+	return l.write(block)
+}
+
+func (l *lights) write(block *cmttypes.LightBlock) error {
+	b, err := encodeLight(block)
+	if err != nil {
+		return err
+	}
+	return writeFile(l.path(block.Height), b, settingsMode)
+}
+
+// milestones returns the heights of all milestones between two heights, in order.
+func (l *lights) milestones(from, to int64) ([]int64, error) {
+	entries, err := os.ReadDir(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []int64
+	for _, e := range entries {
+		h, err := strconv.ParseInt(strings.TrimLeft(e.Name(), "0"), 10, 64)
+		if err == nil && h > from && h < to {
+			list = append(list, h)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// way returns headers by which who believes the one of height from can come to believe that of height to, which is the last.
+func (l *lights) way(from, to int64) ([]*cmttypes.LightBlock, error) {
+	if from >= to {
+		return nil, nil
+	}
+	last, err := l.at(to)
+	if err != nil {
+		return nil, err
+	}
+	by, err := l.at(from)
+	if err != nil { // pruned; the set of replicas is that of the next milestone, or of the last header
+		by = nil
+	}
+	between, err := l.milestones(from, to)
+	if err != nil {
+		return nil, err
+	}
+	var list []*cmttypes.LightBlock
+	for i := 0; ; {
+		if by != nil && leads(by, last) || i == len(between) {
+			return append(list, last), nil
+		}
+		// As far as one step leads; at least to the next.
+		next, err := l.at(between[i])
+		if err != nil {
+			return nil, err
+		}
+		for i++; by != nil && i < len(between); i++ {
+			further, err := l.at(between[i])
+			if err != nil {
+				return nil, err
+			}
+			if !leads(by, further) {
+				break
+			}
+			next = further
+		}
+		list, by = append(list, next), next
+	}
+}
+
+// leads tells whether one header is enough to believe another. Age does not matter here.
+func leads(by, block *cmttypes.LightBlock) bool {
+	return light.Verify(by.SignedHeader, by.ValidatorSet, block.SignedHeader, block.ValidatorSet,
+		1<<62, by.Time.Add(time.Second), 1<<62, light.DefaultTrustLevel) == nil
+}

@@ -1,0 +1,218 @@
+package comet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	dbm "github.com/cometbft/cometbft-db"
+	cmtconfig "github.com/cometbft/cometbft/config"
+	cmtcrypto "github.com/cometbft/cometbft/crypto/ed25519"
+	"github.com/cometbft/cometbft/light"
+	cmtstate "github.com/cometbft/cometbft/proto/tendermint/state"
+	sm "github.com/cometbft/cometbft/state"
+	cmtstore "github.com/cometbft/cometbft/store"
+	cmttypes "github.com/cometbft/cometbft/types"
+	"github.com/cometbft/cometbft/version"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A new replica need not replay the chain from its first block: it takes the present state from the API of others, checks it
+// by the replicas' signatures like a client, and gives CometBFT what it needs to go on from there, as node.BootstrapState
+// does. What CometBFT calls state sync is the same over its peer network, with a wait of five seconds and more for snapshots.
+
+// syncWait bounds the transfer of the state from one endpoint.
+const syncWait = 10 * time.Minute
+
+// stepsBack bounds how many blocks without any change a state is behind the header that proves it.
+const stepsBack = 1000
+
+// sync fetches the state if the replica has none, and endpoints to take it from.
+func (r *Replica) sync(ctx context.Context) error {
+	if r.app.host.Height() > 0 || len(r.home.settings.Sync) == 0 {
+		return nil
+	}
+	c, err := NewClient(r.Chain(), r.home.settings.Sync, r.log)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if c.trust.anchor.Hash.IsZero() {
+		c.trust.anchor.Height, c.trust.genesis = 1, r.home.genesis
+		c.trust.genesisRoot = r.app.hash
+	}
+	var errs []error
+	for _, e := range c.endpoints {
+		err := r.syncFrom(ctx, c, e)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return fmt.Errorf("fetch the chain's state: %w", errors.Join(errs...))
+}
+
+func (r *Replica) syncFrom(ctx context.Context, c *Client, endpoint string) error {
+	host, header, err := r.fetchHost(ctx, c, endpoint)
+	if err != nil || host.Height() == 0 { // nothing has happened yet
+		return err
+	}
+	at, next, err := c.back(ctx, endpoint, header, int64(host.Height()))
+	if err != nil {
+		return fmt.Errorf("%s: %w", endpoint, err)
+	}
+	state, err := r.stateAfter(host, at, next)
+	if err != nil {
+		return fmt.Errorf("%s: %w", endpoint, err)
+	}
+	if err := r.home.bootstrap(state, at.Commit); err != nil {
+		return err
+	}
+	l := lights{dir: filepath.Join(r.home.dir, lightsDir)}
+	for _, b := range c.trust.known { // by these, others find the way from what they believe
+		if err := l.write(b); err != nil {
+			return err
+		}
+	}
+	return r.app.restore(host)
+}
+
+// fetchHost returns the ledger's state after the last block that changed it, and the height of a header that proves it.
+func (r *Replica) fetchHost(ctx context.Context, c *Client, endpoint string) (*ledger.Host, uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, syncWait)
+	defer cancel()
+	b, header, err := c.proven(ctx, endpoint, snapshotPath)
+	if err != nil {
+		return nil, 0, err
+	}
+	host, err := ledger.RestoreHost(b, r.app.store.referees)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", endpoint, err)
+	}
+	if err := c.trust.check(header, host.Hash()); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", endpoint, err)
+	}
+	if fresh, err := ledger.NewHost(host.Genesis(), nil); err != nil || fresh.Hash() != r.app.hash {
+		return nil, 0, fmt.Errorf("%s: %w: the state is that of a chain with another genesis", endpoint, ErrLied)
+	}
+	return host, header, nil
+}
+
+// back returns the headers of a height and the one after, by the hashes that lead there from a header that is believed.
+func (c *Client) back(ctx context.Context, endpoint string, header uint64, to int64) (at, next *cmttypes.LightBlock, err error) {
+	b := c.trust.header(header)
+	if b.Height <= to || b.Height-to > stepsBack {
+		return nil, nil, fmt.Errorf("%w: header %d for a state of height %d", ErrLied, header, to)
+	}
+	for at = b; at.Height > to; {
+		next = at
+		raw, err := c.get(ctx, endpoint, "/v1/headers?height="+strconv.FormatInt(next.Height-1, 10))
+		if err != nil {
+			return nil, nil, err
+		}
+		if at, err = parseLight(raw, c.chain); err != nil {
+			return nil, nil, err
+		}
+		if err := light.VerifyBackwards(at.Header, next.Header); err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", ErrLied, err)
+		}
+	}
+	if !bytes.Equal(next.AppHash, b.AppHash) {
+		return nil, nil, fmt.Errorf("%w: state of height %d is not the one that header %d proves", ErrLied, to, header)
+	}
+	return at, next, nil
+}
+
+// stateAfter is CometBFT's own state after the block that left the ledger as host is. At is that block's header, next the
+// one after.
+func (r *Replica) stateAfter(host *ledger.Host, at, next *cmttypes.LightBlock) (sm.State, error) {
+	params := *r.home.genesis.ConsensusParams
+	if !bytes.Equal(params.Hash(), next.ConsensusHash) {
+		return sm.State{}, errors.New("the chain's rules about blocks are not those of its genesis")
+	}
+	after, err := validatorsAfter(next.ValidatorSet, host.Replicas())
+	if err != nil {
+		return sm.State{}, err
+	}
+	if !bytes.Equal(after.Hash(), next.NextValidatorsHash) {
+		return sm.State{}, fmt.Errorf("%w: the replicas in the state are not those that the header names", ErrLied)
+	}
+	return sm.State{
+		ChainID: r.Chain(), InitialHeight: 1,
+		Version:         cmtstate.Version{Consensus: next.Version, Software: version.TMCoreSemVer},
+		LastBlockHeight: at.Height, LastBlockTime: at.Time, LastBlockID: at.Commit.BlockID,
+		AppHash: next.AppHash, LastResultsHash: next.LastResultsHash,
+		LastValidators: at.ValidatorSet, Validators: next.ValidatorSet, NextValidators: after,
+		LastHeightValidatorsChanged: next.Height + 1,
+		ConsensusParams:             params, LastHeightConsensusParamsChanged: next.Height,
+	}, nil
+}
+
+// validatorsAfter is the set that follows one when the ledger has these replicas, as CometBFT computes it.
+func validatorsAfter(set *cmttypes.ValidatorSet, list []ledger.Replica) (*cmttypes.ValidatorSet, error) {
+	after := set.Copy()
+	var changes []*cmttypes.Validator
+	for _, r := range list {
+		k := cmtcrypto.PubKey(r.Key[:])
+		_, was := set.GetByAddress(k.Address())
+		if was == nil && r.Power == 0 || was != nil && was.VotingPower == int64(r.Power) {
+			continue
+		}
+		v := cmttypes.NewValidator(k, int64(r.Power))
+		changes = append(changes, v)
+	}
+	if len(changes) > 0 {
+		if err := after.UpdateWithChangeSet(changes); err != nil {
+			return nil, err
+		}
+	}
+	after.IncrementProposerPriority(1)
+	return after, nil
+}
+
+// bootstrap gives CometBFT's databases what it needs to go on after a block.
+func (h *home) bootstrap(state sm.State, commit *cmttypes.Commit) (err error) {
+	c := h.config()
+	var dbs []dbm.DB
+	defer func() {
+		for _, db := range dbs {
+			err = errors.Join(err, db.Close())
+		}
+	}()
+	for _, id := range []string{"blockstore", "state"} {
+		db, err := cmtconfig.DefaultDBProvider(&cmtconfig.DBContext{ID: id, Config: c})
+		if err != nil {
+			return err
+		}
+		dbs = append(dbs, db)
+	}
+	blocks, states := cmtstore.NewBlockStore(dbs[0]), sm.NewStore(dbs[1], sm.StoreOptions{DiscardABCIResponses: true})
+	if !blocks.IsEmpty() {
+		return errors.New("there are blocks already, and no state of the ledger: restore the \"state\" directory, or remove \"data\" but for votes.json")
+	}
+	if err := states.Bootstrap(state); err != nil {
+		return err
+	}
+	if err := blocks.SaveSeenCommit(state.LastBlockHeight, commit); err != nil {
+		return err
+	}
+	return states.SetOfflineStateSyncHeight(state.LastBlockHeight)
+}
+
+// restore takes over a state of the ledger and saves it.
+func (a *app) restore(host *ledger.Host) error {
+	a.hostMu.Lock()
+	defer a.hostMu.Unlock()
+	if err := a.store.save(host); err != nil {
+		return err
+	}
+	a.host, a.hash = host, host.Hash()
+	a.hub.update(host, wire.Hash{}, a.hash, nil)
+	return nil
+}

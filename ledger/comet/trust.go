@@ -1,0 +1,212 @@
+package comet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cometbft/cometbft/light"
+	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
+	cmttypes "github.com/cometbft/cometbft/types"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// How headers are believed.
+const (
+	// trustFor is how long after its time a header may be what others are believed by. It is shorter than ledger.UnbondMs:
+	// who signs a false header can still be made to pay for it.
+	trustFor = 5 * 24 * time.Hour
+	// clockDrift is how far a header may be in this machine's future.
+	clockDrift = 30 * time.Second
+	// lightBytesMax bounds a header with the signatures and keys of SeatsMax replicas.
+	lightBytesMax = 64 << 10
+	// lightsKept is how many headers a client remembers.
+	lightsKept = 64
+)
+
+// ErrLied is what an endpoint said that cannot be true: a state that no header proves, or a header that the chain's replicas
+// have not signed. The Client leaves such an endpoint for another.
+var ErrLied = errors.New("the endpoint does not tell the truth about the chain")
+
+// ErrTrustOld says that a client has not looked at the chain for so long that it cannot know any more who keeps it.
+var ErrTrustOld = errors.New("what is known of the chain is too old to believe its replicas by")
+
+// Anchor is a header that is believed without proof: of the genesis, or by the word of somebody.
+type Anchor struct {
+	Height uint64
+	Hash   wire.Hash // of the header; zero believes what the first endpoint says
+}
+
+// trust is the headers of a chain that are believed: an anchor, and those that were signed by replicas which a believed
+// header names. The signatures are checked by CometBFT's light client.
+type trust struct {
+	chain  string
+	mu     sync.Mutex
+	anchor Anchor
+	// genesis, and the hash of the ledger's state that it begins with, are what the first header must follow from; nil where
+	// the anchor is another header.
+	genesis     *cmttypes.GenesisDoc
+	genesisRoot wire.Hash
+	known       []*cmttypes.LightBlock // in order of heights; empty before the anchor's header has come
+}
+
+// newest returns the height of the newest header that is believed; 0 if there is none.
+func (t *trust) newest() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.known) == 0 {
+		return 0
+	}
+	return uint64(t.known[len(t.known)-1].Height)
+}
+
+// want returns the header that must come first, if none did yet; height 0 stands for the newest.
+func (t *trust) want() (height uint64, needed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.anchor.Height, len(t.known) == 0
+}
+
+// header returns a header that is believed, or nil.
+func (t *trust) header(height uint64) *cmttypes.LightBlock {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i, ok := t.find(int64(height)); ok {
+		return t.known[i]
+	}
+	return nil
+}
+
+func (t *trust) find(height int64) (int, bool) {
+	return slices.BinarySearchFunc(t.known, height, func(b *cmttypes.LightBlock, h int64) int {
+		switch {
+		case b.Height < h:
+			return -1
+		case b.Height > h:
+			return 1
+		}
+		return 0
+	})
+}
+
+// learn takes a header with its signatures, if what is known proves it.
+func (t *trust) learn(b []byte, now time.Time) error {
+	if t == nil {
+		return nil
+	}
+	block, err := parseLight(b, t.chain)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLied, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i, ok := t.find(block.Height)
+	switch {
+	case ok && t.known[i].Hash().String() == block.Hash().String():
+		return nil
+	case ok:
+		return fmt.Errorf("%w: there are two headers of height %d with enough signatures, or one without", ErrLied, block.Height)
+	case len(t.known) == 0:
+		return t.begin(block, now)
+	case i == 0:
+		return fmt.Errorf("%w: header %d is older than all that is known", ErrLied, block.Height)
+	}
+	if err := verifyLight(t.known[i-1], block, now); err != nil {
+		return err
+	}
+	t.known = slices.Insert(t.known, i, block)
+	if len(t.known) > lightsKept {
+		t.known = slices.Delete(t.known, 0, 1)
+	}
+	return nil
+}
+
+// begin takes the anchor's header.
+func (t *trust) begin(block *cmttypes.LightBlock, now time.Time) error {
+	switch {
+	case !t.anchor.Hash.IsZero() && (uint64(block.Height) != t.anchor.Height || wire.Hash(block.Hash()) != t.anchor.Hash):
+		return fmt.Errorf("%w: header %d has hash %X, where %v was to be expected at height %d", ErrLied, block.Height, block.Hash(), t.anchor.Hash, t.anchor.Height)
+	case t.genesis != nil && !t.follows(block):
+		return fmt.Errorf("%w: header %d is not the first one after the genesis of chain %q", ErrLied, block.Height, t.chain)
+	case light.HeaderExpired(block.SignedHeader, trustFor, now):
+		return fmt.Errorf("%w: header %d is of %v", ErrTrustOld, block.Height, block.Time.Format(time.DateTime))
+	}
+	t.known = append(t.known, block)
+	return nil
+}
+
+// follows tells whether a header is the first one after the genesis.
+func (t *trust) follows(block *cmttypes.LightBlock) bool {
+	var keys []*cmttypes.Validator
+	for _, v := range t.genesis.Validators {
+		keys = append(keys, cmttypes.NewValidator(v.PubKey, v.Power))
+	}
+	return block.Height == 1 && bytes.Equal(block.ValidatorsHash, cmttypes.NewValidatorSet(keys).Hash()) &&
+		bytes.Equal(block.AppHash, t.genesisRoot[:])
+}
+
+// verifyLight checks a header by one that is believed.
+func verifyLight(by, block *cmttypes.LightBlock, now time.Time) error {
+	err := light.Verify(by.SignedHeader, by.ValidatorSet, block.SignedHeader, block.ValidatorSet, trustFor, now, clockDrift, light.DefaultTrustLevel)
+	var old light.ErrOldHeaderExpired
+	if errors.As(err, &old) {
+		return fmt.Errorf("%w: %w", ErrTrustOld, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: header %d: %w", ErrLied, block.Height, err)
+	}
+	return nil
+}
+
+// check tells whether a header that is believed has the hash of the ledger's state.
+func (t *trust) check(height uint64, root wire.Hash) error {
+	if t == nil {
+		return nil
+	}
+	b := t.header(height)
+	if b == nil {
+		return fmt.Errorf("%w: no header of height %d came before the state it is to prove", ErrLied, height)
+	}
+	if string(b.AppHash) != string(root[:]) {
+		return fmt.Errorf("%w: header %d has hash %X of the state, what came leads to %v", ErrLied, height, b.AppHash, root)
+	}
+	return nil
+}
+
+// parseLight reads a header with its signatures and the keys they are of.
+func parseLight(b []byte, chain string) (*cmttypes.LightBlock, error) {
+	if len(b) > lightBytesMax {
+		return nil, fmt.Errorf("header of %d bytes with its signatures, at most %d", len(b), lightBytesMax)
+	}
+	var p cmtproto.LightBlock
+	if err := p.Unmarshal(b); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	block, err := cmttypes.LightBlockFromProto(&p)
+	if err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	if block.ValidatorSet == nil || block.SignedHeader == nil || len(block.ValidatorSet.Validators) > ledger.SeatsMax {
+		return nil, errors.New("header without signatures, or with too many")
+	}
+	if err := block.ValidateBasic(chain); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	if err := block.ValidatorSet.VerifyCommitLight(chain, block.Commit.BlockID, block.Height, block.Commit); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	return block, nil
+}
+
+func encodeLight(b *cmttypes.LightBlock) ([]byte, error) {
+	p, err := b.ToProto()
+	if err != nil {
+		return nil, err
+	}
+	return p.Marshal()
+}

@@ -1,0 +1,70 @@
+package comet
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	cmtmempool "github.com/cometbft/cometbft/mempool"
+
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A chain on which nothing happens makes no blocks. When a deadline of some run is over, each replica notices by its own
+// clock, and puts a wake among the transactions that wait for a block: bytes that ask for a block and never stand in one.
+//
+//	wake = "wake" | U64 height of the block that is wanted
+var wakePrefix = []byte("wake")
+
+func wakeTx(height uint64) []byte { return wire.AppendU64(bytes.Clone(wakePrefix), height) }
+
+// isWake tells whether bytes are a wake. A transaction cannot be: it has at least a signature's length.
+func isWake(tx []byte) bool { return len(tx) == len(wakePrefix)+8 && bytes.HasPrefix(tx, wakePrefix) }
+
+// due tells whether there is reason for a block without transactions, and which one it would be.
+func (a *app) due() (height uint64, ok bool) {
+	a.hostMu.Lock() // Due makes trials
+	defer a.hostMu.Unlock()
+	return a.host.Height() + 1, a.host.Due(nowMs())
+}
+
+// checkWake lets a wake wait for a block if there is reason for it.
+func (a *app) checkWake(tx []byte) *abci.ResponseCheckTx {
+	if height, ok := a.due(); !ok || !bytes.Equal(tx, wakeTx(height)) {
+		return &abci.ResponseCheckTx{Code: 1, Log: "no reason to wake"}
+	}
+	return &abci.ResponseCheckTx{}
+}
+
+// wake watches the deadlines until ctx ends.
+func (a *app) wake(ctx context.Context, pool cmtmempool.Mempool) {
+	pause := time.Duration(min(a.blockMs, wakeMsMax)) * time.Millisecond
+	t := time.NewTicker(pause)
+	defer t.Stop()
+	waited, since := uint64(0), time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		height, due := a.due()
+		if due {
+			// Refused if it waits there already, or if there is no room and so no need.
+			_ = pool.CheckTx(wakeTx(height), nil, cmtmempool.TxInfo{})
+		}
+		switch {
+		case !due && pool.Size() == 0:
+			waited = 0
+		case waited != height:
+			waited, since = height, time.Now()
+		}
+		a.hub.stalled(waited > 0 && time.Since(since) > clockLag)
+	}
+}
+
+// wakeMsMax bounds how late a deadline is noticed.
+const wakeMsMax = 100
+
+func nowMs() uint64 { return uint64(max(0, time.Now().UnixMilli())) }

@@ -1,0 +1,283 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Proofs lead from a part of the state to the hash of the whole, Host.Hash. Who knows that hash, from replicas that signed
+// it, need not believe who showed the part.
+
+// ErrProof is a proof that is none.
+var ErrProof = errors.New("proof of a part of the ledger's state is malformed")
+
+// Change is one of the states that a run's coordinator was in. The list of all of them is a merkle tree, whose root is in the
+// hash of the ledger's state: so each can be proven for ever from a few hashes, whatever became of the blocks.
+type Change struct {
+	Height uint64    `json:"height"` // of the block that led to it
+	TimeMs uint64    `json:"time_ms"`
+	Hash   wire.Hash `json:"hash"` // coordinator.State.Hash
+}
+
+// ChangeBytes is the size of an encoded Change.
+const ChangeBytes = 8 + 8 + 32
+
+// Append appends the change: U64 height | U64 time | 32 hash.
+func (c Change) Append(dst []byte) []byte {
+	return wire.AppendHash(wire.AppendU64(wire.AppendU64(dst, c.Height), c.TimeMs), c.Hash)
+}
+
+// ReadChange reads what Append wrote.
+func ReadChange(r *wire.Reader) Change {
+	return Change{Height: r.U64(), TimeMs: r.U64(), Hash: r.Hash()}
+}
+
+func (c Change) leaf() wire.Hash { return merkle.Leaf(c.Append(nil)) }
+
+// CheckHistory tells whether changes are the ones with the numbers from and following of a history that RunProof names. Before
+// are the tree over those with lower numbers, which is how a list is checked piece by piece: it returns the tree to go on
+// with. When the last is among them the root is compared.
+func CheckHistory(before merkle.Tree, changes []Change, of RunProof) (merkle.Tree, error) {
+	for _, c := range changes {
+		before.Add(c.leaf())
+	}
+	switch n := before.Len(); {
+	case n > of.Changes:
+		return before, fmt.Errorf("%d changes of a run that had %d", n, of.Changes)
+	case n == of.Changes && before.Root() != of.History:
+		return before, errors.New("these are not the changes that the run went through")
+	}
+	return before, nil
+}
+
+// RunProof is all of a run that enters the ledger's hash, and the way there.
+type RunProof struct {
+	Changed   uint64    // height of the block that changed the coordinator's state last
+	State     wire.Hash // of the coordinator
+	Spec      wire.Hash // SpecHash
+	Peers     wire.Hash
+	Admission wire.Hash
+	Changes   uint64    // how many states there were
+	History   wire.Hash // merkle root over them
+
+	index, count uint64 // among the runs
+	way          []wire.Hash
+	top          []wire.Hash
+}
+
+func (r *run) proof() RunProof {
+	return RunProof{
+		Changed: r.height, State: r.hash, Spec: SpecHash(r.spec), Peers: r.peers.sum(), Admission: r.admission.sum(),
+		Changes: r.history.Len(), History: r.history.Root(),
+	}
+}
+
+// leaf is the run's in the tree of runs.
+func (p RunProof) leaf(name string) wire.Hash {
+	return merkle.Leaf(p.body(wire.AppendString(nil, name)))
+}
+
+func (p RunProof) body(dst []byte) []byte {
+	dst = wire.AppendHash(wire.AppendHash(wire.AppendU64(dst, p.Changed), p.State), p.Spec)
+	dst = wire.AppendHash(wire.AppendHash(dst, p.Peers), p.Admission)
+	return wire.AppendHash(wire.AppendU64(dst, p.Changes), p.History)
+}
+
+// ProveRuns returns the proofs of all runs, in order of names, as of the last commit.
+func (h *Host) ProveRuns() []RunProof {
+	_, leaves := h.roots()
+	top := merkle.Prove(leaves, leafRuns)
+	runs := h.runLeaves()
+	list := make([]RunProof, len(runs))
+	for i := range runs {
+		list[i] = h.runs[i].proof()
+		list[i].index, list[i].count, list[i].top = uint64(i), uint64(len(runs)), top
+		list[i].way = merkle.Prove(runs, uint64(i))
+	}
+	return list
+}
+
+// ProveRun returns the proof of one run; false if there is none of that name.
+func (h *Host) ProveRun(name string) (RunProof, bool) {
+	if _, ok := h.committed(name); !ok {
+		return RunProof{}, false
+	}
+	i, _ := h.find(name)
+	return h.ProveRuns()[i], true
+}
+
+// Root returns the hash of the ledger's state to which the proof leads.
+func (p RunProof) Root(name string) (wire.Hash, error) {
+	runs, ok := merkle.Climb(p.leaf(name), p.index, p.count, p.way)
+	if !ok {
+		return wire.Hash{}, ErrProof
+	}
+	return climbTop(runs, leafRuns, p.top)
+}
+
+func climbTop(leaf wire.Hash, i uint64, way []wire.Hash) (wire.Hash, error) {
+	root, ok := merkle.Climb(leaf, i, leafCount, way)
+	if !ok {
+		return wire.Hash{}, ErrProof
+	}
+	return root, nil
+}
+
+// Append appends the proof's bytes.
+func (p RunProof) Append(dst []byte) []byte {
+	dst = wire.AppendU8(wire.AppendU8(p.body(dst), uint8(p.index)), uint8(p.count))
+	return appendWay(appendWay(dst, p.way), p.top)
+}
+
+// ReadRunProof reads what Append wrote.
+func ReadRunProof(r *wire.Reader) RunProof {
+	p := RunProof{Changed: r.U64(), State: r.Hash(), Spec: r.Hash(), Peers: r.Hash(), Admission: r.Hash()}
+	p.Changes, p.History = r.U64(), r.Hash()
+	p.index, p.count = uint64(r.U8()), uint64(r.U8())
+	p.way, p.top = readWay(r), readWay(r)
+	return p
+}
+
+const wayMax = 8 // the height of the highest tree in the state: that of the purses
+
+func appendWay(dst []byte, way []wire.Hash) []byte {
+	dst = wire.AppendU8(dst, uint8(len(way)))
+	for _, h := range way {
+		dst = wire.AppendHash(dst, h)
+	}
+	return dst
+}
+
+func readWay(r *wire.Reader) []wire.Hash {
+	n := r.U8()
+	if n > wayMax {
+		r.Fail(wire.ErrTooLong)
+		return nil
+	}
+	var way []wire.Hash
+	for range n {
+		way = append(way, r.Hash())
+	}
+	return way
+}
+
+// PeersBytes returns the addresses announced for the run as they enter its proof; false if there is none of that name.
+func (h *Host) PeersBytes(name string) ([]byte, bool) {
+	r, ok := h.committed(name)
+	if !ok {
+		return nil, false
+	}
+	return r.peers.append(nil), true
+}
+
+// OpenPeers reads what PeersBytes returned, with the hash that the run's proof must have.
+func OpenPeers(b []byte) ([]Peer, wire.Hash, error) {
+	r := wire.NewReader(b)
+	p := parsePeers(&r)
+	if err := r.Done().OrNil(); err != nil {
+		return nil, wire.Hash{}, fmt.Errorf("addresses of participants: %w", err)
+	}
+	return p.show(), p.sum(), nil
+}
+
+// AdmissionBytes returns who may take part in the run, as it enters its proof; false if there is none of that name.
+func (h *Host) AdmissionBytes(name string) ([]byte, bool) {
+	r, ok := h.committed(name)
+	if !ok {
+		return nil, false
+	}
+	return r.admission.append(nil), true
+}
+
+// OpenAdmission reads what AdmissionBytes returned, with the hash that the run's proof must have.
+func OpenAdmission(b []byte) (Admission, wire.Hash, error) {
+	r := wire.NewReader(b)
+	a := parseAdmission(&r)
+	if err := r.Done().OrNil(); err != nil {
+		return Admission{}, wire.Hash{}, fmt.Errorf("who may take part: %w", err)
+	}
+	return a.show(), a.sum(), nil
+}
+
+// ProvePurse returns what a key has, and the way to the ledger's hash.
+func (h *Host) ProvePurse(k key.Public) []byte {
+	_, leaves := h.roots()
+	b := wire.AppendVar(nil, h.bank.bucket(k[0]))
+	b = appendWay(b, merkle.Prove(h.bank.buckets[:], uint64(k[0])))
+	return appendWay(b, merkle.Prove(leaves, leafPurses))
+}
+
+// OpenPurse reads what ProvePurse returned. It returns the tokens in the purse of k, perhaps none, and the hash of the
+// ledger's state that has them there.
+func OpenPurse(b []byte, k key.Public) (tokens uint64, root wire.Hash, err error) {
+	r := wire.NewReader(b)
+	bucket := r.Var(PursesMax * purseBytes)
+	way, top := readWay(&r), readWay(&r)
+	if err := r.Done().OrNil(); err != nil {
+		return 0, root, fmt.Errorf("purse: %w", err)
+	}
+	purses, ok := merkle.Climb(merkle.Leaf(bucket), uint64(k[0]), bucketCount, way)
+	if !ok || len(bucket)%purseBytes != 0 {
+		return 0, root, ErrProof
+	}
+	for list := wire.NewReader(bucket); list.Len() > 0; {
+		owner, n := key.Public(list.Hash()), list.U64()
+		if owner == k {
+			tokens = n
+		}
+	}
+	root, err = climbTop(purses, leafPurses, top)
+	return tokens, root, err
+}
+
+// ProveReplicas returns who keeps the chain, and the way to the ledger's hash.
+func (h *Host) ProveReplicas() []byte {
+	_, leaves := h.roots()
+	b := wire.AppendU64(wire.AppendVar(nil, h.replicas.append(nil)), h.bank.supply)
+	return appendWay(b, merkle.Prove(leaves, leafReplicas))
+}
+
+// OpenReplicas reads what ProveReplicas returned, with the hash of the ledger's state that has them. The supply, of which
+// their weights are computed, is not proven.
+func OpenReplicas(b []byte) ([]Replica, wire.Hash, error) {
+	r := wire.NewReader(b)
+	list := wire.NewReader(r.Var(ReplicasMax * (ReplicasMax*32 + 128)))
+	supply, way := r.U64(), readWay(&r)
+	p := parseReplicas(&list)
+	if err := errors.Join(r.Done().OrNil(), list.Done().OrNil()); err != nil {
+		return nil, wire.Hash{}, fmt.Errorf("replicas: %w", err)
+	}
+	root, err := climbTop(p.sum(), leafReplicas, way)
+	return p.show(supply), root, err
+}
+
+// ProvePools returns all pools, and the way to the ledger's hash.
+func (h *Host) ProvePools() []byte {
+	_, leaves := h.roots()
+	return appendWay(wire.AppendVar(nil, h.bank.appendPools(nil)), merkle.Prove(leaves, leafPools))
+}
+
+const poolBytesMax = 1 << 16 // more than one with all workers and lenders takes
+
+// OpenPools reads what ProvePools returned, with the hash of the ledger's state that has them.
+func OpenPools(chain string, b []byte) ([]Pool, wire.Hash, error) {
+	r := wire.NewReader(b)
+	body := r.Var(PoolsMax * poolBytesMax)
+	way := readWay(&r)
+	list := wire.NewReader(body)
+	bank := bank{supply: SupplyMax}
+	bank.readPools(&list, chain)
+	if err := errors.Join(r.Done().OrNil(), list.Done().OrNil()); err != nil {
+		return nil, wire.Hash{}, fmt.Errorf("pools: %w", err)
+	}
+	pools := []Pool{}
+	for _, p := range bank.pools {
+		pools = append(pools, p.show())
+	}
+	root, err := climbTop(wire.Sum("entrain/ledger/pools", body), leafPools, way)
+	return pools, root, err
+}

@@ -1,0 +1,336 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/entrain-network/entrain/chance"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// replicas is who keeps the chain: the keys that vote on blocks, each with tokens that it loses if it votes twice.
+//
+// Anybody may put tokens behind a key, which makes it a candidate. The replicas that are seated decide by votes, weighed
+// like their votes on blocks, whether a candidate gets a seat, and whether a replica loses its own. What is behind a
+// replica that leaves stays locked for UnbondMs, in which it can still be shown to have voted twice before.
+type replicas struct {
+	list  []*replica // in order of keys
+	hash  wire.Hash  // when not dirty
+	dirty bool
+}
+
+type replica struct {
+	key      key.Public // of its votes
+	chance   key.Public // of its random values
+	operator key.Public // who acts for it
+	stake    uint64
+	seat     seat
+	freeMs   uint64       // when the operator may have its stake back; of one that has left
+	votes    []key.Public // operators, in order, who want its seat changed
+}
+
+type seat uint8
+
+const (
+	seatNone   seat = 0 // a candidate
+	seatTaken  seat = 1 // votes on blocks
+	seatLeft   seat = 2 // votes no more
+	seatBanned seat = 3 // has voted twice
+)
+
+func (s seat) String() string {
+	return [...]string{"candidate", "seated", "left", "banned"}[s]
+}
+
+// newReplicas seats those of the genesis.
+func newReplicas(g Genesis) replicas {
+	r := replicas{dirty: true}
+	for _, f := range g.Replicas {
+		r.list = append(r.list, &replica{key: f.Key, chance: f.Chance, operator: f.Operator, stake: f.Stake, seat: seatTaken})
+	}
+	return r
+}
+
+func (r *replicas) find(k key.Public) (int, bool) {
+	return slices.BinarySearchFunc(r.list, k, func(e *replica, k key.Public) int { return e.key.Compare(k) })
+}
+
+// tokens is what is behind all of them.
+func (r *replicas) tokens() uint64 {
+	sum := uint64(0)
+	for _, e := range r.list {
+		sum += e.stake
+	}
+	return sum
+}
+
+// power is the weight of a seated replica's votes: one, and one for each 2^40th of the supply that is behind it. So it fits
+// into what the engine can count with, and a chain without tokens has replicas all of one weight.
+func (e *replica) power(supply uint64) uint64 {
+	if e.seat != seatTaken {
+		return 0
+	}
+	return 1 + e.stake/max(1, supply>>40)
+}
+
+// seats tells whether an operator has a replica with a seat.
+func (r *replicas) seats(operator key.Public) bool {
+	return slices.ContainsFunc(r.list, func(e *replica) bool { return e.operator == operator && e.seat == seatTaken })
+}
+
+func (r *replicas) seated() int {
+	n := 0
+	for _, e := range r.list {
+		if e.seat == seatTaken {
+			n++
+		}
+	}
+	return n
+}
+
+// checkReplicas says what is wrong with the replicas of a genesis.
+func (g Genesis) checkReplicas(supply uint64) error {
+	if len(g.Replicas) > SeatsMax {
+		return fmt.Errorf("%d replicas, at most %d", len(g.Replicas), SeatsMax)
+	}
+	for i, r := range g.Replicas {
+		switch {
+		case i > 0 && g.Replicas[i-1].Key.Compare(r.Key) >= 0:
+			return fmt.Errorf("replicas are not in strictly increasing order at %v", r.Key)
+		case chance.CheckKey(r.Chance) != nil:
+			return fmt.Errorf("replica %v: chance %v is %w", r.Key, r.Chance, chance.ErrKey)
+		case r.Stake > SupplyMax-supply:
+			return fmt.Errorf("more than %d tokens in all", uint64(SupplyMax))
+		}
+		supply += r.Stake
+	}
+	return nil
+}
+
+// ReplicaStake returns the least that must be behind a candidate, which bounds what it takes to fill the table.
+func (h *Host) ReplicaStake() uint64 { return max(h.bank.floor(), h.bank.supply>>12) }
+
+// stake puts tokens behind a replica. The sender becomes, or is, its operator.
+func (h *Host) stake(sender key.Public, s Stake) error {
+	i, known := h.replicas.find(s.Replica)
+	if known {
+		e := h.replicas.list[i]
+		switch {
+		case e.operator != sender:
+			return refuse(CodeNotOperator, "replica %v is %v's", e.key, e.operator)
+		case e.seat != seatNone && e.seat != seatTaken:
+			return refuse(CodeSeat, "replica %v has %v", e.key, e.seat)
+		case s.Amount == 0:
+			return refuse(CodeAmount, "nothing to put behind the replica")
+		}
+	} else if err := h.mayStand(sender, s); err != nil {
+		return err
+	}
+	if err := h.bank.mayPay(sender, s.Amount); err != nil {
+		return err
+	}
+	if !known {
+		h.replicas.list = slices.Insert(h.replicas.list, i, &replica{key: s.Replica, chance: s.Chance, operator: sender})
+	}
+	h.bank.pay(sender, s.Amount)
+	h.replicas.list[i].stake += s.Amount
+	h.replicas.dirty = true
+	return nil
+}
+
+// mayStand tells whether a new candidate can be taken.
+func (h *Host) mayStand(sender key.Public, s Stake) error {
+	switch {
+	case s.Replica.IsZero() || s.Replica == s.Chance || chance.CheckKey(s.Chance) != nil:
+		return refuse(CodeReplicaKey, "chance %v is %v", s.Chance, chance.ErrKey)
+	case !key.Verify(s.Replica, replicaDomain, replicaText(h.genesis.Chain, sender, s.Chance), s.Consent):
+		return refuse(CodeReplicaKey, "replica %v has not consented to operator %v", s.Replica, sender)
+	case len(h.replicas.list) >= ReplicasMax:
+		return refuse(CodeReplicasFull, "%d of %d", len(h.replicas.list), ReplicasMax)
+	case s.Amount < h.ReplicaStake():
+		return refuse(CodeAmount, "%d behind a candidate, at least %d", s.Amount, h.ReplicaStake())
+	}
+	return nil
+}
+
+// vote counts a vote of the sender's replicas that a candidate be seated, or a replica lose its seat.
+func (h *Host) vote(sender key.Public, v Vote) error {
+	i, ok := h.replicas.find(v.Replica)
+	if !ok {
+		return refuse(CodeUnknownReplica, "%v", v.Replica)
+	}
+	e := h.replicas.list[i]
+	if !h.replicas.seats(sender) {
+		return refuse(CodeNotOperator, "%v has no replica with a seat", sender)
+	}
+	if e.seat != seatNone && e.seat != seatTaken {
+		return refuse(CodeSeat, "replica %v has %v", e.key, e.seat)
+	}
+	e.votes = slices.DeleteFunc(e.votes, func(k key.Public) bool { return !h.replicas.seats(k) })
+	change := v.Seated != (e.seat == seatTaken)
+	j, voted := slices.BinarySearchFunc(e.votes, sender, key.Public.Compare)
+	switch {
+	case change == voted:
+		return nil // as it stands
+	case change:
+		e.votes = slices.Insert(e.votes, j, sender)
+	default:
+		e.votes = slices.Delete(e.votes, j, j+1)
+	}
+	h.replicas.dirty = true
+	h.tally(e)
+	return nil
+}
+
+// tally changes a replica's seat if more than two thirds of the seated weight want that, and it can be: there are no more
+// than SeatsMax, and one always stays.
+func (h *Host) tally(e *replica) {
+	want, all := uint64(0), uint64(0)
+	for _, o := range h.replicas.list {
+		p := o.power(h.bank.supply)
+		all += p
+		if _, ok := slices.BinarySearchFunc(e.votes, o.operator, key.Public.Compare); ok {
+			want += p
+		}
+	}
+	seated := h.replicas.seated()
+	switch {
+	case want*3 <= all*2:
+	case e.seat == seatNone && seated < SeatsMax:
+		e.seat, e.votes = seatTaken, nil
+	case e.seat == seatTaken && seated > 1:
+		h.unseat(e)
+	}
+}
+
+func (h *Host) unseat(e *replica) {
+	e.seat, e.freeMs, e.votes = seatLeft, h.timeMs+UnbondMs, nil
+	h.replicas.dirty = true
+}
+
+// leave gives up a seat, or gives the operator back what is behind a replica that has none.
+func (h *Host) leave(sender key.Public, l Leave) error {
+	i, ok := h.replicas.find(l.Replica)
+	if !ok {
+		return refuse(CodeUnknownReplica, "%v", l.Replica)
+	}
+	e := h.replicas.list[i]
+	switch {
+	case e.operator != sender:
+		return refuse(CodeNotOperator, "replica %v is %v's", e.key, e.operator)
+	case e.seat == seatTaken && h.replicas.seated() == 1:
+		return refuse(CodeSeat, "replica %v is the last one, and a chain without is none", e.key)
+	case e.seat == seatTaken:
+		h.unseat(e)
+		return nil
+	case h.timeMs < e.freeMs:
+		return refuse(CodeSeat, "replica %v has %v; its stake is free at %d (milliseconds since 1970)", e.key, e.seat, e.freeMs)
+	}
+	if err := h.bank.mayReceive(sender, e.stake); err != nil {
+		return err
+	}
+	h.bank.receive(sender, e.stake)
+	h.replicas.list = slices.Delete(h.replicas.list, i, i+1)
+	h.replicas.dirty = true
+	return nil
+}
+
+// punish takes all that is behind a replica that was shown to have voted twice, and its seat, and divides it among those
+// that are seated. Its key can never stand again while the entry is kept: until nothing it has signed counts as evidence.
+func (h *Host) punish(k key.Public) {
+	i, ok := h.replicas.find(k)
+	if !ok || h.replicas.list[i].seat == seatBanned {
+		return
+	}
+	e := h.replicas.list[i]
+	if e.seat != seatTaken || h.replicas.seated() > 1 {
+		e.seat, e.freeMs, e.votes = seatBanned, h.timeMs+UnbondMs, nil
+	}
+	var honest []*replica
+	for _, o := range h.replicas.list {
+		if o.seat == seatTaken && o != e {
+			honest = append(honest, o)
+		}
+	}
+	h.replicas.dirty = true
+	if len(honest) == 0 {
+		return // nobody is there to take it
+	}
+	n := uint64(len(honest))
+	for j, o := range honest {
+		o.stake += e.stake / n
+		if uint64(j) < e.stake%n {
+			o.stake++
+		}
+	}
+	e.stake = 0
+}
+
+func (r *replicas) sum() wire.Hash {
+	if r.dirty {
+		r.hash, r.dirty = wire.Sum("entrain/ledger/replicas", r.append(nil)), false
+	}
+	return r.hash
+}
+
+func (r *replicas) append(dst []byte) []byte {
+	dst = wire.AppendU16(dst, uint16(len(r.list)))
+	for _, e := range r.list {
+		dst = append(append(append(dst, e.key[:]...), e.chance[:]...), e.operator[:]...)
+		dst = wire.AppendU8(wire.AppendU64(dst, e.stake), uint8(e.seat))
+		dst = appendKeys(wire.AppendU64(dst, e.freeMs), e.votes)
+	}
+	return dst
+}
+
+// parseReplicas reads what append wrote. Whether the stakes are part of the supply, the host checks.
+func parseReplicas(r *wire.Reader) replicas {
+	n := r.U16()
+	if n > ReplicasMax {
+		r.Fail(wire.ErrTooLong)
+		return replicas{}
+	}
+	p := replicas{dirty: true}
+	for range n {
+		e := &replica{key: key.Public(r.Hash()), chance: key.Public(r.Hash()), operator: key.Public(r.Hash()), stake: r.U64()}
+		e.seat, e.freeMs, e.votes = seat(r.U8()), r.U64(), readKeys(r, ReplicasMax)
+		if e.seat > seatBanned || e.stake > SupplyMax {
+			r.Fail(wire.ErrOutOfRange)
+		}
+		if k := len(p.list); k > 0 && p.list[k-1].key.Compare(e.key) >= 0 {
+			r.Fail(wire.ErrNotCanonical)
+		}
+		if r.Err() != wire.OK {
+			return replicas{}
+		}
+		p.list = append(p.list, e)
+	}
+	return p
+}
+
+// Replica is one of those who keep the chain, or who want to.
+type Replica struct {
+	Key      key.Public   `json:"key"`      // of its votes on blocks
+	Chance   key.Public   `json:"chance"`   // of its random values
+	Operator key.Public   `json:"operator"` // who acts for it
+	Stake    uint64       `json:"stake"`    // tokens it loses if it votes twice
+	Seat     string       `json:"seat"`     // candidate, seated, left or banned
+	Power    uint64       `json:"power"`    // weight of its votes
+	FreeMs   uint64       `json:"free_ms"`  // when the operator of one that has left may have its stake back
+	Votes    []key.Public `json:"votes"`    // operators who want its seat changed
+}
+
+// Replicas returns all who keep the chain or want to, in order of keys.
+func (h *Host) Replicas() []Replica { return h.replicas.show(h.bank.supply) }
+
+func (r *replicas) show(supply uint64) []Replica {
+	list := []Replica{}
+	for _, e := range r.list {
+		list = append(list, Replica{
+			Key: e.key, Chance: e.chance, Operator: e.operator, Stake: e.stake, Seat: e.seat.String(), Power: e.power(supply),
+			FreeMs: e.freeMs, Votes: append([]key.Public{}, e.votes...),
+		})
+	}
+	return list
+}

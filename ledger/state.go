@@ -1,0 +1,123 @@
+package ledger
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// The leaves of the hash of the whole state: see the package comment. Each can be proven without the others.
+const (
+	leafGenesis  = 0
+	leafMark     = 1
+	leafNonces   = 2
+	leafPurses   = 3
+	leafPools    = 4
+	leafReplicas = 5
+	leafRuns     = 6
+	leafCount    = 7
+)
+
+// mark is the last block that changed anything. It brings into the hash what changes with every block: so who was given a
+// state with its hash has the time and the seed proven too, and still a block that changes nothing leaves the hash alone.
+type mark struct {
+	height, timeMs uint64
+	seed           wire.Hash
+}
+
+func (m mark) append(dst []byte) []byte {
+	return wire.AppendHash(wire.AppendU64(wire.AppendU64(dst, m.height), m.timeMs), m.seed)
+}
+
+func readMark(r *wire.Reader) mark { return mark{height: r.U64(), timeMs: r.U64(), seed: r.Hash()} }
+
+// Commit closes the block and returns the hash of the whole state, which a block that changed nothing leaves as it was.
+func (h *Host) Commit() wire.Hash {
+	for _, r := range h.runs {
+		if !bytes.Equal(r.live, r.frozen) {
+			r.height = h.height
+			r.freeze()
+			r.history.Add(Change{Height: h.height, TimeMs: h.timeMs, Hash: r.hash}.leaf())
+		}
+	}
+	if rest, _ := h.roots(); rest != h.rest {
+		h.rest, h.mark = rest, mark{height: h.height, timeMs: h.timeMs, seed: h.seed}
+	}
+	return h.Hash()
+}
+
+// Changed tells whether the block that was committed last changed anything.
+func (h *Host) Changed() bool { return h.mark.height == h.height }
+
+// Hash returns what Commit returned last.
+func (h *Host) Hash() wire.Hash {
+	_, leaves := h.roots()
+	return merkle.Root(leaves)
+}
+
+// roots returns all leaves of the state's hash, and a hash of all but the mark.
+func (h *Host) roots() (rest wire.Hash, leaves []wire.Hash) {
+	leaves = make([]wire.Hash, leafCount)
+	leaves[leafGenesis] = wire.Sum("entrain/ledger/genesis", appendGenesis(nil, h.genesis))
+	leaves[leafNonces] = h.accounts.sum()
+	leaves[leafPurses], leaves[leafPools] = h.bank.sums()
+	leaves[leafReplicas] = h.replicas.sum()
+	leaves[leafRuns] = merkle.Root(h.runLeaves())
+	rest = merkle.Root(leaves)
+	leaves[leafMark] = wire.Sum("entrain/ledger/mark", h.mark.append(nil))
+	return rest, leaves
+}
+
+func (h *Host) runLeaves() []wire.Hash {
+	var list []wire.Hash
+	for _, r := range h.runs {
+		list = append(list, r.proof().leaf(r.name))
+	}
+	return list
+}
+
+// freeze takes over the state as it is.
+func (r *run) freeze() {
+	r.frozen, r.hash = bytes.Clone(r.live), r.state.Hash()
+	view, err := coordinator.Open(r.frozen)
+	if err != nil {
+		panic(fmt.Sprintf("ledger: run %q: state of its own making: %v", r.name, err))
+	}
+	r.view = view
+}
+
+// Due tells whether a block at the given time would change anything although it has no transaction: a deadline of some run
+// is over, or some run counts blocks.
+func (h *Host) Due(nowMs uint64) bool {
+	nowMs = max(h.timeMs, nowMs)
+	for _, r := range h.runs {
+		if r.frozen != nil && (r.counts() || r.expires(nowMs) || h.ticks(r, nowMs)) {
+			return true
+		}
+	}
+	return false
+}
+
+// ticks makes a trial of a tick.
+func (h *Host) ticks(r *run, nowMs uint64) bool {
+	if r.scratch == nil {
+		r.scratch = bytes.Clone(r.live)
+		trial, err := coordinator.Open(r.scratch)
+		if err != nil {
+			panic(fmt.Sprintf("ledger: run %q: state of its own making: %v", r.name, err))
+		}
+		r.trial = trial
+	}
+	copy(r.scratch, r.live)
+	env := h.env(r, key.Public{})
+	env.NowMs, env.Height = nowMs, h.height+1
+	_ = r.trial.Apply(env, coordinator.Tick{})
+	return !bytes.Equal(r.scratch, r.live)
+}
+
+// counts tells whether the run's coordinator counts blocks, so that there must be one after the other.
+func (r *run) counts() bool { return false }
