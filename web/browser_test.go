@@ -22,6 +22,7 @@ var pages = []struct{ name, path, drawn string }{
 	{"rounds", "/runs/" + stageRun + "/rounds", "td a"},
 	{"round", "/runs/" + stageRun + "/rounds/2", "td .chip"},
 	{"trust", "/runs/" + stageRun + "/trust", ".disputes summary"},
+	{"scores", "/runs/" + stageRun + "/scores", "main .card tbody tr"},
 	{"model", "/runs/" + stageRun + "/model", "details"},
 	{"join", "/runs/" + stageRun + "/join", ".command code"},
 }
@@ -29,7 +30,7 @@ var pages = []struct{ name, path, drawn string }{
 // fullStage serves a run that has had everything that pages can show, and returns the address.
 func fullStage(t *testing.T) string {
 	t.Helper()
-	s := newStage(t, 9, distrusting)
+	s := newStage(t, 9, distrusting, scoring)
 	o := s.options()
 	log := s.keepLog()
 	checkpoints := t.TempDir()
@@ -37,7 +38,8 @@ func fullStage(t *testing.T) string {
 	o.Node = &Node{Run: stageRun, Key: memberKey(0).String(), Log: log, Checkpoints: checkpoints, Generate: echo}
 	url, _ := serve(t, o, "")
 	get(t, url+api, nil)
-	for range 30 {
+	s.scorePeriods()
+	for range 24 {
 		s.round()
 	}
 	s.silent[4] = true

@@ -27,6 +27,7 @@
 //	GET  /api/runs/RUN/rounds?from=&count=           a part of the table, newest first
 //	GET  /api/runs/RUN/rounds/NUMBER?from=&count=    hashes, witnesses, and a part of the results
 //	GET  /api/runs/RUN/trust                         checks, disputes with their moves, convictions
+//	GET  /api/runs/RUN/scores                        windows, validators, what they said and what it brought
 //	GET  /api/runs/RUN/samples                       texts that the model wrote along the run
 //	GET  /api/runs/RUN/join                          what it takes to take part
 //	GET  /api/runs/RUN/curves.csv

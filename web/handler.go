@@ -28,7 +28,7 @@ func (s *Server) Handler(listen net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	for _, page := range []string{
 		"/{$}", "/runs/{run}", "/runs/{run}/members", "/runs/{run}/members/{key}", "/runs/{run}/rounds", "/runs/{run}/rounds/{number}",
-		"/runs/{run}/trust", "/runs/{run}/model", "/runs/{run}/join",
+		"/runs/{run}/trust", "/runs/{run}/scores", "/runs/{run}/model", "/runs/{run}/join",
 	} {
 		mux.HandleFunc("GET "+page, servePage)
 	}
@@ -46,6 +46,7 @@ func (s *Server) Handler(listen net.Addr) http.Handler {
 	mux.HandleFunc("GET /api/runs/{run}/rounds", s.ofRun(s.serveRounds))
 	mux.HandleFunc("GET /api/runs/{run}/rounds/{number}", s.ofRun(s.serveRound))
 	mux.HandleFunc("GET /api/runs/{run}/trust", s.ofRun(s.serveTrust))
+	mux.HandleFunc("GET /api/runs/{run}/scores", s.ofRun(s.serveScores))
 	mux.HandleFunc("GET /api/runs/{run}/samples", s.ofRun(s.serveSamples))
 	mux.HandleFunc("GET /api/runs/{run}/join", s.ofRun(s.serveJoin))
 	mux.HandleFunc("GET /api/runs/{run}/curves.csv", s.ofRun(s.serveCurves))

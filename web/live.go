@@ -27,9 +27,10 @@ type live struct {
 	Curves    map[string]curvePatch `json:"curves"`
 	Node      nodeBrief             `json:"node"`
 	Trust     *trustBrief           `json:"trust,omitempty"`
-	Samples   []view.Sample         `json:"samples"`  // of the newest step that has any
-	Reading   int                   `json:"reading"`  // percent of the participant's log that was read so far, plus 1; 0: all
-	BegunMs   uint64                `json:"begun_ms"` // nothing is known of what was before, but for what the chain keeps; 0: the log told of it
+	Windows   *view.Windows         `json:"windows,omitempty"` // without the scores themselves
+	Samples   []view.Sample         `json:"samples"`           // of the newest step that has any
+	Reading   int                   `json:"reading"`           // percent of the participant's log that was read so far, plus 1; 0: all
+	BegunMs   uint64                `json:"begun_ms"`          // nothing is known of what was before, but for what the chain keeps; 0: the log told of it
 
 	Members  *struct{} `json:"members,omitempty"` // these hide fields of view.Run
 	Loss     *struct{} `json:"loss,omitempty"`
@@ -67,6 +68,7 @@ type roundNow struct {
 	Batch     uint32       `json:"batch"`
 	Active    uint32       `json:"active"`
 	Committed uint32       `json:"committed"` // commitments seen by the participant
+	OnChain   uint32       `json:"on_chain"`  // commitments on the chain, in a run that exchanges by buckets
 	Quorum    uint32       `json:"quorum"`
 	Held      uint32       `json:"held"`      // results of the attested round that a quorum holds
 	OfHeld    uint32       `json:"of"`        // results expected in it
@@ -99,7 +101,7 @@ func (d *desk) live(boot string, since uint64, now time.Time) (live, uint64, boo
 	l := live{
 		Version: versionText(boot, d.version), Run: d.run, ClockMs: uint64(now.UnixMilli()),
 		Statuses: map[string]int{}, Curves: map[string]curvePatch{},
-		Trust: briefTrust(d.run.Trust), Samples: newest(d.run.Samples), BegunMs: d.begunMs,
+		Trust: briefTrust(d.run.Trust), Windows: briefWindows(d.run.Windows), Samples: newest(d.run.Samples), BegunMs: d.begunMs,
 		Log: d.run.Log[max(0, len(d.run.Log)-linesMax):], Top: d.rows(d.ranks[:min(topMax, len(d.ranks))]),
 	}
 	if d.coming != nil {
@@ -123,6 +125,15 @@ func (d *desk) live(boot string, since uint64, now time.Time) (live, uint64, boo
 	return l, d.version, true
 }
 
+func briefWindows(w *view.Windows) *view.Windows {
+	if w == nil {
+		return nil
+	}
+	out := *w
+	out.Period, out.Validators = nil, []view.Validator{}
+	return &out
+}
+
 // newest are the samples of the newest step.
 func newest(samples []view.Sample) []view.Sample {
 	i := len(samples)
@@ -139,7 +150,7 @@ func brief(r view.Round) roundBrief {
 // now describes the newest round.
 func (d *desk) now(r view.Round) *roundNow {
 	n := &roundNow{
-		roundBrief: brief(r), Attests: r.Attests, Batch: r.Batch, Active: r.Active, Committed: r.Committed, Quorum: r.Quorum,
+		roundBrief: brief(r), Attests: r.Attests, Batch: r.Batch, Active: r.Active, Committed: r.Committed, OnChain: r.OnChain, Quorum: r.Quorum,
 		Marks: r.Marks, Loss: r.Loss, Bytes: r.Bytes, Reports: []reportMark{},
 	}
 	for i := len(d.run.Rounds) - 1; i >= 0 && n.ChecksOf == 0; i-- {

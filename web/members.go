@@ -112,6 +112,7 @@ type memberDetail struct {
 	Turns   []turnLine   `json:"turns"`     // newest first
 	// Convictions are its own, newest first.
 	Convictions []view.Conviction `json:"convictions"`
+	Score       *scoreRow         `json:"score"`  // in the period that was settled last, if it was scored
 	Rounds      []memberWork      `json:"rounds"` // newest first, at most detailsMax
 }
 
@@ -151,7 +152,7 @@ func (d *desk) member(boot, key string, now time.Time) (memberDetail, bool) {
 	}
 	i := uint32(at)
 	md := memberDetail{Version: versionText(boot, d.version), Member: d.rows([]uint32{i})[0], Share: []batch.Span{}, Turns: []turnLine{}, Rounds: []memberWork{},
-		Convictions: d.convictionsOf(key)}
+		Convictions: d.convictionsOf(key), Score: d.scoreOf(key)}
 	if d.state != nil && i < d.state.Count() {
 		if r, ok := d.state.At(d.state.Round()); ok {
 			md.Share, md.Seat = append(md.Share, r.Share(i)...), r.Elected(i)

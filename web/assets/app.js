@@ -7,6 +7,7 @@ import { overview } from "./overview.js";
 import { members, member } from "./members.js";
 import { rounds, round } from "./rounds.js";
 import { trust } from "./trust.js";
+import { scores } from "./scores.js";
 import { model } from "./model.js";
 import { join } from "./join.js";
 
@@ -19,10 +20,11 @@ const routes = [
   [/^\/runs\/([^/]+)\/rounds$/, rounds, "Rounds"],
   [/^\/runs\/([^/]+)\/rounds\/(\d+)$/, round, "Round"],
   [/^\/runs\/([^/]+)\/trust$/, trust, "Trust"],
+  [/^\/runs\/([^/]+)\/scores$/, scores, "Scores"],
   [/^\/runs\/([^/]+)\/model$/, model, "Model"],
   [/^\/runs\/([^/]+)\/join$/, join, "Join"],
 ];
-const tabs = [["", "Overview"], ["/members", "Members"], ["/rounds", "Rounds"], ["/trust", "Trust"], ["/model", "Model"], ["/join", "Join"]];
+const tabs = [["", "Overview"], ["/members", "Members"], ["/rounds", "Rounds"], ["/trust", "Trust"], ["/scores", "Scores"], ["/model", "Model"], ["/join", "Join"]];
 
 const main = document.getElementById("main");
 const where = document.getElementById("where");
@@ -40,6 +42,11 @@ const words = {
 function setLink(how) {
   attr(link, "data-how", how);
   text(link, words[how]);
+}
+
+// tell hides the tabs that there is nothing for in this run.
+function tell(state) {
+  for (const a of nav.children) if (a.pathname.endsWith("/scores")) a.hidden = !(state && state.run.windows && state.run.windows.score_windows) && !a.hasAttribute("aria-current");
 }
 
 function navigate(first) {
@@ -66,6 +73,7 @@ function navigate(first) {
       const on = sub === "" ? path === base : path.startsWith(base + sub);
       return h("a", { href: base + sub, "aria-current": on ? "page" : null }, label);
     }));
+    tell(stream && stream.state.run ? stream.state : null);
   }
   fill(main, h("p", { class: "quiet" }, "Loading…"));
   if (!view) {
@@ -75,7 +83,7 @@ function navigate(first) {
   const context = { run, argument, state: () => (stream && stream.state.run ? stream.state : null), link: setLink };
   shown = view(main, context) || {};
   if (!run) setLink("");
-  else if (!stream) stream = new Stream(run, (s) => shown.told && shown.told(s), setLink);
+  else if (!stream) stream = new Stream(run, (s) => { tell(s); if (shown.told) shown.told(s); }, setLink);
   else if (stream.state.run && shown.told) shown.told(stream.state);
   if (!first) {
     scrollTo(0, 0);

@@ -27,6 +27,9 @@ export function checkChip(td, check) {
   text(td.firstChild, { right: "right", open: "being checked", disputed: "in dispute", convicted: "convicted" }[check] || "–");
 }
 
+// score is a score with its sign.
+export const score = (v) => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v).toFixed(2);
+
 // throttle calls f at most every so many milliseconds, and a last time after.
 export function throttle(f, ms) {
   let timer = 0, last = 0;
@@ -46,7 +49,7 @@ export function throttle(f, ms) {
 export function members(main, context) {
   const base = `/runs/${encodeURIComponent(context.run)}`;
   const find = h("input", { type: "search", id: "find", autocomplete: "off", spellcheck: "false", placeholder: "beginning or part of a key" });
-  const status = h("select", { id: "status" }, [["", "all"], "active", "ready", "waiting", "dropped", "withdrawn", "ejected"].map((s) => (Array.isArray(s) ? h("option", { value: s[0] }, s[1]) : h("option", { value: s }, s))));
+  const status = h("select", { id: "status" }, [["", "all"], "active", "ready", "waiting", "dropped", "withdrawn", "ejected", "replaced"].map((s) => (Array.isArray(s) ? h("option", { value: s[0] }, s[1]) : h("option", { value: s }, s))));
   const table = new Table([
     { label: "Rank", cls: "num", cell: (m) => count(m.rank) },
     { label: "Member", sort: "key", up: true, cell: (m, td) => memberLink(td, base, m.key, m.own) },
@@ -100,6 +103,8 @@ export function member(main, context) {
       ["Results accepted", count(m.results)],
       ["In a row", `${m.missed} missed, ${m.idle} elections without a report`],
       (m.stake || m.balance || m.claimed) && ["Tokens", `${count(m.stake)} at stake, ${count(m.balance)} to claim; ${count(m.settled)} points settled, ${count(m.claimed)} of them paid`],
+      m.scored && ["Score", `${score(m.score)} so far: ${count(m.earned)} tokens earned by scores, ${count(m.unripe)} of them come with the next settlement`],
+      d.score && ["Last period", `${d.score.scored ? score(d.score.score) : "not scored"}: ${d.score.penalty ? `${count(d.score.penalty)} tokens taken back` : `${percent(d.score.weight, 1)} of the emission, ${plural(d.score.reward, "token")}`}${d.score.said.length ? `; validators said ${d.score.said.map((s) => score(s.score)).join(", ")}` : ""}`],
       m.doubt && ["Doubt", `${m.doubt} of 16: how likely its results are to be checked; ${plural(m.passed, "check")} passed${m.strikes ? `, ${plural(m.strikes, "strike")} for not serving` : ""}`],
       ...d.convictions.map((c) => ["Convicted", `of ${c.offence} in round ${count(c.round)}${c.by >= 0 ? `, shown by member ${c.by}` : ""}${c.slashed ? `; lost ${plural(c.slashed, "token")}` : ""}${c.results ? `; ${plural(c.results, "result")} of rounds ${count(c.first_round)} to ${count(c.last_round)} entered the model` : ""}`]),
       m.speed && ["Said it would train", `${si(m.speed)} tokens a second`],
@@ -129,7 +134,7 @@ export function member(main, context) {
 }
 
 function turnText(t) {
-  const what = { joined: "joined", dropped: "dropped: it missed too often in a row", withdrawn: "withdrew", ejected: "ejected for a proven cheat" }[t.what] || t.what;
+  const what = { joined: "joined", dropped: "dropped: it missed too often in a row", withdrawn: "withdrew", ejected: "ejected for a proven cheat", replaced: "gave its slot to a newcomer" }[t.what] || t.what;
   return `${what}, round ${count(t.round)}`;
 }
 

@@ -36,12 +36,14 @@ export class Timeline {
     const own = r.node.here;
     const stages = [
       { key: "train", name: "Train", state: over || c.witness_ms ? "done" : "now", value: c.step ? count(c.expected) : "–", unit: c.step ? "shares" : "" },
-      { key: "commit", name: "Commit", state: !own ? "unknown" : c.committed >= c.expected ? "done" : over ? "done" : c.committed ? "now" : "wait",
+      r.windows && r.windows.buckets ? { key: "commit", name: "Commit", state: c.on_chain >= c.expected || over || c.witness_ms ? "done" : c.on_chain ? "now" : "wait",
+        value: c.step ? `${count(c.on_chain)} / ${count(c.expected)}` : "–", unit: "on the chain", part: c.on_chain / (c.expected || 1) }
+      : { key: "commit", name: "Commit", state: !own ? "unknown" : c.committed >= c.expected ? "done" : over ? "done" : c.committed ? "now" : "wait",
         value: own && c.step ? `${count(c.committed)} / ${count(c.expected)}` : "–", unit: own ? "seen" : "not on the chain", part: own ? c.committed / (c.expected || 1) : 0 },
       { key: "witness", name: "Witness", state: over || reported === c.reports.length ? "done" : reported ? "now" : "wait", value: `${reported} / ${c.reports.length}`,
         unit: `reports, quorum ${c.quorum}`, part: reported / (c.reports.length || 1), mark: c.quorum / (c.reports.length || 1) },
       c.checks_of ? { key: "verify", name: "Verify", state: c.checked === c.verified ? "done" : "now", value: `${count(c.verified)} / ${count(c.checked)}`,
-        unit: `checks of round ${count(c.checks_of)} passed`, part: c.verified / (c.checked || 1) } : null,
+        unit: `right, of round ${count(c.checks_of)}`, part: c.verified / (c.checked || 1) } : null,
       { key: "accept", name: "Accept", state: c.final && c.step ? "done" : c.held ? "now" : "wait",
         value: c.final && c.step ? `${count(c.accepted)} / ${count(c.expected)}` : c.of ? `${count(c.held)} / ${count(c.of)}` : "–",
         unit: c.final && c.step ? "accepted" : c.attests && c.attests !== c.number ? `of round ${count(c.attests)} held` : "held by a quorum", part: c.final && c.step ? c.accepted / (c.expected || 1) : c.held / (c.of || 1) },

@@ -1,0 +1,67 @@
+// What validators said of members' work, and what that brought.
+
+import { h, fill, text, attr, list, card, facts } from "./dom.js";
+import { ask } from "./live.js";
+import { count, short, percent, plural } from "./text.js";
+import { memberLink, score, throttle } from "./members.js";
+
+const table = (label, heads, body) => h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": label + ", scrolls" },
+  h("table", {}, h("thead", {}, h("tr", {}, heads.map(([x, c]) => h("th", { scope: "col", class: c }, x)))), body));
+
+export function scores(main, context) {
+  const base = `/runs/${encodeURIComponent(context.run)}`;
+  const about = h("div", {}), validators = h("tbody", {}), members = h("tbody", {}), settled = h("p", { class: "quiet" }), none = h("p", { class: "quiet" });
+  let shown = false, closed = false;
+  async function load() {
+    try {
+      const d = await ask(`/api${base}/scores`);
+      if (closed) return;
+      if (!shown) build();
+      shown = true;
+      draw(d);
+    } catch (e) {
+      if (!closed && !shown) fill(main, h("h1", {}, "Scores"), h("p", {}, e.message));
+    }
+  }
+  function build() {
+    fill(main, h("h1", {}, "Scores"), card("How work is scored", "wide", about),
+      card("Validators", "wide", none, table("Validators", [["Seat", "num"], ["Validator"], ["Stake", "num"], ["Trust", "num"], ["Last period"], ["Earned", "num hide-s"], ["To claim", "num hide-s"]], validators)),
+      card("The last period", "wide", settled, table("The last period", [["Member"], ["Score", "num"], ["Part", "num"], ["Reward", "num"], ["Sequences", "num hide-s"], ["So far", "num hide-s"], ["Earned", "num hide-m"], ["Each validator said", "hide-m"]], members)));
+  }
+  function draw(d) {
+    fill(about, d.known ? facts(
+      d.buckets && ["Windows", `${plural(d.window_blocks, "block")} each; window ${count(d.window)} ${d.deadline_height > d.height ? `ends in ${plural(d.deadline_height - d.height, "block")}, at height ${count(d.deadline_height)}` : "is over, its results are being witnessed"}`],
+      ["Periods", `${plural(d.score_windows, "window")} each; this is period ${count(d.current)}${d.scoring ? `, validators are ${d.stage} scores of period ${count(d.scoring)}` : ""}`],
+      ["Emission", `${plural(d.emission, "token")} a period, ${d.validator_percent} % of it for validators`],
+      ["So far", `${plural(d.given, "token")} given${d.taken ? `, ${plural(d.taken, "token")} taken back` : ""}`]) : h("p", {}, "Nobody scores work in this run: accepted results earn points, one a sequence."));
+    text(none, d.known && !d.validators.length ? "No seat is taken: nobody scores yet." : "");
+    const last = new Map((d.period ? d.period.validators : []).map((v) => [v.key, v]));
+    list(validators, d.validators, (v) => v.key, () => h("tr", {}, ["num", "", "num", "num", "", "num hide-s", "num hide-s"].map((c) => h("td", { class: c }))), (e, v) => {
+      const [seat, who, stake, trust, did, earned, balance] = e.children;
+      const p = last.get(v.key);
+      text(seat, count(v.seat));
+      if (!who.firstChild) who.append(h("code", { title: v.key }, short(v.key)));
+      text(stake, count(v.stake));
+      text(trust, `${v.trust} of 255`);
+      text(did, !p ? "said nothing" : !p.revealed ? "committed, did not reveal" : `agreed to ${percent(p.agreement, 1)}, got ${count(p.reward)}`);
+      text(earned, count(v.earned));
+      text(balance, count(v.balance));
+    });
+    text(settled, d.period ? `Period ${count(d.period.number)}, windows ${count(d.period.first)} to ${count(d.period.last)}: ${plural(d.members, "member")} with accepted results${d.members > d.rows.length ? `; the first ${count(d.rows.length)}` : ""}.` : "No period is settled yet.");
+    list(members, d.rows, (m) => m.member, () => h("tr", {}, ["", "num", "num", "num", "num hide-s", "num hide-s", "num hide-m", "hide-m"].map((c) => h("td", { class: c }))), (e, m) => {
+      const [who, got, part, reward, sequences, average, earned, said] = e.children;
+      memberLink(who, base, m.key);
+      text(got, m.scored ? score(m.score) : "not scored");
+      attr(got, "class", m.scored && m.score <= 0 ? "num bad" : "num");
+      text(part, percent(m.weight, 1));
+      text(reward, m.penalty ? `−${count(m.penalty)}` : count(m.reward));
+      text(sequences, count(m.sequences));
+      text(average, score(m.average));
+      text(earned, count(m.earned));
+      text(said, m.said.map((s) => `${s.seat}: ${score(s.score)}`).join(", ") || "–");
+    });
+  }
+  load();
+  const again = throttle(load, 1000);
+  return { told: again, close: () => { closed = true; again.stop(); } };
+}

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/entrain-network/entrain/view"
+)
+
+// scoresPage is what validators said of members, and what that brought.
+type scoresPage struct {
+	Version string `json:"version"`
+	Known   bool   `json:"known"` // validators score in this run
+	Height  uint64 `json:"height"`
+	view.Windows
+	Members int        `json:"members"` // of the period that was settled last; Rows has pageMax of them at most, the best first
+	Rows    []scoreRow `json:"rows"`
+}
+
+// scoreRow is a member of a settled period, with what each validator said of it.
+type scoreRow struct {
+	view.MemberScore
+	Average float64  `json:"average"` // of its scores so far
+	Earned  uint64   `json:"earned"`
+	Unripe  uint64   `json:"unripe"`
+	Said    []saidOf `json:"said"`
+}
+
+// saidOf is what a validator said of a member.
+type saidOf struct {
+	Seat  uint32  `json:"seat"`
+	Key   string  `json:"key"`
+	Score float64 `json:"score"`
+}
+
+func (d *desk) scores(boot string, now time.Time) scoresPage {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refresh(now)
+	p := scoresPage{Version: versionText(boot, d.version), Height: d.run.Height, Rows: []scoreRow{}}
+	p.Validators = []view.Validator{}
+	if d.run.Windows == nil || d.run.Windows.ScoreWindows == 0 {
+		return p
+	}
+	p.Known, p.Windows = true, *d.run.Windows
+	if p.Validators == nil {
+		p.Validators = []view.Validator{}
+	}
+	if p.Period == nil {
+		return p
+	}
+	last := *p.Period
+	all := slices.Clone(last.Members)
+	slices.SortStableFunc(all, func(a, b view.MemberScore) int {
+		return cmp.Or(cmp.Compare(b.Reward, a.Reward), cmp.Compare(b.Score, a.Score))
+	})
+	p.Members = len(all)
+	for _, m := range all[:min(len(all), pageMax)] {
+		p.Rows = append(p.Rows, d.scoreRow(last, m))
+	}
+	last.Members, last.Validators = nil, slices.Clone(last.Validators)
+	for i := range last.Validators {
+		last.Validators[i].Said = nil
+	}
+	p.Period = &last
+	return p
+}
+
+// scoreRow is one of the rows. It is called with the lock held.
+func (d *desk) scoreRow(p view.Period, m view.MemberScore) scoreRow {
+	row := scoreRow{MemberScore: m, Said: []saidOf{}}
+	if int(m.Member) < len(d.run.Members) && d.run.Members[m.Member].Key == m.Key {
+		x := d.run.Members[m.Member]
+		row.Average, row.Earned, row.Unripe = x.Score, x.Earned, x.Unripe
+	}
+	for _, v := range p.Validators {
+		i, ok := slices.BinarySearchFunc(v.Said, m.Member, func(s view.Said, n uint32) int { return cmp.Compare(s.Member, n) })
+		if ok {
+			row.Said = append(row.Said, saidOf{v.Seat, v.Key, v.Said[i].Score})
+		}
+	}
+	return row
+}
+
+// scoreOf is the row of a member in the period that was settled last, nil if it had none. It is called with the lock held.
+func (d *desk) scoreOf(key string) *scoreRow {
+	if d.run.Windows == nil || d.run.Windows.Period == nil {
+		return nil
+	}
+	for _, m := range d.run.Windows.Period.Members {
+		if m.Key == key {
+			row := d.scoreRow(*d.run.Windows.Period, m)
+			return &row
+		}
+	}
+	return nil
+}
+
+func (s *Server) serveScores(w http.ResponseWriter, _ *http.Request, d *desk) {
+	give(w, d.scores(s.boot, time.Now()))
+}
