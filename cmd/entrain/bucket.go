@@ -22,7 +22,7 @@ func bucketCommand(c console) *cobra.Command {
 	return group("bucket", "Serve S3 buckets from this machine",
 		`In a run that exchanges by buckets every miner has an S3 bucket, at whatever provider it likes. Who has a disk
 and an address that others reach, and no provider, can serve buckets itself.`,
-		bucketServeCommand(c))
+		bucketServeCommand(c), bucketCheckCommand(c))
 }
 
 // serving is bucket serve's flags.

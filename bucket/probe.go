@@ -1,0 +1,116 @@
+package bucket
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// Finding is one thing that a member's bucket must be able to do, or must not let others do.
+type Finding struct {
+	What string
+	Err  error // nil: it is so
+}
+
+// probePrefix is where Probe writes; no object of a run begins so.
+const probePrefix = "entrain-probe/"
+
+// Probe tries whether a bucket is fit for a run, with the owner's credentials and with those that will be published: the owner writes and removes an
+// object, everybody reads and lists, and nobody else writes. It leaves nothing behind when it can.
+func Probe(ctx context.Context, own, public Store) []Finding {
+	random := make([]byte, 16)
+	rand.Read(random)
+	key := probePrefix + hex.EncodeToString(random)
+	body := []byte("written by entrain to see whether this bucket can be used; it may be removed")
+	p := probe{ctx: ctx, key: key, body: body}
+	p.find("the owner can write", p.put(own, key))
+	if p.found[0].Err != nil {
+		return p.found // nothing else can be seen
+	}
+	p.find("the published credentials can read", p.read(public, key))
+	p.find("the published credentials can list", p.list(public, key))
+	p.find("what is missing is seen to be missing", p.missing(public, key+"-missing"))
+	p.find("the published credentials cannot write", refused(p.put(public, key+"-written"), "they wrote an object: everybody on the chain could"))
+	p.find("the published credentials cannot replace", refused(p.put(public, key), "they replaced an object: everybody on the chain could"))
+	p.find("the published credentials cannot remove", p.keeps(own, public, key))
+	p.find("the owner can remove", p.remove(own, key, key+"-written"))
+	return p.found
+}
+
+type probe struct {
+	ctx   context.Context
+	key   string
+	body  []byte
+	found []Finding
+}
+
+func (p *probe) find(what string, err error) { p.found = append(p.found, Finding{what, err}) }
+
+func (p *probe) put(s Store, key string) error {
+	return s.Put(p.ctx, key, bytes.NewReader(p.body), int64(len(p.body)), false)
+}
+
+func (p *probe) read(s Store, key string) error {
+	b, _, err := s.Get(p.ctx, key, 0, 1000)
+	if err == nil && !bytes.Equal(b, p.body) {
+		err = errors.New("they read something else")
+	}
+	return err
+}
+
+func (p *probe) list(s Store, key string) error {
+	objects, err := s.List(p.ctx, key, "", 10)
+	if err == nil && (len(objects) == 0 || objects[0].Key != key) {
+		err = errors.New("the object is not listed")
+	}
+	return err
+}
+
+// missing tells whether an object that is not there is said to be missing: stores refuse instead to whom may not list.
+func (p *probe) missing(s Store, key string) error {
+	_, _, err := s.Get(p.ctx, key, 0, 1)
+	switch {
+	case errors.Is(err, ErrMissing):
+		return nil
+	case errors.Is(err, ErrRefused):
+		return fmt.Errorf("the store refuses instead, as Amazon does to whom may not list: grant s3:ListBucket (%w)", err)
+	case err == nil:
+		return errors.New("there is something under every name")
+	}
+	return err
+}
+
+// keeps tells whether the owner still has its object after others tried to remove it. Stores may say yes to a removal that they do not do.
+func (p *probe) keeps(own, public Store, key string) error {
+	if err := public.Delete(p.ctx, key); err != nil && !errors.Is(err, ErrRefused) {
+		return err
+	}
+	if _, err := own.Stat(p.ctx, key); errors.Is(err, ErrMissing) {
+		return errors.New("they removed an object: everybody on the chain could")
+	}
+	return nil
+}
+
+func (p *probe) remove(own Store, keys ...string) error {
+	if err := own.Delete(p.ctx, keys...); err != nil {
+		return err
+	}
+	if _, err := own.Stat(p.ctx, keys[0]); !errors.Is(err, ErrMissing) {
+		return fmt.Errorf("the object is still there after it was removed (%v)", err)
+	}
+	return nil
+}
+
+// refused turns the outcome of what must be refused around.
+func refused(err error, otherwise string) error {
+	switch {
+	case err == nil:
+		return errors.New(otherwise)
+	case errors.Is(err, ErrRefused):
+		return nil
+	}
+	return err
+}
