@@ -37,7 +37,7 @@ func curvesCSV(r view.Run) []byte {
 	var lines [][]string
 	curves := []Line{
 		{Name: "train/loss", Curve: r.Loss}, {Name: "eval/loss", Curve: r.HeldOut}, {Name: "perf/tokens_per_sec", Curve: r.Speed},
-		{Name: "train/lr", Curve: r.LR}, {Name: "train/grad_norm", Curve: r.GradNorm},
+		{Name: "train/lr", Curve: r.LR}, {Name: "train/grad_norm", Curve: r.GradNorm}, {Name: "net/payload_bytes", Curve: r.Payloads},
 	}
 	for _, t := range r.Tasks {
 		curves = append(curves, Line{Name: "eval/" + t.Name + "/acc", Curve: t.Acc}, Line{Name: "eval/" + t.Name + "/acc_norm", Curve: t.Norm})
@@ -61,9 +61,10 @@ func membersCSV(r view.Run) []byte {
 	var lines [][]string
 	for i, m := range byPoints(r) {
 		lines = append(lines, []string{strconv.Itoa(i + 1), whole(m.Index), m.Key, m.Status, whole(m.Points), real(m.Share), whole(m.Results), whole(m.Missed), stamp(m.JoinedMs),
-			whole(m.Stake), whole(m.Balance), whole(m.Settled), whole(m.Claimed), whole(m.Doubt), whole(m.Passed)})
+			whole(m.Stake), whole(m.Balance), whole(m.Settled), whole(m.Claimed), whole(m.Doubt), whole(m.Passed), scoreText(m.Scored, m.Score), whole(m.Earned), whole(m.Unripe)})
 	}
-	return table([]string{"rank", "index", "key", "status", "points", "share", "results", "missed", "joined", "stake", "balance", "settled", "claimed", "doubt", "passed"}, lines)
+	return table([]string{"rank", "index", "key", "status", "points", "share", "results", "missed", "joined", "stake", "balance", "settled", "claimed", "doubt", "passed",
+		"score", "earned", "unripe"}, lines)
 }
 
 // convictionsCSV lists the convictions of a run that has checks, oldest first.
@@ -76,6 +77,37 @@ func convictionsCSV(r view.Run) []byte {
 	return table([]string{"number", "round", "member", "key", "offence", "by", "slashed", "evidence", "first_round", "last_round", "results", "at"}, lines)
 }
 
+// scoreText is a score, "" if there is none.
+func scoreText(is bool, v float64) string {
+	if !is {
+		return ""
+	}
+	return real(v)
+}
+
+// validatorsCSV lists who scores.
+func validatorsCSV(w *view.Windows) []byte {
+	var lines [][]string
+	for _, v := range w.Validators {
+		lines = append(lines, []string{whole(v.Seat), v.Key, v.Payee, whole(v.Stake), whole(v.Balance), whole(v.Earned), whole(v.Trust), whole(v.Since)})
+	}
+	return table([]string{"seat", "key", "payee", "stake", "balance", "earned", "trust", "since_window"}, lines)
+}
+
+// scoresCSV lists what validators said of each member in the period that was settled last, and, without a validator, what was agreed on.
+func scoresCSV(p *view.Period) []byte {
+	var lines [][]string
+	for _, m := range p.Members {
+		lines = append(lines, []string{whole(p.Number), whole(m.Member), m.Key, "", scoreText(m.Scored, m.Score), real(m.Weight), whole(m.Reward), whole(m.Penalty), whole(m.Sequences)})
+	}
+	for _, v := range p.Validators {
+		for _, s := range v.Said {
+			lines = append(lines, []string{whole(p.Number), whole(s.Member), "", v.Key, real(s.Score), "", "", "", ""})
+		}
+	}
+	return table([]string{"period", "member", "key", "validator", "score", "weight", "reward", "penalty", "sequences"}, lines)
+}
+
 func roundsCSV(r view.Run) []byte {
 	var lines [][]string
 	for _, x := range r.Rounds {
@@ -84,7 +116,7 @@ func roundsCSV(r view.Run) []byte {
 			seconds = real(float64(x.ClosedMs-x.OpenedMs) / 1000)
 		}
 		lines = append(lines, []string{whole(x.Number), whole(x.Epoch), whole(x.Step), stamp(x.OpenedMs), seconds, whole(x.Batch), whole(x.Active), whole(x.Expected),
-			whole(x.Accepted), x.Agreed, x.Seed, whole(x.Checked), whole(x.Verified), whole(x.Convicted)})
+			whole(x.Accepted), x.Agreed, x.Seed, whole(x.Checked), whole(x.Verified), whole(x.Convicted), whole(x.OnChain)})
 	}
-	return table([]string{"number", "epoch", "step", "opened", "seconds", "batch", "active", "expected", "accepted", "agreed", "seed", "checked", "verified", "convicted"}, lines)
+	return table([]string{"number", "epoch", "step", "opened", "seconds", "batch", "active", "expected", "accepted", "agreed", "seed", "checked", "verified", "convicted", "on_chain"}, lines)
 }

@@ -33,6 +33,8 @@ func writePage(w io.Writer, r view.Run, charts []Chart, now time.Time) error {
 		"short":   short,
 		"percent": func(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" },
 		"stamp":   stamp,
+		"score":   func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) },
+		"found":   func(c view.Conviction) string { return found(r, c) },
 		"add":     func(a, b int) int { return a + b },
 		"key": func(s string) string {
 			return s[:min(len(s), 12)]
@@ -52,6 +54,21 @@ func writePage(w io.Writer, r view.Run, charts []Chart, now time.Time) error {
 		HeldOut float64
 		Samples []sampled
 	}{r, charts, members[:min(len(members), membersShown)], max(0, len(members)-membersShown), now.UTC().Format("2 January 2006, 15:04 MST"), last(r.Loss), last(r.HeldOut), samples(r)})
+}
+
+// found is where in the step a conviction's dispute has ended.
+func found(r view.Run, c view.Conviction) string {
+	for _, d := range r.Trust.Disputes {
+		if d.Conviction != c.Number || d.Level == "" || d.Level == "none" {
+			continue
+		}
+		text := "operation " + thousands(uint64(d.Op))
+		if d.OpName != "" {
+			text += ", " + d.OpName
+		}
+		return text
+	}
+	return ""
 }
 
 // sampled is what the model wrote after a step.

@@ -3,10 +3,13 @@
 //	index.html        the run on one page, without scripts; it shows the pictures beside it
 //	loss.svg, .png    and so on: each curve there is data for, against the tokens trained by then
 //	curves.csv        curve, step_from, step_to, tokens, mean, min, max, values
-//	members.csv       rank, index, key, status, points, share, results, missed, joined, stake, balance, settled, claimed, doubt, passed
+//	members.csv       rank, index, key, status, points, share, results, missed, joined, stake, balance, settled, claimed, doubt, passed,
+//	                  score, earned, unripe
 //	rounds.csv        the last rounds: number, epoch, step, opened, seconds, batch, active, expected, accepted, agreed, seed, checked,
-//	                  verified, convicted
+//	                  verified, convicted, on_chain
 //	convictions.csv   number, round, member, key, offence, by, slashed, evidence, first_round, last_round, results, at; of a run that has checks
+//	validators.csv    seat, key, payee, stake, balance, earned, trust, since_window; of a run in which validators score
+//	scores.csv        period, member, key, validator, score, weight, reward, penalty, sequences; of the period that was settled last
 //	run.json          the whole view.Run
 //
 // Curves are those of package view: downsampled, a bucket's mean with its least and greatest value.
@@ -49,6 +52,7 @@ func Charts(r view.Run) []Chart {
 		{File: "learning-rate", Title: "Learning rate", Axis: "learning rate", Zero: true, Lines: []Line{{"train/lr", "learning rate", r.LR}}},
 		{File: "grad-norm", Title: "Gradient norm", Axis: "norm before clipping", Zero: true, Lines: []Line{{"train/grad_norm", "shares of one participant", r.GradNorm}}},
 	}
+	all = append(all, Chart{File: "payloads", Title: "Payloads", Axis: "bytes a round, as far as seen", Zero: true, Lines: []Line{{"net/payload_bytes", "all members", r.Payloads}}})
 	for _, t := range r.Tasks {
 		all = append(all, Chart{File: "eval-" + fileWord(t.Name), Title: t.Name, Axis: fmt.Sprintf("share of %d items", t.Items), Lines: []Line{
 			{"eval/" + t.Name + "/acc", "accuracy", t.Acc}, {"eval/" + t.Name + "/acc_norm", "normalized by length", t.Norm},
@@ -88,6 +92,12 @@ func Write(dir string, r view.Run, now time.Time) error {
 	files := map[string][]byte{"curves.csv": curvesCSV(r), "members.csv": membersCSV(r), "rounds.csv": roundsCSV(r)}
 	if r.Trust != nil {
 		files["convictions.csv"] = convictionsCSV(r)
+	}
+	if r.Windows != nil && r.Windows.ScoreWindows > 0 {
+		files["validators.csv"] = validatorsCSV(r.Windows)
+		if r.Windows.Period != nil {
+			files["scores.csv"] = scoresCSV(r.Windows.Period)
+		}
 	}
 	whole, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -42,6 +42,11 @@ func sample() view.Run {
 	}
 	r.Trust = &view.Trust{Percent: 5, Drawn: 41, Passed: 40, Disputed: 1, Convicted: 1, Convictions: []view.Conviction{
 		{Number: 1, Round: 17, Key: strings.Repeat("0a", 32), Offence: "wrong <result>", By: 1, ByKey: strings.Repeat("0b", 32), Slashed: 5000, Evidence: strings.Repeat("ee", 32), FirstRound: 3, LastRound: 17, Results: 15}}}
+	r.Trust.Disputes = []view.Dispute{{ID: 1, Round: 17, Conviction: 1, EndedMs: 5, Level: "slices", Op: 41, OpName: "gradient <of> layer 1"}}
+	r.Payloads = r.Speed
+	r.Windows = &view.Windows{ScoreWindows: 2, Given: 1234, Validators: []view.Validator{{Seat: 1, Key: strings.Repeat("0c", 32), Trust: 77}},
+		Period: &view.Period{Number: 6, First: 11, Last: 12, Members: []view.MemberScore{{Member: 1, Key: strings.Repeat("0b", 32), Scored: true, Score: 0.625, Weight: 1, Reward: 987}},
+			Validators: []view.SeatScores{{Seat: 1, Key: strings.Repeat("0c", 32), Said: []view.Said{{Member: 1, Score: 0.5}}}}}}
 	return r
 }
 
@@ -62,7 +67,8 @@ func TestReportIsWhole(t *testing.T) {
 	}
 	page := string(read("index.html"))
 	for _, want := range []string{"<h1>opticks</h1>", "614,400", "300 of 300", `src="loss.svg"`, `src="throughput.svg"`, "83.3 %", "0.018", "17 March 2030", "wrong &lt;result&gt;", "15 results, rounds 3 to 17", "5,000",
-		"<b>The rays </b>&lt;are&gt; bent", "After step 1<", "After step 20<", `src="eval-piqa----x.svg"`} {
+		"<b>The rays </b>&lt;are&gt; bent", "After step 1<", "After step 20<", `src="eval-piqa----x.svg"`, "operation 41, gradient &lt;of&gt; layer 1", "77 of 255", "1,234 tokens", "Period 6, windows 11 to 12", "987", "0.62",
+		`src="payloads.svg"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -97,14 +103,15 @@ func TestReportIsWhole(t *testing.T) {
 			t.Errorf("%s.svg has %d paths", name, paths)
 		}
 	}
-	for name, lines := range map[string]int{"curves.csv": 300 + 300 + 6 + 1 + 2*6 + 1, "members.csv": 3, "rounds.csv": 2, "convictions.csv": 2} {
+	for name, lines := range map[string]int{"curves.csv": 300 + 300 + 300 + 6 + 1 + 2*6 + 1, "members.csv": 3, "rounds.csv": 2, "convictions.csv": 2,
+		"validators.csv": 2, "scores.csv": 3} {
 		all, err := csv.NewReader(bytes.NewReader(read(name))).ReadAll()
 		if err != nil || len(all) != lines {
 			t.Errorf("%s has %d lines, want %d: %v", name, len(all), lines, err)
 		}
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 6+2+4 {
-		t.Errorf("%d files, want 12: %v", len(entries), err)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 8+2+6 {
+		t.Errorf("%d files, want 16: %v", len(entries), err)
 	}
 }
 
