@@ -1,0 +1,161 @@
+package market
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// RewardsOptions are what a measurement of rewards may be told. Zero values stand for what the comments say.
+type RewardsOptions struct {
+	Honest     int    // miners beside the one that is measured: 5
+	Validators int    // 2
+	Steps      uint32 // windows: 40
+	Seeds      int    // runs over which is averaged: 2
+	// Progress, if not nil, is told what is being measured, in a few words.
+	Progress func(what string)
+}
+
+// Behaviour is what one miner does while all others are honest.
+type Behaviour struct {
+	Name    string
+	Kind    string // of adversary.Miners
+	Percent int    // of its pages it trains on; 0: all
+}
+
+// Behaviours are those that are measured.
+func Behaviours() []Behaviour {
+	return []Behaviour{
+		{Name: "honest"},
+		{Name: "three quarters of the data", Percent: 75},
+		{Name: "half the data", Kind: "half-data"},
+		{Name: "a quarter of the data", Percent: 25},
+		{Name: "an eighth of the data", Percent: 13},
+		{Name: "wrong pages", Kind: "wrong-data"},
+		{Name: "copy", Kind: "copy"},
+		{Name: "stale", Kind: "stale"},
+		{Name: "noise", Kind: "noise"},
+		{Name: "sign-flipped", Kind: "sign-flip"},
+		{Name: "scaled", Kind: "scale"},
+	}
+}
+
+// Reward is what came of one behaviour.
+type Reward struct {
+	Behaviour string `json:"behaviour"`
+	// The means over all evaluations of it by the first validator, a first quarter of the windows left out.
+	Cosine       float64 `json:"cosine"`
+	TensorCosine float64 `json:"tensor_cosine"`
+	Norm         float64 `json:"norm"`      // in medians of the window
+	Advantage    float64 `json:"advantage"` // by losses
+	Score        float64 `json:"score"`     // where works are not compared
+	// Pay is what it was paid relative to the mean of the others, who are honest.
+	Pay float64 `json:"pay"`
+	// PayInexact is the same where arithmetic is not exact, and works are not compared.
+	PayInexact float64 `json:"pay_inexact"`
+	// Loss is the held-out loss at the end, of the run in which works are compared. Who is not paid moves the model all the same.
+	Loss float64 `json:"heldout_loss"`
+	// Verdicts counts those of the evaluations where works are compared.
+	Verdicts map[score.Verdict]int `json:"verdicts"`
+}
+
+// Rewards is a measurement.
+type Rewards struct {
+	Honest     int      `json:"honest"`
+	Validators int      `json:"validators"`
+	Windows    uint32   `json:"windows"`
+	Seeds      int      `json:"seeds"`
+	Params     int      `json:"params"`
+	Reveal     uint64   `json:"reveal_bytes"`
+	Written    uint64   `json:"written_bytes"` // by a miner in a window
+	Dense      uint64   `json:"dense_bytes"`
+	Rows       []Reward `json:"rows"`
+}
+
+// MeasureRewards lets one miner behave in each way in turn, in runs of their own, and says what it was paid. Same options, same numbers, on
+// every machine.
+func MeasureRewards(ctx context.Context, o RewardsOptions) (Rewards, error) {
+	o.fill()
+	r := Rewards{Honest: o.Honest, Validators: o.Validators, Windows: o.Steps, Seeds: o.Seeds, Params: Model.Layout().Len()}
+	for _, b := range Behaviours() {
+		row := Reward{Behaviour: b.Name, Verdicts: map[score.Verdict]int{}}
+		for seed := range o.Seeds {
+			o.Progress(fmt.Sprintf("%s, run %d of %d", b.Name, seed+1, o.Seeds))
+			exact, err := o.one(ctx, b, seed, false)
+			if err != nil {
+				return r, fmt.Errorf("%s: %w", b.Name, err)
+			}
+			inexact, err := o.one(ctx, b, seed, true)
+			if err != nil {
+				return r, fmt.Errorf("%s: %w", b.Name, err)
+			}
+			r.Reveal, r.Written, r.Dense = exact.Reveal, exact.Bytes, exact.Dense
+			row.add(exact, inexact, float64(o.Seeds))
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	return r, nil
+}
+
+func (o *RewardsOptions) fill() {
+	set := func(v *int, to int) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	set(&o.Honest, 5)
+	set(&o.Validators, 2)
+	set(&o.Seeds, 2)
+	if o.Steps == 0 {
+		o.Steps = 40
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+}
+
+// one is one run.
+func (o *RewardsOptions) one(ctx context.Context, b Behaviour, seed int, inexact bool) (Result, error) {
+	cfg := Config{
+		Miners: append(make([]Miner, o.Honest), Miner{Kind: b.Kind, Percent: b.Percent}), Validators: make([]Judge, o.Validators),
+		Steps: o.Steps, Inexact: inexact, Seed: wire.Sum("entrain/rewards", binary.LittleEndian.AppendUint32(nil, uint32(seed))),
+	}
+	m, err := New(ctx, cfg)
+	if err != nil {
+		return Result{}, err
+	}
+	defer m.Close()
+	return m.Run()
+}
+
+// add takes the last miner's part of two runs into the means.
+func (r *Reward) add(exact, inexact Result, seeds float64) {
+	seen := inexact.Earners[len(inexact.Earners)-1].Evidence
+	r.Cosine += seen.Whole / seeds
+	r.TensorCosine += seen.Tensors / seeds
+	r.Norm += seen.Norm / seeds
+	r.Advantage += seen.Advantage / seeds
+	r.Score += seen.One / seeds
+	r.Pay += exact.relative() / seeds
+	r.PayInexact += inexact.relative() / seeds
+	r.Loss += exact.Loss / seeds
+	for v, n := range exact.Earners[len(exact.Earners)-1].Evidence.Verdicts {
+		r.Verdicts[v] += n
+	}
+}
+
+// relative is what the last miner was paid, relative to the mean of the others.
+func (r Result) relative() float64 {
+	last := len(r.Earners) - 1
+	var others float64
+	for _, e := range r.Earners[:last] {
+		others += float64(e.Reward) / float64(last)
+	}
+	if others == 0 {
+		return 0
+	}
+	return float64(r.Earners[last].Reward) / others
+}
