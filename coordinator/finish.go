@@ -143,6 +143,7 @@ func (s State) judge(env Env, r Round) {
 			s.pay(i, a.Number(), count)
 			continue
 		}
+		s.tallyMiss(i, a.Number())
 		for _, v := range share {
 			s.pushRedo(v)
 		}

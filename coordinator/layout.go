@@ -282,7 +282,8 @@ const (
 	tWeight    = 4
 	tAmount    = 8
 	tScore     = 16
-	tEnd       = 18
+	tMissed    = 18
+	tEnd       = 19
 	tallyBytes = 24
 
 	talliesKept = 3

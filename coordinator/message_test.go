@@ -58,6 +58,13 @@ func messages() []struct {
 		{Deposit{Member: key.Public(h)}, "11" + aa},
 		{Claim{}, "12"},
 		{Fund{}, "13"},
+		{Commit{Signed: signed}, "14" + commitment},
+		{RegisterValidator{Payee: key.Public(h)}, "15" + aa},
+		{RetireValidator{}, "16"},
+		{CommitScores{Period: 3, Hash: g}, "17" + "03000000" + bb},
+		{RevealScores{Period: 3, Salt: h}, "18" + "03000000" + aa + "00000000"},
+		{RevealScores{Period: 3, Salt: h, Scores: []Score{{Member: 1, Value: -1}, {Member: 258, Value: ScoreOne}}},
+			"18" + "03000000" + aa + "02000000" + "01000000" + "ffff" + "02010000" + "ff7f"},
 	}
 }
 
@@ -96,6 +103,11 @@ func TestParseMessageRefuses(t *testing.T) {
 		{"a proof that is not there", Append(nil, Defend{Proof: make([]wire.Hash, 9)})[:60], wire.ErrShort},
 		{"evidence larger than any", Append(nil, Evidence{Bytes: make([]byte, EvidenceBytesMax+1)}), wire.ErrTooLong},
 		{"a filter larger than any", Append(nil, Witness{Commitments: make([]byte, filterBytesMax+1)}), wire.ErrTooLong},
+		{"more scores than a run can have members", Append(nil, RevealScores{Scores: make([]Score, MembersMax+1)}), wire.ErrTooLong},
+		{"scores that are not there", Append(nil, RevealScores{Scores: make([]Score, 9)})[:60], wire.ErrShort},
+		{"scores of one member twice", Append(nil, RevealScores{Scores: []Score{{Member: 1}, {Member: 1}}}), wire.ErrNotCanonical},
+		{"scores out of order", Append(nil, RevealScores{Scores: []Score{{Member: 2}, {Member: 1}}}), wire.ErrNotCanonical},
+		{"a score below all", Append(nil, RevealScores{Scores: []Score{{Member: 2, Value: -ScoreOne - 1}}}), wire.ErrNotCanonical},
 	} {
 		if _, err := ParseMessage(c.b); err != c.want {
 			t.Errorf("%s: error %v, want %v", c.name, err, c.want)

@@ -45,7 +45,7 @@ func (s State) talliesOK() bool {
 		for i := range s.Count() {
 			b := tallied(t, i)
 			settled := p <= s.settled() && getU32(b, tSequences) > 0
-			if !settled && !allZero(b[tWeight:]) || !allZero(b[tEnd:]) || getU32(b, tWeight) > WeightOne {
+			if !settled && !allZero(b[tWeight:tMissed]) || getU8(b, tMissed) > 1 || !allZero(b[tEnd:]) || getU32(b, tWeight) > WeightOne {
 				return false
 			}
 		}

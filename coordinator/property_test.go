@@ -23,7 +23,7 @@ func TestRandomMessages(t *testing.T) {
 	var saw seen
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
-		p := &player{src: prng.New(wire.Sum("test/moves", wire.AppendU64(nil, seed)), "moves"), diverged: map[uint32]bool{}, crooked: map[key.Public]bool{}}
+		p := &player{src: prng.New(wire.Sum("test/moves", wire.AppendU64(nil, seed)), "moves"), diverged: map[uint32]bool{}, crooked: map[key.Public]bool{}, fickle: true}
 		l := p.limits()
 		p.w = newWorld(rt, l, p.config(l), fmt.Sprint(seed))
 		if p.chance(80) {
@@ -36,13 +36,16 @@ func TestRandomMessages(t *testing.T) {
 		p.w.replay()
 		p.w.settle()
 	})
-	if saw != (seen{true, true, true, true, true, true, true, true, true}) {
+	if saw != (seen{true, true, true, true, true, true, true, true, true, true, true, true, true, true}) {
 		t.Errorf("the random runs are too tame: %+v", saw)
 	}
 }
 
 // seen is what random runs must have brought about to be worth anything.
-type seen struct{ finished, retired, rollback, redone, dropped, passed, convicted, disputed, claimed bool }
+type seen struct {
+	finished, retired, rollback, redone, dropped, passed, convicted, disputed, claimed bool
+	committed, rewarded, penalised, replaced, distrusted                               bool
+}
 
 func (v *seen) add(s State) {
 	v.finished = v.finished || s.Phase() == Finished
@@ -53,6 +56,7 @@ func (v *seen) add(s State) {
 	v.passed = v.passed || passed > 0
 	v.convicted = v.convicted || s.ConvictionsTotal() > 0
 	v.disputed = v.disputed || s.DisputesTotal() > 0
+	v.addScores(s)
 	for i := range s.Count() {
 		v.dropped = v.dropped || s.Status(i) == StatusDropped
 		v.claimed = v.claimed || s.Member(i).Claimed > 0
@@ -62,7 +66,9 @@ func (v *seen) add(s State) {
 // limits draws limits, mostly small.
 func (p *player) limits() Limits {
 	sizes := []uint32{1, 2, 3, 5, 8, 12, 12, 65, 256}
-	return Limits{Members: sizes[p.below(uint32(len(sizes)))], Witnesses: uint16(1 + p.below(8))}
+	l := Limits{Members: sizes[p.below(uint32(len(sizes)))], Witnesses: uint16(1 + p.below(8))}
+	p.scoreLimits(&l)
+	return l
 }
 
 // config draws a configuration.
@@ -80,6 +86,7 @@ func (p *player) config(l Limits) Config {
 	c.Overlap = uint8(p.below(2))
 	c.MissedMax = uint8(p.below(4))
 	p.trustIn(&c)
+	p.scoresIn(&c, l)
 	return c
 }
 
@@ -90,6 +97,8 @@ type player struct {
 	diverged map[uint32]bool // members whose replicas went astray: they name wrong parameters
 	crooked  map[key.Public]bool
 	traces   map[cased]*trace
+	promised map[key.Public]RevealScores // what validators committed to
+	fickle   bool                        // what members' work is worth changes all the time
 }
 
 // below draws a number below n.
@@ -110,6 +119,7 @@ func (p *player) move() {
 	case n < 58:
 		p.trust(false) // who is honest is never late
 		w.now += []uint64{0, 1, 999, 5_000, 30_000, 600_000}[p.below(6)]
+		w.block += uint64(p.below(30))
 		p.must(w.apply(key.Public{}, Tick{}))
 	case n < 70:
 		_ = w.applyWith(p.anybody(), p.tokens(), Join{Speed: 7})
@@ -121,8 +131,10 @@ func (p *player) move() {
 		_ = w.apply(p.anybody(), p.hostile())
 	case n < 86:
 		p.trust(true)
+		p.scores(true)
 	case n < 88:
 		p.spend()
+		p.seats()
 	case n < 92:
 		p.careless()
 	case n < 94:
@@ -160,9 +172,10 @@ func (p *player) silence() {
 func (p *player) honest() {
 	w := p.w
 	p.trust(false)
+	p.scores(false)
 	switch w.s.Phase() {
 	case WaitingForMembers:
-		_ = w.applyWith(p.anybody(), w.config.Stake, Join{})
+		_ = w.applyWith(p.anybody(), w.config.Stake+w.config.RegisterCost, Join{})
 		p.trust(false)
 		w.now += w.config.WaitingMs
 		p.must(w.apply(key.Public{}, Tick{}))
@@ -174,7 +187,11 @@ func (p *player) honest() {
 			}
 		}
 	case RoundTrain, RoundWitness:
+		if w.config.Exchange == Buckets && w.s.Phase() == RoundTrain {
+			w.commitAll()
+		}
 		p.reports(w.s.Round())
+		p.blocks()
 	case Cooldown:
 		if list := w.s.Checkpointers(); len(list) > 0 && w.s.Status(list[0]).Present() {
 			params, _ := w.s.Params()
@@ -234,11 +251,13 @@ func (p *player) hostile() Message {
 		}
 		return b
 	}
-	switch p.below(5) {
+	switch p.below(6) {
 	case 0:
 		return nil
 	case 4:
 		return p.rubbish(some)
+	case 5:
+		return p.nonsense()
 	case 1:
 		return Ready{Epoch: p.w.s.Epoch()}
 	case 2:
@@ -257,18 +276,20 @@ func (w *world) settle() {
 	w.t.Helper()
 	for n := 0; ; n++ {
 		s := w.s
-		phase, round, epoch := s.Phase(), s.Round(), s.Epoch()
-		if phase == Finished || phase == Paused || phase == WaitingForMembers && s.Present() < w.config.StartMembers {
+		phase, round, epoch, window := s.Phase(), s.Round(), s.Epoch(), s.Window()
+		if phase == Finished && !s.scoresDue() || phase == Paused || phase == WaitingForMembers && s.Present() < w.config.StartMembers {
 			return
 		}
 		if n > 2000 {
 			w.t.Fatalf("run does not come to rest; %v, epoch %d, round %d", phase, epoch, round)
 		}
 		w.now += DurationMsMax
+		w.block += WindowBlocksMax
+		settled := s.settled()
 		if err := w.apply(key.Public{}, Tick{}); err != nil {
 			w.t.Fatal(err)
 		}
-		if w.s.Phase() == phase && w.s.Round() == round && w.s.Epoch() == epoch {
+		if w.s.Phase() == phase && w.s.Round() == round && w.s.Epoch() == epoch && w.s.Window() == window && w.s.settled() == settled {
 			w.t.Fatalf("%v sticks in epoch %d, round %d: time is over, and nothing happened", phase, epoch, round)
 		}
 	}
@@ -284,9 +305,19 @@ func TestRunFinishes(t *testing.T) {
 		c := p.config(l)
 		w := newWorld(rt, l, c, fmt.Sprint(seed))
 		p.w = w
-		members := c.StartMembers + p.below(min(l.Members, 12)-c.StartMembers+1)
+		most := min(l.Members, 12)
+		if c.Slots > 0 {
+			most = min(most, c.Slots)
+		}
+		members := c.StartMembers + p.below(most-c.StartMembers+1)
 		for i := range members {
-			p.must(w.applyWith(testKey(fmt.Sprint("player", i)), c.Stake, Join{}))
+			p.must(w.applyWith(testKey(fmt.Sprint("player", i)), c.Stake+c.RegisterCost, Join{}))
+		}
+		for k := range uint32(c.Validators) {
+			p.must(w.applyWith(testKey(fmt.Sprint("validator", k)), max(1, c.Stake)+uint64(k), RegisterValidator{}))
+		}
+		if c.Emission > 0 {
+			p.must(w.applyWith(testKey("player0"), 100*c.Emission, Fund{}))
 		}
 		for n := 0; w.s.Phase() != Finished; n++ {
 			if n > 1000 {
@@ -311,6 +342,7 @@ func TestRunFinishes(t *testing.T) {
 		if hash, round := w.s.Params(); hash != w.theta[round] || round != w.s.Round() {
 			rt.Fatalf("agreed parameters %v of round %d; members hold %v in round %d", hash, round, w.theta[round], w.s.Round())
 		}
+		p.finishScores(members)
 		w.replay()
 	})
 }

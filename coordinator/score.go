@@ -99,16 +99,27 @@ func tallied(tally []byte, i uint32) []byte {
 	return tally[at : at+tallyBytes]
 }
 
-// tallySequences notes the sequences of an accepted result of a round.
-func (s State) tallySequences(i, round, sequences uint32) {
-	if s.seats() == 0 {
-		return
-	}
+// tallyFor returns member i's part of the tally of the period that a round is in.
+func (s State) tallyFor(i, round uint32) []byte {
 	p := s.period(round)
 	t := s.tallyOf(p)
 	putU32(t, tPeriod, p)
-	b := tallied(t, i)
-	putU32(b, tSequences, uint32(min(uint64(getU32(b, tSequences))+uint64(sequences), 1<<32-1)))
+	return tallied(t, i)
+}
+
+// tallySequences notes the sequences of an accepted result of a round.
+func (s State) tallySequences(i, round, sequences uint32) {
+	if s.seats() > 0 {
+		b := s.tallyFor(i, round)
+		putU32(b, tSequences, uint32(min(uint64(getU32(b, tSequences))+uint64(sequences), 1<<32-1)))
+	}
+}
+
+// tallyMiss notes that a result of a round was not accepted.
+func (s State) tallyMiss(i, round uint32) {
+	if s.seats() > 0 {
+		putU8(s.tallyFor(i, round), tMissed, 1)
+	}
 }
 
 // clearTallies forgets what member i did in periods that are not settled.

@@ -69,7 +69,7 @@ func (s State) settlePeriod(p uint32) {
 	if getU32(t, tPeriod) == p && getU32(s.periodScores(p), sPeriod) == p {
 		settled = s.combineAll(p, t, voters)
 	}
-	s.judgeValidators(p, voters, settled, getU32(t, tPeriod) == p)
+	s.judgeValidators(p, voters, settled, getU32(t, tPeriod) == p && s.worked(t))
 	s.ripen()
 	if settled > 0 {
 		s.emit(p, t, voters)
@@ -79,6 +79,16 @@ func (s State) settlePeriod(p uint32) {
 	}
 	clear(s.tallyOf(p + 2))
 	clear(s.periodScores(p + 1))
+}
+
+// worked tells whether a tally has accepted results.
+func (s State) worked(t []byte) bool {
+	for i := range s.Count() {
+		if getU32(tallied(t, i), tSequences) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // voters returns the validators that were registered before period p began, and those that came during it and revealed scores.
@@ -109,13 +119,12 @@ func (s State) combineAll(p uint32, t []byte, voters []voter) uint64 {
 		all += v.weight
 	}
 	settled := uint64(0)
-	first, _ := s.PeriodWindows(p)
 	list := make([]opinion, 0, len(voters))
 	for i := range s.Count() {
 		b, m := tallied(t, i), s.place(i)
 		if getU32(b, tSequences) == 0 {
-			if Status(getU8(m, mStatus)) == StatusActive && getU32(s.b, hEpochRound) <= first {
-				s.move(i, scoreZero) // it took part all the time, and nothing of it was accepted
+			if getU8(b, tMissed) == 1 {
+				s.move(i, scoreZero) // it had work to do, and nothing of it was accepted
 			}
 			continue
 		}
