@@ -35,7 +35,7 @@ func (m *Machine) decideTraining(r coordinator.Round) {
 	now := r.Number()
 	closed := m.bucketed() && m.state.Phase() != coordinator.RoundTrain // a commitment would come too late
 	if m.work.running != 0 && (m.work.running != now || closed) {
-		if closed {
+		if m.bucketed() {
 			m.do(Note{"the window is over before this member's share was computed: it is too slow for it"})
 		}
 		m.cancelTraining()

@@ -170,7 +170,8 @@ func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
 // applied writes the values on the slice of the window that was applied.
 func (b *buckets) applied(a client.Apply, v *version) {
 	n := b.node
-	if n.slicer == nil || a.Seed.IsZero() {
+	self, ok := n.state.Find(n.self)
+	if n.slicer == nil || a.Seed.IsZero() || !ok || (self+a.Of)%n.stride() != 0 {
 		return
 	}
 	v.uses++
@@ -184,6 +185,12 @@ func (b *buckets) applied(a client.Apply, v *version) {
 		})
 	})
 }
+
+// stride is of how many members one writes what came of a window: in a large run some are enough, other ones each time.
+func (n *Node) stride() uint32 { return max(1, n.state.Count()/writersWanted) }
+
+// writersWanted is how many members write the slice of the agreed parameters of a window, at least, if there are so many.
+const writersWanted = 8
 
 // putModel writes the parameters that the run agreed on.
 func (b *buckets) putModel(round uint32, v *version, within time.Duration, done func(error)) {

@@ -154,7 +154,7 @@ type found struct {
 }
 
 const (
-	// surveyed is how many buckets are listed for a catalog.
+	// surveyed is how many buckets are listed for a catalog at least. Members in a row write of different windows.
 	surveyed = 5
 	// catalogMax bounds the names taken of one bucket.
 	catalogMax = 1 << 14
@@ -164,7 +164,7 @@ const (
 func (b *buckets) survey(done func(catalog)) {
 	var c catalog
 	from := b.sources()
-	from = from[:min(surveyed, len(from))]
+	from = from[:min(max(surveyed, int(b.node.stride())+2), len(from))]
 	left := len(from)
 	if left == 0 {
 		b.node.cfg.Loop.Post(func() { done(c) })

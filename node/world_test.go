@@ -188,7 +188,9 @@ func (w *world) initial() []float32 {
 	return p
 }
 
-func (w *world) key(i int) key.Private { return key.FromSeed([32]byte{1, byte(i)}) }
+func (w *world) key(i int) key.Private { return worldKey(i) }
+
+func worldKey(i int) key.Private { return key.FromSeed([32]byte{1, byte(i)}) }
 
 // start begins node i, with the disk it had before if it ran before.
 func (w *world) start(i int, adjust ...func(*Config)) *host {

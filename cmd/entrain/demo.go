@@ -54,7 +54,7 @@ stake. docs/security.md says more of the kinds:
 
 With --exchange bucket results travel through S3 buckets, one for each client, on a server that is started as
 well, or on the one of --s3. Rounds are windows of the chain's height: a client commits to all of its update, and
-only when the window is over does the chain draw the part, a tenth, that it must show. Validators recompute some
+only when the window is over does the chain draw the part, a quarter, that it must show. Validators recompute some
 of the updates and score them all, and what a client earns follows from its scores. The cheats of such a run:
 ` + kindList(adversary.Miners()) + `
 

@@ -35,7 +35,10 @@ const (
 	// demoScoreWindows is how many windows a period of scores has, and demoEmission what is distributed after each.
 	demoScoreWindows, demoEmission = 10, 1000
 	demoValidatorPercent           = 10
-	demoCompression                = 10
+	// demoCompression is how many windows it takes until all of the model has been a slice: so few that each weight moves often enough in a
+	// run of minutes. With it goes the learning rate.
+	demoCompression = 4
+	demoRate        = 4e-3
 
 	serverName  = "s3"
 	serverDir   = "s3"
@@ -106,7 +109,8 @@ func (o demoOptions) byBuckets(s *spec.Spec) {
 	s.Exchange = spec.Exchange{Kind: spec.ExchangeBucket, WindowBlocks: uint32(max(1, o.window/demoBlock))}
 	s.Members.Overlap = 1
 	s.Members.MissedMax = 10
-	s.Optimizer.Codec, s.Optimizer.Compression = spec.CodecSlice, demoCompression
+	s.Optimizer.Codec, s.Optimizer.Compression, s.Optimizer.Decay = spec.CodecSlice, demoCompression, 1
+	s.LearningRate.Base, s.LearningRate.Final = demoRate, demoRate/10
 	s.Trust = spec.Trust{Stake: demoStake}
 	if o.validators > 0 {
 		s.Scores = spec.Scores{Validators: uint16(o.validators), Windows: min(demoScoreWindows, max(2, o.rounds/4)), Emission: demoEmission, ValidatorPercent: demoValidatorPercent}

@@ -140,6 +140,17 @@ func (m mining) probe(ctx context.Context, client *bucket.Client, own, read buck
 	return mine.Delete(ctx, key)
 }
 
+// try finds out whether a miner's bucket can be used.
+func (m mining) try(ctx context.Context, c console) error {
+	own, read, err := m.places(c)
+	if err != nil {
+		return err
+	}
+	client := bucket.NewClient(bucket.S3Options{})
+	defer client.Close()
+	return m.probe(ctx, client, own, read, "try")
+}
+
 // mine makes the participant's node one of a run of buckets, if the run is one.
 func (p *participant) mine(ctx context.Context, cfg *node.Config) error {
 	if !p.trainer.spec.Buckets() {

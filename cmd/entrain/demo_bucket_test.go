@@ -1,0 +1,119 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Three miners, one of which cheats, two validators and a server of buckets, each a process of its own. A miner and the server are killed in the middle:
+// the run goes on, all honest miners end with the same parameters, and the cheat has earned next to nothing.
+func TestDemoByBuckets(t *testing.T) {
+	dir := t.TempDir()
+	d := startDemo(t, dir, append(tinyArgs(t, "16"), "--exchange", "bucket", "--clients", "4", "--window", "1200ms", "--adversary", "noise")...)
+	pids := map[string]int{}
+	note := func(ev demoEvent) {
+		if ev.PID != 0 {
+			pids[ev.Process] = ev.PID
+		}
+	}
+	started := func(process string) func(demoEvent) bool {
+		return func(ev demoEvent) bool { note(ev); return ev.PID != 0 && ev.Process == process }
+	}
+	step := func(process string, step uint32) func(demoEvent) bool {
+		return func(ev demoEvent) bool {
+			note(ev)
+			return ev.Kind == "applied" && ev.Process == process && ev.Step >= step
+		}
+	}
+	d.until("all were started", func(ev demoEvent) bool { note(ev); return len(pids) == 8 })
+	d.until("a step", step("client-1", 2))
+	kill(t, pids["client-2"])
+	d.until("client-2 was started again", started("client-2"))
+	d.until("client-2 goes on", func(ev demoEvent) bool { note(ev); return ev.Process == "client-2" && ev.Kind == "applied" })
+	kill(t, pids[serverName])
+	d.until("the server was started again", started(serverName))
+	if err := d.end(); err != nil {
+		t.Fatalf("%v\n%s", err, d.words)
+	}
+	d.nothingRuns()
+	s := d.final
+	if !s.HashesEqual || s.Exchange != exchangeBucket || s.HeldOutLast >= s.HeldOutFirst || s.WindowBytes == 0 || s.WindowBytes < s.SliceBytes {
+		t.Errorf("%+v", s)
+	}
+	if s.AdversaryRewardShare == nil || *s.AdversaryRewardShare > 0.02 || len(s.Rewards) != 4 {
+		t.Fatalf("rewards %+v", s.Rewards)
+	}
+	for _, r := range s.Rewards {
+		if !r.Cheats && r.Earned == 0 {
+			t.Errorf("%s earned nothing", r.Client)
+		}
+	}
+	for _, name := range []string{"client-1.write", "client-1.read", "secret"} {
+		if info, err := os.Stat(filepath.Join(dir, serverDir, name)); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+func TestDemoByBucketsRefusesWhatMakesNoSense(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--exchange pigeons", "want peers or bucket"},
+		{"--window 3s", "only with --exchange bucket"},
+		{"--validators 3", "only with --exchange bucket"},
+		{"--exchange bucket --verification 5", "validators score"},
+		{"--exchange bucket --window 10ms", "want 200ms"},
+		{"--exchange bucket --validators 0 --adversary noise", "nobody scores"},
+		{"--exchange bucket --adversary copycat", "noise"},
+		{"--exchange bucket --s3 https://example.org/x", "--s3"},
+	} {
+		s := newShell(t)
+		err := run(t.Context(), s.console, append([]string{"demo", "--data", writeFile(t, filepath.Join(t.TempDir(), "text"), strings.Repeat("words ", 60_000))}, strings.Fields(c.args)...))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("demo %s: got %v, want %q", c.args, err, c.want)
+		}
+	}
+}
+
+// A miner's bucket is tried before the run counts on it.
+func TestMinersBucketsAreTried(t *testing.T) {
+	dir := t.TempDir()
+	s := newShell(t)
+	go func() {
+		_ = run(t.Context(), s.console, []string{"bucket", "serve", "--dir", dir, "--listen", "127.0.0.1:0", "--bucket", "mine", "--bucket", "other", "--json"})
+	}()
+	for deadline := time.Now().Add(time.Minute); ; {
+		if _, err := os.Stat(filepath.Join(dir, "other.read")); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("buckets are not served")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
+	for _, c := range []struct {
+		m    mining
+		want string // "" is that all is well
+	}{
+		{mining{own: file("mine.write"), read: file("mine.read")}, ""},
+		{mining{}, "name your S3 bucket"},
+		{mining{own: file("mine.read"), read: file("mine.read")}, "cannot be written"},
+		{mining{own: file("mine.write"), read: file("mine.write")}, "can write"},
+		{mining{own: file("mine.write"), read: file("other.read")}, "cannot be read"},
+		{mining{own: file("mine.write")}, "cannot be read"}, // by anybody without credentials
+		{mining{own: file("nothing")}, "--bucket"},
+	} {
+		err := c.m.try(t.Context(), s.console)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: got %v, want %q", c.m, err, c.want)
+		}
+		if b, _ := os.ReadFile(file("mine.write")); err != nil && strings.Contains(err.Error(), strings.SplitN(strings.SplitN(string(b), "@", 2)[0], ":", 3)[2]) {
+			t.Error("a secret is in an error")
+		}
+	}
+}
