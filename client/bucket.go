@@ -107,7 +107,7 @@ func (m *Machine) decideReveal() {
 		return
 	}
 	m.work.sent = sent{own.Round, seed}
-	if !m.due(&v.at, m.patience(reRevealMs, v.tries)) {
+	if !m.due(&v.at, m.patience(reRevealMs, v.tries-min(v.tries, 1))) {
 		return
 	}
 	v.running, v.id = own.Round, own.ID()

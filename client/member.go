@@ -14,7 +14,7 @@ const (
 	reFetchMs   = 700
 	reAskMs     = 600
 	republishMs = 2000
-	reRevealMs  = 500
+	reRevealMs  = 300
 	resaveMs    = 3000
 	reVerifyMs  = 2000
 	reSayMs     = 800

@@ -62,6 +62,7 @@ type peer struct {
 	sent     []coordinator.Message
 	deaf     func(coordinator.Message) bool // of the outcomes of these it hears nothing
 	onVerify func(Verify)
+	shelves  shelves
 	delay    uint64 // more than slow, of verifications
 }
 
@@ -90,7 +91,7 @@ func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64
 	for _, f := range adjust {
 		f(&cfg)
 	}
-	state, err := coordinator.New(coordinator.Limits{Members: 64, Witnesses: 8}, cfg, coordinator.Env{NowMs: 1000})
+	state, err := coordinator.New(coordinator.Limits{Members: 64, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets}, cfg, coordinator.Env{NowMs: 1000})
 	if err != nil {
 		t.Fatalf("%v: %v", err, cfg.Check(coordinator.Limits{Members: 64, Witnesses: 8}))
 	}
@@ -296,6 +297,9 @@ func (p *peer) gossip(a authored, to func(i int) bool) {
 }
 
 func (p *peer) perform(a Action) {
+	if p.buckets() && p.bucket(a) {
+		return
+	}
 	switch a := a.(type) {
 	case Submit:
 		if p.censor != nil && p.censor(a.Message) {
