@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/sim/market"
+	simmarket "github.com/entrain-network/entrain/sim/market"
 )
 
 // benchRewardsCommand measures what miners are paid by what they do.
 func benchRewardsCommand(c console) *cobra.Command {
-	var o market.RewardsOptions
+	var o simmarket.RewardsOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rewards",
@@ -52,8 +52,8 @@ const (
 	rewardsWindowsMin = 24
 )
 
-func (c console) benchRewards(ctx context.Context, o market.RewardsOptions, asJSON bool) error {
-	r, err := market.MeasureRewards(ctx, o)
+func (c console) benchRewards(ctx context.Context, o simmarket.RewardsOptions, asJSON bool) error {
+	r, err := simmarket.MeasureRewards(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c console) benchRewards(ctx context.Context, o market.RewardsOptions, asJS
 }
 
 // writeRewards shows a line for each behaviour.
-func writeRewards(out io.Writer, r market.Rewards) error {
+func writeRewards(out io.Writer, r simmarket.Rewards) error {
 	fmt.Fprintf(out, "%d honest miners and one that is not, %d validators, %d windows, %d runs of each; %s parameters\n", r.Honest, r.Validators, r.Windows, r.Seeds, thousands(uint64(r.Params)))
 	fmt.Fprintf(out, "a miner writes %s bytes a window, of which its reveal is %s; the whole update in 32 bits is %s\n\n", thousands(r.Written), thousands(r.Reveal), thousands(r.Dense))
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
