@@ -51,7 +51,7 @@ func (f *frame) standing() []string {
 		phase += ", at most " + clock(r.CountdownMs) + " left"
 	}
 	if w := r.Windows; w != nil && w.Left(r.Height) > 0 {
-		phase += fmt.Sprintf(", window %d ends in %d blocks", w.Window, w.Left(r.Height))
+		phase += fmt.Sprintf(", window %d to block %d", w.Window, w.DeadlineHeight)
 	}
 	if r.Pausing {
 		phase += ", pausing after this epoch"

@@ -33,7 +33,7 @@ func TestScoresAreShown(t *testing.T) {
 	run := scored(t)
 	for _, size := range [][2]int{{80, 24}, {200, 60}} {
 		overview := picture(t, &frame{run: run, width: size[0], height: size[1], tab: tabOverview})
-		for _, want := range []string{"window 4 ends in 12", "period 2, 2 validators", "950 tokens"} {
+		for _, want := range []string{"window 4 to block 43", "period 2, 2 validators", "950 tokens"} {
 			if !strings.Contains(overview, want) {
 				t.Errorf("overview at %v lacks %q:\n%s", size, want, overview)
 			}

@@ -30,7 +30,7 @@ export function scores(main, context) {
   }
   function draw(d) {
     fill(about, d.known ? facts(
-      d.buckets && ["Windows", `${plural(d.window_blocks, "block")} each; window ${count(d.window)} ${d.deadline_height > d.height ? `ends in ${plural(d.deadline_height - d.height, "block")}, at height ${count(d.deadline_height)}` : "is over, its results are being witnessed"}`],
+      d.buckets && ["Windows", `${plural(d.window_blocks, "block")} each; window ${count(d.window)} ${d.deadline_height > d.height ? `ends with block ${count(d.deadline_height)}` : "is over, its results are being witnessed"}`],
       ["Periods", `${plural(d.score_windows, "window")} each; this is period ${count(d.current)}${d.scoring ? `, validators are ${d.stage} scores of period ${count(d.scoring)}` : ""}`],
       ["Emission", `${plural(d.emission, "token")} a period, ${d.validator_percent} % of it for validators`],
       ["So far", `${plural(d.given, "token")} given${d.taken ? `, ${plural(d.taken, "token")} taken back` : ""}`]) : h("p", {}, "Nobody scores work in this run: accepted results earn points, one a sequence."));
