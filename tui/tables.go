@@ -168,7 +168,7 @@ func (f *frame) rewards(height int) []string {
 	if scores {
 		out = append(f.validators(max(1, height/3)), "")
 		return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
-			{name: "points", width: 9}, {name: "score", width: 7}, {name: "weight, reward", width: 16, least: 75}, {name: "earned", width: 9},
+			{name: "points", width: 9}, {name: "score", width: 7}, {name: "weight, reward", width: 16, least: 90}, {name: "earned", width: 9},
 			{name: "unripe", width: 9, least: 110}, {name: "balance", width: 11, least: 110}, {name: "stake", width: 11, least: 125},
 			{name: "", left: true, least: 150}}, len(list), row, height-len(out))...)
 	}
