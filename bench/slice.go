@@ -281,7 +281,7 @@ func (r *sliceRun) train(ctx context.Context) (SliceRun, error) {
 	run.Bytes, run.ValueBytes = r.codec.PayloadMax(), r.codec.PayloadMax()-codec.HeaderLen
 	if r.slice != nil {
 		run.Bytes, run.StateBytes, run.SealedBytes = r.slice.RevealLen(), r.slice.StateSliceLen(), r.slice.SealedLen()
-		run.ValueBytes = (run.StateBytes - codec.HeaderLen - len(wire.Hash{})) / 4
+		run.ValueBytes = sliceValues(r.slice)
 	}
 	loss, err := r.engine.HeldOut(ctx, r.params)
 	if err != nil {

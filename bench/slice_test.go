@@ -49,3 +49,21 @@ func TestSlicesAreCompared(t *testing.T) {
 		t.Errorf("the same run ends at %v and at %v", first, last)
 	}
 }
+
+func TestBytesOfSlices(t *testing.T) {
+	rows, err := MeasureSliceBytes([]string{"nano", "10m"}, []uint32{4, 100})
+	if err != nil || len(rows) != 4 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for _, r := range rows {
+		if r.Values < r.Ideal || r.Reveal <= r.Values || r.Reveal > 2*r.Values || r.State < 4*r.Values || r.Dense != 4*r.Params || r.Distro == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if _, err := MeasureSliceBytes([]string{"none"}, []uint32{4}); err == nil {
+		t.Error("an unknown model is measured")
+	}
+	if _, err := MeasureSliceBytes([]string{"nano"}, []uint32{0}); err == nil {
+		t.Error("compression 0 is measured")
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/bench"
+	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/exact"
 )
 
@@ -18,6 +19,7 @@ type sliceFlags struct {
 	bench.SliceOptions
 	compressions []uint
 	rejected     bool
+	bytes        bool
 	asJSON       bool
 }
 
@@ -33,8 +35,9 @@ parameters. It shows the held-out loss after each quarter, relative to distro at
 as runs of peers have it, and the bytes that a member uploads in a window.
 
 The numbers are the same on every machine. A run of 300 windows takes about a minute of one core; with
---rejected, rules and settings are measured too that were tried and not taken.`,
-		Example: "  entrain bench slice\n  entrain bench slice --windows 100 --compression 2 --compression 32\n  entrain bench slice --rejected --json",
+--rejected, rules and settings are measured too that were tried and not taken. --bytes trains nothing, and shows
+what members upload for models of several sizes.`,
+		Example: "  entrain bench slice --bytes\n  entrain bench slice\n  entrain bench slice --windows 100 --compression 2 --compression 32\n  entrain bench slice --rejected --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.benchSlice(cmd.Context(), o)
@@ -48,12 +51,16 @@ The numbers are the same on every machine. A run of 300 windows takes about a mi
 	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
 	f.UintSliceVar(&o.compressions, "compression", nil, "compare only distro and slices of this `compression`; may be repeated")
 	f.BoolVar(&o.rejected, "rejected", false, "measure what was tried and not taken too")
+	f.BoolVar(&o.bytes, "bytes", false, "show bytes of slices of several models, and train nothing")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	_ = cmd.MarkFlagFilename("data")
 	return cmd
 }
 
 func (c console) benchSlice(ctx context.Context, o sliceFlags) error {
+	if o.bytes {
+		return c.benchSliceBytes(o)
+	}
 	if o.Members < 1 || o.Members > robustMembersMax || o.Batch < o.Members || o.Batch > benchStepMax || o.Windows < 8 || o.Windows > benchStepMax {
 		return fmt.Errorf("--members %d --batch %d --windows %d: want 1 to %d members, a sequence for each at least, and 8 windows at least",
 			o.Members, o.Batch, o.Windows, robustMembersMax)
@@ -80,6 +87,34 @@ func (c console) benchSlice(ctx context.Context, o sliceFlags) error {
 		return c.object(r)
 	}
 	return writeSlices(c.out, r)
+}
+
+// benchSliceBytes shows what members upload.
+func (c console) benchSliceBytes(o sliceFlags) error {
+	compressions := []uint32{4, 16, 100, 1000}
+	if len(o.compressions) > 0 {
+		compressions = nil
+		for _, v := range o.compressions {
+			compressions = append(compressions, uint32(min(v, slice.CompressionMax+1)))
+		}
+	}
+	rows, err := bench.MeasureSliceBytes([]string{"nano", "10m", "124m", "1b"}, compressions)
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		return c.object(rows)
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "model\tparameters\tcompression\treveal\tits values\tideal\tstate slice\tdense\tdense/reveal\tdistro\t")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%d", r.Model, thousands(uint64(r.Params)), r.Compression)
+		for _, n := range []int{r.Reveal, r.Values, r.Ideal, r.State, r.Dense} {
+			fmt.Fprintf(w, "\t%s", thousands(uint64(n)))
+		}
+		fmt.Fprintf(w, "\t%.0f\t%s\t\n", float64(r.Dense)/float64(r.Reveal), thousands(uint64(r.Distro)))
+	}
+	return w.Flush()
 }
 
 // writeSlices is a comparison for people.
