@@ -40,6 +40,8 @@
 //	  "held_out": [ ... ]
 //	}
 //
+// Several sets can be trained on in proportion to weights: see Mix.
+//
 // Prepare makes a data set from files, Open uses one, OpenURL one that static hosts offer over HTTP. Sequences overlap by one token, which is the last target of one and the first input of
 // the next; their length is chosen when the set is opened, and their order comes from the run's seed (see Permutation), so that members who
 // know only a sequence's number read the same tokens.

@@ -177,6 +177,9 @@ func (s *sourceFile) sample(ctx context.Context, limit uint64, texts chan<- []by
 // Tokenizer returns the tokenizer of the set: a built-in one, or the one whose definition is in the set's directory, whose hash must be that in
 // the manifest.
 func (s *Set) Tokenizer() (tokenizer.Tokenizer, error) {
+	if s.mixed != nil {
+		return s.mixed.sets[0].Tokenizer()
+	}
 	if s.remote != nil {
 		return s.remote.tokenizer(s.manifest)
 	}
@@ -185,6 +188,13 @@ func (s *Set) Tokenizer() (tokenizer.Tokenizer, error) {
 
 // TokenizerOf returns the tokenizer of the data set in dir, whose manifest is m.
 func TokenizerOf(dir string, m Manifest) (tokenizer.Tokenizer, error) {
+	if m.mix != nil {
+		mix, err := ParseMix(m.mix)
+		if err != nil {
+			return nil, err
+		}
+		dir = filepath.Join(dir, mix.Components[0].Set)
+	}
 	b, err := os.ReadFile(filepath.Join(dir, TokenizerFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

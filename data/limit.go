@@ -5,6 +5,9 @@ package data
 const (
 	ManifestBytesMax = 16 << 20 // a manifest of ShardsMax shards has about 11 MB
 	ShardsMax        = 1 << 16  // at the default shard size 10^12 tokens
+	ComponentsMax    = 256      // sets in a mix
+	WeightMax        = 1 << 16  // of a set in a mix; their sum is what an order is drawn for at once
+	MixBytesMax      = 64 << 10 // the manifest of a mix
 	NameBytesMax     = 64       // a data set's name, which is shown in tables
 	ShardTokensMin   = 1 << 10  // smaller shards would be all manifest
 	ShardTokensMax   = 1 << 30  // a shard is read whole once, to verify it, and its leaves are kept: 512 KiB of them at this size

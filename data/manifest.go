@@ -34,6 +34,8 @@ type Manifest struct {
 	HeldOutTokens uint64    `json:"held_out_tokens"` // in HeldOut
 	Shards        []Shard   `json:"shards"`          // what is trained on
 	HeldOut       []Shard   `json:"held_out"`        // what is only evaluated on
+
+	mix []byte // of a mix, which has no shards of its own: its canonical bytes
 }
 
 // Tokenizer identifies the tokenizer that made the tokens (package tokenizer).
@@ -50,8 +52,20 @@ type Shard struct {
 	Root   wire.Hash `json:"root"`  // merkle.BlobRoot of the file
 }
 
-// Bytes are the canonical bytes of m: JSON indented by two spaces, the fields in the order of the struct, and a newline.
+// files are the names of the files that a set may have, the manifest last.
+func (m Manifest) files() []string {
+	var names []string
+	for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
+		names = append(names, s.File)
+	}
+	return append(names, LeavesFile, TokenizerFile, ManifestFile)
+}
+
+// Bytes are the canonical bytes of m, or of the mix whose summary it is: JSON indented by two spaces, the fields in the order of the struct, and a newline.
 func (m Manifest) Bytes() []byte {
+	if m.mix != nil {
+		return m.mix
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -150,7 +164,7 @@ func plainName(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
 }
 
-// ReadManifest reads the manifest of the data set in dir.
+// ReadManifest reads the manifest of the data set in dir, or the summary of the mix there.
 func ReadManifest(dir string) (Manifest, error) {
 	path := filepath.Join(dir, ManifestFile)
 	f, err := os.Open(path)
@@ -161,6 +175,9 @@ func ReadManifest(dir string) (Manifest, error) {
 	b, err := io.ReadAll(io.LimitReader(f, ManifestBytesMax+1))
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read manifest: %w", err)
+	}
+	if isMix(b) {
+		return readMix(dir, b)
 	}
 	m, err := ParseManifest(b)
 	if err != nil {

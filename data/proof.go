@@ -14,7 +14,12 @@ import (
 // the manifest, and each chunk of a shard that the sequence lies in with its way to the shard's root:
 //
 //	Var manifest; for each chunk: Var bytes, U32 n, n hashes
+//
+// A proof of a mix begins with the mix's manifest, in the same form.
 func (s *Set) Prove(i uint64) ([]byte, error) {
+	if s.mixed != nil {
+		return s.mixed.prove(s.seed, i)
+	}
 	proof := wire.AppendVar(nil, s.manifest.Bytes())
 	first, last := s.train.span(place(s.seed, i, s.Len()))
 	for _, c := range s.manifest.chunksOf(first, last) {
@@ -38,6 +43,13 @@ func (s *Set) Prove(i uint64) ([]byte, error) {
 
 // ProofMax bounds the bytes of any proof. A run whose sequences are to be proven in messages of a limited size needs it to be below that.
 func (s *Set) ProofMax() int {
+	if s.mixed != nil {
+		most := 0
+		for _, set := range s.mixed.sets {
+			most = max(most, set.ProofMax())
+		}
+		return 4 + len(s.mixed.mix.Bytes()) + most
+	}
 	m := s.manifest
 	size := s.train.seq * uint64(m.TokenBytes)
 	shard := min(m.ShardTokens, m.Tokens) * uint64(m.TokenBytes)
@@ -58,6 +70,20 @@ func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 	text := r.Var(ManifestBytesMax)
 	if got := wire.SHA256(text); r.Err() != wire.OK || got != want {
 		return fmt.Errorf("the proof holds data set %s, not %s", got, want)
+	}
+	if isMix(text) {
+		m, err := ParseMix(text)
+		if err != nil {
+			return err
+		}
+		set, k := m.pick(seed, i)
+		c := m.Components[set]
+		rest := r.Rest()
+		inner := wire.NewReader(rest)
+		if isMix(inner.Var(ManifestBytesMax)) {
+			return errors.New("the proof holds a mix of mixes")
+		}
+		return Proven(dst, c.Manifest, mixSeed(seed, set), k, rest)
 	}
 	m, err := ParseManifest(text)
 	if err != nil {

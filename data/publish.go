@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/wire"
@@ -15,14 +18,14 @@ import (
 // so that whoever finds the manifest finds the set. Files that are there with the right size are not sent again. Uploaded, unless it is nil, is
 // called after each file.
 func Publish(ctx context.Context, dir string, m Manifest, to bucket.Store, uploaded func(file string, bytes int64, sent bool)) error {
-	var files []string
-	for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
-		files = append(files, s.File)
+	sets, err := componentsOf(dir, m)
+	if err != nil {
+		return err
 	}
-	for _, name := range append(files, LeavesFile, TokenizerFile, ManifestFile) {
-		size, sent, err := publishFile(ctx, filepath.Join(dir, name), name, m, to)
-		if errors.Is(err, os.ErrNotExist) && (name == LeavesFile || name == TokenizerFile) {
-			continue // sets of earlier versions, and those of built-in tokenizers, have fewer files
+	one := func(name string, m Manifest) error {
+		size, sent, err := publishFile(ctx, filepath.Join(dir, filepath.FromSlash(name)), name, m, to)
+		if errors.Is(err, os.ErrNotExist) && (path.Base(name) == LeavesFile || path.Base(name) == TokenizerFile) {
+			return nil // sets of earlier versions, and those of built-in tokenizers, have fewer files
 		}
 		if err != nil {
 			return fmt.Errorf("upload of data set %q: %w", m.Name, err)
@@ -30,12 +33,23 @@ func Publish(ctx context.Context, dir string, m Manifest, to bucket.Store, uploa
 		if uploaded != nil {
 			uploaded(name, size, sent)
 		}
+		return nil
+	}
+	for _, below := range slices.Sorted(maps.Keys(sets)) {
+		for _, name := range sets[below].files() {
+			if err := one(below+name, sets[below]); err != nil {
+				return err
+			}
+		}
+	}
+	if m.mix != nil {
+		return one(ManifestFile, m)
 	}
 	return nil
 }
 
-func publishFile(ctx context.Context, path, name string, m Manifest, to bucket.Store) (size int64, sent bool, err error) {
-	f, err := os.Open(path)
+func publishFile(ctx context.Context, file, name string, m Manifest, to bucket.Store) (size int64, sent bool, err error) {
+	f, err := os.Open(file)
 	if err != nil {
 		return 0, false, err
 	}
@@ -45,7 +59,7 @@ func publishFile(ctx context.Context, path, name string, m Manifest, to bucket.S
 		return 0, false, err
 	}
 	size = info.Size()
-	if name == ManifestFile { // small, and its size says nothing
+	if path.Base(name) == ManifestFile { // small, and its size says nothing
 		got, _, err := to.Get(ctx, name, 0, ManifestBytesMax)
 		if err == nil && wire.SHA256(got) == m.Hash() {
 			return size, false, nil

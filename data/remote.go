@@ -76,36 +76,48 @@ func IsURL(location string) bool {
 //
 // The set ends with ctx or Close. What no host has right is reported as a *CorruptError.
 func OpenURL(ctx context.Context, addresses []string, want wire.Hash, o RemoteOptions) (*Set, error) {
+	given := o
 	o.fill()
 	r := &remote{ahead: make(chan chunk, 4*max(o.LookAhead, 1))}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.hosts = &hosts{attempts: o.Attempts, timeout: o.Timeout, backoff: o.Backoff}
-	s, err := r.begin(addresses, want, o)
-	if err != nil {
+	s, mix, err := r.begin(addresses, want, o)
+	if err != nil || s == nil {
 		r.close()
-		return nil, err
 	}
-	return s, nil
+	if err != nil || s != nil {
+		return s, err
+	}
+	return openMix(mix, o.Options, func(c Component, of Options) (*Set, error) {
+		below, each := make([]string, len(addresses)), given
+		for i, address := range addresses {
+			if below[i], err = addressBelow(address, c.Set); err != nil {
+				return nil, err
+			}
+		}
+		each.Options = of
+		return OpenURL(ctx, below, c.Manifest, each)
+	})
 }
 
-// begin reaches the hosts and opens the set.
-func (r *remote) begin(addresses []string, want wire.Hash, o RemoteOptions) (*Set, error) {
+// begin reaches the hosts and opens the set. If it is a mix, that is returned instead.
+func (r *remote) begin(addresses []string, want wire.Hash, o RemoteOptions) (*Set, Mix, error) {
 	if len(addresses) == 0 {
-		return nil, errors.New("no address of the data is named")
+		return nil, Mix{}, errors.New("no address of the data is named")
 	}
 	var names []string
 	for _, address := range addresses {
 		h, err := r.host(address, &o)
 		if err != nil {
-			return nil, err
+			return nil, Mix{}, err
 		}
 		r.hosts.list, names = append(r.hosts.list, h), append(names, h.String())
 	}
-	s, err := r.open(want, o)
+	s, mix, err := r.open(want, o)
 	if err != nil {
-		return nil, fmt.Errorf("data set at %s: %w", strings.Join(names, ", "), err)
+		return nil, Mix{}, fmt.Errorf("data set at %s: %w", strings.Join(names, ", "), err)
 	}
-	return s, nil
+	return s, mix, nil
 }
 
 // host returns the host of an address, and makes the client it needs unless there is one.
@@ -136,7 +148,7 @@ func (r *remote) host(address string, o *RemoteOptions) (host, error) {
 	return web{base, o.Client}, nil
 }
 
-func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, error) {
+func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, Mix, error) {
 	b, err := r.hosts.all(r.ctx, ManifestFile, ManifestBytesMax, func(b []byte) error {
 		if got := wire.SHA256(b); got != want {
 			return fmt.Errorf("it is the manifest %s, not %s", got, want)
@@ -144,11 +156,18 @@ func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, Mix{}, err
+	}
+	if isMix(b) && o.component {
+		return nil, Mix{}, errNested
+	}
+	if isMix(b) {
+		m, err := ParseMix(b)
+		return nil, m, err
 	}
 	m, err := ParseManifest(b)
 	if err != nil {
-		return nil, err
+		return nil, Mix{}, err
 	}
 	if o.CacheBytes == 0 && o.LookAhead > 0 { // what is fetched ahead must not drive itself out
 		perSequence := int(min(o.SequenceTokens, SequenceMax))*m.TokenBytes/merkle.ChunkBytes + 2
@@ -156,7 +175,7 @@ func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, error) {
 	}
 	s, err := newSet("", m, o.Options, r)
 	if err != nil {
-		return nil, err
+		return nil, Mix{}, err
 	}
 	if o.LookAhead > 0 {
 		s.ahead.sequences = uint64(o.LookAhead)
@@ -165,9 +184,9 @@ func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, error) {
 		}
 	}
 	if o.Verify {
-		return s, s.Verify(r.ctx)
+		return s, Mix{}, s.Verify(r.ctx)
 	}
-	return s, nil
+	return s, Mix{}, nil
 }
 
 // close ends all that was started.

@@ -11,11 +11,19 @@ import (
 // Handler offers the data set in dir, whose manifest is m, to OpenURL: the files of the set by name, whole or in ranges, and nothing else that
 // may be in the directory. Any static host would do as well.
 func Handler(dir string, m Manifest) http.Handler {
-	tags := map[string]string{ManifestFile: m.Hash().String(), TokenizerFile: m.Tokenizer.Hash.String(), LeavesFile: "leaves-" + m.Hash().String()}
-	for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
-		tags[s.File] = s.Root.String()
+	tags := map[string]string{ManifestFile: m.Hash().String()}
+	sets, err := componentsOf(dir, m)
+	for below, m := range sets {
+		tags[below+ManifestFile], tags[below+TokenizerFile], tags[below+LeavesFile] = m.Hash().String(), m.Tokenizer.Hash.String(), "leaves-"+m.Hash().String()
+		for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
+			tags[below+s.File] = s.Root.String()
+		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err != nil {
+			http.Error(w, "the data set cannot be read", http.StatusInternalServerError)
+			return
+		}
 		name := strings.TrimPrefix(r.URL.Path, "/")
 		tag, ok := tags[name]
 		if !ok {
@@ -27,7 +35,7 @@ func Handler(dir string, m Manifest) http.Handler {
 			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 			return
 		}
-		f, err := os.Open(filepath.Join(dir, name))
+		f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
 			http.NotFound(w, r) // sets of earlier versions have fewer files
 			return

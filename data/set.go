@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync/atomic"
 
 	"github.com/entrain-network/entrain/merkle"
@@ -25,6 +26,8 @@ type Options struct {
 	Seed           wire.Hash // of the order of the sequences; the same for all members of a run
 	Verify         bool      // read and verify every shard now, not on first use
 	CacheBytes     int       // of chunks kept in memory; 0 means 32 MiB
+
+	component bool // of a mix
 }
 
 // cacheBytes is the size of the cache unless told otherwise: a small data set fits and is read from disk once.
@@ -35,6 +38,7 @@ const cacheBytes = 32 << 20
 type Set struct {
 	dir    string
 	remote *remote // nil if the set is in dir
+	mixed  *mixed  // nil if the set is one; else the sets it is of, and no shards of its own
 	ahead  ahead
 
 	manifest Manifest
@@ -59,6 +63,16 @@ func Open(ctx context.Context, dir string, want wire.Hash, o Options) (*Set, err
 	}
 	if got := m.Hash(); got != want {
 		return nil, fmt.Errorf("data set in %q is %s, not %s: it is another data set, or was prepared with other options", dir, got, want)
+	}
+	if m.mix != nil && o.component {
+		return nil, errNested
+	}
+	if m.mix != nil {
+		mix, err := ParseMix(m.mix)
+		if err != nil {
+			return nil, err
+		}
+		return openMix(mix, o, func(c Component, o Options) (*Set, error) { return Open(ctx, filepath.Join(dir, c.Set), c.Manifest, o) })
 	}
 	s, err := newSet(dir, m, o, nil)
 	if err != nil {
@@ -87,7 +101,7 @@ func newSet(dir string, m Manifest, o Options, r *remote) (*Set, error) {
 		remote:   r,
 		manifest: m,
 		train:    part{m, train, m.Tokens, uint64(o.SequenceTokens), c},
-		heldOut:  HeldOut{part{m, heldOut, m.HeldOutTokens, uint64(o.SequenceTokens), c}},
+		heldOut:  HeldOut{part: part{m, heldOut, m.HeldOutTokens, uint64(o.SequenceTokens), c}},
 		seed:     o.Seed,
 	}
 	if s.Len() == 0 {
@@ -101,11 +115,22 @@ func (s *Set) Manifest() Manifest { return s.manifest }
 
 // Len is the number of training sequences, which is how many a pass has. Sequence k covers the tokens from k*SequenceTokens on; up to
 // SequenceTokens tokens at the end of the data belong to none.
-func (s *Set) Len() uint64 { return s.train.len() }
+//
+// A mix has as many as it gives before the first of its sets begins anew.
+func (s *Set) Len() uint64 {
+	if s.mixed != nil {
+		return s.mixed.len((*Set).Len)
+	}
+	return s.train.len()
+}
 
 // Read sets dst to the i-th sequence of training: i counts on for ever, and pass i/Len() gives every sequence once, in the order of
 // NewPermutation(seed, pass, Len()). Errors are a *CorruptError, a failed read, or a token outside the vocabulary.
 func (s *Set) Read(i uint64, dst []uint32) error {
+	if s.mixed != nil {
+		set, k := s.mixed.mix.pick(s.seed, i)
+		return s.mixed.sets[set].Read(k, dst)
+	}
 	if s.ahead.sequences > 0 {
 		s.askAfter(i)
 	}
@@ -125,6 +150,11 @@ func (s *Set) at(i uint64) uint64 {
 
 // Close ends what a set on other machines has started; of a set in a directory there is nothing to end.
 func (s *Set) Close() {
+	if s.mixed != nil {
+		for _, set := range s.mixed.sets {
+			set.Close()
+		}
+	}
 	if s.remote != nil {
 		s.remote.close()
 	}
@@ -135,6 +165,14 @@ func (s *Set) HeldOut() *HeldOut { return &s.heldOut }
 
 // Verify compares every shard with the manifest and returns the first fault, a *CorruptError if it is the data's.
 func (s *Set) Verify(ctx context.Context) error {
+	if s.mixed != nil {
+		for _, set := range s.mixed.sets {
+			if err := set.Verify(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	for _, p := range []part{s.train, s.heldOut.part} {
 		for _, shard := range p.shards {
 			if err := ctx.Err(); err != nil {
@@ -148,16 +186,30 @@ func (s *Set) Verify(ctx context.Context) error {
 	return nil
 }
 
-// HeldOut is the held-out part of a Set, a Source that gives its sequences in the order of the text.
-type HeldOut struct{ part part }
+// HeldOut is the held-out part of a Set, a Source that gives its sequences in the order of the text. That of a mix takes them from its sets in turn,
+// in the proportions of the weights.
+type HeldOut struct {
+	part  part
+	mixed *mixed
+}
 
 // Len is the number of held-out sequences; it may be 0.
-func (h *HeldOut) Len() uint64 { return h.part.len() }
+func (h *HeldOut) Len() uint64 {
+	if h.mixed != nil {
+		return h.mixed.len(func(s *Set) uint64 { return s.heldOut.Len() })
+	}
+	return h.part.len()
+}
 
 // Read sets dst to held-out sequence i. There are Len of them; another i is an error.
 func (h *HeldOut) Read(i uint64, dst []uint32) error {
 	if i >= h.Len() {
 		return fmt.Errorf("held-out sequence %d is beyond the last of %d", i, h.Len())
+	}
+	if h.mixed != nil {
+		total := h.mixed.mix.total()
+		set, nth := h.mixed.mix.at(i % total)
+		return h.mixed.sets[set].heldOut.Read(i/total*uint64(h.mixed.mix.Components[set].Weight)+nth, dst)
 	}
 	return h.part.read(i, dst)
 }
