@@ -35,9 +35,9 @@ const (
 
 func (m *mining) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&m.role, "role", "", "take part as `client`, in a run of peers, or miner, in a run of buckets (default: as the run asks for)")
+	f.StringVar(&m.role, "role", "", "take part as client, in a run of peers, or as miner, in one of buckets: refused if the `role` is not what\nthe run asks for (default: what it asks for)")
 	f.StringVar(&m.own, "bucket", "", "your S3 bucket: a `file` with one line, s3://KEY:SECRET@host/bucket/prefix?region=R, or that line without\nKEY and SECRET, which are then read from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY);\nfor runs that exchange by buckets (default: the variable ENTRAIN_BUCKET)")
-	f.StringVar(&m.read, "bucket-read", "", "the same bucket as others read it, in the same form, with credentials that can only read: they are\nannounced to everybody (default: ENTRAIN_BUCKET_READ, or --bucket without credentials)")
+	f.StringVar(&m.read, "bucket-read", "", "a `file` with the same bucket as others read it, in the same form, with credentials that can only read: they are\nannounced to everybody (default: ENTRAIN_BUCKET_READ, or --bucket without credentials)")
 	f.BoolVar(&m.private, "private-buckets", false, "read other miners' buckets at addresses of this machine and of private networks as well")
 	f.BoolVar(&m.shared, "bucket-shared", false, "announce credentials that may write")
 	_ = f.MarkHidden("bucket-shared")
