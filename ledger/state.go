@@ -95,7 +95,7 @@ func (r *run) freeze() {
 func (h *Host) Due(nowMs uint64) bool {
 	nowMs = max(h.timeMs, nowMs)
 	for _, r := range h.runs {
-		if r.frozen != nil && (r.counts() || r.expires(nowMs) || h.ticks(r, nowMs)) {
+		if r.frozen != nil && (r.state.CountsBlocks() || r.expires(nowMs) || h.ticks(r, nowMs)) {
 			return true
 		}
 	}
@@ -118,6 +118,3 @@ func (h *Host) ticks(r *run, nowMs uint64) bool {
 	_ = r.trial.Apply(env, coordinator.Tick{})
 	return !bytes.Equal(r.scratch, r.live)
 }
-
-// counts tells whether the run's coordinator counts blocks, so that there must be one after the other.
-func (r *run) counts() bool { return false }

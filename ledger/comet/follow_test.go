@@ -10,7 +10,7 @@ import (
 )
 
 // freePort returns the address of a port that nobody uses.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -74,7 +74,9 @@ func (r *Replica) Run(ctx context.Context) error {
 	defer cancel(nil)
 	halt := func(err error) { cancel(&haltError{err}) }
 
-	if err := r.sync(ctx); err != nil {
+	if err := r.sync(ctx); ctx.Err() != nil {
+		return nil // told to end while it fetched the state
+	} else if err != nil {
 		return fmt.Errorf("start chain %q in %q: %w", r.Chain(), r.home.dir, err)
 	}
 	e := engine{dbs: map[string]dbm.DB{}}

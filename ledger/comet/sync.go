@@ -47,16 +47,24 @@ func (r *Replica) sync(ctx context.Context) error {
 		c.trust.anchor.Height, c.trust.genesis = 1, r.home.genesis
 		c.trust.genesisRoot = r.app.hash
 	}
-	var errs []error
-	for _, e := range c.endpoints {
-		err := r.syncFrom(ctx, c, e)
-		if err == nil {
-			return nil
+	for end := time.Now().Add(syncPatience); ; c.sleep(ctx, retryMax) {
+		var errs []error
+		for _, e := range c.endpoints {
+			err := r.syncFrom(ctx, c, e)
+			if err == nil || ctx.Err() != nil {
+				return ctx.Err()
+			}
+			errs = append(errs, err)
 		}
-		errs = append(errs, err)
+		err := errors.Join(errs...)
+		if errors.Is(err, ErrLied) || errors.Is(err, ErrTrustOld) || time.Now().After(end) {
+			return fmt.Errorf("fetch the chain's state: %w", err)
+		}
 	}
-	return fmt.Errorf("fetch the chain's state: %w", errors.Join(errs...))
 }
+
+// syncPatience is how long a new replica tries endpoints that do not answer, or whose chain has not begun.
+const syncPatience = 30 * time.Second
 
 func (r *Replica) syncFrom(ctx context.Context, c *Client, endpoint string) error {
 	host, header, err := r.fetchHost(ctx, c, endpoint)
