@@ -33,10 +33,7 @@ func (s State) join(env Env, m Join) Error {
 			m.Payee = payee
 		}
 	}
-	cost := uint64(0)
-	if fresh {
-		cost = getU64(s.b, hRegisterCost)
-	}
+	cost := s.JoinCost(env.Sender)
 	switch {
 	case !s.holds(env.Value):
 		return ErrValue

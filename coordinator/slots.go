@@ -1,5 +1,7 @@
 package coordinator
 
+import "github.com/entrain-network/entrain/key"
+
 // Slots: how many members there are at a time, and who makes room for a newcomer.
 
 // slots returns how many members there may be at a time.
@@ -8,6 +10,15 @@ func (s State) slots() uint32 {
 		return n
 	}
 	return s.l.members
+}
+
+// JoinCost returns what registering costs the key if it joins now, besides the stake: nothing where it was a member before and was
+// not replaced.
+func (s State) JoinCost(pub key.Public) uint64 {
+	if i, ok := s.Find(pub); ok && s.status(i) != StatusReplaced {
+		return 0
+	}
+	return getU64(s.b, hRegisterCost)
 }
 
 // Immune tells whether member i came so recently that nobody can replace it. Who came during the epoch and has to wait for the

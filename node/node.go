@@ -329,7 +329,8 @@ func (n *Node) perform(a client.Action) {
 	}
 }
 
-// submit signs a coordinator's message and sends it until it is in a block or refused. The stake goes along with joining.
+// submit signs a coordinator's message and sends it until it is in a block or refused. The stake, and what registering costs, go along
+// with joining.
 func (n *Node) submit(m coordinator.Message) { n.submitThen(m, func(error) {}) }
 
 // submitThen calls then with what became of the message, before the machine is told.
@@ -340,7 +341,7 @@ func (n *Node) submitThen(m coordinator.Message, then func(error)) {
 		if i, ok := n.state.Find(n.self); ok {
 			staked = n.state.Member(i).Stake
 		}
-		if body.Value = n.cfg.Stake - min(n.cfg.Stake, staked); body.Value > 0 {
+		if body.Value = n.cfg.Stake - min(n.cfg.Stake, staked) + n.state.JoinCost(n.self); body.Value > 0 {
 			body.From = n.cfg.Pool
 		}
 	}
@@ -411,6 +412,9 @@ func late(m coordinator.Message, err error) bool {
 	switch code {
 	case coordinator.ErrPhase, coordinator.ErrEpoch, coordinator.ErrRound, coordinator.ErrStage, coordinator.ErrDispute:
 		return true
+	case coordinator.ErrDuplicate:
+		_, commit := m.(coordinator.Commit)
+		return commit // it was in a block before this node saw it there
 	case coordinator.ErrEjected:
 		_, fraud := m.(coordinator.Equivocation)
 		return fraud // somebody else proved it first
@@ -433,15 +437,22 @@ func (n *Node) Stop(patience time.Duration, done func()) {
 		}
 	})
 	if n.leaveAt = n.cfg.Loop.Now().Add(patience); patience > 0 && n.owes() {
-		n.note("leaving, once the last results of this member cannot be checked any more")
+		text := "leaving, once the last results of this member cannot be checked any more"
+		if n.cfg.Bucket != nil {
+			text = "leaving, once this member has revealed its last result: when the window is over"
+		}
+		n.note(text)
 	}
 	n.leftYet()
 }
 
-// owePatience bounds how long a node that leaves waits for its last results to be checked. Checks and disputes have deadlines of their own;
+// owePatience bounds how long a node that leaves waits for its last results to be checked, or to be revealed by it. Checks and disputes have deadlines of their own;
 // what has none is a draw in a run that stands still.
 func (n *Node) owePatience() time.Duration {
 	c := n.state.Config()
+	if c.Exchange == coordinator.Buckets {
+		return 2 * time.Duration(c.RoundTrainMs+c.RoundWitnessMs) * time.Millisecond // the rest of a window, and some of the next
+	}
 	return time.Duration(2*c.VerifyMs+10*c.DisputeMs) * time.Millisecond
 }
 

@@ -123,7 +123,7 @@ func (a applicant) asked(ctx context.Context, client *comet.Client, s ledger.Sna
 	if i, ok := st.Find(a.key); ok {
 		held, known, present = st.Member(i).Stake, true, st.Member(i).Status.Present()
 	}
-	missing := a.stake - min(a.stake, held)
+	missing := a.stake - min(a.stake, held) + st.JoinCost(a.key)
 	err = st.Apply(coordinator.Env{NowMs: s.TimeMs, Height: s.Height, Sender: a.key, Value: missing}, coordinator.Join{})
 	switch {
 	case present && s.State.Phase() != coordinator.Finished:
@@ -141,7 +141,7 @@ func (a applicant) asked(ctx context.Context, client *comet.Client, s ledger.Sna
 	case errors.Is(err, coordinator.ErrStake):
 		want := st.Config().Stake
 		return []obstacle{{Kind: obstacleStake, Reason: fmt.Sprintf("run %q wants a stake of %s, and %s would have %s in it: %s are missing; say --stake %d",
-			name, tokens(want), a.key, tokens(held+missing), tokens(want-min(want, held+missing)), want)}}, nil
+			name, tokens(want), a.key, tokens(max(held, a.stake)), tokens(want-min(want, max(held, a.stake))), want)}}, nil
 	case err != nil && !errors.Is(err, coordinator.ErrPayee): // the pool's payee is not known here
 		return []obstacle{{Kind: obstacleRefused, Reason: fmt.Sprintf("run %q would refuse: %v", name, err)}}, nil
 	}

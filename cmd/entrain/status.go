@@ -105,6 +105,8 @@ type runReport struct {
 	Rollbacks uint32         `json:"rollbacks"`
 	Points    uint64         `json:"points"`
 	Trust     trustReport    `json:"trust"`
+	Windows   *windowsReport `json:"windows,omitempty"` // of a run that exchanges by buckets
+	Scores    *scoresReport  `json:"scores,omitempty"`  // of a run with validators
 	Members   []memberReport `json:"members"`
 }
 
@@ -153,6 +155,7 @@ type memberReport struct {
 	Payee     string `json:"payee"`
 	Doubt     uint8  `json:"doubt"`  // 1 to 16: how likely its results are checked, against others'
 	Passed    uint32 `json:"passed"` // checks
+	*scoreReport
 }
 
 func newRunReport(chain string, s ledger.Snapshot, nowMs uint64) runReport {
@@ -163,15 +166,15 @@ func newRunReport(chain string, s ledger.Snapshot, nowMs uint64) runReport {
 		Run: config.Name, Chain: chain, Height: s.Height, TimeMs: s.TimeMs,
 		Phase: st.Phase().String(), Pausing: st.PausePending(), Epoch: st.Epoch(), Round: st.Round(), Step: st.Step(), Steps: config.TotalSteps,
 		Params: params.String(), ParamsAt: at, Rollbacks: st.Rollbacks(), Points: st.PointsTotal(), Members: []memberReport{},
-		Trust: newTrustReport(st),
+		Trust: newTrustReport(st), Windows: newWindowsReport(st), Scores: newScoresReport(st),
 	}
-	owed := newClaims(s, nowMs)
+	owed, scores := newClaims(s, nowMs), newScoreReports(st)
 	for i := range st.Count() {
 		m := st.Member(i)
 		r.Members = append(r.Members, memberReport{
 			Key: m.Key.String(), Status: m.Status.String(), Points: m.Points, Results: m.Results, Missed: m.Missed,
 			Stake: m.Stake, Settled: m.Settled, Claimed: m.Claimed, Claimable: owed.of(m.Key), ReleaseMs: m.ReleaseMs,
-			Payee: m.Payee.String(), Doubt: m.Doubt, Passed: m.Passed,
+			Payee: m.Payee.String(), Doubt: m.Doubt, Passed: m.Passed, scoreReport: scores[i],
 		})
 	}
 	return r
@@ -208,6 +211,10 @@ func (r runReport) write(out io.Writer) error {
 	fmt.Fprintf(out, "step        %d of %d\n", r.Step, r.Steps)
 	fmt.Fprintf(out, "parameters  %s, agreed at round %d\n", r.Params, r.ParamsAt)
 	r.Trust.write(out)
+	r.Windows.write(out)
+	if r.Scores != nil {
+		return r.Scores.write(out, r.Members)
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\nmember\tstatus\tpoints\tresults\tmissed\tchecks passed\tstake\tclaimable\n")
 	for _, m := range r.Members {
