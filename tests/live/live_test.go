@@ -18,9 +18,12 @@ import (
 	"github.com/entrain-network/entrain/tests/browser"
 )
 
-// program is entrain, built for this test.
+// program is the entrain that ENTRAIN_PROGRAM names, or one built for this test.
 func program(t *testing.T) string {
 	t.Helper()
+	if path := os.Getenv("ENTRAIN_PROGRAM"); path != "" {
+		return path
+	}
 	path := filepath.Join(t.TempDir(), "entrain")
 	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/entrain").CombinedOutput(); err != nil {
 		t.Fatalf("build entrain: %v\n%s", err, out)
