@@ -92,12 +92,13 @@ type Validator struct {
 	signer  ledger.Signer
 	machine *validator.Machine
 	slicer  train.Slicer
+	judge   Judge
 
 	state  coordinator.State
 	height uint64
 	known  bool
 	where  map[key.Public]bucket.Location
-	held   map[place]result
+	held   map[place]Result // checked
 	params []float32
 	ended  bool
 	done   func()
@@ -105,12 +106,6 @@ type Validator struct {
 
 // place is a member's in a window.
 type place struct{ window, member uint32 }
-
-// result is what was fetched of a member for a window. Both were checked.
-type result struct {
-	commitment coordinator.Commitment
-	reveal     []byte
-}
 
 // secretDomain is that of the signature which nobody else can make and the validator's choices follow from.
 const secretDomain = "entrain/validator-secret"
@@ -126,7 +121,8 @@ func New(ctx context.Context, cfg Config) (*Validator, error) {
 	}
 	v := &Validator{
 		cfg: cfg, self: cfg.Key.Public(), signer: ledger.Signer{Chain: cfg.Ledger.ChainID(), Key: cfg.Key}, slicer: slicer,
-		where: map[key.Public]bucket.Location{}, held: map[place]result{},
+		where: map[key.Public]bucket.Location{}, held: map[place]Result{},
+		judge: Judge{Run: cfg.ID, Engine: cfg.Engine, Slicer: slicer, Tensors: cfg.Tensors, Inexact: cfg.Inexact},
 	}
 	signature := cfg.Key.Sign(secretDomain, cfg.ID[:]) // deterministic, so it is the same after a restart
 	v.cfg.Validator.Self, v.cfg.Validator.Secret = v.self, wire.Sum(secretDomain, signature[:])
@@ -362,6 +358,3 @@ func (v *Validator) heal(a validator.Heal) {
 		})
 	})
 }
-
-// clone is for jobs that must not change what is held.
-func clone(values []float32) []float32 { return append(make([]float32, 0, len(values)), values...) }

@@ -1,13 +1,16 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"time"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/validator"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -64,7 +67,7 @@ func (v *Validator) fetchReveal(a validator.Fetch, at bucket.Location, c coordin
 		}
 		var norm float64
 		v.cfg.Loop.Work(v.cfg.Cost("hash"), func() { norm = score.Norm(v.slicer.Values(nil, body)) }, func() {
-			v.held[place{a.Window, a.Member}] = result{commitment: c, reveal: body}
+			v.held[place{a.Window, a.Member}] = Result{Commitment: c, Reveal: body}
 			v.step(validator.Fetched{Window: a.Window, Member: a.Member, OK: true, Norm: norm})
 		})
 	})
@@ -94,7 +97,7 @@ func (v *Validator) evaluate(a validator.Evaluate) {
 	var err error
 	started := v.cfg.Loop.Now()
 	params := v.params
-	v.cfg.Loop.Work(v.cfg.Cost("evaluate"), func() { e, loss, err = v.judge(a, params, r) }, func() {
+	v.cfg.Loop.Work(v.cfg.Cost("evaluate"), func() { e, loss, err = v.judge.Evidence(v.ctx, a, params, r) }, func() {
 		if err != nil {
 			if v.ctx.Err() == nil {
 				v.note("evaluating member %d in window %d: %v", a.Member, a.Window, err)
@@ -107,52 +110,74 @@ func (v *Validator) evaluate(a validator.Evaluate) {
 	})
 }
 
-// judge computes what there is to know of a result, off the loop. It reads params and leaves them as they are.
-func (v *Validator) judge(a validator.Evaluate, params []float32, r result) (score.Evidence, float64, error) {
-	engine := v.cfg.Engine
-	g, err := engine.Gradient(v.ctx, params, a.Spans)
+// Result is what a member made known of its work in a window: its commitment, and what the slice shows of its update.
+type Result struct {
+	Commitment coordinator.Commitment
+	Reveal     []byte
+}
+
+// Judge computes what there is to know of results. It is a validator's eye, without its memory.
+type Judge struct {
+	Run     wire.Hash // the run's identity
+	Engine  Engine
+	Slicer  train.Slicer
+	Tensors int  // of the model
+	Inexact bool // as in [Config]
+}
+
+// Evidence recomputes a share's gradient on params, which it leaves as they are, and compares. It returns the share's loss besides. The reveal must
+// have been opened for the commitment.
+func (j Judge) Evidence(ctx context.Context, a validator.Evaluate, params []float32, r Result) (score.Evidence, float64, error) {
+	g, err := j.Engine.Gradient(ctx, params, a.Spans)
 	if err != nil {
 		return score.Evidence{}, 0, err
 	}
-	_, seed, err := v.slicer.Open(r.reveal)
+	_, seed, err := j.Slicer.Open(r.Reveal)
 	if err != nil {
 		return score.Evidence{}, 0, err
 	}
-	parts := make([]int, v.cfg.Tensors)
+	parts := make([]int, j.Tensors)
 	var at []float32
-	for _, s := range v.slicer.Ranges(seed) {
+	for _, s := range j.Slicer.Ranges(seed) {
 		parts[s.Tensor] += s.Len()
 		at = append(at, g.Values[s.From:s.To]...)
 	}
 	e := score.Evidence{
 		Median:      a.Median,
-		WorkDiffers: !v.cfg.Inexact && coordinator.WorkHash(v.cfg.ID, a.Window, a.Member, g.Root) != r.commitment.Work,
+		WorkDiffers: !j.Inexact && coordinator.WorkHash(j.Run, a.Window, a.Member, g.Root) != r.Commitment.Work,
 	}
-	if e.Likeness, err = score.Compare(parts, v.slicer.Values(nil, r.reveal), at); err != nil {
+	if e.Likeness, err = score.Compare(parts, j.Slicer.Values(nil, r.Reveal), at); err != nil {
 		return e, 0, err
 	}
-	if len(a.Assigned) == 0 || len(a.Random) == 0 {
-		return e, float64(g.Loss), nil
+	if len(a.Assigned) > 0 && len(a.Random) > 0 && !e.WorkDiffers {
+		if e.Losses, err = j.losses(ctx, a, params, r); err != nil {
+			return e, 0, err
+		}
 	}
-	after := clone(params)
-	if err := engine.Apply(after, [][]byte{r.reveal}, a.Step); err != nil {
-		return e, 0, err
+	return e, float64(g.Loss), nil
+}
+
+// losses measures what a reveal does alone.
+func (j Judge) losses(ctx context.Context, a validator.Evaluate, params []float32, r Result) (*score.Losses, error) {
+	after := append(make([]float32, 0, len(params)), params...)
+	if err := j.Engine.Apply(after, [][]byte{r.Reveal}, a.Step); err != nil {
+		return nil, err
 	}
 	var l score.Losses
-	if l.Assigned.Before, err = engine.Loss(v.ctx, params, a.Assigned); err != nil {
-		return e, 0, err
+	for _, m := range []struct {
+		to     *float64
+		params []float32
+		spans  []batch.Span
+	}{
+		{&l.Assigned.Before, params, a.Assigned}, {&l.Assigned.After, after, a.Assigned},
+		{&l.Random.Before, params, a.Random}, {&l.Random.After, after, a.Random},
+	} {
+		var err error
+		if *m.to, err = j.Engine.Loss(ctx, m.params, m.spans); err != nil {
+			return nil, err
+		}
 	}
-	if l.Assigned.After, err = engine.Loss(v.ctx, after, a.Assigned); err != nil {
-		return e, 0, err
-	}
-	if l.Random.Before, err = engine.Loss(v.ctx, params, a.Random); err != nil {
-		return e, 0, err
-	}
-	if l.Random.After, err = engine.Loss(v.ctx, after, a.Random); err != nil {
-		return e, 0, err
-	}
-	e.Losses = &l
-	return e, float64(g.Loss), nil
+	return &l, nil
 }
 
 // apply makes the next round's parameters.
@@ -160,7 +185,7 @@ func (v *Validator) apply(a validator.Apply) {
 	var reveals [][]byte
 	for _, m := range a.Members {
 		if r, ok := v.held[place{a.Window, m}]; ok {
-			reveals = append(reveals, r.reveal)
+			reveals = append(reveals, r.Reveal)
 		}
 	}
 	var root wire.Hash
