@@ -115,6 +115,17 @@ func (m *Machine) decideReveal() {
 	m.do(Reveal{Round: own.Round, Payload: own.Payload, Seed: seed})
 }
 
+// unrevealed says whether the own last result is on the ledger, and may still be revealed.
+func (m *Machine) unrevealed() bool {
+	switch m.state.Phase() {
+	case coordinator.RoundTrain, coordinator.RoundWitness:
+	default:
+		return false
+	}
+	own := &m.work.own
+	return own.Round > 0 && own.Run == m.state.ID() && own.Round > m.reveal.round && own.Round+1 >= m.state.Round() && m.committed(own, own.ID())
+}
+
 // revealed takes what became of revealing.
 func (m *Machine) revealed(ev Revealed) {
 	v := &m.reveal

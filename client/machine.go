@@ -122,9 +122,15 @@ func (m *Machine) Round() (round uint32, params wire.Hash, ok bool) {
 func (m *Machine) Busy() bool { return m.model.healing || !m.model.known }
 
 // Owes says whether others still count on this member although it leaves: the checks of its last results are not drawn yet, or it is in
-// a check or dispute.
+// a check or dispute; in a run of buckets, whether its last result is not revealed yet.
 func (m *Machine) Owes() bool {
-	if !m.hasState || !m.member.known || m.expelled || m.run.VerificationPercent == 0 {
+	if !m.hasState || !m.member.known || m.expelled {
+		return false
+	}
+	if m.bucketed() {
+		return m.unrevealed()
+	}
+	if m.run.VerificationPercent == 0 {
 		return false
 	}
 	for _, f := range m.files {
@@ -194,11 +200,14 @@ func (m *Machine) decideRound() {
 		m.decideReady()
 	case coordinator.RoundTrain, coordinator.RoundWitness:
 		r, ok := m.state.At(m.state.Round())
-		if !ok || !m.member.known || !r.Active(m.member.index) {
+		if !ok || !m.member.known {
+			return
+		}
+		m.decideReveal() // also if this member has left since
+		if !r.Active(m.member.index) {
 			return
 		}
 		m.catchUp()
-		m.decideReveal()
 		m.decideResults()
 		m.decideTraining(r)
 		m.decideWitness(r)

@@ -190,7 +190,7 @@ func (m *Machine) decideResults() {
 			if i == m.member.index && m.work.done < rs.number {
 				return false // it will be made here
 			}
-			return rs.expected[i] && m.takesPart(i) && m.awaited(r, i) && m.best(rs, i, false) == nil
+			return rs.expected[i] && (m.takesPart(i) || m.bucketed()) && m.awaited(r, i) && m.best(rs, i, false) == nil
 		})
 	}
 }

@@ -54,7 +54,8 @@ func (m *Machine) gather(attested coordinator.Round, p bloom.Params, filter bloo
 		}
 		c := m.best(rs, uint32(i), true)
 		if c == nil {
-			complete = complete && !(m.takesPart(uint32(i)) && m.awaited(attested, uint32(i)))
+			// Windows last as long as they last, so that there is time to wait for those who left since they committed.
+			complete = complete && !((m.takesPart(uint32(i)) || m.bucketed()) && m.awaited(attested, uint32(i)))
 			continue
 		}
 		held = coordinator.Hold(held, uint32(i))

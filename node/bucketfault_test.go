@@ -193,3 +193,44 @@ func TestNobodyTakesPartInARunOfBucketsWithoutABucket(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Who leaves in the middle of a window reveals first what it has committed to, so that its work is not lost.
+func TestAMinerThatLeavesRevealsItsLastResult(t *testing.T) {
+	w := newBucketWorld(t, 8, 3, func(cfg *coordinator.Config) { cfg.MinMembers = 2 })
+	for i := range 3 {
+		w.mine(i)
+	}
+	w.until(10*time.Minute, w.committed(2))
+	h := w.hosts[2]
+	at := w.state().Round()
+	left := false
+	h.Stop(3*time.Second, func() { left = true })
+	w.until(time.Minute, func() bool { return left })
+	if got := w.state().Round(); got != at+1 {
+		t.Errorf("it left in round %d, having committed in %d", got, at)
+	}
+	index, _ := w.state().Find(w.key(2).Public())
+	w.until(time.Minute, func() bool { return w.state().Round() == at+2 })
+	if r, ok := w.state().At(at); !ok || !r.Accepted(index) {
+		t.Error("its last result was not accepted")
+	}
+	w.until(20*time.Minute, w.finished)
+	w.agree(0, 1)
+}
+
+// A commitment that could not be written in its window, though the ledger has it, is written when it is revealed.
+func TestACommitmentThatWasNotWrittenIsWrittenLater(t *testing.T) {
+	w := newBucketWorld(t, 8, 3)
+	for i := range 3 {
+		w.mine(i)
+	}
+	w.until(10*time.Minute, func() bool { return w.state().Step() == 3 })
+	w.stores.Break(place(2), bucketmem.Faults{Refuse: true})
+	w.until(10*time.Minute, func() bool { return w.state().Step() == 4 })
+	w.stores.Break(place(2), bucketmem.Faults{})
+	w.until(20*time.Minute, w.finished)
+	w.agree(0, 1, 2)
+	if got := w.results(2); got < 7 {
+		t.Errorf("%d results accepted of 8", got)
+	}
+}

@@ -55,13 +55,15 @@ type buckets struct {
 	saying     map[wire.Hash]bool // commitments that the ledger is being told
 	putting    map[wire.Hash]bool // commitments being written, or written
 	asking     map[wire.Hash]bool // commitments being looked for
-	healing    healing
-	tidied     uint32   // window of the last clean-up
-	models     []uint32 // windows of the newest whole models
-	model      wire.Hash
-	sent       uint64            // bytes written, as told last
-	stops      map[uint64]func() // of what is on its way
-	started    uint64
+	// The own commitments of the last two windows.
+	newest, before coordinator.Signed
+	healing        healing
+	tidied         uint32   // window of the last clean-up
+	models         []uint32 // windows of the newest whole models
+	model          wire.Hash
+	sent           uint64            // bytes written, as told last
+	stops          map[uint64]func() // of what is on its way
+	started        uint64
 }
 
 func newBuckets(n *Node, b *Bucket) *buckets {
@@ -72,7 +74,7 @@ func newBuckets(n *Node, b *Bucket) *buckets {
 func (b *buckets) run() wire.Hash { return b.node.cfg.ID }
 
 // publish tells the ledger of the own commitment and writes it to the bucket, each until it has succeeded.
-func (b *buckets) publish(round uint32, authored []byte) {
+func (b *buckets) publish(_ uint32, authored []byte) {
 	n := b.node
 	_, signed, ok := n.parseAuthored(authored)
 	if !ok {
@@ -83,14 +85,23 @@ func (b *buckets) publish(round uint32, authored []byte) {
 		b.saying[id] = true
 		n.submitThen(coordinator.Commit{Signed: signed}, func(error) { delete(b.saying, id) })
 	}
+	b.write(signed)
+}
+
+// write writes the own commitment to the bucket unless that is under way, or done.
+func (b *buckets) write(signed coordinator.Signed) {
+	id := signed.Commitment.ID()
 	if b.putting[id] {
 		return
 	}
 	b.putting[id] = true
-	b.put(round, bucket.KindCommitment, id, signed.Append(nil), func(err error) {
+	if signed.Commitment.Round > b.newest.Commitment.Round {
+		b.newest, b.before = signed, b.newest
+	}
+	b.put(signed.Commitment.Round, bucket.KindCommitment, id, signed.Append(nil), func(err error) {
 		if err != nil {
 			delete(b.putting, id)
-			n.note("writing a commitment to the bucket: " + err.Error())
+			b.node.note("writing a commitment to the bucket: " + err.Error())
 		}
 	})
 }
@@ -162,8 +173,13 @@ func (b *buckets) fetchPayload(_ context.Context, a client.FetchPayload, done fu
 	})
 }
 
-// reveal writes the slice of the own result.
+// reveal writes the slice of the own result, and the commitment if that has not succeeded yet, without which nobody looks for it.
 func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
+	for _, signed := range []coordinator.Signed{b.newest, b.before} {
+		if signed.Commitment.Payload == a.Payload && signed.Commitment.Round == a.Round {
+			b.write(signed)
+		}
+	}
 	b.put(a.Round, bucket.KindReveal, a.Payload, body, done)
 }
 

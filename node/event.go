@@ -98,6 +98,8 @@ func messageName(m coordinator.Message) string {
 		return "ready"
 	case coordinator.Witness:
 		return "witness report"
+	case coordinator.Commit:
+		return "commitment"
 	case coordinator.Checkpoint:
 		return "checkpoint"
 	case coordinator.Pass, coordinator.Accuse, coordinator.Unserved:
