@@ -22,6 +22,9 @@
 //	Admit      = kind 10: String run | U8 listed | U16 count | count × 32 added | U16 count | count × 32 removed
 //	Delegate   = kind 11: String run | 32 owner | U64 expires | 64 signature
 //	Revoke     = kind 12: String run | 32 node
+//	Stake      = kind 13: 32 replica | U64 tokens | 32 chance | 64 consent
+//	Vote       = kind 14: 32 replica | U8 seated
+//	Leave      = kind 15: 32 replica
 //
 // The signature is over all before it, in the domain "entrain/tx/2" (see package key). Expires is in milliseconds since
 // 1970. For example, the announcement of no addresses for run "a" on chain "c":
@@ -38,10 +41,17 @@
 // Host.Begin opens a block, and ticks every run. Its time becomes the ledger's, unless that would set it back. Host.Deliver
 // executes a transaction. Host.Commit ends the block and returns the hash of the state, the merkle root over
 //
-//	hash of the genesis | hash of the nonces | hash of purses and pools | for each run, in order of names: hash of name, state, spec, addresses and admission
+//	genesis | mark | nonces | root of 256 buckets of purses | pools | replicas | root of the runs, in order of names
 //
-// which neither height nor time enter: a block that changes nothing changes no hash, and CometBFT, which makes a block to
-// prove each new hash, comes to rest.
+// A run's leaf has its name, the height of its last change, and the hashes of its state, spec, addresses, admission and history.
+// Each part can be proven by the way to the root: see RunProof, OpenPurse, OpenPools, OpenReplicas. The mark is height, time
+// and seed of the last block that changed any other leaf: a block that changes nothing changes no hash, and CometBFT, which
+// makes a block to prove each new hash, comes to rest.
+//
+// # Replicas
+//
+// Who keeps the chain is part of its state: see Stake, Vote and Leave. The host says whose votes have which weight; what
+// orders blocks is told after each block, and tells in Block.Guilty who was shown to have voted twice.
 //
 // # Tokens
 //
@@ -79,9 +89,8 @@
 // # Chance
 //
 // A coordinator's Env.Seed is a hash of the block's seed, its height and the run's name. The block's seed is what the host
-// of Host gives it; ledger/comet gives the hash of the block itself. Nobody knows it before the block is proposed; but
-// who proposes may try several blocks (leave out or reorder transactions, shift the time a little) and propose the one
-// whose seed suits it. With a single validator, its operator can thus steer who is elected, as far as trying hashes goes.
+// of Host gives it; in ledger/comet it follows from verifiable random values of all proposers so far (see package chance), of
+// which each has one for a block, and can withhold but not choose it. With a single replica, its operator knows all seeds.
 //
 // # Limits of this version
 //

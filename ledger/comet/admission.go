@@ -3,7 +3,6 @@ package comet
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"github.com/entrain-network/entrain/ledger"
 )
@@ -19,8 +18,14 @@ func (a *api) admission(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, list)
 }
 
-// Admission returns who may take part in a run, from the first endpoint that answers. The error is ledger.ErrUnknownRun when
-// there is no such run.
+// Admission returns who may take part in a run, as a header proves. The error is ledger.ErrUnknownRun when there is no such
+// run.
 func (c *Client) Admission(ctx context.Context, run string) (ledger.Admission, error) {
-	return first[ledger.Admission](ctx, c, "/v1/runs/"+url.PathEscape(run)+"/admission")
+	return provenBy(ctx, c, provenPath(run, "/admission"), ofRun(run, func(b []byte, p ledger.RunProof) (ledger.Admission, error) {
+		a, hash, err := ledger.OpenAdmission(b)
+		if err == nil && hash != p.Admission {
+			err = errOtherPart
+		}
+		return a, err
+	}))
 }
