@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -32,7 +33,7 @@ type Download struct {
 	heldCount uint32
 	heldBytes uint64
 	unowned   uint32 // how many chunks are neither held nor owned
-	lowest    uint32 // no chunk below is unowned
+	partial   *Partial
 
 	open     []*flight
 	lastID   uint64
@@ -47,6 +48,9 @@ type provider struct {
 	late    bool // it has a late request, and gets no other
 	shaky   bool // its last request failed on the way; the next counts as late from the start
 	open    int  // requests in flight
+	// A peer that lacks what it was asked for may be fetching it itself: it is asked again once so many chunks are held.
+	missed int
+	rests  uint32 // until so many are held
 }
 
 // flight is a request in flight.
@@ -62,7 +66,7 @@ func NewDownload(f Fetch) (*Download, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	d := &Download{fetch: f}
+	d := &Download{fetch: f, partial: &Partial{ref: f.Ref}}
 	for i, k := range f.From {
 		if !slices.Contains(f.From[:i], k) {
 			d.peers = append(d.peers, provider{key: k})
@@ -122,6 +126,11 @@ func (d *Download) Next() []Request {
 	}
 	if len(requests) == 0 && len(d.open) == 0 {
 		d.err = ErrNoPeers
+		for i := range d.peers {
+			if p := &d.peers[i]; p.missed > 0 && !p.dropped {
+				d.drop(i, ErrMissing)
+			}
+		}
 	}
 	return requests
 }
@@ -139,11 +148,36 @@ func (d *Download) knownLeaves() {
 	}
 }
 
+// vacant is the first chunk to ask peer p for, of those nobody was asked for; there is one. Who fetches the same blob at the same
+// time begins elsewhere, so that each soon has what others lack; of a peer that is doing so too, what it began with is
+// asked first.
+func (d *Download) vacant(p int) uint32 {
+	n := d.fetch.Ref.Chunks()
+	begin := d.beginning(d.fetch.Self)
+	if d.peers[p].missed > 0 {
+		begin = d.beginning(d.peers[p].key)
+	}
+	i := begin
+	for d.held[i] || d.owner[i] != 0 {
+		i = (i + 1) % n
+	}
+	return i
+}
+
+// beginning is the chunk with which a peer begins to fetch the blob.
+func (d *Download) beginning(k key.Public) uint32 {
+	if d.fetch.Self.IsZero() {
+		return 0
+	}
+	h := wire.Sum("entrain/p2p/beginning", k[:], d.fetch.Ref.Root[:])
+	return binary.LittleEndian.Uint32(h[:]) % d.fetch.Ref.Chunks()
+}
+
 // active lists the peers to ask: the first that are neither dropped nor late.
 func (d *Download) active() []int {
 	var active []int
 	for i := range d.peers {
-		if p := &d.peers[i]; !p.dropped && !p.late && len(active) < activeMax {
+		if p := &d.peers[i]; !p.dropped && !p.late && (p.missed == 0 || d.heldCount >= p.rests) && len(active) < activeMax {
 			active = append(active, i)
 		}
 	}
@@ -161,17 +195,15 @@ func (d *Download) choose(p, active int) *flight {
 		}
 		return d.request(p, 0, 0)
 	case d.unowned > 0:
-		for d.held[d.lowest] || d.owner[d.lowest] != 0 {
-			d.lowest++
-		}
+		from := d.vacant(p)
 		// Half of an equal share, so that all end at about the same time.
 		limit := min(max(d.unowned/uint32(2*active), 1), MaxCount)
 		count := uint32(0)
-		for i := d.lowest; count < limit && i < d.fetch.Ref.Chunks() && !d.held[i] && d.owner[i] == 0; i++ {
+		for i := from; count < limit && i < d.fetch.Ref.Chunks() && !d.held[i] && d.owner[i] == 0; i++ {
 			count++
 		}
 		d.unowned -= count
-		return d.request(p, d.lowest, count)
+		return d.request(p, from, count)
 	}
 	return d.steal(p)
 }
@@ -252,6 +284,7 @@ func (d *Download) learn(leaves []wire.Hash) {
 	d.data = make([]byte, d.fetch.Ref.Size)
 	d.owner, d.held = make([]uint64, n), make([]bool, n)
 	d.unowned = n
+	d.partial.learn(leaves, d.data)
 	if d.fetch.Have == nil {
 		return
 	}
@@ -293,7 +326,7 @@ func (d *Download) keep(c Chunk) {
 	if d.owner[c.index] == 0 {
 		d.unowned--
 	}
-	copy(d.data[int(c.index)*merkle.ChunkBytes:], c.data)
+	d.partial.keep(c)
 	d.held[c.index] = true
 	d.heldCount++
 	d.heldBytes += uint64(len(c.data))
@@ -338,6 +371,9 @@ func (d *Download) End(r Request, err error) {
 		if d.fetch.Penalty != nil {
 			d.fetch.Penalty(f.To, o)
 		}
+	} else if p := &d.peers[f.peer]; errors.Is(err, ErrMissing) && p.missed < missesMax {
+		p.missed++
+		p.rests = d.heldCount + max(1, d.fetch.Ref.Chunks()/missesMax)
 	} else if f.fresh == 0 {
 		d.drop(f.peer, err)
 	} else {
@@ -355,7 +391,6 @@ func (d *Download) release(f *flight) {
 		d.owner[i] = 0
 	}
 	d.unowned += n
-	d.lowest = min(d.lowest, first)
 }
 
 // drop gives a peer up. Its other requests go on, but what they were to bring is

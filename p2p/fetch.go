@@ -39,6 +39,10 @@ type Fetch struct {
 	// once; the others step in for those that are slow, lack the blob or lie.
 	From []key.Public
 
+	// Self is who fetches; the Network fills it in. With it, those who fetch the same blob at once begin at different
+	// places, and help each other.
+	Self key.Public
+
 	// Have, if not nil, gives chunks that are already here, or nil. It is asked once
 	// for each chunk and not believed: a chunk counts if it hashes to leaf. With
 	// [FetchError.Chunk] a fetch goes on where another one failed.

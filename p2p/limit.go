@@ -32,6 +32,10 @@ const (
 	// requestsPerPeer lets the second request travel while the first is answered.
 	requestsPerPeer = 2
 
+	// missesMax is how often a peer may lack what it is asked for, and be asked again once another such part of the blob is
+	// held: it may be fetching the blob itself.
+	missesMax = 32
+
 	// stealMin is how many chunks a request must have before it for a part of it to
 	// be taken over although its peer is not late: below, the chunks are likely on
 	// their way.

@@ -31,6 +31,7 @@ func (n *Network) fetch(ctx context.Context, f p2p.Fetch) ([]byte, error) {
 			penalty(k, o)
 		}
 	}
+	f.Self = n.self
 	machine, err := p2p.NewDownload(f)
 	if err != nil {
 		return nil, err
@@ -48,6 +49,7 @@ func (n *Network) fetch(ctx context.Context, f p2p.Fetch) ([]byte, error) {
 		return machine.Result()
 	}
 	defer func() { <-n.fetches }()
+	defer n.source.Begin(machine)()
 	d := &fetching{network: n, machine: machine, events: make(chan func())}
 	return d.run(ctx)
 }

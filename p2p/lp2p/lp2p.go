@@ -114,6 +114,7 @@ type Network struct {
 	shelter *shelter
 	guests  guests
 	traffic traffic
+	source  *p2p.Underway // what is held, and what is being fetched
 	outward slots
 	upload  *bucket
 	fetches chan struct{} // a slot for each fetch that runs
@@ -157,7 +158,7 @@ func newNetwork(o Options, t times) (*Network, error) {
 	}
 	n := &Network{
 		options: o, self: o.Key.Public(), log: o.Log,
-		gate:    newGate(o.Open),
+		gate: newGate(o.Open), source: p2p.NewUnderway(o.Handler),
 		fetches: make(chan struct{}, fetchesMax),
 		times:   t, upload: newBucket(o.Upload),
 	}

@@ -33,7 +33,7 @@ func (n *Network) serveBlob(s network.Stream) {
 			n.charge(from, p2p.Garbled)
 			return err
 		}
-		return p2p.Serve(n.options.Handler, n.options.Run, q, send)
+		return p2p.Serve(n.source, n.options.Run, q, send)
 	})
 }
 

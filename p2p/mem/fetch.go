@@ -16,6 +16,7 @@ type fetching struct {
 	machine *p2p.Download
 	streams []*stream
 	request *request
+	hide    func() // from others, in the end
 }
 
 // stream is a request in flight.
@@ -40,12 +41,13 @@ func (p *Peer) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error))
 			done(nil, p2p.ErrClosed)
 			return
 		}
+		f.Self = p.self
 		machine, err := p2p.NewDownload(f)
 		if err != nil {
 			done(nil, err)
 			return
 		}
-		d := &fetching{ctx: ctx, peer: p, machine: machine}
+		d := &fetching{ctx: ctx, peer: p, machine: machine, hide: p.source.Begin(machine)}
 		d.request = p.begin(done, d.release)
 		d.advance()
 	})
@@ -56,6 +58,7 @@ func (d *fetching) release(reason error) error {
 	for _, s := range d.streams {
 		s.close()
 	}
+	d.hide()
 	d.machine.Abort(reason)
 	_, err := d.machine.Result()
 	return err
@@ -115,7 +118,7 @@ func (p *Peer) serve(d *fetching, s *stream, query p2p.Query) {
 		m.send(p, d.peer, p2p.AnswerHeadBytes+len(data), true, func() { d.take(s, status, data) })
 		return nil
 	}
-	if err := p2p.Serve(p.handler, wire.Hash{}, query, send); err != nil {
+	if err := p2p.Serve(p.source, wire.Hash{}, query, send); err != nil {
 		panic("mem: serving failed without a send that fails: " + err.Error())
 	}
 }

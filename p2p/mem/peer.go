@@ -21,6 +21,7 @@ type Peer struct {
 	mesh    *Mesh
 	self    key.Public
 	handler p2p.Handler
+	source  *p2p.Underway
 	gone    atomic.Bool
 
 	// What follows is touched on the loop only.
@@ -47,7 +48,7 @@ type messageID struct {
 // Its handler is called on the loop.
 func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
 	p := &Peer{
-		mesh: m, self: k, handler: h,
+		mesh: m, self: k, handler: h, source: p2p.NewUnderway(h),
 		wants: make(map[key.Public]bool), allowed: make(map[key.Public]bool),
 		seen: make(map[messageID]bool),
 	}

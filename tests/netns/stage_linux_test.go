@@ -30,7 +30,7 @@ type stage struct {
 	nat     bool
 }
 
-// newStage builds the program and makes an empty network, or skips the test.
+// newStage builds the program, unless ENTRAIN_PROGRAM names one, and makes an empty network, or skips the test.
 func newStage(t *testing.T, seed uint64) *stage {
 	t.Helper()
 	if why := Missing(); why != "" {
@@ -42,6 +42,9 @@ func newStage(t *testing.T, seed uint64) *stage {
 			t.Error(err)
 		}
 	})
+	if s.program = os.Getenv("ENTRAIN_PROGRAM"); s.program != "" {
+		return s
+	}
 	s.program = filepath.Join(s.dir, "entrain")
 	build := exec.Command("go", "build", "-o", s.program, "github.com/entrain-network/entrain/cmd/entrain")
 	if out, err := build.CombinedOutput(); err != nil {

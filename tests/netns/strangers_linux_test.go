@@ -27,7 +27,7 @@ steps = 100000
 preset = "nano"
 
 [batch]
-start = 192
+start = 48
 
 [members]
 min = 4

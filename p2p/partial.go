@@ -1,0 +1,117 @@
+package p2p
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A Partial is what a fetch has verified so far, for others who want the same blob at the same time: so a model that one
+// member holds reaches many without being sent as often by that one. It is a [Source], for any goroutine.
+type Partial struct {
+	ref Ref
+
+	mu     sync.RWMutex // guards what follows
+	leaves []wire.Hash
+	held   []bool
+	data   []byte
+}
+
+// learn takes over the leaf list and where the chunks will be.
+func (p *Partial) learn(leaves []wire.Hash, data []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leaves, p.data, p.held = leaves, data, make([]bool, len(leaves))
+}
+
+// keep copies a chunk to its place.
+func (p *Partial) keep(c Chunk) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	copy(p.data[int(c.index)*merkle.ChunkBytes:], c.data)
+	p.held[c.index] = true
+}
+
+// end forgets everything: the blob is the fetch's now.
+func (p *Partial) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leaves, p.held, p.data = nil, nil, nil
+}
+
+// Leaves is the leaf list, once it is known.
+func (p *Partial) Leaves(root wire.Hash) ([]wire.Hash, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.leaves, root == p.ref.Root && p.leaves != nil
+}
+
+// Chunk is a copy of a chunk that came.
+func (p *Partial) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if root != p.ref.Root || int(i) >= len(p.held) || !p.held[i] {
+		return nil, false
+	}
+	from := int(i) * merkle.ChunkBytes
+	return bytes.Clone(p.data[from : from+p.ref.chunkLen(i)]), true
+}
+
+// Underway is a [Source] of what is held and, where that has nothing, of fetches that run. Make it with [NewUnderway].
+type Underway struct {
+	held Source
+
+	mu       sync.RWMutex // guards partials
+	partials map[wire.Hash]*Partial
+}
+
+// NewUnderway makes one of what is held.
+func NewUnderway(held Source) *Underway {
+	return &Underway{held: held, partials: make(map[wire.Hash]*Partial)}
+}
+
+// Begin shows a fetch to others, until the function that it returns is called.
+func (u *Underway) Begin(d *Download) (end func()) {
+	p := d.partial
+	u.mu.Lock()
+	u.partials[p.ref.Root] = p
+	u.mu.Unlock()
+	return func() {
+		u.mu.Lock()
+		if u.partials[p.ref.Root] == p {
+			delete(u.partials, p.ref.Root)
+		}
+		u.mu.Unlock()
+		p.end()
+	}
+}
+
+func (u *Underway) partial(root wire.Hash) *Partial {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return u.partials[root]
+}
+
+// Leaves is part of Source.
+func (u *Underway) Leaves(root wire.Hash) ([]wire.Hash, bool) {
+	if leaves, ok := u.held.Leaves(root); ok {
+		return leaves, true
+	}
+	if p := u.partial(root); p != nil {
+		return p.Leaves(root)
+	}
+	return nil, false
+}
+
+// Chunk is part of Source.
+func (u *Underway) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
+	if b, ok := u.held.Chunk(root, i); ok {
+		return b, true
+	}
+	if p := u.partial(root); p != nil {
+		return p.Chunk(root, i)
+	}
+	return nil, false
+}
