@@ -25,7 +25,7 @@ replicas once there are four or more. One replica is a chain already.
 
 docs/operators.md says how strangers run one together.`,
 		chainInitCommand(c), chainJoinCommand(c), chainStartCommand(c), chainReplicasCommand(c), chainStakeCommand(c),
-		chainVoteCommand(c), chainLeaveCommand(c), chainTrustCommand(c))
+		chainVoteCommand(c), chainLeaveCommand(c), chainTrustCommand(c), chainHistoryCommand(c))
 }
 
 // homeFlag adds --home.

@@ -57,8 +57,7 @@ func (c console) chainJoin(ctx context.Context, j joining, urls []string) error 
 	o := comet.Options{API: j.api, Peering: j.peering, Public: j.public, Peers: j.peers}
 	var errs []error
 	for _, u := range urls {
-		at, trusted, named := strings.Cut(u, "#")
-		at, err := chainURL(at)
+		at, err := chainURL(u)
 		if err != nil {
 			return err
 		}
@@ -72,9 +71,6 @@ func (c console) chainJoin(ctx context.Context, j joining, urls []string) error 
 			o.Genesis, o.Chain = genesis, status.Chain
 		case string(o.Genesis) != string(genesis):
 			return fmt.Errorf("%s serves another genesis than the URLs before it: one of them is not to be believed", at)
-		}
-		if named {
-			at += "#" + trusted
 		}
 		o.Sync = append(o.Sync, at)
 		if p, err := peerAt(status.Peer, at); err == nil && len(j.peers) == 0 {

@@ -105,6 +105,10 @@ func locatedOne(arg string, endpoints *[]string) (string, error) {
 // chainURL is the address of a replica that a person gives as HOST, HOST:PORT or a URL. Without a scheme it is https for port 443, and else
 // http; without a port, and unless it is https, it is where replicas serve clients by default.
 func chainURL(host string) (string, error) {
+	host, trusted, named := strings.Cut(host, "#") // a header to believe the chain by
+	if _, err := comet.ParseAnchor(trusted); err != nil {
+		return "", err
+	}
 	text := host
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() {
 		text = "[" + host + "]"
@@ -129,5 +133,9 @@ func chainURL(host string) (string, error) {
 		}
 		u.Host = net.JoinHostPort(u.Hostname(), port)
 	}
-	return strings.TrimSuffix(u.String(), "/"), nil
+	clean := strings.TrimSuffix(u.String(), "/")
+	if named && trusted != "" {
+		clean += "#" + trusted
+	}
+	return clean, nil
 }

@@ -94,6 +94,7 @@ func (a *api) routes() http.Handler {
 	mux.HandleFunc("GET /v1/pools", a.pools)
 	mux.HandleFunc("GET /v1/pools/{pool}", a.ofPool)
 	mux.HandleFunc("POST /v1/txs", a.submit)
+	mux.HandleFunc("GET /v1/runs/{run}/history", a.changes)
 	a.routesOfProofs(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "no %s %q here: this is an entrain ledger, begin with GET /v1/status", r.Method, r.URL.Path)

@@ -26,6 +26,7 @@ type app struct {
 	hub      *hub
 	lights   atomic.Pointer[lights] // once the engine is open
 	secret   chance.Secret
+	history  history
 	outcomes []outcome // of the block finalized last, until its commit; consensus connection only
 	before   wire.Hash // of the state before that block, which is what its header has; consensus connection only
 
@@ -47,7 +48,7 @@ const appVersion = 3 // of the ledger's rules, in every block's header
 func newApp(h home, referees ledger.Referees) (*app, error) {
 	g, s, dir := h.ledger, h.settings, filepath.Join(h.dir, stateDir)
 	a := &app{
-		genesis: g, secret: h.chance, blockMs: s.BlockMs, keep: s.KeepBlocks, every: s.SnapshotBlocks,
+		genesis: g, secret: h.chance, history: history{filepath.Join(h.dir, historyDir)}, blockMs: s.BlockMs, keep: s.KeepBlocks, every: s.SnapshotBlocks,
 		store: store{dir: dir, referees: referees}, hub: newHub(),
 	}
 	host, err := a.store.load()
@@ -144,7 +145,13 @@ func (a *app) Commit(context.Context, *abci.RequestCommit) (*abci.ResponseCommit
 	a.hostMu.RLock()
 	defer a.hostMu.RUnlock()
 	height := a.host.Height()
+	if err := a.record(); err != nil {
+		return nil, err
+	}
 	if height >= a.store.height+a.every {
+		if err := a.history.sync(a.host.Runs()); err != nil {
+			return nil, err
+		}
 		if err := a.store.save(a.host); err != nil {
 			return nil, err
 		}

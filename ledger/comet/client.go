@@ -115,7 +115,7 @@ func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, err
 // endpoint takes apart what a person says: a URL, and perhaps a header to believe.
 func endpoint(s string) (string, Anchor, error) {
 	s, named, _ := strings.Cut(s, "#")
-	anchor, err := parseAnchor(named)
+	anchor, err := ParseAnchor(named)
 	if err != nil {
 		return "", Anchor{}, err
 	}

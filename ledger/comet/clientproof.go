@@ -17,8 +17,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// parseAnchor reads what follows the # of an endpoint: HEIGHT:HASH, or nothing.
-func parseAnchor(s string) (Anchor, error) {
+// ParseAnchor reads what follows the # of an endpoint: HEIGHT:HASH, or nothing for the zero Anchor.
+func ParseAnchor(s string) (Anchor, error) {
 	if s == "" {
 		return Anchor{}, nil
 	}

@@ -18,6 +18,7 @@
 //	keys/validator.json   the key that votes: whoever has it can forge a chain with one validator
 //	keys/node.json        the key that names the replica to others
 //	keys/chance.json      the key of its random values
+//	history/              the states that each run was in, one file a run
 //	headers/              those by which old headers lead to new ones
 //	data/                 CometBFT's: blocks, its own state, the log of votes, the last vote
 //	state/                ours: the ledger's state as of two blocks
@@ -55,6 +56,7 @@
 //	GET  /v1/runs/RUN                   RunStatus
 //	GET  /v1/runs/RUN/state             the state's bytes; its height and hash in Entrain-Height and Entrain-Hash
 //	GET  /v1/runs/RUN/watch?since=H&trusted=T   a stream of frames, see below, from the state at height H on, with headers from T on
+//	GET  /v1/runs/RUN/history?from=N    the states it was in, ledger.Change, from number N on, at most 4096
 //	GET  /v1/genesis                    the chain's genesis file
 //	GET  /v1/headers?height=H           a header with its signatures, CometBFT's LightBlock; by default the newest that proves a state
 //	GET  /v1/proven/...?trusted=T       runs/RUN, runs/RUN/spec, runs/RUN/peers, runs/RUN/admission, accounts/KEY, pools, replicas, snapshot:

@@ -103,7 +103,7 @@ func (h fresh) address() string {
 }
 
 func (h fresh) write(genesis *cmttypes.GenesisDoc) error {
-	for _, d := range []string{"", keysDir, dataDir, stateDir, lightsDir} {
+	for _, d := range []string{"", keysDir, dataDir, stateDir, lightsDir, historyDir} {
 		if err := os.MkdirAll(filepath.Join(h.dir, d), 0o700); err != nil {
 			return err
 		}

@@ -175,7 +175,7 @@ func FuzzLight(f *testing.F) {
 			t.Error("an answer has grown")
 		}
 		_, _ = readBeacon([][]byte{b})
-		_, _ = parseAnchor(string(b))
+		_, _ = ParseAnchor(string(b))
 		_, _ = parseChanceKey(b)
 	})
 }

@@ -88,6 +88,9 @@ func (r *Replica) syncFrom(ctx context.Context, c *Client, endpoint string) erro
 			return err
 		}
 	}
+	if err := r.fetchHistories(ctx, c, host); err != nil {
+		return err
+	}
 	return r.app.restore(host)
 }
 
