@@ -14,7 +14,7 @@ import (
 // the run goes on, all honest miners end with the same parameters, and the cheat has earned next to nothing.
 func TestDemoByBuckets(t *testing.T) {
 	dir := t.TempDir()
-	d := startDemo(t, dir, append(tinyArgs(t, "16"), "--exchange", "bucket", "--clients", "4", "--window", "1200ms", "--adversary", "noise")...)
+	d := startDemo(t, dir, append(tinyArgs(t, "12"), "--exchange", "bucket", "--clients", "4", "--window", "1s", "--adversary", "noise")...)
 	pids := map[string]int{}
 	note := func(ev demoEvent) {
 		if ev.PID != 0 {
