@@ -60,21 +60,22 @@ const (
 	sliceRate  = 4e-3
 )
 
-// SliceRows are the runs of the documentation: with rejected, the rules and settings that codec/slice does not have too.
-func SliceRows(rejected bool) []SliceRow {
+// SliceRows are the runs of the documentation: with rejected, the rules and settings that codec/slice does not have too. One of them trains on half the
+// sequences in a window, and twice the windows.
+func SliceRows(batch int, rejected bool) []SliceRow {
 	const distroRate, rate = 2e-3, sliceRate
 	rows := []SliceRow{
 		{Rule: RuleDistro, Overlap: 0, Decay: .95, Rate: distroRate}, {Rule: RuleDistro, Overlap: 1, Decay: .95, Rate: distroRate},
-		{Rule: RuleSlice, Overlap: 0, Compression: 4, Decay: 1, Rate: rate},
+		{Rule: RuleSlice, Overlap: 0, Compression: 4, Decay: sliceDecay, Rate: rate},
 	}
-	for _, c := range []uint32{1, 4, 8, 16} {
-		rows = append(rows, SliceRow{Rule: RuleSlice, Overlap: 1, Compression: c, Decay: 1, Rate: rate})
+	for _, c := range []uint32{4, 8, 16} {
+		rows = append(rows, SliceRow{Rule: RuleSlice, Overlap: 1, Compression: c, Decay: sliceDecay, Rate: rate})
 	}
+	rows = append(rows, SliceRow{Rule: RuleSlice, Overlap: 1, Compression: 4, Decay: sliceDecay, Rate: rate, Batch: max(1, batch/2)})
 	if rejected {
 		rows = append(rows,
 			SliceRow{Rule: RuleSlice, Overlap: 1, Compression: 4, Decay: 0, Rate: rate},
-			SliceRow{Rule: RuleMean, Overlap: 1, Compression: 4, Decay: 1, Rate: rate},
-			SliceRow{Rule: RuleMean, Overlap: 1, Compression: 8, Decay: 1, Rate: rate},
+			SliceRow{Rule: RuleMean, Overlap: 1, Compression: 8, Decay: sliceDecay, Rate: rate},
 			SliceRow{Rule: RuleSign, Overlap: 1, Compression: 8, Decay: .95, Rate: rate},
 			SliceRow{Rule: RuleVotes, Overlap: 1, Compression: 8, Decay: .95, Rate: rate},
 		)
@@ -84,7 +85,7 @@ func SliceRows(rejected bool) []SliceRow {
 
 // SliceRowsOf compares codec distro, at both overlaps, with slices of these compressions.
 func SliceRowsOf(compressions []uint) []SliceRow {
-	rows := SliceRows(false)[:2]
+	rows := SliceRows(1, false)[:2]
 	for _, c := range compressions {
 		rows = append(rows, SliceRow{Rule: RuleSlice, Overlap: 1, Compression: uint32(min(c, slice.CompressionMax+1)), Decay: sliceDecay, Rate: sliceRate})
 	}
@@ -129,7 +130,7 @@ func (o *SliceOptions) fill() {
 	o.Members, o.Windows, o.Batch = orDefault(o.Members, 6), orDefault(o.Windows, 300), orDefault(o.Batch, 16)
 	o.Threads, o.HeldOut = orDefault(o.Threads, 1), orDefault(o.HeldOut, 64)
 	if o.Rows == nil {
-		o.Rows = SliceRows(false)
+		o.Rows = SliceRows(o.Batch, false)
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}

@@ -74,7 +74,7 @@ func (c console) benchSlice(ctx context.Context, o sliceFlags) error {
 			return err
 		}
 	}
-	o.Rows = bench.SliceRows(o.rejected)
+	o.Rows = bench.SliceRows(o.Batch, o.rejected)
 	if len(o.compressions) > 0 {
 		o.Rows = bench.SliceRowsOf(o.compressions)
 	}
