@@ -24,7 +24,7 @@ func dataCommand(c console) *cobra.Command {
 	return group("data", "Prepare what a run trains on",
 		`A run trains on a data set: shards of tokens with a manifest of hashes. The manifest's hash stands in the
 run's configuration, so every participant trains on the same tokens, wherever it got them from.`,
-		dataPrepareCommand(c), dataShowCommand(c), dataServeCommand(c), dataUploadCommand(c))
+		dataPrepareCommand(c), dataShowCommand(c), dataServeCommand(c), dataUploadCommand(c), dataMixCommand(c))
 }
 
 // preparation is what the flags of "data prepare" say.

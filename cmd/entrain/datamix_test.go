@@ -1,0 +1,54 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A mix is created, shown, and named in a specification like a set.
+func TestDataMix(t *testing.T) {
+	s := newShell(t)
+	dir := t.TempDir()
+	for _, name := range []string{"web", "code"} {
+		s.ok("data", "prepare", "-o", filepath.Join(dir, name), writeFile(t, filepath.Join(dir, name+".txt"), strings.Repeat(name+" is what there is. ", 500)))
+	}
+	mix := filepath.Join(dir, "mix")
+	hash := strings.TrimSpace(s.ok("data", "mix", "-o", mix, "3:"+filepath.Join(dir, "web"), "1:"+filepath.Join(dir, "code")))
+	if hash != mustManifest(t, mix) {
+		t.Errorf("it prints %q", hash)
+	}
+	if out := s.ok("data", "show", mix, "--verify", "--json"); !strings.Contains(out, hash) {
+		t.Errorf("it is shown as %s", out)
+	}
+	sp, _, err := completeSpec([]byte(strings.Replace(continuedSeed, "LOCATION", mix, 1)), "", "")
+	if err != nil || sp.Data.Manifest != hash {
+		t.Errorf("a run on it has the data %s: %v", sp.Data.Manifest, err)
+	}
+	tr, err := newTrainer(t.Context(), sp, mix, 1, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.close()
+	if err := tr.set.Read(7, make([]uint32, sp.Data.Sequence+1)); err != nil || tr.heldOut == 0 {
+		t.Errorf("a member reads it with %d held-out sequences: %v", tr.heldOut, err)
+	}
+	for _, args := range [][]string{{}, {"3"}, {"x:" + mix}, {"1:" + mix}, {"1:" + filepath.Join(dir, "none")}, {"0:" + filepath.Join(dir, "web")}} {
+		if _, _, err := s.run(append([]string{"data", "mix", "-o", filepath.Join(dir, "bad")}, args...)...); err == nil {
+			t.Errorf("%q makes a mix", args)
+		}
+	}
+}
+
+// continuedSeed is a small run from a seed.
+const continuedSeed = `
+name = "mixed"
+steps = 4
+[model]
+preset = "nano"
+[data]
+location = "LOCATION"
+sequence = 32
+[learning_rate]
+warmup = 2
+`
