@@ -195,9 +195,15 @@ func findDelegation(list []Delegation, node key.Public) (int, bool) {
 // that works for somebody pays that one. The error is a *TxError.
 func (h *Host) admitted(r *run, sender key.Public, m coordinator.Message) (coordinator.Message, error) {
 	a := &r.admission
+	owner := ownerOf(a.delegations, sender, h.timeMs)
 	switch join := m.(type) {
 	case coordinator.Join:
-		if owner := ownerOf(a.delegations, sender, h.timeMs); owner != sender {
+		if owner != sender {
+			join.Payee = owner
+			m = join
+		}
+	case coordinator.RegisterValidator:
+		if owner != sender {
 			join.Payee = owner
 			m = join
 		}

@@ -41,6 +41,7 @@ func TestOnlyListedKeysTakePart(t *testing.T) {
 		{"eve", send("demo", coordinator.Join{}), CodeNotAdmitted},
 		{"ann", send("demo", coordinator.Join{}), CodeOK},
 		{"eve", send("demo", coordinator.Ready{}), CodeNotAdmitted},
+		{"eve", send("demo", coordinator.RegisterValidator{}), CodeNotAdmitted},
 		{"eve", send("demo", coordinator.Tick{}), CodeOK}, // not a participant's
 		{"owner", Admit{Run: "demo", Listed: true, Remove: keysOf("ann")}, CodeOK},
 		{"ann", send("demo", coordinator.Join{}), CodeNotAdmitted},

@@ -75,8 +75,8 @@
 //
 // # Admission
 //
-// The owner of a run may restrict it to a list of keys (Admit). Of others, the messages Join and Ready are refused: they do
-// not enter an epoch. A listed key may let others work for it: it signs a certificate for a node's key, over String chain |
+// The owner of a run may restrict it to a list of keys (Admit). Of others, the messages Join, Ready and RegisterValidator are refused:
+// they do not enter an epoch. A listed key may let others work for it: it signs a certificate for a node's key, over String chain |
 // String run | 32 owner | 32 node | U64 expires in the domain "entrain/delegation/1", and the node brings it to the ledger
 // (Delegate). Until it expires or is revoked the node may take part if its owner may, and its Join names the owner as who is
 // paid. Who loses the right to take part is withdrawn at once, in the block of the cause.

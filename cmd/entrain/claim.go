@@ -76,7 +76,7 @@ With --member anybody can have a member paid whose payee is a pool; the pool's l
 		},
 	}
 	a.flags(cmd)
-	cmd.Flags().StringVar(&member, "member", "", "public `key` of a member whose payee is a pool (default: your own)")
+	cmd.Flags().StringVar(&member, "member", "", "public `key` of a member whose payee is a pool, or you (default: your own)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }
