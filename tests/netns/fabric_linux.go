@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -14,6 +13,9 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Link is how a machine is connected.
@@ -43,7 +45,7 @@ type Fabric struct {
 
 	mu    sync.Mutex // guards what follows
 	ports map[netip.Addr]*port
-	rng   *rand.Rand
+	rng   prng.Source
 	sides map[netip.Addr]int // machines on different sides do not hear each other
 	lost  uint64
 	sent  uint64
@@ -108,7 +110,7 @@ func Missing() string {
 func New(seed uint64) *Fabric {
 	return &Fabric{
 		tag: fmt.Sprintf("e%d", os.Getpid()%100_000), ended: make(chan struct{}),
-		ports: map[netip.Addr]*port{}, sides: map[netip.Addr]int{}, rng: rand.New(rand.NewPCG(seed, 1)),
+		ports: map[netip.Addr]*port{}, sides: map[netip.Addr]int{}, rng: prng.New(wire.Sum("entrain/tests/netns", wire.AppendU64(nil, seed)), "loss"),
 	}
 }
 
@@ -215,7 +217,7 @@ func (f *Fabric) forward(from *port, packet []byte) {
 	if ok {
 		at, ok = to.link.pass(&to.down, at.Add(from.link.Delay+to.link.Delay), len(packet))
 	}
-	if !ok || f.rng.Float64() < from.link.Loss {
+	if !ok || float64(f.rng.Uint64()>>11)/(1<<53) < from.link.Loss {
 		f.lost++
 		f.mu.Unlock()
 		return

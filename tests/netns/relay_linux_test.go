@@ -34,8 +34,8 @@ func TestTwoMembersBehindNATsTrainTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, 1)
 			link := Link{Rate: Home.Rate, Delay: Home.Delay} // what is lost does not matter here
-			f := s.found(s.machine("chain", "45.0.0.1", link), "stage", small)
-			s.machine("relay", "45.0.0.2", link).begin("relay", f.run, "--chain", f.api, "--listen", "45.0.0.2:4001")
+			f := s.found("stage", small, s.machine("chain", "45.0.0.1", link))
+			f.relay(s.machine("relay", "45.0.0.2", link))
 			a := f.join(s.behindNAT("a", "45.0.1.1", link, random), "--no-relay")
 			b := f.join(s.behindNAT("b", "45.0.1.2", link, random), "--no-relay")
 			begun := time.Now()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -271,38 +272,55 @@ func (p *process) all() []timed {
 // founded is a chain with a run on it.
 type founded struct {
 	*stage
-	chain *machine
-	api   string // URL
-	run   string
-	data  string // directory
+	chain    *machine   // of the first replica, and of the run's owner
+	replicas []*process // with their homes at homes
+	homes    []string
+	at       []string // --chain URL of each replica
+	run      string
+	data     string // directory, or URL
 }
 
-// found makes a chain of one replica on a machine, data and a run of the specification.
-func (s *stage) found(chain *machine, run, specification string) *founded {
+// found makes a chain of a replica on each of the machines, data and a run of the specification.
+func (s *stage) found(run, specification string, on ...*machine) *founded {
 	s.Helper()
-	f := &founded{stage: s, chain: chain, api: "http://" + chain.address + ":7370", run: run, data: s.path("data")}
-	chain.ok("chain", "init", "--home", s.path("chain"), "--chain-id", "netns", "--api", chain.address+":7370")
-	chain.begin("chain", "start", "--home", s.path("chain")).reached(f.api)
+	f := &founded{stage: s, chain: on[0], run: run, data: s.path("data")}
+	args := []string{"chain", "init", "--home", s.path("chain"), "--chain-id", "netns"}
+	if len(on) == 1 {
+		args = append(args, "--api", on[0].address+":7370")
+		f.homes = []string{s.path("chain")}
+	} else {
+		args = append(args, "--replicas", fmt.Sprint(len(on)))
+		for i, m := range on {
+			args = append(args, "--host", m.address)
+			f.homes = append(f.homes, s.path("chain", fmt.Sprintf("replica-%d", i+1)))
+		}
+	}
+	f.chain.ok(args...)
+	for i, m := range on {
+		f.at = append(f.at, "--chain", "http://"+m.address+":7370")
+		f.replicas = append(f.replicas, m.begin("chain", "start", "--home", f.homes[i]))
+	}
+	f.replicas[0].reached(f.at)
 	text := s.path("text")
 	if err := os.WriteFile(text, []byte(strings.Repeat("All the world's a stage, and all the men and women merely players. ", 4000)), 0o644); err != nil {
 		s.Fatal(err)
 	}
-	chain.ok("data", "prepare", "-o", f.data, text)
+	f.chain.ok("data", "prepare", "-o", f.data, text)
 	file := s.path("run.toml")
 	if err := os.WriteFile(file, []byte(fmt.Sprintf("name = %q\n%s", run, specification)), 0o644); err != nil {
 		s.Fatal(err)
 	}
-	chain.ok("run", "create", "-f", file, "--data", f.data, "--chain", f.api)
+	f.chain.ok(append([]string{"run", "create", "-f", file, "--data", f.data}, f.at...)...)
 	return f
 }
 
 // reached waits until the chain answers.
-func (p *process) reached(api string) {
+func (p *process) reached(at []string) {
 	p.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for range 300 {
-		if p.command(p.Context(), "run", "list", "--chain", api).Run() == nil {
+		if p.command(p.Context(), append([]string{"run", "list"}, at...)...).Run() == nil {
 			return
 		}
 		select {
@@ -317,7 +335,13 @@ func (p *process) reached(api string) {
 // join lets a machine take part.
 func (f *founded) join(m *machine, more ...string) *process {
 	f.Helper()
-	return m.begin(append([]string{"join", f.run, "--chain", f.api, "--data", f.data, "--state", m.state(), "--json", "--workers", "1"}, more...)...)
+	return m.begin(slices.Concat([]string{"join", f.run, "--data", f.data, "--state", m.state(), "--json", "--workers", "1"}, f.at, more)...)
+}
+
+// relay serves as a relay on a machine.
+func (f *founded) relay(m *machine) *process {
+	f.Helper()
+	return m.begin(append([]string{"relay", f.run, "--listen", m.address + ":4001"}, f.at...)...)
 }
 
 // state is the directory of a participant's state.

@@ -27,7 +27,7 @@ steps = 100000
 preset = "nano"
 
 [batch]
-start = 48
+start = 96
 
 [members]
 min = 4
@@ -47,17 +47,21 @@ epoch = "2m"
 verification_percent = 0
 `
 
-// A run of strangers: a chain, a data host, and eight members on links of 100 Mb/s, 80 ms apart and losing 1 % of the packets,
+// A run of strangers: a chain of four replicas, a data host, and eight members on links of 100 Mb/s, 80 ms apart and losing 1 % of the packets,
 // one of them behind a NAT. Members come, leave, crash, and are cut off for two rounds, and all hold the same parameters, hash
 // for hash, all the time.
 func TestStrangersOnTheInternet(t *testing.T) {
 	long(t)
 	s := newStage(t, 7)
-	f := s.found(s.machine("chain", "45.0.0.1", Home), "strangers", strangers)
+	var chain []*machine
+	for i := range 4 {
+		chain = append(chain, s.machine(fmt.Sprintf("c%d", i), fmt.Sprintf("45.0.0.1%d", i), Home))
+	}
+	f := s.found("strangers", strangers, chain...)
 	store := s.machine("store", "45.0.0.3", Home)
 	store.begin("data", "serve", f.data, "--listen", "45.0.0.3:7380").line("http://")
 	f.data = "http://45.0.0.3:7380"
-	s.machine("relay", "45.0.0.2", Home).begin("relay", f.run, "--chain", f.api, "--listen", "45.0.0.2:4001")
+	f.relay(s.machine("relay", "45.0.0.2", Home))
 
 	var members []*process // in the order in which they join
 	join := func(m *machine) *process {
@@ -94,6 +98,11 @@ func TestStrangersOnTheInternet(t *testing.T) {
 	back.applies(5*time.Minute, 2)
 	t.Logf("who has crashed is back")
 
+	f.replicas[3].kill()
+	members[0].applies(4*time.Minute, members[0].count(isApplied)+2)
+	f.replicas[3] = chain[3].begin("chain", "start", "--home", f.homes[3])
+	t.Logf("one of four replicas was killed, and the run went on; it is back")
+
 	s.Cut(address(3)) // for two rounds
 	at := members[0].count(isApplied)
 	members[0].applies(4*time.Minute, at+2)
@@ -107,7 +116,9 @@ func TestStrangersOnTheInternet(t *testing.T) {
 		p.applies(4*time.Minute, p.count(isApplied)+2)
 	}
 	s.sameParameters(append(members, back))
-	s.utilisation(members[0], members[4], members[5], behind)
+	for _, p := range []*process{members[0], members[4], members[5], behind} {
+		s.utilisation(p)
+	}
 	sent, lost := s.Packets()
 	t.Logf("%d packets, %.2f %% of them lost", sent, 100*float64(lost)/float64(sent))
 	s.agreed(f)
@@ -168,27 +179,26 @@ func (s *stage) sameParameters(members []*process) {
 	}
 }
 
-// utilisation prints which part of the time members have computed, from their third share to their last.
-func (s *stage) utilisation(members ...*process) {
+// utilisation prints and returns which part of the time a member has computed, from its third share to its last.
+func (s *stage) utilisation(p *process) float64 {
 	s.Helper()
-	for _, p := range members {
-		var shares []timed
-		for _, ev := range p.all() {
-			if isTrained(ev) {
-				shares = append(shares, ev)
-			}
+	var shares []timed
+	for _, ev := range p.all() {
+		if isTrained(ev) {
+			shares = append(shares, ev)
 		}
-		if len(shares) < 6 {
-			s.Errorf("%s has trained %d shares", p.name, len(shares))
-			continue
-		}
-		busy := 0.0
-		for _, ev := range shares[3:] {
-			busy += ev.Seconds
-		}
-		wall := shares[len(shares)-1].Time.Sub(shares[2].Time).Seconds()
-		s.Logf("%s: %d shares of %.1f s each, computing %.0f %% of the time", p.name, len(shares)-3, busy/float64(len(shares)-3), 100*busy/wall)
 	}
+	if len(shares) < 6 {
+		s.Errorf("%s has trained %d shares", p.name, len(shares))
+		return 0
+	}
+	busy := 0.0
+	for _, ev := range shares[3:] {
+		busy += ev.Seconds
+	}
+	wall := shares[len(shares)-1].Time.Sub(shares[2].Time).Seconds()
+	s.Logf("%s: %d shares of %.1f s each, computing %.0f %% of the time", p.name, len(shares)-3, busy/float64(len(shares)-3), 100*busy/wall)
+	return busy / wall
 }
 
 // agreed prints the hash that the chain has agreed on.
@@ -198,7 +208,7 @@ func (s *stage) agreed(f *founded) {
 		Step   uint32 `json:"step"`
 		Params string `json:"params"`
 	}
-	out := f.chain.ok("status", f.run, "--chain", f.api, "--json")
+	out := f.chain.ok(append([]string{"status", f.run, "--json"}, f.at...)...)
 	if err := json.NewDecoder(strings.NewReader(out)).Decode(&r); err != nil {
 		s.Fatal(err)
 	}
@@ -208,16 +218,16 @@ func (s *stage) agreed(f *founded) {
 // A stranger with nothing but the program and a ticket has its first result accepted within a minute of the next epoch.
 func TestAFreshProgramsFirstAcceptedWork(t *testing.T) {
 	s := newStage(t, 3)
-	f := s.found(s.machine("chain", "45.0.0.1", Home), "fresh", strings.Replace(small, `epoch = "10m"`, `epoch = "20s"`, 1))
+	f := s.found("fresh", strings.Replace(small, `epoch = "10m"`, `epoch = "20s"`, 1), s.machine("chain", "45.0.0.1", Home))
 	store := s.machine("store", "45.0.0.3", Home)
 	store.begin("data", "serve", f.data, "--listen", "45.0.0.3:7380").line("http://")
 	f.data = "http://45.0.0.3:7380"
 	first := f.join(s.machine("m0", "45.0.2.10", Home))
 	f.join(s.machine("m1", "45.0.2.11", Home))
 	first.applies(2*time.Minute, 1)
-	ticket := f.chain.ok("run", "ticket", f.run, "--chain", f.api, "--data", f.data)
+	ticket := f.chain.ok(append([]string{"run", "ticket", f.run, "--data", f.data}, f.at...)...)
 	fresh := s.behindNAT("fresh", "45.0.1.1", Home, false)
-	s.machine("relay", "45.0.0.2", Home).begin("relay", f.run, "--chain", f.api, "--listen", "45.0.0.2:4001")
+	f.relay(s.machine("relay", "45.0.0.2", Home))
 	if _, err := os.Stat(fresh.state()); err == nil {
 		t.Fatal("the machine is not fresh")
 	}
@@ -243,5 +253,23 @@ func TestAFreshProgramsFirstAcceptedWork(t *testing.T) {
 		entered.Sub(begun).Round(time.Second/10), paid.Sub(entered).Round(time.Second/10))
 	if d := paid.Sub(entered); d > time.Minute {
 		t.Errorf("the first accepted result took %s", d)
+	}
+}
+
+// Results travel while the next step is computed: on links of 100 Mb/s and 80 ms, two members whose steps take ten seconds
+// and more compute nine tenths of the time.
+func TestATenSecondStepKeepsMembersBusy(t *testing.T) {
+	long(t)
+	s := newStage(t, 11)
+	specification := strings.NewReplacer("start = 96", "start = 256", "min = 4", "min = 2", "start = 7", "start = 2", `epoch = "2m"`, `epoch = "30m"`).Replace(strangers)
+	f := s.found("busy", specification, s.machine("chain", "45.0.0.1", Home))
+	members := []*process{f.join(s.machine("m0", "45.0.2.10", Home)), f.join(s.machine("m1", "45.0.2.11", Home))}
+	for _, p := range members {
+		p.applies(10*time.Minute, 10)
+	}
+	for _, p := range members {
+		if busy := s.utilisation(p); busy < 0.9 {
+			t.Errorf("%s computed %.0f %% of the time", p.name, 100*busy)
+		}
 	}
 }
