@@ -7,6 +7,7 @@
 //
 //	WaitingForMembers --enough are present, WaitingMs over--> Warmup --all are ready, or WarmupMs over--> RoundTrain
 //	RoundTrain --a quorum holds everything, or RoundTrainMs or the round's own limit over--> RoundWitness
+//	RoundTrain --with Buckets: WindowBlocks over, and nothing else--> RoundWitness
 //	RoundWitness --all have reported, or RoundWitnessMs over--> RoundTrain of the next round, or Cooldown
 //	Cooldown --checkpoint reported, or CooldownMs over--> WaitingForMembers, Paused or Finished
 //	Warmup --too few are ready or present--> WaitingForMembers
@@ -45,6 +46,72 @@
 // than the number of members, is not expected to give a result. Points and sequences are conserved: every sequence given out
 // is accepted once, waiting, in flight, or counted in RedoLost; points of all members and PointsRetired make PointsTotal, which
 // is one for each sequence accepted and one for each recomputed (PointsVerified).
+//
+// # Windows
+//
+// With Exchange Buckets results travel through buckets, whose clocks and contents nobody trusts, and a round is a window of the
+// ledger's height. RoundTrain lasts exactly WindowBlocks blocks, however early everybody is done and whatever time it is; only an
+// epoch's last drain round, in which nothing is trained or shown, ends with its quorum of reports. Overlap is 1, so that a member
+// trains in window r+1 while what it made in r is shown and fetched:
+//
+//	window r      the member trains its share, and puts the ID of its signed commitment on the ledger (Commit), once
+//	window r+1    its seed chooses the slice of r (Round.SliceSeed); the member shows what it committed to on the slice;
+//	              witnesses fetch it, and report whose they hold
+//
+// Nobody knew the seed while commitments were taken, so whoever wants to be accepted must have made all of its result. A
+// commitment is for the current round, by a member that has a share in it, and names that share; a second one is refused, and the
+// two are an Equivocation. What is not on the ledger cannot be held by any witness nor accepted, and a report is complete
+// without it. Since everybody reads the commitments here, reports have no filters, and State.Select takes the one that is here.
+//
+// # Validators and scores
+//
+// Where Config.Validators is not 0 the members' work is scored, whichever way it is exchanged. A validator takes a seat with a
+// stake (RegisterValidator); when all are taken the lowest stake makes room for a higher one. It leaves by RetireValidator. Both
+// pay out at once what the one who goes has in the run: no offence of a validator costs tokens, only trust and reward.
+//
+// ScoreWindows rounds are a period: period p is the rounds (p-1)*ScoreWindows+1 to p*ScoreWindows. Its scores are spoken about
+// while the rounds of period p+1 run, and it is settled when the first of period p+2 opens:
+//
+//	first half of p+1    CommitScores: ScoresHash of the run, the validator, the period, a salt and the scores
+//	second half          RevealScores: exactly these; others cannot be revealed, so nobody can copy what it hears
+//
+// After the run has finished windows are taken to go on, of WindowBlocks blocks, or with Peers of RoundTrainMs, until all periods
+// are settled (State.Window).
+//
+// A validator's weight is its stake times its trust. About each member with accepted results in the period, the scores of those
+// who spoke of it are combined if they have more than half of the weight of all validators, those who said nothing included (but
+// not those who came during the period and said nothing). A member that is a validator does not score itself.
+//
+//	m = the median by weight of the scores          d = the median by weight of |score - m|
+//	s = the mean by weight of the scores, each clipped to [m-d, m+d]
+//
+// So validators with less than half of the weight move s by no more than the others differ among themselves, and not at all where
+// these agree. Scores are integers from -ScoreOne to ScoreOne for -1 to 1; s is rounded to the nearest. Then, in this order:
+//
+//	penalty     s <= 0 takes Penalty percent of Emission/Slots back from what the member was given last, as far as that goes
+//	ripening    what is left of that becomes the members' balances
+//	emission    Emission tokens, or what the treasury has. Of ValidatorPercent of it each validator gets a part in proportion to
+//	            weight times agreement; of the rest each member with s > 0 in proportion to s times the sequences of its accepted
+//	            results in the period. Parts are rounded down, and what is left over goes, a token each, to those whose parts lost
+//	            most by that. If no member is scored nothing is given; if none is above 0, nothing to members.
+//
+// What members are given is not theirs before it is ripe: a conviction of the greater kind takes it, and the next penalty. After
+// the last period everything is ripe.
+//
+// A validator's agreement is the mean, over all members that were scored, of 1 - |its score - s| / 0.5, where that is above 0; one
+// it said nothing of counts as 0. Its trust, 1 to 255 and 64 at first, goes by the same mean over those it did speak of: half of the
+// way down to 1 + 254 * mean, or a sixteenth of the way up. Who committed and did not reveal loses half of its trust, who said
+// nothing where there was work to score a quarter; so the silent do not hold up the others for long.
+//
+// # Slots
+//
+// At most Slots members are present at a time. A newcomer, and who was replaced, pays RegisterCost to the treasury. When all slots are
+// taken it replaces the member whose moving average of scores is the worst (a quarter of each new s; 0 if there was none, and s = 0 for
+// a period in which a member had shares and none of its results was accepted), of equal ones the one that came last. That is not
+// possible for ImmuneWindows rounds from the begin of the first epoch in which the newcomer takes part, and for one member in each
+// window only. Who left or was dropped pays nothing when it comes back, and replaces only who is worse than itself. Where nobody
+// scores nobody is replaced. The replaced keeps its place in the table, its stake and what it is owed like one that left: hence
+// Slots should be less than Limits.Members.
 //
 // # Verification
 //
@@ -121,9 +188,10 @@
 // # Tokens
 //
 // The host keeps a run's tokens in one account, its escrow; whose they are stands here. Escrow is the sum of the treasury
-// and of all stakes and balances after every message. Env.Value says what is attached to a message; only Join and Deposit
-// (to a stake) and Fund (to the treasury) take any, and only Claim pays out (Payout), to the member's payee: the points that
-// are settled and not paid yet, at Rate, as far as the treasury goes; the balance; and the stake if it is free.
+// and of all stakes, balances and rewards that are not ripe after every message. Env.Value says what is attached to a message; only
+// Join, Deposit and RegisterValidator (to a stake) and Fund (to the treasury) take any. Claim pays out (Payout), to the member's
+// payee: the points that are settled and not paid yet, at Rate, as far as the treasury goes; the balance; and the stake if it is
+// free. If that is nothing it pays what the sender was rewarded with as a validator.
 //
 // A stake is free UnbondMs after its member left or was dropped, or after the run was finished, if no result of its is in
 // flight and it has no part in an open check or dispute. A payee cannot be changed while anything is owed to it. The place
@@ -153,20 +221,23 @@
 // # The buffer
 //
 // The state is one flat buffer: it is the canonical encoding. Numbers are little endian, at multiples of their size; bytes
-// that nothing covers are zero. Its size is fixed by the limits (Size: 144 KiB for 256 members and 32 witnesses, 4.2 MiB
-// for 10,000), and its hash is the Merkle root over its pages of 1 KiB. Each part begins at a page:
+// that nothing covers are zero. Its size is fixed by the limits (Size: 150 KiB for 256 members and 32 witnesses, 4.4 MiB
+// for 10,000; 158 KiB and 4.8 MiB with buckets and 8 or 16 validators), and its hash is the Merkle root over its pages of 1 KiB. Each part begins at a page:
 //
 //	header      1 page
-//	members     176 bytes a place
+//	members     200 bytes a place
 //	redo queue  1 page: 64 spans of U64 start, U32 count, U32 zero
 //	ring        4 slots; round r is in slot r mod 4
 //	checks      104 bytes a place; as many as a quarter of the members, but at least 64
 //	disputes    16 places of 1152 bytes
 //	convictions 64 places of 144 bytes; number n is in place (n-1) mod 64
+//	validators  104 bytes a seat of the limits; at none this part and those behind are empty
+//	tallies     3 of the size of 8 bytes and 24 a member; period p is in place p mod 3
+//	scores      2 of the size of 8 bytes, 88 a seat, and 2 a member and seat; period p is in place p mod 2
 //
 // The header (offset, type, field; config fields as in Config):
 //
-//	  0 U32 magic "ENTR"       4 U32 version 2         8 U32 limits: members   12 U16 limits: witnesses  16 Hash ID
+//	  0 U32 magic "ENTR"       4 U32 version 3         8 U32 limits: members   12 U16 limits: witnesses  14 U16 limits: validators  16 Hash ID
 //	 48 U64 WaitingMs         56 U64 WarmupMs         64 U64 RoundTrainMs      72 U64 RoundWitnessMs     80 U64 CooldownMs
 //	 88 U64 EpochMs           96 U64 BatchRampTokens 104 U32 MinMembers       108 U32 StartMembers      112 U32 TotalSteps
 //	116 U32 BatchStart       120 U32 BatchEnd        124 U32 SequenceTokens   128 U16 Witnesses         130 U8 Overlap
@@ -181,6 +252,10 @@
 //	512 U64 VerifyMs         520 U64 DisputeMs       528 U64 Stake            536 U64 UnbondMs          544 U64 Rate
 //	552 Hash StateHash       584 U64 treasury        592 U64 escrow           600 U64 paid out          608 to whom, 32 bytes
 //	640 U64 points verified  648 U32 convictions     652 U32 disputes opened  656 U32 checks drawn      660 U32 checks passed
+//	664 U8 limits: buckets   665 U8 Exchange         666 U8 ValidatorPercent  667 U8 Penalty            668 U16 Validators
+//	672 U64 Emission         680 U64 RegisterCost    688 U32 WindowBlocks     692 U32 ScoreWindows      696 U32 Slots
+//	700 U32 ImmuneWindows    704 U64 phase's first height                     712 U64 tokens emitted    720 U64 penalties
+//	728 U32 period settled   732 U32 windows since the end                    736 U32 1 + window of the last replacement
 //
 // A place of the table of members:
 //
@@ -189,7 +264,8 @@
 //	 81 U8 missed            82 U8 idle              83 U8 doubt              84 U8 strikes             85 U8 checks skipped
 //	 86 U8 reports astray    88 U64 balance          96 U64 points settled   104 U64 points claimed    112 U64 stake free at
 //	120 U32 checks passed   124 U32 first round of an accepted result        128 U32 the last         136 payee, 32 bytes
-//	168 U64 points at the last epoch's end
+//	168 U64 points at the last epoch's end           176 U64 reward not ripe  184 U64 rewards ever     192 U32 since window
+//	196 U16 moving score + 32768, 0 = none
 //
 // A slot of the ring; b is members/8 rounded up to 8 bytes, w the limit of witnesses:
 //
@@ -201,7 +277,7 @@
 //	    w reports of 40 bytes: U8 reported, U8 complete, 6 zero, Hash params
 //	    b active   b expected   b accepted: bitmaps by members' places, bit i%8 of byte i/8
 //	    U8 for each member: reports that hold its result of this round, then to a multiple of 8
-//	    filters of the reports, by seats: filter bits / 8 each
+//	    filters of the reports, by seats: filter bits / 8 each; with buckets none, but of each member the Hash ID of its commitment
 //
 // A place of the table of checks; one whose round is 0 is free:
 //
@@ -222,6 +298,23 @@
 //	  0 U32 number             4 U32 round             8 U32 member            12 U32 by, 2^32-1 = none  16 key, 32 bytes
 //	 48 by's key, 32 bytes    80 Hash evidence       112 U64 slashed          120 U64 at                128 U32 first round
 //	132 U32 last round       136 U32 results         140 U8 offence
+//
+// A seat of the table of validators; one whose trust is 0 is free:
+//
+//	 0 key, 32 bytes         32 payee, 32 bytes      64 U64 stake             72 U64 balance            80 U64 rewards ever
+//	88 U64 since             96 U32 since window    100 U8 trust
+//
+// A tally is U32 period, U32 zero, then for each place of the table of members:
+//
+//	 0 U32 sequences accepted                        4 U32 weight, in parts of 2^30                      8 U64 reward, or penalty if s <= 0
+//	16 U16 s + 32768, 0 = not scored                18 U8 a result was not accepted
+//
+// A period's scores are U32 period, U32 zero, then for each seat:
+//
+//	 0 key, 32 bytes         32 Hash committed to    64 U64 stake             72 U64 reward             80 U16 agreement, in parts of 65535
+//	82 U8 trust              83 U8 revealed
+//
+// and for each seat, for each place of the table of members, U16 score + 32768, 0 = none.
 //
 // # Messages
 //
@@ -247,6 +340,11 @@
 //	17 Deposit    key of the member, 32 bytes
 //	18 Claim
 //	19 Fund
+//	20 Commit     signed commitment
+//	21 RegisterValidator  payee, 32 bytes
+//	22 RetireValidator
+//	23 CommitScores  U32 period, Hash
+//	24 RevealScores  U32 period, Hash salt, U32 length, so many U32 member and U16 score (two's complement), members increasing
 //
 // For example a report in round 7 that holds the results of members 0 and 2, with a filter (here of 2 bytes) and parameters
 // 99...99, is

@@ -137,7 +137,7 @@ func (e Error) stateText() string {
 	case ErrCorrupt:
 		return "buffer contradicts itself; restore it from a snapshot"
 	case ErrLimits:
-		return "limits are out of range; members may be 1 to 10000, witnesses 1 to 32"
+		return "limits are out of range; members may be 1 to 10000, witnesses 1 to 32, validators 0 to 64"
 	case ErrZero:
 		return "must not be zero"
 	case ErrTooLarge:

@@ -1,12 +1,17 @@
 package spec
 
-import "github.com/entrain-network/entrain/coordinator"
+import (
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/entrain-network/entrain/coordinator"
+)
 
 // Exchange is how results travel.
 type Exchange struct {
-	// Kind is "peers" (gossip, and blobs from peer to peer) or "bucket" (each member's own S3 bucket, with commitments on the chain).
+	// Kind is "peers" (gossip, and blobs from peer to peer) or "bucket" (each member's own S3 bucket, with commitments on the chain). With
+	// "bucket" other things are the default elsewhere: overlap 1, verification_percent 0, and codec "slice" with decay 1.
 	Kind string `toml:"kind"`
-	// WindowBlocks is how many blocks of the chain a window has, with buckets: a round's training lasts exactly so long. There
+	// WindowBlocks is how many blocks of the chain a window has, with buckets: a round's training lasts exactly so long; 60 if left out. There
 	// times.round_train is only about how long that is, by which members plan.
 	WindowBlocks uint32 `toml:"window_blocks,omitempty"`
 }
@@ -29,6 +34,28 @@ const (
 	ExchangePeers  = "peers"
 	ExchangeBucket = "bucket"
 )
+
+// windowBlocksDefault is a window of a minute where blocks come once a second.
+const windowBlocksDefault = 60
+
+// defaultFor is what is not said in this specification: Default, and where results travel through buckets what goes with that.
+func defaultFor(text []byte) Spec {
+	s := Default()
+	var said struct {
+		Exchange  struct{ Kind string }
+		Optimizer struct{ Codec string }
+	}
+	if toml.Unmarshal(text, &said) != nil || said.Exchange.Kind != ExchangeBucket {
+		return s // what is wrong with its form is reported when all of it is read
+	}
+	s.Exchange.WindowBlocks = windowBlocksDefault
+	s.Members.Overlap = 1
+	s.Trust.VerificationPercent = 0
+	if said.Optimizer.Codec == "" || said.Optimizer.Codec == CodecSlice {
+		s.Optimizer.Codec, s.Optimizer.Decay = CodecSlice, 1
+	}
+	return s
+}
 
 // Buckets tells whether results travel through buckets.
 func (s Spec) Buckets() bool { return s.Exchange.Kind == ExchangeBucket }
@@ -56,6 +83,9 @@ func (s Spec) checkScores(fault func(format string, args ...any)) {
 	case ExchangePeers, ExchangeBucket:
 	default:
 		fault("exchange.kind: %q is not known; there are %q and %q", s.Exchange.Kind, ExchangePeers, ExchangeBucket)
+	}
+	if s.Optimizer.Codec == CodecSlice && !s.Buckets() {
+		fault("optimizer.codec: %q reveals what a window's seed drew, which is done with exchange.kind = %q only", CodecSlice, ExchangeBucket)
 	}
 	if a := s.Scores.Alpha; !(a >= 0 && a <= 1) {
 		fault("scores.alpha: %v must be above 0 and at most 1", a)

@@ -206,7 +206,7 @@ func Parse(text []byte) (Spec, error) {
 
 // decode reads a specification as it is written. The preset is what is written too: a run that goes on from a checkpoint may have none.
 func decode(text []byte) (Spec, error) {
-	s := Default()
+	s := defaultFor(text)
 	s.Model.Preset = ""
 	d := toml.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -318,6 +318,9 @@ func (s Spec) Check() error {
 	limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
 	if config.StateHash.IsZero() {
 		config.StateHash = wire.Hash{1} // for want of a model, which is reported above
+	}
+	if err := limits.Check(); err != nil {
+		fault("members.capacity, members.witnesses, scores.validators: %w", err)
 	}
 	for _, f := range config.Check(limits) {
 		faults = append(faults, f)

@@ -198,7 +198,7 @@ func TestStateHashIsThatOfZeros(t *testing.T) {
 			t.Errorf("%d bytes: got %v, want %v", size, got, want)
 		}
 	}
-	for codec, more := range map[string]string{CodecDistro: "", CodecSlice: "compression = 20", CodecSparseLoCo: "inner_steps = 4"} {
+	for codec, more := range map[string]string{CodecDistro: "", CodecSlice: "compression = 20\n[exchange]\nkind = \"bucket\"", CodecSparseLoCo: "inner_steps = 4"} {
 		s, err := Parse([]byte(small + "\n[optimizer]\ncodec = \"" + codec + "\"\n" + more + "\n[trust]\nverification_percent = 0\n"))
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,123 @@
+package spec
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// What is not said follows from the kind of exchange; what is said stays.
+func TestDefaultsOfExchange(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		blocks uint32
+		codec  string
+		decay  float32
+		check  uint8
+	}{
+		{"", 0, CodecDistro, 0.95, 5},
+		{"[exchange]\nkind = \"peers\"\n", 0, CodecDistro, 0.95, 5},
+		{"[exchange]\nkind = \"bucket\"\n", 60, CodecSlice, 1, 0},
+		{"[exchange]\nkind = \"bucket\"\nwindow_blocks = 7\n[optimizer]\ncodec = \"slice\"\ndecay = 0.5\n", 7, CodecSlice, 0.5, 0},
+		{"[optimizer]\ncodec = \"distro\"\n[exchange]\nkind = \"bucket\"\n", 60, CodecDistro, 0.95, 0},
+	} {
+		s, err := Parse([]byte("name = \"test\"\n" + c.text))
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		if s.Exchange.WindowBlocks != c.blocks || s.Optimizer.Codec != c.codec || s.Optimizer.Decay != c.decay || s.Trust.VerificationPercent != c.check {
+			t.Errorf("%s: got %+v, codec %s with decay %v, %d %% checked", c.text, s.Exchange, s.Optimizer.Codec, s.Optimizer.Decay, s.Trust.VerificationPercent)
+		}
+		limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
+		if limits.Buckets != s.Buckets() || config.WindowBlocks != c.blocks || (config.Exchange == coordinator.Buckets) != s.Buckets() {
+			t.Errorf("%s: the coordinator is told %+v %+v", c.text, limits, config)
+		}
+	}
+}
+
+// Everything about scores and slots reaches the coordinator, each key its own field.
+func TestScoresReachTheCoordinator(t *testing.T) {
+	s, err := Parse([]byte(`
+name = "test"
+[members]
+register_cost = 7
+slots = 20
+immune_windows = 30
+[scores]
+validators = 3
+windows = 12
+emission = 1000
+validator_percent = 15
+penalty_percent = 40
+alpha = 0.5
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits, c := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
+	if limits.Validators != 3 || c.Validators != 3 || c.ScoreWindows != 12 || c.Emission != 1000 || c.ValidatorPercent != 15 || c.Penalty != 40 ||
+		c.RegisterCost != 7 || c.Slots != 20 || c.ImmuneWindows != 30 || s.Scores.Alpha != 0.5 {
+		t.Errorf("the coordinator is told %+v %+v", limits, c)
+	}
+	if s, err = Parse([]byte("name = \"test\"\n[scores]\nvalidators = 1\n")); err != nil || s.Scores.Windows != scoreWindows || s.Scores.Alpha != scoreAlpha {
+		t.Errorf("defaults are %+v, %v", s.Scores, err)
+	}
+}
+
+func TestFaultsOfScores(t *testing.T) {
+	for text, want := range map[string]string{
+		"[exchange]\nkind = \"pigeons\"":                                    "exchange.kind",
+		"[exchange]\nwindow_blocks = 9":                                     "WindowBlocks",
+		"[exchange]\nkind = \"bucket\"\nwindow_blocks = 0":                  "WindowBlocks",
+		"[exchange]\nkind = \"bucket\"\n[members]\noverlap = 0":             "Overlap",
+		"[exchange]\nkind = \"bucket\"\n[trust]\nverification_percent = 5":  "VerificationPercent",
+		"[optimizer]\ncodec = \"slice\"\n[trust]\nverification_percent = 0": "exchange.kind = \"bucket\"",
+		"[scores]\nwindows = 5":                                             "ScoreWindows",
+		"[scores]\nemission = 5":                                            "Emission",
+		"[scores]\nvalidators = 1\nwindows = 1":                             "ScoreWindows",
+		"[scores]\nvalidators = 65":                                         "limits",
+		"[scores]\nvalidators = 1\nvalidator_percent = 101":                 "ValidatorPercent",
+		"[scores]\nvalidators = 1\npenalty_percent = 101":                   "Penalty",
+		"[scores]\nvalidators = 1\nemission = 9223372036854775807":          "Emission",
+		"[scores]\nvalidators = 1\nalpha = 1.5":                             "scores.alpha",
+		"[scores]\nvalidators = 1\nalpha = -0.5":                            "scores.alpha",
+		"[scores]\nvalidators = 1\nalpha = nan":                             "scores.alpha",
+		"[scores]\nalpha = 0.5":                                             "scores.alpha",
+		"[scores]\nseats = 1":                                               "seats",
+		"[members]\nslots = 300":                                            "Slots",
+		"[members]\nslots = 1":                                              "Slots",
+		"[members]\nimmune_windows = 3":                                     "ImmuneWindows",
+		"[members]\nregister_cost = 9223372036854775807":                    "RegisterCost",
+	} {
+		if _, err := Parse([]byte("name = \"test\"\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want a fault of %q", text, err, want)
+		}
+	}
+}
+
+// The examples are specifications, and what they say about defaults is so.
+func TestExamplesParse(t *testing.T) {
+	files, err := filepath.Glob("../examples/*.toml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("examples: %v, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		if filepath.Base(file) == "bucket.toml" && (!s.Buckets() || s.Scores.Validators == 0) {
+			t.Errorf("%s is %+v", file, s)
+		}
+	}
+}
