@@ -65,7 +65,7 @@ func newHost(o Options, g *gate) (host.Host, error) {
 		libp2p.DisableMetrics(),
 	}
 	if o.Relay != nil {
-		options = append(options, libp2p.EnableRelayService(o.Relay.options(g)...), libp2p.EnableNATService())
+		options = append(options, libp2p.EnableNATService())
 	}
 	switch o.Reach {
 	case ReachPublic:

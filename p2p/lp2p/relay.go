@@ -106,17 +106,18 @@ func newShelter(named []peer.AddrInfo, reach Reach) *shelter {
 	return &shelter{named: named, reach: reach, places: map[peer.ID]place{}, refusals: map[peer.ID]refusal{}}
 }
 
-// wanted tells whether places at relays are of use.
-func (s *shelter) wanted(own []ma.Multiaddr) bool {
+// reached tells whether others can connect, as far as is known: if so this participant can be a relay, if not places at relays
+// are of use.
+func (s *shelter) reached(own []ma.Multiaddr) bool {
 	s.placesMu.Lock()
 	defer s.placesMu.Unlock()
 	switch {
 	case s.reach != ReachUnknown:
-		return s.reach == ReachPrivate
+		return s.reach == ReachPublic
 	case s.verdict != network.ReachabilityUnknown:
-		return s.verdict == network.ReachabilityPrivate
+		return s.verdict == network.ReachabilityPublic
 	}
-	return !slices.ContainsFunc(own, manet.IsPublicAddr)
+	return slices.ContainsFunc(own, manet.IsPublicAddr)
 }
 
 // addrs are the addresses through relays, those of one relay after those of another.
@@ -163,8 +164,15 @@ func (s *shelter) due(relays []peer.AddrInfo, connected func(peer.ID) bool, now 
 	return due
 }
 
-// keepPlaces asks relays for places while the participant cannot be reached, until the network closes.
+// keepPlaces is a relay for others while the participant can be reached, and asks relays for places while it cannot, until the
+// network closes. To be taken for reachable by mistake does no harm: who cannot connect asks another one.
 func (n *Network) keepPlaces() {
+	var relay *circuitrelay.Relay
+	defer func() {
+		if relay != nil {
+			relay.Close()
+		}
+	}()
 	sub, err := n.host.EventBus().Subscribe(new(event.EvtLocalReachabilityChanged))
 	if err != nil {
 		n.log.Warn("whether others can connect will not be known", "error", err)
@@ -174,7 +182,17 @@ func (n *Network) keepPlaces() {
 	tick := time.NewTicker(placesEvery)
 	defer tick.Stop()
 	for {
-		if n.shelter.wanted(n.host.Addrs()) {
+		reached := n.shelter.reached(n.host.Addrs())
+		switch {
+		case !reached && relay != nil:
+			relay.Close()
+			relay = nil
+		case reached && relay == nil && n.options.Relay != nil:
+			if relay, err = circuitrelay.New(n.host, n.options.Relay.options(n.gate)...); err != nil {
+				n.log.Warn("cannot serve as a relay", "error", err)
+			}
+		}
+		if !reached {
 			n.askForPlaces()
 		}
 		select {

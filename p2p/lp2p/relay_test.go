@@ -131,16 +131,16 @@ func TestWhoCanBeReachedNeedsNoRelay(t *testing.T) {
 		own     ma.Multiaddr
 		want    bool
 	}{
-		{ReachUnknown, network.ReachabilityUnknown, private, true},
-		{ReachUnknown, network.ReachabilityUnknown, public, false},
-		{ReachUnknown, network.ReachabilityPrivate, public, true},
-		{ReachUnknown, network.ReachabilityPublic, private, false},
-		{ReachPublic, network.ReachabilityPrivate, private, false},
-		{ReachPrivate, network.ReachabilityPublic, public, true},
+		{ReachUnknown, network.ReachabilityUnknown, private, false},
+		{ReachUnknown, network.ReachabilityUnknown, public, true},
+		{ReachUnknown, network.ReachabilityPrivate, public, false},
+		{ReachUnknown, network.ReachabilityPublic, private, true},
+		{ReachPublic, network.ReachabilityPrivate, private, true},
+		{ReachPrivate, network.ReachabilityPublic, public, false},
 	} {
 		s := newShelter(nil, c.reach)
 		s.verdict = c.verdict
-		if got := s.wanted([]ma.Multiaddr{c.own}); got != c.want {
+		if got := s.reached([]ma.Multiaddr{c.own}); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

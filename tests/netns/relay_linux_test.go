@@ -3,6 +3,9 @@ package netns
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 )
@@ -66,4 +69,30 @@ func countOf(events []timed, f func(timed) bool) (n int) {
 		}
 	}
 	return n
+}
+
+// Without a relay of anybody's, members with public addresses serve as such: one behind a NAT finds two of them on the chain, and
+// is reached through them.
+func TestMembersServeAsRelays(t *testing.T) {
+	s := newStage(t, 2)
+	f := s.found("helpful", small, s.machine("chain", "45.0.0.1", Home))
+	for i := range 2 {
+		f.join(s.machine(fmt.Sprintf("m%d", i), fmt.Sprintf("45.0.2.1%d", i), Home))
+	}
+	behind := f.join(s.behindNAT("nat", "45.0.1.1", Home, false))
+	s.eventually(2*time.Minute, "places at two relays", func() bool { return len(behind.relays()) == 2 })
+	t.Logf("reached through %v", behind.relays())
+}
+
+// relays are those through which a participant says it is reached.
+func (m *machine) relays() map[string]bool {
+	b, err := os.ReadFile(filepath.Join(m.state(), "peers.json"))
+	if err != nil {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, hop := range regexp.MustCompile(`/p2p/([^/"]+)/p2p-circuit`).FindAllSubmatch(b, -1) {
+		found[string(hop[1])] = true
+	}
+	return found
 }
