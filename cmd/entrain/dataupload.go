@@ -22,7 +22,7 @@ ENTRAIN_S3_ACCESS_KEY and ENTRAIN_S3_SECRET_KEY, or AWS_ACCESS_KEY_ID and AWS_SE
 need others that can only read, or none if everybody may read the bucket. A server without TLS is named with
 ?tls=0, a region with ?region=NAME.`,
 		Example: `  entrain data upload ./corpus s3://s3.eu-central-1.amazonaws.com/my-sets/opticks?region=eu-central-1`,
-		Args: cobra.ExactArgs(2),
+		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := data.ReadManifest(args[0])
 			if err != nil {
