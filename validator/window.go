@@ -214,7 +214,10 @@ func (m *Machine) finish(w *window) {
 			m.enter(w.number, r, 0, score.Absent, score.Evidence{})
 		}
 	}
-	m.unsaved = m.unsaved || w.trains
+	if w.trains {
+		m.unsaved = true
+		m.book.Keep(func(k key.Public) bool { _, ok := m.state.Find(k); return ok }) // whoever the run has forgotten
+	}
 }
 
 // enter puts an evaluation into the book.
