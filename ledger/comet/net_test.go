@@ -3,8 +3,12 @@ package comet
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -314,5 +318,55 @@ func TestAnotherChainOfTheSameNameIsNotBelieved(t *testing.T) {
 	both := newClient(t, other.running[0].Endpoint()+"#"+anchor.String(), ours.running[0].Endpoint())
 	if a, err := both.Account(t.Context(), privateKey("anybody").Public()); err != nil || a.Tokens != 100 {
 		t.Errorf("%d tokens (%v)", a.Tokens, err)
+	}
+}
+
+// TestFalseAnswersAreCaughtAndTheEndpointLeft has endpoints that answer with something else of the same chain, or an old state.
+func TestFalseAnswersAreCaughtAndTheEndpointLeft(t *testing.T) {
+	t.Parallel()
+	w := newNetwork(t, 1)
+	op, honest := signer("op"), w.running[0].Endpoint()
+	for _, run := range []string{"demo", "demo-2"} {
+		if err := submit(t, newClient(t, honest), op, createRun(run, op.Key.Public(), 4)); err != nil && run == "demo" {
+			t.Fatal(err)
+		}
+	}
+	if err := submit(t, newClient(t, honest), op, ledger.Announce{Run: "demo", Addrs: []string{"/dns/here"}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(honest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := privateKey("nobody").Public()
+	for name, swap := range map[string]func(path string) string{
+		"another's purse": func(p string) string { return strings.Replace(p, op.Key.Public().String(), nobody.String(), 1) },
+		"another run":     func(p string) string { return strings.Replace(p, "/demo/", "/demo-2/", 1) },
+		"another part":    func(p string) string { return strings.Replace(p, "/peers", "/spec", 1) },
+		"spec":            func(p string) string { return strings.Replace(p, "/spec", "/peers", 1) },
+	} {
+		swapped := false
+		liar := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(at)
+			if p := swap(r.Out.URL.Path); p != r.Out.URL.Path {
+				swapped, r.Out.URL.Path = true, p
+			}
+		}})
+		defer liar.Close()
+		c := newClient(t, liar.URL, honest)
+		if a, err := c.Account(t.Context(), op.Key.Public()); err != nil || a.Tokens == 0 {
+			t.Errorf("%s: account %+v (%v)", name, a, err)
+		}
+		if got := askPeers(t, c); len(got) != 1 {
+			t.Errorf("%s: peers %v", name, got)
+		}
+		spec := make(chan []byte, 1)
+		c.Spec(t.Context(), "demo", func(b []byte, err error) { spec <- b })
+		if got := wait(t, spec); string(got) != string(testSpec) {
+			t.Errorf("%s: spec %q", name, got)
+		}
+		if !swapped {
+			t.Errorf("%s: the liar was not asked", name)
+		}
 	}
 }

@@ -1,9 +1,11 @@
 package comet
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	cmtp2p "github.com/cometbft/cometbft/p2p"
@@ -109,7 +111,7 @@ func (s settings) check() error {
 		}
 	}
 	for _, p := range s.Peers {
-		if _, err := cmtp2p.NewNetAddressString(p); err != nil {
+		if err := checkPeer(p); err != nil {
 			faults = append(faults, fmt.Errorf("peers: %q is no ID@host:port: %w", p, err))
 		}
 	}
@@ -120,4 +122,21 @@ func (s settings) check() error {
 		faults = append(faults, fmt.Errorf("snapshot_blocks: %d, want 1 to half of keep_blocks, %d", s.SnapshotBlocks, s.KeepBlocks))
 	}
 	return errors.Join(faults...)
+}
+
+// checkPeer checks how an address is written. Whether its host has a name by now is found when it is dialled.
+func checkPeer(s string) error {
+	id, addr, _ := strings.Cut(s, "@")
+	b, err := hex.DecodeString(id)
+	if err == nil && len(b) != cmtp2p.IDByteLength {
+		err = fmt.Errorf("ID of %d bytes, want %d", len(b), cmtp2p.IDByteLength)
+	}
+	if err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil && (host == "" || port == "") {
+		err = errors.New("host or port is missing")
+	}
+	return err
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet"
+)
+
+// TestAChainOfSeveralFromTheCommandLine founds four replicas on one machine, and a chain of one that a second joins.
+func TestAChainOfSeveralFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	home := filepath.Join(t.TempDir(), "net")
+	s.ok("chain", "init", "--chain-id", "net", "--replicas", "4", "--home", home,
+		"--host", "a.example.org", "--host", "b.example.org", "--host", "c.example.org", "--host", "d.example.org")
+	var ids []comet.Identity
+	for _, name := range []string{"replica-1", "replica-2", "replica-3", "replica-4"} {
+		id, err := comet.ReadIdentity(filepath.Join(home, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if !strings.HasSuffix(ids[1].Peer, "@b.example.org:26656") || ids[0].Key == ids[1].Key {
+		t.Errorf("%+v", ids[:2])
+	}
+
+	one := filepath.Join(t.TempDir(), "one")
+	s.ok("chain", "init", "--chain-id", "single", "--home", one, "--api", "127.0.0.1:0")
+	replica, err := comet.Open(one, nil, referees)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- replica.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	s.env["ENTRAIN_CHAIN"] = replica.Endpoint()
+	two := filepath.Join(t.TempDir(), "two")
+	s.ok("chain", "join", replica.Endpoint(), "--home", two, "--api", "127.0.0.1:0",
+		"--peer", strings.Repeat("a", 40)+"@127.0.0.1:1")
+	s.ok("chain", "stake", "5000000", "--home", two)
+	var list []ledger.Replica
+	if err := json.Unmarshal([]byte(s.ok("chain", "replicas", "--json")), &list); err != nil || len(list) != 2 {
+		t.Fatalf("replicas %v (%v)", list, err)
+	}
+	id, err := comet.ReadIdentity(two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ok("chain", "leave", id.Key.String()) // a candidate's tokens come back at once
+	if trust := strings.TrimSpace(s.ok("chain", "trust")); !strings.HasPrefix(trust, replica.Endpoint()+"#") {
+		t.Errorf("chain trust prints %q", trust)
+	} else if got := s.ok("chain", "replicas", "--chain", trust); strings.Contains(got, id.Key.String()) {
+		t.Errorf("the replica that has left is shown:\n%s", got)
+	}
+}
