@@ -78,7 +78,7 @@ Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command
 	f.StringVar(&o.s3, "s3", "", "with --exchange bucket: the `location` of an S3 bucket in which all clients write, or a file that holds it\n(default: the demo's own server, a bucket each)")
 	f.IntVar(&o.validators, "validators", demoValidators, "with --exchange bucket: `number` of validators")
 	f.DurationVar(&o.window, "window", demoWindow, "with --exchange bucket: `time` of a window; whoever is not done then has worked for nothing")
-	f.Uint32Var(&o.rounds, "rounds", demoRounds, "`number` of rounds that train; with --exchange bucket, windows (default then: 200)")
+	f.Uint32Var(&o.rounds, "rounds", demoRounds, "`number` of rounds that train; with --exchange bucket, windows (default then: 300)")
 	f.StringVar(&o.text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
 	f.StringVar(&o.keep, "keep", "", "`directory` in which everything is kept")
 	f.StringVar(&o.preset, "preset", "nano", "model: nano (1 million parameters), a larger preset, or tiny, for a quick look")

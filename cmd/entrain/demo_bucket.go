@@ -27,10 +27,10 @@ const (
 	exchangeBucket = "bucket"
 
 	// Of a demo by buckets unless told otherwise.
-	demoMiners, demoWindows, demoValidators = 6, 200, 2
+	demoMiners, demoWindows, demoValidators = 6, 300, 2
 	demoValidatorsMax                       = 8
-	// demoWindow is how long a window takes: two cores compute eight processes' shares in it.
-	demoWindow                      = 2 * time.Second
+	// demoWindow is how long a window takes: two idle cores compute eight processes' shares in less than half of it.
+	demoWindow                      = time.Second
 	demoWindowLeast, demoWindowMost = 200 * time.Millisecond, time.Hour
 	// demoScoreWindows is how many windows a period of scores has, and demoEmission what is distributed after each.
 	demoScoreWindows, demoEmission = 10, 1000
@@ -39,6 +39,9 @@ const (
 	// run of minutes. With it goes the learning rate.
 	demoCompression = 4
 	demoRate        = 4e-3
+	// demoBatch is the sequences of a window: half of a round's between peers, for updates are a window late, and twice as many of half the
+	// size make up for it.
+	demoBatch = 8
 
 	serverName  = "s3"
 	serverDir   = "s3"
@@ -111,6 +114,7 @@ func (o demoOptions) byBuckets(s *spec.Spec) {
 	s.Members.MissedMax = 10
 	s.Optimizer.Codec, s.Optimizer.Compression, s.Optimizer.Decay = spec.CodecSlice, demoCompression, 1
 	s.LearningRate.Base, s.LearningRate.Final = demoRate, demoRate/10
+	s.Batch.Start = uint32(max(demoBatch, o.clients))
 	s.Trust = spec.Trust{Stake: demoStake}
 	if o.validators > 0 {
 		s.Scores = spec.Scores{Validators: uint16(o.validators), Windows: min(demoScoreWindows, max(2, o.rounds/4)), Emission: demoEmission, ValidatorPercent: demoValidatorPercent}
