@@ -27,6 +27,8 @@ type membership struct {
 	askedAt  uint64
 	readyAt  uint64
 	readyFor uint32 // epoch for which Ready was accepted
+	was      bool   // it was present since this participant began
+	replaced bool   // its slot was given to another since
 }
 
 func (m *Machine) decideMembership() {
@@ -37,7 +39,12 @@ func (m *Machine) decideMembership() {
 	gone := !m.member.known
 	if m.member.known {
 		status := m.state.Member(m.member.index).Status
-		gone = status == coordinator.StatusDropped || status == coordinator.StatusWithdrawn || status == coordinator.StatusEjected
+		gone = !status.Present()
+		m.member.was = m.member.was || !gone
+		if status == coordinator.StatusReplaced && m.member.was && !m.member.replaced {
+			m.member.replaced = true
+			m.do(Note{"a newcomer has this member's slot, since its scores were the worst; to join again costs what registering costs, so that is for you to decide: start again"})
+		}
 		if status == coordinator.StatusEjected {
 			m.expel()
 			return
@@ -48,7 +55,7 @@ func (m *Machine) decideMembership() {
 		if m.due(&m.member.askedAt, rejoinMs) {
 			m.do(Submit{coordinator.Withdraw{}})
 		}
-	case !m.stopping && gone:
+	case !m.stopping && gone && !m.member.replaced:
 		if m.due(&m.member.askedAt, rejoinMs) {
 			m.do(Submit{coordinator.Join{}})
 		}
