@@ -297,6 +297,11 @@ func (l limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.requests.Add(-1) < 0 {
 		return nil, errAllowance
 	}
+	if r.Header.Get("If-None-Match") != "" {
+		// Servers refuse such a put without reading what is sent, and MinIO then cuts the connection: nothing else may be sent on it.
+		r = r.Clone(r.Context())
+		r.Close = true
+	}
 	response, err := l.next.RoundTrip(r)
 	if err == nil {
 		response.Body = limitedBody{response.Body, a}
