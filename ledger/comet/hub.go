@@ -143,6 +143,13 @@ func (h *hub) newest() (header uint64, wait <-chan struct{}) {
 	return h.header, nil
 }
 
+// next is closed when one more state is shown.
+func (h *hub) next() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.shown
+}
+
 // stalled notes whether the chain makes no blocks although there is reason to.
 func (h *hub) stalled(yes bool) {
 	h.mu.Lock()

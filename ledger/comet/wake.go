@@ -48,6 +48,7 @@ func (a *app) wake(ctx context.Context, pool cmtmempool.Mempool) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+		case <-a.hub.next(): // whose next one a run that counts blocks wants at once
 		}
 		height, due := a.due()
 		if due {
