@@ -65,7 +65,7 @@ func (c console) benchRewards(ctx context.Context, o simmarket.RewardsOptions, a
 
 // writeRewards shows a line for each behaviour.
 func writeRewards(out io.Writer, r simmarket.Rewards) error {
-	fmt.Fprintf(out, "%d honest miners and one that is not, %d validators, %d windows, %d runs of each; %s parameters\n", r.Honest, r.Validators, r.Windows, r.Seeds, thousands(uint64(r.Params)))
+	fmt.Fprintf(out, "%d honest miners and one that is not, %d validators, %d windows, runs of each: %d; %s parameters\n", r.Honest, r.Validators, r.Windows, r.Seeds, thousands(uint64(r.Params)))
 	fmt.Fprintf(out, "a miner writes %s bytes a window, of which its reveal is %s; the whole update in 32 bits is %s\n\n", thousands(r.Written), thousands(r.Reveal), thousands(r.Dense))
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "behaviour\tcosine\tby tensor\tnorm\tadvantage\tscore\tpay\tpay, inexact\tloss\t")
