@@ -37,7 +37,7 @@ missed_max = 3
 
 [times]
 waiting = "10s"
-warmup = "60s"
+warmup = "20s"
 round_train = "60s"
 round_witness = "5s"
 cooldown = "20s"
