@@ -18,11 +18,11 @@ func benchRewardsCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rewards",
 		Short: "Measure what miners of a bucket run are paid, by how they behave",
-		Long: `Lets one miner among honest ones behave in each of several ways, each in runs of its own: with all of its data,
-with less, with other data, with copies, with noise and so on. Miners, validators, engine, codec, coordinator
-and buckets are the real ones, the clock, the ledger and the stores are simulated. It shows what validators
-saw of the miner and what it was paid relative to the honest ones: where works are compared, because
-arithmetic is exact, and where they were not, so that cosines and losses alone decided.
+		Long: `Lets one miner among honest ones behave in each of several ways, each in runs of its own: with all of its
+data, with less, with other data, with copies, with noise and so on. Miners, validators, engine, codec,
+coordinator and buckets are the real ones, the clock, the ledger and the stores are simulated. It shows
+what validators saw of the miner and what it was paid relative to the honest ones: where works are
+compared, because arithmetic is exact, and where they were not, so that cosines and losses alone decided.
 
 The numbers are the same on every machine; it takes some minutes.`,
 		Example: "  entrain bench rewards\n  entrain bench rewards --seeds 1 --windows 24 --json | jq '.rows[] | {behaviour, pay}'",

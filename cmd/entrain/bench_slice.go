@@ -29,14 +29,14 @@ func benchSliceCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "slice",
 		Short: "Compare how models learn from slices and from whole updates",
-		Long: `Trains the demo's model on the demo's text again and again, always for the same number of tokens: with codec
-distro, which sends something of every block, and with codec slice, which sends all of one in so many
-parameters. It shows the held-out loss after each quarter, relative to distro at the same overlap and to distro
-as runs of peers have it, and the bytes that a member uploads in a window.
+		Long: `Trains the demo's model on the demo's text again and again, always for the same number of tokens: with
+codec distro, which sends something of every block, and with codec slice, which sends all of one in so
+many parameters. It shows the held-out loss after each quarter, relative to distro at the same overlap and
+to distro as runs of peers have it, and the bytes that a member uploads in a window.
 
 The numbers are the same on every machine. A run of 300 windows takes about a minute of one core; with
---rejected, rules and settings are measured too that were tried and not taken. --bytes trains nothing, and shows
-what members upload for models of several sizes.`,
+--rejected, rules and settings are measured too that were tried and not taken. --bytes trains nothing, and
+shows what members upload for models of several sizes.`,
 		Example: "  entrain bench slice --bytes\n  entrain bench slice\n  entrain bench slice --windows 100 --compression 2 --compression 32\n  entrain bench slice --rejected --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -37,14 +37,14 @@ func bucketServeCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve --dir DIR --bucket NAME",
 		Short: "Serve S3 buckets until Ctrl-C",
-		Long: `Serves S3 buckets whose objects are files below DIR, until Ctrl-C. Each --bucket is made if there is none; where it
-is, with the credentials to write and with those that can only read, is written to the files NAME.write and
-NAME.read in DIR, as entrain join takes them. A root secret is made in DIR/secret, from which all follow.
+		Long: `Serves S3 buckets whose objects are files below DIR, until Ctrl-C. Each --bucket is made if there is none;
+where it is, with the credentials to write and with those that can only read, is written to the files
+NAME.write and NAME.read in DIR, as entrain join takes them. A root secret is made in DIR/secret, from
+which all follow.
 
 Others reach the buckets at --host, which is --listen unless said; on the internet give a certificate.`,
-		Example: `  entrain bucket serve --dir ./buckets --bucket mine --listen 0.0.0.0:9000 --host s3.example.org:9000 \
-      --tls-cert cert.pem --tls-key key.pem
-  entrain join my-run --bucket ./buckets/mine.write --bucket-read ./buckets/mine.read`,
+		Example: `  entrain bucket serve --dir ./buckets --bucket mine
+  entrain bucket serve --dir ./buckets --bucket mine --listen 0.0.0.0:9000 --tls-cert cert.pem --tls-key key.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.serveBuckets(cmd.Context(), o) },
 	}

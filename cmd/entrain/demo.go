@@ -52,10 +52,11 @@ With --adversary KIND the last client cheats. The others find it out, prove it t
 stake. docs/security.md says more of the kinds:
 ` + kindList(adversary.Kinds()) + `
 
-With --exchange bucket results travel through S3 buckets, one for each client, on a server that is started as
-well, or on the one of --s3. Rounds are windows of the chain's height: a client commits to all of its update, and
-only when the window is over does the chain draw the part, a quarter, that it must show. Validators recompute some
-of the updates and score them all, and what a client earns follows from its scores. The cheats of such a run:
+With --exchange bucket results travel through S3 buckets, one for each client, on a server that is started
+as well, or on the one of --s3. Rounds are windows of the chain's height: a client commits to all of its
+update, and only when the window is over does the chain draw the part, a quarter, that it must show.
+Validators recompute some of the updates and score them all, and what a client earns follows from its
+scores. The cheats of such a run:
 ` + kindList(adversary.Miners()) + `
 
 Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command goes on from there.`,

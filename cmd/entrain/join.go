@@ -31,8 +31,9 @@ The run is named by its name, with the chain at --chain; as RUN@HOST or RUN@HOST
 replica of the chain serves clients; or by a ticket, or a file that holds one (entrain run ticket). With a
 ticket, another chain or another run of that name is refused.
 
-In a run that exchanges by buckets you are a miner, and name an S3 bucket of yours: the location with which you
-write, and the one that others read with, which is announced on the chain. Both are tried before you join.
+In a run that exchanges by buckets you are a miner, and name an S3 bucket of yours: the location with
+which you write, and the one that others read with, which is announced on the chain. Both are tried before
+you join.
 
 A key is made if there is none. No port needs to be open. On a terminal a window shows the run; what
 happens is recorded in the state directory, for entrain watch and for other tools.`,

@@ -26,8 +26,9 @@ func reportCommand(c console) *cobra.Command {
 		Long: `Writes a run down as files that need no program to be looked at: a page without scripts, each curve as SVG
 and PNG, and members, rounds and curves as CSV.
 
-The run is named by its name, as RUN@HOST, or by a ticket, as in entrain join. The curves come from a participant's log: name its state directory with --state. The run may be long over,
-and the chain gone. Without it, the report has what the chain tells: members, points and hashes.`,
+The run is named by its name, as RUN@HOST, or by a ticket, as in entrain join. The curves come from a
+participant's log: name its state directory with --state. The run may be long over, and the chain gone.
+Without it, the report has what the chain tells: members, points and hashes.`,
 		Example: "  entrain report my-run -o ./report --state ~/.local/share/entrain/runs/my-run-3b6a27bc",
 		Args:    needTarget, ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
