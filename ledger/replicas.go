@@ -167,6 +167,7 @@ func (h *Host) vote(sender key.Public, v Vote) error {
 	if e.seat != seatNone && e.seat != seatTaken {
 		return refuse(CodeSeat, "replica %v has %v", e.key, e.seat)
 	}
+	h.replicas.dirty = true // even if the vote changes nothing, those of who has no seat any more go
 	e.votes = slices.DeleteFunc(e.votes, func(k key.Public) bool { return !h.replicas.seats(k) })
 	change := v.Seated != (e.seat == seatTaken)
 	j, voted := slices.BinarySearchFunc(e.votes, sender, key.Public.Compare)
@@ -178,7 +179,6 @@ func (h *Host) vote(sender key.Public, v Vote) error {
 	default:
 		e.votes = slices.Delete(e.votes, j, j+1)
 	}
-	h.replicas.dirty = true
 	h.tally(e)
 	return nil
 }
