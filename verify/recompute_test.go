@@ -26,8 +26,8 @@ func TestRecomputingSaysWhatIsDifferent(t *testing.T) {
 		"nothing":           {func(*coordinator.Commitment) {}, ""},
 		"loss":              {func(c *coordinator.Commitment) { c.Loss = 1 }, ""},
 		"work":              {func(c *coordinator.Commitment) { c.Work[3] ^= 1 }, "gradient"},
-		"payload":           {func(c *coordinator.Commitment) { c.Payload[3] ^= 1 }, "payload"},
-		"length of payload": {func(c *coordinator.Commitment) { c.PayloadBytes-- }, "payload"},
+		"payload":           {func(c *coordinator.Commitment) { c.Payload[3] ^= 1 }, "update"},
+		"length of payload": {func(c *coordinator.Commitment) { c.PayloadBytes-- }, "update"},
 		"state":             {func(c *coordinator.Commitment) { c.State[3] ^= 1 }, "optimizer state"},
 		"another's work":    {func(c *coordinator.Commitment) { c.Member++ }, "gradient"},
 	} {
