@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/p2p/lp2p"
@@ -61,17 +62,8 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	f.StringVar(&o.data, "data", "", "`directory` of the prepared data, or its https:// or s3:// addresses (default: as the run's specification says)")
 	f.StringVar(&o.from, "from", "", "`directory` of the checkpoint that the run goes on from, or its s3://, hf:// or https:// address (default: as the specification says, or from peers)")
 	f.StringVar(&o.state, "state", "", "`directory` for state and checkpoints (default: in the user's directory for data)")
-	f.IntVar(&o.workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
-	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
-	f.Var(&o.memory, "limit-memory", "stay below so many `bytes` of memory, such as 8GB; what is too large for that is refused at once (default: what is free)")
-	f.Var(&o.upload, "limit-upload", "serve results, models and data of checks to peers with at most so many `bytes` a second, such as 2MB (default: as they ask)")
+	o.machineFlags(f)
 	o.memberFlags(cmd)
-	f.Uint32Var(&o.evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
-	f.Uint64Var(&o.heldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
-	f.StringArrayVar(&o.look.prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
-	f.IntVar(&o.look.tokens, "sample-tokens", 40, "most `tokens` of such a sample (0: no samples)")
-	f.StringArrayVar(&o.look.tasks, "eval", nil, "`NAME=FILE` of a task of entrain eval, to be scored now and then, with --evaluate; may be repeated")
-	f.IntVar(&o.look.items, "eval-items", 50, "score only the first `number` of records of each task")
 	f.IntVar(&o.checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
 	f.StringArrayVar(&o.uploads, "upload", nil, "`address` to which checkpoints are uploaded too: s3://host/bucket/prefix, or hf://owner/name on huggingface.co; may be repeated")
 	f.DurationVar(&o.linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
@@ -85,6 +77,20 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	_ = cmd.MarkFlagDirname("from")
 	_ = cmd.MarkFlagDirname("state")
 	return cmd
+}
+
+// machineFlags are what a participation may take of this machine, and what else it looks at in idle time.
+func (o *joinOptions) machineFlags(f *pflag.FlagSet) {
+	f.IntVar(&o.workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
+	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
+	f.Var(&o.memory, "limit-memory", "stay below so many `bytes` of memory, such as 8GB; what is too large for that is refused at once (default: what is free)")
+	f.Var(&o.upload, "limit-upload", "serve results, models and data of checks to peers with at most so many `bytes` a second, such as 2MB (default: as they ask)")
+	f.Uint32Var(&o.evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
+	f.Uint64Var(&o.heldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
+	f.StringArrayVar(&o.look.prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
+	f.IntVar(&o.look.tokens, "sample-tokens", 40, "most `tokens` of such a sample (0: no samples)")
+	f.StringArrayVar(&o.look.tasks, "eval", nil, "`NAME=FILE` of a task of entrain eval, to be scored now and then, with --evaluate; may be repeated")
+	f.IntVar(&o.look.items, "eval-items", 50, "score only the first `number` of records of each task")
 }
 
 // joinOptions are join's flags.
