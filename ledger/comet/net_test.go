@@ -97,14 +97,17 @@ func (w *network) pay(c *Client, s *ledger.Signer) error {
 // agree waits until all that run have the same state at the same height.
 func (w *network) agree() Status {
 	w.t.Helper()
+	var clients []*Client
+	for _, r := range w.running {
+		if r != nil {
+			clients = append(clients, newClient(w.t, r.Endpoint()))
+		}
+	}
 	for end := time.After(patience); ; {
 		var first Status
 		same := true
-		for _, r := range w.running {
-			if r == nil {
-				continue
-			}
-			s, err := newClient(w.t, r.Endpoint()).Status(w.t.Context())
+		for _, c := range clients {
+			s, err := c.Status(w.t.Context())
 			if err != nil {
 				w.t.Fatal(err)
 			}
