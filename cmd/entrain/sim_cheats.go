@@ -212,7 +212,7 @@ const (
 func (o simOptions) verdict(all []trial) string {
 	var b strings.Builder
 	var exposures []sim.Exposure
-	honest, undetected, sum := 0, 0, 0.0
+	honest, undetected, within, sum := 0, 0, 0, 0.0
 	best, worst := math.Inf(1), math.Inf(-1)
 	for _, t := range all {
 		exposures = append(exposures, t.Report.Exposures...)
@@ -221,17 +221,16 @@ func (o simOptions) verdict(all []trial) string {
 		change := float64(t.Report.HeldOut)/max(float64(t.Honest), 1e-9) - 1
 		best, worst = min(best, change), max(worst, change)
 		sum += change
+		if change <= lossWithin {
+			within++
+		}
 	}
 	n := float64(max(1, len(all)))
 	fmt.Fprintf(&b, "%d seeds of %d clients, of which %d cheat; %d %% of the results are recomputed; %d steps\n",
 		len(all), o.cfg.Clients, len(o.cfg.Adversaries), o.cfg.Verification, o.cfg.Steps)
 	fmt.Fprintf(&b, "honest members convicted of cheating: %d\n", honest)
-	within := "within"
-	if worst > lossWithin {
-		within = "NOT within"
-	}
-	fmt.Fprintf(&b, "held-out loss against the same seed without cheats: %+.2f %% on average, from %+.2f %% to %+.2f %%: %s the bound of %.0f %%\n",
-		100*sum/n, 100*best, 100*worst, within, 100*lossWithin)
+	fmt.Fprintf(&b, "held-out loss against the same seed without cheats: %+.2f %% on average, from %+.2f %% to %+.2f %%; within %.0f %% in %d of %d seeds\n",
+		100*sum/n, 100*best, 100*worst, 100*lossWithin, within, len(all))
 	fmt.Fprintf(&b, "provable cheats that were not yet found out in %d steps: %d\n\n", o.cfg.Steps, undetected)
 	fmt.Fprintf(&b, "%-18s %6s %10s %8s   %s\n", "kind", "cheats", "convicted", "fees", "offences; rounds from the cheat to the conviction, mean and largest")
 	for _, k := range adversary.Kinds() {
