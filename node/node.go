@@ -458,7 +458,16 @@ func (n *Node) owePatience() time.Duration {
 
 // owes says whether a node that leaves waits for something.
 func (n *Node) owes() bool {
-	return n.height > 0 && n.machine.Owes() && n.cfg.Loop.Now().Sub(n.leaveAt) < n.owePatience()
+	return n.height > 0 && n.machine.Owes() && n.cfg.Loop.Now().Sub(n.leaveAt) < n.owePatience() && !n.ledgerSilent()
+}
+
+// silentAfter is how long after a phase should have ended nothing may come from the ledger before a node that leaves takes it for gone: without
+// it there is nothing to see through.
+const silentAfter = time.Minute
+
+func (n *Node) ledgerSilent() bool {
+	deadline := n.state.Deadline()
+	return deadline != 0 && n.cfg.Loop.Now().After(time.UnixMilli(int64(deadline)).Add(silentAfter))
 }
 
 // leftYet ends the node once the run no longer counts on it.
