@@ -56,16 +56,17 @@ func (e *WrongChainError) Error() string {
 // replicas have signed. Who they are follows from a header that is believed: one that was named, remembered (see Remember),
 // or else the first that an endpoint shows. Make one with NewClient.
 type Client struct {
-	chain     string
-	endpoints []string
-	trust     *trust
-	remember  string // file for the newest header; empty for none
-	log       *slog.Logger
-	http      *http.Client
-	ctx       context.Context // ends with Close
-	cancel    context.CancelFunc
-	calls     semaphore
-	running   sync.WaitGroup
+	chain      string
+	endpoints  []string
+	trust      *trust
+	remember   string // file for the newest header; empty for none
+	remembered bool   // one was there
+	log        *slog.Logger
+	http       *http.Client
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+	calls      semaphore
+	running    sync.WaitGroup
 
 	mu     sync.Mutex        // guards what follows
 	prefer int               // index of the endpoint that answered last
@@ -250,7 +251,7 @@ func (c *Client) insist(ctx context.Context, f func(endpoint string) error) erro
 			hopeless = 0
 		}
 		if hopeless >= len(c.endpoints) {
-			return err // all of them, one after the other
+			return c.explain(err) // all of them, one after the other
 		}
 		c.log.Debug("ledger did not answer", "endpoint", e, "try", try, "err", err)
 		c.turnFrom(i)

@@ -62,7 +62,16 @@ func (c *Client) Remember(path string) error {
 	if err := c.trust.learn(b, time.Now()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	c.remembered = true
 	return nil
+}
+
+// explain says what else may be the reason if all endpoints seem to lie.
+func (c *Client) explain(err error) error {
+	if !c.remembered || !errors.Is(err, ErrLied) {
+		return err
+	}
+	return fmt.Errorf("%w; or the chain was made anew under its old name: then remove what is remembered of the old one, %s", err, c.remember)
 }
 
 // save writes the newest header.
@@ -161,7 +170,7 @@ func provenBy[T any](ctx context.Context, c *Client, path string, read func([]by
 		}
 		errs = append(errs, err)
 	}
-	return none, errors.Join(errs...)
+	return none, c.explain(errors.Join(errs...))
 }
 
 // ofRun reads a part of a run that comes after the run's proof.

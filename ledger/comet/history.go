@@ -117,7 +117,7 @@ func (c *Client) History(ctx context.Context, run string) ([]ledger.Change, erro
 		}
 		errs = append(errs, fmt.Errorf("%s: history of run %q: %w", e, run, err))
 	}
-	return nil, errors.Join(errs...)
+	return nil, c.explain(errors.Join(errs...))
 }
 
 func (c *Client) historyFrom(ctx context.Context, endpoint, run string) ([]ledger.Change, error) {

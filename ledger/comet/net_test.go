@@ -303,8 +303,8 @@ func TestAnotherChainOfTheSameNameIsNotBelieved(t *testing.T) {
 	if err := look(ours.running[0].Endpoint()); err != nil {
 		t.Errorf("the chain that is known: %v", err)
 	}
-	if err := look(other.running[0].Endpoint()); !errors.Is(err, ErrLied) {
-		t.Errorf("another chain: got %v, want ErrLied", err)
+	if err := look(other.running[0].Endpoint()); !errors.Is(err, ErrLied) || !strings.Contains(err.Error(), path) {
+		t.Errorf("another chain: got %v, want ErrLied, and what is remembered where", err)
 	}
 	c := newClient(t, ours.running[0].Endpoint())
 	if _, err := c.Replicas(t.Context()); err != nil {
