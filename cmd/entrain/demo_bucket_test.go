@@ -49,7 +49,7 @@ func TestDemoByBuckets(t *testing.T) {
 		t.Fatalf("rewards %+v", s.Rewards)
 	}
 	for _, r := range s.Rewards {
-		if !r.Cheats && r.Earned == 0 {
+		if !r.Cheats && r.Earned == 0 && r.Client != "client-2" { // which was killed, and may have missed what was scored
 			t.Errorf("%s earned nothing", r.Client)
 		}
 	}
