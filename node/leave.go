@@ -1,0 +1,83 @@
+package node
+
+import (
+	"time"
+
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+)
+
+// Stop withdraws from the run, saves the state, closes the network and then calls done, on the loop. It waits for the ledger at most
+// patience; if there is some, and results of this member may still be checked, or it is in a check or a dispute, it sees that through first,
+// since whoever does not serve what its results are checked with loses points and stake.
+func (n *Node) Stop(patience time.Duration, done func()) {
+	if n.onStop != nil {
+		return
+	}
+	n.onStop = done
+	n.step(client.Stopping{})
+	n.cfg.Loop.After(patience, func() {
+		if patience == 0 || !n.owes() {
+			n.end()
+		}
+	})
+	if n.leaveAt = n.cfg.Loop.Now().Add(patience); patience > 0 && n.owes() {
+		text := "leaving, once the last results of this member cannot be checked any more"
+		if n.cfg.Bucket != nil {
+			text = "leaving, once this member has revealed its last result: when the window is over"
+		}
+		n.note(text)
+	}
+	n.leftYet()
+}
+
+// owePatience bounds how long a node that leaves waits for its last results to be checked, or to be revealed by it. Checks and disputes have deadlines of their own;
+// what has none is a draw in a run that stands still.
+func (n *Node) owePatience() time.Duration {
+	c := n.state.Config()
+	if c.Exchange == coordinator.Buckets {
+		return 2 * time.Duration(c.RoundTrainMs+c.RoundWitnessMs) * time.Millisecond // the rest of a window, and some of the next
+	}
+	return time.Duration(2*c.VerifyMs+10*c.DisputeMs) * time.Millisecond
+}
+
+// owes says whether a node that leaves waits for something.
+func (n *Node) owes() bool {
+	return n.height > 0 && n.machine.Owes() && n.cfg.Loop.Now().Sub(n.leaveAt) < n.owePatience() && !n.ledgerSilent()
+}
+
+// silentAfter is how long after a phase should have ended nothing may come from the ledger before a node that leaves takes it for gone: without
+// it there is nothing to see through.
+const silentAfter = time.Minute
+
+func (n *Node) ledgerSilent() bool {
+	deadline := n.state.Deadline()
+	return deadline != 0 && n.cfg.Loop.Now().After(time.UnixMilli(int64(deadline)).Add(silentAfter))
+}
+
+// leftYet ends the node once the run no longer counts on it.
+func (n *Node) leftYet() {
+	if n.height == 0 {
+		n.end()
+		return
+	}
+	i, ok := n.state.Find(n.self)
+	gone := !ok || !n.state.Member(i).Status.Present() || n.cfg.Loop.Now().After(n.leaveAt)
+	if gone && !n.owes() {
+		n.end()
+	}
+}
+
+func (n *Node) end() {
+	if n.stopped {
+		return
+	}
+	n.stopped = true
+	n.saveNow(func() {
+		n.cancel()
+		if err := n.exchange.close(); err != nil {
+			n.note("leaving the others: " + err.Error())
+		}
+		n.onStop()
+	})
+}
