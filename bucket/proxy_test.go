@@ -195,6 +195,22 @@ func TestFaultsOfTheWay(t *testing.T) {
 }
 
 // A store that answers byte by byte, or not at all, holds a reader no longer than the reader wants.
+// A server that refuses a conditional put need not read its body, and what it says is heard all the same.
+func TestRefusalBeforeTheBodyIsHeard(t *testing.T) {
+	p := publish(t)
+	p.proxy.do(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusPreconditionFailed) })
+	own := p.own
+	own.Endpoint = p.proxy.addr
+	store, err := newClient(t, bucket.S3Options{}).Open(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := make([]byte, 16<<20)
+	for range 20 {
+		expectKind(t, store.Put(t.Context(), "present", bytes.NewReader(body), int64(len(body)), true), bucket.ErrExists)
+	}
+}
+
 func TestSlowStoreCostsNoMoreThanTheDeadline(t *testing.T) {
 	p := publish(t)
 	for name, fault := range map[string]http.HandlerFunc{

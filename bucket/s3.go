@@ -298,8 +298,10 @@ func (l limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errAllowance
 	}
 	if r.Header.Get("If-None-Match") != "" {
-		// Servers refuse such a put without reading what is sent, and MinIO then cuts the connection: nothing else may be sent on it.
+		// Servers refuse such a put without reading what is sent, and MinIO then cuts the connection: the body goes only when it is asked for, or the
+		// refusal might be lost with the connection, and nothing else may be sent on it.
 		r = r.Clone(r.Context())
+		r.Header.Set("Expect", "100-continue")
 		r.Close = true
 	}
 	response, err := l.next.RoundTrip(r)
