@@ -73,18 +73,19 @@ func TestCheatsEarnNothing(t *testing.T) {
 	}
 }
 
-// TestWithoutProofsCheatsEarnLittle is the same where arithmetic is not exact, so that works say nothing: cosines and losses are all there is.
+// TestWithoutProofsCheatsEarnLittle is the same where arithmetic is not exact, so that works say nothing: cosines and losses are all there is. Scores are moving averages,
+// so a share falls with the windows: the stale one begins as an honest one would.
 func TestWithoutProofsCheatsEarnLittle(t *testing.T) {
 	miners := honest(5)
 	for _, k := range []string{"noise", "stale", "sign-flip", "scale", "wrong-data"} {
 		miners = append(miners, Miner{Kind: k})
 	}
-	r := finish(t, begin(t, Config{Miners: miners, Validators: []Judge{{Sample: 10}, {Sample: 10}}, Steps: 24, Inexact: true}))
+	r := finish(t, begin(t, Config{Miners: miners, Validators: []Judge{{Sample: 10}, {Sample: 10}}, Steps: 36, Inexact: true}))
 	share := 0.0
 	for _, e := range r.Earners {
 		if e.Kind != "" {
 			share += e.Share
-			if e.Share > 0.06 {
+			if e.Share > 0.03 {
 				t.Errorf("%s earned %.4f of all: %+v", e.Kind, e.Share, e.Evidence)
 			}
 			if e.Evidence.Verdicts[score.WrongWork] > 0 {
@@ -92,7 +93,7 @@ func TestWithoutProofsCheatsEarnLittle(t *testing.T) {
 			}
 		}
 	}
-	if share > 0.12 {
+	if share > 0.06 {
 		t.Errorf("the cheats earned %.4f of all", share)
 	}
 }
