@@ -3,12 +3,15 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Three miners, one of which cheats, two validators and a server of buckets, each a process of its own. A miner and the server are killed in the middle:
@@ -49,8 +52,20 @@ func TestDemoByBuckets(t *testing.T) {
 	if s.AdversaryRewardShare == nil || *s.AdversaryRewardShare > 0.02 || len(s.Rewards) != 4 {
 		t.Fatalf("rewards %+v", s.Rewards)
 	}
-	// In so few windows, with a machine that other tests keep busy, one honest miner or another may have finished none that was scored.
-	if !slices.ContainsFunc(s.Rewards, func(r earning) bool { return !r.Cheats && r.Earned > 0 }) {
+	// In so few windows, on a machine that other tests keep busy, one honest miner or another may have finished none that was scored.
+	paid := 0
+	for _, r := range s.Rewards {
+		if r.Cheats {
+			continue
+		}
+		if (r.Score > 0) != (r.Earned > 0) {
+			t.Errorf("%s earned %d with the score %.3f", r.Client, r.Earned, r.Score)
+		}
+		if r.Earned > 0 {
+			paid++
+		}
+	}
+	if paid == 0 {
 		t.Errorf("no honest miner earned anything: %+v", s.Rewards)
 	}
 	for _, name := range []string{"client-1.write", "client-1.read", "secret"} {
@@ -83,17 +98,18 @@ func TestDemoByBucketsRefusesWhatMakesNoSense(t *testing.T) {
 func TestMinersBucketsAreTried(t *testing.T) {
 	dir := t.TempDir()
 	s := newShell(t)
+	out, lines := io.Pipe()
+	server := s.console
+	server.out = lines
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
 	go func() {
-		_ = run(t.Context(), s.console, []string{"bucket", "serve", "--dir", dir, "--listen", "127.0.0.1:0", "--bucket", "mine", "--bucket", "other", "--json"})
+		err := run(ctx, server, []string{"bucket", "serve", "--dir", dir, "--listen", "127.0.0.1:0", "--bucket", "mine", "--bucket", "other", "--json"})
+		ended <- errors.Join(err, lines.CloseWithError(err))
 	}()
-	for deadline := time.Now().Add(time.Minute); ; {
-		if _, err := os.Stat(filepath.Join(dir, "other.read")); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("buckets are not served")
-		}
-		time.Sleep(20 * time.Millisecond)
+	var served bucketEvent
+	if err := json.NewDecoder(out).Decode(&served); err != nil || !slices.Equal(served.Buckets, []string{"mine", "other"}) {
+		t.Fatalf("%+v, %v", served, err)
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	for _, c := range []struct {
@@ -115,5 +131,9 @@ func TestMinersBucketsAreTried(t *testing.T) {
 		if b, _ := os.ReadFile(file("mine.write")); err != nil && strings.Contains(err.Error(), strings.SplitN(strings.SplitN(string(b), "@", 2)[0], ":", 3)[2]) {
 			t.Error("a secret is in an error")
 		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("ended by Ctrl-C: %v", err)
 	}
 }
