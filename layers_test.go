@@ -22,7 +22,7 @@ prng bloom merkle bisect
 key committee batch
 coordinator
 exact
-tensor tokenizer merkle/parallel
+tensor canonical tokenizer merkle/parallel
 codec/internal/vec
 codec/internal/subset
 optim codec codec/distro codec/dense codec/slice codec/sparseloco

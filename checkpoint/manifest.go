@@ -1,14 +1,12 @@
 package checkpoint
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/entrain-network/entrain/canonical"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -36,38 +34,14 @@ type File struct {
 }
 
 // Bytes are the canonical bytes of m: JSON indented by two spaces, the fields in the order of the struct, and a newline.
-func (m Manifest) Bytes() []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(m); err != nil {
-		panic("checkpoint: a manifest has no JSON: " + err.Error())
-	}
-	return b.Bytes()
-}
+func (m Manifest) Bytes() []byte { return canonical.JSON(m) }
 
 // Hash is the SHA-256 of Bytes, which `sha256sum manifest.json` prints.
 func (m Manifest) Hash() wire.Hash { return wire.SHA256(m.Bytes()) }
 
 // ParseManifest reads canonical bytes, and refuses all others and what Check refuses.
 func ParseManifest(b []byte) (Manifest, error) {
-	if len(b) > ManifestBytesMax {
-		return Manifest{}, fmt.Errorf("checkpoint manifest has %d bytes, more than %d", len(b), ManifestBytesMax)
-	}
-	var m Manifest
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
-		return Manifest{}, fmt.Errorf("checkpoint manifest is not JSON of version %d: %w", Version, err)
-	}
-	if err := m.Check(); err != nil {
-		return Manifest{}, fmt.Errorf("checkpoint manifest: %w", err)
-	}
-	if !bytes.Equal(m.Bytes(), b) {
-		return Manifest{}, errors.New("checkpoint manifest is not in its canonical form: it was edited")
-	}
-	return m, nil
+	return canonical.Parse[Manifest](b, "manifest of a checkpoint", ManifestBytesMax)
 }
 
 // Check returns what is wrong with m, or nil.

@@ -1,9 +1,6 @@
 package data
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/entrain-network/entrain/canonical"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
@@ -66,20 +64,13 @@ func (m Manifest) Bytes() []byte {
 	if m.mix != nil {
 		return m.mix
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
 	if m.Shards == nil {
 		m.Shards = []Shard{}
 	}
 	if m.HeldOut == nil {
 		m.HeldOut = []Shard{}
 	}
-	if err := e.Encode(m); err != nil {
-		panic("data: a manifest has no JSON: " + err.Error())
-	}
-	return b.Bytes()
+	return canonical.JSON(m)
 }
 
 // Hash is the SHA-256 of Bytes, which `sha256sum manifest.json` prints.
@@ -88,22 +79,7 @@ func (m Manifest) Hash() wire.Hash { return wire.SHA256(m.Bytes()) }
 // ParseManifest reads canonical bytes. Anything else is refused, so that one data set has one hash: unknown or repeated fields, other
 // spacing, and every manifest that Check refuses.
 func ParseManifest(b []byte) (Manifest, error) {
-	if len(b) > ManifestBytesMax {
-		return Manifest{}, fmt.Errorf("manifest has %d bytes, more than %d", len(b), ManifestBytesMax)
-	}
-	var m Manifest
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
-		return Manifest{}, fmt.Errorf("manifest is not JSON of version %d: %w", Version, err)
-	}
-	if err := m.Check(); err != nil {
-		return Manifest{}, fmt.Errorf("manifest: %w", err)
-	}
-	if !bytes.Equal(m.Bytes(), b) {
-		return Manifest{}, errors.New("manifest is not in its canonical form: it was edited; prepare the data again")
-	}
-	return m, nil
+	return canonical.Parse[Manifest](b, "manifest of a data set", ManifestBytesMax)
 }
 
 // Check returns what is wrong with m, or nil.

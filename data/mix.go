@@ -1,7 +1,6 @@
 package data
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/canonical"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -49,16 +49,7 @@ type Component struct {
 }
 
 // Bytes are the canonical bytes of m: JSON indented by two spaces, the fields in the order of the structs, and a newline.
-func (m Mix) Bytes() []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(m); err != nil {
-		panic("data: a mix has no JSON: " + err.Error())
-	}
-	return b.Bytes()
-}
+func (m Mix) Bytes() []byte { return canonical.JSON(m) }
 
 // Hash is the SHA-256 of Bytes.
 func (m Mix) Hash() wire.Hash { return wire.SHA256(m.Bytes()) }
@@ -73,22 +64,7 @@ func isMix(b []byte) bool {
 
 // ParseMix reads canonical bytes, and refuses all others and what Check refuses.
 func ParseMix(b []byte) (Mix, error) {
-	if len(b) > MixBytesMax {
-		return Mix{}, fmt.Errorf("manifest of a mix has %d bytes, more than %d", len(b), MixBytesMax)
-	}
-	var m Mix
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
-		return Mix{}, fmt.Errorf("manifest of a mix is not JSON of version %d: %w", Version, err)
-	}
-	if err := m.Check(); err != nil {
-		return Mix{}, fmt.Errorf("manifest of a mix: %w", err)
-	}
-	if !bytes.Equal(m.Bytes(), b) {
-		return Mix{}, errors.New("manifest of a mix is not in its canonical form: it was edited; make the mix again")
-	}
-	return m, nil
+	return canonical.Parse[Mix](b, "manifest of a mix", MixBytesMax)
 }
 
 // Check returns what is wrong with m, or nil.
