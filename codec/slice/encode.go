@@ -47,7 +47,7 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 	if err != nil {
 		return dst, fmt.Errorf("slice: %w", err)
 	}
-	if err := j.checkState(state); err != nil {
+	if err := j.check(state); err != nil {
 		return dst, fmt.Errorf("slice: %w", err)
 	}
 	dst = append(dst, c.sealed[:]...)
@@ -77,37 +77,34 @@ func (j *job) encodeSpan(w *exact.Worker, task int) {
 	}
 }
 
-// checkState refuses a state that Encode has not left behind: one of numbers so large, or no numbers, that sums could overflow.
-func (j *job) checkState(state []float32) error {
+// check refuses a state that Encode has not left behind: one of numbers so large, or no numbers, that sums could overflow, or with a sum of squares
+// below zero.
+func (j *job) check(state []float32) error {
+	if err := j.checkState.Check(state, stateMax); err != nil {
+		return err
+	}
 	j.state = state
-	j.c.pool.Run(len(j.faults), j.check)
-	for i, at := range j.faults {
-		if at < 0 {
+	j.c.pool.RunOn(spans(j.c.n), j.signs)
+	for task, below := range j.below {
+		if !below {
 			continue
 		}
-		at += i * span
-		if v := float64(state[at]); math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("state at element %d: %w", at, codec.ErrNotFinite)
+		for i, x := range state[j.c.n+task*span:] {
+			if x < 0 {
+				return fmt.Errorf("state at element %d is %g, and a sum of squares is not negative: %w", j.c.n+task*span+i, x, codec.ErrTooLarge)
+			}
 		}
-		return fmt.Errorf("state at element %d is %g, which no window leaves behind: %w", at, state[at], codec.ErrTooLarge)
 	}
 	return nil
 }
 
-// checkSpan notes the first element of a part of the state that is refused, or -1.
-func (j *job) checkSpan(task int) {
-	j.faults[task] = -1
-	from := task * span
-	for i, x := range j.state[from:min(from+span, len(j.state))] {
-		least := float32(-stateMax)
-		if from+i >= j.c.n {
-			least = 0 // a sum of squares
-		}
-		if !(x >= least && x <= stateMax) { // written so that NaN fails
-			j.faults[task] = i
-			return
-		}
+// signsOfSpan tells whether a part of the sums of squares may have one below zero.
+func (j *job) signsOfSpan(_ *exact.Worker, task int) {
+	var all uint32
+	for _, x := range j.state[j.c.n+task*span : j.c.n+min((task+1)*span, j.c.n)] {
+		all |= math.Float32bits(x)
 	}
+	j.below[task] = all>>31 == 1
 }
 
 // Settle takes out of state what the slice that the seed draws has sent. It is called before the next Encode, once for each sealed update that the

@@ -8,16 +8,16 @@ import (
 
 // A job is the work space of one call, used again by later ones, so that they allocate next to nothing.
 type job struct {
-	c       *Codec
-	clipper *codec.Clipper
-	scratch []scratch     // of each worker of the pool
-	faults  []int         // by task of checkState
-	places  []place       // by group
-	roots   []merkle.Hash // by group
+	c          *Codec
+	clipper    *codec.Clipper
+	checkState *codec.StateCheck
+	scratch    []scratch     // of each worker of the pool
+	below      []bool        // by task of signs
+	places     []place       // by group
+	roots      []merkle.Hash // by group
 
 	// The work on a task, bound to the job once.
-	encode, root, prove, open, square, apply func(w *exact.Worker, task int)
-	check                                    func(task int)
+	encode, signs, root, prove, open, square, apply func(w *exact.Worker, task int)
 
 	state, grad []float32 // of Encode
 	numbers     exact.AdamWStep
@@ -48,13 +48,13 @@ func (c *Codec) take() *job {
 	default:
 	}
 	j := &job{
-		c: c, clipper: codec.NewClipper(c.pool), scratch: make([]scratch, c.pool.Workers()),
-		faults: make([]int, spans(c.StateLen())), places: make([]place, len(c.plan.groups)), roots: make([]merkle.Hash, len(c.plan.groups)),
+		c: c, clipper: codec.NewClipper(c.pool), checkState: codec.NewStateCheck(c.pool), scratch: make([]scratch, c.pool.Workers()),
+		below: make([]bool, spans(c.n)), places: make([]place, len(c.plan.groups)), roots: make([]merkle.Hash, len(c.plan.groups)),
 	}
 	for i := range j.scratch {
 		j.scratch[i] = scratch{mean: make([]float32, span), sums: make([]int32, c.plan.leaf), leaves: make([]merkle.Hash, c.plan.leavesMax)}
 	}
-	j.encode, j.check, j.root, j.prove, j.open = j.encodeSpan, j.checkSpan, j.rootGroup, j.proveGroup, j.openGroup
+	j.encode, j.signs, j.root, j.prove, j.open = j.encodeSpan, j.signsOfSpan, j.rootGroup, j.proveGroup, j.openGroup
 	j.square, j.apply = j.squareReveal, j.applyGroup
 	return j
 }
