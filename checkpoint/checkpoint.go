@@ -14,6 +14,7 @@
 //	tokenizer.json           see package tokenizer
 //	tokenizer_config.json
 //	README.md                the model card
+//	training.json            where the run was in its data, and the hash of each member's optimizer state; see Training
 //	manifest.json            the SHA-256 of every other file; its own SHA-256 stands on the ledger
 //
 // All files are functions of the model and the options, without dates or machines: whoever writes the same checkpoint gets the same
@@ -42,6 +43,21 @@
 //	136   32   wire.Sum("entrain/state", bytes 0 to 135)
 //	168   4p   parameters, float32
 //	      4o   optimizer state, float32
+//
+// # Optimizer states
+//
+// Beside the directory of a checkpoint, under its name with OptimizerSuffix, lies the optimizer state with which its writer goes on from it:
+//
+//	0      8   "entropt1"
+//	8     32   the run
+//	40    32   the member's key
+//	72     4   steps that the checkpoint's parameters have seen
+//	76     4   zero
+//	80     8   o, how many numbers of optimizer state
+//	88    32   merkle.BlobRoot of the checkpoint's parameters
+//	120   32   merkle.BlobRoot of the optimizer state's bytes, which training.json names for this member
+//	152   32   wire.Sum("entrain/optimizer", bytes 0 to 151)
+//	184   4o   optimizer state, float32
 package checkpoint
 
 import (
@@ -68,6 +84,7 @@ const (
 	IndexFile      = "model.safetensors.index.json"
 	TokenizerFile  = "tokenizer.json"
 	CardFile       = "README.md"
+	TrainingFile   = "training.json"
 
 	tokenizerConfigFile = "tokenizer_config.json"
 	weightsSuffix       = ".safetensors"
@@ -84,6 +101,7 @@ type Model struct {
 	Layout    tensor.Layout // of Params
 	Params    []float32
 	Card      Card
+	Training  *Training // how a run goes on from it; nil if the writer does not know
 }
 
 // Options say how a checkpoint is written.
@@ -112,6 +130,13 @@ func Write(create func(name string) (io.WriteCloser, error), m Model, o Options)
 	w.bytes(tokenizerConfigFile, tokenizer.ConfigJSON(m.Tokenizer, m.Config.Context))
 	w.bytes(CardFile, m.card(params, o.DType))
 	w.weights(m, o)
+	if m.Training != nil {
+		t := m.Training.sorted()
+		if err := t.Check(); err != nil && w.err == nil {
+			w.err = fmt.Errorf("%s: %w", TrainingFile, err)
+		}
+		w.bytes(TrainingFile, t.Bytes())
+	}
 	manifest := Manifest{
 		Version: Version, Run: m.Run, Epoch: m.Epoch, Round: m.Round, Step: m.Step,
 		Params: params, DType: o.DType.String(), Tokenizer: m.Tokenizer.Name(), Files: w.files,

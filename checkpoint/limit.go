@@ -4,6 +4,8 @@ package checkpoint
 const (
 	HeaderBytesMax   = 100_000_000 // of a safetensors header: the limit of Hugging Face's own reader
 	ManifestBytesMax = 1 << 20     // of manifest.json; a file takes about 150 bytes
+	TrainingBytesMax = 4 << 20     // of training.json: StatesMax states of about 200 bytes
+	StatesMax        = 10_000      // members of the largest run
 	ConfigBytesMax   = 1 << 20     // of config.json; real ones have about 1 KB
 	IndexBytesMax    = 16 << 20    // of model.safetensors.index.json: tensor.MaxTensors lines
 	FilesMax         = 4096        // in a checkpoint: 5 GB each make 20 TB

@@ -55,6 +55,7 @@ func (a *ahead) next(i uint64) (from, to uint64) {
 // Ahead says that n sequences from number first on will be read soon, and no others after them: of a set on other machines what they need is
 // fetched before, and nothing else. A set in a directory takes no notice.
 func (s *Set) Ahead(first, n uint64) {
+	first += s.first
 	if s.mixed != nil {
 		s.mixed.ahead(s.seed, first, n)
 		return

@@ -129,10 +129,10 @@ type mixed struct {
 
 // openMix opens the sets of a mix, each by open, and makes one of them.
 func openMix(m Mix, o Options, open func(c Component, o Options) (*Set, error)) (*Set, error) {
-	s := &Set{mixed: &mixed{mix: m}, seed: o.Seed}
+	s := &Set{mixed: &mixed{mix: m}, seed: o.Seed, first: o.First}
 	for i, c := range m.Components {
 		of := o
-		of.component, of.Seed = true, mixSeed(o.Seed, i)
+		of.component, of.Seed, of.First = true, mixSeed(o.Seed, i), 0
 		of.CacheBytes /= len(m.Components)
 		set, err := open(c, of)
 		if err != nil {

@@ -10,13 +10,15 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Prove returns a proof of what sequence i of training is, for Prove's inverse Proven, which knows nothing of the set but its hash. It holds
+// Prove returns a proof of what sequence i of training is, for Prove's inverse Proven, which knows nothing of the set but its hash, and counts
+// from the first sequence of all (Options.First). It holds
 // the manifest, and each chunk of a shard that the sequence lies in with its way to the shard's root:
 //
 //	Var manifest; for each chunk: Var bytes, U32 n, n hashes
 //
 // A proof of a mix begins with the mix's manifest, in the same form.
 func (s *Set) Prove(i uint64) ([]byte, error) {
+	i += s.first
 	if s.mixed != nil {
 		return s.mixed.prove(s.seed, i)
 	}

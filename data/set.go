@@ -25,6 +25,7 @@ type Options struct {
 	SequenceTokens uint32    // tokens a sequence gives the model; Read returns one more
 	Seed           wire.Hash // of the order of the sequences; the same for all members of a run
 	Verify         bool      // read and verify every shard now, not on first use
+	First          uint64    // what is called sequence 0: of a run that goes on where another was, the first that was not trained on
 	CacheBytes     int       // of chunks kept in memory; 0 means 32 MiB
 
 	component bool // of a mix
@@ -45,6 +46,7 @@ type Set struct {
 	train    part
 	heldOut  HeldOut
 	seed     wire.Hash
+	first    uint64
 	last     atomic.Pointer[pass] // the pass used last; computing another order is cheap, but not for each sequence
 }
 
@@ -103,6 +105,7 @@ func newSet(dir string, m Manifest, o Options, r *remote) (*Set, error) {
 		train:    part{m, train, m.Tokens, uint64(o.SequenceTokens), c},
 		heldOut:  HeldOut{part: part{m, heldOut, m.HeldOutTokens, uint64(o.SequenceTokens), c}},
 		seed:     o.Seed,
+		first:    o.First,
 	}
 	if s.Len() == 0 {
 		return nil, fmt.Errorf("data set %q has %d tokens to train on, fewer than a sequence of %d needs", m.Name, m.Tokens, o.SequenceTokens+1)
@@ -125,8 +128,9 @@ func (s *Set) Len() uint64 {
 }
 
 // Read sets dst to the i-th sequence of training: i counts on for ever, and pass i/Len() gives every sequence once, in the order of
-// NewPermutation(seed, pass, Len()). Errors are a *CorruptError, a failed read, or a token outside the vocabulary.
+// NewPermutation(seed, pass, Len()), beginning with Options.First. Errors are a *CorruptError, a failed read, or a token outside the vocabulary.
 func (s *Set) Read(i uint64, dst []uint32) error {
+	i += s.first
 	if s.mixed != nil {
 		set, k := s.mixed.mix.pick(s.seed, i)
 		return s.mixed.sets[set].Read(k, dst)

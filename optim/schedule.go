@@ -57,6 +57,8 @@ type Schedule struct {
 	CosineSteps uint32  // wsd: steps from Base to CosineFinal
 	CosineFinal float64 // wsd: where the cosine ends and the line begins
 	LinearSteps uint32  // wsd: steps from CosineFinal to Final
+
+	Before uint32 // steps that were done before those that LR counts: of a run that goes on from a checkpoint
 }
 
 // Check returns all that is wrong with s, joined, or nil: rates that are no numbers in [0, LRMax], rates that rise after the warmup, and an end
@@ -87,7 +89,7 @@ func (s Schedule) Check() error {
 }
 
 // LR returns the learning rate of a step, counted from 0. s must pass Check.
-func (s Schedule) LR(step uint32) float32 { return float32(s.rate(step)) }
+func (s Schedule) LR(step uint32) float32 { return float32(s.rate(step + s.Before)) }
 
 func (s Schedule) rate(step uint32) float64 {
 	if step < s.WarmupSteps {

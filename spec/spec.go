@@ -27,7 +27,7 @@ import (
 type Spec struct {
 	// Name of the run on its chain: a-z, 0-9 and -, at most 32 bytes.
 	Name string `toml:"name"`
-	// Steps the model is trained in all; the run finishes then.
+	// Steps the model is trained in all, with those before the checkpoint that the run resumes from; the run finishes then.
 	Steps uint32 `toml:"steps"`
 
 	Model        Model        `toml:"model"`
@@ -40,6 +40,7 @@ type Spec struct {
 	Trust        Trust        `toml:"trust"`
 	Exchange     Exchange     `toml:"exchange"`
 	Scores       Scores       `toml:"scores"`
+	Resume       *Resume      `toml:"resume,omitempty"`
 }
 
 // Model is a Llama. A preset fills in whatever is left 0.
@@ -315,6 +316,9 @@ func (s Spec) Check() error {
 		fault("optimizer.%w", f)
 	}
 	s.checkScores(fault)
+	for _, f := range s.checkResume() {
+		fault("resume.%w", f)
+	}
 	limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
 	if config.StateHash.IsZero() {
 		config.StateHash = wire.Hash{1} // for want of a model, which is reported above
@@ -338,7 +342,7 @@ func (s Spec) Schedule() (optim.Schedule, error) {
 	if err := kind.UnmarshalText([]byte(l.Schedule)); err != nil {
 		return optim.Schedule{}, err
 	}
-	o := optim.Schedule{Kind: kind, Base: l.Base, WarmupSteps: l.Warmup, Steps: s.Steps, Final: l.Final}
+	o := optim.Schedule{Kind: kind, Base: l.Base, WarmupSteps: l.Warmup, Steps: s.Steps, Final: l.Final, Before: s.Before()}
 	if kind == optim.WSD {
 		o.StableSteps = l.Stable
 		o.CosineSteps = s.Steps - min(s.Steps, l.Warmup+l.Stable)
@@ -363,13 +367,14 @@ func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordina
 		Name: s.Name, Owner: owner, ModelHash: model, SpecHash: specHash,
 		MinMembers: s.Members.Min, StartMembers: s.Members.Start, Witnesses: s.Members.Witnesses,
 		WaitingMs: t.Waiting.ms(), WarmupMs: t.Warmup.ms(), RoundTrainMs: t.RoundTrain.ms(), RoundWitnessMs: t.RoundWitness.ms(),
-		CooldownMs: t.Cooldown.ms(), EpochMs: t.Epoch.ms(), TotalSteps: s.Steps,
+		CooldownMs: t.Cooldown.ms(), EpochMs: t.Epoch.ms(), TotalSteps: s.Steps - min(s.Steps, s.Before()),
 		BatchStart: s.Batch.Start, BatchEnd: s.Batch.End, BatchRampTokens: s.Batch.RampTokens, SequenceTokens: uint32(s.Data.Sequence),
 		Overlap: s.Members.Overlap, MissedMax: s.Members.MissedMax,
 		VerificationPercent: trust.VerificationPercent, VerifyMs: trust.Verify.ms(), DisputeMs: trust.Dispute.ms(),
 		Stake: trust.Stake, UnbondMs: trust.Unbond.ms(), Rate: trust.Rate, StateHash: state,
 	}
 	s.coordinate(&limits, &config)
+	s.resume(&config)
 	return limits, config
 }
 

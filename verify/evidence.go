@@ -57,7 +57,7 @@ func (o opener) tokens(index uint32, evidence []byte) ([]uint32, error) {
 		return nil, fmt.Errorf("verify: the share has no sequence %d", index)
 	}
 	dst := make([]uint32, o.rules.setup.Sequence+1)
-	if err := data.Proven(dst, o.rules.manifest, o.rules.order, number, r.Rest()); err != nil {
+	if err := data.Proven(dst, o.rules.manifest, o.rules.order, o.rules.first+number, r.Rest()); err != nil {
 		return nil, fmt.Errorf("verify: evidence of sequence %d: %w", index, err)
 	}
 	return dst, nil

@@ -28,6 +28,7 @@ type rules struct {
 	most     uint32    // sequences in a share
 	manifest wire.Hash // of the data
 	order    wire.Hash // seed of the order of its sequences
+	first    uint64    // of these that the run trains on
 }
 
 // newRules reads a specification. The error says why steps of such a run cannot be disputed.
@@ -50,7 +51,7 @@ func newRules(s spec.Spec, pool *exact.Pool) (*rules, error) {
 	}
 	r := &rules{
 		setup:  trace.Setup{Model: cfg, Sequence: s.Data.Sequence},
-		params: layout.Len(), order: s.DataSeed(), most: max(s.Batch.Start, s.Batch.End),
+		params: layout.Len(), order: s.DataSeed(), first: s.First(), most: max(s.Batch.Start, s.Batch.End),
 	}
 	if r.model, err = trace.NewModel(r.setup); err != nil {
 		return nil, err

@@ -83,15 +83,17 @@ func newPreview(s spec.Spec) (p preview, err error) {
 		return p, err
 	}
 	p.Received = uint64(p.Members-min(p.Members, 1)) * p.Needs.Payload
-	n, last := min(previewSteps, uint64(s.Steps)), uint64(s.Steps-1)
+	p.Tokens = s.First() * uint64(s.Data.Sequence)
+	steps := s.Steps - s.Before()
+	n, last := min(previewSteps, uint64(steps)), uint64(steps-1)
 	for step := uint32(1); ; step++ {
 		size := batchSize(s, p.Tokens)
 		p.Tokens += uint64(size) * uint64(s.Data.Sequence)
 		// Those shown stand evenly between the first and the last.
 		if uint64(step-1) == uint64(len(p.Steps))*last/max(1, n-1) {
-			p.Steps = append(p.Steps, previewStep{step, p.Tokens, schedule.LR(step), size})
+			p.Steps = append(p.Steps, previewStep{s.Before() + step, p.Tokens, schedule.LR(step), size})
 		}
-		if step == s.Steps {
+		if step == steps {
 			return p, nil
 		}
 	}
