@@ -7,13 +7,14 @@ import (
 
 // Sizes of the blocks a product is cut into. They change speed and nothing else.
 const (
-	// blockK is how many k a tile runs over before it is stored: a panel of B of this depth stays in the second-level cache, and the tile's
-	// loads and stores cost little beside so many fused multiply-adds.
-	blockK = 768
+	// blockK is how many k a tile runs over before it is stored: its loads and stores cost little beside so many fused multiply-adds, and C, which may
+	// be in memory, is gone through seldom.
+	blockK = 1024
 	// blockN is how many columns of B are packed at a time.
 	blockN = 1024
-	// blockRows is how many tiles of rows of A are used against one panel of B, and again against the next: they stay in the cache.
-	blockRows = 32
+	// blockRows is how many tiles of rows of A are used against one panel of B, and again against the next: they stay in the second-level cache, beside
+	// that panel. They take a quarter of it and no more, because rows that lie a power of two apart in memory have only some of its places.
+	blockRows = 8
 	// gemmParallel is the number of multiply-adds below which waking other workers costs more than it saves.
 	gemmParallel = 1 << 17
 )
