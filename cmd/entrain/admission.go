@@ -35,6 +35,7 @@ const (
 	obstacleClock      = "clock"
 	obstacleData       = "data"
 	obstacleArithmetic = "arithmetic"
+	obstacleBucket     = "bucket"  // of a miner
 	obstacleListed     = "listed"  // not on the owner's list
 	obstacleVersion    = "version" // of this program
 	obstacleRun        = "run"     // none of that name, another one, or none that this version knows
@@ -136,6 +137,8 @@ func (a applicant) asked(ctx context.Context, client *comet.Client, s ledger.Sna
 	case errors.Is(err, coordinator.ErrFull):
 		return []obstacle{{Kind: obstacleFull, Reason: fmt.Sprintf("run %q is full: all %d places are taken, %d of them by present members; one is free when a member has left and is owed nothing",
 			name, s.State.Limits().Members, s.State.Present())}}, nil
+	case errors.Is(err, coordinator.ErrSlots):
+		return []obstacle{{Kind: obstacleFull, Reason: fmt.Sprintf("run %q: %v", name, err)}}, nil
 	case errors.Is(err, coordinator.ErrEjected):
 		return []obstacle{{Kind: obstacleEjected, Reason: a.conviction(s.State)}}, nil
 	case errors.Is(err, coordinator.ErrStake):

@@ -23,6 +23,7 @@ type canJoinOptions struct {
 	stake     uint64
 	pool      string
 	memory    byteCount
+	mining    mining
 	asJSON    bool
 }
 
@@ -33,8 +34,9 @@ func canJoinCommand(c console) *cobra.Command {
 		Short: "Say whether this machine can take part in a run, or why not",
 		Long: `Says whether this machine and this key can take part in a run now, and else each reason why not, with what
 to do about it: the run has finished, is paused or full; the stake is missing; the key was ejected, and for
-what; the data is not to be had; the model is too large for this machine's memory; its arithmetic is not
-everybody's; its clock is off. It changes nothing. entrain join asks the same before it begins.
+what; the data is not to be had; the bucket of a miner cannot be written or read; the model is too large for
+this machine's memory; its arithmetic is not everybody's; its clock is off. It changes nothing. entrain join
+asks the same before it begins.
 
 The exit status is 0 for yes and 1 for no.`,
 		Example: `  entrain can-join my-run
@@ -56,6 +58,7 @@ The exit status is 0 for yes and 1 for no.`,
 	f.StringVar(&o.data, "data", "", "`directory` of the prepared data, or its https:// address (default: as the run's specification says)")
 	f.Uint64Var(&o.stake, "stake", 0, "`tokens` to put up (default: the run's least stake)")
 	f.StringVar(&o.pool, "pool", "", "`pool` that the stake comes from (default: your own account)")
+	o.mining.flags(cmd)
 	f.Var(&o.memory, "limit-memory", "`bytes` of memory that join may take, such as 8GB (default: what is free)")
 	f.BoolVar(&o.asJSON, "json", false, "print a JSON object")
 	_ = cmd.MarkFlagDirname("data")
@@ -142,6 +145,13 @@ func (c console) examine(ctx context.Context, o canJoinOptions, who key.Public, 
 	r.Obstacles = append(r.Obstacles, list...)
 	if err := c.dataToBeHad(ctx, o, on); err != nil {
 		add(obstacleData, err)
+	}
+	if err := o.mining.check(on.spec); err != nil {
+		add(obstacleRun, err)
+	} else if on.spec.Buckets() {
+		if err := o.mining.try(ctx, c); err != nil {
+			add(obstacleBucket, err)
+		}
 	}
 	pool := exact.NewPool(defaultWorkers())
 	defer pool.Close()

@@ -54,6 +54,7 @@ func TestCanJoin(t *testing.T) {
 	}
 	create("paid", "[trust]\nverification_percent = 5\nstake = 100\n")
 	create("tiny", "[members]\nmin = 1\ncapacity = 1\n")
+	create("mined", "[exchange]\nkind = \"bucket\"\nwindow_blocks = 10\n[members]\nmin = 1\noverlap = 1\n[trust]\nverification_percent = 0\n")
 
 	if out := s.ok("can-join", "paid", "--data", file("data"), "--key", file("ann")); !strings.HasPrefix(out, `yes: this machine can take part in run "paid" on chain "ours"`) {
 		t.Errorf("got %s", out)
@@ -76,6 +77,9 @@ func TestCanJoin(t *testing.T) {
 		{"paid --key ann --limit-memory 1MB", "memory", []string{"parameters takes about", "1.0 MB can be had"}},
 		{"paid --key bob --limit-memory 1MB --data nowhere", "stake memory data", []string{"nowhere"}},
 		{"none --key ann", "run", []string{`has no run "none"`}},
+		{"mined --key ann", "bucket", []string{"name your S3 bucket with --bucket FILE"}},
+		{"mined --key ann --bucket nowhere", "bucket", []string{"nowhere"}},
+		{"tiny --key ann --role miner", "run", []string{"exchanges between peers"}},
 	} {
 		var args []string
 		for _, a := range strings.Fields(c.args) {

@@ -3,7 +3,9 @@ package netns
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +49,7 @@ epoch = "60s"
 verification_percent = 0
 `
 
-// A run of strangers: a chain of four replicas, a data host, and eight members on links of 100 Mb/s, 80 ms apart and losing 1 % of the packets,
+// A run of strangers: a chain of four replicas, a data host, an S3 server with the same data, to which checkpoints go, and eight members on links of 100 Mb/s, 80 ms apart and losing 1 % of the packets,
 // one of them behind a NAT. Members come, leave, crash, and are cut off for two rounds, and all hold the same parameters, hash
 // for hash, all the time.
 func TestStrangersOnTheInternet(t *testing.T) {
@@ -60,18 +62,21 @@ func TestStrangersOnTheInternet(t *testing.T) {
 	f := s.found("strangers", strangers, chain...)
 	store := s.machine("store", "45.0.0.3", Home)
 	store.begin("data", "serve", f.data, "--listen", "45.0.0.3:7380").line("http://")
-	f.data = "http://45.0.0.3:7380"
+	buckets := s.serveBuckets(s.machine("s3", "45.0.0.4", Home), "data", "checkpoints")
+	f.chain.ok("data", "upload", f.data, buckets("data.write"))
+	sources := []string{"http://45.0.0.3:7380", buckets("data.read")}
 	f.relay(s.machine("relay", "45.0.0.2", Home))
 
 	var members []*process // in the order in which they join
-	join := func(m *machine) *process {
-		p := f.join(m)
+	join := func(m *machine, more ...string) *process {
+		f.data = sources[len(members)%len(sources)]
+		p := f.join(m, more...)
 		members = append(members, p)
 		return p
 	}
 	address := func(i int) string { return fmt.Sprintf("45.0.2.%d", i) }
 	for i := range 6 {
-		join(s.machine(fmt.Sprintf("m%d", i), address(i), Home))
+		join(s.machine(fmt.Sprintf("m%d", i), address(i), Home), "--upload", buckets("checkpoints.write"))
 	}
 	behind := join(s.behindNAT("nat", "45.0.1.1", Home, false))
 	for _, p := range members {
@@ -122,6 +127,34 @@ func TestStrangersOnTheInternet(t *testing.T) {
 	sent, lost := s.Packets()
 	t.Logf("%d packets, %.2f %% of them lost", sent, 100*float64(lost)/float64(sent))
 	s.agreed(f)
+	written := 0
+	err := filepath.WalkDir(s.path("s3", "served", "objects", "checkpoints"), func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".safetensors") {
+			written++
+		}
+		return err
+	})
+	if err != nil || written == 0 {
+		t.Errorf("no checkpoint is in the bucket: %v", err)
+	}
+	t.Logf("%d files of weights are in the bucket", written)
+}
+
+// serveBuckets serves buckets on a machine. What it returns tells where one is, as NAME.write or NAME.read.
+func (s *stage) serveBuckets(m *machine, names ...string) func(file string) string {
+	s.Helper()
+	args := []string{"bucket", "serve", "--dir", s.path("s3"), "--listen", m.address + ":9000", "--json"}
+	for _, name := range names {
+		args = append(args, "--bucket", name)
+	}
+	m.begin(args...).line(`{"event":"listening"`)
+	return func(file string) string {
+		b, err := os.ReadFile(s.path("s3", file))
+		if err != nil {
+			s.Fatal(err)
+		}
+		return strings.TrimSpace(string(b))
+	}
 }
 
 func isApplied(ev timed) bool { return ev.Kind == "applied" }
