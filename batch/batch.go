@@ -3,7 +3,7 @@
 // The training data is an endless row of sequences, numbered from 0. The batch of a round is a list of spans of it: as a
 // rule one span, the next in the row, with spans before it that an earlier round left untrained. Laid end to end the spans
 // are the round's virtual batch [0, total). Split cuts the virtual batch into one part a trainer, in the order of their
-// positions in the committee, and Cut maps a part back to spans of sequences:
+// positions in the committee, or Weighted into parts in proportion to their speeds, and Cut maps a part back to spans of sequences:
 //
 //	spans          {100, 3} {500, 5}                  sequences 100 101 102 500 501 502 503 504
 //	virtual batch  0 1 2 3 4 5 6 7
@@ -19,8 +19,6 @@
 //
 // The package is replicated (see package wire).
 package batch
-
-import "math/bits"
 
 // Span is a run of sequences, [Start, Start+Count), in the row of the training data.
 type Span struct {
@@ -44,32 +42,4 @@ func Split(total, n, position uint32) (from, count uint32) {
 		base++
 	}
 	return from, base
-}
-
-// SplitWeighted is Split in proportion to weights, one a trainer in the order of positions, such as measured speeds. The
-// part at a position ends at floor(total * W / sum), W being the sum of the weights up to and with it, so each is within
-// one sequence of its exact proportion. If all weights are zero it is Split. It panics when there is no such position.
-func SplitWeighted(total uint32, weights []uint32, position uint32) (from, count uint32) {
-	if uint64(position) >= uint64(len(weights)) {
-		panic("batch: position beyond the trainers")
-	}
-	var before, sum uint64
-	for i, w := range weights {
-		if uint64(i) < uint64(position) {
-			before += uint64(w)
-		}
-		sum += uint64(w)
-	}
-	if sum == 0 {
-		return Split(total, uint32(len(weights)), position)
-	}
-	from = proportion(total, before, sum)
-	return from, proportion(total, before+uint64(weights[position]), sum) - from
-}
-
-// proportion returns floor(total * part / whole), for part <= whole.
-func proportion(total uint32, part, whole uint64) uint32 {
-	hi, lo := bits.Mul64(uint64(total), part)
-	q, _ := bits.Div64(hi, lo, whole) // hi < whole, because part <= whole and total < 2^32
-	return uint32(q)
 }

@@ -63,55 +63,6 @@ func TestSplitGivesEverySequenceOnce(t *testing.T) {
 	})
 }
 
-func TestSplitWeightedIsProportional(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		total := rapid.OneOf(rapid.Uint32Range(0, 100), rapid.Uint32()).Draw(t, "total")
-		weight := rapid.OneOf(rapid.Uint32Range(0, 3), rapid.Uint32())
-		weights := rapid.SliceOfN(weight, 1, 100).Draw(t, "weights")
-		sum := uint64(0)
-		for _, w := range weights {
-			sum += uint64(w)
-		}
-		tiles(t, total, uint32(len(weights)), func(position uint32) (from, count uint32) {
-			from, count = SplitWeighted(total, weights, position)
-			if sum > 0 {
-				exact := float64(total) * float64(weights[position]) / float64(sum)
-				if math.Abs(float64(count)-exact) > 1.0001 {
-					t.Fatalf("part %d has %d sequences, its exact proportion is %f", position, count, exact)
-				}
-				if weights[position] == 0 && count != 0 {
-					t.Fatalf("part %d weighs nothing and has %d sequences", position, count)
-				}
-			} else if f, c := Split(total, uint32(len(weights)), position); f != from || c != count {
-				t.Fatalf("without weights part %d is [%d, +%d), Split says [%d, +%d)", position, from, count, f, c)
-			}
-			return from, count
-		})
-	})
-}
-
-func TestSplitWeightedExamples(t *testing.T) {
-	for _, c := range []struct {
-		total   uint32
-		weights []uint32
-		want    []uint32
-	}{
-		{12, []uint32{1, 2, 3}, []uint32{2, 4, 6}},
-		{10, []uint32{1, 1, 1}, []uint32{3, 3, 4}},
-		{7, []uint32{0, 5, 0}, []uint32{0, 7, 0}},
-		{math.MaxUint32, slices.Repeat([]uint32{math.MaxUint32}, 3), []uint32{1431655765, 1431655765, 1431655765}},
-	} {
-		var got []uint32
-		for position := range c.weights {
-			_, count := SplitWeighted(c.total, c.weights, uint32(position))
-			got = append(got, count)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%d split by weights %d is %d, want %d", c.total, c.weights, got, c.want)
-		}
-	}
-}
-
 // anySpans draws spans that do not continue each other, far apart or out of order, as returned work may be.
 func anySpans(t *rapid.T) []Span {
 	return rapid.Custom(func(t *rapid.T) []Span {
@@ -229,13 +180,14 @@ func TestParseRefuses(t *testing.T) {
 func TestImpossiblePartsPanic(t *testing.T) {
 	spans := []Span{{100, 3}, {500, 5}}
 	for name, f := range map[string]func(){
-		"position beyond the trainers":          func() { Split(10, 3, 3) },
-		"position among no trainers":            func() { Split(10, 0, 0) },
-		"weighted position beyond the trainers": func() { SplitWeighted(10, []uint32{1, 2}, 2) },
-		"part that ends beyond the batch":       func() { Cut(spans, 5, 4) },
-		"part that begins beyond the batch":     func() { Cut(spans, 9, 0) },
-		"part of no batch":                      func() { Cut(nil, 0, 1) },
-		"batch of 2^32 sequences":               func() { Total([]Span{{0, 1 << 31}, {1 << 40, 1 << 31}}) },
+		"position beyond the trainers":      func() { Split(10, 3, 3) },
+		"position among no trainers":        func() { Split(10, 0, 0) },
+		"parts too short for the batch":     func() { Weighted(10, 4, []uint32{1, 2}) },
+		"weighted parts of nobody":          func() { Weighted(10, 10, nil) },
+		"part that ends beyond the batch":   func() { Cut(spans, 5, 4) },
+		"part that begins beyond the batch": func() { Cut(spans, 9, 0) },
+		"part of no batch":                  func() { Cut(nil, 0, 1) },
+		"batch of 2^32 sequences":           func() { Total([]Span{{0, 1 << 31}, {1 << 40, 1 << 31}}) },
 	} {
 		func() {
 			defer func() {

@@ -113,6 +113,8 @@ func (s State) takeScores(env Env, m Message) Error {
 		return s.commitScores(env, m)
 	case RevealScores:
 		return s.revealScores(env, m)
+	case SetSpeed:
+		return s.setSpeed(env, m)
 	}
 	return ErrMessage
 }

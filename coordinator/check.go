@@ -39,9 +39,9 @@ func (s State) drawChecks(env Env, number uint32) {
 	}
 	limits := s.chances(a, uint64(percent))
 	src := prng.New(seed, "checks")
-	spans := a.Spans()
 	k, drawn := uint32(0), uint32(0)
-	for p, i := range a.line() {
+	for _, d := range a.deal() {
+		i := d.member
 		if !s.checkable(a, i) || src.Uint64()>>32 >= limits[s.doubt(i)] {
 			continue
 		}
@@ -52,17 +52,39 @@ func (s State) drawChecks(env Env, number uint32) {
 			break
 		}
 		at, next := drawn%n, (drawn+1)%n
+		a.able(line[at:], i)
 		if line[at] == i {
 			line[at], line[next] = line[next], line[at] // nobody checks itself
 		}
-		share, count := a.shareOf(spans, uint32(p))
 		Check{
-			Round: number, Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: line[at], Sequences: count,
-			Share: batch.Hash(share), Params: params, DeadlineMs: env.NowMs + getU64(s.b, hVerifyMs),
+			Round: number, Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: line[at], Sequences: d.count,
+			Share: batch.Hash(d.spans), Params: params, DeadlineMs: env.NowMs + getU64(s.b, hVerifyMs),
 		}.put(s.check(k))
 		drawn++
 	}
 	putU32(s.b, hChecksDrawn, getU32(s.b, hChecksDrawn)+drawn)
+}
+
+// able brings the one to the front of a line that is to check member i's result of round a, where shares go by speed: the first that
+// computes such a share in about the time that i has for it, else the fastest. Where shares are equal it is whoever is first.
+func (a Round) able(line []uint32, i uint32) {
+	if !a.s.l.speeds {
+		return
+	}
+	best := 0
+	for k, v := range line {
+		if v == i {
+			continue
+		}
+		if nearly(a.Speed(v), a.Speed(i)) {
+			best = k
+			break
+		}
+		if line[best] == i || a.Speed(v) > a.Speed(line[best]) {
+			best = k
+		}
+	}
+	line[0], line[best] = line[best], line[0]
 }
 
 // checkable tells whether member i has an accepted result in round a that a check could be about.

@@ -39,6 +39,7 @@ type Config struct {
 
 	Exchange     Exchange // how results travel: Peers or Buckets
 	WindowBlocks uint32   // with Buckets: RoundTrain lasts exactly so many blocks of the ledger; else 0
+	Sharing      Sharing  // how large a member's share of a batch is: EqualShares or SpeedShares
 
 	Validators       uint16 // seats of validators; 0 = nobody scores
 	ScoreWindows     uint32 // rounds in a period of scores, at least 2; 0 if nobody scores
@@ -74,6 +75,26 @@ func (e Exchange) String() string {
 		return "buckets"
 	}
 	return "unknown exchange"
+}
+
+// Sharing is how a round's batch is divided.
+type Sharing uint8
+
+// The ways of sharing.
+const (
+	EqualShares Sharing = 0 // everybody has as much, but for the remainder
+	SpeedShares Sharing = 1 // in proportion to the speeds that members have said when the epoch begins
+)
+
+// String returns the way in a word.
+func (v Sharing) String() string {
+	switch v {
+	case EqualShares:
+		return "equal"
+	case SpeedShares:
+		return "speed"
+	}
+	return "unknown sharing"
 }
 
 // Fault is one thing wrong with a Config.
@@ -120,6 +141,8 @@ func (c Config) Check(l Limits) []Fault {
 	f.when(c.Numerics != 0, "Numerics", ErrUnsupported, "")
 	f.trust(c)
 	f.exchange(c, l)
+	f.when(c.Sharing > SpeedShares, "Sharing", ErrTooLarge, "1")
+	f.when((c.Sharing == SpeedShares) != l.Speeds, "Sharing", ErrUnsupported, "Limits.Speeds")
 	f.scores(c, l)
 	f.when(c.ModelHash.IsZero(), "ModelHash", ErrZero, "")
 	f.when(c.SpecHash.IsZero(), "SpecHash", ErrZero, "")
@@ -208,7 +231,11 @@ func nameOK(name string) bool {
 	return true
 }
 
-// Append appends the canonical encoding of c: the name with its length, then the fields in their order.
+// sharingBit is where a byte that holds an Exchange has the Sharing: in its upper half.
+const sharingBit = 4
+
+// Append appends the canonical encoding of c: the name with its length, then the fields in their order, but Sharing in the upper
+// half of the byte of Exchange.
 func (c Config) Append(dst []byte) []byte {
 	dst = wire.AppendString(dst, c.Name)
 	dst = wire.AppendU32(dst, c.MinMembers)
@@ -234,7 +261,7 @@ func (c Config) Append(dst []byte) []byte {
 	dst = wire.AppendU64(dst, c.Stake)
 	dst = wire.AppendU64(dst, c.UnbondMs)
 	dst = wire.AppendU64(dst, c.Rate)
-	dst = wire.AppendU8(dst, uint8(c.Exchange))
+	dst = wire.AppendU8(dst, uint8(c.Exchange)|uint8(c.Sharing)<<sharingBit)
 	dst = wire.AppendU32(dst, c.WindowBlocks)
 	dst = wire.AppendU16(dst, c.Validators)
 	dst = wire.AppendU32(dst, c.ScoreWindows)
@@ -252,7 +279,7 @@ func (c Config) Append(dst []byte) []byte {
 
 // ReadConfig takes a configuration off a reader. It checks the encoding only; Check judges the values.
 func ReadConfig(r *wire.Reader) Config {
-	return Config{
+	c := Config{
 		Name:       r.String(NameBytesMax),
 		MinMembers: r.U32(), StartMembers: r.U32(), Witnesses: r.U16(),
 		WaitingMs: r.U64(), WarmupMs: r.U64(), RoundTrainMs: r.U64(), RoundWitnessMs: r.U64(), CooldownMs: r.U64(), EpochMs: r.U64(),
@@ -263,4 +290,6 @@ func ReadConfig(r *wire.Reader) Config {
 		ValidatorPercent: r.U8(), Penalty: r.U8(), RegisterCost: r.U64(), Slots: r.U32(), ImmuneWindows: r.U32(),
 		ModelHash: r.Hash(), StateHash: r.Hash(), SpecHash: r.Hash(), Owner: key.Public(r.Hash()),
 	}
+	c.Exchange, c.Sharing = c.Exchange&(1<<sharingBit-1), Sharing(c.Exchange>>sharingBit)
+	return c
 }

@@ -130,6 +130,7 @@ func (d dispute) drawTies(env Env) {
 			from = append(from, i)
 		}
 	}
+	from = s.keepUp(from, d.accused())
 	n := uint32(len(from))
 	id := s.ID()
 	seed := wire.Sum("entrain/tiebreakers", env.Seed[:], id[:], wire.AppendU32(nil, d.id()))

@@ -19,8 +19,7 @@
 //
 // # Life of a round
 //
-// When round r opens, its seed gives the active members their shares of the batch (committee.Trainers, batch.Split) and
-// elects its witnesses. With Overlap 1 the witnesses report about the results of round r-1, so that these travel while r is
+// When round r opens, its seed gives the active members their shares of the batch (see Shares) and elects its witnesses. With Overlap 1 the witnesses report about the results of round r-1, so that these travel while r is
 // computed; with Overlap 0 about those of r itself. The round they attest is called a below (Round.Attests).
 //
 //	Overlap 1      round 1    round 2    round 3    drain 4    drain 5
@@ -46,6 +45,30 @@
 // than the number of members, is not expected to give a result. Points and sequences are conserved: every sequence given out
 // is accepted once, waiting, in flight, or counted in RedoLost; points of all members and PointsRetired make PointsTotal, which
 // is one for each sequence accepted and one for each recomputed (PointsVerified).
+//
+// # Shares
+//
+// The seed puts the active members into a line (committee.Trainers), in which the sequences of the batch are given out from its
+// begin. With Sharing EqualShares each has as many, the first one more if they do not come out even (batch.Split).
+//
+// With SpeedShares the share of a member is in proportion to its speed, in tokens a second, which it states itself when it joins and
+// by SetSpeed: one SetSpeed an epoch, and none that changes nothing. A round goes by the speeds stated when its epoch's first
+// round opened (Round.Speed). Of a batch of B sequences for n members, B at least n, a member of speed v has
+//
+//	1 if f*v < 1        M = ceil(ShareMost*B/n), B at most, if f*v > M        else f*v, rounded
+//
+// with the one factor f for which all that makes B: nobody goes without work, and nobody has more than ShareMost times the equal
+// share. A speed of 0 counts as 1. f*v is rounded down, and what is left over goes, a sequence each, to those who lost most by
+// that, the first in the line of equal ones (batch.Weighted): equal speeds give equal shares. If B is below n the first B in the
+// line have a sequence each, whatever the speeds.
+//
+// Nobody checks a speed, for a wrong one does not pay. Who states too much is given more than it can do in time, and what is late
+// is not accepted, earns nothing, and in the end has it dropped. Who states too little is given less, and earns less: points and
+// the members' emission are for sequences. The cap bounds how much of a batch those lose to the redo queue who boast.
+//
+// A check of a result goes to the first in the line of verifiers whose speed is at least half of its author's, so that it can be
+// done in the time that there is; to the fastest left if there is none. Tie-breakers are drawn from those of that speed too, unless
+// there are none.
 //
 // # Windows
 //
@@ -252,10 +275,13 @@
 //	512 U64 VerifyMs         520 U64 DisputeMs       528 U64 Stake            536 U64 UnbondMs          544 U64 Rate
 //	552 Hash StateHash       584 U64 treasury        592 U64 escrow           600 U64 paid out          608 to whom, 32 bytes
 //	640 U64 points verified  648 U32 convictions     652 U32 disputes opened  656 U32 checks drawn      660 U32 checks passed
-//	664 U8 limits: buckets   665 U8 Exchange         666 U8 ValidatorPercent  667 U8 Penalty            668 U16 Validators
+//	664 U8 limits: room      665 U8 Exchange         666 U8 ValidatorPercent  667 U8 Penalty            668 U16 Validators
 //	672 U64 Emission         680 U64 RegisterCost    688 U32 WindowBlocks     692 U32 ScoreWindows      696 U32 Slots
 //	700 U32 ImmuneWindows    704 U64 phase's first height                     712 U64 tokens emitted    720 U64 penalties
 //	728 U32 period settled   732 U32 windows since the end                    736 U32 1 + window of the last replacement
+//	740 U8 Sharing
+//
+// The room that the limits leave is a bit of 1 for buckets and one of 2 for speeds.
 //
 // A place of the table of members:
 //
@@ -265,7 +291,7 @@
 //	 86 U8 reports astray    88 U64 balance          96 U64 points settled   104 U64 points claimed    112 U64 stake free at
 //	120 U32 checks passed   124 U32 first round of an accepted result        128 U32 the last         136 payee, 32 bytes
 //	168 U64 points at the last epoch's end           176 U64 reward not ripe  184 U64 rewards ever     192 U32 since window
-//	196 U16 moving score + 32768, 0 = none
+//	196 U16 moving score + 32768, 0 = none           198 U8 a speed was stated since the epoch began
 //
 // A slot of the ring; b is members/8 rounded up to 8 bytes, w the limit of witnesses:
 //
@@ -278,6 +304,7 @@
 //	    b active   b expected   b accepted: bitmaps by members' places, bit i%8 of byte i/8
 //	    U8 for each member: reports that hold its result of this round, then to a multiple of 8
 //	    filters of the reports, by seats: filter bits / 8 each; with buckets none, but of each member the Hash ID of its commitment
+//	    with room for speeds, U32 for each member: by which its share goes
 //
 // A place of the table of checks; one whose round is 0 is free:
 //
@@ -345,6 +372,7 @@
 //	22 RetireValidator
 //	23 CommitScores  U32 period, Hash
 //	24 RevealScores  U32 period, Hash salt, U32 length, so many U32 member and U16 score (two's complement), members increasing
+//	25 SetSpeed   U32 speed
 //
 // For example a report in round 7 that holds the results of members 0 and 2, with a filter (here of 2 bytes) and parameters
 // 99...99, is

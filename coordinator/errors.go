@@ -74,7 +74,8 @@ const (
 	ErrScores       Error = 61 // the scores are not in order, out of range, or about nobody
 	ErrCost         Error = 62 // the tokens attached do not cover what registering costs
 	ErrSlots        Error = 63 // all slots are taken, and nobody can be replaced
-	errorsEnd       Error = 64 // first unused number; tests walk up to it
+	ErrSharing      Error = 64 // the run gives everybody an equal share
+	errorsEnd       Error = 65 // first unused number; tests walk up to it
 )
 
 // Error says what was refused and what to do about it. It implements the error interface.
@@ -119,6 +120,8 @@ func (e Error) scoreText() string {
 		return "scores must be in increasing order of members, of members that there are, and from -32767 to 32767"
 	case ErrCost:
 		return "tokens attached do not cover what registering costs; attach more"
+	case ErrSharing:
+		return "run gives everybody an equal share; nobody's speed is asked for"
 	case ErrSlots:
 		return "all slots are taken and nobody can be replaced now; try again when members have left or are no longer immune"
 	}

@@ -133,18 +133,14 @@ func (s State) judge(env Env, r Round) {
 	a.putU32(rAcceptedLen, accepted)
 	a.putU8(rFinal, 1)
 	carried := accepted >= committee.Quorum(a.ExpectedCount()-1)
-	spans := a.Spans()
-	for p, i := range a.line() {
-		share, count := a.shareOf(spans, uint32(p))
-		if count == 0 {
-			break // nor has anybody behind
-		}
+	for _, d := range a.deal() {
+		i := d.member
 		if a.Accepted(i) {
-			s.pay(i, a.Number(), count)
+			s.pay(i, a.Number(), d.count)
 			continue
 		}
 		s.tallyMiss(i, a.Number())
-		for _, v := range share {
+		for _, v := range d.spans {
 			s.pushRedo(v)
 		}
 		refused := uint32(counts[i])+quorum <= reports
@@ -152,21 +148,6 @@ func (s State) judge(env Env, r Round) {
 			s.miss(i, env)
 		}
 	}
-}
-
-// line returns the members of round a by their positions.
-func (a Round) line() []uint32 {
-	n := a.ActiveCount()
-	at := committee.Positions(a.Seed(), committee.Trainers, n)
-	line := make([]uint32, n)
-	rank := uint32(0)
-	for i := range a.s.Count() {
-		if a.Active(i) && rank < n {
-			line[at[rank]] = i
-			rank++
-		}
-	}
-	return line
 }
 
 // pay gives member i the points of an accepted result.

@@ -62,7 +62,11 @@ func TestOpenRefusesScores(t *testing.T) {
 	}{
 		{"room for buckets in a run between peers", hExchange, []byte{0}},
 		{"an exchange of no kind", hExchange, []byte{2}},
-		{"buckets in a way", hBuckets, []byte{2}},
+		{"room for speeds where nobody asks for them", hRoom, []byte{3}},
+		{"room for what is not known", hRoom, []byte{5}},
+		{"shares by speed without room for speeds", hSharing, []byte{1}},
+		{"shares in a way that is not known", hSharing, []byte{2}},
+		{"somebody who spoke twice", lay.table + mSpoke, []byte{2}},
 		{"windows of no length", hWindowBlocks, u32(0)},
 		{"more validators than seats", hConfigValidators, []byte{7}},
 		{"bytes between the fields", hConfigValidators + 2, []byte{1}},

@@ -103,7 +103,7 @@ const (
 	hDisputes         = 652
 	hChecksDrawn      = 656
 	hChecksPassed     = 660
-	hBuckets          = 664
+	hRoom             = 664
 	hExchange         = 665
 	hValidatorPercent = 666
 	hPenalty          = 667
@@ -120,7 +120,8 @@ const (
 	hScored           = 728
 	hTail             = 732
 	hReplaced         = 736
-	hEnd              = 740
+	hSharing          = 740
+	hEnd              = 741
 	headerBytes       = PageBytes
 )
 
@@ -155,7 +156,8 @@ const (
 	mEarned      = 184
 	mSince       = 192
 	mScore       = 196
-	mEnd         = 198
+	mSpoke       = 198
+	mEnd         = 199
 	memberBytes  = 200
 )
 
@@ -310,7 +312,7 @@ const (
 // layout is where the parts of a buffer lie that depend on the limits, in bytes.
 type layout struct {
 	members, witnesses, validators uint32
-	buckets                        bool
+	buckets, speeds                bool
 
 	table, redo, ring             uint32 // from the buffer's begin
 	checks, disputes, convictions uint32
@@ -320,13 +322,13 @@ type layout struct {
 	tally, period                 uint32 // lengths of a tally and of a period's scores
 
 	// From a slot's begin.
-	elected, reports, active, expected, accepted, counts, filters, commits uint32
-	bitmap, filtersLen                                                     uint32 // lengths of a bitmap and of the space for filters
+	elected, reports, active, expected, accepted, counts, filters, commits, speedsAt uint32
+	bitmap, filtersLen                                                               uint32 // lengths of a bitmap and of the space for filters
 }
 
 // layoutOf lays out a buffer. The limits have been checked.
 func layoutOf(l Limits) layout {
-	a := layout{members: l.Members, witnesses: uint32(l.Witnesses), validators: uint32(l.Validators), buckets: l.Buckets}
+	a := layout{members: l.Members, witnesses: uint32(l.Witnesses), validators: uint32(l.Validators), buckets: l.Buckets, speeds: l.Speeds}
 	a.bitmap = (l.Members + 63) / 64 * 8
 	if !l.Buckets {
 		a.filtersLen = filtersBytes(l) // with buckets the commitments are here, and nobody need say which it holds
@@ -343,6 +345,10 @@ func layoutOf(l Limits) layout {
 	end := a.commits
 	if l.Buckets {
 		end += 32 * l.Members
+	}
+	a.speedsAt = end
+	if l.Speeds {
+		end += 4 * l.Members
 	}
 	a.slot = up(end, PageBytes)
 

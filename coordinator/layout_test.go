@@ -13,8 +13,8 @@ import (
 // The parts of the buffer follow each other without overlap, each at a multiple of its fields' size, whole pages each.
 func TestLayoutHasNoOverlaps(t *testing.T) {
 	for _, l := range []Limits{
-		{1, 1, 0, false}, {2, 3, 1, true}, {63, 4, 2, false}, {64, 5, 0, true}, {65, 32, 7, true}, {256, 32, 0, false}, {256, 32, 8, true},
-		{1000, 7, 3, false}, {MembersMax, WitnessesMax, ValidatorsMax, true},
+		{1, 1, 0, false, true}, {2, 3, 1, true, false}, {63, 4, 2, false, true}, {64, 5, 0, true, true}, {65, 32, 7, true, true},
+		{256, 32, 0, false, false}, {256, 32, 8, true, false}, {1000, 7, 3, false, true}, {MembersMax, WitnessesMax, ValidatorsMax, true, true},
 	} {
 		a := layoutOf(l)
 		w, n := uint32(l.Witnesses), l.Members
@@ -31,6 +31,7 @@ func TestLayoutHasNoOverlaps(t *testing.T) {
 			{a.ring + a.counts, a.ring + a.counts + n, 1},
 			{a.ring + a.filters, a.ring + a.filters + a.filtersLen, 8},
 			{a.ring + a.commits, a.ring + a.commits, 8},
+			{a.ring + a.speedsAt, a.ring + a.speedsAt, 4},
 			{a.ring + a.slot, a.ring + a.slot, PageBytes},
 			{a.checks, a.checks + checkBytes*a.checksMax, PageBytes},
 			{a.disputes, a.disputes + disputeBytes*disputesMax, PageBytes},
@@ -56,7 +57,7 @@ func TestLayoutHasNoOverlaps(t *testing.T) {
 
 // The filters of any round a run can have fit the space its limits leave for them.
 func TestFiltersFit(t *testing.T) {
-	for _, l := range []Limits{{1, 32, 0, false}, {7, 32, 0, false}, {256, 32, 0, false}, {256, 3, 0, false}, {MembersMax, 32, 0, false}} {
+	for _, l := range []Limits{{Members: 1, Witnesses: 32}, {Members: 7, Witnesses: 32}, {Members: 256, Witnesses: 32}, {Members: 256, Witnesses: 3}, {Members: MembersMax, Witnesses: 32}} {
 		space := layoutOf(l).filtersLen
 		for w := uint32(1); w <= uint32(l.Witnesses); w++ {
 			for items := uint32(1); items <= l.Members; items += 1 + items/16 {

@@ -11,6 +11,29 @@ type Limits struct {
 	Validators uint16
 	// Buckets leaves room for the commitments of a run that exchanges by buckets.
 	Buckets bool
+	// Speeds leaves room for the speeds by which the shares of a run's rounds go.
+	Speeds bool
+}
+
+// What a run leaves room for, as bits of a byte.
+const (
+	roomBuckets = 1
+	roomSpeeds  = 2
+)
+
+func (l Limits) room() uint8 {
+	room := uint8(0)
+	if l.Buckets {
+		room |= roomBuckets
+	}
+	if l.Speeds {
+		room |= roomSpeeds
+	}
+	return room
+}
+
+func (l *Limits) setRoom(room uint8) {
+	l.Buckets, l.Speeds = room&roomBuckets != 0, room&roomSpeeds != 0
 }
 
 // Bounds of what comes from outside, with their reasons.
@@ -49,16 +72,19 @@ func (l Limits) check() Error {
 // LimitsBytes is the length of encoded limits.
 const LimitsBytes = 4 + 2 + 2 + 1
 
-// Append appends the encoding of l: U32 Members, U16 Witnesses, U16 Validators, U8 Buckets.
+// Append appends the encoding of l: U32 Members, U16 Witnesses, U16 Validators, U8 with a bit of 1 for
+// Buckets and one of 2 for Speeds.
 func (l Limits) Append(dst []byte) []byte {
 	dst = wire.AppendU16(wire.AppendU32(dst, l.Members), l.Witnesses)
-	return wire.AppendBool(wire.AppendU16(dst, l.Validators), l.Buckets)
+	return wire.AppendU8(wire.AppendU16(dst, l.Validators), l.room())
 }
 
 // ReadLimits takes limits off a reader; those out of range fail with wire.ErrOutOfRange.
 func ReadLimits(r *wire.Reader) Limits {
-	l := Limits{Members: r.U32(), Witnesses: r.U16(), Validators: r.U16(), Buckets: r.Bool()}
-	if l.check() != OK {
+	l := Limits{Members: r.U32(), Witnesses: r.U16(), Validators: r.U16()}
+	room := r.U8()
+	l.setRoom(room)
+	if l.check() != OK || room != l.room() {
 		r.Fail(wire.ErrOutOfRange)
 	}
 	return l

@@ -51,7 +51,7 @@ type Member struct {
 	Results     uint32 // results accepted
 	Missed      uint8  // results and warmups missed in a row
 	Idle        uint8  // elections as a witness in a row without a report
-	Speed       uint32 // tokens a second, as it said when it joined
+	Speed       uint32 // tokens a second, as it said last
 	JoinedMs    uint64 // when it joined, the last time
 	JoinedEpoch uint32 // State.Epoch then
 	LeftMs      uint64 // when it left or was dropped, the last time

@@ -32,7 +32,7 @@ type Tick struct{}
 // Join makes the sender a member, from the next epoch on. Who left or was dropped comes back by it to its old place,
 // with its points. Tokens attached to it are added to the sender's stake.
 type Join struct {
-	Speed uint32     // tokens a second the sender expects to train; informative
+	Speed uint32     // tokens a second the sender trains; its shares go by it where Config.Sharing says so
 	Payee key.Public // who is paid what the sender earns, and gets its stake back; zero = the sender itself
 }
 

@@ -65,6 +65,7 @@ func messages() []struct {
 		{RevealScores{Period: 3, Salt: h}, "18" + "03000000" + aa + "00000000"},
 		{RevealScores{Period: 3, Salt: h, Scores: []Score{{Member: 1, Value: -1}, {Member: 258, Value: ScoreOne}}},
 			"18" + "03000000" + aa + "02000000" + "01000000" + "ffff" + "02010000" + "ff7f"},
+		{SetSpeed{Speed: 258}, "19" + "02010000"},
 	}
 }
 
@@ -95,7 +96,7 @@ func TestParseMessageRefuses(t *testing.T) {
 		b    []byte
 		want error
 	}{
-		{"an unknown kind", []byte{25}, ErrMessage},
+		{"an unknown kind", []byte{kindSetSpeed + 1}, ErrMessage},
 		{"a truth value of 2", append(Append(nil, Witness{})[:5:5], 2), wire.ErrNotCanonical},
 		{"a bitmap with a zero byte at its end", Append(nil, Witness{Held: []byte{1, 0}}), wire.ErrNotCanonical},
 		{"a bitmap of more members than a run can have", Append(nil, Witness{Held: bytes.Repeat([]byte{1}, heldBytesMax+1)}), wire.ErrTooLong},

@@ -24,8 +24,9 @@ func Open(b []byte) (State, error) {
 	}
 	l := Limits{
 		Members: getU32(b, hMembers), Witnesses: getU16(b, hWitnesses),
-		Validators: getU16(b, hValidators), Buckets: getU8(b, hBuckets) == 1,
+		Validators: getU16(b, hValidators),
 	}
+	l.setRoom(getU8(b, hRoom))
 	if e := l.check(); e != OK {
 		return State{}, e
 	}
@@ -62,7 +63,7 @@ func (s State) headerOK() bool {
 	case getU64(s.b, hTrainLimitMs) > c.RoundTrainMs:
 	case s.DataIndex() > sequencesMax:
 	case s.DisputesTotal() > countMax:
-	case getU8(s.b, hBuckets) > 1, !allZero(s.b[hConfigValidators+2 : hEmission]), !allZero(s.b[hEnd:headerBytes]):
+	case getU8(s.b, hRoom) != s.Limits().room(), !allZero(s.b[hConfigValidators+2 : hEmission]), !allZero(s.b[hEnd:headerBytes]):
 	case getU32(s.b, hReplaced) > s.Window()+1:
 	case s.tail() > 0 && phase != Finished, s.tail() > tailMax, s.settled() > 0 && s.settled()+2 > s.period(s.Window()):
 	default:
@@ -87,7 +88,7 @@ func (s State) membersOK() bool {
 	for i := range s.Count() {
 		b := s.place(i)
 		st := Status(getU8(b, mStatus))
-		if st < StatusWaiting || st > StatusReplaced || !trustOK(b) || !allZero(b[mEnd:]) {
+		if st < StatusWaiting || st > StatusReplaced || !trustOK(b) || getU8(b, mSpoke) > 1 || !allZero(b[mEnd:]) {
 			return false
 		}
 	}
@@ -118,7 +119,7 @@ func (s State) ringOK() bool {
 			}
 			continue
 		}
-		if r.Number()%ringRounds != k || !r.numbersOK() || !r.batchOK() || !r.membersOK() || !r.reportsOK() {
+		if r.Number()%ringRounds != k || !r.numbersOK() || !r.batchOK() || !r.membersOK() || !r.reportsOK() || !r.speedsOK() {
 			return false
 		}
 	}

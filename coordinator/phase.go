@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/wire"
@@ -147,6 +146,7 @@ func (s State) beginEpoch(env Env) {
 			}
 			putStatus(b, StatusActive)
 		}
+		putU8(b, mSpoke, 0)
 	}
 	putU8(s.b, hLostWarmups, 0)
 	putU64(s.b, hEpochSince, env.NowMs)
@@ -232,6 +232,7 @@ func (s State) fill(r Round, members []uint32) {
 	for i, v := range spans {
 		s.putSpan(r.at+rSpans+spanBytes*uint32(i), v)
 	}
+	r.setSpeeds(members)
 	n := uint32(len(members))
 	r.putU32(rExpectedLen, min(total, n))
 	if total >= n {
@@ -298,10 +299,4 @@ func (s State) allReported() bool {
 		}
 	}
 	return true
-}
-
-// shareOf returns the spans of the trainer at a position.
-func (r Round) shareOf(spans []batch.Span, position uint32) ([]batch.Span, uint32) {
-	from, count := batch.Split(r.Batch(), r.ActiveCount(), position)
-	return batch.Cut(spans, from, count), count
 }

@@ -17,7 +17,7 @@ func (p *player) scoreLimits(l *Limits) {
 	if p.chance(50) {
 		l.Validators = uint16(1 + p.below(5))
 	}
-	l.Buckets = p.chance(35)
+	l.Buckets, l.Speeds = p.chance(35), p.chance(50)
 }
 
 // scoresIn configures windows, validators and slots, as far as the limits allow.
@@ -25,6 +25,9 @@ func (p *player) scoresIn(c *Config, l Limits) {
 	if l.Buckets {
 		c.Exchange, c.WindowBlocks, c.Overlap = Buckets, 1+p.below(40), 1
 		c.VerificationPercent, c.VerifyMs, c.DisputeMs = 0, 0, 0
+	}
+	if l.Speeds {
+		c.Sharing = SpeedShares
 	}
 	if p.chance(40) {
 		c.RegisterCost = uint64(p.below(20))

@@ -122,7 +122,8 @@ func (p *player) move() {
 		w.block += uint64(p.below(30))
 		p.must(w.apply(key.Public{}, Tick{}))
 	case n < 70:
-		_ = w.applyWith(p.anybody(), p.tokens(), Join{Speed: 7})
+		_ = w.applyWith(p.anybody(), p.tokens(), Join{Speed: p.speed()})
+		_ = w.apply(p.anybody(), SetSpeed{Speed: p.speed()})
 	case n < 73:
 		_ = w.apply(p.anybody(), Withdraw{})
 	case n < 77:
@@ -145,6 +146,11 @@ func (p *player) move() {
 		params, _ := w.s.Params()
 		_ = w.apply(p.anybody(), Checkpoint{Epoch: w.s.Epoch(), Params: params})
 	}
+}
+
+// speed draws how fast a member says it is: mostly something usual, now and then nothing, or all there is.
+func (p *player) speed() uint32 {
+	return []uint32{0, 1, 1<<32 - 1, 500 + p.below(2000), 500 + p.below(2000), 500 + p.below(2000)}[p.below(6)]
 }
 
 func (p *player) must(err error) {

@@ -94,32 +94,6 @@ func (r Round) Position(i uint32) (uint32, bool) {
 	return committee.Position(r.Seed(), committee.Trainers, r.ActiveCount(), rank), true
 }
 
-// Share returns the sequences that member i trains in the round; none if it has no share.
-func (r Round) Share(i uint32) []batch.Span {
-	if !r.Expected(i) {
-		return nil
-	}
-	p, ok := r.Position(i)
-	if !ok {
-		return nil
-	}
-	from, count := batch.Split(r.Batch(), r.ActiveCount(), p)
-	return batch.Cut(r.Spans(), from, count)
-}
-
-// Shares calls visit for each member with a share in the round, in the order of their places. To ask Share for each of them costs
-// two orders of magnitude more, since it finds one member's place without the others'.
-func (r Round) Shares(visit func(member uint32, spans []batch.Span)) {
-	spans := r.Spans()
-	for p, i := range r.line() {
-		share, count := r.shareOf(spans, uint32(p))
-		if count == 0 {
-			return // nor has anybody behind
-		}
-		visit(i, share)
-	}
-}
-
 // Final tells whether it is settled which of the round's results are accepted. Drain rounds have none, and are final.
 func (r Round) Final() bool { return r.u8(rFinal) == 1 }
 

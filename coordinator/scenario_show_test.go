@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -24,6 +25,8 @@ func (sc *scenario) create(options map[string]string) {
 			l.Validators = uint16(number(sc.t, v))
 		case "buckets":
 			l.Buckets = v == "true"
+		case "speeds":
+			l.Speeds = v == "true"
 		case "Name":
 			c.Name = v
 		case "Owner":
@@ -71,6 +74,13 @@ func (sc *scenario) show(args []string) {
 		sc.showTrust(args[0])
 	case "window", "validators", "scores":
 		sc.showScores(args[0])
+	case "shares":
+		r, _ := s.At(s.Round())
+		fmt.Fprintf(sc.out, "> shares of %d:", r.Batch())
+		for i := range s.Count() {
+			fmt.Fprintf(sc.out, " %s %d at %d", nameOf(s.Key(i)), batch.Total(r.Share(i)), r.Speed(i))
+		}
+		fmt.Fprintln(sc.out)
 	case "redo":
 		fmt.Fprintf(sc.out, "> redo %v data=%d\n", s.Redo(), s.DataIndex())
 	case "params":

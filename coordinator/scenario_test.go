@@ -25,14 +25,15 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt with what happen
 //
 //	new [members=N] [witnesses=N] [Field=value ...]   create a run; fields as in Config, with testConfig as default
 //	tick +MS                                          let time pass
-//	join|withdraw|pause|resume NAME                   send that message
+//	join|withdraw|pause|resume NAME                   send that message; join [speed=N]
+//	speed NAME N                                      NAME says that it is that fast
 //	ready NAME|all [epoch=N] [params=NAME]
 //	report NAME|all [complete=false] [held=a,b] [round=N] [params=NAME|zero] [filter=ones|short]
 //	                                                  report as elected witness; all = every elected one that is not silent
 //	checkpoint NAME|chosen [epoch=N] [params=NAME]
 //	silence NAME, speak NAME                          whether NAME's results reach the others, and it reports
 //	epoch                                             everybody ready, from WaitingForMembers to the first round
-//	show round [N] | redo | batch                     print more of the state
+//	show round [N] | redo | batch | shares            print more of the state
 //	corrupt zero|magic|version|limits|short|BYTE=VAL  open a copy that was changed so
 //	eject NAME                                        set the reserved status, as a later version will
 //	unknown                                           send a message of a foreign type
@@ -123,7 +124,7 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("no scenario shows error %d, %q", e, e.Error())
 		}
 	}
-	for kind := range uint8(kindRevealScores + 1) {
+	for kind := range uint8(kindSetSpeed + 1) {
 		if !seen.messages[kind] {
 			t.Errorf("no scenario applies a message of kind %d", kind)
 		}
@@ -209,6 +210,8 @@ func (sc *scenario) command(verb string, args []string, options map[string]strin
 		sc.send(name, Pause{})
 	case "resume":
 		sc.send(name, Resume{})
+	case "speed":
+		sc.send(name, SetSpeed{Speed: uint32(number(sc.t, args[1]))})
 	case "unknown":
 		sc.send("ann", nil)
 	case "ready":

@@ -20,6 +20,9 @@ func value(sc *scenario, options map[string]string) uint64 {
 
 func (sc *scenario) join(name string, options map[string]string) {
 	m := Join{Speed: 100}
+	if v, ok := options["speed"]; ok {
+		m.Speed = uint32(number(sc.t, v))
+	}
 	if v, ok := options["payee"]; ok {
 		m.Payee = testKey(v)
 	}

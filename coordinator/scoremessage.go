@@ -5,7 +5,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Messages about commitments on the ledger, validators and scores.
+// Messages about commitments on the ledger, validators, scores and speeds.
 
 // The kinds of these messages.
 const (
@@ -14,6 +14,7 @@ const (
 	kindRetireValidator   = 22
 	kindCommitScores      = 23
 	kindRevealScores      = 24
+	kindSetSpeed          = 25
 )
 
 // Commit puts the sender's commitment to its result of the current round on the ledger, before the window ends. Only in runs
@@ -46,6 +47,12 @@ type RevealScores struct {
 	Scores []Score
 }
 
+// SetSpeed says how fast the sender trains, once in an epoch and not what it has said last. Only in runs whose shares go by speed, and
+// from the next epoch on.
+type SetSpeed struct {
+	Speed uint32 // tokens a second
+}
+
 // Score is what a validator says a member's work of a period was worth.
 type Score struct {
 	Member uint32 // its place in the table of members
@@ -62,10 +69,12 @@ func (RegisterValidator) kind() uint8 { return kindRegisterValidator }
 func (RetireValidator) kind() uint8   { return kindRetireValidator }
 func (CommitScores) kind() uint8      { return kindCommitScores }
 func (RevealScores) kind() uint8      { return kindRevealScores }
+func (SetSpeed) kind() uint8          { return kindSetSpeed }
 
 func (m Commit) append(dst []byte) []byte            { return m.Signed.Append(dst) }
 func (m RegisterValidator) append(dst []byte) []byte { return append(dst, m.Payee[:]...) }
 func (RetireValidator) append(dst []byte) []byte     { return dst }
+func (m SetSpeed) append(dst []byte) []byte          { return wire.AppendU32(dst, m.Speed) }
 
 func (m CommitScores) append(dst []byte) []byte {
 	return wire.AppendHash(wire.AppendU32(dst, m.Period), m.Hash)
@@ -112,6 +121,8 @@ func readScoreMessage(kind uint8, r *wire.Reader) Message {
 		return CommitScores{Period: r.U32(), Hash: r.Hash()}
 	case kindRevealScores:
 		return RevealScores{Period: r.U32(), Salt: r.Hash(), Scores: readScores(r)}
+	case kindSetSpeed:
+		return SetSpeed{Speed: r.U32()}
 	}
 	return nil
 }

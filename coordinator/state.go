@@ -79,7 +79,7 @@ func New(l Limits, c Config, env Env) (State, error) {
 	putU32(s.b, hMembers, l.Members)
 	putU16(s.b, hWitnesses, l.Witnesses)
 	putU16(s.b, hValidators, l.Validators)
-	putBool(s.b, hBuckets, l.Buckets)
+	putU8(s.b, hRoom, l.room())
 	s.putConfig(c)
 	born := wire.AppendU64(wire.AppendU64(nil, env.NowMs), env.Height)
 	put32(s.b, hID, wire.Sum("entrain/run", c.Append(l.Append(nil)), env.Seed[:], born))
@@ -116,6 +116,7 @@ func (s State) putConfig(c Config) {
 	putU64(s.b, hRate, c.Rate)
 	putU8(s.b, hExchange, uint8(c.Exchange))
 	putU32(s.b, hWindowBlocks, c.WindowBlocks)
+	putU8(s.b, hSharing, uint8(c.Sharing))
 	putU16(s.b, hConfigValidators, c.Validators)
 	putU32(s.b, hScoreWindows, c.ScoreWindows)
 	putU64(s.b, hEmission, c.Emission)
@@ -160,6 +161,7 @@ func (s State) Config() Config {
 		Rate:                getU64(s.b, hRate),
 		Exchange:            Exchange(getU8(s.b, hExchange)),
 		WindowBlocks:        getU32(s.b, hWindowBlocks),
+		Sharing:             s.sharing(),
 		Validators:          getU16(s.b, hConfigValidators),
 		ScoreWindows:        getU32(s.b, hScoreWindows),
 		Emission:            getU64(s.b, hEmission),
@@ -190,7 +192,7 @@ func (s State) Hash() wire.Hash {
 // Limits returns the capacity the run was created with.
 func (s State) Limits() Limits {
 	return Limits{
-		Members: s.l.members, Witnesses: uint16(s.l.witnesses), Validators: uint16(s.l.validators), Buckets: s.l.buckets,
+		Members: s.l.members, Witnesses: uint16(s.l.witnesses), Validators: uint16(s.l.validators), Buckets: s.l.buckets, Speeds: s.l.speeds,
 	}
 }
 

@@ -110,7 +110,16 @@ type Batch struct {
 	Start      uint32 `toml:"start"`
 	End        uint32 `toml:"end"`         // 0: as at the start
 	RampTokens uint64 `toml:"ramp_tokens"` // tokens over which it grows from start to end
+	// Shares is how a batch is divided among the members: "equal", or "speed", in proportion to how many tokens a second each trains, which it
+	// measures and says itself: once an epoch at most, for the next one. Empty: equal.
+	Shares string `toml:"shares,omitempty"`
 }
+
+// The ways in which a batch is divided.
+const (
+	SharesEqual = "equal"
+	SharesSpeed = "speed"
+)
 
 // Members is who may take part and how many it takes.
 type Members struct {
@@ -298,6 +307,9 @@ func (s Spec) Check() error {
 	for _, f := range s.Model.checkFrom() {
 		fault("model.%w", f)
 	}
+	if s.Batch.Shares != "" && s.Batch.Shares != SharesEqual && s.Batch.Shares != SharesSpeed {
+		fault("batch.shares: %q is not known; there are %q and %q", s.Batch.Shares, SharesEqual, SharesSpeed)
+	}
 	if s.Data.Manifest != "" {
 		if _, err := wire.ParseHash(s.Data.Manifest); err != nil {
 			fault("data.manifest: %q is not a hash of 64 hexadecimal digits", s.Data.Manifest)
@@ -372,6 +384,9 @@ func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordina
 		Overlap: s.Members.Overlap, MissedMax: s.Members.MissedMax,
 		VerificationPercent: trust.VerificationPercent, VerifyMs: trust.Verify.ms(), DisputeMs: trust.Dispute.ms(),
 		Stake: trust.Stake, UnbondMs: trust.Unbond.ms(), Rate: trust.Rate, StateHash: state,
+	}
+	if s.Batch.Shares == SharesSpeed {
+		limits.Speeds, config.Sharing = true, coordinator.SpeedShares
 	}
 	s.coordinate(&limits, &config)
 	s.resume(&config)

@@ -1,0 +1,185 @@
+package coordinator
+
+import (
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/committee"
+)
+
+// Shares: which part of a round's batch is whose. Everything that asks whose sequences are whose asks here.
+
+// ShareMost is how many times the equal share a member has at most where shares go by speed, so that who claims to be very fast
+// leaves most of the work to the others.
+const ShareMost = 4
+
+func (s State) sharing() Sharing { return Sharing(getU8(s.b, hSharing)) }
+
+// dealt is the share of one member.
+type dealt struct {
+	member, count uint32
+	spans         []batch.Span
+}
+
+// deal returns the shares of a round, in the order of positions.
+func (r Round) deal() []dealt {
+	line, spans := r.line(), r.Spans()
+	list := make([]dealt, 0, len(line))
+	from := uint32(0)
+	for p, count := range r.parts(line) {
+		if count == 0 {
+			break // nor has anybody behind
+		}
+		list = append(list, dealt{member: line[p], count: count, spans: batch.Cut(spans, from, count)})
+		from += count
+	}
+	return list
+}
+
+// line returns the members of round a by their positions.
+func (a Round) line() []uint32 {
+	n := a.ActiveCount()
+	at := committee.Positions(a.Seed(), committee.Trainers, n)
+	line := make([]uint32, n)
+	rank := uint32(0)
+	for i := range a.s.Count() {
+		if a.Active(i) && rank < n {
+			line[at[rank]] = i
+			rank++
+		}
+	}
+	return line
+}
+
+// parts returns how many sequences the members in a line have.
+func (r Round) parts(line []uint32) []uint32 {
+	n := uint32(len(line))
+	if r.s.sharing() == EqualShares {
+		parts := make([]uint32, n)
+		for p := range parts {
+			_, parts[p] = batch.Split(r.Batch(), n, uint32(p))
+		}
+		return parts
+	}
+	weights := make([]uint32, n)
+	for p, i := range line {
+		weights[p] = r.Speed(i)
+	}
+	return batch.Weighted(r.Batch(), shareMost(r.Batch(), n), weights)
+}
+
+// shareMost returns how many sequences of a batch one of n members has at most where shares go by speed.
+func shareMost(total, n uint32) uint32 {
+	if n == 0 {
+		return 0
+	}
+	return uint32(min(uint64(total), (ShareMost*uint64(total)+uint64(n)-1)/uint64(n)))
+}
+
+// Share returns the sequences that member i trains in the round; none if it has no share.
+func (r Round) Share(i uint32) []batch.Span {
+	if !r.Expected(i) {
+		return nil
+	}
+	p, ok := r.Position(i)
+	if !ok {
+		return nil
+	}
+	if r.s.sharing() == EqualShares {
+		from, count := batch.Split(r.Batch(), r.ActiveCount(), p)
+		return batch.Cut(r.Spans(), from, count)
+	}
+	from := uint32(0)
+	parts := r.parts(r.line())
+	for _, count := range parts[:p] {
+		from += count
+	}
+	return batch.Cut(r.Spans(), from, parts[p])
+}
+
+// Shares calls visit for each member with a share in the round, in the order of their places. To ask Share for each of them costs
+// two orders of magnitude more, since it finds one member's place without the others'.
+func (r Round) Shares(visit func(member uint32, spans []batch.Span)) {
+	for _, v := range r.deal() {
+		visit(v.member, v.spans)
+	}
+}
+
+// Speed returns what member i's share of the round goes by: its speed when the epoch began. It is 0 where shares are equal, and
+// of who is not active in the round.
+func (r Round) Speed(i uint32) uint32 {
+	if !r.s.l.speeds || !r.Active(i) {
+		return 0
+	}
+	return r.u32(r.s.l.speedsAt + 4*i)
+}
+
+// setSpeeds notes by which speeds the shares of round r go: those of the round before in the same epoch, in its first round what
+// members say now.
+func (r Round) setSpeeds(members []uint32) {
+	s := r.s
+	if !s.l.speeds {
+		return
+	}
+	before, ok := s.At(r.Number() - 1)
+	goesOn := ok && before.Epoch() == r.Epoch()
+	for _, i := range members {
+		speed := getU32(s.place(i), mSpeed)
+		if goesOn {
+			speed = before.Speed(i)
+		}
+		r.putU32(s.l.speedsAt+4*i, speed)
+	}
+}
+
+// speedsOK tells whether speeds are only of members that are active in the round.
+func (r Round) speedsOK() bool {
+	if !r.s.l.speeds {
+		return true
+	}
+	for i := range r.s.l.members {
+		if !r.Active(i) && r.u32(r.s.l.speedsAt+4*i) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// setSpeed takes a new speed of a member, once in an epoch. Shares go by it from the next epoch on.
+func (s State) setSpeed(env Env, m SetSpeed) Error {
+	i, e := s.presentMember(env.Sender)
+	if e != OK {
+		return e
+	}
+	b := s.place(i)
+	switch {
+	case s.sharing() != SpeedShares:
+		return ErrSharing
+	case s.Phase() == Finished:
+		return ErrPhase
+	case getU8(b, mSpoke) == 1 || getU32(b, mSpeed) == m.Speed:
+		return ErrDuplicate
+	}
+	putU32(b, mSpeed, m.Speed)
+	putU8(b, mSpoke, 1)
+	return OK
+}
+
+// keepUp returns those of a list who compute a share of member i's in about its time, where shares go by speed and there is one; else
+// all of them.
+func (s State) keepUp(list []uint32, i uint32) []uint32 {
+	if s.sharing() == EqualShares {
+		return list
+	}
+	var able []uint32
+	for _, v := range list {
+		if nearly(getU32(s.place(v), mSpeed), getU32(s.place(i), mSpeed)) {
+			able = append(able, v)
+		}
+	}
+	if len(able) == 0 {
+		return list
+	}
+	return able
+}
+
+// nearly tells whether a member of that speed computes a share of another's in about its time: in twice of it at most.
+func nearly(speed, other uint32) bool { return 2*uint64(speed) >= uint64(other) }
