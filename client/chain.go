@@ -9,7 +9,8 @@ import (
 // A member's optimizer state goes from step to step, and only through results that were accepted: the result of a training step begins
 // either from the fresh state, whose hash is in the run's configuration, or from the state that the same member's accepted result of the
 // step before ended with. So whoever recomputes a result needs no more than that one state, and nobody can bring in a state of its own
-// making. A member whose result was not accepted begins afresh.
+// making. A member whose result was not accepted begins afresh. In a run that resumes another from its checkpoint, the first result of a member may also
+// begin from the state that its last accepted one had ended with there; the specification has its hash.
 //
 // Witnesses see to it: a result that begins from anything else does not count as held. They know when they attest, because the step
 // before is settled by then; a witness that was not there when it was settled gives the benefit of the doubt.
@@ -127,7 +128,8 @@ func (m *Machine) continues(step uint32, c *coordinator.Commitment) bool {
 		return true
 	}
 	if step <= 1 {
-		return false
+		begins, ok := m.begins(m.state.Key(c.Member))
+		return ok && c.Prev == begins
 	}
 	l, known := m.link(step-1, c.Member)
 	if !known {
@@ -142,15 +144,26 @@ func (m *Machine) continues(step uint32, c *coordinator.Commitment) bool {
 	return false
 }
 
+// begin is the optimizer state that this member came with.
+func (m *Machine) begin() wire.Hash {
+	if m.begun.IsZero() {
+		return m.fresh()
+	}
+	return m.begun
+}
+
 // prev is the optimizer state from which the own training of a step begins. While the result of the step before is still being
 // attested, it is taken to be accepted unless it did not begin rightly itself, which the run may have decided meanwhile.
 func (m *Machine) prev(step uint32) wire.Hash {
 	own := &m.work.own
 	if m.bucketed() {
 		if own.Round == 0 || own.Run != m.state.ID() || own.Member != m.member.index {
-			return m.fresh()
+			return m.begin()
 		}
 		return own.State
+	}
+	if begins, ok := m.begins(m.cfg.Self); step == 1 && ok && begins == m.begun {
+		return begins
 	}
 	if m.work.step == 0 || m.work.step+1 != step || own.Member != m.member.index {
 		return m.fresh()
@@ -161,7 +174,7 @@ func (m *Machine) prev(step uint32) wire.Hash {
 		}
 		return m.fresh()
 	}
-	if own.Prev == m.fresh() {
+	if own.Prev == m.fresh() || m.work.step == 1 {
 		return own.State
 	}
 	if l, known := m.link(m.work.step-1, own.Member); known && l.standing == accepted && l.state == own.Prev {

@@ -28,6 +28,8 @@ type Woke struct{}
 // it must not compute again: the result could differ, and two commitments for one round are proof of a cheat. InDoubt says that
 // there may be one nobody knows; the round that is open now is then left out.
 //
+// State is the hash of the optimizer state that the driver holds, zero if it is the fresh one.
+//
 // Cases are the shares of which the driver kept what it takes to argue about them (Keep), with their commitments.
 type Loaded struct {
 	Known     bool
@@ -36,6 +38,7 @@ type Loaded struct {
 	Committed coordinator.Signed
 	InDoubt   bool
 	Cases     []Kept
+	State     wire.Hash
 }
 
 // Kept is a share under a check or dispute, with the signed commitment to it.
@@ -182,10 +185,16 @@ type Heal struct {
 }
 
 // Save writes the checkpoint of an epoch. Elected says that the run relies on this member for it; others may keep one if they like.
+//
+// Endings is how members go on from it; Known is false if this member could not find out. Its own next result would begin from the state Own, out of
+// which what the slice of Settle has sent is taken first.
 type Save struct {
 	Epoch, Round uint32
 	Params       wire.Hash
 	Elected      bool
+	Known        bool
+	Endings      []Ending
+	Own, Settle  wire.Hash
 }
 
 // Forget drops commitments and payloads of rounds before Before.

@@ -29,6 +29,8 @@ import (
 type Config struct {
 	Self       key.Public
 	PayloadMax uint32 // largest payload the run's codec can make, in bytes
+	// States is from which optimizer state a member's first result of the run may begin, besides the fresh one: in a run that resumes another.
+	States map[key.Public]wire.Hash
 }
 
 // Machine is one participant's decisions. Create it with [New]; it is not safe for concurrent use.
@@ -50,6 +52,8 @@ type Machine struct {
 	fetches int        // of payloads, under way
 	witness reports
 	saved   uint32 // epoch whose checkpoint was asked for
+	saving  saving
+	begun   wire.Hash // the optimizer state that the driver came with, if it was not fresh
 
 	aheadMs  int64 // of the own clock, before the ledger's
 	files    []*file
@@ -79,6 +83,7 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	case Woke:
 	case Loaded:
 		m.model.loaded(ev)
+		m.begun = ev.State
 		m.resume(ev)
 		m.recall(ev.Cases)
 	case CommitmentReceived:

@@ -101,6 +101,12 @@ func (m *Machine) submitted(ev Submitted) {
 	}
 }
 
+// saving is how long a checkpoint has waited for what it says of members.
+type saving struct {
+	epoch uint32
+	since uint64
+}
+
 // decideCheckpoint asks once an epoch for its checkpoint, and reports it if this member was designated.
 func (m *Machine) decideCheckpoint() {
 	epoch := m.state.Epoch()
@@ -108,9 +114,17 @@ func (m *Machine) decideCheckpoint() {
 	if m.saved == epoch || !m.model.known || m.model.hash != agreed {
 		return
 	}
+	if m.saving.epoch != epoch {
+		m.saving = saving{epoch, m.now}
+	}
+	endings, known := m.endings()
+	if !known && m.now < m.saving.since+min(endingsPatience, m.run.CooldownMs/2) {
+		return
+	}
 	m.saved = epoch
 	elected := m.member.known && m.state.Checkpointer(m.member.index)
-	m.do(Save{Epoch: epoch, Round: round, Params: agreed, Elected: elected})
+	m.do(Save{Epoch: epoch, Round: round, Params: agreed, Elected: elected,
+		Known: known, Endings: endings, Own: m.prev(m.state.Step() + 1), Settle: m.settles()})
 }
 
 func (m *Machine) checkpointSaved(ev Saved) {

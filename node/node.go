@@ -89,6 +89,13 @@ type Checkpoint struct {
 	Epoch, Round, Step uint32
 	Hash               wire.Hash
 	Params             []float32 // must not be changed or kept after the call
+
+	// How training goes on from it, if Known: the number of the sequence that is trained on next, with which optimizer states the members go on, and
+	// this one's own, nil if it begins afresh, which must not be changed or kept either.
+	Known    bool
+	Sequence uint64
+	Endings  []client.Ending
+	Own      []float32
 }
 
 // Config is what a node needs. Observe, Store and Checkpoint may be nil.
@@ -106,7 +113,11 @@ type Config struct {
 	// Initial returns the run's first parameters, made from the seed or read from the checkpoint that the run goes on from; nil if this
 	// machine does not have that, and gets them from its peers. It is called off the loop, only when they are needed.
 	Initial func() []float32
-	Store   Store
+	// States is with which optimizer states members may begin the run, in one that resumes another; Resume returns this member's, nil if it is not
+	// here. It is called off the loop, when there is nothing in the store. In a run of buckets, in which nobody judges by it, States is not asked.
+	States map[key.Public]wire.Hash
+	Resume func() []float32
+	Store  Store
 	// Checkpoint writes an epoch's checkpoint and returns its manifest's hash. It is called off the loop.
 	Checkpoint func(Checkpoint) (wire.Hash, error)
 	// Recall returns the parameters with a hash from a checkpoint on this machine, nil if there is none; may be nil. It is called off the
@@ -204,7 +215,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.shelf = newShelf()
 	n.params.hoard = hoard{shelf: n.shelf, size: cfg.Engine.ParamsLen()}
 	n.optim.hoard = hoard{shelf: n.shelf, size: cfg.Engine.StateLen()}
-	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax())})
+	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States})
 	if s, ok := cfg.Engine.(slicing); ok {
 		n.slicer, _ = s.Slicer()
 	}

@@ -68,6 +68,8 @@ func (n *Node) load() {
 	var cases []recalledCase
 	var lost error // of the cases, or of the sealed update
 	var update []byte
+	var resumed string
+	fresh := n.state.Config().StateHash
 	n.engine.add(&job{kind: "init", cost: n.cfg.Cost(Job{Kind: "init"}),
 		work: func(context.Context) {
 			if n.cfg.Store != nil {
@@ -82,9 +84,12 @@ func (n *Node) load() {
 				found, failed = false, fmt.Errorf("the saved state belongs to another run or model")
 			}
 			if !found {
-				saved.Optimizer = make([]float32, n.cfg.Engine.StateLen())
+				saved.Optimizer, resumed = n.resume()
 			}
 			optimizer = n.measured(saved.Optimizer)
+			if n.begins(optimizer.root, fresh) {
+				loaded.State = optimizer.root
+			}
 			switch {
 			case found:
 				v = n.measured(saved.Params)
@@ -95,12 +100,7 @@ func (n *Node) load() {
 			}
 		},
 		done: func(bool) {
-			if failed != nil {
-				n.note("state directory: " + failed.Error() + "; starting from the peers' model instead")
-			}
-			if lost != nil {
-				n.note("state directory: " + lost.Error())
-			}
+			n.tellFaults(resumed, failed, lost)
 			loaded.Cases = n.takeBack(cases)
 			if update != nil {
 				n.sealed[loaded.Committed.Commitment.Round] = update
@@ -123,6 +123,19 @@ func (n *Node) load() {
 			loaded.Known, loaded.Round, loaded.Params = true, saved.Round, v.root
 			n.step(loaded)
 		}})
+}
+
+// tellFaults tells a person what was wrong with what was there to begin from.
+func (n *Node) tellFaults(resumed string, failed, lost error) {
+	if resumed != "" {
+		n.note(resumed)
+	}
+	if failed != nil {
+		n.note("state directory: " + failed.Error() + "; starting from the peers' model instead")
+	}
+	if lost != nil {
+		n.note("state directory: " + lost.Error())
+	}
 }
 
 // lastCommitment reads the commitment made last; in doubt it says so.

@@ -252,12 +252,25 @@ func (n *Node) checkpoint(a client.Save) {
 	}
 	v.uses++
 	step := n.state.Step()
+	c := Checkpoint{Epoch: a.Epoch, Round: a.Round, Step: step, Hash: a.Params, Params: v.values,
+		Known: a.Known, Sequence: n.state.DataIndex(), Endings: a.Endings}
+	var own *version
+	if a.Own != n.state.Config().StateHash {
+		own = n.optim.find(a.Own)
+	}
+	if own != nil {
+		own.uses++
+	}
 	var manifest wire.Hash
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		manifest, failed = n.cfg.Checkpoint(Checkpoint{Epoch: a.Epoch, Round: a.Round, Step: step, Hash: a.Params, Params: v.values})
+		c.Own = n.settled(own, a)
+		manifest, failed = n.cfg.Checkpoint(c)
 	}, func() {
 		v.uses--
+		if own != nil {
+			own.uses--
+		}
 		if failed != nil {
 			n.note("checkpoint: " + failed.Error())
 		} else {

@@ -1,0 +1,51 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// resume returns the optimizer state to begin the run with, when nothing of this run is saved: that of the run that it resumes, if there is one, or
+// the fresh one, and what a person should know of it.
+func (n *Node) resume() (state []float32, text string) {
+	want, named := n.cfg.States[n.self]
+	if n.cfg.Resume != nil {
+		state = n.cfg.Resume()
+	}
+	switch {
+	case len(state) != n.cfg.Engine.StateLen() && named:
+		text = "this member could go on with the optimizer state " + want.String() + " of the checkpoint, but it is not here; beginning afresh"
+	case len(state) != n.cfg.Engine.StateLen():
+	case n.slicer != nil || n.measured(state).root == want:
+		return state, "the optimizer goes on from the checkpoint's state"
+	default:
+		text = "the optimizer state beside the checkpoint is not the one that the run's specification names; beginning afresh"
+	}
+	return make([]float32, n.cfg.Engine.StateLen()), text
+}
+
+// begins says whether the run may be begun with an optimizer state that is not the fresh one.
+func (n *Node) begins(root, fresh wire.Hash) bool {
+	want, ok := n.cfg.States[n.self]
+	return root != fresh && (n.slicer != nil || ok && root == want)
+}
+
+// settled is the optimizer state with which this member goes on from a checkpoint, nil if it begins afresh. It runs off the loop.
+func (n *Node) settled(own *version, a client.Save) []float32 {
+	if own == nil || n.slicer == nil || a.Settle.IsZero() {
+		return own.floats()
+	}
+	values := slices.Clone(own.values)
+	n.slicer.Settle(values, a.Settle)
+	return values
+}
+
+// floats are the values of a version, nil if there is none.
+func (v *version) floats() []float32 {
+	if v == nil {
+		return nil
+	}
+	return v.values
+}
