@@ -128,7 +128,7 @@ func (m *Machine) continues(step uint32, c *coordinator.Commitment) bool {
 		return true
 	}
 	if step <= 1 {
-		begins, ok := m.begins(m.state.Key(c.Member))
+		begins, ok := m.resumes(m.state.Key(c.Member))
 		return ok && c.Prev == begins
 	}
 	l, known := m.link(step-1, c.Member)
@@ -162,7 +162,7 @@ func (m *Machine) prev(step uint32) wire.Hash {
 		}
 		return own.State
 	}
-	if begins, ok := m.begins(m.cfg.Self); step == 1 && ok && begins == m.begun {
+	if begins, ok := m.resumes(m.cfg.Self); step == 1 && ok && begins == m.begun {
 		return begins
 	}
 	if m.work.step == 0 || m.work.step+1 != step || own.Member != m.member.index {

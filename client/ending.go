@@ -42,8 +42,8 @@ func (m *Machine) endings() (list []Ending, complete bool) {
 // endingsPatience is how long a checkpoint waits for them, in milliseconds, at most half of the cooldown.
 const endingsPatience = 5000
 
-// begins is the optimizer state from which a member's first result of the run may begin, besides the fresh one.
-func (m *Machine) begins(member key.Public) (state wire.Hash, ok bool) {
+// resumes is the optimizer state from which a member's first result of the run may begin, besides the fresh one.
+func (m *Machine) resumes(member key.Public) (state wire.Hash, ok bool) {
 	state, ok = m.cfg.States[member]
 	return state, ok
 }
