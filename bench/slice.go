@@ -3,19 +3,14 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/dense"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/codec/slice"
-	"github.com/entrain-network/entrain/data"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
-	"github.com/entrain-network/entrain/spec"
-	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -147,38 +142,27 @@ func orDefault[T int | uint64](v, otherwise T) T {
 // MeasureSlices trains the demo's model on its data once for each row, all for the same number of tokens. Same options, same losses, on every machine.
 func MeasureSlices(ctx context.Context, o SliceOptions) (Slices, error) {
 	o.fill()
-	dir, err := os.MkdirTemp("", "entrain-bench-")
+	model, err := llama.Preset(sliceModel)
 	if err != nil {
 		return Slices{}, err
 	}
-	defer os.RemoveAll(dir)
-	m, err := data.Prepare(ctx, dir, []string{o.Text}, data.PrepareOptions{Name: "bench", Tokenizer: tokenizer.Bytes{}, HeldOutPermille: 50})
+	g, err := newGround(ctx, o.Text, model, sliceSequence, o.HeldOut, o.Threads)
 	if err != nil {
 		return Slices{}, err
 	}
-	set, err := data.Open(ctx, dir, m.Hash(), data.Options{SequenceTokens: sliceSequence, Seed: spec.Default().DataSeed()})
-	if err != nil {
-		return Slices{}, err
-	}
-	defer set.Close()
-	cfg, err := llama.Preset(sliceModel)
-	if err != nil {
-		return Slices{}, err
-	}
-	pool := exact.NewPool(o.Threads)
-	defer pool.Close()
-	n := cfg.Layout().Len()
+	defer g.close()
+	n := len(g.start)
 	all := Slices{
 		Model: sliceModel, Params: n, Members: o.Members, Windows: o.Windows, Batch: o.Batch, Dense: 4 * n,
 		Tokens: uint64(o.Windows) * uint64(o.Batch) * sliceSequence,
 	}
 	for _, row := range o.Rows {
-		r := &sliceRun{o: o, row: row, model: cfg, set: set, pool: pool}
+		r := &sliceRun{ground: g, o: o, row: row}
 		run, err := r.train(ctx)
 		if err != nil {
 			return Slices{}, fmt.Errorf("%s: %w", r.name(), err)
 		}
-		all.Start = r.start
+		all.Start = r.before
 		all.Runs = append(all.Runs, run)
 	}
 	all.relate()
@@ -206,11 +190,9 @@ func (s *Slices) relate() {
 
 // sliceRun is one run in the making.
 type sliceRun struct {
-	o     SliceOptions
-	row   SliceRow
-	model llama.Config
-	set   *data.Set
-	pool  *exact.Pool
+	*ground
+	o   SliceOptions
+	row SliceRow
 
 	engine *train.Engine
 	codec  codec.Codec
@@ -218,7 +200,7 @@ type sliceRun struct {
 	rates  optim.Schedule
 	states [][]float32 // by member
 	params []float32
-	start  float64
+	before float64 // loss
 }
 
 func (r *sliceRun) name() string {
@@ -230,13 +212,12 @@ const leafValues = 512
 
 // make makes the codec, the engine, and what it begins with.
 func (r *sliceRun) make(windows int) error {
-	const weightDecay = .1
 	layout := r.model.Layout()
 	var err error
 	if r.row.Rule == RuleDistro {
-		r.codec, err = distro.New(layout, distro.Config{Chunk: 64, TopK: 32, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: 1}, r.pool)
+		r.codec, err = distro.New(layout, distro.Config{Chunk: 64, TopK: 32, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, r.pool)
 	} else {
-		cfg := slice.Config{Compression: r.row.Compression, Leaf: leafValues, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: 1}
+		cfg := slice.Config{Compression: r.row.Compression, Leaf: leafValues, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}
 		r.slice, err = slice.New(layout, cfg, r.pool)
 		r.codec = r.slice
 	}
@@ -245,27 +226,20 @@ func (r *sliceRun) make(windows int) error {
 	}
 	if r.row.Rule == RuleSign || r.row.Rule == RuleVotes {
 		// The rule is in learner; from the engine it wants gradients.
-		if r.codec, err = dense.New(layout, dense.Config{WeightDecay: weightDecay, ClipNorm: 1}, r.pool); err != nil {
+		if r.codec, err = dense.New(layout, dense.Config{WeightDecay: weightDecay, ClipNorm: clipNorm}, r.pool); err != nil {
 			return err
 		}
 	}
 	r.rates = optim.Schedule{
 		Kind: optim.Cosine, Base: r.row.Rate, WarmupSteps: uint32(min(windows/10, 20*windows/max(1, r.o.Windows))), Steps: uint32(windows), Final: r.row.Rate / 10,
 	}
-	if err := r.rates.Check(); err != nil {
-		return err
-	}
-	heldOut := r.set.HeldOut()
-	if r.engine, err = train.New(train.Config{
-		Model: r.model, Codec: r.codec, Schedule: r.rates, Pool: r.pool, Data: r.set, HeldOut: heldOut,
-		HeldOutSequences: min(r.o.HeldOut, heldOut.Len()), Sequence: sliceSequence, Micro: 8,
-	}); err != nil {
+	if r.engine, err = r.ground.engine(r.codec, r.rates, nil); err != nil {
 		return err
 	}
 	for range r.o.Members {
 		r.states = append(r.states, make([]float32, r.codec.StateLen()))
 	}
-	r.params = llama.Init(r.model, wire.Sum("entrain/model-seed", []byte(spec.Default().Model.Seed)))
+	r.params = r.fresh()
 	return nil
 }
 
@@ -288,7 +262,7 @@ func (r *sliceRun) train(ctx context.Context) (SliceRun, error) {
 	if err != nil {
 		return run, err
 	}
-	r.start = float64(loss)
+	r.before = float64(loss)
 	learn := r.learner()
 	var late func() error // the update of the window before
 	for w := 1; w <= run.Windows; w++ {

@@ -1,32 +1,18 @@
 package bench
 
-import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-	"testing"
-)
+import "testing"
 
 // A comparison of a few windows: each rule learns something, the same numbers come again, and the bytes are those of the codecs.
 func TestSlicesAreCompared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains the demo's model for some windows")
 	}
-	var b strings.Builder
-	for i := range 6000 {
-		fmt.Fprintf(&b, "Line %d of a text about nothing.\n", i)
-	}
-	text := filepath.Join(t.TempDir(), "text.txt")
-	if err := os.WriteFile(text, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	rows := []SliceRow{{Rule: RuleDistro, Decay: .95, Rate: 2e-3}, {Rule: RuleDistro, Overlap: 1, Decay: .95, Rate: 2e-3}}
 	for _, rule := range []SliceRule{RuleSlice, RuleMean, RuleSign, RuleVotes} {
 		rows = append(rows, SliceRow{Rule: rule, Overlap: 1, Compression: 4, Decay: 1, Rate: 4e-3})
 	}
 	rows = append(rows, SliceRow{Rule: RuleSlice, Overlap: 1, Compression: 4, Decay: 1, Rate: 4e-3, Batch: 2}, rows[2])
-	o := SliceOptions{Text: text, Members: 2, Windows: 8, Batch: 4, HeldOut: 2, Rows: rows}
+	o := SliceOptions{Text: plainText(t), Members: 2, Windows: 8, Batch: 4, HeldOut: 2, Rows: rows}
 	r, err := MeasureSlices(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

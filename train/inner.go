@@ -53,6 +53,9 @@ func (in *inner) part(state []float32, n int) []float32 {
 // walk trains on the share and leaves the pseudo-gradient in e.grad. The state is not changed: keep does that.
 func (e *Engine) walk(ctx context.Context, params, state []float32, spans []batch.Span, lr float32) (loss float32, err error) {
 	in, n := e.inner, e.length
+	if err := codec.CheckLR(lr, in.AdamW.WeightDecay); err != nil {
+		return 0, fmt.Errorf("train: %w", err)
+	}
 	own := state[len(state)-in.StateLen(n):]
 	done := own[2*n]
 	if !(done >= 0 && done < stepsMax && done == float32(math.Floor(float64(done)))) { // written so that NaN fails

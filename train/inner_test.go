@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/entrain-network/entrain/batch"
@@ -195,5 +196,17 @@ func TestAShareOfFewSequencesHasAsManySteps(t *testing.T) {
 	}
 	if _, err := New(Config{Model: model, Codec: e.cfg.Codec, Pool: e.cfg.Pool, Sequence: sequence, Micro: 1, Inner: &optim.Inner{AdamW: optim.DefaultAdamW()}}); err == nil {
 		t.Error("no inner steps are taken")
+	}
+}
+
+// A rate at which weight decay would turn weights around is an error of the run's specification, and ends no program.
+func TestInnerStepsRefuseRates(t *testing.T) {
+	e := innerEngine(t, 1, 3, counted{}, fourSteps, sparse)
+	e.cfg.Schedule.Base = 11
+	params, state := initial(), make([]float32, e.StateLen())
+	before := slices.Clone(state)
+	_, err := e.Step(t.Context(), params, state, []batch.Span{{Count: 4}}, 1)
+	if err == nil || !strings.Contains(err.Error(), "turn weights around") || !slices.Equal(state, before) {
+		t.Errorf("error %v", err)
 	}
 }

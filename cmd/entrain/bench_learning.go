@@ -13,57 +13,60 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
+// learningFlags are the flags of bench learning.
+type learningFlags struct {
+	bench.LearningOptions
+	members []int
+	vary    bool
+	asJSON  bool
+}
+
 // benchLearningCommand compares ways to train together.
 func benchLearningCommand(c console) *cobra.Command {
-	var o bench.LearningOptions
-	var asJSON bool
+	var o learningFlags
 	cmd := &cobra.Command{
 		Use:   "learning",
 		Short: "Compare what models learn by each way of training together",
-		Long: `Trains the demo's model on the demo's text again and again, always for the same number of tokens: by AdamW on
-whole gradients, which is what one machine with all the data would do, and by each codec with several numbers
-of members. Of several learning rates the best counts. It shows the held-out loss after each quarter of the
-tokens, the last one relative to AdamW's, and what a member uploads.
+		Long: `Trains a small model on the demo's text again and again, always on the same tokens: by AdamW on the mean of
+whole gradients, and by the codecs distro and sparseloco, with several numbers of members. Each row has the
+best learning rate there is for it: others, by factors of two, are tried as long as they are better. The table
+shows the held-out loss along the tokens, the last one relative to AdamW's, and what a member uploads.
 
-The numbers are the same on every machine. A run takes about a minute of one core, and there are three for
-each row.`,
-		Example: "  entrain bench learning\n  entrain bench learning --members 4 --members 32 --steps 600 --json",
-		Args:    cobra.NoArgs,
+The numbers are the same on every machine. It takes most of an hour of one core. --results FILE keeps what
+came of each run; called again, the command goes on with those that are missing. Use another file for another
+version of the program. --vary shows how the settings of the codecs change the loss, with eight members.`,
+		Example: "  entrain bench learning --results learning.jsonl\n  entrain bench learning --members 1 --members 32 --steps 300\n" +
+			"  entrain bench learning --vary --results learning.jsonl",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.benchLearning(cmd.Context(), o, asJSON)
+			return c.benchLearning(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.IntSliceVar(&o.Members, "members", []int{1, 4, 8, 16}, "`numbers` of members")
-	f.IntVar(&o.Steps, "steps", 300, "`steps` that a run trains, of --batch sequences each")
-	f.IntVar(&o.Batch, "batch", 16, "`sequences` of a step, of all members together")
-	f.IntVar(&o.Inner, "inner", 5, "`steps` that members of sparseloco train between two rounds")
-	f.IntVar(&o.RatesEach, "rates", 3, "`number` of learning rates tried of each run")
+	f.IntSliceVar(&o.members, "members", []int{1, 4, 8, 16}, "`numbers` of members")
+	f.IntVar(&o.Steps, "steps", 600, "`steps` that a run trains, of --batch sequences each")
+	f.IntVar(&o.Batch, "batch", 32, "`sequences` of a step, of all members together")
 	f.IntVar(&o.Threads, "threads", min(2, runtime.GOMAXPROCS(0)), "threads")
 	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	f.StringVar(&o.Results, "results", "", "`file` that keeps what came of each run")
+	f.BoolVar(&o.vary, "vary", false, "compare settings in place of numbers of members")
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
+	cmd.MarkFlagsMutuallyExclusive("members", "vary")
 	_ = cmd.MarkFlagFilename("data")
+	_ = cmd.MarkFlagFilename("results", "jsonl")
 	return cmd
 }
 
-// learningRatesMax is more than anybody waits for.
-const learningRatesMax = 9
-
-func (c console) benchLearning(ctx context.Context, o bench.LearningOptions, asJSON bool) error {
-	for _, n := range o.Members {
-		if n < 1 || n > o.Batch {
-			return fmt.Errorf("--members %d: want 1 to as many as --batch %d has sequences", n, o.Batch)
-		}
+func (c console) benchLearning(ctx context.Context, o learningFlags) error {
+	if o.Batch < 1 || o.Batch > benchStepMax || o.Steps < 1 || o.Steps > benchStepMax {
+		return fmt.Errorf("--steps %d --batch %d: want 1 to %d of each", o.Steps, o.Batch, benchStepMax)
 	}
-	switch {
-	case o.Batch > benchStepMax || o.Steps < 8 || o.Steps > benchStepMax:
-		return fmt.Errorf("--steps %d --batch %d: want 8 to %d steps and at most as many sequences", o.Steps, o.Batch, benchStepMax)
-	case o.Inner < 1 || o.Inner > o.Steps/8:
-		return fmt.Errorf("--inner %d: want at least 1, and 8 rounds in --steps %d", o.Inner, o.Steps)
-	case o.RatesEach < 1 || o.RatesEach > learningRatesMax:
-		return fmt.Errorf("--rates %d: want 1 to %d", o.RatesEach, learningRatesMax)
-	case o.Threads < 1 || o.Threads > exact.MaxWorkers:
+	if o.Threads < 1 || o.Threads > exact.MaxWorkers {
 		return fmt.Errorf("--threads %d: want 1 to %d", o.Threads, exact.MaxWorkers)
+	}
+	o.Rows = bench.LearningRows(o.members)
+	if o.vary {
+		o.Rows = bench.LearningVariations()
 	}
 	if o.Text == "" {
 		var err error
@@ -72,25 +75,34 @@ func (c console) benchLearning(ctx context.Context, o bench.LearningOptions, asJ
 		}
 	}
 	o.Progress = func(what string) { c.say("training: %s", what) }
-	r, err := bench.MeasureLearning(ctx, o)
+	r, err := bench.MeasureLearning(ctx, o.LearningOptions)
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if o.asJSON {
 		return c.object(r)
 	}
-	return writeLearning(c.out, r)
+	return writeLearning(c.out, r, o.vary)
 }
 
 // writeLearning is a comparison for people.
-func writeLearning(out io.Writer, r bench.Learning) error {
-	fmt.Fprintf(out, "%s, %s parameters, %s tokens a run; held-out loss before %.3f\n\n", r.Model, thousands(uint64(r.Params)), thousands(r.Tokens), r.Start)
+func writeLearning(out io.Writer, r bench.Learning, settings bool) error {
+	fmt.Fprintf(out, "%s, %s parameters; %s steps of %d x %d tokens, %s in all; loss on %s held-out tokens, before %.3f\n\n",
+		r.Model, thousands(uint64(r.Params)), thousands(uint64(r.Steps)), r.Batch, r.Sequence, thousands(r.Tokens), thousands(r.HeldOut), r.Start)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "method\tmembers\trate\trounds\t1/4\t1/2\t3/4\tall\tto adamw\tbytes a round\tbits a parameter\tbytes in all\t")
+	fmt.Fprint(w, "method\tmembers\t")
+	if settings {
+		fmt.Fprint(w, "sent\tdecay\tinner\touter\t")
+	}
+	fmt.Fprintln(w, "rate\trounds\t1/8\t1/4\t1/2\t3/4\tall\tto adamw\tbytes a round\tbits a parameter and step\tbytes in all\t")
 	for _, x := range r.Runs {
-		fmt.Fprintf(w, "%s\t%d\t%g\t%d\t", x.Method, x.Members, x.Rate, x.Rounds)
-		for _, loss := range x.Losses {
-			fmt.Fprintf(w, "%.3f\t", loss)
+		fmt.Fprintf(w, "%s\t%d\t", x.Method, x.Members)
+		if settings {
+			fmt.Fprintf(w, "%d of %d\t%g\t%d\t%g\t", x.TopK, x.Block(), x.Decay, max(1, x.Inner), x.Outer)
+		}
+		fmt.Fprintf(w, "%.2g\t%d\t", x.Rate, x.Rounds)
+		for _, eighth := range []int{1, 2, 4, 6, 8} {
+			fmt.Fprintf(w, "%.3f\t", x.Losses[eighth-1])
 		}
 		fmt.Fprintf(w, "%.3f\t%s\t%.3f\t%s\t\n", x.Relative, thousands(uint64(x.Bytes)), x.Bits, thousands(x.Total))
 	}
