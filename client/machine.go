@@ -8,7 +8,7 @@
 //
 // What it sees to, in the order of a round:
 //
-//   - membership: join, join again after having been dropped, withdraw on stopping (member.go);
+//   - membership: join, join again after having been dropped, withdraw on stopping (member.go); say how fast it is (speed.go);
 //   - the model: bring the parameters to the start of the current round by applying accepted sets, compare their hash with the one
 //     the witnesses agreed on, and fetch the agreed model from peers when they differ or the sets are gone (model.go);
 //   - training: compute this member's share, from the optimizer state it may begin with (chain.go), and commit to it (train.go); in a run
@@ -31,6 +31,7 @@ type Config struct {
 	PayloadMax uint32 // largest payload the run's codec can make, in bytes
 	// States is from which optimizer state a member's first result of the run may begin, besides the fresh one: in a run that resumes another.
 	States map[key.Public]wire.Hash
+	Speed  uint32 // tokens a second of this machine by a trial; 0: not known
 }
 
 // Machine is one participant's decisions. Create it with [New]; it is not safe for concurrent use.
@@ -51,6 +52,7 @@ type Machine struct {
 	rounds  []*results // ascending by number, the last few rounds
 	fetches int        // of payloads, under way
 	witness reports
+	pace    pace
 	saved   uint32 // epoch whose checkpoint was asked for
 	saving  saving
 	begun   wire.Hash // the optimizer state that the driver came with, if it was not fresh
@@ -186,6 +188,7 @@ func (m *Machine) decide() {
 		m.nameCases()
 	}
 	m.decideMembership()
+	m.decideSpeed()
 	if !m.model.started || m.expelled {
 		return
 	}

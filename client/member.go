@@ -57,7 +57,7 @@ func (m *Machine) decideMembership() {
 		}
 	case !m.stopping && gone && !m.member.replaced:
 		if m.due(&m.member.askedAt, rejoinMs) {
-			m.do(Submit{coordinator.Join{}})
+			m.do(Submit{coordinator.Join{Speed: m.speed()}})
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
@@ -43,6 +44,8 @@ type peer struct {
 	training   *Train
 	trainAt    uint64
 	slow       uint64 // ms a share takes
+	each       uint64 // ms a sequence of it takes; 0: all takes slow
+	trial      uint32 // tokens a second it believes to train before it has
 	heals      int
 	notes      []string
 	equivocate bool
@@ -91,7 +94,7 @@ func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64
 	for _, f := range adjust {
 		f(&cfg)
 	}
-	state, err := coordinator.New(coordinator.Limits{Members: 64, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets}, cfg, coordinator.Env{NowMs: 1000})
+	state, err := coordinator.New(coordinator.Limits{Members: 64, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets, Speeds: cfg.Sharing == coordinator.SpeedShares}, cfg, coordinator.Env{NowMs: 1000})
 	if err != nil {
 		t.Fatalf("%v: %v", err, cfg.Check(coordinator.Limits{Members: 64, Witnesses: 8}))
 	}
@@ -114,7 +117,7 @@ func (net *network) add(name string, i uint32) *peer {
 // start begins with what the state file holds.
 func (p *peer) start() {
 	p.up = true
-	p.machine = New(Config{Self: p.key.Public(), PayloadMax: 1000})
+	p.machine = New(Config{Self: p.key.Public(), PayloadMax: 1000, Speed: p.trial})
 	p.held, p.known, p.optimizer = map[wire.Hash]bool{}, map[uint32]map[wire.Hash]authored{}, map[wire.Hash]bool{}
 	p.params, p.training, p.inbox, p.jobs, p.expelled = p.saved.Params, nil, nil, nil, nil
 	p.saved.Cases = nil
@@ -317,6 +320,9 @@ func (p *peer) perform(a Action) {
 			p.t.Errorf("%s: asked to train on %s, holds %s", p.name, a.Params, p.params)
 		}
 		p.training, p.trainAt = &a, p.now+p.slow
+		if p.each > 0 {
+			p.trainAt = p.now + p.each*uint64(batch.Total(a.Spans))
+		}
 	case CancelTraining:
 		p.training = nil
 	case Commit:

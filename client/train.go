@@ -38,6 +38,7 @@ func (m *Machine) decideTraining(r coordinator.Round) {
 		if m.bucketed() {
 			m.do(Note{"the window is over before this member's share was computed: it is too slow for it"})
 		}
+		m.ended(false)
 		m.cancelTraining()
 		return
 	}
@@ -61,6 +62,7 @@ func (m *Machine) decideTraining(r coordinator.Round) {
 		return
 	}
 	m.work.running = now
+	m.begins(spans)
 	m.do(Train{Epoch: r.Epoch(), Round: now, Step: r.Step(), Spans: spans, Params: m.model.hash, Prev: m.prev(r.Step()), Settle: m.settles()})
 }
 
@@ -79,6 +81,7 @@ func (m *Machine) trained(ev Trained) {
 		m.do(Note{"round skipped: " + ev.Failed})
 		return
 	}
+	m.ended(true)
 	r, ok := m.state.At(ev.Round)
 	if !ok || !m.member.known {
 		return

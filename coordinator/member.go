@@ -52,6 +52,7 @@ type Member struct {
 	Missed      uint8  // results and warmups missed in a row
 	Idle        uint8  // elections as a witness in a row without a report
 	Speed       uint32 // tokens a second, as it said last
+	Spoke       bool   // it has said so by SetSpeed since the epoch began, and cannot again before the next one
 	JoinedMs    uint64 // when it joined, the last time
 	JoinedEpoch uint32 // State.Epoch then
 	LeftMs      uint64 // when it left or was dropped, the last time
@@ -93,6 +94,7 @@ func (s State) Member(i uint32) Member {
 		Missed:      getU8(b, mMissed),
 		Idle:        getU8(b, mIdle),
 		Speed:       getU32(b, mSpeed),
+		Spoke:       getU8(b, mSpoke) == 1,
 		JoinedMs:    getU64(b, mJoinedMs),
 		JoinedEpoch: getU32(b, mJoinedEpoch),
 		LeftMs:      getU64(b, mLeftMs),

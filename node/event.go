@@ -92,6 +92,8 @@ func messageName(m coordinator.Message) string {
 	switch m.(type) {
 	case coordinator.Join:
 		return "join"
+	case coordinator.SetSpeed:
+		return "speed"
 	case coordinator.Withdraw:
 		return "withdraw"
 	case coordinator.Ready:

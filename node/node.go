@@ -133,6 +133,8 @@ type Config struct {
 	InspectRounds uint32
 	// Stake is what the member puts up when it joins: so many tokens, less those it has in the run already.
 	Stake uint64
+	// Speed is how many tokens a second this machine trains, by a trial, which it says when it joins; 0: it has not tried.
+	Speed uint32
 	// Pool is the pool that the stake comes from; "" means the member's own account.
 	Pool string
 	// Disputant argues in disputes; nil means that this member accuses nobody, and loses every dispute in which it is accused.
@@ -215,7 +217,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.shelf = newShelf()
 	n.params.hoard = hoard{shelf: n.shelf, size: cfg.Engine.ParamsLen()}
 	n.optim.hoard = hoard{shelf: n.shelf, size: cfg.Engine.StateLen()}
-	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States})
+	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed})
 	if s, ok := cfg.Engine.(slicing); ok {
 		n.slicer, _ = s.Slicer()
 	}
