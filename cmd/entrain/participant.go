@@ -176,7 +176,11 @@ func (p *participant) runTo(ctx context.Context) error {
 	if err := p.mine(ctx, &cfg); err != nil {
 		return err
 	}
-	cfg, err := p.bend(cfg)
+	var err error
+	if cfg.Speed, err = p.trainer.trial(ctx); err != nil {
+		return err
+	}
+	cfg, err = p.bend(cfg)
 	if err != nil {
 		return err
 	}
