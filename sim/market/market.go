@@ -36,6 +36,10 @@ type Miner struct {
 	Kind string
 	// Percent is how much of its share it trains on; 0: all.
 	Percent int
+	// Slow is how many times as long as others it computes; 0: once.
+	Slow uint32
+	// Claims is how fast it says that it is, in per cent of the truth; 0: the truth.
+	Claims uint32
 	// Bend, if not nil, changes its node before it starts.
 	Bend func(*node.Config)
 }
@@ -50,6 +54,8 @@ type Config struct {
 	// Compression and Leaf are the slice codec's: 8 and 64, for a model of some 20,000 weights.
 	Compression, Leaf uint32
 	Rate              float64 // learning rate: 4e-3
+	// Sharing is how a window's sequences, Share for each miner, are divided among them.
+	Sharing coordinator.Sharing
 	// Inexact says that validators act as where arithmetic is not exact: they do not compare works.
 	Inexact bool
 	Seed    wire.Hash
@@ -195,11 +201,11 @@ func (m *Market) found() (err error) {
 		Name: runName, MinMembers: 1, StartMembers: n, Witnesses: uint16(min(n, 8)), WaitingMs: 1000, WarmupMs: 30_000, RoundTrainMs: 6000, RoundWitnessMs: 1000,
 		CooldownMs: 1000, EpochMs: epochMs, TotalSteps: cfg.Steps, BatchStart: n * cfg.Share, BatchEnd: n * cfg.Share, SequenceTokens: sequence, MissedMax: 3,
 		Overlap: 1, Exchange: coordinator.Buckets, WindowBlocks: 25, Validators: uint16(len(cfg.Validators)), ScoreWindows: cfg.Period,
-		Emission: Emission, ValidatorPercent: ValidatorPercent, Penalty: 100,
+		Emission: Emission, ValidatorPercent: ValidatorPercent, Penalty: 100, Sharing: cfg.Sharing,
 		ModelHash: merkle.Root(m.engine.Leaves(m.initial)), SpecHash: ledger.SpecHash(m.text), Owner: owner.Public(),
 		StateHash: merkle.Root(m.engine.Leaves(make([]float32, m.engine.StateLen()))),
 	}
-	limits := coordinator.Limits{Members: max(n, 2), Witnesses: 8, Validators: run.Validators, Buckets: true}
+	limits := coordinator.Limits{Members: max(n, 2), Witnesses: 8, Validators: run.Validators, Buckets: true, Speeds: cfg.Sharing == coordinator.SpeedShares}
 	signer := ledger.Signer{Chain: chainID, Key: owner}
 	if err := m.submit(&signer, ledger.CreateRun{Limits: limits, Config: run, Spec: m.text}); err != nil {
 		return fmt.Errorf("creating the run: %w", err)
@@ -271,7 +277,7 @@ func (m *Market) mine(i int) error {
 		Run: runName, ID: m.State().ID(), Key: MinerKey(i), Ledger: m.Chain.Client(), Loop: scope, Engine: lazy{m.engine, who.Percent},
 		Initial:          func() []float32 { return append([]float32(nil), m.initial...) },
 		Bucket:           &node.Bucket{Exchange: bucket.NewExchange(scope, writer, reader, bucket.ExchangeOptions{Simulated: true}), Registered: registered},
-		CheckpointAlways: true,
+		CheckpointAlways: true, Speed: m.cfg.claims(who),
 		Checkpoint: func(c node.Checkpoint) (wire.Hash, error) {
 			m.saved, m.savedHash = append([]float32(nil), c.Params...), c.Hash
 			return wire.Sum("entrain/market-checkpoint", c.Hash[:]), nil
@@ -283,7 +289,7 @@ func (m *Market) mine(i int) error {
 		},
 		Cost: func(job node.Job) time.Duration {
 			if job.Kind == "train" {
-				return 2 * time.Second
+				return m.cfg.takes(who, job.Sequences)
 			}
 			return 50 * time.Millisecond
 		},
