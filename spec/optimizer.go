@@ -135,11 +135,20 @@ func (s Spec) Codec(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error)
 	return distro.New(layout, s.Optimizer.distro(), pool)
 }
 
-// StateHash is the hash of a member's fresh optimizer state: zeros, as many as its codec keeps for the parameters.
+// StateHash is the hash of a member's fresh optimizer state: zeros.
 func (s Spec) StateHash() (wire.Hash, error) {
-	cfg, err := s.Llama()
+	n, err := s.StateLen()
 	if err != nil {
 		return wire.Hash{}, err
+	}
+	return zerosRoot(4 * n), nil
+}
+
+// StateLen is of how many numbers a member's optimizer state is: what its codec keeps for the parameters.
+func (s Spec) StateLen() (uint64, error) {
+	cfg, err := s.Llama()
+	if err != nil {
+		return 0, err
 	}
 	n := cfg.Layout().Len()
 	size := uint64(n)
@@ -149,7 +158,7 @@ func (s Spec) StateHash() (wire.Hash, error) {
 	case CodecSparseLoCo:
 		size += uint64(s.Optimizer.Inner().StateLen(n))
 	}
-	return zerosRoot(4 * size), nil
+	return size, nil
 }
 
 // zerosRoot is the merkle.BlobRoot of so many zero bytes, which are not held in memory.

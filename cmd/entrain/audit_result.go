@@ -148,6 +148,10 @@ func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinato
 		report.row("state before", c.Prev, fresh)
 		return
 	}
+	if resumed, ok := a.trainer.spec.States()[s.Key(c.Member)]; ok && r.Step() == 1 {
+		report.row("state before", c.Prev, resumed)
+		return
+	}
 	if a.guest == nil {
 		return
 	}

@@ -171,7 +171,7 @@ func (c console) dataToBeHad(ctx context.Context, o canJoinOptions, on published
 	if err != nil {
 		return fmt.Errorf("the run's data.manifest: %w", err)
 	}
-	set, err := openData(ctx, location, manifest, data.Options{SequenceTokens: uint32(on.spec.Data.Sequence), Seed: on.spec.DataSeed()})
+	set, err := openData(ctx, location, manifest, data.Options{SequenceTokens: uint32(on.spec.Data.Sequence), Seed: on.spec.DataSeed(), First: on.spec.First()})
 	if err != nil {
 		return fmt.Errorf("data: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node"
@@ -29,6 +30,8 @@ type checkpoints struct {
 	dir     string
 	keep    int
 	trainer *trainer
+	run     wire.Hash  // of the member that writes them
+	self    key.Public // the member
 }
 
 func newCheckpoints(dir string, keep int, t *trainer) *checkpoints {
@@ -42,26 +45,31 @@ func (c *checkpoints) path(step uint32) string {
 	return filepath.Join(c.dir, fmt.Sprintf("%s%06d", stepPrefix, step))
 }
 
-// write writes a checkpoint, unless it is there, removes those that are too old, and returns its manifest's hash.
-func (c *checkpoints) write(n node.Checkpoint) (wire.Hash, error) {
-	path := c.path(n.Step)
+// write writes a checkpoint, unless it is there, and beside it the member's own optimizer state; removes those that are too old; and returns its
+// directory and its manifest's hash.
+func (c *checkpoints) write(n node.Checkpoint) (path string, manifest wire.Hash, err error) {
+	n.Step += c.trainer.spec.Before()
+	path = c.path(n.Step)
+	if err := c.writeOptimizer(path, n); err != nil {
+		return "", wire.Hash{}, err
+	}
 	if saved, err := checkpoint.OpenLocal(os.DirFS(path)); err == nil && saved.Manifest.Params == n.Hash {
-		return saved.Manifest.Hash(), nil
+		return path, saved.Manifest.Hash(), nil
 	}
 	// What is there of that step is of a history that was rolled back, or damaged.
 	if err := os.RemoveAll(path); err != nil {
-		return wire.Hash{}, err
+		return "", wire.Hash{}, err
 	}
-	var manifest checkpoint.Manifest
-	err := atomicfile.WriteDir(context.Background(), path, func(create atomicfile.Create) error {
+	var m checkpoint.Manifest
+	err = atomicfile.WriteDir(context.Background(), path, func(create atomicfile.Create) error {
 		var err error
-		manifest, err = checkpoint.Write(create, c.model(n), checkpoint.Options{})
+		m, err = checkpoint.Write(create, c.model(n), checkpoint.Options{})
 		return err
 	})
 	if err != nil {
-		return wire.Hash{}, err
+		return "", wire.Hash{}, err
 	}
-	return manifest.Hash(), c.prune()
+	return path, m.Hash(), c.prune()
 }
 
 func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
@@ -80,6 +88,7 @@ func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
 			Datasets: []string{t.set.Manifest().Name},
 			Facts:    facts,
 		},
+		Training: c.training(n),
 	}
 }
 
@@ -134,7 +143,7 @@ func (c *checkpoints) prune() error {
 		return err
 	}
 	for _, step := range steps[:max(0, len(steps)-c.keep)] {
-		if err := os.RemoveAll(c.path(step)); err != nil {
+		if err := errors.Join(os.RemoveAll(c.path(step)), os.RemoveAll(c.path(step)+checkpoint.OptimizerSuffix)); err != nil {
 			return err
 		}
 	}
@@ -169,10 +178,11 @@ func (c *checkpoints) last(store node.Store, params string) (string, error) {
 	if hash.String() != params {
 		return "", nil // saved before the end; others have the model
 	}
-	if _, err := c.write(node.Checkpoint{Epoch: s.Epoch, Round: s.Round, Step: s.Step, Hash: hash, Params: s.Params}); err != nil {
+	path, _, err := c.write(node.Checkpoint{Epoch: s.Epoch, Round: s.Round, Step: s.Step, Hash: hash, Params: s.Params})
+	if err != nil {
 		return "", fmt.Errorf("checkpoint: %w", err)
 	}
-	return c.path(s.Step), nil
+	return path, nil
 }
 
 // recall returns the parameters with a hash from the checkpoints there are, nil if none has them.
@@ -216,23 +226,32 @@ type savedModel struct {
 	params []float32
 }
 
-// openModel reads the model of a checkpoint directory, or of the newest checkpoint of a state directory.
-func openModel(dir string) (savedModel, error) {
+// openCheckpoint opens a checkpoint directory, or the newest checkpoint of a state directory.
+func openCheckpoint(dir string) (path string, saved *checkpoint.Saved, err error) {
 	newest, err := newCheckpoints(filepath.Join(dir, "checkpoints"), 1, nil).newest()
 	if err != nil {
-		return savedModel{}, err
+		return "", nil, err
 	}
 	if newest != "" {
 		dir = newest
 	}
-	m := savedModel{dir: dir}
-	if m.saved, err = checkpoint.OpenLocal(os.DirFS(dir)); err != nil {
+	if saved, err = checkpoint.OpenLocal(os.DirFS(dir)); err != nil {
 		var corrupt *checkpoint.CorruptError
 		if errors.As(err, &corrupt) {
-			return savedModel{}, err
+			return "", nil, err
 		}
-		return savedModel{}, fmt.Errorf("%w; %q is no checkpoint of entrain: it should be a directory with %s", err, dir, checkpoint.ManifestFile)
+		return "", nil, fmt.Errorf("%w; %q is no checkpoint of entrain: it should be a directory with %s", err, dir, checkpoint.ManifestFile)
 	}
+	return dir, saved, nil
+}
+
+// openModel reads the model of a checkpoint directory, or of the newest checkpoint of a state directory.
+func openModel(dir string) (savedModel, error) {
+	dir, saved, err := openCheckpoint(dir)
+	if err != nil {
+		return savedModel{}, err
+	}
+	m := savedModel{dir: dir, saved: saved}
 	m.config = llamaConfig(m.saved.Config)
 	if err := m.config.Check(); err != nil {
 		return savedModel{}, fmt.Errorf("checkpoint %q: %w", dir, err)

@@ -113,6 +113,9 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 	if p.from, err = p.fetchOrigin(ctx, on.spec, c.env); err == nil {
 		t.from, err = findOrigin(on.spec, p.from, p.log)
 	}
+	if want, ok := on.spec.From(); ok && err == nil && t.from == "" {
+		t.from, _ = originIn(p.state, want) // this member may have written it
+	}
 	if err != nil {
 		t.close()
 		return nil, errors.Join(err, client.Close())
@@ -122,6 +125,7 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 		store: statefile.New(filepath.Join(p.state, "state"), t.engine.ParamsLen(), t.engine.StateLen()),
 		saver: newCheckpoints(filepath.Join(p.state, "checkpoints"), max(p.checkpoints, 1), t),
 	}
+	part.saver.run, part.saver.self = part.id, p.key.Public()
 	if on.spec.Trust.VerificationPercent > 0 {
 		if part.tracer, err = verify.NewTracer(on.spec, t.set, t.pool); err != nil {
 			return nil, errors.Join(err, part.close())
@@ -159,7 +163,7 @@ func (p *participant) runTo(ctx context.Context) error {
 	}
 	cfg := node.Config{
 		Run: p.run, ID: p.id, Key: p.key, Ledger: p.client, Loop: p.loop, Engine: p.trainer.engine,
-		Listen: p.join, Initial: p.trainer.initial, Store: p.store,
+		Listen: p.join, Initial: p.trainer.initial, States: p.trainer.spec.States(), Resume: p.resume, Store: p.store,
 		Checkpoint: p.checkpoint, Recall: p.saver.recall, CheckpointAlways: p.checkpoints > 0,
 		EvalRounds: evaluate, Observe: p.observed, Stake: p.stake, Pool: p.pool,
 		Expelled: func(err *node.ExpelledError) {
@@ -244,9 +248,9 @@ func (p *participant) join(h p2p.Handler) (p2p.Network, error) {
 func (p *participant) checkpoint(c node.Checkpoint) (wire.Hash, error) {
 	p.writing.Add(1)
 	defer p.writing.Add(-1)
-	manifest, err := p.saver.write(c)
+	path, manifest, err := p.saver.write(c)
 	if err == nil {
-		p.uploader.add(p.saver.path(c.Step))
+		p.uploader.add(path)
 	}
 	return manifest, err
 }

@@ -46,8 +46,13 @@ hash of its parameters and that of its tokenizer are filled in, and what the spe
 must agree. The data must be prepared with the checkpoint's tokenizer. Participants who have the checkpoint
 say so with join --from; the others get the model from them, and check it by its hash. A model from
 elsewhere becomes a checkpoint by entrain import; state directories of join have some already. Only
-parameters are carried over: momenta, learning rate, steps and points begin anew.`,
-		Example: "  entrain run create -f examples/run.toml\n  entrain run create -f run.toml --from ./checkpoint --data ./corpus\n  entrain run create -f run.toml --data ./corpus --chain http://203.0.113.5:7370",
+parameters are carried over: momenta, learning rate, steps and points begin anew.
+
+With --resume as well it takes up the training where the checkpoint's run left off: the learning rate, the
+place in the data and the size of the batch go on, and so does the optimizer of every member who joins with
+the key and the state directory it had. steps counts from the beginning of the first run. Points and stakes
+begin anew.`,
+		Example: "  entrain run create -f examples/run.toml\n  entrain run create -f run.toml --from ./checkpoint --data ./corpus\n  entrain run create -f run.toml --from ./state --resume\n  entrain run create -f run.toml --data ./corpus --chain http://203.0.113.5:7370",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return r.create(cmd.Context(), c) },
 	}
@@ -57,6 +62,7 @@ parameters are carried over: momenta, learning rate, steps and points begin anew
 	f.StringVarP(&r.file, "file", "f", "", "specification `file`, TOML")
 	f.StringVar(&r.data, "data", "", "`directory` of the prepared data whose hash is filled in")
 	f.StringVar(&r.from, "from", "", "`directory` of the checkpoint, or of the state, that the run goes on from, or its s3://, hf:// or https:// address")
+	f.BoolVar(&r.resume, "resume", false, "with --from: take up the training there, with its optimizers, schedule and data")
 	f.BoolVar(&r.asJSON, "json", false, "print a JSON object")
 	_ = cmd.MarkFlagDirname("from")
 	_ = cmd.MarkFlagFilename("file", "toml")
@@ -68,6 +74,7 @@ parameters are carried over: momenta, learning rate, steps and points begin anew
 type runCreation struct {
 	file, data, from, keyFile string
 	chain                     []string
+	resume                    bool // the training of the checkpoint's run, and not only its model
 	asJSON                    bool
 }
 
@@ -86,6 +93,9 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	}
 	defer done()
 	s, text, err := completeSpec(text, r.data, from)
+	if err == nil && r.resume {
+		s, text, err = c.resumeSpec(s, from)
+	}
 	if err != nil {
 		return fmt.Errorf("specification %q: %w", r.file, err)
 	}

@@ -37,7 +37,7 @@ func newTrainer(ctx context.Context, s spec.Spec, dir string, workers int, heldO
 	if t.model, err = s.Llama(); err != nil {
 		return nil, err
 	}
-	t.set, err = openData(ctx, dir, manifest, data.Options{SequenceTokens: uint32(s.Data.Sequence), Seed: s.DataSeed()})
+	t.set, err = openData(ctx, dir, manifest, data.Options{SequenceTokens: uint32(s.Data.Sequence), Seed: s.DataSeed(), First: s.First()})
 	if err != nil {
 		return nil, err
 	}

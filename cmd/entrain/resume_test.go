@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/checkpoint"
+)
+
+// resumableRun is a run of one member, whose rounds follow each other without waiting and whose epochs are short. With one member it does not
+// matter which seeds a chain draws: each step has one share.
+const resumableRun = `
+name = %q
+steps = %d
+[model]
+hidden = 32
+layers = 1
+heads = 2
+kv_heads = 1
+head_dim = 16
+ffn = 64
+context = 64
+[data]
+location = %q
+sequence = 32
+[optimizer]
+codec = %q
+[batch]
+start = 4
+[learning_rate]
+schedule = "cosine"
+warmup = 5
+[members]
+min = 1
+[times]
+waiting = "0s"
+warmup = "1m"
+round_train = "1s"
+round_witness = "100ms"
+cooldown = "10s"
+epoch = "1200ms"
+[trust]
+verification_percent = 0
+`
+
+// steps are the parameters' hashes after each step, and with which note it was begun.
+func (m taking) steps() (hashes map[uint32]string) {
+	hashes = make(map[uint32]string)
+	for _, ev := range m.events {
+		if ev.Kind == "applied" {
+			hashes[ev.Step] = ev.Params
+		}
+	}
+	return hashes
+}
+
+func (m taking) notes() string {
+	var all []string
+	for _, ev := range m.events {
+		if ev.Kind == "note" {
+			all = append(all, ev.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// resumable is a data set, and a member's key and directory.
+type resumable struct {
+	t              *testing.T
+	codec          string
+	steps          int
+	corpus, member string
+}
+
+// take has the member take part in a run, on a chain of its own that is gone afterwards. The flags are those of run create; the
+// first two, --from and a directory, are join's as well.
+func (r resumable) take(name, state string, flags ...string) taking {
+	r.t.Helper()
+	var m taking
+	ok := r.t.Run(name, func(t *testing.T) {
+		s := newShell(t)
+		s.console.env = startReplica(t)
+		text := fmt.Sprintf(resumableRun, name, r.steps, r.corpus, r.codec)
+		s.ok(append([]string{"run", "create", "-f", writeFile(t, filepath.Join(t.TempDir(), "run.toml"), text)}, flags...)...)
+		join := append([]string{name, "--key", r.member + ".key", "--state", state, "--checkpoints", "100", "--linger", "0s"}, flags[:min(len(flags), 2)]...)
+		m = <-takePart(context.WithoutCancel(t.Context()), t, s.console.env, join...)
+		if m.err != nil {
+			t.Fatal(m.err)
+		}
+	})
+	if !ok {
+		r.t.FailNow()
+	}
+	return m
+}
+
+// A run whose chain is gone goes on in another run, from a checkpoint and the optimizer state beside it, to the same parameters after every step as if
+// nothing had happened: with a schedule in the middle of its curve, and each codec that keeps a state.
+func TestARunIsTakenUpAgainFromItsCheckpoint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three runs of each codec")
+	}
+	for _, codec := range []string{"distro", "sparseloco"} {
+		t.Run(codec, func(t *testing.T) {
+			text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("It was the best of times, it was the worst of times. ", 2000))
+			r := resumable{t: t, codec: codec, steps: 30, corpus: filepath.Join(t.TempDir(), "data"), member: filepath.Join(t.TempDir(), "member")}
+			newShell(t).ok("data", "prepare", "-o", r.corpus, text)
+			whole := r.take("whole", r.member)
+			saver := newCheckpoints(filepath.Join(r.member, "checkpoints"), 100, nil)
+			steps, err := saver.steps()
+			if err != nil || len(steps) < 2 {
+				t.Fatalf("checkpoints after the steps %v, %v", steps, err)
+			}
+			from, before := saver.path(steps[0]), steps[0]
+			saved, err := checkpoint.OpenLocal(os.DirFS(from))
+			if err != nil {
+				t.Fatal(err)
+			}
+			training, err := saved.Training()
+			if err != nil || len(training.States) != 1 || saved.Manifest.Step != before {
+				t.Fatalf("the checkpoint says %+v, %v", training, err)
+			}
+			same := func(got taking) (equal int) {
+				t.Helper()
+				want, hashes := whole.steps(), got.steps()
+				if len(hashes) != r.steps-int(before) {
+					t.Fatalf("%d steps were done, %d were left", len(hashes), r.steps-int(before))
+				}
+				for step, hash := range hashes {
+					if want[before+step] == hash {
+						equal++
+					}
+				}
+				return equal
+			}
+			elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+			again := r.take("again", elsewhere, "--from", from, "--resume")
+			if n := same(again); n != r.steps-int(before) || !strings.Contains(again.notes(), "goes on from the checkpoint's state") {
+				t.Errorf("%d of %d steps have the same hash; it was told %q", n, r.steps-int(before), again.notes())
+			}
+			t.Logf("steps %d to %d have the same hashes", before+1, r.steps)
+
+			// The last checkpoint of the second run counts all steps, as that of the first does, and so does what says how to go on from it.
+			_, first, err := openCheckpoint(r.member)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, second, err := openCheckpoint(elsewhere)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, fault := first.Training()
+			b, err := second.Training()
+			if fault != nil || err != nil || string(a.Bytes()) != string(b.Bytes()) || first.Manifest.Step != second.Manifest.Step {
+				t.Errorf("the ends are\n%s%v\n%s%v", a.Bytes(), fault, b.Bytes(), err)
+			}
+
+			// Without the state beside it, the optimizer begins afresh, and says so: another run.
+			if err := os.Rename(from+checkpoint.OptimizerSuffix, from+".away"); err != nil {
+				t.Fatal(err)
+			}
+			if lost := r.take("lost", filepath.Join(t.TempDir(), "lost"), "--from", from, "--resume"); same(lost) != 0 || !strings.Contains(lost.notes(), "it is not here") {
+				t.Errorf("without its optimizer it comes to the same parameters, or was told only %q", lost.notes())
+			}
+		})
+	}
+}
