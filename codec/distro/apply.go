@@ -2,9 +2,11 @@ package distro
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/internal/subset"
+	"github.com/entrain-network/entrain/codec/internal/vec"
 	"github.com/entrain-network/entrain/exact"
 )
 
@@ -84,9 +86,14 @@ const sparseShare = 3
 // count adds up the votes of all payloads on a block, for a coefficient where place says. The sums are integers below 2^24, so exact in
 // binary32 and the same in any order. Then it settles what they move.
 func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
+	const one = 127 << 23 // the bits of 1
 	clear(sums)
 	for payloads := j.payloads; len(payloads) > 0; {
-		readings := s.readings[:min(len(s.readings), len(payloads))]
+		n := min(len(s.readings), len(payloads))
+		if n > vec.Numbers {
+			n -= n % vec.Numbers // the others by themselves
+		}
+		readings := s.readings[:n]
 		for i := range readings {
 			b.shape.Read(&readings[i], payloads[i][codec.HeaderLen:], b.bit)
 		}
@@ -96,7 +103,7 @@ func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
 			v := &readings[i].Set
 			negative := v.Negative
 			for _, p := range v.Positions[:v.N] {
-				sums[place[p]] += float32(1 - 2*int32(negative&1))
+				sums[place[p]] += math.Float32frombits(one | uint32(negative)<<31) // 1 or -1
 				negative >>= 1
 			}
 		}

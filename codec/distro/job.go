@@ -36,7 +36,7 @@ type scratch struct {
 	lanes    [vec.Lanes]float32 // of a greatest magnitude
 	picker   subset.Picker
 	votes    subset.Signed
-	readings [vec.Numbers]subset.Reading // of payloads decoded together
+	readings [subset.Readings]subset.Reading // of payloads decoded together
 }
 
 // take returns a job that nobody uses, and give takes it back.

@@ -20,7 +20,7 @@ func main() {
 			k(a, l)
 		}
 	}
-	for _, words := range []int{1, 2, 4} {
+	for _, words := range []int{1, 2, 4, 5} {
 		below(a, words)
 	}
 	switch flag.Arg(0) {

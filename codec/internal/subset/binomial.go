@@ -40,10 +40,11 @@ func NewTable(n, k int) Table {
 		if row.words == 3 {
 			row.words = 4 // for next4
 		}
-		row.cells = make([]uint64, 0, (n+1)*row.words)
+		row.cells = make([]uint64, 0, (n+1)*row.words+vec.BeyondCells)
 		for c := range column {
 			row.cells = append(row.cells, column[c][:row.words]...)
 		}
+		row.cells = row.cells[:cap(row.cells)] // zeros
 		row.guide = newGuide(column, i)
 		t.rows = append(t.rows, row)
 	}
@@ -70,6 +71,10 @@ func (t Table) rank(positions []uint16) Number {
 	return r
 }
 
+// Readings is how many readings are decoded together at best: a multiple of vec.Numbers. Finding a position waits for memory again and again, and
+// while one group of readings waits the processor goes on with the next.
+const Readings = 4 * vec.Numbers
+
 // A Reading is a code on its way to becoming a set.
 type Reading struct {
 	Rest  Number // the code, which Decode destroys
@@ -81,7 +86,7 @@ type Reading struct {
 // which it destroys. Greedily from the last: p[j-1] is the largest c with C(c, j) <= rest, and so on with what is left. A position can only be
 // looked for when the one after it is known; so the readings take turns, and the processor works on several of them at the same time.
 func (t Table) unrank(loop *vec.Kernel, readings []Reading) {
-	most, same := 0, len(readings) == vec.Numbers
+	most, same := 0, len(readings)%vec.Numbers == 0
 	for i := range readings {
 		n := readings[i].Set.N
 		same = same && (i == 0 || n == most)
@@ -114,24 +119,29 @@ func (t Table) unrank(loop *vec.Kernel, readings []Reading) {
 	}
 }
 
-// unrankBelow goes on with position last, for readings that all have it and cells of 1, 2 or 4 words from there on.
+// unrankBelow goes on with position last, for readings that all have it and cells that vec.Kernel.Below takes from there on. There are a multiple of
+// vec.Numbers of them, at most Readings.
 func (t Table) unrankBelow(loop *vec.Kernel, readings []Reading, last int) {
-	var rest [4][vec.Numbers]uint64
+	var space [Readings / vec.Numbers]vec.Group
+	var positions [len(space)][vec.Numbers]uint16
+	rest := space[:len(readings)/vec.Numbers]
 	for word := range t.rows[last].words {
 		for n := range readings {
-			rest[word][n] = readings[n].Rest[word]
+			rest[n/vec.Numbers][word][n%vec.Numbers] = readings[n].Rest[word]
 		}
 	}
-	var positions [vec.Numbers]uint16
 	for i := last; i > 0; i-- {
 		row := &t.rows[i]
-		loop.Below(row.words, &rest, row.cells, row.guide.lead, row.guide.values, &positions)
-		for n := range readings {
-			readings[n].Set.Positions[i] = positions[n]
+		loop.Below(row.words, rest, row.cells, row.guide.lead, row.guide.values, positions[:])
+		for g := range rest {
+			group := readings[g*vec.Numbers:][:vec.Numbers]
+			for n, p := range &positions[g] {
+				group[n].Set.Positions[i%KMax] = p
+			}
 		}
 	}
 	for n := range readings {
-		readings[n].Set.Positions[0] = uint16(rest[0][n])
+		readings[n].Set.Positions[0] = uint16(rest[n/vec.Numbers][0][n%vec.Numbers])
 	}
 }
 

@@ -31,8 +31,8 @@ func decoded(t rapid.TB, s *Space, c Number) *Signed {
 	other.sub([]uint64{1})
 	for _, kernel := range exact.Kernels() {
 		loop := vec.For(kernel)
-		for _, at := range []int{0, 5} {
-			var several [vec.Numbers]Reading
+		for _, at := range []int{0, 5, Readings - 2} {
+			var several [Readings]Reading
 			for i := range several {
 				several[i].Rest = c
 				if i%3 == 1 {

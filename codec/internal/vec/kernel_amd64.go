@@ -15,13 +15,15 @@ func named(kernel string) Kernel {
 }
 
 // below is not called by way of a variable, so that what its pointers point to need not be on the heap.
-func below(words int, rest, cells *uint64, guide *uint32, lead uint, positions *uint16) {
+func below(words, groups int, rest, cells *uint64, guide *uint32, lead uint, positions *uint16) {
 	switch words {
 	case 1:
-		below1AVX512(rest, cells, guide, lead, positions)
+		below1AVX512(groups, rest, cells, guide, lead, positions)
 	case 2:
-		below2AVX512(rest, cells, guide, lead, positions)
+		below2AVX512(groups, rest, cells, guide, lead, positions)
 	case 4:
-		below4AVX512(rest, cells, guide, lead, positions)
+		below4AVX512(groups, rest, cells, guide, lead, positions)
+	case 5:
+		below5AVX512(groups, rest, cells, guide, lead, positions)
 	}
 }

@@ -211,15 +211,25 @@ func (k *Kernel) Fetch(x []float32, rows, cols, stride int) {
 	k.fetch(rows, 4*cols, &x[0], uintptr(4*stride))
 }
 
-// Numbers is how many numbers Below takes.
+// Numbers is how many numbers make a Group.
 const Numbers = 8
 
-// HasBelow tells whether Below is there for cells of so many words.
-func (k *Kernel) HasBelow(words int) bool { return k.below && (words == 1 || words == 2 || words == 4) }
+// A Group is eight numbers: word i of each, least significant first, and after five words work space of Below.
+type Group [6][Numbers]uint64
 
-// Below does for 8 numbers what package codec/distro does for one: it finds the largest cell of a row of binomials that is not above a number,
-// takes it from the number, and tells which it was. rest[i] is word i of the numbers; cells has so many words a cell; lead and values are those
-// of the row's guide. Each number must be below the last cell of the row.
-func (k *Kernel) Below(words int, rest *[4][Numbers]uint64, cells []uint64, lead uint, values []uint32, positions *[Numbers]uint16) {
-	below(words, &rest[0][0], &cells[0], &values[0], lead, &positions[0])
+// BeyondCells is how many words Below may read beyond the last cell.
+const BeyondCells = 8
+
+// HasBelow tells whether Below is there for cells of so many words.
+func (k *Kernel) HasBelow(words int) bool { return k.below && words != 3 && words <= 5 }
+
+// Below does for groups of numbers what package codec/internal/subset does for one: it finds the largest cell of a row of binomials that is not above
+// a number, takes it from the number, and tells which it was, in as many positions as there are groups. cells has so many words a cell; lead and
+// values are those of the row's guide. Each number must be below the last cell of the row; after that cell come BeyondCells words, whatever they are.
+func (k *Kernel) Below(words int, rest []Group, cells []uint64, lead uint, values []uint32, positions [][Numbers]uint16) {
+	if len(rest) == 0 {
+		return
+	}
+	_ = positions[len(rest)-1]
+	below(words, len(rest), &rest[0][0][0], &cells[0], &values[0], lead, &positions[0][0])
 }
