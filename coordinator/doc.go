@@ -64,7 +64,9 @@
 //
 // Nobody checks a speed, for a wrong one does not pay. Who states too much is given more than it can do in time, and what is late
 // is not accepted, earns nothing, and in the end has it dropped. Who states too little is given less, and earns less: points and
-// the members' emission are for sequences. The cap bounds how much of a batch those lose to the redo queue who boast.
+// the members' emission are for sequences. The cap bounds how much of a batch those lose to the redo queue who boast; and where work
+// is scored, the speed of a member whose moving average of scores is not above 0 counts as 1, be it that its results were worth
+// nothing or that none was accepted.
 //
 // A check of a result goes to the first in the line of verifiers whose speed is at least half of its author's, so that it can be
 // done in the time that there is; to the fastest left if there is none. Tie-breakers are drawn from those of that speed too, unless

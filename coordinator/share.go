@@ -113,7 +113,7 @@ func (r Round) Speed(i uint32) uint32 {
 }
 
 // setSpeeds notes by which speeds the shares of round r go: those of the round before in the same epoch, in its first round what
-// members say now.
+// members say now, but 1 for those whose work was scored and found worth nothing.
 func (r Round) setSpeeds(members []uint32) {
 	s := r.s
 	if !s.l.speeds {
@@ -122,9 +122,13 @@ func (r Round) setSpeeds(members []uint32) {
 	before, ok := s.At(r.Number() - 1)
 	goesOn := ok && before.Epoch() == r.Epoch()
 	for _, i := range members {
-		speed := getU32(s.place(i), mSpeed)
-		if goesOn {
+		b := s.place(i)
+		speed, score := getU32(b, mSpeed), getU16(b, mScore)
+		switch {
+		case goesOn:
 			speed = before.Speed(i)
+		case score != 0 && score <= scoreZero:
+			speed = 1
 		}
 		r.putU32(s.l.speedsAt+4*i, speed)
 	}
