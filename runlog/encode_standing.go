@@ -140,7 +140,7 @@ func appendRound(p *pen, r Round) {
 	p.uint(r.OpenedMs)
 	p.text(r.Seed)
 	p.text(r.Agreed)
-	p.bool(r.Final)
+	p.u8(bit(r.Final) | bit(len(r.Sequences) > 0)<<1)
 	p.uint(uint64(len(r.Witnesses)))
 	for _, w := range r.Witnesses {
 		p.uint(uint64(w.Member)<<2 | uint64(bit(w.Reported))<<1 | uint64(bit(w.Complete)))
@@ -148,15 +148,36 @@ func appendRound(p *pen, r Round) {
 	p.set(r.Active)
 	p.set(r.Expected)
 	p.set(r.Accepted)
+	if len(r.Sequences) > 0 {
+		p.uint(uint64(len(r.Sequences)))
+		for _, n := range r.Sequences {
+			p.uint(uint64(n))
+		}
+	}
 }
 
 func parseRound(e *eye) Round {
 	r := Round{Number: e.u32(), Epoch: e.u32(), Step: e.u32(), Batch: e.u32(), Attests: e.u32(), Quorum: e.u32(), AcceptedCount: e.u32()}
-	r.OpenedMs, r.Seed, r.Agreed, r.Final = e.u64(), e.text(), e.text(), e.bool()
+	r.OpenedMs, r.Seed, r.Agreed = e.u64(), e.text(), e.text()
+	flags := e.u8()
+	r.Final = flags&1 == 1
 	for range e.uint(witnessesMax) {
 		v := e.uint(4*membersMax - 1)
 		r.Witnesses = append(r.Witnesses, Witness{Member: uint32(v >> 2), Reported: v>>1&1 == 1, Complete: v&1 == 1})
 	}
 	r.Active, r.Expected, r.Accepted = e.set(), e.set(), e.set()
+	switch flags >> 1 {
+	case 0:
+	case 1:
+		n := e.uint(membersMax)
+		if n == 0 {
+			e.fail()
+		}
+		for range n {
+			r.Sequences = append(r.Sequences, e.u32())
+		}
+	default:
+		e.fail()
+	}
 	return r
 }

@@ -100,6 +100,8 @@ type Round struct {
 	Expected      Set // have a share
 	Accepted      Set
 	AcceptedCount uint32
+	// Sequences are those of the shares of Expected, in their order; none where shares are equal.
+	Sequences []uint32
 }
 
 // Witness is a seat of a round.

@@ -69,6 +69,7 @@ func anyStanding(t *rapid.T) *Standing {
 			Number: rapid.Uint32().Draw(t, "number"), Seed: anyText.Draw(t, "seed"), Final: rapid.Bool().Draw(t, "final"),
 			Witnesses: []Witness{{Member: rapid.Uint32Range(0, membersMax-1).Draw(t, "witness"), Reported: true}},
 			Active:    anySet(t), Expected: anySet(t), Accepted: anySet(t),
+			Sequences: append([]uint32(nil), rapid.SliceOfN(rapid.Uint32(), -1, 5).Draw(t, "sequences")...),
 		})
 	}
 	return s

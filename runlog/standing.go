@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -46,7 +47,11 @@ func digestAfter(snapshot ledger.Snapshot, earlier *Standing) *Standing {
 	}
 	for number := s.Round() - min(s.Round(), roundsKept-1); number <= s.Round(); number++ {
 		if r, ok := s.At(number); ok {
-			d.Rounds = append(d.Rounds, digestRound(r, s.Count()))
+			round := digestRound(r, s.Count())
+			if config.Sharing == coordinator.SpeedShares {
+				round.Sequences = digestShares(r, s.Count(), earlier)
+			}
+			d.Rounds = append(d.Rounds, round)
 		}
 	}
 	d.Trust, d.Windows = digestTrust(s), digestWindows(s)
@@ -88,6 +93,21 @@ func digestRound(r coordinator.Round, members uint32) Round {
 	return d
 }
 
+// digestShares returns how many sequences the shares of a round have, from an earlier standing if that knows the round.
+func digestShares(r coordinator.Round, members uint32, earlier *Standing) []uint32 {
+	if earlier != nil {
+		seed := r.Seed().String()
+		for _, e := range earlier.Rounds {
+			if e.Number == r.Number() && e.Seed == seed && len(e.Sequences) > 0 {
+				return e.Sequences
+			}
+		}
+	}
+	of := make([]uint32, members)
+	r.Shares(func(i uint32, spans []batch.Span) { of[i] = batch.Total(spans) })
+	return slices.DeleteFunc(of, func(n uint32) bool { return n == 0 })
+}
+
 // since returns d without the members and rounds that were the same in an earlier one; nil if nothing at all has changed but
 // height and time. Without an earlier one, or with one of another run, it is d itself.
 func (d *Standing) since(earlier *Standing) *Standing {
@@ -120,5 +140,6 @@ func (d *Standing) since(earlier *Standing) *Standing {
 func (r Round) equal(o Round) bool {
 	return r.Number == o.Number && r.Epoch == o.Epoch && r.Step == o.Step && r.OpenedMs == o.OpenedMs && r.Batch == o.Batch &&
 		r.Seed == o.Seed && r.Agreed == o.Agreed && r.Final == o.Final && r.AcceptedCount == o.AcceptedCount &&
-		slices.Equal(r.Witnesses, o.Witnesses) && bytes.Equal(r.Active, o.Active) && bytes.Equal(r.Expected, o.Expected) && bytes.Equal(r.Accepted, o.Accepted)
+		slices.Equal(r.Witnesses, o.Witnesses) && bytes.Equal(r.Active, o.Active) && bytes.Equal(r.Expected, o.Expected) && bytes.Equal(r.Accepted, o.Accepted) &&
+		slices.Equal(r.Sequences, o.Sequences)
 }

@@ -118,7 +118,7 @@ type Member struct {
 	Results  uint32  `json:"results"`
 	Missed   uint8   `json:"missed"`
 	Idle     uint8   `json:"idle"`
-	Speed    uint32  `json:"speed"` // tokens a second, as it said when it joined
+	Speed    uint32  `json:"speed"` // tokens a second, as it said last
 	Loss     float32 `json:"loss"`  // of its last share; 0: not heard of
 	Bytes    uint64  `json:"bytes"` // fetched from it or for it, all payloads of it that came here
 	Rate     float64 `json:"rate"`  // bytes a second of the last payload of it that came here

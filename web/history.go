@@ -55,7 +55,8 @@ type roundDetail struct {
 	active    runlog.Set
 	expected  runlog.Set
 	accepted  runlog.Set
-	holders   []uint8 // how many witnesses hold a member's result; nil if the round was not seen on the chain
+	shares    []uint32 // sequences of those expected, in their order; nil where shares are equal
+	holders   []uint8  // how many witnesses hold a member's result; nil if the round was not seen on the chain
 	witnesses []witnessRecord
 	former    map[uint32]string // keys of places that others have taken since
 	// commitments are the IDs of those that the participant saw, by member; of small rounds only.
@@ -185,7 +186,7 @@ func (h *history) observeRound(s *runlog.Standing, r *runlog.Round, state *coord
 	if d == nil {
 		return
 	}
-	d.attests, d.active, d.expected, d.accepted = r.Attests, r.Active, r.Expected, r.Accepted
+	d.attests, d.active, d.expected, d.accepted, d.shares = r.Attests, r.Active, r.Expected, r.Accepted, r.Sequences
 	if len(d.witnesses) != len(r.Witnesses) {
 		d.witnesses = make([]witnessRecord, len(r.Witnesses))
 	}

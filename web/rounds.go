@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -140,18 +141,30 @@ func (d *desk) round(boot string, number uint32, from, n int, now time.Time) (ro
 	return r, true
 }
 
-// sequences returns how many sequences the share of an active member had: as coordinator.Round.Share, from what is kept of the round.
+// sequences returns how many sequences the share of an active member had: what the log tells, or where shares are equal as
+// coordinator.Round.Share, from what is kept of the round.
 func (d *roundDetail) sequences(rec roundRecord, i uint32) uint64 {
 	if rec.active == 0 || !d.expected.Has(i) {
 		return 0
 	}
-	rank := bits.OnesCount8(d.active[i>>3] & (1<<(i&7) - 1))
-	for _, b := range d.active[:i>>3] {
-		rank += bits.OnesCount8(b)
+	if n := rankIn(d.expected, i); len(d.shares) > 0 {
+		if n >= len(d.shares) {
+			return 0
+		}
+		return uint64(d.shares[n])
 	}
-	position := committee.Position(rec.seed, committee.Trainers, rec.active, uint32(rank))
+	position := committee.Position(rec.seed, committee.Trainers, rec.active, uint32(rankIn(d.active, i)))
 	_, n := batch.Split(rec.batch, rec.active, position)
 	return uint64(n)
+}
+
+// rankIn returns how many of a set come before member i, which is in it.
+func rankIn(set runlog.Set, i uint32) int {
+	rank := bits.OnesCount8(set[i>>3] & (1<<(i&7) - 1))
+	for _, b := range set[:i>>3] {
+		rank += bits.OnesCount8(b)
+	}
+	return rank
 }
 
 // joining is what somebody needs to know to take part.
