@@ -35,6 +35,14 @@ type Revoke struct {
 	Node key.Public
 }
 
+// Require says which release of the program is the oldest that may take part in a run from now on, such as "v1.2.0"; "" asks
+// for none but what the specification does. Only the run's owner may send it. Programs look at it themselves when they join, so it
+// keeps the forgetful out and not cheats; who is a member stays one.
+type Require struct {
+	Run     string
+	Program string // printable ASCII
+}
+
 // Certificate is an owner's word that a node's key works for it in a run of a chain, until some time. It is made without
 // the ledger, so that the owner's secret need not be on a machine that is connected to anything.
 type Certificate struct {
@@ -77,6 +85,11 @@ func ReadCertificate(r *wire.Reader) Certificate {
 func (Admit) kind() uint8    { return kindAdmit }
 func (Delegate) kind() uint8 { return kindDelegate }
 func (Revoke) kind() uint8   { return kindRevoke }
+func (Require) kind() uint8  { return kindRequire }
+
+func (q Require) append(dst []byte) []byte {
+	return wire.AppendString(wire.AppendString(dst, q.Run), q.Program)
+}
 
 func (a Admit) append(dst []byte) []byte {
 	dst = wire.AppendBool(wire.AppendString(dst, a.Run), a.Listed)
@@ -127,6 +140,7 @@ type admission struct {
 	listed      bool
 	allowed     []key.Public // in order
 	delegations []Delegation // in order of nodes
+	program     string       // the oldest release that may take part; "" for any
 	hash        wire.Hash    // of all of it, when not dirty
 	dirty       bool
 }
@@ -144,6 +158,7 @@ type Admission struct {
 	Listed      bool         `json:"listed"` // only those allowed may, and who works for them; false: anybody
 	Allowed     []key.Public `json:"allowed"`
 	Delegations []Delegation `json:"delegations"`
+	Program     string       `json:"program"` // the oldest release that may take part; "": what the specification says
 }
 
 // Admission returns who may take part in a run, as of the last transaction; false if there is none of that name.
@@ -156,7 +171,7 @@ func (h *Host) Admission(name string) (Admission, bool) {
 }
 
 func (a *admission) show() Admission {
-	return Admission{Listed: a.listed, Allowed: append([]key.Public{}, a.allowed...), Delegations: append([]Delegation{}, a.delegations...)}
+	return Admission{Listed: a.listed, Allowed: append([]key.Public{}, a.allowed...), Delegations: append([]Delegation{}, a.delegations...), Program: a.program}
 }
 
 // Owner returns for whom a node works at some time: another, or itself.
@@ -225,8 +240,25 @@ func (h *Host) executeAdmission(sender key.Public, body Body) error {
 		return h.delegate(sender, body)
 	case Revoke:
 		return h.revoke(sender, body)
+	case Require:
+		return h.require(sender, body)
 	}
 	return h.executeBank(sender, body)
+}
+
+func (h *Host) require(sender key.Public, q Require) error {
+	r, err := h.open(q.Run)
+	if err != nil {
+		return err
+	}
+	if owner := r.state.Config().Owner; owner != sender {
+		return refuse(CodeNotOwner, "run %q is %v's", r.name, owner)
+	}
+	if q.Program != "" && !addrValid(q.Program) {
+		return refuse(CodeMalformed, "release %q is not printable", q.Program)
+	}
+	r.admission.program, r.admission.dirty = q.Program, true
+	return nil
 }
 
 func (h *Host) admitKeys(sender key.Public, m Admit) error {
@@ -372,7 +404,7 @@ func (a *admission) append(dst []byte) []byte {
 		dst = append(append(dst, d.Node[:]...), d.Owner[:]...)
 		dst = wire.AppendBool(wire.AppendU64(dst, d.ExpiresMs), d.Revoked)
 	}
-	return dst
+	return wire.AppendString(dst, a.program)
 }
 
 const delegationBytes = 32 + 32 + 8 + 1
@@ -394,6 +426,7 @@ func parseAdmission(r *wire.Reader) admission {
 		}
 		a.delegations = append(a.delegations, d)
 	}
+	a.program = r.String(ProgramBytesMax)
 	return a
 }
 

@@ -59,6 +59,38 @@ func TestOnlyListedKeysTakePart(t *testing.T) {
 	}
 }
 
+func TestTheOwnerSaysWhichReleaseJoins(t *testing.T) {
+	c := newChain(t)
+	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
+	first, _ := c.host.AdmissionBytes("demo")
+	_, before, _ := OpenAdmission(first)
+	for _, step := range []struct {
+		who     string
+		body    Require
+		want    Code
+		program string
+	}{
+		{"eve", Require{"demo", "v1.2.0"}, CodeNotOwner, ""},
+		{"owner", Require{"none", "v1.2.0"}, CodeUnknownRun, ""},
+		{"owner", Require{"demo", "v1\n"}, CodeMalformed, ""},
+		{"owner", Require{"demo", "v1.2.0"}, CodeOK, "v1.2.0"},
+		{"owner", Require{"demo", "v1.3.0"}, CodeOK, "v1.3.0"},
+		{"owner", Require{"demo", ""}, CodeOK, ""},
+		{"owner", Require{"demo", "v2.0.0"}, CodeOK, "v2.0.0"},
+	} {
+		c.want(step.want, c.tx(step.who, step.body))
+		if a, _ := c.host.Admission("demo"); a.Program != step.program {
+			t.Errorf("after %+v it is %q", step.body, a.Program)
+		}
+	}
+	c.accept(c.tx("eve", send("demo", coordinator.Join{}))) // programs look at it themselves
+	b, ok := c.host.AdmissionBytes("demo")
+	a, hash, err := OpenAdmission(b)
+	if !ok || err != nil || a.Program != "v2.0.0" || hash == before {
+		t.Errorf("proven to be %q by %s, before it was %s: %v", a.Program, hash, before, err)
+	}
+}
+
 func TestANodeWorksForItsOwnerUntilItsTimeIsOver(t *testing.T) {
 	c := newChain(t)
 	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
@@ -199,6 +231,7 @@ func FuzzReadAdmission(f *testing.F) {
 	a := admission{listed: true, allowed: keysOf("ann", "bob"), delegations: []Delegation{{Node: public("cat"), Owner: public("ann"), ExpiresMs: 7, Revoked: true}}}
 	f.Add(a.append(nil))
 	f.Add((&admission{}).append(nil))
+	f.Add((&admission{program: "v1.2.0"}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := wire.NewReader(b)
 		got := parseAdmission(&r)

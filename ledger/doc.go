@@ -81,6 +81,8 @@
 // (Delegate). Until it expires or is revoked the node may take part if its owner may, and its Join names the owner as who is
 // paid. Who loses the right to take part is withdrawn at once, in the block of the cause.
 //
+// The owner may also say which release of the program is the oldest that takes part (Require). Programs compare themselves.
+//
 // # Referees
 //
 // A run with verification needs a referee for its disputes, which the host makes of the run's spec; see Referees. A host

@@ -50,6 +50,8 @@ const (
 	// AllowedMax bounds the keys on a run's list, and AdmitKeysMax those that one transaction adds or removes.
 	AllowedMax   = 1 << 14
 	AdmitKeysMax = 1 << 10
+	// ProgramBytesMax bounds the release that a run's owner requires.
+	ProgramBytesMax = 32
 	// DelegationsMax bounds the nodes of a run that work for others, DelegationsPerOwner those of one owner.
 	DelegationsMax      = 1 << 12
 	DelegationsPerOwner = 64

@@ -28,6 +28,7 @@ const (
 	kindStake      = 13
 	kindVote       = 14
 	kindLeave      = 15
+	kindRequire    = 16
 )
 
 // Tx is a transaction: what somebody wants a ledger to do. The package comment draws its bytes.
@@ -43,7 +44,7 @@ type Tx struct {
 }
 
 // Body is what a transaction does: a CreateRun, an Announce, a RunMessage, a Transfer, a CreatePool, a Lend, a Collect, a
-// ClosePool, a ClaimFor, an Admit, a Delegate, a Revoke, a Stake, a Vote or a Leave.
+// ClosePool, a ClaimFor, an Admit, a Delegate, a Revoke, a Require, a Stake, a Vote or a Leave.
 type Body interface {
 	kind() uint8
 	append(dst []byte) []byte
@@ -178,6 +179,8 @@ func readBankBody(kind uint8, r *wire.Reader) Body {
 		return Delegate{Run: r.String(RunNameBytesMax), Certificate: ReadCertificate(r)}
 	case kindRevoke:
 		return Revoke{Run: r.String(RunNameBytesMax), Node: key.Public(r.Hash())}
+	case kindRequire:
+		return Require{Run: r.String(RunNameBytesMax), Program: r.String(ProgramBytesMax)}
 	}
 	return readReplicaBody(kind, r)
 }

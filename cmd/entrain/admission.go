@@ -57,10 +57,11 @@ func (a applicant) obstacles(ctx context.Context, client *comet.Client, on publi
 		return nil, err
 	}
 	list = append(list, o...)
-	if o, err = a.unlisted(ctx, client, on); err != nil {
-		return nil, err
+	admission, err := client.Admission(ctx, on.spec.Name)
+	if err != nil {
+		return nil, fmt.Errorf("who may take part in run %q: %w", on.spec.Name, err)
 	}
-	list = append(append(list, o...), tooOld(on.spec, version().Version)...)
+	list = append(append(list, a.unlisted(admission, on)...), tooOld(on.spec, admission.Program, version().Version)...)
 	st := on.snapshot.State
 	if st.Phase() == coordinator.Paused || st.PausePending() {
 		list = append(list, obstacle{obstaclePaused, fmt.Sprintf("run %q is paused by its owner; who joins waits until it is resumed", on.spec.Name), true})
@@ -85,21 +86,22 @@ func (a applicant) obstacles(ctx context.Context, client *comet.Client, on publi
 }
 
 // unlisted says whether the run's owner keeps a list, and the applicant is not on it.
-func (a applicant) unlisted(ctx context.Context, client *comet.Client, on published) ([]obstacle, error) {
-	list, err := client.Admission(ctx, on.spec.Name)
-	if err != nil {
-		return nil, fmt.Errorf("who may take part in run %q: %w", on.spec.Name, err)
-	}
+func (a applicant) unlisted(list ledger.Admission, on published) []obstacle {
 	if list.Allows(a.key, uint64(time.Now().UnixMilli())) {
-		return nil, nil
+		return nil
 	}
 	return []obstacle{{Kind: obstacleListed, Reason: fmt.Sprintf("run %q takes only keys on its owner's list, and %s is not: ask its owner (entrain run allow %s %s), or whoever is listed to let you work for them (entrain key delegate)",
-		on.spec.Name, a.key, on.spec.Name, a.key)}}, nil
+		on.spec.Name, a.key, on.spec.Name, a.key)}}
 }
 
-// tooOld says whether the run wants a newer program. A build without a version is not held up: what it is nobody knows.
-func tooOld(s spec.Spec, program string) []obstacle {
+// tooOld says whether the run wants a newer program: what its specification says, or its owner since, whichever is newer. A build without a
+// version is not held up: what it is nobody knows.
+func tooOld(s spec.Spec, required, program string) []obstacle {
 	least, err := spec.ParseVersion(s.Members.ClientMin)
+	since, fault := spec.ParseVersion(required)
+	if err != nil || fault == nil && since.Compare(least) > 0 {
+		least, err = since, fault
+	}
 	if err != nil {
 		return nil // any
 	}

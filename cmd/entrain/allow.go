@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/spec"
 )
 
 func runAllowCommand(c console) *cobra.Command {
@@ -129,6 +131,9 @@ func (c console) showAdmission(run string, a ledger.Admission) error {
 	} else {
 		c.print("run %q takes anybody\n", run)
 	}
+	if a.Program != "" {
+		c.print("who joins needs entrain %s or newer\n", a.Program)
+	}
 	for _, k := range a.Allowed {
 		c.print("listed  %s\n", k)
 	}
@@ -140,6 +145,43 @@ func (c console) showAdmission(run string, a ledger.Admission) error {
 		c.print("node    %s works for %s until %s\n", d.Node, d.Owner, until)
 	}
 	return nil
+}
+
+func runRequireCommand(c console) *cobra.Command {
+	var a acting
+	cmd := &cobra.Command{
+		Use:   "require RUN VERSION",
+		Short: "Say which release of entrain a run takes from now on",
+		Long: `Says which release of entrain is the oldest that may join the run from now on, such as v1.2.0; "any" takes it
+back to what the specification says. Whoever joins with an older one is told to get a newer one. Members stay,
+also those with an older program, until they leave: programs look at this themselves, when they join.
+
+Raise it when all members that you know have been upgraded, one at a time. Only the run's owner may.`,
+		Example: "  entrain run require my-run v1.2.0\n  entrain run require my-run any",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("say the name of a run and a release, or any: %s", cmd.UseLine())
+			}
+			return needRun(cmd, args[:1])
+		},
+		ValidArgsFunction: c.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			program := args[1]
+			if program == "any" {
+				program = ""
+			} else if _, err := spec.ParseVersion(program); err != nil {
+				return err
+			}
+			body := ledger.Require{Run: args[0], Program: program}
+			if err := c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) { return body, nil }); err != nil {
+				return fmt.Errorf("release that run %q requires: %w", args[0], err)
+			}
+			c.say("who joins run %q from now on needs entrain %s", args[0], cmp.Or(program, "as its specification says")+map[bool]string{true: " or newer"}[program != ""])
+			return nil
+		},
+	}
+	a.flags(cmd)
+	return cmd
 }
 
 // print writes to the standard output. A pipe that is closed ends the program by its signal.

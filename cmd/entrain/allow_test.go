@@ -137,14 +137,16 @@ func FuzzParseDelegation(f *testing.F) {
 
 func TestAnOldProgramIsTold(t *testing.T) {
 	for _, c := range []struct {
-		least, program string
-		held           bool
+		least, since, program string
+		held                  bool
 	}{
-		{"", "v0.1.0", false}, {"v1.2.0", "v1.1.9", true}, {"v1.2.0", "v1.2.0", false}, {"v1.2.0", "v2.0.0+dirty", false}, {"v1.2.0", "(devel)", false},
+		{"", "", "v0.1.0", false}, {"v1.2.0", "", "v1.1.9", true}, {"v1.2.0", "", "v1.2.0", false}, {"v1.2.0", "", "v2.0.0+dirty", false},
+		{"v1.2.0", "", "(devel)", false}, {"", "v1.2.0", "v1.1.9", true}, {"v1.1.0", "v1.2.0", "v1.1.9", true}, {"v1.2.0", "v1.1.0", "v1.1.9", true},
+		{"v1.1.0", "v1.2.0", "v1.2.0", false}, {"", "nonsense", "v0.1.0", false},
 	} {
 		s := spec.Spec{Name: "ours", Members: spec.Members{ClientMin: c.least}}
-		list := tooOld(s, c.program)
-		if held := len(list) == 1 && list[0].Kind == obstacleVersion && strings.Contains(list[0].Reason, fmt.Sprintf("wants entrain %s or newer, and this is %s", c.least, c.program)); held != c.held {
+		list := tooOld(s, c.since, c.program)
+		if held := len(list) == 1 && list[0].Kind == obstacleVersion && strings.Contains(list[0].Reason, fmt.Sprintf("wants entrain v1.2.0 or newer, and this is %s", c.program)); held != c.held {
 			t.Errorf("%+v: %v", c, list)
 		}
 	}

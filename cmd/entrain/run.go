@@ -23,7 +23,7 @@ func runCommand(c console) *cobra.Command {
 	return group("run", "Create, look at, pause and resume runs",
 		`A run trains one model. Whoever creates it is its owner, who may pause and resume it; nobody can change it.`,
 		runCreateCommand(c), runShowCommand(c), runListCommand(c), runTicketCommand(c), runPreviewCommand(c),
-		runAllowCommand(c), runDisallowCommand(c), runAllowedCommand(c), runRevokeCommand(c),
+		runAllowCommand(c), runDisallowCommand(c), runAllowedCommand(c), runRevokeCommand(c), runRequireCommand(c),
 		ownerCommand(c, "pause", "Pause a run", coordinator.Pause{},
 			"Asks the run to pause. In the middle of an epoch it first drains: results in flight are applied, and a\ncheckpoint is made. Members stay, and nothing is lost.", "paused; it stops when the epoch has drained"),
 		ownerCommand(c, "resume", "Resume a paused run", coordinator.Resume{},

@@ -46,6 +46,9 @@ type versionInfo struct {
 	Kernels  string `json:"kernels"`
 }
 
+// release is the version of a build that does not come from a module proxy or a tagged commit: go build -ldflags "-X main.release=v1.2.0".
+var release string
+
 func version() versionInfo {
 	v := versionInfo{Version: "(devel)", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: exact.Kernels()[0].Name()}
 	info, ok := debug.ReadBuildInfo()
@@ -54,6 +57,9 @@ func version() versionInfo {
 	}
 	if info.Main.Version != "" {
 		v.Version = info.Main.Version
+	}
+	if release != "" {
+		v.Version = release
 	}
 	for _, s := range info.Settings {
 		switch s.Key {

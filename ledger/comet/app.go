@@ -42,7 +42,7 @@ type outcome struct {
 	err    error // nil or a *ledger.TxError
 }
 
-const appVersion = 3 // of the ledger's rules, in every block's header
+const appVersion = 4 // of the ledger's rules, in every block's header
 
 // newApp restores the state that was saved last, or begins with the genesis.
 func newApp(h home, referees ledger.Referees) (*app, error) {
