@@ -2,20 +2,9 @@ package bench
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 
-	"github.com/entrain-network/entrain/batch"
-	"github.com/entrain-network/entrain/codec"
-	"github.com/entrain-network/entrain/codec/dense"
-	"github.com/entrain-network/entrain/codec/distro"
-	"github.com/entrain-network/entrain/codec/sparseloco"
-	"github.com/entrain-network/entrain/llama"
-	"github.com/entrain-network/entrain/optim"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -26,34 +15,9 @@ type LearningOptions struct {
 	Batch    int    // sequences of a step, of all members together
 	Threads  int
 	HeldOut  uint64        // sequences that the loss is measured on
-	Rows     []LearningRow // the first is what others are compared with
+	Rows     []LearningRow // compared with the first, or with the last of AdamW before them that brought another batch
 	Results  string        // file that keeps what came of each run, if not empty; runs found there are not done again
 	Progress func(what string)
-}
-
-// A Method is a way to train together.
-type Method string
-
-// The methods that are compared.
-const (
-	MethodAdamW      Method = "adamw"      // all gradients whole, averaged: what one machine with all the data would do
-	MethodDistro     Method = "distro"     // codec/distro
-	MethodSparseLoCo Method = "sparseloco" // codec/sparseloco
-)
-
-// LearningRow is a run that is compared.
-type LearningRow struct {
-	Method  Method  `json:"method"`
-	Members int     `json:"members"`
-	Steps   int     `json:"steps"`           // 0: those of the options
-	Inner   int     `json:"inner,omitempty"` // steps of a member on its own between two rounds
-	Chunk   int     `json:"chunk,omitempty"`
-	TopK    int     `json:"top_k,omitempty"`
-	Decay   float32 `json:"decay,omitempty"`
-	Outer   float32 `json:"outer_rate,omitempty"`
-	// Rate is the learning rate. Others, by factors of two above or below, are tried as long as they are better, unless Fixed.
-	Rate  float64 `json:"learning_rate"`
-	Fixed bool    `json:"-"`
 }
 
 // LearningRun is what came of a row, at the best of the learning rates tried.
@@ -62,7 +26,7 @@ type LearningRun struct {
 	Rounds   int       `json:"rounds"`
 	Tried    int       `json:"rates_tried"`
 	Losses   []float64 `json:"heldout_loss"`  // after each eighth of the tokens, nats a token
-	Relative float64   `json:"relative_loss"` // the last, to that of the first row
+	Relative float64   `json:"relative_loss"` // the last, to AdamW's
 	Bytes    int       `json:"bytes"`         // a member uploads in a round
 	Bits     float64   `json:"bits"`          // of them, a parameter and step
 	Total    uint64    `json:"total_bytes"`   // a member uploads in the run
@@ -87,61 +51,8 @@ type Learning struct {
 // learningPoints is how often a run's loss is measured.
 const learningPoints = 8
 
-// The model that is trained, and how long its sequences are: small, so that a run has many steps.
-var learningModel = llama.Config{
-	Vocab: 256, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 128, Context: 64, Theta: 10000, Eps: 1e-5, Tied: true,
-}
-
-const learningSequence = 64
-
-// LearningRows are the runs of the documentation.
-func LearningRows(members []int) []LearningRow {
-	var rows []LearningRow
-	for _, m := range []Method{MethodAdamW, MethodDistro, MethodSparseLoCo} {
-		for _, n := range members {
-			rows = append(rows, learningRow(m, n))
-		}
-	}
-	return rows
-}
-
-// learningRow is a method with its settings.
-func learningRow(m Method, members int) LearningRow {
-	switch m {
-	case MethodDistro:
-		return LearningRow{Method: m, Members: members, Chunk: 64, TopK: 32, Decay: .95, Rate: 2e-3}
-	case MethodSparseLoCo:
-		return LearningRow{Method: m, Members: members, Inner: learningInner, Chunk: 4096, TopK: 64, Decay: .95, Outer: 1, Rate: 4e-3}
-	}
-	return LearningRow{Method: m, Members: members, Rate: 8e-3}
-}
-
-// learningInner is how many steps a member of sparseloco takes between two rounds.
-const learningInner = 5
-
-// LearningVariations are runs with other settings.
-func LearningVariations() []LearningRow {
-	rows := []LearningRow{learningRow(MethodAdamW, 8)}
-	vary := func(m Method, change func(r *LearningRow)) {
-		r := learningRow(m, 8)
-		change(&r)
-		rows = append(rows, r)
-	}
-	vary(MethodDistro, func(*LearningRow) {})
-	vary(MethodSparseLoCo, func(*LearningRow) {})
-	return rows
-}
-
-// Block is how many values TopK is of; 0 if all are sent.
-func (r LearningRow) Block() int {
-	if r.Method == MethodDistro {
-		return r.Chunk * r.Chunk
-	}
-	return r.Chunk
-}
-
 func (o *LearningOptions) fill() {
-	o.Steps, o.Batch = orDefault(o.Steps, 600), orDefault(o.Batch, 32)
+	o.Steps, o.Batch = orDefault(o.Steps, learningSteps), orDefault(o.Batch, learningBatch)
 	o.Threads, o.HeldOut = orDefault(o.Threads, 1), orDefault(o.HeldOut, 1<<20)
 	if o.Rows == nil {
 		o.Rows = LearningRows([]int{1, 4, 8, 16})
@@ -150,6 +61,9 @@ func (o *LearningOptions) fill() {
 		o.Progress = func(string) {}
 	}
 }
+
+// batch is how many sequences a step of a row has.
+func (o *LearningOptions) batch(row LearningRow) int { return orDefault(row.Batch, o.Batch) }
 
 // learning is a comparison in the making.
 type learning struct {
@@ -175,28 +89,32 @@ func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err 
 		Model: fmt.Sprintf("%d layers of %d", learningModel.Layers, learningModel.Hidden), Params: len(l.start), Sequence: learningSequence,
 		Steps: o.Steps, Batch: o.Batch, Tokens: uint64(o.Steps) * uint64(o.Batch) * learningSequence, HeldOut: l.heldOut * learningSequence,
 	}
+	var yard LearningRun // what others are compared with
 	for _, row := range o.Rows {
-		row.Steps = orDefault(row.Steps, o.Steps)
+		row.Steps = orDefault(row.Steps, o.Steps*o.Batch/o.batch(row))
 		if err := o.check(row); err != nil {
 			return all, err
 		}
-		if row.Method == MethodAdamW && len(all.Runs) > 0 && all.Runs[0].Method == MethodAdamW {
-			row.Rate, row.Fixed = all.Runs[0].Rate, true // the mean of all gradients is the same, whoever made them
+		if row.Method == MethodAdamW && yard.Method == MethodAdamW && row.Steps == yard.Steps && row.Batch == yard.Batch {
+			row.Rate, row.Fixed = yard.Rate, true // the mean of all gradients is the same, whoever made them
 		}
 		run, start, err := l.best(ctx, row)
 		if err != nil {
 			return all, fmt.Errorf("%s with %d members: %w", row.Method, row.Members, err)
 		}
 		all.Start, all.Runs = start, append(all.Runs, run)
-		all.Runs[len(all.Runs)-1].Relative = run.last() / all.Runs[0].last()
+		if yard.Losses == nil || row.Method == MethodAdamW && row.Batch != yard.Batch {
+			yard = run
+		}
+		all.Runs[len(all.Runs)-1].Relative = run.last() / yard.last()
 	}
 	return all, nil
 }
 
 // check refuses rows whose runs would train on fewer tokens than others, or on shares that do not weigh the same.
 func (o *LearningOptions) check(row LearningRow) error {
-	if row.Members < 1 || row.Members > o.Batch || o.Batch%row.Members != 0 {
-		return fmt.Errorf("%d members do not divide a batch of %d sequences", row.Members, o.Batch)
+	if size := o.batch(row); row.Members < 1 || size < 1 || size%row.Members != 0 {
+		return fmt.Errorf("%d members do not divide a batch of %d sequences", row.Members, size)
 	}
 	if inner := max(row.Inner, 1); row.Steps < learningPoints*inner || row.Steps%inner != 0 {
 		return fmt.Errorf("%d steps are not a whole number of rounds of %d steps each, and %d or more of them", row.Steps, inner, learningPoints)
@@ -287,163 +205,4 @@ func (l *learning) id(row LearningRow) wire.Hash {
 		panic("bench: a row has no JSON: " + err.Error())
 	}
 	return wire.Sum("entrain/bench/learning", b)
-}
-
-// way is one run in the making.
-type way struct {
-	*learning
-	row    LearningRow
-	steps  int // of a round
-	rounds int
-
-	codec  codec.Codec
-	engine *train.Engine
-	rates  optim.Schedule
-	apply  func(params []float32, payloads [][]byte, step uint32) error
-}
-
-func (w *way) name() string {
-	r := w.row
-	s := fmt.Sprintf("%s, %d members, %d steps, rate %g", r.Method, r.Members, r.Steps, r.Rate)
-	if r.TopK > 0 {
-		s += fmt.Sprintf(", %d of %d, decay %g", r.TopK, r.Chunk, r.Decay)
-	}
-	if r.Inner > 0 {
-		s += fmt.Sprintf(", %d steps a round, outer rate %g", r.Inner, r.Outer)
-	}
-	return s
-}
-
-// weightDecay and clipNorm of all methods.
-const (
-	weightDecay = .1
-	clipNorm    = 1
-)
-
-// make makes the codec and the engine.
-func (w *way) make() (err error) {
-	layout, r := w.model.Layout(), w.row
-	var inner *optim.Inner
-	switch r.Method {
-	case MethodAdamW:
-		w.codec, err = dense.New(layout, dense.Config{}, w.pool) // the mean is clipped
-	case MethodDistro:
-		w.codec, err = distro.New(layout, distro.Config{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, w.pool)
-	case MethodSparseLoCo:
-		inner = &optim.Inner{Steps: r.Inner, AdamW: learningAdamW(), ClipNorm: clipNorm}
-		w.codec, err = sparseloco.New(layout, sparseloco.Config{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, OuterRate: r.Outer}, w.pool)
-	default:
-		err = fmt.Errorf("bench: no such method: %q", r.Method)
-	}
-	if err != nil {
-		return err
-	}
-	w.rounds = r.Steps / w.steps
-	w.rates = optim.Schedule{Kind: optim.Cosine, Base: r.Rate, WarmupSteps: uint32(w.rounds / 15), Steps: uint32(w.rounds), Final: r.Rate / 10}
-	if w.engine, err = w.ground.engine(w.codec, w.rates, inner); err != nil {
-		return err
-	}
-	w.apply = w.engine.Apply
-	if r.Method == MethodAdamW {
-		w.apply, err = w.adamw()
-	}
-	return err
-}
-
-func learningAdamW() optim.AdamWConfig {
-	a := optim.DefaultAdamW()
-	a.WeightDecay = weightDecay
-	return a
-}
-
-// diverged stands for losses that are no numbers, and for all that follow.
-const diverged = math.MaxFloat32
-
-// train trains one model, and returns its losses: before, and after each eighth of the tokens.
-func (w *way) train(ctx context.Context) (losses []float64, err error) {
-	losses, err = w.learn(ctx, w.fresh())
-	if errors.Is(err, codec.ErrNotFinite) || errors.Is(err, codec.ErrTooLarge) || errors.Is(err, llama.ErrNotFinite) {
-		for err = nil; len(losses) <= learningPoints; {
-			losses = append(losses, diverged)
-		}
-	}
-	return losses, err
-}
-
-// learn is train but for what diverges.
-func (w *way) learn(ctx context.Context, params []float32) (losses []float64, err error) {
-	measure := func() error {
-		loss, err := w.engine.HeldOut(ctx, params)
-		if err != nil {
-			return err
-		}
-		if x := float64(loss); math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("loss %g: %w", x, codec.ErrNotFinite)
-		}
-		losses = append(losses, float64(loss))
-		return nil
-	}
-	if err := measure(); err != nil {
-		return losses, err
-	}
-	states := make([][]float32, w.row.Members)
-	for i := range states {
-		states[i] = make([]float32, w.engine.StateLen())
-	}
-	for r := range w.rounds {
-		payloads, err := w.round(ctx, params, states, r)
-		if err != nil {
-			return losses, err
-		}
-		if err := w.apply(params, payloads, uint32(r+1)); err != nil {
-			return losses, err
-		}
-		if r+1 == w.rounds*len(losses)/learningPoints {
-			if err := measure(); err != nil {
-				return losses, err
-			}
-		}
-	}
-	return losses, nil
-}
-
-// round has each member train its share on the same parameters.
-func (w *way) round(ctx context.Context, params []float32, states [][]float32, r int) (payloads [][]byte, err error) {
-	total := uint32(w.o.Batch * w.steps)
-	for i, state := range states {
-		from, n := batch.Split(total, uint32(w.row.Members), uint32((i+r)%w.row.Members))
-		if n == 0 {
-			continue
-		}
-		result, err := w.engine.Step(ctx, params, state, []batch.Span{{Start: uint64(r)*uint64(total) + uint64(from), Count: n}}, uint32(r+1))
-		if err != nil {
-			return nil, err
-		}
-		payloads = append(payloads, result.Payload)
-	}
-	return payloads, nil
-}
-
-// adamw applies whole gradients by one optimizer for all.
-func (w *way) adamw() (func(params []float32, payloads [][]byte, step uint32) error, error) {
-	a, err := optim.NewAdamW(len(w.start), learningAdamW(), w.pool)
-	grad := make([]float32, len(w.start))
-	return func(params []float32, payloads [][]byte, step uint32) error {
-		for i := range grad {
-			var sum float32
-			for _, p := range payloads {
-				sum += math.Float32frombits(binary.LittleEndian.Uint32(p[codec.HeaderLen+4*i:]))
-			}
-			grad[i] = sum / float32(len(payloads))
-		}
-		scale, err := codec.Clip(w.pool, grad, clipNorm)
-		if err != nil {
-			return err
-		}
-		for i := range grad {
-			grad[i] *= scale
-		}
-		a.Step(params, grad, w.rates.LR(step))
-		return nil
-	}, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -44,8 +45,8 @@ version of the program. --vary shows how the settings of the codecs change the l
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&o.members, "members", []int{1, 4, 8, 16}, "`numbers` of members")
-	f.IntVar(&o.Steps, "steps", 600, "`steps` that a run trains, of --batch sequences each")
-	f.IntVar(&o.Batch, "batch", 32, "`sequences` of a step, of all members together")
+	f.IntVar(&o.Steps, "steps", 1200, "`steps` that a run trains, of --batch sequences each")
+	f.IntVar(&o.Batch, "batch", 16, "`sequences` of a step, of all members together")
 	f.IntVar(&o.Threads, "threads", min(2, runtime.GOMAXPROCS(0)), "threads")
 	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
 	f.StringVar(&o.Results, "results", "", "`file` that keeps what came of each run")
@@ -92,13 +93,17 @@ func writeLearning(out io.Writer, r bench.Learning, settings bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "method\tmembers\t")
 	if settings {
-		fmt.Fprint(w, "sent\tdecay\tinner\touter\t")
+		fmt.Fprint(w, "sent\tsteps x batch\tof a round\t")
 	}
 	fmt.Fprintln(w, "rate\trounds\t1/8\t1/4\t1/2\t3/4\tall\tto adamw\tbytes a round\tbits a parameter and step\tbytes in all\t")
 	for _, x := range r.Runs {
 		fmt.Fprintf(w, "%s\t%d\t", x.Method, x.Members)
 		if settings {
-			fmt.Fprintf(w, "%d of %d\t%g\t%d\t%g\t", x.TopK, x.Block(), x.Decay, max(1, x.Inner), x.Outer)
+			sent := "all"
+			if x.TopK > 0 {
+				sent = fmt.Sprintf("%d of %d", x.TopK, x.Block())
+			}
+			fmt.Fprintf(w, "%s\t%d x %d\t%d\t", sent, x.Steps, cmp.Or(x.Batch, r.Batch), max(1, x.Inner))
 		}
 		fmt.Fprintf(w, "%.2g\t%d\t", x.Rate, x.Rounds)
 		for _, eighth := range []int{1, 2, 4, 6, 8} {

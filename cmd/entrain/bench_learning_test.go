@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/bench"
+)
+
+func TestBenchLearningComparesAndKeeps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains a model for some steps")
+	}
+	s := newShell(t)
+	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("One line after another, and all of them the same.\n", 2000))
+	args := []string{"bench", "learning", "--members", "2", "--steps", "40", "--batch", "2", "--data", text, "--results", filepath.Join(t.TempDir(), "kept.jsonl")}
+	var r bench.Learning
+	if err := json.Unmarshal([]byte(s.ok(append(args, "--json")...)), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Runs) != 3 || r.Tokens != 40*2*64 || r.Runs[0].Relative != 1 || r.Runs[2].Rounds != 8 {
+		t.Fatalf("%+v", r)
+	}
+	table := s.ok(args...)
+	for _, want := range []string{
+		"2 layers of 64, 90,432 parameters; 40 steps of 2 x 64 tokens, 5,120 in all;",
+		"method members rate rounds 1/8 1/4 1/2 3/4 all to adamw bytes a round bits a parameter and step bytes in all",
+	} {
+		if !containsWords(table, want) {
+			t.Errorf("no line begins with %q in\n%s", want, table)
+		}
+	}
+	if n := strings.Count(table, "\n"); n != 6 {
+		t.Errorf("%d lines, want a sentence, a heading and three rows:\n%s", n, table)
+	}
+}
+
+// containsWords tells whether a line of text begins with the words of want, whatever the space between them.
+func containsWords(text, want string) bool {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.Join(strings.Fields(line), " "), want) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestBenchLearningRefusesWhatCannotBe(t *testing.T) {
+	s := newShell(t)
+	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("A line.\n", 4000))
+	s.fails([]string{"bench", "learning", "--steps", "0"}, "--steps 0")
+	s.fails([]string{"bench", "learning", "--batch", "-1"}, "--batch -1")
+	s.fails([]string{"bench", "learning", "--threads", "0"}, "--threads 0")
+	s.fails([]string{"bench", "learning", "--members", "3", "--data", text}, "3 members do not divide a batch of 16")
+	s.fails([]string{"bench", "learning", "--members", "2", "--vary"}, "members", "vary")
+}
