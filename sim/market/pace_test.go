@@ -21,6 +21,9 @@ func paced(t *testing.T, last Miner, sharing coordinator.Sharing) (r Result, mem
 		v := s.Member(at)
 		members, each = append(members, v), append(each, float64(e.Reward)/float64(max(v.Points, 1)))
 	}
+	v := members[5]
+	t.Logf("%v shares, %+v: %d of %d sequences, %d results; paid %.3f of the mean of the others, for a sequence %.3f", sharing, last, v.Points, total(members), v.Results,
+		r.relative(), each[5]/mean(each[:5]))
 	return r, members, each
 }
 
