@@ -43,7 +43,7 @@ func Gemm(pool *Pool, m, n, k int, a []float32, ars, acs int, b []float32, brs, 
 	p.cut(len(pool.workers), pool.kernel)
 	if packsA(p.cols, acs, pool.kernel.nr) {
 		for _, w := range pool.workers { // whoever meets the largest block has room for it
-			w.a = grow(w.a, panels(p.depth, p.rows, pool.kernel.mr))
+			w.a = grow(w.a, packedBlocks(p.rows, p.depth, pool.kernel.mr))
 		}
 	}
 	pool.runOn(p.pieces(), pool.share)
@@ -113,26 +113,64 @@ func packsA(n, acs, nr int) bool { return n > 2*nr && acs != 1 }
 // tiles multiplies A (m, kc) by packed panels of B, of which panel number j/nr begins at b[j/nr*panel] and holds columns j to j+nr of kc rows, in
 // that order.
 func (w *Worker) tiles(m, n, kc int, a []float32, ars, acs int, b []float32, panel int, c []float32, ldc int, acc bool) {
-	mr, nr := w.kernel.mr, w.kernel.nr
-	pack := packsA(n, acs, nr)
-	for i := 0; i < m; i += blockRows * mr {
-		rows := min(blockRows*mr, m-i)
-		ai, rs, cs, step := a[i*ars:], ars, acs, mr*ars
-		if pack {
-			w.a = grow(w.a, panels(kc, rows, mr))
-			w.kernel.packPanelsA(w.a, ai, kc, rows, ars, acs)
-			ai, rs, cs, step = w.a, 1, mr, panelLen(kc, mr)
+	mr := w.kernel.mr
+	block := blockRows * mr
+	if !packsA(n, acs, w.kernel.nr) {
+		for i := 0; i < m; i += block {
+			w.block(min(block, m-i), n, kc, operand{a[i*ars:], ars, acs, mr * ars, false}, b, panel, c[i*ldc:], ldc, acc, nil)
 		}
-		for j := 0; j < n; j += nr {
-			bj := b[j/nr*panel : j/nr*panel+kc*nr]
-			r := 0
-			if full := rows / mr; full > 0 && j+nr <= n {
-				w.kernel.tile(kc, &ai[0], uintptr(4*rs), uintptr(4*cs), &bj[0], &c[i*ldc+j], uintptr(4*ldc), flag(acc), full, uintptr(4*step))
-				r = full * mr
-			}
-			for ; r < rows; r += mr {
-				w.edge(min(mr, rows-r), min(nr, n-j), kc, ai[r/mr*step:], rs, cs, pack, bj, c[(i+r)*ldc+j:], ldc, acc)
-			}
+		return
+	}
+	w.a = grow(w.a, packedBlocks(m, kc, mr))
+	one := panels(kc, min(m, block), mr)
+	here, next := w.a[:one], w.a[one:]
+	w.kernel.packPanelsA(here, a, kc, min(block, m), ars, acs)
+	for i := 0; i < m; i += block {
+		var side *sideCopy
+		more := min(block, m-i-block) // rows of the next block
+		if more > 0 {
+			side = &w.side
+			side.begin(w.kernel, next, a[(i+block)*ars:], kc, more, ars, acs)
+		}
+		w.block(min(block, m-i), n, kc, operand{here, 1, mr, panelLen(kc, mr), true}, b, panel, c[i*ldc:], ldc, acc, side)
+		if more > 0 {
+			side.end(w.kernel, kc, more, ars, acs)
+		}
+		here, next = next, here
+	}
+}
+
+// packedBlocks is how many floats the blocks of rows take that tiles packs of A (m, kc): the one in use, and the one after it, if there is one.
+func packedBlocks(m, kc, mr int) int {
+	if block := blockRows * mr; m > block {
+		return 2 * panels(kc, block, mr)
+	}
+	return panels(kc, m, mr)
+}
+
+// An operand is a block of A as a tile reads it: its rows and its columns so many floats apart, the rows of the next tile step floats further on.
+type operand struct {
+	a            []float32
+	rs, cs, step int
+	packed       bool // in panels, so that it has mr rows there, whatever C has
+}
+
+// block multiplies a block of A by all panels of B, and copies something on the side if there is something to copy.
+func (w *Worker) block(rows, n, kc int, a operand, b []float32, panel int, c []float32, ldc int, acc bool, side *sideCopy) {
+	mr, nr := w.kernel.mr, w.kernel.nr
+	var from, to *float32
+	if side != nil {
+		from, to = &side.src[0], &side.dst[0]
+	}
+	for j := 0; j < n; j += nr {
+		bj := b[j/nr*panel : j/nr*panel+kc*nr]
+		r := 0
+		if full := rows / mr; full > 0 && j+nr <= n {
+			w.kernel.tile(kc, &a.a[0], uintptr(4*a.rs), uintptr(4*a.cs), &bj[0], &c[j], uintptr(4*ldc), flag(acc), full, uintptr(4*a.step), side, from, to)
+			r = full * mr
+		}
+		for ; r < rows; r += mr {
+			w.edge(min(mr, rows-r), min(nr, n-j), kc, a.a[r/mr*a.step:], a.rs, a.cs, a.packed, bj, c[r*ldc+j:], ldc, acc)
 		}
 	}
 }
@@ -150,7 +188,7 @@ func (w *Worker) edge(m, n, kc int, a []float32, rs, cs int, packed bool, b, c [
 			copy(w.c[i*nr:i*nr+n], c[i*ldc:])
 		}
 	}
-	w.kernel.tile(kc, &a[0], uintptr(4*rs), uintptr(4*cs), &b[0], &w.c[0], uintptr(4*nr), flag(acc), 1, 0)
+	w.kernel.tile(kc, &a[0], uintptr(4*rs), uintptr(4*cs), &b[0], &w.c[0], uintptr(4*nr), flag(acc), 1, 0, nil, nil, nil)
 	for i := range m {
 		copy(c[i*ldc:i*ldc+n], w.c[i*nr:(i+1)*nr])
 	}
@@ -166,7 +204,7 @@ func flag(b bool) uintptr {
 // tilePlain is the definition of a column of tiles: for each of count tiles, the product of A (4, kc), whose rows are rs bytes and columns cs bytes
 // apart, and a packed panel of B (kc, 16), on C (4, 16) with rows ldc bytes apart, added to it if acc is not 0. Tile number t has its A at
 // t·step bytes and its C at 4·t rows.
-func tilePlain(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr) {
+func tilePlain(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, _ *sideCopy, _, _ *float32) {
 	for t := range uintptr(count) {
 		at, ct := unsafe.Add(unsafe.Pointer(a), t*step), unsafe.Add(unsafe.Pointer(c), 4*t*ldc)
 		oneTilePlain(kc, (*float32)(at), rs, cs, b, (*float32)(ct), ldc, acc)

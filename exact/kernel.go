@@ -6,8 +6,10 @@ import "fmt"
 type Kernel struct {
 	name   string
 	mr, nr int // rows and columns of a tile of a product
-	// tile computes C (count·mr, nr) = A·B or C + A·B, tile by tile; see tilePlain, which is the definition.
-	tile func(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
+	// tile computes C (count·mr, nr) = A·B or C + A·B, tile by tile; see tilePlain, which is the definition. If side is not nil it may copy pieces from
+	// from to to meanwhile.
+	tile       func(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
+	sideCopies bool // tile does
 	// packB and packA copy rows to panels of nr and of mr columns; see packPanel, which does it in plain Go.
 	packB, packA func(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
 	// packColumns copies columns to a panel, 8 at a time; see packPanel. nil if the kernel has none.

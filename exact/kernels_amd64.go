@@ -5,7 +5,7 @@ package exact
 // tileAVX512 is a column of tiles of 8 rows and 32 columns; see tilePlain.
 //
 //go:noescape
-func tileAVX512(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
+func tileAVX512(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
 
 // peakAVX512 does n rounds of 24 vectors of fused multiply-adds; see peakPlain.
 //
@@ -15,7 +15,7 @@ func peakAVX512(n int, x, c *float32)
 // tileAVX2 is a column of tiles of 6 rows and 16 columns; see tilePlain.
 //
 //go:noescape
-func tileAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
+func tileAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
 
 // peakAVX2 does n rounds of 12 vectors of fused multiply-adds; see peakPlain.
 //

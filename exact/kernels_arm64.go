@@ -5,7 +5,7 @@ package exact
 // tileNEON is a column of tiles of 4 rows and 16 columns; see tilePlain.
 //
 //go:noescape
-func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
+func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
 
 // peakNEON does n rounds of 24 vectors of fused multiply-adds; see peakPlain.
 //

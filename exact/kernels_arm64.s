@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)
-TEXT ·tileNEON(SB), NOSPLIT, $0-80
+// func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
+TEXT ·tileNEON(SB), NOSPLIT, $0-104
 	MOVD kc+0(FP), R0
 	MOVD a+8(FP), R1
 	MOVD rs+16(FP), R2

@@ -39,6 +39,7 @@ type Worker struct {
 	index  int
 	a, b   []float32 // packed panels of the matrices of a product
 	c      []float32 // one tile of results, for the edges
+	side   sideCopy  // of the next block of A
 	lanes  lanes     // of the sum being taken; here because a kernel gets its address
 }
 

@@ -29,6 +29,10 @@ type product struct {
 	sleepers             sleepers
 }
 
+// rowsMax is how many blocks of rows a piece has at most: several, so that all but the first are packed on the side, and few, so that workers end
+// together.
+const rowsMax = 4
+
 // cut chooses the sizes of all blocks for so many workers.
 func (p *product) cut(workers int, kernel Kernel) {
 	p.kernel = kernel
@@ -42,7 +46,7 @@ func (p *product) cut(workers int, kernel Kernel) {
 	// Several pieces for each worker, so that one which is disturbed does not hold up the rest; more rows to a piece are better than more columns,
 	// because the rows may have to be packed.
 	const each = 4
-	p.rows = min(blockRows*kernel.mr, roundUp(divideUp(p.m, each*workers), kernel.mr))
+	p.rows = min(rowsMax*blockRows*kernel.mr, roundUp(divideUp(p.m, each*workers), kernel.mr))
 	down := divideUp(p.m, p.rows)
 	p.cols = roundUp(divideUp(p.width, divideUp(each*workers, down)), kernel.nr)
 	p.colsPerPhase = divideUp(p.width, p.cols)

@@ -3,11 +3,12 @@ package main
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 const (
-	tileSignature = "(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr)"
-	tileBytes     = 80
+	tileSignature = "(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)"
+	tileBytes     = 104
 )
 
 // A tile is a product's inner loop on amd64: rows of A against vectors of B, the tile of C in registers. A is read where it lies, one
@@ -19,11 +20,12 @@ type tile struct {
 	register string // Y or Z
 	bytes    int    // of a register
 	count    int    // registers the processor has
+	side     []move // of a piece of a sideCopy; their registers are among those of broadcasts
 }
 
 var tilesAMD64 = []tile{
-	{"tileAVX512", 8, 2, "Z", 64, 32},
-	{"tileAVX2", 6, 2, "Y", 32, 16},
+	{"tileAVX512", 8, 2, "Z", 64, 32, []move{{"VMOVUPS", "Y18", 8}}},
+	{"tileAVX2", 6, 2, "Y", 32, 16, []move{{"VMOVUPS", "X14", 4}, {"VMOVSD", "X15", 2}}},
 }
 
 func (t tile) reg(i int) string { return fmt.Sprintf("%s%d", t.register, i) }
@@ -33,7 +35,7 @@ var rowAddresses = []string{"(SI)", "(SI)(R10*1)", "(SI)(R10*2)", "(SI)(R11*1)",
 
 func (t tile) write(a *assembly) {
 	a.function(t.name, tileSignature, tileBytes, fmt.Sprintf("is a column of tiles of %d rows and %d columns; see tilePlain.", t.rows, t.vectors*t.bytes/4))
-	for _, load := range []string{"a+8(FP), BX", "rs+16(FP), R10", "cs+24(FP), R9", "c+40(FP), DX", "ldc+48(FP), R8", "count+64(FP), R15"} {
+	for _, load := range []string{"rs+16(FP), R10", "cs+24(FP), R9", "c+40(FP), DX", "ldc+48(FP), R8", "count+64(FP), R15"} {
 		a.op("MOVQ %s", load)
 	}
 	a.op("LEAQ (R10)(R10*2), R11")
@@ -41,20 +43,34 @@ func (t tile) write(a *assembly) {
 	a.op("LEAQ (R11)(R10*4), R13")
 	a.label(t.name + "Tile")
 	a.op("MOVQ kc+0(FP), CX")
-	a.op("MOVQ BX, SI")
+	a.op("MOVQ a+8(FP), SI")
 	a.op("MOVQ b+32(FP), DI")
 	t.begin(a)
+	a.op("CMPQ side+80(FP), $0")
+	a.op("JEQ %sLoop", t.name)
+	a.label(t.name + "Side")
+	a.op("CMPQ CX, $%d", sideEvery)
+	a.op("JLE %sLoop", t.name)
+	a.op("SUBQ $%d, CX", sideEvery)
+	a.op("MOVQ $%d, AX", sideEvery)
+	a.label(t.name + "Few")
+	t.multiply(a)
+	a.op("DECQ AX")
+	a.op("JNE %sFew", t.name)
+	t.copyPiece(a)
+	a.op("JMP %sSide", t.name)
 	a.label(t.name + "Loop")
 	t.multiply(a)
 	a.op("DECQ CX")
-	a.op("JNZ %sLoop", t.name)
+	a.op("JNE %sLoop", t.name)
 	for r := range t.rows {
 		for v := range t.vectors {
 			a.op("VMOVUPS %s, %d(DX)", t.reg(r*t.vectors+v), v*t.bytes)
 		}
 		a.op("ADDQ R8, DX")
 	}
-	a.op("ADDQ step+72(FP), BX")
+	a.op("MOVQ step+72(FP), AX")
+	a.op("ADDQ AX, a+8(FP)")
 	a.op("DECQ R15")
 	a.op("JNZ %sTile", t.name)
 	a.op("VZEROUPPER")
@@ -78,6 +94,43 @@ func (t tile) multiply(a *assembly) {
 	a.op("ADDQ $%d, DI", t.vectors*t.bytes)
 	a.op("ADDQ R9, SI")
 }
+
+// sideEvery is how many k lie between two pieces of a sideCopy: few enough for it to be done when a block of A has met 256 columns.
+const sideEvery = 8
+
+// copyPiece writes the copying of the next piece of a sideCopy, if there is one. What is copied was asked for long before, and multiplying goes on
+// meanwhile.
+func (t tile) copyPiece(a *assembly) {
+	field := func(name string) string { return fmt.Sprintf("%d(AX)", 8*slices.Index(sideFields, name)) }
+	a.op("MOVQ side+80(FP), AX")
+	a.op("CMPQ %s, $0", field("rows"))
+	a.op("JEQ %sSide", t.name)
+	a.op("MOVQ %s, R14", field("source"))
+	a.op("MOVQ %s, BX", field("target"))
+	a.op("ADDQ from+88(FP), R14")
+	a.op("ADDQ to+96(FP), BX")
+	at := 0
+	for _, m := range t.side {
+		a.op("%s %d(R14), %s", m.instruction, at, m.register)
+		a.op("%s %s, %d(BX)", m.instruction, m.register, at)
+		at += 4 * m.floats
+	}
+	a.op("ADDQ %s, R14", field("ahead"))
+	a.op("PREFETCHT0 (R14)")
+	a.op("MOVQ %s, BX", field("panel"))
+	a.op("ADDQ $%d, %s", at, field("source"))
+	a.op("ADDQ BX, %s", field("target"))
+	a.op("DECQ %s", field("left"))
+	a.op("JNE %sSide", t.name)
+	for _, add := range [][2]string{{"nextSource", "source"}, {"nextTarget", "target"}, {"panels", "left"}} {
+		a.op("MOVQ %s, BX", field(add[0]))
+		a.op("ADDQ BX, %s", field(add[1]))
+	}
+	a.op("DECQ %s", field("rows"))
+}
+
+// sideFields are the fields of package exact's sideCopy, in their order.
+var sideFields = []string{"source", "target", "ahead", "panel", "left", "panels", "nextSource", "nextTarget", "rows"}
 
 // begin loads the tile of C, or sets it to +0, and asks for the next one's: the processor does not foresee that C jumps from row to row.
 func (t tile) begin(a *assembly) {
