@@ -44,14 +44,20 @@ type web struct {
 	client *http.Client
 }
 
-// String returns the URL.
-func (w web) String() string { return w.base }
+// String returns the URL without a password.
+func (w web) String() string {
+	u, err := url.Parse(w.base)
+	if err != nil {
+		return "the address of the data" // it was read before
+	}
+	return u.Redacted()
+}
 
 // parseWeb checks the address of a directory.
 func parseWeb(address string) (base string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", fmt.Errorf("address of the data: %w", err)
+		return "", errors.New("address of the data: it is not of the form https://host/directory") // the fault would show a password
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return "", fmt.Errorf("address of the data %q is not of the form https://host/directory", u.Redacted())

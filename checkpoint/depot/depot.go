@@ -40,6 +40,8 @@ type Options struct {
 	Attempts int                 // of each request: 5
 	Backoff  time.Duration       // before the second, doubled before each further one: 500 ms
 	BytesMax uint64              // of a checkpoint that is fetched: 1 TiB
+	// Progress is told how many bytes of a checkpoint have come, of how many; may be nil.
+	Progress func(done, total uint64)
 }
 
 func (o *Options) fill() {

@@ -39,24 +39,41 @@ func (d *Depot) Fetch(ctx context.Context, dir string, check func(checkpoint.Man
 	return m, nil
 }
 
-func (d *Depot) fetch(ctx context.Context, dir string, check func(checkpoint.Manifest) error) (m checkpoint.Manifest, err error) {
+// Manifest returns the manifest of the depot's newest checkpoint, or of the only one.
+func (d *Depot) Manifest(ctx context.Context) (checkpoint.Manifest, error) {
+	m, _, err := d.manifest(ctx)
+	if err != nil {
+		return checkpoint.Manifest{}, fmt.Errorf("checkpoint at %s: %w", d, err)
+	}
+	return m, nil
+}
+
+// manifest returns the manifest, and from where the files that it lists are fetched.
+func (d *Depot) manifest(ctx context.Context) (m checkpoint.Manifest, f *fetching, err error) {
 	from, err := d.place.source(ctx)
 	if err != nil {
-		return m, err
+		return m, nil, err
 	}
-	f := fetching{from, d.options}
+	f = &fetching{from: from, options: d.options}
 	b, _, err := f.piece(ctx, checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax+1)
 	if err != nil {
-		return m, err
+		return m, nil, err
 	}
 	if m, err = checkpoint.ParseManifest(b); err != nil {
-		return m, err
+		return m, nil, err
 	}
-	total := uint64(0)
 	for _, file := range m.Files {
-		if total += file.Bytes; file.Bytes > d.options.BytesMax || total > d.options.BytesMax {
-			return m, fmt.Errorf("its files have more than %d bytes", d.options.BytesMax)
+		if f.total += file.Bytes; file.Bytes > d.options.BytesMax || f.total > d.options.BytesMax {
+			return m, nil, fmt.Errorf("its files have more than %d bytes", d.options.BytesMax)
 		}
+	}
+	return m, f, nil
+}
+
+func (d *Depot) fetch(ctx context.Context, dir string, check func(checkpoint.Manifest) error) (m checkpoint.Manifest, err error) {
+	m, f, err := d.manifest(ctx)
+	if err != nil {
+		return m, err
 	}
 	if err := check(m); err != nil {
 		return m, err
@@ -67,7 +84,7 @@ func (d *Depot) fetch(ctx context.Context, dir string, check func(checkpoint.Man
 				return err
 			}
 		}
-		return save(create, checkpoint.ManifestFile, b)
+		return save(create, checkpoint.ManifestFile, m.Bytes())
 	})
 }
 
@@ -83,11 +100,12 @@ func save(create atomicfile.Create, name string, b []byte) error {
 
 // fetching is a source that is asked again when it fails.
 type fetching struct {
-	from    source
-	options Options
+	from        source
+	options     Options
+	done, total uint64 // bytes
 }
 
-func (f fetching) piece(ctx context.Context, file string, offset, n int64) (b []byte, size int64, err error) {
+func (f *fetching) piece(ctx context.Context, file string, offset, n int64) (b []byte, size int64, err error) {
 	err = f.options.retry(ctx, func() error {
 		once, cancel := context.WithTimeout(ctx, pieceTimeout)
 		defer cancel()
@@ -98,7 +116,7 @@ func (f fetching) piece(ctx context.Context, file string, offset, n int64) (b []
 }
 
 // file fetches one file.
-func (f fetching) file(ctx context.Context, create atomicfile.Create, want checkpoint.File) (err error) {
+func (f *fetching) file(ctx context.Context, create atomicfile.Create, want checkpoint.File) (err error) {
 	out, err := create(want.File)
 	if err != nil {
 		return err
@@ -120,6 +138,9 @@ func (f fetching) file(ctx context.Context, create atomicfile.Create, want check
 			return err
 		}
 		at += n
+		if f.done += uint64(n); f.options.Progress != nil {
+			f.options.Progress(f.done, f.total)
+		}
 	}
 	if got := wire.Hash(sum.Sum(nil)); got != want.SHA256 {
 		return &checkpoint.CorruptError{File: want.File, Reason: fmt.Sprintf("its SHA-256 is %s instead of %s", got, want.SHA256)}

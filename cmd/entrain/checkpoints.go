@@ -208,7 +208,7 @@ func (c *checkpoints) recall(params wire.Hash) []float32 {
 // needCheckpoint are the arguments of commands that read a checkpoint.
 func needCheckpoint(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("say one checkpoint directory: %s", cmd.UseLine())
+		return fmt.Errorf("say one checkpoint, a directory or an address: %s", cmd.UseLine())
 	}
 	return nil
 }

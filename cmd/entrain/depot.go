@@ -131,30 +131,6 @@ func (u *uploader) close() {
 	u.closeDepots()
 }
 
-// localCheckpoint returns a directory with the checkpoint that the user names by a directory or an address; done removes what was fetched for it.
-func (c console) localCheckpoint(ctx context.Context, name string) (dir string, done func(), err error) {
-	if !depot.IsAddress(name) {
-		return name, func() {}, nil
-	}
-	parent, err := os.MkdirTemp("", "entrain-checkpoint-")
-	if err != nil {
-		return "", nil, err
-	}
-	done = func() { _ = os.RemoveAll(parent) }
-	dir = filepath.Join(parent, "checkpoint")
-	d, err := depot.Open(name, depot.Options{Getenv: c.env})
-	if err == nil {
-		defer d.Close()
-		c.say("fetching the checkpoint at %s", d)
-		_, err = d.Fetch(ctx, dir, func(checkpoint.Manifest) error { return nil })
-	}
-	if err != nil {
-		done()
-		return "", nil, fmt.Errorf("--from: %w", err)
-	}
-	return dir, done, nil
-}
-
 // originSlack is what a checkpoint may have besides its parameters: a tokenizer, and headers.
 const originSlack = 256 << 20
 

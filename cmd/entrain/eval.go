@@ -19,6 +19,7 @@ func evalCommand(c console) *cobra.Command {
 	var specs []string
 	var limit int
 	var asJSON, scores bool
+	var from checkpointSource
 	cmd := &cobra.Command{
 		Use:   "eval CHECKPOINT --task NAME=FILE...",
 		Short: "Score a model on multiple-choice tasks",
@@ -27,11 +28,14 @@ used, on multiple-choice tasks, with no examples in the prompt, as EleutherAI's 
 acc counts the items whose right choice has the greatest log-likelihood, acc_norm those whose right choice has
 the greatest per character.
 
+` + aboutAddresses + `
+
 A task's file holds a JSON record a line, with the fields of its data set on Hugging Face. Tasks:
 
   ` + strings.Join(eval.Tasks(), ", "),
 		Example: `  entrain eval ./checkpoint --task hellaswag=hellaswag_val.jsonl --task piqa=piqa_valid.jsonl
-  entrain eval ./state --task mmlu=anatomy.jsonl --limit 100 --json`,
+  entrain eval ./state --task mmlu=anatomy.jsonl --limit 100 --json
+  entrain eval https://models.example.org/my-run --task arc=ARC-Challenge-Test.jsonl`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +43,11 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 			if err != nil {
 				return err
 			}
-			scorer, err := newScorer(args[0])
+			dir, err := from.local(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			scorer, err := newScorer(dir)
 			if err != nil {
 				return err
 			}
@@ -65,6 +73,7 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 			return w.Flush()
 		},
 	}
+	from.flags(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&specs, "task", nil, "`name=file` of a task; may be repeated")
 	f.IntVar(&limit, "limit", 0, "score only the first `number` of records of each task; 0: all")

@@ -18,14 +18,18 @@ import (
 func exportCommand(c console) *cobra.Command {
 	var out, typeName string
 	var force bool
+	var from checkpointSource
 	cmd := &cobra.Command{
 		Use:   "export CHECKPOINT --gguf FILE",
 		Short: "Write a model in another program's format",
 		Long: `Writes the model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is
 used, as one GGUF file: the format of llama.cpp and of what is built on it. Checkpoints themselves are in the
-layout of Hugging Face and need no export for transformers, vLLM and others that read it.`,
+layout of Hugging Face and need no export for transformers, vLLM and others that read it.
+
+` + aboutAddresses,
 		Example: `  entrain export ./checkpoint --gguf model.gguf
-  entrain export ./state --gguf model-q8.gguf --type q8_0`,
+  entrain export ./state --gguf model-q8.gguf --type q8_0
+  entrain export "hf://owner/my-run?revision=step-000300" --gguf model.gguf`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +43,11 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 			if _, err := os.Stat(out); err == nil && !force {
 				return fmt.Errorf("%q exists; --force replaces it", out)
 			}
-			saved, err := openModel(args[0])
+			dir, err := from.local(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			saved, err := openModel(dir)
 			if err != nil {
 				return err
 			}
@@ -58,6 +66,7 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 			return nil
 		},
 	}
+	from.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&out, "gguf", "", "`file` to write")
 	f.StringVar(&typeName, "type", "f16", "how matrices are held: f32 (exactly the model), f16, bf16 or q8_0")

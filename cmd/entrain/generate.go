@@ -13,16 +13,20 @@ func generateCommand(c console) *cobra.Command {
 	var prompt, seed string
 	var tokens int
 	g := generator{}
+	var from checkpointSource
 	cmd := &cobra.Command{
 		Use:   "generate CHECKPOINT",
 		Short: "Write text with a model",
 		Long: `Continues a prompt with the model of a checkpoint directory, or of a participant's state directory, whose
 newest checkpoint is used. The files are compared with the checkpoint's manifest as they are read.
 
+` + aboutAddresses + `
+
 The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a special token in it, such as
 <|endoftext|>, is text like any other, unless --special is given.`,
 		Example: `  entrain generate ./checkpoint --prompt "The rays of light "
-  entrain generate ./checkpoint --prompt "Qu. 31. " --tokens 1000 --temperature 0.5 --seed 7`,
+  entrain generate ./checkpoint --prompt "Qu. 31. " --tokens 1000 --temperature 0.5 --seed 7
+  entrain generate s3://minio.example.org/models/my-run --prompt "Once"`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -32,7 +36,11 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 			if err := g.sampling.Check(); err != nil {
 				return err
 			}
-			if err := g.open(args[0]); err != nil {
+			dir, err := from.local(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			if err := g.open(dir); err != nil {
 				return err
 			}
 			if seed != "" {
@@ -43,11 +51,12 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 			if _, err := fmt.Fprint(c.out, prompt); err != nil {
 				return err
 			}
-			_, err := g.text(cmd.Context(), prompt, tokens, c.out)
+			_, err = g.text(cmd.Context(), prompt, tokens, c.out)
 			fmt.Fprintln(c.out)
 			return err
 		},
 	}
+	from.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&prompt, "prompt", "", "`text` to continue")
 	f.IntVar(&tokens, "tokens", 400, "`number` of tokens to write")

@@ -70,6 +70,7 @@ func advise(err error) error {
 type places struct {
 	config string // keys
 	data   string // state of chains and participants
+	cache  string // checkpoints that were fetched to look at
 }
 
 func findPlaces() places {
@@ -77,6 +78,9 @@ func findPlaces() places {
 	if dir, err := os.UserConfigDir(); err == nil {
 		p.config = filepath.Join(dir, "entrain")
 		p.data = p.config
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		p.cache = filepath.Join(dir, "entrain")
 	}
 	switch runtime.GOOS {
 	case "darwin", "ios":

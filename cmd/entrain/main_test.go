@@ -40,7 +40,7 @@ func newShell(t *testing.T) *shell {
 	s.console = console{
 		in: strings.NewReader(""), out: &s.out, err: &s.err,
 		env:    func(name string) string { return s.env[name] },
-		places: places{config: filepath.Join(dir, "config"), data: filepath.Join(dir, "data")},
+		places: places{config: filepath.Join(dir, "config"), data: filepath.Join(dir, "data"), cache: filepath.Join(dir, "cache")},
 	}
 	return s
 }

@@ -87,11 +87,12 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	if err != nil {
 		return fmt.Errorf("specification: %w", err)
 	}
-	from, done, err := c.localCheckpoint(ctx, r.from)
-	if err != nil {
-		return err
+	from := r.from
+	if from != "" {
+		if from, err = (checkpointSource{}).local(ctx, c, r.from); err != nil {
+			return fmt.Errorf("--from: %w", err)
+		}
 	}
-	defer done()
 	s, text, err := completeSpec(text, r.data, from)
 	if err == nil && r.resume {
 		s, text, err = c.resumeSpec(s, from)
