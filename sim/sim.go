@@ -60,6 +60,9 @@ type Config struct {
 	// Verification is the share in percent of the accepted results that are recomputed. Members then put up a stake.
 	Verification uint8
 
+	// BySpeed divides batches, twice as large ones, by what members say of their speed, where else all have equal shares.
+	BySpeed bool `json:",omitempty"`
+
 	// Limit is the virtual time within which the run must finish.
 	Limit time.Duration
 	// Observe is told every event of every participant, in order.
@@ -188,6 +191,9 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	s.Optimizer.TopK = 16
 	s.LearningRate = spec.LearningRate{Schedule: "constant", Base: 4e-3, Warmup: 2, Final: 4e-3}
 	s.Batch = spec.Batch{Start: uint32(2 * cfg.Clients), End: uint32(2 * cfg.Clients)}
+	if cfg.BySpeed {
+		s.Batch = spec.Batch{Start: 2 * s.Batch.Start, End: 2 * s.Batch.End, Shares: spec.SharesSpeed}
+	}
 	s.Members.Capacity, s.Members.Min, s.Members.Start = 256, uint32(max(1, cfg.Clients/4)), uint32(max(1, cfg.Clients/2))
 	s.Members.Overlap, s.Members.MissedMax = cfg.Overlap, 3
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }

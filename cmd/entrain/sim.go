@@ -75,6 +75,7 @@ func (o *simOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&cfg.Delay, "delay", cfg.Delay, "delay of every message")
 	f.IntVar(&cfg.Crashes, "crashes", cfg.Crashes, "participants that crash and come back")
 	f.IntVar(&cfg.Stragglers, "stragglers", cfg.Stragglers, "participants ten times as slow")
+	f.BoolVar(&cfg.BySpeed, "by-speed", false, "shares go by what members say of their speed, not the same for all")
 	f.IntVar(&cfg.Partitions, "partitions", cfg.Partitions, "times the network splits")
 	f.IntVar(&cfg.Outages, "outages", cfg.Outages, "times the ledger stops for a while")
 	f.DurationVar(&cfg.Limit, "limit", cfg.Limit, "virtual time within which the run must finish")
