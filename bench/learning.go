@@ -15,7 +15,7 @@ type LearningOptions struct {
 	Batch    int    // sequences of a step, of all members together
 	Threads  int
 	HeldOut  uint64        // sequences that the loss is measured on
-	Rows     []LearningRow // compared with the first, or with the last of AdamW before them that brought another batch
+	Rows     []LearningRow // the first, usually of AdamW, is what others are compared with
 	Results  string        // file that keeps what came of each run, if not empty; runs found there are not done again
 	Progress func(what string)
 }
@@ -26,7 +26,7 @@ type LearningRun struct {
 	Rounds   int       `json:"rounds"`
 	Tried    int       `json:"rates_tried"`
 	Losses   []float64 `json:"heldout_loss"`  // after each eighth of the tokens, nats a token
-	Relative float64   `json:"relative_loss"` // the last, to AdamW's
+	Relative float64   `json:"relative_loss"` // the last, to that of the first row
 	Bytes    int       `json:"bytes"`         // a member uploads in a round
 	Bits     float64   `json:"bits"`          // of them, a parameter and step
 	Total    uint64    `json:"total_bytes"`   // a member uploads in the run
@@ -62,9 +62,6 @@ func (o *LearningOptions) fill() {
 	}
 }
 
-// batch is how many sequences a step of a row has.
-func (o *LearningOptions) batch(row LearningRow) int { return orDefault(row.Batch, o.Batch) }
-
 // learning is a comparison in the making.
 type learning struct {
 	*ground
@@ -89,32 +86,28 @@ func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err 
 		Model: fmt.Sprintf("%d layers of %d", learningModel.Layers, learningModel.Hidden), Params: len(l.start), Sequence: learningSequence,
 		Steps: o.Steps, Batch: o.Batch, Tokens: uint64(o.Steps) * uint64(o.Batch) * learningSequence, HeldOut: l.heldOut * learningSequence,
 	}
-	var yard LearningRun // what others are compared with
 	for _, row := range o.Rows {
-		row.Steps = orDefault(row.Steps, o.Steps*o.Batch/o.batch(row))
+		row.Steps = orDefault(row.Steps, o.Steps)
 		if err := o.check(row); err != nil {
 			return all, err
 		}
-		if row.Method == MethodAdamW && yard.Method == MethodAdamW && row.Steps == yard.Steps && row.Batch == yard.Batch {
-			row.Rate, row.Fixed = yard.Rate, true // the mean of all gradients is the same, whoever made them
+		if row.Method == MethodAdamW && len(all.Runs) > 0 && all.Runs[0].Method == MethodAdamW && row.Steps == all.Runs[0].Steps {
+			row.Rate, row.Fixed = all.Runs[0].Rate, true // the mean of all gradients is the same, whoever made them
 		}
 		run, start, err := l.best(ctx, row)
 		if err != nil {
 			return all, fmt.Errorf("%s with %d members: %w", row.Method, row.Members, err)
 		}
 		all.Start, all.Runs = start, append(all.Runs, run)
-		if yard.Losses == nil || row.Method == MethodAdamW && row.Batch != yard.Batch {
-			yard = run
-		}
-		all.Runs[len(all.Runs)-1].Relative = run.last() / yard.last()
+		all.Runs[len(all.Runs)-1].Relative = run.last() / all.Runs[0].last()
 	}
 	return all, nil
 }
 
 // check refuses rows whose runs would train on fewer tokens than others, or on shares that do not weigh the same.
 func (o *LearningOptions) check(row LearningRow) error {
-	if size := o.batch(row); row.Members < 1 || size < 1 || size%row.Members != 0 {
-		return fmt.Errorf("%d members do not divide a batch of %d sequences", row.Members, size)
+	if row.Members < 1 || o.Batch < 1 || o.Batch%row.Members != 0 {
+		return fmt.Errorf("%d members do not divide a batch of %d sequences", row.Members, o.Batch)
 	}
 	if inner := max(row.Inner, 1); row.Steps < learningPoints*inner || row.Steps%inner != 0 {
 		return fmt.Errorf("%d steps are not a whole number of rounds of %d steps each, and %d or more of them", row.Steps, inner, learningPoints)

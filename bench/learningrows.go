@@ -17,8 +17,7 @@ const (
 type LearningRow struct {
 	Method  Method  `json:"method"`
 	Members int     `json:"members"`
-	Steps   int     `json:"steps"`           // 0: as many as make the options' tokens
-	Batch   int     `json:"batch,omitempty"` // sequences of a step; 0: those of the options
+	Steps   int     `json:"steps"`           // 0: those of the options
 	Inner   int     `json:"inner,omitempty"` // steps of a member on its own between two rounds
 	Chunk   int     `json:"chunk,omitempty"`
 	TopK    int     `json:"top_k,omitempty"`
@@ -63,33 +62,25 @@ func learningRow(m Method, members int) LearningRow {
 	return LearningRow{Method: m, Members: members, Rate: 4e-3}
 }
 
-// LearningVariations are runs of eight members that say what the settings do: what half the tokens cost, how many coefficients of which blocks distro sends,
-// how many values sparseloco sends and how often, what is left of its difference when all is sent whole, and both with four times the sequences in a step.
+// LearningVariations are runs that say what the settings do: what half the tokens cost, how many coefficients of which blocks distro sends, how many values
+// sparseloco sends, and what is left of its difference when all is sent whole, and when members take no steps on their own.
 func LearningVariations() []LearningRow {
-	const members, large = 8, 4
-	adamw, votes, sparse := learningRow(MethodAdamW, members), learningRow(MethodDistro, members), learningRow(MethodSparseLoCo, members)
+	const members = 8
+	adamw, votes, sparse := learningRow(MethodAdamW, 1), learningRow(MethodDistro, members), learningRow(MethodSparseLoCo, members)
 	rows := []LearningRow{adamw}
 	add := func(r LearningRow, change func(r *LearningRow)) {
 		change(&r)
 		rows = append(rows, r)
 	}
 	add(adamw, func(r *LearningRow) { r.Steps = learningSteps / 2 })
-	for _, sent := range [][2]int{{64, 32}, {8, 1}, {8, 2}, {8, 4}, {32, 64}} {
-		add(votes, func(r *LearningRow) { r.Chunk, r.TopK = sent[0], sent[1] })
-	}
+	add(votes, func(r *LearningRow) { r.Chunk, r.TopK, r.Rate = 64, 32, r.Rate/2 })
+	add(votes, func(r *LearningRow) { r.TopK = 1 })
+	add(votes, func(*LearningRow) {})
 	add(sparse, func(*LearningRow) {})
 	add(sparse, func(r *LearningRow) { r.Chunk = 1024 })
-	for _, steps := range []int{1, 15} {
-		add(sparse, func(r *LearningRow) { r.Inner = steps })
-	}
-	for _, steps := range []int{1, learningInner} {
-		add(sparse, func(r *LearningRow) {
-			*r = LearningRow{Method: MethodLocal, Members: members, Inner: steps, Outer: 1, Rate: r.Rate / 2}
-		})
-	}
-	for _, r := range []LearningRow{adamw, votes, sparse} {
-		add(r, func(r *LearningRow) { r.Batch = large * learningBatch })
-	}
+	local := LearningRow{Method: MethodLocal, Members: members, Inner: learningInner, Outer: sparse.Outer, Rate: sparse.Rate}
+	add(local, func(*LearningRow) {})
+	add(local, func(r *LearningRow) { r.Inner, r.Rate = 1, r.Rate/2 })
 	return rows
 }
 

@@ -142,7 +142,7 @@ func (w *way) learn(ctx context.Context, params []float32) (losses []float64, er
 
 // round has each member train its share on the same parameters.
 func (w *way) round(ctx context.Context, params []float32, states [][]float32, r int) (payloads [][]byte, err error) {
-	total := uint32(w.o.batch(w.row) * w.steps)
+	total := uint32(w.o.Batch * w.steps)
 	for i, state := range states {
 		from, n := batch.Split(total, uint32(w.row.Members), uint32((i+r)%w.row.Members))
 		if n == 0 {

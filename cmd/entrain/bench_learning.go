@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -93,7 +92,7 @@ func writeLearning(out io.Writer, r bench.Learning, settings bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "method\tmembers\t")
 	if settings {
-		fmt.Fprint(w, "sent\tsteps x batch\tof a round\t")
+		fmt.Fprint(w, "sent\tsteps\tof a round\t")
 	}
 	fmt.Fprintln(w, "rate\trounds\t1/8\t1/4\t1/2\t3/4\tall\tto adamw\tbytes a round\tbits a parameter and step\tbytes in all\t")
 	for _, x := range r.Runs {
@@ -103,7 +102,7 @@ func writeLearning(out io.Writer, r bench.Learning, settings bool) error {
 			if x.TopK > 0 {
 				sent = fmt.Sprintf("%d of %d", x.TopK, x.Block())
 			}
-			fmt.Fprintf(w, "%s\t%d x %d\t%d\t", sent, x.Steps, cmp.Or(x.Batch, r.Batch), max(1, x.Inner))
+			fmt.Fprintf(w, "%s\t%d\t%d\t", sent, x.Steps, max(1, x.Inner))
 		}
 		fmt.Fprintf(w, "%.2g\t%d\t", x.Rate, x.Rounds)
 		for _, eighth := range []int{1, 2, 4, 6, 8} {
