@@ -76,7 +76,7 @@ Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command
 	f := cmd.Flags()
 	f.IntVar(&o.clients, "clients", 4, "`number` of clients; with --exchange bucket the default is 6")
 	f.StringVar(&o.exchange, "exchange", exchangePeers, "how results travel: `peers` or bucket")
-	f.StringVar(&o.s3, "s3", "", "with --exchange bucket: the `location` of an S3 bucket in which all clients write, or a file that holds it\n(default: the demo's own server, a bucket each)")
+	f.StringVar(&o.s3, "s3", "", "with --exchange bucket: the `location` of an S3 bucket in which all clients write, or a file that holds it;\nwhat they wrote is removed in the end, without --keep (default: the demo's own server, a bucket each)")
 	f.IntVar(&o.validators, "validators", demoValidators, "with --exchange bucket: `number` of validators")
 	f.DurationVar(&o.window, "window", demoWindow, "with --exchange bucket: `time` of a window; whoever is not done then has worked for nothing")
 	f.Uint32Var(&o.rounds, "rounds", demoRounds, "`number` of rounds that train; with --exchange bucket, windows (default then: 300)")

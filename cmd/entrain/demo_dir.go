@@ -104,8 +104,9 @@ func (d *demoDir) close() error {
 	if d.kept {
 		return nil
 	}
+	swept := d.sweep()
 	entries, err := os.ReadDir(d.path)
-	errs := []error{err}
+	errs := []error{swept, err}
 	for _, e := range entries {
 		if e.Name() != checkpointName {
 			errs = append(errs, os.RemoveAll(d.file(e.Name())))
