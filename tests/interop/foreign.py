@@ -20,7 +20,7 @@ torch.manual_seed(1)
 config = LlamaConfig(
     vocab_size=words.get_vocab_size(), hidden_size=96, intermediate_size=160, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2,
     max_position_embeddings=256, rope_theta=250000.0, rms_norm_eps=1e-6, tie_word_embeddings=True, bos_token_id=None, eos_token_id=0,
-    initializer_range=0.1,  # at 0.3 the probabilities of llama.cpp differ by up to 3e-3 from both ours and transformers' logits; why is not established
+    initializer_range=0.3,  # far above a trained model's: what one side rounds and the other does not shows
 )
 LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(out, max_shard_size="300KB")
 print(f"transformers: made a Llama of {sum(p.numel() for p in LlamaForCausalLM(config).parameters())} parameters in BF16")
