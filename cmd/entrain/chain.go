@@ -158,10 +158,7 @@ func (c console) founder(f founding) (key.Public, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && f.stake == 0 {
 		return key.Public{}, nil
 	}
-	k, made, err := c.ensureKey(path)
-	if made {
-		c.say("made a key in %s: %s", path, k.Public())
-	}
+	k, _, err := c.ownKey(f.keyFile)
 	return k.Public(), err
 }
 
@@ -224,16 +221,9 @@ func (c console) accounts(allocate []string, supply uint64, keyFile string) ([]l
 	case supply < given || supply > ledger.SupplyMax:
 		return nil, fmt.Errorf("--supply %d: want the %d that --allocate gives away, or more, up to %d", supply, given, uint64(ledger.SupplyMax))
 	}
-	path, err := c.keyPath(keyFile)
+	k, _, err := c.ownKey(keyFile)
 	if err != nil {
 		return nil, err
-	}
-	k, made, err := c.ensureKey(path)
-	if err != nil {
-		return nil, err
-	}
-	if made {
-		c.say("made a key in %s: %s", path, k.Public())
 	}
 	for i, a := range list {
 		if a.Key == k.Public() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -146,25 +145,12 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	}
 	o.confine()
 	o.endpoints = c.endpoints(o.endpoints)
-	path, err := c.keyPath(o.keyFile)
-	if err != nil {
+	var path string
+	if o.key, path, err = c.ownKey(o.keyFile); err != nil {
 		return err
 	}
-	made := false
-	if o.key, made, err = c.ensureKey(path); err != nil {
-		return err
-	}
-	if made {
-		c.say("made a key in %s: %s", path, o.key.Public())
-	}
-	if o.state == "" {
-		if c.places.data == "" {
-			return errors.New("this system names no directory for data; say where state shall be kept with --state DIR")
-		}
-		o.state = filepath.Join(c.places.data, "runs", o.run+"-"+o.key.Public().String()[:8])
-	}
-	unlock, err := lockDir(o.state, "state directory")
-	if err != nil {
+	var unlock func()
+	if o.state, unlock, err = c.ownState("runs", o.run, o.state, o.key); err != nil {
 		return err
 	}
 	defer unlock()

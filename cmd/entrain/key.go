@@ -63,6 +63,18 @@ func (c console) ensureKey(path string) (k key.Private, made bool, err error) {
 	return k, true, writeKey(path, k, nil)
 }
 
+// ownKey is the user's key, from the file or where it is if none is said. One that is made is told of.
+func (c console) ownKey(file string) (k key.Private, path string, err error) {
+	if path, err = c.keyPath(file); err != nil {
+		return k, "", err
+	}
+	k, made, err := c.ensureKey(path)
+	if made {
+		c.say("made a key in %s: %s", path, k.Public())
+	}
+	return k, path, err
+}
+
 // passphrase asks on the terminal, without showing what is typed.
 func (c console) passphrase(prompt string) ([]byte, error) {
 	f, ok := c.in.(*os.File)

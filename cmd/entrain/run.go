@@ -100,16 +100,9 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	if err != nil {
 		return fmt.Errorf("specification %q: %w", r.file, err)
 	}
-	path, err := c.keyPath(r.keyFile)
+	owner, _, err := c.ownKey(r.keyFile)
 	if err != nil {
 		return err
-	}
-	owner, made, err := c.ensureKey(path)
-	if err != nil {
-		return err
-	}
-	if made {
-		c.say("made a key in %s: %s", path, owner.Public())
 	}
 	client, err := c.dial(ctx, r.chain, nil)
 	if err != nil {

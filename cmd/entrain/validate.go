@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/adversary"
-	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/validator"
 )
@@ -128,22 +126,12 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	path, err := c.keyPath(o.keyFile)
+	k, _, err := c.ownKey(o.keyFile)
 	if err != nil {
 		return err
 	}
-	k, made, err := c.ensureKey(path)
-	if err != nil {
-		return err
-	}
-	if made {
-		c.say("made a key in %s: %s", path, k.Public())
-	}
-	if o.state, err = c.validatorState(o, k); err != nil {
-		return err
-	}
-	unlock, err := lockDir(o.state, "state directory")
-	if err != nil {
+	var unlock func()
+	if o.state, unlock, err = c.ownState("validators", o.run, o.state, k); err != nil {
 		return err
 	}
 	defer unlock()
@@ -153,17 +141,6 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, v.close()) }()
 	return v.run(ctx)
-}
-
-// validatorState is the directory of a validator's state.
-func (c console) validatorState(o validateOptions, k key.Private) (string, error) {
-	switch {
-	case o.state != "":
-		return o.state, nil
-	case c.places.data == "":
-		return "", errors.New("this system names no directory for data; say where state shall be kept with --state DIR")
-	}
-	return filepath.Join(c.places.data, "validators", o.run+"-"+k.Public().String()[:8]), nil
 }
 
 // lastWords is how long the validator takes to end once all is settled: what is under way is dropped, what counts is on the disk.
