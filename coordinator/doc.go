@@ -306,7 +306,7 @@
 //	    b active   b expected   b accepted: bitmaps by members' places, bit i%8 of byte i/8
 //	    U8 for each member: reports that hold its result of this round, then to a multiple of 8
 //	    filters of the reports, by seats: filter bits / 8 each; with buckets none, but of each member the Hash ID of its commitment
-//	    with room for speeds, U32 for each member: by which its share goes
+//	    with room for speeds, for each member U32 speed by which its share goes, U32 begin of it in the batch, U32 its length
 //
 // A place of the table of checks; one whose round is 0 is free:
 //

@@ -194,6 +194,14 @@ const (
 	reportBytes = 40
 )
 
+// Offsets in a member's part of a ring slot of a run whose shares go by speed.
+const (
+	eSpeed     = 0
+	eFrom      = 4 // of the batch's sequences, the first of the share
+	eCount     = 8
+	shareBytes = 12
+)
+
 // Offsets in a place of the table of checks. A place whose round is 0 is free.
 const (
 	kRound      = 0
@@ -348,7 +356,7 @@ func layoutOf(l Limits) layout {
 	}
 	a.speedsAt = end
 	if l.Speeds {
-		end += 4 * l.Members
+		end += shareBytes * l.Members
 	}
 	a.slot = up(end, PageBytes)
 

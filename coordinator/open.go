@@ -119,7 +119,7 @@ func (s State) ringOK() bool {
 			}
 			continue
 		}
-		if r.Number()%ringRounds != k || !r.numbersOK() || !r.batchOK() || !r.membersOK() || !r.reportsOK() || !r.speedsOK() {
+		if r.Number()%ringRounds != k || !r.numbersOK() || !r.batchOK() || !r.membersOK() || !r.reportsOK() || !r.sharesOK() {
 			return false
 		}
 	}

@@ -51,20 +51,19 @@ func (a Round) line() []uint32 {
 
 // parts returns how many sequences the members in a line have.
 func (r Round) parts(line []uint32) []uint32 {
-	n := uint32(len(line))
-	if r.s.sharing() == EqualShares {
-		parts := make([]uint32, n)
-		for p := range parts {
-			_, parts[p] = batch.Split(r.Batch(), n, uint32(p))
-		}
-		return parts
-	}
-	weights := make([]uint32, n)
+	parts := make([]uint32, len(line))
 	for p, i := range line {
-		weights[p] = r.Speed(i)
+		if r.s.l.speeds {
+			parts[p] = r.u32(r.entry(i) + eCount)
+		} else {
+			_, parts[p] = batch.Split(r.Batch(), uint32(len(line)), uint32(p))
+		}
 	}
-	return batch.Weighted(r.Batch(), shareMost(r.Batch(), n), weights)
+	return parts
 }
+
+// entry returns where member i's part of the slot is, where shares go by speed.
+func (r Round) entry(i uint32) uint32 { return r.s.l.speedsAt + shareBytes*i }
 
 // shareMost returns how many sequences of a batch one of n members has at most where shares go by speed.
 func shareMost(total, n uint32) uint32 {
@@ -79,20 +78,16 @@ func (r Round) Share(i uint32) []batch.Span {
 	if !r.Expected(i) {
 		return nil
 	}
+	if r.s.l.speeds {
+		at := r.entry(i)
+		return batch.Cut(r.Spans(), r.u32(at+eFrom), r.u32(at+eCount))
+	}
 	p, ok := r.Position(i)
 	if !ok {
 		return nil
 	}
-	if r.s.sharing() == EqualShares {
-		from, count := batch.Split(r.Batch(), r.ActiveCount(), p)
-		return batch.Cut(r.Spans(), from, count)
-	}
-	from := uint32(0)
-	parts := r.parts(r.line())
-	for _, count := range parts[:p] {
-		from += count
-	}
-	return batch.Cut(r.Spans(), from, parts[p])
+	from, count := batch.Split(r.Batch(), r.ActiveCount(), p)
+	return batch.Cut(r.Spans(), from, count)
 }
 
 // Shares calls visit for each member with a share in the round, in the order of their places. To ask Share for each of them costs
@@ -109,10 +104,10 @@ func (r Round) Speed(i uint32) uint32 {
 	if !r.s.l.speeds || !r.Active(i) {
 		return 0
 	}
-	return r.u32(r.s.l.speedsAt + 4*i)
+	return r.u32(r.entry(i) + eSpeed)
 }
 
-// setSpeeds notes by which speeds the shares of round r go: those of the round before in the same epoch, in its first round what
+// setSpeeds notes by which speeds the shares of round r go, and how large they are: those of the round before in the same epoch, in its first round what
 // members say now, but 1 for those whose work was scored and found worth nothing.
 func (r Round) setSpeeds(members []uint32) {
 	s := r.s
@@ -130,21 +125,49 @@ func (r Round) setSpeeds(members []uint32) {
 		case score != 0 && score <= scoreZero:
 			speed = 1
 		}
-		r.putU32(s.l.speedsAt+4*i, speed)
+		r.putU32(r.entry(i)+eSpeed, speed)
+	}
+	r.divide()
+}
+
+// divide divides the batch of round r by the speeds.
+func (r Round) divide() {
+	line := r.line()
+	weights := make([]uint32, len(line))
+	for p, i := range line {
+		weights[p] = r.Speed(i)
+	}
+	from := uint32(0)
+	for p, count := range batch.Weighted(r.Batch(), shareMost(r.Batch(), uint32(len(line))), weights) {
+		if count == 0 {
+			return // nor has anybody behind
+		}
+		at := r.entry(line[p])
+		r.putU32(at+eFrom, from)
+		r.putU32(at+eCount, count)
+		from += count
 	}
 }
 
-// speedsOK tells whether speeds are only of members that are active in the round.
-func (r Round) speedsOK() bool {
+// sharesOK tells whether speeds are only of members that are active in the round, and shares only of those expected, within the
+// batch, and as much as it together.
+func (r Round) sharesOK() bool {
 	if !r.s.l.speeds {
 		return true
 	}
+	total := uint64(0)
 	for i := range r.s.l.members {
-		if !r.Active(i) && r.u32(r.s.l.speedsAt+4*i) != 0 {
+		at := r.entry(i)
+		from, count := r.u32(at+eFrom), r.u32(at+eCount)
+		switch {
+		case !r.Active(i) && r.u32(at+eSpeed) != 0, r.Expected(i) != (count > 0), count == 0 && from > 0:
+			return false
+		case uint64(from)+uint64(count) > uint64(r.Batch()):
 			return false
 		}
+		total += uint64(count)
 	}
-	return true
+	return total == uint64(r.Batch())
 }
 
 // setSpeed takes a new speed of a member, once in an epoch. Shares go by it from the next epoch on.

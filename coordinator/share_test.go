@@ -171,3 +171,36 @@ func TestTieBreakersKeepUp(t *testing.T) {
 		t.Errorf("nobody keeps up with who boasts, and %d are asked", got)
 	}
 }
+
+// TestOpenRefusesShares changes one field of what shares by speed have written.
+func TestOpenRefusesShares(t *testing.T) {
+	c := testConfig()
+	c.BatchStart, c.BatchEnd = 60, 60
+	w := paced(t, c, []uint32{1000, 1000, 500, 500})
+	p := &player{w: w}
+	p.must(w.apply(testKey("player3"), Withdraw{}))
+	for w.s.Round() < 2 {
+		p.honest()
+	}
+	r, _ := w.s.At(2)
+	gone := r.entry(3)
+	for _, x := range []struct {
+		what  string
+		at    uint32
+		value uint32
+	}{
+		{"a speed of who is not there", gone + eSpeed, 1},
+		{"a share of who is not there", gone + eCount, 1},
+		{"a begin of no share", gone + eFrom, 1},
+		{"no share of who is expected to have one", r.entry(0) + eCount, 0},
+		{"shares that are less than the batch", r.entry(0) + eCount, 1},
+		{"a share beyond the batch", r.entry(1) + eFrom, 60},
+		{"a share beyond all numbers", r.entry(1) + eFrom, 1<<32 - 1},
+	} {
+		b := slices.Clone(w.s.Bytes())
+		putU32(b, r.at+x.at, x.value)
+		if _, err := Open(b); err != ErrCorrupt {
+			t.Errorf("%s: opened with %v", x.what, err)
+		}
+	}
+}
