@@ -15,6 +15,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -320,6 +321,8 @@ func (s Spec) Check() error {
 	}
 	if _, err := s.Schedule(); err != nil {
 		fault("learning_rate: %w", err)
+	} else if err := codec.CheckLR(float32(max(s.LearningRate.Base, s.LearningRate.Final)), s.Optimizer.WeightDecay); err != nil {
+		fault("learning_rate, optimizer.weight_decay: %w", err)
 	}
 	if _, err := ParseVersion(s.Members.ClientMin); err != nil && s.Members.ClientMin != "" {
 		fault("members.client_min: %w", err)

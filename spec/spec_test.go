@@ -224,6 +224,13 @@ func TestStateHashIsThatOfZeros(t *testing.T) {
 	}
 }
 
+func TestRateThatTurnsWeightsAroundIsRefused(t *testing.T) {
+	text := "name = \"a\"\n[learning_rate]\nbase = 2.0\n[optimizer]\nweight_decay = 0.6\n"
+	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "learning_rate, optimizer.weight_decay: learning rate 2 with weight decay 0.6 would turn weights around") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestSettingsOfOtherCodecsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"codec = \"distro\"\ninner_steps = 4":                       "inner_steps and outer_rate are for codec \"sparseloco\"",
