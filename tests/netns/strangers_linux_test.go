@@ -294,7 +294,7 @@ func TestAFreshProgramsFirstAcceptedWork(t *testing.T) {
 func TestATenSecondStepKeepsMembersBusy(t *testing.T) {
 	long(t)
 	s := newStage(t, 11)
-	specification := strings.NewReplacer("start = 96", "start = 256", "min = 4", "min = 2", "start = 5", "start = 2", `epoch = "60s"`, `epoch = "30m"`).Replace(strangers)
+	specification := strings.NewReplacer("start = 96", "start = 3400", "min = 4", "min = 2", "start = 5", "start = 2", `epoch = "60s"`, `epoch = "30m"`).Replace(strangers)
 	f := s.found("busy", specification, s.machine("chain", "45.0.0.1", Home))
 	members := []*process{f.join(s.machine("m0", "45.0.2.10", Home)), f.join(s.machine("m1", "45.0.2.11", Home))}
 	for _, p := range members {
