@@ -81,13 +81,18 @@ func (m *Machine) awaited(r coordinator.Round, member uint32) bool {
 }
 
 // patience is how long to wait before asking for the same thing again, after so many times. Peers are asked at a constant pace, another
-// one each time; a bucket costs its owner money for each request, and is asked ever more seldom.
+// one each time; a bucket costs its owner money for each request, and is asked ever more seldom. Who asks just before the others have
+// revealed must ask again within the window, however short it is.
 func (m *Machine) patience(ms uint64, times uint32) uint64 {
 	if !m.bucketed() {
 		return ms
 	}
-	return ms << min(times, 3)
+	return min(ms, uint64(m.run.RoundTrainMs)/triesInWindow) << min(times, 3)
 }
+
+// triesInWindow is a window's length over the shortest patience: with it doubled three times, what is missing is asked for at an eighth, at
+// three eighths and at seven eighths of the shortest windows.
+const triesInWindow = 16
 
 // decideReveal reveals the own result of the window before. The next one may have been computed meanwhile.
 func (m *Machine) decideReveal() {

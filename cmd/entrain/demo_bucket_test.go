@@ -52,21 +52,10 @@ func TestDemoByBuckets(t *testing.T) {
 	if s.AdversaryRewardShare == nil || *s.AdversaryRewardShare > 0.02 || len(s.Rewards) != 4 {
 		t.Fatalf("rewards %+v", s.Rewards)
 	}
-	// In so few windows, on a machine that other tests keep busy, one honest miner or another may have finished none that was scored.
-	paid := 0
 	for _, r := range s.Rewards {
-		if r.Cheats {
-			continue
+		if !r.Cheats && (r.Earned == 0 || r.Results < 6) && r.Client != "client-2" { // which was killed, and may have missed what was scored
+			t.Errorf("%s earned %d for %d results in 12 windows", r.Client, r.Earned, r.Results)
 		}
-		if (r.Score > 0) != (r.Earned > 0) {
-			t.Errorf("%s earned %d with the score %.3f", r.Client, r.Earned, r.Score)
-		}
-		if r.Earned > 0 {
-			paid++
-		}
-	}
-	if paid == 0 {
-		t.Errorf("no honest miner earned anything: %+v", s.Rewards)
 	}
 	for _, name := range []string{"client-1.write", "client-1.read", "secret"} {
 		if info, err := os.Stat(filepath.Join(dir, serverDir, name)); err != nil || info.Mode().Perm()&0o077 != 0 {
