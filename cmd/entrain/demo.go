@@ -148,9 +148,7 @@ func demoSpec(o demoOptions) spec.Spec {
 		s.Model.Heads, s.Model.KVHeads, s.Model.HeadDim = 2, 1, 16
 	}
 	s.Data.Sequence = 128
-	if s.Model.Preset == "nano" {
-		s.Optimizer.Chunk, s.Optimizer.TopK = 8, 1 // small matrices learn more from something in every small block: docs/learning.md
-	}
+	s.Optimizer.TopK = 32
 	s.LearningRate.Base, s.LearningRate.Final = 2e-3, 2e-4
 	s.LearningRate.Warmup = min(20, o.rounds/10)
 	s.Batch.Start = 16
