@@ -23,7 +23,7 @@ func TestSharesReachTheCoordinator(t *testing.T) {
 			t.Errorf("%q: the coordinator is told %v and %+v", text, config.Sharing, limits)
 		}
 		b, err := s.Append(nil)
-		if err != nil || strings.Contains(string(b), "shares") != (text != "") {
+		if err != nil || strings.Contains(string(b), "shares") != limits.Speeds {
 			t.Errorf("%q is written, error %v, as\n%s", text, err, b)
 		}
 	}

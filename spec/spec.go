@@ -264,6 +264,9 @@ func (s *Spec) fill() {
 	if s.Members.Start == 0 {
 		s.Members.Start = s.Members.Min
 	}
+	if s.Batch.Shares == SharesEqual {
+		s.Batch.Shares = "" // one spelling, that of the specifications from before there was the key
+	}
 	if s.LearningRate.Stable == 0 && s.LearningRate.Schedule == "wsd" {
 		s.LearningRate.Stable = s.Steps - s.Steps/5 - min(s.LearningRate.Warmup, s.Steps)
 	}
