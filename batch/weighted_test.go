@@ -85,7 +85,7 @@ func TestWeightedIsProportionalWithinItsBounds(t *testing.T) {
 				t.Fatalf("%d by %d, %d at most, is %d at %d, exactly %f", total, weights, most, v, p, want[p])
 			}
 			for q, w := range parts {
-				if weights[p] > weights[q] && v < w {
+				if weights[p] > max(weights[q], 1) && v < w {
 					t.Fatalf("%d by %d, %d at most: the heavier %d has less than %d: %d", total, weights, most, p, q, parts)
 				}
 			}

@@ -34,6 +34,9 @@ type stage struct {
 // newStage builds the program, unless ENTRAIN_PROGRAM names one, and makes an empty network, or skips the test.
 func newStage(t *testing.T, seed uint64) *stage {
 	t.Helper()
+	if os.Getenv("ENTRAIN_NETNS") == "" {
+		t.Skip("takes a minute: ENTRAIN_NETNS=short go test ./tests/netns, or make netns for those that take several")
+	}
 	if why := Missing(); why != "" {
 		t.Skip(why)
 	}
