@@ -154,6 +154,9 @@ func (e *engine) openDB(c *cmtconfig.DBContext) (dbm.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database %q (does another process run this chain?): %w", c.ID, err)
 	}
+	if c.ID == "blockstore" {
+		db = &ending{DB: db}
+	}
 	e.dbs[c.ID] = db
 	return db, nil
 }
