@@ -32,7 +32,7 @@ whole gradients, and by the codecs distro and sparseloco, with several numbers o
 best learning rate there is for it: others, by factors of two, are tried as long as they are better. The table
 shows the held-out loss along the tokens, the last one relative to AdamW's, and what a member uploads.
 
-The numbers are the same on every machine. It takes some ten minutes of one core. --results FILE keeps what
+The numbers are the same on every machine. It takes a good while of one core: --results FILE keeps what
 came of each run; called again, the command goes on with those that are missing. Use another file for another
 version of the program. --vary shows how the settings of the codecs change the loss, with eight members.`,
 		Example: "  entrain bench learning --results learning.jsonl\n  entrain bench learning --members 1 --members 32 --steps 300\n" +

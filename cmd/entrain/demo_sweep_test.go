@@ -2,14 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/entrain-network/entrain/bucket"
@@ -17,31 +11,7 @@ import (
 
 // A demo that is not kept leaves nothing in a bucket of somebody else's, and touches nothing of what was there.
 func TestDemoLeavesNothingInABucketThatIsNotItsOwn(t *testing.T) {
-	dir := t.TempDir()
-	s := newShell(t)
-	out, lines := io.Pipe()
-	server := s.console
-	server.out = lines
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		err := run(ctx, server, []string{"bucket", "serve", "--dir", dir, "--listen", "127.0.0.1:0", "--bucket", "mine", "--json"})
-		ended <- errors.Join(err, lines.CloseWithError(err))
-	}()
-	var served bucketEvent
-	if err := json.NewDecoder(out).Decode(&served); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "mine.write"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, err := bucket.ParseLocation(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := bucket.NewClient(bucket.S3Options{})
-	defer client.Close()
+	at, _, client := startBuckets(t)
 	store := func(under string) bucket.Store {
 		opened, err := client.Open(at.Under(under))
 		if err != nil {
@@ -84,9 +54,5 @@ func TestDemoLeavesNothingInABucketThatIsNotItsOwn(t *testing.T) {
 		if of, others := count("demo"), count("mine"); of != want || others != 3 {
 			t.Errorf("kept %v: %d objects of the demo are left, want %d, and %d of 3 others", kept, of, want, others)
 		}
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("ended by Ctrl-C: %v", err)
 	}
 }

@@ -6,6 +6,6 @@
 // there than the queueing discipline netem, and lets a test cut the network in two at any moment. NATs are the kernel's
 // own: a namespace that forwards, with rules of nftables or iptables.
 //
-// All of it takes root's rights, and skips its tests with the reason where they are missing. The short tests run with the
-// others; the long one, a run of strangers that join, leave, crash and are cut off, runs by make netns.
+// All of it takes root's rights, and skips its tests with the reason where they are missing. The short tests run with
+// ENTRAIN_NETNS=short; make netns runs the long ones too, a run of strangers that join, leave, crash and are cut off among them.
 package netns
