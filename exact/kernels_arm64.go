@@ -11,3 +11,103 @@ func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintpt
 //
 //go:noescape
 func peakNEON(n int, x, c *float32)
+
+// packRows16 copies rows to panels of 16 columns; see packPanel.
+//
+//go:noescape
+func packRows16(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+
+// packRows4 copies rows to panels of 4 columns; see packPanel.
+//
+//go:noescape
+func packRows4(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+
+// packColumnsNEON copies 8·squares columns of depth floats, a multiple of 8, to rows of a panel; see packPanel.
+//
+//go:noescape
+func packColumnsNEON(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)
+
+// foldNEON returns the sum of the lanes; see lanes.fold.
+//
+//go:noescape
+func foldNEON(l *lanes) float32
+
+// foldMaxNEON returns the greatest lane; see lanes.foldMax.
+//
+//go:noescape
+func foldMaxNEON(l *lanes) float32
+
+// addNEON computes y += x.
+//
+//go:noescape
+func addNEON(n int, y, x *float32)
+
+// scaleNEON computes x = x·k.
+//
+//go:noescape
+func scaleNEON(n int, x *float32, k float32)
+
+// dotNEON adds x·y to the lanes.
+//
+//go:noescape
+func dotNEON(n int, x, y *float32, l *lanes)
+
+// dot3NEON adds (x·y)·z to the lanes.
+//
+//go:noescape
+func dot3NEON(n int, x, y, z *float32, l *lanes)
+
+// maxNEON raises the lanes to x.
+//
+//go:noescape
+func maxNEON(n int, x *float32, l *lanes)
+
+// normalizeNEON computes y = (x·inv)·gain.
+//
+//go:noescape
+func normalizeNEON(n int, y, x, gain *float32, inv float32)
+
+// normBackwardNEON computes dx += (dy·gain)·inv + x·c and dg += (dy·x)·inv.
+//
+//go:noescape
+func normBackwardNEON(n int, dx, dg, dy, x, gain *float32, inv, c float32)
+
+// rotateNEON turns the pairs of a and b.
+//
+//go:noescape
+func rotateNEON(n int, a, b, cos, sin *float32)
+
+// rotateBackNEON turns the pairs of a and b back.
+//
+//go:noescape
+func rotateBackNEON(n int, a, b, cos, sin *float32)
+
+// expSumNEON computes x = Exp(x·scale - shift) and adds it to the lanes.
+//
+//go:noescape
+func expSumNEON(n int, x *float32, scale, shift float32, l *lanes)
+
+// expScaleNEON computes x = Exp(x·scale - shift)·inv.
+//
+//go:noescape
+func expScaleNEON(n int, x *float32, scale, shift, inv float32)
+
+// softmaxBackwardNEON computes dp = (p·(dp - sum))·scale.
+//
+//go:noescape
+func softmaxBackwardNEON(n int, dp, p *float32, sum, scale float32)
+
+// swigluNEON computes h = (gate·Sigmoid(gate))·up.
+//
+//go:noescape
+func swigluNEON(n int, h, gate, up *float32)
+
+// swigluBackwardNEON turns gate and up into their gradients and dh into h.
+//
+//go:noescape
+func swigluBackwardNEON(n int, dh, gate, up *float32)
+
+// adamwNEON is a step of AdamW; see adamwPlain.
+//
+//go:noescape
+func adamwNEON(n int, x, m, v, gradient *float32, beta1, fresh1, beta2, fresh2, keep, rate, scale, eps float32)

@@ -138,3 +138,1775 @@ peakNEONLoop:
 	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R3)
 	VST1.P [V20.S4, V21.S4, V22.S4, V23.S4], 64(R3)
 	RET
+
+// func packRows16(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+TEXT ·packRows16(SB), NOSPLIT, $0-48
+	MOVD rows+0(FP), R0
+	MOVD panels+8(FP), R1
+	MOVD dst+16(FP), R2
+	MOVD panel+24(FP), R3
+	MOVD src+32(FP), R4
+	MOVD stride+40(FP), R5
+packRows16Row:
+	MOVD R1, R6
+	MOVD R4, R7
+	MOVD R2, R8
+	ADD R5<<1, R4, R9
+packRows16Panel:
+	PRFM (R9), PLDL1KEEP
+	FLDPQ 0(R7), (F0, F1)
+	FLDPQ 32(R7), (F2, F3)
+	FSTPQ (F0, F1), 0(R8)
+	FSTPQ (F2, F3), 32(R8)
+	ADD $64, R7
+	ADD $64, R9
+	ADD R3, R8
+	SUBS $1, R6
+	BNE packRows16Panel
+	ADD R5, R4
+	ADD $64, R2
+	SUBS $1, R0
+	BNE packRows16Row
+	RET
+
+// func packRows4(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
+TEXT ·packRows4(SB), NOSPLIT, $0-48
+	MOVD rows+0(FP), R0
+	MOVD panels+8(FP), R1
+	MOVD dst+16(FP), R2
+	MOVD panel+24(FP), R3
+	MOVD src+32(FP), R4
+	MOVD stride+40(FP), R5
+packRows4Row:
+	MOVD R1, R6
+	MOVD R4, R7
+	MOVD R2, R8
+	ADD R5<<3, R4, R9
+packRows4Panel:
+	PRFM (R9), PLDL1KEEP
+	FMOVQ 0(R7), F0
+	FMOVQ F0, 0(R8)
+	ADD $16, R7
+	ADD $16, R9
+	ADD R3, R8
+	SUBS $1, R6
+	BNE packRows4Panel
+	ADD R5, R4
+	ADD $16, R2
+	SUBS $1, R0
+	BNE packRows4Row
+	RET
+
+// func packColumnsNEON(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)
+TEXT ·packColumnsNEON(SB), NOSPLIT, $0-48
+	MOVD depth+0(FP), R0
+	MOVD squares+8(FP), R1
+	MOVD dst+16(FP), R2
+	MOVD wide+24(FP), R3
+	MOVD src+32(FP), R4
+	MOVD stride+40(FP), R5
+	LSL $1, R1
+packColumnsNEONDeep:
+	CMP $16, R0
+	BLT packColumnsNEONRest
+	MOVD R1, R6
+	MOVD R4, R7
+	MOVD R2, R8
+packColumnsNEONFour:
+	VLD1 (R7), [V0.S4, V1.S4, V2.S4, V3.S4]
+	ADD R5, R7
+	VLD1 (R7), [V4.S4, V5.S4, V6.S4, V7.S4]
+	ADD R5, R7
+	VLD1 (R7), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD R5, R7
+	VLD1 (R7), [V12.S4, V13.S4, V14.S4, V15.S4]
+	ADD R5, R7
+	MOVD R8, R9
+	VTRN1 V4.S4, V0.S4, V16.S4
+	VTRN2 V4.S4, V0.S4, V17.S4
+	VTRN1 V12.S4, V8.S4, V18.S4
+	VTRN2 V12.S4, V8.S4, V19.S4
+	VTRN1 V18.D2, V16.D2, V20.D2
+	VTRN1 V19.D2, V17.D2, V21.D2
+	VTRN2 V18.D2, V16.D2, V22.D2
+	VTRN2 V19.D2, V17.D2, V23.D2
+	FMOVQ F20, (R9)
+	ADD R3, R9
+	FMOVQ F21, (R9)
+	ADD R3, R9
+	FMOVQ F22, (R9)
+	ADD R3, R9
+	FMOVQ F23, (R9)
+	ADD R3, R9
+	VTRN1 V5.S4, V1.S4, V16.S4
+	VTRN2 V5.S4, V1.S4, V17.S4
+	VTRN1 V13.S4, V9.S4, V18.S4
+	VTRN2 V13.S4, V9.S4, V19.S4
+	VTRN1 V18.D2, V16.D2, V20.D2
+	VTRN1 V19.D2, V17.D2, V21.D2
+	VTRN2 V18.D2, V16.D2, V22.D2
+	VTRN2 V19.D2, V17.D2, V23.D2
+	FMOVQ F20, (R9)
+	ADD R3, R9
+	FMOVQ F21, (R9)
+	ADD R3, R9
+	FMOVQ F22, (R9)
+	ADD R3, R9
+	FMOVQ F23, (R9)
+	ADD R3, R9
+	VTRN1 V6.S4, V2.S4, V16.S4
+	VTRN2 V6.S4, V2.S4, V17.S4
+	VTRN1 V14.S4, V10.S4, V18.S4
+	VTRN2 V14.S4, V10.S4, V19.S4
+	VTRN1 V18.D2, V16.D2, V20.D2
+	VTRN1 V19.D2, V17.D2, V21.D2
+	VTRN2 V18.D2, V16.D2, V22.D2
+	VTRN2 V19.D2, V17.D2, V23.D2
+	FMOVQ F20, (R9)
+	ADD R3, R9
+	FMOVQ F21, (R9)
+	ADD R3, R9
+	FMOVQ F22, (R9)
+	ADD R3, R9
+	FMOVQ F23, (R9)
+	ADD R3, R9
+	VTRN1 V7.S4, V3.S4, V16.S4
+	VTRN2 V7.S4, V3.S4, V17.S4
+	VTRN1 V15.S4, V11.S4, V18.S4
+	VTRN2 V15.S4, V11.S4, V19.S4
+	VTRN1 V18.D2, V16.D2, V20.D2
+	VTRN1 V19.D2, V17.D2, V21.D2
+	VTRN2 V18.D2, V16.D2, V22.D2
+	VTRN2 V19.D2, V17.D2, V23.D2
+	FMOVQ F20, (R9)
+	ADD R3, R9
+	FMOVQ F21, (R9)
+	ADD R3, R9
+	FMOVQ F22, (R9)
+	ADD R3, R9
+	FMOVQ F23, (R9)
+	ADD R3, R9
+	ADD $16, R8
+	SUBS $1, R6
+	BNE packColumnsNEONFour
+	ADD $64, R4
+	ADD R3<<4, R2
+	SUB $16, R0
+	B packColumnsNEONDeep
+packColumnsNEONRest:
+	CBZ R0, packColumnsNEONEnd
+	MOVD R1, R6
+	MOVD R4, R7
+	MOVD R2, R8
+packColumnsNEONTwo:
+	VLD1 (R7), [V0.S4, V1.S4]
+	ADD R5, R7
+	VLD1 (R7), [V4.S4, V5.S4]
+	ADD R5, R7
+	VLD1 (R7), [V8.S4, V9.S4]
+	ADD R5, R7
+	VLD1 (R7), [V12.S4, V13.S4]
+	ADD R5, R7
+	MOVD R8, R9
+	VTRN1 V4.S4, V0.S4, V16.S4
+	VTRN2 V4.S4, V0.S4, V17.S4
+	VTRN1 V12.S4, V8.S4, V18.S4
+	VTRN2 V12.S4, V8.S4, V19.S4
+	VTRN1 V18.D2, V16.D2, V20.D2
+	VTRN1 V19.D2, V17.D2, V21.D2
+	VTRN2 V18.D2, V16.D2, V22.D2
+	VTRN2 V19.D2, V17.D2, V23.D2
+	FMOVQ F20, (R9)
+	ADD R3, R9
+	FMOVQ F21, (R9)
+	ADD R3, R9
+	FMOVQ F22, (R9)
+	ADD R3, R9
+	FMOVQ F23, (R9)
+	ADD R3, R9
+	VTRN1 V5.S4, V1.S4, V16.S4
+	VTRN2 V5.S4, V1.S4, V17.S4
+	VTRN1 V13.S4, V9.S4, V18.S4
+	VTRN2 V13.S4, V9.S4, V19.S4
+	VTRN1 V18.D2, V16.D2, V20.D2
+	VTRN1 V19.D2, V17.D2, V21.D2
+	VTRN2 V18.D2, V16.D2, V22.D2
+	VTRN2 V19.D2, V17.D2, V23.D2
+	FMOVQ F20, (R9)
+	ADD R3, R9
+	FMOVQ F21, (R9)
+	ADD R3, R9
+	FMOVQ F22, (R9)
+	ADD R3, R9
+	FMOVQ F23, (R9)
+	ADD R3, R9
+	ADD $16, R8
+	SUBS $1, R6
+	BNE packColumnsNEONTwo
+packColumnsNEONEnd:
+	RET
+
+// func foldNEON(l *lanes) float32
+TEXT ·foldNEON(SB), NOSPLIT, $0-12
+	MOVD l+0(FP), R1
+	VLD1 (R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
+	WORD $0x4e20d420 // fadd v0.4s, v1.4s, v0.4s
+	VEXT $8, V0.B16, V0.B16, V1.B16
+	WORD $0x4e20d420 // fadd v0.4s, v1.4s, v0.4s
+	VEXT $4, V0.B16, V0.B16, V1.B16
+	WORD $0x4e20d420 // fadd v0.4s, v1.4s, v0.4s
+	FMOVS F0, ret+8(FP)
+	RET
+
+// func foldMaxNEON(l *lanes) float32
+TEXT ·foldMaxNEON(SB), NOSPLIT, $0-12
+	MOVD l+0(FP), R1
+	VLD1 (R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6ea0e44a // fcmgt v10.4s, v2.4s, v0.4s
+	VBIT V10.B16, V2.B16, V0.B16
+	WORD $0x6ea1e46a // fcmgt v10.4s, v3.4s, v1.4s
+	VBIT V10.B16, V3.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VEXT $8, V0.B16, V0.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VEXT $4, V0.B16, V0.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	FMOVS F0, ret+8(FP)
+	RET
+
+DATA constants<>+0(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+8(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+16(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+24(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+32(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+40(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+48(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+56(SB)/8, $0xc2d00000c2d00000
+DATA constants<>+64(SB)/8, $0x42b2000042b20000
+DATA constants<>+72(SB)/8, $0x42b2000042b20000
+DATA constants<>+80(SB)/8, $0x42b2000042b20000
+DATA constants<>+88(SB)/8, $0x42b2000042b20000
+DATA constants<>+96(SB)/8, $0x42b2000042b20000
+DATA constants<>+104(SB)/8, $0x42b2000042b20000
+DATA constants<>+112(SB)/8, $0x42b2000042b20000
+DATA constants<>+120(SB)/8, $0x42b2000042b20000
+DATA constants<>+128(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+136(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+144(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+152(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA constants<>+192(SB)/8, $0x4b4000004b400000
+DATA constants<>+200(SB)/8, $0x4b4000004b400000
+DATA constants<>+208(SB)/8, $0x4b4000004b400000
+DATA constants<>+216(SB)/8, $0x4b4000004b400000
+DATA constants<>+224(SB)/8, $0x4b4000004b400000
+DATA constants<>+232(SB)/8, $0x4b4000004b400000
+DATA constants<>+240(SB)/8, $0x4b4000004b400000
+DATA constants<>+248(SB)/8, $0x4b4000004b400000
+DATA constants<>+256(SB)/8, $0x3f3172003f317200
+DATA constants<>+264(SB)/8, $0x3f3172003f317200
+DATA constants<>+272(SB)/8, $0x3f3172003f317200
+DATA constants<>+280(SB)/8, $0x3f3172003f317200
+DATA constants<>+288(SB)/8, $0x3f3172003f317200
+DATA constants<>+296(SB)/8, $0x3f3172003f317200
+DATA constants<>+304(SB)/8, $0x3f3172003f317200
+DATA constants<>+312(SB)/8, $0x3f3172003f317200
+DATA constants<>+320(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+328(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+336(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+344(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+352(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+360(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+368(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+376(SB)/8, $0x35bfbe8e35bfbe8e
+DATA constants<>+384(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+392(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+400(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+408(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+416(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+424(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+432(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+440(SB)/8, $0x3efffffe3efffffe
+DATA constants<>+448(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+456(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+464(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+472(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+480(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+488(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+496(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+504(SB)/8, $0x3e2aaa493e2aaa49
+DATA constants<>+512(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+520(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+528(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+536(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+544(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+552(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+560(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+568(SB)/8, $0x3d2aac793d2aac79
+DATA constants<>+576(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+584(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+592(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+600(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+608(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+616(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+624(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+632(SB)/8, $0x3c091ceb3c091ceb
+DATA constants<>+640(SB)/8, $0x3ab512243ab51224
+DATA constants<>+648(SB)/8, $0x3ab512243ab51224
+DATA constants<>+656(SB)/8, $0x3ab512243ab51224
+DATA constants<>+664(SB)/8, $0x3ab512243ab51224
+DATA constants<>+672(SB)/8, $0x3ab512243ab51224
+DATA constants<>+680(SB)/8, $0x3ab512243ab51224
+DATA constants<>+688(SB)/8, $0x3ab512243ab51224
+DATA constants<>+696(SB)/8, $0x3ab512243ab51224
+DATA constants<>+704(SB)/8, $0x3f8000003f800000
+DATA constants<>+712(SB)/8, $0x3f8000003f800000
+DATA constants<>+720(SB)/8, $0x3f8000003f800000
+DATA constants<>+728(SB)/8, $0x3f8000003f800000
+DATA constants<>+736(SB)/8, $0x3f8000003f800000
+DATA constants<>+744(SB)/8, $0x3f8000003f800000
+DATA constants<>+752(SB)/8, $0x3f8000003f800000
+DATA constants<>+760(SB)/8, $0x3f8000003f800000
+DATA constants<>+768(SB)/8, $0x0000007f0000007f
+DATA constants<>+776(SB)/8, $0x0000007f0000007f
+DATA constants<>+784(SB)/8, $0x0000007f0000007f
+DATA constants<>+792(SB)/8, $0x0000007f0000007f
+DATA constants<>+800(SB)/8, $0x0000007f0000007f
+DATA constants<>+808(SB)/8, $0x0000007f0000007f
+DATA constants<>+816(SB)/8, $0x0000007f0000007f
+DATA constants<>+824(SB)/8, $0x0000007f0000007f
+DATA constants<>+832(SB)/8, $0x8000000080000000
+DATA constants<>+840(SB)/8, $0x8000000080000000
+DATA constants<>+848(SB)/8, $0x8000000080000000
+DATA constants<>+856(SB)/8, $0x8000000080000000
+DATA constants<>+864(SB)/8, $0x8000000080000000
+DATA constants<>+872(SB)/8, $0x8000000080000000
+DATA constants<>+880(SB)/8, $0x8000000080000000
+DATA constants<>+888(SB)/8, $0x8000000080000000
+GLOBL constants<>(SB), RODATA|NOPTR, $896
+
+// func addNEON(n int, y, x *float32)
+TEXT ·addNEON(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R0
+	MOVD y+8(FP), R1
+	MOVD x+16(FP), R2
+addNEONLoop:
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F10
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 0(R1)
+	FMOVQ 16(R1), F0
+	FMOVQ 16(R2), F10
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 16(R1)
+	FMOVQ 32(R1), F0
+	FMOVQ 32(R2), F10
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 32(R1)
+	FMOVQ 48(R1), F0
+	FMOVQ 48(R2), F10
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 48(R1)
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R0
+	BNE addNEONLoop
+	RET
+
+// func scaleNEON(n int, x *float32, k float32)
+TEXT ·scaleNEON(SB), NOSPLIT, $0-20
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R1
+	FMOVS k+16(FP), F27
+	VDUP V27.S[0], V27.S4
+scaleNEONLoop:
+	FMOVQ 0(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	FMOVQ F0, 0(R1)
+	FMOVQ 16(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	FMOVQ F0, 16(R1)
+	FMOVQ 32(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	FMOVQ F0, 32(R1)
+	FMOVQ 48(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	FMOVQ F0, 48(R1)
+	ADD $64, R1
+	SUBS $16, R0
+	BNE scaleNEONLoop
+	RET
+
+// func dotNEON(n int, x, y *float32, l *lanes)
+TEXT ·dotNEON(SB), NOSPLIT, $0-32
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD l+24(FP), R7
+	FMOVQ 0(R7), F31
+	FMOVQ 16(R7), F30
+	FMOVQ 32(R7), F29
+	FMOVQ 48(R7), F28
+dotNEONLoop:
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x4e20d7ff // fadd v31.4s, v31.4s, v0.4s
+	FMOVQ 16(R1), F0
+	FMOVQ 16(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x4e20d7de // fadd v30.4s, v30.4s, v0.4s
+	FMOVQ 32(R1), F0
+	FMOVQ 32(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x4e20d7bd // fadd v29.4s, v29.4s, v0.4s
+	FMOVQ 48(R1), F0
+	FMOVQ 48(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x4e20d79c // fadd v28.4s, v28.4s, v0.4s
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R0
+	BNE dotNEONLoop
+	FMOVQ F31, 0(R7)
+	FMOVQ F30, 16(R7)
+	FMOVQ F29, 32(R7)
+	FMOVQ F28, 48(R7)
+	RET
+
+// func dot3NEON(n int, x, y, z *float32, l *lanes)
+TEXT ·dot3NEON(SB), NOSPLIT, $0-40
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD l+32(FP), R7
+	FMOVQ 0(R7), F31
+	FMOVQ 16(R7), F30
+	FMOVQ 32(R7), F29
+	FMOVQ 48(R7), F28
+dot3NEONLoop:
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ 0(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x4e20d7ff // fadd v31.4s, v31.4s, v0.4s
+	FMOVQ 16(R1), F0
+	FMOVQ 16(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ 16(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x4e20d7de // fadd v30.4s, v30.4s, v0.4s
+	FMOVQ 32(R1), F0
+	FMOVQ 32(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ 32(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x4e20d7bd // fadd v29.4s, v29.4s, v0.4s
+	FMOVQ 48(R1), F0
+	FMOVQ 48(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ 48(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x4e20d79c // fadd v28.4s, v28.4s, v0.4s
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R0
+	BNE dot3NEONLoop
+	FMOVQ F31, 0(R7)
+	FMOVQ F30, 16(R7)
+	FMOVQ F29, 32(R7)
+	FMOVQ F28, 48(R7)
+	RET
+
+// func maxNEON(n int, x *float32, l *lanes)
+TEXT ·maxNEON(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD l+16(FP), R7
+	FMOVQ 0(R7), F31
+	FMOVQ 16(R7), F30
+	FMOVQ 32(R7), F29
+	FMOVQ 48(R7), F28
+maxNEONLoop:
+	FMOVQ 0(R1), F0
+	WORD $0x6ebfe40a // fcmgt v10.4s, v0.4s, v31.4s
+	VBIT V10.B16, V0.B16, V31.B16
+	FMOVQ 16(R1), F0
+	WORD $0x6ebee40a // fcmgt v10.4s, v0.4s, v30.4s
+	VBIT V10.B16, V0.B16, V30.B16
+	FMOVQ 32(R1), F0
+	WORD $0x6ebde40a // fcmgt v10.4s, v0.4s, v29.4s
+	VBIT V10.B16, V0.B16, V29.B16
+	FMOVQ 48(R1), F0
+	WORD $0x6ebce40a // fcmgt v10.4s, v0.4s, v28.4s
+	VBIT V10.B16, V0.B16, V28.B16
+	ADD $64, R1
+	SUBS $16, R0
+	BNE maxNEONLoop
+	FMOVQ F31, 0(R7)
+	FMOVQ F30, 16(R7)
+	FMOVQ F29, 32(R7)
+	FMOVQ F28, 48(R7)
+	RET
+
+// func normalizeNEON(n int, y, x, gain *float32, inv float32)
+TEXT ·normalizeNEON(SB), NOSPLIT, $0-36
+	MOVD n+0(FP), R0
+	MOVD y+8(FP), R1
+	MOVD x+16(FP), R2
+	MOVD gain+24(FP), R3
+	FMOVS inv+32(FP), F27
+	VDUP V27.S[0], V27.S4
+normalizeNEONLoop:
+	FMOVQ 0(R2), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	FMOVQ 0(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 0(R1)
+	FMOVQ 16(R2), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	FMOVQ 16(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 16(R1)
+	FMOVQ 32(R2), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	FMOVQ 32(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 32(R1)
+	FMOVQ 48(R2), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	FMOVQ 48(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 48(R1)
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R0
+	BNE normalizeNEONLoop
+	RET
+
+// func normBackwardNEON(n int, dx, dg, dy, x, gain *float32, inv, c float32)
+TEXT ·normBackwardNEON(SB), NOSPLIT, $0-56
+	MOVD n+0(FP), R0
+	MOVD dx+8(FP), R1
+	MOVD dg+16(FP), R2
+	MOVD dy+24(FP), R3
+	MOVD x+32(FP), R4
+	MOVD gain+40(FP), R5
+	FMOVS inv+48(FP), F27
+	VDUP V27.S[0], V27.S4
+	FMOVS c+52(FP), F26
+	VDUP V26.S[0], V26.S4
+normBackwardNEONLoop:
+	FMOVQ 0(R3), F0
+	FMOVQ 0(R5), F10
+	WORD $0x6e2adc01 // fmul v1.4s, v0.4s, v10.4s
+	WORD $0x6e3bdc21 // fmul v1.4s, v1.4s, v27.4s
+	FMOVQ 0(R4), F2
+	WORD $0x6e3adc43 // fmul v3.4s, v2.4s, v26.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	FMOVQ 0(R1), F10
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	FMOVQ F1, 0(R1)
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e3bdc00 // fmul v0.4s, v0.4s, v27.4s
+	FMOVQ 0(R2), F10
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 0(R2)
+	FMOVQ 16(R3), F0
+	FMOVQ 16(R5), F10
+	WORD $0x6e2adc01 // fmul v1.4s, v0.4s, v10.4s
+	WORD $0x6e3bdc21 // fmul v1.4s, v1.4s, v27.4s
+	FMOVQ 16(R4), F2
+	WORD $0x6e3adc43 // fmul v3.4s, v2.4s, v26.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	FMOVQ 16(R1), F10
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	FMOVQ F1, 16(R1)
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e3bdc00 // fmul v0.4s, v0.4s, v27.4s
+	FMOVQ 16(R2), F10
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 16(R2)
+	FMOVQ 32(R3), F0
+	FMOVQ 32(R5), F10
+	WORD $0x6e2adc01 // fmul v1.4s, v0.4s, v10.4s
+	WORD $0x6e3bdc21 // fmul v1.4s, v1.4s, v27.4s
+	FMOVQ 32(R4), F2
+	WORD $0x6e3adc43 // fmul v3.4s, v2.4s, v26.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	FMOVQ 32(R1), F10
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	FMOVQ F1, 32(R1)
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e3bdc00 // fmul v0.4s, v0.4s, v27.4s
+	FMOVQ 32(R2), F10
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 32(R2)
+	FMOVQ 48(R3), F0
+	FMOVQ 48(R5), F10
+	WORD $0x6e2adc01 // fmul v1.4s, v0.4s, v10.4s
+	WORD $0x6e3bdc21 // fmul v1.4s, v1.4s, v27.4s
+	FMOVQ 48(R4), F2
+	WORD $0x6e3adc43 // fmul v3.4s, v2.4s, v26.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	FMOVQ 48(R1), F10
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	FMOVQ F1, 48(R1)
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e3bdc00 // fmul v0.4s, v0.4s, v27.4s
+	FMOVQ 48(R2), F10
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 48(R2)
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	ADD $64, R4
+	ADD $64, R5
+	SUBS $16, R0
+	BNE normBackwardNEONLoop
+	RET
+
+// func rotateNEON(n int, a, b, cos, sin *float32)
+TEXT ·rotateNEON(SB), NOSPLIT, $0-40
+	MOVD n+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD cos+24(FP), R3
+	MOVD sin+32(FP), R4
+rotateNEONLoop:
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F1
+	FMOVQ 0(R3), F2
+	FMOVQ 0(R4), F3
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
+	WORD $0x4ea5d484 // fsub v4.4s, v4.4s, v5.4s
+	FMOVQ F4, 0(R1)
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e23dc00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	FMOVQ F1, 0(R2)
+	FMOVQ 16(R1), F0
+	FMOVQ 16(R2), F1
+	FMOVQ 16(R3), F2
+	FMOVQ 16(R4), F3
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
+	WORD $0x4ea5d484 // fsub v4.4s, v4.4s, v5.4s
+	FMOVQ F4, 16(R1)
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e23dc00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	FMOVQ F1, 16(R2)
+	FMOVQ 32(R1), F0
+	FMOVQ 32(R2), F1
+	FMOVQ 32(R3), F2
+	FMOVQ 32(R4), F3
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
+	WORD $0x4ea5d484 // fsub v4.4s, v4.4s, v5.4s
+	FMOVQ F4, 32(R1)
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e23dc00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	FMOVQ F1, 32(R2)
+	FMOVQ 48(R1), F0
+	FMOVQ 48(R2), F1
+	FMOVQ 48(R3), F2
+	FMOVQ 48(R4), F3
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
+	WORD $0x4ea5d484 // fsub v4.4s, v4.4s, v5.4s
+	FMOVQ F4, 48(R1)
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e23dc00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	FMOVQ F1, 48(R2)
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	ADD $64, R4
+	SUBS $16, R0
+	BNE rotateNEONLoop
+	RET
+
+// func rotateBackNEON(n int, a, b, cos, sin *float32)
+TEXT ·rotateBackNEON(SB), NOSPLIT, $0-40
+	MOVD n+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD cos+24(FP), R3
+	MOVD sin+32(FP), R4
+rotateBackNEONLoop:
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F1
+	FMOVQ 0(R3), F2
+	FMOVQ 0(R4), F3
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	FMOVQ F4, 0(R1)
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e23dc00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
+	FMOVQ F1, 0(R2)
+	FMOVQ 16(R1), F0
+	FMOVQ 16(R2), F1
+	FMOVQ 16(R3), F2
+	FMOVQ 16(R4), F3
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	FMOVQ F4, 16(R1)
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e23dc00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
+	FMOVQ F1, 16(R2)
+	FMOVQ 32(R1), F0
+	FMOVQ 32(R2), F1
+	FMOVQ 32(R3), F2
+	FMOVQ 32(R4), F3
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	FMOVQ F4, 32(R1)
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e23dc00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
+	FMOVQ F1, 32(R2)
+	FMOVQ 48(R1), F0
+	FMOVQ 48(R2), F1
+	FMOVQ 48(R3), F2
+	FMOVQ 48(R4), F3
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	FMOVQ F4, 48(R1)
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e23dc00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
+	FMOVQ F1, 48(R2)
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	ADD $64, R4
+	SUBS $16, R0
+	BNE rotateBackNEONLoop
+	RET
+
+// func expSumNEON(n int, x *float32, scale, shift float32, l *lanes)
+TEXT ·expSumNEON(SB), NOSPLIT, $0-32
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R1
+	FMOVS scale+16(FP), F27
+	VDUP V27.S[0], V27.S4
+	FMOVS shift+20(FP), F26
+	VDUP V26.S[0], V26.S4
+	MOVD l+24(FP), R7
+	MOVD $constants<>(SB), R8
+	FMOVQ 0(R8), F11
+	FMOVQ 64(R8), F12
+	FMOVQ 128(R8), F13
+	FMOVQ 192(R8), F14
+	FMOVQ 256(R8), F15
+	FMOVQ 320(R8), F16
+	FMOVQ 384(R8), F17
+	FMOVQ 448(R8), F18
+	FMOVQ 512(R8), F19
+	FMOVQ 576(R8), F20
+	FMOVQ 640(R8), F21
+	FMOVQ 704(R8), F22
+	FMOVQ 768(R8), F23
+	FMOVQ 0(R7), F31
+	FMOVQ 16(R7), F30
+	FMOVQ 32(R7), F29
+	FMOVQ 48(R7), F28
+expSumNEONLoop:
+	FMOVQ 0(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	WORD $0x4ebad400 // fsub v0.4s, v0.4s, v26.4s
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	FMOVQ F0, 0(R1)
+	WORD $0x4e20d7ff // fadd v31.4s, v31.4s, v0.4s
+	FMOVQ 16(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	WORD $0x4ebad400 // fsub v0.4s, v0.4s, v26.4s
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	FMOVQ F0, 16(R1)
+	WORD $0x4e20d7de // fadd v30.4s, v30.4s, v0.4s
+	FMOVQ 32(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	WORD $0x4ebad400 // fsub v0.4s, v0.4s, v26.4s
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	FMOVQ F0, 32(R1)
+	WORD $0x4e20d7bd // fadd v29.4s, v29.4s, v0.4s
+	FMOVQ 48(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	WORD $0x4ebad400 // fsub v0.4s, v0.4s, v26.4s
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	FMOVQ F0, 48(R1)
+	WORD $0x4e20d79c // fadd v28.4s, v28.4s, v0.4s
+	ADD $64, R1
+	SUBS $16, R0
+	BNE expSumNEONLoop
+	FMOVQ F31, 0(R7)
+	FMOVQ F30, 16(R7)
+	FMOVQ F29, 32(R7)
+	FMOVQ F28, 48(R7)
+	RET
+
+// func expScaleNEON(n int, x *float32, scale, shift, inv float32)
+TEXT ·expScaleNEON(SB), NOSPLIT, $0-28
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R1
+	FMOVS scale+16(FP), F27
+	VDUP V27.S[0], V27.S4
+	FMOVS shift+20(FP), F26
+	VDUP V26.S[0], V26.S4
+	FMOVS inv+24(FP), F25
+	VDUP V25.S[0], V25.S4
+	MOVD $constants<>(SB), R8
+	FMOVQ 0(R8), F11
+	FMOVQ 64(R8), F12
+	FMOVQ 128(R8), F13
+	FMOVQ 192(R8), F14
+	FMOVQ 256(R8), F15
+	FMOVQ 320(R8), F16
+	FMOVQ 384(R8), F17
+	FMOVQ 448(R8), F18
+	FMOVQ 512(R8), F19
+	FMOVQ 576(R8), F20
+	FMOVQ 640(R8), F21
+	FMOVQ 704(R8), F22
+	FMOVQ 768(R8), F23
+expScaleNEONLoop:
+	FMOVQ 0(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	WORD $0x4ebad400 // fsub v0.4s, v0.4s, v26.4s
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	FMOVQ F0, 0(R1)
+	FMOVQ 16(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	WORD $0x4ebad400 // fsub v0.4s, v0.4s, v26.4s
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	FMOVQ F0, 16(R1)
+	FMOVQ 32(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	WORD $0x4ebad400 // fsub v0.4s, v0.4s, v26.4s
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	FMOVQ F0, 32(R1)
+	FMOVQ 48(R1), F10
+	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
+	WORD $0x4ebad400 // fsub v0.4s, v0.4s, v26.4s
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	FMOVQ F0, 48(R1)
+	ADD $64, R1
+	SUBS $16, R0
+	BNE expScaleNEONLoop
+	RET
+
+// func softmaxBackwardNEON(n int, dp, p *float32, sum, scale float32)
+TEXT ·softmaxBackwardNEON(SB), NOSPLIT, $0-32
+	MOVD n+0(FP), R0
+	MOVD dp+8(FP), R1
+	MOVD p+16(FP), R2
+	FMOVS sum+24(FP), F27
+	VDUP V27.S[0], V27.S4
+	FMOVS scale+28(FP), F26
+	VDUP V26.S[0], V26.S4
+softmaxBackwardNEONLoop:
+	FMOVQ 0(R1), F0
+	WORD $0x4ebbd400 // fsub v0.4s, v0.4s, v27.4s
+	FMOVQ 0(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e3adc00 // fmul v0.4s, v0.4s, v26.4s
+	FMOVQ F0, 0(R1)
+	FMOVQ 16(R1), F0
+	WORD $0x4ebbd400 // fsub v0.4s, v0.4s, v27.4s
+	FMOVQ 16(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e3adc00 // fmul v0.4s, v0.4s, v26.4s
+	FMOVQ F0, 16(R1)
+	FMOVQ 32(R1), F0
+	WORD $0x4ebbd400 // fsub v0.4s, v0.4s, v27.4s
+	FMOVQ 32(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e3adc00 // fmul v0.4s, v0.4s, v26.4s
+	FMOVQ F0, 32(R1)
+	FMOVQ 48(R1), F0
+	WORD $0x4ebbd400 // fsub v0.4s, v0.4s, v27.4s
+	FMOVQ 48(R2), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e3adc00 // fmul v0.4s, v0.4s, v26.4s
+	FMOVQ F0, 48(R1)
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R0
+	BNE softmaxBackwardNEONLoop
+	RET
+
+// func swigluNEON(n int, h, gate, up *float32)
+TEXT ·swigluNEON(SB), NOSPLIT, $0-32
+	MOVD n+0(FP), R0
+	MOVD h+8(FP), R1
+	MOVD gate+16(FP), R2
+	MOVD up+24(FP), R3
+	MOVD $constants<>(SB), R8
+	FMOVQ 0(R8), F11
+	FMOVQ 64(R8), F12
+	FMOVQ 128(R8), F13
+	FMOVQ 192(R8), F14
+	FMOVQ 256(R8), F15
+	FMOVQ 320(R8), F16
+	FMOVQ 384(R8), F17
+	FMOVQ 448(R8), F18
+	FMOVQ 512(R8), F19
+	FMOVQ 576(R8), F20
+	FMOVQ 640(R8), F21
+	FMOVQ 704(R8), F22
+	FMOVQ 768(R8), F23
+	FMOVQ 832(R8), F24
+swigluNEONLoop:
+	FMOVQ 0(R2), F4
+	VORR V24.B16, V4.B16, V0.B16
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x4f210481 // sshr v1.4s, v4.4s, #31
+	VAND V1.B16, V0.B16, V2.B16
+	WORD $0x4e611ec1 // bic v1.16b, v22.16b, v1.16b
+	VORR V1.B16, V2.B16, V2.B16
+	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	WORD $0x6e20dc80 // fmul v0.4s, v4.4s, v0.4s
+	FMOVQ 0(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 0(R1)
+	FMOVQ 16(R2), F4
+	VORR V24.B16, V4.B16, V0.B16
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x4f210481 // sshr v1.4s, v4.4s, #31
+	VAND V1.B16, V0.B16, V2.B16
+	WORD $0x4e611ec1 // bic v1.16b, v22.16b, v1.16b
+	VORR V1.B16, V2.B16, V2.B16
+	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	WORD $0x6e20dc80 // fmul v0.4s, v4.4s, v0.4s
+	FMOVQ 16(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 16(R1)
+	FMOVQ 32(R2), F4
+	VORR V24.B16, V4.B16, V0.B16
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x4f210481 // sshr v1.4s, v4.4s, #31
+	VAND V1.B16, V0.B16, V2.B16
+	WORD $0x4e611ec1 // bic v1.16b, v22.16b, v1.16b
+	VORR V1.B16, V2.B16, V2.B16
+	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	WORD $0x6e20dc80 // fmul v0.4s, v4.4s, v0.4s
+	FMOVQ 32(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 32(R1)
+	FMOVQ 48(R2), F4
+	VORR V24.B16, V4.B16, V0.B16
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x4f210481 // sshr v1.4s, v4.4s, #31
+	VAND V1.B16, V0.B16, V2.B16
+	WORD $0x4e611ec1 // bic v1.16b, v22.16b, v1.16b
+	VORR V1.B16, V2.B16, V2.B16
+	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	WORD $0x6e20dc80 // fmul v0.4s, v4.4s, v0.4s
+	FMOVQ 48(R3), F10
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	FMOVQ F0, 48(R1)
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R0
+	BNE swigluNEONLoop
+	RET
+
+// func swigluBackwardNEON(n int, dh, gate, up *float32)
+TEXT ·swigluBackwardNEON(SB), NOSPLIT, $0-32
+	MOVD n+0(FP), R0
+	MOVD dh+8(FP), R1
+	MOVD gate+16(FP), R2
+	MOVD up+24(FP), R3
+	MOVD $constants<>(SB), R8
+	FMOVQ 0(R8), F11
+	FMOVQ 64(R8), F12
+	FMOVQ 128(R8), F13
+	FMOVQ 192(R8), F14
+	FMOVQ 256(R8), F15
+	FMOVQ 320(R8), F16
+	FMOVQ 384(R8), F17
+	FMOVQ 448(R8), F18
+	FMOVQ 512(R8), F19
+	FMOVQ 576(R8), F20
+	FMOVQ 640(R8), F21
+	FMOVQ 704(R8), F22
+	FMOVQ 768(R8), F23
+	FMOVQ 832(R8), F24
+swigluBackwardNEONLoop:
+	FMOVQ 0(R2), F4
+	VORR V24.B16, V4.B16, V0.B16
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x4f210481 // sshr v1.4s, v4.4s, #31
+	VAND V1.B16, V0.B16, V2.B16
+	WORD $0x4e611ec1 // bic v1.16b, v22.16b, v1.16b
+	VORR V1.B16, V2.B16, V2.B16
+	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	FMOVQ 0(R1), F5
+	FMOVQ 0(R3), F6
+	WORD $0x6e20dc87 // fmul v7.4s, v4.4s, v0.4s
+	WORD $0x6e27dca8 // fmul v8.4s, v5.4s, v7.4s
+	FMOVQ F8, 0(R3)
+	WORD $0x6e26dce8 // fmul v8.4s, v7.4s, v6.4s
+	FMOVQ F8, 0(R1)
+	VMOV V22.B16, V1.B16
+	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
+	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
+	WORD $0x4e36d421 // fadd v1.4s, v1.4s, v22.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x6e20dca0 // fmul v0.4s, v5.4s, v0.4s
+	FMOVQ F0, 0(R2)
+	FMOVQ 16(R2), F4
+	VORR V24.B16, V4.B16, V0.B16
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x4f210481 // sshr v1.4s, v4.4s, #31
+	VAND V1.B16, V0.B16, V2.B16
+	WORD $0x4e611ec1 // bic v1.16b, v22.16b, v1.16b
+	VORR V1.B16, V2.B16, V2.B16
+	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	FMOVQ 16(R1), F5
+	FMOVQ 16(R3), F6
+	WORD $0x6e20dc87 // fmul v7.4s, v4.4s, v0.4s
+	WORD $0x6e27dca8 // fmul v8.4s, v5.4s, v7.4s
+	FMOVQ F8, 16(R3)
+	WORD $0x6e26dce8 // fmul v8.4s, v7.4s, v6.4s
+	FMOVQ F8, 16(R1)
+	VMOV V22.B16, V1.B16
+	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
+	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
+	WORD $0x4e36d421 // fadd v1.4s, v1.4s, v22.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x6e20dca0 // fmul v0.4s, v5.4s, v0.4s
+	FMOVQ F0, 16(R2)
+	FMOVQ 32(R2), F4
+	VORR V24.B16, V4.B16, V0.B16
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x4f210481 // sshr v1.4s, v4.4s, #31
+	VAND V1.B16, V0.B16, V2.B16
+	WORD $0x4e611ec1 // bic v1.16b, v22.16b, v1.16b
+	VORR V1.B16, V2.B16, V2.B16
+	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	FMOVQ 32(R1), F5
+	FMOVQ 32(R3), F6
+	WORD $0x6e20dc87 // fmul v7.4s, v4.4s, v0.4s
+	WORD $0x6e27dca8 // fmul v8.4s, v5.4s, v7.4s
+	FMOVQ F8, 32(R3)
+	WORD $0x6e26dce8 // fmul v8.4s, v7.4s, v6.4s
+	FMOVQ F8, 32(R1)
+	VMOV V22.B16, V1.B16
+	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
+	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
+	WORD $0x4e36d421 // fadd v1.4s, v1.4s, v22.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x6e20dca0 // fmul v0.4s, v5.4s, v0.4s
+	FMOVQ F0, 32(R2)
+	FMOVQ 48(R2), F4
+	VORR V24.B16, V4.B16, V0.B16
+	VMOV V11.B16, V1.B16
+	WORD $0x6ea0e42a // fcmgt v10.4s, v1.4s, v0.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	VMOV V12.B16, V1.B16
+	WORD $0x6ea1e40a // fcmgt v10.4s, v0.4s, v1.4s
+	VBIT V10.B16, V1.B16, V0.B16
+	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
+	VSUB V14.S4, V1.S4, V1.S4
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V1.S4
+	VADD V23.S4, V2.S4, V2.S4
+	VSHL $23, V2.S4, V2.S4
+	VADD V23.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x4f210481 // sshr v1.4s, v4.4s, #31
+	VAND V1.B16, V0.B16, V2.B16
+	WORD $0x4e611ec1 // bic v1.16b, v22.16b, v1.16b
+	VORR V1.B16, V2.B16, V2.B16
+	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	FMOVQ 48(R1), F5
+	FMOVQ 48(R3), F6
+	WORD $0x6e20dc87 // fmul v7.4s, v4.4s, v0.4s
+	WORD $0x6e27dca8 // fmul v8.4s, v5.4s, v7.4s
+	FMOVQ F8, 48(R3)
+	WORD $0x6e26dce8 // fmul v8.4s, v7.4s, v6.4s
+	FMOVQ F8, 48(R1)
+	VMOV V22.B16, V1.B16
+	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
+	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
+	WORD $0x4e36d421 // fadd v1.4s, v1.4s, v22.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x6e20dca0 // fmul v0.4s, v5.4s, v0.4s
+	FMOVQ F0, 48(R2)
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R0
+	BNE swigluBackwardNEONLoop
+	RET
+
+// func adamwNEON(n int, x, m, v, gradient *float32, beta1, fresh1, beta2, fresh2, keep, rate, scale, eps float32)
+TEXT ·adamwNEON(SB), NOSPLIT, $0-72
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD m+16(FP), R2
+	MOVD v+24(FP), R3
+	MOVD gradient+32(FP), R4
+	FMOVS beta1+40(FP), F27
+	VDUP V27.S[0], V27.S4
+	FMOVS fresh1+44(FP), F26
+	VDUP V26.S[0], V26.S4
+	FMOVS beta2+48(FP), F25
+	VDUP V25.S[0], V25.S4
+	FMOVS fresh2+52(FP), F24
+	VDUP V24.S[0], V24.S4
+	FMOVS keep+56(FP), F23
+	VDUP V23.S[0], V23.S4
+	FMOVS rate+60(FP), F22
+	VDUP V22.S[0], V22.S4
+	FMOVS scale+64(FP), F21
+	VDUP V21.S[0], V21.S4
+	FMOVS eps+68(FP), F20
+	VDUP V20.S[0], V20.S4
+adamwNEONLoop:
+	FMOVQ 0(R4), F0
+	FMOVQ 0(R2), F10
+	WORD $0x6e2adf61 // fmul v1.4s, v27.4s, v10.4s
+	WORD $0x6e20df42 // fmul v2.4s, v26.4s, v0.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVQ F1, 0(R2)
+	WORD $0x6e20df02 // fmul v2.4s, v24.4s, v0.4s
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	FMOVQ 0(R3), F10
+	WORD $0x6e2adf23 // fmul v3.4s, v25.4s, v10.4s
+	WORD $0x4e22d462 // fadd v2.4s, v3.4s, v2.4s
+	FMOVQ F2, 0(R3)
+	WORD $0x6ea1f842 // fsqrt v2.4s, v2.4s
+	WORD $0x6e35dc42 // fmul v2.4s, v2.4s, v21.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x6e21dec1 // fmul v1.4s, v22.4s, v1.4s
+	WORD $0x6e22fc21 // fdiv v1.4s, v1.4s, v2.4s
+	FMOVQ 0(R1), F10
+	WORD $0x6e2adee0 // fmul v0.4s, v23.4s, v10.4s
+	WORD $0x4ea1d400 // fsub v0.4s, v0.4s, v1.4s
+	FMOVQ F0, 0(R1)
+	FMOVQ 16(R4), F0
+	FMOVQ 16(R2), F10
+	WORD $0x6e2adf61 // fmul v1.4s, v27.4s, v10.4s
+	WORD $0x6e20df42 // fmul v2.4s, v26.4s, v0.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVQ F1, 16(R2)
+	WORD $0x6e20df02 // fmul v2.4s, v24.4s, v0.4s
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	FMOVQ 16(R3), F10
+	WORD $0x6e2adf23 // fmul v3.4s, v25.4s, v10.4s
+	WORD $0x4e22d462 // fadd v2.4s, v3.4s, v2.4s
+	FMOVQ F2, 16(R3)
+	WORD $0x6ea1f842 // fsqrt v2.4s, v2.4s
+	WORD $0x6e35dc42 // fmul v2.4s, v2.4s, v21.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x6e21dec1 // fmul v1.4s, v22.4s, v1.4s
+	WORD $0x6e22fc21 // fdiv v1.4s, v1.4s, v2.4s
+	FMOVQ 16(R1), F10
+	WORD $0x6e2adee0 // fmul v0.4s, v23.4s, v10.4s
+	WORD $0x4ea1d400 // fsub v0.4s, v0.4s, v1.4s
+	FMOVQ F0, 16(R1)
+	FMOVQ 32(R4), F0
+	FMOVQ 32(R2), F10
+	WORD $0x6e2adf61 // fmul v1.4s, v27.4s, v10.4s
+	WORD $0x6e20df42 // fmul v2.4s, v26.4s, v0.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVQ F1, 32(R2)
+	WORD $0x6e20df02 // fmul v2.4s, v24.4s, v0.4s
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	FMOVQ 32(R3), F10
+	WORD $0x6e2adf23 // fmul v3.4s, v25.4s, v10.4s
+	WORD $0x4e22d462 // fadd v2.4s, v3.4s, v2.4s
+	FMOVQ F2, 32(R3)
+	WORD $0x6ea1f842 // fsqrt v2.4s, v2.4s
+	WORD $0x6e35dc42 // fmul v2.4s, v2.4s, v21.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x6e21dec1 // fmul v1.4s, v22.4s, v1.4s
+	WORD $0x6e22fc21 // fdiv v1.4s, v1.4s, v2.4s
+	FMOVQ 32(R1), F10
+	WORD $0x6e2adee0 // fmul v0.4s, v23.4s, v10.4s
+	WORD $0x4ea1d400 // fsub v0.4s, v0.4s, v1.4s
+	FMOVQ F0, 32(R1)
+	FMOVQ 48(R4), F0
+	FMOVQ 48(R2), F10
+	WORD $0x6e2adf61 // fmul v1.4s, v27.4s, v10.4s
+	WORD $0x6e20df42 // fmul v2.4s, v26.4s, v0.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVQ F1, 48(R2)
+	WORD $0x6e20df02 // fmul v2.4s, v24.4s, v0.4s
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	FMOVQ 48(R3), F10
+	WORD $0x6e2adf23 // fmul v3.4s, v25.4s, v10.4s
+	WORD $0x4e22d462 // fadd v2.4s, v3.4s, v2.4s
+	FMOVQ F2, 48(R3)
+	WORD $0x6ea1f842 // fsqrt v2.4s, v2.4s
+	WORD $0x6e35dc42 // fmul v2.4s, v2.4s, v21.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x6e21dec1 // fmul v1.4s, v22.4s, v1.4s
+	WORD $0x6e22fc21 // fdiv v1.4s, v1.4s, v2.4s
+	FMOVQ 48(R1), F10
+	WORD $0x6e2adee0 // fmul v0.4s, v23.4s, v10.4s
+	WORD $0x4ea1d400 // fsub v0.4s, v0.4s, v1.4s
+	FMOVQ F0, 48(R1)
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	ADD $64, R4
+	SUBS $16, R0
+	BNE adamwNEONLoop
+	RET

@@ -2,8 +2,7 @@ package main
 
 // adamw is the row kernel of an optimizer's step: Worker.AdamW without what is not a multiple of 16. Four slices and eight numbers leave temporaries 0
 // to 5 on AVX2.
-var adamw = row{"adamw", "x m v gradient;beta1 fresh1 beta2 fresh2 keep rate scale eps", "is a step of AdamW; see adamwPlain.", func(v *vector) {
-	v.do(`load 0 gradient
+var adamw = row{"adamw", "x m v gradient;beta1 fresh1 beta2 fresh2 keep rate scale eps", "is a step of AdamW; see adamwPlain.", `load 0 gradient
 		mul 1 beta1 m
 		mul 2 fresh1 0
 		add 1 1 2
@@ -12,13 +11,12 @@ var adamw = row{"adamw", "x m v gradient;beta1 fresh1 beta2 fresh2 keep rate sca
 		mul 2 2 0
 		mul 3 beta2 v
 		add 2 3 2
-		store v 2`)
-	v.op("VSQRTPS %s, %s", v.at("2"), v.at("2"))
-	v.do(`mul 2 2 scale
+		store v 2
+		sqrt 2 2
+		mul 2 2 scale
 		add 2 2 eps
 		mul 1 rate 1
 		div 1 1 2
 		mul 0 keep x
 		sub 0 0 1
-		store x 0`)
-}}
+		store x 0`}

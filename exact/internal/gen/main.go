@@ -42,6 +42,16 @@ func files() map[string]string {
 	}
 	tileNEON(arm64)
 	peakNEON(arm64)
+	for _, k := range packersNEON {
+		k.writeNEON(arm64)
+	}
+	packColumnsNEON(arm64)
+	foldsNEON(arm64)
+	writeConstants(arm64)
+	for _, r := range rows {
+		r.write(arm64, laneNEON)
+	}
+	adamw.write(arm64, laneNEON)
 	return map[string]string{
 		"amd64": amd64.source(), "amd64.go": amd64.declarations(),
 		"arm64": arm64.source(), "arm64.go": arm64.declarations(),

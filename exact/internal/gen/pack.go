@@ -2,7 +2,11 @@ package main
 
 import "fmt"
 
-const packSignature = "(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)"
+const (
+	packSignature        = "(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)"
+	packColumnsSignature = "(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)"
+	packColumnsDoc       = "copies 8·squares columns of depth floats, a multiple of 8, to rows of a panel; see packPanel."
+)
 
 // A packer copies rows to panels of so many columns, each panel row after row. It goes along the rows of the matrix, which is how memory likes to
 // be read, and asks for what it will need some rows later, which is on another page and nothing a processor foresees.
@@ -26,8 +30,12 @@ var packersAMD64 = []packer{
 	{"packRows6", []move{{"VMOVUPS", "X0", 4}, {"VMOVSD", "X1", 2}}, 6, 8},
 }
 
+func (k packer) doc() string {
+	return fmt.Sprintf("copies rows to panels of %d columns; see packPanel.", k.width)
+}
+
 func (k packer) write(a *assembly) {
-	a.function(k.name, packSignature, 48, fmt.Sprintf("copies rows to panels of %d columns; see packPanel.", k.width))
+	a.function(k.name, packSignature, 48, k.doc())
 	for i, r := range []string{"CX", "R11", "DI", "R8", "SI", "R9"} {
 		a.op("MOVQ %s+%d(FP), %s", []string{"rows", "panels", "dst", "panel", "src", "stride"}[i], 8*i, r)
 	}
@@ -65,8 +73,7 @@ func (k packer) write(a *assembly) {
 // lanes. Two squares beneath each other use up the cache lines they read.
 func packColumnsAVX2(a *assembly) {
 	const name = "packColumnsAVX2"
-	a.function(name, "(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)", 48,
-		"copies 8·squares columns of depth floats, a multiple of 8, to rows of a panel; see packPanel.")
+	a.function(name, packColumnsSignature, 48, packColumnsDoc)
 	for i, r := range []string{"CX", "R11", "DI", "R8", "SI", "R9"} {
 		a.op("MOVQ %s+%d(FP), %s", []string{"depth", "squares", "dst", "wide", "src", "stride"}[i], 8*i, r)
 	}

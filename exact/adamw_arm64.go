@@ -1,0 +1,8 @@
+package exact
+
+func (kn Kernel) adamw() adamwKernel {
+	if kn.name == "neon" {
+		return adamwNEON
+	}
+	return nil
+}

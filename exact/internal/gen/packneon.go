@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// packersNEON move 8 floats through a pair of registers, or 4 through one.
+var packersNEON = []packer{
+	{"packRows16", []move{{"FLDPQ", "(F0, F1)", 8}, {"FLDPQ", "(F2, F3)", 8}}, 16, 2},
+	{"packRows4", []move{{"FMOVQ", "F0", 4}}, 4, 8},
+}
+
+// storesNEON are the instructions that write what another has read.
+var storesNEON = map[string]string{"FLDPQ": "FSTPQ", "FMOVQ": "FMOVQ"}
+
+// packingNEON loads the parameters of a packing function to R0 to R5.
+func packingNEON(a *assembly, names ...string) {
+	for i, name := range names {
+		a.op("MOVD %s+%d(FP), R%d", name, 8*i, i)
+	}
+}
+
+// writeNEON is write on arm64.
+func (k packer) writeNEON(a *assembly) {
+	a.function(k.name, packSignature, 48, k.doc())
+	packingNEON(a, "rows", "panels", "dst", "panel", "src", "stride")
+	a.label(k.name + "Row")
+	a.op("MOVD R1, R6")
+	a.op("MOVD R4, R7")
+	a.op("MOVD R2, R8")
+	a.op("ADD R5<<%d, R4, R9", bits.Len(uint(k.ahead))-1)
+	a.label(k.name + "Panel")
+	a.op("PRFM (R9), PLDL1KEEP")
+	at := 0
+	for _, m := range k.moves {
+		a.op("%s %d(R7), %s", m.instruction, at, m.register)
+		at += 4 * m.floats
+	}
+	at = 0
+	for _, m := range k.moves {
+		a.op("%s %s, %d(R8)", storesNEON[m.instruction], m.register, at)
+		at += 4 * m.floats
+	}
+	a.op("ADD $%d, R7", at)
+	a.op("ADD $%d, R9", at)
+	a.op("ADD R3, R8")
+	a.op("SUBS $1, R6")
+	a.op("BNE %sPanel", k.name)
+	a.op("ADD R5, R4")
+	a.op("ADD $%d, R2", at)
+	a.op("SUBS $1, R0")
+	a.op("BNE %sRow", k.name)
+	a.op("RET")
+}
+
+// packColumnsNEON packs columns into one panel, 4 columns and 16 rows at a time: one cache line of each column is used up at once, and there are few
+// enough of them for a cache that has 4 places for lines a power of two apart.
+func packColumnsNEON(a *assembly) {
+	const name = "packColumnsNEON"
+	a.function(name, packColumnsSignature, 48, packColumnsDoc)
+	packingNEON(a, "depth", "squares", "dst", "wide", "src", "stride")
+	a.op("LSL $1, R1") // groups of 4 columns
+	a.label(name + "Deep")
+	a.op("CMP $16, R0")
+	a.op("BLT %sRest", name)
+	packGroups(a, name+"Four", 4)
+	a.op("ADD $64, R4")
+	a.op("ADD R3<<4, R2")
+	a.op("SUB $16, R0")
+	a.op("B %sDeep", name)
+	a.label(name + "Rest")
+	a.op("CBZ R0, %sEnd", name)
+	packGroups(a, name+"Two", 2)
+	a.label(name + "End")
+	a.op("RET")
+}
+
+// packGroups writes a loop over R1 groups of 4 columns that transposes count squares of 4 by 4 beneath each other.
+func packGroups(a *assembly, name string, count int) {
+	a.op("MOVD R1, R6")
+	a.op("MOVD R4, R7")
+	a.op("MOVD R2, R8")
+	a.label(name)
+	for column := range 4 {
+		list := ""
+		for square := range count {
+			list += fmt.Sprintf(", V%d.S4", 4*column+square)
+		}
+		a.op("VLD1 (R7), [%s]", list[2:])
+		a.op("ADD R5, R7")
+	}
+	a.op("MOVD R8, R9")
+	for square := range count {
+		transposeNEON(a, square, square+4, square+8, square+12)
+		for row := range 4 {
+			a.op("FMOVQ F%d, (R9)", 20+row)
+			a.op("ADD R3, R9")
+		}
+	}
+	a.op("ADD $16, R8")
+	a.op("SUBS $1, R6")
+	a.op("BNE %s", name)
+}
+
+// transposeNEON sets V20 to V23 to the rows of the square whose columns are given: first pairs of every other row, then all four of each.
+func transposeNEON(a *assembly, c0, c1, c2, c3 int) {
+	for i, pair := range [][2]int{{c0, c1}, {c2, c3}} {
+		for odd := range 2 {
+			a.op("VTRN%d V%d.S4, V%d.S4, V%d.S4", 1+odd, pair[1], pair[0], 16+2*i+odd)
+		}
+	}
+	for row := range 4 {
+		a.op("VTRN%d V%d.D2, V%d.D2, V%d.D2", 1+row/2, 18+row%2, 16+row%2, 20+row)
+	}
+}
