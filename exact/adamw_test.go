@@ -46,6 +46,16 @@ func TestAdamWHasTheSameBitsOnEveryKernel(t *testing.T) {
 	}
 }
 
+func TestAdamWHasTheSameBitsOnSpecialNumbers(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for i := range 4000 {
+		k := random(r, 8, []int{0, 2, 4}[i%3])
+		s := AdamWStep{Beta1: k[0], Fresh1: k[1], Beta2: k[2], Fresh2: k[3], Keep: k[4], Rate: k[5], Scale: k[6], Eps: k[7]}
+		const n = 96
+		checkAdamW(t, random(r, n, 4), random(r, n, 4), random(r, n, 4), random(r, n, 4), s)
+	}
+}
+
 func FuzzAdamW(f *testing.F) {
 	f.Add(uint64(1), uint8(33), uint8(2), float32(0.9), float32(0.95), float32(1e-3), float32(1e-8))
 	f.Fuzz(func(t *testing.T, seed uint64, n, mode uint8, beta1, beta2, rate, eps float32) {

@@ -10,8 +10,12 @@ import (
 var hostile = []float32{0, float32(math.Copysign(0, -1)), 1, -1, math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, 0x1p-126, -0x1p-126,
 	0x1.fffffcp-127, math.MaxFloat32, -math.MaxFloat32, 0x1.000002p0, 0x1.fffffep-1, 0x1p-75, -0x1p64, 0x1p-24, 3e-39, -1e38, 0x1.555556p-2}
 
+// special are those, infinities, and NaNs of both signs and kinds.
+var special = append([]float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.Float32frombits(0xffc00001),
+	math.Float32frombits(0x7f800001), math.Float32frombits(0xffffffff)}, hostile...)
+
 // random returns n floats: mode 0 ordinary ones, mode 1 of very different sizes with many zeros and subnormals, mode 2 hostile ones, mode 3 any
-// bits at all, NaN and infinities included.
+// bits at all, NaN and infinities included, mode 4 special ones.
 func random(r *rand.Rand, n, mode int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -27,6 +31,8 @@ func random(r *rand.Rand, n, mode int) []float32 {
 			x[i] = hostile[r.IntN(len(hostile))]
 		case 3:
 			x[i] = math.Float32frombits(r.Uint32())
+		case 4:
+			x[i] = special[r.IntN(len(special))]
 		}
 	}
 	return x

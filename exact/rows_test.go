@@ -86,6 +86,49 @@ func TestRowKernelsAreEqualToPlainGo(t *testing.T) {
 	}
 }
 
+// Each pair of special numbers as the two that are the same for a row, and so many rows of them that all triples meet.
+func TestRowKernelsAreEqualToPlainGoOnSpecialNumbers(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	for _, a := range special {
+		for _, b := range special {
+			const n = 320 // each half of a row that is rotated is whole vectors
+			checkRows(t, random(r, n, 4), random(r, n, 4), random(r, n, 4), a, b)
+		}
+	}
+}
+
+// Row kernels that change the lanes, one after another on the same lanes, whatever these hold before.
+func TestLaneKernelsAreEqualToPlainGo(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	for _, kernel := range Kernels() {
+		if kernel.dot == nil {
+			continue
+		}
+		for i := range 4000 {
+			mode, n := i%5, 16*(1+r.IntN(5))
+			x, y, z := random(r, n, mode), random(r, n, mode), random(r, n, mode)
+			if mode == 4 { // a NaN would hide the lane's sums
+				mode = 2
+			}
+			k := random(r, 2, mode)
+			var before lanes
+			copy(before[:], random(r, len(before), mode))
+			check := func(name string, run func(l *lanes), plain func(l *lanes)) {
+				got, want := before, before
+				run(&got)
+				plain(&want)
+				expectSame(t, fmt.Sprintf("%s by %s, %d elements", name, kernel.Name(), n), got[:], want[:])
+			}
+			check("dot", func(l *lanes) { kernel.dot(n, &x[0], &y[0], l) }, func(l *lanes) { dotPlain(x, y, l) })
+			check("dot3", func(l *lanes) { kernel.dot3(n, &x[0], &y[0], &z[0], l) }, func(l *lanes) { dot3Plain(x, y, z, l) })
+			check("max", func(l *lanes) { kernel.max(n, &x[0], l) }, func(l *lanes) { maxPlain(x, l) })
+			got := append([]float32(nil), x...)
+			check("expSum", func(l *lanes) { kernel.expSum(n, &got[0], k[0], k[1], l) }, func(l *lanes) { expSumPlain(x, k[0], k[1], l) })
+			expectSame(t, "expSum by "+kernel.Name(), got, x)
+		}
+	}
+}
+
 // Every part of Exp's range, and the places where it changes its ways.
 func TestExpInVectorsIsExp(t *testing.T) {
 	var x []float32
