@@ -27,10 +27,10 @@ type sliced struct {
 	codec *slice.Codec
 }
 
-func newSliced(t *testing.T, params int) sliced {
+func newSliced(t *testing.T, params int, compression uint32) sliced {
 	t.Helper()
 	layout := tensor.NewLayout([]tensor.Spec{{Name: "a", Shape: []int{params - 100}}, {Name: "b", Shape: []int{100}}})
-	codec, err := slice.New(layout, slice.Config{Compression: 20, Leaf: 128, Decay: 1}, exact.NewPool(1))
+	codec, err := slice.New(layout, slice.Config{Compression: compression, Leaf: 128, Decay: 1}, exact.NewPool(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func windows(cfg *coordinator.Config) {
 // newBucketWorld is a world of buckets.
 func newBucketWorld(t *testing.T, steps, members uint32, adjust ...func(*coordinator.Config)) *world {
 	t.Helper()
-	engine := newSliced(t, 70_000)
+	engine := newSliced(t, 70_000, 20)
 	w := newWorld(t, steps, members, append([]func(*coordinator.Config){windows, func(cfg *coordinator.Config) {
 		cfg.StateHash = merkle.BlobRoot(make([]byte, 4*engine.StateLen()))
 	}}, adjust...)...)

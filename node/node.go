@@ -114,7 +114,8 @@ type Config struct {
 	// machine does not have that, and gets them from its peers. It is called off the loop, only when they are needed.
 	Initial func() []float32
 	// States is with which optimizer states members may begin the run, in one that resumes another; Resume returns this member's, nil if it is not
-	// here. It is called off the loop, when there is nothing in the store. In a run of buckets, in which nobody judges by it, States is not asked.
+	// here, and is itself nil in a run that resumes none. It is called off the loop, when there is nothing in the store. In a run of buckets, in which
+	// nobody judges by it, States is not asked.
 	States map[key.Public]wire.Hash
 	Resume func() []float32
 	Store  Store

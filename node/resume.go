@@ -17,6 +17,9 @@ func (n *Node) resume() (state []float32, text string) {
 	switch {
 	case len(state) != n.cfg.Engine.StateLen() && named:
 		text = "this member could go on with the optimizer state " + want.String() + " of the checkpoint, but it is not here; beginning afresh"
+	case len(state) != n.cfg.Engine.StateLen() && n.slicer != nil && n.cfg.Resume != nil: // no list says whether this member had one
+		text = "the run resumes another, and an optimizer state of this member's from there would lie beside the checkpoint or in the state directory, " +
+			"but it is not here; beginning afresh"
 	case len(state) != n.cfg.Engine.StateLen():
 	case n.slicer != nil || n.measured(state).root == want:
 		return state, "the optimizer goes on from the checkpoint's state"

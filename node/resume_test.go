@@ -3,7 +3,7 @@ package node
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -53,6 +53,60 @@ func (e personal) Apply(params []float32, payloads [][]byte, step uint32) error 
 	return nil
 }
 
+// personalSlices is personal for a run of buckets. Of all values each is drawn in every window, so that it does not matter either which slices are.
+type personalSlices struct {
+	sliced
+	id     int
+	before uint32
+}
+
+func (e personalSlices) Step(ctx context.Context, params, state []float32, _ []batch.Span, step uint32) (train.Result, error) {
+	grad := make([]float32, e.params)
+	for i := range grad {
+		grad[i] = params[i] - float32((step+e.before)*uint32(e.id+1)+uint32(i%17))
+	}
+	payload, err := e.codec.Encode(nil, state, grad, 0.1)
+	return train.Result{Payload: payload, Loss: 1, Tokens: 1, Gradient: wire.Sum("gradient", payload)}, errors.Join(err, ctx.Err())
+}
+
+func (e personalSlices) Apply(params []float32, payloads [][]byte, step uint32) error {
+	return e.codec.Apply(params, payloads, 1/float32(step+e.before))
+}
+
+// manner is how the members of a run exchange, of which one that is resumed is compared with one that is not.
+type manner struct {
+	world func(t *testing.T, steps uint32, adjust ...func(*coordinator.Config)) *world
+	start func(w *world, i int, before uint32, adjust ...func(*Config)) *host
+	steps uint32
+	named int // members whose states a checkpoint names
+}
+
+func byPeers(overlap uint8) manner {
+	return manner{
+		world: func(t *testing.T, steps uint32, adjust ...func(*coordinator.Config)) *world {
+			return newWorld(t, steps, resumeMembers, append(adjust, func(c *coordinator.Config) { c.EpochMs, c.Overlap = 6000, overlap })...)
+		},
+		start: func(w *world, i int, before uint32, adjust ...func(*Config)) *host {
+			return w.start(i, append([]func(*Config){func(c *Config) { c.Engine = personal{w.toy, i, before} }}, adjust...)...)
+		},
+		steps: 80, named: resumeMembers,
+	}
+}
+
+func byBuckets() manner {
+	return manner{
+		world: func(t *testing.T, steps uint32, adjust ...func(*coordinator.Config)) *world {
+			w := newBucketWorld(t, steps, resumeMembers, append(adjust, func(c *coordinator.Config) { c.EpochMs = 32_500 })...)
+			w.engine = newSliced(t, w.toy.params, 1)
+			return w
+		},
+		start: func(w *world, i int, before uint32, adjust ...func(*Config)) *host {
+			return w.mine(i, append([]func(*Config){func(c *Config) { c.Engine = personalSlices{w.engine, i, before} }}, adjust...)...)
+		},
+		steps: 40,
+	}
+}
+
 // trajectory is the parameters' hash after each step.
 func (h *host) trajectory() map[uint32]string {
 	hashes := make(map[uint32]string)
@@ -72,21 +126,20 @@ type parting struct {
 
 const resumeMembers = 3
 
-// epochs makes them short, and of the same number of steps in both runs: with overlap 1 the end of an epoch, which drains what is under way, is part of
-// what a run computes.
-func epochs(c *coordinator.Config) { c.EpochMs = 6000 }
-
-// whole runs so many steps without interruption, and returns what was kept at the first epoch's end, and the parameters' hashes.
-func whole(t *testing.T, steps uint32, adjust func(*coordinator.Config)) (k parting, hashes map[uint32]string) {
+// whole runs all steps without interruption, and returns what was kept at the first epoch's end, and the parameters' hashes.
+//
+// Epochs are short, and of the same number of steps in both runs: with overlap 1 the end of an epoch, which drains what is under way, is part of what a
+// run computes.
+func (m manner) whole(t *testing.T) (k parting, hashes map[uint32]string) {
 	t.Helper()
-	w := newWorld(t, steps, resumeMembers, adjust, epochs)
+	w := m.world(t, m.steps)
 	k.own = make(map[int][]float32)
 	for i := range resumeMembers {
-		w.start(i, func(c *Config) {
-			c.Engine, c.CheckpointAlways = personal{w.toy, i, 0}, true
+		m.start(w, i, 0, func(c *Config) {
+			c.CheckpointAlways = true
 			c.Checkpoint = func(p Checkpoint) (wire.Hash, error) {
 				if p.Epoch == 1 {
-					if !p.Known || len(p.Endings) != resumeMembers {
+					if !p.Known || len(p.Endings) != m.named {
 						t.Errorf("member %d knows of %d of the states: %v", i, len(p.Endings), p.Known)
 					}
 					k.own[i] = slices.Clone(p.Own)
@@ -98,17 +151,15 @@ func whole(t *testing.T, steps uint32, adjust func(*coordinator.Config)) (k part
 	}
 	w.until(10*time.Minute, w.finished)
 	w.agree(0, 1, 2)
-	if k.Step == 0 || k.Step >= steps || len(k.own) != resumeMembers {
-		t.Fatalf("%d members kept step %d of %d", len(k.own), k.Step, steps)
+	if k.Step == 0 || k.Step >= m.steps || len(k.own) != resumeMembers {
+		t.Fatalf("%d members kept step %d of %d", len(k.own), k.Step, m.steps)
 	}
 	return k, w.hosts[0].trajectory()
 }
 
 // rest is a run of its own, on a chain of its own, that goes on from what was kept to the same end.
-func rest(t *testing.T, k parting, steps uint32, adjust func(*coordinator.Config)) *world {
-	w := newWorld(t, steps-k.Step, resumeMembers, adjust, epochs, func(c *coordinator.Config) { c.ModelHash = k.Hash })
-	w.toy.params = len(k.Params)
-	return w
+func (m manner) rest(t *testing.T, k parting) *world {
+	return m.world(t, m.steps-k.Step, func(c *coordinator.Config) { c.ModelHash = k.Hash })
 }
 
 func (k parting) states() map[key.Public]wire.Hash {
@@ -120,33 +171,28 @@ func (k parting) states() map[key.Public]wire.Hash {
 }
 
 // resume has member i take part in the rest.
-func (k parting) resume(w *world, i int, adjust ...func(*Config)) *host {
-	return w.start(i, append([]func(*Config){func(c *Config) {
-		c.Engine = personal{w.toy, i, k.Step}
+func (m manner) resume(w *world, k parting, i int, adjust ...func(*Config)) *host {
+	return m.start(w, i, k.Step, append([]func(*Config){func(c *Config) {
 		c.Initial = func() []float32 { return slices.Clone(k.Params) }
 		c.States = k.states()
 		c.Resume = func() []float32 { return slices.Clone(k.own[i]) }
 	}}, adjust...)...)
 }
 
-func overlapped(overlap uint8) func(*coordinator.Config) {
-	return func(c *coordinator.Config) { c.Overlap = overlap }
-}
-
 // A run of many steps, and one that goes on from its checkpoint when chain and processes are gone, come to the same parameters, hash for hash.
 func TestAResumedRunIsBitForBitTheOneThatNeverStopped(t *testing.T) {
-	for overlap := range uint8(2) {
-		t.Run(fmt.Sprint("overlap ", overlap), func(t *testing.T) {
-			const steps = 80
-			k, want := whole(t, steps, overlapped(overlap))
+	for name, m := range map[string]manner{"overlap 0": byPeers(0), "overlap 1": byPeers(1), "buckets": byBuckets()} {
+		t.Run(name, func(t *testing.T) {
+			k, want := m.whole(t)
+			steps := m.steps
 			for e, ending := range k.Endings {
 				if root := merkle.BlobRoot(tensor.Bytes(k.own[memberOf(ending.Member)])); root != ending.State {
 					t.Errorf("ending %d names %s, the member has %s", e, ending.State, root)
 				}
 			}
-			w := rest(t, k, steps, overlapped(overlap))
+			w := m.rest(t, k)
 			for i := range resumeMembers {
-				k.resume(w, i)
+				m.resume(w, k, i)
 			}
 			w.until(10*time.Minute, w.finished)
 			w.agree(0, 1, 2)
@@ -159,12 +205,15 @@ func TestAResumedRunIsBitForBitTheOneThatNeverStopped(t *testing.T) {
 			if w.state().Rollbacks() != 0 {
 				t.Error("the resumed run was rolled back")
 			}
+			if ev, ok := w.hosts[0].first("note"); !ok || !strings.Contains(ev.Text, "goes on from the checkpoint's") {
+				t.Errorf("who has its state is told %+v", ev)
+			}
 			t.Logf("steps %d to %d: equal hashes", k.Step+1, steps)
 
 			// With fresh optimizers it is another run.
-			w = rest(t, k, steps, overlapped(overlap))
+			w = m.rest(t, k)
 			for i := range resumeMembers {
-				k.resume(w, i, func(c *Config) { c.Resume = nil })
+				m.resume(w, k, i, func(c *Config) { c.Resume = func() []float32 { return nil } })
 			}
 			w.until(10*time.Minute, w.finished)
 			if w.hosts[1].trajectory()[steps-k.Step] == want[steps] {
@@ -188,8 +237,8 @@ func memberOf(k key.Public) int {
 
 // Who brings another state than the specification names begins afresh if it is honest, and is not accepted if it is not.
 func TestOnlyTheNamedStateIsResumed(t *testing.T) {
-	const steps = 80
-	k, _ := whole(t, steps, overlapped(0))
+	m := byPeers(0)
+	k, _ := m.whole(t)
 	forged := slices.Clone(k.own[1])
 	forged[0] += 1000
 	for name, c := range map[string]struct {
@@ -205,10 +254,10 @@ func TestOnlyTheNamedStateIsResumed(t *testing.T) {
 		}, false, "goes on from the checkpoint's"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := rest(t, k, steps, overlapped(0))
-			k.resume(w, 0)
-			h := k.resume(w, 1, c.bend)
-			k.resume(w, 2)
+			w := m.rest(t, k)
+			m.resume(w, k, 0)
+			h := m.resume(w, k, 1, c.bend)
+			m.resume(w, k, 2)
 			w.until(time.Minute, func() bool { return w.state().Step() == 2 })
 			r, ok := w.state().At(w.state().Round() - 1)
 			i, known := w.state().Find(worldKey(1).Public())
@@ -223,5 +272,48 @@ func TestOnlyTheNamedStateIsResumed(t *testing.T) {
 			}
 			w.until(10*time.Minute, w.finished)
 		})
+	}
+}
+
+// recording notes with which optimizer state each step begins.
+type recording struct {
+	sliced
+	begun map[uint32]wire.Hash
+}
+
+func (e recording) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	e.begun[step] = merkle.BlobRoot(tensor.Bytes(state))
+	return e.sliced.Step(ctx, params, state, spans, step)
+}
+
+// What a miner's checkpoint keeps is the state from which the next window goes on: without what the slice drawn last has sent, and only that.
+func TestACheckpointKeepsWhatAMinerGoesOnFrom(t *testing.T) {
+	w := newBucketWorld(t, 12, resumeMembers, func(c *coordinator.Config) { c.EpochMs = 32_500 })
+	var begun, kept [resumeMembers]map[uint32]wire.Hash
+	for i := range resumeMembers {
+		begun[i], kept[i] = map[uint32]wire.Hash{}, map[uint32]wire.Hash{}
+		w.mine(i, func(c *Config) {
+			c.Engine, c.CheckpointAlways = recording{w.engine, begun[i]}, true
+			c.Checkpoint = func(p Checkpoint) (wire.Hash, error) {
+				kept[i][p.Step] = merkle.BlobRoot(tensor.Bytes(p.Own))
+				return wire.Sum("checkpoint", p.Hash[:]), nil
+			}
+		})
+	}
+	w.until(10*time.Minute, w.finished)
+	for i := range resumeMembers {
+		compared := 0
+		for step, root := range kept[i] {
+			next, ok := begun[i][step+1]
+			if ok && next != root {
+				t.Errorf("miner %d kept %s after step %d, and went on from %s", i, root, step, next)
+			}
+			if ok {
+				compared++
+			}
+		}
+		if compared == 0 {
+			t.Errorf("miner %d: no window after a checkpoint", i)
+		}
 	}
 }

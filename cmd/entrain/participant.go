@@ -163,13 +163,16 @@ func (p *participant) runTo(ctx context.Context) error {
 	}
 	cfg := node.Config{
 		Run: p.run, ID: p.id, Key: p.key, Ledger: p.client, Loop: p.loop, Engine: p.trainer.engine,
-		Listen: p.join, Initial: p.trainer.initial, States: p.trainer.spec.States(), Resume: p.resume, Store: p.store,
+		Listen: p.join, Initial: p.trainer.initial, States: p.trainer.spec.States(), Store: p.store,
 		Checkpoint: p.checkpoint, Recall: p.saver.recall, CheckpointAlways: p.checkpoints > 0,
 		EvalRounds: evaluate, Observe: p.observed, Stake: p.stake, Pool: p.pool,
 		Expelled: func(err *node.ExpelledError) {
 			p.expelled = err
 			p.node.Stop(0, end)
 		},
+	}
+	if p.trainer.spec.Resume != nil {
+		cfg.Resume = p.resume
 	}
 	if p.looks != nil {
 		cfg.Inspect, cfg.InspectRounds = p.looks.inspect, p.evaluate

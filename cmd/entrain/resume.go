@@ -48,10 +48,7 @@ func (c *checkpoints) writeOptimizer(path string, n node.Checkpoint) error {
 // checkpoint, or from the state directory.
 func (p *participant) resume() []float32 {
 	s := p.trainer.spec
-	params, ok := s.From()
-	if !ok || s.Resume == nil {
-		return nil
-	}
+	params, _ := s.From() // a run that resumes goes on from some
 	paths := []string{p.saver.path(s.Resume.Step) + checkpoint.OptimizerSuffix}
 	if p.trainer.from != "" {
 		paths = append([]string{p.trainer.from + checkpoint.OptimizerSuffix}, paths...)

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/checkpoint"
 )
 
@@ -68,12 +70,42 @@ func (m taking) notes() string {
 	return strings.Join(all, "\n")
 }
 
+// byBucket makes it a run of a miner.
+const byBucket = `
+[exchange]
+kind = "bucket"
+window_blocks = 4
+`
+
 // resumable is a data set, and a member's key and directory.
 type resumable struct {
 	t              *testing.T
 	codec          string
 	steps          int
+	more           string   // of the specification
+	join           []string // flags
 	corpus, member string
+}
+
+// newResumable prepares a data set.
+func newResumable(t *testing.T, codec string, steps int) resumable {
+	t.Helper()
+	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("It was the best of times, it was the worst of times. ", 2000))
+	r := resumable{t: t, codec: codec, steps: steps, corpus: filepath.Join(t.TempDir(), "data"), member: filepath.Join(t.TempDir(), "member")}
+	newShell(t).ok("data", "prepare", "-o", r.corpus, text)
+	return r
+}
+
+// first takes part in a whole run, and returns the directory of its first checkpoint and after how many steps that was made.
+func (r resumable) first() (whole taking, from string, before uint32) {
+	r.t.Helper()
+	whole = r.take("whole", r.member)
+	saver := newCheckpoints(filepath.Join(r.member, "checkpoints"), 100, nil)
+	steps, err := saver.steps()
+	if err != nil || len(steps) < 2 {
+		r.t.Fatalf("checkpoints after the steps %v, %v", steps, err)
+	}
+	return whole, saver.path(steps[0]), steps[0]
 }
 
 // take has the member take part in a run, on a chain of its own that is gone afterwards. The flags are those of run create; the
@@ -84,9 +116,10 @@ func (r resumable) take(name, state string, flags ...string) taking {
 	ok := r.t.Run(name, func(t *testing.T) {
 		s := newShell(t)
 		s.console.env = startReplica(t)
-		text := fmt.Sprintf(resumableRun, name, r.steps, r.corpus, r.codec)
+		text := fmt.Sprintf(resumableRun, name, r.steps, r.corpus, r.codec) + r.more
 		s.ok(append([]string{"run", "create", "-f", writeFile(t, filepath.Join(t.TempDir(), "run.toml"), text)}, flags...)...)
-		join := append([]string{name, "--key", r.member + ".key", "--state", state, "--checkpoints", "100", "--linger", "0s"}, flags[:min(len(flags), 2)]...)
+		join := []string{name, "--key", r.member + ".key", "--state", state, "--checkpoints", "100", "--linger", "0s"}
+		join = slices.Concat(join, flags[:min(len(flags), 2)], r.join)
 		m = <-takePart(context.WithoutCancel(t.Context()), t, s.console.env, join...)
 		if m.err != nil {
 			t.Fatal(m.err)
@@ -106,16 +139,8 @@ func TestARunIsTakenUpAgainFromItsCheckpoint(t *testing.T) {
 	}
 	for _, codec := range []string{"distro", "sparseloco"} {
 		t.Run(codec, func(t *testing.T) {
-			text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("It was the best of times, it was the worst of times. ", 2000))
-			r := resumable{t: t, codec: codec, steps: 30, corpus: filepath.Join(t.TempDir(), "data"), member: filepath.Join(t.TempDir(), "member")}
-			newShell(t).ok("data", "prepare", "-o", r.corpus, text)
-			whole := r.take("whole", r.member)
-			saver := newCheckpoints(filepath.Join(r.member, "checkpoints"), 100, nil)
-			steps, err := saver.steps()
-			if err != nil || len(steps) < 2 {
-				t.Fatalf("checkpoints after the steps %v, %v", steps, err)
-			}
-			from, before := saver.path(steps[0]), steps[0]
+			r := newResumable(t, codec, 30)
+			whole, from, before := r.first()
 			saved, err := checkpoint.OpenLocal(os.DirFS(from))
 			if err != nil {
 				t.Fatal(err)
@@ -167,5 +192,58 @@ func TestARunIsTakenUpAgainFromItsCheckpoint(t *testing.T) {
 				t.Errorf("without its optimizer it comes to the same parameters, or was told only %q", lost.notes())
 			}
 		})
+	}
+}
+
+// A miner takes up its training in another run as well. Another chain draws other slices, so the parameters are not the same; package node's tests show
+// that all else is.
+func TestAMinersRunIsTakenUpAgainFromItsCheckpoint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three runs")
+	}
+	own, public, _ := startBuckets(t)
+	r := newResumable(t, "slice", 8)
+	r.more = byBucket
+	file := func(l bucket.Location) string { return writeFile(t, filepath.Join(t.TempDir(), "location"), l.URL()) }
+	r.join = []string{"--bucket", file(own), "--bucket-read", file(public), "--private-buckets"}
+	whole, from, before := r.first()
+	saved, err := checkpoint.OpenLocal(os.DirFS(from))
+	if err != nil {
+		t.Fatal(err)
+	}
+	training, err := saved.Training()
+	if err != nil || len(training.States) != 0 || training.Sequence == 0 {
+		t.Fatalf("the checkpoint says %+v, %v", training, err)
+	}
+	rates := map[uint32]float32{}
+	for _, ev := range whole.events {
+		if ev.Kind == "trained" {
+			rates[ev.Step] = ev.LR
+		}
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	again := r.take("again", elsewhere, "--from", from, "--resume")
+	if n := len(again.steps()); n != r.steps-int(before) || !strings.Contains(again.notes(), "goes on from the checkpoint's state") {
+		t.Errorf("%d steps were done after %d of %d; it was told %q", n, before, r.steps, again.notes())
+	}
+	for _, ev := range again.events {
+		if want, ok := rates[before+ev.Step]; ev.Kind == "trained" && ok && ev.LR != want {
+			t.Errorf("step %d has the learning rate %v, had %v", before+ev.Step, ev.LR, want)
+		}
+	}
+	_, end, err := openCheckpoint(elsewhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := end.Training(); err != nil || end.Manifest.Step != uint32(r.steps) || after.Sequence < training.Sequence+uint64(4*(r.steps-int(before))) {
+		t.Errorf("at the end of step %d the next sequence is %d; it was %d after step %d, %v", end.Manifest.Step, after.Sequence, training.Sequence, before, err)
+	}
+
+	// Without the state beside it, the optimizer begins afresh, and says so.
+	if err := os.Rename(from+checkpoint.OptimizerSuffix, from+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if lost := r.take("lost", filepath.Join(t.TempDir(), "lost"), "--from", from, "--resume"); !strings.Contains(lost.notes(), "beginning afresh") {
+		t.Errorf("without its optimizer it was told only %q", lost.notes())
 	}
 }
