@@ -4,7 +4,8 @@
 // Speeds are judged by what the machine could do at most, which is measured and not looked up: the fused multiply-adds a second of the kernel in use
 // (exact.Worker.Peak), and the bytes a second that memory gives. What is compared is measured side by side: a set of trials runs in turn, one after
 // the other, round after round, so that a machine which gets slower for a while, by heat or by a neighbour, does so for all of them; a result is the
-// median over the rounds, but the peak is the best of them. Everything is measured with one thread and with all.
+// median over the rounds. A share of the peak is the median of shares, each of the peak as it was just before and after. Everything is measured with
+// one thread and with all.
 //
 //	peak, memory  independent multiply-adds in registers; reading, and copying, memory that no cache holds (a copy counts what it reads and writes)
 //	sgemm         squares, and the products of a training step of the 10m preset, as share of the peak of as many threads
@@ -53,9 +54,6 @@ type Pair struct {
 // Shares are speeds as shares of the peak of as many threads, by name.
 type Shares map[string]float64
 
-// over returns the share of p that of is, with one thread and with all.
-func (p Pair) over(of Pair) Pair { return Pair{p.One / of.One, p.All / of.All} }
-
 // Run measures everything with as many threads as the Go program may use. It ends early, with ctx's error, when ctx does.
 func Run(ctx context.Context, o Options) (Report, error) {
 	e := thorough
@@ -69,6 +67,8 @@ func Run(ctx context.Context, o Options) (Report, error) {
 type effort struct {
 	rounds    int           // of trials
 	trial     time.Duration // one of them takes at least: long beside the clock's steps and the waking of threads, short beside changes of speed
+	products  int           // rounds of products
+	product   time.Duration // one of them takes at least, and the peak beside it
 	turns     int           // that one thread and all take at training a model
 	turn      time.Duration // one of them takes at least
 	memory    int           // bytes read, and copied: several times the largest caches there are
@@ -78,7 +78,7 @@ type effort struct {
 
 var (
 	thorough = effort{
-		rounds: 11, trial: 40 * time.Millisecond, turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "50m",
+		rounds: 11, trial: 40 * time.Millisecond, products: 41, product: 8 * time.Millisecond, turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "50m",
 		trainings: []Training{
 			{Model: "nano", Batch: 16, Sequence: 128},
 			{Model: "10m", Batch: 8, Sequence: 256},
@@ -87,7 +87,7 @@ var (
 		},
 	}
 	quick = effort{
-		rounds: 5, trial: 40 * time.Millisecond, turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "10m",
+		rounds: 5, trial: 40 * time.Millisecond, products: 15, product: 8 * time.Millisecond, turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "10m",
 		trainings: thorough.trainings[:2],
 	}
 )
@@ -147,7 +147,6 @@ func (b *bench) both(work float64, on func(p *exact.Pool) func() error) pair {
 type pair struct{ one, all *trial }
 
 func (p pair) rate() Pair { return Pair{p.one.rate(), p.all.rate()} }
-func (p pair) best() Pair { return Pair{p.one.best(), p.all.best()} }
 
 // alternate measures pairs side by side.
 func (b *bench) alternate(ctx context.Context, pairs ...pair) error {

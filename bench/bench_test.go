@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // least is the smallest effort that measures everything once.
 var least = effort{
-	rounds: 1, trial: time.Nanosecond, turns: 1, turn: time.Nanosecond, memory: 1 << 20,
+	rounds: 1, trial: time.Nanosecond, products: 1, product: time.Nanosecond, turns: 1, turn: time.Nanosecond, memory: 1 << 20,
 	trainings: []Training{{Model: "nano", Batch: 1, Sequence: 16}}, exchange: "nano",
 }
 
@@ -132,14 +132,11 @@ func TestRates(t *testing.T) {
 	if got := tr.rate(); got != 4 {
 		t.Errorf("rate %g, want 4: 12 in the 3 seconds between 2 and 4", got)
 	}
-	if got := tr.best(); got != 12 {
-		t.Errorf("best rate %g, want 12", got)
+	if got := tr.rateOf([]float64{4, 2}); got != 4.5 {
+		t.Errorf("rate of two rounds %g, want 4.5, the mean of 3 and 6", got)
 	}
 	if got := median([]float64{9, 1, 5}); got != 5 {
 		t.Errorf("median %g, want 5", got)
-	}
-	if got := (Pair{1, 6}).over(Pair{2, 8}); got != (Pair{.5, .75}) {
-		t.Errorf("shares %v", got)
 	}
 }
 

@@ -59,10 +59,10 @@ func (p product) on(a, b, c []float32) func(pool *exact.Pool) func() error {
 	}
 }
 
-// peakRounds is how many rounds of multiply-adds a worker does in one call.
-const peakRounds = 1 << 16
+// peakRounds is how many rounds of multiply-adds a worker does in one call: enough to take longer than waking the workers.
+const peakRounds = 1 << 20
 
-// measureProducts measures the peak and, beside it, matrix products.
+// measureProducts measures matrix products and, before and after each, the peak: speed that others take from the machine is missing in both.
 func (b *bench) measureProducts(ctx context.Context, r *Report) error {
 	b.progress("peak and matrix products")
 	var all []product
@@ -75,37 +75,72 @@ func (b *bench) measureProducts(ctx context.Context, r *Report) error {
 		sizeA, sizeB, sizeC = max(sizeA, p.m*p.k), max(sizeB, p.k*p.n), max(sizeC, p.m*p.n)
 	}
 	x, y, z := random("a", sizeA), random("b", sizeB), make([]float32, sizeC)
-	pairs := []pair{b.peak()}
-	for _, p := range all {
-		pairs = append(pairs, b.both(p.operations(), p.on(x, y, z)))
-	}
-	if err := b.alternate(ctx, pairs...); err != nil {
+	peak := b.peak()
+	one, err := b.shares(ctx, b.one, peak.one, all, x, y, z)
+	if err != nil {
 		return err
 	}
-	r.Peak = pairs[0].best()
+	shares := one
+	if b.all != b.one {
+		if shares, err = b.shares(ctx, b.all, peak.all, all, x, y, z); err != nil {
+			return err
+		}
+	}
+	r.Peak = peak.rate()
 	r.Sgemm, r.SgemmOne, r.Products, r.ProdOne = Shares{}, Shares{}, Shares{}, Shares{}
 	for i, p := range all {
-		share := pairs[1+i].rate().over(r.Peak)
 		if i < len(SquareSides) {
-			r.Sgemm[p.name], r.SgemmOne[p.name] = share.All, share.One
+			r.Sgemm[p.name], r.SgemmOne[p.name] = shares[i], one[i]
 		} else {
-			r.Products[p.name], r.ProdOne[p.name] = share.All, share.One
+			r.Products[p.name], r.ProdOne[p.name] = shares[i], one[i]
 		}
 	}
 	return nil
+}
+
+// shares measures products on a pool, and returns for each the median of its shares of the peak, which is measured before it and after it.
+func (b *bench) shares(ctx context.Context, pool *exact.Pool, peak *trial, all []product, x, y, z []float32) ([]float64, error) {
+	trials := []*trial{peak}
+	for _, p := range all {
+		trials = append(trials, &trial{work: p.operations(), run: p.on(x, y, z)(pool)}, peak)
+	}
+	if err := alternate(ctx, b.products, b.product, trials); err != nil {
+		return nil, err
+	}
+	shares := make([]float64, len(all))
+	for i := range all {
+		t := trials[1+2*i]
+		each := make([]float64, b.products)
+		for round, seconds := range t.seconds {
+			at := round*(len(all)+1) + i // of the peak before
+			each[round] = t.work / seconds / peak.rateOf(peak.seconds[at:at+2])
+		}
+		shares[i] = median(each)
+	}
+	return shares, nil
 }
 
 // peak returns the trials of the peak. Their work is not known before: kernels differ in how much they do in a round.
 func (b *bench) peak() pair {
 	p := b.both(0, func(pool *exact.Pool) func() error {
 		return func() error {
-			pool.RunOn(pool.Workers(), func(w *exact.Worker, _ int) { w.Peak(peakRounds) })
+			doPeak(pool)
 			return nil
 		}
 	})
-	operations := float64(exact.NewWorker(b.one.Kernel()).Peak(peakRounds))
-	p.one.work, p.all.work = operations, operations*float64(b.all.Workers())
+	p.one.work, p.all.work = peakOperations(b.one), peakOperations(b.all)
 	return p
+}
+
+// doPeak does as many multiply-adds as there are operations in a peak on each worker.
+func doPeak(pool *exact.Pool) {
+	pool.RunOn(pool.Workers(), func(w *exact.Worker, _ int) { w.Peak(peakRounds) })
+}
+
+// peakOperations is how many floating-point operations doPeak does.
+func peakOperations(pool *exact.Pool) float64 {
+	one := exact.NewWorker(pool.Kernel()).Peak(1)
+	return float64(one) * peakRounds * float64(pool.Workers())
 }
 
 // random returns n numbers in [-1, 1).

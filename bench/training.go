@@ -28,7 +28,7 @@ type Training struct {
 func (b *bench) measureTraining(ctx context.Context, r *Report) error {
 	for _, t := range b.trainings {
 		b.progress(fmt.Sprintf("training %s, %d x %d tokens", t.Model, t.Batch, t.Sequence))
-		err := b.trainingOf(ctx, &t, r.Peak)
+		err := b.trainingOf(ctx, &t)
 		switch {
 		case errors.Is(err, ErrMemory):
 			t.Skipped = err.Error()
@@ -41,7 +41,7 @@ func (b *bench) measureTraining(ctx context.Context, r *Report) error {
 }
 
 // trainingOf measures one model. One thread and all take turns, each with a model of its own, because memory may not hold two.
-func (b *bench) trainingOf(ctx context.Context, t *Training, peak Pair) error {
+func (b *bench) trainingOf(ctx context.Context, t *Training) error {
 	cfg, err := llama.Preset(t.Model)
 	if err != nil {
 		return err
@@ -50,32 +50,29 @@ func (b *bench) trainingOf(ctx context.Context, t *Training, peak Pair) error {
 	if err := fits(stepMemory(cfg, t.Batch, t.Sequence), freeMemory()); err != nil {
 		return err
 	}
-	var one, all []float64
-	var flops float64
+	var one, all Steps
 	for range b.turns {
 		for _, on := range []struct {
-			pool    *exact.Pool
-			seconds *[]float64
+			pool *exact.Pool
+			all  *Steps
 		}{{b.one, &one}, {b.all, &all}} {
-			if on.pool == b.one && on.seconds == &all {
+			if on.pool == b.one && on.all == &all {
 				continue // one thread is all there is
 			}
 			m, err := MeasureStep(ctx, cfg, t.Batch, t.Sequence, on.pool, 1, b.turn)
 			if err != nil {
 				return err
 			}
-			*on.seconds = append(*on.seconds, m.Seconds...)
+			on.all.Seconds, on.all.Shares = append(on.all.Seconds, m.Seconds...), append(on.all.Shares, m.Shares...)
 			t.Memory = max(t.Memory, m.Memory)
-			flops = m.Operations
 		}
 	}
 	if b.all == b.one {
 		all = one
 	}
-	steps := Pair{1 / median(one), 1 / median(all)}
 	tokens := float64(t.Batch * t.Sequence)
-	t.Tokens = Pair{steps.One * tokens, steps.All * tokens}
-	t.Share = Pair{steps.One * flops, steps.All * flops}.over(peak)
+	t.Tokens = Pair{tokens / one.Median(), tokens / all.Median()}
+	t.Share = Pair{one.Share(), all.Share()}
 	return nil
 }
 
@@ -92,6 +89,7 @@ type Steps struct {
 	Params     int
 	Operations float64   // floating-point operations of a step, as Step counts them
 	Seconds    []float64 // each step took
+	Shares     []float64 // of the peak of as many threads, measured before and after each step
 	Memory     uint64    // bytes the whole program had from the system
 	Loss       float32   // of the last step
 }
@@ -107,6 +105,7 @@ func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, poo
 		return Steps{}, err
 	}
 	m := Steps{Params: s.Params(), Operations: s.Operations()}
+	peak := peakSpeed(pool)
 	for start := time.Now(); len(m.Seconds) < times || time.Since(start) < long; {
 		if err := ctx.Err(); err != nil {
 			return Steps{}, err
@@ -115,7 +114,10 @@ func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, poo
 		if m.Loss, err = s.Run(); err != nil {
 			return Steps{}, err
 		}
-		m.Seconds = append(m.Seconds, time.Since(before).Seconds())
+		took, after := time.Since(before).Seconds(), peakSpeed(pool)
+		m.Seconds = append(m.Seconds, took)
+		m.Shares = append(m.Shares, m.Operations/took/((peak+after)/2))
+		peak = after
 	}
 	m.Memory = usedMemory()
 	return m, nil
@@ -123,6 +125,19 @@ func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, poo
 
 // Median is how long a step takes, in seconds.
 func (s Steps) Median() float64 { return median(s.Seconds) }
+
+// Share is the share of the peak that a step reaches.
+func (s Steps) Share() float64 { return median(s.Shares) }
+
+// peakSpeed is how many floating-point operations a second the pool's workers do at most at the moment.
+func peakSpeed(pool *exact.Pool) float64 {
+	const calls = 4 // some 10 milliseconds
+	start := time.Now()
+	for range calls {
+		doPeak(pool)
+	}
+	return calls * peakOperations(pool) / time.Since(start).Seconds()
+}
 
 // usedMemory is what this program has from the system.
 func usedMemory() uint64 {

@@ -18,10 +18,17 @@ type trial struct {
 // rate is the work done in a second, the median over the rounds.
 func (t *trial) rate() float64 { return t.work / median(t.seconds) }
 
-// best is the work done in a second in the best round: what a machine can do is not what others left of it.
-func (t *trial) best() float64 { return t.work / slices.Min(t.seconds) }
+// rateOf is the work done in a second in the mean of some rounds.
+func (t *trial) rateOf(seconds []float64) float64 {
+	sum := 0.0
+	for _, s := range seconds {
+		sum += t.work / s
+	}
+	return sum / float64(len(seconds))
+}
 
-// alternate runs the trials in turn, each at least so long, so many rounds, after each has been run once to warm up and to see how long it takes.
+// alternate runs the trials in turn, each at least so long, so many rounds, after each has been run once to warm up and to see how long it takes. A
+// trial may stand in several places.
 func alternate(ctx context.Context, rounds int, long time.Duration, trials []*trial) error {
 	for _, t := range trials {
 		if err := t.calibrate(ctx, long); err != nil {

@@ -41,9 +41,9 @@ func Gemm(pool *Pool, m, n, k int, a []float32, ars, acs int, b []float32, brs, 
 	p.a, p.b, p.c = a, b, c
 	p.m, p.n, p.k, p.ars, p.acs, p.brs, p.bcs, p.ldc, p.acc = m, n, k, ars, acs, brs, bcs, ldc, acc
 	p.cut(len(pool.workers), pool.kernel)
-	if packsA(p.cols, acs, pool.kernel.nr) {
-		for _, w := range pool.workers { // whoever meets the largest block has room for it
-			w.a = grow(w.a, packedBlocks(p.rows, p.depth, pool.kernel.mr))
+	if packsA(p.width, acs, pool.kernel.nr) {
+		for _, w := range pool.workers { // whoever meets the largest part has room for it
+			w.a = grow(w.a, packedBlocks(p.parts[0].rows, p.depth, pool.kernel.mr))
 		}
 	}
 	pool.runOn(p.pieces(), pool.share)

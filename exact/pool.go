@@ -159,7 +159,8 @@ func (p *Pool) Memory() (bytes int) {
 	for _, b := range p.product.packed {
 		bytes += 4 * cap(b)
 	}
-	return bytes + int(unsafe.Sizeof(countdown{}))*(cap(p.product.toPack)+cap(p.product.toMultiply))
+	counters := cap(p.product.packs) + cap(p.product.multiplies) + cap(p.product.partsDone)
+	return bytes + int(unsafe.Sizeof(counter{}))*counters + int(unsafe.Sizeof(part{}))*cap(p.product.parts)
 }
 
 // Run calls f(i) for each i in [0, n), each once, on the workers of the pool, in no particular order, and returns when all have returned. f must

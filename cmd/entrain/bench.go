@@ -170,6 +170,7 @@ type stepResult struct {
 	Seconds         []float64 `json:"seconds"`    // each step took
 	TokensPerSecond float64   `json:"tokens_per_second"`
 	Memory          uint64    `json:"memory_bytes"`
+	Share           float64   `json:"share_of_peak"`
 	Loss            float32   `json:"loss"` // of the last step
 }
 
@@ -192,13 +193,13 @@ func benchStep(ctx context.Context, c console, preset string, o stepOptions) err
 	}
 	r := stepResult{
 		Model: preset, Params: m.Params, Batch: o.batch, Sequence: o.sequence, Threads: o.threads, Kernel: pool.Kernel().Name(), Operations: m.Operations,
-		Seconds: m.Seconds, TokensPerSecond: float64(o.batch*o.sequence) / m.Median(), Memory: m.Memory, Loss: m.Loss,
+		Seconds: m.Seconds, TokensPerSecond: float64(o.batch*o.sequence) / m.Median(), Memory: m.Memory, Share: m.Share(), Loss: m.Loss,
 	}
 	if o.asJSON {
 		return c.object(r)
 	}
-	_, err = fmt.Fprintf(c.out, "%s, %s parameters, %d x %d tokens, %s, kernels %s: %s tokens/s, a step %.4f s, %s, memory %s, loss %.3f\n",
+	_, err = fmt.Fprintf(c.out, "%s, %s parameters, %d x %d tokens, %s, kernels %s: %s tokens/s, a step %.4f s, %s (%s of the peak), memory %s, loss %.3f\n",
 		preset, thousands(uint64(r.Params)), r.Batch, r.Sequence, threadsText(r.Threads), r.Kernel, tokensText(r.TokensPerSecond), m.Median(),
-		flopsText(r.Operations/m.Median()), bytesText(r.Memory), r.Loss)
+		flopsText(r.Operations/m.Median()), shareText(r.Share), bytesText(r.Memory), r.Loss)
 	return err
 }
