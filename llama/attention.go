@@ -1,6 +1,10 @@
 package llama
 
-import "github.com/entrain-network/entrain/exact"
+import (
+	"math"
+
+	"github.com/entrain-network/entrain/exact"
+)
 
 // attention is causal attention with grouped queries (J. Ainslie et al., "GQA", 2023): for each query head h and position i
 //
@@ -86,14 +90,25 @@ func (a *attention) doForward(w *exact.Worker, i int) {
 			w.GemmPacked(rows, keys, d, a.qkv[a.head(g, h)+low*g.width:], g.width, 1, &s.kt, s.p, a.stride, false)
 			stats := a.rowStats(g, h, low)
 			for r := range rows {
-				row := s.p[r*a.stride : r*a.stride+keys]
-				stats[2*r], stats[2*r+1] = w.Softmax(row[:low+r+1], a.cfg.scale())
-				clear(row[low+r+1:])
+				row := s.p[r*a.stride : (r+1)*a.stride]
+				n := low + r + 1
+				stats[2*r], stats[2*r+1] = w.Softmax(nothingBehind(row, n), a.cfg.scale())
+				clear(row[n:keys])
 			}
 			out := a.out[(g.sequence*a.seq+low)*g.outWidth+h*d:]
 			w.GemmPacked(rows, d, keys, s.p, a.stride, 1, &s.v, out, g.outWidth, false)
 		}
 	}
+}
+
+// nothingBehind returns the first n scores of a row and -Inf behind them, up to a multiple of 16: probabilities of +0, which change no sum, and vectors
+// without a rest, whose exponentials would be computed one by one.
+func nothingBehind(row []float32, n int) []float32 {
+	whole := row[:(n+15)/16*16]
+	for i := range whole[n:] {
+		whole[n+i] = float32(math.Inf(-1))
+	}
+	return whole
 }
 
 // rowStats returns the stats of a query head from row low of the sequence on.
@@ -123,12 +138,14 @@ func (a *attention) doBackward(w *exact.Worker, i int) {
 			w.GemmPacked(rows, keys, d, dout, g.outWidth, 1, &s.vt, s.dp, a.stride, false)
 			stats := a.rowStats(g, h, low)
 			for r := range rows {
-				p, dp := s.p[r*a.stride:r*a.stride+keys], s.dp[r*a.stride:r*a.stride+keys]
+				p, dp := s.p[r*a.stride:(r+1)*a.stride], s.dp[r*a.stride:(r+1)*a.stride]
 				n := low + r + 1
-				w.SoftmaxAgain(p[:n], a.cfg.scale(), stats[2*r], stats[2*r+1])
-				w.SoftmaxBackward(dp[:n], p[:n], a.cfg.scale())
-				clear(p[n:])
-				clear(dp[n:])
+				scores := nothingBehind(p, n)
+				w.SoftmaxAgain(scores, a.cfg.scale(), stats[2*r], stats[2*r+1])
+				clear(dp[n:len(scores)])
+				w.SoftmaxBackward(dp[:len(scores)], scores, a.cfg.scale())
+				clear(p[n:keys])
+				clear(dp[n:keys])
 			}
 			w.GemmPacked(rows, d, keys, s.dp, a.stride, 1, &s.k, a.dqkv[a.head(g, h)+low*g.width:], g.width, false)
 			// dv += pᵀ·dout and dk += dpᵀ·q, one chain over the queries of all blocks and of all heads of the group.
