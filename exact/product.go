@@ -72,7 +72,7 @@ func (p *product) cutParts(workers int) {
 	p.parts = p.parts[:0]
 	at := 0
 	for left := p.m; left > tail; left = p.m - at {
-		n := block * min(rowsMax, max(1, left/(2*workers*block)))
+		n := block * min(rowsMax, max(1, left/tail))
 		p.parts = append(p.parts, part{at, n, 0, p.width})
 		at += n
 	}
