@@ -159,8 +159,8 @@ func (f *file) Close() error {
 	return err
 }
 
-// RemoveTemps deletes what interrupted writes left in dir: entries that begin with TempPrefix and are older than age, which keeps those that
-// another process is writing just now. A dir that does not exist has none.
+// RemoveTemps deletes what interrupted writes left in dir: entries that begin with TempPrefix to which nothing was written for age, which keeps
+// those that another process is writing just now. A dir that does not exist has none.
 func RemoveTemps(dir string, age time.Duration) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,11 +174,26 @@ func RemoveTemps(dir string, age time.Duration) error {
 		if !strings.HasPrefix(e.Name(), TempPrefix) {
 			continue
 		}
-		info, err := e.Info()
-		if err != nil || time.Since(info.ModTime()) < age {
+		path := filepath.Join(dir, e.Name())
+		if at, err := written(path); err != nil || time.Since(at) < age {
 			continue // gone meanwhile, or in use
 		}
-		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+		errs = append(errs, os.RemoveAll(path))
 	}
 	return errors.Join(errs...)
+}
+
+// written is when an entry, or a file in it, was written last: that of a directory itself says only when a file was created.
+func written(path string) (last time.Time, err error) {
+	err = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+		return err
+	})
+	return last, err
 }

@@ -180,6 +180,19 @@ func TestRemoveTempsDeletesOnlyOldTemporaryEntries(t *testing.T) {
 	if got, want := entries(t, dir), TempPrefix+"new kept"; got != want {
 		t.Errorf("directory holds %q, want %q", got, want)
 	}
+	// A directory in which a file is being written is as new as the file.
+	for name, at := range map[string]time.Time{TempPrefix + "idle": past, TempPrefix + "busy": time.Now()} {
+		file := filepath.Join(dir, name, "large")
+		if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600), os.Chtimes(file, at, at), os.Chtimes(filepath.Dir(file), past, past)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := RemoveTemps(dir, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := entries(t, dir), TempPrefix+"busy "+TempPrefix+"new kept"; got != want {
+		t.Errorf("directory holds %q, want %q", got, want)
+	}
 	if err := RemoveTemps(filepath.Join(dir, "none"), 0); err != nil {
 		t.Errorf("missing directory: %v", err)
 	}

@@ -43,10 +43,11 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 			if err != nil {
 				return err
 			}
-			dir, err := from.local(cmd.Context(), c, args[0])
+			dir, release, err := from.local(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
+			defer release()
 			scorer, err := newScorer(dir)
 			if err != nil {
 				return err

@@ -43,10 +43,11 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 			if _, err := os.Stat(out); err == nil && !force {
 				return fmt.Errorf("%q exists; --force replaces it", out)
 			}
-			dir, err := from.local(cmd.Context(), c, args[0])
+			dir, release, err := from.local(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
+			defer release()
 			saved, err := openModel(dir)
 			if err != nil {
 				return err

@@ -36,10 +36,11 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 			if err := g.sampling.Check(); err != nil {
 				return err
 			}
-			dir, err := from.local(cmd.Context(), c, args[0])
+			dir, release, err := from.local(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
+			defer release()
 			if err := g.open(dir); err != nil {
 				return err
 			}

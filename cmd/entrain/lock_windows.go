@@ -22,3 +22,16 @@ func lockFile(path string) (*os.File, error) {
 	}
 	return os.NewFile(uintptr(h), path), nil
 }
+
+// holdFile opens the file at path so that moveUnused leaves its directory alone until it is closed or the process ends. Many may hold it.
+func holdFile(path string) (*os.File, error) { return os.Open(path) }
+
+// moveUnused renames the directory from, unless somebody holds the file of that name in it: errLocked. A directory in which any file is open
+// cannot be renamed.
+func moveUnused(from, to, _ string) error {
+	err := os.Rename(from, to)
+	if errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+		return errLocked
+	}
+	return err
+}

@@ -45,8 +45,9 @@ With --from the run goes on from the model of a checkpoint instead of a random o
 hash of its parameters and that of its tokenizer are filled in, and what the specification says of the model
 must agree. The data must be prepared with the checkpoint's tokenizer. Participants who have the checkpoint
 say so with join --from; the others get the model from them, and check it by its hash. A model from
-elsewhere becomes a checkpoint by entrain import; state directories of join have some already. Only
-parameters are carried over: momenta, learning rate, steps and points begin anew.
+elsewhere becomes a checkpoint by entrain import; state directories of join have some already. One at an
+address is fetched into the user's cache, as entrain generate --help says. Only parameters are carried over:
+momenta, learning rate, steps and points begin anew.
 
 With --resume as well it takes up the training where the checkpoint's run left off: the learning rate, the
 place in the data and the size of the batch go on, and so does the optimizer of every member who joins with
@@ -89,9 +90,11 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	}
 	from := r.from
 	if from != "" {
-		if from, err = (checkpointSource{}).local(ctx, c, r.from); err != nil {
+		var release func()
+		if from, release, err = (checkpointSource{}).local(ctx, c, r.from); err != nil {
 			return fmt.Errorf("--from: %w", err)
 		}
+		defer release()
 	}
 	s, text, err := completeSpec(text, r.data, from)
 	if err == nil && r.resume {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,8 @@ import (
 const aboutAddresses = `CHECKPOINT may also be an address, as join --upload takes it: s3://host/bucket/prefix, hf://owner/name or
 https://host/directory. The newest checkpoint there is fetched into the user's cache directory, compared with
 its manifest, and used from there the next time. --manifest says which one it must be: its hash, as the chain
-has it (entrain status), makes it certain that the model is the run's.`
+has it (entrain status), makes it certain that the model is the run's. The cache keeps the checkpoints used
+last, 20 GB in all, or as many bytes as ENTRAIN_CACHE_MAX says, such as 100GB; a fetch removes the others.`
 
 // checkpointSource is where a command has its checkpoint from: a directory or an address.
 type checkpointSource struct {
@@ -31,13 +31,12 @@ func (s *checkpointSource) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.manifest, "manifest", "", "`hash` that the checkpoint's manifest must have, hex (default: any)")
 }
 
-// local returns a directory with the checkpoint that the user names by a directory or an address.
-func (s checkpointSource) local(ctx context.Context, c console, name string) (string, error) {
+// local returns a directory with the checkpoint that the user names by a directory or an address. It is there until release is called.
+func (s checkpointSource) local(ctx context.Context, c console, name string) (dir string, release func(), err error) {
 	var want wire.Hash
 	if s.manifest != "" {
-		var err error
 		if want, err = wire.ParseHash(s.manifest); err != nil {
-			return "", fmt.Errorf("--manifest %q: want a hash of 64 hexadecimal digits", s.manifest)
+			return "", nil, fmt.Errorf("--manifest %q: want a hash of 64 hexadecimal digits", s.manifest)
 		}
 	}
 	right := func(m checkpoint.Manifest) error {
@@ -47,18 +46,19 @@ func (s checkpointSource) local(ctx context.Context, c console, name string) (st
 		return nil
 	}
 	if !depot.IsAddress(name) {
+		dir, release = name, func() {} // the user's own
 		if want.IsZero() {
-			return name, nil
+			return dir, release, nil
 		}
 		path, saved, err := openCheckpoint(name)
 		if err == nil {
 			err = right(saved.Manifest)
 		}
-		return path, err
+		return path, release, err
 	}
 	d, err := depot.Open(name, depot.Options{Getenv: c.env, Progress: c.progress()})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer d.Close()
 	name = d.String() // without secrets
@@ -67,34 +67,48 @@ func (s checkpointSource) local(ctx context.Context, c console, name string) (st
 		err = right(m)
 	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	return c.cached(ctx, d, m)
 }
 
-// cached returns the directory in the user's cache that has the checkpoint of a manifest, which is fetched unless it is there.
-func (c console) cached(ctx context.Context, d *depot.Depot, m checkpoint.Manifest) (string, error) {
-	if c.places.cache == "" {
-		return "", errors.New("this system names no directory for what is fetched: set XDG_CACHE_HOME, or fetch the checkpoint's files yourself")
+// cached returns the directory in the user's cache that has the checkpoint of a manifest, which is fetched unless it is there. It is there until release
+// is called.
+func (c console) cached(ctx context.Context, d *depot.Depot, m checkpoint.Manifest) (dir string, release func(), err error) {
+	k, err := c.cache()
+	if err != nil {
+		return "", nil, err
 	}
-	dir := filepath.Join(c.places.cache, "checkpoints", m.Hash().String())
-	if _, err := checkpoint.Open(os.DirFS(dir), m.Hash()); err == nil {
-		return dir, nil
+	hash := m.Hash()
+	dir = k.path(hash)
+	_, missing := os.Lstat(dir)
+	if release, err = k.use(hash); err == nil {
+		return dir, release, nil
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o700), os.RemoveAll(dir)); err != nil {
-		return "", err
+	if missing == nil { // it is damaged; had it come since, it would be whole
+		if err := k.remove(hash); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errLocked) { // removed, or made anew, by others
+			return "", nil, err
+		}
+	}
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		return "", nil, err
 	}
 	c.say("fetching the checkpoint of step %d at %s into %s", m.Step, d, dir)
-	_, err := d.Fetch(ctx, dir, func(now checkpoint.Manifest) error {
-		if now.Hash() != m.Hash() {
+	_, failed := d.Fetch(ctx, dir, func(now checkpoint.Manifest) error {
+		if now.Hash() != hash {
 			return errors.New("there is a newer one since a moment ago: try again")
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrExist) { // another process was faster
-		_, err = checkpoint.Open(os.DirFS(dir), m.Hash())
+	release, err = k.use(hash)
+	switch {
+	case err == nil: // if the fetch failed, another process was faster
+		c.pruneCache(k)
+		return dir, release, nil
+	case failed != nil && !errors.Is(failed, fs.ErrExist):
+		return "", nil, failed
 	}
-	return dir, err
+	return "", nil, fmt.Errorf("the checkpoint in the cache, %s, cannot be used: %w; try again, or remove it", dir, err)
 }
 
 // progress tells now and then how many bytes have come.
