@@ -43,10 +43,10 @@ func Gemm(pool *Pool, m, n, k int, a []float32, ars, acs int, b []float32, brs, 
 	p.cut(len(pool.workers), pool.kernel)
 	if packsA(p.width, acs, pool.kernel.nr) {
 		for _, w := range pool.workers { // whoever meets the largest part has room for it
-			w.a = grow(w.a, packedBlocks(p.parts[0].rows, p.depth, pool.kernel.mr))
+			w.a = grow(w.a, packedBlocks(p.rows, p.depth, pool.kernel.mr))
 		}
 	}
-	pool.runOn(p.pieces(), pool.share)
+	pool.runOn(len(pool.workers), pool.multiply)
 	p.a, p.b, p.c = nil, nil, nil // keeps no caller's memory alive
 }
 

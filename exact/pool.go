@@ -20,16 +20,16 @@ type Pool struct {
 	helpers []helper       // one for each worker but the first, which is the caller of Run
 	ended   sync.WaitGroup // the goroutines of the pool
 
-	running sync.Mutex // held during one Run or Gemm; guards all below
-	closed  bool
-	plain   func(i int)
-	onOwn   func(w *Worker, i int)
-	n       int64
-	next    atomic.Int64
-	left    atomic.Int64   // helpers still busy with this Run
-	asleep  sync.WaitGroup // the same, for whoever has waited long enough to sleep
-	product product
-	share   func(w *Worker, i int) // product.piece, bound once so that Gemm allocates nothing
+	running  sync.Mutex // held during one Run or Gemm; guards all below
+	closed   bool
+	plain    func(i int)
+	onOwn    func(w *Worker, i int)
+	shares   []share        // one for each worker
+	pieces   []share        // of this Run: those of the workers that take part
+	left     atomic.Int64   // helpers still busy with this Run
+	asleep   sync.WaitGroup // the same, for whoever has waited long enough to sleep
+	product  product
+	multiply func(w *Worker, i int) // product.run, bound once so that Gemm allocates nothing
 }
 
 // A Worker is what one thread of a Pool computes with: the kernels of its processor and memory for packing matrices. It is for one goroutine at
@@ -51,8 +51,8 @@ func NewPoolOf(workers int, kernel Kernel) *Pool {
 	if workers < 1 || workers > MaxWorkers {
 		panic(fmt.Sprintf("exact: a pool of %d workers, want 1 to %d", workers, MaxWorkers))
 	}
-	p := &Pool{kernel: kernel, workers: make([]*Worker, workers), helpers: make([]helper, workers-1)}
-	p.share = p.product.piece
+	p := &Pool{kernel: kernel, workers: make([]*Worker, workers), helpers: make([]helper, workers-1), shares: make([]share, workers)}
+	p.multiply = p.product.run
 	p.product.sleepers.awake.L = new(sync.Mutex)
 	for i := range p.workers {
 		p.workers[i] = NewWorker(kernel)
@@ -160,7 +160,7 @@ func (p *Pool) Memory() (bytes int) {
 		bytes += 4 * cap(b)
 	}
 	counters := cap(p.product.packs) + cap(p.product.multiplies) + cap(p.product.partsDone)
-	return bytes + int(unsafe.Sizeof(counter{}))*counters + int(unsafe.Sizeof(part{}))*cap(p.product.parts)
+	return bytes + int(unsafe.Sizeof(counter{}))*counters + int(unsafe.Sizeof(part{}))*cap(p.product.parts) + int(unsafe.Sizeof(share{}))*cap(p.product.shares)
 }
 
 // Run calls f(i) for each i in [0, n), each once, on the workers of the pool, in no particular order, and returns when all have returned. f must
@@ -203,9 +203,9 @@ func (p *Pool) start(n int) {
 	if p.closed {
 		panic("exact: work for a pool that is closed")
 	}
-	p.n = int64(n)
-	p.next.Store(0)
 	helpers := p.helpers[:max(0, min(n-1, len(p.helpers)))]
+	p.pieces = p.shares[:1+len(helpers)]
+	divide(p.pieces, n)
 	p.left.Store(int64(len(helpers)))
 	p.asleep.Add(len(helpers))
 	for i := range helpers {
@@ -230,17 +230,17 @@ func (p *Pool) await() {
 	p.asleep.Wait()
 }
 
-// work takes the next i until there is none.
+// work takes pieces until there is none.
 func (p *Pool) work(w *Worker) {
 	for {
-		i := p.next.Add(1) - 1
-		if i >= p.n {
+		i, ok := take(p.pieces, w.index)
+		if !ok {
 			return
 		}
 		if p.plain != nil {
-			p.plain(int(i))
+			p.plain(i)
 		} else {
-			p.onOwn(w, int(i))
+			p.onOwn(w, i)
 		}
 	}
 }
