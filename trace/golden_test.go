@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/tests/emulator"
 )
 
 // goldenCase has sizes that no tile divides.
@@ -47,21 +46,8 @@ func TestATraceHasOneRoot(t *testing.T) {
 
 // TestTheGoldenRootIsReachedOnARM64 does the same in an emulator, with NEON and with plain Go as its compiler makes it.
 func TestTheGoldenRootIsReachedOnARM64(t *testing.T) {
-	if runtime.GOARCH == "arm64" {
-		t.Skip("this is arm64: the other test has shown it")
-	}
-	emulator, err := exec.LookPath("qemu-aarch64")
-	if err != nil {
-		t.Skip("qemu-aarch64 is not installed (Debian's package qemu-user has it)")
-	}
-	binary := filepath.Join(t.TempDir(), "trace.test")
-	build := exec.Command("go", "test", "-c", "-o", binary, ".")
-	build.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building for arm64: %v\n%s", err, out)
-	}
-	out, err := exec.Command(emulator, binary, "-test.v", "-test.run", "^TestATraceHasOneRoot$/^(neon_3|plain_1)$").CombinedOutput()
-	if err != nil || strings.Count(string(out), "    --- PASS: ") != 2 {
+	out, err := emulator.ARM64(t)("^TestATraceHasOneRoot$/^(neon_3|plain_1)$")
+	if err != nil || strings.Count(out, "    --- PASS: ") != 2 {
 		t.Errorf("on arm64: %v\n%s", err, out)
 	}
 }
