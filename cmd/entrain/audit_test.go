@@ -56,7 +56,7 @@ func TestAuditOfALiveRun(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "text"), strings.Repeat("All that glitters is not gold; often have you heard that told. ", 2000))
 	s.ok("data", "prepare", "-o", filepath.Join(dir, "data"), filepath.Join(dir, "text"))
 	home := filepath.Join(dir, "chain")
-	if err := comet.Init(home, comet.Options{Chain: "audited", API: "127.0.0.1:0", Block: demoBlock}); err != nil {
+	if err := comet.Init(home, comet.Options{Chain: "audited", API: "127.0.0.1:0", Block: replicaBlock}); err != nil {
 		t.Fatal(err)
 	}
 	replica, err := comet.Open(home, nil, referees)

@@ -109,7 +109,7 @@ func (o demoOptions) kind() (adversary.Kind, bool) {
 
 // exchange makes a specification one of a run by buckets.
 func (o demoOptions) byBuckets(s *spec.Spec) {
-	s.Exchange = spec.Exchange{Kind: spec.ExchangeBucket, WindowBlocks: uint32(max(1, o.window/demoBlock))}
+	s.Exchange = spec.Exchange{Kind: spec.ExchangeBucket, WindowBlocks: uint32(max(1, o.window/o.block()))}
 	s.Members.Overlap = 1
 	s.Members.MissedMax = 10
 	s.Optimizer.Codec, s.Optimizer.Compression, s.Optimizer.Decay = spec.CodecSlice, demoCompression, 1

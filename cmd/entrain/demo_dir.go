@@ -157,7 +157,7 @@ func (d *demoDir) setUp(ctx context.Context, c console, o demoOptions) error {
 	if err := d.setUpBuckets(ctx, c, o); err != nil {
 		return err
 	}
-	if err := comet.Init(d.file("chain"), comet.Options{Chain: "demo", API: d.set.API, Block: demoBlock, Accounts: accounts}); err != nil {
+	if err := comet.Init(d.file("chain"), comet.Options{Chain: "demo", API: d.set.API, Block: o.block(), Accounts: accounts}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(d.file("logs"), 0o755); err != nil {
@@ -204,9 +204,19 @@ func (d *demoDir) clientKey(c console, i int) (key.Public, error) {
 const (
 	// heldOutPermille of the text are never trained on.
 	heldOutPermille = 50
-	// demoBlock is the time between blocks: a round takes several.
-	demoBlock = 50_000_000 // ns
+	// demoBlock is the time between blocks: a round takes several, one after the other.
+	demoBlock = 10_000_000 // ns
+	// demoSlowBlock is that of a run whose windows are counted in blocks, and of one with a cheat, whose rounds leave time for finding it out.
+	demoSlowBlock = 50_000_000 // ns
 )
+
+// block is the time between blocks.
+func (o demoOptions) block() time.Duration {
+	if o.buckets() || o.adversary != "" {
+		return demoSlowBlock
+	}
+	return demoBlock
+}
 
 // freeAddress finds a free port of this machine for the chain, so that several demos do not get in each other's way.
 func freeAddress() (string, error) {

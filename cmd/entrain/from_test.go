@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/ledger/comet"
@@ -101,11 +102,14 @@ func takePart(ctx context.Context, t *testing.T, env func(string) string, args .
 	return result
 }
 
+// replicaBlock is the time between the blocks of startReplica's chain: long enough for a run of some dozens of rounds to have several epochs.
+const replicaBlock = 50 * time.Millisecond
+
 // startReplica starts a chain and returns where commands find it.
 func startReplica(t *testing.T) (env func(string) string) {
 	t.Helper()
 	home := filepath.Join(t.TempDir(), "chain")
-	if err := comet.Init(home, comet.Options{Chain: "from", API: "127.0.0.1:0", Block: demoBlock}); err != nil {
+	if err := comet.Init(home, comet.Options{Chain: "from", API: "127.0.0.1:0", Block: replicaBlock}); err != nil {
 		t.Fatal(err)
 	}
 	replica, err := comet.Open(home, nil, referees)
