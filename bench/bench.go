@@ -32,17 +32,18 @@ type Options struct {
 
 // A Report is what was measured.
 type Report struct {
-	Machine  Machine    `json:"machine"`
-	Threads  int        `json:"threads"` // all of them
-	Peak     Pair       `json:"peak_flops"`
-	Read     Pair       `json:"read_bytes_per_second"`
-	Copy     Pair       `json:"copy_bytes_per_second"`
-	Sgemm    Shares     `json:"sgemm"` // by the side of the square
-	SgemmOne Shares     `json:"sgemm_one_thread"`
-	Products Shares     `json:"products"` // by ProductNames
-	ProdOne  Shares     `json:"products_one_thread"`
-	Training []Training `json:"training"`
-	Exchange Exchange   `json:"exchange"`
+	Machine  Machine         `json:"machine"`
+	Threads  int             `json:"threads"` // all of them
+	Peak     Pair            `json:"peak_flops"`
+	Read     Pair            `json:"read_bytes_per_second"`
+	Copy     Pair            `json:"copy_bytes_per_second"`
+	Sgemm    Shares          `json:"sgemm"` // by the side of the square
+	SgemmOne Shares          `json:"sgemm_one_thread"`
+	Products Shares          `json:"products"` // by ProductNames
+	ProdOne  Shares          `json:"products_one_thread"`
+	Flops    map[string]Pair `json:"product_flops"` // of squares, by side, and of products
+	Training []Training      `json:"training"`
+	Exchange Exchange        `json:"exchange"`
 }
 
 // A Pair is a speed with one thread and with all.
@@ -78,7 +79,8 @@ type effort struct {
 
 var (
 	thorough = effort{
-		rounds: 11, trial: 40 * time.Millisecond, products: 41, product: 8 * time.Millisecond, turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "50m",
+		rounds: 11, trial: 40 * time.Millisecond, products: 41, product: 8 * time.Millisecond,
+		turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "50m",
 		trainings: []Training{
 			{Model: "nano", Batch: 16, Sequence: 128},
 			{Model: "10m", Batch: 8, Sequence: 256},
@@ -87,7 +89,8 @@ var (
 		},
 	}
 	quick = effort{
-		rounds: 5, trial: 40 * time.Millisecond, products: 15, product: 8 * time.Millisecond, turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "10m",
+		rounds: 5, trial: 40 * time.Millisecond, products: 15, product: 8 * time.Millisecond,
+		turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "10m",
 		trainings: thorough.trainings[:2],
 	}
 )

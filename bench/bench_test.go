@@ -51,6 +51,11 @@ func TestReportHoldsEverything(t *testing.T) {
 	if r.Training[0].Params != 988544 || r.Training[0].Memory == 0 || r.Exchange.Params != 988544 || r.Exchange.PayloadBytes == 0 {
 		t.Errorf("training is %+v and exchange %+v", r.Training[0], r.Exchange)
 	}
+	for _, name := range append([]string{"256", "2048"}, ProductNames()...) {
+		if p := r.Flops[name]; !(p.One > 0 && p.All > 0) {
+			t.Errorf("the product %s runs at %v", name, p)
+		}
+	}
 	expectShares(t, r)
 }
 

@@ -76,30 +76,34 @@ func (b *bench) measureProducts(ctx context.Context, r *Report) error {
 	}
 	x, y, z := random("a", sizeA), random("b", sizeB), make([]float32, sizeC)
 	peak := b.peak()
-	one, err := b.shares(ctx, b.one, peak.one, all, x, y, z)
+	one, err := b.besidePeak(ctx, b.one, peak.one, all, x, y, z)
 	if err != nil {
 		return err
 	}
-	shares := one
+	both := one
 	if b.all != b.one {
-		if shares, err = b.shares(ctx, b.all, peak.all, all, x, y, z); err != nil {
+		if both, err = b.besidePeak(ctx, b.all, peak.all, all, x, y, z); err != nil {
 			return err
 		}
 	}
 	r.Peak = peak.rate()
-	r.Sgemm, r.SgemmOne, r.Products, r.ProdOne = Shares{}, Shares{}, Shares{}, Shares{}
+	r.Sgemm, r.SgemmOne, r.Products, r.ProdOne, r.Flops = Shares{}, Shares{}, Shares{}, Shares{}, map[string]Pair{}
 	for i, p := range all {
+		r.Flops[p.name] = Pair{one[i].rate, both[i].rate}
 		if i < len(SquareSides) {
-			r.Sgemm[p.name], r.SgemmOne[p.name] = shares[i], one[i]
+			r.Sgemm[p.name], r.SgemmOne[p.name] = both[i].share, one[i].share
 		} else {
-			r.Products[p.name], r.ProdOne[p.name] = shares[i], one[i]
+			r.Products[p.name], r.ProdOne[p.name] = both[i].share, one[i].share
 		}
 	}
 	return nil
 }
 
-// shares measures products on a pool, and returns for each the median of its shares of the peak, which is measured before it and after it.
-func (b *bench) shares(ctx context.Context, pool *exact.Pool, peak *trial, all []product, x, y, z []float32) ([]float64, error) {
+// speed is a product's: operations a second, and the share of the peak, medians both.
+type speed struct{ rate, share float64 }
+
+// besidePeak measures products on a pool, and the peak before and after each.
+func (b *bench) besidePeak(ctx context.Context, pool *exact.Pool, peak *trial, all []product, x, y, z []float32) ([]speed, error) {
 	trials := []*trial{peak}
 	for _, p := range all {
 		trials = append(trials, &trial{work: p.operations(), run: p.on(x, y, z)(pool)}, peak)
@@ -107,17 +111,17 @@ func (b *bench) shares(ctx context.Context, pool *exact.Pool, peak *trial, all [
 	if err := alternate(ctx, b.products, b.product, trials); err != nil {
 		return nil, err
 	}
-	shares := make([]float64, len(all))
+	speeds := make([]speed, len(all))
 	for i := range all {
 		t := trials[1+2*i]
-		each := make([]float64, b.products)
+		shares := make([]float64, b.products)
 		for round, seconds := range t.seconds {
 			at := round*(len(all)+1) + i // of the peak before
-			each[round] = t.work / seconds / peak.rateOf(peak.seconds[at:at+2])
+			shares[round] = t.work / seconds / peak.rateOf(peak.seconds[at:at+2])
 		}
-		shares[i] = median(each)
+		speeds[i] = speed{t.rate(), median(shares)}
 	}
-	return shares, nil
+	return speeds, nil
 }
 
 // peak returns the trials of the peak. Their work is not known before: kernels differ in how much they do in a round.

@@ -46,7 +46,7 @@ func Gemm(pool *Pool, m, n, k int, a []float32, ars, acs int, b []float32, brs, 
 			w.a = grow(w.a, packedBlocks(p.rows, p.depth, pool.kernel.mr))
 		}
 	}
-	pool.runOn(len(pool.workers), pool.multiply)
+	pool.runOn(len(pool.workers), pool.gemm)
 	p.a, p.b, p.c = nil, nil, nil // keeps no caller's memory alive
 }
 

@@ -20,16 +20,16 @@ type Pool struct {
 	helpers []helper       // one for each worker but the first, which is the caller of Run
 	ended   sync.WaitGroup // the goroutines of the pool
 
-	running  sync.Mutex // held during one Run or Gemm; guards all below
-	closed   bool
-	plain    func(i int)
-	onOwn    func(w *Worker, i int)
-	shares   []share        // one for each worker
-	pieces   []share        // of this Run: those of the workers that take part
-	left     atomic.Int64   // helpers still busy with this Run
-	asleep   sync.WaitGroup // the same, for whoever has waited long enough to sleep
-	product  product
-	multiply func(w *Worker, i int) // product.run, bound once so that Gemm allocates nothing
+	running sync.Mutex // held during one Run or Gemm; guards all below
+	closed  bool
+	plain   func(i int)
+	onOwn   func(w *Worker, i int)
+	shares  []share        // one for each worker
+	pieces  []share        // of this Run: those of the workers that take part
+	left    atomic.Int64   // helpers still busy with this Run
+	asleep  sync.WaitGroup // the same, for whoever has waited long enough to sleep
+	product product
+	gemm    func(w *Worker, i int) // product.run, bound once so that Gemm allocates nothing
 }
 
 // A Worker is what one thread of a Pool computes with: the kernels of its processor and memory for packing matrices. It is for one goroutine at
@@ -52,7 +52,7 @@ func NewPoolOf(workers int, kernel Kernel) *Pool {
 		panic(fmt.Sprintf("exact: a pool of %d workers, want 1 to %d", workers, MaxWorkers))
 	}
 	p := &Pool{kernel: kernel, workers: make([]*Worker, workers), helpers: make([]helper, workers-1), shares: make([]share, workers)}
-	p.multiply = p.product.run
+	p.gemm = p.product.run
 	p.product.sleepers.awake.L = new(sync.Mutex)
 	for i := range p.workers {
 		p.workers[i] = NewWorker(kernel)

@@ -57,7 +57,7 @@ func (p *product) cut(workers int, kernel Kernel) {
 	p.panelsPerPiece = divideUp(all, 4*workers)
 	p.packing = divideUp(all, p.panelsPerPiece)
 	p.cutParts(workers)
-	p.divide(workers)
+	p.cutShares(workers)
 	for i := range min(len(p.packed), p.phases) {
 		p.packed[i] = grow(p.packed[i], panels(p.depth, p.width, kernel.nr))
 	}
@@ -109,8 +109,8 @@ func (p *product) cutBand(at, end, workers int) {
 	}
 }
 
-// divide gives the workers their shares of all phases.
-func (p *product) divide(workers int) {
+// cutShares gives the workers their shares of all phases.
+func (p *product) cutShares(workers int) {
 	if n := 2 * p.phases * workers; cap(p.shares) < n {
 		p.shares = make([]share, n)
 	} else {

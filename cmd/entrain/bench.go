@@ -64,10 +64,10 @@ func writeReport(out io.Writer, v versionInfo, r bench.Report) error {
 	t.rates("memory, copy", r.Copy, rateText)
 	for _, n := range bench.SquareSides {
 		name := fmt.Sprint(n)
-		t.shares("sgemm "+name, bench.Pair{One: r.SgemmOne[name], All: r.Sgemm[name]}, r.Peak)
+		t.product("sgemm "+name, r.Flops[name], bench.Pair{One: r.SgemmOne[name], All: r.Sgemm[name]})
 	}
 	for _, name := range bench.ProductNames() {
-		t.shares("product "+name, bench.Pair{One: r.ProdOne[name], All: r.Products[name]}, r.Peak)
+		t.product("product "+name, r.Flops[name], bench.Pair{One: r.ProdOne[name], All: r.Products[name]})
 	}
 	t.row("", "", "", "", "", "")
 	t.row("training step", "tokens/s", "of peak", "tokens/s", "of peak", "memory")
@@ -101,8 +101,8 @@ func (t *benchTable) rates(name string, p bench.Pair, text func(float64) string)
 	t.row(name, text(p.One), "", text(p.All), "", "")
 }
 
-func (t *benchTable) shares(name string, share, peak bench.Pair) {
-	t.row(name, flopsText(share.One*peak.One), shareText(share.One), flopsText(share.All*peak.All), shareText(share.All), "")
+func (t *benchTable) product(name string, flops, share bench.Pair) {
+	t.row(name, flopsText(flops.One), shareText(share.One), flopsText(flops.All), shareText(share.All), "")
 }
 
 func (t *benchTable) training(m bench.Training) {
