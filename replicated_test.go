@@ -3,10 +3,12 @@ package entrain_test
 import (
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/importer"
 	"go/token"
 	"go/types"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +41,7 @@ func TestReplicatedPackagesKeepToTheSubset(t *testing.T) {
 
 // replicatedFaults returns where the code of replicated packages leaves the subset.
 func replicatedFaults(t *tree) []string {
-	c := checker{tree: t, done: make(map[string]*types.Package), std: importer.ForCompiler(t.fset, "source", nil)}
+	c := checker{tree: t, done: make(map[string]*types.Package), std: standardLibrary(t.fset)}
 	for _, p := range t.packages {
 		if p.dir == "." || !within(p.dir, lastReplicated) {
 			continue
@@ -53,6 +55,19 @@ func replicatedFaults(t *tree) []string {
 	}
 	slices.Sort(c.faults)
 	return slices.Compact(c.faults)
+}
+
+// standardLibrary returns an importer of the standard library's sources. A test that is built with
+// -trimpath does not know where they are, and asks the go command.
+func standardLibrary(fset *token.FileSet) types.Importer {
+	if build.Default.GOROOT == "" {
+		root, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			panic(fmt.Sprintf("go env GOROOT: %v", err))
+		}
+		build.Default.GOROOT = strings.TrimSpace(string(root))
+	}
+	return importer.ForCompiler(fset, "source", nil)
 }
 
 // checker type-checks replicated packages and collects their faults. It is the importer of the packages among themselves.
