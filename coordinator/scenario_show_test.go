@@ -45,6 +45,7 @@ func (sc *scenario) create(options map[string]string) {
 			f.SetUint(number(sc.t, v))
 		}
 	}
+	sc.bytes.Write(c.Append(l.Append(nil)))
 	if _, err := New(l, c, Env{}); err != nil {
 		sc.fail(err)
 		for _, f := range c.Check(l) {

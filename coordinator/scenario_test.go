@@ -2,8 +2,11 @@ package coordinator
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"flag"
 	"fmt"
+	"hash"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,6 +69,7 @@ type scenario struct {
 	poked bool              // the state was changed by other means than messages, so the log does not lead to it
 	t     *testing.T
 	out   *bytes.Buffer
+	bytes hash.Hash // over all messages and states
 	seen  *coverage
 }
 
@@ -103,13 +107,15 @@ func TestScenarios(t *testing.T) {
 		t.Fatalf("no scenarios in testdata: %v", err)
 	}
 	seen := &coverage{errors: map[Error]bool{}, edges: map[[2]Phase]bool{}, messages: map[uint8]bool{}, offences: map[Offence]bool{}}
+	hashes := map[string]string{}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		t.Run(name, func(t *testing.T) {
 			want, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sc := &scenario{t: t, out: &bytes.Buffer{}, seen: seen}
+			sc := &scenario{t: t, out: &bytes.Buffer{}, bytes: sha256.New(), seen: seen}
 			for line := range strings.Lines(string(want)) {
 				sc.line(strings.TrimSuffix(line, "\n"))
 			}
@@ -117,8 +123,10 @@ func TestScenarios(t *testing.T) {
 				sc.world.replay()
 			}
 			compare(t, file, want, sc.out.Bytes())
+			hashes[name] = hex.EncodeToString(sc.bytes.Sum(nil))
 		})
 	}
+	compareGolden(t, hashes)
 	for e := Error(1); e < errorsEnd; e++ {
 		if !seen.errors[e] {
 			t.Errorf("no scenario shows error %d, %q", e, e.Error())
@@ -188,6 +196,9 @@ func (sc *scenario) line(line string) {
 		sc.t.Fatalf("%q before any run was created", line)
 	}
 	sc.command(words[0], args, options)
+	if sc.world != nil {
+		sc.bytes.Write(sc.world.s.Bytes())
+	}
 }
 
 func (sc *scenario) command(verb string, args []string, options map[string]string) {
@@ -274,6 +285,9 @@ func (sc *scenario) sendWith(name string, value uint64, m Message) {
 	var sender key.Public
 	if name != "" && name != "nobody" {
 		sender = testKey(name)
+	}
+	if m != nil {
+		sc.bytes.Write(Append(nil, m))
 	}
 	before, convictions := sc.world.s.Phase(), sc.world.s.ConvictionsTotal()
 	if err := sc.world.applyWith(sender, value, m); err != nil {
