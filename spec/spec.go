@@ -8,7 +8,6 @@
 package spec
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -217,19 +216,19 @@ func Parse(text []byte) (Spec, error) {
 
 // decode reads a specification as it is written. The preset is what is written too: a run that goes on from a checkpoint may have none.
 func decode(text []byte) (Spec, error) {
+	if err := checkSize(text); err != nil {
+		return Spec{}, err
+	}
 	s := defaultFor(text)
 	s.Model.Preset = ""
-	d := toml.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
-		var strict *toml.StrictMissingError
-		if errors.As(err, &strict) {
-			return Spec{}, fmt.Errorf("unknown key:\n%s", strict.String())
-		}
+	if err := toml.Unmarshal(text, &s); err != nil {
 		var bad *toml.DecodeError
 		if errors.As(err, &bad) {
-			return Spec{}, fmt.Errorf("%w\n%s", err, bad.String())
+			return Spec{}, fmt.Errorf("%s\n%s", clip(err.Error()), clip(bad.String()))
 		}
+		return Spec{}, err
+	}
+	if err := checkKeys(text); err != nil {
 		return Spec{}, err
 	}
 	return s, nil

@@ -1,0 +1,99 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+const (
+	// keysMax bounds the work of reading a specification: the TOML reader compares each key with the keys beside it.
+	keysMax = 4096
+	// unknownMax is how many unknown keys an error shows with their lines. The TOML reader scans the whole
+	// text again for each.
+	unknownMax = 8
+)
+
+// checkSize refuses text with more keys or tables than any specification has, before it is read.
+func checkSize(text []byte) error {
+	n := 0
+	for _, c := range text {
+		if c == '=' || c == '[' || c == '.' {
+			n++
+		}
+	}
+	if n > keysMax {
+		return fmt.Errorf("the specification has %d of the characters '=', '[' and '.', at most %d are allowed", n, keysMax)
+	}
+	return nil
+}
+
+// clip shortens an error's text, which quotes the specification.
+func clip(text string) string {
+	const most = 1024
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + " ..."
+}
+
+// checkKeys returns an error that names the keys of text that no specification has.
+func checkKeys(text []byte) error {
+	var tree map[string]any
+	if err := toml.Unmarshal(text, &tree); err != nil {
+		return err
+	}
+	unknown := unknownKeys(nil, "", tree, reflect.TypeFor[Spec]())
+	if len(unknown) == 0 {
+		return nil
+	}
+	if len(unknown) > unknownMax {
+		slices.Sort(unknown)
+		return fmt.Errorf("%d unknown keys, among them %s", len(unknown), strings.Join(unknown[:unknownMax], ", "))
+	}
+	d := toml.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var strict *toml.StrictMissingError
+	if err := d.Decode(new(Spec)); errors.As(err, &strict) {
+		return fmt.Errorf("unknown key:\n%s", strict.String())
+	}
+	return fmt.Errorf("unknown key: %s", strings.Join(unknown, ", "))
+}
+
+// unknownKeys appends the keys of tree, with their tables' names, that no field of the struct t is tagged with.
+func unknownKeys(dst []string, prefix string, tree map[string]any, t reflect.Type) []string {
+	fields := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("toml"), ",")
+		fields[strings.ToLower(name)] = t.Field(i).Type
+	}
+	for k, v := range tree {
+		field, ok := fields[strings.ToLower(k)] // the TOML reader ignores case
+		if !ok {
+			dst = append(dst, prefix+k)
+			continue
+		}
+		for field.Kind() == reflect.Pointer || field.Kind() == reflect.Slice {
+			field = field.Elem()
+		}
+		if field.Kind() != reflect.Struct {
+			continue
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			dst = unknownKeys(dst, prefix+k+".", v, field)
+		case []any:
+			for _, e := range v {
+				if sub, ok := e.(map[string]any); ok {
+					dst = unknownKeys(dst, prefix+k+".", sub, field)
+				}
+			}
+		}
+	}
+	return dst
+}
