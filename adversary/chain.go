@@ -25,20 +25,15 @@ func (c chain) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 }
 
 // Submit is part of ledger.Ledger: what the node tells the coordinator is replaced by what the kind says.
-func (c chain) Submit(ctx context.Context, tx []byte, done func(error)) {
-	t, err := ledger.ParseTx(tx)
-	if err != nil {
-		c.Ledger.Submit(ctx, tx, done)
-		return
-	}
-	body, ok := t.Body.(ledger.RunMessage)
+func (c chain) Submit(ctx context.Context, body ledger.Body, done func(error)) {
+	message, ok := body.(ledger.RunMessage)
 	if !ok {
-		c.Ledger.Submit(ctx, tx, done)
+		c.Ledger.Submit(ctx, body, done)
 		return
 	}
-	said, err := coordinator.ParseMessage(body.Message)
+	said, err := coordinator.ParseMessage(message.Message)
 	if err != nil {
-		c.Ledger.Submit(ctx, tx, done)
+		c.Ledger.Submit(ctx, body, done)
 		return
 	}
 	c.m.mu.Lock()
@@ -48,14 +43,8 @@ func (c chain) Submit(ctx context.Context, tx []byte, done func(error)) {
 		// The node is told nothing; its own timeout says that the message was lost.
 		return
 	}
-	body.Message = coordinator.Append(nil, says)
-	t.Body = body
-	signed, err := t.Sign(c.m.signer) // the same nonce: the node's transaction is never sent
-	if err != nil {
-		c.Ledger.Submit(ctx, tx, done)
-		return
-	}
-	c.Ledger.Submit(ctx, signed, done)
+	message.Message = coordinator.Append(nil, says)
+	c.Ledger.Submit(ctx, message, done)
 }
 
 // says is what the kind says in place of a message. No kind denounces itself.

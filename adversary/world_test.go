@@ -162,13 +162,9 @@ func (w *world) createRun(s spec.Spec, text []byte) {
 	w.t.Helper()
 	owner := key.FromSeed([32]byte{42})
 	limits, config := s.Coordinator(owner.Public(), merkle.BlobRoot(tensor.Bytes(w.initial)), ledger.SpecHash(text))
-	signer := ledger.Signer{Chain: "world", Key: owner}
-	tx, err := signer.Sign(w.clock.Now(), ledger.CreateRun{Limits: limits, Config: config, Spec: text})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	create := ledger.CreateRun{Limits: limits, Config: config, Spec: text}
 	created := false
-	w.chain.Client().Submit(w.t.Context(), tx, func(err error) {
+	w.chain.Client().As(owner).Submit(w.t.Context(), create, func(err error) {
 		if err != nil {
 			w.t.Errorf("creating the run: %v", err)
 		}
@@ -186,7 +182,7 @@ func (w *world) join(i int, kind string) {
 	w.t.Cleanup(cancel)
 	private := worldKey(i)
 	cfg := node.Config{
-		Run: worldRun, ID: w.state().ID(), Key: private, Ledger: w.chain.Client(), Loop: loop.NewScope(w.clock), Engine: w.engine,
+		Run: worldRun, ID: w.state().ID(), Key: private, Ledger: w.chain.Client().As(private), Loop: loop.NewScope(w.clock), Engine: w.engine,
 		Listen: func(h p2p.Handler) (p2p.Network, error) {
 			if i == 0 {
 				h = recorder{Handler: h, w: w}

@@ -3,23 +3,25 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ErrUnknownRun is what asking for a run gives that the ledger does not have.
+// ErrUnknownRun reports that the chain has no run of the name asked for.
 var ErrUnknownRun = errors.New("no such run")
 
-// ErrUnknownPool is what asking for a pool gives that the ledger does not have.
+// ErrUnknownPool reports that the chain has no pool of the name asked for.
 var ErrUnknownPool = errors.New("no such pool")
 
 // Snapshot is a run's coordinator as of some block.
 type Snapshot struct {
-	Height uint64            // of the block after which the state is this
+	Height uint64            // of the block that led to State
 	TimeMs uint64            // that block's time, in milliseconds since 1970
-	State  coordinator.State // shared with other receivers: not to be written to
+	State  coordinator.State // shared with other receivers, which must not write to it
 }
 
 // Peer is where a participant of a run can be reached.
@@ -28,36 +30,125 @@ type Peer struct {
 	Addrs []string   `json:"addrs"` // multiaddresses, at most AddrsMax
 }
 
-// Ledger is what a participant needs of a chain. Its methods return at once and may be called from any goroutine. The
-// functions given to them are called from any goroutine (from the virtual loop, where there is one), must not block, and
-// are not called once ctx has ended; a call that is already under way when ctx ends may still finish.
-type Ledger interface {
-	// ChainID names the chain, which every transaction must be signed for.
+// Reader reads runs from a chain. Its methods return at once and may be called from any goroutine.
+// The functions given to them must not block, and may be called from any goroutine (from the
+// virtual loop, where there is one). They are not called once ctx has ended, though a call already
+// under way may still finish.
+type Reader interface {
+	// ChainID names the chain.
 	ChainID() string
 
-	// Watch calls f with the run's newest state, and again after it has changed. Changes that follow closely may be told
-	// as one; heights never go back. A run that does not exist yet is waited for. Lost connections are made again.
+	// Watch calls f with the run's newest state, and again after each change. Changes that
+	// follow closely may be combined; heights never decrease. Watch waits for a run that does
+	// not exist yet, and reconnects after a failure.
 	Watch(ctx context.Context, run string, f func(Snapshot))
 
-	// Submit brings a signed transaction into a block, sending it again until it is in one. Done is called once: with nil
-	// when the transaction was accepted, with a *TxError when it was refused, or with another error when it can never be
-	// sent, as when the endpoint belongs to another chain.
-	Submit(ctx context.Context, tx []byte, done func(error))
-
-	// Spec gets the bytes the run's owner published when creating it. The ledger has checked them against the
-	// configuration's SpecHash. The error is ErrUnknownRun when there is no such run.
+	// Spec gets the bytes that the run's owner published when creating it. They match the
+	// SpecHash of the run's configuration. The error is ErrUnknownRun when there is no such run.
 	Spec(ctx context.Context, run string, done func([]byte, error))
 
-	// Peers gets the addresses announced for the run, in order of keys. The error is ErrUnknownRun when there is no such
-	// run.
+	// Peers gets the addresses announced for the run, in order of keys. The error is
+	// ErrUnknownRun when there is no such run.
 	Peers(ctx context.Context, run string, done func([]Peer, error))
 }
 
-// SpecHash is how a configuration names its spec.
+// Ledger is a participant's access to a chain: it reads runs, and acts for one key. Each
+// implementation encodes and signs in its chain's own way.
+type Ledger interface {
+	Reader
+
+	// Submit carries out body for the ledger's key. It retries until the outcome is known. Done
+	// is called once, perhaps before Submit returns: with nil when the chain accepted body, with
+	// a *TxError when it refused it, or with another error when it can never be sent, as when
+	// the endpoint serves another chain.
+	Submit(ctx context.Context, body Body, done func(error))
+}
+
+// Chain is what tools ask of a chain, beyond a participant's Ledger. Calls block until there is an
+// answer or ctx ends.
+type Chain interface {
+	Reader
+
+	// As returns a ledger that acts for the key of k. A process that acts for a key needs only
+	// one: two might sign with the same nonce.
+	As(k key.Private) Ledger
+
+	// Account returns what a key has.
+	Account(ctx context.Context, k key.Public) (Account, error)
+	// Pools returns the names of all pools, in order.
+	Pools(ctx context.Context) ([]string, error)
+	// Pool describes a pool. The error is ErrUnknownPool when there is no such pool.
+	Pool(ctx context.Context, name string) (Pool, error)
+	// Runs summarizes all runs, in order of names.
+	Runs(ctx context.Context) ([]RunStatus, error)
+	// Admission returns who may take part in a run. The error is ErrUnknownRun when there is no
+	// such run.
+	Admission(ctx context.Context, run string) (Admission, error)
+	// History returns all states that a run went through, oldest first.
+	History(ctx context.Context, run string) ([]Change, error)
+	// Replicas returns the replicas and candidates, in order of keys.
+	Replicas(ctx context.Context) ([]Replica, error)
+	// Status describes the chain, as one of its replicas sees it.
+	Status(ctx context.Context) (Status, error)
+
+	// Trusted returns the newest header that the client believes and the time of its block;
+	// false if there is none.
+	Trusted() (Anchor, time.Time, bool)
+	// Endpoints returns the URLs of the replicas that the client asks.
+	Endpoints() []string
+	// Close ends all calls and waits for them.
+	Close() error
+}
+
+// Account is what a key has.
+type Account struct {
+	Key    key.Public `json:"key"`
+	Tokens uint64     `json:"tokens"` // spendable, not counting those in pools and runs
+}
+
+// Status describes a chain and the replica that was asked.
+type Status struct {
+	Chain    string    `json:"chain"`
+	Height   uint64    `json:"height"`   // of the last block
+	TimeMs   uint64    `json:"time_ms"`  // of the last block, in milliseconds since 1970
+	Hash     wire.Hash `json:"hash"`     // of the whole state
+	Runs     []string  `json:"runs"`     // in order
+	Watchers int       `json:"watchers"` // open streams
+	Current  bool      `json:"current"`  // the replica is caught up and the chain makes blocks
+	Version  int       `json:"version"`  // of the chain's rules
+	BlockMs  uint64    `json:"block_ms"` // least time between blocks, in milliseconds
+	Supply   uint64    `json:"supply"`   // tokens in existence
+	Peer     string    `json:"peer"`     // where other replicas reach this one, as ID@host:port
+	Replicas int       `json:"replicas"` // that vote on blocks
+}
+
+// RunStatus summarizes a run.
+type RunStatus struct {
+	Name    string    `json:"name"`
+	Phase   string    `json:"phase"`
+	Epoch   uint32    `json:"epoch"`
+	Round   uint32    `json:"round"`
+	Step    uint32    `json:"step"`
+	Members uint32    `json:"members"` // present
+	Height  uint64    `json:"height"`  // of the block that changed the state last
+	Hash    wire.Hash `json:"hash"`    // of the state
+	Bytes   int       `json:"bytes"`   // of the state
+}
+
+// Anchor is a header that a client believes without proof: the genesis, or one that the user named.
+type Anchor struct {
+	Height uint64
+	Hash   wire.Hash // of the header; if zero, the client believes the first endpoint's header
+}
+
+// String returns the anchor as an endpoint names it: HEIGHT:HASH.
+func (a Anchor) String() string { return fmt.Sprintf("%d:%v", a.Height, a.Hash) }
+
+// SpecHash returns the hash by which a configuration names its spec.
 func SpecHash(spec []byte) wire.Hash { return wire.Sum("entrain/spec", spec) }
 
-// RunNameValid tells whether name may be a run's: 1 to RunNameBytesMax of the characters a-z, 0-9 and '-', neither first
-// nor last a '-'. Such a name needs no quoting in a shell, a URL or a path.
+// RunNameValid reports whether name can be a run's: 1 to RunNameBytesMax of the characters a-z, 0-9
+// and '-', neither first nor last a '-'. Such a name needs no quoting in a shell, a URL or a path.
 func RunNameValid(name string) bool {
 	if len(name) == 0 || len(name) > RunNameBytesMax || name[0] == '-' || name[len(name)-1] == '-' {
 		return false
@@ -65,7 +156,8 @@ func RunNameValid(name string) bool {
 	return nameBytesValid(name)
 }
 
-// ChainIDValid tells whether id may name a chain: like a run's name, of up to ChainIDBytesMax bytes.
+// ChainIDValid reports whether id can name a chain: like a run's name, of up to ChainIDBytesMax
+// bytes.
 func ChainIDValid(id string) bool {
 	if len(id) == 0 || len(id) > ChainIDBytesMax || id[0] == '-' || id[len(id)-1] == '-' {
 		return false

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
@@ -221,20 +220,4 @@ func (t Tx) Verify(chain string) error {
 		return &TxError{Code: CodeBadSignature}
 	}
 	return nil
-}
-
-// Signer signs the transactions of one key for one chain, with nonces that increase over the process's restarts too,
-// as long as the clock does. It is not safe for concurrent use.
-type Signer struct {
-	Chain string
-	Key   key.Private
-	last  uint64 // the last nonce: the time in microseconds, or one more than the one before
-}
-
-// Sign returns a signed transaction that expires half of TxLifetimeMs after now. Now is the wall clock's time, or the
-// virtual one's; a clock up to that half ahead of the ledger's, or behind, does no harm.
-func (s *Signer) Sign(now time.Time, body Body) ([]byte, error) {
-	s.last = max(s.last+1, uint64(now.UnixMicro()))
-	t := Tx{Chain: s.Chain, Nonce: s.last, ExpiresMs: uint64(now.UnixMilli()) + TxLifetimeMs/2, Body: body}
-	return t.Sign(s.Key)
 }

@@ -161,7 +161,6 @@ type Node struct {
 	cfg      Config
 	ctx      context.Context
 	cancel   context.CancelFunc
-	signer   ledger.Signer
 	unsaved  *coordinator.Signed // the own commitment that is not kept yet, and so not shown to anybody
 	self     key.Public
 	machine  *client.Machine
@@ -209,7 +208,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Cost == nil {
 		cfg.Cost = func(Job) time.Duration { return 0 }
 	}
-	n := &Node{cfg: cfg, self: cfg.Key.Public(), signer: ledger.Signer{Chain: cfg.Ledger.ChainID(), Key: cfg.Key}}
+	n := &Node{cfg: cfg, self: cfg.Key.Public()}
 	n.cases, _ = cfg.Store.(CaseStore)
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	n.engine.node = n
@@ -368,13 +367,8 @@ func (n *Node) submitThen(m coordinator.Message, then func(error)) {
 // errSubmitTimeout is the outcome of a submission that was in no block in time.
 var errSubmitTimeout = errors.New("the ledger did not answer in time")
 
-// send signs a transaction and sends it until it is in a block, was refused or took too long; done is called once, on the loop.
+// send submits body, and gives up after submitFor. It calls done once, on the loop.
 func (n *Node) send(body ledger.Body, done func(error)) {
-	tx, err := n.signer.Sign(n.cfg.Loop.Now(), body)
-	if err != nil {
-		n.cfg.Loop.Post(func() { done(err) })
-		return
-	}
 	ctx, cancel := context.WithCancel(n.ctx)
 	ended := false
 	end := func(err error) {
@@ -385,7 +379,7 @@ func (n *Node) send(body ledger.Body, done func(error)) {
 		}
 	}
 	stop := n.cfg.Loop.After(submitFor, func() { end(errSubmitTimeout) })
-	n.cfg.Ledger.Submit(ctx, tx, func(err error) {
+	n.cfg.Ledger.Submit(ctx, body, func(err error) {
 		n.cfg.Loop.Post(func() {
 			stop()
 			end(err)

@@ -219,22 +219,11 @@ func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
 	w := newWorld(t, 20, 3)
 	// One is played by hand: it joins, is ready, and commits to bytes that are no payload.
 	liar := w.key(7)
-	signer := ledger.Signer{Chain: "test", Key: liar}
-	chain := w.chain.Client()
-	send := func(m coordinator.Message) {
-		tx, err := signer.Sign(w.clock.Now(), ledger.RunMessage{Run: testRun, Message: coordinator.Append(nil, m)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		chain.Submit(t.Context(), tx, func(error) {})
-	}
+	chain := w.chain.Client().As(liar)
+	send := func(m coordinator.Message) { chain.Submit(t.Context(), ledger.ToRun(testRun, m), func(error) {}) }
 	shelf := newShelf()
 	peer := w.mesh.Join(liar.Public(), &shelfOnly{shelf})
-	tx, err := signer.Sign(w.clock.Now(), ledger.Announce{Run: testRun, Addrs: peer.Addrs()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain.Submit(t.Context(), tx, func(error) {})
+	chain.Submit(t.Context(), ledger.Announce{Run: testRun, Addrs: peer.Addrs()}, func(error) {})
 	send(coordinator.Join{})
 	w.until(time.Minute, func() bool { _, ok := w.state().Find(liar.Public()); return ok })
 	var others []p2p.Peer

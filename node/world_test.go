@@ -162,13 +162,9 @@ func newWorld(t *testing.T, steps uint32, members uint32, adjust ...func(*coordi
 	for _, f := range adjust {
 		f(&cfg)
 	}
-	signer := ledger.Signer{Chain: "test", Key: owner}
-	tx, err := signer.Sign(w.clock.Now(), ledger.CreateRun{Limits: coordinator.Limits{Members: 16, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets}, Config: cfg, Spec: []byte("spec")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	create := ledger.CreateRun{Limits: coordinator.Limits{Members: 16, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets}, Config: cfg, Spec: []byte("spec")}
 	created := false
-	w.chain.Client().Submit(t.Context(), tx, func(err error) {
+	w.chain.Client().As(owner).Submit(t.Context(), create, func(err error) {
 		if err != nil {
 			t.Errorf("creating the run: %v", err)
 		}
@@ -204,7 +200,7 @@ func (w *world) start(i int, adjust ...func(*Config)) *host {
 	v, _ := w.chain.Host().View(testRun)
 	var err error
 	cfg := Config{
-		Run: testRun, ID: v.State.ID(), Key: w.key(i), Ledger: w.chain.Client(), Loop: h.scope, Engine: w.toy,
+		Run: testRun, ID: v.State.ID(), Key: w.key(i), Ledger: w.chain.Client().As(w.key(i)), Loop: h.scope, Engine: w.toy,
 		Listen:  func(hd p2p.Handler) (p2p.Network, error) { return w.mesh.Join(w.key(i).Public(), hd), nil },
 		Initial: w.initial, Store: h.store, EvalRounds: 5,
 		InspectRounds: 5, Inspect: func(_ context.Context, step uint32, params []float32) []Event {

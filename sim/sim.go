@@ -342,18 +342,14 @@ func (n *network) createRun(ctx context.Context) error {
 		return err
 	}
 	limits, config := n.spec.Coordinator(n.owner.Public(), model, ledger.SpecHash(n.text))
-	signer := ledger.Signer{Chain: "sim", Key: n.owner}
+	chain := n.chain.Client().As(n.owner)
 	bodies := []ledger.Body{ledger.CreateRun{Limits: limits, Config: config, Spec: n.text}}
 	if n.cfg.Verification > 0 {
 		bodies = append(bodies, ledger.RunMessage{Run: runName, Value: 1 << 28, Message: coordinator.Append(nil, coordinator.Fund{})})
 	}
 	for _, body := range bodies {
-		tx, err := signer.Sign(n.clock.Now(), body)
-		if err != nil {
-			return err
-		}
 		done, outcome := false, error(nil)
-		n.chain.Client().Submit(ctx, tx, func(err error) { done, outcome = true, err })
+		chain.Submit(ctx, body, func(err error) { done, outcome = true, err })
 		for !done && n.clock.Step() {
 		}
 		if outcome != nil {

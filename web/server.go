@@ -22,7 +22,7 @@ import (
 
 // Options say what a Server shows.
 type Options struct {
-	Ledger    ledger.Ledger
+	Ledger    ledger.Reader
 	Runs      func(context.Context) ([]string, error) // names of the chain's runs; also tells whether the chain answers
 	Only      string                                  // the one run to show; "" shows all
 	Endpoints []string                                // of the chain, for the command by which others join

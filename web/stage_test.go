@@ -38,7 +38,7 @@ type stage struct {
 
 const stageRun = "opticks"
 
-var _ ledger.Ledger = (*stage)(nil)
+var _ ledger.Reader = (*stage)(nil)
 
 // newStage makes a run with room for so many members, and lets them join. Changes are made to its specification.
 func newStage(t testing.TB, members uint32, changes ...func(*spec.Spec)) *stage {
@@ -222,10 +222,6 @@ func (s *stage) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) 
 	}
 	s.told = append(s.told, guard)
 	guard(s.snapshot())
-}
-
-func (s *stage) Submit(context.Context, []byte, func(error)) {
-	s.t.Error("the server is read-only, but submits a transaction")
 }
 
 func (s *stage) Spec(_ context.Context, _ string, done func([]byte, error)) { done(s.text, nil) }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 )
 
 func accountCommand(c console) *cobra.Command {
@@ -58,7 +57,7 @@ are not among them: entrain status RUN and entrain pool show say what is there.`
 			}
 			if asJSON {
 				return c.object(struct {
-					comet.Account
+					ledger.Account
 					Chain  string `json:"chain"`
 					Supply uint64 `json:"supply"`
 				}{has, status.Chain, status.Supply})
@@ -95,7 +94,7 @@ sent, and nobody may be left with, fewer than a 67-millionth of all tokens, unle
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) {
+			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) {
 				return ledger.Transfer{To: to, Amount: amount}, nil
 			})
 			if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -51,7 +50,7 @@ type applicant struct {
 }
 
 // obstacles are all that stands in the way, but for the data and the arithmetic, which take a while to look at.
-func (a applicant) obstacles(ctx context.Context, client *comet.Client, on published) (list []obstacle, err error) {
+func (a applicant) obstacles(ctx context.Context, client ledger.Chain, on published) (list []obstacle, err error) {
 	o, err := a.asked(ctx, client, on.snapshot)
 	if err != nil {
 		return nil, err
@@ -117,7 +116,7 @@ func tooOld(s spec.Spec, required, program string) []obstacle {
 const skewMax = ledger.TxLifetimeMs/2*time.Millisecond - time.Minute
 
 // asked asks a copy of the run's coordinator what it would answer if the applicant joined now.
-func (a applicant) asked(ctx context.Context, client *comet.Client, s ledger.Snapshot) ([]obstacle, error) {
+func (a applicant) asked(ctx context.Context, client ledger.Chain, s ledger.Snapshot) ([]obstacle, error) {
 	st, err := coordinator.Open(bytes.Clone(s.State.Bytes()))
 	if err != nil {
 		return nil, fmt.Errorf("state of the run: %w", err)
@@ -154,7 +153,7 @@ func (a applicant) asked(ctx context.Context, client *comet.Client, s ledger.Sna
 }
 
 // purse compares what is missing of the stake with what there is to pay it from.
-func (a applicant) purse(ctx context.Context, client *comet.Client, missing uint64) ([]obstacle, error) {
+func (a applicant) purse(ctx context.Context, client ledger.Chain, missing uint64) ([]obstacle, error) {
 	if missing == 0 {
 		return nil, nil
 	}
@@ -244,7 +243,7 @@ func (c console) blocked(list []obstacle) error {
 }
 
 // admitted is an error if something stands in the participant's way that waiting does not remove.
-func (p *participation) admitted(ctx context.Context, c console, client *comet.Client, on published) error {
+func (p *participation) admitted(ctx context.Context, c console, client ledger.Chain, on published) error {
 	a := applicant{key: p.key.Public(), stake: p.stake, pool: p.pool, memory: p.memory.or(memoryFree()), skew: clockSkew(p.endpoints)}
 	list, err := a.obstacles(ctx, client, on)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -84,7 +83,7 @@ and what they trained stays in the model. Only the run's owner may.`,
 
 // admit submits a change of who may take part.
 func (c console) admit(ctx context.Context, a acting, m ledger.Admit) error {
-	err := c.act(ctx, a, func(*comet.Client, key.Public) (ledger.Body, error) { return m, nil })
+	err := c.act(ctx, a, func(ledger.Chain, key.Public) (ledger.Body, error) { return m, nil })
 	if err != nil {
 		return fmt.Errorf("list of run %q: %w", m.Run, err)
 	}
@@ -173,7 +172,7 @@ Raise it when all members that you know have been upgraded, one at a time. Only 
 				return err
 			}
 			body := ledger.Require{Run: args[0], Program: program}
-			if err := c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) { return body, nil }); err != nil {
+			if err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) { return body, nil }); err != nil {
 				return fmt.Errorf("release that run %q requires: %w", args[0], err)
 			}
 			c.say("who joins run %q from now on needs entrain %s", args[0], cmp.Or(program, "as its specification says")+map[bool]string{true: " or newer"}[program != ""])

@@ -12,7 +12,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
@@ -28,10 +27,10 @@ type auditor struct {
 	options auditOptions
 	run     string
 	asJSON  bool
-	client  *comet.Client
+	client  ledger.Chain
 	trainer *trainer
 	guest   *node.Guest
-	signer  ledger.Signer
+	own     ledger.Ledger      // under the guest's key
 	stop    context.CancelFunc // of the watches
 	tally   map[string]int     // results by verdict
 
@@ -99,7 +98,7 @@ func (a *auditor) visit(ctx context.Context, o auditOptions, run string, id wire
 	var seed [32]byte
 	_, _ = crand.Read(seed[:]) // never fails
 	secret := key.FromSeed(seed)
-	a.signer = ledger.Signer{Chain: a.client.ChainID(), Key: secret}
+	a.own = a.client.As(secret)
 	a.guest, err = node.NewGuest(id, func(h p2p.Handler) (p2p.Network, error) {
 		listen, err := listenAddrs(o.listen, o.endpoints)
 		if err != nil {
@@ -115,7 +114,7 @@ func (a *auditor) visit(ctx context.Context, o auditOptions, run string, id wire
 	a.client.Watch(watching, run, a.latest.set)
 	go a.keepPeers(watching)
 	addrs := a.guest.Addrs()
-	if err := submit(ctx, a.client, &a.signer, ledger.Announce{Run: run, Addrs: addrs[:min(len(addrs), ledger.AddrsMax)]}); err != nil {
+	if err := submit(ctx, a.own, ledger.Announce{Run: run, Addrs: addrs[:min(len(addrs), ledger.AddrsMax)]}); err != nil {
 		return fmt.Errorf("make oneself known to the members: %w", err)
 	}
 	return nil
@@ -152,7 +151,7 @@ func (a *auditor) close() error {
 	var errs []error
 	if a.guest != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), farewell)
-		_ = submit(ctx, a.client, &a.signer, ledger.Announce{Run: a.run}) // if not, others' announcements push it out in time
+		_ = submit(ctx, a.own, ledger.Announce{Run: a.run}) // if not, others' announcements push it out in time
 		cancel()
 		errs = append(errs, a.guest.Close())
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 )
 
 func bondCommand(c console) *cobra.Command {
@@ -36,7 +35,7 @@ To join with a stake, use: entrain join RUN --stake N.`,
 					return fmt.Errorf("--member %w", err)
 				}
 			}
-			err = c.act(cmd.Context(), a, func(_ *comet.Client, self key.Public) (ledger.Body, error) {
+			err = c.act(cmd.Context(), a, func(_ ledger.Chain, self key.Public) (ledger.Body, error) {
 				if of.IsZero() {
 					of = self
 				}

@@ -130,8 +130,7 @@ func (s *shell) joins(run, path string) {
 		s.t.Fatal(err)
 	}
 	defer client.Close()
-	signer := ledger.Signer{Chain: client.ChainID(), Key: k}
-	if err := submit(s.t.Context(), client, &signer, ledger.RunMessage{Run: run, Message: coordinator.Append(nil, coordinator.Join{})}); err != nil {
+	if err := submit(s.t.Context(), client.As(k), ledger.ToRun(run, coordinator.Join{})); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -73,7 +73,7 @@ They come back with "entrain chain leave".`,
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(client *comet.Client, self key.Public) (ledger.Body, error) {
+			err = c.act(cmd.Context(), a, func(client ledger.Chain, self key.Public) (ledger.Body, error) {
 				if client.ChainID() != replica.Chain {
 					return nil, fmt.Errorf("the replica in %s is of chain %q, --chain leads to %q", home, replica.Chain, client.ChainID())
 				}
@@ -108,7 +108,7 @@ stands until you vote otherwise.`,
 			if err != nil {
 				return fmt.Errorf("replica %w", err)
 			}
-			return c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) {
+			return c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) {
 				return ledger.Vote{Replica: k, Seated: args[0] == "add"}, nil
 			})
 		},
@@ -132,7 +132,7 @@ brings it back to your account. A candidate's comes back at once.`, ledger.Unbon
 			if err != nil {
 				return fmt.Errorf("replica %w", err)
 			}
-			return c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) { return ledger.Leave{Replica: k}, nil })
+			return c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) { return ledger.Leave{Replica: k}, nil })
 		},
 	}
 	a.flags(cmd)

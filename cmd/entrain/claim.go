@@ -8,7 +8,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 )
 
 func claimCommand(c console) *cobra.Command {
@@ -35,7 +34,7 @@ With --member anybody can have a member paid whose payee is a pool; the pool's l
 			}
 			var expected uint64
 			var to key.Public
-			err := c.act(cmd.Context(), a, func(client *comet.Client, self key.Public) (body ledger.Body, err error) {
+			err := c.act(cmd.Context(), a, func(client ledger.Chain, self key.Public) (body ledger.Body, err error) {
 				body = ledger.ClaimFor{Run: args[0], Member: of}
 				if of.IsZero() {
 					of = self

@@ -14,7 +14,6 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -159,7 +158,7 @@ itself, when it begins; this is for a longer one while the node works.`,
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(client *comet.Client, node key.Public) (ledger.Body, error) {
+			err = c.act(cmd.Context(), a, func(client ledger.Chain, node key.Public) (ledger.Body, error) {
 				return ledger.Delegate{Run: d.Run, Certificate: d.Certificate}, d.check(client.ChainID(), d.Run, node, time.Now())
 			})
 			if err != nil {
@@ -191,7 +190,7 @@ it expires.`,
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) {
+			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) {
 				return ledger.Revoke{Run: args[0], Node: node}, nil
 			})
 			if err != nil {
@@ -206,7 +205,7 @@ it expires.`,
 }
 
 // bring brings the participant's delegation to the ledger, if it has one.
-func (p *participation) bring(ctx context.Context, client *comet.Client) error {
+func (p *participation) bring(ctx context.Context, client ledger.Chain) error {
 	if p.delegation == "" {
 		return nil
 	}
@@ -217,8 +216,7 @@ func (p *participation) bring(ctx context.Context, client *comet.Client) error {
 	if err != nil {
 		return err
 	}
-	signer := ledger.Signer{Chain: client.ChainID(), Key: p.key}
-	if err := submit(ctx, client, &signer, ledger.Delegate{Run: p.run, Certificate: d.Certificate}); err != nil {
+	if err := submit(ctx, client.As(p.key), ledger.Delegate{Run: p.run, Certificate: d.Certificate}); err != nil {
 		return fmt.Errorf("bring the delegation to the chain: %w", err)
 	}
 	p.log.Info("works for an owner", "owner", d.Certificate.Owner, "until", d.expires())

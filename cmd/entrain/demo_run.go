@@ -13,7 +13,6 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/verify"
 )
@@ -29,9 +28,9 @@ type demo struct {
 	board    *board
 	screen   *screen
 	children *children
-	failed   error         // a child that was given up
-	watcher  *comet.Client // follows the run
-	gang     []string      // public keys of the clients that cheat
+	failed   error        // a child that was given up
+	watcher  ledger.Chain // follows the run
+	gang     []string     // public keys of the clients that cheat
 	said     map[string]string
 }
 
@@ -337,9 +336,8 @@ func (d *demo) createRun(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	signer := ledger.Signer{Chain: client.ChainID(), Key: owner}
 	fund := ledger.RunMessage{Run: demoRunName, Value: demoTreasury, Message: coordinator.Append(nil, coordinator.Fund{})}
-	if err := submit(ctx, client, &signer, fund); err != nil {
+	if err := submit(ctx, client.As(owner), fund); err != nil {
 		return fmt.Errorf("fund the run: %w", err)
 	}
 	return nil

@@ -42,7 +42,7 @@ func (c console) endpoints(flag []string) []string {
 const askFor = 15 * time.Second
 
 // dial connects to the chain that the endpoints serve. A log of nil discards.
-func (c console) dial(ctx context.Context, flag []string, log *slog.Logger) (*comet.Client, error) {
+func (c console) dial(ctx context.Context, flag []string, log *slog.Logger) (ledger.Chain, error) {
 	endpoints := c.endpoints(flag)
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -59,10 +59,13 @@ func (c console) dial(ctx context.Context, flag []string, log *slog.Logger) (*co
 
 // trusting makes a client that remembers which chain this is: what it was shown once it cannot be shown another of. A chain on
 // this machine is its user's own, and may be made anew.
-func (c console) trusting(chain string, endpoints []string, log *slog.Logger) (*comet.Client, error) {
+func (c console) trusting(chain string, endpoints []string, log *slog.Logger) (ledger.Chain, error) {
 	client, err := comet.NewClient(chain, endpoints, log)
-	if err != nil || allLoopback(endpoints) || c.places.data == "" {
-		return client, err
+	if err != nil {
+		return nil, err
+	}
+	if allLoopback(endpoints) || c.places.data == "" {
+		return client, nil
 	}
 	path := filepath.Join(c.places.data, "chains", chain+".header")
 	if err := client.Remember(path); err != nil {
@@ -96,7 +99,7 @@ type published struct {
 }
 
 // getRun reads a run's specification and state from the ledger and checks the one against the other.
-func getRun(ctx context.Context, l ledger.Ledger, run string) (p published, err error) {
+func getRun(ctx context.Context, l ledger.Reader, run string) (p published, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	p.text, err = await(ctx, func(done func([]byte, error)) { l.Spec(ctx, run, done) })
@@ -122,7 +125,7 @@ func getRun(ctx context.Context, l ledger.Ledger, run string) (p published, err 
 }
 
 // getSnapshot reads a run's state from the ledger.
-func getSnapshot(ctx context.Context, l ledger.Ledger, run string) (ledger.Snapshot, error) {
+func getSnapshot(ctx context.Context, l ledger.Reader, run string) (ledger.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	s, err := await(ctx, func(done func(ledger.Snapshot, error)) {
@@ -140,16 +143,12 @@ func getSnapshot(ctx context.Context, l ledger.Ledger, run string) (ledger.Snaps
 	return s, nil
 }
 
-// submit signs a transaction and waits until it is in a block.
-func submit(ctx context.Context, l ledger.Ledger, signer *ledger.Signer, body ledger.Body) error {
-	tx, err := signer.Sign(time.Now(), body)
-	if err != nil {
-		return err
-	}
+// submit submits body and waits until it is in a block.
+func submit(ctx context.Context, l ledger.Ledger, body ledger.Body) error {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	_, err = await(ctx, func(done func(struct{}, error)) {
-		l.Submit(ctx, tx, func(err error) { done(struct{}{}, err) })
+	_, err := await(ctx, func(done func(struct{}, error)) {
+		l.Submit(ctx, body, func(err error) { done(struct{}{}, err) })
 	})
 	return err
 }

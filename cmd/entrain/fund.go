@@ -8,7 +8,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 )
 
 func fundCommand(c console) *cobra.Command {
@@ -25,7 +24,7 @@ run's specification says (trust.rate). They cannot be taken back, not by the run
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) {
+			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) {
 				return ledger.RunMessage{Run: args[0], Value: amount, Message: coordinator.Append(nil, coordinator.Fund{})}, nil
 			})
 			if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/node/statefile"
@@ -63,7 +63,7 @@ type participant struct {
 	console  console
 	id       wire.Hash // of the run
 	text     []byte    // of its specification
-	client   *comet.Client
+	client   ledger.Chain
 	trainer  *trainer
 	store    *statefile.Store
 	saver    *checkpoints
@@ -162,7 +162,7 @@ func (p *participant) runTo(ctx context.Context) error {
 		evaluate = 0
 	}
 	cfg := node.Config{
-		Run: p.run, ID: p.id, Key: p.key, Ledger: p.client, Loop: p.loop, Engine: p.trainer.engine,
+		Run: p.run, ID: p.id, Key: p.key, Ledger: p.client.As(p.key), Loop: p.loop, Engine: p.trainer.engine,
 		Listen: p.join, Initial: p.trainer.initial, States: p.trainer.spec.States(), Store: p.store,
 		Checkpoint: p.checkpoint, Recall: p.saver.recall, CheckpointAlways: p.checkpoints > 0,
 		EvalRounds: evaluate, Observe: p.observed, Stake: p.stake, Pool: p.pool,

@@ -9,7 +9,6 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 )
 
 func poolCommand(c console) *cobra.Command {
@@ -67,7 +66,7 @@ Your own part is what you lend to it like anybody else.`,
 			}
 			slices.SortFunc(terms.Workers, key.Public.Compare)
 			terms.Workers = slices.Compact(terms.Workers)
-			if err := c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) { return terms, nil }); err != nil {
+			if err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) { return terms, nil }); err != nil {
 				return fmt.Errorf("create pool %q: %w", args[0], err)
 			}
 			c.say("pool %q is open: lend to it with entrain pool lend %s AMOUNT", args[0], args[0])
@@ -97,7 +96,7 @@ From then on you get your share of what comes in. Look at its terms first, with:
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) {
+			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) {
 				return ledger.Lend{Pool: args[0], Amount: amount}, nil
 			})
 			if err != nil {
@@ -119,7 +118,7 @@ func poolActCommand(c console, use, short, long, done string, body func(string) 
 		Example: "  entrain pool " + use + " our-pool",
 		Args:    needPool, ValidArgsFunction: c.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := c.act(cmd.Context(), a, func(*comet.Client, key.Public) (ledger.Body, error) { return body(args[0]), nil })
+			err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) { return body(args[0]), nil })
 			if err != nil {
 				return fmt.Errorf("%s pool %q: %w", use, args[0], err)
 			}
@@ -143,5 +142,5 @@ func needPool(cmd *cobra.Command, args []string) error {
 
 // completePools completes the name of a pool.
 func (c console) completePools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.complete(cmd, args, func(ctx context.Context, client *comet.Client) ([]string, error) { return client.Pools(ctx) })
+	return c.complete(cmd, args, func(ctx context.Context, client ledger.Chain) ([]string, error) { return client.Pools(ctx) })
 }

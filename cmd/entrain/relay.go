@@ -13,7 +13,6 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
@@ -122,7 +121,7 @@ func (c console) relay(ctx context.Context, o relaying) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, network.Close()) }()
-	r := &relayOffice{console: c, client: client, run: o.target.run, network: network, signer: ledger.Signer{Chain: client.ChainID(), Key: secret}, log: log}
+	r := &relayOffice{console: c, client: client, run: o.target.run, network: network, own: client.As(secret), key: secret.Public(), log: log}
 	client.Watch(ctx, o.target.run, func(s ledger.Snapshot) { forwarder.Follow(s.State) })
 	c.say("relay %s for run %q on chain %q; Ctrl-C ends it", secret.Public(), o.target.run, client.ChainID())
 	return r.serve(ctx)
@@ -131,10 +130,11 @@ func (c console) relay(ctx context.Context, o relaying) (err error) {
 // relayOffice keeps a relay and the chain's list of peers informed of each other.
 type relayOffice struct {
 	console
-	client  *comet.Client
+	client  ledger.Chain
 	run     string
 	network *lp2p.Network
-	signer  ledger.Signer
+	own     ledger.Ledger
+	key     key.Public
 	log     *slog.Logger
 
 	asking atomic.Bool
@@ -191,7 +191,7 @@ func (r *relayOffice) meet(ctx context.Context, peers []ledger.Peer) error {
 	if current || len(own) == 0 {
 		return nil
 	}
-	if err := submit(ctx, r.client, &r.signer, ledger.Announce{Run: r.run, Addrs: own}); err != nil {
+	if err := submit(ctx, r.own, ledger.Announce{Run: r.run, Addrs: own}); err != nil {
 		return err
 	}
 	if !slices.Equal(r.told, own) {
@@ -203,13 +203,13 @@ func (r *relayOffice) meet(ctx context.Context, peers []ledger.Peer) error {
 	return nil
 }
 
-func (r *relayOffice) self() key.Public { return r.signer.Key.Public() }
+func (r *relayOffice) self() key.Public { return r.key }
 
 // withdraw takes the relay off the list. If the chain does not hear of it, others' announcements push it out in time.
 func (r *relayOffice) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	if err := submit(ctx, r.client, &r.signer, ledger.Announce{Run: r.run}); err != nil {
+	if err := submit(ctx, r.own, ledger.Announce{Run: r.run}); err != nil {
 		r.log.Info("the chain was not told that the relay is gone", "error", err)
 	}
 }

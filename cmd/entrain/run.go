@@ -14,7 +14,6 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
 )
@@ -192,14 +191,13 @@ func fillData(s *spec.Spec, dataDir string, words tokenizer.Tokenizer) (bool, er
 
 // createRun publishes a run and returns its configuration. The initial parameters are made here, for their hash,
 // unless the run goes on from others.
-func createRun(ctx context.Context, l ledger.Ledger, owner key.Private, s spec.Spec, text []byte) (coordinator.Config, error) {
+func createRun(ctx context.Context, l ledger.Chain, owner key.Private, s spec.Spec, text []byte) (coordinator.Config, error) {
 	model, err := s.ModelHash()
 	if err != nil {
 		return coordinator.Config{}, err
 	}
 	limits, config := s.Coordinator(owner.Public(), model, ledger.SpecHash(text))
-	signer := ledger.Signer{Chain: l.ChainID(), Key: owner}
-	if err := submit(ctx, l, &signer, ledger.CreateRun{Limits: limits, Config: config, Spec: text}); err != nil {
+	if err := submit(ctx, l.As(owner), ledger.CreateRun{Limits: limits, Config: config, Spec: text}); err != nil {
 		return config, fmt.Errorf("create run %q on chain %q: %w", s.Name, l.ChainID(), err)
 	}
 	return config, nil
@@ -267,8 +265,7 @@ func ownerCommand(c console, use, short string, m coordinator.Message, long, don
 			if err != nil {
 				return err
 			}
-			signer := ledger.Signer{Chain: client.ChainID(), Key: owner}
-			err = submit(cmd.Context(), client, &signer, ledger.RunMessage{Run: args[0], Message: coordinator.Append(nil, m)})
+			err = submit(cmd.Context(), client.As(owner), ledger.ToRun(args[0], m))
 			if err := errors.Join(err, client.Close()); err != nil {
 				return fmt.Errorf("%s run %q: %w", use, args[0], err)
 			}
@@ -286,7 +283,7 @@ const completeFor = time.Second
 
 // completeRuns completes the name of a run.
 func (c console) completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.complete(cmd, args, func(ctx context.Context, client *comet.Client) (names []string, err error) {
+	return c.complete(cmd, args, func(ctx context.Context, client ledger.Chain) (names []string, err error) {
 		runs, err := client.Runs(ctx)
 		for _, r := range runs {
 			names = append(names, r.Name)
@@ -296,7 +293,7 @@ func (c console) completeRuns(cmd *cobra.Command, args []string, _ string) ([]st
 }
 
 // complete completes a command's one argument by what the chain has.
-func (c console) complete(cmd *cobra.Command, args []string, list func(context.Context, *comet.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+func (c console) complete(cmd *cobra.Command, args []string, list func(context.Context, ledger.Chain) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	const only = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 0 {
 		return nil, only

@@ -13,7 +13,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 )
 
 // acting is what every command that sends a transaction is told: who, and where.
@@ -28,7 +27,7 @@ func (a *acting) flags(cmd *cobra.Command) {
 }
 
 // act signs what make returns with the key, and waits until it is in a block.
-func (c console) act(ctx context.Context, a acting, make func(*comet.Client, key.Public) (ledger.Body, error)) (err error) {
+func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.Public) (ledger.Body, error)) (err error) {
 	path, err := c.keyPath(a.keyFile)
 	if err != nil {
 		return err
@@ -46,7 +45,7 @@ func (c console) act(ctx context.Context, a acting, make func(*comet.Client, key
 	if err != nil {
 		return err
 	}
-	return submit(ctx, client, &ledger.Signer{Chain: client.ChainID(), Key: k}, body)
+	return submit(ctx, client.As(k), body)
 }
 
 // parseTokens reads an amount of tokens, which are whole.

@@ -43,7 +43,7 @@ func object[T any](s *shell, args ...string) T {
 
 func (s *shell) has(who string, want uint64) {
 	s.t.Helper()
-	if a := object[comet.Account](s, "account", "show", who, "--json"); a.Tokens != want {
+	if a := object[ledger.Account](s, "account", "show", who, "--json"); a.Tokens != want {
 		s.t.Errorf("%s has %d tokens, want %d", short(who), a.Tokens, want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/score"
@@ -25,7 +25,7 @@ import (
 type validation struct {
 	console
 	options validateOptions
-	client  *comet.Client
+	client  ledger.Chain
 	trainer *trainer
 	buckets *bucket.Client
 	loop    *loop.Real
@@ -86,7 +86,7 @@ func newValidation(ctx context.Context, c console, o validateOptions, k key.Priv
 	decisions.Rules = score.Default()
 	decisions.Rules.Alpha = on.spec.Scores.Alpha
 	cfg := live.Config{
-		Run: o.run, ID: s.ID(), Key: k, Ledger: v.client, Loop: v.loop, Engine: v.trainer.engine, Tensors: len(v.trainer.model.Layout().Tensors()),
+		Run: o.run, ID: s.ID(), Key: k, Ledger: v.client.As(k), Loop: v.loop, Engine: v.trainer.engine, Tensors: len(v.trainer.model.Layout().Tensors()),
 		Exchange: exchange, Model: v.visitor.Model, Peers: v.visitor.Connect, Initial: v.trainer.initial, Store: recordFile(filepath.Join(o.state, "record")),
 		Validator: decisions, Stake: o.stake, Pool: o.pool, Observe: v.observed,
 	}

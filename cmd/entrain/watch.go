@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tui"
 	"github.com/entrain-network/entrain/verify"
@@ -114,7 +113,7 @@ func (c console) watch(ctx context.Context, o watchOptions, to target) (err erro
 }
 
 // onlyRun is the one run of a chain.
-func onlyRun(ctx context.Context, client *comet.Client) (string, error) {
+func onlyRun(ctx context.Context, client ledger.Chain) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	runs, err := client.Runs(ctx)

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/data"
-	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/web"
 	"github.com/entrain-network/entrain/wire"
@@ -140,7 +140,7 @@ func (c console) web(ctx context.Context, o web.Options, to target, listen, stat
 	return web.New(o).Run(ctx, l)
 }
 
-func runNames(client *comet.Client) func(context.Context) ([]string, error) {
+func runNames(client ledger.Chain) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		runs, err := client.Runs(ctx)
 		var names []string

@@ -12,7 +12,6 @@ import (
 	cmtmempool "github.com/cometbft/cometbft/mempool"
 
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // Limits of the API. They hold for each replica and are no part of consensus.
@@ -113,26 +112,10 @@ func (a *api) routes() http.Handler {
 	})
 }
 
-// Status is what a replica says about itself.
-type Status struct {
-	Chain    string    `json:"chain"`
-	Height   uint64    `json:"height"`   // of the last block
-	TimeMs   uint64    `json:"time_ms"`  // of the last block, in milliseconds since 1970
-	Hash     wire.Hash `json:"hash"`     // of the whole state
-	Runs     []string  `json:"runs"`     // in order
-	Watchers int       `json:"watchers"` // open streams
-	Current  bool      `json:"current"`  // whether the replica has what the chain has, and blocks are made
-	Version  int       `json:"version"`  // of the ledger's rules
-	BlockMs  uint64    `json:"block_ms"` // least time between blocks, in milliseconds
-	Supply   uint64    `json:"supply"`   // tokens there are
-	Peer     string    `json:"peer"`     // where other replicas reach this one, as ID@host:port
-	Replicas int       `json:"replicas"` // that vote on blocks
-}
-
 func (a *api) status(w http.ResponseWriter, _ *http.Request) {
 	height, timeMs := a.app.hub.now()
 	a.app.hostMu.RLock()
-	s := Status{Hash: a.app.hash, Runs: a.app.host.Runs(), Supply: a.app.host.Supply(), Replicas: len(powers(a.app.host.Replicas())), Peer: a.peer}
+	s := ledger.Status{Hash: a.app.hash, Runs: a.app.host.Runs(), Supply: a.app.host.Supply(), Replicas: len(powers(a.app.host.Replicas())), Peer: a.peer}
 	a.app.hostMu.RUnlock()
 	if s.Runs == nil {
 		s.Runs = []string{}
@@ -145,29 +128,16 @@ func (a *api) status(w http.ResponseWriter, _ *http.Request) {
 // current tells whether the replica has what the chain has, and the chain makes blocks when there is reason to.
 func (a *api) current() bool { return a.app.hub.moves() && !a.catchesUp() }
 
-// RunStatus is a summary of a run, for people.
-type RunStatus struct {
-	Name    string    `json:"name"`
-	Phase   string    `json:"phase"`
-	Epoch   uint32    `json:"epoch"`
-	Round   uint32    `json:"round"`
-	Step    uint32    `json:"step"`
-	Members uint32    `json:"members"` // present
-	Height  uint64    `json:"height"`  // of the block that changed the state last
-	Hash    wire.Hash `json:"hash"`    // of the state
-	Bytes   int       `json:"bytes"`   // of the state
-}
-
-func runStatus(v ledger.View) RunStatus {
+func runStatus(v ledger.View) ledger.RunStatus {
 	s := v.State
-	return RunStatus{
+	return ledger.RunStatus{
 		Name: v.Name, Phase: s.Phase().String(), Epoch: s.Epoch(), Round: s.Round(), Step: s.Step(), Members: s.Present(),
 		Height: v.Changed, Hash: v.Hash, Bytes: len(s.Bytes()),
 	}
 }
 
 func (a *api) runs(w http.ResponseWriter, _ *http.Request) {
-	list := []RunStatus{}
+	list := []ledger.RunStatus{}
 	a.app.hostMu.RLock()
 	names := a.app.host.Runs()
 	a.app.hostMu.RUnlock()

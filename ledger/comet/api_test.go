@@ -175,7 +175,7 @@ func TestAnswersForPeople(t *testing.T) {
 		t.Errorf("wrong chain: got %d %s", status, b)
 	}
 
-	var run RunStatus
+	var run ledger.RunStatus
 	_, b = fetch(t, "GET", r.Endpoint()+"/v1/runs/demo", nil)
 	if err := json.Unmarshal(b, &run); err != nil {
 		t.Fatal(err)

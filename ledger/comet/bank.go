@@ -11,12 +11,6 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Account is what a key has.
-type Account struct {
-	Key    key.Public `json:"key"`
-	Tokens uint64     `json:"tokens"` // it can pay with; those in pools and runs are not among them
-}
-
 func (a *api) account(w http.ResponseWriter, r *http.Request) {
 	k, err := key.ParsePublic(r.PathValue("key"))
 	if err != nil {
@@ -26,7 +20,7 @@ func (a *api) account(w http.ResponseWriter, r *http.Request) {
 	a.app.hostMu.RLock()
 	tokens := a.app.host.Balance(k)
 	a.app.hostMu.RUnlock()
-	reply(w, http.StatusOK, Account{Key: k, Tokens: tokens})
+	reply(w, http.StatusOK, ledger.Account{Key: k, Tokens: tokens})
 }
 
 func (a *api) pools(w http.ResponseWriter, _ *http.Request) {
@@ -48,10 +42,10 @@ func (a *api) ofPool(w http.ResponseWriter, r *http.Request) {
 }
 
 // Account returns what a key has, as a header proves.
-func (c *Client) Account(ctx context.Context, k key.Public) (Account, error) {
-	return provenBy(ctx, c, "/v1/proven/accounts/"+k.String(), func(b []byte) (Account, wire.Hash, error) {
+func (c *Client) Account(ctx context.Context, k key.Public) (ledger.Account, error) {
+	return provenBy(ctx, c, "/v1/proven/accounts/"+k.String(), func(b []byte) (ledger.Account, wire.Hash, error) {
 		tokens, root, err := ledger.OpenPurse(b, k)
-		return Account{Key: k, Tokens: tokens}, root, err
+		return ledger.Account{Key: k, Tokens: tokens}, root, err
 	})
 }
 

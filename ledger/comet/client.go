@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -75,10 +76,13 @@ type Client struct {
 	closed bool
 }
 
-var _ ledger.Ledger = (*Client)(nil)
+var (
+	_ ledger.Chain  = (*Client)(nil)
+	_ ledger.Sender = (*Client)(nil)
+)
 
 // NewClient returns a client of the chain, which is served at the endpoints, URLs such as "http://127.0.0.1:7370". An
-// endpoint may name a header to believe, as "http://127.0.0.1:7370#HEIGHT:HASH"; see Anchor. It connects when it is first asked for something; Status tells at once whether the endpoints are the chain's. A log of nil
+// endpoint may name a header to believe, as "http://127.0.0.1:7370#HEIGHT:HASH"; see ledger.Anchor. It connects when it is first asked for something; Status tells at once whether the endpoints are the chain's. A log of nil
 // discards.
 func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, error) {
 	if !ledger.ChainIDValid(chain) {
@@ -114,18 +118,18 @@ func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, err
 }
 
 // endpoint takes apart what a person says: a URL, and perhaps a header to believe.
-func endpoint(s string) (string, Anchor, error) {
+func endpoint(s string) (string, ledger.Anchor, error) {
 	s, named, _ := strings.Cut(s, "#")
 	anchor, err := ParseAnchor(named)
 	if err != nil {
-		return "", Anchor{}, err
+		return "", ledger.Anchor{}, err
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		return "", Anchor{}, fmt.Errorf("endpoint of the ledger: %w", err)
+		return "", ledger.Anchor{}, fmt.Errorf("endpoint of the ledger: %w", err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return "", Anchor{}, fmt.Errorf("endpoint %q of the ledger: want http://host:port", s)
+		return "", ledger.Anchor{}, fmt.Errorf("endpoint %q of the ledger: want http://host:port", s)
 	}
 	return strings.TrimSuffix(u.String(), "/"), anchor, nil
 }
@@ -154,25 +158,28 @@ func (c *Client) Close() error {
 	return c.save()
 }
 
-// ChainID names the chain.
+// ChainID implements ledger.Reader.
 func (c *Client) ChainID() string { return c.chain }
+
+// As implements ledger.Chain.
+func (c *Client) As(k key.Private) ledger.Ledger { return ledger.As(c, k, time.Now) }
 
 // Status asks the endpoints, in order, what they are, and returns the first answer. The error is a *WrongChainError when
 // it comes from another chain, or says why nobody answered.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	return first[Status](ctx, c, "/v1/status")
+func (c *Client) Status(ctx context.Context) (ledger.Status, error) {
+	return first[ledger.Status](ctx, c, "/v1/status")
 }
 
 // Runs returns summaries of all runs, in order of names, from the first endpoint that answers.
-func (c *Client) Runs(ctx context.Context) ([]RunStatus, error) {
-	return first[[]RunStatus](ctx, c, "/v1/runs")
+func (c *Client) Runs(ctx context.Context) ([]ledger.RunStatus, error) {
+	return first[[]ledger.RunStatus](ctx, c, "/v1/runs")
 }
 
 // Discover asks the endpoint which chain it serves.
-func Discover(ctx context.Context, at string) (Status, error) {
+func Discover(ctx context.Context, at string) (ledger.Status, error) {
 	at, _, err := endpoint(at)
 	if err != nil {
-		return Status{}, err
+		return ledger.Status{}, err
 	}
 	t := transport()
 	defer t.CloseIdleConnections()

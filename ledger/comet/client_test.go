@@ -27,7 +27,7 @@ func TestClientNamesTheWrongChain(t *testing.T) {
 	contains(t, err, `this is chain "test-chain", wanted "another"`, r.Endpoint())
 
 	done := make(chan error, 3)
-	c.Submit(t.Context(), []byte("x"), func(err error) { done <- err })
+	c.Send(t.Context(), []byte("x"), func(err error) { done <- err })
 	c.Spec(t.Context(), "demo", func(_ []byte, err error) { done <- err })
 	c.Peers(t.Context(), "demo", func(_ []ledger.Peer, err error) { done <- err })
 	for range 3 {
@@ -143,7 +143,7 @@ func TestNothingIsCalledAfterTheContextOrTheClientHasEnded(t *testing.T) {
 	}
 	var calls atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())
-	c.Submit(ctx, []byte("x"), func(error) { calls.Add(1) })
+	c.Send(ctx, []byte("x"), func(error) { calls.Add(1) })
 	c.Watch(ctx, "demo", func(ledger.Snapshot) { calls.Add(1) })
 	c.Spec(t.Context(), "demo", func([]byte, error) { calls.Add(1) })
 	for range 3 {
@@ -153,7 +153,7 @@ func TestNothingIsCalledAfterTheContextOrTheClientHasEnded(t *testing.T) {
 	if err := c.Close(); err != nil { // waits for all three
 		t.Fatal(err)
 	}
-	c.Submit(t.Context(), []byte("x"), func(error) { calls.Add(1) })
+	c.Send(t.Context(), []byte("x"), func(error) { calls.Add(1) })
 	if n := calls.Load(); n != 0 {
 		t.Errorf("%d calls", n)
 	}
@@ -171,7 +171,7 @@ func TestClientBoundsWhatIsUnderWay(t *testing.T) {
 	defer c.Close()
 	done := make(chan error, 2*callsMax)
 	for range callsMax + 1 {
-		c.Submit(t.Context(), []byte("x"), func(err error) { done <- err })
+		c.Send(t.Context(), []byte("x"), func(err error) { done <- err })
 	}
 	if err := wait(t, done); !errors.Is(err, ErrTooManyCalls) {
 		t.Errorf("got %v, want ErrTooManyCalls", err)

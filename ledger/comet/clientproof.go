@@ -17,34 +17,31 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ParseAnchor reads what follows the # of an endpoint: HEIGHT:HASH, or nothing for the zero Anchor.
-func ParseAnchor(s string) (Anchor, error) {
+// ParseAnchor reads what follows the # of an endpoint: HEIGHT:HASH, or nothing for the zero anchor.
+func ParseAnchor(s string) (ledger.Anchor, error) {
 	if s == "" {
-		return Anchor{}, nil
+		return ledger.Anchor{}, nil
 	}
 	height, hash, _ := strings.Cut(s, ":")
-	var a Anchor
+	var a ledger.Anchor
 	var err error
 	a.Height, err = strconv.ParseUint(height, 10, 63)
 	if err == nil {
 		err = wire.DecodeHex(a.Hash[:], strings.ToLower(hash))
 	}
 	if err != nil || a.Height == 0 || a.Hash.IsZero() {
-		return Anchor{}, fmt.Errorf("header to believe %q: want #HEIGHT:HASH, as entrain chain trust prints it", s)
+		return ledger.Anchor{}, fmt.Errorf("header to believe %q: want #HEIGHT:HASH, as entrain chain trust prints it", s)
 	}
 	return a, nil
 }
 
-// String is how an endpoint names the header.
-func (a Anchor) String() string { return fmt.Sprintf("%d:%v", a.Height, a.Hash) }
-
 // Trusted returns the newest header that the client believes, and when it was made; false if it has not seen any.
-func (c *Client) Trusted() (Anchor, time.Time, bool) {
+func (c *Client) Trusted() (ledger.Anchor, time.Time, bool) {
 	b := c.trust.header(c.trust.newest())
 	if b == nil {
-		return Anchor{}, time.Time{}, false
+		return ledger.Anchor{}, time.Time{}, false
 	}
-	return Anchor{Height: uint64(b.Height), Hash: wire.Hash(b.Hash())}, b.Time, true
+	return ledger.Anchor{Height: uint64(b.Height), Hash: wire.Hash(b.Hash())}, b.Time, true
 }
 
 // Remember makes the client believe the header in a file, if it is there and no endpoint names another, and write the newest
@@ -194,7 +191,7 @@ func provenPath(run, part string) string { return "/v1/proven/runs/" + url.PathE
 // errOtherPart is a part of a run that is not the one which the run's proof names.
 var errOtherPart = errors.New("this is not what the run's proof names")
 
-// Spec implements ledger.Ledger.
+// Spec implements ledger.Reader.
 func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error)) {
 	ask(ctx, c, done, func(ctx context.Context, endpoint string) ([]byte, error) {
 		return provenAs(ctx, c, endpoint, provenPath(run, "/spec"), ofRun(run, func(b []byte, p ledger.RunProof) ([]byte, error) {
@@ -206,7 +203,7 @@ func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error))
 	})
 }
 
-// Peers implements ledger.Ledger.
+// Peers implements ledger.Reader.
 func (c *Client) Peers(ctx context.Context, run string, done func([]ledger.Peer, error)) {
 	ask(ctx, c, done, func(ctx context.Context, endpoint string) ([]ledger.Peer, error) {
 		return provenAs(ctx, c, endpoint, provenPath(run, "/peers"), ofRun(run, func(b []byte, p ledger.RunProof) ([]ledger.Peer, error) {
@@ -249,7 +246,7 @@ func (c *Client) otherThan(endpoint string) string {
 func (c *Client) Endpoints() []string { return slices.Clone(c.endpoints) }
 
 // FetchGenesis asks an endpoint what it is and what its chain began with. Nothing of that is proven.
-func FetchGenesis(ctx context.Context, at string) (Status, []byte, error) {
+func FetchGenesis(ctx context.Context, at string) (ledger.Status, []byte, error) {
 	status, err := Discover(ctx, at)
 	if err != nil {
 		return status, nil, err

@@ -15,8 +15,8 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 )
 
-// Submit implements ledger.Ledger.
-func (c *Client) Submit(ctx context.Context, tx []byte, done func(error)) {
+// Send implements ledger.Sender.
+func (c *Client) Send(ctx context.Context, tx []byte, done func(error)) {
 	tx = bytes.Clone(tx)
 	c.call(ctx, done, func(ctx context.Context) {
 		err := c.insist(ctx, func(endpoint string) error { return c.post(ctx, endpoint, tx) })
@@ -56,7 +56,7 @@ func (c *Client) post(ctx context.Context, endpoint string, tx []byte) error {
 	return nil
 }
 
-// Watch implements ledger.Ledger.
+// Watch implements ledger.Reader.
 func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 	c.run(ctx, func(ctx context.Context) {
 		w := watcher{c: c, run: run, f: f, replica: replica{run: run, trust: c.trust}}

@@ -109,7 +109,7 @@ func newClient(t testing.TB, endpoints ...string) *Client {
 }
 
 // submit signs, submits and waits for the outcome.
-func submit(t testing.TB, l ledger.Ledger, s *ledger.Signer, body ledger.Body) error {
+func submit(t testing.TB, l ledger.Sender, s *ledger.Signer, body ledger.Body) error {
 	t.Helper()
 	tx, err := s.Sign(time.Now(), body)
 	if err != nil {
@@ -118,10 +118,10 @@ func submit(t testing.TB, l ledger.Ledger, s *ledger.Signer, body ledger.Body) e
 	return submitBytes(t, l, tx)
 }
 
-func submitBytes(t testing.TB, l ledger.Ledger, tx []byte) error {
+func submitBytes(t testing.TB, l ledger.Sender, tx []byte) error {
 	t.Helper()
 	done := make(chan error, 1)
-	l.Submit(t.Context(), tx, func(err error) { done <- err })
+	l.Send(t.Context(), tx, func(err error) { done <- err })
 	return wait(t, done)
 }
 

@@ -44,7 +44,7 @@
 //
 // The hash of the state after a block is in the header of the next. What a block did is shown when that one is there: to
 // watchers, and to who waits for a transaction. Clients check it by headers that replicas with more than two thirds of the
-// weight have signed, beginning with one that they believe; see Anchor and Client.Remember.
+// weight have signed, beginning with one that they believe; see ledger.Anchor and Client.Remember.
 //
 // # The API
 //
@@ -52,7 +52,7 @@
 // status 421. An error is {"error": "..."}.
 //
 //	GET  /v1/status                     Status
-//	GET  /v1/runs                       [RunStatus], in order of names
+//	GET  /v1/runs                       [ledger.RunStatus], in order of names
 //	GET  /v1/runs/RUN                   RunStatus
 //	GET  /v1/runs/RUN/state             the state's bytes; its height and hash in Entrain-Height and Entrain-Hash
 //	GET  /v1/runs/RUN/watch?since=H&trusted=T   a stream of frames, see below, from the state at height H on, with headers from T on

@@ -199,7 +199,7 @@ func TestReplicaHaltsWhenItCannotWrite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			newClient(t, r.Endpoint()).Submit(ctx, tx, func(error) {})
+			newClient(t, r.Endpoint()).Send(ctx, tx, func(error) {})
 			contains(t, wait(t, ended), c.want, dir)
 
 			// With the cause removed it goes on.

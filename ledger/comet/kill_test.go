@@ -118,7 +118,7 @@ func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		next++
-		c.Submit(t.Context(), tx, func(err error) { acked <- err })
+		c.Send(t.Context(), tx, func(err error) { acked <- err })
 	}
 	for range senders {
 		send()

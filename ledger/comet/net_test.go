@@ -95,7 +95,7 @@ func (w *network) pay(c *Client, s *ledger.Signer) error {
 }
 
 // agree waits until all that run have the same state at the same height.
-func (w *network) agree() Status {
+func (w *network) agree() ledger.Status {
 	w.t.Helper()
 	var clients []*Client
 	for _, r := range w.running {
@@ -104,7 +104,7 @@ func (w *network) agree() Status {
 		}
 	}
 	for end := time.After(patience); ; {
-		var first Status
+		var first ledger.Status
 		same := true
 		for _, c := range clients {
 			s, err := c.Status(w.t.Context())
@@ -145,7 +145,7 @@ func TestFourReplicasOutliveOneAndWaitForTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	w.client().Submit(t.Context(), tx, func(err error) { done <- err })
+	w.client().Send(t.Context(), tx, func(err error) { done <- err })
 	select {
 	case err := <-done:
 		t.Errorf("two of four have decided a block: %v", err)

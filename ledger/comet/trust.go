@@ -36,18 +36,12 @@ var ErrLied = errors.New("the endpoint does not tell the truth about the chain")
 // ErrTrustOld says that a client has not looked at the chain for so long that it cannot know any more who keeps it.
 var ErrTrustOld = errors.New("what is known of the chain is too old to believe its replicas by")
 
-// Anchor is a header that is believed without proof: of the genesis, or by the word of somebody.
-type Anchor struct {
-	Height uint64
-	Hash   wire.Hash // of the header; zero believes what the first endpoint says
-}
-
 // trust is the headers of a chain that are believed: an anchor, and those that were signed by replicas which a believed
 // header names. The signatures are checked by CometBFT's light client.
 type trust struct {
 	chain  string
 	mu     sync.Mutex
-	anchor Anchor
+	anchor ledger.Anchor
 	// genesis, and the hash of the ledger's state that it begins with, are what the first header must follow from; nil where
 	// the anchor is another header.
 	genesis     *cmttypes.GenesisDoc

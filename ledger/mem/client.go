@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Client is one participant's way to the chain. It implements ledger.Ledger; its functions are called on the chain's loop.
+// Client is one participant's connection to the chain, a ledger.Sender. It calls functions on the chain's loop.
 type Client struct {
 	chain       *Chain
 	cut         bool
@@ -18,9 +19,9 @@ type Client struct {
 	submissions []*submission
 }
 
-var _ ledger.Ledger = (*Client)(nil)
+var _ ledger.Sender = (*Client)(nil)
 
-// Client returns a new way to the chain.
+// Client returns a new connection to the chain.
 func (c *Chain) Client() *Client {
 	client := &Client{chain: c}
 	c.loop.Post(func() { c.clients = append(c.clients, client) })
@@ -38,7 +39,10 @@ func (c *Client) Cut(on bool) {
 	})
 }
 
-// ChainID names the chain.
+// As returns a ledger that acts for the key of k through this connection.
+func (c *Client) As(k key.Private) ledger.Ledger { return ledger.As(c, k, c.chain.loop.Now) }
+
+// ChainID implements ledger.Reader.
 func (c *Client) ChainID() string { return c.chain.opts.Genesis.Chain }
 
 // watch is one call of Watch.
@@ -52,7 +56,7 @@ type watch struct {
 	newest uint64 // the height of the newest snapshot that has arrived
 }
 
-// Watch implements ledger.Ledger.
+// Watch implements ledger.Reader.
 func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 	c.chain.loop.Post(func() {
 		c.watches = append(c.watches, &watch{ctx: ctx, run: run, f: f})
@@ -89,7 +93,7 @@ func (c *Client) arrived(w *watch, changed uint64, s ledger.Snapshot) {
 	}
 }
 
-// submission is one call of Submit.
+// submission is one call of Send.
 type submission struct {
 	client *Client
 	ctx    context.Context
@@ -100,8 +104,8 @@ type submission struct {
 	cancel func() // of the next try
 }
 
-// Submit implements ledger.Ledger.
-func (c *Client) Submit(ctx context.Context, tx []byte, done func(error)) {
+// Send implements ledger.Sender.
+func (c *Client) Send(ctx context.Context, tx []byte, done func(error)) {
 	s := &submission{client: c, ctx: ctx, id: wire.Sum("entrain/ledger/mem/tx", tx), tx: bytes.Clone(tx), done: done, cancel: func() {}}
 	c.chain.loop.Post(func() {
 		c.submissions = append(c.submissions, s)
@@ -149,12 +153,12 @@ func (s *submission) end() {
 	s.client.submissions = slices.DeleteFunc(s.client.submissions, func(o *submission) bool { return o == s })
 }
 
-// Spec implements ledger.Ledger.
+// Spec implements ledger.Reader.
 func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error)) {
 	ask(ctx, c, run, c.chain.host.Spec, done)
 }
 
-// Peers implements ledger.Ledger.
+// Peers implements ledger.Reader.
 func (c *Client) Peers(ctx context.Context, run string, done func([]ledger.Peer, error)) {
 	ask(ctx, c, run, c.chain.host.Peers, done)
 }

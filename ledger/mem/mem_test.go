@@ -77,7 +77,7 @@ type result struct {
 
 func (w *world) submit(ctx context.Context, c *mem.Client, tx []byte) *result {
 	r := new(result)
-	c.Submit(ctx, tx, func(err error) {
+	c.Send(ctx, tx, func(err error) {
 		r.calls++
 		r.at, r.err = w.loop.Now(), err
 	})
@@ -313,7 +313,7 @@ func TestOnARealLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)
-		c.Submit(ctx, b, func(err error) { done <- err })
+		c.Send(ctx, b, func(err error) { done <- err })
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}

@@ -206,25 +206,21 @@ func (m *Market) found() (err error) {
 		StateHash: merkle.Root(m.engine.Leaves(make([]float32, m.engine.StateLen()))),
 	}
 	limits := coordinator.Limits{Members: max(n, 2), Witnesses: 8, Validators: run.Validators, Buckets: true, Speeds: cfg.Sharing == coordinator.SpeedShares}
-	signer := ledger.Signer{Chain: chainID, Key: owner}
-	if err := m.submit(&signer, ledger.CreateRun{Limits: limits, Config: run, Spec: m.text}); err != nil {
+	chain := m.Chain.Client().As(owner)
+	if err := m.submit(chain, ledger.CreateRun{Limits: limits, Config: run, Spec: m.text}); err != nil {
 		return fmt.Errorf("creating the run: %w", err)
 	}
 	fund := ledger.RunMessage{Run: runName, Value: treasury, Message: coordinator.Append(nil, coordinator.Fund{})}
-	if err := m.submit(&signer, fund); err != nil {
+	if err := m.submit(chain, fund); err != nil {
 		return fmt.Errorf("filling the treasury: %w", err)
 	}
 	return nil
 }
 
 // submit brings a transaction into a block.
-func (m *Market) submit(signer *ledger.Signer, body ledger.Body) error {
-	tx, err := signer.Sign(m.Clock.Now(), body)
-	if err != nil {
-		return err
-	}
+func (m *Market) submit(chain ledger.Ledger, body ledger.Body) (err error) {
 	done := false
-	m.Chain.Client().Submit(m.ctx, tx, func(e error) { done, err = true, e })
+	chain.Submit(m.ctx, body, func(e error) { done, err = true, e })
 	if !m.Until(time.Minute, func() bool { return done }) {
 		return errors.New("no block took it")
 	}
@@ -274,7 +270,7 @@ func (m *Market) mine(i int) error {
 	writer, reader := bucket.NewWriter(own, MinerKey(i), bucket.Options{}), bucket.NewReader(m.Buckets.Open, bucket.Options{})
 	x := &miner{bytes: func() uint64 { return uint64(writer.Traffic.Bytes()) }}
 	cfg := node.Config{
-		Run: runName, ID: m.State().ID(), Key: MinerKey(i), Ledger: m.Chain.Client(), Loop: scope, Engine: lazy{m.engine, who.Percent},
+		Run: runName, ID: m.State().ID(), Key: MinerKey(i), Ledger: m.Chain.Client().As(MinerKey(i)), Loop: scope, Engine: lazy{m.engine, who.Percent},
 		Initial:          func() []float32 { return append([]float32(nil), m.initial...) },
 		Bucket:           &node.Bucket{Exchange: bucket.NewExchange(scope, writer, reader, bucket.ExchangeOptions{Simulated: true}), Registered: registered},
 		CheckpointAlways: true, Speed: m.cfg.claims(who),

@@ -89,7 +89,6 @@ type Validator struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	self    key.Public
-	signer  ledger.Signer
 	machine *validator.Machine
 	slicer  train.Slicer
 	judge   Judge
@@ -120,7 +119,7 @@ func New(ctx context.Context, cfg Config) (*Validator, error) {
 		cfg.Cost = func(string) time.Duration { return 0 }
 	}
 	v := &Validator{
-		cfg: cfg, self: cfg.Key.Public(), signer: ledger.Signer{Chain: cfg.Ledger.ChainID(), Key: cfg.Key}, slicer: slicer,
+		cfg: cfg, self: cfg.Key.Public(), slicer: slicer,
 		where: map[key.Public]bucket.Location{}, held: map[place]Result{},
 		judge: Judge{Run: cfg.ID, Engine: cfg.Engine, Slicer: slicer, Tensors: cfg.Tensors, Inexact: cfg.Inexact},
 	}
@@ -312,16 +311,11 @@ func (v *Validator) save(a validator.Save) {
 
 // submit sends a message to the run.
 func (v *Validator) submit(a validator.Submit) {
-	body := ledger.RunMessage{Run: v.cfg.Run, Message: coordinator.Append(nil, a.Message)}
+	body := ledger.ToRun(v.cfg.Run, a.Message)
 	if _, ok := a.Message.(coordinator.RegisterValidator); ok {
 		body.Value, body.From = v.cfg.Stake, v.cfg.Pool
 	}
-	tx, err := v.signer.Sign(v.cfg.Loop.Now(), body)
-	if err != nil {
-		v.step(validator.Submitted{Message: a.Message, Err: err})
-		return
-	}
-	v.cfg.Ledger.Submit(v.ctx, tx, func(err error) {
+	v.cfg.Ledger.Submit(v.ctx, body, func(err error) {
 		v.cfg.Loop.Post(func() {
 			if err == nil {
 				v.observe(Event{Kind: "sent", Text: fmt.Sprintf("%T", a.Message)})

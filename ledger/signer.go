@@ -1,0 +1,64 @@
+package ledger
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+)
+
+// Signer signs the transactions of one key for one chain. Its nonces increase across restarts of
+// the process, as long as the clock does. It is not safe for concurrent use.
+type Signer struct {
+	Chain string
+	Key   key.Private
+	last  uint64 // the last nonce: the time in microseconds, or one more than the one before
+}
+
+// Sign returns a signed transaction that expires half of TxLifetimeMs after now, the time of the
+// wall clock or of the virtual one. The clock may differ from the ledger's by up to that half.
+func (s *Signer) Sign(now time.Time, body Body) ([]byte, error) {
+	s.last = max(s.last+1, uint64(now.UnixMicro()))
+	t := Tx{Chain: s.Chain, Nonce: s.last, ExpiresMs: uint64(now.UnixMilli()) + TxLifetimeMs/2, Body: body}
+	return t.Sign(s.Key)
+}
+
+// Sender brings transactions in this package's format to a chain.
+type Sender interface {
+	Reader
+
+	// Send brings a signed transaction into a block; see Ledger.Submit.
+	Send(ctx context.Context, tx []byte, done func(error))
+}
+
+// As returns the Ledger that signs with k what it is told to submit, and sends it through s. Now is
+// the clock that transactions expire by.
+func As(s Sender, k key.Private, now func() time.Time) Ledger {
+	return &signing{Sender: s, now: now, signer: Signer{Chain: s.ChainID(), Key: k}}
+}
+
+type signing struct {
+	Sender
+	now    func() time.Time
+	mu     sync.Mutex // guards signer
+	signer Signer
+}
+
+// Submit implements Ledger.
+func (s *signing) Submit(ctx context.Context, body Body, done func(error)) {
+	s.mu.Lock()
+	tx, err := s.signer.Sign(s.now(), body)
+	s.mu.Unlock()
+	if err != nil {
+		done(err)
+		return
+	}
+	s.Send(ctx, tx, done)
+}
+
+// ToRun returns the body that carries m to a run's coordinator, without tokens.
+func ToRun(run string, m coordinator.Message) RunMessage {
+	return RunMessage{Run: run, Message: coordinator.Append(nil, m)}
+}
