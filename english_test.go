@@ -18,7 +18,6 @@ const commentColumnsMax = 100
 // that has become clean is taken off, and no package is added.
 var notYetPlain = []string{
 	".",
-	"adversary",
 	"atomicfile",
 	"batch",
 	"bench",
@@ -50,6 +49,10 @@ var notYetPlain = []string{
 	"exact",
 	"exact/internal/gen",
 	"key",
+	"lab/adversary",
+	"lab/market",
+	"lab/sim",
+	"lab/study",
 	"ledger",
 	"ledger/comet",
 	"ledger/mem",
@@ -69,8 +72,6 @@ var notYetPlain = []string{
 	"report",
 	"runlog",
 	"score",
-	"sim",
-	"sim/market",
 	"spec",
 	"tensor",
 	"tests/browser",

@@ -13,6 +13,8 @@ import (
 // another's directory may import that one (ledger/comet imports ledger). A line ending in "..." stands for all packages
 // below a directory. Nobody edits this list to make a build pass; it changes when the design does.
 //
+// Nothing but cmd/lab and other packages of lab imports a package of lab, with the exceptions in labImporters.
+//
 // Replicated packages are the lines to coordinator, pure packages the lines to client; tidy_test.go says what that asks of
 // them.
 const layers = `
@@ -36,12 +38,13 @@ train spec
 verify
 node/statefile validator/live
 node
-adversary
 runlog
 view metrics
 tui
-sim sim/market bench web report
-cmd/entrain
+bench web report
+lab/adversary
+demo lab/sim lab/market lab/study
+cmd/entrain cmd/lab
 exact/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
 `
 
@@ -63,7 +66,7 @@ var importers = []struct {
 	{"filippo.io/edwards25519", []string{"chance"}, "the points of the verifiable random function"},
 	{"github.com/libp2p/", []string{"p2p/lp2p"}, "libp2p is one implementation of p2p among several"},
 	{"github.com/multiformats/", []string{"p2p/lp2p"}, "addresses of libp2p"},
-	{"github.com/spf13/", []string{"cmd/entrain"}, "only the command parses command lines"},
+	{"github.com/spf13/", []string{"cmd/entrain", "cmd/lab"}, "only commands parse command lines"},
 	{"github.com/oasisprotocol/curve25519-voi/", []string{"key"}, "one rule decides whether a signature is valid"},
 	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},
@@ -80,6 +83,11 @@ var importers = []struct {
 	{"github.com/chromedp/", []string{"*_test", "tests/browser"}, "tests of pages in a browser"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},
 	{"go.uber.org/goleak", []string{"*_test"}, "tests for leaked goroutines"},
+}
+
+// labImporters says which packages outside lab and cmd/lab may import a package of lab.
+var labImporters = map[string][]string{
+	"lab/adversary": {"demo", "cmd/entrain"}, // one client of a demo may cheat, to show what becomes of it
 }
 
 func TestPackagesImportOnlyFromLayersAbove(t *testing.T) {
@@ -175,6 +183,9 @@ func layerFaults(t *tree) []string {
 			for _, imp := range f.imports() {
 				dir, ours := strings.CutPrefix(imp.path, module+"/")
 				line, listed := lineOf(dir)
+				if ours && strings.HasPrefix(dir, "lab/") && !ofLab(p.dir) && !slices.Contains(labImporters[dir], p.dir) {
+					faults = append(faults, t.fault(imp.pos, "%q imports %q: what is shipped has nothing of lab", p.dir, dir))
+				}
 				if !ours || !listed || line < own || strings.HasPrefix(p.dir, dir+"/") {
 					continue // a package that is not listed is reported once, above
 				}
@@ -186,6 +197,9 @@ func layerFaults(t *tree) []string {
 	}
 	return faults
 }
+
+// ofLab reports whether a package is one of lab's.
+func ofLab(dir string) bool { return strings.HasPrefix(dir, "lab/") || dir == "cmd/lab" }
 
 // dependencyFaults returns the imports from outside the standard library and the module that are not in importers.
 func dependencyFaults(t *tree) []string {
@@ -238,6 +252,9 @@ func TestLayerRulesCatchViolations(t *testing.T) {
 		{"child", "ledger/x.go", imports(module + "/ledger/mem"), `"ledger" imports "ledger/mem"`},
 		{"prefix is no parent", "p2p/mem/x.go", imports(module + "/p2"), ""},
 		{"tests are free", "wire/x_test.go", imports(module + "/node"), ""},
+		{"lab in lab", "cmd/lab/x.go", imports(module + "/lab/sim"), ""},
+		{"lab elsewhere", "cmd/entrain/x.go", imports(module + "/lab/sim"), `"cmd/entrain" imports "lab/sim": what is shipped has nothing of lab`},
+		{"lab in the demo", "demo/x.go", imports(module + "/lab/adversary"), ""},
 		{"tools are last", "tools/x/x.go", imports(module + "/cmd/entrain"), ""},
 		{"tools are nobody's", "node/x.go", imports(module + "/tools/x"), `"node" imports "tools/x"`},
 		{"not listed", "misc/x.go", "package x\n", `package "misc" is in no layer`},
@@ -261,7 +278,7 @@ func TestDependencyRulesCatchViolations(t *testing.T) {
 		{"libp2p in its place", "p2p/lp2p/x_test.go", imports("github.com/libp2p/go-libp2p/core/host"), ""},
 		{"libp2p elsewhere", "p2p/x.go", imports("github.com/libp2p/go-libp2p-pubsub"), "which only p2p/lp2p may"},
 		{"cobra in its place", "cmd/entrain/x.go", imports("github.com/spf13/cobra"), ""},
-		{"cobra elsewhere", "sim/x.go", imports("github.com/spf13/cobra"), "which only cmd/entrain may"},
+		{"cobra elsewhere", "node/x.go", imports("github.com/spf13/cobra"), "which only cmd/entrain, cmd/lab may"},
 		{"signatures elsewhere", "coordinator/x.go", imports("github.com/oasisprotocol/curve25519-voi/primitives/ed25519"), "which only key may"},
 		{"rapid in a test", "batch/x_test.go", imports("pgregory.net/rapid"), ""},
 		{"rapid in code", "batch/x.go", imports("pgregory.net/rapid"), "which only *_test may"},

@@ -139,28 +139,28 @@ func (b *bench) progress(what string) {
 
 // both returns a trial on each of the pools: one of them if they are the same.
 func (b *bench) both(work float64, on func(p *exact.Pool) func() error) pair {
-	p := pair{one: &trial{work: work, run: on(b.one)}}
+	p := pair{one: &Trial{Work: work, Run: on(b.one)}}
 	if p.all = p.one; b.all != b.one {
-		p.all = &trial{work: work, run: on(b.all)}
+		p.all = &Trial{Work: work, Run: on(b.all)}
 	}
 	return p
 }
 
 // pair is the same trial with one thread and with all.
-type pair struct{ one, all *trial }
+type pair struct{ one, all *Trial }
 
 func (p pair) rate() Pair { return Pair{p.one.rate(), p.all.rate()} }
 
 // alternate measures pairs side by side.
 func (b *bench) alternate(ctx context.Context, pairs ...pair) error {
-	var trials []*trial
+	var trials []*Trial
 	for _, p := range pairs {
 		trials = append(trials, p.one)
 		if p.all != p.one {
 			trials = append(trials, p.all)
 		}
 	}
-	return alternate(ctx, b.rounds, b.trial, trials)
+	return Alternate(ctx, b.rounds, b.trial, trials)
 }
 
 // ErrMemory says that a model does not fit the memory that is free.

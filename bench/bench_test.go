@@ -98,24 +98,24 @@ func TestRunEndsWithItsContext(t *testing.T) {
 
 func TestTrialsTakeTurns(t *testing.T) {
 	var order []string
-	trialOf := func(name string) *trial {
-		return &trial{work: 1, run: func() error { order = append(order, name); return nil }}
+	trialOf := func(name string) *Trial {
+		return &Trial{Work: 1, Run: func() error { order = append(order, name); return nil }}
 	}
-	trials := []*trial{trialOf("a"), trialOf("b")}
-	if err := alternate(t.Context(), 3, time.Nanosecond, trials); err != nil {
+	trials := []*Trial{trialOf("a"), trialOf("b")}
+	if err := Alternate(t.Context(), 3, time.Nanosecond, trials); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := strings.Join(order, ""), "aabb"+"ababab"; got != want {
 		t.Errorf("trials ran as %q, want %q: twice each to warm up, then in turn", got, want)
 	}
-	if len(trials[0].seconds) != 3 || len(trials[1].seconds) != 3 {
-		t.Errorf("%d and %d times, want 3", len(trials[0].seconds), len(trials[1].seconds))
+	if len(trials[0].Seconds) != 3 || len(trials[1].Seconds) != 3 {
+		t.Errorf("%d and %d times, want 3", len(trials[0].Seconds), len(trials[1].Seconds))
 	}
 }
 
 func TestShortTrialsAreRepeated(t *testing.T) {
 	calls := 0
-	tr := &trial{work: 1, run: func() error { calls++; return nil }}
+	tr := &Trial{Work: 1, Run: func() error { calls++; return nil }}
 	if err := tr.calibrate(t.Context(), time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
@@ -126,21 +126,21 @@ func TestShortTrialsAreRepeated(t *testing.T) {
 
 func TestAlternateReportsATrialThatFails(t *testing.T) {
 	broken := errors.New("broken")
-	err := alternate(t.Context(), 1, time.Nanosecond, []*trial{{run: func() error { return broken }}})
+	err := Alternate(t.Context(), 1, time.Nanosecond, []*Trial{{Run: func() error { return broken }}})
 	if !errors.Is(err, broken) {
 		t.Errorf("error is %v", err)
 	}
 }
 
 func TestRates(t *testing.T) {
-	tr := trial{work: 12, seconds: []float64{4, 1, 2, 6}}
+	tr := Trial{Work: 12, Seconds: []float64{4, 1, 2, 6}}
 	if got := tr.rate(); got != 4 {
 		t.Errorf("rate %g, want 4: 12 in the 3 seconds between 2 and 4", got)
 	}
 	if got := tr.rateOf([]float64{4, 2}); got != 4.5 {
 		t.Errorf("rate of two rounds %g, want 4.5, the mean of 3 and 6", got)
 	}
-	if got := median([]float64{9, 1, 5}); got != 5 {
+	if got := Median([]float64{9, 1, 5}); got != 5 {
 		t.Errorf("median %g, want 5", got)
 	}
 }

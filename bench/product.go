@@ -103,23 +103,23 @@ func (b *bench) measureProducts(ctx context.Context, r *Report) error {
 type speed struct{ rate, share float64 }
 
 // besidePeak measures products on a pool, and the peak before and after each.
-func (b *bench) besidePeak(ctx context.Context, pool *exact.Pool, peak *trial, all []product, x, y, z []float32) ([]speed, error) {
-	trials := []*trial{peak}
+func (b *bench) besidePeak(ctx context.Context, pool *exact.Pool, peak *Trial, all []product, x, y, z []float32) ([]speed, error) {
+	trials := []*Trial{peak}
 	for _, p := range all {
-		trials = append(trials, &trial{work: p.operations(), run: p.on(x, y, z)(pool)}, peak)
+		trials = append(trials, &Trial{Work: p.operations(), Run: p.on(x, y, z)(pool)}, peak)
 	}
-	if err := alternate(ctx, b.products, b.product, trials); err != nil {
+	if err := Alternate(ctx, b.products, b.product, trials); err != nil {
 		return nil, err
 	}
 	speeds := make([]speed, len(all))
 	for i := range all {
 		t := trials[1+2*i]
 		shares := make([]float64, b.products)
-		for round, seconds := range t.seconds {
+		for round, seconds := range t.Seconds {
 			at := round*(len(all)+1) + i // of the peak before
-			shares[round] = t.work / seconds / peak.rateOf(peak.seconds[at:at+2])
+			shares[round] = t.Work / seconds / peak.rateOf(peak.Seconds[at:at+2])
 		}
-		speeds[i] = speed{t.rate(), median(shares)}
+		speeds[i] = speed{t.rate(), Median(shares)}
 	}
 	return speeds, nil
 }
@@ -132,7 +132,7 @@ func (b *bench) peak() pair {
 			return nil
 		}
 	})
-	p.one.work, p.all.work = peakOperations(b.one), peakOperations(b.all)
+	p.one.Work, p.all.Work = peakOperations(b.one), peakOperations(b.all)
 	return p
 }
 

@@ -124,10 +124,10 @@ func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, poo
 }
 
 // Median is how long a step takes, in seconds.
-func (s Steps) Median() float64 { return median(s.Seconds) }
+func (s Steps) Median() float64 { return Median(s.Seconds) }
 
 // Share is the share of the peak that a step reaches.
-func (s Steps) Share() float64 { return median(s.Shares) }
+func (s Steps) Share() float64 { return Median(s.Shares) }
 
 // peakSpeed is how many floating-point operations a second the pool's workers do at most at the moment.
 func peakSpeed(pool *exact.Pool) float64 {

@@ -7,29 +7,30 @@ import (
 	"time"
 )
 
-// A trial is something to measure.
-type trial struct {
-	work    float64      // of one call of run: operations or bytes
-	run     func() error // does it once
-	repeat  int          // calls that take as long as a trial should
-	seconds []float64    // a call took, in each round
+// A Trial is something to measure.
+type Trial struct {
+	Work    float64      // operations or bytes of one call of Run
+	Run     func() error // does it once
+	Seconds []float64    // a call took, in each round; Alternate appends to it
+
+	repeat int // calls in a row, so that a measurement is long enough for the clock
 }
 
-// rate is the work done in a second, the median over the rounds.
-func (t *trial) rate() float64 { return t.work / median(t.seconds) }
+// rate returns the work done in a second, the median over the rounds.
+func (t *Trial) rate() float64 { return t.Work / Median(t.Seconds) }
 
-// rateOf is the work done in a second in the mean of some rounds.
-func (t *trial) rateOf(seconds []float64) float64 {
+// rateOf returns the work done in a second, the mean over the given rounds.
+func (t *Trial) rateOf(seconds []float64) float64 {
 	sum := 0.0
 	for _, s := range seconds {
-		sum += t.work / s
+		sum += t.Work / s
 	}
 	return sum / float64(len(seconds))
 }
 
-// alternate runs the trials in turn, each at least so long, so many rounds, after each has been run once to warm up and to see how long it takes. A
-// trial may stand in several places.
-func alternate(ctx context.Context, rounds int, long time.Duration, trials []*trial) error {
+// Alternate runs the trials in turn, round after round, each for at least long. Before that it runs
+// each once to warm up and once to see how long it takes. A trial may be listed more than once.
+func Alternate(ctx context.Context, rounds int, long time.Duration, trials []*Trial) error {
 	for _, t := range trials {
 		if err := t.calibrate(ctx, long); err != nil {
 			return err
@@ -41,15 +42,15 @@ func alternate(ctx context.Context, rounds int, long time.Duration, trials []*tr
 			if err != nil {
 				return err
 			}
-			t.seconds = append(t.seconds, took.Seconds()/float64(t.repeat))
+			t.Seconds = append(t.Seconds, took.Seconds()/float64(t.repeat))
 		}
 	}
 	return nil
 }
 
-// calibrate finds how many calls take that long.
-func (t *trial) calibrate(ctx context.Context, long time.Duration) error {
-	if _, err := t.time(ctx, 1); err != nil { // allocates, and fills caches
+// calibrate sets repeat to the number of calls that take at least long.
+func (t *Trial) calibrate(ctx context.Context, long time.Duration) error {
+	if _, err := t.time(ctx, 1); err != nil { // allocates memory and fills caches
 		return err
 	}
 	took, err := t.time(ctx, 1)
@@ -60,22 +61,22 @@ func (t *trial) calibrate(ctx context.Context, long time.Duration) error {
 	return nil
 }
 
-// time returns how long so many calls take.
-func (t *trial) time(ctx context.Context, calls int) (time.Duration, error) {
+// time returns how long the given number of calls takes.
+func (t *Trial) time(ctx context.Context, calls int) (time.Duration, error) {
 	start := time.Now()
 	for range calls {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		if err := t.run(); err != nil {
+		if err := t.Run(); err != nil {
 			return 0, err
 		}
 	}
 	return time.Since(start), nil
 }
 
-// median returns the middle of x, which must not be empty; of two in the middle, their mean.
-func median(x []float64) float64 {
+// Median returns the middle of x, or the mean of the two in the middle. x must not be empty.
+func Median(x []float64) float64 {
 	s := slices.Sorted(slices.Values(x))
 	n := len(s)
 	return (s[(n-1)/2] + s[n/2]) / 2

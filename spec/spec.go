@@ -287,7 +287,7 @@ func (t *Trust) fill(roundTrain Duration) {
 	if t.Verify == 0 {
 		t.Verify = max(Duration(30*time.Second), 2*roundTrain)
 	}
-	// To trace a step takes several times as long as the step (`entrain bench dispute`), and who is late loses.
+	// To trace a step takes several times as long as the step (`go run ./cmd/lab dispute`), and who is late loses.
 	if t.Dispute == 0 {
 		t.Dispute = max(Duration(30*time.Second), 6*roundTrain)
 	}

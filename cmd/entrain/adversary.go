@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/adversary"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"

@@ -45,7 +45,7 @@ run meanwhile. It takes a few minutes; --quick takes less than one, and leaves o
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&quick, "quick", false, "take fewer rounds, and leave out the larger models")
-	cmd.AddCommand(benchStepCommand(c), benchRobustCommand(c), benchRewardsCommand(c), benchScoringCommand(c), benchDisputeCommand(c), benchSliceCommand(c), benchLearningCommand(c))
+	cmd.AddCommand(benchStepCommand(c))
 	return cmd
 }
 

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/entrain-network/entrain/adversary"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/ledger"
 )
 

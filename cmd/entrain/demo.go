@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/adversary"
+	demopkg "github.com/entrain-network/entrain/demo"
+	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/spec"
 )
@@ -216,30 +213,13 @@ func (o demoOptions) check(given func(flag string) bool) error {
 // honestLeast is how many honest clients it takes to judge another: one that accuses, and one that breaks the tie.
 const honestLeast = 2
 
-// opticks finds Newton's Opticks in the Go installation.
-func opticks(ctx context.Context) (string, error) {
-	const remedy = "give a text of your own with --data FILE, some 500 kB of plain text"
-	root := runtime.GOROOT()
-	if out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output(); err == nil {
-		root = strings.TrimSpace(string(out))
-	}
-	if root == "" {
-		return "", fmt.Errorf("the demo's text, Newton's Opticks, comes with Go, which was not found here; %s", remedy)
-	}
-	path := filepath.Join(root, "src", "testdata", "Isaac.Newton-Opticks.txt")
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("the demo's text, Newton's Opticks, is missing from this Go installation: %w; %s", err, remedy)
-	}
-	return path, nil
-}
-
 // runDemo is the demo from beginning to end.
 func runDemo(ctx context.Context, c console, o demoOptions, given func(flag string) bool) (err error) {
 	if err := o.check(given); err != nil {
 		return err
 	}
 	if o.text == "" {
-		if o.text, err = opticks(ctx); err != nil {
+		if o.text, err = demopkg.Opticks(ctx); err != nil {
 			return err
 		}
 	}

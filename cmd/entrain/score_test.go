@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	simmarket "github.com/entrain-network/entrain/sim/market"
+	simmarket "github.com/entrain-network/entrain/lab/market"
 )
 
 // TestScoresAreExplained runs miners and validators, one of the miners a cheat, and explains what came of a good one and of the cheat.

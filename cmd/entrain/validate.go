@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/adversary"
+	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/validator"
 )

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/demo"
+	"github.com/entrain-network/entrain/lab/study"
+	"github.com/entrain-network/entrain/view"
+)
+
+// learningFlags are the flags of lab learning.
+type learningFlags struct {
+	study.LearningOptions
+	members []int
+	vary    bool
+	asJSON  bool
+}
+
+// learningCommand compares ways to train together.
+func learningCommand(c console) *cobra.Command {
+	var o learningFlags
+	cmd := &cobra.Command{
+		Use:   "learning",
+		Short: "Compare what models learn by each way of training together",
+		Long: `Trains a small model on the same tokens again and again: by AdamW on the mean of whole
+gradients, and by the codecs distro and sparseloco, with several numbers of members. Each row shows
+the best learning rate: the command tries others, by factors of two, as long as they improve. The
+table shows the held-out loss after each part of the tokens, the last one relative to AdamW's, and
+what a member uploads.
+
+The numbers are the same on every machine. All rows take hours of one core. --results FILE keeps
+each run; called again, the command does the missing ones. Use another file for another version of
+the program. --vary shows how the settings of the codecs change the loss, with eight members.`,
+		Example: "  lab learning --results learning.jsonl\n  lab learning --members 1 --members 32 --steps 300\n" +
+			"  lab learning --vary --results learning.jsonl",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.learning(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&o.members, "members", []int{1, 4, 8, 16}, "`numbers` of members")
+	f.IntVar(&o.Steps, "steps", 1200, "`steps` that a run trains, of --batch sequences each")
+	f.IntVar(&o.Batch, "batch", 16, "`sequences` of a step, of all members together")
+	f.IntVar(&o.Threads, "threads", min(2, runtime.GOMAXPROCS(0)), "threads")
+	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
+	f.StringVar(&o.Results, "results", "", "`file` that keeps the results of runs")
+	f.BoolVar(&o.vary, "vary", false, "compare settings instead of numbers of members")
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
+	cmd.MarkFlagsMutuallyExclusive("members", "vary")
+	_ = cmd.MarkFlagFilename("data")
+	_ = cmd.MarkFlagFilename("results", "jsonl")
+	return cmd
+}
+
+func (c console) learning(ctx context.Context, o learningFlags) error {
+	if o.Batch < 1 || o.Batch > numberMax || o.Steps < 1 || o.Steps > numberMax {
+		return fmt.Errorf("--steps %d --batch %d: want 1 to %d of each", o.Steps, o.Batch, numberMax)
+	}
+	if err := checkThreads(o.Threads); err != nil {
+		return err
+	}
+	o.Rows = study.LearningRows(o.members)
+	if o.vary {
+		o.Rows = study.LearningVariations()
+	}
+	if o.Text == "" {
+		var err error
+		if o.Text, err = demo.Opticks(ctx); err != nil {
+			return err
+		}
+	}
+	o.Progress = func(what string) { c.say("training: %s", what) }
+	r, err := study.MeasureLearning(ctx, o.LearningOptions)
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		return c.object(r)
+	}
+	return writeLearning(c.out, r, o.vary)
+}
+
+// writeLearning writes a comparison for people.
+func writeLearning(out io.Writer, r study.Learning, settings bool) error {
+	fmt.Fprintf(out, "%s, %s parameters; %s steps of %d x %d tokens, %s in all; loss on %s held-out tokens, before %.3f\n\n",
+		r.Model, view.Thousands(uint64(r.Params)), view.Thousands(uint64(r.Steps)), r.Batch, r.Sequence, view.Thousands(r.Tokens), view.Thousands(r.HeldOut), r.Start)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "method\tmembers\t")
+	if settings {
+		fmt.Fprint(w, "sent\tsteps\tof a round\t")
+	}
+	fmt.Fprintln(w, "rate\trounds\t1/8\t1/4\t1/2\t3/4\tall\tto adamw\tbytes a round\tbits a parameter and step\tbytes in all\t")
+	for _, x := range r.Runs {
+		fmt.Fprintf(w, "%s\t%d\t", x.Method, x.Members)
+		if settings {
+			sent := "all"
+			if x.TopK > 0 {
+				sent = fmt.Sprintf("%d of %d", x.TopK, x.Block())
+			}
+			fmt.Fprintf(w, "%s\t%d\t%d\t", sent, x.Steps, max(1, x.Inner))
+		}
+		fmt.Fprintf(w, "%.2g\t%d\t", x.Rate, x.Rounds)
+		for _, eighth := range []int{1, 2, 4, 6, 8} {
+			fmt.Fprintf(w, "%.3f\t", x.Losses[eighth-1])
+		}
+		fmt.Fprintf(w, "%.3f\t%s\t%.3f\t%s\t\n", x.Relative, view.Thousands(uint64(x.Bytes)), x.Bits, view.Thousands(x.Total))
+	}
+	return w.Flush()
+}

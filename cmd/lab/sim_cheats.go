@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/lab/sim"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// trial is the result of one seed, with cheats and without.
+type trial struct {
+	Seed    uint64     `json:"seed"`
+	Config  wire.Hash  `json:"config"` // of all settings but the seed
+	Seconds float64    `json:"seconds"`
+	Report  sim.Report `json:"report"`
+	Honest  float32    `json:"honest_heldout"` // held-out loss if all members are honest
+	Failed  string     `json:"failed,omitempty"`
+}
+
+// trialBytesMax bounds a line of a file of results.
+const trialBytesMax = 1 << 24
+
+// simulateCheats runs the seeds that have no result yet, several at a time, and prints a summary of
+// all.
+func (c console) simulateCheats(ctx context.Context, o simOptions) error {
+	id := simID(o.cfg)
+	done, err := readTrials(o.results, id)
+	if err != nil {
+		return err
+	}
+	var missing []uint64
+	var all []trial
+	for i := range o.seeds {
+		if t, ok := done[o.cfg.Seed+i]; ok {
+			all = append(all, t)
+		} else {
+			missing = append(missing, o.cfg.Seed+i)
+		}
+	}
+	if len(all) > 0 {
+		c.say("%d of %d seeds are in %s", len(all), o.seeds, o.results)
+	}
+	trials := make(chan trial)
+	go o.run(ctx, id, missing, trials)
+	for t := range trials {
+		if ctx.Err() != nil {
+			continue
+		}
+		all = append(all, t)
+		if err := keepTrial(o.results, t); err != nil {
+			return err
+		}
+		c.say("%3d of %d: seed %d in %.0f s: %s", len(all), o.seeds, t.Seed, t.Seconds, t.line())
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	slices.SortFunc(all, func(a, b trial) int { return int(int64(a.Seed) - int64(b.Seed)) })
+	if o.asJSON {
+		for _, t := range all {
+			if err := c.object(t); err != nil {
+				return err
+			}
+		}
+	} else if _, err := fmt.Fprint(c.out, o.verdict(all)); err != nil {
+		return err
+	}
+	return failures(all)
+}
+
+// run runs seeds and sends their trials to out, which it closes.
+func (o simOptions) run(ctx context.Context, id wire.Hash, seeds []uint64, out chan<- trial) {
+	next := make(chan uint64)
+	var running sync.WaitGroup
+	for range min(o.workers, max(1, len(seeds))) {
+		running.Go(func() {
+			for seed := range next {
+				out <- o.one(ctx, id, seed)
+			}
+		})
+	}
+	for _, s := range seeds {
+		next <- s
+	}
+	close(next)
+	running.Wait()
+	close(out)
+}
+
+// one runs a seed with the cheats, and again with the same members all honest.
+func (o simOptions) one(ctx context.Context, id wire.Hash, seed uint64) trial {
+	start := time.Now()
+	t := trial{Seed: seed, Config: id}
+	cfg := o.cfg
+	cfg.Seed = seed
+	var err error
+	if t.Report, err = sim.Run(ctx, cfg); err != nil {
+		t.Failed = err.Error()
+	}
+	cfg.Reformed, cfg.Verification = true, 0
+	honest, err := sim.Run(ctx, cfg)
+	if err != nil && t.Failed == "" {
+		t.Failed = "without cheats: " + err.Error()
+	}
+	t.Honest = honest.HeldOut
+	t.Seconds = time.Since(start).Seconds()
+	return t
+}
+
+// simID is the hash of a configuration without its seed.
+func simID(cfg sim.Config) wire.Hash {
+	cfg.Seed = 0
+	b, err := json.Marshal(cfg)
+	if err != nil {
+		panic("lab: a simulation has no JSON: " + err.Error())
+	}
+	return wire.Sum("entrain/sim/config", b)
+}
+
+// readTrials reads the results of a configuration by seed. It ignores a last line that was cut
+// short.
+func readTrials(path string, id wire.Hash) (map[uint64]trial, error) {
+	done := map[uint64]trial{}
+	if path == "" {
+		return done, nil
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return done, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, trialBytesMax)
+	for lines.Scan() {
+		var t trial
+		if json.Unmarshal(lines.Bytes(), &t) == nil && t.Config == id && t.Failed == "" {
+			done[t.Seed] = t
+		}
+	}
+	return done, lines.Err()
+}
+
+// keepTrial appends a result to the file.
+func keepTrial(path string, t trial) error {
+	if path == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := json.NewEncoder(&b).Encode(t); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b.Bytes())
+	return errors.Join(err, f.Close())
+}
+
+// line writes a trial in one line.
+func (t trial) line() string {
+	if t.Failed != "" {
+		return t.Failed
+	}
+	return fmt.Sprintf("%d convictions of cheating, %d undetected, %d of %d checks passed, held-out loss %.3f (honest %.3f)",
+		t.convictions(), t.Report.Undetected, t.Report.Passed, t.Report.Checks, t.Report.HeldOut, t.Honest)
+}
+
+func (t trial) convictions() (n int) {
+	for _, v := range t.Report.Convictions {
+		if !v.Lesser {
+			n++
+		}
+	}
+	return n
+}
+
+// failures joins the errors of all trials.
+func failures(all []trial) error {
+	var errs []error
+	for _, t := range all {
+		if t.Failed != "" {
+			errs = append(errs, errors.New(t.Failed))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	// falseAlarm is the level of the test of detection times: it rejects a true statement with this
+	// probability.
+	falseAlarm = 0.001
+	// lossWithin is the largest increase of the loss by cheats that counts as harmless.
+	lossWithin = 0.05
+)
+
+// verdict summarizes all trials for people.
+func (o simOptions) verdict(all []trial) string {
+	var b strings.Builder
+	var exposures []sim.Exposure
+	honest, undetected, within, sum := 0, 0, 0, 0.0
+	best, worst := math.Inf(1), math.Inf(-1)
+	for _, t := range all {
+		exposures = append(exposures, t.Report.Exposures...)
+		honest += t.Report.HonestConvicted
+		undetected += t.Report.Undetected
+		change := float64(t.Report.HeldOut)/max(float64(t.Honest), 1e-9) - 1
+		best, worst = min(best, change), max(worst, change)
+		sum += change
+		if change <= lossWithin {
+			within++
+		}
+	}
+	n := float64(max(1, len(all)))
+	fmt.Fprintf(&b, "%d seeds of %d clients, %d of them cheats; %d %% of the results are recomputed; %d steps\n",
+		len(all), o.cfg.Clients, len(o.cfg.Adversaries), o.cfg.Verification, o.cfg.Steps)
+	fmt.Fprintf(&b, "honest members convicted of cheating: %d\n", honest)
+	fmt.Fprintf(&b, "held-out loss against the same seed without cheats: %+.2f %% on average, from %+.2f %% to %+.2f %%; at most %.0f %% higher in %d of %d seeds\n",
+		100*sum/n, 100*best, 100*worst, 100*lossWithin, within, len(all))
+	fmt.Fprintf(&b, "provable cheats not convicted within %d steps: %d\n\n", o.cfg.Steps, undetected)
+	fmt.Fprintf(&b, "%-18s %6s %10s %8s   %s\n", "kind", "cheats", "convicted", "fees", "offences; rounds from the cheat to the conviction, mean and largest")
+	for _, k := range adversary.Kinds() {
+		o.kindLine(&b, k, all)
+	}
+	random := prng.New(wire.Sum("entrain/sim/ties"), "fit")
+	f := sim.Fitted(exposures, &random)
+	fmt.Fprintf(&b, "\ndetection times against the stated probabilities of checks: %d cheats, distance %.4f (Kolmogorov and Smirnov), p = %.3f\n", f.Count, f.Distance, f.P)
+	outcome := "they fit"
+	if f.P < falseAlarm {
+		outcome = "they do NOT fit"
+	}
+	fmt.Fprintf(&b, "%s (a true statement is rejected with probability %g)\n", outcome, falseAlarm)
+	return b.String()
+}
+
+// kindLine writes a line about one kind of cheats.
+func (o simOptions) kindLine(b *strings.Builder, k adversary.Kind, all []trial) {
+	members := 0
+	for _, name := range o.cfg.Adversaries {
+		if name == k.Name {
+			members++
+		}
+	}
+	if k.Name == "sybil" && members > 0 {
+		members-- // one of them works
+	}
+	if members == 0 {
+		return
+	}
+	convicted, fees, rounds, longest := 0, 0, 0, 0
+	var offences []string
+	for _, t := range all {
+		for _, v := range t.Report.Convictions {
+			if v.Kind != k.Name {
+				continue
+			}
+			if !slices.Contains(offences, v.Offence) {
+				offences = append(offences, v.Offence)
+			}
+			if v.Lesser {
+				fees++
+				continue
+			}
+			convicted++
+			took := int(v.At) - int(v.Round)
+			rounds += took
+			longest = max(longest, took)
+		}
+	}
+	slices.Sort(offences)
+	fmt.Fprintf(b, "%-18s %6d %10d %8d   %s", k.Name, members*len(all), convicted, fees, strings.Join(offences, ", "))
+	if convicted > 0 {
+		fmt.Fprintf(b, "; %.1f, %d", float64(rounds)/float64(convicted), longest)
+	}
+	b.WriteByte('\n')
+}

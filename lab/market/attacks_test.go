@@ -1,0 +1,271 @@
+package market
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/bucket"
+	bucketmem "github.com/entrain-network/entrain/bucket/mem"
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// The attacks of docs/security.md on runs of buckets. Those on what is sealed are in TestCheatsEarnNothing; what buckets and names alone
+// withstand is tested in package bucket, what the chain refuses in package coordinator.
+
+// unpaid checks that the last miner earned nothing, and that the others did all their work undisturbed.
+func unpaid(t *testing.T, m *Market, r Result) {
+	t.Helper()
+	last := len(r.Earners) - 1
+	if e := r.Earners[last]; e.Reward != 0 || e.Accepted > r.Windows/4 {
+		t.Errorf("it earned %d, and %d of its results were accepted: %+v", e.Reward, e.Accepted, e.Evidence)
+	}
+	for i, e := range r.Earners[:last] {
+		if e.Accepted != m.cfg.Steps || e.Reward == 0 {
+			t.Errorf("honest miner %d: %d results accepted, earned %d; notes %q", i, e.Accepted, e.Reward, tail(m.Notes(i)))
+		}
+	}
+}
+
+// TestLateUploads has a miner commit in time and show what it committed to when the window in which it should is over.
+func TestLateUploads(t *testing.T) {
+	m := begin(t, Config{Miners: honest(4), Validators: []Judge{{}, {}}, Steps: 16})
+	m.Buckets.Break(Place(3), bucketmem.Faults{Appear: 15 * time.Second})
+	unpaid(t, m, finish(t, m))
+}
+
+// TestOthersObjectsUnderOnesOwnName has a bucket answer every request for its owner's objects with those of another miner.
+func TestOthersObjectsUnderOnesOwnName(t *testing.T) {
+	m := begin(t, Config{Miners: honest(4), Validators: []Judge{{}, {}}, Steps: 16})
+	type what struct {
+		window uint32
+		kind   bucket.Kind
+	}
+	victims, stolen := map[what][]byte{}, 0
+	m.Buckets.Break(Place(0), bucketmem.Faults{Serve: func(path string, object []byte) []byte {
+		if n, err := bucket.ParseName(path); err == nil && object != nil {
+			victims[what{n.Window, n.Kind}] = bytes.Clone(object)
+		}
+		return object
+	}})
+	m.Buckets.Break(Place(3), bucketmem.Faults{Serve: func(path string, object []byte) []byte {
+		n, err := bucket.ParseName(path)
+		if err != nil || object == nil {
+			return object
+		}
+		other := victims[what{n.Window, n.Kind}]
+		if other != nil {
+			stolen++
+		}
+		return other
+	}})
+	unpaid(t, m, finish(t, m))
+	if stolen == 0 {
+		t.Error("nothing was stolen: the test shows nothing")
+	}
+}
+
+// TestReplays has a bucket answer with its owner's objects of an earlier window.
+func TestReplays(t *testing.T) {
+	m := begin(t, Config{Miners: honest(4), Validators: []Judge{{}, {}}, Steps: 16})
+	first := map[bucket.Kind][]byte{}
+	replayed := 0
+	m.Buckets.Break(Place(3), bucketmem.Faults{Serve: func(path string, object []byte) []byte {
+		name, err := bucket.ParseName(path)
+		if err != nil || object == nil {
+			return object
+		}
+		if first[name.Kind] == nil {
+			first[name.Kind] = bytes.Clone(object)
+		}
+		if !bytes.Equal(first[name.Kind], object) {
+			replayed++
+		}
+		return first[name.Kind]
+	}})
+	r := finish(t, m)
+	unpaid(t, m, r)
+	if replayed == 0 {
+		t.Error("nothing was replayed: the test shows nothing")
+	}
+}
+
+// bettor computes all and seals only what one slice would show: it bets on knowing which will be asked for. If it saves the rest of the
+// gradient, its work is wrong.
+type bettor struct {
+	bent
+	saves bool
+}
+
+// bent is an engine that a test bends; its slicer is the honest one's.
+type bent struct{ node.Engine }
+
+func (b bent) Slicer() (train.Slicer, bool) {
+	return b.Engine.(interface {
+		Slicer() (train.Slicer, bool)
+	}).Slicer()
+}
+
+func (b *bettor) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	r, err := b.Engine.Step(ctx, params, state, spans, step)
+	if err != nil {
+		return r, err
+	}
+	kept := make([]byte, len(r.Payload))
+	copy(kept, r.Payload[:codec.HeaderLen])
+	slicer, _ := b.Slicer()
+	for _, at := range slicer.Ranges(wire.Sum("a guess", wire.AppendU32(nil, step))) {
+		copy(kept[codec.HeaderLen+at.From:codec.HeaderLen+at.To], r.Payload[codec.HeaderLen+at.From:codec.HeaderLen+at.To])
+	}
+	r.Payload = kept
+	if b.saves {
+		r.Gradient = wire.Sum("of a part")
+	}
+	return r, nil
+}
+
+// TestSlicesCannotBeForeseen bets on a slice, and looks whether anybody could know it while commitments are taken.
+func TestSlicesCannotBeForeseen(t *testing.T) {
+	for name, c := range map[string]struct{ saves, inexact bool }{"works compared": {true, false}, "works not compared": {false, true}} {
+		t.Run(name, func(t *testing.T) {
+			miners := append(honest(4), Miner{Bend: func(cfg *node.Config) { cfg.Engine = &bettor{bent{cfg.Engine}, c.saves} }})
+			m := begin(t, Config{Miners: miners, Validators: []Judge{{}, {}}, Steps: 16, Compression: 32, Leaf: 16, Inexact: c.inexact})
+			seeds := map[wire.Hash]bool{}
+			m.Chain.Client().Watch(t.Context(), runName, func(snapshot ledger.Snapshot) {
+				s := snapshot.State
+				r, ok := s.At(s.Round())
+				if !ok {
+					return
+				}
+				if _, known := r.SliceSeed(); known {
+					t.Errorf("the slice of window %d is known while it is open", s.Round())
+				}
+				if before, ok := s.At(s.Round() - 1); ok {
+					if seed, known := before.SliceSeed(); known {
+						seeds[seed] = true
+					}
+				}
+			})
+			r := finish(t, m)
+			if e := r.Earners[4]; e.Share > 0.03 || e.Reward != 0 && !c.inexact {
+				t.Errorf("who bets earned %d: %+v", e.Reward, e.Evidence)
+			}
+			if len(seeds) < 15 {
+				t.Errorf("%d seeds of slices in 16 windows", len(seeds))
+			}
+		})
+	}
+}
+
+// TestALyingMinorityMovesNothing has a validator with 43 % of the stake lie in each of its ways.
+func TestALyingMinorityMovesNothing(t *testing.T) {
+	miners := append(honest(4), Miner{Kind: "noise"})
+	for _, kind := range []string{"inverse", "favour", "silent"} {
+		j, ok := adversary.FindJudge(kind)
+		if !ok {
+			t.Fatal(kind)
+		}
+		m := begin(t, Config{Miners: miners, Validators: []Judge{{Sample: 5}, {Sample: 5}, {Sample: 5, Stake: 1500, Say: j.Say}}, Steps: 24})
+		r := finish(t, m)
+		if e := r.Earners[4]; e.Reward != 0 {
+			t.Errorf("%s: the cheat earned %d", kind, e.Reward)
+		}
+		for i, e := range r.Earners[:4] {
+			if e.Share < 0.2 || e.Share > 0.3 {
+				t.Errorf("%s: honest miner %d has %.3f of all", kind, i, e.Share)
+			}
+		}
+		if honest := min(r.Paid[0], r.Paid[1]); r.Paid[2]*2 > honest*3/2 {
+			t.Errorf("%s: who lies was paid %d with 1.5 times the stake, the honest %d and %d", kind, r.Paid[2], r.Paid[0], r.Paid[1])
+		}
+		if s := m.State(); kind != "silent" {
+			liar, _ := s.Validator(JudgeKey(2).Public())
+			honest, _ := s.Validator(JudgeKey(0).Public())
+			if liar.Trust >= 60 || liar.Trust >= honest.Trust {
+				t.Errorf("%s: its trust is %d, that of an honest one %d", kind, liar.Trust, honest.Trust)
+			}
+		}
+	}
+}
+
+// TestValidatorsThatCopy has one that repeats what was agreed on before, and one that says the same of all: without looking neither knows of a
+// cheat that has just come, nor of an honest member that has begun to cheat.
+func TestValidatorsThatCopy(t *testing.T) {
+	for _, kind := range []string{"copy", "same"} {
+		j, _ := adversary.FindJudge(kind)
+		miners := append(honest(3), Miner{Kind: "sign-flip"}, Miner{Kind: "noise"})
+		m := begin(t, Config{Miners: miners, Validators: []Judge{{Sample: 5}, {Sample: 5}, {Say: j.Say}}, Steps: 24})
+		r := finish(t, m)
+		if lazy, honest := r.Paid[2], min(r.Paid[0], r.Paid[1]); lazy >= honest {
+			t.Errorf("%s: without looking a validator was paid %d, the honest %d and %d", kind, lazy, r.Paid[0], r.Paid[1])
+		}
+		if r.Earners[3].Reward+r.Earners[4].Reward != 0 {
+			t.Errorf("%s: the cheats earned %d and %d", kind, r.Earners[3].Reward, r.Earners[4].Reward)
+		}
+	}
+}
+
+// TestOthersScoresCannotBeCommittedTo has a validator take over the hash of another's scores, and show them when they are shown.
+func TestOthersScoresCannotBeCommittedTo(t *testing.T) {
+	run, a, b := wire.Sum("run"), JudgeKey(0).Public(), JudgeKey(1).Public()
+	said := coordinator.RevealScores{Period: 3, Salt: wire.Sum("salt"), Scores: []coordinator.Score{{Member: 1, Value: 100}}}
+	hash := coordinator.ScoresHash(run, a, said)
+	if coordinator.ScoresHash(run, b, said) == hash {
+		t.Error("the hash of one's scores opens as another's")
+	}
+	other := said
+	other.Salt = wire.Sum("another salt")
+	if coordinator.ScoresHash(run, a, other) == hash {
+		t.Error("whoever guesses the scores knows the hash")
+	}
+}
+
+// TestAMinerThatBeginsToCheat works for two periods and sends noise then: its average falls, and what it is paid ends with the period.
+func TestAMinerThatBeginsToCheat(t *testing.T) {
+	turn := func(cfg *node.Config) { cfg.Engine = &turncoat{bent{cfg.Engine}, 16} }
+	m := begin(t, Config{Miners: append(honest(4), Miner{Bend: turn}), Validators: []Judge{{}, {}}, Steps: 40})
+	r := finish(t, m)
+	var paid []uint64
+	for _, p := range r.Periods {
+		for _, s := range p.Members {
+			if at, _ := m.State().Find(MinerKey(4).Public()); s.Member == at {
+				paid = append(paid, s.Reward)
+			}
+		}
+	}
+	if len(paid) < 5 || paid[0] == 0 || paid[1] == 0 || paid[3] != 0 || paid[4] != 0 {
+		t.Errorf("by periods it was paid %v", paid)
+	}
+	if v := r.Earners[4].Evidence.Verdicts; v[score.WrongWork] == 0 || v[score.Fair] == 0 {
+		t.Errorf("it was found %v", v)
+	}
+}
+
+// turncoat computes nothing any more after some steps.
+type turncoat struct {
+	bent
+	after uint32
+}
+
+func (e *turncoat) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	r, err := e.Engine.Step(ctx, params, state, spans, step)
+	if err == nil && step > e.after {
+		random := wire.Sum("noise", wire.AppendU32(nil, step))
+		at := 0
+		adversary.Noise(r.Payload, 24, func() uint64 {
+			at = (at + 1) % len(random)
+			return uint64(random[at]) + uint64(at)<<8
+		})
+		r.Gradient = random
+	}
+	return r, err
+}

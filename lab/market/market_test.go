@@ -1,0 +1,163 @@
+package market
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/score"
+)
+
+func begin(t *testing.T, cfg Config) *Market {
+	t.Helper()
+	m, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func finish(t *testing.T, m *Market) Result {
+	t.Helper()
+	r, err := m.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.validators {
+		for _, note := range m.JudgeNotes(i) {
+			if strings.Contains(note, "applying") || strings.Contains(note, "is not the one") {
+				t.Errorf("validator %d: %s", i, note)
+			}
+		}
+	}
+	return r
+}
+
+func honest(n int) []Miner { return make([]Miner, n) }
+
+// TestCheatsEarnNothing is free riding in each of its kinds, copies and mosaics among them, all at once.
+func TestCheatsEarnNothing(t *testing.T) {
+	miners := honest(5)
+	for _, k := range adversary.Miners() {
+		miners = append(miners, Miner{Kind: k.Name})
+	}
+	m := begin(t, Config{Miners: miners, Validators: []Judge{{}, {}}, Steps: 24})
+	r := finish(t, m)
+	for i, e := range r.Earners {
+		if e.Kind == "" {
+			if e.Share < 0.1 || e.Accepted != 24 || e.Evidence.Verdicts[score.Fair] != e.Evidence.Count {
+				t.Errorf("honest miner %d: %+v", i, e)
+			}
+			continue
+		}
+		if e.Reward != 0 {
+			t.Errorf("%s earned %d, %.4f of all: %+v", e.Kind, e.Reward, e.Share, e.Evidence)
+		}
+		if e.Evidence.Count == 0 {
+			t.Errorf("%s was never evaluated", e.Kind)
+		}
+		proven := e.Evidence.Verdicts[score.WrongWork] == e.Evidence.Count
+		if computes := e.Kind == "sign-flip" || e.Kind == "scale"; proven == computes {
+			t.Errorf("%s: proven by its work: %v, %+v", e.Kind, proven, e.Evidence)
+		}
+	}
+	if paid := r.Paid[0] + r.Paid[1]; paid == 0 || r.Paid[0] == 0 || r.Paid[1] == 0 {
+		t.Errorf("validators were paid %v", r.Paid)
+	}
+	if r.Bytes == 0 || r.Bytes >= r.Dense {
+		t.Errorf("a window took %d bytes of a miner, %d are the whole update", r.Bytes, r.Dense)
+	}
+}
+
+// TestWithoutProofsCheatsEarnLittle is the same where arithmetic is not exact, so that works say nothing: cosines and losses are all there is. Scores are moving averages,
+// so a share falls with the windows: the stale one begins as an honest one would.
+func TestWithoutProofsCheatsEarnLittle(t *testing.T) {
+	miners := honest(5)
+	for _, k := range []string{"noise", "stale", "sign-flip", "scale", "wrong-data"} {
+		miners = append(miners, Miner{Kind: k})
+	}
+	r := finish(t, begin(t, Config{Miners: miners, Validators: []Judge{{Sample: 10}, {Sample: 10}}, Steps: 36, Inexact: true}))
+	share := 0.0
+	for _, e := range r.Earners {
+		if e.Kind != "" {
+			share += e.Share
+			if e.Share > 0.03 {
+				t.Errorf("%s earned %.4f of all: %+v", e.Kind, e.Share, e.Evidence)
+			}
+			if e.Evidence.Verdicts[score.WrongWork] > 0 {
+				t.Errorf("%s: works were compared", e.Kind)
+			}
+		}
+	}
+	if share > 0.06 {
+		t.Errorf("the cheats earned %.4f of all", share)
+	}
+}
+
+// TestValidatorsSurviveACrashBetweenCommitAndReveal ends one with kill -9 when its commitment is on the chain, and starts it again later.
+func TestValidatorsSurviveACrashBetweenCommitAndReveal(t *testing.T) {
+	m := begin(t, Config{Miners: honest(3), Validators: []Judge{{}, {}}, Steps: 26})
+	said := func() (coordinator.ValidatorScores, uint32, bool) {
+		s := m.State()
+		period, _ := s.Scoring()
+		scores, ok := s.Scores(period)
+		if !ok {
+			return coordinator.ValidatorScores{}, 0, false
+		}
+		i := slices.IndexFunc(scores.Validators, func(v coordinator.ValidatorScores) bool { return v.Key == JudgeKey(1).Public() })
+		if i < 0 {
+			return coordinator.ValidatorScores{}, period, false
+		}
+		return scores.Validators[i], period, true
+	}
+	if !m.Until(time.Hour, func() bool { v, p, ok := said(); return ok && p == 1 && v.Committed && !v.Revealed }) {
+		t.Fatal("it committed to nothing")
+	}
+	m.Crash(1)
+	before := m.validators[1].store.record
+	if !m.Until(time.Hour, func() bool { _, stage := m.State().Scoring(); return stage == coordinator.ScoreReveal }) {
+		t.Fatal("there was nothing to reveal in")
+	}
+	if err := m.Revive(1); err != nil {
+		t.Fatal(err)
+	}
+	if !m.Until(time.Hour, func() bool { v, p, ok := said(); return ok && p == 1 && v.Revealed }) {
+		t.Fatalf("after a crash it reveals nothing: %q", m.JudgeNotes(1))
+	}
+	if len(before) == 0 {
+		t.Error("nothing was on its disk when it committed")
+	}
+	r := finish(t, m)
+	if m.validators[1].healed == 0 {
+		t.Error("it did not fetch the model")
+	}
+	for i, v := range r.Validators {
+		if v.Trust < 64 || v.Earned == 0 {
+			t.Errorf("validator %d: %+v", i, v)
+		}
+	}
+}
+
+// TestAValidatorComesLate has one start in the middle of a run, from nothing but the chain and the buckets.
+func TestAValidatorComesLate(t *testing.T) {
+	m := begin(t, Config{Miners: honest(3), Validators: []Judge{{}, {Late: true}}, Steps: 32})
+	if !m.Until(time.Hour, func() bool { return m.State().Round() >= 12 }) {
+		t.Fatal("the run does not go on")
+	}
+	if err := m.Enter(); err != nil {
+		t.Fatal(err)
+	}
+	r := finish(t, m)
+	if m.validators[1].healed == 0 || len(m.Scored(1)) == 0 || r.Paid[1] == 0 {
+		t.Errorf("it healed %d times, evaluated %d results, was paid %d: %q", m.validators[1].healed, len(m.Scored(1)), r.Paid[1], m.JudgeNotes(1))
+	}
+	for _, e := range m.Scored(1) {
+		if e.Verdict != score.Fair {
+			t.Errorf("it found an honest miner %+v", e)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Mix names the kinds of n adversaries, one after the other from the library, so that all are there if n is large enough. Kinds that
+// take several come as a gang.
+func Mix(n int) []string {
+	var kinds []string
+	for len(kinds) < n {
+		for _, k := range adversary.Kinds() {
+			for range max(1, k.Gang) {
+				kinds = append(kinds, k.Name)
+			}
+		}
+	}
+	kinds = kinds[:n]
+	if k, _ := adversary.Find(kinds[n-1]); slices.Index(kinds, k.Name) == n-1 && k.Gang > 1 {
+		kinds[n-1] = kinds[0] // one of a gang alone
+	}
+	return kinds
+}
+
+// checkKinds says what is wrong with the adversaries of a configuration.
+func (c Config) checkKinds() error {
+	if len(c.Adversaries) >= c.Clients && c.Clients > 0 && len(c.Adversaries) > 0 {
+		return fmt.Errorf("sim: %d of %d clients are adversaries: at least one must be honest", len(c.Adversaries), c.Clients)
+	}
+	for _, name := range c.Adversaries {
+		k, ok := adversary.Find(name)
+		if !ok {
+			return fmt.Errorf("sim: there is no adversary %q; there are %s", name, adversary.Names())
+		}
+		of := 0
+		for _, other := range c.Adversaries {
+			if other == name {
+				of++
+			}
+		}
+		if of < k.Gang {
+			return fmt.Errorf("sim: the adversary %s takes %d clients", name, k.Gang)
+		}
+	}
+	return nil
+}
+
+// kind is what a client is: "" if it is honest. The adversaries are the last ones.
+func (c Config) kind(client int) string {
+	if first := c.Clients - len(c.Adversaries); client >= first && !c.Reformed {
+		return c.Adversaries[client-first]
+	}
+	return ""
+}
+
+// gang are the keys of all clients of a kind.
+func (n *network) gang(kind string) []key.Public {
+	var keys []key.Public
+	for i := range n.cfg.Clients {
+		if n.cfg.kind(i) == kind {
+			keys = append(keys, n.key(i).Public())
+		}
+	}
+	return keys
+}
+
+// cheats says whether a client does what its kind is convicted for: one of each gang of sybils works honestly for the others.
+func (n *network) cheats(client int) bool {
+	kind := n.cfg.kind(client)
+	return kind != "" && (kind != "sybil" || n.gang(kind)[0] != n.key(client).Public())
+}
+
+// bend makes an adversary of a node.
+func (n *network) bend(client int, cfg node.Config) (node.Config, error) {
+	kind := n.cfg.kind(client)
+	if kind == "" {
+		return cfg, nil
+	}
+	return adversary.Wrap(kind, cfg, adversary.Options{
+		Seed:  wire.Sum("entrain/sim/adversary", n.seed[:], wire.AppendU32(nil, uint32(client))),
+		Train: n.parts, Gang: n.gang(kind), Secret: wire.Sum("entrain/sim/secret", n.seed[:]), Referee: n.referee,
+	})
+}
+
+// clientOf returns which client has a key.
+func (n *network) clientOf(k key.Public) int {
+	for _, p := range n.members {
+		if p.key.Public() == k {
+			return p.index
+		}
+	}
+	panic("sim: a member is no client")
+}
+
+// Conviction is what became of a client that was found out.
+type Conviction struct {
+	Client  int    `json:"client"`
+	Kind    string `json:"kind"` // "" if it is honest
+	Offence string `json:"offence"`
+	Lesser  bool   `json:"lesser,omitempty"` // it cost a fee, and the client may come back
+	Round   uint32 `json:"round"`            // what it is about
+	At      uint32 `json:"at"`               // the round in which it came
+	Slashed uint64 `json:"slashed"`
+	Results uint32 `json:"results"` // accepted before
+}
+
+// trust is what the simulation knows of verification: what was decided, and with which chances.
+type trust struct {
+	convictions []Conviction
+	// exposures are those of each adversary whose results are wrong, by client, and rounds those they are about.
+	exposures map[int]*Exposure
+	rounds    map[int][]uint32
+	drawn     map[uint32]bool // rounds whose checks were drawn
+	// disputed is the first round of which a client was accused.
+	disputed map[int]uint32
+	ejected  map[int]bool
+	before   coordinator.State // the state before the last block
+	first    bool
+}
+
+// inspectTrust looks at checks, disputes, convictions and tokens.
+func (n *network) inspectTrust(s coordinator.State) {
+	t := &n.trust
+	if n.cfg.Verification == 0 {
+		return
+	}
+	if t.exposures == nil {
+		t.exposures, t.rounds, t.drawn = map[int]*Exposure{}, map[int][]uint32{}, map[uint32]bool{}
+		t.disputed, t.ejected = map[int]uint32{}, map[int]bool{}
+	}
+	n.expose(s)
+	for _, d := range s.Disputes() {
+		client := n.clientOf(s.Key(d.Accused))
+		if _, known := t.disputed[client]; !known && !d.Unserved {
+			t.disputed[client] = d.Round
+		}
+	}
+	for _, c := range s.Convictions() {
+		if int(c.Number) > len(t.convictions) {
+			n.convicted(s, c)
+		}
+	}
+	t.before, t.first = s, true
+	n.count(s)
+}
+
+// convicted books a conviction. An honest client that is convicted breaks the run.
+func (n *network) convicted(s coordinator.State, c coordinator.Conviction) {
+	t := &n.trust
+	client := n.clientOf(c.Key)
+	kind := n.cfg.kind(client)
+	t.convictions = append(t.convictions, Conviction{
+		Client: client, Kind: kind, Offence: c.Offence.String(), Lesser: c.Offence.Lesser(), Round: c.Round, At: s.Round(),
+		Slashed: c.Slashed, Results: c.Results,
+	})
+	t.ejected[client] = t.ejected[client] || !c.Offence.Lesser()
+	if !n.cheats(client) && !(c.Offence.Lesser() && n.cfg.faulty()) {
+		n.fail("client %d, an honest one, is convicted of %v in round %d", client, c.Offence, c.Round)
+	}
+	if k, _ := adversary.Find(kind); n.cheats(client) && !c.Offence.Lesser() && !k.Convicts(c.Offence) {
+		n.fail("client %d, a %s, is convicted of %v in round %d, which it did not do", client, kind, c.Offence, c.Round)
+	}
+}
+
+// faulty says that crashes and the like make honest clients miss rounds, for which they may pay a fee.
+func (c Config) faulty() bool { return c.Crashes+c.Stragglers+c.Partitions+c.Outages > 0 }
+
+// expose notes with which chances the results of adversaries of a round were drawn, once that has happened.
+func (n *network) expose(s coordinator.State) {
+	t := &n.trust
+	if !t.first {
+		return
+	}
+	// Checks of the attested round are drawn when the next round opens.
+	opened, ok := s.At(s.Round())
+	if !ok || t.drawn[opened.Number()] {
+		return
+	}
+	t.drawn[opened.Number()] = true
+	closed, ok := s.At(opened.Number() - 1)
+	if !ok || opened.Number() < 2 {
+		return
+	}
+	about, ok := s.At(closed.Attests())
+	if _, agreed := about.Agreed(); !ok || !about.Final() || !agreed {
+		return
+	}
+	chance := chances(t.before, s, about)
+	for i := range s.Count() {
+		client := n.clientOf(s.Key(i))
+		k, ok := adversary.Find(n.cfg.kind(client))
+		if _, accused := t.disputed[client]; !ok || !k.Checked || !n.cheats(client) || accused || chance[i] == 0 || n.harmless(k, about) {
+			continue
+		}
+		e := t.exposures[client]
+		if e == nil {
+			e = &Exposure{Client: client, Kind: k.Name}
+			t.exposures[client] = e
+		}
+		e.Chances = append(e.Chances, chance[i]*n.able(s, i))
+		t.rounds[client] = append(t.rounds[client], about.Number())
+	}
+}
+
+// harmless says that a kind does nothing wrong in a round: a stale rider works once.
+func (n *network) harmless(k adversary.Kind, about coordinator.Round) bool {
+	return k.Name == "free-rider-stale" && about.Step() == 1
+}
+
+// chances are the probabilities with which the results of a round are checked: see the coordinator's draw, which does the same in
+// integers. Doubts are those before the block.
+func chances(before, s coordinator.State, about coordinator.Round) []float64 {
+	out := make([]float64, s.Count())
+	weight := make([]float64, s.Count())
+	budget, sum := 0.0, 0.0
+	for i := range s.Count() {
+		if about.Accepted(i) && s.Status(i) != coordinator.StatusEjected {
+			weight[i] = float64(before.Member(i).Doubt)
+			budget += float64(s.Config().VerificationPercent) / 100
+			sum += weight[i]
+		}
+	}
+	for w := 16.0; w >= 1; w-- {
+		sure := 0.0
+		for i := range weight {
+			switch {
+			case weight[i] != w:
+			case budget*w >= sum:
+				out[i] = 1
+				sure++
+			default:
+				out[i] = budget * w / sum
+			}
+		}
+		budget -= sure
+		sum -= sure * w
+	}
+	return out
+}
+
+// able is the share of the other members whose verification finds a wrong result of member i: the lazy ones and fellows in a gang do not
+// look, and bad hardware cannot tell.
+func (n *network) able(s coordinator.State, i uint32) float64 {
+	others, able := 0.0, 0.0
+	kind := n.cfg.kind(n.clientOf(s.Key(i)))
+	for k := range s.Count() {
+		if k == i || s.Status(k) != coordinator.StatusActive {
+			continue
+		}
+		others++
+		switch other := n.cfg.kind(n.clientOf(s.Key(k))); {
+		case other == "lazy-verifier", other == "bad-hardware", other == "colluder" && kind == "colluder":
+		default:
+			able++
+		}
+	}
+	return able / max(others, 1)
+}
+
+// count checks that no token came or went.
+func (n *network) count(s coordinator.State) {
+	host := n.chain.Host()
+	sum := s.Escrow() + host.Balance(n.owner.Public())
+	for _, p := range n.members {
+		sum += host.Balance(p.key.Public())
+	}
+	if sum != host.Supply() {
+		n.fail("accounts and the run have %d tokens, %d were made", sum, host.Supply())
+	}
+	held := s.Treasury()
+	for i := range s.Count() {
+		m := s.Member(i)
+		held += m.Stake + m.Balance
+	}
+	if held != s.Escrow() {
+		n.fail("the treasury, stakes and balances are %d tokens, the run has %d", held, s.Escrow())
+	}
+}
+
+// judged puts what came of verification into the report.
+func (n *network) judged() {
+	t, r := &n.trust, &n.report
+	r.Convictions = t.convictions
+	drawn, passed := n.state().ChecksDrawn()
+	r.Checks, r.Passed, r.Disputes = drawn, passed, n.state().DisputesTotal()
+	for _, c := range t.convictions {
+		if !n.cheats(c.Client) && !c.Lesser {
+			r.HonestConvicted++
+		}
+	}
+	for i := range n.cfg.Clients {
+		k, _ := adversary.Find(n.cfg.kind(i))
+		if n.cheats(i) && k.Provable() && !t.ejected[i] {
+			r.Undetected++
+		}
+		if e := t.exposures[i]; e != nil {
+			if at, accused := t.disputed[i]; accused && t.ejected[i] {
+				if last := slices.Index(t.rounds[i], at); last >= 0 {
+					e.Chances, e.Detected = e.Chances[:last+1], true
+				}
+			}
+			r.Exposures = append(r.Exposures, *e)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// TestCheatsAreFoundOut has a third of sixteen cheat, of all kinds in turn. What must hold of the honest ones, of tokens and of points is
+// checked by the simulation itself.
+func TestCheatsAreFoundOut(t *testing.T) {
+	groups := []string{
+		"free-rider free-rider-stale free-rider-none copycat bad-hardware",
+		"wrong-data poison scale sign-flip equivocate",
+		"sybil sybil withhold late lying-witness",
+		"lazy-verifier false-accuser colluder colluder colluder",
+	}
+	var all []Exposure
+	seen := map[string]bool{}
+	for seed, g := range groups {
+		cfg := Config{Seed: uint64(seed), Clients: 16, Steps: 40, Overlap: 1, Limit: Default(1).Limit, Verification: 40, Adversaries: strings.Fields(g)}
+		r, err := Run(t.Context(), cfg)
+		if err != nil {
+			t.Fatalf("%s: %v", g, err)
+		}
+		honest := cfg.Clients - len(cfg.Adversaries)
+		if r.Holders != honest || r.HonestConvicted > 0 || r.Undetected > 0 || r.Steps != cfg.Steps {
+			t.Errorf("%s: %d of %d honest ones hold the parameters, %d are convicted; %d cheats are not found out: %+v",
+				g, r.Holders, honest, r.HonestConvicted, r.Undetected, r.Convictions)
+		}
+		for i, name := range cfg.Adversaries {
+			k, _ := adversary.Find(name)
+			seen[name] = true
+			if name == "sybil" && r.of(honest+i) == nil {
+				continue // the one that works for the other
+			}
+			if !slices.ContainsFunc(r.of(honest+i), func(c Conviction) bool {
+				return convicts(k, c.Offence)
+			}) {
+				t.Errorf("%s is convicted of %+v", name, r.of(honest+i))
+			}
+		}
+		all = append(all, r.Exposures...)
+	}
+	for _, k := range adversary.Kinds() {
+		if !seen[k.Name] {
+			t.Errorf("%s is in no group", k.Name)
+		}
+	}
+	random := prng.New(wire.Sum("cheats"), "fit")
+	if f := Fitted(all, &random); f.Count < 10 || f.P < 0.001 {
+		t.Errorf("times of detection do not fit the stated chances: %+v", f)
+	}
+}
+
+func convicts(k adversary.Kind, offence string) bool {
+	for _, o := range k.Offences {
+		if o.String() == offence {
+			return true
+		}
+	}
+	return false
+}
+
+// of lists the convictions of a client.
+func (r Report) of(client int) (out []Conviction) {
+	for _, c := range r.Convictions {
+		if c.Client == client {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func TestSimulationsOfCheatsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		kinds string
+		want  string
+	}{
+		{"gremlin", "no adversary"}, {"sybil", "takes 2"}, {"late late late", "at least one must be honest"},
+	} {
+		cfg := Config{Clients: 3, Steps: 1, Limit: 1, Verification: 10, Adversaries: strings.Fields(c.kinds)}
+		if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.kinds, err)
+		}
+	}
+}
+
+func TestMixHasAllKinds(t *testing.T) {
+	mix := Mix(21)
+	for _, k := range adversary.Kinds() {
+		if n := len(slices.DeleteFunc(slices.Clone(mix), func(s string) bool { return s != k.Name })); n < max(1, k.Gang) {
+			t.Errorf("%d of %s among %v", n, k.Name, mix)
+		}
+	}
+	for n := 1; n < 30; n++ {
+		if err := (Config{Clients: 60, Adversaries: Mix(n)}).checkKinds(); err != nil || len(Mix(n)) != n {
+			t.Errorf("%d: %v, %v", n, Mix(n), err)
+		}
+	}
+}
+
+func TestCheatsAreReplayedBySeed(t *testing.T) {
+	cfg := Config{Seed: 11, Clients: 12, Steps: 12, Overlap: 1, Limit: Default(1).Limit, Verification: 40,
+		Adversaries: strings.Fields("copycat false-accuser free-rider bad-hardware")}
+	first, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Run(t.Context(), cfg)
+	if err != nil || !reflect.DeepEqual(first, second) {
+		t.Errorf("two runs of one seed differ: %v\n%+v\n%+v", err, first, second)
+	}
+}

@@ -1,0 +1,86 @@
+package study
+
+import (
+	"fmt"
+
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Attack is what liars send instead of the compression of their gradients. They send well-formed payloads: others are refused.
+type Attack string
+
+// The attacks.
+const (
+	Honest   Attack = "honest"
+	Flip     Attack = "sign flip" // each the opposite of its gradient
+	Scale    Attack = "scaled"    // each the opposite of its gradient, a thousand times as large
+	Random   Attack = "random"    // each numbers of its own, others in each round
+	Together Attack = "together"  // all the same: the opposite of the mean of the honest gradients, which they know
+	Spread   Attack = "spread"    // the same, its coefficients divided among them: first come those that weigh most
+	Drift    Attack = "drift"     // all the same, in each round: the weights are to wander in one direction
+)
+
+// Attacks are those that are measured.
+func Attacks() []Attack { return []Attack{Flip, Scale, Random, Together, Spread, Drift} }
+
+// change puts what the first members send in the place of their gradients.
+func (a Attack) change(grads [][]float32, attackers, step int) {
+	if attackers == 0 || a == Honest {
+		return
+	}
+	var same []float32
+	switch a {
+	case Together, Spread:
+		same = opposite(grads[attackers:])
+	case Drift:
+		same = random("drift", len(grads[0]))
+	}
+	for m, grad := range grads[:attackers] {
+		switch a {
+		case Flip:
+			scale(grad, -1)
+		case Scale:
+			scale(grad, -1000)
+		case Random:
+			copy(grad, random(fmt.Sprint("attacker ", m, ", step ", step), len(grad)))
+		case Together, Drift:
+			copy(grad, same)
+		case Spread: // they share a momentum, and the first takes what weighs most out of it
+			clear(grad)
+			if m == 0 {
+				copy(grad, same)
+			}
+		default:
+			panic("study: no such attack: " + string(a))
+		}
+	}
+}
+
+func scale(v []float32, by float32) {
+	for i := range v {
+		v[i] *= by
+	}
+}
+
+// opposite is the mean of gradients, negated.
+func opposite(grads [][]float32) []float32 {
+	sum := make([]float32, len(grads[0]))
+	for _, g := range grads {
+		for i, v := range g {
+			sum[i] += v
+		}
+	}
+	scale(sum, -1/float32(len(grads)))
+	return sum
+}
+
+// random returns n numbers in [-1, 1).
+func random(label string, n int) []float32 {
+	source := prng.New(wire.Sum("entrain/bench"), label)
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(int32(source.Uint64()>>32)) / (1 << 31)
+	}
+	return x
+}

@@ -1,0 +1,269 @@
+package study
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/verify"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// DisputeOptions say about what step disputes are measured.
+type DisputeOptions struct {
+	Model     string // a preset
+	Sequences int    // of the share
+	Sequence  int    // tokens of each
+	Threads   int
+	Progress  func(what string) // may be nil
+}
+
+// A Dispute is what checking a step costs, and what disputes about it do. Times are in seconds.
+type Dispute struct {
+	Model      string  `json:"model"`
+	Params     int     `json:"params"`
+	Sequences  int     `json:"sequences"`
+	Sequence   int     `json:"sequence"`
+	Threads    int     `json:"threads"`
+	Operations uint32  `json:"operations"`     // of the step
+	Step       float64 `json:"step_seconds"`   // doing it
+	Verify     float64 `json:"verify_seconds"` // doing it again, with the hashes of all that is compared
+	Trace      float64 `json:"trace_seconds"`  // tracing it, which only a dispute asks for
+	// Overhead is the computing that verification adds to a run's, by the percentage of results that are checked.
+	Overhead map[string]float64 `json:"overhead"`
+	Games    []Played           `json:"disputes"`
+}
+
+// Played is a dispute about a lie in one operation.
+type Played struct {
+	Operation string  `json:"operation"`
+	Convicted string  `json:"convicted"` // "accused" or "accuser"; here the accuser lies
+	Messages  int     `json:"messages"`
+	Bytes     int     `json:"bytes"` // of all messages
+	Evidence  int     `json:"evidence_bytes"`
+	Referee   float64 `json:"referee_seconds"` // judging, in plain Go
+	Seconds   float64 `json:"seconds"`         // all of it, the liar's trace too
+}
+
+// disputed are the beginnings of the names of operations in which the lies are: what is read from outside, a product, attention, what goes back,
+// and what the codec does.
+var disputed = []string{
+	"sequence 0, tokens", "pieces of model.embed_tokens.weight", "sequence 0, layer 0, gate", "sequence 0, layer 0, head 0, attention", "sequence 0, layer 0, gradient of down_proj",
+	"old state by blocks", "coefficients of each block", "code of each block", "new state: hash of each chunk",
+}
+
+// MeasureDispute measures the step of a share of a preset, its verification, and disputes about it.
+func MeasureDispute(ctx context.Context, o DisputeOptions) (Dispute, error) {
+	dir, err := os.MkdirTemp("", "entrain-bench")
+	if err != nil {
+		return Dispute{}, err
+	}
+	defer os.RemoveAll(dir)
+	pool := exact.NewPool(o.Threads)
+	defer pool.Close()
+	d, err := newDisputed(ctx, dir, o, pool)
+	if err != nil {
+		return Dispute{}, err
+	}
+	return d.measure(ctx)
+}
+
+// disputedStep is a step and all that disputes about it take.
+type disputedStep struct {
+	DisputeOptions
+	engine  *train.Engine
+	tracer  *verify.Tracer
+	referee coordinator.Referee
+	in      verify.Inputs
+	c       coordinator.Case
+	names   []string
+}
+
+// newDisputed makes a run on random tokens, and the tracer and the referee of its disputes.
+func newDisputed(ctx context.Context, dir string, o DisputeOptions, pool *exact.Pool) (*disputedStep, error) {
+	cfg, err := llama.Preset(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	m, err := randomTokens(ctx, dir, cfg.Vocab, o)
+	if err != nil {
+		return nil, err
+	}
+	text := fmt.Appendf(nil, "name = \"bench\"\nsteps = 100\n[model]\npreset = %q\nseed = \"bench\"\n[data]\nmanifest = \"%s\"\nsequence = %d\nseed = \"bench\"\n[batch]\nstart = %d\n",
+		o.Model, m.Hash(), o.Sequence, o.Sequences)
+	s, err := spec.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	set, err := data.Open(ctx, dir, m.Hash(), data.Options{SequenceTokens: uint32(o.Sequence), Seed: s.DataSeed()})
+	if err != nil {
+		return nil, err
+	}
+	d := &disputedStep{DisputeOptions: o}
+	if d.engine, err = disputeEngine(s, cfg, set, o, pool); err != nil {
+		return nil, err
+	}
+	if d.tracer, err = verify.NewTracer(s, set, pool); err != nil {
+		return nil, err
+	}
+	if d.referee, err = verify.NewReferee(text); err != nil {
+		return nil, err
+	}
+	params, err := s.InitialParams()
+	if err != nil {
+		return nil, err
+	}
+	d.in = verify.Inputs{Spans: []batch.Span{{Count: uint32(o.Sequences)}}, Params: params, State: make([]float32, d.engine.StateLen())}
+	return d, nil
+}
+
+func disputeEngine(s spec.Spec, cfg llama.Config, set *data.Set, o DisputeOptions, pool *exact.Pool) (*train.Engine, error) {
+	codec, err := s.Codec(cfg.Layout(), pool)
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := s.Schedule()
+	if err != nil {
+		return nil, err
+	}
+	return train.New(train.Config{
+		Model: cfg, Codec: codec, Schedule: schedule, Pool: pool, Data: set, Sequence: o.Sequence, Micro: min(o.Sequences, disputeMicro),
+	})
+}
+
+// disputeMicro is how many sequences are computed at once.
+const disputeMicro = 8
+
+// randomTokens prepares a data set large enough for the share.
+func randomTokens(ctx context.Context, dir string, vocab int, o DisputeOptions) (data.Manifest, error) {
+	n := max(o.Sequences*o.Sequence+1, 2*merkle.ChunkBytes)
+	b, source := make([]byte, 0, 2*n), prng.New(wire.Sum("entrain/bench"), "disputed tokens")
+	for range n {
+		b = binary.LittleEndian.AppendUint16(b, uint16(source.Uint64n(uint64(min(vocab, 256)))))
+	}
+	path := filepath.Join(dir, "tokens")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		return data.Manifest{}, err
+	}
+	return data.Prepare(ctx, dir, []string{path}, data.PrepareOptions{Name: "bench", Tokenizer: tokenizer.Bytes{}, Format: data.Uint16})
+}
+
+func (d *disputedStep) measure(ctx context.Context) (Dispute, error) {
+	r := Dispute{Model: d.Model, Params: len(d.in.Params), Sequences: d.Sequences, Sequence: d.Sequence, Threads: d.Threads}
+	d.tell("the step, and its verification")
+	if err := d.check(ctx, &r); err != nil {
+		return r, err
+	}
+	d.tell("its trace")
+	from := time.Now()
+	honest, err := d.tracer.Open(ctx, d.c, d.in.Spans, d.in.Params, d.in.State)
+	if err != nil {
+		return r, err
+	}
+	r.Trace = time.Since(from).Seconds()
+	if !honest.Agrees() {
+		return r, fmt.Errorf("the trace of the step ends in something else than the step")
+	}
+	if d.names, err = d.tracer.Operations(d.c); err != nil {
+		return r, err
+	}
+	r.Operations = uint32(len(d.names))
+	for _, name := range disputed {
+		if err := d.play(ctx, name, honest, &r); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (d *disputedStep) tell(what string) {
+	if d.Progress != nil {
+		d.Progress(what)
+	}
+}
+
+// disputeStep is the number of the step: the first after the default warmup.
+const disputeStep = 21
+
+// disputeRounds is how many times the step and its verification are measured, in turn; the best counts, as for all that nothing else should slow down.
+const disputeRounds = 4
+
+// check does the step, commits to what comes out, and verifies it, several times; the first warms up.
+func (d *disputedStep) check(ctx context.Context, r *Dispute) error {
+	r.Step, r.Verify = math.Inf(1), math.Inf(1)
+	for range disputeRounds {
+		step, err := d.commit(ctx)
+		if err != nil {
+			return err
+		}
+		from := time.Now()
+		v, err := verify.Recompute(ctx, d.engine, d.c, d.in)
+		if err != nil {
+			return err
+		}
+		if !v.Same {
+			return fmt.Errorf("a step done twice comes out differently: %s", v.Difference)
+		}
+		r.Step, r.Verify = min(r.Step, step), min(r.Verify, time.Since(from).Seconds())
+	}
+	r.Overhead = map[string]float64{}
+	for _, percent := range []int{1, 5, 10} {
+		r.Overhead[fmt.Sprint(percent)] = float64(percent) / 100 * r.Verify / r.Step
+	}
+	return nil
+}
+
+// commit does the step, with the hashes of what comes out, and commits to that. It returns the seconds that took.
+func (d *disputedStep) commit(ctx context.Context) (float64, error) {
+	after := slices.Clone(d.in.State)
+	prev, params := merkle.Root(d.engine.Leaves(d.in.State)), merkle.Root(d.engine.Leaves(d.in.Params)) // known from the step before
+	from := time.Now()
+	result, err := d.engine.Step(ctx, d.in.Params, after, d.in.Spans, disputeStep)
+	if err != nil {
+		return 0, err
+	}
+	c := coordinator.Commitment{
+		Run: wire.Sum("entrain/bench"), Round: 1, Share: batch.Hash(d.in.Spans), Payload: merkle.BlobRoot(result.Payload), PayloadBytes: uint32(len(result.Payload)),
+		Prev: prev, State: merkle.Root(d.engine.Leaves(after)), Params: params,
+	}
+	c.Work = coordinator.WorkHash(c.Run, c.Round, c.Member, result.Gradient)
+	d.c = coordinator.Case{Commitment: c, Step: disputeStep, Sequences: uint32(d.Sequences)}
+	return time.Since(from).Seconds(), nil
+}
+
+// play plays the dispute about a lie in the first operation whose name begins so; a model may have none.
+func (d *disputedStep) play(ctx context.Context, name string, honest *verify.Player, r *Dispute) error {
+	for op, full := range d.names {
+		if !strings.HasPrefix(full, name) {
+			continue
+		}
+		d.tell("a dispute about " + full)
+		from := time.Now()
+		g, err := d.tracer.Rehearse(ctx, d.referee, d.c, d.in, honest, uint32(op))
+		if err != nil {
+			return err
+		}
+		r.Games = append(r.Games, Played{
+			Operation: full, Convicted: [...]string{"accused", "accuser"}[g.Convicted], Messages: g.Messages, Bytes: g.Bytes, Evidence: g.EvidenceBytes,
+			Referee: g.Referee.Seconds(), Seconds: time.Since(from).Seconds(),
+		})
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// ground is what the runs of a comparison share: a text as sequences of bytes, some held out, and a model that has learnt nothing.
+type ground struct {
+	model    llama.Config
+	sequence int // tokens trained on in one
+	heldOut  uint64
+	pool     *exact.Pool
+	dir      string
+	manifest wire.Hash
+	set      *data.Set
+	start    []float32
+}
+
+// heldOutPermille of the text is not trained on.
+const heldOutPermille = 50
+
+// newGround prepares a text. The caller closes it.
+func newGround(ctx context.Context, text string, model llama.Config, sequence int, heldOut uint64, threads int) (g *ground, err error) {
+	g = &ground{model: model, sequence: sequence, pool: exact.NewPool(threads)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.close())
+			g = nil
+		}
+	}()
+	if g.dir, err = os.MkdirTemp("", "entrain-bench-"); err != nil {
+		return g, err
+	}
+	m, err := data.Prepare(ctx, g.dir, []string{text}, data.PrepareOptions{Name: "bench", Tokenizer: tokenizer.Bytes{}, HeldOutPermille: heldOutPermille})
+	if err != nil {
+		return g, err
+	}
+	g.manifest = m.Hash()
+	if g.set, err = data.Open(ctx, g.dir, g.manifest, data.Options{SequenceTokens: uint32(sequence), Seed: spec.Default().DataSeed()}); err != nil {
+		return g, err
+	}
+	g.heldOut = min(heldOut, g.set.HeldOut().Len())
+	g.start = llama.Init(model, wire.Sum("entrain/model-seed", []byte(spec.Default().Model.Seed)))
+	return g, nil
+}
+
+func (g *ground) close() error {
+	if g.set != nil {
+		g.set.Close()
+	}
+	g.pool.Close()
+	if g.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(g.dir)
+}
+
+// engine trains on the ground.
+func (g *ground) engine(c codec.Codec, rates optim.Schedule, inner *optim.Inner) (*train.Engine, error) {
+	if err := rates.Check(); err != nil {
+		return nil, err
+	}
+	return train.New(train.Config{
+		Model: g.model, Codec: c, Schedule: rates, Inner: inner, Pool: g.pool, Data: g.set, HeldOut: g.set.HeldOut(),
+		HeldOutSequences: g.heldOut, Sequence: g.sequence, Micro: 8,
+	})
+}
+
+// fresh is a copy of the model's first parameters.
+func (g *ground) fresh() []float32 { return append([]float32(nil), g.start...) }

@@ -1,0 +1,92 @@
+package study
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/entrain-network/entrain/wire"
+)
+
+// keeper keeps results in a file, one line of JSON each, so that a measurement that was stopped goes on where it was. Without a file it keeps nothing.
+type keeper[T any] struct {
+	file *os.File
+	done map[wire.Hash]T
+}
+
+// kept is a line of the file.
+type kept[T any] struct {
+	ID     wire.Hash `json:"id"` // of all that the result follows from
+	What   string    `json:"what"`
+	Result T         `json:"result"`
+}
+
+// keptBytesMax bounds a line.
+const keptBytesMax = 1 << 20
+
+// openKeeper reads what a file keeps. A last line that was cut short is taken away.
+func openKeeper[T any](path string) (k *keeper[T], err error) {
+	k = &keeper[T]{done: map[wire.Hash]T{}}
+	if path == "" {
+		return k, nil
+	}
+	if k.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%s: %w", path, err), k.close())
+			k = nil
+		}
+	}()
+	whole := int64(0) // bytes of whole lines
+	for lines := bufio.NewReaderSize(k.file, keptBytesMax); ; {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return k, err
+		}
+		var v kept[T]
+		if err := json.Unmarshal(line, &v); err != nil {
+			return k, fmt.Errorf("at byte %d is no result: %w", whole, err)
+		}
+		k.done[v.ID] = v.Result
+		whole += int64(len(line))
+	}
+	if err := k.file.Truncate(whole); err != nil {
+		return k, err
+	}
+	_, err = k.file.Seek(whole, io.SeekStart)
+	return k, err
+}
+
+func (k *keeper[T]) get(id wire.Hash) (T, bool) {
+	v, ok := k.done[id]
+	return v, ok
+}
+
+// put keeps a result, and what it is of for people.
+func (k *keeper[T]) put(id wire.Hash, what string, result T) error {
+	k.done[id] = result
+	if k.file == nil {
+		return nil
+	}
+	line, err := json.Marshal(kept[T]{id, what, result})
+	if err != nil {
+		return err
+	}
+	_, err = k.file.Write(append(line, '\n'))
+	return err
+}
+
+func (k *keeper[T]) close() error {
+	if k.file == nil {
+		return nil
+	}
+	return k.file.Close()
+}

@@ -1,0 +1,201 @@
+package study
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/entrain-network/entrain/wire"
+)
+
+// LearningOptions are what a comparison of ways to train together may be told. Zero values stand for the comparison that the documentation shows.
+type LearningOptions struct {
+	Text     string // file to train on
+	Steps    int    // of Batch sequences each, that a run trains on
+	Batch    int    // sequences of a step, of all members together
+	Threads  int
+	HeldOut  uint64        // sequences that the loss is measured on
+	Rows     []LearningRow // the first, usually of AdamW, is what others are compared with
+	Results  string        // file that keeps what came of each run, if not empty; runs found there are not done again
+	Progress func(what string)
+}
+
+// LearningRun is what came of a row, at the best of the learning rates tried.
+type LearningRun struct {
+	LearningRow
+	Rounds   int       `json:"rounds"`
+	Tried    int       `json:"rates_tried"`
+	Losses   []float64 `json:"heldout_loss"`  // after each eighth of the tokens, nats a token
+	Relative float64   `json:"relative_loss"` // the last, to that of the first row
+	Bytes    int       `json:"bytes"`         // a member uploads in a round
+	Bits     float64   `json:"bits"`          // of them, a parameter and step
+	Total    uint64    `json:"total_bytes"`   // a member uploads in the run
+}
+
+// last is the loss after all tokens.
+func (r LearningRun) last() float64 { return r.Losses[len(r.Losses)-1] }
+
+// Learning is a comparison.
+type Learning struct {
+	Model    string        `json:"model"`
+	Params   int           `json:"params"`
+	Sequence int           `json:"sequence"`
+	Steps    int           `json:"steps"`
+	Batch    int           `json:"batch"`
+	Tokens   uint64        `json:"tokens"` // trained on by each run
+	Start    float64       `json:"loss_at_start"`
+	HeldOut  uint64        `json:"heldout_tokens"`
+	Runs     []LearningRun `json:"runs"`
+}
+
+// learningPoints is how often a run's loss is measured.
+const learningPoints = 8
+
+func (o *LearningOptions) fill() {
+	o.Steps, o.Batch = orDefault(o.Steps, learningSteps), orDefault(o.Batch, learningBatch)
+	o.Threads, o.HeldOut = orDefault(o.Threads, 1), orDefault(o.HeldOut, 1<<20)
+	if o.Rows == nil {
+		o.Rows = LearningRows([]int{1, 4, 8, 16})
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+}
+
+// learning is a comparison in the making.
+type learning struct {
+	*ground
+	o    LearningOptions
+	kept *keeper[[]float64] // losses by run: before, and after each eighth
+}
+
+// MeasureLearning trains one model by each method and number of members, always for the same number of tokens in the same order. Same options, same losses,
+// on every machine.
+func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err error) {
+	o.fill()
+	l := learning{o: o}
+	if l.ground, err = newGround(ctx, o.Text, learningModel, learningSequence, o.HeldOut, o.Threads); err != nil {
+		return all, err
+	}
+	defer l.close()
+	if l.kept, err = openKeeper[[]float64](o.Results); err != nil {
+		return all, err
+	}
+	defer l.kept.close()
+	all = Learning{
+		Model: fmt.Sprintf("%d layers of %d", learningModel.Layers, learningModel.Hidden), Params: len(l.start), Sequence: learningSequence,
+		Steps: o.Steps, Batch: o.Batch, Tokens: uint64(o.Steps) * uint64(o.Batch) * learningSequence, HeldOut: l.heldOut * learningSequence,
+	}
+	for _, row := range o.Rows {
+		row.Steps = orDefault(row.Steps, o.Steps)
+		if err := o.check(row); err != nil {
+			return all, err
+		}
+		if row.Method == MethodAdamW && len(all.Runs) > 0 && all.Runs[0].Method == MethodAdamW && row.Steps == all.Runs[0].Steps {
+			row.Rate, row.Fixed = all.Runs[0].Rate, true // the mean of all gradients is the same, whoever made them
+		}
+		run, start, err := l.best(ctx, row)
+		if err != nil {
+			return all, fmt.Errorf("%s with %d members: %w", row.Method, row.Members, err)
+		}
+		all.Start, all.Runs = start, append(all.Runs, run)
+		all.Runs[len(all.Runs)-1].Relative = run.last() / all.Runs[0].last()
+	}
+	return all, nil
+}
+
+// check refuses rows whose runs would train on fewer tokens than others, or on shares that do not weigh the same.
+func (o *LearningOptions) check(row LearningRow) error {
+	if row.Members < 1 || o.Batch < 1 || o.Batch%row.Members != 0 {
+		return fmt.Errorf("%d members do not divide a batch of %d sequences", row.Members, o.Batch)
+	}
+	if inner := max(row.Inner, 1); row.Steps < learningPoints*inner || row.Steps%inner != 0 {
+		return fmt.Errorf("%d steps are not a whole number of rounds of %d steps each, and %d or more of them", row.Steps, inner, learningPoints)
+	}
+	return nil
+}
+
+// best is what comes of a row at the best of its rates.
+func (l *learning) best(ctx context.Context, row LearningRow) (best LearningRun, start float64, err error) {
+	runs := map[float64]LearningRun{}
+	try := func(rate float64) (float64, error) {
+		row.Rate = rate
+		run, before, err := l.run(ctx, row)
+		if err != nil {
+			return 0, err
+		}
+		runs[rate], start = run, before
+		return run.last(), nil
+	}
+	rate, tried := row.Rate, 1
+	if row.Fixed {
+		_, err = try(rate)
+	} else {
+		rate, tried, err = bestRate(rate, try)
+	}
+	best = runs[rate]
+	best.Tried = tried
+	return best, start, err
+}
+
+// rateFactors is how often a learning rate is doubled or halved at most.
+const rateFactors = 5
+
+// bestRate tries a learning rate, then higher ones as long as they are better, and if none is, lower ones.
+func bestRate(middle float64, try func(rate float64) (loss float64, err error)) (best float64, tried int, err error) {
+	least, err := try(middle)
+	if best, tried = middle, 1; err != nil {
+		return best, tried, err
+	}
+	for _, factor := range []float64{2, .5} {
+		for range rateFactors {
+			loss, err := try(best * factor)
+			if tried++; err != nil {
+				return best, tried, err
+			}
+			if loss >= least {
+				break
+			}
+			best, least = best*factor, loss
+		}
+		if best > middle {
+			break
+		}
+	}
+	return best, tried, nil
+}
+
+// run is what comes of a row at its rate: it is looked up, or trained.
+func (l *learning) run(ctx context.Context, row LearningRow) (run LearningRun, start float64, err error) {
+	w := &way{learning: l, row: row, steps: max(row.Inner, 1)}
+	if err := w.make(); err != nil {
+		return run, 0, err
+	}
+	run = LearningRun{LearningRow: row, Rounds: w.rounds, Bytes: w.codec.PayloadMax(), Total: uint64(w.rounds) * uint64(w.codec.PayloadMax())}
+	run.Bits = 8 * float64(run.Total) / float64(row.Steps) / float64(len(l.start))
+	id := l.id(row)
+	losses, ok := l.kept.get(id)
+	if !ok {
+		l.o.Progress(w.name())
+		if losses, err = w.train(ctx); err != nil {
+			return run, 0, err
+		}
+		if err := l.kept.put(id, w.name(), losses); err != nil {
+			return run, 0, err
+		}
+	}
+	if len(losses) != learningPoints+1 {
+		return run, 0, fmt.Errorf("%s has %d losses of a run, want %d: remove it", l.o.Results, len(losses), learningPoints+1)
+	}
+	run.Losses = losses[1:]
+	return run, losses[0], nil
+}
+
+// id is the hash of all that a run's losses follow from, but for the program.
+func (l *learning) id(row LearningRow) wire.Hash {
+	b, err := json.Marshal([]any{row, l.o.Batch, l.heldOut, l.manifest, l.model, l.sequence})
+	if err != nil {
+		panic("study: a row has no JSON: " + err.Error())
+	}
+	return wire.Sum("entrain/bench/learning", b)
+}

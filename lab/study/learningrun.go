@@ -1,0 +1,197 @@
+package study
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/dense"
+	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec/sparseloco"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/train"
+)
+
+// way is one run in the making.
+type way struct {
+	*learning
+	row    LearningRow
+	steps  int // of a round
+	rounds int
+
+	codec  codec.Codec
+	engine *train.Engine
+	rates  optim.Schedule
+	apply  func(params []float32, payloads [][]byte, step uint32) error
+}
+
+func (w *way) name() string {
+	r := w.row
+	s := fmt.Sprintf("%s, %d members, %d steps, rate %g", r.Method, r.Members, r.Steps, r.Rate)
+	if r.TopK > 0 {
+		s += fmt.Sprintf(", %d of %d, decay %g", r.TopK, r.Chunk, r.Decay)
+	}
+	if r.Inner > 0 {
+		s += fmt.Sprintf(", %d steps a round, outer rate %g", r.Inner, r.Outer)
+	}
+	return s
+}
+
+// weightDecay and clipNorm of all methods.
+const (
+	weightDecay = .1
+	clipNorm    = 1
+)
+
+// make makes the codec and the engine.
+func (w *way) make() (err error) {
+	layout, r := w.model.Layout(), w.row
+	var inner *optim.Inner
+	switch r.Method {
+	case MethodAdamW:
+		w.codec, err = dense.New(layout, dense.Config{}, w.pool) // the mean is clipped
+	case MethodDistro:
+		w.codec, err = distro.New(layout, distro.Config{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, w.pool)
+	case MethodLocal:
+		inner = &optim.Inner{Steps: r.Inner, AdamW: learningAdamW(), ClipNorm: clipNorm}
+		w.codec, err = dense.New(layout, dense.Config{}, w.pool)
+	case MethodSparseLoCo:
+		inner = &optim.Inner{Steps: r.Inner, AdamW: learningAdamW(), ClipNorm: clipNorm}
+		w.codec, err = sparseloco.New(layout, sparseloco.Config{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, OuterRate: r.Outer}, w.pool)
+	default:
+		err = fmt.Errorf("study: no such method: %q", r.Method)
+	}
+	if err != nil {
+		return err
+	}
+	w.rounds = r.Steps / w.steps
+	w.rates = optim.Schedule{Kind: optim.Cosine, Base: r.Rate, WarmupSteps: uint32(w.rounds / 15), Steps: uint32(w.rounds), Final: r.Rate / 10}
+	if w.engine, err = w.ground.engine(w.codec, w.rates, inner); err != nil {
+		return err
+	}
+	switch w.apply = w.engine.Apply; r.Method {
+	case MethodAdamW:
+		w.apply, err = w.adamw()
+	case MethodLocal:
+		w.apply = w.local
+	}
+	return err
+}
+
+func learningAdamW() optim.AdamWConfig {
+	a := optim.DefaultAdamW()
+	a.WeightDecay = weightDecay
+	return a
+}
+
+// diverged stands for losses that are no numbers, and for all that follow.
+const diverged = math.MaxFloat32
+
+// train trains one model, and returns its losses: before, and after each eighth of the tokens.
+func (w *way) train(ctx context.Context) (losses []float64, err error) {
+	losses, err = w.learn(ctx, w.fresh())
+	if errors.Is(err, codec.ErrNotFinite) || errors.Is(err, codec.ErrTooLarge) || errors.Is(err, llama.ErrNotFinite) {
+		for err = nil; len(losses) <= learningPoints; {
+			losses = append(losses, diverged)
+		}
+	}
+	return losses, err
+}
+
+// learn is train but for what diverges.
+func (w *way) learn(ctx context.Context, params []float32) (losses []float64, err error) {
+	measure := func() error {
+		loss, err := w.engine.HeldOut(ctx, params)
+		if err != nil {
+			return err
+		}
+		if x := float64(loss); math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("loss %g: %w", x, codec.ErrNotFinite)
+		}
+		losses = append(losses, float64(loss))
+		return nil
+	}
+	if err := measure(); err != nil {
+		return losses, err
+	}
+	states := make([][]float32, w.row.Members)
+	for i := range states {
+		states[i] = make([]float32, w.engine.StateLen())
+	}
+	for r := range w.rounds {
+		payloads, err := w.round(ctx, params, states, r)
+		if err != nil {
+			return losses, err
+		}
+		if err := w.apply(params, payloads, uint32(r+1)); err != nil {
+			return losses, err
+		}
+		if r+1 == w.rounds*len(losses)/learningPoints {
+			if err := measure(); err != nil {
+				return losses, err
+			}
+		}
+	}
+	return losses, nil
+}
+
+// round has each member train its share on the same parameters.
+func (w *way) round(ctx context.Context, params []float32, states [][]float32, r int) (payloads [][]byte, err error) {
+	total := uint32(w.o.Batch * w.steps)
+	for i, state := range states {
+		from, n := batch.Split(total, uint32(w.row.Members), uint32((i+r)%w.row.Members))
+		if n == 0 {
+			continue
+		}
+		result, err := w.engine.Step(ctx, params, state, []batch.Span{{Start: uint64(r)*uint64(total) + uint64(from), Count: n}}, uint32(r+1))
+		if err != nil {
+			return nil, err
+		}
+		payloads = append(payloads, result.Payload)
+	}
+	return payloads, nil
+}
+
+// mean puts the mean of whole payloads into grad.
+func mean(grad []float32, payloads [][]byte) {
+	for i := range grad {
+		var sum float32
+		for _, p := range payloads {
+			sum += math.Float32frombits(binary.LittleEndian.Uint32(p[codec.HeaderLen+4*i:]))
+		}
+		grad[i] = sum / float32(len(payloads))
+	}
+}
+
+// local applies whole changes.
+func (w *way) local(params []float32, payloads [][]byte, _ uint32) error {
+	change := make([]float32, len(params))
+	mean(change, payloads)
+	for i, x := range change {
+		params[i] -= w.row.Outer * x
+	}
+	return nil
+}
+
+// adamw applies whole gradients by one optimizer for all.
+func (w *way) adamw() (func(params []float32, payloads [][]byte, step uint32) error, error) {
+	a, err := optim.NewAdamW(len(w.start), learningAdamW(), w.pool)
+	grad := make([]float32, len(w.start))
+	return func(params []float32, payloads [][]byte, step uint32) error {
+		mean(grad, payloads)
+		scale, err := codec.Clip(w.pool, grad, clipNorm)
+		if err != nil {
+			return err
+		}
+		for i := range grad {
+			grad[i] *= scale
+		}
+		a.Step(params, grad, w.rates.LR(step))
+		return nil
+	}, err
+}

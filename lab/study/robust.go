@@ -1,0 +1,309 @@
+package study
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// RobustOptions are what a measurement of aggregation under attack may be told. Zero values stand for the measurement that the
+// documentation shows.
+type RobustOptions struct {
+	Members int   // of them as many attack as the shares say
+	Steps   int   // trained
+	Shares  []int // of the members that attack, in percent
+	Rules   []Rule
+	Attacks []Attack
+	// Progress, if not nil, is told what is being measured, in a few words.
+	Progress func(what string)
+}
+
+// Rule is a way of counting votes, by what a run's specification says.
+type Rule struct {
+	Name     string `json:"name"`
+	VotesMax int    `json:"votes_max"`
+}
+
+// Rules are those that are compared.
+func Rules() []Rule {
+	return []Rule{{Name: "each counts"}, {Name: "votes_max 1", VotesMax: 1}, {Name: "votes_max 2", VotesMax: 2}, {Name: "votes_max 4", VotesMax: 4}}
+}
+
+// Attacked is what came of one run.
+type Attacked struct {
+	Rule      string  `json:"rule"`
+	Attack    Attack  `json:"attack"`
+	Percent   int     `json:"percent"` // of the members that attack
+	Attackers int     `json:"attackers"`
+	Loss      float64 `json:"heldout_loss"` // after the last step, nats a token
+	// Relative is the loss relative to that of the honest run in which each vote counts.
+	Relative float64 `json:"relative_loss"`
+	// One and All are how far the rounds' steps were from those without one of the attackers, and without all of them, as shares of the
+	// greatest length a step can have, which is the learning rate times the root of the number of weights. The mean over the rounds; in
+	// a run without attackers, One is that of an honest member. Opposite steps are 2 apart.
+	One float64 `json:"influence_of_one"`
+	All float64 `json:"influence_of_all"`
+}
+
+// Robust is a measurement of aggregation under attack.
+type Robust struct {
+	Members int        `json:"members"`
+	Steps   int        `json:"steps"`
+	Params  int        `json:"params"`
+	Start   float64    `json:"loss_at_start"`
+	Floor   float64    `json:"loss_of_a_perfect_model"`
+	Rows    []Attacked `json:"rows"`
+}
+
+// MeasureRobust trains a small model under each rule, honestly and with each share of each kind of attackers. Same options, same numbers,
+// on every machine.
+func MeasureRobust(ctx context.Context, o RobustOptions) (Robust, error) {
+	o.fill()
+	pool := exact.NewPool(1) // the model is too small for more
+	defer pool.Close()
+	r := Robust{Members: o.Members, Steps: o.Steps, Params: robustModel.Layout().Len(), Floor: languageFloor()}
+	var honest float64
+	add := func(rule Rule, attack Attack, percent int) error {
+		row, err := o.train(ctx, pool, rule, attack, percent)
+		if err != nil {
+			return err
+		}
+		if r.Start = row.start; honest == 0 {
+			honest = row.Loss
+		}
+		row.Relative = row.Loss / honest
+		r.Rows = append(r.Rows, row.Attacked)
+		return nil
+	}
+	for _, rule := range o.Rules {
+		if err := add(rule, Honest, 0); err != nil {
+			return Robust{}, err
+		}
+		for _, attack := range o.Attacks {
+			for _, percent := range o.Shares {
+				if err := add(rule, attack, percent); err != nil {
+					return Robust{}, err
+				}
+			}
+		}
+	}
+	return r, nil
+}
+
+func (o *RobustOptions) fill() {
+	if o.Members == 0 {
+		o.Members = 30
+	}
+	if o.Steps == 0 {
+		o.Steps = 160
+	}
+	if o.Shares == nil {
+		o.Shares = []int{10, 20, 33}
+	}
+	if o.Rules == nil {
+		o.Rules = Rules()
+	}
+	if o.Attacks == nil {
+		o.Attacks = Attacks()
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+}
+
+// The model that is trained, and how: small enough that a hundred runs take minutes, with the settings of a run that says nothing else
+// scaled to it.
+var (
+	robustModel = llama.Config{Vocab: 64, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 24, Theta: 10000, Eps: 1e-5}
+	robustCodec = distro.Config{Chunk: 32, TopK: 8, Decay: 0.95, WeightDecay: 0.1, ClipNorm: 1}
+)
+
+const (
+	robustShare    = 2  // sequences of a member in a step
+	robustHeldOut  = 64 // sequences that the loss is measured on
+	robustRate     = 4e-3
+	robustEvery    = 8 // steps between two measurements of influence
+	robustSequence = 24
+)
+
+// attacked is a row and what it began with.
+type attacked struct {
+	Attacked
+	start float64
+}
+
+// train trains one model.
+func (o *RobustOptions) train(ctx context.Context, pool *exact.Pool, rule Rule, attack Attack, percent int) (attacked, error) {
+	o.Progress(fmt.Sprintf("%s, %s %d %%", rule.Name, attack, percent))
+	cfg := robustCodec
+	cfg.VotesMax = rule.VotesMax
+	codec, err := distro.New(robustModel.Layout(), cfg, pool)
+	if err != nil {
+		return attacked{}, err
+	}
+	model, err := llama.New(robustModel, pool, robustHeldOut, robustSequence)
+	if err != nil {
+		return attacked{}, err
+	}
+	schedule := optim.Schedule{Kind: optim.Cosine, Base: robustRate, WarmupSteps: uint32(o.Steps / 10), Steps: uint32(o.Steps), Final: robustRate / 10}
+	if err := schedule.Check(); err != nil {
+		return attacked{}, err
+	}
+	s := &robustRun{
+		codec: codec, model: model, attack: attack, params: llama.Init(robustModel, wire.Sum("entrain/bench-robust")),
+		attackers: (o.Members*percent + 50) / 100,
+	}
+	s.init(o.Members)
+	row := attacked{Attacked: Attacked{Rule: rule.Name, Attack: attack, Percent: percent, Attackers: s.attackers}}
+	if row.start, err = s.heldOut(); err != nil {
+		return row, err
+	}
+	for step := 1; step <= o.Steps; step++ {
+		if err := ctx.Err(); err != nil {
+			return row, err
+		}
+		if err := s.round(step, schedule.LR(uint32(step))); err != nil {
+			return row, err
+		}
+	}
+	row.One, row.All = s.one/s.measured, s.all/s.measured
+	row.Loss, err = s.heldOut()
+	return row, err
+}
+
+// robustRun is one training under attack. The first members attack.
+type robustRun struct {
+	codec     *distro.Codec
+	model     *llama.Model
+	attack    Attack
+	attackers int
+	params    []float32
+	grads     [][]float32 // by member
+	states    [][]float32 // of the momentum, by member
+	payloads  [][]byte
+	tokens    []uint32
+	with      []float32 // parameters after a round, all members counted
+	without   []float32 // some left out
+
+	one, all, measured float64
+}
+
+func (s *robustRun) init(members int) {
+	n := len(s.params)
+	for m := range members {
+		state := make([]float32, n)
+		if s.attack == Spread && m > 0 && m < s.attackers {
+			state = s.states[0]
+		}
+		s.grads, s.states = append(s.grads, make([]float32, n)), append(s.states, state)
+	}
+	s.payloads = make([][]byte, members)
+	s.tokens = make([]uint32, robustHeldOut*(robustSequence+1))
+	s.with, s.without = make([]float32, n), make([]float32, n)
+}
+
+// round is one step of all members.
+func (s *robustRun) round(step int, lr float32) error {
+	for m := range s.grads {
+		clear(s.grads[m])
+		tokens := s.tokens[:robustShare*(robustSequence+1)]
+		language(tokens, uint64(step)<<32|uint64(m)<<8)
+		if _, err := s.model.Grad(s.params, s.grads[m], tokens, robustShare, robustSequence, robustShare); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+	}
+	s.attack.change(s.grads, s.attackers, step)
+	for m, grad := range s.grads {
+		payload, err := s.codec.Encode(s.payloads[m][:0], s.states[m], grad, lr)
+		if err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		s.payloads[m] = payload
+	}
+	if step%robustEvery == 0 {
+		if err := s.influence(lr); err != nil {
+			return err
+		}
+	}
+	return s.codec.Apply(s.params, s.payloads, lr)
+}
+
+// influence measures how far the round's step is from the one without the first member, and without all attackers.
+func (s *robustRun) influence(lr float32) error {
+	copy(s.with, s.params)
+	if err := s.codec.Apply(s.with, s.payloads, lr); err != nil {
+		return err
+	}
+	longest := float64(lr) * math.Sqrt(float64(len(s.params)))
+	for _, v := range []struct {
+		leave int
+		sum   *float64
+	}{{1, &s.one}, {s.attackers, &s.all}} {
+		copy(s.without, s.params)
+		if err := s.codec.Apply(s.without, s.payloads[v.leave:], lr); err != nil {
+			return err
+		}
+		var sum float64
+		for i, x := range s.with {
+			d := float64(x) - float64(s.without[i])
+			sum += d * d
+		}
+		*v.sum += math.Sqrt(sum) / longest
+	}
+	s.measured++
+	return nil
+}
+
+// heldOut is the loss on text that nobody trains on.
+func (s *robustRun) heldOut() (float64, error) {
+	language(s.tokens, 1<<63)
+	loss, err := s.model.Loss(s.params, s.tokens, robustHeldOut, robustSequence)
+	return float64(loss), err
+}
+
+// A language in which each word is followed by one of four, and the word before decides which of them are likely.
+const robustFollowers = 4
+
+// language writes sequences of it, numbered from first.
+func language(tokens []uint32, first uint64) {
+	const rows = robustSequence + 1
+	vocab := uint64(robustModel.Vocab)
+	for ; len(tokens) > 0; tokens = tokens[rows:] {
+		random := prng.New(wire.Sum("entrain/bench-language", wire.AppendU64(nil, first)), "sequence")
+		before, word := random.Uint64n(vocab), random.Uint64n(vocab)
+		for i := range rows {
+			tokens[i] = uint32(word)
+			which := uint64(0)
+			for left := random.Uint64n(16); left >= languageWeight(which); which++ {
+				left -= languageWeight(which)
+			}
+			if before%2 == 1 {
+				which = robustFollowers - 1 - which
+			}
+			before, word = word, (word*5+which*17+7)%vocab
+		}
+		first++
+	}
+}
+
+// languageWeight is in how many of 16 cases a word is followed by its follower number which.
+func languageWeight(which uint64) uint64 { return [robustFollowers]uint64{8, 4, 3, 1}[which] }
+
+// languageFloor is the loss of a model that knows the language: of the first word it cannot know what came before.
+func languageFloor() float64 {
+	var known, first float64
+	for i := range uint64(robustFollowers) {
+		p := float64(languageWeight(i)) / 16
+		known -= p * math.Log(p)
+		q := (p + float64(languageWeight(robustFollowers-1-i))/16) / 2
+		first -= q * math.Log(q)
+	}
+	return (first + (robustSequence-1)*known) / robustSequence
+}

@@ -1,0 +1,112 @@
+package study
+
+import (
+	"context"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/bench"
+	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/validator"
+	"github.com/entrain-network/entrain/validator/live"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// ScoringOptions are what a measurement of a validator's work may be told.
+type ScoringOptions struct {
+	Model    llama.Config
+	Share    uint32 // sequences of a miner in a window
+	Sequence int    // tokens of one
+	Losses   uint32 // sequences of the test of losses
+	Threads  int
+	Rounds   int // of measuring both in turn
+}
+
+// Scoring is what it takes to score a result, beside what it took to make it.
+type Scoring struct {
+	Params     int     `json:"params"`
+	Share      uint32  `json:"share"`
+	Sequence   int     `json:"sequence"`
+	Losses     uint32  `json:"losses"`
+	Threads    int     `json:"threads"`
+	Reveal     int     `json:"reveal_bytes"`
+	Step       float64 `json:"step_seconds"`       // of a miner's step: gradient, update, root
+	Evaluation float64 `json:"evaluation_seconds"` // of a validator's evaluation: gradient, comparison, losses
+	Relative   float64 `json:"relative"`           // the one by the other
+}
+
+// senseless is text without sense, of which every sequence is another.
+type senseless struct{ vocab uint64 }
+
+// Read is part of train.Source.
+func (r senseless) Read(i uint64, dst []uint32) error {
+	random := prng.New(wire.Sum("entrain/bench-scoring", wire.AppendU64(nil, i)), "tokens")
+	for k := range dst {
+		dst[k] = uint32(random.Uint64n(r.vocab))
+	}
+	return nil
+}
+
+// scoringRate is the learning rate, which matters to no speed.
+const scoringRate = 1e-3
+
+// The settings of the slice codec, as runs have them that say nothing else.
+var scoringSlice = slice.Config{Compression: 100, Leaf: 64, Decay: 1, WeightDecay: 0.1, ClipNorm: 1}
+
+// MeasureScoring measures a miner's step and a validator's evaluation of it in turn.
+func MeasureScoring(ctx context.Context, o ScoringOptions) (Scoring, error) {
+	pool := exact.NewPool(o.Threads)
+	defer pool.Close()
+	codec, err := slice.New(o.Model.Layout(), scoringSlice, pool)
+	if err != nil {
+		return Scoring{}, err
+	}
+	engine, err := train.New(train.Config{
+		Model: o.Model, Codec: codec, Pool: pool, Data: senseless{uint64(o.Model.Vocab)}, Sequence: o.Sequence, Micro: int(min(o.Share, 8)),
+		Schedule: optim.Schedule{Kind: optim.Constant, Base: scoringRate},
+	})
+	if err != nil {
+		return Scoring{}, err
+	}
+	params, state := llama.Init(o.Model, wire.Sum("entrain/bench")), make([]float32, engine.StateLen())
+	spans := []batch.Span{{Start: 0, Count: o.Share}}
+	var made train.Result
+	step := &bench.Trial{Run: func() error {
+		r, err := engine.Step(ctx, params, state, spans, 1)
+		if err == nil {
+			codec.Root(r.Payload)
+			made = r
+		}
+		return err
+	}}
+	if err := step.Run(); err != nil {
+		return Scoring{}, err
+	}
+	run, seed := wire.Sum("entrain/bench-run"), wire.Sum("entrain/bench-slice")
+	judge := live.Judge{Run: run, Engine: engine, Slicer: codec, Tensors: len(o.Model.Layout().Tensors())}
+	ask := validator.Evaluate{Window: 1, Step: 1, Member: 0, Spans: spans}
+	if n := min(o.Losses, o.Share); n > 0 {
+		ask.Assigned, ask.Random = batch.Cut(spans, 0, n), []batch.Span{{Start: 1 << 32, Count: n}}
+	}
+	evaluation := &bench.Trial{Run: func() error {
+		reveal := codec.Reveal(nil, made.Payload, seed)
+		work := coordinator.WorkHash(run, 1, 0, made.Gradient)
+		_, _, err := judge.Evidence(ctx, ask, params, live.Result{Commitment: coordinator.Commitment{Work: work}, Reveal: reveal})
+		return err
+	}}
+	if err := bench.Alternate(ctx, o.Rounds, time.Millisecond, []*bench.Trial{step, evaluation}); err != nil {
+		return Scoring{}, err
+	}
+	s := Scoring{
+		Params: len(params), Share: o.Share, Sequence: o.Sequence, Losses: o.Losses, Threads: o.Threads, Reveal: codec.RevealLen(),
+		Step: bench.Median(step.Seconds), Evaluation: bench.Median(evaluation.Seconds),
+	}
+	s.Relative = s.Evaluation / s.Step
+	return s, nil
+}

@@ -1,0 +1,320 @@
+package study
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/dense"
+	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// SliceOptions are what a comparison of slices with whole updates may be told. Zero values stand for the comparison that the documentation shows.
+type SliceOptions struct {
+	Text     string // file to train on
+	Members  int
+	Windows  int // of Batch sequences; of a row with another batch as many as make the same tokens
+	Batch    int // sequences of a window, of all members
+	Threads  int
+	HeldOut  uint64 // sequences that the loss is measured on
+	Rows     []SliceRow
+	Progress func(what string) // if not nil, is told what is being measured, in a few words
+}
+
+// SliceRow is a run that is compared.
+type SliceRow struct {
+	Rule        SliceRule `json:"rule"`
+	Overlap     int       `json:"overlap"`
+	Compression uint32    `json:"compression,omitempty"`
+	Decay       float32   `json:"decay"`
+	Rate        float64   `json:"learning_rate"`
+	Batch       int       `json:"batch"` // 0: that of the options
+}
+
+// SliceRule is a way to learn.
+type SliceRule string
+
+// The rules that are compared: two codecs, and what else a slice could send and do.
+const (
+	RuleDistro SliceRule = "distro" // codec/distro: what a run of peers does
+	RuleSlice  SliceRule = "slice"  // codec/slice
+	RuleMean   SliceRule = "mean"   // codec/slice, but for the step, which is by the mean itself and not by its root
+	RuleSign   SliceRule = "sign"   // gradients add up as they are; a slice steps by the sign of all members' sum, times the root of the compression
+	RuleVotes  SliceRule = "votes"  // likewise, each member sending the signs of its own sums: one bit a value
+)
+
+// The settings of codec slice that the demo has.
+const (
+	sliceDecay = 1
+	sliceRate  = 4e-3
+)
+
+// SliceRows are the runs of the documentation: with rejected, the rules and settings that codec/slice does not have too. One of them trains on half the
+// sequences in a window, and twice the windows.
+func SliceRows(batch int, rejected bool) []SliceRow {
+	const distroRate, rate = 2e-3, sliceRate
+	rows := []SliceRow{
+		{Rule: RuleDistro, Overlap: 0, Decay: .95, Rate: distroRate}, {Rule: RuleDistro, Overlap: 1, Decay: .95, Rate: distroRate},
+		{Rule: RuleSlice, Overlap: 0, Compression: 4, Decay: sliceDecay, Rate: rate},
+	}
+	for _, c := range []uint32{4, 8, 16} {
+		rows = append(rows, SliceRow{Rule: RuleSlice, Overlap: 1, Compression: c, Decay: sliceDecay, Rate: rate})
+	}
+	rows = append(rows, SliceRow{Rule: RuleSlice, Overlap: 1, Compression: 4, Decay: sliceDecay, Rate: rate, Batch: max(1, batch/2)})
+	if rejected {
+		rows = append(rows,
+			SliceRow{Rule: RuleSlice, Overlap: 1, Compression: 4, Decay: 0, Rate: rate},
+			SliceRow{Rule: RuleMean, Overlap: 1, Compression: 8, Decay: sliceDecay, Rate: rate},
+			SliceRow{Rule: RuleSign, Overlap: 1, Compression: 8, Decay: .95, Rate: rate},
+			SliceRow{Rule: RuleVotes, Overlap: 1, Compression: 8, Decay: .95, Rate: rate},
+		)
+	}
+	return rows
+}
+
+// SliceRowsOf compares codec distro, at both overlaps, with slices of these compressions.
+func SliceRowsOf(compressions []uint) []SliceRow {
+	rows := SliceRows(1, false)[:2]
+	for _, c := range compressions {
+		rows = append(rows, SliceRow{Rule: RuleSlice, Overlap: 1, Compression: uint32(min(c, slice.CompressionMax+1)), Decay: sliceDecay, Rate: sliceRate})
+	}
+	return rows
+}
+
+// SliceRun is what came of one run.
+type SliceRun struct {
+	SliceRow
+	Windows int       `json:"windows"`
+	Losses  []float64 `json:"heldout_loss"` // after each quarter, nats a token
+	// Relative is the last loss relative to that of codec distro at the same overlap, and RelativePeers to that of distro at overlap 0, as runs
+	// of peers have it; 0 if there is no such row.
+	Relative      float64 `json:"relative_loss"`
+	RelativePeers float64 `json:"relative_to_peers"`
+	Bytes         int     `json:"bytes"`        // that a member uploads in a window for others to apply
+	ValueBytes    int     `json:"value_bytes"`  // of them values; the rest are the header, and proofs where there are any
+	StateBytes    int     `json:"state_bytes"`  // of a state slice
+	SealedBytes   int     `json:"sealed_bytes"` // that are committed to and never sent
+}
+
+// Slices is a comparison.
+type Slices struct {
+	Model   string     `json:"model"`
+	Params  int        `json:"params"`
+	Members int        `json:"members"`
+	Windows int        `json:"windows"`
+	Batch   int        `json:"batch"`
+	Tokens  uint64     `json:"tokens"` // trained on by each run
+	Start   float64    `json:"loss_at_start"`
+	Dense   int        `json:"dense_bytes"` // of a whole update in binary32
+	Runs    []SliceRun `json:"runs"`
+}
+
+// sliceModel and sliceSequence are those of the demo.
+const (
+	sliceModel    = "nano"
+	sliceSequence = 128
+)
+
+func (o *SliceOptions) fill() {
+	o.Members, o.Windows, o.Batch = orDefault(o.Members, 6), orDefault(o.Windows, 300), orDefault(o.Batch, 16)
+	o.Threads, o.HeldOut = orDefault(o.Threads, 1), orDefault(o.HeldOut, 64)
+	if o.Rows == nil {
+		o.Rows = SliceRows(o.Batch, false)
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+}
+
+func orDefault[T int | uint64](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+// MeasureSlices trains the demo's model on its data once for each row, all for the same number of tokens. Same options, same losses, on every machine.
+func MeasureSlices(ctx context.Context, o SliceOptions) (Slices, error) {
+	o.fill()
+	model, err := llama.Preset(sliceModel)
+	if err != nil {
+		return Slices{}, err
+	}
+	g, err := newGround(ctx, o.Text, model, sliceSequence, o.HeldOut, o.Threads)
+	if err != nil {
+		return Slices{}, err
+	}
+	defer g.close()
+	n := len(g.start)
+	all := Slices{
+		Model: sliceModel, Params: n, Members: o.Members, Windows: o.Windows, Batch: o.Batch, Dense: 4 * n,
+		Tokens: uint64(o.Windows) * uint64(o.Batch) * sliceSequence,
+	}
+	for _, row := range o.Rows {
+		r := &sliceRun{ground: g, o: o, row: row}
+		run, err := r.train(ctx)
+		if err != nil {
+			return Slices{}, fmt.Errorf("%s: %w", r.name(), err)
+		}
+		all.Start = r.before
+		all.Runs = append(all.Runs, run)
+	}
+	all.relate()
+	return all, nil
+}
+
+// relate compares with the runs of codec distro.
+func (s *Slices) relate() {
+	last := func(r *SliceRun) float64 { return r.Losses[len(r.Losses)-1] }
+	for i := range s.Runs {
+		for k := range s.Runs {
+			r, d := &s.Runs[i], &s.Runs[k]
+			if d.Rule != RuleDistro {
+				continue
+			}
+			if d.Overlap == r.Overlap {
+				r.Relative = last(r) / last(d)
+			}
+			if d.Overlap == 0 {
+				r.RelativePeers = last(r) / last(d)
+			}
+		}
+	}
+}
+
+// sliceRun is one run in the making.
+type sliceRun struct {
+	*ground
+	o   SliceOptions
+	row SliceRow
+
+	engine *train.Engine
+	codec  codec.Codec
+	slice  *slice.Codec // nil where updates are not cut
+	rates  optim.Schedule
+	states [][]float32 // by member
+	params []float32
+	before float64 // loss
+}
+
+func (r *sliceRun) name() string {
+	return fmt.Sprintf("%s, overlap %d, compression %d, decay %g, rate %g, batch %d", r.row.Rule, r.row.Overlap, r.row.Compression, r.row.Decay, r.row.Rate, r.row.Batch)
+}
+
+// leafValues is what a run with codec slice has unless it says otherwise.
+const leafValues = 512
+
+// make makes the codec, the engine, and what it begins with.
+func (r *sliceRun) make(windows int) error {
+	layout := r.model.Layout()
+	var err error
+	if r.row.Rule == RuleDistro {
+		r.codec, err = distro.New(layout, distro.Config{Chunk: 64, TopK: 32, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, r.pool)
+	} else {
+		cfg := slice.Config{Compression: r.row.Compression, Leaf: leafValues, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}
+		r.slice, err = slice.New(layout, cfg, r.pool)
+		r.codec = r.slice
+	}
+	if err != nil {
+		return err
+	}
+	if r.row.Rule == RuleSign || r.row.Rule == RuleVotes {
+		// The rule is in learner; from the engine it wants gradients.
+		if r.codec, err = dense.New(layout, dense.Config{WeightDecay: weightDecay, ClipNorm: clipNorm}, r.pool); err != nil {
+			return err
+		}
+	}
+	r.rates = optim.Schedule{
+		Kind: optim.Cosine, Base: r.row.Rate, WarmupSteps: uint32(min(windows/10, 20*windows/max(1, r.o.Windows))), Steps: uint32(windows), Final: r.row.Rate / 10,
+	}
+	if r.engine, err = r.ground.engine(r.codec, r.rates, nil); err != nil {
+		return err
+	}
+	for range r.o.Members {
+		r.states = append(r.states, make([]float32, r.codec.StateLen()))
+	}
+	r.params = r.fresh()
+	return nil
+}
+
+// train trains one model.
+func (r *sliceRun) train(ctx context.Context) (SliceRun, error) {
+	if r.row.Batch == 0 {
+		r.row.Batch = r.o.Batch
+	}
+	r.o.Progress(r.name())
+	run := SliceRun{SliceRow: r.row, Windows: r.o.Windows * r.o.Batch / r.row.Batch}
+	if err := r.make(run.Windows); err != nil {
+		return run, err
+	}
+	run.Bytes, run.ValueBytes = r.codec.PayloadMax(), r.codec.PayloadMax()-codec.HeaderLen
+	if r.slice != nil {
+		run.Bytes, run.StateBytes, run.SealedBytes = r.slice.RevealLen(), r.slice.StateSliceLen(), r.slice.SealedLen()
+		run.ValueBytes = sliceValues(r.slice)
+	}
+	loss, err := r.engine.HeldOut(ctx, r.params)
+	if err != nil {
+		return run, err
+	}
+	r.before = float64(loss)
+	learn := r.learner()
+	var late func() error // the update of the window before
+	for w := 1; w <= run.Windows; w++ {
+		results, err := r.window(ctx, w)
+		if err != nil {
+			return run, err
+		}
+		apply := learn(w, results)
+		if r.row.Overlap == 1 {
+			apply, late = late, apply
+		}
+		if apply != nil {
+			if err := apply(); err != nil {
+				return run, err
+			}
+		}
+		if quarter := len(run.Losses) + 1; w == run.Windows*quarter/4 {
+			if loss, err = r.engine.HeldOut(ctx, r.params); err != nil {
+				return run, err
+			}
+			run.Losses = append(run.Losses, float64(loss))
+		}
+	}
+	return run, nil
+}
+
+// window has each member train its share on the same parameters.
+func (r *sliceRun) window(ctx context.Context, w int) ([][]byte, error) {
+	results := make([][]byte, 0, r.o.Members)
+	for i := range r.o.Members {
+		from, n := batch.Split(uint32(r.row.Batch), uint32(r.o.Members), uint32((i+w)%r.o.Members))
+		if n == 0 {
+			continue
+		}
+		share := []batch.Span{{Start: uint64(w-1)*uint64(r.row.Batch) + uint64(from), Count: n}}
+		result, err := r.engine.Step(ctx, r.params, r.states[i], share, uint32(w))
+		if err != nil {
+			return nil, err
+		}
+		if r.row.Rule == RuleSlice || r.row.Rule == RuleMean {
+			// The order of a run is: reveal, then settle before the next step.
+			seed := windowSeed(w)
+			reveal := r.slice.Reveal(nil, result.Payload, seed)
+			r.slice.Settle(r.states[i], seed)
+			result.Payload = reveal
+		}
+		results = append(results, result.Payload)
+	}
+	return results, nil
+}
+
+// windowSeed is the seed of a window's slice.
+func windowSeed(w int) wire.Hash {
+	return wire.Sum("entrain/bench-slice", wire.AppendU32(nil, uint32(w)))
+}
