@@ -35,3 +35,18 @@ func TestClientMinIsAVersion(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func FuzzParseVersion(f *testing.F) {
+	for _, s := range []string{"v1.2.3", "1.2.3-rc.1+build", "v1.2", "v01.2.3", "4294967295.0.0", "4294967296.0.0", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := ParseVersion(s)
+		if err != nil {
+			return
+		}
+		if again, err := ParseVersion(v.String()); err != nil || again != v {
+			t.Errorf("%q is %v, which reads as %v, %v", s, v, again, err)
+		}
+	})
+}

@@ -1,0 +1,51 @@
+package comet
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/entrain-network/entrain/ledger"
+)
+
+// A genesis that is taken is one that a host starts from, and names its replicas as the engine does.
+func FuzzParseGenesis(f *testing.F) {
+	f.Add([]byte(`{`))
+	f.Add([]byte(`{"chain_id":"a","app_state":{}}`))
+	f.Add([]byte(`{"genesis_time":"2026-01-01T00:00:00Z","chain_id":"a","app_state":{"chain":"a"},"validators":[]}`))
+	dir := filepath.Join(f.TempDir(), "home")
+	if err := Init(dir, Options{Chain: testChain}); err != nil {
+		f.Fatal(err)
+	}
+	whole, err := os.ReadFile(filepath.Join(dir, genesisFile))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		doc, g, err := parseGenesis(b)
+		if err != nil {
+			return
+		}
+		if doc.ChainID != g.Chain || len(doc.Validators) != len(g.Replicas) || len(g.Replicas) == 0 {
+			t.Errorf("chain %q of %d validators, ledger %q of %d replicas", doc.ChainID, len(doc.Validators), g.Chain, len(g.Replicas))
+		}
+		if _, err := ledger.NewHost(g, nil); err != nil {
+			t.Errorf("no host starts from it: %v", err)
+		}
+	})
+}
+
+// A page of changes is read to its last whole change, at most as many as were asked for.
+func FuzzReadChanges(f *testing.F) {
+	f.Add(bytes.Repeat([]byte{1}, 3*ledger.ChangeBytes), uint64(2))
+	f.Add(bytes.Repeat([]byte{1}, ledger.ChangeBytes+5), uint64(9))
+	f.Add([]byte{}, uint64(1)<<63)
+	f.Fuzz(func(t *testing.T, b []byte, limit uint64) {
+		want := min(uint64(len(b)/ledger.ChangeBytes), limit)
+		if list := readChanges(b, limit); uint64(len(list)) != want {
+			t.Errorf("%d changes from %d bytes, want %d", len(list), len(b), want)
+		}
+	})
+}
