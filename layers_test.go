@@ -74,8 +74,6 @@ var importers = []struct {
 	{"golang.org/x/sys/", []string{"exact", "cmd/entrain"}, "what the processor can do, and signals"},
 	{"charm.land/", []string{"tui"}, "one package draws on a terminal"},
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
-	{"go.opentelemetry.io/", []string{"metrics"}, "one package talks to monitoring systems"},
-	{"gonum.org/v1/plot", []string{"report"}, "pictures of curves for papers"},
 	{"github.com/parquet-go/", []string{"data"}, "one package reads data sets of others"},
 	{"github.com/minio/minio-go/", []string{"bucket"}, "one package talks to S3 buckets"},
 	{"github.com/versity/versitygw/", []string{"bucket/server"}, "one package is an S3 server"},

@@ -1,8 +1,10 @@
-// Package metrics shows a participant's newest measurements to monitoring systems: Prometheus, which asks for them, and an
-// OpenTelemetry collector, to which they are sent. Their names are those of runlog.Scalar; Prometheus, which knows no slash, is given
-// train/loss as entrain_train_loss.
+// Package metrics serves a participant's newest measurements to Prometheus, and whether the
+// participant is healthy. A collector of another monitoring system scrapes the same page.
+// Names are those of runlog.Scalar, with underscores for slashes: train/loss becomes
+// entrain_train_loss.
 //
-// [Gauges] is a sink of a runlog.Writer. It keeps one number for each name, whatever the run's length.
+// [Gauges] is a sink of a runlog.Writer. It keeps one number for each name, whatever the run's
+// length.
 package metrics
 
 import (
@@ -13,9 +15,9 @@ import (
 	"github.com/entrain-network/entrain/runlog"
 )
 
-// Gauges are the newest measurements. It is safe for use by several goroutines. Make it with [New].
+// Gauges holds the newest measurements. Several goroutines may use it. Make one with [New].
 type Gauges struct {
-	meter runlog.Meter // of the goroutine that calls Record
+	meter runlog.Meter // used by the goroutine that calls Record
 
 	mu      sync.Mutex // guards all below
 	now     func() time.Time
@@ -24,27 +26,27 @@ type Gauges struct {
 	values  map[string]float64
 	step    uint32
 	events  map[string]uint64 // by kind
-	trust   runlog.TrustHead  // of the newest state
+	trust   runlog.TrustHead  // from the newest state
 	phase   string
-	overdue time.Time // when the phase should have ended; zero: no time
+	overdue time.Time // when the phase should have ended; zero if time does not end it
 	seen    time.Time // when the newest state came
-	onName  func(name string)
-	peers   func() []p2p.PeerStatus // nil: there are none to tell of; set before the handler is made
+
+	peers func() []p2p.PeerStatus // may be nil; set before Handler
 }
 
-// New returns gauges without values. Now is the clock, for [Gauges.Health].
+// New returns gauges without values. [Gauges.Health] reads the clock now.
 func New(now func() time.Time) *Gauges {
 	return &Gauges{now: now, values: map[string]float64{}, events: map[string]uint64{}}
 }
 
-// kindsMax bounds the kinds of events that are counted: there are about twenty.
+// kindsMax bounds the kinds of events that are counted. There are about twenty.
 const kindsMax = 64
 
-// Record is part of runlog.Sink.
+// Record implements runlog.Sink.
 func (g *Gauges) Record(r runlog.Record) error {
 	s, ok := g.meter.Add(r)
-	var fresh []string
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	if ev := r.Event; ev != nil && (len(g.events) < kindsMax || g.events[ev.Kind] > 0) {
 		g.events[ev.Kind]++
 	}
@@ -57,64 +59,41 @@ func (g *Gauges) Record(r runlog.Record) error {
 			g.overdue = time.UnixMilli(int64(st.DeadlineMs))
 		}
 	}
-	if ok {
-		g.step = max(g.step, s.Step)
-		for _, v := range s.Values {
-			if _, known := g.values[v.Name]; !known {
-				g.names = append(g.names, v.Name)
-				fresh = append(fresh, v.Name)
-			}
-			g.values[v.Name] = v.Value
-		}
+	if !ok {
+		return nil
 	}
-	tell := g.onName
-	g.mu.Unlock()
-	for _, name := range fresh {
-		if tell != nil {
-			tell(name)
+	g.step = max(g.step, s.Step)
+	for _, v := range s.Values {
+		if _, known := g.values[v.Name]; !known {
+			g.names = append(g.names, v.Name)
 		}
+		g.values[v.Name] = v.Value
 	}
 	return nil
 }
 
-// Flush is part of runlog.Sink.
+// Flush implements runlog.Sink.
 func (g *Gauges) Flush() error { return nil }
 
-// Close is part of runlog.Sink.
+// Close implements runlog.Sink.
 func (g *Gauges) Close() error { return nil }
 
-// value is the newest of a name.
-func (g *Gauges) value(name string) float64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.values[name]
-}
-
-// watchNames calls f with every name there is and will be.
-func (g *Gauges) watchNames(f func(name string)) {
-	g.mu.Lock()
-	names := append([]string(nil), g.names...)
-	g.onName = f
-	g.mu.Unlock()
-	for _, n := range names {
-		f(n)
-	}
-}
-
-// Health is how a participant is doing.
+// Health reports how a participant is doing.
 type Health struct {
 	OK    bool    `json:"ok"`
-	Text  string  `json:"text"` // what is wrong, or "ok"
+	Text  string  `json:"text"` // the fault, or "ok"
 	Run   string  `json:"run"`
 	Phase string  `json:"phase"`
 	Step  uint32  `json:"step"`
 	Age   float64 `json:"state_age_seconds"` // since the newest state came
 }
 
-// lateBy is how long after a phase's deadline the next one may begin: replicas' clocks differ, and blocks take time.
+// lateBy is how long after a phase's deadline the next phase may begin: the clocks of replicas
+// differ, and blocks take time.
 const lateBy = time.Minute
 
-// Health says whether the chain is heard from: it is not before the first state, nor when a phase has lasted longer than it can.
+// Health reports whether news arrive from the chain. They do not before the first state, or when a
+// phase lasts longer than it can.
 func (g *Gauges) Health() Health {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,10 +101,10 @@ func (g *Gauges) Health() Health {
 	now := g.now()
 	switch {
 	case g.seen.IsZero():
-		h.OK, h.Text = false, "the chain has told of no state yet"
+		h.OK, h.Text = false, "no state from the chain yet"
 		return h
 	case !g.overdue.IsZero() && now.After(g.overdue.Add(lateBy)):
-		h.OK, h.Text = false, "nothing was heard from the chain since the phase should have ended: is a replica reachable?"
+		h.OK, h.Text = false, "no news from the chain since the phase should have ended: is a replica reachable?"
 	}
 	h.Age = now.Sub(g.seen).Seconds()
 	return h

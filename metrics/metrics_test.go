@@ -1,8 +1,6 @@
 package metrics
 
 import (
-	"compress/gzip"
-	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -116,59 +114,5 @@ func TestHealth(t *testing.T) {
 		if w.Code != x.code || h.OK != (x.code == 200) || h.Run != "my-run" || h.Age != x.after.Seconds() {
 			t.Errorf("after %s: status %d, %+v", x.after, w.Code, h)
 		}
-	}
-}
-
-// A collector is sent the gauges, with who they are of; one that fails is told of once and hurts nobody.
-func TestOpenTelemetryIsSentTheGauges(t *testing.T) {
-	var path string
-	var body []byte
-	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path = r.URL.Path
-		var in io.Reader = r.Body
-		if r.Header.Get("Content-Encoding") == "gzip" {
-			z, err := gzip.NewReader(r.Body)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			in = z
-		}
-		body, _ = io.ReadAll(in)
-	}))
-	defer collector.Close()
-	g := filled(t, &clock{time.Unix(1000, 0)})
-	p, err := NewPush(t.Context(), g, collector.URL+"/v1/metrics", "my-run", "abcd", time.Hour, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if path != "/v1/metrics" {
-		t.Errorf("posted to %q", path)
-	}
-	for _, want := range []string{"train/loss", "perf/tokens_per_sec", "service.name", "entrain.run", "my-run", "abcd"} {
-		if !strings.Contains(string(body), want) {
-			t.Errorf("what was sent lacks %q", want)
-		}
-	}
-
-	collector.Close()
-	var said strings.Builder
-	p, err = NewPush(t.Context(), g, collector.URL+"/v1/metrics", "my-run", "abcd", time.Hour, slog.New(slog.NewTextHandler(&said, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if err := p.provider.ForceFlush(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := p.Close(ctx); err != nil && ctx.Err() == nil {
-		t.Error(err)
-	}
-	if n := strings.Count(said.String(), "do not reach"); n != 1 {
-		t.Errorf("the failure was told of %d times: %s", n, said.String())
 	}
 }

@@ -18,12 +18,13 @@ import (
 	"github.com/entrain-network/entrain/runlog"
 )
 
-// collector gives Prometheus the gauges.
+// collector shows the gauges to Prometheus.
 type collector struct{ g *Gauges }
 
-// Describe sends nothing: which gauges there are is known only when they have values.
+// Describe sends nothing: gauges become known when they get values.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
+// Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	c.g.mu.Lock()
 	defer c.g.mu.Unlock()
@@ -33,7 +34,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			names, values = append(names, labels[i]), append(values, labels[i+1])
 		}
 		m, err := prometheus.NewConstMetric(prometheus.NewDesc(name, help, names, nil), kind, v, values...)
-		if err == nil { // else a kind of event whose name is not UTF-8
+		if err == nil { // it fails for an event kind that is not UTF-8
 			out <- m
 		}
 	}
@@ -41,16 +42,17 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	for _, name := range c.g.names {
-		send(prometheus.GaugeValue, "entrain_"+strings.ReplaceAll(name, "/", "_"), "Newest "+name+" of this participant.", c.g.values[name])
+		send(prometheus.GaugeValue, "entrain_"+strings.ReplaceAll(name, "/", "_"),
+			"Newest "+name+" of this participant.", c.g.values[name])
 	}
-	send(prometheus.GaugeValue, "entrain_step", "Newest step that was applied.", float64(c.g.step))
-	send(prometheus.GaugeValue, "entrain_phase", "1 for the phase that the run is in.", 1, "phase", c.g.phase)
+	send(prometheus.GaugeValue, "entrain_step", "Newest step applied.", float64(c.g.step))
+	send(prometheus.GaugeValue, "entrain_phase", "1 for the current phase.", 1, "phase", c.g.phase)
 	for _, v := range []struct {
 		name, help string
 		n          uint32
 	}{
-		{"entrain_checks_total", "Results drawn to be computed again.", c.g.trust.Drawn},
-		{"entrain_checks_passed_total", "Of them, found right.", c.g.trust.Passed},
+		{"entrain_checks_total", "Results drawn for a check.", c.g.trust.Drawn},
+		{"entrain_checks_passed_total", "Checks passed.", c.g.trust.Passed},
 		{"entrain_disputes_total", "Disputes about results.", c.g.trust.Disputed},
 		{"entrain_convictions_total", "Members convicted.", c.g.trust.Convicted},
 	} {
@@ -63,12 +65,13 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Handler serves /metrics for Prometheus and /healthz, which answers 200 or 503 with a [Health] in JSON. Dropped tells how many
-// records the log has left out.
+// Handler serves /metrics for Prometheus, and /healthz, which answers 200 or 503 with a [Health] in
+// JSON. Dropped returns the number of records that the log has dropped.
 func (g *Gauges) Handler(dropped func() uint64) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collector{g}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "entrain_log_dropped_total", Help: "Records that the log has left out."},
+	registry.MustRegister(collector{g}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "entrain_log_dropped_total", Help: "Records dropped from the log."},
 			func() float64 { return float64(dropped()) }))
 	if g.peers != nil {
 		registry.MustRegister(peersCollector{g.peers})
@@ -82,26 +85,27 @@ func (g *Gauges) Handler(dropped func() uint64) http.Handler {
 		if !h.OK {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_ = json.NewEncoder(w).Encode(h) // whoever asked has gone, if it fails
+		_ = json.NewEncoder(w).Encode(h) // fails only if the client has gone
 	})
 	return mux
 }
 
-// Server is an HTTP server that runs.
+// Server is a running HTTP server.
 type Server struct {
 	addr   string
 	server http.Server
 	done   chan struct{}
 }
 
-// Serve serves a handler on an address of this machine, HOST:PORT, until Close.
+// Serve serves a handler on the local address HOST:PORT until Close.
 func Serve(addr string, h http.Handler, log *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("serve metrics on %q: %w", addr, err)
 	}
 	s := &Server{addr: l.Addr().String(), done: make(chan struct{}), server: http.Server{
-		Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	go func() {
@@ -113,10 +117,10 @@ func Serve(addr string, h http.Handler, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where it listens.
+// Addr returns the address that the server listens on.
 func (s *Server) Addr() string { return s.addr }
 
-// Close ends it; who is being answered has a moment.
+// Close stops the server, giving in-flight requests a moment to finish.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// table writes lines as CSV.
+// table returns lines as CSV.
 func table(head []string, lines [][]string) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -25,7 +25,7 @@ func whole[T uint8 | uint16 | uint32 | uint64](n T) string { return strconv.Form
 
 func real(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// stamp is a time of the ledger as RFC 3339; "" for none.
+// stamp returns a ledger time in RFC 3339, "" for none.
 func stamp(ms uint64) string {
 	if ms == 0 {
 		return ""
@@ -50,7 +50,7 @@ func curvesCSV(r view.Run) []byte {
 	return table([]string{"curve", "step_from", "step_to", "tokens", "mean", "min", "max", "values"}, lines)
 }
 
-// byPoints returns the members, those with the most points first.
+// byPoints returns the members with the most points first.
 func byPoints(r view.Run) []view.Member {
 	members := slices.Clone(r.Members)
 	slices.SortStableFunc(members, func(a, b view.Member) int { return cmp.Compare(b.Points, a.Points) })
@@ -67,7 +67,7 @@ func membersCSV(r view.Run) []byte {
 		"score", "earned", "unripe"}, lines)
 }
 
-// convictionsCSV lists the convictions of a run that has checks, oldest first.
+// convictionsCSV lists the convictions, oldest first.
 func convictionsCSV(r view.Run) []byte {
 	var lines [][]string
 	for _, c := range slices.Backward(r.Trust.Convictions) {
@@ -77,7 +77,7 @@ func convictionsCSV(r view.Run) []byte {
 	return table([]string{"number", "round", "member", "key", "offence", "by", "slashed", "evidence", "first_round", "last_round", "results", "at"}, lines)
 }
 
-// scoreText is a score, "" if there is none.
+// scoreText returns a score, "" if there is none.
 func scoreText(is bool, v float64) string {
 	if !is {
 		return ""
@@ -85,7 +85,7 @@ func scoreText(is bool, v float64) string {
 	return real(v)
 }
 
-// validatorsCSV lists who scores.
+// validatorsCSV lists the validators.
 func validatorsCSV(w *view.Windows) []byte {
 	var lines [][]string
 	for _, v := range w.Validators {
@@ -94,7 +94,8 @@ func validatorsCSV(w *view.Windows) []byte {
 	return table([]string{"seat", "key", "payee", "stake", "balance", "earned", "trust", "since_window"}, lines)
 }
 
-// scoresCSV lists what validators said of each member in the period that was settled last, and, without a validator, what was agreed on.
+// scoresCSV lists the scores of a settled period: a line for each member with the agreed score, and
+// a line for each score that a validator gave.
 func scoresCSV(p *view.Period) []byte {
 	var lines [][]string
 	for _, m := range p.Members {

@@ -2,121 +2,115 @@ package report
 
 import (
 	"bytes"
-	"image/color"
-	"io"
+	"fmt"
+	"html"
 	"math"
 	"strconv"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/entrain-network/entrain/view"
 )
 
-// The size of a picture: a column of a paper, twice.
+// The size of a picture in pixels, and the room around its plot. The picture is as wide as two
+// columns of a paper.
 const (
-	width  = 7 * vg.Inch
-	height = 3.6 * vg.Inch
-	margin = vg.Length(8)
-	dpi    = 192
+	width, height = 672, 346
+	left, right   = 72, 24
+	top, bottom   = 52, 48
 )
 
-// ink is the colour of a chart's i-th line: two that stay apart in grey and for the colour-blind.
-func ink(i int) color.NRGBA {
-	return []color.NRGBA{{0x0f, 0x6d, 0x64, 0xff}, {0xb4, 0x54, 0x1a, 0xff}}[i%2]
-}
+// inks are the colours of a chart's lines. They stay apart in grey and for colour-blind readers.
+var inks = []string{"#0f6d64", "#b4541a"}
 
-// paint makes a picture of a chart: the mean of each bucket as a line, and its range as a band behind.
-func paint(c Chart, format string) ([]byte, error) {
-	p := plot.New()
-	p.Title.Text = c.Title
-	p.X.Label.Text, p.Y.Label.Text = "tokens", c.Axis
-	p.X.Tick.Marker, p.Y.Tick.Marker = ticks{}, ticks{}
-	p.Legend.Top, p.Legend.Padding = true, vg.Points(3)
-	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
-		style.Font.Variant = "Sans"
+// paint draws a chart as SVG: a line for the mean of each bucket, over a band for its range.
+// The geometry is that of the web's chart.js.
+func paint(c Chart) []byte {
+	x0, x1, y0, y1 := bounds(c)
+	x := func(v float64) float64 { return left + (v-x0)/(x1-x0)*(width-left-right) }
+	y := func(v float64) float64 {
+		v = min(max(v, y0), y1) // a band may leave the plot
+		return height - bottom - (v-y0)/(y1-y0)*(height-top-bottom)
 	}
-	p.Title.TextStyle.Font.Size, p.Legend.TextStyle.Font.Size = vg.Points(12), vg.Points(10)
-	p.X.Label.TextStyle.Font.Size, p.Y.Label.TextStyle.Font.Size = vg.Points(10), vg.Points(10)
-	p.Add(grid())
-	for i, l := range c.Lines {
-		tone := ink(i)
-		line, err := plotter.NewLine(means(l.Curve))
-		if err != nil {
-			return nil, err
-		}
-		line.Color, line.Width = tone, vg.Points(1.4)
-		if ranged(l.Curve) {
-			band, err := plotter.NewPolygon(ranges(l.Curve))
-			if err != nil {
-				return nil, err
-			}
-			tone.A = 0x28
-			band.Color, band.LineStyle.Width = tone, 0
-			p.Add(band)
-		}
-		p.Add(line)
-		if len(c.Lines) > 1 {
-			p.Legend.Add(l.Label, line)
-		}
-	}
-	if c.Zero {
-		p.Y.Min = 0
-	}
-	if p.Y.Max-p.Y.Min < 1e-12 {
-		p.Y.Max = p.Y.Min + math.Max(math.Abs(p.Y.Min)/10, 1e-12)
-	}
-	var sheet interface {
-		vg.CanvasSizer
-		io.WriterTo
-	}
-	switch format {
-	case "svg":
-		sheet = vgsvg.New(width, height)
-	case "png":
-		sheet = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
-	default:
-		panic("report: pictures are svg or png, not " + format)
-	}
-	page := draw.New(sheet)
-	page.FillPolygon(color.White, []vg.Point{page.Min, {X: page.Max.X, Y: page.Min.Y}, page.Max, {X: page.Min.X, Y: page.Max.Y}})
-	p.Draw(draw.Crop(page, margin, -margin-vg.Points(10), margin, -margin)) // the last label on the right stands out
 	var b bytes.Buffer
-	_, err := sheet.WriteTo(&b)
-	return b.Bytes(), err
-}
-
-func grid() *plotter.Grid {
-	g := plotter.NewGrid()
-	g.Vertical.Width = 0
-	g.Horizontal.Color = color.Gray{0xdd}
-	return g
-}
-
-func means(c view.Curve) plotter.XYs {
-	xy := make(plotter.XYs, len(c))
-	for i, b := range c {
-		xy[i].X, xy[i].Y = float64(b.Tokens), b.Mean
+	put := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	label := func(x, y float64, attributes, s string) {
+		put(`<text x="%.1f" y="%.1f"%s>%s</text>`, x, y, attributes, html.EscapeString(s))
 	}
-	return xy
-}
-
-// ranges is the outline of the band from the least to the greatest values.
-func ranges(c view.Curve) plotter.XYs {
-	xy := make(plotter.XYs, 2*len(c))
-	for i, b := range c {
-		j := len(xy) - 1 - i
-		xy[i].X, xy[i].Y = float64(b.Tokens), b.Max
-		xy[j].X, xy[j].Y = float64(b.Tokens), b.Min
+	put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" `+
+		`font-family="sans-serif" font-size="12" fill="#333" text-anchor="middle">`, width, height)
+	put(`<rect width="%d" height="%d" fill="#fff"/>`, width, height)
+	label(width/2, 20, ` font-size="16"`, c.Title)
+	label(left+(width-left-right)/2, height-8, "", "tokens")
+	middle := top + float64(height-top-bottom)/2
+	label(16, middle, fmt.Sprintf(` transform="rotate(-90 16 %.1f)"`, middle), c.Axis)
+	for _, t := range ticks(y0, y1, 5) {
+		put(`<path d="M%d %.1fH%d" stroke="#ddd"/>`, left, y(t), width-right)
+		label(left-8, y(t)+4, ` text-anchor="end"`, short(t))
 	}
-	return xy
+	for _, t := range ticks(x0, x1, 6) {
+		put(`<path d="M%.1f %dv5" stroke="#999"/>`, x(t), height-bottom)
+		label(x(t), height-bottom+19, "", short(t))
+	}
+	put(`<path d="M%d %dV%dH%d" fill="none" stroke="#999"/>`, left, top, height-bottom, width-right)
+	for i, l := range c.Lines {
+		ink := inks[i%len(inks)]
+		if ranged(l.Curve) {
+			put(`<path d="%sZ" fill="%s" fill-opacity="0.16"/>`, band(l.Curve, x, y), ink)
+		}
+		put(`<path d="%s" fill="none" stroke="%s" stroke-width="1.8" stroke-linejoin="round"/>`,
+			line(l.Curve, x, y), ink)
+		if len(c.Lines) > 1 {
+			at := float64(left + i*(width-left-right)/len(c.Lines))
+			put(`<path d="M%.1f 40h18" stroke="%s" stroke-width="3"/>`, at, ink)
+			label(at+24, 44, ` text-anchor="start"`, l.Label)
+		}
+	}
+	put("</svg>")
+	return b.Bytes()
 }
 
+// bounds returns the ranges of the axes. The vertical one follows the means with some room, so
+// that a spike in one bucket does not flatten the curve.
+func bounds(c Chart) (x0, x1, y0, y1 float64) {
+	x0, x1, y0, y1 = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for _, l := range c.Lines {
+		for _, b := range l.Curve {
+			x0, x1 = min(x0, float64(b.Tokens)), max(x1, float64(b.Tokens))
+			y0, y1 = min(y0, b.Mean), max(y1, b.Mean)
+		}
+	}
+	room := 0.08 * (y1 - y0)
+	if y1-y0 < 1e-12 {
+		room = max(math.Abs(y1)/10, 1e-12)
+	}
+	y0, y1 = y0-room, y1+room
+	if c.Zero {
+		y0 = 0
+	}
+	return x0, max(x1, x0+1), y0, max(y1, y0+1e-12)
+}
+
+// line returns the path through a curve's means.
+func line(c view.Curve, x, y func(float64) float64) string {
+	b := []byte{'M'}
+	for _, p := range c {
+		b = fmt.Appendf(b, "%.1f %.1f ", x(float64(p.Tokens)), y(p.Mean))
+	}
+	return string(b)
+}
+
+// band returns the outline of a curve's ranges: along the maxima and back along the minima.
+func band(c view.Curve, x, y func(float64) float64) string {
+	b := []byte{'M'}
+	for _, p := range c {
+		b = fmt.Appendf(b, "%.1f %.1f ", x(float64(p.Tokens)), y(p.Max))
+	}
+	for i := len(c) - 1; i >= 0; i-- {
+		b = fmt.Appendf(b, "%.1f %.1f ", x(float64(c[i].Tokens)), y(c[i].Min))
+	}
+	return string(b)
+}
+
+// ranged reports whether a bucket of the curve has more than one value.
 func ranged(c view.Curve) bool {
 	for _, b := range c {
 		if b.Max > b.Min {
@@ -126,21 +120,23 @@ func ranged(c view.Curve) bool {
 	return false
 }
 
-// ticks labels axes with units: 1.5M.
-type ticks struct{}
-
-// Ticks implements plot.Ticker.
-func (ticks) Ticks(from, to float64) []plot.Tick {
-	list := plot.DefaultTicks{}.Ticks(from, to)
-	for i, t := range list {
-		if t.Label != "" {
-			list[i].Label = short(t.Value)
+// ticks returns about n round numbers between two.
+func ticks(from, to float64, n int) (list []float64) {
+	rough := (to - from) / float64(n)
+	size := math.Pow(10, math.Floor(math.Log10(rough)))
+	step := 10 * size
+	for _, m := range []float64{5, 2.5, 2, 1} {
+		if m*size >= rough {
+			step = m * size
 		}
+	}
+	for k := math.Ceil(from/step - 1e-9); k*step <= to+1e-9*step; k++ {
+		list = append(list, k*step+0) // + 0: no negative zero
 	}
 	return list
 }
 
-// short is a number with a letter for its thousands.
+// short returns a number with a letter for its thousands.
 func short(v float64) string {
 	letter := ""
 	for _, u := range []struct {

@@ -13,7 +13,7 @@ import (
 //go:embed page.html
 var pageText string
 
-// membersShown is how many members the page lists; all are in members.csv.
+// membersShown bounds the members on the page; members.csv has all of them.
 const membersShown = 200
 
 // writePage writes index.html.
@@ -22,13 +22,13 @@ func writePage(w io.Writer, r view.Run, charts []Chart, now time.Time) error {
 		"count": func(n any) string {
 			switch n := n.(type) {
 			case uint64:
-				return thousands(n)
+				return view.Thousands(n)
 			case uint32:
-				return thousands(uint64(n))
+				return view.Thousands(uint64(n))
 			case int:
-				return thousands(uint64(n))
+				return view.Thousands(uint64(n))
 			}
-			panic("report: count of a thing that is no number")
+			panic("report: count of something that is not a number")
 		},
 		"short":   short,
 		"percent": func(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" },
@@ -48,21 +48,24 @@ func writePage(w io.Writer, r view.Run, charts []Chart, now time.Time) error {
 		Run     view.Run
 		Charts  []Chart
 		Members []view.Member
-		Left    int // members that are not listed
+		Left    int // members not listed
 		Made    string
 		Loss    float64
 		HeldOut float64
 		Samples []sampled
-	}{r, charts, members[:min(len(members), membersShown)], max(0, len(members)-membersShown), now.UTC().Format("2 January 2006, 15:04 MST"), last(r.Loss), last(r.HeldOut), samples(r)})
+	}{
+		r, charts, members[:min(len(members), membersShown)], max(0, len(members)-membersShown),
+		now.UTC().Format("2 January 2006, 15:04 MST"), last(r.Loss), last(r.HeldOut), samples(r),
+	})
 }
 
-// found is where in the step a conviction's dispute has ended.
+// found returns the operation at which a conviction's dispute ended.
 func found(r view.Run, c view.Conviction) string {
 	for _, d := range r.Trust.Disputes {
 		if d.Conviction != c.Number || d.Level == "" || d.Level == "none" {
 			continue
 		}
-		text := "operation " + thousands(uint64(d.Op))
+		text := "operation " + view.Thousands(uint64(d.Op))
 		if d.OpName != "" {
 			text += ", " + d.OpName
 		}
@@ -71,16 +74,17 @@ func found(r view.Run, c view.Conviction) string {
 	return ""
 }
 
-// sampled is what the model wrote after a step.
+// sampled holds the texts that the model wrote after a step.
 type sampled struct {
 	Step  uint32
 	Texts []view.Sample
 }
 
-// stepsShown is of how many steps the page shows samples.
+// stepsShown bounds the steps whose samples are on the page.
 const stepsShown = 8
 
-// samples are those of some steps, evenly among all that there are, the first and the last with them.
+// samples returns the samples of at most stepsShown steps: the first, the last, and others evenly
+// between them.
 func samples(r view.Run) (list []sampled) {
 	var all []sampled
 	for _, s := range r.Samples {
@@ -102,13 +106,4 @@ func samples(r view.Run) (list []sampled) {
 func last(c view.Curve) float64 {
 	v, _ := c.Last()
 	return v
-}
-
-// thousands is a number with its thousands apart: 12,345.
-func thousands(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -37,7 +37,6 @@ type observing struct {
 	level   string
 	format  string
 	metrics string // address to serve on; "" serves nothing
-	otlp    string // URL; "" sends nothing, unless the environment names one
 }
 
 func (o *observing) flags(cmd *cobra.Command) {
@@ -48,7 +47,6 @@ func (o *observing) flags(cmd *cobra.Command) {
 	f.StringVar(&o.level, "log-level", "warn", "least `level` of the structured log on standard error: debug, info, warn or error")
 	f.StringVar(&o.format, "log-format", "text", "`format` of that log: text or json")
 	f.StringVar(&o.metrics, "metrics", "", "serve /metrics for Prometheus and /healthz on this `address`, such as 127.0.0.1:9100")
-	f.StringVar(&o.otlp, "otlp", "", "send metrics to this `URL` of an OpenTelemetry collector (default $OTEL_EXPORTER_OTLP_ENDPOINT)")
 }
 
 // windowFlags are those of commands that show a window on a terminal.
@@ -118,14 +116,10 @@ func systemLog(dir string) (*os.File, error) {
 type recording struct {
 	writer *runlog.Writer
 	server *metrics.Server
-	push   *metrics.Push
 }
 
-// otlpEvery is how often metrics are sent.
-const otlpEvery = 15 * time.Second
-
 // record begins to record a participation; more sinks are shown it as well. The recording must be closed.
-func (o *observing) record(ctx context.Context, c console, p *participant, sinks ...runlog.Sink) (r *recording, err error) {
+func (o *observing) record(c console, p *participant, sinks ...runlog.Sink) (r *recording, err error) {
 	lines, err := runlog.NewJSONLines(filepath.Join(p.state, "metrics.jsonl"))
 	if err != nil {
 		return nil, err
@@ -152,11 +146,6 @@ func (o *observing) record(ctx context.Context, c console, p *participant, sinks
 		}
 		c.say("metrics on http://%s/metrics", r.server.Addr())
 	}
-	if o.otlp != "" || c.env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || c.env("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") != "" {
-		if r.push, err = metrics.NewPush(ctx, gauges, o.otlp, p.run, p.key.Public().String(), otlpEvery, p.log); err != nil {
-			return nil, errors.Join(err, r.close())
-		}
-	}
 	return r, nil
 }
 
@@ -176,16 +165,8 @@ func opsBeside(log string) func(sequences, op uint32) string {
 	return func(uint32, uint32) string { return "" }
 }
 
-// pushPatience is how long the last metrics may take to be sent.
-const pushPatience = 3 * time.Second
-
 func (r *recording) close() error {
 	errs := []error{r.writer.Close()}
-	if r.push != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), pushPatience)
-		defer cancel()
-		_ = r.push.Close(ctx) // a collector that cannot be reached was told of
-	}
 	if r.server != nil {
 		errs = append(errs, r.server.Close())
 	}
@@ -214,7 +195,7 @@ func (c console) observer(asJSON bool) func(node.Event) {
 // takePart takes part until the run has finished, ctx ends or the window is closed, and shows and records it.
 func (o *observing) takePart(ctx context.Context, c console, p *participant) (err error) {
 	if !o.windowed(c) {
-		r, err := o.record(ctx, c, p)
+		r, err := o.record(c, p)
 		if err != nil {
 			return err
 		}
@@ -230,7 +211,7 @@ func (o *observing) takePart(ctx context.Context, c console, p *participant) (er
 	opts.Own, opts.Quit = p.key.Public().String(), "leave the run"
 	window := tui.New(opts)
 	window.NameOps(verify.OpNames(p.text))
-	r, err := o.record(ctx, c, p, window)
+	r, err := o.record(c, p, window)
 	if err != nil {
 		return err
 	}

@@ -22,9 +22,9 @@ func reportCommand(c console) *cobra.Command {
 	var out, state string
 	cmd := &cobra.Command{
 		Use:   "report RUN -o DIR",
-		Short: "Write a run down: a page, pictures of its curves, CSV",
-		Long: `Writes a run down as files that need no program to be looked at: a page without scripts, each curve as SVG
-and PNG, and members, rounds and curves as CSV.
+		Short: "Save a run's report as HTML, charts and CSV",
+		Long: `Saves a run as files that need no program to be read: a page without scripts, each curve as SVG, and
+members, rounds and curves as CSV.
 
 The run is named by its name, as RUN@HOST, or by a ticket, as in entrain join. The curves come from a
 participant's log: name its state directory with --state. The run may be long over, and the chain gone.
