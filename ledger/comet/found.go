@@ -202,8 +202,16 @@ const blockBytesMax = 4 << 20
 
 // parseGenesis reads and checks a genesis document and the ledger's part of it.
 func parseGenesis(b []byte) (*cmttypes.GenesisDoc, ledger.Genesis, error) {
-	doc, err := cmttypes.GenesisDocFromJSON(b)
-	if err != nil {
+	doc := new(cmttypes.GenesisDoc)
+	if err := cmtjson.Unmarshal(b, doc); err != nil {
+		return nil, ledger.Genesis{}, fmt.Errorf("genesis: %w", err)
+	}
+	for i, v := range doc.Validators {
+		if v.PubKey == nil { // ValidateAndComplete would panic
+			return nil, ledger.Genesis{}, fmt.Errorf("genesis: validator %d has no pub_key", i)
+		}
+	}
+	if err := doc.ValidateAndComplete(); err != nil {
 		return nil, ledger.Genesis{}, fmt.Errorf("genesis: %w", err)
 	}
 	var g ledger.Genesis
