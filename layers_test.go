@@ -22,6 +22,7 @@ const layers = `
 wire
 prng bloom merkle bisect
 key committee batch
+coordinator/internal/record
 coordinator
 exact
 tensor canonical tokenizer merkle/parallel
@@ -45,7 +46,7 @@ bench web report
 lab/adversary
 demo lab/sim lab/market lab/study
 cmd/entrain cmd/lab
-exact/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
+coordinator/internal/gen exact/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
 `
 
 // The last replicated and the last pure line, by a package in it.

@@ -176,16 +176,16 @@ func (s State) checkpoint(env Env, m Checkpoint) Error {
 	case m.Params != params:
 		return ErrParams
 	}
-	putU8(s.b, hHasCheckpoint, 1)
-	putU32(s.b, hCheckEpoch, m.Epoch)
-	put32(s.b, hCheckParams, m.Params)
-	put32(s.b, hCheckManifest, m.Manifest)
-	put32(s.b, hCheckKey, env.Sender)
+	s.h().SetHasCheckpoint(true)
+	s.h().SetCheckpointEpoch(m.Epoch)
+	s.h().SetCheckpointParams(m.Params)
+	s.h().SetCheckpointManifest(m.Manifest)
+	s.h().SetCheckpointKey(env.Sender)
 	return OK
 }
 
 func (s State) pause(env Env) Error {
-	if env.Sender != get32(s.b, hOwner) {
+	if env.Sender != s.h().Owner() {
 		return ErrNotOwner
 	}
 	switch s.Phase() {
@@ -201,12 +201,12 @@ func (s State) pause(env Env) Error {
 	if s.PausePending() {
 		return ErrPaused
 	}
-	putU8(s.b, hPausePending, 1)
+	s.h().SetPausePending(true)
 	return OK
 }
 
 func (s State) resume(env Env) Error {
-	if env.Sender != get32(s.b, hOwner) {
+	if env.Sender != s.h().Owner() {
 		return ErrNotOwner
 	}
 	if s.Phase() != Paused {

@@ -21,7 +21,7 @@ const (
 // opened: when the results were made nobody knew it. Nothing is drawn without agreed parameters to start from, or with
 // nobody else to check.
 func (s State) drawChecks(env Env, number uint32) {
-	percent := getU8(s.b, hVerification)
+	percent := s.h().VerificationPercent()
 	a, ok := s.At(number)
 	if percent == 0 || !ok || !a.Final() {
 		return
@@ -45,10 +45,10 @@ func (s State) drawChecks(env Env, number uint32) {
 		if !s.checkable(a, i) || src.Uint64()>>32 >= limits[s.doubt(i)] {
 			continue
 		}
-		for k < s.l.checksMax && getU32(s.check(k), kRound) != 0 {
+		for k < s.l.ChecksMax && s.check(k).Round() != 0 {
 			k++
 		}
-		if k == s.l.checksMax {
+		if k == s.l.ChecksMax {
 			break
 		}
 		at, next := drawn%n, (drawn+1)%n
@@ -58,17 +58,17 @@ func (s State) drawChecks(env Env, number uint32) {
 		}
 		Check{
 			Round: number, Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: line[at], Sequences: d.count,
-			Share: batch.Hash(d.spans), Params: params, DeadlineMs: env.NowMs + getU64(s.b, hVerifyMs),
+			Share: batch.Hash(d.spans), Params: params, DeadlineMs: env.NowMs + s.h().VerifyMs(),
 		}.put(s.check(k))
 		drawn++
 	}
-	putU32(s.b, hChecksDrawn, getU32(s.b, hChecksDrawn)+drawn)
+	s.h().SetChecksDrawn(s.h().ChecksDrawn() + drawn)
 }
 
 // able brings the one to the front of a line that is to check member i's result of round a, where shares go by speed: the first that
 // computes such a share in about the time that i has for it, else the fastest. Where shares are equal it is whoever is first.
 func (a Round) able(line []uint32, i uint32) {
-	if !a.s.l.speeds {
+	if !a.s.l.Speeds {
 		return
 	}
 	best := 0
@@ -93,7 +93,7 @@ func (s State) checkable(a Round, i uint32) bool {
 }
 
 func (s State) doubt(i uint32) uint8 {
-	return max(doubtMin, min(getU8(s.place(i), mDoubt), doubtMax))
+	return max(doubtMin, min(s.place(i).Doubt(), doubtMax))
 }
 
 // chances returns, for each doubt, below which number of 2^32 a draw must be. The chances are in proportion to the doubts and
@@ -153,8 +153,8 @@ func (s State) findCheck(round, member uint32) (uint32, bool) {
 	if round == 0 {
 		return 0, false
 	}
-	for k := range s.l.checksMax {
-		if b := s.check(k); getU32(b, kRound) == round && getU32(b, kMember) == member {
+	for k := range s.l.ChecksMax {
+		if b := s.check(k); b.Round() == round && b.Member() == member {
 			return k, true
 		}
 	}
@@ -186,8 +186,8 @@ func (s State) pass(env Env, m Pass) Error {
 		s.convict(env, charge{member: c.Verifier, offence: FalsePass, round: c.Round, by: NoMember, proof: m})
 		return OK
 	}
-	putU8(s.place(c.Verifier), mSkipped, 0)
-	putU32(s.b, hChecksPassed, getU32(s.b, hChecksPassed)+1)
+	s.place(c.Verifier).SetSkipped(0)
+	s.h().SetChecksPassed(s.h().ChecksPassed() + 1)
 	s.payVerifier(c.Verifier, c.Sequences)
 	s.clearDoubt(c.Member)
 	return OK
@@ -196,9 +196,9 @@ func (s State) pass(env Env, m Pass) Error {
 // clearDoubt rewards member i for a result that was found right.
 func (s State) clearDoubt(i uint32) {
 	b := s.place(i)
-	putU8(b, mDoubt, max(s.doubt(i)-1, doubtMin))
-	putU8(b, mStrikes, 0)
-	putU32(b, mPassed, getU32(b, mPassed)+1)
+	b.SetDoubt(max(s.doubt(i)-1, doubtMin))
+	b.SetStrikes(0)
+	b.SetPassed(b.Passed() + 1)
 }
 
 func (s State) accuse(env Env, m Accuse) Error {
@@ -216,7 +216,7 @@ func (s State) accuse(env Env, m Accuse) Error {
 	if !c.fits(m.Commitment.Commitment) {
 		// What it signed is wrong on its face: nothing is left to be recomputed.
 		clear(s.check(k))
-		putU8(s.place(c.Verifier), mSkipped, 0)
+		s.place(c.Verifier).SetSkipped(0)
 		s.convict(env, charge{member: c.Member, offence: WrongResult, round: c.Round, by: c.Verifier, proof: m})
 		s.payVerifier(c.Verifier, c.Sequences)
 		return OK
@@ -225,10 +225,10 @@ func (s State) accuse(env Env, m Accuse) Error {
 	if !ok {
 		return ErrBusy
 	}
-	putU8(s.place(c.Verifier), mSkipped, 0)
+	s.place(c.Verifier).SetSkipped(0)
 	d.open(env, k)
-	m.Commitment.Commitment.Append(d.b[dCommitment:dCommitment])
-	put32(d.b, dTraces+32*Accuser, m.Trace)
+	m.Commitment.Commitment.Append(d.b.Commitment()[:0])
+	d.b.SetTrace(Accuser, m.Trace)
 	d.drawTies(env)
 	return OK
 }
@@ -238,7 +238,7 @@ func (s State) reportUnserved(env Env, m Unserved) Error {
 	if e != OK {
 		return e
 	}
-	if getU8(s.check(k), kReassigned) == 1 {
+	if s.check(k).Reassigned() {
 		return ErrCheck // it was given to one who was served
 	}
 	d, ok := s.freeDispute()
@@ -246,7 +246,7 @@ func (s State) reportUnserved(env Env, m Unserved) Error {
 		return ErrBusy
 	}
 	d.open(env, k)
-	putU8(d.b, dUnserved, 1)
+	d.b.SetUnserved(true)
 	d.drawTies(env)
 	return OK
 }
@@ -256,12 +256,12 @@ func (s State) reportUnserved(env Env, m Unserved) Error {
 func (s State) expireChecks(env Env) {
 	_, place := s.freeDispute()
 	var silent []uint32
-	for k := range s.l.checksMax {
+	for k := range s.l.ChecksMax {
 		b := s.check(k)
-		if getU32(b, kRound) == 0 || getU8(b, kDisputed) == 1 || env.NowMs < getU64(b, kDeadlineMs) {
+		if b.Round() == 0 || b.Disputed() || env.NowMs < b.DeadlineMs() {
 			continue
 		}
-		silent = append(silent, getU32(b, kVerifier))
+		silent = append(silent, b.Verifier())
 		clear(b)
 	}
 	if !place {
@@ -270,7 +270,7 @@ func (s State) expireChecks(env Env) {
 	slices.Sort(silent)
 	for _, i := range slices.Compact(silent) {
 		if s.status(i).Present() {
-			s.fault(i, mSkipped, env)
+			s.skip(i, env)
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package coordinator
 
+import "github.com/entrain-network/entrain/coordinator/internal/record"
+
 // What becomes of those who are found out.
 
 // charge is an offence that is proven.
@@ -25,7 +27,7 @@ const (
 // loses its stake and the points that are not settled, and has no part in any check or dispute any more.
 func (s State) convict(env Env, c charge) {
 	b := s.place(c.member)
-	stake := getU64(b, mStake)
+	stake := b.Stake()
 	slashed := stake
 	if c.offence.Lesser() {
 		slashed = stake / feeDivisor
@@ -38,10 +40,10 @@ func (s State) convict(env Env, c charge) {
 			reward = slashed / bountyDivisor
 		}
 		w := s.place(c.by)
-		putU64(w, mBalance, getU64(w, mBalance)+reward)
+		w.SetBalance(w.Balance() + reward)
 	}
-	putU64(b, mStake, stake-slashed)
-	putU64(s.b, hTreasury, s.Treasury()+slashed-reward)
+	b.SetStake(stake - slashed)
+	s.h().SetTreasury(s.Treasury() + slashed - reward)
 	s.recordConviction(env, c, slashed, rewarded)
 	if c.offence.Lesser() {
 		return
@@ -54,59 +56,59 @@ func (s State) convict(env Env, c charge) {
 func (s State) recordConviction(env Env, c charge, slashed uint64, rewarded bool) {
 	m := s.place(c.member)
 	n := s.ConvictionsTotal() + 1
-	putU32(s.b, hConvictions, n)
+	s.h().SetConvictions(n)
 	b := s.conviction(n)
 	clear(b)
-	putU32(b, cNumber, n)
-	putU32(b, cRound, c.round)
-	putU32(b, cMember, c.member)
-	put32(b, cKey, get32(m, mKey))
-	putU8(b, cOffence, uint8(c.offence))
-	putU32(b, cBy, NoMember)
+	b.SetNumber(n)
+	b.SetRound(c.round)
+	b.SetMember(c.member)
+	b.SetKey(m.Key())
+	b.SetOffence(uint8(c.offence))
+	b.SetBy(NoMember)
 	if rewarded {
-		putU32(b, cBy, c.by)
-		put32(b, cByKey, s.Key(c.by))
+		b.SetBy(c.by)
+		b.SetByKey(s.Key(c.by))
 	}
 	if c.proof != nil {
-		put32(b, cEvidence, MessageHash(c.proof))
+		b.SetEvidence(MessageHash(c.proof))
 	}
-	putU64(b, cSlashed, slashed)
-	putU64(b, cAtMs, env.NowMs)
-	putU32(b, cFirstRound, getU32(m, mFirstRound))
-	putU32(b, cLastRound, getU32(m, mLastRound))
-	putU32(b, cResults, getU32(m, mResults))
+	b.SetSlashed(slashed)
+	b.SetAtMs(env.NowMs)
+	b.SetFirstRound(m.FirstRound())
+	b.SetLastRound(m.LastRound())
+	b.SetResults(m.Results())
 }
 
 // forfeit takes from member i the points that are not settled, the reward that is not ripe, and what it did since.
 func (s State) forfeit(i uint32) {
 	b := s.place(i)
-	points, settled := getU64(b, mPoints), getU64(b, mSettled)
-	putU64(b, mPoints, settled)
-	putU64(b, mRipe, min(getU64(b, mRipe), settled))
-	putU64(s.b, hTreasury, s.Treasury()+getU64(b, mUnripe))
-	putU64(b, mUnripe, 0)
+	points, settled := b.Points(), b.Settled()
+	b.SetPoints(settled)
+	b.SetEpochPoints(min(b.EpochPoints(), settled))
+	s.h().SetTreasury(s.Treasury() + b.Unvested())
+	b.SetUnvested(0)
 	s.clearTallies(i)
-	putU64(s.b, hRetired, s.PointsRetired()+points-settled)
+	s.h().SetPointsRetired(s.PointsRetired() + points - settled)
 }
 
 // withdrawFromCases takes a member that was ejected out of all checks and disputes. What it was to check is not checked; what
 // it is accused of further needs no proof; and where it accuses, a tie-breaker stands in for it.
 func (s State) withdrawFromCases(env Env, i uint32) {
-	for k := range s.l.checksMax {
+	for k := range s.l.ChecksMax {
 		b := s.check(k)
-		if getU32(b, kRound) != 0 && getU8(b, kDisputed) == 0 && (getU32(b, kMember) == i || getU32(b, kVerifier) == i) {
+		if b.Round() != 0 && !b.Disputed() && (b.Member() == i || b.Verifier() == i) {
 			clear(b)
 		}
 	}
-	for k := range uint32(disputesMax) {
+	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
 		switch {
 		case d.free():
 		case d.accused() == i:
 			d.close()
-		case d.accuser() != i:
+		case d.b.Accuser() != i:
 		case d.stage() == StageTieBreaking:
-			putU32(d.b, dAccuser, NoMember)
+			d.b.SetAccuser(NoMember)
 		case !d.replaceAccuser(env):
 			d.close()
 		}
@@ -117,9 +119,9 @@ func (s State) withdrawFromCases(env Env, i uint32) {
 // and ejected the third time in a row.
 func (s State) strike(env Env, i, round uint32, proof Message) {
 	b := s.place(i)
-	strikes := getU8(b, mStrikes) + 1
-	putU8(b, mStrikes, strikes)
-	putU8(b, mDoubt, doubtMax)
+	strikes := b.Strikes() + 1
+	b.SetStrikes(strikes)
+	b.SetDoubt(doubtMax)
 	if strikes >= strikesMax {
 		s.convict(env, charge{member: i, offence: NotServing, round: round, by: NoMember, proof: proof})
 		return
@@ -132,7 +134,7 @@ func (s State) strike(env Env, i, round uint32, proof Message) {
 
 // absent charges member i, which is dropped for having missed too often, with a fee if it has a stake.
 func (s State) absent(env Env, i uint32) {
-	if getU64(s.place(i), mStake) >= feeDivisor {
+	if s.place(i).Stake() >= feeDivisor {
 		s.convict(env, charge{member: i, offence: Absence, round: s.Round(), by: NoMember})
 	}
 }
@@ -154,12 +156,12 @@ func (s State) judgeWitnesses(env Env, r Round) {
 		params := r.report(p).Params
 		switch {
 		case params == agreed:
-			putU8(b, mAstray, 0)
+			b.SetAstray(0)
 		case params.IsZero():
-		case getU8(b, mAstray)+1 < astrayMax:
-			putU8(b, mAstray, getU8(b, mAstray)+1)
+		case b.Astray()+1 < astrayMax:
+			b.SetAstray(b.Astray() + 1)
 		default:
-			putU8(b, mAstray, 0)
+			b.SetAstray(0)
 			s.convict(env, charge{member: i, offence: Contradiction, round: r.Number(), by: NoMember})
 			s.leave(i, StatusDropped, env)
 		}

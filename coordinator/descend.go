@@ -18,13 +18,13 @@ func (s State) defend(env Env, m Defend) Error {
 	case env.Referee == nil:
 		return ErrReferee
 	}
-	ops := max(1, env.Referee.Ops(getU32(d.b, kSequences)))
+	ops := max(1, env.Referee.Ops(d.b.Check().Sequences()))
 	if !bisect.Check(m.Trace, Outcome(d.commitment()), ops-1, ops, m.Proof) {
 		return ErrProof
 	}
-	putU8(d.b, dDefended, 1)
-	put32(d.b, dTraces+32*Accused, m.Trace)
-	if m.Trace == d.trace(Accuser) {
+	d.b.SetDefended(true)
+	d.b.SetTrace(Accused, m.Trace)
+	if m.Trace == d.b.Trace(Accuser) {
 		d.convictAccuser(env, FalseAccusation, m, true) // it accuses a result that its own trace ends with
 	} else {
 		d.descend(env)
@@ -34,31 +34,32 @@ func (s State) defend(env Env, m Defend) Error {
 
 // descend begins the descent at the roots of the two traces, which differ.
 func (d dispute) descend(env Env) {
-	putU32(d.b, dOp, 0)
-	putU32(d.b, dTile, 0)
-	putU32(d.b, dSlice, 0)
-	d.putNodes(d.trace(Accused), d.trace(Accuser))
+	d.b.SetOp(0)
+	d.b.SetTile(0)
+	d.b.SetSlice(0)
+	d.putNodes(d.b.Trace(Accused), d.b.Trace(Accuser))
 	d.climbDown(env, LevelOps)
 }
 
 func (d dispute) putNodes(accused, accuser wire.Hash) {
-	put32(d.b, dNodes+32*Accused, accused)
-	put32(d.b, dNodes+32*Accuser, accuser)
-	clear(d.b[dRevealed : dRevealed+2])
-	clear(d.b[dChildren : dChildren+32*bisect.Fan])
+	for side, node := range [2]wire.Hash{accused, accuser} {
+		d.b.SetNode(uint32(side), node)
+		d.b.SetRevealed(uint32(side), false)
+	}
+	d.putChildren([bisect.Fan]wire.Hash{})
 }
 
 // leaves returns how many leaves the tree has that the dispute is in.
 func (d dispute) leaves(env Env) uint32 {
-	c := Case{Commitment: d.commitment(), Step: getU32(d.b, kStep), Sequences: getU32(d.b, kSequences)}
+	c := Case{Commitment: d.commitment(), Step: d.b.Check().Step(), Sequences: d.b.Check().Sequences()}
 	n := uint32(0)
 	switch d.level() {
 	case LevelOps:
 		n = env.Referee.Ops(c.Sequences)
 	case LevelTiles:
-		n = env.Referee.Tiles(c, getU32(d.b, dOp))
+		n = env.Referee.Tiles(c, d.b.Op())
 	case LevelSlices:
-		n = env.Referee.Slices(c, getU32(d.b, dOp), getU32(d.b, dTile))
+		n = env.Referee.Slices(c, d.b.Op(), d.b.Tile())
 	}
 	return max(1, n)
 }
@@ -66,16 +67,16 @@ func (d dispute) leaves(env Env) uint32 {
 // climbDown enters the tree of a level at its root, and those below whose root is their only leaf.
 func (d dispute) climbDown(env Env, level Level) {
 	for ; level <= LevelSlices; level++ {
-		putU8(d.b, dLevel, uint8(level))
-		putU32(d.b, dIndex, 0)
+		d.b.SetLevel(uint8(level))
+		d.b.SetIndex(0)
 		depth := bisect.Depth(d.leaves(env))
-		putU8(d.b, dDepth, depth)
+		d.b.SetDepth(depth)
 		if depth > 0 {
 			d.enter(env, StageDescending)
 			return
 		}
 	}
-	putU8(d.b, dLevel, uint8(LevelSlices))
+	d.b.SetLevel(uint8(LevelSlices))
 	d.enter(env, StageEvidence)
 }
 
@@ -88,23 +89,21 @@ func (s State) reveal(env Env, m Reveal) Error {
 	side := uint32(Accused)
 	if i != d.accused() {
 		side = Accuser
-		if i != d.accuser() {
+		if i != d.b.Accuser() {
 			return ErrParty
 		}
 	}
 	switch {
 	case env.Referee == nil:
 		return ErrReferee
-	case d.revealed(int(side)):
+	case d.b.Revealed(side):
 		return ErrDuplicate
-	case bisect.Node(&m.Nodes) != d.node(side):
+	case bisect.Node(&m.Nodes) != d.b.Node(side):
 		return ErrNodes
 	}
-	if !d.revealed(1 - int(side)) {
-		d.b[dRevealed+side] = 1
-		for c, h := range m.Nodes {
-			put32(d.b, dChildren+32*uint32(c), h)
-		}
+	if !d.b.Revealed(1 - side) {
+		d.b.SetRevealed(side, true)
+		d.putChildren(m.Nodes)
 		return OK
 	}
 	shown := d.children()
@@ -117,9 +116,9 @@ func (s State) reveal(env Env, m Reveal) Error {
 	} else {
 		d.putNodes(shown[c], m.Nodes[c])
 	}
-	putU32(d.b, dIndex, getU32(d.b, dIndex)*bisect.Fan+uint32(c))
-	depth := getU8(d.b, dDepth) - 1
-	putU8(d.b, dDepth, depth)
+	d.b.SetIndex(d.b.Index()*bisect.Fan + uint32(c))
+	depth := d.b.Depth() - 1
+	d.b.SetDepth(depth)
 	if depth > 0 {
 		d.enter(env, StageDescending)
 		return OK
@@ -130,10 +129,10 @@ func (s State) reveal(env Env, m Reveal) Error {
 
 // arrive goes from a leaf to the tree below it.
 func (d dispute) arrive(env Env, m Reveal) {
-	index, level := getU32(d.b, dIndex), d.level()
+	index, level := d.b.Index(), d.level()
 	if index >= d.leaves(env) {
 		// Padding, which is zero: who says otherwise made its tree up.
-		if d.node(Accused).IsZero() {
+		if d.b.Node(Accused).IsZero() {
 			d.convictAccuser(env, FalseAccusation, m, true)
 		} else {
 			d.convictAccused(env, WrongResult, m, true)
@@ -142,11 +141,11 @@ func (d dispute) arrive(env Env, m Reveal) {
 	}
 	switch level {
 	case LevelOps:
-		putU32(d.b, dOp, index)
+		d.b.SetOp(index)
 	case LevelTiles:
-		putU32(d.b, dTile, index)
+		d.b.SetTile(index)
 	default:
-		putU32(d.b, dSlice, index)
+		d.b.SetSlice(index)
 	}
 	d.climbDown(env, level+1)
 }
@@ -157,7 +156,7 @@ func (s State) evidence(env Env, m Evidence) Error {
 	switch {
 	case e != OK:
 		return e
-	case i != d.accuser():
+	case i != d.b.Accuser():
 		return ErrParty
 	case env.Referee == nil:
 		return ErrReferee
@@ -203,7 +202,7 @@ func (s State) concede(env Env, m Concede) Error {
 		return e
 	case i == d.accused():
 		d.convictAccused(env, WrongResult, m, false)
-	case i == d.accuser():
+	case i == d.b.Accuser():
 		d.convictAccuser(env, FalseAccusation, m, false)
 	default:
 		return ErrParty

@@ -3,78 +3,76 @@ package coordinator
 import (
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // dispute is a view of a place in the table of disputes.
 type dispute struct {
 	s State
-	b []byte
+	b record.Dispute
 }
 
 func (s State) dispute(k uint32) dispute {
-	at := s.l.disputes + disputeBytes*k
-	return dispute{s: s, b: s.b[at : at+disputeBytes]}
+	return dispute{s: s, b: s.buffer().Dispute(k)}
 }
 
 // disputeOf returns the open dispute of that number.
 func (s State) disputeOf(id uint32) (dispute, bool) {
-	for k := range uint32(disputesMax) {
-		if d := s.dispute(k); !d.free() && d.id() == id {
+	for k := range uint32(record.DisputesMax) {
+		if d := s.dispute(k); !d.free() && d.b.ID() == id {
 			return d, true
 		}
 	}
 	return dispute{}, false
 }
 
-func (d dispute) free() bool             { return getU32(d.b, kRound) == 0 }
-func (d dispute) id() uint32             { return getU32(d.b, dID) }
-func (d dispute) accused() uint32        { return getU32(d.b, kMember) }
-func (d dispute) accuser() uint32        { return getU32(d.b, dAccuser) }
-func (d dispute) stage() Stage           { return Stage(getU8(d.b, dStage)) }
-func (d dispute) unserved() bool         { return getU8(d.b, dUnserved) == 1 }
-func (d dispute) defended() bool         { return getU8(d.b, dDefended) == 1 }
-func (d dispute) deadline() uint64       { return getU64(d.b, dDeadlineMs) }
-func (d dispute) revealed(side int) bool { return d.b[dRevealed+side] == 1 }
-func (d dispute) level() Level           { return Level(getU8(d.b, dLevel)) }
-
-func (d dispute) trace(side uint32) wire.Hash { return get32(d.b, dTraces+32*side) }
-func (d dispute) node(side uint32) wire.Hash  { return get32(d.b, dNodes+32*side) }
+func (d dispute) free() bool       { return d.b.Check().Round() == 0 }
+func (d dispute) accused() uint32  { return d.b.Check().Member() }
+func (d dispute) stage() Stage     { return Stage(d.b.Stage()) }
+func (d dispute) level() Level     { return Level(d.b.Level()) }
+func (d dispute) deadline() uint64 { return d.b.DeadlineMs() }
 
 func (d dispute) commitment() Commitment {
-	r := wire.NewReader(d.b[dCommitment:dEnd])
+	r := wire.NewReader(d.b.Commitment())
 	return ReadCommitment(&r)
 }
 
 func (d dispute) children() (list [bisect.Fan]wire.Hash) {
 	for i := range list {
-		list[i] = get32(d.b, dChildren+32*uint32(i))
+		list[i] = d.b.Child(uint32(i))
 	}
 	return list
 }
 
-func (d dispute) ties() uint32 { return min(uint32(getU8(d.b, dTiesLen)), tiesMax) }
+func (d dispute) putChildren(list [bisect.Fan]wire.Hash) {
+	for i, h := range list {
+		d.b.SetChild(uint32(i), h)
+	}
+}
+
+func (d dispute) ties() uint32 { return min(uint32(d.b.TiesLen()), record.TiesMax) }
 
 func (d dispute) tie(i uint32) TieVote {
-	b := d.b[dTies+tieBytes*i:]
-	return TieVote{Member: getU32(b, 0), Vote: Vote(getU8(b, 4)), Trace: get32(b, 8)}
+	b := d.b.Tie(i)
+	return TieVote{Member: b.Member(), Vote: Vote(b.Vote()), Trace: b.Trace()}
 }
 
 func (d dispute) putTie(i uint32, v TieVote) {
-	b := d.b[dTies+tieBytes*i:]
-	putU32(b, 0, v.Member)
-	putU8(b, 4, uint8(v.Vote))
-	put32(b, 8, v.Trace)
+	b := d.b.Tie(i)
+	b.SetMember(v.Member)
+	b.SetVote(uint8(v.Vote))
+	b.SetTrace(v.Trace)
 }
 
 func (d dispute) copy() Dispute {
 	c := Dispute{
-		ID: d.id(), Check: readCheck(d.b), Accused: d.accused(), Accuser: d.accuser(), Unserved: d.unserved(),
-		Commitment: d.commitment(), Stage: d.stage(), DeadlineMs: d.deadline(), Defended: d.defended(),
-		Traces: [2]wire.Hash{d.trace(Accused), d.trace(Accuser)}, Level: d.level(),
-		Op: getU32(d.b, dOp), Tile: getU32(d.b, dTile), Slice: getU32(d.b, dSlice),
-		Depth: getU8(d.b, dDepth), Index: getU32(d.b, dIndex), Nodes: [2]wire.Hash{d.node(Accused), d.node(Accuser)},
-		Revealed: [2]bool{d.revealed(Accused), d.revealed(Accuser)}, Children: d.children(),
+		ID: d.b.ID(), Check: readCheck(d.b.Check()), Accused: d.accused(), Accuser: d.b.Accuser(), Unserved: d.b.Unserved(),
+		Commitment: d.commitment(), Stage: d.stage(), DeadlineMs: d.deadline(), Defended: d.b.Defended(),
+		Traces: [2]wire.Hash{d.b.Trace(Accused), d.b.Trace(Accuser)}, Level: d.level(),
+		Op: d.b.Op(), Tile: d.b.Tile(), Slice: d.b.Slice(),
+		Depth: d.b.Depth(), Index: d.b.Index(), Nodes: [2]wire.Hash{d.b.Node(Accused), d.b.Node(Accuser)},
+		Revealed: [2]bool{d.b.Revealed(Accused), d.b.Revealed(Accuser)}, Children: d.children(),
 	}
 	for i := range d.ties() {
 		c.TieBreakers = append(c.TieBreakers, d.tie(i))
@@ -84,7 +82,7 @@ func (d dispute) copy() Dispute {
 
 // freeDispute returns a free place in the table of disputes.
 func (s State) freeDispute() (dispute, bool) {
-	for k := range uint32(disputesMax) {
+	for k := range uint32(record.DisputesMax) {
 		if d := s.dispute(k); d.free() {
 			return d, true
 		}
@@ -96,24 +94,24 @@ func (s State) freeDispute() (dispute, bool) {
 func (d dispute) open(env Env, k uint32) {
 	s := d.s
 	b := s.check(k)
-	putU8(b, kDisputed, 1)
+	b.SetDisputed(true)
 	copy(d.b, b)
-	verifier := getU32(b, kVerifier)
+	verifier := b.Verifier()
 	id := s.DisputesTotal() + 1
-	putU32(s.b, hDisputes, id)
-	putU32(d.b, dID, id)
-	putU32(d.b, dAccuser, verifier)
+	s.h().SetDisputes(id)
+	d.b.SetID(id)
+	d.b.SetAccuser(verifier)
 	d.enter(env, StageTieBreaking)
 }
 
 // enter begins a stage, or the next moves of one.
 func (d dispute) enter(env Env, stage Stage) {
-	length := getU64(d.s.b, hDisputeMs)
+	length := d.s.h().DisputeMs()
 	if stage == StageTieBreaking {
-		length = getU64(d.s.b, hVerifyMs)
+		length = d.s.h().VerifyMs()
 	}
-	putU8(d.b, dStage, uint8(stage))
-	putU64(d.b, dDeadlineMs, env.NowMs+length)
+	d.b.SetStage(uint8(stage))
+	d.b.SetDeadlineMs(env.NowMs + length)
 }
 
 // drawTies draws the tie-breakers by the chance of the block: up to three of those who are active, or, between epochs, of those
@@ -123,18 +121,18 @@ func (d dispute) drawTies(env Env) {
 	var from []uint32
 	for i := range s.Count() {
 		st := s.status(i)
-		if i == d.accused() || i == d.accuser() {
+		if i == d.accused() || i == d.b.Accuser() {
 			continue
 		}
-		if st == StatusActive || st.Present() && !s.inEpoch() && getU32(s.place(i), mJoinedEpoch) < getU32(d.b, kEpoch) {
+		if st == StatusActive || st.Present() && !s.inEpoch() && s.place(i).JoinedEpoch() < d.b.Check().Epoch() {
 			from = append(from, i)
 		}
 	}
 	from = s.keepUp(from, d.accused())
 	n := uint32(len(from))
 	id := s.ID()
-	seed := wire.Sum("entrain/tiebreakers", env.Seed[:], id[:], wire.AppendU32(nil, d.id()))
-	putU8(d.b, dTiesLen, uint8(min(n, tiesMax)))
+	seed := wire.Sum("entrain/tiebreakers", env.Seed[:], id[:], wire.AppendU32(nil, d.b.ID()))
+	d.b.SetTiesLen(uint8(min(n, record.TiesMax)))
 	for p := range d.ties() {
 		d.putTie(p, TieVote{Member: from[committee.Member(seed, committee.Verifiers, n, p)]})
 	}
@@ -148,7 +146,7 @@ func (s State) tieBreak(env Env, m TieBreak) Error {
 	if e != OK {
 		return e
 	}
-	at, all := uint32(tiesMax), true
+	at, all := uint32(record.TiesMax), true
 	for p := range d.ties() {
 		v := d.tie(p)
 		if v.Member == i {
@@ -157,7 +155,7 @@ func (s State) tieBreak(env Env, m TieBreak) Error {
 			all = false
 		}
 	}
-	if at == tiesMax {
+	if at == record.TiesMax {
 		return ErrParty
 	}
 	if d.tie(at).Vote != 0 {
@@ -167,7 +165,7 @@ func (s State) tieBreak(env Env, m TieBreak) Error {
 	switch {
 	case !computed && m.Vote != VoteUnserved, !computed && !m.Trace.IsZero():
 		return ErrVote
-	case computed && m.Trace.IsZero() && !d.unserved():
+	case computed && m.Trace.IsZero() && !d.b.Unserved():
 		return ErrVote
 	}
 	d.putTie(at, TieVote{Member: i, Vote: m.Vote, Trace: m.Trace})
@@ -200,8 +198,8 @@ func (s State) party(env Env, id uint32, stage Stage) (d dispute, i uint32, e Er
 
 // countVotes ends the tie-breaking. last is the vote that came last, nil if the time was over.
 func (d dispute) countVotes(env Env, last Message) {
-	if !d.unserved() {
-		if d.accuser() == NoMember && !d.replaceAccuser(env) {
+	if !d.b.Unserved() {
+		if d.b.Accuser() == NoMember && !d.replaceAccuser(env) {
 			d.close()
 		} else if d.stage() == StageTieBreaking {
 			d.enter(env, StageDefending)
@@ -225,10 +223,10 @@ func (d dispute) countVotes(env Env, last Message) {
 			served = v.Member
 		}
 	}
-	s, accused, round := d.s, d.accused(), getU32(d.b, kRound)
+	s, accused, round := d.s, d.accused(), d.b.Check().Round()
 	switch {
 	case cast > 0 && unserved == cast && cast >= min(d.ties(), strikeVotes):
-		putU8(s.place(getU32(d.b, kVerifier)), mSkipped, 0)
+		s.place(d.b.Check().Verifier()).SetSkipped(0)
 		d.close()
 		s.strike(env, accused, round, last)
 	case served != NoMember:
@@ -241,22 +239,22 @@ func (d dispute) countVotes(env Env, last Message) {
 // reassign gives the check back, to a tie-breaker that was served and so can make it. To the verifier it counts as a check
 // skipped, or else to say Unserved would be a way to do nothing.
 func (d dispute) reassign(env Env, verifier uint32) {
-	if first := getU32(d.b, kVerifier); d.s.status(first).Present() {
-		d.s.fault(first, mSkipped, env)
+	if first := d.b.Check().Verifier(); d.s.status(first).Present() {
+		d.s.skip(first, env)
 	}
-	if k, ok := d.s.findCheck(getU32(d.b, kRound), d.accused()); ok {
+	if k, ok := d.s.findCheck(d.b.Check().Round(), d.accused()); ok {
 		b := d.s.check(k)
-		putU8(b, kDisputed, 0)
-		putU8(b, kReassigned, 1)
-		putU32(b, kVerifier, verifier)
-		putU64(b, kDeadlineMs, env.NowMs+getU64(d.s.b, hVerifyMs))
+		b.SetDisputed(false)
+		b.SetReassigned(true)
+		b.SetVerifier(verifier)
+		b.SetDeadlineMs(env.NowMs + d.s.h().VerifyMs())
 	}
 	clear(d.b)
 }
 
 // close ends a dispute and the check it is about.
 func (d dispute) close() {
-	if k, ok := d.s.findCheck(getU32(d.b, kRound), d.accused()); ok {
+	if k, ok := d.s.findCheck(d.b.Check().Round(), d.accused()); ok {
 		clear(d.s.check(k))
 	}
 	clear(d.b)
@@ -267,15 +265,15 @@ func (d dispute) close() {
 func (d dispute) replaceAccuser(env Env) bool {
 	for p := range d.ties() {
 		v := d.tie(p)
-		if v.Vote != VoteWrong || v.Member == d.accuser() || d.s.status(v.Member) == StatusEjected {
+		if v.Vote != VoteWrong || v.Member == d.b.Accuser() || d.s.status(v.Member) == StatusEjected {
 			continue
 		}
-		if d.defended() && v.Trace == d.trace(Accused) {
+		if d.b.Defended() && v.Trace == d.b.Trace(Accused) {
 			continue // it contradicts itself
 		}
-		putU32(d.b, dAccuser, v.Member)
-		put32(d.b, dTraces+32*Accuser, v.Trace)
-		if !d.defended() {
+		d.b.SetAccuser(v.Member)
+		d.b.SetTrace(Accuser, v.Trace)
+		if !d.b.Defended() {
 			d.enter(env, StageDefending)
 			return true
 		}
@@ -306,7 +304,7 @@ func (d dispute) convictAccuser(env Env, offence Offence, proof Message, proven 
 	if proven {
 		for p := range d.ties() {
 			if v := d.tie(p); v.Vote == VoteWrong && v.Trace == c.Traces[Accuser] {
-				putU8(s.place(v.Member), mDoubt, doubtMax)
+				s.place(v.Member).SetDoubt(doubtMax)
 				d.putTie(p, TieVote{Member: v.Member})
 			}
 		}
@@ -330,14 +328,14 @@ func (s State) payVotes(c Dispute, right Vote, proven bool) {
 		case v.Vote == right && v.Member != c.Accuser:
 			s.payVerifier(v.Member, c.Sequences)
 		case proven && v.Vote != right && (v.Vote == VoteRight || v.Vote == VoteWrong):
-			putU8(s.place(v.Member), mDoubt, doubtMax)
+			s.place(v.Member).SetDoubt(doubtMax)
 		}
 	}
 }
 
 // expireDisputes ends what is late: silence loses.
 func (s State) expireDisputes(env Env) {
-	for k := range uint32(disputesMax) {
+	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
 		if d.free() || env.NowMs < d.deadline() {
 			continue
@@ -348,7 +346,7 @@ func (s State) expireDisputes(env Env) {
 		case StageDefending:
 			d.convictAccused(env, Silence, nil, false)
 		case StageDescending:
-			if d.revealed(Accuser) {
+			if d.b.Revealed(Accuser) {
 				d.convictAccused(env, Silence, nil, false)
 			} else {
 				d.convictAccuser(env, Silence, nil, false)

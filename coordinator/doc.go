@@ -260,90 +260,195 @@
 //	tallies     3 of the size of 8 bytes and 24 a member; period p is in place p mod 3
 //	scores      2 of the size of 8 bytes, 88 a seat, and 2 a member and seat; period p is in place p mod 2
 //
-// The header (offset, type, field; config fields as in Config):
+// The room that the limits leave is bit 1 for buckets and bit 2 for speeds. What is of variable size:
+// a slot of the ring continues behind its fixed part, with b = members/8 rounded up to 8 bytes and w
+// the limit of witnesses, by
 //
-//	  0 U32 magic "ENTR"       4 U32 version 3         8 U32 limits: members   12 U16 limits: witnesses  14 U16 limits: validators  16 Hash ID
-//	 48 U64 WaitingMs         56 U64 WarmupMs         64 U64 RoundTrainMs      72 U64 RoundWitnessMs     80 U64 CooldownMs
-//	 88 U64 EpochMs           96 U64 BatchRampTokens 104 U32 MinMembers       108 U32 StartMembers      112 U32 TotalSteps
-//	116 U32 BatchStart       120 U32 BatchEnd        124 U32 SequenceTokens   128 U16 Witnesses         130 U8 Overlap
-//	131 U8 MissedMax         132 U8 VerificationPercent  133 U8 Numerics      134 U8 length of name     136 name, 32 bytes
-//	168 Hash ModelHash       200 Hash SpecHash       232 Owner, 32 bytes
-//	264 U8 phase             265 U8 pause pending    266 U8 drain rounds left 267 U8 repeats of the last drain round
-//	268 U8 checkpointers     269 U8 has checkpoint   270 U8 lost warmups         272 U64 phase since      280 U64 epoch since       288 U64 data index
-//	296 U64 points           304 U64 points retired  312 U64 redo lost        320 Hash agreed params    352 U32 their round
-//	356 U32 places in use    360 U32 epoch           364 U32 round            368 U32 step              372 U32 epoch's first round
-//	376 U32 redo spans       380 U32 rollbacks       384 3 U32 checkpointers  400 Hash checkpoint's params
-//	432 Hash its manifest    464 key of its maker    496 U32 its epoch        500 U32 pace, ms          504 U64 the round's limit, ms
-//	512 U64 VerifyMs         520 U64 DisputeMs       528 U64 Stake            536 U64 UnbondMs          544 U64 Rate
-//	552 Hash StateHash       584 U64 treasury        592 U64 escrow           600 U64 paid out          608 to whom, 32 bytes
-//	640 U64 points verified  648 U32 convictions     652 U32 disputes opened  656 U32 checks drawn      660 U32 checks passed
-//	664 U8 limits: room      665 U8 Exchange         666 U8 ValidatorPercent  667 U8 Penalty            668 U16 Validators
-//	672 U64 Emission         680 U64 RegisterCost    688 U32 WindowBlocks     692 U32 ScoreWindows      696 U32 Slots
-//	700 U32 ImmuneWindows    704 U64 phase's first height                     712 U64 tokens emitted    720 U64 penalties
-//	728 U32 period settled   732 U32 windows since the end                    736 U32 1 + window of the last replacement
-//	740 U8 Sharing
+//	w U32 elected members, then to a multiple of 8
+//	w Report
+//	b active   b expected   b accepted: bitmaps by members' places, bit i%8 of byte i/8
+//	U8 for each member: reports that hold its result of this round, then to a multiple of 8
+//	filters of the reports, by seats: filter bits / 8 each; with buckets none, but of each member the Hash ID of its commitment
+//	with room for speeds, for each member a Share
 //
-// The room that the limits leave is a bit of 1 for buckets and one of 2 for speeds.
+// A tally is its head, then a Work for each place of the table of members. A period's scores are their
+// head, a Ballot for each seat, and for each seat, for each place of the table of members, U16 score +
+// 32768, 0 = none.
 //
-// A place of the table of members:
+// # Offsets
 //
-//	  0 key, 32 bytes        32 U64 points           40 U64 joined at         48 U64 left at            56 U64 stake
-//	 64 U32 results accepted 68 U32 speed            72 U32 joined in epoch   76 U32 left in round      80 U8 status
-//	 81 U8 missed            82 U8 idle              83 U8 doubt              84 U8 strikes             85 U8 checks skipped
-//	 86 U8 reports astray    88 U64 balance          96 U64 points settled   104 U64 points claimed    112 U64 stake free at
-//	120 U32 checks passed   124 U32 first round of an accepted result        128 U32 the last         136 payee, 32 bytes
-//	168 U64 points at the last epoch's end           176 U64 reward not ripe  184 U64 rewards ever     192 U32 since window
-//	196 U16 moving score + 32768, 0 = none           198 U8 a speed was stated since the epoch began
+// The header, 1024 bytes (Header):
 //
-// A slot of the ring; b is members/8 rounded up to 8 bytes, w the limit of witnesses:
+//	 48 U64      WaitingMs            56 U64      WarmupMs             64 U64      RoundTrainMs
+//	 72 U64      RoundWitnessMs       80 U64      CooldownMs           88 U64      EpochMs
+//	 96 U64      BatchRampTokens     104 U32      MinMembers          108 U32      StartMembers
+//	112 U32      TotalSteps          116 U32      BatchStart          120 U32      BatchEnd
+//	124 U32      SequenceTokens      128 U16      Witnesses           130 U8       Overlap
+//	131 U8       MissedMax           132 U8       VerificationPercent 133 U8       Numerics
+//	136 Text     Name                168 Hash     ModelHash           200 Hash     SpecHash
+//	232 Key      Owner               512 U64      VerifyMs            520 U64      DisputeMs
+//	528 U64      Stake               536 U64      UnbondMs            544 U64      Rate
+//	552 Hash     StateHash           665 U8       Exchange            666 U8       ValidatorPercent
+//	667 U8       Penalty             668 U16      Validators          672 U64      Emission
+//	680 U64      RegisterCost        688 U32      WindowBlocks        692 U32      ScoreWindows
+//	696 U32      Slots               700 U32      ImmuneWindows       740 U8       Sharing
 //
-//	  0 U32 number             4 U32 epoch             8 U32 step, 0 = drain   12 U32 batch              16 U64 opened at
-//	 24 Hash seed             56 Hash agreed params   88 U32 active            92 U32 expected           96 U32 accepted
-//	100 U32 attests          104 U32 filter bits     108 U8 filter hashes     109 U8 elected            110 U8 reports
-//	111 U8 complete reports  112 U8 final            113 U8 has agreed        114 U8 spans              120 8 spans of 16 bytes
-//	248 w U32 elected members, then to a multiple of 8
-//	    w reports of 40 bytes: U8 reported, U8 complete, 6 zero, Hash params
-//	    b active   b expected   b accepted: bitmaps by members' places, bit i%8 of byte i/8
-//	    U8 for each member: reports that hold its result of this round, then to a multiple of 8
-//	    filters of the reports, by seats: filter bits / 8 each; with buckets none, but of each member the Hash ID of its commitment
-//	    with room for speeds, for each member U32 speed by which its share goes, U32 begin of it in the batch, U32 its length
+//	  0 U32   Magic              "ENTR"
+//	  4 U32   Version            3
+//	  8 U32   LimitMembers       Limits.Members
+//	 12 U16   LimitWitnesses     Limits.Witnesses
+//	 14 U16   LimitValidators    Limits.Validators
+//	 16 Hash  ID                 the run's identity
+//	134 U8    NameBytes          length of the name
+//	264 U8    Phase              the phase
+//	265 Bool  PausePending       the run pauses when this epoch is over
+//	266 U8    Drain              drain rounds left, this one included
+//	267 U8    Repeats            repeats of the last drain round so far
+//	268 U8    CheckpointersLen   number of checkpointers
+//	269 Bool  HasCheckpoint      a checkpoint was reported
+//	270 U8    LostWarmups        warmups in a row that ended with no member ready
+//	272 U64   PhaseSince         when the phase began, in ms
+//	280 U64   EpochSince         when the epoch's first round opened, in ms
+//	288 U64   DataIndex          first sequence that was never given out
+//	296 U64   PointsTotal        points ever given
+//	304 U64   PointsRetired      points of members that were forgotten, and points that were forfeited
+//	312 U64   RedoLost           sequences lost to a full redo queue
+//	320 Hash  Params             the parameters agreed last
+//	352 U32   ParamsRound        the round at whose start they were held
+//	356 U32   Count              places of the table of members in use
+//	360 U32   Epoch              current or last epoch
+//	364 U32   Round              current or last round
+//	368 U32   Step               rounds with training so far
+//	372 U32   EpochRound         the epoch's first round
+//	376 U32   RedoLen            spans in the redo queue
+//	380 U32   Rollbacks          returns to older parameters
+//	384 3 U32 Checkpointer       members chosen to write the checkpoint
+//	400 Hash  CheckpointParams   the last checkpoint: its parameters
+//	432 Hash  CheckpointManifest its manifest
+//	464 Key   CheckpointKey      its author
+//	496 U32   CheckpointEpoch    its epoch
+//	500 U32   PaceMs             how long the last complete RoundTrain took
+//	504 U64   TrainLimitMs       longest RoundTrain of the current round
+//	584 U64   Treasury           tokens of the treasury
+//	592 U64   Escrow             tokens that the host holds for the run
+//	600 U64   Payout             tokens that the last message paid out
+//	608 Key   PayoutTo           the key they went to
+//	640 U64   PointsVerified     points given for verifying
+//	648 U32   Convictions        convictions so far
+//	652 U32   Disputes           disputes so far
+//	656 U32   ChecksDrawn        checks drawn so far
+//	660 U32   ChecksPassed       checks passed so far
+//	664 U8    Room               bit 1: Limits.Buckets; bit 2: Limits.Speeds
+//	704 U64   PhaseHeight        height at which the phase began
+//	712 U64   Emitted            tokens ever given for scores
+//	720 U64   Penalties          tokens ever taken back by penalties
+//	728 U32   PeriodSettled      last period whose scores were settled
+//	732 U32   Tail               windows since the run's end
+//	736 U32   Replaced           1 + the window of the last replacement
 //
-// A place of the table of checks; one whose round is 0 is free:
+// A place in the table of members, 200 bytes (Member):
 //
-//	 0 U32 round              4 U32 epoch             8 U32 step              12 U32 member             16 U32 verifier
-//	20 U32 sequences         24 U64 deadline         32 Hash share            64 Hash params            96 U8 disputed
-//	97 U8 reassigned
+//	  0 Key   Key                the member's key
+//	 32 U64   Points             points earned
+//	 40 U64   JoinedMs           when it joined last
+//	 48 U64   LeftMs             when it left last
+//	 56 U64   Stake              tokens at stake
+//	 64 U32   Results            accepted results
+//	 68 U32   Speed              tokens a second, as stated last
+//	 72 U32   JoinedEpoch        epoch in which it joined last
+//	 76 U32   LeftRound          round in which it left last
+//	 80 U8    Status             its status
+//	 81 U8    Missed             results missed in a row
+//	 82 U8    Idle               elections in a row without a report
+//	 83 U8    Doubt              weight in the draw of checks
+//	 84 U8    Strikes            failures to serve in a row
+//	 85 U8    Skipped            checks skipped in a row
+//	 86 U8    Astray             reports in a row with other parameters than the agreed ones
+//	 88 U64   Balance            tokens rewarded and not claimed
+//	 96 U64   Settled            points that no conviction takes
+//	104 U64   Claimed            points that were paid
+//	112 U64   ReleaseMs          when its stake is free
+//	120 U32   Passed             checks of its results that passed
+//	124 U32   FirstRound         round of its first accepted result
+//	128 U32   LastRound          round of its last accepted result
+//	136 Key   Payee              the key its claims are paid to
+//	168 U64   EpochPoints        points at the end of the last epoch
+//	176 U64   Unvested           reward of the last period, which a penalty or conviction may still take
+//	184 U64   Earned             tokens ever given for its scores
+//	192 U32   Since              window in which it came as a newcomer
+//	196 U16   Score              moving average of its scores + 32768; 0 = none
+//	198 Bool  SpeedSet           it has stated a speed since the epoch began
 //
-// A place of the table of disputes begins with the check, 104 bytes; "2" is of the accused and the accuser:
+// A slot of the ring of rounds: its fixed part, 248 bytes (Slot):
 //
-//	104 U32 number           108 U32 accuser, 2^32-1 = none                   112 U64 deadline          120 U8 stage
-//	121 U8 unserved          122 U8 defended         123 U8 level             124 U8 levels to go       125 2 U8 revealed
-//	127 U8 tie-breakers      128 U32 operation       132 U32 tile             136 U32 slice             140 U32 node's index
-//	144 2 Hash traces        208 2 Hash nodes        272 16 Hash children that one has revealed, if the other has not
-//	784 3 tie-breakers of 40 bytes: U32 member, U8 vote, 3 zero, Hash trace   904 the commitment, 244 bytes
+//	  0 U32      Number                4 U32      Epoch                 8 U32      Step
+//	 12 U32      Batch                16 U64      OpenedMs             24 Hash     Seed
+//	 56 Hash     Agreed               88 U32      ActiveLen            92 U32      ExpectedLen
+//	 96 U32      AcceptedLen         100 U32      Attests             104 U32      FilterBits
+//	108 U8       FilterHashes        109 U8       ElectedLen          110 U8       Reports
+//	111 U8       Completes           112 Bool     Final               113 Bool     HasAgreed
+//	114 U8       SpansLen            120 8 Span   Span
 //
-// A place of the ring of convictions:
+// A witness's report in a slot, 40 bytes (Report): 0 Bool Reported, 1 Bool Complete, 8 Hash
+// Params.
 //
-//	  0 U32 number             4 U32 round             8 U32 member            12 U32 by, 2^32-1 = none  16 key, 32 bytes
-//	 48 by's key, 32 bytes    80 Hash evidence       112 U64 slashed          120 U64 at                128 U32 first round
-//	132 U32 last round       136 U32 results         140 U8 offence
+// An elected witness in a slot, 4 bytes (Elected): 0 U32 Member.
 //
-// A seat of the table of validators; one whose trust is 0 is free:
+// A member's commitment in a slot, in a run that exchanges by buckets, 32 bytes (Commit): 0
+// Hash ID.
 //
-//	 0 key, 32 bytes         32 payee, 32 bytes      64 U64 stake             72 U64 balance            80 U64 rewards ever
-//	88 U64 since             96 U32 since window    100 U8 trust
+// A member's share in a slot, in a run whose shares go by speed, 12 bytes (Share): 0 U32
+// Speed, 4 U32 From, 8 U32 Count.
 //
-// A tally is U32 period, U32 zero, then for each place of the table of members:
+// A span of sequences, 16 bytes (Span): 0 U64 Start, 8 U32 Count.
 //
-//	 0 U32 sequences accepted                        4 U32 weight, in parts of 2^30                      8 U64 reward, or penalty if s <= 0
-//	16 U16 s + 32768, 0 = not scored                18 U8 a result was not accepted
+// A place in the table of checks; it is free if Round is 0, 104 bytes (Check):
 //
-// A period's scores are U32 period, U32 zero, then for each seat:
+//	 0 U32      Round                 4 U32      Epoch                 8 U32      Step
+//	12 U32      Member               16 U32      Verifier             20 U32      Sequences
+//	24 U64      DeadlineMs           32 Hash     Share                64 Hash     Params
+//	96 Bool     Disputed             97 Bool     Reassigned
 //
-//	 0 key, 32 bytes         32 Hash committed to    64 U64 stake             72 U64 reward             80 U16 agreement, in parts of 65535
-//	82 U8 trust              83 U8 revealed
+// A place in the table of disputes; it is free if its check is, 1152 bytes (Dispute):
 //
-// and for each seat, for each place of the table of members, U16 score + 32768, 0 = none.
+//	  0 Check    Check               104 U32      ID                  108 U32      Accuser
+//	112 U64      DeadlineMs          120 U8       Stage               121 Bool     Unserved
+//	122 Bool     Defended            123 U8       Level               124 U8       Depth
+//	125 2 Bool   Revealed            127 U8       TiesLen             128 U32      Op
+//	132 U32      Tile                136 U32      Slice               140 U32      Index
+//	144 2 Hash   Trace               208 2 Hash   Node                272 16 Hash  Child
+//	784 3 Tie    Tie                 904 244 Byte Commitment
+//
+// A tie-breaker, 40 bytes (Tie): 0 U32 Member, 4 U8 Vote, 8 Hash Trace.
+//
+// A place in the ring of convictions, 144 bytes (Conviction):
+//
+//	  0 U32      Number                4 U32      Round                 8 U32      Member
+//	 12 U32      By                   16 Key      Key                  48 Key      ByKey
+//	 80 Hash     Evidence            112 U64      Slashed             120 U64      AtMs
+//	128 U32      FirstRound          132 U32      LastRound           136 U32      Results
+//	140 U8       Offence
+//
+// A seat in the table of validators; it is free if Trust is 0, 104 bytes (Seat):
+//
+//	 0 Key      Key                  32 Key      Payee                64 U64      Stake
+//	72 U64      Balance              80 U64      Earned               88 U64      SinceMs
+//	96 U32      Since               100 U8       Trust
+//
+// The head of a period's tally, 8 bytes (Tally): 0 U32 Period.
+//
+// A member's part of a tally, 24 bytes (Work):
+//
+//	 0 U32      Sequences             4 U32      Weight                8 U64      Amount
+//	16 U16      Score                18 Bool     Missed
+//
+// The head of a period's scores, 8 bytes (Period): 0 U32 Period.
+//
+// What one validator says of a period, 88 bytes (Ballot):
+//
+//	 0 Key      Key                  32 Hash     Hash                 64 U64      Stake
+//	72 U64      Reward               80 U16      Agreement            82 U8       Trust
+//	83 Bool     Revealed
 //
 // # Messages
 //

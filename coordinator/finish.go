@@ -27,7 +27,7 @@ func (s State) endRound(env Env) {
 			continue
 		}
 		if r.reported(p) {
-			putU8(s.place(i), mIdle, 0)
+			s.place(i).SetIdle(0)
 		} else {
 			s.idle(i, env)
 		}
@@ -41,12 +41,12 @@ func (s State) endRound(env Env) {
 // next decides how the epoch goes on after round r.
 func (s State) next(env Env, r Round, agreed bool) {
 	drain := s.Draining()
-	repeats := getU8(s.b, hRepeats)
+	repeats := s.h().Repeats()
 	switch {
 	case s.tally().active == 0:
 		s.endEpoch(env, r, drain == 1 && agreed)
 	case drain == 0 && s.mustDrain(env, r):
-		s.open(env, getU8(s.b, hOverlap)+1)
+		s.open(env, s.h().Overlap()+1)
 	case drain == 0:
 		s.open(env, 0)
 	case drain > 1:
@@ -54,7 +54,7 @@ func (s State) next(env Env, r Round, agreed bool) {
 	case agreed:
 		s.endEpoch(env, r, true)
 	case repeats < repeatsMax:
-		putU8(s.b, hRepeats, repeats+1)
+		s.h().SetRepeats(repeats + 1)
 		s.open(env, 1)
 	default:
 		s.endEpoch(env, r, false)
@@ -63,15 +63,15 @@ func (s State) next(env Env, r Round, agreed bool) {
 
 // mustDrain tells whether the epoch is to end after the training round r.
 func (s State) mustDrain(env Env, r Round) bool {
-	since := getU64(s.b, hEpochSince)
+	since := s.h().EpochSince()
 	_, agreedIn := s.Params()
-	base := max(agreedIn+1, getU32(s.b, hEpochRound)) // the epoch began with agreed parameters
+	base := max(agreedIn+1, s.h().EpochRound()) // the epoch began with agreed parameters
 	switch {
-	case env.NowMs >= since && env.NowMs-since >= getU64(s.b, hEpochMs):
-	case s.Step() >= getU32(s.b, hTotalSteps):
+	case env.NowMs >= since && env.NowMs-since >= s.h().EpochMs():
+	case s.Step() >= s.h().TotalSteps():
 	case s.PausePending():
-	case s.tally().active < getU32(s.b, hMinMembers):
-	case uint32(r.u8(rReports)) < r.Quorum():
+	case s.tally().active < s.h().MinMembers():
+	case uint32(r.b.Reports()) < r.Quorum():
 	case r.Number()+1 >= base+disagreeMax:
 	default:
 		return false
@@ -89,10 +89,10 @@ func (s State) agree(r Round) bool {
 		if hash.IsZero() || r.votes(hash) < r.Quorum() {
 			continue
 		}
-		put32(s.b, r.at+rAgreed, hash)
-		r.putU8(rHasAgreed, 1)
-		put32(s.b, hParams, hash)
-		putU32(s.b, hParamsRound, r.Number())
+		r.b.SetAgreed(hash)
+		r.b.SetHasAgreed(true)
+		s.h().SetParams(hash)
+		s.h().SetParamsRound(r.Number())
 		return true
 	}
 	return false
@@ -121,7 +121,7 @@ func (s State) judge(env Env, r Round) {
 	if !ok {
 		return
 	}
-	quorum, reports := r.Quorum(), uint32(r.u8(rReports))
+	quorum, reports := r.Quorum(), uint32(r.b.Reports())
 	counts := a.counts()
 	accepted := uint32(0)
 	for i := range s.Count() {
@@ -130,8 +130,8 @@ func (s State) judge(env Env, r Round) {
 			accepted++
 		}
 	}
-	a.putU32(rAcceptedLen, accepted)
-	a.putU8(rFinal, 1)
+	a.b.SetAcceptedLen(accepted)
+	a.b.SetFinal(true)
 	carried := accepted >= committee.Quorum(a.ExpectedCount()-1)
 	for _, d := range a.deal() {
 		i := d.member
@@ -153,16 +153,16 @@ func (s State) judge(env Env, r Round) {
 // pay gives member i the points of an accepted result.
 func (s State) pay(i, round, sequences uint32) {
 	b := s.place(i)
-	putU64(b, mPoints, getU64(b, mPoints)+uint64(sequences))
-	putU32(b, mResults, getU32(b, mResults)+1)
-	if getU32(b, mFirstRound) == 0 {
-		putU32(b, mFirstRound, round)
+	b.SetPoints(b.Points() + uint64(sequences))
+	b.SetResults(b.Results() + 1)
+	if b.FirstRound() == 0 {
+		b.SetFirstRound(round)
 	}
-	putU32(b, mLastRound, round)
-	putU64(s.b, hPoints, s.PointsTotal()+uint64(sequences))
+	b.SetLastRound(round)
+	s.h().SetPointsTotal(s.PointsTotal() + uint64(sequences))
 	s.tallySequences(i, round, sequences)
-	if Status(getU8(b, mStatus)) == StatusActive {
-		putU8(b, mMissed, 0)
+	if Status(b.Status()) == StatusActive {
+		b.SetMissed(0)
 	}
 }
 
@@ -173,13 +173,13 @@ func (s State) endEpoch(env Env, r Round, agreed bool) {
 		for _, v := range r.Spans() {
 			s.pushRedo(v)
 		}
-		r.putU8(rFinal, 1)
+		r.b.SetFinal(true)
 	}
 	if !agreed {
-		putU32(s.b, hRollbacks, s.Rollbacks()+1)
+		s.h().SetRollbacks(s.Rollbacks() + 1)
 	}
-	putU8(s.b, hDrain, 0)
-	putU8(s.b, hRepeats, 0)
+	s.h().SetDrain(0)
+	s.h().SetRepeats(0)
 	s.settle()
 	s.chooseCheckpointers(env, r)
 	s.enter(Cooldown, env)
@@ -204,12 +204,12 @@ func (s State) chooseCheckpointers(env Env, r Round) {
 	roundSeed := r.Seed()
 	seed := wire.Sum("entrain/checkpointers", env.Seed[:], roundSeed[:])
 	chosen := min(n, checkpointersMax)
-	putU8(s.b, hCheckpointersLen, uint8(chosen))
+	s.h().SetCheckpointersLen(uint8(chosen))
 	for p := range uint32(checkpointersMax) {
 		i := uint32(0)
 		if p < chosen {
 			i = from[committee.Member(seed, committee.Trainers, n, p)]
 		}
-		putU32(s.b, hCheckpointers+4*p, i)
+		s.h().SetCheckpointer(p, i)
 	}
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"bytes"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestOpenRefuses(t *testing.T) {
 		value []byte
 	}{
 		{"a configuration with a fault", hTotalSteps, u32(0)},
-		{"more seats than the limits", hConfigWitnesses, u16(33)},
+		{"more seats than the limits", hWitnesses, u16(33)},
 		{"a name that is longer than its field", hNameBytes, []byte{33}},
 		{"bytes behind the name", hName + 4, []byte{'x'}},
 		{"more drain rounds than an epoch has", hDrain, []byte{3}},
@@ -38,38 +39,38 @@ func TestOpenRefuses(t *testing.T) {
 		{"parameters of a round to come", hParamsRound, u32(3)},
 		{"a data index without bounds", hDataIndex, u64(sequencesMax + 1)},
 		{"too many checkpointers", hCheckpointersLen, []byte{4}},
-		{"more redo spans than fit", hRedoLen, u32(redoMax + 1)},
-		{"bytes behind the redo queue", lay.redo, []byte{1}},
-		{"no status", lay.table + mStatus, []byte{0}},
-		{"a byte between the fields of a member", lay.table + mAstray + 1, []byte{1}},
-		{"a number for another slot", r.at + rNumber, u32(3)},
-		{"a step without a batch", r.at + rBatch, u32(0)},
-		{"a drain round with a batch", r.at + rStep, u32(0)},
-		{"a batch of more than its spans", r.at + rBatch, u32(21)},
-		{"more spans than fit", r.at + rSpansLen, []byte{spansMax + 1}},
-		{"an empty span", r.at + rSpans + 8, u32(0)},
-		{"a span beyond all sequences", r.at + rSpans, u64(sequencesMax + 1)},
-		{"more active members than bits", r.at + rActiveLen, u32(21)},
-		{"fewer active members than bits", r.at + rActiveLen, u32(19)},
-		{"an active member that is none", r.at + lay.active + 2, []byte{0x1f}},
-		{"an expected member that is not active", r.at + lay.expected + 3, []byte{1}},
-		{"fewer expected members than shares", r.at + lay.expected, []byte{0x7f}},
-		{"another count of expected members", r.at + rExpectedLen, u32(19)},
-		{"results accepted before the round is final", r.at + lay.accepted, []byte{1}},
-		{"more holders than witnesses", r.at + lay.counts, []byte{33}},
-		{"more witnesses than seats", r.at + rElectedLen, []byte{33}},
-		{"a witness that is not active", r.at + lay.elected, u32(20)},
-		{"another count of reports", r.at + rReports, []byte{3}},
-		{"another count of complete reports", r.at + rCompletes, []byte{3}},
-		{"a report of a seat that is not filled", r.at + lay.reports + 25*reportBytes, []byte{1}},
-		{"a report that is neither there nor not", r.at + lay.reports, []byte{2}},
-		{"an attested round that is not the one before", r.at + rAttests, u32(2)},
-		{"filters without an attested round", r.at + rAttests, u32(0)},
-		{"filters of no bits", r.at + rFilterBits, u32(0)},
-		{"filters of odd bits", r.at + rFilterBits, u32(65)},
-		{"filters beyond their space", r.at + rFilterBits, u32(8 * lay.filtersLen)},
-		{"filters without hashes", r.at + rFilterHashes, []byte{0}},
-		{"a final that is neither", r.at + rFinal, []byte{2}},
+		{"more redo spans than fit", hRedoLen, u32(record.RedoMax + 1)},
+		{"bytes behind the redo queue", lay.Redo, []byte{1}},
+		{"no status", lay.Table + mStatus, []byte{0}},
+		{"a byte between the fields of a member", lay.Table + mAstray + 1, []byte{1}},
+		{"a number for another slot", slotAt(r) + rNumber, u32(3)},
+		{"a step without a batch", slotAt(r) + rBatch, u32(0)},
+		{"a drain round with a batch", slotAt(r) + rStep, u32(0)},
+		{"a batch of more than its spans", slotAt(r) + rBatch, u32(21)},
+		{"more spans than fit", slotAt(r) + rSpansLen, []byte{record.SpansMax + 1}},
+		{"an empty span", slotAt(r) + rSpan + 8, u32(0)},
+		{"a span beyond all sequences", slotAt(r) + rSpan, u64(sequencesMax + 1)},
+		{"more active members than bits", slotAt(r) + rActiveLen, u32(21)},
+		{"fewer active members than bits", slotAt(r) + rActiveLen, u32(19)},
+		{"an active member that is none", slotAt(r) + lay.Active + 2, []byte{0x1f}},
+		{"an expected member that is not active", slotAt(r) + lay.Expected + 3, []byte{1}},
+		{"fewer expected members than shares", slotAt(r) + lay.Expected, []byte{0x7f}},
+		{"another count of expected members", slotAt(r) + rExpectedLen, u32(19)},
+		{"results accepted before the round is final", slotAt(r) + lay.Accepted, []byte{1}},
+		{"more holders than witnesses", slotAt(r) + lay.Counts, []byte{33}},
+		{"more witnesses than seats", slotAt(r) + rElectedLen, []byte{33}},
+		{"a witness that is not active", slotAt(r) + lay.Elected, u32(20)},
+		{"another count of reports", slotAt(r) + rReports, []byte{3}},
+		{"another count of complete reports", slotAt(r) + rCompletes, []byte{3}},
+		{"a report of a seat that is not filled", slotAt(r) + lay.Reports + 25*record.ReportBytes, []byte{1}},
+		{"a report that is neither there nor not", slotAt(r) + lay.Reports, []byte{2}},
+		{"an attested round that is not the one before", slotAt(r) + rAttests, u32(2)},
+		{"filters without an attested round", slotAt(r) + rAttests, u32(0)},
+		{"filters of no bits", slotAt(r) + rFilterBits, u32(0)},
+		{"filters of odd bits", slotAt(r) + rFilterBits, u32(65)},
+		{"filters beyond their space", slotAt(r) + rFilterBits, u32(8 * lay.FiltersLen)},
+		{"filters without hashes", slotAt(r) + rFilterHashes, []byte{0}},
+		{"a final that is neither", slotAt(r) + rFinal, []byte{2}},
 	} {
 		b := slices.Clone(s.b)
 		if n := copy(b[c.at:], c.value); bytes.Equal(b, s.b) || n == 0 {
@@ -103,15 +104,15 @@ func TestOpenRefusesCases(t *testing.T) {
 	down, end := stageOf(StageDescending, false), stageOf(StageEvidence, false)
 	lay := first.l
 	check := func(at uint32) uint32 { // of one that is not disputed
-		for k := range lay.checksMax {
-			if b := first.check(k); getU32(b, kRound) != 0 && getU8(b, kDisputed) == 0 {
-				return lay.checks + checkBytes*k + at
+		for k := range lay.ChecksMax {
+			if b := first.check(k); b.Round() != 0 && !b.Disputed() {
+				return lay.Checks + record.CheckBytes*k + at
 			}
 		}
 		t.Fatal("all checks are disputed")
 		return 0
 	}
-	unserved, accused := lay.disputes, lay.disputes+disputeBytes
+	unserved, accused := lay.Disputes, lay.Disputes+record.DisputeBytes
 	for _, c := range []struct {
 		what  string
 		s     State
@@ -121,18 +122,18 @@ func TestOpenRefusesCases(t *testing.T) {
 		{"an escrow that is more than its parts", first, hEscrow, u64(1 << 40)},
 		{"a treasury without bounds", first, hTreasury, u64(TokensMax + 1)},
 		{"an escrow without bounds", first, hEscrow, u64(TokensMax + 1)},
-		{"a stake that is not in the escrow", first, lay.table + mStake, u64(1)},
-		{"a stake without bounds", first, lay.table + mStake, u64(1<<64 - 1)},
-		{"a balance without bounds", first, lay.table + mBalance, u64(1<<64 - 1)},
-		{"a balance that makes the sum too large", first, lay.table + mBalance, u64(TokensMax)},
-		{"no doubt", first, lay.table + mDoubt, []byte{0}},
-		{"too much doubt", first, lay.table + mDoubt, []byte{17}},
-		{"too many strikes", first, lay.table + mStrikes, []byte{4}},
-		{"too many reports astray", first, lay.table + mAstray, []byte{3}},
-		{"more points settled than there are", first, lay.table + mSettled, u64(100)},
-		{"more points claimed than are settled", first, lay.table + mClaimed, u64(1)},
-		{"more points of the last epoch than there are", first, lay.table + mRipe, u64(100)},
-		{"bytes between the fields of a member", first, lay.table + mLastRound + 4, []byte{1}},
+		{"a stake that is not in the escrow", first, lay.Table + mStake, u64(1)},
+		{"a stake without bounds", first, lay.Table + mStake, u64(1<<64 - 1)},
+		{"a balance without bounds", first, lay.Table + mBalance, u64(1<<64 - 1)},
+		{"a balance that makes the sum too large", first, lay.Table + mBalance, u64(TokensMax)},
+		{"no doubt", first, lay.Table + mDoubt, []byte{0}},
+		{"too much doubt", first, lay.Table + mDoubt, []byte{17}},
+		{"too many strikes", first, lay.Table + mStrikes, []byte{4}},
+		{"too many reports astray", first, lay.Table + mAstray, []byte{3}},
+		{"more points settled than there are", first, lay.Table + mSettled, u64(100)},
+		{"more points claimed than are settled", first, lay.Table + mClaimed, u64(1)},
+		{"more points of the last epoch than there are", first, lay.Table + mEpochPoints, u64(100)},
+		{"bytes between the fields of a member", first, lay.Table + mLastRound + 4, []byte{1}},
 		{"a check of a round to come", first, check(kRound), u32(99)},
 		{"a check of an epoch to come", first, check(kEpoch), u32(99)},
 		{"a check of nobody", first, check(kMember), u32(7)},
@@ -141,8 +142,8 @@ func TestOpenRefusesCases(t *testing.T) {
 		{"a check that is disputed in a way", first, check(kDisputed), []byte{2}},
 		{"a check that is reassigned in a way", first, check(kReassigned), []byte{2}},
 		{"bytes behind a check", first, check(kEnd), []byte{1}},
-		{"bytes in a free check", first, lay.checks + checkBytes*20 + 9, []byte{1}},
-		{"bytes behind the checks", first, lay.disputes - 1, []byte{1}},
+		{"bytes in a free check", first, lay.Checks + record.CheckBytes*20 + 9, []byte{1}},
+		{"bytes behind the checks", first, lay.Disputes - 1, []byte{1}},
 		{"a dispute without its check", first, unserved + kRound, u32(2)},
 		{"a dispute without a number", first, unserved + dID, u32(0)},
 		{"a dispute of a number to come", first, unserved + dID, u32(3)},
@@ -160,27 +161,27 @@ func TestOpenRefusesCases(t *testing.T) {
 		{"a descent below all levels", down, accused + dLevel, []byte{4}},
 		{"a descent of no depth", down, accused + dDepth, []byte{0}},
 		{"a descent of more than any depth", down, accused + dDepth, []byte{9}},
-		{"children that nobody revealed", down, accused + dChildren, []byte{1}},
+		{"children that nobody revealed", down, accused + dChild, []byte{1}},
 		{"both having revealed", shown, accused + dRevealed, []byte{1, 1}},
 		{"evidence at another level", end, accused + dLevel, []byte{1}},
 		{"evidence with a depth", end, accused + dDepth, []byte{1}},
 		{"too many tie-breakers", first, accused + dTiesLen, []byte{4}},
-		{"a tie-breaker that is nobody", first, accused + dTies, u32(7)},
-		{"no such vote", first, accused + dTies + 4, []byte{4}},
-		{"bytes behind a vote", first, accused + dTies + 5, []byte{1}},
+		{"a tie-breaker that is nobody", first, accused + dTie, u32(7)},
+		{"no such vote", first, accused + dTie + 4, []byte{4}},
+		{"bytes behind a vote", first, accused + dTie + 5, []byte{1}},
 		{"bytes behind a dispute", first, accused + dEnd, []byte{1}},
 		{"another commitment's round", first, accused + dCommitment + 36, u32(2)},
-		{"bytes in a free dispute", first, lay.disputes + 2*disputeBytes + 50, []byte{1}},
-		{"bytes in a free conviction", last, lay.convictions + convictionBytes*5 + 20, []byte{1}},
+		{"bytes in a free dispute", first, lay.Disputes + 2*record.DisputeBytes + 50, []byte{1}},
+		{"bytes in a free conviction", last, lay.Convictions + record.ConvictionBytes*5 + 20, []byte{1}},
 		{"a conviction that is not there", last, hConvictions, u32(2)},
-		{"a conviction of another number", last, lay.convictions + cNumber, u32(2)},
-		{"a conviction of nobody", last, lay.convictions + cMember, u32(99)},
-		{"a conviction by nobody that there is", last, lay.convictions + cBy, u32(99)},
-		{"no such offence", last, lay.convictions + cOffence, []byte{9}},
-		{"bytes behind a conviction", last, lay.convictions + cEnd, []byte{1}},
+		{"a conviction of another number", last, lay.Convictions + cNumber, u32(2)},
+		{"a conviction of nobody", last, lay.Convictions + cMember, u32(99)},
+		{"a conviction by nobody that there is", last, lay.Convictions + cBy, u32(99)},
+		{"no such offence", last, lay.Convictions + cOffence, []byte{9}},
+		{"bytes behind a conviction", last, lay.Convictions + cEnd, []byte{1}},
 		{"disputes without bounds", first, hDisputes, u32(countMax + 1)},
 		{"convictions without bounds", first, hConvictions, u32(countMax + 1)},
-		{"checks in a run that verifies nothing", first, hVerification, make([]byte, 1)},
+		{"checks in a run that verifies nothing", first, hVerificationPercent, make([]byte, 1)},
 	} {
 		b := slices.Clone(c.s.b)
 		if n := copy(b[c.at:], c.value); bytes.Equal(b, c.s.b) || n == 0 {

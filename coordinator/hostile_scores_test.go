@@ -3,6 +3,7 @@ package coordinator
 import (
 	"bytes"
 	"fmt"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
@@ -46,14 +47,14 @@ func TestOpenRefusesScores(t *testing.T) {
 	u32 := func(v uint32) []byte { return wire.AppendU32(nil, v) }
 	u64 := func(v uint64) []byte { return wire.AppendU64(nil, v) }
 	r, _ := s.At(s.Round())
-	seat := func(k, at uint32) uint32 { return lay.validatorsAt + validatorBytes*k + at }
+	seat := func(k, at uint32) uint32 { return lay.Seats + record.SeatBytes*k + at }
 	tally := func(p, i, at uint32) uint32 {
-		return lay.tallies + p%talliesKept*lay.tally + tMembers + tallyBytes*i + at
+		return lay.Tallies + p%record.TalliesKept*lay.Tally + record.TallyBytes + record.WorkBytes*i + at
 	}
-	period := func(p uint32) uint32 { return lay.scores + p%scoresKept*lay.period }
-	said := func(p, k, at uint32) uint32 { return period(p) + sSeats + seatBytes*k + at }
+	period := func(p uint32) uint32 { return lay.Periods + p%record.BallotsKept*lay.Period }
+	said := func(p, k, at uint32) uint32 { return period(p) + record.PeriodBytes + record.BallotBytes*k + at }
 	given := func(p, k, i uint32) uint32 {
-		return period(p) + sSeats + seatBytes*lay.validators + 2*lay.members*k + 2*i
+		return period(p) + record.PeriodBytes + record.BallotBytes*lay.Validators + 2*lay.Members*k + 2*i
 	}
 	for _, c := range []struct {
 		what  string
@@ -66,17 +67,17 @@ func TestOpenRefusesScores(t *testing.T) {
 		{"room for what is not known", hRoom, []byte{5}},
 		{"shares by speed without room for speeds", hSharing, []byte{1}},
 		{"shares in a way that is not known", hSharing, []byte{2}},
-		{"somebody who spoke twice", lay.table + mSpoke, []byte{2}},
+		{"somebody who spoke twice", lay.Table + mSpeedSet, []byte{2}},
 		{"windows of no length", hWindowBlocks, u32(0)},
-		{"more validators than seats", hConfigValidators, []byte{7}},
-		{"bytes between the fields", hConfigValidators + 2, []byte{1}},
+		{"more validators than seats", hValidators, []byte{7}},
+		{"bytes between the fields", hValidators + 2, []byte{1}},
 		{"a tail before the end", hTail, u32(1)},
-		{"a period settled that is not over", hScored, u32(2)},
+		{"a period settled that is not over", hPeriodSettled, u32(2)},
 		{"somebody replaced in a window to come", hReplaced, u32(8)},
-		{"a reward that is not in the escrow", lay.table + mUnripe, u64(1)},
-		{"a reward without bounds", lay.table + mUnripe, u64(1 << 63)},
-		{"bytes behind a member", lay.table + mEnd, []byte{1}},
-		{"filters where there are none", r.at + rFilterBits, u32(64)},
+		{"a reward that is not in the escrow", lay.Table + mUnvested, u64(1)},
+		{"a reward without bounds", lay.Table + mUnvested, u64(1 << 63)},
+		{"bytes behind a member", lay.Table + mEnd, []byte{1}},
+		{"filters where there are none", slotAt(r) + rFilterBits, u32(64)},
 		{"a stake of a validator that is not in the escrow", seat(0, vStake), u64(11)},
 		{"a stake of a validator without bounds", seat(0, vStake), u64(1 << 63)},
 		{"a balance of a validator without bounds", seat(0, vBalance), u64(1 << 63)},
@@ -87,16 +88,16 @@ func TestOpenRefusesScores(t *testing.T) {
 		{"bytes in a free seat", seat(3, vKey), []byte{1}},
 		{"a validator in a seat that is not to take", seat(4, vTrust), []byte{1}},
 		{"bytes behind the validators", seat(6, 0), []byte{1}},
-		{"a tally of another period", lay.tallies + tPeriod, u32(6)},
-		{"a tally of no period", lay.tallies + 1*lay.tally + tPeriod, u32(0)},
-		{"a tally of an old period", lay.tallies + 1*lay.tally + tPeriod, u32(4)},
-		{"bytes behind a tally's period", lay.tallies + 4, []byte{1}},
-		{"a score before the period is settled", tally(2, 0, tScore), []byte{1}},
-		{"a weight of more than all", tally(1, 0, tWeight), u32(WeightOne + 1)},
-		{"a miss in a way", tally(1, 0, tMissed), []byte{2}},
-		{"a score without results", tally(1, 0, tSequences), u32(0)},
-		{"bytes behind a member's part", tally(1, 0, tEnd), []byte{1}},
-		{"a part for nobody", tally(1, 5, tSequences), u32(1)},
+		{"a tally of another period", lay.Tallies + tPeriod, u32(6)},
+		{"a tally of no period", lay.Tallies + 1*lay.Tally + tPeriod, u32(0)},
+		{"a tally of an old period", lay.Tallies + 1*lay.Tally + tPeriod, u32(4)},
+		{"bytes behind a tally's period", lay.Tallies + 4, []byte{1}},
+		{"a score before the period is settled", tally(2, 0, uScore), []byte{1}},
+		{"a weight of more than all", tally(1, 0, uWeight), u32(WeightOne + 1)},
+		{"a miss in a way", tally(1, 0, uMissed), []byte{2}},
+		{"a score without results", tally(1, 0, uSequences), u32(0)},
+		{"bytes behind a member's part", tally(1, 0, uEnd), []byte{1}},
+		{"a part for nobody", tally(1, 5, uSequences), u32(1)},
 		{"bytes behind a tally", tally(1, 9, 0), []byte{1}},
 		{"scores of another period", period(2), u32(4)},
 		{"scores of no period", period(2), u32(0)},
@@ -111,7 +112,7 @@ func TestOpenRefusesScores(t *testing.T) {
 		{"a stake before the period is settled", said(2, 0, sStake), u64(1)},
 		{"an agreement before the period is settled", said(2, 0, sAgreement), []byte{1}},
 		{"bytes behind a validator's words", said(2, 0, sEnd), []byte{1}},
-		{"bytes behind the scores", period(2) + lay.period - 1, []byte{1}},
+		{"bytes behind the scores", period(2) + lay.Period - 1, []byte{1}},
 	} {
 		b := slices.Clone(s.b)
 		if n := copy(b[c.at:], c.value); bytes.Equal(b, s.b) || n == 0 {

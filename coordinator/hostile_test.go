@@ -3,6 +3,7 @@ package coordinator
 import (
 	"bytes"
 	"fmt"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 func exercise(t *testing.T, s State, rounds int) {
 	t.Helper()
 	look(s)
-	env := Env{NowMs: s.PhaseSince(), Height: getU64(s.b, hPhaseHeight), Seed: wire.Sum("test/exercise"), Referee: program{}}
+	env := Env{NowMs: s.PhaseSince(), Height: s.h().PhaseHeight(), Seed: wire.Sum("test/exercise"), Referee: program{}}
 	before := make([]byte, len(s.Bytes()))
 	for range rounds {
 		for i := range s.Count() {
@@ -141,11 +142,11 @@ func lookAtScores(s State) {
 	for i := range s.Count() {
 		_ = s.Immune(i)
 	}
-	for k := range uint32(ringRounds) {
+	for k := range uint32(record.RingRounds) {
 		if r, ok := s.At(s.slot(k).Number()); ok {
 			_, _ = r.SliceSeed()
 			_ = r.CommittedCount()
-			for _, i := range []uint32{0, s.Count(), s.l.members, 1<<32 - 1} {
+			for _, i := range []uint32{0, s.Count(), s.l.Members, 1<<32 - 1} {
 				_, _ = r.Committed(i)
 			}
 		}
@@ -172,7 +173,7 @@ func look(s State) {
 		_ = s.Member(i).Status.String()
 		s.Find(s.Key(i))
 	}
-	for k := range uint32(ringRounds) {
+	for k := range uint32(record.RingRounds) {
 		r, ok := s.At(s.slot(k).Number())
 		if !ok {
 			continue
@@ -182,7 +183,7 @@ func look(s State) {
 		for _, p := range r.Reports() {
 			_ = s.Key(p.Member)
 		}
-		for _, i := range append(r.Witnesses(), n, s.l.members, 1<<31, 1<<32-1) {
+		for _, i := range append(r.Witnesses(), n, s.l.Members, 1<<31, 1<<32-1) {
 			_, _, _, _ = r.Share(i), r.Reported(i), r.Elected(i), r.Holders(i)
 			_, _, _ = r.Accepted(i), r.Expected(i), r.Active(i)
 			s.Select(r.Number(), i, []wire.Hash{{}, wire.Sum("test/candidate")})
@@ -269,27 +270,27 @@ func TestChangedBytesNeverPanic(t *testing.T) {
 			at := below(hEnd)
 			switch below(11) {
 			case 7:
-				at = base.l.validatorsAt + below(max(1, validatorBytes*base.l.validators))
+				at = base.l.Seats + below(max(1, record.SeatBytes*base.l.Validators))
 			case 8:
-				at = base.l.tallies + below(max(1, talliesKept*base.l.tally))
+				at = base.l.Tallies + below(max(1, record.TalliesKept*base.l.Tally))
 			case 9:
-				at = base.l.scores + below(max(1, scoresKept*base.l.period))
+				at = base.l.Periods + below(max(1, record.BallotsKept*base.l.Period))
 			case 10:
-				at = base.l.ring + below(ringRounds)*base.l.slot + base.l.commits + below(64)
+				at = base.l.Ring + below(record.RingRounds)*base.l.Slot + base.l.Commits + below(64)
 			case 3:
-				at = base.l.checks + below(checkBytes*4)
+				at = base.l.Checks + below(record.CheckBytes*4)
 			case 4:
-				at = base.l.disputes + below(disputeBytes*2)
+				at = base.l.Disputes + below(record.DisputeBytes*2)
 			case 5:
-				at = base.l.convictions + below(convictionBytes)
+				at = base.l.Convictions + below(record.ConvictionBytes)
 			case 0:
-				at = base.l.ring + below(ringRounds)*base.l.slot + below(base.l.filters+16)
+				at = base.l.Ring + below(record.RingRounds)*base.l.Slot + below(base.l.Filters+16)
 			case 1:
-				at = base.l.table + below(memberBytes*max(1, base.Count()))
+				at = base.l.Table + below(record.MemberBytes*max(1, base.Count()))
 			case 2:
 				at = hPhase + below(hEnd-hPhase)
 			}
-			at = min(at, base.l.total-1)
+			at = min(at, base.l.Total-1)
 			b[at] = []uint8{0, 1, 2, 255, b[at] + 1, b[at] - 1, b[at] ^ 1<<below(8), uint8(below(256))}[below(8)]
 		}
 		if s, err := Open(b); err == nil {

@@ -1,6 +1,9 @@
 package coordinator
 
-import "github.com/entrain-network/entrain/key"
+import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/key"
+)
 
 // join makes the sender a member. A newcomer, and who was replaced, pays the cost of registering; when all slots are taken,
 // somebody is replaced.
@@ -24,9 +27,9 @@ func (s State) join(env Env, m Join) Error {
 			fresh = st == StatusReplaced
 		}
 		b := s.place(i)
-		stake = getU64(b, mStake)
+		stake = b.Stake()
 		if s.owed(i) {
-			payee := key.Public(get32(b, mPayee))
+			payee := key.Public(b.Payee())
 			if !m.Payee.IsZero() && m.Payee != payee {
 				return ErrPayee
 			}
@@ -39,7 +42,7 @@ func (s State) join(env Env, m Join) Error {
 		return ErrValue
 	case env.Value < cost:
 		return ErrCost
-	case stake+env.Value-cost < getU64(s.b, hStake):
+	case stake+env.Value-cost < s.h().Stake():
 		return ErrStake
 	}
 	out, e := s.slotFor(i, ok, fresh)
@@ -65,15 +68,15 @@ func (s State) join(env Env, m Join) Error {
 // epoch, no check and no dispute mentions and which nothing is owed to. Places of the ejected are the last to be given away,
 // so that they cannot return as long as there are others.
 func (s State) vacancy() (uint32, bool) {
-	if n := s.Count(); n < s.l.members {
+	if n := s.Count(); n < s.l.Members {
 		return n, true
 	}
 	best, bestMs, found, ejected := uint32(0), uint64(0), false, false
 	for i, pending := range s.allPending() {
 		i := uint32(i)
 		b := s.place(i)
-		st := Status(getU8(b, mStatus))
-		left := getU64(b, mLeftMs)
+		st := Status(b.Status())
+		left := b.LeftMs()
 		if st.Present() || pending || found && !ejected && st == StatusEjected {
 			continue
 		}
@@ -93,7 +96,7 @@ func (s State) mentioned(i uint32) bool {
 	default:
 		return false
 	}
-	for k := range uint32(ringRounds) {
+	for k := range uint32(record.RingRounds) {
 		if r := s.slot(k); r.Number() != 0 && r.Epoch() == s.Epoch() && r.Active(i) {
 			return true
 		}
@@ -105,42 +108,42 @@ func (s State) mentioned(i uint32) bool {
 func (s State) admit(i uint32, env Env, m Join, cost uint64, fresh bool) {
 	b := s.place(i)
 	if i == s.Count() {
-		putU32(s.b, hCount, i+1)
-	} else if get32(b, mKey) != env.Sender {
-		putU64(s.b, hRetired, s.PointsRetired()+getU64(b, mPoints))
+		s.h().SetCount(i + 1)
+	} else if b.Key() != env.Sender {
+		s.h().SetPointsRetired(s.PointsRetired() + b.Points())
 		s.forget(i)
 		s.forgetScores(i)
 		clear(b)
 	}
-	if get32(b, mKey) != env.Sender {
-		putU8(b, mDoubt, doubtNew)
+	if b.Key() != env.Sender {
+		b.SetDoubt(doubtNew)
 	}
-	put32(b, mKey, env.Sender)
-	put32(b, mPayee, m.Payee)
-	putU64(b, mReleaseMs, 0)
-	putU8(b, mSkipped, 0)
-	putU8(b, mAstray, 0)
+	b.SetKey(env.Sender)
+	b.SetPayee(m.Payee)
+	b.SetReleaseMs(0)
+	b.SetSkipped(0)
+	b.SetAstray(0)
 	s.addStake(i, env.Value-cost)
-	putU64(s.b, hTreasury, s.Treasury()+cost)
-	putU64(s.b, hEscrow, s.Escrow()+cost)
+	s.h().SetTreasury(s.Treasury() + cost)
+	s.h().SetEscrow(s.Escrow() + cost)
 	if fresh {
-		putU32(b, mSince, s.Window())
-		putU16(b, mScore, 0)
+		b.SetSince(s.Window())
+		b.SetScore(0)
 	}
 	putStatus(b, StatusWaiting)
-	putU8(b, mMissed, 0)
-	putU8(b, mIdle, 0)
-	putU32(b, mSpeed, m.Speed)
-	putU64(b, mJoinedMs, env.NowMs)
-	putU32(b, mJoinedEpoch, s.Epoch())
+	b.SetMissed(0)
+	b.SetIdle(0)
+	b.SetSpeed(m.Speed)
+	b.SetJoinedMs(env.NowMs)
+	b.SetJoinedEpoch(s.Epoch())
 }
 
 // forget erases the rounds of epochs that are over which mention member i, so that nobody takes the newcomer in its place
 // for it.
 func (s State) forget(i uint32) {
-	for k := range uint32(ringRounds) {
+	for k := range uint32(record.RingRounds) {
 		if r := s.slot(k); r.Active(i) {
-			clear(r.bytes(0, s.l.slot))
+			clear(r.bytes(0, s.l.Slot))
 		}
 	}
 }

@@ -19,30 +19,30 @@ func largeScored(tb testing.TB, members uint32, validators uint16) State {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	putU32(s.b, hCount, members)
-	putU32(s.b, hRound, 5) // nobody need have opened it
-	putU64(s.b, hTreasury, 1<<40)
-	putU64(s.b, hEscrow, 1<<40+uint64(validators)*1000)
+	s.h().SetCount(members)
+	s.h().SetRound(5) // nobody need have opened it
+	s.h().SetTreasury(1 << 40)
+	s.h().SetEscrow(1<<40 + uint64(validators)*1000)
 	t := s.tallyOf(1)
-	putU32(t, tPeriod, 1)
+	t.SetPeriod(1)
 	for i := range members {
 		b := s.place(i)
-		put32(b, mKey, wire.Sum("test/large", wire.AppendU32(nil, i)))
+		b.SetKey(key.Public(wire.Sum("test/large", wire.AppendU32(nil, i))))
 		putStatus(b, StatusWaiting)
-		putU8(b, mDoubt, doubtNew)
-		putU32(tallied(t, i), tSequences, 1+i%3)
+		b.SetDoubt(doubtNew)
+		t.Work(i).SetSequences(1 + i%3)
 	}
 	s.setPeriod(1)
 	for k := range uint32(validators) {
 		b, said, pub := s.seat(k), s.said(1, k), key.Public(wire.Sum("test/validator", wire.AppendU32(nil, k)))
-		put32(b, vKey, pub)
-		putU64(b, vStake, 1000)
-		putU8(b, vTrust, trustNew)
-		put32(said, sKey, pub)
-		put32(said, sHash, pub)
-		putU8(said, sRevealed, 1)
+		b.SetKey(pub)
+		b.SetStake(1000)
+		b.SetTrust(trustNew)
+		said.SetKey(pub)
+		said.SetHash(wire.Hash(pub))
+		said.SetRevealed(true)
 		for i := range members {
-			putU16(s.given(1, k), 2*i, offset(int16(4*i)-20000+int16(k*100)))
+			s.given(1, k).SetScore(i, offset(int16(4*i)-20000+int16(k*100)))
 		}
 	}
 	return s

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"testing"
 
 	"github.com/entrain-network/entrain/key"
@@ -34,11 +35,11 @@ func newLarge(tb testing.TB, members uint32, percent uint8) *large {
 		b := s.place(i)
 		var k key.Public
 		binary.LittleEndian.PutUint32(k[28:], i+1)
-		put32(b, mKey, k)
+		b.SetKey(k)
 		putStatus(b, StatusWaiting)
-		putU8(b, mDoubt, doubtNew)
+		b.SetDoubt(doubtNew)
 	}
-	putU32(s.b, hCount, members)
+	s.h().SetCount(members)
 	l.tick(tb, c.WaitingMs)
 	for i := range members {
 		if i+1 < members {
@@ -119,7 +120,7 @@ func TestTenThousandMembers(t *testing.T) {
 		waiting += uint64(v.Count)
 	}
 	next, _ := l.s.At(4)
-	for _, v := range next.Spans()[:spansMax-1] {
+	for _, v := range next.Spans()[:record.SpansMax-1] {
 		waiting += uint64(v.Count)
 	}
 	if lost := l.s.RedoLost(); lost == 0 || lost+waiting != MembersMax/2 {

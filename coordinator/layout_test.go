@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
@@ -16,30 +17,30 @@ func TestLayoutHasNoOverlaps(t *testing.T) {
 		{1, 1, 0, false, true}, {2, 3, 1, true, false}, {63, 4, 2, false, true}, {64, 5, 0, true, true}, {65, 32, 7, true, true},
 		{256, 32, 0, false, false}, {256, 32, 8, true, false}, {1000, 7, 3, false, true}, {MembersMax, WitnessesMax, ValidatorsMax, true, true},
 	} {
-		a := layoutOf(l)
+		a := l.layout()
 		w, n := uint32(l.Witnesses), l.Members
 		parts := []struct{ at, end, align uint32 }{
 			{0, hEnd, PageBytes},
-			{a.table, a.table + n*memberBytes, PageBytes},
-			{a.redo, a.redo + redoMax*spanBytes, PageBytes},
-			{a.ring, a.ring + rFixedBytes, PageBytes},
-			{a.ring + a.elected, a.ring + a.elected + 4*w, 4},
-			{a.ring + a.reports, a.ring + a.reports + reportBytes*w, 8},
-			{a.ring + a.active, a.ring + a.active + a.bitmap, 8},
-			{a.ring + a.expected, a.ring + a.expected + a.bitmap, 8},
-			{a.ring + a.accepted, a.ring + a.accepted + a.bitmap, 8},
-			{a.ring + a.counts, a.ring + a.counts + n, 1},
-			{a.ring + a.filters, a.ring + a.filters + a.filtersLen, 8},
-			{a.ring + a.commits, a.ring + a.commits, 8},
-			{a.ring + a.speedsAt, a.ring + a.speedsAt, 4},
-			{a.ring + a.slot, a.ring + a.slot, PageBytes},
-			{a.checks, a.checks + checkBytes*a.checksMax, PageBytes},
-			{a.disputes, a.disputes + disputeBytes*disputesMax, PageBytes},
-			{a.convictions, a.convictions + convictionBytes*convictionsMax, PageBytes},
-			{a.validatorsAt, a.validatorsAt + validatorBytes*a.validators, PageBytes},
-			{a.tallies, a.tallies + talliesKept*a.tally, PageBytes},
-			{a.scores, a.scores + scoresKept*a.period, PageBytes},
-			{a.total, a.total, PageBytes},
+			{a.Table, a.Table + n*record.MemberBytes, PageBytes},
+			{a.Redo, a.Redo + record.RedoMax*record.SpanBytes, PageBytes},
+			{a.Ring, a.Ring + record.SlotBytes, PageBytes},
+			{a.Ring + a.Elected, a.Ring + a.Elected + 4*w, 4},
+			{a.Ring + a.Reports, a.Ring + a.Reports + record.ReportBytes*w, 8},
+			{a.Ring + a.Active, a.Ring + a.Active + a.Bitmap, 8},
+			{a.Ring + a.Expected, a.Ring + a.Expected + a.Bitmap, 8},
+			{a.Ring + a.Accepted, a.Ring + a.Accepted + a.Bitmap, 8},
+			{a.Ring + a.Counts, a.Ring + a.Counts + n, 1},
+			{a.Ring + a.Filters, a.Ring + a.Filters + a.FiltersLen, 8},
+			{a.Ring + a.Commits, a.Ring + a.Commits, 8},
+			{a.Ring + a.Shares, a.Ring + a.Shares, 4},
+			{a.Ring + a.Slot, a.Ring + a.Slot, PageBytes},
+			{a.Checks, a.Checks + record.CheckBytes*a.ChecksMax, PageBytes},
+			{a.Disputes, a.Disputes + record.DisputeBytes*record.DisputesMax, PageBytes},
+			{a.Convictions, a.Convictions + record.ConvictionBytes*record.ConvictionsMax, PageBytes},
+			{a.Seats, a.Seats + record.SeatBytes*a.Validators, PageBytes},
+			{a.Tallies, a.Tallies + record.TalliesKept*a.Tally, PageBytes},
+			{a.Periods, a.Periods + record.BallotsKept*a.Period, PageBytes},
+			{a.Total, a.Total, PageBytes},
 		}
 		for i, p := range parts {
 			if p.at%p.align != 0 {
@@ -49,7 +50,7 @@ func TestLayoutHasNoOverlaps(t *testing.T) {
 				t.Errorf("%+v: part %d begins at %d, before the end of the one before at %d", l, i, p.at, parts[i-1].end)
 			}
 		}
-		if a.bitmap*8 < n || a.checks != a.ring+ringRounds*a.slot || Size(l) != int(a.total) {
+		if a.Bitmap*8 < n || a.Checks != a.Ring+record.RingRounds*a.Slot || Size(l) != int(a.Total) {
 			t.Errorf("%+v: layout %+v does not add up", l, a)
 		}
 	}
@@ -58,7 +59,7 @@ func TestLayoutHasNoOverlaps(t *testing.T) {
 // The filters of any round a run can have fit the space its limits leave for them.
 func TestFiltersFit(t *testing.T) {
 	for _, l := range []Limits{{Members: 1, Witnesses: 32}, {Members: 7, Witnesses: 32}, {Members: 256, Witnesses: 32}, {Members: 256, Witnesses: 3}, {Members: MembersMax, Witnesses: 32}} {
-		space := layoutOf(l).filtersLen
+		space := l.layout().FiltersLen
 		for w := uint32(1); w <= uint32(l.Witnesses); w++ {
 			for items := uint32(1); items <= l.Members; items += 1 + items/16 {
 				if p := bloom.Size(items, w, committee.Quorum(w)); w*p.Bits/8 > space {

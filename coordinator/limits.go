@@ -1,6 +1,9 @@
 package coordinator
 
-import "github.com/entrain-network/entrain/wire"
+import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/wire"
+)
 
 // Limits are the capacity of a run's state. They are chosen when the run is created, fix the size of its buffer, and never
 // change.
@@ -58,6 +61,18 @@ const (
 	heldBytesMax = (MembersMax + 7) / 8 // bitmap of members in a report
 	countMax     = 1 << 31              // rounds, steps, epochs: at one a second, 68 years
 )
+
+// Size returns the length of the buffer of a run with these limits, in bytes: 0 if they are out of range.
+func Size(l Limits) int {
+	if l.check() != OK {
+		return 0
+	}
+	return int(l.layout().Total)
+}
+
+func (l Limits) layout() record.Layout {
+	return record.LayoutOf(l.Members, uint32(l.Witnesses), uint32(l.Validators), l.Buckets, l.Speeds)
+}
 
 // Check returns ErrLimits if l is outside its range.
 func (l Limits) Check() error { return l.check().orNil() }

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 )
 
@@ -81,47 +82,47 @@ type Member struct {
 }
 
 // Count returns how many places of the table of members are in use; members are numbered 0 to Count-1.
-func (s State) Count() uint32 { return getU32(s.b, hCount) }
+func (s State) Count() uint32 { return s.h().Count() }
 
 // Member returns the member in place i. It panics when i is not below Count.
 func (s State) Member(i uint32) Member {
 	b := s.member(i)
 	return Member{
-		Key:         get32(b, mKey),
-		Status:      Status(getU8(b, mStatus)),
-		Points:      getU64(b, mPoints),
-		Results:     getU32(b, mResults),
-		Missed:      getU8(b, mMissed),
-		Idle:        getU8(b, mIdle),
-		Speed:       getU32(b, mSpeed),
-		Spoke:       getU8(b, mSpoke) == 1,
-		JoinedMs:    getU64(b, mJoinedMs),
-		JoinedEpoch: getU32(b, mJoinedEpoch),
-		LeftMs:      getU64(b, mLeftMs),
-		LeftRound:   getU32(b, mLeftRound),
-		Stake:       getU64(b, mStake),
-		Balance:     getU64(b, mBalance),
-		Settled:     getU64(b, mSettled),
-		Claimed:     getU64(b, mClaimed),
-		Payee:       get32(b, mPayee),
-		Doubt:       getU8(b, mDoubt),
-		Strikes:     getU8(b, mStrikes),
-		Skipped:     getU8(b, mSkipped),
-		Astray:      getU8(b, mAstray),
-		Passed:      getU32(b, mPassed),
-		FirstRound:  getU32(b, mFirstRound),
-		LastRound:   getU32(b, mLastRound),
+		Key:         b.Key(),
+		Status:      Status(b.Status()),
+		Points:      b.Points(),
+		Results:     b.Results(),
+		Missed:      b.Missed(),
+		Idle:        b.Idle(),
+		Speed:       b.Speed(),
+		Spoke:       b.SpeedSet(),
+		JoinedMs:    b.JoinedMs(),
+		JoinedEpoch: b.JoinedEpoch(),
+		LeftMs:      b.LeftMs(),
+		LeftRound:   b.LeftRound(),
+		Stake:       b.Stake(),
+		Balance:     b.Balance(),
+		Settled:     b.Settled(),
+		Claimed:     b.Claimed(),
+		Payee:       b.Payee(),
+		Doubt:       b.Doubt(),
+		Strikes:     b.Strikes(),
+		Skipped:     b.Skipped(),
+		Astray:      b.Astray(),
+		Passed:      b.Passed(),
+		FirstRound:  b.FirstRound(),
+		LastRound:   b.LastRound(),
 		ReleaseMs:   s.releaseMs(i),
-		Since:       getU32(b, mSince),
-		Score:       fixed(getU16(b, mScore)),
-		Scored:      getU16(b, mScore) != 0,
-		Unripe:      getU64(b, mUnripe),
-		Earned:      getU64(b, mEarned),
+		Since:       b.Since(),
+		Score:       fixed(b.Score()),
+		Scored:      b.Score() != 0,
+		Unripe:      b.Unvested(),
+		Earned:      b.Earned(),
 	}
 }
 
 // member returns the bytes of place i.
-func (s State) member(i uint32) []byte {
+func (s State) member(i uint32) record.Member {
 	if i >= s.Count() {
 		panic("coordinator: no such member")
 	}
@@ -129,30 +130,19 @@ func (s State) member(i uint32) []byte {
 }
 
 // place returns the bytes of place i, in use or not.
-func (s State) place(i uint32) []byte {
-	at := s.l.table + memberBytes*i
-	return s.b[at : at+memberBytes]
-}
+func (s State) place(i uint32) record.Member { return s.buffer().Place(i) }
 
 // Key returns the key of the member in place i. It panics when i is not below Count.
-func (s State) Key(i uint32) key.Public { return get32(s.member(i), mKey) }
+func (s State) Key(i uint32) key.Public { return s.member(i).Key() }
 
 // Status returns the status of the member in place i. It panics when i is not below Count.
 func (s State) Status(i uint32) Status { return s.status(i) }
 
-func (s State) status(i uint32) Status { return Status(getU8(s.member(i), mStatus)) }
+func (s State) status(i uint32) Status { return Status(s.member(i).Status()) }
 
 // Find returns the place of the member known by pub, whatever its status.
 func (s State) Find(pub key.Public) (i uint32, ok bool) {
-	first := pub[0]
-	at := s.l.table
-	for i := range s.Count() {
-		if s.b[at] == first && get32(s.b, at) == pub {
-			return i, true
-		}
-		at += memberBytes
-	}
-	return 0, false
+	return s.buffer().Find(pub)
 }
 
 // Present returns how many members are present.
@@ -169,10 +159,10 @@ func (s State) tally() tally {
 	since := s.PhaseSince()
 	for i := range s.Count() {
 		b := s.place(i)
-		switch Status(getU8(b, mStatus)) {
+		switch Status(b.Status()) {
 		case StatusWaiting:
 			t.present++
-			if getU64(b, mJoinedMs) <= since {
+			if b.JoinedMs() <= since {
 				t.unready++
 			}
 		case StatusReady:
@@ -186,40 +176,53 @@ func (s State) tally() tally {
 	return t
 }
 
-func putStatus(b []byte, st Status) { putU8(b, mStatus, uint8(st)) }
+func putStatus(b record.Member, st Status) { b.SetStatus(uint8(st)) }
 
 // leave takes a member out.
 func (s State) leave(i uint32, st Status, env Env) {
 	b := s.place(i)
 	putStatus(b, st)
-	putU64(b, mLeftMs, env.NowMs)
-	putU32(b, mLeftRound, s.Round())
-	putU64(b, mReleaseMs, env.NowMs+getU64(s.b, hUnbondMs))
+	b.SetLeftMs(env.NowMs)
+	b.SetLeftRound(s.Round())
+	b.SetReleaseMs(env.NowMs + s.h().UnbondMs())
 }
 
 // miss counts a result or a warmup that member i missed, and drops it if those are too many.
-func (s State) miss(i uint32, env Env) { s.fault(i, mMissed, env) }
+func (s State) miss(i uint32, env Env) {
+	b := s.place(i)
+	b.SetMissed(s.fault(env, i, b.Missed()))
+}
 
 // idle counts an election for which member i did not report, and drops it if those are too many.
-func (s State) idle(i uint32, env Env) { s.fault(i, mIdle, env) }
-
-func (s State) fault(i, counter uint32, env Env) {
+func (s State) idle(i uint32, env Env) {
 	b := s.place(i)
-	n := getU8(b, counter)
-	if n >= getU8(s.b, hMissedMax) {
+	b.SetIdle(s.fault(env, i, b.Idle()))
+}
+
+// skip counts a check that member i was to make and did not, and drops it if those are too many.
+func (s State) skip(i uint32, env Env) {
+	b := s.place(i)
+	b.SetSkipped(s.fault(env, i, b.Skipped()))
+}
+
+// fault drops member i if it has failed in some way n times in a row before and that is the most. It
+// returns how often it has failed now, 255 at most.
+func (s State) fault(env Env, i uint32, n uint8) uint8 {
+	if n >= s.h().MissedMax() {
 		s.leave(i, StatusDropped, env)
 		s.absent(env, i)
 	}
 	if n < 255 {
-		putU8(b, counter, n+1)
+		n++
 	}
+	return n
 }
 
 // standDown makes every present member wait, when an epoch or a warmup is over.
 func (s State) standDown() {
 	for i := range s.Count() {
 		b := s.place(i)
-		if st := Status(getU8(b, mStatus)); st == StatusReady || st == StatusActive {
+		if st := Status(b.Status()); st == StatusReady || st == StatusActive {
 			putStatus(b, StatusWaiting)
 		}
 	}

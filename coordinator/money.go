@@ -1,33 +1,36 @@
 package coordinator
 
-import "github.com/entrain-network/entrain/key"
+import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/key"
+)
 
 // Tokens. The host holds a run's tokens in its escrow, in one account; whose they are stands here: the treasury's, and each
 // member's stake and balance. Only Join, Deposit and Fund bring tokens in, only Claim takes them out.
 
 // Treasury returns the tokens from which points and scores are paid.
-func (s State) Treasury() uint64 { return getU64(s.b, hTreasury) }
+func (s State) Treasury() uint64 { return s.h().Treasury() }
 
 // Escrow returns the tokens that the host holds for the run: the treasury, and what members and validators have in it.
-func (s State) Escrow() uint64 { return getU64(s.b, hEscrow) }
+func (s State) Escrow() uint64 { return s.h().Escrow() }
 
 // Payout returns what the message applied last pays out of the escrow, and to whom; 0 unless it was a Claim, a
 // RetireValidator, or a RegisterValidator that replaces somebody.
 func (s State) Payout() (to key.Public, amount uint64) {
-	return get32(s.b, hPayoutTo), getU64(s.b, hPayout)
+	return s.h().PayoutTo(), s.h().Payout()
 }
 
 // PointsVerified returns the points given for verifying, which are in PointsTotal.
-func (s State) PointsVerified() uint64 { return getU64(s.b, hPointsVerified) }
+func (s State) PointsVerified() uint64 { return s.h().PointsVerified() }
 
 // releaseMs returns when the stake of member i is free; 0 if it is not known yet, because the member has not left.
 func (s State) releaseMs(i uint32) uint64 {
 	b := s.place(i)
-	if !Status(getU8(b, mStatus)).Present() {
-		return getU64(b, mReleaseMs)
+	if !Status(b.Status()).Present() {
+		return b.ReleaseMs()
 	}
 	if s.Phase() == Finished {
-		return s.PhaseSince() + getU64(s.b, hUnbondMs)
+		return s.PhaseSince() + s.h().UnbondMs()
 	}
 	return 0
 }
@@ -51,16 +54,16 @@ func (s State) deposit(env Env, m Deposit) Error {
 
 func (s State) addStake(i uint32, value uint64) {
 	b := s.place(i)
-	putU64(b, mStake, getU64(b, mStake)+value)
-	putU64(s.b, hEscrow, s.Escrow()+value)
+	b.SetStake(b.Stake() + value)
+	s.h().SetEscrow(s.Escrow() + value)
 }
 
 func (s State) fund(env Env) Error {
 	if env.Value == 0 || !s.holds(env.Value) {
 		return ErrValue
 	}
-	putU64(s.b, hTreasury, s.Treasury()+env.Value)
-	putU64(s.b, hEscrow, s.Escrow()+env.Value)
+	s.h().SetTreasury(s.Treasury() + env.Value)
+	s.h().SetEscrow(s.Escrow() + env.Value)
 	return OK
 }
 
@@ -71,20 +74,20 @@ func (s State) claim(env Env) Error {
 		return s.claimSeat(env)
 	}
 	b := s.place(i)
-	settled := getU64(b, mSettled)
+	settled := b.Settled()
 	if !s.inEpoch() && !s.pending(i) {
-		settled = getU64(b, mPoints)
+		settled = b.Points()
 	}
 	points := uint64(0)
-	rate := getU64(s.b, hRate)
+	rate := s.h().Rate()
 	if rate > 0 {
-		points = min(settled-getU64(b, mClaimed), s.Treasury()/rate)
+		points = min(settled-b.Claimed(), s.Treasury()/rate)
 	}
 	paid := points * rate
-	amount := paid + getU64(b, mBalance)
+	amount := paid + b.Balance()
 	stake := uint64(0)
 	if s.stakeFree(env, i) {
-		stake = getU64(b, mStake)
+		stake = b.Stake()
 	}
 	amount += stake
 	if amount == 0 {
@@ -93,19 +96,24 @@ func (s State) claim(env Env) Error {
 		}
 		return ErrNothing
 	}
-	putU64(b, mSettled, settled)
-	putU64(b, mClaimed, getU64(b, mClaimed)+points)
-	putU64(b, mBalance, 0)
-	putU64(b, mStake, getU64(b, mStake)-stake)
-	putU64(s.b, hTreasury, s.Treasury()-paid)
-	putU64(s.b, hEscrow, s.Escrow()-amount)
-	putU64(s.b, hPayout, amount)
-	put32(s.b, hPayoutTo, get32(b, mPayee))
+	b.SetSettled(settled)
+	b.SetClaimed(b.Claimed() + points)
+	b.SetBalance(0)
+	b.SetStake(b.Stake() - stake)
+	s.h().SetTreasury(s.Treasury() - paid)
+	s.h().SetEscrow(s.Escrow() - amount)
+	s.h().SetPayout(amount)
+	s.h().SetPayoutTo(b.Payee())
 	return OK
 }
 
 // clearPayout forgets what the message before paid out.
-func (s State) clearPayout() { clear(s.b[hPayout : hPayoutTo+32]) }
+func (s State) clearPayout() { s.setPayout(key.Public{}, 0) }
+
+func (s State) setPayout(to key.Public, amount uint64) {
+	s.h().SetPayoutTo(to)
+	s.h().SetPayout(amount)
+}
 
 // inEpoch tells whether points are being earned that a conviction may still take.
 func (s State) inEpoch() bool { return s.Phase() == RoundTrain || s.Phase() == RoundWitness }
@@ -116,7 +124,7 @@ func (s State) stakeFree(env Env, i uint32) bool {
 	if s.status(i).Present() && s.Phase() != Finished || env.NowMs < s.releaseMs(i) || s.pending(i) {
 		return false
 	}
-	for k := range uint32(ringRounds) {
+	for k := range uint32(record.RingRounds) {
 		if r := s.slot(k); r.Number() != 0 && !r.Final() && r.Expected(i) {
 			return false
 		}
@@ -127,8 +135,8 @@ func (s State) stakeFree(env Env, i uint32) bool {
 // owed tells whether member i has tokens to get, now or later.
 func (s State) owed(i uint32) bool {
 	b := s.place(i)
-	return getU64(b, mStake) > 0 || getU64(b, mBalance) > 0 || getU64(b, mUnripe) > 0 || s.scorePending(i) ||
-		getU64(s.b, hRate) > 0 && getU64(b, mPoints) > getU64(b, mClaimed)
+	return b.Stake() > 0 || b.Balance() > 0 || b.Unvested() > 0 || s.scorePending(i) ||
+		s.h().Rate() > 0 && b.Points() > b.Claimed()
 }
 
 // pending tells whether member i is part of an open check or dispute.
@@ -137,19 +145,19 @@ func (s State) pending(i uint32) bool { return s.allPending()[i] }
 // allPending tells of each member whether it is part of an open check or dispute.
 func (s State) allPending() []bool {
 	list := make([]bool, s.Count())
-	for k := range s.l.checksMax {
-		if b := s.check(k); getU32(b, kRound) != 0 {
-			list[getU32(b, kMember)], list[getU32(b, kVerifier)] = true, true
+	for k := range s.l.ChecksMax {
+		if b := s.check(k); b.Round() != 0 {
+			list[b.Member()], list[b.Verifier()] = true, true
 		}
 	}
-	for k := range uint32(disputesMax) {
+	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
 		if d.free() {
 			continue
 		}
 		list[d.accused()] = true
-		if d.accuser() != NoMember {
-			list[d.accuser()] = true
+		if d.b.Accuser() != NoMember {
+			list[d.b.Accuser()] = true
 		}
 		for i := range d.ties() {
 			list[d.tie(i).Member] = true
@@ -163,23 +171,23 @@ func (s State) allPending() []bool {
 func (s State) settle() {
 	for i, pending := range s.allPending() {
 		b := s.place(uint32(i))
-		points := getU64(b, mPoints)
+		points := b.Points()
 		if pending {
-			putU64(b, mSettled, max(getU64(b, mSettled), getU64(b, mRipe)))
+			b.SetSettled(max(b.Settled(), b.EpochPoints()))
 		} else {
-			putU64(b, mSettled, points)
+			b.SetSettled(points)
 		}
-		putU64(b, mRipe, points)
+		b.SetEpochPoints(points)
 	}
 }
 
 // payVerifier gives member i the points of a share it recomputed, if it is still a member in good standing.
 func (s State) payVerifier(i, sequences uint32) {
 	b := s.place(i)
-	if Status(getU8(b, mStatus)) == StatusEjected {
+	if Status(b.Status()) == StatusEjected {
 		return
 	}
-	putU64(b, mPoints, getU64(b, mPoints)+uint64(sequences))
-	putU64(s.b, hPoints, s.PointsTotal()+uint64(sequences))
-	putU64(s.b, hPointsVerified, s.PointsVerified()+uint64(sequences))
+	b.SetPoints(b.Points() + uint64(sequences))
+	s.h().SetPointsTotal(s.PointsTotal() + uint64(sequences))
+	s.h().SetPointsVerified(s.PointsVerified() + uint64(sequences))
 }

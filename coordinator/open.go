@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"math/bits"
 
 	"github.com/entrain-network/entrain/batch"
@@ -10,28 +11,26 @@ import (
 // anything depends on it: after that no method fails on it, whoever wrote b. It fails with ErrUninitialized, ErrVersion,
 // ErrLimits or ErrCorrupt.
 func Open(b []byte) (State, error) {
-	if len(b) < headerBytes {
+	if len(b) < record.HeaderBytes {
 		return State{}, ErrCorrupt
 	}
-	if getU32(b, hMagic) == 0 && allZero(b) {
+	h := record.Header(b)
+	if h.Magic() == 0 && record.Zero(b) {
 		return State{}, ErrUninitialized
 	}
-	if getU32(b, hMagic) != magic {
+	if h.Magic() != magic {
 		return State{}, ErrCorrupt
 	}
-	if getU32(b, hVersion) != version {
+	if h.Version() != version {
 		return State{}, ErrVersion
 	}
-	l := Limits{
-		Members: getU32(b, hMembers), Witnesses: getU16(b, hWitnesses),
-		Validators: getU16(b, hValidators),
-	}
-	l.setRoom(getU8(b, hRoom))
+	l := Limits{Members: h.LimitMembers(), Witnesses: h.LimitWitnesses(), Validators: h.LimitValidators()}
+	l.setRoom(h.Room())
 	if e := l.check(); e != OK {
 		return State{}, e
 	}
-	s := State{b: b, l: layoutOf(l)}
-	if uint64(len(b)) != uint64(s.l.total) {
+	s := State{b: b, l: l.layout()}
+	if uint64(len(b)) != uint64(s.l.Total) {
 		return State{}, ErrCorrupt
 	}
 	if !s.headerOK() || !s.membersOK() || !s.redoOK() || !s.ringOK() {
@@ -48,23 +47,20 @@ func Open(b []byte) (State, error) {
 
 func (s State) headerOK() bool {
 	c := s.Config()
-	nameBytes := uint32(getU8(s.b, hNameBytes))
 	phase := s.Phase()
 	switch {
-	case len(c.Check(s.Limits())) > 0:
-	case nameBytes > NameBytesMax, !allZero(s.b[hName+nameBytes : hName+NameBytesMax]):
+	case !s.h().WellFormed(), len(c.Check(s.Limits())) > 0:
 	case phase == Uninitialized, phase > Paused:
-	case getU8(s.b, hPausePending) > 1, getU8(s.b, hHasCheckpoint) > 1:
-	case s.Draining() > c.Overlap+1, getU8(s.b, hRepeats) > repeatsMax:
-	case getU8(s.b, hCheckpointersLen) > checkpointersMax, getU8(s.b, hLostWarmups) >= lostWarmupsMax:
-	case s.Count() > s.l.members:
-	case s.Epoch() > countMax, s.Round() > countMax, s.Step() > countMax, getU32(s.b, hEpochRound) > countMax:
-	case getU32(s.b, hParamsRound) > s.Round():
-	case getU64(s.b, hTrainLimitMs) > c.RoundTrainMs:
+	case s.Draining() > c.Overlap+1, s.h().Repeats() > repeatsMax:
+	case s.h().CheckpointersLen() > checkpointersMax, s.h().LostWarmups() >= lostWarmupsMax:
+	case s.Count() > s.l.Members:
+	case s.Epoch() > countMax, s.Round() > countMax, s.Step() > countMax, s.h().EpochRound() > countMax:
+	case s.h().ParamsRound() > s.Round():
+	case s.h().TrainLimitMs() > c.RoundTrainMs:
 	case s.DataIndex() > sequencesMax:
 	case s.DisputesTotal() > countMax:
-	case getU8(s.b, hRoom) != s.Limits().room(), !allZero(s.b[hConfigValidators+2 : hEmission]), !allZero(s.b[hEnd:headerBytes]):
-	case getU32(s.b, hReplaced) > s.Window()+1:
+	case s.h().Room() != s.Limits().room():
+	case s.h().Replaced() > s.Window()+1:
 	case s.tail() > 0 && phase != Finished, s.tail() > tailMax, s.settled() > 0 && s.settled()+2 > s.period(s.Window()):
 	default:
 		for _, i := range s.Checkpointers() {
@@ -87,17 +83,17 @@ const sequencesMax = 1 << 60
 func (s State) membersOK() bool {
 	for i := range s.Count() {
 		b := s.place(i)
-		st := Status(getU8(b, mStatus))
-		if st < StatusWaiting || st > StatusReplaced || !trustOK(b) || getU8(b, mSpoke) > 1 || !allZero(b[mEnd:]) {
+		st := Status(b.Status())
+		if st < StatusWaiting || st > StatusReplaced || !b.WellFormed() || !trustOK(b) {
 			return false
 		}
 	}
-	return allZero(s.b[s.l.table+memberBytes*s.Count() : s.l.redo])
+	return record.Zero(s.b[s.l.Table+record.MemberBytes*s.Count() : s.l.Redo])
 }
 
 func (s State) redoOK() bool {
 	n := s.redoLen()
-	if n > redoMax {
+	if n > record.RedoMax {
 		return false
 	}
 	for _, v := range s.Redo() {
@@ -105,21 +101,21 @@ func (s State) redoOK() bool {
 			return false
 		}
 	}
-	return allZero(s.b[s.l.redo+spanBytes*n : s.l.ring])
+	return record.Zero(s.b[s.l.Redo+record.SpanBytes*n : s.l.Ring])
 }
 
 func spanOK(v batch.Span) bool { return v.Count > 0 && v.Start <= sequencesMax }
 
 func (s State) ringOK() bool {
-	for k := range uint32(ringRounds) {
+	for k := range uint32(record.RingRounds) {
 		r := s.slot(k)
 		if r.Number() == 0 {
-			if !allZero(r.bytes(0, s.l.slot)) {
+			if !record.Zero(r.bytes(0, s.l.Slot)) {
 				return false
 			}
 			continue
 		}
-		if r.Number()%ringRounds != k || !r.numbersOK() || !r.batchOK() || !r.membersOK() || !r.reportsOK() || !r.sharesOK() {
+		if r.Number()%record.RingRounds != k || !r.numbersOK() || !r.batchOK() || !r.membersOK() || !r.reportsOK() || !r.sharesOK() {
 			return false
 		}
 	}
@@ -129,14 +125,14 @@ func (s State) ringOK() bool {
 func (r Round) numbersOK() bool {
 	now := r.s.Round()
 	n, a := r.Number(), r.Attests()
-	if n > now || now-n >= ringRounds || r.Epoch() > r.s.Epoch() || r.u8(rFinal) > 1 || r.u8(rHasAgreed) > 1 {
+	if n > now || now-n >= record.RingRounds || r.Epoch() > r.s.Epoch() || !r.b.WellFormed() {
 		return false
 	}
 	p := r.Filter()
 	if a == 0 {
 		return p.Bits == 0 && p.Hashes == 0
 	}
-	if a != n-uint32(getU8(r.s.b, hOverlap)) {
+	if a != n-uint32(r.s.h().Overlap()) {
 		return false
 	}
 	// The attested round may be gone: overwritten, or erased with a member that was forgotten.
@@ -146,13 +142,13 @@ func (r Round) numbersOK() bool {
 	if r.s.exchange() == Buckets {
 		return p.Bits == 0 && p.Hashes == 0
 	}
-	return p.Hashes > 0 && p.Bits > 0 && p.Bits%64 == 0 && p.Bits <= 8*r.s.l.filtersLen &&
-		r.electedLen()*(p.Bits/8) <= r.s.l.filtersLen
+	return p.Hashes > 0 && p.Bits > 0 && p.Bits%64 == 0 && p.Bits <= 8*r.s.l.FiltersLen &&
+		r.electedLen()*(p.Bits/8) <= r.s.l.FiltersLen
 }
 
 func (r Round) batchOK() bool {
-	n := r.u8(rSpansLen)
-	if n > spansMax {
+	n := r.b.SpansLen()
+	if n > record.SpansMax {
 		return false
 	}
 	total := uint64(0)
@@ -174,7 +170,7 @@ func (r Round) membersOK() bool {
 			return false
 		}
 	}
-	for i := r.s.Count(); i < 8*l.bitmap; i++ {
+	for i := r.s.Count(); i < 8*l.Bitmap; i++ {
 		if bit(active, i) {
 			return false
 		}
@@ -184,7 +180,7 @@ func (r Round) membersOK() bool {
 		return false
 	}
 	for _, n := range r.counts() {
-		if uint32(n) > l.witnesses {
+		if uint32(n) > l.Witnesses {
 			return false
 		}
 	}
@@ -194,21 +190,25 @@ func (r Round) membersOK() bool {
 // reportsOK checks the round's witnesses and what they reported.
 func (r Round) reportsOK() bool {
 	w := r.electedLen()
-	if w > r.s.l.witnesses {
+	if w > r.s.l.Witnesses {
 		return false
 	}
 	reports, completes := uint8(0), uint8(0)
-	for p := range r.s.l.witnesses {
-		at := r.reportAt(p)
-		reported, complete := r.u8(at+pReported), r.u8(at+pComplete)
+	for p := range r.s.l.Witnesses {
+		b := r.reportAt(p)
 		i := r.electedAt(p)
-		if reported > 1 || complete > reported || p >= w && (reported > 0 || i > 0) || p < w && !r.Active(i) {
+		unused := record.Zero(b) && i == 0
+		if !b.WellFormed() || b.Complete() && !b.Reported() || p >= w && !unused || p < w && !r.Active(i) {
 			return false
 		}
-		reports += reported
-		completes += complete
+		if b.Reported() {
+			reports++
+		}
+		if b.Complete() {
+			completes++
+		}
 	}
-	return reports == r.u8(rReports) && completes == r.u8(rCompletes)
+	return reports == r.b.Reports() && completes == r.b.Completes()
 }
 
 // ones returns how many bits of a bitmap are set.

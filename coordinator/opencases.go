@@ -1,6 +1,10 @@
 package coordinator
 
-import "github.com/entrain-network/entrain/bisect"
+import (
+	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/wire"
+)
 
 // The checks of Open on what verification, disputes and tokens have written.
 
@@ -12,7 +16,7 @@ func (s State) tokensOK() bool {
 	}
 	for i := range s.Count() {
 		b := s.place(i)
-		stake, balance := getU64(b, mStake), getU64(b, mBalance)
+		stake, balance := b.Stake(), b.Balance()
 		if stake > TokensMax || balance > TokensMax {
 			return false
 		}
@@ -24,15 +28,15 @@ func (s State) tokensOK() bool {
 		if sum > TokensMax {
 			return false
 		}
-		unripe := getU64(b, mUnripe)
+		unripe := b.Unvested()
 		if unripe > TokensMax-sum {
 			return false
 		}
 		sum += unripe
 	}
-	for k := range s.l.validators {
+	for k := range s.l.Validators {
 		b := s.seat(k)
-		stake, balance := getU64(b, vStake), getU64(b, vBalance)
+		stake, balance := b.Stake(), b.Balance()
 		if stake > TokensMax-sum || balance > TokensMax-sum-stake {
 			return false
 		}
@@ -42,13 +46,12 @@ func (s State) tokensOK() bool {
 }
 
 // trustOK checks what a place of the table of members says about trust and points.
-func trustOK(b []byte) bool {
-	switch doubt := getU8(b, mDoubt); {
+func trustOK(b record.Member) bool {
+	switch doubt := b.Doubt(); {
 	case doubt < doubtMin, doubt > doubtMax:
-	case getU8(b, mStrikes) > strikesMax, getU8(b, mAstray) >= astrayMax:
-	case getU64(b, mSettled) > getU64(b, mPoints), getU64(b, mClaimed) > getU64(b, mSettled):
-	case getU64(b, mRipe) > getU64(b, mPoints):
-	case !allZero(b[mAstray+1 : mBalance]), !allZero(b[mLastRound+4 : mPayee]), !allZero(b[mEnd:memberBytes]):
+	case b.Strikes() > strikesMax, b.Astray() >= astrayMax:
+	case b.Settled() > b.Points(), b.Claimed() > b.Settled():
+	case b.EpochPoints() > b.Points():
 	default:
 		return true
 	}
@@ -56,13 +59,12 @@ func trustOK(b []byte) bool {
 }
 
 // checkOK checks the fields of a check, in its own table or in that of disputes.
-func (s State) checkOK(b []byte) bool {
+func (s State) checkOK(b record.Check) bool {
 	c := readCheck(b)
 	switch {
-	case getU8(s.b, hVerification) == 0:
+	case s.h().VerificationPercent() == 0, !b.WellFormed():
 	case c.Round > s.Round(), c.Epoch > s.Epoch(), c.Member >= s.Count(), c.Verifier >= s.Count():
 	case c.Member == c.Verifier:
-	case getU8(b, kDisputed) > 1, getU8(b, kReassigned) > 1, !allZero(b[kEnd:checkBytes]):
 	default:
 		return true
 	}
@@ -72,10 +74,10 @@ func (s State) checkOK(b []byte) bool {
 // checksOK checks the table of checks: those in dispute are as many as there are disputes, and each dispute has its check.
 func (s State) checksOK() bool {
 	disputed, disputes := 0, 0
-	for k := range s.l.checksMax {
+	for k := range s.l.ChecksMax {
 		b := s.check(k)
-		if getU32(b, kRound) == 0 {
-			if !allZero(b) {
+		if b.Round() == 0 {
+			if !record.Zero(b) {
 				return false
 			}
 			continue
@@ -83,91 +85,97 @@ func (s State) checksOK() bool {
 		if !s.checkOK(b) {
 			return false
 		}
-		disputed += int(getU8(b, kDisputed))
+		if b.Disputed() {
+			disputed++
+		}
 	}
-	for k := range uint32(disputesMax) {
+	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
 		if d.free() {
 			continue
 		}
 		disputes++
-		at, ok := s.findCheck(getU32(d.b, kRound), d.accused())
-		if !ok || getU8(s.check(at), kDisputed) == 0 {
+		at, ok := s.findCheck(d.b.Check().Round(), d.accused())
+		if !ok || !s.check(at).Disputed() {
 			return false
 		}
 	}
-	return disputed == disputes && allZero(s.b[s.l.checks+checkBytes*s.l.checksMax:s.l.disputes])
+	return disputed == disputes && record.Zero(s.b[s.l.Checks+record.CheckBytes*s.l.ChecksMax:s.l.Disputes])
 }
 
 func (s State) disputesOK() bool {
-	for k := range uint32(disputesMax) {
+	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
 		if d.free() {
-			if !allZero(d.b) {
+			if !record.Zero(d.b) {
 				return false
 			}
 			continue
 		}
-		if !s.checkOK(d.b) || getU8(d.b, kDisputed) != 1 || !d.sidesOK() || !d.stageOK() || !d.tiesOK() {
+		if !s.checkOK(d.b.Check()) || !d.b.Check().Disputed() || !d.b.WellFormed() || !d.sidesOK() || !d.stageOK() || !d.tiesOK() {
 			return false
 		}
 		for j := range k {
-			if o := s.dispute(j); o.id() == d.id() {
+			if o := s.dispute(j); o.b.ID() == d.b.ID() {
 				return false
 			}
 		}
 	}
-	return allZero(s.b[s.l.disputes+disputeBytes*disputesMax : s.l.convictions])
+	return record.Zero(s.b[s.l.Disputes+record.DisputeBytes*record.DisputesMax : s.l.Convictions])
 }
 
 // sidesOK checks who disputes about what.
 func (d dispute) sidesOK() bool {
 	s, v := d.s, d.commitment()
-	accuser := d.accuser()
+	accuser := d.b.Accuser()
 	switch {
-	case d.id() == 0, d.id() > s.DisputesTotal():
+	case d.b.ID() == 0, d.b.ID() > s.DisputesTotal():
 	case accuser == NoMember && d.stage() != StageTieBreaking:
 	case accuser != NoMember && (accuser >= s.Count() || accuser == d.accused()):
-	case getU8(d.b, dUnserved) > 1, !allZero(d.b[dEnd:]):
-	case d.unserved():
-		return d.stage() == StageTieBreaking && allZero(d.b[dCommitment:dEnd])
+	case d.b.Unserved():
+		return d.stage() == StageTieBreaking && record.Zero(d.b.Commitment())
 	default:
-		return v.Run == s.ID() && v.Round == getU32(d.b, kRound) && v.Member == d.accused()
+		return v.Run == s.ID() && v.Round == d.b.Check().Round() && v.Member == d.accused()
 	}
 	return false
 }
 
 // stageOK checks that a dispute's fields are those of its stage.
 func (d dispute) stageOK() bool {
-	stage, level, depth := d.stage(), d.level(), getU8(d.b, dDepth)
-	accused, accuser := d.b[dRevealed+Accused], d.b[dRevealed+Accuser]
-	if accused+accuser > 1 || accused > 1 || accused+accuser == 0 && !allZero(d.b[dChildren:dTies]) {
+	stage, level, depth := d.stage(), d.level(), d.b.Depth()
+	accused, accuser := d.b.Revealed(Accused), d.b.Revealed(Accuser)
+	if accused && accuser || !accused && !accuser && d.children() != [bisect.Fan]wire.Hash{} {
 		return false
 	}
 	switch stage {
 	case StageTieBreaking, StageDefending:
-		return getU8(d.b, dDefended) == 0 && level == 0 && depth == 0 && accused+accuser == 0
+		return !d.b.Defended() && level == 0 && depth == 0 && !accused && !accuser
 	case StageDescending:
-		return getU8(d.b, dDefended) == 1 && level >= LevelOps && level <= LevelSlices && depth > 0 && depth <= bisect.DepthMax
+		return d.b.Defended() && level >= LevelOps && level <= LevelSlices && depth > 0 && depth <= bisect.DepthMax
 	case StageEvidence:
-		return getU8(d.b, dDefended) == 1 && level == LevelSlices && depth == 0 && accused+accuser == 0
+		return d.b.Defended() && level == LevelSlices && depth == 0 && !accused && !accuser
 	}
 	return false
 }
 
 func (d dispute) tiesOK() bool {
-	n := getU8(d.b, dTiesLen)
-	if n > tiesMax {
+	n := d.b.TiesLen()
+	if n > record.TiesMax {
 		return false
 	}
-	for p := range uint32(n) {
-		v := d.tie(p)
-		b := d.b[dTies+tieBytes*p:]
-		if v.Member >= d.s.Count() || v.Member == d.accused() || v.Vote > VoteUnserved || !allZero(b[5:8]) {
+	for p := range uint32(record.TiesMax) {
+		b, v := d.b.Tie(p), d.tie(p)
+		if p >= uint32(n) {
+			if !record.Zero(b) {
+				return false
+			}
+			continue
+		}
+		if v.Member >= d.s.Count() || v.Member == d.accused() || v.Vote > VoteUnserved || !b.WellFormed() {
 			return false
 		}
 	}
-	return allZero(d.b[dTies+tieBytes*uint32(n) : dCommitment])
+	return true
 }
 
 func (s State) convictionsOK() bool {
@@ -175,15 +183,15 @@ func (s State) convictionsOK() bool {
 	if total > countMax {
 		return false
 	}
-	for n := total - min(total, convictionsMax); n < total; n++ {
+	for n := total - min(total, record.ConvictionsMax); n < total; n++ {
 		b := s.conviction(n + 1)
-		by := getU32(b, cBy)
-		offence := Offence(getU8(b, cOffence))
-		if getU32(b, cNumber) != n+1 || getU32(b, cMember) >= s.l.members || by != NoMember && by >= s.l.members ||
-			offence < WrongResult || offence > Contradiction || !allZero(b[cEnd:convictionBytes]) {
+		by := b.By()
+		offence := Offence(b.Offence())
+		if b.Number() != n+1 || b.Member() >= s.l.Members || by != NoMember && by >= s.l.Members ||
+			offence < WrongResult || offence > Contradiction || !b.WellFormed() {
 			return false
 		}
 	}
-	used := convictionBytes * min(total, convictionsMax)
-	return allZero(s.b[s.l.convictions+used : s.l.validatorsAt])
+	used := record.ConvictionBytes * min(total, record.ConvictionsMax)
+	return record.Zero(s.b[s.l.Convictions+used : s.l.Seats])
 }

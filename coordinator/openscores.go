@@ -1,55 +1,57 @@
 package coordinator
 
+import "github.com/entrain-network/entrain/coordinator/internal/record"
+
 // The checks of Open on what validators and scores have written.
 
 func (s State) validatorsOK() bool {
-	for k := range s.l.validators {
+	for k := range s.l.Validators {
 		b := s.seat(k)
 		if k >= s.seats() || !s.taken(k) {
-			if !allZero(b) {
+			if !record.Zero(b) {
 				return false
 			}
 			continue
 		}
-		if getU64(b, vStake) == 0 || getU32(b, vSince) > s.Window() || !allZero(b[vEnd:]) {
+		if b.Stake() == 0 || b.Since() > s.Window() || !b.WellFormed() {
 			return false
 		}
 		for j := range k {
-			if s.taken(j) && get32(s.seat(j), vKey) == get32(b, vKey) {
+			if s.taken(j) && s.seat(j).Key() == b.Key() {
 				return false
 			}
 		}
 	}
-	end := s.l.validatorsAt + validatorBytes*s.l.validators
-	return allZero(s.b[end:s.l.tallies])
+	end := s.l.Seats + record.SeatBytes*s.l.Validators
+	return record.Zero(s.b[end:s.l.Tallies])
 }
 
 // talliesOK checks the tallies of periods: only members have a part, and only those with accepted results a score.
 func (s State) talliesOK() bool {
-	if s.l.validators == 0 {
+	if s.l.Validators == 0 {
 		return true
 	}
 	now := s.period(s.Window())
-	for k := range uint32(talliesKept) {
+	for k := range uint32(record.TalliesKept) {
 		t := s.tallyOf(k)
-		p := getU32(t, tPeriod)
+		p := t.Period()
 		if p == 0 || s.seats() == 0 {
-			if !allZero(t) {
+			if !record.Zero(t) {
 				return false
 			}
 			continue
 		}
-		if p%talliesKept != k || p > now || p+talliesKept <= now || !allZero(t[tMembers-4:tMembers]) {
+		if p%record.TalliesKept != k || p > now || p+record.TalliesKept <= now || !t.WellFormed() {
 			return false
 		}
 		for i := range s.Count() {
-			b := tallied(t, i)
-			settled := p <= s.settled() && getU32(b, tSequences) > 0
-			if !settled && !allZero(b[tWeight:tMissed]) || getU8(b, tMissed) > 1 || !allZero(b[tEnd:]) || getU32(b, tWeight) > WeightOne {
+			b := t.Work(i)
+			settled := p <= s.settled() && b.Sequences() > 0
+			if !settled && (b.Weight() != 0 || b.Amount() != 0 || b.Score() != 0) || !b.WellFormed() || b.Weight() > WeightOne {
 				return false
 			}
 		}
-		if !allZero(t[tMembers+tallyBytes*s.Count():]) {
+		if !record.Zero(t[record.TallyBytes+record.WorkBytes*s.Count():]) {
 			return false
 		}
 	}
@@ -57,27 +59,27 @@ func (s State) talliesOK() bool {
 }
 
 func (s State) scoresOK() bool {
-	if s.l.validators == 0 {
+	if s.l.Validators == 0 {
 		return true
 	}
-	for slot := range uint32(scoresKept) {
+	for slot := range uint32(record.BallotsKept) {
 		b := s.periodScores(slot)
-		p := getU32(b, sPeriod)
+		p := b.Period()
 		if p == 0 || s.seats() == 0 {
-			if !allZero(b) {
+			if !record.Zero(b) {
 				return false
 			}
 			continue
 		}
-		if p%scoresKept != slot || p > s.settled()+1 || p >= s.period(s.Window()) || !allZero(b[sSeats-4:sSeats]) {
+		if p%record.BallotsKept != slot || p > s.settled()+1 || p >= s.period(s.Window()) || !b.WellFormed() {
 			return false
 		}
-		for k := range s.l.validators {
+		for k := range s.l.Validators {
 			if !s.saidOK(p, k) {
 				return false
 			}
 		}
-		if !allZero(b[sSeats+s.l.validators*(seatBytes+2*s.l.members):]) {
+		if !record.Zero(b[record.PeriodBytes+s.l.Validators*(record.BallotBytes+2*s.l.Members):]) {
 			return false
 		}
 	}
@@ -87,13 +89,13 @@ func (s State) scoresOK() bool {
 // saidOK checks what the validator in seat k said about period p.
 func (s State) saidOK(p, k uint32) bool {
 	b, given := s.said(p, k), s.given(p, k)
-	revealed := getU8(b, sRevealed)
+	unsettled := b.Stake() == 0 && b.Reward() == 0 && b.Agreement() == 0 && b.Trust() == 0
 	switch {
-	case revealed > 1, !allZero(b[sEnd:]):
-	case allZero(b[sHash:sHash+32]) || k >= s.seats():
-		return allZero(b) && allZero(given)
-	case revealed == 0 && !allZero(given), !allZero(given[2*s.Count():]):
-	case p > s.settled() && (!allZero(b[sStake:sRevealed]) || !s.taken(k) || get32(b, sKey) != get32(s.seat(k), vKey)):
+	case !b.WellFormed():
+	case b.Hash().IsZero() || k >= s.seats():
+		return record.Zero(b) && record.Zero(given)
+	case !b.Revealed() && !record.Zero(given), !record.Zero(given[2*s.Count():]):
+	case p > s.settled() && (!unsettled || !s.taken(k) || b.Key() != s.seat(k).Key()):
 	default:
 		return true
 	}

@@ -18,8 +18,8 @@ func (s State) advance(env Env) bool {
 		return s.advanceWarmup(env)
 	case RoundTrain:
 		r := s.slot(s.Round())
-		complete := uint32(r.u8(rCompletes)) >= r.Quorum() || s.allReported()
-		over := s.elapsed(env, getU64(s.b, hTrainLimitMs))
+		complete := uint32(r.b.Completes()) >= r.Quorum() || s.allReported()
+		over := s.elapsed(env, s.h().TrainLimitMs())
 		if s.exchange() == Buckets {
 			over = s.windowOver(env)
 			complete = complete && !r.windowed()
@@ -28,12 +28,12 @@ func (s State) advance(env Env) bool {
 			return false
 		}
 		if complete && r.Trains() {
-			putU32(s.b, hPaceMs, uint32(min(env.NowMs-s.PhaseSince(), 1<<32-1)))
+			s.h().SetPaceMs(uint32(min(env.NowMs-s.PhaseSince(), 1<<32-1)))
 		}
 		s.enter(RoundWitness, env)
 		return true
 	case RoundWitness:
-		if !s.allReported() && !s.elapsed(env, getU64(s.b, hRoundWitnessMs)) {
+		if !s.allReported() && !s.elapsed(env, s.h().RoundWitnessMs()) {
 			return false
 		}
 		s.endRound(env)
@@ -45,10 +45,10 @@ func (s State) advance(env Env) bool {
 }
 
 func (s State) advanceWaiting(env Env) bool {
-	if !s.elapsed(env, getU64(s.b, hWaitingMs)) || s.Present() < getU32(s.b, hStartMembers) {
+	if !s.elapsed(env, s.h().WaitingMs()) || s.Present() < s.h().StartMembers() {
 		return false
 	}
-	putU32(s.b, hEpoch, s.Epoch()+1)
+	s.h().SetEpoch(s.Epoch() + 1)
 	s.enter(Warmup, env)
 	return true
 }
@@ -58,7 +58,7 @@ func (s State) advanceWaiting(env Env) bool {
 // those who are ready, if they are enough; being late counts as a miss.
 func (s State) advanceWarmup(env Env) bool {
 	t := s.tally()
-	least := getU32(s.b, hMinMembers)
+	least := s.h().MinMembers()
 	switch {
 	case t.present < least:
 		s.standDown()
@@ -67,13 +67,13 @@ func (s State) advanceWarmup(env Env) bool {
 	case t.unready == 0 && t.ready >= least:
 		s.beginEpoch(env)
 		return true
-	case !s.elapsed(env, getU64(s.b, hWarmupMs)):
+	case !s.elapsed(env, s.h().WarmupMs()):
 		return false
 	}
 	since := s.PhaseSince()
 	for i := range s.Count() {
 		b := s.place(i)
-		if Status(getU8(b, mStatus)) == StatusWaiting && getU64(b, mJoinedMs) <= since {
+		if Status(b.Status()) == StatusWaiting && b.JoinedMs() <= since {
 			s.miss(i, env)
 		}
 	}
@@ -84,7 +84,7 @@ func (s State) advanceWarmup(env Env) bool {
 	if t.ready == 0 {
 		s.loseWarmup()
 	} else {
-		putU8(s.b, hLostWarmups, 0)
+		s.h().SetLostWarmups(0)
 	}
 	s.standDown()
 	s.enter(WaitingForMembers, env)
@@ -98,37 +98,37 @@ const lostWarmupsMax = 3
 // when all members crash at once in the middle of an epoch: the run goes back to the checkpoint reported last, which was
 // written to last, or to its initial parameters if there never was one.
 func (s State) loseWarmup() {
-	lost := getU8(s.b, hLostWarmups) + 1
+	lost := s.h().LostWarmups() + 1
 	if lost < lostWarmupsMax {
-		putU8(s.b, hLostWarmups, lost)
+		s.h().SetLostWarmups(lost)
 		return
 	}
-	putU8(s.b, hLostWarmups, 0)
-	params, round := get32(s.b, hModelHash), uint32(0)
+	s.h().SetLostWarmups(0)
+	params, round := s.h().ModelHash(), uint32(0)
 	if saved, ok := s.LastCheckpoint(); ok {
 		params, round = saved.Params, s.Round()
 	}
-	if params == get32(s.b, hParams) {
+	if params == s.h().Params() {
 		return // nothing older is known; somebody may still bring them
 	}
-	put32(s.b, hParams, params)
-	putU32(s.b, hParamsRound, round)
-	putU32(s.b, hRollbacks, s.Rollbacks()+1)
+	s.h().SetParams(params)
+	s.h().SetParamsRound(round)
+	s.h().SetRollbacks(s.Rollbacks() + 1)
 }
 
 // advanceCooldown ends the epoch's last phase once its checkpoint was reported.
 func (s State) advanceCooldown(env Env) bool {
-	saved := getU8(s.b, hHasCheckpoint) == 1 && getU32(s.b, hCheckEpoch) == s.Epoch()
-	if !saved && !s.elapsed(env, getU64(s.b, hCooldownMs)) {
+	saved := s.h().HasCheckpoint() && s.h().CheckpointEpoch() == s.Epoch()
+	if !saved && !s.elapsed(env, s.h().CooldownMs()) {
 		return false
 	}
 	s.standDown()
 	switch {
-	case s.Step() >= getU32(s.b, hTotalSteps):
-		putU8(s.b, hPausePending, 0)
+	case s.Step() >= s.h().TotalSteps():
+		s.h().SetPausePending(false)
 		s.enter(Finished, env)
 	case s.PausePending():
-		putU8(s.b, hPausePending, 0)
+		s.h().SetPausePending(false)
 		s.enter(Paused, env)
 	default:
 		s.enter(WaitingForMembers, env)
@@ -140,18 +140,18 @@ func (s State) advanceCooldown(env Env) bool {
 func (s State) beginEpoch(env Env) {
 	for i := range s.Count() {
 		b := s.place(i)
-		if Status(getU8(b, mStatus)) == StatusReady {
+		if Status(b.Status()) == StatusReady {
 			if s.waitsFirst(i) {
-				putU32(b, mSince, s.Round()) // its time begins now
+				b.SetSince(s.Round()) // its time begins now
 			}
 			putStatus(b, StatusActive)
 		}
-		putU8(b, mSpoke, 0)
+		b.SetSpeedSet(false)
 	}
-	putU8(s.b, hLostWarmups, 0)
-	putU64(s.b, hEpochSince, env.NowMs)
-	putU32(s.b, hEpochRound, s.Round()+1)
-	putU8(s.b, hRepeats, 0)
+	s.h().SetLostWarmups(0)
+	s.h().SetEpochSince(env.NowMs)
+	s.h().SetEpochRound(s.Round() + 1)
+	s.h().SetRepeats(0)
 	s.open(env, 0)
 }
 
@@ -159,29 +159,29 @@ func (s State) beginEpoch(env Env) {
 func (s State) open(env Env, drain uint8) {
 	number := s.Round() + 1
 	r := s.slot(number)
-	clear(r.bytes(0, s.l.slot))
-	putU32(s.b, hRound, number)
-	putU8(s.b, hDrain, drain)
-	putU64(s.b, hTrainLimitMs, s.trainLimit())
+	clear(r.bytes(0, s.l.Slot))
+	s.h().SetRound(number)
+	s.h().SetDrain(drain)
+	s.h().SetTrainLimitMs(s.trainLimit())
 	s.enter(RoundTrain, env)
 
 	id, n := s.ID(), [4]byte{}
 	binary.LittleEndian.PutUint32(n[:], number)
 	seed := wire.Sum("entrain/round", env.Seed[:], id[:], n[:])
-	r.putU32(rNumber, number)
-	r.putU32(rEpoch, s.Epoch())
-	putU64(s.b, r.at+rOpenedMs, env.NowMs)
-	put32(s.b, r.at+rSeed, seed)
+	r.b.SetNumber(number)
+	r.b.SetEpoch(s.Epoch())
+	r.b.SetOpenedMs(env.NowMs)
+	r.b.SetSeed(seed)
 
 	members := s.activeMembers()
 	for _, i := range members {
 		setBit(r.active(), i)
 	}
-	r.putU32(rActiveLen, uint32(len(members)))
+	r.b.SetActiveLen(uint32(len(members)))
 	if drain == 0 {
 		s.fill(r, members)
 	} else {
-		r.putU8(rFinal, 1)
+		r.b.SetFinal(true)
 	}
 	s.elect(r, members)
 }
@@ -196,14 +196,14 @@ const (
 
 // trainLimit returns how long the next RoundTrain may last.
 func (s State) trainLimit() uint64 {
-	limit := getU64(s.b, hRoundTrainMs)
-	pace := uint64(getU32(s.b, hPaceMs))
+	limit := s.h().RoundTrainMs()
+	pace := uint64(s.h().PaceMs())
 	if pace == 0 {
 		return limit
 	}
 	for i := range s.Count() {
 		b := s.place(i)
-		if Status(getU8(b, mStatus)) == StatusActive && (getU8(b, mMissed) > 0 || getU8(b, mIdle) > 0) {
+		if Status(b.Status()) == StatusActive && (b.Missed() > 0 || b.Idle() > 0) {
 			return min(limit, patienceFactor*pace+patienceMinMs)
 		}
 	}
@@ -223,18 +223,18 @@ func (s State) activeMembers() []uint32 {
 // fill gives round r its batch.
 func (s State) fill(r Round, members []uint32) {
 	step := s.Step() + 1
-	putU32(s.b, hStep, step)
+	s.h().SetStep(step)
 	total := s.batchSize()
 	spans := s.takeSpans(total)
-	r.putU32(rStep, step)
-	r.putU32(rBatch, total)
-	r.putU8(rSpansLen, uint8(len(spans)))
+	r.b.SetStep(step)
+	r.b.SetBatch(total)
+	r.b.SetSpansLen(uint8(len(spans)))
 	for i, v := range spans {
-		s.putSpan(r.at+rSpans+spanBytes*uint32(i), v)
+		putSpan(r.b.Span(uint32(i)), v)
 	}
 	r.setSpeeds(members)
 	n := uint32(len(members))
-	r.putU32(rExpectedLen, min(total, n))
+	r.b.SetExpectedLen(min(total, n))
 	if total >= n {
 		copy(r.expected(), r.active())
 		return
@@ -249,9 +249,9 @@ func (s State) fill(r Round, members []uint32) {
 // batchSize returns the size of the next batch: on the straight line from BatchStart to BatchEnd over BatchRampTokens,
 // rounded down, by the tokens given out so far.
 func (s State) batchSize() uint32 {
-	start, end := getU32(s.b, hBatchStart), getU32(s.b, hBatchEnd)
-	ramp := getU64(s.b, hBatchRampTokens)
-	hi, tokens := bits.Mul64(s.DataIndex(), uint64(getU32(s.b, hSequenceTokens)))
+	start, end := s.h().BatchStart(), s.h().BatchEnd()
+	ramp := s.h().BatchRampTokens()
+	hi, tokens := bits.Mul64(s.DataIndex(), uint64(s.h().SequenceTokens()))
 	if hi > 0 || tokens >= ramp {
 		return end
 	}
@@ -263,30 +263,30 @@ func (s State) batchSize() uint32 {
 // elect chooses round r's witnesses, and what they report about.
 func (s State) elect(r Round, members []uint32) {
 	n := uint32(len(members))
-	w := uint32(getU16(s.b, hConfigWitnesses))
+	w := uint32(s.h().Witnesses())
 	if w == 0 {
-		w = s.l.witnesses
+		w = s.l.Witnesses
 	}
 	w = min(w, n)
-	r.putU8(rElectedLen, uint8(w))
+	r.b.SetElectedLen(uint8(w))
 	for p := range w {
 		rank := committee.Member(r.Seed(), committee.Witnesses, n, p)
-		r.putU32(s.l.elected+4*p, members[rank])
+		s.l.Elect(r.b, p).SetMember(members[rank])
 	}
-	a, ok := s.At(r.Number() - uint32(getU8(s.b, hOverlap)))
+	a, ok := s.At(r.Number() - uint32(s.h().Overlap()))
 	if !ok || a.Final() {
 		return // a drain round, or the first round of all
 	}
-	r.putU32(rAttests, a.Number())
+	r.b.SetAttests(a.Number())
 	if s.exchange() == Buckets {
 		return
 	}
 	p := bloom.Size(a.ExpectedCount(), w, r.Quorum())
-	if w*(p.Bits/8) > s.l.filtersLen {
+	if w*(p.Bits/8) > s.l.FiltersLen {
 		panic("coordinator: filters larger than their space")
 	}
-	r.putU32(rFilterBits, p.Bits)
-	r.putU8(rFilterHashes, p.Hashes)
+	r.b.SetFilterBits(p.Bits)
+	r.b.SetFilterHashes(p.Hashes)
 }
 
 // allReported tells whether every witness of the current round that is still active has reported, so that there is nobody

@@ -164,7 +164,7 @@ func TestChances(t *testing.T) {
 		const members, draws = 12, 4000
 		w := arena(t, members, 1, config)
 		for i, d := range c.doubts {
-			putU8(w.s.place(uint32(i)), mDoubt, d)
+			w.s.place(uint32(i)).SetDoubt(d)
 		}
 		a, _ := w.s.At(1)
 		limits := w.s.chances(a, uint64(c.percent))
@@ -178,9 +178,9 @@ func TestChances(t *testing.T) {
 		}
 		checks := 0
 		for n := range draws {
-			clear(w.s.b[w.s.l.checks:w.s.l.disputes])
+			clear(w.s.b[w.s.l.Checks:w.s.l.Disputes])
 			r := w.s.slot(w.s.Round())
-			put32(w.s.b, r.at+rSeed, wire.Sum("test/draw", wire.AppendU32(nil, uint32(n))))
+			r.b.SetSeed(wire.Sum("test/draw", wire.AppendU32(nil, uint32(n))))
 			w.s.drawChecks(w.env(key.Public{}), 1)
 			for _, check := range w.s.Checks() {
 				got[check.Member]++

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
@@ -154,7 +155,7 @@ func (v *seen) addScores(s State) {
 	for _, w := range s.Validators() {
 		v.distrusted = v.distrusted || w.Trust < trustNew/2
 	}
-	for k := range uint32(ringRounds) {
+	for k := range uint32(record.RingRounds) {
 		v.committed = v.committed || s.slot(k).CommittedCount() > 0
 	}
 }

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 
 	"github.com/entrain-network/entrain/bisect"
@@ -92,7 +93,7 @@ func (p *player) trust(crooks bool) {
 			continue
 		}
 		if !p.crook(verifier) {
-			if m := p.verdict(c); len(w.s.Disputes()) < disputesMax || m.kind() == kindPass {
+			if m := p.verdict(c); len(w.s.Disputes()) < record.DisputesMax || m.kind() == kindPass {
 				p.must(w.apply(verifier, m))
 			}
 		} else if crooks {

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
@@ -34,16 +35,16 @@ func TestRedoQueueJoinsNeighbours(t *testing.T) {
 
 func TestFullRedoQueueCountsWhatIsLost(t *testing.T) {
 	s := redoState(t)
-	for i := range uint64(redoMax) {
+	for i := range uint64(record.RedoMax) {
 		s.pushRedo(batch.Span{Start: 10 * i, Count: 2})
 	}
-	s.pushRedo(batch.Span{Start: 10*(redoMax-1) + 2, Count: 3}) // continues the last span
+	s.pushRedo(batch.Span{Start: 10*(record.RedoMax-1) + 2, Count: 3}) // continues the last span
 	s.pushRedo(batch.Span{Start: 5000, Count: 7})
 	s.pushRedo(batch.Span{Start: 5007, Count: 4})
 	if s.RedoLost() != 11 {
 		t.Errorf("lost %d sequences, want 11", s.RedoLost())
 	}
-	if got := s.Redo(); len(got) != redoMax || got[redoMax-1].Count != 5 {
+	if got := s.Redo(); len(got) != record.RedoMax || got[record.RedoMax-1].Count != 5 {
 		t.Errorf("queue ends with %v, want a span of 5", got[len(got)-1])
 	}
 	if _, err := Open(s.Bytes()); err != nil {
@@ -53,13 +54,13 @@ func TestFullRedoQueueCountsWhatIsLost(t *testing.T) {
 
 func TestBatchesTakeFromTheQueueFirst(t *testing.T) {
 	s := redoState(t)
-	putU64(s.b, hDataIndex, 1000)
+	s.h().SetDataIndex(1000)
 	for i := range uint64(10) {
 		s.pushRedo(batch.Span{Start: 10 * i, Count: 2})
 	}
 	// Seven spans of the queue at most, the rest fresh.
 	first := s.takeSpans(20)
-	if len(first) != spansMax || first[6] != (batch.Span{Start: 60, Count: 2}) || first[7] != (batch.Span{Start: 1000, Count: 6}) {
+	if len(first) != record.SpansMax || first[6] != (batch.Span{Start: 60, Count: 2}) || first[7] != (batch.Span{Start: 1000, Count: 6}) {
 		t.Errorf("first batch is %v", first)
 	}
 	// A span is split when the batch needs no more.
@@ -73,7 +74,7 @@ func TestBatchesTakeFromTheQueueFirst(t *testing.T) {
 	if s.DataIndex() != 1006 {
 		t.Errorf("data index is %d, want 1006", s.DataIndex())
 	}
-	if !allZero(s.b[s.l.redo+2*spanBytes : s.l.ring]) {
+	if !record.Zero(s.b[s.l.Redo+2*record.SpanBytes : s.l.Ring]) {
 		t.Error("spans taken off the queue left bytes behind")
 	}
 }
@@ -99,7 +100,7 @@ func TestBatchRamp(t *testing.T) {
 		config := s.Config()
 		config.BatchStart, config.BatchEnd, config.SequenceTokens, config.BatchRampTokens = c.start, c.end, c.tokens, c.ramp
 		s.putConfig(config)
-		putU64(s.b, hDataIndex, c.index)
+		s.h().SetDataIndex(c.index)
 		if got := s.batchSize(); got != c.want {
 			t.Errorf("%+v: batch of %d", c, got)
 		}

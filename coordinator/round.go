@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"math/bits"
 
 	"github.com/entrain-network/entrain/batch"
@@ -12,8 +13,8 @@ import (
 // Round is a view of one round in the ring. It is valid until the state is changed. Members are named by their place in the
 // table of members throughout; a member that is not of the round is simply not in any of its sets.
 type Round struct {
-	s  State
-	at uint32 // where its slot begins
+	s State
+	b record.Slot
 }
 
 // At returns the round of that number, if the ring still holds it: the current round and up to three before.
@@ -24,48 +25,42 @@ func (s State) At(number uint32) (Round, bool) {
 
 // slot returns the slot that a round of that number has.
 func (s State) slot(number uint32) Round {
-	return Round{s: s, at: s.l.ring + number%ringRounds*s.l.slot}
+	return Round{s: s, b: s.buffer().RoundSlot(number)}
 }
 
-func (r Round) u8(at uint32) uint8   { return getU8(r.s.b, r.at+at) }
-func (r Round) u32(at uint32) uint32 { return getU32(r.s.b, r.at+at) }
+func (r Round) bytes(at, n uint32) []byte { return r.b[at : at+n] }
 
-func (r Round) putU8(at uint32, v uint8)   { putU8(r.s.b, r.at+at, v) }
-func (r Round) putU32(at uint32, v uint32) { putU32(r.s.b, r.at+at, v) }
-
-func (r Round) bytes(at, n uint32) []byte { return r.s.b[r.at+at : r.at+at+n] }
-
-func (r Round) active() []byte   { return r.bytes(r.s.l.active, r.s.l.bitmap) }
-func (r Round) expected() []byte { return r.bytes(r.s.l.expected, r.s.l.bitmap) }
-func (r Round) accepted() []byte { return r.bytes(r.s.l.accepted, r.s.l.bitmap) }
-func (r Round) counts() []byte   { return r.bytes(r.s.l.counts, r.s.l.members) }
+func (r Round) active() []byte   { return r.bytes(r.s.l.Active, r.s.l.Bitmap) }
+func (r Round) expected() []byte { return r.bytes(r.s.l.Expected, r.s.l.Bitmap) }
+func (r Round) accepted() []byte { return r.bytes(r.s.l.Accepted, r.s.l.Bitmap) }
+func (r Round) counts() []byte   { return r.bytes(r.s.l.Counts, r.s.l.Members) }
 
 // Number returns the round's number; rounds count across the run, the first is 1.
-func (r Round) Number() uint32 { return r.u32(rNumber) }
+func (r Round) Number() uint32 { return r.b.Number() }
 
 // Epoch returns the epoch the round belongs to.
-func (r Round) Epoch() uint32 { return r.u32(rEpoch) }
+func (r Round) Epoch() uint32 { return r.b.Epoch() }
 
 // Seed returns the chance of which the round's roles are made.
-func (r Round) Seed() wire.Hash { return get32(r.s.b, r.at+rSeed) }
+func (r Round) Seed() wire.Hash { return r.b.Seed() }
 
 // OpenedMs returns when the round opened, in the ledger's milliseconds.
-func (r Round) OpenedMs() uint64 { return getU64(r.s.b, r.at+rOpenedMs) }
+func (r Round) OpenedMs() uint64 { return r.b.OpenedMs() }
 
 // Step returns which of the rounds with training it is, the first being 1; 0 for a drain round.
-func (r Round) Step() uint32 { return r.u32(rStep) }
+func (r Round) Step() uint32 { return r.b.Step() }
 
 // Trains tells whether members train in the round; they do not in a drain round.
 func (r Round) Trains() bool { return r.Step() != 0 }
 
 // Batch returns the number of sequences trained in the round.
-func (r Round) Batch() uint32 { return r.u32(rBatch) }
+func (r Round) Batch() uint32 { return r.b.Batch() }
 
 // Spans returns the sequences trained in the round, in the order in which shares are cut from them.
 func (r Round) Spans() []batch.Span {
-	spans := make([]batch.Span, min(r.u8(rSpansLen), spansMax))
+	spans := make([]batch.Span, min(r.b.SpansLen(), record.SpansMax))
 	for i := range spans {
-		spans[i] = r.s.span(r.at + rSpans + spanBytes*uint32(i))
+		spans[i] = span(r.b.Span(uint32(i)))
 	}
 	return spans
 }
@@ -74,14 +69,14 @@ func (r Round) Spans() []batch.Span {
 func (r Round) Active(i uint32) bool { return bit(r.active(), i) }
 
 // ActiveCount returns how many members take part in the round.
-func (r Round) ActiveCount() uint32 { return r.u32(rActiveLen) }
+func (r Round) ActiveCount() uint32 { return r.b.ActiveLen() }
 
 // Expected tells whether member i has a share in the round's batch. When the batch is smaller than the number of members,
 // some have none.
 func (r Round) Expected(i uint32) bool { return bit(r.expected(), i) }
 
 // ExpectedCount returns how many members have a share in the round's batch.
-func (r Round) ExpectedCount() uint32 { return r.u32(rExpectedLen) }
+func (r Round) ExpectedCount() uint32 { return r.b.ExpectedLen() }
 
 // Position returns the place of member i among the round's trainers, of which the size of its share depends:
 // committee.Position of its rank among the active members. It is false if the member is not active in the round.
@@ -95,17 +90,17 @@ func (r Round) Position(i uint32) (uint32, bool) {
 }
 
 // Final tells whether it is settled which of the round's results are accepted. Drain rounds have none, and are final.
-func (r Round) Final() bool { return r.u8(rFinal) == 1 }
+func (r Round) Final() bool { return r.b.Final() }
 
 // Accepted tells whether member i's result of the round is accepted. It is false until the round is Final.
 func (r Round) Accepted(i uint32) bool { return bit(r.accepted(), i) }
 
 // AcceptedCount returns how many results of the round are accepted.
-func (r Round) AcceptedCount() uint32 { return r.u32(rAcceptedLen) }
+func (r Round) AcceptedCount() uint32 { return r.b.AcceptedLen() }
 
 // Holders returns how many witnesses so far reported to hold member i's result of the round.
 func (r Round) Holders(i uint32) uint32 {
-	if i >= r.s.l.members {
+	if i >= r.s.l.Members {
 		return 0
 	}
 	return uint32(r.counts()[i])
@@ -113,22 +108,22 @@ func (r Round) Holders(i uint32) uint32 {
 
 // Agreed returns the hash of the parameters at the round's start, if a quorum of its witnesses reported the same.
 func (r Round) Agreed() (wire.Hash, bool) {
-	return get32(r.s.b, r.at+rAgreed), r.u8(rHasAgreed) == 1
+	return r.b.Agreed(), r.b.HasAgreed()
 }
 
 // Attests returns the number of the round whose results the round's witnesses report, Overlap rounds before it; 0 if none.
-func (r Round) Attests() uint32 { return r.u32(rAttests) }
+func (r Round) Attests() uint32 { return r.b.Attests() }
 
 // Filter returns the dimensions of the filters in the round's reports. Bits is 0 when no round is attested: the filter is
 // then empty.
 func (r Round) Filter() bloom.Params {
-	return bloom.Params{Bits: r.u32(rFilterBits), Hashes: r.u8(rFilterHashes)}
+	return bloom.Params{Bits: r.b.FilterBits(), Hashes: r.b.FilterHashes()}
 }
 
 // Quorum returns how many of the round's elected witnesses must agree, whether or not all report.
 func (r Round) Quorum() uint32 { return committee.Quorum(r.electedLen()) }
 
-func (r Round) electedLen() uint32 { return uint32(r.u8(rElectedLen)) }
+func (r Round) electedLen() uint32 { return uint32(r.b.ElectedLen()) }
 
 // Witnesses returns the members elected to report in the round.
 func (r Round) Witnesses() []uint32 {
@@ -140,7 +135,7 @@ func (r Round) Witnesses() []uint32 {
 }
 
 // electedAt returns the member in seat p.
-func (r Round) electedAt(p uint32) uint32 { return r.u32(r.s.l.elected + 4*p) }
+func (r Round) electedAt(p uint32) uint32 { return r.s.l.Elect(r.b, p).Member() }
 
 // Elected tells whether member i is elected to report in the round.
 func (r Round) Elected(i uint32) bool {
@@ -168,7 +163,7 @@ type Report struct {
 
 // Reports returns the reports of the round that have come so far, in the order of the seats.
 func (r Round) Reports() []Report {
-	list := make([]Report, 0, r.u8(rReports))
+	list := make([]Report, 0, r.b.Reports())
 	for p := range r.electedLen() {
 		if r.reported(p) {
 			list = append(list, r.report(p))
@@ -183,23 +178,26 @@ func (r Round) Reported(i uint32) bool {
 	return ok && r.reported(p)
 }
 
-func (r Round) reported(p uint32) bool { return r.u8(r.reportAt(p)+pReported) == 1 }
+func (r Round) reported(p uint32) bool { return r.reportAt(p).Reported() }
 
 func (r Round) report(p uint32) Report {
-	at := r.reportAt(p)
+	b := r.reportAt(p)
 	return Report{
 		Member:      r.electedAt(p),
-		Complete:    r.u8(at+pComplete) == 1,
-		Params:      get32(r.s.b, r.at+at+pParams),
+		Complete:    b.Complete(),
+		Params:      b.Params(),
 		Commitments: bloom.Filter(r.filter(p)),
 	}
 }
 
-// reportAt returns where the report of seat p lies in the slot.
-func (r Round) reportAt(p uint32) uint32 { return r.s.l.reports + reportBytes*p }
+func (r Round) reportAt(p uint32) record.Report { return r.s.l.Report(r.b, p) }
 
 // filter returns the bytes of the filter of seat p.
-func (r Round) filter(p uint32) []byte {
-	n := r.u32(rFilterBits) / 8
-	return r.bytes(r.s.l.filters+n*p, n)
+func (r Round) filter(p uint32) []byte { return r.s.l.Filter(r.b, p) }
+
+// bit reports whether bit i of a bitmap is set; bits beyond it are not.
+func bit(bitmap []byte, i uint32) bool {
+	return uint64(i>>3) < uint64(len(bitmap)) && bitmap[i>>3]>>(i&7)&1 == 1
 }
+
+func setBit(bitmap []byte, i uint32) { bitmap[i>>3] |= 1 << (i & 7) }

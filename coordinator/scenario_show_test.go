@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"reflect"
 	"slices"
 	"strings"
@@ -148,7 +149,7 @@ func (sc *scenario) corrupt(how string, options map[string]string) {
 	case "version":
 		b[hVersion]++
 	case "limits":
-		putU32(b, hMembers, MembersMax+1)
+		record.Header(b).SetLimitMembers(MembersMax + 1)
 	case "short":
 		b = b[:len(b)-1]
 	case "":

@@ -1,6 +1,9 @@
 package coordinator
 
-import "github.com/entrain-network/entrain/key"
+import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/key"
+)
 
 // Scores: what members did in a period, what validators said of it, and what came of that.
 
@@ -44,17 +47,17 @@ func fixed(u uint16) int16 {
 // in which the last periods are scored.
 func (s State) Window() uint32 { return s.Round() + s.tail() }
 
-func (s State) tail() uint32 { return getU32(s.b, hTail) }
+func (s State) tail() uint32 { return s.h().Tail() }
 
 // tailMax bounds the windows that pass after a run's end.
 const tailMax = 3 * ScoreWindowsMax
 
 // settled returns the period that was settled last.
-func (s State) settled() uint32 { return getU32(s.b, hScored) }
+func (s State) settled() uint32 { return s.h().PeriodSettled() }
 
 // period returns the period that a window is in: 1 for the first.
 func (s State) period(window uint32) uint32 {
-	n := getU32(s.b, hScoreWindows)
+	n := s.h().ScoreWindows()
 	if n == 0 {
 		return 0
 	}
@@ -66,7 +69,7 @@ func (s State) Period() uint32 { return s.period(s.Window()) }
 
 // PeriodWindows returns the first and the last window of a period.
 func (s State) PeriodWindows(period uint32) (first, last uint32) {
-	n := getU32(s.b, hScoreWindows)
+	n := s.h().ScoreWindows()
 	return (period-1)*n + 1, period * n
 }
 
@@ -77,7 +80,7 @@ func (s State) Scoring() (uint32, ScoreStage) {
 	if now < 2 || s.settled()+1 != now-1 || s.seats() == 0 || s.Phase() == Finished && !s.scoresDue() {
 		return 0, ScoreNone
 	}
-	n := getU32(s.b, hScoreWindows)
+	n := s.h().ScoreWindows()
 	if (w-1)%n < n/2 {
 		return now - 1, ScoreCommit
 	}
@@ -88,76 +91,67 @@ func (s State) Scoring() (uint32, ScoreStage) {
 func (s State) scoresDue() bool { return s.seats() > 0 && s.settled() < s.period(s.Round()) }
 
 // tally returns the tally of a period, which may be another's.
-func (s State) tallyOf(period uint32) []byte {
-	at := s.l.tallies + period%talliesKept*s.l.tally
-	return s.b[at : at+s.l.tally]
-}
-
-// tallied returns member i's part of a tally.
-func tallied(tally []byte, i uint32) []byte {
-	at := tMembers + tallyBytes*i
-	return tally[at : at+tallyBytes]
-}
+func (s State) tallyOf(period uint32) record.Tally { return s.buffer().TallyOf(period) }
 
 // tallyFor returns member i's part of the tally of the period that a round is in.
-func (s State) tallyFor(i, round uint32) []byte {
+func (s State) tallyFor(i, round uint32) record.Work {
 	p := s.period(round)
 	t := s.tallyOf(p)
-	putU32(t, tPeriod, p)
-	return tallied(t, i)
+	t.SetPeriod(p)
+	return t.Work(i)
 }
 
 // tallySequences notes the sequences of an accepted result of a round.
 func (s State) tallySequences(i, round, sequences uint32) {
 	if s.seats() > 0 {
 		b := s.tallyFor(i, round)
-		putU32(b, tSequences, uint32(min(uint64(getU32(b, tSequences))+uint64(sequences), 1<<32-1)))
+		b.SetSequences(uint32(min(uint64(b.Sequences())+uint64(sequences), 1<<32-1)))
 	}
 }
 
 // tallyMiss notes that a result of a round was not accepted.
 func (s State) tallyMiss(i, round uint32) {
 	if s.seats() > 0 {
-		putU8(s.tallyFor(i, round), tMissed, 1)
+		s.tallyFor(i, round).SetMissed(true)
 	}
 }
 
 // clearTallies forgets what member i did in periods that are not settled.
 func (s State) clearTallies(i uint32) {
-	if s.l.validators == 0 {
+	if s.l.Validators == 0 {
 		return
 	}
-	for k := range uint32(talliesKept) {
+	for k := range uint32(record.TalliesKept) {
 		t := s.tallyOf(k)
-		if getU32(t, tPeriod) > s.settled() {
-			clear(tallied(t, i))
+		if t.Period() > s.settled() {
+			clear(t.Work(i))
 		}
 	}
 }
 
 // forgetScores forgets all that is known of the scores of place i, which is given to another.
 func (s State) forgetScores(i uint32) {
-	if s.l.validators == 0 {
+	if s.l.Validators == 0 {
 		return
 	}
-	for k := range uint32(talliesKept) {
-		clear(tallied(s.tallyOf(k), i))
+	for k := range uint32(record.TalliesKept) {
+		clear(s.tallyOf(k).Work(i))
 	}
-	for p := range uint32(scoresKept) {
-		for k := range s.l.validators {
-			putU16(s.given(p, k), 2*i, 0)
+	for p := range uint32(record.BallotsKept) {
+		for k := range s.l.Validators {
+			s.given(p, k).SetScore(i, 0)
 		}
 	}
 }
 
 // scorePending tells whether member i did something that may still be scored.
 func (s State) scorePending(i uint32) bool {
-	if s.l.validators == 0 || getU64(s.b, hEmission) == 0 {
+	if s.l.Validators == 0 || s.h().Emission() == 0 {
 		return false
 	}
-	for k := range uint32(talliesKept) {
+	for k := range uint32(record.TalliesKept) {
 		t := s.tallyOf(k)
-		if getU32(t, tPeriod) > s.settled() && getU32(tallied(t, i), tSequences) > 0 {
+		if t.Period() > s.settled() && t.Work(i).Sequences() > 0 {
 			return true
 		}
 	}
@@ -165,24 +159,14 @@ func (s State) scorePending(i uint32) bool {
 }
 
 // periodScores returns the scores of a period, which may be another's.
-func (s State) periodScores(period uint32) []byte {
-	at := s.l.scores + period%scoresKept*s.l.period
-	return s.b[at : at+s.l.period]
-}
+func (s State) periodScores(period uint32) record.Period { return s.buffer().PeriodOf(period) }
 
 // setPeriod marks the scores of a period as its own; those of an older one were cleared when the one before it was settled.
-func (s State) setPeriod(period uint32) { putU32(s.periodScores(period), sPeriod, period) }
+func (s State) setPeriod(period uint32) { s.periodScores(period).SetPeriod(period) }
 
-// said returns seat k's part of a period's scores, and given the scores it gave.
-func (s State) said(period, k uint32) []byte {
-	at := sSeats + seatBytes*k
-	return s.periodScores(period)[at : at+seatBytes]
-}
-
-func (s State) given(period, k uint32) []byte {
-	at := sSeats + seatBytes*s.l.validators + 2*s.l.members*k
-	return s.periodScores(period)[at : at+2*s.l.members]
-}
+// said returns what the validator in seat k says of a period, and given the scores it gives.
+func (s State) said(period, k uint32) record.Ballot { return s.buffer().Ballot(period, k) }
+func (s State) given(period, k uint32) record.Given { return s.buffer().Given(period, k) }
 
 // clearSaid forgets what the validator in seat k said about a period.
 func (s State) clearSaid(period, k uint32) {
@@ -233,19 +217,19 @@ type Scores struct {
 // Scores returns what is known of a period: the current one, the one that is being scored, or the one settled last.
 func (s State) Scores(period uint32) (Scores, bool) {
 	now := s.Period()
-	if s.seats() == 0 || period == 0 || period > now || period+talliesKept <= now || period < s.settled() {
+	if s.seats() == 0 || period == 0 || period > now || period+record.TalliesKept <= now || period < s.settled() {
 		return Scores{}, false
 	}
 	p := Scores{Period: period, Settled: period <= s.settled()}
 	p.First, p.Last = s.PeriodWindows(period)
-	if t := s.tallyOf(period); getU32(t, tPeriod) == period {
+	if t := s.tallyOf(period); t.Period() == period {
 		for i := range s.Count() {
-			if b := tallied(t, i); getU32(b, tSequences) > 0 {
+			if b := t.Work(i); b.Sequences() > 0 {
 				p.Members = append(p.Members, readTally(b, i))
 			}
 		}
 	}
-	if getU32(s.periodScores(period), sPeriod) != period {
+	if s.periodScores(period).Period() != period {
 		return p, true
 	}
 	for k := range s.seats() {
@@ -256,29 +240,29 @@ func (s State) Scores(period uint32) (Scores, bool) {
 	return p, true
 }
 
-func readTally(b []byte, i uint32) MemberScore {
-	u := getU16(b, tScore)
-	m := MemberScore{Member: i, Sequences: getU32(b, tSequences), Scored: u != 0, Score: fixed(u), Weight: getU32(b, tWeight)}
+func readTally(b record.Work, i uint32) MemberScore {
+	u := b.Score()
+	m := MemberScore{Member: i, Sequences: b.Sequences(), Scored: u != 0, Score: fixed(u), Weight: b.Weight()}
 	if u > scoreZero {
-		m.Reward = getU64(b, tAmount)
+		m.Reward = b.Amount()
 	} else {
-		m.Penalty = getU64(b, tAmount)
+		m.Penalty = b.Amount()
 	}
 	return m
 }
 
 func (s State) readSaid(period, k uint32) (ValidatorScores, bool) {
 	b := s.said(period, k)
-	if allZero(b[sHash : sHash+32]) {
+	if b.Hash().IsZero() {
 		return ValidatorScores{}, false
 	}
 	v := ValidatorScores{
-		Seat: k, Key: get32(b, sKey), Committed: true, Revealed: getU8(b, sRevealed) == 1, Stake: getU64(b, sStake),
-		Trust: getU8(b, sTrust), Agreement: getU16(b, sAgreement), Reward: getU64(b, sReward),
+		Seat: k, Key: b.Key(), Committed: true, Revealed: b.Revealed(), Stake: b.Stake(),
+		Trust: b.Trust(), Agreement: b.Agreement(), Reward: b.Reward(),
 	}
 	given := s.given(period, k)
 	for i := range s.Count() {
-		if u := getU16(given, 2*i); u != 0 {
+		if u := given.Score(i); u != 0 {
 			v.Scores = append(v.Scores, Score{Member: i, Value: fixed(u)})
 		}
 	}
@@ -290,5 +274,5 @@ func (s State) LastScores() (Scores, bool) { return s.Scores(s.settled()) }
 
 // Emitted returns the tokens that members and validators were ever given for scores, and those that penalties took back.
 func (s State) Emitted() (given, taken uint64) {
-	return getU64(s.b, hEmitted), getU64(s.b, hPenalties)
+	return s.h().Emitted(), s.h().Penalties()
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"cmp"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"math/bits"
 	"slices"
 )
@@ -11,11 +12,11 @@ import (
 // voter is a validator that was registered in time for the period that is being settled.
 type voter struct {
 	seat   uint32
-	given  []byte // the scores it revealed; all zero if it did not
-	weight uint64 // stake times trust, scaled down together
-	near   uint64 // how near its scores were to what was agreed on, summed over the members it scored
-	scored uint64 // of the members that were settled, those that it scored
-	share  uint64 // of what validators get, as weight
+	given  record.Given // the scores it revealed; all zero if it did not
+	weight uint64       // stake times trust, scaled down together
+	near   uint64       // how near its scores were to what was agreed on, summed over the members it scored
+	scored uint64       // of the members that were settled, those that it scored
+	share  uint64       // of what validators get, as weight
 }
 
 const (
@@ -43,7 +44,7 @@ func (s State) advanceScores(env Env) {
 			return
 		}
 		s.settlePeriod(p)
-		putU32(s.b, hScored, p)
+		s.h().SetPeriodSettled(p)
 	}
 }
 
@@ -52,13 +53,13 @@ func (s State) passTail(env Env) {
 	if s.Phase() != Finished || !s.scoresDue() {
 		return
 	}
-	now, since, length := env.Height, getU64(s.b, hPhaseHeight), uint64(getU32(s.b, hWindowBlocks))
+	now, since, length := env.Height, s.h().PhaseHeight(), uint64(s.h().WindowBlocks())
 	if s.exchange() != Buckets {
-		now, since, length = env.NowMs, s.PhaseSince(), getU64(s.b, hRoundTrainMs)
+		now, since, length = env.NowMs, s.PhaseSince(), s.h().RoundTrainMs()
 	}
 	windows := (now - min(now, since)) / length
 	_, end := s.PeriodWindows(s.period(s.Round()) + 1)
-	putU32(s.b, hTail, max(s.tail(), uint32(min(windows, uint64(end+1-s.Round())))))
+	s.h().SetTail(max(s.tail(), uint32(min(windows, uint64(end+1-s.Round())))))
 }
 
 // settlePeriod combines the scores of period p, pays for it, and makes room for those to come.
@@ -66,10 +67,10 @@ func (s State) settlePeriod(p uint32) {
 	voters := s.voters(p)
 	t := s.tallyOf(p)
 	settled := uint64(0)
-	if getU32(t, tPeriod) == p && getU32(s.periodScores(p), sPeriod) == p {
+	if t.Period() == p && s.periodScores(p).Period() == p {
 		settled = s.combineAll(p, t, voters)
 	}
-	s.judgeValidators(p, voters, settled, getU32(t, tPeriod) == p && s.worked(t))
+	s.judgeValidators(p, voters, settled, t.Period() == p && s.worked(t))
 	s.ripen()
 	if settled > 0 {
 		s.emit(p, t, voters)
@@ -82,9 +83,9 @@ func (s State) settlePeriod(p uint32) {
 }
 
 // worked tells whether a tally has accepted results.
-func (s State) worked(t []byte) bool {
+func (s State) worked(t record.Tally) bool {
 	for i := range s.Count() {
-		if getU32(tallied(t, i), tSequences) > 0 {
+		if t.Work(i).Sequences() > 0 {
 			return true
 		}
 	}
@@ -98,22 +99,22 @@ func (s State) voters(p uint32) []voter {
 	var list []voter
 	stakes := uint64(0)
 	for k := range s.seats() {
-		if s.taken(k) && (getU32(s.seat(k), vSince) < first || s.revealed(p, k)) {
+		if s.taken(k) && (s.seat(k).Since() < first || s.revealed(p, k)) {
 			list = append(list, voter{seat: k, given: s.given(p, k)})
-			stakes += getU64(s.seat(k), vStake)
+			stakes += s.seat(k).Stake()
 		}
 	}
 	shift := max(bits.Len64(stakes), 32) - 32
 	for n := range list {
 		v := &list[n]
 		seat := s.seat(v.seat)
-		v.weight = max(1, getU64(seat, vStake)>>shift) * uint64(getU8(seat, vTrust))
+		v.weight = max(1, seat.Stake()>>shift) * uint64(seat.Trust())
 	}
 	return list
 }
 
 // combineAll settles the scores of all members with a part in tally t of period p, and returns of how many.
-func (s State) combineAll(p uint32, t []byte, voters []voter) uint64 {
+func (s State) combineAll(p uint32, t record.Tally, voters []voter) uint64 {
 	all := uint64(0)
 	for _, v := range voters {
 		all += v.weight
@@ -121,9 +122,9 @@ func (s State) combineAll(p uint32, t []byte, voters []voter) uint64 {
 	settled := uint64(0)
 	list := make([]opinion, 0, len(voters))
 	for i := range s.Count() {
-		b, m := tallied(t, i), s.place(i)
-		if getU32(b, tSequences) == 0 {
-			if getU8(b, tMissed) == 1 {
+		b, m := t.Work(i), s.place(i)
+		if b.Sequences() == 0 {
+			if b.Missed() {
 				s.move(i, scoreZero) // it had work to do, and nothing of it was accepted
 			}
 			continue
@@ -131,7 +132,7 @@ func (s State) combineAll(p uint32, t []byte, voters []voter) uint64 {
 		list = list[:0]
 		for _, v := range voters {
 			// Nobody scores itself.
-			if u := getU16(v.given, 2*i); u != 0 && get32(s.seat(v.seat), vKey) != get32(m, mKey) {
+			if u := v.given.Score(i); u != 0 && s.seat(v.seat).Key() != m.Key() {
 				list = append(list, opinion{score: uint32(u), weight: v.weight})
 			}
 		}
@@ -140,14 +141,14 @@ func (s State) combineAll(p uint32, t []byte, voters []voter) uint64 {
 			continue
 		}
 		settled++
-		putU16(b, tScore, uint16(u))
+		b.SetScore(uint16(u))
 		s.move(i, u)
 		if u <= scoreZero {
 			s.penalise(i, b)
 		}
 		for n := range voters {
 			v := &voters[n]
-			if g := uint32(getU16(v.given, 2*i)); g != 0 {
+			if g := uint32(v.given.Score(i)); g != 0 {
 				v.near += uint64(agreementRange - min(agreementRange, distance(g, u)))
 				v.scored++
 			}
@@ -159,55 +160,55 @@ func (s State) combineAll(p uint32, t []byte, voters []voter) uint64 {
 // move takes a score into the moving average of member i's.
 func (s State) move(i, u uint32) {
 	b := s.place(i)
-	if old := uint32(getU16(b, mScore)); old != 0 {
+	if old := uint32(b.Score()); old != 0 {
 		u = (old*(standingParts-1) + u + standingParts/2) / standingParts
 	}
-	putU16(b, mScore, uint16(u))
+	b.SetScore(uint16(u))
 }
 
 // penalise takes from member i what a score of 0 or less costs, and notes it in its part of the tally.
-func (s State) penalise(i uint32, tally []byte) {
+func (s State) penalise(i uint32, tally record.Work) {
 	m := s.place(i)
-	hi, lo := bits.Mul64(getU64(s.b, hEmission)/uint64(s.slots()), uint64(getU8(s.b, hPenalty)))
+	hi, lo := bits.Mul64(s.h().Emission()/uint64(s.slots()), uint64(s.h().Penalty()))
 	cost, _ := bits.Div64(hi, lo, 100)
-	cost = min(cost, getU64(m, mUnripe))
-	putU64(m, mUnripe, getU64(m, mUnripe)-cost)
-	putU64(s.b, hTreasury, s.Treasury()+cost)
-	putU64(s.b, hPenalties, getU64(s.b, hPenalties)+cost)
-	putU64(tally, tAmount, cost)
+	cost = min(cost, m.Unvested())
+	m.SetUnvested(m.Unvested() - cost)
+	s.h().SetTreasury(s.Treasury() + cost)
+	s.h().SetPenalties(s.h().Penalties() + cost)
+	tally.SetAmount(cost)
 }
 
 // revealed tells whether the validator in seat k revealed scores of period p.
 func (s State) revealed(p, k uint32) bool {
-	return getU32(s.periodScores(p), sPeriod) == p && getU8(s.said(p, k), sRevealed) == 1
+	return s.periodScores(p).Period() == p && s.said(p, k).Revealed()
 }
 
 // judgeValidators notes how near validators were to what was agreed on about so many members, and what that does to their
 // trust. Silence costs trust too where there was work to score, so that those who are gone do not count for long; to commit and
 // not to reveal costs most.
 func (s State) judgeValidators(p uint32, voters []voter, settled uint64, work bool) {
-	spoken := getU32(s.periodScores(p), sPeriod) == p
+	spoken := s.periodScores(p).Period() == p
 	for n := range voters {
 		v := &voters[n]
 		b, seat := s.said(p, v.seat), s.seat(v.seat)
-		trust := uint64(getU8(seat, vTrust))
+		trust := uint64(seat.Trust())
 		switch {
-		case !spoken || allZero(b[sHash:sHash+32]):
+		case !spoken || b.Hash().IsZero():
 			if work {
-				putU8(seat, vTrust, uint8(trust-trust/silentDivisor))
+				seat.SetTrust(uint8(trust - trust/silentDivisor))
 			}
 			continue
-		case getU8(b, sRevealed) == 0:
+		case !b.Revealed():
 			trust = max(trustMin, trust/2)
 		case v.scored > 0:
 			trust = judgedTrust(trust, v.near/v.scored)
 			agreement := v.near * AgreementOne / (settled * agreementRange)
-			putU16(b, sAgreement, uint16(agreement))
+			b.SetAgreement(uint16(agreement))
 			v.share = v.weight * agreement
 		}
-		putU8(seat, vTrust, uint8(trust))
-		putU8(b, sTrust, uint8(trust))
-		putU64(b, sStake, getU64(seat, vStake))
+		seat.SetTrust(uint8(trust))
+		b.SetTrust(uint8(trust))
+		b.SetStake(seat.Stake())
 	}
 }
 
@@ -224,25 +225,25 @@ func judgedTrust(trust, near uint64) uint64 {
 func (s State) ripen() {
 	for i := range s.Count() {
 		b := s.place(i)
-		if v := getU64(b, mUnripe); v > 0 {
-			putU64(b, mBalance, getU64(b, mBalance)+v)
-			putU64(b, mUnripe, 0)
+		if v := b.Unvested(); v > 0 {
+			b.SetBalance(b.Balance() + v)
+			b.SetUnvested(0)
 		}
 	}
 }
 
 // emit pays for period p: members in proportion to their scores above 0 times the sequences of their accepted results,
 // validators in proportion to stake, trust and agreement.
-func (s State) emit(p uint32, t []byte, voters []voter) {
-	emission := min(getU64(s.b, hEmission), s.Treasury())
-	hi, lo := bits.Mul64(emission, uint64(getU8(s.b, hValidatorPercent)))
+func (s State) emit(p uint32, t record.Tally, voters []voter) {
+	emission := min(s.h().Emission(), s.Treasury())
+	hi, lo := bits.Mul64(emission, uint64(s.h().ValidatorPercent()))
 	forValidators, _ := bits.Div64(hi, lo, 100)
 
 	weights := make([]uint64, s.Count())
 	for i := range weights {
-		b := tallied(t, uint32(i))
-		if u := getU16(b, tScore); u > scoreZero {
-			weights[i] = uint64(u-scoreZero) * uint64(getU32(b, tSequences))
+		b := t.Work(uint32(i))
+		if u := b.Score(); u > scoreZero {
+			weights[i] = uint64(u-scoreZero) * uint64(b.Sequences())
 		}
 	}
 	given := uint64(0)
@@ -251,11 +252,11 @@ func (s State) emit(p uint32, t []byte, voters []voter) {
 		if weights[i] == 0 {
 			continue
 		}
-		b, m := tallied(t, uint32(i)), s.place(uint32(i))
-		putU32(b, tWeight, uint32(parts[i]))
-		putU64(b, tAmount, reward)
-		putU64(m, mUnripe, getU64(m, mUnripe)+reward)
-		putU64(m, mEarned, getU64(m, mEarned)+reward)
+		b, m := t.Work(uint32(i)), s.place(uint32(i))
+		b.SetWeight(uint32(parts[i]))
+		b.SetAmount(reward)
+		m.SetUnvested(m.Unvested() + reward)
+		m.SetEarned(m.Earned() + reward)
 		given += reward
 	}
 	shares := make([]uint64, len(voters))
@@ -264,13 +265,13 @@ func (s State) emit(p uint32, t []byte, voters []voter) {
 	}
 	for n, reward := range distribute(forValidators, shares) {
 		seat := s.seat(voters[n].seat)
-		putU64(s.said(p, voters[n].seat), sReward, reward)
-		putU64(seat, vBalance, getU64(seat, vBalance)+reward)
-		putU64(seat, vEarned, getU64(seat, vEarned)+reward)
+		s.said(p, voters[n].seat).SetReward(reward)
+		seat.SetBalance(seat.Balance() + reward)
+		seat.SetEarned(seat.Earned() + reward)
 		given += reward
 	}
-	putU64(s.b, hTreasury, s.Treasury()-given)
-	putU64(s.b, hEmitted, getU64(s.b, hEmitted)+given)
+	s.h().SetTreasury(s.Treasury() - given)
+	s.h().SetEmitted(s.h().Emitted() + given)
 }
 
 // distribute divides an amount in proportion to weights, whose sum fits 64 bits: each gets its part rounded down, and what is

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 )
 
 // Shares: which part of a round's batch is whose. Everything that asks whose sequences are whose asks here.
@@ -11,7 +12,7 @@ import (
 // leaves most of the work to the others.
 const ShareMost = 4
 
-func (s State) sharing() Sharing { return Sharing(getU8(s.b, hSharing)) }
+func (s State) sharing() Sharing { return Sharing(s.h().Sharing()) }
 
 // dealt is the share of one member.
 type dealt struct {
@@ -53,8 +54,8 @@ func (a Round) line() []uint32 {
 func (r Round) parts(line []uint32) []uint32 {
 	parts := make([]uint32, len(line))
 	for p, i := range line {
-		if r.s.l.speeds {
-			parts[p] = r.u32(r.entry(i) + eCount)
+		if r.s.l.Speeds {
+			parts[p] = r.entry(i).Count()
 		} else {
 			_, parts[p] = batch.Split(r.Batch(), uint32(len(line)), uint32(p))
 		}
@@ -63,7 +64,7 @@ func (r Round) parts(line []uint32) []uint32 {
 }
 
 // entry returns where member i's part of the slot is, where shares go by speed.
-func (r Round) entry(i uint32) uint32 { return r.s.l.speedsAt + shareBytes*i }
+func (r Round) entry(i uint32) record.Share { return r.s.l.Share(r.b, i) }
 
 // shareMost returns how many sequences of a batch one of n members has at most where shares go by speed.
 func shareMost(total, n uint32) uint32 {
@@ -78,9 +79,9 @@ func (r Round) Share(i uint32) []batch.Span {
 	if !r.Expected(i) {
 		return nil
 	}
-	if r.s.l.speeds {
+	if r.s.l.Speeds {
 		at := r.entry(i)
-		return batch.Cut(r.Spans(), r.u32(at+eFrom), r.u32(at+eCount))
+		return batch.Cut(r.Spans(), at.From(), at.Count())
 	}
 	p, ok := r.Position(i)
 	if !ok {
@@ -101,31 +102,31 @@ func (r Round) Shares(visit func(member uint32, spans []batch.Span)) {
 // Speed returns what member i's share of the round goes by: its speed when the epoch began. It is 0 where shares are equal, and
 // of who is not active in the round.
 func (r Round) Speed(i uint32) uint32 {
-	if !r.s.l.speeds || !r.Active(i) {
+	if !r.s.l.Speeds || !r.Active(i) {
 		return 0
 	}
-	return r.u32(r.entry(i) + eSpeed)
+	return r.entry(i).Speed()
 }
 
 // setSpeeds notes by which speeds the shares of round r go, and how large they are: those of the round before in the same epoch, in its first round what
 // members say now, but 1 for those whose work was scored and found worth nothing.
 func (r Round) setSpeeds(members []uint32) {
 	s := r.s
-	if !s.l.speeds {
+	if !s.l.Speeds {
 		return
 	}
 	before, ok := s.At(r.Number() - 1)
 	goesOn := ok && before.Epoch() == r.Epoch()
 	for _, i := range members {
 		b := s.place(i)
-		speed, score := getU32(b, mSpeed), getU16(b, mScore)
+		speed, score := b.Speed(), b.Score()
 		switch {
 		case goesOn:
 			speed = before.Speed(i)
 		case score != 0 && score <= scoreZero:
 			speed = 1
 		}
-		r.putU32(r.entry(i)+eSpeed, speed)
+		r.entry(i).SetSpeed(speed)
 	}
 	r.divide()
 }
@@ -143,8 +144,8 @@ func (r Round) divide() {
 			return // nor has anybody behind
 		}
 		at := r.entry(line[p])
-		r.putU32(at+eFrom, from)
-		r.putU32(at+eCount, count)
+		at.SetFrom(from)
+		at.SetCount(count)
 		from += count
 	}
 }
@@ -152,15 +153,15 @@ func (r Round) divide() {
 // sharesOK tells whether speeds are only of members that are active in the round, and shares only of those expected, within the
 // batch, and as much as it together.
 func (r Round) sharesOK() bool {
-	if !r.s.l.speeds {
+	if !r.s.l.Speeds {
 		return true
 	}
 	total := uint64(0)
-	for i := range r.s.l.members {
+	for i := range r.s.l.Members {
 		at := r.entry(i)
-		from, count := r.u32(at+eFrom), r.u32(at+eCount)
+		from, count := at.From(), at.Count()
 		switch {
-		case !r.Active(i) && r.u32(at+eSpeed) != 0, r.Expected(i) != (count > 0), count == 0 && from > 0:
+		case !r.Active(i) && at.Speed() != 0, r.Expected(i) != (count > 0), count == 0 && from > 0:
 			return false
 		case uint64(from)+uint64(count) > uint64(r.Batch()):
 			return false
@@ -182,11 +183,11 @@ func (s State) setSpeed(env Env, m SetSpeed) Error {
 		return ErrSharing
 	case s.Phase() == Finished:
 		return ErrPhase
-	case getU8(b, mSpoke) == 1 || getU32(b, mSpeed) == m.Speed:
+	case b.SpeedSet() || b.Speed() == m.Speed:
 		return ErrDuplicate
 	}
-	putU32(b, mSpeed, m.Speed)
-	putU8(b, mSpoke, 1)
+	b.SetSpeed(m.Speed)
+	b.SetSpeedSet(true)
 	return OK
 }
 
@@ -198,7 +199,7 @@ func (s State) keepUp(list []uint32, i uint32) []uint32 {
 	}
 	var able []uint32
 	for _, v := range list {
-		if nearly(getU32(s.place(v), mSpeed), getU32(s.place(i), mSpeed)) {
+		if nearly(s.place(v).Speed(), s.place(i).Speed()) {
 			able = append(able, v)
 		}
 	}

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
@@ -183,7 +184,8 @@ func TestOpenRefusesShares(t *testing.T) {
 		p.honest()
 	}
 	r, _ := w.s.At(2)
-	gone := r.entry(3)
+	entry := func(i uint32) uint32 { return w.s.l.Shares + record.ShareBytes*i }
+	gone := entry(3)
 	for _, x := range []struct {
 		what  string
 		at    uint32
@@ -192,13 +194,13 @@ func TestOpenRefusesShares(t *testing.T) {
 		{"a speed of who is not there", gone + eSpeed, 1},
 		{"a share of who is not there", gone + eCount, 1},
 		{"a begin of no share", gone + eFrom, 1},
-		{"no share of who is expected to have one", r.entry(0) + eCount, 0},
-		{"shares that are less than the batch", r.entry(0) + eCount, 1},
-		{"a share beyond the batch", r.entry(1) + eFrom, 60},
-		{"a share beyond all numbers", r.entry(1) + eFrom, 1<<32 - 1},
+		{"no share of who is expected to have one", entry(0) + eCount, 0},
+		{"shares that are less than the batch", entry(0) + eCount, 1},
+		{"a share beyond the batch", entry(1) + eFrom, 60},
+		{"a share beyond all numbers", entry(1) + eFrom, 1<<32 - 1},
 	} {
 		b := slices.Clone(w.s.Bytes())
-		putU32(b, r.at+x.at, x.value)
+		putU32(b, slotAt(r)+x.at, x.value)
 		if _, err := Open(b); err != ErrCorrupt {
 			t.Errorf("%s: opened with %v", x.what, err)
 		}

@@ -6,10 +6,10 @@ import "github.com/entrain-network/entrain/key"
 
 // slots returns how many members there may be at a time.
 func (s State) slots() uint32 {
-	if n := getU32(s.b, hSlots); n > 0 {
+	if n := s.h().Slots(); n > 0 {
 		return n
 	}
-	return s.l.members
+	return s.l.Members
 }
 
 // JoinCost returns what registering costs the key if it joins now, besides the stake: nothing where it was a member before and was
@@ -18,25 +18,25 @@ func (s State) JoinCost(pub key.Public) uint64 {
 	if i, ok := s.Find(pub); ok && s.status(i) != StatusReplaced {
 		return 0
 	}
-	return getU64(s.b, hRegisterCost)
+	return s.h().RegisterCost()
 }
 
 // Immune tells whether member i came so recently that nobody can replace it. Who came during the epoch and has to wait for the
 // next one is immune as long as it waits, and only then its time begins.
 func (s State) Immune(i uint32) bool {
-	windows := getU32(s.b, hImmuneWindows)
-	since := getU32(s.member(i), mSince)
+	windows := s.h().ImmuneWindows()
+	since := s.member(i).Since()
 	return windows > 0 && (s.waitsFirst(i) || s.Window()-min(since, s.Window()) < windows)
 }
 
 // waitsFirst tells whether member i came since the epoch began, and so could not take part yet.
 func (s State) waitsFirst(i uint32) bool {
-	return s.status(i) != StatusActive && getU32(s.place(i), mSince) >= getU32(s.b, hEpochRound)
+	return s.status(i) != StatusActive && s.place(i).Since() >= s.h().EpochRound()
 }
 
 // standing returns the moving average of member i's scores; who was never scored stands at 0.
 func (s State) standing(i uint32) uint16 {
-	if score := getU16(s.place(i), mScore); score != 0 {
+	if score := s.place(i).Score(); score != 0 {
 		return score
 	}
 	return scoreZero
@@ -46,10 +46,10 @@ func (s State) standing(i uint32) uint16 {
 // the worst of those who are not immune, of several the one that came last; another one only who is worse than it was itself.
 // One is replaced in a window at most, so that whoever pays for many newcomers does not take the run over at once.
 func (s State) slotFor(i uint32, known, fresh bool) (uint32, Error) {
-	if s.Present() < s.slots() || getU32(s.b, hSlots) == 0 {
+	if s.Present() < s.slots() || s.h().Slots() == 0 {
 		return NoMember, OK
 	}
-	if s.seats() == 0 || getU32(s.b, hReplaced) > s.Window() {
+	if s.seats() == 0 || s.h().Replaced() > s.Window() {
 		return NoMember, ErrSlots
 	}
 	worst, found := uint32(0), false
@@ -59,7 +59,7 @@ func (s State) slotFor(i uint32, known, fresh bool) (uint32, Error) {
 		}
 		score := s.standing(j)
 		if !found || score < s.standing(worst) ||
-			score == s.standing(worst) && getU32(s.place(j), mSince) > getU32(s.place(worst), mSince) {
+			score == s.standing(worst) && s.place(j).Since() > s.place(worst).Since() {
 			worst, found = j, true
 		}
 	}
@@ -72,5 +72,5 @@ func (s State) slotFor(i uint32, known, fresh bool) (uint32, Error) {
 // replace lets member i give its slot up.
 func (s State) replace(i uint32, env Env) {
 	s.leave(i, StatusReplaced, env)
-	putU32(s.b, hReplaced, s.Window()+1)
+	s.h().SetReplaced(s.Window() + 1)
 }

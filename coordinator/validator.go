@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -28,21 +29,18 @@ const (
 )
 
 // seat returns the bytes of seat k.
-func (s State) seat(k uint32) []byte {
-	at := s.l.validatorsAt + validatorBytes*k
-	return s.b[at : at+validatorBytes]
-}
+func (s State) seat(k uint32) record.Seat { return s.buffer().Seat(k) }
 
 // seats returns how many seats there are to take.
-func (s State) seats() uint32 { return uint32(getU16(s.b, hConfigValidators)) }
+func (s State) seats() uint32 { return uint32(s.h().Validators()) }
 
 // taken tells whether somebody sits in seat k.
-func (s State) taken(k uint32) bool { return getU8(s.seat(k), vTrust) != 0 }
+func (s State) taken(k uint32) bool { return s.seat(k).Trust() != 0 }
 
 // seatOf returns the seat of a validator.
 func (s State) seatOf(pub key.Public) (uint32, bool) {
 	for k := range s.seats() {
-		if s.taken(k) && get32(s.seat(k), vKey) == pub {
+		if s.taken(k) && s.seat(k).Key() == pub {
 			return k, true
 		}
 	}
@@ -71,8 +69,8 @@ func (s State) Validator(pub key.Public) (Validator, bool) {
 func (s State) readSeat(k uint32) Validator {
 	b := s.seat(k)
 	return Validator{
-		Seat: k, Key: get32(b, vKey), Payee: get32(b, vPayee), Stake: getU64(b, vStake), Balance: getU64(b, vBalance),
-		Earned: getU64(b, vEarned), Trust: getU8(b, vTrust), Since: getU32(b, vSince), SinceMs: getU64(b, vSinceMs),
+		Seat: k, Key: b.Key(), Payee: b.Payee(), Stake: b.Stake(), Balance: b.Balance(),
+		Earned: b.Earned(), Trust: b.Trust(), Since: b.Since(), SinceMs: b.SinceMs(),
 	}
 }
 
@@ -93,7 +91,7 @@ func (s State) registerValidator(env Env, m RegisterValidator) Error {
 	if k, ok := s.seatOf(env.Sender); ok {
 		return s.raiseStake(env, m, k)
 	}
-	if env.Value < max(1, getU64(s.b, hStake)) {
+	if env.Value < max(1, s.h().Stake()) {
 		return ErrStake
 	}
 	k, lowest := s.nextSeat()
@@ -108,13 +106,13 @@ func (s State) registerValidator(env Env, m RegisterValidator) Error {
 		m.Payee = env.Sender
 	}
 	b := s.seat(k)
-	put32(b, vKey, env.Sender)
-	put32(b, vPayee, m.Payee)
-	putU64(b, vStake, env.Value)
-	putU64(b, vSinceMs, env.NowMs)
-	putU32(b, vSince, s.Window())
-	putU8(b, vTrust, trustNew)
-	putU64(s.b, hEscrow, s.Escrow()+env.Value)
+	b.SetKey(env.Sender)
+	b.SetPayee(m.Payee)
+	b.SetStake(env.Value)
+	b.SetSinceMs(env.NowMs)
+	b.SetSince(s.Window())
+	b.SetTrust(trustNew)
+	s.h().SetEscrow(s.Escrow() + env.Value)
 	return OK
 }
 
@@ -124,12 +122,12 @@ func (s State) raiseStake(env Env, m RegisterValidator, k uint32) Error {
 	switch {
 	case env.Value == 0:
 		return ErrDuplicate
-	case !m.Payee.IsZero() && m.Payee != get32(b, vPayee):
+	case !m.Payee.IsZero() && m.Payee != b.Payee():
 		return ErrPayee
 	}
 	s.clearPayout()
-	putU64(b, vStake, getU64(b, vStake)+env.Value)
-	putU64(s.b, hEscrow, s.Escrow()+env.Value)
+	b.SetStake(b.Stake() + env.Value)
+	s.h().SetEscrow(s.Escrow() + env.Value)
 	return OK
 }
 
@@ -142,8 +140,8 @@ func (s State) nextSeat() (k uint32, lowest uint64) {
 			return j, 0
 		}
 		b := s.seat(j)
-		stake := getU64(b, vStake)
-		if !found || stake < lowest || stake == lowest && getU32(b, vSince) > getU32(s.seat(k), vSince) {
+		stake := b.Stake()
+		if !found || stake < lowest || stake == lowest && b.Since() > s.seat(k).Since() {
 			k, lowest, found = j, stake, true
 		}
 	}
@@ -153,8 +151,8 @@ func (s State) nextSeat() (k uint32, lowest uint64) {
 // vacate frees seat k, and pays out what its validator has in the run.
 func (s State) vacate(k uint32) {
 	b := s.seat(k)
-	amount := getU64(b, vStake) + getU64(b, vBalance)
-	s.payOut(get32(b, vPayee), amount)
+	amount := b.Stake() + b.Balance()
+	s.payOut(b.Payee(), amount)
 	clear(b)
 	if p, stage := s.Scoring(); stage != ScoreNone {
 		s.clearSaid(p, k)
@@ -163,9 +161,9 @@ func (s State) vacate(k uint32) {
 
 // payOut takes tokens out of the escrow.
 func (s State) payOut(to key.Public, amount uint64) {
-	putU64(s.b, hEscrow, s.Escrow()-amount)
-	putU64(s.b, hPayout, amount)
-	put32(s.b, hPayoutTo, to)
+	s.h().SetEscrow(s.Escrow() - amount)
+	s.h().SetPayout(amount)
+	s.h().SetPayoutTo(to)
 }
 
 func (s State) retireValidator(env Env) Error {
@@ -184,12 +182,12 @@ func (s State) claimSeat(env Env) Error {
 		return ErrNotMember
 	}
 	b := s.seat(k)
-	amount := getU64(b, vBalance)
+	amount := b.Balance()
 	if amount == 0 {
 		return ErrNothing
 	}
-	putU64(b, vBalance, 0)
-	s.payOut(get32(b, vPayee), amount)
+	b.SetBalance(0)
+	s.payOut(b.Payee(), amount)
 	return OK
 }
 
@@ -199,19 +197,19 @@ func (s State) Payees(sender key.Public, m Message) []key.Public {
 	switch m.(type) {
 	case Claim:
 		if i, ok := s.Find(sender); ok {
-			list = append(list, get32(s.place(i), mPayee))
+			list = append(list, s.place(i).Payee())
 		}
 		if k, ok := s.seatOf(sender); ok {
-			list = append(list, get32(s.seat(k), vPayee))
+			list = append(list, s.seat(k).Payee())
 		}
 	case RetireValidator:
 		if k, ok := s.seatOf(sender); ok {
-			list = append(list, get32(s.seat(k), vPayee))
+			list = append(list, s.seat(k).Payee())
 		}
 	case RegisterValidator:
 		if s.seats() > 0 {
 			if k, lowest := s.nextSeat(); lowest > 0 {
-				list = append(list, get32(s.seat(k), vPayee))
+				list = append(list, s.seat(k).Payee())
 			}
 		}
 	}
@@ -227,12 +225,12 @@ func (s State) commitScores(env Env, m CommitScores) Error {
 		return ErrReveal
 	}
 	b := s.said(m.Period, k)
-	if !allZero(b[sHash : sHash+32]) {
+	if !b.Hash().IsZero() {
 		return ErrDuplicate
 	}
 	s.setPeriod(m.Period)
-	put32(b, sKey, env.Sender)
-	put32(b, sHash, m.Hash)
+	b.SetKey(env.Sender)
+	b.SetHash(m.Hash)
 	return OK
 }
 
@@ -248,7 +246,7 @@ func (s State) mayScore(env Env, period uint32, stage ScoreStage) (uint32, Error
 	now, at := s.Scoring()
 	_, last := s.PeriodWindows(period)
 	switch {
-	case at == ScoreNone || period != now || getU32(s.seat(k), vSince) > last:
+	case at == ScoreNone || period != now || s.seat(k).Since() > last:
 		return 0, ErrPeriod
 	case at != stage:
 		return 0, ErrHalf
@@ -262,11 +260,11 @@ func (s State) revealScores(env Env, m RevealScores) Error {
 		return e
 	}
 	b := s.said(m.Period, k)
-	hash := wire.Hash(get32(b, sHash))
+	hash := wire.Hash(b.Hash())
 	switch {
 	case hash.IsZero():
 		return ErrNotCommitted
-	case getU8(b, sRevealed) == 1:
+	case b.Revealed():
 		return ErrDuplicate
 	case len(m.Scores) > MembersMax || !scoresOK(m.Scores):
 		return ErrScores
@@ -275,10 +273,10 @@ func (s State) revealScores(env Env, m RevealScores) Error {
 	case ScoresHash(s.ID(), env.Sender, m) != hash:
 		return ErrReveal
 	}
-	putU8(b, sRevealed, 1)
+	b.SetRevealed(true)
 	given := s.given(m.Period, k)
 	for _, v := range m.Scores {
-		putU16(given, 2*v.Member, offset(v.Value))
+		given.SetScore(v.Member, offset(v.Value))
 	}
 	return OK
 }

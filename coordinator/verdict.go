@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -180,8 +181,8 @@ func MessageHash(m Message) wire.Hash { return wire.Sum("entrain/message", Appen
 // Checks returns the checks that are open or in dispute.
 func (s State) Checks() []Check {
 	var list []Check
-	for k := range s.l.checksMax {
-		if b := s.check(k); getU32(b, kRound) != 0 {
+	for k := range s.l.ChecksMax {
+		if b := s.check(k); b.Round() != 0 {
 			list = append(list, readCheck(b))
 		}
 	}
@@ -189,37 +190,34 @@ func (s State) Checks() []Check {
 }
 
 // check returns the bytes of place k of the table of checks.
-func (s State) check(k uint32) []byte {
-	at := s.l.checks + checkBytes*k
-	return s.b[at : at+checkBytes]
-}
+func (s State) check(k uint32) record.Check { return s.buffer().Check(k) }
 
-func readCheck(b []byte) Check {
+func readCheck(b record.Check) Check {
 	return Check{
-		Round: getU32(b, kRound), Epoch: getU32(b, kEpoch), Step: getU32(b, kStep), Member: getU32(b, kMember),
-		Verifier: getU32(b, kVerifier), Sequences: getU32(b, kSequences), DeadlineMs: getU64(b, kDeadlineMs),
-		Share: get32(b, kShare), Params: get32(b, kParams), Disputed: getU8(b, kDisputed) == 1, Reassigned: getU8(b, kReassigned) == 1,
+		Round: b.Round(), Epoch: b.Epoch(), Step: b.Step(), Member: b.Member(),
+		Verifier: b.Verifier(), Sequences: b.Sequences(), DeadlineMs: b.DeadlineMs(),
+		Share: b.Share(), Params: b.Params(), Disputed: b.Disputed(), Reassigned: b.Reassigned(),
 	}
 }
 
-func (c Check) put(b []byte) {
-	putU32(b, kRound, c.Round)
-	putU32(b, kEpoch, c.Epoch)
-	putU32(b, kStep, c.Step)
-	putU32(b, kMember, c.Member)
-	putU32(b, kVerifier, c.Verifier)
-	putU32(b, kSequences, c.Sequences)
-	putU64(b, kDeadlineMs, c.DeadlineMs)
-	put32(b, kShare, c.Share)
-	put32(b, kParams, c.Params)
-	putBool(b, kDisputed, c.Disputed)
-	putBool(b, kReassigned, c.Reassigned)
+func (c Check) put(b record.Check) {
+	b.SetRound(c.Round)
+	b.SetEpoch(c.Epoch)
+	b.SetStep(c.Step)
+	b.SetMember(c.Member)
+	b.SetVerifier(c.Verifier)
+	b.SetSequences(c.Sequences)
+	b.SetDeadlineMs(c.DeadlineMs)
+	b.SetShare(c.Share)
+	b.SetParams(c.Params)
+	b.SetDisputed(c.Disputed)
+	b.SetReassigned(c.Reassigned)
 }
 
 // Disputes returns the open disputes, oldest first.
 func (s State) Disputes() []Dispute {
 	var list []Dispute
-	for k := range uint32(disputesMax) {
+	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
 		if d.free() {
 			continue
@@ -241,34 +239,31 @@ func (s State) Dispute(id uint32) (Dispute, bool) {
 }
 
 // DisputesTotal returns how many disputes there were; it is the number of the last one.
-func (s State) DisputesTotal() uint32 { return getU32(s.b, hDisputes) }
+func (s State) DisputesTotal() uint32 { return s.h().Disputes() }
 
 // ChecksDrawn returns how many checks were drawn, and how many of them passed.
 func (s State) ChecksDrawn() (drawn, passed uint32) {
-	return getU32(s.b, hChecksDrawn), getU32(s.b, hChecksPassed)
+	return s.h().ChecksDrawn(), s.h().ChecksPassed()
 }
 
 // Convictions returns the last convictions, up to 64, the newest last.
 func (s State) Convictions() []Conviction {
 	total := s.ConvictionsTotal()
-	list := make([]Conviction, 0, min(total, convictionsMax))
-	for n := total - min(total, convictionsMax); n < total; n++ {
+	list := make([]Conviction, 0, min(total, record.ConvictionsMax))
+	for n := total - min(total, record.ConvictionsMax); n < total; n++ {
 		b := s.conviction(n + 1)
 		list = append(list, Conviction{
-			Number: getU32(b, cNumber), Round: getU32(b, cRound), Member: getU32(b, cMember), Key: get32(b, cKey),
-			Offence: Offence(getU8(b, cOffence)), By: getU32(b, cBy), ByKey: get32(b, cByKey),
-			Slashed: getU64(b, cSlashed), Evidence: get32(b, cEvidence), AtMs: getU64(b, cAtMs),
-			FirstRound: getU32(b, cFirstRound), LastRound: getU32(b, cLastRound), Results: getU32(b, cResults),
+			Number: b.Number(), Round: b.Round(), Member: b.Member(), Key: b.Key(),
+			Offence: Offence(b.Offence()), By: b.By(), ByKey: b.ByKey(),
+			Slashed: b.Slashed(), Evidence: b.Evidence(), AtMs: b.AtMs(),
+			FirstRound: b.FirstRound(), LastRound: b.LastRound(), Results: b.Results(),
 		})
 	}
 	return list
 }
 
 // ConvictionsTotal returns how many convictions there were; it is the number of the last one.
-func (s State) ConvictionsTotal() uint32 { return getU32(s.b, hConvictions) }
+func (s State) ConvictionsTotal() uint32 { return s.h().Convictions() }
 
 // conviction returns the bytes of conviction n, which counts from 1.
-func (s State) conviction(n uint32) []byte {
-	at := s.l.convictions + convictionBytes*((n-1)%convictionsMax)
-	return s.b[at : at+convictionBytes]
-}
+func (s State) conviction(n uint32) record.Conviction { return s.buffer().Conviction(n) }

@@ -8,14 +8,14 @@ import (
 // Windows: rounds of a run that exchanges by buckets. They are closed by the ledger's height, and what a member will show of its
 // result is chosen by a seed that nobody knew when it committed to all of it.
 
-func (s State) exchange() Exchange { return Exchange(getU8(s.b, hExchange)) }
+func (s State) exchange() Exchange { return Exchange(s.h().Exchange()) }
 
 // DeadlineHeight returns at which height of the ledger the phase ends; 0 if height does not end it.
 func (s State) DeadlineHeight() uint64 {
 	if s.exchange() != Buckets {
 		return 0
 	}
-	since, blocks := getU64(s.b, hPhaseHeight), uint64(getU32(s.b, hWindowBlocks))
+	since, blocks := s.h().PhaseHeight(), uint64(s.h().WindowBlocks())
 	switch {
 	case s.Phase() == Finished && s.scoresDue():
 		blocks *= uint64(s.tail()) + 1
@@ -30,8 +30,8 @@ func (s State) DeadlineHeight() uint64 {
 
 // windowOver tells whether the phase has lasted as many blocks as a window has.
 func (s State) windowOver(env Env) bool {
-	since := getU64(s.b, hPhaseHeight)
-	return env.Height >= since && env.Height-since >= uint64(getU32(s.b, hWindowBlocks))
+	since := s.h().PhaseHeight()
+	return env.Height >= since && env.Height-since >= uint64(s.h().WindowBlocks())
 }
 
 // windowed tells whether the round lasts a whole window: not so an epoch's last, in which nothing is trained or shown.
@@ -51,10 +51,10 @@ func (r Round) SliceSeed() (wire.Hash, bool) {
 // Committed returns the ID of the commitment that member i has put on the ledger for the round; false if it has not, or if
 // the run does not exchange by buckets.
 func (r Round) Committed(i uint32) (wire.Hash, bool) {
-	if !r.s.l.buckets || i >= r.s.l.members {
+	if !r.s.l.Buckets || i >= r.s.l.Members {
 		return wire.Hash{}, false
 	}
-	id := wire.Hash(get32(r.s.b, r.commitAt(i)))
+	id := r.s.l.Commit(r.b, i).ID()
 	return id, !id.IsZero()
 }
 
@@ -68,8 +68,6 @@ func (r Round) CommittedCount() uint32 {
 	}
 	return n
 }
-
-func (r Round) commitAt(i uint32) uint32 { return r.at + r.s.l.commits + 32*i }
 
 // holdable tells whether a witness can hold a result of member i of the round.
 func (r Round) holdable(i uint32) bool {
@@ -88,7 +86,7 @@ func (r Round) held() []byte {
 	if r.s.exchange() != Buckets {
 		return r.expected()
 	}
-	list := make([]byte, r.s.l.bitmap)
+	list := make([]byte, r.s.l.Bitmap)
 	for i := range r.s.Count() {
 		if r.holdable(i) {
 			setBit(list, i)
@@ -140,6 +138,6 @@ func (s State) commit(env Env, m Commit) Error {
 		!m.Signed.Verify(env.Sender) {
 		return ErrCommitment
 	}
-	put32(s.b, r.commitAt(i), id)
+	s.l.Commit(r.b, i).SetID(id)
 	return OK
 }

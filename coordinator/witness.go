@@ -56,7 +56,7 @@ func (s State) expectedIn(number uint32) uint32 {
 // if the report says complete, every one of them that is still active.
 func (s State) checkHeld(r Round, m Witness) Error {
 	n := uint32(len(m.Held))
-	if n > s.l.bitmap || n > 0 && m.Held[n-1] == 0 {
+	if n > s.l.Bitmap || n > 0 && m.Held[n-1] == 0 {
 		return ErrHeldForm
 	}
 	a, ok := s.At(r.Attests())
@@ -103,14 +103,14 @@ func checkFilter(r Round, filter []byte, items uint32) Error {
 
 // record stores a report that was checked.
 func (s State) record(r Round, seat uint32, m Witness) {
-	at := r.at + r.reportAt(seat)
-	putU8(s.b, at+pReported, 1)
-	putBool(s.b, at+pComplete, m.Complete)
-	put32(s.b, at+pParams, m.Params)
+	b := r.reportAt(seat)
+	b.SetReported(true)
+	b.SetComplete(m.Complete)
+	b.SetParams(m.Params)
 	copy(r.filter(seat), m.Commitments)
-	r.putU8(rReports, r.u8(rReports)+1)
+	r.b.SetReports(r.b.Reports() + 1)
 	if m.Complete {
-		r.putU8(rCompletes, r.u8(rCompletes)+1)
+		r.b.SetCompletes(r.b.Completes() + 1)
 	}
 	a, ok := s.At(r.Attests())
 	if !ok {
@@ -138,7 +138,7 @@ func (s State) Select(a, member uint32, candidates []wire.Hash) (i int, ok bool)
 	if s.exchange() == Buckets {
 		return round.selectCommitted(member, candidates)
 	}
-	r, found := s.At(a + uint32(getU8(s.b, hOverlap)))
+	r, found := s.At(a + uint32(s.h().Overlap()))
 	if !found || r.Attests() != a {
 		return 0, false
 	}

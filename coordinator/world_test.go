@@ -2,7 +2,9 @@ package coordinator
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"reflect"
 	"slices"
 
@@ -79,7 +81,7 @@ func (w *world) born() State {
 	b := w.config.Append(w.limits.Append(nil)[:6])
 	at := len(b) - hashes - since
 	when := wire.AppendU64(wire.AppendU64(nil, env.NowMs), env.Height)
-	put32(s.b, hID, wire.Sum("entrain/run", b[:at], b[at+since:], env.Seed[:], when))
+	s.h().SetID(wire.Sum("entrain/run", b[:at], b[at+since:], env.Seed[:], when))
 	return s
 }
 
@@ -170,7 +172,7 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 // observe follows what one message changed: newly settled results, and the parameters at the start of a new round.
 func (w *world) observe(old State) {
 	w.t.Helper()
-	for k := range uint32(ringRounds) {
+	for k := range uint32(record.RingRounds) {
 		was := old.slot(k)
 		now, ok := w.s.At(was.Number())
 		if !ok || was.Final() || !now.Final() {
@@ -188,7 +190,7 @@ func (w *world) observe(old State) {
 	}
 	params, _ := w.s.Params()
 	prev, had := w.theta[r.Number()-1]
-	if r.Number() == getU32(w.s.b, hEpochRound) || !had {
+	if r.Number() == w.s.h().EpochRound() || !had {
 		w.theta[r.Number()] = params
 		return
 	}
@@ -259,7 +261,7 @@ func (w *world) checkSequences() {
 		}
 	}
 	put(w.s.Redo(), "waiting")
-	for k := range uint32(ringRounds) {
+	for k := range uint32(record.RingRounds) {
 		if r := w.s.slot(k); r.Number() != 0 && !r.Final() {
 			put(r.Spans(), "in flight")
 		}
@@ -325,6 +327,12 @@ func (w *world) report(i uint32, has func(uint32) bool) Witness {
 	m.Commitments = f
 	return m
 }
+
+// slotAt returns where the slot of a round begins in the buffer.
+func slotAt(r Round) uint32 { return r.s.l.Ring + r.Number()%record.RingRounds*r.s.l.Slot }
+
+// putU32 changes four bytes of a buffer behind the accessors' back.
+func putU32(b []byte, at, v uint32) { binary.LittleEndian.PutUint32(b[at:], v) }
 
 // heard tells whether member j's results reach the others.
 func (w *world) heard(j uint32) bool { return !w.silent[j] }

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// schema is what schema.txt says.
+type schema struct {
+	bounds map[string]string // how errors write a constant
+	config []setting
+	parts  []record
+}
+
+// setting is a field of the configuration.
+type setting struct {
+	field
+	goType      string // the type in Config, where it is not that of the field
+	least, most string
+	upper       string // the field whose byte of the encoding it shares
+	group       bool   // a blank line comes before it
+}
+
+// record is a fixed part of the buffer.
+type record struct {
+	name, prefix, doc string
+	bytes             int
+	fields            []field
+}
+
+// field is a part of a record.
+type field struct {
+	at, n     int // n elements; 0 = one, not an array
+	typ, name string
+	doc       string
+}
+
+// sizes are the lengths of the basic types in bytes.
+var sizes = map[string]int{"u8": 1, "bool": 1, "byte": 1, "u16": 2, "u32": 4, "u64": 8, "hash": 32, "key": 32, "string": 32}
+
+// parse reads a schema and checks that fields are aligned and do not overlap.
+func parse(text string) (schema, error) {
+	s := schema{bounds: map[string]string{}}
+	config, group := false, false
+	for n, line := range strings.Split(text, "\n") {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			group = len(words) == 0
+			continue
+		}
+		var err error
+		switch {
+		case words[0] == "bound":
+			s.bounds[words[1]] = strings.Join(words[2:], " ")
+		case words[0] == "config":
+			config = true
+		case words[0] == "record":
+			config = false
+			err = s.addRecord(words)
+		case config:
+			err = s.addSetting(words, group)
+		default:
+			err = s.addField(words)
+		}
+		if err != nil {
+			return s, fmt.Errorf("line %d: %w", n+1, err)
+		}
+		group = false
+	}
+	for _, c := range s.config {
+		s.parts[0].fields = append(s.parts[0].fields, c.field)
+	}
+	for i := range s.parts {
+		if err := s.check(&s.parts[i]); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (s *schema) addRecord(words []string) error {
+	if len(words) < 5 {
+		return fmt.Errorf("a record is: record, name, prefix, length, meaning")
+	}
+	n, err := strconv.Atoi(words[3])
+	s.parts = append(s.parts, record{name: words[1], prefix: words[2], bytes: n, doc: strings.Join(words[4:], " ")})
+	return err
+}
+
+func (s *schema) addSetting(words []string, group bool) error {
+	if len(words) < 5 {
+		return fmt.Errorf("a setting is: name, type, offset, range, meaning")
+	}
+	at, err := strconv.Atoi(words[2])
+	typ, goType, _ := strings.Cut(words[1], ":")
+	c := setting{goType: goType, group: group && len(s.config) > 0}
+	var ok bool
+	if c.least, c.most, ok = strings.Cut(words[3], ".."); !ok {
+		return fmt.Errorf("range %q is not least..most", words[3])
+	}
+	doc := words[4:]
+	if of, ok := strings.CutPrefix(doc[0], "upper="); ok {
+		c.upper, doc = of, doc[1:]
+	}
+	c.field = field{at: at, typ: typ, name: words[0], doc: strings.Join(doc, " ")}
+	s.config = append(s.config, c)
+	return err
+}
+
+func (s *schema) addField(words []string) error {
+	if len(words) < 4 || len(s.parts) == 0 {
+		return fmt.Errorf("a field is: offset, type, name, meaning")
+	}
+	at, err := strconv.Atoi(words[0])
+	if err != nil {
+		return err
+	}
+	f := field{at: at, name: words[2], doc: strings.Join(words[3:], " ")}
+	typ, count, array := strings.Cut(words[1], "*")
+	f.typ = typ
+	if array {
+		f.n, err = strconv.Atoi(count)
+	}
+	r := &s.parts[len(s.parts)-1]
+	r.fields = append(r.fields, f)
+	return err
+}
+
+// size returns the length of one element of a type.
+func (s schema) size(typ string) int {
+	for _, r := range s.parts {
+		if r.name == typ {
+			return r.bytes
+		}
+	}
+	return sizes[typ]
+}
+
+// check sorts the fields of a record and checks where they lie.
+func (s schema) check(r *record) error {
+	slices.SortFunc(r.fields, func(a, b field) int { return cmp.Compare(a.at, b.at) })
+	end := 0
+	for _, f := range r.fields {
+		n := s.size(f.typ)
+		switch {
+		case n == 0:
+			return fmt.Errorf("%s.%s: unknown type %q", r.name, f.name, f.typ)
+		case f.at < end:
+			return fmt.Errorf("%s.%s: overlaps the field before", r.name, f.name)
+		case f.at%min(n, 8) != 0 && n <= 8, f.at%8 != 0 && n > 8 && n%8 == 0:
+			return fmt.Errorf("%s.%s: not at a multiple of its size", r.name, f.name)
+		}
+		end = f.at + n*max(1, f.n)
+	}
+	if end > r.bytes {
+		return fmt.Errorf("%s: its fields take %d bytes of %d", r.name, end, r.bytes)
+	}
+	return nil
+}
+
+// gaps returns the bytes of a record that no field covers, as pairs of begin and end.
+func (s schema) gaps(r record) [][2]int {
+	var list [][2]int
+	end := 0
+	for _, f := range r.fields {
+		if f.at > end {
+			list = append(list, [2]int{end, f.at})
+		}
+		end = f.at + s.size(f.typ)*max(1, f.n)
+	}
+	if end < r.bytes {
+		list = append(list, [2]int{end, r.bytes})
+	}
+	return list
+}
