@@ -70,6 +70,7 @@ Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command
 			return runDemo(cmd.Context(), c, o, cmd.Flags().Changed)
 		},
 	}
+	cmd.AddCommand(demoCheatCommand(c))
 	f := cmd.Flags()
 	f.IntVar(&o.clients, "clients", 4, "`number` of clients; with --exchange bucket the default is 6")
 	f.StringVar(&o.exchange, "exchange", exchangePeers, "how results travel: `peers` or bucket")

@@ -294,7 +294,7 @@ func (d *demo) seat() error {
 // client is the child process of one client. The machine's cores are shared out.
 func (d *demo) client(i int) child {
 	name := clientName(i)
-	args := []string{"join", demoRunName, "--json",
+	args := []string{demoRunName, "--json",
 		"--chain", "http://" + d.dir.set.API, "--key", d.dir.file(name, "key"), "--state", d.dir.file(name), "--data", d.dir.file("data"),
 		"--listen", "127.0.0.1:0", "--workers", fmt.Sprint(max(1, defaultWorkers()/len(d.board.clients))), "--linger", lingerFor.String(),
 	}
@@ -303,14 +303,14 @@ func (d *demo) client(i int) child {
 	}
 	args = append(args, "--stake", fmt.Sprint(demoStake))
 	args = append(args, d.bucketArgs(name)...)
-	cheats := i >= len(d.board.honest())
-	if cheats {
-		args = append(args, "--adversary", d.board.court.kind)
-		for _, k := range d.gang {
-			args = append(args, "--gang", k)
-		}
+	if i < len(d.board.honest()) {
+		return child{name: name, args: append([]string{"join"}, args...)}
 	}
-	return child{name: name, args: args, once: cheats}
+	args = append(args, "--adversary", d.board.court.kind)
+	for _, k := range d.gang {
+		args = append(args, "--gang", k)
+	}
+	return child{name: name, args: append([]string{"demo", "cheat"}, args...), once: true}
 }
 
 // createRun creates the run unless an earlier demo did, and puts into it what it pays.

@@ -15,8 +15,10 @@ import (
 	"github.com/entrain-network/entrain/p2p/lp2p"
 )
 
-func joinCommand(c console) *cobra.Command {
-	var o joinOptions
+func joinCommand(c console) *cobra.Command { return joinWith(c, &joinOptions{}) }
+
+// joinWith is joinCommand with options that the caller keeps.
+func joinWith(c console, o *joinOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join RUN | RUN@HOST | TICKET",
 		Short: "Take part in a run",
@@ -52,7 +54,7 @@ happens is recorded in the state directory, for entrain watch and for other tool
 				return err
 			}
 			o.run = o.target.run
-			return c.join(cmd.Context(), o)
+			return c.join(cmd.Context(), *o)
 		},
 	}
 	keyFlag(cmd, &o.keyFile)
@@ -71,7 +73,6 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	f.StringVar(&o.pool, "pool", "", "`pool` that the stake comes from, and that is paid (default: your own account)")
 	o.flags(cmd)
 	o.mining.flags(cmd)
-	o.cheating.flags(cmd)
 	_ = cmd.MarkFlagDirname("data")
 	_ = cmd.MarkFlagDirname("from")
 	_ = cmd.MarkFlagDirname("state")

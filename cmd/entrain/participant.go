@@ -18,6 +18,8 @@ import (
 	"github.com/entrain-network/entrain/node/statefile"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -44,10 +46,11 @@ type participation struct {
 	delegation  string   // text or file of a delegation; "" if the member works for itself
 	pool        string   // that they come from; "" for the member's own account
 	mining      mining
-	cheating    cheating
-	linger      time.Duration // for which the model is served to others after the run has finished
-	observe     func(node.Event)
-	log         *slog.Logger
+	// wrap, if not nil, changes the configuration of the node: the demo makes a cheat of one.
+	wrap    func(node.Config, spec.Spec, train.Config) (node.Config, error)
+	linger  time.Duration // for which the model is served to others after the run has finished
+	observe func(node.Event)
+	log     *slog.Logger
 }
 
 // How long a participant that was asked to stop waits for the chain to take its withdrawal. If it does not, the run notices by itself
@@ -187,9 +190,10 @@ func (p *participant) runTo(ctx context.Context) error {
 	if cfg.Speed, err = p.trainer.trial(ctx); err != nil {
 		return err
 	}
-	cfg, err = p.bend(cfg)
-	if err != nil {
-		return err
+	if p.wrap != nil {
+		if cfg, err = p.wrap(cfg, p.trainer.spec, p.trainer.parts); err != nil {
+			return err
+		}
 	}
 	n, err := node.New(work, cfg)
 	if err != nil {

@@ -107,7 +107,6 @@ func TestValidateRefusesWhatItCannotDo(t *testing.T) {
 		{validateOptions{workers: 0, stake: 1}, "--workers"},
 		{validateOptions{workers: 1}, "--stake"},
 		{validateOptions{workers: 1, stake: 1, pool: "No Pool"}, "--pool"},
-		{validateOptions{workers: 1, stake: 1, lie: "white"}, "inverse"},
 	} {
 		if err := c.o.check(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.o, err)

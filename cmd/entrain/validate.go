@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/validator"
 )
@@ -29,7 +28,6 @@ type validateOptions struct {
 	pool      string
 	payee     string
 	private   bool
-	lie       string
 	asJSON    bool
 }
 
@@ -75,9 +73,7 @@ Called again, it goes on from there, also in the middle of a period.`,
 	f.StringVar(&o.pool, "pool", "", "`pool` that the stake comes from (default: your own account)")
 	f.StringVar(&o.payee, "payee", "", "public `key` that is paid (default: your own)")
 	f.BoolVar(&o.private, "private-buckets", false, "read miners' buckets at addresses of this machine and of private networks as well")
-	f.StringVar(&o.lie, "lie", "", "say something else than was found, to see what comes of it: "+adversary.JudgeNames())
 	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each thing that happens")
-	_ = f.MarkHidden("lie")
 	_ = cmd.MarkFlagDirname("data")
 	_ = cmd.MarkFlagDirname("from")
 	_ = cmd.MarkFlagDirname("state")
@@ -95,9 +91,6 @@ func (o validateOptions) check() error {
 	if o.pool != "" && !ledger.RunNameValid(o.pool) {
 		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.pool))
 	}
-	if _, known := adversary.FindJudge(o.lie); o.lie != "" && !known {
-		errs = append(errs, fmt.Errorf("--lie %q: the kinds are %s", o.lie, adversary.JudgeNames()))
-	}
 	return errors.Join(errs...)
 }
 
@@ -110,9 +103,6 @@ func (o validateOptions) decisions() (validator.Config, error) {
 			return cfg, fmt.Errorf("--payee %w", err)
 		}
 		cfg.Payee = payee
-	}
-	if j, ok := adversary.FindJudge(o.lie); ok {
-		cfg.Say = j.Say
 	}
 	return cfg, nil
 }

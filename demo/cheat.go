@@ -1,0 +1,40 @@
+package demo
+
+import (
+	"errors"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/verify"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A Cheat makes a dishonest participant of an honest one. The demo's cheating clients are child
+// processes that take part as any other, except that their node's configuration passes through
+// Wrap. No other command of the program has a way to cheat.
+type Cheat struct {
+	Kind string       // name of a kind: `entrain demo --help` lists them
+	Gang []key.Public // all who cheat together, in one order; nil means that it acts alone
+}
+
+// Wrap returns the configuration of a node that cheats. Parts are what its engine is made of.
+func (c Cheat) Wrap(cfg node.Config, s spec.Spec, parts train.Config) (node.Config, error) {
+	self := cfg.Key.Public()
+	o := adversary.Options{Seed: wire.Sum("entrain/adversary", self[:]), Train: parts, Gang: c.Gang}
+	if !s.Buckets() {
+		if s.Trust.VerificationPercent == 0 {
+			return cfg, errors.New("nobody would notice a cheat: the run has no verification")
+		}
+		text, err := s.Append(nil)
+		if err != nil {
+			return cfg, err
+		}
+		if o.Referee, err = verify.NewReferee(text); err != nil {
+			return cfg, err
+		}
+	}
+	return adversary.Wrap(c.Kind, cfg, o)
+}
