@@ -32,15 +32,16 @@ optim codec codec/distro codec/dense codec/slice codec/sparseloco
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator
-loop atomicfile economics tokenizer/learn chance
+loop atomicfile atomicfile/dirlock economics tokenizer/learn chance
 bucket bucket/mem bucket/server
-data checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
+data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec
 verify
 node/statefile validator/live
 node
 runlog
 view metrics
+model
 tui
 bench web report
 lab/adversary
@@ -71,8 +72,8 @@ var importers = []struct {
 	{"github.com/oasisprotocol/curve25519-voi/", []string{"key"}, "one rule decides whether a signature is valid"},
 	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},
-	{"golang.org/x/crypto/ssh", []string{"cmd/entrain"}, "key files are those of ssh-keygen"},
-	{"golang.org/x/sys/", []string{"exact", "cmd/entrain"}, "what the processor can do, and signals"},
+	{"golang.org/x/crypto/ssh", []string{"key/keyfile"}, "key files are those of ssh-keygen"},
+	{"golang.org/x/sys/", []string{"exact", "cmd/entrain", "atomicfile/dirlock"}, "what the processor can do, signals and locks"},
 	{"charm.land/", []string{"tui"}, "one package draws on a terminal"},
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"github.com/parquet-go/", []string{"data"}, "one package reads data sets of others"},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/atomicfile/dirlock"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/bucket/server"
 )
@@ -71,7 +72,7 @@ type bucketEvent struct {
 
 // rootSecret reads the secret of a server, which is made if need be.
 func rootSecret(path string) (string, error) {
-	b, err := readBounded(path, locationBytesMax)
+	b, err := atomicfile.ReadBounded(path, locationBytesMax)
 	if err == nil {
 		return strings.TrimSpace(string(b)), nil
 	}
@@ -95,7 +96,7 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return err
 	}
-	unlock, err := lockDir(o.dir, "directory of the buckets")
+	unlock, err := dirlock.Lock(o.dir, "directory of the buckets")
 	if err != nil {
 		return err
 	}

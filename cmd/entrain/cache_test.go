@@ -15,13 +15,14 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // shelfOfModels is a host with checkpoints of the same size, and a user's cache of them.
 type shelfOfModels struct {
 	*shell
-	cache
+	model.Cache
 	host    *httptest.Server
 	hashes  map[string]wire.Hash // by the checkpoint's name
 	bytes   uint64               // of each
@@ -30,7 +31,7 @@ type shelfOfModels struct {
 
 func newShelfOfModels(t *testing.T, names ...string) *shelfOfModels {
 	m := &shelfOfModels{shell: newShell(t), hashes: map[string]wire.Hash{}}
-	m.cache.dir = filepath.Join(m.console.places.cache, "checkpoints")
+	m.Cache.Dir = filepath.Join(m.console.places.cache, "checkpoints")
 	from, _ := writeForeign(t)
 	root := t.TempDir()
 	for _, name := range names {
@@ -78,7 +79,7 @@ func (m *shelfOfModels) read(name string) string {
 func (m *shelfOfModels) age(name string, minutes time.Duration) {
 	m.t.Helper()
 	at := time.Now().Add(-minutes * time.Minute)
-	if err := os.Chtimes(filepath.Join(m.path(m.hashes[name]), checkpoint.ManifestFile), at, at); err != nil {
+	if err := os.Chtimes(filepath.Join(m.Path(m.hashes[name]), checkpoint.ManifestFile), at, at); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -86,7 +87,7 @@ func (m *shelfOfModels) age(name string, minutes time.Duration) {
 // has expects the cache to have these models and no others, and nothing temporary.
 func (m *shelfOfModels) has(want ...string) {
 	m.t.Helper()
-	list, err := os.ReadDir(m.cache.dir)
+	list, err := os.ReadDir(m.Cache.Dir)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -151,9 +152,9 @@ func TestOnlyCheckpointsLeaveTheCache(t *testing.T) {
 	other := t.TempDir()
 	writeFile(t, filepath.Join(other, "kept"), "")
 	foreign := strings.Repeat("ab", 32)
-	past := time.Now().Add(-2 * cacheTempAge)
-	in := func(name string) string { return filepath.Join(m.cache.dir, name) }
-	manifest, err := os.ReadFile(filepath.Join(m.path(m.hashes["a"]), checkpoint.ManifestFile))
+	past := time.Now().Add(-2 * model.CacheTempAge)
+	in := func(name string) string { return filepath.Join(m.Cache.Dir, name) }
+	manifest, err := os.ReadFile(filepath.Join(m.Path(m.hashes["a"]), checkpoint.ManifestFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +201,7 @@ func TestWhatIsInUseStaysInTheCache(t *testing.T) {
 	var releases [2]func()
 	for i := range releases {
 		var err error
-		if releases[i], err = m.use(m.hashes["a"]); err != nil {
+		if releases[i], err = m.Use(m.hashes["a"]); err != nil {
 			t.Fatal(err)
 		}
 		m.age("a", 30)
@@ -211,7 +212,7 @@ func TestWhatIsInUseStaysInTheCache(t *testing.T) {
 	m.age("b", 20)
 	m.read("c")
 	m.has("a", "c")
-	if _, err := checkpoint.Open(os.DirFS(m.path(m.hashes["a"])), m.hashes["a"]); err != nil {
+	if _, err := checkpoint.Open(os.DirFS(m.Path(m.hashes["a"])), m.hashes["a"]); err != nil {
 		t.Error(err)
 	}
 	releases[1]()
@@ -221,7 +222,7 @@ func TestWhatIsInUseStaysInTheCache(t *testing.T) {
 
 	// What was damaged is fetched anew.
 	m.room(3)
-	if err := os.Remove(filepath.Join(m.path(m.hashes["b"]), checkpoint.ConfigFile)); err != nil {
+	if err := os.Remove(filepath.Join(m.Path(m.hashes["b"]), checkpoint.ConfigFile)); err != nil {
 		t.Fatal(err)
 	}
 	m.read("b")
@@ -247,7 +248,7 @@ func TestTheCacheIsSharedByManyAtOnce(t *testing.T) {
 			m.age(name, 60)
 		}
 		missing := names[round%len(names)]
-		if err := os.RemoveAll(m.path(m.hashes[missing])); err != nil {
+		if err := os.RemoveAll(m.Path(m.hashes[missing])); err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup

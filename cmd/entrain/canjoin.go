@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -85,7 +86,7 @@ func (c console) canJoin(ctx context.Context, o canJoinOptions) error {
 	if err != nil {
 		return err
 	}
-	switch k, err := loadKey(path, c.passphrase); {
+	switch k, err := keyfile.Load(path, c.passphrase); {
 	case err == nil:
 		who = k.Public()
 		r.Key = who.String()

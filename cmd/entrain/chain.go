@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
@@ -120,7 +121,7 @@ func (c console) chainInit(f founding) error {
 	var err error
 	switch {
 	case f.genesis != "":
-		if o.Genesis, err = readBounded(f.genesis, genesisBytesMax); err != nil {
+		if o.Genesis, err = atomicfile.ReadBounded(f.genesis, genesisBytesMax); err != nil {
 			return fmt.Errorf("genesis: %w", err)
 		}
 	case !ledger.ChainIDValid(f.id): // before a key is made for it

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/atomicfile/dirlock"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -262,15 +263,15 @@ func TestListenAddresses(t *testing.T) {
 
 func TestStateDirectoryIsForOneProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	unlock, err := lockDir(dir, "state directory")
+	unlock, err := dirlock.Lock(dir, "state directory")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockDir(dir, "state directory"); err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), dir) {
+	if _, err := dirlock.Lock(dir, "state directory"); err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v", err)
 	}
 	unlock()
-	unlock, err = lockDir(dir, "state directory")
+	unlock, err = dirlock.Lock(dir, "state directory")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func (p *preparation) prepare(ctx context.Context, c console, paths []string) (d
 		if err != nil {
 			return data.Manifest{}, err
 		}
-		p.name = plainName(filepath.Base(abs))
+		p.name = data.PlainName(filepath.Base(abs))
 	}
 	format, err := data.ParseFormat(p.format)
 	if err != nil {
@@ -217,24 +217,6 @@ func (m *progressMeter) tick(done, of uint64) (left string, ok bool) {
 
 // progressEvery is how often long work tells how far it has come.
 const progressEvery = 2 * time.Second
-
-// plainName makes a name that a manifest takes out of a file's name: "Isaac.Newton-Opticks.txt" becomes "isaac.newton-opticks.txt".
-func plainName(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r - 'A' + 'a'
-		}
-		return '-'
-	}, s)
-	s = strings.TrimLeft(s, ".-")
-	if s == "" {
-		return "data"
-	}
-	return s[:min(len(s), data.NameBytesMax)]
-}
 
 func dataShowCommand(c console) *cobra.Command {
 	var asJSON, verify bool

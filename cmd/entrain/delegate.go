@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
@@ -61,7 +62,7 @@ func parseDelegation(s string) (d delegation, err error) {
 // readDelegation reads one that is given as text, or by a file that holds it.
 func readDelegation(arg string) (delegation, error) {
 	if !strings.HasPrefix(arg, delegationPrefix) {
-		b, err := readBounded(arg, delegationBytesMax)
+		b, err := atomicfile.ReadBounded(arg, delegationBytesMax)
 		if errors.Is(err, fs.ErrNotExist) {
 			return delegation{}, fmt.Errorf("%q is no delegation, which begins with %s, nor a file that holds one", arg, delegationPrefix)
 		}

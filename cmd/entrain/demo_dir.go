@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/atomicfile/dirlock"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -81,10 +82,10 @@ func openDemoDir(ctx context.Context, c console, o demoOptions, given func(flag 
 	if d.path, err = filepath.Abs(d.path); err != nil {
 		return nil, err
 	}
-	if d.unlock, err = lockDir(d.path, "directory of the demo"); err != nil {
+	if d.unlock, err = dirlock.Lock(d.path, "directory of the demo"); err != nil {
 		return nil, err
 	}
-	b, err := readBounded(d.file("demo.json"), demoFileBytesMax)
+	b, err := atomicfile.ReadBounded(d.file("demo.json"), demoFileBytesMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.made = true
@@ -125,7 +126,7 @@ func (d *demoDir) setUp(ctx context.Context, c console, o demoOptions) error {
 	d.set = demoSettings{Clients: o.clients, Rounds: o.rounds, Text: o.text, Preset: o.preset, Adversary: o.adversary, Verification: o.verification,
 		Exchange: o.exchange, Validators: o.validators, Window: o.window}
 	m, err := data.Prepare(ctx, d.file("data"), []string{o.text}, data.PrepareOptions{
-		Name: plainName(filepath.Base(o.text)), Tokenizer: tokenizer.Bytes{}, HeldOutPermille: heldOutPermille,
+		Name: data.PlainName(filepath.Base(o.text)), Tokenizer: tokenizer.Bytes{}, HeldOutPermille: heldOutPermille,
 	})
 	if err != nil {
 		return err
@@ -253,13 +254,13 @@ func (d *demoDir) resume(c console, settings []byte, o demoOptions, given func(f
 		}
 	}
 	var err error
-	if d.text, err = readBounded(d.file("run.toml"), demoFileBytesMax); err != nil {
+	if d.text, err = atomicfile.ReadBounded(d.file("run.toml"), demoFileBytesMax); err != nil {
 		return err
 	}
 	if d.spec, err = spec.Parse(d.text); err != nil {
 		return fmt.Errorf("run.toml: %w", err)
 	}
-	b, err := readBounded(d.file("summary.json"), demoFileBytesMax)
+	b, err := atomicfile.ReadBounded(d.file("summary.json"), demoFileBytesMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.say("going on with the run kept in %s", d.path)
 		return nil

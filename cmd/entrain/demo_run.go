@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/verify"
@@ -324,7 +326,7 @@ func (d *demo) createRun(ctx context.Context) (err error) {
 	if err != nil || len(runs) > 0 {
 		return err
 	}
-	owner, err := loadKey(d.dir.file("owner.key"), d.passphrase)
+	owner, err := keyfile.Load(d.dir.file("owner.key"), d.passphrase)
 	if err != nil {
 		return err
 	}
@@ -414,7 +416,7 @@ func (d *demo) emit(now time.Time, process string, pid int, ev node.Event) {
 
 // tail returns the last line of a log, for an error text.
 func tail(path string) string {
-	b, err := readBounded(path, logBytesMax)
+	b, err := atomicfile.ReadBounded(path, logBytesMax)
 	if err != nil {
 		return "its log cannot be read: " + err.Error()
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/bucket"
 )
 
@@ -28,7 +29,7 @@ func (d *demoDir) sweep() error {
 	defer cancel()
 	var errs []error
 	for i := range d.set.Clients {
-		text, err := readBounded(d.file(clientName(i), bucketWrite), locationBytesMax)
+		text, err := atomicfile.ReadBounded(d.file(clientName(i), bucketWrite), locationBytesMax)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the demo came no further
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/eval"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
 )
 
 func evalCommand(c console) *cobra.Command {
@@ -116,19 +117,19 @@ func readTasks(specs []string, limit int) ([]taskWork, error) {
 
 // newScorer reads the model of a checkpoint.
 func newScorer(dir string) (*eval.Scorer, error) {
-	m, err := openModel(dir)
+	m, err := model.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	words, err := m.words()
+	words, err := m.Tokenizer()
 	if err != nil {
 		return nil, err
 	}
-	reader, err := llama.NewGenerator(m.config, m.params)
+	reader, err := llama.NewGenerator(m.Config, m.Params)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint %q: %w", m.dir, err)
+		return nil, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
 	}
-	return &eval.Scorer{Model: reader, Tokenizer: words, Context: m.config.Context}, nil
+	return &eval.Scorer{Model: reader, Tokenizer: words, Context: m.Config.Context}, nil
 }
 
 // progressOf reports on the error output now and then how far a task has come.

@@ -10,9 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/atomicfile"
-	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/gguf"
-	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/model"
 )
 
 func exportCommand(c console) *cobra.Command {
@@ -48,11 +47,11 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 				return err
 			}
 			defer release()
-			saved, err := openModel(dir)
+			saved, err := model.Open(dir)
 			if err != nil {
 				return err
 			}
-			m, err := ggufModel(saved)
+			m, err := model.GGUF(saved)
 			if err != nil {
 				return err
 			}
@@ -63,7 +62,7 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.out, "%s: %d parameters of %s as %s, %d bytes\n", out, len(m.Params), saved.dir, typ, info.Size())
+			fmt.Fprintf(c.out, "%s: %d parameters of %s as %s, %d bytes\n", out, len(m.Params), saved.Dir, typ, info.Size())
 			return nil
 		},
 	}
@@ -73,13 +72,4 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 	f.StringVar(&typeName, "type", "f16", "how matrices are held: f32 (exactly the model), f16, bf16 or q8_0")
 	f.BoolVar(&force, "force", false, "replace the file if it exists")
 	return cmd
-}
-
-// ggufModel is what the file of a saved model holds.
-func ggufModel(m savedModel) (gguf.Model, error) {
-	text, err := m.saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
-	if err != nil {
-		return gguf.Model{}, fmt.Errorf("checkpoint %q: %w", m.dir, err)
-	}
-	return gguf.Model{Name: m.saved.Manifest.Run, Config: m.saved.Config, Layout: m.config.Layout(), Params: m.params, Tokenizer: text}, nil
 }

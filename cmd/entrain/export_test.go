@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/eval"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/tokenizer"
 )
 
@@ -21,7 +22,7 @@ func writeCheckpoint(t *testing.T) string {
 	words := tokenizer.Bytes{}
 	end := words.End()
 	c := llama.Config{Vocab: int(words.Vocab()), Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 512, Theta: 10000, Eps: 1e-5}
-	config := checkpointConfig(c)
+	config := model.CheckpointConfig(c)
 	config.EOS = &end
 	m := checkpoint.Model{Run: "test", Step: 1, Config: config, Tokenizer: words, Layout: c.Layout(), Params: make([]float32, c.Layout().Len())}
 	for i := range m.Params {

@@ -11,28 +11,11 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/data"
-	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/spec"
-	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 )
-
-// words reads the tokenizer of the checkpoint.
-func (m savedModel) words() (tokenizer.Tokenizer, error) {
-	text, err := m.saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint %q: %w", m.dir, err)
-	}
-	t, err := tokenizer.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint %q: %w", m.dir, err)
-	}
-	return t, nil
-}
-
-// hash is that of the parameters that were read; what the manifest says is that of the model before it was rounded, if the files hold BF16.
-func (m savedModel) hash() wire.Hash { return merkle.BlobRoot(tensor.Bytes(m.params)) }
 
 // readSpec reads a specification; unless dir is "", it goes on from the checkpoint there, whose tokenizer is returned.
 func readSpec(text []byte, dir string) (spec.Spec, tokenizer.Tokenizer, error) {
@@ -40,17 +23,17 @@ func readSpec(text []byte, dir string) (spec.Spec, tokenizer.Tokenizer, error) {
 		s, err := spec.Parse(text)
 		return s, nil, err
 	}
-	m, err := openModel(dir)
+	m, err := model.Open(dir)
 	if err != nil {
 		return spec.Spec{}, nil, fmt.Errorf("--from: %w", err)
 	}
-	words, err := m.words()
+	words, err := m.Tokenizer()
 	if err != nil {
 		return spec.Spec{}, nil, fmt.Errorf("--from: %w", err)
 	}
-	s, err := spec.Continue(text, spec.ModelOf(m.config, m.hash(), words.Hash()))
+	s, err := spec.Continue(text, spec.ModelOf(m.Config, m.Hash(), words.Hash()))
 	if err != nil {
-		return s, nil, fmt.Errorf("with the checkpoint %q: %w", m.dir, err)
+		return s, nil, fmt.Errorf("with the checkpoint %q: %w", m.Dir, err)
 	}
 	if s.Model.FromLocation != "" && !depot.IsAddress(s.Model.FromLocation) {
 		if s.Model.FromLocation, err = filepath.Abs(s.Model.FromLocation); err != nil {
@@ -125,7 +108,7 @@ func findOrigin(s spec.Spec, asked string, log *slog.Logger) (string, error) {
 
 // originIn returns the checkpoint in dir, or the one of a state directory, that has parameters with the hash want.
 func originIn(dir string, want wire.Hash) (string, error) {
-	if path, err := newCheckpoints(filepath.Join(dir, "checkpoints"), 1, nil).find(want.String()); path != "" || err != nil {
+	if path, err := model.Dir(filepath.Join(dir, model.CheckpointsDir)).Find(want.String()); path != "" || err != nil {
 		return path, err
 	}
 	saved, err := checkpoint.OpenLocal(os.DirFS(dir))
@@ -134,11 +117,11 @@ func originIn(dir string, want wire.Hash) (string, error) {
 	}
 	has := saved.Manifest.Params
 	if saved.Manifest.DType != checkpoint.F32.String() {
-		m, err := openModel(dir)
+		m, err := model.Open(dir)
 		if err != nil {
 			return "", err
 		}
-		has = m.hash()
+		has = m.Hash()
 	}
 	if has != want {
 		return "", fmt.Errorf("the checkpoint %q has the parameters %s, but the run goes on from %s", dir, has, want)

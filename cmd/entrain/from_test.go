@@ -15,6 +15,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
@@ -148,13 +149,13 @@ func TestARunGoesOnFromAModelFromElsewhere(t *testing.T) {
 	s.console.env = startReplica(t)
 	imported, _ := importForeign(t, s)
 	corpus := foreignData(t, s, imported)
-	before, err := openModel(imported)
+	before, err := model.Open(imported)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := create(t, s, fmt.Sprintf(continuedRun, "further", 16, corpus, 3, 60), imported)
-	if first != before.hash().String() {
-		t.Fatalf("the run begins with %s, the checkpoint has %s", first, before.hash())
+	if first != before.Hash().String() {
+		t.Fatalf("the run begins with %s, the checkpoint has %s", first, before.Hash())
 	}
 	states := t.TempDir()
 	var members [3]<-chan taking
@@ -209,9 +210,9 @@ func resumeElsewhere(t *testing.T, s *shell, state, corpus, params string) {
 	if ev, ok := m.first("loaded"); !ok || ev.Params != params {
 		t.Errorf("it began with %+v", ev)
 	}
-	if after, err := openModel(dir); err != nil || after.config != foreign || after.hash().String() == params {
+	if after, err := model.Open(dir); err != nil || after.Config != foreign || after.Hash().String() == params {
 		t.Errorf("it learnt nothing: %v", err)
-	} else if card, err := after.saved.File(checkpoint.CardFile, 1<<20); err != nil || !strings.Contains(string(card), params) {
+	} else if card, err := after.Saved.File(checkpoint.CardFile, 1<<20); err != nil || !strings.Contains(string(card), params) {
 		t.Errorf("its card does not say what it was trained from: %v", err)
 	}
 }
@@ -237,7 +238,7 @@ func TestWhatDoesNotFitACheckpointIsRefused(t *testing.T) {
 		{"hidden = 64", corpus, imported, "model.hidden: the specification says 64, the checkpoint has 32"},
 		{"", bytesData, imported, "they have 256 and 260 tokens"},
 		{"", bytesData, imported, "--tokenizer CHECKPOINT/tokenizer.json"},
-		{"", corpus, corpus, "is no checkpoint of entrain"},
+		{"", corpus, corpus, "is not a checkpoint of entrain"},
 	} {
 		if _, _, err := completeSpec(text(c.model), c.data, c.from); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q with %s: got %v, want an error with %q", c.model, c.from, err, c.want)

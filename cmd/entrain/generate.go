@@ -6,13 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/wire"
 )
 
 func generateCommand(c console) *cobra.Command {
 	var prompt, seed string
 	var tokens int
-	g := generator{}
+	g := model.Generator{}
 	var from checkpointSource
 	cmd := &cobra.Command{
 		Use:   "generate CHECKPOINT",
@@ -33,7 +34,7 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 			if tokens < 1 {
 				return fmt.Errorf("--tokens %d: want at least 1", tokens)
 			}
-			if err := g.sampling.Check(); err != nil {
+			if err := g.Sampling.Check(); err != nil {
 				return err
 			}
 			dir, release, err := from.local(cmd.Context(), c, args[0])
@@ -41,18 +42,18 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 				return err
 			}
 			defer release()
-			if err := g.open(dir); err != nil {
+			if err := g.Open(dir); err != nil {
 				return err
 			}
 			if seed != "" {
-				g.seed = wire.Sum("entrain/generate", []byte(seed))
-			} else if _, err := rand.Read(g.seed[:]); err != nil {
+				g.Seed = wire.Sum("entrain/generate", []byte(seed))
+			} else if _, err := rand.Read(g.Seed[:]); err != nil {
 				return err
 			}
 			if _, err := fmt.Fprint(c.out, prompt); err != nil {
 				return err
 			}
-			_, err = g.text(cmd.Context(), prompt, tokens, c.out)
+			_, err = g.Text(cmd.Context(), prompt, tokens, c.out)
 			fmt.Fprintln(c.out)
 			return err
 		},
@@ -61,20 +62,9 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 	f := cmd.Flags()
 	f.StringVar(&prompt, "prompt", "", "`text` to continue")
 	f.IntVar(&tokens, "tokens", 400, "`number` of tokens to write")
-	f.Float32Var(&g.sampling.Temperature, "temperature", 0.8, "0 always takes the likeliest token, 1 draws as the model says")
-	f.IntVar(&g.sampling.TopK, "top-k", 40, "draw among the `K` likeliest tokens; 0: all")
-	f.BoolVar(&g.special, "special", false, "special tokens that the prompt spells out are what they say")
+	f.Float32Var(&g.Sampling.Temperature, "temperature", 0.8, "0 always takes the likeliest token, 1 draws as the model says")
+	f.IntVar(&g.Sampling.TopK, "top-k", 40, "draw among the `K` likeliest tokens; 0: all")
+	f.BoolVar(&g.Special, "special", false, "special tokens that the prompt spells out are what they say")
 	f.StringVar(&seed, "seed", "", "any `text`; the same seed gives the same text (default: another each time)")
 	return cmd
-}
-
-// open reads the model of a checkpoint.
-func (g *generator) open(dir string) error {
-	m, err := openModel(dir)
-	if err != nil {
-		return err
-	}
-	g.model, g.params, g.eos = m.config, m.params, m.saved.Config.EOS
-	g.tokenizer, err = m.words()
-	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/tokenizer"
 )
@@ -37,7 +38,7 @@ func writeForeign(t *testing.T) (dir string, params []float32) {
 	for i, v := range params { // cut to BF16, so that what is written is exactly this
 		params[i] = cut(v)
 	}
-	m := checkpoint.Model{Run: "foreign", Config: checkpointConfig(foreign), Tokenizer: foreignWords(t), Layout: foreign.Layout(), Params: params}
+	m := checkpoint.Model{Run: "foreign", Config: model.CheckpointConfig(foreign), Tokenizer: foreignWords(t), Layout: foreign.Layout(), Params: params}
 	dir = filepath.Join(t.TempDir(), "Foreign_Llama")
 	err := atomicfile.WriteDir(t.Context(), dir, func(create atomicfile.Create) error {
 		_, err := checkpoint.Write(create, m, checkpoint.Options{DType: checkpoint.BF16, ShardBytesMax: 16 << 10})
@@ -80,22 +81,22 @@ func importForeign(t *testing.T, s *shell) (dir string, params []float32) {
 func TestImportLosesNothing(t *testing.T) {
 	s := newShell(t)
 	dir, params := importForeign(t, s)
-	m, err := openModel(dir)
+	m, err := model.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.config != foreign || !bytes.Equal(tensor.Bytes(m.params), tensor.Bytes(params)) {
-		t.Errorf("the checkpoint has another model: %+v", m.config)
+	if m.Config != foreign || !bytes.Equal(tensor.Bytes(m.Params), tensor.Bytes(params)) {
+		t.Errorf("the checkpoint has another model: %+v", m.Config)
 	}
-	words, err := m.words()
+	words, err := m.Tokenizer()
 	if err != nil || words.Hash() != foreignWords(t).Hash() {
 		t.Errorf("the checkpoint has another tokenizer: %v", err)
 	}
-	if eos := m.saved.Config.EOS; eos == nil || *eos != words.End() {
+	if eos := m.Saved.Config.EOS; eos == nil || *eos != words.End() {
 		t.Errorf("texts end with %v", eos)
 	}
-	if m.saved.Manifest.Run != "foreign_llama" || m.saved.Manifest.DType != "F32" {
-		t.Errorf("the manifest is %+v", m.saved.Manifest)
+	if m.Saved.Manifest.Run != "foreign_llama" || m.Saved.Manifest.DType != "F32" {
+		t.Errorf("the manifest is %+v", m.Saved.Manifest)
 	}
 	var printed struct {
 		Params    string
@@ -104,8 +105,8 @@ func TestImportLosesNothing(t *testing.T) {
 	}
 	from, _ := writeForeign(t)
 	out := s.ok("import", from, "-o", filepath.Join(t.TempDir(), "again"), "--name", "foreign_llama", "--json")
-	if err := json.Unmarshal([]byte(out), &printed); err != nil || printed.Params != m.saved.Manifest.Params.String() ||
-		printed.Manifest != m.saved.Manifest.Hash().String() || printed.Tokenizer != words.Hash().String() {
+	if err := json.Unmarshal([]byte(out), &printed); err != nil || printed.Params != m.Saved.Manifest.Params.String() ||
+		printed.Manifest != m.Saved.Manifest.Hash().String() || printed.Tokenizer != words.Hash().String() {
 		t.Errorf("the same again: %s, %v", out, err)
 	}
 }
@@ -156,15 +157,15 @@ func TestImportSaysWhatItCannotDo(t *testing.T) {
 func TestTheTokenizerIsTheCheckpoints(t *testing.T) {
 	s := newShell(t)
 	dir, _ := importForeign(t, s)
-	var g generator
-	if err := g.open(dir); err != nil {
+	var g model.Generator
+	if err := g.Open(dir); err != nil {
 		t.Fatal(err)
 	}
-	if ids := g.encode(" the the<|endoftext|>"); len(ids) != 2+len("<|endoftext|>") || ids[0] != 259 || ids[1] != 259 {
+	if ids := g.Encode(" the the<|endoftext|>"); len(ids) != 2+len("<|endoftext|>") || ids[0] != 259 || ids[1] != 259 {
 		t.Errorf("the prompt is %v", ids)
 	}
-	g.special = true
-	if ids := g.encode(" the the<|endoftext|>"); len(ids) != 3 || ids[2] != g.tokenizer.End() {
+	g.Special = true
+	if ids := g.Encode(" the the<|endoftext|>"); len(ids) != 3 || ids[2] != g.Tokenizer.End() {
 		t.Errorf("with special tokens the prompt is %v", ids)
 	}
 	for _, args := range [][]string{{"--seed", "a"}, {"--seed", "a", "--special"}} {

@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/eval"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -183,10 +184,10 @@ var sampleSampling = llama.Sampling{Temperature: 0.6, TopK: 40}
 
 // samples continues the prompts.
 func (i *inspector) samples(ctx context.Context, params []float32) (out []node.Event, err error) {
-	g := generator{model: i.trainer.model, tokenizer: i.trainer.tokenizer, params: params, sampling: sampleSampling}
+	g := model.Generator{Model: i.trainer.model, Tokenizer: i.trainer.tokenizer, Params: params, Sampling: sampleSampling}
 	for _, p := range i.prompts {
-		g.seed = wire.Sum("entrain/samples", []byte(p))
-		text, err := g.text(ctx, p, i.tokens, nil)
+		g.Seed = wire.Sum("entrain/samples", []byte(p))
+		text, err := g.Text(ctx, p, i.tokens, nil)
 		if err != nil {
 			return out, err
 		}

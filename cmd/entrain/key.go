@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/key/keyfile"
 )
 
 func keyCommand(c console) *cobra.Command {
@@ -44,7 +45,7 @@ func (c console) keyPath(flag string) (string, error) {
 
 // loadKey reads the key at path, asking for its passphrase on the terminal if it has one.
 func (c console) loadKey(path string) (key.Private, error) {
-	k, err := loadKey(path, c.passphrase)
+	k, err := keyfile.Load(path, c.passphrase)
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, fmt.Errorf("%w; make a key with: entrain key new --key %q", err, path)
 	}
@@ -53,14 +54,14 @@ func (c console) loadKey(path string) (key.Private, error) {
 
 // ensureKey is loadKey, and makes a key without passphrase if there is no file.
 func (c console) ensureKey(path string) (k key.Private, made bool, err error) {
-	k, err = loadKey(path, c.passphrase)
+	k, err = keyfile.Load(path, c.passphrase)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return k, false, err
 	}
-	if k, err = newKey(rand.Reader); err != nil {
+	if k, err = keyfile.New(rand.Reader); err != nil {
 		return k, false, err
 	}
-	return k, true, writeKey(path, k, nil)
+	return k, true, keyfile.Write(path, k, nil)
 }
 
 // ownKey is the user's key, from the file or where it is if none is said. One that is made is told of.
@@ -79,7 +80,7 @@ func (c console) ownKey(file string) (k key.Private, path string, err error) {
 func (c console) passphrase(prompt string) ([]byte, error) {
 	f, ok := c.in.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil, errPassphrase
+		return nil, keyfile.ErrPassphrase
 	}
 	fmt.Fprint(c.err, prompt)
 	phrase, err := term.ReadPassword(int(f.Fd()))
@@ -107,11 +108,11 @@ func keyNewCommand(c console) *cobra.Command {
 					return err
 				}
 			}
-			k, err := newKey(rand.Reader)
+			k, err := keyfile.New(rand.Reader)
 			if err != nil {
 				return err
 			}
-			if err := writeKey(path, k, phrase); err != nil {
+			if err := keyfile.Write(path, k, phrase); err != nil {
 				return err
 			}
 			c.say("wrote %s; keep a copy in a safe place: who has it is you, and nobody can restore it", path)
@@ -167,7 +168,7 @@ func keyShowCommand(c console) *cobra.Command {
 }
 
 func (c console) showKey(path string, p key.Public, asJSON bool) error {
-	print, err := fingerprint(p)
+	print, err := keyfile.Fingerprint(p)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/spec"
@@ -63,7 +64,7 @@ const locationBytesMax = 4 << 10
 // location reads a location from a flag's value, which is one or names a file that holds one.
 func (c console) location(flag, value string) (bucket.Location, error) {
 	if !bucket.IsLocation(value) {
-		b, err := readBounded(value, locationBytesMax)
+		b, err := atomicfile.ReadBounded(value, locationBytesMax)
 		if err != nil {
 			return bucket.Location{}, fmt.Errorf("--%s: %w (it names a file with a line of the form s3://KEY:SECRET@host/bucket, or is that line without KEY and SECRET)", flag, err)
 		}

@@ -158,7 +158,7 @@ func opsBeside(log string) func(sequences, op uint32) string {
 	dir := filepath.Clean(log)
 	for range 2 { // a log is a directory, or a file in it
 		dir = filepath.Dir(dir)
-		if text, err := readBounded(filepath.Join(dir, specName), ledger.SpecBytesMax); err == nil {
+		if text, err := atomicfile.ReadBounded(filepath.Join(dir, specName), ledger.SpecBytesMax); err == nil {
 			return verify.OpNames(text)
 		}
 	}

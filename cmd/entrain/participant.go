@@ -167,7 +167,7 @@ func (p *participant) runTo(ctx context.Context) error {
 	cfg := node.Config{
 		Run: p.run, ID: p.id, Key: p.key, Ledger: p.client.As(p.key), Loop: p.loop, Engine: p.trainer.engine,
 		Listen: p.join, Initial: p.trainer.initial, States: p.trainer.spec.States(), Store: p.store,
-		Checkpoint: p.checkpoint, Recall: p.saver.recall, CheckpointAlways: p.checkpoints > 0,
+		Checkpoint: p.checkpoint, Recall: p.recall, CheckpointAlways: p.checkpoints > 0,
 		EvalRounds: evaluate, Observe: p.observed, Stake: p.stake, Pool: p.pool,
 		Expelled: func(err *node.ExpelledError) {
 			p.expelled = err
@@ -220,6 +220,11 @@ func (p *participant) runTo(ctx context.Context) error {
 	}
 	p.uploader.finish(ctx, p.note)
 	return err
+}
+
+// recall returns the parameters with a hash from a checkpoint, nil if none has them.
+func (p *participant) recall(params wire.Hash) []float32 {
+	return p.saver.Recall(params, p.trainer.model.Layout())
 }
 
 // note tells something in words.

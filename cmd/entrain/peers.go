@@ -61,7 +61,7 @@ five seconds. Its --metrics tells Prometheus the same.`,
 }
 
 func readPeers(dir string) (r peersReport, err error) {
-	b, err := readBounded(filepath.Join(dir, peersFile), peersFileMax)
+	b, err := atomicfile.ReadBounded(filepath.Join(dir, peersFile), peersFileMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, fmt.Errorf("%q is not the state directory of a participant who has met peers; entrain join says where it is", dir)
 	}

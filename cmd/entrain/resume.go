@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/wire"
@@ -36,7 +37,7 @@ func (c *checkpoints) writeOptimizer(path string, n node.Checkpoint) error {
 	if path += checkpoint.OptimizerSuffix; n.Own == nil {
 		return nil
 	}
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+	if err := os.MkdirAll(string(c.Dir), 0o700); err != nil {
 		return err
 	}
 	return atomicfile.Write(path, 0o600, func(w io.Writer) error {
@@ -49,7 +50,7 @@ func (c *checkpoints) writeOptimizer(path string, n node.Checkpoint) error {
 func (p *participant) resume() []float32 {
 	s := p.trainer.spec
 	params, _ := s.From() // a run that resumes goes on from some
-	paths := []string{p.saver.path(s.Resume.Step) + checkpoint.OptimizerSuffix}
+	paths := []string{p.saver.Path(s.Resume.Step) + checkpoint.OptimizerSuffix}
 	if p.trainer.from != "" {
 		paths = append([]string{p.trainer.from + checkpoint.OptimizerSuffix}, paths...)
 	}
@@ -90,7 +91,7 @@ func (c console) resumeSpec(s spec.Spec, dir string) (spec.Spec, []byte, error) 
 	if dir == "" {
 		return fault(errors.New("say from which checkpoint with --from"))
 	}
-	path, saved, err := openCheckpoint(dir)
+	path, saved, err := model.OpenCheckpoint(dir)
 	if err != nil {
 		return fault(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/model"
 )
 
 // resumableRun is a run of one member, whose rounds follow each other without waiting and whose epochs are short. With one member it does not
@@ -101,11 +102,11 @@ func (r resumable) first() (whole taking, from string, before uint32) {
 	r.t.Helper()
 	whole = r.take("whole", r.member)
 	saver := newCheckpoints(filepath.Join(r.member, "checkpoints"), 100, nil)
-	steps, err := saver.steps()
+	steps, err := saver.Steps()
 	if err != nil || len(steps) < 2 {
 		r.t.Fatalf("checkpoints after the steps %v, %v", steps, err)
 	}
-	return whole, saver.path(steps[0]), steps[0]
+	return whole, saver.Path(steps[0]), steps[0]
 }
 
 // take has the member take part in a run, on a chain of its own that is gone afterwards. The flags are those of run create; the
@@ -170,11 +171,11 @@ func TestARunIsTakenUpAgainFromItsCheckpoint(t *testing.T) {
 			t.Logf("steps %d to %d have the same hashes", before+1, r.steps)
 
 			// The last checkpoint of the second run counts all steps, as that of the first does, and so does what says how to go on from it.
-			_, first, err := openCheckpoint(r.member)
+			_, first, err := model.OpenCheckpoint(r.member)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, second, err := openCheckpoint(elsewhere)
+			_, second, err := model.OpenCheckpoint(elsewhere)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +232,7 @@ func TestAMinersRunIsTakenUpAgainFromItsCheckpoint(t *testing.T) {
 			t.Errorf("step %d has the learning rate %v, had %v", before+ev.Step, ev.LR, want)
 		}
 	}
-	_, end, err := openCheckpoint(elsewhere)
+	_, end, err := model.OpenCheckpoint(elsewhere)
 	if err != nil {
 		t.Fatal(err)
 	}

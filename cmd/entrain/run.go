@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/key"
@@ -83,7 +84,7 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	if r.file == "" {
 		return errors.New("say which specification with -f FILE; examples/run.toml is one to begin with")
 	}
-	text, err := readBounded(r.file, ledger.SpecBytesMax)
+	text, err := atomicfile.ReadBounded(r.file, ledger.SpecBytesMax)
 	if err != nil {
 		return fmt.Errorf("specification: %w", err)
 	}

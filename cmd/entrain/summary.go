@@ -10,6 +10,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -109,9 +110,9 @@ func (d *demo) conclude(ctx context.Context) (summary, error) {
 	if s.HeldOutLast, err = d.trainer.engine.HeldOut(ctx, params); err != nil {
 		return s, err
 	}
-	g := generator{model: d.trainer.model, tokenizer: d.trainer.tokenizer, params: params,
-		sampling: llama.Sampling{Temperature: 0.7, TopK: 40}, seed: wire.Sum("entrain/demo")}
-	text, err := g.text(ctx, "The rays of light ", paragraphTokens, nil)
+	g := model.Generator{Model: d.trainer.model, Tokenizer: d.trainer.tokenizer, Params: params,
+		Sampling: llama.Sampling{Temperature: 0.7, TopK: 40}, Seed: wire.Sum("entrain/demo")}
+	text, err := g.Text(ctx, "The rays of light ", paragraphTokens, nil)
 	s.GeneratedText = text
 	return s, err
 }
@@ -123,7 +124,7 @@ const paragraphTokens = 400
 func (d *demo) takeCheckpoint(params string) error {
 	to := d.dir.file(checkpointName)
 	for _, c := range d.board.clients {
-		from, err := newCheckpoints(d.dir.file(c.name, "checkpoints"), 1, d.trainer).find(params)
+		from, err := newCheckpoints(d.dir.file(c.name, "checkpoints"), 1, d.trainer).Find(params)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/wire"
@@ -24,7 +25,7 @@ type target struct {
 // whoever has a ticket may know a nearer replica.
 func (c console) target(arg string, endpoints *[]string) (target, error) {
 	if !strings.HasPrefix(arg, ticketPrefix) && !strings.Contains(arg, "@") && !ledger.RunNameValid(arg) {
-		b, err := readBounded(arg, ticketBytesMax)
+		b, err := atomicfile.ReadBounded(arg, ticketBytesMax)
 		if errors.Is(err, fs.ErrNotExist) {
 			return target{}, fmt.Errorf("%q is no run's name: those have 1 to %d of a-z, 0-9 and inner '-'; nor a ticket, nor a file that holds one", arg, ledger.RunNameBytesMax)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/train"
@@ -95,11 +96,11 @@ func (t *trainer) initial() []float32 {
 		if t.from == "" {
 			return nil
 		}
-		m, err := openModel(t.from)
-		if err != nil || len(m.params) != t.model.Layout().Len() {
+		m, err := model.Open(t.from)
+		if err != nil || len(m.Params) != t.model.Layout().Len() {
 			return nil // damaged meanwhile; peers have the model
 		}
-		return m.params
+		return m.Params
 	}
 	params, err := t.spec.InitialParams()
 	if err != nil {

@@ -235,7 +235,7 @@ const recordBytesMax = 8 << 20
 
 // Load is part of live.Store.
 func (f recordFile) Load() ([]byte, error) {
-	b, err := readBounded(string(f), recordBytesMax)
+	b, err := atomicfile.ReadBounded(string(f), recordBytesMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

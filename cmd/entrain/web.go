@@ -19,6 +19,7 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/web"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -174,7 +175,7 @@ func webNode(run, state string) (*web.Node, error) {
 type lastModel struct {
 	mu   sync.Mutex // guards what follows, and is held while a text is written
 	dir  string
-	g    *generator
+	g    *model.Generator
 	idle *time.Timer
 }
 
@@ -185,8 +186,8 @@ func (m *lastModel) generate(ctx context.Context, dir string, p web.Prompt, out 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dir != dir {
-		g := &generator{}
-		if err := g.open(dir); err != nil {
+		g := &model.Generator{}
+		if err := g.Open(dir); err != nil {
 			return err
 		}
 		m.dir, m.g = dir, g
@@ -200,7 +201,7 @@ func (m *lastModel) generate(ctx context.Context, dir string, p web.Prompt, out 
 		m.dir, m.g = "", nil
 	})
 	g := *m.g
-	g.sampling, g.seed = llama.Sampling{Temperature: p.Temperature, TopK: 40}, sha256.Sum256([]byte(p.Seed))
-	_, err := g.text(ctx, p.Text, p.Tokens, out)
+	g.Sampling, g.Seed = llama.Sampling{Temperature: p.Temperature, TopK: 40}, sha256.Sum256([]byte(p.Seed))
+	_, err := g.Text(ctx, p.Text, p.Tokens, out)
 	return err
 }

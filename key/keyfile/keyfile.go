@@ -1,4 +1,7 @@
-package main
+// Package keyfile reads and writes key files: Ed25519 private keys in OpenSSH's format
+// ("openssh-key-v1"), as ssh-keygen writes them, with or without a passphrase. Only their owner may
+// read them.
+package keyfile
 
 import (
 	"bytes"
@@ -18,17 +21,15 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// A key file is an Ed25519 private key in OpenSSH's format ("openssh-key-v1"), as ssh-keygen writes it, with a passphrase or without.
-// Only its owner may read it.
+// fileBytesMax bounds a key file. OpenSSH's files of Ed25519 keys have about 400 bytes.
+const fileBytesMax = 16 << 10
 
-// keyFileBytesMax bounds what is read: OpenSSH's files of Ed25519 keys have some 400 bytes.
-const keyFileBytesMax = 16 << 10
+// ErrPassphrase reports that a key file is encrypted and there is no way to ask for its passphrase.
+var ErrPassphrase = errors.New("the key is encrypted, and there is no terminal to ask for its passphrase")
 
-// errPassphrase says that a key file is encrypted and nobody was there to be asked for the passphrase.
-var errPassphrase = errors.New("the key is encrypted, and there is no terminal to ask for its passphrase")
-
-// loadKey reads a key file. Passphrase is asked when the key is encrypted. A missing file gives an error that wraps fs.ErrNotExist.
-func loadKey(path string, passphrase func(prompt string) ([]byte, error)) (key.Private, error) {
+// Load reads a key file. It calls passphrase if the key is encrypted. If there is no file the error
+// wraps fs.ErrNotExist.
+func Load(path string, passphrase func(prompt string) ([]byte, error)) (key.Private, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return key.Private{}, fmt.Errorf("key file: %w", err)
@@ -41,12 +42,12 @@ func loadKey(path string, passphrase func(prompt string) ([]byte, error)) (key.P
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
 		return key.Private{}, fmt.Errorf("key file %q: others may read it (mode %04o); make it yours alone with: chmod 600 %q", path, mode, path)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, keyFileBytesMax+1))
+	text, err := io.ReadAll(io.LimitReader(f, fileBytesMax+1))
 	if err != nil {
 		return key.Private{}, fmt.Errorf("key file: %w", err)
 	}
-	if len(text) > keyFileBytesMax {
-		return key.Private{}, fmt.Errorf("key file %q: more than %d bytes: not a key", path, keyFileBytesMax)
+	if len(text) > fileBytesMax {
+		return key.Private{}, fmt.Errorf("key file %q: more than %d bytes: not a key", path, fileBytesMax)
 	}
 	raw, err := ssh.ParseRawPrivateKey(text)
 	var missing *ssh.PassphraseMissingError
@@ -66,11 +67,11 @@ func loadKey(path string, passphrase func(prompt string) ([]byte, error)) (key.P
 	return key.FromSeed([ed25519.SeedSize]byte(private.Seed())), nil
 }
 
-// writeKey writes a new key file, with directories. An existing file is never overwritten: the error wraps fs.ErrExist. An empty
-// passphrase encrypts nothing.
-func writeKey(path string, k key.Private, passphrase []byte) error {
+// Write writes a new key file and its directories. It never overwrites a file: the error then wraps
+// fs.ErrExist. An empty passphrase means no encryption.
+func Write(path string, k key.Private, passphrase []byte) error {
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("key file %q: %w: it may be somebody's identity; choose another file, or move it away", path, fs.ErrExist)
+		return fmt.Errorf("key file %q: %w: it may hold a key in use; choose another file, or move it away", path, fs.ErrExist)
 	}
 	seed := k.Seed()
 	private := ed25519.NewKeyFromSeed(seed[:])
@@ -91,8 +92,8 @@ func writeKey(path string, k key.Private, passphrase []byte) error {
 	return atomicfile.WriteBytes(path, 0o600, pem.EncodeToMemory(block))
 }
 
-// newKey makes a key from a source of randomness.
-func newKey(random io.Reader) (key.Private, error) {
+// New makes a key from a source of randomness.
+func New(random io.Reader) (key.Private, error) {
 	var seed [32]byte
 	if _, err := io.ReadFull(random, seed[:]); err != nil {
 		return key.Private{}, fmt.Errorf("new key: %w", err)
@@ -100,8 +101,8 @@ func newKey(random io.Reader) (key.Private, error) {
 	return key.FromSeed(seed), nil
 }
 
-// fingerprint is how OpenSSH shows the key, so that both tools can be compared.
-func fingerprint(p key.Public) (string, error) {
+// Fingerprint returns the key's fingerprint as OpenSSH shows it.
+func Fingerprint(p key.Public) (string, error) {
 	k, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Clone(p[:])))
 	if err != nil {
 		return "", err

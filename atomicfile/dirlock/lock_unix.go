@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package dirlock
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile opens the file at path for this process alone. The lock ends with the process, however it ends.
+// lockFile opens the file at path for this process alone.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -20,20 +20,22 @@ func lockFile(path string) (*os.File, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errLocked
+			return nil, ErrLocked
 		}
 		return nil, os.NewSyscallError("flock", err)
 	}
 	return f, nil
 }
 
-// holdFile opens the file at path so that moveUnused leaves its directory alone until it is closed or the process ends. Many may hold it.
-func holdFile(path string) (*os.File, error) {
+// Hold opens the file at path so that MoveUnused leaves its directory alone until the file is
+// closed or the process ends. Several processes may hold one file.
+func Hold(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	_ = unix.Flock(int(f.Fd()), unix.LOCK_SH) // it takes no longer than a rename; where a file system has no locks, nobody moves anything either
+	// A shared lock waits for a rename at most. On a file system without locks MoveUnused fails too.
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_SH)
 	opened, err := f.Stat()
 	there, fault := os.Stat(path)
 	if err := errors.Join(err, fault); err != nil {
@@ -47,8 +49,9 @@ func holdFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// moveUnused renames the directory from, unless somebody holds the file of that name in it: errLocked.
-func moveUnused(from, to, file string) error {
+// MoveUnused renames the directory from, unless a process holds the named file in it: then the
+// error is ErrLocked.
+func MoveUnused(from, to, file string) error {
 	f, err := os.OpenFile(filepath.Join(from, file), os.O_RDWR, 0)
 	if err == nil {
 		defer f.Close()
@@ -56,8 +59,8 @@ func moveUnused(from, to, file string) error {
 	}
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
-		return errLocked
-	case err != nil && !errors.Is(err, fs.ErrNotExist): // which nobody can hold
+		return ErrLocked
+	case err != nil && !errors.Is(err, fs.ErrNotExist): // no process can hold a missing file
 		return err
 	}
 	return os.Rename(from, to)

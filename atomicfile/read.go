@@ -1,4 +1,4 @@
-package main
+package atomicfile
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// readBounded reads a file of at most so many bytes.
-func readBounded(path string, most int64) ([]byte, error) {
+// ReadBounded reads a file of at most most bytes.
+func ReadBounded(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

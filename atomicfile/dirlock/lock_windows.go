@@ -1,4 +1,4 @@
-package main
+package dirlock
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile opens the file at path for this process alone: it is shared with nobody. The lock ends with the process, however it ends.
+// lockFile opens the file at path for this process alone: it shares it with no other.
 func lockFile(path string) (*os.File, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -15,7 +15,7 @@ func lockFile(path string) (*os.File, error) {
 	}
 	h, err := windows.CreateFile(name, windows.GENERIC_READ|windows.GENERIC_WRITE, 0, nil, windows.OPEN_ALWAYS, windows.FILE_ATTRIBUTE_NORMAL, 0)
 	if errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
-		return nil, errLocked
+		return nil, ErrLocked
 	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
@@ -23,15 +23,16 @@ func lockFile(path string) (*os.File, error) {
 	return os.NewFile(uintptr(h), path), nil
 }
 
-// holdFile opens the file at path so that moveUnused leaves its directory alone until it is closed or the process ends. Many may hold it.
-func holdFile(path string) (*os.File, error) { return os.Open(path) }
+// Hold opens the file at path so that MoveUnused leaves its directory alone until the file is
+// closed or the process ends. Several processes may hold one file.
+func Hold(path string) (*os.File, error) { return os.Open(path) }
 
-// moveUnused renames the directory from, unless somebody holds the file of that name in it: errLocked. A directory in which any file is open
-// cannot be renamed.
-func moveUnused(from, to, _ string) error {
+// MoveUnused renames the directory from, unless a process holds the named file in it: then the
+// error is ErrLocked. Windows does not rename a directory in which a file is open.
+func MoveUnused(from, to, _ string) error {
 	err := os.Rename(from, to)
 	if errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED) {
-		return errLocked
+		return ErrLocked
 	}
 	return err
 }

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/entrain-network/entrain/model"
+)
+
+// cacheBytes is how large the cache may be, unless the environment says otherwise: a model of five billion parameters, or many small ones.
+const cacheBytes = 20_000_000_000
+
+// cacheVariable is the environment's word on it.
+const cacheVariable = "ENTRAIN_CACHE_MAX"
+
+// cache is the user's.
+func (c console) cache() (model.Cache, error) {
+	if c.places.cache == "" {
+		return model.Cache{}, errors.New("this system names no directory for what is fetched: set XDG_CACHE_HOME, or fetch the checkpoint's files yourself")
+	}
+	most := byteCount(cacheBytes)
+	if text := c.env(cacheVariable); text != "" {
+		if err := most.Set(text); err != nil {
+			return model.Cache{}, fmt.Errorf("%s: %w", cacheVariable, err)
+		}
+	}
+	return model.Cache{Dir: filepath.Join(c.places.cache, "checkpoints"), Most: uint64(most)}, nil
+}

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/entrain-network/entrain/atomicfile/dirlock"
+	"github.com/entrain-network/entrain/key"
+)
+
+// ownState is the directory for what somebody with a key keeps of a run, locked: the one that was asked for, or one below the user's directory for data.
+func (c console) ownState(kind, run, asked string, k key.Private) (dir string, unlock func(), err error) {
+	if dir = asked; dir == "" {
+		if c.places.data == "" {
+			return "", nil, errors.New("this system names no directory for data; say where state shall be kept with --state DIR")
+		}
+		dir = filepath.Join(c.places.data, kind, run+"-"+k.Public().String()[:8])
+	}
+	unlock, err = dirlock.Lock(dir, "state directory")
+	return dir, unlock, err
+}

@@ -1,0 +1,83 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/checkpoint/gguf"
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/tokenizer"
+)
+
+// Import reads a model from a directory in Hugging Face's layout that is not one of our
+// checkpoints.
+func Import(dir, name string) (checkpoint.Model, error) {
+	fault := func(err error) (checkpoint.Model, error) { return checkpoint.Model{}, fmt.Errorf("%q: %w", dir, err) }
+	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestFile)); err == nil {
+		return fault(fmt.Errorf("it has a %s, as a checkpoint of entrain does: that needs no import, commands take it as it is", checkpoint.ManifestFile))
+	}
+	saved, err := checkpoint.Import(os.DirFS(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault(fmt.Errorf("%w; a model to import is a directory with %s, %s and %s", err, checkpoint.ConfigFile, checkpoint.WeightsFile, checkpoint.TokenizerFile))
+	}
+	if err != nil {
+		return fault(err)
+	}
+	config := llamaConfig(saved.Config)
+	if err := config.Check(); err != nil {
+		return fault(fmt.Errorf("a model that entrain does not train: %w", err))
+	}
+	text, err := saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault(fmt.Errorf("%w; AutoTokenizer of transformers writes it: from_pretrained(DIR, use_fast=True).save_pretrained(DIR)", err))
+	}
+	if err != nil {
+		return fault(err)
+	}
+	words, err := tokenizer.Parse(text)
+	if err != nil {
+		return fault(err)
+	}
+	m := checkpoint.Model{Run: name, Config: saved.Config, Tokenizer: words, Layout: config.Layout(), Params: make([]float32, config.Layout().Len())}
+	if m.Config.EOS == nil {
+		end := words.End()
+		m.Config.EOS = &end
+	}
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return fault(err)
+	}
+	if name == "" {
+		m.Run = data.PlainName(filepath.Base(whole))
+		m.Run = m.Run[:min(len(m.Run), checkpoint.RunBytesMax)]
+	}
+	m.Card.Facts = []checkpoint.Fact{{Name: "imported from", Value: filepath.Base(whole)}}
+	if err := saved.Params(m.Layout, m.Params); err != nil {
+		return fault(err)
+	}
+	return m, nil
+}
+
+// Write writes a checkpoint of a model, in float32.
+func Write(ctx context.Context, dir string, m checkpoint.Model) (manifest checkpoint.Manifest, err error) {
+	err = atomicfile.WriteDir(ctx, dir, func(create atomicfile.Create) error {
+		manifest, err = checkpoint.Write(create, m, checkpoint.Options{})
+		return err
+	})
+	return manifest, err
+}
+
+// GGUF returns a model as package gguf writes it.
+func GGUF(m Model) (gguf.Model, error) {
+	text, err := m.Saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
+	if err != nil {
+		return gguf.Model{}, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
+	}
+	return gguf.Model{Name: m.Saved.Manifest.Run, Config: m.Saved.Config, Layout: m.Config.Layout(), Params: m.Params, Tokenizer: text}, nil
+}

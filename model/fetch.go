@@ -1,0 +1,113 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/entrain-network/entrain/atomicfile/dirlock"
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/checkpoint/depot"
+	"github.com/entrain-network/entrain/view"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Fetcher gets checkpoints from directories and, by way of a cache, from addresses.
+type Fetcher struct {
+	Cache    Cache                            // of checkpoints that were fetched from addresses
+	Getenv   func(string) string              // the environment, for credentials
+	Progress func(done, total uint64)         // takes the bytes fetched so far, if set
+	Say      func(format string, args ...any) // takes what the user is told
+}
+
+// Local returns a directory with the checkpoint at name, a directory or an address. Its manifest
+// must have the hash want, unless that is zero. The directory stays until the caller calls release.
+func (f Fetcher) Local(ctx context.Context, name string, want wire.Hash) (dir string, release func(), err error) {
+	right := func(m checkpoint.Manifest) error {
+		if got := m.Hash(); !want.IsZero() && got != want {
+			return fmt.Errorf("the checkpoint of step %d at %s has the manifest %s, not %s", m.Step, name, got, want)
+		}
+		return nil
+	}
+	if !depot.IsAddress(name) {
+		dir, release = name, func() {} // the user's own
+		if want.IsZero() {
+			return dir, release, nil
+		}
+		path, saved, err := OpenCheckpoint(name)
+		if err == nil {
+			err = right(saved.Manifest)
+		}
+		return path, release, err
+	}
+	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress})
+	if err != nil {
+		return "", nil, err
+	}
+	defer d.Close()
+	name = d.String() // without secrets
+	m, err := d.Manifest(ctx)
+	if err == nil {
+		err = right(m)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	return f.cached(ctx, d, m)
+}
+
+// cached returns the cache's directory of the checkpoint with manifest m, and fetches it if
+// necessary. The directory stays until the caller calls release.
+func (f Fetcher) cached(ctx context.Context, d *depot.Depot, m checkpoint.Manifest) (dir string, release func(), err error) {
+	k := f.Cache
+	hash := m.Hash()
+	dir = k.Path(hash)
+	_, missing := os.Lstat(dir)
+	if release, err = k.Use(hash); err == nil {
+		return dir, release, nil
+	}
+	if missing == nil { // it is damaged: one that another process has just fetched is whole
+		// another process removed or replaced it
+		if err := k.remove(hash); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, dirlock.ErrLocked) {
+			return "", nil, err
+		}
+	}
+	if err := os.MkdirAll(k.Dir, 0o700); err != nil {
+		return "", nil, err
+	}
+	f.Say("fetching the checkpoint of step %d at %s into %s", m.Step, d, dir)
+	_, failed := d.Fetch(ctx, dir, func(now checkpoint.Manifest) error {
+		if now.Hash() != hash {
+			return errors.New("it was replaced by a newer one meanwhile: try again")
+		}
+		return nil
+	})
+	release, err = k.Use(hash)
+	switch {
+	case err == nil: // if the fetch failed, another process was faster
+		f.prune(k)
+		return dir, release, nil
+	case failed != nil && !errors.Is(failed, fs.ErrExist):
+		return "", nil, failed
+	}
+	return "", nil, fmt.Errorf("the checkpoint in the cache, %s, cannot be used: %w; try again, or remove it", dir, err)
+}
+
+// prune prunes the cache and reports what it removed. A failure does not keep the caller from using
+// what was fetched.
+func (f Fetcher) prune(k Cache) {
+	removed, err := k.prune()
+	var texts []string
+	for _, e := range removed {
+		texts = append(texts, fmt.Sprintf("step %d of %s (%s)", e.manifest.Step, e.manifest.Run, view.Bytes(e.bytes)))
+	}
+	if len(texts) > 0 {
+		f.Say("removed from the cache, which keeps %s of what was used last: %s", view.Bytes(k.Most), strings.Join(texts, ", "))
+	}
+	if err != nil {
+		f.Say("the cache could not be pruned: %v; remove what you do not need from %s", err, k.Dir)
+	}
+}

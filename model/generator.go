@@ -1,0 +1,80 @@
+package model
+
+import (
+	"context"
+	"io"
+
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Generator writes text with a model.
+type Generator struct {
+	Model     llama.Config
+	Tokenizer tokenizer.Tokenizer
+	Params    []float32
+	Sampling  llama.Sampling
+	Seed      wire.Hash // the same seed gives the same text
+	Special   bool      // special tokens spelled out in the prompt count as such
+	// eos is the token that ends a text by config.json, where the tokenizer's differs.
+	eos *uint32
+}
+
+// Text continues the prompt by at most the given number of tokens, or up to the token that ends a
+// document, and returns the continuation. It also writes it to out as it is made, unless out is
+// nil.
+func (g *Generator) Text(ctx context.Context, prompt string, tokens int, out io.Writer) (string, error) {
+	reader, err := llama.NewGenerator(g.Model, g.Params)
+	if err != nil {
+		return "", err
+	}
+	ids := g.Encode(prompt)
+	if len(ids) == 0 {
+		ids = append(ids, g.Tokenizer.End())
+	}
+	source := prng.New(g.Seed, "entrain/sample")
+	var text []byte
+	var failed error
+	err = reader.Generate(ids, tokens, g.Sampling, &source, func(token uint32) bool {
+		if failed = ctx.Err(); failed != nil || token == g.Tokenizer.End() || g.eos != nil && token == *g.eos {
+			return false
+		}
+		n := len(text)
+		// A model's vocabulary may be larger than its tokenizer's, rounded up:
+		// those tokens have no text.
+		if more, err := g.Tokenizer.Decode(text, []uint32{token}); err == nil {
+			text = more
+		}
+		if out != nil {
+			_, failed = out.Write(text[n:])
+		}
+		return failed == nil
+	})
+	if failed != nil {
+		err = failed
+	}
+	return string(text), err
+}
+
+// Encode returns the tokens of a prompt.
+func (g *Generator) Encode(prompt string) []uint32 {
+	if t, ok := g.Tokenizer.(interface {
+		EncodeSpecial(dst []uint32, text []byte) []uint32
+	}); ok && g.Special {
+		return t.EncodeSpecial(nil, []byte(prompt))
+	}
+	return g.Tokenizer.Encode(nil, []byte(prompt))
+}
+
+// Open reads the model of a checkpoint.
+func (g *Generator) Open(dir string) error {
+	m, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	g.Model, g.Params, g.eos = m.Config, m.Params, m.Saved.Config.EOS
+	g.Tokenizer, err = m.Tokenizer()
+	return err
+}

@@ -1,0 +1,96 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// CheckpointConfig returns a model's shape as a checkpoint's config.json has it.
+func CheckpointConfig(m llama.Config) checkpoint.Config {
+	return checkpoint.Config{
+		Vocab: m.Vocab, Hidden: m.Hidden, Layers: m.Layers, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim,
+		FFN: m.FFN, Context: m.Context, Theta: m.Theta, Eps: m.Eps, Tied: m.Tied,
+	}
+}
+
+func llamaConfig(c checkpoint.Config) llama.Config {
+	return llama.Config{
+		Vocab: c.Vocab, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim,
+		FFN: c.FFN, Context: c.Context, Theta: c.Theta, Eps: c.Eps, Tied: c.Tied,
+	}
+}
+
+// Model is a model read from a checkpoint.
+type Model struct {
+	Dir    string // the checkpoint's
+	Saved  *checkpoint.Saved
+	Config llama.Config
+	Params []float32
+}
+
+// OpenCheckpoint opens a checkpoint directory, or the newest checkpoint of a state directory.
+func OpenCheckpoint(dir string) (path string, saved *checkpoint.Saved, err error) {
+	newest, err := Dir(filepath.Join(dir, CheckpointsDir)).newest()
+	if err != nil {
+		return "", nil, err
+	}
+	if newest != "" {
+		dir = newest
+	}
+	if saved, err = checkpoint.OpenLocal(os.DirFS(dir)); err != nil {
+		var corrupt *checkpoint.CorruptError
+		if errors.As(err, &corrupt) {
+			return "", nil, err
+		}
+		if _, missing := os.Stat(filepath.Join(dir, "spec.toml")); missing == nil {
+			return "", nil, fmt.Errorf("the state directory %q has no checkpoint yet: the first is written when an epoch ends", dir)
+		}
+		return "", nil, fmt.Errorf("%w; %q is not a checkpoint of entrain: a checkpoint is a directory with %s", err, dir, checkpoint.ManifestFile)
+	}
+	return dir, saved, nil
+}
+
+// Open reads the model of a checkpoint directory, or of the newest checkpoint of a state directory.
+func Open(dir string) (Model, error) {
+	dir, saved, err := OpenCheckpoint(dir)
+	if err != nil {
+		return Model{}, err
+	}
+	m := Model{Dir: dir, Saved: saved}
+	m.Config = llamaConfig(m.Saved.Config)
+	if err := m.Config.Check(); err != nil {
+		return Model{}, fmt.Errorf("checkpoint %q: %w", dir, err)
+	}
+	layout := m.Config.Layout()
+	m.Params = make([]float32, layout.Len())
+	if err := m.Saved.Params(layout, m.Params); err != nil {
+		return Model{}, fmt.Errorf("checkpoint %q: %w", dir, err)
+	}
+	return m, nil
+}
+
+// Tokenizer reads the checkpoint's tokenizer.
+func (m Model) Tokenizer() (tokenizer.Tokenizer, error) {
+	text, err := m.Saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
+	}
+	t, err := tokenizer.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
+	}
+	return t, nil
+}
+
+// Hash returns the hash of the parameters that were read. If the files hold BF16 it differs from
+// the manifest's, which is the hash before rounding.
+func (m Model) Hash() wire.Hash { return merkle.BlobRoot(tensor.Bytes(m.Params)) }
