@@ -46,6 +46,7 @@ tui
 bench web report
 lab/adversary
 demo lab/sim lab/market lab/study
+lab/campaign
 cmd/entrain cmd/lab
 coordinator/internal/gen exact/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
 `

@@ -3,6 +3,7 @@
 // of this.
 //
 //	go run ./cmd/lab sim --seeds 6         networks with faults, from seeds
+//	go run ./cmd/lab campaign --for 4h     random networks, until something breaks
 //	go run ./cmd/lab learning              what models learn by each way of training together
 //	go run ./cmd/lab adversaries           every kind of cheat
 //
@@ -69,7 +70,7 @@ func run(ctx context.Context, c console, args []string) error {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(simCommand(c), learningCommand(c), robustCommand(c), sliceCommand(c), rewardsCommand(c),
+	root.AddCommand(simCommand(c), campaignCommand(c), learningCommand(c), robustCommand(c), sliceCommand(c), rewardsCommand(c),
 		scoringCommand(c), disputeCommand(c), adversariesCommand(c))
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/lab/campaign"
+	"github.com/entrain-network/entrain/lab/sim"
+)
+
+// campaignCommand hunts for broken invariants.
+func campaignCommand(c console) *cobra.Command {
+	o := campaign.Options{First: 1}
+	var asJSON bool
+	var replay string
+	cmd := &cobra.Command{
+		Use:   "campaign",
+		Short: "Hunt for bugs with random networks, faults and cheats",
+		Long: `Simulates one random network after another: members, steps, delays, losses, crashes, partitions,
+outages, verification and up to 40 percent of cheats of random kinds, all drawn from the trial's seed.
+A trial that breaks an invariant (see "lab sim --help") or panics is a finding. The command shrinks it
+to the smallest configuration that fails in the same way, and prints that configuration.
+
+--file keeps a line of JSON for each trial; called again, the command continues with the next seed.
+--replay runs the smallest configuration of the findings in such a file again, event by event.
+The exit status is 1 if there are findings.`,
+		Example: "  lab campaign --for 4h --file campaign.jsonl\n  lab campaign --trials 20 --seed 1000\n  lab campaign --replay campaign.jsonl",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkThreads(o.Workers); err != nil {
+				return err
+			}
+			if replay != "" {
+				return c.replay(cmd.Context(), replay)
+			}
+			if o.Limit < 0 || o.Limit == 0 && o.Trials == 0 {
+				return fmt.Errorf("give the campaign an end: --for DURATION or --trials N")
+			}
+			return c.campaign(cmd.Context(), o, asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&o.Limit, "for", 0, "`duration` of the campaign")
+	f.Uint64Var(&o.Trials, "trials", 0, "number of trials (default: as many as fit into --for)")
+	f.Uint64Var(&o.First, "seed", o.First, "seed of the first trial")
+	f.IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "trials to run at the same time")
+	f.StringVar(&o.File, "file", "", "`file` that keeps the result of each trial")
+	f.StringVar(&replay, "replay", "", "`file` whose findings to run again")
+	f.BoolVar(&asJSON, "json", false, "print the summary as one JSON object")
+	_ = cmd.MarkFlagFilename("file", "jsonl")
+	_ = cmd.MarkFlagFilename("replay", "jsonl")
+	return cmd
+}
+
+func (c console) campaign(ctx context.Context, o campaign.Options, asJSON bool) error {
+	o.Observe = func(r campaign.Result) {
+		if r.Finding == nil {
+			c.say("seed %d: %d faults, %d rounds in %v", r.Seed, r.Faults, r.Rounds, r.Wall.Round(time.Millisecond))
+			return
+		}
+		config, _ := json.Marshal(r.Finding.Config)
+		c.say("seed %d: FOUND %s\n  smallest configuration, after %d runs: %s", r.Seed, r.Finding.Error, r.Finding.Runs, config)
+	}
+	start := time.Now()
+	sum, err := campaign.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = c.object(sum)
+	} else {
+		hours := sum.Wall.Hours() / float64(min(o.Workers, exact.MaxWorkers))
+		_, err = fmt.Fprintf(c.out, "%d trials, %d faults and cheats, %d rounds, %v of virtual time\n"+
+			"%.0f faults an hour with %d workers; this call took %v\n%d findings\n",
+			sum.Trials, sum.Faults, sum.Rounds, sum.Virtual.Round(time.Second),
+			float64(sum.Faults)/max(hours, 1e-9), o.Workers, time.Since(start).Round(time.Second), len(sum.Findings))
+	}
+	if err == nil && len(sum.Findings) > 0 {
+		return fmt.Errorf("%d findings", len(sum.Findings))
+	}
+	return err
+}
+
+// replay runs the smallest configuration of each finding in a campaign's file, and prints its
+// events.
+func (c console) replay(ctx context.Context, file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	results, err := campaign.Parse(b)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	for _, r := range results {
+		if r.Finding == nil {
+			continue
+		}
+		cfg := r.Finding.Config
+		cfg.Observe = func(ev sim.Event) { c.say("%s", simLine(ev)) }
+		_, err := sim.Run(ctx, cfg)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if _, err := fmt.Fprintf(c.out, "seed %d: %v\n", r.Seed, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+// Package campaign hunts for bugs: it simulates networks with random members, cheats and faults,
+// one after another, for as long as it is given. A trial is a function of its seed. A trial that
+// breaks an invariant of package sim, or panics, is a [Finding]: the campaign shrinks it to the
+// smallest configuration that still fails in the same way.
+package campaign
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/lab/sim"
+)
+
+// Result is what came of one trial.
+type Result struct {
+	Seed    uint64        `json:"seed"`
+	Faults  int           `json:"faults"` // faults and cheats that the trial contained
+	Rounds  uint32        `json:"rounds"`
+	Virtual time.Duration `json:"virtual_ns"`
+	Wall    time.Duration `json:"wall_ns"`
+	Finding *Finding      `json:"finding,omitempty"`
+}
+
+// Finding is a trial that failed.
+type Finding struct {
+	Error  string     `json:"error"`  // of the smallest configuration
+	Config sim.Config `json:"config"` // the smallest that fails in the same way
+	Runs   int        `json:"runs"`   // simulations that shrinking took
+}
+
+// Options are the settings of a campaign.
+type Options struct {
+	First   uint64        // the first seed
+	Workers int           // trials at a time, at least 1
+	Limit   time.Duration // of wall time; 0 means until ctx ends
+	Trials  uint64        // at most; 0 means no bound
+	// File keeps a line of JSON for each trial. A campaign with a file that exists skips its seeds.
+	File string
+	// Observe receives each result, in the order in which trials end, from one goroutine at a time.
+	Observe func(Result)
+	// Run simulates one configuration: sim.Run, or a stand-in of a test.
+	Run func(context.Context, sim.Config) (sim.Report, error)
+}
+
+// Summary adds up the results of a campaign, those of its file included.
+type Summary struct {
+	Trials   int           `json:"trials"`
+	Faults   int           `json:"faults"`
+	Rounds   uint64        `json:"rounds"`
+	Virtual  time.Duration `json:"virtual_ns"`
+	Wall     time.Duration `json:"wall_ns"` // of all workers together
+	Findings []Result      `json:"findings,omitempty"`
+}
+
+func (s *Summary) add(r Result) {
+	s.Trials++
+	s.Faults += r.Faults
+	s.Rounds += uint64(r.Rounds)
+	s.Virtual += r.Virtual
+	s.Wall += r.Wall
+	if r.Finding != nil {
+		s.Findings = append(s.Findings, r)
+	}
+}
+
+// Run runs trials until the limit, the number of trials or ctx ends it. It finishes the trials
+// under way only if the number ends it; unfinished ones leave no result.
+func Run(ctx context.Context, o Options) (Summary, error) {
+	if o.Run == nil {
+		o.Run = sim.Run
+	}
+	if o.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.Limit)
+		defer cancel()
+	}
+	var sum Summary
+	done, keep, err := openResults(o.File, &sum)
+	if err != nil {
+		return sum, err
+	}
+	var (
+		mu     sync.Mutex
+		group  sync.WaitGroup
+		next   = o.First
+		begun  uint64
+		failed error
+	)
+	seed := func() (uint64, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		for done[next] {
+			next++
+		}
+		if ctx.Err() != nil || failed != nil || o.Trials > 0 && begun == o.Trials {
+			return 0, false
+		}
+		begun++
+		next++
+		return next - 1, true
+	}
+	for range max(o.Workers, 1) {
+		group.Go(func() {
+			for s, ok := seed(); ok; s, ok = seed() {
+				r, ok := trial(ctx, o.Run, s)
+				if !ok {
+					return
+				}
+				mu.Lock()
+				sum.add(r)
+				failed = errors.Join(failed, keep(r))
+				if o.Observe != nil {
+					o.Observe(r)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return sum, failed
+}
+
+// openResults reads the results of an earlier campaign into sum, and returns the seeds that are
+// done and a function that appends a result to the file.
+func openResults(name string, sum *Summary) (done map[uint64]bool, keep func(Result) error, err error) {
+	done = map[uint64]bool{}
+	if name == "" {
+		return done, func(Result) error { return nil }, nil
+	}
+	b, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	whole := b[:bytes.LastIndexByte(b, '\n')+1] // a kill cuts the last line off
+	results, err := Parse(whole)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for _, r := range results {
+		done[r.Seed] = true
+		sum.add(r)
+	}
+	if err := atomicfile.WriteBytes(name, 0o644, whole); err != nil {
+		return nil, nil, err
+	}
+	return done, func(r Result) error {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(append(line, '\n'))
+		return errors.Join(err, f.Close())
+	}, nil
+}
+
+// Parse reads the lines of a campaign's file.
+func Parse(b []byte) ([]Result, error) {
+	var list []Result
+	for line := range bytes.Lines(b) {
+		var r Result
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, fmt.Errorf("line %d: %w", len(list)+1, err)
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// trial runs the simulation of a seed. It reports false if ctx ended it.
+func trial(ctx context.Context, run runner, seed uint64) (Result, bool) {
+	cfg := Draw(seed)
+	start := time.Now()
+	report, err := run.safely(ctx, cfg)
+	if ctx.Err() != nil {
+		return Result{}, false
+	}
+	r := Result{Seed: seed, Faults: faults(cfg), Rounds: report.Rounds, Virtual: report.Virtual}
+	if err != nil && !tolerated(cfg, err) {
+		f := shrink(ctx, run, cfg, err)
+		r.Finding = &f
+	}
+	r.Wall = time.Since(start)
+	return r, ctx.Err() == nil
+}
+
+type runner func(context.Context, sim.Config) (sim.Report, error)
+
+// safely runs a simulation and returns a panic as an error.
+func (run runner) safely(ctx context.Context, cfg sim.Config) (report sim.Report, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("seed %d: panic: %v", cfg.Seed, p)
+		}
+	}()
+	return run(ctx, cfg)
+}
+
+// shrinkRunsMax bounds the simulations that shrinking one finding may take.
+const shrinkRunsMax = 60
+
+// shrink returns the smallest configuration it finds that fails as cfg does. It tries the
+// simplifications in turn, each until it no longer fails, until a whole turn has changed nothing.
+func shrink(ctx context.Context, run runner, cfg sim.Config, err error) Finding {
+	f := Finding{Error: err.Error(), Config: cfg}
+	for changed := true; changed; {
+		changed = false
+		for _, simplify := range simplifications {
+			for smaller, ok := simplify(f.Config); ok; smaller, ok = simplify(f.Config) {
+				if f.Runs == shrinkRunsMax || ctx.Err() != nil {
+					return f
+				}
+				f.Runs++
+				_, err := run.safely(ctx, smaller)
+				if err == nil || ctx.Err() != nil || class(err.Error()) != class(f.Error) {
+					break
+				}
+				f.Error, f.Config, changed = err.Error(), smaller, true
+			}
+		}
+	}
+	return f
+}
+
+// numbers are the parts of an error that differ between trials which fail in the same way.
+var numbers = regexp.MustCompile(`[0-9a-f]{16,}|[0-9][0-9a-z.]*`)
+
+// class returns an error's text without the numbers, hashes and times in it.
+func class(text string) string { return numbers.ReplaceAllString(text, "#") }
