@@ -35,7 +35,7 @@ client validator
 loop atomicfile atomicfile/dirlock economics tokenizer/learn chance
 bucket bucket/mem bucket/server
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
-train spec
+train spec event
 verify
 node/statefile validator/live
 node

@@ -47,8 +47,8 @@ func (g *Gauges) Record(r runlog.Record) error {
 	s, ok := g.meter.Add(r)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if ev := r.Event; ev != nil && (len(g.events) < kindsMax || g.events[ev.Kind] > 0) {
-		g.events[ev.Kind]++
+	if ev := r.Event; ev != nil && (len(g.events) < kindsMax || g.events[ev.Kind()] > 0) {
+		g.events[ev.Kind()]++
 	}
 	if st := r.Standing; st != nil {
 		if st.Trust != nil {

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -31,8 +31,8 @@ func filled(t *testing.T, c *clock) *Gauges {
 	for _, r := range []runlog.Record{
 		{Standing: &runlog.Standing{Head: runlog.Head{Run: "my-run", Phase: "RoundTrain", DeadlineMs: deadline, SeqTokens: 10, Points: 7, Step: 1, Round: 1},
 			Trust: &runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Drawn: 9, Passed: 7, Convicted: 2, Verified: 3}}}},
-		{Time: c.t, Event: &node.Event{Kind: "trained", Step: 1, Loss: 3.5, LR: 0.25, GradNorm: 2, Tokens: 10, Seconds: 1, Bytes: 1000, PeakShare: 0.5}},
-		{Time: c.t, Event: &node.Event{Kind: "applied", Step: 1, Results: 4}},
+		{Time: c.t, Event: event.Trained{Step: 1, Loss: 3.5, LR: 0.25, GradNorm: 2, Tokens: 10, Seconds: 1, Bytes: 1000, PeakShare: 0.5}},
+		{Time: c.t, Event: event.Applied{Step: 1, Results: 4}},
 	} {
 		if err := g.Record(r); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/p2p"
@@ -279,7 +280,7 @@ func (b *buckets) get(w bucket.Want, done func([]byte, error)) {
 // entered is told of a new window: what was noted of those long over goes, and now and then what was written in them.
 func (b *buckets) entered(round uint32) {
 	if sent := b.x.Writer().Traffic.Bytes(); sent > b.sent {
-		b.node.observe(Event{Kind: "traffic", Round: round, Bytes: sent - b.sent})
+		b.node.observe(event.Traffic{Round: round, Bytes: sent - b.sent})
 		b.sent = sent
 	}
 	clear(b.asking)
@@ -314,7 +315,7 @@ func (b *buckets) entered(round uint32) {
 			if err != nil {
 				n.note("removing old windows from the bucket: " + err.Error())
 			} else if deleted > 0 {
-				n.observe(Event{Kind: "tidied", Round: round - keep, Total: uint64(deleted)})
+				n.observe(event.Tidied{Round: round - keep, Objects: uint64(deleted)})
 			}
 		})
 	})

@@ -14,6 +14,7 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -116,7 +117,7 @@ func (w *world) results(i int) uint32 {
 
 func (h *host) noted(text string) bool {
 	for _, ev := range h.events {
-		if ev.Kind == "note" && strings.Contains(ev.Text, text) {
+		if n, ok := ev.(event.Note); ok && strings.Contains(n.Text, text) {
 			return true
 		}
 	}
@@ -143,8 +144,8 @@ func minersAgree(t *testing.T, speed time.Duration) {
 			t.Errorf("miner %d: %d results accepted of 8", i, got)
 		}
 		h := w.hosts[i]
-		if h.count("healed", "") > 0 || h.count("refused", "") > 0 || h.count("note", "") > 0 {
-			t.Errorf("miner %d: healed %d, refused %d, notes %d", i, h.count("healed", ""), h.count("refused", ""), h.count("note", ""))
+		if count[event.Healed](h) > 0 || count[event.Refused](h) > 0 || count[event.Note](h) > 0 {
+			t.Errorf("miner %d: healed %d, refused %d, notes %d", i, count[event.Healed](h), count[event.Refused](h), count[event.Note](h))
 		}
 	}
 	kinds := map[string]int{}
@@ -265,10 +266,10 @@ func TestMinersThatMissedWindowsPatchTheirParameters(t *testing.T) {
 	w.crash(2)
 	w.until(10*time.Minute, func() bool { return w.state().Step() == 14 })
 	h := w.mine(2)
-	w.until(10*time.Minute, func() bool { return h.count("healed", "") > 0 })
-	ev, _ := h.first("healed")
-	if !strings.Contains(ev.Text, "slices since") {
-		t.Errorf("healed from %q", ev.Text)
+	w.until(10*time.Minute, func() bool { return count[event.Healed](h) > 0 })
+	ev, _ := first[event.Healed](h)
+	if !strings.Contains(ev.Source, "slices since") {
+		t.Errorf("healed from %q", ev.Source)
 	}
 	w.until(20*time.Minute, w.finished)
 	w.agree(0, 1, 2)
@@ -282,9 +283,9 @@ func TestALateMinerGetsTheWholeModel(t *testing.T) {
 	h := w.mine(2, func(cfg *Config) { cfg.Initial = func() []float32 { return nil } })
 	w.until(20*time.Minute, w.finished)
 	w.agree(0, 1, 2)
-	ev, ok := h.first("healed")
-	if !ok || !strings.Contains(ev.Text, "verified") {
-		t.Errorf("healed: %v, from %q", ok, ev.Text)
+	ev, ok := first[event.Healed](h)
+	if !ok || !strings.Contains(ev.Source, "verified") {
+		t.Errorf("healed: %v, from %q", ok, ev.Source)
 	}
 	if w.results(2) < 5 {
 		t.Errorf("%d results accepted", w.results(2))

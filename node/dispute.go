@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -196,7 +197,7 @@ func (n *Node) watchDisputes() {
 			continue
 		}
 		n.disputes[d.ID] = at
-		n.observe(Event{Kind: "dispute", Epoch: d.Epoch, Round: d.Round, Step: d.Step, Member: d.Accused, Status: d.Stage.String(), Text: n.disputeText(d)})
+		n.observe(event.Dispute{Epoch: d.Epoch, Round: d.Round, Step: d.Step, Member: d.Accused, Stage: d.Stage.String(), Text: n.disputeText(d)})
 	}
 	for id := range n.disputes {
 		if _, open := s.Dispute(id); !open {
@@ -207,7 +208,7 @@ func (n *Node) watchDisputes() {
 	if n.convicted < total {
 		for _, c := range s.Convictions() {
 			if c.Number > n.convicted {
-				n.observe(Event{Kind: "convicted", Round: c.Round, Member: c.Member, Status: c.Offence.String(), Total: c.Slashed, Text: convictionText(c)})
+				n.observe(event.Convicted{Round: c.Round, Member: c.Member, Offence: c.Offence.String(), Slashed: c.Slashed, Text: convictionText(c)})
 			}
 		}
 		n.convicted = total

@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/p2p"
@@ -134,7 +135,10 @@ func (n *Node) received(author key.Public, signed coordinator.Signed) {
 		return
 	}
 	if n.shelf.putAuthored(author, signed) && author != n.self {
-		n.observe(Event{Kind: "committed", Epoch: c.Epoch, Round: c.Round, Member: c.Member, Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: c.ID().String()})
+		n.observe(event.Committed{
+			Epoch: c.Epoch, Round: c.Round, Member: c.Member,
+			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: c.ID(),
+		})
 	}
 	n.step(client.CommitmentReceived{Signed: signed, Signer: author})
 }
@@ -163,7 +167,7 @@ type membership struct{ epoch, count, present uint32 }
 // commit signs a commitment and gossips it, once it is kept so that a crash cannot make this member sign another one for the round.
 func (n *Node) commit(c coordinator.Commitment) {
 	signed := c.Sign(n.cfg.Key)
-	n.observe(Event{Kind: "signed", Epoch: c.Epoch, Round: c.Round, Member: c.Member, Commitment: c.ID().String()})
+	n.observe(event.Signed{Epoch: c.Epoch, Round: c.Round, Member: c.Member, Commitment: c.ID()})
 	n.unsaved = &signed
 	n.republish(c.Round)
 }
@@ -271,13 +275,13 @@ func (n *Node) connect(peers []ledger.Peer) {
 	}
 	linked := n.exchange.connect(others)
 	if !n.peers.known || n.peers.count != len(others) || n.peers.linked != linked {
-		n.observe(Event{Kind: "peers", Peers: uint32(linked), Total: uint64(len(others))})
+		n.observe(event.Peers{Connected: uint32(linked), Known: uint64(len(others))})
 	}
 	n.peers.known, n.peers.count, n.peers.linked = true, len(others), linked
 	if !current && len(own) > 0 {
 		n.send(ledger.Announce{Run: n.cfg.Run, Addrs: own}, func(err error) {
 			if err != nil {
-				n.observe(Event{Kind: "refused", Text: "announce addresses: " + err.Error()})
+				n.observe(event.Refused{Text: "announce addresses: " + err.Error()})
 			}
 			n.peers.askedAt = time.Time{} // others announced theirs meanwhile, as a rule
 		})

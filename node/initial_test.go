@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/entrain-network/entrain/event"
 )
 
 // A member that cannot make the run's first parameters, because the run goes on from a checkpoint that it does not have, gets them from one
@@ -22,11 +24,11 @@ func TestTheFirstParametersComeFromWhoHasThem(t *testing.T) {
 	w.until(10*time.Minute, w.finished)
 	w.agree(0, 1, 2)
 	for i, h := range []*host{none, wrong} {
-		ev, ok := h.first("healed")
-		if !ok || !strings.Contains(ev.Text, "peers' model") || ev.Round != 0 {
+		ev, ok := first[event.Healed](h)
+		if !ok || !strings.Contains(ev.Source, "peers' model") || ev.Round != 0 {
 			t.Errorf("node %d came to the model by %+v", i+1, ev)
 		}
-		if _, ok := h.first("trained"); !ok {
+		if _, ok := first[event.Trained](h); !ok {
 			t.Errorf("node %d trained nothing", i+1)
 		}
 	}

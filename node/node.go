@@ -29,6 +29,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
@@ -128,9 +129,10 @@ type Config struct {
 	CheckpointAlways bool
 	// EvalRounds is how many steps lie between two measurements of the held-out loss; 0 measures never.
 	EvalRounds uint32
-	// Inspect, if not nil, looks at the parameters after every InspectRounds steps, in idle time, and returns what to tell of them. It is
-	// called off the loop, and must not change or keep the parameters; the engine does nothing else meanwhile.
-	Inspect       func(ctx context.Context, step uint32, params []float32) []Event
+	// Inspect, if not nil, examines the parameters after every InspectRounds steps, in idle time, and
+	// returns the events to report. It is called off the loop while the engine is idle, and must neither
+	// change nor keep the parameters, whose hash is root.
+	Inspect       func(ctx context.Context, step uint32, root wire.Hash, params []float32) []event.Event
 	InspectRounds uint32
 	// Stake is what the member puts up when it joins: so many tokens, less those it has in the run already.
 	Stake uint64
@@ -143,7 +145,7 @@ type Config struct {
 	// Expelled is told, on the loop, that the member was convicted: its part in the run is over, for good. May be nil.
 	Expelled func(*ExpelledError)
 	// Observe is told what happens, on the loop; it must not block.
-	Observe func(Event)
+	Observe func(event.Event)
 	// Verify checks the signature of a commitment; nil means coordinator.Signed.Verify. In a simulation all nodes check the same ones.
 	Verify func(s coordinator.Signed, author key.Public) bool
 	// Cost is the virtual time a job takes, for simulation.
@@ -200,7 +202,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	case cfg.Ledger == nil || cfg.Loop == nil || cfg.Engine == nil || cfg.Listen == nil && cfg.Bucket == nil || cfg.Initial == nil:
 		return nil, errors.New("node: ledger, loop, engine, listen or bucket, and initial must all be given")
 	case cfg.Observe == nil:
-		cfg.Observe = func(Event) {}
+		cfg.Observe = func(event.Event) {}
 	}
 	if cfg.Verify == nil {
 		cfg.Verify = coordinator.Signed.Verify
@@ -402,7 +404,7 @@ const submitFor = 20 * time.Second
 
 func (n *Node) submitted(m coordinator.Message, err error) {
 	if err != nil && !late(m, err) {
-		n.observe(Event{Kind: "refused", Text: messageName(m) + ": " + err.Error()})
+		n.observe(event.Refused{Text: messageName(m) + ": " + err.Error()})
 	}
 	n.step(client.Submitted{Message: m, Err: err})
 }

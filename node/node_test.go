@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/p2p"
@@ -27,20 +28,20 @@ func TestNodesTrainARunToItsEnd(t *testing.T) {
 	}
 	for i, h := range w.hosts {
 		for _, kind := range []string{"state", "loaded", "peers", "trained", "committed", "fetched", "applied", "evaluated", "sample"} {
-			if _, ok := h.first(kind); !ok {
+			if !h.saw(func(ev event.Event) bool { return ev.Kind() == kind }) {
 				t.Errorf("node %d reported nothing of kind %q", i, kind)
 			}
 		}
 		if h.store.saves == 0 {
 			t.Errorf("node %d saved no state", i)
 		}
-		if ev, _ := h.first("state"); ev.Snapshot == nil || ev.Snapshot.State.Step() != ev.Step {
+		if ev, _ := first[event.State](h); ev.Snapshot == nil || ev.Snapshot.State.Step() != ev.Step {
 			t.Errorf("node %d told of a state without its snapshot: %+v", i, ev)
 		}
-		if ev, _ := h.first("sample"); ev.Step%5 != 0 || ev.Params == "" || ev.Text != fmt.Sprint(ev.Step, " of so many parameters: ", w.toy.ParamsLen()) {
+		if ev, _ := first[event.Sample](h); ev.Step%5 != 0 || ev.Params.IsZero() || ev.Text != fmt.Sprint(ev.Step, " of so many parameters: ", w.toy.ParamsLen()) {
 			t.Errorf("node %d told of its model as %+v", i, ev)
 		}
-		if ev, _ := h.first("committed"); ev.Bytes == 0 || ev.Loss != 1 || int(ev.Member) > 2 {
+		if ev, _ := first[event.Committed](h); ev.Bytes == 0 || ev.Loss != 1 || int(ev.Member) > 2 {
 			t.Errorf("node %d told of another's commitment as %+v", i, ev)
 		}
 	}
@@ -60,10 +61,10 @@ func TestANodeComesBackFromACrash(t *testing.T) {
 	h := w.start(1)
 	w.until(10*time.Minute, w.finished)
 	w.agree(0, 1, 2, 3)
-	if ev, ok := h.first("loaded"); !ok || !strings.Contains(ev.Text, "state directory") {
+	if ev, ok := first[event.Loaded](h); !ok || !strings.Contains(ev.Source, "state directory") {
 		t.Errorf("it did not load its state: %+v", ev)
 	}
-	if _, ok := h.first("trained"); !ok {
+	if _, ok := first[event.Trained](h); !ok {
 		t.Error("it trained nothing after the crash")
 	}
 }
@@ -79,10 +80,10 @@ func TestADamagedStateIsReplacedByThePeersModel(t *testing.T) {
 	h := w.start(2)
 	w.until(10*time.Minute, w.finished)
 	w.agree(0, 1, 2, 3)
-	if ev, ok := h.first("note"); !ok || !strings.Contains(ev.Text, "checksum") {
+	if ev, ok := first[event.Note](h); !ok || !strings.Contains(ev.Text, "checksum") {
 		t.Errorf("nobody was told: %+v", ev)
 	}
-	if _, ok := h.first("healed"); !ok {
+	if _, ok := first[event.Healed](h); !ok {
 		t.Error("it never fetched the model")
 	}
 }
@@ -137,7 +138,7 @@ func TestAFullDiskStopsOnlyTheOwnResults(t *testing.T) {
 	if results() != before {
 		t.Errorf("%d results were accepted that could not be kept", results()-before)
 	}
-	if ev, ok := full.first("note"); !ok || !strings.Contains(ev.Text, "no space left") {
+	if ev, ok := first[event.Note](full); !ok || !strings.Contains(ev.Text, "no space left") {
 		t.Errorf("nobody was told: %+v", ev)
 	}
 	full.store.full = nil
@@ -250,7 +251,8 @@ func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
 	w.agree(0, 1, 2)
 	refused := false
 	for _, ev := range w.hosts[0].events {
-		refused = refused || strings.Contains(ev.Text, "not a toy's payload")
+		note, _ := ev.(event.Note)
+		refused = refused || strings.Contains(note.Text, "not a toy's payload")
 	}
 	if !refused {
 		t.Error("the rubbish was not noticed")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -119,7 +120,7 @@ func (n *Node) load() {
 			if found {
 				text = "parameters from the state directory"
 			}
-			n.observe(Event{Kind: "loaded", Round: saved.Round, Params: v.root.String(), Text: text})
+			n.observe(event.Loaded{Round: saved.Round, Params: v.root, Source: text})
 			loaded.Known, loaded.Round, loaded.Params = true, saved.Round, v.root
 			n.step(loaded)
 		}})
@@ -179,7 +180,7 @@ func (n *Node) heal(a client.Heal) {
 		have.uses++
 	}
 	progress := func(done, total uint64) {
-		n.cfg.Loop.Post(func() { n.observe(Event{Kind: "healing", Bytes: done, Total: total, Round: a.Round}) })
+		n.cfg.Loop.Post(func() { n.observe(event.Healing{Bytes: done, Total: total, Round: a.Round}) })
 	}
 	n.exchange.fetchModel(n.ctx, a, have, progress, func(model fetched, err error) {
 		if have != nil {
@@ -229,7 +230,7 @@ func (n *Node) adopt(a client.Heal, get func() []float32, source string) {
 				return
 			}
 			n.setCurrent(v)
-			n.observe(Event{Kind: "healed", Round: a.Round, Params: v.root.String(), Bytes: uint64(len(v.values)) * 4, Text: source})
+			n.observe(event.Healed{Round: a.Round, Params: v.root, Bytes: uint64(len(v.values)) * 4, Source: source})
 			n.step(client.Healed{Round: a.Round, Params: a.Params, OK: true})
 		}})
 }

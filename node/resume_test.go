@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -108,10 +109,10 @@ func byBuckets() manner {
 }
 
 // trajectory is the parameters' hash after each step.
-func (h *host) trajectory() map[uint32]string {
-	hashes := make(map[uint32]string)
+func (h *host) trajectory() map[uint32]wire.Hash {
+	hashes := make(map[uint32]wire.Hash)
 	for _, ev := range h.events {
-		if ev.Kind == "applied" {
+		if ev, ok := ev.(event.Applied); ok {
 			hashes[ev.Step] = ev.Params
 		}
 	}
@@ -130,7 +131,7 @@ const resumeMembers = 3
 //
 // Epochs are short, and of the same number of steps in both runs: with overlap 1 the end of an epoch, which drains what is under way, is part of what a
 // run computes.
-func (m manner) whole(t *testing.T) (k parting, hashes map[uint32]string) {
+func (m manner) whole(t *testing.T) (k parting, hashes map[uint32]wire.Hash) {
 	t.Helper()
 	w := m.world(t, m.steps)
 	k.own = make(map[int][]float32)
@@ -198,14 +199,14 @@ func TestAResumedRunIsBitForBitTheOneThatNeverStopped(t *testing.T) {
 			w.agree(0, 1, 2)
 			got := w.hosts[1].trajectory()
 			for step := k.Step + 1; step <= steps; step++ {
-				if got[step-k.Step] != want[step] || want[step] == "" {
+				if got[step-k.Step] != want[step] || want[step].IsZero() {
 					t.Fatalf("step %d: resumed %q, never stopped %q", step, got[step-k.Step], want[step])
 				}
 			}
 			if w.state().Rollbacks() != 0 {
 				t.Error("the resumed run was rolled back")
 			}
-			if ev, ok := w.hosts[0].first("note"); !ok || !strings.Contains(ev.Text, "goes on from the checkpoint's") {
+			if ev, ok := first[event.Note](w.hosts[0]); !ok || !strings.Contains(ev.Text, "goes on from the checkpoint's") {
 				t.Errorf("who has its state is told %+v", ev)
 			}
 			t.Logf("steps %d to %d: equal hashes", k.Step+1, steps)
@@ -219,7 +220,7 @@ func TestAResumedRunIsBitForBitTheOneThatNeverStopped(t *testing.T) {
 			if w.hosts[1].trajectory()[steps-k.Step] == want[steps] {
 				t.Error("the optimizer's state makes no difference: the test shows nothing")
 			}
-			if ev, ok := w.hosts[0].first("note"); !ok || !strings.Contains(ev.Text, "it is not here") {
+			if ev, ok := first[event.Note](w.hosts[0]); !ok || !strings.Contains(ev.Text, "it is not here") {
 				t.Errorf("who has lost its state is told %+v", ev)
 			}
 		})
@@ -267,7 +268,7 @@ func TestOnlyTheNamedStateIsResumed(t *testing.T) {
 			if got := r.Accepted(i); got != c.accepted {
 				t.Errorf("accepted: %v", got)
 			}
-			if ev, ok := h.first("note"); !ok || !strings.Contains(ev.Text, c.note) {
+			if ev, ok := first[event.Note](h); !ok || !strings.Contains(ev.Text, c.note) {
 				t.Errorf("it is told %+v", ev)
 			}
 			w.until(10*time.Minute, w.finished)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
@@ -111,7 +112,7 @@ func (n *Node) reveal(a client.Reveal) {
 				return
 			}
 			n.shelf.putReveal(a.Round, n.revealKey(a.Payload, a.Seed), body)
-			n.observe(Event{Kind: "revealed", Round: a.Round, Bytes: uint64(len(body))})
+			n.observe(event.Revealed{Round: a.Round, Bytes: uint64(len(body))})
 			n.step(client.Revealed{Round: a.Round, OK: true})
 		})
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
@@ -109,8 +110,10 @@ func (n *Node) obtain(ctx context.Context, h *hoard, what string, root wire.Hash
 
 // verify computes a share again and says what came out.
 func (n *Node) verify(a client.Verify) {
-	n.observe(Event{Kind: "check", Epoch: a.Commitment.Epoch, Round: a.Round, Step: a.Step, Member: a.Member, Total: uint64(batch.Total(a.Spans)),
-		Text: fmt.Sprintf("computing round %d of member %s again", a.Round, n.memberName(a.Member))})
+	n.observe(event.Check{
+		Epoch: a.Commitment.Epoch, Round: a.Round, Step: a.Step, Member: a.Member, Sequences: uint64(batch.Total(a.Spans)),
+		Text: fmt.Sprintf("computing round %d of member %s again", a.Round, n.memberName(a.Member)),
+	})
 	ctx, cancel := context.WithCancel(n.ctx)
 	n.checking[a.Share] = cancel
 	until := n.cfg.Loop.Now().Add(time.Duration(a.UntilMs-uint64(n.cfg.Loop.Now().UnixMilli())) * time.Millisecond)
@@ -229,16 +232,16 @@ func (n *Node) verdict(a client.Verify, v client.Verified) {
 	}
 	v.Share = a.Share
 	who := fmt.Sprintf("round %d of member %s: ", a.Round, n.memberName(a.Member))
-	ev := Event{Kind: "verdict", Epoch: a.Commitment.Epoch, Round: a.Round, Step: a.Step, Member: a.Member, Total: uint64(batch.Total(a.Spans))}
+	ev := event.Verdict{Epoch: a.Commitment.Epoch, Round: a.Round, Step: a.Step, Member: a.Member, Sequences: uint64(batch.Total(a.Spans))}
 	switch v.Verdict {
 	case client.Same:
-		ev.Status, ev.Text = "passed", who+"computed again, the same bits"
+		ev.Status, ev.Text = event.Passed, who+"computed again, the same bits"
 	case client.Different:
-		ev.Status, ev.Text = "wrong", who+"computed again twice, and it committed to "+v.Text
+		ev.Status, ev.Text = event.Wrong, who+"computed again twice, and it committed to "+v.Text
 	case client.Missing:
-		ev.Status, ev.Text = "unserved", who+v.Text
+		ev.Status, ev.Text = event.Unserved, who+v.Text
 	default:
-		ev.Status, ev.Text = "none", who+v.Text
+		ev.Status, ev.Text = event.None, who+v.Text
 	}
 	n.observe(ev)
 	n.step(v)

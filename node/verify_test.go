@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/train"
@@ -59,10 +60,10 @@ func withholding(c *Config) {
 	c.Listen = func(h p2p.Handler) (p2p.Network, error) { return listen(miser{h}) }
 }
 
-// count returns how many events of a kind and status a node reported.
-func (h *host) count(kind, status string) (n int) {
+// verdicts returns how many verdicts with a status a node reported.
+func (h *host) verdicts(status string) (n int) {
 	for _, ev := range h.events {
-		if ev.Kind == kind && ev.Status == status {
+		if v, ok := ev.(event.Verdict); ok && v.Status == status {
 			n++
 		}
 	}
@@ -96,15 +97,15 @@ func TestHonestResultsPass(t *testing.T) {
 				t.Error("the run had one epoch only; the test wants the way from one to the next")
 			}
 			for i, h := range w.hosts {
-				if h.count("verdict", "passed") == 0 {
+				if h.verdicts("passed") == 0 {
 					t.Errorf("node %d passed nobody", i)
 				}
 				if n := len(h.params.held) + len(h.optim.held); n > 12 {
 					t.Errorf("node %d holds %d versions at the end", i, n)
 				}
 				for _, ev := range h.events {
-					if ev.Kind == "refused" && !strings.Contains(ev.Text, "announce") {
-						t.Errorf("node %d was refused: %s", i, ev.Text)
+					if r, ok := ev.(event.Refused); ok && !strings.Contains(r.Text, "announce") {
+						t.Errorf("node %d was refused: %s", i, r.Text)
 						break
 					}
 				}
@@ -133,14 +134,15 @@ func TestALiarIsConvictedByADispute(t *testing.T) {
 			}
 			accused, seen := 0, false
 			for i, h := range w.hosts[:4] {
-				accused += h.count("verdict", "wrong")
+				accused += h.verdicts("wrong")
 				for _, ev := range h.events {
-					seen = seen || ev.Kind == "verdict" && ev.Status == "wrong" && strings.Contains(ev.Text, "update")
+					v, _ := ev.(event.Verdict)
+					seen = seen || v.Status == event.Wrong && strings.Contains(v.Text, "update")
 				}
-				if ev, ok := h.first("convicted"); !ok || !strings.Contains(ev.Text, w.key(4).Public().String()) {
+				if ev, ok := first[event.Convicted](h); !ok || !strings.Contains(ev.Text, w.key(4).Public().String()) {
 					t.Errorf("node %d told nothing of the conviction: %+v", i, ev)
 				}
-				if h.count("dispute", "evidence") == 0 {
+				if !h.saw(func(ev event.Event) bool { d, ok := ev.(event.Dispute); return ok && d.Stage == "evidence" }) {
 					t.Errorf("node %d saw no dispute come to its evidence", i)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
@@ -98,7 +99,7 @@ func (n *Node) train(a client.Train) {
 			}
 			n.optim.last = n.optim.keep(made.state)
 			n.put(a.Round, made.Payload)
-			n.observe(Event{Kind: "trained", Epoch: a.Epoch, Round: a.Round, Step: a.Step, Loss: made.Loss, Tokens: made.Tokens,
+			n.observe(event.Trained{Epoch: a.Epoch, Round: a.Round, Step: a.Step, Loss: made.Loss, Tokens: made.Tokens,
 				LR: made.LR, GradNorm: made.GradNorm, Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(size)})
 			n.step(client.Trained{Round: a.Round, Payload: payload, PayloadBytes: size,
 				Prev: root, State: n.optim.last.root, Gradient: made.Gradient, Loss: milli(made.Loss)})
@@ -132,7 +133,7 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 			report(false, false)
 			return
 		}
-		n.observe(Event{Kind: "fetched", Round: a.Round, Member: a.Member, Bytes: uint64(len(data)), Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
+		n.observe(event.Fetched{Round: a.Round, Member: a.Member, Bytes: uint64(len(data)), Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
 		var bad error
 		n.cfg.Loop.Work(0, func() { bad = n.cfg.Engine.Check(data) }, func() {
 			if bad != nil {
@@ -194,7 +195,7 @@ func (n *Node) apply(a client.Apply) {
 			}
 			n.setCurrent(v)
 			n.exchange.applied(a, v)
-			n.observe(Event{Kind: "applied", Round: a.To, Step: a.Step, Results: len(payloads), Params: v.root.String()})
+			n.observe(event.Applied{Round: a.To, Step: a.Step, Results: len(payloads), Params: v.root})
 			n.step(client.Applied{To: a.To, Params: v.root, OK: true})
 			n.saveSometimes()
 			n.evaluate(a.Step)
@@ -220,7 +221,7 @@ func (n *Node) evaluate(step uint32) {
 			case failed != nil:
 				n.note("held-out loss: " + failed.Error())
 			default:
-				n.observe(Event{Kind: "evaluated", Step: step, HeldOut: loss, Params: v.root.String()})
+				n.observe(event.Evaluated{Step: step, HeldOut: loss, Params: v.root})
 			}
 		}})
 }
@@ -232,13 +233,12 @@ func (n *Node) inspect(step uint32) {
 	}
 	v := n.params.current
 	v.uses++
-	var seen []Event
+	var seen []event.Event
 	n.engine.add(&job{kind: "inspect", later: true, cost: n.cfg.Cost(Job{Kind: "inspect"}),
-		work: func(ctx context.Context) { seen = n.cfg.Inspect(ctx, step, v.values) },
+		work: func(ctx context.Context) { seen = n.cfg.Inspect(ctx, step, v.root, v.values) },
 		done: func(bool) {
 			v.uses--
 			for _, ev := range seen {
-				ev.Step, ev.Params = step, v.root.String()
 				n.observe(ev)
 			}
 		}})
@@ -274,7 +274,7 @@ func (n *Node) checkpoint(a client.Save) {
 		if failed != nil {
 			n.note("checkpoint: " + failed.Error())
 		} else {
-			n.observe(Event{Kind: "checkpoint", Epoch: a.Epoch, Step: step, Manifest: manifest.String(), Params: a.Params.String()})
+			n.observe(event.Checkpoint{Epoch: a.Epoch, Step: step, Manifest: manifest, Params: a.Params})
 		}
 		if !a.Elected || failed != nil || n.cfg.Bucket == nil {
 			n.step(client.Saved{Epoch: a.Epoch, Manifest: manifest, OK: failed == nil})

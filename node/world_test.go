@@ -15,6 +15,7 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
@@ -89,7 +90,7 @@ type world struct {
 type host struct {
 	*Node
 	store    *memStore
-	events   []Event
+	events   []event.Event
 	expelled *ExpelledError
 	scope    *loop.Scope
 	cancel   context.CancelFunc
@@ -203,8 +204,8 @@ func (w *world) start(i int, adjust ...func(*Config)) *host {
 		Run: testRun, ID: v.State.ID(), Key: w.key(i), Ledger: w.chain.Client().As(w.key(i)), Loop: h.scope, Engine: w.toy,
 		Listen:  func(hd p2p.Handler) (p2p.Network, error) { return w.mesh.Join(w.key(i).Public(), hd), nil },
 		Initial: w.initial, Store: h.store, EvalRounds: 5,
-		InspectRounds: 5, Inspect: func(_ context.Context, step uint32, params []float32) []Event {
-			return []Event{{Kind: "sample", Prompt: "after step", Text: fmt.Sprint(step, " of so many parameters: ", len(params))}}
+		InspectRounds: 5, Inspect: func(_ context.Context, step uint32, root wire.Hash, params []float32) []event.Event {
+			return []event.Event{event.Sample{Step: step, Params: root, Prompt: "after step", Text: fmt.Sprint(step, " of so many parameters: ", len(params))}}
 		},
 		Checkpoint: func(c Checkpoint) (wire.Hash, error) {
 			w.hosts[i].store.checkpoint, w.hosts[i].store.of = append([]float32(nil), c.Params...), c.Hash
@@ -216,7 +217,7 @@ func (w *world) start(i int, adjust ...func(*Config)) *host {
 			}
 			return append([]float32(nil), w.hosts[i].store.checkpoint...)
 		},
-		Observe:   func(ev Event) { h.events = append(h.events, ev) },
+		Observe:   func(ev event.Event) { h.events = append(h.events, ev) },
 		Cost:      func(Job) time.Duration { return 100 * time.Millisecond },
 		Disputant: toyDisputant{toy: w.toy},
 		Expelled:  func(err *ExpelledError) { h.expelled = err },
@@ -277,15 +278,28 @@ func (w *world) agree(which ...int) {
 	})
 }
 
-// first returns the first event of a kind.
-func (h *host) first(kind string) (Event, bool) {
-	for _, ev := range h.events {
-		if ev.Kind == kind {
+// first returns the first event of a type that a node reported.
+func first[E event.Event](h *host) (ev E, ok bool) {
+	for _, e := range h.events {
+		if ev, ok = e.(E); ok {
 			return ev, true
 		}
 	}
-	return Event{}, false
+	return ev, false
 }
+
+// count returns how many events of a type a node reported.
+func count[E event.Event](h *host) (n int) {
+	for _, e := range h.events {
+		if _, ok := e.(E); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// saw reports whether a node reported an event that is.
+func (h *host) saw(is func(event.Event) bool) bool { return slices.ContainsFunc(h.events, is) }
 
 var errDiskFull = errors.New("no space left on device")
 

@@ -1,11 +1,15 @@
 package runlog
 
 import (
+	"maps"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // The types of records.
@@ -119,91 +123,141 @@ func (e *eye) name(list []string) string {
 	return s
 }
 
-// field is one of an event's fields: a pointer to it, of one of the types below.
-func fields(ev *node.Event) []any {
-	// The order is the format: bit i of the mask says whether field i follows. New fields go to the end.
-	return []any{&ev.Phase, &ev.Epoch, &ev.Round, &ev.Step, &ev.Steps, &ev.Members, &ev.Status, &ev.Points, &ev.Loss, &ev.HeldOut,
-		&ev.Tokens, &ev.Seconds, &ev.Bytes, &ev.Total, &ev.Results, &ev.Params, &ev.Manifest, &ev.Text,
-		&ev.Member, &ev.Peers, &ev.LR, &ev.GradNorm, &ev.Commitment,
-		&ev.PeakShare, &ev.Prompt, &ev.Task, &ev.Acc, &ev.AccNorm}
+// Types of an event's fields.
+const (
+	aText = iota
+	aNumber
+	aFloat32
+	aFloat64
+)
+
+type eventField struct {
+	name string
+	typ  uint8
 }
 
-// appendEvent writes the kind, a mask of the fields that are not zero, and those.
-func appendEvent(p *pen, ev *node.Event) {
-	copied := *ev // fields points into it, and must not into the caller's
-	p.name(kinds, ev.Kind)
-	all := fields(&copied)
+// eventFields are the fields of events by their names in JSON. The order is the format: bit i of a
+// mask says whether field i follows. New fields go to the end.
+var eventFields = []eventField{
+	{"phase", aText}, {"epoch", aNumber}, {"round", aNumber}, {"step", aNumber}, {"steps", aNumber},
+	{"members", aNumber}, {"status", aText}, {"points", aNumber}, {"loss", aFloat32},
+	{"heldout", aFloat32}, {"tokens", aNumber}, {"seconds", aFloat64}, {"bytes", aNumber},
+	{"total", aNumber}, {"results", aNumber}, {"params", aText}, {"manifest", aText}, {"text", aText},
+	{"member", aNumber}, {"peers", aNumber}, {"lr", aFloat32}, {"grad_norm", aFloat64},
+	{"commitment", aText}, {"peak_share", aFloat64}, {"prompt", aText}, {"task", aText},
+	{"acc", aFloat64}, {"acc_norm", aFloat64},
+}
+
+// fieldName returns the name of a struct's field in the format, and whether its zero is left out; ""
+// for a field that is not written.
+func fieldName(f reflect.StructField) (name string, omits bool) {
+	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return strings.TrimPrefix(name, "-"), options != ""
+}
+
+// valuesOf returns the fields of an event that are written, by name. Each is a string, uint64,
+// float32 or float64.
+func valuesOf(ev event.Event) map[string]any {
+	if o, ok := ev.(event.Other); ok {
+		return o.Fields
+	}
+	values := make(map[string]any)
+	for field, v := range reflect.ValueOf(ev).Fields() {
+		name, omits := fieldName(field)
+		if name == "" || omits && v.IsZero() {
+			continue
+		}
+		switch x := v.Interface().(type) {
+		case int:
+			values[name] = uint64(max(0, x))
+		case uint32:
+			values[name] = uint64(x)
+		case wire.Hash:
+			values[name] = x.String()
+		default:
+			values[name] = x
+		}
+	}
+	return values
+}
+
+// eventOf returns the event of a kind with these fields. What the vocabulary has no place for makes
+// it an event.Other, so that nothing of a log is lost.
+func eventOf(kind string, values map[string]any) event.Event {
+	other := event.Other{Name: kind, Fields: values}
+	for _, ev := range event.All() {
+		if ev.Kind() != kind {
+			continue
+		}
+		made := reflect.New(reflect.TypeOf(ev)).Elem()
+		for field, v := range made.Fields() {
+			name, _ := fieldName(field)
+			x, ok := values[name]
+			if !ok {
+				continue
+			}
+			if v.Type() == reflect.TypeFor[wire.Hash]() {
+				text, _ := x.(string)
+				if v.Addr().Interface().(*wire.Hash).UnmarshalText([]byte(text)) != nil {
+					return other
+				}
+				continue
+			}
+			v.Set(reflect.ValueOf(x).Convert(v.Type()))
+		}
+		if ev = made.Interface().(event.Event); maps.EqualFunc(valuesOf(ev), values, same) {
+			return ev
+		}
+	}
+	return other
+}
+
+// same reports whether two values of a field are equal, or both not a number.
+func same(a, b any) bool { return a == b || a != a && b != b }
+
+// appendEvent writes the kind, a mask of the fields that follow, and these.
+func appendEvent(p *pen, ev event.Event) {
+	p.name(kinds, ev.Kind())
+	values := valuesOf(ev)
 	var mask uint64
-	for i, f := range all {
-		if !isZero(f) {
+	for i, f := range eventFields {
+		if _, ok := values[f.name]; ok {
 			mask |= 1 << i
 		}
 	}
 	p.uint(mask)
-	for i, f := range all {
-		if mask>>i&1 == 0 {
-			continue
-		}
-		switch f := f.(type) {
-		case *string:
-			p.text(*f)
-		case *uint32:
-			p.uint(uint64(*f))
-		case *uint64:
-			p.uint(*f)
-		case *int:
-			p.uint(uint64(max(0, *f)))
-		case *float32:
-			p.f32(*f)
-		case *float64:
-			p.f64(*f)
+	for _, f := range eventFields {
+		switch x := values[f.name].(type) {
+		case string:
+			p.text(x)
+		case uint64:
+			p.uint(x)
+		case float32:
+			p.f32(x)
+		case float64:
+			p.f64(x)
 		}
 	}
 }
 
-func isZero(f any) bool {
-	switch f := f.(type) {
-	case *string:
-		return *f == ""
-	case *uint32:
-		return *f == 0
-	case *uint64:
-		return *f == 0
-	case *int:
-		return *f <= 0
-	case *float32:
-		return math.Float32bits(*f) == 0
-	case *float64:
-		return math.Float64bits(*f) == 0
-	}
-	panic("runlog: a field of an event has a type that the format has not")
-}
-
-func parseEvent(e *eye) *node.Event {
-	ev := &node.Event{Kind: e.name(kinds)}
-	all := fields(ev)
-	mask := e.uint(1<<len(all) - 1)
-	for i, f := range all {
+func parseEvent(e *eye) event.Event {
+	kind := e.name(kinds)
+	mask := e.uint(1<<len(eventFields) - 1)
+	values := make(map[string]any)
+	for i, f := range eventFields {
 		if mask>>i&1 == 0 {
 			continue
 		}
-		switch f := f.(type) {
-		case *string:
-			*f = e.text()
-		case *uint32:
-			*f = e.u32()
-		case *uint64:
-			*f = e.u64()
-		case *int:
-			*f = int(e.uint(math.MaxInt32))
-		case *float32:
-			*f = e.f32()
-		case *float64:
-			*f = e.f64()
-		}
-		if isZero(f) {
-			e.fail()
+		switch f.typ {
+		case aText:
+			values[f.name] = e.text()
+		case aNumber:
+			values[f.name] = e.u64()
+		case aFloat32:
+			values[f.name] = e.f32()
+		case aFloat64:
+			values[f.name] = e.f64()
 		}
 	}
-	return ev
+	return eventOf(kind, values)
 }

@@ -3,7 +3,7 @@ package runlog
 import (
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 )
 
 // Heard is what came of a round from others, in a run of so many members that a record for each commitment and each payload would be
@@ -32,17 +32,8 @@ const (
 	heardRounds = 4
 )
 
-// hear takes what a participant heard from another one.
-func (h *Heard) hear(ev *node.Event) {
-	if h.Step == 0 {
-		h.Step = ev.Step
-	}
-	if ev.Kind == "fetched" {
-		h.Fetched++
-		h.Came += ev.Bytes
-		h.Seconds += ev.Seconds
-		return
-	}
+// hear takes the commitment of another participant.
+func (h *Heard) hear(ev event.Committed) {
 	if h.Committed == 0 || ev.Loss < h.LossMin {
 		h.LossMin = ev.Loss
 	}
@@ -61,20 +52,31 @@ type sums struct {
 }
 
 // take adds an event to the sum of its round; false if it is none that is summed up.
-func (s *sums) take(now time.Time, ev *node.Event) bool {
-	if ev.Kind != "committed" && ev.Kind != "fetched" {
+func (s *sums) take(now time.Time, ev event.Event) bool {
+	switch ev := ev.(type) {
+	case event.Committed:
+		s.of(now, ev.Round).hear(ev)
+	case event.Fetched:
+		h := s.of(now, ev.Round)
+		h.Fetched++
+		h.Came += ev.Bytes
+		h.Seconds += ev.Seconds
+	default:
 		return false
 	}
+	return true
+}
+
+// of returns the sum of a round, begun at now if there is none.
+func (s *sums) of(now time.Time, round uint32) *Heard {
 	for _, h := range s.list {
-		if h.Round == ev.Round {
-			h.hear(ev)
-			return true
+		if h.Round == round {
+			return h
 		}
 	}
-	h := &Heard{Round: ev.Round}
-	h.hear(ev)
+	h := &Heard{Round: round}
 	s.list, s.at = append(s.list, h), append(s.at, now)
-	return true
+	return h
 }
 
 // due returns the oldest sum if it is old enough, or there are too many, or all are wanted.

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // crowd is a run of many members as a participant of it sees it, made up.
@@ -50,12 +51,12 @@ func (c *crowd) standing(phase string, reported int) *Standing {
 func (c *crowd) play(heard int) {
 	c.round++
 	c.w.Add(Record{Time: c.now, Standing: c.standing("RoundTrain", 0)})
-	c.w.Event(c.now, node.Event{Kind: "trained", Round: c.round, Step: c.round, Loss: 3, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 20, Bytes: 60_000})
+	c.w.Event(c.now, event.Trained{Round: c.round, Step: c.round, Loss: 3, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 20, Bytes: 60_000})
 	for i := range heard {
 		c.now = c.now.Add(time.Minute / 2 / time.Duration(heard))
 		m := uint32(i + 1)
-		c.w.Event(c.now, node.Event{Kind: "committed", Round: c.round, Member: m, Loss: 3 + float32(i%100)/100, Bytes: 60_000, Commitment: fmt.Sprintf("%064x", i)})
-		c.w.Event(c.now, node.Event{Kind: "fetched", Round: c.round, Member: m, Bytes: 60_000, Seconds: 0.2})
+		c.w.Event(c.now, event.Committed{Round: c.round, Member: m, Loss: 3 + float32(i%100)/100, Bytes: 60_000, Commitment: wire.Hash{31: byte(i), 30: byte(i >> 8)}})
+		c.w.Event(c.now, event.Fetched{Round: c.round, Member: m, Bytes: 60_000, Seconds: 0.2})
 	}
 	c.members = append([]Member(nil), c.members...) // the writer keeps the earlier ones
 	for i := range c.members {
@@ -66,7 +67,7 @@ func (c *crowd) play(heard int) {
 		c.now = c.now.Add(50 * time.Millisecond)
 		c.w.Add(Record{Time: c.now, Standing: c.standing("RoundWitness", reported+1)})
 	}
-	c.w.Event(c.now, node.Event{Kind: "applied", Round: c.round + 1, Step: c.round, Results: len(c.members), Params: fmt.Sprintf("%064x", 9)})
+	c.w.Event(c.now, event.Applied{Round: c.round + 1, Step: c.round, Results: len(c.members), Params: wire.Hash{31: 9}})
 }
 
 // A round of 10,000 members costs some kilobytes, so that a log of 100,000 rounds is as large as a log may be by default; and nothing that

@@ -3,7 +3,7 @@ package runlog
 import (
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 )
 
 // Record is one thing that happened, or one look at the coordinator. One of Event, Standing and Heard is set.
@@ -12,7 +12,7 @@ type Record struct {
 	Who  string // at which participant, in a short word; "" is whoever wrote the log
 
 	// Event is what a participant reported. Its Snapshot is not part of the log; its digest follows as a Standing.
-	Event *node.Event
+	Event event.Event
 	// Standing is the coordinator's state in short. Read from a log it holds what changed since the one before, and all of it
 	// in the first one of each file. In a run of many members, counters that grow with every round may be behind.
 	Standing *Standing

@@ -5,7 +5,7 @@
 // writes them to files and shows them to sinks ([Sink]: metrics.jsonl, TensorBoard, others). What does not fit into the queue is
 // dropped, counted, and said so in the log itself. A [Log] reads the files back, of a run that is over or of one that goes on.
 //
-//	node.Event ──► Writer.Add ──► queue ──► goroutine ──┬──► files
+//	event.Event ─► Writer.Add ──► queue ──► goroutine ──┬──► files
 //	                (never waits)                       └──► sinks: JSONLines, TensorBoard, ...
 //
 // # Files

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 )
 
 // Scalars is what was measured in one step, under the names that people who train models know.
@@ -85,20 +86,19 @@ func (m *Meter) Add(r Record) (s Scalars, ok bool) {
 			}
 		}
 	}
-	if r.Event == nil || r.Who != "" {
+	if r.Who != "" {
 		return Scalars{}, false
 	}
-	ev := r.Event
-	switch ev.Kind {
-	case "state":
+	switch ev := r.Event.(type) {
+	case event.State:
 		m.points = ev.Points
-	case "peers":
-		m.peers, m.known = ev.Peers, ev.Total
-	case "committed":
+	case event.Peers:
+		m.peers, m.known = ev.Connected, ev.Known
+	case event.Committed:
 		m.hear(m.stepOf(ev.Round), ev.Loss)
-	case "fetched":
+	case event.Fetched:
 		m.fetched += ev.Bytes
-	case "trained":
+	case event.Trained:
 		own := []Scalar{{"train/loss_own", float64(ev.Loss)}, {"train/lr", float64(ev.LR)}, {"train/grad_norm", ev.GradNorm}}
 		if ev.Seconds > 0 {
 			own = append(own, Scalar{"perf/tokens_per_sec", float64(ev.Tokens) / ev.Seconds})
@@ -107,11 +107,11 @@ func (m *Meter) Add(r Record) (s Scalars, ok bool) {
 			own = append(own, Scalar{"perf/flops_share", ev.PeakShare})
 		}
 		m.hear(ev.Step, ev.Loss).own = append(own, Scalar{"net/payload_bytes", float64(ev.Bytes)})
-	case "applied":
+	case event.Applied:
 		return m.apply(r.Time, ev.Step, ev.Results), true
-	case "evaluated":
+	case event.Evaluated:
 		return Scalars{Time: r.Time, Step: ev.Step, Values: []Scalar{{"eval/heldout_loss", float64(ev.HeldOut)}, {"run/tokens", m.tokens()}}}, true
-	case "scored":
+	case event.Scored:
 		values := []Scalar{{"eval/" + ev.Task + "/acc", ev.Acc}, {"eval/" + ev.Task + "/acc_norm", ev.AccNorm}, {"run/tokens", m.tokens()}}
 		return Scalars{Time: r.Time, Step: ev.Step, Values: values}, ev.Task != ""
 	}

@@ -11,33 +11,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 )
 
 // steps are the records of two steps of a run with three members and an evaluation, one second each.
 func steps() []Record {
 	at := func(s int) time.Time { return time.Unix(1_000_000_000+int64(s), 0).UTC() }
 	var list []Record
-	event := func(s int, ev node.Event) { list = append(list, Record{Time: at(s), Event: &ev}) }
+	add := func(s int, ev event.Event) { list = append(list, Record{Time: at(s), Event: ev}) }
 	state := func(s int, step uint32) {
 		list = append(list, Record{Time: at(s), Standing: &Standing{Head: Head{ID: "x", Epoch: 1, Round: step, Step: step, SeqTokens: 10, Present: 3, Points: uint64(step-1) * 6},
 			Rounds: []Round{{Number: step, Step: step}}}})
-		event(s, node.Event{Kind: "state", Points: uint64(step-1) * 2})
+		add(s, event.State{Points: uint64(step-1) * 2})
 	}
-	event(0, node.Event{Kind: "peers", Peers: 2, Total: 3})
+	add(0, event.Peers{Connected: 2, Known: 3})
 	for step := range uint32(2) {
 		s := int(step)
 		state(s, step+1)
-		event(s, node.Event{Kind: "trained", Round: step + 1, Step: step + 1, Loss: 4, LR: 0.5, GradNorm: 1.25, Tokens: 20, Seconds: 0.5, Bytes: 100, PeakShare: 0.25})
-		event(s, node.Event{Kind: "committed", Round: step + 1, Member: 1, Loss: 5})
-		event(s, node.Event{Kind: "committed", Round: step + 2, Member: 2, Loss: 9}) // of the round to come
-		event(s, node.Event{Kind: "fetched", Round: step + 1, Member: 1, Bytes: 300, Seconds: 0.1})
-		event(s+1, node.Event{Kind: "applied", Round: step + 2, Step: step + 1, Results: 3})
+		add(s, event.Trained{Round: step + 1, Step: step + 1, Loss: 4, LR: 0.5, GradNorm: 1.25, Tokens: 20, Seconds: 0.5, Bytes: 100, PeakShare: 0.25})
+		add(s, event.Committed{Round: step + 1, Member: 1, Loss: 5})
+		add(s, event.Committed{Round: step + 2, Member: 2, Loss: 9}) // of the round to come
+		add(s, event.Fetched{Round: step + 1, Member: 1, Bytes: 300, Seconds: 0.1})
+		add(s+1, event.Applied{Round: step + 2, Step: step + 1, Results: 3})
 	}
-	event(2, node.Event{Kind: "evaluated", Step: 2, HeldOut: 4.5})
-	event(2, node.Event{Kind: "scored", Step: 2, Task: "piqa", Results: 8, Acc: 0.5, AccNorm: 0.75})
-	event(2, node.Event{Kind: "sample", Step: 2, Prompt: "a", Text: "b"})
-	list = append(list, Record{Time: at(3), Who: "another", Event: &node.Event{Kind: "applied", Step: 9}})
+	add(2, event.Evaluated{Step: 2, HeldOut: 4.5})
+	add(2, event.Scored{Step: 2, Task: "piqa", Items: 8, Acc: 0.5, AccNorm: 0.75})
+	add(2, event.Sample{Step: 2, Prompt: "a", Text: "b"})
+	list = append(list, Record{Time: at(3), Who: "another", Event: event.Applied{Step: 9}})
 	return list
 }
 

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 )
 
 // Sink is shown every record that is written, in order, by one goroutine. Standings are whole. It must not keep what a record points
@@ -141,7 +141,7 @@ func (w *Writer) Add(r Record) {
 }
 
 // Event takes a participant's own event of a moment.
-func (w *Writer) Event(now time.Time, ev node.Event) { w.Add(Record{Time: now, Event: &ev}) }
+func (w *Writer) Event(now time.Time, ev event.Event) { w.Add(Record{Time: now, Event: ev}) }
 
 // Dropped is how many records were dropped because too many waited.
 func (w *Writer) Dropped() uint64 { return w.dropped.Load() }
@@ -181,8 +181,8 @@ func (w *Writer) run() {
 
 // take writes a record, and the state that an event tells of.
 func (w *Writer) take(r Record) {
-	if r.Event != nil && r.Event.Snapshot != nil {
-		full := digestAfter(*r.Event.Snapshot, w.last)
+	if s, ok := r.Event.(event.State); ok && s.Snapshot != nil {
+		full := digestAfter(*s.Snapshot, w.last)
 		full.Chain, full.Own = w.opts.Chain, w.opts.Own
 		w.put(Record{Time: r.Time, Who: r.Who, Event: r.Event})
 		w.take(Record{Time: r.Time, Who: r.Who, Standing: full})
@@ -300,7 +300,7 @@ func (w *Writer) tellDropped(now time.Time) {
 	text := fmt.Sprintf("%d records were left out of the log: they came faster than they could be written", n-w.reported)
 	w.reported = n
 	w.log.Warn(text)
-	w.put(Record{Time: now, Event: &node.Event{Kind: "note", Text: text}})
+	w.put(Record{Time: now, Event: event.Note{Text: text}})
 }
 
 // flush hands what was written to the operating system, so that a crash of this process no longer loses it.

@@ -15,16 +15,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func note(i int) Record {
-	return Record{Time: time.UnixMicro(int64(i)).UTC(), Event: &node.Event{Kind: "note", Text: fmt.Sprintf("note %d", i)}}
+	return Record{Time: time.UnixMicro(int64(i)).UTC(), Event: event.Note{Text: fmt.Sprintf("note %d", i)}}
 }
 
 // readAll reads a log to its end.
@@ -165,7 +165,7 @@ func TestRotationIsBoundedAndFilesStandAlone(t *testing.T) {
 	for i := range n {
 		if i%10 == 0 {
 			s := snapshot(t, 1+i/200, uint64(i+1))
-			w.Add(Record{Time: time.UnixMicro(int64(i)), Event: &node.Event{Kind: "state", Step: uint32(i), Snapshot: &s}})
+			w.Add(Record{Time: time.UnixMicro(int64(i)), Event: event.State{Step: uint32(i), Snapshot: &s}})
 		}
 		w.Add(note(i))
 	}
@@ -193,7 +193,7 @@ func TestRotationIsBoundedAndFilesStandAlone(t *testing.T) {
 	}
 	all := readAll(t, dir)
 	last := all[len(all)-1]
-	if last.Event == nil || last.Event.Text != fmt.Sprintf("note %d", n-1) {
+	if last.Event != event.Event(event.Note{Text: fmt.Sprintf("note %d", n-1)}) {
 		t.Errorf("the last record is %+v", last)
 	}
 }
@@ -204,7 +204,7 @@ func TestOnlyChangesOfTheStateAreWritten(t *testing.T) {
 	w := create(t, dir, Options{})
 	one, two := snapshot(t, 3, 1), snapshot(t, 4, 2)
 	for _, s := range []ledger.Snapshot{one, one, two} {
-		w.Event(time.UnixMicro(1), node.Event{Kind: "state", Snapshot: &s})
+		w.Event(time.UnixMicro(1), event.State{Snapshot: &s})
 	}
 	closed(t, w)
 	var standings []*Standing
@@ -236,8 +236,8 @@ func TestALogCanBeFollowed(t *testing.T) {
 		}
 		closed(t, w)
 		for _, r := range rest(t, l) {
-			if want := fmt.Sprintf("note %d", 10*round+got%5); r.Event.Text != want {
-				t.Errorf("got %q, want %q", r.Event.Text, want)
+			if want := fmt.Sprintf("note %d", 10*round+got%5); r.Event.(event.Note).Text != want {
+				t.Errorf("got %q, want %q", r.Event.(event.Note).Text, want)
 			}
 			got++
 		}
@@ -281,7 +281,7 @@ func TestAddNeverWaits(t *testing.T) {
 	closed(t, w)
 	w.Add(note(99)) // does nothing
 	all := readAll(t, dir)
-	if len(all) != 10 || !strings.Contains(all[9].Event.Text, "12 records were left out") {
+	if len(all) != 10 || !strings.Contains(all[9].Event.(event.Note).Text, "12 records were left out") {
 		t.Errorf("%d records, the last %+v", len(all), all[len(all)-1].Event)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"go.uber.org/goleak"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/view"
 )
@@ -115,8 +115,8 @@ func TestFramesFitEverySize(t *testing.T) {
 		head.Members = append(head.Members, runlog.Member{Index: i, Key: strings.Repeat("é", 64), Status: "active", Points: math.MaxUint64})
 	}
 	_ = many.Record(runlog.Record{Standing: &head})
-	_ = many.Record(runlog.Record{Who: "eve", Event: &node.Event{Kind: "note", Text: "\x1b[2Jescape\r\n" + strings.Repeat("長", 300)}})
-	_ = many.Record(runlog.Record{Event: &node.Event{Kind: "trained", Step: 1, Loss: float32(math.NaN()), GradNorm: math.Inf(1)}})
+	_ = many.Record(runlog.Record{Who: "eve", Event: event.Note{Text: "\x1b[2Jescape\r\n" + strings.Repeat("長", 300)}})
+	_ = many.Record(runlog.Record{Event: event.Trained{Step: 1, Loss: float32(math.NaN()), GradNorm: math.Inf(1)}})
 	head.Trust = anxious()
 	_ = many.Record(runlog.Record{Standing: &head})
 	for _, w := range []*Window{New(Options{}), played(t, 3), many} {
@@ -266,7 +266,7 @@ func TestPlainPrintsEveryLineOnce(t *testing.T) {
 		t.Errorf("printed\n%s", first)
 	}
 	for range 2 * view.LinesKept { // more than is kept
-		_ = w.Record(runlog.Record{Who: "a", Event: &node.Event{Kind: "note", Text: "x" + fmt.Sprint(w.Snapshot().Logged)}})
+		_ = w.Record(runlog.Record{Who: "a", Event: event.Note{Text: "x" + fmt.Sprint(w.Snapshot().Logged)}})
 	}
 	out.Reset()
 	if err := p.Show(w.Snapshot()); err != nil {

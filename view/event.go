@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -15,13 +15,13 @@ const (
 )
 
 // event takes what a participant reported.
-func (f *Fold) event(ms uint64, who string, ev *node.Event) {
+func (f *Fold) event(ms uint64, who string, got event.Event) {
 	own := who == ""
 	if own {
-		f.ownEvent(ev)
+		f.ownEvent(got)
 	}
-	switch ev.Kind {
-	case "trained":
+	switch ev := got.(type) {
+	case event.Trained:
 		if i, ok := f.index(who); ok {
 			f.committed(ev.Round, ev.Step, i, ev.Loss, ev.Bytes)
 			f.arrived(ev.Round, i)
@@ -32,9 +32,9 @@ func (f *Fold) event(ms uint64, who string, ev *node.Event) {
 			f.gradNorm.add(ev.Step, f.run.Tokens, ev.GradNorm)
 			f.lr.add(ev.Step, f.run.Tokens, float64(ev.LR))
 		}
-	case "committed":
-		f.committed(ev.Round, ev.Step, ev.Member, ev.Loss, ev.Bytes)
-	case "fetched":
+	case event.Committed:
+		f.committed(ev.Round, 0, ev.Member, ev.Loss, ev.Bytes)
+	case event.Fetched:
 		f.arrived(ev.Round, ev.Member)
 		if ev.Member < uint32(len(f.members)) {
 			m := &f.members[ev.Member]
@@ -46,42 +46,48 @@ func (f *Fold) event(ms uint64, who string, ev *node.Event) {
 		if own {
 			f.transfer(Transfer{TimeMs: ms, What: "payload", Member: int(ev.Member), Round: ev.Round, Bytes: ev.Bytes, Seconds: ev.Seconds})
 		}
-	case "healed":
+	case event.Healed:
 		if own {
-			f.transfer(Transfer{TimeMs: ms, What: "model", Member: -1, Round: ev.Round, Bytes: ev.Bytes, Seconds: ev.Seconds})
+			f.transfer(Transfer{TimeMs: ms, What: "model", Member: -1, Round: ev.Round, Bytes: ev.Bytes})
 		}
-	case "evaluated":
+	case event.Evaluated:
 		f.heldOut.add(ev.Step, f.run.Tokens, float64(ev.HeldOut))
-	case "sample":
+	case event.Sample:
 		f.sample(Sample{Step: ev.Step, TimeMs: ms, Who: who, Prompt: ev.Prompt, Text: ev.Text})
-	case "scored":
+	case event.Scored:
 		f.scored(ev)
 	}
-	f.tell(ms, who, ev)
+	f.tell(ms, who, got)
 }
 
 // ownEvent keeps where the participant that watches stands.
-func (f *Fold) ownEvent(ev *node.Event) {
+func (f *Fold) ownEvent(got event.Event) {
 	o := f.self()
-	switch ev.Kind {
-	case "state":
+	switch ev := got.(type) {
+	case event.State:
 		if ev.Status != "" {
 			o.Status, o.Points = ev.Status, ev.Points
 		}
-	case "peers":
-		o.Peers, f.run.Network.Peers, f.run.Network.Known = ev.Peers, ev.Peers, max(ev.Total, uint64(ev.Peers))
-	case "trained":
+	case event.Peers:
+		o.Peers, f.run.Network.Peers, f.run.Network.Known = ev.Connected, ev.Connected, max(ev.Known, uint64(ev.Connected))
+	case event.Trained:
 		o.Loss, o.PayloadBytes, o.PeakShare = ev.Loss, ev.Bytes, ev.PeakShare
 		if ev.Seconds > 0 {
 			o.TokensPerSecond = float64(ev.Tokens) / ev.Seconds
 		}
 		f.run.Network.SentBytes += ev.Bytes
-	case "healing":
+	case event.Healing:
 		if ev.Total > 0 {
 			o.Healing = float64(ev.Bytes) / float64(ev.Total)
 		}
-	case "loaded", "applied", "healed", "finished":
-		o.Params, o.Healing = ev.Params, 0
+	case event.Loaded:
+		o.Params, o.Healing = ev.Params.String(), 0
+	case event.Applied:
+		o.Params, o.Healing = ev.Params.String(), 0
+	case event.Healed:
+		o.Params, o.Healing = ev.Params.String(), 0
+	case event.Finished:
+		o.Params, o.Healing = ev.Params.String(), 0
 	}
 }
 
@@ -214,9 +220,9 @@ func (f *Fold) transfer(t Transfer) {
 }
 
 // tell writes an event to the log, but for those that the windows show in other places.
-func (f *Fold) tell(ms uint64, who string, ev *node.Event) {
-	switch ev.Kind {
-	case "state", "healing", "committed", "fetched", "applied", "peers", "dispute", "convicted", "signed":
+func (f *Fold) tell(ms uint64, who string, ev event.Event) {
+	switch ev.(type) {
+	case event.State, event.Healing, event.Committed, event.Fetched, event.Applied, event.Peers, event.Dispute, event.Convicted, event.Signed:
 		return // a state is told of by standings, with more; so are disputes
 	}
 	t := f.tellers[who]
@@ -228,9 +234,10 @@ func (f *Fold) tell(ms uint64, who string, ev *node.Event) {
 		f.tellers[who] = t
 	}
 	t.steps, t.points = f.run.Steps, f.run.pointsOf(f.own, who)
-	if text := t.Words(*ev); text != "" {
+	if text := t.Words(ev); text != "" {
 		level := "info"
-		if ev.Kind == "refused" || ev.Kind == "verdict" && (ev.Status == "wrong" || ev.Status == "unserved") {
+		v, _ := ev.(event.Verdict)
+		if _, refused := ev.(event.Refused); refused || v.Status == event.Wrong || v.Status == event.Unserved {
 			level = "warn"
 		}
 		f.say(ms, level, who, text)

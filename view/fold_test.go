@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -71,18 +71,18 @@ func (s *script) settle(accepted byte) {
 	}
 }
 
-func (s *script) event(ms uint64, ev node.Event) {
-	s.Add(runlog.Record{Time: moment(ms), Event: &ev})
+func (s *script) event(ms uint64, ev event.Event) {
+	s.Add(runlog.Record{Time: moment(ms), Event: ev})
 }
 
 func TestARoundAsItHappens(t *testing.T) {
 	s := newScript()
 	s.state(1000)
-	s.event(1500, node.Event{Kind: "committed", Round: 1, Member: 1, Loss: 5, Bytes: 300}) // before the state tells of the round
+	s.event(1500, event.Committed{Round: 1, Member: 1, Loss: 5, Bytes: 300}) // before the state tells of the round
 	s.open(2000)
-	s.event(2100, node.Event{Kind: "trained", Round: 1, Step: 1, Loss: 4, LR: 0.1, GradNorm: 2, Tokens: 20, Seconds: 0.5, Bytes: 200})
-	s.event(2200, node.Event{Kind: "fetched", Round: 1, Member: 1, Bytes: 300, Seconds: 0.1})
-	s.event(2300, node.Event{Kind: "committed", Round: 1, Member: 1, Loss: 5, Bytes: 300}) // again
+	s.event(2100, event.Trained{Round: 1, Step: 1, Loss: 4, LR: 0.1, GradNorm: 2, Tokens: 20, Seconds: 0.5, Bytes: 200})
+	s.event(2200, event.Fetched{Round: 1, Member: 1, Bytes: 300, Seconds: 0.1})
+	s.event(2300, event.Committed{Round: 1, Member: 1, Loss: 5, Bytes: 300}) // again
 
 	r := s.Run(moment(2400))
 	if r.Phase != "RoundTrain" || r.CountdownMs != 600 || r.Step != 1 || r.Name != "r" {
@@ -178,10 +178,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		s.now.Rounds = nil
 		s.open(uint64(i) * 1000)
 		for k := range uint32(3) {
-			s.event(uint64(i)*1000, node.Event{Kind: "committed", Round: i + 1, Member: k, Loss: 1})
-			s.event(uint64(i)*1000, node.Event{Kind: "fetched", Round: i + 1, Member: k, Bytes: 10})
+			s.event(uint64(i)*1000, event.Committed{Round: i + 1, Member: k, Loss: 1})
+			s.event(uint64(i)*1000, event.Fetched{Round: i + 1, Member: k, Bytes: 10})
 		}
-		s.event(uint64(i)*1000, node.Event{Kind: "note", Text: strings.Repeat("x", int(i%50))})
+		s.event(uint64(i)*1000, event.Note{Text: strings.Repeat("x", int(i%50))})
 		s.settle(7)
 	}
 	r := s.Run(moment(5e6))

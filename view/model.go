@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 )
 
 // task is the accuracies on a task as they come.
@@ -15,7 +15,7 @@ type task struct {
 }
 
 // scored takes the accuracies of the model on a task.
-func (f *Fold) scored(ev *node.Event) {
+func (f *Fold) scored(ev event.Scored) {
 	i, found := slices.BinarySearchFunc(f.tasks, ev.Task, func(t *task, name string) int { return strings.Compare(t.name, name) })
 	if !found {
 		if ev.Task == "" || len(f.tasks) == TasksKept {
@@ -24,7 +24,7 @@ func (f *Fold) scored(ev *node.Event) {
 		f.tasks = slices.Insert(f.tasks, i, &task{name: ev.Task})
 	}
 	t := f.tasks[i]
-	t.items = ev.Results
+	t.items = ev.Items
 	t.acc.add(ev.Step, f.run.Tokens, ev.Acc)
 	t.norm.add(ev.Step, f.run.Tokens, ev.AccNorm)
 }

@@ -5,18 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
 )
 
 // Samples stay spread along a run, however long it is: the first, the newest, and others between them.
 func TestSamplesAreKeptAlongTheRun(t *testing.T) {
 	f := New("")
-	add := func(ev node.Event) { f.Add(runlog.Record{Time: time.Unix(int64(ev.Step), 0), Event: &ev}) }
+	add := func(ev event.Sample) { f.Add(runlog.Record{Time: time.Unix(int64(ev.Step), 0), Event: ev}) }
 	const last = 10_000
 	for step := uint32(10); step <= last; step += 10 {
 		for _, prompt := range []string{"a", "b", "a"} { // the third replaces the first
-			add(node.Event{Kind: "sample", Step: step, Prompt: prompt, Text: fmt.Sprint(prompt, step)})
+			add(event.Sample{Step: step, Prompt: prompt, Text: fmt.Sprint(prompt, step)})
 		}
 	}
 	r := f.Run(time.Unix(last, 0))
@@ -32,7 +32,7 @@ func TestSamplesAreKeptAlongTheRun(t *testing.T) {
 		}
 	}
 	for i := range 2 * SamplesMax {
-		add(node.Event{Kind: "sample", Step: last, Prompt: fmt.Sprint("another ", i)})
+		add(event.Sample{Step: last, Prompt: fmt.Sprint("another ", i)})
 	}
 	if n := len(f.samples) - 2*(StepsKept-1); n != SamplesMax {
 		t.Errorf("%d samples of a step", n)
@@ -43,7 +43,7 @@ func TestTasksHaveTheirCurves(t *testing.T) {
 	f := New("")
 	for step := range uint32(3) {
 		for i := range 2 * TasksKept {
-			f.Add(runlog.Record{Event: &node.Event{Kind: "scored", Step: step + 1, Task: fmt.Sprintf("t%02d", i), Results: 7, Acc: float64(step) / 4, AccNorm: 0.5}})
+			f.Add(runlog.Record{Event: event.Scored{Step: step + 1, Task: fmt.Sprintf("t%02d", i), Items: 7, Acc: float64(step) / 4, AccNorm: 0.5}})
 		}
 	}
 	r := f.Run(time.Unix(9, 0))

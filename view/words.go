@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 )
 
 // Teller puts a participant's events into words, leaving out what was said before.
@@ -20,7 +20,7 @@ type Teller struct {
 }
 
 // Words returns a line for people, or "".
-func (t *Teller) Words(ev node.Event) string {
+func (t *Teller) Words(ev event.Event) string {
 	text := t.phrase(ev)
 	if text == t.said {
 		return "" // a note that repeats itself
@@ -31,41 +31,49 @@ func (t *Teller) Words(ev node.Event) string {
 	return text
 }
 
-func (t *Teller) phrase(ev node.Event) string {
-	switch ev.Kind {
-	case "state":
+func (t *Teller) phrase(got event.Event) string {
+	switch ev := got.(type) {
+	case event.State:
 		return t.state(ev)
-	case "loaded":
-		return fmt.Sprintf("%s: %s", ev.Text, Short(ev.Params))
-	case "trained":
+	case event.Loaded:
+		return fmt.Sprintf("%s: %s", ev.Source, Short(ev.Params.String()))
+	case event.Trained:
 		return fmt.Sprintf("step %d/%d: loss %.3f, %s tokens in %.1f s, %s sent; %s points", ev.Step, t.steps, ev.Loss,
 			Thousands(ev.Tokens), ev.Seconds, Bytes(ev.Bytes), Thousands(t.points))
-	case "evaluated":
+	case event.Evaluated:
 		return fmt.Sprintf("held-out loss after step %d: %.3f nats a token", ev.Step, ev.HeldOut)
-	case "sample":
+	case event.Sample:
 		return fmt.Sprintf("after step %d the model writes: %s | %s", ev.Step, ev.Prompt, strings.Join(strings.Fields(ev.Text), " "))
-	case "scored":
-		return fmt.Sprintf("%s after step %d: accuracy %.3f, normalized %.3f, of %d", ev.Task, ev.Step, ev.Acc, ev.AccNorm, ev.Results)
-	case "healing":
+	case event.Scored:
+		return fmt.Sprintf("%s after step %d: accuracy %.3f, normalized %.3f, of %d", ev.Task, ev.Step, ev.Acc, ev.AccNorm, ev.Items)
+	case event.Healing:
 		return fmt.Sprintf("fetching the model: %d %% of %s", Percent(ev.Bytes, ev.Total)/10*10, Bytes(ev.Total))
-	case "healed":
-		return fmt.Sprintf("caught up from %s: %s", ev.Text, Short(ev.Params))
-	case "checkpoint":
+	case event.Healed:
+		return fmt.Sprintf("caught up from %s: %s", ev.Source, Short(ev.Params.String()))
+	case event.Checkpoint:
 		return fmt.Sprintf("checkpoint of step %d written", ev.Step)
-	case "refused":
+	case event.Refused:
 		return "the chain refused: " + ev.Text
-	case "note", "check", "verdict", "dispute", "convicted":
+	case event.Note:
 		return ev.Text
-	case "kept":
-		return "the model is in " + ev.Text
-	case "finished":
+	case event.Check:
+		return ev.Text
+	case event.Verdict:
+		return ev.Text
+	case event.Dispute:
+		return ev.Text
+	case event.Convicted:
+		return ev.Text
+	case event.Kept:
+		return "the model is in " + ev.Path
+	case event.Finished:
 		return fmt.Sprintf("the run has finished with parameters %s; serving them to others for %s, Ctrl-C leaves now", ev.Params, time.Duration(ev.Seconds)*time.Second)
 	}
 	return ""
 }
 
 // state tells of a change of phase outside of rounds, which the lines about training show, and of the own standing.
-func (t *Teller) state(ev node.Event) string {
+func (t *Teller) state(ev event.State) string {
 	before := *t
 	t.phase, t.epoch, t.status, t.points, t.step, t.steps = ev.Phase, ev.Epoch, ev.Status, ev.Points, ev.Step, ev.Steps
 	if t.status == before.status && (t.phase == before.phase || inRounds(t.phase) && inRounds(before.phase)) {

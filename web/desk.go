@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
@@ -87,8 +88,13 @@ func (d *desk) take(r runlog.Record, state *coordinator.State) {
 	if r.Standing != nil {
 		d.past.observe(r.Standing, state)
 	}
-	if ev := r.Event; ev != nil && ev.Commitment != "" && r.Who == "" {
-		d.past.committed(ev.Round, ev.Member, ev.Commitment)
+	if r.Who == "" {
+		switch ev := r.Event.(type) {
+		case event.Signed:
+			d.past.committed(ev.Round, ev.Member, ev.Commitment.String())
+		case event.Committed:
+			d.past.committed(ev.Round, ev.Member, ev.Commitment.String())
+		}
 	}
 	d.news()
 }

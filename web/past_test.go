@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tests/browser"
 	"github.com/entrain-network/entrain/wire"
@@ -70,7 +70,7 @@ func (p *pastRun) add(r runlog.Record) {
 	p.w.Add(r)
 }
 
-func (p *pastRun) event(ev node.Event) { p.add(runlog.Record{Event: &ev}) }
+func (p *pastRun) event(ev event.Event) { p.add(runlog.Record{Event: ev}) }
 
 // tell adds the state in a round.
 func (p *pastRun) tell(phase string, number uint32) {
@@ -95,7 +95,8 @@ func (p *pastRun) round(number uint32) {
 		before.Final, before.Accepted, before.AcceptedCount = true, all, n
 		p.check(number)
 	}
-	hash := wire.Sum("test/round", wire.AppendU32(nil, number)).String()
+	root := wire.Sum("test/round", wire.AppendU32(nil, number))
+	hash := root.String()
 	r := runlog.Round{Number: number, Epoch: 1 + number/1000, Step: number, OpenedMs: uint64(p.now.UnixMilli()), Batch: n, Seed: hash, Agreed: hash, Attests: number, Quorum: 3,
 		Active: all, Expected: all}
 	for i := range uint32(4) {
@@ -106,10 +107,10 @@ func (p *pastRun) round(number uint32) {
 	}
 	p.tell("RoundTrain", number)
 	loss := 2 + 3/float32(1+number/100)
-	p.event(node.Event{Kind: "trained", Round: number, Step: number, Loss: loss, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 0.3, Bytes: 60_000, PeakShare: 0.4})
+	p.event(event.Trained{Round: number, Step: number, Loss: loss, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 0.3, Bytes: 60_000, PeakShare: 0.4})
 	for i := range uint32(p.heard) {
-		p.event(node.Event{Kind: "committed", Round: number, Step: number, Member: i + 1, Loss: loss + 0.1, Bytes: 60_000, Commitment: hash})
-		p.event(node.Event{Kind: "fetched", Round: number, Step: number, Member: i + 1, Bytes: 60_000, Seconds: 0.1})
+		p.event(event.Committed{Round: number, Member: i + 1, Loss: loss + 0.1, Bytes: 60_000, Commitment: root})
+		p.event(event.Fetched{Round: number, Member: i + 1, Bytes: 60_000, Seconds: 0.1})
 	}
 	p.passAndConvict(number)
 	last := &p.rounds[len(p.rounds)-1]
@@ -122,9 +123,9 @@ func (p *pastRun) round(number uint32) {
 		p.members[i].Points++
 		p.members[i].Results++
 	}
-	p.event(node.Event{Kind: "applied", Round: number + 1, Step: number, Results: int(n), Params: hash})
+	p.event(event.Applied{Round: number + 1, Step: number, Results: int(n), Params: root})
 	if number%100 == 0 {
-		p.event(node.Event{Kind: "evaluated", Step: number, HeldOut: loss + 0.2})
+		p.event(event.Evaluated{Step: number, HeldOut: loss + 0.2})
 	}
 }
 

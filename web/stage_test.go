@@ -12,9 +12,9 @@ import (
 
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/wire"
@@ -109,7 +109,7 @@ func (s *stage) tell() {
 	told := s.told
 	s.mu.Unlock()
 	if s.log != nil {
-		s.log.Event(time.UnixMilli(int64(s.now)), node.Event{Kind: "state", Phase: s.state.Phase().String(), Round: s.state.Round(), Snapshot: &snap})
+		s.log.Event(time.UnixMilli(int64(s.now)), event.State{Phase: s.state.Phase().String(), Round: s.state.Round(), Snapshot: &snap})
 	}
 	for _, f := range told {
 		f(snap)
@@ -177,19 +177,19 @@ func (s *stage) learn(r coordinator.Round) {
 	}
 	loss := 2 + 3/float32(1+r.Step()/4)
 	at := time.UnixMilli(int64(s.now))
-	s.log.Event(at, node.Event{Kind: "trained", Round: r.Number(), Step: r.Step(), Loss: loss, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 0.3, Bytes: 60_000, PeakShare: 0.4})
+	s.log.Event(at, event.Trained{Round: r.Number(), Step: r.Step(), Loss: loss, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 0.3, Bytes: 60_000, PeakShare: 0.4})
 	for i := uint32(1); i < min(s.state.Count(), 8); i++ {
 		if !s.silent[i] {
-			s.log.Event(at, node.Event{Kind: "committed", Round: r.Number(), Step: r.Step(), Member: i, Loss: loss + float32(i)/20, Bytes: 60_000,
-				Commitment: wire.Sum("test/commitment", wire.AppendU32(nil, r.Number()), wire.AppendU32(nil, i)).String()})
+			s.log.Event(at, event.Committed{Round: r.Number(), Member: i, Loss: loss + float32(i)/20, Bytes: 60_000,
+				Commitment: wire.Sum("test/commitment", wire.AppendU32(nil, r.Number()), wire.AppendU32(nil, i))})
 		}
 	}
 	if r.Step()%5 == 1 {
-		s.log.Event(at, node.Event{Kind: "evaluated", Step: r.Step(), HeldOut: loss + 0.1})
+		s.log.Event(at, event.Evaluated{Step: r.Step(), HeldOut: loss + 0.1})
 		for _, prompt := range []string{"The rays of light ", "If <b>colours</b> "} {
-			s.log.Event(at, node.Event{Kind: "sample", Step: r.Step(), Prompt: prompt, Text: fmt.Sprintf("are bent %d times\nby the prism", r.Step())})
+			s.log.Event(at, event.Sample{Step: r.Step(), Prompt: prompt, Text: fmt.Sprintf("are bent %d times\nby the prism", r.Step())})
 		}
-		s.log.Event(at, node.Event{Kind: "scored", Step: r.Step(), Task: "piqa", Results: 50, Acc: 0.5 + float64(r.Step())/1000, AccNorm: 0.5 + float64(r.Step())/2000})
+		s.log.Event(at, event.Scored{Step: r.Step(), Task: "piqa", Items: 50, Acc: 0.5 + float64(r.Step())/1000, AccNorm: 0.5 + float64(r.Step())/2000})
 	}
 }
 

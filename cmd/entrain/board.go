@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
 )
 
 // board is what the demo knows about its network: the sum of its children's events. It is a plain value; the time is an argument.
@@ -112,22 +112,24 @@ func (b *board) client(name string) *clientRow {
 }
 
 // event takes what a client reports.
-func (b *board) event(now time.Time, name string, ev node.Event) {
+func (b *board) event(now time.Time, name string, got event.Event) {
 	c := b.client(name)
 	if c == nil {
 		return
 	}
-	switch ev.Kind {
-	case "state":
+	switch ev := got.(type) {
+	case event.State:
 		c.status, c.points = ev.Status, ev.Points
 		b.state(now, ev)
-	case "loaded", "applied":
-		c.params, c.healing = ev.Params, ""
-	case "healing":
+	case event.Loaded:
+		c.params, c.healing = ev.Params.String(), ""
+	case event.Applied:
+		c.params, c.healing = ev.Params.String(), ""
+	case event.Healing:
 		c.healing = fmt.Sprintf("fetching %d %%", percent(ev.Bytes, ev.Total))
-	case "healed":
-		c.params, c.healing = ev.Params, ""
-	case "trained":
+	case event.Healed:
+		c.params, c.healing = ev.Params.String(), ""
+	case event.Trained:
 		c.loss = ev.Loss
 		if ev.Seconds > 0 {
 			c.speed = float64(ev.Tokens) / ev.Seconds
@@ -136,21 +138,21 @@ func (b *board) event(now time.Time, name string, ev node.Event) {
 		b.payload.sum += ev.Bytes
 		b.payload.count++
 		b.losses.add(ev.Step, ev.Loss)
-	case "evaluated":
+	case event.Evaluated:
 		if ev.Step >= b.heldOutStep {
 			b.heldOut, b.heldOutStep = ev.HeldOut, ev.Step
 		}
-	case "finished":
-		c.params, c.finished = ev.Params, true
+	case event.Finished:
+		c.params, c.finished = ev.Params.String(), true
 	}
 }
 
 // state takes the newest state of the run; clients hear of it at different times, so older ones are left out.
-func (b *board) state(now time.Time, ev node.Event) {
+func (b *board) state(now time.Time, ev event.State) {
 	if ev.Epoch < b.epoch || ev.Epoch == b.epoch && ev.Round < b.round {
 		return
 	}
-	b.phase, b.epoch, b.round, b.step, b.steps, b.members, b.agreed = ev.Phase, ev.Epoch, ev.Round, ev.Step, ev.Steps, ev.Members, ev.Params
+	b.phase, b.epoch, b.round, b.step, b.steps, b.members, b.agreed = ev.Phase, ev.Epoch, ev.Round, ev.Step, ev.Steps, ev.Members, ev.Params.String()
 	if b.began.IsZero() && ev.Phase == phaseTraining {
 		b.began, b.beganAt = now, ev.Step
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // at is a time so many seconds after the beginning of the tests' board.
@@ -13,8 +14,8 @@ func at(seconds float64) time.Time {
 	return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func state(phase string, round, step uint32) node.Event {
-	return node.Event{Kind: "state", Phase: phase, Epoch: 1, Round: round, Step: step, Steps: 100, Members: 2, Status: "active", Points: uint64(step) * 8, Params: "agreed"}
+func state(phase string, round, step uint32) event.Event {
+	return event.State{Phase: phase, Epoch: 1, Round: round, Step: step, Steps: 100, Members: 2, Status: "active", Points: uint64(step) * 8, Params: wire.Sum("agreed")}
 }
 
 func sampleBoard() *board {
@@ -25,12 +26,12 @@ func sampleBoard() *board {
 	b.event(at(0), "client-1", state("RoundTrain", 1, 0))
 	for step := range uint32(10) {
 		for _, name := range []string{"client-1", "client-2"} {
-			b.event(at(float64(step)+1), name, node.Event{Kind: "trained", Step: step + 1, Loss: 5 - float32(step)/10, Tokens: 1000, Seconds: 0.5, Bytes: 12_000})
-			b.event(at(float64(step)+1), name, node.Event{Kind: "applied", Step: step + 1, Params: "0123456789abcdef"})
+			b.event(at(float64(step)+1), name, event.Trained{Step: step + 1, Loss: 5 - float32(step)/10, Tokens: 1000, Seconds: 0.5, Bytes: 12_000})
+			b.event(at(float64(step)+1), name, event.Applied{Step: step + 1, Params: wire.Hash{0x01, 0x23, 0x45, 0x67, 0x89, 0xab}})
 			b.event(at(float64(step)+1), name, state("RoundTrain", step+2, step+1))
 		}
 	}
-	b.event(at(10), "client-1", node.Event{Kind: "evaluated", Step: 10, HeldOut: 4.25})
+	b.event(at(10), "client-1", event.Evaluated{Step: 10, HeldOut: 4.25})
 	return b
 }
 
@@ -74,15 +75,15 @@ func TestBoardKnowsWhenAllAreEqual(t *testing.T) {
 	end := state(phaseFinished, 103, 100)
 	for i, step := range []struct {
 		name string
-		ev   node.Event
+		ev   event.Event
 		want bool
 	}{
-		{"client-1", node.Event{Kind: "finished", Params: "agreed"}, false},
+		{"client-1", event.Finished{Params: wire.Sum("agreed")}, false},
 		{"client-1", end, false},
 		{"client-2", end, false},
-		{"client-2", node.Event{Kind: "applied", Params: "agreed"}, false},
-		{"client-2", node.Event{Kind: "finished", Params: "agreed"}, true},
-		{"client-2", node.Event{Kind: "healed", Params: "other"}, false},
+		{"client-2", event.Applied{Params: wire.Sum("agreed")}, false},
+		{"client-2", event.Finished{Params: wire.Sum("agreed")}, true},
+		{"client-2", event.Healed{Params: wire.Sum("other")}, false},
 	} {
 		b.event(at(20), step.name, step.ev)
 		if got := b.equal(); got != step.want {

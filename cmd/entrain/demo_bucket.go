@@ -12,10 +12,10 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -256,7 +256,7 @@ func (m *market) judge(c *court, s coordinator.State) {
 }
 
 // traffic takes what a client says that it has written to its bucket so far.
-func (m *market) traffic(name string, ev node.Event) {
+func (m *market) traffic(name string, ev event.Traffic) {
 	if m.sent == nil {
 		m.sent, m.windows = map[string]uint64{}, map[string]uint32{}
 	}

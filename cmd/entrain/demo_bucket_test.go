@@ -20,25 +20,25 @@ func TestDemoByBuckets(t *testing.T) {
 	dir := t.TempDir()
 	d := startDemo(t, dir, append(tinyArgs(t, "12"), "--exchange", "bucket", "--clients", "4", "--window", "1s", "--adversary", "noise")...)
 	pids := map[string]int{}
-	note := func(ev demoEvent) {
+	note := func(ev printed) {
 		if ev.PID != 0 {
 			pids[ev.Process] = ev.PID
 		}
 	}
-	started := func(process string) func(demoEvent) bool {
-		return func(ev demoEvent) bool { note(ev); return ev.PID != 0 && ev.Process == process }
+	started := func(process string) func(printed) bool {
+		return func(ev printed) bool { note(ev); return ev.PID != 0 && ev.Process == process }
 	}
-	step := func(process string, step uint32) func(demoEvent) bool {
-		return func(ev demoEvent) bool {
+	step := func(process string, step uint32) func(printed) bool {
+		return func(ev printed) bool {
 			note(ev)
 			return ev.Kind == "applied" && ev.Process == process && ev.Step >= step
 		}
 	}
-	d.until("all were started", func(ev demoEvent) bool { note(ev); return len(pids) == 8 })
+	d.until("all were started", func(ev printed) bool { note(ev); return len(pids) == 8 })
 	d.until("a step", step("client-1", 2))
 	kill(t, pids["client-2"])
 	d.until("client-2 was started again", started("client-2"))
-	d.until("client-2 goes on", func(ev demoEvent) bool { note(ev); return ev.Process == "client-2" && ev.Kind == "applied" })
+	d.until("client-2 goes on", func(ev printed) bool { note(ev); return ev.Process == "client-2" && ev.Kind == "applied" })
 	kill(t, pids[serverName])
 	d.until("the server was started again", started(serverName))
 	if err := d.end(); err != nil {

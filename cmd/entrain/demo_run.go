@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,9 +12,9 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/verify"
 )
 
@@ -41,7 +40,14 @@ type demoEvent struct {
 	Time    string `json:"time"`
 	Process string `json:"process"`
 	PID     int    `json:"pid,omitempty"`
-	node.Event
+
+	Event event.Event `json:"-"`
+}
+
+// MarshalJSON returns one object of the process and the event.
+func (e demoEvent) MarshalJSON() ([]byte, error) {
+	type head demoEvent
+	return event.Marshal(head(e), e.Event)
 }
 
 func newDemo(c console, dir *demoDir, asJSON bool) (*demo, error) {
@@ -356,7 +362,7 @@ func (d *demo) report(now time.Time, r childReport) {
 			text = "started again"
 			d.note(r.name + " " + text)
 		}
-		d.emit(now, r.name, r.pid, node.Event{Kind: "process", Text: text})
+		d.emit(now, r.name, r.pid, event.Process{Text: text})
 	case r.ended:
 		p.pid = 0
 		text := "ended"
@@ -373,19 +379,19 @@ func (d *demo) report(now time.Time, r childReport) {
 		if c := d.board.client(r.name); r.final && r.err != nil && (c == nil || !d.cheat(r.name)) {
 			d.failed = fmt.Errorf("%s %s", r.name, text)
 		}
-		d.emit(now, r.name, 0, node.Event{Kind: "process", Text: text})
+		d.emit(now, r.name, 0, event.Process{Text: text})
 	case r.line != nil && d.board.client(r.name) == nil:
 	case r.line != nil:
-		var ev node.Event
-		if err := json.Unmarshal(r.line, &ev); err != nil {
+		ev, err := event.Unmarshal(r.line)
+		if err != nil {
 			d.note(fmt.Sprintf("%s wrote what is no event: %.100q", r.name, r.line))
 			return
 		}
 		d.board.event(now, r.name, ev)
-		if ev.Kind == "traffic" {
+		switch ev := ev.(type) {
+		case event.Traffic:
 			d.board.market.traffic(r.name, ev)
-		}
-		if ev.Kind == "note" {
+		case event.Note:
 			if text := r.name + ": " + ev.Text; d.said[r.name] != text {
 				d.said[r.name] = text
 				d.note(text)
@@ -408,7 +414,7 @@ func (d *demo) note(text string) {
 }
 
 // emit shows an event to programs.
-func (d *demo) emit(now time.Time, process string, pid int, ev node.Event) {
+func (d *demo) emit(now time.Time, process string, pid int, ev event.Event) {
 	if d.asJSON {
 		_ = d.object(demoEvent{now.UTC().Format(time.RFC3339Nano), process, pid, ev})
 	}

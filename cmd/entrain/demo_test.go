@@ -25,7 +25,7 @@ import (
 type running struct {
 	t      *testing.T
 	cancel context.CancelFunc
-	events chan demoEvent // closed at the end
+	events chan printed // closed at the end
 	ended  chan error
 	words  *syncBuffer
 	pids   []int
@@ -54,7 +54,7 @@ func startDemo(t *testing.T, dir string, args ...string) *running {
 	t.Helper()
 	t.Setenv(asProgram, "1")
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, cancel: cancel, events: make(chan demoEvent), ended: make(chan error, 1), words: &syncBuffer{}}
+	r := &running{t: t, cancel: cancel, events: make(chan printed), ended: make(chan error, 1), words: &syncBuffer{}}
 	out, in := io.Pipe()
 	s := newShell(t)
 	s.console.out, s.console.err = in, r.words
@@ -68,7 +68,7 @@ func startDemo(t *testing.T, dir string, args ...string) *running {
 		lines := bufio.NewScanner(out)
 		lines.Buffer(nil, childLineMax)
 		for lines.Scan() {
-			var ev demoEvent
+			var ev printed
 			if err := json.Unmarshal(lines.Bytes(), &ev); err != nil {
 				t.Errorf("line %q: %v", lines.Text(), err)
 			}
@@ -89,7 +89,7 @@ func startDemo(t *testing.T, dir string, args ...string) *running {
 }
 
 // until reads events up to the first for which ok holds.
-func (r *running) until(what string, ok func(demoEvent) bool) demoEvent {
+func (r *running) until(what string, ok func(printed) bool) printed {
 	r.t.Helper()
 	for ev := range r.events {
 		if ev.PID != 0 {
@@ -101,7 +101,7 @@ func (r *running) until(what string, ok func(demoEvent) bool) demoEvent {
 		}
 	}
 	r.t.Fatalf("the demo ended before %s: %v\n%s", what, <-r.ended, r.words)
-	return demoEvent{}
+	return printed{}
 }
 
 // end reads the remaining events and returns what the demo ended with.
@@ -158,28 +158,28 @@ func TestDemoSurvivesKillsAndInterruption(t *testing.T) {
 	dir := t.TempDir()
 	args := tinyArgs(t, "40")
 	d := startDemo(t, dir, args...)
-	applied := func(process string, step uint32) func(demoEvent) bool {
-		return func(ev demoEvent) bool { return ev.Kind == "applied" && ev.Process == process && ev.Step >= step }
+	applied := func(process string, step uint32) func(printed) bool {
+		return func(ev printed) bool { return ev.Kind == "applied" && ev.Process == process && ev.Step >= step }
 	}
 	pids := map[string]int{}
-	started := func(process string) func(demoEvent) bool {
-		return func(ev demoEvent) bool {
+	started := func(process string) func(printed) bool {
+		return func(ev printed) bool {
 			if ev.PID != 0 {
 				pids[ev.Process] = ev.PID
 			}
 			return ev.PID != 0 && ev.Process == process
 		}
 	}
-	d.until("client-2 started", func(ev demoEvent) bool { started("")(ev); return len(pids) == 3 })
+	d.until("client-2 started", func(ev printed) bool { started("")(ev); return len(pids) == 3 })
 
 	// kill -9 of a client: the run goes on, and the client comes back with the others' model.
 	d.until("three steps", applied("client-1", 3))
 	kill(t, pids["client-2"])
 	d.until("client-2 was started again", started("client-2"))
-	d.until("client-2 holds a model", func(ev demoEvent) bool {
+	d.until("client-2 holds a model", func(ev printed) bool {
 		return ev.Process == "client-2" && (ev.Kind == "loaded" || ev.Kind == "healed")
 	})
-	back := d.until("client-2 trains again", func(ev demoEvent) bool { return ev.Process == "client-2" && ev.Kind == "applied" })
+	back := d.until("client-2 trains again", func(ev printed) bool { return ev.Process == "client-2" && ev.Kind == "applied" })
 
 	// kill -9 of the chain: started again, nothing is lost.
 	d.until("steps after that", applied("client-1", back.Step+2))
@@ -196,7 +196,7 @@ func TestDemoSurvivesKillsAndInterruption(t *testing.T) {
 
 	// Called again, the demo goes on where it was.
 	d = startDemo(t, dir, args...)
-	first := d.until("a step", func(ev demoEvent) bool { return ev.Kind == "applied" })
+	first := d.until("a step", func(ev printed) bool { return ev.Kind == "applied" })
 	if first.Step < back.Step+3 {
 		t.Errorf("the second demo began at step %d, the first had done %d", first.Step, back.Step+4)
 	}
@@ -211,7 +211,7 @@ func TestDemoSurvivesKillsAndInterruption(t *testing.T) {
 
 	// A third time there is nothing to do but to say so.
 	d = startDemo(t, dir)
-	again := d.until("the summary", func(ev demoEvent) bool { return ev.Kind == "summary" })
+	again := d.until("the summary", func(ev printed) bool { return ev.Kind == "summary" })
 	if err := d.end(); err != nil || again.Process != "" || d.final.ParamHash == "" || len(d.pids) > 0 {
 		t.Errorf("of a finished run: %+v, %v", d.final, err)
 	}
@@ -267,7 +267,7 @@ func TestNothingOutlivesAKilledDemo(t *testing.T) {
 		if r.ended {
 			break
 		}
-		var ev demoEvent
+		var ev printed
 		if r.line != nil && json.Unmarshal(r.line, &ev) == nil && ev.PID != 0 {
 			pids = append(pids, ev.PID)
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/model"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
@@ -54,20 +53,33 @@ func foreignData(t *testing.T, s *shell, from string) string {
 	return dir
 }
 
+// printed is a line of join --json or demo --json.
+type printed struct {
+	Time    string  `json:"time"`
+	Process string  `json:"process"`
+	PID     int     `json:"pid"`
+	Kind    string  `json:"event"`
+	Round   uint32  `json:"round"`
+	Step    uint32  `json:"step"`
+	Params  string  `json:"params"`
+	LR      float32 `json:"lr"`
+	Text    string  `json:"text"`
+}
+
 // taking is a member that takes part to the end.
 type taking struct {
-	events []node.Event
+	events []printed
 	err    error
 }
 
 // first returns the first event of a kind, and whether there is one.
-func (m taking) first(kind string) (node.Event, bool) {
+func (m taking) first(kind string) (printed, bool) {
 	for _, ev := range m.events {
 		if ev.Kind == kind {
 			return ev, true
 		}
 	}
-	return node.Event{}, false
+	return printed{}, false
 }
 
 // takePart joins a run until it has finished.
@@ -91,7 +103,7 @@ func takePart(ctx context.Context, t *testing.T, env func(string) string, args .
 		lines := bufio.NewScanner(in)
 		lines.Buffer(nil, childLineMax)
 		for lines.Scan() {
-			var ev node.Event
+			var ev printed
 			if err := json.Unmarshal(lines.Bytes(), &ev); err != nil {
 				m.err = errors.Join(m.err, fmt.Errorf("line %q: %w", lines.Text(), err))
 			}

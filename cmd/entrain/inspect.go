@@ -11,10 +11,10 @@ import (
 
 	"github.com/entrain-network/entrain/bench"
 	"github.com/entrain-network/entrain/eval"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -75,7 +75,7 @@ func (i *inspector) trained(seconds float64) {
 }
 
 // inspect is node.Config.Inspect.
-func (i *inspector) inspect(ctx context.Context, _ uint32, params []float32) []node.Event {
+func (i *inspector) inspect(ctx context.Context, step uint32, root wire.Hash, params []float32) (out []event.Event) {
 	if len(params) > inspectParamsMax {
 		return i.fault(fmt.Errorf("no samples and no tasks: a model of more than %s parameters is not copied for them", thousands(inspectParamsMax)))
 	}
@@ -84,9 +84,8 @@ func (i *inspector) inspect(ctx context.Context, _ uint32, params []float32) []n
 			return i.fault(err)
 		}
 	}
-	var out []node.Event
 	if n := i.sampleTokens(); n > 0 && i.afford(n) {
-		out = append(out, i.spend(n, func() ([]node.Event, error) { return i.samples(ctx, params) })...)
+		out = append(out, i.spend(n, func() ([]event.Event, error) { return i.samples(ctx, step, root, params) })...)
 	}
 	for range len(i.work) { // the first task that can be paid, and then the next: all get their turn
 		w := i.work[0]
@@ -95,7 +94,7 @@ func (i *inspector) inspect(ctx context.Context, _ uint32, params []float32) []n
 			break
 		}
 		i.work = append(i.work[1:], w)
-		out = append(out, i.spend(n, func() ([]node.Event, error) { return i.score(ctx, params, w) })...)
+		out = append(out, i.spend(n, func() ([]event.Event, error) { return i.score(ctx, step, root, params, w) })...)
 	}
 	return out
 }
@@ -129,7 +128,7 @@ func (i *inspector) afford(tokens int) bool {
 }
 
 // spend does something of so many tokens, and takes what it costs off the credit.
-func (i *inspector) spend(tokens int, f func() ([]node.Event, error)) []node.Event {
+func (i *inspector) spend(tokens int, f func() ([]event.Event, error)) []event.Event {
 	start := time.Now()
 	out, err := f()
 	took := time.Since(start)
@@ -144,12 +143,12 @@ func (i *inspector) spend(tokens int, f func() ([]node.Event, error)) []node.Eve
 }
 
 // fault tells once why there is nothing to tell.
-func (i *inspector) fault(err error) []node.Event {
+func (i *inspector) fault(err error) []event.Event {
 	if i.said {
 		return nil
 	}
 	i.said = true
-	return []node.Event{{Kind: "note", Text: "looking at the model: " + err.Error()}}
+	return []event.Event{event.Note{Text: "looking at the model: " + err.Error()}}
 }
 
 // quote makes prompts of how held-out text goes on, at two places.
@@ -183,7 +182,7 @@ func (i *inspector) quote() error {
 var sampleSampling = llama.Sampling{Temperature: 0.6, TopK: 40}
 
 // samples continues the prompts.
-func (i *inspector) samples(ctx context.Context, params []float32) (out []node.Event, err error) {
+func (i *inspector) samples(ctx context.Context, step uint32, root wire.Hash, params []float32) (out []event.Event, err error) {
 	g := model.Generator{Model: i.trainer.model, Tokenizer: i.trainer.tokenizer, Params: params, Sampling: sampleSampling}
 	for _, p := range i.prompts {
 		g.Seed = wire.Sum("entrain/samples", []byte(p))
@@ -191,13 +190,13 @@ func (i *inspector) samples(ctx context.Context, params []float32) (out []node.E
 		if err != nil {
 			return out, err
 		}
-		out = append(out, node.Event{Kind: "sample", Prompt: p, Text: strings.ToValidUTF8(text, "\uFFFD")})
+		out = append(out, event.Sample{Step: step, Params: root, Prompt: p, Text: strings.ToValidUTF8(text, "\uFFFD")})
 	}
 	return out, nil
 }
 
 // score answers the questions of a task.
-func (i *inspector) score(ctx context.Context, params []float32, w taskWork) ([]node.Event, error) {
+func (i *inspector) score(ctx context.Context, step uint32, root wire.Hash, params []float32, w taskWork) ([]event.Event, error) {
 	reader, err := llama.NewGenerator(i.trainer.model, params)
 	if err != nil {
 		return nil, err
@@ -207,7 +206,7 @@ func (i *inspector) score(ctx context.Context, params []float32, w taskWork) ([]
 	if err != nil {
 		return nil, err
 	}
-	return []node.Event{{Kind: "scored", Task: r.Task, Results: r.Items, Acc: r.Acc, AccNorm: r.Norm}}, nil
+	return []event.Event{event.Scored{Step: step, Params: root, Task: r.Task, Items: r.Items, Acc: r.Acc, AccNorm: r.Norm}}, nil
 }
 
 // peakTries is how often the peak is measured, for some milliseconds each: the best one counts, since something else may run meanwhile.

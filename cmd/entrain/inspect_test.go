@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // tinyTrainer computes for a run of the demo's smallest model.
@@ -47,7 +49,7 @@ func TestLooksArePaidByTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := i.inspect(t.Context(), 1, params); len(got) != 0 {
+	if got := i.inspect(t.Context(), 1, wire.Hash{}, params); len(got) != 0 {
 		t.Fatalf("before anything was trained it told %+v", got)
 	}
 	i.trained(1e6)
@@ -55,22 +57,23 @@ func TestLooksArePaidByTraining(t *testing.T) {
 		t.Errorf("a million seconds of training are worth %v", i.credit)
 	}
 	before := i.credit
-	got := i.inspect(t.Context(), 2, params)
-	if len(got) != 3 || got[0].Kind != "sample" || got[1].Kind != "sample" || got[2].Kind != "scored" {
+	got := i.inspect(t.Context(), 2, wire.Hash{}, params)
+	if len(got) != 3 || got[0].Kind() != "sample" || got[1].Kind() != "sample" || got[2].Kind() != "scored" {
 		t.Fatalf("told %+v", got)
 	}
 	if i.credit >= before {
 		t.Errorf("the look cost nothing of %v", before)
 	}
 	for _, ev := range got[:2] {
+		ev := ev.(event.Sample)
 		if len(ev.Prompt) < 10 || len(ev.Prompt) > promptBytes || !strings.Contains("It was the best of times, it was the worst of times. It was the best of times, it was the worst of times.", ev.Prompt) || ev.Text == "" {
 			t.Errorf("sample %+v", ev)
 		}
 	}
-	if s := got[2]; s.Task != "piqa" || s.Results != 2 || !(s.Acc >= 0 && s.Acc <= 1) || !(s.AccNorm >= 0 && s.AccNorm <= 1) {
+	if s := got[2].(event.Scored); s.Task != "piqa" || s.Items != 2 || !(s.Acc >= 0 && s.Acc <= 1) || !(s.AccNorm >= 0 && s.AccNorm <= 1) {
 		t.Errorf("scored %+v", s)
 	}
-	again := i.inspect(t.Context(), 3, params)
+	again := i.inspect(t.Context(), 2, wire.Hash{}, params)
 	for k := range got {
 		if again[k] != got[k] {
 			t.Errorf("of the same model it told %+v and %+v", got[k], again[k])
@@ -78,15 +81,15 @@ func TestLooksArePaidByTraining(t *testing.T) {
 	}
 	// When there is not enough for it, it waits.
 	i.credit = 0
-	if got := i.inspect(t.Context(), 4, params); len(got) != 0 {
+	if got := i.inspect(t.Context(), 4, wire.Hash{}, params); len(got) != 0 {
 		t.Errorf("without credit it told %+v", got)
 	}
 	params[7] = float32(math.Inf(1))
 	i.credit = time.Hour
-	if got := i.inspect(t.Context(), 5, params); len(got) != 1 || got[0].Kind != "note" || !strings.Contains(got[0].Text, "looking at the model") {
+	if got := i.inspect(t.Context(), 5, wire.Hash{}, params); len(got) != 1 || !strings.Contains(got[0].(event.Note).Text, "looking at the model") {
 		t.Errorf("of a broken model it told %+v", got)
 	}
-	if got := i.inspect(t.Context(), 6, params); len(got) != 0 {
+	if got := i.inspect(t.Context(), 6, wire.Hash{}, params); len(got) != 0 {
 		t.Errorf("it repeats itself: %+v", got)
 	}
 }

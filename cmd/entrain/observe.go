@@ -14,9 +14,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/metrics"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tui"
 	"github.com/entrain-network/entrain/verify"
@@ -175,17 +175,23 @@ func (r *recording) close() error {
 
 // timed is an event with the time it happened.
 type timed struct {
-	Time string `json:"time"`
-	node.Event
+	Time  string      `json:"time"`
+	Event event.Event `json:"-"`
+}
+
+// MarshalJSON returns one object of the time and the event.
+func (t timed) MarshalJSON() ([]byte, error) {
+	type head timed
+	return event.Marshal(head(t), t.Event)
 }
 
 // observer returns what shows a participant's events: to programs as lines of JSON, to people in words.
-func (c console) observer(asJSON bool) func(node.Event) {
+func (c console) observer(asJSON bool) func(event.Event) {
 	if asJSON {
-		return func(ev node.Event) { _ = c.object(timed{time.Now().UTC().Format(time.RFC3339Nano), ev}) }
+		return func(ev event.Event) { _ = c.object(timed{time.Now().UTC().Format(time.RFC3339Nano), ev}) }
 	}
 	var told view.Teller
-	return func(ev node.Event) {
+	return func(ev event.Event) {
 		if text := told.Words(ev); text != "" {
 			c.say("%s %s", time.Now().Format(time.TimeOnly), text)
 		}
@@ -201,7 +207,7 @@ func (o *observing) takePart(ctx context.Context, c console, p *participant) (er
 		}
 		defer func() { err = errors.Join(err, r.close()) }()
 		show := c.observer(o.asJSON)
-		p.observe = func(ev node.Event) {
+		p.observe = func(ev event.Event) {
 			r.writer.Event(time.Now(), ev)
 			show(ev)
 		}
@@ -216,7 +222,7 @@ func (o *observing) takePart(ctx context.Context, c console, p *participant) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	p.observe = func(ev node.Event) { r.writer.Event(time.Now(), ev) }
+	p.observe = func(ev event.Event) { r.writer.Event(time.Now(), ev) }
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	shown, closeWindow := context.WithCancel(ctx)

@@ -12,11 +12,11 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/metrics"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/train"
@@ -98,15 +98,15 @@ func observeRound(w *runlog.Writer, round uint32, members int, before, after led
 			s = after
 		}
 		s.Height = uint64(round)*6 + uint64(i)
-		w.Event(now, node.Event{Kind: "state", Phase: "RoundTrain", Round: round, Step: round, Snapshot: &s})
+		w.Event(now, event.State{Phase: "RoundTrain", Round: round, Step: round, Snapshot: &s})
 	}
-	w.Event(now, node.Event{Kind: "trained", Round: round, Step: round, Loss: 3, LR: 0.1, GradNorm: 1, Tokens: 1024, Seconds: 1, Bytes: 65_000})
+	w.Event(now, event.Trained{Round: round, Step: round, Loss: 3, LR: 0.1, GradNorm: 1, Tokens: 1024, Seconds: 1, Bytes: 65_000})
 	for m := 1; m < members; m++ {
-		w.Event(now, node.Event{Kind: "committed", Round: round, Member: uint32(m), Loss: 3, Bytes: 65_000})
-		w.Event(now, node.Event{Kind: "fetched", Round: round, Member: uint32(m), Bytes: 65_000, Seconds: 0.1})
+		w.Event(now, event.Committed{Round: round, Member: uint32(m), Loss: 3, Bytes: 65_000})
+		w.Event(now, event.Fetched{Round: round, Member: uint32(m), Bytes: 65_000, Seconds: 0.1})
 	}
-	w.Event(now, node.Event{Kind: "applied", Round: round + 1, Step: round, Results: members, Params: wire.Hash{1}.String()})
-	w.Event(now, node.Event{Kind: "evaluated", Step: round, HeldOut: 3})
+	w.Event(now, event.Applied{Round: round + 1, Step: round, Results: members, Params: wire.Hash{1}})
+	w.Event(now, event.Evaluated{Step: round, HeldOut: 3})
 }
 
 // snapshots are a run before and after its first round opens.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/view"
 )
@@ -33,8 +34,8 @@ func checkRecords(t *testing.T, state string, steps uint32) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Event != nil && r.Event.Kind == "applied" {
-			applied[r.Event.Step] = true
+		if ev, ok := r.Event.(event.Applied); ok {
+			applied[ev.Step] = true
 		}
 		fold.Add(r)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
@@ -49,7 +50,7 @@ type participation struct {
 	// wrap, if not nil, changes the configuration of the node: the demo makes a cheat of one.
 	wrap    func(node.Config, spec.Spec, train.Config) (node.Config, error)
 	linger  time.Duration // for which the model is served to others after the run has finished
-	observe func(node.Event)
+	observe func(event.Event)
 	log     *slog.Logger
 }
 
@@ -83,9 +84,9 @@ type participant struct {
 
 	// What follows belongs to the loop.
 	phase    string
-	agreed   string // hash of the parameters that the run agreed on last
-	params   string // hash of the parameters held
-	finished bool   // the run has, and the final parameters are held
+	agreed   wire.Hash // of the parameters that the run agreed on last
+	params   wire.Hash // of the parameters held
+	finished bool      // the run has, and the final parameters are held
 	expelled *node.ExpelledError
 }
 
@@ -213,9 +214,9 @@ func (p *participant) runTo(ctx context.Context) error {
 	if !p.finished {
 		return nil
 	}
-	path, err := p.saver.last(p.store, p.params)
+	path, err := p.saver.last(p.store, p.params.String())
 	if path != "" {
-		p.observe(node.Event{Kind: "kept", Params: p.params, Text: path})
+		p.observe(event.Kept{Params: p.params, Path: path})
 		p.uploader.add(path)
 	}
 	p.uploader.finish(ctx, p.note)
@@ -228,7 +229,7 @@ func (p *participant) recall(params wire.Hash) []float32 {
 }
 
 // note tells something in words.
-func (p *participant) note(text string) { p.observe(node.Event{Kind: "note", Text: text}) }
+func (p *participant) note(text string) { p.observe(event.Note{Text: text}) }
 
 // disputant is a run's tracer as its node sees it.
 type disputant struct{ tracer *verify.Tracer }
@@ -268,22 +269,27 @@ func (p *participant) checkpoint(c node.Checkpoint) (wire.Hash, error) {
 }
 
 // observed takes the node's events, on the loop.
-func (p *participant) observed(ev node.Event) {
-	switch ev.Kind {
-	case "loaded", "applied", "healed":
+func (p *participant) observed(got event.Event) {
+	switch ev := got.(type) {
+	case event.Loaded:
 		p.params = ev.Params
-	case "state":
+	case event.Applied:
+		p.params = ev.Params
+	case event.Healed:
+		p.params = ev.Params
+	case event.State:
 		p.phase, p.agreed = ev.Phase, ev.Params
-	case "trained":
+	case event.Trained:
 		ev.PeakShare = p.cost.share(ev.Tokens, ev.Seconds)
+		got = ev
 		if p.looks != nil {
 			p.looks.trained(ev.Seconds)
 		}
 	}
-	p.observe(ev)
+	p.observe(got)
 	if !p.finished && p.phase == phaseFinished && p.params == p.agreed && p.writing.Load() == 0 {
 		p.finished = true
-		p.observe(node.Event{Kind: "finished", Params: p.params, Seconds: p.linger.Seconds()})
+		p.observe(event.Finished{Params: p.params, Seconds: p.linger.Seconds()})
 		p.loop.After(p.linger, func() { p.node.Stop(finishPatience, p.end) })
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/ledger/comet"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/web"
 )
@@ -79,7 +79,7 @@ func TestReportOfALogWithoutItsChain(t *testing.T) {
 	now := time.Unix(1_900_000_000, 0)
 	log.Add(runlog.Record{Time: now, Standing: &runlog.Standing{Height: 7, Head: runlog.Head{Run: "opticks", Steps: 10, Step: 2, Phase: "RoundTrain"}}})
 	for step := range uint32(3) {
-		log.Event(now, node.Event{Kind: "trained", Round: step + 1, Step: step + 1, Loss: 5 - float32(step)})
+		log.Event(now, event.Trained{Round: step + 1, Step: step + 1, Loss: 5 - float32(step)})
 	}
 	if err := log.Close(); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func TestJoinInATerminal(t *testing.T) {
 	dir, own := t.TempDir(), t.TempDir()
 	needTmux(t) // before a demo is started for nothing
 	d := startDemo(t, dir, append(tinyArgs(t, "100000"), "--verification", "0")...)
-	d.until("two steps", func(ev demoEvent) bool { return ev.Kind == "applied" && ev.Step >= 2 })
+	d.until("two steps", func(ev printed) bool { return ev.Kind == "applied" && ev.Step >= 2 })
 	b, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if err != nil {
 		t.Fatal(err)

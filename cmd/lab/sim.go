@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -170,18 +171,9 @@ func simReport(cfg sim.Config, r sim.Report, took time.Duration) string {
 
 // simLine writes an event for people.
 func simLine(ev sim.Event) string {
-	line := fmt.Sprintf("%10v client %-3d %-10s", ev.At.Round(time.Millisecond), ev.Client, ev.Kind)
-	if ev.Phase != "" {
-		line += fmt.Sprintf(" %s", ev.Phase)
+	fields, err := json.Marshal(ev.Event)
+	if err != nil {
+		panic(err) // a struct of numbers and texts
 	}
-	if ev.Round > 0 {
-		line += fmt.Sprintf(" round %d", ev.Round)
-	}
-	if ev.Params != "" {
-		line += fmt.Sprintf(" params %.12s", ev.Params)
-	}
-	if ev.Text != "" {
-		line += " " + ev.Text
-	}
-	return line
+	return fmt.Sprintf("%10v client %-3d %-10s %s", ev.At.Round(time.Millisecond), ev.Client, ev.Event.Kind(), fields)
 }

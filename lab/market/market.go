@@ -15,6 +15,7 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
@@ -278,8 +279,11 @@ func (m *Market) mine(i int) error {
 			m.saved, m.savedHash = append([]float32(nil), c.Params...), c.Hash
 			return wire.Sum("entrain/market-checkpoint", c.Hash[:]), nil
 		},
-		Observe: func(ev node.Event) {
-			if ev.Kind == "note" || ev.Kind == "refused" {
+		Observe: func(got event.Event) {
+			switch ev := got.(type) {
+			case event.Note:
+				x.notes = append(x.notes, ev.Text)
+			case event.Refused:
 				x.notes = append(x.notes, ev.Text)
 			}
 		},

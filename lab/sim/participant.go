@@ -7,6 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
@@ -50,7 +51,7 @@ func (p *participant) begin(ctx context.Context) {
 		Disputant: n.disputant,
 		// The first ones measure the final parameters.
 		EvalRounds: n.cfg.Steps * uint32(max(0, min(1, evaluators-p.index))),
-		Observe:    func(ev node.Event) { n.record(p.index, ev) },
+		Observe:    func(ev event.Event) { n.record(p.index, ev) },
 		Cost:       p.cost,
 		Verify:     n.verify,
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -83,7 +84,13 @@ func Default(seed uint64) Config {
 type Event struct {
 	At     time.Duration `json:"at"` // virtual time since the beginning
 	Client int           `json:"client"`
-	node.Event
+	Event  event.Event   `json:"-"`
+}
+
+// MarshalJSON returns one object of the time, the client and the event.
+func (e Event) MarshalJSON() ([]byte, error) {
+	type head Event
+	return event.Marshal(head(e), e.Event)
 }
 
 // Report is what came of a run.
@@ -369,15 +376,15 @@ func (n *network) state() coordinator.State {
 }
 
 // record takes an event of a participant into the log.
-func (n *network) record(i int, ev node.Event) {
-	e := Event{At: n.clock.Now().Sub(n.start), Client: i, Event: ev}
+func (n *network) record(i int, got event.Event) {
+	e := Event{At: n.clock.Now().Sub(n.start), Client: i, Event: got}
 	line, err := json.Marshal(e)
 	if err != nil {
 		panic("sim: " + err.Error())
 	}
 	n.log.Write(append(line, '\n'))
-	switch ev.Kind {
-	case "trained":
+	switch ev := got.(type) {
+	case event.Trained:
 		if n.cfg.kind(i) != "" {
 			break
 		}
@@ -385,9 +392,9 @@ func (n *network) record(i int, ev node.Event) {
 			n.report.LossFirst = ev.Loss
 		}
 		n.report.LossLast = ev.Loss
-	case "evaluated":
+	case event.Evaluated:
 		n.report.HeldOut = ev.HeldOut
-	case "healed":
+	case event.Healed:
 		n.report.Heals++
 	}
 	if n.cfg.Observe != nil {

@@ -3,6 +3,8 @@ package sim
 import (
 	"testing"
 	"time"
+
+	"github.com/entrain-network/entrain/event"
 )
 
 // TestStragglersComeToBeGivenLess has shares go by speed, in a run that verifies, with all kinds of faults: all that must hold holds, and who is ten
@@ -11,8 +13,9 @@ func TestStragglersComeToBeGivenLess(t *testing.T) {
 	cfg := Default(1)
 	cfg.Clients, cfg.Steps, cfg.Overlap, cfg.Verification, cfg.BySpeed = 12, 60, 1, 20, true
 	var first, last time.Duration // the longest step in the first and in the last ten
-	cfg.Observe = func(ev Event) {
-		if ev.Kind != "trained" {
+	cfg.Observe = func(e Event) {
+		ev, ok := e.Event.(event.Trained)
+		if !ok {
 			return
 		}
 		took := time.Duration(ev.Seconds * float64(time.Second))

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
 )
 
@@ -130,8 +129,16 @@ type process struct {
 
 // timed is an event as join --json prints it.
 type timed struct {
-	Time time.Time `json:"time"`
-	node.Event
+	Time    time.Time `json:"time"`
+	Kind    string    `json:"event"`
+	Round   uint32    `json:"round"`
+	Step    uint32    `json:"step"`
+	Status  string    `json:"status"`
+	Params  string    `json:"params"`
+	Text    string    `json:"text"`
+	Points  uint64    `json:"points"`
+	Seconds float64   `json:"seconds"`
+	Results int       `json:"results"`
 }
 
 // begin starts a command that goes on until the test ends.
