@@ -88,7 +88,7 @@ func (m *Machine) decideSpeed() {
 	}
 	member := m.state.Member(m.member.index)
 	speed := m.speed()
-	if len(p.steps) < stepsLeast || !member.Status.Present() || member.Spoke || !differs(speed, member.Speed) || !m.due(&p.at, reSpeedMs) {
+	if len(p.steps) < stepsLeast || !member.Status.Present() || member.SpeedSet || !differs(speed, member.Speed) || !m.due(&p.at, reSpeedMs) {
 		return
 	}
 	m.do(Submit{coordinator.SetSpeed{Speed: speed}})

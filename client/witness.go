@@ -58,7 +58,7 @@ func (m *Machine) gather(attested coordinator.Round, p bloom.Params, filter bloo
 			complete = complete && !((m.takesPart(uint32(i)) || m.bucketed()) && m.awaited(attested, uint32(i)))
 			continue
 		}
-		held = coordinator.Hold(held, uint32(i))
+		held = coordinator.SetHeld(held, uint32(i))
 		if p.Bits == 0 {
 			continue // the ledger has the commitments
 		}

@@ -25,99 +25,10 @@ func (s State) Apply(env Env, m Message) error {
 	return nil
 }
 
-// takesValue tells whether tokens may be attached to a message.
-func takesValue(m Message) bool {
-	switch m.(type) {
-	case Join, Deposit, Fund, RegisterValidator:
-		return true
-	}
-	return false
-}
-
-// paysOut tells whether a message may pay tokens out of the escrow.
-func paysOut(m Message) bool {
-	switch m.(type) {
-	case Claim, RegisterValidator, RetireValidator:
-		return true
-	}
-	return false
-}
-
 // transitionsMax bounds the transitions of one message: the end of RoundTrain and of RoundWitness, twice.
 const transitionsMax = 4
 
-// take does what m asks for by itself, before the phases move.
-func (s State) take(env Env, m Message) Error {
-	switch m := m.(type) {
-	case Tick:
-		return OK
-	case Join:
-		return s.join(env, m)
-	case Withdraw:
-		return s.withdraw(env)
-	case Ready:
-		return s.ready(env, m)
-	case Witness:
-		return s.witness(env, m)
-	case Checkpoint:
-		return s.checkpoint(env, m)
-	case Pause:
-		return s.pause(env)
-	case Resume:
-		return s.resume(env)
-	}
-	return s.takeMove(env, m)
-}
-
-// takeMove does what a message about checks, disputes or tokens asks for.
-func (s State) takeMove(env Env, m Message) Error {
-	switch m := m.(type) {
-	case Pass:
-		return s.pass(env, m)
-	case Accuse:
-		return s.accuse(env, m)
-	case Unserved:
-		return s.reportUnserved(env, m)
-	case TieBreak:
-		return s.tieBreak(env, m)
-	case Defend:
-		return s.defend(env, m)
-	case Reveal:
-		return s.reveal(env, m)
-	case Evidence:
-		return s.evidence(env, m)
-	case Concede:
-		return s.concede(env, m)
-	case Equivocation:
-		return s.equivocation(env, m)
-	case Deposit:
-		return s.deposit(env, m)
-	case Claim:
-		return s.claim(env)
-	case Fund:
-		return s.fund(env)
-	}
-	return s.takeScores(env, m)
-}
-
-// takeScores does what a message about commitments and scores asks for.
-func (s State) takeScores(env Env, m Message) Error {
-	switch m := m.(type) {
-	case Commit:
-		return s.commit(env, m)
-	case RegisterValidator:
-		return s.registerValidator(env, m)
-	case RetireValidator:
-		return s.retireValidator(env)
-	case CommitScores:
-		return s.commitScores(env, m)
-	case RevealScores:
-		return s.revealScores(env, m)
-	case SetSpeed:
-		return s.setSpeed(env, m)
-	}
-	return ErrMessage
-}
+func (s State) tick(Env, Tick) Error { return OK }
 
 // presentMember returns the place of the member known by pub, if it is present.
 func (s State) presentMember(pub key.Public) (uint32, Error) {
@@ -128,7 +39,7 @@ func (s State) presentMember(pub key.Public) (uint32, Error) {
 	return i, OK
 }
 
-func (s State) withdraw(env Env) Error {
+func (s State) withdraw(env Env, _ Withdraw) Error {
 	i, e := s.presentMember(env.Sender)
 	if e != OK {
 		return e
@@ -184,7 +95,7 @@ func (s State) checkpoint(env Env, m Checkpoint) Error {
 	return OK
 }
 
-func (s State) pause(env Env) Error {
+func (s State) pause(env Env, _ Pause) Error {
 	if env.Sender != s.h().Owner() {
 		return ErrNotOwner
 	}
@@ -205,7 +116,7 @@ func (s State) pause(env Env) Error {
 	return OK
 }
 
-func (s State) resume(env Env) Error {
+func (s State) resume(env Env, _ Resume) Error {
 	if env.Sender != s.h().Owner() {
 		return ErrNotOwner
 	}

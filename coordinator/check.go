@@ -233,7 +233,7 @@ func (s State) accuse(env Env, m Accuse) Error {
 	return OK
 }
 
-func (s State) reportUnserved(env Env, m Unserved) Error {
+func (s State) unserved(env Env, m Unserved) Error {
 	k, e := s.checkOf(env, m.Round, m.Member)
 	if e != OK {
 		return e

@@ -91,9 +91,9 @@ type Config struct {
 	// Rounds for which a newcomer cannot be replaced.
 	ImmuneWindows uint32
 
-	// Merkle.BlobRoot of the initial parameters.
+	// merkle.BlobRoot of the initial parameters.
 	ModelHash wire.Hash
-	// Merkle.BlobRoot of a fresh optimizer state; may be zero without verification.
+	// merkle.BlobRoot of a fresh optimizer state; may be zero without verification.
 	StateHash wire.Hash
 	// Hash of the run's specification, which the host keeps.
 	SpecHash wire.Hash

@@ -452,34 +452,38 @@
 //
 // # Messages
 //
-// A message is its kind in a byte, then its fields:
+// A message is its kind in one byte, then its fields. Bytes, Hashes and Scores are a U32 length and
+// their elements; a score is U32 member and U16 score, in two's complement. Signed is a commitment
+// and its signature (Signed.Append).
 //
-//	0 Tick
-//	1 Join        U32 speed, payee, 32 bytes
-//	2 Withdraw
-//	3 Ready       U32 epoch, Hash params
-//	4 Witness     U32 round, U8 complete, Hash params, U32 length and bitmap of members held, U32 length and filter
-//	5 Checkpoint  U32 epoch, Hash params, Hash manifest
-//	6 Pause
-//	7 Resume
-//	8 Pass        U32 round, U32 member, signed commitment, Hash gradient
-//	9 Accuse      U32 round, U32 member, signed commitment, Hash trace
-//	10 Unserved   U32 round, U32 member
-//	11 TieBreak   U32 dispute, U8 vote (1 right, 2 wrong, 3 unserved), Hash trace
-//	12 Defend     U32 dispute, Hash trace, U32 length of proof, so many Hash
-//	13 Reveal     U32 dispute, 16 Hash
-//	14 Evidence   U32 dispute, U32 length, so many bytes: the referee's format
-//	15 Concede    U32 dispute
-//	16 Equivocation  two signed commitments
-//	17 Deposit    key of the member, 32 bytes
+//	 0 Tick
+//	 1 Join               U32 Speed, Key Payee
+//	 2 Withdraw
+//	 3 Ready              U32 Epoch, Hash Params
+//	 4 Witness            U32 Round, Bool Complete, Hash Params, Bytes Held, Bytes Commitments
+//	 5 Checkpoint         U32 Epoch, Hash Params, Hash Manifest
+//	 6 Pause
+//	 7 Resume
+//	 8 Pass               U32 Round, U32 Member, Signed Commitment, Hash Gradient
+//	 9 Accuse             U32 Round, U32 Member, Signed Commitment, Hash Trace
+//	10 Unserved           U32 Round, U32 Member
+//	11 TieBreak           U32 Dispute, U8 Vote, Hash Trace
+//	12 Defend             U32 Dispute, Hash Trace, Hashes Proof
+//	13 Reveal             U32 Dispute, 16 Hash Nodes
+//	14 Evidence           U32 Dispute, Bytes Bytes
+//	15 Concede            U32 Dispute
+//	16 Equivocation       Signed A, Signed B
+//	17 Deposit            Key Member
 //	18 Claim
 //	19 Fund
-//	20 Commit     signed commitment
-//	21 RegisterValidator  payee, 32 bytes
+//	20 Commit             Signed Signed
+//	21 RegisterValidator  Key Payee
 //	22 RetireValidator
-//	23 CommitScores  U32 period, Hash
-//	24 RevealScores  U32 period, Hash salt, U32 length, so many U32 member and U16 score (two's complement), members increasing
-//	25 SetSpeed   U32 speed
+//	23 CommitScores       U32 Period, Hash Hash
+//	24 RevealScores       U32 Period, Hash Salt, Scores Scores
+//	25 SetSpeed           U32 Speed
+//
+// # Example
 //
 // For example a report in round 7 that holds the results of members 0 and 2, with a filter (here of 2 bytes) and parameters
 // 99...99, is

@@ -53,7 +53,7 @@ type Member struct {
 	Missed      uint8  // results and warmups missed in a row
 	Idle        uint8  // elections as a witness in a row without a report
 	Speed       uint32 // tokens a second, as it said last
-	Spoke       bool   // it has said so by SetSpeed since the epoch began, and cannot again before the next one
+	SpeedSet    bool   // it has said so by SetSpeed since the epoch began, and cannot again before the next one
 	JoinedMs    uint64 // when it joined, the last time
 	JoinedEpoch uint32 // State.Epoch then
 	LeftMs      uint64 // when it left or was dropped, the last time
@@ -74,11 +74,11 @@ type Member struct {
 	LastRound  uint32 // and of its last
 	ReleaseMs  uint64 // when its stake is free; 0 while it is a member of a run that goes on
 
-	Since  uint32 // State.Window when it came as a newcomer; once it takes part, when that epoch began
-	Score  int16  // moving average of its scores, in units of 1/ScoreOne; 0 if Scored is false
-	Scored bool
-	Unripe uint64 // tokens it was given for its last scores, which become Balance with the next
-	Earned uint64 // tokens it was ever given for its scores
+	Since    uint32 // State.Window when it came as a newcomer; once it takes part, when that epoch began
+	Score    int16  // moving average of its scores, in units of 1/ScoreOne; 0 if Scored is false
+	Scored   bool
+	Unvested uint64 // tokens it was given for its last scores, which become Balance with the next
+	Earned   uint64 // tokens it was ever given for its scores
 }
 
 // Count returns how many places of the table of members are in use; members are numbered 0 to Count-1.
@@ -95,7 +95,7 @@ func (s State) Member(i uint32) Member {
 		Missed:      b.Missed(),
 		Idle:        b.Idle(),
 		Speed:       b.Speed(),
-		Spoke:       b.SpeedSet(),
+		SpeedSet:    b.SpeedSet(),
 		JoinedMs:    b.JoinedMs(),
 		JoinedEpoch: b.JoinedEpoch(),
 		LeftMs:      b.LeftMs(),
@@ -116,7 +116,7 @@ func (s State) Member(i uint32) Member {
 		Since:       b.Since(),
 		Score:       fixed(b.Score()),
 		Scored:      b.Score() != 0,
-		Unripe:      b.Unvested(),
+		Unvested:    b.Unvested(),
 		Earned:      b.Earned(),
 	}
 }

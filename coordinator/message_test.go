@@ -96,7 +96,7 @@ func TestParseMessageRefuses(t *testing.T) {
 		b    []byte
 		want error
 	}{
-		{"an unknown kind", []byte{kindSetSpeed + 1}, ErrMessage},
+		{"an unknown kind", []byte{kindsEnd}, ErrMessage},
 		{"a truth value of 2", append(Append(nil, Witness{})[:5:5], 2), wire.ErrNotCanonical},
 		{"a bitmap with a zero byte at its end", Append(nil, Witness{Held: []byte{1, 0}}), wire.ErrNotCanonical},
 		{"a bitmap of more members than a run can have", Append(nil, Witness{Held: bytes.Repeat([]byte{1}, heldBytesMax+1)}), wire.ErrTooLong},
@@ -131,12 +131,12 @@ func FuzzParseMessage(f *testing.F) {
 func TestHoldSetsBits(t *testing.T) {
 	var held []byte
 	for _, i := range []uint32{0, 3, 17, 8, 17} {
-		held = Hold(held, i)
+		held = SetHeld(held, i)
 	}
 	if want := []byte{0b1001, 1, 0b10}; !bytes.Equal(held, want) {
 		t.Errorf("Hold made %08b, want %08b", held, want)
 	}
-	if held := Hold(nil, MembersMax-1); len(held) != heldBytesMax {
+	if held := SetHeld(nil, MembersMax-1); len(held) != heldBytesMax {
 		t.Errorf("the last member's bit is in byte %d, want %d", len(held), heldBytesMax)
 	}
 }

@@ -58,7 +58,7 @@ func (s State) addStake(i uint32, value uint64) {
 	s.h().SetEscrow(s.Escrow() + value)
 }
 
-func (s State) fund(env Env) Error {
+func (s State) fund(env Env, _ Fund) Error {
 	if env.Value == 0 || !s.holds(env.Value) {
 		return ErrValue
 	}
@@ -68,7 +68,7 @@ func (s State) fund(env Env) Error {
 }
 
 // claim pays the sender's payee what the sender is owed.
-func (s State) claim(env Env) Error {
+func (s State) claim(env Env, _ Claim) Error {
 	i, ok := s.Find(env.Sender)
 	if !ok {
 		return s.claimSeat(env)

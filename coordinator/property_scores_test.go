@@ -183,7 +183,7 @@ func (p *player) finishScores(members uint32) {
 		earned += m.Earned
 		good = good || truth(m.Key) > 0 && m.Points > 0
 		// The moving average rounds, by less than half a unit a period.
-		if d := int(m.Score) - int(truth(m.Key)); m.Scored && (d < -4 || d > 4) || m.Unripe > 0 {
+		if d := int(m.Score) - int(truth(m.Key)); m.Scored && (d < -4 || d > 4) || m.Unvested > 0 {
 			w.t.Fatalf("member %d is worth %d and ends as %+v", i, truth(m.Key), m)
 		}
 		if truth(m.Key) <= 0 && m.Earned > 0 {

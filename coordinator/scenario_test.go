@@ -132,7 +132,7 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("no scenario shows error %d, %q", e, e.Error())
 		}
 	}
-	for kind := range uint8(kindSetSpeed + 1) {
+	for kind := range uint8(kindsEnd) {
 		if !seen.messages[kind] {
 			t.Errorf("no scenario applies a message of kind %d", kind)
 		}
@@ -414,7 +414,7 @@ func (sc *scenario) witness(i uint32, options map[string]string) Witness {
 				m.Commitments[b] = 0xff
 			}
 		case "extra":
-			m.Held = Hold(m.Held, uint32(number(sc.t, v)))
+			m.Held = SetHeld(m.Held, uint32(number(sc.t, v)))
 		case "zeros":
 			m.Held = append(m.Held, make([]byte, number(sc.t, v))...)
 		}

@@ -327,7 +327,7 @@ func (sc *scenario) trusted(m Member) {
 		not  uint64
 	}{
 		{"doubt", uint64(m.Doubt), doubtNew}, {"strikes", uint64(m.Strikes), 0}, {"skipped", uint64(m.Skipped), 0},
-		{"astray", uint64(m.Astray), 0}, {"passed", uint64(m.Passed), 0}, {"stake", m.Stake, 0}, {"balance", m.Balance, 0}, {"unripe", m.Unripe, 0},
+		{"astray", uint64(m.Astray), 0}, {"passed", uint64(m.Passed), 0}, {"stake", m.Stake, 0}, {"balance", m.Balance, 0}, {"unripe", m.Unvested, 0},
 	} {
 		if f.n != f.not {
 			fmt.Fprintf(sc.out, " %s=%d", f.name, f.n)

@@ -166,7 +166,7 @@ func (s State) payOut(to key.Public, amount uint64) {
 	s.h().SetPayoutTo(to)
 }
 
-func (s State) retireValidator(env Env) Error {
+func (s State) retireValidator(env Env, _ RetireValidator) Error {
 	k, ok := s.seatOf(env.Sender)
 	if !ok {
 		return ErrNotValidator

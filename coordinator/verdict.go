@@ -82,6 +82,16 @@ const (
 	Accuser = 1
 )
 
+// Vote is what a tie-breaker found.
+type Vote uint8
+
+// The votes.
+const (
+	VoteRight    Vote = 1 // the share was recomputed with the accused's result
+	VoteWrong    Vote = 2 // it was recomputed with another result
+	VoteUnserved Vote = 3 // the accused does not serve what is needed
+)
+
 // TieVote is a tie-breaker of a dispute and what it said.
 type TieVote struct {
 	Member uint32
@@ -174,9 +184,6 @@ type Conviction struct {
 	FirstRound, LastRound, Results uint32
 	AtMs                           uint64
 }
-
-// MessageHash returns the name of a message, by which convictions refer to their evidence.
-func MessageHash(m Message) wire.Hash { return wire.Sum("entrain/message", Append(nil, m)) }
 
 // Checks returns the checks that are open or in dispute.
 func (s State) Checks() []Check {

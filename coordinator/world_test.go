@@ -155,7 +155,7 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 	still = still && slices.Equal(old.Checks(), w.s.Checks()) && reflect.DeepEqual(old.Disputes(), w.s.Disputes())
 	still = still && old.Window() == w.s.Window() && old.settled() == w.s.settled()
 	old.clearPayout()
-	if m.kind() == kindTick && still && !bytes.Equal(before, w.s.Bytes()) {
+	if m.kind() == (Tick{}).kind() && still && !bytes.Equal(before, w.s.Bytes()) {
 		w.t.Fatalf("a tick changed the state without a transition, in %v", old.Phase())
 	}
 	if _, paid := w.s.Payout(); paysOut(m) {
@@ -231,7 +231,7 @@ func (w *world) check() {
 	}
 	tokens := s.Treasury()
 	for i := range s.Count() {
-		tokens += s.Member(i).Stake + s.Member(i).Balance + s.Member(i).Unripe
+		tokens += s.Member(i).Stake + s.Member(i).Balance + s.Member(i).Unvested
 	}
 	for _, v := range s.Validators() {
 		tokens += v.Stake + v.Balance
@@ -316,7 +316,7 @@ func (w *world) report(i uint32, has func(uint32) bool) Witness {
 		switch {
 		case !a.holdable(j):
 		case has(j):
-			m.Held = Hold(m.Held, j)
+			m.Held = SetHeld(m.Held, j)
 			if p.Bits > 0 {
 				f.Add(p, salt[:], commitment(a, j).ID())
 			}

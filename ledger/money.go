@@ -83,7 +83,7 @@ func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinato
 
 // owes tells whether the run has tokens for a member, or will have when its treasury is funded.
 func (r *run) owes(m coordinator.Member) bool {
-	return m.Stake > 0 || m.Balance > 0 || m.Unripe > 0 || m.Points > m.Claimed && r.state.Config().Rate > 0
+	return m.Stake > 0 || m.Balance > 0 || m.Unvested > 0 || m.Points > m.Claimed && r.state.Config().Rate > 0
 }
 
 // mayPayOut tells whether what a message pays out of a run can be received. Only with a payee without a purse does it take a

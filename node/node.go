@@ -404,7 +404,7 @@ const submitFor = 20 * time.Second
 
 func (n *Node) submitted(m coordinator.Message, err error) {
 	if err != nil && !late(m, err) {
-		n.observe(event.Refused{Text: messageName(m) + ": " + err.Error()})
+		n.observe(event.Refused{Text: coordinator.Name(m) + ": " + err.Error()})
 	}
 	n.step(client.Submitted{Message: m, Err: err})
 }

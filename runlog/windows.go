@@ -119,7 +119,7 @@ func digestWindows(s coordinator.State) *Windows {
 	}
 	for i := range s.Count() {
 		m := s.Member(i)
-		w.Miners = append(w.Miners, Miner{Index: i, Since: m.Since, Score: m.Score, Scored: m.Scored, Unripe: m.Unripe, Earned: m.Earned})
+		w.Miners = append(w.Miners, Miner{Index: i, Since: m.Since, Score: m.Score, Scored: m.Scored, Unripe: m.Unvested, Earned: m.Earned})
 	}
 	for _, v := range s.Validators() {
 		w.Validators = append(w.Validators, Seat{Seat: v.Seat, Key: v.Key.String(), Payee: hashText(v.Payee), Stake: v.Stake, Balance: v.Balance, Earned: v.Earned, Trust: v.Trust, Since: v.Since})

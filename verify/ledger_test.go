@@ -137,7 +137,7 @@ func (c *court) attest(params wire.Hash) {
 			f, salt := bloom.New(r.Filter()), c.state.Key(i)
 			for j := range c.state.Count() {
 				if signed, trained := c.signed[j]; trained && a.Expected(j) {
-					m.Held = coordinator.Hold(m.Held, j)
+					m.Held = coordinator.SetHeld(m.Held, j)
 					f.Add(r.Filter(), salt[:], signed.Commitment.ID())
 				}
 			}

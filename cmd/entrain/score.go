@@ -159,7 +159,7 @@ func newMemberPay(s coordinator.State, m coordinator.MemberScore) memberPay {
 	now := s.Member(m.Member)
 	return memberPay{
 		Member: m.Member, Key: now.Key.String(), Sequences: m.Sequences, Scored: m.Scored, Score: scoreOf(m.Score), Average: scoreOf(now.Score),
-		Weight: float64(m.Weight) / coordinator.WeightOne, Reward: m.Reward, Penalty: m.Penalty, Unripe: now.Unripe,
+		Weight: float64(m.Weight) / coordinator.WeightOne, Reward: m.Reward, Penalty: m.Penalty, Unripe: now.Unvested,
 	}
 }
 

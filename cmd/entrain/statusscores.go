@@ -142,7 +142,7 @@ func newScoreReports(st coordinator.State) []*scoreReport {
 	}
 	for i := range st.Count() {
 		m := st.Member(i)
-		list[i] = &scoreReport{Immune: m.Status.Present() && st.Immune(i), Unripe: m.Unripe, Earned: m.Earned}
+		list[i] = &scoreReport{Immune: m.Status.Present() && st.Immune(i), Unripe: m.Unvested, Earned: m.Earned}
 		if m.Scored {
 			list[i].Score = fraction(m.Score)
 		}

@@ -105,7 +105,7 @@ func (m *member) holdFellows(report coordinator.Witness) coordinator.Witness {
 	}
 	for i := range m.state.Count() {
 		if m.fellow(i) && attested.Expected(i) {
-			report.Held = coordinator.Hold(report.Held, i)
+			report.Held = coordinator.SetHeld(report.Held, i)
 		}
 	}
 	return report

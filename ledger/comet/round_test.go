@@ -44,7 +44,7 @@ func TestAWatcherFollowsARoundOfALargeRun(t *testing.T) {
 	var ids []wire.Hash
 	for i := range s.Count() {
 		if r.Expected(i) {
-			held = coordinator.Hold(held, i)
+			held = coordinator.SetHeld(held, i)
 			ids = append(ids, wire.Sum("entrain/test/commitment", wire.AppendU32(nil, i)))
 		}
 	}

@@ -105,7 +105,7 @@ func (s schema) configuration() string {
 		if goType == "" {
 			goType = goTypes[c.typ]
 		}
-		b.WriteString(wrap(strings.ToUpper(c.doc[:1])+c.doc[1:]+".", "// ") + c.name + " " + goType + "\n")
+		b.WriteString(wrap(sentence(c.doc), "// ") + c.name + " " + goType + "\n")
 		c.encode(s, &appends, &reads, &uppers)
 		put, get := "c."+c.name, "h."+c.name+"()"
 		if c.goType != "" {
@@ -191,6 +191,14 @@ func (s schema) offsets() string {
 		fmt.Fprintf(&b, "%sEnd = %d\n)\n", r.prefix, end)
 	}
 	return b.String()
+}
+
+// sentence returns text with a full stop, and with a capital letter unless it begins with code.
+func sentence(text string) string {
+	if first, _, _ := strings.Cut(text, " "); !strings.Contains(first, ".") {
+		text = strings.ToUpper(text[:1]) + text[1:]
+	}
+	return text + "."
 }
 
 // width is the length of the lines of comments.

@@ -49,9 +49,12 @@ func generate(dir string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{}
 	for name, code := range map[string]string{
-		"internal/record/record_gen.go": s.records(),
-		"config_gen.go":                 s.configuration(),
-		"offsets_gen_test.go":           s.offsets(),
+		"internal/record/record_gen.go":  s.records(),
+		"internal/record/refusal_gen.go": s.codes(),
+		"config_gen.go":                  s.configuration(),
+		"messages_gen.go":                s.messageCode(),
+		"errors_gen.go":                  s.errorCode(),
+		"offsets_gen_test.go":            s.offsets(),
 	} {
 		if files[name], err = format.Source([]byte(code)); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -63,10 +66,11 @@ func generate(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// The lines of doc.go between which the offset tables stand.
+// The lines of doc.go between which the tables of offsets and of messages stand.
 const (
 	tablesBegin = "// # Offsets\n//\n"
-	tablesEnd   = "// # Messages\n"
+	tablesEnd   = "// # Messages\n//\n"
+	kindsEnd    = "// # Example\n"
 )
 
 // manual returns the text of doc.go with the offset tables of the schema.
@@ -76,5 +80,9 @@ func (s schema) manual(text string) ([]byte, error) {
 	if !ok || !found {
 		return nil, fmt.Errorf("doc.go lacks the headings %q and %q", tablesBegin, tablesEnd)
 	}
-	return format.Source([]byte(before + tablesBegin + s.tables() + tablesEnd + after))
+	_, after, ok = strings.Cut(after, kindsEnd)
+	if !ok {
+		return nil, fmt.Errorf("doc.go lacks the heading %q", kindsEnd)
+	}
+	return format.Source([]byte(before + tablesBegin + s.tables() + tablesEnd + s.kinds() + kindsEnd + after))
 }

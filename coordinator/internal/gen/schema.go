@@ -10,9 +10,26 @@ import (
 
 // schema is what schema.txt says.
 type schema struct {
-	bounds map[string]string // how errors write a constant
-	config []setting
-	parts  []record
+	bounds   map[string]string // how errors write a constant
+	config   []setting
+	parts    []record
+	messages []message
+	errors   []refusal
+}
+
+// message is a kind of message.
+type message struct {
+	kind        int
+	name, noun  string
+	value, pays bool
+	doc         []string
+	fields      []field // their types may be "u8:Vote", "bytes<=N", "hash<=N", "score<=N"
+}
+
+// refusal is an error.
+type refusal struct {
+	number     int
+	name, text string
 }
 
 // setting is a field of the configuration.
@@ -44,7 +61,7 @@ var sizes = map[string]int{"u8": 1, "bool": 1, "byte": 1, "u16": 2, "u32": 4, "u
 // parse reads a schema and checks that fields are aligned and do not overlap.
 func parse(text string) (schema, error) {
 	s := schema{bounds: map[string]string{}}
-	config, group := false, false
+	section, group := "", false
 	for n, line := range strings.Split(text, "\n") {
 		words := strings.Fields(line)
 		if len(words) == 0 || words[0] == "#" {
@@ -56,12 +73,19 @@ func parse(text string) (schema, error) {
 		case words[0] == "bound":
 			s.bounds[words[1]] = strings.Join(words[2:], " ")
 		case words[0] == "config":
-			config = true
+			section = words[0]
 		case words[0] == "record":
-			config = false
+			section = words[0]
 			err = s.addRecord(words)
-		case config:
+		case words[0] == "message" && len(words) > 4:
+			section = words[0]
+			err = s.addMessage(words)
+		case words[0] == "error" && len(words) > 3:
+			err = s.addError(words)
+		case section == "config":
 			err = s.addSetting(words, group)
+		case section == "message":
+			err = s.addPart(words)
 		default:
 			err = s.addField(words)
 		}
@@ -126,6 +150,41 @@ func (s *schema) addField(words []string) error {
 	}
 	r := &s.parts[len(s.parts)-1]
 	r.fields = append(r.fields, f)
+	return err
+}
+
+func (s *schema) addMessage(words []string) error {
+	kind, err := strconv.Atoi(words[1])
+	if err == nil && kind != len(s.messages) {
+		err = fmt.Errorf("kind %d comes after %d", kind, len(s.messages)-1)
+	}
+	s.messages = append(s.messages, message{
+		kind: kind, name: words[2], noun: strings.Join(words[4:], " "),
+		value: strings.Contains(words[3], "value"), pays: strings.Contains(words[3], "pays"),
+	})
+	return err
+}
+
+// addPart adds a line of documentation or a field to the last message.
+func (s *schema) addPart(words []string) error {
+	m := &s.messages[len(s.messages)-1]
+	if words[0] == "|" {
+		m.doc = append(m.doc, strings.Join(words[1:], " "))
+		return nil
+	}
+	if len(words) < 3 {
+		return fmt.Errorf("a field of a message is: type, name, meaning")
+	}
+	m.fields = append(m.fields, field{typ: words[0], name: words[1], doc: strings.Join(words[2:], " ")})
+	return nil
+}
+
+func (s *schema) addError(words []string) error {
+	number, err := strconv.Atoi(words[1])
+	if err == nil && number != len(s.errors)+1 {
+		err = fmt.Errorf("error %d comes after %d", number, len(s.errors))
+	}
+	s.errors = append(s.errors, refusal{number, words[2], strings.Join(words[3:], " ")})
 	return err
 }
 
