@@ -334,14 +334,13 @@ func (m *Machine) accepted(a uint32) (payloads []wire.Hash, complete bool) {
 	return payloads, complete
 }
 
-// split says that no commitment of this member can have a quorum, known or not: it gave different witnesses different ones. Then nobody
-// applies any. An unknown commitment may stand in the reports of witnesses that name none of the known ones, and in those of
-// witnesses that name several, which only liars do: less than a third of the elected.
+// split reports whether no commitment of this member can have a quorum, known or not, so that no
+// member applies any. Either the member gave different witnesses different commitments, or a witness
+// says that it holds a result and names none. An unknown commitment may be in the reports that name
+// none of the known ones, and in those that name several, which only liars send: fewer than a third
+// of the elected.
 func (m *Machine) split(rs *results, member uint32) bool {
 	a, known := rs.number, rs.known[member]
-	if len(known) < 2 {
-		return false
-	}
 	r, ok := m.state.At(a + uint32(m.run.Overlap))
 	if !ok || r.Attests() != a || r.Filter().Bits == 0 {
 		return false

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/prng"
@@ -115,5 +116,27 @@ func TestCheatsAreReplayedBySeed(t *testing.T) {
 	second, err := Run(t.Context(), cfg)
 	if err != nil || !reflect.DeepEqual(first, second) {
 		t.Errorf("two runs of one seed differ: %v\n%+v\n%+v", err, first, second)
+	}
+}
+
+// TestFindingsStayFixed simulates what lab campaign found, each shrunk to its smallest configuration. docs/bugs.md
+// says what each of them was.
+func TestFindingsStayFixed(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  Config
+	}{
+		{"a witness confirms no commitment", Config{Seed: 193, Clients: 3, Steps: 1, Delay: 120 * time.Millisecond,
+			Adversaries: []string{"copycat"}, Verification: 5}},
+		{"a slow member is accused falsely", Config{Seed: 304, Clients: 14, Steps: 17, Overlap: 1, Delay: 101 * time.Millisecond,
+			Jitter: 59 * time.Millisecond, Loss: 0.02, Stragglers: 1, Verification: 50,
+			Adversaries: []string{"copycat", "false-accuser", "withhold", "equivocate"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.cfg.Limit = Default(1).Limit
+			if _, err := Run(t.Context(), c.cfg); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -212,7 +212,11 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	}
 	s.Trust = spec.Trust{}
 	if cfg.Verification > 0 {
-		s.Trust = spec.Trust{VerificationPercent: cfg.Verification, Verify: sec(12), Dispute: sec(12), Stake: simStake, Rate: 1}
+		patience := sec(12)
+		if cfg.faulty() {
+			patience = sec(60) // a slow machine, or one that comes back, must have the time to defend itself
+		}
+		s.Trust = spec.Trust{VerificationPercent: cfg.Verification, Verify: patience, Dispute: patience, Stake: simStake, Rate: 1}
 	}
 	text, err := s.Append(nil)
 	if err != nil {
