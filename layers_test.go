@@ -36,6 +36,7 @@ loop atomicfile atomicfile/dirlock economics tokenizer/learn chance
 bucket bucket/mem bucket/server
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec event
+onchain
 verify
 node/statefile validator/live
 node

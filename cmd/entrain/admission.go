@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -50,22 +49,22 @@ type applicant struct {
 }
 
 // obstacles are all that stands in the way, but for the data and the arithmetic, which take a while to look at.
-func (a applicant) obstacles(ctx context.Context, client ledger.Chain, on published) (list []obstacle, err error) {
-	o, err := a.asked(ctx, client, on.snapshot)
+func (a applicant) obstacles(ctx context.Context, client ledger.Chain, on onchain.Run) (list []obstacle, err error) {
+	o, err := a.asked(ctx, client, on.Snapshot)
 	if err != nil {
 		return nil, err
 	}
 	list = append(list, o...)
-	admission, err := client.Admission(ctx, on.spec.Name)
+	admission, err := client.Admission(ctx, on.Spec.Name)
 	if err != nil {
-		return nil, fmt.Errorf("who may take part in run %q: %w", on.spec.Name, err)
+		return nil, fmt.Errorf("who may take part in run %q: %w", on.Spec.Name, err)
 	}
-	list = append(append(list, a.unlisted(admission, on)...), tooOld(on.spec, admission.Program, version().Version)...)
-	st := on.snapshot.State
+	list = append(append(list, a.unlisted(admission, on)...), tooOld(on.Spec, admission.Program, version().Version)...)
+	st := on.Snapshot.State
 	if st.Phase() == coordinator.Paused || st.PausePending() {
-		list = append(list, obstacle{obstaclePaused, fmt.Sprintf("run %q is paused by its owner; who joins waits until it is resumed", on.spec.Name), true})
+		list = append(list, obstacle{obstaclePaused, fmt.Sprintf("run %q is paused by its owner; who joins waits until it is resumed", on.Spec.Name), true})
 	}
-	z, err := sizesOf(on.spec)
+	z, err := sizesOf(on.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +84,12 @@ func (a applicant) obstacles(ctx context.Context, client ledger.Chain, on publis
 }
 
 // unlisted says whether the run's owner keeps a list, and the applicant is not on it.
-func (a applicant) unlisted(list ledger.Admission, on published) []obstacle {
+func (a applicant) unlisted(list ledger.Admission, on onchain.Run) []obstacle {
 	if list.Allows(a.key, uint64(time.Now().UnixMilli())) {
 		return nil
 	}
 	return []obstacle{{Kind: obstacleListed, Reason: fmt.Sprintf("run %q takes only keys on its owner's list, and %s is not: ask its owner (entrain run allow %s %s), or whoever is listed to let you work for them (entrain key delegate)",
-		on.spec.Name, a.key, on.spec.Name, a.key)}}
+		on.Spec.Name, a.key, on.Spec.Name, a.key)}}
 }
 
 // tooOld says whether the run wants a newer program: what its specification says, or its owner since, whichever is newer. A build without a
@@ -192,43 +191,6 @@ func (a applicant) conviction(st coordinator.State) string {
 	return fmt.Sprintf("%s was ejected from run %q%s; it may not join again", a.key, st.Config().Name, why)
 }
 
-// clockSkew is how far this machine's clock is ahead of that of the first endpoint that says its time. The time of the last block would not do:
-// a chain without work makes no blocks.
-func clockSkew(endpoints []string) func(context.Context) (time.Duration, error) {
-	return func(ctx context.Context) (time.Duration, error) {
-		ctx, cancel := context.WithTimeout(ctx, askFor)
-		defer cancel()
-		var errs []error
-		for _, e := range endpoints {
-			skew, err := skewOf(ctx, strings.TrimSuffix(e, "/")+"/v1/status")
-			if err == nil {
-				return skew, nil
-			}
-			errs = append(errs, err)
-		}
-		return 0, errors.Join(errs...)
-	}
-}
-
-func skewOf(ctx context.Context, url string) (time.Duration, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
-	if err != nil {
-		return 0, err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	if err := res.Body.Close(); err != nil {
-		return 0, err
-	}
-	theirs, err := http.ParseTime(res.Header.Get("Date"))
-	if err != nil {
-		return 0, fmt.Errorf("%s does not say its time: %w", url, err)
-	}
-	return time.Since(theirs), nil
-}
-
 // blocked is the error of obstacles that do not pass by themselves; nil if there are none. Those that pass are said.
 func (c console) blocked(list []obstacle) error {
 	var errs []error
@@ -243,8 +205,8 @@ func (c console) blocked(list []obstacle) error {
 }
 
 // admitted is an error if something stands in the participant's way that waiting does not remove.
-func (p *participation) admitted(ctx context.Context, c console, client ledger.Chain, on published) error {
-	a := applicant{key: p.key.Public(), stake: p.stake, pool: p.pool, memory: p.memory.or(memoryFree()), skew: clockSkew(p.endpoints)}
+func (p *participation) admitted(ctx context.Context, c console, client ledger.Chain, on onchain.Run) error {
+	a := applicant{key: p.key.Public(), stake: p.stake, pool: p.pool, memory: p.memory.or(memoryFree()), skew: onchain.ClockSkew(p.endpoints)}
 	list, err := a.obstacles(ctx, client, on)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -101,7 +102,7 @@ RUN@HOST asks a replica at HOST.`,
 		Example: "  entrain run allowed my-run\n  entrain run allowed my-run@chain.example.org --json | jq .delegations",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			on, err := c.target(args[0], &chain)
+			on, err := onchain.ParseTarget(args[0], &chain)
 			if err != nil {
 				return err
 			}
@@ -109,14 +110,14 @@ RUN@HOST asks a replica at HOST.`,
 			if err != nil {
 				return err
 			}
-			list, err := client.Admission(cmd.Context(), on.run)
+			list, err := client.Admission(cmd.Context(), on.Run)
 			if err := errors.Join(err, client.Close()); err != nil {
-				return fmt.Errorf("list of run %q: %w", on.run, err)
+				return fmt.Errorf("list of run %q: %w", on.Run, err)
 			}
 			if asJSON {
 				return c.object(list)
 			}
-			return c.showAdmission(on.run, list)
+			return c.showAdmission(on.Run, list)
 		},
 	}
 	chainFlag(cmd, &chain)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -89,16 +90,16 @@ func member(t *testing.T, s *shell, run, who string) memberReport {
 func TestDelegationsAreReadStrictly(t *testing.T) {
 	owner, node := key.FromSeed([32]byte{1}), key.FromSeed([32]byte{2}).Public()
 	now := time.UnixMilli(1_000_000)
-	d := delegation{Chain: "c", Run: "r", Node: node, Certificate: ledger.NewCertificate(owner, "c", "r", node, 2_000_000)}
-	got, err := parseDelegation(d.String())
+	d := onchain.Delegation{Chain: "c", Run: "r", Node: node, Certificate: ledger.NewCertificate(owner, "c", "r", node, 2_000_000)}
+	got, err := onchain.ParseDelegation(d.String())
 	if err != nil || got != d {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if err := d.check("c", "r", node, now); err != nil {
+	if err := d.Check("c", "r", node, now); err != nil {
 		t.Error(err)
 	}
 	for want, err := range map[string]error{
-		"not for run": d.check("c", "other", node, now), "this is": d.check("c", "r", owner.Public(), now), "expired": d.check("c", "r", node, time.UnixMilli(2_000_000)),
+		"not for run": d.Check("c", "other", node, now), "this is": d.Check("c", "r", owner.Public(), now), "expired": d.Check("c", "r", node, time.UnixMilli(2_000_000)),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
@@ -107,12 +108,12 @@ func TestDelegationsAreReadStrictly(t *testing.T) {
 	text := d.String()
 	for i := range text {
 		changed := text[:i] + string("AB"[btoi(text[i] == 'A')]) + text[i+1:]
-		if _, err := parseDelegation(changed); !errors.Is(err, errDelegation) {
+		if _, err := onchain.ParseDelegation(changed); !errors.Is(err, onchain.ErrDelegation) {
 			t.Fatalf("character %d changed: %v", i, err)
 		}
 	}
-	for _, s := range []string{"", delegationPrefix, text[:len(text)-4], text + "AAAA"} {
-		if _, err := parseDelegation(s); err == nil {
+	for _, s := range []string{"", onchain.DelegationPrefix, text[:len(text)-4], text + "AAAA"} {
+		if _, err := onchain.ParseDelegation(s); err == nil {
 			t.Errorf("%q is read", s)
 		}
 	}
@@ -127,9 +128,9 @@ func btoi(b bool) int {
 
 func FuzzParseDelegation(f *testing.F) {
 	node := key.FromSeed([32]byte{2}).Public()
-	f.Add(delegation{Chain: "c", Run: "r", Node: node, Certificate: ledger.NewCertificate(key.FromSeed([32]byte{1}), "c", "r", node, 9)}.String())
+	f.Add(onchain.Delegation{Chain: "c", Run: "r", Node: node, Certificate: ledger.NewCertificate(key.FromSeed([32]byte{1}), "c", "r", node, 9)}.String())
 	f.Fuzz(func(t *testing.T, s string) {
-		if d, err := parseDelegation(s); err == nil && d.String() != s {
+		if d, err := onchain.ParseDelegation(s); err == nil && d.String() != s {
 			t.Errorf("%q is read, and written as %q", s, d)
 		}
 	})

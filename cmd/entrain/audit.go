@@ -14,11 +14,12 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 )
 
 // auditOptions are audit's flags.
 type auditOptions struct {
-	to        target
+	to        onchain.Target
 	endpoints []string
 	round     uint32 // 0: the newest that can be audited
 	member    string // "" means all that had a share
@@ -62,13 +63,13 @@ audited, with the reason.`,
 				return errors.New("--watch draws round and member: leave out --round and --member")
 			}
 			var err error
-			if o.to, err = c.target(args[0], &o.endpoints); err != nil {
+			if o.to, err = onchain.ParseTarget(args[0], &o.endpoints); err != nil {
 				return err
 			}
-			if o.data == "" && o.to.ticket != nil {
-				o.data = o.to.ticket.Data
+			if o.data == "" && o.to.Ticket != nil {
+				o.data = o.to.Ticket.Data
 			}
-			return c.audit(cmd.Context(), o, o.to.run)
+			return c.audit(cmd.Context(), o, o.to.Run)
 		},
 	}
 	chainFlag(cmd, &o.endpoints)

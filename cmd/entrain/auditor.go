@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 	"github.com/entrain-network/entrain/tensor"
@@ -55,39 +56,39 @@ func (c console) newAuditor(ctx context.Context, o auditOptions, run string) (_ 
 	if a.client, err = c.dial(ctx, o.endpoints, nil); err != nil {
 		return nil, err
 	}
-	on, err := getRun(ctx, a.client, run)
+	on, err := onchain.GetRun(ctx, a.client, run)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.to.check(a.client.ChainID(), on.snapshot.State.ID()); err != nil {
+	if err := o.to.Check(a.client.ChainID(), on.Snapshot.State.ID()); err != nil {
 		return nil, err
 	}
-	a.latest.s = on.snapshot
+	a.latest.s = on.Snapshot
 	dir := o.data
 	if dir == "" {
-		dir = on.spec.Data.Location
+		dir = on.Spec.Data.Location
 	}
 	if dir == "" {
-		return nil, fmt.Errorf("run %q does not say where its data is; it has the manifest %s: say where you have it with --data DIR", run, on.spec.Data.Manifest)
+		return nil, fmt.Errorf("run %q does not say where its data is; it has the manifest %s: say where you have it with --data DIR", run, on.Spec.Data.Manifest)
 	}
-	if a.trainer, err = newTrainer(ctx, on.spec, dir, o.workers, 0); err != nil {
+	if a.trainer, err = newTrainer(ctx, on.Spec, dir, o.workers, 0); err != nil {
 		return nil, err
 	}
-	if a.trainer.from, err = findOrigin(on.spec, "", nil); err != nil {
+	if a.trainer.from, err = findOrigin(on.Spec, "", nil); err != nil {
 		return nil, err
 	}
 	if err := selfTest(ctx, a.trainer.pool); err != nil {
 		return nil, err
 	}
 	if o.archive != "" && !o.watch {
-		round, at, err := readArchived(o.archive, on.snapshot.State.ID(), o.round)
+		round, at, err := readArchived(o.archive, on.Snapshot.State.ID(), o.round)
 		if err != nil {
 			return nil, err
 		}
 		a.archived, a.archivedAt, a.latest.s.State = &round, at, round.State
 		return a, nil
 	}
-	if err := a.visit(ctx, o, run, on.snapshot.State.ID()); err != nil {
+	if err := a.visit(ctx, o, run, on.Snapshot.State.ID()); err != nil {
 		return nil, err
 	}
 	return a, nil
@@ -100,7 +101,7 @@ func (a *auditor) visit(ctx context.Context, o auditOptions, run string, id wire
 	secret := key.FromSeed(seed)
 	a.own = a.client.As(secret)
 	a.guest, err = node.NewGuest(id, func(h p2p.Handler) (p2p.Network, error) {
-		listen, err := listenAddrs(o.listen, o.endpoints)
+		listen, err := lp2p.ListenAddrs(o.listen, onchain.AllLoopback(o.endpoints))
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +115,7 @@ func (a *auditor) visit(ctx context.Context, o auditOptions, run string, id wire
 	a.client.Watch(watching, run, a.latest.set)
 	go a.keepPeers(watching)
 	addrs := a.guest.Addrs()
-	if err := submit(ctx, a.own, ledger.Announce{Run: run, Addrs: addrs[:min(len(addrs), ledger.AddrsMax)]}); err != nil {
+	if err := onchain.Submit(ctx, a.own, ledger.Announce{Run: run, Addrs: addrs[:min(len(addrs), ledger.AddrsMax)]}); err != nil {
 		return fmt.Errorf("make oneself known to the members: %w", err)
 	}
 	return nil
@@ -151,7 +152,7 @@ func (a *auditor) close() error {
 	var errs []error
 	if a.guest != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), farewell)
-		_ = submit(ctx, a.own, ledger.Announce{Run: a.run}) // if not, others' announcements push it out in time
+		_ = onchain.Submit(ctx, a.own, ledger.Announce{Run: a.run}) // if not, others' announcements push it out in time
 		cancel()
 		errs = append(errs, a.guest.Close())
 	}

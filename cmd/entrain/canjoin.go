@@ -12,12 +12,13 @@ import (
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/key/keyfile"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // canJoinOptions are can-join's flags.
 type canJoinOptions struct {
-	target    target
+	target    onchain.Target
 	endpoints []string
 	keyFile   string
 	data      string
@@ -46,7 +47,7 @@ The exit status is 0 for yes and 1 for no.`,
 		Args: needTarget, ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if o.target, err = c.target(args[0], &o.endpoints); err != nil {
+			if o.target, err = onchain.ParseTarget(args[0], &o.endpoints); err != nil {
 				return err
 			}
 			o.endpoints = c.endpoints(o.endpoints)
@@ -80,7 +81,7 @@ type canJoinReport struct {
 var errCannotJoin = errors.New("this machine cannot take part in the run now")
 
 func (c console) canJoin(ctx context.Context, o canJoinOptions) error {
-	r := canJoinReport{Run: o.target.run, Obstacles: []obstacle{}}
+	r := canJoinReport{Run: o.target.Run, Obstacles: []obstacle{}}
 	var who key.Public
 	path, err := c.keyPath(o.keyFile)
 	if err != nil {
@@ -91,7 +92,7 @@ func (c console) canJoin(ctx context.Context, o canJoinOptions) error {
 		who = k.Public()
 		r.Key = who.String()
 	case errors.Is(err, fs.ErrNotExist): // join makes one, which has done nothing yet, like this one that nobody has
-		who = key.Public(wire.Sum("entrain/can-join", []byte(o.target.run)))
+		who = key.Public(wire.Sum("entrain/can-join", []byte(o.target.Run)))
 	default:
 		return err
 	}
@@ -123,22 +124,22 @@ func (c console) examine(ctx context.Context, o canJoinOptions, who key.Public, 
 	add := func(kind string, err error) {
 		r.Obstacles = append(r.Obstacles, obstacle{Kind: kind, Reason: err.Error()})
 	}
-	on, err := getRun(ctx, client, o.target.run)
+	on, err := onchain.GetRun(ctx, client, o.target.Run)
 	if err == nil {
-		err = o.target.check(client.ChainID(), on.snapshot.State.ID())
+		err = o.target.Check(client.ChainID(), on.Snapshot.State.ID())
 	}
 	if err != nil {
 		add(obstacleRun, err)
 		return nil
 	}
-	if r.Needs, err = sizesOf(on.spec); err != nil {
+	if r.Needs, err = sizesOf(on.Spec); err != nil {
 		add(obstacleRun, err)
 		return nil
 	}
 	if o.stake == 0 {
-		o.stake = on.spec.Trust.Stake
+		o.stake = on.Spec.Trust.Stake
 	}
-	a := applicant{key: who, stake: o.stake, pool: o.pool, memory: o.memory.or(memoryFree()), skew: clockSkew(o.endpoints)}
+	a := applicant{key: who, stake: o.stake, pool: o.pool, memory: o.memory.or(memoryFree()), skew: onchain.ClockSkew(o.endpoints)}
 	list, err := a.obstacles(ctx, client, on)
 	if err != nil {
 		return err
@@ -147,9 +148,9 @@ func (c console) examine(ctx context.Context, o canJoinOptions, who key.Public, 
 	if err := c.dataToBeHad(ctx, o, on); err != nil {
 		add(obstacleData, err)
 	}
-	if err := o.mining.check(on.spec); err != nil {
+	if err := o.mining.check(on.Spec); err != nil {
 		add(obstacleRun, err)
-	} else if on.spec.Buckets() {
+	} else if on.Spec.Buckets() {
 		if err := o.mining.try(ctx, c); err != nil {
 			add(obstacleBucket, err)
 		}
@@ -163,34 +164,21 @@ func (c console) examine(ctx context.Context, o canJoinOptions, who key.Public, 
 }
 
 // dataToBeHad opens the run's data as join would.
-func (c console) dataToBeHad(ctx context.Context, o canJoinOptions, on published) error {
-	location, err := o.target.dataOf(o.data, on)
+func (c console) dataToBeHad(ctx context.Context, o canJoinOptions, on onchain.Run) error {
+	location, err := o.target.DataOf(o.data, on)
 	if err != nil {
 		return err
 	}
-	manifest, err := wire.ParseHash(on.spec.Data.Manifest)
+	manifest, err := wire.ParseHash(on.Spec.Data.Manifest)
 	if err != nil {
 		return fmt.Errorf("the run's data.manifest: %w", err)
 	}
-	set, err := openData(ctx, location, manifest, data.Options{SequenceTokens: uint32(on.spec.Data.Sequence), Seed: on.spec.DataSeed(), First: on.spec.First()})
+	set, err := openData(ctx, location, manifest, data.Options{SequenceTokens: uint32(on.Spec.Data.Sequence), Seed: on.Spec.DataSeed(), First: on.Spec.First()})
 	if err != nil {
 		return fmt.Errorf("data: %w", err)
 	}
 	set.Close()
 	return nil
-}
-
-// dataOf is where the data is: as the flag says, the ticket, or the specification.
-func (t target) dataOf(flag string, on published) (string, error) {
-	switch {
-	case flag != "":
-		return flag, nil
-	case t.ticket != nil && t.ticket.Data != "":
-		return t.ticket.Data, nil
-	case on.spec.Data.Location != "":
-		return on.spec.Data.Location, nil
-	}
-	return "", fmt.Errorf("run %q does not say where its data is; it has the manifest %s: say where you have it with --data DIR", on.spec.Name, on.spec.Data.Manifest)
 }
 
 func (c console) tellCanJoin(r canJoinReport) {

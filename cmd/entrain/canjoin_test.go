@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/onchain"
 )
 
 // cannot runs can-join, which must say no, and returns the kinds of its reasons and their text.
@@ -130,7 +131,7 @@ func (s *shell) joins(run, path string) {
 		s.t.Fatal(err)
 	}
 	defer client.Close()
-	if err := submit(s.t.Context(), client.As(k), ledger.ToRun(run, coordinator.Join{})); err != nil {
+	if err := onchain.Submit(s.t.Context(), client.As(k), ledger.ToRun(run, coordinator.Join{})); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -166,7 +167,7 @@ func TestClocksThatAreOff(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "chain")
 	s.ok("chain", "init", "--home", home, "--chain-id", "ours", "--api", "127.0.0.1:0", "--key", filepath.Join(t.TempDir(), "key"))
 	s.chainOf(home)
-	skew, err := clockSkew([]string{"http://127.0.0.1:1", s.env["ENTRAIN_CHAIN"]})(t.Context())
+	skew, err := onchain.ClockSkew([]string{"http://127.0.0.1:1", s.env["ENTRAIN_CHAIN"]})(t.Context())
 	if err != nil || skew.Abs() > time.Minute {
 		t.Errorf("got %v, %v", skew, err)
 	}
@@ -177,7 +178,7 @@ func TestClocksThatAreOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	on, err := getRun(t.Context(), client, "run")
+	on, err := onchain.GetRun(t.Context(), client, "run")
 	if err != nil {
 		t.Fatal(err)
 	}

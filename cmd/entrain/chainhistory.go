@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -24,7 +25,7 @@ shows whether the run was ever in that state, as a log may claim.`,
 		Example: "  entrain chain history my-run\n  entrain chain history my-run --state 91dd0d8f37514e814654eac1371560a85bbe7ce77430b555f209db05bc10c97f",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := locatedOne(args[0], &chain)
+			run, err := onchain.LocatedOne(args[0], &chain)
 			if err != nil {
 				return err
 			}

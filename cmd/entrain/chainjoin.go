@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/onchain"
 )
 
 // joining is chain join's flags.
@@ -52,12 +53,12 @@ func (c console) chainJoin(ctx context.Context, j joining, urls []string) error 
 	if j.home == "" {
 		return errNoHome
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, onchain.Patience)
 	defer cancel()
 	o := comet.Options{API: j.api, Peering: j.peering, Public: j.public, Peers: j.peers}
 	var errs []error
 	for _, u := range urls {
-		at, err := chainURL(u)
+		at, err := onchain.URL(u)
 		if err != nil {
 			return err
 		}

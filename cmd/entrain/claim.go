@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 )
 
 func claimCommand(c console) *cobra.Command {
@@ -40,7 +41,7 @@ With --member anybody can have a member paid whose payee is a pool; the pool's l
 					of = self
 					body = ledger.RunMessage{Run: args[0], Message: coordinator.Append(nil, coordinator.Claim{})}
 				}
-				s, err := getSnapshot(cmd.Context(), client, args[0])
+				s, err := onchain.GetSnapshot(cmd.Context(), client, args[0])
 				if err != nil {
 					return nil, err
 				}
@@ -56,7 +57,7 @@ With --member anybody can have a member paid whose payee is a pool; the pool's l
 				if to = m.Payee; to.IsZero() {
 					to = of
 				}
-				expected = newClaims(s, chain.TimeMs).of(of)
+				expected = onchain.NewClaims(s, chain.TimeMs).Of(of)
 				return body, nil
 			})
 			if err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/p2p/lp2p"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -117,7 +119,7 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 	}{
 		{"statsu", []string{`unknown command "statsu"`}},
 		{"join", []string{"say the name of one run", "entrain join RUN", "entrain run list"}},
-		{"join ../up", []string{`"../up" is no run's name`}},
+		{"join ../up", []string{`"../up" is not a run's name`}},
 		{"join a b", []string{"say the name of one run"}},
 		{"join a --workers 0 --checkpoints -1 --linger -1s", []string{"--workers 0", "--checkpoints -1", "--linger -1s"}},
 		{"status --jsno", []string{"unknown flag: --jsno", "entrain status --help"}},
@@ -251,12 +253,12 @@ func TestListenAddresses(t *testing.T) {
 		{[]string{"[::]:4001"}, remote, "/ip6/::/udp/4001/quic-v1 /ip6/::/tcp/4001"},
 		{[]string{"/ip4/1.2.3.4/tcp/5", "0.0.0.0:4001"}, local, "/ip4/1.2.3.4/tcp/5 /ip4/0.0.0.0/udp/4001/quic-v1 /ip4/0.0.0.0/tcp/4001"},
 	} {
-		got, err := listenAddrs(c.flag, c.endpoints)
+		got, err := lp2p.ListenAddrs(c.flag, onchain.AllLoopback(c.endpoints))
 		if err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("%v with a chain at %v: got %v, %v, want %s", c.flag, c.endpoints, got, err, c.want)
 		}
 	}
-	if _, err := listenAddrs([]string{"example.com:4001"}, remote); err == nil {
+	if _, err := lp2p.ListenAddrs([]string{"example.com:4001"}, onchain.AllLoopback(remote)); err == nil {
 		t.Error("a name was taken for an address")
 	}
 }

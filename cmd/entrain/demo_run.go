@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/verify"
 )
 
@@ -345,7 +346,7 @@ func (d *demo) createRun(ctx context.Context) (err error) {
 		return err
 	}
 	fund := ledger.RunMessage{Run: demoRunName, Value: demoTreasury, Message: coordinator.Append(nil, coordinator.Fund{})}
-	if err := submit(ctx, client.As(owner), fund); err != nil {
+	if err := onchain.Submit(ctx, client.As(owner), fund); err != nil {
 		return fmt.Errorf("fund the run: %w", err)
 	}
 	return nil

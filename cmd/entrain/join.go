@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 )
 
@@ -50,10 +51,10 @@ happens is recorded in the state directory, for entrain watch and for other tool
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if o.target, err = c.target(args[0], &o.endpoints); err != nil {
+			if o.target, err = onchain.ParseTarget(args[0], &o.endpoints); err != nil {
 				return err
 			}
-			o.run = o.target.run
+			o.run = o.target.Run
 			return c.join(cmd.Context(), *o)
 		},
 	}
@@ -203,7 +204,7 @@ func needRun(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("say the name of one run: %s; entrain run list shows those of a chain", cmd.UseLine())
 	}
 	if !ledger.RunNameValid(args[0]) {
-		return fmt.Errorf("%q is no run's name: those have 1 to %d of a-z, 0-9 and inner '-'", args[0], ledger.RunNameBytesMax)
+		return fmt.Errorf("%q is not a run's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], ledger.RunNameBytesMax)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/node/statefile"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 	"github.com/entrain-network/entrain/spec"
@@ -29,7 +30,7 @@ import (
 type participation struct {
 	reaching
 	run         string
-	target      target
+	target      onchain.Target
 	key         key.Private
 	endpoints   []string
 	state       string // directory, locked by the caller
@@ -97,27 +98,27 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 	if err != nil {
 		return nil, err
 	}
-	on, err := getRun(ctx, client, p.run)
+	on, err := onchain.GetRun(ctx, client, p.run)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	if err := p.target.check(client.ChainID(), on.snapshot.State.ID()); err != nil {
+	if err := p.target.Check(client.ChainID(), on.Snapshot.State.ID()); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	if err := errors.Join(p.mining.check(on.spec), p.bring(ctx, client), p.admitted(ctx, c, client, on)); err != nil {
+	if err := errors.Join(p.mining.check(on.Spec), p.bring(ctx, client), p.admitted(ctx, c, client, on)); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	if p.data, err = p.target.dataOf(p.data, on); err != nil {
+	if p.data, err = p.target.DataOf(p.data, on); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	t, err := newTrainer(ctx, on.spec, p.data, p.workers, p.heldOut)
+	t, err := newTrainer(ctx, on.Spec, p.data, p.workers, p.heldOut)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	if p.from, err = p.fetchOrigin(ctx, on.spec, c.env); err == nil {
-		t.from, err = findOrigin(on.spec, p.from, p.log)
+	if p.from, err = p.fetchOrigin(ctx, on.Spec, c.env); err == nil {
+		t.from, err = findOrigin(on.Spec, p.from, p.log)
 	}
-	if want, ok := on.spec.From(); ok && err == nil && t.from == "" {
+	if want, ok := on.Spec.From(); ok && err == nil && t.from == "" {
 		t.from, _ = originIn(p.state, want) // this member may have written it
 	}
 	if err != nil {
@@ -125,13 +126,13 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 		return nil, errors.Join(err, client.Close())
 	}
 	part := &participant{
-		participation: p, console: c, id: on.snapshot.State.ID(), text: on.text, client: client, trainer: t, loop: loop.NewReal(),
+		participation: p, console: c, id: on.Snapshot.State.ID(), text: on.Text, client: client, trainer: t, loop: loop.NewReal(),
 		store: statefile.New(filepath.Join(p.state, "state"), t.engine.ParamsLen(), t.engine.StateLen()),
 		saver: newCheckpoints(filepath.Join(p.state, "checkpoints"), max(p.checkpoints, 1), t),
 	}
 	part.saver.run, part.saver.self = part.id, p.key.Public()
-	if on.spec.Trust.VerificationPercent > 0 {
-		if part.tracer, err = verify.NewTracer(on.spec, t.set, t.pool); err != nil {
+	if on.Spec.Trust.VerificationPercent > 0 {
+		if part.tracer, err = verify.NewTracer(on.Spec, t.set, t.pool); err != nil {
 			return nil, errors.Join(err, part.close())
 		}
 	}

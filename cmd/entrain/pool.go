@@ -135,7 +135,7 @@ func needPool(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("say the name of one pool: %s; entrain pool list shows those of a chain", cmd.UseLine())
 	}
 	if !ledger.RunNameValid(args[0]) {
-		return fmt.Errorf("%q is no pool's name: those have 1 to %d of a-z, 0-9 and inner '-'", args[0], ledger.RunNameBytesMax)
+		return fmt.Errorf("%q is not a pool's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], ledger.RunNameBytesMax)
 	}
 	return nil
 }

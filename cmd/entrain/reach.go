@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 )
 
@@ -47,7 +48,7 @@ func (r *reaching) check() error {
 
 // options fills in where to listen and how to be reached. Circuits are those of a relay that serves a run with a model of so many bytes.
 func (r *reaching) options(o *lp2p.Options, endpoints []string, model uint64) (err error) {
-	if o.Listen, err = listenAddrs(r.listen, endpoints); err != nil {
+	if o.Listen, err = lp2p.ListenAddrs(r.listen, onchain.AllLoopback(endpoints)); err != nil {
 		return err
 	}
 	o.Relays, o.PublicIP = r.relays, r.publicIP

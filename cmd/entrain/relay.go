@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 )
@@ -22,7 +23,7 @@ import (
 type relaying struct {
 	reaching
 	observing
-	target    target
+	target    onchain.Target
 	keyFile   string
 	endpoints []string
 	bytes     byteCount
@@ -52,7 +53,7 @@ there is none; a relay needs no tokens and earns nothing.`,
 		Args: needTarget, ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if o.target, err = c.target(args[0], &o.endpoints); err != nil {
+			if o.target, err = onchain.ParseTarget(args[0], &o.endpoints); err != nil {
 				return err
 			}
 			return c.relay(cmd.Context(), o)
@@ -95,19 +96,19 @@ func (c console) relay(ctx context.Context, o relaying) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	on, err := getRun(ctx, client, o.target.run)
+	on, err := onchain.GetRun(ctx, client, o.target.Run)
 	if err == nil {
-		err = o.target.check(client.ChainID(), on.snapshot.State.ID())
+		err = o.target.Check(client.ChainID(), on.Snapshot.State.ID())
 	}
 	if err != nil {
 		return err
 	}
-	needs, err := sizesOf(on.spec)
+	needs, err := sizesOf(on.Spec)
 	if err != nil {
 		return err
 	}
-	forwarder := node.NewForwarder(on.snapshot.State.ID())
-	options := lp2p.Options{Key: secret, Run: on.snapshot.State.ID(), Handler: forwarder, Reach: lp2p.ReachPublic, Log: log}
+	forwarder := node.NewForwarder(on.Snapshot.State.ID())
+	options := lp2p.Options{Key: secret, Run: on.Snapshot.State.ID(), Handler: forwarder, Reach: lp2p.ReachPublic, Log: log}
 	if err := o.options(&options, o.endpoints, needs.Model); err != nil {
 		return err
 	}
@@ -121,9 +122,9 @@ func (c console) relay(ctx context.Context, o relaying) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, network.Close()) }()
-	r := &relayOffice{console: c, client: client, run: o.target.run, network: network, own: client.As(secret), key: secret.Public(), log: log}
-	client.Watch(ctx, o.target.run, func(s ledger.Snapshot) { forwarder.Follow(s.State) })
-	c.say("relay %s for run %q on chain %q; Ctrl-C ends it", secret.Public(), o.target.run, client.ChainID())
+	r := &relayOffice{console: c, client: client, run: o.target.Run, network: network, own: client.As(secret), key: secret.Public(), log: log}
+	client.Watch(ctx, o.target.Run, func(s ledger.Snapshot) { forwarder.Follow(s.State) })
+	c.say("relay %s for run %q on chain %q; Ctrl-C ends it", secret.Public(), o.target.Run, client.ChainID())
 	return r.serve(ctx)
 }
 
@@ -191,7 +192,7 @@ func (r *relayOffice) meet(ctx context.Context, peers []ledger.Peer) error {
 	if current || len(own) == 0 {
 		return nil
 	}
-	if err := submit(ctx, r.own, ledger.Announce{Run: r.run, Addrs: own}); err != nil {
+	if err := onchain.Submit(ctx, r.own, ledger.Announce{Run: r.run, Addrs: own}); err != nil {
 		return err
 	}
 	if !slices.Equal(r.told, own) {
@@ -209,7 +210,7 @@ func (r *relayOffice) self() key.Public { return r.key }
 func (r *relayOffice) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	if err := submit(ctx, r.own, ledger.Announce{Run: r.run}); err != nil {
+	if err := onchain.Submit(ctx, r.own, ledger.Announce{Run: r.run}); err != nil {
 		r.log.Info("the chain was not told that the relay is gone", "error", err)
 	}
 }

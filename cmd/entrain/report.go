@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/report"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/verify"
@@ -35,7 +36,7 @@ Without it, the report has what the chain tells: members, points and hashes.`,
 			if out == "" {
 				return errors.New("say where the report goes with -o DIR")
 			}
-			to, err := c.target(args[0], &chain)
+			to, err := onchain.ParseTarget(args[0], &chain)
 			if err != nil {
 				return err
 			}
@@ -50,8 +51,8 @@ Without it, the report has what the chain tells: members, points and hashes.`,
 	return cmd
 }
 
-func (c console) report(ctx context.Context, to target, chain []string, out, state string) error {
-	run := to.run
+func (c console) report(ctx context.Context, to onchain.Target, chain []string, out, state string) error {
+	run := to.Run
 	fold := view.New("")
 	if state != "" {
 		fold.NameOps(opsBeside(filepath.Join(state, logName)))
@@ -108,20 +109,20 @@ func foldLog(ctx context.Context, fold *view.Fold, dir string) (err error) {
 }
 
 // foldChain adds what the chain says of a run now, and returns the chain's name.
-func (c console) foldChain(ctx context.Context, fold *view.Fold, to target, chain []string) (id string, err error) {
+func (c console) foldChain(ctx context.Context, fold *view.Fold, to onchain.Target, chain []string) (id string, err error) {
 	client, err := c.dial(ctx, chain, nil)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	p, err := getRun(ctx, client, to.run)
+	p, err := onchain.GetRun(ctx, client, to.Run)
 	if err != nil {
 		return "", err
 	}
-	if err := to.check(client.ChainID(), p.snapshot.State.ID()); err != nil {
+	if err := to.Check(client.ChainID(), p.Snapshot.State.ID()); err != nil {
 		return "", err
 	}
-	fold.NameOps(verify.OpNames(p.text))
-	fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(p.snapshot)})
+	fold.NameOps(verify.OpNames(p.Text))
+	fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(p.Snapshot)})
 	return client.ChainID(), nil
 }

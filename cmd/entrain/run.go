@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
 )
@@ -198,7 +199,7 @@ func createRun(ctx context.Context, l ledger.Chain, owner key.Private, s spec.Sp
 		return coordinator.Config{}, err
 	}
 	limits, config := s.Coordinator(owner.Public(), model, ledger.SpecHash(text))
-	if err := submit(ctx, l.As(owner), ledger.CreateRun{Limits: limits, Config: config, Spec: text}); err != nil {
+	if err := onchain.Submit(ctx, l.As(owner), ledger.CreateRun{Limits: limits, Config: config, Spec: text}); err != nil {
 		return config, fmt.Errorf("create run %q on chain %q: %w", s.Name, l.ChainID(), err)
 	}
 	return config, nil
@@ -213,7 +214,7 @@ func runListCommand(c console) *cobra.Command {
 		Example: "  entrain run list\n  entrain run list --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.status(cmd.Context(), chain, target{}, asJSON)
+			return c.status(cmd.Context(), chain, onchain.Target{}, asJSON)
 		},
 	}
 	chainFlag(cmd, &chain)
@@ -233,11 +234,11 @@ func runShowCommand(c console) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, err := getRun(cmd.Context(), client, args[0])
+			p, err := onchain.GetRun(cmd.Context(), client, args[0])
 			if err := errors.Join(err, client.Close()); err != nil {
 				return err
 			}
-			_, err = c.out.Write(p.text)
+			_, err = c.out.Write(p.Text)
 			return err
 		},
 	}
@@ -266,7 +267,7 @@ func ownerCommand(c console, use, short string, m coordinator.Message, long, don
 			if err != nil {
 				return err
 			}
-			err = submit(cmd.Context(), client.As(owner), ledger.ToRun(args[0], m))
+			err = onchain.Submit(cmd.Context(), client.As(owner), ledger.ToRun(args[0], m))
 			if err := errors.Join(err, client.Close()); err != nil {
 				return fmt.Errorf("%s run %q: %w", use, args[0], err)
 			}

@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/onchain"
 )
 
 // scoreOptions are score's flags.
 type scoreOptions struct {
-	target    target
+	target    onchain.Target
 	endpoints []string
 	period    uint32 // 0: the one settled last
 	explain   string
@@ -42,7 +43,7 @@ The chain keeps the period settled last, the one that is being scored, and the o
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if o.target, err = c.target(args[0], &o.endpoints); err != nil {
+			if o.target, err = onchain.ParseTarget(args[0], &o.endpoints); err != nil {
 				return err
 			}
 			return c.score(cmd.Context(), o)
@@ -67,12 +68,12 @@ func (c console) score(ctx context.Context, o scoreOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	snapshot, err := getSnapshot(ctx, client, o.target.run)
+	snapshot, err := onchain.GetSnapshot(ctx, client, o.target.Run)
 	if err != nil {
 		return err
 	}
 	s := snapshot.State
-	if err := o.target.check(client.ChainID(), s.ID()); err != nil {
+	if err := o.target.Check(client.ChainID(), s.ID()); err != nil {
 		return err
 	}
 	p, err := choosePeriod(s, o)
@@ -99,7 +100,7 @@ func (c console) score(ctx context.Context, o scoreOptions) (err error) {
 // choosePeriod finds the period that the flags name.
 func choosePeriod(s coordinator.State, o scoreOptions) (coordinator.Scores, error) {
 	if s.Config().Validators == 0 {
-		return coordinator.Scores{}, fmt.Errorf("run %q has no validators: its members are paid for points, see entrain status %[1]s", o.target.run)
+		return coordinator.Scores{}, fmt.Errorf("run %q has no validators: its members are paid for points, see entrain status %[1]s", o.target.Run)
 	}
 	if o.period == 0 {
 		if p, ok := s.LastScores(); ok {
@@ -107,7 +108,7 @@ func choosePeriod(s coordinator.State, o scoreOptions) (coordinator.Scores, erro
 		}
 		p, ok := s.Scores(s.Period())
 		if !ok {
-			return p, fmt.Errorf("run %q has not begun to be scored: it is in phase %s", o.target.run, s.Phase())
+			return p, fmt.Errorf("run %q has not begun to be scored: it is in phase %s", o.target.Run, s.Phase())
 		}
 		return p, nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 )
 
 func statusCommand(c console) *cobra.Command {
@@ -26,7 +27,7 @@ and who was convicted of what. Without RUN, all runs of the chain in short.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := c.targetAny(args, &chain)
+			to, err := onchain.ParseTargetOrChain(args, &chain)
 			if err != nil {
 				return err
 			}
@@ -39,8 +40,8 @@ and who was convicted of what. Without RUN, all runs of the chain in short.`,
 }
 
 // status shows one run, or all of them if none is named.
-func (c console) status(ctx context.Context, chain []string, to target, asJSON bool) (err error) {
-	run := to.run
+func (c console) status(ctx context.Context, chain []string, to onchain.Target, asJSON bool) (err error) {
+	run := to.Run
 	client, err := c.dial(ctx, chain, nil)
 	if err != nil {
 		return err
@@ -70,18 +71,18 @@ func (c console) status(ctx context.Context, chain []string, to target, asJSON b
 		}
 		return w.Flush()
 	}
-	p, err := getRun(ctx, client, run)
+	p, err := onchain.GetRun(ctx, client, run)
 	if err != nil {
 		return err
 	}
-	if err := to.check(client.ChainID(), p.snapshot.State.ID()); err != nil {
+	if err := to.Check(client.ChainID(), p.Snapshot.State.ID()); err != nil {
 		return err
 	}
 	now, err := client.Status(ctx)
 	if err != nil {
 		return err
 	}
-	report := newRunReport(client.ChainID(), p.snapshot, now.TimeMs)
+	report := newRunReport(client.ChainID(), p.Snapshot, now.TimeMs)
 	if asJSON {
 		return c.object(report)
 	}
@@ -168,12 +169,12 @@ func newRunReport(chain string, s ledger.Snapshot, nowMs uint64) runReport {
 		Params: params.String(), ParamsAt: at, Rollbacks: st.Rollbacks(), Points: st.PointsTotal(), Members: []memberReport{},
 		Trust: newTrustReport(st), Windows: newWindowsReport(st), Scores: newScoresReport(st),
 	}
-	owed, scores := newClaims(s, nowMs), newScoreReports(st)
+	owed, scores := onchain.NewClaims(s, nowMs), newScoreReports(st)
 	for i := range st.Count() {
 		m := st.Member(i)
 		r.Members = append(r.Members, memberReport{
 			Key: m.Key.String(), Status: m.Status.String(), Points: m.Points, Results: m.Results, Missed: m.Missed,
-			Stake: m.Stake, Settled: m.Settled, Claimed: m.Claimed, Claimable: owed.of(m.Key), ReleaseMs: m.ReleaseMs,
+			Stake: m.Stake, Settled: m.Settled, Claimed: m.Claimed, Claimable: owed.Of(m.Key), ReleaseMs: m.ReleaseMs,
 			Payee: m.Payee.String(), Doubt: m.Doubt, Passed: m.Passed, scoreReport: scores[i],
 		})
 	}

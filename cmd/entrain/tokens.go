@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 )
 
 // acting is what every command that sends a transaction is told: who, and where.
@@ -45,7 +44,7 @@ func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.
 	if err != nil {
 		return err
 	}
-	return submit(ctx, client.As(k), body)
+	return onchain.Submit(ctx, client.As(k), body)
 }
 
 // parseTokens reads an amount of tokens, which are whole.
@@ -90,30 +89,6 @@ func tokens(n uint64) string {
 	return thousands(n) + " tokens"
 }
 
-// claims tries out what a run would pay its members. It is not the run, but a copy of its state.
-type claims struct {
-	trial coordinator.State
-	nowMs uint64
-}
-
-// newClaims begins with a run's state, at a time of the ledger: that of the snapshot is when the run changed last.
-func newClaims(s ledger.Snapshot, nowMs uint64) claims {
-	trial, err := coordinator.Open(bytes.Clone(s.State.Bytes()))
-	if err != nil {
-		panic(fmt.Sprintf("entrain: copy of a state: %v", err)) // the client has checked the state
-	}
-	return claims{trial: trial, nowMs: max(nowMs, s.TimeMs)}
-}
-
-// of returns what a member's claim would pay now, once those of whom it was asked before were paid.
-func (c claims) of(member key.Public) uint64 {
-	if c.trial.Apply(coordinator.Env{NowMs: c.nowMs, Sender: member}, coordinator.Claim{}) != nil {
-		return 0
-	}
-	_, amount := c.trial.Payout()
-	return amount
-}
-
 // needTokens checks the arguments of a command that wants a name and an amount.
 func needTokens(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -121,7 +96,7 @@ func needTokens(what string) cobra.PositionalArgs {
 			return fmt.Errorf("say which %s and how many tokens: %s", what, cmd.UseLine())
 		}
 		if !ledger.RunNameValid(args[0]) {
-			return fmt.Errorf("%q is no %s's name: those have 1 to %d of a-z, 0-9 and inner '-'", args[0], what, ledger.RunNameBytesMax)
+			return fmt.Errorf("%q is not a %s's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], what, ledger.RunNameBytesMax)
 		}
 		_, err := parseTokens(args[1])
 		return err

@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/validator"
 )
 
 // validateOptions are validate's flags.
 type validateOptions struct {
-	target    target
+	target    onchain.Target
 	run       string
 	endpoints []string
 	keyFile   string
@@ -53,10 +54,10 @@ Called again, it goes on from there, also in the middle of a period.`,
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if o.target, err = c.target(args[0], &o.endpoints); err != nil {
+			if o.target, err = onchain.ParseTarget(args[0], &o.endpoints); err != nil {
 				return err
 			}
-			o.run = o.target.run
+			o.run = o.target.Run
 			return c.validate(cmd.Context(), o)
 		},
 	}

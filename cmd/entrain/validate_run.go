@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/score"
 	"github.com/entrain-network/entrain/validator"
 	"github.com/entrain-network/entrain/validator/live"
@@ -51,27 +52,27 @@ func newValidation(ctx context.Context, c console, o validateOptions, k key.Priv
 	if v.client, err = c.dial(ctx, o.endpoints, nil); err != nil {
 		return nil, err
 	}
-	on, err := getRun(ctx, v.client, o.run)
+	on, err := onchain.GetRun(ctx, v.client, o.run)
 	if err != nil {
 		return nil, err
 	}
-	s := on.snapshot.State
-	if err := o.target.check(v.client.ChainID(), s.ID()); err != nil {
+	s := on.Snapshot.State
+	if err := o.target.Check(v.client.ChainID(), s.ID()); err != nil {
 		return nil, err
 	}
 	switch {
-	case !on.spec.Buckets():
+	case !on.Spec.Buckets():
 		return nil, fmt.Errorf("run %q exchanges between peers: its members verify each other (entrain join), there is nothing to validate", o.run)
 	case s.Config().Validators == 0:
 		return nil, fmt.Errorf("run %q has no seats for validators (scores.validators in its specification)", o.run)
 	}
-	if o.data, err = o.target.dataOf(o.data, on); err != nil {
+	if o.data, err = o.target.DataOf(o.data, on); err != nil {
 		return nil, err
 	}
-	if v.trainer, err = newTrainer(ctx, on.spec, o.data, o.workers, 0); err != nil {
+	if v.trainer, err = newTrainer(ctx, on.Spec, o.data, o.workers, 0); err != nil {
 		return nil, err
 	}
-	if v.trainer.from, err = findOrigin(on.spec, o.from, nil); err != nil {
+	if v.trainer.from, err = findOrigin(on.Spec, o.from, nil); err != nil {
 		return nil, err
 	}
 	if err := selfTest(ctx, v.trainer.pool); err != nil {
@@ -84,7 +85,7 @@ func newValidation(ctx context.Context, c console, o validateOptions, k key.Priv
 	exchange := bucket.NewExchange(v.loop, nil, bucket.NewReader(v.buckets.Open, bucket.Options{}), bucket.ExchangeOptions{})
 	v.visitor = node.NewVisitor(s.ID(), v.loop, v.trainer.engine, exchange, v.trainer.initial)
 	decisions.Rules = score.Default()
-	decisions.Rules.Alpha = on.spec.Scores.Alpha
+	decisions.Rules.Alpha = on.Spec.Scores.Alpha
 	cfg := live.Config{
 		Run: o.run, ID: s.ID(), Key: k, Ledger: v.client.As(k), Loop: v.loop, Engine: v.trainer.engine, Tensors: len(v.trainer.model.Layout().Tensors()),
 		Exchange: exchange, Model: v.visitor.Model, Peers: v.visitor.Connect, Initial: v.trainer.initial, Store: recordFile(filepath.Join(o.state, "record")),

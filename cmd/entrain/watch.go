@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tui"
 	"github.com/entrain-network/entrain/verify"
@@ -54,7 +55,7 @@ only: if one has its state directory on this machine, its log is shown as well.
 			if cmd.Flags().Changed("speed") {
 				return errors.New("--speed is for --replay")
 			}
-			to, err := c.targetAny(args, &o.endpoints)
+			to, err := onchain.ParseTargetOrChain(args, &o.endpoints)
 			if err != nil {
 				return err
 			}
@@ -72,31 +73,31 @@ only: if one has its state directory on this machine, its log is shown as well.
 }
 
 // watch shows a run that goes on.
-func (c console) watch(ctx context.Context, o watchOptions, to target) (err error) {
+func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) (err error) {
 	client, err := c.dial(ctx, o.endpoints, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	run := to.run
+	run := to.Run
 	if run == "" {
 		if run, err = onlyRun(ctx, client); err != nil {
 			return err
 		}
 	}
-	snapshot, err := getSnapshot(ctx, client, run)
+	snapshot, err := onchain.GetSnapshot(ctx, client, run)
 	if err != nil {
 		return fmt.Errorf("%w; entrain status shows the runs of a chain", err)
 	}
-	if err := to.check(client.ChainID(), snapshot.State.ID()); err != nil {
+	if err := to.Check(client.ChainID(), snapshot.State.ID()); err != nil {
 		return err
 	}
 	if o.state == "" {
 		o.state = c.stateOf(run)
 	}
 	window := tui.New(c.windowOptions(o.noColor))
-	if on, err := getRun(ctx, client, run); err == nil {
-		window.NameOps(verify.OpNames(on.text))
+	if on, err := onchain.GetRun(ctx, client, run); err == nil {
+		window.NameOps(verify.OpNames(on.Text))
 	}
 	feed := func(ctx context.Context) error {
 		watching, stop := context.WithCancel(ctx)
@@ -114,7 +115,7 @@ func (c console) watch(ctx context.Context, o watchOptions, to target) (err erro
 
 // onlyRun is the one run of a chain.
 func onlyRun(ctx context.Context, client ledger.Chain) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, onchain.Patience)
 	defer cancel()
 	runs, err := client.Runs(ctx)
 	if err != nil {

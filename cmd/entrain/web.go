@@ -20,6 +20,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/web"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -50,11 +51,11 @@ address may look on, and try the model, one at a time.`,
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := web.Options{}
-			to, err := c.targetAny(args, &chain)
+			to, err := onchain.ParseTargetOrChain(args, &chain)
 			if err != nil {
 				return err
 			}
-			o.Only, o.Endpoints = to.run, c.endpoints(chain)
+			o.Only, o.Endpoints = to.Run, c.endpoints(chain)
 			level := slog.LevelWarn
 			if verbose {
 				level = slog.LevelDebug
@@ -75,18 +76,18 @@ address may look on, and try the model, one at a time.`,
 
 // ticketFor is the ticket of a run as pages give it, "" if there can be none.
 func ticketFor(chain, run string, id, manifest wire.Hash, location string, endpoints []string) string {
-	t := ticket{Chain: chain, Run: run, ID: id, Manifest: manifest}
+	t := onchain.Ticket{Chain: chain, Run: run, ID: id, Manifest: manifest}
 	if data.IsURL(location) {
 		t.Data = location
 	}
 	for _, e := range endpoints {
-		u, err := chainURL(e)
+		u, err := onchain.URL(e)
 		if err != nil {
 			return ""
 		}
 		t.Addresses = append(t.Addresses, u)
 	}
-	if t.fault() != nil {
+	if t.Fault() != nil {
 		return ""
 	}
 	return t.String()
@@ -99,7 +100,7 @@ type webEvent struct {
 }
 
 // web serves pages until ctx ends.
-func (c console) web(ctx context.Context, o web.Options, to target, listen, state string, asJSON bool) (err error) {
+func (c console) web(ctx context.Context, o web.Options, to onchain.Target, listen, state string, asJSON bool) (err error) {
 	if state != "" {
 		if o.Node, err = webNode(o.Only, state); err != nil {
 			return err
@@ -115,11 +116,11 @@ func (c console) web(ctx context.Context, o web.Options, to target, listen, stat
 		return ticketFor(client.ChainID(), run, id, manifest, location, o.Endpoints)
 	}
 	if o.Only != "" {
-		on, err := getRun(ctx, client, o.Only)
+		on, err := onchain.GetRun(ctx, client, o.Only)
 		if err != nil {
 			return err
 		}
-		if err := to.check(client.ChainID(), on.snapshot.State.ID()); err != nil {
+		if err := to.Check(client.ChainID(), on.Snapshot.State.ID()); err != nil {
 			return err
 		}
 	}

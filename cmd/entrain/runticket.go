@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/wire"
+	"github.com/spf13/cobra"
+)
+
+func runTicketCommand(c console) *cobra.Command {
+	var chain, at []string
+	var location, file string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ticket RUN",
+		Short: "Print a line with all a stranger needs to join a run",
+		Long: `Prints a ticket: one line that holds all a stranger needs to join the run, for a mail or a page. In it are
+the chain's name and addresses, the run's name and identity, and where its data is, with its hash. Who joins
+with it is refused if another chain, or another run of the same name, answers at the address.
+
+A ticket is no secret, and gives no right that others do not have. Given a ticket instead of a run's name,
+this command says what it holds, with --json.`,
+		Example: "  entrain run ticket my-run --at chain.example.org\n" +
+			"  entrain run ticket my-run --at https://a.example.org --at 203.0.113.5:7370 --data https://data.example.org/corpus -o my-run.ticket\n" +
+			"  entrain run ticket my-run.ticket --json",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			on, err := onchain.ParseTarget(args[0], &chain)
+			if err != nil {
+				return err
+			}
+			t := on.Ticket
+			if t == nil {
+				if t, err = c.newTicket(cmd, on.Run, chain, at, location); err != nil {
+					return err
+				}
+			}
+			if file != "" {
+				if err := atomicfile.WriteBytes(file, 0o644, []byte(t.String()+"\n")); err != nil {
+					return fmt.Errorf("ticket: %w", err)
+				}
+				c.say("join with: entrain join %s", file)
+			}
+			if asJSON {
+				return c.object(t)
+			}
+			if file != "" {
+				return nil
+			}
+			_, err = fmt.Fprintln(c.out, t)
+			return err
+		},
+	}
+	chainFlag(cmd, &chain)
+	f := cmd.Flags()
+	f.StringArrayVar(&at, "at", nil, "`HOST`, HOST:PORT or URL at which strangers reach a replica; may be repeated (default: as --chain)")
+	f.StringVar(&location, "data", "", "`URL` of the prepared data (default: as the run's specification says)")
+	f.StringVarP(&file, "output", "o", "", "write the ticket to this `file`")
+	f.BoolVar(&asJSON, "json", false, "print what the ticket holds as a JSON object")
+	return cmd
+}
+
+// newTicket makes the ticket of a run as the chain has it.
+func (c console) newTicket(cmd *cobra.Command, run string, chain, at []string, location string) (*onchain.Ticket, error) {
+	client, err := c.dial(cmd.Context(), chain, nil)
+	if err != nil {
+		return nil, err
+	}
+	on, err := onchain.GetRun(cmd.Context(), client, run)
+	if err := errors.Join(err, client.Close()); err != nil {
+		return nil, err
+	}
+	t := &onchain.Ticket{Chain: client.ChainID(), Run: run, ID: on.Snapshot.State.ID(), Data: location}
+	if t.Manifest, err = wire.ParseHash(on.Spec.Data.Manifest); err != nil {
+		return nil, fmt.Errorf("the run's data.manifest: %w", err)
+	}
+	if len(at) == 0 {
+		at = c.endpoints(chain)
+	}
+	for _, a := range at {
+		u, err := onchain.URL(a)
+		if err != nil {
+			return nil, err
+		}
+		t.Addresses = append(t.Addresses, u)
+	}
+	if onchain.AllLoopback(t.Addresses) {
+		c.say("only this machine can use the ticket: %s is its own address; say at which others reach it with --at HOST", t.Addresses[0])
+	}
+	switch {
+	case t.Data == "" && data.IsURL(on.Spec.Data.Location):
+		t.Data = on.Spec.Data.Location
+	case t.Data == "":
+		c.say("the run's data is at no address: whoever joins must have it, and say where with --data; put it on a web server and name that with --data URL")
+	}
+	return t, t.Fault()
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/onchain"
+)
+
+func TestTicketsOfARun(t *testing.T) {
+	s := newShell(t)
+	dir := t.TempDir()
+	key, home := filepath.Join(dir, "owner"), filepath.Join(dir, "chain")
+	s.ok("key", "new", "--key", key)
+	s.ok("chain", "init", "--home", home, "--chain-id", "ours", "--api", "127.0.0.1:0", "--block", "20ms", "--key", key)
+	s.chainOf(home)
+	api := s.env["ENTRAIN_CHAIN"]
+	spec := "name = \"%\"\n[data]\nlocation = \"https://data.example.org/corpus\"\nmanifest = \"" + strings.Repeat("1", 64) + "\"\n"
+	for _, name := range []string{"first", "second"} {
+		s.ok("run", "create", "-f", writeFile(t, filepath.Join(dir, name+".toml"), strings.ReplaceAll(spec, "%", name)), "--key", key)
+	}
+	line := strings.TrimSpace(s.ok("run", "ticket", "first"))
+	file := filepath.Join(dir, "first.ticket")
+	_, words, err := s.run("run", "ticket", "first", "--at", "chain.example.org", "-o", file)
+	if err != nil || !strings.Contains(words, "entrain join "+file) {
+		t.Errorf("%v, %s", err, words)
+	}
+	got := object[onchain.Ticket](s, "run", "ticket", file, "--json")
+	if got.Chain != "ours" || got.Run != "first" || got.Data != "https://data.example.org/corpus" || strings.Join(got.Addresses, " ") != "http://chain.example.org:7370" {
+		t.Errorf("%+v", got)
+	}
+	delete(s.env, "ENTRAIN_CHAIN")
+	var status struct {
+		Run string `json:"run"`
+	}
+	host := strings.TrimPrefix(api, "http://")
+	if err := json.Unmarshal([]byte(s.ok("status", "second@"+host, "--json")), &status); err != nil || status.Run != "second" {
+		t.Errorf("%+v, %v", status, err)
+	}
+	if err := json.Unmarshal([]byte(s.ok("status", line, "--json")), &status); err != nil || status.Run != "first" {
+		t.Errorf("by a ticket: %+v, %v", status, err)
+	}
+	report := filepath.Join(dir, "report")
+	s.ok("report", "second@"+host, "-o", report)
+	s.ok("report", line, "-o", report)
+	if out := s.ok("status", "@"+host); !strings.Contains(out, "first") || !strings.Contains(out, "second") {
+		t.Errorf("got %s", out)
+	}
+	held, err := onchain.ParseTicket(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := held
+	other.Run = "second"
+	for _, command := range []string{"join --key " + key, "audit", "watch --plain", "web --listen 127.0.0.1:0", "report -o " + report, "status"} {
+		words := strings.Fields(command)
+		s.fails(append(words, other.String()), "it was created again, or the replica is lying")
+		s.fails(append(words, line[:len(line)-3]), "cut short or mistyped")
+	}
+	other = held
+	other.Chain = "theirs"
+	s.fails([]string{"join", other.String(), "--key", key}, `on chain "theirs", but "ours" answers`)
+	s.fails([]string{"join", line[:len(line)-3], "--key", key}, "cut short or mistyped")
+	s.fails([]string{"join", writeFile(t, filepath.Join(dir, "no.ticket"), "something"), "--key", key}, "does not hold a ticket")
+	s.fails([]string{"join", "first@" + host, "--chain", api, "--key", key}, "leave one out")
+}

@@ -1,0 +1,159 @@
+// Package onchain finds and reads runs on a chain: it dials the chain that endpoints serve, checks
+// a run's specification against its state, and reads what people name runs and machines by: RUN,
+// RUN@HOST, tickets, delegations.
+package onchain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/spec"
+)
+
+// Patience bounds the wait for an answer of the chain.
+const Patience = 15 * time.Second
+
+// DialOptions are the optional parts of Dial.
+type DialOptions struct {
+	// Remember is the directory that keeps a header of each chain ever talked to, so that no other
+	// chain of the same name is believed later; "" keeps none. A chain on this machine is its
+	// user's own, and may be made again: no header of it is kept.
+	Remember string
+	Log      *slog.Logger // nil discards
+}
+
+// Dial connects to the chain that the endpoints serve.
+func Dial(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain, error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	var errs []error
+	for _, e := range endpoints {
+		status, err := comet.Discover(ctx, e)
+		if err == nil {
+			return o.client(status.Chain, endpoints)
+		}
+		errs = append(errs, err)
+	}
+	advice := "entrain chain start runs a replica, --chain URL names one elsewhere"
+	if !AllLoopback(endpoints) {
+		advice = "does the replica there run, and is its port open? ask who gave you the address; --chain URL names another"
+	}
+	return nil, fmt.Errorf("reach the chain: %w; %s", errors.Join(errs...), advice)
+}
+
+// client makes a client of the chain, which remembers the chain.
+func (o DialOptions) client(chain string, endpoints []string) (ledger.Chain, error) {
+	client, err := comet.NewClient(chain, endpoints, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	if AllLoopback(endpoints) || o.Remember == "" {
+		return client, nil
+	}
+	if err := client.Remember(filepath.Join(o.Remember, chain+".header")); err != nil {
+		return nil, fmt.Errorf("%w; get a header of chain %q from a person you trust (entrain chain trust prints it) and name it with --chain URL#HEIGHT:HASH", errors.Join(err, client.Close()), chain)
+	}
+	return client, nil
+}
+
+// await turns a call that ends in a callback into one that returns.
+func await[T any](ctx context.Context, start func(done func(T, error))) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	start(func(v T, err error) { answers <- answer{v, err} })
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// Run is a run as the chain has it.
+type Run struct {
+	Spec     spec.Spec
+	Text     []byte // the specification as it was published
+	Snapshot ledger.Snapshot
+}
+
+// GetRun reads a run's specification and state, and checks one against the other.
+func GetRun(ctx context.Context, l ledger.Reader, run string) (p Run, err error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	p.Text, err = await(ctx, func(done func([]byte, error)) { l.Spec(ctx, run, done) })
+	if errors.Is(err, ledger.ErrUnknownRun) {
+		return p, fmt.Errorf("chain %q has no run %q; entrain run list shows those it has", l.ChainID(), run)
+	}
+	if err != nil {
+		return p, fmt.Errorf("specification of run %q: %w", run, err)
+	}
+	if p.Snapshot, err = GetSnapshot(ctx, l, run); err != nil {
+		return p, err
+	}
+	if got, want := ledger.SpecHash(p.Text), p.Snapshot.State.Config().SpecHash; got != want {
+		return p, fmt.Errorf("specification of run %q has hash %s, the coordinator says %s: the replica is lying or damaged, use another with --chain URL", run, got, want)
+	}
+	if p.Spec, err = spec.Parse(p.Text); err != nil {
+		return p, fmt.Errorf("specification of run %q, as the chain has it: %w; it may need a newer entrain", run, err)
+	}
+	if p.Spec.Name != run {
+		return p, fmt.Errorf("specification of run %q, as the chain has it, describes run %q", run, p.Spec.Name)
+	}
+	return p, nil
+}
+
+// GetSnapshot reads a run's state.
+func GetSnapshot(ctx context.Context, l ledger.Reader, run string) (ledger.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	s, err := await(ctx, func(done func(ledger.Snapshot, error)) {
+		first := true
+		l.Watch(ctx, run, func(s ledger.Snapshot) {
+			if first { // calls never overlap
+				first = false
+				done(s, nil)
+			}
+		})
+	})
+	if err != nil {
+		return s, fmt.Errorf("state of run %q: %w", run, err)
+	}
+	return s, nil
+}
+
+// Submit submits body and waits until it is in a block.
+func Submit(ctx context.Context, l ledger.Ledger, body ledger.Body) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	_, err := await(ctx, func(done func(struct{}, error)) {
+		l.Submit(ctx, body, func(err error) { done(struct{}{}, err) })
+	})
+	return err
+}
+
+// AllLoopback reports whether all endpoints are on this machine.
+func AllLoopback(endpoints []string) bool {
+	for _, e := range endpoints {
+		u, err := url.Parse(e)
+		if err != nil {
+			return false
+		}
+		host := u.Hostname()
+		if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,159 @@
+package onchain
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Target is the run that an argument names: RUN, RUN@HOST, a ticket, or a file with a ticket.
+type Target struct {
+	Run    string
+	Ticket *Ticket // nil unless the argument was one
+}
+
+// ParseTarget reads an argument. The addresses in it become the endpoints. Endpoints that were
+// named as well take precedence over a ticket's: there may be a nearer replica.
+func ParseTarget(arg string, endpoints *[]string) (Target, error) {
+	if !strings.HasPrefix(arg, ticketPrefix) && !strings.Contains(arg, "@") && !ledger.RunNameValid(arg) {
+		b, err := atomicfile.ReadBounded(arg, ticketBytesMax)
+		if errors.Is(err, fs.ErrNotExist) {
+			return Target{}, fmt.Errorf("%q is not a run's name (1 to %d of a-z, 0-9 and inner '-'), a ticket, or a file with a ticket", arg, ledger.RunNameBytesMax)
+		}
+		if err != nil {
+			return Target{}, fmt.Errorf("ticket: %w", err)
+		}
+		if arg = strings.TrimSpace(string(b)); !strings.HasPrefix(arg, ticketPrefix) {
+			return Target{}, fmt.Errorf("the file does not hold a ticket: those begin with %s", ticketPrefix)
+		}
+	}
+	if strings.HasPrefix(arg, ticketPrefix) {
+		t, err := ParseTicket(arg)
+		if err != nil {
+			return Target{}, err
+		}
+		if len(*endpoints) == 0 {
+			*endpoints = t.Addresses
+		}
+		return Target{Run: t.Run, Ticket: &t}, nil
+	}
+	run, err := LocatedOne(arg, endpoints)
+	return Target{Run: run}, err
+}
+
+// ParseTargetOrChain is ParseTarget for commands that work without a run: @HOST names a chain
+// alone.
+func ParseTargetOrChain(args []string, endpoints *[]string) (Target, error) {
+	switch {
+	case len(args) == 0:
+		return Target{}, nil
+	case strings.HasPrefix(args[0], "@"):
+		_, err := located(args[0], endpoints)
+		return Target{}, err
+	}
+	return ParseTarget(args[0], endpoints)
+}
+
+// Check returns an error if a chain or a run is not the ticket's.
+func (t Target) Check(chain string, id wire.Hash) error {
+	switch {
+	case t.Ticket == nil:
+	case t.Ticket.Chain != chain:
+		return fmt.Errorf("the ticket is for run %q on chain %q, but %q answers at its address: the chain was founded again, or this is another one; ask the person who gave you the ticket", t.Run, t.Ticket.Chain, chain)
+	case t.Ticket.ID != id:
+		return fmt.Errorf("the ticket is for the run %s, but run %q of chain %q is %s: it was created again, or the replica is lying; ask the person who gave you the ticket", t.Ticket.ID, t.Run, chain, id)
+	}
+	return nil
+}
+
+// located splits RUN@HOST[:PORT] and makes HOST the endpoint. RUN alone leaves the endpoints alone.
+// RUN may be empty where HOST is not.
+func located(arg string, endpoints *[]string) (run string, err error) {
+	run, host, at := strings.Cut(arg, "@")
+	if !ledger.RunNameValid(run) && !(at && run == "") {
+		return "", fmt.Errorf("%q is not a run's name: names have 1 to %d of a-z, 0-9 and inner '-'", run, ledger.RunNameBytesMax)
+	}
+	if !at {
+		return run, nil
+	}
+	if len(*endpoints) > 0 {
+		return "", fmt.Errorf("%q says where the chain is, and so does --chain: leave one out", arg)
+	}
+	u, err := URL(host)
+	if err != nil {
+		return "", err
+	}
+	*endpoints = []string{u}
+	return run, nil
+}
+
+// LocatedOne is Located for commands that need a run.
+func LocatedOne(arg string, endpoints *[]string) (string, error) {
+	run, err := located(arg, endpoints)
+	if err == nil && run == "" {
+		return "", fmt.Errorf("%q names no run: want RUN@HOST; entrain status %s shows those of the chain", arg, arg)
+	}
+	return run, err
+}
+
+// URL returns the address of a replica that is given as HOST, HOST:PORT or a URL. The default
+// scheme is https for port 443 and http otherwise; the default port of http is the one where
+// replicas serve clients.
+func URL(host string) (string, error) {
+	host, trusted, named := strings.Cut(host, "#") // a trusted header
+	if _, err := comet.ParseAnchor(trusted); err != nil {
+		return "", err
+	}
+	text := host
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() {
+		text = "[" + host + "]"
+	}
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+		if strings.HasSuffix(host, ":443") {
+			text = "https://" + host
+		}
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("%q is not the address of a replica: want HOST, HOST:PORT or https://HOST", host)
+	}
+	if strings.ContainsAny(u.Host, "@ \t\n") {
+		return "", fmt.Errorf("%q is not the address of a replica: want HOST, HOST:PORT or https://HOST", host)
+	}
+	if u.Port() == "" && u.Scheme == "http" {
+		_, port, err := net.SplitHostPort(comet.DefaultAPI)
+		if err != nil {
+			panic("entrain: " + err.Error())
+		}
+		u.Host = net.JoinHostPort(u.Hostname(), port)
+	}
+	clean := strings.TrimSuffix(u.String(), "/")
+	if named && trusted != "" {
+		clean += "#" + trusted
+	}
+	return clean, nil
+}
+
+// DataOf returns where the data is: as flag says, else as the ticket does, else as the
+// specification does.
+func (t Target) DataOf(flag string, on Run) (string, error) {
+	switch {
+	case flag != "":
+		return flag, nil
+	case t.Ticket != nil && t.Ticket.Data != "":
+		return t.Ticket.Data, nil
+	case on.Spec.Data.Location != "":
+		return on.Spec.Data.Location, nil
+	}
+	return "", fmt.Errorf("run %q does not name a location of its data, manifest %s: name yours with --data DIR", on.Spec.Name, on.Spec.Data.Manifest)
+}
