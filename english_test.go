@@ -25,7 +25,6 @@ var notYetPlain = []string{
 	"bloom",
 	"bucket",
 	"bucket/mem",
-	"bucket/server",
 	"canonical",
 	"chance",
 	"checkpoint",

@@ -33,7 +33,7 @@ llama checkpoint checkpoint/gguf score
 trace eval
 client validator
 loop atomicfile atomicfile/dirlock economics tokenizer/learn chance
-bucket bucket/mem bucket/server
+bucket bucket/mem bucket/serve
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 train spec event
 onchain
@@ -79,8 +79,7 @@ var importers = []struct {
 	{"charm.land/", []string{"tui"}, "one package draws on a terminal"},
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"github.com/parquet-go/", []string{"data"}, "one package reads data sets of others"},
-	{"github.com/minio/minio-go/", []string{"bucket"}, "one package talks to S3 buckets"},
-	{"github.com/versity/versitygw/", []string{"bucket/server"}, "one package is an S3 server"},
+	{"github.com/minio/minio-go/", []string{"bucket", "*_test"}, "one package talks to S3 buckets"},
 	{"github.com/klauspost/compress/", []string{"data"}, "one package reads data sets of others"},
 	{"github.com/chromedp/", []string{"*_test", "tests/browser"}, "tests of pages in a browser"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},

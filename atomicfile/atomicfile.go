@@ -69,6 +69,23 @@ func fill(f *os.File, mode fs.FileMode, write func(io.Writer) error) error {
 	return err
 }
 
+// MkdirAll is [os.MkdirAll], but every directory that it makes is durable when it returns.
+func MkdirAll(path string, mode fs.FileMode) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if parent != path {
+		if err := MkdirAll(parent, mode); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(parent)
+}
+
 // Create opens one file of a directory that is being written. The file is complete, and checked to be on the disk, when Close returns nil.
 type Create func(name string) (io.WriteCloser, error)
 

@@ -197,3 +197,22 @@ func TestRemoveTempsDeletesOnlyOldTemporaryEntries(t *testing.T) {
 		t.Errorf("missing directory: %v", err)
 	}
 }
+
+func TestMkdirAllMakesParents(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b", "c")
+	for range 2 {
+		if err := MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		t.Errorf("%v, %v", info, err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := MkdirAll(filepath.Join(file, "d"), 0o700); err == nil {
+		t.Error("a directory is made below a file")
+	}
+}

@@ -291,7 +291,7 @@ func TestBlobComesFromWhoeverIsHonest(t *testing.T) {
 func TestExchangeOnARealLoop(t *testing.T) {
 	s := startServer(t, t.TempDir(), "")
 	c := newClient(t, bucket.S3Options{})
-	own, public, err := s.Make(t.Context(), c, "miner")
+	own, public, err := s.Make("miner")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func publish(t *testing.T) *published {
 	t.Helper()
 	s := startServer(t, t.TempDir(), "")
 	c := newClient(t, bucket.S3Options{})
-	own, public, err := s.Make(t.Context(), c, "miner-1")
+	own, public, err := s.Make("miner-1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/bucket/mem"
-	"github.com/entrain-network/entrain/bucket/server"
+	"github.com/entrain-network/entrain/bucket/serve"
 )
 
 // provider is where tests get buckets.
@@ -58,7 +58,7 @@ func embedded(t *testing.T) provider {
 	s := startServer(t, t.TempDir(), "")
 	c := newClient(t, bucket.S3Options{})
 	return provider{client: c, open: c.Open, make: func(t *testing.T, name string) (own, public bucket.Location) {
-		own, public, err := s.Make(t.Context(), c, name)
+		own, public, err := s.Make(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,9 +66,9 @@ func embedded(t *testing.T) provider {
 	}}
 }
 
-func startServer(t *testing.T, dir, addr string) *server.Server {
+func startServer(t *testing.T, dir, addr string) *serve.Server {
 	t.Helper()
-	s, err := server.Start(context.Background(), server.Config{Dir: dir, Addr: addr, Secret: "root-secret"})
+	s, err := serve.Start(context.Background(), serve.Config{Dir: dir, Addr: addr, Secret: "root-secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,11 +333,11 @@ func testRefusals(t *testing.T, p provider, own bucket.Location) {
 	expectKind(t, p.store(t, forged).Put(t.Context(), "x", strings.NewReader("x"), 1, false), bucket.ErrRefused)
 }
 
-func TestServerKeepsObjectsWhenItIsKilled(t *testing.T) {
+func TestServerKeepsObjectsWhenItIsRestarted(t *testing.T) {
 	dir := t.TempDir()
 	s := startServer(t, dir, "")
 	c := newClient(t, bucket.S3Options{})
-	own, _, err := s.Make(t.Context(), c, "kept")
+	own, _, err := s.Make("kept")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestServerKeepsObjectsWhenItIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, store, "a", []byte("kept"))
-	s.Kill()
+	s.Close()
 	_, _, err = store.Get(t.Context(), "a", 0, 10)
 	expectKind(t, err, bucket.ErrUnreachable)
 	startServer(t, dir, s.Addr())
@@ -361,13 +361,13 @@ func TestServerThatCannotStartSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if s, err := server.Start(t.Context(), server.Config{Dir: t.TempDir(), Addr: l.Addr().String(), Secret: "x"}); err == nil {
+	if s, err := serve.Start(t.Context(), serve.Config{Dir: t.TempDir(), Addr: l.Addr().String(), Secret: "x"}); err == nil {
 		s.Close()
 		t.Error("it starts on a port that is taken")
 	} else if !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("the reason is not said: %v", err)
 	}
-	if _, err := server.Start(t.Context(), server.Config{Dir: t.TempDir()}); err == nil {
+	if _, err := serve.Start(t.Context(), serve.Config{Dir: t.TempDir()}); err == nil {
 		t.Error("it starts without a secret")
 	}
 }

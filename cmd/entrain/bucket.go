@@ -16,7 +16,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
 	"github.com/entrain-network/entrain/bucket"
-	"github.com/entrain-network/entrain/bucket/server"
+	"github.com/entrain-network/entrain/bucket/serve"
 )
 
 func bucketCommand(c console) *cobra.Command {
@@ -105,15 +105,13 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.Start(ctx, server.Config{Dir: filepath.Join(o.dir, "served"), Addr: o.listen, Secret: secret, Cert: o.cert, Key: o.key})
+	s, err := serve.Start(ctx, serve.Config{Dir: filepath.Join(o.dir, "served"), Addr: o.listen, Secret: secret, Cert: o.cert, Key: o.key})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	client := bucket.NewClient(bucket.S3Options{})
-	defer client.Close()
 	for _, name := range o.buckets {
-		if err := o.make(ctx, s, client, name); err != nil {
+		if err := o.make(s, name); err != nil {
 			return fmt.Errorf("bucket %q: %w", name, err)
 		}
 	}
@@ -134,8 +132,8 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 }
 
 // make makes a bucket and writes how to reach it.
-func (o serving) make(ctx context.Context, s *server.Server, client *bucket.Client, name string) error {
-	own, public, err := s.Make(ctx, client, name)
+func (o serving) make(s *serve.Server, name string) error {
+	own, public, err := s.Make(name)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/bucket"
-	"github.com/entrain-network/entrain/bucket/server"
+	"github.com/entrain-network/entrain/bucket/serve"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
 )
@@ -19,14 +19,14 @@ import (
 // startBuckets starts an S3 server with a bucket, and returns its location to write and to read.
 func startBuckets(t *testing.T) (own, public bucket.Location, client *bucket.Client) {
 	t.Helper()
-	s, err := server.Start(t.Context(), server.Config{Dir: t.TempDir(), Secret: "root-secret"})
+	s, err := serve.Start(t.Context(), serve.Config{Dir: t.TempDir(), Secret: "root-secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
 	client = bucket.NewClient(bucket.S3Options{})
 	t.Cleanup(client.Close)
-	own, public, err = s.Make(t.Context(), client, "models")
+	own, public, err = s.Make("models")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,12 +20,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
-
-	"github.com/entrain-network/entrain/bucket/server"
 )
 
 func main() {
-	server.Child() // does not return if this process was started to serve buckets
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks for a clean end; from then on signals have their default effect, so that a second one ends at once.
 	context.AfterFunc(ctx, stop)

@@ -8,13 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/entrain-network/entrain/bucket/server"
 )
 
 // TestMain makes the test binary the program itself when a test starts it as a child process.
 func TestMain(m *testing.M) {
-	server.Child()
 	if os.Getenv(asProgram) != "" {
 		main()
 		return

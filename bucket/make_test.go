@@ -6,7 +6,8 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// Make makes the bucket of a location, unless there is one, and sets its policy, in Amazon's JSON, unless that is empty.
+// Make makes the bucket of a location, unless there is one, and sets its policy, in Amazon's JSON,
+// unless that is empty.
 func (c *Client) Make(ctx context.Context, l Location, policy string) error {
 	opened, err := c.Open(l)
 	if err != nil {
