@@ -67,11 +67,11 @@ type argument struct {
 }
 
 // turn says whether a move in the file's dispute is this member's to make.
-func (m *Machine) turn(f *file) bool {
-	if !f.disputed || f.dispute.Unserved {
+func (m *Machine) turn(cs *openCase) bool {
+	if !cs.disputed || cs.dispute.Unserved {
 		return false
 	}
-	d := &f.dispute
+	d := &cs.dispute
 	accused, accuser := d.Accused == m.member.index, d.Accuser == m.member.index
 	switch d.Stage {
 	case coordinator.StageDefending:
@@ -84,51 +84,51 @@ func (m *Machine) turn(f *file) bool {
 	return false
 }
 
-func (a *argument) decide(m *Machine, f *file) {
-	if d := &f.dispute; f.disputed && d.Stage == coordinator.StageTieBreaking && !d.Unserved && d.Accused == m.member.index && a.prepared != d.ID {
-		if task, ok := f.task(); ok {
+func (a *argument) decide(m *Machine, cs *openCase) {
+	if d := &cs.dispute; cs.disputed && d.Stage == coordinator.StageTieBreaking && !d.Unserved && d.Accused == m.member.index && a.prepared != d.ID {
+		if task, ok := cs.task(); ok {
 			a.prepared = d.ID
-			m.do(Prepare{Task: task, From: m.holders(f)})
+			m.do(Prepare{Task: task, From: m.holders(cs)})
 		} else {
-			m.askFor(f)
+			m.askFor(cs)
 		}
 	}
-	if !m.turn(f) || a.running {
+	if !m.turn(cs) || a.running {
 		return
 	}
-	at := PositionOf(f.dispute)
+	at := PositionOf(cs.dispute)
 	if a.at != at {
 		*a = argument{at: at, prepared: a.prepared}
 	}
 	switch {
 	case a.sent || a.sending:
 	case a.message != nil:
-		if m.due(&a.sentAt, reSayMs<<min(a.sends, 3)) {
+		if m.due(&a.sentAt, resendMs<<min(a.sends, 3)) {
 			a.sending = true
 			a.sends++
 			m.do(Submit{a.message})
 		}
 	default:
-		task, ok := f.task()
+		task, ok := cs.task()
 		if !ok {
-			m.askFor(f)
+			m.askFor(cs)
 			return
 		}
 		if !m.due(&a.triedAt, reVerifyMs) {
 			return
 		}
 		a.running = true
-		m.do(Argue{Task: task, Dispute: f.dispute, From: m.holders(f)})
+		m.do(Argue{Task: task, Dispute: cs.dispute, From: m.holders(cs)})
 	}
 }
 
 // argued takes a move.
 func (m *Machine) argued(ev Argued) {
-	f := m.filed[ev.Share]
-	if f == nil || !f.argue.running {
+	cs := m.caseOf[ev.Share]
+	if cs == nil || !cs.argue.running {
 		return
 	}
-	a := &f.argue
+	a := &cs.argue
 	a.running = false
 	if ev.Failed != "" {
 		m.do(Note{"no move in a dispute: " + ev.Failed})
@@ -139,7 +139,7 @@ func (m *Machine) argued(ev Argued) {
 }
 
 // moved notes what became of a move.
-func (m *Machine) moved(ev Submitted) {
+func (m *Machine) moveSubmitted(ev Submitted) {
 	var id uint32
 	switch msg := ev.Message.(type) {
 	case coordinator.Defend:
@@ -153,7 +153,7 @@ func (m *Machine) moved(ev Submitted) {
 	default:
 		return
 	}
-	if f := m.inDispute(id); f != nil && f.argue.sending && f.argue.hash == coordinator.MessageHash(ev.Message) {
-		f.argue.sending, f.argue.sent = false, ev.Err == nil
+	if cs := m.inDispute(id); cs != nil && cs.argue.sending && cs.argue.hash == coordinator.MessageHash(ev.Message) {
+		cs.argue.sending, cs.argue.sent = false, ev.Err == nil
 	}
 }

@@ -2,37 +2,46 @@ package client
 
 import (
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// In a run of buckets a round is a window: it lasts a fixed number of blocks, and who has committed to a result when they are over stands
-// on the ledger. What the others need of a result is drawn by the seed of the next window, which nobody knew before. So a member
+// bucketExchange is the exchange through buckets. A round is a window: it lasts a fixed number of
+// blocks, and at its end the ledger has the ID of each commitment that counts. What the others need
+// of a result is drawn by the seed of the next window, which nobody knew before. So a member
 //
-//   - sends its commitment to the ledger, again until the ledger shows it or the window is over;
+//   - sends its commitment to the ledger until the ledger shows it or the window is over;
 //   - reveals the slice of its result once the next window has opened (Reveal);
-//   - looks for commitments when the window is over, and only for those of which the ledger has the ID; then for what they reveal;
-//   - carries over what it has not sent from one result to the next whatever became of it, for nobody recomputes the optimizer's state; what the
-//     slice has sent is taken out of it before the next result (Train.Settle).
-
-// revealing is how far this member is with revealing its result.
-type revealing struct {
-	round   uint32                 // the last one that was revealed
-	running uint32                 // round being revealed, 0 if none
-	id      wire.Hash              // of the commitment to it
-	before  coordinator.Commitment // the own one before the newest
+//   - looks for a commitment only after the window, and only if the ledger has its ID; then for
+//     what its author reveals;
+//   - carries what it has not sent from one result to the next whether or not a result was accepted,
+//     since nobody recomputes its optimizer state; what a slice has sent is taken out of that state
+//     before the next result (Train.Settle).
+type bucketExchange struct {
+	*Machine
+	round   uint32    // the last one that was revealed
+	running uint32    // being revealed, 0: none
+	id      wire.Hash // of the commitment to it
 	at      uint64
 	tries   uint32
+	sent    sent
 }
 
-// Reveal shows the slice of this member's own result of a round: the part of it that the seed draws. It ends in Revealed.
+// sent is the seed of the slice that the own result of a round has sent.
+type sent struct {
+	round uint32
+	seed  wire.Hash
+}
+
+// Reveal shows the slice, drawn by Seed, of this member's own result of a round. It ends in Revealed.
 type Reveal struct {
 	Round   uint32
 	Payload wire.Hash // root of the whole
 	Seed    wire.Hash
 }
 
-// Revealed ends a Reveal action. Lost says that there is nothing to reveal: the result was made before this member was started, and not
-// kept.
+// Revealed ends a Reveal action. Lost says that the driver no longer has the result: it was made
+// before the driver started, and not kept.
 type Revealed struct {
 	Round uint32
 	OK    bool
@@ -42,14 +51,7 @@ type Revealed struct {
 func (Reveal) action()  {}
 func (Revealed) event() {}
 
-// bucketed says whether the run exchanges by buckets.
-func (m *Machine) bucketed() bool { return m.run.Exchange == coordinator.Buckets }
-
-// seed is what draws the slice of a round's results; it is zero in a run of peers. ok is false while nobody can know it.
-func (m *Machine) seed(round uint32) (seed wire.Hash, ok bool) {
-	if !m.bucketed() {
-		return wire.Hash{}, true
-	}
+func (m *bucketExchange) seed(round uint32) (wire.Hash, bool) {
 	r, ok := m.state.At(round)
 	if !ok {
 		return wire.Hash{}, false
@@ -57,8 +59,8 @@ func (m *Machine) seed(round uint32) (seed wire.Hash, ok bool) {
 	return r.SliceSeed()
 }
 
-// committed says whether the ledger has the ID of a commitment; in a run of peers it has none.
-func (m *Machine) committed(c *coordinator.Commitment, id wire.Hash) bool {
+// admits accepts the one commitment of a member whose ID the ledger has.
+func (m *bucketExchange) admits(c *coordinator.Commitment, id wire.Hash) bool {
 	r, ok := m.state.At(c.Round)
 	if !ok {
 		return false
@@ -67,12 +69,9 @@ func (m *Machine) committed(c *coordinator.Commitment, id wire.Hash) bool {
 	return ok && have == id
 }
 
-// awaited says whether a commitment of a member to a round is still to come: of everybody with a share, in a run of buckets of those who
-// have sent the ledger one.
-func (m *Machine) awaited(r coordinator.Round, member uint32) bool {
-	if !m.bucketed() {
-		return true
-	}
+// awaited also counts members that left after they committed: a window lasts its time, so there is
+// time to wait for their results.
+func (m *bucketExchange) awaited(r coordinator.Round, member uint32) bool {
 	if r.Number() == m.state.Round() && m.state.Phase() == coordinator.RoundTrain {
 		return false // nobody needs it yet
 	}
@@ -80,101 +79,116 @@ func (m *Machine) awaited(r coordinator.Round, member uint32) bool {
 	return ok
 }
 
-// patience is how long to wait before asking for the same thing again, after so many times. Peers are asked at a constant pace, another
-// one each time; a bucket costs its owner money for each request, and is asked ever more seldom. Who asks just before the others have
-// revealed must ask again within the window, however short it is.
-func (m *Machine) patience(ms uint64, times uint32) uint64 {
-	if !m.bucketed() {
-		return ms
-	}
+func (m *bucketExchange) late(round uint32) (string, bool) {
+	return "the window is over before this member's share was computed: it is too slow for it",
+		round != m.state.Round() || m.state.Phase() != coordinator.RoundTrain
+}
+
+func (m *bucketExchange) wanted(own *coordinator.Commitment) bool {
+	_, late := m.late(own.Round)
+	return !late && !m.admits(own, own.ID())
+}
+
+// complete is always true: a window never ends early.
+func (*bucketExchange) complete(coordinator.Round) bool { return true }
+
+// patience doubles three times: each request costs the owner of a bucket money. A member that asks
+// just before the others have revealed must ask again within the window, however short it is.
+func (m *bucketExchange) patience(ms uint64, times uint32) uint64 {
 	return min(ms, uint64(m.run.RoundTrainMs)/triesInWindow) << min(times, 3)
 }
 
-// triesInWindow is a window's length over the shortest patience: with it doubled three times, what is missing is asked for at an eighth, at
-// three eighths and at seven eighths of the shortest windows.
+// triesInWindow is a window's length over the shortest patience. With it doubled three times, a
+// missing object is asked for at an eighth, three eighths and seven eighths of the shortest windows.
 const triesInWindow = 16
 
-// decideReveal reveals the own result of the window before. The next one may have been computed meanwhile.
-func (m *Machine) decideReveal() {
-	v := &m.reveal
-	if !m.bucketed() || v.running != 0 {
-		return
-	}
-	own := &m.work.own
-	if own.Round == m.state.Round() {
-		own = &v.before
-	}
-	if own.Round == 0 || own.Run != m.state.ID() || own.Member != m.member.index || own.Round <= v.round || own.Round+1 != m.state.Round() {
-		return
-	}
-	seed, ok := m.seed(own.Round)
-	if !ok || !m.committed(own, own.ID()) {
-		return
-	}
-	m.work.sent = sent{own.Round, seed}
-	if !m.due(&v.at, m.patience(reRevealMs, v.tries-min(v.tries, 1))) {
-		return
-	}
-	v.running, v.id = own.Round, own.ID()
-	v.tries++
-	m.do(Reveal{Round: own.Round, Payload: own.Payload, Seed: seed})
+// whom returns nobody: each commitment is looked for in its author's bucket.
+func (m *bucketExchange) whom(rs *results) (to key.Public, ok bool) {
+	return to, m.due(&rs.askedAt, m.patience(reAskMs, rs.asks))
 }
 
-// unrevealed says whether the own last result is on the ledger, and may still be revealed.
-func (m *Machine) unrevealed() bool {
+func (m *bucketExchange) outdated(agreed uint32) bool { return agreed > m.model.round }
+
+// needed reports whether the last own result is on the ledger and may still be revealed.
+func (m *bucketExchange) needed() bool {
 	switch m.state.Phase() {
 	case coordinator.RoundTrain, coordinator.RoundWitness:
 	default:
 		return false
 	}
 	own := &m.work.own
-	return own.Round > 0 && own.Run == m.state.ID() && own.Round > m.reveal.round && own.Round+1 >= m.state.Round() && m.committed(own, own.ID())
+	return own.Round > 0 && own.Run == m.state.ID() && own.Round > m.round && own.Round+1 >= m.state.Round() && m.admits(own, own.ID())
 }
 
-// revealed takes what became of revealing.
-func (m *Machine) revealed(ev Revealed) {
-	v := &m.reveal
-	if v.running != ev.Round {
+// prev returns the state that the last own result ended with, whatever became of that result, and
+// the seed of the slice that it has sent: zero if its commitment came too late or it was refused.
+func (m *bucketExchange) prev(uint32) (state, settle wire.Hash) {
+	own := &m.work.own
+	if state = own.State; own.Round == 0 || own.Run != m.state.ID() || own.Member != m.member.index {
+		state = m.initial()
+	}
+	if own.Round == 0 {
+		return state, settle
+	}
+	r, ok := m.state.At(own.Round)
+	switch {
+	case !ok: // the state has let go of the round since
+		if m.sent.round == own.Round {
+			settle = m.sent.seed
+		}
+	case m.admits(own, own.ID()) && (!r.Final() || r.Accepted(own.Member)):
+		settle, _ = r.SliceSeed()
+	}
+	return state, settle
+}
+
+// continues accepts every state: nobody recomputes it.
+func (*bucketExchange) continues(uint32, *coordinator.Commitment) bool { return true }
+
+// endings names none: nobody judges by them.
+func (*bucketExchange) endings() ([]Ending, bool) { return nil, true }
+
+// reveal reveals the own result of the window before. The next one may have been computed meanwhile.
+func (m *bucketExchange) reveal() {
+	if m.running != 0 {
 		return
 	}
-	v.running = 0
+	own := &m.work.own
+	if own.Round == m.state.Round() {
+		own = &m.work.before
+	}
+	if own.Round == 0 || own.Run != m.state.ID() || own.Member != m.member.index || own.Round <= m.round || own.Round+1 != m.state.Round() {
+		return
+	}
+	seed, ok := m.seed(own.Round)
+	if !ok || !m.admits(own, own.ID()) {
+		return
+	}
+	m.sent = sent{own.Round, seed}
+	if !m.due(&m.at, m.patience(reRevealMs, m.tries-min(m.tries, 1))) {
+		return
+	}
+	m.running, m.id = own.Round, own.ID()
+	m.tries++
+	m.do(Reveal{Round: own.Round, Payload: own.Payload, Seed: seed})
+}
+
+// revealed takes the outcome of a Reveal. From then on the own result counts as held.
+func (m *bucketExchange) revealed(ev Revealed) {
+	if m.running != ev.Round {
+		return
+	}
+	m.running = 0
 	if !ev.OK && !ev.Lost {
 		return
 	}
-	v.round, v.at, v.tries = ev.Round, 0, 0
+	m.round, m.at, m.tries = ev.Round, 0, 0
 	rs := m.find(ev.Round)
 	if rs == nil || !ev.OK || m.member.index >= uint32(len(rs.known)) {
 		return
 	}
 	for k := range rs.known[m.member.index] {
 		c := &rs.known[m.member.index][k]
-		c.held = c.held || c.id == v.id
+		c.held = c.held || c.id == m.id
 	}
-}
-
-// settles is the seed of the slice that the own last result has sent, zero if it has sent none: its commitment came too late, or it was
-// not accepted.
-func (m *Machine) settles() wire.Hash {
-	own := &m.work.own
-	if !m.bucketed() || own.Round == 0 {
-		return wire.Hash{}
-	}
-	r, ok := m.state.At(own.Round)
-	switch {
-	case !ok: // the state has let go of the round since
-		if m.work.sent.round == own.Round {
-			return m.work.sent.seed
-		}
-		return wire.Hash{}
-	case !m.committed(own, own.ID()), r.Final() && !r.Accepted(own.Member):
-		return wire.Hash{}
-	}
-	seed, _ := r.SliceSeed()
-	return seed
-}
-
-// sent is what the own last result has sent.
-type sent struct {
-	round uint32
-	seed  wire.Hash
 }

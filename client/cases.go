@@ -25,7 +25,7 @@ func (t Task) Case() coordinator.Case {
 
 // file is what is known of a share that is checked or disputed. Everybody keeps one of every such share, because everybody may be called
 // to judge a dispute about it, after the coordinator's state has let go of the round: what was given to whom, and the commitment.
-type file struct {
+type openCase struct {
 	Share
 	epoch, step   uint32
 	share, params wire.Hash
@@ -53,142 +53,142 @@ type asking struct {
 
 // readCases brings the files up to date with the state's tables of checks and disputes.
 func (m *Machine) readCases() {
-	for _, f := range m.files {
-		f.listed, f.check, f.disputed = false, false, false
+	for _, cs := range m.cases {
+		cs.listed, cs.check, cs.disputed = false, false, false
 	}
 	for _, c := range m.state.Checks() {
-		f := m.file(c)
-		f.check = m.member.known && c.Verifier == m.member.index && !c.Disputed
-		f.deadlineMs = c.DeadlineMs
+		cs := m.openCase(c)
+		cs.check = m.member.known && c.Verifier == m.member.index && !c.Disputed
+		cs.deadlineMs = c.DeadlineMs
 	}
 	for _, d := range m.state.Disputes() {
-		f := m.file(d.Check)
-		f.disputed, f.dispute, f.deadlineMs = true, d, d.DeadlineMs
-		if !f.known && d.Commitment.Run == m.state.ID() {
-			f.signed, f.known = coordinator.Signed{Commitment: d.Commitment}, true
+		cs := m.openCase(d.Check)
+		cs.disputed, cs.dispute, cs.deadlineMs = true, d, d.DeadlineMs
+		if !cs.known && d.Commitment.Run == m.state.ID() {
+			cs.signed, cs.known = coordinator.Signed{Commitment: d.Commitment}, true
 		}
 	}
-	kept := m.files[:0]
-	for _, f := range m.files {
-		if f.listed {
-			kept = append(kept, f)
+	kept := m.cases[:0]
+	for _, cs := range m.cases {
+		if cs.listed {
+			kept = append(kept, cs)
 			continue
 		}
-		delete(m.filed, f.Share)
-		if f.verify.running {
-			m.do(CancelVerify{f.Share})
+		delete(m.caseOf, cs.Share)
+		if cs.verify.running {
+			m.do(CancelVerify{cs.Share})
 		}
 	}
-	clear(m.files[len(kept):])
-	m.files = kept
+	clear(m.cases[len(kept):])
+	m.cases = kept
 }
 
 // file returns the file of a checked share, opened if there is none.
-func (m *Machine) file(c coordinator.Check) *file {
+func (m *Machine) openCase(c coordinator.Check) *openCase {
 	s := Share{c.Round, c.Member}
-	f := m.filed[s]
-	if f != nil && f.share != c.Share {
-		*f = file{Share: s} // of a check of another time
+	cs := m.caseOf[s]
+	if cs != nil && cs.share != c.Share {
+		*cs = openCase{Share: s} // of a check of another time
 	}
-	if f == nil {
-		f = &file{Share: s}
-		m.files, m.filed[s] = append(m.files, f), f
+	if cs == nil {
+		cs = &openCase{Share: s}
+		m.cases, m.caseOf[s] = append(m.cases, cs), cs
 	}
-	f.listed = true
-	f.epoch, f.step, f.share, f.params = c.Epoch, c.Step, c.Share, c.Params
-	if f.spans == nil {
+	cs.listed = true
+	cs.epoch, cs.step, cs.share, cs.params = c.Epoch, c.Step, c.Share, c.Params
+	if cs.spans == nil {
 		if r, ok := m.state.At(c.Round); ok {
 			if spans := r.Share(c.Member); batch.Hash(spans) == c.Share {
-				f.spans = spans
+				cs.spans = spans
 			}
 		}
 	}
-	return f
+	return cs
 }
 
 // nameCases finds the commitments of files among those that are known.
 func (m *Machine) nameCases() {
-	for _, f := range m.files {
-		if f.known {
+	for _, cs := range m.cases {
+		if cs.known {
 			continue
 		}
-		rs := m.find(f.Round)
+		rs := m.find(cs.Round)
 		if rs == nil {
 			continue
 		}
-		c := m.selected(rs, f.Member)
-		for k := 0; c == nil && k < len(rs.known[f.Member]); k++ {
-			if o := &rs.known[f.Member][k]; f.about(&o.commitment) {
+		c := m.selected(rs, cs.Member)
+		for k := 0; c == nil && k < len(rs.known[cs.Member]); k++ {
+			if o := &rs.known[cs.Member][k]; cs.about(&o.commitment) {
 				c = o
 			}
 		}
-		if c != nil && f.about(&c.commitment) {
-			f.signed, f.known = coordinator.Signed{Commitment: c.commitment, Signature: c.signature}, true
+		if c != nil && cs.about(&c.commitment) {
+			cs.signed, cs.known = coordinator.Signed{Commitment: c.commitment, Signature: c.signature}, true
 		}
 	}
 }
 
 // about says whether a commitment is one to the share of the file.
-func (f *file) about(c *coordinator.Commitment) bool {
-	return c.Round == f.Round && c.Member == f.Member && c.Epoch == f.epoch && c.Share == f.share && c.Params == f.params
+func (cs *openCase) about(c *coordinator.Commitment) bool {
+	return c.Round == cs.Round && c.Member == cs.Member && c.Epoch == cs.epoch && c.Share == cs.share && c.Params == cs.params
 }
 
 // claim takes a commitment from gossip or a peer for a file whose round the results no longer have.
 func (m *Machine) claim(ev CommitmentReceived) {
 	c := ev.Signed.Commitment
-	f := m.filed[Share{c.Round, c.Member}]
-	if f != nil && !f.known && f.about(&c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
-		f.signed, f.known = ev.Signed, true
+	cs := m.caseOf[Share{c.Round, c.Member}]
+	if cs != nil && !cs.known && cs.about(&c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
+		cs.signed, cs.known = ev.Signed, true
 	}
 }
 
 // given takes spans from a peer for the files that lack them.
-func (m *Machine) given(spans []batch.Span) {
+func (m *Machine) assigned(spans []batch.Span) {
 	hash := batch.Hash(spans)
-	for _, f := range m.files {
-		if f.spans == nil && f.share == hash {
-			f.spans = spans
+	for _, cs := range m.cases {
+		if cs.spans == nil && cs.share == hash {
+			cs.spans = spans
 		}
 	}
 }
 
 // askFor asks one peer, another each time and the author first, for what a file lacks: after a restart, or for a member that came later.
-func (m *Machine) askFor(f *file) {
-	peers := m.holders(f)
-	if len(peers) == 0 || !m.due(&f.asked.at, reAskMs) {
+func (m *Machine) askFor(cs *openCase) {
+	peers := m.holders(cs)
+	if len(peers) == 0 || !m.due(&cs.asked.at, reAskMs) {
 		return
 	}
-	to := peers[f.asked.times%uint32(len(peers))]
-	f.asked.times++
-	if f.spans == nil {
-		m.do(AskSpans{Hash: f.share, To: to})
+	to := peers[cs.asked.times%uint32(len(peers))]
+	cs.asked.times++
+	if cs.spans == nil {
+		m.do(AskSpans{Hash: cs.share, To: to})
 	}
-	if !f.known {
-		m.do(AskCommitments{Round: f.Round, Of: []uint32{f.Member}, To: to})
+	if !cs.known {
+		m.do(AskCommitments{Round: cs.Round, Of: []uint32{cs.Member}, To: to})
 	}
 }
 
 // task is the file's share as something to compute; ok is false while something is missing.
-func (f *file) task() (t Task, ok bool) {
-	return Task{Share: f.Share, Step: f.step, Spans: f.spans, Commitment: f.signed.Commitment}, f.known && f.spans != nil
+func (cs *openCase) task() (t Task, ok bool) {
+	return Task{Share: cs.Share, Step: cs.step, Spans: cs.spans, Commitment: cs.signed.Commitment}, cs.known && cs.spans != nil
 }
 
 // concerns says whether this member is of the case in any part but that of a tie-breaker who found for the accused.
-func (m *Machine) concerns(f *file) bool {
+func (m *Machine) concerns(cs *openCase) bool {
 	if !m.member.known {
 		return false
 	}
 	self := m.member.index
-	if f.check || f.Member == self {
+	if cs.check || cs.Member == self {
 		return true
 	}
-	if !f.disputed {
+	if !cs.disputed {
 		return false
 	}
-	if f.dispute.Accuser == self {
+	if cs.dispute.Accuser == self {
 		return true
 	}
-	for _, t := range f.dispute.TieBreakers {
+	for _, t := range cs.dispute.TieBreakers {
 		if t.Member == self {
 			return t.Vote != voteRight
 		}
@@ -196,11 +196,11 @@ func (m *Machine) concerns(f *file) bool {
 	return false
 }
 
-// decideHold names the blobs that peers may still ask for, when they have changed: those of this member's last shares, whose checks are
+// decideRetain names the blobs that peers may still ask for, when they have changed: those of this member's last shares, whose checks are
 // not drawn yet, the parameters that went with them, which verifiers need, and those of the cases it is in.
-func (m *Machine) decideHold() {
+func (m *Machine) decideRetain() {
 	now := m.state.Round()
-	var h Hold
+	var h Retain
 	add := func(root wire.Hash) {
 		for _, have := range h.Blobs {
 			if have == root {
@@ -222,47 +222,47 @@ func (m *Machine) decideHold() {
 			}
 		}
 	}
-	for _, f := range m.files {
-		h.Shares = append(h.Shares, f.Share)
-		if f.spans != nil {
-			h.Given = append(h.Given, Given{f.share, f.spans})
+	for _, cs := range m.cases {
+		h.Shares = append(h.Shares, cs.Share)
+		if cs.spans != nil {
+			h.Assignments = append(h.Assignments, Assignment{cs.share, cs.spans})
 		}
-		if !m.concerns(f) {
+		if !m.concerns(cs) {
 			continue
 		}
-		h.Mine = append(h.Mine, f.Share)
-		add(f.params)
-		if f.known {
-			add(f.signed.Commitment.Prev)
+		h.Mine = append(h.Mine, cs.Share)
+		add(cs.params)
+		if cs.known {
+			add(cs.signed.Commitment.Prev)
 		}
 	}
-	if !m.holds || !h.equal(m.held) {
-		m.held, m.holds = h, true
+	if !m.retains || !h.equal(m.retained) {
+		m.retained, m.retains = h, true
 		m.do(h)
 	}
-	for _, f := range m.files {
-		if task, ok := f.task(); ok && !f.kept && m.member.known && f.Member == m.member.index {
-			f.kept = true
-			m.do(Keep{Kept{Task: task, Signature: f.signed.Signature}})
+	for _, cs := range m.cases {
+		if task, ok := cs.task(); ok && !cs.kept && m.member.known && cs.Member == m.member.index {
+			cs.kept = true
+			m.do(Keep{Kept{Task: task, Signature: cs.signed.Signature}})
 		}
 	}
 }
 
 // recall fills the files with what was kept of them before this member was started.
-func (m *Machine) recall(cases []Kept) {
-	for _, k := range cases {
-		f := m.filed[k.Share]
-		if f == nil || !f.about(&k.Commitment) || batch.Hash(k.Spans) != f.share {
+func (m *Machine) recall(kept []Kept) {
+	for _, k := range kept {
+		cs := m.caseOf[k.Share]
+		if cs == nil || !cs.about(&k.Commitment) || batch.Hash(k.Spans) != cs.share {
 			continue
 		}
-		f.spans, f.kept = k.Spans, true
-		f.signed, f.known = coordinator.Signed{Commitment: k.Commitment, Signature: k.Signature}, true
+		cs.spans, cs.kept = k.Spans, true
+		cs.signed, cs.known = coordinator.Signed{Commitment: k.Commitment, Signature: k.Signature}, true
 	}
 }
 
 // holders are the peers likely to have what it takes to compute a share again: its author, whoever accuses it, and all others, who had
 // at least the parameters.
-func (m *Machine) holders(f *file) []key.Public {
+func (m *Machine) holders(cs *openCase) []key.Public {
 	var out []key.Public
 	first := func(i uint32) {
 		if i < m.state.Count() {
@@ -271,11 +271,11 @@ func (m *Machine) holders(f *file) []key.Public {
 			}
 		}
 	}
-	first(f.Member)
-	if f.disputed {
-		first(f.dispute.Accuser)
+	first(cs.Member)
+	if cs.disputed {
+		first(cs.dispute.Accuser)
 	}
-	for _, k := range m.peers(f.Round) {
+	for _, k := range m.peers(cs.Round) {
 		if len(out) == 0 || k != out[0] && k != out[len(out)-1] {
 			out = append(out, k)
 		}

@@ -45,7 +45,7 @@ func (p *peer) tell(a AskSpans) {
 	if q == nil || !q.up || p.lose(p, q) {
 		return
 	}
-	for _, f := range q.machine.files {
+	for _, f := range q.machine.cases {
 		if f.spans != nil && f.share == a.Hash {
 			p.feed(SpansReceived{f.spans})
 			return

@@ -18,8 +18,8 @@ type StateChanged struct {
 	TimeMs uint64
 }
 
-// Woke says that time has passed; drivers send it a few times a second.
-type Woke struct{}
+// Tick says that time has passed; drivers send it a few times a second.
+type Tick struct{}
 
 // Loaded ends the start: the driver holds the parameters whose hash is Params, or none if Known is false.
 // Round says at the start of which round they were current, 0 if they are the run's initial parameters.
@@ -106,7 +106,7 @@ type Saved struct {
 type Stopping struct{}
 
 func (StateChanged) event()       {}
-func (Woke) event()               {}
+func (Tick) event()               {}
 func (Loaded) event()             {}
 func (CommitmentReceived) event() {}
 func (SpansReceived) event()      {}
@@ -200,30 +200,30 @@ type Save struct {
 // Forget drops commitments and payloads of rounds before Before.
 type Forget struct{ Before uint32 }
 
-// Hold says what the driver keeps and serves although it goes on from something else, until the next Hold: the parameters and optimizer
+// Hold says what the driver keeps and serves although it goes on from something else, until the next Retain: the parameters and optimizer
 // states with these hashes, and the commitments to these shares although Forget names their rounds. Mine are those of the shares whose
 // check or dispute this member is in itself; what was made to argue about others can go.
 //
 // Given is what was given to members in the rounds of these shares, for peers that ask because they do not know.
-type Hold struct {
+type Retain struct {
 	Blobs        []wire.Hash
 	Shares, Mine []Share
-	Given        []Given
+	Assignments  []Assignment
 }
 
 // Given is the spans of a share, under their batch.Hash.
-type Given struct {
+type Assignment struct {
 	Hash  wire.Hash
 	Spans []batch.Span
 }
 
-func (h Hold) equal(o Hold) bool {
-	same := func(a, b Given) bool { return a.Hash == b.Hash }
-	return slices.Equal(h.Blobs, o.Blobs) && slices.Equal(h.Shares, o.Shares) && slices.Equal(h.Mine, o.Mine) && slices.EqualFunc(h.Given, o.Given, same)
+func (h Retain) equal(o Retain) bool {
+	same := func(a, b Assignment) bool { return a.Hash == b.Hash }
+	return slices.Equal(h.Blobs, o.Blobs) && slices.Equal(h.Shares, o.Shares) && slices.Equal(h.Mine, o.Mine) && slices.EqualFunc(h.Assignments, o.Assignments, same)
 }
 
 // Keep writes down what it takes to argue about a share of this member's own that is checked, so that a crash loses no dispute. It may be
-// deleted when Hold does not name the share among Mine any more.
+// deleted when Retain does not name the share among Mine any more.
 type Keep struct{ Kept }
 
 // Expelled ends this member's part in the run: it was convicted.
@@ -244,7 +244,7 @@ func (Apply) action()          {}
 func (Heal) action()           {}
 func (Save) action()           {}
 func (Forget) action()         {}
-func (Hold) action()           {}
+func (Retain) action()         {}
 func (Keep) action()           {}
 func (Expelled) action()       {}
 func (Note) action()           {}

@@ -11,7 +11,7 @@
 //   - membership: join, join again after having been dropped, withdraw on stopping (member.go); say how fast it is (speed.go);
 //   - the model: bring the parameters to the start of the current round by applying accepted sets, compare their hash with the one
 //     the witnesses agreed on, and fetch the agreed model from peers when they differ or the sets are gone (model.go);
-//   - training: compute this member's share, from the optimizer state it may begin with (chain.go), and commit to it (train.go); in a run
+//   - training: compute this member's share, from the optimizer state it may begin with (lineage.go), and commit to it (train.go); in a run
 //     of buckets, reveal what the next window draws of it (bucket.go);
 //   - results: learn the others' commitments, fetch and check their payloads (results.go);
 //   - witnessing: report what it holds when elected (witness.go);
@@ -47,22 +47,23 @@ type Machine struct {
 	member  membership
 	model   model
 	work    work
-	reveal  revealing
-	chain   chain
+	lineage lineage
 	rounds  []*results // ascending by number, the last few rounds
 	fetches int        // of payloads, under way
 	witness reports
 	pace    pace
 	saved   uint32 // epoch whose checkpoint was asked for
 	saving  saving
-	begun   wire.Hash // the optimizer state that the driver came with, if it was not fresh
+	// loadedState is the optimizer state that the driver started with, zero if it was the fresh one.
+	loadedState wire.Hash
+	exchange    exchange // set with the first state
 
 	aheadMs  int64 // of the own clock, before the ledger's
-	files    []*file
-	filed    map[Share]*file
+	cases    []*openCase
+	caseOf   map[Share]*openCase
 	unread   bool // a state or a commitment has come since the files were looked at
-	held     Hold
-	holds    bool // Hold was said
+	retained Retain
+	retains  bool // Retain was asked for
 	frauds   []fraud
 	expelled bool
 
@@ -70,29 +71,29 @@ type Machine struct {
 }
 
 // New returns a machine that waits for its first state and for Loaded.
-func New(cfg Config) *Machine { return &Machine{cfg: cfg, filed: map[Share]*file{}} }
+func New(cfg Config) *Machine { return &Machine{cfg: cfg, caseOf: map[Share]*openCase{}} }
 
 // Step takes one event at time nowMs (milliseconds of any monotonic clock) and returns what to do about it, in order.
 func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	m.now = max(m.now, nowMs)
 	m.out = nil
-	if _, woke := ev.(Woke); !woke {
+	if _, tick := ev.(Tick); !tick {
 		m.witness.waits = false
 	}
 	switch ev := ev.(type) {
 	case StateChanged:
 		m.stateChanged(ev)
-	case Woke:
+	case Tick:
 	case Loaded:
 		m.model.loaded(ev)
-		m.begun = ev.State
+		m.loadedState = ev.State
 		m.resume(ev)
 		m.recall(ev.Cases)
 	case CommitmentReceived:
 		m.received(ev)
 		m.claim(ev)
 	case SpansReceived:
-		m.given(ev.Spans)
+		m.assigned(ev.Spans)
 	case Trained:
 		m.trained(ev)
 	case PayloadFetched:
@@ -103,10 +104,12 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 		m.healed(ev)
 	case Submitted:
 		m.submitted(ev)
-		m.said(ev)
-		m.moved(ev)
+		m.verdictSubmitted(ev)
+		m.moveSubmitted(ev)
 	case Revealed:
-		m.revealed(ev)
+		if r, ok := m.exchange.(revealer); ok {
+			r.revealed(ev)
+		}
 	case Verified:
 		m.verified(ev)
 	case Argued:
@@ -128,28 +131,11 @@ func (m *Machine) Round() (round uint32, params wire.Hash, ok bool) {
 // Busy says whether the machine waits for parameters: it is healing or has none.
 func (m *Machine) Busy() bool { return m.model.healing || !m.model.known }
 
-// Owes says whether others still count on this member although it leaves: the checks of its last results are not drawn yet, or it is in
-// a check or dispute; in a run of buckets, whether its last result is not revealed yet.
-func (m *Machine) Owes() bool {
-	if !m.hasState || !m.member.known || m.expelled {
-		return false
-	}
-	if m.bucketed() {
-		return m.unrevealed()
-	}
-	if m.run.VerificationPercent == 0 {
-		return false
-	}
-	for _, f := range m.files {
-		if m.concerns(f) {
-			return true
-		}
-	}
-	switch m.state.Phase() {
-	case coordinator.RoundTrain, coordinator.RoundWitness:
-		return m.work.own.Run == m.state.ID() && m.state.Round() <= m.work.own.Round+uint32(m.run.Overlap)
-	}
-	return false
+// Needed reports whether others still count on this member after it has left: the checks of its last
+// results are still to be drawn, or it is in a check or dispute; in a run of buckets, its last result
+// is not revealed yet.
+func (m *Machine) Needed() bool {
+	return m.hasState && m.member.known && !m.expelled && m.exchange.needed()
 }
 
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }
@@ -164,6 +150,10 @@ func (m *Machine) stateChanged(ev StateChanged) {
 	}
 	if !m.hasState {
 		m.run = s.Config()
+		m.exchange = peerExchange{m}
+		if m.run.Exchange == coordinator.Buckets {
+			m.exchange = &bucketExchange{Machine: m}
+		}
 	}
 	m.state, m.hasState = s, true
 	m.member.index, m.member.known = s.Find(m.cfg.Self)
@@ -195,7 +185,7 @@ func (m *Machine) decide() {
 	m.decideRound()
 	m.decideCases()
 	m.decideFrauds()
-	m.decideHold()
+	m.decideRetain()
 }
 
 // decideRound asks for what the phase of the run calls for.
@@ -211,7 +201,9 @@ func (m *Machine) decideRound() {
 		if !ok || !m.member.known {
 			return
 		}
-		m.decideReveal() // also if this member has left since
+		if x, ok := m.exchange.(revealer); ok {
+			x.reveal() // also if this member has left since
+		}
 		if !r.Active(m.member.index) {
 			return
 		}

@@ -17,7 +17,7 @@ const (
 	reRevealMs  = 300
 	resaveMs    = 3000
 	reVerifyMs  = 2000
-	reSayMs     = 800
+	resendMs    = 800
 )
 
 // membership is where this participant stands with the run.
@@ -117,14 +117,15 @@ func (m *Machine) decideCheckpoint() {
 	if m.saving.epoch != epoch {
 		m.saving = saving{epoch, m.now}
 	}
-	endings, known := m.endings()
+	endings, known := m.exchange.endings()
 	if !known && m.now < m.saving.since+min(endingsPatience, m.run.CooldownMs/2) {
 		return
 	}
 	m.saved = epoch
 	elected := m.member.known && m.state.Checkpointer(m.member.index)
+	own, settle := m.exchange.prev(m.state.Step() + 1)
 	m.do(Save{Epoch: epoch, Round: round, Params: agreed, Elected: elected,
-		Known: known, Endings: endings, Own: m.prev(m.state.Step() + 1), Settle: m.settles()})
+		Known: known, Endings: endings, Own: own, Settle: settle})
 }
 
 func (m *Machine) checkpointSaved(ev Saved) {

@@ -134,8 +134,8 @@ func (m *Machine) catchUp() {
 		}
 		payloads, complete := m.accepted(a)
 		if !complete {
-			if m.bucketed() && round > m.model.round {
-				m.heal() // others are further; what they agreed on is had for less than all they made it from
+			if m.exchange.outdated(round) {
+				m.heal()
 			}
 			return // commitments or payloads are being fetched
 		}
@@ -144,7 +144,7 @@ func (m *Machine) catchUp() {
 			continue
 		}
 		r, _ := m.state.At(a)
-		seed, _ := m.seed(a)
+		seed, _ := m.exchange.seed(a)
 		m.model.applying = true
 		m.do(Apply{To: q, Of: a, Seed: seed, Step: r.Step(), Payloads: payloads})
 		return

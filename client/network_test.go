@@ -180,7 +180,7 @@ func (net *network) tick() {
 			p.feed(p.jobs[0].ev)
 			p.jobs = p.jobs[1:]
 		}
-		p.feed(Woke{})
+		p.feed(Tick{})
 		p.drain()
 	}
 	if net.state.Hash() != before {

@@ -123,7 +123,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 		return
 	}
 	id := c.ID()
-	if m.bucketed() && !m.committed(&c, id) {
+	if !m.exchange.admits(&c, id) {
 		return
 	}
 	rs := m.results(c.Round)
@@ -142,7 +142,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 	}
 	rs.known[c.Member] = append(list, candidate{commitment: c, signature: ev.Signed.Signature, id: id})
 	rs.open = append(rs.open, place{c.Member, uint8(len(list))})
-	m.chain.behind = m.chain.behind || c.Round == m.chain.round
+	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
 	m.unread = true
 }
 
@@ -153,10 +153,10 @@ func (m *Machine) valid(rs *results, c *candidate) bool {
 		return false
 	}
 	r, ok := m.state.At(rs.number)
-	if !ok || c.commitment.Epoch != r.Epoch() || !m.continues(r.Step(), &c.commitment) {
+	if !ok || c.commitment.Epoch != r.Epoch() || !m.exchange.continues(r.Step(), &c.commitment) {
 		return false
 	}
-	if m.bucketed() && !m.committed(&c.commitment, c.id) {
+	if !m.exchange.admits(&c.commitment, c.id) {
 		return false
 	}
 	own, known := m.model.at(rs.number)
@@ -190,7 +190,7 @@ func (m *Machine) decideResults() {
 			if i == m.member.index && m.work.done < rs.number {
 				return false // it will be made here
 			}
-			return rs.expected[i] && (m.takesPart(i) || m.bucketed()) && m.awaited(r, i) && m.best(rs, i, false) == nil
+			return rs.expected[i] && m.exchange.awaited(r, i) && m.best(rs, i, false) == nil
 		})
 	}
 }
@@ -224,8 +224,8 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	if c.held || c.refused || c.fetching {
 		return false
 	}
-	seed, ok := m.seed(rs.number)
-	if !ok || !m.due(&c.triedAt, m.patience(reFetchMs, uint32(c.tries))) {
+	seed, ok := m.exchange.seed(rs.number)
+	if !ok || !m.due(&c.triedAt, m.exchange.patience(reFetchMs, uint32(c.tries))) {
 		return false
 	}
 	c.tries += 1 - c.tries>>7
@@ -241,7 +241,7 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 // askMissing asks one peer, another each time, for the commitments of the members that wanted names; after a crash the own one may be
 // among them.
 func (m *Machine) askMissing(rs *results, wanted func(member uint32) bool) {
-	wait := m.patience(reAskMs, rs.asks)
+	wait := m.exchange.patience(reAskMs, rs.asks)
 	if rs.askedAt != 0 && m.now < rs.askedAt+wait {
 		return
 	}
@@ -251,25 +251,13 @@ func (m *Machine) askMissing(rs *results, wanted func(member uint32) bool) {
 			of = append(of, i)
 		}
 	}
-	if len(of) == 0 || (rs.askedAt == 0 && !m.bucketed() && m.firstAsk(rs)) || !m.due(&rs.askedAt, wait) {
+	if len(of) == 0 {
 		return
 	}
-	peers := m.peers(rs.number)
-	if len(peers) == 0 && !m.bucketed() {
-		return
+	if to, ok := m.exchange.whom(rs); ok {
+		rs.asks++
+		m.do(AskCommitments{Round: rs.number, Of: of, To: to})
 	}
-	var to key.Public
-	if !m.bucketed() {
-		to = peers[rs.asks%uint32(len(peers))]
-	}
-	rs.asks++
-	m.do(AskCommitments{Round: rs.number, Of: of, To: to})
-}
-
-// firstAsk starts the wait before the first question: gossip is usually faster.
-func (m *Machine) firstAsk(rs *results) bool {
-	rs.askedAt = max(m.now, 1)
-	return true
 }
 
 func (m *Machine) fetched(ev PayloadFetched) {
@@ -296,8 +284,9 @@ func (m *Machine) fetched(ev PayloadFetched) {
 func (m *Machine) keepOwn() {
 	c := m.work.own
 	rs := m.results(c.Round)
-	rs.known[c.Member] = []candidate{{commitment: c, id: c.ID(), held: !m.bucketed()}}
-	m.chain.behind = m.chain.behind || c.Round == m.chain.round
+	_, later := m.exchange.(revealer) // then it is held once it is revealed
+	rs.known[c.Member] = []candidate{{commitment: c, id: c.ID(), held: !later}}
+	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
 }
 
 // accepted returns the payloads of the accepted set of round a in canonical order, by member. complete is false while a commitment or

@@ -32,13 +32,13 @@ type pace struct {
 	at      uint64
 }
 
-// begins notes that a step is asked for.
-func (m *Machine) begins(spans []batch.Span) {
+// stepStarted notes that a step was asked for.
+func (m *Machine) stepStarted(spans []batch.Span) {
 	m.pace.started, m.pace.tokens = m.now, uint64(batch.Total(spans))*uint64(m.run.SequenceTokens)
 }
 
-// ended notes that the step under way has ended, or that its time was over before.
-func (m *Machine) ended(finished bool) {
+// stepEnded notes that the step under way has ended, or that its time was over before.
+func (m *Machine) stepEnded(finished bool) {
 	p := &m.pace
 	if p.tokens == 0 {
 		return

@@ -93,11 +93,11 @@ func TestStepsLeaveRoomForTheirResults(t *testing.T) {
 	} {
 		m.pace = pace{started: 100, tokens: 10_000}
 		m.now = 100 + c.ms
-		m.ended(c.finished)
+		m.stepEnded(c.finished)
 		if got := m.pace.steps[0]; got != c.want {
 			t.Errorf("10000 tokens in %d ms, finished %v: %d, want %d", c.ms, c.finished, got, c.want)
 		}
-		m.ended(c.finished)
+		m.stepEnded(c.finished)
 		if len(m.pace.steps) != 1 {
 			t.Error("a step counts twice")
 		}

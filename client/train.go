@@ -7,12 +7,12 @@ import (
 
 // work is this member's own training.
 type work struct {
-	running uint32 // round being trained, 0 if none
-	done    uint32 // last round trained or given up
-	own     coordinator.Commitment
-	step    uint32 // of the round of the own commitment, 0 if not known
-	saidAt  uint64 // when the own commitment was gossiped last
-	sent    sent
+	running     uint32 // round being trained, 0 if none
+	done        uint32 // last round trained or given up
+	own         coordinator.Commitment
+	before      coordinator.Commitment // the own one before that
+	step        uint32                 // of the round of the own commitment, 0 if not known
+	publishedAt uint64
 }
 
 // resume keeps this member from training again what it committed to before it was started.
@@ -33,25 +33,21 @@ func (m *Machine) resume(ev Loaded) {
 // decideTraining starts this member's share of the round once the parameters are there, and says again what it committed to while the round lasts.
 func (m *Machine) decideTraining(r coordinator.Round) {
 	now := r.Number()
-	closed := m.bucketed() && m.state.Phase() != coordinator.RoundTrain // a commitment would come too late
-	if m.work.running != 0 && (m.work.running != now || closed) {
-		if m.bucketed() {
-			m.do(Note{"the window is over before this member's share was computed: it is too slow for it"})
+	if note, late := m.exchange.late(m.work.running); m.work.running != 0 && late {
+		if note != "" {
+			m.do(Note{note})
 		}
-		m.ended(false)
+		m.stepEnded(false)
 		m.cancelTraining()
 		return
 	}
 	if m.work.own.Round == now && m.work.done == now {
-		if m.bucketed() && (closed || m.committed(&m.work.own, m.work.own.ID())) {
-			return
-		}
-		if m.due(&m.work.saidAt, republishMs) {
+		if m.exchange.wanted(&m.work.own) && m.due(&m.work.publishedAt, republishMs) {
 			m.do(Republish{Round: now})
 		}
 		return
 	}
-	if m.work.running != 0 || m.work.done >= now || m.stopping || closed || !r.Trains() {
+	if _, late := m.exchange.late(now); late || m.work.running != 0 || m.work.done >= now || m.stopping || !r.Trains() {
 		return
 	}
 	if m.model.applying || m.model.healing || !m.model.known || m.model.round != now {
@@ -62,8 +58,9 @@ func (m *Machine) decideTraining(r coordinator.Round) {
 		return
 	}
 	m.work.running = now
-	m.begins(spans)
-	m.do(Train{Epoch: r.Epoch(), Round: now, Step: r.Step(), Spans: spans, Params: m.model.hash, Prev: m.prev(r.Step()), Settle: m.settles()})
+	m.stepStarted(spans)
+	prev, settle := m.exchange.prev(r.Step())
+	m.do(Train{Epoch: r.Epoch(), Round: now, Step: r.Step(), Spans: spans, Params: m.model.hash, Prev: prev, Settle: settle})
 }
 
 func (m *Machine) cancelTraining() {
@@ -81,7 +78,7 @@ func (m *Machine) trained(ev Trained) {
 		m.do(Note{"round skipped: " + ev.Failed})
 		return
 	}
-	m.ended(true)
+	m.stepEnded(true)
 	r, ok := m.state.At(ev.Round)
 	if !ok || !m.member.known {
 		return
@@ -90,7 +87,7 @@ func (m *Machine) trained(ev Trained) {
 	if !ok {
 		return // healed to another round while training
 	}
-	m.reveal.before = m.work.own
+	m.work.before = m.work.own
 	m.work.own = coordinator.Commitment{
 		Run: m.state.ID(), Epoch: r.Epoch(), Round: ev.Round, Member: m.member.index,
 		Share:   batch.Hash(r.Share(m.member.index)),
@@ -99,7 +96,7 @@ func (m *Machine) trained(ev Trained) {
 		Work: coordinator.WorkHash(m.state.ID(), ev.Round, m.member.index, ev.Gradient),
 	}
 	m.work.step = r.Step()
-	m.work.saidAt = max(m.now, 1)
+	m.work.publishedAt = max(m.now, 1)
 	m.do(Commit{m.work.own})
 	m.keepOwn()
 }

@@ -77,18 +77,18 @@ func (m *Machine) decideCases() {
 	if !m.member.known {
 		return
 	}
-	for _, f := range m.files {
-		f.verify.decide(m, f)
-		f.argue.decide(m, f)
+	for _, cs := range m.cases {
+		cs.verify.decide(m, cs)
+		cs.argue.decide(m, cs)
 	}
 }
 
 // vote says whether this member is a tie-breaker of the file's dispute who has not voted.
-func (m *Machine) vote(f *file) bool {
-	if !f.disputed || f.dispute.Stage != coordinator.StageTieBreaking || f.verify.voted == f.dispute.ID {
+func (m *Machine) vote(cs *openCase) bool {
+	if !cs.disputed || cs.dispute.Stage != coordinator.StageTieBreaking || cs.verify.voted == cs.dispute.ID {
 		return false
 	}
-	for _, t := range f.dispute.TieBreakers {
+	for _, t := range cs.dispute.TieBreakers {
 		if t.Member == m.member.index {
 			return t.Vote == 0
 		}
@@ -96,39 +96,39 @@ func (m *Machine) vote(f *file) bool {
 	return false
 }
 
-func (v *verification) decide(m *Machine, f *file) {
-	voting := m.vote(f)
-	if !voting && !(f.check && !v.sent) {
+func (v *verification) decide(m *Machine, cs *openCase) {
+	voting := m.vote(cs)
+	if !voting && !(cs.check && !v.sent) {
 		return
 	}
-	if voting && v.in != f.dispute.ID {
-		v.in, v.tries, v.sends = f.dispute.ID, 0, 0
+	if voting && v.in != cs.dispute.ID {
+		v.in, v.tries, v.sends = cs.dispute.ID, 0, 0
 		if v.result.Trace.IsZero() && !v.running {
 			v.verdict = Unable // what there is, is not enough to vote with; others may serve now what was missing
 		}
 	}
 	switch {
 	case v.verdict != Unable:
-		v.say(m, f, voting)
-	case v.running || v.tries >= verifyTries || f.late(m):
+		v.say(m, cs, voting)
+	case v.running || v.tries >= verifyTries || cs.late(m):
 	default:
-		v.begin(m, f)
+		v.begin(m, cs)
 	}
 }
 
 // late says that the deadline is over.
-func (f *file) late(m *Machine) bool { return m.ledgerMs() >= f.deadlineMs }
+func (cs *openCase) late(m *Machine) bool { return m.ledgerMs() >= cs.deadlineMs }
 
-func (v *verification) begin(m *Machine, f *file) {
-	left := f.deadlineMs - m.ledgerMs()
-	task, ok := f.task()
+func (v *verification) begin(m *Machine, cs *openCase) {
+	left := cs.deadlineMs - m.ledgerMs()
+	task, ok := cs.task()
 	if !ok {
-		m.askFor(f)
-		if left > m.run.VerifyMs/2 || f.known {
+		m.askFor(cs)
+		if left > m.run.VerifyMs/2 || cs.known {
 			return
 		}
 		// The author does not even say what it committed to.
-		v.verdict, v.result = Missing, Verified{Share: f.Share, Verdict: Missing}
+		v.verdict, v.result = Missing, Verified{Share: cs.Share, Verdict: Missing}
 		return
 	}
 	urgent := left < m.run.VerifyMs/2
@@ -137,8 +137,8 @@ func (v *verification) begin(m *Machine, f *file) {
 	}
 	v.running = true
 	v.tries++
-	trace := f.disputed && !f.dispute.Unserved
-	m.do(Verify{Kept: Kept{task, f.signed.Signature}, From: m.holders(f), UntilMs: m.now + left/2, Urgent: urgent, Trace: trace})
+	trace := cs.disputed && !cs.dispute.Unserved
+	m.do(Verify{Kept: Kept{task, cs.signed.Signature}, From: m.holders(cs), UntilMs: m.now + left/2, Urgent: urgent, Trace: trace})
 }
 
 // training says whether the own share of the round is still to be computed.
@@ -154,11 +154,11 @@ func (m *Machine) training() bool {
 }
 
 // say sends the verdict or the vote.
-func (v *verification) say(m *Machine, f *file, voting bool) {
-	if v.sending || f.late(m) || !m.due(&v.sentAt, reSayMs<<min(v.sends, 4)) {
+func (v *verification) say(m *Machine, cs *openCase, voting bool) {
+	if v.sending || cs.late(m) || !m.due(&v.sentAt, resendMs<<min(v.sends, 4)) {
 		return
 	}
-	msg := v.message(f, voting)
+	msg := v.message(cs, voting)
 	if msg == nil {
 		return
 	}
@@ -167,10 +167,10 @@ func (v *verification) say(m *Machine, f *file, voting bool) {
 	m.do(Submit{msg})
 }
 
-func (v *verification) message(f *file, voting bool) coordinator.Message {
+func (v *verification) message(cs *openCase, voting bool) coordinator.Message {
 	r := v.result
 	if voting {
-		t := coordinator.TieBreak{Dispute: f.dispute.ID, Trace: r.Trace}
+		t := coordinator.TieBreak{Dispute: cs.dispute.ID, Trace: r.Trace}
 		switch v.verdict {
 		case Same:
 			t.Vote = voteRight
@@ -183,63 +183,63 @@ func (v *verification) message(f *file, voting bool) coordinator.Message {
 	}
 	switch v.verdict {
 	case Same:
-		return coordinator.Pass{Round: f.Round, Member: f.Member, Commitment: f.signed, Gradient: r.Gradient}
+		return coordinator.Pass{Round: cs.Round, Member: cs.Member, Commitment: cs.signed, Gradient: r.Gradient}
 	case Different:
-		return coordinator.Accuse{Round: f.Round, Member: f.Member, Commitment: f.signed, Trace: r.Trace}
+		return coordinator.Accuse{Round: cs.Round, Member: cs.Member, Commitment: cs.signed, Trace: r.Trace}
 	case Missing:
-		return coordinator.Unserved{Round: f.Round, Member: f.Member}
+		return coordinator.Unserved{Round: cs.Round, Member: cs.Member}
 	}
 	return nil
 }
 
 // verified takes what came of computing a share again.
 func (m *Machine) verified(ev Verified) {
-	f := m.filed[ev.Share]
-	if f == nil || !f.verify.running {
+	cs := m.caseOf[ev.Share]
+	if cs == nil || !cs.verify.running {
 		return
 	}
-	v := &f.verify
+	v := &cs.verify
 	v.running = false
 	if ev.Verdict == Unable {
 		m.do(Note{"a share could not be computed again: " + ev.Text})
 		return
 	}
 	v.verdict, v.result = ev.Verdict, ev
-	if f.disputed && !f.dispute.Unserved && ev.Verdict == Same && ev.Trace.IsZero() {
+	if cs.disputed && !cs.dispute.Unserved && ev.Verdict == Same && ev.Trace.IsZero() {
 		v.verdict = Unable // it was begun for a check that has become a dispute since
 	}
 }
 
 // said notes what became of a verdict or a vote.
-func (m *Machine) said(ev Submitted) {
-	var f *file
+func (m *Machine) verdictSubmitted(ev Submitted) {
+	var cs *openCase
 	switch msg := ev.Message.(type) {
 	case coordinator.Pass:
-		f = m.filed[Share{msg.Round, msg.Member}]
+		cs = m.caseOf[Share{msg.Round, msg.Member}]
 	case coordinator.Accuse:
-		f = m.filed[Share{msg.Round, msg.Member}]
+		cs = m.caseOf[Share{msg.Round, msg.Member}]
 	case coordinator.Unserved:
-		f = m.filed[Share{msg.Round, msg.Member}]
+		cs = m.caseOf[Share{msg.Round, msg.Member}]
 	case coordinator.TieBreak:
-		if f = m.inDispute(msg.Dispute); f != nil && ev.Err == nil {
-			f.verify.voted = msg.Dispute
+		if cs = m.inDispute(msg.Dispute); cs != nil && ev.Err == nil {
+			cs.verify.voted = msg.Dispute
 		}
-		if f != nil {
-			f.verify.sending = false
+		if cs != nil {
+			cs.verify.sending = false
 		}
 		return
 	}
-	if f != nil {
-		f.verify.sending = false
-		f.verify.sent = f.verify.sent || ev.Err == nil
+	if cs != nil {
+		cs.verify.sending = false
+		cs.verify.sent = cs.verify.sent || ev.Err == nil
 	}
 }
 
 // inDispute returns the file of a dispute.
-func (m *Machine) inDispute(id uint32) *file {
-	for _, f := range m.files {
-		if f.disputed && f.dispute.ID == id {
-			return f
+func (m *Machine) inDispute(id uint32) *openCase {
+	for _, cs := range m.cases {
+		if cs.disputed && cs.dispute.ID == id {
+			return cs
 		}
 	}
 	return nil

@@ -29,8 +29,8 @@ func (m *Machine) decideWitness(r coordinator.Round) {
 		msg.Held, msg.Complete = m.gather(attested, r.Filter(), filter)
 		msg.Commitments = filter
 	}
-	if r.Trains() && r.Attests() != now && !m.bucketed() && !m.allCommitted(now) {
-		msg.Complete = false // with overlap a round lasts until all have trained, though their results are attested in the next
+	if r.Trains() && !m.exchange.complete(r) {
+		msg.Complete = false
 	}
 	if !msg.Complete && m.state.Phase() != coordinator.RoundWitness {
 		m.witness.waits = true
@@ -43,8 +43,8 @@ func (m *Machine) decideWitness(r coordinator.Round) {
 	m.do(Submit{msg})
 }
 
-// gather tells whose results of the attested round are held, fills in the filter of their commitments, and says whether nobody's is
-// missing who still takes part.
+// gather returns the set of members whose results of the attested round are held, fills in the
+// filter of their commitments, and reports whether no result is missing that may still come.
 func (m *Machine) gather(attested coordinator.Round, p bloom.Params, filter bloom.Filter) (held []byte, complete bool) {
 	rs := m.results(attested.Number())
 	complete = true
@@ -54,8 +54,7 @@ func (m *Machine) gather(attested coordinator.Round, p bloom.Params, filter bloo
 		}
 		c := m.best(rs, uint32(i), true)
 		if c == nil {
-			// Windows last as long as they last, so that there is time to wait for those who left since they committed.
-			complete = complete && !((m.takesPart(uint32(i)) || m.bucketed()) && m.awaited(attested, uint32(i)))
+			complete = complete && !m.exchange.awaited(attested, uint32(i))
 			continue
 		}
 		held = coordinator.SetHeld(held, uint32(i))

@@ -43,7 +43,7 @@ func (n *Node) owePatience() time.Duration {
 
 // owes says whether a node that leaves waits for something.
 func (n *Node) owes() bool {
-	return n.height > 0 && n.machine.Owes() && n.cfg.Loop.Now().Sub(n.leaveAt) < n.owePatience() && !n.ledgerSilent()
+	return n.height > 0 && n.machine.Needed() && n.cfg.Loop.Now().Sub(n.leaveAt) < n.owePatience() && !n.ledgerSilent()
 }
 
 // silentAfter is how long after a phase should have ended nothing may come from the ledger before a node that leaves takes it for gone: without

@@ -252,7 +252,7 @@ func (n *Node) tick() {
 	if n.ctx.Err() != nil {
 		return
 	}
-	n.step(client.Woke{})
+	n.step(client.Tick{})
 	if n.onStop != nil {
 		n.leftYet()
 	}
@@ -325,7 +325,7 @@ func (n *Node) perform(a client.Action) {
 		n.checkpoint(a)
 	case client.Forget:
 		n.shelf.forget(a.Before)
-	case client.Hold:
+	case client.Retain:
 		n.hold(a)
 	case client.Keep:
 		n.keep(a)

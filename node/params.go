@@ -28,7 +28,7 @@ func (n *Node) setCurrent(v *version) {
 // prune lets go of parameters and optimizer states that nobody will ask for.
 //
 // What stays is the current parameters and those before, the agreed ones, the optimizer state to go on from, and what the machine holds
-// on to (client.Hold): the parameters and the own states of the last Overlap+2 rounds, whose checks are not drawn yet, and those of the
+// on to (client.Retain): the parameters and the own states of the last Overlap+2 rounds, whose checks are not drawn yet, and those of the
 // checks and disputes this member is in. With every blob of the size of the model that is at most 2*(Overlap+3) of them, two more for
 // each check or dispute, as a rule none or one at a time, and a buffer of each kind for what comes next. Without verification it is
 // three sets of parameters and one state.
@@ -41,12 +41,12 @@ func (n *Node) prune() {
 }
 
 // hold replaces what the machine holds on to.
-func (n *Node) hold(a client.Hold) {
+func (n *Node) hold(a client.Retain) {
 	n.held = make(map[wire.Hash]bool, len(a.Blobs))
 	for _, root := range a.Blobs {
 		n.held[root] = true
 	}
-	n.shelf.spare(a.Shares, a.Given)
+	n.shelf.spare(a.Shares, a.Assignments)
 	n.closeArguments(a.Mine)
 	n.dropCases(a.Mine)
 	n.prune()

@@ -139,7 +139,7 @@ func (s *shelf) forget(before uint32) {
 }
 
 // spare replaces the shares whose commitments forget leaves alone, and of what was given to their members.
-func (s *shelf) spare(shares []client.Share, list []client.Given) {
+func (s *shelf) spare(shares []client.Share, list []client.Assignment) {
 	spared := make(map[client.Share]bool, len(shares))
 	for _, share := range shares {
 		spared[share] = true

@@ -14,8 +14,8 @@ type Event interface{ event() }
 // StateChanged brings a newer state of the run. The machine keeps the state and never writes to it.
 type StateChanged struct{ State coordinator.State }
 
-// Woke says that time has passed; drivers send it a few times a second.
-type Woke struct{}
+// Tick says that time has passed; drivers send it a few times a second.
+type Tick struct{}
 
 // Loaded ends the start: the driver holds the parameters with the hash Params, of the start of round Round (0: the run's initial ones), or none
 // if Known is false. Book and Ballot are what was saved last, zero if nothing was.
@@ -69,7 +69,7 @@ type Saved struct {
 }
 
 func (StateChanged) event() {}
-func (Woke) event()         {}
+func (Tick) event()         {}
 func (Loaded) event()       {}
 func (Fetched) event()      {}
 func (Evaluated) event()    {}

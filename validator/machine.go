@@ -86,7 +86,7 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	switch ev := ev.(type) {
 	case StateChanged:
 		m.stateChanged(ev)
-	case Woke:
+	case Tick:
 	case Loaded:
 		m.loaded(ev)
 	case Fetched:

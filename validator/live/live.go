@@ -174,7 +174,7 @@ func (v *Validator) wake() {
 		if v.ended {
 			return
 		}
-		v.step(validator.Woke{})
+		v.step(validator.Tick{})
 		v.wake()
 	})
 }

@@ -1,0 +1,126 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// exchange answers the questions whose answer depends on how the results of a run travel: between
+// peers (peerExchange) or through buckets (bucketExchange). Everything else is the same for both.
+type exchange interface {
+	lineageRules
+
+	// seed returns the seed that draws the slice of a round's results that others need. It is zero
+	// where they need the whole. ok is false while nobody can know it.
+	seed(round uint32) (seed wire.Hash, ok bool)
+
+	// admits reports whether a commitment with this ID may be taken into account at all.
+	admits(c *coordinator.Commitment, id wire.Hash) bool
+
+	// awaited reports whether the commitment of a member with a share in the round may still come.
+	awaited(r coordinator.Round, member uint32) bool
+
+	// late reports whether a commitment to a round would come too late now. note, if not empty, says
+	// to a person why a computation is given up.
+	late(round uint32) (note string, late bool)
+
+	// wanted reports whether the own commitment to the current round should be published once more.
+	wanted(own *coordinator.Commitment) bool
+
+	// complete reports whether all commitments that hold up the end of a round are known.
+	complete(r coordinator.Round) bool
+
+	// patience returns how many milliseconds to wait before asking for the same thing again, which
+	// has been asked for a number of times and is asked for every ms milliseconds at most.
+	patience(ms uint64, times uint32) uint64
+
+	// whom returns which peer to ask for missing commitments of a round, if one is due to be asked.
+	whom(rs *results) (to key.Public, ok bool)
+
+	// outdated reports whether fetching the agreed parameters of a round is cheaper than waiting for
+	// the results that lead there.
+	outdated(agreed uint32) bool
+
+	// needed reports whether others still count on this member after it has left.
+	needed() bool
+}
+
+// lineageRules say from which optimizer state a result may begin (lineage.go).
+type lineageRules interface {
+	// prev returns the optimizer state from which the own training of a step begins, and, if it is
+	// not zero, the seed of the slice which is taken out of that state first.
+	prev(step uint32) (state, settle wire.Hash)
+
+	// continues reports whether the result of a step may begin from the state it names, as far as
+	// this member can tell.
+	continues(step uint32, c *coordinator.Commitment) bool
+
+	// endings returns the Ending of each member that has one. known is false while a commitment
+	// that decides one is missing; it is then being asked for.
+	endings() (list []Ending, known bool)
+}
+
+// revealer is an exchange in which a member shows a part of its result later than it commits to it.
+type revealer interface {
+	// reveal asks for what is due of that.
+	reveal()
+	// revealed takes the outcome.
+	revealed(ev Revealed)
+}
+
+// peerExchange is the exchange between peers. They gossip commitments, and serve whole results.
+type peerExchange struct{ *Machine }
+
+func (peerExchange) seed(uint32) (wire.Hash, bool) { return wire.Hash{}, true }
+
+// admits accepts every commitment: the reports of witnesses decide which one counts.
+func (peerExchange) admits(*coordinator.Commitment, wire.Hash) bool { return true }
+
+func (m peerExchange) awaited(_ coordinator.Round, member uint32) bool { return m.takesPart(member) }
+
+func (m peerExchange) late(round uint32) (string, bool) { return "", round != m.state.Round() }
+
+func (peerExchange) wanted(*coordinator.Commitment) bool { return true }
+
+// complete waits for everybody: with overlap a round lasts until all have trained, though their
+// results are attested in the next one.
+func (m peerExchange) complete(r coordinator.Round) bool {
+	return r.Attests() == r.Number() || m.allCommitted(r.Number())
+}
+
+// patience is constant: another peer is asked each time.
+func (peerExchange) patience(ms uint64, _ uint32) uint64 { return ms }
+
+// whom returns another peer each time. The first question waits, because gossip is usually faster.
+func (m peerExchange) whom(rs *results) (to key.Public, ok bool) {
+	if rs.askedAt == 0 {
+		rs.askedAt = max(m.now, 1)
+		return to, false
+	}
+	peers := m.peers(rs.number)
+	if !m.due(&rs.askedAt, m.patience(reAskMs, rs.asks)) || len(peers) == 0 {
+		return to, false
+	}
+	return peers[rs.asks%uint32(len(peers))], true
+}
+
+func (peerExchange) outdated(uint32) bool { return false }
+
+// needed reports whether checks of the last own results are still to be drawn, or the member is in a
+// check or dispute.
+func (m peerExchange) needed() bool {
+	if m.run.VerificationPercent == 0 {
+		return false
+	}
+	for _, cs := range m.cases {
+		if m.concerns(cs) {
+			return true
+		}
+	}
+	switch m.state.Phase() {
+	case coordinator.RoundTrain, coordinator.RoundWitness:
+		return m.work.own.Run == m.state.ID() && m.state.Round() <= m.work.own.Round+uint32(m.run.Overlap)
+	}
+	return false
+}

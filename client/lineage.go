@@ -1,0 +1,218 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Between peers, a member's optimizer state passes from step to step only through accepted results.
+// The result of a training step begins from the fresh state, whose hash is in the run's
+// configuration, or from the state that the same member's accepted result of the step before ended
+// with. So recomputing a result takes only that one state, and a member cannot bring in a state of
+// its own making. A member whose result was not accepted begins from the fresh state again. In a run
+// that resumes another from its checkpoint, the first result of a member may also begin from the
+// state that its last accepted one ended with there; the specification has its hash.
+//
+// Witnesses enforce this: a result that begins from anything else does not count as held. They know
+// when they attest, because the step before is settled by then. A witness that was absent when it
+// was settled gives the benefit of the doubt.
+
+// lineage is what is known of the results of the training step settled last.
+type lineage struct {
+	step      uint32 // 0: none yet
+	round     uint32
+	ancestors []ancestor // by member
+	open      bool       // an accepted commitment is not known
+	behind    bool       // a commitment has arrived since ancestors was filled in
+}
+
+// ancestor is the result from which one member's next result may begin.
+type ancestor struct {
+	standing standing
+	key      key.Public // the member's: its slot may be given to another
+	id       wire.Hash  // of the accepted commitment
+	state    wire.Hash  // that it ended with
+}
+
+// standing is the fate of a member's result.
+type standing uint8
+
+const (
+	refused  standing = iota // not accepted, or there was none
+	unnamed                  // accepted, by a commitment that is not known
+	accepted                 // accepted, and known
+)
+
+// Ending is the optimizer state that a member's accepted result of an epoch's last step ended with.
+// Its next result may begin from it, in this run or in one that resumes from the checkpoint.
+type Ending struct {
+	Member key.Public
+	State  wire.Hash
+}
+
+// fresh returns the hash of the optimizer state to begin with.
+func (m *Machine) fresh() wire.Hash { return m.run.StateHash }
+
+// initial returns the optimizer state that this member started with.
+func (m *Machine) initial() wire.Hash {
+	if m.loadedState.IsZero() {
+		return m.fresh()
+	}
+	return m.loadedState
+}
+
+// resumes returns the optimizer state from which a member's first result of the run may begin,
+// besides the fresh one.
+func (m *Machine) resumes(member key.Public) (state wire.Hash, ok bool) {
+	state, ok = m.cfg.States[member]
+	return state, ok
+}
+
+// settle follows which results were accepted. The step settled last is enough: every next result
+// begins from it or from the fresh state.
+func (m *Machine) settle() {
+	now := m.state.Round()
+	for number := now; number > 0 && number+ringRounds > now; number-- {
+		r, ok := m.state.At(number)
+		if !ok || !r.Trains() || !r.Final() {
+			continue
+		}
+		if r.Step() > m.lineage.step {
+			m.lineage = lineage{step: r.Step(), round: number, ancestors: make([]ancestor, m.state.Count()), open: true, behind: true}
+		}
+		break
+	}
+	if m.lineage.open && m.lineage.behind {
+		m.lineage.behind = false
+		m.nameAccepted()
+	}
+}
+
+// ringRounds is how many rounds the coordinator's state holds.
+const ringRounds = 4
+
+// nameAccepted finds the accepted commitments among those that are known.
+func (m *Machine) nameAccepted() {
+	r, ok := m.state.At(m.lineage.round)
+	rs := m.find(m.lineage.round)
+	if !ok || rs == nil {
+		return
+	}
+	m.lineage.open = false
+	for i := range m.lineage.ancestors {
+		a := &m.lineage.ancestors[i]
+		member := uint32(i)
+		if a.standing == accepted || !r.Accepted(member) {
+			continue
+		}
+		a.standing, a.key = unnamed, m.state.Key(member)
+		c := m.selected(rs, member)
+		if c == nil {
+			m.lineage.open = true
+			continue
+		}
+		*a = ancestor{standing: accepted, key: a.key, id: c.id, state: c.commitment.State}
+	}
+}
+
+// selected returns the known commitment that is a member's accepted result, nil if there is none or
+// it is not known.
+func (m *Machine) selected(rs *results, member uint32) *candidate {
+	list := rs.known[member]
+	ids := make([]wire.Hash, len(list))
+	for k := range list {
+		ids[k] = list[k].id
+	}
+	k, ok := m.state.Select(rs.number, member, ids)
+	if !ok {
+		return nil
+	}
+	return &list[k]
+}
+
+// ancestor returns the fate of a member's result of a step; ok is false if it is not known.
+func (m *Machine) ancestor(step, member uint32) (a ancestor, ok bool) {
+	if step == 0 || m.lineage.step != step {
+		return ancestor{}, false
+	}
+	if member >= uint32(len(m.lineage.ancestors)) {
+		return ancestor{}, true // it was not a member then
+	}
+	a = m.lineage.ancestors[member]
+	if a.standing != refused && a.key != m.state.Key(member) {
+		return ancestor{}, true // its predecessor in the slot was
+	}
+	return a, true
+}
+
+func (m peerExchange) continues(step uint32, c *coordinator.Commitment) bool {
+	if c.Prev == m.fresh() {
+		return true
+	}
+	if step <= 1 {
+		state, ok := m.resumes(m.state.Key(c.Member))
+		return ok && c.Prev == state
+	}
+	a, known := m.ancestor(step-1, c.Member)
+	if !known {
+		return true
+	}
+	switch a.standing {
+	case accepted:
+		return c.Prev == a.state
+	case unnamed:
+		return true
+	}
+	return false
+}
+
+// prev takes the result of the step before to be accepted while it is still being attested, unless
+// that result itself began from a state which the run has ruled out meanwhile.
+func (m peerExchange) prev(step uint32) (state, settle wire.Hash) {
+	own := &m.work.own
+	if state, ok := m.resumes(m.cfg.Self); step == 1 && ok && state == m.loadedState {
+		return state, settle
+	}
+	if m.work.step == 0 || m.work.step+1 != step || own.Member != m.member.index {
+		return m.fresh(), settle
+	}
+	if a, known := m.ancestor(m.work.step, own.Member); known {
+		if a.standing == accepted && a.id == own.ID() {
+			return own.State, settle
+		}
+		return m.fresh(), settle
+	}
+	if own.Prev == m.fresh() || m.work.step == 1 {
+		return own.State, settle
+	}
+	if a, known := m.ancestor(m.work.step-1, own.Member); known && a.standing == accepted && a.state == own.Prev {
+		return own.State, settle
+	}
+	return m.fresh(), settle
+}
+
+func (m peerExchange) endings() (list []Ending, known bool) {
+	if m.lineage.step == 0 || m.lineage.step != m.state.Step() {
+		return nil, false
+	}
+	rs := m.find(m.lineage.round)
+	missing := make([]bool, m.state.Limits().Members)
+	known = true
+	for i, a := range m.lineage.ancestors {
+		switch {
+		case a.standing == accepted && a.key == m.state.Key(uint32(i)):
+			list = append(list, Ending{a.key, a.state})
+		case a.standing == unnamed && (rs == nil || !m.split(rs, uint32(i))):
+			missing[i], known = true, false
+		}
+	}
+	if !known && rs != nil {
+		m.askMissing(rs, func(i uint32) bool { return missing[i] })
+	}
+	return list, known
+}
+
+// endingsPatience is how many milliseconds a checkpoint waits for the endings, at most half of the
+// cooldown.
+const endingsPatience = 5000
