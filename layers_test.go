@@ -15,7 +15,7 @@ import (
 //
 // Nothing but cmd/lab and other packages of lab imports a package of lab, with the exceptions in labImporters.
 //
-// Replicated packages are the lines to coordinator, pure packages the lines to client; tidy_test.go says what that asks of
+// Replicated packages are the lines to host, pure packages the lines to client; tidy_test.go says what that asks of
 // them.
 const layers = `
 .
@@ -24,6 +24,7 @@ prng bloom merkle bisect
 key committee batch
 coordinator/internal/record
 coordinator
+host
 exact
 tensor canonical tokenizer merkle/parallel
 codec/internal/vec
@@ -54,7 +55,7 @@ coordinator/internal/gen exact/internal/gen codec/internal/gen merkle/parallel/i
 
 // The last replicated and the last pure line, by a package in it.
 const (
-	lastReplicated = "coordinator"
+	lastReplicated = "host"
 	lastPure       = "client"
 )
 

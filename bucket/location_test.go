@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/bucket"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 )
 
 func TestLocationIsWrittenAsItIsRead(t *testing.T) {
@@ -80,8 +80,8 @@ func TestNoVerbPrintsCredentials(t *testing.T) {
 }
 
 func TestRegisteredLocationFitsTheChain(t *testing.T) {
-	if bucket.LocationBytesMax != ledger.AddrBytesMax {
-		t.Errorf("a location may have %d bytes, an address on the chain %d", bucket.LocationBytesMax, ledger.AddrBytesMax)
+	if bucket.LocationBytesMax != host.AddrBytesMax {
+		t.Errorf("a location may have %d bytes, an address on the chain %d", bucket.LocationBytesMax, host.AddrBytesMax)
 	}
 	l := bucket.Location{Endpoint: "0123456789abcdef0123456789abcdef.eu.r2.cloudflarestorage.com", Region: "auto", Bucket: "entrain-miner", Prefix: "run-1",
 		AccessKey: bucket.Secret(strings.Repeat("a", 32)), SecretKey: bucket.Secret(strings.Repeat("b", 64)), Secure: true}

@@ -64,20 +64,17 @@ var ErrKey = errors.New("not a key of the verifiable random function")
 // ErrProof is a proof that shows nothing.
 var ErrProof = errors.New("the proof of a random value is wrong")
 
-// CheckKey tells whether every message has one value at most under the key: it must be the one encoding of a point that is
-// not of small order.
-func CheckKey(k key.Public) error {
+// ValidKey reports whether every message has at most one value under the key: the key must be the
+// canonical encoding of a point that is not of small order.
+func ValidKey(k key.Public) bool {
 	p, err := new(edwards25519.Point).SetBytes(k[:])
 	if err != nil || key.Public(p.Bytes()) != k {
-		return ErrKey
+		return false
 	}
-	if new(edwards25519.Point).MultByCofactor(p).Equal(edwards25519.NewIdentityPoint()) == 1 {
-		return ErrKey
-	}
-	return nil
+	return new(edwards25519.Point).MultByCofactor(p).Equal(edwards25519.NewIdentityPoint()) != 1
 }
 
-// Verify returns the message's value under a key that passed CheckKey, or ErrProof.
+// Verify returns the message's value under a key that is valid, or ErrProof.
 func Verify(k key.Public, message wire.Hash, p Proof) (wire.Hash, error) {
 	public, err := ecvrf.NewPublicKey(k[:])
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -22,12 +23,6 @@ type Snapshot struct {
 	Height uint64            // of the block that led to State
 	TimeMs uint64            // that block's time, in milliseconds since 1970
 	State  coordinator.State // shared with other receivers, which must not write to it
-}
-
-// Peer is where a participant of a run can be reached.
-type Peer struct {
-	Key   key.Public `json:"key"`
-	Addrs []string   `json:"addrs"` // multiaddresses, at most AddrsMax
 }
 
 // Reader reads runs from a chain. Its methods return at once and may be called from any goroutine.
@@ -49,7 +44,7 @@ type Reader interface {
 
 	// Peers gets the addresses announced for the run, in order of keys. The error is
 	// ErrUnknownRun when there is no such run.
-	Peers(ctx context.Context, run string, done func([]Peer, error))
+	Peers(ctx context.Context, run string, done func([]host.Peer, error))
 }
 
 // Ledger is a participant's access to a chain: it reads runs, and acts for one key. Each
@@ -59,9 +54,9 @@ type Ledger interface {
 
 	// Submit carries out body for the ledger's key. It retries until the outcome is known. Done
 	// is called once, perhaps before Submit returns: with nil when the chain accepted body, with
-	// a *TxError when it refused it, or with another error when it can never be sent, as when
+	// a *host.TxError when it refused it, or with another error when it can never be sent, as when
 	// the endpoint serves another chain.
-	Submit(ctx context.Context, body Body, done func(error))
+	Submit(ctx context.Context, body host.Body, done func(error))
 }
 
 // Chain is what tools ask of a chain, beyond a participant's Ledger. Calls block until there is an
@@ -78,16 +73,16 @@ type Chain interface {
 	// Pools returns the names of all pools, in order.
 	Pools(ctx context.Context) ([]string, error)
 	// Pool describes a pool. The error is ErrUnknownPool when there is no such pool.
-	Pool(ctx context.Context, name string) (Pool, error)
+	Pool(ctx context.Context, name string) (host.Pool, error)
 	// Runs summarizes all runs, in order of names.
 	Runs(ctx context.Context) ([]RunStatus, error)
 	// Admission returns who may take part in a run. The error is ErrUnknownRun when there is no
 	// such run.
-	Admission(ctx context.Context, run string) (Admission, error)
+	Admission(ctx context.Context, run string) (host.Admission, error)
 	// History returns all states that a run went through, oldest first.
-	History(ctx context.Context, run string) ([]Change, error)
+	History(ctx context.Context, run string) ([]host.Change, error)
 	// Replicas returns the replicas and candidates, in order of keys.
-	Replicas(ctx context.Context) ([]Replica, error)
+	Replicas(ctx context.Context) ([]host.Replica, error)
 	// Status describes the chain, as one of its replicas sees it.
 	Status(ctx context.Context) (Status, error)
 
@@ -143,33 +138,3 @@ type Anchor struct {
 
 // String returns the anchor as an endpoint names it: HEIGHT:HASH.
 func (a Anchor) String() string { return fmt.Sprintf("%d:%v", a.Height, a.Hash) }
-
-// SpecHash returns the hash by which a configuration names its spec.
-func SpecHash(spec []byte) wire.Hash { return wire.Sum("entrain/spec", spec) }
-
-// RunNameValid reports whether name can be a run's: 1 to RunNameBytesMax of the characters a-z, 0-9
-// and '-', neither first nor last a '-'. Such a name needs no quoting in a shell, a URL or a path.
-func RunNameValid(name string) bool {
-	if len(name) == 0 || len(name) > RunNameBytesMax || name[0] == '-' || name[len(name)-1] == '-' {
-		return false
-	}
-	return nameBytesValid(name)
-}
-
-// ChainIDValid reports whether id can name a chain: like a run's name, of up to ChainIDBytesMax
-// bytes.
-func ChainIDValid(id string) bool {
-	if len(id) == 0 || len(id) > ChainIDBytesMax || id[0] == '-' || id[len(id)-1] == '-' {
-		return false
-	}
-	return nameBytesValid(id)
-}
-
-func nameBytesValid(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
-}

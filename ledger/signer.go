@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 )
 
@@ -17,15 +17,16 @@ type Signer struct {
 	last  uint64 // the last nonce: the time in microseconds, or one more than the one before
 }
 
-// Sign returns a signed transaction that expires half of TxLifetimeMs after now, the time of the
-// wall clock or of the virtual one. The clock may differ from the ledger's by up to that half.
-func (s *Signer) Sign(now time.Time, body Body) ([]byte, error) {
+// Sign returns a signed transaction that expires half of host.TxLifetimeMs after now, the time of
+// the wall clock or of the virtual one. The clock may differ from the ledger's by up to that
+// half.
+func (s *Signer) Sign(now time.Time, body host.Body) ([]byte, error) {
 	s.last = max(s.last+1, uint64(now.UnixMicro()))
-	t := Tx{Chain: s.Chain, Nonce: s.last, ExpiresMs: uint64(now.UnixMilli()) + TxLifetimeMs/2, Body: body}
+	t := host.Tx{Chain: s.Chain, Nonce: s.last, ExpiresMs: uint64(now.UnixMilli()) + host.TxLifetimeMs/2, Body: body}
 	return t.Sign(s.Key)
 }
 
-// Sender brings transactions in this package's format to a chain.
+// Sender brings transactions in package host's format to a chain.
 type Sender interface {
 	Reader
 
@@ -47,7 +48,7 @@ type signing struct {
 }
 
 // Submit implements Ledger.
-func (s *signing) Submit(ctx context.Context, body Body, done func(error)) {
+func (s *signing) Submit(ctx context.Context, body host.Body, done func(error)) {
 	s.mu.Lock()
 	tx, err := s.signer.Sign(s.now(), body)
 	s.mu.Unlock()
@@ -56,9 +57,4 @@ func (s *signing) Submit(ctx context.Context, body Body, done func(error)) {
 		return
 	}
 	s.Send(ctx, tx, done)
-}
-
-// ToRun returns the body that carries m to a run's coordinator, without tokens.
-func ToRun(run string, m coordinator.Message) RunMessage {
-	return RunMessage{Run: run, Message: coordinator.Append(nil, m)}
 }

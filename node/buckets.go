@@ -10,8 +10,8 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
@@ -224,7 +224,7 @@ func (b *buckets) putModel(round uint32, v *version, within time.Duration, done 
 func (b *buckets) addrs() []string { return []string{b.registered} }
 
 // connect takes where the others' buckets are.
-func (b *buckets) connect(others []ledger.Peer) (linked int) {
+func (b *buckets) connect(others []host.Peer) (linked int) {
 	clear(b.where)
 	if at, err := bucket.ParseLocation(b.registered); err == nil {
 		b.where[b.node.self] = at

@@ -88,7 +88,7 @@ func place(i int) bucket.Location {
 }
 
 // mine starts node i with a bucket of its own.
-func (w *world) mine(i int, adjust ...func(*Config)) *host {
+func (w *world) mine(i int, adjust ...func(*Config)) *testNode {
 	w.t.Helper()
 	return w.start(i, append([]func(*Config){func(cfg *Config) {
 		w.stores.Make(place(i))
@@ -115,7 +115,7 @@ func (w *world) results(i int) uint32 {
 	return w.state().Member(at).Results
 }
 
-func (h *host) noted(text string) bool {
+func (h *testNode) noted(text string) bool {
 	for _, ev := range h.events {
 		if n, ok := ev.(event.Note); ok && strings.Contains(n.Text, text) {
 			return true

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
@@ -48,7 +48,7 @@ type exchange interface {
 	// addrs is where this member can be reached, as the ledger announces it; connect is told where the others can, and returns with how
 	// many of them there is a connection.
 	addrs() []string
-	connect(others []ledger.Peer) (linked int)
+	connect(others []host.Peer) (linked int)
 
 	close() error
 }
@@ -150,7 +150,7 @@ func (p *peers) addrs() []string { return p.network.Addrs() }
 // connected is a network that has connections: it tells with how many of those that it was told of.
 type connected interface{ Connected() int }
 
-func (p *peers) connect(others []ledger.Peer) (linked int) {
+func (p *peers) connect(others []host.Peer) (linked int) {
 	list := make([]p2p.Peer, len(others))
 	for i, o := range others {
 		list[i] = p2p.Peer{Key: o.Key, Addrs: o.Addrs}

@@ -9,8 +9,8 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -251,7 +251,7 @@ func (n *Node) keepPeers() {
 		return
 	}
 	n.peers.askedAt = now
-	n.cfg.Ledger.Peers(n.ctx, n.cfg.Run, func(peers []ledger.Peer, err error) {
+	n.cfg.Ledger.Peers(n.ctx, n.cfg.Run, func(peers []host.Peer, err error) {
 		n.cfg.Loop.Post(func() {
 			if err == nil && n.ctx.Err() == nil {
 				n.connect(peers)
@@ -261,11 +261,11 @@ func (n *Node) keepPeers() {
 }
 
 // connect tells the exchange where the others can be reached, and the ledger where this member can.
-func (n *Node) connect(peers []ledger.Peer) {
-	var others []ledger.Peer
+func (n *Node) connect(peers []host.Peer) {
+	var others []host.Peer
 	current := false
 	own := n.exchange.addrs()
-	own = own[:min(len(own), ledger.AddrsMax)]
+	own = own[:min(len(own), host.AddrsMax)]
 	for _, p := range peers {
 		if p.Key == n.self {
 			current = slices.Equal(p.Addrs, own)
@@ -279,7 +279,7 @@ func (n *Node) connect(peers []ledger.Peer) {
 	}
 	n.peers.known, n.peers.count, n.peers.linked = true, len(others), linked
 	if !current && len(own) > 0 {
-		n.send(ledger.Announce{Run: n.cfg.Run, Addrs: own}, func(err error) {
+		n.send(host.Announce{Run: n.cfg.Run, Addrs: own}, func(err error) {
 			if err != nil {
 				n.observe(event.Refused{Text: "announce addresses: " + err.Error()})
 			}

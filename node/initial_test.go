@@ -23,7 +23,7 @@ func TestTheFirstParametersComeFromWhoHasThem(t *testing.T) {
 	})
 	w.until(10*time.Minute, w.finished)
 	w.agree(0, 1, 2)
-	for i, h := range []*host{none, wrong} {
+	for i, h := range []*testNode{none, wrong} {
 		ev, ok := first[event.Healed](h)
 		if !ok || !strings.Contains(ev.Source, "peers' model") || ev.Round != 0 {
 			t.Errorf("node %d came to the model by %+v", i+1, ev)

@@ -30,6 +30,7 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
@@ -350,7 +351,7 @@ func (n *Node) submit(m coordinator.Message) { n.submitThen(m, func(error) {}) }
 
 // submitThen calls then with what became of the message, before the machine is told.
 func (n *Node) submitThen(m coordinator.Message, then func(error)) {
-	body := ledger.RunMessage{Run: n.cfg.Run, Message: coordinator.Append(nil, m)}
+	body := host.RunMessage{Run: n.cfg.Run, Message: coordinator.Append(nil, m)}
 	if _, joins := m.(coordinator.Join); joins {
 		staked := uint64(0)
 		if i, ok := n.state.Find(n.self); ok {
@@ -370,7 +371,7 @@ func (n *Node) submitThen(m coordinator.Message, then func(error)) {
 var errSubmitTimeout = errors.New("the ledger did not answer in time")
 
 // send submits body, and gives up after submitFor. It calls done once, on the loop.
-func (n *Node) send(body ledger.Body, done func(error)) {
+func (n *Node) send(body host.Body, done func(error)) {
 	ctx, cancel := context.WithCancel(n.ctx)
 	ended := false
 	end := func(err error) {
@@ -411,7 +412,7 @@ func (n *Node) submitted(m coordinator.Message, err error) {
 
 // late says that a message was refused only because the run had gone on meanwhile, as happens to whoever is not the first.
 func late(m coordinator.Message, err error) bool {
-	var refused *ledger.TxError
+	var refused *host.TxError
 	if !errors.As(err, &refused) {
 		return false
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -221,10 +221,10 @@ func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
 	// One is played by hand: it joins, is ready, and commits to bytes that are no payload.
 	liar := w.key(7)
 	chain := w.chain.Client().As(liar)
-	send := func(m coordinator.Message) { chain.Submit(t.Context(), ledger.ToRun(testRun, m), func(error) {}) }
+	send := func(m coordinator.Message) { chain.Submit(t.Context(), host.ToRun(testRun, m), func(error) {}) }
 	shelf := newShelf()
 	peer := w.mesh.Join(liar.Public(), &shelfOnly{shelf})
-	chain.Submit(t.Context(), ledger.Announce{Run: testRun, Addrs: peer.Addrs()}, func(error) {})
+	chain.Submit(t.Context(), host.Announce{Run: testRun, Addrs: peer.Addrs()}, func(error) {})
 	send(coordinator.Join{})
 	w.until(time.Minute, func() bool { _, ok := w.state().Find(liar.Public()); return ok })
 	var others []p2p.Peer

@@ -77,7 +77,7 @@ func (e personalSlices) Apply(params []float32, payloads [][]byte, step uint32) 
 // manner is how the members of a run exchange, of which one that is resumed is compared with one that is not.
 type manner struct {
 	world func(t *testing.T, steps uint32, adjust ...func(*coordinator.Config)) *world
-	start func(w *world, i int, before uint32, adjust ...func(*Config)) *host
+	start func(w *world, i int, before uint32, adjust ...func(*Config)) *testNode
 	steps uint32
 	named int // members whose states a checkpoint names
 }
@@ -87,7 +87,7 @@ func byPeers(overlap uint8) manner {
 		world: func(t *testing.T, steps uint32, adjust ...func(*coordinator.Config)) *world {
 			return newWorld(t, steps, resumeMembers, append(adjust, func(c *coordinator.Config) { c.EpochMs, c.Overlap = 6000, overlap })...)
 		},
-		start: func(w *world, i int, before uint32, adjust ...func(*Config)) *host {
+		start: func(w *world, i int, before uint32, adjust ...func(*Config)) *testNode {
 			return w.start(i, append([]func(*Config){func(c *Config) { c.Engine = personal{w.toy, i, before} }}, adjust...)...)
 		},
 		steps: 80, named: resumeMembers,
@@ -101,7 +101,7 @@ func byBuckets() manner {
 			w.engine = newSliced(t, w.toy.params, 1)
 			return w
 		},
-		start: func(w *world, i int, before uint32, adjust ...func(*Config)) *host {
+		start: func(w *world, i int, before uint32, adjust ...func(*Config)) *testNode {
 			return w.mine(i, append([]func(*Config){func(c *Config) { c.Engine = personalSlices{w.engine, i, before} }}, adjust...)...)
 		},
 		steps: 40,
@@ -109,7 +109,7 @@ func byBuckets() manner {
 }
 
 // trajectory is the parameters' hash after each step.
-func (h *host) trajectory() map[uint32]wire.Hash {
+func (h *testNode) trajectory() map[uint32]wire.Hash {
 	hashes := make(map[uint32]wire.Hash)
 	for _, ev := range h.events {
 		if ev, ok := ev.(event.Applied); ok {
@@ -172,7 +172,7 @@ func (k parting) states() map[key.Public]wire.Hash {
 }
 
 // resume has member i take part in the rest.
-func (m manner) resume(w *world, k parting, i int, adjust ...func(*Config)) *host {
+func (m manner) resume(w *world, k parting, i int, adjust ...func(*Config)) *testNode {
 	return m.start(w, i, k.Step, append([]func(*Config){func(c *Config) {
 		c.Initial = func() []float32 { return slices.Clone(k.Params) }
 		c.States = k.states()

@@ -61,7 +61,7 @@ func withholding(c *Config) {
 }
 
 // verdicts returns how many verdicts with a status a node reported.
-func (h *host) verdicts(status string) (n int) {
+func (h *testNode) verdicts(status string) (n int) {
 	for _, ev := range h.events {
 		if v, ok := ev.(event.Verdict); ok && v.Status == status {
 			n++

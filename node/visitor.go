@@ -6,7 +6,7 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -24,7 +24,7 @@ func NewVisitor(id wire.Hash, l loop.Loop, engine Engine, x *bucket.Exchange, in
 }
 
 // Connect tells it where the members' buckets are.
-func (v *Visitor) Connect(members []ledger.Peer) { v.b.connect(members) }
+func (v *Visitor) Connect(members []host.Peer) { v.b.connect(members) }
 
 // Model gets the parameters that the run, whose state is s, agreed on for the start of a round. Done is called on the loop, unless ctx ends
 // before. Values is called off the loop; what it returns is to be compared with the hash.

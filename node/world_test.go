@@ -16,8 +16,8 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/merkle"
@@ -79,15 +79,15 @@ type world struct {
 	clock *loop.Virtual
 	chain *ledgermem.Chain
 	mesh  *p2pmem.Mesh
-	hosts []*host
+	hosts []*testNode
 	toy   toy
 
 	engine sliced           // of runs of buckets
 	stores *bucketmem.World // likewise
 }
 
-// host is a node and what a test looks at.
-type host struct {
+// testNode is a node and what a test looks at.
+type testNode struct {
 	*Node
 	store    *memStore
 	events   []event.Event
@@ -150,20 +150,20 @@ func newWorld(t *testing.T, steps uint32, members uint32, adjust ...func(*coordi
 	t.Helper()
 	w := &world{t: t, clock: loop.NewVirtual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), toy: toy{params: 70_000}}
 	var err error
-	if w.chain, err = ledgermem.New(w.clock, ledgermem.Options{Genesis: ledger.Genesis{Chain: "test"}, Referees: toyReferees}); err != nil {
+	if w.chain, err = ledgermem.New(w.clock, ledgermem.Options{Genesis: host.Genesis{Chain: "test"}, Referees: toyReferees}); err != nil {
 		t.Fatal(err)
 	}
 	w.mesh = p2pmem.NewMesh(w.clock, p2pmem.Config{Link: p2pmem.Link{Delay: 10 * time.Millisecond}})
 	cfg := coordinator.Config{
 		Name: testRun, MinMembers: 1, StartMembers: members, WaitingMs: 1000, WarmupMs: 20_000, RoundTrainMs: 5000, RoundWitnessMs: 1000,
 		CooldownMs: 1000, EpochMs: 20_000, TotalSteps: steps, BatchStart: 8, BatchEnd: 8, SequenceTokens: 8, MissedMax: 3,
-		ModelHash: merkle.BlobRoot(tensor.Bytes(w.initial())), SpecHash: ledger.SpecHash([]byte("spec")), Owner: owner.Public(),
+		ModelHash: merkle.BlobRoot(tensor.Bytes(w.initial())), SpecHash: host.SpecHash([]byte("spec")), Owner: owner.Public(),
 		StateHash: merkle.BlobRoot(make([]byte, 4*w.toy.StateLen())),
 	}
 	for _, f := range adjust {
 		f(&cfg)
 	}
-	create := ledger.CreateRun{Limits: coordinator.Limits{Members: 16, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets}, Config: cfg, Spec: []byte("spec")}
+	create := host.CreateRun{Limits: coordinator.Limits{Members: 16, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets}, Config: cfg, Spec: []byte("spec")}
 	created := false
 	w.chain.Client().As(owner).Submit(t.Context(), create, func(err error) {
 		if err != nil {
@@ -190,12 +190,12 @@ func (w *world) key(i int) key.Private { return worldKey(i) }
 func worldKey(i int) key.Private { return key.FromSeed([32]byte{1, byte(i)}) }
 
 // start begins node i, with the disk it had before if it ran before.
-func (w *world) start(i int, adjust ...func(*Config)) *host {
+func (w *world) start(i int, adjust ...func(*Config)) *testNode {
 	w.t.Helper()
 	for len(w.hosts) <= i {
-		w.hosts = append(w.hosts, &host{store: &memStore{}})
+		w.hosts = append(w.hosts, &testNode{store: &memStore{}})
 	}
-	h := &host{store: w.hosts[i].store, scope: loop.NewScope(w.clock)}
+	h := &testNode{store: w.hosts[i].store, scope: loop.NewScope(w.clock)}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	h.cancel = cancel
 	v, _ := w.chain.Host().View(testRun)
@@ -279,7 +279,7 @@ func (w *world) agree(which ...int) {
 }
 
 // first returns the first event of a type that a node reported.
-func first[E event.Event](h *host) (ev E, ok bool) {
+func first[E event.Event](h *testNode) (ev E, ok bool) {
 	for _, e := range h.events {
 		if ev, ok = e.(E); ok {
 			return ev, true
@@ -289,7 +289,7 @@ func first[E event.Event](h *host) (ev E, ok bool) {
 }
 
 // count returns how many events of a type a node reported.
-func count[E event.Event](h *host) (n int) {
+func count[E event.Event](h *testNode) (n int) {
 	for _, e := range h.events {
 		if _, ok := e.(E); ok {
 			n++
@@ -299,7 +299,7 @@ func count[E event.Event](h *host) (n int) {
 }
 
 // saw reports whether a node reported an event that is.
-func (h *host) saw(is func(event.Event) bool) bool { return slices.ContainsFunc(h.events, is) }
+func (h *testNode) saw(is func(event.Event) bool) bool { return slices.ContainsFunc(h.events, is) }
 
 var errDiskFull = errors.New("no space left on device")
 

@@ -10,20 +10,20 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Delegation is a ledger.Certificate with the run and the node it is for. As text it is
+// Delegation is a host.Certificate with the run and the node it is for. As text it is
 // DelegationPrefix and, in the URL alphabet of base64,
 //
 //	String chain | String run | 32 node | 32 owner | U64 expires | 64 signature
 type Delegation struct {
-	Chain       string             `json:"chain"`
-	Run         string             `json:"run"`
-	Node        key.Public         `json:"node"`
-	Certificate ledger.Certificate `json:"-"`
+	Chain       string           `json:"chain"`
+	Run         string           `json:"run"`
+	Node        key.Public       `json:"node"`
+	Certificate host.Certificate `json:"-"`
 }
 
 const (
@@ -51,7 +51,7 @@ func ParseDelegation(s string) (d Delegation, err error) {
 		return d, ErrDelegation
 	}
 	r := wire.NewReader(b)
-	d = Delegation{Chain: r.String(ledger.ChainIDBytesMax), Run: r.String(ledger.RunNameBytesMax), Node: key.Public(r.Hash()), Certificate: ledger.ReadCertificate(&r)}
+	d = Delegation{Chain: r.String(host.ChainIDBytesMax), Run: r.String(host.RunNameBytesMax), Node: key.Public(r.Hash()), Certificate: host.ReadCertificate(&r)}
 	if r.Done() != wire.OK || !d.Certificate.Valid(d.Chain, d.Run, d.Node) {
 		return Delegation{}, ErrDelegation
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/spec"
@@ -102,7 +103,7 @@ func GetRun(ctx context.Context, l ledger.Reader, run string) (p Run, err error)
 	if p.Snapshot, err = GetSnapshot(ctx, l, run); err != nil {
 		return p, err
 	}
-	if got, want := ledger.SpecHash(p.Text), p.Snapshot.State.Config().SpecHash; got != want {
+	if got, want := host.SpecHash(p.Text), p.Snapshot.State.Config().SpecHash; got != want {
 		return p, fmt.Errorf("specification of run %q has hash %s, the coordinator says %s: the replica is lying or damaged, use another with --chain URL", run, got, want)
 	}
 	if p.Spec, err = spec.Parse(p.Text); err != nil {
@@ -134,7 +135,7 @@ func GetSnapshot(ctx context.Context, l ledger.Reader, run string) (ledger.Snaps
 }
 
 // Submit submits body and waits until it is in a block.
-func Submit(ctx context.Context, l ledger.Ledger, body ledger.Body) error {
+func Submit(ctx context.Context, l ledger.Ledger, body host.Body) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	_, err := await(ctx, func(done func(struct{}, error)) {

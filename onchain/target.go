@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/atomicfile"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -24,10 +24,10 @@ type Target struct {
 // ParseTarget reads an argument. The addresses in it become the endpoints. Endpoints that were
 // named as well take precedence over a ticket's: there may be a nearer replica.
 func ParseTarget(arg string, endpoints *[]string) (Target, error) {
-	if !strings.HasPrefix(arg, ticketPrefix) && !strings.Contains(arg, "@") && !ledger.RunNameValid(arg) {
+	if !strings.HasPrefix(arg, ticketPrefix) && !strings.Contains(arg, "@") && !host.RunNameValid(arg) {
 		b, err := atomicfile.ReadBounded(arg, ticketBytesMax)
 		if errors.Is(err, fs.ErrNotExist) {
-			return Target{}, fmt.Errorf("%q is not a run's name (1 to %d of a-z, 0-9 and inner '-'), a ticket, or a file with a ticket", arg, ledger.RunNameBytesMax)
+			return Target{}, fmt.Errorf("%q is not a run's name (1 to %d of a-z, 0-9 and inner '-'), a ticket, or a file with a ticket", arg, host.RunNameBytesMax)
 		}
 		if err != nil {
 			return Target{}, fmt.Errorf("ticket: %w", err)
@@ -78,9 +78,9 @@ func (t Target) Check(chain string, id wire.Hash) error {
 // located splits RUN@HOST[:PORT] and makes HOST the endpoint. RUN alone leaves the endpoints alone.
 // RUN may be empty where HOST is not.
 func located(arg string, endpoints *[]string) (run string, err error) {
-	run, host, at := strings.Cut(arg, "@")
-	if !ledger.RunNameValid(run) && !(at && run == "") {
-		return "", fmt.Errorf("%q is not a run's name: names have 1 to %d of a-z, 0-9 and inner '-'", run, ledger.RunNameBytesMax)
+	run, address, at := strings.Cut(arg, "@")
+	if !host.RunNameValid(run) && !(at && run == "") {
+		return "", fmt.Errorf("%q is not a run's name: names have 1 to %d of a-z, 0-9 and inner '-'", run, host.RunNameBytesMax)
 	}
 	if !at {
 		return run, nil
@@ -88,7 +88,7 @@ func located(arg string, endpoints *[]string) (run string, err error) {
 	if len(*endpoints) > 0 {
 		return "", fmt.Errorf("%q says where the chain is, and so does --chain: leave one out", arg)
 	}
-	u, err := URL(host)
+	u, err := URL(address)
 	if err != nil {
 		return "", err
 	}

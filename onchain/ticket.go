@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/data"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -73,7 +73,7 @@ func ParseTicket(s string) (t Ticket, err error) {
 		return t, errTicket
 	}
 	r := wire.NewReader(b)
-	t = Ticket{Chain: r.String(ledger.ChainIDBytesMax), Run: r.String(ledger.RunNameBytesMax), ID: r.Hash(), Manifest: r.Hash(), Data: r.String(ticketTextMax)}
+	t = Ticket{Chain: r.String(host.ChainIDBytesMax), Run: r.String(host.RunNameBytesMax), ID: r.Hash(), Manifest: r.Hash(), Data: r.String(ticketTextMax)}
 	for range r.U8() {
 		t.Addresses = append(t.Addresses, r.String(ticketTextMax))
 		if r.Err() != wire.OK {
@@ -89,9 +89,9 @@ func ParseTicket(s string) (t Ticket, err error) {
 // Fault returns what is wrong with a ticket that is complete.
 func (t Ticket) Fault() error {
 	switch {
-	case !ledger.ChainIDValid(t.Chain):
+	case !host.ChainIDValid(t.Chain):
 		return fmt.Errorf("the ticket's chain %q is not a chain's name", t.Chain)
-	case !ledger.RunNameValid(t.Run):
+	case !host.RunNameValid(t.Run):
 		return fmt.Errorf("the ticket's run %q is not a run's name", t.Run)
 	case len(t.Addresses) == 0 || len(t.Addresses) > ticketAddressesMax:
 		return fmt.Errorf("the ticket has %d addresses of the chain, want 1 to %d", len(t.Addresses), ticketAddressesMax)

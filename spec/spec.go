@@ -16,8 +16,8 @@ import (
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/wire"
@@ -300,7 +300,7 @@ func (t *Trust) fill(roundTrain Duration) {
 func (s Spec) Check() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if !ledger.RunNameValid(s.Name) {
+	if !host.RunNameValid(s.Name) {
 		fault("name: %q must be 1 to 32 of a-z, 0-9 and -", s.Name)
 	}
 	cfg, err := s.Llama()

@@ -13,7 +13,7 @@ import (
 // referee is the coordinator's Referee of one run. All it does is in plain Go, so that every host of a ledger gets the same answer.
 type referee struct{ rules *rules }
 
-// NewReferee makes the referee of a run from the text of its specification: the factory that ledger.NewHost takes. The error says why steps of such a
+// NewReferee makes the referee of a run from the text of its specification: the factory that host.NewHost takes. The error says why steps of such a
 // run cannot be disputed.
 func NewReferee(specText []byte) (coordinator.Referee, error) {
 	s, err := spec.Parse(specText)

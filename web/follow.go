@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
@@ -45,7 +46,7 @@ func (s *Server) look(ctx context.Context, started *sync.WaitGroup) {
 	defer s.mu.Unlock()
 	s.reachable = err == nil
 	for _, name := range names {
-		if s.desks[name] != nil || s.o.Only != "" && s.o.Only != name || len(s.desks) >= ledger.RunsMax || !ledger.RunNameValid(name) {
+		if s.desks[name] != nil || s.o.Only != "" && s.o.Only != name || len(s.desks) >= host.RunsMax || !host.RunNameValid(name) {
 			continue
 		}
 		own := ""

@@ -6,8 +6,8 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -202,7 +202,7 @@ func (d *desk) joining(chain string, endpoints []string, ticket func(string, wir
 	j := joining{
 		Run: c.Name, Chain: chain, Endpoints: endpoints, Target: commandTarget(c.Name, endpoints), Preset: d.spec.Model.Name(), Sequence: d.spec.Data.Sequence,
 		Manifest: d.spec.Data.Manifest, Location: d.spec.Data.Location, Capacity: d.state.Limits().Members, Present: d.state.Present(),
-		Phase: d.state.Phase().String(), Spec: string(d.text), SpecHash: ledger.SpecHash(d.text).String(), ModelHash: c.ModelHash.String(),
+		Phase: d.state.Phase().String(), Spec: string(d.text), SpecHash: host.SpecHash(d.text).String(), ModelHash: c.ModelHash.String(),
 		Owner: key.Public(c.Owner).String(), RoundMs: c.RoundTrainMs, Batch: c.BatchEnd,
 	}
 	if m, err := d.spec.Llama(); err == nil {

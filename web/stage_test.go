@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/runlog"
@@ -59,7 +60,7 @@ func newStage(t testing.TB, members uint32, changes ...func(*spec.Spec)) *stage 
 		t.Fatal(err)
 	}
 	s.text = text
-	limits, config := sp.Coordinator(key.Public(wire.Sum("test/owner")), wire.Sum("test/model"), ledger.SpecHash(text))
+	limits, config := sp.Coordinator(key.Public(wire.Sum("test/owner")), wire.Sum("test/model"), host.SpecHash(text))
 	config.StateHash = wire.Sum("test/fresh")
 	if s.state, err = coordinator.New(limits, config, s.env(key.Public{})); err != nil {
 		t.Fatalf("%v: %v", err, config.Check(limits))
@@ -226,7 +227,7 @@ func (s *stage) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) 
 
 func (s *stage) Spec(_ context.Context, _ string, done func([]byte, error)) { done(s.text, nil) }
 
-func (s *stage) Peers(_ context.Context, _ string, done func([]ledger.Peer, error)) { done(nil, nil) }
+func (s *stage) Peers(_ context.Context, _ string, done func([]host.Peer, error)) { done(nil, nil) }
 
 // runs is the Options.Runs of servers on the stage.
 func (s *stage) runs(context.Context) ([]string, error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 )
@@ -94,8 +95,8 @@ sent, and nobody may be left with, fewer than a 67-millionth of all tokens, unle
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) {
-				return ledger.Transfer{To: to, Amount: amount}, nil
+			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) {
+				return host.Transfer{To: to, Amount: amount}, nil
 			})
 			if err != nil {
 				return fmt.Errorf("send %s: %w", tokens(amount), err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
@@ -84,7 +85,7 @@ func (a applicant) obstacles(ctx context.Context, client ledger.Chain, on onchai
 }
 
 // unlisted says whether the run's owner keeps a list, and the applicant is not on it.
-func (a applicant) unlisted(list ledger.Admission, on onchain.Run) []obstacle {
+func (a applicant) unlisted(list host.Admission, on onchain.Run) []obstacle {
 	if list.Allows(a.key, uint64(time.Now().UnixMilli())) {
 		return nil
 	}
@@ -110,9 +111,9 @@ func tooOld(s spec.Spec, required, program string) []obstacle {
 	return []obstacle{{Kind: obstacleVersion, Reason: fmt.Sprintf("run %q wants entrain %s or newer, and this is %s: get a newer one", s.Name, least, program)}}
 }
 
-// skewMax is how far a clock may be off: transactions expire half of ledger.TxLifetimeMs after they are signed, and none may expire later than
+// skewMax is how far a clock may be off: transactions expire half of host.TxLifetimeMs after they are signed, and none may expire later than
 // all of it. A minute is left for them to be taken.
-const skewMax = ledger.TxLifetimeMs/2*time.Millisecond - time.Minute
+const skewMax = host.TxLifetimeMs/2*time.Millisecond - time.Minute
 
 // asked asks a copy of the run's coordinator what it would answer if the applicant joined now.
 func (a applicant) asked(ctx context.Context, client ledger.Chain, s ledger.Snapshot) ([]obstacle, error) {

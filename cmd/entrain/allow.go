@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
@@ -37,7 +38,7 @@ Only the run's owner may. entrain run allowed shows the list.`,
 			if len(keys) == 0 && !anyone {
 				return errors.New("say whose keys, or --anyone; without a key on it, a list lets nobody in")
 			}
-			if err := c.admit(cmd.Context(), a, ledger.Admit{Run: args[0], Listed: !anyone, Add: keys}); err != nil {
+			if err := c.admit(cmd.Context(), a, host.Admit{Run: args[0], Listed: !anyone, Add: keys}); err != nil {
 				return err
 			}
 			if anyone {
@@ -71,7 +72,7 @@ and what they trained stays in the model. Only the run's owner may.`,
 			if err != nil {
 				return err
 			}
-			if err := c.admit(cmd.Context(), a, ledger.Admit{Run: args[0], Listed: true, Remove: keys}); err != nil {
+			if err := c.admit(cmd.Context(), a, host.Admit{Run: args[0], Listed: true, Remove: keys}); err != nil {
 				return err
 			}
 			c.say("took %d keys off the list of run %q", len(keys), args[0])
@@ -83,8 +84,8 @@ and what they trained stays in the model. Only the run's owner may.`,
 }
 
 // admit submits a change of who may take part.
-func (c console) admit(ctx context.Context, a acting, m ledger.Admit) error {
-	err := c.act(ctx, a, func(ledger.Chain, key.Public) (ledger.Body, error) { return m, nil })
+func (c console) admit(ctx context.Context, a acting, m host.Admit) error {
+	err := c.act(ctx, a, func(ledger.Chain, key.Public) (host.Body, error) { return m, nil })
 	if err != nil {
 		return fmt.Errorf("list of run %q: %w", m.Run, err)
 	}
@@ -125,7 +126,7 @@ RUN@HOST asks a replica at HOST.`,
 	return cmd
 }
 
-func (c console) showAdmission(run string, a ledger.Admission) error {
+func (c console) showAdmission(run string, a host.Admission) error {
 	if a.Listed {
 		c.print("run %q takes only listed keys, and nodes that work for them\n", run)
 	} else {
@@ -172,8 +173,8 @@ Raise it when all members that you know have been upgraded, one at a time. Only 
 			} else if _, err := spec.ParseVersion(program); err != nil {
 				return err
 			}
-			body := ledger.Require{Run: args[0], Program: program}
-			if err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) { return body, nil }); err != nil {
+			body := host.Require{Run: args[0], Program: program}
+			if err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) { return body, nil }); err != nil {
 				return fmt.Errorf("release that run %q requires: %w", args[0], err)
 			}
 			c.say("who joins run %q from now on needs entrain %s", args[0], cmp.Or(program, "as its specification says")+map[bool]string{true: " or newer"}[program != ""])
@@ -205,8 +206,8 @@ func parseKeys(texts []string) ([]key.Public, error) {
 		}
 		keys = append(keys, k)
 	}
-	if len(keys) > ledger.AdmitKeysMax {
-		return nil, fmt.Errorf("%d keys at once, at most %d", len(keys), ledger.AdmitKeysMax)
+	if len(keys) > host.AdmitKeysMax {
+		return nil, fmt.Errorf("%d keys at once, at most %d", len(keys), host.AdmitKeysMax)
 	}
 	slices.SortFunc(keys, key.Public.Compare)
 	return slices.Compact(keys), nil

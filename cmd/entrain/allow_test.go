@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/spec"
 )
@@ -90,7 +90,7 @@ func member(t *testing.T, s *shell, run, who string) memberReport {
 func TestDelegationsAreReadStrictly(t *testing.T) {
 	owner, node := key.FromSeed([32]byte{1}), key.FromSeed([32]byte{2}).Public()
 	now := time.UnixMilli(1_000_000)
-	d := onchain.Delegation{Chain: "c", Run: "r", Node: node, Certificate: ledger.NewCertificate(owner, "c", "r", node, 2_000_000)}
+	d := onchain.Delegation{Chain: "c", Run: "r", Node: node, Certificate: host.NewCertificate(owner, "c", "r", node, 2_000_000)}
 	got, err := onchain.ParseDelegation(d.String())
 	if err != nil || got != d {
 		t.Fatalf("%+v, %v", got, err)
@@ -128,7 +128,7 @@ func btoi(b bool) int {
 
 func FuzzParseDelegation(f *testing.F) {
 	node := key.FromSeed([32]byte{2}).Public()
-	f.Add(onchain.Delegation{Chain: "c", Run: "r", Node: node, Certificate: ledger.NewCertificate(key.FromSeed([32]byte{1}), "c", "r", node, 9)}.String())
+	f.Add(onchain.Delegation{Chain: "c", Run: "r", Node: node, Certificate: host.NewCertificate(key.FromSeed([32]byte{1}), "c", "r", node, 9)}.String())
 	f.Fuzz(func(t *testing.T, s string) {
 		if d, err := onchain.ParseDelegation(s); err == nil && d.String() != s {
 			t.Errorf("%q is read, and written as %q", s, d)

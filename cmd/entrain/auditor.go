@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/merkle"
@@ -115,7 +116,7 @@ func (a *auditor) visit(ctx context.Context, o auditOptions, run string, id wire
 	a.client.Watch(watching, run, a.latest.set)
 	go a.keepPeers(watching)
 	addrs := a.guest.Addrs()
-	if err := onchain.Submit(ctx, a.own, ledger.Announce{Run: run, Addrs: addrs[:min(len(addrs), ledger.AddrsMax)]}); err != nil {
+	if err := onchain.Submit(ctx, a.own, host.Announce{Run: run, Addrs: addrs[:min(len(addrs), host.AddrsMax)]}); err != nil {
 		return fmt.Errorf("make oneself known to the members: %w", err)
 	}
 	return nil
@@ -126,7 +127,7 @@ func (a *auditor) keepPeers(ctx context.Context) {
 	timer := time.NewTicker(auditPeersEvery)
 	defer timer.Stop()
 	for {
-		a.client.Peers(ctx, a.run, func(found []ledger.Peer, err error) {
+		a.client.Peers(ctx, a.run, func(found []host.Peer, err error) {
 			if err != nil || ctx.Err() != nil {
 				return
 			}
@@ -152,7 +153,7 @@ func (a *auditor) close() error {
 	var errs []error
 	if a.guest != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), farewell)
-		_ = onchain.Submit(ctx, a.own, ledger.Announce{Run: a.run}) // if not, others' announcements push it out in time
+		_ = onchain.Submit(ctx, a.own, host.Announce{Run: a.run}) // if not, others' announcements push it out in time
 		cancel()
 		errs = append(errs, a.guest.Close())
 	}

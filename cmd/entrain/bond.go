@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 )
@@ -35,11 +36,11 @@ To join with a stake, use: entrain join RUN --stake N.`,
 					return fmt.Errorf("--member %w", err)
 				}
 			}
-			err = c.act(cmd.Context(), a, func(_ ledger.Chain, self key.Public) (ledger.Body, error) {
+			err = c.act(cmd.Context(), a, func(_ ledger.Chain, self key.Public) (host.Body, error) {
 				if of.IsZero() {
 					of = self
 				}
-				return ledger.RunMessage{Run: args[0], Value: amount, From: from, Message: coordinator.Append(nil, coordinator.Deposit{Member: of})}, nil
+				return host.RunMessage{Run: args[0], Value: amount, From: from, Message: coordinator.Append(nil, coordinator.Deposit{Member: of})}, nil
 			})
 			if err != nil {
 				return fmt.Errorf("bond %s to run %q: %w", tokens(amount), args[0], err)

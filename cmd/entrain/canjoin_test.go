@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
@@ -131,7 +132,7 @@ func (s *shell) joins(run, path string) {
 		s.t.Fatal(err)
 	}
 	defer client.Close()
-	if err := onchain.Submit(s.t.Context(), client.As(k), ledger.ToRun(run, coordinator.Join{})); err != nil {
+	if err := onchain.Submit(s.t.Context(), client.As(k), host.ToRun(run, coordinator.Join{})); err != nil {
 		s.t.Fatal(err)
 	}
 }

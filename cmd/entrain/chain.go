@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 )
 
@@ -124,8 +124,8 @@ func (c console) chainInit(f founding) error {
 		if o.Genesis, err = atomicfile.ReadBounded(f.genesis, genesisBytesMax); err != nil {
 			return fmt.Errorf("genesis: %w", err)
 		}
-	case !ledger.ChainIDValid(f.id): // before a key is made for it
-		return fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", f.id, ledger.ChainIDBytesMax)
+	case !host.ChainIDValid(f.id): // before a key is made for it
+		return fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", f.id, host.ChainIDBytesMax)
 	default:
 		if o.Accounts, err = c.accounts(f.allocate, f.supply, f.keyFile); err != nil {
 			return err
@@ -172,8 +172,8 @@ const (
 // places says where the replicas of a new chain will run.
 func (f founding) places() ([]comet.Place, error) {
 	switch {
-	case f.replicas < 1 || f.replicas > ledger.SeatsMax:
-		return nil, fmt.Errorf("--replicas %d: want 1 to %d", f.replicas, ledger.SeatsMax)
+	case f.replicas < 1 || f.replicas > host.SeatsMax:
+		return nil, fmt.Errorf("--replicas %d: want 1 to %d", f.replicas, host.SeatsMax)
 	case len(f.hosts) > 0 && len(f.hosts) != f.replicas:
 		return nil, fmt.Errorf("--host %d times, with --replicas %d: want one for each", len(f.hosts), f.replicas)
 	case f.genesis != "" && (f.replicas > 1 || len(f.hosts) > 0):
@@ -200,8 +200,8 @@ func (f founding) places() ([]comet.Place, error) {
 const defaultSupply = 1_000_000_000
 
 // accounts is who has a new chain's tokens: whom the flags name, and for the rest of the supply this user.
-func (c console) accounts(allocate []string, supply uint64, keyFile string) ([]ledger.Allocation, error) {
-	var list []ledger.Allocation
+func (c console) accounts(allocate []string, supply uint64, keyFile string) ([]host.Allocation, error) {
+	var list []host.Allocation
 	given := uint64(0)
 	for _, s := range allocate {
 		who, amount, _ := strings.Cut(s, "=")
@@ -210,17 +210,17 @@ func (c console) accounts(allocate []string, supply uint64, keyFile string) ([]l
 			return nil, fmt.Errorf("--allocate %q: %w", s, err)
 		}
 		n, err := parseTokens(amount)
-		if err != nil || n > ledger.SupplyMax-given {
-			return nil, fmt.Errorf("--allocate %q: want KEY=AMOUNT, with at most %d tokens in all", s, uint64(ledger.SupplyMax))
+		if err != nil || n > host.SupplyMax-given {
+			return nil, fmt.Errorf("--allocate %q: want KEY=AMOUNT, with at most %d tokens in all", s, uint64(host.SupplyMax))
 		}
 		given += n
-		list = append(list, ledger.Allocation{Key: k, Amount: n})
+		list = append(list, host.Allocation{Key: k, Amount: n})
 	}
 	switch {
 	case supply == 0 || supply == given:
 		return list, nil
-	case supply < given || supply > ledger.SupplyMax:
-		return nil, fmt.Errorf("--supply %d: want the %d that --allocate gives away, or more, up to %d", supply, given, uint64(ledger.SupplyMax))
+	case supply < given || supply > host.SupplyMax:
+		return nil, fmt.Errorf("--supply %d: want the %d that --allocate gives away, or more, up to %d", supply, given, uint64(host.SupplyMax))
 	}
 	k, _, err := c.ownKey(keyFile)
 	if err != nil {
@@ -232,7 +232,7 @@ func (c console) accounts(allocate []string, supply uint64, keyFile string) ([]l
 			return list, nil
 		}
 	}
-	return append(list, ledger.Allocation{Key: k.Public(), Amount: supply - given}), nil
+	return append(list, host.Allocation{Key: k.Public(), Amount: supply - given}), nil
 }
 
 // genesisName is the file that makes a directory a replica's.

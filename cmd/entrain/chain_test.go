@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger/comet"
 )
 
@@ -49,7 +49,7 @@ func TestAChainOfSeveralFromTheCommandLine(t *testing.T) {
 	s.ok("chain", "join", replica.Endpoint(), "--home", two, "--api", "127.0.0.1:0",
 		"--peer", strings.Repeat("a", 40)+"@127.0.0.1:1")
 	s.ok("chain", "stake", "5000000", "--home", two)
-	var list []ledger.Replica
+	var list []host.Replica
 	if err := json.Unmarshal([]byte(s.ok("chain", "replicas", "--json")), &list); err != nil || len(list) != 2 {
 		t.Fatalf("replicas %v (%v)", list, err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -54,8 +54,8 @@ shows whether the run was ever in that state, as a log may claim.`,
 }
 
 // history prints the states of a run, or only the one with a hash.
-func (c console) history(run string, list []ledger.Change, only wire.Hash, asJSON bool) error {
-	shown := []ledger.Change{}
+func (c console) history(run string, list []host.Change, only wire.Hash, asJSON bool) error {
+	shown := []host.Change{}
 	for _, s := range list {
 		if only.IsZero() || s.Hash == only {
 			shown = append(shown, s)

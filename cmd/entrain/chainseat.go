@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
@@ -73,7 +74,7 @@ They come back with "entrain chain leave".`,
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(client ledger.Chain, self key.Public) (ledger.Body, error) {
+			err = c.act(cmd.Context(), a, func(client ledger.Chain, self key.Public) (host.Body, error) {
 				if client.ChainID() != replica.Chain {
 					return nil, fmt.Errorf("the replica in %s is of chain %q, --chain leads to %q", home, replica.Chain, client.ChainID())
 				}
@@ -108,8 +109,8 @@ stands until you vote otherwise.`,
 			if err != nil {
 				return fmt.Errorf("replica %w", err)
 			}
-			return c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) {
-				return ledger.Vote{Replica: k, Seated: args[0] == "add"}, nil
+			return c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) {
+				return host.Vote{Replica: k, Seated: args[0] == "add"}, nil
 			})
 		},
 	}
@@ -124,7 +125,7 @@ func chainLeaveCommand(c console) *cobra.Command {
 		Short: "Give up a replica's seat, and get back what is behind it",
 		Long: fmt.Sprintf(`Gives up the replica's seat, as its operator: two blocks later it votes no more, and can be stopped. What is
 behind it stays locked for %d days, in which it can still be shown to have voted twice; the same command then
-brings it back to your account. A candidate's comes back at once.`, ledger.UnbondMs/(24*3600*1000)),
+brings it back to your account. A candidate's comes back at once.`, host.UnbondMs/(24*3600*1000)),
 		Example: "  entrain chain leave 3f2a...9c",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -132,7 +133,7 @@ brings it back to your account. A candidate's comes back at once.`, ledger.Unbon
 			if err != nil {
 				return fmt.Errorf("replica %w", err)
 			}
-			return c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) { return ledger.Leave{Replica: k}, nil })
+			return c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) { return host.Leave{Replica: k}, nil })
 		},
 	}
 	a.flags(cmd)

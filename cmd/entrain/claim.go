@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
@@ -35,11 +36,11 @@ With --member anybody can have a member paid whose payee is a pool; the pool's l
 			}
 			var expected uint64
 			var to key.Public
-			err := c.act(cmd.Context(), a, func(client ledger.Chain, self key.Public) (body ledger.Body, err error) {
-				body = ledger.ClaimFor{Run: args[0], Member: of}
+			err := c.act(cmd.Context(), a, func(client ledger.Chain, self key.Public) (body host.Body, err error) {
+				body = host.ClaimFor{Run: args[0], Member: of}
 				if of.IsZero() {
 					of = self
-					body = ledger.RunMessage{Run: args[0], Message: coordinator.Append(nil, coordinator.Claim{})}
+					body = host.RunMessage{Run: args[0], Message: coordinator.Append(nil, coordinator.Claim{})}
 				}
 				s, err := onchain.GetSnapshot(cmd.Context(), client, args[0])
 				if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
@@ -34,12 +35,12 @@ for one owner at a time; tokens that it puts up as a stake of its own are given 
 				return err
 			}
 			switch {
-			case !ledger.RunNameValid(run):
+			case !host.RunNameValid(run):
 				return fmt.Errorf("--run %q is no run's name: say in which run the node works for you", run)
-			case !ledger.ChainIDValid(chain):
+			case !host.ChainIDValid(chain):
 				return fmt.Errorf("--chain-id %q is no chain's: say which chain the run is on; entrain status shows its name", chain)
-			case last <= 0 || last.Milliseconds() > ledger.DelegationMsMax:
-				return fmt.Errorf("--for %s: want more than nothing and at most %d days", last, ledger.DelegationMsMax/(24*3600*1000))
+			case last <= 0 || last.Milliseconds() > host.DelegationMsMax:
+				return fmt.Errorf("--for %s: want more than nothing and at most %d days", last, host.DelegationMsMax/(24*3600*1000))
 			}
 			path, err := c.keyPath(keyFile)
 			if err != nil {
@@ -53,7 +54,7 @@ for one owner at a time; tokens that it puts up as a stake of its own are given 
 				return errors.New("this is your own key, which needs no delegation")
 			}
 			d := onchain.Delegation{Chain: chain, Run: run, Node: node}
-			d.Certificate = ledger.NewCertificate(owner, chain, run, node, uint64(time.Now().Add(last).UnixMilli()))
+			d.Certificate = host.NewCertificate(owner, chain, run, node, uint64(time.Now().Add(last).UnixMilli()))
 			c.say("node %s works for %s in run %q until %s", node, owner.Public(), run, d.Expires().Format(time.RFC3339))
 			_, err = fmt.Fprintln(c.out, d)
 			return err
@@ -81,8 +82,8 @@ itself, when it begins; this is for a longer one while the node works.`,
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(client ledger.Chain, node key.Public) (ledger.Body, error) {
-				return ledger.Delegate{Run: d.Run, Certificate: d.Certificate}, d.Check(client.ChainID(), d.Run, node, time.Now())
+			err = c.act(cmd.Context(), a, func(client ledger.Chain, node key.Public) (host.Body, error) {
+				return host.Delegate{Run: d.Run, Certificate: d.Certificate}, d.Check(client.ChainID(), d.Run, node, time.Now())
 			})
 			if err != nil {
 				return fmt.Errorf("bring a delegation: %w", err)
@@ -113,8 +114,8 @@ it expires.`,
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) {
-				return ledger.Revoke{Run: args[0], Node: node}, nil
+			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) {
+				return host.Revoke{Run: args[0], Node: node}, nil
 			})
 			if err != nil {
 				return fmt.Errorf("revoke a delegation in run %q: %w", args[0], err)
@@ -139,7 +140,7 @@ func (p *participation) bring(ctx context.Context, client ledger.Chain) error {
 	if err != nil {
 		return err
 	}
-	if err := onchain.Submit(ctx, client.As(p.key), ledger.Delegate{Run: p.run, Certificate: d.Certificate}); err != nil {
+	if err := onchain.Submit(ctx, client.As(p.key), host.Delegate{Run: p.run, Certificate: d.Certificate}); err != nil {
 		return fmt.Errorf("bring the delegation to the chain: %w", err)
 	}
 	p.log.Info("works for an owner", "owner", d.Certificate.Owner, "until", d.Expires())

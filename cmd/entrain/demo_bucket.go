@@ -13,9 +13,9 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -306,13 +306,13 @@ func endpointLine(line []byte) bool {
 }
 
 // validators' tokens: what they stake.
-func (d *demoDir) validatorAccounts(c console) (list []ledger.Allocation, err error) {
+func (d *demoDir) validatorAccounts(c console) (list []host.Allocation, err error) {
 	for i := range d.set.Validators {
 		k, err := d.validatorKey(c, i)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, ledger.Allocation{Key: k, Amount: demoStake})
+		list = append(list, host.Allocation{Key: k, Amount: demoStake})
 	}
 	return list, nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
@@ -171,25 +171,25 @@ func (d *demoDir) setUp(ctx context.Context, c console, o demoOptions) error {
 }
 
 // makeKeys makes the owner's key and those of the clients, and says what tokens they have: a client its stake, the owner the rest.
-func (d *demoDir) makeKeys(c console) ([]ledger.Allocation, error) {
+func (d *demoDir) makeKeys(c console) ([]host.Allocation, error) {
 	owner, _, err := c.ensureKey(d.file("owner.key"))
 	if err != nil {
 		return nil, err
 	}
-	accounts := []ledger.Allocation{{Key: owner.Public(), Amount: demoTokens}}
+	accounts := []host.Allocation{{Key: owner.Public(), Amount: demoTokens}}
 	for i := range d.set.Clients {
 		k, err := d.clientKey(c, i)
 		if err != nil {
 			return nil, err
 		}
-		accounts = append(accounts, ledger.Allocation{Key: k, Amount: demoStake})
+		accounts = append(accounts, host.Allocation{Key: k, Amount: demoStake})
 	}
 	validators, err := d.validatorAccounts(c)
 	if err != nil {
 		return nil, err
 	}
 	accounts = append(accounts, validators...)
-	slices.SortFunc(accounts, func(a, b ledger.Allocation) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(accounts, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
 	return accounts, nil
 }
 

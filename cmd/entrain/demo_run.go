@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
@@ -338,14 +339,14 @@ func (d *demo) createRun(ctx context.Context) (err error) {
 		return err
 	}
 	_, err = createRun(ctx, client, owner, d.dir.spec, d.dir.text)
-	var refused *ledger.TxError
-	if errors.As(err, &refused) && refused.Code == ledger.CodeRunExists {
+	var refused *host.TxError
+	if errors.As(err, &refused) && refused.Code == host.CodeRunExists {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	fund := ledger.RunMessage{Run: demoRunName, Value: demoTreasury, Message: coordinator.Append(nil, coordinator.Fund{})}
+	fund := host.RunMessage{Run: demoRunName, Value: demoTreasury, Message: coordinator.Append(nil, coordinator.Fund{})}
 	if err := onchain.Submit(ctx, client.As(owner), fund); err != nil {
 		return fmt.Errorf("fund the run: %w", err)
 	}

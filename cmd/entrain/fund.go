@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 )
@@ -24,8 +25,8 @@ run's specification says (trust.rate). They cannot be taken back, not by the run
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) {
-				return ledger.RunMessage{Run: args[0], Value: amount, Message: coordinator.Append(nil, coordinator.Fund{})}, nil
+			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) {
+				return host.RunMessage{Run: args[0], Value: amount, Message: coordinator.Append(nil, coordinator.Fund{})}, nil
 			})
 			if err != nil {
 				return fmt.Errorf("fund run %q: %w", args[0], err)

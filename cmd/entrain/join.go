@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 )
@@ -113,7 +113,7 @@ func (o joinOptions) check() error {
 	if o.upload > 0 && o.upload < lp2p.UploadMin {
 		errs = append(errs, fmt.Errorf("--limit-upload: want at least %d bytes a second, or peers give this one up", lp2p.UploadMin))
 	}
-	if o.pool != "" && !ledger.RunNameValid(o.pool) {
+	if o.pool != "" && !host.RunNameValid(o.pool) {
 		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.pool))
 	}
 	if o.pool != "" && o.stake == 0 {
@@ -203,8 +203,8 @@ func needRun(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("say the name of one run: %s; entrain run list shows those of a chain", cmd.UseLine())
 	}
-	if !ledger.RunNameValid(args[0]) {
-		return fmt.Errorf("%q is not a run's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], ledger.RunNameBytesMax)
+	if !host.RunNameValid(args[0]) {
+		return fmt.Errorf("%q is not a run's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], host.RunNameBytesMax)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/event"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/metrics"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tui"
@@ -158,7 +158,7 @@ func opsBeside(log string) func(sequences, op uint32) string {
 	dir := filepath.Clean(log)
 	for range 2 { // a log is a directory, or a file in it
 		dir = filepath.Dir(dir)
-		if text, err := atomicfile.ReadBounded(filepath.Join(dir, specName), ledger.SpecBytesMax); err == nil {
+		if text, err := atomicfile.ReadBounded(filepath.Join(dir, specName), host.SpecBytesMax); err == nil {
 			return verify.OpNames(text)
 		}
 	}

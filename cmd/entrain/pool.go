@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 )
@@ -25,12 +26,12 @@ gain by that.`,
 		poolCreateCommand(c), poolLendCommand(c), poolShowCommand(c), poolListCommand(c),
 		poolActCommand(c, "collect", "Collect what a pool owes you",
 			"Collects your share of what has come in, and the operator's commission if you are the operator. Before the\npool's first stake it takes back what you have lent.",
-			"collected what was due from pool %q", func(name string) ledger.Body { return ledger.Collect{Pool: name} }),
+			"collected what was due from pool %q", func(name string) host.Body { return host.Collect{Pool: name} }),
 		poolActCommand(c, "close", "Stop a pool from staking, then remove it",
 			`Stops a pool from staking any more. What was not staked is shared at once, what is out when it comes
 back. The operator may do so at any time, a lender when nothing was staked for 30 days. Called again by
 the operator when all is collected, and nothing is out, it removes the pool and returns its deposit.`,
-			"closed pool %q", func(name string) ledger.Body { return ledger.ClosePool{Pool: name} }))
+			"closed pool %q", func(name string) host.Body { return host.ClosePool{Pool: name} }))
 }
 
 func poolCreateCommand(c console) *cobra.Command {
@@ -49,7 +50,7 @@ Your own part is what you lend to it like anybody else.`,
 		Example: "  entrain pool create our-pool\n  entrain pool create our-pool --commission 12.5% --own 50% --least 1000 --worker 1f0c...e2",
 		Args:    needPool,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			terms := ledger.CreatePool{Name: args[0], Least: least}
+			terms := host.CreatePool{Name: args[0], Least: least}
 			var err error
 			if terms.CommissionBP, err = parseBP(commission); err != nil {
 				return fmt.Errorf("--commission %w", err)
@@ -66,7 +67,7 @@ Your own part is what you lend to it like anybody else.`,
 			}
 			slices.SortFunc(terms.Workers, key.Public.Compare)
 			terms.Workers = slices.Compact(terms.Workers)
-			if err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) { return terms, nil }); err != nil {
+			if err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) { return terms, nil }); err != nil {
 				return fmt.Errorf("create pool %q: %w", args[0], err)
 			}
 			c.say("pool %q is open: lend to it with entrain pool lend %s AMOUNT", args[0], args[0])
@@ -96,8 +97,8 @@ From then on you get your share of what comes in. Look at its terms first, with:
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) {
-				return ledger.Lend{Pool: args[0], Amount: amount}, nil
+			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) {
+				return host.Lend{Pool: args[0], Amount: amount}, nil
 			})
 			if err != nil {
 				return fmt.Errorf("lend %s to pool %q: %w", tokens(amount), args[0], err)
@@ -111,14 +112,14 @@ From then on you get your share of what comes in. Look at its terms first, with:
 }
 
 // poolActCommand makes a command that only names a pool.
-func poolActCommand(c console, use, short, long, done string, body func(string) ledger.Body) *cobra.Command {
+func poolActCommand(c console, use, short, long, done string, body func(string) host.Body) *cobra.Command {
 	var a acting
 	cmd := &cobra.Command{
 		Use: use + " POOL", Short: short, Long: long,
 		Example: "  entrain pool " + use + " our-pool",
 		Args:    needPool, ValidArgsFunction: c.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (ledger.Body, error) { return body(args[0]), nil })
+			err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) { return body(args[0]), nil })
 			if err != nil {
 				return fmt.Errorf("%s pool %q: %w", use, args[0], err)
 			}
@@ -134,8 +135,8 @@ func needPool(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("say the name of one pool: %s; entrain pool list shows those of a chain", cmd.UseLine())
 	}
-	if !ledger.RunNameValid(args[0]) {
-		return fmt.Errorf("%q is not a pool's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], ledger.RunNameBytesMax)
+	if !host.RunNameValid(args[0]) {
+		return fmt.Errorf("%q is not a pool's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], host.RunNameBytesMax)
 	}
 	return nil
 }

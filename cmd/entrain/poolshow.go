@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -44,7 +45,7 @@ func poolShowCommand(c console) *cobra.Command {
 	return cmd
 }
 
-func writePool(out io.Writer, p ledger.Pool) error {
+func writePool(out io.Writer, p host.Pool) error {
 	fmt.Fprintf(out, "pool        %s, %s; paid at %s\n", p.Name, p.Stage, p.Address)
 	fmt.Fprintf(out, "operator    %s\n", p.Operator)
 	for _, w := range p.Workers {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/atomicfile"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -29,7 +29,7 @@ what a member needs: memory, bytes a round, the model to fetch. No chain is aske
 			if file == "" {
 				return errors.New("say which specification with -f FILE; examples/run.toml is one to begin with")
 			}
-			text, err := atomicfile.ReadBounded(file, ledger.SpecBytesMax)
+			text, err := atomicfile.ReadBounded(file, host.SpecBytesMax)
 			if err != nil {
 				return fmt.Errorf("specification: %w", err)
 			}

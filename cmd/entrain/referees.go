@@ -1,9 +1,9 @@
 package main
 
 import (
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/verify"
 )
 
 // referees judge the disputes of the runs that this program's replicas host.
-var referees ledger.Referees = verify.NewReferee
+var referees host.Referees = verify.NewReferee

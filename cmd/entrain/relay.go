@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/node"
@@ -149,10 +150,10 @@ const relayPeersEvery = time.Second
 func (r *relayOffice) serve(ctx context.Context) error {
 	timer := time.NewTicker(relayPeersEvery)
 	defer timer.Stop()
-	found := make(chan []ledger.Peer, 1)
+	found := make(chan []host.Peer, 1)
 	for {
 		if r.asking.CompareAndSwap(false, true) {
-			r.client.Peers(ctx, r.run, func(peers []ledger.Peer, err error) {
+			r.client.Peers(ctx, r.run, func(peers []host.Peer, err error) {
 				r.asking.Store(false)
 				if err == nil {
 					select {
@@ -176,9 +177,9 @@ func (r *relayOffice) serve(ctx context.Context) error {
 }
 
 // meet lets the listed peers in, and announces the relay if the list lacks it or has other addresses of it.
-func (r *relayOffice) meet(ctx context.Context, peers []ledger.Peer) error {
+func (r *relayOffice) meet(ctx context.Context, peers []host.Peer) error {
 	own := r.network.Addrs()
-	own = own[:min(len(own), ledger.AddrsMax)]
+	own = own[:min(len(own), host.AddrsMax)]
 	var others []p2p.Peer
 	current := false
 	for _, p := range peers {
@@ -192,7 +193,7 @@ func (r *relayOffice) meet(ctx context.Context, peers []ledger.Peer) error {
 	if current || len(own) == 0 {
 		return nil
 	}
-	if err := onchain.Submit(ctx, r.own, ledger.Announce{Run: r.run, Addrs: own}); err != nil {
+	if err := onchain.Submit(ctx, r.own, host.Announce{Run: r.run, Addrs: own}); err != nil {
 		return err
 	}
 	if !slices.Equal(r.told, own) {
@@ -210,7 +211,7 @@ func (r *relayOffice) self() key.Public { return r.key }
 func (r *relayOffice) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	if err := onchain.Submit(ctx, r.own, ledger.Announce{Run: r.run}); err != nil {
+	if err := onchain.Submit(ctx, r.own, host.Announce{Run: r.run}); err != nil {
 		r.log.Info("the chain was not told that the relay is gone", "error", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
@@ -85,7 +86,7 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	if r.file == "" {
 		return errors.New("say which specification with -f FILE; examples/run.toml is one to begin with")
 	}
-	text, err := atomicfile.ReadBounded(r.file, ledger.SpecBytesMax)
+	text, err := atomicfile.ReadBounded(r.file, host.SpecBytesMax)
 	if err != nil {
 		return fmt.Errorf("specification: %w", err)
 	}
@@ -198,8 +199,8 @@ func createRun(ctx context.Context, l ledger.Chain, owner key.Private, s spec.Sp
 	if err != nil {
 		return coordinator.Config{}, err
 	}
-	limits, config := s.Coordinator(owner.Public(), model, ledger.SpecHash(text))
-	if err := onchain.Submit(ctx, l.As(owner), ledger.CreateRun{Limits: limits, Config: config, Spec: text}); err != nil {
+	limits, config := s.Coordinator(owner.Public(), model, host.SpecHash(text))
+	if err := onchain.Submit(ctx, l.As(owner), host.CreateRun{Limits: limits, Config: config, Spec: text}); err != nil {
 		return config, fmt.Errorf("create run %q on chain %q: %w", s.Name, l.ChainID(), err)
 	}
 	return config, nil
@@ -267,7 +268,7 @@ func ownerCommand(c console, use, short string, m coordinator.Message, long, don
 			if err != nil {
 				return err
 			}
-			err = onchain.Submit(cmd.Context(), client.As(owner), ledger.ToRun(args[0], m))
+			err = onchain.Submit(cmd.Context(), client.As(owner), host.ToRun(args[0], m))
 			if err := errors.Join(err, client.Close()); err != nil {
 				return fmt.Errorf("%s run %q: %w", use, args[0], err)
 			}

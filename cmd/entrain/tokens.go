@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
@@ -26,7 +27,7 @@ func (a *acting) flags(cmd *cobra.Command) {
 }
 
 // act signs what make returns with the key, and waits until it is in a block.
-func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.Public) (ledger.Body, error)) (err error) {
+func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.Public) (host.Body, error)) (err error) {
 	path, err := c.keyPath(a.keyFile)
 	if err != nil {
 		return err
@@ -95,8 +96,8 @@ func needTokens(what string) cobra.PositionalArgs {
 		if len(args) != 2 {
 			return fmt.Errorf("say which %s and how many tokens: %s", what, cmd.UseLine())
 		}
-		if !ledger.RunNameValid(args[0]) {
-			return fmt.Errorf("%q is not a %s's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], what, ledger.RunNameBytesMax)
+		if !host.RunNameValid(args[0]) {
+			return fmt.Errorf("%q is not a %s's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], what, host.RunNameBytesMax)
 		}
 		_, err := parseTokens(args[1])
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 )
@@ -83,7 +84,7 @@ func TestTokensFromTheCommandLine(t *testing.T) {
 	s.ok("pool", "lend", "ours", "200", "--key", file("bob"))
 	s.fails([]string{"pool", "lend", "ours", "5", "--key", file("owner")}, "begins with 20")
 	s.fails([]string{"bond", "paid", "5", "--pool", "ours", "--key", file("ann")}, "only become stake")
-	p := object[ledger.Pool](s, "pool", "show", "ours", "--json")
+	p := object[host.Pool](s, "pool", "show", "ours", "--json")
 	if p.CommissionBP != 1250 || p.OwnBP != 5000 || p.Least != 20 || p.Lent != 1000 || len(p.Lenders) != 2 || len(p.Workers) != 1 || p.Stage != "lending" {
 		t.Errorf("%+v", p)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/validator"
 )
@@ -89,7 +89,7 @@ func (o validateOptions) check() error {
 	if o.stake == 0 {
 		errs = append(errs, errors.New("--stake 0: a seat takes at least 1 token"))
 	}
-	if o.pool != "" && !ledger.RunNameValid(o.pool) {
+	if o.pool != "" && !host.RunNameValid(o.pool) {
 		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.pool))
 	}
 	return errors.Join(errs...)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -25,8 +26,8 @@ func (c chain) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 }
 
 // Submit is part of ledger.Ledger: what the node tells the coordinator is replaced by what the kind says.
-func (c chain) Submit(ctx context.Context, body ledger.Body, done func(error)) {
-	message, ok := body.(ledger.RunMessage)
+func (c chain) Submit(ctx context.Context, body host.Body, done func(error)) {
+	message, ok := body.(host.RunMessage)
 	if !ok {
 		c.Ledger.Submit(ctx, body, done)
 		return

@@ -10,9 +10,9 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
-	"github.com/entrain-network/entrain/ledger"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/merkle"
@@ -120,7 +120,7 @@ func newWorld(t *testing.T, kind string, steps uint32) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.chain, err = ledgermem.New(w.clock, ledgermem.Options{Genesis: ledger.Genesis{Chain: "world"}})
+	w.chain, err = ledgermem.New(w.clock, ledgermem.Options{Genesis: host.Genesis{Chain: "world"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +161,8 @@ func (w *world) makeEngine(s spec.Spec) {
 func (w *world) createRun(s spec.Spec, text []byte) {
 	w.t.Helper()
 	owner := key.FromSeed([32]byte{42})
-	limits, config := s.Coordinator(owner.Public(), merkle.BlobRoot(tensor.Bytes(w.initial)), ledger.SpecHash(text))
-	create := ledger.CreateRun{Limits: limits, Config: config, Spec: text}
+	limits, config := s.Coordinator(owner.Public(), merkle.BlobRoot(tensor.Bytes(w.initial)), host.SpecHash(text))
+	create := host.CreateRun{Limits: limits, Config: config, Spec: text}
 	created := false
 	w.chain.Client().As(owner).Submit(w.t.Context(), create, func(err error) {
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/score"
@@ -125,6 +125,6 @@ func (m *Market) JudgeNotes(i int) []string { return m.validators[i].notes }
 // Params are those that validator i holds, of the start of a round.
 func (m *Market) Params(i int) (uint32, []float32) { return m.validators[i].live.Holds() }
 
-func sortAllocations(list []ledger.Allocation) {
-	slices.SortFunc(list, func(a, b ledger.Allocation) int { return a.Key.Compare(b.Key) })
+func sortAllocations(list []host.Allocation) {
+	slices.SortFunc(list, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
 }

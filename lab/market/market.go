@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/ledger"
@@ -188,12 +189,12 @@ var owner = key.FromSeed([32]byte{3})
 // found makes the chain and the run.
 func (m *Market) found() (err error) {
 	cfg := m.cfg
-	accounts := []ledger.Allocation{{Key: owner.Public(), Amount: treasury}}
+	accounts := []host.Allocation{{Key: owner.Public(), Amount: treasury}}
 	for i, j := range cfg.Validators {
-		accounts = append(accounts, ledger.Allocation{Key: JudgeKey(i).Public(), Amount: j.stake()})
+		accounts = append(accounts, host.Allocation{Key: JudgeKey(i).Public(), Amount: j.stake()})
 	}
 	sortAllocations(accounts)
-	m.Chain, err = ledgermem.New(m.Clock, ledgermem.Options{Seed: cfg.Seed, Genesis: ledger.Genesis{Chain: chainID, Accounts: accounts}})
+	m.Chain, err = ledgermem.New(m.Clock, ledgermem.Options{Seed: cfg.Seed, Genesis: host.Genesis{Chain: chainID, Accounts: accounts}})
 	if err != nil {
 		return err
 	}
@@ -203,15 +204,15 @@ func (m *Market) found() (err error) {
 		CooldownMs: 1000, EpochMs: epochMs, TotalSteps: cfg.Steps, BatchStart: n * cfg.Share, BatchEnd: n * cfg.Share, SequenceTokens: sequence, MissedMax: 3,
 		Overlap: 1, Exchange: coordinator.Buckets, WindowBlocks: 25, Validators: uint16(len(cfg.Validators)), ScoreWindows: cfg.Period,
 		Emission: Emission, ValidatorPercent: ValidatorPercent, Penalty: 100, Sharing: cfg.Sharing,
-		ModelHash: merkle.Root(m.engine.Leaves(m.initial)), SpecHash: ledger.SpecHash(m.text), Owner: owner.Public(),
+		ModelHash: merkle.Root(m.engine.Leaves(m.initial)), SpecHash: host.SpecHash(m.text), Owner: owner.Public(),
 		StateHash: merkle.Root(m.engine.Leaves(make([]float32, m.engine.StateLen()))),
 	}
 	limits := coordinator.Limits{Members: max(n, 2), Witnesses: 8, Validators: run.Validators, Buckets: true, Speeds: cfg.Sharing == coordinator.SpeedShares}
 	chain := m.Chain.Client().As(owner)
-	if err := m.submit(chain, ledger.CreateRun{Limits: limits, Config: run, Spec: m.text}); err != nil {
+	if err := m.submit(chain, host.CreateRun{Limits: limits, Config: run, Spec: m.text}); err != nil {
 		return fmt.Errorf("creating the run: %w", err)
 	}
-	fund := ledger.RunMessage{Run: runName, Value: treasury, Message: coordinator.Append(nil, coordinator.Fund{})}
+	fund := host.RunMessage{Run: runName, Value: treasury, Message: coordinator.Append(nil, coordinator.Fund{})}
 	if err := m.submit(chain, fund); err != nil {
 		return fmt.Errorf("filling the treasury: %w", err)
 	}
@@ -219,7 +220,7 @@ func (m *Market) found() (err error) {
 }
 
 // submit brings a transaction into a block.
-func (m *Market) submit(chain ledger.Ledger, body ledger.Body) (err error) {
+func (m *Market) submit(chain ledger.Ledger, body host.Body) (err error) {
 	done := false
 	chain.Submit(m.ctx, body, func(e error) { done, err = true, e })
 	if !m.Until(time.Minute, func() bool { return done }) {

@@ -25,8 +25,8 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
@@ -289,16 +289,16 @@ func (n *network) fanout() int {
 }
 
 // genesis gives every client twice its stake, and the owner what the run pays out.
-func (n *network) genesis() ledger.Genesis {
-	g := ledger.Genesis{Chain: "sim"}
+func (n *network) genesis() host.Genesis {
+	g := host.Genesis{Chain: "sim"}
 	if n.cfg.Verification == 0 {
 		return g
 	}
-	g.Accounts = append(g.Accounts, ledger.Allocation{Key: n.owner.Public(), Amount: 1 << 30})
+	g.Accounts = append(g.Accounts, host.Allocation{Key: n.owner.Public(), Amount: 1 << 30})
 	for i := range n.cfg.Clients {
-		g.Accounts = append(g.Accounts, ledger.Allocation{Key: n.key(i).Public(), Amount: 2 * simStake})
+		g.Accounts = append(g.Accounts, host.Allocation{Key: n.key(i).Public(), Amount: 2 * simStake})
 	}
-	slices.SortFunc(g.Accounts, func(a, b ledger.Allocation) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(g.Accounts, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
 	return g
 }
 
@@ -352,11 +352,11 @@ func (n *network) createRun(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	limits, config := n.spec.Coordinator(n.owner.Public(), model, ledger.SpecHash(n.text))
+	limits, config := n.spec.Coordinator(n.owner.Public(), model, host.SpecHash(n.text))
 	chain := n.chain.Client().As(n.owner)
-	bodies := []ledger.Body{ledger.CreateRun{Limits: limits, Config: config, Spec: n.text}}
+	bodies := []host.Body{host.CreateRun{Limits: limits, Config: config, Spec: n.text}}
 	if n.cfg.Verification > 0 {
-		bodies = append(bodies, ledger.RunMessage{Run: runName, Value: 1 << 28, Message: coordinator.Append(nil, coordinator.Fund{})})
+		bodies = append(bodies, host.RunMessage{Run: runName, Value: 1 << 28, Message: coordinator.Append(nil, coordinator.Fund{})})
 	}
 	for _, body := range bodies {
 		done, outcome := false, error(nil)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 )
 
 func (a *api) admission(w http.ResponseWriter, r *http.Request) {
@@ -20,9 +20,9 @@ func (a *api) admission(w http.ResponseWriter, r *http.Request) {
 
 // Admission returns who may take part in a run, as a header proves. The error is ledger.ErrUnknownRun when there is no such
 // run.
-func (c *Client) Admission(ctx context.Context, run string) (ledger.Admission, error) {
-	return provenBy(ctx, c, provenPath(run, "/admission"), ofRun(run, func(b []byte, p ledger.RunProof) (ledger.Admission, error) {
-		a, hash, err := ledger.OpenAdmission(b)
+func (c *Client) Admission(ctx context.Context, run string) (host.Admission, error) {
+	return provenBy(ctx, c, provenPath(run, "/admission"), ofRun(run, func(b []byte, p host.RunProof) (host.Admission, error) {
+		a, hash, err := host.OpenAdmission(b)
 		if err == nil && hash != p.Admission {
 			err = errOtherPart
 		}

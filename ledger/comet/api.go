@@ -11,6 +11,7 @@ import (
 
 	cmtmempool "github.com/cometbft/cometbft/mempool"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -128,7 +129,7 @@ func (a *api) status(w http.ResponseWriter, _ *http.Request) {
 // current tells whether the replica has what the chain has, and the chain makes blocks when there is reason to.
 func (a *api) current() bool { return a.app.hub.moves() && !a.catchesUp() }
 
-func runStatus(v ledger.View) ledger.RunStatus {
+func runStatus(v host.View) ledger.RunStatus {
 	s := v.State
 	return ledger.RunStatus{
 		Name: v.Name, Phase: s.Phase().String(), Epoch: s.Epoch(), Round: s.Round(), Step: s.Step(), Members: s.Present(),
@@ -164,7 +165,7 @@ func (a *api) state(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (a *api) view(w http.ResponseWriter, r *http.Request) (ledger.View, bool) {
+func (a *api) view(w http.ResponseWriter, r *http.Request) (host.View, bool) {
 	v, ok := a.app.hub.view(r.PathValue("run"))
 	if !ok {
 		a.noRun(w, r)
@@ -281,8 +282,8 @@ func fail(w http.ResponseWriter, status int, format string, args ...any) {
 	reply(w, status, problem{Error: fmt.Sprintf(format, args...)})
 }
 
-// host returns the client's address without its port.
-func host(r *http.Request) string {
+// remote returns the client's address without its port.
+func remote(r *http.Request) string {
 	h, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr

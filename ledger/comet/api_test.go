@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -49,20 +50,20 @@ func TestBadTransactionsAreRefusedAndChangeNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := uint64(time.Now().UnixMilli())
-	sign := func(tx ledger.Tx) []byte {
+	sign := func(tx host.Tx) []byte {
 		b, err := tx.Sign(privateKey("ann"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return b
 	}
-	good := ledger.Tx{Chain: testChain, Nonce: 1, ExpiresMs: now + 60_000, Body: join("demo")}
+	good := host.Tx{Chain: testChain, Nonce: 1, ExpiresMs: now + 60_000, Body: join("demo")}
 	forged := sign(good)
 	forged[len(forged)-1] ^= 1
 	other, expired, late := good, good, good
 	other.Chain = "other-chain"
 	expired.ExpiresMs = now - 60_000
-	late.ExpiresMs = now + 2*ledger.TxLifetimeMs
+	late.ExpiresMs = now + 2*host.TxLifetimeMs
 
 	before, err := c.Status(t.Context())
 	if err != nil {
@@ -71,16 +72,16 @@ func TestBadTransactionsAreRefusedAndChangeNothing(t *testing.T) {
 	for _, c2 := range []struct {
 		name string
 		tx   []byte
-		want ledger.Code
+		want host.Code
 	}{
-		{"malformed", []byte("hello"), ledger.CodeMalformed},
-		{"empty", nil, ledger.CodeMalformed},
-		{"oversize", make([]byte, ledger.TxBytesMax+1), ledger.CodeTooLarge},
-		{"far oversize", make([]byte, 8<<20), ledger.CodeTooLarge},
-		{"wrong chain", sign(other), ledger.CodeWrongChain},
-		{"wrong signature", forged, ledger.CodeBadSignature},
-		{"expired", sign(expired), ledger.CodeExpired},
-		{"expires late", sign(late), ledger.CodeExpiresLate},
+		{"malformed", []byte("hello"), host.CodeMalformed},
+		{"empty", nil, host.CodeMalformed},
+		{"oversize", make([]byte, host.TxBytesMax+1), host.CodeTooLarge},
+		{"far oversize", make([]byte, 8<<20), host.CodeTooLarge},
+		{"wrong chain", sign(other), host.CodeWrongChain},
+		{"wrong signature", forged, host.CodeBadSignature},
+		{"expired", sign(expired), host.CodeExpired},
+		{"expires late", sign(late), host.CodeExpiresLate},
 	} {
 		if got := codeOf(t, submitBytes(t, c, c2.tx)); got != c2.want {
 			t.Errorf("%s: got %v, want %v", c2.name, got, c2.want)
@@ -94,7 +95,7 @@ func TestBadTransactionsAreRefusedAndChangeNothing(t *testing.T) {
 		t.Fatalf("state %v at height %d became %v at height %d", before.Hash, before.Height, after.Hash, after.Height)
 	}
 	// Whatever got through would be in this block, or make one more.
-	if got := codeOf(t, submitBytes(t, c, sign(good))); got != ledger.CodeOK {
+	if got := codeOf(t, submitBytes(t, c, sign(good))); got != host.CodeOK {
 		t.Errorf("the good transaction: got %v", got)
 	}
 	if after, err = c.Status(t.Context()); err != nil || after.Height != before.Height+2 {
@@ -109,8 +110,8 @@ func TestAReplayIsToldWhatBecameOfTheFirst(t *testing.T) {
 	if err := submit(t, c, owner, createRun("demo", owner.Key.Public(), 16)); err != nil {
 		t.Fatal(err)
 	}
-	good := ledger.Tx{Chain: testChain, Nonce: 1, ExpiresMs: uint64(time.Now().UnixMilli()) + 60_000, Body: join("demo")}
-	sign := func(tx ledger.Tx) []byte {
+	good := host.Tx{Chain: testChain, Nonce: 1, ExpiresMs: uint64(time.Now().UnixMilli()) + 60_000, Body: join("demo")}
+	sign := func(tx host.Tx) []byte {
 		b, err := tx.Sign(privateKey("ann"))
 		if err != nil {
 			t.Fatal(err)
@@ -124,8 +125,8 @@ func TestAReplayIsToldWhatBecameOfTheFirst(t *testing.T) {
 	}
 	// Its nonce in another transaction is refused.
 	again := good
-	again.Body = ledger.RunMessage{Run: "demo", Message: coordinator.Append(nil, coordinator.Withdraw{})}
-	if got := codeOf(t, submitBytes(t, c, sign(again))); got != ledger.CodeReplayed {
+	again.Body = host.RunMessage{Run: "demo", Message: coordinator.Append(nil, coordinator.Withdraw{})}
+	if got := codeOf(t, submitBytes(t, c, sign(again))); got != host.CodeReplayed {
 		t.Errorf("nonce used twice: got %v", got)
 	}
 	// What the coordinator refuses is in a block, and is remembered as refused.

@@ -10,7 +10,7 @@ import (
 	abci "github.com/cometbft/cometbft/abci/types"
 
 	"github.com/entrain-network/entrain/chance"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -18,7 +18,7 @@ import (
 // a time), mempool and queries.
 type app struct {
 	abci.BaseApplication
-	genesis  ledger.Genesis
+	genesis  host.Genesis
 	blockMs  uint64 // least time between blocks
 	keep     uint64 // blocks
 	every    uint64 // blocks between two snapshots
@@ -31,7 +31,7 @@ type app struct {
 	before   wire.Hash // of the state before that block, which is what its header has; consensus connection only
 
 	hostMu sync.RWMutex // guards host and what it points to
-	host   *ledger.Host
+	host   *host.Host
 	hash   wire.Hash
 }
 
@@ -39,33 +39,38 @@ type app struct {
 type outcome struct {
 	id     wire.Hash
 	height uint64
-	err    error // nil or a *ledger.TxError
+	err    error // nil or a *host.TxError
 }
 
 const appVersion = 4 // of the ledger's rules, in every block's header
 
+// rules are those of a chain whose random values are of package chance.
+func rules(referees host.Referees) host.Rules {
+	return host.Rules{Referees: referees, ChanceKey: chance.ValidKey}
+}
+
 // newApp restores the state that was saved last, or begins with the genesis.
-func newApp(h home, referees ledger.Referees) (*app, error) {
+func newApp(h home, referees host.Referees) (*app, error) {
 	g, s, dir := h.ledger, h.settings, filepath.Join(h.dir, stateDir)
 	a := &app{
 		genesis: g, secret: h.chance, history: history{filepath.Join(h.dir, historyDir)}, blockMs: s.BlockMs, keep: s.KeepBlocks, every: s.SnapshotBlocks,
-		store: store{dir: dir, referees: referees}, hub: newHub(),
+		store: store{dir: dir, rules: rules(referees)}, hub: newHub(),
 	}
-	host, err := a.store.load()
+	current, err := a.store.load()
 	if err != nil {
 		return nil, err
 	}
-	if host == nil {
-		host, err = ledger.NewHost(g, referees)
+	if current == nil {
+		current, err = host.NewHost(g, a.store.rules)
 		if err != nil {
 			return nil, err
 		}
 	}
-	if host.Chain() != g.Chain {
-		return nil, fmt.Errorf("%s: ledger state of chain %q, the genesis is of chain %q", dir, host.Chain(), g.Chain)
+	if current.Chain() != g.Chain {
+		return nil, fmt.Errorf("%s: ledger state of chain %q, the genesis is of chain %q", dir, current.Chain(), g.Chain)
 	}
-	a.host, a.hash = host, host.Hash()
-	a.hub.update(host, wire.Hash{}, a.hash, nil)
+	a.host, a.hash = current, current.Hash()
+	a.hub.update(current, wire.Hash{}, a.hash, nil)
 	return a, nil
 }
 
@@ -94,7 +99,7 @@ func (a *app) CheckTx(_ context.Context, req *abci.RequestCheckTx) (*abci.Respon
 	if isWake(req.Tx) {
 		return a.checkWake(req.Tx), nil
 	}
-	tx, err := ledger.ParseTx(req.Tx)
+	tx, err := host.ParseTx(req.Tx)
 	if err == nil && req.Type == abci.CheckTxType_New { // signatures do not change while a transaction waits
 		err = tx.Verify(a.genesis.Chain)
 	}
@@ -104,7 +109,7 @@ func (a *app) CheckTx(_ context.Context, req *abci.RequestCheckTx) (*abci.Respon
 		a.hostMu.RUnlock()
 	}
 	if err != nil {
-		return &abci.ResponseCheckTx{Code: uint32(ledger.CodeOf(err)), Log: err.Error()}, nil
+		return &abci.ResponseCheckTx{Code: uint32(host.CodeOf(err)), Log: err.Error()}, nil
 	}
 	return &abci.ResponseCheckTx{}, nil
 }
@@ -124,12 +129,12 @@ func (a *app) FinalizeBlock(_ context.Context, req *abci.RequestFinalizeBlock) (
 	a.outcomes = a.outcomes[:0]
 	for _, b := range req.Txs[1:] {
 		err := a.host.Deliver(b)
-		result := &abci.ExecTxResult{Code: uint32(ledger.CodeOf(err))}
+		result := &abci.ExecTxResult{Code: uint32(host.CodeOf(err))}
 		if err != nil {
 			result.Log = err.Error() // not part of what replicas agree on
 		}
 		res.TxResults = append(res.TxResults, result)
-		if tx, parsed := ledger.ParseTx(b); parsed == nil {
+		if tx, parsed := host.ParseTx(b); parsed == nil {
 			a.outcomes = append(a.outcomes, outcome{id: tx.ID, height: height, err: err})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
@@ -44,7 +45,7 @@ func (a *api) ofPool(w http.ResponseWriter, r *http.Request) {
 // Account returns what a key has, as a header proves.
 func (c *Client) Account(ctx context.Context, k key.Public) (ledger.Account, error) {
 	return provenBy(ctx, c, "/v1/proven/accounts/"+k.String(), func(b []byte) (ledger.Account, wire.Hash, error) {
-		tokens, root, err := ledger.OpenPurse(b, k)
+		tokens, root, err := host.OpenPurse(b, k)
 		return ledger.Account{Key: k, Tokens: tokens}, root, err
 	})
 }
@@ -60,21 +61,21 @@ func (c *Client) Pools(ctx context.Context) ([]string, error) {
 }
 
 // Pool returns how a pool stands, as a header proves. The error is ledger.ErrUnknownPool when there is no such pool.
-func (c *Client) Pool(ctx context.Context, name string) (ledger.Pool, error) {
+func (c *Client) Pool(ctx context.Context, name string) (host.Pool, error) {
 	pools, err := c.allPools(ctx)
 	if err != nil {
-		return ledger.Pool{}, err
+		return host.Pool{}, err
 	}
 	for _, p := range pools {
 		if p.Name == name {
 			return p, nil
 		}
 	}
-	return ledger.Pool{}, ledger.ErrUnknownPool
+	return host.Pool{}, ledger.ErrUnknownPool
 }
 
-func (c *Client) allPools(ctx context.Context) ([]ledger.Pool, error) {
-	return provenBy(ctx, c, "/v1/proven/pools", func(b []byte) ([]ledger.Pool, wire.Hash, error) { return ledger.OpenPools(c.chain, b) })
+func (c *Client) allPools(ctx context.Context) ([]host.Pool, error) {
+	return provenBy(ctx, c, "/v1/proven/pools", func(b []byte) ([]host.Pool, wire.Hash, error) { return host.OpenPools(c.chain, b) })
 }
 
 // first asks the endpoints, in order, and returns the first answer.

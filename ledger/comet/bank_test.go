@@ -6,30 +6,31 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 )
 
 // TestTokensOverTheAPI moves tokens about, restarts the replica, and looks again.
 func TestTokensOverTheAPI(t *testing.T) {
 	ann, bob := signer("ann"), signer("bob")
-	dir := replicaDir(t, Options{Accounts: []ledger.Allocation{{Key: ann.Key.Public(), Amount: 600}, {Key: bob.Key.Public(), Amount: 400}}})
+	dir := replicaDir(t, Options{Accounts: []host.Allocation{{Key: ann.Key.Public(), Amount: 600}, {Key: bob.Key.Public(), Amount: 400}}})
 	r, stop := start(t, dir)
 	c := newClient(t, r.Endpoint())
 	for _, step := range []struct {
 		from *ledger.Signer
-		body ledger.Body
-		want ledger.Code
+		body host.Body
+		want host.Code
 	}{
-		{ann, ledger.Transfer{To: bob.Key.Public(), Amount: 50}, ledger.CodeOK},
-		{ann, ledger.Transfer{To: bob.Key.Public(), Amount: 551}, ledger.CodeFunds},
-		{bob, ledger.CreatePool{Name: "pool", CommissionBP: 1000}, ledger.CodeOK}, // for a deposit of 1
-		{ann, ledger.Lend{Pool: "pool", Amount: 500}, ledger.CodeOK},
-		{ann, ledger.Lend{Pool: "other", Amount: 5}, ledger.CodeUnknownPool},
-		{bob, ledger.Transfer{To: ledger.PoolAddress(testChain, "pool"), Amount: 9}, ledger.CodeOK},
-		{bob, ledger.ClosePool{Pool: "pool"}, ledger.CodeOK},
-		{bob, ledger.Collect{Pool: "pool"}, ledger.CodeNothingDue}, // a tenth of 9 is nothing yet
+		{ann, host.Transfer{To: bob.Key.Public(), Amount: 50}, host.CodeOK},
+		{ann, host.Transfer{To: bob.Key.Public(), Amount: 551}, host.CodeFunds},
+		{bob, host.CreatePool{Name: "pool", CommissionBP: 1000}, host.CodeOK}, // for a deposit of 1
+		{ann, host.Lend{Pool: "pool", Amount: 500}, host.CodeOK},
+		{ann, host.Lend{Pool: "other", Amount: 5}, host.CodeUnknownPool},
+		{bob, host.Transfer{To: host.PoolAddress(testChain, "pool"), Amount: 9}, host.CodeOK},
+		{bob, host.ClosePool{Pool: "pool"}, host.CodeOK},
+		{bob, host.Collect{Pool: "pool"}, host.CodeNothingDue}, // a tenth of 9 is nothing yet
 	} {
-		if err := submit(t, c, step.from, step.body); ledger.CodeOf(err) != step.want {
+		if err := submit(t, c, step.from, step.body); host.CodeOf(err) != step.want {
 			t.Errorf("%+v: got %v, want %v", step.body, err, step.want)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 
 	"github.com/entrain-network/entrain/chance"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -59,13 +59,13 @@ func nextSeed(before, value wire.Hash) wire.Hash {
 func address(k key.Public) string { return string(cmted25519.PubKey(k[:]).Address()) }
 
 // replicaAt returns the replica with an address, whether or not it has a seat.
-func replicaAt(list []ledger.Replica, addr []byte) (ledger.Replica, bool) {
+func replicaAt(list []host.Replica, addr []byte) (host.Replica, bool) {
 	for _, r := range list {
 		if address(r.Key) == string(addr) {
 			return r, true
 		}
 	}
-	return ledger.Replica{}, false
+	return host.Replica{}, false
 }
 
 // value checks a beacon by the key that the block's proposer has had in the ledger's state since before it had a seat.
@@ -118,7 +118,7 @@ func (a *app) ProcessProposal(_ context.Context, req *abci.RequestProcessProposa
 		return reject, nil
 	}
 	for _, tx := range req.Txs[1:] {
-		t, err := ledger.ParseTx(tx)
+		t, err := host.ParseTx(tx)
 		if err != nil || t.Verify(a.genesis.Chain) != nil {
 			return reject, nil
 		}
@@ -129,7 +129,7 @@ func (a *app) ProcessProposal(_ context.Context, req *abci.RequestProcessProposa
 // begin opens a block of the ledger. Two thirds of the replicas have checked the beacon before.
 func (a *app) begin(req *abci.RequestFinalizeBlock) {
 	height := uint64(req.Height)
-	block := ledger.Block{Height: height, TimeMs: uint64(max(0, req.Time.UnixMilli()))}
+	block := host.Block{Height: height, TimeMs: uint64(max(0, req.Time.UnixMilli()))}
 	b, ok := readBeacon(req.Txs)
 	var value wire.Hash
 	err := chance.ErrProof
@@ -150,7 +150,7 @@ func (a *app) begin(req *abci.RequestFinalizeBlock) {
 }
 
 // powers is the weight of every replica's votes that has any.
-func powers(list []ledger.Replica) map[key.Public]uint64 {
+func powers(list []host.Replica) map[key.Public]uint64 {
 	m := map[key.Public]uint64{}
 	for _, r := range list {
 		if r.Power > 0 {
@@ -161,7 +161,7 @@ func powers(list []ledger.Replica) map[key.Public]uint64 {
 }
 
 // updates tells CometBFT whose weight has changed, in order of keys.
-func updates(before map[key.Public]uint64, after []ledger.Replica) []abci.ValidatorUpdate {
+func updates(before map[key.Public]uint64, after []host.Replica) []abci.ValidatorUpdate {
 	var list []abci.ValidatorUpdate
 	for _, r := range after {
 		if was := before[r.Key]; was != r.Power {

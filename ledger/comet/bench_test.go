@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 )
 
 // BenchmarkSubmit measures a transaction from Submit to its outcome, one at a time, on a chain with default settings: half
@@ -26,7 +26,7 @@ func BenchmarkSubmit(b *testing.B) {
 	for i := range b.N {
 		<-time.After(DefaultBlock * time.Duration(i*7919%1000) / 1000) // clients are not in step with blocks
 		begin := time.Now()
-		if err := submit(b, c, owner, ledger.Announce{Run: "demo", Addrs: []string{fmt.Sprint("/", i)}}); err != nil {
+		if err := submit(b, c, owner, host.Announce{Run: "demo", Addrs: []string{fmt.Sprint("/", i)}}); err != nil {
 			b.Fatal(err)
 		}
 		total += time.Since(begin)

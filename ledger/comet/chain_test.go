@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -24,7 +25,7 @@ func TestARunLivesOnTheChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	addrs := []string{"/ip4/127.0.0.1/udp/4001/quic-v1"}
-	if err := submit(t, c, ann, ledger.Announce{Run: "demo", Addrs: addrs}); err != nil {
+	if err := submit(t, c, ann, host.Announce{Run: "demo", Addrs: addrs}); err != nil {
 		t.Fatal(err)
 	}
 	var last ledger.Snapshot
@@ -64,10 +65,10 @@ func TestARunLivesOnTheChain(t *testing.T) {
 	}
 }
 
-func askPeers(t *testing.T, c *Client) []ledger.Peer {
+func askPeers(t *testing.T, c *Client) []host.Peer {
 	t.Helper()
-	peers := make(chan []ledger.Peer, 1)
-	c.Peers(t.Context(), "demo", func(p []ledger.Peer, err error) {
+	peers := make(chan []host.Peer, 1)
+	c.Peers(t.Context(), "demo", func(p []host.Peer, err error) {
 		if err != nil {
 			t.Error(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/prng"
@@ -85,8 +86,8 @@ var (
 // endpoint may name a header to believe, as "http://127.0.0.1:7370#HEIGHT:HASH"; see ledger.Anchor. It connects when it is first asked for something; Status tells at once whether the endpoints are the chain's. A log of nil
 // discards.
 func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, error) {
-	if !ledger.ChainIDValid(chain) {
-		return nil, fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", chain, ledger.ChainIDBytesMax)
+	if !host.ChainIDValid(chain) {
+		return nil, fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", chain, host.ChainIDBytesMax)
 	}
 	if len(endpoints) == 0 || len(endpoints) > endpointsMax {
 		return nil, fmt.Errorf("%d endpoints of chain %q, want 1 to %d", len(endpoints), chain, endpointsMax)
@@ -271,7 +272,7 @@ func (c *Client) insist(ctx context.Context, f func(endpoint string) error) erro
 
 // final tells whether asking again, or elsewhere, is of no use.
 func final(err error) bool {
-	var refused *ledger.TxError
+	var refused *host.TxError
 	return errors.As(err, &refused)
 }
 

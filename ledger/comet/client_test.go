@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -29,7 +30,7 @@ func TestClientNamesTheWrongChain(t *testing.T) {
 	done := make(chan error, 3)
 	c.Send(t.Context(), []byte("x"), func(err error) { done <- err })
 	c.Spec(t.Context(), "demo", func(_ []byte, err error) { done <- err })
-	c.Peers(t.Context(), "demo", func(_ []ledger.Peer, err error) { done <- err })
+	c.Peers(t.Context(), "demo", func(_ []host.Peer, err error) { done <- err })
 	for range 3 {
 		var wrong *WrongChainError
 		if err := wait(t, done); !errors.As(err, &wrong) || wrong.Got != testChain || wrong.Want != "another" {
@@ -65,13 +66,13 @@ func TestClientAnswersForAnUnknownRun(t *testing.T) {
 	c := newClient(t, r.Endpoint())
 	done := make(chan error, 2)
 	c.Spec(t.Context(), "none", func(_ []byte, err error) { done <- err })
-	c.Peers(t.Context(), "none", func(_ []ledger.Peer, err error) { done <- err })
+	c.Peers(t.Context(), "none", func(_ []host.Peer, err error) { done <- err })
 	for range 2 {
 		if err := wait(t, done); !errors.Is(err, ledger.ErrUnknownRun) {
 			t.Errorf("got %v, want ErrUnknownRun", err)
 		}
 	}
-	if got := codeOf(t, submit(t, c, signer("ann"), join("none"))); got != ledger.CodeUnknownRun {
+	if got := codeOf(t, submit(t, c, signer("ann"), join("none"))); got != host.CodeUnknownRun {
 		t.Errorf("got %v", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -171,10 +172,10 @@ func provenBy[T any](ctx context.Context, c *Client, path string, read func([]by
 }
 
 // ofRun reads a part of a run that comes after the run's proof.
-func ofRun[T any](run string, part func(b []byte, p ledger.RunProof) (T, error)) func([]byte) (T, wire.Hash, error) {
+func ofRun[T any](run string, part func(b []byte, p host.RunProof) (T, error)) func([]byte) (T, wire.Hash, error) {
 	return func(b []byte) (answer T, root wire.Hash, err error) {
 		r := wire.NewReader(b)
-		proof := ledger.ReadRunProof(&r)
+		proof := host.ReadRunProof(&r)
 		if err := r.Err().OrNil(); err != nil {
 			return answer, root, err
 		}
@@ -194,8 +195,8 @@ var errOtherPart = errors.New("this is not what the run's proof names")
 // Spec implements ledger.Reader.
 func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error)) {
 	ask(ctx, c, done, func(ctx context.Context, endpoint string) ([]byte, error) {
-		return provenAs(ctx, c, endpoint, provenPath(run, "/spec"), ofRun(run, func(b []byte, p ledger.RunProof) ([]byte, error) {
-			if ledger.SpecHash(b) != p.Spec {
+		return provenAs(ctx, c, endpoint, provenPath(run, "/spec"), ofRun(run, func(b []byte, p host.RunProof) ([]byte, error) {
+			if host.SpecHash(b) != p.Spec {
 				return nil, errOtherPart
 			}
 			return b, nil
@@ -204,10 +205,10 @@ func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error))
 }
 
 // Peers implements ledger.Reader.
-func (c *Client) Peers(ctx context.Context, run string, done func([]ledger.Peer, error)) {
-	ask(ctx, c, done, func(ctx context.Context, endpoint string) ([]ledger.Peer, error) {
-		return provenAs(ctx, c, endpoint, provenPath(run, "/peers"), ofRun(run, func(b []byte, p ledger.RunProof) ([]ledger.Peer, error) {
-			list, hash, err := ledger.OpenPeers(b)
+func (c *Client) Peers(ctx context.Context, run string, done func([]host.Peer, error)) {
+	ask(ctx, c, done, func(ctx context.Context, endpoint string) ([]host.Peer, error) {
+		return provenAs(ctx, c, endpoint, provenPath(run, "/peers"), ofRun(run, func(b []byte, p host.RunProof) ([]host.Peer, error) {
+			list, hash, err := host.OpenPeers(b)
 			if err == nil && hash != p.Peers {
 				err = errOtherPart
 			}
@@ -217,13 +218,13 @@ func (c *Client) Peers(ctx context.Context, run string, done func([]ledger.Peer,
 }
 
 // proofOf returns the proof of a run's present state.
-func (c *Client) proofOf(ctx context.Context, endpoint, run string) (ledger.RunProof, error) {
-	return provenAs(ctx, c, endpoint, provenPath(run, ""), ofRun(run, func(_ []byte, p ledger.RunProof) (ledger.RunProof, error) { return p, nil }))
+func (c *Client) proofOf(ctx context.Context, endpoint, run string) (host.RunProof, error) {
+	return provenAs(ctx, c, endpoint, provenPath(run, ""), ofRun(run, func(_ []byte, p host.RunProof) (host.RunProof, error) { return p, nil }))
 }
 
 // Replicas returns who keeps the chain, and who wants to, as a header proves.
-func (c *Client) Replicas(ctx context.Context) ([]ledger.Replica, error) {
-	return provenBy(ctx, c, "/v1/proven/replicas", ledger.OpenReplicas)
+func (c *Client) Replicas(ctx context.Context) ([]host.Replica, error) {
+	return provenBy(ctx, c, "/v1/proven/replicas", host.OpenReplicas)
 }
 
 // otherThan returns an endpoint that is not the given one and has not lied; empty if there is none.

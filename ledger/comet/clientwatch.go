@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -29,7 +30,7 @@ func (c *Client) Send(ctx context.Context, tx []byte, done func(error)) {
 // errUnsettled is a transaction that waits for its block. It is sent again: the replica may be killed before it is in one.
 var errUnsettled = errors.New("transaction is not in a block yet")
 
-// post sends a transaction once. The error is nil or a *ledger.TxError when it is settled.
+// post sends a transaction once. The error is nil or a *host.TxError when it is settled.
 func (c *Client) post(ctx context.Context, endpoint string, tx []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
@@ -49,9 +50,9 @@ func (c *Client) post(ctx context.Context, endpoint string, tx []byte) error {
 	switch {
 	case !r.Settled:
 		return errUnsettled
-	case r.Code != ledger.CodeOK:
+	case r.Code != host.CodeOK:
 		// The text is for people and begins with the code's own words; the error adds them again.
-		return &ledger.TxError{Code: r.Code, Text: strings.TrimPrefix(strings.TrimPrefix(r.Text, r.Code.String()), ": ")}
+		return &host.TxError{Code: r.Code, Text: strings.TrimPrefix(strings.TrimPrefix(r.Text, r.Code.String()), ": ")}
 	}
 	return nil
 }

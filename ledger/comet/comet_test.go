@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
@@ -32,21 +33,21 @@ func signer(name string) *ledger.Signer {
 var testSpec = []byte("name = \"demo\"\n")
 
 // createRun is a run that goes into warmup with its first member.
-func createRun(name string, owner key.Public, members uint32) ledger.CreateRun {
-	return ledger.CreateRun{
+func createRun(name string, owner key.Public, members uint32) host.CreateRun {
+	return host.CreateRun{
 		Limits: coordinator.Limits{Members: members, Witnesses: 32},
 		Config: coordinator.Config{
 			Name: name, MinMembers: 1, StartMembers: 1,
 			WarmupMs: 600_000, RoundTrainMs: 10_000, RoundWitnessMs: 10_000, CooldownMs: 10_000, EpochMs: 600_000,
 			TotalSteps: 100, BatchStart: 8, BatchEnd: 8, SequenceTokens: 128, MissedMax: 3,
-			ModelHash: wire.Sum("entrain/test/model"), SpecHash: ledger.SpecHash(testSpec), Owner: owner,
+			ModelHash: wire.Sum("entrain/test/model"), SpecHash: host.SpecHash(testSpec), Owner: owner,
 		},
 		Spec: testSpec,
 	}
 }
 
-func join(run string) ledger.RunMessage {
-	return ledger.RunMessage{Run: run, Message: coordinator.Append(nil, coordinator.Join{Speed: 1})}
+func join(run string) host.RunMessage {
+	return host.RunMessage{Run: run, Message: coordinator.Append(nil, coordinator.Join{Speed: 1})}
 }
 
 // replicaDir makes a directory with a fresh chain of fast blocks, for a replica at any free port.
@@ -109,7 +110,7 @@ func newClient(t testing.TB, endpoints ...string) *Client {
 }
 
 // submit signs, submits and waits for the outcome.
-func submit(t testing.TB, l ledger.Sender, s *ledger.Signer, body ledger.Body) error {
+func submit(t testing.TB, l ledger.Sender, s *ledger.Signer, body host.Body) error {
 	t.Helper()
 	tx, err := s.Sign(time.Now(), body)
 	if err != nil {
@@ -137,13 +138,13 @@ func wait[T any](t testing.TB, ch <-chan T) T {
 }
 
 // codeOf returns the code of a refusal, or CodeOK.
-func codeOf(t testing.TB, err error) ledger.Code {
+func codeOf(t testing.TB, err error) host.Code {
 	t.Helper()
-	var refused *ledger.TxError
+	var refused *host.TxError
 	if err != nil && !errors.As(err, &refused) {
-		t.Fatalf("got error %v, want a *ledger.TxError", err)
+		t.Fatalf("got error %v, want a *host.TxError", err)
 	}
-	return ledger.CodeOf(err)
+	return host.CodeOf(err)
 }
 
 func TestMain(m *testing.M) {

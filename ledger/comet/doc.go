@@ -1,4 +1,4 @@
-// Package comet is a ledger that no single machine has to be trusted with: the ledger.Host as an application of CometBFT,
+// Package comet is a ledger that no single machine has to be trusted with: the host.Host as an application of CometBFT,
 // a Byzantine-fault-tolerant chain, in one process with it, and an API over which clients reach it.
 //
 //	comet.Init(dir, comet.Options{Chain: "my-chain"})    // once: settings, genesis, keys

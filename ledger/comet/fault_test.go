@@ -14,6 +14,7 @@ import (
 	dbm "github.com/cometbft/cometbft-db"
 	cmtstore "github.com/cometbft/cometbft/store"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -231,7 +232,7 @@ func TestOldBlocksAreDeleted(t *testing.T) {
 	}
 	height := uint64(0)
 	for i := 0; height < 40; i++ { // blocks pass while others join and leave
-		if err := submit(t, c, owner, ledger.Announce{Run: "demo", Addrs: []string{"/dns/a", "/dns/b"}[i%2 : i%2+1]}); err != nil {
+		if err := submit(t, c, owner, host.Announce{Run: "demo", Addrs: []string{"/dns/a", "/dns/b"}[i%2 : i%2+1]}); err != nil {
 			t.Fatal(err)
 		}
 		s, err := c.Status(t.Context())

@@ -15,7 +15,7 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 
 	"github.com/entrain-network/entrain/chance"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 )
 
 // Where things are in a replica's directory; the package comment says what they are.
@@ -43,7 +43,7 @@ type home struct {
 
 	genesisBytes []byte // the file's content
 
-	ledger    ledger.Genesis
+	ledger    host.Genesis
 	validator *privval.FilePV
 	node      *cmtp2p.NodeKey
 	chance    chance.Secret

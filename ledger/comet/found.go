@@ -18,8 +18,8 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 
 	"github.com/entrain-network/entrain/chance"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 )
 
 // Init makes dir the home of a replica: settings, genesis and keys. It does not touch what is there already: a dir that
@@ -146,18 +146,18 @@ func (o Options) genesis(homes []fresh) (*cmttypes.GenesisDoc, error) {
 		return doc, err
 	}
 	now := time.Now().UTC()
-	g := ledger.Genesis{Chain: o.Chain, TimeMs: uint64(now.UnixMilli())}
+	g := host.Genesis{Chain: o.Chain, TimeMs: uint64(now.UnixMilli())}
 	g.Creators = slices.Clone(o.Creators)
 	slices.SortFunc(g.Creators, key.Public.Compare)
 	g.Creators = slices.Compact(g.Creators)
 	g.Accounts = slices.Clone(o.Accounts)
-	slices.SortFunc(g.Accounts, func(a, b ledger.Allocation) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(g.Accounts, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
 	for _, h := range homes {
-		g.Replicas = append(g.Replicas, ledger.Founder{
+		g.Replicas = append(g.Replicas, host.Founder{
 			Key: key.Public(h.validator.PubKey().Bytes()), Chance: h.chance.Public(), Operator: o.Operator, Stake: o.Stake,
 		})
 	}
-	slices.SortFunc(g.Replicas, func(a, b ledger.Founder) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(g.Replicas, func(a, b host.Founder) int { return a.Key.Compare(b.Key) })
 	state, err := json.Marshal(g)
 	if err != nil {
 		return nil, err
@@ -179,13 +179,13 @@ func consensusParams() *cmttypes.ConsensusParams {
 	p := cmttypes.DefaultConsensusParams()
 	p.Block.MaxBytes = blockBytesMax
 	// Who has left can be punished for as long as there is something behind it.
-	p.Evidence.MaxAgeDuration = ledger.UnbondMs * time.Millisecond
+	p.Evidence.MaxAgeDuration = host.UnbondMs * time.Millisecond
 	return p
 }
 
 // validators is what CometBFT is told of the replicas in a genesis.
-func validators(g ledger.Genesis) ([]cmttypes.GenesisValidator, error) {
-	host, err := ledger.NewHost(g, nil)
+func validators(g host.Genesis) ([]cmttypes.GenesisValidator, error) {
+	host, err := host.NewHost(g, rules(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -201,38 +201,38 @@ func validators(g ledger.Genesis) ([]cmttypes.GenesisValidator, error) {
 const blockBytesMax = 4 << 20
 
 // parseGenesis reads and checks a genesis document and the ledger's part of it.
-func parseGenesis(b []byte) (*cmttypes.GenesisDoc, ledger.Genesis, error) {
+func parseGenesis(b []byte) (*cmttypes.GenesisDoc, host.Genesis, error) {
 	doc := new(cmttypes.GenesisDoc)
 	if err := cmtjson.Unmarshal(b, doc); err != nil {
-		return nil, ledger.Genesis{}, fmt.Errorf("genesis: %w", err)
+		return nil, host.Genesis{}, fmt.Errorf("genesis: %w", err)
 	}
 	for i, v := range doc.Validators {
 		if v.PubKey == nil { // ValidateAndComplete would panic
-			return nil, ledger.Genesis{}, fmt.Errorf("genesis: validator %d has no pub_key", i)
+			return nil, host.Genesis{}, fmt.Errorf("genesis: validator %d has no pub_key", i)
 		}
 	}
 	if err := doc.ValidateAndComplete(); err != nil {
-		return nil, ledger.Genesis{}, fmt.Errorf("genesis: %w", err)
+		return nil, host.Genesis{}, fmt.Errorf("genesis: %w", err)
 	}
-	var g ledger.Genesis
+	var g host.Genesis
 	if err := json.Unmarshal(doc.AppState, &g); err != nil {
-		return nil, ledger.Genesis{}, fmt.Errorf("genesis: app_state: %w", err)
+		return nil, host.Genesis{}, fmt.Errorf("genesis: app_state: %w", err)
 	}
-	if err := g.Check(); err != nil {
-		return nil, ledger.Genesis{}, fmt.Errorf("genesis: app_state: %w", err)
+	if err := rules(nil).Check(g); err != nil {
+		return nil, host.Genesis{}, fmt.Errorf("genesis: app_state: %w", err)
 	}
 	if g.Chain != doc.ChainID {
-		return nil, ledger.Genesis{}, fmt.Errorf("genesis: chain_id is %q, app_state is of chain %q", doc.ChainID, g.Chain)
+		return nil, host.Genesis{}, fmt.Errorf("genesis: chain_id is %q, app_state is of chain %q", doc.ChainID, g.Chain)
 	}
 	want, err := validators(g)
 	if err != nil {
-		return nil, ledger.Genesis{}, fmt.Errorf("genesis: app_state: %w", err)
+		return nil, host.Genesis{}, fmt.Errorf("genesis: app_state: %w", err)
 	}
 	same := slices.EqualFunc(doc.Validators, want, func(a, b cmttypes.GenesisValidator) bool {
 		return a.PubKey.Equals(b.PubKey) && a.Power == b.Power
 	})
 	if len(want) == 0 || !same {
-		return nil, ledger.Genesis{}, errors.New("genesis: the validators are not the replicas in app_state; a chain made by an older entrain has none there")
+		return nil, host.Genesis{}, errors.New("genesis: the validators are not the replicas in app_state; a chain made by an older entrain has none there")
 	}
 	return doc, g, nil
 }
@@ -261,9 +261,9 @@ func ReadIdentity(dir string) (Identity, error) {
 }
 
 // Stake is the transaction by which an operator puts tokens behind the replica.
-func (i Identity) Stake(operator key.Public, amount uint64) ledger.Stake {
-	return ledger.Stake{
-		Replica: i.Key, Amount: amount, Chance: i.Chance, Consent: ledger.Consent(i.secret, i.Chain, operator, i.Chance),
+func (i Identity) Stake(operator key.Public, amount uint64) host.Stake {
+	return host.Stake{
+		Replica: i.Key, Amount: amount, Chance: i.Chance, Consent: host.Consent(i.secret, i.Chain, operator, i.Chance),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -20,7 +21,7 @@ const (
 	beatBytes        = 1 + 8 + 8
 	stateHeaderBytes = 1 + 8 + 8 + 8 + 8 + 32 + 4 + 4
 	proofBytesMax    = 1 << 10 // of a run's state
-	frameBytesMax    = stateHeaderBytes + proofBytesMax + ledger.StateBytesMax + ledger.StateBytesMax/coordinator.PageBytes*4
+	frameBytesMax    = stateHeaderBytes + proofBytesMax + host.StateBytesMax + host.StateBytesMax/coordinator.PageBytes*4
 )
 
 func appendBeat(dst []byte, height, timeMs uint64) []byte {
@@ -120,7 +121,7 @@ func (p *replica) apply(frame []byte) (*ledger.Snapshot, error) {
 }
 
 func (p *replica) applyState(r *wire.Reader) (*ledger.Snapshot, error) {
-	header, proof := r.U64(), ledger.ReadRunProof(r)
+	header, proof := r.U64(), host.ReadRunProof(r)
 	since, height, timeMs := r.U64(), r.U64(), r.U64()
 	hash, size, count := r.Hash(), r.U32(), r.U32()
 	if err := r.Err().OrNil(); err != nil {
@@ -129,7 +130,7 @@ func (p *replica) applyState(r *wire.Reader) (*ledger.Snapshot, error) {
 	pages := (uint64(size) + coordinator.PageBytes - 1) / coordinator.PageBytes
 	full := since == 0
 	switch {
-	case size > ledger.StateBytesMax || uint64(count) > pages || full && uint64(r.Len()) != uint64(size)+4*pages:
+	case size > host.StateBytesMax || uint64(count) > pages || full && uint64(r.Len()) != uint64(size)+4*pages:
 		return nil, wire.ErrTooLong
 	case height <= p.height && !full, !full && (since != p.height || int(size) != len(p.state)):
 		return nil, errOutOfStep
@@ -166,7 +167,7 @@ func (p *replica) applyState(r *wire.Reader) (*ledger.Snapshot, error) {
 }
 
 // prove checks that the state of some height is in the state of the ledger that a known header has the hash of.
-func (p *replica) prove(proof ledger.RunProof, header, height uint64, hash wire.Hash) error {
+func (p *replica) prove(proof host.RunProof, header, height uint64, hash wire.Hash) error {
 	if proof.State != hash || proof.Changed != height {
 		return errOutOfStep
 	}

@@ -9,14 +9,14 @@ import (
 	"testing/iotest"
 
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // world is a host with the run "demo" and a hub that follows it.
 type world struct {
 	t      testing.TB
-	host   *ledger.Host
+	host   *host.Host
 	hub    *hub
 	height uint64
 }
@@ -25,7 +25,7 @@ const genesisMs = 1_800_000_000_000
 
 func newWorld(t testing.TB, members uint32) *world {
 	t.Helper()
-	host, err := ledger.NewHost(ledger.Genesis{Chain: testChain, TimeMs: genesisMs}, nil)
+	host, err := host.NewHost(host.Genesis{Chain: testChain, TimeMs: genesisMs}, rules(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +35,9 @@ func newWorld(t testing.TB, members uint32) *world {
 	return w
 }
 
-func (w *world) tx(who string, body ledger.Body) []byte {
+func (w *world) tx(who string, body host.Body) []byte {
 	w.t.Helper()
-	tx := ledger.Tx{Chain: testChain, Nonce: w.height + 1, ExpiresMs: w.host.TimeMs() + 60_000, Body: body}
+	tx := host.Tx{Chain: testChain, Nonce: w.height + 1, ExpiresMs: w.host.TimeMs() + 60_000, Body: body}
 	b, err := tx.Sign(privateKey(who))
 	if err != nil {
 		w.t.Fatal(err)
@@ -49,7 +49,7 @@ func (w *world) tx(who string, body ledger.Body) []byte {
 func (w *world) block(txs ...[]byte) {
 	w.t.Helper()
 	w.height++
-	w.host.Begin(ledger.Block{Height: w.height, TimeMs: genesisMs + w.height*200, Seed: wire.Sum("entrain/test/seed", wire.AppendU64(nil, w.height))})
+	w.host.Begin(host.Block{Height: w.height, TimeMs: genesisMs + w.height*200, Seed: wire.Sum("entrain/test/seed", wire.AppendU64(nil, w.height))})
 	for _, tx := range txs {
 		if err := w.host.Deliver(tx); err != nil {
 			w.t.Fatal(err)
@@ -129,7 +129,7 @@ func TestARestartedReplicaServesWatchersOfBefore(t *testing.T) {
 	if _, err := same.apply(w.frame(same.height)[4:]); err != nil {
 		t.Fatal(err)
 	}
-	host, err := ledger.ParseHost(w.host.Append(nil), nil)
+	host, err := host.ParseHost(w.host.Append(nil), rules(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestFalseFramesAreRefused(t *testing.T) {
 // bodyAt returns where the state begins in a frame, after its proof.
 func bodyAt(frame []byte) int {
 	r := wire.NewReader(frame[1+8:])
-	ledger.ReadRunProof(&r)
+	host.ReadRunProof(&r)
 	return len(frame) - r.Len()
 }
 

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -29,7 +29,7 @@ func (h history) path(run string) string { return filepath.Join(h.dir, run) }
 
 // write puts changes into a run's list, from the given number on. Those that are there already are written again when a replica
 // that was killed replays blocks.
-func (h history) write(run string, from uint64, changes ...ledger.Change) error {
+func (h history) write(run string, from uint64, changes ...host.Change) error {
 	f, err := os.OpenFile(h.path(run), os.O_WRONLY|os.O_CREATE, settingsMode)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (h history) write(run string, from uint64, changes ...ledger.Change) error 
 	for _, c := range changes {
 		b = c.Append(b)
 	}
-	_, err = f.WriteAt(b, int64(from)*ledger.ChangeBytes)
+	_, err = f.WriteAt(b, int64(from)*host.ChangeBytes)
 	return errors.Join(err, f.Close())
 }
 
@@ -66,12 +66,12 @@ func (h history) read(run string, from uint64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b := make([]byte, changesPage*ledger.ChangeBytes)
-	n, err := f.ReadAt(b, int64(from)*ledger.ChangeBytes)
+	b := make([]byte, changesPage*host.ChangeBytes)
+	n, err := f.ReadAt(b, int64(from)*host.ChangeBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	return b[:n-n%ledger.ChangeBytes], nil
+	return b[:n-n%host.ChangeBytes], nil
 }
 
 // record notes what the last block has changed.
@@ -80,7 +80,7 @@ func (a *app) record() error {
 		if p.Changed != a.host.Height() || p.Changes == 0 {
 			continue
 		}
-		c := ledger.Change{Height: p.Changed, TimeMs: a.host.TimeMs(), Hash: p.State}
+		c := host.Change{Height: p.Changed, TimeMs: a.host.TimeMs(), Hash: p.State}
 		if err := a.history.write(a.host.Runs()[i], p.Changes-1, c); err != nil {
 			return fmt.Errorf("keep the history of a run: %w", err)
 		}
@@ -108,7 +108,7 @@ func (a *api) changes(w http.ResponseWriter, r *http.Request) {
 }
 
 // History returns all states that a run was in so far, as a header proves, from the first endpoint that has them.
-func (c *Client) History(ctx context.Context, run string) ([]ledger.Change, error) {
+func (c *Client) History(ctx context.Context, run string) ([]host.Change, error) {
 	var errs []error
 	for _, e := range c.endpoints {
 		list, err := c.historyFrom(ctx, e, run)
@@ -120,12 +120,12 @@ func (c *Client) History(ctx context.Context, run string) ([]ledger.Change, erro
 	return nil, c.explain(errors.Join(errs...))
 }
 
-func (c *Client) historyFrom(ctx context.Context, endpoint, run string) ([]ledger.Change, error) {
+func (c *Client) historyFrom(ctx context.Context, endpoint, run string) ([]host.Change, error) {
 	proof, err := c.proofOf(ctx, endpoint, run)
 	if err != nil {
 		return nil, err
 	}
-	var list []ledger.Change
+	var list []host.Change
 	var tree merkle.Tree
 	for uint64(len(list)) < proof.Changes {
 		b, err := c.get(ctx, endpoint, fmt.Sprintf("/v1/runs/%s/history?from=%d", url.PathEscape(run), len(list)))
@@ -136,7 +136,7 @@ func (c *Client) historyFrom(ctx context.Context, endpoint, run string) ([]ledge
 		if len(page) == 0 {
 			return nil, errors.New("it ends too early")
 		}
-		if tree, err = ledger.CheckHistory(tree, page, proof); err != nil {
+		if tree, err = host.CheckHistory(tree, page, proof); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrLied, err)
 		}
 		list = append(list, page...)
@@ -145,16 +145,16 @@ func (c *Client) historyFrom(ctx context.Context, endpoint, run string) ([]ledge
 }
 
 // readChanges reads a list, of at most limit changes.
-func readChanges(b []byte, limit uint64) []ledger.Change {
-	var list []ledger.Change
-	for r := wire.NewReader(b); r.Len() >= ledger.ChangeBytes && uint64(len(list)) < limit; {
-		list = append(list, ledger.ReadChange(&r))
+func readChanges(b []byte, limit uint64) []host.Change {
+	var list []host.Change
+	for r := wire.NewReader(b); r.Len() >= host.ChangeBytes && uint64(len(list)) < limit; {
+		list = append(list, host.ReadChange(&r))
 	}
 	return list
 }
 
 // fetchHistories gets the lists of all runs for a replica that has fetched the state. One that it cannot get it does without.
-func (r *Replica) fetchHistories(ctx context.Context, c *Client, host *ledger.Host) error {
+func (r *Replica) fetchHistories(ctx context.Context, c *Client, host *host.Host) error {
 	for _, run := range host.Runs() {
 		list, err := c.History(ctx, run)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 )
 
 // TestTheLogOfARunOutlivesItsBlocks has a chain that keeps twenty blocks, and a replica that came later.
@@ -28,7 +28,7 @@ func TestTheLogOfARunOutlivesItsBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check := func(c *Client) []ledger.Change {
+	check := func(c *Client) []host.Change {
 		t.Helper()
 		list, err := c.History(t.Context(), "demo")
 		if err != nil || len(list) < 20 {

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -33,8 +33,8 @@ type hub struct {
 type stage struct {
 	root     wire.Hash // Host.Hash
 	timeMs   uint64
-	views    []ledger.View
-	proofs   []ledger.RunProof
+	views    []host.View
+	proofs   []host.RunProof
 	outcomes []outcome
 }
 
@@ -48,9 +48,9 @@ const provenMax = 64
 
 // feed is the state of one run with the history needed to tell what has changed since some height.
 type feed struct {
-	view   ledger.View
+	view   host.View
 	timeMs uint64 // of the block that changed the state last
-	proof  ledger.RunProof
+	proof  host.RunProof
 	header uint64 // that has the hash the proof leads to
 	// changed holds, for each page, the height of the block that changed it last; for pages that have not changed since
 	// the process began, that of the state it began with.
@@ -71,7 +71,7 @@ func newHub() *hub {
 
 // update takes over the state after a block. Before is the hash of the state before it, which is what its header has; root
 // that of the state after it.
-func (h *hub) update(host *ledger.Host, before, root wire.Hash, outcomes []outcome) {
+func (h *hub) update(host *host.Host, before, root wire.Hash, outcomes []outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.height, h.timeMs, h.stall = host.Height(), host.TimeMs(), false
@@ -164,7 +164,7 @@ func (h *hub) moves() bool {
 	return !h.stall
 }
 
-func newFeed(v ledger.View) *feed {
+func newFeed(v host.View) *feed {
 	pages := (len(v.State.Bytes()) + coordinator.PageBytes - 1) / coordinator.PageBytes
 	f := &feed{view: v, changed: make([]uint64, pages), next: make(chan struct{}), frames: map[uint64][]byte{}}
 	for i := range f.changed {
@@ -173,7 +173,7 @@ func newFeed(v ledger.View) *feed {
 	return f
 }
 
-func (f *feed) advance(v ledger.View, timeMs uint64) {
+func (f *feed) advance(v host.View, timeMs uint64) {
 	before, after := f.view.State.Bytes(), v.State.Bytes()
 	for i := range f.changed {
 		from, to := page(i, len(after))
@@ -222,12 +222,12 @@ type news struct {
 }
 
 // view returns the present state of a run, and the height and time of the last block.
-func (h *hub) view(run string) (v ledger.View, ok bool) {
+func (h *hub) view(run string) (v host.View, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.feeds[run]
 	if f == nil {
-		return ledger.View{}, false
+		return host.View{}, false
 	}
 	return f.view, true
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -86,7 +87,7 @@ func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
 	const has, stake = 10, 3
 	o := Options{SnapshotBlocks: 7, KeepBlocks: 100}
 	for i := range joins {
-		o.Accounts = append(o.Accounts, ledger.Allocation{Key: signer(fmt.Sprint("member ", i)).Key.Public(), Amount: has})
+		o.Accounts = append(o.Accounts, host.Allocation{Key: signer(fmt.Sprint("member ", i)).Key.Public(), Amount: has})
 	}
 	dir := replicaDir(t, o)
 	var now atomic.Pointer[url.URL] // where the replica is this time

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 )
@@ -37,7 +38,7 @@ func newNetwork(t testing.TB, n int) *network {
 	op := privateKey("op").Public()
 	o := Options{
 		Chain: testChain, Block: 10 * time.Millisecond, Operator: op, Stake: 1 << 20,
-		Accounts: []ledger.Allocation{{Key: op, Amount: 1 << 24}},
+		Accounts: []host.Allocation{{Key: op, Amount: 1 << 24}},
 	}
 	if err := InitAll(places, o); err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func (w *network) client() *Client {
 
 // pay sends tokens to a key that nobody has, so that something happens.
 func (w *network) pay(c *Client, s *ledger.Signer) error {
-	return submit(w.t, c, s, ledger.Transfer{To: privateKey("anybody").Public(), Amount: 100})
+	return submit(w.t, c, s, host.Transfer{To: privateKey("anybody").Public(), Amount: 100})
 }
 
 // agree waits until all that run have the same state at the same height.
@@ -140,7 +141,7 @@ func TestFourReplicasOutliveOneAndWaitForTwo(t *testing.T) {
 	}
 	before := w.agree()
 	w.stop(2)
-	tx, err := op.Sign(time.Now(), ledger.Transfer{To: privateKey("anybody").Public(), Amount: 100})
+	tx, err := op.Sign(time.Now(), host.Transfer{To: privateKey("anybody").Public(), Amount: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func TestANewReplicaTakesTheStateAndGetsASeat(t *testing.T) {
 	if err := submit(t, c, op, id.Stake(op.Key.Public(), 1<<21)); err != nil {
 		t.Fatal(err)
 	}
-	if err := submit(t, c, op, ledger.Vote{Replica: id.Key, Seated: true}); err != nil {
+	if err := submit(t, c, op, host.Vote{Replica: id.Key, Seated: true}); err != nil {
 		t.Fatal(err)
 	}
 	// With twice the stake of the first, nothing goes on without it.
@@ -214,7 +215,7 @@ func TestANewReplicaTakesTheStateAndGetsASeat(t *testing.T) {
 	// Who believes the genesis finds the way over the change of replicas.
 	fresh := newClient(t, w.running[i].Endpoint())
 	fresh.trust.anchor.Height, fresh.trust.genesis = 1, w.running[0].home.genesis
-	host, err := ledger.NewHost(w.running[0].home.ledger, nil)
+	host, err := host.NewHost(w.running[0].home.ledger, rules(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +335,7 @@ func TestFalseAnswersAreCaughtAndTheEndpointLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := submit(t, newClient(t, honest), op, ledger.Announce{Run: "demo", Addrs: []string{"/dns/here"}}); err != nil {
+	if err := submit(t, newClient(t, honest), op, host.Announce{Run: "demo", Addrs: []string{"/dns/here"}}); err != nil {
 		t.Fatal(err)
 	}
 	at, err := url.Parse(honest)

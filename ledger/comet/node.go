@@ -18,7 +18,7 @@ import (
 	sm "github.com/cometbft/cometbft/state"
 	cmttypes "github.com/cometbft/cometbft/types"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -33,7 +33,7 @@ type Replica struct {
 // Open reads a replica's directory, which Init made, and takes the API's port, so that a damaged directory or a port in
 // use is found before anything runs. Run must be called next; it also closes the replica. Without referees, no run with
 // verification can be created or hosted; they must be the same on all replicas. A log of nil discards.
-func Open(dir string, log *slog.Logger, referees ledger.Referees) (*Replica, error) {
+func Open(dir string, log *slog.Logger, referees host.Referees) (*Replica, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -196,7 +196,7 @@ func (h *home) config() *cmtconfig.Config {
 	c.P2P.AllowDuplicateIP = true
 	c.P2P.FlushThrottleTimeout = 10 * time.Millisecond
 
-	c.Mempool.MaxTxBytes = ledger.TxBytesMax
+	c.Mempool.MaxTxBytes = host.TxBytesMax
 	c.Mempool.Size = 5000
 	c.Mempool.Recheck = true // drops what expires while it waits
 

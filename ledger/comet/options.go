@@ -10,8 +10,8 @@ import (
 
 	cmtp2p "github.com/cometbft/cometbft/p2p"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 )
 
 // Defaults of Options.
@@ -30,7 +30,7 @@ type Options struct {
 	Creators []key.Public // of a new chain: who may create runs; none means anyone
 
 	// Accounts are who has the tokens of a new chain. There are never more than these.
-	Accounts []ledger.Allocation
+	Accounts []host.Allocation
 
 	// Operator acts for the replicas of a new chain, and Stake is how many tokens are behind each, besides Accounts.
 	Operator key.Public

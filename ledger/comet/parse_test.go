@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 )
 
 // A genesis that is taken is one that a host starts from, and names its replicas as the engine does.
@@ -31,7 +31,7 @@ func FuzzParseGenesis(f *testing.F) {
 		if doc.ChainID != g.Chain || len(doc.Validators) != len(g.Replicas) || len(g.Replicas) == 0 {
 			t.Errorf("chain %q of %d validators, ledger %q of %d replicas", doc.ChainID, len(doc.Validators), g.Chain, len(g.Replicas))
 		}
-		if _, err := ledger.NewHost(g, nil); err != nil {
+		if _, err := host.NewHost(g, rules(nil)); err != nil {
 			t.Errorf("no host starts from it: %v", err)
 		}
 	})
@@ -39,11 +39,11 @@ func FuzzParseGenesis(f *testing.F) {
 
 // A page of changes is read to its last whole change, at most as many as were asked for.
 func FuzzReadChanges(f *testing.F) {
-	f.Add(bytes.Repeat([]byte{1}, 3*ledger.ChangeBytes), uint64(2))
-	f.Add(bytes.Repeat([]byte{1}, ledger.ChangeBytes+5), uint64(9))
+	f.Add(bytes.Repeat([]byte{1}, 3*host.ChangeBytes), uint64(2))
+	f.Add(bytes.Repeat([]byte{1}, host.ChangeBytes+5), uint64(9))
 	f.Add([]byte{}, uint64(1)<<63)
 	f.Fuzz(func(t *testing.T, b []byte, limit uint64) {
-		want := min(uint64(len(b)/ledger.ChangeBytes), limit)
+		want := min(uint64(len(b)/host.ChangeBytes), limit)
 		if list := readChanges(b, limit); uint64(len(list)) != want {
 			t.Errorf("%d changes from %d bytes, want %d", len(list), len(b), want)
 		}

@@ -11,7 +11,7 @@ import (
 	abci "github.com/cometbft/cometbft/abci/types"
 
 	"github.com/entrain-network/entrain/chance"
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -123,7 +123,7 @@ func TestBlocksKeepWithinTheirLimit(t *testing.T) {
 func TestFalseHeadersAreNotBelieved(t *testing.T) {
 	r, _ := start(t, replicaDir(t, Options{}))
 	c := newClient(t, r.Endpoint())
-	if err := submit(t, c, signer("ann"), ledger.Announce{Run: "none"}); codeOf(t, err) != ledger.CodeUnknownRun {
+	if err := submit(t, c, signer("ann"), host.Announce{Run: "none"}); codeOf(t, err) != host.CodeUnknownRun {
 		t.Fatal(err)
 	}
 	if _, err := c.Replicas(t.Context()); err != nil {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -23,34 +23,34 @@ func (a *api) routesOfProofs(mux *http.ServeMux) {
 		w.Write(a.genesis)
 	})
 	mux.HandleFunc("GET /v1/headers", a.headers)
-	mux.HandleFunc("GET /v1/proven/runs/{run}", a.ofRun(func(*ledger.Host, string) ([]byte, bool) { return nil, true }))
-	mux.HandleFunc("GET /v1/proven/runs/{run}/spec", a.ofRun(func(h *ledger.Host, run string) ([]byte, bool) { return h.Spec(run) }))
-	mux.HandleFunc("GET /v1/proven/runs/{run}/peers", a.ofRun((*ledger.Host).PeersBytes))
-	mux.HandleFunc("GET /v1/proven/runs/{run}/admission", a.ofRun((*ledger.Host).AdmissionBytes))
+	mux.HandleFunc("GET /v1/proven/runs/{run}", a.ofRun(func(*host.Host, string) ([]byte, bool) { return nil, true }))
+	mux.HandleFunc("GET /v1/proven/runs/{run}/spec", a.ofRun(func(h *host.Host, run string) ([]byte, bool) { return h.Spec(run) }))
+	mux.HandleFunc("GET /v1/proven/runs/{run}/peers", a.ofRun((*host.Host).PeersBytes))
+	mux.HandleFunc("GET /v1/proven/runs/{run}/admission", a.ofRun((*host.Host).AdmissionBytes))
 	mux.HandleFunc("GET /v1/proven/accounts/{key}", a.provenAccount)
-	mux.HandleFunc("GET /v1/proven/pools", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*ledger.Host).ProvePools)) })
-	mux.HandleFunc("GET /v1/proven/replicas", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*ledger.Host).ProveReplicas)) })
+	mux.HandleFunc("GET /v1/proven/pools", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*host.Host).ProvePools)) })
+	mux.HandleFunc("GET /v1/proven/replicas", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*host.Host).ProveReplicas)) })
 	mux.HandleFunc("GET "+snapshotPath, func(w http.ResponseWriter, r *http.Request) {
 		deadline(w, syncWait)
-		a.prove(w, r, found(func(h *ledger.Host) []byte { return h.Append(nil) }))
+		a.prove(w, r, found(func(h *host.Host) []byte { return h.Append(nil) }))
 	})
 }
 
 // snapshotPath is where new replicas get all of the state, of at most snapshotMax bytes with its proof.
 const (
 	snapshotPath = "/v1/proven/snapshot"
-	snapshotMax  = 2 * ledger.StateBytesMax
+	snapshotMax  = 2 * host.StateBytesMax
 )
 
-func found(f func(*ledger.Host) []byte) func(*ledger.Host) ([]byte, bool) {
-	return func(h *ledger.Host) ([]byte, bool) { return f(h), true }
+func found(f func(*host.Host) []byte) func(*host.Host) ([]byte, bool) {
+	return func(h *host.Host) ([]byte, bool) { return f(h), true }
 }
 
 // ofRun answers with a part of a run, after the run's proof.
-func (a *api) ofRun(part func(*ledger.Host, string) ([]byte, bool)) http.HandlerFunc {
+func (a *api) ofRun(part func(*host.Host, string) ([]byte, bool)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		run := r.PathValue("run")
-		a.prove(w, r, func(h *ledger.Host) ([]byte, bool) {
+		a.prove(w, r, func(h *host.Host) ([]byte, bool) {
 			proof, ok := h.ProveRun(run)
 			b, known := part(h, run)
 			return append(proof.Append(nil), b...), ok && known
@@ -64,14 +64,14 @@ func (a *api) provenAccount(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "%q: want a public key of 64 hexadecimal digits", r.PathValue("key"))
 		return
 	}
-	a.prove(w, r, found(func(h *ledger.Host) []byte { return h.ProvePurse(k) }))
+	a.prove(w, r, found(func(h *host.Host) []byte { return h.ProvePurse(k) }))
 }
 
 // proofWait bounds the wait for the block whose header has the hash of the present state: the next one.
 const proofWait = 5 * time.Second
 
 // prove answers with what make makes of the ledger's present state, once a header proves it.
-func (a *api) prove(w http.ResponseWriter, r *http.Request, make func(*ledger.Host) ([]byte, bool)) {
+func (a *api) prove(w http.ResponseWriter, r *http.Request, make func(*host.Host) ([]byte, bool)) {
 	trusted, ok := number(w, r, "trusted")
 	if !ok {
 		return

@@ -6,8 +6,8 @@ import (
 
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -22,7 +22,7 @@ func TestAWatcherFollowsARoundOfALargeRun(t *testing.T) {
 		for i := range members {
 			name := fmt.Sprint("member ", i)
 			names[privateKey(name).Public()] = name
-			txs = append(txs, w.tx(name, ledger.RunMessage{Run: "demo", Message: coordinator.Append(nil, m(name))}))
+			txs = append(txs, w.tx(name, host.RunMessage{Run: "demo", Message: coordinator.Append(nil, m(name))}))
 		}
 		return txs
 	}
@@ -58,7 +58,7 @@ func TestAWatcherFollowsARoundOfALargeRun(t *testing.T) {
 		for _, id := range ids {
 			filter.Add(r.Filter(), who[:], id)
 		}
-		tx := w.tx(names[who], ledger.RunMessage{Run: "demo", Message: coordinator.Append(nil, coordinator.Witness{
+		tx := w.tx(names[who], host.RunMessage{Run: "demo", Message: coordinator.Append(nil, coordinator.Witness{
 			Round: r.Number(), Complete: true, Held: held, Commitments: filter, Params: params,
 		})})
 		w.block(tx)

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -20,10 +20,10 @@ import (
 // A new state is written beside the old one, which stays as PREVIOUS until the next. The store therefore survives being
 // killed between any two system calls, and a damaged file leaves an older one to go on from by hand.
 type store struct {
-	dir      string
-	referees ledger.Referees // of the runs in the state
-	height   uint64          // of the state in the file; 0 if there is none
-	older    uint64          // of the state in the previous file; 0 if there is none or it is not known
+	dir    string
+	rules  host.Rules
+	height uint64 // of the state in the file; 0 if there is none
+	older  uint64 // of the state in the previous file; 0 if there is none or it is not known
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 )
 
 // load returns the state that was saved last; nil if there is none.
-func (s *store) load() (*ledger.Host, error) {
+func (s *store) load() (*host.Host, error) {
 	path := filepath.Join(s.dir, hostFile)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) { // never saved, or killed between the two renames
@@ -47,7 +47,7 @@ func (s *store) load() (*ledger.Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger state: %w", err)
 	}
-	h, err := decodeHost(b, s.referees)
+	h, err := decodeHost(b, s.rules)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: move the file away to go on from %s and the blocks kept", path, err, hostPrevious)
 	}
@@ -56,7 +56,7 @@ func (s *store) load() (*ledger.Host, error) {
 }
 
 // save makes h's state durable.
-func (s *store) save(h *ledger.Host) error {
+func (s *store) save(h *host.Host) error {
 	body := h.Append([]byte(hostMagic))
 	sum := wire.Sum(hostDomain, body[len(hostMagic):])
 	path, previous := filepath.Join(s.dir, hostFile), filepath.Join(s.dir, hostPrevious)
@@ -76,7 +76,7 @@ func (s *store) save(h *ledger.Host) error {
 	return nil
 }
 
-func decodeHost(b []byte, referees ledger.Referees) (*ledger.Host, error) {
+func decodeHost(b []byte, rules host.Rules) (*host.Host, error) {
 	body, ok := bytes.CutPrefix(b, []byte(hostMagic))
 	if !ok || len(body) < len(wire.Hash{}) {
 		return nil, errors.New("not a file of ledger state")
@@ -85,5 +85,5 @@ func decodeHost(b []byte, referees ledger.Referees) (*ledger.Host, error) {
 	if wire.Hash(body[n:]) != wire.Sum(hostDomain, body[:n]) {
 		return nil, errors.New("ledger state is corrupted (its checksum does not match)")
 	}
-	return ledger.ParseHost(body[:n], referees)
+	return host.ParseHost(body[:n], rules)
 }

@@ -9,23 +9,23 @@ import (
 	abci "github.com/cometbft/cometbft/abci/types"
 	cmtmempool "github.com/cometbft/cometbft/mempool"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // Receipt is the answer to a submitted transaction.
 type Receipt struct {
-	ID      wire.Hash   `json:"id"`               // the transaction's
-	Settled bool        `json:"settled"`          // false: not in a block yet, ask again by sending the same transaction
-	Code    ledger.Code `json:"code"`             // what became of it, once settled
-	Text    string      `json:"text,omitempty"`   // why it was refused
-	Height  uint64      `json:"height,omitempty"` // of its block; 0 if refused before, or in a block long ago
+	ID      wire.Hash `json:"id"`               // the transaction's
+	Settled bool      `json:"settled"`          // false: not in a block yet, ask again by sending the same transaction
+	Code    host.Code `json:"code"`             // what became of it, once settled
+	Text    string    `json:"text,omitempty"`   // why it was refused
+	Height  uint64    `json:"height,omitempty"` // of its block; 0 if refused before, or in a block long ago
 }
 
 // submit takes a transaction and answers when it is in a block, was refused, or inclusionWait is over.
 func (a *api) submit(w http.ResponseWriter, r *http.Request) {
-	if !a.rates.allow(host(r)) {
-		fail(w, http.StatusTooManyRequests, "more than %d transactions a second from %s", txsPerSecond, host(r))
+	if !a.rates.allow(remote(r)) {
+		fail(w, http.StatusTooManyRequests, "more than %d transactions a second from %s", txsPerSecond, remote(r))
 		return
 	}
 	if !a.waiters.take() {
@@ -33,32 +33,32 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer a.waiters.give()
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, ledger.TxBytesMax+1))
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, host.TxBytesMax+1))
 	var tooLarge *http.MaxBytesError
 	if err != nil && !errors.As(err, &tooLarge) {
 		fail(w, http.StatusBadRequest, "read the transaction: %v", err)
 		return
 	}
-	if len(b) > ledger.TxBytesMax {
-		tooBig := ledger.TxError{Code: ledger.CodeTooLarge}
+	if len(b) > host.TxBytesMax {
+		tooBig := host.TxError{Code: host.CodeTooLarge}
 		settled(w, Receipt{Code: tooBig.Code, Text: tooBig.Error()})
 		return
 	}
 	deadline(w, inclusionWait+writeTimeout)
 	patient(w)
-	tx, err := ledger.ParseTx(b)
+	tx, err := host.ParseTx(b)
 	if err == nil {
 		err = tx.Verify(a.app.genesis.Chain)
 	}
 	if err != nil {
-		settled(w, Receipt{ID: tx.ID, Code: ledger.CodeOf(err), Text: err.Error()})
+		settled(w, Receipt{ID: tx.ID, Code: host.CodeOf(err), Text: err.Error()})
 		return
 	}
 	a.include(w, r, tx, b)
 }
 
 // include brings a verified transaction into a block, unless it is in one.
-func (a *api) include(w http.ResponseWriter, r *http.Request, tx ledger.Tx, b []byte) {
+func (a *api) include(w http.ResponseWriter, r *http.Request, tx host.Tx, b []byte) {
 	// The promise comes before the look into the past, or a block between the two would be missed.
 	result, cancel := a.app.hub.await(tx.ID)
 	defer cancel()
@@ -79,11 +79,11 @@ func (a *api) include(w http.ResponseWriter, r *http.Request, tx ledger.Tx, b []
 	defer patience.Stop()
 	select {
 	case o := <-result:
-		receipt := Receipt{ID: tx.ID, Settled: true, Code: ledger.CodeOf(o.err), Height: o.height}
+		receipt := Receipt{ID: tx.ID, Settled: true, Code: host.CodeOf(o.err), Height: o.height}
 		if o.err != nil {
 			receipt.Text = o.err.Error()
 		}
-		if receipt.Code == ledger.CodeReplayed && a.past(w, tx) {
+		if receipt.Code == host.CodeReplayed && a.past(w, tx) {
 			return // it stands twice in the chain, and counted the first time
 		}
 		settled(w, receipt)
@@ -98,7 +98,7 @@ func (a *api) include(w http.ResponseWriter, r *http.Request, tx ledger.Tx, b []
 }
 
 // past answers for a transaction that stands in an earlier block.
-func (a *api) past(w http.ResponseWriter, tx ledger.Tx) bool {
+func (a *api) past(w http.ResponseWriter, tx host.Tx) bool {
 	a.app.hostMu.RLock()
 	code, ok := a.app.host.Outcome(tx)
 	a.app.hostMu.RUnlock()
@@ -106,7 +106,7 @@ func (a *api) past(w http.ResponseWriter, tx ledger.Tx) bool {
 		return false
 	}
 	receipt := Receipt{ID: tx.ID, Code: code}
-	if code != ledger.CodeOK {
+	if code != host.CodeOK {
 		receipt.Text = code.String()
 	}
 	settled(w, receipt)
@@ -114,13 +114,13 @@ func (a *api) past(w http.ResponseWriter, tx ledger.Tx) bool {
 }
 
 // refuse answers for a transaction that may not wait for a block.
-func (a *api) refuse(w http.ResponseWriter, tx ledger.Tx, res *abci.ResponseCheckTx) {
-	code := ledger.Code(res.Code)
+func (a *api) refuse(w http.ResponseWriter, tx host.Tx, res *abci.ResponseCheckTx) {
+	code := host.Code(res.Code)
 	switch {
-	case code == ledger.CodeReplayed && a.past(w, tx):
-	case code == ledger.CodeAccountsFull:
+	case code == host.CodeReplayed && a.past(w, tx):
+	case code == host.CodeAccountsFull:
 		fail(w, http.StatusServiceUnavailable, "%s", code)
-	case code == ledger.CodeExpiresLate && !a.current():
+	case code == host.CodeExpiresLate && !a.current():
 		// After a stop the ledger's time is old until the second block; the client's clock may well be right.
 		fail(w, http.StatusServiceUnavailable, "the ledger's last block is old, it may be catching up")
 	default:
@@ -131,7 +131,7 @@ func (a *api) refuse(w http.ResponseWriter, tx ledger.Tx, res *abci.ResponseChec
 func settled(w http.ResponseWriter, r Receipt) {
 	r.Settled = true
 	status := http.StatusOK
-	if r.Code != ledger.CodeOK {
+	if r.Code != host.CodeOK {
 		status = http.StatusUnprocessableEntity
 	}
 	reply(w, status, r)

@@ -19,7 +19,7 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 	"github.com/cometbft/cometbft/version"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -67,15 +67,15 @@ func (r *Replica) sync(ctx context.Context) error {
 const syncPatience = 30 * time.Second
 
 func (r *Replica) syncFrom(ctx context.Context, c *Client, endpoint string) error {
-	host, header, err := r.fetchHost(ctx, c, endpoint)
-	if err != nil || host.Height() == 0 { // nothing has happened yet
+	h, header, err := r.fetchHost(ctx, c, endpoint)
+	if err != nil || h.Height() == 0 { // nothing has happened yet
 		return err
 	}
-	at, next, err := c.back(ctx, endpoint, header, int64(host.Height()))
+	at, next, err := c.back(ctx, endpoint, header, int64(h.Height()))
 	if err != nil {
 		return fmt.Errorf("%s: %w", endpoint, err)
 	}
-	state, err := r.stateAfter(host, at, next)
+	state, err := r.stateAfter(h, at, next)
 	if err != nil {
 		return fmt.Errorf("%s: %w", endpoint, err)
 	}
@@ -88,31 +88,31 @@ func (r *Replica) syncFrom(ctx context.Context, c *Client, endpoint string) erro
 			return err
 		}
 	}
-	if err := r.fetchHistories(ctx, c, host); err != nil {
+	if err := r.fetchHistories(ctx, c, h); err != nil {
 		return err
 	}
-	return r.app.restore(host)
+	return r.app.restore(h)
 }
 
 // fetchHost returns the ledger's state after the last block that changed it, and the height of a header that proves it.
-func (r *Replica) fetchHost(ctx context.Context, c *Client, endpoint string) (*ledger.Host, uint64, error) {
+func (r *Replica) fetchHost(ctx context.Context, c *Client, endpoint string) (*host.Host, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, syncWait)
 	defer cancel()
 	b, header, err := c.proven(ctx, endpoint, snapshotPath)
 	if err != nil {
 		return nil, 0, err
 	}
-	host, err := ledger.RestoreHost(b, r.app.store.referees)
+	h, err := host.RestoreHost(b, r.app.store.rules)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", endpoint, err)
 	}
-	if err := c.trust.check(header, host.Hash()); err != nil {
+	if err := c.trust.check(header, h.Hash()); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", endpoint, err)
 	}
-	if fresh, err := ledger.NewHost(host.Genesis(), nil); err != nil || fresh.Hash() != r.app.hash {
+	if fresh, err := host.NewHost(h.Genesis(), rules(nil)); err != nil || fresh.Hash() != r.app.hash {
 		return nil, 0, fmt.Errorf("%s: %w: the state is that of a chain with another genesis", endpoint, ErrLied)
 	}
-	return host, header, nil
+	return h, header, nil
 }
 
 // back returns the headers of a height and the one after, by the hashes that lead there from a header that is believed.
@@ -142,12 +142,12 @@ func (c *Client) back(ctx context.Context, endpoint string, header uint64, to in
 
 // stateAfter is CometBFT's own state after the block that left the ledger as host is. At is that block's header, next the
 // one after.
-func (r *Replica) stateAfter(host *ledger.Host, at, next *cmttypes.LightBlock) (sm.State, error) {
+func (r *Replica) stateAfter(h *host.Host, at, next *cmttypes.LightBlock) (sm.State, error) {
 	params := *r.home.genesis.ConsensusParams
 	if !bytes.Equal(params.Hash(), next.ConsensusHash) {
 		return sm.State{}, errors.New("the chain's rules about blocks are not those of its genesis")
 	}
-	after, err := validatorsAfter(next.ValidatorSet, host.Replicas())
+	after, err := validatorsAfter(next.ValidatorSet, h.Replicas())
 	if err != nil {
 		return sm.State{}, err
 	}
@@ -166,7 +166,7 @@ func (r *Replica) stateAfter(host *ledger.Host, at, next *cmttypes.LightBlock) (
 }
 
 // validatorsAfter is the set that follows one when the ledger has these replicas, as CometBFT computes it.
-func validatorsAfter(set *cmttypes.ValidatorSet, list []ledger.Replica) (*cmttypes.ValidatorSet, error) {
+func validatorsAfter(set *cmttypes.ValidatorSet, list []host.Replica) (*cmttypes.ValidatorSet, error) {
 	after := set.Copy()
 	var changes []*cmttypes.Validator
 	for _, r := range list {
@@ -217,13 +217,13 @@ func (h *home) bootstrap(state sm.State, commit *cmttypes.Commit) (err error) {
 }
 
 // restore takes over a state of the ledger and saves it.
-func (a *app) restore(host *ledger.Host) error {
+func (a *app) restore(h *host.Host) error {
 	a.hostMu.Lock()
 	defer a.hostMu.Unlock()
-	if err := a.store.save(host); err != nil {
+	if err := a.store.save(h); err != nil {
 		return err
 	}
-	a.host, a.hash = host, host.Hash()
-	a.hub.update(host, wire.Hash{}, a.hash, nil)
+	a.host, a.hash = h, h.Hash()
+	a.hub.update(h, wire.Hash{}, a.hash, nil)
 	return nil
 }

@@ -12,13 +12,14 @@ import (
 	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
 	cmttypes "github.com/cometbft/cometbft/types"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // How headers are believed.
 const (
-	// trustFor is how long after its time a header may be what others are believed by. It is shorter than ledger.UnbondMs:
+	// trustFor is how long after its time a header may be what others are believed by. It is shorter than host.UnbondMs:
 	// who signs a false header can still be made to pay for it.
 	trustFor = 5 * 24 * time.Hour
 	// clockDrift is how far a header may be in this machine's future.
@@ -185,7 +186,7 @@ func parseLight(b []byte, chain string) (*cmttypes.LightBlock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	if block.ValidatorSet == nil || block.SignedHeader == nil || len(block.ValidatorSet.Validators) > ledger.SeatsMax {
+	if block.ValidatorSet == nil || block.SignedHeader == nil || len(block.ValidatorSet.Validators) > host.SeatsMax {
 		return nil, errors.New("header without signatures, or with too many")
 	}
 	if err := block.ValidateBasic(chain); err != nil {

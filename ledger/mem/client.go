@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
@@ -159,7 +160,7 @@ func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error))
 }
 
 // Peers implements ledger.Reader.
-func (c *Client) Peers(ctx context.Context, run string, done func([]ledger.Peer, error)) {
+func (c *Client) Peers(ctx context.Context, run string, done func([]host.Peer, error)) {
 	ask(ctx, c, run, c.chain.host.Peers, done)
 }
 

@@ -1,10 +1,10 @@
-// Package mem is a ledger in memory, on a loop: the same ledger.Host that a chain replicates, with blocks made by a timer.
+// Package mem is a ledger in memory, on a loop: the same host.Host that a chain replicates, with blocks made by a timer.
 // It is for simulation and tests. Under a loop.Virtual all it does is a function of its Options and of what is asked of it
 // when: the same run of events gives the same blocks.
 //
 // A Chain is the ledger; a Client is one participant's way to it, a ledger.Ledger:
 //
-//	chain, err := mem.New(loop, mem.Options{Genesis: ledger.Genesis{Chain: "test"}})
+//	chain, err := mem.New(loop, mem.Options{Genesis: host.Genesis{Chain: "test"}})
 //	client := chain.Client()
 //	client.Watch(ctx, "run", func(s ledger.Snapshot) { ... })
 //
@@ -16,7 +16,8 @@ package mem
 import (
 	"time"
 
-	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/chance"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -24,8 +25,8 @@ import (
 
 // Options say how a Chain behaves. The zero value of each but Genesis means its default.
 type Options struct {
-	Genesis ledger.Genesis // its TimeMs, if 0, becomes the loop's time
-	Seed    wire.Hash      // of the seeds of blocks, of jitter and of loss
+	Genesis host.Genesis // its TimeMs, if 0, becomes the loop's time
+	Seed    wire.Hash    // of the seeds of blocks, of jitter and of loss
 
 	Block  time.Duration // between blocks; default 200 ms
 	Delay  time.Duration // from a client to the chain, and from the chain to a client; default 0
@@ -34,7 +35,7 @@ type Options struct {
 
 	LossPerMille uint32 // of submissions and of answers to them; default 0
 
-	Referees ledger.Referees // of runs with verification; nil: there can be none
+	Referees host.Referees // of runs with verification; nil: there can be none
 }
 
 // Chain is a ledger in memory. Its methods may be called where its loop's may: from any goroutine for a loop.Real, by
@@ -43,7 +44,7 @@ type Chain struct {
 	loop    loop.Loop
 	opts    Options
 	chance  prng.Source
-	host    *ledger.Host
+	host    *host.Host
 	seed    wire.Hash // the last block's
 	height  uint64
 	outage  bool
@@ -65,7 +66,7 @@ func New(l loop.Loop, o Options) (*Chain, error) {
 	if o.Retry <= 0 {
 		o.Retry = time.Second
 	}
-	host, err := ledger.NewHost(o.Genesis, o.Referees)
+	host, err := host.NewHost(o.Genesis, host.Rules{Referees: o.Referees, ChanceKey: chance.ValidKey})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (c *Chain) Outage(on bool) {
 func (c *Chain) Stop() { c.loop.Post(func() { c.stopped = true }) }
 
 // Host is the state machine, to look at from the loop.
-func (c *Chain) Host() *ledger.Host { return c.host }
+func (c *Chain) Host() *host.Host { return c.host }
 
 // block makes one block out of what waits, tells the watchers, and sees to the next.
 func (c *Chain) block() {
@@ -108,7 +109,7 @@ func (c *Chain) block() {
 	}
 	c.seed = wire.Sum("entrain/ledger/mem/block", parts...)
 
-	c.host.Begin(ledger.Block{Height: c.height, TimeMs: now, Seed: c.seed})
+	c.host.Begin(host.Block{Height: c.height, TimeMs: now, Seed: c.seed})
 	delivered := c.pending
 	c.pending = nil
 	outcomes := make([]error, len(delivered))
@@ -130,7 +131,7 @@ func (c *Chain) arrive(s *submission) {
 	if c.outage {
 		return
 	}
-	tx, err := ledger.ParseTx(s.tx)
+	tx, err := host.ParseTx(s.tx)
 	if err == nil {
 		err = tx.Verify(c.host.Chain())
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/mem"
@@ -54,7 +55,7 @@ func newWorld(t *testing.T, o mem.Options) *world {
 
 func (w *world) run(d time.Duration) { w.loop.Run(w.loop.Now().Add(d)) }
 
-func (w *world) tx(who string, body ledger.Body) []byte {
+func (w *world) tx(who string, body host.Body) []byte {
 	w.t.Helper()
 	s := w.sign[who]
 	if s == nil {
@@ -84,21 +85,21 @@ func (w *world) submit(ctx context.Context, c *mem.Client, tx []byte) *result {
 	return r
 }
 
-func createRun(owner string) ledger.CreateRun {
-	return ledger.CreateRun{
+func createRun(owner string) host.CreateRun {
+	return host.CreateRun{
 		Limits: coordinator.Limits{Members: 64, Witnesses: 4},
 		Config: coordinator.Config{
 			Name: "demo", MinMembers: 1, StartMembers: 1,
 			WarmupMs: 600_000, RoundTrainMs: 10_000, RoundWitnessMs: 10_000, CooldownMs: 10_000, EpochMs: 600_000,
 			TotalSteps: 100, BatchStart: 8, BatchEnd: 8, SequenceTokens: 128, MissedMax: 3,
-			ModelHash: wire.Sum("entrain/test/model"), SpecHash: ledger.SpecHash(testSpec), Owner: privateKey(owner).Public(),
+			ModelHash: wire.Sum("entrain/test/model"), SpecHash: host.SpecHash(testSpec), Owner: privateKey(owner).Public(),
 		},
 		Spec: testSpec,
 	}
 }
 
-func join() ledger.RunMessage {
-	return ledger.RunMessage{Run: "demo", Message: coordinator.Append(nil, coordinator.Join{Speed: 1})}
+func join() host.RunMessage {
+	return host.RunMessage{Run: "demo", Message: coordinator.Append(nil, coordinator.Join{Speed: 1})}
 }
 
 // withRun makes the chain's run.
@@ -126,9 +127,9 @@ func TestSubmitWatchSpecAndPeers(t *testing.T) {
 	begin := w.loop.Now()
 	joined := w.submit(t.Context(), c, w.tx("ann", join()))
 	again := w.submit(t.Context(), c, w.tx("ann", join()))
-	unknown := w.submit(t.Context(), c, w.tx("ann", ledger.Announce{Run: "none"}))
+	unknown := w.submit(t.Context(), c, w.tx("ann", host.Announce{Run: "none"}))
 	forged := w.submit(t.Context(), c, []byte("hello"))
-	announced := w.submit(t.Context(), c, w.tx("ann", ledger.Announce{Run: "demo", Addrs: []string{"/a"}}))
+	announced := w.submit(t.Context(), c, w.tx("ann", host.Announce{Run: "demo", Addrs: []string{"/a"}}))
 	w.run(time.Second)
 
 	if d := joined.at.Sub(begin); joined.calls != 1 || joined.err != nil || d < 60*time.Millisecond || d > 260*time.Millisecond {
@@ -136,12 +137,12 @@ func TestSubmitWatchSpecAndPeers(t *testing.T) {
 	}
 	for _, r := range []struct {
 		got  *result
-		want ledger.Code
+		want host.Code
 	}{
-		{again, ledger.CodeCoordinator + ledger.Code(coordinator.ErrAlreadyMember)},
-		{unknown, ledger.CodeUnknownRun}, {forged, ledger.CodeMalformed}, {announced, ledger.CodeOK},
+		{again, host.CodeCoordinator + host.Code(coordinator.ErrAlreadyMember)},
+		{unknown, host.CodeUnknownRun}, {forged, host.CodeMalformed}, {announced, host.CodeOK},
 	} {
-		if r.got.calls != 1 || ledger.CodeOf(r.got.err) != r.want {
+		if r.got.calls != 1 || host.CodeOf(r.got.err) != r.want {
 			t.Errorf("got %d answers, %v; want one, %v", r.got.calls, r.got.err, r.want)
 		}
 	}
@@ -150,10 +151,10 @@ func TestSubmitWatchSpecAndPeers(t *testing.T) {
 	}
 
 	var spec []byte
-	var peers []ledger.Peer
+	var peers []host.Peer
 	var errs []error
 	c.Spec(t.Context(), "demo", func(b []byte, err error) { spec, errs = b, append(errs, err) })
-	c.Peers(t.Context(), "demo", func(p []ledger.Peer, err error) { peers, errs = p, append(errs, err) })
+	c.Peers(t.Context(), "demo", func(p []host.Peer, err error) { peers, errs = p, append(errs, err) })
 	c.Spec(t.Context(), "none", func(_ []byte, err error) { errs = append(errs, err) })
 	w.run(5 * time.Second)
 	if len(errs) != 3 || errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], ledger.ErrUnknownRun) {
@@ -165,7 +166,7 @@ func TestSubmitWatchSpecAndPeers(t *testing.T) {
 }
 
 // history runs the same story, with loss, jitter, an outage and a cut, and returns all that could be seen of it.
-func history(t *testing.T, seed string) (log []string, end *ledger.Host) {
+func history(t *testing.T, seed string) (log []string, end *host.Host) {
 	w := newWorld(t, mem.Options{
 		Seed: wire.Sum("entrain/test/seed", []byte(seed)), Delay: 20 * time.Millisecond, Jitter: 80 * time.Millisecond, LossPerMille: 300,
 	}).withRun()
@@ -293,7 +294,7 @@ func TestOutageLosesWhatWaitsAndClientsSendItAgain(t *testing.T) {
 
 func TestOnARealLoop(t *testing.T) {
 	l := loop.NewReal()
-	chain, err := mem.New(l, mem.Options{Genesis: ledger.Genesis{Chain: testChain}, Block: time.Millisecond})
+	chain, err := mem.New(l, mem.Options{Genesis: host.Genesis{Chain: testChain}, Block: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +306,7 @@ func TestOnARealLoop(t *testing.T) {
 	c.Watch(ctx, "demo", func(s ledger.Snapshot) { phases <- s.State.Phase() })
 	for _, tx := range []struct {
 		who  string
-		body ledger.Body
+		body host.Body
 	}{{"owner", createRun("owner")}, {"ann", join()}} {
 		s := ledger.Signer{Chain: testChain, Key: privateKey(tx.who)}
 		b, err := s.Sign(time.Now(), tx.body)

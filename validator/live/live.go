@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
@@ -53,7 +54,7 @@ type Config struct {
 	// ctx ends before; values is called off the loop, and what it returns is checked against the hash.
 	Model func(ctx context.Context, s coordinator.State, round uint32, params wire.Hash, done func(values func() []float32, err error))
 	// Peers, if not nil, is told who announced what.
-	Peers func([]ledger.Peer)
+	Peers func([]host.Peer)
 	// Initial returns the run's first parameters, nil if this machine does not have them. It is called off the loop.
 	Initial func() []float32
 	Store   Store
@@ -184,7 +185,7 @@ func (v *Validator) lookUp() {
 	if v.ended {
 		return
 	}
-	v.cfg.Ledger.Peers(v.ctx, v.cfg.Run, func(found []ledger.Peer, err error) {
+	v.cfg.Ledger.Peers(v.ctx, v.cfg.Run, func(found []host.Peer, err error) {
 		v.cfg.Loop.Post(func() {
 			if err != nil || v.ended {
 				return
@@ -311,7 +312,7 @@ func (v *Validator) save(a validator.Save) {
 
 // submit sends a message to the run.
 func (v *Validator) submit(a validator.Submit) {
-	body := ledger.ToRun(v.cfg.Run, a.Message)
+	body := host.ToRun(v.cfg.Run, a.Message)
 	if _, ok := a.Message.(coordinator.RegisterValidator); ok {
 		body.Value, body.From = v.cfg.Stake, v.cfg.Pool
 	}

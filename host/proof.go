@@ -1,9 +1,6 @@
-package ledger
+package host
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
@@ -13,7 +10,7 @@ import (
 // it, need not believe who showed the part.
 
 // ErrProof is a proof that is none.
-var ErrProof = errors.New("proof of a part of the ledger's state is malformed")
+const ErrProof = Error("proof of a part of the ledger's state is malformed")
 
 // Change is one of the states that a run's coordinator was in. The list of all of them is a merkle tree, whose root is in the
 // hash of the ledger's state: so each can be proven for ever from a few hashes, whatever became of the blocks.
@@ -47,9 +44,9 @@ func CheckHistory(before merkle.Tree, changes []Change, of RunProof) (merkle.Tre
 	}
 	switch n := before.Len(); {
 	case n > of.Changes:
-		return before, fmt.Errorf("%d changes of a run that had %d", n, of.Changes)
+		return before, failed(n, " changes of a run that had ", of.Changes)
 	case n == of.Changes && before.Root() != of.History:
-		return before, errors.New("these are not the changes that the run went through")
+		return before, failed("these are not the changes that the run went through")
 	}
 	return before, nil
 }
@@ -179,7 +176,7 @@ func OpenPeers(b []byte) ([]Peer, wire.Hash, error) {
 	r := wire.NewReader(b)
 	p := parsePeers(&r)
 	if err := r.Done().OrNil(); err != nil {
-		return nil, wire.Hash{}, fmt.Errorf("addresses of participants: %w", err)
+		return nil, wire.Hash{}, failed("addresses of participants: ", err)
 	}
 	return p.show(), p.sum(), nil
 }
@@ -198,7 +195,7 @@ func OpenAdmission(b []byte) (Admission, wire.Hash, error) {
 	r := wire.NewReader(b)
 	a := parseAdmission(&r)
 	if err := r.Done().OrNil(); err != nil {
-		return Admission{}, wire.Hash{}, fmt.Errorf("who may take part: %w", err)
+		return Admission{}, wire.Hash{}, failed("who may take part: ", err)
 	}
 	return a.show(), a.sum(), nil
 }
@@ -218,10 +215,10 @@ func OpenPurse(b []byte, k key.Public) (tokens uint64, root wire.Hash, err error
 	bucket := r.Var(PursesMax * purseBytes)
 	way, top := readWay(&r), readWay(&r)
 	if err := r.Done().OrNil(); err != nil {
-		return 0, root, fmt.Errorf("purse: %w", err)
+		return 0, root, failed("purse: ", err)
 	}
 	purses, ok := merkle.Climb(merkle.Leaf(bucket), uint64(k[0]), bucketCount, way)
-	if !ok || len(bucket)%purseBytes != 0 {
+	if !ok || uint64(len(bucket))%purseBytes != 0 {
 		return 0, root, ErrProof
 	}
 	for list := wire.NewReader(bucket); list.Len() > 0; {
@@ -248,8 +245,12 @@ func OpenReplicas(b []byte) ([]Replica, wire.Hash, error) {
 	list := wire.NewReader(r.Var(ReplicasMax * (ReplicasMax*32 + 128)))
 	supply, way := r.U64(), readWay(&r)
 	p := parseReplicas(&list)
-	if err := errors.Join(r.Done().OrNil(), list.Done().OrNil()); err != nil {
-		return nil, wire.Hash{}, fmt.Errorf("replicas: %w", err)
+	err := r.Done().OrNil()
+	if err == nil {
+		err = list.Done().OrNil()
+	}
+	if err != nil {
+		return nil, wire.Hash{}, failed("replicas: ", err)
 	}
 	root, err := climbTop(p.sum(), leafReplicas, way)
 	return p.show(supply), root, err
@@ -271,8 +272,12 @@ func OpenPools(chain string, b []byte) ([]Pool, wire.Hash, error) {
 	list := wire.NewReader(body)
 	bank := bank{supply: SupplyMax}
 	bank.readPools(&list, chain)
-	if err := errors.Join(r.Done().OrNil(), list.Done().OrNil()); err != nil {
-		return nil, wire.Hash{}, fmt.Errorf("pools: %w", err)
+	err := r.Done().OrNil()
+	if err == nil {
+		err = list.Done().OrNil()
+	}
+	if err != nil {
+		return nil, wire.Hash{}, failed("pools: ", err)
 	}
 	pools := []Pool{}
 	for _, p := range bank.pools {

@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"slices"
@@ -39,10 +39,10 @@ func (a *accounts) find(k key.Public) (int, bool) {
 // admit tells whether t may be taken at the ledger's time. It changes nothing. The error is a *TxError.
 func (a *accounts) admit(t *Tx, nowMs uint64) error {
 	if t.ExpiresMs <= nowMs {
-		return refuse(CodeExpired, "expired at %d, it is %d (milliseconds since 1970)", t.ExpiresMs, nowMs)
+		return refuse(CodeExpired, "expired at ", t.ExpiresMs, ", it is ", nowMs, " (milliseconds since 1970)")
 	}
 	if t.ExpiresMs-nowMs > TxLifetimeMs {
-		return refuse(CodeExpiresLate, "expires at %d, it is %d (milliseconds since 1970)", t.ExpiresMs, nowMs)
+		return refuse(CodeExpiresLate, "expires at ", t.ExpiresMs, ", it is ", nowMs, " (milliseconds since 1970)")
 	}
 	i, ok := a.find(t.Sender)
 	if !ok {
@@ -54,7 +54,7 @@ func (a *accounts) admit(t *Tx, nowMs uint64) error {
 	recent := a.list[i].recent
 	_, replayed := slices.BinarySearchFunc(recent, t.Nonce, compareNonce)
 	if replayed || len(recent) == NoncesKept && t.Nonce < recent[0].nonce {
-		return refuse(CodeReplayed, "nonce %d; the newest of this key is %d", t.Nonce, recent[len(recent)-1].nonce)
+		return refuse(CodeReplayed, "nonce ", t.Nonce, "; the newest of this key is ", recent[len(recent)-1].nonce)
 	}
 	return nil
 }

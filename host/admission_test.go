@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"bytes"
@@ -187,7 +187,7 @@ func TestAdmissionIsPartOfTheStateAndSurvivesARestart(t *testing.T) {
 		}
 		seen = append(seen, c.host.Hash())
 	}
-	h, err := ParseHost(c.host.Append(nil), nil)
+	h, err := ParseHost(c.host.Append(nil), Rules{})
 	if err != nil || h.Hash() != c.host.Hash() || !bytes.Equal(rest(h), rest(c.host)) {
 		t.Fatalf("restored: %v", err)
 	}

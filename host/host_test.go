@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"bytes"
@@ -167,7 +167,7 @@ func TestOnlyCreatorsCreateRuns(t *testing.T) {
 		"chain": {Chain: "Bad"},
 		"many":  {Chain: testChain, Creators: make([]key.Public, CreatorsMax+1)},
 	} {
-		if _, err := NewHost(g, nil); err == nil {
+		if _, err := NewHost(g, Rules{}); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -270,7 +270,7 @@ func TestNothingCountsTwice(t *testing.T) {
 				taken[tx.ID] = taken[tx.ID] || code.Taken()
 			}
 			if rapid.IntRange(0, 5).Draw(rt, "restart") == 0 {
-				h, err := ParseHost(c.host.Append(nil), nil)
+				h, err := ParseHost(c.host.Append(nil), Rules{})
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -340,7 +340,7 @@ func busy(t testing.TB) *chain {
 func TestSavedHostGoesOnAlike(t *testing.T) {
 	c := busy(t)
 	saved := c.host.Append(nil)
-	h, err := ParseHost(saved, nil)
+	h, err := ParseHost(saved, Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,15 +362,15 @@ func TestSavedHostGoesOnAlike(t *testing.T) {
 func TestTruncatedHostIsRefused(t *testing.T) {
 	saved := busy(t).host.Append(nil)
 	for n := 0; n < len(saved); n += 1 + n/200 {
-		if _, err := ParseHost(saved[:n], nil); err == nil {
+		if _, err := ParseHost(saved[:n], Rules{}); err == nil {
 			t.Fatalf("the first %d of %d bytes are read", n, len(saved))
 		}
 	}
-	if _, err := ParseHost(append(saved, 0), nil); err == nil {
+	if _, err := ParseHost(append(saved, 0), Rules{}); err == nil {
 		t.Error("a trailing byte is read")
 	}
 	saved[0]++
-	if _, err := ParseHost(saved, nil); err == nil {
+	if _, err := ParseHost(saved, Rules{}); err == nil {
 		t.Error("another version is read")
 	}
 }
@@ -379,7 +379,7 @@ func FuzzParseHost(f *testing.F) {
 	f.Add(busy(f).host.Append(nil))
 	f.Add(newChain(f).host.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := ParseHost(b, nil)
+		h, err := ParseHost(b, Rules{})
 		if err != nil {
 			return
 		}

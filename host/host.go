@@ -1,11 +1,8 @@
-package ledger
+package host
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
+	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
@@ -13,81 +10,33 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Genesis is what the replicas of a chain agree on before its first block.
-type Genesis struct {
-	Chain    string       `json:"chain"`
-	TimeMs   uint64       `json:"time_ms"`            // the ledger's time before the first block, in milliseconds since 1970
-	Creators []key.Public `json:"creators"`           // who may create runs, in order; none means anyone
-	Accounts []Allocation `json:"accounts,omitempty"` // who has the chain's tokens, in order of keys; there are never more
-	Replicas []Founder    `json:"replicas,omitempty"` // who keeps the chain, in order of keys
+// Referees makes the referee of a run's disputes from its spec, or returns why there can be none.
+type Referees func(spec []byte) (coordinator.Referee, error)
+
+// Rules are the parts of a chain's rules that this package takes from outside. They must be the
+// same on all replicas.
+type Rules struct {
+	// Referees judge disputes. If nil, no run with verification can be created.
+	Referees Referees
+	// ChanceKey reports whether a key can be that of a replica's random values: each message must
+	// have one value at most; see package chance. If nil, no key can.
+	ChanceKey func(key.Public) bool
 }
 
-// Founder is a replica that has a seat before the first block.
-type Founder struct {
-	Key      key.Public `json:"key"`      // of its votes on blocks
-	Chance   key.Public `json:"chance"`   // of its random values, see package chance
-	Operator key.Public `json:"operator"` // who acts for it; zero if nobody
-	Stake    uint64     `json:"stake"`    // tokens that it loses if it votes twice; besides those of accounts
-}
-
-// Allocation is what a key has of the chain's tokens before the first block.
-type Allocation struct {
-	Key    key.Public `json:"key"`
-	Amount uint64     `json:"amount"`
-}
-
-// Check says what is wrong with g.
-func (g Genesis) Check() error {
-	if !ChainIDValid(g.Chain) {
-		return fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", g.Chain, ChainIDBytesMax)
-	}
-	if len(g.Creators) > CreatorsMax {
-		return fmt.Errorf("%d creators of runs, at most %d", len(g.Creators), CreatorsMax)
-	}
-	for i := 1; i < len(g.Creators); i++ {
-		if g.Creators[i-1].Compare(g.Creators[i]) >= 0 {
-			return fmt.Errorf("creators of runs are not in strictly increasing order at %v", g.Creators[i])
-		}
-	}
-	return g.checkAccounts()
-}
-
-func (g Genesis) checkAccounts() error {
-	if len(g.Accounts) > AllocationsMax {
-		return fmt.Errorf("tokens for %d accounts, at most %d", len(g.Accounts), AllocationsMax)
-	}
-	supply := uint64(0)
-	for i, a := range g.Accounts {
-		switch {
-		case i > 0 && g.Accounts[i-1].Key.Compare(a.Key) >= 0:
-			return fmt.Errorf("accounts are not in strictly increasing order at %v", a.Key)
-		case a.Key.IsZero():
-			return errors.New("tokens for the zero key, which is nobody's")
-		case a.Amount == 0:
-			return fmt.Errorf("no tokens for account %v: leave it out", a.Key)
-		case a.Amount > SupplyMax-supply:
-			return fmt.Errorf("more than %d tokens in all", uint64(SupplyMax))
-		}
-		supply += a.Amount
-	}
-	return g.checkReplicas(supply)
-}
-
-// supply is how many tokens there are.
-func (g Genesis) supply() uint64 {
-	n := uint64(0)
-	for _, a := range g.Accounts {
-		n += a.Amount
+// Check returns what is wrong with g.
+func (x Rules) Check(g Genesis) error {
+	if err := g.check(); err != nil {
+		return err
 	}
 	for _, r := range g.Replicas {
-		n += r.Stake
+		if !x.chanceKey(r.Chance) {
+			return failed("replica ", r.Key, ": ", r.Chance, " cannot be a key of random values")
+		}
 	}
-	return n
+	return nil
 }
 
-// Referees makes the referee of a run's disputes from its spec, or says why there can be none. It is a part of the chain's
-// rules: the same on all replicas.
-type Referees func(spec []byte) (coordinator.Referee, error)
+func (x Rules) chanceKey(k key.Public) bool { return x.ChanceKey != nil && x.ChanceKey(k) }
 
 // Block is what a Host is told about a block before its transactions.
 type Block struct {
@@ -103,7 +52,7 @@ type Block struct {
 // for concurrent use.
 type Host struct {
 	genesis  Genesis
-	referees Referees // nil: there are none
+	rules    Rules
 	height   uint64
 	timeMs   uint64
 	seed     wire.Hash // of the block begun last
@@ -138,12 +87,12 @@ type run struct {
 }
 
 // NewHost returns the state before the first block. Without referees, no run with verification can be created.
-func NewHost(g Genesis, referees Referees) (*Host, error) {
-	if err := g.Check(); err != nil {
-		return nil, fmt.Errorf("genesis: %w", err)
+func NewHost(g Genesis, rules Rules) (*Host, error) {
+	if err := rules.Check(g); err != nil {
+		return nil, failed("genesis: ", err)
 	}
 	h := &Host{
-		genesis: g, referees: referees, timeMs: g.TimeMs,
+		genesis: g, rules: rules, timeMs: g.TimeMs,
 		accounts: accounts{dirty: true}, bank: newBank(g), replicas: newReplicas(g), mark: mark{timeMs: g.TimeMs},
 		seed: wire.Sum("entrain/ledger/seed/first", appendGenesis(nil, g)),
 	}
@@ -197,41 +146,28 @@ func (h *Host) Deliver(b []byte) error {
 	if err := h.Admit(t, h.timeMs); err != nil {
 		return err
 	}
-	err = h.execute(t)
+	err = h.execute(t.Sender, t.Body)
 	h.accounts.take(&t, CodeOf(err))
 	h.balanced("transaction " + t.ID.String())
 	return err
 }
 
-func (h *Host) execute(t Tx) error {
-	switch body := t.Body.(type) {
-	case CreateRun:
-		return h.create(t.Sender, body)
-	case Announce:
-		r, err := h.open(body.Run)
-		if err != nil {
-			return err
-		}
-		if r.peers.announce(t.Sender, body.Addrs, h.height, r.state) {
-			r.peers.kept = false
-		}
-		return nil
-	case RunMessage:
-		r, err := h.open(body.Run)
-		if err != nil {
-			return err
-		}
-		return h.message(r, t.Sender, body)
-	default:
-		if err, ok := h.executeReplica(t.Sender, body); ok {
-			return err
-		}
-		return h.executeAdmission(t.Sender, body)
-	}
-}
-
-func (h *Host) executeBank(sender key.Public, body Body) error {
+func (h *Host) execute(sender key.Public, body Body) error {
 	switch body := body.(type) {
+	case CreateRun:
+		return h.create(sender, body)
+	case Announce:
+		return h.announce(sender, body)
+	case RunMessage:
+		return h.carry(sender, body)
+	case Admit:
+		return h.admitKeys(sender, body)
+	case Delegate:
+		return h.delegate(sender, body)
+	case Revoke:
+		return h.revoke(sender, body)
+	case Require:
+		return h.require(sender, body)
 	case Transfer:
 		return h.transfer(sender, body)
 	case CreatePool:
@@ -244,8 +180,33 @@ func (h *Host) executeBank(sender key.Public, body Body) error {
 		return h.closePool(sender, body)
 	case ClaimFor:
 		return h.claimFor(sender, body)
+	case Stake:
+		return h.stake(sender, body)
+	case Vote:
+		return h.vote(sender, body)
+	case Leave:
+		return h.leave(sender, body)
 	}
-	panic(fmt.Sprintf("ledger: transaction with a body of type %T", body))
+	panic(text("host: no rule for a body of kind ", body.kind()))
+}
+
+func (h *Host) announce(sender key.Public, a Announce) error {
+	r, err := h.open(a.Run)
+	if err != nil {
+		return err
+	}
+	if r.peers.announce(sender, a.Addrs, h.height, r.state) {
+		r.peers.kept = false
+	}
+	return nil
+}
+
+func (h *Host) carry(sender key.Public, m RunMessage) error {
+	r, err := h.open(m.Run)
+	if err != nil {
+		return err
+	}
+	return h.message(r, sender, m)
 }
 
 func (h *Host) create(sender key.Public, c CreateRun) error {
@@ -255,27 +216,27 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 	case len(h.genesis.Creators) > 0 && !slices.Contains(h.genesis.Creators, sender):
 		return &TxError{Code: CodeNotCreator}
 	case !RunNameValid(name):
-		return refuse(CodeBadName, "%q: want 1 to %d of a-z, 0-9 and inner '-'", name, RunNameBytesMax)
+		return refuse(CodeBadName, quote(name), ": want 1 to ", RunNameBytesMax, " of a-z, 0-9 and inner '-'")
 	case exists:
-		return refuse(CodeRunExists, "%q", name)
+		return refuse(CodeRunExists, quote(name))
 	case c.Config.Owner != sender:
-		return refuse(CodeNotOwner, "owner %v, sender %v", c.Config.Owner, sender)
+		return refuse(CodeNotOwner, "owner ", c.Config.Owner, ", sender ", sender)
 	case c.Config.SpecHash != SpecHash(c.Spec):
-		return refuse(CodeBadSpec, "spec has %v, the configuration says %v", SpecHash(c.Spec), c.Config.SpecHash)
+		return refuse(CodeBadSpec, "spec has ", SpecHash(c.Spec), ", the configuration says ", c.Config.SpecHash)
 	}
 	if faults := c.Config.Check(c.Limits); len(faults) > 0 {
-		return refuse(CodeBadConfig, "%s", faultText(faults))
+		return refuse(CodeBadConfig, faultText(faults))
 	}
 	if size := h.stateBytes() + coordinator.Size(c.Limits); len(h.runs) >= RunsMax || size > StateBytesMax {
-		return refuse(CodeRunsFull, "%d runs of %d; states of %d bytes of %d with this one", len(h.runs), RunsMax, size, StateBytesMax)
+		return refuse(CodeRunsFull, len(h.runs), " runs of ", RunsMax, "; states of ", size, " bytes of ", StateBytesMax, " with this one")
 	}
-	r := &run{name: name, spec: bytes.Clone(c.Spec)}
-	if err := r.appoint(c.Config, h.referees); err != nil {
-		return refuse(CodeNoReferee, "%v", err)
+	r := &run{name: name, spec: slices.Clone(c.Spec)}
+	if err := r.appoint(c.Config, h.rules); err != nil {
+		return refuse(CodeNoReferee, err)
 	}
 	var err error
 	if r.state, err = coordinator.New(c.Limits, c.Config, h.env(r, sender)); err != nil {
-		return refuse(CodeBadConfig, "%v", err)
+		return refuse(CodeBadConfig, err)
 	}
 	r.live = r.state.Bytes()
 	h.runs = slices.Insert(h.runs, i, r)
@@ -283,23 +244,26 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 }
 
 // appoint gives the run its referee, if it wants one.
-func (r *run) appoint(c coordinator.Config, referees Referees) (err error) {
+func (r *run) appoint(c coordinator.Config, rules Rules) (err error) {
 	if c.VerificationPercent == 0 {
 		return nil
 	}
-	if referees == nil {
-		return errors.New("this ledger was set up without referees")
+	if rules.Referees == nil {
+		return failed("this ledger was set up without referees")
 	}
-	r.referee, err = referees(r.spec)
+	r.referee, err = rules.Referees(r.spec)
 	return err
 }
 
 func faultText(faults []coordinator.Fault) string {
-	texts := make([]string, len(faults))
+	all := ""
 	for i, f := range faults {
-		texts[i] = f.Error()
+		if i > 0 {
+			all += "; "
+		}
+		all += f.Error()
 	}
-	return strings.Join(texts, "; ")
+	return all
 }
 
 func (h *Host) stateBytes() int {
@@ -318,12 +282,12 @@ func (h *Host) env(r *run, sender key.Public) coordinator.Env {
 }
 
 func (h *Host) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(h.runs, name, func(r *run, name string) int { return strings.Compare(r.name, name) })
+	return slices.BinarySearchFunc(h.runs, name, func(r *run, name string) int { return cmp.Compare(r.name, name) })
 }
 
 func (h *Host) open(name string) (*run, error) {
 	if i, ok := h.find(name); ok {
 		return h.runs[i], nil
 	}
-	return nil, refuse(CodeUnknownRun, "%q", name)
+	return nil, refuse(CodeUnknownRun, quote(name))
 }

@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ type chain struct {
 
 func newChain(t testing.TB, creators ...key.Public) *chain {
 	t.Helper()
-	h, err := NewHost(Genesis{Chain: testChain, TimeMs: genesisMs, Creators: creators}, nil)
+	h, err := NewHost(Genesis{Chain: testChain, TimeMs: genesisMs, Creators: creators}, Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestNamesOfRunsAndChains(t *testing.T) {
 }
 
 func TestEveryCodeHasAText(t *testing.T) {
-	for c := range Code(len(codeText)) {
+	for c := range Code(len(codeTexts())) {
 		named := c.String() != (Code(200)+c).String() && c.String()[:4] != "code"
 		if used := c <= CodeAccountsFull || c >= CodeBadName; named != used {
 			t.Errorf("code %d says %q", c, c)

@@ -1,10 +1,8 @@
-package ledger
+package host
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/entrain-network/entrain/chance"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -89,25 +87,6 @@ func (r *replicas) seated() int {
 	return n
 }
 
-// checkReplicas says what is wrong with the replicas of a genesis.
-func (g Genesis) checkReplicas(supply uint64) error {
-	if len(g.Replicas) > SeatsMax {
-		return fmt.Errorf("%d replicas, at most %d", len(g.Replicas), SeatsMax)
-	}
-	for i, r := range g.Replicas {
-		switch {
-		case i > 0 && g.Replicas[i-1].Key.Compare(r.Key) >= 0:
-			return fmt.Errorf("replicas are not in strictly increasing order at %v", r.Key)
-		case chance.CheckKey(r.Chance) != nil:
-			return fmt.Errorf("replica %v: chance %v is %w", r.Key, r.Chance, chance.ErrKey)
-		case r.Stake > SupplyMax-supply:
-			return fmt.Errorf("more than %d tokens in all", uint64(SupplyMax))
-		}
-		supply += r.Stake
-	}
-	return nil
-}
-
 // ReplicaStake returns the least that must be behind a candidate, which bounds what it takes to fill the table.
 func (h *Host) ReplicaStake() uint64 { return max(h.bank.floor(), h.bank.supply>>12) }
 
@@ -118,9 +97,9 @@ func (h *Host) stake(sender key.Public, s Stake) error {
 		e := h.replicas.list[i]
 		switch {
 		case e.operator != sender:
-			return refuse(CodeNotOperator, "replica %v is %v's", e.key, e.operator)
+			return refuse(CodeNotOperator, "replica ", e.key, " is ", e.operator, "'s")
 		case e.seat != seatNone && e.seat != seatTaken:
-			return refuse(CodeSeat, "replica %v has %v", e.key, e.seat)
+			return refuse(CodeSeat, "replica ", e.key, " has ", e.seat)
 		case s.Amount == 0:
 			return refuse(CodeAmount, "nothing to put behind the replica")
 		}
@@ -142,14 +121,14 @@ func (h *Host) stake(sender key.Public, s Stake) error {
 // mayStand tells whether a new candidate can be taken.
 func (h *Host) mayStand(sender key.Public, s Stake) error {
 	switch {
-	case s.Replica.IsZero() || s.Replica == s.Chance || chance.CheckKey(s.Chance) != nil:
-		return refuse(CodeReplicaKey, "chance %v is %v", s.Chance, chance.ErrKey)
+	case s.Replica.IsZero() || s.Replica == s.Chance || !h.rules.chanceKey(s.Chance):
+		return refuse(CodeReplicaKey, s.Replica, " with random values of ", s.Chance)
 	case !key.Verify(s.Replica, replicaDomain, replicaText(h.genesis.Chain, sender, s.Chance), s.Consent):
-		return refuse(CodeReplicaKey, "replica %v has not consented to operator %v", s.Replica, sender)
+		return refuse(CodeReplicaKey, "replica ", s.Replica, " has not consented to operator ", sender)
 	case len(h.replicas.list) >= ReplicasMax:
-		return refuse(CodeReplicasFull, "%d of %d", len(h.replicas.list), ReplicasMax)
+		return refuse(CodeReplicasFull, len(h.replicas.list), " of ", ReplicasMax)
 	case s.Amount < h.ReplicaStake():
-		return refuse(CodeAmount, "%d behind a candidate, at least %d", s.Amount, h.ReplicaStake())
+		return refuse(CodeAmount, s.Amount, " behind a candidate, at least ", h.ReplicaStake())
 	}
 	return nil
 }
@@ -158,14 +137,14 @@ func (h *Host) mayStand(sender key.Public, s Stake) error {
 func (h *Host) vote(sender key.Public, v Vote) error {
 	i, ok := h.replicas.find(v.Replica)
 	if !ok {
-		return refuse(CodeUnknownReplica, "%v", v.Replica)
+		return refuse(CodeUnknownReplica, v.Replica)
 	}
 	e := h.replicas.list[i]
 	if !h.replicas.seats(sender) {
-		return refuse(CodeNotOperator, "%v has no replica with a seat", sender)
+		return refuse(CodeNotOperator, sender, " has no replica with a seat")
 	}
 	if e.seat != seatNone && e.seat != seatTaken {
-		return refuse(CodeSeat, "replica %v has %v", e.key, e.seat)
+		return refuse(CodeSeat, "replica ", e.key, " has ", e.seat)
 	}
 	h.replicas.dirty = true // even if the vote changes nothing, those of who has no seat any more go
 	e.votes = slices.DeleteFunc(e.votes, func(k key.Public) bool { return !h.replicas.seats(k) })
@@ -213,19 +192,19 @@ func (h *Host) unseat(e *replica) {
 func (h *Host) leave(sender key.Public, l Leave) error {
 	i, ok := h.replicas.find(l.Replica)
 	if !ok {
-		return refuse(CodeUnknownReplica, "%v", l.Replica)
+		return refuse(CodeUnknownReplica, l.Replica)
 	}
 	e := h.replicas.list[i]
 	switch {
 	case e.operator != sender:
-		return refuse(CodeNotOperator, "replica %v is %v's", e.key, e.operator)
+		return refuse(CodeNotOperator, "replica ", e.key, " is ", e.operator, "'s")
 	case e.seat == seatTaken && h.replicas.seated() == 1:
-		return refuse(CodeSeat, "replica %v is the last one, and a chain without is none", e.key)
+		return refuse(CodeSeat, "replica ", e.key, " is the last one, and a chain without is none")
 	case e.seat == seatTaken:
 		h.unseat(e)
 		return nil
 	case h.timeMs < e.freeMs:
-		return refuse(CodeSeat, "replica %v has %v; its stake is free at %d (milliseconds since 1970)", e.key, e.seat, e.freeMs)
+		return refuse(CodeSeat, "replica ", e.key, " has ", e.seat, "; its stake is free at ", e.freeMs, " (milliseconds since 1970)")
 	}
 	if err := h.bank.mayReceive(sender, e.stake); err != nil {
 		return err

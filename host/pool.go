@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"math/bits"
@@ -100,13 +100,13 @@ func (p *pool) mayLend(k key.Public, amount uint64) error {
 	_, known := p.find(k)
 	switch {
 	case p.stage != poolLends:
-		return refuse(CodePoolStage, "pool %q is %v: lenders come before its first stake", p.name, p.stage)
+		return refuse(CodePoolStage, "pool ", quote(p.name), " is ", p.stage, ": lenders come before its first stake")
 	case amount == 0 || !known && amount < p.terms.Least:
-		return refuse(CodeAmount, "%d, where a lender of pool %q begins with %d", amount, p.name, max(1, p.terms.Least))
+		return refuse(CodeAmount, amount, ", where a lender of pool ", quote(p.name), " begins with ", max(1, p.terms.Least))
 	case !known && len(p.lenders) >= LendersMax:
-		return refuse(CodePoolTerms, "pool %q has %d lenders, and no room for more", p.name, LendersMax)
+		return refuse(CodePoolTerms, "pool ", quote(p.name), " has ", LendersMax, " lenders, and no room for more")
 	case !p.ownEnough(own, p.lent+amount):
-		return refuse(CodePoolTerms, "the operator of pool %q lends %d of it, which would be less than %d.%02d %%", p.name, own, p.terms.OwnBP/100, p.terms.OwnBP%100)
+		return refuse(CodePoolTerms, "the operator of pool ", quote(p.name), " would lend ", own, " of ", p.lent+amount, ", less than ", p.terms.OwnBP, " basis points of it")
 	}
 	return nil
 }
@@ -144,10 +144,10 @@ func (p *pool) share(l lender) uint64 { return p.shared.part(l.lent, p.lent).min
 func (p *pool) mayCollect(k key.Public) error {
 	due := p.due(k)
 	if due == 0 {
-		return refuse(CodeNothingDue, "pool %q owes %v nothing now", p.name, k)
+		return refuse(CodeNothingDue, "pool ", quote(p.name), " owes ", k, " nothing now")
 	}
 	if p.stage == poolLends && k == p.opener && !p.ownEnough(0, p.lent-due) {
-		return refuse(CodePoolTerms, "others have lent to pool %q because its operator has: close it instead", p.name)
+		return refuse(CodePoolTerms, "others have lent to pool ", quote(p.name), " because its operator has: close it instead")
 	}
 	return nil
 }

@@ -1,8 +1,6 @@
-package ledger
+package host
 
 import (
-	"fmt"
-
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -72,6 +70,11 @@ type RunMessage struct {
 	Message []byte // as coordinator.Append writes it
 }
 
+// ToRun returns the body that carries m to a run's coordinator, without tokens.
+func ToRun(run string, m coordinator.Message) RunMessage {
+	return RunMessage{Run: run, Message: coordinator.Append(nil, m)}
+}
+
 func (CreateRun) kind() uint8  { return kindCreateRun }
 func (Announce) kind() uint8   { return kindAnnounce }
 func (RunMessage) kind() uint8 { return kindRunMessage }
@@ -102,7 +105,7 @@ func (t Tx) Sign(k key.Private) ([]byte, error) {
 	sig := k.Sign(txDomain, b)
 	b = append(b, sig[:]...)
 	if _, err := ParseTx(b); err != nil {
-		return nil, fmt.Errorf("sign transaction: %w", err)
+		return nil, failed("sign transaction: ", err)
 	}
 	return b, nil
 }
@@ -120,11 +123,11 @@ func (t Tx) unsigned() []byte {
 // for which see Verify. The Tx holds on to b. The error is a *TxError.
 func ParseTx(b []byte) (Tx, error) {
 	if len(b) > TxBytesMax {
-		return Tx{}, refuse(CodeTooLarge, "%d bytes, at most %d", len(b), TxBytesMax)
+		return Tx{}, refuse(CodeTooLarge, len(b), " bytes, at most ", TxBytesMax)
 	}
 	var t Tx
 	if len(b) < len(t.Signature) {
-		return Tx{}, refuse(CodeMalformed, "%v", wire.ErrShort)
+		return Tx{}, refuse(CodeMalformed, wire.ErrShort)
 	}
 	t.signed = b[:len(b)-len(t.Signature)]
 	copy(t.Signature[:], b[len(t.signed):])
@@ -135,65 +138,72 @@ func ParseTx(b []byte) (Tx, error) {
 	t.Nonce = r.U64()
 	t.ExpiresMs = r.U64()
 	var err error
-	switch kind := r.U8(); {
-	case r.Err() != wire.OK:
-	case kind == kindCreateRun:
-		t.Body = CreateRun{
-			Limits: coordinator.ReadLimits(&r), Config: coordinator.ReadConfig(&r), Spec: r.Var(SpecBytesMax),
-		}
-	case kind == kindAnnounce:
-		t.Body, err = parseAnnounce(&r)
-	case kind == kindRunMessage:
-		t.Body = RunMessage{Run: r.String(RunNameBytesMax), Value: r.U64(), From: r.String(RunNameBytesMax), Message: r.Var(MessageBytesMax)}
-	default:
-		t.Body = readBankBody(kind, &r)
+	if kind := r.U8(); r.Err() == wire.OK {
+		t.Body, err = readBody(kind, &r)
 	}
 	if err == nil {
 		err = r.Done().OrNil()
 	}
 	if err != nil {
-		return Tx{}, refuse(CodeMalformed, "%v", err)
+		return Tx{}, refuse(CodeMalformed, err)
 	}
 	t.ID = wire.Sum("entrain/tx-id", t.signed)
 	return t, nil
 }
 
-func readBankBody(kind uint8, r *wire.Reader) Body {
+func readBody(kind uint8, r *wire.Reader) (Body, error) {
 	switch kind {
+	case kindCreateRun:
+		return CreateRun{Limits: coordinator.ReadLimits(r), Config: coordinator.ReadConfig(r), Spec: r.Var(SpecBytesMax)}, nil
+	case kindAnnounce:
+		return readAnnounce(r)
+	case kindRunMessage:
+		return RunMessage{Run: readName(r), Value: r.U64(), From: readName(r), Message: r.Var(MessageBytesMax)}, nil
 	case kindTransfer:
-		return readTransfer(r)
+		return Transfer{To: readKey(r), Amount: r.U64()}, nil
 	case kindCreatePool:
-		return readCreatePool(r)
+		return readCreatePool(r), nil
 	case kindLend:
-		return Lend{Pool: r.String(RunNameBytesMax), Amount: r.U64()}
+		return Lend{Pool: readName(r), Amount: r.U64()}, nil
 	case kindCollect:
-		return Collect{Pool: r.String(RunNameBytesMax)}
+		return Collect{Pool: readName(r)}, nil
 	case kindClosePool:
-		return ClosePool{Pool: r.String(RunNameBytesMax)}
+		return ClosePool{Pool: readName(r)}, nil
 	case kindClaimFor:
-		return readClaimFor(r)
+		return ClaimFor{Run: readName(r), Member: readKey(r)}, nil
 	case kindAdmit:
-		return readAdmit(r)
+		return Admit{Run: readName(r), Listed: r.Bool(), Add: readKeys(r, AdmitKeysMax), Remove: readKeys(r, AdmitKeysMax)}, nil
 	case kindDelegate:
-		return Delegate{Run: r.String(RunNameBytesMax), Certificate: ReadCertificate(r)}
+		return Delegate{Run: readName(r), Certificate: ReadCertificate(r)}, nil
 	case kindRevoke:
-		return Revoke{Run: r.String(RunNameBytesMax), Node: key.Public(r.Hash())}
+		return Revoke{Run: readName(r), Node: readKey(r)}, nil
 	case kindRequire:
-		return Require{Run: r.String(RunNameBytesMax), Program: r.String(ProgramBytesMax)}
+		return Require{Run: readName(r), Program: r.String(ProgramBytesMax)}, nil
+	case kindStake:
+		s := Stake{Replica: readKey(r), Amount: r.U64(), Chance: readKey(r)}
+		copy(s.Consent[:], r.Bytes(len(s.Consent)))
+		return s, nil
+	case kindVote:
+		return Vote{Replica: readKey(r), Seated: r.Bool()}, nil
+	case kindLeave:
+		return Leave{Replica: readKey(r)}, nil
 	}
-	return readReplicaBody(kind, r)
+	return nil, wire.ErrUnknownKind
 }
 
-func parseAnnounce(r *wire.Reader) (Body, error) {
+func readName(r *wire.Reader) string    { return r.String(RunNameBytesMax) }
+func readKey(r *wire.Reader) key.Public { return key.Public(r.Hash()) }
+
+func readAnnounce(r *wire.Reader) (Body, error) {
 	a := Announce{Run: r.String(RunNameBytesMax)}
 	n := r.U8()
 	if n > AddrsMax {
-		return nil, fmt.Errorf("%d addresses, at most %d", n, AddrsMax)
+		return nil, failed(n, " addresses, at most ", AddrsMax)
 	}
 	for range n {
 		addr := r.String(AddrBytesMax)
 		if r.Err() == wire.OK && !addrValid(addr) {
-			return nil, fmt.Errorf("address %q is empty or has characters that are not printable ASCII", addr)
+			return nil, failed("address ", quote(addr), " is empty or has characters that are not printable ASCII")
 		}
 		a.Addrs = append(a.Addrs, addr)
 	}
@@ -214,7 +224,7 @@ func addrValid(addr string) bool {
 // sender. The error is a *TxError.
 func (t Tx) Verify(chain string) error {
 	if t.Chain != chain {
-		return refuse(CodeWrongChain, "this is chain %q, the transaction is for %q", chain, t.Chain)
+		return refuse(CodeWrongChain, "this is chain ", quote(chain), ", the transaction is for ", quote(t.Chain))
 	}
 	if t.Sender.IsZero() || !key.Verify(t.Sender, txDomain, t.signed, t.Signature) {
 		return &TxError{Code: CodeBadSignature}

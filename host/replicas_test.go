@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func newSeats(t testing.TB, stake uint64, replicas ...string) *chain {
 	}
 	slices.SortFunc(g.Replicas, func(a, b Founder) int { return a.Key.Compare(b.Key) })
 	slices.SortFunc(g.Accounts, func(a, b Allocation) int { return a.Key.Compare(b.Key) })
-	h, err := NewHost(g, nil)
+	h, err := NewHost(g, testRules())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestReplicasKeepCount(t *testing.T) {
 			if power == 0 {
 				rt.Fatal("nobody votes on blocks any more")
 			}
-			again, err := ParseHost(c.host.Append(nil), nil)
+			again, err := ParseHost(c.host.Append(nil), testRules())
 			if err != nil || again.Hash() != c.host.Hash() {
 				rt.Fatalf("restored: %v", err)
 			}
@@ -187,8 +187,10 @@ func TestGenesisWithReplicas(t *testing.T) {
 	} {
 		g := good
 		g.Replicas = slices.Clone(good.Replicas)
-		if change(&g); g.Check() == nil {
+		if change(&g); testRules().Check(g) == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
 }
+
+func testRules() Rules { return Rules{ChanceKey: chance.ValidKey} }

@@ -1,9 +1,6 @@
-package ledger
+package host
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -14,7 +11,7 @@ import (
 func (h *Host) message(r *run, sender key.Public, body RunMessage) error {
 	m, err := coordinator.ParseMessage(body.Message)
 	if err != nil {
-		return refuse(CodeBadMessage, "%v", err)
+		return refuse(CodeBadMessage, err)
 	}
 	if m, err = h.admitted(r, sender, m); err != nil {
 		return err
@@ -61,13 +58,13 @@ func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinato
 	_, works := slices.BinarySearchFunc(p.terms.Workers, sender, key.Public.Compare)
 	switch {
 	case sender != p.opener && !works:
-		return nil, nil, refuse(CodeNotOperator, "%v is neither operator nor worker of pool %q", sender, p.name)
+		return nil, nil, refuse(CodeNotOperator, sender, " is neither operator nor worker of pool ", quote(p.name))
 	case p.stage == poolClosed:
-		return nil, nil, refuse(CodePoolStage, "pool %q is closed", p.name)
+		return nil, nil, refuse(CodePoolStage, "pool ", quote(p.name), " is closed")
 	case body.Value == 0:
-		return nil, nil, refuse(CodeAmount, "nothing from pool %q", p.name)
+		return nil, nil, refuse(CodeAmount, "nothing from pool ", quote(p.name))
 	case body.Value > p.idle:
-		return nil, nil, refuse(CodeFunds, "pool %q has %d to stake, not %d", p.name, p.idle, body.Value)
+		return nil, nil, refuse(CodeFunds, "pool ", quote(p.name), " has ", p.idle, " to stake, not ", body.Value)
 	}
 	switch m := m.(type) {
 	case coordinator.Join:
@@ -97,9 +94,9 @@ func (h *Host) mayPayOut(r *run, env coordinator.Env, m coordinator.Message) err
 	if sure {
 		return nil
 	}
-	trial, err := coordinator.Open(bytes.Clone(r.live))
+	trial, err := coordinator.Open(slices.Clone(r.live))
 	if err != nil {
-		panic(fmt.Sprintf("ledger: run %q: state of its own making: %v", r.name, err))
+		panic(text("host: run ", quote(r.name), ": state of its own making: ", err))
 	}
 	if err := trial.Apply(env, m); err != nil {
 		return nil // the coordinator says what is wrong
@@ -116,7 +113,7 @@ func (h *Host) claimFor(sender key.Public, c ClaimFor) error {
 	}
 	i, ok := r.state.Find(c.Member)
 	if !ok || r.state.Member(i).Payee != sender && h.bank.poolAt(r.state.Member(i).Payee) == nil {
-		return refuse(CodeUnknownPool, "run %q does not pay member %v at a pool's address, or at the sender's", r.name, c.Member)
+		return refuse(CodeUnknownPool, "run ", quote(r.name), " does not pay member ", c.Member, " at a pool's address, or at the sender's")
 	}
 	return h.message(r, c.Member, RunMessage{Run: c.Run, Message: coordinator.Append(nil, coordinator.Claim{})})
 }
@@ -146,9 +143,9 @@ func (h *Host) createPool(sender key.Public, c CreatePool) error {
 	i, exists := h.bank.findPool(c.Name)
 	switch {
 	case exists:
-		return refuse(CodePoolExists, "%q", c.Name)
+		return refuse(CodePoolExists, quote(c.Name))
 	case len(h.bank.pools) >= PoolsMax:
-		return refuse(CodePoolsFull, "%d of %d", len(h.bank.pools), PoolsMax)
+		return refuse(CodePoolsFull, len(h.bank.pools), " of ", PoolsMax)
 	}
 	deposit := h.PoolDeposit()
 	if err := h.bank.mayPay(sender, deposit); err != nil {
@@ -172,7 +169,7 @@ func (h *Host) openPool(name string) (*pool, error) {
 	if i, ok := h.bank.findPool(name); ok {
 		return h.bank.pools[i], nil
 	}
-	return nil, refuse(CodeUnknownPool, "%q", name)
+	return nil, refuse(CodeUnknownPool, quote(name))
 }
 
 func (h *Host) lend(sender key.Public, l Lend) error {
@@ -215,7 +212,7 @@ func (h *Host) closePool(sender key.Public, c ClosePool) error {
 		return err
 	}
 	if !p.mayClose(sender, h.timeMs) {
-		return refuse(CodeNotOperator, "%v may not close pool %q now", sender, p.name)
+		return refuse(CodeNotOperator, sender, " may not close pool ", quote(p.name), " now")
 	}
 	if p.stage != poolClosed {
 		p.settle(poolClosed)
@@ -223,13 +220,13 @@ func (h *Host) closePool(sender key.Public, c ClosePool) error {
 		return nil
 	}
 	if sender != p.opener {
-		return refuse(CodeNotOperator, "only its operator may remove pool %q", p.name)
+		return refuse(CodeNotOperator, "only its operator may remove pool ", quote(p.name))
 	}
 	if !p.spent() {
-		return refuse(CodePoolOwed, "pool %q has dues that were not collected", p.name)
+		return refuse(CodePoolOwed, "pool ", quote(p.name), " has dues that were not collected")
 	}
 	if run, member, ok := h.owing(p.address); ok {
-		return refuse(CodePoolOwed, "run %q pays member %v at the address of pool %q", run, member, p.name)
+		return refuse(CodePoolOwed, "run ", quote(run), " pays member ", member, " at the address of pool ", quote(p.name))
 	}
 	left := p.tokens()
 	if err := h.bank.mayReceive(sender, left); err != nil {
@@ -259,11 +256,11 @@ func (h *Host) owing(address key.Public) (string, key.Public, bool) {
 func (h *Host) balanced(after string) {
 	for _, r := range h.runs {
 		if got := r.state.Escrow(); got != r.escrow {
-			panic(fmt.Sprintf("ledger: after %s run %q accounts for %d tokens, and holds %d", after, r.name, got, r.escrow))
+			panic(text("host: after ", after, " run ", quote(r.name), " accounts for ", got, " tokens, and holds ", r.escrow))
 		}
 	}
 	if err := h.checkSupply(); err != nil {
-		panic(fmt.Sprintf("ledger: after %s: %v", after, err))
+		panic(text("host: after ", after, ": ", err))
 	}
 }
 
@@ -276,12 +273,12 @@ func (h *Host) checkSupply() error {
 	}
 	for _, n := range parts {
 		if n > left {
-			return errors.New("there are more tokens in purses, pools, runs and behind replicas than there can be")
+			return failed("there are more tokens in purses, pools, runs and behind replicas than there can be")
 		}
 		left -= n
 	}
 	if left > 0 {
-		return fmt.Errorf("%d tokens are missing", left)
+		return failed(left, " tokens are missing")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
-package ledger
+package host
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -43,7 +42,7 @@ func (h *Host) Spec(name string) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	return bytes.Clone(r.spec), true
+	return slices.Clone(r.spec), true
 }
 
 // Peers returns a copy of the addresses announced for the run, in order of keys; false if there is none of that name.

@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"github.com/entrain-network/entrain/key"
@@ -81,10 +81,6 @@ func (c ClaimFor) append(dst []byte) []byte {
 	return append(wire.AppendString(dst, c.Run), c.Member[:]...)
 }
 
-func readTransfer(r *wire.Reader) Transfer {
-	return Transfer{To: key.Public(r.Hash()), Amount: r.U64()}
-}
-
 func readCreatePool(r *wire.Reader) CreatePool {
 	c := CreatePool{Name: r.String(RunNameBytesMax), CommissionBP: r.U16(), OwnBP: r.U16(), Least: r.U64()}
 	n := r.U8()
@@ -98,25 +94,21 @@ func readCreatePool(r *wire.Reader) CreatePool {
 	return c
 }
 
-func readClaimFor(r *wire.Reader) ClaimFor {
-	return ClaimFor{Run: r.String(RunNameBytesMax), Member: key.Public(r.Hash())}
-}
-
 // fault says what is wrong with the terms of a pool.
 func (c CreatePool) fault() error {
 	switch {
 	case !RunNameValid(c.Name):
-		return refuse(CodeBadName, "%q: want 1 to %d of a-z, 0-9 and inner '-'", c.Name, RunNameBytesMax)
+		return refuse(CodeBadName, quote(c.Name), ": want 1 to ", RunNameBytesMax, " of a-z, 0-9 and inner '-'")
 	case c.CommissionBP > wholeBP || c.OwnBP > wholeBP:
-		return refuse(CodePoolTerms, "commission of %d and own part of %d basis points: want at most %d", c.CommissionBP, c.OwnBP, wholeBP)
+		return refuse(CodePoolTerms, "commission of ", c.CommissionBP, " and own part of ", c.OwnBP, " basis points: want at most ", wholeBP)
 	}
 	for i := 1; i < len(c.Workers); i++ {
 		if c.Workers[i-1].Compare(c.Workers[i]) >= 0 {
-			return refuse(CodePoolTerms, "workers are not in strictly increasing order at %v", c.Workers[i])
+			return refuse(CodePoolTerms, "workers are not in strictly increasing order at ", c.Workers[i])
 		}
 	}
 	if len(c.Workers) > WorkersMax {
-		return refuse(CodePoolTerms, "%d workers, at most %d", len(c.Workers), WorkersMax)
+		return refuse(CodePoolTerms, len(c.Workers), " workers, at most ", WorkersMax)
 	}
 	return nil
 }

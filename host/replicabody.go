@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"github.com/entrain-network/entrain/key"
@@ -55,31 +55,3 @@ func (v Vote) append(dst []byte) []byte {
 }
 
 func (l Leave) append(dst []byte) []byte { return append(dst, l.Replica[:]...) }
-
-// readReplicaBody reads what concerns who keeps the chain.
-func readReplicaBody(kind uint8, r *wire.Reader) Body {
-	switch kind {
-	case kindStake:
-		s := Stake{Replica: key.Public(r.Hash()), Amount: r.U64(), Chance: key.Public(r.Hash())}
-		copy(s.Consent[:], r.Bytes(len(s.Consent)))
-		return s
-	case kindVote:
-		return Vote{Replica: key.Public(r.Hash()), Seated: r.Bool()}
-	case kindLeave:
-		return Leave{Replica: key.Public(r.Hash())}
-	}
-	r.Fail(wire.ErrUnknownKind)
-	return nil
-}
-
-func (h *Host) executeReplica(sender key.Public, body Body) (err error, ok bool) {
-	switch body := body.(type) {
-	case Stake:
-		return h.stake(sender, body), true
-	case Vote:
-		return h.vote(sender, body), true
-	case Leave:
-		return h.leave(sender, body), true
-	}
-	return nil, false
-}

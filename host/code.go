@@ -1,9 +1,6 @@
-package ledger
+package host
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/entrain-network/entrain/coordinator"
 )
 
@@ -60,59 +57,62 @@ const (
 
 // String says in a few words what the code means.
 func (c Code) String() string {
-	if int(c) < len(codeText) && codeText[c] != "" {
-		return codeText[c]
+	if c <= CodeSeat && codeTexts()[c] != "" {
+		return codeTexts()[c]
 	}
 	if c >= CodeCoordinator && c < CodeCoordinator+256 {
 		return "coordinator: " + coordinator.Error(c-CodeCoordinator).Error()
 	}
-	return fmt.Sprintf("code %d", uint16(c))
+	return text("code ", uint16(c))
 }
 
 // Taken tells whether a transaction with this outcome stands in a block and has used its nonce.
 func (c Code) Taken() bool { return c == CodeOK || c >= CodeBadName }
 
-var codeText = [...]string{
-	CodeOK:           "accepted",
-	CodeMalformed:    "malformed transaction",
-	CodeTooLarge:     "transaction too large",
-	CodeWrongChain:   "transaction is for another chain",
-	CodeBadSignature: "wrong signature",
-	CodeExpired:      "transaction has expired",
-	CodeExpiresLate:  "transaction expires too far in the future: is this machine's clock right?",
-	CodeReplayed:     "nonce was used before",
-	CodeAccountsFull: "too many keys in use, try again later",
-	CodeBadName:      "bad run name",
-	CodeUnknownRun:   "no such run",
-	CodeRunExists:    "a run of this name exists",
-	CodeRunsFull:     "no room for one more run",
-	CodeNotCreator:   "this key may not create runs on this chain",
-	CodeNotOwner:     "the configuration's owner is not the sender",
-	CodeBadConfig:    "bad run configuration",
-	CodeBadSpec:      "the spec's hash is not the one in the configuration",
-	CodeBadMessage:   "malformed coordinator message",
-	CodeNoReferee:    "the run wants verification, and there is no referee for it",
-	CodeFunds:        "not enough tokens",
-	CodeAmount:       "bad amount of tokens",
-	CodeDust:         "too few tokens for a purse",
-	CodePursesFull:   "too many keys have tokens",
-	CodePoolExists:   "a pool of this name exists",
-	CodeUnknownPool:  "no such pool",
-	CodePoolsFull:    "no room for one more pool",
-	CodePoolTerms:    "against the pool's terms",
-	CodePoolStage:    "too late for this pool",
-	CodeNotOperator:  "this key does not act for the pool",
-	CodePoolUse:      "a pool's tokens can only become stake of a member who is paid at its address",
-	CodeNothingDue:   "nothing to collect",
-	CodePoolOwed:     "the pool is not done yet",
-	CodeNotAdmitted:  "the run takes only keys on its owner's list, and this one is not",
-	CodeDelegation:   "the delegation does not count",
-	CodeListFull:     "the list is full",
+// codeTexts returns what each code means, except for those of the coordinator.
+func codeTexts() [CodeSeat + 1]string {
+	return [...]string{
+		CodeOK:           "accepted",
+		CodeMalformed:    "malformed transaction",
+		CodeTooLarge:     "transaction too large",
+		CodeWrongChain:   "transaction is for another chain",
+		CodeBadSignature: "wrong signature",
+		CodeExpired:      "transaction has expired",
+		CodeExpiresLate:  "transaction expires too far in the future: is this machine's clock right?",
+		CodeReplayed:     "nonce was used before",
+		CodeAccountsFull: "too many keys in use, try again later",
+		CodeBadName:      "bad run name",
+		CodeUnknownRun:   "no such run",
+		CodeRunExists:    "a run of this name exists",
+		CodeRunsFull:     "no room for one more run",
+		CodeNotCreator:   "this key may not create runs on this chain",
+		CodeNotOwner:     "the configuration's owner is not the sender",
+		CodeBadConfig:    "bad run configuration",
+		CodeBadSpec:      "the spec's hash is not the one in the configuration",
+		CodeBadMessage:   "malformed coordinator message",
+		CodeNoReferee:    "the run wants verification, and there is no referee for it",
+		CodeFunds:        "not enough tokens",
+		CodeAmount:       "bad amount of tokens",
+		CodeDust:         "too few tokens for a purse",
+		CodePursesFull:   "too many keys have tokens",
+		CodePoolExists:   "a pool of this name exists",
+		CodeUnknownPool:  "no such pool",
+		CodePoolsFull:    "no room for one more pool",
+		CodePoolTerms:    "against the pool's terms",
+		CodePoolStage:    "too late for this pool",
+		CodeNotOperator:  "this key does not act for the pool",
+		CodePoolUse:      "a pool's tokens can only become stake of a member who is paid at its address",
+		CodeNothingDue:   "nothing to collect",
+		CodePoolOwed:     "the pool is not done yet",
+		CodeNotAdmitted:  "the run takes only keys on its owner's list, and this one is not",
+		CodeDelegation:   "the delegation does not count",
+		CodeListFull:     "the list is full",
 
-	CodeUnknownReplica: "no such replica",
-	CodeReplicaKey:     "not a replica's key",
-	CodeReplicasFull:   "no room for one more replica",
-	CodeSeat:           "the replica's seat does not allow that",
+		CodeUnknownReplica: "no such replica",
+		CodeReplicaKey:     "not a replica's key",
+		CodeReplicasFull:   "no room for one more replica",
+		CodeSeat:           "the replica's seat does not allow that",
+	}
 }
 
 // TxError is why a transaction was refused.
@@ -129,9 +129,7 @@ func (e *TxError) Error() string {
 	return e.Code.String() + ": " + e.Text
 }
 
-func refuse(c Code, format string, args ...any) *TxError {
-	return &TxError{Code: c, Text: fmt.Sprintf(format, args...)}
-}
+func refuse(c Code, parts ...any) *TxError { return &TxError{Code: c, Text: text(parts...)} }
 
 // Err returns the code as an error, a *TxError without a text; nil for CodeOK.
 func (c Code) Err() error {
@@ -146,9 +144,9 @@ func CodeOf(err error) Code {
 	if err == nil {
 		return CodeOK
 	}
-	var refused *TxError
-	if !errors.As(err, &refused) {
-		panic(fmt.Sprintf("ledger: %v is not the outcome of a transaction", err))
+	refused, ok := err.(*TxError)
+	if !ok {
+		panic(text("host: ", err, " is not the outcome of a transaction"))
 	}
 	return refused.Code
 }
@@ -163,9 +161,9 @@ func (c Code) Coordinator() (coordinator.Error, bool) {
 
 // codeOfCoordinator is the inverse of Coordinator.
 func codeOfCoordinator(err error) Code {
-	var e coordinator.Error
-	if !errors.As(err, &e) {
-		panic(fmt.Sprintf("ledger: coordinator refused a message with %v, which is no coordinator.Error", err))
+	e, ok := err.(coordinator.Error)
+	if !ok {
+		panic(text("host: coordinator refused a message with ", err, ", which is no coordinator.Error"))
 	}
 	return CodeCoordinator + Code(e)
 }

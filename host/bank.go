@@ -1,7 +1,6 @@
-package ledger
+package host
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/entrain-network/entrain/key"
@@ -62,10 +61,10 @@ func (b *bank) tokens(k key.Public) uint64 {
 func (b *bank) mayPay(k key.Public, amount uint64) error {
 	have := b.tokens(k)
 	if amount > have {
-		return refuse(CodeFunds, "it has %d, not %d", have, amount)
+		return refuse(CodeFunds, "it has ", have, ", not ", amount)
 	}
 	if left := have - amount; amount > 0 && left > 0 && left < b.floor() {
-		return refuse(CodeDust, "%d would be left, less than %d: pay all of it, or leave that much", left, b.floor())
+		return refuse(CodeDust, left, " would be left, less than ", b.floor(), ": pay all of it, or leave that much")
 	}
 	return nil
 }
@@ -80,7 +79,7 @@ func (b *bank) mayReceive(k key.Public, amount uint64) error {
 	case k.IsZero():
 		return refuse(CodeAmount, "the zero key is nobody's")
 	case amount < b.floor():
-		return refuse(CodeDust, "%v has nothing yet, and begins with %d at least", k, b.floor())
+		return refuse(CodeDust, k, " has nothing yet, and begins with ", b.floor(), " at least")
 	case len(b.purses) >= PursesMax:
 		return &TxError{Code: CodePursesFull}
 	}
@@ -94,7 +93,7 @@ func (b *bank) pay(k key.Public, amount uint64) {
 	}
 	i, ok := b.find(k)
 	if !ok || b.purses[i].tokens < amount {
-		panic(fmt.Sprintf("ledger: %v pays %d tokens that it does not have", k, amount))
+		panic(text("host: ", k, " pays ", amount, " tokens that it does not have"))
 	}
 	b.dirty, b.stale[k[0]] = true, true
 	b.inPurses -= amount
@@ -193,7 +192,7 @@ func (b *bank) audit() {
 		pools += p.tokens()
 	}
 	if purses != b.inPurses || pools != b.inPools {
-		panic(fmt.Sprintf("ledger: purses hold %d tokens and pools %d, where %d and %d should be", purses, pools, b.inPurses, b.inPools))
+		panic(text("host: purses hold ", purses, " tokens and pools ", pools, ", where ", b.inPurses, " and ", b.inPools, " should be"))
 	}
 }
 

@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"bytes"
@@ -129,7 +129,7 @@ func TestAHistoryIsProvenForEver(t *testing.T) {
 		note()
 		c.block()
 		if i == 10 {
-			h, err := ParseHost(c.host.Append(nil), nil)
+			h, err := ParseHost(c.host.Append(nil), testRules())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,14 +162,14 @@ func TestRestoredStateIsThatOfTheLastChange(t *testing.T) {
 	want := c.host.Append(nil)
 	c.block()
 	c.block()
-	h, err := RestoreHost(c.host.Append(nil), nil)
+	h, err := RestoreHost(c.host.Append(nil), testRules())
 	if err != nil || !bytes.Equal(h.Append(nil), want) || h.Hash() != c.host.Hash() {
 		t.Fatalf("the state after two empty blocks is not restored to that before: %v", err)
 	}
 	// What is not in the hash does not survive: a false time or seed of later blocks.
 	c.host.Begin(Block{Height: c.host.Height() + 1, TimeMs: c.host.TimeMs() + 1, Seed: wire.Sum("entrain/test/false")})
 	c.host.Commit()
-	if h, err = RestoreHost(c.host.Append(nil), nil); err != nil || !bytes.Equal(h.Append(nil), want) {
+	if h, err = RestoreHost(c.host.Append(nil), testRules()); err != nil || !bytes.Equal(h.Append(nil), want) {
 		t.Errorf("another seed was believed: %v", err)
 	}
 }

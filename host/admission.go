@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"slices"
@@ -102,10 +102,6 @@ func (d Delegate) append(dst []byte) []byte {
 
 func (v Revoke) append(dst []byte) []byte {
 	return append(wire.AppendString(dst, v.Run), v.Node[:]...)
-}
-
-func readAdmit(r *wire.Reader) Admit {
-	return Admit{Run: r.String(RunNameBytesMax), Listed: r.Bool(), Add: readKeys(r, AdmitKeysMax), Remove: readKeys(r, AdmitKeysMax)}
 }
 
 func appendKeys(dst []byte, keys []key.Public) []byte {
@@ -227,23 +223,9 @@ func (h *Host) admitted(r *run, sender key.Public, m coordinator.Message) (coord
 		return m, nil
 	}
 	if !allows(a.listed, a.allowed, a.delegations, sender, h.timeMs) {
-		return nil, refuse(CodeNotAdmitted, "%v; the owner of run %q can change that: entrain run allow %s %v", sender, r.name, r.name, sender)
+		return nil, refuse(CodeNotAdmitted, sender, "; the owner of run ", quote(r.name), " can change that: entrain run allow ", r.name, " ", sender)
 	}
 	return m, nil
-}
-
-func (h *Host) executeAdmission(sender key.Public, body Body) error {
-	switch body := body.(type) {
-	case Admit:
-		return h.admitKeys(sender, body)
-	case Delegate:
-		return h.delegate(sender, body)
-	case Revoke:
-		return h.revoke(sender, body)
-	case Require:
-		return h.require(sender, body)
-	}
-	return h.executeBank(sender, body)
 }
 
 func (h *Host) require(sender key.Public, q Require) error {
@@ -252,10 +234,10 @@ func (h *Host) require(sender key.Public, q Require) error {
 		return err
 	}
 	if owner := r.state.Config().Owner; owner != sender {
-		return refuse(CodeNotOwner, "run %q is %v's", r.name, owner)
+		return refuse(CodeNotOwner, "run ", quote(r.name), " is ", owner, "'s")
 	}
 	if q.Program != "" && !addrValid(q.Program) {
-		return refuse(CodeMalformed, "release %q is not printable", q.Program)
+		return refuse(CodeMalformed, "release ", quote(q.Program), " is not printable")
 	}
 	r.admission.program, r.admission.dirty = q.Program, true
 	return nil
@@ -267,7 +249,7 @@ func (h *Host) admitKeys(sender key.Public, m Admit) error {
 		return err
 	}
 	if owner := r.state.Config().Owner; owner != sender {
-		return refuse(CodeNotOwner, "run %q is %v's", r.name, owner)
+		return refuse(CodeNotOwner, "run ", quote(r.name), " is ", owner, "'s")
 	}
 	list := slices.Concat(r.admission.allowed, m.Add)
 	slices.SortFunc(list, key.Public.Compare)
@@ -276,7 +258,7 @@ func (h *Host) admitKeys(sender key.Public, m Admit) error {
 		return ok
 	})
 	if len(list) > AllowedMax {
-		return refuse(CodeListFull, "%d keys, at most %d", len(list), AllowedMax)
+		return refuse(CodeListFull, len(list), " keys, at most ", AllowedMax)
 	}
 	r.admission.allowed, r.admission.listed, r.admission.dirty = list, m.Listed, true
 	for i := range r.state.Count() {
@@ -301,15 +283,15 @@ func (h *Host) delegate(node key.Public, d Delegate) error {
 	i, known := findDelegation(a.delegations, node)
 	switch {
 	case !c.Valid(h.genesis.Chain, r.name, node):
-		return refuse(CodeDelegation, "it is not signed by %v for node %v in run %q of chain %q", c.Owner, node, r.name, h.genesis.Chain)
+		return refuse(CodeDelegation, "it is not signed by ", c.Owner, " for node ", node, " in run ", quote(r.name), " of chain ", quote(h.genesis.Chain))
 	case c.ExpiresMs <= h.timeMs:
 		return refuse(CodeDelegation, "it has expired")
 	case c.ExpiresMs > h.timeMs+DelegationMsMax:
-		return refuse(CodeDelegation, "it would last longer than %d days", DelegationMsMax/(24*3600*1000))
+		return refuse(CodeDelegation, "it would last longer than ", DelegationMsMax/(24*3600*1000), " days")
 	case known && a.delegations[i].Revoked && a.delegations[i].Owner == c.Owner:
-		return refuse(CodeDelegation, "%v has revoked it", c.Owner)
+		return refuse(CodeDelegation, c.Owner, " has revoked it")
 	case a.listed && !slices.Contains(a.allowed, c.Owner):
-		return refuse(CodeNotAdmitted, "%v, for whom the node works", c.Owner)
+		return refuse(CodeNotAdmitted, c.Owner, ", for whom the node works")
 	}
 	e := Delegation{Node: node, Owner: c.Owner, ExpiresMs: c.ExpiresMs}
 	if known {
@@ -344,11 +326,11 @@ func (h *Host) roomFor(r *run, owner key.Public) error {
 	}
 	switch {
 	case own >= DelegationsPerOwner:
-		return refuse(CodeListFull, "%v has %d nodes that work for it, at most %d", owner, own, DelegationsPerOwner)
+		return refuse(CodeListFull, owner, " has ", own, " nodes that work for it, at most ", DelegationsPerOwner)
 	case len(a.delegations) < DelegationsMax:
 		return nil
 	case idle < 0:
-		return refuse(CodeListFull, "%d delegations, at most %d", len(a.delegations), DelegationsMax)
+		return refuse(CodeListFull, len(a.delegations), " delegations, at most ", DelegationsMax)
 	}
 	a.delegations = slices.Delete(a.delegations, idle, idle+1)
 	return nil
@@ -362,7 +344,7 @@ func (h *Host) revoke(owner key.Public, v Revoke) error {
 	a := &r.admission
 	i, ok := findDelegation(a.delegations, v.Node)
 	if !ok || a.delegations[i].Owner != owner || a.delegations[i].Revoked {
-		return refuse(CodeDelegation, "node %v does not work for %v in run %q", v.Node, owner, r.name)
+		return refuse(CodeDelegation, "node ", v.Node, " does not work for ", owner, " in run ", quote(r.name))
 	}
 	a.delegations[i].Revoked, a.dirty = true, true
 	h.withdraw(r, v.Node)

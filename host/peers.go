@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"cmp"
@@ -8,6 +8,12 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
+
+// Peer is where a participant of a run can be reached.
+type Peer struct {
+	Key   key.Public `json:"key"`
+	Addrs []string   `json:"addrs"` // multiaddresses, at most AddrsMax
+}
 
 // peers are the addresses announced for one run. Members keep theirs; of others the last PendingPeersMax that announced
 // are kept, so nobody can push a member out.

@@ -1,8 +1,7 @@
-package ledger
+package host
 
 import (
-	"bytes"
-	"fmt"
+	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
@@ -38,7 +37,7 @@ func readMark(r *wire.Reader) mark { return mark{height: r.U64(), timeMs: r.U64(
 // Commit closes the block and returns the hash of the whole state, which a block that changed nothing leaves as it was.
 func (h *Host) Commit() wire.Hash {
 	for _, r := range h.runs {
-		if !bytes.Equal(r.live, r.frozen) {
+		if !same(r.live, r.frozen) {
 			r.height = h.height
 			r.freeze()
 			r.history.Add(Change{Height: h.height, TimeMs: h.timeMs, Hash: r.hash}.leaf())
@@ -82,10 +81,10 @@ func (h *Host) runLeaves() []wire.Hash {
 
 // freeze takes over the state as it is.
 func (r *run) freeze() {
-	r.frozen, r.hash = bytes.Clone(r.live), r.state.Hash()
+	r.frozen, r.hash = slices.Clone(r.live), r.state.Hash()
 	view, err := coordinator.Open(r.frozen)
 	if err != nil {
-		panic(fmt.Sprintf("ledger: run %q: state of its own making: %v", r.name, err))
+		panic(text("host: run ", quote(r.name), ": state of its own making: ", err))
 	}
 	r.view = view
 }
@@ -105,10 +104,10 @@ func (h *Host) Due(nowMs uint64) bool {
 // ticks makes a trial of a tick.
 func (h *Host) ticks(r *run, nowMs uint64) bool {
 	if r.scratch == nil {
-		r.scratch = bytes.Clone(r.live)
+		r.scratch = slices.Clone(r.live)
 		trial, err := coordinator.Open(r.scratch)
 		if err != nil {
-			panic(fmt.Sprintf("ledger: run %q: state of its own making: %v", r.name, err))
+			panic(text("host: run ", quote(r.name), ": state of its own making: ", err))
 		}
 		r.trial = trial
 	}
@@ -116,5 +115,5 @@ func (h *Host) ticks(r *run, nowMs uint64) bool {
 	env := h.env(r, key.Public{})
 	env.NowMs, env.Height = nowMs, h.height+1
 	_ = r.trial.Apply(env, coordinator.Tick{})
-	return !bytes.Equal(r.scratch, r.live)
+	return !same(r.scratch, r.live)
 }

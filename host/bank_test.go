@@ -1,4 +1,4 @@
-package ledger
+package host
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ func newBankChain(t testing.TB, amount uint64, who ...string) *chain {
 		g.Accounts = append(g.Accounts, Allocation{Key: public(name), Amount: amount})
 	}
 	slices.SortFunc(g.Accounts, func(a, b Allocation) int { return a.Key.Compare(b.Key) })
-	h, err := NewHost(g, nil)
+	h, err := NewHost(g, Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,15 +100,15 @@ func TestGenesisWithTokens(t *testing.T) {
 		"overflow": {{a, 1}, {b, math.MaxUint64}},
 		"too many": make([]Allocation, AllocationsMax+1),
 	} {
-		if _, err := NewHost(Genesis{Chain: testChain, Accounts: accounts}, nil); err == nil {
+		if _, err := NewHost(Genesis{Chain: testChain, Accounts: accounts}, Rules{}); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	one, err := NewHost(Genesis{Chain: testChain, Accounts: []Allocation{{a, 1}, {b, SupplyMax - 1}}}, nil)
+	one, err := NewHost(Genesis{Chain: testChain, Accounts: []Allocation{{a, 1}, {b, SupplyMax - 1}}}, Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := NewHost(Genesis{Chain: testChain, Accounts: []Allocation{{a, 2}, {b, SupplyMax - 2}}}, nil)
+	other, err := NewHost(Genesis{Chain: testChain, Accounts: []Allocation{{a, 2}, {b, SupplyMax - 2}}}, Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestVerificationNeedsAReferee(t *testing.T) {
 		}
 		return fakeReferee{}, nil
 	}
-	h, err := NewHost(Genesis{Chain: testChain, TimeMs: genesisMs}, referees)
+	h, err := NewHost(Genesis{Chain: testChain, TimeMs: genesisMs}, Rules{Referees: referees})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,10 +148,10 @@ func TestVerificationNeedsAReferee(t *testing.T) {
 		t.Errorf("referees were made of %q", asked)
 	}
 	saved := h.Append(nil)
-	if _, err := ParseHost(saved, nil); err == nil {
+	if _, err := ParseHost(saved, Rules{}); err == nil {
 		t.Error("a run with verification goes on without a referee")
 	}
-	again, err := ParseHost(saved, referees)
+	again, err := ParseHost(saved, Rules{Referees: referees})
 	if err != nil || again.Hash() != h.Hash() || again.runs[0].referee == nil || again.runs[1].referee != nil {
 		t.Errorf("read again: %v", err)
 	}
@@ -222,7 +222,7 @@ func TestATransactionCannotMakeTokens(t *testing.T) {
 			}
 			checkPools(rt, c.host)
 			if rapid.IntRange(0, 9).Draw(rt, "restart") == 0 {
-				h, err := ParseHost(c.host.Append(nil), nil)
+				h, err := ParseHost(c.host.Append(nil), Rules{})
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -237,7 +237,7 @@ func TestATransactionCannotMakeTokens(t *testing.T) {
 
 // bankOf returns the bytes of purses and pools in those of a host.
 func bankOf(t *rapid.T, b []byte) []byte {
-	h, err := ParseHost(b, nil)
+	h, err := ParseHost(b, Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,9 @@
-package ledger
+package host
 
 import (
-	"bytes"
-	"fmt"
+	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -26,8 +24,8 @@ func (h *Host) Append(dst []byte) []byte {
 	dst = h.replicas.append(dst)
 	dst = wire.AppendU8(dst, uint8(len(h.runs)))
 	for _, r := range h.runs {
-		if !bytes.Equal(r.live, r.frozen) {
-			panic("ledger: append of a host within a block")
+		if !same(r.live, r.frozen) {
+			panic("host: append of a host within a block")
 		}
 		dst = wire.AppendString(dst, r.name)
 		dst = wire.AppendU64(dst, r.height)
@@ -40,37 +38,18 @@ func (h *Host) Append(dst []byte) []byte {
 	return dst
 }
 
-func appendGenesis(dst []byte, g Genesis) []byte {
-	dst = wire.AppendString(dst, g.Chain)
-	dst = wire.AppendU64(dst, g.TimeMs)
-	dst = wire.AppendU16(dst, uint16(len(g.Creators)))
-	for _, k := range g.Creators {
-		dst = append(dst, k[:]...)
-	}
-	dst = wire.AppendU16(dst, uint16(len(g.Accounts)))
-	for _, a := range g.Accounts {
-		dst = wire.AppendU64(append(dst, a.Key[:]...), a.Amount)
-	}
-	dst = wire.AppendU16(dst, uint16(len(g.Replicas)))
-	for _, f := range g.Replicas {
-		dst = append(append(append(dst, f.Key[:]...), f.Chance[:]...), f.Operator[:]...)
-		dst = wire.AppendU64(dst, f.Stake)
-	}
-	return dst
-}
-
 // ParseHost reads what Append wrote. It is strict: what it accepts has no other encoding. The host keeps no part of b.
-func ParseHost(b []byte, referees Referees) (*Host, error) {
+func ParseHost(b []byte, rules Rules) (*Host, error) {
 	r := wire.NewReader(b)
 	if v := r.U8(); r.Err() == wire.OK && v != hostVersion {
-		return nil, fmt.Errorf("ledger state of version %d, want %d", v, hostVersion)
+		return nil, failed("ledger state of version ", v, ", want ", hostVersion)
 	}
-	h := &Host{genesis: parseGenesis(&r), referees: referees, height: r.U64(), timeMs: r.U64(), seed: r.Hash()}
+	h := &Host{genesis: parseGenesis(&r), rules: rules, height: r.U64(), timeMs: r.U64(), seed: r.Hash()}
 	h.mark = readMark(&r)
 	h.accounts = parseAccounts(&r)
 	if r.Err() == wire.OK {
-		if err := h.genesis.Check(); err != nil {
-			return nil, fmt.Errorf("ledger state: %w", err)
+		if err := rules.Check(h.genesis); err != nil {
+			return nil, failed("ledger state: ", err)
 		}
 	}
 	h.bank = parseBank(&r, h.genesis)
@@ -83,9 +62,9 @@ func ParseHost(b []byte, referees Referees) (*Host, error) {
 		if r.Err() != wire.OK {
 			break
 		}
-		e, err := parseRun(&r, referees)
+		e, err := parseRun(&r, rules)
 		if err != nil {
-			return nil, fmt.Errorf("ledger state: run %q: %w", e.name, err)
+			return nil, failed("ledger state: run ", quote(e.name), ": ", err)
 		}
 		if k := len(h.runs); k > 0 && h.runs[k-1].name >= e.name || e.height > h.height {
 			r.Fail(wire.ErrNotCanonical)
@@ -93,13 +72,13 @@ func ParseHost(b []byte, referees Referees) (*Host, error) {
 		h.runs = append(h.runs, e)
 	}
 	if err := r.Done().OrNil(); err != nil {
-		return nil, fmt.Errorf("ledger state: %w", err)
+		return nil, failed("ledger state: ", err)
 	}
 	if err := h.checkSupply(); err != nil {
-		return nil, fmt.Errorf("ledger state: %w", err)
+		return nil, failed("ledger state: ", err)
 	}
 	if h.timeMs < h.genesis.TimeMs || h.stateBytes() > StateBytesMax {
-		return nil, fmt.Errorf("ledger state: %w", wire.ErrOutOfRange)
+		return nil, failed("ledger state: ", wire.ErrOutOfRange)
 	}
 	for _, e := range h.runs {
 		e.freeze()
@@ -108,41 +87,10 @@ func ParseHost(b []byte, referees Referees) (*Host, error) {
 	return h, nil
 }
 
-func parseGenesis(r *wire.Reader) Genesis {
-	g := Genesis{Chain: r.String(ChainIDBytesMax), TimeMs: r.U64()}
-	n := r.U16()
-	if n > CreatorsMax {
-		r.Fail(wire.ErrTooLong)
-		return g
-	}
-	for range n {
-		var k key.Public
-		copy(k[:], r.Bytes(len(k)))
-		g.Creators = append(g.Creators, k)
-	}
-	if n = r.U16(); n > AllocationsMax {
-		r.Fail(wire.ErrTooLong)
-		return g
-	}
-	for range n {
-		g.Accounts = append(g.Accounts, Allocation{Key: key.Public(r.Hash()), Amount: r.U64()})
-	}
-	if n = r.U16(); n > SeatsMax {
-		r.Fail(wire.ErrTooLong)
-		return g
-	}
-	for range n {
-		f := Founder{Key: key.Public(r.Hash()), Chance: key.Public(r.Hash()), Operator: key.Public(r.Hash())}
-		f.Stake = r.U64()
-		g.Replicas = append(g.Replicas, f)
-	}
-	return g
-}
-
-func parseRun(r *wire.Reader, referees Referees) (*run, error) {
+func parseRun(r *wire.Reader, rules Rules) (*run, error) {
 	e := &run{name: r.String(RunNameBytesMax), height: r.U64()}
-	e.spec = bytes.Clone(r.Var(SpecBytesMax))
-	e.live = bytes.Clone(r.Var(StateBytesMax))
+	e.spec = slices.Clone(r.Var(SpecBytesMax))
+	e.live = slices.Clone(r.Var(StateBytesMax))
 	e.peers = parsePeers(r)
 	e.admission = parseAdmission(r)
 	e.history = merkle.ReadTree(r)
@@ -150,18 +98,18 @@ func parseRun(r *wire.Reader, referees Referees) (*run, error) {
 		return e, err
 	}
 	if !RunNameValid(e.name) {
-		return e, refuse(CodeBadName, "%q", e.name)
+		return e, refuse(CodeBadName, quote(e.name))
 	}
 	var err error
 	if e.state, err = coordinator.Open(e.live); err != nil {
-		return e, fmt.Errorf("coordinator: %w", err)
+		return e, failed("coordinator: ", err)
 	}
 	config := e.state.Config()
 	if config.Name != e.name || config.SpecHash != SpecHash(e.spec) {
-		return e, fmt.Errorf("the coordinator's configuration is of run %q with spec %v", config.Name, config.SpecHash)
+		return e, failed("the coordinator's configuration is of run ", quote(config.Name), " with spec ", config.SpecHash)
 	}
-	if err := e.appoint(config, referees); err != nil {
-		return e, fmt.Errorf("referee: %w", err)
+	if err := e.appoint(config, rules); err != nil {
+		return e, failed("referee: ", err)
 	}
 	e.escrow = e.state.Escrow()
 	return e, nil
@@ -169,17 +117,17 @@ func parseRun(r *wire.Reader, referees Referees) (*run, error) {
 
 // RestoreHost reads what Append wrote as it was right after the last block that changed anything: all of that is in the
 // state's hash, so who knows the hash need not believe who showed the state.
-func RestoreHost(b []byte, referees Referees) (*Host, error) {
-	h, err := ParseHost(b, referees)
+func RestoreHost(b []byte, rules Rules) (*Host, error) {
+	h, err := ParseHost(b, rules)
 	if err != nil {
 		return nil, err
 	}
 	if h.mark.height > h.height || h.mark.timeMs > h.timeMs {
-		return nil, fmt.Errorf("ledger state: %w", wire.ErrOutOfRange)
+		return nil, failed("ledger state: ", wire.ErrOutOfRange)
 	}
 	for _, r := range h.runs {
 		if r.height > h.mark.height {
-			return nil, fmt.Errorf("ledger state: run %q: %w", r.name, wire.ErrOutOfRange)
+			return nil, failed("ledger state: run ", quote(r.name), ": ", wire.ErrOutOfRange)
 		}
 	}
 	h.height, h.timeMs, h.seed = h.mark.height, h.mark.timeMs, h.mark.seed
