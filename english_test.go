@@ -78,7 +78,6 @@ var notYetPlain = []string{
 	"tokenizer",
 	"tokenizer/learn",
 	"trace",
-	"train",
 	"tui",
 	"validator",
 	"validator/live",

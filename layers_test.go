@@ -36,7 +36,8 @@ client validator
 loop atomicfile atomicfile/dirlock economics tokenizer/learn chance
 bucket bucket/mem bucket/serve
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
-train spec event
+engine
+engine/cpu spec event
 onchain
 verify
 node/statefile validator/live

@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
-	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/merkle/parallel"
+	"github.com/entrain-network/entrain/tensor"
 )
 
 // Exchange is the speed of what surrounds training, in bytes of binary32 parameters a second.
@@ -66,10 +67,7 @@ func (b *bench) measureExchange(ctx context.Context, r *Report) error {
 	apply := b.both(size, func(p *exact.Pool) func() error {
 		return func() error { return codecs[p].Apply(params, payloads, exchangeRate) }
 	})
-	hash, err := b.hash(params)
-	if err != nil {
-		return err
-	}
+	hash := b.hash(params)
 	if err := b.alternate(ctx, encode, check, apply, hash); err != nil {
 		return err
 	}
@@ -100,22 +98,11 @@ func memberPayloads(ctx context.Context, c *distro.Codec, n int) (payloads [][]b
 }
 
 // hash returns the trials of the parameters' hash, as a participant computes it.
-func (b *bench) hash(params []float32) (pair, error) {
-	nano, err := llama.Preset("nano")
-	if err != nil {
-		return pair{}, err
-	}
-	engines := map[*exact.Pool]*train.Engine{}
-	for _, pool := range []*exact.Pool{b.one, b.all} {
-		// An engine hashes whatever parameters it is given: the smallest model's will do.
-		if engines[pool], err = train.New(train.Config{Model: nano, Pool: pool, Sequence: 1, Micro: 1}); err != nil {
-			return pair{}, err
-		}
-	}
+func (b *bench) hash(params []float32) pair {
 	return b.both(float64(4*len(params)), func(p *exact.Pool) func() error {
 		return func() error {
-			merkle.Root(engines[p].Leaves(params))
+			merkle.Root(parallel.Leaves(p, tensor.Bytes(params)))
 			return nil
 		}
-	}), nil
+	})
 }

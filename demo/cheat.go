@@ -3,11 +3,11 @@ package demo
 import (
 	"errors"
 
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/spec"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -21,7 +21,7 @@ type Cheat struct {
 }
 
 // Wrap returns the configuration of a node that cheats. Parts are what its engine is made of.
-func (c Cheat) Wrap(cfg node.Config, s spec.Spec, parts train.Config) (node.Config, error) {
+func (c Cheat) Wrap(cfg node.Config, s spec.Spec, parts cpu.Config) (node.Config, error) {
 	self := cfg.Key.Public()
 	o := adversary.Options{Seed: wire.Sum("entrain/adversary", self[:]), Train: parts, Gang: c.Gang}
 	if !s.Buckets() {

@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -213,7 +214,7 @@ const writersWanted = 8
 func (b *buckets) putModel(round uint32, v *version, within time.Duration, done func(error)) {
 	v.uses++
 	b.track(func(ended func()) func() {
-		return b.x.PutBlob(b.run(), round, tensor.Bytes(v.values), within, func(_ wire.Hash, err error) {
+		return b.x.PutBlob(b.run(), round, tensor.Bytes(engine.Values(v.values)), within, func(_ wire.Hash, err error) {
 			ended()
 			v.uses--
 			done(err)

@@ -14,11 +14,12 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
-	"github.com/entrain-network/entrain/train"
 )
 
 // sliced is a toy whose updates are sealed and revealed in slices by the codec of real runs. Its gradient is a function of the parameters and
@@ -38,12 +39,13 @@ func newSliced(t *testing.T, params int, compression uint32) sliced {
 	return sliced{toy{params: params}, codec}
 }
 
-func (e sliced) Slicer() (train.Slicer, bool) { return e.codec, true }
-func (e sliced) StateLen() int                { return e.codec.StateLen() }
-func (e sliced) PayloadMax() int              { return e.codec.PayloadMax() }
-func (e sliced) Check(p []byte) error         { return e.codec.Check(p) }
+func (e sliced) Slicer() (engine.Slicer, bool) { return cpu.NewSlicer(e.codec), true }
+func (e sliced) StateLen() int                 { return e.codec.StateLen() }
+func (e sliced) PayloadMax() int               { return e.codec.PayloadMax() }
+func (e sliced) Check(p []byte) error          { return e.codec.Check(p) }
 
-func (e sliced) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+func (e sliced) Step(ctx context.Context, p, s engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
+	params, state := p.(cpu.Floats), s.(cpu.Floats)
 	var sum uint64
 	for _, s := range spans {
 		for i := s.Start; i < s.End(); i++ {
@@ -56,12 +58,13 @@ func (e sliced) Step(ctx context.Context, params, state []float32, spans []batch
 	}
 	payload, err := e.codec.Encode(nil, state, grad, 0.1)
 	if err != nil {
-		return train.Result{}, err
+		return engine.Result{}, err
 	}
-	return train.Result{Payload: payload, Loss: 1, Tokens: sum, Gradient: merkle.BlobRoot(tensor.Bytes(grad))}, ctx.Err()
+	return engine.Result{Payload: payload, Loss: 1, Tokens: sum, Gradient: merkle.BlobRoot(tensor.Bytes(grad))}, ctx.Err()
 }
 
-func (e sliced) Apply(params []float32, payloads [][]byte, _ uint32) error {
+func (e sliced) Apply(v engine.Vector, payloads [][]byte, _ uint32) error {
+	params := v.(cpu.Floats)
 	return e.codec.Apply(params, payloads, 0.1)
 }
 

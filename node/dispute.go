@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -18,7 +19,7 @@ import (
 // the places of the trace that the dispute asks for. It is called off the loop, beside the engine, for one case at a time.
 type Disputant interface {
 	// Open traces the share of a case, which begins from params and state (nil for the fresh one); neither changes while the Player lives.
-	Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (Player, error)
+	Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (Player, error)
 }
 
 // Player argues about one share.

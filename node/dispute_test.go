@@ -10,6 +10,8 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
@@ -30,7 +32,7 @@ func (s toyStep) leaves(c coordinator.Case) []wire.Hash {
 	state := bytes.Clone(tensor.Bytes(s.state))
 	after := make([]float32, len(s.state))
 	tensor.SetBytes(after, state)
-	r, err := toy{}.Step(context.Background(), []float32{s.params}, after, s.spans, c.Step)
+	r, err := toy{}.Step(context.Background(), cpu.Floats{s.params}, cpu.Floats(after), s.spans, c.Step)
 	if err != nil {
 		panic(err)
 	}
@@ -87,8 +89,8 @@ type toyDisputant struct {
 	lies, slanders bool
 }
 
-func (d toyDisputant) Open(_ context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (Player, error) {
-	s := toyStep{params: params[0], state: state, spans: spans}
+func (d toyDisputant) Open(_ context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (Player, error) {
+	s := toyStep{params: params.Host(0, 1)[0], state: engine.Values(state), spans: spans}
 	if state == nil {
 		s.state = make([]float32, d.StateLen())
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
@@ -165,8 +166,8 @@ func (p *peers) connect(others []host.Peer) (linked int) {
 func (p *peers) close() error { return p.network.Close() }
 
 // chunkOf encodes chunk i of a blob of numbers.
-func chunkOf(values []float32, i uint32) []byte {
+func chunkOf(values engine.Vector, i uint32) []byte {
 	const floats = merkle.ChunkBytes / 4
 	from := int(i) * floats
-	return tensor.AppendBytes(nil, values[from:min(from+floats, len(values))])
+	return tensor.AppendBytes(nil, values.Host(from, min(from+floats, values.Len())))
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -9,16 +10,17 @@ import (
 type version struct {
 	root   wire.Hash
 	leaves []wire.Hash
-	values []float32
+	values engine.Vector
 	uses   int // jobs that read it
 }
 
 // hoard is the versions of one kind that a node holds and serves. Memory of those let go of is used again.
 type hoard struct {
-	shelf *shelf
-	size  int        // numbers in a version
-	held  []*version // newest first
-	free  [][]float32
+	shelf  *shelf
+	engine engine.Engine
+	size   int        // elements of a version
+	held   []*version // newest first
+	free   []engine.Vector
 }
 
 // find returns the held version with a hash, nil if there is none.
@@ -32,18 +34,18 @@ func (h *hoard) find(root wire.Hash) *version {
 }
 
 // buffer returns memory for a version, recycled if there is some; what it holds is anything.
-func (h *hoard) buffer() []float32 {
+func (h *hoard) buffer() engine.Vector {
 	if k := len(h.free); k > 0 {
 		b := h.free[k-1]
 		h.free = h.free[:k-1]
 		return b
 	}
-	return make([]float32, h.size)
+	return h.engine.NewVector(h.size)
 }
 
 // recycle takes back memory that nothing reads any more.
-func (h *hoard) recycle(b []float32) {
-	if len(b) == h.size {
+func (h *hoard) recycle(b engine.Vector) {
+	if b.Len() == h.size {
 		h.free = append(h.free, b)
 	}
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -38,7 +39,7 @@ func (n *Node) saveCase(k client.Kept, in input, done func()) {
 	n.saved[k.Share] = true
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		failed = n.cases.SaveCase(SavedCase{Kept: k, Params: in.params.values, State: in.values()})
+		failed = n.cases.SaveCase(SavedCase{Kept: k, Params: engine.Values(in.params.values), State: engine.Values(in.values())})
 	}, func() {
 		if failed != nil {
 			n.note("what a dispute may need was not saved: " + failed.Error())
@@ -89,9 +90,9 @@ func (n *Node) loadCases() (cases []recalledCase, err error) {
 		if c.Commitment.Run != n.cfg.ID || len(c.Params) != n.cfg.Engine.ParamsLen() || c.State != nil && len(c.State) != n.cfg.Engine.StateLen() {
 			continue
 		}
-		r := recalledCase{Kept: c.Kept, params: n.measured(c.Params)}
+		r := recalledCase{Kept: c.Kept, params: n.measured(n.cfg.Engine.Load(c.Params))}
 		if c.State != nil {
-			r.state = n.measured(c.State)
+			r.state = n.measured(n.cfg.Engine.Load(c.State))
 		}
 		if r.params.root == c.Commitment.Params && (r.state == nil || r.state.root == c.Commitment.Prev) {
 			cases = append(cases, r)

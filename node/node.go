@@ -26,35 +26,17 @@ import (
 	"errors"
 	"time"
 
-	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/p2p"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
-
-// Engine computes. It is called for one job at a time, never from the loop.
-type Engine interface {
-	// Step computes a share of a round: see [train.Engine.Step].
-	Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error)
-	// Apply turns params into the next round's by the payloads in canonical order.
-	Apply(params []float32, payloads [][]byte, step uint32) error
-	// HeldOut is the mean loss on the held-out split in nats a token.
-	HeldOut(ctx context.Context, params []float32) (float32, error)
-	// Leaves are the merkle leaves of the parameters or the optimizer state, by chunks of merkle.ChunkBytes.
-	Leaves(values []float32) []wire.Hash
-	// Check decodes a payload strictly; it must be safe to call beside the other methods.
-	Check(payload []byte) error
-	ParamsLen() int
-	StateLen() int
-	PayloadMax() int
-}
 
 // Store keeps a participant's state over crashes. Load returns ok false when there is none, and an error that says what is
 // wrong when what is there cannot be trusted.
@@ -107,7 +89,8 @@ type Config struct {
 	Key    key.Private
 	Ledger ledger.Ledger
 	Loop   loop.Loop
-	Engine Engine
+	// Engine computes one job at a time, never on the loop.
+	Engine engine.Engine
 	// Bucket is how results travel in a run of buckets; in such a run Listen is not needed.
 	Bucket *Bucket
 	// Listen joins the peer network; it is called once, with the handler that answers peers.
@@ -168,7 +151,7 @@ type Node struct {
 	self     key.Public
 	machine  *client.Machine
 	exchange exchange
-	slicer   train.Slicer      // nil in a run that sends whole updates
+	slicer   engine.Slicer     // nil in a run that sends whole updates
 	sealed   map[uint32][]byte // own updates that were committed to, by round, until they cannot be revealed any more
 	shelf    *shelf
 	cases    CaseStore // the store, if it is one
@@ -218,12 +201,10 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.held, n.saved = map[wire.Hash]bool{}, map[client.Share]bool{}
 	n.checking, n.arguments, n.disputes = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}, map[uint32]client.Position{}
 	n.shelf = newShelf()
-	n.params.hoard = hoard{shelf: n.shelf, size: cfg.Engine.ParamsLen()}
-	n.optim.hoard = hoard{shelf: n.shelf, size: cfg.Engine.StateLen()}
+	n.params.hoard = hoard{shelf: n.shelf, engine: cfg.Engine, size: cfg.Engine.ParamsLen()}
+	n.optim.hoard = hoard{shelf: n.shelf, engine: cfg.Engine, size: cfg.Engine.StateLen()}
 	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed})
-	if s, ok := cfg.Engine.(slicing); ok {
-		n.slicer, _ = s.Slicer()
-	}
+	n.slicer, _ = cfg.Engine.Slicer()
 	n.sealed = map[uint32][]byte{}
 	if cfg.Bucket != nil {
 		n.exchange = newBuckets(n, cfg.Bucket)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
@@ -53,7 +54,7 @@ func (n *Node) hold(a client.Retain) {
 }
 
 // measured is a version of values, which must not change any more, with their hash. It may be called off the loop.
-func (n *Node) measured(values []float32) *version {
+func (n *Node) measured(values engine.Vector) *version {
 	leaves := n.cfg.Engine.Leaves(values)
 	return &version{root: merkle.Root(leaves), leaves: leaves, values: values}
 }
@@ -87,16 +88,16 @@ func (n *Node) load() {
 			if !found {
 				saved.Optimizer, resumed = n.resume()
 			}
-			optimizer = n.measured(saved.Optimizer)
+			optimizer = n.measured(n.cfg.Engine.Load(saved.Optimizer))
 			if n.begins(optimizer.root, fresh) {
 				loaded.State = optimizer.root
 			}
 			switch {
 			case found:
-				v = n.measured(saved.Params)
+				v = n.measured(n.cfg.Engine.Load(saved.Params))
 			case agreedRound == 0:
 				if first := n.cfg.Initial(); first != nil {
-					v = n.measured(first)
+					v = n.measured(n.cfg.Engine.Load(first))
 				}
 			}
 		},
@@ -217,7 +218,7 @@ func (n *Node) adopt(a client.Heal, get func() []float32, source string) {
 	n.engine.add(&job{kind: "hash", cost: n.cfg.Cost(Job{Kind: "hash"}),
 		work: func(context.Context) {
 			if values := get(); len(values) == n.cfg.Engine.ParamsLen() {
-				v = n.measured(values)
+				v = n.measured(n.cfg.Engine.Load(values))
 			}
 		},
 		done: func(bool) {
@@ -230,7 +231,7 @@ func (n *Node) adopt(a client.Heal, get func() []float32, source string) {
 				return
 			}
 			n.setCurrent(v)
-			n.observe(event.Healed{Round: a.Round, Params: v.root, Bytes: uint64(len(v.values)) * 4, Source: source})
+			n.observe(event.Healed{Round: a.Round, Params: v.root, Bytes: uint64(v.values.Len()) * 4, Source: source})
 			n.step(client.Healed{Round: a.Round, Params: a.Params, OK: true})
 		}})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -80,7 +81,7 @@ func (b *buckets) ways(a client.Heal, have *version, c catalog) []way {
 	var ways []way
 	if round, root, ok := n.machine.Round(); ok && have != nil && have.root == root && round < a.Round && b.cheap(round, a.Round) {
 		ways = append(ways, func(done func(base, error)) {
-			done(base{round: round, text: "its slices since round " + fmt.Sprint(round), values: func() []float32 { return slices.Clone(have.values) }}, nil)
+			done(base{round: round, text: "its slices since round " + fmt.Sprint(round), values: func() []float32 { return slices.Clone(engine.Values(have.values)) }}, nil)
 		})
 	}
 	whole := func(round uint32, root wire.Hash) way {

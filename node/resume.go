@@ -1,9 +1,8 @@
 package node
 
 import (
-	"slices"
-
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -21,7 +20,7 @@ func (n *Node) resume() (state []float32, text string) {
 		text = "the run resumes another, and an optimizer state of this member's from there would lie beside the checkpoint or in the state directory, " +
 			"but it is not here; beginning afresh"
 	case len(state) != n.cfg.Engine.StateLen():
-	case n.slicer != nil || n.measured(state).root == want:
+	case n.slicer != nil || n.measured(n.cfg.Engine.Load(state)).root == want:
 		return state, "the optimizer goes on from the checkpoint's state"
 	default:
 		text = "the optimizer state beside the checkpoint is not the one that the run's specification names; beginning afresh"
@@ -40,9 +39,10 @@ func (n *Node) settled(own *version, a client.Save) []float32 {
 	if own == nil || n.slicer == nil || a.Settle.IsZero() {
 		return own.floats()
 	}
-	values := slices.Clone(own.values)
+	values := n.cfg.Engine.NewVector(own.values.Len())
+	n.cfg.Engine.Copy(values, own.values)
 	n.slicer.Settle(values, a.Settle)
-	return values
+	return engine.Values(values)
 }
 
 // floats are the values of a version, nil if there is none.
@@ -50,5 +50,5 @@ func (v *version) floats() []float32 {
 	if v == nil {
 		return nil
 	}
-	return v.values
+	return engine.Values(v.values)
 }

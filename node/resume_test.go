@@ -12,11 +12,12 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -28,16 +29,18 @@ type personal struct {
 	before uint32 // steps before the run
 }
 
-func (e personal) Step(ctx context.Context, params, state []float32, _ []batch.Span, step uint32) (train.Result, error) {
+func (e personal) Step(ctx context.Context, p, s engine.Vector, _ []batch.Span, step uint32) (engine.Result, error) {
+	params, state := p.(cpu.Floats), s.(cpu.Floats)
 	step += e.before
 	state[0] = state[0]*0.9 + float32(step)*float32(e.id+1)
 	state[1+e.id%3] += params[7]
 	v := params[0] + state[0] + state[1+e.id%3]
 	payload := binary.LittleEndian.AppendUint32(slices.Clone(toyMagic), math.Float32bits(v))
-	return train.Result{Payload: payload, Loss: 1, Tokens: 1, Gradient: wire.Sum("gradient", payload)}, ctx.Err()
+	return engine.Result{Payload: payload, Loss: 1, Tokens: 1, Gradient: wire.Sum("gradient", payload)}, ctx.Err()
 }
 
-func (e personal) Apply(params []float32, payloads [][]byte, step uint32) error {
+func (e personal) Apply(v engine.Vector, payloads [][]byte, step uint32) error {
+	params := v.(cpu.Floats)
 	var sorted []float32
 	for _, p := range payloads {
 		if err := e.Check(p); err != nil {
@@ -61,16 +64,18 @@ type personalSlices struct {
 	before uint32
 }
 
-func (e personalSlices) Step(ctx context.Context, params, state []float32, _ []batch.Span, step uint32) (train.Result, error) {
+func (e personalSlices) Step(ctx context.Context, p, s engine.Vector, _ []batch.Span, step uint32) (engine.Result, error) {
+	params, state := p.(cpu.Floats), s.(cpu.Floats)
 	grad := make([]float32, e.params)
 	for i := range grad {
 		grad[i] = params[i] - float32((step+e.before)*uint32(e.id+1)+uint32(i%17))
 	}
 	payload, err := e.codec.Encode(nil, state, grad, 0.1)
-	return train.Result{Payload: payload, Loss: 1, Tokens: 1, Gradient: wire.Sum("gradient", payload)}, errors.Join(err, ctx.Err())
+	return engine.Result{Payload: payload, Loss: 1, Tokens: 1, Gradient: wire.Sum("gradient", payload)}, errors.Join(err, ctx.Err())
 }
 
-func (e personalSlices) Apply(params []float32, payloads [][]byte, step uint32) error {
+func (e personalSlices) Apply(v engine.Vector, payloads [][]byte, step uint32) error {
+	params := v.(cpu.Floats)
 	return e.codec.Apply(params, payloads, 1/float32(step+e.before))
 }
 
@@ -282,8 +287,8 @@ type recording struct {
 	begun map[uint32]wire.Hash
 }
 
-func (e recording) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
-	e.begun[step] = merkle.BlobRoot(tensor.Bytes(state))
+func (e recording) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
+	e.begun[step] = merkle.BlobRoot(tensor.Bytes(engine.Values(state)))
 	return e.sliced.Step(ctx, params, state, spans, step)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
@@ -29,7 +30,7 @@ type blob struct {
 	round  uint32 // payloads are dropped with their round; the others by drop
 	leaves []wire.Hash
 	bytes  []byte
-	floats []float32
+	floats engine.Vector
 }
 
 // kept is a signed commitment in the form in which it is gossiped.
@@ -95,7 +96,7 @@ func (s *shelf) keepPayload(round uint32, root wire.Hash) bool {
 }
 
 // putFloats serves parameters or an optimizer state, which must not change until dropped.
-func (s *shelf) putFloats(root wire.Hash, leaves []wire.Hash, values []float32) {
+func (s *shelf) putFloats(root wire.Hash, leaves []wire.Hash, values engine.Vector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.blobs[root] = &blob{leaves: leaves, floats: values}

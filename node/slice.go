@@ -8,14 +8,8 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
-
-// slicing is an engine whose updates may be sealed first and revealed in slices: see train.Slicer.
-type slicing interface {
-	Slicer() (s train.Slicer, ok bool)
-}
 
 // revealKey is under which name the shelf keeps what a seed draws of a payload; without slices that is the payload itself.
 func (n *Node) revealKey(payload, seed wire.Hash) wire.Hash {

@@ -9,11 +9,11 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
-	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -27,7 +27,7 @@ type input struct {
 }
 
 // values is the optimizer state's numbers, nil for the fresh one.
-func (in input) values() []float32 {
+func (in input) values() engine.Vector {
 	if in.state == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (n *Node) obtain(ctx context.Context, h *hoard, what string, root wire.Hash
 		}
 		v := &version{root: root, values: h.buffer()}
 		n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "hash"}), func() {
-			tensor.SetBytes(v.values, data)
+			n.cfg.Engine.SetBytes(v.values, data)
 			v.leaves = merkle.BlobLeaves(data)
 		}, func() { done(h.keep(v), nil) })
 	})

@@ -9,10 +9,10 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -29,7 +29,7 @@ type liar struct {
 	from uint32
 }
 
-func (l liar) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+func (l liar) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	r, err := l.toy.Step(ctx, params, state, spans, step)
 	if step >= l.from {
 		r.Payload[4] ^= 1
@@ -218,7 +218,7 @@ type slanderer struct {
 	own wire.Hash // state after its last own step
 }
 
-func (s *slanderer) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+func (s *slanderer) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	before := merkle.Root(s.Leaves(state))
 	r, err := s.toy.Step(ctx, params, state, spans, step)
 	if s.own != (wire.Hash{}) && before != s.own {

@@ -6,6 +6,7 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/wire"
@@ -15,11 +16,9 @@ import (
 type Visitor struct{ b *buckets }
 
 // NewVisitor looks into the buckets of the run with that identity. Initial is as in [Config].
-func NewVisitor(id wire.Hash, l loop.Loop, engine Engine, x *bucket.Exchange, initial func() []float32) *Visitor {
-	n := &Node{cfg: Config{ID: id, Loop: l, Engine: engine, Initial: initial}, machine: client.New(client.Config{})}
-	if s, ok := engine.(slicing); ok {
-		n.slicer, _ = s.Slicer()
-	}
+func NewVisitor(id wire.Hash, l loop.Loop, e engine.Engine, x *bucket.Exchange, initial func() []float32) *Visitor {
+	n := &Node{cfg: Config{ID: id, Loop: l, Engine: e, Initial: initial}, machine: client.New(client.Config{})}
+	n.slicer, _ = e.Slicer()
 	return &Visitor{newBuckets(n, &Bucket{Exchange: x})}
 }
 

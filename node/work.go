@@ -9,9 +9,9 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -24,7 +24,7 @@ type optimizer struct {
 
 // share is a computed share.
 type share struct {
-	train.Result
+	engine.Result
 	state  *version
 	failed error
 }
@@ -40,12 +40,8 @@ func (s share) stateRoot() wire.Hash {
 // compute computes a share from a state, the fresh one if that is nil, on memory for the next one. It runs off the loop.
 //
 // What the slice drawn by settle, if it is not zero, has sent of the state is taken out first.
-func (n *Node) compute(ctx context.Context, params, from, next []float32, spans []batch.Span, step uint32, settle wire.Hash) share {
-	if from == nil {
-		clear(next)
-	} else {
-		copy(next, from)
-	}
+func (n *Node) compute(ctx context.Context, params, from, next engine.Vector, spans []batch.Span, step uint32, settle wire.Hash) share {
+	n.cfg.Engine.Copy(next, from)
 	if n.slicer != nil && from != nil && !settle.IsZero() {
 		n.slicer.Settle(next, settle)
 	}
@@ -64,7 +60,7 @@ func (n *Node) train(a client.Train) {
 		return
 	}
 	v.uses++
-	var from []float32
+	var from engine.Vector
 	root := n.state.Config().StateHash
 	prev := n.optim.find(a.Prev)
 	if prev == nil && n.slicer != nil && a.Prev != root {
@@ -179,7 +175,7 @@ func (n *Node) apply(a client.Apply) {
 	var failed error
 	n.engine.add(&job{kind: "apply", cost: n.cfg.Cost(Job{Kind: "apply"}),
 		work: func(context.Context) {
-			copy(v.values, from.values)
+			n.cfg.Engine.Copy(v.values, from.values)
 			if failed = n.cfg.Engine.Apply(v.values, payloads, a.Step); failed == nil {
 				v.leaves = n.cfg.Engine.Leaves(v.values)
 				v.root = merkle.Root(v.leaves)
@@ -235,7 +231,7 @@ func (n *Node) inspect(step uint32) {
 	v.uses++
 	var seen []event.Event
 	n.engine.add(&job{kind: "inspect", later: true, cost: n.cfg.Cost(Job{Kind: "inspect"}),
-		work: func(ctx context.Context) { seen = n.cfg.Inspect(ctx, step, v.root, v.values) },
+		work: func(ctx context.Context) { seen = n.cfg.Inspect(ctx, step, v.root, engine.Values(v.values)) },
 		done: func(bool) {
 			v.uses--
 			for _, ev := range seen {
@@ -252,7 +248,7 @@ func (n *Node) checkpoint(a client.Save) {
 	}
 	v.uses++
 	step := n.state.Step()
-	c := Checkpoint{Epoch: a.Epoch, Round: a.Round, Step: step, Hash: a.Params, Params: v.values,
+	c := Checkpoint{Epoch: a.Epoch, Round: a.Round, Step: step, Hash: a.Params,
 		Known: a.Known, Sequence: n.state.DataIndex(), Endings: a.Endings}
 	var own *version
 	if a.Own != n.state.Config().StateHash {
@@ -264,7 +260,7 @@ func (n *Node) checkpoint(a client.Save) {
 	var manifest wire.Hash
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		c.Own = n.settled(own, a)
+		c.Params, c.Own = engine.Values(v.values), n.settled(own, a)
 		manifest, failed = n.cfg.Checkpoint(c)
 	}, func() {
 		v.uses--
@@ -328,9 +324,12 @@ func (n *Node) saveNow(done func()) {
 	v.uses++
 	last := n.optim.last
 	last.uses++
-	s := Saved{Run: n.cfg.ID, Epoch: n.state.Epoch(), Round: round, Step: n.state.Step(), Params: v.values, Optimizer: last.values}
+	s := Saved{Run: n.cfg.ID, Epoch: n.state.Epoch(), Round: round, Step: n.state.Step()}
 	var failed error
-	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() { failed = n.cfg.Store.Save(s) }, func() {
+	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
+		s.Params, s.Optimizer = engine.Values(v.values), engine.Values(last.values)
+		failed = n.cfg.Store.Save(s)
+	}, func() {
 		v.uses--
 		last.uses--
 		n.save.running = false

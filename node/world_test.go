@@ -15,6 +15,8 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -24,17 +26,20 @@ import (
 	"github.com/entrain-network/entrain/p2p"
 	p2pmem "github.com/entrain-network/entrain/p2p/mem"
 	"github.com/entrain-network/entrain/tensor"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // toy is an engine whose model is a list of numbers and whose updates are the sums of the sequences' indexes: cheap, and still a
 // function of everything it is given.
-type toy struct{ params int }
+type toy struct {
+	*cpu.Engine // nil: its vectors are in host memory
+	params      int
+}
 
 var toyMagic = []byte("toy1")
 
-func (e toy) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+func (e toy) Step(ctx context.Context, p, s engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
+	params, state := p.(cpu.Floats), s.(cpu.Floats)
 	var sum uint64
 	for _, s := range spans {
 		for i := s.Start; i < s.End(); i++ {
@@ -43,10 +48,11 @@ func (e toy) Step(ctx context.Context, params, state []float32, spans []batch.Sp
 	}
 	state[0] += float32(sum)
 	payload := binary.LittleEndian.AppendUint32(bytes.Clone(toyMagic), math.Float32bits(params[0]+float32(sum)))
-	return train.Result{Payload: payload, Loss: 1, Tokens: sum, Gradient: wire.Sum("gradient", binary.LittleEndian.AppendUint64(nil, sum), payload)}, ctx.Err()
+	return engine.Result{Payload: payload, Loss: 1, Tokens: sum, Gradient: wire.Sum("gradient", binary.LittleEndian.AppendUint64(nil, sum), payload)}, ctx.Err()
 }
 
-func (e toy) Apply(params []float32, payloads [][]byte, step uint32) error {
+func (e toy) Apply(v engine.Vector, payloads [][]byte, step uint32) error {
+	params := v.(cpu.Floats)
 	for _, p := range payloads {
 		if err := e.Check(p); err != nil {
 			return err
@@ -66,12 +72,15 @@ func (e toy) Check(p []byte) error {
 	return nil
 }
 
-func (e toy) HeldOut(context.Context, []float32) (float32, error) { return 2, nil }
+func (e toy) HeldOut(context.Context, engine.Vector) (float32, error) { return 2, nil }
 
-func (e toy) Leaves(v []float32) []wire.Hash { return merkle.BlobLeaves(tensor.Bytes(v)) }
-func (e toy) ParamsLen() int                 { return e.params }
-func (e toy) StateLen() int                  { return 4 }
-func (e toy) PayloadMax() int                { return 64 }
+func (e toy) Leaves(v engine.Vector) []wire.Hash {
+	return merkle.BlobLeaves(tensor.Bytes(engine.Values(v)))
+}
+func (e toy) Slicer() (engine.Slicer, bool) { return nil, false }
+func (e toy) ParamsLen() int                { return e.params }
+func (e toy) StateLen() int                 { return 4 }
+func (e toy) PayloadMax() int               { return 64 }
 
 // world is a chain, a mesh and nodes on one virtual clock.
 type world struct {

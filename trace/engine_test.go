@@ -1,7 +1,6 @@
-package trace
+package trace_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,16 +8,17 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/tensor"
-	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/trace"
 )
 
 // caseData gives the engine the sequences of a case in spans that are not in order.
 type caseData struct {
-	src   Sources
+	src   trace.Sources
 	order []uint64
 }
 
@@ -28,46 +28,49 @@ func (d caseData) Read(i uint64, dst []uint32) error {
 	return err
 }
 
-// TestTheOutcomeIsThatOfTheEngine does two steps of each model by package train and by the program, with and without clipping: what a member commits
-// to is what the last operation gives.
+// TestTheOutcomeIsThatOfTheEngine does two steps of each model by engine/cpu and by the program,
+// with and without clipping. The last operation gives what a member commits to.
 func TestTheOutcomeIsThatOfTheEngine(t *testing.T) {
 	pool := exact.NewPool(2)
 	defer pool.Close()
 	order := []uint64{12, 13, 5}
 	spans := []batch.Span{{Start: 12, Count: 2}, {Start: 5, Count: 1}}
-	for _, c := range modelCases() {
+	for _, c := range trace.Cases(len(order)) {
 		for _, clip := range []float32{0, 1e-3} {
-			t.Run(fmt.Sprintf("%s, clip %g", c.name, clip), func(t *testing.T) {
-				c.sequences = len(order)
-				src := c.sources()
-				codec, err := distro.New(c.cfg.Layout(), distro.Config{Chunk: 32, TopK: 8, Decay: .95, ClipNorm: clip}, pool)
+			t.Run(fmt.Sprintf("%s, clip %g", c.Name, clip), func(t *testing.T) {
+				src, layout := c.Sources, c.Setup.Model.Layout()
+				codec, err := distro.New(layout, distro.Config{Chunk: 32, TopK: 8, Decay: .95, ClipNorm: clip}, pool)
 				if err != nil {
 					t.Fatal(err)
 				}
 				schedule := optim.Schedule{Kind: optim.Linear, Base: .01, Steps: 10}
-				engine, err := train.New(train.Config{
-					Model: c.cfg, Codec: codec, Schedule: schedule, Pool: pool, Data: caseData{src, order}, Sequence: c.sequence, Micro: 2,
+				e, err := cpu.New(cpu.Config{
+					Model: c.Setup.Model, Codec: codec, Schedule: schedule, Pool: pool, Data: caseData{src, order}, Sequence: c.Setup.Sequence, Micro: 2,
 				})
 				if err != nil {
 					t.Fatal(err)
 				}
-				tails, err := NewDistroTails(codec, c.cfg.Layout())
+				tails, err := trace.NewDistroTails(codec, layout)
+				if err != nil {
+					t.Fatal(err)
+				}
+				model, err := trace.NewModel(c.Setup)
 				if err != nil {
 					t.Fatal(err)
 				}
 				src.State = make([]float32, codec.StateLen())
 				after := slices.Clone(src.State)
 				for step := uint32(1); step <= 2; step++ {
-					got, err := engine.Step(context.Background(), src.Params, after, spans, step)
+					got, err := e.Step(t.Context(), cpu.Floats(src.Params), cpu.Floats(after), spans, step)
 					if err != nil {
 						t.Fatal(err)
 					}
-					who := Share{Run: merkle.Leaf(nil), Round: 3 + step, Member: 9}
-					p, err := newProgram(c.setup(), uint32(len(order)), tails.Tail(schedule.LR(step), who))
+					who := trace.Share{Run: merkle.Leaf(nil), Round: 3 + step, Member: 9}
+					p, err := model.Program(uint32(len(order)), tails.Tail(schedule.LR(step), who))
 					if err != nil {
 						t.Fatal(err)
 					}
-					made, err := Run(context.Background(), pool, p, src)
+					made, err := e.Trace(t.Context(), p, src)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -7,9 +7,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
-	"github.com/entrain-network/entrain/exact"
-	"github.com/entrain-network/entrain/merkle/parallel"
-	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -97,8 +95,8 @@ func provable(d Data) error {
 
 // prover makes the evidence that opener opens.
 type prover struct {
-	pool          *exact.Pool
-	params, state []float32
+	engine        engine.Engine
+	params, state engine.Vector
 	spans         []batch.Span
 	data          Data
 }
@@ -129,8 +127,8 @@ func (p prover) prove(r trace.Read) ([]byte, error) {
 }
 
 // chunk proves a chunk of a blob of floats.
-func (p prover) chunk(floats []float32, index uint32) []byte {
-	return trace.ProveChunk(floats, parallel.Leaves(p.pool, tensor.Bytes(floats)), index)
+func (p prover) chunk(v engine.Vector, index uint32) []byte {
+	return trace.ProveChunk(engine.Values(v), p.engine.Leaves(v), index)
 }
 
 // tokens implements trace.Sources.Tokens.

@@ -12,7 +12,7 @@ import (
 )
 
 func (w *world) prover(in Inputs) prover {
-	return prover{w.pool, in.Params, in.State, in.Spans, w.set}
+	return prover{w.engine, in.Params, in.State, in.Spans, w.set}
 }
 
 func TestEvidenceOpensToWhatWasRead(t *testing.T) {
@@ -111,7 +111,7 @@ func TestDataThatCannotBeProvenIsRefused(t *testing.T) {
 		bytes int
 		fits  bool
 	}{{coordinator.EvidenceBytesMax - evidenceRoom, true}, {coordinator.EvidenceBytesMax - evidenceRoom + 1, false}} {
-		if _, err := NewTracer(w.spec, wordy{w.set, v.bytes}, w.pool); (err == nil) != v.fits {
+		if _, err := NewTracer(w.spec, wordy{w.set, v.bytes}, w.engine); (err == nil) != v.fits {
 			t.Errorf("proofs of %d bytes: %v", v.bytes, err)
 		}
 	}

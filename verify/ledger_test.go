@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -84,7 +85,7 @@ func (c *court) send(sender key.Public, value uint64, m coordinator.Message) {
 func (c *court) train(r coordinator.Round, i uint32, params, fresh wire.Hash, lie func(c coordinator.Case) lie) {
 	c.t.Helper()
 	state := make([]float32, len(c.params))
-	result, err := c.engine.Step(c.t.Context(), c.params, state, r.Share(i), r.Step())
+	result, err := c.engine.Step(c.t.Context(), cpu.Floats(c.params), cpu.Floats(state), r.Share(i), r.Step())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func (c *court) bent(in coordinator.Case, l lie) liar {
 }
 
 func (c *court) inputs(r coordinator.Round, i uint32) Inputs {
-	return Inputs{r.Share(i), c.params, make([]float32, len(c.params))}
+	return Inputs{r.Share(i), cpu.Floats(c.params), cpu.Floats(make([]float32, len(c.params)))}
 }
 
 // attest sends the reports of the round that is running, which ends with the last of them.

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -16,13 +15,7 @@ func OpNames(specText []byte) func(sequences, op uint32) string {
 		if err != nil {
 			return nil
 		}
-		plain, err := exact.KernelNamed("plain")
-		if err != nil {
-			return nil
-		}
-		pool := exact.NewPoolOf(1, plain) // one worker is no goroutine
-		defer pool.Close()
-		r, err := newRules(s, pool)
+		r, err := newRules(s)
 		if err != nil {
 			return nil
 		}

@@ -6,31 +6,29 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/exact"
-	"github.com/entrain-network/entrain/merkle/parallel"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/spec"
-	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // Tracer makes the players of a run's disputes. It may be used by several goroutines at once.
 type Tracer struct {
-	rules *rules
-	data  Data
-	pool  *exact.Pool
+	rules  *rules
+	data   Data
+	engine engine.Engine
 }
 
 // NewTracer makes the tracer of a run. The error says why steps of such a run cannot be disputed.
-func NewTracer(s spec.Spec, data Data, pool *exact.Pool) (*Tracer, error) {
+func NewTracer(s spec.Spec, data Data, e engine.Engine) (*Tracer, error) {
 	if err := provable(data); err != nil {
 		return nil, err
 	}
-	r, err := newRules(s, pool)
+	r, err := newRules(s)
 	if err != nil {
 		return nil, err
 	}
-	return &Tracer{r, data, pool}, nil
+	return &Tracer{r, data, e}, nil
 }
 
 // Player plays one side of a dispute, the accused's or an accuser's, by its own trace of the step.
@@ -41,33 +39,29 @@ type Player struct {
 
 // Open traces a step, which takes several times as long as doing it, and returns who argues from that trace. A nil state is a fresh one, all zeros.
 // Spans, params and state must be those the commitment names, and stay as they are while the player lives.
-func (t *Tracer) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (*Player, error) {
+func (t *Tracer) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (*Player, error) {
 	p, err := t.rules.program(c)
 	if err != nil {
 		return nil, err
 	}
 	if state == nil {
-		state = make([]float32, t.rules.params)
+		state = t.engine.NewVector(t.rules.params)
 	}
 	in := Inputs{Spans: spans, Params: params, State: state}
-	if err := in.check(t.leaves, c); err != nil {
+	if err := in.check(t.engine, c); err != nil {
 		return nil, err
 	}
 	return t.open(ctx, p, c, in)
 }
 
-func (t *Tracer) leaves(values []float32) []wire.Hash {
-	return parallel.Leaves(t.pool, tensor.Bytes(values))
-}
-
 // open is Open by any program.
 func (t *Tracer) open(ctx context.Context, p trace.Program, c coordinator.Case, in Inputs) (*Player, error) {
-	if n := t.rules.params; len(in.Params) != n || len(in.State) != n {
-		return nil, fmt.Errorf("verify: %d parameters and a state of %d for a model of %d", len(in.Params), len(in.State), n)
+	if n := t.rules.params; in.Params.Len() != n || in.State.Len() != n {
+		return nil, fmt.Errorf("verify: %d parameters and a state of %d for a model of %d", in.Params.Len(), in.State.Len(), n)
 	}
-	prover := prover{t.pool, in.Params, in.State, in.Spans, t.data}
-	made, err := trace.Run(ctx, t.pool, p, trace.Sources{
-		Params: in.Params, State: in.State, Tokens: prover.tokens(t.rules.setup.Sequence), Prove: prover.prove,
+	prover := prover{t.engine, in.Params, in.State, in.Spans, t.data}
+	made, err := t.engine.Trace(ctx, p, trace.Sources{
+		Params: engine.Values(in.Params), State: engine.Values(in.State), Tokens: prover.tokens(t.rules.setup.Sequence), Prove: prover.prove,
 	})
 	if err != nil {
 		return nil, err

@@ -4,23 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
-
-// Engine does steps: train.Engine is one.
-type Engine interface {
-	Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error)
-	Leaves(values []float32) []wire.Hash
-}
 
 // Verdict is what came out of a step done again.
 type Verdict struct {
@@ -30,23 +23,24 @@ type Verdict struct {
 	Difference string
 	// Failed is why nothing comes out of the step, or nil: a commitment to something is wrong then.
 	Failed error
-	Result train.Result
-	State  []float32 // the optimizer state after the step
+	Result engine.Result
+	State  engine.Vector // the optimizer state after the step
 }
 
 // Inputs are what a step is done with.
 type Inputs struct {
 	Spans         []batch.Span
-	Params, State []float32 // at the round's start, and the optimizer's before the step; neither is changed
+	Params, State engine.Vector // at the round's start, and the optimizer's before the step; neither is changed
 }
 
 // Recompute does the step of a case again and compares what comes out with the commitment. An error means that nothing was found out: the inputs
 // are not those the commitment names, or the engine could not read them.
-func Recompute(ctx context.Context, e Engine, c coordinator.Case, in Inputs) (Verdict, error) {
-	if err := in.check(e.Leaves, c); err != nil {
+func Recompute(ctx context.Context, e engine.Engine, c coordinator.Case, in Inputs) (Verdict, error) {
+	if err := in.check(e, c); err != nil {
 		return Verdict{}, err
 	}
-	v := Verdict{State: slices.Clone(in.State)}
+	v := Verdict{State: e.NewVector(in.State.Len())}
+	e.Copy(v.State, in.State)
 	var err error
 	if v.Result, err = e.Step(ctx, in.Params, v.State, in.Spans, c.Step); err != nil {
 		if !NoResult(err) {
@@ -67,16 +61,16 @@ func NoResult(err error) bool {
 }
 
 // check tells whether the inputs are those of the commitment.
-func (in Inputs) check(leaves func(values []float32) []wire.Hash, c coordinator.Case) error {
+func (in Inputs) check(e engine.Engine, c coordinator.Case) error {
 	if batch.Hash(in.Spans) != c.Commitment.Share || batch.Total(in.Spans) != c.Sequences {
 		return fmt.Errorf("verify: the spans are not share %s of %d sequences", c.Commitment.Share, c.Sequences)
 	}
 	for _, x := range []struct {
 		what   string
-		values []float32
+		values engine.Vector
 		want   wire.Hash
 	}{{"parameters", in.Params, c.Commitment.Params}, {"optimizer state", in.State, c.Commitment.Prev}} {
-		if got := merkle.Root(leaves(x.values)); got != x.want {
+		if got := merkle.Root(e.Leaves(x.values)); got != x.want {
 			return fmt.Errorf("verify: the %s at hand are %s, the commitment is from %s", x.what, got, x.want)
 		}
 	}
@@ -84,7 +78,7 @@ func (in Inputs) check(leaves func(values []float32) []wire.Hash, c coordinator.
 }
 
 // Claim returns the commitment c as it would be if r and the optimizer state after the step, whose hash is given, had come out of its share.
-func Claim(c coordinator.Commitment, r train.Result, state wire.Hash) coordinator.Commitment {
+func Claim(c coordinator.Commitment, r engine.Result, state wire.Hash) coordinator.Commitment {
 	c.Payload, c.PayloadBytes = merkle.BlobRoot(r.Payload), uint32(len(r.Payload))
 	c.State, c.Work = state, coordinator.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
 	return c

@@ -10,6 +10,8 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -33,7 +35,7 @@ func TestRecomputingSaysWhatIsDifferent(t *testing.T) {
 	} {
 		changed := c
 		v.change(&changed.Commitment)
-		before := slices.Clone(in.State)
+		before := slices.Clone(engine.Values(in.State))
 		got, err := Recompute(t.Context(), w.engine, changed, in)
 		if err != nil {
 			t.Fatal(err)
@@ -41,10 +43,10 @@ func TestRecomputingSaysWhatIsDifferent(t *testing.T) {
 		if got.Same != (v.want == "") || !strings.Contains(got.Difference, v.want) || got.Same != (got.Difference == "") {
 			t.Errorf("%s changed: same %v, difference %q", name, got.Same, got.Difference)
 		}
-		if merkle.BlobRoot(tensor.Bytes(got.State)) != c.Commitment.State || got.Result.Gradient.IsZero() {
+		if merkle.BlobRoot(tensor.Bytes(engine.Values(got.State))) != c.Commitment.State || got.Result.Gradient.IsZero() {
 			t.Errorf("%s changed: the result is not that of the step", name)
 		}
-		if !slices.Equal(in.State, before) {
+		if !slices.Equal(engine.Values(in.State), before) {
 			t.Fatalf("%s changed: the state given was changed", name)
 		}
 	}
@@ -59,8 +61,8 @@ func TestRecomputingWantsWhatTheCommitmentNames(t *testing.T) {
 		c  coordinator.Case
 		in Inputs
 	}{
-		"params":    {c, Inputs{in.Spans, other, in.State}},
-		"state":     {c, Inputs{in.Spans, in.Params, other}},
+		"params":    {c, Inputs{in.Spans, cpu.Floats(other), in.State}},
+		"state":     {c, Inputs{in.Spans, in.Params, cpu.Floats(other)}},
 		"spans":     {c, Inputs{in.Spans[1:], in.Params, in.State}},
 		"sequences": {coordinator.Case{Commitment: c.Commitment, Step: c.Step, Sequences: c.Sequences + 1}, in},
 	} {
@@ -88,7 +90,7 @@ func TestAStepWithoutAResultIsNoReasonToBeSilent(t *testing.T) {
 		c, _ := w.step(t)
 		v.breaks(w)
 		c.Commitment.Params, c.Commitment.Prev = merkle.BlobRoot(tensor.Bytes(w.params)), merkle.BlobRoot(tensor.Bytes(w.state))
-		in := Inputs{w.spans, w.params, w.state}
+		in := Inputs{w.spans, cpu.Floats(w.params), cpu.Floats(w.state)}
 		got, err := Recompute(t.Context(), w.engine, c, in)
 		if err != nil {
 			t.Fatal(err)

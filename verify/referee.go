@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
@@ -20,13 +19,7 @@ func NewReferee(specText []byte) (coordinator.Referee, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := exact.KernelNamed("plain")
-	if err != nil {
-		return nil, err
-	}
-	pool := exact.NewPoolOf(1, plain) // one worker is no goroutine
-	defer pool.Close()
-	r, err := newRules(s, pool)
+	r, err := newRules(s)
 	if err != nil {
 		return nil, fmt.Errorf("no referee for this run: %w", err)
 	}

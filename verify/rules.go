@@ -6,7 +6,6 @@ import (
 
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tensor"
@@ -32,7 +31,7 @@ type rules struct {
 }
 
 // newRules reads a specification. The error says why steps of such a run cannot be disputed.
-func newRules(s spec.Spec, pool *exact.Pool) (*rules, error) {
+func newRules(s spec.Spec) (*rules, error) {
 	cfg, err := s.Llama()
 	if err != nil {
 		return nil, err
@@ -41,7 +40,7 @@ func newRules(s spec.Spec, pool *exact.Pool) (*rules, error) {
 	if n := blocks(layout, s.Optimizer.Chunk); n > blocksMax {
 		return nil, fmt.Errorf("the parameters have %d blocks, a dispute can be about %d: make optimizer.chunk larger", n, blocksMax)
 	}
-	made, err := s.Codec(layout, pool)
+	made, err := s.Codec(layout, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/prng"
@@ -19,7 +20,6 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/trace"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -31,7 +31,7 @@ type world struct {
 	spec    spec.Spec
 	set     *data.Set
 	pool    *exact.Pool
-	engine  *train.Engine
+	engine  *cpu.Engine
 	tracer  *Tracer
 	referee coordinator.Referee
 	params  []float32
@@ -113,7 +113,7 @@ func newWorld(t testing.TB, clip float64) *world {
 		t.Fatal(err)
 	}
 	w.engine = newEngine(t, w.spec, w.set, w.pool)
-	if w.tracer, err = NewTracer(w.spec, w.set, w.pool); err != nil {
+	if w.tracer, err = NewTracer(w.spec, w.set, w.engine); err != nil {
 		t.Fatal(err)
 	}
 	if w.referee, err = NewReferee(w.text); err != nil {
@@ -124,14 +124,14 @@ func newWorld(t testing.TB, clip float64) *world {
 	}
 	// The state is one that a step has left behind.
 	w.state = make([]float32, w.engine.StateLen())
-	if _, err := w.engine.Step(t.Context(), w.params, w.state, []batch.Span{{Start: 0, Count: 2}}, 6); err != nil {
+	if _, err := w.engine.Step(t.Context(), cpu.Floats(w.params), cpu.Floats(w.state), []batch.Span{{Start: 0, Count: 2}}, 6); err != nil {
 		t.Fatal(err)
 	}
 	w.spans = []batch.Span{{Start: 11, Count: 1}, {Start: 5, Count: 1}, {Start: 4870, Count: 1}}
 	return w
 }
 
-func newEngine(t testing.TB, s spec.Spec, set *data.Set, pool *exact.Pool) *train.Engine {
+func newEngine(t testing.TB, s spec.Spec, set *data.Set, pool *exact.Pool) *cpu.Engine {
 	t.Helper()
 	cfg, err := s.Llama()
 	if err != nil {
@@ -145,7 +145,7 @@ func newEngine(t testing.TB, s spec.Spec, set *data.Set, pool *exact.Pool) *trai
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := train.New(train.Config{Model: cfg, Codec: codec, Schedule: schedule, Pool: pool, Data: set, Sequence: s.Data.Sequence, Micro: 2})
+	e, err := cpu.New(cpu.Config{Model: cfg, Codec: codec, Schedule: schedule, Pool: pool, Data: set, Sequence: s.Data.Sequence, Micro: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func (w *world) step(t testing.TB) (coordinator.Case, Inputs) {
 	t.Helper()
 	after := append([]float32(nil), w.state...)
 	const number = 7
-	r, err := w.engine.Step(t.Context(), w.params, after, w.spans, number)
+	r, err := w.engine.Step(t.Context(), cpu.Floats(w.params), cpu.Floats(after), w.spans, number)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func (w *world) step(t testing.TB) (coordinator.Case, Inputs) {
 		Prev: merkle.BlobRoot(tensor.Bytes(w.state)), State: merkle.BlobRoot(tensor.Bytes(after)), Params: merkle.BlobRoot(tensor.Bytes(w.params)),
 	}
 	c.Work = coordinator.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
-	return coordinator.Case{Commitment: c, Step: number, Sequences: batch.Total(w.spans)}, Inputs{w.spans, w.params, w.state}
+	return coordinator.Case{Commitment: c, Step: number, Sequences: batch.Total(w.spans)}, Inputs{w.spans, cpu.Floats(w.params), cpu.Floats(w.state)}
 }
 
 // open is the player who argues by the truth.

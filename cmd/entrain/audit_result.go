@@ -8,9 +8,10 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -113,11 +114,11 @@ func (a *auditor) compute(ctx context.Context, in *inputs) auditReport {
 	if in.report.Verdict != "" && in.params == nil {
 		return in.report
 	}
-	result, err := a.trainer.engine.Step(ctx, in.params, in.prev, in.spans, in.round.Step())
+	result, err := a.trainer.engine.Step(ctx, cpu.Floats(in.params), cpu.Floats(in.prev), in.spans, in.round.Step())
 	if err != nil {
 		return in.give(err, "computing the share", "check the data, and this machine").report
 	}
-	in.report.compare(in.commitment, result, merkle.Root(a.trainer.engine.Leaves(in.prev)))
+	in.report.compare(in.commitment, result, merkle.Root(a.trainer.engine.Leaves(cpu.Floats(in.prev))))
 	if in.report.Verdict == "" {
 		in.report.Verdict = auditEqual
 	}
@@ -132,7 +133,7 @@ func advicePrev(err error) string {
 }
 
 // compare adds what came of computing the share.
-func (r *auditReport) compare(c coordinator.Commitment, result train.Result, state wire.Hash) {
+func (r *auditReport) compare(c coordinator.Commitment, result engine.Result, state wire.Hash) {
 	found := verify.Claim(c, result, state)
 	r.row("gradient", c.Work, found.Work)
 	r.row("optimizer state", c.State, found.State)
@@ -143,7 +144,7 @@ func (r *auditReport) compare(c coordinator.Commitment, result train.Result, sta
 // chained tells whether the state a member went on from is that of its result of the step before. A fresh one is, too; and what cannot be known
 // any more is left out.
 func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinator.Round, c coordinator.Commitment, report *auditReport) {
-	fresh := merkle.Root(a.trainer.engine.Leaves(make([]float32, a.trainer.engine.StateLen())))
+	fresh := merkle.Root(a.trainer.engine.Leaves(cpu.Floats(make([]float32, a.trainer.engine.StateLen()))))
 	if c.Prev == fresh {
 		report.row("state before", c.Prev, fresh)
 		return

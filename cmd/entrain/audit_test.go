@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/p2p"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -167,7 +167,7 @@ func checkArchive(t *testing.T, s *shell, archive string, reports func(io.Reader
 }
 
 func TestAuditTellsWhatIsDifferent(t *testing.T) {
-	result := train.Result{Payload: []byte("payload"), Gradient: wire.Sum("test/gradient")}
+	result := engine.Result{Payload: []byte("payload"), Gradient: wire.Sum("test/gradient")}
 	state := wire.Sum("test/state")
 	ref := p2p.NewRef(result.Payload)
 	honest := coordinator.Commitment{Round: 7, Member: 3, Payload: ref.Root, PayloadBytes: uint32(ref.Size), State: state, Work: coordinator.WorkHash(wire.Hash{}, 7, 3, result.Gradient)}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -321,7 +322,7 @@ func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash
 // before gets the optimizer state that a member went on from.
 func (a *auditor) before(ctx context.Context, s coordinator.State, prev wire.Hash, member uint32) ([]float32, error) {
 	n := a.trainer.engine.StateLen()
-	if fresh := make([]float32, n); prev == merkle.Root(a.trainer.engine.Leaves(fresh)) {
+	if fresh := make([]float32, n); prev == merkle.Root(a.trainer.engine.Leaves(cpu.Floats(fresh))) {
 		return fresh, nil
 	}
 	return a.floats(ctx, prev, n, others(s, member))

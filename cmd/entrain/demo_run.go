@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key/keyfile"
@@ -255,7 +256,7 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	d.began = time.Now()
 	d.say("training a Llama of %s parameters on %s: %d clients and one chain replica, each a process of its own, %d rounds; all of it in %s",
 		thousands(uint64(n)), set.Text, set.Clients, set.Rounds, d.dir.path)
-	if d.first, err = d.trainer.engine.HeldOut(ctx, d.trainer.initial()); err != nil {
+	if d.first, err = d.trainer.engine.HeldOut(ctx, cpu.Floats(d.trainer.initial())); err != nil {
 		return fmt.Errorf("held-out loss of the initial parameters: %w", err)
 	}
 	d.board = newBoard(fmt.Sprintf("entrain demo: %s, %s parameters, in %s", set.Preset, thousands(uint64(n)), d.dir.path), set.Clients, 4*uint64(n))
@@ -276,7 +277,7 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 func (d *demo) seat() error {
 	c := &d.board.court
 	if d.dir.spec.Trust.VerificationPercent > 0 {
-		tracer, err := verify.NewTracer(d.dir.spec, d.trainer.set, d.trainer.pool)
+		tracer, err := verify.NewTracer(d.dir.spec, d.trainer.set, d.trainer.engine)
 		if err != nil {
 			return err
 		}

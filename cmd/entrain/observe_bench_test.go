@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
@@ -19,7 +20,6 @@ import (
 	"github.com/entrain-network/entrain/metrics"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/tui"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -173,7 +173,7 @@ func trainingStep(b *testing.B) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	engine, err := train.New(train.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Data: letters{}, Sequence: s.Data.Sequence, Micro: microBatch})
+	engine, err := cpu.New(cpu.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Data: letters{}, Sequence: s.Data.Sequence, Micro: microBatch})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func trainingStep(b *testing.B) time.Duration {
 	best := time.Hour
 	for range 3 { // the fastest, so that the comparison errs on the safe side
 		start := processorTime(b)
-		if _, err := engine.Step(b.Context(), params, state, []batch.Span{{Start: 0, Count: 32}}, 1); err != nil {
+		if _, err := engine.Step(b.Context(), cpu.Floats(params), cpu.Floats(state), []batch.Span{{Start: 0, Count: 32}}, 1); err != nil {
 			b.Fatal(err)
 		}
 		best = min(best, processorTime(b)-start)

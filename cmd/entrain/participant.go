@@ -11,6 +11,8 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -21,7 +23,6 @@ import (
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 	"github.com/entrain-network/entrain/spec"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -49,7 +50,7 @@ type participation struct {
 	pool        string   // that they come from; "" for the member's own account
 	mining      mining
 	// wrap, if not nil, changes the configuration of the node: the demo makes a cheat of one.
-	wrap    func(node.Config, spec.Spec, train.Config) (node.Config, error)
+	wrap    func(node.Config, spec.Spec, cpu.Config) (node.Config, error)
 	linger  time.Duration // for which the model is served to others after the run has finished
 	observe func(event.Event)
 	log     *slog.Logger
@@ -132,7 +133,7 @@ func newParticipant(ctx context.Context, c console, p participation) (*participa
 	}
 	part.saver.run, part.saver.self = part.id, p.key.Public()
 	if on.Spec.Trust.VerificationPercent > 0 {
-		if part.tracer, err = verify.NewTracer(on.Spec, t.set, t.pool); err != nil {
+		if part.tracer, err = verify.NewTracer(on.Spec, t.set, t.engine); err != nil {
 			return nil, errors.Join(err, part.close())
 		}
 	}
@@ -236,7 +237,7 @@ func (p *participant) note(text string) { p.observe(event.Note{Text: text}) }
 type disputant struct{ tracer *verify.Tracer }
 
 // Open is part of node.Disputant.
-func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (node.Player, error) {
+func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
 	p, err := d.tracer.Open(ctx, c, spans, params, state)
 	if err != nil {
 		return nil, err // not a nil *verify.Player in an interface

@@ -6,13 +6,13 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/tensor"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -46,7 +46,7 @@ func selfTestRun(ctx context.Context, pool *exact.Pool) (wire.Hash, error) {
 		return wire.Hash{}, err
 	}
 	schedule := optim.Schedule{Kind: optim.Cosine, Base: 1e-2, WarmupSteps: 1, Steps: steps, Final: 1e-3}
-	engine, err := train.New(train.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool,
+	engine, err := cpu.New(cpu.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool,
 		Data: randomTokens{seed, model.Vocab}, Sequence: sequence, Micro: micro})
 	if err != nil {
 		return wire.Hash{}, err
@@ -56,11 +56,11 @@ func selfTestRun(ctx context.Context, pool *exact.Pool) (wire.Hash, error) {
 	var sent [][]byte
 	for step := uint32(1); step <= steps; step++ {
 		spans := []batch.Span{{Start: uint64(step) * 10, Count: 5}}
-		r, err := engine.Step(ctx, params, state, spans, step)
+		r, err := engine.Step(ctx, cpu.Floats(params), cpu.Floats(state), spans, step)
 		if err != nil {
 			return wire.Hash{}, err
 		}
-		if err := engine.Apply(params, [][]byte{r.Payload}, step); err != nil {
+		if err := engine.Apply(cpu.Floats(params), [][]byte{r.Payload}, step); err != nil {
 			return wire.Hash{}, err
 		}
 		sent = append(sent, r.Payload)

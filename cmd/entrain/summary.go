@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/wire"
@@ -107,7 +108,7 @@ func (d *demo) conclude(ctx context.Context) (summary, error) {
 	if err := saved.Params(d.trainer.model.Layout(), params); err != nil {
 		return s, err
 	}
-	if s.HeldOutLast, err = d.trainer.engine.HeldOut(ctx, params); err != nil {
+	if s.HeldOutLast, err = d.trainer.engine.HeldOut(ctx, cpu.Floats(params)); err != nil {
 		return s, err
 	}
 	g := model.Generator{Model: d.trainer.model, Tokenizer: d.trainer.tokenizer, Params: params,

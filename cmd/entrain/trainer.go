@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -21,8 +21,8 @@ type trainer struct {
 	tokenizer tokenizer.Tokenizer
 	set       *data.Set
 	pool      *exact.Pool
-	parts     train.Config // what the engine was made of
-	engine    *train.Engine
+	parts     cpu.Config // what the engine was made of
+	engine    *cpu.Engine
 	from      string // checkpoint that the run goes on from, if it is on this machine
 	heldOut   uint64 // sequences that a measurement of the held-out loss reads; 0: there are none
 }
@@ -71,12 +71,12 @@ func (t *trainer) make(s spec.Spec, workers int, heldOutMost uint64) (err error)
 		return err
 	}
 	t.heldOut = min(heldOutMost, t.set.HeldOut().Len())
-	t.parts = train.Config{
+	t.parts = cpu.Config{
 		Model: t.model, Codec: codec, Schedule: schedule, Inner: s.Optimizer.Inner(), Pool: t.pool,
 		Data: t.set, HeldOut: t.set.HeldOut(), HeldOutSequences: t.heldOut,
 		Sequence: s.Data.Sequence, Micro: microBatch,
 	}
-	if t.engine, err = train.New(t.parts); err != nil {
+	if t.engine, err = cpu.New(t.parts); err != nil {
 		return err
 	}
 	return nil

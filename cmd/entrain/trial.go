@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/wire"
@@ -31,7 +32,7 @@ func (t *trainer) trial(ctx context.Context) (uint32, error) {
 	for sequences := uint32(1); sequences <= microBatch; sequences *= microBatch {
 		clear(state)
 		begin := time.Now()
-		made, err := t.engine.Step(ctx, params, state, []batch.Span{{Count: sequences}}, 1)
+		made, err := t.engine.Step(ctx, cpu.Floats(params), cpu.Floats(state), []batch.Span{{Count: sequences}}, 1)
 		if err != nil {
 			return 0, fmt.Errorf("trying how fast this machine trains: %w", err)
 		}

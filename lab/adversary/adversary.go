@@ -20,11 +20,12 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/prng"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -33,7 +34,7 @@ type Options struct {
 	// Seed decides its choices.
 	Seed wire.Hash
 	// Train is what the member computes with. Kinds that bend the data or the gradient make an engine of their own from it.
-	Train train.Config
+	Train cpu.Config
 	// Gang are the identities that work together, this one included, in an order that all of them know; nil means it is alone.
 	Gang []key.Public
 	// Secret is known to the gang alone.
@@ -68,7 +69,7 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	if cfg.Disputant != nil && o.Referee != nil && h.lies != nil {
 		cfg.Disputant = disputant{Disputant: cfg.Disputant, m: m}
 	}
-	cfg.Engine = engine{Engine: cfg.Engine, m: m}
+	cfg.Engine = bentEngine{Engine: cfg.Engine, m: m}
 	cfg.Ledger = chain{Ledger: cfg.Ledger, m: m}
 	listen := cfg.Listen
 	if listen == nil {
@@ -113,7 +114,7 @@ type member struct {
 	self    key.Public
 	signer  key.Private
 	o       Options
-	honest  node.Engine
+	honest  engine.Engine
 	hooks   hooks
 	inner   p2p.Handler // the node's own, as peers would meet it
 	network p2p.Network

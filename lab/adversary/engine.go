@@ -3,26 +3,27 @@ package adversary
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/prng"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// step computes a share, as node.Engine's Step does.
-type step func(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error)
+// step computes a share, as engine.Engine's Step does.
+type step func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error)
 
-// engine computes the member's own shares, and those of others, as the kind does.
-type engine struct {
-	node.Engine
+// bentEngine computes the member's own shares, and the shares of others, as the kind does.
+type bentEngine struct {
+	engine.Engine
 	m *member
 }
 
-// Step is part of node.Engine.
-func (e engine) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+// Step is part of engine.Engine.
+func (e bentEngine) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	e.m.mu.Lock()
 	self, known := e.m.index()
 	who, _, found := e.m.trainerOf(spans)
@@ -39,8 +40,8 @@ func (e engine) Step(ctx context.Context, params, state []float32, spans []batch
 	return do(ctx, params, state, spans, step)
 }
 
-// Check is part of node.Engine.
-func (e engine) Check(payload []byte) error {
+// Check is part of engine.Engine.
+func (e bentEngine) Check(payload []byte) error {
 	err := e.Engine.Check(payload)
 	if err == nil && e.m.hooks.check != nil {
 		e.m.hooks.check(payload)
@@ -48,19 +49,10 @@ func (e engine) Check(payload []byte) error {
 	return err
 }
 
-// Slicer is that of the honest engine: what is sealed is revealed as it is.
-func (e engine) Slicer() (train.Slicer, bool) {
-	s, ok := e.Engine.(interface{ Slicer() (train.Slicer, bool) })
-	if !ok {
-		return nil, false
-	}
-	return s.Slicer()
-}
-
 // made is the result of a share that was not computed: the payload is real enough to be accepted, the rest is what an honest member
 // might say. The gradient's root cannot be.
-func (m *member) made(payload []byte, spans []batch.Span, step uint32, gradient wire.Hash) train.Result {
-	return train.Result{
+func (m *member) made(payload []byte, spans []batch.Span, step uint32, gradient wire.Hash) engine.Result {
+	return engine.Result{
 		Payload: payload, Loss: m.rumour(), Tokens: uint64(batch.Total(spans)) * uint64(m.o.Train.Sequence),
 		Gradient: gradient, LR: m.o.Train.Schedule.LR(step), GradNorm: 1,
 	}
@@ -93,7 +85,7 @@ func (m *member) secretly() wire.Hash {
 // randomStep sends the code of a random gradient.
 func (m *member) randomStep(gradient func([]batch.Span) wire.Hash) step {
 	grad := []float32(nil)
-	return func(ctx context.Context, _, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	return func(ctx context.Context, _, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		if grad == nil {
 			grad = make([]float32, m.honest.ParamsLen())
 		}
@@ -105,20 +97,22 @@ func (m *member) randomStep(gradient func([]batch.Span) wire.Hash) step {
 				x >>= 8
 			}
 		}
-		payload, err := m.o.Train.Codec.Encode(nil, state, grad, m.o.Train.Schedule.LR(step))
+		left := slices.Clone(engine.Values(state))
+		payload, err := m.o.Train.Codec.Encode(nil, left, grad, m.o.Train.Schedule.LR(step))
 		if err != nil {
-			return train.Result{}, err
+			return engine.Result{}, err
 		}
+		m.honest.Copy(state, m.honest.Load(left))
 		return m.made(payload, spans, step, gradient(spans)), ctx.Err()
 	}
 }
 
 // emptyStep sends the code that moves nothing. The state stays as it was.
-func (m *member) emptyStep(ctx context.Context, _, _ []float32, spans []batch.Span, step uint32) (train.Result, error) {
+func (m *member) emptyStep(ctx context.Context, _, _ engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	n := m.honest.StateLen()
 	payload, err := m.o.Train.Codec.Encode(nil, make([]float32, n), make([]float32, m.honest.ParamsLen()), m.o.Train.Schedule.LR(step))
 	if err != nil {
-		return train.Result{}, err
+		return engine.Result{}, err
 	}
 	return m.made(payload, spans, step, m.secretly()), ctx.Err()
 }
@@ -126,7 +120,7 @@ func (m *member) emptyStep(ctx context.Context, _, _ []float32, spans []batch.Sp
 // staleStep works once and sends that again and again.
 func (m *member) staleStep() step {
 	var payload []byte
-	return func(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	return func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		if payload != nil {
 			return m.made(payload, spans, step, m.secretly()), ctx.Err()
 		}
@@ -139,7 +133,7 @@ func (m *member) staleStep() step {
 }
 
 // favouriteStep trains on the same few sequences in every round, whatever it was given.
-func (m *member) favouriteStep(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+func (m *member) favouriteStep(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	wrong := []batch.Span{{Start: 0, Count: batch.Total(spans)}}
 	if wrong[0].Start == spans[0].Start {
 		wrong[0].Start += uint64(wrong[0].Count)
@@ -148,15 +142,17 @@ func (m *member) favouriteStep(ctx context.Context, params, state []float32, spa
 }
 
 // flipStep computes rightly, and then one bit of the optimizer state falls over in memory.
-func (m *member) flipStep(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+func (m *member) flipStep(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	result, err := m.honest.Step(ctx, params, state, spans, step)
 	if err != nil {
 		return result, err
 	}
 	m.mu.Lock()
-	at, bit := m.random.Uint64n(uint64(len(state))), m.random.Uint64n(mantissaBits)
+	at, bit := m.random.Uint64n(uint64(state.Len())), m.random.Uint64n(mantissaBits)
 	m.mu.Unlock()
-	state[at] = math.Float32frombits(math.Float32bits(state[at]) ^ 1<<bit)
+	values := slices.Clone(engine.Values(state))
+	values[at] = math.Float32frombits(math.Float32bits(values[at]) ^ 1<<bit)
+	m.honest.Copy(state, m.honest.Load(values))
 	return result, nil
 }
 
@@ -182,7 +178,7 @@ func (c *bentCodec) Encode(dst []byte, state, grad []float32, lr float32) ([]byt
 func (m *member) bentStep(bend func(grad []float32, lr float32) float32) (step, error) {
 	cfg := m.o.Train
 	cfg.Codec = &bentCodec{Codec: cfg.Codec, bend: bend}
-	e, err := train.New(cfg)
+	e, err := cpu.New(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -211,11 +207,11 @@ func scale(grad []float32, lr float32) float32 {
 
 // poison is data in which every sequence is one token, again and again: what a model learns of it is to say nothing else.
 type poison struct {
-	train.Source
+	engine.Source
 	token uint32
 }
 
-// Read is part of train.Source.
+// Read is part of engine.Source.
 func (p poison) Read(_ uint64, dst []uint32) error {
 	for i := range dst {
 		dst[i] = p.token
@@ -227,7 +223,7 @@ func (p poison) Read(_ uint64, dst []uint32) error {
 func (m *member) poisonStep() (step, error) {
 	cfg := m.o.Train
 	cfg.Data = poison{Source: cfg.Data, token: uint32(cfg.Model.Vocab - 1)}
-	e, err := train.New(cfg)
+	e, err := cpu.New(cfg)
 	if err != nil {
 		return nil, err
 	}

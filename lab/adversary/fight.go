@@ -6,6 +6,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -17,7 +18,7 @@ type disputant struct {
 }
 
 // Open is part of node.Disputant.
-func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (node.Player, error) {
+func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
 	d.m.mu.Lock()
 	self, known := d.m.index()
 	d.m.mu.Unlock()

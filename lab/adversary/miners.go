@@ -8,7 +8,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/slice"
-	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/engine"
 )
 
 // Miners returns the kinds of cheats of a run that exchanges by buckets and is scored by validators. They cheat in what they seal, and in nothing
@@ -94,10 +94,10 @@ func (m *member) blank(c *slice.Codec, step uint32) ([]byte, error) {
 
 // noiseStep seals random numbers.
 func (m *member) noiseStep(c *slice.Codec) step {
-	return func(ctx context.Context, _, _ []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	return func(ctx context.Context, _, _ engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		sealed, err := m.blank(c, step)
 		if err != nil {
-			return train.Result{}, err
+			return engine.Result{}, err
 		}
 		gradient := m.secretly()
 		m.mu.Lock()
@@ -133,10 +133,10 @@ func (a *album) see(reveal []byte) {
 
 // copiedStep seals what the others revealed so far.
 func (m *member) copiedStep(c *slice.Codec, a *album) step {
-	return func(ctx context.Context, _, _ []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	return func(ctx context.Context, _, _ engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		sealed, err := m.blank(c, step)
 		if err != nil {
-			return train.Result{}, err
+			return engine.Result{}, err
 		}
 		a.mu.Lock()
 		copy(sealed[codec.HeaderLen:], a.values[codec.HeaderLen:])
@@ -146,7 +146,7 @@ func (m *member) copiedStep(c *slice.Codec, a *album) step {
 }
 
 // halfStep trains on the first half of the share.
-func (m *member) halfStep(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+func (m *member) halfStep(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	total := batch.Total(spans)
 	result, err := m.honest.Step(ctx, params, state, batch.Cut(spans, 0, (total+1)/2), step)
 	result.Tokens = uint64(total) * uint64(m.o.Train.Sequence)
@@ -155,7 +155,7 @@ func (m *member) halfStep(ctx context.Context, params, state []float32, spans []
 
 // sealedStep computes rightly and changes what is sealed. The commitment is to what it made of it, and its work is right.
 func (m *member) sealedStep(bend func(sealed []byte)) step {
-	return func(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+	return func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		result, err := m.honest.Step(ctx, params, state, spans, step)
 		if err == nil {
 			bend(result.Payload)

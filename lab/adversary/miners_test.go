@@ -9,6 +9,8 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/llama"
@@ -16,7 +18,6 @@ import (
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/score"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -35,7 +36,7 @@ func (counted) Read(i uint64, dst []uint32) error {
 	return nil
 }
 
-func minerConfig(t *testing.T) (train.Config, *slice.Codec) {
+func minerConfig(t *testing.T) (cpu.Config, *slice.Codec) {
 	t.Helper()
 	pool := exact.NewPool(1)
 	t.Cleanup(pool.Close)
@@ -43,14 +44,14 @@ func minerConfig(t *testing.T) (train.Config, *slice.Codec) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return train.Config{Model: minerModel, Codec: c, Pool: pool, Data: counted{}, Sequence: 12, Micro: 4,
+	return cpu.Config{Model: minerModel, Codec: c, Pool: pool, Data: counted{}, Sequence: 12, Micro: 4,
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}}, c
 }
 
 // dishonest is a member of a kind, outside of any network.
-func dishonest(t *testing.T, name string, cfg train.Config) (*member, *train.Engine) {
+func dishonest(t *testing.T, name string, cfg cpu.Config) (*member, *cpu.Engine) {
 	t.Helper()
-	e, err := train.New(cfg)
+	e, err := cpu.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,17 +72,17 @@ func TestMinersAreToldFromTheHonest(t *testing.T) {
 	cfg, c := minerConfig(t)
 	params := llama.Init(minerModel, wire.Sum("miners-test"))
 	spans := []batch.Span{{Start: 40, Count: 6}}
-	ref, err := train.New(cfg)
+	ref, err := cpu.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := ref.Gradient(t.Context(), params, spans)
+	g, err := ref.Gradient(t.Context(), cpu.Floats(params), spans)
 	if err != nil {
 		t.Fatal(err)
 	}
 	gradient := bytes.Clone(g.Root[:])
-	values := append([]float32(nil), g.Values...)
-	honest, err := ref.Step(t.Context(), params, make([]float32, ref.StateLen()), spans, 1)
+	values := append([]float32(nil), engine.Values(g.Values)...)
+	honest, err := ref.Step(t.Context(), cpu.Floats(params), cpu.Floats(make([]float32, ref.StateLen())), spans, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,18 +111,18 @@ func TestMinersAreToldFromTheHonest(t *testing.T) {
 		state := make([]float32, ref.StateLen())
 		before := params
 		if k.Name == "stale" { // of some window before
-			if _, err := m.hooks.own(t.Context(), params, make([]float32, ref.StateLen()), []batch.Span{{Start: 900, Count: 6}}, 1); err != nil {
+			if _, err := m.hooks.own(t.Context(), cpu.Floats(params), cpu.Floats(make([]float32, ref.StateLen())), []batch.Span{{Start: 900, Count: 6}}, 1); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if k.Name == "copy" { // others revealed something of other pages
-			other, err := ref.Step(t.Context(), params, make([]float32, ref.StateLen()), []batch.Span{{Start: 700, Count: 6}}, 1)
+			other, err := ref.Step(t.Context(), cpu.Floats(params), cpu.Floats(make([]float32, ref.StateLen())), []batch.Span{{Start: 700, Count: 6}}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			m.hooks.check(c.Reveal(nil, other.Payload, wire.Sum("earlier")))
 		}
-		r, err := m.hooks.own(t.Context(), before, state, spans, 2)
+		r, err := m.hooks.own(t.Context(), cpu.Floats(before), cpu.Floats(state), spans, 2)
 		if err != nil {
 			t.Fatalf("%s: %v", k.Name, err)
 		}
@@ -162,7 +163,7 @@ func TestCopiesAreOfWhatWasRevealed(t *testing.T) {
 	cfg, c := minerConfig(t)
 	params := llama.Init(minerModel, wire.Sum("miners-test"))
 	m, e := dishonest(t, "copy", cfg)
-	victim, err := e.Step(t.Context(), params, make([]float32, e.StateLen()), []batch.Span{{Start: 3, Count: 4}}, 1)
+	victim, err := e.Step(t.Context(), cpu.Floats(params), cpu.Floats(make([]float32, e.StateLen())), []batch.Span{{Start: 3, Count: 4}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestCopiesAreOfWhatWasRevealed(t *testing.T) {
 		m.hooks.check(c.Reveal(nil, victim.Payload, wire.Sum("window", wire.AppendU32(nil, i))))
 	}
 	m.hooks.check([]byte("not a reveal"))
-	r, err := m.hooks.own(t.Context(), params, make([]float32, e.StateLen()), []batch.Span{{Start: 90, Count: 4}}, 2)
+	r, err := m.hooks.own(t.Context(), cpu.Floats(params), cpu.Floats(make([]float32, e.StateLen())), []batch.Span{{Start: 90, Count: 4}}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func TestMinersNeedTheirCodec(t *testing.T) {
 		t.Error("a kind of buckets in a run of peers")
 	}
 	cfg.Codec = c
-	e, err := train.New(cfg)
+	e, err := cpu.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestMinersNeedTheirCodec(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, ok := wrapped.Engine.(interface {
-		Slicer() (train.Slicer, bool)
+		Slicer() (engine.Slicer, bool)
 	}); !ok {
 		t.Error("a wrapped engine is no slicer")
 	} else if slicer, ok := s.Slicer(); !ok || slicer.RevealLen() != c.RevealLen() {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/train"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -38,9 +38,9 @@ func aboutItself(own bool) bool { return own }
 func aboutOthers(own bool) bool { return !own }
 
 // nothing is the result of a verifier who does not compute: the same for the same share, and never the one that was committed to.
-func (m *member) nothing(ctx context.Context, _, _ []float32, spans []batch.Span, _ uint32) (train.Result, error) {
+func (m *member) nothing(ctx context.Context, _, _ engine.Vector, spans []batch.Span, _ uint32) (engine.Result, error) {
 	share := batch.Hash(spans)
-	return train.Result{Payload: []byte{}, Gradient: wire.Sum("entrain/adversary/nothing", m.o.Seed[:], share[:])}, ctx.Err()
+	return engine.Result{Payload: []byte{}, Gradient: wire.Sum("entrain/adversary/nothing", m.o.Seed[:], share[:])}, ctx.Err()
 }
 
 // passEverything passes whatever it was drawn for, and votes for the accused. Its proof of having computed is made up.

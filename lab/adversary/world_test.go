@@ -9,6 +9,8 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -22,7 +24,6 @@ import (
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tensor"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -33,8 +34,8 @@ type world struct {
 	clock   *loop.Virtual
 	chain   *ledgermem.Chain
 	mesh    *p2pmem.Mesh
-	parts   train.Config
-	engine  *train.Engine
+	parts   cpu.Config
+	engine  *cpu.Engine
 	initial []float32
 	nodes   []*node.Node
 	seen    map[wire.Hash]heard // all commitments that the first node received, by ID
@@ -51,30 +52,30 @@ type taken struct {
 	before, after []float32 // optimizer state
 	spans         []batch.Span
 	step          uint32
-	result        train.Result
+	result        engine.Result
 }
 
 // watched is a cheat's engine, as its node sees it.
 type watched struct {
-	node.Engine
+	engine.Engine
 	by int
 	w  *world
 }
 
-func (e watched) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
-	t := taken{by: e.by, params: slices.Clone(params), before: slices.Clone(state), spans: spans, step: step}
+func (e watched) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
+	t := taken{by: e.by, params: slices.Clone(engine.Values(params)), before: slices.Clone(engine.Values(state)), spans: spans, step: step}
 	var err error
 	t.result, err = e.Engine.Step(ctx, params, state, spans, step)
-	t.after = slices.Clone(state)
+	t.after = slices.Clone(engine.Values(state))
 	e.w.steps = append(e.w.steps, t)
 	return t.result, err
 }
 
 // honest is what comes out of the same share in truth.
-func (w *world) honest(t taken) (train.Result, []float32) {
+func (w *world) honest(t taken) (engine.Result, []float32) {
 	w.t.Helper()
 	state := slices.Clone(t.before)
-	r, err := w.engine.Step(w.t.Context(), t.params, state, t.spans, t.step)
+	r, err := w.engine.Step(w.t.Context(), cpu.Floats(t.params), cpu.Floats(state), t.spans, t.step)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -152,8 +153,8 @@ func (w *world) makeEngine(s spec.Spec) {
 	if w.initial, err = s.InitialParams(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.parts = train.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Data: words{uint64(model.Vocab)}, Sequence: s.Data.Sequence, Micro: 2}
-	if w.engine, err = train.New(w.parts); err != nil {
+	w.parts = cpu.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Data: words{uint64(model.Vocab)}, Sequence: s.Data.Sequence, Micro: 2}
+	if w.engine, err = cpu.New(w.parts); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -11,11 +11,11 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/score"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -106,16 +106,10 @@ type bettor struct {
 	saves bool
 }
 
-// bent is an engine that a test bends; its slicer is the honest one's.
-type bent struct{ node.Engine }
+// bent is an engine that a test bends.
+type bent struct{ engine.Engine }
 
-func (b bent) Slicer() (train.Slicer, bool) {
-	return b.Engine.(interface {
-		Slicer() (train.Slicer, bool)
-	}).Slicer()
-}
-
-func (b *bettor) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+func (b *bettor) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	r, err := b.Engine.Step(ctx, params, state, spans, step)
 	if err != nil {
 		return r, err
@@ -256,7 +250,7 @@ type turncoat struct {
 	after uint32
 }
 
-func (e *turncoat) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+func (e *turncoat) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	r, err := e.Engine.Step(ctx, params, state, spans, step)
 	if err == nil && step > e.after {
 		random := wire.Sum("noise", wire.AppendU32(nil, step))

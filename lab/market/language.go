@@ -4,8 +4,9 @@ import (
 	"context"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/prng"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -16,7 +17,7 @@ type language struct{ from uint64 }
 // followers is how many words can follow one.
 const followers = 4
 
-// Read is part of train.Source.
+// Read is part of engine.Source.
 func (l language) Read(i uint64, dst []uint32) error {
 	random := prng.New(wire.Sum("entrain/market-language", wire.AppendU64(nil, l.from+i)), "sequence")
 	vocab := uint64(Model.Vocab)
@@ -40,12 +41,12 @@ func likely(which uint64) uint64 { return [followers]uint64{8, 4, 3, 1}[which] }
 
 // lazy is an engine that trains on the first part of a share only.
 type lazy struct {
-	*train.Engine
+	*cpu.Engine
 	percent int // 0: all
 }
 
-// Step is part of node.Engine.
-func (e lazy) Step(ctx context.Context, params, state []float32, spans []batch.Span, step uint32) (train.Result, error) {
+// Step is part of engine.Engine.
+func (e lazy) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	if e.percent > 0 {
 		total := uint64(batch.Total(spans))
 		spans = batch.Cut(spans, 0, uint32(max(1, total*uint64(e.percent)/100)))

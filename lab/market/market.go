@@ -15,6 +15,7 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/host"
@@ -28,7 +29,6 @@ import (
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/tensor"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -107,8 +107,8 @@ type Market struct {
 	Buckets *bucketmem.World
 	pool    *exact.Pool
 	codec   *slice.Codec
-	parts   train.Config
-	engine  *train.Engine
+	parts   cpu.Config
+	engine  *cpu.Engine
 	initial []float32
 	text    []byte
 
@@ -143,12 +143,12 @@ func (m *Market) make() (err error) {
 	if err != nil {
 		return err
 	}
-	m.parts = train.Config{
+	m.parts = cpu.Config{
 		Model: Model, Codec: m.codec, Pool: m.pool, Data: language{}, HeldOut: language{from: 1 << 62}, HeldOutSequences: heldOut,
 		Sequence: sequence, Micro: 8,
 		Schedule: optim.Schedule{Kind: optim.Cosine, Base: cfg.Rate, WarmupSteps: cfg.Steps / 10, Steps: cfg.Steps, Final: cfg.Rate / 10},
 	}
-	if m.engine, err = train.New(m.parts); err != nil {
+	if m.engine, err = cpu.New(m.parts); err != nil {
 		return err
 	}
 	m.initial = llama.Init(Model, wire.Sum("entrain/market", cfg.Seed[:]))
@@ -204,8 +204,8 @@ func (m *Market) found() (err error) {
 		CooldownMs: 1000, EpochMs: epochMs, TotalSteps: cfg.Steps, BatchStart: n * cfg.Share, BatchEnd: n * cfg.Share, SequenceTokens: sequence, MissedMax: 3,
 		Overlap: 1, Exchange: coordinator.Buckets, WindowBlocks: 25, Validators: uint16(len(cfg.Validators)), ScoreWindows: cfg.Period,
 		Emission: Emission, ValidatorPercent: ValidatorPercent, Penalty: 100, Sharing: cfg.Sharing,
-		ModelHash: merkle.Root(m.engine.Leaves(m.initial)), SpecHash: host.SpecHash(m.text), Owner: owner.Public(),
-		StateHash: merkle.Root(m.engine.Leaves(make([]float32, m.engine.StateLen()))),
+		ModelHash: merkle.Root(m.engine.Leaves(cpu.Floats(m.initial))), SpecHash: host.SpecHash(m.text), Owner: owner.Public(),
+		StateHash: merkle.Root(m.engine.Leaves(cpu.Floats(make([]float32, m.engine.StateLen())))),
 	}
 	limits := coordinator.Limits{Members: max(n, 2), Witnesses: 8, Validators: run.Validators, Buckets: true, Speeds: cfg.Sharing == coordinator.SpeedShares}
 	chain := m.Chain.Client().As(owner)
@@ -317,7 +317,7 @@ func (m *Market) Notes(i int) []string { return m.miners[i].notes }
 
 // HeldOut is the loss of parameters on text that nobody trains on.
 func (m *Market) HeldOut(params []float32) (float64, error) {
-	loss, err := m.engine.HeldOut(m.ctx, params)
+	loss, err := m.engine.HeldOut(m.ctx, cpu.Floats(params))
 	return float64(loss), err
 }
 

@@ -23,6 +23,8 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/host"
@@ -33,7 +35,6 @@ import (
 	p2pmem "github.com/entrain-network/entrain/p2p/mem"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/spec"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -132,8 +133,8 @@ type network struct {
 	signatures map[signature]bool // those checked, and whether they are good
 	mesh       *p2pmem.Mesh
 	set        *data.Set
-	parts      train.Config
-	engine     *train.Engine
+	parts      cpu.Config
+	engine     *cpu.Engine
 	disputant  node.Disputant      // nil without verification
 	referee    coordinator.Referee // likewise
 	initial    []float32
@@ -320,12 +321,12 @@ func (n *network) makeEngine() error {
 	if n.initial, err = n.spec.InitialParams(); err != nil {
 		return err
 	}
-	n.parts = train.Config{Model: model, Codec: codec, Schedule: schedule, Inner: n.spec.Optimizer.Inner(), Pool: pool, Sequence: n.spec.Data.Sequence, Micro: 4, Data: n.set,
+	n.parts = cpu.Config{Model: model, Codec: codec, Schedule: schedule, Inner: n.spec.Optimizer.Inner(), Pool: pool, Sequence: n.spec.Data.Sequence, Micro: 4, Data: n.set,
 		HeldOut: n.set.HeldOut(), HeldOutSequences: n.set.HeldOut().Len()}
-	if n.engine, err = train.New(n.parts); err != nil || n.cfg.Verification == 0 {
+	if n.engine, err = cpu.New(n.parts); err != nil || n.cfg.Verification == 0 {
 		return err
 	}
-	tracer, err := verify.NewTracer(n.spec, n.set, pool)
+	tracer, err := verify.NewTracer(n.spec, n.set, n.engine)
 	if err != nil {
 		return err
 	}
@@ -338,7 +339,7 @@ func (n *network) makeEngine() error {
 type disputant struct{ *verify.Tracer }
 
 // Open is part of node.Disputant.
-func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state []float32) (node.Player, error) {
+func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
 	p, err := d.Tracer.Open(ctx, c, spans, params, state)
 	if err != nil {
 		return nil, err

@@ -7,20 +7,19 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -87,7 +86,7 @@ func MeasureDispute(ctx context.Context, o DisputeOptions) (Dispute, error) {
 // disputedStep is a step and all that disputes about it take.
 type disputedStep struct {
 	DisputeOptions
-	engine  *train.Engine
+	engine  *cpu.Engine
 	tracer  *verify.Tracer
 	referee coordinator.Referee
 	in      verify.Inputs
@@ -119,7 +118,7 @@ func newDisputed(ctx context.Context, dir string, o DisputeOptions, pool *exact.
 	if d.engine, err = disputeEngine(s, cfg, set, o, pool); err != nil {
 		return nil, err
 	}
-	if d.tracer, err = verify.NewTracer(s, set, pool); err != nil {
+	if d.tracer, err = verify.NewTracer(s, set, d.engine); err != nil {
 		return nil, err
 	}
 	if d.referee, err = verify.NewReferee(text); err != nil {
@@ -129,11 +128,11 @@ func newDisputed(ctx context.Context, dir string, o DisputeOptions, pool *exact.
 	if err != nil {
 		return nil, err
 	}
-	d.in = verify.Inputs{Spans: []batch.Span{{Count: uint32(o.Sequences)}}, Params: params, State: make([]float32, d.engine.StateLen())}
+	d.in = verify.Inputs{Spans: []batch.Span{{Count: uint32(o.Sequences)}}, Params: d.engine.Load(params), State: d.engine.NewVector(d.engine.StateLen())}
 	return d, nil
 }
 
-func disputeEngine(s spec.Spec, cfg llama.Config, set *data.Set, o DisputeOptions, pool *exact.Pool) (*train.Engine, error) {
+func disputeEngine(s spec.Spec, cfg llama.Config, set *data.Set, o DisputeOptions, pool *exact.Pool) (*cpu.Engine, error) {
 	codec, err := s.Codec(cfg.Layout(), pool)
 	if err != nil {
 		return nil, err
@@ -142,7 +141,7 @@ func disputeEngine(s spec.Spec, cfg llama.Config, set *data.Set, o DisputeOption
 	if err != nil {
 		return nil, err
 	}
-	return train.New(train.Config{
+	return cpu.New(cpu.Config{
 		Model: cfg, Codec: codec, Schedule: schedule, Pool: pool, Data: set, Sequence: o.Sequence, Micro: min(o.Sequences, disputeMicro),
 	})
 }
@@ -165,7 +164,7 @@ func randomTokens(ctx context.Context, dir string, vocab int, o DisputeOptions) 
 }
 
 func (d *disputedStep) measure(ctx context.Context) (Dispute, error) {
-	r := Dispute{Model: d.Model, Params: len(d.in.Params), Sequences: d.Sequences, Sequence: d.Sequence, Threads: d.Threads}
+	r := Dispute{Model: d.Model, Params: d.in.Params.Len(), Sequences: d.Sequences, Sequence: d.Sequence, Threads: d.Threads}
 	d.tell("the step, and its verification")
 	if err := d.check(ctx, &r); err != nil {
 		return r, err
@@ -231,7 +230,8 @@ func (d *disputedStep) check(ctx context.Context, r *Dispute) error {
 
 // commit does the step, with the hashes of what comes out, and commits to that. It returns the seconds that took.
 func (d *disputedStep) commit(ctx context.Context) (float64, error) {
-	after := slices.Clone(d.in.State)
+	after := d.engine.NewVector(d.in.State.Len())
+	d.engine.Copy(after, d.in.State)
 	prev, params := merkle.Root(d.engine.Leaves(d.in.State)), merkle.Root(d.engine.Leaves(d.in.Params)) // known from the step before
 	from := time.Now()
 	result, err := d.engine.Step(ctx, d.in.Params, after, d.in.Spans, disputeStep)

@@ -7,12 +7,12 @@ import (
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -68,11 +68,11 @@ func (g *ground) close() error {
 }
 
 // engine trains on the ground.
-func (g *ground) engine(c codec.Codec, rates optim.Schedule, inner *optim.Inner) (*train.Engine, error) {
+func (g *ground) engine(c codec.Codec, rates optim.Schedule, inner *optim.Inner) (*cpu.Engine, error) {
 	if err := rates.Check(); err != nil {
 		return nil, err
 	}
-	return train.New(train.Config{
+	return cpu.New(cpu.Config{
 		Model: g.model, Codec: c, Schedule: rates, Inner: inner, Pool: g.pool, Data: g.set, HeldOut: g.set.HeldOut(),
 		HeldOutSequences: g.heldOut, Sequence: g.sequence, Micro: 8,
 	})

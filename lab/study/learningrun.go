@@ -12,9 +12,9 @@ import (
 	"github.com/entrain-network/entrain/codec/dense"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/codec/sparseloco"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
-	"github.com/entrain-network/entrain/train"
 )
 
 // way is one run in the making.
@@ -25,7 +25,7 @@ type way struct {
 	rounds int
 
 	codec  codec.Codec
-	engine *train.Engine
+	engine *cpu.Engine
 	rates  optim.Schedule
 	apply  func(params []float32, payloads [][]byte, step uint32) error
 }
@@ -74,7 +74,10 @@ func (w *way) make() (err error) {
 	if w.engine, err = w.ground.engine(w.codec, w.rates, inner); err != nil {
 		return err
 	}
-	switch w.apply = w.engine.Apply; r.Method {
+	w.apply = func(params []float32, payloads [][]byte, step uint32) error {
+		return w.engine.Apply(cpu.Floats(params), payloads, step)
+	}
+	switch r.Method {
 	case MethodAdamW:
 		w.apply, err = w.adamw()
 	case MethodLocal:
@@ -106,7 +109,7 @@ func (w *way) train(ctx context.Context) (losses []float64, err error) {
 // learn is train but for what diverges.
 func (w *way) learn(ctx context.Context, params []float32) (losses []float64, err error) {
 	measure := func() error {
-		loss, err := w.engine.HeldOut(ctx, params)
+		loss, err := w.engine.HeldOut(ctx, cpu.Floats(params))
 		if err != nil {
 			return err
 		}
@@ -148,7 +151,7 @@ func (w *way) round(ctx context.Context, params []float32, states [][]float32, r
 		if n == 0 {
 			continue
 		}
-		result, err := w.engine.Step(ctx, params, state, []batch.Span{{Start: uint64(r)*uint64(total) + uint64(from), Count: n}}, uint32(r+1))
+		result, err := w.engine.Step(ctx, cpu.Floats(params), cpu.Floats(state), []batch.Span{{Start: uint64(r)*uint64(total) + uint64(from), Count: n}}, uint32(r+1))
 		if err != nil {
 			return nil, err
 		}

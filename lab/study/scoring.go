@@ -8,11 +8,12 @@ import (
 	"github.com/entrain-network/entrain/bench"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/prng"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/validator"
 	"github.com/entrain-network/entrain/validator/live"
 	"github.com/entrain-network/entrain/wire"
@@ -44,7 +45,7 @@ type Scoring struct {
 // senseless is text without sense, of which every sequence is another.
 type senseless struct{ vocab uint64 }
 
-// Read is part of train.Source.
+// Read is part of engine.Source.
 func (r senseless) Read(i uint64, dst []uint32) error {
 	random := prng.New(wire.Sum("entrain/bench-scoring", wire.AppendU64(nil, i)), "tokens")
 	for k := range dst {
@@ -67,18 +68,18 @@ func MeasureScoring(ctx context.Context, o ScoringOptions) (Scoring, error) {
 	if err != nil {
 		return Scoring{}, err
 	}
-	engine, err := train.New(train.Config{
+	e, err := cpu.New(cpu.Config{
 		Model: o.Model, Codec: codec, Pool: pool, Data: senseless{uint64(o.Model.Vocab)}, Sequence: o.Sequence, Micro: int(min(o.Share, 8)),
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: scoringRate},
 	})
 	if err != nil {
 		return Scoring{}, err
 	}
-	params, state := llama.Init(o.Model, wire.Sum("entrain/bench")), make([]float32, engine.StateLen())
+	params, state := cpu.Floats(llama.Init(o.Model, wire.Sum("entrain/bench"))), make(cpu.Floats, e.StateLen())
 	spans := []batch.Span{{Start: 0, Count: o.Share}}
-	var made train.Result
+	var made engine.Result
 	step := &bench.Trial{Run: func() error {
-		r, err := engine.Step(ctx, params, state, spans, 1)
+		r, err := e.Step(ctx, params, state, spans, 1)
 		if err == nil {
 			codec.Root(r.Payload)
 			made = r
@@ -88,8 +89,9 @@ func MeasureScoring(ctx context.Context, o ScoringOptions) (Scoring, error) {
 	if err := step.Run(); err != nil {
 		return Scoring{}, err
 	}
+	sealer, _ := e.Slicer()
 	run, seed := wire.Sum("entrain/bench-run"), wire.Sum("entrain/bench-slice")
-	judge := live.Judge{Run: run, Engine: engine, Slicer: codec, Tensors: len(o.Model.Layout().Tensors())}
+	judge := live.Judge{Run: run, Engine: e, Slicer: sealer, Tensors: len(o.Model.Layout().Tensors())}
 	ask := validator.Evaluate{Window: 1, Step: 1, Member: 0, Spans: spans}
 	if n := min(o.Losses, o.Share); n > 0 {
 		ask.Assigned, ask.Random = batch.Cut(spans, 0, n), []batch.Span{{Start: 1 << 32, Count: n}}

@@ -9,9 +9,9 @@ import (
 	"github.com/entrain-network/entrain/codec/dense"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -194,7 +194,7 @@ type sliceRun struct {
 	o   SliceOptions
 	row SliceRow
 
-	engine *train.Engine
+	engine *cpu.Engine
 	codec  codec.Codec
 	slice  *slice.Codec // nil where updates are not cut
 	rates  optim.Schedule
@@ -258,7 +258,7 @@ func (r *sliceRun) train(ctx context.Context) (SliceRun, error) {
 		run.Bytes, run.StateBytes, run.SealedBytes = r.slice.RevealLen(), r.slice.StateSliceLen(), r.slice.SealedLen()
 		run.ValueBytes = sliceValues(r.slice)
 	}
-	loss, err := r.engine.HeldOut(ctx, r.params)
+	loss, err := r.engine.HeldOut(ctx, cpu.Floats(r.params))
 	if err != nil {
 		return run, err
 	}
@@ -280,7 +280,7 @@ func (r *sliceRun) train(ctx context.Context) (SliceRun, error) {
 			}
 		}
 		if quarter := len(run.Losses) + 1; w == run.Windows*quarter/4 {
-			if loss, err = r.engine.HeldOut(ctx, r.params); err != nil {
+			if loss, err = r.engine.HeldOut(ctx, cpu.Floats(r.params)); err != nil {
 				return run, err
 			}
 			run.Losses = append(run.Losses, float64(loss))
@@ -298,7 +298,7 @@ func (r *sliceRun) window(ctx context.Context, w int) ([][]byte, error) {
 			continue
 		}
 		share := []batch.Span{{Start: uint64(w-1)*uint64(r.row.Batch) + uint64(from), Count: n}}
-		result, err := r.engine.Step(ctx, r.params, r.states[i], share, uint32(w))
+		result, err := r.engine.Step(ctx, cpu.Floats(r.params), cpu.Floats(r.states[i]), share, uint32(w))
 		if err != nil {
 			return nil, err
 		}

@@ -5,13 +5,14 @@ import (
 	"math"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/engine/cpu"
 )
 
 // learner returns what turns the payloads of a window into a step of the parameters, which is done now or a window later.
 func (r *sliceRun) learner() func(w int, payloads [][]byte) func() error {
 	if r.row.Rule == RuleDistro || r.row.Rule == RuleSlice {
 		return func(w int, payloads [][]byte) func() error {
-			return func() error { return r.engine.Apply(r.params, payloads, uint32(w)) }
+			return func() error { return r.engine.Apply(cpu.Floats(r.params), payloads, uint32(w)) }
 		}
 	}
 	if r.row.Rule == RuleMean {

@@ -6,12 +6,12 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/score"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/validator"
 	"github.com/entrain-network/entrain/validator/live"
 	"github.com/entrain-network/entrain/wire"
@@ -40,7 +40,7 @@ func TestCopiesOfTheSameWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := train.New(train.Config{Model: model, Codec: codec, Pool: pool, Data: counted{}, Sequence: 12, Micro: 4,
+	engine, err := cpu.New(cpu.Config{Model: model, Codec: codec, Pool: pool, Data: counted{}, Sequence: 12, Micro: 4,
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestCopiesOfTheSameWindow(t *testing.T) {
 	params := llama.Init(model, wire.Sum("judge-test"))
 	shares := [][]batch.Span{{{Start: 0, Count: 6}}, {{Start: 6, Count: 6}}}
 	const victim, thief, window = 0, 1, 9
-	made, err := engine.Step(t.Context(), params, make([]float32, engine.StateLen()), shares[victim], 1)
+	made, err := engine.Step(t.Context(), cpu.Floats(params), cpu.Floats(make([]float32, engine.StateLen())), shares[victim], 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,13 +57,13 @@ func TestCopiesOfTheSameWindow(t *testing.T) {
 	honest := coordinator.Commitment{
 		Run: run, Round: window, Member: victim, Payload: codec.Root(made.Payload), Work: coordinator.WorkHash(run, window, victim, made.Gradient),
 	}
-	j := live.Judge{Run: run, Engine: engine, Slicer: codec, Tensors: len(model.Layout().Tensors())}
+	j := live.Judge{Run: run, Engine: engine, Slicer: cpu.NewSlicer(codec), Tensors: len(model.Layout().Tensors())}
 	judge := func(member uint32, work wire.Hash, inexact bool) (float64, score.Verdict, score.Evidence) {
 		t.Helper()
 		c := honest
 		c.Member, c.Work = member, work
 		j.Inexact = inexact
-		e, _, err := j.Evidence(t.Context(), validator.Evaluate{Window: window, Step: 1, Member: member, Spans: shares[member]}, params, live.Result{Commitment: c, Reveal: reveal})
+		e, _, err := j.Evidence(t.Context(), validator.Evaluate{Window: window, Step: 1, Member: member, Spans: shares[member]}, cpu.Floats(params), live.Result{Commitment: c, Reveal: reveal})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,28 +10,17 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/merkle"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/validator"
 	"github.com/entrain-network/entrain/wire"
 )
-
-// Engine computes; train.Engine is one. It is called for one job at a time, never from the loop; the methods of its Slicer may be called beside.
-type Engine interface {
-	Gradient(ctx context.Context, params []float32, spans []batch.Span) (train.Gradient, error)
-	Loss(ctx context.Context, params []float32, spans []batch.Span) (float64, error)
-	Apply(params []float32, payloads [][]byte, step uint32) error
-	Leaves(values []float32) []wire.Hash
-	ParamsLen() int
-	Slicer() (train.Slicer, bool)
-}
 
 // Store keeps a validator's record. Load returns nil when there is none.
 type Store interface {
@@ -46,8 +35,8 @@ type Config struct {
 	Key     key.Private
 	Ledger  ledger.Ledger
 	Loop    loop.Loop
-	Engine  Engine
-	Tensors int // of the model, as many as the slicer's ranges name
+	Engine  engine.Engine // computes one job at a time, never on the loop
+	Tensors int           // of the model, as many as the slicer's ranges name
 	// Exchange reads the miners' buckets; it needs no writer.
 	Exchange *bucket.Exchange
 	// Model gets the parameters that the run agreed on for the start of a round, from the miners' buckets. Done is called on the loop, once, unless
@@ -91,7 +80,7 @@ type Validator struct {
 	cancel  context.CancelFunc
 	self    key.Public
 	machine *validator.Machine
-	slicer  train.Slicer
+	slicer  engine.Slicer
 	judge   Judge
 
 	state  coordinator.State
@@ -99,7 +88,7 @@ type Validator struct {
 	known  bool
 	where  map[key.Public]bucket.Location
 	held   map[place]Result // checked
-	params []float32
+	params engine.Vector
 	ended  bool
 	done   func()
 }
@@ -161,7 +150,7 @@ func (v *Validator) Self() key.Public { return v.self }
 // Holds is the round whose start the held parameters belong to, and the parameters, which must not be changed.
 func (v *Validator) Holds() (round uint32, params []float32) {
 	round, _ = v.machine.At()
-	return round, v.params
+	return round, engine.Values(v.params)
 }
 
 // How often it looks whether something is due, and where the miners' buckets are.
@@ -267,7 +256,7 @@ func (v *Validator) perform(a validator.Action) {
 // load reads the record and makes the initial parameters.
 func (v *Validator) load() {
 	var loaded validator.Loaded
-	var params []float32
+	var params engine.Vector
 	var fault error
 	v.cfg.Loop.Work(v.cfg.Cost("init"), func() {
 		if v.cfg.Store != nil {
@@ -281,7 +270,9 @@ func (v *Validator) load() {
 			fault = err
 		}
 		if v.cfg.Initial != nil {
-			params = v.cfg.Initial()
+			if first := v.cfg.Initial(); first != nil {
+				params = v.cfg.Engine.Load(first)
+			}
 		}
 		if params != nil {
 			loaded.Known, loaded.Params = true, merkle.Root(v.cfg.Engine.Leaves(params))
@@ -335,10 +326,11 @@ func (v *Validator) heal(a validator.Heal) {
 			v.step(failed)
 			return
 		}
-		var params []float32
+		var params engine.Vector
 		var root wire.Hash
 		v.cfg.Loop.Work(v.cfg.Cost("hash"), func() {
-			if params = values(); len(params) == v.cfg.Engine.ParamsLen() {
+			if found := values(); len(found) == v.cfg.Engine.ParamsLen() {
+				params = v.cfg.Engine.Load(found)
 				root = merkle.Root(v.cfg.Engine.Leaves(params))
 			}
 		}, func() {

@@ -8,9 +8,9 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/score"
-	"github.com/entrain-network/entrain/train"
 	"github.com/entrain-network/entrain/validator"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -119,15 +119,15 @@ type Result struct {
 // Judge computes what there is to know of results. It is a validator's eye, without its memory.
 type Judge struct {
 	Run     wire.Hash // the run's identity
-	Engine  Engine
-	Slicer  train.Slicer
+	Engine  engine.Engine
+	Slicer  engine.Slicer
 	Tensors int  // of the model
 	Inexact bool // as in [Config]
 }
 
 // Evidence recomputes a share's gradient on params, which it leaves as they are, and compares. It returns the share's loss besides. The reveal must
 // have been opened for the commitment.
-func (j Judge) Evidence(ctx context.Context, a validator.Evaluate, params []float32, r Result) (score.Evidence, float64, error) {
+func (j Judge) Evidence(ctx context.Context, a validator.Evaluate, params engine.Vector, r Result) (score.Evidence, float64, error) {
 	g, err := j.Engine.Gradient(ctx, params, a.Spans)
 	if err != nil {
 		return score.Evidence{}, 0, err
@@ -140,7 +140,7 @@ func (j Judge) Evidence(ctx context.Context, a validator.Evaluate, params []floa
 	var at []float32
 	for _, s := range j.Slicer.Ranges(seed) {
 		parts[s.Tensor] += s.Len()
-		at = append(at, g.Values[s.From:s.To]...)
+		at = append(at, g.Values.Host(s.From, s.To)...)
 	}
 	e := score.Evidence{
 		Median:      a.Median,
@@ -158,15 +158,16 @@ func (j Judge) Evidence(ctx context.Context, a validator.Evaluate, params []floa
 }
 
 // losses measures what a reveal does alone.
-func (j Judge) losses(ctx context.Context, a validator.Evaluate, params []float32, r Result) (*score.Losses, error) {
-	after := append(make([]float32, 0, len(params)), params...)
+func (j Judge) losses(ctx context.Context, a validator.Evaluate, params engine.Vector, r Result) (*score.Losses, error) {
+	after := j.Engine.NewVector(params.Len())
+	j.Engine.Copy(after, params)
 	if err := j.Engine.Apply(after, [][]byte{r.Reveal}, a.Step); err != nil {
 		return nil, err
 	}
 	var l score.Losses
 	for _, m := range []struct {
 		to     *float64
-		params []float32
+		params engine.Vector
 		spans  []batch.Span
 	}{
 		{&l.Assigned.Before, params, a.Assigned}, {&l.Assigned.After, after, a.Assigned},

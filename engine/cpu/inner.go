@@ -1,4 +1,4 @@
-package train
+package cpu
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"github.com/entrain-network/entrain/optim"
 )
 
-// stepsMax is how many inner steps a member can do: the largest count that a binary32 holds with all below.
+// stepsMax bounds the inner steps of a member: a binary32 holds every count up to it.
 const stepsMax = 1 << 24
 
-// errSteps is what a state has that no training has left behind.
-var errSteps = errors.New("the count of inner steps in the optimizer state is none")
+// errSteps reports a state that no training has left behind.
+var errSteps = errors.New("the optimizer state holds no valid count of inner steps")
 
 // inner is the work space of inner steps.
 type inner struct {
@@ -30,19 +30,19 @@ func newInner(cfg *optim.Inner, n int, pool *exact.Pool) (*inner, error) {
 		return nil, nil
 	}
 	if cfg.Steps < 1 {
-		return nil, fmt.Errorf("train: %d inner steps: want at least 1", cfg.Steps)
+		return nil, fmt.Errorf("engine: %d inner steps: want at least 1", cfg.Steps)
 	}
 	if err := codec.CheckRange("clip norm", cfg.ClipNorm, codec.NormMax); err != nil {
-		return nil, fmt.Errorf("train: %w", err)
+		return nil, fmt.Errorf("engine: %w", err)
 	}
 	a, err := optim.NewAdamW(n, cfg.AdamW, pool)
 	if err != nil {
-		return nil, fmt.Errorf("train: %w", err)
+		return nil, fmt.Errorf("engine: %w", err)
 	}
 	return &inner{Inner: *cfg, adamw: a, local: make([]float32, n)}, nil
 }
 
-// part is the share of the step that does the codec's work: state without what belongs to the inner steps.
+// part returns the codec's part of state: all but what belongs to the inner steps.
 func (in *inner) part(state []float32, n int) []float32 {
 	if in == nil {
 		return state
@@ -50,16 +50,20 @@ func (in *inner) part(state []float32, n int) []float32 {
 	return state[:len(state)-in.StateLen(n)]
 }
 
-// walk trains on the share and leaves the pseudo-gradient in e.grad. The state is not changed: keep does that.
-func (e *Engine) walk(ctx context.Context, params, state []float32, spans []batch.Span, lr float32) (loss float32, err error) {
+// walk trains on the share and leaves the pseudo-gradient in e.grad. It does not change state:
+// keep does that.
+func (e *Engine) walk(
+	ctx context.Context, params, state []float32, spans []batch.Span, lr float32,
+) (loss float32, err error) {
 	in, n := e.inner, e.length
 	if err := codec.CheckLR(lr, in.AdamW.WeightDecay); err != nil {
-		return 0, fmt.Errorf("train: %w", err)
+		return 0, fmt.Errorf("engine: %w", err)
 	}
 	own := state[len(state)-in.StateLen(n):]
 	done := own[2*n]
-	if !(done >= 0 && done < stepsMax && done == float32(math.Floor(float64(done)))) { // written so that NaN fails
-		return 0, fmt.Errorf("train: %w: %w", errSteps, codec.ErrTooLarge)
+	// Written so that NaN fails.
+	if !(done >= 0 && done < stepsMax && done == float32(math.Floor(float64(done)))) {
+		return 0, fmt.Errorf("engine: %w: %w", errSteps, codec.ErrTooLarge)
 	}
 	in.adamw.Restore(own[:n], own[n:2*n], uint32(done))
 	copy(in.local, params)
@@ -87,7 +91,7 @@ func (e *Engine) walk(ctx context.Context, params, state []float32, spans []batc
 	return loss, nil
 }
 
-// piece is how many parameters a worker takes at a time. The result does not depend on it.
+// piece is the number of parameters that a worker takes at a time. It does not affect the result.
 const piece = 1 << 14
 
 // scale multiplies the gradient.
@@ -102,7 +106,7 @@ func (e *Engine) scale(by float32) {
 	})
 }
 
-// keep puts what the inner steps came to into the state.
+// keep writes the optimizer of the inner steps to state.
 func (in *inner) keep(state []float32, n int) {
 	if in == nil {
 		return

@@ -1,4 +1,4 @@
-package train
+package cpu
 
 import (
 	"encoding/hex"
@@ -48,7 +48,7 @@ func windows(t *testing.T, e *Engine, members, n int) (params []float32) {
 			if states[m] == nil {
 				states[m] = make([]float32, e.StateLen())
 			}
-			r, err := e.Step(t.Context(), params, states[m], []batch.Span{{Start: uint64(w)*100 + uint64(m)*4, Count: 4}}, w)
+			r, err := e.Step(t.Context(), Floats(params), Floats(states[m]), []batch.Span{{Start: uint64(w)*100 + uint64(m)*4, Count: 4}}, w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,15 +56,15 @@ func windows(t *testing.T, e *Engine, members, n int) (params []float32) {
 			if root, from, err := s.Open(reveal); err != nil || root != s.Root(r.Payload) || from != seed || len(reveal) != s.RevealLen() {
 				t.Fatalf("window %d, member %d: opens to %v of %v, %v", w, m, root, from, err)
 			}
-			s.Settle(states[m], seed)
+			s.Settle(Floats(states[m]), seed)
 			reveals = append(reveals, reveal)
 		}
 		if w > 1 {
 			before := slices.Clone(params)
-			if err := e.Apply(params, late, w-1); err != nil {
+			if err := e.Apply(Floats(params), late, w-1); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.PatchState(before, s.StateSlice(params, wire.Sum("train-test", wire.AppendU32(nil, w-1)))); err != nil || !slices.Equal(before, params) {
+			if err := s.PatchState(before, s.StateSlice(Floats(params), wire.Sum("train-test", wire.AppendU32(nil, w-1)))); err != nil || !slices.Equal(before, params) {
 				t.Fatalf("window %d: a state slice does not carry it: %v", w, err)
 			}
 		}
@@ -75,16 +75,16 @@ func windows(t *testing.T, e *Engine, members, n int) (params []float32) {
 
 // A run learns from slices, to the same bits for any number of workers.
 func TestSlicesTrain(t *testing.T) {
-	if _, ok := engine(t, 1, 1, counted{}).Slicer(); ok {
+	if _, ok := newEngine(t, 1, 1, counted{}).Slicer(); ok {
 		t.Error("an engine with codec distro seals")
 	}
 	e := sliceEngine(t, 1, 3)
 	params := windows(t, e, 3, 60)
-	before, err := e.HeldOut(t.Context(), initial())
+	before, err := e.HeldOut(t.Context(), Floats(initial()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := e.HeldOut(t.Context(), params)
+	after, err := e.HeldOut(t.Context(), Floats(params))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestSlicesTrain(t *testing.T) {
 	if again := windows(t, sliceEngine(t, 3, 4), 2, 5); !slices.Equal(again, short) {
 		t.Error("other parameters with other workers")
 	}
-	root := merkle.Root(e.Leaves(short))
+	root := merkle.Root(e.Leaves(Floats(short)))
 	if got := hex.EncodeToString(root[:8]); got != goldenSlices {
 		t.Errorf("parameters after 5 windows have hash %s, want %s", got, goldenSlices)
 	}

@@ -1,4 +1,4 @@
-package train
+package cpu
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/dense"
 	"github.com/entrain-network/entrain/codec/sparseloco"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
@@ -19,7 +20,7 @@ import (
 
 var fourSteps = optim.Inner{Steps: 4, AdamW: optim.DefaultAdamW(), ClipNorm: 1}
 
-func innerEngine(t *testing.T, workers, micro int, data Source, in optim.Inner, make func(*exact.Pool) (codec.Codec, error)) *Engine {
+func innerEngine(t *testing.T, workers, micro int, data engine.Source, in optim.Inner, make func(*exact.Pool) (codec.Codec, error)) *Engine {
 	t.Helper()
 	pool := exact.NewPool(workers)
 	t.Cleanup(pool.Close)
@@ -60,7 +61,7 @@ func TestRoundsOfOneMemberAreStepsOfAdamW(t *testing.T) {
 	}
 	for round := range uint64(3) {
 		start := slices.Clone(params)
-		if _, err := e.Step(t.Context(), params, state, []batch.Span{{Start: 100 * round, Count: 9}}, uint32(round+1)); err != nil {
+		if _, err := e.Step(t.Context(), Floats(params), Floats(state), []batch.Span{{Start: 100 * round, Count: 9}}, uint32(round+1)); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(start, params) {
@@ -110,18 +111,18 @@ func TestInnerStepsAreAFunctionOfTheirArguments(t *testing.T) {
 		for step := uint32(1); step <= 4; step++ {
 			var payloads [][]byte
 			for i, state := range states {
-				r, err := e.Step(t.Context(), params, state, []batch.Span{{Start: uint64(100*step + 10*uint32(i)), Count: 7}}, step)
+				r, err := e.Step(t.Context(), Floats(params), Floats(state), []batch.Span{{Start: uint64(100*step + 10*uint32(i)), Count: 7}}, step)
 				if err != nil {
 					t.Fatal(err)
 				}
 				payloads = append(payloads, r.Payload)
 			}
-			if err := e.Apply(params, payloads, step); err != nil {
+			if err := e.Apply(Floats(params), payloads, step); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var sum wire.Hash
-		for _, l := range append(e.Leaves(params), append(e.Leaves(states[0]), e.Leaves(states[1])...)...) {
+		for _, l := range append(e.Leaves(Floats(params)), append(e.Leaves(Floats(states[0])), e.Leaves(Floats(states[1]))...)...) {
 			sum = wire.Sum("test", sum[:], l[:])
 		}
 		if sum.String() != golden {
@@ -133,24 +134,24 @@ func TestInnerStepsAreAFunctionOfTheirArguments(t *testing.T) {
 func TestInnerStepsTeach(t *testing.T) {
 	e := innerEngine(t, 2, 4, counted{}, optim.Inner{Steps: 4, AdamW: optim.DefaultAdamW(), ClipNorm: 1}, sparse)
 	params, states := initial(), [2][]float32{make([]float32, e.StateLen()), make([]float32, e.StateLen())}
-	before, err := e.HeldOut(t.Context(), params)
+	before, err := e.HeldOut(t.Context(), Floats(params))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for step := uint32(1); step <= 30; step++ {
 		var payloads [][]byte
 		for i, state := range states {
-			r, err := e.Step(t.Context(), params, state, []batch.Span{{Start: uint64(1000*step + 100*uint32(i)), Count: 16}}, step)
+			r, err := e.Step(t.Context(), Floats(params), Floats(state), []batch.Span{{Start: uint64(1000*step + 100*uint32(i)), Count: 16}}, step)
 			if err != nil {
 				t.Fatal(err)
 			}
 			payloads = append(payloads, r.Payload)
 		}
-		if err := e.Apply(params, payloads, step); err != nil {
+		if err := e.Apply(Floats(params), payloads, step); err != nil {
 			t.Fatal(err)
 		}
 	}
-	after, err := e.HeldOut(t.Context(), params)
+	after, err := e.HeldOut(t.Context(), Floats(params))
 	if err != nil || after > before-1 {
 		t.Errorf("the held-out loss went from %.3f to %.3f, %v", before, after, err)
 	}
@@ -171,19 +172,19 @@ func TestInnerStepsThatFailLeaveTheStateAlone(t *testing.T) {
 		e := innerEngine(t, 1, 4, v.data, fourSteps, sparse)
 		state := make([]float32, e.StateLen())
 		v.bend(state, e.ParamsLen())
-		before := e.Leaves(state)
-		_, err := e.Step(t.Context(), initial(), state, spans, 2)
+		before := e.Leaves(Floats(state))
+		_, err := e.Step(t.Context(), Floats(initial()), Floats(state), spans, 2)
 		if err == nil || !errors.Is(err, v.want) && !errors.Is(err, llama.ErrNotFinite) {
 			t.Errorf("%s: %v, want %v", name, err, v.want)
 		}
-		if !slices.Equal(e.Leaves(state), before) {
+		if !slices.Equal(e.Leaves(Floats(state)), before) {
 			t.Errorf("%s: the state has changed", name)
 		}
 	}
 	e := innerEngine(t, 1, 4, counted{}, fourSteps, sparse)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.Step(ctx, initial(), make([]float32, e.StateLen()), spans, 2); !errors.Is(err, context.Canceled) {
+	if _, err := e.Step(ctx, Floats(initial()), Floats(make([]float32, e.StateLen())), spans, 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled step: %v", err)
 	}
 }
@@ -191,7 +192,7 @@ func TestInnerStepsThatFailLeaveTheStateAlone(t *testing.T) {
 func TestAShareOfFewSequencesHasAsManySteps(t *testing.T) {
 	e := innerEngine(t, 1, 4, counted{}, fourSteps, sparse)
 	state := make([]float32, e.StateLen())
-	if _, err := e.Step(t.Context(), initial(), state, []batch.Span{{Start: 1, Count: 3}}, 1); err != nil || state[len(state)-1] != 3 {
+	if _, err := e.Step(t.Context(), Floats(initial()), Floats(state), []batch.Span{{Start: 1, Count: 3}}, 1); err != nil || state[len(state)-1] != 3 {
 		t.Errorf("%v steps, %v, want 3", state[len(state)-1], err)
 	}
 	if _, err := New(Config{Model: model, Codec: e.cfg.Codec, Pool: e.cfg.Pool, Sequence: sequence, Micro: 1, Inner: &optim.Inner{AdamW: optim.DefaultAdamW()}}); err == nil {
@@ -205,7 +206,7 @@ func TestInnerStepsRefuseRates(t *testing.T) {
 	e.cfg.Schedule.Base = 11
 	params, state := initial(), make([]float32, e.StateLen())
 	before := slices.Clone(state)
-	_, err := e.Step(t.Context(), params, state, []batch.Span{{Count: 4}}, 1)
+	_, err := e.Step(t.Context(), Floats(params), Floats(state), []batch.Span{{Count: 4}}, 1)
 	if err == nil || !strings.Contains(err.Error(), "turn weights around") || !slices.Equal(state, before) {
 		t.Errorf("error %v", err)
 	}

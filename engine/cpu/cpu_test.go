@@ -1,4 +1,4 @@
-package train
+package cpu
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
@@ -41,7 +42,7 @@ func (c counted) Read(i uint64, dst []uint32) error {
 	return nil
 }
 
-func engine(t *testing.T, workers, micro int, data Source) *Engine {
+func newEngine(t *testing.T, workers, micro int, data engine.Source) *Engine {
 	t.Helper()
 	pool := exact.NewPool(workers)
 	t.Cleanup(pool.Close)
@@ -63,11 +64,11 @@ func initial() []float32 { return llama.Init(model, wire.Sum("train-test")) }
 
 func TestAStepIsAFunctionOfItsArguments(t *testing.T) {
 	spans := []batch.Span{{Start: 3, Count: 5}, {Start: 100, Count: 4}}
-	var want Result
+	var want engine.Result
 	var state []float32
-	for i, e := range []*Engine{engine(t, 1, 9, counted{}), engine(t, 1, 9, counted{}), engine(t, 3, 2, counted{}), engine(t, 2, 4, counted{})} {
+	for i, e := range []*Engine{newEngine(t, 1, 9, counted{}), newEngine(t, 1, 9, counted{}), newEngine(t, 3, 2, counted{}), newEngine(t, 2, 4, counted{})} {
 		got := make([]float32, e.StateLen())
-		r, err := e.Step(t.Context(), initial(), got, spans, 3)
+		r, err := e.Step(t.Context(), Floats(initial()), Floats(got), spans, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func TestAStepIsAFunctionOfItsArguments(t *testing.T) {
 	if want.Tokens != 9*sequence {
 		t.Errorf("%d tokens, want %d", want.Tokens, 9*sequence)
 	}
-	if err := engine(t, 1, 1, counted{}).Check(want.Payload); err != nil {
+	if err := newEngine(t, 1, 1, counted{}).Check(want.Payload); err != nil {
 		t.Errorf("its own payload is refused: %v", err)
 	}
 }
@@ -90,8 +91,8 @@ func TestAStepIsAFunctionOfItsArguments(t *testing.T) {
 // TestTheGradientIsTheMeanBeforeClipping compares the hash with that of a gradient which no engine made: that of the model over the
 // sequences one by one, each weighed by the size of the share.
 func TestTheGradientIsTheMeanBeforeClipping(t *testing.T) {
-	e := engine(t, 2, 4, counted{})
-	r, err := e.Step(t.Context(), initial(), make([]float32, e.StateLen()), []batch.Span{{Start: 7, Count: 3}}, 1)
+	e := newEngine(t, 2, 4, counted{})
+	r, err := e.Step(t.Context(), Floats(initial()), Floats(make([]float32, e.StateLen())), []batch.Span{{Start: 7, Count: 3}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,16 +134,28 @@ func TestAFailedStepLeavesTheStateAlone(t *testing.T) {
 	broken := initial()
 	broken[len(broken)/2] = float32(inf())
 	for name, try := range map[string]func(e *Engine, state []float32) error{
-		"cancelled":       func(e *Engine, s []float32) error { _, err := e.Step(cancelled, initial(), s, spans, 1); return err },
-		"no sequences":    func(e *Engine, s []float32) error { _, err := e.Step(t.Context(), initial(), s, nil, 1); return err },
-		"broken weights":  func(e *Engine, s []float32) error { _, err := e.Step(t.Context(), broken, s, spans, 1); return err },
-		"data is missing": func(e *Engine, s []float32) error { _, err := e.Step(t.Context(), initial(), s, spans, 1); return err },
+		"cancelled": func(e *Engine, s []float32) error {
+			_, err := e.Step(cancelled, Floats(initial()), Floats(s), spans, 1)
+			return err
+		},
+		"no sequences": func(e *Engine, s []float32) error {
+			_, err := e.Step(t.Context(), Floats(initial()), Floats(s), nil, 1)
+			return err
+		},
+		"broken weights": func(e *Engine, s []float32) error {
+			_, err := e.Step(t.Context(), Floats(broken), Floats(s), spans, 1)
+			return err
+		},
+		"data is missing": func(e *Engine, s []float32) error {
+			_, err := e.Step(t.Context(), Floats(initial()), Floats(s), spans, 1)
+			return err
+		},
 	} {
 		data := counted{}
 		if name == "data is missing" {
 			data.missing = 5
 		}
-		e := engine(t, 1, 4, data)
+		e := newEngine(t, 1, 4, data)
 		state := fresh(e)
 		err := try(e, state)
 		if err == nil {
@@ -163,10 +176,10 @@ func inf() float64 {
 
 // TestMembersLearnTogether trains a few members by their payloads alone.
 func TestMembersLearnTogether(t *testing.T) {
-	e := engine(t, 2, 4, counted{})
+	e := newEngine(t, 2, 4, counted{})
 	params, replica := initial(), initial()
 	states := [][]float32{make([]float32, e.StateLen()), make([]float32, e.StateLen()), make([]float32, e.StateLen())}
-	first, err := e.HeldOut(t.Context(), params)
+	first, err := e.HeldOut(t.Context(), Floats(params))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +187,7 @@ func TestMembersLearnTogether(t *testing.T) {
 	for step := uint32(1); step <= 60; step++ {
 		var payloads [][]byte
 		for _, s := range states {
-			r, err := e.Step(t.Context(), params, s, []batch.Span{{Start: next, Count: 4}}, step)
+			r, err := e.Step(t.Context(), Floats(params), Floats(s), []batch.Span{{Start: next, Count: 4}}, step)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,40 +195,40 @@ func TestMembersLearnTogether(t *testing.T) {
 			payloads = append(payloads, r.Payload)
 		}
 		for _, p := range [][]float32{params, replica} {
-			if err := e.Apply(p, payloads, step); err != nil {
+			if err := e.Apply(Floats(p), payloads, step); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	last, err := e.HeldOut(t.Context(), params)
+	last, err := e.HeldOut(t.Context(), Floats(params))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last > first/2 {
 		t.Errorf("held-out loss went from %.3f to %.3f", first, last)
 	}
-	if a, b := e.Leaves(params), e.Leaves(replica); !slices.Equal(a, b) {
+	if a, b := e.Leaves(Floats(params)), e.Leaves(Floats(replica)); !slices.Equal(a, b) {
 		t.Error("two replicas that applied the same sets differ")
 	}
 }
 
 func TestLeavesAreThoseOfTheBlob(t *testing.T) {
-	e := engine(t, 3, 1, counted{})
+	e := newEngine(t, 3, 1, counted{})
 	for _, n := range []int{0, 1, merkle.ChunkBytes / 4, merkle.ChunkBytes/4 + 1, merkle.ChunkBytes} {
 		values := make([]float32, n)
 		for i := range values {
 			values[i] = float32(i)
 		}
-		if got, want := e.Leaves(values), merkle.BlobLeaves(tensor.Bytes(values)); !slices.Equal(got, want) {
+		if got, want := e.Leaves(Floats(values)), merkle.BlobLeaves(tensor.Bytes(values)); !slices.Equal(got, want) {
 			t.Errorf("%d values: the leaves are not those of their bytes", n)
 		}
 	}
 }
 
 func TestHeldOutNeedsASplit(t *testing.T) {
-	e := engine(t, 1, 4, counted{})
+	e := newEngine(t, 1, 4, counted{})
 	e.cfg.HeldOutSequences = 0
-	if _, err := e.HeldOut(t.Context(), initial()); err == nil {
+	if _, err := e.HeldOut(t.Context(), Floats(initial())); err == nil {
 		t.Error("a loss was measured on nothing")
 	}
 }
