@@ -23,6 +23,7 @@ wire
 prng bloom merkle bisect
 key committee batch
 coordinator/internal/record
+coordinator/score
 coordinator
 host
 exact

@@ -14,14 +14,14 @@ func (s State) Apply(env Env, m Message) error {
 		return e
 	}
 	if !paysOut(m) {
-		s.clearPayout()
+		s.h().SetPayment(key.Public{}, 0)
 	}
 	s.expireChecks(env)
 	s.expireDisputes(env)
 	// A message makes at most transitionsMax transitions; what is left to do is done at the next.
 	for n := 0; n < transitionsMax && s.advance(env); n++ {
 	}
-	s.advanceScores(env)
+	s.book().Advance(env.score())
 	return nil
 }
 

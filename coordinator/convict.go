@@ -87,7 +87,7 @@ func (s State) forfeit(i uint32) {
 	b.SetEpochPoints(min(b.EpochPoints(), settled))
 	s.h().SetTreasury(s.Treasury() + b.Unvested())
 	b.SetUnvested(0)
-	s.clearTallies(i)
+	s.book().Forfeit(i)
 	s.h().SetPointsRetired(s.PointsRetired() + points - settled)
 }
 

@@ -139,7 +139,7 @@ func (s State) judge(env Env, r Round) {
 			s.pay(i, a.Number(), d.count)
 			continue
 		}
-		s.tallyMiss(i, a.Number())
+		s.book().Missed(i, a.Number())
 		for _, v := range d.spans {
 			s.pushRedo(v)
 		}
@@ -160,7 +160,7 @@ func (s State) pay(i, round, sequences uint32) {
 	}
 	b.SetLastRound(round)
 	s.h().SetPointsTotal(s.PointsTotal() + uint64(sequences))
-	s.tallySequences(i, round, sequences)
+	s.book().Accepted(i, round, sequences)
 	if Status(b.Status()) == StatusActive {
 		b.SetMissed(0)
 	}

@@ -4,5 +4,5 @@ package coordinator
 // only when something happens must make them for this run: in the windows of a run that exchanges by buckets, and after its
 // end for as long as scores are due.
 func (s State) CountsBlocks() bool {
-	return s.exchange() == Buckets && (s.Phase() == RoundTrain || s.Phase() == Finished && s.scoresDue())
+	return s.exchange() == Buckets && (s.Phase() == RoundTrain || s.Phase() == Finished && s.book().Due())
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"slices"
 	"testing"
 
@@ -113,7 +114,7 @@ func everyWord(s State, i uint32) []Message {
 	for j := range min(s.Count(), 9) {
 		m.Scores = append(m.Scores, Score{Member: j, Value: int16(j*9000) ^ int16(i)})
 	}
-	if !scoresOK(m.Scores) {
+	if !score.InOrder(m.Scores) {
 		m.Scores = nil
 	}
 	list = append(list, CommitScores{Period: period, Hash: ScoresHash(s.ID(), pub, m)}, m)

@@ -38,7 +38,7 @@ func (s State) join(env Env, m Join) Error {
 	}
 	cost := s.JoinCost(env.Sender)
 	switch {
-	case !s.holds(env.Value):
+	case !s.h().CanHold(env.Value):
 		return ErrValue
 	case env.Value < cost:
 		return ErrCost
@@ -112,7 +112,7 @@ func (s State) admit(i uint32, env Env, m Join, cost uint64, fresh bool) {
 	} else if b.Key() != env.Sender {
 		s.h().SetPointsRetired(s.PointsRetired() + b.Points())
 		s.forget(i)
-		s.forgetScores(i)
+		s.book().Forget(i)
 		clear(b)
 	}
 	if b.Key() != env.Sender {

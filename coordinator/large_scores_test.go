@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"testing"
 
 	"github.com/entrain-network/entrain/key"
@@ -23,7 +24,7 @@ func largeScored(tb testing.TB, members uint32, validators uint16) State {
 	s.h().SetRound(5) // nobody need have opened it
 	s.h().SetTreasury(1 << 40)
 	s.h().SetEscrow(1<<40 + uint64(validators)*1000)
-	t := s.tallyOf(1)
+	t := s.buffer().TallyOf(1)
 	t.SetPeriod(1)
 	for i := range members {
 		b := s.place(i)
@@ -32,17 +33,17 @@ func largeScored(tb testing.TB, members uint32, validators uint16) State {
 		b.SetDoubt(doubtNew)
 		t.Work(i).SetSequences(1 + i%3)
 	}
-	s.setPeriod(1)
+	s.buffer().Ballots(1).SetPeriod(1)
 	for k := range uint32(validators) {
-		b, said, pub := s.seat(k), s.said(1, k), key.Public(wire.Sum("test/validator", wire.AppendU32(nil, k)))
+		b, said, pub := s.buffer().Seat(k), s.buffer().Ballot(1, k), key.Public(wire.Sum("test/validator", wire.AppendU32(nil, k)))
 		b.SetKey(pub)
 		b.SetStake(1000)
-		b.SetTrust(trustNew)
+		b.SetTrust(score.TrustNew)
 		said.SetKey(pub)
 		said.SetHash(wire.Hash(pub))
 		said.SetRevealed(true)
 		for i := range members {
-			s.given(1, k).SetScore(i, offset(int16(4*i)-20000+int16(k*100)))
+			s.buffer().Given(1, k).SetScore(i, score.Offset(int16(4*i)-20000+int16(k*100)))
 		}
 	}
 	return s

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 )
 
@@ -114,7 +115,7 @@ func (s State) Member(i uint32) Member {
 		LastRound:   b.LastRound(),
 		ReleaseMs:   s.releaseMs(i),
 		Since:       b.Since(),
-		Score:       fixed(b.Score()),
+		Score:       score.Fixed(b.Score()),
 		Scored:      b.Score() != 0,
 		Unvested:    b.Unvested(),
 		Earned:      b.Earned(),

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -99,15 +100,6 @@ func readNodes(r *wire.Reader) (nodes [bisect.Fan]wire.Hash) {
 	return nodes
 }
 
-// Score is what a validator finds a member's work in a period worth.
-type Score struct {
-	Member uint32 // its place in the table of members
-	Value  int16  // from -ScoreOne to ScoreOne, for -1 to 1
-}
-
-// ScoreOne is the fixed-point score 1.
-const ScoreOne = 32767
-
 const scoreBytes = 4 + 2
 
 func appendScores(dst []byte, scores []Score) []byte {
@@ -127,20 +119,10 @@ func readScores(r *wire.Reader, most uint32) []Score {
 	for k := range scores {
 		scores[k] = Score{Member: r.U32(), Value: int16(r.U16())}
 	}
-	if !scoresOK(scores) {
+	if !score.InOrder(scores) {
 		r.Fail(wire.ErrNotCanonical)
 	}
 	return scores
-}
-
-// scoresOK reports whether scores are in range and in the order of members.
-func scoresOK(scores []Score) bool {
-	for k, v := range scores {
-		if v.Value < -ScoreOne || k > 0 && v.Member <= scores[k-1].Member {
-			return false
-		}
-	}
-	return true
 }
 
 // ScoresHash returns what a validator commits to. It is bound to the run, the validator, the period

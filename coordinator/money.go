@@ -35,13 +35,10 @@ func (s State) releaseMs(i uint32) uint64 {
 	return 0
 }
 
-// holds tells whether so many more tokens may come in.
-func (s State) holds(value uint64) bool { return value <= TokensMax-min(s.Escrow(), TokensMax) }
-
 func (s State) deposit(env Env, m Deposit) Error {
 	i, ok := s.Find(m.Member)
 	switch {
-	case env.Value == 0 || !s.holds(env.Value):
+	case env.Value == 0 || !s.h().CanHold(env.Value):
 		return ErrValue
 	case !ok:
 		return ErrNoMember
@@ -59,7 +56,7 @@ func (s State) addStake(i uint32, value uint64) {
 }
 
 func (s State) fund(env Env, _ Fund) Error {
-	if env.Value == 0 || !s.holds(env.Value) {
+	if env.Value == 0 || !s.h().CanHold(env.Value) {
 		return ErrValue
 	}
 	s.h().SetTreasury(s.Treasury() + env.Value)
@@ -71,7 +68,7 @@ func (s State) fund(env Env, _ Fund) Error {
 func (s State) claim(env Env, _ Claim) Error {
 	i, ok := s.Find(env.Sender)
 	if !ok {
-		return s.claimSeat(env)
+		return Error(s.book().Claim(env.score()))
 	}
 	b := s.place(i)
 	settled := b.Settled()
@@ -91,7 +88,7 @@ func (s State) claim(env Env, _ Claim) Error {
 	}
 	amount += stake
 	if amount == 0 {
-		if s.claimSeat(env) == OK {
+		if s.book().Claim(env.score()) == record.OK {
 			return OK
 		}
 		return ErrNothing
@@ -105,14 +102,6 @@ func (s State) claim(env Env, _ Claim) Error {
 	s.h().SetPayout(amount)
 	s.h().SetPayoutTo(b.Payee())
 	return OK
-}
-
-// clearPayout forgets what the message before paid out.
-func (s State) clearPayout() { s.setPayout(key.Public{}, 0) }
-
-func (s State) setPayout(to key.Public, amount uint64) {
-	s.h().SetPayoutTo(to)
-	s.h().SetPayout(amount)
 }
 
 // inEpoch tells whether points are being earned that a conviction may still take.
@@ -135,7 +124,7 @@ func (s State) stakeFree(env Env, i uint32) bool {
 // owed tells whether member i has tokens to get, now or later.
 func (s State) owed(i uint32) bool {
 	b := s.place(i)
-	return b.Stake() > 0 || b.Balance() > 0 || b.Unvested() > 0 || s.scorePending(i) ||
+	return b.Stake() > 0 || b.Balance() > 0 || b.Unvested() > 0 || s.book().Pending(i) ||
 		s.h().Rate() > 0 && b.Points() > b.Claimed()
 }
 

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"math/bits"
 
 	"github.com/entrain-network/entrain/batch"
@@ -39,7 +40,7 @@ func Open(b []byte) (State, error) {
 	if !s.tokensOK() || !s.checksOK() || !s.disputesOK() || !s.convictionsOK() {
 		return State{}, ErrCorrupt
 	}
-	if !s.validatorsOK() || !s.talliesOK() || !s.scoresOK() {
+	if !s.book().WellFormed() {
 		return State{}, ErrCorrupt
 	}
 	return s, nil
@@ -61,7 +62,7 @@ func (s State) headerOK() bool {
 	case s.DisputesTotal() > countMax:
 	case s.h().Room() != s.Limits().room():
 	case s.h().Replaced() > s.Window()+1:
-	case s.tail() > 0 && phase != Finished, s.tail() > tailMax, s.settled() > 0 && s.settled()+2 > s.period(s.Window()):
+	case s.book().Tail() > 0 && phase != Finished, s.book().Tail() > score.TailMax, s.book().Settled() > 0 && s.book().Settled()+2 > s.book().PeriodAt(s.Window()):
 	default:
 		for _, i := range s.Checkpointers() {
 			if i >= s.Count() {

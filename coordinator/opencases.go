@@ -35,7 +35,7 @@ func (s State) tokensOK() bool {
 		sum += unripe
 	}
 	for k := range s.l.Validators {
-		b := s.seat(k)
+		b := s.buffer().Seat(k)
 		stake, balance := b.Stake(), b.Balance()
 		if stake > TokensMax-sum || balance > TokensMax-sum-stake {
 			return false

@@ -3,10 +3,9 @@ package coordinator
 import (
 	"fmt"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"slices"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
@@ -153,7 +152,7 @@ func (v *seen) addScores(s State) {
 		v.replaced = v.replaced || s.Status(i) == StatusReplaced
 	}
 	for _, w := range s.Validators() {
-		v.distrusted = v.distrusted || w.Trust < trustNew/2
+		v.distrusted = v.distrusted || w.Trust < score.TrustNew/2
 	}
 	for k := range uint32(record.RingRounds) {
 		v.committed = v.committed || s.slot(k).CommittedCount() > 0
@@ -164,9 +163,9 @@ func (v *seen) addScores(s State) {
 // in which all were honest: their scores are the truth, all that was emitted is theirs, and nobody lost trust.
 func (p *player) finishScores(members uint32) {
 	w := p.w
-	for n := 0; w.s.scoresDue(); n++ {
+	for n := 0; w.s.book().Due(); n++ {
 		if n > 100 {
-			w.t.Fatalf("period %d is never settled", w.s.settled()+1)
+			w.t.Fatalf("period %d is never settled", w.s.book().Settled()+1)
 		}
 		p.scores(false)
 		w.now += w.config.RoundTrainMs
@@ -192,120 +191,16 @@ func (p *player) finishScores(members uint32) {
 	}
 	for _, v := range w.s.Validators() {
 		earned += v.Earned
-		if v.Trust < trustNew {
+		if v.Trust < score.TrustNew {
 			w.t.Fatalf("honest validator ends as %+v", v)
 		}
 	}
-	periods := uint64(w.s.settled())
+	periods := uint64(w.s.book().Settled())
 	if given != earned || taken > given || given > periods*w.config.Emission {
 		w.t.Fatalf("%d were emitted in %d periods of %d, %d taken back, and %d earned", given, periods, w.config.Emission, taken, earned)
 	}
 	if good && w.config.ValidatorPercent < 100 && w.config.Emission > uint64(members) && given == 0 {
 		w.t.Fatalf("nothing was emitted in %d periods", periods)
-	}
-}
-
-// TestCombine: what validators agree on lies among what they say, whoever has less than half of the weight moves it by less than
-// the others differ, and not at all where these agree; and it does not depend on their order.
-func TestCombine(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		score := rapid.Uint32Range(1, scoreMax)
-		weight := rapid.Uint64Range(1, 1<<40)
-		var honest, all []opinion
-		total := uint64(0)
-		base, spread := score.Draw(rt, "base"), rapid.SampledFrom([]uint32{0, 0, 10, 2000}).Draw(rt, "spread")
-		lo, hi := uint32(scoreMax), uint32(0)
-		for range rapid.IntRange(1, 20).Draw(rt, "honest") {
-			v := max(1, min(scoreMax, base+rapid.Uint32Range(0, spread).Draw(rt, "off")))
-			honest = append(honest, opinion{v, weight.Draw(rt, "weight")})
-			total += honest[len(honest)-1].weight
-			lo, hi = min(lo, v), max(hi, v)
-		}
-		all = append(all, honest...)
-		left := total - 1
-		for range rapid.IntRange(0, 20).Draw(rt, "liars") {
-			w := weight.Draw(rt, "weight")
-			if w > left {
-				break
-			}
-			left -= w
-			total += w
-			all = append(all, opinion{score.Draw(rt, "lie"), w})
-		}
-		shuffled := rapid.Permutation(all).Draw(rt, "order")
-		got, ok := combine(slices.Clone(all), total)
-		again, _ := combine(shuffled, total)
-		if !ok || got != again {
-			rt.Fatalf("combined %d, %t, in another order %d", got, ok, again)
-		}
-		if got+(hi-lo) < lo || got > hi+(hi-lo) {
-			rt.Fatalf("the honest said %d to %d, the others, with less weight, made it %d", lo, hi, got)
-		}
-		if alone, _ := combine(honest, 0); distance(got, alone) > 2*(hi-lo) {
-			rt.Fatalf("the honest alone made it %d, with liars it is %d, and they differ by %d", alone, got, hi-lo)
-		}
-		if _, ok := combine(all, 2*total); ok {
-			rt.Fatal("half of the weight settles a score")
-		}
-	})
-}
-
-// TestDistribute: nothing is lost or made, everybody is less than one from its part, and who has more weight has no less.
-func TestDistribute(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		amount := rapid.Uint64Range(0, TokensMax).Draw(rt, "amount")
-		weights := rapid.SliceOfN(rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Range(0, 9), rapid.Uint64Range(0, 1<<56)), 0, 60).Draw(rt, "weights")
-		sum, given := uint64(0), uint64(0)
-		for _, w := range weights {
-			sum += w
-		}
-		parts := distribute(amount, weights)
-		for i, got := range parts {
-			given += got
-			if sum == 0 {
-				continue
-			}
-			// got*sum is less than sum away from amount*weight.
-			if d := wide(got, sum).minus(wide(amount, weights[i])); !d.below(sum) || weights[i] == 0 && got > 0 {
-				rt.Fatalf("weight %d of %d gets %d of %d", weights[i], sum, got, amount)
-			}
-			for j := range i {
-				if weights[j] > weights[i] && parts[j] < got || weights[j] < weights[i] && parts[j] > got {
-					rt.Fatalf("weights %d and %d get %d and %d", weights[j], weights[i], parts[j], got)
-				}
-			}
-		}
-		if sum > 0 && given != amount || sum == 0 && given > 0 {
-			rt.Fatalf("%d of %d were given", given, amount)
-		}
-	})
-}
-
-// TestTrust: it stays in its range, falls at most half of the way, rises slowly, more agreement is never worse, and who always
-// agrees comes to full trust and stays there.
-func TestTrust(t *testing.T) {
-	for trust := uint64(trustMin); trust <= trustMax; trust++ {
-		before := uint64(0)
-		for near := uint64(0); near <= agreementRange; near += 64 {
-			got := judgedTrust(trust, near)
-			if got < trustMin || got > trustMax || got < before || got < trust/2 || got > trust+(trustMax-trust)/trustRise+1 {
-				t.Fatalf("trust %d with agreement %d becomes %d", trust, near, got)
-			}
-			before = got
-		}
-	}
-	trust := uint64(trustMin)
-	for range 100 {
-		trust = judgedTrust(trust, agreementRange)
-	}
-	if trust != trustMax {
-		t.Errorf("full agreement for long makes trust %d", trust)
-	}
-	for range 10 {
-		trust = judgedTrust(trust, 0)
-	}
-	if trust != trustMin {
-		t.Errorf("none makes trust %d", trust)
 	}
 }
 
@@ -328,7 +223,7 @@ func TestLyingMinorityEarnsNothing(t *testing.T) {
 			p.honest()
 		}
 		said := map[key.Public]RevealScores{}
-		for w.s.settled() < 12 {
+		for w.s.book().Settled() < 12 {
 			period, stage := w.s.Scoring()
 			for k, v := range w.s.Validators() {
 				switch {
@@ -354,7 +249,7 @@ func TestLyingMinorityEarnsNothing(t *testing.T) {
 		return list, w.s.Validators()[4].Trust
 	}
 	want, trust := rewards(func(_ uint32, honest int16) int16 { return honest })
-	if trust <= trustNew {
+	if trust <= score.TrustNew {
 		t.Errorf("honest, the validators end with trust %d", trust)
 	}
 	for name, lies := range map[string]func(uint32, int16) int16{

@@ -283,7 +283,7 @@ func (w *world) settle() {
 	for n := 0; ; n++ {
 		s := w.s
 		phase, round, epoch, window := s.Phase(), s.Round(), s.Epoch(), s.Window()
-		if phase == Finished && !s.scoresDue() || phase == Paused || phase == WaitingForMembers && s.Present() < w.config.StartMembers {
+		if phase == Finished && !s.book().Due() || phase == Paused || phase == WaitingForMembers && s.Present() < w.config.StartMembers {
 			return
 		}
 		if n > 2000 {
@@ -291,11 +291,11 @@ func (w *world) settle() {
 		}
 		w.now += DurationMsMax
 		w.block += WindowBlocksMax
-		settled := s.settled()
+		settled := s.book().Settled()
 		if err := w.apply(key.Public{}, Tick{}); err != nil {
 			w.t.Fatal(err)
 		}
-		if w.s.Phase() == phase && w.s.Round() == round && w.s.Epoch() == epoch && w.s.Window() == window && w.s.settled() == settled {
+		if w.s.Phase() == phase && w.s.Round() == round && w.s.Epoch() == epoch && w.s.Window() == window && w.s.book().Settled() == settled {
 			w.t.Fatalf("%v sticks in epoch %d, round %d: time is over, and nothing happened", phase, epoch, round)
 		}
 	}

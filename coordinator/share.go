@@ -4,6 +4,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/coordinator/score"
 )
 
 // Shares: which part of a round's batch is whose. Everything that asks whose sequences are whose asks here.
@@ -119,11 +120,11 @@ func (r Round) setSpeeds(members []uint32) {
 	goesOn := ok && before.Epoch() == r.Epoch()
 	for _, i := range members {
 		b := s.place(i)
-		speed, score := b.Speed(), b.Score()
+		speed, average := b.Speed(), b.Score()
 		switch {
 		case goesOn:
 			speed = before.Speed(i)
-		case score != 0 && score <= scoreZero:
+		case average != 0 && average <= score.Zero:
 			speed = 1
 		}
 		r.entry(i).SetSpeed(speed)

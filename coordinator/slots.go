@@ -1,16 +1,11 @@
 package coordinator
 
-import "github.com/entrain-network/entrain/key"
+import (
+	"github.com/entrain-network/entrain/coordinator/score"
+	"github.com/entrain-network/entrain/key"
+)
 
 // Slots: how many members there are at a time, and who makes room for a newcomer.
-
-// slots returns how many members there may be at a time.
-func (s State) slots() uint32 {
-	if n := s.h().Slots(); n > 0 {
-		return n
-	}
-	return s.l.Members
-}
 
 // JoinCost returns what registering costs the key if it joins now, besides the stake: nothing where it was a member before and was
 // not replaced.
@@ -39,17 +34,17 @@ func (s State) standing(i uint32) uint16 {
 	if score := s.place(i).Score(); score != 0 {
 		return score
 	}
-	return scoreZero
+	return score.Zero
 }
 
 // slotFor returns who must make room if i, a member from before if known, joins: NoMember if nobody need. A fresh one replaces
 // the worst of those who are not immune, of several the one that came last; another one only who is worse than it was itself.
 // One is replaced in a window at most, so that whoever pays for many newcomers does not take the run over at once.
 func (s State) slotFor(i uint32, known, fresh bool) (uint32, Error) {
-	if s.Present() < s.slots() || s.h().Slots() == 0 {
+	if s.Present() < s.buffer().SlotsMax() || s.h().Slots() == 0 {
 		return NoMember, OK
 	}
-	if s.seats() == 0 || s.h().Replaced() > s.Window() {
+	if s.book().SeatsMax() == 0 || s.h().Replaced() > s.Window() {
 		return NoMember, ErrSlots
 	}
 	worst, found := uint32(0), false

@@ -161,8 +161,8 @@ func (s State) phaseMs() uint64 {
 	case Cooldown:
 		return s.h().CooldownMs()
 	case Finished:
-		if s.scoresDue() && s.exchange() != Buckets {
-			return (uint64(s.tail()) + 1) * s.h().RoundTrainMs()
+		if s.book().Due() && s.exchange() != Buckets {
+			return (uint64(s.book().Tail()) + 1) * s.h().RoundTrainMs()
 		}
 	}
 	return 0

@@ -17,8 +17,8 @@ func (s State) DeadlineHeight() uint64 {
 	}
 	since, blocks := s.h().PhaseHeight(), uint64(s.h().WindowBlocks())
 	switch {
-	case s.Phase() == Finished && s.scoresDue():
-		blocks *= uint64(s.tail()) + 1
+	case s.Phase() == Finished && s.book().Due():
+		blocks *= uint64(s.book().Tail()) + 1
 	case s.Phase() != RoundTrain:
 		return 0
 	}

@@ -185,19 +185,19 @@ func (b Buffer) TallyOf(period uint32) Tally {
 // Work returns member i's part of a tally.
 func (b Tally) Work(i uint32) Work { return Work(b[TallyBytes+WorkBytes*i:][:WorkBytes]) }
 
-// PeriodOf returns the place for the ballots of a period.
-func (b Buffer) PeriodOf(period uint32) Period {
+// Ballots returns the place for the ballots of a period.
+func (b Buffer) Ballots(period uint32) Period {
 	return b.part(b.Periods+period%BallotsKept*b.Period, b.Period)
 }
 
 // Ballot returns what the validator in seat k says of a period.
 func (b Buffer) Ballot(period, k uint32) Ballot {
-	return Ballot(b.PeriodOf(period)[PeriodBytes+BallotBytes*k:][:BallotBytes])
+	return Ballot(b.Ballots(period)[PeriodBytes+BallotBytes*k:][:BallotBytes])
 }
 
 // Given returns the scores that the validator in seat k gives in a period: two bytes a member.
 func (b Buffer) Given(period, k uint32) Given {
-	return Given(b.PeriodOf(period)[PeriodBytes+BallotBytes*b.Validators+2*b.Members*k:][:2*b.Members])
+	return Given(b.Ballots(period)[PeriodBytes+BallotBytes*b.Validators+2*b.Members*k:][:2*b.Members])
 }
 
 // Given is the scores that one validator gives in a period, by members: the score + 32768, or 0.

@@ -1,22 +1,23 @@
-package coordinator
+package score
 
 import (
 	"cmp"
 	"slices"
 )
 
-// How the scores of several validators become one, and what it pays.
+// How the scores of several validators become one.
 
-// opinion is one validator's score of a member, with the offset of fixed-point scores, and its weight.
+// opinion is one validator's stored score of a member, and the validator's weight.
 type opinion struct {
 	score  uint32
 	weight uint64
 }
 
-// combine returns what validators agree on about a member: the mean, by weight, of their scores, after each has been clipped to
-// the median by weight, plus and minus the median by weight of the distances from it. So those who have less than half of the
-// weight move it by no more than the others differ among themselves, and not at all if these agree. It is false unless the
-// opinions have more than half of all weight. The opinions are sorted in place.
+// combine returns the combined score of a member. It is the mean by weight of the scores, after
+// each was clipped to the median by weight, plus and minus the median by weight of the distances
+// from it. Validators with less than half of the weight therefore move it by no more than the
+// others differ among themselves, and not at all if those agree. It is false unless the opinions
+// have more than half of all weight. The opinions are sorted in place.
 func combine(list []opinion, all uint64) (uint32, bool) {
 	total := uint64(0)
 	for _, o := range list {
@@ -40,7 +41,8 @@ func combine(list []opinion, all uint64) (uint32, bool) {
 
 func distance(a, b uint32) uint32 { return max(a, b) - min(a, b) }
 
-// weightedMedian returns the least score of the list which, with those below it, has half of the weight. It sorts the list.
+// weightedMedian returns the least score that has half of the weight together with those below it.
+// It sorts the list.
 func weightedMedian(list []opinion, total uint64) uint32 {
 	slices.SortFunc(list, func(a, b opinion) int { return cmp.Compare(a.score, b.score) })
 	sum := uint64(0)

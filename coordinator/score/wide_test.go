@@ -1,4 +1,4 @@
-package coordinator
+package score
 
 import "math/bits"
 

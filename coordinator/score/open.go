@@ -1,0 +1,108 @@
+package score
+
+import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+)
+
+// The part of coordinator.Open that is about validators and scores.
+
+// WellFormed reports whether this package can have written its parts of the buffer.
+func (s Book) WellFormed() bool { return s.validatorsOK() && s.talliesOK() && s.scoresOK() }
+
+func (s Book) validatorsOK() bool {
+	for k := range s.Layout.Validators {
+		b := s.Seat(k)
+		if k >= s.SeatsMax() || !s.taken(k) {
+			if !record.Zero(b) {
+				return false
+			}
+			continue
+		}
+		if b.Stake() == 0 || b.Since() > s.Window() || !b.WellFormed() {
+			return false
+		}
+		for j := range k {
+			if s.taken(j) && s.Seat(j).Key() == b.Key() {
+				return false
+			}
+		}
+	}
+	end := s.Layout.Seats + record.SeatBytes*s.Layout.Validators
+	return record.Zero(s.B[end:s.Layout.Tallies])
+}
+
+// talliesOK checks the tallies: only members have a part, and only accepted results have a score.
+func (s Book) talliesOK() bool {
+	if s.Layout.Validators == 0 {
+		return true
+	}
+	now := s.PeriodAt(s.Window())
+	for k := range uint32(record.TalliesKept) {
+		t := s.TallyOf(k)
+		p := t.Period()
+		if p == 0 || s.SeatsMax() == 0 {
+			if !record.Zero(t) {
+				return false
+			}
+			continue
+		}
+		if p%record.TalliesKept != k || p > now || p+record.TalliesKept <= now || !t.WellFormed() {
+			return false
+		}
+		for i := range s.h().Count() {
+			b := t.Work(i)
+			settled := p <= s.Settled() && b.Sequences() > 0
+			if !settled && (b.Weight() != 0 || b.Amount() != 0 || b.Score() != 0) || !b.WellFormed() || b.Weight() > WeightOne {
+				return false
+			}
+		}
+		if !record.Zero(t[record.TallyBytes+record.WorkBytes*s.h().Count():]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s Book) scoresOK() bool {
+	if s.Layout.Validators == 0 {
+		return true
+	}
+	for slot := range uint32(record.BallotsKept) {
+		b := s.Ballots(slot)
+		p := b.Period()
+		if p == 0 || s.SeatsMax() == 0 {
+			if !record.Zero(b) {
+				return false
+			}
+			continue
+		}
+		if p%record.BallotsKept != slot || p > s.Settled()+1 || p >= s.PeriodAt(s.Window()) || !b.WellFormed() {
+			return false
+		}
+		for k := range s.Layout.Validators {
+			if !s.saidOK(p, k) {
+				return false
+			}
+		}
+		if !record.Zero(b[record.PeriodBytes+s.Layout.Validators*(record.BallotBytes+2*s.Layout.Members):]) {
+			return false
+		}
+	}
+	return true
+}
+
+// saidOK checks the ballot of the validator in seat k in period p.
+func (s Book) saidOK(p, k uint32) bool {
+	b, given := s.Ballot(p, k), s.Given(p, k)
+	unsettled := b.Stake() == 0 && b.Reward() == 0 && b.Agreement() == 0 && b.Trust() == 0
+	switch {
+	case !b.WellFormed():
+	case b.Hash().IsZero() || k >= s.SeatsMax():
+		return record.Zero(b) && record.Zero(given)
+	case !b.Revealed() && !record.Zero(given), !record.Zero(given[2*s.h().Count():]):
+	case p > s.Settled() && (!unsettled || !s.taken(k) || b.Key() != s.Seat(k).Key()):
+	default:
+		return true
+	}
+	return false
+}

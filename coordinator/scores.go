@@ -1,0 +1,111 @@
+package coordinator
+
+import (
+	"github.com/entrain-network/entrain/coordinator/score"
+	"github.com/entrain-network/entrain/key"
+)
+
+// Validators and scores are the business of package score; what follows connects them to a run.
+
+// The types of package score that messages and views have.
+type (
+	Score           = score.Score
+	ScoreStage      = score.Stage
+	Scores          = score.Scores
+	MemberScore     = score.MemberScore
+	ValidatorScores = score.ValidatorScores
+	Validator       = score.Validator
+)
+
+// The constants of package score.
+const (
+	ScoreOne     = score.One
+	WeightOne    = score.WeightOne
+	AgreementOne = score.AgreementOne
+
+	ScoreNone   = score.StageNone
+	ScoreCommit = score.StageCommit
+	ScoreReveal = score.StageReveal
+)
+
+func (s State) book() score.Book { return score.Book{Buffer: s.buffer()} }
+
+func (env Env) score() score.Env {
+	return score.Env{NowMs: env.NowMs, Height: env.Height, Sender: env.Sender, Value: env.Value}
+}
+
+// Window returns the number of the window that runs: State.Round, and after the run's end that number
+// plus the windows that have passed since, in which the last periods are scored.
+func (s State) Window() uint32 { return s.book().Window() }
+
+// Period returns the number of the period that runs, the first being 1; 0 if the run has no scores or
+// has not begun.
+func (s State) Period() uint32 { return s.book().Period() }
+
+// PeriodWindows returns the first and the last window of a period.
+func (s State) PeriodWindows(period uint32) (first, last uint32) {
+	return s.book().PeriodWindows(period)
+}
+
+// Scoring returns the period that is being scored, which is the one before the current, and what
+// validators can do about it now.
+func (s State) Scoring() (uint32, ScoreStage) { return s.book().Scoring() }
+
+// Scores returns what is known of a period: the current one, the one that is being scored, or the one
+// settled last.
+func (s State) Scores(period uint32) (Scores, bool) { return s.book().Scores(period) }
+
+// LastScores returns the period that was settled last; false if none was.
+func (s State) LastScores() (Scores, bool) { return s.book().LastScores() }
+
+// Emitted returns the tokens that members and validators were ever given for scores, and those that
+// penalties took back.
+func (s State) Emitted() (given, taken uint64) { return s.book().Emitted() }
+
+// Validators returns the validators, by their seats.
+func (s State) Validators() []Validator { return s.book().Validators() }
+
+// Validator returns the validator with this key.
+func (s State) Validator(pub key.Public) (Validator, bool) { return s.book().Validator(pub) }
+
+func (s State) registerValidator(env Env, m RegisterValidator) Error {
+	return Error(s.book().Register(env.score(), m.Payee))
+}
+
+func (s State) retireValidator(env Env, _ RetireValidator) Error {
+	return Error(s.book().Retire(env.score()))
+}
+
+func (s State) commitScores(env Env, m CommitScores) Error {
+	return Error(s.book().Commit(env.score(), m.Period, m.Hash))
+}
+
+func (s State) revealScores(env Env, m RevealScores) Error {
+	return Error(s.book().Reveal(env.score(), m.Period, m.Scores, ScoresHash(s.ID(), env.Sender, m)))
+}
+
+// Payees returns the keys that a message of this sender could pay out of the escrow, whether or not it
+// will.
+func (s State) Payees(sender key.Public, m Message) []key.Public {
+	var list []key.Public
+	switch m.(type) {
+	case Claim:
+		if i, ok := s.Find(sender); ok {
+			list = append(list, s.place(i).Payee())
+		}
+		if k, ok := s.book().SeatOf(sender); ok {
+			list = append(list, s.buffer().Seat(k).Payee())
+		}
+	case RetireValidator:
+		if k, ok := s.book().SeatOf(sender); ok {
+			list = append(list, s.buffer().Seat(k).Payee())
+		}
+	case RegisterValidator:
+		if s.book().SeatsMax() > 0 {
+			if k, lowest := s.book().NextSeat(); lowest > 0 {
+				list = append(list, s.buffer().Seat(k).Payee())
+			}
+		}
+	}
+	return list
+}
