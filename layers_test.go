@@ -34,7 +34,7 @@ optim codec codec/distro codec/dense codec/slice codec/sparseloco
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator
-loop atomicfile atomicfile/dirlock economics tokenizer/learn chance
+loop retry atomicfile atomicfile/dirlock economics tokenizer/learn chance
 bucket bucket/mem bucket/serve
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 engine

@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -143,10 +144,9 @@ func (e *Exchange) start(o *operation) {
 	e.running++
 	e.at[o.location]++
 	var ctx context.Context
-	var took *spent
 	if e.options.Simulated {
 		ctx, o.cancel = context.WithCancel(context.Background())
-		ctx, took = withSpent(ctx, o.deadline.Sub(e.loop.Now()))
+		ctx = retry.Simulate(ctx, o.deadline.Sub(e.loop.Now()))
 	} else {
 		ctx, o.cancel = context.WithDeadline(context.Background(), o.deadline)
 	}
@@ -160,8 +160,8 @@ func (e *Exchange) start(o *operation) {
 		e.next()
 	}
 	e.loop.Work(0, func() { o.do(ctx) }, func() {
-		if took != nil && took.total > 0 {
-			e.loop.After(took.total, finish)
+		if took := retry.Spent(ctx); took > 0 {
+			e.loop.After(took, finish)
 			return
 		}
 		finish()

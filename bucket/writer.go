@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -27,19 +28,8 @@ func (o *Options) fill() {
 	}
 }
 
-// retry calls do until it succeeds, fails with an error that repeating does not mend, or has failed often enough.
 func (o Options) retry(ctx context.Context, again func(error) bool, do func() error) error {
-	wait := o.Backoff
-	for attempt := 1; ; attempt++ {
-		err := do()
-		if err == nil || attempt >= o.Attempts || !again(err) {
-			return err
-		}
-		if Wait(ctx, wait) != nil {
-			return err
-		}
-		wait = min(2*wait, backoffMax)
-	}
+	return retry.Policy{Attempts: o.Attempts, Min: o.Backoff, Max: backoffMax}.Do(ctx, again, do)
 }
 
 // Writer publishes one member's objects in its own bucket. Its methods may be called from any goroutine.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/entrain-network/entrain/retry"
 )
 
 // hosts are places that offer the same data set. Nobody is trusted: what comes is checked by whoever asked.
@@ -103,7 +105,7 @@ func (h *hosts) all(ctx context.Context, file string, most int, check func([]byt
 func (h *hosts) retry(ctx context.Context, do func(ctx context.Context, at host) error) error {
 	faults := make([]error, len(h.list))
 	first := int(h.first.Load())
-	wait := h.backoff
+	pauses := retry.Policy{Min: h.backoff, Max: backoffMax}
 	for attempt := range h.attempts * len(h.list) {
 		i := (first + attempt) % len(h.list)
 		var permanent permanentError
@@ -111,10 +113,9 @@ func (h *hosts) retry(ctx context.Context, do func(ctx context.Context, at host)
 			continue
 		}
 		if attempt > 0 && attempt%len(h.list) == 0 {
-			if err := pause(ctx, wait); err != nil {
+			if err := retry.Wait(ctx, pauses.Pause(attempt/len(h.list))); err != nil {
 				return err
 			}
-			wait = min(2*wait, backoffMax)
 		}
 		once, cancel := context.WithTimeoutCause(ctx, h.timeout, fmt.Errorf("%s: no answer within %v", h.list[i], h.timeout))
 		err := do(once, h.list[i])
@@ -132,18 +133,6 @@ func (h *hosts) retry(ctx context.Context, do func(ctx context.Context, at host)
 		faults[i] = err
 	}
 	return errors.Join(faults...)
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // all reads a whole file.

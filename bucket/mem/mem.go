@@ -15,6 +15,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -148,7 +149,7 @@ func (s *store) begin(ctx context.Context, op, key string) (*contents, error) {
 	if f.Silent {
 		delay = 1 << 55 // more than a year
 	}
-	if err := bucket.Wait(ctx, delay); err != nil {
+	if err := retry.Wait(ctx, delay); err != nil {
 		kind := err
 		if errors.Is(err, context.DeadlineExceeded) {
 			kind = bucket.ErrSlow
@@ -166,7 +167,7 @@ func (s *store) begin(ctx context.Context, op, key string) (*contents, error) {
 }
 
 // time is the time of an operation.
-func (s *store) time(ctx context.Context) time.Time { return s.world.now().Add(bucket.Spent(ctx)) }
+func (s *store) time(ctx context.Context) time.Time { return s.world.now().Add(retry.Spent(ctx)) }
 
 // Put writes an object.
 func (s *store) Put(ctx context.Context, key string, body io.ReaderAt, size int64, ifAbsent bool) error {

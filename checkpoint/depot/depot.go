@@ -30,6 +30,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/retry"
 )
 
 // Options say how depots are reached; zero values mean what the comments say.
@@ -158,20 +159,17 @@ func (d *Depot) Upload(ctx context.Context, dir string, m checkpoint.Manifest, k
 	return nil
 }
 
-// retry calls do until it succeeds, fails with an error that is permanent, or has failed often enough.
 func (o Options) retry(ctx context.Context, do func() error) error {
-	wait := o.Backoff
-	for attempt := 1; ; attempt++ {
-		err := do()
-		var p permanent
-		if err == nil || attempt >= o.Attempts || errors.As(err, &p) || errors.Is(err, bucket.ErrMissing) || errors.Is(err, bucket.ErrRefused) {
-			return err
-		}
-		if bucket.Wait(ctx, wait) != nil {
-			return err
-		}
-		wait *= 2
-	}
+	return retry.Policy{Attempts: o.Attempts, Min: o.Backoff, Max: backoffMax}.Do(ctx, temporary, do)
+}
+
+// backoffMax is the longest pause between two attempts.
+const backoffMax = 30 * time.Second
+
+// temporary reports whether another attempt may succeed.
+func temporary(err error) bool {
+	var p permanent
+	return !errors.As(err, &p) && !errors.Is(err, bucket.ErrMissing) && !errors.Is(err, bucket.ErrRefused)
 }
 
 // permanent is an error that asking again does not mend.

@@ -20,13 +20,14 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // How a Client goes about things.
 const (
-	retryMin     = 100 * time.Millisecond // before the second try; doubled with each, up to retryMax
-	retryMax     = 5 * time.Second
+	retryMin     = 100 * time.Millisecond         // the pause after all endpoints failed once
+	retryMax     = 5 * time.Second                // the longest pause
 	answerWait   = inclusionWait + 12*time.Second // for an answer to begin
 	silenceMax   = 3*beatInterval + time.Second   // on a stream, after which it counts as dead
 	answerMax    = 32 << 20                       // bytes of an answer other than a state: 10,000 peers with all their addresses
@@ -240,7 +241,7 @@ func (c *Client) run(ctx context.Context, f func(context.Context)) bool {
 
 // insist tries f with one endpoint after the other, with growing pauses, until it succeeds, fails for good, or ctx ends.
 func (c *Client) insist(ctx context.Context, f func(endpoint string) error) error {
-	pause, hopeless := retryMin, 0
+	pauses, hopeless := retry.Policy{Min: retryMin, Max: retryMax}, 0
 	for try := 1; ; try++ {
 		e, i := c.endpoint()
 		err := f(e)
@@ -264,8 +265,7 @@ func (c *Client) insist(ctx context.Context, f func(endpoint string) error) erro
 		c.log.Debug("ledger did not answer", "endpoint", e, "try", try, "err", err)
 		c.turnFrom(i)
 		if try%len(c.endpoints) == 0 {
-			c.sleep(ctx, pause)
-			pause = min(2*pause, retryMax)
+			c.sleep(ctx, pauses.Pause(try/len(c.endpoints)))
 		}
 	}
 }
@@ -276,17 +276,13 @@ func final(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// sleep waits between half of d and d, so that clients which lost a replica together do not come back together.
+// sleep waits between half of d and d, so that clients that lost a replica together do not return
+// together.
 func (c *Client) sleep(ctx context.Context, d time.Duration) {
 	c.mu.Lock()
-	d = d/2 + time.Duration(c.chance.Uint64n(uint64(d/2)+1))
+	random := c.chance.Uint64()
 	c.mu.Unlock()
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	_ = retry.Wait(ctx, retry.Jitter(d, 2, random))
 }
 
 func (c *Client) endpoint() (string, int) {

@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/retry"
 )
 
 // Fetch gets a blob. See p2p.Network.
@@ -149,24 +150,9 @@ func (d *fetching) answers(ctx context.Context, p *pull) error {
 		if !errors.Is(err, p2p.ErrBusy) || wait > busyPauseMax {
 			return err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := retry.Wait(ctx, wait); err != nil {
 			return err
 		}
-	}
-}
-
-// pause returns after d, or with the cause of ctx's end.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

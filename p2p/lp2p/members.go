@@ -2,6 +2,7 @@ package lp2p
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -263,8 +265,8 @@ func (n *Network) dial(c *member) {
 
 	n.members.listMu.Lock()
 	defer n.members.listMu.Unlock()
-	wait := backoff(c.attempts, c.rank)
 	c.attempts++
+	wait := backoff(c.attempts, c.rank)
 	c.next = time.Now().Add(wait)
 	c.dialing = false
 	n.members.changed()
@@ -273,10 +275,9 @@ func (n *Network) dial(c *member) {
 	}
 }
 
-// backoff is the pause after so many failed attempts: doubled each time, and
-// between three quarters and all of that by the pair's hash, so that not everybody
-// knocks at once.
-func backoff(attempts int, rank wire.Hash) time.Duration {
-	d := min(backoffMin<<min(attempts, 10), backoffMax)
-	return d - d/4*time.Duration(rank[0])/255
+// backoff is the pause after a number of failed attempts, less up to a quarter by the pair's hash, so
+// that members do not all dial at once.
+func backoff(failures int, rank wire.Hash) time.Duration {
+	p := retry.Policy{Min: backoffMin, Max: backoffMax}
+	return retry.Jitter(p.Pause(failures), 4, binary.LittleEndian.Uint64(rank[:]))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -104,7 +105,7 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 		if !ok {
 			status, data = p2p.StatusBusy, nil
 		}
-		if err := pause(n.closing, wait); err != nil {
+		if err := retry.Wait(n.closing, wait); err != nil {
 			return err
 		}
 		if err := s.SetWriteDeadline(time.Now().Add(n.times.stall)); err != nil {
@@ -130,7 +131,7 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 		err = send(p2p.StatusBusy, nil)
 	default:
 		defer n.guests.leave(from)
-		if err = pause(n.closing, wait); err != nil {
+		if err = retry.Wait(n.closing, wait); err != nil {
 			break
 		}
 		if err = s.SetReadDeadline(time.Now().Add(requestTimeout)); err == nil {
