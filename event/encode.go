@@ -15,11 +15,9 @@ func All() []Event {
 	}
 }
 
-// Other is an event of a kind, or with fields, that this version of the program does not know.
-// Fields holds those that a log has of it, by their names in JSON.
+// Other is an event of a kind that this version of the program does not know.
 type Other struct {
-	Name   string         `json:"-"`
-	Fields map[string]any `json:"-"`
+	Name string `json:"-"`
 }
 
 // Kind returns the event's name.

@@ -7,10 +7,11 @@ import (
 	"math"
 )
 
-// The alphabet of the format: numbers as LEB128 in the fewest bytes, floats as their bits, texts with their length, hexadecimal
-// texts (hashes, keys) as the bytes they stand for. Every value has one encoding.
+// The alphabet of the format: numbers as LEB128 in the fewest bytes, floats as their bits, texts with
+// their length, hexadecimal texts (hashes, keys) as the bytes they stand for. Every value has one
+// encoding.
 
-// errFormat is what is wrong with bytes that are no record.
+// errFormat reports bytes that are not a record.
 var errFormat = errors.New("not in the format")
 
 // pen writes values.
@@ -19,7 +20,7 @@ type pen struct{ b []byte }
 func (p *pen) u8(v uint8)    { p.b = append(p.b, v) }
 func (p *pen) uint(v uint64) { p.b = binary.AppendUvarint(p.b, v) }
 
-// i16 writes a number with a sign: that stands in the lowest bit, so that small numbers are short.
+// i16 writes a signed number. The sign is the lowest bit, so that small numbers are short.
 func (p *pen) i16(v int16) { p.uint(uint64(uint16(v<<1 ^ v>>15))) }
 
 func (p *pen) bool(v bool) {
@@ -33,7 +34,7 @@ func (p *pen) bool(v bool) {
 func (p *pen) f32(v float32) { p.b = binary.LittleEndian.AppendUint32(p.b, math.Float32bits(v)) }
 func (p *pen) f64(v float64) { p.b = binary.LittleEndian.AppendUint64(p.b, math.Float64bits(v)) }
 
-// text writes the length, doubled, plus 1 if what follows are the bytes of a hexadecimal text.
+// text writes twice the length, plus 1 if the bytes of a hexadecimal text follow.
 func (p *pen) text(s string) {
 	s = s[:min(len(s), TextBytesMax)]
 	if raw, ok := unhex(s); ok {
@@ -45,7 +46,8 @@ func (p *pen) text(s string) {
 	p.b = append(p.b, s...)
 }
 
-// set writes bytes as runs of equal ones, (length, byte) each: sets of members are mostly full or mostly empty.
+// set writes bytes as runs of equal ones, each (length, byte): sets of members are mostly full or
+// mostly empty.
 func (p *pen) set(s Set) {
 	p.uint(uint64(len(s)))
 	for i := 0; i < len(s); {
@@ -59,7 +61,8 @@ func (p *pen) set(s Set) {
 	}
 }
 
-// unhex returns the bytes that a text of at least a few hexadecimal digits stands for; short ones are as short as they are.
+// unhex returns the bytes of a text of at least 16 hexadecimal digits. For shorter ones there is
+// nothing to gain.
 func unhex(s string) ([]byte, bool) {
 	if len(s) < 16 || len(s)%2 != 0 {
 		return nil, false
@@ -73,7 +76,7 @@ func unhex(s string) ([]byte, bool) {
 	return raw, err == nil
 }
 
-// eye reads what pen wrote, and nothing else. After a failure it returns zeros.
+// eye reads what pen wrote, and refuses everything else. After a failure it returns zeros.
 type eye struct {
 	b   []byte
 	bad bool
@@ -111,7 +114,7 @@ func (e *eye) bool() bool {
 // uint reads a number of at most max.
 func (e *eye) uint(max uint64) uint64 {
 	v, n := binary.Uvarint(e.b)
-	if n <= 0 || v > max || n > 1 && e.b[n-1] == 0 { // cut short, too large, or longer than it need be
+	if n <= 0 || v > max || n > 1 && e.b[n-1] == 0 { // cut short, too large, or too long
 		e.fail()
 		return 0
 	}
@@ -123,9 +126,6 @@ func (e *eye) i16() int16 {
 	u := uint16(e.uint(math.MaxUint16))
 	return int16(u>>1) ^ -int16(u&1)
 }
-
-func (e *eye) u32() uint32 { return uint32(e.uint(math.MaxUint32)) }
-func (e *eye) u64() uint64 { return e.uint(math.MaxUint64) }
 
 func (e *eye) f32() float32 {
 	if v := e.take(4); v != nil {

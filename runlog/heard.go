@@ -4,29 +4,32 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
 )
 
-// Heard is what came of a round from others, in a run of so many members that a record for each commitment and each payload would be
-// most of the log. It says what came since the one before.
+// Heard sums up what came from others in a round since the Heard before it. It stands in for the
+// events of single commitments and payloads, which would be most of the log of a large run.
 type Heard struct {
 	Round     uint32
-	Step      uint32 // 0: not known
+	Step      uint32 // 0 if not known
 	Committed uint32 // commitments
 	LossSum   float64
 	LossMin   float32
 	LossMax   float32
-	Bytes     uint64  // of the payloads that they are to
+	Bytes     uint64  // size of the committed payloads
 	Fetched   uint32  // payloads
-	Came      uint64  // bytes of those
-	Seconds   float64 // that those took, summed
+	Came      uint64  // their bytes
+	Seconds   float64 // that each took, summed
 }
 
-// manyMembers is from how many members on a log is kept short: what others do is summed up ([Heard]), the counters of members and their
-// accounts are written now and then only, and not every report of a witness is a record. A round then costs some kilobytes, however
-// many members there are.
+// manyMembers is the number of members from which a log is kept short: it sums up what others do
+// ([Heard]), writes the counters of members only now and then, and not every report of a witness. A
+// round then costs some kilobytes, however many members there are.
 const manyMembers = 256
 
-// heardEvery is the least time between two sums of one round, and heardRounds for how many rounds there can be sums at a time.
+// heardEvery is the least time between two sums of a round, and heardRounds the most rounds that are
+// summed up at a time.
 const (
 	heardEvery  = 2 * time.Second
 	heardRounds = 4
@@ -45,13 +48,13 @@ func (h *Heard) hear(ev event.Committed) {
 	h.Bytes += ev.Bytes
 }
 
-// sums are what was heard and is not written yet.
+// sums holds what was heard and is not written yet.
 type sums struct {
 	list []*Heard
-	at   []time.Time // when each was begun
+	at   []time.Time // when each began
 }
 
-// take adds an event to the sum of its round; false if it is none that is summed up.
+// take adds an event to the sum of its round. It reports whether events of this kind are summed up.
 func (s *sums) take(now time.Time, ev event.Event) bool {
 	switch ev := ev.(type) {
 	case event.Committed:
@@ -67,7 +70,7 @@ func (s *sums) take(now time.Time, ev event.Event) bool {
 	return true
 }
 
-// of returns the sum of a round, begun at now if there is none.
+// of returns the sum of a round, and begins it at now if there is none.
 func (s *sums) of(now time.Time, round uint32) *Heard {
 	for _, h := range s.list {
 		if h.Round == round {
@@ -79,7 +82,7 @@ func (s *sums) of(now time.Time, round uint32) *Heard {
 	return h
 }
 
-// due returns the oldest sum if it is old enough, or there are too many, or all are wanted.
+// due returns the oldest sum if it is old enough, there are too many, or all are wanted.
 func (s *sums) due(now time.Time, all bool) *Heard {
 	if len(s.list) == 0 || !all && len(s.list) <= heardRounds && now.Sub(s.at[0]) < heardEvery {
 		return nil
@@ -89,33 +92,14 @@ func (s *sums) due(now time.Time, all bool) *Heard {
 	return h
 }
 
-func appendHeard(p *pen, h *Heard) {
-	p.uint(uint64(h.Round))
-	p.uint(uint64(h.Step))
-	p.uint(uint64(h.Committed))
-	p.f64(h.LossSum)
-	p.f32(h.LossMin)
-	p.f32(h.LossMax)
-	p.uint(h.Bytes)
-	p.uint(uint64(h.Fetched))
-	p.uint(h.Came)
-	p.f64(h.Seconds)
-}
-
-func parseHeard(e *eye) *Heard {
-	return &Heard{
-		Round: e.u32(), Step: e.u32(), Committed: e.u32(), LossSum: e.f64(), LossMin: e.f32(), LossMax: e.f32(), Bytes: e.u64(),
-		Fetched: e.u32(), Came: e.u64(), Seconds: e.f64(),
-	}
-}
-
-// digest is what a log of many members says of a newer state, and what its readers know.
+// digest decides what a log says of a newer state.
 type digest struct {
-	known  *Standing // as a reader knows it; nil before the first
-	rowsAt uint32    // round in which all counters were written last
+	known  *Standing // what readers know; nil before the first
+	rowsAt uint32    // the last round in which all counters were written
 }
 
-// news returns what is to be written of a state, nil if nothing is for now. All of what changed is due when whole is set.
+// news returns what to write of a state, nil if nothing yet. With whole, everything that changed is
+// due.
 func (d *digest) news(s *Standing, whole bool) *Standing {
 	if d.known == nil || d.known.ID != s.ID || len(s.Members) < manyMembers {
 		changed := s.since(d.known)
@@ -148,43 +132,30 @@ func (d *digest) news(s *Standing, whole bool) *Standing {
 	return changed
 }
 
-// rowsPerRound is about how many rows of members a round may cost.
+// rowsPerRound is about the number of members' rows that a round may cost.
 const rowsPerRound = 64
 
-// short leaves out the members and accounts of which only what grows with every round has changed, but for the participant's own.
+// short leaves out the members of which only counters that grow with every round have changed, but
+// not the participant's own row.
 func (d *digest) short(changed *Standing) *Standing {
 	out := *changed
 	out.Members = nil // few stay
+	own, _ := wire.ParseHash(changed.Own)
 	for _, m := range changed.Members {
 		if int(m.Index) < len(d.known.Members) {
 			k := d.known.Members[m.Index]
-			k.Points, k.Results, k.Idle = m.Points, m.Results, m.Idle
-			if k == m && m.Key != changed.Own {
+			k.Points, k.Results, k.Idle, k.LastRound = m.Points, m.Results, m.Idle, m.LastRound
+			k.Balance, k.Settled = m.Balance, m.Settled
+			if k == m && m.Key != key.Public(own) {
 				continue
 			}
 		}
 		out.Members = append(out.Members, m)
 	}
-	if changed.Trust == nil || d.known.Trust == nil {
-		return &out
-	}
-	t := *changed.Trust
-	t.Accounts = nil
-	for _, a := range changed.Trust.Accounts {
-		if int(a.Index) < len(d.known.Trust.Accounts) {
-			k := d.known.Trust.Accounts[a.Index]
-			k.Balance, k.Settled = a.Balance, a.Settled
-			if k == a {
-				continue
-			}
-		}
-		t.Accounts = append(t.Accounts, a)
-	}
-	out.Trust = &t
 	return &out
 }
 
-// learn brings what readers know up to date.
+// learn updates what readers know.
 func (d *digest) learn(s, told *Standing) {
 	known := *s
 	known.Members = append([]Member(nil), d.known.Members...)
@@ -193,19 +164,6 @@ func (d *digest) learn(s, told *Standing) {
 			known.Members = append(known.Members, Member{})
 		}
 		known.Members[m.Index] = m
-	}
-	if s.Trust != nil && d.known.Trust != nil {
-		t := *s.Trust
-		t.Accounts = append([]Account(nil), d.known.Trust.Accounts...)
-		if told.Trust != nil {
-			for _, a := range told.Trust.Accounts {
-				for uint32(len(t.Accounts)) <= a.Index {
-					t.Accounts = append(t.Accounts, Account{})
-				}
-				t.Accounts[a.Index] = a
-			}
-		}
-		known.Trust = &t
 	}
 	d.known = &known
 }

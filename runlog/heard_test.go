@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -37,7 +40,7 @@ func (c *crowd) standing(phase string, reported int) *Standing {
 	hash := fmt.Sprintf("%064x", c.round)
 	return &Standing{
 		Height: uint64(c.round)*40 + uint64(reported), TimeMs: uint64(c.now.UnixMilli()),
-		Head: Head{Run: "crowd", ID: fmt.Sprintf("%064x", 7), Own: c.members[0].Key, Phase: phase, Round: c.round, Step: c.round, Epoch: 1,
+		Head: Head{Run: "crowd", ID: fmt.Sprintf("%064x", 7), Own: c.members[0].Key.String(), Phase: phase, Round: c.round, Step: c.round, Epoch: 1,
 			Present: uint32(n), Capacity: uint32(n), SeqTokens: 128, Steps: 1 << 20, Points: uint64(c.round) * uint64(n), Params: hash, ParamsRound: c.round - 1},
 		Members: c.members,
 		Rounds: []Round{
@@ -62,6 +65,7 @@ func (c *crowd) play(heard int) {
 	for i := range c.members {
 		c.members[i].Points++
 		c.members[i].Results++
+		c.members[i].LastRound = c.round
 	}
 	for reported := range 32 {
 		c.now = c.now.Add(50 * time.Millisecond)
@@ -82,7 +86,7 @@ func TestLogOfManyMembersIsShort(t *testing.T) {
 		}
 		c := &crowd{now: time.Unix(1_900_000_000, 0).UTC(), w: w, round: 1}
 		for i := range uint32(members) {
-			c.members = append(c.members, Member{Index: i, Key: fmt.Sprintf("%064x", i+1000), Status: "active", Speed: 1000, JoinedMs: 1_900_000_000_000})
+			c.members = append(c.members, Member{Index: i, Member: coordinator.Member{Key: key.Public(wire.Sum("member", binary.LittleEndian.AppendUint32(nil, i))), Status: coordinator.StatusActive, Speed: 1000, JoinedMs: 1_900_000_000_000}})
 		}
 		for range rounds {
 			c.play(heard)

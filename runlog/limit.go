@@ -1,19 +1,19 @@
 package runlog
 
-// Limits of what a reader believes, checked before anything is allocated.
+// Limits of what a reader accepts, checked before it allocates anything.
 const (
-	// RecordBytesMax bounds a record: a standing of 10,000 members with all that can be said of them takes about 1 MB.
+	// RecordBytesMax bounds a record. A whole standing of 10,000 members takes about 1.5 MB.
 	RecordBytesMax = 4 << 20
-	// TextBytesMax bounds a text in a record: errors that quote others may be long, and are cut.
+	// TextBytesMax bounds a text in a record. Longer texts, such as errors that quote others, are cut.
 	TextBytesMax = 4 << 10
 	// membersMax is coordinator.MembersMax.
 	membersMax = 10_000
-	// roundsMax bounds the rounds of a standing: the coordinator's ring has four.
+	// roundsMax bounds the rounds of a standing. The coordinator keeps four.
 	roundsMax = 8
 	// witnessesMax is coordinator.WitnessesMax.
 	witnessesMax = 32
-	// checksMax, disputesMax, convictionsMax and votesMax are the coordinator's tables: a check for one in four members, 16 disputes of
-	// three tie-breakers, and the last 64 convictions.
+	// checksMax, disputesMax, convictionsMax and votesMax are the sizes of the coordinator's tables: a
+	// check for one in four members, 16 disputes with three tie-breakers each, and 64 convictions.
 	checksMax      = membersMax / 4
 	disputesMax    = 16
 	convictionsMax = 64
@@ -24,10 +24,10 @@ const (
 
 // Defaults of [Options].
 const (
-	// SegmentBytes is when a file is full: small enough to be removed as a whole when the log is too large.
+	// SegmentBytes is the size at which a file is full. Files are removed whole, so they are small.
 	SegmentBytes = 16 << 20
-	// TotalBytes bounds the log: some weeks of a run of a hundred members.
+	// TotalBytes bounds the log. It holds some weeks of a run of a hundred members.
 	TotalBytes = 512 << 20
-	// QueueRecords bounds what waits to be written: many seconds' worth, some megabytes.
+	// QueueRecords bounds the records that wait to be written: those of many seconds, some megabytes.
 	QueueRecords = 4096
 )

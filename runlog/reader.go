@@ -26,8 +26,8 @@ func NewReader(in io.Reader, name string) *Reader {
 	return &Reader{in: bufio.NewReaderSize(in, 64<<10), name: name}
 }
 
-// Next returns the next record; io.EOF after the last, ErrTorn if the file ends in the middle of one, a *FormatError at what is no
-// record. An error stays.
+// Next returns the next record. It returns io.EOF after the last one, ErrTorn if the file ends in
+// the middle of one, and a *FormatError for anything that is not a record. An error stays.
 func (r *Reader) Next() (Record, error) {
 	if r.err != nil {
 		return Record{}, r.err
@@ -37,7 +37,7 @@ func (r *Reader) Next() (Record, error) {
 	return rec, err
 }
 
-// Offset is how many bytes whole records have taken, the file's header included.
+// Offset returns the bytes that the header and whole records have taken.
 func (r *Reader) Offset() int64 { return r.offset }
 
 func (r *Reader) next() (Record, error) {
@@ -46,7 +46,7 @@ func (r *Reader) next() (Record, error) {
 			return Record{}, err
 		}
 		if string(r.frame[:]) != fileMagic {
-			return Record{}, r.format("the file does not begin as a log of this version")
+			return Record{}, r.format(wrongMagic(r.frame[:]))
 		}
 		r.offset = int64(len(fileMagic))
 	}
@@ -78,6 +78,15 @@ func (r *Reader) next() (Record, error) {
 	return rec, nil
 }
 
+// wrongMagic says why a file that begins with these bytes is refused.
+func wrongMagic(b []byte) string {
+	if string(b[:4]) != fileMagic[:4] {
+		return "the file does not begin as a log does"
+	}
+	return fmt.Sprintf("the log has version %d, this program reads version %d: read it with the release that wrote it, "+
+		"or use metrics.jsonl and tensorboard/ beside it", b[4], fileMagic[4])
+}
+
 // fill reads all of b: io.EOF if nothing is left, ErrTorn if less than that is.
 func (r *Reader) fill(b []byte) error {
 	_, err := io.ReadFull(r.in, b)
@@ -102,7 +111,7 @@ type Log struct {
 	all    int64 // bytes of all files, when this one was opened
 }
 
-// Open opens a log's directory, or one file of it. It need not have a record yet.
+// Open opens a log's directory, or one file of it. There may be no record yet.
 func Open(path string) (*Log, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -138,9 +147,9 @@ func (l *Log) open(s segment) error {
 	return nil
 }
 
-// Next returns the next record, or io.EOF. Called again after io.EOF it goes on with what was written since, so it can follow a
-// participant that is running. Torn tells whether the end is in the middle of a record. A file in the middle of the log that ends so
-// is an error, as is anything that is no record.
+// Next returns the next record, or io.EOF. Called again after io.EOF, it returns what was written
+// since, so it can follow a running participant. Torn reports whether the log ends in the middle of
+// a record. Such an end of any file but the last is an error, as is anything that is not a record.
 func (l *Log) Next() (Record, error) {
 	for {
 		if l.file == nil {
@@ -157,7 +166,7 @@ func (l *Log) Next() (Record, error) {
 		if !errors.Is(err, io.EOF) && !l.torn {
 			return Record{}, err
 		}
-		// Only a newer file tells that this one is complete. If there is one, what was added to this one before is read first.
+		// Only a newer file shows that this one is complete. Read what was added to this one first.
 		newer, listErr := l.newer()
 		if listErr != nil {
 			return Record{}, listErr
@@ -179,10 +188,11 @@ func (l *Log) Next() (Record, error) {
 	}
 }
 
-// Torn tells whether the log ended in the middle of a record when Next last returned io.EOF.
+// Torn reports whether the log ended in the middle of a record when Next last returned io.EOF.
 func (l *Log) Torn() bool { return l.torn }
 
-// Progress is how many bytes Next has read, and how many the log had when the file that is read was opened.
+// Progress returns the bytes that Next has read, and those that the log had when it opened the
+// current file.
 func (l *Log) Progress() (read, all int64) {
 	if l.reader != nil {
 		read = l.reader.Offset()
@@ -198,7 +208,8 @@ func (l *Log) Close() error {
 	return l.file.Close()
 }
 
-// grown goes back to the end of the last whole record, and tells whether there is more than was read.
+// grown goes back to the end of the last whole record. It reports whether there is more than was
+// read.
 func (l *Log) grown() (bool, error) {
 	info, err := l.file.Stat()
 	if err != nil {

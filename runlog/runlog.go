@@ -1,36 +1,41 @@
-// Package runlog is the record of what happened in a run, as one participant saw it: the events of package node, and the
-// coordinator's state in short whenever it changed. All windows, metrics and reports are made of it.
+// Package runlog records what happened in a run, as one participant saw it: the events of package
+// event, and the coordinator's state in short whenever it changed. All windows, metrics and reports
+// are made of this record.
 //
-// A [Writer] takes records from a participant without ever making it wait: they go through a bounded queue to one goroutine, which
-// writes them to files and shows them to sinks ([Sink]: metrics.jsonl, TensorBoard, others). What does not fit into the queue is
-// dropped, counted, and said so in the log itself. A [Log] reads the files back, of a run that is over or of one that goes on.
+// A [Writer] takes records without ever making a participant wait: they go through a bounded queue
+// to one goroutine, which writes them to files and shows them to sinks ([Sink]: metrics.jsonl,
+// TensorBoard, others). Records that do not fit into the queue are dropped and counted, and the log
+// says how many. A [Log] reads the files back, even while a participant still writes them.
 //
 //	event.Event ─► Writer.Add ──► queue ──► goroutine ──┬──► files
 //	                (never waits)                       └──► sinks: JSONLines, TensorBoard, ...
 //
 // # Files
 //
-// A log is a directory of files named 00000001.runlog and so on. When one is full the next is begun, and when all together are too
-// large the oldest is removed, so a log never outgrows [Options.TotalBytes]. Each file can be read without the others. A crash loses
-// what was not handed to the operating system yet, and at most the last record is cut short: the next Writer removes that tail.
+// A log is a directory of files named 00000001.runlog and so on. When one is full the next begins,
+// and when all together are too large the oldest is removed, so a log never outgrows
+// [Options.TotalBytes]. Each file can be read without the others. A crash loses what the operating
+// system did not have yet and may cut the last record short; the next Writer removes such a tail.
 //
-//	file      "ELOG" | u8 version = 1 | 3 zero bytes | record ...
+//	file      "ELOG" | u8 version = 2 | 3 zero bytes | record ...
 //	record    u32 length of body | u32 CRC-32C of the length and the body | body
-//	body      u8 type | time in µs since 1970 | who | event, standing, trust, or heard
-//	event     kind | mask of the fields that are not zero | those fields, in the order of the mask
-//	standing  numbers and texts of the run | members that changed | rounds that changed
-//	heard     numbers: sums of what came from others in a round
-//	trust     a standing | numbers | accounts, checks, disputes and convictions that changed, and which are over
-//	windows   a standing | numbers | commitments of rounds | what members' scores brought | validators | the period settled last
-//	both      a standing | as trust | as windows
+//	body      u8 type | time in µs since 1970 | who | event (type 1), standing (2) or heard (3)
+//	struct    mask of the fields that follow | these fields, in the order of the mask
 //
-// In a run of many members (256 and more) what would be a record for each member and round is summed up or left for later, so that a
-// round costs some kilobytes however many there are.
+// An event, a standing, a heard and all that they contain are structs. The constant schema in
+// encode.go lists the fields of each; bit i of a mask stands for field i. A field is left out if it
+// is zero. A member is its index and the fields that differ from the record of that member before
+// it in the file; a head likewise has the fields that differ from the head before it. A slice is
+// its length and its elements.
 //
-// u32 is little endian. Other numbers are LEB128 in the fewest bytes, floats their IEEE 754 bits; a text is its length, doubled, and
-// its bytes, where a hexadecimal text is told by an odd length and written as the bytes it stands for; names (kinds of events, phases,
-// statuses) are numbers of a list. Every record has one encoding: a reader refuses any other. Secrets have no place in a record: it
-// holds what peers and the chain are told anyway, and texts of errors.
+// In a run of 256 members and more, what would be a record for each member and round is summed up
+// or left for later, so that a round costs some kilobytes however many members there are.
+//
+// u32 is little endian. Other numbers are LEB128 in the fewest bytes, those with a sign have it in
+// the lowest bit, and floats are their IEEE 754 bits. A hash or key is its bytes. A text is its
+// length, doubled, and its bytes; an odd length marks a hexadecimal text, written as the bytes it
+// stands for. Every record has one encoding, and a reader refuses any other. Records contain no
+// secrets, only what peers and the chain are told anyway, and texts of errors.
 package runlog
 
 import (
@@ -46,15 +51,15 @@ import (
 )
 
 const (
-	fileMagic  = "ELOG\x01\x00\x00\x00"
+	fileMagic  = "ELOG\x02\x00\x00\x00"
 	fileSuffix = ".runlog"
 	frameBytes = 8 // before a body
 )
 
-// ErrTorn is what reading a file gives that ends in the middle of a record, as a crash leaves it.
+// ErrTorn reports a file that ends in the middle of a record, as a crash leaves it.
 var ErrTorn = errors.New("the log ends in the middle of a record")
 
-// FormatError is what reading gives where the bytes are not those of a log.
+// FormatError reports bytes that are not those of a log.
 type FormatError struct {
 	File   string
 	Offset int64
@@ -85,7 +90,7 @@ type segment struct {
 	bytes  int64
 }
 
-// segments lists the files of a log in order. A directory that does not exist has none.
+// segments returns the files of a log in order, none if the directory does not exist.
 func segments(dir string) ([]segment, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

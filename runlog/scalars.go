@@ -5,9 +5,11 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
 )
 
-// Scalars is what was measured in one step, under the names that people who train models know.
+// Scalars holds the measurements of one step, under names that people who train models know.
 type Scalars struct {
 	Time   time.Time
 	Step   uint32
@@ -57,7 +59,7 @@ type Meter struct {
 	head     Head
 	trust    *Trust   // of the newest standing, whole; nil if the run has nothing of the kind
 	windows  *Windows // likewise
-	own      int      // place of this participant, -1 if it is not known
+	own      *Member  // this participant; nil if unknown
 	rounds   []Round  // of the newest standing
 	applied  time.Time
 	accepted uint64 // points then
@@ -79,10 +81,11 @@ func (m *Meter) Add(r Record) (s Scalars, ok bool) {
 	if r.Standing != nil {
 		m.head = r.Standing.Head
 		m.rounds = r.Standing.Rounds
-		m.trust, m.windows, m.own = r.Standing.Trust, r.Standing.Windows, -1
-		for i, x := range r.Standing.Members {
-			if m.head.Own != "" && x.Key == m.head.Own {
-				m.own = i
+		m.trust, m.windows, m.own = r.Standing.Trust, r.Standing.Windows, nil
+		own, err := wire.ParseHash(m.head.Own)
+		for i := range r.Standing.Members {
+			if x := &r.Standing.Members[i]; err == nil && x.Key == key.Public(own) {
+				m.own = x
 			}
 		}
 	}
@@ -179,8 +182,8 @@ func (m *Meter) apply(now time.Time, step uint32, results int) Scalars {
 		add("trust/disputes", float64(t.Disputed))
 		add("trust/convictions", float64(t.Convicted))
 		add("trust/open_checks", float64(len(t.Checks)))
-		if m.own >= 0 && m.own < len(t.Accounts) {
-			add("trust/stake", float64(t.Accounts[m.own].Stake))
+		if m.own != nil {
+			add("trust/stake", float64(m.own.Stake))
 		}
 	}
 	m.addWindows(add)
@@ -206,10 +209,10 @@ func (m *Meter) addWindows(add func(name string, v float64)) {
 	add("score/period", float64(w.Current))
 	add("score/validators", float64(len(w.Validators)))
 	add("score/emitted", float64(w.Given))
-	if m.own >= 0 && m.own < len(w.Miners) {
-		if own := w.Miners[m.own]; own.Scored {
-			add("score/own", float64(own.Score)/coordinator.ScoreOne)
+	if m.own != nil {
+		if m.own.Scored {
+			add("score/own", float64(m.own.Score)/coordinator.ScoreOne)
 		}
-		add("score/earned", float64(w.Miners[m.own].Earned))
+		add("score/earned", float64(m.own.Earned))
 	}
 }

@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -45,7 +46,7 @@ func TestSharesBySpeedAreTold(t *testing.T) {
 				t.Errorf("%v: the share of %d is %v, told is %d", sharing, i, r.Share(uint32(i)), n)
 			}
 		}
-		if again := digestAfter(ledger.Snapshot{State: s}, first); !again.Rounds[0].equal(first.Rounds[0]) {
+		if again := digestAfter(ledger.Snapshot{State: s}, first); !reflect.DeepEqual(again.Rounds[0], first.Rounds[0]) {
 			t.Errorf("%v: after %+v comes %+v", sharing, first.Rounds[0], again.Rounds[0])
 		}
 	}

@@ -1,51 +1,39 @@
 package runlog
 
 import (
-	"bytes"
+	"reflect"
 	"slices"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/wire"
 )
 
-// Digest is all of a coordinator's state that windows show. It costs O(members).
+// Digest returns what windows show of a coordinator's state. It costs O(members).
 func Digest(snapshot ledger.Snapshot) *Standing { return digestAfter(snapshot, nil) }
 
-// digestAfter is Digest that takes the texts of keys from an earlier one, if there is one, which saves half of the work.
+// digestAfter is Digest, but takes the sizes of shares from an earlier standing if there is one.
 func digestAfter(snapshot ledger.Snapshot, earlier *Standing) *Standing {
 	s := snapshot.State
 	config := s.Config()
 	params, at := s.Params()
 	d := &Standing{Height: snapshot.Height, TimeMs: snapshot.TimeMs, Head: Head{
-		Run: config.Name, ID: s.ID().String(), Steps: config.TotalSteps, Capacity: s.Limits().Members, SeqTokens: config.SequenceTokens,
-		Overlap: config.Overlap, MissedMax: config.MissedMax,
+		Run: config.Name, ID: s.ID().String(), Steps: config.TotalSteps, Capacity: s.Limits().Members,
+		SeqTokens: config.SequenceTokens, Overlap: config.Overlap, MissedMax: config.MissedMax,
 		Phase: s.Phase().String(), SinceMs: s.PhaseSince(), DeadlineMs: s.Deadline(),
-		Epoch: s.Epoch(), Round: s.Round(), Step: s.Step(), Present: s.Present(), Draining: s.Draining(), Pausing: s.PausePending(),
-		Rollbacks: s.Rollbacks(), Points: s.PointsTotal(), Retired: s.PointsRetired(), Params: params.String(), ParamsRound: at,
+		Epoch: s.Epoch(), Round: s.Round(), Step: s.Step(), Present: s.Present(), Draining: s.Draining(),
+		Pausing: s.PausePending(), Rollbacks: s.Rollbacks(), Points: s.PointsTotal(),
+		Retired: s.PointsRetired(), Params: params.String(), ParamsRound: at,
 	}}
 	if saved, ok := s.LastCheckpoint(); ok {
-		d.Saved = Saved{Epoch: saved.Epoch, Params: saved.Params.String(), Manifest: saved.Manifest.String(), By: saved.By.String()}
+		d.Saved = Saved{Epoch: saved.Epoch, Params: saved.Params.String(),
+			Manifest: saved.Manifest.String(), By: saved.By.String()}
 	}
 	d.Members = make([]Member, s.Count())
-	var digits [2 * len(key.Public{})]byte
 	for i := range d.Members {
-		m := s.Member(uint32(i))
-		name := wire.AppendHex(digits[:0], m.Key[:])
-		text := ""
-		if earlier != nil && i < len(earlier.Members) && earlier.Members[i].Key == string(name) {
-			text = earlier.Members[i].Key
-		} else {
-			text = string(name)
-		}
-		d.Members[i] = Member{
-			Index: uint32(i), Key: text, Status: m.Status.String(), Points: m.Points, Results: m.Results, Missed: m.Missed, Idle: m.Idle,
-			Speed: m.Speed, JoinedMs: m.JoinedMs, JoinedEpoch: m.JoinedEpoch, LeftMs: m.LeftMs, LeftRound: m.LeftRound,
-		}
+		d.Members[i] = Member{Index: uint32(i), Member: s.Member(uint32(i))}
 	}
-	for number := s.Round() - min(s.Round(), roundsKept-1); number <= s.Round(); number++ {
+	for number := oldestRound(s); number <= s.Round(); number++ {
 		if r, ok := s.At(number); ok {
 			round := digestRound(r, s.Count())
 			if config.Sharing == coordinator.SpeedShares {
@@ -58,13 +46,17 @@ func digestAfter(snapshot ledger.Snapshot, earlier *Standing) *Standing {
 	return d
 }
 
-// roundsKept is how many rounds the coordinator's ring holds.
+// roundsKept is the number of rounds that a coordinator keeps.
 const roundsKept = 4
+
+// oldestRound returns the number of the oldest round that a state may still have.
+func oldestRound(s coordinator.State) uint32 { return s.Round() - min(s.Round(), roundsKept-1) }
 
 func digestRound(r coordinator.Round, members uint32) Round {
 	d := Round{
-		Number: r.Number(), Epoch: r.Epoch(), Step: r.Step(), OpenedMs: r.OpenedMs(), Batch: r.Batch(), Seed: r.Seed().String(),
-		Final: r.Final(), Attests: r.Attests(), Quorum: r.Quorum(), AcceptedCount: r.AcceptedCount(),
+		Number: r.Number(), Epoch: r.Epoch(), Step: r.Step(), OpenedMs: r.OpenedMs(), Batch: r.Batch(),
+		Seed: r.Seed().String(), Final: r.Final(), Attests: r.Attests(), Quorum: r.Quorum(),
+		AcceptedCount: r.AcceptedCount(),
 	}
 	if agreed, ok := r.Agreed(); ok {
 		d.Agreed = agreed.String()
@@ -93,7 +85,7 @@ func digestRound(r coordinator.Round, members uint32) Round {
 	return d
 }
 
-// digestShares returns how many sequences the shares of a round have, from an earlier standing if that knows the round.
+// digestShares returns the sizes of a round's shares, from an earlier standing if that has them.
 func digestShares(r coordinator.Round, members uint32, earlier *Standing) []uint32 {
 	if earlier != nil {
 		seed := r.Seed().String()
@@ -108,15 +100,59 @@ func digestShares(r coordinator.Round, members uint32, earlier *Standing) []uint
 	return slices.DeleteFunc(of, func(n uint32) bool { return n == 0 })
 }
 
-// since returns d without the members and rounds that were the same in an earlier one; nil if nothing at all has changed but
-// height and time. Without an earlier one, or with one of another run, it is d itself.
+// digestTrust returns what a state says of checks, disputes and tokens; nil in a run that has none.
+func digestTrust(s coordinator.State) *Trust {
+	config := s.Config()
+	drawn, passed := s.ChecksDrawn()
+	head := TrustHead{
+		Percent: config.VerificationPercent, Stake: config.Stake, Rate: config.Rate,
+		Treasury: s.Treasury(), Escrow: s.Escrow(), Verified: s.PointsVerified(), Drawn: drawn,
+		Passed: passed, Disputed: s.DisputesTotal(), Convicted: s.ConvictionsTotal(),
+	}
+	if head == (TrustHead{}) {
+		return nil
+	}
+	return &Trust{Whole: true, TrustHead: head, Checks: s.Checks(), Disputes: s.Disputes(),
+		Convictions: s.Convictions()}
+}
+
+// digestWindows returns what a state says of windows and scores; nil in a run that has neither.
+func digestWindows(s coordinator.State) *Windows {
+	c := s.Config()
+	if c.Exchange != coordinator.Buckets && c.Validators == 0 {
+		return nil
+	}
+	w := &Windows{Whole: true, SeatsTold: true, WindowsHead: WindowsHead{
+		Buckets: c.Exchange == coordinator.Buckets, WindowBlocks: c.WindowBlocks,
+		DeadlineHeight: s.DeadlineHeight(), Window: s.Window(), ScoreWindows: c.ScoreWindows,
+		Current: s.Period(), Emission: c.Emission, ValidatorPercent: c.ValidatorPercent,
+	}}
+	w.Scoring, w.Stage = s.Scoring()
+	w.Given, w.Taken = s.Emitted()
+	for number := oldestRound(s); number <= s.Round(); number++ {
+		if r, ok := s.At(number); ok && w.Buckets {
+			w.Commits = append(w.Commits, Commits{number, r.CommittedCount()})
+		}
+	}
+	if c.Validators == 0 {
+		return w
+	}
+	w.Validators = s.Validators()
+	if last, ok := s.LastScores(); ok && last.Settled {
+		w.Period = &last
+	}
+	return w
+}
+
+// since returns d without what was the same in an earlier standing; nil if nothing but height and
+// time has changed. Without an earlier one, or with one of another run, it returns d itself.
 func (d *Standing) since(earlier *Standing) *Standing {
 	if earlier == nil || earlier.ID != d.ID {
 		return d
 	}
 	out := *d
-	out.Members, out.Rounds, out.Trust = nil, nil, d.Trust.since(earlier.Trust)
-	out.Windows = d.Windows.since(earlier.Windows)
+	out.Members, out.Rounds = nil, nil
+	out.Trust, out.Windows = d.Trust.since(earlier.Trust), d.Windows.since(earlier.Windows)
 	for i, m := range d.Members {
 		if i >= len(earlier.Members) || earlier.Members[i] != m {
 			if out.Members == nil {
@@ -127,7 +163,7 @@ func (d *Standing) since(earlier *Standing) *Standing {
 	}
 	for _, r := range d.Rounds {
 		i := slices.IndexFunc(earlier.Rounds, func(e Round) bool { return e.Number == r.Number })
-		if i < 0 || !earlier.Rounds[i].equal(r) {
+		if i < 0 || !reflect.DeepEqual(earlier.Rounds[i], r) {
 			out.Rounds = append(out.Rounds, r)
 		}
 	}
@@ -137,9 +173,69 @@ func (d *Standing) since(earlier *Standing) *Standing {
 	return &out
 }
 
-func (r Round) equal(o Round) bool {
-	return r.Number == o.Number && r.Epoch == o.Epoch && r.Step == o.Step && r.OpenedMs == o.OpenedMs && r.Batch == o.Batch &&
-		r.Seed == o.Seed && r.Agreed == o.Agreed && r.Final == o.Final && r.AcceptedCount == o.AcceptedCount &&
-		slices.Equal(r.Witnesses, o.Witnesses) && bytes.Equal(r.Active, o.Active) && bytes.Equal(r.Expected, o.Expected) && bytes.Equal(r.Accepted, o.Accepted) &&
-		slices.Equal(r.Sequences, o.Sequences)
+// since returns what differs from an earlier Trust; nil if nothing does. Without an earlier one it
+// returns t itself.
+func (t *Trust) since(earlier *Trust) *Trust {
+	if t == nil || earlier == nil {
+		return t
+	}
+	out := &Trust{TrustHead: t.TrustHead}
+	checks := make(map[Share]coordinator.Check, len(earlier.Checks))
+	for _, c := range earlier.Checks {
+		checks[Share{c.Round, c.Member}] = c
+	}
+	for _, c := range t.Checks {
+		s := Share{c.Round, c.Member}
+		if before, ok := checks[s]; !ok || before != c {
+			out.Checks = append(out.Checks, c)
+		}
+		delete(checks, s)
+	}
+	for _, c := range earlier.Checks { // in their order
+		s := Share{c.Round, c.Member}
+		if _, gone := checks[s]; gone {
+			out.Closed = append(out.Closed, s)
+		}
+	}
+	find := func(list []coordinator.Dispute, id uint32) int {
+		return slices.IndexFunc(list, func(d coordinator.Dispute) bool { return d.ID == id })
+	}
+	for _, d := range t.Disputes {
+		if i := find(earlier.Disputes, d.ID); i < 0 || !reflect.DeepEqual(earlier.Disputes[i], d) {
+			out.Disputes = append(out.Disputes, d)
+		}
+	}
+	for _, e := range earlier.Disputes {
+		if find(t.Disputes, e.ID) < 0 {
+			out.Ended = append(out.Ended, e.ID)
+		}
+	}
+	for _, c := range t.Convictions {
+		if c.Number > earlier.Convicted {
+			out.Convictions = append(out.Convictions, c)
+		}
+	}
+	if reflect.DeepEqual(out, &Trust{TrustHead: earlier.TrustHead}) {
+		return nil
+	}
+	return out
+}
+
+// since returns what differs from an earlier Windows; nil if nothing does. Without an earlier one
+// it returns w itself.
+func (w *Windows) since(earlier *Windows) *Windows {
+	if w == nil || earlier == nil {
+		return w
+	}
+	out := &Windows{WindowsHead: w.WindowsHead, Commits: w.Commits}
+	if !slices.Equal(w.Validators, earlier.Validators) {
+		out.Validators, out.SeatsTold = w.Validators, true
+	}
+	if w.Period != nil && (earlier.Period == nil || earlier.Period.Period != w.Period.Period) {
+		out.Period = w.Period
+	}
+	if out.WindowsHead == earlier.WindowsHead && slices.Equal(out.Commits, earlier.Commits) && !out.SeatsTold && out.Period == nil {
+		return nil
+	}
+	return out
 }

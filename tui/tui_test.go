@@ -19,9 +19,12 @@ import (
 	"charm.land/lipgloss/v2"
 	"go.uber.org/goleak"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/view"
+	"github.com/entrain-network/entrain/wire"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.txt with what is drawn now; look at the diff")
@@ -112,7 +115,7 @@ func TestFramesFitEverySize(t *testing.T) {
 	many := played(t, 0)
 	head := runlog.Standing{Height: math.MaxUint32, TimeMs: 1, Head: runlog.Head{Run: strings.Repeat("界", 40), ID: "x", Phase: "RoundTrain", Steps: math.MaxUint32, Step: math.MaxUint32, Points: math.MaxUint64}}
 	for i := range uint32(3000) {
-		head.Members = append(head.Members, runlog.Member{Index: i, Key: strings.Repeat("é", 64), Status: "active", Points: math.MaxUint64})
+		head.Members = append(head.Members, runlog.Member{Index: i, Member: coordinator.Member{Status: coordinator.StatusActive, Points: math.MaxUint64}})
 	}
 	_ = many.Record(runlog.Record{Standing: &head})
 	_ = many.Record(runlog.Record{Who: "eve", Event: event.Note{Text: "\x1b[2Jescape\r\n" + strings.Repeat("長", 300)}})
@@ -170,18 +173,18 @@ func TestKeysMoveThroughTheTabs(t *testing.T) {
 	}
 }
 
-// anxious is a run's trust with much of everything, and words from a stranger.
+// anxious returns a Trust with much of everything, and numbers that have no names.
 func anxious() *runlog.Trust {
 	t := &runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 100, Stake: math.MaxUint64, Treasury: math.MaxUint64, Drawn: math.MaxUint32, Disputed: 40, Convicted: 64}}
 	for i := range uint32(700) {
-		t.Checks = append(t.Checks, runlog.Check{Share: runlog.Share{Round: math.MaxUint32, Member: i}, Verifier: math.MaxUint32, DeadlineMs: uint64(i) << 40, Disputed: i%7 == 0})
+		t.Checks = append(t.Checks, coordinator.Check{Round: math.MaxUint32, Member: i, Verifier: math.MaxUint32, DeadlineMs: uint64(i) << 40, Disputed: i%7 == 0})
 	}
 	for i := range uint32(16) {
-		t.Disputes = append(t.Disputes, runlog.Dispute{ID: i + 1, Share: runlog.Share{Round: math.MaxUint32, Member: i}, Accuser: runlog.NoMember, Stage: "\x1b[2J" + strings.Repeat("界", 50),
-			Level: "operations", Op: math.MaxUint32, Votes: []runlog.Vote{{Member: 1, Vote: 250}}})
+		t.Disputes = append(t.Disputes, coordinator.Dispute{ID: i + 1, Check: coordinator.Check{Round: math.MaxUint32}, Accused: i, Accuser: coordinator.NoMember, Stage: 250,
+			Level: coordinator.LevelOps, Op: math.MaxUint32, TieBreakers: []coordinator.TieVote{{Member: 1, Vote: 250}}})
 	}
 	for i := range uint32(64) {
-		t.Convictions = append(t.Convictions, runlog.Conviction{Number: i + 1, Round: i, Member: i, Key: strings.Repeat("é", 64), Offence: "\r\nescape", By: i, Slashed: math.MaxUint64, Results: i, Lesser: i%2 == 0})
+		t.Convictions = append(t.Convictions, coordinator.Conviction{Number: i + 1, Round: i, Member: i, Offence: 250, By: i, Slashed: math.MaxUint64, Results: i})
 	}
 	return t
 }
@@ -190,12 +193,15 @@ func anxious() *runlog.Trust {
 func TestTrustIsShown(t *testing.T) {
 	w := played(t, 90)
 	now := w.Snapshot()
-	ab, cd := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	var ab, cd wire.Hash
+	for i := range ab {
+		ab[i], cd[i] = 0xab, 0xcd
+	}
 	_ = w.Record(runlog.Record{Time: time.UnixMilli(int64(now.NowMs)), Standing: &runlog.Standing{Height: now.Height + 1, TimeMs: now.StateMs, Head: runlog.Head{Run: now.Name, ID: now.ID, Phase: "RoundTrain", Round: now.Round},
 		Trust: &runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Stake: 1000, Rate: 3, Treasury: 250_000, Escrow: 254_000, Drawn: 41, Passed: 38, Disputed: 2, Convicted: 1},
-			Checks:      []runlog.Check{{Share: runlog.Share{Round: 5, Member: 2}, Verifier: 0, Sequences: 8, DeadlineMs: now.NowMs + 12_000}, {Share: runlog.Share{Round: 4, Member: 1}, Verifier: 3, Sequences: 8, Disputed: true}},
-			Disputes:    []runlog.Dispute{{ID: 2, Share: runlog.Share{Round: 4, Member: 1}, Accuser: 3, Stage: "descending", Level: "tiles", Op: 1312, Tile: 4, Depth: 1, DeadlineMs: now.NowMs + 30_000, Traces: [2]string{ab, cd}}},
-			Convictions: []runlog.Conviction{{Number: 1, Round: 2, Member: 3, Key: cd, Offence: "wrong result", By: 0, ByKey: ab, Slashed: 1000, Evidence: ab, FirstRound: 1, LastRound: 3, Results: 3}}}}})
+			Checks:      []coordinator.Check{{Round: 5, Member: 2, Verifier: 0, Sequences: 8, DeadlineMs: now.NowMs + 12_000}, {Round: 4, Member: 1, Verifier: 3, Sequences: 8, Disputed: true}},
+			Disputes:    []coordinator.Dispute{{ID: 2, Check: coordinator.Check{Round: 4}, Accused: 1, Accuser: 3, Stage: coordinator.StageDescending, Level: coordinator.LevelTiles, Op: 1312, Tile: 4, Depth: 1, DeadlineMs: now.NowMs + 30_000, Traces: [2]wire.Hash{ab, cd}}},
+			Convictions: []coordinator.Conviction{{Number: 1, Round: 2, Member: 3, Key: key.Public(cd), Offence: coordinator.WrongResult, By: 0, ByKey: key.Public(ab), Slashed: 1000, Evidence: ab, FirstRound: 1, LastRound: 3, Results: 3}}}}})
 	var all strings.Builder
 	for _, size := range [][2]int{{80, 24}, {200, 20}} {
 		all.WriteString(picture(t, &frame{run: w.Snapshot(), width: size[0], height: size[1], tab: tabTrust, quit: "quit"}))

@@ -27,7 +27,8 @@ type Fold struct {
 	recent   []Transfer          // the last ones, newest last
 	lines    []Line
 	tellers  map[string]*Teller
-	seen     bool // a standing was
+	passed   map[uint32]bool // members one of whose checks passed in the newest standing
+	seen     bool            // a standing came
 }
 
 // round is a round with what its summary does not keep.
@@ -53,7 +54,7 @@ type sample struct {
 
 // New returns a Fold. Own is the key, in hex, of the participant whose events have no Who; "" takes what the log says of whose it is.
 func New(own string) *Fold {
-	return &Fold{own: own, tellers: map[string]*Teller{}}
+	return &Fold{own: own, tellers: map[string]*Teller{}, passed: map[uint32]bool{}}
 }
 
 // NameOps has disputes say what the operation computes that they are about: the name of operation op in a step of so many sequences.

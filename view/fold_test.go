@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // The keys of the sample's members; ann watches.
@@ -17,6 +20,16 @@ var (
 	bob = strings.Repeat("b0", 32)
 	cat = strings.Repeat("ca", 32)
 )
+
+func public(hex string) key.Public { return key.Public(digest(hex)) }
+
+func digest(hex string) wire.Hash {
+	h, err := wire.ParseHash(hex)
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
 
 func moment(ms uint64) time.Time { return time.UnixMilli(int64(ms)).UTC() }
 
@@ -30,7 +43,7 @@ func newScript() *script {
 	s := &script{Fold: New(ann)}
 	s.now.Head = runlog.Head{Run: "r", ID: "id", Steps: 100, Capacity: 8, SeqTokens: 10, Phase: "WaitingForMembers"}
 	for i, k := range []string{ann, bob, cat} {
-		s.now.Members = append(s.now.Members, runlog.Member{Index: uint32(i), Key: k, Status: "waiting"})
+		s.now.Members = append(s.now.Members, runlog.Member{Index: uint32(i), Member: coordinator.Member{Key: public(k), Status: coordinator.StatusWaiting}})
 	}
 	s.now.Present = 3
 	return s
@@ -50,7 +63,7 @@ func (s *script) open(ms uint64) {
 	s.now.Round++
 	s.now.Step++
 	for i := range s.now.Members {
-		s.now.Members[i].Status = "active"
+		s.now.Members[i].Status = coordinator.StatusActive
 	}
 	s.now.Rounds = append(s.now.Rounds, runlog.Round{Number: s.now.Round, Epoch: 1, Step: s.now.Step, OpenedMs: ms, Batch: 6, Quorum: 1,
 		Witnesses: []runlog.Witness{{Member: 1}}, Active: runlog.Set{7}, Expected: runlog.Set{7}, Accepted: runlog.Set{0}})
@@ -156,7 +169,7 @@ func TestStandingsMerge(t *testing.T) {
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("an older state changed the run from\n%+v to\n%+v", before, after)
 	}
-	delta := runlog.Standing{Height: 9, TimeMs: 1500, Head: s.now.Head, Members: []runlog.Member{{Index: 2, Key: cat, Status: "dropped"}}}
+	delta := runlog.Standing{Height: 9, TimeMs: 1500, Head: s.now.Head, Members: []runlog.Member{{Index: 2, Member: coordinator.Member{Key: public(cat), Status: coordinator.StatusDropped}}}}
 	s.Add(runlog.Record{Time: moment(1500), Standing: &delta})
 	r := s.Run(moment(1500))
 	if len(r.Members) != 3 || r.Members[1].Status != "active" || r.Members[2].Status != "dropped" {

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // standing takes a look at the coordinator. One that is older than the newest is left out: participants hear at different times.
@@ -23,6 +26,7 @@ func (f *Fold) standing(ms uint64, s *runlog.Standing) {
 	}
 	f.tellPhase(ms, s)
 	f.head(s)
+	clear(f.passed)
 	for _, m := range s.Members {
 		f.member(ms, m)
 	}
@@ -93,32 +97,44 @@ func (f *Fold) member(ms uint64, m runlog.Member) {
 		f.members = append(f.members, Member{Index: uint32(len(f.members)), Mark: None})
 	}
 	row := &f.members[m.Index]
-	if row.Key != m.Key {
-		*row = Member{Index: m.Index, Key: m.Key, Mark: None} // the place was given to another
+	var digits [2 * len(key.Public{})]byte
+	if k := wire.AppendHex(digits[:0], m.Key[:]); row.Key != string(k) {
+		*row = Member{Index: m.Index, Key: string(k), Mark: None} // the place was given to another
 	}
-	if f.seen && row.Status != m.Status {
+	if status := m.Status.String(); f.seen && row.Status != status {
 		level := "info"
 		switch m.Status {
-		case "dropped", "ejected":
+		case coordinator.StatusDropped, coordinator.StatusEjected:
 			level = "warn"
-		case "ready", "active":
+		case coordinator.StatusReady, coordinator.StatusActive:
 			level = ""
-		case "waiting":
+		case coordinator.StatusWaiting:
 			if row.Status == "ready" || row.Status == "active" {
 				level = ""
 			}
 		}
 		if level != "" {
-			f.say(ms, level, "", fmt.Sprintf("member %d (%s) %s", m.Index, Short(m.Key), becomes(m.Status)))
+			f.say(ms, level, "", fmt.Sprintf("member %d (%s) %s", m.Index, Short(row.Key), becomes(status)))
 		}
 	}
-	row.Own = f.own != "" && m.Key == f.own
-	row.Status, row.Points, row.Results, row.Missed, row.Idle, row.Speed = m.Status, m.Points, m.Results, m.Missed, m.Idle, m.Speed
-	row.JoinedMs, row.LeftMs = m.JoinedMs, m.LeftMs
+	if m.Passed > row.Passed {
+		f.passed[m.Index] = true
+	}
+	row.set(m.Member)
+	row.Own = f.own != "" && row.Key == f.own
 	if row.Own {
 		o := f.self()
-		o.Index, o.Status, o.Points = int(m.Index), m.Status, m.Points
+		o.Index, o.Status, o.Points = int(m.Index), row.Status, m.Points
 	}
+}
+
+// set takes what the state has of a member.
+func (row *Member) set(m coordinator.Member) {
+	row.Status, row.Points, row.Results, row.Missed, row.Idle = m.Status.String(), m.Points, m.Results, m.Missed, m.Idle
+	row.Speed, row.JoinedMs, row.LeftMs = m.Speed, m.JoinedMs, m.LeftMs
+	row.Stake, row.Balance, row.Settled, row.Claimed = m.Stake, m.Balance, m.Settled, m.Claimed
+	row.Doubt, row.Strikes, row.Passed = m.Doubt, m.Strikes, m.Passed
+	row.Scored, row.Score, row.Unripe, row.Earned = m.Scored, score(m.Score), m.Unvested, m.Earned
 }
 
 // becomes puts a new status into words.
@@ -152,10 +168,7 @@ func (f *Fold) round(s runlog.Round) {
 	}
 	r.Number, r.Epoch, r.Step, r.OpenedMs, r.Batch, r.Seed = s.Number, s.Epoch, s.Step, s.OpenedMs, s.Batch, s.Seed
 	r.Final, r.Agreed, r.Accepted, r.Quorum, r.Attests = s.Final, s.Agreed, s.AcceptedCount, s.Quorum, s.Attests
-	r.Witnesses = r.Witnesses[:0:0]
-	for _, w := range s.Witnesses {
-		r.Witnesses = append(r.Witnesses, Witness{w.Member, w.Reported, w.Complete})
-	}
+	r.Witnesses = slices.Clone(s.Witnesses)
 	r.Active, r.Expected = 0, 0
 	for i := range uint32(len(f.members)) {
 		if s.Active.Has(i) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -132,25 +133,16 @@ func (f *Fold) trust(ms uint64, t *runlog.Trust) {
 	v.Percent, v.Stake, v.Rate, v.Treasury, v.Escrow, v.Verified = t.Percent, t.Stake, t.Rate, t.Treasury, t.Escrow, t.Verified
 	v.Drawn, v.Passed, v.Disputed, v.Convicted = t.Drawn, t.Passed, t.Disputed, t.Convicted
 
-	passed := map[uint32]bool{} // members one of whose checks passed since
-	for _, a := range t.Accounts {
-		for uint32(len(f.members)) <= a.Index {
-			f.members = append(f.members, Member{Index: uint32(len(f.members)), Mark: None})
-		}
-		m := &f.members[a.Index]
-		passed[a.Index] = a.Passed > m.Passed
-		m.Stake, m.Balance, m.Settled, m.Claimed, m.Doubt, m.Strikes, m.Passed = a.Stake, a.Balance, a.Settled, a.Claimed, a.Doubt, a.Strikes, a.Passed
-	}
 	for _, c := range t.Convictions {
 		f.convicted(ms, c)
 	}
-	f.checks(t, passed)
+	f.checks(t)
 	for _, d := range t.Disputes {
 		f.dispute(ms, d)
 	}
 	for i := range v.Disputes {
 		d := &v.Disputes[i]
-		gone := slices.Contains(t.Ended, d.ID) || t.Whole && !slices.ContainsFunc(t.Disputes, func(o runlog.Dispute) bool { return o.ID == d.ID })
+		gone := slices.Contains(t.Ended, d.ID) || t.Whole && !slices.ContainsFunc(t.Disputes, func(o coordinator.Dispute) bool { return o.ID == d.ID })
 		if gone && d.EndedMs == 0 {
 			f.ended(ms, d)
 		}
@@ -158,11 +150,11 @@ func (f *Fold) trust(ms uint64, t *runlog.Trust) {
 }
 
 // checks brings the list of open checks up to date, and marks the results whose checks are over.
-func (f *Fold) checks(t *runlog.Trust, passed map[uint32]bool) {
+func (f *Fold) checks(t *runlog.Trust) {
 	v := f.run.Trust
 	open, closed := make(map[runlog.Share]bool, len(t.Checks)), make(map[runlog.Share]bool, len(t.Closed))
 	for _, c := range t.Checks {
-		open[c.Share] = true
+		open[runlog.Share{Round: c.Round, Member: c.Member}] = true
 	}
 	for _, s := range t.Closed {
 		closed[s] = true
@@ -171,7 +163,7 @@ func (f *Fold) checks(t *runlog.Trust, passed map[uint32]bool) {
 	for _, c := range v.Checks {
 		if s := (runlog.Share{Round: c.Round, Member: c.Member}); !closed[s] && (open[s] || !t.Whole) {
 			kept = append(kept, c)
-		} else if r := f.find(c.Round); r != nil && passed[c.Member] {
+		} else if r := f.find(c.Round); r != nil && f.passed[c.Member] {
 			r.Verified++
 			*r.mark(c.Member) = Verified
 		}
@@ -199,26 +191,44 @@ func compareChecks(a, b Check) int {
 }
 
 // convicted takes a conviction, once.
-func (f *Fold) convicted(ms uint64, c runlog.Conviction) {
+func (f *Fold) convicted(ms uint64, c coordinator.Conviction) {
 	v := f.run.Trust
 	if len(v.Convictions) > 0 && c.Number <= v.Convictions[0].Number {
 		return
 	}
-	row := Conviction{
-		Number: c.Number, Round: c.Round, Member: c.Member, Key: c.Key, Offence: c.Offence, Lesser: c.Lesser, By: orNobody(c.By), ByKey: c.ByKey,
-		Slashed: c.Slashed, Evidence: c.Evidence, FirstRound: c.FirstRound, LastRound: c.LastRound, Results: c.Results, AtMs: c.AtMs,
-	}
+	row := newConviction(c)
 	v.Convictions = slices.Insert(v.Convictions, 0, row)
 	v.Convictions = v.Convictions[:min(len(v.Convictions), ConvictionsKept)]
-	if r := f.find(c.Round); r != nil && !c.Lesser {
+	if r := f.find(c.Round); r != nil && !row.Lesser {
 		r.Convicted++
 		*r.mark(c.Member) = Wrong
 	}
 	f.say(ms, "warn", "", row.Proof())
 }
 
+// newConviction returns a conviction as windows show it.
+func newConviction(c coordinator.Conviction) Conviction {
+	return Conviction{
+		Number: c.Number, Round: c.Round, Member: c.Member, Key: c.Key.String(), Offence: c.Offence.String(),
+		Lesser: c.Offence.Lesser(), By: orNobody(c.By), ByKey: hashText(c.ByKey), Slashed: c.Slashed,
+		Evidence: hashText(c.Evidence), FirstRound: c.FirstRound, LastRound: c.LastRound,
+		Results: c.Results, AtMs: c.AtMs,
+	}
+}
+
+// hashText returns a hash or key in hex, "" if it is zero.
+func hashText[T interface {
+	IsZero() bool
+	String() string
+}](h T) string {
+	if h.IsZero() {
+		return ""
+	}
+	return h.String()
+}
+
 func orNobody(i uint32) int64 {
-	if i == runlog.NoMember {
+	if i == coordinator.NoMember {
 		return -1
 	}
 	return int64(i)
@@ -227,29 +237,36 @@ func orNobody(i uint32) int64 {
 // votes are the words for a tie-breaker's vote.
 var votes = []string{"", "right", "wrong", "unserved"}
 
-// dispute takes what changed of a dispute, and tells its moves.
-func (f *Fold) dispute(ms uint64, d runlog.Dispute) {
+// dispute takes what changed in a dispute, and adds to its moves.
+func (f *Fold) dispute(ms uint64, d coordinator.Dispute) {
 	v := f.run.Trust
 	i := slices.IndexFunc(v.Disputes, func(o Dispute) bool { return o.ID == d.ID })
 	if i < 0 {
 		v.Disputes = slices.Insert(v.Disputes, 0, Dispute{ID: d.ID, OpenedMs: ms, Accuser: -1})
 		v.Disputes = v.Disputes[:min(len(v.Disputes), DisputesKept)]
 		i = 0
-		text := fmt.Sprintf("dispute %d: what member %d committed to in round %d is not what comes out", d.ID, d.Member, d.Round)
+		text := fmt.Sprintf("dispute %d: what member %d committed to in round %d is not what comes out", d.ID, d.Accused, d.Round)
 		if d.Unserved {
-			text = fmt.Sprintf("dispute %d: member %d does not serve what its result of round %d is checked with", d.ID, d.Member, d.Round)
+			text = fmt.Sprintf("dispute %d: member %d does not serve what its result of round %d is checked with", d.ID, d.Accused, d.Round)
 		}
 		f.say(ms, "warn", "", text)
 	}
 	row := &v.Disputes[i]
 	before := *row
-	row.Round, row.Member, row.Accuser, row.Unserved, row.Stage, row.Level = d.Round, d.Member, orNobody(d.Accuser), d.Unserved, d.Stage, d.Level
-	row.Op, row.Tile, row.Slice, row.Depth, row.DeadlineMs, row.Commitment = d.Op, d.Tile, d.Slice, d.Depth, d.DeadlineMs, d.Commitment
-	row.Traces, row.Nodes = d.Traces, d.Nodes
+	row.Round, row.Member, row.Accuser, row.Unserved = d.Round, d.Accused, orNobody(d.Accuser), d.Unserved
+	row.Stage, row.Level = d.Stage.String(), d.Level.String()
+	row.Op, row.Tile, row.Slice, row.Depth, row.DeadlineMs = d.Op, d.Tile, d.Slice, d.Depth, d.DeadlineMs
+	row.Sequences = d.Sequences
+	if !d.Commitment.Run.IsZero() {
+		row.Commitment = d.Commitment.ID().String()
+	}
+	for side := range 2 {
+		row.Traces[side], row.Nodes[side] = hashText(d.Traces[side]), hashText(d.Nodes[side])
+	}
 	f.nameOp(row)
-	row.Votes = make([]Vote, len(d.Votes))
-	for k, x := range d.Votes {
-		row.Votes[k] = Vote{Member: x.Member, Vote: votes[min(int(x.Vote), len(votes)-1)], Trace: x.Trace}
+	row.Votes = make([]Vote, len(d.TieBreakers))
+	for k, x := range d.TieBreakers {
+		row.Votes[k] = Vote{Member: x.Member, Vote: votes[min(int(x.Vote), len(votes)-1)], Trace: hashText(x.Trace)}
 	}
 	for _, text := range row.moves(before) {
 		row.Moves = append(row.Moves, Move{TimeMs: ms, Text: text})
@@ -259,11 +276,6 @@ func (f *Fold) dispute(ms uint64, d runlog.Dispute) {
 
 // nameOp says what the operation computes that a dispute has come down to.
 func (f *Fold) nameOp(d *Dispute) {
-	for _, c := range f.run.Trust.Checks {
-		if c.Round == d.Round && c.Member == d.Member {
-			d.Sequences = c.Sequences
-		}
-	}
 	if f.names != nil && d.Sequences > 0 && (d.Level == "tiles" || d.Level == "slices") {
 		d.OpName = f.names(d.Sequences, d.Op)
 	}

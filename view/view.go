@@ -13,6 +13,8 @@
 // A Fold belongs to one goroutine. A Run shares nothing with the Fold that made it.
 package view
 
+import "github.com/entrain-network/entrain/runlog"
+
 // Limits of what is kept.
 const (
 	RoundsKept = 64  // finished rounds, the newest
@@ -157,36 +159,29 @@ func (m Mark) MarshalText() ([]byte, error) { return []byte{byte(m)}, nil }
 
 // Round is one round.
 type Round struct {
-	Number    uint32    `json:"number"`
-	Epoch     uint32    `json:"epoch"`
-	Step      uint32    `json:"step"` // 0: a drain round
-	OpenedMs  uint64    `json:"opened_ms"`
-	ClosedMs  uint64    `json:"closed_ms"` // 0: it runs
-	Batch     uint32    `json:"batch"`     // sequences
-	Active    uint32    `json:"active"`    // members that took part
-	Expected  uint32    `json:"expected"`  // of them, with a share
-	Committed uint32    `json:"committed"` // of them, whose commitment was seen here
-	OnChain   uint32    `json:"on_chain"`  // commitments on the chain, in a run that exchanges by buckets
-	Accepted  uint32    `json:"accepted"`
-	Checked   uint32    `json:"checked"`   // of them, drawn to be computed again
-	Verified  uint32    `json:"verified"`  // of them, found right
-	Convicted uint32    `json:"convicted"` // members convicted for what they did in it
-	Final     bool      `json:"final"`     // it is settled what was accepted
-	Quorum    uint32    `json:"quorum"`
-	Attests   uint32    `json:"attests"` // the round its witnesses report of; 0: none
-	Witnesses []Witness `json:"witnesses"`
-	Agreed    string    `json:"agreed"` // hash of the parameters at its start, "" if no quorum said the same
-	Seed      string    `json:"seed"`
-	Loss      float64   `json:"loss"`  // mean of the members heard of; 0: none
-	Bytes     uint64    `json:"bytes"` // of the payloads committed to, as far as seen here
-	Marks     string    `json:"marks"` // a Mark for each member by index; "" if not kept
-}
-
-// Witness is a seat of a round.
-type Witness struct {
-	Member   uint32 `json:"member"`
-	Reported bool   `json:"reported"`
-	Complete bool   `json:"complete"` // it held the results of all
+	Number    uint32           `json:"number"`
+	Epoch     uint32           `json:"epoch"`
+	Step      uint32           `json:"step"` // 0: a drain round
+	OpenedMs  uint64           `json:"opened_ms"`
+	ClosedMs  uint64           `json:"closed_ms"` // 0: it runs
+	Batch     uint32           `json:"batch"`     // sequences
+	Active    uint32           `json:"active"`    // members that took part
+	Expected  uint32           `json:"expected"`  // of them, with a share
+	Committed uint32           `json:"committed"` // of them, whose commitment was seen here
+	OnChain   uint32           `json:"on_chain"`  // commitments on the chain, in a run that exchanges by buckets
+	Accepted  uint32           `json:"accepted"`
+	Checked   uint32           `json:"checked"`   // of them, drawn to be computed again
+	Verified  uint32           `json:"verified"`  // of them, found right
+	Convicted uint32           `json:"convicted"` // members convicted for what they did in it
+	Final     bool             `json:"final"`     // it is settled what was accepted
+	Quorum    uint32           `json:"quorum"`
+	Attests   uint32           `json:"attests"` // the round its witnesses report of; 0: none
+	Witnesses []runlog.Witness `json:"witnesses"`
+	Agreed    string           `json:"agreed"` // hash of the parameters at its start, "" if no quorum said the same
+	Seed      string           `json:"seed"`
+	Loss      float64          `json:"loss"`  // mean of the members heard of; 0: none
+	Bytes     uint64           `json:"bytes"` // of the payloads committed to, as far as seen here
+	Marks     string           `json:"marks"` // a Mark for each member by index; "" if not kept
 }
 
 // Own is the participant whose records these are.

@@ -90,27 +90,21 @@ func (f *Fold) windows(ms uint64, w *runlog.Windows) {
 	}
 	v := f.run.Windows
 	v.Buckets, v.WindowBlocks, v.DeadlineHeight, v.Window, v.ScoreWindows = w.Buckets, w.WindowBlocks, w.DeadlineHeight, w.Window, w.ScoreWindows
-	v.Current, v.Scoring, v.Stage, v.Emission, v.ValidatorPercent = w.Current, w.Scoring, coordinator.ScoreStage(w.Stage).String(), w.Emission, w.ValidatorPercent
+	v.Current, v.Scoring, v.Stage, v.Emission, v.ValidatorPercent = w.Current, w.Scoring, w.Stage.String(), w.Emission, w.ValidatorPercent
 	v.Given, v.Taken = w.Given, w.Taken
 	for _, c := range w.Commits {
 		if r := f.find(c.Round); r != nil {
 			r.OnChain = c.Count
 		}
 	}
-	for _, m := range w.Miners {
-		for uint32(len(f.members)) <= m.Index {
-			f.members = append(f.members, Member{Index: uint32(len(f.members)), Mark: None})
-		}
-		row := &f.members[m.Index]
-		row.Scored, row.Score, row.Unripe, row.Earned = m.Scored, score(m.Score), m.Unripe, m.Earned
-	}
 	if w.SeatsTold {
 		v.Validators = make([]Validator, len(w.Validators)) // earlier ones were given away
 		for i, s := range w.Validators {
-			v.Validators[i] = Validator(s)
+			v.Validators[i] = Validator{Seat: s.Seat, Key: s.Key.String(), Payee: hashText(s.Payee), Stake: s.Stake,
+				Balance: s.Balance, Earned: s.Earned, Trust: s.Trust, Since: s.Since}
 		}
 	}
-	if p := w.Period; p != nil && (v.Period == nil || v.Period.Number != p.Number) {
+	if p := w.Period; p != nil && (v.Period == nil || v.Period.Number != p.Period) {
 		v.Period = f.period(p)
 		if f.seen {
 			f.say(ms, "info", "", v.Period.Words())
@@ -118,8 +112,8 @@ func (f *Fold) windows(ms uint64, w *runlog.Windows) {
 	}
 }
 
-func (f *Fold) period(p *runlog.Period) *Period {
-	out := &Period{Number: p.Number, First: p.First, Last: p.Last, Members: []MemberScore{}, Validators: []SeatScores{}}
+func (f *Fold) period(p *coordinator.Scores) *Period {
+	out := &Period{Number: p.Period, First: p.First, Last: p.Last, Members: []MemberScore{}, Validators: []SeatScores{}}
 	for _, m := range p.Members {
 		row := MemberScore{Member: m.Member, Sequences: m.Sequences, Scored: m.Scored, Score: score(m.Score), Weight: float64(m.Weight) / coordinator.WeightOne,
 			Reward: m.Reward, Penalty: m.Penalty}
@@ -129,9 +123,9 @@ func (f *Fold) period(p *runlog.Period) *Period {
 		out.Members = append(out.Members, row)
 	}
 	for _, s := range p.Validators {
-		row := SeatScores{Seat: s.Seat, Key: s.Key, Revealed: s.Revealed, Agreement: float64(s.Agreement) / coordinator.AgreementOne, Trust: s.Trust, Stake: s.Stake,
+		row := SeatScores{Seat: s.Seat, Key: s.Key.String(), Revealed: s.Revealed, Agreement: float64(s.Agreement) / coordinator.AgreementOne, Trust: s.Trust, Stake: s.Stake,
 			Reward: s.Reward, Said: []Said{}}
-		for _, x := range s.Said {
+		for _, x := range s.Scores {
 			row.Said = append(row.Said, Said{x.Member, score(x.Value)})
 		}
 		out.Validators = append(out.Validators, row)

@@ -104,7 +104,7 @@ func (h *history) observeMember(s *runlog.Standing, m runlog.Member) {
 		h.members = append(h.members, runlog.Member{Index: uint32(len(h.members))})
 	}
 	old := h.members[m.Index]
-	if old.Key != m.Key && old.Key != "" {
+	if old.Key != m.Key && !old.Key.IsZero() {
 		h.replaced(old)
 		old = runlog.Member{}
 	}
@@ -112,10 +112,10 @@ func (h *history) observeMember(s *runlog.Standing, m runlog.Member) {
 	if !h.begun || old.Status == m.Status {
 		return
 	}
-	t := turn{ms: s.TimeMs, round: s.Round, member: m.Key, what: m.Status}
+	t := turn{ms: s.TimeMs, round: s.Round, member: m.Key.String(), what: m.Status.String()}
 	switch {
-	case !present(m.Status):
-	case !present(old.Status):
+	case !m.Status.Present():
+	case !old.Status.Present():
 		t.what = "joined"
 	default:
 		return
@@ -124,11 +124,6 @@ func (h *history) observeMember(s *runlog.Standing, m runlog.Member) {
 		h.turns = slices.Delete(h.turns, 0, turnsMax/4)
 	}
 	h.turns = append(h.turns, t)
-}
-
-// present tells whether a status is that of somebody who takes part, or is about to.
-func present(status string) bool {
-	return status == "waiting" || status == "ready" || status == "active"
 }
 
 // committedMax is how many commitments of a round are remembered: of 256 rounds that is 16 MB.
@@ -164,7 +159,7 @@ func (h *history) replaced(old runlog.Member) {
 			if d.former == nil {
 				d.former = map[uint32]string{}
 			}
-			d.former[old.Index] = old.Key
+			d.former[old.Index] = old.Key.String()
 		}
 	}
 }
@@ -297,15 +292,9 @@ func (h *history) keyOf(d *roundDetail, i uint32) string {
 		return k
 	}
 	if int(i) < len(h.members) {
-		return h.members[i].Key
+		return h.members[i].Key.String()
 	}
 	return ""
-}
-
-// place returns the place of the member known by a key.
-func (h *history) place(key string) (uint32, bool) {
-	i := slices.IndexFunc(h.members, func(m runlog.Member) bool { return m.Key == key })
-	return uint32(max(i, 0)), i >= 0 && key != ""
 }
 
 // count returns how many members are in a set.

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tests/browser"
 	"github.com/entrain-network/entrain/wire"
@@ -50,8 +52,8 @@ func writePast(t testing.TB, dir, id string, members, rounds int) {
 	p.w = w
 	p.trust = runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Stake: 1000, Rate: 1, Treasury: 1 << 40}}
 	for i := range uint32(members) {
-		p.members = append(p.members, runlog.Member{Index: i, Key: memberName(i), Status: "active", Speed: 1000, JoinedMs: 1_900_000_000_000})
-		p.trust.Accounts = append(p.trust.Accounts, runlog.Account{Index: i, Stake: 1000, Doubt: 1})
+		p.members = append(p.members, runlog.Member{Index: i, Member: coordinator.Member{Key: pastKey(i), Status: coordinator.StatusActive,
+			Speed: 1000, JoinedMs: 1_900_000_000_000, Stake: 1000, Doubt: 1}})
 	}
 	for number := range uint32(rounds) {
 		p.round(number + 1)
@@ -61,8 +63,8 @@ func writePast(t testing.TB, dir, id string, members, rounds int) {
 	}
 }
 
-// memberName is the key of a member of the past, which nobody signs with.
-func memberName(i uint32) string { return wire.Sum("test/past", wire.AppendU32(nil, i)).String() }
+// pastKey is the key of a member of the past, which nobody signs with.
+func pastKey(i uint32) key.Public { return key.Public(wire.Sum("test/past", wire.AppendU32(nil, i))) }
 
 func (p *pastRun) add(r runlog.Record) {
 	p.room <- struct{}{}
@@ -82,7 +84,7 @@ func (p *pastRun) tell(phase string, number uint32) {
 		Epoch: 1 + number/1000, Round: number, Step: number, Present: n, Points: uint64(number) * uint64(n), Params: wire.Sum("test/params").String(), ParamsRound: number,
 	}}
 	trust := p.trust
-	trust.Accounts, trust.Checks, trust.Convictions = slices.Clone(trust.Accounts), slices.Clone(trust.Checks), slices.Clone(trust.Convictions)
+	trust.Checks, trust.Convictions = slices.Clone(trust.Checks), slices.Clone(trust.Convictions)
 	s.Members, s.Rounds, s.Trust = slices.Clone(p.members), slices.Clone(p.rounds), &trust
 	p.add(runlog.Record{Standing: s})
 }
@@ -134,7 +136,7 @@ func (p *pastRun) check(number uint32) {
 	n := uint32(len(p.members))
 	for i := range max(1, n/1000) {
 		p.trust.Drawn++
-		p.trust.Checks = append(p.trust.Checks, runlog.Check{Share: runlog.Share{Round: number - 1, Member: (number*13 + i) % n}, Step: number - 1,
+		p.trust.Checks = append(p.trust.Checks, coordinator.Check{Round: number - 1, Member: (number*13 + i) % n, Step: number - 1,
 			Verifier: (number*17 + i) % n, Sequences: 1, DeadlineMs: uint64(p.now.UnixMilli()) + 60_000})
 	}
 }
@@ -143,7 +145,7 @@ func (p *pastRun) check(number uint32) {
 func (p *pastRun) passAndConvict(number uint32) {
 	n := uint32(len(p.members))
 	for len(p.trust.Checks) > max(2, int(n)/100) {
-		p.trust.Accounts[p.trust.Checks[0].Member].Passed++
+		p.members[p.trust.Checks[0].Member].Passed++
 		p.trust.Passed++
 		p.trust.Checks = p.trust.Checks[1:]
 	}
@@ -152,9 +154,9 @@ func (p *pastRun) passAndConvict(number uint32) {
 	}
 	m := number / 50 % n
 	p.trust.Convicted++
-	p.members[m].Status, p.trust.Accounts[m].Stake = "ejected", 0
-	p.trust.Convictions = append(p.trust.Convictions, runlog.Conviction{Number: p.trust.Convicted, Round: number - 1, Member: m, Key: p.members[m].Key, Offence: "wrong result",
-		By: 1, ByKey: p.members[1].Key, Slashed: 1000, Evidence: wire.Sum("test/evidence").String(), FirstRound: 1, LastRound: number - 1, Results: number - 1, AtMs: uint64(p.now.UnixMilli())})
+	p.members[m].Status, p.members[m].Stake = coordinator.StatusEjected, 0
+	p.trust.Convictions = append(p.trust.Convictions, coordinator.Conviction{Number: p.trust.Convicted, Round: number - 1, Member: m, Key: p.members[m].Key, Offence: coordinator.WrongResult,
+		By: 1, ByKey: p.members[1].Key, Slashed: 1000, Evidence: wire.Sum("test/evidence"), FirstRound: 1, LastRound: number - 1, Results: number - 1, AtMs: uint64(p.now.UnixMilli())})
 	if len(p.trust.Convictions) > 64 {
 		p.trust.Convictions = p.trust.Convictions[1:]
 	}
