@@ -67,7 +67,6 @@ var notYetPlain = []string{
 	"p2p/lp2p",
 	"p2p/mem",
 	"prng",
-	"runlog",
 	"score",
 	"spec",
 	"tensor",

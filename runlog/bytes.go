@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// The alphabet of the format: numbers as LEB128 in the fewest bytes, floats as their bits, texts with
-// their length, hexadecimal texts (hashes, keys) as the bytes they stand for. Every value has one
-// encoding.
+// The alphabet of the format: numbers as LEB128 in the fewest bytes, floats as their bits, texts
+// with their length, hexadecimal texts (hashes, keys) as the bytes they stand for. Every value has
+// one encoding.
 
 // errFormat reports bytes that are not a record.
 var errFormat = errors.New("not in the format")

@@ -13,8 +13,9 @@ import (
 )
 
 // schema lists what a log holds of each struct: a line for each kind of event and each other type,
-// with its fields in the order of the format. New fields go to the end of their line, so that older logs remain readable; any
-// other change needs a new version in fileMagic. Unlisted fields are not in a log.
+// with its fields in the order of the format. New fields go to the end of their line, so that older
+// logs remain readable; any other change needs a new version in fileMagic. A log does not have
+// fields that are not listed.
 const schema = `
 state Phase Epoch Round Step Steps Members Status Points Params
 loaded Round Params Source
@@ -315,24 +316,29 @@ func (c *codec) get(e *eye, v, base reflect.Value) {
 		v.Set(reflect.New(v.Type().Elem()))
 		c.get(e, v.Elem(), reflect.Value{})
 	case reflect.Struct:
-		plan := c.plan(v.Type())
-		if base.IsValid() {
-			v.Set(base)
+		c.getFields(e, v, base)
+	}
+}
+
+// getFields reads the fields of a struct that differ from those of base.
+func (c *codec) getFields(e *eye, v, base reflect.Value) {
+	plan := c.plan(v.Type())
+	if base.IsValid() {
+		v.Set(base)
+	}
+	mask := e.uint(1<<len(plan) - 1)
+	for i, f := range plan {
+		if mask>>i&1 == 0 {
+			continue
 		}
-		mask := e.uint(1<<len(plan) - 1)
-		for i, f := range plan {
-			if mask>>i&1 == 0 {
-				continue
-			}
-			c.get(e, v.Field(f), field(base, f))
-			if e.bad || same(v.Field(f), field(base, f)) { // it need not have been written
-				e.fail()
-				return
-			}
+		c.get(e, v.Field(f), field(base, f))
+		if e.bad || same(v.Field(f), field(base, f)) { // it need not have been written
+			e.fail()
+			return
 		}
-		if v.Type() == reflect.TypeFor[Head]() {
-			c.head = v.Interface().(Head)
-		}
+	}
+	if v.Type() == reflect.TypeFor[Head]() {
+		c.head = v.Interface().(Head)
 	}
 }
 

@@ -24,12 +24,11 @@ type Heard struct {
 }
 
 // manyMembers is the number of members from which a log is kept short: it sums up what others do
-// ([Heard]), writes the counters of members only now and then, and not every report of a witness. A
-// round then costs some kilobytes, however many members there are.
+// ([Heard]), and writes the counters of members only now and then. A round then costs some kilobytes, however many members there are.
 const manyMembers = 256
 
-// heardEvery is the least time between two sums of a round, and heardRounds the most rounds that are
-// summed up at a time.
+// heardEvery is the least time between two sums of a round, and heardRounds the most rounds that
+// are summed up at a time.
 const (
 	heardEvery  = 2 * time.Second
 	heardRounds = 4

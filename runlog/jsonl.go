@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// JSONLines is a sink that writes metrics.jsonl: one object a step, and one an evaluation, with the names of [Scalar] beside "step"
-// and "time". Numbers that JSON has not (NaN, infinities) are left out.
+// JSONLines is a sink that writes metrics.jsonl: one object for each step and each evaluation, with
+// the names of [Scalar] beside "step" and "time". It leaves out numbers that JSON does not have
+// (NaN, infinities).
 type JSONLines struct {
 	file  *os.File
 	out   *bufio.Writer
@@ -22,7 +23,8 @@ type JSONLines struct {
 	line  []byte
 }
 
-// NewJSONLines appends to a file, which is created if need be. What a crash left of a line at its end is cut off.
+// NewJSONLines appends to a file, which it creates if needed. It cuts off an incomplete last line,
+// as a crash leaves it.
 func NewJSONLines(path string) (*JSONLines, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -59,7 +61,7 @@ func cutLine(f *os.File) error {
 	return err
 }
 
-// Record is part of [Sink].
+// Record implements [Sink].
 func (j *JSONLines) Record(r Record) error {
 	s, ok := j.meter.Add(r)
 	if !ok {
@@ -89,7 +91,7 @@ func (j *JSONLines) Record(r Record) error {
 	return nil
 }
 
-// Flush is part of [Sink].
+// Flush implements [Sink].
 func (j *JSONLines) Flush() error {
 	if err := j.out.Flush(); err != nil {
 		return fmt.Errorf("metrics: %w", err)
@@ -97,5 +99,5 @@ func (j *JSONLines) Flush() error {
 	return nil
 }
 
-// Close is part of [Sink].
+// Close implements [Sink].
 func (j *JSONLines) Close() error { return errors.Join(j.Flush(), j.file.Close()) }

@@ -18,42 +18,44 @@ type Scalars struct {
 
 // Scalar is one measurement.
 //
-//	train/loss           mean loss of the members whose commitments came, nats a token
-//	train/loss_own       of this participant's share
+//	train/loss           mean loss of all members whose commitments arrived, nats per token
+//	train/loss_own       loss on the own share
 //	train/lr             learning rate
-//	train/grad_norm      Euclidean norm of the own share's gradient, before clipping
-//	train/results        results that were accepted and applied
-//	eval/heldout_loss    held-out loss, nats a token
-//	eval/TASK/acc, eval/TASK/acc_norm  accuracies of the model on a task of choices
-//	perf/tokens_per_sec  of this participant while it trained
-//	perf/flops_share     of this participant while it trained: floating-point operations of the products a second, by the machine's peak
-//	perf/network_tokens_per_sec  of all accepted work since the step before
-//	perf/step_seconds    from the step before to this one
-//	net/payload_bytes    of the own result
-//	net/fetched_bytes    of others' results that came since the step before
-//	net/peers            members with whom there is a connection
+//	train/grad_norm      Euclidean norm of the own gradient, before clipping
+//	train/results        results accepted and applied
+//	eval/heldout_loss    held-out loss, nats per token
+//	eval/TASK/acc, eval/TASK/acc_norm  accuracy of the model on a multiple-choice task
+//	perf/tokens_per_sec  own rate while training
+//	perf/flops_share     own floating-point operations per second while training, as a share of
+//	                     the machine's peak
+//	perf/network_tokens_per_sec  rate of all accepted work since the step before
+//	perf/step_seconds    time since the step before
+//	net/payload_bytes    size of the own result
+//	net/fetched_bytes    bytes of others' results that arrived since the step before
+//	net/peers            connected members
 //	net/peers_known      members whose addresses are known
-//	run/tokens           of accepted work, all members', all time
-//	run/round, run/epoch, run/members, run/points (the own ones)
-//	trust/checks, trust/passed, trust/disputes, trust/convictions  there were so far, in a run whose results are checked
-//	trust/open_checks    those that wait for a verdict
-//	trust/stake          what this participant has at stake, in tokens
-//	score/own            moving average of the scores that validators gave this participant, -1 to 1
-//	score/earned         tokens it was ever given for them
-//	score/period, score/validators, score/emitted  period that runs, validators, tokens given to all
-//	net/window           window that runs, in a run that exchanges by buckets
-//	net/commitments      commitments to the newest round but one that are on the chain
+//	run/tokens           tokens of all accepted work
+//	run/round, run/epoch, run/members, run/points  where the run stands; the points are the own
+//	trust/checks, trust/passed, trust/disputes, trust/convictions  so far, in a run with checks
+//	trust/open_checks    checks without a verdict
+//	trust/stake          own stake in tokens
+//	score/own            moving average of the own scores, -1 to 1
+//	score/earned         tokens earned by scores so far
+//	score/period, score/validators, score/emitted  running period, validators, tokens paid to all
+//	net/window           running window, in a run that exchanges by buckets
+//	net/commitments      commitments on the chain to the window before it
 type Scalar struct {
 	Name  string
 	Value float64
 }
 
-// Meter turns records into scalars: those of a step when its results have been applied, those of an evaluation when it is done.
+// Meter turns records into scalars. Those of a step are complete when its results are applied,
+// those of an evaluation when it ends.
 type Meter struct {
-	steps   [meterSteps]stepLosses // by step, as far as there is room
+	steps   [meterSteps]stepLosses // by step, modulo meterSteps
 	fetched uint64
 	peers   uint32
-	known   uint64 // members whose addresses are
+	known   uint64 // members with known addresses
 	points  uint64
 
 	head     Head
@@ -65,18 +67,19 @@ type Meter struct {
 	accepted uint64 // points then
 }
 
-// meterSteps is how many steps can be open at a time: with overlap, results are applied when the next step has been trained.
+// meterSteps is the number of steps that can be open at a time: with overlap, results are applied
+// after the next step is trained.
 const meterSteps = 4
 
-// stepLosses is what was heard of a step before its results were applied.
+// stepLosses holds what was heard of a step before its results were applied.
 type stepLosses struct {
 	step  uint32
 	sum   float64
 	heard int
-	own   []Scalar // of the own share
+	own   []Scalar // measured on the own share
 }
 
-// Add takes a record; ok is true when it completes something.
+// Add takes a record. It reports whether that completes some scalars.
 func (m *Meter) Add(r Record) (s Scalars, ok bool) {
 	if r.Standing != nil {
 		m.head = r.Standing.Head
@@ -123,7 +126,7 @@ func (m *Meter) Add(r Record) (s Scalars, ok bool) {
 
 func (m *Meter) tokens() float64 { return float64(m.trained()) * float64(m.head.SeqTokens) }
 
-// trained is the points given for training: there are others for verifying.
+// trained returns the points given for training. Others are given for verifying.
 func (m *Meter) trained() uint64 {
 	if m.trust == nil {
 		return m.head.Points
@@ -131,7 +134,8 @@ func (m *Meter) trained() uint64 {
 	return m.head.Points - min(m.head.Points, m.trust.Verified)
 }
 
-// stepOf is the step of a round; a commitment may come before the state that tells of its round, which is then the next.
+// stepOf returns the step of a round. A commitment may arrive before the state that opens its
+// round, which is then the next.
 func (m *Meter) stepOf(round uint32) uint32 {
 	for _, r := range m.rounds {
 		if r.Number == round {
@@ -144,7 +148,7 @@ func (m *Meter) stepOf(round uint32) uint32 {
 	return 0
 }
 
-// hear takes a member's loss in a step.
+// hear adds a member's loss in a step.
 func (m *Meter) hear(step uint32, loss float32) *stepLosses {
 	l := &m.steps[step%meterSteps]
 	if l.step != step {
@@ -155,7 +159,7 @@ func (m *Meter) hear(step uint32, loss float32) *stepLosses {
 	return l
 }
 
-// apply is what is known of a step once its results are in the parameters.
+// apply returns the scalars of a step whose results were just applied.
 func (m *Meter) apply(now time.Time, step uint32, results int) Scalars {
 	s := Scalars{Time: now, Step: step}
 	add := func(name string, v float64) { s.Values = append(s.Values, Scalar{name, v}) }
@@ -191,7 +195,7 @@ func (m *Meter) apply(now time.Time, step uint32, results int) Scalars {
 	return s
 }
 
-// addWindows adds what there is to say of windows and scores.
+// addWindows adds the scalars of windows and scores.
 func (m *Meter) addWindows(add func(name string, v float64)) {
 	w := m.windows
 	if w == nil {

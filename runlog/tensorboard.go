@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TensorBoard is a sink that writes an event file of TensorBoard, with the names of [Scalar] as tags.
+// TensorBoard is a sink that writes an event file for TensorBoard, with the names of [Scalar] as
+// tags.
 //
 // The file is a sequence of TFRecords (tensorflow/core/lib/io/record_writer.h), each an Event
 // (tensorboard/compat/proto/event.proto) as protocol buffers write it:
@@ -31,8 +32,9 @@ type TensorBoard struct {
 	event []byte
 }
 
-// NewTensorBoard begins an event file in a directory, which is created if need be. TensorBoard reads all event files of a directory
-// as one run, so a participant that goes on writes to the same directory.
+// NewTensorBoard begins an event file in a directory, which it creates if needed. TensorBoard reads
+// all event files of a directory as one run, so a participant that resumes writes to the same
+// directory.
 func NewTensorBoard(dir string, now time.Time) (*TensorBoard, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("tensorboard: %w", err)
@@ -49,7 +51,7 @@ func NewTensorBoard(dir string, now time.Time) (*TensorBoard, error) {
 	return t, errors.Join(t.write(event), t.Flush())
 }
 
-// Record is part of [Sink].
+// Record implements [Sink].
 func (t *TensorBoard) Record(r Record) error {
 	s, ok := t.meter.Add(r)
 	if !ok {
@@ -102,7 +104,7 @@ func maskedCRC(b []byte) uint32 {
 	return (c>>15 | c<<17) + 0xa282ead8
 }
 
-// Flush is part of [Sink].
+// Flush implements [Sink].
 func (t *TensorBoard) Flush() error {
 	if err := t.out.Flush(); err != nil {
 		return fmt.Errorf("tensorboard: %w", err)
@@ -110,5 +112,5 @@ func (t *TensorBoard) Flush() error {
 	return nil
 }
 
-// Close is part of [Sink].
+// Close implements [Sink].
 func (t *TensorBoard) Close() error { return errors.Join(t.Flush(), t.file.Close()) }

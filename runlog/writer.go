@@ -15,8 +15,9 @@ import (
 	"github.com/entrain-network/entrain/event"
 )
 
-// Sink is shown every record that is written, in order, by one goroutine. Standings are whole. It must not keep what a record points
-// to, nor change it, and must not take long: what waits for it is dropped in the end.
+// Sink receives every record that is written, in order, from one goroutine. Standings are whole. A
+// sink must neither keep nor change what a record points to. It must be quick: while it works, the
+// queue fills, and what does not fit is dropped.
 type Sink interface {
 	Record(r Record) error
 	// Flush is called when nothing waits, and before Close.
@@ -30,9 +31,9 @@ type Options struct {
 	TotalBytes   int64
 	Queue        int
 	Sinks        []Sink
-	Chain        string       // what standings say of the chain and the participant
-	Own          string       // key, hex
-	Log          *slog.Logger // told once of each thing that fails; nil discards
+	Chain        string       // name of the chain, for standings
+	Own          string       // the participant's key in hex, for standings
+	Log          *slog.Logger // gets each fault once; nil discards them
 }
 
 // Writer writes a log and shows it to sinks. Make it with [Create].
@@ -43,34 +44,35 @@ type Writer struct {
 	queue   chan Record
 	done    chan struct{}
 	dropped atomic.Uint64
-	failed  []error // by the goroutine, read after done
+	failed  []error // written by the goroutine, read after done
 
-	closing sync.RWMutex // guards closed against the queue's end
+	closing sync.RWMutex // guards closed, so that nothing is sent to a closed queue
 	closed  bool
 
-	// What follows belongs to the goroutine.
+	// The goroutine owns all below.
 	file     *os.File
-	size     int64 // of the file
+	size     int64 // bytes in the file
 	older    []segment
 	number   uint64
 	codec    codec
 	last     *Standing // the newest state, whole
-	told     digest    // of it, what is written
+	told     digest    // what readers of the log know of it
 	heard    sums
-	now      time.Time // of the newest record
-	who      string    // told of the newest state
-	buffer   []byte    // records not yet handed to the operating system
+	now      time.Time // time of the newest record
+	who      string    // reported the newest state
+	buffer   []byte    // records that the operating system does not have yet
 	scratch  []byte
-	reported uint64 // dropped records that the log told of
-	broken   bool   // the files failed; sinks go on
-	silent   []bool // by sink: it failed and is left out
+	reported uint64 // dropped records that the log mentions
+	broken   bool   // the files failed; sinks continue
+	silent   []bool // by sink: it failed and is skipped
 }
 
-// bufferBytes is after how many bytes records are written to the file even if more wait.
+// bufferBytes is the size of buffer at which it is written to the file even if more records wait.
 const bufferBytes = 256 << 10
 
-// Create begins to write the log in a directory, after what is there already. It cuts off what a crash left of a record at its end.
-// The caller makes sure that no other process writes there. Close must be called.
+// Create begins to write the log in a directory, after the records that are there already. It cuts
+// off an incomplete last record, as a crash leaves it. The caller makes sure that no other process
+// writes there. Close must be called.
 func Create(dir string, opts Options) (*Writer, error) {
 	opts.SegmentBytes = cmp.Or(opts.SegmentBytes, SegmentBytes)
 	opts.TotalBytes = cmp.Or(opts.TotalBytes, TotalBytes)
@@ -101,8 +103,8 @@ func Create(dir string, opts Options) (*Writer, error) {
 	return w, nil
 }
 
-// mend cuts a file after its last whole record, and returns its length then. What is damaged otherwise is left alone: a reader will
-// say so.
+// mend cuts a file after its last whole record, and returns its new length. It leaves other damage
+// alone: readers report it.
 func mend(s segment, log *slog.Logger) (int64, error) {
 	f, err := os.OpenFile(s.path, os.O_RDWR, 0)
 	if err != nil {
@@ -115,18 +117,19 @@ func mend(s segment, log *slog.Logger) (int64, error) {
 	}
 	switch {
 	case errors.Is(err, ErrTorn):
-		log.Warn("the log ended in the middle of a record, which is cut off", "file", s.path, "bytes", s.bytes-r.Offset())
+		log.Warn("cut off the incomplete last record of the log", "file", s.path, "bytes", s.bytes-r.Offset())
 		if err := f.Truncate(r.Offset()); err != nil {
 			return 0, fmt.Errorf("log: %w", err)
 		}
 		return r.Offset(), nil
 	case !errors.Is(err, io.EOF):
-		log.Warn("the log is damaged; going on in a new file", "error", err)
+		log.Warn("the log is damaged or of another version; continuing in a new file", "error", err)
 	}
 	return s.bytes, nil
 }
 
-// Add takes a record. It never waits: if too many wait already the record is dropped and counted. After Close it does nothing.
+// Add takes a record. It never waits: if the queue is full the record is dropped and counted. After
+// Close it does nothing.
 func (w *Writer) Add(r Record) {
 	w.closing.RLock()
 	defer w.closing.RUnlock()
@@ -140,13 +143,13 @@ func (w *Writer) Add(r Record) {
 	}
 }
 
-// Event takes a participant's own event of a moment.
+// Event adds an event of the participant itself.
 func (w *Writer) Event(now time.Time, ev event.Event) { w.Add(Record{Time: now, Event: ev}) }
 
-// Dropped is how many records were dropped because too many waited.
+// Dropped returns the number of dropped records.
 func (w *Writer) Dropped() uint64 { return w.dropped.Load() }
 
-// Close writes what waits, closes the sinks, and returns what failed since Create.
+// Close writes the records that wait, closes the sinks, and returns every error since Create.
 func (w *Writer) Close() error {
 	w.closing.Lock()
 	if !w.closed {
@@ -158,7 +161,7 @@ func (w *Writer) Close() error {
 	return errors.Join(w.failed...)
 }
 
-// run is the goroutine: it writes until the queue is closed, and hands over what it has whenever nothing waits.
+// run is the goroutine. It writes until the queue is closed, and flushes whenever nothing waits.
 func (w *Writer) run() {
 	defer close(w.done)
 	for r := range w.queue {
@@ -179,7 +182,7 @@ func (w *Writer) run() {
 	}
 }
 
-// take writes a record, and the state that an event tells of.
+// take writes a record, and the state that comes with an event.
 func (w *Writer) take(r Record) {
 	if s, ok := r.Event.(event.State); ok && s.Snapshot != nil {
 		full := digestAfter(*s.Snapshot, w.last)
@@ -205,7 +208,7 @@ func (w *Writer) take(r Record) {
 	w.put(r)
 }
 
-// tellState writes what is new of the state.
+// tellState writes what is new in the state.
 func (w *Writer) tellState(whole bool) {
 	if w.last == nil {
 		return
@@ -215,7 +218,7 @@ func (w *Writer) tellState(whole bool) {
 	}
 }
 
-// tellHeard writes the sums of what was heard that are due.
+// tellHeard writes the sums that are due.
 func (w *Writer) tellHeard(all bool) {
 	for {
 		h := w.heard.due(w.now, all)
@@ -240,7 +243,7 @@ func (w *Writer) show(r Record) {
 	}
 }
 
-// judge leaves out a sink that failed: a full disk is not told a thousand times.
+// judge skips a sink from its first error on, so that a full disk is reported once.
 func (w *Writer) judge(i int, err error) {
 	if err != nil && !w.silent[i] {
 		w.silent[i] = true
@@ -255,7 +258,7 @@ func (w *Writer) fail(err error) {
 	}
 }
 
-// write encodes a record behind what waits to be handed over.
+// write appends a record to the buffer.
 func (w *Writer) write(r Record) {
 	if w.broken {
 		return
@@ -272,7 +275,7 @@ func (w *Writer) write(r Record) {
 			w.told.rowsAt = w.last.Round
 		}
 		if w.last != nil && r.Standing == nil {
-			w.encode(Record{Time: r.Time, Who: r.Who, Standing: w.last}) // so that the file can be read alone
+			w.encode(Record{Time: r.Time, Who: r.Who, Standing: w.last}) // each file can be read alone
 		} else if w.last != nil {
 			r.Standing = w.last
 		}
@@ -291,7 +294,7 @@ func (w *Writer) encode(r Record) {
 	}
 }
 
-// tellDropped says in the log that records are missing in it.
+// tellDropped notes in the log that records are missing.
 func (w *Writer) tellDropped(now time.Time) {
 	n := w.dropped.Load()
 	if n == w.reported {
@@ -303,14 +306,14 @@ func (w *Writer) tellDropped(now time.Time) {
 	w.put(Record{Time: now, Event: event.Note{Text: text}})
 }
 
-// flush hands what was written to the operating system, so that a crash of this process no longer loses it.
+// flush writes the buffer to the file, so that a crash of this process no longer loses it.
 func (w *Writer) flush() {
 	if len(w.buffer) > 0 && !w.broken {
 		n, err := w.file.Write(w.buffer)
 		w.size += int64(n)
 		if err != nil {
 			w.broken = true
-			w.fail(fmt.Errorf("log: %w; the run goes on without it", err))
+			w.fail(fmt.Errorf("log: %w; the run continues without it", err))
 		}
 	}
 	w.buffer = w.buffer[:0]
@@ -321,7 +324,7 @@ func (w *Writer) flush() {
 	}
 }
 
-// rotate begins the next file, and removes the oldest ones if all are too large.
+// rotate begins the next file, and removes the oldest ones if all together are too large.
 func (w *Writer) rotate() error {
 	if w.file != nil {
 		w.older = append(w.older, segment{path: w.file.Name(), number: w.number, bytes: w.size})
@@ -351,5 +354,5 @@ func (w *Writer) rotate() error {
 	return nil
 }
 
-// segmentsMax bounds the files of a log: a participant that is restarted again and again begins one each time.
+// segmentsMax bounds the files of a log. A participant begins one each time it starts.
 const segmentsMax = 1000
