@@ -24,7 +24,8 @@ type Heard struct {
 }
 
 // manyMembers is the number of members from which a log is kept short: it sums up what others do
-// ([Heard]), and writes the counters of members only now and then. A round then costs some kilobytes, however many members there are.
+// ([Heard]), and writes the counters of members only now and then. A round then
+// costs some kilobytes, however many members there are.
 const manyMembers = 256
 
 // heardEvery is the least time between two sums of a round, and heardRounds the most rounds that
