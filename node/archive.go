@@ -9,7 +9,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ArchivedRound is what an audit of the results of a round takes, as a [Guest] that went along has kept it. Its encoding is
+// ArchivedRound is what an audit of the results of a round takes, as a [PeerReader] that went along has kept it. Its encoding is
 //
 //	magic "EAUD\x01\0\0\0" | Var coordinator's state | U32 n | n × (Var signed commitment) | U32 m | m × (Hash root, Var blob)
 //

@@ -13,7 +13,6 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -146,15 +145,6 @@ func (b *buckets) complain(what string, member uint32, err error) {
 	}
 }
 
-// askSpans has nobody to ask: only checks need them, and runs of buckets have none.
-func (b *buckets) askSpans(client.AskSpans) {}
-
-func (b *buckets) fetchBlob(_ context.Context, ref p2p.Ref, _ []key.Public, done func([]byte, error)) {
-	b.node.cfg.Loop.Post(func() {
-		done(nil, fmt.Errorf("blob %s: in a run of buckets nobody serves what shares begin from", ref.Root))
-	})
-}
-
 var errNoBucket = errors.New("the member has announced no bucket")
 
 // fetchPayload gets what a member revealed. It is refused unless it opens the commitment, for the slice that the window's seed draws.
@@ -220,6 +210,13 @@ func (b *buckets) putModel(round uint32, v *version, within time.Duration, done 
 			done(err)
 		})
 	})
+}
+
+// owes allows for the rest of a window and half of the next.
+func (b *buckets) owes() (text string, most time.Duration) {
+	c := b.node.state.Config()
+	return "leaving, once this member has revealed its last result: when the window is over",
+		2 * time.Duration(c.RoundTrainMs+c.RoundWitnessMs) * time.Millisecond
 }
 
 func (b *buckets) addrs() []string { return []string{b.registered} }

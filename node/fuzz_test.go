@@ -8,24 +8,24 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Whatever a peer asks is answered from what is on the shelf, in bounds, or not at all.
+// Whatever a peer asks is answered from what is held, in bounds, or not at all.
 func FuzzAnswer(f *testing.F) {
-	s := newShelf()
+	s := &commitments{byRound: map[uint32][]authored{}}
 	author := worldKey(1)
 	signed := coordinator.Commitment{Run: wire.Sum("run"), Round: 3, Member: 2}.Sign(author)
-	s.putAuthored(author.Public(), signed)
+	s.put(author.Public(), signed)
 	f.Add(appendQuestion(nil, 3, []uint32{0, 2}))
 	f.Add(append([]byte{questionSpans}, make([]byte, 32)...))
 	f.Add([]byte{questionCommitments, 3, 0, 0, 0, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, request []byte) {
-		answer := (&handler{shelf: s}).Answer(author.Public(), request)
+		answer := (&handler{commitments: s}).Answer(author.Public(), request)
 		if len(answer) > p2p.MaxAnswer {
 			t.Fatalf("an answer of %d bytes", len(answer))
 		}
 		for r := wire.NewReader(answer); r.Len() > 0; {
 			b := r.Var(p2p.MaxGossip)
 			if from, got, ok := parseAuthored(signed.Commitment.Run, b, coordinator.Signed.Verify); !ok || from != author.Public() || got != signed {
-				t.Fatalf("%x is answered by %x, which is not on the shelf", request, b)
+				t.Fatalf("%x is answered by %x, which is not held", request, b)
 			}
 		}
 	})

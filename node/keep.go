@@ -4,7 +4,6 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // SavedCase is what it takes to argue about a share: what it begins from, and the commitment to it.
@@ -21,7 +20,7 @@ func (n *Node) keep(a client.Keep) {
 	if in.params == nil || in.state == nil && c.Prev != n.state.Config().StateHash {
 		return // it was lost in a crash before its check was drawn
 	}
-	if b, ok := n.shelf.own(a.Round, a.Member); ok {
+	if b, ok := n.commitments.by(a.Round, a.Member); ok {
 		if _, signed, ok := n.parseAuthored(b); ok && signed.Commitment == c {
 			a.Signature = signed.Signature
 		}
@@ -101,7 +100,7 @@ func (n *Node) loadCases() (cases []recalledCase, err error) {
 	return cases, err
 }
 
-// takeBack puts the cases that were read on the shelf again, until the machine says which of them are over.
+// takeBack serves what was read of the cases again, until the machine drops those that are over.
 func (n *Node) takeBack(cases []recalledCase) (list []client.Kept) {
 	for _, c := range cases {
 		n.saved[c.Share] = true
@@ -110,19 +109,9 @@ func (n *Node) takeBack(cases []recalledCase) (list []client.Kept) {
 			n.held[n.optim.keep(c.state).root] = true
 		}
 		if c.Member < n.state.Count() {
-			n.shelve(coordinator.Signed{Commitment: c.Commitment, Signature: c.Signature})
+			n.restore(coordinator.Signed{Commitment: c.Commitment, Signature: c.Signature})
 		}
 		list = append(list, c.Kept)
 	}
 	return list
-}
-
-// shelve keeps a commitment read from the disk for peers that ask, if it is what its author signed.
-func (n *Node) shelve(s coordinator.Signed) {
-	if s.Commitment.Run != n.cfg.ID || s.Commitment.Member >= n.state.Count() || s.Commitment.Run == (wire.Hash{}) {
-		return
-	}
-	if author := n.state.Key(s.Commitment.Member); s.Verify(author) {
-		n.shelf.putAuthored(author, s)
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/client"
-	"github.com/entrain-network/entrain/coordinator"
 )
 
 // Stop withdraws from the run, saves the state, closes the network and then calls done, on the loop. It waits for the ledger at most
@@ -22,28 +21,19 @@ func (n *Node) Stop(patience time.Duration, done func()) {
 		}
 	})
 	if n.leaveAt = n.cfg.Loop.Now().Add(patience); patience > 0 && n.owes() {
-		text := "leaving, once the last results of this member cannot be checked any more"
-		if n.cfg.Bucket != nil {
-			text = "leaving, once this member has revealed its last result: when the window is over"
-		}
+		text, _ := n.exchange.owes()
 		n.note(text)
 	}
-	n.leftYet()
-}
-
-// owePatience bounds how long a node that leaves waits for its last results to be checked, or to be revealed by it. Checks and disputes have deadlines of their own;
-// what has none is a draw in a run that stands still.
-func (n *Node) owePatience() time.Duration {
-	c := n.state.Config()
-	if c.Exchange == coordinator.Buckets {
-		return 2 * time.Duration(c.RoundTrainMs+c.RoundWitnessMs) * time.Millisecond // the rest of a window, and some of the next
-	}
-	return time.Duration(2*c.VerifyMs+10*c.DisputeMs) * time.Millisecond
+	n.endIfLeft()
 }
 
 // owes says whether a node that leaves waits for something.
 func (n *Node) owes() bool {
-	return n.height > 0 && n.machine.Needed() && n.cfg.Loop.Now().Sub(n.leaveAt) < n.owePatience() && !n.ledgerSilent()
+	if n.height == 0 || !n.machine.Needed() || n.ledgerSilent() {
+		return false
+	}
+	_, most := n.exchange.owes()
+	return n.cfg.Loop.Now().Sub(n.leaveAt) < most
 }
 
 // silentAfter is how long after a phase should have ended nothing may come from the ledger before a node that leaves takes it for gone: without
@@ -55,8 +45,8 @@ func (n *Node) ledgerSilent() bool {
 	return deadline != 0 && n.cfg.Loop.Now().After(time.UnixMilli(int64(deadline)).Add(silentAfter))
 }
 
-// leftYet ends the node once the run no longer counts on it.
-func (n *Node) leftYet() {
+// endIfLeft ends the node once the run no longer counts on it.
+func (n *Node) endIfLeft() {
 	if n.height == 0 {
 		n.end()
 		return

@@ -10,7 +10,7 @@
 //	                            ▼        │
 //	                        Engine (one job at a time, off the loop)
 //
-// Everything happens on one [loop.Loop], so nothing here but the shelf (what peers may read, from any goroutine) has a lock. Under
+// Everything happens on one [loop.Loop], so only what peers read from other goroutines (blobs, commitments) has a lock. Under
 // loop.Real a node is a process's main job; under loop.Virtual a whole network of nodes runs in one process from one seed.
 //
 // Where a run verifies, a node keeps and serves what its own last results are checked with, computes again the shares that it is drawn to
@@ -144,40 +144,40 @@ type Job struct {
 
 // Node is a participant. Create it with [New]; all methods but New are for the loop.
 type Node struct {
-	cfg      Config
-	ctx      context.Context
-	cancel   context.CancelFunc
-	unsaved  *coordinator.Signed // the own commitment that is not kept yet, and so not shown to anybody
-	self     key.Public
-	machine  *client.Machine
-	exchange exchange
-	slicer   engine.Slicer     // nil in a run that sends whole updates
-	sealed   map[uint32][]byte // own updates that were committed to, by round, until they cannot be revealed any more
-	shelf    *shelf
-	cases    CaseStore // the store, if it is one
+	cfg         Config
+	ctx         context.Context
+	cancel      context.CancelFunc
+	unsaved     *coordinator.Signed // the own commitment that is not kept yet, and so not shown to anybody
+	self        key.Public
+	machine     *client.Machine
+	exchange    exchange
+	slicer      engine.Slicer     // nil in a run that sends whole updates
+	sealed      map[uint32][]byte // own updates that were committed to, by round, until they cannot be revealed any more
+	blobs       *blobs
+	commitments *commitments
+	cases       CaseStore // the store, if it is one
 
-	state  coordinator.State
-	height uint64
-	// membership is that of the members the shelf knows.
-	membership membership
+	state      coordinator.State
+	height     uint64
+	membership membership // that commitments has
 	// recalled are hashes that were looked for among the checkpoints.
 	recalled map[wire.Hash]bool
 	// notInitial is set once Config.Initial did not have what the run began with.
-	notInitial bool
-	peers      peerbook
-	params     params
-	optim      optimizer
-	held       map[wire.Hash]bool    // blobs the machine holds on to
-	saved      map[client.Share]bool // cases that are written down
-	engine     queue
-	checking   map[client.Share]context.CancelFunc // shares being computed again
-	arguments  map[client.Share]*argument
-	disputes   map[uint32]client.Position // what was told of them last
-	convicted  uint32                     // number of the last conviction that was told of
-	save       saver
-	leaveAt    time.Time // when a node that leaves does not wait for the ledger any more
-	stopped    bool
-	onStop     func()
+	notInitial  bool
+	connections connections
+	params      params
+	optim       optimizer
+	held        map[wire.Hash]bool    // blobs the machine holds on to
+	saved       map[client.Share]bool // cases that are written down
+	engine      queue
+	checking    map[client.Share]context.CancelFunc // shares being computed again
+	arguments   map[client.Share]*argument
+	disputes    map[uint32]client.Position // what was told of them last
+	convicted   uint32                     // number of the last conviction that was told of
+	save        saver
+	leaveAt     time.Time // when a node that leaves does not wait for the ledger any more
+	stopped     bool
+	onStop      func()
 }
 
 // New joins the peer network and returns a node that does nothing until Start. The context bounds all it will ever do.
@@ -200,9 +200,10 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.engine.node = n
 	n.held, n.saved = map[wire.Hash]bool{}, map[client.Share]bool{}
 	n.checking, n.arguments, n.disputes = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}, map[uint32]client.Position{}
-	n.shelf = newShelf()
-	n.params.hoard = hoard{shelf: n.shelf, engine: cfg.Engine, size: cfg.Engine.ParamsLen()}
-	n.optim.hoard = hoard{shelf: n.shelf, engine: cfg.Engine, size: cfg.Engine.StateLen()}
+	n.blobs = &blobs{byRoot: map[wire.Hash]*blob{}}
+	n.commitments = &commitments{byRound: map[uint32][]authored{}}
+	n.params.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.ParamsLen()}
+	n.optim.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.StateLen()}
 	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed})
 	n.slicer, _ = cfg.Engine.Slicer()
 	n.sealed = map[uint32][]byte{}
@@ -210,7 +211,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		n.exchange = newBuckets(n, cfg.Bucket)
 		return n, nil
 	}
-	network, err := cfg.Listen(&handler{node: n, shelf: n.shelf})
+	network, err := cfg.Listen(&handler{node: n, blobs: n.blobs, commitments: n.commitments})
 	if err != nil {
 		n.cancel()
 		return nil, err
@@ -236,9 +237,9 @@ func (n *Node) tick() {
 	}
 	n.step(client.Tick{})
 	if n.onStop != nil {
-		n.leftYet()
+		n.endIfLeft()
 	}
-	n.keepPeers()
+	n.keepConnected()
 	n.cfg.Loop.After(wakeEvery, n.tick)
 }
 
@@ -253,7 +254,7 @@ func (n *Node) follow(s ledger.Snapshot) {
 	if first || before.Round() != s.State.Round() {
 		n.entered(s.State.Round())
 	}
-	n.knowMembers()
+	n.updateMembers()
 	n.observeState(s)
 	if first {
 		n.convicted = s.State.ConvictionsTotal()
@@ -264,7 +265,7 @@ func (n *Node) follow(s ledger.Snapshot) {
 		n.load()
 	}
 	if n.onStop != nil {
-		n.leftYet()
+		n.endIfLeft()
 	}
 }
 
@@ -294,7 +295,9 @@ func (n *Node) perform(a client.Action) {
 	case client.AskCommitments:
 		n.exchange.askCommitments(a)
 	case client.AskSpans:
-		n.exchange.askSpans(a)
+		if x, ok := n.exchange.(server); ok {
+			x.askSpans(a)
+		}
 	case client.FetchPayload:
 		n.fetchPayload(a)
 	case client.Reveal:
@@ -306,9 +309,10 @@ func (n *Node) perform(a client.Action) {
 	case client.Save:
 		n.checkpoint(a)
 	case client.Forget:
-		n.shelf.forget(a.Before)
+		n.blobs.forget(a.Before)
+		n.commitments.forget(a.Before)
 	case client.Retain:
-		n.hold(a)
+		n.retain(a)
 	case client.Keep:
 		n.keep(a)
 	case client.Verify:

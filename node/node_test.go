@@ -173,7 +173,7 @@ func TestRubbishIsRefused(t *testing.T) {
 	w.start(0)
 	w.start(1)
 	w.until(time.Minute, func() bool { return w.state().Step() >= 2 })
-	victim := &handler{node: w.hosts[0].Node, shelf: w.hosts[0].shelf}
+	victim := &handler{node: w.hosts[0].Node, blobs: w.hosts[0].blobs, commitments: w.hosts[0].commitments}
 	liar := w.key(1)
 	id := w.state().ID()
 	good := coordinator.Commitment{Run: id, Epoch: 1, Round: 40, Member: 1}.Sign(liar) // a round that never comes: two in one would be proof of a fraud
@@ -222,8 +222,8 @@ func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
 	liar := w.key(7)
 	chain := w.chain.Client().As(liar)
 	send := func(m coordinator.Message) { chain.Submit(t.Context(), host.ToRun(testRun, m), func(error) {}) }
-	shelf := newShelf()
-	peer := w.mesh.Join(liar.Public(), &shelfOnly{shelf})
+	served := &blobs{byRoot: map[wire.Hash]*blob{}}
+	peer := w.mesh.Join(liar.Public(), &blobServer{served})
 	chain.Submit(t.Context(), host.Announce{Run: testRun, Addrs: peer.Addrs()}, func(error) {})
 	send(coordinator.Join{})
 	w.until(time.Minute, func() bool { _, ok := w.state().Find(liar.Public()); return ok })
@@ -240,7 +240,7 @@ func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
 	i, _ := w.state().Find(liar.Public())
 	r, _ := w.state().At(1)
 	rubbish := []byte("not a payload")
-	root := shelf.putPayload(1, rubbish)
+	root := served.putPayload(1, rubbish)
 	c := coordinator.Commitment{Run: w.state().ID(), Epoch: 1, Round: 1, Member: i, Share: batch.Hash(r.Share(i)), Payload: root,
 		PayloadBytes: uint32(len(rubbish)), Params: params, Prev: w.state().Config().StateHash}
 	public := liar.Public()

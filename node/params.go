@@ -16,7 +16,7 @@ import (
 // params are the parameters held: the current ones, those of the rounds that may still be asked for, and the last agreed ones, which
 // peers that heal ask for.
 type params struct {
-	hoard
+	versions
 	current *version
 }
 
@@ -41,13 +41,13 @@ func (n *Node) prune() {
 	n.optim.prune(func(_ int, v *version) bool { return v == n.optim.last || n.held[v.root] })
 }
 
-// hold replaces what the machine holds on to.
-func (n *Node) hold(a client.Retain) {
+// retain replaces what the machine has the node retain.
+func (n *Node) retain(a client.Retain) {
 	n.held = make(map[wire.Hash]bool, len(a.Blobs))
 	for _, root := range a.Blobs {
 		n.held[root] = true
 	}
-	n.shelf.spare(a.Shares, a.Assignments)
+	n.commitments.retain(a.Shares, a.Assignments)
 	n.closeArguments(a.Mine)
 	n.dropCases(a.Mine)
 	n.prune()
@@ -102,13 +102,13 @@ func (n *Node) load() {
 			}
 		},
 		done: func(bool) {
-			n.tellFaults(resumed, failed, lost)
+			n.noteFaults(resumed, failed, lost)
 			loaded.Cases = n.takeBack(cases)
 			if update != nil {
 				n.sealed[loaded.Committed.Commitment.Round] = update
 			}
 			n.optim.last = n.optim.keep(optimizer)
-			n.shelve(loaded.Committed)
+			n.restore(loaded.Committed)
 			if loaded.InDoubt {
 				n.note("state directory: the last commitment cannot be read; leaving out the round that is open")
 			}
@@ -127,8 +127,8 @@ func (n *Node) load() {
 		}})
 }
 
-// tellFaults tells a person what was wrong with what was there to begin from.
-func (n *Node) tellFaults(resumed string, failed, lost error) {
+// noteFaults tells a person what was wrong with what was there to begin from.
+func (n *Node) noteFaults(resumed string, failed, lost error) {
 	if resumed != "" {
 		n.note(resumed)
 	}
@@ -171,7 +171,7 @@ func (n *Node) heal(a client.Heal) {
 		n.recall(a)
 		return
 	}
-	if !n.peers.known {
+	if !n.connections.known {
 		// Just started: nobody can be reached yet. The machine asks again.
 		n.cfg.Loop.Post(func() { n.step(client.Healed{Round: a.Round, Params: a.Params}) })
 		return

@@ -11,7 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// revealKey is under which name the shelf keeps what a seed draws of a payload; without slices that is the payload itself.
+// revealKey returns the name under which blobs has the slice that a seed draws of a payload. Without
+// slices it is the payload's root.
 func (n *Node) revealKey(payload, seed wire.Hash) wire.Hash {
 	if seed.IsZero() || n.slicer == nil {
 		return payload
@@ -46,11 +47,11 @@ func (n *Node) promise(update []byte) (root wire.Hash, bytes uint32) {
 
 // put keeps a computed update: for all to see, or until it is revealed.
 func (n *Node) put(round uint32, update []byte) {
-	if n.cfg.Bucket == nil {
-		n.shelf.putPayload(round, update)
+	if _, later := n.exchange.(publisher); later {
+		n.sealed[round] = update
 		return
 	}
-	n.sealed[round] = update
+	n.blobs.putPayload(round, update)
 }
 
 // SealStore is a [Store] that keeps an update besides, from before it is committed to until the next one, so that it can be revealed after
@@ -72,7 +73,7 @@ func (n *Node) saveSealed(round uint32, update []byte) error {
 // loadSealed reads back the update that the last commitment commits to, nil if it is not there. It is called off the loop.
 func (n *Node) loadSealed(c coordinator.Commitment) ([]byte, error) {
 	store, ok := n.cfg.Store.(SealStore)
-	if !ok || n.cfg.Bucket == nil || c.Run != n.cfg.ID {
+	if _, later := n.exchange.(publisher); !ok || !later || c.Run != n.cfg.ID {
 		return nil, nil
 	}
 	round, update, err := store.LoadSealed()
@@ -99,13 +100,13 @@ func (n *Node) reveal(a client.Reveal) {
 			body = n.slicer.Reveal(nil, update, a.Seed)
 		}
 	}, func() {
-		n.exchange.reveal(a, body, func(err error) {
+		n.exchange.(publisher).reveal(a, body, func(err error) {
 			if err != nil {
 				n.note("revealing: " + err.Error())
 				n.step(client.Revealed{Round: a.Round})
 				return
 			}
-			n.shelf.putReveal(a.Round, n.revealKey(a.Payload, a.Seed), body)
+			n.blobs.putReveal(a.Round, n.revealKey(a.Payload, a.Seed), body)
 			n.observe(event.Revealed{Round: a.Round, Bytes: uint64(len(body))})
 			n.step(client.Revealed{Round: a.Round, OK: true})
 		})
@@ -119,5 +120,7 @@ func (n *Node) entered(round uint32) {
 			delete(n.sealed, r)
 		}
 	}
-	n.exchange.entered(round)
+	if x, ok := n.exchange.(publisher); ok {
+		x.entered(round)
+	}
 }

@@ -62,13 +62,13 @@ func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, unt
 		done(in, nil)
 	}
 	c := t.Commitment
-	n.obtain(ctx, &n.params.hoard, "the parameters of round "+fmt.Sprint(t.Round), c.Params, from, until, func(v *version, err error) {
+	n.obtain(ctx, &n.params.versions, "the parameters of round "+fmt.Sprint(t.Round), c.Params, from, until, func(v *version, err error) {
 		if in.params = v; err != nil || c.Prev == n.state.Config().StateHash {
 			finish(err)
 			return
 		}
 		v.uses++ // while the state is fetched
-		n.obtain(ctx, &n.optim.hoard, "the optimizer state that member "+n.memberName(t.Member)+" began from", c.Prev, from, until, func(s *version, err error) {
+		n.obtain(ctx, &n.optim.versions, "the optimizer state that member "+n.memberName(t.Member)+" began from", c.Prev, from, until, func(s *version, err error) {
 			v.uses--
 			in.state = s
 			finish(err)
@@ -80,7 +80,7 @@ func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, unt
 const refetch = 500 * time.Millisecond
 
 // obtain gets one blob of numbers: the one that is held, else from peers, again and again until the time is over.
-func (n *Node) obtain(ctx context.Context, h *hoard, what string, root wire.Hash, from []key.Public, until time.Time, done func(*version, error)) {
+func (n *Node) obtain(ctx context.Context, h *versions, what string, root wire.Hash, from []key.Public, until time.Time, done func(*version, error)) {
 	if v := h.find(root); v != nil {
 		done(v, nil)
 		return
@@ -90,10 +90,15 @@ func (n *Node) obtain(ctx context.Context, h *hoard, what string, root wire.Hash
 		done(nil, fmt.Errorf("nobody served %s, %s", what, root))
 		return
 	}
+	x, ok := n.exchange.(server)
+	if !ok {
+		done(nil, fmt.Errorf("in this run members do not serve each other %s", what))
+		return
+	}
 	attempt, cancel := context.WithCancel(ctx)
 	stop := n.cfg.Loop.After(left, cancel)
 	ref := p2p.Ref{Root: root, Size: uint64(h.size) * 4}
-	n.exchange.fetchBlob(attempt, ref, from, func(data []byte, err error) {
+	x.fetchBlob(attempt, ref, from, func(data []byte, err error) {
 		stop()
 		cancel()
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 // optimizer is the states of this member's codec (its momentum residual): what is committed to before and after each step, and what others
 // committed to while it is being checked.
 type optimizer struct {
-	hoard
+	versions
 	last *version // after the own step made last, or as it was saved, or the fresh one; nil before loading
 }
 
@@ -117,7 +117,7 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 	report := func(ok, refused bool) {
 		n.step(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok, Refused: refused})
 	}
-	if n.shelf.keepPayload(a.Round, n.revealKey(a.Payload, a.Seed)) {
+	if n.blobs.keepPayload(a.Round, n.revealKey(a.Payload, a.Seed)) {
 		n.cfg.Loop.Post(func() { report(true, false) })
 		return
 	}
@@ -137,10 +137,10 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 				report(false, true)
 				return
 			}
-			if n.cfg.Bucket == nil {
-				n.shelf.putPayload(a.Round, data)
+			if name := n.revealKey(a.Payload, a.Seed); name == a.Payload {
+				n.blobs.putPayload(a.Round, data)
 			} else {
-				n.shelf.putReveal(a.Round, n.revealKey(a.Payload, a.Seed), data)
+				n.blobs.putReveal(a.Round, name, data)
 			}
 			report(true, false)
 		})
@@ -163,7 +163,7 @@ func (n *Node) apply(a client.Apply) {
 	from := n.params.current
 	payloads := make([][]byte, len(a.Payloads))
 	for i, root := range a.Payloads {
-		b, ok := n.shelf.payload(n.revealKey(root, a.Seed))
+		b, ok := n.blobs.payload(n.revealKey(root, a.Seed))
 		if !ok || from == nil {
 			n.cfg.Loop.Post(func() { n.step(client.Applied{To: a.To}) })
 			return
@@ -190,7 +190,9 @@ func (n *Node) apply(a client.Apply) {
 				return
 			}
 			n.setCurrent(v)
-			n.exchange.applied(a, v)
+			if x, ok := n.exchange.(publisher); ok {
+				x.applied(a, v)
+			}
 			n.observe(event.Applied{Round: a.To, Step: a.Step, Results: len(payloads), Params: v.root})
 			n.step(client.Applied{To: a.To, Params: v.root, OK: true})
 			n.saveSometimes()
@@ -272,13 +274,14 @@ func (n *Node) checkpoint(a client.Save) {
 		} else {
 			n.observe(event.Checkpoint{Epoch: a.Epoch, Step: step, Manifest: manifest, Params: a.Params})
 		}
-		if !a.Elected || failed != nil || n.cfg.Bucket == nil {
+		x, uploads := n.exchange.(publisher)
+		if !a.Elected || failed != nil || !uploads {
 			n.step(client.Saved{Epoch: a.Epoch, Manifest: manifest, OK: failed == nil})
 			return
 		}
 		// The run relies on this member for newcomers as well, who get the model from its bucket.
 		within := time.Duration(n.state.Config().CooldownMs) * time.Millisecond
-		n.exchange.putModel(a.Round, v, within, func(err error) {
+		x.putModel(a.Round, v, within, func(err error) {
 			if err != nil {
 				n.note("writing the model to the bucket: " + err.Error())
 			}

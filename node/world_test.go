@@ -312,10 +312,8 @@ func (h *testNode) saw(is func(event.Event) bool) bool { return slices.ContainsF
 
 var errDiskFull = errors.New("no space left on device")
 
-// shelfOnly is a peer that serves blobs and says nothing.
-type shelfOnly struct{ shelf *shelf }
+// blobServer is a peer that serves blobs and says nothing.
+type blobServer struct{ *blobs }
 
-func (s *shelfOnly) Gossip(key.Public, []byte) p2p.Verdict         { return p2p.Ignore }
-func (s *shelfOnly) Answer(key.Public, []byte) []byte              { return nil }
-func (s *shelfOnly) Leaves(root wire.Hash) ([]wire.Hash, bool)     { return s.shelf.Leaves(root) }
-func (s *shelfOnly) Chunk(root wire.Hash, i uint32) ([]byte, bool) { return s.shelf.Chunk(root, i) }
+func (s *blobServer) Gossip(key.Public, []byte) p2p.Verdict { return p2p.Ignore }
+func (s *blobServer) Answer(key.Public, []byte) []byte      { return nil }

@@ -32,7 +32,7 @@ type auditor struct {
 	asJSON  bool
 	client  ledger.Chain
 	trainer *trainer
-	guest   *node.Guest
+	guest   *node.PeerReader
 	own     ledger.Ledger      // under the guest's key
 	stop    context.CancelFunc // of the watches
 	tally   map[string]int     // results by verdict
@@ -102,7 +102,7 @@ func (a *auditor) visit(ctx context.Context, o auditOptions, run string, id wire
 	_, _ = crand.Read(seed[:]) // never fails
 	secret := key.FromSeed(seed)
 	a.own = a.client.As(secret)
-	a.guest, err = node.NewGuest(id, func(h p2p.Handler) (p2p.Network, error) {
+	a.guest, err = node.NewPeerReader(id, func(h p2p.Handler) (p2p.Network, error) {
 		listen, err := lp2p.ListenAddrs(o.listen, onchain.AllLoopback(o.endpoints))
 		if err != nil {
 			return nil, err

@@ -31,7 +31,7 @@ type validation struct {
 	buckets *bucket.Client
 	loop    *loop.Real
 	live    *live.Validator
-	visitor *node.Visitor
+	visitor *node.BucketReader
 	log     *scoreLog
 	end     context.CancelFunc
 
@@ -83,7 +83,7 @@ func newValidation(ctx context.Context, c console, o validateOptions, k key.Priv
 	}
 	v.buckets = bucket.NewClient(bucket.S3Options{Public: !o.private})
 	exchange := bucket.NewExchange(v.loop, nil, bucket.NewReader(v.buckets.Open, bucket.Options{}), bucket.ExchangeOptions{})
-	v.visitor = node.NewVisitor(s.ID(), v.loop, v.trainer.engine, exchange, v.trainer.initial)
+	v.visitor = node.NewBucketReader(s.ID(), v.loop, v.trainer.engine, exchange, v.trainer.initial)
 	decisions.Rules = score.Default()
 	decisions.Rules.Alpha = on.Spec.Scores.Alpha
 	cfg := live.Config{

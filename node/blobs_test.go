@@ -1,11 +1,15 @@
 package node
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/entrain-network/entrain/wire"
+)
 
 // A member that commits to the same payload again and again must not have it forgotten with the first round it was for: the others would
 // lack it when it is to be applied.
 func TestPayloadOfSeveralRoundsIsKeptForTheLast(t *testing.T) {
-	s := newShelf()
+	s := &blobs{byRoot: map[wire.Hash]*blob{}}
 	root := s.putPayload(3, []byte("again"))
 	if !s.keepPayload(7, root) {
 		t.Fatal("a payload that is held is said to be missing")

@@ -10,9 +10,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Guest is somebody who does not take part in a run and wants to look at what its members did: it asks them for commitments and fetches
+// PeerReader is somebody who does not take part in a run and wants to look at what its members did: it asks them for commitments and fetches
 // blobs, and serves nothing. To be let in by the members it must have announced its addresses on the ledger, as those who join do.
-type Guest struct {
+type PeerReader struct {
 	run     wire.Hash
 	network p2p.Network
 }
@@ -23,28 +23,28 @@ type Authored struct {
 	Signed coordinator.Signed
 }
 
-// NewGuest joins the peers of a run, known by its identity. Close must be called.
-func NewGuest(run wire.Hash, listen func(p2p.Handler) (p2p.Network, error)) (*Guest, error) {
+// NewPeerReader joins the peers of a run, known by its identity. Close must be called.
+func NewPeerReader(run wire.Hash, listen func(p2p.Handler) (p2p.Network, error)) (*PeerReader, error) {
 	network, err := listen(absent{})
 	if err != nil {
 		return nil, err
 	}
-	return &Guest{run: run, network: network}, nil
+	return &PeerReader{run: run, network: network}, nil
 }
 
 // Addrs are the addresses to announce.
-func (g *Guest) Addrs() []string { return g.network.Addrs() }
+func (p *PeerReader) Addrs() []string { return p.network.Addrs() }
 
 // Connect names the peers to be connected with.
-func (g *Guest) Connect(peers []p2p.Peer) { g.network.Connect(peers) }
+func (p *PeerReader) Connect(peers []p2p.Peer) { p.network.Connect(peers) }
 
 // Close leaves the peers.
-func (g *Guest) Close() error { return g.network.Close() }
+func (p *PeerReader) Close() error { return p.network.Close() }
 
 // Commitments asks a peer for all commitments it holds of members to their shares of a round. What it answers is checked: every
 // commitment is of the run, of the round and of one of the members, and signed; that the author is the member is for the caller to
 // compare. The error says that the peer did not answer, or not in the form.
-func (g *Guest) Commitments(ctx context.Context, from key.Public, round uint32, members []uint32) ([]Authored, error) {
+func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round uint32, members []uint32) ([]Authored, error) {
 	type answer struct {
 		bytes []byte
 		err   error
@@ -52,7 +52,7 @@ func (g *Guest) Commitments(ctx context.Context, from key.Public, round uint32, 
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	answers := make(chan answer, 1)
-	g.network.Ask(ctx, from, appendQuestion(nil, round, members), func(b []byte, err error) { answers <- answer{b, err} })
+	p.network.Ask(ctx, from, appendQuestion(nil, round, members), func(b []byte, err error) { answers <- answer{b, err} })
 	a := <-answers
 	if a.err != nil {
 		return nil, a.err
@@ -63,7 +63,7 @@ func (g *Guest) Commitments(ctx context.Context, from key.Public, round uint32, 
 		if r.Err() != wire.OK {
 			return nil, p2p.ErrMalformed
 		}
-		author, signed, ok := parseAuthored(g.run, b, coordinator.Signed.Verify)
+		author, signed, ok := parseAuthored(p.run, b, coordinator.Signed.Verify)
 		if !ok || signed.Commitment.Round != round || !slices.Contains(members, signed.Commitment.Member) {
 			return nil, p2p.ErrMalformed
 		}
@@ -73,26 +73,15 @@ func (g *Guest) Commitments(ctx context.Context, from key.Public, round uint32, 
 }
 
 // Fetch gets a blob from whoever of the peers has it.
-func (g *Guest) Fetch(ctx context.Context, ref p2p.Ref, from []key.Public) ([]byte, error) {
+func (p *PeerReader) Fetch(ctx context.Context, ref p2p.Ref, from []key.Public) ([]byte, error) {
 	type answer struct {
 		bytes []byte
 		err   error
 	}
 	answers := make(chan answer, 1)
-	g.network.Fetch(ctx, p2p.Fetch{Ref: ref, From: from}, func(b []byte, err error) { answers <- answer{b, err} })
+	p.network.Fetch(ctx, p2p.Fetch{Ref: ref, From: from}, func(b []byte, err error) { answers <- answer{b, err} })
 	a := <-answers
 	return a.bytes, a.err
-}
-
-// appendQuestion writes the question for commitments.
-func appendQuestion(dst []byte, round uint32, members []uint32) []byte {
-	dst = wire.AppendU8(dst, questionCommitments)
-	dst = wire.AppendU32(dst, round)
-	dst = wire.AppendU32(dst, uint32(len(members)))
-	for _, i := range members {
-		dst = wire.AppendU32(dst, i)
-	}
-	return dst
 }
 
 // absent is a guest as the network sees it: it has nothing to say and passes nothing on.

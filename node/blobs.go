@@ -1,0 +1,132 @@
+package node
+
+import (
+	"sync"
+
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// blobs are what peers may fetch by its root. Network goroutines read them while the loop writes.
+type blobs struct {
+	mu     sync.RWMutex // guards byRoot
+	byRoot map[wire.Hash]*blob
+}
+
+// blob is a payload, which has bytes, or parameters or an optimizer state, whose floats are encoded
+// chunk by chunk when they are asked for.
+type blob struct {
+	round  uint32 // payloads are dropped with their round; the others by drop
+	leaves []wire.Hash
+	bytes  []byte
+	floats engine.Vector
+}
+
+// putPayload keeps a payload under its root until its round is forgotten.
+func (s *blobs) putPayload(round uint32, payload []byte) (root wire.Hash) {
+	leaves := merkle.BlobLeaves(payload)
+	root = merkle.Root(leaves)
+	s.put(root, &blob{round: round, leaves: leaves, bytes: payload})
+	return root
+}
+
+// putReveal keeps the part of a payload that its author revealed, under revealKey of the two.
+func (s *blobs) putReveal(round uint32, name wire.Hash, body []byte) {
+	s.put(name, &blob{round: round, bytes: body})
+}
+
+// putFloats serves parameters or an optimizer state, which must not change before drop returns.
+func (s *blobs) putFloats(root wire.Hash, leaves []wire.Hash, values engine.Vector) {
+	s.put(root, &blob{leaves: leaves, floats: values})
+}
+
+// put keeps a blob. One that was there for a later round stays as long.
+func (s *blobs) put(root wire.Hash, b *blob) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.byRoot[root]; ok {
+		b.round = max(b.round, old.round)
+	}
+	s.byRoot[root] = b
+}
+
+// keepPayload keeps a payload for a later round too, to which it was committed again. It reports
+// whether the payload is there.
+func (s *blobs) keepPayload(round uint32, root wire.Hash) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.byRoot[root]
+	if !ok || b.floats != nil {
+		return false
+	}
+	b.round = max(b.round, round)
+	return true
+}
+
+// payload returns a payload.
+func (s *blobs) payload(root wire.Hash) ([]byte, bool) {
+	b, ok := s.get(root)
+	if !ok || b.floats != nil {
+		return nil, false
+	}
+	return b.bytes, true
+}
+
+// drop stops serving a blob. Once it returns, no peer reads the blob's memory.
+func (s *blobs) drop(root wire.Hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byRoot, root)
+}
+
+// forget drops the payloads of rounds before a given one.
+func (s *blobs) forget(before uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for root, b := range s.byRoot {
+		if b.floats == nil && b.round < before {
+			delete(s.byRoot, root)
+		}
+	}
+}
+
+// Leaves implements p2p.Source.
+func (s *blobs) Leaves(root wire.Hash) ([]wire.Hash, bool) {
+	b, ok := s.get(root)
+	return b.leaves, ok
+}
+
+// get returns a copy of the description of a blob; bytes are never changed.
+func (s *blobs) get(root wire.Hash) (blob, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b, ok := s.byRoot[root]
+	if !ok {
+		return blob{}, false
+	}
+	return *b, true
+}
+
+// Chunk implements p2p.Source. The returned bytes are the caller's.
+func (s *blobs) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
+	s.mu.RLock() // until the floats are read, which change after drop
+	defer s.mu.RUnlock()
+	b, ok := s.byRoot[root]
+	if !ok || int(i) >= len(b.leaves) {
+		return nil, false
+	}
+	if b.floats != nil {
+		return chunkOf(b.floats, i), true
+	}
+	from := int(i) * merkle.ChunkBytes
+	return append([]byte(nil), b.bytes[from:min(from+merkle.ChunkBytes, len(b.bytes))]...), true
+}
+
+// chunkOf encodes chunk i of a blob of floats.
+func chunkOf(values engine.Vector, i uint32) []byte {
+	const floats = merkle.ChunkBytes / 4
+	from := int(i) * floats
+	return tensor.AppendBytes(nil, values.Host(from, min(from+floats, values.Len())))
+}

@@ -1,0 +1,40 @@
+package node
+
+import (
+	"context"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// BucketReader is somebody who takes no part in a run of buckets and wants its parameters, as a validator does. Its methods are for the loop.
+type BucketReader struct{ b *buckets }
+
+// NewBucketReader looks into the buckets of the run with that identity. Initial is as in [Config].
+func NewBucketReader(id wire.Hash, l loop.Loop, e engine.Engine, x *bucket.Exchange, initial func() []float32) *BucketReader {
+	n := &Node{cfg: Config{ID: id, Loop: l, Engine: e, Initial: initial}, machine: client.New(client.Config{})}
+	n.slicer, _ = e.Slicer()
+	return &BucketReader{newBuckets(n, &Bucket{Exchange: x})}
+}
+
+// Connect tells it where the members' buckets are.
+func (r *BucketReader) Connect(members []host.Peer) { r.b.connect(members) }
+
+// Model gets the parameters that the run, whose state is s, agreed on for the start of a round. Done is called on the loop, unless ctx ends
+// before. Values is called off the loop; what it returns is to be compared with the hash.
+func (r *BucketReader) Model(ctx context.Context, s coordinator.State, round uint32, params wire.Hash, done func(values func() []float32, err error)) {
+	r.b.node.state = s
+	r.b.fetchModel(ctx, client.Heal{Round: round, Params: params}, nil, func(uint64, uint64) {}, func(f fetched, err error) {
+		if ctx.Err() == nil {
+			done(f.make, err)
+		}
+	})
+}
+
+// Close gives up what is on its way.
+func (r *BucketReader) Close() error { return r.b.close() }

@@ -1,0 +1,220 @@
+package node
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// commitments are the signed commitments that peers may ask for, and the spans that some members
+// were given. Network goroutines read them while the loop writes.
+type commitments struct {
+	mu       sync.RWMutex // guards all below
+	byRound  map[uint32][]authored
+	members  map[key.Public]bool
+	retained map[client.Share]bool // whose commitments outlast their round
+	given    map[wire.Hash][]byte  // spans of retained shares, by their hash
+}
+
+// authored is a signed commitment as gossip carries it.
+type authored struct {
+	member uint32
+	id     wire.Hash
+	bytes  []byte
+}
+
+// commitmentsMax bounds the commitments kept of one round: three for each of the most members that a
+// run can have.
+const commitmentsMax = 30_000
+
+// setMembers replaces the keys that take part.
+func (s *commitments) setMembers(m map[key.Public]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members = m
+}
+
+func (s *commitments) takesPart(k key.Public) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.members[k]
+}
+
+// put keeps a signed commitment for peers that ask. It reports false if the commitment was there
+// already or its round has too many.
+func (s *commitments) put(author key.Public, signed coordinator.Signed) bool {
+	c := signed.Commitment
+	id := c.ID()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.byRound[c.Round]
+	if len(list) >= commitmentsMax || slices.ContainsFunc(list, func(a authored) bool { return a.id == id }) {
+		return false
+	}
+	encoded := signed.Append(append([]byte(nil), author[:]...))
+	s.byRound[c.Round] = append(list, authored{member: c.Member, id: id, bytes: encoded})
+	return true
+}
+
+// of returns the commitments of a round.
+func (s *commitments) of(round uint32) []authored {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byRound[round][:len(s.byRound[round]):len(s.byRound[round])]
+}
+
+// by returns the commitment of a member in a round, as gossip carries it.
+func (s *commitments) by(round, member uint32) ([]byte, bool) {
+	for _, a := range s.of(round) {
+		if a.member == member {
+			return a.bytes, true
+		}
+	}
+	return nil, false
+}
+
+// knows reports whether a commitment, as gossip carries it, is there. Its signature is good then.
+func (s *commitments) knows(encoded []byte) bool {
+	const roundAt = 32 + 32 + 4 // author, run, epoch
+	if len(encoded) < roundAt+4 {
+		return false
+	}
+	round := binary.LittleEndian.Uint32(encoded[roundAt:])
+	return slices.ContainsFunc(s.of(round), func(a authored) bool { return bytes.Equal(a.bytes, encoded) })
+}
+
+// forget drops the commitments of rounds before a given one, except those to retained shares.
+func (s *commitments) forget(before uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for round, list := range s.byRound {
+		if round >= before {
+			continue
+		}
+		var kept []authored
+		for _, a := range list {
+			if s.retained[client.Share{Round: round, Member: a.member}] {
+				kept = append(kept, a)
+			}
+		}
+		if s.byRound[round] = kept; len(kept) == 0 {
+			delete(s.byRound, round)
+		}
+	}
+}
+
+// retain replaces the shares whose commitments outlast their round, and the spans kept of them.
+func (s *commitments) retain(shares []client.Share, list []client.Assignment) {
+	retained := make(map[client.Share]bool, len(shares))
+	for _, share := range shares {
+		retained[share] = true
+	}
+	given := make(map[wire.Hash][]byte, len(list))
+	for _, a := range list {
+		given[a.Hash] = batch.Append(nil, a.Spans)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retained, s.given = retained, given
+}
+
+// retains reports whether the commitments to a share outlast its round.
+func (s *commitments) retains(share client.Share) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.retained[share]
+}
+
+// spans returns the encoding of the spans with a hash, nil if they are not known.
+func (s *commitments) spans(hash wire.Hash) []byte {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.given[hash]
+}
+
+// received takes a commitment whose signature is good. Only commitments of members are kept for
+// others.
+func (n *Node) received(author key.Public, signed coordinator.Signed) {
+	if n.height == 0 || n.ctx.Err() != nil {
+		return
+	}
+	c := signed.Commitment
+	old := c.Round+8 < n.state.Round() && !n.commitments.retains(client.Share{Round: c.Round, Member: c.Member})
+	if c.Member >= n.state.Count() || n.state.Member(c.Member).Key != author || c.Round > n.state.Round()+1 || old {
+		return
+	}
+	if n.commitments.put(author, signed) && author != n.self {
+		n.observe(event.Committed{
+			Epoch: c.Epoch, Round: c.Round, Member: c.Member,
+			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: c.ID(),
+		})
+	}
+	n.step(client.CommitmentReceived{Signed: signed, Signer: author})
+}
+
+// commit signs a commitment. It is published once it is saved, so that a crash cannot make this
+// member sign another one for the round.
+func (n *Node) commit(c coordinator.Commitment) {
+	signed := c.Sign(n.cfg.Key)
+	n.observe(event.Signed{Epoch: c.Epoch, Round: c.Round, Member: c.Member, Commitment: c.ID()})
+	n.unsaved = &signed
+	n.saveCommitment(&signed)
+}
+
+// republish publishes the own commitment of a round again. If it could not be saved, saving is tried
+// again: after a crash this member would not know that it had signed it, and two commitments for one
+// round are proof of a cheat.
+func (n *Node) republish(round uint32) {
+	if s := n.unsaved; s != nil && s.Commitment.Round == round {
+		n.saveCommitment(s)
+		return
+	}
+	n.publish(round)
+}
+
+func (n *Node) publish(round uint32) {
+	if i, ok := n.state.Find(n.self); ok {
+		if b, ok := n.commitments.by(round, i); ok {
+			n.exchange.publish(round, b)
+		}
+	}
+}
+
+// saveCommitment saves a commitment, and the update that it commits to, and then publishes it.
+func (n *Node) saveCommitment(s *coordinator.Signed) {
+	var failed error
+	round, update := s.Commitment.Round, n.sealed[s.Commitment.Round]
+	n.cfg.Loop.Work(0, func() {
+		if failed = n.saveSealed(round, update); failed == nil && n.cfg.Store != nil {
+			failed = n.cfg.Store.SaveCommitment(s.Append(nil))
+		}
+	}, func() {
+		switch {
+		case n.unsaved != s: // saved by another try, or of a round that is over
+		case failed != nil:
+			n.note("this round's result is not sent, because its commitment could not be saved: " + failed.Error())
+		default:
+			n.unsaved = nil
+			n.commitments.put(n.self, *s)
+			n.publish(round)
+		}
+	})
+}
+
+// restore keeps a commitment read from the disk for peers that ask, if its author signed it.
+func (n *Node) restore(s coordinator.Signed) {
+	if s.Commitment.Run != n.cfg.ID || s.Commitment.Member >= n.state.Count() || s.Commitment.Run.IsZero() {
+		return
+	}
+	if author := n.state.Key(s.Commitment.Member); s.Verify(author) {
+		n.commitments.put(author, s)
+	}
+}

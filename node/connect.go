@@ -1,0 +1,87 @@
+package node
+
+import (
+	"slices"
+	"time"
+
+	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
+)
+
+// membership changes whenever a member joins or leaves, or leaves while another joins.
+type membership struct{ epoch, count, present uint32 }
+
+// updateMembers records which keys take part, if that may have changed.
+func (n *Node) updateMembers() {
+	s := n.state
+	now := membership{epoch: s.Epoch(), count: s.Count(), present: s.Present()}
+	if now == n.membership {
+		return
+	}
+	n.membership = now
+	n.connections.askedAt = time.Time{}
+	members := make(map[key.Public]bool, s.Present())
+	for i := range s.Count() {
+		if s.Status(i).Present() {
+			members[s.Key(i)] = true
+		}
+	}
+	n.commitments.setMembers(members)
+}
+
+// connections is to which members the exchange is connected.
+type connections struct {
+	askedAt time.Time
+	known   bool // the exchange has the addresses of the others
+	count   int  // of those others
+	linked  int  // of the connections to them
+}
+
+// peersEvery is how often the addresses are compared with the ledger's.
+const peersEvery = 2 * time.Second
+
+// keepConnected announces the own addresses and connects to the other members.
+func (n *Node) keepConnected() {
+	now := n.cfg.Loop.Now()
+	if n.height == 0 || now.Sub(n.connections.askedAt) < peersEvery {
+		return
+	}
+	n.connections.askedAt = now
+	n.cfg.Ledger.Peers(n.ctx, n.cfg.Run, func(peers []host.Peer, err error) {
+		n.cfg.Loop.Post(func() {
+			if err == nil && n.ctx.Err() == nil {
+				n.connect(peers)
+			}
+		})
+	})
+}
+
+// connect gives the exchange the addresses of the others, and the ledger those of this member.
+func (n *Node) connect(peers []host.Peer) {
+	var others []host.Peer
+	current := false
+	own := n.exchange.addrs()
+	own = own[:min(len(own), host.AddrsMax)]
+	for _, p := range peers {
+		if p.Key == n.self {
+			current = slices.Equal(p.Addrs, own)
+			continue
+		}
+		others = append(others, p)
+	}
+	linked := n.exchange.connect(others)
+	c := &n.connections
+	if !c.known || c.count != len(others) || c.linked != linked {
+		n.observe(event.Peers{Connected: uint32(linked), Known: uint64(len(others))})
+	}
+	c.known, c.count, c.linked = true, len(others), linked
+	if !current && len(own) > 0 {
+		n.send(host.Announce{Run: n.cfg.Run, Addrs: own}, func(err error) {
+			if err != nil {
+				n.observe(event.Refused{Text: "announce addresses: " + err.Error()})
+			}
+			c.askedAt = time.Time{} // others usually announced theirs meanwhile
+		})
+	}
+}

@@ -1,0 +1,255 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Peers talk about commitments in two ways. Gossip carries one signed commitment with its author's
+// key:
+//
+//	author [32]byte | signed commitment
+//
+// A question names a round and members. The answer lists the commitments of theirs that the peer
+// holds, each as in gossip:
+//
+//	question: u8 1 | u32 round | u32 n | n × u32 member
+//	answer:   n × (u32 length | author | signed commitment)
+//
+// The ledger has only the hash of the spans that a member was given. A question for them is answered
+// by the spans as batch.Append writes them:
+//
+//	question: u8 2 | batch.Hash of the spans
+//	answer:   spans
+
+const (
+	questionCommitments = 1
+	questionSpans       = 2
+	// spansMax bounds the spans of an answer, which are of one round.
+	spansMax = 64
+	// questionMembersMax bounds a question; the machine asks for 256 members at a time.
+	questionMembersMax = 1024
+	// askFor bounds the wait for an answer.
+	askFor = 5 * time.Second
+)
+
+// peers is the exchange of members that talk to each other.
+type peers struct {
+	node    *Node
+	network p2p.Network
+}
+
+func (p *peers) publish(_ uint32, authored []byte) {
+	if err := p.network.Publish(authored); err != nil {
+		p.node.note("gossip: " + err.Error())
+	}
+}
+
+func (p *peers) askCommitments(a client.AskCommitments) {
+	p.question(a.To, appendQuestion(nil, a.Round, a.Of), func(answer []byte) {
+		for r := wire.NewReader(answer); r.Len() > 0; {
+			b := r.Var(p2p.MaxGossip)
+			if r.Err() != wire.OK {
+				return
+			}
+			author, signed, ok := p.node.parseAuthored(b)
+			if !ok {
+				return
+			}
+			p.node.received(author, signed)
+		}
+	})
+}
+
+func (p *peers) askSpans(a client.AskSpans) {
+	p.question(a.To, wire.AppendHash(wire.AppendU8(nil, questionSpans), a.Hash), func(answer []byte) {
+		r := wire.NewReader(answer)
+		if spans := batch.Parse(&r, spansMax); r.Done() == wire.OK {
+			p.node.step(client.SpansReceived{Spans: spans})
+		}
+	})
+}
+
+// question asks a peer. It does not call answered if no answer comes: the machine asks another peer
+// in time.
+func (p *peers) question(to key.Public, q []byte, answered func([]byte)) {
+	ctx, cancel := p.node.within(askFor)
+	p.network.Ask(ctx, to, q, func(answer []byte, err error) {
+		p.node.cfg.Loop.Post(func() {
+			cancel()
+			if err == nil {
+				answered(answer)
+			}
+		})
+	})
+}
+
+// appendQuestion appends a question for commitments.
+func appendQuestion(dst []byte, round uint32, members []uint32) []byte {
+	dst = wire.AppendU8(dst, questionCommitments)
+	dst = wire.AppendU32(dst, round)
+	dst = wire.AppendU32(dst, uint32(len(members)))
+	for _, i := range members {
+		dst = wire.AppendU32(dst, i)
+	}
+	return dst
+}
+
+func (p *peers) fetchPayload(ctx context.Context, a client.FetchPayload, done func([]byte, error)) {
+	p.fetch(ctx, p2p.Fetch{Ref: p2p.Ref{Root: a.Payload, Size: uint64(a.PayloadBytes)}, From: a.From}, done)
+}
+
+func (p *peers) fetchBlob(ctx context.Context, ref p2p.Ref, from []key.Public, done func([]byte, error)) {
+	p.fetch(ctx, p2p.Fetch{Ref: ref, From: from}, done)
+}
+
+func (p *peers) fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
+	p.network.Fetch(ctx, f, func(data []byte, err error) {
+		p.node.cfg.Loop.Post(func() { done(data, err) })
+	})
+}
+
+// fetchModel fetches only the chunks that differ from those held.
+func (p *peers) fetchModel(ctx context.Context, a client.Heal, have *version, progress func(done, total uint64), done func(fetched, error)) {
+	n := p.node.cfg.Engine.ParamsLen()
+	f := p2p.Fetch{
+		Ref:  p2p.Ref{Root: a.Params, Size: uint64(n) * 4},
+		From: a.From,
+		Have: func(i uint32, leaf wire.Hash) []byte {
+			if have == nil || int(i) >= len(have.leaves) || have.leaves[i] != leaf {
+				return nil
+			}
+			return chunkOf(have.values, i)
+		},
+		Progress: progress,
+	}
+	p.fetch(ctx, f, func(data []byte, err error) {
+		if err != nil {
+			done(fetched{}, err)
+			return
+		}
+		done(fetched{source: "the peers' model, verified", make: func() []float32 {
+			values := make([]float32, n)
+			tensor.SetBytes(values, data)
+			return values
+		}}, nil)
+	})
+}
+
+func (p *peers) addrs() []string { return p.network.Addrs() }
+
+// connected is a network of connections, which knows to how many peers there is one.
+type connected interface{ Connected() int }
+
+func (p *peers) connect(others []host.Peer) (linked int) {
+	list := make([]p2p.Peer, len(others))
+	for i, o := range others {
+		list[i] = p2p.Peer{Key: o.Key, Addrs: o.Addrs}
+	}
+	p.network.Connect(list)
+	if c, ok := p.network.(connected); ok {
+		return c.Connected()
+	}
+	return len(others)
+}
+
+// owes allows for the deadlines of a check and of a dispute's moves. They bound the wait where a run
+// that stands still never draws its checks.
+func (p *peers) owes() (text string, most time.Duration) {
+	c := p.node.state.Config()
+	return "leaving, once the last results of this member cannot be checked any more",
+		time.Duration(2*c.VerifyMs+10*c.DisputeMs) * time.Millisecond
+}
+
+func (p *peers) close() error { return p.network.Close() }
+
+// handler answers peers. Its methods are called from network goroutines, so it touches only what the
+// node serves and posts the rest to the loop.
+type handler struct {
+	node *Node
+	*blobs
+	*commitments
+}
+
+// Gossip judges a gossiped commitment. One that is malformed, for another run or not signed by its
+// author is rejected, which costs the sender's score. One whose author does not take part is not
+// passed on, so that a stranger cannot flood the run. It is not rejected, since the sender's view of
+// who takes part may be newer.
+func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
+	if h.knows(data) && bytes.HasPrefix(data, from[:]) {
+		return p2p.Accept // repeated for peers that missed it
+	}
+	author, signed, ok := h.node.parseAuthored(data)
+	if !ok || author != from {
+		return p2p.Reject
+	}
+	if !h.takesPart(author) {
+		return p2p.Ignore
+	}
+	h.node.cfg.Loop.Post(func() { h.node.received(author, signed) })
+	return p2p.Accept
+}
+
+// Answer answers a question for commitments or spans.
+func (h *handler) Answer(_ key.Public, request []byte) []byte {
+	r := wire.NewReader(request)
+	switch r.U8() {
+	case questionCommitments:
+		return h.answerCommitments(&r)
+	case questionSpans:
+		if hash := r.Hash(); r.Done() == wire.OK {
+			return h.spans(hash)
+		}
+	}
+	return nil
+}
+
+func (h *handler) answerCommitments(r *wire.Reader) []byte {
+	round, count := r.U32(), r.U32()
+	if r.Err() != wire.OK || count > questionMembersMax {
+		return nil
+	}
+	wanted := make(map[uint32]bool, count)
+	for range count {
+		wanted[r.U32()] = true
+	}
+	if r.Done() != wire.OK {
+		return nil
+	}
+	var out []byte
+	for _, k := range h.of(round) {
+		if wanted[k.member] && len(out)+len(k.bytes)+4 <= p2p.MaxAnswer {
+			out = wire.AppendVar(out, k.bytes)
+		}
+	}
+	return out
+}
+
+// parseAuthored reads an author and its signed commitment, and checks the signature and the run.
+func parseAuthored(run wire.Hash, data []byte, verify func(coordinator.Signed, key.Public) bool) (key.Public, coordinator.Signed, bool) {
+	var author key.Public
+	if len(data) < len(author) {
+		return author, coordinator.Signed{}, false
+	}
+	copy(author[:], data)
+	signed, err := coordinator.ParseSigned(data[len(author):])
+	if err != nil || signed.Commitment.Run != run || !verify(signed, author) {
+		return author, coordinator.Signed{}, false
+	}
+	return author, signed, true
+}
+
+// parseAuthored is parseAuthored for the node's run, with its way of checking signatures.
+func (n *Node) parseAuthored(data []byte) (key.Public, coordinator.Signed, bool) {
+	return parseAuthored(n.cfg.ID, data, n.cfg.Verify)
+}
