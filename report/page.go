@@ -1,62 +1,252 @@
 package report
 
 import (
+	"bytes"
 	_ "embed"
-	"html/template"
+	"fmt"
+	"html"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/view"
 )
 
+// pageHead is the page up to its first heading. TITLE stands for the name of the run.
+//
 //go:embed page.html
-var pageText string
+var pageHead string
 
 // membersShown bounds the members on the page; members.csv has all of them.
 const membersShown = 200
 
+// page is HTML being written. It does without html/template, which makes the linker keep every
+// exported method of the program: 15 MB.
+type page struct{ bytes.Buffer }
+
+// add writes a format, whose values are escaped. Integers get separators of thousands.
+func (p *page) add(format string, values ...any) {
+	for i, v := range values {
+		switch v := v.(type) {
+		case string:
+			values[i] = html.EscapeString(v)
+		case int:
+			values[i] = view.Thousands(uint64(v))
+		case uint32:
+			values[i] = view.Thousands(uint64(v))
+		case uint64:
+			values[i] = view.Thousands(v)
+		case uint8, float64:
+		default:
+			panic(fmt.Sprintf("report: a page cannot show a %T", v))
+		}
+	}
+	fmt.Fprintf(p, format, values...)
+}
+
+// table begins a table. Columns whose title begins with "#" hold numbers.
+func (p *page) table(titles ...string) {
+	p.add("<div class=\"scroll\"><table>\n<thead><tr>")
+	for _, t := range titles {
+		if name, number := strings.CutPrefix(t, "#"); number {
+			p.add(`<th scope="col" class="num">%v</th>`, name)
+		} else {
+			p.add(`<th scope="col">%v</th>`, t)
+		}
+	}
+	p.add("</tr></thead>\n<tbody>\n")
+}
+
+func (p *page) endTable() { p.add("</tbody>\n</table></div>\n") }
+
+// row writes a row of a table: numbers are set to the right, keys are cut.
+func (p *page) row(cells ...any) {
+	p.add("<tr>")
+	for _, c := range cells {
+		switch c := c.(type) {
+		case key:
+			p.add(`<td><code title="%v">%v</code></td>`, string(c), string(c[:min(len(c), 12)]))
+		case figure:
+			p.add(`<td class="num">%v</td>`, string(c))
+		case string:
+			p.add("<td>%v</td>", c)
+		default:
+			p.add(`<td class="num">%v</td>`, c)
+		}
+	}
+	p.add("</tr>\n")
+}
+
+// key is a cell with a key or a hash, and figure one with a number that is written already.
+type (
+	key    string
+	figure string
+)
+
+func percent(v float64) figure { return figure(strconv.FormatFloat(100*v, 'f', 1, 64) + " %") }
+
 // writePage writes index.html.
 func writePage(w io.Writer, r view.Run, charts []Chart, now time.Time) error {
-	page, err := template.New("page").Funcs(template.FuncMap{
-		"count": func(n any) string {
-			switch n := n.(type) {
-			case uint64:
-				return view.Thousands(n)
-			case uint32:
-				return view.Thousands(uint64(n))
-			case int:
-				return view.Thousands(uint64(n))
-			}
-			panic("report: count of something that is not a number")
-		},
-		"short":   short,
-		"percent": func(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" },
-		"stamp":   stamp,
-		"score":   func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) },
-		"found":   func(c view.Conviction) string { return found(r, c) },
-		"add":     func(a, b int) int { return a + b },
-		"key": func(s string) string {
-			return s[:min(len(s), 12)]
-		},
-	}).Parse(pageText)
-	if err != nil {
-		panic("report: page.html: " + err.Error())
+	p := &page{}
+	p.WriteString(strings.Replace(pageHead, "TITLE", html.EscapeString(r.Name), 1))
+	p.summary(r, now)
+	p.curves(r, charts)
+	p.agreed(r)
+	p.members(r)
+	p.trust(r)
+	links := []string{"curves.csv", "members.csv", "rounds.csv"}
+	if r.Trust != nil {
+		links = append(links, "convictions.csv")
 	}
+	if r.Windows != nil && r.Windows.ScoreWindows > 0 {
+		p.scores(*r.Windows)
+		links = append(links, "validators.csv")
+		if r.Windows.Period != nil {
+			links = append(links, "scores.csv")
+		}
+	}
+	p.add("<h2>Data</h2>\n<p>")
+	for _, name := range append(links, "run.json") {
+		if name != links[0] {
+			p.add(", ")
+		}
+		p.add(`<a href="%v">%v</a>`, name, name)
+	}
+	p.add("</p>\n</main>\n</body>\n</html>\n")
+	_, err := p.WriteTo(w)
+	return err
+}
+
+// summary writes the name of the run and its figures.
+func (p *page) summary(r view.Run, now time.Time) {
+	p.add("<h1>%v</h1>\n<p class=\"quiet\">A run of entrain", r.Name)
+	if r.Chain != "" {
+		p.add(" on chain %v", r.Chain)
+	}
+	p.add(", as of %v</p>\n<dl>\n", now.UTC().Format("2 January 2006, 15:04 MST"))
+	p.add("<div><dt>Phase</dt><dd>%v</dd></div>\n", r.Phase)
+	p.add("<div><dt>Step</dt><dd>%v of %v</dd></div>\n", r.Step, r.Steps)
+	p.add("<div><dt>Epochs</dt><dd>%v</dd></div>\n", r.Epoch)
+	p.add("<div><dt>Tokens</dt><dd>%v</dd></div>\n", r.Tokens)
+	if v := last(r.Loss); v != 0 {
+		p.add("<div><dt>Training loss</dt><dd>%.3f</dd></div>\n", v)
+	}
+	if v := last(r.HeldOut); v != 0 {
+		p.add("<div><dt>Held-out loss</dt><dd>%.3f</dd></div>\n", v)
+	}
+	p.add("<div><dt>Members</dt><dd>%v</dd></div>\n</dl>\n", len(r.Members))
+}
+
+// curves writes the charts, and what the model wrote.
+func (p *page) curves(r view.Run, charts []Chart) {
+	p.add("<h2>Curves</h2>\n")
+	for _, c := range charts {
+		p.add(`<figure><img src="%v.svg" alt="%v, %v, against tokens" width="672" height="346">`, c.File, c.Title, c.Axis)
+		p.add(`<figcaption>%v: <a href="%v.svg">SVG</a>. The band is the range of each stretch of steps.`, c.Title, c.File)
+		p.add("</figcaption></figure>\n")
+	}
+	if len(charts) == 0 {
+		p.add("<p class=\"quiet\">There are no curves: losses are not on the chain, which keeps only four rounds. " +
+			"Name a participant's state directory with --state to have them.</p>\n")
+	}
+	list := samples(r)
+	if len(list) > 0 {
+		p.add("<h2>What the model wrote</h2>\n<p class=\"quiet\">The model continues the same prompts after " +
+			"different steps. All samples are in run.json.</p>\n")
+	}
+	for _, s := range list {
+		p.add("<h3>After step %v</h3>\n", s.Step)
+		for _, t := range s.Texts {
+			p.add("<blockquote><b>%v</b>%v</blockquote>\n", t.Prompt, t.Text)
+		}
+	}
+}
+
+// agreed writes the hashes that the run agreed on.
+func (p *page) agreed(r view.Run) {
+	p.add("<h2>What was agreed</h2>\n<p>Parameters <code>%v</code>", r.Params)
+	if r.ParamsRound > 0 {
+		p.add(" at the start of round %v.</p>\n", r.ParamsRound)
+	} else {
+		p.add(", the initial ones.</p>\n")
+	}
+	if c := r.Checkpoint; c != nil {
+		p.add("<p>Checkpoint of epoch %v: manifest <code>%v</code>, reported by <code>%v</code>.</p>\n", c.Epoch, c.Manifest, c.By)
+	}
+	p.add("<p>Run <code>%v</code>.</p>\n", r.ID)
+	if r.Rollbacks > 0 {
+		p.add("<p>%v epochs ended without agreement on their last parameters and were rolled back.</p>\n", r.Rollbacks)
+	}
+}
+
+// members writes the members with the most points.
+func (p *page) members(r view.Run) {
 	members := byPoints(r)
-	return page.Execute(w, struct {
-		Run     view.Run
-		Charts  []Chart
-		Members []view.Member
-		Left    int // members not listed
-		Made    string
-		Loss    float64
-		HeldOut float64
-		Samples []sampled
-	}{
-		r, charts, members[:min(len(members), membersShown)], max(0, len(members)-membersShown),
-		now.UTC().Format("2 January 2006, 15:04 MST"), last(r.Loss), last(r.HeldOut), samples(r),
-	})
+	p.add("<h2>Members</h2>\n")
+	p.table("#Rank", "Key", "Status", "#Points", "#Share", "#Results", "Joined")
+	for i, m := range members[:min(len(members), membersShown)] {
+		p.row(i+1, key(m.Key), m.Status, m.Points, percent(m.Share), m.Results, stamp(m.JoinedMs))
+	}
+	p.endTable()
+	if left := len(members) - membersShown; left > 0 {
+		p.add("<p class=\"quiet\">And %v more, in members.csv.</p>\n", left)
+	}
+}
+
+// trust writes the checks and the convictions.
+func (p *page) trust(r view.Run) {
+	t := r.Trust
+	if t == nil {
+		return
+	}
+	p.add("<h2>Trust</h2>\n<p>%v results were checked by recomputing them, and %v passed", t.Drawn, t.Passed)
+	if t.Percent > 0 {
+		p.add("; about %d %% of each round's results are drawn", t.Percent)
+	}
+	p.add(". %v disputes, %v convictions.</p>\n", t.Disputed, t.Convicted)
+	if len(t.Convictions) == 0 {
+		return
+	}
+	p.table("#No.", "Member", "Offence", "#Round", "Reported by", "#Lost", "In the model", "Found in", "Evidence")
+	for _, c := range t.Convictions {
+		in := "nothing"
+		if c.Results > 0 {
+			in = fmt.Sprintf("%s results, rounds %s to %s", view.Thousands(uint64(c.Results)),
+				view.Thousands(uint64(c.FirstRound)), view.Thousands(uint64(c.LastRound)))
+		}
+		p.row(c.Number, key(c.Key), c.Offence, c.Round, key(c.ByKey), c.Slashed, in, found(r, c), key(c.Evidence))
+	}
+	p.endTable()
+}
+
+// scores writes the validators and the last period that they scored.
+func (p *page) scores(w view.Windows) {
+	p.add("<h2>Scores</h2>\n<p>%v validators; %v tokens paid for scores", len(w.Validators), w.Given)
+	if w.Taken > 0 {
+		p.add(", %v taken back", w.Taken)
+	}
+	p.add(".</p>\n")
+	if len(w.Validators) > 0 {
+		p.table("#Seat", "Validator", "#Stake", "#Trust", "#Earned")
+		for _, v := range w.Validators {
+			p.row(v.Seat, key(v.Key), v.Stake, figure(fmt.Sprintf("%d of 255", v.Trust)), v.Earned)
+		}
+		p.endTable()
+	}
+	if w.Period == nil {
+		return
+	}
+	p.add("<h3>Period %v, windows %v to %v</h3>\n", w.Period.Number, w.Period.First, w.Period.Last)
+	p.table("Member", "#Score", "#Part", "#Reward", "#Taken back", "#Sequences")
+	for _, m := range w.Period.Members[:min(len(w.Period.Members), membersShown)] {
+		score := figure("")
+		if m.Scored {
+			score = figure(strconv.FormatFloat(m.Score, 'f', 2, 64))
+		}
+		p.row(key(m.Key), score, percent(m.Weight), m.Reward, m.Penalty, m.Sequences)
+	}
+	p.endTable()
 }
 
 // found returns the operation at which a conviction's dispute ended.
