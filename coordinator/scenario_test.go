@@ -24,7 +24,8 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt with what happen
 //
 //	> RoundTrain epoch=1 round=2 step=2 points=8 | ann active 4 | bob waiting 4 missed=1
 //
-// and says the phase, the counters, and of each member its status, points and strikes. Commands:
+// and shows the phase, the counters, and of each member that has changed its status, points and
+// failures. A result longer than 100 columns continues on lines that begin with "..". Commands:
 //
 //	new [members=N] [witnesses=N] [Field=value ...]   create a run; fields as in Config, with testConfig as default
 //	tick +MS                                          let time pass
@@ -71,6 +72,9 @@ type scenario struct {
 	out   *bytes.Buffer
 	bytes hash.Hash // over all messages and states
 	seen  *coverage
+	// What the lines of state have shown of each member, and of which world.
+	shown   []string
+	shownOf *world
 }
 
 // coverage is what the scenarios together have shown.
@@ -116,13 +120,20 @@ func TestScenarios(t *testing.T) {
 				t.Fatal(err)
 			}
 			sc := &scenario{t: t, out: &bytes.Buffer{}, bytes: sha256.New(), seen: seen}
+			command := ""
 			for line := range strings.Lines(string(want)) {
-				sc.line(strings.TrimSuffix(line, "\n"))
+				if first, ok := strings.CutSuffix(line, "\\\n"); ok {
+					fmt.Fprint(sc.out, line)
+					command += first
+					continue
+				}
+				sc.line(command, strings.TrimSuffix(line, "\n"))
+				command = ""
 			}
 			if sc.world != nil && !sc.poked {
 				sc.world.replay()
 			}
-			compare(t, file, want, sc.out.Bytes())
+			compare(t, file, want, wrapped(sc.out.Bytes()))
 			hashes[name] = hex.EncodeToString(sc.bytes.Sum(nil))
 		})
 	}
@@ -173,16 +184,17 @@ func compare(t *testing.T, file string, want, got []byte) {
 	}
 }
 
-// line copies comments, drops old results, and runs commands.
-func (sc *scenario) line(line string) {
-	if strings.HasPrefix(line, ">") || strings.HasPrefix(line, "error:") || strings.HasPrefix(line, "fault:") {
+// line copies comments, drops old results, and runs commands. The first part of a command may stand
+// on lines before that end in a backslash.
+func (sc *scenario) line(first, line string) {
+	if result(line) {
 		return
 	}
 	fmt.Fprintln(sc.out, line)
 	if line == "" || strings.HasPrefix(line, "#") {
 		return
 	}
-	words := strings.Fields(line)
+	words := strings.Fields(first + line)
 	options := map[string]string{}
 	args := words[1:1]
 	for _, word := range words[1:] {
@@ -324,18 +336,64 @@ func (sc *scenario) state() {
 	if s.PausePending() {
 		fmt.Fprint(sc.out, " pausing")
 	}
-	for i := range s.Count() {
-		m := s.Member(i)
-		fmt.Fprintf(sc.out, " | %s %v %d", nameOf(m.Key), m.Status, m.Points)
-		if m.Missed > 0 {
-			fmt.Fprintf(sc.out, " missed=%d", m.Missed)
-		}
-		if m.Idle > 0 {
-			fmt.Fprintf(sc.out, " idle=%d", m.Idle)
-		}
-		sc.trusted(m)
-	}
+	sc.members()
 	fmt.Fprintln(sc.out)
+}
+
+// members prints the members that are new or have changed since the line of state before.
+func (sc *scenario) members() {
+	if sc.shownOf != sc.world {
+		sc.shownOf, sc.shown = sc.world, nil
+	}
+	for i := range sc.world.s.Count() {
+		m := sc.world.s.Member(i)
+		text := fmt.Sprintf("%s %v %d%s", nameOf(m.Key), m.Status, m.Points, sc.standing(m))
+		switch {
+		case int(i) == len(sc.shown):
+			sc.shown = append(sc.shown, "")
+		case sc.shown[i] == text:
+			continue
+		}
+		was, _, _ := strings.Cut(sc.shown[i], " ")
+		sc.shown[i] = text
+		if was != "" && was != nameOf(m.Key) {
+			text += " in place of " + was
+		}
+		fmt.Fprintf(sc.out, " | %s", text)
+	}
+}
+
+// columnsMax is the longest line of a result; longer ones continue on lines that begin with "..".
+const columnsMax = 100
+
+// wrapped breaks the long results of a scenario.
+func wrapped(text []byte) []byte {
+	var out bytes.Buffer
+	for line := range strings.Lines(string(text)) {
+		for result(line) && len(line) > columnsMax+1 {
+			at := strings.LastIndexByte(line[:columnsMax+1], ' ')
+			if bar := strings.LastIndex(line[:columnsMax+1], " |"); bar > columnsMax/2 {
+				at = bar // between two members
+			}
+			if at <= len(".. ") {
+				break
+			}
+			out.WriteString(line[:at] + "\n")
+			line = ".. " + line[at+1:]
+		}
+		out.WriteString(line)
+	}
+	return out.Bytes()
+}
+
+// result reports whether a line is what came of a command.
+func result(line string) bool {
+	for _, begin := range []string{">", "error:", "fault:", ".."} {
+		if strings.HasPrefix(line, begin) {
+			return true
+		}
+	}
+	return false
 }
 
 func (sc *scenario) ready(name string, options map[string]string) {

@@ -316,23 +316,27 @@ func (sc *scenario) news(before uint32) {
 	}
 }
 
-// trusted prints of a member what is not as it was at first.
-func (sc *scenario) trusted(m Member) {
-	if sc.world.config.VerificationPercent == 0 && sc.world.s.Escrow() == 0 {
-		return
-	}
-	for _, f := range []struct {
+// standing returns a member's failures, doubt and tokens, those that a newcomer does not have.
+func (sc *scenario) standing(m Member) string {
+	text := ""
+	for n, f := range []struct {
 		name string
 		n    uint64
 		not  uint64
 	}{
+		{"missed", uint64(m.Missed), 0}, {"idle", uint64(m.Idle), 0},
 		{"doubt", uint64(m.Doubt), doubtNew}, {"strikes", uint64(m.Strikes), 0}, {"skipped", uint64(m.Skipped), 0},
-		{"astray", uint64(m.Astray), 0}, {"passed", uint64(m.Passed), 0}, {"stake", m.Stake, 0}, {"balance", m.Balance, 0}, {"unripe", m.Unvested, 0},
+		{"astray", uint64(m.Astray), 0}, {"passed", uint64(m.Passed), 0}, {"stake", m.Stake, 0},
+		{"balance", m.Balance, 0}, {"unvested", m.Unvested, 0},
 	} {
+		if n == 2 && sc.world.config.VerificationPercent == 0 && sc.world.s.Escrow() == 0 {
+			break
+		}
 		if f.n != f.not {
-			fmt.Fprintf(sc.out, " %s=%d", f.name, f.n)
+			text += fmt.Sprintf(" %s=%d", f.name, f.n)
 		}
 	}
+	return text
 }
 
 func (sc *scenario) showTrust(what string) {
