@@ -1,383 +1,381 @@
-// Package coordinator is a run's replicated state machine. From messages, time and chance it decides who takes part, who
-// trains on what, who witnesses, whose results enter the model, which parameters are agreed, whose results are recomputed,
-// who is convicted of what, and who is paid. It never sees a tensor. Hosts (package ledger) apply the same messages in the
-// same order and get the same bytes; clients read them.
+// Package coordinator is the replicated state machine of a run. From messages, time and chance it
+// decides who takes part, who trains on which data, who witnesses, which results enter the model,
+// which parameters are agreed, which results are recomputed, who is convicted of what, and who is
+// paid. It never sees a tensor. Hosts apply the same messages in the same order and get the same
+// bytes; clients read them.
+//
+// This comment and schema.txt define the protocol. schema.txt has the meaning of each field.
 //
 // # Life of a run
 //
-//	WaitingForMembers --enough are present, WaitingMs over--> Warmup --all are ready, or WarmupMs over--> RoundTrain
-//	RoundTrain --a quorum holds everything, or RoundTrainMs or the round's own limit over--> RoundWitness
-//	RoundTrain --with Buckets: WindowBlocks over, and nothing else--> RoundWitness
-//	RoundWitness --all have reported, or RoundWitnessMs over--> RoundTrain of the next round, or Cooldown
-//	Cooldown --checkpoint reported, or CooldownMs over--> WaitingForMembers, Paused or Finished
+//	WaitingForMembers --enough are present, and WaitingMs are over--> Warmup
+//	Warmup --all are ready, or WarmupMs are over--> RoundTrain
+//	RoundTrain --a quorum holds everything, or the round's time is over--> RoundWitness
+//	RoundTrain --with Buckets: WindowBlocks are over, and nothing else--> RoundWitness
+//	RoundWitness --all have reported, or RoundWitnessMs are over--> RoundTrain or Cooldown
+//	Cooldown --a checkpoint is reported, or CooldownMs are over-->
+//	                                           WaitingForMembers, Paused or Finished
 //	Warmup --too few are ready or present--> WaitingForMembers
 //	WaitingForMembers, Warmup --Pause--> Paused --Resume--> WaitingForMembers
 //
-// An epoch is the time from a Warmup to the next WaitingForMembers; its members stay for the next one without joining again.
-// Rounds count across the run. One message makes a bounded number of transitions, each of O(members) or less; hosts send a
-// Tick in each block, so no phase sticks.
+// An epoch lasts from a Warmup to the next WaitingForMembers. Its members stay for the next one
+// without joining again. Rounds are numbered from 1 over the whole run. One message makes a bounded
+// number of transitions, each in O(members) or less. Hosts send a Tick in each block, so no phase
+// gets stuck.
+//
+// RoundTrain lasts RoundTrainMs at most. If a member failed in the round before, it lasts 4 times
+// as long as the last complete RoundTrain, plus a second, if that is less.
+//
+// If three warmups in a row end with no member ready, the agreed parameters count as lost: the run
+// returns to those of the last reported checkpoint, or else to the initial ones.
 //
 // # Life of a round
 //
-// When round r opens, its seed gives the active members their shares of the batch (see Shares) and elects its witnesses. With Overlap 1 the witnesses report about the results of round r-1, so that these travel while r is
-// computed; with Overlap 0 about those of r itself. The round they attest is called a below (Round.Attests).
+// When round r opens, its seed gives the active members their shares of the batch (see Shares) and
+// elects its witnesses. With Overlap 1 the witnesses report about the results of round r-1, so that
+// these travel while r is computed; with Overlap 0, about those of r itself. The round that they
+// attest is called a below (Round.Attests).
 //
 //	Overlap 1      round 1    round 2    round 3    drain 4    drain 5
 //	trains         batch 1    batch 2    batch 3
 //	attests                   1          2          3
-//	model holds                          1          1 2        1 2 3     = the parameters at the round's start
+//	model holds                          1          1 2        1 2 3   = the parameters at its start
 //
-// A report says whose results of a the witness holds (a bitmap by members' places, exact), which commitments to them (a
-// Bloom filter, so that of a member's several commitments all take the same, State.Select), and the hash of the witness's
-// parameters at the start of r. While r is in RoundTrain only complete reports are taken. At the end of r:
+// A report has three parts: an exact bitmap of the members whose results of a the witness holds; a
+// Bloom filter of the commitments to them, so that of several commitments by one member everyone
+// takes the same (State.Select); and the hash of the witness's parameters at the start of r.
+// RoundTrain takes complete reports only. At the end of r:
 //
-//   - the parameters that a quorum of the elected witnesses named are agreed (State.Params);
-//   - a member's result of a is accepted if a quorum holds it and the member was not ejected since, and its sequences are paid,
-//     one point each;
-//   - the other sequences of a return by way of the redo queue, which the next batches take from first;
-//   - a member whose result was not accepted has missed, unless no quorum denies it and the others fared no better (a network
-//     cut in two is nobody's fault); a witness that did not report was idle. More than MissedMax misses, or idle elections, in
-//     a row and the member is dropped. It may join again;
-//   - a witness that named other parameters than the agreed ones went astray; in three reports in a row, and it is dropped;
-//   - when the next round opens, its seed draws which of a's accepted results are checked (see Verification).
+//   - The parameters named by a quorum of the elected witnesses are agreed (State.Params).
+//   - A member's result of a is accepted if a quorum holds it and the member has not been ejected.
+//     It earns one point for each sequence.
+//   - All other sequences of a enter the redo queue, which the next batches take from first.
+//   - A member whose result was not accepted has missed, if a quorum denies holding it, or if more
+//     than two thirds of the other members' results were accepted. Otherwise the network may have
+//     been cut in two, and no member is charged.
+//   - A witness that did not report was idle. A member with more than MissedMax misses, or idle
+//     elections, in a row is dropped. It may join again.
+//   - A witness that named other parameters than the agreed ones went astray. After three such
+//     reports in a row it is dropped.
+//   - The next round opens. Its seed draws which of a's accepted results are checked (see
+//     Verification).
 //
-// The quorum is committee.Quorum of the elected, so silence never lowers it. A member with no share, the batch being smaller
-// than the number of members, is not expected to give a result. Points and sequences are conserved: every sequence given out
-// is accepted once, waiting, in flight, or counted in RedoLost; points of all members and PointsRetired make PointsTotal, which
-// is one for each sequence accepted and one for each recomputed (PointsVerified).
+// The quorum is committee.Quorum of the elected witnesses, so silence never lowers it. If the batch
+// has fewer sequences than there are members, those without a share owe no result. Points and
+// sequences are conserved. Every sequence given out is accepted once, waiting, in flight, or
+// counted in RedoLost. The points of all members and PointsRetired add up to PointsTotal: one for
+// each accepted sequence and one for each recomputed sequence (PointsVerified).
 //
 // # Shares
 //
-// The seed puts the active members into a line (committee.Trainers), in which the sequences of the batch are given out from its
-// begin. With Sharing EqualShares each has as many, the first one more if they do not come out even (batch.Split).
+// The seed puts the active members in a line (committee.Trainers), in which the sequences of the
+// batch are given out from the beginning. With EqualShares each has the same number, and the first
+// ones one more if the batch does not divide evenly (batch.Split).
 //
-// With SpeedShares the share of a member is in proportion to its speed, in tokens a second, which it states itself when it joins and
-// by SetSpeed: one SetSpeed an epoch, and none that changes nothing. A round goes by the speeds stated when its epoch's first
-// round opened (Round.Speed). Of a batch of B sequences for n members, B at least n, a member of speed v has
+// With SpeedShares a member's share is in proportion to its speed in tokens a second, which it
+// states itself in Join and SetSpeed. SetSpeed is allowed once an epoch, and must change the speed.
+// A round uses the speeds stated when its epoch's first round opened (Round.Speed). Of a batch of B
+// sequences for n members, with B at least n, a member of speed v has
 //
-//	1 if f*v < 1        M = ceil(ShareMost*B/n), B at most, if f*v > M        else f*v, rounded
+//	1 if f*v < 1        M = min(B, ceil(ShareMost*B/n)) if f*v > M        else f*v, rounded
 //
-// with the one factor f for which all that makes B: nobody goes without work, and nobody has more than ShareMost times the equal
-// share. A speed of 0 counts as 1. f*v is rounded down, and what is left over goes, a sequence each, to those who lost most by
-// that, the first in the line of equal ones (batch.Weighted): equal speeds give equal shares. If B is below n the first B in the
-// line have a sequence each, whatever the speeds.
+// with the one factor f for which the shares add up to B. No member goes without work, and none has
+// more than ShareMost times the equal share. A speed of 0 counts as 1. f*v is rounded down; the
+// remaining sequences go, one each, to the members that lost most by rounding, the first in the
+// line of equal ones (batch.Weighted). Equal speeds give equal shares. If B is below n the first B
+// in the line have one sequence each.
 //
-// Nobody checks a speed, for a wrong one does not pay. Who states too much is given more than it can do in time, and what is late
-// is not accepted, earns nothing, and in the end has it dropped. Who states too little is given less, and earns less: points and
-// the members' emission are for sequences. The cap bounds how much of a batch those lose to the redo queue who boast; and where work
-// is scored, the speed of a member whose moving average of scores is not above 0 counts as 1, be it that its results were worth
-// nothing or that none was accepted.
+// Speeds are not checked, because a wrong one does not pay. A member that overstates its speed gets
+// more work than it can finish. Late results are rejected, earn nothing, and eventually get the
+// member dropped. A member that understates its speed gets less work and earns less. The cap bounds
+// how much of a batch boasters cost. Where work is scored, the speed of a member whose average
+// score is not above 0 counts as 1, whether its results were worthless or were never accepted.
 //
-// A check of a result goes to the first in the line of verifiers whose speed is at least half of its author's, so that it can be
-// done in the time that there is; to the fastest left if there is none. Tie-breakers are drawn from those of that speed too, unless
-// there are none.
+// A check goes to the first in the line of verifiers whose speed is at least half of the author's,
+// or else to the fastest one left. Tie-breakers are also drawn from members of that speed, if there
+// are any.
 //
 // # Windows
 //
-// With Exchange Buckets results travel through buckets, whose clocks and contents nobody trusts, and a round is a window of the
-// ledger's height. RoundTrain lasts exactly WindowBlocks blocks, however early everybody is done and whatever time it is; only an
-// epoch's last drain round, in which nothing is trained or shown, ends with its quorum of reports. Overlap is 1, so that a member
-// trains in window r+1 while what it made in r is shown and fetched:
+// With Buckets, results travel through buckets, whose clocks and contents are not trusted, and a
+// round is a window of the ledger's height. RoundTrain lasts exactly WindowBlocks blocks, however
+// early the members are done. Only an epoch's last drain round, in which nothing is trained or
+// shown, ends with its quorum of reports. Overlap is 1: a member trains in window r+1 while its
+// result of r is shown and fetched.
 //
-//	window r      the member trains its share, and puts the ID of its signed commitment on the ledger (Commit), once
-//	window r+1    its seed chooses the slice of r (Round.SliceSeed); the member shows what it committed to on the slice;
-//	              witnesses fetch it, and report whose they hold
+//	window r      the member trains its share and puts the ID of its signed commitment on the ledger
+//	window r+1    its seed draws the slice of r (Round.SliceSeed); the member reveals the slice;
+//	              witnesses fetch it and report whose they hold
 //
-// Nobody knew the seed while commitments were taken, so whoever wants to be accepted must have made all of its result. A
-// commitment is for the current round, by a member that has a share in it, and names that share; a second one is refused, and the
-// two are an Equivocation. What is not on the ledger cannot be held by any witness nor accepted, and a report is complete
-// without it. Since everybody reads the commitments here, reports have no filters, and State.Select takes the one that is here.
+// The seed is unknown while commitments are taken, so a member must have computed its whole result
+// to be accepted. A commitment must be for the current round and name the sender's share. A second
+// one is refused, and the two are an Equivocation. A result whose commitment is not on the ledger
+// can be neither held nor accepted, and reports are complete without it. Reports have no filters.
 //
 // # Validators and scores
 //
-// Where Config.Validators is not 0 the members' work is scored, whichever way it is exchanged. A validator takes a seat with a
-// stake (RegisterValidator); when all are taken the lowest stake makes room for a higher one. It leaves by RetireValidator. Both
-// pay out at once what the one who goes has in the run: no offence of a validator costs tokens, only trust and reward.
+// If Config.Validators is not 0 the members' work is scored, in either exchange. A validator takes
+// a seat with a stake (RegisterValidator). When all seats are taken, a higher stake replaces the
+// lowest. RetireValidator gives the seat up. In both cases the leaving validator is paid out at
+// once: no offence of a validator costs tokens, only trust and rewards.
 //
-// ScoreWindows rounds are a period: period p is the rounds (p-1)*ScoreWindows+1 to p*ScoreWindows. Its scores are spoken about
-// while the rounds of period p+1 run, and it is settled when the first of period p+2 opens:
+// ScoreWindows rounds are a period: period p has the rounds (p-1)*ScoreWindows+1 to p*ScoreWindows.
+// It is scored during period p+1, and settled when the first round of period p+2 opens:
 //
-//	first half of p+1    CommitScores: ScoresHash of the run, the validator, the period, a salt and the scores
-//	second half          RevealScores: exactly these; others cannot be revealed, so nobody can copy what it hears
+//	first half of p+1    CommitScores: a hash of run, validator, period, salt and scores
+//	second half          RevealScores: exactly these, so no validator can copy another
 //
-// After the run has finished windows are taken to go on, of WindowBlocks blocks, or with Peers of RoundTrainMs, until all periods
-// are settled (State.Window).
+// After the run has finished, windows are counted on until all periods are settled, of WindowBlocks
+// blocks each, or of RoundTrainMs with Peers (State.Window).
 //
-// A validator's weight is its stake times its trust. About each member with accepted results in the period, the scores of those
-// who spoke of it are combined if they have more than half of the weight of all validators, those who said nothing included (but
-// not those who came during the period and said nothing). A member that is a validator does not score itself.
+// A validator's weight is its stake times its trust. The scores of a member with accepted results
+// in the period are combined if the validators that scored it have more than half of all weight.
+// All weight includes silent validators, but not those that registered during the period and were
+// silent. A member that is a validator does not score itself.
 //
 //	m = the median by weight of the scores          d = the median by weight of |score - m|
 //	s = the mean by weight of the scores, each clipped to [m-d, m+d]
 //
-// So validators with less than half of the weight move s by no more than the others differ among themselves, and not at all where
-// these agree. Scores are integers from -ScoreOne to ScoreOne for -1 to 1; s is rounded to the nearest. Then, in this order:
+// Validators with less than half of the weight thus move s by no more than the others differ among
+// themselves, and not at all if those agree. Scores are integers from -ScoreOne to ScoreOne, for -1
+// to 1; s is rounded to the nearest. Then, in this order:
 //
-//	penalty     s <= 0 takes Penalty percent of Emission/Slots back from what the member was given last, as far as that goes
-//	ripening    what is left of that becomes the members' balances
-//	emission    Emission tokens, or what the treasury has. Of ValidatorPercent of it each validator gets a part in proportion to
-//	            weight times agreement; of the rest each member with s > 0 in proportion to s times the sequences of its accepted
-//	            results in the period. Parts are rounded down, and what is left over goes, a token each, to those whose parts lost
-//	            most by that. If no member is scored nothing is given; if none is above 0, nothing to members.
+//   - Penalty: a member with s <= 0 loses Penalty percent of Emission/Slots from its unvested
+//     reward, as far as that goes.
+//   - Vesting: the rest of the unvested rewards becomes the members' balances.
+//   - Emission: Emission tokens are given, or what the treasury has. ValidatorPercent of it goes
+//     to validators in proportion to weight times agreement. The rest goes to members with s > 0
+//     in proportion to s times the sequences of their accepted results. Parts are rounded down;
+//     the remainder goes, one token each, to the parts that lost most by rounding. If no member is
+//     scored nothing is given; if no score is above 0, nothing goes to members.
 //
-// What members are given is not theirs before it is ripe: a conviction of the greater kind takes it, and the next penalty. After
-// the last period everything is ripe.
+// A member's reward is unvested until the next period is settled. The next penalty or a conviction
+// that ejects the member may take it until then. After the last period all rewards vest.
 //
-// A validator's agreement is the mean, over all members that were scored, of 1 - |its score - s| / 0.5, where that is above 0; one
-// it said nothing of counts as 0. Its trust, 1 to 255 and 64 at first, goes by the same mean over those it did speak of: half of the
-// way down to 1 + 254 * mean, or a sixteenth of the way up. Who committed and did not reveal loses half of its trust, who said
-// nothing where there was work to score a quarter; so the silent do not hold up the others for long.
+// A validator's agreement is the mean, over all scored members, of 1 - |its score - s| / 0.5, where
+// that is above 0; a member that it did not score counts as 0. Its trust is 1 to 255, and 64 at
+// first. It moves towards 1 + 254 times the same mean over the members that it did score: half of
+// the way down, or a sixteenth of the way up. A validator that commits but never reveals loses half
+// its trust. One that stays silent when there was work to score loses a quarter, so silent
+// validators soon stop blocking the majority.
 //
 // # Slots
 //
-// At most Slots members are present at a time. A newcomer, and who was replaced, pays RegisterCost to the treasury. When all slots are
-// taken it replaces the member whose moving average of scores is the worst (a quarter of each new s; 0 if there was none, and s = 0 for
-// a period in which a member had shares and none of its results was accepted), of equal ones the one that came last. That is not
-// possible for ImmuneWindows rounds from the begin of the first epoch in which the newcomer takes part, and for one member in each
-// window only. Who left or was dropped pays nothing when it comes back, and replaces only who is worse than itself. Where nobody
-// scores nobody is replaced. The replaced keeps its place in the table, its stake and what it is owed like one that left: hence
-// Slots should be less than Limits.Members.
+// At most Slots members are present at a time. A newcomer, or a member that was replaced, pays
+// RegisterCost to the treasury. When all slots are taken it replaces the member with the lowest
+// average score, the latest of equal ones. The average moves by a quarter to each new s; it is 0
+// before the first, and s = 0 for a period in which a member had shares and no accepted result.
+//
+// A member is immune for ImmuneWindows rounds from the first epoch that it takes part in, and
+// before that epoch. One member is replaced per window at most. A member that left or was dropped
+// returns without paying, and replaces only a member with a lower average than its own. Without
+// validators no member is replaced. A replaced member keeps its place in the table, its stake and
+// what it is owed, like one that left; Slots should therefore be less than Limits.Members.
 //
 // # Verification
 //
-// A trainer signs a Commitment to its result before anybody sees it. When round a has become final and a round opens, the
-// seed of the latter, which nobody knew while a's results were made, draws VerificationPercent of a's accepted results to be
-// checked, and who checks them: the active members in the order of committee.Verifiers, one each as far as there are enough,
-// nobody itself. Each result is drawn by itself, with a chance in proportion to its member's doubt, so that the expected
-// number is that percentage; a chance that would exceed one is one, and what is left over goes to the others in proportion.
-// Doubt is 8 for a newcomer, 1 less for each check passed, down to 1, never 0, and 16 after a failure. Nothing is drawn if
-// a's parameters were not agreed, or if fewer than two are active.
+// A trainer signs a Commitment to its result before anyone sees it. When round a has become final
+// and a round opens, the seed of that round, which was unknown while a's results were made, draws
+// VerificationPercent of a's accepted results to be checked, and their verifiers: the active
+// members in the order of committee.Verifiers, one check each as far as they go, and none of its
+// own result. Each result is drawn by itself, with a chance in proportion to its author's doubt, so
+// that the percentage is the expected share. A chance above one is one, and the rest is divided
+// among the others in proportion. Doubt is 8 for a newcomer, 1 less for each check passed, at least
+// 1, and 16 after a failure. Nothing is drawn if a's parameters were not agreed, or if fewer than
+// two members are active.
 //
-// A check names all that is needed: round, epoch, step, member, verifier, share, parameters. The verifier recomputes the
-// share, and has VerifyMs to say one of three things (a verdict after that is refused; the check lapses, and the silent
-// verifier is charged as for a missed election, unless all places for disputes are taken):
+// A check names everything needed: round, epoch, step, author, verifier, share and parameters. The
+// verifier has VerifyMs to recompute the share and give a verdict:
 //
-//	Pass      the same came out. It opens the commitment's Work by the gradient's root, which only who computed it knows; one
-//	          that does not open it convicts the verifier (FalsePass). The verifier is paid the share's sequences in points.
-//	Accuse    something else came out: a dispute opens, in which the accuser is bound to the root of its own trace. If the
-//	          commitment names another epoch, share or parameters than the check, nothing is left to dispute: its signer is
-//	          convicted at once (WrongResult).
-//	Unserved  the member does not serve what is needed: a dispute opens in which only tie-breakers vote.
+//   - Pass: the result was the same. The verdict opens the commitment's Work by the gradient's
+//     root, which only a member that computed the gradient knows. A wrong root convicts the
+//     verifier (FalsePass). The verifier earns the share's sequences in points.
+//   - Accuse: the result was another. A dispute opens, in which the accuser is bound to the root
+//     of its own trace. If the commitment names another epoch, share or parameters than the check,
+//     its signer is convicted at once (WrongResult).
+//   - Unserved: the author does not serve what is needed. A dispute opens in which only
+//     tie-breakers vote.
+//
+// After VerifyMs the check lapses. A silent verifier has skipped a check, which counts like an idle
+// election, unless all places for disputes are taken.
 //
 // # Disputes
 //
-// The step of a share is a program: operations, each of which makes one value, cut into tiles, each made in slices. A trace
-// commits to all of it by three nested trees of package bisect:
+// The step of a share is a program: operations, each of which makes one value, cut into tiles, each
+// made in slices. A trace commits to all of it by three nested trees of package bisect:
 //
 //	trace                 its leaves are the operations'
-//	  operation           root over its tiles; of the last operation the leaf is Outcome(commitment) itself
+//	  operation           root over its tiles; the last operation is Outcome(commitment) itself
 //	    tile              root over its slices
 //	      slice           bisect.Leaf of the words after that slice
 //
-// A dispute finds the first operation, then the first tile of it, then the first slice, at which two traces differ. All that
-// the slice is computed from comes before, so both sides agree on it, and the Referee recomputes that one slice.
+// A dispute finds the first operation, then its first tile, then the first slice, at which two
+// traces differ. Both sides agree on everything before, from which the slice is computed, and the
+// Referee recomputes that one slice.
 //
-//	tie-breaking  up to three members, drawn by the chance of the block, recompute too and vote (TieBreak), within VerifyMs
-//	defending     the accused shows its trace (Defend) and proves that it ends with what it committed to
-//	descending    both Reveal the sixteen children of the node at which they differ; the first that differs is the next node.
-//	              Trees of one leaf are passed over. A leaf beyond a tree's is padding, and convicts whose is not zero
-//	evidence      the accuser opens the slice (Evidence), the referee judges. Both are convicted if neither is right
+//	tie-breaking  up to three members, drawn by the block's chance, vote (TieBreak) within VerifyMs
+//	defending     the accused shows its trace and proves that it ends with the commitment (Defend)
+//	descending    both Reveal the sixteen children of the node at which they differ; the first that
+//	              differs is the next node. Trees of one leaf are skipped. A leaf behind the end of
+//	              a tree is padding, and convicts the side for which it is not zero
+//	evidence      the accuser opens the slice (Evidence), and the referee judges; if neither side
+//	              is right both are convicted
 //
-// Each move has DisputeMs from the one before, both sides' reveals of a node the same; silence loses, and so does conceding
-// (Concede, once the votes are counted). Where both are silent the accuser loses. What is refused as malformed, or proves
-// nothing, may be tried again until the deadline.
+// Each move has DisputeMs after the one before; both reveals of a node have the same deadline.
+// Silence loses, and so does Concede, which is allowed once the votes are counted. If both sides
+// are silent the accuser loses. A move that is refused may be repeated until the deadline.
 //
-// An accuser that loses, falls silent, concedes or is ejected for something else may have meant to. So a tie-breaker that
-// voted VoteWrong takes its place, if there is one with a trace that neither the accused shows nor the referee disproved,
-// and the descent begins anew; only when there is none is the accused free. One honest party, verifier or tie-breaker,
-// suffices to convict a liar; and whoever computes rightly and answers in time is never convicted, whoever accuses it. A
-// dispute ends within VerifyMs and four times (2 + the levels of the three trees) moves.
+// An accuser that loses, falls silent, concedes, or is ejected for another offence may have done so
+// on purpose. A tie-breaker that voted VoteWrong then takes its place, if it has a trace other than
+// the accused's and the disproved one, and the descent starts over. Only if there is none is the
+// accused free. One honest verifier or tie-breaker is therefore enough to convict a liar, and a
+// member that computes correctly and answers in time is never convicted. A dispute ends within
+// VerifyMs and four times (2 + the levels of the three trees) moves.
 //
-// When it is over, the accuser and the tie-breakers that voted as it ended are paid the share's sequences in points.
-// Tie-breakers that voted against what was proven come under full doubt. An accused that was proven right has passed a
-// check.
+// At the end the accuser and the tie-breakers that voted for the outcome earn the share's sequences
+// in points. Tie-breakers that voted against what was proven get a doubt of 16. An accused that was
+// proven right has passed a check.
 //
-// About an Unserved result the tie-breakers decide, and since it cannot be proven they must agree: if all that vote, two at
-// least where there are so many, were not served either, it is a strike: the member is dropped, loses its points that are not settled, and comes under full doubt; the third in a row,
-// without a check passed between them, convicts it (NotServing). Else one that was served, of the VoteWrong ones first,
-// makes the check in the verifier's place, with time anew; it cannot say Unserved again, and the verifier has skipped a check.
+// A failure to serve cannot be proven, so the tie-breakers must agree. If all that vote, and at
+// least two where that many were drawn, were not served either, the author gets a strike: it is
+// dropped, loses its unsettled points, and has a doubt of 16. The third strike in a row without a
+// passed check convicts it (NotServing). Otherwise a tie-breaker that was served, first of all one
+// that voted VoteWrong, makes the check instead, with new time; it cannot vote Unserved again, and
+// the verifier has skipped a check.
 //
-// An Equivocation, two commitments of one member for one round, needs no dispute. Anybody may show it.
+// An Equivocation, two commitments by one member for one round, needs no dispute. Any key may send
+// it.
 //
 // # Convictions
 //
-// Who is convicted is ejected: it loses its whole stake, half of which goes to the balance of who showed the offence (for a
-// false accusation, of the accused once it is free; for an equivocation, which any accomplice could show in time to save
-// that half, a sixteenth), the rest to the treasury; its points that are not settled are retired;
-// its results that are not accepted yet never are; and it is out of all other checks and disputes. Lesser offences cost an
-// eighth of the stake and the place among the active: Absence is recorded where there is a stake, when a member is dropped
-// for having missed, idled or skipped checks more than MissedMax times in a row; Contradiction is a witness astray three
-// times in a row. The last 64 convictions stand in the state, each with the hash of the decisive message and the rounds from
-// which the member's results had entered the model.
+// A convicted member is ejected and forfeits its stake and its unsettled points. Half of the stake
+// goes to the member that proved the offence (for a false accusation the accused, once it is free),
+// and the rest to the treasury. For an equivocation it is a sixteenth, since an accomplice could
+// send the proof. The member's pending results are never accepted, and it leaves all checks and
+// disputes.
+//
+// A lesser offence costs an eighth of the stake and the place among the active. Absence is recorded
+// when a member with a stake is dropped for missed results, idle elections or skipped checks.
+// Contradiction is a witness astray three times in a row. The state keeps the last 64 convictions,
+// each with the hash of the decisive message and the rounds in which the member's results entered
+// the model.
 //
 // # Tokens
 //
-// The host keeps a run's tokens in one account, its escrow; whose they are stands here. Escrow is the sum of the treasury
-// and of all stakes, balances and rewards that are not ripe after every message. Env.Value says what is attached to a message; only
-// Join, Deposit and RegisterValidator (to a stake) and Fund (to the treasury) take any. Claim pays out (Payout), to the member's
-// payee: the points that are settled and not paid yet, at Rate, as far as the treasury goes; the balance; and the stake if it is
-// free. If that is nothing it pays what the sender was rewarded with as a validator.
+// The host keeps a run's tokens in one account, the escrow; the state says whose they are. Escrow
+// is the sum of the treasury and of all stakes, balances and unvested rewards. Env.Value is what is
+// attached to a message: Join, Deposit and RegisterValidator add it to a stake, Fund to the
+// treasury. Claim pays to the member's payee: the settled and unpaid points at Rate, as far as the
+// treasury goes; the balance; and the stake if it is free. If that is nothing it pays what the
+// sender earned as a validator.
 //
-// A stake is free UnbondMs after its member left or was dropped, or after the run was finished, if no result of its is in
-// flight and it has no part in an open check or dispute. A payee cannot be changed while anything is owed to it. The place
-// of a member that is owed tokens is not given away.
+// A stake is free UnbondMs after its member left or was dropped, or after the run finished, if the
+// member has no result in flight and no part in an open check or dispute. A payee cannot change
+// while anything is owed to it. The place of a member that is owed tokens is not given away.
 //
-// Points settle at the end of an epoch: no conviction takes them any more. Those of a member with an open check or dispute
-// settle one epoch later, or, when no epoch is running and nothing is open any more, at its Claim.
+// Points settle at the end of an epoch, after which no conviction takes them. Those of a member
+// with an open check or dispute settle one epoch later, or at its Claim when no epoch is running
+// and nothing is open.
 //
 // # End of an epoch
 //
-// When EpochMs are over, TotalSteps are made, a pause is pending, fewer than MinMembers are active, a round had no quorum of
-// reports, or two rounds in a row agreed on no parameters, the next Overlap+1 rounds are drain rounds: nothing is trained,
-// what is in flight is attested, and in the last one the parameters that hold all of it are agreed. If they are not, that
-// round is repeated, three times at most; then the epoch is rolled back: the members go on from State.Params, and what was
-// accepted since is lost to the model, though its points stand. If everybody leaves, the epoch ends at once in the same way.
-// Up to three members, of those who named the agreed parameters, are then chosen to make the epoch's checkpoint.
+// An epoch drains when EpochMs are over, TotalSteps are made, a pause is pending, fewer than
+// MinMembers are active, a round had no quorum of reports, or two rounds in a row agreed on no
+// parameters. The next Overlap+1 rounds are then drain rounds: nothing is trained, the results in
+// flight are attested, and the last one agrees on the parameters that hold all of them. If it does
+// not, it is repeated, three times at most. Then the epoch is rolled back: members return to
+// State.Params, and results accepted since are lost to the model, though their points stand. If all
+// members leave, the epoch ends at once in the same way. Up to three members that named the agreed
+// parameters are chosen to write the checkpoint.
 //
 // # Members
 //
-// A member keeps its place in the table, and so its index, while it is present. Who leaves or is dropped keeps it with its
-// points, until the table is full and a newcomer needs the place: it takes that of the member gone longest, though never
-// while a round of the running epoch, a check or a dispute mentions it or tokens are owed to it, and rounds of ended epochs that
-// mention it are erased. An ejected member may not join again; its place is given away only if no other can be. Who joins
-// during an epoch takes part from the next one on. Joining takes a stake of Config.Stake at least, what was left of an earlier
-// one included.
+// A member keeps its place in the table, and so its index, while it is present. One that leaves or
+// is dropped keeps the place and its points until the table is full and a newcomer needs it. A
+// newcomer takes the place of the member gone longest, unless a round of the running epoch, a check
+// or a dispute mentions that member or tokens are owed to it. Rounds of ended epochs that mention
+// it are erased. An ejected member cannot join again; its place is given away only if no other can
+// be. A member that joins during an epoch takes part from the next one on. Joining takes a stake of
+// at least Config.Stake, including what is left of an earlier one.
 //
 // # The buffer
 //
-// The state is one flat buffer: it is the canonical encoding. Numbers are little endian, at multiples of their size; bytes
-// that nothing covers are zero. Its size is fixed by the limits (Size: 150 KiB for 256 members and 32 witnesses, 4.4 MiB
-// for 10,000; 158 KiB and 4.8 MiB with buckets and 8 or 16 validators), and its hash is the Merkle root over its pages of 1 KiB. Each part begins at a page:
+// The state is one flat buffer, which is its own canonical encoding. Numbers are little endian, at
+// multiples of their size; bytes that no field covers are zero. The limits fix its size (Size: 150
+// KiB for 256 members and 32 witnesses, 4.4 MiB for 10,000 members; 158 KiB and 4.8 MiB with
+// buckets and 8 or 16 validators). Its hash is the Merkle root over its pages of 1 KiB. Each part
+// begins at a page:
 //
-//	header      1 page
-//	members     200 bytes a place
-//	redo queue  1 page: 64 spans of U64 start, U32 count, U32 zero
-//	ring        4 slots; round r is in slot r mod 4
-//	checks      104 bytes a place; as many as a quarter of the members, but at least 64
-//	disputes    16 places of 1152 bytes
-//	convictions 64 places of 144 bytes; number n is in place (n-1) mod 64
-//	validators  104 bytes a seat of the limits; at none this part and those behind are empty
-//	tallies     3 of the size of 8 bytes and 24 a member; period p is in place p mod 3
-//	scores      2 of the size of 8 bytes, 88 a seat, and 2 a member and seat; period p is in place p mod 2
+//	header       1 page
+//	members      a Member for each place
+//	redo queue   64 Spans
+//	ring         4 slots; round r is in slot r mod 4
+//	checks       as many places as a quarter of the members, but at least 64
+//	disputes     16 places
+//	convictions  64 places; number n is in place (n-1) mod 64
+//	validators   a Seat for each of the limits; without any this part and those below are empty
+//	tallies      3, each a Tally and a Work for each member; period p is in place p mod 3
+//	ballots      2, each a Period, a Ballot for each seat, and for each seat a U16 for each member:
+//	             the score + 32768, 0 = none; period p is in place p mod 2
 //
-// The room that the limits leave is bit 1 for buckets and bit 2 for speeds. What is of variable size:
-// a slot of the ring continues behind its fixed part, with b = members/8 rounded up to 8 bytes and w
-// the limit of witnesses, by
+// A slot is its fixed part (Slot) and then, with b = members/8 rounded up to 8 bytes and w the
+// limit of witnesses:
 //
-//	w U32 elected members, then to a multiple of 8
+//	w Elected, then to a multiple of 8
 //	w Report
 //	b active   b expected   b accepted: bitmaps by members' places, bit i%8 of byte i/8
 //	U8 for each member: reports that hold its result of this round, then to a multiple of 8
-//	filters of the reports, by seats: filter bits / 8 each; with buckets none, but of each member the Hash ID of its commitment
-//	with room for speeds, for each member a Share
-//
-// A tally is its head, then a Work for each place of the table of members. A period's scores are their
-// head, a Ballot for each seat, and for each seat, for each place of the table of members, U16 score +
-// 32768, 0 = none.
+//	filters of the reports, by seats, FilterBits/8 bytes each; with buckets a Commit for each member
+//	with room for speeds, a Share for each member
 //
 // # Offsets
 //
 // The header, 1024 bytes (Header):
 //
+//	  0 U32      Magic                 4 U32      Version               8 U32      LimitMembers
+//	 12 U16      LimitWitnesses       14 U16      LimitValidators      16 Hash     ID
 //	 48 U64      WaitingMs            56 U64      WarmupMs             64 U64      RoundTrainMs
 //	 72 U64      RoundWitnessMs       80 U64      CooldownMs           88 U64      EpochMs
 //	 96 U64      BatchRampTokens     104 U32      MinMembers          108 U32      StartMembers
 //	112 U32      TotalSteps          116 U32      BatchStart          120 U32      BatchEnd
 //	124 U32      SequenceTokens      128 U16      Witnesses           130 U8       Overlap
 //	131 U8       MissedMax           132 U8       VerificationPercent 133 U8       Numerics
-//	136 Text     Name                168 Hash     ModelHash           200 Hash     SpecHash
-//	232 Key      Owner               512 U64      VerifyMs            520 U64      DisputeMs
+//	134 U8       NameBytes           136 Text     Name                168 Hash     ModelHash
+//	200 Hash     SpecHash            232 Key      Owner               264 U8       Phase
+//	265 Bool     PausePending        266 U8       Drain               267 U8       Repeats
+//	268 U8       CheckpointersLen    269 Bool     HasCheckpoint       270 U8       LostWarmups
+//	272 U64      PhaseSince          280 U64      EpochSince          288 U64      DataIndex
+//	296 U64      PointsTotal         304 U64      PointsRetired       312 U64      RedoLost
+//	320 Hash     Params              352 U32      ParamsRound         356 U32      Count
+//	360 U32      Epoch               364 U32      Round               368 U32      Step
+//	372 U32      EpochRound          376 U32      RedoLen             380 U32      Rollbacks
+//	384 3 U32    Checkpointer        400 Hash     CheckpointParams    432 Hash     CheckpointManifest
+//	464 Key      CheckpointKey       496 U32      CheckpointEpoch     500 U32      PaceMs
+//	504 U64      TrainLimitMs        512 U64      VerifyMs            520 U64      DisputeMs
 //	528 U64      Stake               536 U64      UnbondMs            544 U64      Rate
-//	552 Hash     StateHash           665 U8       Exchange            666 U8       ValidatorPercent
-//	667 U8       Penalty             668 U16      Validators          672 U64      Emission
-//	680 U64      RegisterCost        688 U32      WindowBlocks        692 U32      ScoreWindows
-//	696 U32      Slots               700 U32      ImmuneWindows       740 U8       Sharing
-//
-//	  0 U32   Magic              "ENTR"
-//	  4 U32   Version            3
-//	  8 U32   LimitMembers       Limits.Members
-//	 12 U16   LimitWitnesses     Limits.Witnesses
-//	 14 U16   LimitValidators    Limits.Validators
-//	 16 Hash  ID                 the run's identity
-//	134 U8    NameBytes          length of the name
-//	264 U8    Phase              the phase
-//	265 Bool  PausePending       the run pauses when this epoch is over
-//	266 U8    Drain              drain rounds left, this one included
-//	267 U8    Repeats            repeats of the last drain round so far
-//	268 U8    CheckpointersLen   number of checkpointers
-//	269 Bool  HasCheckpoint      a checkpoint was reported
-//	270 U8    LostWarmups        warmups in a row that ended with no member ready
-//	272 U64   PhaseSince         when the phase began, in ms
-//	280 U64   EpochSince         when the epoch's first round opened, in ms
-//	288 U64   DataIndex          first sequence that was never given out
-//	296 U64   PointsTotal        points ever given
-//	304 U64   PointsRetired      points of members that were forgotten, and points that were forfeited
-//	312 U64   RedoLost           sequences lost to a full redo queue
-//	320 Hash  Params             the parameters agreed last
-//	352 U32   ParamsRound        the round at whose start they were held
-//	356 U32   Count              places of the table of members in use
-//	360 U32   Epoch              current or last epoch
-//	364 U32   Round              current or last round
-//	368 U32   Step               rounds with training so far
-//	372 U32   EpochRound         the epoch's first round
-//	376 U32   RedoLen            spans in the redo queue
-//	380 U32   Rollbacks          returns to older parameters
-//	384 3 U32 Checkpointer       members chosen to write the checkpoint
-//	400 Hash  CheckpointParams   the last checkpoint: its parameters
-//	432 Hash  CheckpointManifest its manifest
-//	464 Key   CheckpointKey      its author
-//	496 U32   CheckpointEpoch    its epoch
-//	500 U32   PaceMs             how long the last complete RoundTrain took
-//	504 U64   TrainLimitMs       longest RoundTrain of the current round
-//	584 U64   Treasury           tokens of the treasury
-//	592 U64   Escrow             tokens that the host holds for the run
-//	600 U64   Payout             tokens that the last message paid out
-//	608 Key   PayoutTo           the key they went to
-//	640 U64   PointsVerified     points given for verifying
-//	648 U32   Convictions        convictions so far
-//	652 U32   Disputes           disputes so far
-//	656 U32   ChecksDrawn        checks drawn so far
-//	660 U32   ChecksPassed       checks passed so far
-//	664 U8    Room               bit 1: Limits.Buckets; bit 2: Limits.Speeds
-//	704 U64   PhaseHeight        height at which the phase began
-//	712 U64   Emitted            tokens ever given for scores
-//	720 U64   Penalties          tokens ever taken back by penalties
-//	728 U32   PeriodSettled      last period whose scores were settled
-//	732 U32   Tail               windows since the run's end
-//	736 U32   Replaced           1 + the window of the last replacement
+//	552 Hash     StateHash           584 U64      Treasury            592 U64      Escrow
+//	600 U64      Payout              608 Key      PayoutTo            640 U64      PointsVerified
+//	648 U32      Convictions         652 U32      Disputes            656 U32      ChecksDrawn
+//	660 U32      ChecksPassed        664 U8       Room                665 U8       Exchange
+//	666 U8       ValidatorPercent    667 U8       Penalty             668 U16      Validators
+//	672 U64      Emission            680 U64      RegisterCost        688 U32      WindowBlocks
+//	692 U32      ScoreWindows        696 U32      Slots               700 U32      ImmuneWindows
+//	704 U64      PhaseHeight         712 U64      Emitted             720 U64      Penalties
+//	728 U32      PeriodSettled       732 U32      Tail                736 U32      Replaced
+//	740 U8       Sharing
 //
 // A place in the table of members, 200 bytes (Member):
 //
-//	  0 Key   Key                the member's key
-//	 32 U64   Points             points earned
-//	 40 U64   JoinedMs           when it joined last
-//	 48 U64   LeftMs             when it left last
-//	 56 U64   Stake              tokens at stake
-//	 64 U32   Results            accepted results
-//	 68 U32   Speed              tokens a second, as stated last
-//	 72 U32   JoinedEpoch        epoch in which it joined last
-//	 76 U32   LeftRound          round in which it left last
-//	 80 U8    Status             its status
-//	 81 U8    Missed             results missed in a row
-//	 82 U8    Idle               elections in a row without a report
-//	 83 U8    Doubt              weight in the draw of checks
-//	 84 U8    Strikes            failures to serve in a row
-//	 85 U8    Skipped            checks skipped in a row
-//	 86 U8    Astray             reports in a row with other parameters than the agreed ones
-//	 88 U64   Balance            tokens rewarded and not claimed
-//	 96 U64   Settled            points that no conviction takes
-//	104 U64   Claimed            points that were paid
-//	112 U64   ReleaseMs          when its stake is free
-//	120 U32   Passed             checks of its results that passed
-//	124 U32   FirstRound         round of its first accepted result
-//	128 U32   LastRound          round of its last accepted result
-//	136 Key   Payee              the key its claims are paid to
-//	168 U64   EpochPoints        points at the end of the last epoch
-//	176 U64   Unvested           reward of the last period, which a penalty or conviction may still take
-//	184 U64   Earned             tokens ever given for its scores
-//	192 U32   Since              window in which it came as a newcomer
-//	196 U16   Score              moving average of its scores + 32768; 0 = none
-//	198 Bool  SpeedSet           it has stated a speed since the epoch began
+//	  0 Key      Key                  32 U64      Points               40 U64      JoinedMs
+//	 48 U64      LeftMs               56 U64      Stake                64 U32      Results
+//	 68 U32      Speed                72 U32      JoinedEpoch          76 U32      LeftRound
+//	 80 U8       Status               81 U8       Missed               82 U8       Idle
+//	 83 U8       Doubt                84 U8       Strikes              85 U8       Skipped
+//	 86 U8       Astray               88 U64      Balance              96 U64      Settled
+//	104 U64      Claimed             112 U64      ReleaseMs           120 U32      Passed
+//	124 U32      FirstRound          128 U32      LastRound           136 Key      Payee
+//	168 U64      EpochPoints         176 U64      Unvested            184 U64      Earned
+//	192 U32      Since               196 U16      Score               198 Bool     SpeedSet
 //
 // A slot of the ring of rounds: its fixed part, 248 bytes (Slot):
 //
@@ -485,13 +483,13 @@
 //
 // # Example
 //
-// For example a report in round 7 that holds the results of members 0 and 2, with a filter (here of 2 bytes) and parameters
-// 99...99, is
+// A report in round 7 that holds the results of members 0 and 2, with a filter of 2 bytes and the
+// parameters 99...99, is
 //
 //	04 07000000 01 99...99 01000000 05 02000000 0102
 //
-// Commitments are laid out in Commitment. Peers exchange them; the coordinator sees the filters of all, and those that verdicts
-// show.
+// Commitments are laid out in Commitment. Peers exchange them; the coordinator sees the filters of
+// all of them, and those that verdicts show.
 //
 // The package is replicated (see package wire).
 package coordinator

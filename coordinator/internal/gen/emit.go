@@ -218,8 +218,7 @@ func wrap(text, prefix string) string {
 	return b.String() + strings.TrimRight(line, " ") + "\n"
 }
 
-// tables returns the offset tables of the package comment: the configuration and the small records
-// three fields a line, the header and a member's place with the meaning of each field.
+// tables returns the offset tables of the package comment, three fields a line.
 func (s schema) tables() string {
 	var b strings.Builder
 	for _, r := range s.parts {
@@ -232,42 +231,19 @@ func (s schema) tables() string {
 			continue
 		}
 		b.WriteString("// " + head + "\n//\n")
-		var brief, full []field
-		for _, f := range r.fields {
-			if r.name == "Member" || r.name == "Header" && !s.isSetting(f.name) {
-				full = append(full, f)
-			} else {
-				brief = append(brief, f)
-			}
-		}
-		for n, f := range brief {
+		for n, f := range r.fields {
 			text := fmt.Sprintf("%4d %-8s %-19s", f.at, f.wireType(), f.name)
 			if n%3 == 0 {
 				b.WriteString("//\t")
 			}
-			if n%3 == 2 || n == len(brief)-1 {
+			if n%3 == 2 || n == len(r.fields)-1 {
 				text = strings.TrimRight(text, " ") + "\n"
 			}
 			b.WriteString(text)
 		}
-		if len(brief) > 0 && len(full) > 0 {
-			b.WriteString("//\n")
-		}
-		for _, f := range full {
-			fmt.Fprintf(&b, "//\t%4d %-5s %-18s %s\n", f.at, f.wireType(), f.name, f.doc)
-		}
 		b.WriteString("//\n")
 	}
 	return b.String()
-}
-
-func (s schema) isSetting(name string) bool {
-	for _, c := range s.config {
-		if c.name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // wireType returns how the tables name the type of a field.
