@@ -30,7 +30,8 @@ exact
 tensor canonical tokenizer merkle/parallel
 codec/internal/vec
 codec/internal/subset
-optim codec codec/distro codec/dense codec/slice codec/sparseloco
+optim
+codec codec/distro codec/dense codec/slice codec/sparseloco
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator

@@ -28,7 +28,7 @@ type Exchange struct {
 const exchangePayloads = 32
 
 // exchangeConfig is the codec's: blocks of 64 by 64, of each the 8 largest coefficients.
-var exchangeConfig = distro.Config{Chunk: 64, TopK: 8, Decay: 0.999, WeightDecay: 0.1, ClipNorm: 1}
+var exchangeConfig = distro.Config{Block: 64, TopK: 8, Decay: 0.999, WeightDecay: 0.1, ClipNorm: 1}
 
 const exchangeRate = 1e-4
 

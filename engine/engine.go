@@ -17,7 +17,7 @@ import (
 	"context"
 
 	"github.com/entrain-network/entrain/batch"
-	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -112,8 +112,8 @@ type Gradient struct {
 	Loss   float32   // mean over the share, nats a token
 }
 
-// Slicer is what an engine does for a run that exchanges by buckets: package codec/slice defines
-// each method.
+// Slicer is what an engine does for a run that exchanges by buckets: [codec.Sliceable]
+// defines each method.
 type Slicer interface {
 	// Root returns what a member commits to for a sealed update, the Payload of a Result.
 	Root(sealed []byte) wire.Hash
@@ -121,7 +121,7 @@ type Slicer interface {
 	RevealLen() int
 	Reveal(dst, sealed []byte, seed wire.Hash) []byte
 	Open(reveal []byte) (root, seed wire.Hash, err error)
-	Ranges(seed wire.Hash) []slice.Range
+	Ranges(seed wire.Hash) []codec.Range
 	Values(dst []float32, reveal []byte) []float32
 	PatchState(params []float32, stateSlice []byte) error
 	StateSliceLen() int

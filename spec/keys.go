@@ -48,7 +48,7 @@ func checkKeys(text []byte) error {
 	if err := toml.Unmarshal(text, &tree); err != nil {
 		return err
 	}
-	unknown := unknownKeys(nil, "", tree, reflect.TypeFor[Spec]())
+	unknown := unknownKeys(nil, "", tree, formType)
 	if len(unknown) == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func checkKeys(text []byte) error {
 	d := toml.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	var strict *toml.StrictMissingError
-	if err := d.Decode(new(Spec)); errors.As(err, &strict) {
+	if err := d.Decode(reflect.New(formType).Interface()); errors.As(err, &strict) {
 		return fmt.Errorf("unknown key:\n%s", strict.String())
 	}
 	return fmt.Errorf("unknown key: %s", strings.Join(unknown, ", "))

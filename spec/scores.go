@@ -45,14 +45,23 @@ func defaultFor(text []byte) Spec {
 		Exchange  struct{ Kind string }
 		Optimizer struct{ Codec string }
 	}
-	if toml.Unmarshal(text, &said) != nil || said.Exchange.Kind != ExchangeBucket {
+	if toml.Unmarshal(text, &said) != nil {
+		return s
+	}
+	if said.Optimizer.Codec != "" {
+		s.Optimizer = Optimizer{Codec: said.Optimizer.Codec} // no options if it is not known
+		if k, ok := s.Optimizer.Kind(); ok {
+			s.Optimizer = optimizerFor(k)
+		}
+	}
+	if said.Exchange.Kind != ExchangeBucket {
 		return s // what is wrong with its form is reported when all of it is read
 	}
 	s.Exchange.WindowBlocks = windowBlocksDefault
 	s.Members.Overlap = 1
 	s.Trust.VerificationPercent = 0
-	if said.Optimizer.Codec == "" || said.Optimizer.Codec == CodecSlice {
-		s.Optimizer.Codec, s.Optimizer.Decay = CodecSlice, 1
+	if said.Optimizer.Codec == "" {
+		s.Optimizer = optimizerFor(sliceKind())
 	}
 	return s
 }
@@ -84,8 +93,8 @@ func (s Spec) checkScores(fault func(format string, args ...any)) {
 	default:
 		fault("exchange.kind: %q is not known; there are %q and %q", s.Exchange.Kind, ExchangePeers, ExchangeBucket)
 	}
-	if s.Optimizer.Codec == CodecSlice && !s.Buckets() {
-		fault("optimizer.codec: %q reveals what a window's seed drew, which is done with exchange.kind = %q only", CodecSlice, ExchangeBucket)
+	if k, _ := s.Optimizer.Kind(); k.Sliceable && !s.Buckets() {
+		fault("optimizer.codec: %q needs exchange.kind = %q", k.Name, ExchangeBucket)
 	}
 	if a := s.Scores.Alpha; !(a >= 0 && a <= 1) {
 		fault("scores.alpha: %v must be above 0 and at most 1", a)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -20,19 +22,19 @@ func TestDefaultsOfExchange(t *testing.T) {
 		decay  float32
 		check  uint8
 	}{
-		{"", 0, CodecDistro, 0.95, 5},
-		{"[exchange]\nkind = \"peers\"\n", 0, CodecDistro, 0.95, 5},
-		{"[exchange]\nkind = \"bucket\"\n", 60, CodecSlice, 1, 0},
-		{"[exchange]\nkind = \"bucket\"\nwindow_blocks = 7\n[optimizer]\ncodec = \"slice\"\ndecay = 0.5\n", 7, CodecSlice, 0.5, 0},
-		{"[optimizer]\ncodec = \"distro\"\n[exchange]\nkind = \"bucket\"\n", 60, CodecDistro, 0.95, 0},
+		{"", 0, "distro", 0.95, 5},
+		{"[exchange]\nkind = \"peers\"\n", 0, "distro", 0.95, 5},
+		{"[exchange]\nkind = \"bucket\"\n", 60, "slice", 1, 0},
+		{"[exchange]\nkind = \"bucket\"\nwindow_blocks = 7\n[optimizer.slice]\ndecay = 0.5\n", 7, "slice", 0.5, 0},
+		{"[optimizer]\ncodec = \"distro\"\n[exchange]\nkind = \"bucket\"\n", 60, "distro", 0.95, 0},
 	} {
 		s, err := Parse([]byte("name = \"test\"\n" + c.text))
 		if err != nil {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		if s.Exchange.WindowBlocks != c.blocks || s.Optimizer.Codec != c.codec || s.Optimizer.Decay != c.decay || s.Trust.VerificationPercent != c.check {
-			t.Errorf("%s: got %+v, codec %s with decay %v, %d %% checked", c.text, s.Exchange, s.Optimizer.Codec, s.Optimizer.Decay, s.Trust.VerificationPercent)
+		if s.Exchange.WindowBlocks != c.blocks || s.Optimizer.Codec != c.codec || decay(s) != c.decay || s.Trust.VerificationPercent != c.check {
+			t.Errorf("%s: got %+v, codec %s with decay %v, %d %% checked", c.text, s.Exchange, s.Optimizer.Codec, decay(s), s.Trust.VerificationPercent)
 		}
 		limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
 		if limits.Buckets != s.Buckets() || config.WindowBlocks != c.blocks || (config.Exchange == coordinator.Buckets) != s.Buckets() {
@@ -73,27 +75,27 @@ alpha = 0.5
 func TestFaultsOfScores(t *testing.T) {
 	for text, want := range map[string]string{
 		"[exchange]\nkind = \"pigeons\"":                                    "exchange.kind",
-		"[exchange]\nwindow_blocks = 9":                                     "WindowBlocks",
-		"[exchange]\nkind = \"bucket\"\nwindow_blocks = 0":                  "WindowBlocks",
-		"[exchange]\nkind = \"bucket\"\n[members]\noverlap = 0":             "Overlap",
-		"[exchange]\nkind = \"bucket\"\n[trust]\nverification_percent = 5":  "VerificationPercent",
+		"[exchange]\nwindow_blocks = 9":                                     "exchange.window_blocks",
+		"[exchange]\nkind = \"bucket\"\nwindow_blocks = 0":                  "exchange.window_blocks",
+		"[exchange]\nkind = \"bucket\"\n[members]\noverlap = 0":             "members.overlap",
+		"[exchange]\nkind = \"bucket\"\n[trust]\nverification_percent = 5":  "trust.verification_percent",
 		"[optimizer]\ncodec = \"slice\"\n[trust]\nverification_percent = 0": "exchange.kind = \"bucket\"",
-		"[scores]\nwindows = 5":                                             "ScoreWindows",
-		"[scores]\nemission = 5":                                            "Emission",
-		"[scores]\nvalidators = 1\nwindows = 1":                             "ScoreWindows",
+		"[scores]\nwindows = 5":                                             "scores.windows",
+		"[scores]\nemission = 5":                                            "scores.emission",
+		"[scores]\nvalidators = 1\nwindows = 1":                             "scores.windows",
 		"[scores]\nvalidators = 65":                                         "limits",
-		"[scores]\nvalidators = 1\nvalidator_percent = 101":                 "ValidatorPercent",
-		"[scores]\nvalidators = 1\npenalty_percent = 101":                   "Penalty",
-		"[scores]\nvalidators = 1\nemission = 9223372036854775807":          "Emission",
+		"[scores]\nvalidators = 1\nvalidator_percent = 101":                 "scores.validator_percent",
+		"[scores]\nvalidators = 1\npenalty_percent = 101":                   "scores.penalty_percent",
+		"[scores]\nvalidators = 1\nemission = 9223372036854775807":          "scores.emission",
 		"[scores]\nvalidators = 1\nalpha = 1.5":                             "scores.alpha",
 		"[scores]\nvalidators = 1\nalpha = -0.5":                            "scores.alpha",
 		"[scores]\nvalidators = 1\nalpha = nan":                             "scores.alpha",
 		"[scores]\nalpha = 0.5":                                             "scores.alpha",
 		"[scores]\nseats = 1":                                               "seats",
-		"[members]\nslots = 300":                                            "Slots",
-		"[members]\nslots = 1":                                              "Slots",
-		"[members]\nimmune_windows = 3":                                     "ImmuneWindows",
-		"[members]\nregister_cost = 9223372036854775807":                    "RegisterCost",
+		"[members]\nslots = 300":                                            "members.slots",
+		"[members]\nslots = 1":                                              "members.slots",
+		"[members]\nimmune_windows = 3":                                     "members.immune_windows",
+		"[members]\nregister_cost = 9223372036854775807":                    "members.register_cost",
 	} {
 		if _, err := Parse([]byte("name = \"test\"\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want a fault of %q", text, err, want)
@@ -120,4 +122,12 @@ func TestExamplesParse(t *testing.T) {
 			t.Errorf("%s is %+v", file, s)
 		}
 	}
+}
+
+// decay returns the decay of a specification's codec.
+func decay(s Spec) float32 {
+	if o, ok := s.Optimizer.Options.(slice.Config); ok {
+		return o.Decay
+	}
+	return s.Optimizer.Options.(distro.Config).Decay
 }

@@ -77,22 +77,12 @@ type Data struct {
 
 // Optimizer is how a member's gradient becomes an update.
 type Optimizer struct {
-	Codec       string  `toml:"codec"`        // distro, sparseloco, or slice in a run that exchanges by buckets
-	Chunk       int     `toml:"chunk"`        // edge of the blocks that are transformed
-	TopK        int     `toml:"top_k"`        // coefficients sent of each block
-	Decay       float32 `toml:"decay"`        // of the momentum residual, a step
-	WeightDecay float32 `toml:"weight_decay"` // a step, times the learning rate
-	ClipNorm    float32 `toml:"clip_norm"`    // largest norm of a member's gradient; 0 clips nothing
-	// VotesMax is as how many members those count at most who want the same coefficient to move the same way; 0: as many as they are.
-	VotesMax int `toml:"votes_max,omitempty"`
-	// Compression is, with codec slice, of how many values of each tensor one is sent in a window, drawn when it is over. 0: 100.
-	Compression uint32 `toml:"compression,omitempty"`
-	// InnerSteps is, with codec sparseloco, in how many steps of AdamW a member trains on its share before it sends what they changed. 0: 15.
-	InnerSteps int `toml:"inner_steps,omitempty"`
-	// OuterRate is, with codec sparseloco, by which the mean of the members' changes is followed. 0: 1.
-	OuterRate float32 `toml:"outer_rate,omitempty"`
-	// Leaf is how many values in a row are sent together or not at all, with codec slice. 0: 512.
-	Leaf uint32 `toml:"leaf,omitempty"`
+	// Codec is the name of one of [Kinds]. The default is distro, and slice in a run that exchanges
+	// by buckets.
+	Codec string
+	// Options are the table named after the codec, such as [optimizer.distro]: see distro.Config,
+	// slice.Config and sparseloco.Options. They are nil if the codec is not known.
+	Options codec.Options
 }
 
 // LearningRate is a schedule over steps. With codec distro updates are signs, so a rate is what one step moves each weight by; with sparseloco it is
@@ -192,7 +182,7 @@ func Default() Spec {
 		Steps:        1000,
 		Model:        Model{Preset: "nano", Seed: "entrain"},
 		Data:         Data{Sequence: 128, Seed: "entrain"},
-		Optimizer:    Optimizer{Codec: "distro", Chunk: 64, TopK: 32, Decay: 0.95, WeightDecay: 0.1, ClipNorm: 1},
+		Optimizer:    optimizerFor(Kinds[0]),
 		LearningRate: LearningRate{Schedule: "cosine", Base: 2e-3, Warmup: 20, Final: 2e-4},
 		Batch:        Batch{Start: 64},
 		Members:      Members{Min: 2, Capacity: 256, MissedMax: 3},
@@ -221,17 +211,18 @@ func decode(text []byte) (Spec, error) {
 	}
 	s := defaultFor(text)
 	s.Model.Preset = ""
-	if err := toml.Unmarshal(text, &s); err != nil {
+	f := newForm(s)
+	if err := toml.Unmarshal(text, f.Addr().Interface()); err != nil {
 		var bad *toml.DecodeError
 		if errors.As(err, &bad) {
-			return Spec{}, fmt.Errorf("%s\n%s", clip(err.Error()), clip(bad.String()))
+			return Spec{}, fmt.Errorf("%s\n%s", clip(mistake(bad)), clip(bad.String()))
 		}
 		return Spec{}, err
 	}
 	if err := checkKeys(text); err != nil {
 		return Spec{}, err
 	}
-	return s, nil
+	return readForm(f)
 }
 
 // complete fills in what is not said, and checks.
@@ -248,7 +239,7 @@ func (s Spec) complete() (Spec, error) {
 
 // Append writes the specification with everything spelled out.
 func (s Spec) Append(dst []byte) ([]byte, error) {
-	b, err := toml.Marshal(s)
+	b, err := toml.Marshal(newForm(s).Interface())
 	if err != nil {
 		return dst, fmt.Errorf("writing the specification: %w", err)
 	}
@@ -274,7 +265,6 @@ func (s *Spec) fill() {
 	}
 	s.Trust.fill(s.Times.RoundTrain)
 	s.Scores.fill()
-	s.Optimizer.fill()
 }
 
 // disputeMoves is more moves than a dispute has, after the first: for each of three trees of up to 16^3 leaves and more, and its evidence.
@@ -318,19 +308,21 @@ func (s Spec) Check() error {
 			fault("data.manifest: %q is not a hash of 64 hexadecimal digits", s.Data.Manifest)
 		}
 	}
-	if s.Data.Sequence < 2 || s.Data.Sequence > cfg.Context {
+	if s.Data.Sequence < 2 || cfg.Context > 0 && s.Data.Sequence > cfg.Context {
 		fault("data.sequence: %d must be 2 to the model's context, %d", s.Data.Sequence, cfg.Context)
 	}
 	if _, err := s.Schedule(); err != nil {
 		fault("learning_rate: %w", err)
-	} else if err := codec.CheckLR(float32(max(s.LearningRate.Base, s.LearningRate.Final)), s.Optimizer.WeightDecay); err != nil {
-		fault("learning_rate, optimizer.weight_decay: %w", err)
+	} else if o := s.Optimizer.Options; o != nil {
+		if err := o.CheckLR(float32(max(s.LearningRate.Base, s.LearningRate.Final))); err != nil {
+			fault("learning_rate, optimizer.%s.weight_decay: %w", s.Optimizer.Codec, err)
+		}
 	}
 	if _, err := ParseVersion(s.Members.ClientMin); err != nil && s.Members.ClientMin != "" {
 		fault("members.client_min: %w", err)
 	}
 	for _, f := range s.Optimizer.check(s.Trust.VerificationPercent) {
-		fault("optimizer.%w", f)
+		fault("%w", f)
 	}
 	s.checkScores(fault)
 	for _, f := range s.checkResume() {
@@ -344,7 +336,9 @@ func (s Spec) Check() error {
 		fault("members.capacity, members.witnesses, scores.validators: %w", err)
 	}
 	for _, f := range config.Check(limits) {
-		faults = append(faults, f)
+		if f.Field != "Name" { // reported above
+			faults = append(faults, inKeys(f))
+		}
 	}
 	return errors.Join(faults...)
 }

@@ -93,7 +93,7 @@ epoch = "0s"
 	if err == nil {
 		t.Fatal("it was accepted")
 	}
-	for _, want := range []string{"name", "TotalSteps", "model", "data.sequence", "data.manifest", "codec", "learning_rate", "BatchStart", "MinMembers", "EpochMs"} {
+	for _, want := range []string{"name", "steps", "model", "data.sequence", "data.manifest", "codec", "learning_rate", "batch.start", "members.min", "times.epoch"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not mentioned in:\n%v", want, err)
 		}
@@ -173,13 +173,13 @@ func TestTimesOfVerificationFollowFromARound(t *testing.T) {
 
 func TestFaultsOfTrust(t *testing.T) {
 	for text, want := range map[string]string{
-		"verification_percent = 101":                            "VerificationPercent",
-		"verification_percent = 0\nverify = \"1s\"":             "VerifyMs",
-		"verification_percent = 0\ndispute = \"1s\"":            "DisputeMs",
-		"verification_percent = 5\nverify = \"9000h\"":          "VerifyMs",
-		"verification_percent = 5\nstake = 1\nunbond = \"1s\"":  "UnbondMs",
-		"verification_percent = 5\nstake = 9223372036854775807": "Stake",
-		"verification_percent = 5\nrate = 9223372036854775807":  "Rate",
+		"verification_percent = 101":                            "trust.verification_percent",
+		"verification_percent = 0\nverify = \"1s\"":             "trust.verify",
+		"verification_percent = 0\ndispute = \"1s\"":            "trust.dispute",
+		"verification_percent = 5\nverify = \"9000h\"":          "trust.verify",
+		"verification_percent = 5\nstake = 1\nunbond = \"1s\"":  "trust.unbond",
+		"verification_percent = 5\nstake = 9223372036854775807": "trust.stake",
+		"verification_percent = 5\nrate = 9223372036854775807":  "trust.rate",
 		"verification_percent = 5\nverify = \"-1s\"":            "not negative",
 		"verification_percent = 256":                            "verification_percent",
 		"stake = -1":                                            "stake",
@@ -198,7 +198,10 @@ func TestStateHashIsThatOfZeros(t *testing.T) {
 			t.Errorf("%d bytes: got %v, want %v", size, got, want)
 		}
 	}
-	for codec, more := range map[string]string{CodecDistro: "", CodecSlice: "compression = 20\n[exchange]\nkind = \"bucket\"", CodecSparseLoCo: "inner_steps = 4"} {
+	for codec, more := range map[string]string{
+		"distro": "", "slice": "[optimizer.slice]\ncompression = 20\n[exchange]\nkind = \"bucket\"",
+		"sparseloco": "[optimizer.sparseloco]\ninner_steps = 4",
+	} {
 		s, err := Parse([]byte(small + "\n[optimizer]\ncodec = \"" + codec + "\"\n" + more + "\n[trust]\nverification_percent = 0\n"))
 		if err != nil {
 			t.Fatal(err)
@@ -225,19 +228,22 @@ func TestStateHashIsThatOfZeros(t *testing.T) {
 }
 
 func TestRateThatTurnsWeightsAroundIsRefused(t *testing.T) {
-	text := "name = \"a\"\n[learning_rate]\nbase = 2.0\n[optimizer]\nweight_decay = 0.6\n"
-	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "learning_rate, optimizer.weight_decay: learning rate 2 with weight decay 0.6 would turn weights around") {
+	text := "name = \"a\"\n[learning_rate]\nbase = 2.0\n[optimizer.distro]\nweight_decay = 0.6\n"
+	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "learning_rate, optimizer.distro.weight_decay: learning rate 2 with weight decay 0.6 would turn weights around") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestSettingsOfOtherCodecsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"codec = \"distro\"\ninner_steps = 4":                       "inner_steps and outer_rate are for codec \"sparseloco\"",
-		"codec = \"sparseloco\"\nvotes_max = 4":                     "votes_max, compression and leaf are for other codecs",
-		"codec = \"sparseloco\"\ninner_steps = -1":                  "inner_steps: -1, want 1 to 1000",
-		"codec = \"sparseloco\"\nouter_rate = 17.0":                 "outer rate is 17",
-		"codec = \"sparseloco\"\n[trust]\nverification_percent = 5": "has no trace that a dispute could be about",
+		"codec = \"distro\"\ninner_steps = 4":                               "inner_steps = 4",
+		"codec = \"sparseloco\"\n[optimizer.distro]\nvotes_max = 4":         "optimizer.distro: the run's codec is \"sparseloco\"",
+		"codec = \"sparseloco\"\n[optimizer.sparseloco]\ninner_steps = -1":  "optimizer.sparseloco.inner_steps is -1, it must be 1 to 1000",
+		"codec = \"sparseloco\"\n[optimizer.sparseloco]\nouter_rate = 17.0": "optimizer.sparseloco.outer_rate is 17",
+		"codec = \"sparseloco\"\n[trust]\nverification_percent = 5":         "cannot be disputed",
+		"codec = \"distro\"\n[optimizer.distro]\nblock = \"large\"":         "optimizer.distro.block: want an integer, not a TOML string",
+		"codec = \"distro\"\n[optimizer.distro]\nblock = 0":                 "optimizer.distro.block is 0, it must be 1 to 128",
+		"[times]\nround_train = \"2h\"":                                     "times.epoch: must be at least times.round_train",
 	} {
 		if _, err := Parse([]byte(small + "\n[optimizer]\n" + text + "\n")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)

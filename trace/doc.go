@@ -71,7 +71,7 @@
 // The loss itself is not among them: nothing that is committed to depends on it. The share's sequences are followed by
 //
 //	gradient of a tensor   in the tiles of Matrix, where heads were cut by themselves
-//	the tail               what the codec makes of the gradient: see NewDistroTail
+//	the tail               what the codec makes of the gradient: see NewTail
 //
 // Sums along a row keep 16 lanes a row between slices, 2 KiB a tile, as package exact defines them; the last slice folds them.
 //

@@ -39,7 +39,7 @@ func TestTheOutcomeIsThatOfTheEngine(t *testing.T) {
 		for _, clip := range []float32{0, 1e-3} {
 			t.Run(fmt.Sprintf("%s, clip %g", c.Name, clip), func(t *testing.T) {
 				src, layout := c.Sources, c.Setup.Model.Layout()
-				codec, err := distro.New(layout, distro.Config{Chunk: 32, TopK: 8, Decay: .95, ClipNorm: clip}, pool)
+				codec, err := distro.New(layout, distro.Config{Block: 32, TopK: 8, Decay: .95, ClipNorm: clip}, pool)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -50,7 +50,7 @@ func TestTheOutcomeIsThatOfTheEngine(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				tails, err := trace.NewDistroTails(codec, layout)
+				tails, err := trace.NewTails(codec, layout)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -115,11 +115,11 @@ func (d *dispute) judge(ctx context.Context) (bool, error) {
 func gameProgram(t testing.TB, c modelCase) Program {
 	t.Helper()
 	layout := c.cfg.Layout()
-	codec, err := distro.New(layout, distro.Config{Chunk: 16, TopK: 4, Decay: .9, ClipNorm: .1}, nil)
+	codec, err := distro.New(layout, distro.Config{Block: 16, TopK: 4, Decay: .9, ClipNorm: .1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tail, err := NewDistroTail(codec, layout, .01, Share{Run: wire.Sum("entrain/test"), Round: 7, Member: 3})
+	tail, err := NewTail(codec, layout, .01, Share{Run: wire.Sum("entrain/test"), Round: 7, Member: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package trace
 import (
 	"errors"
 
-	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -16,7 +16,7 @@ type Share struct {
 	Round, Member uint32
 }
 
-// distroTail is the tail of codec/distro. Its operations are, in this order,
+// codecTail is the tail of codec/distro. Its operations are, in this order,
 //
 //	gradient's leaves, and its root by levels of eight: the proof of work
 //	squares of each segment of the gradient, and their sum: the norm
@@ -25,25 +25,25 @@ type Share struct {
 //	each block's coefficients, its momentum, its code, and what it leaves in the state
 //	the payload's bytes, their leaves and root; the new state's leaves and root
 //	the proof of work, the outcome
-type distroTail struct {
-	*DistroTails
+type codecTail struct {
+	*Tails
 	lr   float32
 	plan []func(at tailSite) Op
 }
 
-// DistroTails makes the tails of steps of one run: what they have in common is worked out once.
-type DistroTails struct {
-	codec  *distro.Codec
+// Tails makes the tails of steps of one run: what they have in common is worked out once.
+type Tails struct {
+	codec  codec.Disputable
 	flat   flat
 	groups []int // blocks read together: group i begins with block groups[i]; the last element is the number of blocks
 }
 
-// NewDistroTails makes the tails of a codec for its layout.
-func NewDistroTails(c *distro.Codec, layout tensor.Layout) (*DistroTails, error) {
+// NewTails makes the tails of a codec for its layout.
+func NewTails(c codec.Disputable, layout tensor.Layout) (*Tails, error) {
 	if layout.Len() == 0 || layout.Len() != c.StateLen() {
 		return nil, errors.New("trace: the codec is not that of the layout")
 	}
-	return &DistroTails{codec: c, flat: newFlat(layout), groups: groups(c)}, nil
+	return &Tails{codec: c, flat: newFlat(layout), groups: groups(c)}, nil
 }
 
 // tailSite is where a tail lies in a program.
@@ -64,9 +64,9 @@ func (p tailSite) values(t, from, to uint32) []Read {
 	return reads
 }
 
-// NewDistroTail is the tail of one step: see DistroTails.Tail.
-func NewDistroTail(c *distro.Codec, layout tensor.Layout, lr float32, share Share) (Tail, error) {
-	tails, err := NewDistroTails(c, layout)
+// NewTail is the tail of one step: see Tails.Tail.
+func NewTail(c codec.Disputable, layout tensor.Layout, lr float32, share Share) (Tail, error) {
+	tails, err := NewTails(c, layout)
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +75,9 @@ func NewDistroTail(c *distro.Codec, layout tensor.Layout, lr float32, share Shar
 
 // Tail is the tail of a step at learning rate lr. Its outcome is that of a commitment to what codec.Encode gives (coordinator.Outcome); of a
 // step which Encode refuses, it is the zero hash, to which nobody can commit.
-func (t *DistroTails) Tail(lr float32, share Share) Tail {
+func (t *Tails) Tail(lr float32, share Share) Tail {
 	c := t.codec
-	d := &distroTail{DistroTails: t, lr: lr}
+	d := &codecTail{Tails: t, lr: lr}
 	gradient := d.blob("gradient", func(at tailSite) stream { return gradientBytes{d.flat, at} }, d.flat.n*4)
 	norm := d.norm()
 	old, most := d.oldState()
@@ -94,15 +94,15 @@ func (t *DistroTails) Tail(lr float32, share Share) Tail {
 }
 
 // Len is the number of operations.
-func (d *distroTail) Len() uint32 { return uint32(len(d.plan)) }
+func (d *codecTail) Len() uint32 { return uint32(len(d.plan)) }
 
 // Op is operation t of the tail.
-func (d *distroTail) Op(t, base uint32, gradient func(tensor int) uint32) Op {
+func (d *codecTail) Op(t, base uint32, gradient func(tensor int) uint32) Op {
 	return d.plan[t](tailSite{base, gradient})
 }
 
 // add appends an operation and returns its number.
-func (d *distroTail) add(op func(at tailSite) Op) uint32 {
+func (d *codecTail) add(op func(at tailSite) Op) uint32 {
 	d.plan = append(d.plan, op)
 	return uint32(len(d.plan) - 1)
 }

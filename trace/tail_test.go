@@ -29,14 +29,14 @@ func tailCases() []tailCase {
 		{Name: "e", Shape: []int{5, 600}}, {Name: "f", Shape: []int{700}}, {Name: "g", Shape: []int{1, 1}},
 	}
 	return []tailCase{
-		{"odd sizes", odd, distro.Config{Chunk: 64, TopK: 32, Decay: .9, ClipNorm: 1}},
-		{"no clipping", odd, distro.Config{Chunk: 16, TopK: 64, Decay: 1}},
-		{"blocks of one", odd, distro.Config{Chunk: 1, TopK: 1, ClipNorm: 3}},
-		{"largest blocks", odd, distro.Config{Chunk: 128, TopK: 5, Decay: .5, ClipNorm: 1e6}},
-		{"blocks across tiles", []tensor.Spec{{Name: "w", Shape: []int{130, 190}}}, distro.Config{Chunk: 120, TopK: 8, Decay: .5, ClipNorm: .1}},
+		{"odd sizes", odd, distro.Config{Block: 64, TopK: 32, Decay: .9, ClipNorm: 1}},
+		{"no clipping", odd, distro.Config{Block: 16, TopK: 64, Decay: 1}},
+		{"blocks of one", odd, distro.Config{Block: 1, TopK: 1, ClipNorm: 3}},
+		{"largest blocks", odd, distro.Config{Block: 128, TopK: 5, Decay: .5, ClipNorm: 1e6}},
+		{"blocks across tiles", []tensor.Spec{{Name: "w", Shape: []int{130, 190}}}, distro.Config{Block: 120, TopK: 8, Decay: .5, ClipNorm: .1}},
 		{"several chunks", []tensor.Spec{{Name: "v", Shape: []int{257}}, {Name: "w", Shape: []int{300, 513}}, {Name: "x", Shape: []int{1000, 64}}},
-			distro.Config{Chunk: 64, TopK: 32, Decay: .95, ClipNorm: 1}},
-		{"a payload of several chunks", []tensor.Spec{{Name: "w", Shape: []int{1024, 1300}}}, distro.Config{Chunk: 4, TopK: 16, Decay: .95}},
+			distro.Config{Block: 64, TopK: 32, Decay: .95, ClipNorm: 1}},
+		{"a payload of several chunks", []tensor.Spec{{Name: "w", Shape: []int{1024, 1300}}}, distro.Config{Block: 4, TopK: 16, Decay: .95}},
 	}
 }
 
@@ -59,7 +59,7 @@ type tailProgram struct {
 func newTailProgram(t testing.TB, c tailCase, grad []float32, lr float32) tailProgram {
 	t.Helper()
 	layout := tensor.NewLayout(c.layout)
-	tail, err := NewDistroTail(c.codec(t), layout, lr, tailShare())
+	tail, err := NewTail(c.codec(t), layout, lr, tailShare())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestTheTailTakesAnyWords(t *testing.T) {
 
 func TestTailsOfAnotherLayoutAreRefused(t *testing.T) {
 	c := tailCases()[0]
-	if _, err := NewDistroTail(c.codec(t), tensor.NewLayout(c.layout[1:]), .1, tailShare()); err == nil {
+	if _, err := NewTail(c.codec(t), tensor.NewLayout(c.layout[1:]), .1, tailShare()); err == nil {
 		t.Error("a codec of another layout was taken")
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
 )
 
 // oldState adds the operations that load the old state block by block, and look for its greatest magnitude.
-func (d *distroTail) oldState() (blocks, most uint32) {
+func (d *codecTail) oldState() (blocks, most uint32) {
 	n := uint32(d.codec.Blocks())
 	blocks = d.add(func(tailSite) Op { return d.loadOp() })
 	each := d.add(func(at tailSite) Op {
@@ -41,7 +41,7 @@ func greatest(words []uint32) (most uint32) {
 }
 
 // loadOp cuts the old state in blocks. A block lies in one chunk of it, or begins in one and ends in another.
-func (d *distroTail) loadOp() Op {
+func (d *codecTail) loadOp() Op {
 	chunks := func(tile uint32) (first, last int) {
 		b := d.codec.Block(int(tile))
 		return b.State / ChunkWords, (b.State + b.Rows*b.Cols - 1) / ChunkWords
@@ -76,7 +76,7 @@ func (d *distroTail) loadOp() Op {
 
 // momentum adds the operations from the gradient to the momentum with all of it in: the DCT of each block, and what is left of the old state.
 // Of a step that there is none of, both are zeros.
-func (d *distroTail) momentum(old, step uint32) uint32 {
+func (d *codecTail) momentum(old, step uint32) uint32 {
 	coefficients := d.add(func(at tailSite) Op { return d.coefficientsOp(at, step) })
 	return d.add(func(at tailSite) Op {
 		return made{
@@ -97,7 +97,7 @@ func (d *distroTail) momentum(old, step uint32) uint32 {
 	})
 }
 
-func (d *distroTail) blockWords(tile, _ uint32) int {
+func (d *codecTail) blockWords(tile, _ uint32) int {
 	b := d.codec.Block(int(tile))
 	return b.Rows * b.Cols
 }
@@ -121,7 +121,7 @@ func band(n, side int, i uint32) (from, to int) {
 
 // coefficientsOp transforms each block: its tiles of the gradient are gathered; then its columns are transformed, the first band of them with the last of
 // the tiles, and then the rows.
-func (d *distroTail) coefficientsOp(at tailSite, step uint32) Op {
+func (d *codecTail) coefficientsOp(at tailSite, step uint32) Op {
 	gathers := func(tile uint32) uint32 { return uint32((len(d.sources(tile).tiles) + gatherMax - 1) / gatherMax) }
 	return made{
 		name: "coefficients of each block", tiles: uint32(d.codec.Blocks()), words: d.blockWords,
@@ -162,7 +162,7 @@ func (d *distroTail) coefficientsOp(at tailSite, step uint32) Op {
 }
 
 // transform is the i-th band of the transform of a block, of its columns or then of its rows.
-func (d *distroTail) transform(w *exact.Worker, tile, i uint32, x []uint32) []uint32 {
+func (d *codecTail) transform(w *exact.Worker, tile, i uint32, x []uint32) []uint32 {
 	b, out := d.codec.Block(int(tile)), slices.Clone(x)
 	if n := bands(b.Cols, b.Rows); i < n {
 		from, to := band(b.Cols, b.Rows, i)
@@ -176,14 +176,14 @@ func (d *distroTail) transform(w *exact.Worker, tile, i uint32, x []uint32) []ui
 
 // sources is where the gradient of a block lies: which tiles of which tensor.
 type sources struct {
-	block    distro.Block
+	block    codec.Block
 	m        Matrix
 	tensor   int
 	row, col int // of the block in the matrix
 	tiles    []uint32
 }
 
-func (d *distroTail) sources(block uint32) sources {
+func (d *codecTail) sources(block uint32) sources {
 	b := d.codec.Block(int(block))
 	i := d.flat.tensorAt(b.Offset)
 	t := d.flat.tensors[i]
@@ -215,7 +215,7 @@ func (s sources) gather(block []uint32, slice uint32, in [][]uint32) {
 }
 
 // codes adds the operation that says what is sent of each block: its code, lowest word first.
-func (d *distroTail) codes(momentum uint32) uint32 {
+func (d *codecTail) codes(momentum uint32) uint32 {
 	return d.add(func(at tailSite) Op {
 		return made{
 			name: "code of each block", tiles: uint32(d.codec.Blocks()),
@@ -234,7 +234,7 @@ func (d *distroTail) codes(momentum uint32) uint32 {
 }
 
 // leftOp is the new state of each block: what of its momentum is not sent.
-func (d *distroTail) leftOp(momentum uint32) func(at tailSite) Op {
+func (d *codecTail) leftOp(momentum uint32) func(at tailSite) Op {
 	return func(at tailSite) Op {
 		return made{
 			name: "new state of each block", tiles: uint32(d.codec.Blocks()), words: d.blockWords,
@@ -252,7 +252,7 @@ func (d *distroTail) leftOp(momentum uint32) func(at tailSite) Op {
 const groupWords = ReadsMax * Side * Side
 
 // groups cuts the blocks of a codec in groups that are read together: up to ReadsMax blocks and groupWords words.
-func groups(c *distro.Codec) []int {
+func groups(c codec.Disputable) []int {
 	first := []int{0}
 	begin := 0 // of the group, in the state
 	for i := range c.Blocks() {
@@ -266,7 +266,7 @@ func groups(c *distro.Codec) []int {
 
 // stateBytes is the new state as a blob, read from the blocks of operation of.
 type stateBytes struct {
-	d  *distroTail
+	d  *codecTail
 	at tailSite
 	of uint32
 }

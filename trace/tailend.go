@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"github.com/entrain-network/entrain/codec"
-	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/wire"
@@ -13,8 +12,8 @@ import (
 
 // step adds the operation that decides the size of the step: the learning rate times the clip factor, rounded. Its words are 1 and the size; or
 // zeros if Encode would refuse, as gradient, state or learning rate are none it can compute with.
-func (d *distroTail) step(norm, most uint32) uint32 {
-	cfg := d.codec.Config()
+func (d *codecTail) step(norm, most uint32) uint32 {
+	clip, decay := d.codec.Clipping()
 	return d.add(func(at tailSite) Op {
 		return made{
 			name: "size of the step", tiles: 1, words: words(2),
@@ -22,8 +21,8 @@ func (d *distroTail) step(norm, most uint32) uint32 {
 			step: func(_ *exact.Worker, _, _ uint32, _ []uint32, in [][]uint32) []uint32 {
 				var sum [1]float64
 				setDoubles(sum[:], in[0])
-				factor, err := codec.Factor(math.Sqrt(sum[0]), cfg.ClipNorm)
-				if err != nil || distro.CheckState(math.Float32frombits(in[1][0])) != nil || codec.CheckLR(d.lr, cfg.WeightDecay) != nil {
+				factor, err := codec.Factor(math.Sqrt(sum[0]), clip)
+				if err != nil || d.codec.CheckMagnitude(math.Float32frombits(in[1][0])) != nil || codec.CheckLR(d.lr, decay) != nil {
 					return []uint32{0, 0}
 				}
 				return []uint32{1, math.Float32bits(d.lr * factor)}
@@ -47,7 +46,7 @@ func payloadWords(size int, tile uint32) int {
 }
 
 // payloadOp puts the payload together: its header, and the codes of the blocks, of which each slice adds some.
-func (d *distroTail) payloadOp(codes uint32) func(at tailSite) Op {
+func (d *codecTail) payloadOp(codes uint32) func(at tailSite) Op {
 	size := d.codec.PayloadMax()
 	header := d.codec.Header()
 	count := func(tile uint32) (first, n uint32) {
@@ -88,7 +87,7 @@ func (d *distroTail) payloadOp(codes uint32) func(at tailSite) Op {
 }
 
 // coded are the blocks whose codes have bits among bytes [from, to) of a payload: the first, and how many.
-func (d *distroTail) coded(from, to int) (first, n uint32) {
+func (d *codecTail) coded(from, to int) (first, n uint32) {
 	// at is the number of the first block whose code ends after so many bits.
 	at := func(bits int) int {
 		return sort.Search(d.codec.Blocks(), func(i int) bool {

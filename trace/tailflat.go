@@ -174,7 +174,7 @@ func littleEndian(words []uint32) []byte {
 
 // norm adds the operations that add up the gradient's squares as codec.Norm does: for each segment its 16 partial sums and then their sum, and the sum of the
 // segments. All are binary64, two words each, the lower first.
-func (d *distroTail) norm() uint32 {
+func (d *codecTail) norm() uint32 {
 	f := d.flat
 	segments := uint32((f.n + codec.NormSegment - 1) / codec.NormSegment)
 	var sums codec.Squares

@@ -27,7 +27,7 @@ const (
 //
 // The tree is that of RFC 6962. Eight neighbours, from a multiple of eight on, are a subtree in it, and the roots of these are the leaves of a tree whose
 // root is the same: each split is at a power of two, and above eight leaves at a multiple of eight. So the tree is made in levels of eight.
-func (d *distroTail) blob(name string, of func(at tailSite) stream, size int) uint32 {
+func (d *codecTail) blob(name string, of func(at tailSite) stream, size int) uint32 {
 	leaves := chunks(size)
 	root := d.add(func(at tailSite) Op { return leavesOp(name, of(at), leaves) })
 	for n := leaves; n > 1; n = eights(n) {

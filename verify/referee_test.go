@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tensor"
@@ -24,7 +25,7 @@ func TestRunsThatNobodyCanJudgeAreRefused(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"garbage":         {"[model]", "[model"},
 		"no manifest":     {w.spec.Data.Manifest, ""},
-		"too many blocks": {"chunk = 64", "chunk = 1"},
+		"too many blocks": {"block = 64", "block = 1"},
 		"too many tokens": {"context = 64", "context = 100000"},
 		"too large steps": {"start = 8", "start = 16000000"},
 	} {
@@ -130,7 +131,7 @@ func TestBlocksAreCountedAsTheCodecCutsThem(t *testing.T) {
 		if !ok {
 			t.Fatal("the codec has no blocks")
 		}
-		if got, want := blocks(layout, w.spec.Optimizer.Chunk), uint64(counter.Blocks()); got != want {
+		if got, want := distro.Kind().Disputable(w.spec.Optimizer.Options, layout), uint64(counter.Blocks()); got != want {
 			t.Errorf("%d blocks, the codec has %d", got, want)
 		}
 	}

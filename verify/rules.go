@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/spec"
-	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -22,7 +21,7 @@ type rules struct {
 	setup    trace.Setup
 	model    *trace.Model
 	schedule optim.Schedule
-	tails    *trace.DistroTails
+	tails    *trace.Tails
 	params   int       // number of parameters, and of floats in an optimizer state
 	most     uint32    // sequences in a share
 	manifest wire.Hash // of the data
@@ -37,16 +36,17 @@ func newRules(s spec.Spec) (*rules, error) {
 		return nil, err
 	}
 	layout := cfg.Layout()
-	if n := blocks(layout, s.Optimizer.Chunk); n > blocksMax {
-		return nil, fmt.Errorf("the parameters have %d blocks, a dispute can be about %d: make optimizer.chunk larger", n, blocksMax)
+	kind, ok := s.Optimizer.Kind()
+	if !ok || kind.Disputable == nil {
+		return nil, fmt.Errorf("steps with optimizer.codec = %q cannot be disputed", s.Optimizer.Codec)
+	}
+	if n := kind.Disputable(s.Optimizer.Options, layout); n > blocksMax {
+		return nil, fmt.Errorf("the parameters have %d blocks, a dispute can be about %d: make optimizer.%s.block larger",
+			n, blocksMax, kind.Name)
 	}
 	made, err := s.Codec(layout, nil)
 	if err != nil {
 		return nil, err
-	}
-	codec, ok := made.(*distro.Codec)
-	if !ok {
-		return nil, fmt.Errorf("steps with codec %q cannot be disputed", s.Optimizer.Codec)
 	}
 	r := &rules{
 		setup:  trace.Setup{Model: cfg, Sequence: s.Data.Sequence},
@@ -55,14 +55,14 @@ func newRules(s spec.Spec) (*rules, error) {
 	if r.model, err = trace.NewModel(r.setup); err != nil {
 		return nil, err
 	}
-	if r.tails, err = trace.NewDistroTails(codec, layout); err != nil {
+	if r.tails, err = trace.NewTails(made.(codec.Disputable), layout); err != nil {
 		return nil, err
 	}
 	if r.schedule, err = s.Schedule(); err != nil {
 		return nil, err
 	}
 	if s.Data.Manifest == "" {
-		return nil, errors.New("data.manifest is not said: nobody could tell what a sequence is")
+		return nil, errors.New("data.manifest is not set: sequences cannot be identified")
 	}
 	if r.manifest, err = wire.ParseHash(s.Data.Manifest); err != nil {
 		return nil, fmt.Errorf("data.manifest: %w", err)
@@ -71,20 +71,6 @@ func newRules(s spec.Spec) (*rules, error) {
 		return nil, fmt.Errorf("a step of %d sequences: %w", r.most, err)
 	}
 	return r, nil
-}
-
-// blocks is how many blocks the parameters are cut in, as codec/distro does it.
-func blocks(layout tensor.Layout, chunk int) (n uint64) {
-	for _, t := range layout.Tensors() {
-		m := trace.MatrixOf(t.Shape)
-		rows := m.Rows
-		if len(t.Shape) > 1 {
-			rows = t.Shape[len(t.Shape)-2]
-		}
-		pieces := func(size int) uint64 { return uint64((size + chunk - 1) / chunk) }
-		n += uint64(m.Rows/rows) * pieces(rows) * pieces(m.Cols)
-	}
-	return n
 }
 
 // program is that of a step.

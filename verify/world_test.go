@@ -61,9 +61,8 @@ manifest = "%s"
 sequence = 40
 seed = "verify"
 
-[optimizer]
-codec = "distro"
-chunk = 64
+[optimizer.distro]
+block = 64
 top_k = 16
 decay = 0.9
 weight_decay = 0.1

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/codec/distro"
 	demopkg "github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/llama"
@@ -146,7 +147,9 @@ func demoSpec(o demoOptions) spec.Spec {
 		s.Model.Heads, s.Model.KVHeads, s.Model.HeadDim = 2, 1, 16
 	}
 	s.Data.Sequence = 128
-	s.Optimizer.TopK = 32
+	compressor := distro.Kind().Defaults.(distro.Config)
+	compressor.TopK = 32
+	s.Optimizer.Options = compressor
 	s.LearningRate.Base, s.LearningRate.Final = 2e-3, 2e-4
 	s.LearningRate.Warmup = min(20, o.rounds/10)
 	s.Batch.Start = 16

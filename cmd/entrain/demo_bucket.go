@@ -11,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
@@ -112,7 +113,10 @@ func (o demoOptions) byBuckets(s *spec.Spec) {
 	s.Exchange = spec.Exchange{Kind: spec.ExchangeBucket, WindowBlocks: uint32(max(1, o.window/o.block()))}
 	s.Members.Overlap = 1
 	s.Members.MissedMax = 10
-	s.Optimizer.Codec, s.Optimizer.Compression, s.Optimizer.Decay = spec.CodecSlice, demoCompression, 1
+	kind := slice.Kind()
+	options := kind.Defaults.(slice.Config)
+	options.Compression = demoCompression
+	s.Optimizer = spec.Optimizer{Codec: kind.Name, Options: options}
 	s.LearningRate.Base, s.LearningRate.Final = demoRate, demoRate/10
 	s.Batch.Start = uint32(max(demoBatch, o.clients))
 	s.Trust = spec.Trust{Stake: demoStake}

@@ -41,7 +41,7 @@ func selfTestRun(ctx context.Context, pool *exact.Pool) (wire.Hash, error) {
 	model := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: 64, Theta: 10000, Eps: 1e-5, Tied: true}
 	seed := wire.Sum("entrain/self-test")
 	layout := model.Layout()
-	codec, err := distro.New(layout, distro.Config{Chunk: 16, TopK: 4, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1}, pool)
+	codec, err := distro.New(layout, distro.Config{Block: 16, TopK: 4, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1}, pool)
 	if err != nil {
 		return wire.Hash{}, err
 	}

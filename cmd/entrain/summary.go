@@ -85,7 +85,7 @@ func (d *demo) conclude(ctx context.Context) (summary, error) {
 		s.Rewards, s.AdversaryRewardShare, s.HonestRewardShare = b.market.rows, &cheats, &honest
 	}
 	if s.Exchange == exchangeBucket {
-		s.WindowBytes, s.SliceBytes = b.market.sentMean(), b.dense/4/uint64(max(1, d.dir.spec.Optimizer.Compression))
+		s.WindowBytes, s.SliceBytes = b.market.sentMean(), b.dense/4/uint64(demoCompression)
 	}
 	for _, c := range b.clients {
 		s.Members = append(s.Members, clientPoints{c.name, c.points, c.params})

@@ -20,7 +20,7 @@ func robustCommand(c console) *cobra.Command {
 		Use:   "robust",
 		Short: "Measure the damage of unchecked liars, by how votes count",
 		Long: `Trains a small model again and again: honestly, and with a share of the members attacking in every
-round, never checked, under each way to count votes (optimizer.votes_max). Shows the held-out loss
+round, never checked, under each way to count votes (optimizer.distro.votes_max). Shows the held-out loss
 after the last step, and how much of a round's step one attacker and all attackers determine.
 
 The numbers are the same on every machine. It takes about ten minutes.`,

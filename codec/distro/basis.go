@@ -11,7 +11,7 @@ import (
 //
 //	C[u][x] = s(u) * cos(pi*(2x+1)*u / 2n),   s(0) = sqrt(1/n),   s(u) = sqrt(2/n) for u > 0
 //
-// in rows of n, each element the binary32 nearest to the real number (a test proves it for every n up to ChunkMax).
+// in rows of n, each element the binary32 nearest to the real number (a test proves it for every n up to BlockMax).
 type basis struct {
 	n         int
 	matrix    []float32 // C, row-major: coefficients = C * column

@@ -12,7 +12,7 @@ const precision = 200 // bits of the reference
 
 func TestBasisIsRoundedCorrectly(t *testing.T) {
 	w := exact.NewWorker(exact.Kernels()[0])
-	for n := 1; n <= ChunkMax; n++ {
+	for n := 1; n <= BlockMax; n++ {
 		b := newBasis(w, n)
 		// Row u only needs cos(pi*m/2n) for m = (2x+1)u mod 4n.
 		cosines := make([]*big.Float, 4*n)

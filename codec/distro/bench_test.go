@@ -13,8 +13,8 @@ var benchmarked = []tensor.Spec{{Name: "w", Shape: []int{2048, 2048}}}
 
 // benchmarkedConfigs have the number of coefficients of published runs and that of the default.
 var benchmarkedConfigs = []Config{
-	{Chunk: 64, TopK: 8, Decay: .99, WeightDecay: .1, ClipNorm: 1},
-	{Chunk: 64, TopK: 32, Decay: .95, WeightDecay: .1, ClipNorm: 1},
+	{Block: 64, TopK: 8, Decay: .99, WeightDecay: .1, ClipNorm: 1},
+	{Block: 64, TopK: 32, Decay: .95, WeightDecay: .1, ClipNorm: 1},
 }
 
 // benchmark runs f for each of them, on one core.
@@ -104,12 +104,12 @@ func BenchmarkBits(b *testing.B) {
 		specs []tensor.Spec
 		cfg   Config
 	}{
-		{"chunk=64/k=4", benchmarked, Config{Chunk: 64, TopK: 4}},
-		{"chunk=64/k=8", benchmarked, Config{Chunk: 64, TopK: 8}},
-		{"chunk=64/k=32", benchmarked, Config{Chunk: 64, TopK: 32}},
-		{"chunk=64/k=64", benchmarked, Config{Chunk: 64, TopK: 64}},
-		{"chunk=128/k=32", benchmarked, Config{Chunk: 128, TopK: 32}},
-		{"llama/chunk=64/k=8", llama, Config{Chunk: 64, TopK: 8}},
+		{"block=64/k=4", benchmarked, Config{Block: 64, TopK: 4}},
+		{"block=64/k=8", benchmarked, Config{Block: 64, TopK: 8}},
+		{"block=64/k=32", benchmarked, Config{Block: 64, TopK: 32}},
+		{"block=64/k=64", benchmarked, Config{Block: 64, TopK: 64}},
+		{"block=128/k=32", benchmarked, Config{Block: 128, TopK: 32}},
+		{"llama/chunk=64/k=8", llama, Config{Block: 64, TopK: 8}},
 	} {
 		b.Run(v.name, func(b *testing.B) {
 			var c *Codec

@@ -32,15 +32,15 @@ func newCutter(layout tensor.Layout, cfg Config, worker *exact.Worker) *cutter {
 	largest := 1
 	for _, t := range layout.Tensors() {
 		rows, cols := sides(t)
-		_, h := piece(rows, pieces(rows, cfg.Chunk), 0)
-		_, w := piece(cols, pieces(cols, cfg.Chunk), 0)
+		_, h := piece(rows, pieces(rows, cfg.Block), 0)
+		_, w := piece(cols, pieces(cols, cfg.Block), 0)
 		largest = max(largest, h*w)
 	}
 	return &cutter{
 		cfg:          cfg,
 		worker:       worker,
 		combinations: subset.NewTable(largest, min(cfg.TopK, largest)),
-		bases:        make([]*basis, cfg.Chunk+1),
+		bases:        make([]*basis, cfg.Block+1),
 	}
 }
 
@@ -73,7 +73,7 @@ func piece(size, count, i int) (from, n int) {
 // matrix, then by rows of blocks.
 func (c *cutter) cut(t tensor.Tensor) {
 	rows, cols := sides(t)
-	down, across := pieces(rows, c.cfg.Chunk), pieces(cols, c.cfg.Chunk)
+	down, across := pieces(rows, c.cfg.Block), pieces(cols, c.cfg.Block)
 	for matrix := t.Offset; matrix < t.Offset+t.Len; matrix += rows * cols {
 		for i := range down {
 			row, h := piece(rows, down, i)

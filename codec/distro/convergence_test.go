@@ -117,7 +117,7 @@ func TestTrainsAboutAsWellAsTheDenseGradient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sparse, err := distro.New(layout, distro.Config{Chunk: 10, TopK: 6, Decay: .95}, nil)
+	sparse, err := distro.New(layout, distro.Config{Block: 10, TopK: 6, Decay: .95}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,32 +71,58 @@ const magic = "eDT1" // entrain, DisTrO, version 1
 
 // A Config is what a run chooses.
 type Config struct {
-	Chunk       int     // longest side of a block, 1 to ChunkMax
-	TopK        int     // coefficients sent of a block, 1 to TopKMax
-	Decay       float32 // share of the momentum that is left after a round, 0 to 1
-	WeightDecay float32 // share of a weight that a step takes away, in units of the learning rate, 0 to 1
-	ClipNorm    float32 // Euclidean norm to which a gradient is brought down before it is used; 0 for no limit
-	VotesMax    int     // surplus of votes beyond which more change nothing, 0 to codec.PayloadsMax; 0 for no limit
+	// Block is the longest side of a block, 1 to BlockMax.
+	Block int `toml:"block"`
+	// TopK is the number of coefficients sent of a block, 1 to TopKMax.
+	TopK int `toml:"top_k"`
+	// Decay is the share of the momentum that is left after a round, 0 to 1.
+	Decay float32 `toml:"decay"`
+	// WeightDecay is the share of a weight that a step takes away, in units of the learning rate,
+	// 0 to 1.
+	WeightDecay float32 `toml:"weight_decay"`
+	// ClipNorm is the largest Euclidean norm of a gradient; a larger one is scaled down. 0 means no
+	// limit.
+	ClipNorm float32 `toml:"clip_norm"`
+	// VotesMax is the surplus of votes beyond which more change nothing, 0 to codec.PayloadsMax.
+	// 0 means no limit.
+	VotesMax int `toml:"votes_max,omitempty"`
+}
+
+// Kind describes the codec to specifications.
+func Kind() codec.Kind {
+	return codec.Kind{Name: "distro", Disputable: countBlocks,
+		Defaults: Config{Block: 64, TopK: 32, Decay: 0.95, WeightDecay: 0.1, ClipNorm: 1}}
+}
+
+// StateLen implements [codec.Options].
+func (c Config) StateLen(n int) int { return n }
+
+// CheckLR implements [codec.Options].
+func (c Config) CheckLR(lr float32) error { return codec.CheckLR(lr, c.WeightDecay) }
+
+// New implements [codec.Options].
+func (c Config) New(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
+	return New(layout, c, pool)
 }
 
 // Check returns what is wrong with c, or nil.
 func (c Config) Check() error {
-	if c.Chunk < 1 || c.Chunk > ChunkMax {
-		return fmt.Errorf("chunk is %d, it must be in 1..%d", c.Chunk, ChunkMax)
+	if c.Block < 1 || c.Block > BlockMax {
+		return fmt.Errorf("block is %d, it must be 1 to %d", c.Block, BlockMax)
 	}
 	if c.TopK < 1 || c.TopK > TopKMax {
-		return fmt.Errorf("top-k is %d, it must be in 1..%d", c.TopK, TopKMax)
+		return fmt.Errorf("top_k is %d, it must be 1 to %d", c.TopK, TopKMax)
 	}
 	if err := codec.CheckRange("decay", c.Decay, 1); err != nil {
 		return err
 	}
-	if err := codec.CheckRange("weight decay", c.WeightDecay, 1); err != nil {
+	if err := codec.CheckRange("weight_decay", c.WeightDecay, 1); err != nil {
 		return err
 	}
 	if c.VotesMax < 0 || c.VotesMax > codec.PayloadsMax {
-		return fmt.Errorf("votes_max is %d, it must be in 0..%d", c.VotesMax, codec.PayloadsMax)
+		return fmt.Errorf("votes_max is %d, it must be 0 to %d", c.VotesMax, codec.PayloadsMax)
 	}
-	return codec.CheckRange("clip norm", c.ClipNorm, codec.NormMax)
+	return codec.CheckRange("clip_norm", c.ClipNorm, codec.NormMax)
 }
 
 // Codec is a codec.Codec. It holds no state of a member or a round and may be used by several goroutines at once.
@@ -127,7 +153,7 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	c := &Codec{
 		cfg:    cfg,
 		n:      layout.Len(),
-		header: codec.NewHeader(magic, layout, uint32(cfg.Chunk), uint32(cfg.TopK)),
+		header: codec.NewHeader(magic, layout, uint32(cfg.Block), uint32(cfg.TopK)),
 		blocks: cut.blocks,
 		bits:   cut.bit,
 		pool:   pool,

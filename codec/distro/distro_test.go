@@ -34,7 +34,7 @@ func TestBlocksCoverEveryElementOnce(t *testing.T) {
 			shape := rapid.SliceOfN(rapid.IntRange(1, 40), 0, 3).Draw(t, "shape")
 			specs = append(specs, tensor.Spec{Name: fmt.Sprint("t", i), Shape: shape})
 		}
-		cfg := Config{Chunk: rapid.IntRange(1, 12).Draw(t, "chunk"), TopK: 2}
+		cfg := Config{Block: rapid.IntRange(1, 12).Draw(t, "chunk"), TopK: 2}
 		c, err := New(tensor.NewLayout(specs), cfg, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -43,8 +43,8 @@ func TestBlocksCoverEveryElementOnce(t *testing.T) {
 		state, bit := 0, 0
 		for _, b := range c.blocks {
 			s := b.shape
-			if s.h > cfg.Chunk || s.w > cfg.Chunk || b.state != state || b.bit != bit {
-				t.Fatalf("block %+v of (%d, %d) with chunk %d, want state %d and bit %d", b, s.h, s.w, cfg.Chunk, state, bit)
+			if s.h > cfg.Block || s.w > cfg.Block || b.state != state || b.bit != bit {
+				t.Fatalf("block %+v of (%d, %d) with chunk %d, want state %d and bit %d", b, s.h, s.w, cfg.Block, state, bit)
 			}
 			for i := range s.h {
 				for j := range s.w {
@@ -86,7 +86,7 @@ func TestDimensionsAreCutEvenly(t *testing.T) {
 }
 
 func TestLargestCoefficientsAreSentAndEqualOnesFromTheLowestPosition(t *testing.T) {
-	c := newCodec(t, Config{Chunk: 3, TopK: 3, Decay: 1}, nil, tensor.Spec{Name: "w", Shape: []int{3, 3}})
+	c := newCodec(t, Config{Block: 3, TopK: 3, Decay: 1}, nil, tensor.Spec{Name: "w", Shape: []int{3, 3}})
 	for _, v := range []struct {
 		state    []float32
 		sent     []uint16
@@ -124,7 +124,7 @@ func TestLargestCoefficientsAreSentAndEqualOnesFromTheLowestPosition(t *testing.
 func TestEncodeRefusesAndLeavesTheStateAlone(t *testing.T) {
 	pool := exact.NewPool(2)
 	defer pool.Close()
-	c := newCodec(t, Config{Chunk: 8, TopK: 2, Decay: .9, WeightDecay: .1, ClipNorm: 1}, pool, mixed...)
+	c := newCodec(t, Config{Block: 8, TopK: 2, Decay: .9, WeightDecay: .1, ClipNorm: 1}, pool, mixed...)
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, v := range []struct {
 		what      string
@@ -169,7 +169,7 @@ func bits32(v []float32) []uint32 {
 }
 
 func TestLargestGradientsDoNotOverflow(t *testing.T) {
-	c := newCodec(t, Config{Chunk: 64, TopK: 2, Decay: 1}, nil, tensor.Spec{Name: "w", Shape: []int{64, 64}})
+	c := newCodec(t, Config{Block: 64, TopK: 2, Decay: 1}, nil, tensor.Spec{Name: "w", Shape: []int{64, 64}})
 	grad, state := make([]float32, c.n), make([]float32, c.n)
 	for i := range grad {
 		grad[i] = 1 << 54 // a norm of 2^60, all of it in coefficient 0
@@ -190,7 +190,7 @@ func TestLargestGradientsDoNotOverflow(t *testing.T) {
 }
 
 func TestNewRefusesSettings(t *testing.T) {
-	good := Config{Chunk: 64, TopK: 8, Decay: .9, WeightDecay: .1, ClipNorm: 1}
+	good := Config{Block: 64, TopK: 8, Decay: .9, WeightDecay: .1, ClipNorm: 1}
 	if err := good.Check(); err != nil {
 		t.Error(err)
 	}
@@ -198,14 +198,14 @@ func TestNewRefusesSettings(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		{func(c *Config) { c.Chunk = 0 }, "distro: chunk is 0, it must be in 1..128"},
-		{func(c *Config) { c.Chunk = 129 }, "distro: chunk is 129, it must be in 1..128"},
-		{func(c *Config) { c.TopK = 0 }, "distro: top-k is 0, it must be in 1..64"},
-		{func(c *Config) { c.TopK = 65 }, "distro: top-k is 65, it must be in 1..64"},
+		{func(c *Config) { c.Block = 0 }, "distro: block is 0, it must be 1 to 128"},
+		{func(c *Config) { c.Block = 129 }, "distro: block is 129, it must be 1 to 128"},
+		{func(c *Config) { c.TopK = 0 }, "distro: top_k is 0, it must be 1 to 64"},
+		{func(c *Config) { c.TopK = 65 }, "distro: top_k is 65, it must be 1 to 64"},
 		{func(c *Config) { c.Decay = 1.01 }, "distro: decay is 1.01, it must be in [0, 1]"},
-		{func(c *Config) { c.WeightDecay = -.1 }, "distro: weight decay is -0.1, it must be in [0, 1]"},
-		{func(c *Config) { c.ClipNorm = float32(math.NaN()) }, "distro: clip norm is NaN, it must be in [0, 1.1529215e+18]"},
-		{func(c *Config) { c.VotesMax = -1 }, "distro: votes_max is -1, it must be in 0..65536"},
+		{func(c *Config) { c.WeightDecay = -.1 }, "distro: weight_decay is -0.1, it must be in [0, 1]"},
+		{func(c *Config) { c.ClipNorm = float32(math.NaN()) }, "distro: clip_norm is NaN, it must be in [0, 1.1529215e+18]"},
+		{func(c *Config) { c.VotesMax = -1 }, "distro: votes_max is -1, it must be 0 to 65536"},
 	} {
 		cfg := good
 		v.change(&cfg)
@@ -216,7 +216,7 @@ func TestNewRefusesSettings(t *testing.T) {
 }
 
 func TestApply(t *testing.T) {
-	c := newCodec(t, Config{Chunk: 2, TopK: 1, WeightDecay: .5}, nil, tensor.Spec{Name: "w", Shape: []int{2, 2}})
+	c := newCodec(t, Config{Block: 2, TopK: 1, WeightDecay: .5}, nil, tensor.Spec{Name: "w", Shape: []int{2, 2}})
 	send := func(position uint16, negative uint64) []byte {
 		v := subset.Signed{N: 1, Negative: negative}
 		v.Positions[0] = position
@@ -270,7 +270,7 @@ func TestApply(t *testing.T) {
 // drift plays rounds of three members on pools and kernels of its own choice and returns all bytes that ever matter, hashed.
 func drift(t *testing.T, pool *exact.Pool, reverse bool) wire.Hash {
 	t.Helper()
-	c := newCodec(t, Config{Chunk: 16, TopK: 4, Decay: .97, WeightDecay: .05, ClipNorm: 3}, pool,
+	c := newCodec(t, Config{Block: 16, TopK: 4, Decay: .97, WeightDecay: .05, ClipNorm: 3}, pool,
 		tensor.Spec{Name: "embed", Shape: []int{67, 48}}, tensor.Spec{Name: "norm", Shape: []int{48}}, tensor.Spec{Name: "w", Shape: []int{3, 20, 33}})
 	params := splitmix(9, c.n)
 	states := [3][]float32{make([]float32, c.n), make([]float32, c.n), make([]float32, c.n)}
@@ -324,7 +324,7 @@ func TestReplicasNeverDrift(t *testing.T) {
 func TestACodecServesSeveralGoroutines(t *testing.T) {
 	pool := exact.NewPool(3)
 	defer pool.Close()
-	c := newCodec(t, Config{Chunk: 8, TopK: 3, Decay: .9}, pool, mixed...)
+	c := newCodec(t, Config{Block: 8, TopK: 3, Decay: .9}, pool, mixed...)
 	grad := splitmix(3, c.n)
 	want, err := c.Encode(nil, make([]float32, c.n), grad, .1)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // Two members share a round. Both see the gradient fall along the rows, one sees some noise besides; what is largest is sent.
 func Example() {
 	layout := tensor.NewLayout([]tensor.Spec{{Name: "w", Shape: []int{2, 4}}})
-	c, err := distro.New(layout, distro.Config{Chunk: 4, TopK: 1, Decay: 0.95}, exact.NewPool(1))
+	c, err := distro.New(layout, distro.Config{Block: 4, TopK: 1, Decay: 0.95}, exact.NewPool(1))
 	if err != nil {
 		panic(err)
 	}

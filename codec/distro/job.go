@@ -50,8 +50,8 @@ func (c *Codec) take() *job {
 		c: c, clipper: codec.NewClipper(c.pool), scratch: make([]scratch, c.pool.Workers()),
 		checkState: codec.NewStateCheck(c.pool), codes: make([]uint64, len(c.blocks)*c.words),
 	}
-	n := c.cfg.Chunk * c.cfg.Chunk
-	columns := c.cfg.Chunk * ((c.cfg.Chunk + vec.ColumnSums - 1) / vec.ColumnSums * vec.ColumnSums)
+	n := c.cfg.Block * c.cfg.Block
+	columns := c.cfg.Block * ((c.cfg.Block + vec.ColumnSums - 1) / vec.ColumnSums * vec.ColumnSums)
 	for i := range j.scratch {
 		j.scratch[i] = scratch{
 			a: make([]float32, n), b: make([]float32, columns), columns: make([]float32, columns),

@@ -11,8 +11,8 @@ import (
 // All kernels give the same payloads, states and parameters for blocks of every shape that a tensor of odd sides has.
 func TestKernelsAndWorkersAgree(t *testing.T) {
 	specs := []tensor.Spec{{Name: "a", Shape: []int{130, 67}}, {Name: "b", Shape: []int{2, 64, 64}}, {Name: "c", Shape: []int{201}}, {Name: "d", Shape: []int{3, 5}}}
-	for _, cfg := range []Config{{Chunk: 64, TopK: 32, Decay: .95, WeightDecay: .1, ClipNorm: 1}, {Chunk: 64, TopK: 8, Decay: .999},
-		{Chunk: 17, TopK: 3, Decay: .5, WeightDecay: .1, ClipNorm: .1}, {Chunk: 128, TopK: 64, Decay: .9, WeightDecay: .1, ClipNorm: 1, VotesMax: 2}} {
+	for _, cfg := range []Config{{Block: 64, TopK: 32, Decay: .95, WeightDecay: .1, ClipNorm: 1}, {Block: 64, TopK: 8, Decay: .999},
+		{Block: 17, TopK: 3, Decay: .5, WeightDecay: .1, ClipNorm: .1}, {Block: 128, TopK: 64, Decay: .9, WeightDecay: .1, ClipNorm: 1, VotesMax: 2}} {
 		var wantPayloads [][]byte
 		var wantState, wantParams []float32
 		for i, kernel := range exact.Kernels() {
@@ -52,7 +52,7 @@ func TestKernelsAndWorkersAgree(t *testing.T) {
 func TestNothingIsAllocatedOnceWarm(t *testing.T) {
 	pool := exact.NewPool(2)
 	defer pool.Close()
-	c := newCodec(t, Config{Chunk: 64, TopK: 32, Decay: .9, WeightDecay: .1, ClipNorm: 1}, pool, tensor.Spec{Name: "w", Shape: []int{200, 150}})
+	c := newCodec(t, Config{Block: 64, TopK: 32, Decay: .9, WeightDecay: .1, ClipNorm: 1}, pool, tensor.Spec{Name: "w", Shape: []int{200, 150}})
 	grad, state, params := splitmix(1, c.n), make([]float32, c.n), splitmix(2, c.n)
 	payloads := make([][]byte, 1)
 	if n := testing.AllocsPerRun(10, func() {

@@ -6,24 +6,18 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/internal/subset"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/tensor"
 )
 
-// A Block is a rectangle of a tensor which is transformed and coded on its own. Encode does all blocks; Columns, Rows, Momentum and Code are
-// what it does with one of them, step by step, for whoever takes a payload apart: together they give the bits that Encode gives.
-type Block struct {
-	Offset, Stride int // of its first element in the flat gradient, and from one of its rows to the next
-	Rows, Cols     int
-	State          int // offset of its coefficients, row-major, in the private state
-	Bit, Bits      int // offset and length of its code, in the bits of a payload after the header
-}
+var _ codec.Disputable = (*Codec)(nil)
 
 // Blocks is the number of blocks. They lie in the state, and their codes in a payload, one after another without gaps.
 func (c *Codec) Blocks() int { return len(c.blocks) }
 
 // Block is number i of them.
-func (c *Codec) Block(i int) Block {
+func (c *Codec) Block(i int) codec.Block {
 	b := &c.blocks[i]
-	return Block{
+	return codec.Block{
 		Offset: b.offset, Stride: b.stride, Rows: b.shape.h, Cols: b.shape.w, State: b.state, Bit: b.bit, Bits: b.shape.Bits,
 	}
 }
@@ -31,8 +25,8 @@ func (c *Codec) Block(i int) Block {
 // Header is what every payload begins with.
 func (c *Codec) Header() codec.Header { return c.header }
 
-// Config is what the codec was made with.
-func (c *Codec) Config() Config { return c.cfg }
+// Clipping implements [codec.Disputable].
+func (c *Codec) Clipping() (norm, weightDecay float32) { return c.cfg.ClipNorm, c.cfg.WeightDecay }
 
 // Columns transforms columns [from, to) of block i: those of out = R * x, both row-major. Of a block of one row they are only copied.
 func (c *Codec) Columns(w *exact.Worker, i int, out, x []float32, from, to int) {
@@ -76,7 +70,29 @@ func (s *scratch) send(momentum []float32) {
 	}
 }
 
-// CheckState returns nil if most, the greatest magnitude in a state, is of one that Encode takes.
-func CheckState(most float32) error {
+// CheckMagnitude implements [codec.Disputable].
+func (c *Codec) CheckMagnitude(most float32) error {
 	return codec.CheckRange("magnitude of the state", most, stateMax)
+}
+
+// countBlocks returns the number of blocks that New cuts the parameters in.
+func countBlocks(o codec.Options, layout tensor.Layout) (n uint64) {
+	side := o.(Config).Block
+	pieces := func(size int) uint64 { return uint64((size + side - 1) / side) }
+	for _, t := range layout.Tensors() {
+		last := len(t.Shape) - 1
+		if last < 0 { // a number
+			n++
+			continue
+		}
+		rows, cols, matrices := 1, t.Shape[last], 1
+		if last > 0 {
+			rows = t.Shape[last-1]
+			for _, d := range t.Shape[:last-1] {
+				matrices *= d
+			}
+		}
+		n += uint64(matrices) * pieces(rows) * pieces(cols)
+	}
+	return n
 }

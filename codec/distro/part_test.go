@@ -16,7 +16,7 @@ import (
 // inParts is Encode by Columns, Rows, Momentum and Code.
 func inParts(t *testing.T, c *Codec, w *exact.Worker, state, grad []float32, lr float32) []byte {
 	t.Helper()
-	factor, err := codec.Factor(normInParts(grad), c.Config().ClipNorm)
+	factor, err := codec.Factor(normInParts(grad), c.cfg.ClipNorm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +59,10 @@ func normInParts(v []float32) float64 {
 func TestEncodeIsTheSumOfItsParts(t *testing.T) {
 	layout := []tensor.Spec{{Name: "a", Shape: []int{70, 33}}, {Name: "b", Shape: []int{37}}, {Name: "c", Shape: []int{2, 3, 129}}, {Name: "d"}}
 	for _, cfg := range []Config{
-		{Chunk: 64, TopK: 32, Decay: .9, ClipNorm: 1},
-		{Chunk: 16, TopK: 64, Decay: 1},
-		{Chunk: 1, TopK: 1, ClipNorm: 3},
-		{Chunk: 128, TopK: 5, Decay: .5, ClipNorm: 1e6},
+		{Block: 64, TopK: 32, Decay: .9, ClipNorm: 1},
+		{Block: 16, TopK: 64, Decay: 1},
+		{Block: 1, TopK: 1, ClipNorm: 3},
+		{Block: 128, TopK: 5, Decay: .5, ClipNorm: 1e6},
 	} {
 		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
 			pool := exact.NewPool(2)
@@ -90,10 +90,10 @@ func TestEncodeIsTheSumOfItsParts(t *testing.T) {
 }
 
 func TestStatesAreCheckedAsEncodeDoes(t *testing.T) {
-	c := newCodec(t, Config{Chunk: 4, TopK: 1, Decay: 1}, nil, tensor.Spec{Name: "w", Shape: []int{4}})
+	c := newCodec(t, Config{Block: 4, TopK: 1, Decay: 1}, nil, tensor.Spec{Name: "w", Shape: []int{4}})
 	for _, most := range []float32{0, 1, stateMax, math.Nextafter32(stateMax, 0), math.Nextafter32(stateMax, 2*stateMax), float32(math.Inf(1)), float32(math.NaN())} {
 		_, err := c.Encode(nil, []float32{0, most, 0, 0}, make([]float32, 4), .1)
-		if got := CheckState(most); (got == nil) != (err == nil) {
+		if got := new(Codec).CheckMagnitude(most); (got == nil) != (err == nil) {
 			t.Errorf("a state of magnitude %g: %v, but Encode says %v", most, got, err)
 		}
 	}

@@ -19,7 +19,7 @@ var mixed = []tensor.Spec{
 
 func mixedCodec(t testing.TB) *Codec {
 	t.Helper()
-	c, err := New(tensor.NewLayout(mixed), Config{Chunk: 8, TopK: 3, Decay: .9, WeightDecay: .1}, nil)
+	c, err := New(tensor.NewLayout(mixed), Config{Block: 8, TopK: 3, Decay: .9, WeightDecay: .1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestCheckRefuses(t *testing.T) {
 	if err := c.Check(valid); err != nil {
 		t.Fatal(err)
 	}
-	other, err := New(tensor.NewLayout(mixed), Config{Chunk: 8, TopK: 3, Decay: .5}, nil)
+	other, err := New(tensor.NewLayout(mixed), Config{Block: 8, TopK: 3, Decay: .5}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func setCode(payload []byte, c *Codec, block int, code subset.Number) {
 
 func TestPayloadsOfOtherSettingsAreRefused(t *testing.T) {
 	one := mixedCodec(t)
-	for _, cfg := range []Config{{Chunk: 9, TopK: 3}, {Chunk: 8, TopK: 4}} {
+	for _, cfg := range []Config{{Block: 9, TopK: 3}, {Block: 8, TopK: 4}} {
 		c, err := New(tensor.NewLayout(mixed), cfg, nil)
 		if err != nil {
 			t.Fatal(err)

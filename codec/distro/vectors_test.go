@@ -46,7 +46,7 @@ func loadVectors(t testing.TB) []vectorCase {
 
 func (v vectorCase) codec(t testing.TB, pool *exact.Pool) *Codec {
 	t.Helper()
-	c, err := New(tensor.NewLayout(v.Tensors), Config{Chunk: v.Chunk, TopK: v.TopK, Decay: v.Decay, WeightDecay: v.WeightDecay, ClipNorm: v.Clip}, pool)
+	c, err := New(tensor.NewLayout(v.Tensors), Config{Block: v.Chunk, TopK: v.TopK, Decay: v.Decay, WeightDecay: v.WeightDecay, ClipNorm: v.Clip}, pool)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,11 +37,11 @@ func TestVotesAreCountedAsIfOthersHadBeenCast(t *testing.T) {
 	const side, n = 8, 64
 	layout := tensor.NewLayout([]tensor.Spec{{Name: "w", Shape: []int{side, side}}})
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := Config{Chunk: side, TopK: n, WeightDecay: .1, VotesMax: rapid.IntRange(0, 5).Draw(t, "max")}
+		cfg := Config{Block: side, TopK: n, WeightDecay: .1, VotesMax: rapid.IntRange(0, 5).Draw(t, "max")}
 		kernels := exact.Kernels()
 		pool := exact.NewPoolOf(1, kernels[rapid.IntRange(0, len(kernels)-1).Draw(t, "kernel")])
 		defer pool.Close()
-		robust, plain := mustNew(t, layout, cfg, pool), mustNew(t, layout, Config{Chunk: side, TopK: n, WeightDecay: .1}, pool)
+		robust, plain := mustNew(t, layout, cfg, pool), mustNew(t, layout, Config{Block: side, TopK: n, WeightDecay: .1}, pool)
 
 		sums := make(ballot, n)
 		var cast [][]byte
@@ -93,8 +93,8 @@ func mustNew(t *rapid.T, layout tensor.Layout, cfg Config, pool *exact.Pool) *Co
 
 // Payloads say the same with any rule of counting: a run's rule may be told by its specification alone.
 func TestVotesDoNotChangePayloads(t *testing.T) {
-	plain := newCodec(t, Config{Chunk: 8, TopK: 3, Decay: .9}, nil, mixed...)
-	robust := newCodec(t, Config{Chunk: 8, TopK: 3, Decay: .9, VotesMax: 5}, nil, mixed...)
+	plain := newCodec(t, Config{Block: 8, TopK: 3, Decay: .9}, nil, mixed...)
+	robust := newCodec(t, Config{Block: 8, TopK: 3, Decay: .9, VotesMax: 5}, nil, mixed...)
 	grad := splitmix(3, plain.n)
 	a, err := plain.Encode(nil, make([]float32, plain.n), grad, .1)
 	if err != nil {

@@ -71,7 +71,7 @@ func (c *Codec) give(j *job) {
 type place struct {
 	drawn     int // the leaf
 	value     int // offset of its first value
-	positions Range
+	positions codec.Range
 	proof     int // offset of its proof
 	proofLen  int // in hashes
 }

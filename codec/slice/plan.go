@@ -3,19 +3,11 @@ package slice
 import (
 	"math/bits"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
-
-// A Range is positions [From, To) of the flat parameters, all of one tensor.
-type Range struct {
-	Tensor   int // its number in the layout
-	From, To int
-}
-
-// Len is how many positions there are.
-func (r Range) Len() int { return r.To - r.From }
 
 // A group is some leaves in a row of one tensor, of which each window sends one. The leaves are as long as the codec's Leaf says, but for the last
 // of a tensor, which has what is left.
@@ -81,9 +73,9 @@ func proofLen(i, n int) int {
 }
 
 // leafRange is leaf i of a group.
-func (p *plan) leafRange(g *group, i int) Range {
+func (p *plan) leafRange(g *group, i int) codec.Range {
 	from := g.from + i*p.leaf
-	return Range{Tensor: g.tensor, From: from, To: min(from+p.leaf, g.to)}
+	return codec.Range{Tensor: g.tensor, From: from, To: min(from+p.leaf, g.to)}
 }
 
 // A draw yields the leaf of one group after another.
@@ -97,8 +89,8 @@ func newDraw(seed wire.Hash) draw { return draw{prng.New(seed, "slice")} }
 func (d *draw) next(g *group) int { return int(d.source.Uint64n(uint64(g.leaves))) }
 
 // Ranges returns what the seed draws: one leaf of each group, in ascending order.
-func (c *Codec) Ranges(seed wire.Hash) []Range {
-	ranges := make([]Range, len(c.plan.groups))
+func (c *Codec) Ranges(seed wire.Hash) []codec.Range {
+	ranges := make([]codec.Range, len(c.plan.groups))
 	d := newDraw(seed)
 	for i := range ranges {
 		g := &c.plan.groups[i]

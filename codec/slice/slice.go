@@ -87,28 +87,55 @@ const StatePerParam = 2
 
 // A Config is what a run chooses.
 type Config struct {
-	Compression uint32  // one in so many values of each tensor is sent in a window, at least; 1 to CompressionMax
-	Leaf        uint32  // values that are sent together or not at all, LeafMin to LeafMax
-	Decay       float32 // share of what was not sent that is left after a window, 0 to 1
-	WeightDecay float32 // share of a weight that a window takes away on average, in units of the learning rate, 0 to 1
-	ClipNorm    float32 // Euclidean norm to which a gradient is brought down before it is used; 0 for no limit
+	// Compression c means that one in c values of each tensor, at least, is sent in a window; 1 to
+	// CompressionMax.
+	Compression uint32 `toml:"compression"`
+	// Leaf is the number of values that are sent together or not at all, LeafMin to LeafMax.
+	Leaf uint32 `toml:"leaf"`
+	// Decay is the share of what was not sent that is left after a window, 0 to 1.
+	Decay float32 `toml:"decay"`
+	// WeightDecay is the share of a weight that a window takes away on average, in units of the
+	// learning rate, 0 to 1.
+	WeightDecay float32 `toml:"weight_decay"`
+	// ClipNorm is the largest Euclidean norm of a gradient; a larger one is scaled down. 0 means no
+	// limit.
+	ClipNorm float32 `toml:"clip_norm"`
 }
+
+// Kind describes the codec to specifications.
+func Kind() codec.Kind {
+	return codec.Kind{Name: "slice", Sliceable: true,
+		Defaults: Config{Compression: 100, Leaf: 512, Decay: 1, WeightDecay: 0.1, ClipNorm: 1}}
+}
+
+// StateLen implements [codec.Options].
+func (c Config) StateLen(n int) int { return StatePerParam * n }
+
+// CheckLR implements [codec.Options].
+func (c Config) CheckLR(lr float32) error { return codec.CheckLR(lr, c.WeightDecay) }
+
+// New implements [codec.Options].
+func (c Config) New(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
+	return New(layout, c, pool)
+}
+
+var _ codec.Sliceable = (*Codec)(nil)
 
 // Check returns what is wrong with c, or nil.
 func (c Config) Check() error {
 	if c.Compression < 1 || c.Compression > CompressionMax {
-		return fmt.Errorf("compression is %d, it must be in 1..%d", c.Compression, CompressionMax)
+		return fmt.Errorf("compression is %d, it must be 1 to %d", c.Compression, CompressionMax)
 	}
 	if c.Leaf < LeafMin || c.Leaf > LeafMax {
-		return fmt.Errorf("leaf is %d, it must be in %d..%d", c.Leaf, LeafMin, LeafMax)
+		return fmt.Errorf("leaf is %d, it must be %d to %d", c.Leaf, LeafMin, LeafMax)
 	}
 	if err := codec.CheckRange("decay", c.Decay, 1); err != nil {
 		return err
 	}
-	if err := codec.CheckRange("weight decay", c.WeightDecay, 1); err != nil {
+	if err := codec.CheckRange("weight_decay", c.WeightDecay, 1); err != nil {
 		return err
 	}
-	return codec.CheckRange("clip norm", c.ClipNorm, codec.NormMax)
+	return codec.CheckRange("clip_norm", c.ClipNorm, codec.NormMax)
 }
 
 // Codec is a codec.Codec whose Encode makes the sealed form and whose Check and Apply take reveals. It holds no state of a member or a window, and

@@ -79,15 +79,15 @@ type Config struct {
 // Check returns what is wrong with c, or nil.
 func (c Config) Check() error {
 	if c.Chunk < 1 || c.Chunk > ChunkMax {
-		return fmt.Errorf("chunk is %d, it must be in 1..%d", c.Chunk, ChunkMax)
+		return fmt.Errorf("chunk is %d, it must be 1 to %d", c.Chunk, ChunkMax)
 	}
 	if c.TopK < 1 || c.TopK > TopKMax {
-		return fmt.Errorf("top-k is %d, it must be in 1..%d", c.TopK, TopKMax)
+		return fmt.Errorf("top_k is %d, it must be 1 to %d", c.TopK, TopKMax)
 	}
 	if err := codec.CheckRange("decay", c.Decay, 1); err != nil {
 		return err
 	}
-	return codec.CheckRange("outer rate", c.OuterRate, rateMax)
+	return codec.CheckRange("outer_rate", c.OuterRate, rateMax)
 }
 
 // Codec is a codec.Codec. It holds no state of a member or a round and may be used by several goroutines at once.

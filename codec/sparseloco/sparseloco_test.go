@@ -158,10 +158,10 @@ func TestConfigsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"chunk is 0":      func(c *Config) { c.Chunk = 0 },
 		"chunk is 16385":  func(c *Config) { c.Chunk = ChunkMax + 1 },
-		"top-k is 0":      func(c *Config) { c.TopK = 0 },
-		"top-k is 65":     func(c *Config) { c.TopK = TopKMax + 1 },
+		"top_k is 0":      func(c *Config) { c.TopK = 0 },
+		"top_k is 65":     func(c *Config) { c.TopK = TopKMax + 1 },
 		"decay is 1.5":    func(c *Config) { c.Decay = 1.5 },
-		"outer rate is N": func(c *Config) { c.OuterRate = float32(math.NaN()) },
+		"outer_rate is N": func(c *Config) { c.OuterRate = float32(math.NaN()) },
 	} {
 		c := good
 		change(&c)

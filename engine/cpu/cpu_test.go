@@ -46,7 +46,7 @@ func newEngine(t *testing.T, workers, micro int, data engine.Source) *Engine {
 	t.Helper()
 	pool := exact.NewPool(workers)
 	t.Cleanup(pool.Close)
-	codec, err := distro.New(model.Layout(), distro.Config{Chunk: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1}, pool)
+	codec, err := distro.New(model.Layout(), distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1}, pool)
 	if err != nil {
 		t.Fatal(err)
 	}

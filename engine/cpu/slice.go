@@ -1,28 +1,28 @@
 package cpu
 
 import (
-	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // slicer adapts a codec that seals and reveals.
-type slicer struct{ *slice.Codec }
+type slicer struct{ codec.Sliceable }
 
 // Settle implements [engine.Slicer].
-func (s slicer) Settle(state engine.Vector, seed wire.Hash) { s.Codec.Settle(floats(state), seed) }
+func (s slicer) Settle(state engine.Vector, seed wire.Hash) { s.Sliceable.Settle(floats(state), seed) }
 
 // StateSlice implements [engine.Slicer].
 func (s slicer) StateSlice(params engine.Vector, seed wire.Hash) []byte {
-	return s.Codec.StateSlice(floats(params), seed)
+	return s.Sliceable.StateSlice(floats(params), seed)
 }
 
 // NewSlicer returns the slicer of a codec for vectors in host memory.
-func NewSlicer(c *slice.Codec) engine.Slicer { return slicer{c} }
+func NewSlicer(c codec.Sliceable) engine.Slicer { return slicer{c} }
 
 // Slicer implements [engine.Engine].
 func (e *Engine) Slicer() (s engine.Slicer, ok bool) {
-	if c, ok := e.cfg.Codec.(*slice.Codec); ok {
+	if c, ok := e.cfg.Codec.(codec.Sliceable); ok {
 		return NewSlicer(c), true
 	}
 	return nil, false

@@ -211,7 +211,7 @@ func TestMinersNeedTheirCodec(t *testing.T) {
 	if _, err := Wrap("free-rider", node.Config{}, Options{Train: cfg}); err == nil || !strings.Contains(err.Error(), "half-data") {
 		t.Errorf("a kind of peers in a run of buckets: %v", err)
 	}
-	dense, err := distro.New(minerModel.Layout(), distro.Config{Chunk: 16, TopK: 8, Decay: 0.9}, cfg.Pool)
+	dense, err := distro.New(minerModel.Layout(), distro.Config{Block: 16, TopK: 8, Decay: 0.9}, cfg.Pool)
 	if err != nil {
 		t.Fatal(err)
 	}

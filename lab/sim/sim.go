@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
@@ -196,7 +197,9 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	s.Name, s.Steps = runName, cfg.Steps
 	s.Model = spec.Model{Preset: "nano", Vocab: 64, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 32, Context: 16, Seed: "sim"}
 	s.Data.Sequence = 16
-	s.Optimizer.TopK = 16
+	compressor := distro.Kind().Defaults.(distro.Config)
+	compressor.TopK = 16
+	s.Optimizer.Options = compressor
 	s.LearningRate = spec.LearningRate{Schedule: "constant", Base: 4e-3, Warmup: 2, Final: 4e-3}
 	s.Batch = spec.Batch{Start: uint32(2 * cfg.Clients), End: uint32(2 * cfg.Clients)}
 	if cfg.BySpeed {

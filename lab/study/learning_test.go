@@ -92,7 +92,7 @@ func TestUnequalRunsAreRefused(t *testing.T) {
 		{LearningRow{Method: MethodAdamW, Members: 0, Rate: 1e-3}, "0 members do not divide"},
 		{LearningRow{Method: MethodSparseLoCo, Members: 2, Inner: 3, Chunk: 64, TopK: 8, Outer: 1, Rate: 1e-3}, "not a whole number of rounds of 3"},
 		{LearningRow{Method: MethodSparseLoCo, Members: 2, Inner: 8, Chunk: 64, TopK: 8, Outer: 1, Rate: 1e-3}, "rounds of 8 steps each"},
-		{LearningRow{Method: MethodDistro, Members: 2, Rate: 1e-3}, "chunk is 0"},
+		{LearningRow{Method: MethodDistro, Members: 2, Rate: 1e-3}, "block is 0"},
 		{LearningRow{Method: "muon", Members: 2, Rate: 1e-3}, "muon"},
 		{LearningRow{Method: MethodAdamW, Members: 2, Rate: -1}, "rate"},
 	} {

@@ -56,7 +56,7 @@ func (w *way) make() (err error) {
 	case MethodAdamW:
 		w.codec, err = dense.New(layout, dense.Config{}, w.pool) // the mean is clipped
 	case MethodDistro:
-		w.codec, err = distro.New(layout, distro.Config{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, w.pool)
+		w.codec, err = distro.New(layout, distro.Config{Block: r.Chunk, TopK: r.TopK, Decay: r.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, w.pool)
 	case MethodLocal:
 		inner = &optim.Inner{Steps: r.Inner, AdamW: learningAdamW(), ClipNorm: clipNorm}
 		w.codec, err = dense.New(layout, dense.Config{}, w.pool)

@@ -122,7 +122,7 @@ func (o *RobustOptions) fill() {
 // scaled to it.
 var (
 	robustModel = llama.Config{Vocab: 64, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 24, Theta: 10000, Eps: 1e-5}
-	robustCodec = distro.Config{Chunk: 32, TopK: 8, Decay: 0.95, WeightDecay: 0.1, ClipNorm: 1}
+	robustCodec = distro.Config{Block: 32, TopK: 8, Decay: 0.95, WeightDecay: 0.1, ClipNorm: 1}
 )
 
 const (

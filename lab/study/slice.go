@@ -215,7 +215,7 @@ func (r *sliceRun) make(windows int) error {
 	layout := r.model.Layout()
 	var err error
 	if r.row.Rule == RuleDistro {
-		r.codec, err = distro.New(layout, distro.Config{Chunk: 64, TopK: 32, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, r.pool)
+		r.codec, err = distro.New(layout, distro.Config{Block: 64, TopK: 32, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, r.pool)
 	} else {
 		cfg := slice.Config{Compression: r.row.Compression, Leaf: leafValues, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}
 		r.slice, err = slice.New(layout, cfg, r.pool)

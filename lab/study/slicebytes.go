@@ -31,7 +31,7 @@ func MeasureSliceBytes(models []string, compressions []uint32) ([]SliceBytes, er
 			return nil, err
 		}
 		layout := cfg.Layout()
-		d, err := distro.New(layout, distro.Config{Chunk: 64, TopK: 32}, nil)
+		d, err := distro.New(layout, distro.Config{Block: 64, TopK: 32}, nil)
 		if err != nil {
 			return nil, err
 		}

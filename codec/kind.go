@@ -1,0 +1,127 @@
+package codec
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A Kind is a codec that a specification can name.
+type Kind struct {
+	// Name is the value of optimizer.codec and the name of the options' table.
+	Name string
+	// Defaults are the options of a specification that sets none, as a comparable struct. Its toml
+	// tags are the keys of the table optimizer.<Name>.
+	Defaults Options
+	// Disputable returns the number of blocks that the parameters are cut in, without making the
+	// codec, which is a [Disputable]. It is nil if steps cannot be disputed.
+	Disputable func(o Options, layout tensor.Layout) (blocks uint64)
+	// Sliceable reports whether the codec seals updates for an exchange by buckets: it is a
+	// [Sliceable].
+	Sliceable bool
+}
+
+// Options are what a specification sets for a codec.
+type Options interface {
+	// Check returns what is wrong, beginning with a key, or nil.
+	Check() error
+	// StateLen returns the number of floats in a member's optimizer state, for n parameters.
+	StateLen(n int) int
+	// CheckLR returns an error unless lr is a learning rate that the codec can compute with.
+	CheckLR(lr float32) error
+	// New makes the codec for a layout.
+	New(layout tensor.Layout, pool *exact.Pool) (Codec, error)
+}
+
+// A Block is a rectangle of a tensor that a [Disputable] transforms and codes by itself.
+type Block struct {
+	// Offset is the place of its first element in the flat gradient, Stride the distance from one
+	// of its rows to the next.
+	Offset, Stride int
+	Rows, Cols     int
+	State          int // offset of its coefficients, row-major, in the private state
+	Bit, Bits      int // offset and length of its code, in the bits of a payload after the header
+}
+
+// A Disputable is a codec whose Encode a referee can judge in parts. Encode clips the gradient, and
+// then does Columns, Rows, Momentum and Code with each block. Together these give the bits that
+// Encode gives.
+type Disputable interface {
+	Codec
+	// Blocks returns the number of blocks. They lie in the state, and their codes in a payload, one
+	// after another without gaps.
+	Blocks() int
+	Block(i int) Block
+	// Header returns what every payload begins with.
+	Header() Header
+	// Clipping returns the norm that Encode clips the gradient to (0 clips nothing), and the weight
+	// decay that bounds the learning rate (CheckLR).
+	Clipping() (norm, weightDecay float32)
+	// CheckMagnitude returns nil if Encode takes a state whose greatest magnitude is most.
+	CheckMagnitude(most float32) error
+	// Columns computes columns [from, to) of the transform of block i; Rows then computes rows
+	// [from, to). out and x are row-major. After both, out holds the block's coefficients.
+	Columns(w *exact.Worker, i int, out, x []float32, from, to int)
+	Rows(w *exact.Worker, i int, out, x []float32, from, to int)
+	// Momentum adds a block's coefficients to its momentum. step is the learning rate times the
+	// factor of Clip, rounded.
+	Momentum(momentum, coefficients []float32, step float32)
+	// Code takes what is sent out of the momentum of block i, and returns its code, lowest word
+	// first.
+	Code(i int, momentum []float32) []uint64
+}
+
+// A Range is positions [From, To) of the flat parameters, all of one tensor.
+type Range struct {
+	Tensor   int // its number in the layout
+	From, To int
+}
+
+// Len returns the number of positions.
+func (r Range) Len() int { return r.To - r.From }
+
+// A Sliceable is a codec for runs that exchange by buckets. Its Encode seals an update; Check and
+// Apply take reveals: the part of a sealed update that a seed draws, with proofs.
+type Sliceable interface {
+	Codec
+	// Root returns what a member commits to for a sealed update.
+	Root(sealed []byte) wire.Hash
+	// RevealLen returns the length of every reveal in bytes, and StateSliceLen that of the longest
+	// state slice.
+	RevealLen() int
+	StateSliceLen() int
+	// Reveal appends to dst what the seed draws of a sealed update.
+	Reveal(dst, sealed []byte, seed wire.Hash) []byte
+	// Open returns the root and the seed that a reveal belongs to.
+	Open(reveal []byte) (root, seed wire.Hash, err error)
+	// Settle takes what the seed's slice has sent out of a member's state, before its next Encode.
+	Settle(state []float32, seed wire.Hash)
+	// Ranges returns what the seed draws, and Values appends to dst a reveal's values on it.
+	Ranges(seed wire.Hash) []Range
+	Values(dst []float32, reveal []byte) []float32
+	// StateSlice returns the parameters where the seed draws, and PatchState puts them into params.
+	StateSlice(params []float32, seed wire.Hash) []byte
+	PatchState(params []float32, stateSlice []byte) error
+}
+
+// Find returns the kind with a name.
+func Find(kinds []Kind, name string) (k Kind, ok bool) {
+	for _, k := range kinds {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+// Names lists the names of kinds for an error.
+func Names(kinds []Kind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = strconv.Quote(k.Name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,78 @@
+package sparseloco
+
+import (
+	"fmt"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/tensor"
+)
+
+// Options are what a specification sets: the codec's [Config], and how a member trains between two
+// rounds.
+type Options struct {
+	// Chunk is the number of values in a chunk, 1 to ChunkMax.
+	Chunk int `toml:"chunk"`
+	// TopK is the number of values sent of a chunk, 1 to TopKMax.
+	TopK int `toml:"top_k"`
+	// Decay is the share of the error feedback that is left after a round, 0 to 1.
+	Decay float32 `toml:"decay"`
+	// OuterRate scales the mean of the members' changes, 0 to 16.
+	OuterRate float32 `toml:"outer_rate"`
+	// InnerSteps is the number of AdamW steps in which a member trains on its share, 1 to
+	// innerStepsMax.
+	InnerSteps int `toml:"inner_steps"`
+	// WeightDecay is AdamW's, in units of the learning rate, 0 to 1.
+	WeightDecay float32 `toml:"weight_decay"`
+	// ClipNorm is the largest Euclidean norm of an inner step's gradient; 0 means no limit.
+	ClipNorm float32 `toml:"clip_norm"`
+}
+
+// innerStepsMax is far above any useful number: members drift apart.
+const innerStepsMax = 1000
+
+// Kind describes the codec to specifications. A share of several steps has no trace, so that it
+// cannot be disputed.
+func Kind() codec.Kind {
+	return codec.Kind{Name: "sparseloco", Defaults: Options{
+		Chunk: 4096, TopK: 32, Decay: 0.95, OuterRate: 1, InnerSteps: 15, WeightDecay: 0.1, ClipNorm: 1,
+	}}
+}
+
+// Config returns the codec's part.
+func (o Options) Config() Config {
+	return Config{Chunk: o.Chunk, TopK: o.TopK, Decay: o.Decay, OuterRate: o.OuterRate}
+}
+
+// Inner returns how a member trains between two rounds.
+func (o Options) Inner() *optim.Inner {
+	adamw := optim.DefaultAdamW()
+	adamw.WeightDecay = o.WeightDecay
+	return &optim.Inner{Steps: o.InnerSteps, AdamW: adamw, ClipNorm: o.ClipNorm}
+}
+
+// Check implements [codec.Options].
+func (o Options) Check() error {
+	if o.InnerSteps < 1 || o.InnerSteps > innerStepsMax {
+		return fmt.Errorf("inner_steps is %d, it must be 1 to %d", o.InnerSteps, innerStepsMax)
+	}
+	if err := codec.CheckRange("weight_decay", o.WeightDecay, 1); err != nil {
+		return err
+	}
+	if err := codec.CheckRange("clip_norm", o.ClipNorm, codec.NormMax); err != nil {
+		return err
+	}
+	return o.Config().Check()
+}
+
+// StateLen implements [codec.Options].
+func (o Options) StateLen(n int) int { return n + o.Inner().StateLen(n) }
+
+// CheckLR implements [codec.Options].
+func (o Options) CheckLR(lr float32) error { return codec.CheckLR(lr, o.WeightDecay) }
+
+// New implements [codec.Options].
+func (o Options) New(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
+	return New(layout, o.Config(), pool)
+}

@@ -1,0 +1,111 @@
+package spec
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/entrain-network/entrain/codec"
+)
+
+// A form is a specification as TOML has it: a struct with Spec's fields, whose Optimizer has, in
+// place of Options, a pointer for each of Kinds to its table.
+
+// formType is the type of a form.
+var formType = makeFormType()
+
+const optimizerField = "Optimizer"
+
+func makeFormType() reflect.Type {
+	optimizer := []reflect.StructField{{Name: "Codec", Type: reflect.TypeFor[string](), Tag: `toml:"codec"`}}
+	for i, k := range Kinds {
+		optimizer = append(optimizer, reflect.StructField{
+			Name: fmt.Sprint("Table", i), Type: reflect.PointerTo(reflect.TypeOf(k.Defaults)),
+			Tag: reflect.StructTag(fmt.Sprintf(`toml:"%s,omitempty"`, k.Name)),
+		})
+	}
+	fields := reflect.VisibleFields(reflect.TypeFor[Spec]())
+	for i, f := range fields {
+		if f.Name == optimizerField {
+			fields[i].Type = reflect.StructOf(optimizer)
+		}
+	}
+	return reflect.StructOf(fields)
+}
+
+// newForm returns the form of s, addressable.
+func newForm(s Spec) reflect.Value {
+	f, from := reflect.New(formType).Elem(), reflect.ValueOf(s)
+	for i := range f.NumField() {
+		if formType.Field(i).Name != optimizerField {
+			f.Field(i).Set(from.Field(i))
+		}
+	}
+	o := f.FieldByName(optimizerField)
+	o.Field(0).SetString(s.Optimizer.Codec)
+	for i, k := range Kinds {
+		if k.Name == s.Optimizer.Codec {
+			o.Field(1 + i).Set(reflect.New(reflect.TypeOf(k.Defaults)))
+			o.Field(1 + i).Elem().Set(reflect.ValueOf(s.Optimizer.Options))
+		}
+	}
+	return f
+}
+
+// readForm is the inverse of newForm. It refuses tables of codecs that the run does not use.
+func readForm(f reflect.Value) (Spec, error) {
+	var s Spec
+	to := reflect.ValueOf(&s).Elem()
+	for i := range f.NumField() {
+		if formType.Field(i).Name != optimizerField {
+			to.Field(i).Set(f.Field(i))
+		}
+	}
+	o := f.FieldByName(optimizerField)
+	s.Optimizer.Codec = o.Field(0).String()
+	for i, k := range Kinds {
+		table := o.Field(1 + i)
+		switch {
+		case table.IsNil():
+		case k.Name == s.Optimizer.Codec:
+			s.Optimizer.Options = table.Elem().Interface().(codec.Options)
+		default:
+			return Spec{}, fmt.Errorf("optimizer.%s: the run's codec is %q: leave the table out, or set optimizer.codec = %q",
+				k.Name, s.Optimizer.Codec, k.Name)
+		}
+	}
+	return s, nil
+}
+
+// goType matches how the TOML reader names the field that a value does not fit.
+var goType = regexp.MustCompile(`cannot decode TOML (\S+) into (?:a )?(?:struct field \S+ of type )?(\S+)`)
+
+// mistake says what is wrong with a value, by its key.
+func mistake(err *toml.DecodeError) string {
+	text := strings.TrimPrefix(err.Error(), "toml: ")
+	if m := goType.FindStringSubmatch(text); m != nil {
+		text = fmt.Sprintf("want %s, not a TOML %s", wanted(m[2]), m[1])
+	}
+	if key := strings.Join(err.Key(), "."); key != "" {
+		return key + ": " + text
+	}
+	return text
+}
+
+// wanted names a Go type as TOML does.
+func wanted(goType string) string {
+	switch {
+	case strings.Contains(goType, "int"):
+		return "an integer"
+	case strings.HasPrefix(goType, "float"):
+		return "a number"
+	case strings.HasSuffix(goType, "string"):
+		return "a string"
+	case strings.HasSuffix(goType, "Duration"):
+		return `a duration such as "90s"`
+	}
+	return "a table"
+}
