@@ -7,15 +7,16 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// accounts is the memory that keeps a transaction from counting twice.
+// accounts keeps transactions from counting twice.
 //
-// Of every key it keeps the newest NoncesKept transactions. A nonce is new if it is not among them and, once there are
-// NoncesKept, greater than the least of them: that least one only grows, so a nonce that was dropped is refused for ever.
-// A key is forgotten when the last of its transactions has expired by itself. So nothing can count twice, transactions of
-// one key may overtake each other by a few places, and whoever sends one again learns what became of it.
+// For each key it keeps the newest NoncesKept transactions. A nonce is new if it is not among
+// them and, once there are NoncesKept, greater than the least of them. That least nonce only
+// grows, so a nonce that was dropped is refused forever. A key is forgotten when the last of its
+// transactions has expired. So no transaction can count twice, up to NoncesKept transactions of
+// one key may overtake each other, and a client that repeats one learns its outcome.
 type accounts struct {
 	list  []*account // in order of keys
-	hash  wire.Hash  // of the table, when not dirty
+	hash  wire.Hash  // the hash of the table, if not dirty
 	dirty bool
 }
 
@@ -36,7 +37,7 @@ func (a *accounts) find(k key.Public) (int, bool) {
 	return slices.BinarySearchFunc(a.list, k, func(e *account, k key.Public) int { return e.key.Compare(k) })
 }
 
-// admit tells whether t may be taken at the ledger's time. It changes nothing. The error is a *TxError.
+// admit returns nil if t may be taken at the chain's time, or a *TxError.
 func (a *accounts) admit(t *Tx, nowMs uint64) error {
 	if t.ExpiresMs <= nowMs {
 		return refuse(CodeExpired, "expired at ", t.ExpiresMs, ", it is ", nowMs, " (milliseconds since 1970)")
@@ -59,7 +60,7 @@ func (a *accounts) admit(t *Tx, nowMs uint64) error {
 	return nil
 }
 
-// take records that t, which was admitted, had the outcome code.
+// take records the outcome of t, which admit accepted.
 func (a *accounts) take(t *Tx, code Code) {
 	i, ok := a.find(t.Sender)
 	if !ok {
@@ -75,7 +76,7 @@ func (a *accounts) take(t *Tx, code Code) {
 	a.dirty = true
 }
 
-// outcome tells what became of t, if it was taken and is still remembered.
+// outcome returns the outcome of t; false if t was not taken or is no longer remembered.
 func (a *accounts) outcome(t *Tx) (Code, bool) {
 	i, ok := a.find(t.Sender)
 	if !ok {
@@ -89,7 +90,8 @@ func (a *accounts) outcome(t *Tx) (Code, bool) {
 	return recent[j].code, true
 }
 
-// prune forgets the keys all of whose transactions have expired: admit refuses those for their time alone.
+// prune forgets the keys whose transactions have all expired: admit refuses those by their time
+// alone.
 func (a *accounts) prune(nowMs uint64) {
 	n := len(a.list)
 	a.list = slices.DeleteFunc(a.list, func(e *account) bool { return e.expiresMs <= nowMs })

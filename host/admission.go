@@ -8,43 +8,45 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// delegationDomain is of the signatures on delegations; the number is the format's.
+// delegationDomain is the domain of signatures on delegations. Its number is the format's.
 const delegationDomain = "entrain/delegation/1"
 
-// Admit changes who may take part in a run. Only its owner may send it. Members who may not take part any more are
-// withdrawn at once, as if by themselves: what they have earned, and their stake, stays theirs.
+// Admit changes who may take part in a run. Only the run's owner may send it. Members that may no
+// longer take part are withdrawn at once, as if by themselves: they keep what they have earned,
+// and their stake.
 type Admit struct {
 	Run    string
-	Listed bool         // from now on only listed keys may join and be ready; false lets anybody, and keeps the list
+	Listed bool         // true admits listed keys only; false admits everyone, and keeps the list
 	Add    []key.Public // in order, at most AdmitKeysMax
 	Remove []key.Public // in order, at most AdmitKeysMax, none of them in Add
 }
 
-// Delegate makes the sender, a node's key, work for an owner until some time: it may take part if the owner may, and what it
-// earns is paid to the owner. The certificate is the owner's signature; the node brings it to the ledger itself, so nobody
-// is made to work for somebody against its will.
+// Delegate makes the sender, a node's key, work for an owner for a limited time: it may take part
+// if the owner may, and its earnings are paid to the owner. The certificate is signed by the
+// owner and brought to the chain by the node, so both have agreed.
 type Delegate struct {
 	Run         string
 	Certificate Certificate
 }
 
-// Revoke ends a delegation early. The sender is the owner who has signed it. The node is withdrawn from the run, and the
-// certificate counts no more.
+// Revoke ends a delegation early. Only the owner that signed it may send it. The node is
+// withdrawn from the run, and the certificate no longer counts.
 type Revoke struct {
 	Run  string
 	Node key.Public
 }
 
-// Require says which release of the program is the oldest that may take part in a run from now on, such as "v1.2.0"; "" asks
-// for none but what the specification does. Only the run's owner may send it. Programs look at it themselves when they join, so it
-// keeps the forgetful out and not cheats; who is a member stays one.
+// Require names the oldest release of the program that may join a run from now on, such as
+// "v1.2.0"; "" asks for no more than the specification does. Only the run's owner may send it.
+// Programs check it themselves when they join: it stops outdated programs, not cheats. It does
+// not affect current members.
 type Require struct {
 	Run     string
 	Program string // printable ASCII
 }
 
-// Certificate is an owner's word that a node's key works for it in a run of a chain, until some time. It is made without
-// the ledger, so that the owner's secret need not be on a machine that is connected to anything.
+// Certificate is an owner's statement that a node's key works for it in a run of a chain, until
+// some time. An owner signs it offline, so its secret key need not be on a connected machine.
 type Certificate struct {
 	Owner     key.Public
 	ExpiresMs uint64 // in milliseconds since 1970
@@ -58,12 +60,12 @@ func NewCertificate(owner key.Private, chain, run string, node key.Public, expir
 	return c
 }
 
-// Valid tells whether the owner has signed the certificate for a node, whatever the time.
+// Valid reports whether the owner has signed the certificate for a node. It ignores the time.
 func (c Certificate) Valid(chain, run string, node key.Public) bool {
 	return !c.Owner.IsZero() && c.Owner != node && key.Verify(c.Owner, delegationDomain, c.text(chain, run, node), c.Signature)
 }
 
-// text is what the signature is of.
+// text returns the signed bytes.
 func (c Certificate) text(chain, run string, node key.Public) []byte {
 	b := wire.AppendString(wire.AppendString(nil, chain), run)
 	return wire.AppendU64(append(append(b, c.Owner[:]...), node[:]...), c.ExpiresMs)
@@ -112,7 +114,7 @@ func appendKeys(dst []byte, keys []key.Public) []byte {
 	return dst
 }
 
-// readKeys reads at most limit keys, which must be in strictly increasing order and not the zero key.
+// readKeys reads at most limit keys, which must be nonzero and in strictly increasing order.
 func readKeys(r *wire.Reader, limit int) []key.Public {
 	n := int(r.U16())
 	if n > limit || n*len(key.Public{}) > r.Len() {
@@ -137,7 +139,7 @@ type admission struct {
 	allowed     []key.Public // in order
 	delegations []Delegation // in order of nodes
 	program     string       // the oldest release that may take part; "" for any
-	hash        wire.Hash    // of all of it, when not dirty
+	hash        wire.Hash    // of all fields above, if not dirty
 	dirty       bool
 }
 
@@ -146,18 +148,22 @@ type Delegation struct {
 	Node      key.Public `json:"node"`
 	Owner     key.Public `json:"owner"`
 	ExpiresMs uint64     `json:"expires_ms"` // in milliseconds since 1970
-	Revoked   bool       `json:"revoked"`    // kept until then, so that the certificate is not brought again
+	// Kept until it expires, so that the certificate cannot be brought again.
+	Revoked bool `json:"revoked"`
 }
 
 // Admission is who may take part in a run.
 type Admission struct {
-	Listed      bool         `json:"listed"` // only those allowed may, and who works for them; false: anybody
+	// Only allowed keys may, and nodes that work for them; false: everyone.
+	Listed      bool         `json:"listed"`
 	Allowed     []key.Public `json:"allowed"`
 	Delegations []Delegation `json:"delegations"`
-	Program     string       `json:"program"` // the oldest release that may take part; "": what the specification says
+	// The oldest release that may join; "" for what the specification says.
+	Program string `json:"program"`
 }
 
-// Admission returns who may take part in a run, as of the last transaction; false if there is none of that name.
+// Admission returns who may take part in a run, as of the last transaction; false if there is no
+// such run.
 func (h *Host) Admission(name string) (Admission, bool) {
 	r, ok := h.committed(name)
 	if !ok {
@@ -170,12 +176,12 @@ func (a *admission) show() Admission {
 	return Admission{Listed: a.listed, Allowed: append([]key.Public{}, a.allowed...), Delegations: append([]Delegation{}, a.delegations...), Program: a.program}
 }
 
-// Owner returns for whom a node works at some time: another, or itself.
+// Owner returns the key that a node works for at a time: another's, or its own.
 func (a Admission) Owner(node key.Public, nowMs uint64) key.Public {
 	return ownerOf(a.Delegations, node, nowMs)
 }
 
-// Allows tells whether a key may take part at some time.
+// Allows reports whether a key may take part at a time.
 func (a Admission) Allows(k key.Public, nowMs uint64) bool {
 	return allows(a.Listed, a.Allowed, a.Delegations, k, nowMs)
 }
@@ -202,8 +208,8 @@ func findDelegation(list []Delegation, node key.Public) (int, bool) {
 	return slices.BinarySearchFunc(list, node, func(d Delegation, k key.Public) int { return d.Node.Compare(k) })
 }
 
-// admitted tells whether the sender may send a message to the run's coordinator, and returns the message: a join of a node
-// that works for somebody pays that one. The error is a *TxError.
+// admitted returns the message m as the run's coordinator gets it, with the owner of a node that
+// joins as its payee. It returns a *TxError if the sender may not send m.
 func (h *Host) admitted(r *run, sender key.Public, m coordinator.Message) (coordinator.Message, error) {
 	a := &r.admission
 	owner := ownerOf(a.delegations, sender, h.timeMs)
@@ -223,7 +229,7 @@ func (h *Host) admitted(r *run, sender key.Public, m coordinator.Message) (coord
 		return m, nil
 	}
 	if !allows(a.listed, a.allowed, a.delegations, sender, h.timeMs) {
-		return nil, refuse(CodeNotAdmitted, sender, "; the owner of run ", quote(r.name), " can change that: entrain run allow ", r.name, " ", sender)
+		return nil, refuse(CodeNotAdmitted, sender, "; the owner of run ", quote(r.name), " can add it: entrain run allow ", r.name, " ", sender)
 	}
 	return m, nil
 }
@@ -234,7 +240,7 @@ func (h *Host) require(sender key.Public, q Require) error {
 		return err
 	}
 	if owner := r.state.Config().Owner; owner != sender {
-		return refuse(CodeNotOwner, "run ", quote(r.name), " is ", owner, "'s")
+		return refuse(CodeNotOwner, "the owner of run ", quote(r.name), " is ", owner)
 	}
 	if q.Program != "" && !addrValid(q.Program) {
 		return refuse(CodeMalformed, "release ", quote(q.Program), " is not printable")
@@ -249,7 +255,7 @@ func (h *Host) admitKeys(sender key.Public, m Admit) error {
 		return err
 	}
 	if owner := r.state.Config().Owner; owner != sender {
-		return refuse(CodeNotOwner, "run ", quote(r.name), " is ", owner, "'s")
+		return refuse(CodeNotOwner, "the owner of run ", quote(r.name), " is ", owner)
 	}
 	list := slices.Concat(r.admission.allowed, m.Add)
 	slices.SortFunc(list, key.Public.Compare)
@@ -269,7 +275,7 @@ func (h *Host) admitKeys(sender key.Public, m Admit) error {
 	return nil
 }
 
-// withdraw ends a membership for somebody. Who is no member, or of a run that has finished, stays as it is.
+// withdraw removes k from the run. It does nothing if k is not a member or the run has finished.
 func (h *Host) withdraw(r *run, k key.Public) {
 	_ = r.state.Apply(h.env(r, k), coordinator.Withdraw{})
 }
@@ -287,7 +293,7 @@ func (h *Host) delegate(node key.Public, d Delegate) error {
 	case c.ExpiresMs <= h.timeMs:
 		return refuse(CodeDelegation, "it has expired")
 	case c.ExpiresMs > h.timeMs+DelegationMsMax:
-		return refuse(CodeDelegation, "it would last longer than ", DelegationMsMax/(24*3600*1000), " days")
+		return refuse(CodeDelegation, "it lasts longer than ", DelegationMsMax/(24*3600*1000), " days")
 	case known && a.delegations[i].Revoked && a.delegations[i].Owner == c.Owner:
 		return refuse(CodeDelegation, c.Owner, " has revoked it")
 	case a.listed && !slices.Contains(a.allowed, c.Owner):
@@ -307,8 +313,8 @@ func (h *Host) delegate(node key.Public, d Delegate) error {
 	return nil
 }
 
-// roomFor makes room for one more delegation of an owner. In a full table the one that ends first gives way, of those
-// whose node is no member.
+// roomFor makes room for one more delegation of an owner. If the table is full, it drops the
+// delegation that ends first among those whose node is not a member.
 func (h *Host) roomFor(r *run, owner key.Public) error {
 	a := &r.admission
 	own := 0
@@ -351,7 +357,7 @@ func (h *Host) revoke(owner key.Public, v Revoke) error {
 	return nil
 }
 
-// expire forgets the delegations whose time is over, and withdraws their nodes.
+// expire drops the delegations whose time is over, and withdraws their nodes.
 func (h *Host) expire(r *run) {
 	a := &r.admission
 	kept := a.delegations[:0]
@@ -370,7 +376,7 @@ func (h *Host) expire(r *run) {
 	}
 }
 
-// sum is the hash of all of it. A run with an empty list, and open to anybody, has one too.
+// sum returns the hash of a. An empty admission has a hash too.
 func (a *admission) sum() wire.Hash {
 	if a.dirty || a.hash.IsZero() {
 		a.hash, a.dirty = wire.Sum("entrain/ledger/admission", a.append(nil)), false
@@ -412,7 +418,7 @@ func parseAdmission(r *wire.Reader) admission {
 	return a
 }
 
-// expires tells whether a delegation of the run ends by the given time.
+// expires reports whether a delegation of the run ends by the given time.
 func (r *run) expires(nowMs uint64) bool {
 	return slices.ContainsFunc(r.admission.delegations, func(d Delegation) bool { return d.ExpiresMs <= nowMs })
 }

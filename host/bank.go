@@ -8,22 +8,24 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// bank is who has which of the chain's tokens. The genesis makes all there ever are. Each lies in a purse, in a pool, or in
-// the escrow of a run, and no transaction makes or destroys one: Host checks that after every one.
+// bank holds the chain's tokens. The genesis makes all of them. Each lies in a purse, in a pool,
+// in the escrow of a run or behind a replica, and no transaction makes or destroys one: Host
+// checks that after every transaction.
 //
-// A purse is a key's tokens. One that is empty is forgotten, and none is made with less than floor or left with less, so
-// that to fill the table takes a share of the supply.
+// A purse is a key's tokens. An empty purse is dropped, and no purse starts with or is left with
+// less than floor, so that filling the table takes a share of the supply.
 type bank struct {
 	supply   uint64
-	purses   []purse                // in order of keys
-	pools    []*pool                // in order of names
-	inPurses uint64                 // the sum of purses
-	inPools  uint64                 // the sum of pools
-	buckets  [bucketCount]wire.Hash // of the purses by the first byte of their keys, where not stale
-	stale    [bucketCount]bool
-	root     wire.Hash // over buckets, when not dirty
-	hash     wire.Hash // of the pools, when not dirty
-	dirty    bool
+	purses   []purse // in order of keys
+	pools    []*pool // in order of names
+	inPurses uint64  // the sum of purses
+	inPools  uint64  // the sum of pools
+	// Hashes of the purses by the first byte of their keys, where not stale.
+	buckets [bucketCount]wire.Hash
+	stale   [bucketCount]bool
+	root    wire.Hash // over buckets, if not dirty
+	hash    wire.Hash // of the pools, if not dirty
+	dirty   bool
 }
 
 type purse struct {
@@ -31,7 +33,7 @@ type purse struct {
 	tokens uint64 // never 0
 }
 
-// newBank gives the genesis' tokens to whom it names.
+// newBank distributes the tokens of the genesis.
 func newBank(g Genesis) bank {
 	b := bank{dirty: true, supply: g.supply()}
 	for _, a := range g.Accounts {
@@ -42,7 +44,7 @@ func newBank(g Genesis) bank {
 	return b
 }
 
-// floor is the least that a purse holds: PursesMax of them are worth a 256th of the supply.
+// floor returns the least that a purse holds: PursesMax such purses hold a 256th of the supply.
 func (b *bank) floor() uint64 { return max(1, b.supply>>26) }
 
 func (b *bank) find(k key.Public) (int, bool) {
@@ -57,36 +59,36 @@ func (b *bank) tokens(k key.Public) uint64 {
 	return 0
 }
 
-// mayPay tells whether so many tokens may leave the purse of k. The error is a *TxError.
+// mayPay returns nil if amount may leave the purse of k, or a *TxError.
 func (b *bank) mayPay(k key.Public, amount uint64) error {
 	have := b.tokens(k)
 	if amount > have {
-		return refuse(CodeFunds, "it has ", have, ", not ", amount)
+		return refuse(CodeFunds, "the sender has ", have, " tokens, not ", amount)
 	}
 	if left := have - amount; amount > 0 && left > 0 && left < b.floor() {
-		return refuse(CodeDust, left, " would be left, less than ", b.floor(), ": pay all of it, or leave that much")
+		return refuse(CodeDust, "the purse would keep ", left, " tokens: pay all of it, or leave at least ", b.floor())
 	}
 	return nil
 }
 
-// mayReceive tells whether so many tokens may come to k: a pool takes any, a purse too, a new purse begins with floor. The
-// error is a *TxError.
+// mayReceive returns nil if k can receive amount, or a *TxError. Pools and existing purses take
+// any amount; a new purse starts with at least floor.
 func (b *bank) mayReceive(k key.Public, amount uint64) error {
 	if _, ok := b.find(k); ok || amount == 0 || b.poolAt(k) != nil {
 		return nil
 	}
 	switch {
 	case k.IsZero():
-		return refuse(CodeAmount, "the zero key is nobody's")
+		return refuse(CodeAmount, "the receiver is the zero key")
 	case amount < b.floor():
-		return refuse(CodeDust, k, " has nothing yet, and begins with ", b.floor(), " at least")
+		return refuse(CodeDust, "the first tokens of ", k, " must be at least ", b.floor())
 	case len(b.purses) >= PursesMax:
 		return &TxError{Code: CodePursesFull}
 	}
 	return nil
 }
 
-// pay takes tokens out of a purse, as mayPay allowed.
+// pay takes out of a purse what mayPay allowed.
 func (b *bank) pay(k key.Public, amount uint64) {
 	if amount == 0 {
 		return
@@ -103,7 +105,7 @@ func (b *bank) pay(k key.Public, amount uint64) {
 	}
 }
 
-// receive gives tokens to a pool, if k is the address of one, or else puts them into k's purse.
+// receive puts tokens into the pool at the address k, or else into k's purse.
 func (b *bank) receive(k key.Public, amount uint64) {
 	if amount == 0 {
 		return
@@ -135,7 +137,7 @@ func (b *bank) findPool(name string) (int, bool) {
 	})
 }
 
-// poolAt returns the pool whose address k is, or nil.
+// poolAt returns the pool whose address is k, or nil.
 func (b *bank) poolAt(k key.Public) *pool {
 	for _, p := range b.pools {
 		if p.address == k {
@@ -145,7 +147,7 @@ func (b *bank) poolAt(k key.Public) *pool {
 	return nil
 }
 
-// sums returns the hashes of the purses, a merkle root over buckets, and of the pools.
+// sums returns the hashes of the purses, a Merkle root over buckets, and of the pools.
 func (b *bank) sums() (purses, pools wire.Hash) {
 	if b.dirty {
 		b.audit()
@@ -160,10 +162,11 @@ func (b *bank) sums() (purses, pools wire.Hash) {
 	return b.root, b.hash
 }
 
-// bucketCount is into how many parts the purses are divided, so that one is proven without the others.
+// bucketCount is the number of parts that the purses are divided into, so that one can be proven
+// without the others.
 const bucketCount = 256
 
-// bucket is the purses whose keys begin with a byte, in order, as append writes them.
+// bucket returns the purses whose keys begin with a byte, as append writes them.
 func (b *bank) bucket(first byte) []byte {
 	from, _ := b.find(key.Public{first})
 	var list []byte
@@ -182,7 +185,7 @@ func (b *bank) allStale() {
 	}
 }
 
-// audit counts purses and pools, against the sums that are kept.
+// audit panics unless purses and pools hold what the running sums say.
 func (b *bank) audit() {
 	purses, pools := uint64(0), uint64(0)
 	for _, p := range b.purses {
@@ -215,7 +218,8 @@ func (b *bank) appendPools(dst []byte) []byte {
 
 const purseBytes = 32 + 8
 
-// parseBank reads what append wrote. Whether purses, pools and escrow make the supply, the host checks.
+// parseBank reads what append wrote. Its caller checks that purses, pools, replicas and escrow
+// add up to the supply.
 func parseBank(r *wire.Reader, g Genesis) bank {
 	b := bank{dirty: true, supply: g.supply()}
 	b.allStale()

@@ -5,20 +5,24 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Transfer gives tokens of the sender to somebody.
+// Transfer moves tokens from the sender to another key.
 type Transfer struct {
 	To     key.Public
 	Amount uint64
 }
 
-// CreatePool makes the sender the operator of a pool, in which others' tokens become stake for its machines. The terms hold
-// for ever. It costs a deposit (see Host.PoolDeposit), which comes back when the pool is removed.
+// CreatePool makes the sender the operator of a pool, in which the tokens of lenders become stake
+// for its machines. The terms never change. The sender pays a deposit (see Host.PoolDeposit),
+// which it gets back when the pool is removed.
 type CreatePool struct {
-	Name         string       // like a run's, and no other pool's
-	CommissionBP uint16       // of what comes in above what was lent, to the operator; in basis points, at most 10,000
-	OwnBP        uint16       // least part of what is lent that must be the operator's own; in basis points, at most 10,000
-	Least        uint64       // least that a lender begins with
-	Workers      []key.Public // who may stake from the pool besides the operator, in order; at most WorkersMax
+	Name string // as a run's, and unique among pools
+	// The operator's share of income beyond what was lent; in basis points, at most 10,000.
+	CommissionBP uint16
+	// Least share of the loans that must be the operator's own; in basis points, at most 10,000.
+	OwnBP uint16
+	Least uint64 // least first loan of a lender
+	// Keys that may stake from the pool besides the operator, in order; at most WorkersMax.
+	Workers []key.Public
 }
 
 // Lend puts tokens of the sender into a pool that has not staked yet.
@@ -27,21 +31,23 @@ type Lend struct {
 	Amount uint64
 }
 
-// Collect takes out of a pool what is due to the sender: its share of what came in, the operator's commission too; from a
-// pool that has not staked yet, what the sender has lent.
+// Collect pays the sender what a pool owes it: its share of the income, and the operator's
+// commission. From a pool that has not staked yet, it returns the sender's loan.
 type Collect struct {
 	Pool string
 }
 
-// ClosePool ends a pool's staking. What was not staked is shared at once, what is out when it comes back. The operator may
-// do so at any time, and a lender when nothing was staked for PoolQuietMs. Sent again by the operator when nothing is due to
-// anybody, and no run owes the pool anything, it removes the pool.
+// ClosePool ends a pool's staking. What was not staked is shared at once, the rest as it comes
+// back. The operator may close a pool at any time, a lender once nothing was staked for
+// PoolQuietMs. If the pool is closed, owes nothing, and no run owes it anything, ClosePool from
+// the operator removes it.
 type ClosePool struct {
 	Pool string
 }
 
-// ClaimFor makes the claim of a run's member who is paid at a pool's address, so that lenders get what is due to the pool
-// whatever becomes of its operator; or at the sender's, so that an owner is paid for a node whose key is no more.
+// ClaimFor makes the claim of a run's member that is paid at a pool's address or at the sender's.
+// So lenders get their income whatever becomes of the operator, and an owner is paid for a node
+// whose key is lost.
 type ClaimFor struct {
 	Run    string
 	Member key.Public
@@ -94,7 +100,7 @@ func readCreatePool(r *wire.Reader) CreatePool {
 	return c
 }
 
-// fault says what is wrong with the terms of a pool.
+// fault returns what is wrong with the terms of a pool.
 func (c CreatePool) fault() error {
 	switch {
 	case !RunNameValid(c.Name):

@@ -4,58 +4,59 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// Code says what became of a transaction. The numbers are part of every block's results and never change their meaning.
-// Codes from CodeCoordinator on are the error of a run's coordinator, plus CodeCoordinator.
+// Code is the outcome of a transaction. The numbers are part of every block's results and never
+// change their meaning. A code from CodeCoordinator on is an error of the run's coordinator, plus
+// CodeCoordinator.
 type Code uint16
 
-// What may become of a transaction. Up to CodeAccountsFull it is not taken at all: it changes nothing, and may be sent
-// again. From CodeBadName on, its nonce is used up.
+// The outcomes of a transaction. With codes up to CodeAccountsFull the transaction is not taken:
+// it changes nothing, and can be sent again. From CodeBadName on, its nonce is used up.
 const (
 	CodeOK           Code = 0  // accepted
-	CodeMalformed    Code = 1  // bytes that are no transaction
+	CodeMalformed    Code = 1  // the bytes are not a transaction
 	CodeTooLarge     Code = 2  // more than TxBytesMax bytes
 	CodeWrongChain   Code = 3  // signed for another chain
 	CodeBadSignature Code = 4  // not signed by its sender
-	CodeExpired      Code = 5  // its time is over
+	CodeExpired      Code = 5  // it has expired
 	CodeExpiresLate  Code = 6  // it expires more than TxLifetimeMs after the ledger's time
-	CodeReplayed     Code = 7  // its nonce is used, or older than all that are remembered
+	CodeReplayed     Code = 7  // its nonce was used, or is older than all that are remembered
 	CodeAccountsFull Code = 8  // too many keys in use; try again later
-	CodeBadName      Code = 16 // not a run's name
-	CodeUnknownRun   Code = 17 // no run of that name
+	CodeBadName      Code = 16 // the name cannot be a run's
+	CodeUnknownRun   Code = 17 // there is no run of that name
 	CodeRunExists    Code = 18 // the name is taken
 	CodeRunsFull     Code = 19 // no room for one more run
 	CodeNotCreator   Code = 20 // the sender may not create runs on this chain
 	CodeNotOwner     Code = 21 // the configuration names another owner than the sender
 	CodeBadConfig    Code = 22 // the coordinator refuses the limits or the configuration
 	CodeBadSpec      Code = 23 // the spec's hash is not the configuration's
-	CodeBadMessage   Code = 24 // bytes that are no message of a coordinator
-	CodeNoReferee    Code = 25 // the run wants verification, and there is no referee for it
-	CodeFunds        Code = 26 // whoever pays has not so many tokens
-	CodeAmount       Code = 27 // an amount that is zero, too small, or for nobody
-	CodeDust         Code = 28 // a purse would hold less than the least
+	CodeBadMessage   Code = 24 // the bytes are not a coordinator's message
+	CodeNoReferee    Code = 25 // the run wants verification, and the host has no referee for it
+	CodeFunds        Code = 26 // the payer has too few tokens
+	CodeAmount       Code = 27 // the amount is zero or too small, or the receiver is the zero key
+	CodeDust         Code = 28 // a purse would hold less than the minimum
 	CodePursesFull   Code = 29 // no room for one more key with tokens
 	CodePoolExists   Code = 30 // the name is taken
-	CodeUnknownPool  Code = 31 // no pool of that name
+	CodeUnknownPool  Code = 31 // there is no pool of that name
 	CodePoolsFull    Code = 32 // no room for one more pool
-	CodePoolTerms    Code = 33 // against the terms of the pool, or terms that no pool can have
-	CodePoolStage    Code = 34 // the pool does not lend, or stake, any more
+	CodePoolTerms    Code = 33 // the pool's terms forbid it, or the terms are invalid
+	CodePoolStage    Code = 34 // the pool no longer lends, or no longer stakes
 	CodeNotOperator  Code = 35 // the sender does not act for the pool
-	CodePoolUse      Code = 36 // a pool's tokens can only become stake of a member who is paid at its address
+	CodePoolUse      Code = 36 // a pool's tokens can only become stake of a member paid at its address
 	CodeNothingDue   Code = 37 // nothing to collect
-	CodePoolOwed     Code = 38 // the pool has dues, or is owed something, and cannot be removed
-	CodeNotAdmitted  Code = 39 // the run takes only listed keys, and this is none of them
-	CodeDelegation   Code = 40 // a certificate that does not count, or a delegation that is not there
+	CodePoolOwed     Code = 38 // the pool owes or is owed tokens, and cannot be removed
+	CodeNotAdmitted  Code = 39 // the run admits only listed keys, and the sender is not listed
+	CodeDelegation   Code = 40 // the certificate is invalid, or there is no such delegation
 	CodeListFull     Code = 41 // no room for one more allowed key or delegation
 
-	CodeUnknownReplica Code = 42 // no replica of that key
-	CodeReplicaKey     Code = 43 // a key that cannot be a replica's, or has not consented
+	CodeUnknownReplica Code = 42 // there is no replica of that key
+	CodeReplicaKey     Code = 43 // the key cannot be a replica's, or has not consented
 	CodeReplicasFull   Code = 44 // no room for one more replica
-	CodeSeat           Code = 45 // not while the replica has, or has not, a seat
+	CodeSeat           Code = 45 // the replica's seat does not allow it
 
 	CodeCoordinator Code = 256 // the first of the coordinator's own errors
 )
 
-// String says in a few words what the code means.
+// String returns the meaning of the code.
 func (c Code) String() string {
 	if c <= CodeSeat && codeTexts()[c] != "" {
 		return codeTexts()[c]
@@ -66,10 +67,10 @@ func (c Code) String() string {
 	return text("code ", uint16(c))
 }
 
-// Taken tells whether a transaction with this outcome stands in a block and has used its nonce.
+// Taken reports whether a transaction with this outcome is in a block and has used its nonce.
 func (c Code) Taken() bool { return c == CodeOK || c >= CodeBadName }
 
-// codeTexts returns what each code means, except for those of the coordinator.
+// codeTexts returns the meaning of each code but the coordinator's.
 func codeTexts() [CodeSeat + 1]string {
 	return [...]string{
 		CodeOK:           "accepted",
@@ -81,18 +82,18 @@ func codeTexts() [CodeSeat + 1]string {
 		CodeExpiresLate:  "transaction expires too far in the future: is this machine's clock right?",
 		CodeReplayed:     "nonce was used before",
 		CodeAccountsFull: "too many keys in use, try again later",
-		CodeBadName:      "bad run name",
+		CodeBadName:      "invalid run name",
 		CodeUnknownRun:   "no such run",
 		CodeRunExists:    "a run of this name exists",
 		CodeRunsFull:     "no room for one more run",
 		CodeNotCreator:   "this key may not create runs on this chain",
 		CodeNotOwner:     "the configuration's owner is not the sender",
-		CodeBadConfig:    "bad run configuration",
+		CodeBadConfig:    "invalid run configuration",
 		CodeBadSpec:      "the spec's hash is not the one in the configuration",
 		CodeBadMessage:   "malformed coordinator message",
-		CodeNoReferee:    "the run wants verification, and there is no referee for it",
+		CodeNoReferee:    "the run needs verification, and the chain has no referee for it",
 		CodeFunds:        "not enough tokens",
-		CodeAmount:       "bad amount of tokens",
+		CodeAmount:       "invalid amount of tokens",
 		CodeDust:         "too few tokens for a purse",
 		CodePursesFull:   "too many keys have tokens",
 		CodePoolExists:   "a pool of this name exists",
@@ -101,11 +102,11 @@ func codeTexts() [CodeSeat + 1]string {
 		CodePoolTerms:    "against the pool's terms",
 		CodePoolStage:    "too late for this pool",
 		CodeNotOperator:  "this key does not act for the pool",
-		CodePoolUse:      "a pool's tokens can only become stake of a member who is paid at its address",
+		CodePoolUse:      "a pool's tokens can only become stake of a member that is paid at its address",
 		CodeNothingDue:   "nothing to collect",
-		CodePoolOwed:     "the pool is not done yet",
-		CodeNotAdmitted:  "the run takes only keys on its owner's list, and this one is not",
-		CodeDelegation:   "the delegation does not count",
+		CodePoolOwed:     "the pool still owes or is owed tokens",
+		CodeNotAdmitted:  "the run admits only keys on its owner's list, and this key is not listed",
+		CodeDelegation:   "invalid delegation",
 		CodeListFull:     "the list is full",
 
 		CodeUnknownReplica: "no such replica",
@@ -115,13 +116,13 @@ func codeTexts() [CodeSeat + 1]string {
 	}
 }
 
-// TxError is why a transaction was refused.
+// TxError is the reason why a transaction was refused.
 type TxError struct {
 	Code Code
-	Text string // for people; may be empty, since a ledger that is asked again remembers the code alone
+	Text string // for people; empty if the chain remembers only the code
 }
 
-// Error says why the transaction was refused.
+// Error returns the code's meaning and the text.
 func (e *TxError) Error() string {
 	if e.Text == "" {
 		return e.Code.String()
@@ -131,7 +132,7 @@ func (e *TxError) Error() string {
 
 func refuse(c Code, parts ...any) *TxError { return &TxError{Code: c, Text: text(parts...)} }
 
-// Err returns the code as an error, a *TxError without a text; nil for CodeOK.
+// Err returns the code as a *TxError without a text; nil for CodeOK.
 func (c Code) Err() error {
 	if c == CodeOK {
 		return nil
@@ -139,7 +140,7 @@ func (c Code) Err() error {
 	return &TxError{Code: c}
 }
 
-// CodeOf returns the code of an error that Host, ParseTx or Tx.Verify returned; CodeOK for nil.
+// CodeOf returns the code of an error from Host, ParseTx or Tx.Verify; CodeOK for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return CodeOK
@@ -151,7 +152,7 @@ func CodeOf(err error) Code {
 	return refused.Code
 }
 
-// Coordinator returns the coordinator's error that the code stands for; false if it stands for another.
+// Coordinator returns the coordinator's error in the code; false if there is none.
 func (c Code) Coordinator() (coordinator.Error, bool) {
 	if c < CodeCoordinator || c >= CodeCoordinator+256 {
 		return coordinator.OK, false

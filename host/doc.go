@@ -14,14 +14,16 @@
 //	tx         = String chain | 32 sender | U64 nonce | U64 expires | U8 kind | body | 64 signature
 //	CreateRun  = kind 1: coordinator.Limits | coordinator.Config | Var spec
 //	Announce   = kind 2: String run | U8 count | count × String address
-//	RunMessage = kind 3: String run | U64 tokens | String pool that pays, empty for the sender | Var message
+//	RunMessage = kind 3: String run | U64 tokens | String pool that pays, or none | Var message
 //	Transfer   = kind 4: 32 to | U64 tokens
-//	CreatePool = kind 5: String name | U16 commission | U16 own part | U64 least | U8 count | count × 32 worker
+//	CreatePool = kind 5: String name | U16 commission | U16 own part | U64 least |
+//	                     U8 count | count × 32 worker
 //	Lend       = kind 6: String pool | U64 tokens
 //	Collect    = kind 7: String pool
 //	ClosePool  = kind 8: String pool
 //	ClaimFor   = kind 9: String run | 32 member
-//	Admit      = kind 10: String run | U8 listed | U16 count | count × 32 added | U16 count | count × 32 removed
+//	Admit      = kind 10: String run | U8 listed |
+//	                      U16 count | count × 32 added | U16 count | count × 32 removed
 //	Delegate   = kind 11: String run | 32 owner | U64 expires | 64 signature
 //	Revoke     = kind 12: String run | 32 node
 //	Stake      = kind 13: 32 replica | U64 tokens | 32 chance | 64 consent
@@ -35,19 +37,20 @@
 //
 //	01 00 00 00 63 | sender | nonce | expires | 02 | 01 00 00 00 61 | 00 | signature
 //
-// A transaction counts at most once: see NoncesKept and TxLifetimeMs. One that is malformed, meant
-// for another chain, wrongly signed, expired or replayed changes nothing. One that is refused for
-// another reason, such as by the coordinator, uses up its nonce; otherwise anyone could send it
-// again once the reason is gone. The host remembers the outcomes of the last NoncesKept transactions
-// of a key.
+// A transaction counts at most once: see NoncesKept and TxLifetimeMs. One that is malformed,
+// meant for another chain, wrongly signed, expired or replayed changes nothing. One that is
+// refused for another reason, such as by the coordinator, uses up its nonce; otherwise anyone
+// could send it again once the reason is gone. The host remembers the outcomes of the last
+// NoncesKept transactions of a key.
 //
 // # Blocks
 //
 // Host.Begin opens a block and ticks every run. The block's time becomes the chain's, unless that
-// would set it back. Host.Deliver executes a transaction. Host.Commit ends the block and returns the
-// hash of the state, the Merkle root over
+// would set it back. Host.Deliver executes a transaction. Host.Commit ends the block and returns
+// the hash of the state, the Merkle root over
 //
-//	genesis | mark | nonces | root of 256 buckets of purses | pools | replicas | root of the runs, in order of names
+//	genesis | mark | nonces | root of 256 buckets of purses | pools | replicas |
+//	root of the runs, in order of names
 //
 // A run's leaf has its name, the height of its last change, and the hashes of its state, spec,
 // addresses, admission and history. The path to the root proves each part: see RunProof, OpenPurse,
@@ -63,36 +66,38 @@
 //
 // # Tokens
 //
-// The genesis says how many tokens exist and who has them; their number never changes. They lie in
-// purses, one for each key, in pools, in the escrow of runs, and behind replicas. A Transfer moves
-// tokens between purses. A RunMessage brings tokens to a run, as a member's stake or for the
-// treasury, if the run's coordinator accepts the message. State.Payout of the coordinator says what
-// a message pays out and to whom. After every transaction the host compares what each run holds with
-// what its coordinator accounts for, and the sum of all tokens with the supply. A difference would
-// be a fault in these rules that no replica can repair: the host panics.
+// The genesis says how many tokens exist and who has them; their number never changes. They lie
+// in purses, one for each key, in pools, in the escrow of runs, and behind replicas. A Transfer
+// moves tokens between purses. A RunMessage brings tokens to a run, as a member's stake or for
+// the treasury, if the run's coordinator accepts the message. State.Payout of the coordinator
+// says what a message pays out and to whom. After every transaction the host compares what each
+// run holds with what its coordinator accounts for, and the sum of all tokens with the supply. A
+// difference would be a fault in these rules that no replica can repair: the host panics.
 //
 // A new purse starts with at least a 2^26th of the supply, and no payment leaves less in a purse,
 // except nothing; see PursesMax. A claim whose payee would begin with less is refused; it can be
 // repeated when more is due.
 //
-// A pool lets lenders share the stake, the risk and the pay of an operator's machines. What was lent
-// can only become stake of members whom the run pays at the pool's address (PoolAddress), to which
-// no secret key is known. ClaimFor lets anyone have such a member paid. Lending ends at the first
-// stake. From then on all income is shared in proportion to what was lent: free of commission until
-// it equals what was lent, less the operator's commission afterwards. Shares are exact: what a
-// lender was paid and is due is its part of all that was ever shared, rounded down once. Slashed
-// stake is the lenders' loss. Half of it rewards the member that showed the offence, so an operator
-// in league with that member could take part of the pool's stake. With a CreatePool.OwnBP of 5,000
-// or more it gains nothing, since others cannot lend more than the operator itself.
+// A pool lets lenders share the stake, the risk and the pay of an operator's machines. What was
+// lent can only become stake of members whom the run pays at the pool's address (PoolAddress), to
+// which no secret key is known. ClaimFor lets anyone have such a member paid. Lending ends at the
+// first stake. From then on all income is shared in proportion to what was lent: free of
+// commission until it equals what was lent, less the operator's commission afterwards. Shares are
+// exact: what a lender was paid and is due is its part of all that was ever shared, rounded down
+// once. Slashed stake is the lenders' loss. Half of it rewards the member that showed the
+// offence, so an operator in league with that member could take part of the pool's stake. With a
+// CreatePool.OwnBP of 5,000 or more it gains nothing, since others cannot lend more than the
+// operator itself.
 //
 // # Admission
 //
-// The owner of a run can restrict it to a list of keys (Admit). The host then refuses the messages
-// Join, Ready and RegisterValidator of other keys. A listed key can let nodes work for it: it signs
-// a certificate for a node's key, over String chain | String run | 32 owner | 32 node | U64 expires
-// in the domain "entrain/delegation/1", and the node brings it to the chain (Delegate). Until it
-// expires or is revoked, the node may take part if its owner may, and its Join names the owner as
-// payee. A member that loses the right to take part is withdrawn at once, in the block of the cause.
+// The owner of a run can restrict it to a list of keys (Admit). The host then refuses the
+// messages Join, Ready and RegisterValidator of other keys. A listed key can let nodes work for
+// it: it signs a certificate for a node's key, over String chain | String run | 32 owner | 32
+// node | U64 expires in the domain "entrain/delegation/1", and the node brings it to the chain
+// (Delegate). Until it expires or is revoked, the node may take part if its owner may, and its
+// Join names the owner as payee. A member that loses the right to take part is withdrawn at once,
+// in the block of the cause.
 //
 // The owner can also name the oldest release of the program that takes part (Require). The programs
 // compare their own version with it.
@@ -111,6 +116,6 @@
 //
 // # Limits of this version
 //
-// Transactions cost no tokens, so only bounds (limit.go) and the limits of the API hold off a flood.
-// The genesis can name the keys that may create runs; runs are never removed.
+// Transactions cost no tokens, so only bounds (limit.go) and the limits of the API hold off a
+// flood. The genesis can name the keys that may create runs; runs are never removed.
 package host

@@ -7,19 +7,23 @@ import (
 
 // Genesis is what the replicas of a chain agree on before its first block.
 type Genesis struct {
-	Chain    string       `json:"chain"`
-	TimeMs   uint64       `json:"time_ms"`            // the ledger's time before the first block, in milliseconds since 1970
-	Creators []key.Public `json:"creators"`           // who may create runs, in order; none means anyone
-	Accounts []Allocation `json:"accounts,omitempty"` // who has the chain's tokens, in order of keys; there are never more
-	Replicas []Founder    `json:"replicas,omitempty"` // who keeps the chain, in order of keys
+	Chain string `json:"chain"`
+	// The chain's time before the first block, in milliseconds since 1970.
+	TimeMs uint64 `json:"time_ms"`
+	// Keys that may create runs, in order; if empty, everyone may.
+	Creators []key.Public `json:"creators"`
+	// All of the chain's tokens, in order of keys, but for those behind replicas.
+	Accounts []Allocation `json:"accounts,omitempty"`
+	Replicas []Founder    `json:"replicas,omitempty"` // replicas with a seat, in order of keys
 }
 
 // Founder is a replica that has a seat before the first block.
 type Founder struct {
 	Key      key.Public `json:"key"`      // of its votes on blocks
 	Chance   key.Public `json:"chance"`   // of its random values, see package chance
-	Operator key.Public `json:"operator"` // who acts for it; zero if nobody
-	Stake    uint64     `json:"stake"`    // tokens that it loses if it votes twice; besides those of accounts
+	Operator key.Public `json:"operator"` // acts for it; zero for nobody
+	// Tokens that it loses if it votes twice, in addition to those of Accounts.
+	Stake uint64 `json:"stake"`
 }
 
 // Allocation is what a key has of the chain's tokens before the first block.
@@ -54,9 +58,9 @@ func (g Genesis) checkAccounts() error {
 		case i > 0 && g.Accounts[i-1].Key.Compare(a.Key) >= 0:
 			return failed("accounts are not in strictly increasing order at ", a.Key)
 		case a.Key.IsZero():
-			return failed("tokens for the zero key, which is nobody's")
+			return failed("tokens for the zero key, which has no owner")
 		case a.Amount == 0:
-			return failed("no tokens for account ", a.Key, ": leave it out")
+			return failed("account ", a.Key, " has no tokens: leave it out")
 		case a.Amount > SupplyMax-supply:
 			return failed("more than ", uint64(SupplyMax), " tokens in all")
 		}
@@ -65,7 +69,7 @@ func (g Genesis) checkAccounts() error {
 	return g.checkReplicas(supply)
 }
 
-// supply is how many tokens there are.
+// supply returns the number of tokens.
 func (g Genesis) supply() uint64 {
 	n := uint64(0)
 	for _, a := range g.Accounts {
@@ -77,7 +81,7 @@ func (g Genesis) supply() uint64 {
 	return n
 }
 
-// checkReplicas says what is wrong with the replicas of a genesis.
+// checkReplicas returns what is wrong with the replicas of a genesis.
 func (g Genesis) checkReplicas(supply uint64) error {
 	if len(g.Replicas) > SeatsMax {
 		return failed(len(g.Replicas), " replicas, at most ", SeatsMax)

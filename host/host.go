@@ -38,30 +38,31 @@ func (x Rules) Check(g Genesis) error {
 
 func (x Rules) chanceKey(k key.Public) bool { return x.ChanceKey != nil && x.ChanceKey(k) }
 
-// Block is what a Host is told about a block before its transactions.
+// Block is what a Host needs to know of a block before its transactions.
 type Block struct {
 	Height uint64
-	TimeMs uint64    // in milliseconds since 1970; a time before the last block's counts as the last block's
-	Seed   wire.Hash // what nobody knew before the block
+	// In milliseconds since 1970; a time before the last block's counts as the last block's.
+	TimeMs uint64
+	Seed   wire.Hash // unpredictable before the block
 
 	Guilty []key.Public // replicas that were shown to have voted twice
 }
 
-// Host is the deterministic state machine behind every ledger: the coordinators of all runs, their specs, the addresses of
-// their participants, who has which tokens, and the nonces of keys. Its life is Begin, Deliver..., Commit for block after block. It is not safe
-// for concurrent use.
+// Host is a chain's state machine: the coordinators of all runs, their specs, the addresses of
+// their participants, the tokens and nonces of keys, and the replicas. For each block, call
+// Begin, then Deliver for each transaction, then Commit. It is not safe for concurrent use.
 type Host struct {
 	genesis  Genesis
 	rules    Rules
 	height   uint64
 	timeMs   uint64
-	seed     wire.Hash // of the block begun last
+	seed     wire.Hash // of the newest block
 	accounts accounts
 	bank     bank
 	replicas replicas
 	runs     []*run // in order of names
 	mark     mark
-	rest     wire.Hash // of all but the mark, as of the last commit
+	rest     wire.Hash // hash of all but the mark, as of the last commit
 }
 
 type run struct {
@@ -70,23 +71,22 @@ type run struct {
 	state coordinator.State // a view of live
 	live  []byte            // what Apply writes to
 	peers peers
-	// referee judges the run's disputes; nil if it has no verification.
-	referee coordinator.Referee
-	escrow  uint64 // tokens that came in with messages and were not paid out; what state.Escrow says
-	height  uint64 // of the block that changed the state last
-	// admission is who may take part.
+	// referee judges the run's disputes; nil if the run has no verification.
+	referee   coordinator.Referee
+	escrow    uint64 // tokens that came with messages and were not paid out; equals state.Escrow
+	height    uint64 // of the block that changed the state last
 	admission admission
-	// frozen is a copy of live as of the last commit, never written to again: what the outside reads. The state's hash
-	// belongs to it.
+	// frozen is a copy of live as of the last commit, which never changes: readers get it. The
+	// state's hash belongs to it.
 	frozen  []byte
 	view    coordinator.State // on frozen
 	hash    wire.Hash
-	history merkle.Tree // over each state there was: see Change
-	scratch []byte      // a copy of live that Due makes trials on
+	history merkle.Tree // over all states so far: see Change
+	scratch []byte      // a copy of live on which Due tries a tick
 	trial   coordinator.State
 }
 
-// NewHost returns the state before the first block. Without referees, no run with verification can be created.
+// NewHost returns the state before the first block.
 func NewHost(g Genesis, rules Rules) (*Host, error) {
 	if err := rules.Check(g); err != nil {
 		return nil, failed("genesis: ", err)
@@ -103,20 +103,21 @@ func NewHost(g Genesis, rules Rules) (*Host, error) {
 // Chain returns the chain's id.
 func (h *Host) Chain() string { return h.genesis.Chain }
 
-// Height returns the height of the block begun last, 0 before the first.
+// Height returns the height of the newest block, 0 before the first.
 func (h *Host) Height() uint64 { return h.height }
 
-// TimeMs returns the ledger's time, in milliseconds since 1970.
+// TimeMs returns the chain's time, in milliseconds since 1970.
 func (h *Host) TimeMs() uint64 { return h.timeMs }
 
-// Admit tells whether a transaction that was verified would be taken in a block of the given time, or of the ledger's if
-// that is later. It changes nothing. The error is a *TxError.
+// Admit returns nil if a verified transaction would be taken in a block of the given time, or of
+// the chain's if that is later. Otherwise it returns a *TxError.
 func (h *Host) Admit(t Tx, nowMs uint64) error { return h.accounts.admit(&t, max(h.timeMs, nowMs)) }
 
-// Outcome tells what became of a transaction in an earlier block, for as long as its key's last NoncesKept reach back.
+// Outcome returns the outcome of a transaction in an earlier block, as far back as the key's last
+// NoncesKept transactions.
 func (h *Host) Outcome(t Tx) (Code, bool) { return h.accounts.outcome(&t) }
 
-// Begin opens a block: its time becomes the ledger's, and every run is ticked.
+// Begin opens a block: its time becomes the chain's, and every run is ticked.
 func (h *Host) Begin(b Block) {
 	h.height = b.Height
 	h.timeMs = max(h.timeMs, b.TimeMs)
@@ -126,15 +127,16 @@ func (h *Host) Begin(b Block) {
 		h.punish(k)
 	}
 	for _, r := range h.runs {
-		// A tick that finds nothing to do is not an error, and one that the state refuses (a paused run, say) leaves it be.
+		// A tick may find nothing to do, and a paused run, for example, refuses it.
 		_ = r.state.Apply(h.env(r, key.Public{}), coordinator.Tick{})
 		h.expire(r)
 	}
 	h.balanced("the block's beginning")
 }
 
-// Deliver executes one transaction of the open block. A transaction that is malformed, not verified or not admitted
-// changes nothing; of any other the nonce is used up, whether or not it is accepted. The error is a *TxError.
+// Deliver executes one transaction of the open block. A transaction that is malformed, not
+// verified or not admitted changes nothing. Any other uses up its nonce, whether or not it is
+// accepted. The error is a *TxError.
 func (h *Host) Deliver(b []byte) error {
 	t, err := ParseTx(b)
 	if err != nil {
@@ -222,7 +224,7 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 	case c.Config.Owner != sender:
 		return refuse(CodeNotOwner, "owner ", c.Config.Owner, ", sender ", sender)
 	case c.Config.SpecHash != SpecHash(c.Spec):
-		return refuse(CodeBadSpec, "spec has ", SpecHash(c.Spec), ", the configuration says ", c.Config.SpecHash)
+		return refuse(CodeBadSpec, "the spec's hash is ", SpecHash(c.Spec), ", the configuration has ", c.Config.SpecHash)
 	}
 	if faults := c.Config.Check(c.Limits); len(faults) > 0 {
 		return refuse(CodeBadConfig, faultText(faults))
@@ -243,13 +245,13 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 	return nil
 }
 
-// appoint gives the run its referee, if it wants one.
+// appoint makes the run's referee if it needs one.
 func (r *run) appoint(c coordinator.Config, rules Rules) (err error) {
 	if c.VerificationPercent == 0 {
 		return nil
 	}
 	if rules.Referees == nil {
-		return failed("this ledger was set up without referees")
+		return failed("this chain has no referees")
 	}
 	r.referee, err = rules.Referees(r.spec)
 	return err
@@ -274,8 +276,8 @@ func (h *Host) stateBytes() int {
 	return n
 }
 
-// env is what a coordinator learns about the block. The seed differs for every run and block; all it can be drawn from is
-// what the host was given as the block's seed.
+// env returns what a coordinator learns about the block. The seed differs for every run and
+// block; it follows from the block's seed alone.
 func (h *Host) env(r *run, sender key.Public) coordinator.Env {
 	seed := wire.Sum("entrain/ledger/seed", h.seed[:], wire.AppendU64(nil, h.height), []byte(r.name))
 	return coordinator.Env{NowMs: h.timeMs, Height: h.height, Seed: seed, Sender: sender, Referee: r.referee}

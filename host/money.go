@@ -7,7 +7,8 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// message applies a message to a run's coordinator, and moves the tokens that come with it and those it pays out.
+// message applies a message to a run's coordinator, and moves the tokens that come with it and
+// those it pays out.
 func (h *Host) message(r *run, sender key.Public, body RunMessage) error {
 	m, err := coordinator.ParseMessage(body.Message)
 	if err != nil {
@@ -48,8 +49,9 @@ func (h *Host) message(r *run, sender key.Public, body RunMessage) error {
 	return nil
 }
 
-// fromPool tells whether a message may bring tokens of a pool: those can only become stake of a member who is paid at the
-// pool's address. It returns the message with that address in it.
+// fromPool returns the pool that pays for a message, and the message with the pool's address as
+// payee. It returns a *TxError if the sender may not spend the pool's tokens on it: they can only
+// become stake of a member that is paid at the pool's address.
 func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinator.Message) (*pool, coordinator.Message, error) {
 	p, err := h.openPool(body.From)
 	if err != nil {
@@ -62,13 +64,13 @@ func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinato
 	case p.stage == poolClosed:
 		return nil, nil, refuse(CodePoolStage, "pool ", quote(p.name), " is closed")
 	case body.Value == 0:
-		return nil, nil, refuse(CodeAmount, "nothing from pool ", quote(p.name))
+		return nil, nil, refuse(CodeAmount, "no tokens from pool ", quote(p.name))
 	case body.Value > p.idle:
 		return nil, nil, refuse(CodeFunds, "pool ", quote(p.name), " has ", p.idle, " to stake, not ", body.Value)
 	}
 	switch m := m.(type) {
 	case coordinator.Join:
-		m.Payee = p.address // for as long as the run owes the member anything: coordinator.ErrPayee
+		m.Payee = p.address // fixed while the run owes the member anything: see coordinator.ErrPayee
 		return p, m, nil
 	case coordinator.Deposit:
 		if i, ok := r.state.Find(m.Member); ok && r.state.Member(i).Payee == p.address {
@@ -78,13 +80,13 @@ func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinato
 	return nil, nil, &TxError{Code: CodePoolUse}
 }
 
-// owes tells whether the run has tokens for a member, or will have when its treasury is funded.
+// owes reports whether the run has tokens for a member, or will have when its treasury is funded.
 func (r *run) owes(m coordinator.Member) bool {
 	return m.Stake > 0 || m.Balance > 0 || m.Unvested > 0 || m.Points > m.Claimed && r.state.Config().Rate > 0
 }
 
-// mayPayOut tells whether what a message pays out of a run can be received. Only with a payee without a purse does it take a
-// trial on a copy of the state.
+// mayPayOut returns a *TxError if the payee of a message cannot receive what the message pays
+// out. Only for a payee without a purse does it try the message on a copy of the state.
 func (h *Host) mayPayOut(r *run, env coordinator.Env, m coordinator.Message) error {
 	sure := true
 	for _, to := range r.state.Payees(env.Sender, m) {
@@ -99,13 +101,13 @@ func (h *Host) mayPayOut(r *run, env coordinator.Env, m coordinator.Message) err
 		panic(text("host: run ", quote(r.name), ": state of its own making: ", err))
 	}
 	if err := trial.Apply(env, m); err != nil {
-		return nil // the coordinator says what is wrong
+		return nil // the coordinator will refuse the message
 	}
 	to, amount := trial.Payout()
 	return h.bank.mayReceive(to, amount)
 }
 
-// claimFor makes the claim of a member who is paid at a pool's address, or at the sender's.
+// claimFor makes the claim of a member that is paid at a pool's address, or at the sender's.
 func (h *Host) claimFor(sender key.Public, c ClaimFor) error {
 	r, err := h.open(c.Run)
 	if err != nil {
@@ -120,7 +122,7 @@ func (h *Host) claimFor(sender key.Public, c ClaimFor) error {
 
 func (h *Host) transfer(sender key.Public, t Transfer) error {
 	if t.Amount == 0 {
-		return refuse(CodeAmount, "nothing to transfer")
+		return refuse(CodeAmount, "no tokens to transfer")
 	}
 	if err := h.bank.mayPay(sender, t.Amount); err != nil {
 		return err
@@ -133,7 +135,7 @@ func (h *Host) transfer(sender key.Public, t Transfer) error {
 	return nil
 }
 
-// PoolDeposit returns what a place in the table of pools costs while it is used.
+// PoolDeposit returns the deposit for a pool.
 func (h *Host) PoolDeposit() uint64 { return max(h.bank.floor(), h.bank.supply>>20) }
 
 func (h *Host) createPool(sender key.Public, c CreatePool) error {
@@ -157,7 +159,7 @@ func (h *Host) createPool(sender key.Public, c CreatePool) error {
 		stage: poolLends, deposit: deposit, usedMs: h.timeMs,
 	}
 	p.terms.Workers = slices.Clone(c.Workers)
-	early := h.bank.tokens(p.address) // paid there before there was a pool
+	early := h.bank.tokens(p.address) // paid to the address before there was a pool
 	h.bank.pay(p.address, early)
 	p.come(early)
 	h.bank.pools = slices.Insert(h.bank.pools, i, p)
@@ -223,7 +225,7 @@ func (h *Host) closePool(sender key.Public, c ClosePool) error {
 		return refuse(CodeNotOperator, "only its operator may remove pool ", quote(p.name))
 	}
 	if !p.spent() {
-		return refuse(CodePoolOwed, "pool ", quote(p.name), " has dues that were not collected")
+		return refuse(CodePoolOwed, "pool ", quote(p.name), " owes tokens that were not collected")
 	}
 	if run, member, ok := h.owing(p.address); ok {
 		return refuse(CodePoolOwed, "run ", quote(run), " pays member ", member, " at the address of pool ", quote(p.name))
@@ -239,7 +241,7 @@ func (h *Host) closePool(sender key.Public, c ClosePool) error {
 	return nil
 }
 
-// owing returns a run, and its member, that is or will be paid at an address.
+// owing returns a run and a member of it that is paid at the address, or will be.
 func (h *Host) owing(address key.Public) (string, key.Public, bool) {
 	for _, r := range h.runs {
 		over := r.state.Phase() == coordinator.Finished
@@ -252,7 +254,8 @@ func (h *Host) owing(address key.Public) (string, key.Public, bool) {
 	return "", key.Public{}, false
 }
 
-// balanced halts a replica whose rules have made or lost tokens: going on would only spread the damage.
+// balanced panics if the rules have made or lost tokens: any further block would only spread the
+// damage.
 func (h *Host) balanced(after string) {
 	for _, r := range h.runs {
 		if got := r.state.Escrow(); got != r.escrow {
@@ -264,7 +267,7 @@ func (h *Host) balanced(after string) {
 	}
 }
 
-// checkSupply compares the tokens in purses, pools, runs and behind replicas with all that there are.
+// checkSupply compares the tokens in purses, pools, runs and behind replicas with the supply.
 func (h *Host) checkSupply() error {
 	left := h.bank.supply
 	parts := []uint64{h.bank.inPurses, h.bank.inPools, h.replicas.tokens()}

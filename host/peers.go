@@ -15,15 +15,15 @@ type Peer struct {
 	Addrs []string   `json:"addrs"` // multiaddresses, at most AddrsMax
 }
 
-// peers are the addresses announced for one run. Members keep theirs; of others the last PendingPeersMax that announced
-// are kept, so nobody can push a member out.
+// peers are the addresses announced for one run. Members keep theirs. Of other keys, only the
+// last PendingPeersMax that announced are kept, so an outsider cannot displace a member.
 type peers struct {
 	list []peer // in order of keys
 	hash wire.Hash
 	kept bool // whether hash is that of list
 }
 
-// sum is the hash of the list. Who changes the list must set kept to false.
+// sum returns the hash of the list. Code that changes the list must set kept to false.
 func (p *peers) sum() wire.Hash {
 	if !p.kept {
 		p.hash, p.kept = wire.Sum("entrain/ledger/peers", p.append(nil)), true
@@ -60,7 +60,8 @@ func (p *peers) announce(k key.Public, addrs []string, height uint64, s coordina
 	return true
 }
 
-// evict drops the announcements of keys that are no members, oldest first and then by key, beyond PendingPeersMax.
+// evict drops the announcements of keys that are not members, oldest first and then by key,
+// beyond PendingPeersMax.
 func (p *peers) evict(s coordinator.State) {
 	members := make([]key.Public, 0, s.Count())
 	for i := range s.Count() {

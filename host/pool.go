@@ -8,33 +8,35 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// pool is lenders' tokens with which an operator's machines stake. They can become nothing but stake of members whom the
-// runs pay at the pool's address, and what comes there is the lenders', less the operator's commission.
+// pool holds the tokens of lenders, with which an operator's machines stake. They can only become
+// stake of members that the runs pay at the pool's address. Income at the address belongs to the
+// lenders, less the operator's commission.
 //
-// While it lends, tokens come and go. With the first stake it works, and each lender's share is fixed. What has come in
-// since is shared by it: first until all that was lent is back, free of commission; the commission is on what is above. A
-// lender is due so much of all that was ever shared as it lent of what was lent, rounded down, less what it was paid. A
-// pool that is closed stakes no more, and shares what was not staked; what is out still comes back.
+// While the pool lends, tokens come and go. With the first stake it starts to work, and each
+// lender's share is fixed. All income is shared from then on: first until all that was lent is
+// back, free of commission; the commission applies to the rest. A lender is due its share of all
+// that was ever shared, rounded down, less what it was paid. A closed pool stakes no more and
+// shares what was not staked; stake that is still out comes back later.
 //
-// In numbers: deposit + idle + held + fee + unpaid are the tokens in the pool; unpaid is what is due to the lenders, and
-// fewer tokens than there are lenders that rounding has left.
+// In numbers: deposit + idle + held + fee + unpaid are the tokens in the pool. Unpaid is what
+// lenders are due, plus fewer tokens than there are lenders, left by rounding.
 type pool struct {
 	name    string
 	address key.Public
-	terms   CreatePool // as its operator said
+	terms   CreatePool // as set by its operator
 	opener  key.Public // the operator
 	stage   poolStage
-	deposit uint64 // the operator's, for the place in the table; it comes back when the pool is removed
-	usedMs  uint64 // when it was created, or staked last
+	deposit uint64 // the operator's, for the place in the table; returned when the pool is removed
+	usedMs  uint64 // time of creation, or of the last stake
 
 	lent    uint64 // the sum of the lenders'
-	idle    uint64 // of it, what was not staked yet
-	held    uint64 // came before the first stake, and is shared then
-	back    uint64 // of what came, what only made good for what was lent
-	rest    uint16 // of the commission, in 10,000ths of a token
-	fee     uint64 // of the commission, what the operator has not collected
-	shared  wide   // ever, among the lenders
-	unpaid  uint64 // of it, what they have not collected
+	idle    uint64 // part of lent that was not staked yet
+	held    uint64 // income before the first stake, shared at it
+	back    uint64 // part of the income that replaced what was lent
+	rest    uint16 // fraction of the commission, in 10,000ths of a token
+	fee     uint64 // commission that the operator has not collected
+	shared  wide   // shared among the lenders, ever
+	unpaid  uint64 // part of shared that they have not collected
 	lenders []lender
 }
 
@@ -62,7 +64,8 @@ func (s poolStage) String() string {
 	return "closed"
 }
 
-// PoolAddress returns the key under which a chain's pool of that name is paid. Nobody has the secret to it.
+// PoolAddress returns the key at which the chain's runs pay the pool of that name. It is a hash:
+// no secret key is known for it.
 func PoolAddress(chain, name string) key.Public {
 	return key.Public(wire.Sum("entrain/ledger/pool", wire.AppendString(nil, chain), []byte(name)))
 }
@@ -81,17 +84,18 @@ func (p *pool) lentBy(k key.Public) uint64 {
 	return 0
 }
 
-// tokens is all that lies in the pool.
+// tokens returns all that is in the pool.
 func (p *pool) tokens() uint64 { return p.deposit + p.idle + p.held + p.fee + p.unpaid }
 
-// ownEnough tells whether the operator's own part is as large as the terms say, if it lent own of all.
+// ownEnough reports whether the operator's part is as large as the terms say, if it lent own of
+// all.
 func (p *pool) ownEnough(own, all uint64) bool {
 	oh, ol := bits.Mul64(own, wholeBP)
 	ah, al := bits.Mul64(all, uint64(p.terms.OwnBP))
 	return oh > ah || oh == ah && ol >= al
 }
 
-// mayLend tells whether k may lend so much. The error is a *TxError.
+// mayLend returns nil if k may lend amount, or a *TxError.
 func (p *pool) mayLend(k key.Public, amount uint64) error {
 	own := p.lentBy(p.opener)
 	if k == p.opener {
@@ -100,9 +104,9 @@ func (p *pool) mayLend(k key.Public, amount uint64) error {
 	_, known := p.find(k)
 	switch {
 	case p.stage != poolLends:
-		return refuse(CodePoolStage, "pool ", quote(p.name), " is ", p.stage, ": lenders come before its first stake")
+		return refuse(CodePoolStage, "pool ", quote(p.name), " is ", p.stage, ": it takes loans only before its first stake")
 	case amount == 0 || !known && amount < p.terms.Least:
-		return refuse(CodeAmount, amount, ", where a lender of pool ", quote(p.name), " begins with ", max(1, p.terms.Least))
+		return refuse(CodeAmount, "a lender of pool ", quote(p.name), " starts with at least ", max(1, p.terms.Least), ", not ", amount)
 	case !known && len(p.lenders) >= LendersMax:
 		return refuse(CodePoolTerms, "pool ", quote(p.name), " has ", LendersMax, " lenders, and no room for more")
 	case !p.ownEnough(own, p.lent+amount):
@@ -122,7 +126,7 @@ func (p *pool) lend(k key.Public, amount uint64) {
 	p.idle += amount
 }
 
-// due returns what k could collect.
+// due returns what k can collect.
 func (p *pool) due(k key.Public) uint64 {
 	if p.stage == poolLends {
 		return p.lentBy(k)
@@ -140,7 +144,7 @@ func (p *pool) due(k key.Public) uint64 {
 // share returns what a lender is due of all that was shared.
 func (p *pool) share(l lender) uint64 { return p.shared.part(l.lent, p.lent).minus(l.paid).lo }
 
-// mayCollect tells whether k may collect what is due to it now. The error is a *TxError.
+// mayCollect returns nil if k can collect what it is due now, or a *TxError.
 func (p *pool) mayCollect(k key.Public) error {
 	due := p.due(k)
 	if due == 0 {
@@ -152,7 +156,7 @@ func (p *pool) mayCollect(k key.Public) error {
 	return nil
 }
 
-// collect pays out what k is due: all it has lent, before the first stake.
+// collect pays out what k is due. Before the first stake, that is its loan.
 func (p *pool) collect(k key.Public) uint64 {
 	due := p.due(k)
 	i, lends := p.find(k)
@@ -179,7 +183,7 @@ func (p *pool) come(amount uint64) {
 	case amount == 0:
 	case p.stage == poolLends:
 		p.held += amount
-	case p.lent == 0: // closed before anybody lent
+	case p.lent == 0: // closed before there was a lender
 		p.fee += amount
 	default:
 		capital := min(amount, p.lent-p.back)
@@ -194,14 +198,14 @@ func (p *pool) come(amount uint64) {
 	}
 }
 
-// stake takes tokens that have become stake out of the pool, and so ends the lending.
+// stake takes out of the pool what becomes stake, and so ends the lending.
 func (p *pool) stake(amount, nowMs uint64) {
 	p.idle -= amount
 	p.usedMs = nowMs
 	p.settle(poolWorks)
 }
 
-// settle goes on to a later stage, and shares what it sets free.
+// settle moves the pool to a later stage, and shares what that releases.
 func (p *pool) settle(to poolStage) {
 	if p.stage >= to {
 		return
@@ -216,7 +220,7 @@ func (p *pool) settle(to poolStage) {
 	p.come(n)
 }
 
-// spent tells whether nobody is due anything.
+// spent reports whether nothing is due to anyone.
 func (p *pool) spent() bool {
 	for _, l := range p.lenders {
 		if p.share(l) > 0 {
@@ -226,7 +230,8 @@ func (p *pool) spent() bool {
 	return p.fee == 0
 }
 
-// mayClose tells whether k may close the pool: its operator may at any time, a lender when nothing was staked for long.
+// mayClose reports whether k may close the pool: its operator at any time, a lender when nothing
+// was staked for PoolQuietMs.
 func (p *pool) mayClose(k key.Public, nowMs uint64) bool {
 	_, lends := p.find(k)
 	return k == p.opener || lends && nowMs >= p.usedMs && nowMs-p.usedMs >= PoolQuietMs

@@ -23,7 +23,7 @@ func (p *pool) append(dst []byte) []byte {
 	return dst
 }
 
-// parsePool reads what append wrote, with all its sums.
+// parsePool reads what append wrote, and computes the sums.
 func parsePool(r *wire.Reader, chain string) *pool {
 	p := &pool{terms: readCreatePool(r)}
 	p.name, p.address = p.terms.Name, PoolAddress(chain, p.terms.Name)
@@ -62,7 +62,7 @@ func parsePool(r *wire.Reader, chain string) *pool {
 	return p
 }
 
-// consistent tells whether the numbers are those of a pool that could have come to be.
+// consistent reports whether the numbers can be those of a pool.
 func (p *pool) consistent() bool {
 	fresh := p.back == 0 && p.fee == 0 && p.unpaid == 0 && p.rest == 0 && p.shared == wide{}
 	switch p.stage {
@@ -99,7 +99,7 @@ func (p *pool) consistent() bool {
 	return left < max(1, uint64(len(p.lenders)))
 }
 
-// overfull tells whether the pool holds more than so many tokens.
+// overfull reports whether the pool holds more than most tokens.
 func (p *pool) overfull(most uint64) bool {
 	for _, n := range []uint64{p.deposit, p.idle, p.held, p.fee, p.unpaid} {
 		if n > most {

@@ -6,16 +6,17 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Proofs lead from a part of the state to the hash of the whole, Host.Hash. Who knows that hash, from replicas that signed
-// it, need not believe who showed the part.
+// A proof leads from a part of the state to the hash of the whole, Host.Hash. A reader that knows
+// the hash, from replicas that signed it, need not trust the source of the part.
 
-// ErrProof is a proof that is none.
+// ErrProof reports a malformed proof.
 const ErrProof = Error("proof of a part of the ledger's state is malformed")
 
-// Change is one of the states that a run's coordinator was in. The list of all of them is a merkle tree, whose root is in the
-// hash of the ledger's state: so each can be proven for ever from a few hashes, whatever became of the blocks.
+// Change is one of the states that a run's coordinator was in. The list of all of them is a
+// Merkle tree, whose root is in the hash of the chain's state. So a few hashes prove each of them
+// forever, whatever became of the blocks.
 type Change struct {
-	Height uint64    `json:"height"` // of the block that led to it
+	Height uint64    `json:"height"` // of the block that led to the state
 	TimeMs uint64    `json:"time_ms"`
 	Hash   wire.Hash `json:"hash"` // coordinator.State.Hash
 }
@@ -35,9 +36,9 @@ func ReadChange(r *wire.Reader) Change {
 
 func (c Change) leaf() wire.Hash { return merkle.Leaf(c.Append(nil)) }
 
-// CheckHistory tells whether changes are the ones with the numbers from and following of a history that RunProof names. Before
-// are the tree over those with lower numbers, which is how a list is checked piece by piece: it returns the tree to go on
-// with. When the last is among them the root is compared.
+// CheckHistory checks that changes, with the numbers from before.Len() on, are those of the
+// history that a RunProof names. It returns the tree over them and those before, so that a list
+// can be checked piece by piece. It compares the root when the last change is among them.
 func CheckHistory(before merkle.Tree, changes []Change, of RunProof) (merkle.Tree, error) {
 	for _, c := range changes {
 		before.Add(c.leaf())
@@ -51,17 +52,17 @@ func CheckHistory(before merkle.Tree, changes []Change, of RunProof) (merkle.Tre
 	return before, nil
 }
 
-// RunProof is all of a run that enters the ledger's hash, and the way there.
+// RunProof is everything of a run that enters the hash of the chain's state, and the path there.
 type RunProof struct {
 	Changed   uint64    // height of the block that changed the coordinator's state last
 	State     wire.Hash // of the coordinator
 	Spec      wire.Hash // SpecHash
 	Peers     wire.Hash
 	Admission wire.Hash
-	Changes   uint64    // how many states there were
-	History   wire.Hash // merkle root over them
+	Changes   uint64    // number of states
+	History   wire.Hash // Merkle root over them
 
-	index, count uint64 // among the runs
+	index, count uint64 // position among the runs
 	way          []wire.Hash
 	top          []wire.Hash
 }
@@ -73,7 +74,7 @@ func (r *run) proof() RunProof {
 	}
 }
 
-// leaf is the run's in the tree of runs.
+// leaf returns the run's leaf in the tree of runs.
 func (p RunProof) leaf(name string) wire.Hash {
 	return merkle.Leaf(p.body(wire.AppendString(nil, name)))
 }
@@ -98,7 +99,7 @@ func (h *Host) ProveRuns() []RunProof {
 	return list
 }
 
-// ProveRun returns the proof of one run; false if there is none of that name.
+// ProveRun returns the proof of one run; false if there is no such run.
 func (h *Host) ProveRun(name string) (RunProof, bool) {
 	if _, ok := h.committed(name); !ok {
 		return RunProof{}, false
@@ -107,7 +108,7 @@ func (h *Host) ProveRun(name string) (RunProof, bool) {
 	return h.ProveRuns()[i], true
 }
 
-// Root returns the hash of the ledger's state to which the proof leads.
+// Root returns the hash of the chain's state to which the proof leads.
 func (p RunProof) Root(name string) (wire.Hash, error) {
 	runs, ok := merkle.Climb(p.leaf(name), p.index, p.count, p.way)
 	if !ok {
@@ -162,7 +163,8 @@ func readWay(r *wire.Reader) []wire.Hash {
 	return way
 }
 
-// PeersBytes returns the addresses announced for the run as they enter its proof; false if there is none of that name.
+// PeersBytes returns the addresses announced for the run as they enter its proof; false if there
+// is no such run.
 func (h *Host) PeersBytes(name string) ([]byte, bool) {
 	r, ok := h.committed(name)
 	if !ok {
@@ -171,7 +173,7 @@ func (h *Host) PeersBytes(name string) ([]byte, bool) {
 	return r.peers.append(nil), true
 }
 
-// OpenPeers reads what PeersBytes returned, with the hash that the run's proof must have.
+// OpenPeers reads what PeersBytes returned. The run's proof must have the hash that it returns.
 func OpenPeers(b []byte) ([]Peer, wire.Hash, error) {
 	r := wire.NewReader(b)
 	p := parsePeers(&r)
@@ -181,7 +183,8 @@ func OpenPeers(b []byte) ([]Peer, wire.Hash, error) {
 	return p.show(), p.sum(), nil
 }
 
-// AdmissionBytes returns who may take part in the run, as it enters its proof; false if there is none of that name.
+// AdmissionBytes returns the run's admission as it enters its proof; false if there is no such
+// run.
 func (h *Host) AdmissionBytes(name string) ([]byte, bool) {
 	r, ok := h.committed(name)
 	if !ok {
@@ -190,7 +193,8 @@ func (h *Host) AdmissionBytes(name string) ([]byte, bool) {
 	return r.admission.append(nil), true
 }
 
-// OpenAdmission reads what AdmissionBytes returned, with the hash that the run's proof must have.
+// OpenAdmission reads what AdmissionBytes returned. The run's proof must have the hash that it
+// returns.
 func OpenAdmission(b []byte) (Admission, wire.Hash, error) {
 	r := wire.NewReader(b)
 	a := parseAdmission(&r)
@@ -200,7 +204,7 @@ func OpenAdmission(b []byte) (Admission, wire.Hash, error) {
 	return a.show(), a.sum(), nil
 }
 
-// ProvePurse returns what a key has, and the way to the ledger's hash.
+// ProvePurse returns the purse of a key, and the path to the hash of the chain's state.
 func (h *Host) ProvePurse(k key.Public) []byte {
 	_, leaves := h.roots()
 	b := wire.AppendVar(nil, h.bank.bucket(k[0]))
@@ -208,8 +212,8 @@ func (h *Host) ProvePurse(k key.Public) []byte {
 	return appendWay(b, merkle.Prove(leaves, leafPurses))
 }
 
-// OpenPurse reads what ProvePurse returned. It returns the tokens in the purse of k, perhaps none, and the hash of the
-// ledger's state that has them there.
+// OpenPurse reads what ProvePurse returned. It returns the tokens in the purse of k, perhaps
+// none, and the hash of the chain's state that contains it.
 func OpenPurse(b []byte, k key.Public) (tokens uint64, root wire.Hash, err error) {
 	r := wire.NewReader(b)
 	bucket := r.Var(PursesMax * purseBytes)
@@ -231,15 +235,15 @@ func OpenPurse(b []byte, k key.Public) (tokens uint64, root wire.Hash, err error
 	return tokens, root, err
 }
 
-// ProveReplicas returns who keeps the chain, and the way to the ledger's hash.
+// ProveReplicas returns the replicas, and the path to the hash of the chain's state.
 func (h *Host) ProveReplicas() []byte {
 	_, leaves := h.roots()
 	b := wire.AppendU64(wire.AppendVar(nil, h.replicas.append(nil)), h.bank.supply)
 	return appendWay(b, merkle.Prove(leaves, leafReplicas))
 }
 
-// OpenReplicas reads what ProveReplicas returned, with the hash of the ledger's state that has them. The supply, of which
-// their weights are computed, is not proven.
+// OpenReplicas reads what ProveReplicas returned, with the hash of the chain's state that
+// contains them. The supply, from which their power is computed, is not proven.
 func OpenReplicas(b []byte) ([]Replica, wire.Hash, error) {
 	r := wire.NewReader(b)
 	list := wire.NewReader(r.Var(ReplicasMax * (ReplicasMax*32 + 128)))
@@ -256,15 +260,16 @@ func OpenReplicas(b []byte) ([]Replica, wire.Hash, error) {
 	return p.show(supply), root, err
 }
 
-// ProvePools returns all pools, and the way to the ledger's hash.
+// ProvePools returns all pools, and the path to the hash of the chain's state.
 func (h *Host) ProvePools() []byte {
 	_, leaves := h.roots()
 	return appendWay(wire.AppendVar(nil, h.bank.appendPools(nil)), merkle.Prove(leaves, leafPools))
 }
 
-const poolBytesMax = 1 << 16 // more than one with all workers and lenders takes
+const poolBytesMax = 1 << 16 // more than a pool with all workers and lenders takes
 
-// OpenPools reads what ProvePools returned, with the hash of the ledger's state that has them.
+// OpenPools reads what ProvePools returned, with the hash of the chain's state that contains
+// them.
 func OpenPools(chain string, b []byte) ([]Pool, wire.Hash, error) {
 	r := wire.NewReader(b)
 	body := r.Var(PoolsMax * poolBytesMax)

@@ -5,38 +5,39 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Stake puts tokens of the sender behind a replica of the chain. The first who does becomes its operator; then it is a
-// candidate, which those who are seated may give a seat.
+// Stake puts tokens of the sender behind a replica of the chain. The first sender becomes its
+// operator, and the replica a candidate, to which the seated replicas can give a seat.
 type Stake struct {
 	Replica key.Public
 	Amount  uint64
-	Chance  key.Public    // of the replica's random values; counts the first time
-	Consent key.Signature // of the replica's key to operator and chance, see Consent; counts the first time
+	Chance  key.Public // of the replica's random values; used the first time
+	// Of the replica's key to operator and chance, see Consent; used the first time.
+	Consent key.Signature
 }
 
-// Vote is the wish of all replicas with a seat whose operator is the sender that a candidate be seated or not, or that a
-// replica keep its seat or not. It stands until it is changed, and is carried out once replicas with more than two thirds of
-// the weight have the same one.
+// Vote asks for all seated replicas of the sender that a replica have a seat, or have none. It
+// stands until the operator changes it. It takes effect once replicas with more than two thirds
+// of the power agree.
 type Vote struct {
 	Replica key.Public
 	Seated  bool
 }
 
-// Leave gives up a replica's seat. Sent again UnbondMs later, it gives the sender, its operator, back what is behind it; a
-// candidate's comes back at once.
+// Leave gives up a replica's seat. Sent again UnbondMs later, it returns the stake to the sender,
+// its operator. A candidate's stake is returned at once.
 type Leave struct {
 	Replica key.Public
 }
 
-// replicaDomain is of a replica's consent; the number is the format's.
+// replicaDomain is the domain of a replica's consent. Its number is the format's.
 const replicaDomain = "entrain/replica/1"
 
 func replicaText(chain string, operator, chance key.Public) []byte {
 	return append(append(wire.AppendString(nil, chain), operator[:]...), chance[:]...)
 }
 
-// Consent is a replica's signature that lets an operator act for it: it shows that who stands for a seat has the key that
-// would vote.
+// Consent signs, with a replica's key, that an operator acts for the replica. It proves that the
+// key which would vote exists.
 func Consent(replica key.Private, chain string, operator, chance key.Public) key.Signature {
 	return replica.Sign(replicaDomain, replicaText(chain, operator, chance))
 }

@@ -7,25 +7,27 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// replicas is who keeps the chain: the keys that vote on blocks, each with tokens that it loses if it votes twice.
+// replicas are the keys that vote on blocks, each with tokens that it loses if it votes twice,
+// and the candidates.
 //
-// Anybody may put tokens behind a key, which makes it a candidate. The replicas that are seated decide by votes, weighed
-// like their votes on blocks, whether a candidate gets a seat, and whether a replica loses its own. What is behind a
-// replica that leaves stays locked for UnbondMs, in which it can still be shown to have voted twice before.
+// Anyone can put tokens behind a key, which makes it a candidate. The seated replicas decide by
+// votes, weighted like their votes on blocks, whether a candidate gets a seat and whether a
+// replica loses its own. The stake behind a replica that leaves stays locked for UnbondMs, in
+// which evidence of earlier double votes can still appear.
 type replicas struct {
 	list  []*replica // in order of keys
-	hash  wire.Hash  // when not dirty
+	hash  wire.Hash  // if not dirty
 	dirty bool
 }
 
 type replica struct {
 	key      key.Public // of its votes
 	chance   key.Public // of its random values
-	operator key.Public // who acts for it
+	operator key.Public // acts for it
 	stake    uint64
 	seat     seat
-	freeMs   uint64       // when the operator may have its stake back; of one that has left
-	votes    []key.Public // operators, in order, who want its seat changed
+	freeMs   uint64       // of a replica that has left: when the operator can have its stake back
+	votes    []key.Public // operators, in order, that want its seat changed
 }
 
 type seat uint8
@@ -33,7 +35,7 @@ type seat uint8
 const (
 	seatNone   seat = 0 // a candidate
 	seatTaken  seat = 1 // votes on blocks
-	seatLeft   seat = 2 // votes no more
+	seatLeft   seat = 2 // no longer votes
 	seatBanned seat = 3 // has voted twice
 )
 
@@ -41,7 +43,7 @@ func (s seat) String() string {
 	return [...]string{"candidate", "seated", "left", "banned"}[s]
 }
 
-// newReplicas seats those of the genesis.
+// newReplicas seats the replicas of the genesis.
 func newReplicas(g Genesis) replicas {
 	r := replicas{dirty: true}
 	for _, f := range g.Replicas {
@@ -54,7 +56,7 @@ func (r *replicas) find(k key.Public) (int, bool) {
 	return slices.BinarySearchFunc(r.list, k, func(e *replica, k key.Public) int { return e.key.Compare(k) })
 }
 
-// tokens is what is behind all of them.
+// tokens returns the sum of all stakes.
 func (r *replicas) tokens() uint64 {
 	sum := uint64(0)
 	for _, e := range r.list {
@@ -63,8 +65,9 @@ func (r *replicas) tokens() uint64 {
 	return sum
 }
 
-// power is the weight of a seated replica's votes: one, and one for each 2^40th of the supply that is behind it. So it fits
-// into what the engine can count with, and a chain without tokens has replicas all of one weight.
+// power returns the weight of a seated replica's votes: one, plus one for each 2^40th of the
+// supply behind it. So sums fit the consensus engine's integers, and on a chain without tokens
+// all replicas have the same weight.
 func (e *replica) power(supply uint64) uint64 {
 	if e.seat != seatTaken {
 		return 0
@@ -72,7 +75,7 @@ func (e *replica) power(supply uint64) uint64 {
 	return 1 + e.stake/max(1, supply>>40)
 }
 
-// seats tells whether an operator has a replica with a seat.
+// seats reports whether an operator has a replica with a seat.
 func (r *replicas) seats(operator key.Public) bool {
 	return slices.ContainsFunc(r.list, func(e *replica) bool { return e.operator == operator && e.seat == seatTaken })
 }
@@ -87,21 +90,21 @@ func (r *replicas) seated() int {
 	return n
 }
 
-// ReplicaStake returns the least that must be behind a candidate, which bounds what it takes to fill the table.
+// ReplicaStake returns the least stake of a candidate, which makes filling the table costly.
 func (h *Host) ReplicaStake() uint64 { return max(h.bank.floor(), h.bank.supply>>12) }
 
-// stake puts tokens behind a replica. The sender becomes, or is, its operator.
+// stake puts tokens behind a replica. The sender is, or becomes, its operator.
 func (h *Host) stake(sender key.Public, s Stake) error {
 	i, known := h.replicas.find(s.Replica)
 	if known {
 		e := h.replicas.list[i]
 		switch {
 		case e.operator != sender:
-			return refuse(CodeNotOperator, "replica ", e.key, " is ", e.operator, "'s")
+			return refuse(CodeNotOperator, "the operator of replica ", e.key, " is ", e.operator)
 		case e.seat != seatNone && e.seat != seatTaken:
-			return refuse(CodeSeat, "replica ", e.key, " has ", e.seat)
+			return refuse(CodeSeat, "replica ", e.key, " is ", e.seat)
 		case s.Amount == 0:
-			return refuse(CodeAmount, "nothing to put behind the replica")
+			return refuse(CodeAmount, "no tokens for the replica")
 		}
 	} else if err := h.mayStand(sender, s); err != nil {
 		return err
@@ -118,11 +121,11 @@ func (h *Host) stake(sender key.Public, s Stake) error {
 	return nil
 }
 
-// mayStand tells whether a new candidate can be taken.
+// mayStand returns nil if a new candidate can be taken, or a *TxError.
 func (h *Host) mayStand(sender key.Public, s Stake) error {
 	switch {
 	case s.Replica.IsZero() || s.Replica == s.Chance || !h.rules.chanceKey(s.Chance):
-		return refuse(CodeReplicaKey, s.Replica, " with random values of ", s.Chance)
+		return refuse(CodeReplicaKey, "replica ", s.Replica, " with chance ", s.Chance)
 	case !key.Verify(s.Replica, replicaDomain, replicaText(h.genesis.Chain, sender, s.Chance), s.Consent):
 		return refuse(CodeReplicaKey, "replica ", s.Replica, " has not consented to operator ", sender)
 	case len(h.replicas.list) >= ReplicasMax:
@@ -133,7 +136,7 @@ func (h *Host) mayStand(sender key.Public, s Stake) error {
 	return nil
 }
 
-// vote counts a vote of the sender's replicas that a candidate be seated, or a replica lose its seat.
+// vote counts the vote of the sender's replicas on a seat.
 func (h *Host) vote(sender key.Public, v Vote) error {
 	i, ok := h.replicas.find(v.Replica)
 	if !ok {
@@ -144,15 +147,16 @@ func (h *Host) vote(sender key.Public, v Vote) error {
 		return refuse(CodeNotOperator, sender, " has no replica with a seat")
 	}
 	if e.seat != seatNone && e.seat != seatTaken {
-		return refuse(CodeSeat, "replica ", e.key, " has ", e.seat)
+		return refuse(CodeSeat, "replica ", e.key, " is ", e.seat)
 	}
-	h.replicas.dirty = true // even if the vote changes nothing, those of who has no seat any more go
+	// Even if the vote changes nothing: votes of operators without a seat are dropped.
+	h.replicas.dirty = true
 	e.votes = slices.DeleteFunc(e.votes, func(k key.Public) bool { return !h.replicas.seats(k) })
 	change := v.Seated != (e.seat == seatTaken)
 	j, voted := slices.BinarySearchFunc(e.votes, sender, key.Public.Compare)
 	switch {
 	case change == voted:
-		return nil // as it stands
+		return nil // already so
 	case change:
 		e.votes = slices.Insert(e.votes, j, sender)
 	default:
@@ -162,8 +166,8 @@ func (h *Host) vote(sender key.Public, v Vote) error {
 	return nil
 }
 
-// tally changes a replica's seat if more than two thirds of the seated weight want that, and it can be: there are no more
-// than SeatsMax, and one always stays.
+// tally changes a replica's seat if more than two thirds of the seated power want that. There are
+// never more than SeatsMax seats, and never none.
 func (h *Host) tally(e *replica) {
 	want, all := uint64(0), uint64(0)
 	for _, o := range h.replicas.list {
@@ -188,7 +192,7 @@ func (h *Host) unseat(e *replica) {
 	h.replicas.dirty = true
 }
 
-// leave gives up a seat, or gives the operator back what is behind a replica that has none.
+// leave gives up a seat, or returns the stake behind a replica that has none.
 func (h *Host) leave(sender key.Public, l Leave) error {
 	i, ok := h.replicas.find(l.Replica)
 	if !ok {
@@ -197,14 +201,14 @@ func (h *Host) leave(sender key.Public, l Leave) error {
 	e := h.replicas.list[i]
 	switch {
 	case e.operator != sender:
-		return refuse(CodeNotOperator, "replica ", e.key, " is ", e.operator, "'s")
+		return refuse(CodeNotOperator, "the operator of replica ", e.key, " is ", e.operator)
 	case e.seat == seatTaken && h.replicas.seated() == 1:
-		return refuse(CodeSeat, "replica ", e.key, " is the last one, and a chain without is none")
+		return refuse(CodeSeat, "replica ", e.key, " is the last one with a seat")
 	case e.seat == seatTaken:
 		h.unseat(e)
 		return nil
 	case h.timeMs < e.freeMs:
-		return refuse(CodeSeat, "replica ", e.key, " has ", e.seat, "; its stake is free at ", e.freeMs, " (milliseconds since 1970)")
+		return refuse(CodeSeat, "replica ", e.key, " is ", e.seat, "; its stake is free at ", e.freeMs, " (milliseconds since 1970)")
 	}
 	if err := h.bank.mayReceive(sender, e.stake); err != nil {
 		return err
@@ -215,8 +219,9 @@ func (h *Host) leave(sender key.Public, l Leave) error {
 	return nil
 }
 
-// punish takes all that is behind a replica that was shown to have voted twice, and its seat, and divides it among those
-// that are seated. Its key can never stand again while the entry is kept: until nothing it has signed counts as evidence.
+// punish takes the seat and the whole stake of a replica that was shown to have voted twice, and
+// divides the stake among the seated replicas. Its key cannot stand again while the entry is
+// kept, which is until its signatures no longer count as evidence.
 func (h *Host) punish(k key.Public) {
 	i, ok := h.replicas.find(k)
 	if !ok || h.replicas.list[i].seat == seatBanned {
@@ -234,7 +239,7 @@ func (h *Host) punish(k key.Public) {
 	}
 	h.replicas.dirty = true
 	if len(honest) == 0 {
-		return // nobody is there to take it
+		return // there is no receiver
 	}
 	n := uint64(len(honest))
 	for j, o := range honest {
@@ -263,7 +268,8 @@ func (r *replicas) append(dst []byte) []byte {
 	return dst
 }
 
-// parseReplicas reads what append wrote. Whether the stakes are part of the supply, the host checks.
+// parseReplicas reads what append wrote. Its caller checks that the stakes are part of the
+// supply.
 func parseReplicas(r *wire.Reader) replicas {
 	n := r.U16()
 	if n > ReplicasMax {
@@ -288,19 +294,20 @@ func parseReplicas(r *wire.Reader) replicas {
 	return p
 }
 
-// Replica is one of those who keep the chain, or who want to.
+// Replica is a replica of the chain, or a candidate.
 type Replica struct {
-	Key      key.Public   `json:"key"`      // of its votes on blocks
-	Chance   key.Public   `json:"chance"`   // of its random values
-	Operator key.Public   `json:"operator"` // who acts for it
-	Stake    uint64       `json:"stake"`    // tokens it loses if it votes twice
-	Seat     string       `json:"seat"`     // candidate, seated, left or banned
-	Power    uint64       `json:"power"`    // weight of its votes
-	FreeMs   uint64       `json:"free_ms"`  // when the operator of one that has left may have its stake back
-	Votes    []key.Public `json:"votes"`    // operators who want its seat changed
+	Key      key.Public `json:"key"`      // of its votes on blocks
+	Chance   key.Public `json:"chance"`   // of its random values
+	Operator key.Public `json:"operator"` // who acts for it
+	Stake    uint64     `json:"stake"`    // tokens it loses if it votes twice
+	Seat     string     `json:"seat"`     // candidate, seated, left or banned
+	Power    uint64     `json:"power"`    // weight of its votes
+	// When the operator of a replica that has left can have its stake back.
+	FreeMs uint64       `json:"free_ms"`
+	Votes  []key.Public `json:"votes"` // operators that want its seat changed
 }
 
-// Replicas returns all who keep the chain or want to, in order of keys.
+// Replicas returns all replicas and candidates, in order of keys.
 func (h *Host) Replicas() []Replica { return h.replicas.show(h.bank.supply) }
 
 func (r *replicas) show(supply uint64) []Replica {

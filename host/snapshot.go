@@ -10,8 +10,8 @@ import (
 
 const hostVersion = 5 // of Append's format
 
-// Append appends the whole state as of the last commit, from which ParseHost makes an equal host. It must not be called
-// between Begin and Commit.
+// Append appends the whole state as of the last commit, from which ParseHost makes an equal host.
+// It must not be called between Begin and Commit.
 func (h *Host) Append(dst []byte) []byte {
 	dst = wire.AppendU8(dst, hostVersion)
 	dst = appendGenesis(dst, h.genesis)
@@ -38,7 +38,8 @@ func (h *Host) Append(dst []byte) []byte {
 	return dst
 }
 
-// ParseHost reads what Append wrote. It is strict: what it accepts has no other encoding. The host keeps no part of b.
+// ParseHost reads what Append wrote. It is strict: what it accepts has no other encoding. The
+// host keeps no part of b.
 func ParseHost(b []byte, rules Rules) (*Host, error) {
 	r := wire.NewReader(b)
 	if v := r.U8(); r.Err() == wire.OK && v != hostVersion {
@@ -106,7 +107,7 @@ func parseRun(r *wire.Reader, rules Rules) (*run, error) {
 	}
 	config := e.state.Config()
 	if config.Name != e.name || config.SpecHash != SpecHash(e.spec) {
-		return e, failed("the coordinator's configuration is of run ", quote(config.Name), " with spec ", config.SpecHash)
+		return e, failed("the coordinator is that of run ", quote(config.Name), " with spec ", config.SpecHash)
 	}
 	if err := e.appoint(config, rules); err != nil {
 		return e, failed("referee: ", err)
@@ -115,8 +116,8 @@ func parseRun(r *wire.Reader, rules Rules) (*run, error) {
 	return e, nil
 }
 
-// RestoreHost reads what Append wrote as it was right after the last block that changed anything: all of that is in the
-// state's hash, so who knows the hash need not believe who showed the state.
+// RestoreHost is ParseHost for the state right after the last block that changed anything. All of
+// that is in the state's hash, so a reader that knows the hash need not trust the source.
 func RestoreHost(b []byte, rules Rules) (*Host, error) {
 	h, err := ParseHost(b, rules)
 	if err != nil {
@@ -134,5 +135,5 @@ func RestoreHost(b []byte, rules Rules) (*Host, error) {
 	return h, nil
 }
 
-// Genesis returns what the chain began with.
+// Genesis returns the chain's genesis.
 func (h *Host) Genesis() Genesis { return h.genesis }

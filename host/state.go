@@ -9,7 +9,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// The leaves of the hash of the whole state: see the package comment. Each can be proven without the others.
+// The leaves of the state's hash: see the package comment. Each can be proven without the others.
 const (
 	leafGenesis  = 0
 	leafMark     = 1
@@ -21,8 +21,9 @@ const (
 	leafCount    = 7
 )
 
-// mark is the last block that changed anything. It brings into the hash what changes with every block: so who was given a
-// state with its hash has the time and the seed proven too, and still a block that changes nothing leaves the hash alone.
+// mark is the last block that changed anything. It brings into the hash what changes with every
+// block: so a state with its hash proves the time and the seed too, and a block that changes
+// nothing else leaves the hash alone.
 type mark struct {
 	height, timeMs uint64
 	seed           wire.Hash
@@ -34,7 +35,8 @@ func (m mark) append(dst []byte) []byte {
 
 func readMark(r *wire.Reader) mark { return mark{height: r.U64(), timeMs: r.U64(), seed: r.Hash()} }
 
-// Commit closes the block and returns the hash of the whole state, which a block that changed nothing leaves as it was.
+// Commit closes the block and returns the hash of the whole state, which a block without changes
+// leaves as it was.
 func (h *Host) Commit() wire.Hash {
 	for _, r := range h.runs {
 		if !same(r.live, r.frozen) {
@@ -49,7 +51,7 @@ func (h *Host) Commit() wire.Hash {
 	return h.Hash()
 }
 
-// Changed tells whether the block that was committed last changed anything.
+// Changed reports whether the last committed block changed anything.
 func (h *Host) Changed() bool { return h.mark.height == h.height }
 
 // Hash returns what Commit returned last.
@@ -79,7 +81,7 @@ func (h *Host) runLeaves() []wire.Hash {
 	return list
 }
 
-// freeze takes over the state as it is.
+// freeze makes the present state the one that readers get.
 func (r *run) freeze() {
 	r.frozen, r.hash = slices.Clone(r.live), r.state.Hash()
 	view, err := coordinator.Open(r.frozen)
@@ -89,8 +91,8 @@ func (r *run) freeze() {
 	r.view = view
 }
 
-// Due tells whether a block at the given time would change anything although it has no transaction: a deadline of some run
-// is over, or some run counts blocks.
+// Due reports whether a block without transactions at the given time would change anything: a
+// deadline of a run has passed, or a run counts blocks.
 func (h *Host) Due(nowMs uint64) bool {
 	nowMs = max(h.timeMs, nowMs)
 	for _, r := range h.runs {
@@ -101,7 +103,7 @@ func (h *Host) Due(nowMs uint64) bool {
 	return false
 }
 
-// ticks makes a trial of a tick.
+// ticks tries a tick on a copy of the state.
 func (h *Host) ticks(r *run, nowMs uint64) bool {
 	if r.scratch == nil {
 		r.scratch = slices.Clone(r.live)

@@ -28,45 +28,46 @@ const (
 	kindRequire    = 16
 )
 
-// Tx is a transaction: what somebody wants a ledger to do. The package comment draws its bytes.
+// Tx is a transaction. The package comment shows its bytes.
 type Tx struct {
 	Chain     string     // the chain it is meant for
-	Sender    key.Public // who signs it
-	Nonce     uint64     // greater than those of the sender's transactions before; see Signer
-	ExpiresMs uint64     // the ledger takes it before this time only, in milliseconds since 1970
+	Sender    key.Public // its signer
+	Nonce     uint64     // greater than those of the sender's earlier transactions; see ledger.Signer
+	ExpiresMs uint64     // the host takes it only before this time, in milliseconds since 1970
 	Body      Body
 	Signature key.Signature
-	ID        wire.Hash // names all of the above except the signature; set by ParseTx
-	signed    []byte    // what the signature is of: a view of the bytes that were parsed
+	ID        wire.Hash // hash of all of the above except the signature; set by ParseTx
+	signed    []byte    // the signed part of the parsed bytes
 }
 
-// Body is what a transaction does: a CreateRun, an Announce, a RunMessage, a Transfer, a CreatePool, a Lend, a Collect, a
-// ClosePool, a ClaimFor, an Admit, a Delegate, a Revoke, a Require, a Stake, a Vote or a Leave.
+// Body is what a transaction does: CreateRun, Announce, RunMessage, Transfer, CreatePool, Lend,
+// Collect, ClosePool, ClaimFor, Admit, Delegate, Revoke, Require, Stake, Vote or Leave.
 type Body interface {
 	kind() uint8
 	append(dst []byte) []byte
 }
 
-// CreateRun brings a run into being, under the name in its configuration. The sender becomes its owner and must be named
-// so in the configuration.
+// CreateRun creates a run, under the name in its configuration. The sender becomes its owner,
+// whom the configuration must name.
 type CreateRun struct {
 	Limits coordinator.Limits
 	Config coordinator.Config
 	Spec   []byte // at most SpecBytesMax; SpecHash of it must be the configuration's
 }
 
-// Announce replaces the addresses where the sender can be reached by the others of a run. None removes the sender.
+// Announce replaces the addresses at which the other participants of a run reach the sender. None
+// removes the sender.
 type Announce struct {
 	Run   string
 	Addrs []string // at most AddrsMax of at most AddrBytesMax printable ASCII characters
 }
 
-// RunMessage carries a message to a run's coordinator, and tokens if the message is one that brings some. They move if the
-// coordinator accepts it.
+// RunMessage carries a message to a run's coordinator, with tokens if the message takes any. They
+// move if the coordinator accepts the message.
 type RunMessage struct {
 	Run     string
 	Value   uint64 // tokens
-	From    string // the pool they come from; "" for the sender's own
+	From    string // the pool that pays; "" for the sender
 	Message []byte // as coordinator.Append writes it
 }
 
@@ -97,8 +98,8 @@ func (m RunMessage) append(dst []byte) []byte {
 	return wire.AppendVar(wire.AppendString(dst, m.From), m.Message)
 }
 
-// Sign returns the bytes of the transaction, signed by k, whose public key becomes the sender. The error is that of a
-// body which no ledger would take.
+// Sign returns the bytes of the transaction, signed by k, whose public key becomes the sender. It
+// fails for a body that no host would take.
 func (t Tx) Sign(k key.Private) ([]byte, error) {
 	t.Sender = k.Public()
 	b := t.unsigned()
@@ -119,8 +120,8 @@ func (t Tx) unsigned() []byte {
 	return t.Body.append(b)
 }
 
-// ParseTx reads a transaction. It is strict: what it accepts has no other encoding. It does not look at the signature,
-// for which see Verify. The Tx holds on to b. The error is a *TxError.
+// ParseTx reads a transaction. It is strict: what it accepts has no other encoding. It does not
+// check the signature; see Verify. The Tx keeps b. The error is a *TxError.
 func ParseTx(b []byte) (Tx, error) {
 	if len(b) > TxBytesMax {
 		return Tx{}, refuse(CodeTooLarge, len(b), " bytes, at most ", TxBytesMax)
@@ -210,7 +211,8 @@ func readAnnounce(r *wire.Reader) (Body, error) {
 	return a, nil
 }
 
-// addrValid keeps out what would garble a terminal or a log. Whether an address is one, the dialler finds out.
+// addrValid keeps out what would garble a terminal or a log. Whether an address is usable, the
+// dialer finds out.
 func addrValid(addr string) bool {
 	for i := range len(addr) {
 		if addr[i] <= ' ' || addr[i] > '~' {
@@ -220,8 +222,8 @@ func addrValid(addr string) bool {
 	return len(addr) > 0 && len(addr) <= AddrBytesMax
 }
 
-// Verify checks what needs no ledger to check: that a parsed transaction is meant for the chain and was signed by its
-// sender. The error is a *TxError.
+// Verify checks that a parsed transaction is meant for the chain and was signed by its sender.
+// The error is a *TxError.
 func (t Tx) Verify(chain string) error {
 	if t.Chain != chain {
 		return refuse(CodeWrongChain, "this is chain ", quote(chain), ", the transaction is for ", quote(t.Chain))

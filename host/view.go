@@ -8,15 +8,16 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// View is a run as of the last commit. It stays what it is while the host goes on, and may be read from any goroutine.
+// View is a run as of the last commit. It stays the same as the host continues, and may be read
+// from any goroutine.
 type View struct {
 	Name    string
 	Changed uint64            // the height of the block that changed the state last
 	Hash    wire.Hash         // the state's
-	State   coordinator.State // not to be written to
+	State   coordinator.State // must not be written to
 }
 
-// Runs returns the names of all runs that were committed, in order.
+// Runs returns the names of all committed runs, in order.
 func (h *Host) Runs() []string {
 	var names []string
 	for _, r := range h.runs {
@@ -27,7 +28,7 @@ func (h *Host) Runs() []string {
 	return names
 }
 
-// View returns a run as of the last commit; false if there is none of that name.
+// View returns a run as of the last commit; false if there is no such run.
 func (h *Host) View(name string) (View, bool) {
 	r, ok := h.committed(name)
 	if !ok {
@@ -36,7 +37,7 @@ func (h *Host) View(name string) (View, bool) {
 	return View{Name: name, Changed: r.height, Hash: r.hash, State: r.view}, true
 }
 
-// Spec returns a copy of the bytes published with the run; false if there is none of that name.
+// Spec returns a copy of the run's spec; false if there is no such run.
 func (h *Host) Spec(name string) ([]byte, bool) {
 	r, ok := h.committed(name)
 	if !ok {
@@ -45,7 +46,8 @@ func (h *Host) Spec(name string) ([]byte, bool) {
 	return slices.Clone(r.spec), true
 }
 
-// Peers returns a copy of the addresses announced for the run, in order of keys; false if there is none of that name.
+// Peers returns a copy of the addresses announced for the run, in order of keys; false if there
+// is no such run.
 func (h *Host) Peers(name string) ([]Peer, bool) {
 	r, ok := h.committed(name)
 	if !ok {
@@ -62,43 +64,46 @@ func (p *peers) show() []Peer {
 	return list
 }
 
-// Seed returns what the seeds of the block that was begun last were drawn from.
+// Seed returns the seed of the newest block.
 func (h *Host) Seed() wire.Hash { return h.seed }
 
-// Supply returns how many tokens there are.
+// Supply returns the number of tokens in existence.
 func (h *Host) Supply() uint64 { return h.bank.supply }
 
-// Balance returns the tokens in the purse of k: what it can pay with. Those in pools and runs are not among them.
+// Balance returns the tokens in the purse of k, which are those it can pay with.
 func (h *Host) Balance(k key.Public) uint64 { return h.bank.tokens(k) }
 
-// Pool is how a pool stands.
+// Pool describes a pool.
 type Pool struct {
-	Name         string       `json:"name"`
-	Address      key.Public   `json:"address"` // where runs pay it
-	Operator     key.Public   `json:"operator"`
-	Workers      []key.Public `json:"workers"`       // who may stake from it besides
-	CommissionBP uint16       `json:"commission_bp"` // on what comes in above what was lent
-	OwnBP        uint16       `json:"own_bp"`        // least part of what is lent that is the operator's
-	Least        uint64       `json:"least"`         // least that a lender begins with
-	Deposit      uint64       `json:"deposit"`       // the operator's, for the pool's place
-	Stage        string       `json:"stage"`         // lending, working or closed
-	Lent         uint64       `json:"lent"`
-	Idle         uint64       `json:"idle"`       // of it, what can still be staked
-	Back         uint64       `json:"back"`       // what came back and made good for what was lent
-	Held         uint64       `json:"held"`       // what came in and is not shared before the first stake
-	Commission   uint64       `json:"commission"` // the operator's, not collected
-	Unpaid       uint64       `json:"unpaid"`     // the lenders', not collected
-	Lenders      []Lender     `json:"lenders"`    // in order of keys
+	Name     string     `json:"name"`
+	Address  key.Public `json:"address"` // where runs pay it
+	Operator key.Public `json:"operator"`
+	// Keys that may stake from it besides the operator.
+	Workers      []key.Public `json:"workers"`
+	CommissionBP uint16       `json:"commission_bp"` // on income beyond what was lent
+	// Least share of the loans that is the operator's own.
+	OwnBP uint16 `json:"own_bp"`
+	Least uint64 `json:"least"` // least first loan of a lender
+	// The operator's, for the pool's place in the table.
+	Deposit    uint64   `json:"deposit"`
+	Stage      string   `json:"stage"` // lending, working or closed
+	Lent       uint64   `json:"lent"`
+	Idle       uint64   `json:"idle"`       // part of lent that can still be staked
+	Back       uint64   `json:"back"`       // income that replaced what was lent
+	Held       uint64   `json:"held"`       // income that waits for the first stake
+	Commission uint64   `json:"commission"` // the operator's, not collected
+	Unpaid     uint64   `json:"unpaid"`     // the lenders', not collected
+	Lenders    []Lender `json:"lenders"`    // in order of keys
 }
 
-// Lender is who has lent to a pool.
+// Lender is a lender of a pool.
 type Lender struct {
 	Key  key.Public `json:"key"`
 	Lent uint64     `json:"lent"`
-	Due  uint64     `json:"due"` // what it could collect, of its share
+	Due  uint64     `json:"due"` // of its share, what it can collect
 }
 
-// Pool returns how a pool stands; false if there is none of that name.
+// Pool describes a pool; false if there is none of that name.
 func (h *Host) Pool(name string) (Pool, bool) {
 	i, ok := h.bank.findPool(name)
 	if !ok {

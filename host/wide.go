@@ -6,7 +6,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// wide is a number of 128 bits: a sum of tokens over all time, which may pass through the same pool again and again.
+// wide is a number of 128 bits: a sum of tokens over all time, in which the same tokens may count
+// again and again.
 type wide struct{ hi, lo uint64 }
 
 func (w wide) plus(n uint64) wide {
@@ -14,7 +15,7 @@ func (w wide) plus(n uint64) wide {
 	return wide{hi: w.hi + carry, lo: lo}
 }
 
-// minus returns w - o, for o of at most w.
+// minus returns w - o, for o at most w.
 func (w wide) minus(o wide) wide {
 	lo, borrow := bits.Sub64(w.lo, o.lo, 0)
 	return wide{hi: w.hi - o.hi - borrow, lo: lo}
@@ -22,9 +23,10 @@ func (w wide) minus(o wide) wide {
 
 func (w wide) less(o wide) bool { return w.hi < o.hi || w.hi == o.hi && w.lo < o.lo }
 
-// part returns w times a over b, rounded down, for a of at most b, and b of less than 2^63.
+// part returns w·a/b, rounded down, for a at most b, and b less than 2^63.
 func (w wide) part(a, b uint64) wide {
-	// In digits of 64 bits: (hi·a)/b is the upper digit, and what remains of it goes before the product of the lower.
+	// In digits of 64 bits, (hi·a)/b is the upper digit. Its remainder is carried to the product
+	// of the lower one.
 	h1, h0 := bits.Mul64(w.hi, a)
 	hi, rest := bits.Div64(h1, h0, b)
 	l1, l0 := bits.Mul64(w.lo, a)
