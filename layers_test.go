@@ -49,6 +49,8 @@ view metrics
 model
 tui
 bench web report
+participant/trainer
+participant
 lab/adversary
 demo lab/sim lab/market lab/study
 lab/campaign

@@ -115,6 +115,23 @@ func GetRun(ctx context.Context, l ledger.Reader, run string) (p Run, err error)
 	return p, nil
 }
 
+// Open dials the chain that the endpoints serve, and reads the run that a target names. The chain
+// must be closed.
+func Open(ctx context.Context, endpoints []string, o DialOptions, t Target) (ledger.Chain, Run, error) {
+	chain, err := Dial(ctx, endpoints, o)
+	if err != nil {
+		return nil, Run{}, err
+	}
+	on, err := GetRun(ctx, chain, t.Run)
+	if err == nil {
+		err = t.Check(chain.ChainID(), on.Snapshot.State.ID())
+	}
+	if err != nil {
+		return nil, Run{}, errors.Join(err, chain.Close())
+	}
+	return chain, on, nil
+}
+
 // GetSnapshot reads a run's state.
 func GetSnapshot(ctx context.Context, l ledger.Reader, run string) (ledger.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)

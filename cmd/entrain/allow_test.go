@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -46,7 +47,7 @@ func TestAPermissionedRun(t *testing.T) {
 	s.fails([]string{"run", "allow", "ours", "--key", file("owner")}, "lets nobody in")
 	s.ok("run", "allow", "ours", public["ann"], public["ann"], "--key", file("owner"))
 	yes("ann")
-	if got := can("eve"); !slices.Equal(got, []string{obstacleListed}) {
+	if got := can("eve"); !slices.Equal(got, []string{participant.ObstacleListed}) {
 		t.Errorf("eve: %v", got)
 	}
 	s.fails([]string{"join", "ours", "--key", file("eve"), "--state", file("e"), "--data", file("data")}, "takes only keys on its owner's list")
@@ -146,8 +147,8 @@ func TestAnOldProgramIsTold(t *testing.T) {
 		{"v1.1.0", "v1.2.0", "v1.2.0", false}, {"", "nonsense", "v0.1.0", false},
 	} {
 		s := spec.Spec{Name: "ours", Members: spec.Members{ClientMin: c.least}}
-		list := tooOld(s, c.since, c.program)
-		if held := len(list) == 1 && list[0].Kind == obstacleVersion && strings.Contains(list[0].Reason, fmt.Sprintf("wants entrain v1.2.0 or newer, and this is %s", c.program)); held != c.held {
+		list := participant.TooOld(s, c.since, c.program)
+		if held := len(list) == 1 && list[0].Kind == participant.ObstacleVersion && strings.Contains(list[0].Reason, fmt.Sprintf("wants entrain v1.2.0 or newer, and this is %s", c.program)); held != c.held {
 			t.Errorf("%+v: %v", c, list)
 		}
 	}

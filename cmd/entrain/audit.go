@@ -135,7 +135,7 @@ func (c console) audit(ctx context.Context, o auditOptions, run string) (err err
 			return exitError{err, exitNotAudited}
 		}
 		// What members serve for a while only is fetched first, as much as there is room for.
-		ahead := max(1, auditAheadBytes/max(1, 4*a.trainer.engine.StateLen()))
+		ahead := max(1, auditAheadBytes/max(1, 4*a.trainer.Engine.StateLen()))
 		for from := 0; from < len(members); from += ahead {
 			var all []*inputs
 			late := true

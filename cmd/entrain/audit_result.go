@@ -114,11 +114,11 @@ func (a *auditor) compute(ctx context.Context, in *inputs) auditReport {
 	if in.report.Verdict != "" && in.params == nil {
 		return in.report
 	}
-	result, err := a.trainer.engine.Step(ctx, cpu.Floats(in.params), cpu.Floats(in.prev), in.spans, in.round.Step())
+	result, err := a.trainer.Engine.Step(ctx, cpu.Floats(in.params), cpu.Floats(in.prev), in.spans, in.round.Step())
 	if err != nil {
 		return in.give(err, "computing the share", "check the data, and this machine").report
 	}
-	in.report.compare(in.commitment, result, merkle.Root(a.trainer.engine.Leaves(cpu.Floats(in.prev))))
+	in.report.compare(in.commitment, result, merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(in.prev))))
 	if in.report.Verdict == "" {
 		in.report.Verdict = auditEqual
 	}
@@ -144,12 +144,12 @@ func (r *auditReport) compare(c coordinator.Commitment, result engine.Result, st
 // chained tells whether the state a member went on from is that of its result of the step before. A fresh one is, too; and what cannot be known
 // any more is left out.
 func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinator.Round, c coordinator.Commitment, report *auditReport) {
-	fresh := merkle.Root(a.trainer.engine.Leaves(cpu.Floats(make([]float32, a.trainer.engine.StateLen()))))
+	fresh := merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(make([]float32, a.trainer.Engine.StateLen()))))
 	if c.Prev == fresh {
 		report.row("state before", c.Prev, fresh)
 		return
 	}
-	if resumed, ok := a.trainer.spec.States()[s.Key(c.Member)]; ok && r.Step() == 1 {
+	if resumed, ok := a.trainer.Spec.States()[s.Key(c.Member)]; ok && r.Step() == 1 {
 		report.row("state before", c.Prev, resumed)
 		return
 	}

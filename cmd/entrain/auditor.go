@@ -19,6 +19,8 @@ import (
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -31,7 +33,7 @@ type auditor struct {
 	run     string
 	asJSON  bool
 	client  ledger.Chain
-	trainer *trainer
+	trainer *trainer.Trainer
 	guest   *node.PeerReader
 	own     ledger.Ledger      // under the guest's key
 	stop    context.CancelFunc // of the watches
@@ -73,13 +75,13 @@ func (c console) newAuditor(ctx context.Context, o auditOptions, run string) (_ 
 	if dir == "" {
 		return nil, fmt.Errorf("run %q does not say where its data is; it has the manifest %s: say where you have it with --data DIR", run, on.Spec.Data.Manifest)
 	}
-	if a.trainer, err = newTrainer(ctx, on.Spec, dir, o.workers, 0); err != nil {
+	if a.trainer, err = trainer.New(ctx, on.Spec, dir, o.workers, 0); err != nil {
 		return nil, err
 	}
-	if a.trainer.from, err = findOrigin(on.Spec, "", nil); err != nil {
+	if a.trainer.From, err = trainer.FindOrigin(on.Spec, "", nil); err != nil {
 		return nil, err
 	}
-	if err := selfTest(ctx, a.trainer.pool); err != nil {
+	if err := trainer.SelfTest(ctx, a.trainer.Pool); err != nil {
 		return nil, err
 	}
 	if o.archive != "" && !o.watch {
@@ -146,20 +148,17 @@ func (a *auditor) keepPeers(ctx context.Context) {
 	}
 }
 
-// farewell is how long the ledger may take to hear that the guest is gone.
-const farewell = 2 * time.Second
-
 func (a *auditor) close() error {
 	a.stop()
 	var errs []error
 	if a.guest != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		ctx, cancel := context.WithTimeout(context.Background(), participant.Farewell)
 		_ = onchain.Submit(ctx, a.own, host.Announce{Run: a.run}) // if not, others' announcements push it out in time
 		cancel()
 		errs = append(errs, a.guest.Close())
 	}
 	if a.trainer != nil {
-		a.trainer.close()
+		a.trainer.Close()
 	}
 	if a.client != nil {
 		errs = append(errs, a.client.Close())
@@ -306,13 +305,13 @@ func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash
 	var err error
 	a.params = nil
 	if root == s.Config().ModelHash {
-		a.params = a.trainer.initial()
+		a.params = a.trainer.Initial()
 	}
 	if a.params != nil {
 		a.paramsRoot = root
 		return a.params, nil
 	}
-	if a.params, err = a.floats(ctx, root, a.trainer.engine.ParamsLen(), others(s, member)); err != nil {
+	if a.params, err = a.floats(ctx, root, a.trainer.Engine.ParamsLen(), others(s, member)); err != nil {
 		return nil, err
 	}
 	a.paramsRoot = root
@@ -321,8 +320,8 @@ func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash
 
 // before gets the optimizer state that a member went on from.
 func (a *auditor) before(ctx context.Context, s coordinator.State, prev wire.Hash, member uint32) ([]float32, error) {
-	n := a.trainer.engine.StateLen()
-	if fresh := make([]float32, n); prev == merkle.Root(a.trainer.engine.Leaves(cpu.Floats(fresh))) {
+	n := a.trainer.Engine.StateLen()
+	if fresh := make([]float32, n); prev == merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(fresh))) {
 		return fresh, nil
 	}
 	return a.floats(ctx, prev, n, others(s, member))

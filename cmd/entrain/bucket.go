@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/bucket/serve"
+	"github.com/entrain-network/entrain/participant"
 )
 
 func bucketCommand(c console) *cobra.Command {
@@ -72,7 +73,7 @@ type bucketEvent struct {
 
 // rootSecret reads the secret of a server, which is made if need be.
 func rootSecret(path string) (string, error) {
-	b, err := atomicfile.ReadBounded(path, locationBytesMax)
+	b, err := atomicfile.ReadBounded(path, participant.LocationBytesMax)
 	if err == nil {
 		return strings.TrimSpace(string(b)), nil
 	}

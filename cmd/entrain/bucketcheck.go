@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/participant"
 )
 
 func bucketCheckCommand(c console) *cobra.Command {
-	var m mining
+	var m participant.Mining
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check --bucket FILE --bucket-read FILE",
@@ -26,8 +27,8 @@ The locations are named as for entrain join.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.checkBucket(cmd.Context(), m, asJSON) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&m.own, "bucket", "", "the location with the credentials to write, or a `file` that holds it (default: ENTRAIN_BUCKET)")
-	f.StringVar(&m.read, "bucket-read", "", "the location that is announced, or a `file` (default: ENTRAIN_BUCKET_READ, or --bucket without credentials)")
+	f.StringVar(&m.Own, "bucket", "", "the location with the credentials to write, or a `file` that holds it (default: ENTRAIN_BUCKET)")
+	f.StringVar(&m.Read, "bucket-read", "", "the location that is announced, or a `file` (default: ENTRAIN_BUCKET_READ, or --bucket without credentials)")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object for each finding")
 	return cmd
 }
@@ -42,8 +43,8 @@ type finding struct {
 // errUnfit is what bucket check fails with when it has said why.
 var errUnfit = errors.New("the bucket is not fit: see above, and docs/buckets.md")
 
-func (c console) checkBucket(ctx context.Context, m mining, asJSON bool) error {
-	own, read, err := m.places(c)
+func (c console) checkBucket(ctx context.Context, m participant.Mining, asJSON bool) error {
+	own, read, err := m.Places(c.env)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (c console) checkBucket(ctx context.Context, m mining, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*probeFor)
+	ctx, cancel := context.WithTimeout(ctx, 2*participant.ProbeFor)
 	defer cancel()
 	fit := true
 	for _, f := range bucket.Probe(ctx, mine, public) {

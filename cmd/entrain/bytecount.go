@@ -43,11 +43,3 @@ func (b *byteCount) String() string {
 
 // Type is part of pflag.Value.
 func (b *byteCount) Type() string { return "bytes" }
-
-// or is b, or other if b is none or more than other, which may be 0 for unknown.
-func (b byteCount) or(other uint64) uint64 {
-	if b == 0 || other > 0 && uint64(b) > other {
-		return other
-	}
-	return uint64(b)
-}

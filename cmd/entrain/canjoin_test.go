@@ -18,6 +18,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
 )
 
 // cannot runs can-join, which must say no, and returns the kinds of its reasons and their text.
@@ -27,7 +28,7 @@ func (s *shell) cannot(args ...string) (kinds []string, text string) {
 	if !errors.Is(err, errCannotJoin) {
 		s.t.Fatalf("can-join %v: %v, %s", args, err, out)
 	}
-	var r canJoinReport
+	var r participant.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Can {
 		s.t.Fatalf("%v: %s", err, out)
 	}
@@ -61,7 +62,7 @@ func TestCanJoin(t *testing.T) {
 	if out := s.ok("can-join", "paid", "--data", file("data"), "--key", file("ann")); !strings.HasPrefix(out, `yes: this machine can take part in run "paid" on chain "ours"`) {
 		t.Errorf("got %s", out)
 	}
-	if r := object[canJoinReport](s, "can-join", "tiny", "--data", file("data"), "--key", file("none yet"), "--json"); !r.Can || r.Key != "" || len(r.Obstacles) != 0 || r.Needs.Parameters == 0 {
+	if r := object[participant.Report](s, "can-join", "tiny", "--data", file("data"), "--key", file("none yet"), "--json"); !r.Can || r.Key != "" || len(r.Obstacles) != 0 || r.Needs.Parameters == 0 {
 		t.Errorf("%+v", r)
 	}
 	if _, err := os.Stat(file("none yet")); err == nil {
@@ -107,7 +108,7 @@ func TestCanJoin(t *testing.T) {
 	s.fails([]string{"join", "paid", "--key", file("ann"), "--state", file("b"), "--data", file("data")}, "wants a stake of 100 tokens", "say --stake 100")
 
 	s.ok("run", "pause", "tiny", "--key", file("owner"))
-	if kinds, text := s.cannot("tiny", "--key", file("ann"), "--data", file("data")); !slices.Equal(kinds, []string{"paused"}) || !strings.Contains(text, "waits until it is resumed") {
+	if kinds, text := s.cannot("tiny", "--key", file("ann"), "--data", file("data")); !slices.Equal(kinds, []string{"paused"}) || !strings.Contains(text, "wait until it is resumed") {
 		t.Errorf("got %v: %s", kinds, text)
 	}
 	s.joins("tiny", file("owner"))
@@ -150,15 +151,15 @@ func TestWhoMayNotJoinAnyMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who := applicant{key: key.Public{7}}
-	if list, err := who.asked(t.Context(), nil, ledger.Snapshot{State: st, TimeMs: 1}); err != nil || len(list) != 0 {
+	who := participant.Applicant{Key: key.Public{7}}
+	if list, err := who.Asked(t.Context(), nil, ledger.Snapshot{State: st, TimeMs: 1}); err != nil || len(list) != 0 {
 		t.Errorf("got %v, %v", list, err)
 	}
 	before := st.Hash()
-	if _, err := who.asked(t.Context(), nil, ledger.Snapshot{State: st, TimeMs: 1}); err != nil || st.Hash() != before {
+	if _, err := who.Asked(t.Context(), nil, ledger.Snapshot{State: st, TimeMs: 1}); err != nil || st.Hash() != before {
 		t.Errorf("asking changed the state, or failed: %v", err)
 	}
-	if text := who.conviction(st); !strings.Contains(text, "was ejected") || !strings.Contains(text, "older than those") {
+	if text := who.Conviction(st); !strings.Contains(text, "was ejected") || !strings.Contains(text, "older than those") {
 		t.Errorf("got %s", text)
 	}
 }
@@ -184,9 +185,9 @@ func TestClocksThatAreOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for off, want := range map[time.Duration]string{10 * time.Minute: "10m0s ahead", -5 * time.Minute: "5m0s behind", time.Minute: "", -time.Minute: ""} {
-		a := applicant{key: key.Public{1}, skew: func(context.Context) (time.Duration, error) { return off, nil }}
-		list, err := a.obstacles(t.Context(), client, on)
-		if err != nil || (want == "") != (len(list) == 0) || want != "" && (list[0].Kind != obstacleClock || !strings.Contains(list[0].Reason, want)) {
+		a := participant.Applicant{Key: key.Public{1}, Skew: func(context.Context) (time.Duration, error) { return off, nil }}
+		list, err := a.Obstacles(t.Context(), client, on)
+		if err != nil || (want == "") != (len(list) == 0) || want != "" && (list[0].Kind != participant.ObstacleClock || !strings.Contains(list[0].Reason, want)) {
 			t.Errorf("%s: got %v, %v", off, list, err)
 		}
 	}
@@ -206,7 +207,7 @@ func TestNumbersOfBytes(t *testing.T) {
 		}
 	}
 	for _, c := range [][3]uint64{{0, 0, 0}, {0, 5, 5}, {7, 0, 7}, {7, 5, 5}, {5, 7, 5}} {
-		if got := byteCount(c[0]).or(c[1]); got != c[2] {
+		if got := participant.MemoryLimit(c[0], c[1]); got != c[2] {
 			t.Errorf("%d or %d: got %d", c[0], c[1], got)
 		}
 	}

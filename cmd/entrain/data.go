@@ -17,7 +17,6 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/tokenizer/learn"
-	"github.com/entrain-network/entrain/wire"
 )
 
 func dataCommand(c console) *cobra.Command {
@@ -256,14 +255,6 @@ what "data prepare" would find in it.`,
 	f.StringVar(&format, "format", "auto", "what the file holds: "+strings.Join(data.FormatNames(), ", "))
 	f.StringVar(&field, "field", data.DefaultField, "`name` of the field or column with the text")
 	return cmd
-}
-
-// openData opens a data set in a directory, or at addresses of hosts and buckets with spaces between them.
-func openData(ctx context.Context, location string, manifest wire.Hash, o data.Options) (*data.Set, error) {
-	if data.IsURL(location) {
-		return data.OpenURL(ctx, strings.Fields(location), manifest, data.RemoteOptions{Options: o})
-	}
-	return data.Open(ctx, location, manifest, o)
 }
 
 // verifyData compares a data set with its manifest.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -70,7 +71,7 @@ func TestDataIsOpenedWhereverItIs(t *testing.T) {
 	host := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer host.Close()
 	for _, location := range []string{filepath.Join(dir, "set"), host.URL + "/set", host.URL + "/none " + host.URL + "/set/"} {
-		set, err := openData(t.Context(), location, hash, data.Options{SequenceTokens: 30})
+		set, err := trainer.OpenData(t.Context(), location, hash, data.Options{SequenceTokens: 30})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +105,7 @@ func TestDataIsServedUntilTheCommandEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := openData(t.Context(), strings.TrimSpace(address), hash, data.Options{SequenceTokens: 30})
+	set, err := trainer.OpenData(t.Context(), strings.TrimSpace(address), hash, data.Options{SequenceTokens: 30})
 	if err != nil {
 		t.Fatal(err)
 	}

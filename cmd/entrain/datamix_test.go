@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/entrain-network/entrain/participant/trainer"
 )
 
 // A mix is created, shown, and named in a specification like a set.
@@ -25,13 +27,13 @@ func TestDataMix(t *testing.T) {
 	if err != nil || sp.Data.Manifest != hash {
 		t.Errorf("a run on it has the data %s: %v", sp.Data.Manifest, err)
 	}
-	tr, err := newTrainer(t.Context(), sp, mix, 1, 4)
+	tr, err := trainer.New(t.Context(), sp, mix, 1, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tr.close()
-	if err := tr.set.Read(7, make([]uint32, sp.Data.Sequence+1)); err != nil || tr.heldOut == 0 {
-		t.Errorf("a member reads it with %d held-out sequences: %v", tr.heldOut, err)
+	defer tr.Close()
+	if err := tr.Set.Read(7, make([]uint32, sp.Data.Sequence+1)); err != nil || tr.HeldOut == 0 {
+		t.Errorf("a member reads it with %d held-out sequences: %v", tr.HeldOut, err)
 	}
 	for _, args := range [][]string{{}, {"3"}, {"x:" + mix}, {"1:" + mix}, {"1:" + filepath.Join(dir, "none")}, {"0:" + filepath.Join(dir, "web")}} {
 		if _, _, err := s.run(append([]string{"data", "mix", "-o", filepath.Join(dir, "bad")}, args...)...); err == nil {

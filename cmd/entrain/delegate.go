@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -126,23 +125,4 @@ it expires.`,
 	}
 	a.flags(cmd)
 	return cmd
-}
-
-// bring brings the participant's delegation to the ledger, if it has one.
-func (p *participation) bring(ctx context.Context, client ledger.Chain) error {
-	if p.delegation == "" {
-		return nil
-	}
-	d, err := onchain.ReadDelegation(p.delegation)
-	if err == nil {
-		err = d.Check(client.ChainID(), p.run, p.key.Public(), time.Now())
-	}
-	if err != nil {
-		return err
-	}
-	if err := onchain.Submit(ctx, client.As(p.key), host.Delegate{Run: p.run, Certificate: d.Certificate}); err != nil {
-		return fmt.Errorf("bring the delegation to the chain: %w", err)
-	}
-	p.log.Info("works for an owner", "owner", d.Certificate.Owner, "until", d.Expires())
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -143,7 +144,7 @@ func (d *demoDir) setUpBuckets(ctx context.Context, c console, o demoOptions) (e
 		d.set.S3, err = freeAddress()
 		return err
 	}
-	at, err := c.location("s3", o.s3)
+	at, err := participant.Location("s3", o.s3)
 	if err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func (d *demoDir) setUpBuckets(ctx context.Context, c console, o demoOptions) (e
 	if at.Prefix == "" {
 		at = at.Under("entrain-demo-" + key.FromSeed([32]byte(fmt.Appendf(nil, "%-32.32s", filepath.Base(d.path)))).Public().String()[:8])
 	}
-	if err := (mining{shared: true}).probe(ctx, client, at, at, "demo"); err != nil {
+	if err := (participant.Mining{Shared: true}).Probe(ctx, client, at, at, "demo"); err != nil {
 		return fmt.Errorf("--s3: %w", err)
 	}
 	for i := range o.clients {
@@ -172,10 +173,10 @@ func (d *demo) bucketArgs(name string) []string {
 	case set.Exchange != exchangeBucket:
 		return nil
 	case set.S3 == "":
-		return []string{"--role", roleMiner, "--bucket", d.dir.file(name, bucketWrite), "--bucket-read", d.dir.file(name, bucketRead), "--private-buckets", "--bucket-shared"}
+		return []string{"--role", participant.RoleMiner, "--bucket", d.dir.file(name, bucketWrite), "--bucket-read", d.dir.file(name, bucketRead), "--private-buckets", "--bucket-shared"}
 	}
 	own := d.dir.file(serverDir, name)
-	return []string{"--role", roleMiner, "--bucket", own + ".write", "--bucket-read", own + ".read", "--private-buckets"}
+	return []string{"--role", participant.RoleMiner, "--bucket", own + ".write", "--bucket-read", own + ".read", "--private-buckets"}
 }
 
 // server is the child process that serves the buckets, if the demo has one.

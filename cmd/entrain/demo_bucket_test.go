@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/entrain-network/entrain/participant"
 )
 
 // Three miners, one of which cheats, two validators and a server of buckets, each a process of its own. A miner and the server are killed in the middle:
@@ -102,18 +104,18 @@ func TestMinersBucketsAreTried(t *testing.T) {
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	for _, c := range []struct {
-		m    mining
+		m    participant.Mining
 		want string // "" is that all is well
 	}{
-		{mining{own: file("mine.write"), read: file("mine.read")}, ""},
-		{mining{}, "name your S3 bucket"},
-		{mining{own: file("mine.read"), read: file("mine.read")}, "cannot be written"},
-		{mining{own: file("mine.write"), read: file("mine.write")}, "can write"},
-		{mining{own: file("mine.write"), read: file("other.read")}, "cannot be read"},
-		{mining{own: file("mine.write")}, "cannot be read"}, // by anybody without credentials
-		{mining{own: file("nothing")}, "--bucket"},
+		{participant.Mining{Own: file("mine.write"), Read: file("mine.read")}, ""},
+		{participant.Mining{}, "name your S3 bucket"},
+		{participant.Mining{Own: file("mine.read"), Read: file("mine.read")}, "cannot be written"},
+		{participant.Mining{Own: file("mine.write"), Read: file("mine.write")}, "can write"},
+		{participant.Mining{Own: file("mine.write"), Read: file("other.read")}, "cannot be read"},
+		{participant.Mining{Own: file("mine.write")}, "cannot be read"}, // by anybody without credentials
+		{participant.Mining{Own: file("nothing")}, "--bucket"},
 	} {
-		err := c.m.try(t.Context(), s.console)
+		err := c.m.Try(t.Context(), s.console.env)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: got %v, want %q", c.m, err, c.want)
 		}

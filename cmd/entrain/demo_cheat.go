@@ -27,7 +27,7 @@ func demoCheatCommand(c console) *cobra.Command {
 			}
 			cheat.Gang = append(cheat.Gang, k)
 		}
-		o.wrap = cheat.Wrap
+		o.Wrap = cheat.Wrap
 		return nil
 	}
 	return cmd

@@ -18,6 +18,7 @@ import (
 	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/verify"
 )
 
@@ -26,7 +27,7 @@ type demo struct {
 	console
 	dir      *demoDir
 	asJSON   bool
-	trainer  *trainer
+	trainer  *trainer.Trainer
 	began    time.Time
 	first    float32 // held-out loss of the initial parameters
 	board    *board
@@ -69,7 +70,7 @@ func (d *demo) close() {
 		_ = d.watcher.Close() // nothing is lost with it
 	}
 	if d.trainer != nil {
-		d.trainer.close()
+		d.trainer.Close()
 	}
 }
 
@@ -247,16 +248,16 @@ func (d *demo) outcome(ctx context.Context) error {
 
 // prepare makes what the demo itself computes with, and says what it is about to do.
 func (d *demo) prepare(ctx context.Context) (err error) {
-	d.trainer, err = newTrainer(ctx, d.dir.spec, d.dir.file("data"), defaultWorkers(), measureMost)
+	d.trainer, err = trainer.New(ctx, d.dir.spec, d.dir.file("data"), defaultWorkers(), measureMost)
 	if err != nil {
 		return err
 	}
-	n := len(d.trainer.initial())
+	n := len(d.trainer.Initial())
 	set := d.dir.set
 	d.began = time.Now()
 	d.say("training a Llama of %s parameters on %s: %d clients and one chain replica, each a process of its own, %d rounds; all of it in %s",
 		thousands(uint64(n)), set.Text, set.Clients, set.Rounds, d.dir.path)
-	if d.first, err = d.trainer.engine.HeldOut(ctx, cpu.Floats(d.trainer.initial())); err != nil {
+	if d.first, err = d.trainer.Engine.HeldOut(ctx, cpu.Floats(d.trainer.Initial())); err != nil {
 		return fmt.Errorf("held-out loss of the initial parameters: %w", err)
 	}
 	d.board = newBoard(fmt.Sprintf("entrain demo: %s, %s parameters, in %s", set.Preset, thousands(uint64(n)), d.dir.path), set.Clients, 4*uint64(n))
@@ -277,7 +278,7 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 func (d *demo) seat() error {
 	c := &d.board.court
 	if d.dir.spec.Trust.VerificationPercent > 0 {
-		tracer, err := verify.NewTracer(d.dir.spec, d.trainer.set, d.trainer.engine)
+		tracer, err := verify.NewTracer(d.dir.spec, d.trainer.Set, d.trainer.Engine)
 		if err != nil {
 			return err
 		}

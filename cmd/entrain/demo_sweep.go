@@ -10,6 +10,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/participant"
 )
 
 // sweepFor bounds how long a demo takes to remove what it wrote to a store that is not its own, sweepPage how much of it at a time.
@@ -29,7 +30,7 @@ func (d *demoDir) sweep() error {
 	defer cancel()
 	var errs []error
 	for i := range d.set.Clients {
-		text, err := atomicfile.ReadBounded(d.file(clientName(i), bucketWrite), locationBytesMax)
+		text, err := atomicfile.ReadBounded(d.file(clientName(i), bucketWrite), participant.LocationBytesMax)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the demo came no further
 		}

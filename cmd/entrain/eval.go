@@ -2,9 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -40,7 +38,7 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			work, err := readTasks(specs, limit)
+			work, err := model.ReadTasks(specs, limit)
 			if err != nil {
 				return err
 			}
@@ -55,7 +53,7 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 			}
 			var results []eval.Result
 			for _, t := range work {
-				r, err := scorer.Run(cmd.Context(), t.name, t.items, progressOf(c, t))
+				r, err := scorer.Run(cmd.Context(), t.Name, t.Items, progressOf(c, t))
 				if err != nil {
 					return err
 				}
@@ -84,37 +82,6 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 	return cmd
 }
 
-// taskWork is a task to be scored.
-type taskWork struct {
-	name  string
-	items []eval.Item
-}
-
-// readTasks reads the files of the tasks that were asked for.
-func readTasks(specs []string, limit int) ([]taskWork, error) {
-	if len(specs) == 0 {
-		return nil, errors.New("say what to score: --task NAME=FILE")
-	}
-	var work []taskWork
-	for _, s := range specs {
-		name, path, ok := strings.Cut(s, "=")
-		if !ok {
-			return nil, fmt.Errorf("--task %q: want NAME=FILE", s)
-		}
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		items, err := eval.Read(name, file, limit)
-		file.Close()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		work = append(work, taskWork{name, items})
-	}
-	return work, nil
-}
-
 // newScorer reads the model of a checkpoint.
 func newScorer(dir string) (*eval.Scorer, error) {
 	m, err := model.Open(dir)
@@ -133,12 +100,12 @@ func newScorer(dir string) (*eval.Scorer, error) {
 }
 
 // progressOf reports on the error output now and then how far a task has come.
-func progressOf(c console, t taskWork) func(done int) {
+func progressOf(c console, t model.NamedItems) func(done int) {
 	last := time.Now()
 	return func(done int) {
 		if time.Since(last) >= 5*time.Second {
 			last = time.Now()
-			fmt.Fprintf(c.err, "%s: %d of %d\n", t.name, done, len(t.items))
+			fmt.Fprintf(c.err, "%s: %d of %d\n", t.Name, done, len(t.Items))
 		}
 	}
 }

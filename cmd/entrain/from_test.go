@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
@@ -257,20 +258,20 @@ func TestWhatDoesNotFitACheckpointIsRefused(t *testing.T) {
 		}
 	}
 	other := writeCheckpoint(t)
-	if _, err := findOrigin(s1, other, nil); err == nil || !strings.Contains(err.Error(), "goes on from "+s1.Model.From) {
+	if _, err := trainer.FindOrigin(s1, other, nil); err == nil || !strings.Contains(err.Error(), "goes on from "+s1.Model.From) {
 		t.Errorf("another checkpoint: %v", err)
 	}
-	if _, err := findOrigin(spec.Default(), imported, nil); err == nil || !strings.Contains(err.Error(), "seed") {
+	if _, err := trainer.FindOrigin(spec.Default(), imported, nil); err == nil || !strings.Contains(err.Error(), "seed") {
 		t.Errorf("a run from a seed: %v", err)
 	}
 	for location, want := range map[string]string{imported: imported, other: "", filepath.Join(other, "none"): "", "": ""} {
 		s1.Model.FromLocation = location
-		if got, err := findOrigin(s1, "", nil); err != nil || got != want {
+		if got, err := trainer.FindOrigin(s1, "", nil); err != nil || got != want {
 			t.Errorf("from_location %q leads to %q, %v", location, got, err)
 		}
 	}
 	s1.Data.Manifest = mustManifest(t, bytesData)
-	if _, err := newTrainer(t.Context(), s1, bytesData, 1, 0); err == nil || !strings.Contains(err.Error(), "tokenizer") {
+	if _, err := trainer.New(t.Context(), s1, bytesData, 1, 0); err == nil || !strings.Contains(err.Error(), "tokenizer") {
 		t.Errorf("a member with data of another tokenizer: %v", err)
 	}
 }
@@ -291,10 +292,10 @@ func TestHowTokenizersDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := tokenizersDiffer(others, words); !strings.Contains(text, `257, "ab" and " t"`) {
+	if text := trainer.TokenizersDiffer(others, words); !strings.Contains(text, `257, "ab" and " t"`) {
 		t.Error(text)
 	}
-	if text := tokenizersDiffer(words, words); !strings.Contains(text, "same tokens") {
+	if text := trainer.TokenizersDiffer(words, words); !strings.Contains(text, "same tokens") {
 		t.Error(text)
 	}
 }

@@ -9,13 +9,15 @@ import (
 
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // tinyTrainer computes for a run of the demo's smallest model.
-func tinyTrainer(t *testing.T) *trainer {
+func tinyTrainer(t *testing.T) *trainer.Trainer {
 	t.Helper()
 	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("It was the best of times, it was the worst of times. ", 2000))
 	dir := filepath.Join(t.TempDir(), "data")
@@ -32,74 +34,74 @@ func tinyTrainer(t *testing.T) *trainer {
 	if s, err = spec.Parse(whole); err != nil { // also fills in what follows from the preset
 		t.Fatal(err)
 	}
-	trainer, err := newTrainer(t.Context(), s, dir, 1, 1)
+	trainer, err := trainer.New(t.Context(), s, dir, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(trainer.close)
+	t.Cleanup(trainer.Close)
 	return trainer
 }
 
 // A look at the model happens when a hundredth of the training pays for it, says the same of the same model, and is charged.
 func TestLooksArePaidByTraining(t *testing.T) {
-	trainer := tinyTrainer(t)
-	params := trainer.initial()
+	tiny := tinyTrainer(t)
+	params := tiny.Initial()
 	tasks := []string{"piqa=" + filepath.Join("..", "..", "eval", "testdata", "piqa.jsonl")}
-	i, err := newInspector(inspection{tokens: 12, tasks: tasks, items: 3}, trainer)
+	i, err := participant.NewInspector(participant.Inspection{Tokens: 12, Tasks: tasks, Items: 3}, tiny)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := i.inspect(t.Context(), 1, wire.Hash{}, params); len(got) != 0 {
+	if got := i.Inspect(t.Context(), 1, wire.Hash{}, params); len(got) != 0 {
 		t.Fatalf("before anything was trained it told %+v", got)
 	}
-	i.trained(1e6)
-	if i.credit != time.Duration(1e6*inspectShare*float64(time.Second)) {
-		t.Errorf("a million seconds of training are worth %v", i.credit)
+	i.Trained(1e6)
+	if i.Credit != time.Duration(1e6*participant.InspectShare*float64(time.Second)) {
+		t.Errorf("a million seconds of training are worth %v", i.Credit)
 	}
-	before := i.credit
-	got := i.inspect(t.Context(), 2, wire.Hash{}, params)
+	before := i.Credit
+	got := i.Inspect(t.Context(), 2, wire.Hash{}, params)
 	if len(got) != 3 || got[0].Kind() != "sample" || got[1].Kind() != "sample" || got[2].Kind() != "scored" {
 		t.Fatalf("told %+v", got)
 	}
-	if i.credit >= before {
+	if i.Credit >= before {
 		t.Errorf("the look cost nothing of %v", before)
 	}
 	for _, ev := range got[:2] {
 		ev := ev.(event.Sample)
-		if len(ev.Prompt) < 10 || len(ev.Prompt) > promptBytes || !strings.Contains("It was the best of times, it was the worst of times. It was the best of times, it was the worst of times.", ev.Prompt) || ev.Text == "" {
+		if len(ev.Prompt) < 10 || len(ev.Prompt) > participant.PromptBytes || !strings.Contains("It was the best of times, it was the worst of times. It was the best of times, it was the worst of times.", ev.Prompt) || ev.Text == "" {
 			t.Errorf("sample %+v", ev)
 		}
 	}
 	if s := got[2].(event.Scored); s.Task != "piqa" || s.Items != 2 || !(s.Acc >= 0 && s.Acc <= 1) || !(s.AccNorm >= 0 && s.AccNorm <= 1) {
 		t.Errorf("scored %+v", s)
 	}
-	again := i.inspect(t.Context(), 2, wire.Hash{}, params)
+	again := i.Inspect(t.Context(), 2, wire.Hash{}, params)
 	for k := range got {
 		if again[k] != got[k] {
 			t.Errorf("of the same model it told %+v and %+v", got[k], again[k])
 		}
 	}
 	// When there is not enough for it, it waits.
-	i.credit = 0
-	if got := i.inspect(t.Context(), 4, wire.Hash{}, params); len(got) != 0 {
+	i.Credit = 0
+	if got := i.Inspect(t.Context(), 4, wire.Hash{}, params); len(got) != 0 {
 		t.Errorf("without credit it told %+v", got)
 	}
 	params[7] = float32(math.Inf(1))
-	i.credit = time.Hour
-	if got := i.inspect(t.Context(), 5, wire.Hash{}, params); len(got) != 1 || !strings.Contains(got[0].(event.Note).Text, "looking at the model") {
+	i.Credit = time.Hour
+	if got := i.Inspect(t.Context(), 5, wire.Hash{}, params); len(got) != 1 || !strings.Contains(got[0].(event.Note).Text, "looking at the model") {
 		t.Errorf("of a broken model it told %+v", got)
 	}
-	if got := i.inspect(t.Context(), 6, wire.Hash{}, params); len(got) != 0 {
+	if got := i.Inspect(t.Context(), 6, wire.Hash{}, params); len(got) != 0 {
 		t.Errorf("it repeats itself: %+v", got)
 	}
 }
 
 func TestNothingToLookAt(t *testing.T) {
-	trainer := tinyTrainer(t)
-	if i, err := newInspector(inspection{}, trainer); i != nil || err != nil {
+	tiny := tinyTrainer(t)
+	if i, err := participant.NewInspector(participant.Inspection{}, tiny); i != nil || err != nil {
 		t.Errorf("%v, %v", i, err)
 	}
-	if _, err := newInspector(inspection{tasks: []string{"chess=x"}, items: 1}, trainer); err == nil || !strings.Contains(err.Error(), "--eval") {
+	if _, err := participant.NewInspector(participant.Inspection{Tasks: []string{"chess=x"}, Items: 1}, tiny); err == nil || !strings.Contains(err.Error(), "--eval") {
 		t.Errorf("of a file that is none: %v", err)
 	}
 	s := newShell(t)
@@ -115,15 +117,15 @@ func TestNothingToLookAt(t *testing.T) {
 
 // The share of the peak is between nothing and all.
 func TestShareOfThePeak(t *testing.T) {
-	trainer := tinyTrainer(t)
-	c := newStepCost(trainer)
-	if c.peak < 1e7 || c.perToken < float64(trainer.engine.ParamsLen()) {
+	tiny := tinyTrainer(t)
+	c := trainer.NewStepCost(tiny)
+	if c.Peak < 1e7 || c.PerToken < float64(tiny.Engine.ParamsLen()) {
 		t.Fatalf("%+v", c)
 	}
-	if got := c.share(1000, 1000*c.perToken/c.peak); got < 0.999 || got > 1.001 {
+	if got := c.Share(1000, 1000*c.PerToken/c.Peak); got < 0.999 || got > 1.001 {
 		t.Errorf("at the peak the share is %v", got)
 	}
-	if got := c.share(1000, 0); got != 0 {
+	if got := c.Share(1000, 0); got != 0 {
 		t.Errorf("in no time it is %v", got)
 	}
 }

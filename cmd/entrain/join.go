@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/participant"
 )
 
 func joinCommand(c console) *cobra.Command { return joinWith(c, &joinOptions{}) }
@@ -51,29 +52,28 @@ happens is recorded in the state directory, for entrain watch and for other tool
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if o.target, err = onchain.ParseTarget(args[0], &o.endpoints); err != nil {
+			if o.Target, err = onchain.ParseTarget(args[0], &o.Endpoints); err != nil {
 				return err
 			}
-			o.run = o.target.Run
 			return c.join(cmd.Context(), *o)
 		},
 	}
 	keyFlag(cmd, &o.keyFile)
-	chainFlag(cmd, &o.endpoints)
+	chainFlag(cmd, &o.Endpoints)
 	f := cmd.Flags()
-	f.StringVar(&o.data, "data", "", "`directory` of the prepared data, or its https:// or s3:// addresses (default: as the run's specification says)")
-	f.StringVar(&o.from, "from", "", "`directory` of the checkpoint that the run goes on from, or its s3://, hf:// or https:// address (default: as the specification says, or from peers)")
-	f.StringVar(&o.state, "state", "", "`directory` for state and checkpoints (default: in the user's directory for data)")
+	f.StringVar(&o.Data, "data", "", "`directory` of the prepared data, or its https:// or s3:// addresses (default: as the run's specification says)")
+	f.StringVar(&o.From, "from", "", "`directory` of the checkpoint that the run goes on from, or its s3://, hf:// or https:// address (default: as the specification says, or from peers)")
+	f.StringVar(&o.State, "state", "", "`directory` for state and checkpoints (default: in the user's directory for data)")
 	o.machineFlags(f)
-	o.memberFlags(cmd)
-	f.IntVar(&o.checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
-	f.StringArrayVar(&o.uploads, "upload", nil, "`address` to which checkpoints are uploaded too: s3://host/bucket/prefix, or hf://owner/name on huggingface.co; may be repeated")
-	f.DurationVar(&o.linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
-	f.Uint64Var(&o.stake, "stake", 0, "put up so many `tokens`, or what is missing from that; lost if convicted of cheating")
-	f.StringVar(&o.delegation, "delegation", "", "`line` of entrain key delegate, or a file that holds it: work for its owner, who is paid")
-	f.StringVar(&o.pool, "pool", "", "`pool` that the stake comes from, and that is paid (default: your own account)")
+	memberFlags(cmd, &o.Reaching)
+	f.IntVar(&o.Checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
+	f.StringArrayVar(&o.Uploads, "upload", nil, "`address` to which checkpoints are uploaded too: s3://host/bucket/prefix, or hf://owner/name on huggingface.co; may be repeated")
+	f.DurationVar(&o.Linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
+	f.Uint64Var(&o.Stake, "stake", 0, "put up so many `tokens`, or what is missing from that; lost if convicted of cheating")
+	f.StringVar(&o.Delegation, "delegation", "", "`line` of entrain key delegate, or a file that holds it: work for its owner, who is paid")
+	f.StringVar(&o.Pool, "pool", "", "`pool` that the stake comes from, and that is paid (default: your own account)")
 	o.flags(cmd)
-	o.mining.flags(cmd)
+	miningFlags(cmd, &o.Mining)
 	_ = cmd.MarkFlagDirname("data")
 	_ = cmd.MarkFlagDirname("from")
 	_ = cmd.MarkFlagDirname("state")
@@ -82,56 +82,56 @@ happens is recorded in the state directory, for entrain watch and for other tool
 
 // machineFlags are what a participation may take of this machine, and what else it looks at in idle time.
 func (o *joinOptions) machineFlags(f *pflag.FlagSet) {
-	f.IntVar(&o.workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
+	f.IntVar(&o.Workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
 	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
-	f.Var(&o.memory, "limit-memory", "stay below so many `bytes` of memory, such as 8GB; what is too large for that is refused at once (default: what is free)")
-	f.Var(&o.upload, "limit-upload", "serve results, models and data of checks to peers with at most so many `bytes` a second, such as 2MB (default: as they ask)")
-	f.Uint32Var(&o.evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
-	f.Uint64Var(&o.heldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
-	f.StringArrayVar(&o.look.prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
-	f.IntVar(&o.look.tokens, "sample-tokens", 40, "most `tokens` of such a sample (0: no samples)")
-	f.StringArrayVar(&o.look.tasks, "eval", nil, "`NAME=FILE` of a task of entrain eval, to be scored now and then, with --evaluate; may be repeated")
-	f.IntVar(&o.look.items, "eval-items", 50, "score only the first `number` of records of each task")
+	f.Var((*byteCount)(&o.Memory), "limit-memory", "stay below so many `bytes` of memory, such as 8GB; what is too large for that is refused at once (default: what is free)")
+	f.Var((*byteCount)(&o.Upload), "limit-upload", "serve results, models and data of checks to peers with at most so many `bytes` a second, such as 2MB (default: as they ask)")
+	f.Uint32Var(&o.Evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
+	f.Uint64Var(&o.HeldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
+	f.StringArrayVar(&o.Look.Prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
+	f.IntVar(&o.Look.Tokens, "sample-tokens", 40, "most `tokens` of such a sample (0: no samples)")
+	f.StringArrayVar(&o.Look.Tasks, "eval", nil, "`NAME=FILE` of a task of entrain eval, to be scored now and then, with --evaluate; may be repeated")
+	f.IntVar(&o.Look.Items, "eval-items", 50, "score only the first `number` of records of each task")
 }
 
 // joinOptions are join's flags.
 type joinOptions struct {
-	participation
+	participant.Options
 	observing
 	keyFile string
 	cores   int // at most; 0: all
 }
 
 func (o joinOptions) check() error {
-	errs := []error{o.reaching.check()}
-	if o.workers < 1 || o.workers > workersMax {
-		errs = append(errs, fmt.Errorf("--workers %d: want 1 to %d", o.workers, workersMax))
+	errs := []error{o.Reaching.Check()}
+	if o.Workers < 1 || o.Workers > workersMax {
+		errs = append(errs, fmt.Errorf("--workers %d: want 1 to %d", o.Workers, workersMax))
 	}
 	if o.cores < 0 || o.cores > workersMax {
 		errs = append(errs, fmt.Errorf("--limit-cores %d: want 1 to %d", o.cores, workersMax))
 	}
-	if o.upload > 0 && o.upload < lp2p.UploadMin {
+	if o.Upload > 0 && o.Upload < lp2p.UploadMin {
 		errs = append(errs, fmt.Errorf("--limit-upload: want at least %d bytes a second, or peers give this one up", lp2p.UploadMin))
 	}
-	if o.pool != "" && !host.RunNameValid(o.pool) {
-		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.pool))
+	if o.Pool != "" && !host.RunNameValid(o.Pool) {
+		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.Pool))
 	}
-	if o.pool != "" && o.stake == 0 {
+	if o.Pool != "" && o.Stake == 0 {
 		errs = append(errs, errors.New("--pool: say how much of the pool's to put up with --stake N"))
 	}
-	if o.checkpoints < 0 {
-		errs = append(errs, fmt.Errorf("--checkpoints %d: want 0 or more", o.checkpoints))
+	if o.Checkpoints < 0 {
+		errs = append(errs, fmt.Errorf("--checkpoints %d: want 0 or more", o.Checkpoints))
 	}
-	if o.linger < 0 {
-		errs = append(errs, fmt.Errorf("--linger %s: want 0s or more", o.linger))
+	if o.Linger < 0 {
+		errs = append(errs, fmt.Errorf("--linger %s: want 0s or more", o.Linger))
 	}
-	if o.look.tokens < 0 || o.look.tokens > sampleTokensMost {
-		errs = append(errs, fmt.Errorf("--sample-tokens %d: want 0 to %d", o.look.tokens, sampleTokensMost))
+	if o.Look.Tokens < 0 || o.Look.Tokens > participant.SampleTokensMost {
+		errs = append(errs, fmt.Errorf("--sample-tokens %d: want 0 to %d", o.Look.Tokens, participant.SampleTokensMost))
 	}
-	if o.look.items < 1 || o.look.items > taskItemsMost {
-		errs = append(errs, fmt.Errorf("--eval-items %d: want 1 to %d", o.look.items, taskItemsMost))
+	if o.Look.Items < 1 || o.Look.Items > participant.TaskItemsMost {
+		errs = append(errs, fmt.Errorf("--eval-items %d: want 1 to %d", o.Look.Items, participant.TaskItemsMost))
 	}
-	if o.evaluate == 0 && len(o.look.prompts)+len(o.look.tasks) > 0 {
+	if o.Evaluate == 0 && len(o.Look.Prompts)+len(o.Look.Tasks) > 0 {
 		errs = append(errs, errors.New("--sample and --eval: say after how many steps with --evaluate N"))
 	}
 	return errors.Join(errs...)
@@ -146,33 +146,34 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 		return err
 	}
 	o.confine()
-	o.endpoints = c.endpoints(o.endpoints)
+	o.Endpoints = c.endpoints(o.Endpoints)
 	var path string
-	if o.key, path, err = c.ownKey(o.keyFile); err != nil {
+	if o.Key, path, err = c.ownKey(o.keyFile); err != nil {
 		return err
 	}
 	var unlock func()
-	if o.state, unlock, err = c.ownState("runs", o.run, o.state, o.key); err != nil {
+	if o.State, unlock, err = c.ownState("runs", o.Target.Run, o.State, o.Key); err != nil {
 		return err
 	}
 	defer unlock()
 	out := c.err
 	if o.windowed(c) {
-		f, err := systemLog(o.state)
+		f, err := systemLog(o.State)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
 		out = f
 	}
-	if o.log, err = o.logger(out); err != nil {
+	if o.Log, err = o.logger(out); err != nil {
 		return err
 	}
-	part, err := newParticipant(ctx, c, o.participation)
+	o.Remember, o.Program, o.Getenv, o.Say = c.remembered(), version().Version, c.env, c.say
+	part, err := participant.New(ctx, o.Options)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, part.close()) }()
+	defer func() { err = errors.Join(err, part.Close()) }()
 	if !o.asJSON {
 		c.introduce(part, path)
 	}
@@ -192,10 +193,10 @@ func needTarget(cmd *cobra.Command, args []string) error {
 func (o *joinOptions) confine() {
 	if o.cores > 0 {
 		runtime.GOMAXPROCS(o.cores)
-		o.workers = min(o.workers, o.cores)
+		o.Workers = min(o.Workers, o.cores)
 	}
-	if o.memory > 0 {
-		debug.SetMemoryLimit(int64(o.memory))
+	if o.Memory > 0 {
+		debug.SetMemoryLimit(int64(o.Memory))
 	}
 }
 
@@ -209,8 +210,8 @@ func needRun(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (c console) introduce(p *participant, keyPath string) {
-	c.say("run %q on chain %q: %s, %s parameters", p.run, p.client.ChainID(), p.trainer.spec.Model.Name(), thousands(uint64(p.trainer.engine.ParamsLen())))
-	c.say("you are %s (%s); state in %s", p.key.Public(), keyPath, p.state)
-	c.say("computing with %d workers on %s kernels; Ctrl-C leaves cleanly", p.trainer.pool.Workers(), p.trainer.pool.Kernel().Name())
+func (c console) introduce(p *participant.Participant, keyPath string) {
+	c.say("run %q on chain %q: %s, %s parameters", p.Target.Run, p.Client.ChainID(), p.Trainer.Spec.Model.Name(), thousands(uint64(p.Trainer.Engine.ParamsLen())))
+	c.say("you are %s (%s); state in %s", p.Key.Public(), keyPath, p.State)
+	c.say("computing with %d workers on %s kernels; Ctrl-C leaves cleanly", p.Trainer.Pool.Workers(), p.Trainer.Pool.Kernel().Name())
 }

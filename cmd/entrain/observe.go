@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/metrics"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tui"
 	"github.com/entrain-network/entrain/verify"
@@ -119,29 +120,29 @@ type recording struct {
 }
 
 // record begins to record a participation; more sinks are shown it as well. The recording must be closed.
-func (o *observing) record(c console, p *participant, sinks ...runlog.Sink) (r *recording, err error) {
-	lines, err := runlog.NewJSONLines(filepath.Join(p.state, "metrics.jsonl"))
+func (o *observing) record(c console, p *participant.Participant, sinks ...runlog.Sink) (r *recording, err error) {
+	lines, err := runlog.NewJSONLines(filepath.Join(p.State, "metrics.jsonl"))
 	if err != nil {
 		return nil, err
 	}
-	board, err := runlog.NewTensorBoard(filepath.Join(p.state, "tensorboard"), time.Now())
+	board, err := runlog.NewTensorBoard(filepath.Join(p.State, "tensorboard"), time.Now())
 	if err != nil {
 		return nil, errors.Join(err, lines.Close())
 	}
-	if err := atomicfile.WriteBytes(filepath.Join(p.state, specName), 0o644, p.text); err != nil {
+	if err := atomicfile.WriteBytes(filepath.Join(p.State, specName), 0o644, p.Text); err != nil {
 		return nil, errors.Join(fmt.Errorf("specification: %w", err), lines.Close(), board.Close())
 	}
 	gauges := metrics.New(time.Now)
-	gauges.PeersFrom(p.peers)
+	gauges.PeersFrom(p.Peers)
 	r = &recording{}
-	r.writer, err = runlog.Create(filepath.Join(p.state, "log"), runlog.Options{
-		Sinks: append([]runlog.Sink{lines, board, gauges}, sinks...), Log: p.log, Chain: p.client.ChainID(), Own: p.key.Public().String(),
+	r.writer, err = runlog.Create(filepath.Join(p.State, "log"), runlog.Options{
+		Sinks: append([]runlog.Sink{lines, board, gauges}, sinks...), Log: p.Log, Chain: p.Client.ChainID(), Own: p.Key.Public().String(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, lines.Close(), board.Close())
 	}
 	if o.metrics != "" {
-		if r.server, err = metrics.Serve(o.metrics, gauges.Handler(r.writer.Dropped), p.log); err != nil {
+		if r.server, err = metrics.Serve(o.metrics, gauges.Handler(r.writer.Dropped), p.Log); err != nil {
 			return nil, errors.Join(err, r.close())
 		}
 		c.say("metrics on http://%s/metrics", r.server.Addr())
@@ -199,7 +200,7 @@ func (c console) observer(asJSON bool) func(event.Event) {
 }
 
 // takePart takes part until the run has finished, ctx ends or the window is closed, and shows and records it.
-func (o *observing) takePart(ctx context.Context, c console, p *participant) (err error) {
+func (o *observing) takePart(ctx context.Context, c console, p *participant.Participant) (err error) {
 	if !o.windowed(c) {
 		r, err := o.record(c, p)
 		if err != nil {
@@ -207,28 +208,28 @@ func (o *observing) takePart(ctx context.Context, c console, p *participant) (er
 		}
 		defer func() { err = errors.Join(err, r.close()) }()
 		show := c.observer(o.asJSON)
-		p.observe = func(ev event.Event) {
+		p.Observe = func(ev event.Event) {
 			r.writer.Event(time.Now(), ev)
 			show(ev)
 		}
-		return p.runTo(ctx)
+		return p.Run(ctx)
 	}
 	opts := c.windowOptions(o.noColor)
-	opts.Own, opts.Quit = p.key.Public().String(), "leave the run"
+	opts.Own, opts.Quit = p.Key.Public().String(), "leave the run"
 	window := tui.New(opts)
-	window.NameOps(verify.OpNames(p.text))
+	window.NameOps(verify.OpNames(p.Text))
 	r, err := o.record(c, p, window)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	p.observe = func(ev event.Event) { r.writer.Event(time.Now(), ev) }
+	p.Observe = func(ev event.Event) { r.writer.Event(time.Now(), ev) }
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	shown, closeWindow := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- p.runTo(ctx)
+		ended <- p.Run(ctx)
 		closeWindow()
 	}()
 	windowErr := window.Run(shown)

@@ -18,6 +18,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/metrics"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tui"
@@ -173,7 +174,7 @@ func trainingStep(b *testing.B) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	engine, err := cpu.New(cpu.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Data: letters{}, Sequence: s.Data.Sequence, Micro: microBatch})
+	engine, err := cpu.New(cpu.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Data: letters{}, Sequence: s.Data.Sequence, Micro: trainer.MicroBatch})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -57,7 +58,7 @@ what a member needs: memory, bytes a round, the model to fetch. No chain is aske
 type preview struct {
 	Run      string        `json:"run"`
 	Schedule string        `json:"schedule"`
-	Needs    sizes         `json:"needs"`
+	Needs    trainer.Sizes `json:"needs"`
 	Members  uint32        `json:"members"`        // that it takes to begin
 	Received uint64        `json:"received_bytes"` // by a member in a round, if so many take part; as much is sent, on average
 	Tokens   uint64        `json:"tokens"`         // trained on in all
@@ -80,7 +81,7 @@ func newPreview(s spec.Spec) (p preview, err error) {
 		return p, err
 	}
 	p = preview{Run: s.Name, Schedule: s.LearningRate.Schedule, Members: s.Members.Start}
-	if p.Needs, err = sizesOf(s); err != nil {
+	if p.Needs, err = trainer.SizesOf(s); err != nil {
 		return p, err
 	}
 	p.Received = uint64(p.Members-min(p.Members, 1)) * p.Needs.Payload

@@ -4,25 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/host"
-	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/onchain"
-	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/participant"
 )
 
 // relaying is what `entrain relay` was asked for.
 type relaying struct {
-	reaching
+	participant.Reaching
 	observing
 	target    onchain.Target
 	keyFile   string
@@ -62,7 +55,7 @@ there is none; a relay needs no tokens and earns nothing.`,
 	}
 	keyFlag(cmd, &o.keyFile)
 	chainFlag(cmd, &o.endpoints)
-	o.reaching.flags(cmd)
+	reachFlags(cmd, &o.Reaching)
 	f := cmd.Flags()
 	f.Var(&o.bytes, "circuit-bytes", "cut a circuit after so many `bytes` each way, such as 10GB (default: twice the model's, and 256MB)")
 	f.DurationVar(&o.time, "circuit-time", lp2p.CircuitTimeDefault, "cut a circuit after this `time`")
@@ -73,7 +66,7 @@ there is none; a relay needs no tokens and earns nothing.`,
 
 // relay serves as a relay until ctx ends.
 func (c console) relay(ctx context.Context, o relaying) (err error) {
-	if err := o.reaching.check(); err != nil {
+	if err := o.Reaching.Check(); err != nil {
 		return err
 	}
 	if o.time <= 0 {
@@ -92,126 +85,14 @@ func (c console) relay(ctx context.Context, o relaying) (err error) {
 		return err
 	}
 	o.endpoints = c.endpoints(o.endpoints)
-	client, err := c.dial(ctx, o.endpoints, log)
+	r, err := participant.NewRelay(ctx, participant.RelayOptions{
+		Reaching: o.Reaching, Target: o.target, Endpoints: o.endpoints, Key: secret, Remember: c.remembered(), Log: log,
+		CircuitBytes: uint64(o.bytes), CircuitTime: o.time, Reached: func(addr string) { c.say("reached at %s", addr) },
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	on, err := onchain.GetRun(ctx, client, o.target.Run)
-	if err == nil {
-		err = o.target.Check(client.ChainID(), on.Snapshot.State.ID())
-	}
-	if err != nil {
-		return err
-	}
-	needs, err := sizesOf(on.Spec)
-	if err != nil {
-		return err
-	}
-	forwarder := node.NewForwarder(on.Snapshot.State.ID())
-	options := lp2p.Options{Key: secret, Run: on.Snapshot.State.ID(), Handler: forwarder, Reach: lp2p.ReachPublic, Log: log}
-	if err := o.options(&options, o.endpoints, needs.Model); err != nil {
-		return err
-	}
-	options.Reach = lp2p.ReachPublic
-	options.Relay.CircuitTime = o.time
-	if o.bytes > 0 {
-		options.Relay.CircuitBytes = uint64(o.bytes)
-	}
-	network, err := lp2p.New(options)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, network.Close()) }()
-	r := &relayOffice{console: c, client: client, run: o.target.Run, network: network, own: client.As(secret), key: secret.Public(), log: log}
-	client.Watch(ctx, o.target.Run, func(s ledger.Snapshot) { forwarder.Follow(s.State) })
-	c.say("relay %s for run %q on chain %q; Ctrl-C ends it", secret.Public(), o.target.Run, client.ChainID())
-	return r.serve(ctx)
-}
-
-// relayOffice keeps a relay and the chain's list of peers informed of each other.
-type relayOffice struct {
-	console
-	client  ledger.Chain
-	run     string
-	network *lp2p.Network
-	own     ledger.Ledger
-	key     key.Public
-	log     *slog.Logger
-
-	asking atomic.Bool
-	told   []string // addresses that were announced last
-}
-
-// relayPeersEvery is how often the chain's list is looked up: a newcomer waits as long before the relay lets it in.
-const relayPeersEvery = time.Second
-
-// serve goes on until ctx ends.
-func (r *relayOffice) serve(ctx context.Context) error {
-	timer := time.NewTicker(relayPeersEvery)
-	defer timer.Stop()
-	found := make(chan []host.Peer, 1)
-	for {
-		if r.asking.CompareAndSwap(false, true) {
-			r.client.Peers(ctx, r.run, func(peers []host.Peer, err error) {
-				r.asking.Store(false)
-				if err == nil {
-					select {
-					case found <- peers:
-					default: // the list before is still being looked at
-					}
-				}
-			})
-		}
-		select {
-		case peers := <-found:
-			if err := r.meet(ctx, peers); err != nil && ctx.Err() == nil {
-				r.log.Warn("the relay could not be announced", "error", err)
-			}
-		case <-timer.C:
-		case <-ctx.Done():
-			r.withdraw(ctx)
-			return nil
-		}
-	}
-}
-
-// meet lets the listed peers in, and announces the relay if the list lacks it or has other addresses of it.
-func (r *relayOffice) meet(ctx context.Context, peers []host.Peer) error {
-	own := r.network.Addrs()
-	own = own[:min(len(own), host.AddrsMax)]
-	var others []p2p.Peer
-	current := false
-	for _, p := range peers {
-		if p.Key == r.self() {
-			current = slices.Equal(p.Addrs, own)
-			continue
-		}
-		others = append(others, p2p.Peer{Key: p.Key, Addrs: p.Addrs})
-	}
-	r.network.Connect(others)
-	if current || len(own) == 0 {
-		return nil
-	}
-	if err := onchain.Submit(ctx, r.own, host.Announce{Run: r.run, Addrs: own}); err != nil {
-		return err
-	}
-	if !slices.Equal(r.told, own) {
-		for _, a := range own {
-			r.say("reached at %s", a)
-		}
-	}
-	r.told = own
-	return nil
-}
-
-func (r *relayOffice) self() key.Public { return r.key }
-
-// withdraw takes the relay off the list. If the chain does not hear of it, others' announcements push it out in time.
-func (r *relayOffice) withdraw(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
-	defer cancel()
-	if err := onchain.Submit(ctx, r.own, host.Announce{Run: r.run}); err != nil {
-		r.log.Info("the chain was not told that the relay is gone", "error", err)
-	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	c.say("relay %s for run %q on chain %q; Ctrl-C ends it", secret.Public(), o.target.Run, r.Client.ChainID())
+	return r.Run(ctx)
 }

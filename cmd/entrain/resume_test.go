@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/participant"
 )
 
 // resumableRun is a run of one member, whose rounds follow each other without waiting and whose epochs are short. With one member it does not
@@ -101,7 +102,7 @@ func newResumable(t *testing.T, codec string, steps int) resumable {
 func (r resumable) first() (whole taking, from string, before uint32) {
 	r.t.Helper()
 	whole = r.take("whole", r.member)
-	saver := newCheckpoints(filepath.Join(r.member, "checkpoints"), 100, nil)
+	saver := participant.NewCheckpoints(filepath.Join(r.member, "checkpoints"), 100, nil)
 	steps, err := saver.Steps()
 	if err != nil || len(steps) < 2 {
 		r.t.Fatalf("checkpoints after the steps %v, %v", steps, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
 )
@@ -172,7 +173,7 @@ func fillData(s *spec.Spec, dataDir string, words tokenizer.Tokenizer) (bool, er
 		return false, fmt.Errorf("data.manifest is %s, but the data set in %q has %s", s.Data.Manifest, dataDir, m.Hash())
 	}
 	ofData, _ := data.TokenizerOf(dataDir, m) // to tell how it differs, if it is there
-	if err := sameTokenizer(*s, m, ofData, words); err != nil {
+	if err := trainer.SameTokenizer(*s, m, ofData, words); err != nil {
 		return false, err
 	}
 	switch {

@@ -14,22 +14,23 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/score"
 )
 
 // explanation is why a member was paid what it was paid.
 type explanation struct {
-	Period   uint32    `json:"period"`
-	First    uint32    `json:"first_window"`
-	Last     uint32    `json:"last_window"`
-	Settled  bool      `json:"settled"`
-	Member   memberPay `json:"member"`
-	Worked   bool      `json:"worked"` // some of its results in the period were accepted
-	Emission uint64    `json:"emission"`
-	Percent  uint8     `json:"validator_percent"`
-	Weights  float64   `json:"sum_of_weights"` // score times sequences, over all members with a score above 0
-	Opinions []opinion `json:"opinions"`
-	Seen     []scored  `json:"seen,omitempty"` // by the validator whose log was given
+	Period   uint32               `json:"period"`
+	First    uint32               `json:"first_window"`
+	Last     uint32               `json:"last_window"`
+	Settled  bool                 `json:"settled"`
+	Member   memberPay            `json:"member"`
+	Worked   bool                 `json:"worked"` // some of its results in the period were accepted
+	Emission uint64               `json:"emission"`
+	Percent  uint8                `json:"validator_percent"`
+	Weights  float64              `json:"sum_of_weights"` // score times sequences, over all members with a score above 0
+	Opinions []opinion            `json:"opinions"`
+	Seen     []participant.Scored `json:"seen,omitempty"` // by the validator whose log was given
 }
 
 // opinion is what one validator said of the member.
@@ -102,11 +103,11 @@ func findMember(s coordinator.State, flag string) (uint32, error) {
 const scoreLineMost = 1 << 20
 
 // readScoreLog returns the evaluations of a member in windows from first to last, in their order.
-func readScoreLog(dir string, member key.Public, first, last uint32) ([]scored, error) {
-	var list []scored
-	for _, name := range []string{scoreLogName + ".1", scoreLogName} {
+func readScoreLog(dir string, member key.Public, first, last uint32) ([]participant.Scored, error) {
+	var list []participant.Scored
+	for _, name := range []string{participant.ScoreLogName + ".1", participant.ScoreLogName} {
 		f, err := os.Open(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) && name != scoreLogName {
+		if errors.Is(err, fs.ErrNotExist) && name != participant.ScoreLogName {
 			continue
 		}
 		if err != nil {
@@ -115,7 +116,7 @@ func readScoreLog(dir string, member key.Public, first, last uint32) ([]scored, 
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, scoreLineMost)
 		for lines.Scan() {
-			var line scored
+			var line participant.Scored
 			if json.Unmarshal(lines.Bytes(), &line) != nil {
 				continue // a line that a crash has cut off
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	simmarket "github.com/entrain-network/entrain/lab/market"
+	"github.com/entrain-network/entrain/participant"
 )
 
 // TestScoresAreExplained runs miners and validators, one of the miners a cheat, and explains what came of a good one and of the cheat.
@@ -26,19 +27,19 @@ func TestScoresAreExplained(t *testing.T) {
 	}
 	s := m.State()
 	dir := t.TempDir()
-	log, err := openScoreLog(dir)
+	log, err := participant.OpenScoreLog(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range m.Scored(0) {
-		if err := log.add(scored{"scored", e}); err != nil {
+		if err := log.Add(participant.Scored{Event: "scored", Scored: e}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := log.close(); err != nil {
+	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cut, err := os.OpenFile(filepath.Join(dir, scoreLogName), os.O_APPEND|os.O_WRONLY, 0)
+	cut, err := os.OpenFile(filepath.Join(dir, participant.ScoreLogName), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,35 +105,35 @@ func TestValidateRefusesWhatItCannotDo(t *testing.T) {
 		o    validateOptions
 		want string
 	}{
-		{validateOptions{workers: 0, stake: 1}, "--workers"},
-		{validateOptions{workers: 1}, "--stake"},
-		{validateOptions{workers: 1, stake: 1, pool: "No Pool"}, "--pool"},
+		{validateOptions{ValidatorOptions: participant.ValidatorOptions{Workers: 0, Stake: 1}}, "--workers"},
+		{validateOptions{ValidatorOptions: participant.ValidatorOptions{Workers: 1}}, "--stake"},
+		{validateOptions{ValidatorOptions: participant.ValidatorOptions{Workers: 1, Stake: 1, Pool: "No Pool"}}, "--pool"},
 	} {
 		if err := c.o.check(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.o, err)
 		}
 	}
-	if _, err := (validateOptions{payee: "me"}).decisions(); err == nil {
+	if _, err := (validateOptions{payee: "me"}).decide(); err == nil {
 		t.Error("payee \"me\" is a key")
 	}
 }
 
 func TestTheLogOfScoresTurns(t *testing.T) {
 	dir := t.TempDir()
-	l, err := openScoreLog(dir)
+	l, err := participant.OpenScoreLog(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.size = scoreLogMost + 1
+	l.Size = participant.ScoreLogMost + 1
 	for range 2 {
-		if err := l.add(struct{}{}); err != nil {
+		if err := l.Add(struct{}{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := l.close(); err != nil {
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{scoreLogName: "{}\n{}\n", scoreLogName + ".1": ""} {
+	for name, want := range map[string]string{participant.ScoreLogName: "{}\n{}\n", participant.ScoreLogName + ".1": ""} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 			t.Errorf("%s holds %q, %v", name, b, err)
 		}

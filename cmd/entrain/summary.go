@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -104,14 +105,14 @@ func (d *demo) conclude(ctx context.Context) (summary, error) {
 	if err != nil {
 		return s, err
 	}
-	params := make([]float32, d.trainer.engine.ParamsLen())
-	if err := saved.Params(d.trainer.model.Layout(), params); err != nil {
+	params := make([]float32, d.trainer.Engine.ParamsLen())
+	if err := saved.Params(d.trainer.Model.Layout(), params); err != nil {
 		return s, err
 	}
-	if s.HeldOutLast, err = d.trainer.engine.HeldOut(ctx, cpu.Floats(params)); err != nil {
+	if s.HeldOutLast, err = d.trainer.Engine.HeldOut(ctx, cpu.Floats(params)); err != nil {
 		return s, err
 	}
-	g := model.Generator{Model: d.trainer.model, Tokenizer: d.trainer.tokenizer, Params: params,
+	g := model.Generator{Model: d.trainer.Model, Tokenizer: d.trainer.Tokenizer, Params: params,
 		Sampling: llama.Sampling{Temperature: 0.7, TopK: 40}, Seed: wire.Sum("entrain/demo")}
 	text, err := g.Text(ctx, "The rays of light ", paragraphTokens, nil)
 	s.GeneratedText = text
@@ -125,7 +126,7 @@ const paragraphTokens = 400
 func (d *demo) takeCheckpoint(params string) error {
 	to := d.dir.file(checkpointName)
 	for _, c := range d.board.clients {
-		from, err := newCheckpoints(d.dir.file(c.name, "checkpoints"), 1, d.trainer).Find(params)
+		from, err := participant.NewCheckpoints(d.dir.file(c.name, "checkpoints"), 1, d.trainer).Find(params)
 		if err != nil {
 			return err
 		}

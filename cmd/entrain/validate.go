@@ -4,32 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/validator"
 )
 
 // validateOptions are validate's flags.
 type validateOptions struct {
-	target    onchain.Target
-	run       string
-	endpoints []string
-	keyFile   string
-	state     string
-	data      string
-	from      string
-	workers   int
-	sample    uint32
-	losses    uint32
-	stake     uint64
-	pool      string
-	payee     string
-	private   bool
-	asJSON    bool
+	participant.ValidatorOptions
+	keyFile string
+	sample  uint32
+	losses  uint32
+	payee   string
+	asJSON  bool
 }
 
 func validateCommand(c console) *cobra.Command {
@@ -54,26 +45,25 @@ Called again, it goes on from there, also in the middle of a period.`,
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if o.target, err = onchain.ParseTarget(args[0], &o.endpoints); err != nil {
+			if o.Target, err = onchain.ParseTarget(args[0], &o.Endpoints); err != nil {
 				return err
 			}
-			o.run = o.target.Run
 			return c.validate(cmd.Context(), o)
 		},
 	}
 	keyFlag(cmd, &o.keyFile)
-	chainFlag(cmd, &o.endpoints)
+	chainFlag(cmd, &o.Endpoints)
 	f := cmd.Flags()
-	f.StringVar(&o.state, "state", "", "`directory` for what it has found (default: in the user's directory for data)")
-	f.StringVar(&o.data, "data", "", "`directory` of the prepared data, or its https:// address (default: as the run's specification says)")
-	f.StringVar(&o.from, "from", "", "`directory` of the checkpoint that the run goes on from (default: as the specification says, or from the miners)")
-	f.IntVar(&o.workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
+	f.StringVar(&o.State, "state", "", "`directory` for what it has found (default: in the user's directory for data)")
+	f.StringVar(&o.Data, "data", "", "`directory` of the prepared data, or its https:// address (default: as the run's specification says)")
+	f.StringVar(&o.From, "from", "", "`directory` of the checkpoint that the run goes on from (default: as the specification says, or from the miners)")
+	f.IntVar(&o.Workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
 	f.Uint32Var(&o.sample, "sample", 0, "`results` of a window to compute again (0: so many that each miner is evaluated twice a period)")
 	f.Uint32Var(&o.losses, "losses", 4, "`sequences` of a miner's, and as many of nobody's, on which the loss is measured with and without its result (0: none)")
-	f.Uint64Var(&o.stake, "stake", 1, "put up so many `tokens` for a seat; paid back when it is given up")
-	f.StringVar(&o.pool, "pool", "", "`pool` that the stake comes from (default: your own account)")
+	f.Uint64Var(&o.Stake, "stake", 1, "put up so many `tokens` for a seat; paid back when it is given up")
+	f.StringVar(&o.Pool, "pool", "", "`pool` that the stake comes from (default: your own account)")
 	f.StringVar(&o.payee, "payee", "", "public `key` that is paid (default: your own)")
-	f.BoolVar(&o.private, "private-buckets", false, "read miners' buckets at addresses of this machine and of private networks as well")
+	f.BoolVar(&o.Private, "private-buckets", false, "read miners' buckets at addresses of this machine and of private networks as well")
 	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each thing that happens")
 	_ = cmd.MarkFlagDirname("data")
 	_ = cmd.MarkFlagDirname("from")
@@ -83,20 +73,20 @@ Called again, it goes on from there, also in the middle of a period.`,
 
 func (o validateOptions) check() error {
 	var errs []error
-	if o.workers < 1 || o.workers > workersMax {
-		errs = append(errs, fmt.Errorf("--workers %d: want 1 to %d", o.workers, workersMax))
+	if o.Workers < 1 || o.Workers > workersMax {
+		errs = append(errs, fmt.Errorf("--workers %d: want 1 to %d", o.Workers, workersMax))
 	}
-	if o.stake == 0 {
+	if o.Stake == 0 {
 		errs = append(errs, errors.New("--stake 0: a seat takes at least 1 token"))
 	}
-	if o.pool != "" && !host.RunNameValid(o.pool) {
-		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.pool))
+	if o.Pool != "" && !host.RunNameValid(o.Pool) {
+		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.Pool))
 	}
 	return errors.Join(errs...)
 }
 
 // decisions is what the flags say about what the validator decides.
-func (o validateOptions) decisions() (validator.Config, error) {
+func (o validateOptions) decide() (validator.Config, error) {
 	cfg := validator.Config{Sample: o.sample, Losses: o.losses, Register: true}
 	if o.payee != "" {
 		payee, err := parseKey(o.payee)
@@ -113,26 +103,50 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	decisions, err := o.decisions()
-	if err != nil {
-		return err
+	var err2 error
+	if o.Decisions, err2 = o.decide(); err2 != nil {
+		return err2
 	}
-	k, _, err := c.ownKey(o.keyFile)
-	if err != nil {
+	if o.Key, _, err = c.ownKey(o.keyFile); err != nil {
 		return err
 	}
 	var unlock func()
-	if o.state, unlock, err = c.ownState("validators", o.run, o.state, k); err != nil {
+	if o.State, unlock, err = c.ownState("validators", o.Target.Run, o.State, o.Key); err != nil {
 		return err
 	}
 	defer unlock()
-	v, err := newValidation(ctx, c, o, k, decisions)
+	o.Endpoints, o.Remember = c.endpoints(o.Endpoints), c.remembered()
+	o.Observe, o.Scored = c.validatorShown(o.asJSON)
+	v, err := participant.NewValidator(ctx, o.ValidatorOptions)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, v.close()) }()
-	return v.run(ctx)
+	defer func() { err = errors.Join(err, v.Close()) }()
+	if !o.asJSON {
+		c.say("validating run %q on chain %q as %s; state in %s; Ctrl-C stops", o.Target.Run, v.Client.ChainID(), o.Key.Public(), o.State)
+	}
+	return v.Run(ctx)
 }
 
-// lastWords is how long the validator takes to end once all is settled: what is under way is dropped, what counts is on the disk.
-const lastWords = 100 * time.Millisecond
+// validatorShown returns what prints a validator's events. The ones of every window are for programs only.
+func (c console) validatorShown(asJSON bool) (func(participant.ValidatorEvent), func(participant.Scored)) {
+	if asJSON {
+		return func(ev participant.ValidatorEvent) { _ = c.object(ev) }, func(line participant.Scored) { _ = c.object(line) }
+	}
+	return func(ev participant.ValidatorEvent) {
+			switch ev.Event {
+			case "ballot":
+				c.say("period %d: has scores of %d members to tell", ev.Period, ev.Scores)
+			case "healed":
+				c.say("has the model of window %d from the miners, verified", ev.Window)
+			case "period":
+				c.say("period %d is settled: earned %s so far, trust %d", ev.Period, tokens(ev.Earned), ev.Trust)
+			case "finished":
+				c.say("the run has finished, and its last period is settled: earned %s", tokens(ev.Earned))
+			case "note":
+				c.say("%s", ev.Text)
+			}
+		}, func(line participant.Scored) {
+			c.say("window %d: member %d (%s) scored %+.3f, %s; average %+.3f", line.Window, line.Member, short(line.Key.String()), line.Score, line.Verdict, line.Average)
+		}
+}

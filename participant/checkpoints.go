@@ -1,4 +1,4 @@
-package main
+package participant
 
 import (
 	"context"
@@ -7,35 +7,34 @@ import (
 	"os"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// checkpoints are the directories step-000300, step-000600, ... below one, of which the last few are kept.
+// checkpoints writes a member's checkpoints to a directory and keeps the last few.
 type checkpoints struct {
 	model.Dir
 	keep    int
-	trainer *trainer
+	trainer *trainer.Trainer
 	run     wire.Hash  // of the member that writes them
 	self    key.Public // the member
 }
 
-func newCheckpoints(dir string, keep int, t *trainer) *checkpoints {
+func NewCheckpoints(dir string, keep int, t *trainer.Trainer) *checkpoints {
 	return &checkpoints{Dir: model.Dir(dir), keep: keep, trainer: t}
 }
 
-// write writes a checkpoint, unless it is there, and beside it the member's own optimizer state; removes those that are too old; and returns its
-// directory and its manifest's hash.
+// write writes a checkpoint, unless it exists, and beside it the member's own optimizer state. It
+// removes old ones, and returns the checkpoint's directory and its manifest's hash.
 func (c *checkpoints) write(n node.Checkpoint) (path string, manifest wire.Hash, err error) {
-	n.Step += c.trainer.spec.Before()
+	n.Step += c.trainer.Spec.Before()
 	path = c.Path(n.Step)
 	if err := c.writeOptimizer(path, n); err != nil {
 		return "", wire.Hash{}, err
@@ -43,7 +42,7 @@ func (c *checkpoints) write(n node.Checkpoint) (path string, manifest wire.Hash,
 	if saved, err := checkpoint.OpenLocal(os.DirFS(path)); err == nil && saved.Manifest.Params == n.Hash {
 		return path, saved.Manifest.Hash(), nil
 	}
-	// What is there of that step is of a history that was rolled back, or damaged.
+	// A checkpoint of that step is damaged, or belongs to a history that was rolled back.
 	if err := os.RemoveAll(path); err != nil {
 		return "", wire.Hash{}, err
 	}
@@ -61,25 +60,25 @@ func (c *checkpoints) write(n node.Checkpoint) (path string, manifest wire.Hash,
 
 func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
 	t := c.trainer
-	end := t.tokenizer.End()
-	config := model.CheckpointConfig(t.model)
+	end := t.Tokenizer.End()
+	config := model.CheckpointConfig(t.Model)
 	config.EOS = &end
-	facts := []checkpoint.Fact{{Name: "data manifest", Value: t.spec.Data.Manifest}}
-	if t.spec.Model.From != "" {
-		facts = append(facts, checkpoint.Fact{Name: "trained from the parameters", Value: t.spec.Model.From})
+	facts := []checkpoint.Fact{{Name: "data manifest", Value: t.Spec.Data.Manifest}}
+	if t.Spec.Model.From != "" {
+		facts = append(facts, checkpoint.Fact{Name: "trained from the parameters", Value: t.Spec.Model.From})
 	}
 	return checkpoint.Model{
-		Run: t.spec.Name, Epoch: n.Epoch, Round: n.Round, Step: n.Step,
-		Config: config, Tokenizer: t.tokenizer, Layout: t.model.Layout(), Params: n.Params,
+		Run: t.Spec.Name, Epoch: n.Epoch, Round: n.Round, Step: n.Step,
+		Config: config, Tokenizer: t.Tokenizer, Layout: t.Model.Layout(), Params: n.Params,
 		Card: checkpoint.Card{
-			Datasets: []string{t.set.Manifest().Name},
+			Datasets: []string{t.Set.Manifest().Name},
 			Facts:    facts,
 		},
 		Training: c.training(n),
 	}
 }
 
-// prune removes all but the last few, and what interrupted writes left.
+// prune removes all but the last checkpoints, and what interrupted writes left.
 func (c *checkpoints) prune() error {
 	steps, err := c.Steps()
 	if err != nil {
@@ -93,8 +92,8 @@ func (c *checkpoints) prune() error {
 	return atomicfile.RemoveTemps(string(c.Dir), time.Hour)
 }
 
-// last sees to it that there is a checkpoint of the final parameters, and returns its directory: if none was written at the last epoch's
-// end, it is made from the state file.
+// last returns the directory of a checkpoint of the final parameters. It makes it from the state
+// file if no member wrote one at the end of the last epoch.
 func (c *checkpoints) last(store node.Store, params string) (string, error) {
 	if path, err := c.Find(params); path != "" || err != nil {
 		return path, err
@@ -112,17 +111,4 @@ func (c *checkpoints) last(store node.Store, params string) (string, error) {
 		return "", fmt.Errorf("checkpoint: %w", err)
 	}
 	return path, nil
-}
-
-// needCheckpoint are the arguments of commands that read a checkpoint.
-func needCheckpoint(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("say one checkpoint, a directory or an address: %s", cmd.UseLine())
-	}
-	return nil
-}
-
-// completeDirs completes arguments with directories.
-func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
 }

@@ -1,4 +1,4 @@
-package main
+package participant
 
 import (
 	"context"
@@ -12,12 +12,13 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// uploader uploads the checkpoints that a member writes, one after the other and beside everything else. When the network is slower than the run
-// writes them, the newest that waits is the next, and those between are left out.
+// uploader uploads a member's checkpoints in the background, one at a time. If the run writes them
+// faster than the network takes them, it skips all but the newest.
 type uploader struct {
 	depots []*depot.Depot
 	keep   int
@@ -31,7 +32,7 @@ type uploader struct {
 	told    func(text string) // what came of each
 }
 
-// newUploader returns an uploader to the depots at the addresses, nil if there are none.
+// newUploader returns an uploader to the places at the addresses, nil if there are none.
 func newUploader(addresses []string, keep int, getenv func(string) string, told func(string)) (*uploader, error) {
 	if len(addresses) == 0 {
 		return nil, nil
@@ -55,14 +56,14 @@ func (u *uploader) closeDepots() {
 	}
 }
 
-// tell says what came of an upload.
+// tell reports the outcome of an upload.
 func (u *uploader) tell(text string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.told(text)
 }
 
-// add uploads the checkpoint in dir, now or when the one before is done.
+// add uploads the checkpoint in dir, when the one under way is done.
 func (u *uploader) add(dir string) {
 	if u == nil || dir == "" {
 		return
@@ -105,7 +106,7 @@ func (u *uploader) run() {
 	}
 }
 
-// finish waits for what is under way, or until ctx ends, and from then on tells what came of it to the caller.
+// finish waits for the uploads under way until ctx ends, and reports their outcome to told.
 func (u *uploader) finish(ctx context.Context, told func(text string)) {
 	if u == nil {
 		return
@@ -121,7 +122,7 @@ func (u *uploader) finish(ctx context.Context, told func(text string)) {
 	}
 }
 
-// close ends what is under way.
+// close ends the uploads under way.
 func (u *uploader) close() {
 	if u == nil {
 		return
@@ -131,33 +132,34 @@ func (u *uploader) close() {
 	u.closeDepots()
 }
 
-// originSlack is what a checkpoint may have besides its parameters: a tokenizer, and headers.
+// originSlack is the size allowed for a checkpoint's tokenizer and headers.
 const originSlack = 256 << 20
 
-// fetchOrigin brings the checkpoint that a run goes on from into the state directory, if it is named by an address, and returns its directory; what
-// is named otherwise it returns as it is. One that the user asked for must be had; the one that the specification names, for which the
-// environment's credentials are not used, may be missing, as peers have the model.
-func (p participation) fetchOrigin(ctx context.Context, s spec.Spec, getenv func(string) string) (string, error) {
-	address, asked := p.from, p.from != ""
+// fetchOrigin fetches the checkpoint that a run continues into the state directory, if an address
+// names it, and returns its directory. One that the user named must be there. One that the
+// specification names may be missing, as peers have the model; the environment's credentials are
+// not used for it.
+func (p Options) fetchOrigin(ctx context.Context, s spec.Spec, getenv func(string) string) (string, error) {
+	address, asked := p.From, p.From != ""
 	if !asked {
 		address, getenv = s.Model.FromLocation, nil
 	}
 	want, ok := s.From()
 	if !ok || !depot.IsAddress(address) {
-		return p.from, nil
+		return p.From, nil
 	}
-	dir := filepath.Join(p.state, "origin")
-	if _, err := originIn(dir, want); err == nil {
+	dir := filepath.Join(p.State, "origin")
+	if _, err := trainer.OriginIn(dir, want); err == nil {
 		return dir, nil // from an earlier start
 	}
-	err := fetchParams(ctx, address, dir, s, want, getenv, p.log)
+	err := fetchParams(ctx, address, dir, s, want, getenv, p.Log)
 	switch {
 	case err == nil:
 		return dir, nil
 	case asked || ctx.Err() != nil:
 		return "", fmt.Errorf("--from: %w", err)
-	case p.log != nil:
-		p.log.Warn("the model comes from peers", "error", err)
+	case p.Log != nil:
+		p.Log.Warn("the model comes from peers", "error", err)
 	}
 	return "", nil
 }
@@ -180,7 +182,7 @@ func fetchParams(ctx context.Context, address, dir string, s spec.Spec, want wir
 		log.Info("fetching the checkpoint that the run goes on from", "at", d.String())
 	}
 	_, err = d.Fetch(ctx, dir, func(m checkpoint.Manifest) error {
-		// That of another type was rounded, so its manifest has the hash of other parameters than the files hold.
+		// The manifest has the hash before rounding to another type.
 		if m.DType == checkpoint.F32.String() && m.Params != want {
 			return fmt.Errorf("it has the parameters %s, but the run goes on from %s", m.Params, want)
 		}

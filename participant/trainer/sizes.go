@@ -1,4 +1,4 @@
-package main
+package trainer
 
 import (
 	"fmt"
@@ -8,16 +8,16 @@ import (
 	"github.com/entrain-network/entrain/spec"
 )
 
-// sizes is what a run takes of a member's machine and line, estimated.
-type sizes struct {
+// Sizes estimates what a run takes of a member's machine and connection.
+type Sizes struct {
 	Parameters uint64 `json:"parameters"`
-	Model      uint64 `json:"model_bytes"`   // fetched once, by who joins
-	Memory     uint64 `json:"memory_bytes"`  // of a member; checkpoints being written and disputes come on top
-	Payload    uint64 `json:"payload_bytes"` // a member's result in one round, at most
+	Model      uint64 `json:"model_bytes"`   // fetched once
+	Memory     uint64 `json:"memory_bytes"`  // checkpoints and disputes come on top
+	Payload    uint64 `json:"payload_bytes"` // a result in one round, at most
 }
 
-// sizesOf estimates what a run takes.
-func sizesOf(s spec.Spec) (z sizes, err error) {
+// SizesOf estimates what a run takes.
+func SizesOf(s spec.Spec) (z Sizes, err error) {
 	model, err := s.Llama()
 	if err != nil {
 		return z, err
@@ -34,18 +34,19 @@ func sizesOf(s spec.Spec) (z sizes, err error) {
 		state += uint64(inner.StateLen(int(n)))
 		work = 4 * n // the gradient, the parameters on the way, and the optimizer's moments
 	}
-	// Parameters: those of this round, those before, which peers may still ask for, and those being made; with overlap one more. States: as
-	// before and after a step, and with verification those of the rounds whose checks are not drawn. And what a step works with.
+	// Parameters: of this round, of the one before, which peers may still ask for, and of the
+	// next; with overlap one more. States: before and after a step, and with verification
+	// also of the rounds whose checks are not drawn yet. And the memory of a step.
 	params, states := 3+uint64(s.Members.Overlap), uint64(2)
 	if s.Trust.VerificationPercent > 0 {
 		states += 2
 	}
-	z = sizes{Parameters: n, Model: 4 * n, Payload: uint64(codec.PayloadMax())}
-	z.Memory = 4*(params*n+states*state+work) + stepBytes(model, microBatch*s.Data.Sequence)
+	z = Sizes{Parameters: n, Model: 4 * n, Payload: uint64(codec.PayloadMax())}
+	z.Memory = 4*(params*n+states*state+work) + stepBytes(model, MicroBatch*s.Data.Sequence)
 	return z, nil
 }
 
-// stepBytes estimates what a backward pass of so many tokens holds of each layer, and the logits.
+// stepBytes estimates what a backward pass over rows tokens holds of each layer, and the logits.
 func stepBytes(c llama.Config, rows int) uint64 {
 	d, heads := c.Hidden, (c.Heads+2*c.KVHeads)*c.HeadDim
 	layer := rows * (2*d + heads + c.Heads*c.HeadDim + 2*c.FFN + 2*c.Heads)

@@ -1,4 +1,4 @@
-package main
+package participant
 
 import (
 	"os"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// memoryFree is how many bytes this process can still take: what the system calls available, or what its control group leaves it if that is
-// less; 0 if neither is known.
+// memoryFree returns how many bytes this process can still take: what the system calls available,
+// or what its control group leaves if that is less; 0 if neither is known.
 func memoryFree() uint64 {
 	free := uint64(0)
 	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
@@ -39,7 +39,7 @@ func memAvailable(text string) uint64 {
 	return 0
 }
 
-// cgroupDir is the directory of the control group, of version 2, that /proc/self/cgroup names; "" if it names none.
+// cgroupDir returns the directory of the version 2 control group in /proc/self/cgroup, or "".
 func cgroupDir(text string) string {
 	for _, line := range strings.Split(text, "\n") {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
@@ -49,7 +49,7 @@ func cgroupDir(text string) string {
 	return ""
 }
 
-// fileNumber is the number that a file holds; 0 if it holds none, such as "max".
+// fileNumber returns the number in a file; 0 if there is none, as in "max".
 func fileNumber(path string) uint64 {
 	b, err := os.ReadFile(path)
 	if err != nil {

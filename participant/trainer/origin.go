@@ -1,4 +1,4 @@
-package main
+package trainer
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/entrain-network/entrain/checkpoint"
-	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/spec"
@@ -17,35 +16,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// readSpec reads a specification; unless dir is "", it goes on from the checkpoint there, whose tokenizer is returned.
-func readSpec(text []byte, dir string) (spec.Spec, tokenizer.Tokenizer, error) {
-	if dir == "" {
-		s, err := spec.Parse(text)
-		return s, nil, err
-	}
-	m, err := model.Open(dir)
-	if err != nil {
-		return spec.Spec{}, nil, fmt.Errorf("--from: %w", err)
-	}
-	words, err := m.Tokenizer()
-	if err != nil {
-		return spec.Spec{}, nil, fmt.Errorf("--from: %w", err)
-	}
-	s, err := spec.Continue(text, spec.ModelOf(m.Config, m.Hash(), words.Hash()))
-	if err != nil {
-		return s, nil, fmt.Errorf("with the checkpoint %q: %w", m.Dir, err)
-	}
-	if s.Model.FromLocation != "" && !depot.IsAddress(s.Model.FromLocation) {
-		if s.Model.FromLocation, err = filepath.Abs(s.Model.FromLocation); err != nil {
-			return s, nil, err
-		}
-	}
-	return s, words, nil
-}
-
-// sameTokenizer says how the tokenizer of a data set differs from that of the checkpoint that the run goes on from, if it does. Either
-// tokenizer may be nil if only its hash is known.
-func sameTokenizer(s spec.Spec, m data.Manifest, ofData, ofModel tokenizer.Tokenizer) error {
+// SameTokenizer returns an error if a data set's tokenizer is not that of the checkpoint that the
+// run continues. Either tokenizer may be nil if only its hash is known.
+func SameTokenizer(s spec.Spec, m data.Manifest, ofData, ofModel tokenizer.Tokenizer) error {
 	if s.Model.Tokenizer == "" || s.Model.Tokenizer == m.Tokenizer.Hash.String() {
 		return nil
 	}
@@ -53,7 +26,7 @@ func sameTokenizer(s spec.Spec, m data.Manifest, ofData, ofModel tokenizer.Token
 	if ofModel != nil {
 		name = fmt.Sprintf("is %q", ofModel.Name())
 		if ofData != nil {
-			is = "; " + tokenizersDiffer(ofData, ofModel)
+			is = "; " + TokenizersDiffer(ofData, ofModel)
 		}
 	}
 	return fmt.Errorf("data set %q was prepared with the tokenizer %q, %s, but that of the checkpoint %s%s: "+
@@ -61,8 +34,8 @@ func sameTokenizer(s spec.Spec, m data.Manifest, ofData, ofModel tokenizer.Token
 		m.Name, m.Tokenizer.Name, m.Tokenizer.Hash, name, is, checkpoint.TokenizerFile)
 }
 
-// tokenizersDiffer says wherein.
-func tokenizersDiffer(a, b tokenizer.Tokenizer) string {
+// TokenizersDiffer describes how two tokenizers differ.
+func TokenizersDiffer(a, b tokenizer.Tokenizer) string {
 	if a.Vocab() != b.Vocab() {
 		return fmt.Sprintf("they have %d and %d tokens", a.Vocab(), b.Vocab())
 	}
@@ -76,9 +49,10 @@ func tokenizersDiffer(a, b tokenizer.Tokenizer) string {
 	return "they have the same tokens, but join or cut them otherwise, or only their files differ"
 }
 
-// findOrigin returns the directory that has what a run goes on from, "" if there is none or the run begins with a seed. One that was asked
-// for must have it; the one that the specification names may be elsewhere.
-func findOrigin(s spec.Spec, asked string, log *slog.Logger) (string, error) {
+// FindOrigin returns the directory of the checkpoint that the run continues, "" if there is none or
+// the run begins with a seed. The checkpoint in asked must be the one; the one that the
+// specification names may be elsewhere.
+func FindOrigin(s spec.Spec, asked string, log *slog.Logger) (string, error) {
 	want, ok := s.From()
 	if !ok {
 		if asked != "" {
@@ -93,7 +67,7 @@ func findOrigin(s spec.Spec, asked string, log *slog.Logger) (string, error) {
 	if dir == "" {
 		return "", nil
 	}
-	path, err := originIn(dir, want)
+	path, err := OriginIn(dir, want)
 	if err == nil {
 		return path, nil
 	}
@@ -106,8 +80,9 @@ func findOrigin(s spec.Spec, asked string, log *slog.Logger) (string, error) {
 	return "", nil
 }
 
-// originIn returns the checkpoint in dir, or the one of a state directory, that has parameters with the hash want.
-func originIn(dir string, want wire.Hash) (string, error) {
+// OriginIn returns the checkpoint in dir, or in the state directory dir, whose parameters have the
+// hash want.
+func OriginIn(dir string, want wire.Hash) (string, error) {
 	if path, err := model.Dir(filepath.Join(dir, model.CheckpointsDir)).Find(want.String()); path != "" || err != nil {
 		return path, err
 	}

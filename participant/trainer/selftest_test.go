@@ -1,4 +1,4 @@
-package main
+package trainer
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ func TestSelfTestIsPassedByEveryKernel(t *testing.T) {
 	for _, kernel := range exact.Kernels() {
 		for _, workers := range []int{1, 3} {
 			pool := exact.NewPoolOf(workers, kernel)
-			if err := selfTest(t.Context(), pool); err != nil {
+			if err := SelfTest(t.Context(), pool); err != nil {
 				t.Errorf("kernel %s, %d workers: %v", kernel.Name(), workers, err)
 			}
 			pool.Close()

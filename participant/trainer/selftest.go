@@ -1,4 +1,4 @@
-package main
+package trainer
 
 import (
 	"context"
@@ -16,12 +16,14 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// selfTestHash is the hash of what selfTest computes. It is part of the definition of the exact arithmetic: it changes only with that.
+// selfTestHash is the hash of the self-test's outcome. It is part of the definition of the exact
+// arithmetic, and changes only with it.
 const selfTestHash = "2f2b58beb08b4f6a42d4b4e31159e6f26be98f9d21d0bea8c720e5a78f8ede48"
 
-// selfTest trains a tiny model for a few steps and compares the resulting bits with those that every machine must reach. A machine that
-// does not reach them (a broken memory, an overclocked processor, a compiler's fault) would only produce results that nobody accepts.
-func selfTest(ctx context.Context, pool *exact.Pool) error {
+// SelfTest trains a tiny model for a few steps and compares the resulting bits with those that
+// every machine must reach. A machine that misses them (broken memory, an overclocked processor, a
+// compiler's fault) would only produce results that get rejected.
+func SelfTest(ctx context.Context, pool *exact.Pool) error {
 	got, err := selfTestRun(ctx, pool)
 	if err != nil {
 		return fmt.Errorf("self-test of the arithmetic: %w", err)
@@ -36,7 +38,7 @@ func selfTest(ctx context.Context, pool *exact.Pool) error {
 
 // selfTestRun computes the hash of parameters, optimizer state and payloads after a few steps.
 func selfTestRun(ctx context.Context, pool *exact.Pool) (wire.Hash, error) {
-	// Sizes that no kernel's tile divides, so that edges are computed too.
+	// No kernel's tile divides these sizes, so the edges are computed too.
 	const steps, sequence, micro = 3, 37, 3
 	model := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: 64, Theta: 10000, Eps: 1e-5, Tied: true}
 	seed := wire.Sum("entrain/self-test")

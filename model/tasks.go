@@ -1,0 +1,41 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/entrain-network/entrain/eval"
+)
+
+// NamedItems are the items of a task to be scored.
+type NamedItems struct {
+	Name  string
+	Items []eval.Item
+}
+
+// ReadTasks reads tasks, each given as NAME=FILE; at most limit records of each, unless that is 0.
+func ReadTasks(specs []string, limit int) ([]NamedItems, error) {
+	if len(specs) == 0 {
+		return nil, errors.New("say what to score: --task NAME=FILE")
+	}
+	var work []NamedItems
+	for _, s := range specs {
+		name, path, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, fmt.Errorf("--task %q: want NAME=FILE", s)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		items, err := eval.Read(name, file, limit)
+		file.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		work = append(work, NamedItems{name, items})
+	}
+	return work, nil
+}

@@ -1,0 +1,111 @@
+package participant
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant/trainer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// CheckOptions describe a machine that may take part in a run; the fields are as in Options.
+type CheckOptions struct {
+	Target    onchain.Target
+	Endpoints []string
+	Key       key.Public
+	Data      string // as in participation
+	Stake     uint64 // tokens to put up; 0: the run's least stake
+	Pool      string
+	Memory    uint64
+	Mining    Mining
+
+	Remember string
+	Program  string
+	Getenv   func(string) string
+}
+
+// Report is the outcome of a check.
+type Report struct {
+	Run       string        `json:"run"`
+	Chain     string        `json:"chain"`
+	Key       string        `json:"key"` // "" if there is none yet
+	Can       bool          `json:"can"`
+	Obstacles []Obstacle    `json:"obstacles"`
+	Needs     trainer.Sizes `json:"needs"`
+}
+
+// Check reports whether the machine and the key can take part in the run now, and if not, each
+// reason why. It changes nothing.
+func (o CheckOptions) Check(ctx context.Context) (r Report, err error) {
+	r = Report{Run: o.Target.Run, Key: o.Key.String(), Obstacles: []Obstacle{}}
+	client, err := onchain.Dial(ctx, o.Endpoints, onchain.DialOptions{Remember: o.Remember})
+	if err != nil {
+		return r, err
+	}
+	defer client.Close()
+	r.Chain = client.ChainID()
+	add := func(kind string, err error) {
+		r.Obstacles = append(r.Obstacles, Obstacle{Kind: kind, Reason: err.Error()})
+	}
+	on, err := onchain.GetRun(ctx, client, o.Target.Run)
+	if err == nil {
+		err = o.Target.Check(client.ChainID(), on.Snapshot.State.ID())
+	}
+	if err != nil {
+		add(obstacleRun, err)
+		return r, nil
+	}
+	if r.Needs, err = trainer.SizesOf(on.Spec); err != nil {
+		add(obstacleRun, err)
+		return r, nil
+	}
+	if o.Stake == 0 {
+		o.Stake = on.Spec.Trust.Stake
+	}
+	a := Applicant{Key: o.Key, stake: o.Stake, pool: o.Pool, memory: MemoryLimit(o.Memory, memoryFree()), Skew: onchain.ClockSkew(o.Endpoints), program: o.Program}
+	list, err := a.Obstacles(ctx, client, on)
+	if err != nil {
+		return r, err
+	}
+	r.Obstacles = append(r.Obstacles, list...)
+	if err := o.dataToBeHad(ctx, on); err != nil {
+		add(obstacleData, err)
+	}
+	if err := o.Mining.check(on.Spec); err != nil {
+		add(obstacleRun, err)
+	} else if on.Spec.Buckets() {
+		if err := o.Mining.Try(ctx, o.Getenv); err != nil {
+			add(obstacleBucket, err)
+		}
+	}
+	pool := exact.NewPool(runtime.GOMAXPROCS(0))
+	defer pool.Close()
+	if err := trainer.SelfTest(ctx, pool); err != nil {
+		add(obstacleArithmetic, err)
+	}
+	r.Can = len(r.Obstacles) == 0
+	return r, nil
+}
+
+// dataToBeHad opens the run's data as New does.
+func (o CheckOptions) dataToBeHad(ctx context.Context, on onchain.Run) error {
+	location, err := o.Target.DataOf(o.Data, on)
+	if err != nil {
+		return err
+	}
+	manifest, err := wire.ParseHash(on.Spec.Data.Manifest)
+	if err != nil {
+		return fmt.Errorf("the run's data.manifest: %w", err)
+	}
+	set, err := trainer.OpenData(ctx, location, manifest, data.Options{SequenceTokens: uint32(on.Spec.Data.Sequence), Seed: on.Spec.DataSeed(), First: on.Spec.First()})
+	if err != nil {
+		return fmt.Errorf("data: %w", err)
+	}
+	set.Close()
+	return nil
+}

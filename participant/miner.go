@@ -1,0 +1,166 @@
+package participant
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/spec"
+)
+
+// Mining says where a miner's bucket is. The miner writes with credentials that it keeps to itself;
+// it announces others on the chain that can only read.
+type Mining struct {
+	Role    string // "" as the run asks for
+	Own     string // location with the credentials to write, or a file that holds it
+	Read    string // location that is announced, or a file; "": the own one without credentials
+	Private bool   // buckets at private addresses are read too
+	Shared  bool   // the announced credentials may write: of a demo on this machine
+}
+
+// The roles of members.
+const (
+	RoleClient = "client"
+	RoleMiner  = "miner"
+)
+
+// check returns an error if the role is not one of a run of this kind.
+func (m Mining) check(s spec.Spec) error {
+	switch {
+	case m.Role != "" && m.Role != RoleClient && m.Role != RoleMiner:
+		return fmt.Errorf("--role %q: the roles are %s and %s", m.Role, RoleClient, RoleMiner)
+	case m.Role == RoleMiner && !s.Buckets():
+		return fmt.Errorf("--role %s: run %q exchanges between peers; leave --role out", RoleMiner, s.Name)
+	case m.Role == RoleClient && s.Buckets():
+		return fmt.Errorf("--role %s: run %q exchanges by buckets, and takes miners; leave --role out, and name your bucket with --bucket FILE", RoleClient, s.Name)
+	}
+	return nil
+}
+
+// LocationBytesMax bounds a file with a location.
+const LocationBytesMax = 4 << 10
+
+// Location reads a location from a value that is one, or that names a file with one.
+func Location(flag, value string) (bucket.Location, error) {
+	if !bucket.IsLocation(value) {
+		b, err := atomicfile.ReadBounded(value, LocationBytesMax)
+		if err != nil {
+			return bucket.Location{}, fmt.Errorf("--%s: %w (it names a file with a line of the form s3://KEY:SECRET@host/bucket, or is that line without KEY and SECRET)", flag, err)
+		}
+		value = strings.TrimSpace(string(b))
+	}
+	l, err := bucket.ParseLocation(value)
+	if err != nil {
+		return l, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return l, nil
+}
+
+// Places returns the location to write to and the one to announce.
+func (m Mining) Places(getenv func(string) string) (own, read bucket.Location, err error) {
+	value := cmp.Or(m.Own, getenv("ENTRAIN_BUCKET"))
+	if value == "" {
+		return own, read, errors.New("this run exchanges by buckets: name your S3 bucket with --bucket FILE (see entrain join --help), or serve one from this machine with: entrain bucket serve")
+	}
+	if own, err = Location("bucket", value); err != nil {
+		return own, read, err
+	}
+	if own.AccessKey == "" {
+		own.AccessKey, own.SecretKey = bucket.Secret(getenv("AWS_ACCESS_KEY_ID")), bucket.Secret(getenv("AWS_SECRET_ACCESS_KEY"))
+		own.Token = bucket.Secret(getenv("AWS_SESSION_TOKEN"))
+	}
+	read = own
+	read.AccessKey, read.SecretKey, read.Token = "", "", ""
+	if value := cmp.Or(m.Read, getenv("ENTRAIN_BUCKET_READ")); value != "" {
+		if read, err = Location("bucket-read", value); err != nil {
+			return own, read, err
+		}
+	}
+	return own, read, nil
+}
+
+// ProbeFor bounds the time that probing a bucket takes.
+const ProbeFor = 30 * time.Second
+
+// Probe tests a bucket before the run depends on it: the announced credentials must read what was
+// written, and must not be able to write.
+func (m Mining) Probe(ctx context.Context, client *bucket.Client, own, read bucket.Location, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, ProbeFor)
+	defer cancel()
+	mine, err := client.Open(own)
+	if err != nil {
+		return err
+	}
+	theirs, err := client.Open(read)
+	if err != nil {
+		return err
+	}
+	key, body := "entrain-probe-"+name, []byte("entrain")
+	put := func(s bucket.Store) error { return s.Put(ctx, key, bytes.NewReader(body), int64(len(body)), false) }
+	if err := put(mine); err != nil {
+		return fmt.Errorf("your bucket cannot be written to: %w", err)
+	}
+	got, _, err := theirs.Get(ctx, key, 0, int64(len(body)))
+	if err != nil {
+		return fmt.Errorf("your bucket cannot be read by others with what would be announced (--bucket-read): %w", err)
+	}
+	if !bytes.Equal(got, body) {
+		return fmt.Errorf("your bucket and --bucket-read are not the same place: what is written to %v is not what is read from %v", own, read)
+	}
+	if !m.Shared && put(theirs) == nil {
+		return errors.New("the credentials that would be announced to everybody (--bucket-read) can write to your bucket, so anybody could empty it: announce some that can only read")
+	}
+	return mine.Delete(ctx, key)
+}
+
+// Try tests whether a miner's bucket can be used.
+func (m Mining) Try(ctx context.Context, getenv func(string) string) error {
+	own, read, err := m.Places(getenv)
+	if err != nil {
+		return err
+	}
+	client := bucket.NewClient(bucket.S3Options{})
+	defer client.Close()
+	return m.Probe(ctx, client, own, read, "try")
+}
+
+// mine gives the node its buckets, if the run exchanges by buckets.
+func (p *Participant) mine(ctx context.Context, cfg *node.Config) error {
+	if !p.Trainer.Spec.Buckets() {
+		return nil
+	}
+	own, read, err := p.Mining.Places(p.Getenv)
+	if err != nil {
+		return err
+	}
+	registered, err := read.Registered()
+	if err != nil {
+		return err
+	}
+	// The member's own bucket may be at a private address. Strangers' buckets may not: they
+	// could make this machine ask hosts that only it reaches.
+	client := bucket.NewClient(bucket.S3Options{})
+	others := bucket.NewClient(bucket.S3Options{Public: !p.Mining.Private})
+	context.AfterFunc(ctx, func() {
+		client.Close()
+		others.Close()
+	})
+	if err := p.Mining.Probe(ctx, client, own, read, p.Key.Public().String()[:16]); err != nil {
+		return err
+	}
+	store, err := client.Open(own)
+	if err != nil {
+		return err
+	}
+	writer, reader := bucket.NewWriter(store, p.Key, bucket.Options{}), bucket.NewReader(others.Open, bucket.Options{})
+	cfg.Listen = nil
+	cfg.Bucket = &node.Bucket{Exchange: bucket.NewExchange(p.loop, writer, reader, bucket.ExchangeOptions{}), Registered: registered}
+	return nil
+}

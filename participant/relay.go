@@ -1,0 +1,159 @@
+package participant
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/participant/trainer"
+)
+
+// RelayOptions describe how a machine relays for a run.
+type RelayOptions struct {
+	Reaching
+	Target    onchain.Target
+	Endpoints []string
+	Key       key.Private
+	// CircuitBytes ends a circuit; 0: twice the model's bytes and lp2p.CircuitBytesDefault.
+	CircuitBytes uint64
+	CircuitTime  time.Duration
+	Remember     string
+	Reached      func(addr string) // takes each address at which the relay is announced
+	Log          *slog.Logger
+}
+
+// NewRelay makes a relay. It must be closed.
+func NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) {
+	client, on, err := onchain.Open(ctx, o.Endpoints, onchain.DialOptions{Remember: o.Remember, Log: o.Log}, o.Target)
+	if err != nil {
+		return nil, err
+	}
+	needs, err := trainer.SizesOf(on.Spec)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	forwarder := node.NewForwarder(on.Snapshot.State.ID())
+	options := lp2p.Options{Key: o.Key, Run: on.Snapshot.State.ID(), Handler: forwarder, Reach: lp2p.ReachPublic, Log: o.Log}
+	if err := o.options(&options, o.Endpoints, needs.Model); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	options.Reach = lp2p.ReachPublic
+	options.Relay.CircuitTime = o.CircuitTime
+	if o.CircuitBytes > 0 {
+		options.Relay.CircuitBytes = o.CircuitBytes
+	}
+	network, err := lp2p.New(options)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return &Relay{
+		Client: client, name: o.Target.Run, network: network, forwarder: forwarder, reached: o.Reached,
+		own: client.As(o.Key), key: o.Key.Public(), log: o.Log,
+	}, nil
+}
+
+// Close ends all circuits, and the connection to the chain.
+func (r *Relay) Close() error { return errors.Join(r.network.Close(), r.Client.Close()) }
+
+// Relay passes on traffic for members of a run that cannot connect to each other. It announces
+// itself on the chain, and serves only peers on the chain's list.
+type Relay struct {
+	Client    ledger.Chain
+	name      string // the run's
+	forwarder *node.Forwarder
+	reached   func(addr string)
+	network   *lp2p.Network
+	own       ledger.Ledger
+	key       key.Public
+	log       *slog.Logger
+
+	asking atomic.Bool
+	told   []string // addresses that were announced last
+}
+
+// relayPeersEvery is how often the relay reads the chain's list: a newcomer waits that long for it.
+const relayPeersEvery = time.Second
+
+// Run relays until ctx ends.
+func (r *Relay) Run(ctx context.Context) error {
+	r.Client.Watch(ctx, r.name, func(s ledger.Snapshot) { r.forwarder.Follow(s.State) })
+	timer := time.NewTicker(relayPeersEvery)
+	defer timer.Stop()
+	found := make(chan []host.Peer, 1)
+	for {
+		if r.asking.CompareAndSwap(false, true) {
+			r.Client.Peers(ctx, r.name, func(peers []host.Peer, err error) {
+				r.asking.Store(false)
+				if err == nil {
+					select {
+					case found <- peers:
+					default: // the list before is still being looked at
+					}
+				}
+			})
+		}
+		select {
+		case peers := <-found:
+			if err := r.meet(ctx, peers); err != nil && ctx.Err() == nil {
+				r.log.Warn("the relay could not be announced", "error", err)
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+			r.withdraw(ctx)
+			return nil
+		}
+	}
+}
+
+// meet lets the listed peers in, and announces the relay if the list has not its present addresses.
+func (r *Relay) meet(ctx context.Context, peers []host.Peer) error {
+	own := r.network.Addrs()
+	own = own[:min(len(own), host.AddrsMax)]
+	var others []p2p.Peer
+	current := false
+	for _, p := range peers {
+		if p.Key == r.self() {
+			current = slices.Equal(p.Addrs, own)
+			continue
+		}
+		others = append(others, p2p.Peer{Key: p.Key, Addrs: p.Addrs})
+	}
+	r.network.Connect(others)
+	if current || len(own) == 0 {
+		return nil
+	}
+	if err := onchain.Submit(ctx, r.own, host.Announce{Run: r.name, Addrs: own}); err != nil {
+		return err
+	}
+	if !slices.Equal(r.told, own) {
+		for _, a := range own {
+			r.reached(a)
+		}
+	}
+	r.told = own
+	return nil
+}
+
+func (r *Relay) self() key.Public { return r.key }
+
+// withdraw takes the relay off the list. If that fails, later announcements push it out.
+func (r *Relay) withdraw(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Farewell)
+	defer cancel()
+	if err := onchain.Submit(ctx, r.own, host.Announce{Run: r.name}); err != nil {
+		r.log.Info("the chain was not told that the relay is gone", "error", err)
+	}
+}
+
+// Farewell is how long a peer that leaves waits for the chain to take its withdrawal.
+const Farewell = 2 * time.Second

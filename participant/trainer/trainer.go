@@ -1,0 +1,118 @@
+// Package trainer prepares what computes for a run: it opens the data, finds the checkpoint that
+// the run continues, makes the engine, and tests and measures this machine.
+package trainer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/engine/cpu"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Trainer is all that computes for a run, made from its specification and its data.
+type Trainer struct {
+	Spec      spec.Spec
+	Model     llama.Config
+	Tokenizer tokenizer.Tokenizer
+	Set       *data.Set
+	Pool      *exact.Pool
+	Parts     cpu.Config // what the engine was made of
+	Engine    *cpu.Engine
+	From      string // checkpoint that the run goes on from, if it is on this machine
+	HeldOut   uint64 // sequences that a measurement of the held-out loss reads; 0: there are none
+}
+
+// New opens the run's data in dir, or at the addresses that dir lists, and allocates what training
+// takes. A measurement of the held-out loss reads at most heldOutMost sequences. The trainer must
+// be closed.
+func New(ctx context.Context, s spec.Spec, dir string, workers int, heldOutMost uint64) (*Trainer, error) {
+	manifest, err := wire.ParseHash(s.Data.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("the run's data.manifest %q: %w", s.Data.Manifest, err)
+	}
+	t := &Trainer{Spec: s}
+	if t.Model, err = s.Llama(); err != nil {
+		return nil, err
+	}
+	t.Set, err = OpenData(ctx, dir, manifest, data.Options{SequenceTokens: uint32(s.Data.Sequence), Seed: s.DataSeed(), First: s.First()})
+	if err != nil {
+		return nil, err
+	}
+	if err := t.make(s, workers, heldOutMost); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// make makes all but the data.
+func (t *Trainer) make(s spec.Spec, workers int, heldOutMost uint64) (err error) {
+	m := t.Set.Manifest()
+	if int(m.Vocab) > t.Model.Vocab {
+		return fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, t.Model.Vocab)
+	}
+	if t.Tokenizer, err = t.Set.Tokenizer(); err != nil {
+		return err
+	}
+	if err := SameTokenizer(s, m, t.Tokenizer, nil); err != nil {
+		return err
+	}
+	schedule, err := s.Schedule()
+	if err != nil {
+		return err
+	}
+	t.Pool = exact.NewPool(workers)
+	codec, err := s.Codec(t.Model.Layout(), t.Pool)
+	if err != nil {
+		return err
+	}
+	t.HeldOut = min(heldOutMost, t.Set.HeldOut().Len())
+	t.Parts = cpu.Config{
+		Model: t.Model, Codec: codec, Schedule: schedule, Inner: s.Optimizer.Inner(), Pool: t.Pool,
+		Data: t.Set, HeldOut: t.Set.HeldOut(), HeldOutSequences: t.HeldOut,
+		Sequence: s.Data.Sequence, Micro: MicroBatch,
+	}
+	if t.Engine, err = cpu.New(t.Parts); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Close frees the workers and the data set.
+func (t *Trainer) Close() {
+	if t.Pool != nil {
+		t.Pool.Close()
+	}
+	t.Set.Close()
+}
+
+// Initial returns the run's first parameters: made from its seed, or read from the checkpoint that
+// it continues. It returns nil if that is not on this machine.
+func (t *Trainer) Initial() []float32 {
+	if _, ok := t.Spec.From(); ok {
+		if t.From == "" {
+			return nil
+		}
+		m, err := model.Open(t.From)
+		if err != nil || len(m.Params) != t.Model.Layout().Len() {
+			return nil // damaged meanwhile; peers have the model
+		}
+		return m.Params
+	}
+	params, err := t.Spec.InitialParams()
+	if err != nil {
+		panic("entrain: a checked specification has no model: " + err.Error())
+	}
+	return params
+}
+
+// MicroBatch is the number of sequences computed at once: enough to keep the processor busy, few
+// enough to spare memory. The bits do not depend on it.
+const MicroBatch = 8

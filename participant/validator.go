@@ -1,0 +1,298 @@
+package participant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant/trainer"
+	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/validator"
+	"github.com/entrain-network/entrain/validator/live"
+)
+
+// ValidatorOptions describe how a validator takes part in a run. Fields without a comment are as in
+// Options.
+type ValidatorOptions struct {
+	Target    onchain.Target
+	Endpoints []string
+	Key       key.Private
+	State     string // directory, locked by the caller
+	Data      string
+	From      string
+	Workers   int
+	Stake     uint64
+	Pool      string
+	Private   bool // buckets at private addresses are read too
+	Decisions validator.Config
+	Remember  string
+	Observe   func(ValidatorEvent)
+	Scored    func(Scored) // takes evaluations
+}
+
+// Validator scores the miners of a run.
+type Validator struct {
+	options ValidatorOptions
+	Client  ledger.Chain
+	trainer *trainer.Trainer
+	buckets *bucket.Client
+	loop    *loop.Real
+	live    *live.Validator
+	reader  *node.BucketReader
+	log     *scoreLog
+	end     context.CancelFunc
+
+	// What follows belongs to the loop.
+	settled uint32
+	seated  bool
+	over    bool
+}
+
+// NewValidator checks what can be checked before a seat is taken, as New does. The validator must
+// be closed.
+func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err error) {
+	v := &Validator{options: o, loop: loop.NewReal()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, v.Close())
+		}
+	}()
+	client, on, err := onchain.Open(ctx, o.Endpoints, onchain.DialOptions{Remember: o.Remember}, o.Target)
+	if err != nil {
+		return nil, err
+	}
+	v.Client = client
+	s := on.Snapshot.State
+	switch {
+	case !on.Spec.Buckets():
+		return nil, fmt.Errorf("run %q exchanges between peers: its members verify each other (entrain join), there is nothing to validate", o.Target.Run)
+	case s.Config().Validators == 0:
+		return nil, fmt.Errorf("run %q has no seats for validators (scores.validators in its specification)", o.Target.Run)
+	}
+	if o.Data, err = o.Target.DataOf(o.Data, on); err != nil {
+		return nil, err
+	}
+	if v.trainer, err = trainer.New(ctx, on.Spec, o.Data, o.Workers, 0); err != nil {
+		return nil, err
+	}
+	if v.trainer.From, err = trainer.FindOrigin(on.Spec, o.From, nil); err != nil {
+		return nil, err
+	}
+	if err := trainer.SelfTest(ctx, v.trainer.Pool); err != nil {
+		return nil, err
+	}
+	if v.log, err = OpenScoreLog(o.State); err != nil {
+		return nil, err
+	}
+	v.buckets = bucket.NewClient(bucket.S3Options{Public: !o.Private})
+	exchange := bucket.NewExchange(v.loop, nil, bucket.NewReader(v.buckets.Open, bucket.Options{}), bucket.ExchangeOptions{})
+	v.reader = node.NewBucketReader(s.ID(), v.loop, v.trainer.Engine, exchange, v.trainer.Initial)
+	o.Decisions.Rules = score.Default()
+	o.Decisions.Rules.Alpha = on.Spec.Scores.Alpha
+	cfg := live.Config{
+		Run: o.Target.Run, ID: s.ID(), Key: o.Key, Ledger: v.Client.As(o.Key), Loop: v.loop, Engine: v.trainer.Engine, Tensors: len(v.trainer.Model.Layout().Tensors()),
+		Exchange: exchange, Model: v.reader.Model, Peers: v.reader.Connect, Initial: v.trainer.Initial, Store: recordFile(filepath.Join(o.State, "record")),
+		Validator: o.Decisions, Stake: o.Stake, Pool: o.Pool, Observe: v.observed,
+	}
+	work, end := context.WithCancel(context.WithoutCancel(ctx))
+	v.end = end
+	if v.live, err = live.New(work, cfg); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func (v *Validator) Close() error {
+	var errs []error
+	if v.end != nil {
+		v.end()
+	}
+	if v.log != nil {
+		errs = append(errs, v.log.Close())
+	}
+	if v.buckets != nil {
+		v.buckets.Close()
+	}
+	if v.trainer != nil {
+		v.trainer.Close()
+	}
+	if v.Client != nil {
+		errs = append(errs, v.Client.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Run validates until all periods are settled or ctx ends.
+func (v *Validator) Run(ctx context.Context) error {
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	leave := func() { v.live.Stop(stop) }
+	v.end = chain(v.end, stop)
+	v.loop.Post(v.live.Start)
+	defer context.AfterFunc(ctx, func() { v.loop.Post(leave) })()
+	if err := v.loop.Run(work); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// chain calls both.
+func chain(a, b func()) func() { return func() { a(); b() } }
+
+// ValidatorEvent is something that happened at a validator.
+type ValidatorEvent struct {
+	// Event is evaluated, ballot, period, applied, healed, sent, note or finished.
+	Event   string  `json:"event"`
+	Window  uint32  `json:"window,omitempty"`
+	Period  uint32  `json:"period,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+	Loss    float64 `json:"loss,omitempty"`
+	Params  string  `json:"params,omitempty"`
+	Scores  int     `json:"scores,omitempty"`
+	Trust   uint8   `json:"trust,omitempty"`
+	Earned  uint64  `json:"earned,omitempty"`
+	Text    string  `json:"text,omitempty"`
+}
+
+// Scored is an evaluation as validators log it.
+type Scored struct {
+	Event string `json:"event"`
+	validator.Scored
+}
+
+// observed handles events of the driver, on the loop.
+func (v *Validator) observed(ev live.Event) {
+	switch ev.Kind {
+	case "scored":
+		line := Scored{"scored", *ev.Scored}
+		if err := v.log.Add(line); err != nil {
+			v.options.Observe(ValidatorEvent{Event: "note", Text: err.Error()})
+		}
+		v.options.Scored(line)
+	case "state":
+		v.changed()
+	case "evaluated":
+		v.options.Observe(ValidatorEvent{Event: ev.Kind, Window: ev.Round, Seconds: ev.Seconds, Loss: ev.Loss})
+	case "ballot":
+		v.options.Observe(ValidatorEvent{Event: ev.Kind, Period: ev.Ballot.Period, Scores: len(ev.Ballot.Scores)})
+	default:
+		out := ValidatorEvent{Event: ev.Kind, Window: ev.Round, Text: ev.Text}
+		if !ev.Params.IsZero() {
+			out.Params = ev.Params.String()
+		}
+		v.options.Observe(out)
+	}
+}
+
+// changed reports what the chain knows of this validator, and ends Run after the last period.
+func (v *Validator) changed() {
+	s := v.live.State()
+	seat, seated := s.Validator(v.live.Self())
+	if v.seated && !seated {
+		v.options.Observe(ValidatorEvent{Event: "note", Text: "lost its seat to a validator with a higher stake; its stake is paid back"})
+	}
+	v.seated = seated
+	last, ok := s.LastScores()
+	if ok && last.Settled && last.Period > v.settled {
+		v.settled = last.Period
+		v.options.Observe(ValidatorEvent{Event: "period", Period: last.Period, Trust: seat.Trust, Earned: seat.Earned})
+	}
+	first, _ := s.PeriodWindows(v.settled + 1)
+	if s.Phase() == coordinator.Finished && first > s.Round() && !v.over {
+		v.over = true
+		v.options.Observe(ValidatorEvent{Event: "finished", Earned: seat.Earned, Trust: seat.Trust})
+		v.loop.After(lastWords, func() { v.live.Stop(v.end) })
+	}
+}
+
+// recordFile is the file with a validator's record.
+type recordFile string
+
+// recordBytesMax bounds it: 65,536 members of 48 bytes, and as many scores.
+const recordBytesMax = 8 << 20
+
+// Load is part of live.Store.
+func (f recordFile) Load() ([]byte, error) {
+	b, err := atomicfile.ReadBounded(string(f), recordBytesMax)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// Save is part of live.Store.
+func (f recordFile) Save(b []byte) error { return atomicfile.WriteBytes(string(f), 0o600, b) }
+
+// ScoreLogName is the file of a validator's evaluations in its state directory; when it is larger
+// than scoreLogMost it takes the name with .1, in place of the one before.
+const (
+	ScoreLogName = "scores.jsonl"
+	ScoreLogMost = 64 << 20
+)
+
+// scoreLog writes evaluations to a file, one a line.
+type scoreLog struct {
+	path string
+	file *os.File
+	Size int64
+}
+
+func OpenScoreLog(dir string) (*scoreLog, error) {
+	l := &scoreLog{path: filepath.Join(dir, ScoreLogName)}
+	return l, l.open()
+}
+
+func (l *scoreLog) open() error {
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("log of scores: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(fmt.Errorf("log of scores: %w", err), f.Close())
+	}
+	l.file, l.Size = f, info.Size()
+	return nil
+}
+
+func (l *scoreLog) Add(line any) error {
+	b, err := json.Marshal(line)
+	if err != nil {
+		return fmt.Errorf("log of scores: %w", err)
+	}
+	if l.Size > ScoreLogMost {
+		if err := errors.Join(l.file.Close(), os.Rename(l.path, l.path+".1"), l.open()); err != nil {
+			return err
+		}
+	}
+	n, err := l.file.Write(append(b, '\n'))
+	l.Size += int64(n)
+	if err != nil {
+		return fmt.Errorf("log of scores: %w", err)
+	}
+	return nil
+}
+
+func (l *scoreLog) Close() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// lastWords is how long the validator takes to end after the last period. It drops work under way;
+// what counts is on disk.
+const lastWords = 100 * time.Millisecond
