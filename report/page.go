@@ -182,7 +182,7 @@ func (p *page) agreed(r view.Run) {
 
 // members writes the members with the most points.
 func (p *page) members(r view.Run) {
-	members := byPoints(r)
+	members := ranked(r)
 	p.add("<h2>Members</h2>\n")
 	p.table("#Rank", "Key", "Status", "#Points", "#Share", "#Results", "Joined")
 	for i, m := range members[:min(len(members), membersShown)] {
@@ -215,7 +215,7 @@ func (p *page) trust(r view.Run) {
 			in = fmt.Sprintf("%s results, rounds %s to %s", view.Thousands(uint64(c.Results)),
 				view.Thousands(uint64(c.FirstRound)), view.Thousands(uint64(c.LastRound)))
 		}
-		p.row(c.Number, key(c.Key), c.Offence, c.Round, key(c.ByKey), c.Slashed, in, found(r, c), key(c.Evidence))
+		p.row(c.Number, key(c.Key), c.Offence+": "+c.Words, c.Round, key(c.ByKey), c.Slashed, in, found(r, c), key(c.Evidence))
 	}
 	p.endTable()
 }

@@ -21,7 +21,7 @@ func sample() view.Run {
 		Params: strings.Repeat("ab", 32), ParamsRound: 306,
 		Members: []view.Member{
 			{Index: 0, Key: strings.Repeat("0a", 32), Status: "dropped", Points: 800, Share: 1.0 / 6, Results: 100, JoinedMs: 1_900_000_000_000},
-			{Index: 1, Key: strings.Repeat("0b", 32) + "<script>", Status: "active", Points: 4000, Share: 5.0 / 6, Results: 300},
+			{Index: 1, Key: strings.Repeat("0b", 32) + "<script>", Status: "active", Points: 4000, Earned: 987, Share: 5.0 / 6, Results: 300},
 		},
 		Rounds: []view.Round{{Number: 306, Epoch: 3, OpenedMs: 1_900_000_100_000, ClosedMs: 1_900_000_100_500, Seed: "5eed"}},
 	}
@@ -78,7 +78,7 @@ func TestReportIsWhole(t *testing.T) {
 		}
 	}
 	if strings.Index(page, "0b0b0b") > strings.Index(page, "0a0a0a") {
-		t.Error("members are not in the order of points")
+		t.Error("members are not in the order of tokens earned")
 	}
 	for _, name := range []string{"loss", "throughput"} {
 		svg := xml.NewDecoder(bytes.NewReader(read(name + ".svg")))

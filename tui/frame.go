@@ -160,12 +160,12 @@ func (f *frame) tabLine() string {
 }
 
 func (f *frame) keys() string {
-	text := "q " + f.quit + "   ? help   1-7 tabs   up/down scroll"
+	text := "q " + f.quit + "  ? help  1-7 tabs  up/down scroll"
 	if f.replay {
-		text += "   space pause   +/- speed"
+		text += "  space pause  +/- speed"
 	}
 	if f.note != "" {
-		text = f.note + "   " + text
+		text = f.note + "  " + text
 	}
 	return faint().Render(fit(text, f.width))
 }
@@ -184,6 +184,8 @@ func (f *frame) helpLines() []string {
 		"  Marks of a share   e expected, c committed, f fetched here,",
 		"                     a accepted, m missed, . none; v computed",
 		"                     again and right, x its author was convicted",
+		"  epoch end          a round without training: the last results of",
+		"                     an epoch are attested and applied",
 		"  Loss               mean of the members' shares, in nats a token;",
 		"                     held-out: on text that nobody trains on",
 		"  Points             one for each accepted sequence, and for",

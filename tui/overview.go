@@ -86,12 +86,14 @@ func (f *frame) standing() []string {
 		lines = append(lines, pair(f.width, "you", fmt.Sprintf("%s, %s points, %s of all", status, view.Thousands(o.Points), share),
 			"speed", view.Thousands(uint64(o.TokensPerSecond))+" tokens/s training"+peak))
 	}
-	bar := f.width - 2
+	bar := f.width - len("[] 100 %")
+	done := min(r.Step, r.Steps)
 	full := 0
 	if r.Steps > 0 {
-		full = bar * int(min(r.Step, r.Steps)) / int(r.Steps)
+		full = int(uint64(bar) * uint64(done) / uint64(r.Steps))
 	}
-	return append(lines, "["+accent().Render(strings.Repeat("=", full))+strings.Repeat(" ", bar-full)+"]")
+	return append(lines, fmt.Sprintf("[%s%s] %3d %%", accent().Render(strings.Repeat("=", full)),
+		strings.Repeat(" ", bar-full), view.Percent(uint64(done), uint64(r.Steps))))
 }
 
 // scoring is where the scoring of periods stands.

@@ -26,7 +26,7 @@ func (f *frame) members(height int) []string {
 	}
 	return f.table([]column{{name: "#", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
 		{name: "this round", width: 12, left: true}, {name: "share", width: 5}, {name: "points", width: 9}, {name: "results", width: 7, least: 90},
-		{name: "missed", width: 6}, {name: "loss", width: 6, least: 100}, {name: "said tok/s", width: 10, least: 120},
+		{name: "missed", width: 6}, {name: "loss", width: 6, least: 100}, {name: "tokens/s", width: 10, least: 120},
 		{name: "bandwidth", width: 11, least: 120}, {name: "fetched", width: 9, least: 140},
 		{name: "stake", width: 11, least: 160}, {name: "doubt", width: 5, least: 160}, {name: "passed", width: 6, least: 160},
 		{name: "key", left: true, width: 64, least: 230}}, len(list), row, height)
@@ -68,10 +68,8 @@ func (f *frame) rounds(height int) []string {
 		r := list[i]
 		state, took := "open", ""
 		switch {
-		case r.Final && r.Step == 0 && r.ClosedMs != 0:
-			state = "drained"
 		case r.Step == 0:
-			state = "draining"
+			state = "epoch end"
 		case r.Final:
 			state = "settled"
 		case r.ClosedMs != 0:
@@ -87,7 +85,7 @@ func (f *frame) rounds(height int) []string {
 		return []string{fmt.Sprint(r.Number), step, state, took, fmt.Sprintf("%d/%d", r.Committed, r.Expected), witnessed(r),
 			fmt.Sprintf("%d/%d", r.Accepted, r.Expected), verified(r), lossOf(r.Loss), view.Bytes(r.Bytes), view.Short(r.Agreed), r.Marks}
 	}
-	return f.table([]column{{name: "round", width: 7}, {name: "step", width: 7}, {name: "", width: 8, left: true}, {name: "took", width: 7},
+	return f.table([]column{{name: "round", width: 7}, {name: "step", width: 7}, {name: "", width: 9, left: true}, {name: "took", width: 7},
 		{name: "trained", width: 7}, {name: "witnessed", width: 9}, {name: "accepted", width: 8}, {name: "verified", width: 8, least: 85}, {name: "loss", width: 6},
 		{name: "payloads", width: 9, least: 95}, {name: "agreed", width: 12, left: true, least: 110}, {name: "shares by member", left: true, least: 130}}, len(list), row, height)
 }
@@ -142,14 +140,11 @@ func (f *frame) network(height int) []string {
 		{name: "round", width: 7}, {name: "size", width: 9}, {name: "took", width: 8}, {name: "bandwidth", width: 11, least: 90}}, len(n.Transfers), row, height-len(out))...)
 }
 
-// rewards is the tab of points, most first.
+// rewards is the tab of points and tokens, best member first.
 func (f *frame) rewards(height int) []string {
 	list := slices.Clone(f.run.Members)
-	slices.SortStableFunc(list, func(a, b view.Member) int { return cmp.Compare(b.Points, a.Points) })
+	slices.SortStableFunc(list, f.run.Better)
 	scores := f.run.Windows != nil && f.run.Windows.ScoreWindows > 0
-	if scores {
-		slices.SortStableFunc(list, func(a, b view.Member) int { return cmp.Compare(b.Earned, a.Earned) })
-	}
 	row := func(i int) []string {
 		m := list[i]
 		key := view.Short(m.Key)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -89,6 +90,7 @@ type Conviction struct {
 	Member     uint32 `json:"member"`
 	Key        string `json:"key"`
 	Offence    string `json:"offence"`
+	Words      string `json:"words"` // what the member did
 	Lesser     bool   `json:"lesser,omitempty"`
 	By         int64  `json:"by"` // -1: nobody
 	ByKey      string `json:"by_key,omitempty"`
@@ -100,11 +102,12 @@ type Conviction struct {
 	AtMs       uint64 `json:"at_ms"`
 }
 
-// Proof is a conviction in one line: who, of what, by what, and what it had in the model.
+// Proof returns a conviction in one line: the member, what it did, the evidence, and its results in
+// the model.
 func (c Conviction) Proof() string {
-	text := fmt.Sprintf("member %d (%s) convicted of %s in round %d", c.Member, Short(c.Key), c.Offence, c.Round)
+	text := fmt.Sprintf("member %d (%s) %s in round %d: convicted of %s", c.Member, Short(c.Key), c.Words, c.Round, c.Offence)
 	if c.By >= 0 {
-		text += fmt.Sprintf(", shown by member %d", c.By)
+		text += fmt.Sprintf(", reported by member %d", c.By)
 	}
 	if c.Evidence != "" {
 		text += ", evidence " + Short(c.Evidence)
@@ -206,11 +209,23 @@ func (f *Fold) convicted(ms uint64, c coordinator.Conviction) {
 	f.say(ms, "warn", "", row.Proof())
 }
 
+// misdeeds says of each offence what the member did, as a predicate.
+var misdeeds = map[coordinator.Offence]string{
+	coordinator.WrongResult:     "sent a result that its share of the data does not give",
+	coordinator.Equivocated:     "signed two different commitments",
+	coordinator.FalseAccusation: "accused a member whose result was right",
+	coordinator.FalsePass:       "passed a result without recomputing it",
+	coordinator.Silence:         "did not make its move in a dispute",
+	coordinator.NotServing:      "did not serve the data that checks of its results need",
+	coordinator.Absence:         "missed too many rounds in a row",
+	coordinator.Contradiction:   "reported other parameters than the agreed ones, three times in a row",
+}
+
 // newConviction returns a conviction as windows show it.
 func newConviction(c coordinator.Conviction) Conviction {
 	return Conviction{
 		Number: c.Number, Round: c.Round, Member: c.Member, Key: c.Key.String(), Offence: c.Offence.String(),
-		Lesser: c.Offence.Lesser(), By: orNobody(c.By), ByKey: hashText(c.ByKey), Slashed: c.Slashed,
+		Words: cmp.Or(misdeeds[c.Offence], "broke the rules"), Lesser: c.Offence.Lesser(), By: orNobody(c.By), ByKey: hashText(c.ByKey), Slashed: c.Slashed,
 		Evidence: hashText(c.Evidence), FirstRound: c.FirstRound, LastRound: c.LastRound,
 		Results: c.Results, AtMs: c.AtMs,
 	}

@@ -13,7 +13,11 @@
 // A Fold belongs to one goroutine. A Run shares nothing with the Fold that made it.
 package view
 
-import "github.com/entrain-network/entrain/runlog"
+import (
+	"cmp"
+
+	"github.com/entrain-network/entrain/runlog"
+)
 
 // Limits of what is kept.
 const (
@@ -137,6 +141,15 @@ type Member struct {
 	Score    float64 `json:"score"`   // moving average, -1 to 1
 	Unripe   uint64  `json:"unripe"`  // tokens it was given for its last scores, which it has with the next
 	Earned   uint64  `json:"earned"`  // tokens it was ever given for its scores
+}
+
+// Better compares two members by rank, the better one first: by tokens earned and then by score
+// where validators score, else by points.
+func (r *Run) Better(a, b Member) int {
+	if w := r.Windows; w != nil && w.ScoreWindows > 0 {
+		return cmp.Or(cmp.Compare(b.Earned, a.Earned), cmp.Compare(b.Score, a.Score))
+	}
+	return cmp.Compare(b.Points, a.Points)
 }
 
 // Mark is how far a member is with its share of a round, in a letter.

@@ -182,7 +182,7 @@ func (d *desk) refresh(now time.Time) {
 	for i := range d.run.Members {
 		d.ranks = append(d.ranks, uint32(i))
 	}
-	slices.SortStableFunc(d.ranks, func(a, b uint32) int { return cmp.Compare(d.run.Members[b].Points, d.run.Members[a].Points) })
+	slices.SortStableFunc(d.ranks, func(a, b uint32) int { return d.run.Better(d.run.Members[a], d.run.Members[b]) })
 	curves := []namedCurve{
 		{curveLoss, d.run.Loss}, {curveHeldOut, d.run.HeldOut}, {curveLR, d.run.LR}, {curveGradNorm, d.run.GradNorm},
 		{curveSpeed, d.run.Speed}, {curveSeconds, d.past.seconds.buckets}, {curveBytes, d.run.Payloads}, {curveMembers, d.past.size.buckets},

@@ -12,7 +12,7 @@ import (
 
 // memberRow is a member in a table.
 type memberRow struct {
-	Rank uint32 `json:"rank"` // by points, from 1
+	Rank uint32 `json:"rank"` // from 1
 	view.Member
 }
 
@@ -34,7 +34,7 @@ const pageMax = 200
 
 // memberQuery asks for a part of the table of members.
 type memberQuery struct {
-	sort   string // points, results, missed, joined, speed, key or index
+	sort   string // rank (if empty), points, score, earned, results, missed, joined, speed, key ...
 	up     bool
 	find   string // part of a key
 	status string
@@ -67,11 +67,20 @@ func (d *desk) memberPage(boot string, q memberQuery, now time.Time) memberPage 
 	return memberPage{versionText(boot, d.version), len(places), from, d.rows(places[from:to])}
 }
 
-// sortMembers sorts places, which are in order of points already.
+// sortMembers sorts places, which are in the order of ranks.
 func sortMembers(places []uint32, members []view.Member, by string, up bool) {
 	compare := func(a, b view.Member) int { return 0 }
 	switch by {
-	case "points", "rank", "share":
+	case "", "rank":
+		if !up {
+			slices.Reverse(places)
+		}
+		return
+	case "score":
+		compare = func(a, b view.Member) int { return cmp.Compare(a.Score, b.Score) }
+	case "earned":
+		compare = func(a, b view.Member) int { return cmp.Compare(a.Earned, b.Earned) }
+	case "points", "share":
 		compare = func(a, b view.Member) int { return cmp.Compare(a.Points, b.Points) }
 	case "results":
 		compare = func(a, b view.Member) int { return cmp.Compare(a.Results, b.Results) }

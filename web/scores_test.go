@@ -74,7 +74,7 @@ func TestScoresAreShown(t *testing.T) {
 	get(t, url+api, nil)
 	b.Size(1280, 900)
 	b.Go(url + "/runs/" + stageRun + "/scores")
-	b.Wait(`document.querySelector("main").innerText.includes("No seat is taken")`)
+	b.Wait(`document.querySelector("main").innerText.includes("No validators yet")`)
 	s.scorePeriods()
 	until(t, func() bool {
 		var p scoresPage
@@ -106,5 +106,5 @@ func TestScoresAreShown(t *testing.T) {
 		t.Error("a run without scores has a tab of them")
 	}
 	b.Go(other + "/runs/" + stageRun + "/scores")
-	b.Wait(`document.querySelector("main").innerText.includes("Nobody scores work in this run")`)
+	b.Wait(`document.querySelector("main").innerText.includes("This run has no validators")`)
 }

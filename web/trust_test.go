@@ -142,7 +142,7 @@ func TestAConvictionAppears(t *testing.T) {
 	}
 	b := browser.Open(t)
 	b.Do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url+"/runs/"+stageRun+"/trust"))
-	b.Wait(`document.querySelector("main").innerText.includes("Nobody was convicted.")`)
+	b.Wait(`document.querySelector("main").innerText.includes("No convictions.")`)
 	s.trials()
 	b.Wait(`document.querySelector("main").innerText.includes("equivocation") && document.querySelector("main").innerText.includes("tie-breaking")`)
 	b.Wait(`[...document.querySelectorAll(".disputes details")].length === 2 && document.querySelector(".disputes").textContent.includes("the accused is wrong")`)

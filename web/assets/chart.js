@@ -63,7 +63,7 @@ export class Chart {
     for (const t of xs) parts.push(h("text", { class: "tick", x: sx(t), y: hgt - 6, "text-anchor": t === xs.at(-1) && sx(t) > w - 40 ? "end" : "middle" }, si(t)));
     used.forEach((s, i) => {
       const k = this.series.findIndex((o) => o.name === s.name);
-      if (s.data.some((b) => b[MIN] < b[MAX])) parts.push(h("path", { class: `band c${k}`, d: band(s.data, (b) => sx(this.x(b)), sy) }));
+      if (s.data.some((b) => b[MIN] < b[MAX])) parts.push(h("path", { class: `band c${k}`, d: band(s.data, (b) => sx(this.x(b)), (v) => sy(Math.min(Math.max(v, box.y0), box.y1))) }));
       parts.push(h("path", { class: `line c${k}`, d: path(s.data, (b) => sx(this.x(b)), (b) => sy(b[MEAN])) }));
       const last = s.data.at(-1);
       parts.push(h("circle", { class: `dot c${k}`, r: 3, cx: sx(this.x(last)), cy: sy(last[MEAN]) }));
@@ -90,7 +90,8 @@ export class Chart {
   bounds(used) {
     let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
     for (const s of used) {
-      // A spike in one bucket must not flatten the curve: the axis follows the means, with room for most of the band.
+      // A spike in one bucket must not flatten the curve: the axis follows the means. A band that
+      // exceeds it is drawn to the edge of the plot.
       for (const b of s.data) {
         x0 = Math.min(x0, this.x(b));
         x1 = Math.max(x1, this.x(b));

@@ -30,7 +30,10 @@ export function checkChip(td, check) {
 // score is a score with its sign.
 export const score = (v) => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v).toFixed(2);
 
-// throttle calls f at most every so many milliseconds, and a last time after.
+// filled shows the table around a body of rows only if there are any.
+export const filled = (body, rows) => { body.closest(".tablebox").hidden = !rows; };
+
+// throttle calls f at most every ms milliseconds, and a last time afterwards.
 export function throttle(f, ms) {
   let timer = 0, last = 0;
   const g = () => {
@@ -51,12 +54,14 @@ export function members(main, context) {
   const find = h("input", { type: "search", id: "find", autocomplete: "off", spellcheck: "false", placeholder: "beginning or part of a key" });
   const status = h("select", { id: "status" }, [["", "all"], "active", "ready", "waiting", "dropped", "withdrawn", "ejected", "replaced"].map((s) => (Array.isArray(s) ? h("option", { value: s[0] }, s[1]) : h("option", { value: s }, s))));
   const table = new Table([
-    { label: "Rank", cls: "num", cell: (m) => count(m.rank) },
+    { label: "Rank", sort: "rank", up: true, cls: "num", cell: (m) => count(m.rank) },
     { label: "Member", sort: "key", up: true, cell: (m, td) => memberLink(td, base, m.key, m.own) },
     { label: "Status", sort: "status", cell: (m, td) => chip(td, m.status) },
     { label: "This round", cls: "hide-s", cell: (m) => m.role || "–" },
     { label: "Points", sort: "points", cls: "num", cell: (m) => count(m.points) },
     { label: "Share", cls: "num hide-s", cell: (m) => percent(m.share, 1) },
+    { label: "Score", sort: "score", cls: "num hide-s", cell: (m) => m.scored ? score(m.score) : "–" },
+    { label: "Earned", sort: "earned", cls: "num hide-s", cell: (m) => count(m.earned) },
     { label: "Results", sort: "results", cls: "num hide-s", cell: (m) => count(m.results) },
     { label: "Missed", sort: "missed", cls: "num hide-m", cell: (m) => count(m.missed) },
     { label: "Stake", sort: "stake", cls: "num hide-m", cell: (m) => count(m.stake) },
@@ -65,7 +70,7 @@ export function members(main, context) {
     { label: "Loss", cls: "num hide-m", cell: (m) => loss(m.loss) },
     { label: "Joined", sort: "joined", cls: "hide-m", cell: (m) => moment(m.joined_ms) },
   ], (from, n, o) => ask(`/api${base}/members?` + new URLSearchParams({ from, count: n, sort: o.sort, up: o.up ? 1 : 0, find: find.value.trim().toLowerCase(), status: status.value })),
-  { label: "Members", key: (m) => m.index, sort: "points", up: false, says: (n) => plural(n, "member") });
+  { label: "Members", key: (m) => m.index, sort: "rank", up: true, says: (n) => plural(n, "member") });
   const search = throttle(() => table.reset(), 150);
   find.addEventListener("input", search);
   status.addEventListener("change", () => table.reset());

@@ -4,6 +4,7 @@ import { h, text, attr, fill, list, card, facts, copyable } from "./dom.js";
 import { count, si, bytes, loss, span, clock, short, percent, phase, plural, moment } from "./text.js";
 import { Chart } from "./chart.js";
 import { Timeline, Strip } from "./timeline.js";
+import { score } from "./members.js";
 import { brief } from "./trust.js";
 import { newest } from "./samples.js";
 
@@ -40,15 +41,15 @@ function build(run) {
   const by = switcher();
   const charts = [
     new Chart([{ name: "train/loss", label: "training" }, { name: "eval/loss", label: "held-out" }],
-      { title: "Loss", unit: "", height: 260, format: (v) => v.toFixed(3), empty: "The chain knows no losses. A participant does: start this server with --state and its directory." }),
+      { title: "Loss", unit: "", height: 260, format: (v) => v.toFixed(3), empty: "Losses are not on the chain. To see them, start this server with --state and a participant's directory." }),
     new Chart([{ name: "perf/tokens_per_sec", label: "accepted" }], { title: "Throughput", unit: "tok/s", height: 132, zero: true, empty: "Shown once a step is settled." }),
     new Chart([{ name: "perf/round_seconds", label: "round" }], { title: "Time of a round", unit: "s", height: 132, zero: true, empty: "Shown once a step is settled." }),
-    new Chart([{ name: "net/payload_bytes", label: "round" }], { title: "Payloads", unit: "", height: 132, zero: true, format: bytes, empty: "Payloads do not pass the chain; a participant's --state directory tells." }),
+    new Chart([{ name: "net/payload_bytes", label: "round" }], { title: "Payloads", unit: "", height: 132, zero: true, format: bytes, empty: "Payloads are not on the chain. A participant's --state directory has them." }),
     new Chart([{ name: "run/members", label: "training" }], { title: "Members", unit: "", height: 132, zero: true, whole: true, empty: "Shown once a step is settled." }),
   ];
   const timeline = new Timeline(run);
   const strip = new Strip(run);
-  const top = h("tbody", {});
+  const top = h("tbody", {}), heads = h("tr", {});
   const counts = h("p", { class: "quiet" });
   const log = h("ol", { class: "log", tabindex: 0, "aria-label": "What happened, scrolls" });
   const base = `/runs/${encodeURIComponent(run)}`;
@@ -71,7 +72,7 @@ function build(run) {
       timeline.el,
       strip.el,
       card("Leaderboard", "board", counts,
-        h("table", {}, h("thead", {}, h("tr", {}, ["Rank", "Member", "Points", "Share"].map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, x)))), top),
+        h("table", {}, h("thead", {}, heads), top),
         h("p", {}, h("a", { href: `${base}/members` }, "All members"))),
       trust.el,
       card("Agreed", "agreed", hashes)));
@@ -87,7 +88,7 @@ function build(run) {
       attr(phaseName, "data-phase", r.phase);
       for (const li of stages.children) attr(li, "aria-current", li.dataset.phase === r.phase ? "step" : null);
       stages.hidden = r.phase === "Finished" || r.phase === "Paused";
-      text(note, r.pausing ? "The owner has asked for a pause: the run stops when this epoch is drained." : r.draining ? "The epoch is draining: what is in flight is attested and applied." : r.rollbacks ? `${plural(r.rollbacks, "epoch")} ended without agreement on the parameters and were rolled back.` : "");
+      text(note, r.pausing ? "The owner has asked for a pause: the run stops when this epoch ends." : r.draining ? "The epoch is ending: the last results are attested and applied." : r.rollbacks ? `${plural(r.rollbacks, "epoch")} ended without agreement on the parameters and were rolled back.` : "");
       note.hidden = !note.textContent;
       done.max = r.steps || 1;
       done.value = r.step;
@@ -121,16 +122,20 @@ function build(run) {
       trust.told(r.trust);
       const c = r.statuses;
       text(counts, [c.active && `${count(c.active)} active`, c.ready && `${count(c.ready)} ready`, c.waiting && `${count(c.waiting)} waiting`, c.dropped && `${count(c.dropped)} dropped`, c.withdrawn && `${count(c.withdrawn)} withdrawn`, c.ejected && `${count(c.ejected)} ejected`].filter(Boolean).join(" · ") || "No members yet.");
-      const most = Math.max(...r.top.map((m) => m.points), 1);
+      const scored = r.windows && r.windows.score_windows > 0;
+      const columns = ["Rank", "Member", ...(scored ? ["Score", "Earned"] : ["Points", "Share"])];
+      if (heads.childElementCount === 0 || heads.lastChild.textContent !== columns.at(-1)) fill(heads, columns.map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, x)));
+      const worth = (m) => scored ? m.earned : m.points;
+      const most = Math.max(...r.top.map(worth), 1);
       list(top, r.top, (m) => m.key,
         (m) => h("tr", {}, h("td", {}), h("td", {}, h("a", { href: `${base}/members/${m.key}` }, h("code", {}, short(m.key))), " ", h("span", { class: "chip" })), h("td", { class: "num" }), h("td", { class: "num share" }, h("span", { class: "part" }, h("i", {})), h("span", {}))),
         (e, m) => {
           text(e.children[0], m.rank);
           text(e.children[1].lastChild, m.own ? `${m.status}, this node` : m.status);
           attr(e.children[1].lastChild, "data-status", m.status);
-          text(e.children[2], count(m.points));
-          e.children[3].firstChild.firstChild.style.width = `${(100 * m.points) / most}%`;
-          text(e.children[3].lastChild, percent(m.points, r.points));
+          text(e.children[2], !scored ? count(m.points) : m.scored ? score(m.score) : "–");
+          e.children[3].firstChild.firstChild.style.width = `${(100 * worth(m)) / most}%`;
+          text(e.children[3].lastChild, scored ? count(m.earned) : percent(m.points, r.points));
         });
       const lines = r.log.toReversed();
       list(log, lines, (l) => `${l.time_ms} ${l.text}`, (l) => h("li", { class: l.level }, h("time", { datetime: new Date(l.time_ms).toISOString() }, clock(l.time_ms)), " ", h("span", {}, (l.who ? l.who + ": " : "") + l.text)));

@@ -3,7 +3,7 @@
 import { h, fill, text, attr, list, card, facts } from "./dom.js";
 import { ask } from "./live.js";
 import { count, short, percent, plural } from "./text.js";
-import { memberLink, score, throttle } from "./members.js";
+import { filled, memberLink, score, throttle } from "./members.js";
 
 const table = (label, heads, body) => h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": label + ", scrolls" },
   h("table", {}, h("thead", {}, h("tr", {}, heads.map(([x, c]) => h("th", { scope: "col", class: c }, x)))), body));
@@ -33,8 +33,10 @@ export function scores(main, context) {
       d.buckets && ["Windows", `${plural(d.window_blocks, "block")} each; window ${count(d.window)} ${d.deadline_height > d.height ? `ends with block ${count(d.deadline_height)}` : "is over, its results are being witnessed"}`],
       ["Periods", `${plural(d.score_windows, "window")} each; this is period ${count(d.current)}${d.scoring ? `, validators are ${d.stage} scores of period ${count(d.scoring)}` : ""}`],
       ["Emission", `${plural(d.emission, "token")} a period, ${d.validator_percent} % of it for validators`],
-      ["So far", `${plural(d.given, "token")} given${d.taken ? `, ${plural(d.taken, "token")} taken back` : ""}`]) : h("p", {}, "Nobody scores work in this run: accepted results earn points, one a sequence."));
-    text(none, d.known && !d.validators.length ? "No seat is taken: nobody scores yet." : "");
+      ["So far", `${plural(d.given, "token")} given${d.taken ? `, ${plural(d.taken, "token")} taken back` : ""}`]) : h("p", {}, "This run has no validators: accepted results earn one point a sequence."));
+    filled(validators, d.validators.length);
+    filled(members, d.rows.length);
+    text(none, d.known && !d.validators.length ? "No validators yet." : "");
     const last = new Map((d.period ? d.period.validators : []).map((v) => [v.key, v]));
     list(validators, d.validators, (v) => v.key, () => h("tr", {}, ["num", "", "num", "num", "", "num hide-s", "num hide-s"].map((c) => h("td", { class: c }))), (e, v) => {
       const [seat, who, stake, trust, did, earned, balance] = e.children;

@@ -74,6 +74,7 @@ export class Table {
     }
     this.above.firstChild.style.height = `${(rows.length ? rows[0][0] : 0) * rowHeight}px`;
     this.below.firstChild.style.height = `${Math.max(0, this.total - (rows.length ? rows.at(-1)[0] + 1 : 0)) * rowHeight}px`;
+    for (const space of [this.above, this.below]) space.hidden = space.firstChild.style.height === "0px";
     this.rows(rows);
   }
 

@@ -2,7 +2,7 @@
 
 import { h, fill, text, attr, list, card, facts, copyable } from "./dom.js";
 import { ask } from "./live.js";
-import { memberLink, throttle } from "./members.js";
+import { filled, memberLink, throttle } from "./members.js";
 import { count, span, moment, clock, plural } from "./text.js";
 
 export function trust(main, context) {
@@ -24,7 +24,7 @@ export function trust(main, context) {
   function show() {
     shown = true;
     fill(main, h("h1", {}, "Trust"), card("How results are checked", "", about),
-      card("Convictions", "wide", none, table("Convictions", [["No.", "num"], ["Member"], ["Of"], ["Round", "num"], ["Shown by", "hide-s"], ["Lost", "num"], ["In the model", "hide-s"], ["Evidence", "hide-m"], ["When", "hide-m"]], convictions)),
+      card("Convictions", "wide", none, table("Convictions", [["No.", "num"], ["Member"], ["Offence"], ["Round", "num"], ["Reported by", "hide-s"], ["Lost", "num"], ["In the model", "hide-s"], ["Evidence", "hide-m"], ["When", "hide-m"]], convictions)),
       card("Disputes", "wide", calm, disputes),
       card("Open checks", "wide", rest, table("Open checks", [["Round", "num"], ["Member"], ["Sequences", "num"], ["Verifier"], ["Time left", "num"]], checks)));
   }
@@ -34,19 +34,21 @@ export function trust(main, context) {
   };
   function draw(d) {
     fill(about, d.known ? facts(
-      ["Checked", `${d.percent} % of a round's results, as a rule: drawn by the seed of a later round, more often where there is doubt`],
-      ["So far", `${plural(d.drawn, "check")} drawn, ${count(d.passed)} found right, ${plural(d.disputed, "dispute")}, ${plural(d.convicted, "conviction")}`],
-      ["Stake of a member", d.stake ? `${plural(d.stake, "token")} at least` : "none is asked for"],
+      ["Checked", `about ${d.percent} % of each round's results, drawn by the seed of a later round; newcomers are drawn more often`],
+      ["So far", `${plural(d.drawn, "check")} drawn, ${count(d.passed)} passed, ${plural(d.disputed, "dispute")}, ${plural(d.convicted, "conviction")}`],
+      ["Stake of a member", d.stake ? `${plural(d.stake, "token")} at least` : "none required"],
       ["Pay", d.rate ? `${plural(d.rate, "token")} a point, from a treasury of ${count(d.treasury)}; ${count(d.escrow)} in escrow with stakes` : "points only"],
-      d.verified && ["Points for verifying", count(d.verified)]) : h("p", {}, "Nothing is checked in this run, and nothing is at stake."));
-    text(none, d.convictions.length ? "" : "Nobody was convicted.");
+      d.verified && ["Points for verifying", count(d.verified)]) : h("p", {}, "This run has no checks and no stakes."));
+    filled(convictions, d.convictions.length);
+    filled(checks, d.checks.length);
+    text(none, d.convictions.length ? "" : "No convictions.");
     list(convictions, d.convictions, (c) => c.number,
       () => h("tr", {}, ["num", "", "", "num", "hide-s", "num", "hide-s", "hide-m", "hide-m"].map((c) => h("td", { class: c }))),
       (e, c) => {
         const [no, who, what, round, by, lost, model, evidence, when] = e.children;
         text(no, count(c.number));
         memberLink(who, base, c.key);
-        if (!what.firstChild) what.append(h("span", { class: "chip" }));
+        if (!what.firstChild) what.append(h("span", { class: "chip" }), h("span", { class: "quiet words" }, c.words));
         attr(what.firstChild, "data-result", c.lesser ? "open" : "missed");
         text(what.firstChild, c.offence);
         if (!round.firstChild) round.append(h("a", { href: `${base}/rounds/${c.round}` }, count(c.round)));
@@ -57,9 +59,9 @@ export function trust(main, context) {
         if (!evidence.firstChild) evidence.append(c.evidence ? copyable(c.evidence, "the hash of the evidence", c.evidence.slice(0, 12) + "…") : "silence");
         text(when, moment(c.at_ms));
       });
-    text(calm, d.disputes.length ? "" : "There was no dispute since this server began to look.");
+    text(calm, d.disputes.length ? "" : "No disputes since this server started.");
     list(disputes, d.disputes, (x) => x.id, (x) => disputeCard(base, x), (e, x) => drawDispute(e, x, d.keys, named));
-    text(rest, d.open > d.checks.length ? `The first ${count(d.checks.length)} of ${count(d.open)}.` : d.open ? "" : "None at the moment.");
+    text(rest, d.open > d.checks.length ? `The first ${count(d.checks.length)} of ${count(d.open)}.` : d.open ? "" : "No open checks.");
     list(checks, d.checks, (c) => `${c.round} ${c.member}`,
       (c) => h("tr", {}, h("td", { class: "num" }, h("a", { href: `${base}/rounds/${c.round}` }, count(c.round))), h("td", {}), h("td", { class: "num" }), h("td", {}), h("td", { class: "num" })),
       (e, c) => {
@@ -117,9 +119,9 @@ export function brief(base) {
     told(t) {
       el.hidden = !t;
       if (!t) return;
-      text(sum, `${count(t.passed)} of ${plural(t.drawn, "check")} found right, ${count(t.open)} open; ${t.disputes ? plural(t.disputes, "open dispute") : "no open dispute"}; ${plural(t.convicted, "conviction")}.`);
+      text(sum, `${count(t.passed)} of ${plural(t.drawn, "check")} passed, ${count(t.open)} open; ${t.disputes ? plural(t.disputes, "open dispute") : "no open dispute"}; ${plural(t.convicted, "conviction")}.`);
       list(last, t.last, (c) => c.number, (c) => h("li", { class: c.lesser ? "" : "warn" }, h("time", { datetime: new Date(c.at_ms).toISOString() }, clock(c.at_ms)), " ",
-        h("span", {}, `member ${c.member} (${c.key.slice(0, 10)}): ${c.offence} in round ${count(c.round)}${c.slashed ? `, lost ${plural(c.slashed, "token")}` : ""}`)));
+        h("span", {}, `member ${c.member} (${c.key.slice(0, 10)}) ${c.words} in round ${count(c.round)}${c.slashed ? `, lost ${plural(c.slashed, "token")}` : ""}`)));
     },
   };
 }
