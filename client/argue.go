@@ -6,25 +6,26 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// The accused and the accuser of a dispute answer one question after the other, each of which follows from the dispute as the ledger shows
-// it. The driver, which holds the trace, makes the answers; the machine asks for one when it is this member's turn, and sends it until
-// the ledger shows that the dispute has gone on.
+// The accused and the accuser of a dispute answer one question after the other, each of which
+// follows from the dispute as the ledger shows it. The driver, which holds the trace, computes the
+// answers. The machine asks for one when it is this member's turn, and sends it until the ledger
+// shows that the dispute has moved on.
 
 // Argue makes this member's next move in a dispute about a share. It ends in Argued.
 type Argue struct {
 	Task
 	Dispute coordinator.Dispute
-	From    []key.Public // who may have what the share begins from
+	From    []key.Public // that may have what the share begins from
 }
 
-// Prepare gets ready to argue about an accused share of this member's own: the moves come due soon, and what they are made from takes a
-// while. It ends in nothing; Argue does what is left of it.
+// Prepare gets ready to argue about this member's own accused share, because the moves come due
+// soon and take a while to compute. No event ends it: Argue does the rest.
 type Prepare struct {
 	Task
 	From []key.Public
 }
 
-// Argued ends an Argue action: Message is the move, nil if there is none because of Failed.
+// Argued ends an Argue action. Message is the move, nil if Failed says why there is none.
 type Argued struct {
 	Share
 	At      Position
@@ -36,7 +37,7 @@ func (Argued) event()   {}
 func (Argue) action()   {}
 func (Prepare) action() {}
 
-// Position is where in a dispute a move is due.
+// Position is the place in a dispute at which a move is due.
 type Position struct {
 	Dispute         uint32
 	Stage           coordinator.Stage
@@ -47,12 +48,12 @@ type Position struct {
 	Index           uint32
 }
 
-// PositionOf is where a dispute is.
+// PositionOf returns the place that a dispute has reached.
 func PositionOf(d coordinator.Dispute) Position {
 	return Position{Dispute: d.ID, Stage: d.Stage, Accuser: d.Accuser, Level: d.Level, Op: d.Op, Tile: d.Tile, Slice: d.Slice, Depth: d.Depth, Index: d.Index}
 }
 
-// argument is how far this member is with its moves in a dispute.
+// argument is this member's progress with its moves in a dispute.
 type argument struct {
 	prepared uint32 // the dispute that was prepared for
 	running  bool
@@ -66,7 +67,7 @@ type argument struct {
 	sends    uint32
 }
 
-// turn says whether a move in the file's dispute is this member's to make.
+// turn reports whether the next move in the case's dispute is this member's.
 func (m *Machine) turn(cs *openCase) bool {
 	if !cs.disputed || cs.dispute.Unserved {
 		return false
@@ -122,7 +123,7 @@ func (a *argument) decide(m *Machine, cs *openCase) {
 	}
 }
 
-// argued takes a move.
+// argued takes a move from the driver.
 func (m *Machine) argued(ev Argued) {
 	cs := m.caseOf[ev.Share]
 	if cs == nil || !cs.argue.running {
@@ -138,7 +139,7 @@ func (m *Machine) argued(ev Argued) {
 	}
 }
 
-// moved notes what became of a move.
+// moveSubmitted notes the fate of a move.
 func (m *Machine) moveSubmitted(ev Submitted) {
 	var id uint32
 	switch msg := ev.Message.(type) {

@@ -14,9 +14,9 @@ import (
 //   - reveals the slice of its result once the next window has opened (Reveal);
 //   - looks for a commitment only after the window, and only if the ledger has its ID; then for
 //     what its author reveals;
-//   - carries what it has not sent from one result to the next whether or not a result was accepted,
-//     since nobody recomputes its optimizer state; what a slice has sent is taken out of that state
-//     before the next result (Train.Settle).
+//   - carries what it has not sent from one result to the next whether or not a result was
+//     accepted, since nobody recomputes its optimizer state; what a slice has sent is taken out of
+//     that state before the next result (Train.Settle).
 type bucketExchange struct {
 	*Machine
 	round   uint32    // the last one that was revealed
@@ -33,7 +33,8 @@ type sent struct {
 	seed  wire.Hash
 }
 
-// Reveal shows the slice, drawn by Seed, of this member's own result of a round. It ends in Revealed.
+// Reveal shows the slice, drawn by Seed, of this member's own result of a round. It ends in
+// Revealed.
 type Reveal struct {
 	Round   uint32
 	Payload wire.Hash // root of the whole
@@ -99,7 +100,8 @@ func (m *bucketExchange) patience(ms uint64, times uint32) uint64 {
 }
 
 // triesInWindow is a window's length over the shortest patience. With it doubled three times, a
-// missing object is asked for at an eighth, three eighths and seven eighths of the shortest windows.
+// missing object is asked for at an eighth, three eighths and seven eighths of the shortest
+// windows.
 const triesInWindow = 16
 
 // whom returns nobody: each commitment is looked for in its author's bucket.
@@ -148,7 +150,8 @@ func (*bucketExchange) continues(uint32, *coordinator.Commitment) bool { return 
 // endings names none: nobody judges by them.
 func (*bucketExchange) endings() ([]Ending, bool) { return nil, true }
 
-// reveal reveals the own result of the window before. The next one may have been computed meanwhile.
+// reveal reveals the own result of the window before. The next one may have been computed
+// meanwhile.
 func (m *bucketExchange) reveal() {
 	if m.running != 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A Share names what one member computed in one round.
+// A Share names the computation of one member in one round.
 type Share struct{ Round, Member uint32 }
 
 // A Task is a share to be computed again.
@@ -18,13 +18,14 @@ type Task struct {
 	Commitment coordinator.Commitment
 }
 
-// Case is the task as the coordinator's referee sees it.
+// Case returns the task as the coordinator's referee sees it.
 func (t Task) Case() coordinator.Case {
 	return coordinator.Case{Commitment: t.Commitment, Step: t.Step, Sequences: batch.Total(t.Spans)}
 }
 
-// file is what is known of a share that is checked or disputed. Everybody keeps one of every such share, because everybody may be called
-// to judge a dispute about it, after the coordinator's state has let go of the round: what was given to whom, and the commitment.
+// openCase is what is known of a share that is checked or disputed. Every member keeps one of every
+// such share, because it may be drawn to judge a dispute after the coordinator's state has dropped
+// the round: the commitment, and the sequences that were given.
 type openCase struct {
 	Share
 	epoch, step   uint32
@@ -51,7 +52,7 @@ type asking struct {
 	times uint32
 }
 
-// readCases brings the files up to date with the state's tables of checks and disputes.
+// readCases brings the cases up to date with the state's tables of checks and disputes.
 func (m *Machine) readCases() {
 	for _, cs := range m.cases {
 		cs.listed, cs.check, cs.disputed = false, false, false
@@ -83,7 +84,7 @@ func (m *Machine) readCases() {
 	m.cases = kept
 }
 
-// file returns the file of a checked share, opened if there is none.
+// openCase returns the case of a checked share, which it opens if there is none.
 func (m *Machine) openCase(c coordinator.Check) *openCase {
 	s := Share{c.Round, c.Member}
 	cs := m.caseOf[s]
@@ -106,7 +107,7 @@ func (m *Machine) openCase(c coordinator.Check) *openCase {
 	return cs
 }
 
-// nameCases finds the commitments of files among those that are known.
+// nameCases looks for the commitments of the cases among those that are known.
 func (m *Machine) nameCases() {
 	for _, cs := range m.cases {
 		if cs.known {
@@ -128,12 +129,12 @@ func (m *Machine) nameCases() {
 	}
 }
 
-// about says whether a commitment is one to the share of the file.
+// about reports whether a commitment is one to the share of the case.
 func (cs *openCase) about(c *coordinator.Commitment) bool {
 	return c.Round == cs.Round && c.Member == cs.Member && c.Epoch == cs.epoch && c.Share == cs.share && c.Params == cs.params
 }
 
-// claim takes a commitment from gossip or a peer for a file whose round the results no longer have.
+// claim takes a commitment from gossip or a peer for a case whose round the results no longer have.
 func (m *Machine) claim(ev CommitmentReceived) {
 	c := ev.Signed.Commitment
 	cs := m.caseOf[Share{c.Round, c.Member}]
@@ -142,7 +143,7 @@ func (m *Machine) claim(ev CommitmentReceived) {
 	}
 }
 
-// given takes spans from a peer for the files that lack them.
+// assigned takes spans from a peer for the cases that lack them.
 func (m *Machine) assigned(spans []batch.Span) {
 	hash := batch.Hash(spans)
 	for _, cs := range m.cases {
@@ -152,7 +153,8 @@ func (m *Machine) assigned(spans []batch.Span) {
 	}
 }
 
-// askFor asks one peer, another each time and the author first, for what a file lacks: after a restart, or for a member that came later.
+// askFor asks one peer for what a case lacks, as after a restart or in a member that joined later.
+// It asks the author first and another peer each time.
 func (m *Machine) askFor(cs *openCase) {
 	peers := m.holders(cs)
 	if len(peers) == 0 || !m.due(&cs.asked.at, reAskMs) {
@@ -168,12 +170,13 @@ func (m *Machine) askFor(cs *openCase) {
 	}
 }
 
-// task is the file's share as something to compute; ok is false while something is missing.
+// task returns the case's share as something to compute; ok is false while something is missing.
 func (cs *openCase) task() (t Task, ok bool) {
 	return Task{Share: cs.Share, Step: cs.step, Spans: cs.spans, Commitment: cs.signed.Commitment}, cs.known && cs.spans != nil
 }
 
-// concerns says whether this member is of the case in any part but that of a tie-breaker who found for the accused.
+// concerns reports whether this member has a part in the case. A tie-breaker that found for the
+// accused has none any more.
 func (m *Machine) concerns(cs *openCase) bool {
 	if !m.member.known {
 		return false
@@ -196,8 +199,9 @@ func (m *Machine) concerns(cs *openCase) bool {
 	return false
 }
 
-// decideRetain names the blobs that peers may still ask for, when they have changed: those of this member's last shares, whose checks are
-// not drawn yet, the parameters that went with them, which verifiers need, and those of the cases it is in.
+// decideRetain names the blobs that peers may still ask for, when they have changed: those of this
+// member's last shares, whose checks are not drawn yet, the parameters these began from, which
+// verifiers need, and those of the cases it is in.
 func (m *Machine) decideRetain() {
 	now := m.state.Round()
 	var h Retain
@@ -248,7 +252,7 @@ func (m *Machine) decideRetain() {
 	}
 }
 
-// recall fills the files with what was kept of them before this member was started.
+// recall completes the cases with what was kept of them before this member was started.
 func (m *Machine) recall(kept []Kept) {
 	for _, k := range kept {
 		cs := m.caseOf[k.Share]
@@ -260,8 +264,8 @@ func (m *Machine) recall(kept []Kept) {
 	}
 }
 
-// holders are the peers likely to have what it takes to compute a share again: its author, whoever accuses it, and all others, who had
-// at least the parameters.
+// holders returns the peers likely to have what a share begins from: its author, its accuser, and
+// all others, which had the parameters at least.
 func (m *Machine) holders(cs *openCase) []key.Public {
 	var out []key.Public
 	first := func(i uint32) {

@@ -9,28 +9,31 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// An Event is something that happened outside the machine. Every action that can end, in success or failure, ends in one.
+// An Event is something that happened outside the machine. Every action that can end, in success or
+// failure, ends in one.
 type Event interface{ event() }
 
-// StateChanged brings a newer state of the run, as of the ledger's time TimeMs. The machine keeps the state and never writes to it.
+// StateChanged brings a newer state of the run, and the ledger's time TimeMs at which it held. The
+// machine keeps the state and never writes to it.
 type StateChanged struct {
 	State  coordinator.State
 	TimeMs uint64
 }
 
-// Tick says that time has passed; drivers send it a few times a second.
+// Tick reports that time has passed. Drivers send it several times a second.
 type Tick struct{}
 
-// Loaded ends the start: the driver holds the parameters whose hash is Params, or none if Known is false.
-// Round says at the start of which round they were current, 0 if they are the run's initial parameters.
+// Loaded ends the start. The driver holds the parameters with the hash Params, which were current
+// at the start of round Round (0: the run's initial ones), or none if Known is false.
 //
-// Committed is the last commitment this member signed before it was started, zero if there was none. What it committed to in a round
-// it must not compute again: the result could differ, and two commitments for one round are proof of a cheat. InDoubt says that
-// there may be one nobody knows; the round that is open now is then left out.
+// Committed is the last commitment that this member signed before it was started, zero if there was
+// none. The member must not compute that round again: the result could differ, and two commitments
+// for one round are proof of a cheat. InDoubt says that there may be one which is not known; the
+// member then sits out the round that is open now.
 //
 // State is the hash of the optimizer state that the driver holds, zero if it is the fresh one.
 //
-// Cases are the shares of which the driver kept what it takes to argue about them (Keep), with their commitments.
+// Cases are the shares that the driver kept on Keep.
 type Loaded struct {
 	Known     bool
 	Round     uint32
@@ -47,16 +50,19 @@ type Kept struct {
 	Signature key.Signature
 }
 
-// CommitmentReceived brings a signed commitment from gossip or from a peer's answer. Its signature has been checked by the driver against Signer.
+// CommitmentReceived brings a signed commitment from gossip or from a peer's answer. The driver has
+// checked its signature against Signer.
 type CommitmentReceived struct {
 	Signed coordinator.Signed
 	Signer key.Public
 }
 
-// SpansReceived brings what a peer says was given to somebody; the machine judges it by its hash.
+// SpansReceived brings the spans that, says a peer, a member was given. The machine checks their
+// hash.
 type SpansReceived struct{ Spans []batch.Span }
 
-// Trained ends a Train action. Failed is empty on success; else it says why there is nothing to send.
+// Trained ends a Train action. Failed is empty on success; otherwise it says why there is nothing
+// to send.
 type Trained struct {
 	Round        uint32
 	Payload      wire.Hash // merkle.BlobRoot of the payload
@@ -67,12 +73,14 @@ type Trained struct {
 	Failed       string
 }
 
-// PayloadFetched ends a FetchPayload action. OK means that the payload has the committed hash and decodes strictly.
+// PayloadFetched ends a FetchPayload action. OK means that the payload has the committed hash and
+// decodes strictly.
 type PayloadFetched struct {
 	Round, Member uint32
 	ID            wire.Hash // of the commitment
 	OK            bool
-	Refused       bool // the bytes have the committed hash and are not a valid payload: never ask again
+	// the bytes have the committed hash and are not a valid payload: never ask again
+	Refused bool
 }
 
 // Applied ends an Apply action: the driver holds the parameters of the start of round To.
@@ -102,7 +110,8 @@ type Saved struct {
 	OK       bool
 }
 
-// Stopping says that the participant wants to leave: it withdraws from the run and starts nothing new.
+// Stopping says that the participant wants to leave. The member withdraws from the run and starts
+// nothing new.
 type Stopping struct{}
 
 func (StateChanged) event()       {}
@@ -118,15 +127,16 @@ func (Submitted) event()          {}
 func (Saved) event()              {}
 func (Stopping) event()           {}
 
-// An Action is something the driver shall do.
+// An Action is something that the driver is to do.
 type Action interface{ action() }
 
 // Submit sends a message to the run's coordinator.
 type Submit struct{ Message coordinator.Message }
 
-// Train computes this member's share of a round on the parameters and from the optimizer state with the given hashes; a driver that does
-// not hold that state, after a crash, begins afresh and says so in Trained. Settle, if not zero, is the seed of the slice that was sent of
-// what the state holds: it is taken out first.
+// Train computes this member's share of a round on the parameters and from the optimizer state with
+// the given hashes. A driver that lost that state in a crash begins from the fresh one and says so
+// in Trained. Settle, if not zero, is the seed of the slice that was sent of the state: the driver
+// takes it out first.
 type Train struct {
 	Epoch, Round, Step uint32
 	Spans              []batch.Span
@@ -138,27 +148,29 @@ type Train struct {
 // CancelTraining stops the Train action of a round that is over.
 type CancelTraining struct{ Round uint32 }
 
-// Commit signs a commitment, keeps it for peers that ask, and gossips it.
+// Commit signs a commitment, keeps it for peers that ask, and publishes it.
 type Commit struct{ Commitment coordinator.Commitment }
 
-// Republish gossips this member's own commitment of a round again, for peers that missed it.
+// Republish publishes this member's own commitment of a round again, for peers that missed it.
 type Republish struct{ Round uint32 }
 
-// AskCommitments asks one peer for the commitments of some members in a round; in a run of buckets To is zero, and each is looked for where
-// its author keeps it.
+// AskCommitments asks one peer for the commitments of members in a round. In a run of buckets To is
+// zero, and each commitment is looked for in its author's bucket.
 type AskCommitments struct {
 	Round uint32
 	Of    []uint32
 	To    key.Public
 }
 
-// AskSpans asks one peer which spans have this batch.Hash. It ends in SpansReceived if the peer knows.
+// AskSpans asks one peer which spans have this batch.Hash. It ends in SpansReceived if the peer
+// knows.
 type AskSpans struct {
 	Hash wire.Hash
 	To   key.Public
 }
 
-// FetchPayload fetches and checks one committed payload. Seed, if not zero, draws the slice that is wanted of it.
+// FetchPayload fetches and checks one committed payload; the slice of it that Seed draws, if Seed
+// is not zero.
 type FetchPayload struct {
 	Round, Member uint32
 	ID            wire.Hash
@@ -168,8 +180,8 @@ type FetchPayload struct {
 	From          []key.Public // likeliest holder first
 }
 
-// Apply makes the parameters of the start of round To from those of the round before, by the payloads of round Of in this order; by their
-// slices that Seed draws, if it is not zero.
+// Apply makes the parameters of the start of round To from those of the round before, by the
+// payloads of round Of in this order; by the slices of them that Seed draws, if Seed is not zero.
 type Apply struct {
 	To, Of   uint32
 	Seed     wire.Hash
@@ -177,17 +189,18 @@ type Apply struct {
 	Payloads []wire.Hash
 }
 
-// Heal fetches the parameters with the agreed hash from peers, reusing what the driver holds of them.
+// Heal fetches the parameters with the agreed hash, reusing what the driver holds of them.
 type Heal struct {
 	Round  uint32
 	Params wire.Hash
 	From   []key.Public
 }
 
-// Save writes the checkpoint of an epoch. Elected says that the run relies on this member for it; others may keep one if they like.
+// Save writes the checkpoint of an epoch. Elected says that the run relies on this member for it;
+// others may keep one.
 //
-// Endings is how members go on from it; Known is false if this member could not find out. Its own next result would begin from the state Own, out of
-// which what the slice of Settle has sent is taken first.
+// Endings is how members continue from it; Known is false if this member could not find out. Its
+// own next result would begin from the state Own, less what the slice of Settle has sent.
 type Save struct {
 	Epoch, Round uint32
 	Params       wire.Hash
@@ -200,18 +213,19 @@ type Save struct {
 // Forget drops commitments and payloads of rounds before Before.
 type Forget struct{ Before uint32 }
 
-// Hold says what the driver keeps and serves although it goes on from something else, until the next Retain: the parameters and optimizer
-// states with these hashes, and the commitments to these shares although Forget names their rounds. Mine are those of the shares whose
-// check or dispute this member is in itself; what was made to argue about others can go.
+// Retain names what the driver keeps and serves until the next Retain, although it has moved on:
+// the parameters and optimizer states with these hashes, and the commitments to these shares,
+// although Forget named their rounds. Mine are the shares in whose check or dispute this member has
+// a part; arguments about others can go.
 //
-// Given is what was given to members in the rounds of these shares, for peers that ask because they do not know.
+// Assignments are the spans of these shares, for peers that lack them.
 type Retain struct {
 	Blobs        []wire.Hash
 	Shares, Mine []Share
 	Assignments  []Assignment
 }
 
-// Given is the spans of a share, under their batch.Hash.
+// Assignment is the spans of a share, under their batch.Hash.
 type Assignment struct {
 	Hash  wire.Hash
 	Spans []batch.Span
@@ -222,14 +236,14 @@ func (h Retain) equal(o Retain) bool {
 	return slices.Equal(h.Blobs, o.Blobs) && slices.Equal(h.Shares, o.Shares) && slices.Equal(h.Mine, o.Mine) && slices.EqualFunc(h.Assignments, o.Assignments, same)
 }
 
-// Keep writes down what it takes to argue about a share of this member's own that is checked, so that a crash loses no dispute. It may be
-// deleted when Retain does not name the share among Mine any more.
+// Keep writes down what it takes to argue about this member's own share that is checked, so that a
+// crash loses no dispute. It may be deleted once Retain no longer names the share in Mine.
 type Keep struct{ Kept }
 
 // Expelled ends this member's part in the run: it was convicted.
 type Expelled struct{ Conviction coordinator.Conviction }
 
-// Note reports something a person should know.
+// Note reports something that a person should know.
 type Note struct{ Text string }
 
 func (Submit) action()         {}

@@ -107,8 +107,8 @@ func (m peerExchange) whom(rs *results) (to key.Public, ok bool) {
 
 func (peerExchange) outdated(uint32) bool { return false }
 
-// needed reports whether checks of the last own results are still to be drawn, or the member is in a
-// check or dispute.
+// needed reports whether checks of the last own results are still to be drawn, or the member is in
+// a check or dispute.
 func (m peerExchange) needed() bool {
 	if m.run.VerificationPercent == 0 {
 		return false

@@ -24,7 +24,8 @@ const (
 	fraudsMax = 64
 )
 
-// prove keeps two commitments as the proof of a fraud, unless one of that member is there.
+// prove keeps two commitments as the proof of a fraud, unless there is a proof against their
+// author.
 func (m *Machine) prove(a, b coordinator.Signed, k key.Public) {
 	if k == m.cfg.Self || len(m.frauds) >= fraudsMax {
 		return

@@ -10,9 +10,9 @@ import (
 // The result of a training step begins from the fresh state, whose hash is in the run's
 // configuration, or from the state that the same member's accepted result of the step before ended
 // with. So recomputing a result takes only that one state, and a member cannot bring in a state of
-// its own making. A member whose result was not accepted begins from the fresh state again. In a run
-// that resumes another from its checkpoint, the first result of a member may also begin from the
-// state that its last accepted one ended with there; the specification has its hash.
+// its own making. A member whose result was not accepted begins from the fresh state again. In a
+// run that resumes another from its checkpoint, the first result of a member may also begin from
+// the state that its last accepted one ended with there; the specification has its hash.
 //
 // Witnesses enforce this: a result that begins from anything else does not count as held. They know
 // when they attest, because the step before is settled by then. A witness that was absent when it

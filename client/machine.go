@@ -1,22 +1,29 @@
 // Package client decides what one participant of a run does next.
 //
-// A [Machine] is a plain value: it holds no clock, socket, file or lock. [Machine.Step] takes one [Event] and the time and returns
-// the [Action] values to perform, in order; the driver (package node, or a simulation) performs them and feeds every outcome back
-// as the next event. The machine keeps no queue of intentions: after each event it looks at the whole situation (the run's state,
-// the parameters it holds, the results it knows) and asks for whatever is due and not already under way. So an event that is lost,
-// repeated or late costs time and nothing else.
+// A [Machine] is a plain value: it holds no clock, socket, file or lock. [Machine.Step] takes one
+// [Event] and the time and returns the [Action] values to perform, in order. The driver (package
+// node, or a simulation) performs them and feeds every outcome back as the next event. The machine
+// keeps no queue of intentions: after each event it looks at the whole situation (the run's state,
+// the parameters it holds, the results it knows) and asks for whatever is due and not under way. So
+// an event that is lost, repeated or late costs time and nothing else.
 //
-// What it sees to, in the order of a round:
+// Its duties, in the order of a round:
 //
-//   - membership: join, join again after having been dropped, withdraw on stopping (member.go); say how fast it is (speed.go);
-//   - the model: bring the parameters to the start of the current round by applying accepted sets, compare their hash with the one
-//     the witnesses agreed on, and fetch the agreed model from peers when they differ or the sets are gone (model.go);
-//   - training: compute this member's share, from the optimizer state it may begin with (lineage.go), and commit to it (train.go); in a run
-//     of buckets, reveal what the next window draws of it (bucket.go);
-//   - results: learn the others' commitments, fetch and check their payloads (results.go);
+//   - membership: join, join again after having been dropped, withdraw on stopping (member.go);
+//     state its speed (speed.go);
+//   - the model: bring the parameters to the start of the current round by applying accepted sets,
+//     compare their hash with the one that the witnesses agreed on, and fetch the agreed model when
+//     they differ or the sets are gone (model.go);
+//   - training: compute this member's share, from the optimizer state it may begin with
+//     (lineage.go), and commit to it (train.go); in a run of buckets, reveal the slice that the
+//     next window draws (bucket.go);
+//   - results: learn the commitments of others, fetch and check their payloads (results.go);
 //   - witnessing: report what it holds when elected (witness.go);
-//   - verifying: compute again the shares it was drawn to check, give the verdict, and see disputes through (cases.go, verify.go,
-//     argue.go); prove it when somebody signs two commitments for one round (fraud.go).
+//   - verifying: compute again the shares it was drawn to check, give the verdict, and see disputes
+//     through (cases.go, verify.go, argue.go); prove it when a member signs two commitments for one
+//     round (fraud.go).
+//
+// What differs between runs of peers and runs of buckets is behind one interface (exchange.go).
 package client
 
 import (
@@ -29,9 +36,10 @@ import (
 type Config struct {
 	Self       key.Public
 	PayloadMax uint32 // largest payload the run's codec can make, in bytes
-	// States is from which optimizer state a member's first result of the run may begin, besides the fresh one: in a run that resumes another.
+	// States holds, in a run that resumes another, the optimizer state from which a member's first
+	// result may begin, besides the fresh one.
 	States map[key.Public]wire.Hash
-	Speed  uint32 // tokens a second of this machine by a trial; 0: not known
+	Speed  uint32 // tokens a second by a trial; 0: not known
 }
 
 // Machine is one participant's decisions. Create it with [New]; it is not safe for concurrent use.
@@ -73,7 +81,8 @@ type Machine struct {
 // New returns a machine that waits for its first state and for Loaded.
 func New(cfg Config) *Machine { return &Machine{cfg: cfg, caseOf: map[Share]*openCase{}} }
 
-// Step takes one event at time nowMs (milliseconds of any monotonic clock) and returns what to do about it, in order.
+// Step takes one event at time nowMs (milliseconds of any monotonic clock) and returns what to do
+// about it, in order.
 func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	m.now = max(m.now, nowMs)
 	m.out = nil
@@ -123,17 +132,18 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	return m.out
 }
 
-// Round is the round whose start the held parameters belong to, and their hash; ok is false while there are none.
+// Round returns the round at whose start the held parameters were current, and their hash; ok is
+// false while there are none.
 func (m *Machine) Round() (round uint32, params wire.Hash, ok bool) {
 	return m.model.round, m.model.hash, m.model.known
 }
 
-// Busy says whether the machine waits for parameters: it is healing or has none.
+// Busy reports whether the machine waits for parameters: it is healing or has none.
 func (m *Machine) Busy() bool { return m.model.healing || !m.model.known }
 
-// Needed reports whether others still count on this member after it has left: the checks of its last
-// results are still to be drawn, or it is in a check or dispute; in a run of buckets, its last result
-// is not revealed yet.
+// Needed reports whether others still count on this member after it has left: the checks of its
+// last results are still to be drawn, or it is in a check or dispute; in a run of buckets, its last
+// result is not revealed yet.
 func (m *Machine) Needed() bool {
 	return m.hasState && m.member.known && !m.expelled && m.exchange.needed()
 }
@@ -164,7 +174,7 @@ func (m *Machine) stateChanged(ev StateChanged) {
 	m.unread = true
 }
 
-// ledgerMs is about what time it is for the ledger: that of the newest state, and what has passed since.
+// ledgerMs estimates the ledger's time: that of the newest state, and what has passed since.
 func (m *Machine) ledgerMs() uint64 { return uint64(int64(m.now) - m.aheadMs) }
 
 // decide asks for everything that is due.
@@ -219,7 +229,8 @@ func (m *Machine) decideRound() {
 	}
 }
 
-// due says whether an action last asked for at time last (0: never) may be asked for again after wait milliseconds, and notes the time if so.
+// due reports whether an action that was last asked for at time *last (0: never) may be asked for
+// again after wait milliseconds. If so, it sets *last to now.
 func (m *Machine) due(last *uint64, wait uint64) bool {
 	if *last != 0 && m.now < *last+wait {
 		return false

@@ -4,8 +4,9 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// How long the machine waits before it asks for the same thing again, in milliseconds. A refused or lost message is then tried anew
-// against the state of that time; none of the delays decides anything but traffic.
+// How many milliseconds the machine waits before it asks for the same thing again. A refused or
+// lost message is then retried against the state of that time. The delays affect nothing but
+// traffic.
 const (
 	rejoinMs    = 2000
 	reReadyMs   = 1500
@@ -20,7 +21,7 @@ const (
 	resendMs    = 800
 )
 
-// membership is where this participant stands with the run.
+// membership is this participant's standing in the run.
 type membership struct {
 	index    uint32
 	known    bool // the run has a slot for us at index
@@ -43,7 +44,7 @@ func (m *Machine) decideMembership() {
 		m.member.was = m.member.was || !gone
 		if status == coordinator.StatusReplaced && m.member.was && !m.member.replaced {
 			m.member.replaced = true
-			m.do(Note{"a newcomer has this member's slot, since its scores were the worst; to join again costs what registering costs, so that is for you to decide: start again"})
+			m.do(Note{"a newcomer took this member's slot, because its scores were the worst; joining again costs the registration fee: start again if you want to"})
 		}
 		if status == coordinator.StatusEjected {
 			m.expel()
@@ -91,7 +92,8 @@ func (m *Machine) decideReady() {
 	}
 }
 
-// submitted notes what became of a message. A refusal needs no answer of its own: what is still due is asked for again later.
+// submitted notes the fate of a message. A refusal needs no answer: what is still due is asked for
+// again later.
 func (m *Machine) submitted(ev Submitted) {
 	if msg, ok := ev.Message.(coordinator.Ready); ok && ev.Err == nil {
 		m.member.readyFor = msg.Epoch
@@ -101,13 +103,13 @@ func (m *Machine) submitted(ev Submitted) {
 	}
 }
 
-// saving is how long a checkpoint has waited for what it says of members.
+// saving is how long a checkpoint has waited for the endings.
 type saving struct {
 	epoch uint32
 	since uint64
 }
 
-// decideCheckpoint asks once an epoch for its checkpoint, and reports it if this member was designated.
+// decideCheckpoint asks for the checkpoint of an epoch, once.
 func (m *Machine) decideCheckpoint() {
 	epoch := m.state.Epoch()
 	agreed, round := m.state.Params()

@@ -5,11 +5,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// historyLen is how many of its own past hashes a machine remembers: the coordinator agrees on the hash of a round when that round
-// ends, so the one in question is at most a few rounds old.
+// historyLen is how many hashes of its own past parameters a machine remembers. The coordinator
+// agrees on the hash of a round when that round ends, so the hash in question is at most three
+// rounds old.
 const historyLen = 8
 
-// model is which parameters the driver holds.
+// model is the parameters that the driver holds.
 type model struct {
 	started  bool // Loaded has come
 	known    bool // there are parameters
@@ -39,13 +40,13 @@ func (v *model) set(round uint32, hash wire.Hash) {
 	v.history[round%historyLen] = version{round, hash}
 }
 
-// at returns the hash the own parameters had at the start of a round.
+// at returns the hash that the own parameters had at the start of a round.
 func (v *model) at(round uint32) (wire.Hash, bool) {
 	h := v.history[round%historyLen]
 	return h.hash, v.known && h.round == round && (round != 0 || v.round == 0)
 }
 
-// atAgreed says whether the held parameters are the ones the run agreed on last.
+// atAgreed reports whether the held parameters are the ones that the run agreed on last.
 func (m *Machine) atAgreed() bool {
 	agreed, _ := m.state.Params()
 	return m.model.known && m.model.hash == agreed
@@ -70,14 +71,15 @@ func (m *Machine) syncToAgreed() {
 	m.heal()
 }
 
-// disagrees says whether the own parameters of an agreed round differ from what was agreed.
+// disagrees reports whether the own parameters of the agreed round differ from the agreed ones.
 func (m *Machine) disagrees() bool {
 	agreed, round := m.state.Params()
 	own, ok := m.model.at(round)
 	return ok && own != agreed
 }
 
-// reachable says whether the state still has every round needed to apply the accepted sets from the held parameters on.
+// reachable reports whether the state still has every round whose accepted set the held parameters
+// lack.
 func (m *Machine) reachable() bool {
 	for q := m.model.round + 1; q <= m.state.Round(); q++ {
 		if _, ok := m.duePrior(q); !ok {
@@ -87,8 +89,8 @@ func (m *Machine) reachable() bool {
 	return true
 }
 
-// duePrior returns the round whose accepted set makes the parameters of the start of round q, 0 if there is none to apply. ok is false if
-// the state no longer has what it takes to tell.
+// duePrior returns the round whose accepted set makes the parameters of the start of round q, 0 if
+// there is none to apply. ok is false if the state no longer has the rounds that decide it.
 func (m *Machine) duePrior(q uint32) (a uint32, ok bool) {
 	if q == 1 {
 		return 0, true // before the first round there are the initial parameters
@@ -117,7 +119,8 @@ func (m *Machine) catchUp() {
 	}
 	agreed, round := m.state.Params()
 	if !m.model.known || m.disagrees() || !m.reachable() {
-		// Parameters of a later round than the agreed one that we cannot judge are kept until a round we know is agreed.
+		// Parameters of a later round than the agreed one that we cannot judge are kept until a
+		// round we know is agreed.
 		if m.model.known && m.model.hash == agreed && m.model.round != round {
 			m.model.set(round, agreed)
 			return
@@ -187,7 +190,8 @@ func (m *Machine) healed(ev Healed) {
 	m.model.set(ev.Round, ev.Params)
 }
 
-// peers lists the other present members, beginning at a place that depends on the member and the salt, so that not all ask the same one.
+// peers lists the other present members. The first one depends on the member and the salt, so that
+// they do not all ask the same one.
 func (m *Machine) peers(salt uint32) []key.Public {
 	n := m.state.Count()
 	var out []key.Public

@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	// keepRounds is how many rounds' results are kept: the coordinator's ring holds four, and one ahead may come early.
+	// keepRounds is how many rounds' results are kept: the coordinator's ring holds four, and one
+	// ahead may come early.
 	keepRounds = 5
-	// candidatesMax bounds the commitments kept of one member in one round. An honest member makes one; a second is evidence, more are noise.
+	// candidatesMax bounds the commitments kept of one member in one round. An honest member makes
+	// one; a second is evidence, more are noise.
 	candidatesMax = 3
 	// fetchesMax bounds the payload fetches under way.
 	fetchesMax = 16
@@ -30,13 +32,13 @@ type results struct {
 	asks     uint32
 }
 
-// place is where a candidate stands: known[member][k].
+// place is where a candidate is: known[member][k].
 type place struct {
 	member uint32
 	k      uint8
 }
 
-// candidate is one commitment and how far its payload has come.
+// candidate is one commitment, and how far its payload has come.
 type candidate struct {
 	commitment coordinator.Commitment
 	signature  key.Signature
@@ -70,7 +72,7 @@ func (m *Machine) enterRound(now uint32) {
 		m.do(Forget{Before: now - keepRounds + 1})
 	}
 	m.results(now)
-	m.fetches = 0 // counted anew, lest what got lost or was forgotten counts for ever
+	m.fetches = 0 // recounted, so that a lost fetch does not count forever
 	for _, rs := range m.rounds {
 		for _, o := range rs.open {
 			if int(o.k) < len(rs.known[o.member]) && rs.known[o.member][o.k].fetching {
@@ -80,7 +82,8 @@ func (m *Machine) enterRound(now uint32) {
 	}
 }
 
-// results returns the record of a round, made if need be and filled from the state if the state has the round.
+// results returns the record of a round. It makes the record if there is none, and fills it in if
+// the state has the round.
 func (m *Machine) results(number uint32) *results {
 	rs := m.find(number)
 	if rs == nil {
@@ -146,8 +149,8 @@ func (m *Machine) received(ev CommitmentReceived) {
 	m.unread = true
 }
 
-// valid says whether a commitment is for the share this member was given, on the parameters everybody started from and the optimizer
-// state its last accepted result ended with.
+// valid reports whether a commitment is for the share that its author was given, on the parameters
+// that all started from, and from an optimizer state that its author may begin from.
 func (m *Machine) valid(rs *results, c *candidate) bool {
 	if !rs.prepared || c.refused || !rs.expected[c.commitment.Member] || c.commitment.Share != rs.shares[c.commitment.Member] {
 		return false
@@ -163,7 +166,8 @@ func (m *Machine) valid(rs *results, c *candidate) bool {
 	return !known || own == c.commitment.Params
 }
 
-// best is the candidate this member vouches for: of the valid ones whose payload it holds (or, with payload false, that it knows) the one with the smallest ID.
+// best returns the candidate that this member vouches for: the one with the smallest ID among the
+// valid ones; with payload set, only among those whose payload it holds.
 func (m *Machine) best(rs *results, member uint32, payload bool) *candidate {
 	var best *candidate
 	for i := range rs.known[member] {
@@ -195,8 +199,8 @@ func (m *Machine) decideResults() {
 	}
 }
 
-// fetchOpen asks for payloads in the order in which their commitments came, a few at a time. It looks at no more than it has to, for it is
-// called at every event.
+// fetchOpen asks for payloads in the order in which their commitments came, at most fetchesMax at a
+// time. It runs at every event, so it looks at no more of them than it has to.
 func (m *Machine) fetchOpen(rs *results) {
 	kept := rs.open[:0]
 	for n, o := range rs.open {
@@ -238,8 +242,8 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	return true
 }
 
-// askMissing asks one peer, another each time, for the commitments of the members that wanted names; after a crash the own one may be
-// among them.
+// askMissing asks for the commitments of the wanted members. After a crash the own one may be among
+// them.
 func (m *Machine) askMissing(rs *results, wanted func(member uint32) bool) {
 	wait := m.exchange.patience(reAskMs, rs.asks)
 	if rs.askedAt != 0 && m.now < rs.askedAt+wait {
@@ -280,7 +284,7 @@ func (m *Machine) fetched(ev PayloadFetched) {
 	}
 }
 
-// keepOwn records the own result as held.
+// keepOwn records the own result.
 func (m *Machine) keepOwn() {
 	c := m.work.own
 	rs := m.results(c.Round)
@@ -289,8 +293,9 @@ func (m *Machine) keepOwn() {
 	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
 }
 
-// accepted returns the payloads of the accepted set of round a in canonical order, by member. complete is false while a commitment or
-// payload is missing; both are then being asked for.
+// accepted returns the payloads of the accepted set of round a in canonical order, which is by
+// member. complete is false while a commitment or payload is missing; both are then being asked
+// for.
 func (m *Machine) accepted(a uint32) (payloads []wire.Hash, complete bool) {
 	r, ok := m.state.At(a)
 	if !ok {
@@ -324,10 +329,10 @@ func (m *Machine) accepted(a uint32) (payloads []wire.Hash, complete bool) {
 }
 
 // split reports whether no commitment of this member can have a quorum, known or not, so that no
-// member applies any. Either the member gave different witnesses different commitments, or a witness
-// says that it holds a result and names none. An unknown commitment may be in the reports that name
-// none of the known ones, and in those that name several, which only liars send: fewer than a third
-// of the elected.
+// member applies any. Either the member gave different witnesses different commitments, or a
+// witness says that it holds a result and names none. An unknown commitment may be in the reports
+// that name none of the known ones, and in those that name several, which only liars send: fewer
+// than a third of the elected.
 func (m *Machine) split(rs *results, member uint32) bool {
 	a, known := rs.number, rs.known[member]
 	r, ok := m.state.At(a + uint32(m.run.Overlap))

@@ -7,24 +7,26 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// Speed is what a member's shares go by in a run that says so. It says how fast it is when it joins, by a trial of the driver's, and then at
-// the end of an epoch if its own steps were faster or slower than that by more than a quarter: the ledger takes one statement an epoch, and
-// the shares of the next one go by it. What others say matters as much for how much there is to do as what it says itself, so it measures
-// and says again. Steps it could not finish in time count as well.
+// Where the specification says so, the shares of members follow their speeds. A member states its
+// speed when it joins, by a trial of the driver's, and again at the end of an epoch if its own
+// steps were faster or slower by more than a quarter. The ledger takes one statement an epoch,
+// which the shares of the next epoch follow. Since the statements of others decide as much about
+// its share, a member keeps measuring. Steps that it could not finish in time count as well.
 
 const (
-	// stepsKept is of how many of its last steps a member takes the median, stepsLeast how many there must be.
+	// stepsKept is how many of the last steps count, by their median; stepsLeast is how many it
+	// takes.
 	stepsKept, stepsLeast = 8, 3
-	// roomParts of four are what of a round's time a step should take at most: the result has to be sent too. Who needs more says that it is
-	// slower than it is, in that proportion.
+	// roomParts is how many quarters of a round's time a step should take at most, because the
+	// result has to be sent too. A member that needs more states a lower speed in proportion.
 	roomParts = 3
-	// unfinished is how many times as long as it was given a step is taken to need that was not finished.
+	// unfinished is how many times its time an unfinished step is assumed to need.
 	unfinished = 2
 
 	reSpeedMs = 2000
 )
 
-// pace is how fast this member's own steps were.
+// pace is the speed of this member's own steps.
 type pace struct {
 	started uint64   // when the step under way was asked for
 	tokens  uint64   // of it
@@ -58,8 +60,8 @@ func (m *Machine) stepEnded(finished bool) {
 	}
 }
 
-// speed is how fast this member is by its own steps, where shares go by it and they were not too few, or as the driver said; 0 if nobody
-// knows.
+// speed returns this member's speed in tokens a second: by its own steps, where shares go by speed
+// and there were enough of them, or else as the driver measured it; 0 if it is not known.
 func (m *Machine) speed() uint32 {
 	if m.run.Sharing != coordinator.SpeedShares || len(m.pace.steps) < stepsLeast {
 		return m.cfg.Speed
@@ -69,12 +71,12 @@ func (m *Machine) speed() uint32 {
 	return sorted[(len(sorted)-1)/2]
 }
 
-// differs says whether two speeds are more than a quarter apart.
+// differs reports whether two speeds are more than a quarter apart.
 func differs(a, b uint32) bool {
 	return 4*uint64(a) > 5*uint64(b) || 5*uint64(a) < 4*uint64(b)
 }
 
-// decideSpeed states a new speed when the epoch is at its end, or the next one has not begun.
+// decideSpeed states a new speed at the end of an epoch, or before the next one begins.
 func (m *Machine) decideSpeed() {
 	p := &m.pace
 	if m.run.Sharing != coordinator.SpeedShares || !m.member.known || m.stopping {

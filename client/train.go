@@ -15,7 +15,8 @@ type work struct {
 	publishedAt uint64
 }
 
-// resume keeps this member from training again what it committed to before it was started.
+// resume keeps this member from training a round again for which it signed a commitment before it
+// was started.
 func (m *Machine) resume(ev Loaded) {
 	if c := ev.Committed.Commitment; m.hasState && c.Run == m.state.ID() {
 		m.work.own = c
@@ -30,7 +31,8 @@ func (m *Machine) resume(ev Loaded) {
 	}
 }
 
-// decideTraining starts this member's share of the round once the parameters are there, and says again what it committed to while the round lasts.
+// decideTraining starts this member's share of the round once the parameters are there, and
+// publishes its commitment again while the round lasts.
 func (m *Machine) decideTraining(r coordinator.Round) {
 	now := r.Number()
 	if note, late := m.exchange.late(m.work.running); m.work.running != 0 && late {

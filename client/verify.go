@@ -6,10 +6,11 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Being drawn as a verifier, or as a tie-breaker of a dispute, a member computes the share again and says what came out. Its own training
-// goes first as long as the deadline is not near. A verdict is sent until the ledger takes it, and not when the ledger shows it already.
+// A member that is drawn as a verifier, or as a tie-breaker of a dispute, computes the share again
+// and reports the outcome. Its own training comes first while the deadline is not near. It sends
+// the verdict until the ledger takes it, and not at all if the ledger shows it already.
 
-// Verdict is what came of computing a share again.
+// Verdict is the outcome of computing a share again.
 type Verdict uint8
 
 // The verdicts.
@@ -17,10 +18,10 @@ const (
 	Unable    Verdict = iota // nothing: the computation failed or was cancelled
 	Same                     // what was committed to
 	Different                // something else, twice
-	Missing                  // what it begins from could not be had from anybody
+	Missing                  // no member served what it begins from
 )
 
-// verification is how far this member is with computing a share again.
+// verification is this member's progress with computing a share again.
 type verification struct {
 	running bool
 	triedAt uint64
@@ -36,8 +37,9 @@ type verification struct {
 	voted   uint32 // the dispute in which the ledger has taken the vote
 }
 
-// Verify computes a share again, as Train does, from what its commitment names. What the driver does not hold it fetches, until UntilMs of
-// the machine's time; it says Missing then. Urgent says to compute it before other work, Trace to say the trace's root even if the result
+// Verify computes a share again, as Train does, from what its commitment names. The driver fetches
+// what it does not hold until UntilMs of the machine's time, and then gives the verdict Missing.
+// Urgent puts the computation before other work. Trace asks for the trace's root even if the result
 // is the same. It ends in Verified.
 type Verify struct {
 	Kept
@@ -50,8 +52,9 @@ type Verify struct {
 // CancelVerify stops the Verify action of a share whose check or dispute is over.
 type CancelVerify struct{ Share }
 
-// Verified ends a Verify action. Different means that two computations agreed with each other and not with the commitment; Trace is then
-// the root of the driver's own trace of the step, which it can argue from. Gradient is set for Same, and Trace if it was asked for.
+// Verified ends a Verify action. Different means that two computations agreed with each other and
+// not with the commitment; Trace is then the root of the driver's own trace of the step, from which
+// it can argue. Gradient is set for Same, and so is Trace if it was asked for.
 type Verified struct {
 	Share
 	Verdict         Verdict
@@ -69,10 +72,10 @@ const (
 	voteUnserved = coordinator.VoteUnserved
 )
 
-// verifyTries bounds how often a computation that fails is begun again.
+// verifyTries bounds how often a computation that fails is started.
 const verifyTries = 3
 
-// decideCases does what the open checks and disputes ask of this member.
+// decideCases does this member's part in the open checks and disputes.
 func (m *Machine) decideCases() {
 	if !m.member.known {
 		return
@@ -83,7 +86,7 @@ func (m *Machine) decideCases() {
 	}
 }
 
-// vote says whether this member is a tie-breaker of the file's dispute who has not voted.
+// vote reports whether this member is a tie-breaker of the case's dispute that has not voted.
 func (m *Machine) vote(cs *openCase) bool {
 	if !cs.disputed || cs.dispute.Stage != coordinator.StageTieBreaking || cs.verify.voted == cs.dispute.ID {
 		return false
@@ -104,7 +107,7 @@ func (v *verification) decide(m *Machine, cs *openCase) {
 	if voting && v.in != cs.dispute.ID {
 		v.in, v.tries, v.sends = cs.dispute.ID, 0, 0
 		if v.result.Trace.IsZero() && !v.running {
-			v.verdict = Unable // what there is, is not enough to vote with; others may serve now what was missing
+			v.verdict = Unable // too little to vote with; others may serve now what was missing
 		}
 	}
 	switch {
@@ -116,7 +119,7 @@ func (v *verification) decide(m *Machine, cs *openCase) {
 	}
 }
 
-// late says that the deadline is over.
+// late reports whether the deadline has passed.
 func (cs *openCase) late(m *Machine) bool { return m.ledgerMs() >= cs.deadlineMs }
 
 func (v *verification) begin(m *Machine, cs *openCase) {
@@ -127,7 +130,7 @@ func (v *verification) begin(m *Machine, cs *openCase) {
 		if left > m.run.VerifyMs/2 || cs.known {
 			return
 		}
-		// The author does not even say what it committed to.
+		// The author does not even serve its commitment.
 		v.verdict, v.result = Missing, Verified{Share: cs.Share, Verdict: Missing}
 		return
 	}
@@ -141,7 +144,7 @@ func (v *verification) begin(m *Machine, cs *openCase) {
 	m.do(Verify{Kept: Kept{task, cs.signed.Signature}, From: m.holders(cs), UntilMs: m.now + left/2, Urgent: urgent, Trace: trace})
 }
 
-// training says whether the own share of the round is still to be computed.
+// training reports whether the own share of the round is still to be computed.
 func (m *Machine) training() bool {
 	switch m.state.Phase() {
 	case coordinator.RoundTrain, coordinator.RoundWitness:
@@ -192,7 +195,7 @@ func (v *verification) message(cs *openCase, voting bool) coordinator.Message {
 	return nil
 }
 
-// verified takes what came of computing a share again.
+// verified takes the outcome of computing a share again.
 func (m *Machine) verified(ev Verified) {
 	cs := m.caseOf[ev.Share]
 	if cs == nil || !cs.verify.running {
@@ -206,11 +209,11 @@ func (m *Machine) verified(ev Verified) {
 	}
 	v.verdict, v.result = ev.Verdict, ev
 	if cs.disputed && !cs.dispute.Unserved && ev.Verdict == Same && ev.Trace.IsZero() {
-		v.verdict = Unable // it was begun for a check that has become a dispute since
+		v.verdict = Unable // it was started for a check that has become a dispute since
 	}
 }
 
-// said notes what became of a verdict or a vote.
+// verdictSubmitted notes the fate of a verdict or a vote.
 func (m *Machine) verdictSubmitted(ev Submitted) {
 	var cs *openCase
 	switch msg := ev.Message.(type) {
@@ -235,7 +238,7 @@ func (m *Machine) verdictSubmitted(ev Submitted) {
 	}
 }
 
-// inDispute returns the file of a dispute.
+// inDispute returns the case of a dispute.
 func (m *Machine) inDispute(id uint32) *openCase {
 	for _, cs := range m.cases {
 		if cs.disputed && cs.dispute.ID == id {

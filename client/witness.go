@@ -5,7 +5,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// reports is what this member said as a witness.
+// reports is what this member reported as a witness.
 type reports struct {
 	round  uint32 // last round reported on
 	done   uint32 // last round whose report was accepted
@@ -13,7 +13,8 @@ type reports struct {
 	waits  bool // something is missing, and nothing but time has passed since that was found
 }
 
-// decideWitness reports, if this member was elected, as soon as it holds everything; in RoundWitness it reports what it holds.
+// decideWitness reports, if this member was elected, as soon as it holds everything; in
+// RoundWitness it reports what it holds.
 func (m *Machine) decideWitness(r coordinator.Round) {
 	now := r.Number()
 	if m.witness.waits || m.witness.done >= now || !r.Elected(m.member.index) || r.Reported(m.member.index) {
@@ -66,10 +67,11 @@ func (m *Machine) gather(attested coordinator.Round, p bloom.Params, filter bloo
 	return held, complete
 }
 
-// takesPart says whether a member is still of the epoch: one that left or was dropped is not waited for.
+// takesPart reports whether a member is still active in the epoch. One that left or was dropped is
+// not waited for.
 func (m *Machine) takesPart(i uint32) bool { return m.state.Status(i) == coordinator.StatusActive }
 
-// allCommitted says whether a commitment of everybody with a share in the round is known.
+// allCommitted reports whether the commitment of each member with a share in the round is known.
 func (m *Machine) allCommitted(round uint32) bool {
 	rs := m.results(round)
 	for i := range rs.expected {

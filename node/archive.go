@@ -9,13 +9,16 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ArchivedRound is what an audit of the results of a round takes, as a [PeerReader] that went along has kept it. Its encoding is
+// ArchivedRound is what an audit of a round's results takes, as a [PeerReader] kept it at the time.
+// Its encoding is
 //
-//	magic "EAUD\x01\0\0\0" | Var coordinator's state | U32 n | n × (Var signed commitment) | U32 m | m × (Hash root, Var blob)
+//	magic "EAUD\x01\0\0\0" | Var coordinator's state | U32 n | n × (Var signed commitment) |
+//	U32 m | m × (Hash root, Var blob)
 //
-// The state is one in which the round is settled and still has its slot, as the chain told it then; who reads the file takes from it who had
-// which share and which parameters were agreed. Commitments carry their authors' signatures, and blobs (parameters, optimizer states) are checked
-// against the roots in them, so that nobody can put words into a member's mouth by an archive.
+// In the state, as the chain showed it then, the round is settled and still has its slot. It says
+// which share each member had and which parameters were agreed on. Commitments carry their authors'
+// signatures, and blobs (parameters, optimizer states) are checked against the roots in them, so
+// that an archive cannot attribute to a member what it did not commit to.
 type ArchivedRound struct {
 	State  coordinator.State
 	Signed []coordinator.Signed
@@ -53,10 +56,11 @@ func (r ArchivedRound) Append(dst []byte) []byte {
 	return dst
 }
 
-// ErrArchive is what is wrong with bytes that are no round of an archive.
+// ErrArchive reports bytes that are not a round of an archive, or a damaged one.
 var ErrArchive = errors.New("damaged, or no round of an archive")
 
-// ParseArchivedRound is the inverse of Append for a round of a run; it checks its signatures and roots. The blobs point into b.
+// ParseArchivedRound is the inverse of Append for a round of a run. It checks signatures and roots.
+// The blobs point into b.
 func ParseArchivedRound(b []byte, run wire.Hash) (ArchivedRound, error) {
 	var a ArchivedRound
 	if len(b) < len(archiveMagic) || string(b[:len(archiveMagic)]) != archiveMagic {

@@ -12,21 +12,23 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// BucketReader is somebody who takes no part in a run of buckets and wants its parameters, as a validator does. Its methods are for the loop.
+// BucketReader gets the parameters of a run of buckets for a program that takes no part in it, such
+// as a validator. Its methods are for the loop.
 type BucketReader struct{ b *buckets }
 
-// NewBucketReader looks into the buckets of the run with that identity. Initial is as in [Config].
+// NewBucketReader reads the buckets of the run with this identity. initial is as in [Config].
 func NewBucketReader(id wire.Hash, l loop.Loop, e engine.Engine, x *bucket.Exchange, initial func() []float32) *BucketReader {
 	n := &Node{cfg: Config{ID: id, Loop: l, Engine: e, Initial: initial}, machine: client.New(client.Config{})}
 	n.slicer, _ = e.Slicer()
 	return &BucketReader{newBuckets(n, &Bucket{Exchange: x})}
 }
 
-// Connect tells it where the members' buckets are.
+// Connect takes where the members' buckets are.
 func (r *BucketReader) Connect(members []host.Peer) { r.b.connect(members) }
 
-// Model gets the parameters that the run, whose state is s, agreed on for the start of a round. Done is called on the loop, unless ctx ends
-// before. Values is called off the loop; what it returns is to be compared with the hash.
+// Model gets the parameters that the run, whose state is s, agreed on for the start of a round.
+// done is called on the loop, unless ctx ends before. values is called off the loop; the caller
+// compares what it returns with the hash.
 func (r *BucketReader) Model(ctx context.Context, s coordinator.State, round uint32, params wire.Hash, done func(values func() []float32, err error)) {
 	r.b.node.state = s
 	r.b.fetchModel(ctx, client.Heal{Round: round, Params: params}, nil, func(uint64, uint64) {}, func(f fetched, err error) {
@@ -36,5 +38,5 @@ func (r *BucketReader) Model(ctx context.Context, s coordinator.State, round uin
 	})
 }
 
-// Close gives up what is on its way.
+// Close gives up what is under way.
 func (r *BucketReader) Close() error { return r.b.close() }

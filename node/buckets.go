@@ -17,43 +17,49 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// In a run of buckets a member puts into its own bucket, under names that follow from what the ledger says (see package bucket):
+// In a run of buckets a member puts into its own bucket, under names that follow from what the
+// ledger shows (see package bucket):
 //
-//	commitment  of window r, in r: signed; the ledger is told too, and has its ID
+//	commitment  of window r, in r: signed; the ledger gets it too, and keeps its ID
 //	reveal      of window r, in r+1, whose seed draws what is revealed
-//	state       of window r, in r+2: the values on r's slice once r's accepted set was applied; whoever missed a window patches what it
-//	            holds, slice by slice, and compares the hash with the agreed one
-//	index, part the parameters that the run agreed on at the end of an epoch, if this member makes the checkpoint; for newcomers
+//	state       of window r, in r+2: the values on r's slice once r's accepted set was applied; a
+//	            member that missed windows patches what it holds, slice by slice, and compares the
+//	            hash with the agreed one
+//	index, part the parameters that the run agreed on at the end of an epoch, if this member makes
+//	            the checkpoint; for newcomers
 //
-// Windows long over are removed, but not what it takes to get from the last whole model to the newest parameters.
+// Windows long over are removed, but not what leads from the last whole model to the newest
+// parameters.
 
 // Bucket is how a member of a run of buckets exchanges with the others.
 type Bucket struct {
 	Exchange *bucket.Exchange
-	// Registered is where the others read, credentials included, as the ledger announces it: bucket.Location.Registered.
+	// Registered is where the others read, credentials included, as the ledger announces it:
+	// bucket.Location.Registered.
 	Registered string
 }
 
 const (
-	// putFor bounds the writing of an object; the machine has it written again while it is of use.
+	// putFor bounds writing an object. The machine has it written again while it is of use.
 	putFor = 30 * time.Second
 	// lookFor bounds one attempt to get an object.
 	lookFor = 10 * time.Second
-	// modelFor bounds the fetching of a model.
+	// modelFor bounds fetching a model.
 	modelFor = 30 * time.Minute
-	// windowsKept is for how many windows commitments and reveals are kept at least: validators may be behind, but not for long.
+	// windowsKept is for how many windows commitments and reveals are kept at least, because
+	// validators may lag.
 	windowsKept = 16
 	// tidyEvery is how many windows lie between two clean-ups.
 	tidyEvery = 8
 )
 
-// buckets is the exchange of those who write to buckets.
+// buckets is the exchange of members that write to buckets.
 type buckets struct {
 	node       *Node
 	x          *bucket.Exchange
 	registered string
 	where      map[key.Public]bucket.Location
-	saying     map[wire.Hash]bool // commitments that the ledger is being told
+	submitting map[wire.Hash]bool // commitments on their way to the ledger
 	putting    map[wire.Hash]bool // commitments being written, or written
 	asking     map[wire.Hash]bool // commitments being looked for
 	// The own commitments of the last two windows.
@@ -62,19 +68,20 @@ type buckets struct {
 	tidied         uint32   // window of the last clean-up
 	models         []uint32 // windows of the newest whole models
 	model          wire.Hash
-	sent           uint64            // bytes written, as told last
-	stops          map[uint64]func() // of what is on its way
+	sent           uint64            // bytes written, as reported last
+	stops          map[uint64]func() // of operations under way
 	started        uint64
 }
 
 func newBuckets(n *Node, b *Bucket) *buckets {
 	return &buckets{node: n, x: b.Exchange, registered: b.Registered, where: map[key.Public]bucket.Location{},
-		saying: map[wire.Hash]bool{}, putting: map[wire.Hash]bool{}, asking: map[wire.Hash]bool{}, stops: map[uint64]func(){}}
+		submitting: map[wire.Hash]bool{}, putting: map[wire.Hash]bool{}, asking: map[wire.Hash]bool{}, stops: map[uint64]func(){}}
 }
 
 func (b *buckets) run() wire.Hash { return b.node.cfg.ID }
 
-// publish tells the ledger of the own commitment and writes it to the bucket, each until it has succeeded.
+// publish sends the own commitment to the ledger and writes it to the bucket, each until it has
+// succeeded.
 func (b *buckets) publish(_ uint32, authored []byte) {
 	n := b.node
 	_, signed, ok := n.parseAuthored(authored)
@@ -82,14 +89,14 @@ func (b *buckets) publish(_ uint32, authored []byte) {
 		return
 	}
 	id := signed.Commitment.ID()
-	if !b.saying[id] {
-		b.saying[id] = true
-		n.submitThen(coordinator.Commit{Signed: signed}, func(error) { delete(b.saying, id) })
+	if !b.submitting[id] {
+		b.submitting[id] = true
+		n.submitThen(coordinator.Commit{Signed: signed}, func(error) { delete(b.submitting, id) })
 	}
 	b.write(signed)
 }
 
-// write writes the own commitment to the bucket unless that is under way, or done.
+// write writes the own commitment to the bucket unless that is done or under way.
 func (b *buckets) write(signed coordinator.Signed) {
 	id := signed.Commitment.ID()
 	if b.putting[id] {
@@ -107,7 +114,7 @@ func (b *buckets) write(signed coordinator.Signed) {
 	})
 }
 
-// askCommitments looks for the commitments of which the ledger has the IDs.
+// askCommitments looks for the commitments whose IDs the ledger has.
 func (b *buckets) askCommitments(a client.AskCommitments) {
 	r, ok := b.node.state.At(a.Round)
 	if !ok {
@@ -138,7 +145,7 @@ func (b *buckets) askCommitments(a client.AskCommitments) {
 	}
 }
 
-// complain tells people of a bucket that fails, but not that something is not there yet.
+// complain notes a fault of a bucket, but not that an object is not there yet.
 func (b *buckets) complain(what string, member uint32, err error) {
 	if !errors.Is(err, bucket.ErrMissing) {
 		b.node.note(fmt.Sprintf("%s of member %s: %v", what, b.node.memberName(member), err))
@@ -147,7 +154,8 @@ func (b *buckets) complain(what string, member uint32, err error) {
 
 var errNoBucket = errors.New("the member has announced no bucket")
 
-// fetchPayload gets what a member revealed. It is refused unless it opens the commitment, for the slice that the window's seed draws.
+// fetchPayload gets the reveal of a member. It is refused unless it opens the commitment, for the
+// slice that the window's seed draws.
 func (b *buckets) fetchPayload(_ context.Context, a client.FetchPayload, done func([]byte, error)) {
 	author := b.node.state.Key(a.Member)
 	at, ok := b.where[author]
@@ -165,7 +173,8 @@ func (b *buckets) fetchPayload(_ context.Context, a client.FetchPayload, done fu
 	})
 }
 
-// reveal writes the slice of the own result, and the commitment if that has not succeeded yet, without which nobody looks for it.
+// reveal writes the slice of the own result. It also writes the commitment if that has not
+// succeeded yet: without it, no member looks for the reveal.
 func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
 	for _, signed := range []coordinator.Signed{b.newest, b.before} {
 		if signed.Commitment.Payload == a.Payload && signed.Commitment.Round == a.Round {
@@ -194,10 +203,12 @@ func (b *buckets) applied(a client.Apply, v *version) {
 	})
 }
 
-// stride is of how many members one writes what came of a window: in a large run some are enough, other ones each time.
+// stride is the number of members of whom one writes the outcome of a window, another one each
+// time: in a large run not all are needed.
 func (n *Node) stride() uint32 { return max(1, n.state.Count()/writersWanted) }
 
-// writersWanted is how many members write the slice of the agreed parameters of a window, at least, if there are so many.
+// writersWanted is how many members write the slice of the agreed parameters of a window, or all if
+// there are fewer.
 const writersWanted = 8
 
 // putModel writes the parameters that the run agreed on.
@@ -239,7 +250,7 @@ func (b *buckets) connect(others []host.Peer) (linked int) {
 	return linked
 }
 
-// close gives up what is on its way.
+// close gives up what is under way.
 func (b *buckets) close() error {
 	for _, stop := range b.stops {
 		stop()
@@ -248,7 +259,7 @@ func (b *buckets) close() error {
 	return nil
 }
 
-// track notes an operation until it has ended, so that close can stop it.
+// track remembers an operation until it has ended, so that close can stop it.
 func (b *buckets) track(start func(ended func()) (stop func())) {
 	b.started++
 	id := b.started
@@ -265,7 +276,7 @@ func (b *buckets) put(round uint32, kind bucket.Kind, content wire.Hash, body []
 	})
 }
 
-// get reads somebody's object.
+// get reads an object of a member.
 func (b *buckets) get(w bucket.Want, done func([]byte, error)) {
 	b.track(func(ended func()) func() {
 		return b.x.Get(w, lookFor, func(body []byte, err error) {
@@ -275,7 +286,8 @@ func (b *buckets) get(w bucket.Want, done func([]byte, error)) {
 	})
 }
 
-// entered is told of a new window: what was noted of those long over goes, and now and then what was written in them.
+// entered notes that a window has opened. It forgets windows long over, and now and then deletes
+// what was written in them.
 func (b *buckets) entered(round uint32) {
 	if sent := b.x.Writer().Traffic.Bytes(); sent > b.sent {
 		b.node.observe(event.Traffic{Round: round, Bytes: sent - b.sent})
@@ -319,5 +331,5 @@ func (b *buckets) entered(round uint32) {
 	})
 }
 
-// baseSlack is how much later than a model's window the state may tell of its checkpoint.
+// baseSlack is how many windows after a model's own the state may first show its checkpoint.
 const baseSlack = 4

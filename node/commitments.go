@@ -31,8 +31,8 @@ type authored struct {
 	bytes  []byte
 }
 
-// commitmentsMax bounds the commitments kept of one round: three for each of the most members that a
-// run can have.
+// commitmentsMax bounds the commitments kept of one round: three for each of the most members that
+// a run can have.
 const commitmentsMax = 30_000
 
 // setMembers replaces the keys that take part.
@@ -169,9 +169,9 @@ func (n *Node) commit(c coordinator.Commitment) {
 	n.saveCommitment(&signed)
 }
 
-// republish publishes the own commitment of a round again. If it could not be saved, saving is tried
-// again: after a crash this member would not know that it had signed it, and two commitments for one
-// round are proof of a cheat.
+// republish publishes the own commitment of a round again. If it could not be saved, saving is
+// tried again: after a crash this member would not know that it had signed it, and two commitments
+// for one round are proof of a cheat.
 func (n *Node) republish(round uint32) {
 	if s := n.unsaved; s != nil && s.Commitment.Round == round {
 		n.saveCommitment(s)

@@ -15,24 +15,26 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Disputant makes the arguments of this member's disputes. It computes a share once more, as a trace of small operations, and later opens
-// the places of the trace that the dispute asks for. It is called off the loop, beside the engine, for one case at a time.
+// Disputant argues for this member in disputes. It computes a share once more, as a trace of small
+// operations, and later opens the places of the trace that the dispute asks for. It is called off
+// the loop, beside the engine, for one case at a time.
 type Disputant interface {
-	// Open traces the share of a case, which begins from params and state (nil for the fresh one); neither changes while the Player lives.
+	// Open traces the share of a case, which begins from params and state (nil for the fresh one);
+	// neither changes while the Player lives.
 	Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (Player, error)
 }
 
 // Player argues about one share.
 type Player interface {
-	// Root is the root of its trace.
+	// Root returns the root of its trace.
 	Root() wire.Hash
-	// Agrees says whether what was committed to comes out of the trace.
+	// Agrees reports whether the trace ends in what was committed to.
 	Agrees() bool
-	// Move is the next move of member self in the dispute, nil if none is its to make.
+	// Move returns the next move of member self in the dispute, nil if it has none to make.
 	Move(ctx context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error)
 }
 
-// argument is what this node can argue about a share with.
+// argument is what this node argues about a share with.
 type argument struct {
 	input   input
 	player  Player // nil until it is made
@@ -49,8 +51,9 @@ var (
 	errOver        = errors.New("the dispute is over")
 )
 
-// open makes the argument about a share from what it begins from, which is in use and belongs to the argument from now on; the argument
-// that is there, or is being made, is used if there is one. A new one is given up when ctx ends while it is made. done may come at once.
+// open makes the argument about a share from what the share begins from, which is in use and
+// belongs to the argument from now on. If there is an argument already, or one is being made, open
+// uses that. A new one is given up when ctx ends while it is made. done may be called at once.
 func (n *Node) open(ctx context.Context, t client.Task, in input, done func(*argument, error)) {
 	if arg := n.arguments[t.Share]; arg != nil {
 		n.release(in)
@@ -97,13 +100,13 @@ func (a *argument) await(done func(*argument, error)) {
 	a.waiting = append(a.waiting, done)
 }
 
-// close lets go of what an argument was made from.
+// close releases what an argument was made from.
 func (n *Node) close(arg *argument) {
 	arg.cancel()
 	n.release(arg.input)
 }
 
-// closeArguments ends those about shares that are not this member's business any more.
+// closeArguments ends the arguments about shares in which this member has no part any more.
 func (n *Node) closeArguments(mine []client.Share) {
 	for s, arg := range n.arguments {
 		keep := false
@@ -121,22 +124,24 @@ func (n *Node) closeArguments(mine []client.Share) {
 	}
 }
 
-// idle says that a job of an argument has ended, which closes it if that is over meanwhile.
+// idle notes that a job of an argument has ended, and closes the argument if it is over.
 func (n *Node) idle(arg *argument) {
 	if arg.busy--; arg.busy == 0 && arg.over {
 		n.close(arg)
 	}
 }
 
-// disputePatience bounds the fetching of what an argument begins from; the machine asks again.
+// disputePatience bounds fetching what an argument begins from. The machine asks again.
 const disputePatience = 10 * time.Second
 
-// prepare makes the argument about a share that is accused, before the first move is due: tracing a step takes longer than doing it.
+// prepare makes the argument about an accused share before the first move is due: tracing a step
+// takes longer than computing it.
 func (n *Node) prepare(a client.Prepare) {
 	n.withArgument(a.Task, a.From, func(*argument, error) {})
 }
 
-// argue makes a move in a dispute, from the argument that is there, else from one made now, as after a restart.
+// argue makes a move in a dispute, from the argument that is there or, as after a restart, from a
+// new one.
 func (n *Node) argue(a client.Argue) {
 	n.withArgument(a.Task, a.From, func(arg *argument, err error) {
 		if err != nil {
@@ -147,7 +152,8 @@ func (n *Node) argue(a client.Argue) {
 	})
 }
 
-// withArgument hands over the argument about a share, made if need be. done does not come before the call returns unless it is there.
+// withArgument passes on the argument about a share, which it makes if need be. It calls done
+// before it returns only if the argument is there.
 func (n *Node) withArgument(t client.Task, from []key.Public, done func(*argument, error)) {
 	if arg := n.arguments[t.Share]; arg != nil {
 		arg.await(done)
@@ -189,7 +195,7 @@ func (n *Node) move(arg *argument, a client.Argue) {
 	})
 }
 
-// watchDisputes tells of disputes and convictions as the ledger shows them.
+// watchDisputes reports what the ledger shows of disputes and convictions.
 func (n *Node) watchDisputes() {
 	s := n.state
 	for _, d := range s.Disputes() {
@@ -216,7 +222,7 @@ func (n *Node) watchDisputes() {
 	}
 }
 
-// disputeText says in a line where a dispute stands.
+// disputeText describes the stage of a dispute in one line.
 func (n *Node) disputeText(d coordinator.Dispute) string {
 	text := fmt.Sprintf("dispute %d: round %d of member %s", d.ID, d.Round, n.memberName(d.Accused))
 	if d.Accuser != coordinator.NoMember {
@@ -229,7 +235,7 @@ func (n *Node) disputeText(d coordinator.Dispute) string {
 	return text
 }
 
-// convictionText is a conviction in a line.
+// convictionText describes a conviction in one line.
 func convictionText(c coordinator.Conviction) string {
 	text := fmt.Sprintf("member %s convicted of %s in round %d", c.Key, c.Offence, c.Round)
 	if !c.ByKey.IsZero() {

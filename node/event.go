@@ -9,7 +9,7 @@ func (n *Node) observe(ev event.Event) { n.cfg.Observe(ev) }
 
 func (n *Node) note(text string) { n.observe(event.Note{Text: text}) }
 
-// observeState tells where the run and this member stand.
+// observeState reports the state of the run and of this member.
 func (n *Node) observeState(s ledger.Snapshot) {
 	st := s.State
 	params, _ := st.Params()

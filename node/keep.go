@@ -6,7 +6,8 @@ import (
 	"github.com/entrain-network/entrain/engine"
 )
 
-// SavedCase is what it takes to argue about a share: what it begins from, and the commitment to it.
+// SavedCase is what it takes to argue about a share: what the share begins from, and the commitment
+// to it.
 type SavedCase struct {
 	client.Kept
 	Params []float32
@@ -79,7 +80,8 @@ type recalledCase struct {
 	params, state *version
 }
 
-// loadCases reads back the cases that were written down, off the loop. Those whose blobs are not what the commitment names are left out.
+// loadCases reads back the cases that were written down, off the loop. It leaves out those whose
+// blobs are not what the commitment names.
 func (n *Node) loadCases() (cases []recalledCase, err error) {
 	if n.cases == nil {
 		return nil, nil

@@ -6,9 +6,10 @@ import (
 	"github.com/entrain-network/entrain/client"
 )
 
-// Stop withdraws from the run, saves the state, closes the network and then calls done, on the loop. It waits for the ledger at most
-// patience; if there is some, and results of this member may still be checked, or it is in a check or a dispute, it sees that through first,
-// since whoever does not serve what its results are checked with loses points and stake.
+// Stop withdraws from the run, saves the state, closes the network and then calls done, on the
+// loop. It waits for the ledger at most patience. Unless patience is 0, it first sees through what
+// others still need of this member (client.Machine.Needed), because a member that does not serve
+// what its results are checked with loses points and stake.
 func (n *Node) Stop(patience time.Duration, done func()) {
 	if n.onStop != nil {
 		return
@@ -27,7 +28,7 @@ func (n *Node) Stop(patience time.Duration, done func()) {
 	n.endIfLeft()
 }
 
-// owes says whether a node that leaves waits for something.
+// owes reports whether a node that leaves still waits for the end of its duties.
 func (n *Node) owes() bool {
 	if n.height == 0 || !n.machine.Needed() || n.ledgerSilent() {
 		return false
@@ -36,8 +37,8 @@ func (n *Node) owes() bool {
 	return n.cfg.Loop.Now().Sub(n.leaveAt) < most
 }
 
-// silentAfter is how long after a phase should have ended nothing may come from the ledger before a node that leaves takes it for gone: without
-// it there is nothing to see through.
+// silentAfter is how long after a phase should have ended a leaving node waits for news from the
+// ledger. Then it takes the ledger for gone, without which nothing can be seen through.
 const silentAfter = time.Minute
 
 func (n *Node) ledgerSilent() bool {

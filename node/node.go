@@ -1,5 +1,5 @@
-// Package node is one participant of a run: it drives the pure machine of package client with a clock, a network, a ledger and a
-// training engine.
+// Package node is one participant of a run: it drives the pure machine of package client with a
+// clock, a network, a ledger and a training engine.
 //
 //	          state changes                      gossip, answers
 //	ledger ───────────────► ┌────────────────┐ ◄──────────────── p2p
@@ -10,15 +10,19 @@
 //	                            ▼        │
 //	                        Engine (one job at a time, off the loop)
 //
-// Everything happens on one [loop.Loop], so only what peers read from other goroutines (blobs, commitments) has a lock. Under
-// loop.Real a node is a process's main job; under loop.Virtual a whole network of nodes runs in one process from one seed.
+// Everything happens on one [loop.Loop], so only what peers read from other goroutines (blobs,
+// commitments) has a lock. Under loop.Real a node is a process's main job; under loop.Virtual a
+// whole network of nodes runs in one process from one seed.
 //
-// Where a run verifies, a node keeps and serves what its own last results are checked with, computes again the shares that it is drawn to
-// check, and argues in disputes with a trace of the step ([Disputant]). How much memory that takes is said at prune.
+// Where a run verifies, a node keeps and serves what its own last results are checked with,
+// computes again the shares that it is drawn to check, and argues in disputes with a trace of the
+// step ([Disputant]). See prune for the memory cost.
 //
-// A node leaves nothing behind but its state file ([Store]), and one for each own share under check ([CaseStore]), written whole and read
-// back checked: after a crash it continues from the parameters and the optimizer state of the last save, and the machine brings both up
-// to date. A state that is not that of the last accepted result is of no use by then, and the optimizer begins afresh.
+// On disk a node leaves its state file ([Store]) and one for each of its own shares under check
+// ([CaseStore]), written whole and checked on reading. After a crash it continues from the
+// parameters and the optimizer state of the last save, and the machine brings both up to date. An
+// optimizer state that does not belong to the last accepted result is useless by then: the
+// optimizer begins from the fresh one.
 package node
 
 import (
@@ -38,19 +42,21 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Store keeps a participant's state over crashes. Load returns ok false when there is none, and an error that says what is
-// wrong when what is there cannot be trusted.
+// Store keeps a participant's state over crashes. Load returns ok false if there is none, and an
+// error if what is there cannot be trusted.
 type Store interface {
 	Load() (s Saved, ok bool, err error)
 	Save(s Saved) error
-	// SaveCommitment keeps the encoding of a signed commitment, in place of the one before; it must be durable when it returns, because
-	// the commitment is made public next. LoadCommitment returns the one kept, nil if there is none.
+	// SaveCommitment keeps the encoding of a signed commitment, in place of the one before; it must
+	// be durable when it returns, because the commitment is made public next. LoadCommitment
+	// returns the one kept, nil if there is none.
 	SaveCommitment(signed []byte) error
 	LoadCommitment() (signed []byte, err error)
 }
 
-// CaseStore is a [Store] that keeps what it takes to argue about shares under check as well, so that a crash in the middle of a dispute
-// does not lose it. DropCase deletes one, and LoadCases returns all that are kept; with an error come those that can be trusted.
+// CaseStore is a [Store] that keeps what it takes to argue about shares under check as well, so
+// that a crash in the middle of a dispute does not lose it. DropCase deletes one, and LoadCases
+// returns all that are kept; with an error come those that can be trusted.
 type CaseStore interface {
 	Store
 	SaveCase(c SavedCase) error
@@ -58,7 +64,8 @@ type CaseStore interface {
 	LoadCases() ([]SavedCase, error)
 }
 
-// Saved is what a [Store] keeps: parameters at the start of a round and the private optimizer state that goes with them.
+// Saved is what a [Store] keeps: parameters at the start of a round and the private optimizer state
+// that goes with them.
 type Saved struct {
 	Run       wire.Hash
 	Epoch     uint32
@@ -74,8 +81,9 @@ type Checkpoint struct {
 	Hash               wire.Hash
 	Params             []float32 // must not be changed or kept after the call
 
-	// How training goes on from it, if Known: the number of the sequence that is trained on next, with which optimizer states the members go on, and
-	// this one's own, nil if it begins afresh, which must not be changed or kept either.
+	// How training goes on from it, if Known: the number of the sequence that is trained on next,
+	// with which optimizer states the members go on, and this one's own, nil if it begins afresh,
+	// which must not be changed or kept either.
 	Known    bool
 	Sequence uint64
 	Endings  []client.Ending
@@ -91,48 +99,57 @@ type Config struct {
 	Loop   loop.Loop
 	// Engine computes one job at a time, never on the loop.
 	Engine engine.Engine
-	// Bucket is how results travel in a run of buckets; in such a run Listen is not needed.
+	// Bucket is how results travel in a run of buckets, which does not need Listen.
 	Bucket *Bucket
 	// Listen joins the peer network; it is called once, with the handler that answers peers.
 	Listen func(p2p.Handler) (p2p.Network, error)
-	// Initial returns the run's first parameters, made from the seed or read from the checkpoint that the run goes on from; nil if this
-	// machine does not have that, and gets them from its peers. It is called off the loop, only when they are needed.
+	// Initial returns the run's first parameters, made from the seed or read from the checkpoint
+	// that the run goes on from; nil if this machine does not have that, and gets them from its
+	// peers. It is called off the loop, only when they are needed.
 	Initial func() []float32
-	// States is with which optimizer states members may begin the run, in one that resumes another; Resume returns this member's, nil if it is not
-	// here, and is itself nil in a run that resumes none. It is called off the loop, when there is nothing in the store. In a run of buckets, in which
-	// nobody judges by it, States is not asked.
+	// States holds, in a run that resumes another, the optimizer states with which members may
+	// begin it. Resume returns this member's, nil if it is not here; it is itself nil in a run that
+	// resumes none. It is called off the loop if the store is empty. A run of buckets does not
+	// consult States, since optimizer states are not judged there.
 	States map[key.Public]wire.Hash
 	Resume func() []float32
 	Store  Store
-	// Checkpoint writes an epoch's checkpoint and returns its manifest's hash. It is called off the loop.
+	// Checkpoint writes an epoch's checkpoint and returns its manifest's hash. It is called off the
+	// loop.
 	Checkpoint func(Checkpoint) (wire.Hash, error)
-	// Recall returns the parameters with a hash from a checkpoint on this machine, nil if there is none; may be nil. It is called off the
-	// loop. All who hold a run's newest parameters may crash at once; it then goes back to its last checkpoint.
+	// Recall returns the parameters with a hash from a checkpoint on this machine, nil if there is
+	// none; may be nil. It is called off the loop. All who hold a run's newest parameters may crash
+	// at once; it then goes back to its last checkpoint.
 	Recall func(wire.Hash) []float32
 	// CheckpointAlways writes one at the end of each epoch even if another member was designated.
 	CheckpointAlways bool
-	// EvalRounds is how many steps lie between two measurements of the held-out loss; 0 measures never.
+	// EvalRounds is how many steps lie between two measurements of the held-out loss; 0 measures
+	// never.
 	EvalRounds uint32
-	// Inspect, if not nil, examines the parameters after every InspectRounds steps, in idle time, and
-	// returns the events to report. It is called off the loop while the engine is idle, and must neither
-	// change nor keep the parameters, whose hash is root.
+	// Inspect, if not nil, examines the parameters after every InspectRounds steps, in idle time,
+	// and returns the events to report. It is called off the loop while the engine is idle, and
+	// must neither change nor keep the parameters, whose hash is root.
 	Inspect       func(ctx context.Context, step uint32, root wire.Hash, params []float32) []event.Event
 	InspectRounds uint32
-	// Stake is what the member puts up when it joins: so many tokens, less those it has in the run already.
+	// Stake is the number of tokens that the member stakes in the run when it joins.
 	Stake uint64
-	// Speed is how many tokens a second this machine trains, by a trial, which it says when it joins; 0: it has not tried.
+	// Speed is how many tokens a second this machine trains, by a trial. The member states it when it
+	// joins. 0: there was no trial.
 	Speed uint32
-	// Pool is the pool that the stake comes from; "" means the member's own account.
+	// Pool is the pool that the stake comes from; "" is the member's own account.
 	Pool string
-	// Disputant argues in disputes; nil means that this member accuses nobody, and loses every dispute in which it is accused.
+	// Disputant argues in disputes. Without one this member makes no accusation, and loses every
+	// dispute in which it is accused.
 	Disputant Disputant
-	// Expelled is told, on the loop, that the member was convicted: its part in the run is over, for good. May be nil.
+	// Expelled, if not nil, is called on the loop when the member was convicted. Its part in the
+	// run is over for good.
 	Expelled func(*ExpelledError)
-	// Observe is told what happens, on the loop; it must not block.
+	// Observe takes what happens, on the loop; it must not block.
 	Observe func(event.Event)
-	// Verify checks the signature of a commitment; nil means coordinator.Signed.Verify. In a simulation all nodes check the same ones.
+	// Verify checks the signature of a commitment; nil means coordinator.Signed.Verify. A
+	// simulation, in which all nodes check the same ones, remembers the answers.
 	Verify func(s coordinator.Signed, author key.Public) bool
-	// Cost is the virtual time a job takes, for simulation.
+	// Cost returns the virtual time that a job takes, for simulation.
 	Cost func(job Job) time.Duration
 }
 
@@ -144,15 +161,16 @@ type Job struct {
 
 // Node is a participant. Create it with [New]; all methods but New are for the loop.
 type Node struct {
-	cfg         Config
-	ctx         context.Context
-	cancel      context.CancelFunc
-	unsaved     *coordinator.Signed // the own commitment that is not kept yet, and so not shown to anybody
-	self        key.Public
-	machine     *client.Machine
-	exchange    exchange
-	slicer      engine.Slicer     // nil in a run that sends whole updates
-	sealed      map[uint32][]byte // own updates that were committed to, by round, until they cannot be revealed any more
+	cfg      Config
+	ctx      context.Context
+	cancel   context.CancelFunc
+	unsaved  *coordinator.Signed // the own commitment that is not saved yet, and so not published
+	self     key.Public
+	machine  *client.Machine
+	exchange exchange
+	slicer   engine.Slicer // nil in a run that sends whole updates
+	// own updates that were committed to, by round, until they cannot be revealed any more
+	sealed      map[uint32][]byte
 	blobs       *blobs
 	commitments *commitments
 	cases       CaseStore // the store, if it is one
@@ -180,7 +198,8 @@ type Node struct {
 	onStop      func()
 }
 
-// New joins the peer network and returns a node that does nothing until Start. The context bounds all it will ever do.
+// New joins the peer network and returns a node that does nothing until Start. The context bounds
+// all it will ever do.
 func New(ctx context.Context, cfg Config) (*Node, error) {
 	switch {
 	case cfg.Ledger == nil || cfg.Loop == nil || cfg.Engine == nil || cfg.Listen == nil && cfg.Bucket == nil || cfg.Initial == nil:
@@ -228,7 +247,8 @@ func (n *Node) Start() {
 	n.tick()
 }
 
-// wakeEvery is how often the machine is told that time has passed. Its own delays are several times as long.
+// wakeEvery is how often the machine is told that time has passed. Its own delays are several times
+// as long.
 const wakeEvery = 200 * time.Millisecond
 
 func (n *Node) tick() {
@@ -330,11 +350,11 @@ func (n *Node) perform(a client.Action) {
 	}
 }
 
-// submit signs a coordinator's message and sends it until it is in a block or refused. The stake, and what registering costs, go along
-// with joining.
+// submit signs a coordinator's message and sends it until it is in a block or refused. Join carries
+// the stake and the cost of registering.
 func (n *Node) submit(m coordinator.Message) { n.submitThen(m, func(error) {}) }
 
-// submitThen calls then with what became of the message, before the machine is told.
+// submitThen calls then with the fate of the message before it reports that to the machine.
 func (n *Node) submitThen(m coordinator.Message, then func(error)) {
 	body := host.RunMessage{Run: n.cfg.Run, Message: coordinator.Append(nil, m)}
 	if _, joins := m.(coordinator.Join); joins {
@@ -395,7 +415,8 @@ func (n *Node) submitted(m coordinator.Message, err error) {
 	n.step(client.Submitted{Message: m, Err: err})
 }
 
-// late says that a message was refused only because the run had gone on meanwhile, as happens to whoever is not the first.
+// late reports whether a message was refused only because the run had moved on, as happens to all
+// members but the first.
 func late(m coordinator.Message, err error) bool {
 	var refused *host.TxError
 	if !errors.As(err, &refused) {
@@ -413,10 +434,11 @@ func late(m coordinator.Message, err error) bool {
 		return commit // it was in a block before this node saw it there
 	case coordinator.ErrEjected:
 		_, fraud := m.(coordinator.Equivocation)
-		return fraud // somebody else proved it first
+		return fraud // another member proved it first
 	}
 	return false
 }
 
-// Params returns the round whose start the held parameters belong to, and their hash; ok is false while there are none.
+// Params returns the round whose start the held parameters belong to, and their hash; ok is false
+// while there are none.
 func (n *Node) Params() (round uint32, hash wire.Hash, ok bool) { return n.machine.Round() }

@@ -13,26 +13,27 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// params are the parameters held: the current ones, those of the rounds that may still be asked for, and the last agreed ones, which
-// peers that heal ask for.
+// params are the parameters held: the current ones, those of the rounds that peers may still ask
+// for, and the last agreed ones, which healing peers ask for.
 type params struct {
 	versions
 	current *version
 }
 
-// setCurrent makes v the current parameters and lets go of those nobody will ask for.
+// setCurrent makes v the current parameters and drops versions no longer needed.
 func (n *Node) setCurrent(v *version) {
 	n.params.current = n.params.keep(v)
 	n.prune()
 }
 
-// prune lets go of parameters and optimizer states that nobody will ask for.
+// prune drops the parameters and optimizer states that are no longer needed.
 //
-// What stays is the current parameters and those before, the agreed ones, the optimizer state to go on from, and what the machine holds
-// on to (client.Retain): the parameters and the own states of the last Overlap+2 rounds, whose checks are not drawn yet, and those of the
-// checks and disputes this member is in. With every blob of the size of the model that is at most 2*(Overlap+3) of them, two more for
-// each check or dispute, as a rule none or one at a time, and a buffer of each kind for what comes next. Without verification it is
-// three sets of parameters and one state.
+// What stays is the current parameters and the ones before, the agreed ones, the optimizer state to
+// continue from, and what the machine retains (client.Retain): the parameters and the own states of
+// the last Overlap+2 rounds, whose checks are not drawn yet, and those of the checks and disputes
+// this member is in. Each blob is of the size of the model. There are at most 2*(Overlap+3) of
+// them, two more for each check or dispute, usually none or one at a time, and a buffer of each
+// kind for what comes next. Without verification there are three sets of parameters and one state.
 func (n *Node) prune() {
 	agreed, _ := n.state.Params()
 	n.params.prune(func(age int, v *version) bool {
@@ -53,13 +54,15 @@ func (n *Node) retain(a client.Retain) {
 	n.prune()
 }
 
-// measured is a version of values, which must not change any more, with their hash. It may be called off the loop.
+// measured returns the version of values, which must not change any more. It may be called off the
+// loop.
 func (n *Node) measured(values engine.Vector) *version {
 	leaves := n.cfg.Engine.Leaves(values)
 	return &version{root: merkle.Root(leaves), leaves: leaves, values: values}
 }
 
-// load finds parameters to start from: the saved ones, else the run's initial ones if the run is at its beginning, else none.
+// load finds parameters to start from: the saved ones, else the run's initial ones if the run is at
+// its beginning, else none.
 func (n *Node) load() {
 	var saved Saved
 	var found bool
@@ -127,7 +130,7 @@ func (n *Node) load() {
 		}})
 }
 
-// noteFaults tells a person what was wrong with what was there to begin from.
+// noteFaults notes what was wrong with the state that the node started from.
 func (n *Node) noteFaults(resumed string, failed, lost error) {
 	if resumed != "" {
 		n.note(resumed)
@@ -156,7 +159,8 @@ func lastCommitment(s Store) (c coordinator.Signed, doubt bool) {
 // initialParameters says to people where parameters came from.
 const initialParameters = "the run's initial parameters"
 
-// heal gets the agreed parameters: from an older version of our own, from Config.Initial, from a checkpoint, or from peers.
+// heal gets the agreed parameters: from an older version of our own, from Config.Initial, from a
+// checkpoint, or from peers.
 func (n *Node) heal(a client.Heal) {
 	if v := n.params.find(a.Params); v != nil {
 		n.setCurrent(v)

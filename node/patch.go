@@ -13,12 +13,15 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A member that has missed windows needs, of each, the values on its slice: a hundredth of the model. It finds the slices by listing the
-// buckets of a few others, lays them over what it holds, and compares the hash of the whole with the one that the run agreed on. If that
-// is not it, or there is too much to patch, it does the same from the model of the last checkpoint, and at last from the run's first
-// parameters. Nothing that it reads is believed before that hash is right, so a liar costs time and nothing else.
+// A member that missed windows needs the values on the slice of each one: a hundredth of the model.
+// It finds the slices by listing the buckets of several others, lays them over what it holds, and
+// compares the hash of the whole with the one that the run agreed on. If the hash differs, or there
+// is too much to patch, it does the same from the model of the last checkpoint, and at last from
+// the run's first parameters. It believes nothing before that hash is right, so a liar costs time
+// and nothing else.
 
-// healing is which ways to a model have been tried. A model whose hash is wrong is only found out later; the next attempt goes another way.
+// healing is how many ways to a model were tried. A wrong hash is found only later; the next
+// attempt then goes another way.
 type healing struct {
 	params wire.Hash
 	tried  int
@@ -101,7 +104,7 @@ func (b *buckets) ways(a client.Heal, have *version, c catalog) []way {
 	return ways
 }
 
-// cheap says whether the slices of the windows between two rounds are less than the model.
+// cheap reports whether the slices of the windows between two rounds are worth fetching.
 func (b *buckets) cheap(from, to uint32) bool {
 	if b.node.slicer == nil {
 		return false
@@ -109,7 +112,7 @@ func (b *buckets) cheap(from, to uint32) bool {
 	return uint64(to-from)*uint64(b.node.slicer.StateSliceLen()) < 4*uint64(b.node.cfg.Engine.ParamsLen())*cheapTimes
 }
 
-// cheapTimes is how many models' worth of slices are fetched rather than none at all.
+// cheapTimes is up to how many times the size of the model slices are fetched.
 const cheapTimes = 4
 
 // whole fetches parameters whose hash is known.
@@ -129,7 +132,7 @@ func (b *buckets) whole(round uint32, root wire.Hash, done func(base, error)) {
 	})
 }
 
-// sources are the buckets of the others, each time from another one on.
+// sources returns the buckets of the others, beginning with another one each time.
 func (b *buckets) sources() []bucket.Source {
 	n := b.node
 	var list []bucket.Source
@@ -144,7 +147,7 @@ func (b *buckets) sources() []bucket.Source {
 	return list
 }
 
-// catalog is what a few buckets list of models and slices of the agreed parameters.
+// catalog lists the models and slices of the agreed parameters in the buckets that were surveyed.
 type catalog struct {
 	found []found
 }
@@ -155,13 +158,14 @@ type found struct {
 }
 
 const (
-	// surveyed is how many buckets are listed for a catalog at least. Members in a row write of different windows.
+	// surveyed is how many buckets are listed for a catalog at least. Neighbours in the table of
+	// members write in different windows.
 	surveyed = 5
 	// catalogMax bounds the names taken of one bucket.
 	catalogMax = 1 << 14
 )
 
-// survey lists a few buckets.
+// survey lists the buckets of several members.
 func (b *buckets) survey(done func(catalog)) {
 	var c catalog
 	from := b.sources()
@@ -185,7 +189,7 @@ func (b *buckets) survey(done func(catalog)) {
 	}
 }
 
-// models lists the windows in which somebody has the model with a hash, the newest first.
+// models lists the windows for which a bucket has the model with a hash, the newest first.
 func (c catalog) models(root wire.Hash) (rounds []uint32) {
 	for _, f := range c.found {
 		if f.Kind == bucket.KindIndex && f.Content == root && !slices.Contains(rounds, f.Window) {
@@ -197,7 +201,8 @@ func (c catalog) models(root wire.Hash) (rounds []uint32) {
 	return rounds[:min(len(rounds), 2)]
 }
 
-// states lists who has the slice of a window that leads to the hash that most name, or to the agreed one if it is known.
+// states lists the slices of a window that lead to the agreed hash, or if that is not known to the
+// hash that most of them name.
 func (c catalog) states(window uint32, agreed wire.Hash) (from []found) {
 	var best wire.Hash
 	votes := map[wire.Hash]int{}
@@ -221,8 +226,8 @@ func (c catalog) states(window uint32, agreed wire.Hash) (from []found) {
 	return from
 }
 
-// patch gets the slices of the windows between the base and the agreed round. The parameters at the start of a round hold the accepted sets
-// of all windows but the two before it.
+// patch gets the slices of the windows between the base and the agreed round. The parameters at the
+// start of a round contain the accepted sets of all windows but the two before it.
 func (b *buckets) patch(a client.Heal, from base, c catalog, done func(fetched, error)) {
 	n := b.node
 	var bodies [][]byte
@@ -265,7 +270,8 @@ func (b *buckets) patch(a client.Heal, from base, c catalog, done func(fetched, 
 	n.cfg.Loop.Post(finish)
 }
 
-// agreedAt is the hash that was agreed on for the start of a round, zero if the state does not tell.
+// agreedAt returns the hash that was agreed on for the start of a round, zero if the state does not
+// have it.
 func (b *buckets) agreedAt(round uint32) wire.Hash {
 	if params, at := b.node.state.Params(); at == round {
 		return params
@@ -278,7 +284,7 @@ func (b *buckets) agreedAt(round uint32) wire.Hash {
 	return wire.Hash{}
 }
 
-// state gets a slice from the first who has it.
+// state gets a slice from the first of a list that has it.
 func (b *buckets) state(list []found, done func([]byte, error)) {
 	f := list[0]
 	w := bucket.Want{Location: f.Location, Name: f.Name, Max: b.node.slicer.StateSliceLen()}
@@ -300,7 +306,7 @@ func (b *buckets) blob(w bucket.BlobWant, done func([]byte, error)) {
 	})
 }
 
-// list lists what a bucket has of the run.
+// list lists the objects of the run in a bucket.
 func (b *buckets) list(at bucket.Location, done func([]bucket.Name, error)) {
 	b.track(func(ended func()) func() {
 		return b.x.List(at, bucket.RunPrefix(b.run()), catalogMax, lookFor, func(names []bucket.Name, err error) {

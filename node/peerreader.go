@@ -10,8 +10,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// PeerReader is somebody who does not take part in a run and wants to look at what its members did: it asks them for commitments and fetches
-// blobs, and serves nothing. To be let in by the members it must have announced its addresses on the ledger, as those who join do.
+// PeerReader reads what the members of a run made, for a program that takes no part in it. It asks
+// them for commitments, fetches blobs and serves nothing. Members let it in once it has announced
+// its addresses on the ledger, as those who join do.
 type PeerReader struct {
 	run     wire.Hash
 	network p2p.Network
@@ -23,7 +24,7 @@ type Authored struct {
 	Signed coordinator.Signed
 }
 
-// NewPeerReader joins the peers of a run, known by its identity. Close must be called.
+// NewPeerReader joins the peers of the run with this identity. Close must be called.
 func NewPeerReader(run wire.Hash, listen func(p2p.Handler) (p2p.Network, error)) (*PeerReader, error) {
 	network, err := listen(absent{})
 	if err != nil {
@@ -32,18 +33,18 @@ func NewPeerReader(run wire.Hash, listen func(p2p.Handler) (p2p.Network, error))
 	return &PeerReader{run: run, network: network}, nil
 }
 
-// Addrs are the addresses to announce.
+// Addrs returns the addresses to announce.
 func (p *PeerReader) Addrs() []string { return p.network.Addrs() }
 
-// Connect names the peers to be connected with.
+// Connect names the peers to connect to.
 func (p *PeerReader) Connect(peers []p2p.Peer) { p.network.Connect(peers) }
 
 // Close leaves the peers.
 func (p *PeerReader) Close() error { return p.network.Close() }
 
-// Commitments asks a peer for all commitments it holds of members to their shares of a round. What it answers is checked: every
-// commitment is of the run, of the round and of one of the members, and signed; that the author is the member is for the caller to
-// compare. The error says that the peer did not answer, or not in the form.
+// Commitments asks a peer for the commitments that it holds of members in a round. Each is checked
+// to be of the run, the round and one of the members, and signed; the caller compares its author
+// with the member. The error says that the peer did not answer, or not in the right form.
 func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round uint32, members []uint32) ([]Authored, error) {
 	type answer struct {
 		bytes []byte
@@ -72,7 +73,7 @@ func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round uin
 	return found, nil
 }
 
-// Fetch gets a blob from whoever of the peers has it.
+// Fetch gets a blob from a peer that has it.
 func (p *PeerReader) Fetch(ctx context.Context, ref p2p.Ref, from []key.Public) ([]byte, error) {
 	type answer struct {
 		bytes []byte
@@ -84,7 +85,7 @@ func (p *PeerReader) Fetch(ctx context.Context, ref p2p.Ref, from []key.Public) 
 	return a.bytes, a.err
 }
 
-// absent is a guest as the network sees it: it has nothing to say and passes nothing on.
+// absent is a peer without content: it serves nothing and passes nothing on.
 type absent struct{}
 
 func (absent) Gossip(key.Public, []byte) p2p.Verdict  { return p2p.Ignore }

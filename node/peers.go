@@ -26,8 +26,8 @@ import (
 //	question: u8 1 | u32 round | u32 n | n × u32 member
 //	answer:   n × (u32 length | author | signed commitment)
 //
-// The ledger has only the hash of the spans that a member was given. A question for them is answered
-// by the spans as batch.Append writes them:
+// The ledger has only the hash of the spans that a member was given. A question for them is
+// answered by the spans as batch.Append writes them:
 //
 //	question: u8 2 | batch.Hash of the spans
 //	answer:   spans
@@ -163,8 +163,8 @@ func (p *peers) connect(others []host.Peer) (linked int) {
 	return len(others)
 }
 
-// owes allows for the deadlines of a check and of a dispute's moves. They bound the wait where a run
-// that stands still never draws its checks.
+// owes allows for the deadlines of a check and of a dispute's moves. They bound the wait where a
+// run that stands still never draws its checks.
 func (p *peers) owes() (text string, most time.Duration) {
 	c := p.node.state.Config()
 	return "leaving, once the last results of this member cannot be checked any more",
@@ -173,8 +173,8 @@ func (p *peers) owes() (text string, most time.Duration) {
 
 func (p *peers) close() error { return p.network.Close() }
 
-// handler answers peers. Its methods are called from network goroutines, so it touches only what the
-// node serves and posts the rest to the loop.
+// handler answers peers. Its methods are called from network goroutines, so it touches only what
+// the node serves and posts the rest to the loop.
 type handler struct {
 	node *Node
 	*blobs
@@ -183,8 +183,8 @@ type handler struct {
 
 // Gossip judges a gossiped commitment. One that is malformed, for another run or not signed by its
 // author is rejected, which costs the sender's score. One whose author does not take part is not
-// passed on, so that a stranger cannot flood the run. It is not rejected, since the sender's view of
-// who takes part may be newer.
+// passed on, so that a stranger cannot flood the run. It is not rejected, since the sender's view
+// of who takes part may be newer.
 func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	if h.knows(data) && bytes.HasPrefix(data, from[:]) {
 		return p2p.Accept // repeated for peers that missed it

@@ -8,15 +8,16 @@ import (
 	"github.com/entrain-network/entrain/client"
 )
 
-// queue runs the engine's jobs one at a time, off the loop: in the order given, but what others asked for waits for what the own part in
-// the round needs.
+// queue runs the engine's jobs one at a time, off the loop. They run in the order given, except
+// that jobs for others wait for those of the node's own part in the round.
 type queue struct {
 	node    *Node
 	running *job
 	waiting []*job
 }
 
-// job is one computation. work runs off the loop and may look at ctx; done runs on the loop, always, and is told if it was cancelled.
+// job is one computation. work runs off the loop and may look at ctx. done always runs on the loop;
+// cancelled reports whether the job was cancelled.
 type job struct {
 	kind  string
 	round uint32

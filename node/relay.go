@@ -9,8 +9,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Forwarder is somebody among the peers of a run who passes on what members gossip, and has nothing to say or to serve
-// itself: a relay, through which those are heard who cannot connect to each other. It is a p2p.Handler.
+// Forwarder is a p2p.Handler that passes on what members gossip and has nothing to serve itself. A
+// relay runs one for members that cannot connect to each other.
 type Forwarder struct {
 	absent
 	run wire.Hash
@@ -20,10 +20,10 @@ type Forwarder struct {
 	round   uint32
 }
 
-// NewForwarder makes one for the run of an identity, which knows no members yet.
+// NewForwarder returns a Forwarder for the run with this identity, which knows no members yet.
 func NewForwarder(run wire.Hash) *Forwarder { return &Forwarder{run: run} }
 
-// Follow tells who the members are, and which round it is.
+// Follow takes the members and the round from a state.
 func (f *Forwarder) Follow(s coordinator.State) {
 	members := make(map[key.Public]uint32, s.Present())
 	for i := range s.Count() {
@@ -36,11 +36,11 @@ func (f *Forwarder) Follow(s coordinator.State) {
 	f.members, f.round = members, s.Round()
 }
 
-// forwardedRounds is how far a commitment's round may be from the newest that is known: the forwarder's view may be a little
-// older than the member's, and verifiers ask for what is a few rounds old.
+// forwardedRounds is how far the round of a commitment may be from the newest known one: the
+// forwarder's state may be older than the member's, and verifiers ask for rounds that are over.
 const forwardedRounds = 8
 
-// Gossip passes on commitments that members have signed, to rounds of now.
+// Gossip passes on commitments to recent rounds that members signed.
 func (f *Forwarder) Gossip(from key.Public, data []byte) p2p.Verdict {
 	author, signed, ok := parseAuthored(f.run, data, coordinator.Signed.Verify)
 	if !ok || author != from {

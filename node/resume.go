@@ -6,8 +6,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// resume returns the optimizer state to begin the run with, when nothing of this run is saved: that of the run that it resumes, if there is one, or
-// the fresh one, and what a person should know of it.
+// resume returns the optimizer state to begin the run with when none of this run is saved: that of
+// the run which it resumes, or the fresh one. text, if not empty, tells a person about it.
 func (n *Node) resume() (state []float32, text string) {
 	want, named := n.cfg.States[n.self]
 	if n.cfg.Resume != nil {
@@ -15,8 +15,9 @@ func (n *Node) resume() (state []float32, text string) {
 	}
 	switch {
 	case len(state) != n.cfg.Engine.StateLen() && named:
-		text = "this member could go on with the optimizer state " + want.String() + " of the checkpoint, but it is not here; beginning afresh"
-	case len(state) != n.cfg.Engine.StateLen() && n.slicer != nil && n.cfg.Resume != nil: // no list says whether this member had one
+		text = "this member could continue from the optimizer state " + want.String() + " of the checkpoint, but it is not here; beginning afresh"
+	// no list names the members that had one
+	case len(state) != n.cfg.Engine.StateLen() && n.slicer != nil && n.cfg.Resume != nil:
 		text = "the run resumes another, and an optimizer state of this member's from there would lie beside the checkpoint or in the state directory, " +
 			"but it is not here; beginning afresh"
 	case len(state) != n.cfg.Engine.StateLen():
@@ -28,13 +29,14 @@ func (n *Node) resume() (state []float32, text string) {
 	return make([]float32, n.cfg.Engine.StateLen()), text
 }
 
-// begins says whether the run may be begun with an optimizer state that is not the fresh one.
+// begins reports whether the run may begin with an optimizer state other than the fresh one.
 func (n *Node) begins(root, fresh wire.Hash) bool {
 	want, ok := n.cfg.States[n.self]
 	return root != fresh && (n.slicer != nil || ok && root == want)
 }
 
-// settled is the optimizer state with which this member goes on from a checkpoint, nil if it begins afresh. It runs off the loop.
+// settled returns the optimizer state with which this member continues from a checkpoint, nil if it
+// is the fresh one. It runs off the loop.
 func (n *Node) settled(own *version, a client.Save) []float32 {
 	if own == nil || n.slicer == nil || a.Settle.IsZero() {
 		return own.floats()

@@ -11,8 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// revealKey returns the name under which blobs has the slice that a seed draws of a payload. Without
-// slices it is the payload's root.
+// revealKey returns the name under which blobs has the slice that a seed draws of a payload.
+// Without slices it is the payload's root.
 func (n *Node) revealKey(payload, seed wire.Hash) wire.Hash {
 	if seed.IsZero() || n.slicer == nil {
 		return payload
@@ -22,7 +22,8 @@ func (n *Node) revealKey(payload, seed wire.Hash) wire.Hash {
 
 var errOtherSlice = errors.New("it opens another commitment, or is of another slice")
 
-// opens says whether bytes are what a seed draws of a committed payload. It may be called off the loop.
+// opens returns an error unless body is the slice that a seed draws of a committed payload. It may
+// be called off the loop.
 func (n *Node) opens(body []byte, payload, seed wire.Hash) error {
 	if n.slicer == nil {
 		if merkle.BlobRoot(body) != payload {
@@ -37,7 +38,8 @@ func (n *Node) opens(body []byte, payload, seed wire.Hash) error {
 	return err
 }
 
-// promise is what is committed to for a computed update: its root, and the length of what will be shown of it. It is called off the loop.
+// promise returns what is committed to for a computed update: its root, and the length of the part
+// of it that will be sent. It is called off the loop.
 func (n *Node) promise(update []byte) (root wire.Hash, bytes uint32) {
 	if n.slicer == nil {
 		return merkle.BlobRoot(update), uint32(len(update))
@@ -45,7 +47,7 @@ func (n *Node) promise(update []byte) (root wire.Hash, bytes uint32) {
 	return n.slicer.Root(update), uint32(n.slicer.RevealLen())
 }
 
-// put keeps a computed update: for all to see, or until it is revealed.
+// put keeps a computed update: it is served at once, or sealed until it is revealed.
 func (n *Node) put(round uint32, update []byte) {
 	if _, later := n.exchange.(publisher); later {
 		n.sealed[round] = update
@@ -54,15 +56,17 @@ func (n *Node) put(round uint32, update []byte) {
 	n.blobs.putPayload(round, update)
 }
 
-// SealStore is a [Store] that keeps an update besides, from before it is committed to until the next one, so that it can be revealed after
-// a crash. SaveSealed must be durable when it returns; LoadSealed returns the one kept, nil if there is none.
+// SealStore is a [Store] that also keeps the last update that was committed to, so that it can be
+// revealed after a crash. SaveSealed must be durable when it returns. LoadSealed returns the one
+// kept, nil if there is none.
 type SealStore interface {
 	Store
 	SaveSealed(round uint32, update []byte) error
 	LoadSealed() (round uint32, update []byte, err error)
 }
 
-// saveSealed writes down what a commitment that will be made public commits to. It is called off the loop.
+// saveSealed writes down the update to which a commitment, about to be published, commits. It is
+// called off the loop.
 func (n *Node) saveSealed(round uint32, update []byte) error {
 	if store, ok := n.cfg.Store.(SealStore); ok && update != nil {
 		return store.SaveSealed(round, update)
@@ -70,7 +74,8 @@ func (n *Node) saveSealed(round uint32, update []byte) error {
 	return nil
 }
 
-// loadSealed reads back the update that the last commitment commits to, nil if it is not there. It is called off the loop.
+// loadSealed reads back the update of the last commitment, nil if it is not there. It is called off
+// the loop.
 func (n *Node) loadSealed(c coordinator.Commitment) ([]byte, error) {
 	store, ok := n.cfg.Store.(SealStore)
 	if _, later := n.exchange.(publisher); !ok || !later || c.Run != n.cfg.ID {
@@ -86,7 +91,7 @@ func (n *Node) loadSealed(c coordinator.Commitment) ([]byte, error) {
 	return update, nil
 }
 
-// reveal shows what the window's seed draws of the own update.
+// reveal uploads the slice that the window's seed draws of the own update.
 func (n *Node) reveal(a client.Reveal) {
 	update, ok := n.sealed[a.Round]
 	if !ok {
@@ -113,7 +118,7 @@ func (n *Node) reveal(a client.Reveal) {
 	})
 }
 
-// entered is told of the round that has opened.
+// entered notes that a round has opened.
 func (n *Node) entered(round uint32) {
 	for r := range n.sealed {
 		if r+1 < round {

@@ -18,15 +18,16 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Computing a share again takes what its author committed to: the parameters at the round's start, which this node held itself as a rule,
-// and the author's optimizer state before the step, which the author serves. Both are fetched under their hashes from whoever has them.
+// Computing a share again takes what its author committed to: the parameters at the round's start,
+// which this node usually held itself, and the author's optimizer state before the step, which the
+// author serves. Both are fetched by their hashes from any member that has them.
 
 // input is what a share begins from.
 type input struct {
 	params, state *version // state is nil for the fresh one
 }
 
-// values is the optimizer state's numbers, nil for the fresh one.
+// values returns the optimizer state's values, nil for the fresh one.
 func (in input) values() engine.Vector {
 	if in.state == nil {
 		return nil
@@ -34,7 +35,7 @@ func (in input) values() engine.Vector {
 	return in.state.values
 }
 
-// use keeps both from being let go of, and release ends that.
+// use keeps both versions from being dropped until release.
 func (in input) use() {
 	in.params.uses++
 	if in.state != nil {
@@ -50,7 +51,8 @@ func (n *Node) release(in input) {
 	n.prune()
 }
 
-// gather gets what a share begins from, and hands it over in use. It asks peers until the time is over; the error says what is missing.
+// gather gets what a share begins from, and passes it on in use. It asks peers until the deadline;
+// the error says what is missing.
 func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, until time.Time, done func(input, error)) {
 	var in input
 	finish := func(err error) {
@@ -76,10 +78,11 @@ func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, unt
 	})
 }
 
-// refetch is the pause between two attempts to fetch what nobody had.
+// refetch is the pause before fetching again what no peer had.
 const refetch = 500 * time.Millisecond
 
-// obtain gets one blob of numbers: the one that is held, else from peers, again and again until the time is over.
+// obtain returns one version: the one that is held, or else one from peers, which it asks until the
+// deadline.
 func (n *Node) obtain(ctx context.Context, h *versions, what string, root wire.Hash, from []key.Public, until time.Time, done func(*version, error)) {
 	if v := h.find(root); v != nil {
 		done(v, nil)
@@ -87,7 +90,7 @@ func (n *Node) obtain(ctx context.Context, h *versions, what string, root wire.H
 	}
 	left := until.Sub(n.cfg.Loop.Now())
 	if left <= 0 || ctx.Err() != nil {
-		done(nil, fmt.Errorf("nobody served %s, %s", what, root))
+		done(nil, fmt.Errorf("no member served %s, %s", what, root))
 		return
 	}
 	x, ok := n.exchange.(server)
@@ -113,7 +116,7 @@ func (n *Node) obtain(ctx context.Context, h *versions, what string, root wire.H
 	})
 }
 
-// verify computes a share again and says what came out.
+// verify computes a share again and reports the outcome.
 func (n *Node) verify(a client.Verify) {
 	n.observe(event.Check{
 		Epoch: a.Commitment.Epoch, Round: a.Round, Step: a.Step, Member: a.Member, Sequences: uint64(batch.Total(a.Spans)),
@@ -146,7 +149,8 @@ func (n *Node) cancelVerify(s client.Share) {
 	}
 }
 
-// recompute computes a share on the engine, a second time if it differs from what was committed to.
+// recompute computes a share on the engine, and a second time if it differs from what was committed
+// to.
 func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 	next := n.optim.buffer()
 	var first, second share
@@ -176,19 +180,20 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 			case outcome(a.Commitment, first) != outcome(a.Commitment, second):
 				n.release(in)
 				n.verdict(a, client.Verified{Verdict: client.Unable,
-					Text: "this machine computed the same share twice with two results; something is wrong with it, and it accuses nobody"})
+					Text: "this machine computed the same share twice with two results; it is faulty, and makes no accusation"})
 			default:
 				n.trace(ctx, a, in, client.Verified{Verdict: client.Different, Text: differs})
 			}
 		}})
 }
 
-// outcome is the hash of what came out of a share, as coordinator.Outcome of a commitment to it.
+// outcome returns the hash of a computed share, as coordinator.Outcome of a commitment to it.
 func outcome(c coordinator.Commitment, s share) wire.Hash {
 	return coordinator.Outcome(verify.Claim(c, s.Result, s.stateRoot()))
 }
 
-// trouble is an error that says nothing about the share, as when the data cannot be read.
+// trouble returns an error that is not about the share, such as unreadable data, and nil for any
+// other.
 func trouble(err error) error {
 	if verify.NoResult(err) {
 		return nil
@@ -196,7 +201,8 @@ func trouble(err error) error {
 	return err
 }
 
-// difference says in which parts a computed share differs from what was committed to; "" means none, or that nothing is known.
+// difference names the parts in which a computed share differs from what was committed to; "" means
+// none, or that the share is not known.
 func difference(c coordinator.Commitment, s share) string {
 	switch {
 	case trouble(s.failed) != nil:
@@ -207,7 +213,8 @@ func difference(c coordinator.Commitment, s share) string {
 	return verify.Difference(c, verify.Claim(c, s.Result, s.stateRoot()))
 }
 
-// trace adds to a verdict the root of the trace to argue from; without one there is no accusation.
+// trace adds to a verdict the root of the trace to argue from. Without a trace there is no
+// accusation.
 func (n *Node) trace(ctx context.Context, a client.Verify, in input, v client.Verified) {
 	n.open(ctx, a.Task, in, func(arg *argument, err error) {
 		switch {
@@ -218,7 +225,7 @@ func (n *Node) trace(ctx context.Context, a client.Verify, in input, v client.Ve
 		default:
 			v.Trace = arg.player.Root()
 			if arg.player.Agrees() != (v.Verdict == client.Same) {
-				v = client.Verified{Verdict: client.Unable, Text: "the engine and the trace of this machine come to two results; something is wrong with it, and it accuses nobody"}
+				v = client.Verified{Verdict: client.Unable, Text: "the engine and the trace of this machine come to two results; it is faulty, and makes no accusation"}
 			}
 		}
 		if v.Verdict == client.Different {
@@ -229,7 +236,7 @@ func (n *Node) trace(ctx context.Context, a client.Verify, in input, v client.Ve
 	})
 }
 
-// verdict tells what came of computing a share again.
+// verdict reports the outcome of computing a share again.
 func (n *Node) verdict(a client.Verify, v client.Verified) {
 	if cancel := n.checking[a.Share]; cancel != nil {
 		cancel()

@@ -6,8 +6,8 @@ import (
 )
 
 // version is one blob of floats under its hash: the parameters at the start of a round, or an
-// optimizer state. It never changes. The next one is made in another buffer, so that meanwhile peers
-// are served, a share is computed and a file is written from this one.
+// optimizer state. It never changes. The next one is made in another buffer, so that meanwhile
+// peers are served, a share is computed and a file is written from this one.
 type version struct {
 	root   wire.Hash
 	leaves []wire.Hash
@@ -15,7 +15,8 @@ type version struct {
 	uses   int // jobs that read it
 }
 
-// versions are those of one kind that a node holds and serves. The memory of dropped ones is reused.
+// versions are those of one kind that a node holds and serves. The memory of dropped ones is
+// reused.
 type versions struct {
 	blobs  *blobs
 	engine engine.Engine

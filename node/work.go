@@ -15,11 +15,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// optimizer is the states of this member's codec (its momentum residual): what is committed to before and after each step, and what others
-// committed to while it is being checked.
+// optimizer is the states of codecs (momentum residuals): the member's own, before and after each
+// step, and those that others committed to while they are being checked.
 type optimizer struct {
 	versions
-	last *version // after the own step made last, or as it was saved, or the fresh one; nil before loading
+	// after the own step made last, or as it was saved, or the fresh one; nil before loading
+	last *version
 }
 
 // share is a computed share.
@@ -29,7 +30,7 @@ type share struct {
 	failed error
 }
 
-// stateRoot is the hash of the state after the share.
+// stateRoot returns the hash of the state after the share.
 func (s share) stateRoot() wire.Hash {
 	if s.state == nil {
 		return wire.Hash{}
@@ -37,9 +38,11 @@ func (s share) stateRoot() wire.Hash {
 	return s.state.root
 }
 
-// compute computes a share from a state, the fresh one if that is nil, on memory for the next one. It runs off the loop.
+// compute computes a share from a state, the fresh one if from is nil, in memory for the next one.
+// It runs off the loop.
 //
-// What the slice drawn by settle, if it is not zero, has sent of the state is taken out first.
+// If settle is not zero, compute first takes out of the state what the slice that it draws has
+// sent.
 func (n *Node) compute(ctx context.Context, params, from, next engine.Vector, spans []batch.Span, step uint32, settle wire.Hash) share {
 	n.cfg.Engine.Copy(next, from)
 	if n.slicer != nil && from != nil && !settle.IsZero() {
@@ -64,7 +67,8 @@ func (n *Node) train(a client.Train) {
 	root := n.state.Config().StateHash
 	prev := n.optim.find(a.Prev)
 	if prev == nil && n.slicer != nil && a.Prev != root {
-		prev = n.optim.last // as it was saved before a crash: what it has not sent yet is worth more than nothing
+		// as it was saved before a crash: what it has not sent yet is worth more than nothing
+		prev = n.optim.last
 	}
 	if prev != nil {
 		prev.uses++
@@ -103,7 +107,7 @@ func (n *Node) train(a client.Train) {
 		}})
 }
 
-// milli is a loss in thousandths, saturated.
+// milli returns a loss in thousandths, saturated.
 func milli(loss float32) uint32 {
 	x := float64(loss) * 1000
 	if !(x > 0) {
@@ -112,7 +116,7 @@ func milli(loss float32) uint32 {
 	return uint32(min(x, math.MaxUint32))
 }
 
-// fetchPayload fetches a payload from peers unless it is here already, checks it and reports.
+// fetchPayload fetches a payload unless it is here already, checks it and reports.
 func (n *Node) fetchPayload(a client.FetchPayload) {
 	report := func(ok, refused bool) {
 		n.step(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok, Refused: refused})
@@ -224,7 +228,8 @@ func (n *Node) evaluate(step uint32) {
 		}})
 }
 
-// inspect has the parameters looked at after every few steps, when the engine has nothing else to do.
+// inspect has the parameters examined every InspectRounds steps, when the engine has nothing else
+// to do.
 func (n *Node) inspect(step uint32) {
 	if n.cfg.Inspect == nil || n.cfg.InspectRounds == 0 || step%n.cfg.InspectRounds != 0 {
 		return
@@ -297,7 +302,8 @@ type saver struct {
 	again   []func() // wait for a save that begins after the running one
 }
 
-// saveEvery is how often the state file is written while training. A crash costs at most so much of the optimizer's memory; the model comes from the peers.
+// saveEvery is how often the state file is written while training. A crash loses at most that much
+// of the optimizer's memory; the model comes from the peers.
 const saveEvery = 5 * time.Second
 
 func (n *Node) saveSometimes() {
@@ -318,8 +324,8 @@ func (n *Node) saveNow(done func()) {
 		n.save.again = append(n.save.again, done)
 		return
 	}
-	// Better than the newest parameters are those the run agreed on last: after an epoch that everybody left it goes on from these, and
-	// nobody else may have them.
+	// Better than the newest parameters are those the run agreed on last: after an epoch that
+	// everybody left it goes on from these, and this member may be the only one that has them.
 	if agreed, at := n.state.Params(); n.params.find(agreed) != nil {
 		round, v = at, n.params.find(agreed)
 	}

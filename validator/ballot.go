@@ -7,7 +7,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Ballot is what a validator tells the chain about a period: kept from before it commits to it until after it has revealed it.
+// Ballot is what a validator tells the chain about a period: kept from before it commits to it
+// until after it has revealed it.
 type Ballot struct {
 	Period uint32 // 0: none
 	Salt   wire.Hash
@@ -19,7 +20,8 @@ func (b Ballot) reveal() coordinator.RevealScores {
 	return coordinator.RevealScores{Period: b.Period, Salt: b.Salt, Scores: b.Scores}
 }
 
-// decideBallot commits to scores and reveals them. What the chain has of them it looks up there, not in its memory.
+// decideBallot commits to scores and reveals them. What the chain has of them it looks up there,
+// not in its memory.
 func (m *Machine) decideBallot() {
 	period, stage := m.state.Scoring()
 	seat, seated := m.state.Validator(m.cfg.Self)
@@ -65,16 +67,17 @@ func (m *Machine) told(period uint32) (committed, revealed bool) {
 	return false, false
 }
 
-// complete says whether all windows up to one were evaluated.
+// complete reports whether all windows up to one were evaluated.
 func (m *Machine) complete(last uint32) bool { return m.model.known && m.model.round > last }
 
-// hurries says whether the next window may be too late to commit.
+// hurries reports whether the next window may be too late to commit.
 func (m *Machine) hurries() bool {
 	n := m.run.ScoreWindows
 	return n == 0 || (m.state.Window()-1)%n+1 >= n/2
 }
 
-// fill makes the ballot of a period: of each member that did something in it, its average, unless it was never evaluated.
+// fill makes the ballot of a period: of each member that did something in it, its average, unless
+// it was never evaluated.
 func (m *Machine) fill(period uint32) {
 	b := Ballot{Period: period, Salt: wire.Sum("entrain/salt", m.cfg.Secret[:], wire.AppendU32(nil, period))}
 	scores, _ := m.state.Scores(period)

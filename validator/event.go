@@ -8,17 +8,19 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// An Event is something that happened outside the machine. Every action that can end, in success or failure, ends in one.
+// An Event is something that happened outside the machine. Every action that can end, in success or
+// failure, ends in one.
 type Event interface{ event() }
 
 // StateChanged brings a newer state of the run. The machine keeps the state and never writes to it.
 type StateChanged struct{ State coordinator.State }
 
-// Tick says that time has passed; drivers send it a few times a second.
+// Tick reports that time has passed. Drivers send it several times a second.
 type Tick struct{}
 
-// Loaded ends the start: the driver holds the parameters with the hash Params, of the start of round Round (0: the run's initial ones), or none
-// if Known is false. Book and Ballot are what was saved last, zero if nothing was.
+// Loaded ends the start. The driver holds the parameters with the hash Params, of the start of
+// round Round (0: the run's initial ones), or none if Known is false. Book and Ballot are what was
+// saved last, zero if nothing was.
 type Loaded struct {
 	Known  bool
 	Round  uint32
@@ -27,15 +29,17 @@ type Loaded struct {
 	Ballot Ballot
 }
 
-// Fetched ends a Fetch action: OK means that the driver holds commitment and reveal, and that both are what the chain and the seed say. Norm
-// is that of the reveal's values. Refused says that what there is can never be right.
+// Fetched ends a Fetch action. OK means that the driver holds commitment and reveal, and that both
+// are what the chain and the seed require. Norm is that of the reveal's values. Refused says that
+// what there is can never be right.
 type Fetched struct {
 	Window, Member uint32
 	OK, Refused    bool
 	Norm           float64
 }
 
-// Evaluated ends an Evaluate action. OK false means that nothing is known of the result, for a reason that is not its author's.
+// Evaluated ends an Evaluate action. OK is false if nothing is known of the result, for a reason
+// that is not its author's.
 type Evaluated struct {
 	Window, Member uint32
 	OK             bool
@@ -78,7 +82,7 @@ func (Healed) event()       {}
 func (Submitted) event()    {}
 func (Saved) event()        {}
 
-// An Action is something the driver shall do.
+// An Action is something that the driver is to do.
 type Action interface{ action() }
 
 // Fetch gets a member's commitment and reveal of a window, and keeps both until Forget.
@@ -89,9 +93,10 @@ type Fetch struct {
 	Seed           wire.Hash  // of the slice
 }
 
-// Evaluate recomputes a member's gradient on the held parameters and compares it with what the member revealed. Assigned are some of the share's
-// sequences and Random as many of nobody's, on both of which the loss is measured before and after the reveal alone is applied; nil if it is
-// not to be.
+// Evaluate recomputes a member's gradient on the held parameters and compares it with what the
+// member revealed. Assigned are sequences of the share, and Random as many that no member was
+// given. The loss on both is measured before and after the reveal alone is applied, unless they are
+// nil.
 type Evaluate struct {
 	Window, Step, Member uint32
 	Params               wire.Hash // of the held parameters
@@ -100,7 +105,8 @@ type Evaluate struct {
 	Median               float64
 }
 
-// Apply makes the parameters of the start of round To from those of the round before, by the reveals of these members in this order.
+// Apply makes the parameters of the start of round To from those of the round before, by the
+// reveals of these members in this order.
 type Apply struct {
 	To, Window, Step uint32 // Window and Step are those the reveals are of
 	Members          []uint32
@@ -112,16 +118,17 @@ type Heal struct {
 	Params wire.Hash
 }
 
-// Submit sends a message to the run's coordinator, with the validator's stake if it asks for a seat.
+// Submit sends a message to the run's coordinator, with the validator's stake if it asks for a
+// seat.
 type Submit struct{ Message coordinator.Message }
 
-// Save writes the record down, in place of the one before; it must be durable when Saved comes.
+// Save writes the record down, in place of the one before. It must be durable when Saved comes.
 type Save struct{ Record Record }
 
 // Forget drops commitments and reveals of windows before Before.
 type Forget struct{ Before uint32 }
 
-// Scored tells what came of one evaluation, for the log from which an explanation is made.
+// Scored reports the outcome of one evaluation, for the log from which explanations are made.
 type Scored struct {
 	Window   uint32         `json:"window"`
 	Member   uint32         `json:"member"`
@@ -132,13 +139,13 @@ type Scored struct {
 	Average  float64        `json:"average"` // after it
 }
 
-// Balloted tells what is told to the chain about a period.
+// Balloted reports the scores that are sent to the chain for a period.
 type Balloted struct {
 	Period uint32
 	Scores []coordinator.Score
 }
 
-// Note reports something a person should know.
+// Note reports something that a person should know.
 type Note struct{ Text string }
 
 func (Fetch) action()    {}

@@ -34,13 +34,13 @@ func (m *Machine) decideModel() {
 	}
 }
 
-// differs says whether the held parameters are not those that the run agreed on for their round.
+// differs reports whether the held parameters are not those that the run agreed on for their round.
 func (m *Machine) differs() bool {
 	w := m.find(m.model.round)
 	return w != nil && w.hasAgreed && w.agreed != m.model.hash
 }
 
-// next goes on by one round, and says whether there may be more to do at once.
+// next advances by one round, and reports whether there may be more to do at once.
 func (m *Machine) next() bool {
 	q := m.model.round + 1
 	if q > m.state.Round() {
@@ -106,7 +106,8 @@ func (m *Machine) applied(ev Applied) {
 	}
 }
 
-// keepBehind is how many rounds before the model's reveals are kept: those that are due next were made in the round before it.
+// keepBehind is how many rounds before the model's reveals are kept: those that are due next were
+// made in the round before it.
 const keepBehind = 2
 
 // heal asks for the agreed parameters.

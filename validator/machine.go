@@ -1,22 +1,30 @@
-// Package validator decides what a validator of a run does next: whom it evaluates, and what it tells the chain.
+// Package validator decides what a validator of a run does next: which members it evaluates, and
+// which scores it sends to the chain.
 //
-// A [Machine] is a plain value, as package client's is: it holds no clock, socket, file or lock. [Machine.Step] takes one [Event] and the time
-// and returns the [Action] values to perform, in order; the driver (package validator/live, or a simulation) performs them and feeds every
-// outcome back. After each event the machine looks at the whole situation and asks for whatever is due and not under way.
+// A [Machine] is a plain value, as package client's is: it holds no clock, socket, file or lock.
+// [Machine.Step] takes one [Event] and the time and returns the [Action] values to perform, in
+// order; the driver (package validator/live, or a simulation) performs them and feeds every outcome
+// back. After each event the machine looks at the whole situation and asks for whatever is due and
+// not under way.
 //
-// A validator holds one model, some windows behind the miners: that of the start of the window it evaluates. For each window, in order
-// (window.go):
+// A validator holds one model, some windows behind the miners: that of the start of the window it
+// evaluates. For each window, in order (window.go):
 //
-//  1. It waits until the window is final, which is when the one after it has closed: the accepted set and the slice are known then.
-//  2. It fetches the commitments and reveals of all who were accepted. Everybody needs them to go on, and the median of their norms is one of the
-//     measures of each.
-//  3. It draws a sample of the members, by a secret of its own and the slice's seed, so that nobody knows who is looked at, before or after; who
-//     was not evaluated for long is drawn more likely. The driver recomputes the gradient of each and compares (package score).
-//  4. It applies the accepted set that is due, and compares the hash with the agreed one (follow.go). If they differ, or if it is too far
-//     behind, it fetches the agreed model instead; windows that it misses thereby it does not evaluate.
+//  1. It waits until the window is final, which is when the one after it has closed: the accepted
+//     set and the slice are known then.
+//  2. It fetches the commitments and reveals of all accepted members. It needs them to advance, and
+//     the median of their norms is one of the measures of each.
+//  3. It draws a sample of the members, by a secret of its own and the slice's seed, so that
+//     no member knows, before or after, whether it is drawn. One that was not evaluated for long is
+//     drawn more likely.
+//     The driver recomputes the gradient of each and compares (package score).
+//  4. It applies the accepted set that is due, and compares the hash with the agreed one
+//     (follow.go). If they differ, or if it is too far behind, it fetches the agreed model instead;
+//     windows that it skips thereby are not evaluated.
 //
-// In the half of a period in which scores are committed to, it writes down its moving averages, with a salt, has them saved, and commits to
-// them; in the other half it reveals what was saved (ballot.go). A crash between the two changes nothing.
+// In the half of a period in which scores are committed to, it writes down its moving averages,
+// with a salt, has them saved, and commits to them; in the other half it reveals what was saved
+// (ballot.go). A crash between the two changes nothing.
 package validator
 
 import (
@@ -29,17 +37,20 @@ import (
 // Config is what a machine knows from the start.
 type Config struct {
 	Self key.Public
-	// Secret is what nobody else knows: the draws of samples and the salts of scores follow from it. It must be the same after a restart.
+	// Secret determines the draws of samples and the salts of scores. Only the validator may know it,
+	// and it must be the same after a restart.
 	Secret wire.Hash
 	Rules  score.Rules
-	// Sample is how many results of a window are evaluated; 0: as many as it takes to evaluate each member about twice in a period.
+	// Sample is how many results of a window are evaluated; 0: as many as it takes to evaluate each
+	// member about twice in a period.
 	Sample uint32
 	// Losses is how many sequences the losses are measured on; 0: they are not measured.
 	Losses uint32
 	// Register says that it shall take a seat if it has none.
 	Register bool
 	Payee    key.Public // of what it earns; zero: itself
-	// Say, if not nil, is what it tells the chain in place of its scores of a period: validators in tests lie by it.
+	// Say, if not nil, is what it tells the chain in place of its scores of a period: validators in
+	// tests lie by it.
 	Say func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score
 }
 
@@ -79,7 +90,8 @@ type Machine struct {
 // New returns a machine that waits for its first state and for Loaded.
 func New(cfg Config) *Machine { return &Machine{cfg: cfg} }
 
-// Step takes one event at time nowMs (milliseconds of any monotonic clock) and returns what to do about it, in order.
+// Step takes one event at time nowMs (milliseconds of any monotonic clock) and returns what to do
+// about it, in order.
 func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	m.now = max(m.now, nowMs)
 	m.out = nil
@@ -116,7 +128,8 @@ func (m *Machine) Book() *score.Book { return &m.book }
 
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 
-// due says whether something last asked for at time last (0: never) may be asked for again after wait milliseconds, and notes the time if so.
+// due reports whether something last asked for at time *last (0: never) may be asked for again
+// after wait milliseconds. If so, it sets *last to now.
 func (m *Machine) due(last *uint64, wait uint64) bool {
 	if *last != 0 && m.now < *last+wait {
 		return false

@@ -25,7 +25,8 @@ const recordDomain = "entrain/validator-record"
 
 // Append appends the record's encoding:
 //
-//	"entrain validator 1" | run | self | book | U32 period | salt | U32 n | n x (U32 member, U16 score) | wire.Sum of all before
+//	"entrain validator 1" | run | self | book | U32 period | salt |
+//	U32 n | n x (U32 member, U16 score) | wire.Sum of all before
 func (r Record) Append(dst []byte) []byte {
 	start := len(dst)
 	dst = append(dst, recordMagic...)

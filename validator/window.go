@@ -47,10 +47,12 @@ type job struct {
 	median  float64
 }
 
-// windowsKept is how many windows a validator may be behind: more than the state holds, since it notes what it needs.
+// windowsKept is how many windows a validator may be behind: more than the state holds, since it
+// notes what it needs.
 const windowsKept = 16
 
-// lagMax is how many final windows may be waiting before evaluating is given up for the sake of keeping up.
+// lagMax is how many final windows may be waiting before evaluating is given up for the sake of
+// keeping up.
 const lagMax = 3
 
 // find returns what is noted of a round.
@@ -124,7 +126,8 @@ func (w *window) accepted() []*result {
 	return list
 }
 
-// fetchAll asks for what is missing of a window's accepted results, and says whether all of it is there.
+// fetchAll asks for what is missing of a window's accepted results, and reports whether all of it
+// is there.
 func (m *Machine) fetchAll(w *window) bool {
 	all := true
 	for _, r := range w.accepted() {
@@ -152,7 +155,8 @@ func (m *Machine) fetched(ev Fetched) {
 	}
 }
 
-// decideWindow evaluates the window of the held model. It says whether nothing is left to evaluate in it since now.
+// decideWindow evaluates the window of the held model, and reports whether nothing is left to
+// evaluate in it from now on.
 func (m *Machine) decideWindow() bool {
 	if !m.model.ready() || m.job.running {
 		return false
@@ -203,7 +207,7 @@ func (m *Machine) begin(w *window) {
 	m.job = job{window: w.number, left: m.draw(w, accepted), median: score.Median(norms)}
 }
 
-// finish ends a window: who delivered nothing is noted.
+// finish ends a window. Members that delivered nothing are noted.
 func (m *Machine) finish(w *window) {
 	w.done = true
 	if m.job.window == w.number {
@@ -216,7 +220,8 @@ func (m *Machine) finish(w *window) {
 	}
 	if w.trains {
 		m.unsaved = true
-		m.book.Keep(func(k key.Public) bool { _, ok := m.state.Find(k); return ok }) // whoever the run has forgotten
+		// drops members that the run has forgotten
+		m.book.Keep(func(k key.Public) bool { _, ok := m.state.Find(k); return ok })
 	}
 }
 
@@ -231,8 +236,9 @@ func (m *Machine) enter(number uint32, r *result, s float64, v score.Verdict, e 
 // sinceMax bounds how much more likely somebody is drawn who was not evaluated for long.
 const sinceMax = 64
 
-// draw draws the members that are evaluated, without replacement, each with a weight of how many windows have passed since it was last. The
-// draw follows from the validator's secret, so that who may have cheated does not know whether to withhold its reveal.
+// draw draws the members that are evaluated, without replacement, each with a weight of how many
+// windows have passed since it was last. The draw follows from the validator's secret, so that who
+// may have cheated does not know whether to withhold its reveal.
 func (m *Machine) draw(w *window, from []*result) []*result {
 	left := slices.Clone(from)
 	random := prng.New(wire.Sum("entrain/sample", m.cfg.Secret[:], w.seed[:]), "sample")
@@ -263,7 +269,7 @@ func (m *Machine) since(member key.Public, number uint32) uint64 {
 	return uint64(min(max(number-min(number, a.Last), 1), sinceMax))
 }
 
-// sample is how many of so many results are evaluated.
+// sample returns how many of a number of results are evaluated.
 func (m *Machine) sample(results int) int {
 	if m.cfg.Sample > 0 {
 		return min(int(m.cfg.Sample), results)
@@ -272,7 +278,8 @@ func (m *Machine) sample(results int) int {
 	return min((2*results+windows-1)/windows, results)
 }
 
-// randomSpan is among how many sequences those are drawn that nobody was given: more than any run reads.
+// randomSpan is among how many sequences those are drawn that nobody was given: more than any run
+// reads.
 const randomSpan = 1 << 40
 
 // evaluate makes the action for one result.

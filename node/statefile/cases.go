@@ -20,14 +20,17 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A case under check has a file of its own beside the state, named after the round and the member: what identifies it, then what the share
-// begins from in the format of checkpoint.State. All integers are little endian:
+// A case under check has a file of its own beside the state, named after the round and the member:
+// what identifies it, then what the share begins from in the format of checkpoint.State. All
+// integers are little endian:
 //
 //	"entrain-case-1\n\x00" | u32 length | length bytes | Hash of these bytes | state
 //
-//	the bytes: u32 round | u32 member | u32 step | u8 fresh | signed commitment | spans, as batch.Append writes them
+//	the bytes: u32 round | u32 member | u32 step | u8 fresh | signed commitment |
+//	           spans, as batch.Append writes them
 //
-// With fresh 1 the share begins from the fresh optimizer state, and the state's optimizer part is zeros.
+// With fresh 1 the share begins from the fresh optimizer state, and the state's optimizer part is
+// zeros.
 
 const (
 	casePrefix   = ".case-"
@@ -96,7 +99,8 @@ func (s *Store) DropCase(c client.Share) error {
 	return nil
 }
 
-// LoadCases reads all cases. What cannot be read is deleted, since nothing can be done with it, and told of in the error.
+// LoadCases reads all cases. It deletes those that cannot be read, which are of no use, and reports
+// them in the error.
 func (s *Store) LoadCases() (list []node.SavedCase, err error) {
 	entries, err := os.ReadDir(filepath.Dir(s.path))
 	if err != nil {
@@ -132,7 +136,7 @@ func (s *Store) loadCase(path string) (node.SavedCase, error) {
 
 var errCase = errors.New("it is not as it was written")
 
-// readCase reads the file of a case of a model with so many numbers.
+// readCase reads the file of a case of a model with these lengths.
 func readCase(r io.Reader, paramsLen, optimizerLen int) (node.SavedCase, error) {
 	front := make([]byte, len(caseMagic)+4)
 	if _, err := io.ReadFull(r, front); err != nil || !bytes.HasPrefix(front, []byte(caseMagic)) {

@@ -1,8 +1,10 @@
 // Package statefile keeps a participant's state in a file, as node.Store.
 //
-// The file has the format of checkpoint.State, drawn in package checkpoint: parameters and private optimizer state, each under its hash,
-// and a header under a checksum. It is replaced whole (package atomicfile), so that kill -9, a full disk or a power cut leave the state
-// of the save before. Whatever is not as it was written is an error on loading, with the remedy: never a state that is slightly wrong.
+// The file has the format of checkpoint.State, drawn in package checkpoint: parameters and private
+// optimizer state, each under its hash, and a header under a checksum. It is replaced whole
+// (package atomicfile), so that kill -9, a full disk or a power cut leave the state of the save
+// before. Whatever is not as it was written is an error on loading, with the remedy: never a state
+// that is slightly wrong.
 package statefile
 
 import (
@@ -20,8 +22,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Store is a node.Store on a file. Load and Save are not for concurrent use with each other, nor with another process's: whoever owns the
-// directory locks it.
+// Store is a node.Store on a file. Its methods are not for concurrent use, within a process or
+// between processes: the owner of the directory locks it.
 type Store struct {
 	path                    string
 	paramsLen, optimizerLen int
@@ -66,13 +68,14 @@ func (s *Store) LoadCommitment() ([]byte, error) {
 	return b, nil
 }
 
-// New returns a store at path of states with so many parameters and numbers of optimizer state. The directory is made with the first Save.
+// New returns a store at path of states with these lengths. The directory is made with the first
+// Save.
 func New(path string, paramsLen, optimizerLen int) *Store {
 	return &Store{path: path, paramsLen: paramsLen, optimizerLen: optimizerLen}
 }
 
-// Load reads the state. Ok is false when there is none. What was damaged, or belongs to another model, is an error: a
-// *checkpoint.CorruptError in the former case.
+// Load reads the state. ok is false if there is none. A state that is damaged, or belongs to
+// another model, is an error: a *checkpoint.CorruptError in the former case.
 func (s *Store) Load() (saved node.Saved, ok bool, err error) {
 	f, err := os.Open(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,10 +111,12 @@ func (s *Store) Save(saved node.Saved) error {
 // sealedSuffix is appended to the path of the state for the file of the update committed to last.
 const sealedSuffix = ".sealed"
 
-// sealedBytesMax bounds that file: one byte a parameter, of the largest model that a machine holds in memory.
+// sealedBytesMax bounds that file: one byte a parameter, of the largest model that a machine holds
+// in memory.
 const sealedBytesMax = 1 << 36
 
-// SaveSealed replaces the update, and returns when it is on the disk: the round, and then its bytes.
+// SaveSealed replaces the update, and returns when it is on the disk: the round, and then its
+// bytes.
 func (s *Store) SaveSealed(round uint32, update []byte) error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("file of the last update: %w", err)
@@ -125,7 +130,8 @@ func (s *Store) SaveSealed(round uint32, update []byte) error {
 	})
 }
 
-// LoadSealed returns the last update, nil if there was none. That it is whole is for the caller to see: it knows the root.
+// LoadSealed returns the last update, nil if there was none. The caller, which knows its root,
+// checks that it is whole.
 func (s *Store) LoadSealed() (round uint32, update []byte, err error) {
 	f, err := os.Open(s.path + sealedSuffix)
 	if errors.Is(err, fs.ErrNotExist) {

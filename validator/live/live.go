@@ -1,8 +1,10 @@
-// Package live is a validator of a run that goes on: it performs what the machine of package validator decides.
+// Package live is a validator of a run that goes on: it performs what the machine of package
+// validator decides.
 //
-// It reads the run's state from a ledger, commitments and reveals from the miners' buckets, computes with the run's own engine, and keeps its
-// record in a file. It publishes nothing but its scores, on the chain. Everything it does is on one [loop.Loop], so that a simulation drives it
-// as a process of its own does.
+// It reads the run's state from a ledger, commitments and reveals from the miners' buckets,
+// computes with the run's own engine, and keeps its record in a file. It publishes nothing but its
+// scores, on the chain. Everything it does is on one [loop.Loop], so that a simulation drives it as
+// a process of its own does.
 package live
 
 import (
@@ -39,24 +41,29 @@ type Config struct {
 	Tensors int           // of the model, as many as the slicer's ranges name
 	// Exchange reads the miners' buckets; it needs no writer.
 	Exchange *bucket.Exchange
-	// Model gets the parameters that the run agreed on for the start of a round, from the miners' buckets. Done is called on the loop, once, unless
-	// ctx ends before; values is called off the loop, and what it returns is checked against the hash.
+	// Model gets the parameters that the run agreed on for the start of a round, from the miners'
+	// buckets. Done is called on the loop, once, unless ctx ends before; values is called off the
+	// loop, and what it returns is checked against the hash.
 	Model func(ctx context.Context, s coordinator.State, round uint32, params wire.Hash, done func(values func() []float32, err error))
 	// Peers, if not nil, is told who announced what.
 	Peers func([]host.Peer)
-	// Initial returns the run's first parameters, nil if this machine does not have them. It is called off the loop.
+	// Initial returns the run's first parameters, nil if this machine does not have them. It is
+	// called off the loop.
 	Initial func() []float32
 	Store   Store
 	// Validator decides; Self and Secret are filled in.
 	Validator validator.Config
-	// Stake is put up for a seat: so many tokens, from the pool named, "" being the key's own account.
+	// Stake is the number of tokens staked for a seat. Pool is the pool they come from, "" for the
+	// key's own account.
 	Stake uint64
 	Pool  string
-	// Inexact says that the run's arithmetic differs between machines: works are then not compared, and only cosines and losses count.
+	// Inexact says that the run's arithmetic differs between machines: works are then not compared,
+	// and only cosines and losses count.
 	Inexact bool
 	// Observe is told what happens, on the loop; it must not block.
 	Observe func(Event)
-	// Cost is the virtual time a job takes, for simulation: "evaluate", "apply", "hash", "init" or "save".
+	// Cost is the virtual time a job takes, for simulation: "evaluate", "apply", "hash", "init" or
+	// "save".
 	Cost func(job string) time.Duration
 }
 
@@ -96,7 +103,8 @@ type Validator struct {
 // place is a member's in a window.
 type place struct{ window, member uint32 }
 
-// secretDomain is that of the signature which nobody else can make and the validator's choices follow from.
+// secretDomain is that of the signature which nobody else can make and the validator's choices
+// follow from.
 const secretDomain = "entrain/validator-secret"
 
 // New makes a validator; it does nothing before Start.
@@ -113,7 +121,8 @@ func New(ctx context.Context, cfg Config) (*Validator, error) {
 		where: map[key.Public]bucket.Location{}, held: map[place]Result{},
 		judge: Judge{Run: cfg.ID, Engine: cfg.Engine, Slicer: slicer, Tensors: cfg.Tensors, Inexact: cfg.Inexact},
 	}
-	signature := cfg.Key.Sign(secretDomain, cfg.ID[:]) // deterministic, so it is the same after a restart
+	// deterministic, so it is the same after a restart
+	signature := cfg.Key.Sign(secretDomain, cfg.ID[:])
 	v.cfg.Validator.Self, v.cfg.Validator.Secret = v.self, wire.Sum(secretDomain, signature[:])
 	v.machine = validator.New(v.cfg.Validator)
 	v.ctx, v.cancel = context.WithCancel(ctx)
@@ -147,7 +156,8 @@ func (v *Validator) State() coordinator.State { return v.state }
 // Self is the validator's key.
 func (v *Validator) Self() key.Public { return v.self }
 
-// Holds is the round whose start the held parameters belong to, and the parameters, which must not be changed.
+// Holds is the round whose start the held parameters belong to, and the parameters, which must not
+// be changed.
 func (v *Validator) Holds() (round uint32, params []float32) {
 	round, _ = v.machine.At()
 	return round, engine.Values(v.params)
@@ -279,7 +289,7 @@ func (v *Validator) load() {
 		}
 	}, func() {
 		if fault != nil {
-			v.note("what was kept of the scores is of no use, and they begin anew: %v", fault)
+			v.note("the saved scores are unusable, so scoring starts from the beginning: %v", fault)
 		}
 		v.params = params
 		v.step(loaded)

@@ -42,7 +42,8 @@ func (v *Validator) fetch(a validator.Fetch) {
 			missing("commitment", err)
 			return
 		}
-		signed, err := coordinator.ParseSigned(body) // the reader has compared it with its ID, window, run and author
+		// the reader has compared it with its ID, window, run and author
+		signed, err := coordinator.ParseSigned(body)
 		if err != nil || signed.Commitment.Member != a.Member {
 			missing("commitment", errors.New("it is of another member"))
 			return
@@ -75,7 +76,8 @@ func (v *Validator) fetchReveal(a validator.Fetch, at bucket.Location, c coordin
 
 var errOtherSlice = errors.New("it opens another commitment, or is of another slice")
 
-// opens says whether a body is what the seed draws of a committed update. It is called off the loop.
+// opens returns an error unless body is what the seed draws of a committed update. It is called off
+// the loop.
 func (v *Validator) opens(body []byte, payload, seed wire.Hash) error {
 	root, of, err := v.slicer.Open(body)
 	if err == nil && (root != payload || of != seed) {
@@ -110,7 +112,8 @@ func (v *Validator) evaluate(a validator.Evaluate) {
 	})
 }
 
-// Result is what a member made known of its work in a window: its commitment, and what the slice shows of its update.
+// Result is what a member made known of its work in a window: its commitment, and what the slice
+// shows of its update.
 type Result struct {
 	Commitment coordinator.Commitment
 	Reveal     []byte
@@ -125,8 +128,8 @@ type Judge struct {
 	Inexact bool // as in [Config]
 }
 
-// Evidence recomputes a share's gradient on params, which it leaves as they are, and compares. It returns the share's loss besides. The reveal must
-// have been opened for the commitment.
+// Evidence recomputes a share's gradient on params, which it leaves as they are, and compares. It
+// returns the share's loss besides. The reveal must have been opened for the commitment.
 func (j Judge) Evidence(ctx context.Context, a validator.Evaluate, params engine.Vector, r Result) (score.Evidence, float64, error) {
 	g, err := j.Engine.Gradient(ctx, params, a.Spans)
 	if err != nil {
