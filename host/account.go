@@ -37,8 +37,9 @@ func (a *accounts) find(k key.Public) (int, bool) {
 	return slices.BinarySearchFunc(a.list, k, func(e *account, k key.Public) int { return e.key.Compare(k) })
 }
 
-// admit returns nil if t may be taken at the chain's time, or a *TxError.
-func (a *accounts) admit(t *Tx, nowMs uint64) error {
+// admit returns nil if t may be taken at the chain's time, or a *TxError. Known reports whether the
+// chain knows the sender for more than its transactions; such keys always have a place.
+func (a *accounts) admit(t *Tx, nowMs uint64, known func() bool) error {
 	if t.ExpiresMs <= nowMs {
 		return refuse(CodeExpired, "expired at ", t.ExpiresMs, ", it is ", nowMs, " (milliseconds since 1970)")
 	}
@@ -47,7 +48,7 @@ func (a *accounts) admit(t *Tx, nowMs uint64) error {
 	}
 	i, ok := a.find(t.Sender)
 	if !ok {
-		if len(a.list) >= AccountsMax {
+		if len(a.list) >= AccountsMax && (len(a.list) >= accountsAllMax || !known()) {
 			return &TxError{Code: CodeAccountsFull}
 		}
 		return nil
@@ -134,7 +135,7 @@ const accountBytesMin = 32 + 8 + 1 + 8 + 32 + 2 // an account with one transacti
 
 func parseAccounts(r *wire.Reader) accounts {
 	n := r.U32()
-	if n > AccountsMax || uint64(n)*accountBytesMin > uint64(r.Len()) {
+	if n > accountsAllMax || uint64(n)*accountBytesMin > uint64(r.Len()) {
 		r.Fail(wire.ErrTooLong)
 		return accounts{}
 	}

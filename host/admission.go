@@ -294,8 +294,8 @@ func (h *Host) delegate(node key.Public, d Delegate) error {
 		return refuse(CodeDelegation, "it has expired")
 	case c.ExpiresMs > h.timeMs+DelegationMsMax:
 		return refuse(CodeDelegation, "it lasts longer than ", DelegationMsMax/(24*3600*1000), " days")
-	case known && a.delegations[i].Revoked && a.delegations[i].Owner == c.Owner:
-		return refuse(CodeDelegation, c.Owner, " has revoked it")
+	case known && a.delegations[i].Revoked: // else another's certificate would revive it
+		return refuse(CodeDelegation, a.delegations[i].Owner, " has revoked the node; it needs a new key")
 	case a.listed && !slices.Contains(a.allowed, c.Owner):
 		return refuse(CodeNotAdmitted, c.Owner, ", for whom the node works")
 	}

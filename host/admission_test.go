@@ -132,6 +132,10 @@ func TestANodeWorksForItsOwnerUntilItsTimeIsOver(t *testing.T) {
 	}
 	c.want(CodeDelegation, c.tx("node", again))
 	c.want(CodeNotAdmitted, c.tx("node", send("demo", coordinator.Join{})))
+	// Nobody else's certificate makes room for the revoked one.
+	c.accept(c.tx("owner", Admit{Run: "demo", Listed: true, Add: keysOf("eve")}))
+	c.want(CodeDelegation, c.tx("node", c.certificate("eve", "node", 60_000)))
+	c.want(CodeDelegation, c.tx("node", again))
 }
 
 func TestAnOwnerHasOnlySoManyNodes(t *testing.T) {

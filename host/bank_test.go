@@ -188,7 +188,7 @@ func TestATransactionCannotMakeTokens(t *testing.T) {
 				body = Transfer{To: target(), Amount: amount.Draw(rt, "amount")}
 			case 2:
 				body = CreatePool{
-					Name: pool.Draw(rt, "pool"), CommissionBP: uint16(rapid.IntRange(0, wholeBP).Draw(rt, "commission")),
+					Runs: []string{"demo"}, Name: pool.Draw(rt, "pool"), CommissionBP: uint16(rapid.IntRange(0, wholeBP).Draw(rt, "commission")),
 					OwnBP: uint16(rapid.SampledFrom([]int{0, 0, 3000}).Draw(rt, "own")), Least: rapid.Uint64Range(0, 3).Draw(rt, "least"),
 					Workers: slices.Clone([]key.Public{public("dan")}[:rapid.IntRange(0, 1).Draw(rt, "workers")]),
 				}

@@ -23,6 +23,10 @@ type CreatePool struct {
 	Least uint64 // least first loan of a lender
 	// Keys that may stake from the pool besides the operator, in order; at most WorkersMax.
 	Workers []key.Public
+	// Names of the runs that the pool's tokens may be staked in, in order; 1 to PoolRunsMax, and each
+	// exists. An operator could stake in a run of its own making, and take the stake through that
+	// run's treasury: lenders see beforehand which runs these are.
+	Runs []string
 }
 
 // Lend puts tokens of the sender into a pool that has not staked yet.
@@ -73,6 +77,10 @@ func (c CreatePool) append(dst []byte) []byte {
 	for _, w := range c.Workers {
 		dst = append(dst, w[:]...)
 	}
+	dst = wire.AppendU8(dst, uint8(len(c.Runs)))
+	for _, r := range c.Runs {
+		dst = wire.AppendString(dst, r)
+	}
 	return dst
 }
 
@@ -97,6 +105,13 @@ func readCreatePool(r *wire.Reader) CreatePool {
 	for range n {
 		c.Workers = append(c.Workers, key.Public(r.Hash()))
 	}
+	if n = r.U8(); n > PoolRunsMax {
+		r.Fail(wire.ErrTooLong)
+		return c
+	}
+	for range n {
+		c.Runs = append(c.Runs, r.String(RunNameBytesMax))
+	}
 	return c
 }
 
@@ -115,6 +130,14 @@ func (c CreatePool) fault() error {
 	}
 	if len(c.Workers) > WorkersMax {
 		return refuse(CodePoolTerms, len(c.Workers), " workers, at most ", WorkersMax)
+	}
+	if len(c.Runs) == 0 || len(c.Runs) > PoolRunsMax {
+		return refuse(CodePoolTerms, len(c.Runs), " runs: want 1 to ", PoolRunsMax)
+	}
+	for i := 1; i < len(c.Runs); i++ {
+		if c.Runs[i-1] >= c.Runs[i] {
+			return refuse(CodePoolTerms, "runs are not in strictly increasing order at ", quote(c.Runs[i]))
+		}
 	}
 	return nil
 }

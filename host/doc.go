@@ -79,15 +79,17 @@
 // repeated when more is due.
 //
 // A pool lets lenders share the stake, the risk and the pay of an operator's machines. What was
-// lent can only become stake of members whom the run pays at the pool's address (PoolAddress), to
-// which no secret key is known. ClaimFor lets anyone have such a member paid. Lending ends at the
-// first stake. From then on all income is shared in proportion to what was lent: free of
-// commission until it equals what was lent, less the operator's commission afterwards. Shares are
-// exact: what a lender was paid and is due is its part of all that was ever shared, rounded down
-// once. Slashed stake is the lenders' loss. Half of it rewards the member that showed the
-// offence, so an operator in league with that member could take part of the pool's stake. With a
-// CreatePool.OwnBP of 5,000 or more it gains nothing, since others cannot lend more than the
-// operator itself.
+// lent can only become stake of members whom one of the runs in the pool's terms pays at the pool's
+// address (PoolAddress), to which no secret key is known. ClaimFor lets anyone have such a member
+// paid. Lending ends at the first stake. From then on all income is shared in proportion to what
+// was lent: free of commission until it equals what was lent, less the operator's commission
+// afterwards. Shares are exact: what a lender was paid and is due is its part of all that was ever
+// shared, rounded down once. Slashed stake is the lenders' loss. Half of it rewards the member that
+// showed the offence, and the rest goes to the run's treasury, which pays for work as the run's
+// owner configured. So an operator in league with both could take all of it: CreatePool.Runs tells
+// lenders whose treasuries these are. Where the owners are honest, an operator in league with the
+// member that convicts its own gains nothing with a CreatePool.OwnBP of 5,000 or more, since others
+// cannot lend more than the operator itself.
 //
 // # Admission
 //

@@ -111,7 +111,51 @@ func (h *Host) TimeMs() uint64 { return h.timeMs }
 
 // Admit returns nil if a verified transaction would be taken in a block of the given time, or of
 // the chain's if that is later. Otherwise it returns a *TxError.
-func (h *Host) Admit(t Tx, nowMs uint64) error { return h.accounts.admit(&t, max(h.timeMs, nowMs)) }
+func (h *Host) Admit(t Tx, nowMs uint64) error {
+	return h.accounts.admit(&t, max(h.timeMs, nowMs), func() bool { return h.known(t.Sender, t.Body) })
+}
+
+// known reports whether a key has more on the chain than transactions: tokens, a replica, or a part
+// in the run that its transaction names. Keys cost nothing, so strangers could otherwise fill the
+// table of accounts and keep members out of the chain, whose silence then costs them their stake.
+func (h *Host) known(k key.Public, b Body) bool {
+	if _, ok := h.bank.find(k); ok || h.replicas.seats(k) {
+		return true
+	}
+	i, ok := h.find(runOf(b))
+	if !ok {
+		return false
+	}
+	r := h.runs[i]
+	if _, ok := r.state.Find(k); ok || k == r.state.Config().Owner {
+		return true
+	}
+	_, validates := r.state.Validator(k)
+	_, delegated := findDelegation(r.admission.delegations, k)
+	_, listed := slices.BinarySearchFunc(r.admission.allowed, k, key.Public.Compare)
+	return validates || delegated || listed
+}
+
+// runOf returns the name of the run that a body is about, "" if it is about none.
+func runOf(b Body) string {
+	switch b := b.(type) {
+	case Announce:
+		return b.Run
+	case RunMessage:
+		return b.Run
+	case ClaimFor:
+		return b.Run
+	case Admit:
+		return b.Run
+	case Delegate:
+		return b.Run
+	case Revoke:
+		return b.Run
+	case Require:
+		return b.Run
+	}
+	return ""
+}
 
 // Outcome returns the outcome of a transaction in an earlier block, as far back as the key's last
 // NoncesKept transactions.

@@ -320,6 +320,30 @@ func TestAddressesOfMembersAreKept(t *testing.T) {
 	}
 }
 
+// Strangers' keys cost nothing. When they have filled the table of accounts, keys that the chain knows still
+// find a place in it: a member that could not defend itself would lose its stake.
+func TestStrangersDoNotKeepMembersOut(t *testing.T) {
+	c := newBankChain(t, 1000, "rich")
+	c.accept(c.tx("owner", createRun("demo", "owner", 4)), c.tx("ann", send("demo", coordinator.Join{})))
+	c.accept(c.tx("owner", Admit{Run: "demo", Listed: true, Add: keysOf("ann", "listed")}))
+	c.blockAfter(TxLifetimeMs + blockMs) // the chain has forgotten everybody's transactions
+	for i := range AccountsMax {
+		stranger := key.Public(wire.Sum("stranger", wire.AppendU32(nil, uint32(i))))
+		c.host.accounts.list = append(c.host.accounts.list, &account{key: stranger, expiresMs: c.host.TimeMs() + TxLifetimeMs, recent: []used{{nonce: 1}}})
+	}
+	slices.SortFunc(c.host.accounts.list, func(a, b *account) int { return a.key.Compare(b.key) })
+	c.want(CodeAccountsFull, c.tx("eve", send("demo", coordinator.Tick{})))
+	c.want(CodeAccountsFull, c.tx("ann", send("none", coordinator.Tick{}))) // a member, but not there
+	c.want(CodeOK, c.tx("ann", send("demo", coordinator.Withdraw{})))
+	c.want(CodeOK, c.tx("owner", send("demo", coordinator.Pause{})))
+	c.want(CodeOK, c.tx("listed", Announce{Run: "demo"}))
+	c.want(CodeOK, c.tx("rich", Transfer{To: public("bob"), Amount: 1}))
+	again, err := ParseHost(c.host.Append(nil), Rules{})
+	if err != nil || again.Hash() != c.host.Hash() {
+		t.Errorf("the state with a full table does not survive its encoding: %v", err)
+	}
+}
+
 // busy is a host with something of everything.
 func busy(t testing.TB) *chain {
 	c := newBankChain(t, 1000, "ann", "bob", "op", "wed")
@@ -329,7 +353,7 @@ func busy(t testing.TB) *chain {
 	}
 	c.block(c.tx("cat", send("none", coordinator.Join{})))
 	c.accept(
-		c.tx("op", CreatePool{Name: "pool", CommissionBP: 777, Least: 2, Workers: []key.Public{public("wed")}}), c.tx("op", CreatePool{Name: "idle"}),
+		c.tx("op", CreatePool{Runs: []string{"demo"}, Name: "pool", CommissionBP: 777, Least: 2, Workers: []key.Public{public("wed")}}), c.tx("op", CreatePool{Runs: []string{"demo"}, Name: "idle"}),
 		c.tx("op", Lend{Pool: "pool", Amount: 200}), c.tx("ann", Lend{Pool: "pool", Amount: 301}), c.tx("bob", Lend{Pool: "idle", Amount: 7}),
 		c.tx("wed", bring(400, "pool", coordinator.Join{})), c.tx("ann", bring(10, "", coordinator.Fund{})),
 		c.tx("bob", Transfer{To: PoolAddress(testChain, "pool"), Amount: 503}), c.tx("ann", Collect{Pool: "pool"}),

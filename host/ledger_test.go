@@ -140,7 +140,7 @@ func TestTransactionSurvivesItsEncoding(t *testing.T) {
 		send("demo", coordinator.Join{Speed: 3}),
 		RunMessage{Run: "demo", Value: 7, From: "pool", Message: coordinator.Append(nil, coordinator.Join{Payee: public("bob")})},
 		Transfer{To: public("bob"), Amount: 1 << 40},
-		CreatePool{Name: "pool", CommissionBP: 1250, OwnBP: 5000, Least: 3, Workers: []key.Public{{1}, {2}}},
+		CreatePool{Runs: []string{"demo"}, Name: "pool", CommissionBP: 1250, OwnBP: 5000, Least: 3, Workers: []key.Public{{1}, {2}}},
 		Lend{Pool: "pool", Amount: 5},
 		Collect{Pool: "pool"},
 		ClosePool{Pool: "pool"},
@@ -196,7 +196,8 @@ func TestSignRefusesWhatNoLedgerTakes(t *testing.T) {
 		"bad address":  Announce{Run: "demo", Addrs: []string{"a\x1b[31m"}},
 		"no address":   Announce{Run: "demo", Addrs: []string{""}},
 		"pool name":    Collect{Pool: string(long[:RunNameBytesMax+1])},
-		"workers":      CreatePool{Name: "pool", Workers: make([]key.Public, WorkersMax+1)},
+		"runs of pool": CreatePool{Name: "pool", Runs: make([]string, PoolRunsMax+1)},
+		"workers":      CreatePool{Runs: []string{"demo"}, Name: "pool", Workers: make([]key.Public, WorkersMax+1)},
 	} {
 		if b, err := (Tx{Chain: testChain, Body: body}).Sign(privateKey("ann")); err == nil {
 			t.Errorf("%s: signed as %d bytes", name, len(b))
@@ -211,7 +212,7 @@ func FuzzParseTx(f *testing.F) {
 	f.Add(c.tx("ann", send("demo", coordinator.Join{})))
 	f.Add(c.tx("ann", RunMessage{Run: "demo", Value: 7, From: "pool", Message: coordinator.Append(nil, coordinator.Deposit{})}))
 	f.Add(c.tx("ann", Transfer{To: public("bob"), Amount: 1 << 40}))
-	f.Add(c.tx("ann", CreatePool{Name: "pool", CommissionBP: 1250, Workers: []key.Public{{1}, {2}}}))
+	f.Add(c.tx("ann", CreatePool{Runs: []string{"demo"}, Name: "pool", CommissionBP: 1250, Workers: []key.Public{{1}, {2}}}))
 	f.Add(c.tx("ann", Lend{Pool: "pool", Amount: 5}))
 	f.Add(c.tx("ann", ClaimFor{Run: "demo", Member: public("bob")}))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -28,6 +28,9 @@ const (
 	// AccountsMax bounds the table of nonces (25 MB when full). Only keys that sent something
 	// within the last TxLifetimeMs occupy it.
 	AccountsMax = 1 << 16
+	// accountsAllMax bounds the table with the keys that find a place in it when strangers have
+	// filled it; see Host.known.
+	accountsAllMax = AccountsMax + PursesMax + RunsMax*coordinator.MembersMax
 
 	// RunsMax bounds the coordinators that every block ticks.
 	RunsMax = 64
@@ -52,6 +55,8 @@ const (
 	// stake from it.
 	LendersMax = 256
 	WorkersMax = 16
+	// PoolRunsMax bounds the runs that a pool may stake in.
+	PoolRunsMax = 16
 	// PoolQuietMs is how long a pool must not have staked before its lenders can close it: 30
 	// days.
 	PoolQuietMs = 30 * 24 * 3600 * 1000

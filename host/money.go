@@ -61,6 +61,8 @@ func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinato
 	switch {
 	case sender != p.opener && !works:
 		return nil, nil, refuse(CodeNotOperator, sender, " is neither operator nor worker of pool ", quote(p.name))
+	case !slices.Contains(p.terms.Runs, r.name):
+		return nil, nil, refuse(CodePoolTerms, "pool ", quote(p.name), " does not stake in run ", quote(r.name))
 	case p.stage == poolClosed:
 		return nil, nil, refuse(CodePoolStage, "pool ", quote(p.name), " is closed")
 	case body.Value == 0:
@@ -142,6 +144,11 @@ func (h *Host) createPool(sender key.Public, c CreatePool) error {
 	if err := c.fault(); err != nil {
 		return err
 	}
+	for _, name := range c.Runs {
+		if _, err := h.open(name); err != nil {
+			return err
+		}
+	}
 	i, exists := h.bank.findPool(c.Name)
 	switch {
 	case exists:
@@ -158,7 +165,7 @@ func (h *Host) createPool(sender key.Public, c CreatePool) error {
 		name: c.Name, address: PoolAddress(h.genesis.Chain, c.Name), terms: c, opener: sender,
 		stage: poolLends, deposit: deposit, usedMs: h.timeMs,
 	}
-	p.terms.Workers = slices.Clone(c.Workers)
+	p.terms.Workers, p.terms.Runs = slices.Clone(c.Workers), slices.Clone(c.Runs)
 	early := h.bank.tokens(p.address) // paid to the address before there was a pool
 	h.bank.pay(p.address, early)
 	p.come(early)

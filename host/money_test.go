@@ -98,7 +98,7 @@ func TestAPoolsTokensOnlyBecomeStakeThatIsPaidToIt(t *testing.T) {
 	c := newBankChain(t, 1000, "op", "ann", "bob", "eve")
 	c.accept(c.tx("owner", stakeRun()))
 	pool := PoolAddress(testChain, "pool")
-	terms := CreatePool{Name: "pool", CommissionBP: 1000, OwnBP: 5000, Least: 10, Workers: []key.Public{public("hand")}}
+	terms := CreatePool{Runs: []string{"demo"}, Name: "pool", CommissionBP: 1000, OwnBP: 5000, Least: 10, Workers: []key.Public{public("hand")}}
 	for i, step := range []struct {
 		who  string
 		body Body
@@ -169,7 +169,7 @@ func TestAPoolsTokensOnlyBecomeStakeThatIsPaidToIt(t *testing.T) {
 
 func TestAPoolIsNotRemovedWhileARunOwesIt(t *testing.T) {
 	c := newBankChain(t, 1000, "op", "bob")
-	c.accept(c.tx("owner", stakeRun()), c.tx("op", CreatePool{Name: "pool"}), c.tx("op", Lend{Pool: "pool", Amount: 100}))
+	c.accept(c.tx("owner", stakeRun()), c.tx("op", CreatePool{Runs: []string{"demo"}, Name: "pool"}), c.tx("op", Lend{Pool: "pool", Amount: 100}))
 	c.accept(c.tx("op", bring(100, "pool", coordinator.Join{})), c.tx("op", ClosePool{Pool: "pool"}))
 	c.want(CodePoolOwed, c.tx("op", ClosePool{Pool: "pool"}))
 	c.accept(c.tx("op", bring(0, "", coordinator.Withdraw{})))
@@ -183,8 +183,9 @@ func TestAPoolIsNotRemovedWhileARunOwesIt(t *testing.T) {
 
 func TestTokensSentToAPoolBeforeItIsThere(t *testing.T) {
 	c := newBankChain(t, 1000, "op", "bob")
+	c.accept(c.tx("owner", stakeRun()))
 	c.accept(c.tx("bob", Transfer{To: PoolAddress(testChain, "pool"), Amount: 30}))
-	c.accept(c.tx("op", CreatePool{Name: "pool"}))
+	c.accept(c.tx("op", CreatePool{Runs: []string{"demo"}, Name: "pool"}))
 	if p, _ := c.host.Pool("pool"); p.Held != 30 {
 		t.Errorf("%+v", p)
 	}
@@ -194,11 +195,36 @@ func TestTokensSentToAPoolBeforeItIsThere(t *testing.T) {
 
 func TestPlacesOfPoolsAreBounded(t *testing.T) {
 	c := newBankChain(t, 1_000_000, "op")
+	c.accept(c.tx("owner", stakeRun()))
 	for i := range PoolsMax {
-		c.accept(c.tx("op", CreatePool{Name: "p" + string(rune('a'+i/26)) + string(rune('a'+i%26))}))
+		c.accept(c.tx("op", CreatePool{Runs: []string{"demo"}, Name: "p" + string(rune('a'+i/26)) + string(rune('a'+i%26))}))
 	}
-	c.want(CodePoolsFull, c.tx("op", CreatePool{Name: "more"}))
+	c.want(CodePoolsFull, c.tx("op", CreatePool{Runs: []string{"demo"}, Name: "more"}))
 	c.holds("op", 1_000_000-PoolsMax)
+}
+
+// An operator who could stake in a run of its own making would have its member convicted there, and take
+// what was lent through that run's treasury.
+func TestAPoolStakesOnlyInTheRunsOfItsTerms(t *testing.T) {
+	c := newBankChain(t, 1000, "op", "ann")
+	terms := CreatePool{Name: "pool", Runs: []string{"demo"}, Workers: []key.Public{public("hand")}}
+	c.want(CodeUnknownRun, c.tx("op", terms)) // its lenders could not have looked at it
+	c.accept(c.tx("owner", stakeRun()))
+	for _, runs := range [][]string{nil, {"demo", "demo"}, {"demo", "a"}} {
+		bad := terms
+		bad.Runs = runs
+		c.want(CodePoolTerms, c.tx("op", bad))
+	}
+	c.accept(c.tx("op", terms), c.tx("ann", Lend{Pool: "pool", Amount: 500}), c.tx("op", createRun("own", "op", 4)))
+	stake := RunMessage{Run: "own", Value: 500, From: "pool", Message: coordinator.Append(nil, coordinator.Join{})}
+	c.want(CodePoolTerms, c.tx("op", stake))
+	c.want(CodePoolTerms, c.tx("hand", stake))
+	stake.Run = "demo"
+	c.want(CodeOK, c.tx("hand", stake))
+	p, _ := c.host.Pool("pool")
+	if len(p.Runs) != 1 || p.Runs[0] != "demo" || p.Idle != 0 {
+		t.Errorf("%+v", p)
+	}
 }
 
 // equivocation is the proof that somebody signed twice.
@@ -215,7 +241,7 @@ func TestSlashedStakeStaysInTheRun(t *testing.T) {
 	c := newBankChain(t, 1000, "ann", "bob", "op", "eve")
 	c.accept(
 		c.tx("owner", stakeRun()), c.tx("bob", bring(100, "", coordinator.Join{})), c.tx("ann", bring(151, "", coordinator.Join{})),
-		c.tx("op", CreatePool{Name: "pool", OwnBP: 5000}), c.tx("op", Lend{Pool: "pool", Amount: 300}), c.tx("eve", Lend{Pool: "pool", Amount: 300}),
+		c.tx("op", CreatePool{Runs: []string{"demo"}, Name: "pool", OwnBP: 5000}), c.tx("op", Lend{Pool: "pool", Amount: 300}), c.tx("eve", Lend{Pool: "pool", Amount: 300}),
 		c.tx("op", bring(400, "pool", coordinator.Join{})),
 	)
 	c.want(codeValue, c.tx("bob", bring(1, "", c.equivocation("ann"))))

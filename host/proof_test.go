@@ -18,7 +18,7 @@ func provable(t testing.TB) *chain {
 	for _, run := range []string{"one", "two", "three"} {
 		c.accept(c.tx("owner", createRun(run, "owner", 4)), c.tx("ann", Announce{Run: run, Addrs: []string{"/" + run}}))
 	}
-	c.accept(c.tx("op-a", CreatePool{Name: "pool", Least: 1}), c.tx("op-b", Transfer{To: public("ann"), Amount: 12345}))
+	c.accept(c.tx("op-a", CreatePool{Runs: []string{"one"}, Name: "pool", Least: 1}), c.tx("op-b", Transfer{To: public("ann"), Amount: 12345}))
 	c.accept(c.tx("ann", send("two", coordinator.Join{})))
 	return c
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-const hostVersion = 5 // of Append's format
+const hostVersion = 6 // of Append's format
 
 // Append appends the whole state as of the last commit, from which ParseHost makes an equal host.
 // It must not be called between Begin and Commit.

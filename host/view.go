@@ -80,6 +80,7 @@ type Pool struct {
 	Operator key.Public `json:"operator"`
 	// Keys that may stake from it besides the operator.
 	Workers      []key.Public `json:"workers"`
+	Runs         []string     `json:"runs"`          // runs that it may stake in
 	CommissionBP uint16       `json:"commission_bp"` // on income beyond what was lent
 	// Least share of the loans that is the operator's own.
 	OwnBP uint16 `json:"own_bp"`
@@ -115,6 +116,7 @@ func (h *Host) Pool(name string) (Pool, bool) {
 func (p *pool) show() Pool {
 	v := Pool{
 		Name: p.name, Address: p.address, Operator: p.opener, Workers: append([]key.Public{}, p.terms.Workers...),
+		Runs:         slices.Clone(p.terms.Runs),
 		CommissionBP: p.terms.CommissionBP, OwnBP: p.terms.OwnBP, Least: p.terms.Least, Deposit: p.deposit, Stage: p.stage.String(),
 		Lent: p.lent, Idle: p.idle, Back: p.back, Held: p.held, Commission: p.fee, Unpaid: p.unpaid, Lenders: []Lender{},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,14 +16,15 @@ import (
 func poolCommand(c console) *cobra.Command {
 	return group("pool", "Lend tokens to those who train, or borrow stake from lenders",
 		`In a pool, lenders put up the stake for an operator's machines, and share what those earn. The tokens
-can only become stake of members whom a run pays at the pool's address; nobody can take them out
-otherwise. What comes back is shared by what each has lent: all of it until the lenders have back what
+can only become stake of members whom one of the pool's runs pays at the pool's address; nobody can take
+them out otherwise. What comes back is shared by what each has lent: all of it until the lenders have back what
 they lent, and less the operator's commission from then on.
 
 Lending ends with the first stake. A convicted member's stake is lost to its lenders, and half of it goes
-to whoever convicted it. An operator could be in league with that one: lend only where the operator's own
-part is at least as large as the others' together, which is what --own 50% asks for, and then it cannot
-gain by that.`,
+to the member that convicted it, which may be an accomplice of the operator's. The owner of a run decides
+what the other half pays for. So lend only if you trust the owners of the runs that "entrain pool show"
+names not to be the operator's accomplices, and if the operator's own part is as large as the others'
+together, which --own 50% asks for: then a conviction costs the operator as much as it gains.`,
 		poolCreateCommand(c), poolLendCommand(c), poolShowCommand(c), poolListCommand(c),
 		poolActCommand(c, "collect", "Collect what a pool owes you",
 			"Collects your share of what has come in, and the operator's commission if you are the operator. Before the\npool's first stake it takes back what you have lent.",
@@ -38,16 +40,17 @@ func poolCreateCommand(c console) *cobra.Command {
 	var a acting
 	var commission, own string
 	var least uint64
-	var workers []string
+	var workers, runs []string
 	cmd := &cobra.Command{
 		Use:   "create POOL",
 		Short: "Open a pool, as its operator",
 		Long: `Opens a pool that you operate. Its terms hold for ever, so that lenders know what they agree to. You, and
-the keys named with --worker, can stake from it: entrain join RUN --stake N --pool POOL.
+the keys named with --worker, can stake from it in the runs named with --run:
+entrain join RUN --stake N --pool POOL.
 
 It takes a deposit of a millionth of all tokens, which you get back when the pool is closed and removed.
 Your own part is what you lend to it like anybody else.`,
-		Example: "  entrain pool create our-pool\n  entrain pool create our-pool --commission 12.5% --own 50% --least 1000 --worker 1f0c...e2",
+		Example: "  entrain pool create our-pool --run my-run\n  entrain pool create our-pool --run my-run --commission 12.5% --own 50% --least 1000 --worker 1f0c...e2",
 		Args:    needPool,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			terms := host.CreatePool{Name: args[0], Least: least}
@@ -65,6 +68,11 @@ Your own part is what you lend to it like anybody else.`,
 				}
 				terms.Workers = append(terms.Workers, k)
 			}
+			if len(runs) == 0 {
+				return errors.New("name the runs that the pool may stake in: --run RUN, once for each")
+			}
+			slices.Sort(runs)
+			terms.Runs = slices.Compact(runs)
 			slices.SortFunc(terms.Workers, key.Public.Compare)
 			terms.Workers = slices.Compact(terms.Workers)
 			if err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) { return terms, nil }); err != nil {
@@ -79,6 +87,7 @@ Your own part is what you lend to it like anybody else.`,
 	f.StringVar(&commission, "commission", "10%", "`part` of what comes in, above what was lent, that is yours")
 	f.StringVar(&own, "own", "50%", "least `part` of what is lent that must be your own")
 	f.Uint64Var(&least, "least", 1, "fewest `tokens` that a lender begins with")
+	f.StringArrayVar(&runs, "run", nil, "`run` that the pool may stake in; may be repeated")
 	f.StringArrayVar(&workers, "worker", nil, "public `key` that may stake from the pool besides you; may be repeated")
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,7 @@ func writePool(out io.Writer, p host.Pool) error {
 	for _, w := range p.Workers {
 		fmt.Fprintf(out, "worker      %s\n", w)
 	}
+	fmt.Fprintf(out, "stakes in   %s\n", strings.Join(p.Runs, ", "))
 	fmt.Fprintf(out, "terms       commission %s; the operator's own part at least %s; lenders begin with %s\n", bpText(p.CommissionBP), bpText(p.OwnBP), tokens(max(1, p.Least)))
 	fmt.Fprintf(out, "lent        %s, of which %s can still be staked and %s have come back\n", tokens(p.Lent), thousands(p.Idle), thousands(p.Back))
 	fmt.Fprintf(out, "to collect  %s; the operator's commission %s\n", tokens(p.Unpaid), tokens(p.Commission))

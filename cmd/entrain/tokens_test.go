@@ -79,7 +79,7 @@ func TestTokensFromTheCommandLine(t *testing.T) {
 	s.has(public["ann"], 2750)
 	s.has(public["bob"], 250)
 
-	s.ok("pool", "create", "ours", "--commission", "12.5%", "--own", "50", "--least", "20", "--worker", public["bob"], "--key", file("ann"))
+	s.ok("pool", "create", "ours", "--run", "paid", "--commission", "12.5%", "--own", "50", "--least", "20", "--worker", public["bob"], "--key", file("ann"))
 	s.ok("pool", "lend", "ours", "800", "--key", file("ann"))
 	s.ok("pool", "lend", "ours", "200", "--key", file("bob"))
 	s.fails([]string{"pool", "lend", "ours", "5", "--key", file("owner")}, "begins with 20")

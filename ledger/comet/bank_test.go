@@ -23,7 +23,9 @@ func TestTokensOverTheAPI(t *testing.T) {
 	}{
 		{ann, host.Transfer{To: bob.Key.Public(), Amount: 50}, host.CodeOK},
 		{ann, host.Transfer{To: bob.Key.Public(), Amount: 551}, host.CodeFunds},
-		{bob, host.CreatePool{Name: "pool", CommissionBP: 1000}, host.CodeOK}, // for a deposit of 1
+		{bob, host.CreatePool{Name: "pool", Runs: []string{"demo"}, CommissionBP: 1000}, host.CodeUnknownRun},
+		{bob, createRun("demo", bob.Key.Public(), 4), host.CodeOK},
+		{bob, host.CreatePool{Name: "pool", Runs: []string{"demo"}, CommissionBP: 1000}, host.CodeOK}, // for a deposit of 1
 		{ann, host.Lend{Pool: "pool", Amount: 500}, host.CodeOK},
 		{ann, host.Lend{Pool: "other", Amount: 5}, host.CodeUnknownPool},
 		{bob, host.Transfer{To: host.PoolAddress(testChain, "pool"), Amount: 9}, host.CodeOK},
