@@ -24,6 +24,7 @@ prng bloom merkle bisect
 key committee batch
 coordinator/internal/record
 coordinator/score
+coordinator/dispute
 coordinator
 host
 exact

@@ -16,8 +16,8 @@ func (s State) Apply(env Env, m Message) error {
 	if !paysOut(m) {
 		s.h().SetPayment(key.Public{}, 0)
 	}
-	s.expireChecks(env)
-	s.expireDisputes(env)
+	s.cases().ExpireChecks(env.dispute(nil))
+	s.cases().ExpireDisputes(env.dispute(nil))
 	// A message makes at most transitionsMax transitions; what is left to do is done at the next.
 	for n := 0; n < transitionsMax && s.advance(env); n++ {
 	}

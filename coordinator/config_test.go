@@ -2,10 +2,10 @@ package coordinator
 
 import (
 	"bytes"
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"reflect"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/wire"
 )
 

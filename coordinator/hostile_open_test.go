@@ -2,10 +2,10 @@ package coordinator
 
 import (
 	"bytes"
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -37,7 +37,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"another round than the ring's", hRound, u32(6)},
 		{"another epoch than the round's", hEpoch, u32(2)},
 		{"parameters of a round to come", hParamsRound, u32(3)},
-		{"a data index without bounds", hDataIndex, u64(sequencesMax + 1)},
+		{"a data index without bounds", hDataIndex, u64(record.SequencesMax + 1)},
 		{"too many checkpointers", hCheckpointersLen, []byte{4}},
 		{"more redo spans than fit", hRedoLen, u32(record.RedoMax + 1)},
 		{"bytes behind the redo queue", lay.Redo, []byte{1}},
@@ -49,7 +49,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a batch of more than its spans", slotAt(r) + rBatch, u32(21)},
 		{"more spans than fit", slotAt(r) + rSpansLen, []byte{record.SpansMax + 1}},
 		{"an empty span", slotAt(r) + rSpan + 8, u32(0)},
-		{"a span beyond all sequences", slotAt(r) + rSpan, u64(sequencesMax + 1)},
+		{"a span beyond all sequences", slotAt(r) + rSpan, u64(record.SequencesMax + 1)},
 		{"more active members than bits", slotAt(r) + rActiveLen, u32(21)},
 		{"fewer active members than bits", slotAt(r) + rActiveLen, u32(19)},
 		{"an active member that is none", slotAt(r) + lay.Active + 2, []byte{0x1f}},
@@ -105,7 +105,7 @@ func TestOpenRefusesCases(t *testing.T) {
 	lay := first.l
 	check := func(at uint32) uint32 { // of one that is not disputed
 		for k := range lay.ChecksMax {
-			if b := first.check(k); b.Round() != 0 && !b.Disputed() {
+			if b := first.buffer().Check(k); b.Round() != 0 && !b.Disputed() {
 				return lay.Checks + record.CheckBytes*k + at
 			}
 		}

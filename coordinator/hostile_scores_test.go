@@ -3,10 +3,10 @@ package coordinator
 import (
 	"bytes"
 	"fmt"
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )

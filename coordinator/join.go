@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 )
@@ -72,7 +73,7 @@ func (s State) vacancy() (uint32, bool) {
 		return n, true
 	}
 	best, bestMs, found, ejected := uint32(0), uint64(0), false, false
-	for i, pending := range s.allPending() {
+	for i, pending := range s.cases().AllPending() {
 		i := uint32(i)
 		b := s.place(i)
 		st := Status(b.Status())
@@ -116,7 +117,7 @@ func (s State) admit(i uint32, env Env, m Join, cost uint64, fresh bool) {
 		clear(b)
 	}
 	if b.Key() != env.Sender {
-		b.SetDoubt(doubtNew)
+		b.SetDoubt(dispute.DoubtNew)
 	}
 	b.SetKey(env.Sender)
 	b.SetPayee(m.Payee)

@@ -2,9 +2,10 @@ package coordinator
 
 import (
 	"fmt"
-	"github.com/entrain-network/entrain/coordinator/score"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -30,7 +31,7 @@ func largeScored(tb testing.TB, members uint32, validators uint16) State {
 		b := s.place(i)
 		b.SetKey(key.Public(wire.Sum("test/large", wire.AppendU32(nil, i))))
 		putStatus(b, StatusWaiting)
-		b.SetDoubt(doubtNew)
+		b.SetDoubt(dispute.DoubtNew)
 		t.Work(i).SetSequences(1 + i%3)
 	}
 	s.buffer().Ballots(1).SetPeriod(1)

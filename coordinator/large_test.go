@@ -3,9 +3,10 @@ package coordinator
 import (
 	"encoding/binary"
 	"fmt"
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -37,7 +38,7 @@ func newLarge(tb testing.TB, members uint32, percent uint8) *large {
 		binary.LittleEndian.PutUint32(k[28:], i+1)
 		b.SetKey(k)
 		putStatus(b, StatusWaiting)
-		b.SetDoubt(doubtNew)
+		b.SetDoubt(dispute.DoubtNew)
 	}
 	s.h().SetCount(members)
 	l.tick(tb, c.WaitingMs)

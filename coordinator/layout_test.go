@@ -1,12 +1,12 @@
 package coordinator
 
 import (
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )

@@ -59,7 +59,7 @@ const (
 	WindowBlocksMax = 1 << 24 // blocks in a window: half a year of one a second
 
 	heldBytesMax = (MembersMax + 7) / 8 // bitmap of members in a report
-	countMax     = 1 << 31              // rounds, steps, epochs: at one a second, 68 years
+	countMax     = record.CountMax      // rounds, steps, epochs: at one a second, 68 years
 )
 
 // Size returns the length of the buffer of a run with these limits, in bytes: 0 if they are out of range.

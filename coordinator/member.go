@@ -191,32 +191,13 @@ func (s State) leave(i uint32, st Status, env Env) {
 // miss counts a result or a warmup that member i missed, and drops it if those are too many.
 func (s State) miss(i uint32, env Env) {
 	b := s.place(i)
-	b.SetMissed(s.fault(env, i, b.Missed()))
+	b.SetMissed(s.cases().Fault(env.dispute(nil), i, b.Missed()))
 }
 
 // idle counts an election for which member i did not report, and drops it if those are too many.
 func (s State) idle(i uint32, env Env) {
 	b := s.place(i)
-	b.SetIdle(s.fault(env, i, b.Idle()))
-}
-
-// skip counts a check that member i was to make and did not, and drops it if those are too many.
-func (s State) skip(i uint32, env Env) {
-	b := s.place(i)
-	b.SetSkipped(s.fault(env, i, b.Skipped()))
-}
-
-// fault drops member i if it has failed in some way n times in a row before and that is the most. It
-// returns how often it has failed now, 255 at most.
-func (s State) fault(env Env, i uint32, n uint8) uint8 {
-	if n >= s.h().MissedMax() {
-		s.leave(i, StatusDropped, env)
-		s.absent(env, i)
-	}
-	if n < 255 {
-		n++
-	}
-	return n
+	b.SetIdle(s.cases().Fault(env.dispute(nil), i, b.Idle()))
 }
 
 // standDown makes every present member wait, when an epoch or a warmup is over.

@@ -72,7 +72,7 @@ func (s State) claim(env Env, _ Claim) Error {
 	}
 	b := s.place(i)
 	settled := b.Settled()
-	if !s.inEpoch() && !s.pending(i) {
+	if !s.h().InEpoch() && !s.cases().Pending(i) {
 		settled = b.Points()
 	}
 	points := uint64(0)
@@ -104,13 +104,10 @@ func (s State) claim(env Env, _ Claim) Error {
 	return OK
 }
 
-// inEpoch tells whether points are being earned that a conviction may still take.
-func (s State) inEpoch() bool { return s.Phase() == RoundTrain || s.Phase() == RoundWitness }
-
 // stakeFree tells whether member i may have its stake back: it has left long enough ago, or the run is over so long, and
 // nothing that it did is in question or may still come to be.
 func (s State) stakeFree(env Env, i uint32) bool {
-	if s.status(i).Present() && s.Phase() != Finished || env.NowMs < s.releaseMs(i) || s.pending(i) {
+	if s.status(i).Present() && s.Phase() != Finished || env.NowMs < s.releaseMs(i) || s.cases().Pending(i) {
 		return false
 	}
 	for k := range uint32(record.RingRounds) {
@@ -128,37 +125,10 @@ func (s State) owed(i uint32) bool {
 		s.h().Rate() > 0 && b.Points() > b.Claimed()
 }
 
-// pending tells whether member i is part of an open check or dispute.
-func (s State) pending(i uint32) bool { return s.allPending()[i] }
-
-// allPending tells of each member whether it is part of an open check or dispute.
-func (s State) allPending() []bool {
-	list := make([]bool, s.Count())
-	for k := range s.l.ChecksMax {
-		if b := s.check(k); b.Round() != 0 {
-			list[b.Member()], list[b.Verifier()] = true, true
-		}
-	}
-	for k := range uint32(record.DisputesMax) {
-		d := s.dispute(k)
-		if d.free() {
-			continue
-		}
-		list[d.accused()] = true
-		if d.b.Accuser() != NoMember {
-			list[d.b.Accuser()] = true
-		}
-		for i := range d.ties() {
-			list[d.tie(i).Member] = true
-		}
-	}
-	return list
-}
-
 // settle makes points safe from convictions, at the end of an epoch: all that a member has, or, if results or verdicts of its
 // are in question, those it had at the end of the epoch before.
 func (s State) settle() {
-	for i, pending := range s.allPending() {
+	for i, pending := range s.cases().AllPending() {
 		b := s.place(uint32(i))
 		points := b.Points()
 		if pending {
@@ -168,15 +138,4 @@ func (s State) settle() {
 		}
 		b.SetEpochPoints(points)
 	}
-}
-
-// payVerifier gives member i the points of a share it recomputed, if it is still a member in good standing.
-func (s State) payVerifier(i, sequences uint32) {
-	b := s.place(i)
-	if Status(b.Status()) == StatusEjected {
-		return
-	}
-	b.SetPoints(b.Points() + uint64(sequences))
-	s.h().SetPointsTotal(s.PointsTotal() + uint64(sequences))
-	s.h().SetPointsVerified(s.PointsVerified() + uint64(sequences))
 }

@@ -1,11 +1,12 @@
 package coordinator
 
 import (
-	"github.com/entrain-network/entrain/coordinator/internal/record"
-	"github.com/entrain-network/entrain/coordinator/score"
 	"math/bits"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/coordinator/score"
 )
 
 // Open returns the state in b, of which it is a view. It checks that b is what this package can have written, so far as
@@ -37,7 +38,7 @@ func Open(b []byte) (State, error) {
 	if !s.headerOK() || !s.membersOK() || !s.redoOK() || !s.ringOK() {
 		return State{}, ErrCorrupt
 	}
-	if !s.tokensOK() || !s.checksOK() || !s.disputesOK() || !s.convictionsOK() {
+	if !s.tokensOK() || !s.cases().WellFormed() {
 		return State{}, ErrCorrupt
 	}
 	if !s.book().WellFormed() {
@@ -58,7 +59,7 @@ func (s State) headerOK() bool {
 	case s.Epoch() > countMax, s.Round() > countMax, s.Step() > countMax, s.h().EpochRound() > countMax:
 	case s.h().ParamsRound() > s.Round():
 	case s.h().TrainLimitMs() > c.RoundTrainMs:
-	case s.DataIndex() > sequencesMax:
+	case s.DataIndex() > record.SequencesMax:
 	case s.DisputesTotal() > countMax:
 	case s.h().Room() != s.Limits().room():
 	case s.h().Replaced() > s.Window()+1:
@@ -78,14 +79,11 @@ func (s State) headerOK() bool {
 	return false
 }
 
-// sequencesMax bounds numbers of sequences: countMax rounds of BatchMax stay far below.
-const sequencesMax = 1 << 60
-
 func (s State) membersOK() bool {
 	for i := range s.Count() {
 		b := s.place(i)
 		st := Status(b.Status())
-		if st < StatusWaiting || st > StatusReplaced || !b.WellFormed() || !trustOK(b) {
+		if st < StatusWaiting || st > StatusReplaced || !b.WellFormed() || !dispute.TrustOK(b) {
 			return false
 		}
 	}
@@ -105,7 +103,7 @@ func (s State) redoOK() bool {
 	return record.Zero(s.b[s.l.Redo+record.SpanBytes*n : s.l.Ring])
 }
 
-func spanOK(v batch.Span) bool { return v.Count > 0 && v.Start <= sequencesMax }
+func spanOK(v batch.Span) bool { return v.Count > 0 && v.Start <= record.SequencesMax }
 
 func (s State) ringOK() bool {
 	for k := range uint32(record.RingRounds) {
@@ -219,4 +217,41 @@ func ones(bitmap []byte) uint32 {
 		n += uint32(bits.OnesCount8(b))
 	}
 	return n
+}
+
+// tokensOK checks that the escrow is what it is made of, and the numbers that may only grow.
+func (s State) tokensOK() bool {
+	sum := s.Treasury()
+	if sum > TokensMax || s.Escrow() > TokensMax {
+		return false
+	}
+	for i := range s.Count() {
+		b := s.place(i)
+		stake, balance := b.Stake(), b.Balance()
+		if stake > TokensMax || balance > TokensMax {
+			return false
+		}
+		sum += stake
+		if sum > TokensMax {
+			return false
+		}
+		sum += balance
+		if sum > TokensMax {
+			return false
+		}
+		unripe := b.Unvested()
+		if unripe > TokensMax-sum {
+			return false
+		}
+		sum += unripe
+	}
+	for k := range s.l.Validators {
+		b := s.buffer().Seat(k)
+		stake, balance := b.Stake(), b.Balance()
+		if stake > TokensMax-sum || balance > TokensMax-sum-stake {
+			return false
+		}
+		sum += stake + balance
+	}
+	return sum == s.Escrow()
 }

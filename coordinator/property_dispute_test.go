@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
+	"pgregory.net/rapid"
 )
 
 // TestOneHonestPartySuffices lets a liar be accused, with a verifier and tie-breakers that are honest or lie, fall silent or
@@ -170,7 +169,7 @@ func TestChances(t *testing.T) {
 		limits := w.s.chances(a, uint64(c.percent))
 		total, got := uint64(0), [members]int{}
 		for i := range uint32(members) {
-			total += limits[w.s.doubt(i)]
+			total += limits[w.s.cases().Doubt(i)]
 		}
 		want := uint64(c.percent) * members << 32 / 100
 		if total > want || want-total > members*16 {
@@ -191,7 +190,7 @@ func TestChances(t *testing.T) {
 			}
 		}
 		for i, n := range got {
-			limit := limits[w.s.doubt(uint32(i))]
+			limit := limits[w.s.cases().Doubt(uint32(i))]
 			expected := float64(limit) / (1 << 32) * draws
 			if limit == 0 {
 				t.Errorf("%+v: member %d is never checked", c, i)

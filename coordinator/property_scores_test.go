@@ -2,11 +2,11 @@ package coordinator
 
 import (
 	"fmt"
-	"github.com/entrain-network/entrain/coordinator/internal/record"
-	"github.com/entrain-network/entrain/coordinator/score"
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	"pgregory.net/rapid"
-
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
+	"pgregory.net/rapid"
 )
 
 // TestRandomMessages drives runs of many shapes with random messages of honest, careless and hostile senders, at random
@@ -338,7 +338,7 @@ func TestRunFinishes(t *testing.T) {
 			p.honest()
 		}
 		for i := range members {
-			if m := w.s.Member(i); m.Missed+m.Idle+m.Skipped+m.Astray+m.Strikes > 0 || m.Doubt > doubtNew || m.Stake != c.Stake || m.Status != StatusWaiting {
+			if m := w.s.Member(i); m.Missed+m.Idle+m.Skipped+m.Astray+m.Strikes > 0 || m.Doubt > dispute.DoubtNew || m.Stake != c.Stake || m.Status != StatusWaiting {
 				rt.Fatalf("honest member %d ends as %+v", i, m)
 			}
 		}

@@ -1,10 +1,10 @@
 package coordinator
 
 import (
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 
 	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )

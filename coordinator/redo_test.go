@@ -1,11 +1,11 @@
 package coordinator
 
 import (
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 )
 
 func redoState(t *testing.T) State {
@@ -94,7 +94,7 @@ func TestBatchRamp(t *testing.T) {
 		{1, BatchMax, SequenceTokensMax, RampTokensMax, 0, 1},
 		{1, BatchMax, SequenceTokensMax, RampTokensMax, RampTokensMax/SequenceTokensMax - 1, BatchMax - 1},
 		{1, BatchMax, SequenceTokensMax, RampTokensMax, RampTokensMax / SequenceTokensMax, BatchMax},
-		{1, 9, SequenceTokensMax, RampTokensMax, sequencesMax, 9}, // tokens beyond 64 bits
+		{1, 9, SequenceTokensMax, RampTokensMax, record.SequencesMax, 9}, // tokens beyond 64 bits
 	} {
 		s := redoState(t)
 		config := s.Config()

@@ -2,12 +2,12 @@ package coordinator
 
 import (
 	"fmt"
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -325,7 +326,7 @@ func (sc *scenario) standing(m Member) string {
 		not  uint64
 	}{
 		{"missed", uint64(m.Missed), 0}, {"idle", uint64(m.Idle), 0},
-		{"doubt", uint64(m.Doubt), doubtNew}, {"strikes", uint64(m.Strikes), 0}, {"skipped", uint64(m.Skipped), 0},
+		{"doubt", uint64(m.Doubt), dispute.DoubtNew}, {"strikes", uint64(m.Strikes), 0}, {"skipped", uint64(m.Skipped), 0},
 		{"astray", uint64(m.Astray), 0}, {"passed", uint64(m.Passed), 0}, {"stake", m.Stake, 0},
 		{"balance", m.Balance, 0}, {"unvested", m.Unvested, 0},
 	} {

@@ -191,24 +191,3 @@ func (s State) setSpeed(env Env, m SetSpeed) Error {
 	b.SetSpeedSet(true)
 	return OK
 }
-
-// keepUp returns those of a list who compute a share of member i's in about its time, where shares go by speed and there is one; else
-// all of them.
-func (s State) keepUp(list []uint32, i uint32) []uint32 {
-	if s.sharing() == EqualShares {
-		return list
-	}
-	var able []uint32
-	for _, v := range list {
-		if nearly(s.place(v).Speed(), s.place(i).Speed()) {
-			able = append(able, v)
-		}
-	}
-	if len(able) == 0 {
-		return list
-	}
-	return able
-}
-
-// nearly tells whether a member of that speed computes a share of another's in about its time: in twice of it at most.
-func nearly(speed, other uint32) bool { return 2*uint64(speed) >= uint64(other) }

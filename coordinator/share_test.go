@@ -2,15 +2,15 @@ package coordinator
 
 import (
 	"fmt"
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
+	"pgregory.net/rapid"
 )
 
 // paced is a run whose shares go by these speeds, in its first round.
@@ -138,12 +138,12 @@ func TestVerifiersKeepUp(t *testing.T) {
 			if k.Verifier == k.Member {
 				t.Fatalf("member %d checks itself", k.Member)
 			}
-			if nearly(speeds[k.Verifier], speeds[k.Member]) {
+			if dispute.Nearly(speeds[k.Verifier], speeds[k.Member]) {
 				continue
 			}
 			slow++
 			for i := range speeds {
-				if i := uint32(i); i != k.Member && !busy[i] && nearly(speeds[i], speeds[k.Member]) {
+				if i := uint32(i); i != k.Member && !busy[i] && dispute.Nearly(speeds[i], speeds[k.Member]) {
 					t.Errorf("member %d, at %d, checks %d, at %d, while %d, at %d, has nothing to do",
 						k.Verifier, speeds[k.Verifier], k.Member, speeds[k.Member], i, speeds[i])
 				}
@@ -164,11 +164,11 @@ func TestTieBreakersKeepUp(t *testing.T) {
 	}{
 		{0, []uint32{0, 1, 4}}, {2, []uint32{0, 1, 2, 3, 4}}, {4, []uint32{4}},
 	} {
-		if got := w.s.keepUp([]uint32{0, 1, 2, 3, 4}, c.of); !slices.Equal(got, c.want) {
+		if got := w.s.cases().KeepUp([]uint32{0, 1, 2, 3, 4}, c.of); !slices.Equal(got, c.want) {
 			t.Errorf("with %d %d keep up, want %d", c.of, got, c.want)
 		}
 	}
-	if got := w.s.keepUp([]uint32{0, 1, 2, 3}, 4); len(got) != 4 {
+	if got := w.s.cases().KeepUp([]uint32{0, 1, 2, 3}, 4); len(got) != 4 {
 		t.Errorf("nobody keeps up with who boasts, and %d are asked", got)
 	}
 }

@@ -1,6 +1,8 @@
 package coordinator
 
-import "github.com/entrain-network/entrain/key"
+import (
+	"github.com/entrain-network/entrain/key"
+)
 
 // commitAll puts the commitments of all who have a share, and are not silent, on the ledger.
 func (w *world) commitAll() {
@@ -32,13 +34,13 @@ func (w *world) window() {
 	number := w.s.Round()
 	r, _ := w.s.At(number)
 	for _, i := range r.Witnesses() {
-		if w.s.Round() == number && w.s.inEpoch() && !r.Reported(i) && !w.silent[i] && w.s.Status(i) == StatusActive {
+		if w.s.Round() == number && w.s.h().InEpoch() && !r.Reported(i) && !w.silent[i] && w.s.Status(i) == StatusActive {
 			if err := w.apply(w.s.Key(i), w.report(i, w.heard)); err != nil {
 				w.t.Fatalf("an honest report was refused: %v", err)
 			}
 		}
 	}
-	if w.s.Round() == number && w.s.inEpoch() {
+	if w.s.Round() == number && w.s.h().InEpoch() {
 		w.now += w.config.RoundWitnessMs
 		if err := w.apply(key.Public{}, Tick{}); err != nil {
 			w.t.Fatal(err)

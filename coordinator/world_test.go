@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"reflect"
 	"slices"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )

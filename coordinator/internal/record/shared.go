@@ -23,6 +23,9 @@ const (
 	TokensMax = 1 << 62
 
 	ScoreWindowsMax = 1 << 16
+
+	CountMax     = 1 << 31 // rounds, steps, epochs: at one a second, 68 years
+	SequencesMax = 1 << 60 // numbers of sequences: CountMax rounds of BatchMax stay far below
 )
 
 // Present reports whether the member counts towards the members that a run needs.

@@ -1,4 +1,4 @@
-package coordinator
+package dispute
 
 import (
 	"github.com/entrain-network/entrain/bisect"
@@ -6,50 +6,13 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// The checks of Open on what verification, disputes and tokens have written.
+// The part of coordinator.Open that is about checks, disputes and convictions.
 
-// tokensOK checks that the escrow is what it is made of, and the numbers that may only grow.
-func (s State) tokensOK() bool {
-	sum := s.Treasury()
-	if sum > TokensMax || s.Escrow() > TokensMax {
-		return false
-	}
-	for i := range s.Count() {
-		b := s.place(i)
-		stake, balance := b.Stake(), b.Balance()
-		if stake > TokensMax || balance > TokensMax {
-			return false
-		}
-		sum += stake
-		if sum > TokensMax {
-			return false
-		}
-		sum += balance
-		if sum > TokensMax {
-			return false
-		}
-		unripe := b.Unvested()
-		if unripe > TokensMax-sum {
-			return false
-		}
-		sum += unripe
-	}
-	for k := range s.l.Validators {
-		b := s.buffer().Seat(k)
-		stake, balance := b.Stake(), b.Balance()
-		if stake > TokensMax-sum || balance > TokensMax-sum-stake {
-			return false
-		}
-		sum += stake + balance
-	}
-	return sum == s.Escrow()
-}
-
-// trustOK checks what a place of the table of members says about trust and points.
-func trustOK(b record.Member) bool {
+// TrustOK reports whether the doubt, counters and points of a member can occur.
+func TrustOK(b record.Member) bool {
 	switch doubt := b.Doubt(); {
-	case doubt < doubtMin, doubt > doubtMax:
-	case b.Strikes() > strikesMax, b.Astray() >= astrayMax:
+	case doubt < DoubtMin, doubt > DoubtMax:
+	case b.Strikes() > StrikesMax, b.Astray() >= AstrayMax:
 	case b.Settled() > b.Points(), b.Claimed() > b.Settled():
 	case b.EpochPoints() > b.Points():
 	default:
@@ -58,12 +21,12 @@ func trustOK(b record.Member) bool {
 	return false
 }
 
-// checkOK checks the fields of a check, in its own table or in that of disputes.
-func (s State) checkOK(b record.Check) bool {
+// checkOK reports whether a check can occur, in its own table or in a dispute.
+func (s Cases) checkOK(b record.Check) bool {
 	c := readCheck(b)
 	switch {
 	case s.h().VerificationPercent() == 0, !b.WellFormed():
-	case c.Round > s.Round(), c.Epoch > s.Epoch(), c.Member >= s.Count(), c.Verifier >= s.Count():
+	case c.Round > s.h().Round(), c.Epoch > s.h().Epoch(), c.Member >= s.h().Count(), c.Verifier >= s.h().Count():
 	case c.Member == c.Verifier:
 	default:
 		return true
@@ -71,11 +34,12 @@ func (s State) checkOK(b record.Check) bool {
 	return false
 }
 
-// checksOK checks the table of checks: those in dispute are as many as there are disputes, and each dispute has its check.
-func (s State) checksOK() bool {
+// checksOK reports whether the table of checks can occur, and whether disputes and disputed checks
+// match.
+func (s Cases) checksOK() bool {
 	disputed, disputes := 0, 0
-	for k := range s.l.ChecksMax {
-		b := s.check(k)
+	for k := range s.Layout.ChecksMax {
+		b := s.Check(k)
 		if b.Round() == 0 {
 			if !record.Zero(b) {
 				return false
@@ -96,14 +60,14 @@ func (s State) checksOK() bool {
 		}
 		disputes++
 		at, ok := s.findCheck(d.b.Check().Round(), d.accused())
-		if !ok || !s.check(at).Disputed() {
+		if !ok || !s.Check(at).Disputed() {
 			return false
 		}
 	}
-	return disputed == disputes && record.Zero(s.b[s.l.Checks+record.CheckBytes*s.l.ChecksMax:s.l.Disputes])
+	return disputed == disputes && record.Zero(s.B[s.Layout.Checks+record.CheckBytes*s.Layout.ChecksMax:s.Layout.Disputes])
 }
 
-func (s State) disputesOK() bool {
+func (s Cases) disputesOK() bool {
 	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
 		if d.free() {
@@ -121,26 +85,26 @@ func (s State) disputesOK() bool {
 			}
 		}
 	}
-	return record.Zero(s.b[s.l.Disputes+record.DisputeBytes*record.DisputesMax : s.l.Convictions])
+	return record.Zero(s.B[s.Layout.Disputes+record.DisputeBytes*record.DisputesMax : s.Layout.Convictions])
 }
 
-// sidesOK checks who disputes about what.
+// sidesOK checks the sides and the subject of a dispute.
 func (d dispute) sidesOK() bool {
 	s, v := d.s, d.commitment()
 	accuser := d.b.Accuser()
 	switch {
-	case d.b.ID() == 0, d.b.ID() > s.DisputesTotal():
+	case d.b.ID() == 0, d.b.ID() > s.h().Disputes():
 	case accuser == NoMember && d.stage() != StageTieBreaking:
-	case accuser != NoMember && (accuser >= s.Count() || accuser == d.accused()):
+	case accuser != NoMember && (accuser >= s.h().Count() || accuser == d.accused()):
 	case d.b.Unserved():
 		return d.stage() == StageTieBreaking && record.Zero(d.b.Commitment())
 	default:
-		return v.Run == s.ID() && v.Round == d.b.Check().Round() && v.Member == d.accused()
+		return v.Run == s.h().ID() && v.Round == d.b.Check().Round() && v.Member == d.accused()
 	}
 	return false
 }
 
-// stageOK checks that a dispute's fields are those of its stage.
+// stageOK checks that the fields of a dispute fit its stage.
 func (d dispute) stageOK() bool {
 	stage, level, depth := d.stage(), d.level(), d.b.Depth()
 	accused, accuser := d.b.Revealed(Accused), d.b.Revealed(Accuser)
@@ -171,27 +135,30 @@ func (d dispute) tiesOK() bool {
 			}
 			continue
 		}
-		if v.Member >= d.s.Count() || v.Member == d.accused() || v.Vote > VoteUnserved || !b.WellFormed() {
+		if v.Member >= d.s.h().Count() || v.Member == d.accused() || v.Vote > VoteUnserved || !b.WellFormed() {
 			return false
 		}
 	}
 	return true
 }
 
-func (s State) convictionsOK() bool {
-	total := s.ConvictionsTotal()
-	if total > countMax {
+func (s Cases) convictionsOK() bool {
+	total := s.h().Convictions()
+	if total > record.CountMax {
 		return false
 	}
 	for n := total - min(total, record.ConvictionsMax); n < total; n++ {
-		b := s.conviction(n + 1)
+		b := s.Conviction(n + 1)
 		by := b.By()
 		offence := Offence(b.Offence())
-		if b.Number() != n+1 || b.Member() >= s.l.Members || by != NoMember && by >= s.l.Members ||
+		if b.Number() != n+1 || b.Member() >= s.Layout.Members || by != NoMember && by >= s.Layout.Members ||
 			offence < WrongResult || offence > Contradiction || !b.WellFormed() {
 			return false
 		}
 	}
 	used := record.ConvictionBytes * min(total, record.ConvictionsMax)
-	return record.Zero(s.b[s.l.Convictions+used : s.l.Seats])
+	return record.Zero(s.B[s.Layout.Convictions+used : s.Layout.Seats])
 }
+
+// WellFormed reports whether this package can have written its parts of the buffer.
+func (s Cases) WellFormed() bool { return s.checksOK() && s.disputesOK() && s.convictionsOK() }

@@ -1,4 +1,4 @@
-package coordinator
+package dispute
 
 import (
 	"github.com/entrain-network/entrain/bisect"
@@ -9,30 +9,30 @@ import (
 
 // Views of checks, disputes and convictions.
 
-// Check is one accepted result that was drawn to be recomputed, and who is to do it.
+// Check is an accepted result that was drawn to be recomputed.
 type Check struct {
-	Round      uint32 // of the result
+	Round      uint32 // round of the result
 	Epoch      uint32
 	Step       uint32
-	Member     uint32 // whose result it is
+	Member     uint32 // author of the result
 	Verifier   uint32
 	Sequences  uint32    // number of sequences in the share
 	Share      wire.Hash // batch.Hash of the share
 	Params     wire.Hash // the agreed parameters at the round's start
 	DeadlineMs uint64    // a verdict counts before this time
 	Disputed   bool      // a dispute about it is open, whose deadlines count instead
-	Reassigned bool      // a tie-breaker makes it, who was served what the first verifier was not
+	Reassigned bool      // a tie-breaker that was served makes it
 }
 
-// Stage is how far a dispute is.
+// Stage is the stage of a dispute.
 type Stage uint8
 
 // The stages of a dispute.
 const (
 	StageTieBreaking Stage = 1 // tie-breakers recompute and vote
-	StageDefending   Stage = 2 // the accused is to show its trace
-	StageDescending  Stage = 3 // both are to reveal the children of their nodes
-	StageEvidence    Stage = 4 // the accuser is to open the slice
+	StageDefending   Stage = 2 // the accused must show its trace
+	StageDescending  Stage = 3 // both must reveal the children of their nodes
+	StageEvidence    Stage = 4 // the accuser must open the slice
 )
 
 // String returns the stage in words.
@@ -50,10 +50,10 @@ func (s Stage) String() string {
 	return "none"
 }
 
-// Level is which of the three nested trees a dispute descends.
+// Level is one of the three nested trees that a dispute descends.
 type Level uint8
 
-// The levels: a trace's tree has operations for leaves, an operation's tiles, a tile's slices.
+// The levels, by the leaves of their trees.
 const (
 	LevelOps    Level = 1
 	LevelTiles  Level = 2
@@ -73,10 +73,7 @@ func (l Level) String() string {
 	return "none"
 }
 
-// NoMember stands for a member's number where there is none.
-const NoMember = 1<<32 - 1
-
-// The sides of a dispute, indices of what there is two of.
+// The sides of a dispute, as indices of arrays of two.
 const (
 	Accused = 0
 	Accuser = 1
@@ -92,7 +89,7 @@ const (
 	VoteUnserved Vote = 3 // the accused does not serve what is needed
 )
 
-// TieVote is a tie-breaker of a dispute and what it said.
+// TieVote is a tie-breaker of a dispute and its vote.
 type TieVote struct {
 	Member uint32
 	Vote   Vote // 0 = nothing yet
@@ -104,26 +101,26 @@ type Dispute struct {
 	ID uint32 // counts from 1 across the run
 	Check
 	Accused     uint32     // Check.Member
-	Accuser     uint32     // the verifier, or the tie-breaker that stands in for it; NoMember if there is none at the moment
-	Unserved    bool       // the verdict was Unserved: tie-breakers decide, and there is neither commitment nor descent
-	Commitment  Commitment // what it is about
+	Accuser     uint32     // the verifier, a tie-breaker in its place, or NoMember
+	Unserved    bool       // the verdict was Unserved: tie-breakers decide
+	Commitment  Commitment // the commitment in dispute
 	Stage       Stage
-	DeadlineMs  uint64 // of the stage, or of the moves that are due
+	DeadlineMs  uint64 // for the stage, or for the moves that are due
 	TieBreakers []TieVote
 	Defended    bool         // the accused has shown its trace
-	Traces      [2]wire.Hash // of the accused and the accuser; that of the accused is zero until it is shown
+	Traces      [2]wire.Hash // roots, by sides; the accused's is zero until it is shown
 	Level       Level        // 0 until they descend
-	Op          uint32       // where they differ, as far as is known
+	Op          uint32       // where the traces differ, as far as is known
 	Tile        uint32
 	Slice       uint32
-	Depth       uint8                 // levels of sixteen children still to go in this tree
-	Index       uint32                // of the node among those of its depth, as in bisect.Children
-	Nodes       [2]wire.Hash          // the node at which they differ, of the accused and the accuser
-	Revealed    [2]bool               // who has revealed the node's children
-	Children    [bisect.Fan]wire.Hash // what was revealed, if one has; else zero
+	Depth       uint8                 // levels of sixteen children left in this tree
+	Index       uint32                // index of the node within its depth, as in bisect.Children
+	Nodes       [2]wire.Hash          // the node at which they differ, by sides
+	Revealed    [2]bool               // the sides that have revealed the node's children
+	Children    [bisect.Fan]wire.Hash // the children that one side has revealed; else zero
 }
 
-// Case returns what the referee is told of the dispute.
+// Case returns the dispute as the referee sees it.
 func (d Dispute) Case() Case {
 	return Case{Commitment: d.Commitment, Step: d.Step, Sequences: d.Sequences}
 }
@@ -131,19 +128,20 @@ func (d Dispute) Case() Case {
 // Offence is why a member was convicted.
 type Offence uint8
 
-// The offences. For the lesser ones a member is dropped and pays a fee; for the others it is ejected and loses its stake.
+// The offences. For a lesser one a member pays a fee and is dropped; for others it is ejected and
+// forfeits its stake.
 const (
-	WrongResult     Offence = 1 // its result is not what comes out of its share
+	WrongResult     Offence = 1 // its result is not that of its share
 	Equivocated     Offence = 2 // it signed two commitments for one round
 	FalseAccusation Offence = 3 // it accused a member whose result is right
 	FalsePass       Offence = 4 // it passed a result without having computed it
 	Silence         Offence = 5 // it did not make its move in a dispute
-	NotServing      Offence = 6 // it did not serve what its results are checked with, three times in a row
+	NotServing      Offence = 6 // three times in a row it did not serve what a check needs
 	Absence         Offence = 7 // lesser: it missed too often and was dropped
-	Contradiction   Offence = 8 // lesser: it named other parameters than the agreed ones in three reports in a row
+	Contradiction   Offence = 8 // lesser: three reports in a row with wrong parameters
 )
 
-// Lesser tells whether the offence costs a fee only.
+// Lesser reports whether the offence costs only a fee.
 func (o Offence) Lesser() bool { return o == Absence || o == Contradiction }
 
 // String returns the offence in words.
@@ -169,35 +167,32 @@ func (o Offence) String() string {
 	return "none"
 }
 
-// Conviction is the record of a member that was found out.
+// Conviction is the record of a convicted member.
 type Conviction struct {
 	Number   uint32     // counts from 1 across the run
-	Round    uint32     // the round it is about: of the result, or the current one
+	Round    uint32     // round of the result in question, or else the current one
 	Member   uint32     // its place in the table of members then
-	Key      key.Public // who it was
+	Key      key.Public // its key
 	Offence  Offence
-	By       uint32     // who showed it and was rewarded; NoMember if nobody
-	ByKey    key.Public // zero if nobody
+	By       uint32     // the member that was rewarded for the proof, or NoMember
+	ByKey    key.Public // the key of that member, or zero
 	Slashed  uint64     // tokens it lost
-	Evidence wire.Hash  // MessageHash of the decisive message; zero if it was silence
-	// Of its results, those accepted in rounds FirstRound to LastRound entered the model, Results in all.
+	Evidence wire.Hash  // MessageHash of the decisive message; zero for silence
+	// Its Results accepted results, of rounds FirstRound to LastRound, have entered the model.
 	FirstRound, LastRound, Results uint32
 	AtMs                           uint64
 }
 
-// Checks returns the checks that are open or in dispute.
-func (s State) Checks() []Check {
+// OpenChecks returns the checks that are open or in dispute.
+func (s Cases) OpenChecks() []Check {
 	var list []Check
-	for k := range s.l.ChecksMax {
-		if b := s.check(k); b.Round() != 0 {
+	for k := range s.Layout.ChecksMax {
+		if b := s.Check(k); b.Round() != 0 {
 			list = append(list, readCheck(b))
 		}
 	}
 	return list
 }
-
-// check returns the bytes of place k of the table of checks.
-func (s State) check(k uint32) record.Check { return s.buffer().Check(k) }
 
 func readCheck(b record.Check) Check {
 	return Check{
@@ -207,7 +202,7 @@ func readCheck(b record.Check) Check {
 	}
 }
 
-func (c Check) put(b record.Check) {
+func (c Check) Put(b record.Check) {
 	b.SetRound(c.Round)
 	b.SetEpoch(c.Epoch)
 	b.SetStep(c.Step)
@@ -221,8 +216,8 @@ func (c Check) put(b record.Check) {
 	b.SetReassigned(c.Reassigned)
 }
 
-// Disputes returns the open disputes, oldest first.
-func (s State) Disputes() []Dispute {
+// OpenDisputes returns the open disputes, oldest first.
+func (s Cases) OpenDisputes() []Dispute {
 	var list []Dispute
 	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
@@ -237,28 +232,20 @@ func (s State) Disputes() []Dispute {
 	return list
 }
 
-// Dispute returns the dispute of that number, if it is open.
-func (s State) Dispute(id uint32) (Dispute, bool) {
+// ByID returns the dispute of that number, if it is open.
+func (s Cases) ByID(id uint32) (Dispute, bool) {
 	if d, ok := s.disputeOf(id); ok {
 		return d.copy(), true
 	}
 	return Dispute{}, false
 }
 
-// DisputesTotal returns how many disputes there were; it is the number of the last one.
-func (s State) DisputesTotal() uint32 { return s.h().Disputes() }
-
-// ChecksDrawn returns how many checks were drawn, and how many of them passed.
-func (s State) ChecksDrawn() (drawn, passed uint32) {
-	return s.h().ChecksDrawn(), s.h().ChecksPassed()
-}
-
-// Convictions returns the last convictions, up to 64, the newest last.
-func (s State) Convictions() []Conviction {
-	total := s.ConvictionsTotal()
+// LastConvictions returns the last convictions, up to 64, the newest last.
+func (s Cases) LastConvictions() []Conviction {
+	total := s.h().Convictions()
 	list := make([]Conviction, 0, min(total, record.ConvictionsMax))
 	for n := total - min(total, record.ConvictionsMax); n < total; n++ {
-		b := s.conviction(n + 1)
+		b := s.Conviction(n + 1)
 		list = append(list, Conviction{
 			Number: b.Number(), Round: b.Round(), Member: b.Member(), Key: b.Key(),
 			Offence: Offence(b.Offence()), By: b.By(), ByKey: b.ByKey(),
@@ -268,9 +255,3 @@ func (s State) Convictions() []Conviction {
 	}
 	return list
 }
-
-// ConvictionsTotal returns how many convictions there were; it is the number of the last one.
-func (s State) ConvictionsTotal() uint32 { return s.h().Convictions() }
-
-// conviction returns the bytes of conviction n, which counts from 1.
-func (s State) conviction(n uint32) record.Conviction { return s.buffer().Conviction(n) }

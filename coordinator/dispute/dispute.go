@@ -1,4 +1,4 @@
-package coordinator
+package dispute
 
 import (
 	"github.com/entrain-network/entrain/bisect"
@@ -9,16 +9,16 @@ import (
 
 // dispute is a view of a place in the table of disputes.
 type dispute struct {
-	s State
+	s Cases
 	b record.Dispute
 }
 
-func (s State) dispute(k uint32) dispute {
-	return dispute{s: s, b: s.buffer().Dispute(k)}
+func (s Cases) dispute(k uint32) dispute {
+	return dispute{s: s, b: s.Buffer.Dispute(k)}
 }
 
 // disputeOf returns the open dispute of that number.
-func (s State) disputeOf(id uint32) (dispute, bool) {
+func (s Cases) disputeOf(id uint32) (dispute, bool) {
 	for k := range uint32(record.DisputesMax) {
 		if d := s.dispute(k); !d.free() && d.b.ID() == id {
 			return d, true
@@ -81,7 +81,7 @@ func (d dispute) copy() Dispute {
 }
 
 // freeDispute returns a free place in the table of disputes.
-func (s State) freeDispute() (dispute, bool) {
+func (s Cases) freeDispute() (dispute, bool) {
 	for k := range uint32(record.DisputesMax) {
 		if d := s.dispute(k); d.free() {
 			return d, true
@@ -90,14 +90,14 @@ func (s State) freeDispute() (dispute, bool) {
 	return dispute{}, false
 }
 
-// open makes the free place d a dispute about the check in place k, whose verifier accuses.
+// open makes the free place d a dispute about the check in place k. Its verifier is the accuser.
 func (d dispute) open(env Env, k uint32) {
 	s := d.s
-	b := s.check(k)
+	b := s.Check(k)
 	b.SetDisputed(true)
 	copy(d.b, b)
 	verifier := b.Verifier()
-	id := s.DisputesTotal() + 1
+	id := s.h().Disputes() + 1
 	s.h().SetDisputes(id)
 	d.b.SetID(id)
 	d.b.SetAccuser(verifier)
@@ -114,36 +114,38 @@ func (d dispute) enter(env Env, stage Stage) {
 	d.b.SetDeadlineMs(env.NowMs + length)
 }
 
-// drawTies draws the tie-breakers by the chance of the block: up to three of those who are active, or, between epochs, of those
-// who are present and were so in the last one. If there is nobody the dispute goes on without.
+// drawTies draws up to three tie-breakers by the block's chance: from the active members or,
+// between epochs, from the present members that joined before the check's epoch. Without any the
+// dispute continues.
 func (d dispute) drawTies(env Env) {
 	s := d.s
 	var from []uint32
-	for i := range s.Count() {
-		st := s.status(i)
+	for i := range s.h().Count() {
+		m := s.Place(i)
 		if i == d.accused() || i == d.b.Accuser() {
 			continue
 		}
-		if st == StatusActive || st.Present() && !s.inEpoch() && s.place(i).JoinedEpoch() < d.b.Check().Epoch() {
+		if m.Status() == record.StatusActive || m.Present() && !s.h().InEpoch() && m.JoinedEpoch() < d.b.Check().Epoch() {
 			from = append(from, i)
 		}
 	}
-	from = s.keepUp(from, d.accused())
+	from = s.KeepUp(from, d.accused())
 	n := uint32(len(from))
-	id := s.ID()
+	id := s.h().ID()
 	seed := wire.Sum("entrain/tiebreakers", env.Seed[:], id[:], wire.AppendU32(nil, d.b.ID()))
 	d.b.SetTiesLen(uint8(min(n, record.TiesMax)))
 	for p := range d.ties() {
 		d.putTie(p, TieVote{Member: from[committee.Member(seed, committee.Verifiers, n, p)]})
 	}
 	if n == 0 {
-		d.countVotes(env, nil)
+		d.countVotes(env, wire.Hash{})
 	}
 }
 
-func (s State) tieBreak(env Env, m TieBreak) Error {
-	d, i, e := s.party(env, m.Dispute, StageTieBreaking)
-	if e != OK {
+// TieBreak takes the vote of a tie-breaker.
+func (s Cases) TieBreak(env Env, id uint32, vote Vote, trace wire.Hash) record.Refusal {
+	d, i, e := s.party(env, id, StageTieBreaking)
+	if e != record.OK {
 		return e
 	}
 	at, all := uint32(record.TiesMax), true
@@ -156,48 +158,48 @@ func (s State) tieBreak(env Env, m TieBreak) Error {
 		}
 	}
 	if at == record.TiesMax {
-		return ErrParty
+		return record.ErrParty
 	}
 	if d.tie(at).Vote != 0 {
-		return ErrDuplicate
+		return record.ErrDuplicate
 	}
-	computed := m.Vote == VoteRight || m.Vote == VoteWrong
+	computed := vote == VoteRight || vote == VoteWrong
 	switch {
-	case !computed && m.Vote != VoteUnserved, !computed && !m.Trace.IsZero():
-		return ErrVote
-	case computed && m.Trace.IsZero() && !d.b.Unserved():
-		return ErrVote
+	case !computed && vote != VoteUnserved, !computed && !trace.IsZero():
+		return record.ErrVote
+	case computed && trace.IsZero() && !d.b.Unserved():
+		return record.ErrVote
 	}
-	d.putTie(at, TieVote{Member: i, Vote: m.Vote, Trace: m.Trace})
+	d.putTie(at, TieVote{Member: i, Vote: vote, Trace: trace})
 	if all {
-		d.countVotes(env, m)
+		d.countVotes(env, env.Proof)
 	}
-	return OK
+	return record.OK
 }
 
-// party returns a dispute in a stage, and the sender.
-func (s State) party(env Env, id uint32, stage Stage) (d dispute, i uint32, e Error) {
+// party returns the dispute if it is in this stage, and the sender's place.
+func (s Cases) party(env Env, id uint32, stage Stage) (d dispute, i uint32, e record.Refusal) {
 	i, ok := s.Find(env.Sender)
 	switch {
 	case !ok:
-		return d, 0, ErrNotMember
-	case s.status(i) == StatusEjected:
-		return d, 0, ErrEjected
+		return d, 0, record.ErrNotMember
+	case s.Place(i).Ejected():
+		return d, 0, record.ErrEjected
 	}
 	d, ok = s.disputeOf(id)
 	switch {
 	case !ok:
-		return d, 0, ErrDispute
+		return d, 0, record.ErrDispute
 	case d.stage() != stage:
-		return d, 0, ErrStage
+		return d, 0, record.ErrStage
 	case env.NowMs >= d.deadline():
-		return d, 0, ErrLate
+		return d, 0, record.ErrLate
 	}
-	return d, i, OK
+	return d, i, record.OK
 }
 
-// countVotes ends the tie-breaking. last is the vote that came last, nil if the time was over.
-func (d dispute) countVotes(env Env, last Message) {
+// countVotes ends the tie-breaking. last is the hash of the last vote, zero if the time was over.
+func (d dispute) countVotes(env Env, last wire.Hash) {
 	if !d.b.Unserved() {
 		if d.b.Accuser() == NoMember && !d.replaceAccuser(env) {
 			d.close()
@@ -210,7 +212,7 @@ func (d dispute) countVotes(env Env, last Message) {
 	wrong := false
 	for p := range d.ties() {
 		v := d.tie(p)
-		usable := d.s.status(v.Member) != StatusEjected
+		usable := !d.s.Place(v.Member).Ejected()
 		if v.Vote != 0 {
 			cast++
 		}
@@ -226,7 +228,7 @@ func (d dispute) countVotes(env Env, last Message) {
 	s, accused, round := d.s, d.accused(), d.b.Check().Round()
 	switch {
 	case cast > 0 && unserved == cast && cast >= min(d.ties(), strikeVotes):
-		s.place(d.b.Check().Verifier()).SetSkipped(0)
+		s.Place(d.b.Check().Verifier()).SetSkipped(0)
 		d.close()
 		s.strike(env, accused, round, last)
 	case served != NoMember:
@@ -236,14 +238,14 @@ func (d dispute) countVotes(env Env, last Message) {
 	}
 }
 
-// reassign gives the check back, to a tie-breaker that was served and so can make it. To the verifier it counts as a check
-// skipped, or else to say Unserved would be a way to do nothing.
+// reassign gives the check to a tie-breaker that was served. The verifier has skipped a check;
+// otherwise it could use Unserved to avoid work.
 func (d dispute) reassign(env Env, verifier uint32) {
-	if first := d.b.Check().Verifier(); d.s.status(first).Present() {
+	if first := d.b.Check().Verifier(); d.s.Place(first).Present() {
 		d.s.skip(first, env)
 	}
 	if k, ok := d.s.findCheck(d.b.Check().Round(), d.accused()); ok {
-		b := d.s.check(k)
+		b := d.s.Check(k)
 		b.SetDisputed(false)
 		b.SetReassigned(true)
 		b.SetVerifier(verifier)
@@ -255,21 +257,21 @@ func (d dispute) reassign(env Env, verifier uint32) {
 // close ends a dispute and the check it is about.
 func (d dispute) close() {
 	if k, ok := d.s.findCheck(d.b.Check().Round(), d.accused()); ok {
-		clear(d.s.check(k))
+		clear(d.s.Check(k))
 	}
 	clear(d.b)
 }
 
-// replaceAccuser lets a tie-breaker that voted VoteWrong, with a trace of its own, take the accuser's place, and the descent
-// begins anew. It is false if there is none.
+// replaceAccuser puts a tie-breaker that voted VoteWrong, with its own trace, in the accuser's
+// place, and starts the descent over. It returns false if there is none.
 func (d dispute) replaceAccuser(env Env) bool {
 	for p := range d.ties() {
 		v := d.tie(p)
-		if v.Vote != VoteWrong || v.Member == d.b.Accuser() || d.s.status(v.Member) == StatusEjected {
+		if v.Vote != VoteWrong || v.Member == d.b.Accuser() || d.s.Place(v.Member).Ejected() {
 			continue
 		}
 		if d.b.Defended() && v.Trace == d.b.Trace(Accused) {
-			continue // it contradicts itself
+			continue // its vote contradicts its trace
 		}
 		d.b.SetAccuser(v.Member)
 		d.b.SetTrace(Accuser, v.Trace)
@@ -285,31 +287,31 @@ func (d dispute) replaceAccuser(env Env) bool {
 	return false
 }
 
-// convictAccused ends the dispute for the accused. The accuser and those who voted with it are paid for their work; those who
-// voted against what is proven come under doubt.
-func (d dispute) convictAccused(env Env, offence Offence, proof Message, proven bool) {
+// convictAccused decides the dispute against the accused. The accuser and the tie-breakers that
+// voted with it are paid; those that voted against what is proven come under doubt.
+func (d dispute) convictAccused(env Env, offence Offence, proof wire.Hash, proven bool) {
 	s, c := d.s, d.copy()
 	d.close()
 	s.payVotes(c, VoteWrong, proven)
-	s.convict(env, charge{member: c.Accused, offence: offence, round: c.Round, by: c.Accuser, proof: proof})
+	s.Convict(env, Charge{Member: c.Accused, Offence: offence, Round: c.Round, By: c.Accuser, Proof: proof})
 	if c.Accuser != NoMember {
-		s.payVerifier(c.Accuser, c.Sequences)
+		s.PayVerifier(c.Accuser, c.Sequences)
 	}
 }
 
-// convictAccuser takes the accuser out of the dispute. If a tie-breaker found the same result wrong, by another trace than the
-// one that was disproved, it goes on in the accuser's place: the accuser may have meant to lose.
-func (d dispute) convictAccuser(env Env, offence Offence, proof Message, proven bool) {
+// convictAccuser takes the accuser out of the dispute. A tie-breaker that voted VoteWrong with
+// another trace than the disproved one takes its place, since the accuser may have lost on purpose.
+func (d dispute) convictAccuser(env Env, offence Offence, proof wire.Hash, proven bool) {
 	s, c := d.s, d.copy()
 	if proven {
 		for p := range d.ties() {
 			if v := d.tie(p); v.Vote == VoteWrong && v.Trace == c.Traces[Accuser] {
-				s.place(v.Member).SetDoubt(doubtMax)
+				s.Place(v.Member).SetDoubt(DoubtMax)
 				d.putTie(p, TieVote{Member: v.Member})
 			}
 		}
 	}
-	by := uint32(NoMember) // as long as the accused is not free of it
+	by := uint32(NoMember) // as long as the accused is not free
 	if !d.replaceAccuser(env) {
 		c, by = d.copy(), c.Accused
 		d.close()
@@ -318,23 +320,24 @@ func (d dispute) convictAccuser(env Env, offence Offence, proof Message, proven 
 			s.clearDoubt(c.Accused)
 		}
 	}
-	s.convict(env, charge{member: c.Accuser, offence: offence, round: c.Round, by: by, proof: proof})
+	s.Convict(env, Charge{Member: c.Accuser, Offence: offence, Round: c.Round, By: by, Proof: proof})
 }
 
-// payVotes pays the tie-breakers of a dispute that is over, who voted as it ended; the others come under doubt if that is proven.
-func (s State) payVotes(c Dispute, right Vote, proven bool) {
+// payVotes pays the tie-breakers that voted as the dispute ended. If that is proven the others come
+// under doubt.
+func (s Cases) payVotes(c Dispute, right Vote, proven bool) {
 	for _, v := range c.TieBreakers {
 		switch {
 		case v.Vote == right && v.Member != c.Accuser:
-			s.payVerifier(v.Member, c.Sequences)
+			s.PayVerifier(v.Member, c.Sequences)
 		case proven && v.Vote != right && (v.Vote == VoteRight || v.Vote == VoteWrong):
-			s.place(v.Member).SetDoubt(doubtMax)
+			s.Place(v.Member).SetDoubt(DoubtMax)
 		}
 	}
 }
 
-// expireDisputes ends what is late: silence loses.
-func (s State) expireDisputes(env Env) {
+// ExpireDisputes decides the disputes whose deadline has passed: silence loses.
+func (s Cases) ExpireDisputes(env Env) {
 	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
 		if d.free() || env.NowMs < d.deadline() {
@@ -342,17 +345,17 @@ func (s State) expireDisputes(env Env) {
 		}
 		switch d.stage() {
 		case StageTieBreaking:
-			d.countVotes(env, nil)
+			d.countVotes(env, wire.Hash{})
 		case StageDefending:
-			d.convictAccused(env, Silence, nil, false)
+			d.convictAccused(env, Silence, wire.Hash{}, false)
 		case StageDescending:
 			if d.b.Revealed(Accuser) {
-				d.convictAccused(env, Silence, nil, false)
+				d.convictAccused(env, Silence, wire.Hash{}, false)
 			} else {
-				d.convictAccuser(env, Silence, nil, false)
+				d.convictAccuser(env, Silence, wire.Hash{}, false)
 			}
 		case StageEvidence:
-			d.convictAccuser(env, Silence, nil, false)
+			d.convictAccuser(env, Silence, wire.Hash{}, false)
 		}
 	}
 }

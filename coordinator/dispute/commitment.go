@@ -1,12 +1,13 @@
-package coordinator
+package dispute
 
 import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Commitment is what a trainer says about its result of a round before anybody sees it. It is bound to the run, the round,
-// the member and the share, so it counts nowhere else and cannot be copied by another member.
+// Commitment is a trainer's statement about its result of a round, made before anyone sees the
+// result. It is bound to the run, the round, the member and the share, so it counts nowhere else
+// and no other member can copy it.
 type Commitment struct {
 	Run          wire.Hash // State.ID
 	Epoch        uint32
@@ -16,8 +17,8 @@ type Commitment struct {
 	Payload      wire.Hash // merkle.BlobRoot of the compressed update
 	PayloadBytes uint32    // its length
 	Prev         wire.Hash // hash of the trainer's optimizer state before the step
-	State        wire.Hash // and after it
-	Work         wire.Hash // WorkHash of the gradient's root: what a verifier can open only by computing it
+	State        wire.Hash // hash of the state after the step
+	Work         wire.Hash // WorkHash of the gradient's root, which opens it
 	Params       wire.Hash // hash of the parameters it started from
 	Loss         uint32    // mean loss on the share, in thousandths of a nat a token; informative
 }
@@ -55,7 +56,8 @@ func ReadCommitment(r *wire.Reader) Commitment {
 	}
 }
 
-// ParseCommitment is the inverse of Append; it fails with a wire.Error unless b is exactly one commitment.
+// ParseCommitment is the inverse of Append. It fails with a wire.Error unless b is exactly one
+// commitment.
 func ParseCommitment(b []byte) (Commitment, error) {
 	r := wire.NewReader(b)
 	c := ReadCommitment(&r)
@@ -65,7 +67,8 @@ func ParseCommitment(b []byte) (Commitment, error) {
 	return c, nil
 }
 
-// ID returns the commitment's name, which witnesses put into their filters: wire.Sum("entrain/commitment", encoding).
+// ID returns the commitment's name, which witnesses put into their filters:
+// wire.Sum("entrain/commitment", encoding).
 func (c Commitment) ID() wire.Hash { return wire.Sum(commitmentDomain, c.Append(nil)) }
 
 // Sign signs c as its trainer.
@@ -89,8 +92,8 @@ func ReadSigned(r *wire.Reader) Signed {
 	return s
 }
 
-// ParseSigned is the inverse of Append; it fails with a wire.Error unless b is exactly one signed commitment. It does not
-// check the signature.
+// ParseSigned is the inverse of Append. It fails with a wire.Error unless b is exactly one signed
+// commitment. It does not check the signature.
 func ParseSigned(b []byte) (Signed, error) {
 	r := wire.NewReader(b)
 	s := ReadSigned(&r)
@@ -100,20 +103,21 @@ func ParseSigned(b []byte) (Signed, error) {
 	return s, nil
 }
 
-// Verify tells whether the signature is that of the member known by pub.
+// Verify reports whether the signature is by the member with this key.
 func (s Signed) Verify(pub key.Public) bool {
 	return key.Verify(pub, commitmentDomain, s.Commitment.Append(nil), s.Signature)
 }
 
-// WorkHash returns the Work of a commitment: a hash of the root of the gradient that a member computed from its share, bound
-// to the run, the round and the member, so that nobody who does not compute the gradient can show it, and nobody can copy it.
+// WorkHash returns the Work of a commitment: a hash of the root of the gradient that a member
+// computed from its share. It is bound to the run, the round and the member, so that no other
+// member can copy it, and only one that computes the gradient can open it.
 func WorkHash(run wire.Hash, round, member uint32, gradient wire.Hash) wire.Hash {
 	b := wire.AppendU32(wire.AppendU32(nil, round), member)
 	return wire.Sum("entrain/work", run[:], b, gradient[:])
 }
 
-// Outcome returns the hash of what a commitment says came out of the step: its payload, the payload's length, the optimizer
-// state and the work. It is the last value of the step's trace.
+// Outcome returns the hash of the results that a commitment names: the payload and its length, the
+// optimizer state and the work. It is the last value of the step's trace.
 func Outcome(c Commitment) wire.Hash {
 	return wire.Sum("entrain/outcome", c.Payload[:], wire.AppendU32(nil, c.PayloadBytes), c.State[:], c.Work[:])
 }

@@ -1,0 +1,72 @@
+package dispute
+
+import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+)
+
+// Fault drops member i if it has already failed in some way n times in a row, which is the limit.
+// It returns the new count, at most 255.
+func (s Cases) Fault(env Env, i uint32, n uint8) uint8 {
+	if n >= s.h().MissedMax() {
+		s.Leave(i, record.StatusDropped, env.NowMs)
+		s.absent(env, i)
+	}
+	if n < 255 {
+		n++
+	}
+	return n
+}
+
+// skip counts a check that member i was to make and did not.
+func (s Cases) skip(i uint32, env Env) {
+	b := s.Place(i)
+	b.SetSkipped(s.Fault(env, i, b.Skipped()))
+}
+
+// Pending reports whether member i has a part in an open check or dispute.
+func (s Cases) Pending(i uint32) bool { return s.AllPending()[i] }
+
+// AllPending reports for each member whether it has a part in an open check or dispute.
+func (s Cases) AllPending() []bool {
+	list := make([]bool, s.h().Count())
+	for k := range s.Layout.ChecksMax {
+		if b := s.Check(k); b.Round() != 0 {
+			list[b.Member()], list[b.Verifier()] = true, true
+		}
+	}
+	for k := range uint32(record.DisputesMax) {
+		d := s.dispute(k)
+		if d.free() {
+			continue
+		}
+		list[d.accused()] = true
+		if d.b.Accuser() != NoMember {
+			list[d.b.Accuser()] = true
+		}
+		for i := range d.ties() {
+			list[d.tie(i).Member] = true
+		}
+	}
+	return list
+}
+
+// KeepUp returns the members of a list that compute member i's share in about its time. It returns
+// the whole list if there are none, or if shares are equal.
+func (s Cases) KeepUp(list []uint32, i uint32) []uint32 {
+	if s.h().Sharing() == record.SharingEqual {
+		return list
+	}
+	var able []uint32
+	for _, v := range list {
+		if Nearly(s.Place(v).Speed(), s.Place(i).Speed()) {
+			able = append(able, v)
+		}
+	}
+	if len(able) == 0 {
+		return list
+	}
+	return able
+}
+
+// Nearly reports whether a member of this speed needs at most twice the time of another.
+func Nearly(speed, other uint32) bool { return 2*uint64(speed) >= uint64(other) }

@@ -1,0 +1,142 @@
+package coordinator
+
+import (
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Checks, disputes and convictions are the business of package dispute; what follows connects them
+// to a run.
+
+// The types of package dispute that messages and views have.
+type (
+	Check      = dispute.Check
+	Stage      = dispute.Stage
+	Level      = dispute.Level
+	Vote       = dispute.Vote
+	TieVote    = dispute.TieVote
+	Dispute    = dispute.Dispute
+	Offence    = dispute.Offence
+	Conviction = dispute.Conviction
+	Commitment = dispute.Commitment
+	Signed     = dispute.Signed
+	Case       = dispute.Case
+	Referee    = dispute.Referee
+)
+
+// The constants of package dispute.
+const (
+	NoMember = dispute.NoMember
+	Accused  = dispute.Accused
+	Accuser  = dispute.Accuser
+
+	StageTieBreaking = dispute.StageTieBreaking
+	StageDefending   = dispute.StageDefending
+	StageDescending  = dispute.StageDescending
+	StageEvidence    = dispute.StageEvidence
+
+	LevelOps    = dispute.LevelOps
+	LevelTiles  = dispute.LevelTiles
+	LevelSlices = dispute.LevelSlices
+
+	VoteRight    = dispute.VoteRight
+	VoteWrong    = dispute.VoteWrong
+	VoteUnserved = dispute.VoteUnserved
+
+	WrongResult     = dispute.WrongResult
+	Equivocated     = dispute.Equivocated
+	FalseAccusation = dispute.FalseAccusation
+	FalsePass       = dispute.FalsePass
+	Silence         = dispute.Silence
+	NotServing      = dispute.NotServing
+	Absence         = dispute.Absence
+	Contradiction   = dispute.Contradiction
+
+	CommitmentBytes = dispute.CommitmentBytes
+	SignedBytes     = dispute.SignedBytes
+)
+
+// ReadSigned takes a signed commitment off a reader.
+func ReadSigned(r *wire.Reader) Signed { return dispute.ReadSigned(r) }
+
+// ParseSigned parses exactly one signed commitment. It does not check the signature.
+func ParseSigned(b []byte) (Signed, error) { return dispute.ParseSigned(b) }
+
+// ParseCommitment parses exactly one commitment.
+func ParseCommitment(b []byte) (Commitment, error) { return dispute.ParseCommitment(b) }
+
+// WorkHash returns the Work of a commitment to a gradient; see dispute.WorkHash.
+func WorkHash(run wire.Hash, round, member uint32, gradient wire.Hash) wire.Hash {
+	return dispute.WorkHash(run, round, member, gradient)
+}
+
+// Outcome returns the last value of the trace of the step that a commitment is to.
+func Outcome(c Commitment) wire.Hash { return dispute.Outcome(c) }
+
+func (s State) cases() dispute.Cases { return dispute.Cases{Buffer: s.buffer()} }
+
+// dispute returns the part of env that package dispute needs. m is nil if time alone acts.
+func (env Env) dispute(m Message) dispute.Env {
+	e := dispute.Env{NowMs: env.NowMs, Seed: env.Seed, Sender: env.Sender, Referee: env.Referee}
+	if m != nil {
+		e.Proof = MessageHash(m)
+	}
+	return e
+}
+
+// Checks returns the checks that are open or in dispute.
+func (s State) Checks() []Check { return s.cases().OpenChecks() }
+
+// Disputes returns the open disputes, oldest first.
+func (s State) Disputes() []Dispute { return s.cases().OpenDisputes() }
+
+// Dispute returns the dispute of that number, if it is open.
+func (s State) Dispute(id uint32) (Dispute, bool) { return s.cases().ByID(id) }
+
+// DisputesTotal returns the number of disputes so far, which is the number of the last one.
+func (s State) DisputesTotal() uint32 { return s.h().Disputes() }
+
+// ChecksDrawn returns how many checks were drawn, and how many of them passed.
+func (s State) ChecksDrawn() (drawn, passed uint32) { return s.h().ChecksDrawn(), s.h().ChecksPassed() }
+
+// Convictions returns the last convictions, up to 64, the newest last.
+func (s State) Convictions() []Conviction { return s.cases().LastConvictions() }
+
+// ConvictionsTotal returns the number of convictions so far, which is the number of the last one.
+func (s State) ConvictionsTotal() uint32 { return s.h().Convictions() }
+
+func (s State) pass(env Env, m Pass) Error {
+	return Error(s.cases().Pass(env.dispute(m), m.Round, m.Member, m.Commitment, m.Gradient))
+}
+
+func (s State) accuse(env Env, m Accuse) Error {
+	return Error(s.cases().Accuse(env.dispute(m), m.Round, m.Member, m.Commitment, m.Trace))
+}
+
+func (s State) unserved(env Env, m Unserved) Error {
+	return Error(s.cases().Unserved(env.dispute(m), m.Round, m.Member))
+}
+
+func (s State) tieBreak(env Env, m TieBreak) Error {
+	return Error(s.cases().TieBreak(env.dispute(m), m.Dispute, m.Vote, m.Trace))
+}
+
+func (s State) defend(env Env, m Defend) Error {
+	return Error(s.cases().Defend(env.dispute(m), m.Dispute, m.Trace, m.Proof))
+}
+
+func (s State) reveal(env Env, m Reveal) Error {
+	return Error(s.cases().Reveal(env.dispute(m), m.Dispute, m.Nodes))
+}
+
+func (s State) evidence(env Env, m Evidence) Error {
+	return Error(s.cases().Evidence(env.dispute(m), m.Dispute, m.Bytes))
+}
+
+func (s State) concede(env Env, m Concede) Error {
+	return Error(s.cases().Concede(env.dispute(m), m.Dispute))
+}
+
+func (s State) equivocation(env Env, m Equivocation) Error {
+	return Error(s.cases().Equivocation(env.dispute(m), m.A, m.B))
+}
