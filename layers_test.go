@@ -40,7 +40,7 @@ loop retry atomicfile atomicfile/dirlock economics tokenizer/learn chance
 bucket bucket/mem bucket/serve
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 engine
-engine/cpu spec event
+engine/cpu engine/enginetest spec event
 onchain
 verify
 node/statefile validator/live
