@@ -8,10 +8,8 @@ import (
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/codec/sparseloco"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/optim"
-	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -52,11 +50,6 @@ func (o Optimizer) Inner() *optim.Inner {
 		return trains.Inner()
 	}
 	return nil
-}
-
-// Codec makes the run's compressor for a layout.
-func (s Spec) Codec(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
-	return s.Optimizer.Options.New(layout, pool)
 }
 
 // StateHash is the hash of a member's fresh optimizer state: zeros.

@@ -212,7 +212,7 @@ func TestStateHashIsThatOfZeros(t *testing.T) {
 		}
 		pool := exact.NewPool(1)
 		defer pool.Close()
-		c, err := s.Codec(cfg.Layout(), pool)
+		c, err := s.Optimizer.Options.New(cfg.Layout(), pool)
 		if err != nil {
 			t.Fatal(err)
 		}

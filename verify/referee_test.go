@@ -123,7 +123,7 @@ func TestBlocksAreCountedAsTheCodecCutsThem(t *testing.T) {
 		cfg.Layout(), preset.Layout(),
 		tensor.NewLayout([]tensor.Spec{{Name: "a", Shape: []int{3, 65, 130}}, {Name: "b"}, {Name: "c", Shape: []int{7}}, {Name: "d", Shape: []int{2, 2, 1, 64}}}),
 	} {
-		made, err := w.spec.Codec(layout, nil)
+		made, err := w.spec.Optimizer.Options.New(layout, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func newRules(s spec.Spec) (*rules, error) {
 		return nil, fmt.Errorf("the parameters have %d blocks, a dispute can be about %d: make optimizer.%s.block larger",
 			n, blocksMax, kind.Name)
 	}
-	made, err := s.Codec(layout, nil)
+	made, err := s.Optimizer.Options.New(layout, nil)
 	if err != nil {
 		return nil, err
 	}

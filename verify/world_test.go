@@ -136,7 +136,7 @@ func newEngine(t testing.TB, s spec.Spec, set *data.Set, pool *exact.Pool) *cpu.
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec, err := s.Codec(cfg.Layout(), pool)
+	codec, err := s.Optimizer.Options.New(cfg.Layout(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,7 +166,7 @@ start = 0
 [members]
 capacity = 0
 `)
-	s.fails([]string{"run", "create", "-f", file}, "bad.toml", "name", "data.manifest", "TotalSteps", "BatchStart")
+	s.fails([]string{"run", "create", "-f", file}, "bad.toml", "name", "data.manifest", "steps: must not be zero", "batch.start: must not be zero")
 	file = writeFile(t, filepath.Join(t.TempDir(), "typo.toml"), "name = \"x\"\nstesp = 3\n")
 	s.fails([]string{"run", "create", "-f", file}, "stesp", "2|")
 }

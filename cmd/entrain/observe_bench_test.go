@@ -166,7 +166,7 @@ func trainingStep(b *testing.B) time.Duration {
 	}
 	pool := exact.NewPool(runtime.GOMAXPROCS(0))
 	defer pool.Close()
-	codec, err := s.Codec(model.Layout(), pool)
+	codec, err := s.Optimizer.Options.New(model.Layout(), pool)
 	if err != nil {
 		b.Fatal(err)
 	}

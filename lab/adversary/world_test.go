@@ -142,7 +142,7 @@ func (w *world) makeEngine(s spec.Spec) {
 	}
 	pool := exact.NewPool(1)
 	w.t.Cleanup(pool.Close)
-	codec, err := s.Codec(model.Layout(), pool)
+	codec, err := s.Optimizer.Options.New(model.Layout(), pool)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -313,7 +313,7 @@ func (n *network) makeEngine() error {
 		return err
 	}
 	pool := exact.NewPool(1)
-	codec, err := n.spec.Codec(model.Layout(), pool)
+	codec, err := n.spec.Optimizer.Options.New(model.Layout(), pool)
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func newDisputed(ctx context.Context, dir string, o DisputeOptions, pool *exact.
 }
 
 func disputeEngine(s spec.Spec, cfg llama.Config, set *data.Set, o DisputeOptions, pool *exact.Pool) (*cpu.Engine, error) {
-	codec, err := s.Codec(cfg.Layout(), pool)
+	codec, err := s.Optimizer.Options.New(cfg.Layout(), pool)
 	if err != nil {
 		return nil, err
 	}

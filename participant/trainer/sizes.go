@@ -24,7 +24,7 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	}
 	pool := exact.NewPool(1)
 	defer pool.Close()
-	codec, err := s.Codec(model.Layout(), pool)
+	codec, err := s.Optimizer.Options.New(model.Layout(), pool)
 	if err != nil {
 		return z, fmt.Errorf("the run's codec: %w", err)
 	}

@@ -69,7 +69,7 @@ func (t *Trainer) make(s spec.Spec, workers int, heldOutMost uint64) (err error)
 		return err
 	}
 	t.Pool = exact.NewPool(workers)
-	codec, err := s.Codec(t.Model.Layout(), t.Pool)
+	codec, err := s.Optimizer.Options.New(t.Model.Layout(), t.Pool)
 	if err != nil {
 		return err
 	}
