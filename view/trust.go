@@ -199,7 +199,7 @@ func (f *Fold) convicted(ms uint64, c coordinator.Conviction) {
 	if len(v.Convictions) > 0 && c.Number <= v.Convictions[0].Number {
 		return
 	}
-	row := newConviction(c)
+	row := NewConviction(c)
 	v.Convictions = slices.Insert(v.Convictions, 0, row)
 	v.Convictions = v.Convictions[:min(len(v.Convictions), ConvictionsKept)]
 	if r := f.find(c.Round); r != nil && !row.Lesser {
@@ -221,8 +221,8 @@ var misdeeds = map[coordinator.Offence]string{
 	coordinator.Contradiction:   "reported other parameters than the agreed ones, three times in a row",
 }
 
-// newConviction returns a conviction as windows show it.
-func newConviction(c coordinator.Conviction) Conviction {
+// NewConviction returns a conviction as windows show it.
+func NewConviction(c coordinator.Conviction) Conviction {
 	return Conviction{
 		Number: c.Number, Round: c.Round, Member: c.Member, Key: c.Key.String(), Offence: c.Offence.String(),
 		Words: cmp.Or(misdeeds[c.Offence], "broke the rules"), Lesser: c.Offence.Lesser(), By: orNobody(c.By), ByKey: hashText(c.ByKey), Slashed: c.Slashed,

@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/view"
 )
 
 func statusCommand(c console) *cobra.Command {
@@ -113,33 +114,18 @@ type runReport struct {
 
 // trustReport is what the run knows of tokens and of cheats.
 type trustReport struct {
-	Percent     uint8              `json:"verification_percent"`
-	Stake       uint64             `json:"stake"` // least of a member
-	Rate        uint64             `json:"rate"`  // tokens for a point
-	Treasury    uint64             `json:"treasury"`
-	Escrow      uint64             `json:"escrow"` // treasury, stakes and rewards together
-	Drawn       uint32             `json:"checks_drawn"`
-	Passed      uint32             `json:"checks_passed"`
-	Open        int                `json:"checks_open"`
-	Disputes    uint32             `json:"disputes"` // ever
-	Disputed    int                `json:"disputes_open"`
-	Convicted   uint32             `json:"convictions"`      // ever
-	Convictions []convictionReport `json:"last_convictions"` // the newest last
-}
-
-type convictionReport struct {
-	Number   uint32 `json:"number"`
-	Key      string `json:"key"`
-	Offence  string `json:"offence"`
-	Lesser   bool   `json:"lesser"` // it cost a fee, not the membership
-	Round    uint32 `json:"round"`
-	By       string `json:"by"` // "" if nobody was rewarded
-	Slashed  uint64 `json:"slashed"`
-	Evidence string `json:"evidence"`
-	Results  uint32 `json:"results"` // of the convicted that had entered the model, in rounds first to last
-	First    uint32 `json:"first_round"`
-	Last     uint32 `json:"last_round"`
-	TimeMs   uint64 `json:"time_ms"`
+	Percent     uint8             `json:"verification_percent"`
+	Stake       uint64            `json:"stake"` // least of a member
+	Rate        uint64            `json:"rate"`  // tokens for a point
+	Treasury    uint64            `json:"treasury"`
+	Escrow      uint64            `json:"escrow"` // treasury, stakes and rewards together
+	Drawn       uint32            `json:"checks_drawn"`
+	Passed      uint32            `json:"checks_passed"`
+	Open        int               `json:"checks_open"`
+	Disputes    uint32            `json:"disputes"` // ever
+	Disputed    int               `json:"disputes_open"`
+	Convicted   uint32            `json:"convictions"`      // ever
+	Convictions []view.Conviction `json:"last_convictions"` // the newest last
 }
 
 type memberReport struct {
@@ -186,18 +172,11 @@ func newTrustReport(st coordinator.State) trustReport {
 	r := trustReport{
 		Percent: config.VerificationPercent, Stake: config.Stake, Rate: config.Rate, Treasury: st.Treasury(), Escrow: st.Escrow(),
 		Open: len(st.Checks()), Disputes: st.DisputesTotal(), Disputed: len(st.Disputes()), Convicted: st.ConvictionsTotal(),
-		Convictions: []convictionReport{},
+		Convictions: []view.Conviction{},
 	}
 	r.Drawn, r.Passed = st.ChecksDrawn()
-	for _, v := range st.Convictions() {
-		c := convictionReport{
-			Number: v.Number, Key: v.Key.String(), Offence: v.Offence.String(), Lesser: v.Offence.Lesser(), Round: v.Round, Slashed: v.Slashed,
-			Evidence: v.Evidence.String(), Results: v.Results, First: v.FirstRound, Last: v.LastRound, TimeMs: v.AtMs,
-		}
-		if !v.ByKey.IsZero() {
-			c.By = v.ByKey.String()
-		}
-		r.Convictions = append(r.Convictions, c)
+	for _, c := range st.Convictions() {
+		r.Convictions = append(r.Convictions, view.NewConviction(c))
 	}
 	return r
 }
@@ -234,7 +213,6 @@ func (r trustReport) write(out io.Writer) {
 		fmt.Fprintf(out, "tokens      treasury %s, pays %s a point; stake of a member at least %s\n", thousands(r.Treasury), thousands(r.Rate), thousands(r.Stake))
 	}
 	for _, c := range r.Convictions {
-		fmt.Fprintf(out, "convicted   %s of %s, round %d, slashed %s; %d of its results are in the model\n",
-			short(c.Key), c.Offence, c.Round, thousands(c.Slashed), c.Results)
+		fmt.Fprintf(out, "convicted   %s\n", c.Proof())
 	}
 }
