@@ -18,7 +18,6 @@ const commentColumnsMax = 100
 // that has become clean is taken off, and no package is added.
 var notYetPlain = []string{
 	".",
-	"atomicfile",
 	"batch",
 	"bench",
 	"bisect",
@@ -41,7 +40,6 @@ var notYetPlain = []string{
 	"committee",
 	"coordinator",
 	"data",
-	"economics",
 	"eval",
 	"exact",
 	"exact/internal/gen",
@@ -51,9 +49,7 @@ var notYetPlain = []string{
 	"lab/sim",
 	"lab/study",
 	"ledger/comet",
-	"ledger/mem",
 	"llama",
-	"loop",
 	"merkle",
 	"merkle/parallel",
 	"merkle/parallel/internal/gen",

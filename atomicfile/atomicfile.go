@@ -1,8 +1,10 @@
-// Package atomicfile writes files and directories that are either whole or not there.
+// Package atomicfile writes files and directories that are either complete or absent.
 //
-// Everything entrain keeps (keys, data shards, checkpoints, a participant's state) is written under a temporary name in the same directory,
-// synced to the disk, renamed, and the directory synced. A crash, a full disk or a cancelled context leaves the old contents, or nothing,
-// under the final name; what may remain is a temporary entry, whose name begins with TempPrefix, and which RemoveTemps deletes.
+// Everything that entrain keeps (keys, data shards, checkpoints, a participant's state) is
+// written under a temporary name in the same directory, synced to disk, and renamed; then the
+// directory is synced. A crash, a full disk or a canceled context leaves the old contents, or
+// nothing, under the final name. What may remain is a temporary entry, whose name begins with
+// TempPrefix and which RemoveTemps deletes.
 package atomicfile
 
 import (
@@ -18,13 +20,14 @@ import (
 	"time"
 )
 
-// TempPrefix begins the name of everything that is not finished.
+// TempPrefix begins the name of every unfinished entry.
 const TempPrefix = ".entrain-tmp-"
 
 // bufferBytes is the size of the buffer between a writer and the disk.
 const bufferBytes = 256 << 10
 
-// Write makes the file at path hold what write writes, with the permissions of mode. If write or the disk fails, path is as it was before.
+// Write writes the file at path through write, with the permissions of mode. If write or the disk
+// fails, path is unchanged.
 func Write(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, TempPrefix+"*")
@@ -42,7 +45,7 @@ func Write(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	return syncDir(dir)
 }
 
-// WriteBytes is Write of bytes that are in memory.
+// WriteBytes is Write for bytes in memory.
 func WriteBytes(path string, mode fs.FileMode, b []byte) error {
 	return Write(path, mode, func(w io.Writer) error {
 		_, err := w.Write(b)
@@ -86,14 +89,17 @@ func MkdirAll(path string, mode fs.FileMode) error {
 	return syncDir(parent)
 }
 
-// Create opens one file of a directory that is being written. The file is complete, and checked to be on the disk, when Close returns nil.
+// Create opens a file of a directory that is being written. The file is complete and synced when
+// Close returns nil.
 type Create func(name string) (io.WriteCloser, error)
 
-// WriteDir makes the directory dir, which must not exist, with the files that write creates; missing parents are made too. If write or the
-// disk fails, or ctx ends before the last step, there is no dir. An existing dir is an error that wraps fs.ErrExist: a finished directory is
-// never changed, so that whoever reads it sees one version.
+// WriteDir makes the directory dir with the files that write creates. It makes missing parents
+// too. If write or the disk fails, or ctx ends before the last step, there is no dir. If dir
+// exists, the error wraps fs.ErrExist: a finished directory never changes, so every reader sees
+// the same version.
 //
-// Names are of plain files, without directories. The files are readable by all, as far as the umask lets them.
+// Names are plain file names, without directories. The files are readable by everyone, as far as
+// the umask allows.
 func WriteDir(ctx context.Context, dir string, write func(Create) error) error {
 	dir = filepath.Clean(dir)
 	if _, err := os.Lstat(dir); err == nil {
@@ -146,14 +152,14 @@ func fillDir(ctx context.Context, temp, dir string, write func(Create) error) er
 	return os.Rename(temp, dir)
 }
 
-// plain tells whether name is a file's name without any directory, on every system.
+// plain reports whether name is a file name without a directory, on every system.
 func plain(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\:`) && !strings.HasPrefix(name, TempPrefix)
 }
 
-// file is an open file of a directory being written.
+// file is an open file of a directory that is being written.
 type file struct {
-	stop func() error // not nil once writing should end: a large file must not delay it
+	stop func() error // returns an error once writing should end: a large file must not delay that
 	f    *os.File
 	w    *bufio.Writer
 }
@@ -176,8 +182,9 @@ func (f *file) Close() error {
 	return err
 }
 
-// RemoveTemps deletes what interrupted writes left in dir: entries that begin with TempPrefix to which nothing was written for age, which keeps
-// those that another process is writing just now. A dir that does not exist has none.
+// RemoveTemps deletes what interrupted writes left in dir: entries that begin with TempPrefix and
+// were not written to for age. That spares entries that another process is writing. A missing dir
+// has none.
 func RemoveTemps(dir string, age time.Duration) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,7 +207,8 @@ func RemoveTemps(dir string, age time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// written is when an entry, or a file in it, was written last: that of a directory itself says only when a file was created.
+// written returns when an entry, or a file in it, was last written. A directory's own time only
+// changes when a file is created.
 func written(path string) (last time.Time, err error) {
 	err = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {

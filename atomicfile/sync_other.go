@@ -2,5 +2,5 @@
 
 package atomicfile
 
-// syncDir does nothing where directories cannot be synced; NTFS journals renames by itself.
+// syncDir does nothing on systems that cannot sync directories; NTFS journals renames itself.
 func syncDir(string) error { return nil }

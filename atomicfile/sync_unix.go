@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// syncDir makes a rename in dir durable: without it the new name may be lost by a power cut, although the file's bytes are not.
+// syncDir makes a rename in dir durable. Without it a power cut may lose the new name, although
+// the file's bytes are safe.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

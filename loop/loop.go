@@ -14,8 +14,8 @@
 //     so a whole network on one Virtual is a function of its inputs: the same
 //     seed gives the same history.
 //
-// A [Scope] is a part of a loop that can be ended, pending events and all: what
-// remains of a participant after a crash is nothing.
+// A [Scope] is a part of a loop that can be ended, pending events and all:
+// nothing of a participant remains after a crash.
 package loop
 
 import "time"
@@ -25,7 +25,7 @@ import "time"
 // excepted, which runs work, not done, at once).
 //
 // The methods of [Real] may be called from any goroutine. Those of [Virtual] may
-// be called only by whoever steps it, which includes every function it runs.
+// be called only by the goroutine that steps it, and so by every function it runs.
 type Loop interface {
 	// Now is the loop's time: the wall clock's or the virtual one's.
 	Now() time.Time

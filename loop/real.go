@@ -11,7 +11,7 @@ import (
 // Make one with [NewReal].
 //
 // The queue has no bound, because a function on the loop that posts another must
-// not wait for itself. Whoever takes events from outside bounds them there.
+// not wait for itself. Code that takes events from outside bounds them there.
 type Real struct {
 	wake chan struct{} // holds one token while the queue may be non-empty
 

@@ -12,7 +12,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Client is one participant's connection to the chain, a ledger.Sender. It calls functions on the chain's loop.
+// Client is one participant's connection to the chain, a ledger.Sender. It calls functions on the
+// chain's loop.
 type Client struct {
 	chain       *Chain
 	cut         bool
@@ -29,8 +30,8 @@ func (c *Chain) Client() *Client {
 	return client
 }
 
-// Cut separates the client from the chain, or joins them again. While cut, nothing passes in either direction; what is on
-// its way is lost.
+// Cut separates the client from the chain, or reconnects them. While cut, nothing passes in
+// either direction, and messages on the way are lost.
 func (c *Client) Cut(on bool) {
 	c.chain.loop.Post(func() {
 		c.cut = on
@@ -51,10 +52,10 @@ type watch struct {
 	ctx    context.Context
 	run    string
 	f      func(ledger.Snapshot)
-	sent   bool   // whether anything is on its way
+	sent   bool   // a snapshot is on its way, or was
 	height uint64 // of the change that was sent last
-	got    bool   // whether anything has arrived
-	newest uint64 // the height of the newest snapshot that has arrived
+	got    bool   // a snapshot has arrived
+	newest uint64 // of the newest snapshot that has arrived
 }
 
 // Watch implements ledger.Reader.
@@ -65,7 +66,7 @@ func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot))
 	})
 }
 
-// tell sends the watchers what they do not have yet.
+// tell sends the watchers what they lack.
 func (c *Client) tell() {
 	if c.cut {
 		return
@@ -82,11 +83,11 @@ func (c *Client) tell() {
 	}
 }
 
-// arrived hands a snapshot to its watcher, unless a newer one overtook it or it was lost to a cut.
+// arrived hands a snapshot to its watcher, unless a newer one overtook it or a cut lost it.
 func (c *Client) arrived(w *watch, changed uint64, s ledger.Snapshot) {
 	switch {
 	case c.cut:
-		w.sent = false // lost: told again once the cut has healed
+		w.sent = false // lost: sent again when the cut ends
 	case w.ctx.Err() != nil || w.got && changed <= w.newest:
 	default:
 		w.got, w.newest = true, changed
@@ -102,7 +103,7 @@ type submission struct {
 	tx     []byte
 	done   func(error)
 	ended  bool
-	cancel func() // of the next try
+	cancel func() // cancels the next attempt
 }
 
 // Send implements ledger.Sender.
@@ -114,7 +115,7 @@ func (c *Client) Send(ctx context.Context, tx []byte, done func(error)) {
 	})
 }
 
-// try sends the transaction on its way and, should nothing come back, again.
+// try sends the transaction, and schedules the next attempt for the case that no answer comes.
 func (s *submission) try() {
 	c := s.client
 	if s.ctx.Err() != nil {
@@ -131,7 +132,7 @@ func (s *submission) try() {
 	s.cancel = c.chain.loop.After(c.chain.opts.Retry, s.try)
 }
 
-// reply sends the outcome on its way back to the client.
+// reply sends the outcome back to the client.
 func (s *submission) reply(err error) {
 	c := s.client
 	if c.cut || c.chain.lost() {
@@ -164,7 +165,7 @@ func (c *Client) Peers(ctx context.Context, run string, done func([]host.Peer, e
 	ask(ctx, c, run, c.chain.host.Peers, done)
 }
 
-// ask brings a question to the chain and the answer back, again and again until it gets through.
+// ask asks the chain a question until the answer gets through.
 func ask[T any](ctx context.Context, c *Client, run string, question func(run string) (T, bool), done func(T, error)) {
 	ended := false
 	var try func()

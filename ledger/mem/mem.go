@@ -1,16 +1,17 @@
-// Package mem is a ledger in memory, on a loop: the same host.Host that a chain replicates, with blocks made by a timer.
-// It is for simulation and tests. Under a loop.Virtual all it does is a function of its Options and of what is asked of it
-// when: the same run of events gives the same blocks.
+// Package mem is a ledger in memory, on a loop: the same host.Host that a chain replicates, with
+// blocks made by a timer. It is for simulation and tests. Under a loop.Virtual it is deterministic:
+// the same Options and the same calls at the same times give the same blocks.
 //
-// A Chain is the ledger; a Client is one participant's way to it, a ledger.Ledger:
+// A Chain is the ledger; a Client is one participant's connection to it:
 //
 //	chain, err := mem.New(loop, mem.Options{Genesis: host.Genesis{Chain: "test"}})
-//	client := chain.Client()
-//	client.Watch(ctx, "run", func(s ledger.Snapshot) { ... })
+//	l := chain.Client().As(key)
+//	l.Watch(ctx, "run", func(s ledger.Snapshot) { ... })
 //
-// What can go wrong with a real ledger can be made to go wrong here: everything between a client and the chain takes
-// Options.Delay and some jitter each way; submissions and their answers get lost with a probability (clients send again);
-// Chain.Outage stops the blocks and loses what waits for one; Client.Cut separates one client from the chain.
+// The faults of a real ledger can be simulated. Every message between a client and the chain
+// takes Options.Delay and some jitter. Submissions and their answers get lost with a given
+// probability, and clients send them again. Chain.Outage stops the blocks and loses pending
+// transactions. Client.Cut separates one client from the chain.
 package mem
 
 import (
@@ -23,23 +24,24 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Options say how a Chain behaves. The zero value of each but Genesis means its default.
+// Options configure a Chain. The zero value of each field except Genesis means its default.
 type Options struct {
-	Genesis host.Genesis // its TimeMs, if 0, becomes the loop's time
-	Seed    wire.Hash    // of the seeds of blocks, of jitter and of loss
+	Genesis host.Genesis // a TimeMs of 0 becomes the loop's time
+	Seed    wire.Hash    // determines the seeds of blocks, jitter and loss
 
 	Block  time.Duration // between blocks; default 200 ms
 	Delay  time.Duration // from a client to the chain, and from the chain to a client; default 0
-	Jitter time.Duration // at most so much more delay, drawn anew each time; default 0
-	Retry  time.Duration // after which a client without an answer asks again; default 1 s
+	Jitter time.Duration // most additional delay, drawn for each message; default 0
+	Retry  time.Duration // time until a client without an answer asks again; default 1 s
 
 	LossPerMille uint32 // of submissions and of answers to them; default 0
 
-	Referees host.Referees // of runs with verification; nil: there can be none
+	Referees host.Referees // for runs with verification; nil: there can be none
 }
 
-// Chain is a ledger in memory. Its methods may be called where its loop's may: from any goroutine for a loop.Real, by
-// whoever steps it for a loop.Virtual; what they cause happens on the loop.
+// Chain is a ledger in memory. Its methods may be called wherever its loop's may: from any
+// goroutine for a loop.Real, by the stepping goroutine for a loop.Virtual. Their effects happen
+// on the loop.
 type Chain struct {
 	loop    loop.Loop
 	opts    Options
@@ -53,9 +55,12 @@ type Chain struct {
 	clients []*Client
 }
 
-const mempoolMax = 10_000 // transactions that wait for a block; more are lost, like those an overloaded node turns away
+// mempoolMax bounds the transactions that wait for a block. More are lost, as in an overloaded
+// node.
+const mempoolMax = 10_000
 
-// New returns a chain that makes its first block one interval from now. The error is that of a genesis that is none.
+// New returns a chain that makes its first block after one interval. The error is that of an
+// invalid genesis.
 func New(l loop.Loop, o Options) (*Chain, error) {
 	if o.Genesis.TimeMs == 0 {
 		o.Genesis.TimeMs = uint64(l.Now().UnixMilli())
@@ -75,8 +80,8 @@ func New(l loop.Loop, o Options) (*Chain, error) {
 	return c, nil
 }
 
-// Outage stops the making of blocks, or lets it go on. Transactions that wait for a block when it begins are lost, as
-// those of a node that crashes are; clients send them again.
+// Outage stops the making of blocks, or resumes it. Transactions that wait for a block when it
+// begins are lost, as in a node that crashes; clients send them again.
 func (c *Chain) Outage(on bool) {
 	c.loop.Post(func() {
 		c.outage = on
@@ -86,13 +91,14 @@ func (c *Chain) Outage(on bool) {
 	})
 }
 
-// Stop ends the making of blocks for good, so that a virtual loop can run out of events.
+// Stop stops the making of blocks permanently, so that a virtual loop can run out of events.
 func (c *Chain) Stop() { c.loop.Post(func() { c.stopped = true }) }
 
-// Host is the state machine, to look at from the loop.
+// Host returns the state machine. Use it on the loop only.
 func (c *Chain) Host() *host.Host { return c.host }
 
-// block makes one block out of what waits, tells the watchers, and sees to the next.
+// block makes a block of the pending transactions, tells the watchers, and schedules the next
+// block.
 func (c *Chain) block() {
 	if c.stopped {
 		return
@@ -126,7 +132,8 @@ func (c *Chain) block() {
 	}
 }
 
-// arrive takes a submission to the chain. It answers what it can at once and leaves the rest to the next block.
+// arrive takes a submission to the chain. It answers at once if it can, and otherwise leaves the
+// answer to the next block.
 func (c *Chain) arrive(s *submission) {
 	if c.outage {
 		return
@@ -159,7 +166,7 @@ func (c *Chain) waits(id wire.Hash) bool {
 	return false
 }
 
-// answer replies to whoever submitted the transaction.
+// answer replies to the clients that submitted the transaction.
 func (c *Chain) answer(id wire.Hash, err error) {
 	for _, client := range c.clients {
 		for _, s := range client.submissions {
@@ -170,7 +177,7 @@ func (c *Chain) answer(id wire.Hash, err error) {
 	}
 }
 
-// travel runs f after the time a message takes between a client and the chain.
+// travel runs f after the time that a message takes between a client and the chain.
 func (c *Chain) travel(f func()) {
 	d := c.opts.Delay
 	if c.opts.Jitter > 0 {
