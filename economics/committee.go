@@ -38,10 +38,10 @@ func (c Committee) Blocked() float64 {
 	return c.atLeast(c.Witnesses - committee.Quorum(c.Witnesses) + 1)
 }
 
-// Settled returns the probability that colluding members settle parameters of their choice within a
-// number of rounds. Parameters are settled once the quorums of the given number of committees in a
-// row have named them. The seeds of rounds are independent, so k committees in a row are captured with
-// the k-th power of the probability of one.
+// Settled returns the probability that colluding members settle parameters of their choice within
+// a number of rounds. Parameters are settled once the quorums of the given number of committees
+// in a row have named them. The seeds of rounds are independent, so k committees in a row are
+// captured with the k-th power of the probability of one.
 func (c Committee) Settled(rounds float64, committees int) float64 {
 	p := math.Pow(c.Captured(), float64(committees))
 	return -math.Expm1(rounds * math.Log1p(-p))
