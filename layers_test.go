@@ -95,7 +95,7 @@ var importers = []struct {
 
 // labImporters says which packages outside lab and cmd/lab may import a package of lab.
 var labImporters = map[string][]string{
-	"lab/adversary": {"demo", "cmd/entrain"}, // one client of a demo may cheat, to show what becomes of it
+	"lab/adversary": {"demo"}, // one client of a demo may cheat, to show what becomes of it
 }
 
 func TestPackagesImportOnlyFromLayersAbove(t *testing.T) {

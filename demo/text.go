@@ -1,4 +1,3 @@
-// Package demo runs a whole network on one machine, each part a process of its own.
 package demo
 
 import (

@@ -16,7 +16,7 @@ func (f *frame) members(height int) []string {
 	slices.SortStableFunc(list, func(a, b view.Member) int { return cmp.Compare(gone(a), gone(b)) })
 	row := func(i int) []string {
 		m := list[i]
-		key := view.Short(m.Key)
+		key := m.Label()
 		if m.Own {
 			key += " (you)"
 		}
@@ -126,7 +126,7 @@ func (f *frame) network(height int) []string {
 		if t.Member >= 0 {
 			whose = fmt.Sprintf("member %d", t.Member)
 			if t.Member < len(f.run.Members) {
-				whose += " " + view.Short(f.run.Members[t.Member].Key)
+				whose += " " + f.run.Members[t.Member].Label()
 			}
 		}
 		speed := "-"
@@ -147,7 +147,7 @@ func (f *frame) rewards(height int) []string {
 	scores := f.run.Windows != nil && f.run.Windows.ScoreWindows > 0
 	row := func(i int) []string {
 		m := list[i]
-		key := view.Short(m.Key)
+		key := m.Label()
 		if m.Own {
 			key += " (you)"
 		}

@@ -84,6 +84,13 @@ func (w *Window) NameOps(name func(sequences, op uint32) string) {
 	w.fold.NameOps(name)
 }
 
+// Name names the member with a key, in hex: see view.Fold.
+func (w *Window) Name(key, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fold.Name(key, name)
+}
+
 // Flush is part of runlog.Sink.
 func (w *Window) Flush() error { return nil }
 

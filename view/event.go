@@ -104,6 +104,9 @@ func (f *Fold) index(who string) (uint32, bool) {
 	if who == "" {
 		who = f.own
 	}
+	if key, ok := f.keys[who]; ok {
+		who = key
+	}
 	if len(who) < whoBytesMin {
 		return 0, false
 	}
@@ -224,6 +227,10 @@ func (f *Fold) tell(ms uint64, who string, ev event.Event) {
 	switch ev.(type) {
 	case event.State, event.Healing, event.Committed, event.Fetched, event.Applied, event.Peers, event.Dispute, event.Convicted, event.Signed:
 		return // a state is told of by standings, with more; so are disputes
+	case event.Trained:
+		if who != "" {
+			return // curves show the training of others
+		}
 	}
 	t := f.tellers[who]
 	if t == nil {

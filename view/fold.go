@@ -12,7 +12,9 @@ import (
 type Fold struct {
 	own     string // key, hex
 	names   func(sequences, op uint32) string
-	run     Run // what needs no list: the head, Own, Network
+	called  map[string]string // names of members by key, hex
+	keys    map[string]string // the other way round
+	run     Run               // what needs no list: the head, Own, Network
 	members []Member
 	rounds  []*round // by number, at most RoundsKept and those of the ring
 	pending []*round // heard of before the state told that they have opened
@@ -54,11 +56,17 @@ type sample struct {
 
 // New returns a Fold. Own is the key, in hex, of the participant whose events have no Who; "" takes what the log says of whose it is.
 func New(own string) *Fold {
-	return &Fold{own: own, tellers: map[string]*Teller{}, passed: map[uint32]bool{}}
+	return &Fold{
+		own: own, tellers: map[string]*Teller{}, passed: map[uint32]bool{}, called: map[string]string{}, keys: map[string]string{},
+	}
 }
 
 // NameOps has disputes say what the operation computes that they are about: the name of operation op in a step of so many sequences.
 func (f *Fold) NameOps(name func(sequences, op uint32) string) { f.names = name }
+
+// Name names the member with a key, in hex. Windows then show the name instead of the key, and a
+// record's Who may be the name.
+func (f *Fold) Name(key, name string) { f.called[key], f.keys[name] = name, key }
 
 // Add takes the next record. Records of different participants may come in about the order of their times.
 func (f *Fold) Add(r runlog.Record) {
@@ -122,7 +130,7 @@ func (f *Fold) table() []Member {
 	}
 	for i := range list {
 		m := &list[i]
-		m.Mark = None
+		m.Mark, m.Name = None, f.called[m.Key]
 		if f.run.Points > 0 {
 			m.Share = float64(m.Points) / float64(f.run.Points)
 		}

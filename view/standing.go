@@ -16,9 +16,9 @@ func (f *Fold) standing(ms uint64, s *runlog.Standing) {
 		return
 	}
 	if f.seen && s.ID != f.run.ID {
-		names := f.names
+		names, called, keys := f.names, f.called, f.keys
 		*f = *New(f.own) // another run: nothing of the old one is true
-		f.names = names
+		f.names, f.called, f.keys = names, called, keys
 		f.run.SeenMs = ms
 	}
 	if f.own == "" {

@@ -114,7 +114,8 @@ type Saved struct {
 // Member is one member, whatever its status.
 type Member struct {
 	Index    uint32  `json:"index"`
-	Key      string  `json:"key"` // hex
+	Key      string  `json:"key"`            // hex
+	Name     string  `json:"name,omitempty"` // as Fold.Name was told
 	Own      bool    `json:"own,omitempty"`
 	Status   string  `json:"status"` // waiting, ready, active, dropped, withdrawn, ejected
 	Role     string  `json:"role"`   // in the round that runs: trainer, witness, "trainer, witness" or ""
@@ -150,6 +151,14 @@ func (r *Run) Better(a, b Member) int {
 		return cmp.Or(cmp.Compare(b.Earned, a.Earned), cmp.Compare(b.Score, a.Score))
 	}
 	return cmp.Compare(b.Points, a.Points)
+}
+
+// Label returns the member's name, or a short form of its key.
+func (m Member) Label() string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return Short(m.Key)
 }
 
 // Mark is how far a member is with its share of a round, in a letter.

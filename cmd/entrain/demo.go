@@ -2,62 +2,57 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/codec/distro"
-	demopkg "github.com/entrain-network/entrain/demo"
-	"github.com/entrain-network/entrain/lab/adversary"
-	"github.com/entrain-network/entrain/llama"
-	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/demo"
+	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/tui"
 )
 
 // demoOptions are the demo's flags.
 type demoOptions struct {
-	clients int
-	rounds  uint32
-	text    string
+	demo.Settings
 	keep    string
-	preset  string
+	s3      string
 	asJSON  bool
-	// adversary is the kind of cheat that the last client is, or the last ones; "" for none.
-	adversary    string
-	verification uint8 // percent of the results that others recompute
-	// exchange is how results travel, s3 where the buckets are if not on a server of the demo's own. Windows and validators are of a run by
-	// buckets.
-	exchange   string
-	s3         string
-	validators int
-	window     time.Duration
+	plain   bool
+	noColor bool
 }
 
 func demoCommand(c console) *cobra.Command {
-	var o demoOptions
+	o := demoOptions{Settings: demo.Default(demo.Peers, "")}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Train a small Llama with a whole network on this machine",
-		Long: `Starts a whole network on this machine, each part a process with its own key and state: one replica of a
-chain, and clients that find each other through it, train a small Llama together, and agree on its
-parameters, hash for hash, after every round. The text is Newton's Opticks, which comes with Go.
+		Long: `Starts a whole network on this machine, each part a process with its own key and state: one replica
+of a chain, and clients that find each other through it, train a small Llama together, and agree on
+its parameters, hash for hash, after every round. The text is Newton's Opticks, which comes with Go.
 
-Try kill -9 on any of the processes: the run goes on, and the demo starts it again.
+Try kill -9 on any of the processes: the run continues, and the demo restarts it.
 
-With --adversary KIND the last client cheats. The others find it out, prove it to the chain, and it loses its
-stake. docs/security.md says more of the kinds:
-` + kindList(adversary.Kinds()) + `
+With --adversary KIND the last client cheats. The others prove it to the chain, and it loses its
+stake. docs/security.md describes the kinds:
+` + demo.Kinds(demo.Peers) + `
 
-With --exchange bucket results travel through S3 buckets, one for each client, on a server that is started
-as well, or on the one of --s3. Rounds are windows of the chain's height: a client commits to all of its
-update, and only when the window is over does the chain draw the part, a quarter, that it must show.
-Validators recompute some of the updates and score them all, and what a client earns follows from its
-scores. The cheats of such a run:
-` + kindList(adversary.Miners()) + `
+With --exchange bucket results travel through S3 buckets, one for each client, on a server that the
+demo starts, or on that of --s3. Rounds are windows of the chain's height: a client commits to its
+whole update, and only after the window does the chain draw the quarter that it must show.
+Validators recompute some of the updates and score all of them, and scores determine what a client
+earns. The cheats of such a run:
+` + demo.Kinds(demo.Buckets) + `
 
-Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command goes on from there.`,
+On a terminal a window shows the run; q or Ctrl-C stops everything. With --keep DIR the demo keeps
+everything, and the same command continues from there.`,
 		Example: `  entrain demo
   entrain demo --clients 6 --rounds 500 --keep ./network
   entrain demo --data novel.txt --json | tail -1
@@ -67,189 +62,171 @@ Ctrl-C stops everything. With --keep DIR all of it is kept, and the same command
   entrain demo --exchange bucket --s3 s3://KEY:SECRET@localhost:9000/demo?tls=0`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.settle(cmd.Flags().Changed)
-			return runDemo(cmd.Context(), c, o, cmd.Flags().Changed)
+			if err := o.settle(cmd.Context(), cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return c.demo(cmd.Context(), o)
 		},
 	}
 	cmd.AddCommand(demoCheatCommand(c))
 	f := cmd.Flags()
-	f.IntVar(&o.clients, "clients", 4, "`number` of clients; with --exchange bucket the default is 6")
-	f.StringVar(&o.exchange, "exchange", exchangePeers, "how results travel: `peers` or bucket")
-	f.StringVar(&o.s3, "s3", "", "with --exchange bucket: the `location` of an S3 bucket in which all clients write, or a file that holds it;\nwhat they wrote is removed in the end, without --keep (default: the demo's own server, a bucket each)")
-	f.IntVar(&o.validators, "validators", demoValidators, "with --exchange bucket: `number` of validators")
-	f.DurationVar(&o.window, "window", demoWindow, "with --exchange bucket: `time` of a window; whoever is not done then has worked for nothing")
-	f.Uint32Var(&o.rounds, "rounds", demoRounds, "`number` of rounds that train; with --exchange bucket, windows (default then: 300)")
-	f.StringVar(&o.text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
-	f.StringVar(&o.keep, "keep", "", "`directory` in which everything is kept")
-	f.StringVar(&o.preset, "preset", "nano", "model: nano (1 million parameters), a larger preset, or tiny, for a quick look")
-	f.StringVar(&o.adversary, "adversary", "", "let the last client cheat in the way of this `kind`")
-	f.Uint8Var(&o.verification, "verification", demoVerification, "`percent` of the results that others recompute; with --adversary more unless said")
+	f.IntVar(&o.Clients, "clients", o.Clients, "`number` of clients; with --exchange bucket the default is 6")
+	f.StringVar(&o.Exchange, "exchange", o.Exchange, "how results travel: `peers` or bucket")
+	f.StringVar(&o.s3, "s3", "", "with --exchange bucket: the `location` of an S3 bucket in which all clients write, or a file that holds it;\nwithout --keep the demo removes in the end what they wrote (default: its own server, a bucket each)")
+	f.IntVar(&o.Validators, "validators", 2, "with --exchange bucket: `number` of validators")
+	f.DurationVar(&o.Window, "window", time.Second, "with --exchange bucket: window `duration`; results not finished by then are discarded")
+	f.Uint32Var(&o.Rounds, "rounds", o.Rounds, "`number` of rounds that train; with --exchange bucket, windows")
+	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
+	f.StringVar(&o.keep, "keep", "", "`directory` in which to keep everything")
+	f.StringVar(&o.Preset, "preset", o.Preset, "model: nano (1 million parameters), a larger preset, or tiny, for a quick look")
+	f.StringVar(&o.Adversary, "adversary", "", "let the last client cheat in the way of this `kind`")
+	f.Uint8Var(&o.Verification, "verification", o.Verification, "`percent` of the results that others recompute; with --adversary the default is 25")
 	f.BoolVar(&o.asJSON, "json", false, "print events, and at the end a summary, as lines of JSON")
+	windowFlags(cmd, &o.plain, &o.noColor)
 	_ = cmd.MarkFlagFilename("data")
 	_ = cmd.MarkFlagDirname("keep")
-	_ = cmd.RegisterFlagCompletionFunc("adversary", cobra.FixedCompletions(strings.Split(adversary.Names()+", "+adversary.MinerNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("exchange", cobra.FixedCompletions([]string{exchangePeers, exchangeBucket}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions([]string{presetTiny, "nano", "10m", "50m"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("adversary", cobra.FixedCompletions(demo.KindNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("exchange", cobra.FixedCompletions([]string{demo.Peers, demo.Buckets}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions([]string{demo.PresetTiny, "nano", "10m", "50m"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-const (
-	demoRunName   = "demo"
-	demoClientMax = 64
-	demoRounds    = 300
-	// presetTiny is nano made smaller: it learns next to nothing, quickly.
-	presetTiny = "tiny"
-	// demoVerification is the percentage of results that are recomputed, adversaryVerification that when there is something to be found
-	// within the few rounds that people watch.
-	demoVerification, adversaryVerification = 5, 25
-	// demoStake is what a client puts up and can lose: all that it has.
-	demoStake = 1000
-	// demoTreasury is what the run pays its members from, a token a point; demoTokens are all there are.
-	demoTreasury, demoTokens = 100_000, 1_000_000
-)
-
-// kindList lists kinds of cheats for people.
-func kindList(kinds []adversary.Kind) string {
-	var b strings.Builder
-	for _, k := range kinds {
-		fmt.Fprintf(&b, "\n  %-16s  ", k.Name)
-		column := 0
-		for _, word := range strings.Fields(k.Tries) {
-			if column += 1 + len(word); column > 88 {
-				fmt.Fprintf(&b, "\n  %-16s  ", "")
-				column = 1 + len(word)
-			} else if column > 1+len(word) {
-				b.WriteByte(' ')
+// settle fills in defaults and checks the flags. A directory that keeps a run keeps its settings too.
+func (o *demoOptions) settle(ctx context.Context, given func(flag string) bool) (err error) {
+	s, kept := demo.Default(o.Exchange, o.Adversary), false
+	if o.keep != "" {
+		var of demo.Settings
+		if of, kept, err = demo.Kept(o.keep); err != nil {
+			return err
+		} else if kept {
+			s = of
+		}
+	}
+	for _, f := range []struct {
+		flag    string
+		is, was any
+		keep    func()
+	}{
+		{"exchange", o.Exchange, s.Exchange, func() { o.Exchange = s.Exchange }},
+		{"adversary", o.Adversary, s.Adversary, func() { o.Adversary = s.Adversary }},
+		{"clients", o.Clients, s.Clients, func() { o.Clients = s.Clients }},
+		{"rounds", o.Rounds, s.Rounds, func() { o.Rounds = s.Rounds }},
+		{"data", o.Text, s.Text, func() { o.Text = s.Text }},
+		{"preset", o.Preset, s.Preset, func() { o.Preset = s.Preset }},
+		{"verification", o.Verification, s.Verification, func() { o.Verification = s.Verification }},
+		{"validators", o.Validators, s.Validators, func() { o.Validators = s.Validators }},
+		{"window", o.Window, s.Window, func() { o.Window = s.Window }},
+	} {
+		if !given(f.flag) {
+			f.keep()
+		} else if kept && f.is != f.was {
+			return fmt.Errorf("--%s differs from that of the run kept in %q, %v; leave it out to continue that run, or choose another directory", f.flag, o.keep, f.was)
+		}
+	}
+	if kept {
+		return nil
+	}
+	if o.Exchange == demo.Peers {
+		for _, flag := range []string{"s3", "validators", "window"} {
+			if given(flag) {
+				return fmt.Errorf("--%s: only with --exchange %s", flag, demo.Buckets)
 			}
-			b.WriteString(word)
 		}
 	}
-	return b.String()
+	if err := o.Check(); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	if o.Text == "" {
+		o.Text, err = demo.Opticks(ctx)
+	}
+	return err
 }
 
-// cheats is how many of the last clients are adversaries.
-func (o demoOptions) cheats() int {
-	if o.adversary == "" {
-		return 0
-	}
-	k, _ := o.kind()
-	return max(1, k.Gang)
-}
-
-// demoSpec is what the demo trains: all its settings that a run's specification can say.
-func demoSpec(o demoOptions) spec.Spec {
-	s := spec.Default()
-	s.Name = demoRunName
-	s.Steps = o.rounds
-	s.Model.Preset = o.preset
-	if o.preset == presetTiny {
-		s.Model.Preset, s.Model.Hidden, s.Model.Layers, s.Model.FFN = "nano", 32, 2, 64
-		s.Model.Heads, s.Model.KVHeads, s.Model.HeadDim = 2, 1, 16
-	}
-	s.Data.Sequence = 128
-	compressor := distro.Kind().Defaults.(distro.Config)
-	compressor.TopK = 32
-	s.Optimizer.Options = compressor
-	s.LearningRate.Base, s.LearningRate.Final = 2e-3, 2e-4
-	s.LearningRate.Warmup = min(20, o.rounds/10)
-	s.Batch.Start = 16
-	s.Members.Min = 1
-	s.Members.Start = uint32(o.clients)
-	s.Members.Capacity = 64
-	s.Trust = spec.Trust{VerificationPercent: o.verification, Stake: demoStake, Rate: 1}
-	// A round takes half a second; whoever is not done after ten times as long was killed, or is starting again. A short epoch makes
-	// checkpoints often, to which the run goes back when all processes are killed at once; short warmups let it notice.
-	round := 5 * time.Second
-	if o.preset != presetTiny && o.preset != "nano" {
-		round = 5 * time.Minute
-	}
-	s.Times = spec.Times{
-		Waiting: spec.Duration(0), Warmup: spec.Duration(2 * round), RoundTrain: spec.Duration(round),
-		RoundWitness: spec.Duration(time.Second), Cooldown: spec.Duration(round), Epoch: spec.Duration(4 * round),
-	}
-	if n := o.cheats(); n > 0 {
-		// One that was dropped or expelled is not waited for, but in the beginning all shall be there.
-		s.Members.Start = uint32(o.clients - n)
-		s.Times.Waiting = spec.Duration(2 * time.Second)
-	}
-	if o.buckets() {
-		o.byBuckets(&s)
-	}
-	if o.verification > 0 {
-		// A stake is free when the last result can no longer be checked.
-		s.Trust.Verify, s.Trust.Dispute = spec.Duration(3*round), spec.Duration(4*round)
-	}
-	return s
-}
-
-func (o demoOptions) check(given func(flag string) bool) error {
-	if err := o.checkExchange(given); err != nil {
-		return err
-	}
-	if o.clients < 1 || o.clients > demoClientMax {
-		return fmt.Errorf("--clients %d: want 1 to %d", o.clients, demoClientMax)
-	}
-	if _, ok := o.kind(); o.adversary != "" && !ok {
-		names := adversary.Names()
-		if o.buckets() {
-			names = adversary.MinerNames()
-		}
-		return fmt.Errorf("--adversary %q: with --exchange %s the kinds are %s", o.adversary, o.exchange, names)
-	}
-	if n := o.cheats(); n > 0 && o.clients < n+honestLeast {
-		return fmt.Errorf("--clients %d: with %d that cheat there must be %d at least", o.clients, n, n+honestLeast)
-	}
-	if o.verification > 100 {
-		return fmt.Errorf("--verification %d: want 0 to 100", o.verification)
-	}
-	if o.adversary != "" && o.verification == 0 && !o.buckets() {
-		return errors.New("--verification 0: without any, no cheat is found out; leave --adversary out too")
-	}
-	if o.rounds < 1 {
-		return errors.New("--rounds 0: want at least 1")
-	}
-	if _, err := llama.Preset(o.preset); err != nil && o.preset != presetTiny {
-		return fmt.Errorf("--preset: %w", err)
-	}
-	return nil
-}
-
-// honestLeast is how many honest clients it takes to judge another: one that accuses, and one that breaks the tie.
-const honestLeast = 2
-
-// runDemo is the demo from beginning to end.
-func runDemo(ctx context.Context, c console, o demoOptions, given func(flag string) bool) (err error) {
-	if err := o.check(given); err != nil {
-		return err
-	}
-	if o.text == "" {
-		if o.text, err = demopkg.Opticks(ctx); err != nil {
+// demo runs the demo and shows it.
+func (c console) demo(ctx context.Context, o demoOptions) error {
+	opts := demo.Options{Settings: o.Settings, Dir: o.keep, Say: func(text string) { c.say("%s", text) }}
+	if o.s3 != "" {
+		at, err := c.demoBucket(ctx, o.s3)
+		if err != nil {
 			return err
 		}
+		opts.S3 = &at
 	}
-	dir, err := openDemoDir(ctx, c, o, given)
+	var summary demo.Summary
+	if o.asJSON {
+		opts.Event = func(ev demo.Event) { _ = c.object(ev) }
+		summary, err := demo.Run(ctx, opts)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.object(summary), summary.Err())
+	}
+	window := tui.New(c.windowOptions(o.noColor))
+	opts.Record = func(r runlog.Record) { _ = window.Record(r) } // a window takes everything
+	opts.Member = window.Name
+	plain, lines := o.plain || !c.terminal(), c
+	if plain {
+		lines.out = c.err // standard output is for the summary
+	} else {
+		opts.Say = func(text string) {
+			opts.Record(runlog.Record{Time: time.Now(), Who: "demo", Event: event.Note{Text: text}})
+		}
+	}
+	err := lines.show(ctx, plain, window, func(ctx context.Context) (err error) {
+		if summary, err = demo.Run(ctx, opts); err == nil {
+			err = errDemoOver // closes the window
+		}
+		return err
+	})
+	if !errors.Is(err, errDemoOver) {
+		return err
+	}
+	_, err = fmt.Fprint(c.out, summary)
+	return errors.Join(err, summary.Err())
+}
+
+// errDemoOver reports that a demo has ended well.
+var errDemoOver = errors.New("the demo is over")
+
+// demoBucket reads the flag --s3 and tries the bucket.
+func (c console) demoBucket(ctx context.Context, value string) (bucket.Location, error) {
+	at, err := participant.Location("s3", value)
 	if err != nil {
-		return err
+		return at, err
 	}
-	defer func() { err = errors.Join(err, dir.close()) }()
-	if dir.summary != nil {
-		c.say("the run kept in %s has finished; for another one choose another directory, or remove this one", dir.path)
-		return errors.Join(dir.summary.show(c, o.asJSON), dir.summary.fault())
+	if at.Prefix == "" {
+		var name [4]byte
+		_, _ = rand.Read(name[:]) // never fails
+		at = at.Under("entrain-demo-" + hex.EncodeToString(name[:]))
 	}
-	d, err := newDemo(c, dir, o.asJSON)
-	if err != nil {
-		return err
+	client := bucket.NewClient(bucket.S3Options{})
+	defer client.Close()
+	if err := (participant.Mining{Shared: true}).Probe(ctx, client, at, at, "demo"); err != nil {
+		return at, fmt.Errorf("--s3: %w", err)
 	}
-	defer d.close()
-	if err := d.run(ctx); err != nil {
-		return err
+	return at, nil
+}
+
+// demoCheatCommand is join for a client of the demo that cheats. The demo alone starts it.
+func demoCheatCommand(c console) *cobra.Command {
+	var o joinOptions
+	var cheat demo.Cheat
+	var gang []string
+	cmd := joinWith(c, &o)
+	cmd.Use, cmd.Short, cmd.Example, cmd.Hidden = "cheat RUN", "Take part in a demo as a cheat", "  entrain demo cheat demo --adversary sign-flip", true
+	f := cmd.Flags()
+	f.StringVar(&cheat.Kind, "adversary", "", "cheat in the way of this `kind`")
+	f.StringArrayVar(&gang, "gang", nil, "public `key` of one that cheats together with this one; may be repeated")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		for _, s := range gang {
+			k, err := key.ParsePublic(s)
+			if err != nil {
+				return fmt.Errorf("--gang %q: %w", s, err)
+			}
+			cheat.Gang = append(cheat.Gang, k)
+		}
+		o.Wrap = cheat.Wrap
+		return nil
 	}
-	summary, err := d.conclude(ctx)
-	if err != nil {
-		return err
-	}
-	if err := dir.finish(summary); err != nil {
-		return err
-	}
-	return errors.Join(summary.show(c, o.asJSON), summary.fault())
+	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/participant"
 )
 
@@ -41,14 +42,14 @@ func TestDemoByBuckets(t *testing.T) {
 	kill(t, pids["client-2"])
 	d.until("client-2 was started again", started("client-2"))
 	d.until("client-2 goes on", func(ev printed) bool { note(ev); return ev.Process == "client-2" && ev.Kind == "applied" })
-	kill(t, pids[serverName])
-	d.until("the server was started again", started(serverName))
+	kill(t, pids["s3"])
+	d.until("the server was started again", started("s3"))
 	if err := d.end(); err != nil {
 		t.Fatalf("%v\n%s", err, d.words)
 	}
 	d.nothingRuns()
 	s := d.final
-	if !s.HashesEqual || s.Exchange != exchangeBucket || s.HeldOutLast >= s.HeldOutFirst || s.WindowBytes == 0 || s.WindowBytes < s.SliceBytes {
+	if !s.HashesEqual || s.Exchange != demo.Buckets || s.HeldOutLast >= s.HeldOutFirst || s.WindowBytes == 0 || s.WindowBytes < s.SliceBytes {
 		t.Errorf("%+v", s)
 	}
 	if s.AdversaryRewardShare == nil || *s.AdversaryRewardShare > 0.02 || len(s.Rewards) != 4 {
@@ -60,7 +61,7 @@ func TestDemoByBuckets(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"client-1.write", "client-1.read", "secret"} {
-		if info, err := os.Stat(filepath.Join(dir, serverDir, name)); err != nil || info.Mode().Perm()&0o077 != 0 {
+		if info, err := os.Stat(filepath.Join(dir, "s3", name)); err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}

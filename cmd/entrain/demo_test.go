@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/demo"
 )
 
 // running is a demo in this process, whose chain and clients are processes of their own.
@@ -29,7 +31,7 @@ type running struct {
 	ended  chan error
 	words  *syncBuffer
 	pids   []int
-	final  summary
+	final  demo.Summary
 }
 
 type syncBuffer struct {
@@ -66,7 +68,7 @@ func startDemo(t *testing.T, dir string, args ...string) *running {
 	go func() {
 		defer close(r.events)
 		lines := bufio.NewScanner(out)
-		lines.Buffer(nil, childLineMax)
+		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
 			var ev printed
 			if err := json.Unmarshal(lines.Bytes(), &ev); err != nil {
@@ -149,7 +151,7 @@ func kill(t *testing.T, pid int) {
 // tinyArgs make a demo of seconds.
 func tinyArgs(t *testing.T, rounds string) []string {
 	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("It was the best of times, it was the worst of times. ", 2000))
-	return []string{"--data", text, "--preset", presetTiny, "--clients", "2", "--rounds", rounds}
+	return []string{"--data", text, "--preset", demo.PresetTiny, "--clients", "2", "--rounds", rounds}
 }
 
 // A client and the chain are killed in the middle of a run, and the demo itself is interrupted and called again: the run goes on, and in
@@ -217,7 +219,7 @@ func TestDemoSurvivesKillsAndInterruption(t *testing.T) {
 	}
 }
 
-func checkSummary(t *testing.T, s summary, dir string, rounds uint32) {
+func checkSummary(t *testing.T, s demo.Summary, dir string, rounds uint32) {
 	t.Helper()
 	if s.Rounds != rounds || s.Clients != 2 || !s.HashesEqual || !(s.HeldOutLast > 0 && s.HeldOutLast < s.HeldOutFirst) ||
 		s.PayloadBytes == 0 || s.PayloadBytes*10 > s.DenseBytes || s.GeneratedText == "" {
@@ -253,37 +255,36 @@ func TestNothingOutlivesAKilledDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The demo is a child process here, of children like its own.
-	t.Setenv(asProgram, "1")
-	c := &children{program: program, logs: dir, env: os.Environ(), pause: time.Hour, reports: make(chan childReport)}
-	ctx, cancel := context.WithCancel(t.Context())
-	c.keep(ctx, child{name: "demo", args: append([]string{"demo", "--keep", filepath.Join(dir, "net"), "--json"}, tinyArgs(t, "100000")...)})
-	go c.wait()
-	var demo int
+	cmd := exec.Command(program, append([]string{"demo", "--keep", filepath.Join(dir, "net"), "--json"}, tinyArgs(t, "100000")...)...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	var words syncBuffer
+	cmd.Stderr = &words
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
 	var pids []int
-	for r := range c.reports {
-		if r.pid != 0 {
-			demo = r.pid
-		}
-		if r.ended {
-			break
-		}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
 		var ev printed
-		if r.line != nil && json.Unmarshal(r.line, &ev) == nil && ev.PID != 0 {
+		if json.Unmarshal(lines.Bytes(), &ev) == nil && ev.PID != 0 {
 			pids = append(pids, ev.PID)
 		}
 		if len(pids) == 3 && ev.Kind == "applied" {
-			kill(t, demo)
+			break
 		}
 	}
-	cancel()
-	for range c.reports {
-	}
+	kill(t, cmd.Process.Pid)
+	_ = cmd.Wait() // it was killed
 	if len(pids) != 3 {
-		b, _ := os.ReadFile(filepath.Join(dir, "demo.log"))
-		t.Fatalf("processes %v\n%s", pids, b)
+		t.Fatalf("processes %v\n%s", pids, &words)
 	}
 	// The kernel, or the end of their standard input, ends them; there is no event of that here to wait for.
-	deadline := time.Now().Add(childGrace + 5*time.Second)
+	deadline := time.Now().Add(20 * time.Second)
 	for _, pid := range pids {
 		for alive(pid) && time.Now().Before(deadline) {
 			time.Sleep(5 * time.Millisecond)
@@ -291,31 +292,6 @@ func TestNothingOutlivesAKilledDemo(t *testing.T) {
 		if alive(pid) {
 			t.Errorf("process %d outlives the demo", pid)
 		}
-	}
-}
-
-func TestChildThatFailsAtOnceIsGivenUp(t *testing.T) {
-	t.Setenv(asProgram, "1")
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &children{program: program, logs: t.TempDir(), env: os.Environ(), pause: time.Millisecond, reports: make(chan childReport)}
-	c.keep(t.Context(), child{name: "broken", args: []string{"chain", "start", "--home", t.TempDir()}})
-	go c.wait()
-	starts := 0
-	var last childReport
-	for r := range c.reports {
-		if r.pid != 0 {
-			starts++
-		}
-		last = r
-	}
-	if starts != restartsMax+1 || !last.final || last.err == nil || !strings.Contains(last.err.Error(), "broken.log") {
-		t.Errorf("started %d times, last report %+v", starts, last)
-	}
-	if got := tail(filepath.Join(c.logs, "broken.log")); !strings.Contains(got, "no chain in") {
-		t.Errorf("its log ends with %q", got)
 	}
 }
 
@@ -332,12 +308,12 @@ func TestDemoConvictsACheat(t *testing.T) {
 	if !s.AdversaryConvicted || s.HonestConvicted || !s.HashesEqual || s.Rounds != 40 || s.Adversary != "sign-flip" || s.Checks == 0 || s.Disputes == 0 {
 		t.Errorf("summary %+v", s)
 	}
-	i := slices.IndexFunc(s.Convictions, func(v demoConviction) bool { return v.Offence == "wrong result" })
+	i := slices.IndexFunc(s.Convictions, func(v demo.Conviction) bool { return v.Offence == "wrong result" })
 	if i < 0 {
 		t.Fatalf("convictions %+v", s.Convictions)
 	}
 	v := s.Convictions[i]
-	if v.Client != "client-4" || v.Slashed != demoStake || v.Stake != 0 || v.Evidence == "" || v.By == "" || v.At < v.Round || !strings.Contains(v.Proof, "operation") {
+	if v.Client != "client-4" || v.Slashed != 1000 || v.Stake != 0 || v.Evidence == "" || v.By == "" || v.At < v.Round || !strings.Contains(v.Proof, "operation") {
 		t.Errorf("conviction %+v", v)
 	}
 }
@@ -346,8 +322,8 @@ func TestDemoRefusesCheatsThatMakeNoSense(t *testing.T) {
 	s := newShell(t)
 	for _, c := range []struct{ args, want string }{
 		{"--adversary gremlin", "the kinds are free-rider"},
-		{"--adversary sybil --clients 3", "at least"},
-		{"--adversary late --verification 0", "no cheat is found out"},
+		{"--adversary sybil --clients 3", "--clients 3: 2 of them cheat, so there must be at least 4"},
+		{"--adversary late --verification 0", "no cheat is found"},
 		{"--verification 101", "0 to 100"},
 	} {
 		if err := run(t.Context(), s.console, append([]string{"demo"}, strings.Fields(c.args)...)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -102,7 +102,7 @@ func takePart(ctx context.Context, t *testing.T, env func(string) string, args .
 	go func() {
 		var m taking
 		lines := bufio.NewScanner(in)
-		lines.Buffer(nil, childLineMax)
+		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
 			var ev printed
 			if err := json.Unmarshal(lines.Bytes(), &ev); err != nil {

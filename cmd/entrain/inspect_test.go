@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/participant/trainer"
@@ -21,11 +22,11 @@ func tinyTrainer(t *testing.T) *trainer.Trainer {
 	t.Helper()
 	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("It was the best of times, it was the worst of times. ", 2000))
 	dir := filepath.Join(t.TempDir(), "data")
-	m, err := data.Prepare(t.Context(), dir, []string{text}, data.PrepareOptions{Name: "times", Tokenizer: tokenizer.Bytes{}, HeldOutPermille: heldOutPermille})
+	m, err := data.Prepare(t.Context(), dir, []string{text}, data.PrepareOptions{Name: "times", Tokenizer: tokenizer.Bytes{}, HeldOutPermille: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := demoSpec(demoOptions{clients: 1, rounds: 10, preset: presetTiny})
+	s := demo.Settings{Clients: 1, Rounds: 10, Preset: demo.PresetTiny, Exchange: demo.Peers}.Specification()
 	s.Data.Manifest = m.Hash().String()
 	whole, err := s.Append(nil)
 	if err != nil {

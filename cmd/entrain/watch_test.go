@@ -218,3 +218,8 @@ func TestWindowWithoutColour(t *testing.T) {
 		}
 	}
 }
+
+// at is a time, in seconds after the beginning of the tests.
+func at(seconds float64) time.Time {
+	return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second)))
+}

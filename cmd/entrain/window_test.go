@@ -21,7 +21,7 @@ func TestJoinInATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var set demoSettings
+	var set struct{ API string }
 	if err := json.Unmarshal(b, &set); err != nil {
 		t.Fatal(err)
 	}
@@ -31,9 +31,9 @@ func TestJoinInATerminal(t *testing.T) {
 	}()
 	s, chain, keyFile := newShell(t), "http://"+set.API, filepath.Join(own, "key")
 	k := strings.TrimSpace(s.ok("key", "new", "--key", keyFile))
-	s.ok("account", "send", k, itoa(demoStake), "--key", filepath.Join(dir, "owner.key"), "--chain", chain)
-	m := newTmux(t, 80, 24, nil, "join", demoRunName, "--chain", chain, "--key", keyFile, "--state", filepath.Join(own, "state"),
-		"--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--workers", "1", "--stake", itoa(demoStake))
+	s.ok("account", "send", k, "1000", "--key", filepath.Join(dir, "owner.key"), "--chain", chain)
+	m := newTmux(t, 80, 24, nil, "join", "demo", "--chain", chain, "--key", keyFile, "--state", filepath.Join(own, "state"),
+		"--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--workers", "1", "--stake", "1000")
 	m.shows("[1 Overview]", "you      waiting", "q leave the run")
 	m.shows("[1 Overview]", "you      active", "loss and held-out loss", "q leave the run")
 	m.shows("tokens/s training", " points, ")
@@ -51,4 +51,23 @@ func TestJoinInATerminal(t *testing.T) {
 	if strings.Contains(rows, "[7 Logs]") || !strings.Contains(rows, "leaving the run") {
 		t.Errorf("after the window's end there is\n%s", rows)
 	}
+}
+
+// The window of a demo in a real terminal: it names the clients, and the summary is what stays.
+func TestDemoInATerminal(t *testing.T) {
+	m := newTmux(t, 100, 40, nil, append([]string{"demo"}, tinyArgs(t, "100")...)...)
+	m.shows("[1 Overview]", "loss and held-out loss", "q quit")
+	m.tell("send-keys", "2")
+	m.shows("[2 Members]", "client-1", "client-2")
+	m.tell("send-keys", "7")
+	m.shows("client-2: started, pid ")
+	m.shows("100 rounds with 2 clients", "the same in all clients", "ended with 0")
+}
+
+// Closing the window of a demo stops all of it.
+func TestDemoEndsWithItsWindow(t *testing.T) {
+	m := newTmux(t, 80, 24, nil, append([]string{"demo"}, tinyArgs(t, "100000")...)...)
+	m.shows("[1 Overview]", "step     1", "q quit")
+	m.tell("send-keys", "q")
+	m.shows("ended with 1")
 }

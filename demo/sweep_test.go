@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -7,11 +7,23 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/bucket/serve"
 )
 
-// A demo that is not kept leaves nothing in a bucket of somebody else's, and touches nothing of what was there.
+// A demo that is not kept leaves nothing in a bucket of somebody else's, and touches nothing of
+// what was there.
 func TestDemoLeavesNothingInABucketThatIsNotItsOwn(t *testing.T) {
-	at, _, client := startBuckets(t)
+	server, err := serve.Start(t.Context(), serve.Config{Dir: t.TempDir(), Secret: "root-secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	client := bucket.NewClient(bucket.S3Options{})
+	defer client.Close()
+	at, _, err := server.Make("models")
+	if err != nil {
+		t.Fatal(err)
+	}
 	store := func(under string) bucket.Store {
 		opened, err := client.Open(at.Under(under))
 		if err != nil {
@@ -27,8 +39,8 @@ func TestDemoLeavesNothingInABucketThatIsNotItsOwn(t *testing.T) {
 		return len(list)
 	}
 	for _, kept := range []bool{true, false} {
-		d := &demoDir{path: t.TempDir(), kept: kept, unlock: func() {}}
-		d.set.Exchange, d.set.Clients = exchangeBucket, 3 // of which the last one was never set up
+		d := &directory{path: t.TempDir(), kept: kept, unlock: func() {}}
+		d.set.Exchange, d.set.Clients = Buckets, 3 // of which the last one was never set up
 		for i := range 2 {
 			if err := os.Mkdir(d.file(clientName(i)), 0o700); err != nil {
 				t.Fatal(err)

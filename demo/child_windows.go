@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"os"
@@ -6,10 +6,11 @@ import (
 	"syscall"
 )
 
-// isolate keeps the console's Ctrl-C from a child, which learns from its standard input that it shall end.
+// isolate keeps the console's Ctrl-C from a child, which notices by its standard input that it
+// shall end.
 func isolate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// killGroup ends a child; children of ours start no processes.
+// killGroup kills a child. Children of a demo start no processes.
 func killGroup(p *os.Process) { _ = p.Kill() }

@@ -1,11 +1,11 @@
 //go:build unix
 
-package main
+package demo
 
 import (
 	"os"
 	"syscall"
 )
 
-// killGroup ends a child and all that it started.
+// killGroup kills a child and all that it started.
 func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

@@ -1,11 +1,12 @@
 //go:build unix && !linux
 
-package main
+package demo
 
 import (
 	"os/exec"
 	"syscall"
 )
 
-// isolate puts a child into a process group of its own. That this process died it learns from its standard input.
+// isolate puts a child into a process group of its own. The child notices by its standard input
+// that this process has ended.
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bufio"
@@ -14,60 +14,62 @@ import (
 	"time"
 )
 
-// A child is a process of this program that runs one of its commands. It is given --with-parent and a standard input that closes when
-// this process ends, however that happens; on Linux the kernel kills it then besides. It is in a process group of its own, so that a
-// Ctrl-C on the terminal reaches this process alone, which stops its children in the right order.
+// A child is a process that runs a command of the entrain program. It gets --with-parent and a
+// standard input that closes when this process ends, for any reason; on Linux the kernel also kills
+// it then. It has a process group of its own, so that Ctrl-C on the terminal reaches this process
+// alone, which stops its children in the right order.
 type child struct {
 	name string
 	args []string
-	// once says that it is not started again after it gave up by itself: there is no place for it any more.
+	// once means that the child does not start again after it exited by itself.
 	once bool
 }
 
-// A childReport is what children tells of a child: that it started (Pid), wrote a line (Line), or ended.
+// A childReport is what happened to a child: it started, wrote a line, or ended.
 type childReport struct {
-	name  string
-	pid   int    // > 0: started
-	line  []byte // not nil: wrote this
-	ended bool
-	err   error // why it ended, nil if it meant to
-	final bool  // ended, and will not be started again
+	name     string
+	pid      int    // > 0: it started
+	restarts int    // if it started: the number of times before
+	line     []byte // not nil: it wrote this
+	ended    bool
+	err      error // if it ended: why; nil if it meant to
+	final    bool  // if it ended: it does not start again
 }
 
-// children keeps child processes running: one that dies is started again. All that happens is sent to reports, which must be read
-// until wait has returned.
+// children keeps child processes running: one that dies starts again. All that happens goes to
+// reports, which must be read until wait has returned.
 type children struct {
-	program string // path of this program
+	program string // path of the entrain program
 	logs    string // directory of the children's standard error, a file each
 	env     []string
-	pause   time.Duration // before a child that died is started again, the longer the more often it died early; restartAfter
+	pause   time.Duration // before the first restart; each early death doubles it
 	reports chan childReport
 	running sync.WaitGroup
 }
 
 const (
-	// childGrace is how long a child may take to end when asked to; then it is killed.
+	// childGrace is how long a child may take to end when asked to, before it is killed.
 	childGrace = 15 * time.Second
 	// childLineMax bounds a line of a child's output.
 	childLineMax = 1 << 20
 	restartAfter = 300 * time.Millisecond
-	// restartsMax is after how many early deaths in a row a child is given up.
+	// restartsMax is the number of early deaths in a row after which a child does not start again.
 	restartsMax = 5
-	// earlyFor is the age below which a death counts as early: the cause is likely still there.
+	// earlyFor is the age below which a death counts as early: its cause is likely still there.
 	earlyFor = 10 * time.Second
 )
 
-// keep starts a child and keeps it running until ctx ends, it exits by itself with status 0, or it dies early too often.
+// keep keeps a child running until ctx ends, it exits with status 0, or it dies early too often.
 func (c *children) keep(ctx context.Context, ch child) {
 	c.running.Go(func() {
-		// The kernel's parent-death signal is bound to the thread that started the child: this goroutine stays on one as long as the
-		// child lives.
+		// The kernel sends its parent-death signal when the thread that started the child ends: this
+		// goroutine keeps its thread as long as the child lives.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		early := 0
-		for {
+		for restarts := 0; ; restarts++ {
 			start := time.Now()
-			err := c.once(ctx, ch)
+			err := c.once(ctx, ch, restarts)
 			if time.Since(start) > earlyFor {
 				early = 0
 			}
@@ -88,7 +90,7 @@ func (c *children) keep(ctx context.Context, ch child) {
 	})
 }
 
-// gaveUp says that a child ended by itself, as opposed to being killed.
+// gaveUp reports whether a child exited by itself, rather than being killed.
 func gaveUp(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.Exited()
@@ -102,8 +104,9 @@ func (c *children) wait() {
 
 func (c *children) log(ch child) string { return filepath.Join(c.logs, ch.name+".log") }
 
-// once runs a child to its end and returns nil if it exited with status 0 or as asked.
-func (c *children) once(ctx context.Context, ch child) error {
+// once runs a child to its end. It returns nil if the child exited with status 0 or because ctx
+// ended.
+func (c *children) once(ctx context.Context, ch child, restarts int) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -127,7 +130,7 @@ func (c *children) once(ctx context.Context, ch child) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start a child process: %w", err)
 	}
-	c.reports <- childReport{name: ch.name, pid: cmd.Process.Pid}
+	c.reports <- childReport{name: ch.name, pid: cmd.Process.Pid, restarts: restarts}
 
 	exited := make(chan struct{})
 	var stopper sync.WaitGroup
@@ -154,7 +157,8 @@ func (c *children) once(ctx context.Context, ch child) error {
 	return err
 }
 
-// forward reports the lines of a child until its output ends. A line that is too long is not one of ours: it is dropped.
+// forward reports the lines of a child until its output ends. It drops lines that are too long to
+// be events.
 func (c *children) forward(ch child, out io.Reader) {
 	r := bufio.NewReaderSize(out, childLineMax)
 	for {

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -13,32 +13,36 @@ import (
 	"github.com/entrain-network/entrain/participant"
 )
 
-// sweepFor bounds how long a demo takes to remove what it wrote to a store that is not its own, sweepPage how much of it at a time.
+// sweepFor bounds how long a demo takes to remove what it wrote to an S3 server elsewhere;
+// sweepPage is the number of objects that it removes at a time.
 const (
 	sweepFor  = 30 * time.Second
 	sweepPage = 1000
 )
 
-// sweep removes what the clients of a demo that is not kept wrote to somebody else's S3 server.
-func (d *demoDir) sweep() error {
-	if d.kept || d.set.Exchange != exchangeBucket || d.set.S3 != "" {
+// locationBytesMax bounds a file that holds a location.
+const locationBytesMax = 1 << 16
+
+// sweep removes what the clients wrote to an S3 server elsewhere, unless the demo is kept.
+func (d *directory) sweep() error {
+	if d.kept || !d.set.buckets() || d.set.S3 != "" {
 		return nil
 	}
 	client := bucket.NewClient(bucket.S3Options{})
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), sweepFor) // the demo's own has ended, maybe by Ctrl-C
+	ctx, cancel := context.WithTimeout(context.Background(), sweepFor) // the demo's own may have ended
 	defer cancel()
 	var errs []error
 	for i := range d.set.Clients {
 		text, err := atomicfile.ReadBounded(d.file(clientName(i), bucketWrite), participant.LocationBytesMax)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the demo came no further
+			continue // the set-up ended before
 		}
 		if err == nil {
 			err = empty(ctx, client, strings.TrimSpace(string(text)))
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("objects of %s stay in the bucket of --s3: %w", clientName(i), err))
+			errs = append(errs, fmt.Errorf("objects of %s stay in the bucket: %w", clientName(i), err))
 		}
 	}
 	return errors.Join(errs...)

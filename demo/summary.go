@@ -1,0 +1,186 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/view"
+)
+
+// Summary is what came of a demo. Payload and dense bytes are those of one client.
+type Summary struct {
+	Event         string   `json:"event"` // "summary"
+	Rounds        uint32   `json:"rounds"`
+	Clients       int      `json:"clients"`
+	HeldOutFirst  float32  `json:"heldout_first"` // nats a token, before training
+	HeldOutLast   float32  `json:"heldout_last"`
+	PayloadBytes  uint64   `json:"payload_bytes_per_round"`
+	DenseBytes    uint64   `json:"dense_bytes_per_round"`
+	ParamHash     string   `json:"param_hash"`
+	HashesEqual   bool     `json:"param_hashes_equal"`
+	Checkpoint    string   `json:"checkpoint"`
+	Seconds       float64  `json:"seconds"`
+	Members       []Points `json:"client_points"`
+	GeneratedText string   `json:"text"`
+
+	Adversary          string       `json:"adversary,omitempty"` // kind of the clients that cheated
+	Verification       uint8        `json:"verification_percent"`
+	Checks             uint32       `json:"checks"` // results drawn to be recomputed
+	Passed             uint32       `json:"checks_passed"`
+	Disputes           uint32       `json:"disputes"`
+	AdversaryConvicted bool         `json:"adversary_convicted"`
+	HonestConvicted    bool         `json:"honest_convicted"` // of cheating; a fee is no conviction
+	Convictions        []Conviction `json:"convictions,omitempty"`
+
+	// Of a run by buckets:
+
+	Exchange             string   `json:"exchange"`
+	Rewards              []Reward `json:"rewards,omitempty"`
+	AdversaryRewardShare *float64 `json:"adversary_reward_share,omitempty"` // of what all earned
+	HonestRewardShare    *float64 `json:"honest_reward_share,omitempty"`
+	// WindowBytes is what a client wrote to its bucket in a window, objects and envelopes, in the
+	// mean. SliceBytes is the least that the values of a slice take.
+	WindowBytes uint64 `json:"bytes_per_window,omitempty"`
+	SliceBytes  uint64 `json:"slice_bytes,omitempty"`
+}
+
+// Points is what one client has at the end.
+type Points struct {
+	Client string `json:"client"`
+	Points uint64 `json:"points"`
+	Params string `json:"params"` // hash of the parameters it holds
+}
+
+// Err returns an error if an honest client was convicted, or if a cheat was not.
+func (s Summary) Err() error {
+	switch {
+	case s.HonestConvicted:
+		return errors.New("an honest client was convicted of cheating")
+	case s.Adversary != "" && s.Exchange != Buckets && !s.AdversaryConvicted:
+		return fmt.Errorf("the run ended before the cheat (%s) was convicted: %d results were recomputed; give it more --rounds, or a higher --verification",
+			s.Adversary, s.Checks)
+	}
+	return nil
+}
+
+// conclude takes over the checkpoint of the final parameters, measures the held-out loss of what is
+// in it, and has it write a paragraph.
+func (d *demo) conclude(ctx context.Context) (Summary, error) {
+	p := &d.progress
+	s := Summary{
+		Event: "summary", Clients: d.Clients, HeldOutFirst: d.first, PayloadBytes: p.payload.mean(), DenseBytes: 4 * uint64(d.trainer.Engine.ParamsLen()),
+		ParamHash: p.agreed().String(), HashesEqual: p.equal(), Checkpoint: d.dir.file(checkpointDir),
+		Adversary: d.Adversary, Verification: d.Verification, Exchange: d.Exchange,
+		AdversaryConvicted: p.caught(), HonestConvicted: p.wronged(), Convictions: p.convictions,
+	}
+	logs := d.dir.file("logs")
+	if !p.over() {
+		where := "not begun"
+		if p.seen {
+			where = fmt.Sprintf("in %v, step %d of %d", p.state.Phase(), p.state.Step(), d.Rounds)
+		}
+		return s, fmt.Errorf("the run has not finished: it is %s; see the logs in %s", where, logs)
+	}
+	s.Rounds, s.Disputes = p.state.Step(), p.state.DisputesTotal()
+	s.Checks, s.Passed = p.state.ChecksDrawn()
+	if d.buckets() {
+		s.WindowBytes, s.SliceBytes = p.sent(), s.DenseBytes/4/compression
+	}
+	if d.Validators > 0 {
+		rows, cheats := p.rewards()
+		honest := 1 - cheats
+		s.Rewards, s.AdversaryRewardShare, s.HonestRewardShare = rows, &cheats, &honest
+	}
+	for _, c := range p.clients {
+		points := uint64(0)
+		if at, ok := p.state.Find(c.key); ok {
+			points = p.state.Member(at).Points
+		}
+		s.Members = append(s.Members, Points{c.name, points, c.params.String()})
+	}
+	if !s.HashesEqual {
+		return s, fmt.Errorf("the run has finished with parameters %s, but not all clients hold them: %v; see the logs in %s", s.ParamHash, s.Members, logs)
+	}
+	s.Seconds = time.Since(d.began).Seconds()
+	if err := d.takeCheckpoint(s.ParamHash); err != nil {
+		return s, err
+	}
+	var err error
+	s.HeldOutLast, s.GeneratedText, err = final(ctx, d.trainer, s.Checkpoint)
+	return s, err
+}
+
+// takeCheckpoint moves a client's checkpoint of the final parameters into the demo's directory.
+func (d *demo) takeCheckpoint(params string) error {
+	to := d.dir.file(checkpointDir)
+	for _, c := range d.progress.clients {
+		from, err := model.Dir(d.dir.file(c.name, model.CheckpointsDir)).Find(params)
+		if err != nil {
+			return err
+		}
+		if from != "" {
+			return errors.Join(os.RemoveAll(to), os.Rename(from, to))
+		}
+	}
+	return fmt.Errorf("no client has written a checkpoint of %s; see the logs in %s", params, d.dir.file("logs"))
+}
+
+// String writes the summary for people.
+func (s Summary) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%d rounds with %d clients in %s\n", s.Rounds, s.Clients, view.Minutes(time.Duration(s.Seconds*float64(time.Second))))
+	fmt.Fprintf(&b, "held-out loss       %.3f -> %.3f nats a byte\n", s.HeldOutFirst, s.HeldOutLast)
+	fmt.Fprintf(&b, "sent a round        %s bytes by each client; the dense gradient has %s: 1/%d\n",
+		view.Thousands(s.PayloadBytes), view.Thousands(s.DenseBytes), s.DenseBytes/max(1, s.PayloadBytes))
+	if s.WindowBytes > 0 {
+		fmt.Fprintf(&b, "written a window    %s bytes by each client to its bucket: 1/%d of the dense gradient; the slice's values are %s\n",
+			view.Thousands(s.WindowBytes), s.DenseBytes/max(1, s.WindowBytes), view.Thousands(s.SliceBytes))
+	}
+	for _, r := range s.Rewards {
+		cheat := ""
+		if r.Cheats {
+			cheat = ", the cheat: " + s.Adversary
+		}
+		fmt.Fprintf(&b, "%-12s %6d tokens, %5.1f %% of all; score %6.3f%s\n", r.Client, r.Earned, 100*r.Share, r.Score, cheat)
+	}
+	for _, p := range s.Members {
+		fmt.Fprintf(&b, "%-12s %6d points   parameters %s\n", p.Client, p.Points, view.Short(p.Params))
+	}
+	if s.Checks > 0 {
+		fmt.Fprintf(&b, "recomputed          %d results were drawn, %d found right; %d disputes\n", s.Checks, s.Passed, s.Disputes)
+	}
+	for _, v := range s.Convictions {
+		fmt.Fprintln(&b, v)
+	}
+	equal := "the same in all clients, and what the chain agreed on"
+	switch {
+	case !s.HashesEqual:
+		equal = "NOT the same in all clients"
+	case s.Adversary != "":
+		equal = "the same in all honest clients, and what the chain agreed on"
+	}
+	fmt.Fprintf(&b, "parameters          %s\n                    %s\n", s.ParamHash, equal)
+	text := "    " + strings.ReplaceAll(strings.TrimSpace(s.GeneratedText), "\n", "\n    ")
+	fmt.Fprintf(&b, "checkpoint          %s\n\n%s\n\n", s.Checkpoint, text)
+	fmt.Fprintf(&b, "more text: entrain generate %s --prompt \"The colours of \"\n", s.Checkpoint)
+	return b.String()
+}
+
+// String writes the conviction in one line.
+func (v Conviction) String() string {
+	who := v.Client
+	if v.Adversary != "" {
+		who += " (" + v.Adversary + ")"
+	}
+	by := ""
+	if v.By != "" {
+		by = ", shown by " + v.By
+	}
+	return fmt.Sprintf("CONVICTED in round %d: %s of %s in round %d%s; it loses %s tokens of its stake and keeps %s. Proof: %s",
+		v.At, who, v.Offence, v.Round, by, view.Thousands(v.Slashed), view.Thousands(v.Stake), v.Proof)
+}
