@@ -11,7 +11,7 @@ import (
 )
 
 // A Download is the machine of one fetch. It decides what to ask of whom; a
-// network performs the [Request]s of [Download.Next] and tells it what came of
+// network performs the [Request]s of [Download.Next] and reports the outcome of
 // each: any number of calls of Chunk and Late, then one of Leaves or End. After
 // each event it asks Next again, until Done.
 //
@@ -48,9 +48,10 @@ type provider struct {
 	late    bool // it has a late request, and gets no other
 	shaky   bool // its last request failed on the way; the next counts as late from the start
 	open    int  // requests in flight
-	// A peer that lacks what it was asked for may be fetching it itself: it is asked again once so many chunks are held.
+	// A peer that lacks what it was asked for may be fetching it itself: it is asked again once
+	// rests chunks are held.
 	missed int
-	rests  uint32 // until so many are held
+	rests  uint32
 }
 
 // flight is a request in flight.
@@ -148,9 +149,9 @@ func (d *Download) knownLeaves() {
 	}
 }
 
-// vacant is the first chunk to ask peer p for, of those nobody was asked for; there is one. Who fetches the same blob at the same
-// time begins elsewhere, so that each soon has what others lack; of a peer that is doing so too, what it began with is
-// asked first.
+// vacant returns the first chunk to ask peer p for, of those that no peer was asked for; there is
+// one. Peers that fetch the same blob at the same time begin in different places, so that each soon
+// has what others lack. A peer that is fetching it too is asked first for the chunks it began with.
 func (d *Download) vacant(p int) uint32 {
 	n := d.fetch.Ref.Chunks()
 	begin := d.beginning(d.fetch.Self)
@@ -184,7 +185,8 @@ func (d *Download) active() []int {
 	return active
 }
 
-// choose makes a request for peer p, one of so many, or nil if it has nothing to do.
+// choose makes a request for peer p, one of a number of active peers, or returns nil if p has
+// nothing to do.
 func (d *Download) choose(p, active int) *flight {
 	switch {
 	case d.leaves == nil:
@@ -266,7 +268,7 @@ func (d *Download) Leaves(r Request, leaves []wire.Hash) {
 		d.End(r, ErrLied)
 	case uint32(len(leaves)) != d.fetch.Ref.Chunks():
 		// Either the reference is false, or the peer sent inner nodes as leaves, which
-		// have the same root. Nobody can tell from here, so nobody is blamed.
+		// have the same root. The two cannot be told apart here, so no peer is blamed.
 		d.End(r, ErrWrongSize)
 	default:
 		d.End(r, nil)
@@ -277,7 +279,7 @@ func (d *Download) Leaves(r Request, leaves []wire.Hash) {
 }
 
 // learn goes from the leaf list to chunks. Only now is the blob's memory taken:
-// whoever made the reference has shown a blob of that many chunks.
+// the author of the reference has shown a blob of that many chunks.
 func (d *Download) learn(leaves []wire.Hash) {
 	n := d.fetch.Ref.Chunks()
 	d.leaves = leaves
@@ -335,7 +337,7 @@ func (d *Download) keep(c Chunk) {
 	}
 }
 
-// Late says that r has brought nothing for a while. Others may take over.
+// Late reports that r has brought nothing for a while. Others may take over.
 func (d *Download) Late(r Request) {
 	if f := d.find(r); f != nil {
 		f.late = true
@@ -347,7 +349,7 @@ func (d *Download) refreshLate(p int) {
 	d.peers[p].late = slices.ContainsFunc(d.open, func(f *flight) bool { return f.peer == p && f.late })
 }
 
-// End says that r has ended: with nil if everything asked for and still wanted
+// End reports that r has ended: with nil if everything asked for and still wanted
 // came, else with the reason, one of this package's errors or any other for a
 // connection that failed. What it did not bring is asked of others.
 func (d *Download) End(r Request, err error) {

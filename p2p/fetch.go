@@ -39,8 +39,8 @@ type Fetch struct {
 	// once; the others step in for those that are slow, lack the blob or lie.
 	From []key.Public
 
-	// Self is who fetches; the Network fills it in. With it, those who fetch the same blob at once begin at different
-	// places, and help each other.
+	// Self is who fetches; the Network fills it in. With it, those who fetch the same blob at once
+	// begin at different places, and help each other.
 	Self key.Public
 
 	// Have, if not nil, gives chunks that are already here, or nil. It is asked once
@@ -60,8 +60,8 @@ type Fetch struct {
 	Penalty func(peer key.Public, o Offence)
 }
 
-// Check says whether the wish can be meant: a blob within MaxBlob and the
-// machine's memory addresses.
+// Check returns an error unless the blob is within MaxBlob and the machine's memory
+// addresses.
 func (f Fetch) Check() error {
 	if f.Ref.Size > MaxBlob || uint64(int(f.Ref.Size)) != f.Ref.Size {
 		return fmt.Errorf("fetch blob %x: %w: %d bytes, and the limit is %d", f.Ref.Root[:4], ErrTooLarge, f.Ref.Size, uint64(MaxBlob))
@@ -69,14 +69,13 @@ func (f Fetch) Check() error {
 	return nil
 }
 
-// FetchError says why a blob could not be had, and holds the part that was
+// FetchError reports why a blob could not be fetched. It holds the part that was
 // verified until it is dropped.
 type FetchError struct {
 	Ref  Ref
 	Err  error // what ended the fetch: ErrNoPeers, ErrWrongSize, ErrClosed or the context's error
 	Held uint32
-	// Troubles says what became of each peer that was given up, the first
-	// troublesMax of them.
+	// Troubles are the faults of the first troublesMax peers that were given up.
 	Troubles []PeerError
 
 	leaves []wire.Hash

@@ -32,8 +32,8 @@ const (
 	// requestsPerPeer lets the second request travel while the first is answered.
 	requestsPerPeer = 2
 
-	// missesMax is how often a peer may lack what it is asked for, and be asked again once another such part of the blob is
-	// held: it may be fetching the blob itself.
+	// missesMax is how often a peer may lack what it is asked for, and be asked again once another
+	// such part of the blob is held: it may be fetching the blob itself.
 	missesMax = 32
 
 	// stealMin is how many chunks a request must have before it for a part of it to

@@ -20,7 +20,7 @@
 // chunks of merkle.ChunkBytes (256 KiB), the last one shorter; the empty blob has
 // one empty chunk. A fetch first learns the list of leaves, which must hash to the
 // root, then any chunk from anybody, which must hash to its leaf. Nothing counts
-// before it is verified, whoever sent it.
+// before it is verified.
 //
 // # Bytes
 //
@@ -103,7 +103,7 @@ type Peer struct {
 // change the slices they are given; those they return must not change later.
 type Handler interface {
 	// Gossip judges a message; only accepted ones travel on. From is its author,
-	// whoever passed it on.
+	// not the peer that passed it on.
 	Gossip(from key.Public, data []byte) Verdict
 
 	// Answer answers a request. Nil refuses it.
@@ -129,8 +129,8 @@ const (
 	Accept Verdict = iota
 	// Ignore: neither good nor bad (late, early, seen before); not passed on.
 	Ignore
-	// Reject: nobody honest would have written or passed on this; not passed on,
-	// and held against whoever did.
+	// Reject: no honest peer writes or passes on this. It is not passed on, and
+	// counts against the sender.
 	Reject
 )
 

@@ -8,8 +8,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A Partial is what a fetch has verified so far, for others who want the same blob at the same time: so a model that one
-// member holds reaches many without being sent as often by that one. It is a [Source], for any goroutine.
+// A Partial is what a fetch has verified so far, for others who want the same blob at the same
+// time: so a model that one member holds reaches many without being sent as often by that one. It
+// is a [Source], for any goroutine.
 type Partial struct {
 	ref Ref
 
@@ -59,7 +60,8 @@ func (p *Partial) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	return bytes.Clone(p.data[from : from+p.ref.chunkLen(i)]), true
 }
 
-// Underway is a [Source] of what is held and, where that has nothing, of fetches that run. Make it with [NewUnderway].
+// Underway is a [Source] of what is held and, where that has nothing, of fetches that run. Make it
+// with [NewUnderway].
 type Underway struct {
 	held Source
 

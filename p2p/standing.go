@@ -56,15 +56,15 @@ const (
 	// forgiveness is how much weight a peer loses in a minute.
 	forgivenessPerMinute = 5
 	// BanTime is how long a banned peer is not talked with. It may be a member whose
-	// fault is repaired, so it is not for ever.
+	// fault is repaired, so a ban ends.
 	BanTime = 15 * time.Minute
 	// standingMax bounds the peers remembered: a run's members, and some. Beyond, the
 	// one with the oldest offence is forgotten.
 	standingMax = 16 << 10
 )
 
-// Standing remembers who misbehaved. The zero value remembers nobody. It belongs
-// to one goroutine; what time it is, it is told.
+// Standing remembers which peers misbehaved. The zero value is empty. It belongs to
+// one goroutine, which passes the time.
 type Standing struct {
 	peers map[key.Public]*record
 }
@@ -75,7 +75,7 @@ type record struct {
 	banned time.Time // until when
 }
 
-// Charge records an offence. It is true when the peer is thereby banned anew.
+// Charge records an offence. It reports whether that bans the peer.
 func (s *Standing) Charge(peer key.Public, o Offence, now time.Time) (banned bool) {
 	r := s.peers[peer]
 	if r == nil {
@@ -114,7 +114,7 @@ func (s *Standing) Weight(peer key.Public, now time.Time) float64 {
 	return r.weightAt(now)
 }
 
-// Banned says whether a peer is banned at this time.
+// Banned reports whether a peer is banned at this time.
 func (s *Standing) Banned(peer key.Public, now time.Time) bool {
 	r := s.peers[peer]
 	return r != nil && now.Before(r.banned)

@@ -13,8 +13,9 @@ type PeerStatus struct {
 	Way string `json:"way"`
 	// RTT is a smoothed round trip; 0 until it is known.
 	RTT time.Duration `json:"rtt_ns"`
-	// Down and Up are bytes a second of blobs and answers, received from the peer and sent to it, over the time in which some
-	// were asked for, the last minutes counting most; 0 until there were any.
+	// Down and Up are bytes a second of blobs and answers, received from the peer and sent to it,
+	// over the time in which some were asked for, the last minutes counting most; 0 until there
+	// were any.
 	Down float64 `json:"down"`
 	Up   float64 `json:"up"`
 	// Received and Sent are those bytes, in all.
@@ -25,8 +26,8 @@ type PeerStatus struct {
 	Banned bool    `json:"banned"`
 }
 
-// Traffic measures what goes one way between two peers: bytes, and their rate while something is under way. Its zero value
-// is ready. It belongs to one goroutine; what time it is, it is told.
+// Traffic measures what goes one way between two peers: bytes, and their rate while something is
+// under way. Its zero value is ready. It belongs to one goroutine; what time it is, it is told.
 type Traffic struct {
 	total   uint64
 	running int       // transfers
@@ -38,20 +39,20 @@ type Traffic struct {
 // trafficMemory is after how long of transfers what was measured counts half.
 const trafficMemory = 60.0 // seconds of transfers
 
-// Begin says that a transfer has begun.
+// Begin reports that a transfer has begun.
 func (t *Traffic) Begin(now time.Time) {
 	t.advance(now)
 	t.running++
 }
 
-// Move says that bytes have come or gone.
+// Move reports bytes received or sent.
 func (t *Traffic) Move(n int, now time.Time) {
 	t.advance(now)
 	t.total += uint64(n)
 	t.bytes += float64(n)
 }
 
-// End says that a transfer has ended.
+// End reports that a transfer has ended.
 func (t *Traffic) End(now time.Time) {
 	t.advance(now)
 	t.running--

@@ -10,7 +10,7 @@ import (
 const UploadMin = 64 << 10
 
 // uploadPatience bounds how long an answer waits for its turn. What would wait longer
-// is refused as busy, so that the peer asks somebody else meanwhile.
+// is refused as busy, so that the peer asks another meanwhile.
 const uploadPatience = 5 * time.Second
 
 // bucket shares out the bytes of a second among answers, in the order they come. Nil
@@ -18,12 +18,12 @@ const uploadPatience = 5 * time.Second
 type bucket struct {
 	mu     sync.Mutex // guards what follows
 	rate   float64    // bytes a second
-	tokens float64    // bytes that may be sent at once; below 0, so many wait
+	tokens float64    // bytes that may be sent at once; below 0: minus those that wait
 	at     time.Time  // when tokens was right
 }
 
-// newBucket makes a bucket of so many bytes a second; 0 is no limit. It begins full, with
-// a second's worth.
+// newBucket returns a bucket of rate bytes a second; 0 is no limit. It begins full, with a
+// second's worth.
 func newBucket(rate uint64) *bucket {
 	if rate == 0 {
 		return nil

@@ -68,7 +68,7 @@ func (g *gate) allowsID(id peer.ID) bool {
 // Add is pubsub's wish to block a peer; it has none of its own.
 func (g *gate) Add(peer.ID) bool { return false }
 
-// Contains says whether gossip from or by a peer is to be dropped unseen: only the
+// Contains reports whether gossip from or by a peer is to be dropped unseen: only the
 // banned, since messages of members not connected with arrive by others.
 func (g *gate) Contains(id peer.ID) bool {
 	k, err := publicKey(id)
@@ -86,7 +86,7 @@ func (g *gate) InterceptPeerDial(id peer.ID) bool { return g.allowsID(id) }
 // InterceptAddrDial allows every address of an allowed peer.
 func (g *gate) InterceptAddrDial(peer.ID, ma.Multiaddr) bool { return true }
 
-// InterceptAccept allows every address: who is there shows only after the handshake.
+// InterceptAccept allows every address: the peer's key shows only after the handshake.
 func (g *gate) InterceptAccept(network.ConnMultiaddrs) bool { return true }
 
 // InterceptSecured allows by key, which the handshake has proven.

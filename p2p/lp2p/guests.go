@@ -8,7 +8,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// guests counts what peers ask of this participant. Its zero value is nobody.
+// guests counts what peers ask of this participant. Its zero value is empty.
 type guests struct {
 	peersMu sync.Mutex // guards what follows
 	peers   map[key.Public]*guest
@@ -18,7 +18,7 @@ type guests struct {
 // guest is a peer's requests: those being served, and a token bucket.
 type guest struct {
 	serving int
-	tokens  float64   // below 0, so many requests wait
+	tokens  float64   // below 0: minus the requests that wait
 	at      time.Time // when tokens was right
 }
 
@@ -32,8 +32,8 @@ const (
 )
 
 // enter asks for a request to be served; if admitted, it may be after wait, and leave
-// must follow. Who asks often is served slowly, not refused: an honest peer may
-// have reason to.
+// must follow. A peer that asks often is served slowly, not refused: an honest
+// one may have reason to.
 func (g *guests) enter(k key.Public, now time.Time) (a admission, wait time.Duration) {
 	g.peersMu.Lock()
 	defer g.peersMu.Unlock()
@@ -120,7 +120,7 @@ func (s *slots) release(k key.Public) {
 	s.forget(k)
 }
 
-// forget drops the peer's slots if nobody uses them any more.
+// forget drops the peer's slots if they are no longer used.
 func (s *slots) forget(k key.Public) {
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()

@@ -67,14 +67,14 @@ const (
 	// neighbour to be sent: a round of a large run, whose results come at once.
 	queueLength = 512
 
-	// reservationsMax bounds the peers that a relay has places for, circuitsPerPeer the circuits from or to each of them, and
-	// circuitBuffer the bytes between the two ends of one.
+	// reservationsMax bounds the peers that a relay has places for, circuitsPerPeer the circuits
+	// from or to each of them, and circuitBuffer the bytes between the two ends of one.
 	reservationsMax = 256
 	circuitsPerPeer = 64
 	circuitBuffer   = 16 << 10
 
-	// placesWanted is at how many relays a peer that cannot be reached has a place, so that one may go, and addrsPerRelay how
-	// many addresses of each it tells others.
+	// placesWanted is at how many relays a peer that cannot be reached has a place, so that one may
+	// go, and addrsPerRelay how many addresses of each it tells others.
 	placesWanted  = 2
 	addrsPerRelay = 2
 
@@ -110,8 +110,9 @@ const (
 	busyPause    = 50 * time.Millisecond
 	busyPauseMax = 5 * time.Second
 
-	// reservationTime is how long a relay keeps a place; it is asked again after half of that. placesEvery is how often is
-	// looked whether a place is missing. A relay that has none is asked again after as long, doubled up to refusedFor.
+	// reservationTime is how long a relay keeps a place; it is asked again after half of that.
+	// placesEvery is how often is looked whether a place is missing. A relay that has none is asked
+	// again after as long, doubled up to refusedFor.
 	reservationTime = time.Hour
 	placesEvery     = time.Second
 	refusedFor      = 30 * time.Second

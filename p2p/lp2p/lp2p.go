@@ -1,39 +1,39 @@
 // Package lp2p is a p2p.Network on libp2p, for strangers on the internet.
 //
-// Transports are QUIC (reach: one round trip, hole punching) and TCP with TLS 1.3
-// or Noise and yamux (bulk: about a third of QUIC's cost). Within one machine or a
-// private network TCP is tried first, across the internet QUIC.
+// Transports are QUIC (reach: one round trip, hole punching) and TCP with TLS 1.3 or Noise and
+// yamux (bulk: about a third of QUIC's cost). Within one machine or a private network TCP is tried
+// first, across the internet QUIC.
 //
-// A participant's libp2p identity is its ed25519 key, so that whoever is at the
-// other end of a connection is known to be the key that signs on the chain. Who
-// may connect is decided after the handshake, by key: those that Connect ever
-// named, or anybody if the run is open. Who misbehaves is banned for a while (see
-// p2p.Standing).
+// A participant's libp2p identity is its ed25519 key, so that the other end of a connection is
+// known by the key that signs on the chain. The handshake shows the key, which decides whether a
+// peer may connect: those that Connect ever named, or any if the run is open. A peer that
+// misbehaves is banned for a while (see p2p.Standing).
 //
 // # Protocols
 //
 //	/entrain/blob/1          leaf lists and chunks, as package p2p draws them
 //	/entrain/ask/1           a question and an answer, likewise
-//	/meshsub/1.x.0           gossipsub, on the topic "/entrain/gossip/1/" + the run's hash in hexadecimal
-//	/ipfs/id/1.0.0, /ipfs/ping/1.0.0, /libp2p/dcutr, /libp2p/circuit/relay/0.2.0/stop    libp2p's own
+//	/meshsub/1.x.0           gossipsub, topic "/entrain/gossip/1/" + the run's hash in hex
+//	/ipfs/id/1.0.0, /ipfs/ping/1.0.0, /libp2p/dcutr,
+//	/libp2p/circuit/relay/0.2.0/stop    libp2p's own
 //
-// Gossip messages are signed by their authors and verified before anything else
-// looks at them. A message is remembered for two minutes; the Handler must know
-// older ones by itself.
+// Gossip messages are signed by their authors and verified before anything else looks at them. A
+// message is remembered for two minutes; the Handler must know older ones by itself.
 //
 // # Addresses
 //
-// An address is a multiaddr such as "/ip4/192.0.2.7/udp/4001/quic-v1/p2p/12D3Koo...";
-// the last part may be left out, and if present must be the peer's. Loopback
-// addresses are told to others only if Listen names them.
+// An address is a multiaddr such as "/ip4/192.0.2.7/udp/4001/quic-v1/p2p/12D3Koo..."; the last part
+// may be left out, and if present must be the peer's. Loopback addresses are told to others only if
+// Listen names them.
 //
 // # Behind a NAT
 //
-// A participant that others cannot connect to reserves places at two relays: those of Options.Relays, and members with a
-// public address that serve as such (Options.Relay), who are found by their announced addresses. It tells the others
-// addresses that lead through them. Two peers that have met through a relay try to punch a hole (libp2p's DCUtR), and where
-// that fails go on through the relay, within its limits. Gossip does not go through relays: it reaches such peers by way of
-// those they can connect to.
+// A participant that others cannot connect to reserves places at two relays: those of
+// Options.Relays, and members with a public address that serve as such (Options.Relay), who are
+// found by their announced addresses. It tells the others addresses that lead through them. Two
+// peers that have met through a relay try to punch a hole (libp2p's DCUtR), and where that fails go
+// on through the relay, within its limits. Gossip does not go through relays: it reaches such peers
+// by way of those they can connect to.
 package lp2p
 
 import (
@@ -82,7 +82,7 @@ type Options struct {
 	// connect. Others are found among the peers that Connect names.
 	Relays []string
 
-	// Reach says whether others can connect to this participant, if that is known.
+	// Reach reports whether others can connect to this participant, if that is known.
 	Reach Reach
 
 	// PublicIP, if not "", is an address of which the machine's ports are forwarded to
@@ -94,8 +94,8 @@ type Options struct {
 	Relay *RelayLimits
 
 	// Upload is how many bytes a second of blobs and answers are served to peers, all
-	// together, at least UploadMin; 0 sets no limit. Gossip is not limited: whoever
-	// is late with it misses the round.
+	// together, at least UploadMin; 0 sets no limit. Gossip is not limited: a member
+	// that is late with it misses the round.
 	Upload uint64
 
 	// Log gets what a person may want to know; nil discards it.

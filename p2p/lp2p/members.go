@@ -39,7 +39,7 @@ type member struct {
 	attempts int       // without a stable connection since
 	next     time.Time // no attempt before
 	since    time.Time // when it was first seen connected, zero if it is not
-	mended   time.Time // when its connection was last cut to be made anew
+	mended   time.Time // when its connection was last cut to be made again
 }
 
 func newMembers(self key.Public) *members {
@@ -94,7 +94,8 @@ func (n *Network) Connect(peers []p2p.Peer) {
 	n.members.changed()
 }
 
-// Connected is with how many of the peers that Connect named there is a connection, if only through a relay.
+// Connected is with how many of the peers that Connect named there is a connection, if only through
+// a relay.
 func (n *Network) Connected() (count int) {
 	n.members.listMu.Lock()
 	defer n.members.listMu.Unlock()
@@ -222,7 +223,7 @@ func (n *Network) due(now time.Time) (due []*member, pause time.Duration) {
 }
 
 // mend cuts connections with members that stay out of the gossip, so that they are
-// made anew. When a connection ends while another with the same peer begins, as
+// made again. When a connection ends while another with the same peer begins, as
 // happens when one of two hears of the other first, pubsub may give the peer up and
 // not notice that it is still there.
 func (n *Network) mend(now time.Time) {
@@ -275,8 +276,8 @@ func (n *Network) dial(c *member) {
 	}
 }
 
-// backoff is the pause after a number of failed attempts, less up to a quarter by the pair's hash, so
-// that members do not all dial at once.
+// backoff is the pause after a number of failed attempts, less up to a quarter by the pair's hash,
+// so that members do not all dial at once.
 func backoff(failures int, rank wire.Hash) time.Duration {
 	p := retry.Policy{Min: backoffMin, Max: backoffMax}
 	return retry.Jitter(p.Pause(failures), 4, binary.LittleEndian.Uint64(rank[:]))

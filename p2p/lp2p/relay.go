@@ -18,12 +18,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Reach says whether others can connect to a participant.
+// Reach is whether others can connect to a participant.
 type Reach uint8
 
 const (
-	// ReachUnknown is found out: a machine none of whose addresses is public is not reached from the internet, of others
-	// peers say so, who try (libp2p's AutoNAT).
+	// ReachUnknown leaves it to be found out: a machine without a public address is not reached from
+	// the internet; for another one, peers try and report (libp2p's AutoNAT).
 	ReachUnknown Reach = iota
 	// ReachPublic: at an address that it has or is told by others.
 	ReachPublic
@@ -31,14 +31,17 @@ const (
 	ReachPrivate
 )
 
-// RelayLimits bound what a participant that others can reach does for those they cannot. A circuit joins two peers until
-// they have punched a hole, or for as long as it lasts if they cannot.
+// RelayLimits bound what a participant that others can reach does for those they cannot. A circuit
+// joins two peers until they have punched a hole, or for as long as it lasts if they cannot.
 type RelayLimits struct {
-	CircuitBytes uint64        // each way, after which it is cut and must be made anew; 0 means CircuitBytesDefault
+	// CircuitBytes is the limit each way, after which a circuit is cut and must be made again; 0
+	// means CircuitBytesDefault
+	CircuitBytes uint64
 	CircuitTime  time.Duration // likewise; 0 means CircuitTimeDefault
 }
 
-// What a circuit carries unless said otherwise: some rounds of a run of millions of parameters, and the model once.
+// What a circuit carries unless said otherwise: some rounds of a run of millions of parameters, and
+// the model once.
 const (
 	CircuitBytesDefault = 256 << 20
 	CircuitTimeDefault  = time.Hour
@@ -59,7 +62,8 @@ func (l RelayLimits) resources() circuitrelay.Resources {
 	}
 }
 
-// options are those of the relay's service: it serves peers whom the gate allows, and tells all of its addresses.
+// options are those of the relay's service: it serves peers whom the gate allows, and tells all of
+// its addresses.
 func (l RelayLimits) options(g *gate) []circuitrelay.Option {
 	return []circuitrelay.Option{
 		circuitrelay.WithResources(l.resources()), circuitrelay.WithACL(relayACL{g}),
@@ -95,8 +99,8 @@ type place struct {
 	expires time.Time
 }
 
-// refusal is of a relay that had no place. One that does not know this participant yet, because it was announced just now,
-// will soon.
+// refusal is of a relay that had no place. One that does not know this participant yet, because it
+// was announced just now, will soon.
 type refusal struct {
 	times int
 	again time.Time // not asked before
@@ -106,8 +110,8 @@ func newShelter(named []peer.AddrInfo, reach Reach) *shelter {
 	return &shelter{named: named, reach: reach, places: map[peer.ID]place{}, refusals: map[peer.ID]refusal{}}
 }
 
-// reached tells whether others can connect, as far as is known: if so this participant can be a relay, if not places at relays
-// are of use.
+// reached reports whether others can connect, as far as is known: if so this participant can be a
+// relay, if not places at relays are of use.
 func (s *shelter) reached(own []ma.Multiaddr) bool {
 	s.placesMu.Lock()
 	defer s.placesMu.Unlock()
@@ -164,8 +168,9 @@ func (s *shelter) due(relays []peer.AddrInfo, connected func(peer.ID) bool, now 
 	return due
 }
 
-// keepPlaces is a relay for others while the participant can be reached, and asks relays for places while it cannot, until the
-// network closes. To be taken for reachable by mistake does no harm: who cannot connect asks another one.
+// keepPlaces is a relay for others while the participant can be reached, and asks relays for places
+// while it cannot, until the network closes. To be taken for reachable by mistake does no harm: who
+// cannot connect asks another one.
 func (n *Network) keepPlaces() {
 	var relay *circuitrelay.Relay
 	defer func() {
@@ -236,7 +241,8 @@ func (n *Network) askForPlaces() {
 	}
 }
 
-// tellAtRelay picks the addresses of a relay that are told to others, without its identity: public ones if there are any.
+// tellAtRelay picks the addresses of a relay that are told to others, without its identity: public
+// ones if there are any.
 func tellAtRelay(addrs []ma.Multiaddr, relay peer.ID) []ma.Multiaddr {
 	var plain []ma.Multiaddr
 	for _, a := range addrs {
@@ -251,8 +257,8 @@ func tellAtRelay(addrs []ma.Multiaddr, relay peer.ID) []ma.Multiaddr {
 	return plain[:min(len(plain), addrsPerRelay)]
 }
 
-// relays are the peers that may have a place: those named, then connected members with a public address that serve as
-// relays, in an order by hash, so that not all choose the same.
+// relays are the peers that may have a place: those named, then connected members with a public
+// address that serve as relays, in an order by hash, so that not all choose the same.
 func (n *Network) relays() []peer.AddrInfo {
 	list := slices.Clone(n.shelter.named)
 	n.members.listMu.Lock()
@@ -277,7 +283,7 @@ func (n *Network) relays() []peer.AddrInfo {
 	return list
 }
 
-// viaRelay tells whether an address leads through a relay.
+// viaRelay reports whether an address leads through a relay.
 func viaRelay(a ma.Multiaddr) bool {
 	_, err := a.ValueForProtocol(ma.P_CIRCUIT)
 	return err == nil

@@ -68,7 +68,8 @@ func (n *Network) Peers() []p2p.PeerStatus {
 	return list
 }
 
-// keepMeasuring measures the round trips to connected peers, now and then, until the network closes.
+// keepMeasuring measures the round trips to connected peers, now and then, until the network
+// closes.
 func (n *Network) keepMeasuring() {
 	tick := time.NewTicker(n.times.ping)
 	defer tick.Stop()

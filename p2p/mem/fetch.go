@@ -170,7 +170,7 @@ func (s *stream) close() {
 	}
 }
 
-// watch waits anew for the next answer: first the time after which it is late,
+// watch waits for the next answer: first the time after which it is late,
 // then the rest of the time after which the peer has stalled.
 func (d *fetching) watch(s *stream) {
 	if s.timer != nil {

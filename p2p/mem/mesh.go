@@ -179,13 +179,13 @@ func (m *Mesh) link(from, to key.Public) *link {
 	return l
 }
 
-// connected says whether two peers are neighbours now.
+// connected reports whether two peers are neighbours now.
 func (m *Mesh) connected(p, q *Peer) bool {
 	now := m.loop.Now()
 	return p.near()[q.number] && !p.standing.Banned(q.self, now) && !q.standing.Banned(p.self, now)
 }
 
-// near tells by number the peers with which p is connected, unless one has banned the other.
+// near returns the numbers of the peers with which p is connected, unless one has banned the other.
 func (p *Peer) near() []bool {
 	m := p.mesh
 	if p.nearIn == m.generation && p.nearOnes != nil {
