@@ -179,7 +179,7 @@ func checkPrefix(prefix string) error {
 	}
 	for part := range strings.SplitSeq(prefix, "/") {
 		if part == "" || part == "." || part == ".." {
-			return errors.New("the prefix has an empty part, or one of . and ..")
+			return errors.New("the prefix has an empty part, or one that is \".\" or \"..\"")
 		}
 	}
 	return nil

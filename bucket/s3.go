@@ -65,9 +65,6 @@ func NewClient(o S3Options) *Client {
 // Close closes idle connections; stores of the client go on to work, but slower.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// NewS3 returns the store of one location with a client of its own.
-func NewS3(l Location, o S3Options) (Store, error) { return NewClient(o).Open(l) }
-
 // Open returns the store of a location. It does not ask the server anything.
 func (c *Client) Open(l Location) (Store, error) {
 	fail := func(err error) (Store, error) {

@@ -22,9 +22,6 @@ type Entry struct {
 	Begin, End uint64 // its bytes, counted from the end of the header
 }
 
-// len is the number of elements.
-func (e Entry) len() uint64 { return (e.End - e.Begin) / e.DType.size() }
-
 // appendHeader appends the header of a file: its length in 8 bytes, and JSON padded with spaces to a multiple of 8. The fields come in the
 // order in which Hugging Face's own writer has them.
 func appendHeader(dst []byte, entries []Entry) []byte {

@@ -105,9 +105,7 @@ func TestStepsLeaveRoomForTheirResults(t *testing.T) {
 	if m.speed() != 0 {
 		t.Error("one step is taken for a speed")
 	}
-	for _, v := range []uint32{5, 1, 9} {
-		m.pace.steps = append(m.pace.steps, v)
-	}
+	m.pace.steps = append(m.pace.steps, 5, 1, 9)
 	m.pace.steps[0] = 7
 	if m.speed() != 5 {
 		t.Errorf("of %d the lower median is %d", m.pace.steps, m.speed())

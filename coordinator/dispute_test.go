@@ -69,18 +69,6 @@ func (w *world) caseOf(c Check) Case {
 // sign signs a commitment as its member.
 func (w *world) sign(c Commitment) Signed { return c.Sign(privates[w.s.Key(c.Member)]) }
 
-// check returns the open check of a member's result of a round.
-func (w *world) findCheck(round, member uint32) Check {
-	w.t.Helper()
-	for _, c := range w.s.Checks() {
-		if c.Round == round && c.Member == member {
-			return c
-		}
-	}
-	w.t.Fatalf("no check of member %d in round %d", member, round)
-	return Check{}
-}
-
 // party is one side of a dispute: it plays a trace, as long as it plays.
 type party struct {
 	trace *trace

@@ -374,7 +374,10 @@ func TestWhatNoHostHasRightIsNamed(t *testing.T) {
 			w.WriteHeader(http.StatusPartialContent)
 			return true
 		}, false, []string{`sends the range "bytes 5-10/600000"`}},
-		{"failing", func(_ int64, w http.ResponseWriter, r *http.Request) bool { http.Error(w, "no", 503); return true }, false, []string{"503"}},
+		{"failing", func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			http.Error(w, "no", http.StatusServiceUnavailable)
+			return true
+		}, false, []string{"503"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := quick()

@@ -179,8 +179,7 @@ func TestSineAndCosineNearTheirZeros(t *testing.T) {
 
 func TestFunctionsAtTheEdges(t *testing.T) {
 	inf, nan, zero := float32(math.Inf(1)), float32(math.NaN()), float32(0)
-	negative := -zero
-	negative = float32(math.Copysign(0, -1))
+	negative := float32(math.Copysign(0, -1))
 	const tiny = math.SmallestNonzeroFloat32
 	for _, c := range []struct {
 		name    string

@@ -5,6 +5,7 @@ package exact
 //
 // The tile is in assembly and works on the fields before src, which are in bytes: see sideFields of internal/gen.
 type sideCopy struct {
+	//lint:ignore U1000 the assembly uses them
 	source, target         int // where the next piece is, and where it goes
 	ahead                  int // so far behind it lies what will be copied some rows later, which is asked for
 	panel                  int // from one panel to the next

@@ -145,8 +145,10 @@ func TestStandingBansAndForgives(t *testing.T) {
 	var s p2p.Standing
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	ann, bob := key.Public{1}, key.Public{2}
-	if s.Charge(ann, p2p.Lied, now) || s.Charge(ann, p2p.Lied, now) || !s.Charge(ann, p2p.Lied, now) {
-		t.Error("the third lie must ban, not an earlier one")
+	for lie := 1; lie <= 3; lie++ {
+		if banned := s.Charge(ann, p2p.Lied, now); banned != (lie == 3) {
+			t.Errorf("lie %d bans: %v", lie, banned)
+		}
 	}
 	if s.Charge(ann, p2p.Lied, now) {
 		t.Error("banned twice")

@@ -143,6 +143,7 @@ func (v *Validator) Run(ctx context.Context) error {
 	v.end = chain(v.end, stop)
 	v.loop.Post(v.live.Start)
 	defer context.AfterFunc(ctx, func() { v.loop.Post(leave) })()
+	defer v.reader.Close()
 	if err := v.loop.Run(work); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

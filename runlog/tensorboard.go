@@ -65,7 +65,7 @@ func (t *TensorBoard) Record(r Record) error {
 		summary = protoBytes(summary, 1, value)
 	}
 	t.event = protoDouble(t.event[:0], 1, seconds(s.Time))
-	t.event = binary.AppendUvarint(t.event, 2<<3|0)
+	t.event = binary.AppendUvarint(t.event, 2<<3)
 	t.event = binary.AppendUvarint(t.event, uint64(s.Step))
 	t.event = protoBytes(t.event, 5, summary)
 	return t.write(t.event)

@@ -120,12 +120,6 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	return m.out
 }
 
-// At is the round whose start the held parameters belong to; ok is false while there are none.
-func (m *Machine) At() (round uint32, ok bool) { return m.model.round, m.model.known }
-
-// Book holds the moving averages. The caller must not change it.
-func (m *Machine) Book() *score.Book { return &m.book }
-
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 
 // due reports whether something last asked for at time *last (0: never) may be asked for again

@@ -104,11 +104,6 @@ type exitError struct {
 // Unwrap is the error.
 func (e exitError) Unwrap() error { return e.error }
 
-// notAudited is why nothing could be audited.
-func notAudited(format string, args ...any) error {
-	return exitError{fmt.Errorf(format, args...), exitNotAudited}
-}
-
 // audit audits one round, or whatever comes.
 func (c console) audit(ctx context.Context, o auditOptions, run string) (err error) {
 	o.endpoints = c.endpoints(o.endpoints)

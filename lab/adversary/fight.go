@@ -40,7 +40,6 @@ func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.S
 // for. Only its first operation, tile and slice have an inside, which is where it first differs from any true trace. So a cheat keeps a
 // dispute going through all its moves without having computed anything.
 type fabricated struct {
-	of                 coordinator.Case
 	ops, tiles, slices []wire.Hash
 	defends            bool
 }

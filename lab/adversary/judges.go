@@ -2,7 +2,6 @@ package adversary
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/entrain-network/entrain/coordinator"
 )
@@ -39,15 +38,6 @@ func FindJudge(name string) (Judge, bool) {
 		return Judge{}, false
 	}
 	return list[i], true
-}
-
-// JudgeNames lists the names of all of them.
-func JudgeNames() string {
-	var list []string
-	for _, j := range Judges() {
-		list = append(list, j.Name)
-	}
-	return strings.Join(list, ", ")
 }
 
 func each(f func(i int, honest int16) int16) func(coordinator.State, uint32, []coordinator.Score) []coordinator.Score {

@@ -122,9 +122,6 @@ func (m *Market) Scored(i int) []validator.Scored { return m.validators[i].score
 // JudgeNotes are what a validator had to say.
 func (m *Market) JudgeNotes(i int) []string { return m.validators[i].notes }
 
-// Params are those that validator i holds, of the start of a round.
-func (m *Market) Params(i int) (uint32, []float32) { return m.validators[i].live.Holds() }
-
 func sortAllocations(list []host.Allocation) {
 	slices.SortFunc(list, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
 }

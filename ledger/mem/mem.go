@@ -103,7 +103,7 @@ func (c *Chain) block() {
 	if c.stopped {
 		return
 	}
-	defer c.loop.After(c.opts.Block, c.block)
+	defer func() { c.loop.After(c.opts.Block, c.block) }()
 	if c.outage {
 		return
 	}

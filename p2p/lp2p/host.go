@@ -60,7 +60,7 @@ func newHost(o Options, g *gate) (host.Host, error) {
 		libp2p.EnableRelay(), libp2p.EnableHolePunching(),
 		libp2p.NoListenAddrs, // see listenOn
 		libp2p.ConnectionGater(g), libp2p.ResourceManager(limits), libp2p.ConnectionManager(conns),
-		libp2p.DialRanker(rankDials),
+		libp2p.SwarmOpts(swarm.WithDialRanker(rankDials)),
 		libp2p.AddrsFactory(tellable(addrs, public)),
 		libp2p.DisableMetrics(),
 	}

@@ -91,7 +91,7 @@ func (n *network) keys(from, to int) []key.Public {
 }
 
 // fetch fetches to the end and reports how long it took.
-func (n *network) fetch(t *testing.T, p *participant, f p2p.Fetch) ([]byte, error, time.Duration) {
+func (n *network) fetch(t *testing.T, p *participant, f p2p.Fetch) ([]byte, time.Duration, error) {
 	t.Helper()
 	var b []byte
 	var err error
@@ -108,7 +108,7 @@ func (n *network) fetch(t *testing.T, p *participant, f p2p.Fetch) ([]byte, erro
 	if calls != 1 {
 		t.Fatalf("done was called %d times", calls)
 	}
-	return b, err, took
+	return b, took, err
 }
 
 func blob(n int, seed byte) []byte {
@@ -254,12 +254,12 @@ func TestAPartitionSeparatesAndHeals(t *testing.T) {
 	if !errors.Is(askErr, p2p.ErrStalled) {
 		t.Errorf("across the cut: %v", askErr)
 	}
-	if _, err, _ := n.fetch(t, n.peers[0], p2p.Fetch{Ref: ref, From: n.keys(5, 6)}); !errors.Is(err, p2p.ErrNoPeers) {
+	if _, _, err := n.fetch(t, n.peers[0], p2p.Fetch{Ref: ref, From: n.keys(5, 6)}); !errors.Is(err, p2p.ErrNoPeers) {
 		t.Errorf("across the cut: %v", err)
 	}
 	n.Heal()
 	n.peers[0].Publish([]byte("whole"))
-	if b, err, _ := n.fetch(t, n.peers[0], p2p.Fetch{Ref: ref, From: n.keys(5, 6)}); err != nil || !bytes.Equal(b, data) {
+	if b, _, err := n.fetch(t, n.peers[0], p2p.Fetch{Ref: ref, From: n.keys(5, 6)}); err != nil || !bytes.Equal(b, data) {
 		t.Errorf("after healing: %v", err)
 	}
 	for i, p := range n.peers[1:] {
@@ -329,7 +329,7 @@ func TestAFetchOutlivesLiarsCrashesAndSilence(t *testing.T) {
 	n.SetFaults(n.peers[2].key, mem.Faults{Silent: true})
 	n.loop.After(300*time.Millisecond, func() { n.Crash(n.peers[3].key) })
 	blamed := map[key.Public]p2p.Offence{}
-	b, err, _ := n.fetch(t, n.peers[0], p2p.Fetch{
+	b, _, err := n.fetch(t, n.peers[0], p2p.Fetch{
 		Ref: ref, From: n.keys(1, 5),
 		Penalty: func(k key.Public, o p2p.Offence) { blamed[k] = o },
 	})
@@ -351,7 +351,7 @@ func TestPeersShareTheWork(t *testing.T) {
 	n.SetLink(n.peers[5].key, n.peers[0].key, mem.Link{BytesPerSecond: 1e5})
 	data := blob(64*merkle.ChunkBytes, 4)
 	ref := put(t, data, n.peers[1:]...)
-	b, err, took := n.fetch(t, n.peers[0], p2p.Fetch{Ref: ref, From: n.keys(1, 6)})
+	b, took, err := n.fetch(t, n.peers[0], p2p.Fetch{Ref: ref, From: n.keys(1, 6)})
 	if err != nil || !bytes.Equal(b, data) {
 		t.Fatal(err)
 	}

@@ -27,7 +27,6 @@ type stage struct {
 	*Fabric
 	dir     string
 	program string
-	nat     bool
 }
 
 // newStage builds the program, unless ENTRAIN_PROGRAM names one, and makes an empty network, or skips the test.

@@ -97,7 +97,6 @@ type Validator struct {
 	held   map[place]Result // checked
 	params engine.Vector
 	ended  bool
-	done   func()
 }
 
 // place is a member's in a window.
@@ -147,21 +146,11 @@ func (v *Validator) Stop(done func()) {
 	v.cfg.Loop.Post(done)
 }
 
-// Machine tells what it decided so far. It is not to be changed.
-func (v *Validator) Machine() *validator.Machine { return v.machine }
-
 // State is the newest state of the run that it has seen; only after an event of kind state.
 func (v *Validator) State() coordinator.State { return v.state }
 
 // Self is the validator's key.
 func (v *Validator) Self() key.Public { return v.self }
-
-// Holds is the round whose start the held parameters belong to, and the parameters, which must not
-// be changed.
-func (v *Validator) Holds() (round uint32, params []float32) {
-	round, _ = v.machine.At()
-	return round, engine.Values(v.params)
-}
 
 // How often it looks whether something is due, and where the miners' buckets are.
 const (
