@@ -52,6 +52,7 @@ tui
 bench web report
 participant/trainer
 participant
+audit
 lab/adversary
 demo lab/sim lab/market lab/study
 lab/campaign

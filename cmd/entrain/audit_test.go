@@ -12,11 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/audit"
 	"github.com/entrain-network/entrain/ledger/comet"
-	"github.com/entrain-network/entrain/p2p"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // A small run whose rounds take some tenths of a second, and of whose results half are checked.
@@ -85,14 +82,14 @@ func TestAuditOfALiveRun(t *testing.T) {
 	}
 	reports := func(lines io.Reader, enough int, stop func()) (equal, other int) {
 		for in := bufio.NewScanner(lines); in.Scan(); {
-			var r auditReport
+			var r audit.Report
 			if err := json.Unmarshal(in.Bytes(), &r); err != nil {
 				t.Errorf("line %q: %v", in.Text(), err)
 			}
 			switch {
-			case r.Verdict == auditEqual && len(r.Rows) >= 6 && r.Accepted:
+			case r.Verdict == audit.Equal && len(r.Rows) >= 6 && r.Accepted:
 				equal++
-			case r.Verdict != auditNot: // members were faster
+			case r.Verdict != audit.NotAudited: // members were faster
 				t.Errorf("%s", in.Text())
 				other++
 			}
@@ -166,48 +163,13 @@ func checkArchive(t *testing.T, s *shell, archive string, reports func(io.Reader
 	s.fails([]string{"audit", "audited", "--archive", t.TempDir()}, "has no rounds")
 }
 
-func TestAuditTellsWhatIsDifferent(t *testing.T) {
-	result := engine.Result{Payload: []byte("payload"), Gradient: wire.Sum("test/gradient")}
-	state := wire.Sum("test/state")
-	ref := p2p.NewRef(result.Payload)
-	honest := coordinator.Commitment{Round: 7, Member: 3, Payload: ref.Root, PayloadBytes: uint32(ref.Size), State: state, Work: coordinator.WorkHash(wire.Hash{}, 7, 3, result.Gradient)}
-	for _, v := range []struct {
-		name   string
-		change func(*coordinator.Commitment)
-		want   string
-	}{
-		{"an honest one", func(*coordinator.Commitment) {}, ""},
-		{"another payload", func(c *coordinator.Commitment) { c.Payload[5]++ }, "its payload is not what it must be"},
-		{"another length", func(c *coordinator.Commitment) { c.PayloadBytes++ }, "its payload length is not what it must be"},
-		{"another state", func(c *coordinator.Commitment) { c.State[31]++ }, "its optimizer state is not what it must be"},
-		{"another's work", func(c *coordinator.Commitment) {
-			c.Member++
-			c.Work = coordinator.WorkHash(wire.Hash{}, 7, 3, result.Gradient)
-		}, "its gradient is not what it must be"},
+func TestExitStatusOfAnAudit(t *testing.T) {
+	for want, tally := range map[int]audit.Tally{
+		0: {Equal: 3, NotAudited: 1}, exitDifferent: {Equal: 1, Different: 1, NotAudited: 1}, exitNotAudited: {NotAudited: 2},
 	} {
-		c := honest
-		v.change(&c)
-		var r auditReport
-		r.compare(c, result, state)
-		if r.Reason != v.want || (r.Verdict == auditDifferent) != (v.want != "") || len(r.Rows) != 4 {
-			t.Errorf("%s: %q, %q", v.name, r.Verdict, r.Reason)
-		}
-		a := &auditor{console: newShell(t).console, tally: map[string]int{}}
-		if r.Verdict == "" {
-			r.Verdict = auditEqual
-		}
-		a.tally[r.Verdict]++
-		want := 0
-		if v.want != "" {
-			want = exitDifferent
-		}
-		err := a.verdict()
-		if got := statusOf(err); err == nil && want != 0 || err != nil && got != want {
-			t.Errorf("%s: exit status of %v is %d, want %d", v.name, err, got, want)
-		}
-		var text strings.Builder
-		if err := r.write(&text, false); err != nil || (want != 0) != strings.Contains(text.String(), "claimed") {
-			t.Errorf("%s: %v\n%s", v.name, err, text.String())
+		err := auditOutcome(tally)
+		if (err == nil) != (want == 0) || err != nil && statusOf(err) != want {
+			t.Errorf("%v: got %v, want status %d", tally, err, want)
 		}
 	}
 }

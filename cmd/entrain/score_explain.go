@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/entrain-network/entrain/audit"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/participant"
@@ -86,7 +87,7 @@ func explain(s coordinator.State, p coordinator.Scores, o scoreOptions) (explana
 func findMember(s coordinator.State, flag string) (uint32, error) {
 	var found []uint32
 	for i := range s.Count() {
-		if flag == fmt.Sprint(i) || len(flag) >= memberPrefixMin && strings.HasPrefix(s.Key(i).String(), flag) {
+		if flag == fmt.Sprint(i) || len(flag) >= audit.MemberPrefixMin && strings.HasPrefix(s.Key(i).String(), flag) {
 			found = append(found, i)
 		}
 	}
@@ -94,7 +95,7 @@ func findMember(s coordinator.State, flag string) (uint32, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return 0, fmt.Errorf("there is no member %q; entrain status shows the members, and a key needs at least %d digits", flag, memberPrefixMin)
+		return 0, fmt.Errorf("there is no member %q; entrain status shows the members, and a key needs at least %d digits", flag, audit.MemberPrefixMin)
 	}
 	return 0, fmt.Errorf("%d members have keys that begin with %q", len(found), flag)
 }

@@ -1,4 +1,4 @@
-package main
+package audit
 
 import (
 	"context"
@@ -25,19 +25,17 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// auditor is a guest among a run's members that computes their results again.
+// auditor reads from a run's members, as a guest, and computes their results again.
 type auditor struct {
-	console
 	latest
-	options auditOptions
+	options Options
 	run     string
-	asJSON  bool
 	client  ledger.Chain
 	trainer *trainer.Trainer
 	guest   *node.PeerReader
 	own     ledger.Ledger      // under the guest's key
 	stop    context.CancelFunc // of the watches
-	tally   map[string]int     // results by verdict
+	tally   Tally
 
 	paramsRoot wire.Hash // of params, the last that were needed
 	params     []float32
@@ -46,36 +44,29 @@ type auditor struct {
 	archivedAt uint32              // its number
 }
 
-// peersEvery is how often members' addresses are looked up.
+// auditPeersEvery is how often members' addresses are looked up.
 const auditPeersEvery = 2 * time.Second
 
-// newAuditor gets what an audit needs of the chain and this machine, and makes itself known to the members. Close must be called.
-func (c console) newAuditor(ctx context.Context, o auditOptions, run string) (_ *auditor, err error) {
-	a := &auditor{console: c, options: o, run: run, asJSON: o.asJSON, tally: map[string]int{}, latest: latest{wake: make(chan struct{}, 1)}, stop: func() {}}
+// newAuditor connects to the chain, opens the data, and makes itself known to the members. The
+// auditor must be closed.
+func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
+	a := &auditor{options: o, run: o.Target.Run, latest: latest{wake: make(chan struct{}, 1)}, stop: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())
 		}
 	}()
-	if a.client, err = c.dial(ctx, o.endpoints, nil); err != nil {
-		return nil, err
-	}
-	on, err := onchain.GetRun(ctx, a.client, run)
+	client, on, err := onchain.Open(ctx, o.Endpoints, onchain.DialOptions{Remember: o.Remember}, o.Target)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.to.Check(a.client.ChainID(), on.Snapshot.State.ID()); err != nil {
+	a.client = client
+	a.latest.s = on.Snapshot
+	dir, err := o.Target.DataOf(o.Data, on)
+	if err != nil {
 		return nil, err
 	}
-	a.latest.s = on.Snapshot
-	dir := o.data
-	if dir == "" {
-		dir = on.Spec.Data.Location
-	}
-	if dir == "" {
-		return nil, fmt.Errorf("run %q does not say where its data is; it has the manifest %s: say where you have it with --data DIR", run, on.Spec.Data.Manifest)
-	}
-	if a.trainer, err = trainer.New(ctx, on.Spec, dir, o.workers, 0); err != nil {
+	if a.trainer, err = trainer.New(ctx, on.Spec, dir, o.Workers, 0); err != nil {
 		return nil, err
 	}
 	if a.trainer.From, err = trainer.FindOrigin(on.Spec, "", nil); err != nil {
@@ -84,28 +75,28 @@ func (c console) newAuditor(ctx context.Context, o auditOptions, run string) (_ 
 	if err := trainer.SelfTest(ctx, a.trainer.Pool); err != nil {
 		return nil, err
 	}
-	if o.archive != "" && !o.watch {
-		round, at, err := readArchived(o.archive, on.Snapshot.State.ID(), o.round)
+	if o.Archive != "" && !o.Watch {
+		round, at, err := readArchived(o.Archive, on.Snapshot.State.ID(), o.Round)
 		if err != nil {
 			return nil, err
 		}
 		a.archived, a.archivedAt, a.latest.s.State = &round, at, round.State
 		return a, nil
 	}
-	if err := a.visit(ctx, o, run, on.Snapshot.State.ID()); err != nil {
+	if err := a.visit(ctx, o, o.Target.Run, on.Snapshot.State.ID()); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-// visit makes the auditor a guest among the members.
-func (a *auditor) visit(ctx context.Context, o auditOptions, run string, id wire.Hash) (err error) {
+// visit connects the auditor to the members.
+func (a *auditor) visit(ctx context.Context, o Options, run string, id wire.Hash) (err error) {
 	var seed [32]byte
 	_, _ = crand.Read(seed[:]) // never fails
 	secret := key.FromSeed(seed)
 	a.own = a.client.As(secret)
 	a.guest, err = node.NewPeerReader(id, func(h p2p.Handler) (p2p.Network, error) {
-		listen, err := lp2p.ListenAddrs(o.listen, onchain.AllLoopback(o.endpoints))
+		listen, err := lp2p.ListenAddrs(o.Listen, onchain.AllLoopback(o.Endpoints))
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +116,7 @@ func (a *auditor) visit(ctx context.Context, o auditOptions, run string, id wire
 	return nil
 }
 
-// keepPeers tells the network where the members are, until ctx ends.
+// keepPeers keeps the network informed of the members' addresses, until ctx ends.
 func (a *auditor) keepPeers(ctx context.Context) {
 	timer := time.NewTicker(auditPeersEvery)
 	defer timer.Stop()
@@ -153,7 +144,8 @@ func (a *auditor) close() error {
 	var errs []error
 	if a.guest != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), participant.Farewell)
-		_ = onchain.Submit(ctx, a.own, host.Announce{Run: a.run}) // if not, others' announcements push it out in time
+		// if not, others' announcements push it out in time
+		_ = onchain.Submit(ctx, a.own, host.Announce{Run: a.run})
 		cancel()
 		errs = append(errs, a.guest.Close())
 	}
@@ -166,7 +158,7 @@ func (a *auditor) close() error {
 	return errors.Join(errs...)
 }
 
-// others are the keys of the members to ask, the one that is audited first.
+// others returns the keys of the members to ask, beginning with the audited one.
 func others(s coordinator.State, first uint32) []key.Public {
 	list := []key.Public{s.Key(first)}
 	for i := range s.Count() {
@@ -177,8 +169,8 @@ func others(s coordinator.State, first uint32) []key.Public {
 	return list
 }
 
-// contact waits until members answer: they let a guest in once they have seen it on the ledger. It does not wait long for the last ones.
-// Without a limit it waits for a run to go on.
+// contact waits until members answer: they let a guest in once they have seen it on the chain. It
+// waits a little for the rest when some answer. A limit of 0 means none.
 func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -223,24 +215,25 @@ func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// lastOnes is how long contact waits for the members that do not answer yet when others do.
+// lastOnes is how long contact waits for silent members when others answer.
 const lastOnes = 4 * time.Second
 
-// served tells whether members still keep what belongs to a round, as far as one knows.
+// served reports whether members still keep what belongs to a round.
 func served(s coordinator.State, round uint32) bool {
 	_, ok := s.At(round)
 	return ok
 }
 
-// askedMax is how many members are asked for a commitment before all begin anew: whoever takes part has all of them, as a rule.
+// askedMax is how many members are asked for a commitment in one turn. As a rule each member has
+// all of them.
 const askedMax = 8
 
-// auditAskEvery is the pause between two turns of asking. A guest that has just come is let in once members have seen it on the ledger.
+// auditAskEvery is the pause between two turns of asking.
 const auditAskEvery = 250 * time.Millisecond
 
-// commitments asks members for what one of them committed to in a round, until one has it.
+// commitments asks members for one member's commitments to a round, until one has them.
 func (a *auditor) commitments(ctx context.Context, s coordinator.State, round, member uint32) ([]coordinator.Signed, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.options.patience)
+	ctx, cancel := context.WithTimeout(ctx, a.options.Patience)
 	defer cancel()
 	if a.archived != nil {
 		if found := commitmentsOf(a.archived, round, member); len(found) > 0 {
@@ -286,7 +279,7 @@ func (a *auditor) floats(ctx context.Context, root wire.Hash, n int, from []key.
 	if a.archived != nil {
 		return floatsOf(a.archived, root, n)
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.options.patience)
+	ctx, cancel := context.WithTimeout(ctx, a.options.Patience)
 	defer cancel()
 	data, err := a.guest.Fetch(ctx, p2p.Ref{Root: root, Size: uint64(n) * 4}, from)
 	if err != nil {
@@ -297,7 +290,7 @@ func (a *auditor) floats(ctx context.Context, root wire.Hash, n int, from []key.
 	return v, nil
 }
 
-// start gets the parameters of a round's start.
+// start fetches the parameters at a round's start.
 func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash, member uint32) ([]float32, error) {
 	if a.paramsRoot == root && a.params != nil {
 		return a.params, nil
@@ -318,7 +311,7 @@ func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash
 	return a.params, nil
 }
 
-// before gets the optimizer state that a member went on from.
+// before fetches the optimizer state with which a member began.
 func (a *auditor) before(ctx context.Context, s coordinator.State, prev wire.Hash, member uint32) ([]float32, error) {
 	n := a.trainer.Engine.StateLen()
 	if fresh := make([]float32, n); prev == merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(fresh))) {

@@ -1,4 +1,4 @@
-package main
+package audit
 
 import (
 	"errors"
@@ -16,10 +16,11 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// An archive is a directory with a file for each round that an audit went along with: see node.ArchivedRound.
+// An archive is a directory with a file for each round that an audit went along with: see
+// node.ArchivedRound.
 func archiveName(round uint32) string { return fmt.Sprintf("round-%010d.audit", round) }
 
-// readArchived reads a round of an archive; round 0 is the newest there is.
+// readArchived reads a round of an archive; 0 means the newest.
 func readArchived(dir string, run wire.Hash, round uint32) (node.ArchivedRound, uint32, error) {
 	if round == 0 {
 		found, err := filepath.Glob(filepath.Join(dir, "round-*.audit"))
@@ -45,7 +46,8 @@ func readArchived(dir string, run wire.Hash, round uint32) (node.ArchivedRound, 
 	return a, round, nil
 }
 
-// keepArchived writes what was gathered of a round to the archive, and removes the oldest rounds while all take more than most bytes.
+// keepArchived writes what was gathered of a round to the archive, and removes the oldest rounds
+// beyond most bytes.
 func keepArchived(dir string, state coordinator.State, round uint32, all []*inputs, most int64) error {
 	a := node.ArchivedRound{State: state, Blobs: map[wire.Hash][]byte{}}
 	for _, in := range all {
@@ -84,7 +86,7 @@ func keepArchived(dir string, state coordinator.State, round uint32, all []*inpu
 	return nil
 }
 
-// commitmentsOf are those of a member to an archived round.
+// commitmentsOf returns a member's commitments to an archived round.
 func commitmentsOf(a *node.ArchivedRound, round, member uint32) (found []coordinator.Signed) {
 	for _, s := range a.Signed {
 		if s.Commitment.Round == round && s.Commitment.Member == member {
@@ -94,7 +96,7 @@ func commitmentsOf(a *node.ArchivedRound, round, member uint32) (found []coordin
 	return found
 }
 
-// floatsOf are an archived blob's numbers.
+// floatsOf returns an archived blob's numbers.
 func floatsOf(a *node.ArchivedRound, root wire.Hash, n int) ([]float32, error) {
 	b, ok := a.Blobs[root]
 	if !ok || len(b) != 4*n {

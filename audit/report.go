@@ -1,4 +1,4 @@
-package main
+package audit
 
 import (
 	"context"
@@ -13,35 +13,36 @@ import (
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/verify"
+	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // What comes of an audit.
 const (
-	auditEqual     = "equal"
-	auditDifferent = "different"
-	auditNot       = "not audited"
+	Equal      = "equal"
+	Different  = "different"
+	NotAudited = "not audited"
 )
 
-// auditReport is what came of auditing one result.
-type auditReport struct {
-	Run       string     `json:"run"`
-	Chain     string     `json:"chain"`
-	Epoch     uint32     `json:"epoch"`
-	Round     uint32     `json:"round"`
-	Step      uint32     `json:"step"`
-	Member    uint32     `json:"member"`
-	Key       string     `json:"key"`
-	Sequences uint32     `json:"sequences"`
-	Accepted  bool       `json:"accepted"` // the result counts
-	Verdict   string     `json:"verdict"`
-	Reason    string     `json:"reason,omitempty"` // of a verdict other than equal
-	Rows      []auditRow `json:"rows"`
-	Seconds   float64    `json:"seconds"`
+// Report is the outcome of auditing one result.
+type Report struct {
+	Run       string  `json:"run"`
+	Chain     string  `json:"chain"`
+	Epoch     uint32  `json:"epoch"`
+	Round     uint32  `json:"round"`
+	Step      uint32  `json:"step"`
+	Member    uint32  `json:"member"`
+	Key       string  `json:"key"`
+	Sequences uint32  `json:"sequences"`
+	Accepted  bool    `json:"accepted"` // the result counts
+	Verdict   string  `json:"verdict"`
+	Reason    string  `json:"reason,omitempty"` // of a verdict other than equal
+	Rows      []Row   `json:"rows"`
+	Seconds   float64 `json:"seconds"`
 }
 
-// auditRow is one hash of a commitment.
-type auditRow struct {
+// Row is one hash of a commitment.
+type Row struct {
 	What    string `json:"what"`
 	Claimed string `json:"claimed"`
 	Found   string `json:"found"` // what comes out, or what the chain says
@@ -49,18 +50,19 @@ type auditRow struct {
 }
 
 // row compares what was claimed with what was found.
-func (r *auditReport) row(what string, claimed, found any) {
-	row := auditRow{What: what, Claimed: fmt.Sprint(claimed), Found: fmt.Sprint(found)}
+func (r *Report) row(what string, claimed, found any) {
+	row := Row{What: what, Claimed: fmt.Sprint(claimed), Found: fmt.Sprint(found)}
 	row.Equal = row.Claimed == row.Found
 	r.Rows = append(r.Rows, row)
-	if !row.Equal && r.Verdict != auditDifferent {
-		r.Verdict, r.Reason = auditDifferent, "its "+what+" is not what it must be"
+	if !row.Equal && r.Verdict != Different {
+		r.Verdict, r.Reason = Different, "its "+what+" is not what it must be"
 	}
 }
 
-// inputs are what an audit of one result takes. If they could not be had, or already do not fit, the report has its verdict.
+// inputs are what an audit of one result takes. If they are missing, or contradict each other, the
+// report has its verdict already.
 type inputs struct {
-	report       auditReport
+	report       Report
 	round        coordinator.Round
 	signed       coordinator.Signed
 	commitment   coordinator.Commitment
@@ -68,12 +70,12 @@ type inputs struct {
 	params, prev []float32
 }
 
-// gather gets what a member committed to in a round, and what it takes to compute it again.
+// gather gets a member's commitment to a round, and what computing it again takes.
 func (a *auditor) gather(ctx context.Context, r coordinator.Round, member uint32) *inputs {
 	s := a.state()
-	in := &inputs{round: r, spans: r.Share(member), report: auditReport{
+	in := &inputs{round: r, spans: r.Share(member), report: Report{
 		Run: a.run, Chain: a.client.ChainID(), Epoch: r.Epoch(), Round: r.Number(), Step: r.Step(), Member: member, Key: s.Key(member).String(),
-		Accepted: r.Accepted(member), Rows: []auditRow{},
+		Accepted: r.Accepted(member), Rows: []Row{},
 	}}
 	report := &in.report
 	report.Sequences = uint32(batch.Total(in.spans))
@@ -90,7 +92,7 @@ func (a *auditor) gather(ctx context.Context, r coordinator.Round, member uint32
 	agreed, _ := r.Agreed()
 	report.row("share", in.commitment.Share, batch.Hash(in.spans))
 	report.row("parameters", in.commitment.Params, agreed)
-	if report.Verdict == auditDifferent {
+	if report.Verdict == Different {
 		return in
 	}
 	if in.prev, err = a.before(ctx, s, in.commitment.Prev, member); err != nil {
@@ -105,12 +107,12 @@ func (a *auditor) gather(ctx context.Context, r coordinator.Round, member uint32
 
 // give gives up.
 func (in *inputs) give(err error, what, advice string) *inputs {
-	in.report.Verdict, in.report.Reason = auditNot, fmt.Sprintf("%s: %v; %s", what, err, advice)
+	in.report.Verdict, in.report.Reason = NotAudited, fmt.Sprintf("%s: %v; %s", what, err, advice)
 	return in
 }
 
-// compute computes the share and compares what comes out.
-func (a *auditor) compute(ctx context.Context, in *inputs) auditReport {
+// compute computes the share again and compares.
+func (a *auditor) compute(ctx context.Context, in *inputs) Report {
 	if in.report.Verdict != "" && in.params == nil {
 		return in.report
 	}
@@ -120,7 +122,7 @@ func (a *auditor) compute(ctx context.Context, in *inputs) auditReport {
 	}
 	in.report.compare(in.commitment, result, merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(in.prev))))
 	if in.report.Verdict == "" {
-		in.report.Verdict = auditEqual
+		in.report.Verdict = Equal
 	}
 	return in.report
 }
@@ -132,8 +134,8 @@ func advicePrev(err error) string {
 	return "its author may have left"
 }
 
-// compare adds what came of computing the share.
-func (r *auditReport) compare(c coordinator.Commitment, result engine.Result, state wire.Hash) {
+// compare adds the rows of a share that was computed again.
+func (r *Report) compare(c coordinator.Commitment, result engine.Result, state wire.Hash) {
 	found := verify.Claim(c, result, state)
 	r.row("gradient", c.Work, found.Work)
 	r.row("optimizer state", c.State, found.State)
@@ -141,9 +143,10 @@ func (r *auditReport) compare(c coordinator.Commitment, result engine.Result, st
 	r.row("payload length", c.PayloadBytes, found.PayloadBytes)
 }
 
-// chained tells whether the state a member went on from is that of its result of the step before. A fresh one is, too; and what cannot be known
-// any more is left out.
-func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinator.Round, c coordinator.Commitment, report *auditReport) {
+// chained checks that a member began with the optimizer state of its result of the step before,
+// with a fresh one, or with the one that the run resumes. It adds no row if that is no longer
+// known.
+func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinator.Round, c coordinator.Commitment, report *Report) {
 	fresh := merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(make([]float32, a.trainer.Engine.StateLen()))))
 	if c.Prev == fresh {
 		report.row("state before", c.Prev, fresh)
@@ -175,13 +178,13 @@ func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinato
 	}
 }
 
-// write shows a report: all hashes, or a line.
-func (r auditReport) write(out io.Writer, line bool) error {
+// Write prints a report: all hashes, or one line.
+func (r Report) Write(out io.Writer, line bool) error {
 	note := ""
 	if !r.Accepted {
 		note = ", a result that does not count"
 	}
-	_, err := fmt.Fprintf(out, "round %d, step %d, member %d (%s), %d sequences%s: %s", r.Round, r.Step, r.Member, short(r.Key), r.Sequences, note, r.Verdict)
+	_, err := fmt.Fprintf(out, "round %d, step %d, member %d (%s), %d sequences%s: %s", r.Round, r.Step, r.Member, view.Short(r.Key), r.Sequences, note, r.Verdict)
 	if r.Reason != "" {
 		fmt.Fprintf(out, "\n  %s", r.Reason)
 	}

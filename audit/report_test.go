@@ -1,0 +1,47 @@
+package audit
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/wire"
+)
+
+func TestAuditTellsWhatIsDifferent(t *testing.T) {
+	result := engine.Result{Payload: []byte("payload"), Gradient: wire.Sum("test/gradient")}
+	state := wire.Sum("test/state")
+	ref := p2p.NewRef(result.Payload)
+	honest := coordinator.Commitment{Round: 7, Member: 3, Payload: ref.Root, PayloadBytes: uint32(ref.Size), State: state, Work: coordinator.WorkHash(wire.Hash{}, 7, 3, result.Gradient)}
+	for _, v := range []struct {
+		name   string
+		change func(*coordinator.Commitment)
+		want   string
+	}{
+		{"an honest one", func(*coordinator.Commitment) {}, ""},
+		{"another payload", func(c *coordinator.Commitment) { c.Payload[5]++ }, "its payload is not what it must be"},
+		{"another length", func(c *coordinator.Commitment) { c.PayloadBytes++ }, "its payload length is not what it must be"},
+		{"another state", func(c *coordinator.Commitment) { c.State[31]++ }, "its optimizer state is not what it must be"},
+		{"another's work", func(c *coordinator.Commitment) {
+			c.Member++
+			c.Work = coordinator.WorkHash(wire.Hash{}, 7, 3, result.Gradient)
+		}, "its gradient is not what it must be"},
+	} {
+		c := honest
+		v.change(&c)
+		var r Report
+		r.compare(c, result, state)
+		if r.Reason != v.want || (r.Verdict == Different) != (v.want != "") || len(r.Rows) != 4 {
+			t.Errorf("%s: %q, %q", v.name, r.Verdict, r.Reason)
+		}
+		if r.Verdict == "" {
+			r.Verdict = Equal
+		}
+		var text strings.Builder
+		if err := r.Write(&text, false); err != nil || (v.want != "") != strings.Contains(text.String(), "claimed") {
+			t.Errorf("%s: %v\n%s", v.name, err, text.String())
+		}
+	}
+}
