@@ -1,5 +1,6 @@
-// Package canonical is JSON with one spelling for a value, so that a file has one hash: indented by two spaces, the fields in the order of the
-// struct, nothing escaped that need not be, and a newline at the end. Manifests of data sets and of checkpoints are written so.
+// Package canonical writes JSON in one spelling for each value, so that a file has one hash:
+// indented by two spaces, fields in the order of the struct, only the necessary escapes, and a
+// newline at the end. Manifests of data sets and of checkpoints are canonical.
 package canonical
 
 import (
@@ -9,7 +10,7 @@ import (
 	"fmt"
 )
 
-// JSON are the canonical bytes of v, which must be made of what JSON can say: it panics if not.
+// JSON returns the canonical bytes of v. It panics if JSON cannot hold v.
 func JSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -29,11 +30,11 @@ type Value interface {
 	Check() error
 }
 
-// ErrEdited is what bytes are refused with that are not those a value is written as.
+// ErrEdited reports input that is not in canonical form.
 var ErrEdited = errors.New("it is not in its canonical form: it was edited")
 
-// Parse reads the canonical bytes of a V, at most so many. All others it refuses, unknown and repeated fields among them, and what V's Check
-// refuses; what names the file in errors.
+// Parse reads the canonical bytes of a V, at most most. It refuses all other bytes, such as unknown
+// or repeated fields, and what V's Check refuses. Errors call the file what.
 func Parse[V Value](b []byte, what string, most int) (V, error) {
 	var v, none V
 	if len(b) > most {

@@ -32,7 +32,8 @@ func TestNormIsNearTheRealNumberForAnyWorkers(t *testing.T) {
 		}
 		want, _ := sum.Sqrt(sum).Float64()
 		got := codec.Norm(pool, v)
-		// Each partial sum has 1024 additions of 2^-53 at most, all of one sign, the folds and the segments few more; the root halves that.
+		// Each partial sum has 1024 additions of 2^-53 at most, all of one sign, the folds and the
+		// segments few more; the root halves that.
 		if math.Abs(got-want) > 1100*0x1p-54*want {
 			t.Fatalf("norm of %d elements %v... is %v, want %v", len(v), pattern, got, want)
 		}
@@ -42,7 +43,8 @@ func TestNormIsNearTheRealNumberForAnyWorkers(t *testing.T) {
 	})
 }
 
-// The order of the sum is the definition: this is the docstring of Norm written down once more, slowly.
+// The order of the sum is the definition: this is the docstring of Norm written down once more,
+// slowly.
 func TestNormAddsInTheDefinedOrder(t *testing.T) {
 	v := make([]float32, 3*16384+1237)
 	for i := range v {

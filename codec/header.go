@@ -10,18 +10,21 @@ import (
 // HeaderLen is the length in bytes of the header with which every payload begins.
 const HeaderLen = 12
 
-// A Header says which codec wrote a payload, in which version and for which layout, so that a payload of another run, model or setting is
-// refused at its first bytes instead of being read as something else:
+// A Header says which codec wrote a payload, in which version and for which layout, so that a
+// payload of another run, model or setting is refused at its first bytes instead of being read as
+// something else:
 //
 //	offset  bytes
 //	0       4      magic: the codec and the version of its format, in ASCII
 //	4       8      the first 8 bytes of Sum("entrain/codec", magic, settings, tensors)
 //
-// where settings is the number of settings and each setting (U32 each), and tensors is for each tensor its name (Var), its number of
-// dimensions (U32) and its dimensions (U64 each), all written as package wire does.
+// where settings is the number of settings and each setting (U32 each), and tensors is for each
+// tensor its name (Var), its number of dimensions (U32) and its dimensions (U64 each), all written
+// as package wire does.
 type Header [HeaderLen]byte
 
-// NewHeader returns the header of the payloads of one codec, for one layout and those settings which change the meaning of their bytes.
+// NewHeader returns the header of the payloads of one codec, for one layout and those settings
+// which change the meaning of their bytes.
 func NewHeader(magic string, layout tensor.Layout, settings ...uint32) Header {
 	var h Header
 	if copy(h[:4], magic) != 4 || len(magic) != 4 {

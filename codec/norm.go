@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// NormSegment is how many elements one task of Norm adds up. It is part of the definition of Norm: another number gives other bits.
+// NormSegment is how many elements one task of Norm adds up. It is part of the definition of Norm:
+// another number gives other bits.
 const NormSegment = 1 << 14
 
 // Squares are the partial sums of the squares of a segment of Norm.
@@ -31,17 +32,20 @@ func (s *Squares) Sum() float64 {
 	return s[0]
 }
 
-// Norm returns the Euclidean norm of v. It is NaN or an infinity exactly if v holds a NaN or an infinity.
+// Norm returns the Euclidean norm of v. It is NaN or an infinity exactly if v holds a NaN or an
+// infinity.
 //
-// The order of the sum is part of the definition: segments of 16384 elements; in each, element i is squared and added to partial sum i mod 16;
-// the 16 are folded by halves (0+8, 1+9, ...; then 0+4, ...; 0+2, 1+3; 0+1); the segments' sums are added in their order, beginning with +0.
-// All of it in binary64, in which the square of a binary32 is exact (so it is no matter whether a compiler fuses it into the sum) and no sum
-// of such squares overflows.
+// The order of the sum is part of the definition: segments of 16384 elements; in each, element i is
+// squared and added to partial sum i mod 16; the 16 are folded by halves (0+8, 1+9, ...; then 0+4,
+// ...; 0+2, 1+3; 0+1); the segments' sums are added in their order, beginning with +0. All of it in
+// binary64, in which the square of a binary32 is exact (so it is no matter whether a compiler fuses
+// it into the sum) and no sum of such squares overflows.
 func Norm(pool *exact.Pool, v []float32) float64 { return NewClipper(pool).norm(v) }
 
-// Clip returns the factor, at most 1, which brings grad to a Euclidean norm of at most max; a max of 0 stands for no limit. The error wraps
-// ErrNotFinite if grad holds a NaN or an infinity; a norm above NormMax is an error too. grad is not changed: the factor is to be multiplied
-// into whatever else scales the gradient.
+// Clip returns the factor, at most 1, which brings grad to a Euclidean norm of at most max; a max
+// of 0 stands for no limit. The error wraps ErrNotFinite if grad holds a NaN or an infinity; a norm
+// above NormMax is an error too. grad is not changed: the factor is to be multiplied into whatever
+// else scales the gradient.
 func Clip(pool *exact.Pool, grad []float32, max float32) (float32, error) {
 	return NewClipper(pool).Clip(grad, max)
 }

@@ -11,8 +11,9 @@ import (
 // stateSegment is how many elements of a state a worker checks at a time.
 const stateSegment = 1 << 14
 
-// A StateCheck refuses private states that no Encode has left behind, again and again without allocating: those with a NaN, an infinity, or
-// numbers so large that sums could overflow. It is for one goroutine at a time.
+// A StateCheck refuses private states that no Encode has left behind, again and again without
+// allocating: those with a NaN, an infinity, or numbers so large that sums could overflow. It is
+// for one goroutine at a time.
 type StateCheck struct {
 	pool  *exact.Pool
 	loop  vec.Kernel
@@ -31,7 +32,8 @@ func NewStateCheck(pool *exact.Pool) *StateCheck {
 	return c
 }
 
-// Check returns an error if an element of state is of magnitude above max, which is finite and not negative; it wraps ErrNotFinite or ErrTooLarge.
+// Check returns an error if an element of state is of magnitude above max, which is finite and not
+// negative; it wraps ErrNotFinite or ErrTooLarge.
 func (c *StateCheck) Check(state []float32, max float32) error {
 	segments := (len(state) + stateSegment - 1) / stateSegment
 	if cap(c.most) < segments {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// checkAdamW does a step with each kernel and compares the bits of all that it changes with those of plain Go.
+// checkAdamW does a step with each kernel and compares the bits of all that it changes with those
+// of plain Go.
 func checkAdamW(t *testing.T, x, m, v, g []float32, s AdamWStep) {
 	t.Helper()
 	kernels := Kernels()

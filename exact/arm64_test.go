@@ -7,10 +7,12 @@ import (
 	"github.com/entrain-network/entrain/tests/emulator"
 )
 
-// emulated are the tests that compare kernels with plain Go, but for the one of products that takes plain Go too long there.
+// emulated are the tests that compare kernels with plain Go, but for the one of products that takes
+// plain Go too long there.
 const emulated = "^(Test(RowKernels|LaneKernels|ExpInVectors|Folds|Panels|AdamW|FMA32|GemmDoes|GemmGoes|GemmWith|Peak).*|Fuzz.*)$"
 
-// The kernel for arm64 and plain Go as its compiler makes it are equal there too, here in an emulator.
+// The kernel for arm64 and plain Go as its compiler makes it are equal there too, here in an
+// emulator.
 func TestKernelsAreEqualToPlainGoOnARM64(t *testing.T) {
 	out, err := emulator.ARM64(t)(emulated)
 	if err != nil {

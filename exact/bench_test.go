@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkGemm measures squares, and the products of the 10m preset's training: m, n, k and which of A and B are transposed in memory.
+// BenchmarkGemm measures squares, and the products of the 10m preset's training: m, n, k and which
+// of A and B are transposed in memory.
 func BenchmarkGemm(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, s := range []struct {

@@ -4,9 +4,10 @@ import "math"
 
 // FMA32 returns x*y + z rounded once to binary32, on any hardware.
 //
-// The product of two binary32 is exact in binary64. Rounding the sum to binary64 and then to binary32 goes wrong only where the first result is a
-// midpoint of two binary32, or where the second is subnormal and so has other midpoints; those cases go the long way. float32(math.FMA(...)) would
-// round twice and is not the same.
+// The product of two binary32 is exact in binary64. Rounding the sum to binary64 and then to
+// binary32 goes wrong only where the first result is a midpoint of two binary32, or where the
+// second is subnormal and so has other midpoints; those cases go the long way.
+// float32(math.FMA(...)) would round twice and is not the same.
 func FMA32(x, y, z float32) float32 {
 	s := float64(float64(x)*float64(y)) + float64(z)
 	if roundsOnce(s) {
@@ -15,7 +16,8 @@ func FMA32(x, y, z float32) float32 {
 	return fmaToOdd(x, y, z)
 }
 
-// roundsOnce tells whether a sum that was rounded to binary64 may be rounded to binary32 as if it were exact.
+// roundsOnce tells whether a sum that was rounded to binary64 may be rounded to binary32 as if it
+// were exact.
 func roundsOnce(s float64) bool {
 	const (
 		beyond   = 1<<29 - 1 // the bits that binary32 has no room for
@@ -26,8 +28,9 @@ func roundsOnce(s float64) bool {
 	return b&beyond != midpoint && b<<1 >= normal
 }
 
-// fmaToOdd rounds the sum to odd: unless it is exact, its last bit is set to 1, so that it is on no midpoint between two binary32, and the last
-// rounding decides as it would on the exact sum (S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
+// fmaToOdd rounds the sum to odd: unless it is exact, its last bit is set to 1, so that it is on no
+// midpoint between two binary32, and the last rounding decides as it would on the exact sum (S.
+// Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
 // rounding to odd", 2008).
 func fmaToOdd(x, y, z float32) float32 {
 	p := float64(float64(x) * float64(y))

@@ -7,13 +7,15 @@ import (
 	"testing"
 )
 
-// bigFMA is x*y + z by arbitrary precision: 700 bits hold any product and sum of finite binary32 exactly.
+// bigFMA is x*y + z by arbitrary precision: 700 bits hold any product and sum of finite binary32
+// exactly.
 func bigFMA(x, y, z float32) float32 {
 	p := new(big.Float).SetPrec(700).Mul(big.NewFloat(float64(x)), big.NewFloat(float64(y)))
 	p.Add(p, big.NewFloat(float64(z)))
 	f, _ := p.Float32()
 	if f == 0 && p.Sign() == 0 {
-		// An exact zero: big.Float follows IEEE's signs only for its own operands, so ask binary64, in which the product is exact.
+		// An exact zero: big.Float follows IEEE's signs only for its own operands, so ask binary64,
+		// in which the product is exact.
 		return float32(float64(x)*float64(y) + float64(z))
 	}
 	return f
@@ -54,7 +56,8 @@ func TestFMA32GoesTheLongWayWhereItMust(t *testing.T) {
 	}
 }
 
-// The case that rounding twice gets wrong: the sum lies so close to the midpoint of two binary32 that binary64 rounds it onto the midpoint.
+// The case that rounding twice gets wrong: the sum lies so close to the midpoint of two binary32
+// that binary64 rounds it onto the midpoint.
 func TestFMA32IsNotRoundedTwice(t *testing.T) {
 	// The product is (2^46 - 1)·2^-70 = 2^-24 - 2^-70, the midpoint above z is z + 2^-24.
 	x, y, z := float32(0x1.000002p-12), float32(0x1.fffffcp-13), float32(0x1.000002p0)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Arbitrary-precision series, in bigPrecision bits: what the functions are measured against. They share nothing with the code they test.
+// Arbitrary-precision series, in bigPrecision bits: what the functions are measured against. They
+// share nothing with the code they test.
 
 const bigPrecision = 240
 
@@ -161,7 +162,8 @@ func TestFunctionsAreWithinTheirErrors(t *testing.T) {
 	}
 }
 
-// Multiples of π/2, where sine or cosine nearly vanish, and the binary32 that comes closest to one of all: 16367173·2^72.
+// Multiples of π/2, where sine or cosine nearly vanish, and the binary32 that comes closest to one
+// of all: 16367173·2^72.
 func TestSineAndCosineNearTheirZeros(t *testing.T) {
 	inputs := []float32{16367173 * 0x1p72, 0x1.6ac5b2p102}
 	for i := 1; i < 3000; i++ {

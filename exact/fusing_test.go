@@ -20,11 +20,12 @@ var mayFuse = map[string]string{
 	"codec/distro.(*number).log2": "an estimate for reports, which nothing computes with",
 }
 
-// fused matches the instructions that multiply and add with one rounding, on all the architectures below.
+// fused matches the instructions that multiply and add with one rounding, on all the architectures
+// below.
 var fused = regexp.MustCompile(`\sV?FN?M(ADD|SUB)[0-9A-Z]*\s`)
 
-// Compilers for these targets fuse x*y + z unless an explicit conversion stands between. What they made of our Go is searched for it; what the
-// assembler made is not in their listing.
+// Compilers for these targets fuse x*y + z unless an explicit conversion stands between. What they
+// made of our Go is searched for it; what the assembler made is not in their listing.
 func TestTheCompilerFusesNothing(t *testing.T) {
 	const module = "github.com/entrain-network/entrain/"
 	for _, target := range [][]string{{"GOARCH=arm64"}, {"GOARCH=riscv64"}, {"GOARCH=amd64", "GOAMD64=v3"}} {
@@ -51,7 +52,8 @@ func TestTheCompilerFusesNothing(t *testing.T) {
 	}
 }
 
-// fusedIn returns how many functions a compiler's listing has, and "function: instruction" for each fused one.
+// fusedIn returns how many functions a compiler's listing has, and "function: instruction" for each
+// fused one.
 func fusedIn(listing []byte) (functions int, found []string) {
 	lines := bufio.NewScanner(bytes.NewReader(listing))
 	lines.Buffer(nil, 1<<20)

@@ -7,24 +7,29 @@ import (
 
 // Sizes of the blocks a product is cut into. They change speed and nothing else.
 const (
-	// blockK is how many k a tile runs over before it is stored: its loads and stores cost little beside so many fused multiply-adds, and C, which may
-	// be in memory, is gone through seldom.
+	// blockK is how many k a tile runs over before it is stored: its loads and stores cost little
+	// beside so many fused multiply-adds, and C, which may be in memory, is gone through seldom.
 	blockK = 1024
 	// blockN is how many columns of B are packed at a time.
 	blockN = 1024
-	// blockRows is how many tiles of rows of A are used against one panel of B, and again against the next: they stay in the second-level cache, beside
-	// that panel. They take a quarter of it and no more, because rows that lie a power of two apart in memory have only some of its places.
+	// blockRows is how many tiles of rows of A are used against one panel of B, and again against
+	// the next: they stay in the second-level cache, beside that panel. They take a quarter of it
+	// and no more, because rows that lie a power of two apart in memory have only some of its
+	// places.
 	blockRows = 8
-	// gemmParallel is the number of multiply-adds below which waking other workers costs more than it saves.
+	// gemmParallel is the number of multiply-adds below which waking other workers costs more than
+	// it saves.
 	gemmParallel = 1 << 17
 )
 
-// Gemm computes C = A·B, or C = C + A·B if acc is set. A is (m, k), its element [i,p] at a[i*ars+p*acs]; B is (k, n), its element [p,j] at
-// b[p*brs+j*bcs]; C is (m, n), row-major with ldc floats from row to row. So the transpose of a row-major matrix is the same slice with its two
-// strides exchanged. Each element of C is one chain c = fma(a[i,p], b[p,j], c) for p ascending, from +0, or from C if acc is set.
+// Gemm computes C = A·B, or C = C + A·B if acc is set. A is (m, k), its element [i,p] at
+// a[i*ars+p*acs]; B is (k, n), its element [p,j] at b[p*brs+j*bcs]; C is (m, n), row-major with ldc
+// floats from row to row. So the transpose of a row-major matrix is the same slice with its two
+// strides exchanged. Each element of C is one chain c = fma(a[i,p], b[p,j], c) for p ascending,
+// from +0, or from C if acc is set.
 //
-// C must not overlap A or B. Gemm panics if a slice is too short for its strides. It must not be called from work that runs on the same pool:
-// that has Worker.Gemm.
+// C must not overlap A or B. Gemm panics if a slice is too short for its strides. It must not be
+// called from work that runs on the same pool: that has Worker.Gemm.
 func Gemm(pool *Pool, m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, acc bool) {
 	if pool == nil {
 		NewWorker(Kernels()[0]).Gemm(m, n, k, a, ars, acs, b, brs, bcs, c, ldc, acc)
@@ -105,13 +110,14 @@ func grow(s []float32, n int) []float32 {
 	return s[:n]
 }
 
-// packsA tells whether A is copied into panels of mr rows first. A tile reads mr rows of A side by side, which is as good as a panel where they are
-// contiguous; but an A that is transposed in memory has a new cache line, often a new page, at every k. A product that reads each element only once
-// or twice is not worth it.
+// packsA tells whether A is copied into panels of mr rows first. A tile reads mr rows of A side by
+// side, which is as good as a panel where they are contiguous; but an A that is transposed in
+// memory has a new cache line, often a new page, at every k. A product that reads each element only
+// once or twice is not worth it.
 func packsA(n, acs, nr int) bool { return n > 2*nr && acs != 1 }
 
-// tiles multiplies A (m, kc) by packed panels of B, of which panel number j/nr begins at b[j/nr*panel] and holds columns j to j+nr of kc rows, in
-// that order.
+// tiles multiplies A (m, kc) by packed panels of B, of which panel number j/nr begins at
+// b[j/nr*panel] and holds columns j to j+nr of kc rows, in that order.
 func (w *Worker) tiles(m, n, kc int, a []float32, ars, acs int, b []float32, panel int, c []float32, ldc int, acc bool) {
 	mr := w.kernel.mr
 	block := blockRows * mr
@@ -140,7 +146,8 @@ func (w *Worker) tiles(m, n, kc int, a []float32, ars, acs int, b []float32, pan
 	}
 }
 
-// packedBlocks is how many floats the blocks of rows take that tiles packs of A (m, kc): the one in use, and the one after it, if there is one.
+// packedBlocks is how many floats the blocks of rows take that tiles packs of A (m, kc): the one in
+// use, and the one after it, if there is one.
 func packedBlocks(m, kc, mr int) int {
 	if block := blockRows * mr; m > block {
 		return 2 * panels(kc, block, mr)
@@ -148,14 +155,16 @@ func packedBlocks(m, kc, mr int) int {
 	return panels(kc, m, mr)
 }
 
-// An operand is a block of A as a tile reads it: its rows and its columns so many floats apart, the rows of the next tile step floats further on.
+// An operand is a block of A as a tile reads it: its rows and its columns so many floats apart, the
+// rows of the next tile step floats further on.
 type operand struct {
 	a            []float32
 	rs, cs, step int
 	packed       bool // in panels, so that it has mr rows there, whatever C has
 }
 
-// block multiplies a block of A by all panels of B, and copies something on the side if there is something to copy.
+// block multiplies a block of A by all panels of B, and copies something on the side if there is
+// something to copy.
 func (w *Worker) block(rows, n, kc int, a operand, b []float32, panel int, c []float32, ldc int, acc bool, side *sideCopy) {
 	mr, nr := w.kernel.mr, w.kernel.nr
 	var from, to *float32
@@ -175,7 +184,8 @@ func (w *Worker) block(rows, n, kc int, a operand, b []float32, panel int, c []f
 	}
 }
 
-// edge computes a tile that reaches beyond C in a tile of the worker's own. packed says that A has mr rows there, whatever C has.
+// edge computes a tile that reaches beyond C in a tile of the worker's own. packed says that A has
+// mr rows there, whatever C has.
 func (w *Worker) edge(m, n, kc int, a []float32, rs, cs int, packed bool, b, c []float32, ldc int, acc bool) {
 	mr, nr := w.kernel.mr, w.kernel.nr
 	if m < mr && !packed {
@@ -201,9 +211,10 @@ func flag(b bool) uintptr {
 	return 0
 }
 
-// tilePlain is the definition of a column of tiles: for each of count tiles, the product of A (4, kc), whose rows are rs bytes and columns cs bytes
-// apart, and a packed panel of B (kc, 16), on C (4, 16) with rows ldc bytes apart, added to it if acc is not 0. Tile number t has its A at
-// t·step bytes and its C at 4·t rows.
+// tilePlain is the definition of a column of tiles: for each of count tiles, the product of A (4,
+// kc), whose rows are rs bytes and columns cs bytes apart, and a packed panel of B (kc, 16), on C
+// (4, 16) with rows ldc bytes apart, added to it if acc is not 0. Tile number t has its A at t·step
+// bytes and its C at 4·t rows.
 func tilePlain(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, _ *sideCopy, _, _ *float32) {
 	for t := range uintptr(count) {
 		at, ct := unsafe.Add(unsafe.Pointer(a), t*step), unsafe.Add(unsafe.Pointer(c), 4*t*ldc)

@@ -66,7 +66,8 @@ func TestGemmIsOneChainForEachElement(t *testing.T) {
 	}
 }
 
-// checkGemmOf compares a kernel's product with want for A and B as they are and transposed in memory, apart and packed.
+// checkGemmOf compares a kernel's product with want for A and B as they are and transposed in
+// memory, apart and packed.
 func checkGemmOf(t *testing.T, what string, kernel Kernel, m, n, k int, a, b, c []float32, acc bool, want []float32) {
 	t.Helper()
 	at, bt := transposed(m, k, a), transposed(k, n, b)
@@ -117,7 +118,8 @@ func TestGemmDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// A product in two calls that accumulate is the product in one, and leaves what lies between the rows of C alone.
+// A product in two calls that accumulate is the product in one, and leaves what lies between the
+// rows of C alone.
 func TestGemmGoesOnWhereItStopped(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	const m, n, k, ldc = 19, 45, 77, 50

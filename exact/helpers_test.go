@@ -14,8 +14,9 @@ var hostile = []float32{0, float32(math.Copysign(0, -1)), 1, -1, math.SmallestNo
 var special = append([]float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.Float32frombits(0xffc00001),
 	math.Float32frombits(0x7f800001), math.Float32frombits(0xffffffff)}, hostile...)
 
-// random returns n floats: mode 0 ordinary ones, mode 1 of very different sizes with many zeros and subnormals, mode 2 hostile ones, mode 3 any
-// bits at all, NaN and infinities included, mode 4 special ones.
+// random returns n floats: mode 0 ordinary ones, mode 1 of very different sizes with many zeros and
+// subnormals, mode 2 hostile ones, mode 3 any bits at all, NaN and infinities included, mode 4
+// special ones.
 func random(r *rand.Rand, n, mode int) []float32 {
 	x := make([]float32, n)
 	for i := range x {

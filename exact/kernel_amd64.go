@@ -2,7 +2,8 @@ package exact
 
 import "golang.org/x/sys/cpu"
 
-// processorKernels returns the kernels in assembly that this processor and its operating system support.
+// processorKernels returns the kernels in assembly that this processor and its operating system
+// support.
 func processorKernels() []Kernel {
 	var kernels []Kernel
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512BW && cpu.X86.HasAVX2 && cpu.X86.HasFMA {

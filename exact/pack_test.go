@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// checkPanels compares what a kernel packs with the definition, element by element. Between panels nothing changes.
+// checkPanels compares what a kernel packs with the definition, element by element. Between panels
+// nothing changes.
 func checkPanels(t *testing.T, what string, pack func(dst, src []float32), wide int, src []float32, depth, n, ps, xs int) {
 	t.Helper()
 	const untouched = 1e30

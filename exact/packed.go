@@ -2,8 +2,9 @@ package exact
 
 import "fmt"
 
-// Packed is a matrix B (k, n) laid out for the kernel of one Pool, for products that use it many times: the keys and values of attention, the
-// weights of a model that generates. The zero value is empty; Pack fills it and reuses its memory.
+// Packed is a matrix B (k, n) laid out for the kernel of one Pool, for products that use it many
+// times: the keys and values of attention, the weights of a model that generates. The zero value is
+// empty; Pack fills it and reuses its memory.
 type Packed struct {
 	k, n  int
 	panel int // floats from panel to panel
@@ -23,7 +24,8 @@ func (w *Worker) Pack(b *Packed, k, n int, src []float32, brs, bcs int) {
 // Memory is how many bytes b has allocated.
 func (b *Packed) Memory() int { return 4 * cap(b.data) }
 
-// GemmPacked is Gemm with the first k rows and n columns of a packed B: C = A·B[:k,:n], or C + A·B[:k,:n] if acc is set, to the same bits.
+// GemmPacked is Gemm with the first k rows and n columns of a packed B: C = A·B[:k,:n], or C +
+// A·B[:k,:n] if acc is set, to the same bits.
 func (w *Worker) GemmPacked(m, n, k int, a []float32, ars, acs int, b *Packed, c []float32, ldc int, acc bool) {
 	if k > b.k || n > b.n || k < 1 {
 		panic(fmt.Sprintf("exact: GemmPacked of n=%d k=%d with a packed matrix of n=%d k=%d", n, k, b.n, b.k))

@@ -2,7 +2,8 @@ package exact
 
 import "testing"
 
-// Every vector of the loop takes part in every round: with x = 2, y = 3 and c = i each is 6n + i in the end.
+// Every vector of the loop takes part in every round: with x = 2, y = 3 and c = i each is 6n + i in
+// the end.
 func TestPeakDoesTheOperationsItCounts(t *testing.T) {
 	const n = 1001
 	for _, kernel := range Kernels() {

@@ -8,12 +8,14 @@ import (
 	"unsafe"
 )
 
-// MaxWorkers bounds NewPool: more workers than any machine has threads are a mistake in a configuration.
+// MaxWorkers bounds NewPool: more workers than any machine has threads are a mistake in a
+// configuration.
 const MaxWorkers = 4096
 
-// A Pool shares work among a fixed number of workers. What a piece of work computes never depends on which worker does it, nor on how many
-// there are. A Pool may be used by several goroutines, whose calls are served one after another; a piece of work must not use the pool it runs
-// on. A nil *Pool is one worker without memory of its own: right everywhere, slow for small products.
+// A Pool shares work among a fixed number of workers. What a piece of work computes never depends
+// on which worker does it, nor on how many there are. A Pool may be used by several goroutines,
+// whose calls are served one after another; a piece of work must not use the pool it runs on. A nil
+// *Pool is one worker without memory of its own: right everywhere, slow for small products.
 type Pool struct {
 	kernel  Kernel
 	workers []*Worker
@@ -32,8 +34,8 @@ type Pool struct {
 	gemm    func(w *Worker, i int) // product.run, bound once so that Gemm allocates nothing
 }
 
-// A Worker is what one thread of a Pool computes with: the kernels of its processor and memory for packing matrices. It is for one goroutine at
-// a time.
+// A Worker is what one thread of a Pool computes with: the kernels of its processor and memory for
+// packing matrices. It is for one goroutine at a time.
 type Worker struct {
 	kernel Kernel
 	index  int
@@ -43,7 +45,8 @@ type Worker struct {
 	lanes  lanes     // of the sum being taken; here because a kernel gets its address
 }
 
-// NewPool starts a pool of that many workers with the best kernels this processor has. Close ends it.
+// NewPool starts a pool of that many workers with the best kernels this processor has. Close ends
+// it.
 func NewPool(workers int) *Pool { return NewPoolOf(workers, Kernels()[0]) }
 
 // NewPoolOf is NewPool with a given kernel, one of Kernels. All kernels give the same results.
@@ -73,8 +76,8 @@ func NewPoolOf(workers int, kernel Kernel) *Pool {
 	return p
 }
 
-// A helper is a goroutine of a pool. Between two Runs it stays awake for a moment, because waking costs as much as a small product does: a
-// training step is hundreds of Runs, one after another.
+// A helper is a goroutine of a pool. Between two Runs it stays awake for a moment, because waking
+// costs as much as a small product does: a training step is hundreds of Runs, one after another.
 type helper struct {
 	state atomic.Int32
 	wake  chan struct{}
@@ -89,8 +92,8 @@ const (
 	retired        // there will be none
 )
 
-// Before it sleeps, a helper looks for work, and the caller of Run for its end, patience times looks times, some tens of microseconds, letting other
-// goroutines run every so many looks.
+// Before it sleeps, a helper looks for work, and the caller of Run for its end, patience times
+// looks times, some tens of microseconds, letting other goroutines run every so many looks.
 const (
 	patience = 100
 	looks    = 300
@@ -127,7 +130,8 @@ func NewWorker(kernel Kernel) *Worker {
 	return &Worker{kernel: kernel, c: make([]float32, kernel.mr*kernel.nr)}
 }
 
-// Index is the worker's number in its pool, from 0: where work finds scratch memory that is nobody else's meanwhile.
+// Index is the worker's number in its pool, from 0: where work finds scratch memory that is nobody
+// else's meanwhile.
 func (w *Worker) Index() int { return w.index }
 
 // Workers is the number of workers.
@@ -163,8 +167,9 @@ func (p *Pool) Memory() (bytes int) {
 	return bytes + int(unsafe.Sizeof(counter{}))*counters + int(unsafe.Sizeof(part{}))*cap(p.product.parts) + int(unsafe.Sizeof(share{}))*cap(p.product.shares)
 }
 
-// Run calls f(i) for each i in [0, n), each once, on the workers of the pool, in no particular order, and returns when all have returned. f must
-// give the same result for an i whatever runs beside or before it.
+// Run calls f(i) for each i in [0, n), each once, on the workers of the pool, in no particular
+// order, and returns when all have returned. f must give the same result for an i whatever runs
+// beside or before it.
 func (p *Pool) Run(n int, f func(i int)) {
 	if p == nil {
 		for i := range n {
@@ -245,7 +250,8 @@ func (p *Pool) work(w *Worker) {
 	}
 }
 
-// Close ends the pool's goroutines and waits for them. The pool must not be used afterwards; closing it again does nothing.
+// Close ends the pool's goroutines and waits for them. The pool must not be used afterwards;
+// closing it again does nothing.
 func (p *Pool) Close() {
 	if p == nil {
 		return

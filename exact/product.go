@@ -6,13 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// A product is a Gemm shared by the workers of a pool. It goes through B in blocks of depth rows and width columns, a phase for each. In a phase the
-// workers first pack the block of B, a few panels a piece of work, then multiply parts of A by it, each with an A of its own. Two blocks of B have
-// room, so that one is packed while the last products with the other are still being computed.
+// A product is a Gemm shared by the workers of a pool. It goes through B in blocks of depth rows
+// and width columns, a phase for each. In a phase the workers first pack the block of B, a few
+// panels a piece of work, then multiply parts of A by it, each with an A of its own. Two blocks of
+// B have room, so that one is packed while the last products with the other are still being
+// computed.
 //
-// A worker goes from phase to phase, and to the next one only when all pieces of the one before are taken. So whatever a piece waits for is done or in
-// some worker's hands: waiting ends, however few of the workers run. Each worker has a band of rows, the same in all phases, and helps the others when
-// it is through with its own.
+// A worker goes from phase to phase, and to the next one only when all pieces of the one before are
+// taken. So whatever a piece waits for is done or in some worker's hands: waiting ends, however few
+// of the workers run. Each worker has a band of rows, the same in all phases, and helps the others
+// when it is through with its own.
 type product struct {
 	m, n, k, ars, acs, brs, bcs, ldc int
 	a, b, c                          []float32
@@ -38,10 +41,12 @@ type product struct {
 type part struct{ row, rows, col, cols int }
 
 const (
-	// rowsMax is how many blocks of rows a part has at most: several, so that all but the first are packed on the side.
+	// rowsMax is how many blocks of rows a part has at most: several, so that all but the first are
+	// packed on the side.
 	rowsMax = 4
-	// tailRows is how many rows of tiles the last parts of a packed A have, and tailColumns into how many parts the last blocks of rows are cut if A
-	// needs no packing, which each of them would have to do.
+	// tailRows is how many rows of tiles the last parts of a packed A have, and tailColumns into
+	// how many parts the last blocks of rows are cut if A needs no packing, which each of them
+	// would have to do.
 	tailRows    = 2
 	tailColumns = 8
 )
@@ -66,8 +71,8 @@ func (p *product) cut(workers int, kernel Kernel) {
 	p.partsDone = p.sleepers.counters(p.partsDone, len(p.parts))
 }
 
-// cutParts cuts a phase into parts, a band of rows for each worker: first many rows at a time, then fewer and fewer, so that the workers end together
-// though one was disturbed.
+// cutParts cuts a phase into parts, a band of rows for each worker: first many rows at a time, then
+// fewer and fewer, so that the workers end together though one was disturbed.
 func (p *product) cutParts(workers int) {
 	p.parts, p.bands = p.parts[:0], p.bands[:0]
 	unit := p.kernel.mr
@@ -188,7 +193,8 @@ type counter struct {
 	sleep *sleepers
 }
 
-// sleepers are the workers that have waited for a counter longer than such a wait should take: others have the processor.
+// sleepers are the workers that have waited for a counter longer than such a wait should take:
+// others have the processor.
 type sleepers struct {
 	count atomic.Int32
 	awake sync.Cond
@@ -217,7 +223,8 @@ func (c *counter) add() {
 	}
 }
 
-// wait returns when the counter stands at n. What is waited for takes microseconds, less than sleeping and waking.
+// wait returns when the counter stands at n. What is waited for takes microseconds, less than
+// sleeping and waking.
 func (c *counter) wait(n int) {
 	for range patience {
 		for range looks {

@@ -2,8 +2,9 @@ package exact
 
 import "math"
 
-// The operations on rows that a transformer needs beside matrix products. A row is one token's vector, one query's scores, or one token's
-// logits. Each method states its formula with its roundings: one after each operation, in the order of the parentheses.
+// The operations on rows that a transformer needs beside matrix products. A row is one token's
+// vector, one query's scores, or one token's logits. Each method states its formula with its
+// roundings: one after each operation, in the order of the parentheses.
 
 // Add computes y += x.
 func (w *Worker) Add(y, x []float32) {
@@ -17,8 +18,9 @@ func (w *Worker) Add(y, x []float32) {
 	addPlain(y[n:], x[n:])
 }
 
-// RMSNorm computes y = (x·inv)·g with inv = 1/√(Σx²/n + eps), and returns inv (B. Zhang and R. Sennrich, "Root Mean Square Layer
-// Normalization", 2019; eps inside the root as in Llama). y may be x.
+// RMSNorm computes y = (x·inv)·g with inv = 1/√(Σx²/n + eps), and returns inv (B. Zhang and R.
+// Sennrich, "Root Mean Square Layer Normalization", 2019; eps inside the root as in Llama). y may
+// be x.
 func (w *Worker) RMSNorm(y, x, g []float32, eps float32) (inv float32) {
 	w.lanes = lanes{}
 	w.dot(x, x)
@@ -63,8 +65,8 @@ func (w *Worker) RMSNormBackward(dx, dg, dy, x, g []float32, inv float32) {
 	normBackwardPlain(dx[n:], dg[n:], dy[n:], x[n:], g[n:], inv, c)
 }
 
-// Rotate turns the pairs (x[i], x[i+n/2]) of a row of n, each by the angle whose cosine and sine are cos[i] and sin[i] (RoPE in the rotate-half
-// layout of Hugging Face):
+// Rotate turns the pairs (x[i], x[i+n/2]) of a row of n, each by the angle whose cosine and sine
+// are cos[i] and sin[i] (RoPE in the rotate-half layout of Hugging Face):
 //
 //	x[i] = x[i]·cos[i] - x[i+n/2]·sin[i]        x[i+n/2] = x[i+n/2]·cos[i] + x[i]·sin[i]
 func (w *Worker) Rotate(x, cos, sin []float32) {
@@ -94,8 +96,9 @@ func (w *Worker) RotateBack(x, cos, sin []float32) {
 	rotateBackPlain(a[n:], b[n:], cos[n:], sin[n:])
 }
 
-// Softmax turns a row of scores s into p = Exp(s·scale - shift)·inv with shift = max(s)·scale and inv = 1/ΣExp(...), for scale > 0. It returns
-// shift and inv, from which SoftmaxAgain makes the same row.
+// Softmax turns a row of scores s into p = Exp(s·scale - shift)·inv with shift = max(s)·scale and
+// inv = 1/ΣExp(...), for scale > 0. It returns shift and inv, from which SoftmaxAgain makes the
+// same row.
 func (w *Worker) Softmax(s []float32, scale float32) (shift, inv float32) {
 	shift = float32(w.max(s) * scale)
 	inv = 1 / w.expSum(s, scale, shift)
@@ -114,7 +117,8 @@ func (w *Worker) SoftmaxAgain(s []float32, scale, shift, inv float32) {
 	expScalePlain(s[n:], scale, shift, inv)
 }
 
-// SoftmaxBackward turns dp, the gradient of the probabilities p, into that of the scores: dp = (p·(dp - Σdp·p))·scale.
+// SoftmaxBackward turns dp, the gradient of the probabilities p, into that of the scores: dp =
+// (p·(dp - Σdp·p))·scale.
 func (w *Worker) SoftmaxBackward(dp, p []float32, scale float32) {
 	p = p[:len(dp)]
 	w.lanes = lanes{}
@@ -141,7 +145,8 @@ func (w *Worker) SwiGLU(h, g, u []float32) {
 	swigluPlain(h[n:], g[n:], u[n:])
 }
 
-// SwiGLUBackward turns g and u into their gradients, and dh, the gradient of h, into h. With s = Sigmoid(g) and a = g·s:
+// SwiGLUBackward turns g and u into their gradients, and dh, the gradient of h, into h. With s =
+// Sigmoid(g) and a = g·s:
 //
 //	u = dh·a        g = (dh·u)·(s·(1 + g·(1 - s)))        dh = a·u
 func (w *Worker) SwiGLUBackward(dh, g, u []float32) {
@@ -155,8 +160,8 @@ func (w *Worker) SwiGLUBackward(dh, g, u []float32) {
 	swigluBackwardPlain(dh[n:], g[n:], u[n:])
 }
 
-// CrossEntropy turns a row of logits l into its gradient times weight, (softmax(l) - onehot(target))·weight, and returns the loss in nats: with
-// m = max(l), e = Exp(l - m) and z = Σe
+// CrossEntropy turns a row of logits l into its gradient times weight, (softmax(l) -
+// onehot(target))·weight, and returns the loss in nats: with m = max(l), e = Exp(l - m) and z = Σe
 //
 //	l = e·(weight/z), at target less weight        loss = Log(z) - (l[target] - m)
 func (w *Worker) CrossEntropy(l []float32, target int, weight float32) (loss float32) {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// rowOperations run each method of Worker that works on a row, on copies of x, y and z of one length, and return all they changed or returned.
+// rowOperations run each method of Worker that works on a row, on copies of x, y and z of one
+// length, and return all they changed or returned.
 var rowOperations = []struct {
 	name string
 	run  func(w *Worker, x, y, z []float32, a, b float32) [][]float32
@@ -86,7 +87,8 @@ func TestRowKernelsAreEqualToPlainGo(t *testing.T) {
 	}
 }
 
-// Each pair of special numbers as the two that are the same for a row, and so many rows of them that all triples meet.
+// Each pair of special numbers as the two that are the same for a row, and so many rows of them
+// that all triples meet.
 func TestRowKernelsAreEqualToPlainGoOnSpecialNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	for _, a := range special {
@@ -97,7 +99,8 @@ func TestRowKernelsAreEqualToPlainGoOnSpecialNumbers(t *testing.T) {
 	}
 }
 
-// Row kernels that change the lanes, one after another on the same lanes, whatever these hold before.
+// Row kernels that change the lanes, one after another on the same lanes, whatever these hold
+// before.
 func TestLaneKernelsAreEqualToPlainGo(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	for _, kernel := range Kernels() {
@@ -166,7 +169,8 @@ func FuzzRows(f *testing.F) {
 	})
 }
 
-// A softmax row sums to 1, its gradient to 0, and the loss is what the formula says, whatever the sizes.
+// A softmax row sums to 1, its gradient to 0, and the loss is what the formula says, whatever the
+// sizes.
 func TestSoftmaxAndCrossEntropyAreWhatTheyAreCalled(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	w := NewWorker(Kernels()[0])

@@ -2,8 +2,9 @@ package exact
 
 import "sync/atomic"
 
-// A share is one worker's part of the numbers of pieces of work. Each worker takes its own first, then what is left of the others'. In one run after
-// another the same rows so meet the same worker, whose caches have them: from cores that share no cache they would come slowly.
+// A share is one worker's part of the numbers of pieces of work. Each worker takes its own first,
+// then what is left of the others'. In one run after another the same rows so meet the same worker,
+// whose caches have them: from cores that share no cache they would come slowly.
 type share struct {
 	next atomic.Int64
 	end  int64

@@ -49,7 +49,8 @@ func TestEachNumberIsTakenOnce(t *testing.T) {
 	}
 }
 
-// A product of several phases in both directions has the bits of one worker's, however many there are, and though all but one never come.
+// A product of several phases in both directions has the bits of one worker's, however many there
+// are, and though all but one never come.
 func TestAProductDoesNotDependOnItsWorkers(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, size := range [][3]int{{700, 2100, 2100}, {5, 3000, 1300}, {1200, 30, 2100}} {

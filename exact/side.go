@@ -1,9 +1,11 @@
 package exact
 
-// A sideCopy packs a block of A while tiles multiply the block before it. What it reads lies far apart in memory, and would be waited for; a tile has
-// time to copy a piece, mr floats of a row, now and then. It goes along the rows, piece by piece, each to its panel.
+// A sideCopy packs a block of A while tiles multiply the block before it. What it reads lies far
+// apart in memory, and would be waited for; a tile has time to copy a piece, mr floats of a row,
+// now and then. It goes along the rows, piece by piece, each to its panel.
 //
-// The tile is in assembly and works on the fields before src, which are in bytes: see sideFields of internal/gen.
+// The tile is in assembly and works on the fields before src, which are in bytes: see sideFields of
+// internal/gen.
 type sideCopy struct {
 	//lint:ignore U1000 the assembly uses them
 	source, target         int // where the next piece is, and where it goes
@@ -19,7 +21,8 @@ type sideCopy struct {
 // sideAhead is how many rows in advance a sideCopy asks for what it will read.
 const sideAhead = 4
 
-// begin sets out to pack A (m, k), as Kernel.packPanelsA does. Only kernels whose tile copies on the side do any of it before end.
+// begin sets out to pack A (m, k), as Kernel.packPanelsA does. Only kernels whose tile copies on
+// the side do any of it before end.
 func (s *sideCopy) begin(kn Kernel, dst, a []float32, k, m, ars, acs int) {
 	*s = sideCopy{src: a, dst: dst}
 	if full := m / kn.mr; kn.sideCopies && ars == 1 && full > 0 {

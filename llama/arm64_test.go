@@ -7,7 +7,8 @@ import (
 	"github.com/entrain-network/entrain/tests/emulator"
 )
 
-// The golden hash is reached on arm64 too, by NEON and by plain Go as its compiler makes it, here in an emulator.
+// The golden hash is reached on arm64 too, by NEON and by plain Go as its compiler makes it, here
+// in an emulator.
 func TestTheGoldenHashIsReachedOnARM64(t *testing.T) {
 	run := emulator.ARM64(t)
 	for _, which := range []string{"tied/neon/2", "small/neon/4", "small/plain/1", "small/plain/2"} {

@@ -6,12 +6,14 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// attention is causal attention with grouped queries (J. Ainslie et al., "GQA", 2023): for each query head h and position i
+// attention is causal attention with grouped queries (J. Ainslie et al., "GQA", 2023): for each
+// query head h and position i
 //
 //	p = softmax(q_i·k_j/√HeadDim over j ≤ i)        out_i = Σ_j p_j·v_j
 //
-// with the keys and values of head h·KVHeads/Heads. Scores exist for blockRows queries at a time. The forward pass keeps of each row only the two
-// numbers from which the backward pass makes the same probabilities again.
+// with the keys and values of head h·KVHeads/Heads. Scores exist for blockRows queries at a time.
+// The forward pass keeps of each row only the two numbers from which the backward pass makes the
+// same probabilities again.
 type attention struct {
 	*batch
 	cfg     Config
@@ -52,7 +54,8 @@ func (a *attention) packed() (bytes int) {
 	return bytes
 }
 
-// forward computes out (rows, Heads·HeadDim) from qkv (rows, heads·HeadDim), and stats, two floats for each row and query head.
+// forward computes out (rows, Heads·HeadDim) from qkv (rows, heads·HeadDim), and stats, two floats
+// for each row and query head.
 func (a *attention) forward(out, stats, qkv []float32) {
 	a.out, a.stats, a.qkv = out, stats, qkv
 	a.pool.RunOn(a.batch.batch*a.cfg.KVHeads, a.forwardGroup)
@@ -101,8 +104,9 @@ func (a *attention) doForward(w *exact.Worker, i int) {
 	}
 }
 
-// nothingBehind returns the first n scores of a row and -Inf behind them, up to a multiple of 16: probabilities of +0, which change no sum, and vectors
-// without a rest, whose exponentials would be computed one by one.
+// nothingBehind returns the first n scores of a row and -Inf behind them, up to a multiple of 16:
+// probabilities of +0, which change no sum, and vectors without a rest, whose exponentials would be
+// computed one by one.
 func nothingBehind(row []float32, n int) []float32 {
 	whole := row[:(n+15)/16*16]
 	for i := range whole[n:] {
@@ -148,7 +152,8 @@ func (a *attention) doBackward(w *exact.Worker, i int) {
 				clear(dp[n:keys])
 			}
 			w.GemmPacked(rows, d, keys, s.dp, a.stride, 1, &s.k, a.dqkv[a.head(g, h)+low*g.width:], g.width, false)
-			// dv += pᵀ·dout and dk += dpᵀ·q, one chain over the queries of all blocks and of all heads of the group.
+			// dv += pᵀ·dout and dk += dpᵀ·q, one chain over the queries of all blocks and of all
+			// heads of the group.
 			w.Gemm(keys, d, rows, s.p, 1, a.stride, dout, g.outWidth, 1, dv, g.width, true)
 			w.Gemm(keys, d, rows, s.dp, 1, a.stride, q, g.width, 1, dk, g.width, true)
 		}

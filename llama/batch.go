@@ -3,14 +3,15 @@ package llama
 import "github.com/entrain-network/entrain/exact"
 
 const (
-	// blockRows is how many tokens of a sequence make a block. It is part of the definition of the gradient of gains, and of what attention
-	// computes at a time.
+	// blockRows is how many tokens of a sequence make a block. It is part of the definition of the
+	// gradient of gains, and of what attention computes at a time.
 	blockRows = 64
 	// shareRows is how many rows one piece of work has where rows are independent.
 	shareRows = 16
 )
 
-// A batch is what all operations of one pass share: the pool, and the tokens as batch·seq rows, one sequence after another.
+// A batch is what all operations of one pass share: the pool, and the tokens as batch·seq rows, one
+// sequence after another.
 type batch struct {
 	pool       *exact.Pool
 	batch, seq int
@@ -25,8 +26,8 @@ func (b *batch) floats(n int) []float32 {
 
 func (b *batch) rows() int { return b.batch * b.seq }
 
-// blocks is the number of blocks: sequences are cut separately, so that what is summed by block does not depend on which sequences are computed
-// together.
+// blocks is the number of blocks: sequences are cut separately, so that what is summed by block
+// does not depend on which sequences are computed together.
 func (b *batch) blocks() int { return b.batch * ((b.seq + blockRows - 1) / blockRows) }
 
 // block returns the rows [low, high) of block i.
@@ -44,7 +45,8 @@ func (b *batch) share(i int) (low, high int) {
 	return i * shareRows, min((i+1)*shareRows, b.rows())
 }
 
-// linear computes y = x·wᵀ for each row, or y += x·wᵀ if acc is set: x is (rows, in), w (out, in), y (rows, out).
+// linear computes y = x·wᵀ for each row, or y += x·wᵀ if acc is set: x is (rows, in), w (out, in),
+// y (rows, out).
 func (b *batch) linear(y, x, w []float32, in, out int, acc bool) {
 	exact.Gemm(b.pool, b.rows(), out, in, x, in, 1, w, 1, in, y, out, acc)
 }

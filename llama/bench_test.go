@@ -44,7 +44,8 @@ func benchmarkTrain(b *testing.B, preset string, batch, seq int) {
 	}
 }
 
-// BenchmarkTrain50M and BenchmarkTrain124M have the sequence length of GPT-2. What "MiB" says comes on top of parameters and gradient.
+// BenchmarkTrain50M and BenchmarkTrain124M have the sequence length of GPT-2. What "MiB" says comes
+// on top of parameters and gradient.
 func BenchmarkTrain50M(b *testing.B) { benchmarkTrain(b, "50m", 2, 1024) }
 
 func BenchmarkTrain124M(b *testing.B) { benchmarkTrain(b, "124m", 1, 1024) }

@@ -23,7 +23,8 @@ type Config struct {
 	Tied    bool    // the head is the embedding
 }
 
-// Limits of a Config. They bound what one that comes from outside can make anyone allocate, and keep every count within an int32.
+// Limits of a Config. They bound what one that comes from outside can make anyone allocate, and
+// keep every count within an int32.
 const (
 	MaxVocab   = 1 << 20 // four times the largest vocabulary in use
 	MaxHidden  = 1 << 16 // four times that of a 405B model
@@ -70,8 +71,9 @@ func (c Config) Check() error {
 	return errors.Join(faults...)
 }
 
-// Preset returns a Config by its name: "nano" (1M parameters, for bytes), "10m", "50m", "124m", "350m" or "1b". The larger ones but 1b have the
-// vocabulary of GPT-2 and the head tied to the embedding; 1b has the shape of TinyLlama.
+// Preset returns a Config by its name: "nano" (1M parameters, for bytes), "10m", "50m", "124m",
+// "350m" or "1b". The larger ones but 1b have the vocabulary of GPT-2 and the head tied to the
+// embedding; 1b has the shape of TinyLlama.
 func Preset(name string) (Config, error) {
 	c := Config{Theta: 10000, Eps: 1e-5}
 	switch name {
@@ -96,7 +98,8 @@ func Preset(name string) (Config, error) {
 	return c, nil
 }
 
-// Layout places the parameters, under Hugging Face's names, in the order of the package comment. It panics if c.Check finds a fault.
+// Layout places the parameters, under Hugging Face's names, in the order of the package comment. It
+// panics if c.Check finds a fault.
 func (c Config) Layout() tensor.Layout {
 	if err := c.Check(); err != nil {
 		panic("llama: " + err.Error())
@@ -104,7 +107,8 @@ func (c Config) Layout() tensor.Layout {
 	return tensor.NewLayout(c.specs())
 }
 
-// specs lists the tensors. Those that one product computes together, q with k and v, gate with up, must follow one another.
+// specs lists the tensors. Those that one product computes together, q with k and v, gate with up,
+// must follow one another.
 func (c Config) specs() []tensor.Spec {
 	d, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	specs := []tensor.Spec{{Name: "model.embed_tokens.weight", Shape: []int{c.Vocab, d}}}

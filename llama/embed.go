@@ -35,7 +35,8 @@ func (e *embed) doForward(_ *exact.Worker, i int) {
 	}
 }
 
-// embedWidth is how many columns of the table one piece of work adds to: all rows, in order, so that no two pieces add to the same float.
+// embedWidth is how many columns of the table one piece of work adds to: all rows, in order, so
+// that no two pieces add to the same float.
 const embedWidth = 64
 
 // backward adds the gradient dx of each row to its token's in dtable.

@@ -7,9 +7,10 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// A Generator reads tokens one after another and tells what may come next. It keeps the keys and values of what it has read, so that a token costs
-// one pass over the parameters, of which it holds a copy laid out for that. Its logits have the bits that training computes. It is for one goroutine
-// at a time.
+// A Generator reads tokens one after another and tells what may come next. It keeps the keys and
+// values of what it has read, so that a token costs one pass over the parameters, of which it holds
+// a copy laid out for that. Its logits have the bits that training computes. It is for one
+// goroutine at a time.
 type Generator struct {
 	cfg    Config
 	worker *exact.Worker
@@ -31,7 +32,8 @@ type generatorLayer struct {
 	keys, values     []float32 // (Context, KVHeads·HeadDim)
 }
 
-// NewGenerator returns a Generator that has read nothing. params is laid out by cfg's Layout; the Generator does not keep it.
+// NewGenerator returns a Generator that has read nothing. params is laid out by cfg's Layout; the
+// Generator does not keep it.
 func NewGenerator(cfg Config, params []float32) (*Generator, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -74,8 +76,9 @@ func (g *Generator) pack(layout tensor.Layout, params []float32) {
 	}
 }
 
-// Read continues the text by tokens, at least one, and returns the logits of what comes after them, which are valid until the next call. When the
-// context is full the Generator forgets the older half of it, and reads the younger half again from position 0. A token beyond the vocabulary is an
+// Read continues the text by tokens, at least one, and returns the logits of what comes after them,
+// which are valid until the next call. When the context is full the Generator forgets the older
+// half of it, and reads the younger half again from position 0. A token beyond the vocabulary is an
 // error, and nothing is read.
 func (g *Generator) Read(tokens ...uint32) ([]float32, error) {
 	if len(tokens) == 0 {

@@ -21,7 +21,8 @@ func newGenerator(t testing.TB, cfg Config, params []float32) *Generator {
 	return g
 }
 
-// A generator that reads a text token by token sees the logits that training computes for the whole text at once, bit for bit.
+// A generator that reads a text token by token sees the logits that training computes for the whole
+// text at once, bit for bit.
 func TestAGeneratorSeesTheLogitsOfTraining(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, tied := range []bool{false, true} {

@@ -9,7 +9,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// randomParams returns parameters far from their initial values, so that no gradient is small by accident.
+// randomParams returns parameters far from their initial values, so that no gradient is small by
+// accident.
 func randomParams(cfg Config, r *rand.Rand) []float32 {
 	params := Init(cfg, wire.Sum("test"))
 	for i := range params {
@@ -72,8 +73,8 @@ func TestTheLossIsThatOfTheReference(t *testing.T) {
 	}
 }
 
-// Every tensor's gradient against central differences of the reference's loss: some of its elements, and the direction of the gradient itself, in
-// which all elements count.
+// Every tensor's gradient against central differences of the reference's loss: some of its
+// elements, and the direction of the gradient itself, in which all elements count.
 func TestGradientsAreThoseOfTheReference(t *testing.T) {
 	const step = 1e-5
 	for _, c := range gradientCases {

@@ -10,10 +10,12 @@ import (
 
 // Init returns the parameters a run begins with: the same for the same seed on every machine.
 //
-// Gains are 1. Matrices are random, independent for each tensor's name, with mean 0 and a standard deviation of √(2/(5·Hidden)) (T. Nguyen and J.
-// Salazar, "Transformers without Tears", 2019); those which add to the residual stream, o_proj and down_proj, have that divided by √(2·Layers),
-// so that the stream does not grow with depth (A. Radford et al., "Language Models are Unsupervised Multitask Learners", 2019, §2.3); embeddings
-// have 0.02. A value is the sum of four uniform numbers of 16 bits, shifted and scaled: close to normal, never beyond 3.5 standard deviations,
+// Gains are 1. Matrices are random, independent for each tensor's name, with mean 0 and a standard
+// deviation of √(2/(5·Hidden)) (T. Nguyen and J. Salazar, "Transformers without Tears", 2019);
+// those which add to the residual stream, o_proj and down_proj, have that divided by √(2·Layers),
+// so that the stream does not grow with depth (A. Radford et al., "Language Models are Unsupervised
+// Multitask Learners", 2019, §2.3); embeddings have 0.02. A value is the sum of four uniform
+// numbers of 16 bits, shifted and scaled: close to normal, never beyond 3.5 standard deviations,
 // and exact in integers. Init panics if cfg.Check finds a fault.
 func Init(cfg Config, seed wire.Hash) []float32 {
 	layout := cfg.Layout()

@@ -2,7 +2,8 @@ package llama
 
 import "github.com/entrain-network/entrain/exact"
 
-// logitsBytes bounds the memory of logits: the head is computed for so many rows at a time. The results do not depend on it.
+// logitsBytes bounds the memory of logits: the head is computed for so many rows at a time. The
+// results do not depend on it.
 const logitsBytes = 128 << 20
 
 // loss is the head and the cross-entropy of its logits with the next tokens.
@@ -35,7 +36,8 @@ func (l *loss) forward(h, head []float32, tokens []uint32) float64 {
 	return l.sum()
 }
 
-// backward is forward with the gradients of each token's loss times weight: dh (rows, Hidden) is set, that of the head is added to dhead.
+// backward is forward with the gradients of each token's loss times weight: dh (rows, Hidden) is
+// set, that of the head is added to dhead.
 func (l *loss) backward(dh, dhead, h, head []float32, tokens []uint32, weight float32) float64 {
 	l.tokens, l.weight = tokens, weight
 	for l.first = 0; l.first < l.rows(); l.first += l.chunk {
@@ -47,7 +49,8 @@ func (l *loss) backward(dh, dhead, h, head []float32, tokens []uint32, weight fl
 	return l.sum()
 }
 
-// compute makes the logits of the running chunk, gives each row to f, and returns how many rows there are.
+// compute makes the logits of the running chunk, gives each row to f, and returns how many rows
+// there are.
 func (l *loss) compute(h, head []float32, f func(w *exact.Worker, i int)) int {
 	n := min(l.chunk, l.rows()-l.first)
 	exact.Gemm(l.pool, n, l.vocab, l.width, h[l.first*l.width:], l.width, 1, head, 1, l.width, l.logits, l.vocab, false)

@@ -1,6 +1,7 @@
 package llama
 
-// activations are what the backward pass needs of a layer's forward pass. The outputs of norms and gates are cheap to compute again, so they are.
+// activations are what the backward pass needs of a layer's forward pass. The outputs of norms and
+// gates are cheap to compute again, so they are.
 type activations struct {
 	x     []float32 // (rows, Hidden): what enters
 	inv1  []float32 // (rows)
@@ -63,6 +64,7 @@ func (m *Model) allocate() {
 	b.bytes += 4 * len(m.checks)
 }
 
-// Memory is how many bytes the Model has allocated for activations, logits and scratch: once Grad has run, all that a step needs beside the
-// parameters, the gradient and the pool's own (exact.Pool.Memory).
+// Memory is how many bytes the Model has allocated for activations, logits and scratch: once Grad
+// has run, all that a step needs beside the parameters, the gradient and the pool's own
+// (exact.Pool.Memory).
 func (m *Model) Memory() int { return m.batch.bytes + m.attention.packed() }

@@ -31,7 +31,8 @@ func (m *mlp) doForward(w *exact.Worker, i int) {
 	}
 }
 
-// backward turns gu into its gradient, and dh, the gradient of h, into h, which the gradient of the next weight needs.
+// backward turns gu into its gradient, and dh, the gradient of h, into h, which the gradient of the
+// next weight needs.
 func (m *mlp) backward(dh, gu []float32) {
 	m.h, m.gu = dh, gu
 	m.pool.RunOn(m.shares(), m.backwardRows)

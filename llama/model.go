@@ -9,12 +9,12 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// ErrNotFinite says that a loss or a gradient came out as NaN or infinite: the parameters are broken, or the learning rate is far too high. Nothing
-// computed in such a step may be used.
+// ErrNotFinite says that a loss or a gradient came out as NaN or infinite: the parameters are
+// broken, or the learning rate is far too high. Nothing computed in such a step may be used.
 var ErrNotFinite = errors.New("not a finite number")
 
-// A Model computes losses and gradients of one Config. It holds the memory for the activations, not the parameters. It is for one goroutine at a
-// time.
+// A Model computes losses and gradients of one Config. It holds the memory for the activations, not
+// the parameters. It is for one goroutine at a time.
 type Model struct {
 	cfg       Config
 	layout    tensor.Layout
@@ -45,16 +45,19 @@ type Model struct {
 	check     func(i int)
 }
 
-// New returns a Model for batches of at most maxBatch sequences of at most maxSeq tokens, computed on pool. It reports all faults of cfg. Memory for
-// the forward pass of one layer is allocated at once, the rest by the first Grad.
+// New returns a Model for batches of at most maxBatch sequences of at most maxSeq tokens, computed
+// on pool. It reports all faults of cfg. Memory for the forward pass of one layer is allocated at
+// once, the rest by the first Grad.
 func New(cfg Config, pool *exact.Pool, maxBatch, maxSeq int) (*Model, error) {
 	return NewRecomputing(cfg, pool, maxBatch, maxSeq, max(cfg.Layers, 1))
 }
 
-// NewRecomputing is New for a Model that holds the activations of only so many layers at a time, every, at least one. Of each segment of so many
-// layers the forward pass keeps what enters it; the backward pass computes the rest again, segment by segment, to the same bits (T. Chen et al.,
-// "Training Deep Nets with Sublinear Memory Cost", 2016). Memory for activations falls from Layers to every + Layers/every·Hidden/(2·Hidden +
-// (2·Heads + 2·KVHeads)·HeadDim + 2·FFN) layers' worth, for up to a third more work.
+// NewRecomputing is New for a Model that holds the activations of only so many layers at a time,
+// every, at least one. Of each segment of so many layers the forward pass keeps what enters it; the
+// backward pass computes the rest again, segment by segment, to the same bits (T. Chen et al.,
+// "Training Deep Nets with Sublinear Memory Cost", 2016). Memory for activations falls from Layers
+// to every + Layers/every·Hidden/(2·Hidden + (2·Heads + 2·KVHeads)·HeadDim + 2·FFN) layers' worth,
+// for up to a third more work.
 func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (*Model, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -81,8 +84,9 @@ func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (
 	return m, nil
 }
 
-// Loss returns the mean cross-entropy, in nats a token, of batch sequences of seq+1 tokens each: the model sees the first seq and is to tell the
-// last seq. params is laid out by the Config's Layout; it panics if they have another length. Tokens beyond the vocabulary, a batch or sequence
+// Loss returns the mean cross-entropy, in nats a token, of batch sequences of seq+1 tokens each:
+// the model sees the first seq and is to tell the last seq. params is laid out by the Config's
+// Layout; it panics if they have another length. Tokens beyond the vocabulary, a batch or sequence
 // larger than the Model was made for, and a loss that is not finite (ErrNotFinite) are errors.
 func (m *Model) Loss(params []float32, tokens []uint32, batch, seq int) (float32, error) {
 	if err := m.enter(params, tokens, batch, seq); err != nil {
@@ -97,10 +101,11 @@ func (m *Model) Loss(params []float32, tokens []uint32, batch, seq int) (float32
 	return mean(sum, batch*seq)
 }
 
-// Grad adds to grad the gradient of these sequences' part of a mean loss over total sequences, all of seq tokens, and returns the mean loss of
-// these ones. So the gradient of the mean over a batch is one call with total = batch on a grad of zeros; and when memory is short, several calls
-// with parts of the batch, in order, and the same total: they add up to the same bits. Tokens and errors are as in Loss; after an error grad is of
-// no use.
+// Grad adds to grad the gradient of these sequences' part of a mean loss over total sequences, all
+// of seq tokens, and returns the mean loss of these ones. So the gradient of the mean over a batch
+// is one call with total = batch on a grad of zeros; and when memory is short, several calls with
+// parts of the batch, in order, and the same total: they add up to the same bits. Tokens and errors
+// are as in Loss; after an error grad is of no use.
 func (m *Model) Grad(params, grad []float32, tokens []uint32, batch, seq, total int) (float32, error) {
 	if err := m.enter(params, tokens, batch, seq); err != nil {
 		return 0, err
@@ -153,7 +158,8 @@ func mean(sum float64, n int) (float32, error) {
 	return loss, nil
 }
 
-// forward leaves the last norm's output in h. Unless keep is set, all layers share the memory of the first.
+// forward leaves the last norm's output in h. Unless keep is set, all layers share the memory of
+// the first.
 func (m *Model) forward(tokens []uint32, keep bool) {
 	m.layers[0].x = m.starts[0]
 	m.embed.forward(m.starts[0], m.params.embed, tokens)

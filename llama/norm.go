@@ -23,7 +23,8 @@ func newNorm(b *batch, cfg Config) *norm {
 	return n
 }
 
-// forward computes y = norm(x)·g, keeps 1/rms of each row in inv, and copies x to copied, for the sum that x will be part of, unless that is nil.
+// forward computes y = norm(x)·g, keeps 1/rms of each row in inv, and copies x to copied, for the
+// sum that x will be part of, unless that is nil.
 func (n *norm) forward(y, x, g, inv, copied []float32) {
 	n.y, n.x, n.g, n.inv, n.copied = y, x, g, inv, copied
 	n.pool.RunOn(n.shares(), n.forwardBlock)

@@ -7,8 +7,9 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// referenceLoss is the model once more, in float64, token by token, with the platform's functions and no thought of speed or order: what Model must
-// agree with but for rounding. It shares only the names and shapes of the tensors.
+// referenceLoss is the model once more, in float64, token by token, with the platform's functions
+// and no thought of speed or order: what Model must agree with but for rounding. It shares only the
+// names and shapes of the tensors.
 func referenceLoss(c Config, layout tensor.Layout, params []float64, tokens []uint32, batch, seq int) float64 {
 	p := func(format string, args ...any) []float64 {
 		t, ok := layout.Find(fmt.Sprintf(format, args...))
@@ -88,7 +89,8 @@ func referenceAttention(c Config, x [][]float64, layer func(string) []float64) {
 	}
 }
 
-// referenceRotate turns one head at a position: complex numbers x[i] + i·x[i+half] times e^(i·angle).
+// referenceRotate turns one head at a position: complex numbers x[i] + i·x[i+half] times
+// e^(i·angle).
 func referenceRotate(c Config, x []float64, position int) {
 	half := c.HeadDim / 2
 	for i := range half {

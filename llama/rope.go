@@ -2,8 +2,9 @@ package llama
 
 import "github.com/entrain-network/entrain/exact"
 
-// rope turns the queries and keys of each row by angles that grow with the position (J. Su et al., "RoFormer", 2021), in the rotate-half layout:
-// floats i and i+HeadDim/2 of a head are a pair, turned by position·Theta^(-2i/HeadDim).
+// rope turns the queries and keys of each row by angles that grow with the position (J. Su et al.,
+// "RoFormer", 2021), in the rotate-half layout: floats i and i+HeadDim/2 of a head are a pair,
+// turned by position·Theta^(-2i/HeadDim).
 type rope struct {
 	*batch
 	cfg      Config
@@ -22,8 +23,9 @@ func newRope(b *batch, cfg Config, positions int) *rope {
 	return r
 }
 
-// angles sets the cosines and sines of each position and pair. Frequencies and angles are rounded to binary32 where transformers rounds them,
-// so that a model trained here sees the same angles there.
+// angles sets the cosines and sines of each position and pair. Frequencies and angles are rounded
+// to binary32 where transformers rounds them, so that a model trained here sees the same angles
+// there.
 func angles(cos, sin []float32, cfg Config, positions int) {
 	half := cfg.HeadDim / 2
 	for i := range half {

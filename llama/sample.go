@@ -32,8 +32,8 @@ type choice struct {
 	weight float32
 }
 
-// Choose draws the next token from logits, which are finite. Of equally likely tokens the smaller counts as the likelier. The same source gives the
-// same token on every machine.
+// Choose draws the next token from logits, which are finite. Of equally likely tokens the smaller
+// counts as the likelier. The same source gives the same token on every machine.
 func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
 	choices := make([]choice, len(logits))
 	for i, l := range logits {
@@ -53,7 +53,8 @@ func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
 		choices[i].weight = exact.Exp((choices[i].weight - most) / s.Temperature)
 		total += choices[i].weight
 	}
-	// 24 random bits are a binary32 in [0, 1); the likeliest token's weight is 1, so total is at least that.
+	// 24 random bits are a binary32 in [0, 1); the likeliest token's weight is 1, so total is at
+	// least that.
 	at := float32(float32(source.Uint64()>>40) * 0x1p-24)
 	at = float32(at * total)
 	for _, c := range choices {
@@ -65,7 +66,8 @@ func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
 	return choices[0].token // the roundings of the subtractions left a remainder
 }
 
-// Generate reads prompt, at least one token, and hands each of the next n tokens to emit, until emit returns false.
+// Generate reads prompt, at least one token, and hands each of the next n tokens to emit, until
+// emit returns false.
 func (g *Generator) Generate(prompt []uint32, n int, s Sampling, source *prng.Source, emit func(token uint32) bool) error {
 	if err := s.Check(); err != nil {
 		return err

@@ -25,7 +25,8 @@ var goldenConfig = Config{Vocab: 53, Hidden: 28, Layers: 2, Heads: 4, KVHeads: 2
 // smallConfig is for plain Go in an emulator, where every multiply-add takes a microsecond.
 var smallConfig = Config{Vocab: 19, Hidden: 12, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 6, FFN: 13, Context: 100, Theta: 10000, Eps: 1e-5}
 
-// goldenCases are the runs whose hashes testdata has. seq is beyond a block of rows in all but the small one.
+// goldenCases are the runs whose hashes testdata has. seq is beyond a block of rows in all but the
+// small one.
 var goldenCases = []struct {
 	name string
 	cfg  Config
@@ -39,7 +40,8 @@ func withTiedHead(c Config) Config {
 	return c
 }
 
-// goldenRun trains for 20 steps of plain gradient descent and returns the hash of parameters and losses.
+// goldenRun trains for 20 steps of plain gradient descent and returns the hash of parameters and
+// losses.
 func goldenRun(t testing.TB, cfg Config, seq int, pool *exact.Pool) string {
 	const batch, steps = 2, 20
 	m := newModel(t, cfg, pool, batch, seq)
@@ -63,8 +65,9 @@ func goldenRun(t testing.TB, cfg Config, seq int, pool *exact.Pool) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// The hashes in testdata are part of the definition of the arithmetic. Every machine, kernel and number of threads must reach them; they change only
-// when the definition does, which is a new numerics class.
+// The hashes in testdata are part of the definition of the arithmetic. Every machine, kernel and
+// number of threads must reach them; they change only when the definition does, which is a new
+// numerics class.
 func TestTwentyStepsReachTheGoldenHash(t *testing.T) {
 	for _, c := range goldenCases {
 		want := golden(t, c.name)
@@ -140,7 +143,8 @@ func TestOneBatchIsLearntByHeart(t *testing.T) {
 	}
 }
 
-// The gradient of a batch has the same bits in one call and in several, whatever memory the model was made with.
+// The gradient of a batch has the same bits in one call and in several, whatever memory the model
+// was made with.
 func TestTheGradientDoesNotDependOnHowABatchIsDivided(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for _, tied := range []bool{false, true} {
@@ -282,7 +286,8 @@ func TestAWarmStepAllocatesNothing(t *testing.T) {
 	for range 5 {
 		step()
 	}
-	// Workers take pieces as they come, so one may meet its largest piece late; but not in every run.
+	// Workers take pieces as they come, so one may meet its largest piece late; but not in every
+	// run.
 	if n := testing.AllocsPerRun(10, step); n >= 1 {
 		t.Errorf("%g allocations a step", n)
 	}
@@ -342,7 +347,8 @@ func TestWhatIsNotFiniteIsReported(t *testing.T) {
 			t.Errorf("Grad with weights of %g: %v", broken, err)
 		}
 	}
-	// A gradient that overflows while the loss does not: it is added to one that is nearly infinite.
+	// A gradient that overflows while the loss does not: it is added to one that is nearly
+	// infinite.
 	params := randomParams(cfg, r)
 	grad := make([]float32, len(params))
 	gain, _ := m.layout.Find("model.norm.weight")

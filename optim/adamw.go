@@ -21,7 +21,8 @@ func DefaultAdamW() AdamWConfig {
 	return AdamWConfig{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1}
 }
 
-// epsMin keeps the divisor of a step from being subnormal, where kernels that flush such numbers would differ.
+// epsMin keeps the divisor of a step from being subnormal, where kernels that flush such numbers
+// would differ.
 const epsMin = 1.0 / (1 << 60)
 
 // Check returns all that is wrong with c, joined, or nil.
@@ -45,15 +46,17 @@ func (c AdamWConfig) Check() error {
 	return errors.Join(faults...)
 }
 
-// AdamW is Adam with decoupled weight decay (I. Loshchilov and F. Hutter, "Decoupled Weight Decay Regularization", 2019, algorithm 2), for one flat
-// slice of weights. With g the gradient and t the number of the step, from 1:
+// AdamW is Adam with decoupled weight decay (I. Loshchilov and F. Hutter, "Decoupled Weight Decay
+// Regularization", 2019, algorithm 2), for one flat slice of weights. With g the gradient and t the
+// number of the step, from 1:
 //
 //	m = β1·m + (1-β1)·g
 //	v = β2·v + ((1-β2)·g)·g
 //	x = x·(1 - lr·WeightDecay) - (rate·m) / (√v·scale + Eps)        rate = lr/(1-β1^t)        scale = 1/√(1-β2^t)
 //
-// Each operation is rounded to binary32; rate, scale and 1 - lr·WeightDecay are computed in binary64 and rounded at the end. So the weights have the
-// same bits on every machine and for any number of workers. It is for one goroutine at a time.
+// Each operation is rounded to binary32; rate, scale and 1 - lr·WeightDecay are computed in
+// binary64 and rounded at the end. So the weights have the same bits on every machine and for any
+// number of workers. It is for one goroutine at a time.
 type AdamW struct {
 	cfg  AdamWConfig
 	pool *exact.Pool
@@ -65,7 +68,8 @@ type AdamW struct {
 	part         func(w *exact.Worker, i int) // AdamW.piece, bound once so that a step allocates nothing
 }
 
-// NewAdamW returns the optimizer of n weights, before its first step. The error says what of cfg is out of range.
+// NewAdamW returns the optimizer of n weights, before its first step. The error says what of cfg is
+// out of range.
 func NewAdamW(n int, cfg AdamWConfig, pool *exact.Pool) (*AdamW, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("adamw: %w", err)
@@ -75,8 +79,9 @@ func NewAdamW(n int, cfg AdamWConfig, pool *exact.Pool) (*AdamW, error) {
 	return a, nil
 }
 
-// Restore sets what the optimizer has of the past: the mean and the mean square of the gradients, which it copies, and the number of steps done. It
-// panics if a slice has another length than the optimizer was made for.
+// Restore sets what the optimizer has of the past: the mean and the mean square of the gradients,
+// which it copies, and the number of steps done. It panics if a slice has another length than the
+// optimizer was made for.
 func (a *AdamW) Restore(m, v []float32, step uint32) {
 	if len(m) != len(a.m) || len(v) != len(a.v) {
 		panic(fmt.Sprintf("optim: moments of %d and %d weights for an optimizer of %d", len(m), len(v), len(a.m)))
@@ -86,14 +91,16 @@ func (a *AdamW) Restore(m, v []float32, step uint32) {
 	a.step = step
 }
 
-// Moments returns what Restore sets. The slices are the optimizer's own: they change with the next Step.
+// Moments returns what Restore sets. The slices are the optimizer's own: they change with the next
+// Step.
 func (a *AdamW) Moments() (m, v []float32, step uint32) { return a.m, a.v, a.step }
 
 // adamwPiece is how many weights one piece of work has.
 const adamwPiece = 1 << 14
 
-// Step moves params by grad. grad must be finite and no element of it above 2^60, which codec.Clip sees to: then nothing overflows. It panics if a
-// slice has another length than the optimizer was made for, or if lr is not in [0, LRMax] with lr·WeightDecay at most 1.
+// Step moves params by grad. grad must be finite and no element of it above 2^60, which codec.Clip
+// sees to: then nothing overflows. It panics if a slice has another length than the optimizer was
+// made for, or if lr is not in [0, LRMax] with lr·WeightDecay at most 1.
 func (a *AdamW) Step(params, grad []float32, lr float32) {
 	if len(params) != len(a.m) || len(grad) != len(a.m) {
 		panic(fmt.Sprintf("optim: a step of %d weights by %d gradients for an optimizer of %d", len(params), len(grad), len(a.m)))

@@ -35,7 +35,8 @@ func normals(label string, n int) []float32 {
 	return x
 }
 
-// The weights after each of three steps of torch.optim.AdamW (PyTorch 2.15.0, lr 0.01, betas 0.9 and 0.95, eps 1e-8, weight_decay 0.1).
+// The weights after each of three steps of torch.optim.AdamW (PyTorch 2.15.0, lr 0.01, betas 0.9
+// and 0.95, eps 1e-8, weight_decay 0.1).
 func TestAdamWAgreesWithPyTorch(t *testing.T) {
 	params := []float32{1, -0.5, 0.25, 3, 0}
 	a := newAdamW(t, len(params), optim.DefaultAdamW(), nil)

@@ -1,7 +1,9 @@
-// Package optim has the learning rate of each step of a run, and AdamW, the optimizer of those who train by themselves.
+// Package optim has the learning rate of each step of a run, and AdamW, the optimizer of those who
+// train by themselves.
 //
-// A Schedule is part of a run's configuration; every replica computes the rate of a step from it when it applies the step's updates, so the
-// rate has the same bits on every machine: it is computed in binary64, each operation rounded on its own, from whole numbers of steps, with the
+// A Schedule is part of a run's configuration; every replica computes the rate of a step from it
+// when it applies the step's updates, so the rate has the same bits on every machine: it is
+// computed in binary64, each operation rounded on its own, from whole numbers of steps, with the
 // cosine of package exact, and rounded to binary32 at the end.
 //
 //	constant   warmup, then Base for ever
@@ -9,7 +11,8 @@
 //	cosine     warmup, then half a cosine wave from Base to Final at step Steps, then Final
 //	wsd        warmup; Base for StableSteps; half a cosine wave to CosineFinal in CosineSteps; a line to Final in LinearSteps; then Final
 //
-// The warmup is a straight line from WarmupInit at step 0 to Base at step WarmupSteps. No schedule rises after its warmup.
+// The warmup is a straight line from WarmupInit at step 0 to Base at step WarmupSteps. No schedule
+// rises after its warmup.
 //
 //	Base  ________                 ________
 //	     /        \               /        \

@@ -11,7 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// The schedules and values of Psyche's tests (its shared/core/src/definitions.rs), but for the steps after the end of its cosine.
+// The schedules and values of Psyche's tests (its shared/core/src/definitions.rs), but for the
+// steps after the end of its cosine.
 func TestAgreesWithPsyche(t *testing.T) {
 	schedules := map[string]optim.Schedule{
 		"constant":        {Kind: optim.Constant, Base: .01, WarmupSteps: 10, WarmupInit: .001},

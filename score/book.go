@@ -7,18 +7,22 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Alpha is the part of a member's newest score in its moving average unless a run says otherwise; the first ones count by equal parts until that
-// is less. It is small enough that one lucky window pays little, and large enough that a miner which stops working stops earning within a
-// scoring period or two. Boltzmann's 0.001, a half-life of 693 evaluations, pays for weeks after the work has ended.
+// Alpha is the part of a member's newest score in its moving average unless a run says otherwise;
+// the first ones count by equal parts until that is less. It is small enough that one lucky window
+// pays little, and large enough that a miner which stops working stops earning within a scoring
+// period or two. Boltzmann's 0.001, a half-life of 693 evaluations, pays for weeks after the work
+// has ended.
 const Alpha = 0.2
 
-// countMax is up to where evaluations are counted: what comes later weighs Alpha, or 1/countMax if that is more.
+// countMax is up to where evaluations are counted: what comes later weighs Alpha, or 1/countMax if
+// that is more.
 const countMax = 1 << 10
 
 // BookMax bounds the members of a book.
 const BookMax = 1 << 16
 
-// unit is what an average is counted in: 1/unit of the fixed-point numbers, so that small steps are not lost.
+// unit is what an average is counted in: 1/unit of the fixed-point numbers, so that small steps are
+// not lost.
 const unit = 1 << 16
 
 // Average is what a book knows of one member.
@@ -39,8 +43,8 @@ func (a Average) Value() int16 {
 	return int16((int64(a.Mean) + half) / unit)
 }
 
-// Book holds the moving averages of members, in the order of their keys. The zero Book is empty. Members are known by key, not by place, since
-// the place of one that left is given to another.
+// Book holds the moving averages of members, in the order of their keys. The zero Book is empty.
+// Members are known by key, not by place, since the place of one that left is given to another.
 type Book struct{ list []Average }
 
 // All returns the averages, in the order of keys. The caller must not change them.
@@ -59,12 +63,15 @@ func (b *Book) at(member key.Public) (int, bool) {
 	return slices.BinarySearchFunc(b.list, member, func(a Average, k key.Public) int { return a.Member.Compare(k) })
 }
 
-// Note enters an evaluation of a window. Each window counts once: a second evaluation of the same one, as after a crash, changes nothing.
+// Note enters an evaluation of a window. Each window counts once: a second evaluation of the same
+// one, as after a crash, changes nothing.
 //
-// Alpha is the part that a new score has once there are enough; 0 stands for the constant of that name.
+// Alpha is the part that a new score has once there are enough; 0 stands for the constant of that
+// name.
 //
-// Wrong work is not averaged: it sets the mean to -1, from where it takes as long to rise as if it had never been higher. Otherwise a cheat
-// whose every fifth result is false would be paid for four.
+// Wrong work is not averaged: it sets the mean to -1, from where it takes as long to rise as if it
+// had never been higher. Otherwise a cheat whose every fifth result is false would be paid for
+// four.
 func (b *Book) Note(member key.Public, window uint32, s float64, v Verdict, alpha float64) {
 	i, ok := b.at(member)
 	if !ok {
@@ -102,8 +109,8 @@ func (b *Book) Keep(keep func(key.Public) bool) {
 // AverageBytes is the length of an encoded average.
 const AverageBytes = 32 + 4 + 4 + 4 + 4
 
-// Append appends the book's encoding: U32 number of averages, then each, in the order of keys, as key, U32 mean (two's complement), U32 count,
-// U32 last, U32 proven.
+// Append appends the book's encoding: U32 number of averages, then each, in the order of keys, as
+// key, U32 mean (two's complement), U32 count, U32 last, U32 proven.
 func (b *Book) Append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, uint32(len(b.list)))
 	for _, a := range b.list {
@@ -116,7 +123,8 @@ func (b *Book) Append(dst []byte) []byte {
 	return dst
 }
 
-// ReadBook takes a book off a reader, whose error it sets when the bytes are not what Append writes.
+// ReadBook takes a book off a reader, whose error it sets when the bytes are not what Append
+// writes.
 func ReadBook(r *wire.Reader) Book {
 	n := r.U32()
 	if n > BookMax {

@@ -56,7 +56,8 @@ type Losses struct {
 	Random   Change `json:"random"`
 }
 
-// Advantage is in [-1,1]: how much more the loss fell on the member's own sequences, as part of what it moved in all; 0 if nothing moved.
+// Advantage is in [-1,1]: how much more the loss fell on the member's own sequences, as part of
+// what it moved in all; 0 if nothing moved.
 func (l Losses) Advantage() float64 {
 	a, r := l.Assigned.Gain(), l.Random.Gain()
 	moved := max(a, -a) + max(r, -r)
@@ -69,9 +70,11 @@ func (l Losses) Advantage() float64 {
 // Evidence is what a validator knows of one result.
 type Evidence struct {
 	Likeness
-	// Median is that of the norms of all deltas of the window, at the slice's places. 0: there is nothing to compare with.
+	// Median is that of the norms of all deltas of the window, at the slice's places. 0: there is
+	// nothing to compare with.
 	Median float64 `json:"median_norm"`
-	// Work says that the commitment's Work is not what the recomputed gradient makes it; only where arithmetic is exact.
+	// Work says that the commitment's Work is not what the recomputed gradient makes it; only where
+	// arithmetic is exact.
 	WorkDiffers bool `json:"work_differs,omitempty"`
 	// Losses are nil if they were not measured.
 	Losses *Losses `json:"losses,omitempty"`
@@ -83,14 +86,16 @@ type Rules struct {
 	Norm float64
 	// Loss is the part of the score, in [0,1], that depends on the losses.
 	Loss float64
-	// Alpha is the part of the newest score in a member's moving average; 0 stands for the constant of that name.
+	// Alpha is the part of the newest score in a member's moving average; 0 stands for the constant
+	// of that name.
 	Alpha float64
 }
 
 // Default is what validators use.
 //
-// Norm 4: honest deltas of one window differ by less than twice (docs/rewards.md), so that even half of them lying leaves room. Loss 0.2: the
-// notes of others' networks agree that losses are too noisy for more than a bonus.
+// Norm 4: honest deltas of one window differ by less than twice (docs/rewards.md), so that even
+// half of them lying leaves room. Loss 0.2: the notes of others' networks agree that losses are too
+// noisy for more than a bonus.
 func Default() Rules { return Rules{Norm: 4, Loss: 0.2, Alpha: Alpha} }
 
 // Score is the value of a result, in [-1,1], and what decided it.
@@ -119,7 +124,8 @@ func (r Rules) Score(e Evidence) (float64, Verdict) {
 	return clamp(s), Fair
 }
 
-// Median is the middle of values, the lower of two; 0 if there are none. It leaves them as they are.
+// Median is the middle of values, the lower of two; 0 if there are none. It leaves them as they
+// are.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

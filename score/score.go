@@ -1,14 +1,17 @@
-// Package score says what a member's contribution to a window is worth, from what a validator has computed of it.
+// Package score says what a member's contribution to a window is worth, from what a validator has
+// computed of it.
 //
-// A validator holds d, the part of the member's delta that the window's slice shows, and g, the gradient of the member's share at the same
-// places, which it has computed itself. With <a,b> the inner product and |a| the Euclidean norm, t going over the tensors of the model,
+// A validator holds d, the part of the member's delta that the window's slice shows, and g, the
+// gradient of the member's share at the same places, which it has computed itself. With <a,b> the
+// inner product and |a| the Euclidean norm, t going over the tensors of the model,
 //
 //	whole   =  <d,g> / (|d| |g|)
 //	tensors =  SUM_t |g_t| cos(d_t, g_t) / SUM_t |g_t|
 //	s       =  min(whole, tensors)
 //
-// whole is Boltzmann's s; it looks at direction only. It alone can be had by learning the few tensors that hold most of the norm, or by a delta
-// most of whose norm is in one of them; tensors looks at each by itself, so that both must be right. Then, each rule taking only away
+// whole is Boltzmann's s; it looks at direction only. It alone can be had by learning the few
+// tensors that hold most of the norm, or by a delta most of whose norm is in one of them; tensors
+// looks at each by itself, so that both must be right. Then, each rule taking only away
 // ([Rules.Score]):
 //
 //   - a norm |d| more than Norm times the median of the window's, or less than that part of it, earns nothing: a cosine does not see lengths;
@@ -20,10 +23,12 @@
 //     is a proof, and needs no private state of the member;
 //   - a share that was given and not delivered is worth 0.
 //
-// The scores of a member are averaged over its evaluations ([Book]) and told to the chain as fixed-point numbers ([Fixed]).
+// The scores of a member are averaged over its evaluations ([Book]) and told to the chain as
+// fixed-point numbers ([Fixed]).
 //
-// All numbers here have the same bits on every machine: products of two binary32 are exact in binary64, so no compiler can round them
-// otherwise, sums go one way, and square roots and quotients are correctly rounded. Two validators that evaluate the same result agree.
+// All numbers here have the same bits on every machine: products of two binary32 are exact in
+// binary64, so no compiler can round them otherwise, sums go one way, and square roots and
+// quotients are correctly rounded. Two validators that evaluate the same result agree.
 package score
 
 import (
@@ -41,8 +46,8 @@ type Likeness struct {
 	Grad    float64   `json:"gradient_norm"`  // of the gradient, at the same places
 }
 
-// Compare compares a delta with a gradient, both at the places of a slice, parts being how many places each tensor has. What has norm 0 has
-// cosine 0 with everything.
+// Compare compares a delta with a gradient, both at the places of a slice, parts being how many
+// places each tensor has. What has norm 0 has cosine 0 with everything.
 func Compare(parts []int, d, g []float32) (Likeness, error) {
 	total := 0
 	for _, n := range parts {
@@ -76,7 +81,8 @@ func Compare(parts []int, d, g []float32) (Likeness, error) {
 	return l, nil
 }
 
-// errNotFinite is what comes of numbers that are none. Neither strict decoding nor the engine lets them pass.
+// errNotFinite is what comes of numbers that are none. Neither strict decoding nor the engine lets
+// them pass.
 var errNotFinite = errors.New("score: a delta or a gradient holds a number that is not finite")
 
 // Norm is the Euclidean norm of values.

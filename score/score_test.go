@@ -13,7 +13,8 @@ import (
 )
 
 func TestCosinesAreThoseOfTheFormulas(t *testing.T) {
-	// Two tensors: in the first d is g, in the second it is perpendicular; |g| is 5 in the first and 1 in the second.
+	// Two tensors: in the first d is g, in the second it is perpendicular; |g| is 5 in the first
+	// and 1 in the second.
 	l, err := Compare([]int{2, 2}, []float32{3, 4, 0, 5}, []float32{3, 4, 1, 0})
 	if err != nil {
 		t.Fatal(err)

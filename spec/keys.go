@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// keysMax bounds the work of reading a specification: the TOML reader compares each key with the keys beside it.
+	// keysMax bounds the work of reading a specification: the TOML reader compares each key with
+	// the keys beside it.
 	keysMax = 4096
-	// unknownMax is how many unknown keys an error shows with their lines. The TOML reader scans the whole
-	// text again for each.
+	// unknownMax is how many unknown keys an error shows with their lines. The TOML reader scans
+	// the whole text again for each.
 	unknownMax = 8
 )
 
@@ -65,7 +66,8 @@ func checkKeys(text []byte) error {
 	return fmt.Errorf("unknown key: %s", strings.Join(unknown, ", "))
 }
 
-// unknownKeys appends the keys of tree, with their tables' names, that no field of the struct t is tagged with.
+// unknownKeys appends the keys of tree, with their tables' names, that no field of the struct t is
+// tagged with.
 func unknownKeys(dst []string, prefix string, tree map[string]any, t reflect.Type) []string {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {

@@ -19,8 +19,8 @@ func bomb(n int, format string) []byte {
 	return []byte(b.String())
 }
 
-// The TOML reader's errors about unknown keys take time that is quadratic in their number, and a stranger
-// chooses a specification's text.
+// The TOML reader's errors about unknown keys take time that is quadratic in their number, and a
+// stranger chooses a specification's text.
 func TestManyUnknownKeysAreRefusedCheaply(t *testing.T) {
 	for _, format := range []string{"k%x=1\n", "[t%x]\n", "a.", "x={"} {
 		for _, size := range []int{64 << 10, 8 << 10} {

@@ -10,7 +10,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ErrFrom says that a run's first parameters do not follow from a seed: it goes on from a checkpoint.
+// ErrFrom says that a run's first parameters do not follow from a seed: it goes on from a
+// checkpoint.
 var ErrFrom = errors.New("the run goes on from a checkpoint, so its first parameters cannot be computed")
 
 // The values of Model.Head.
@@ -34,7 +35,8 @@ func (m *Model) fill(p llama.Config) {
 	}
 }
 
-// ModelOf is the part of a specification that goes on from a checkpoint: the shape, the hash of the parameters, and that of tokenizer.json.
+// ModelOf is the part of a specification that goes on from a checkpoint: the shape, the hash of the
+// parameters, and that of tokenizer.json.
 func ModelOf(c llama.Config, params, tokenizer wire.Hash) Model {
 	m := Model{Eps: c.Eps, Head: headOwn, From: params.String(), Tokenizer: tokenizer.String()}
 	if c.Tied {
@@ -44,8 +46,8 @@ func ModelOf(c llama.Config, params, tokenizer wire.Hash) Model {
 	return m
 }
 
-// Continue reads the specification of a run that goes on from a checkpoint, whose ModelOf is from. What the text says of the model must
-// agree with the checkpoint, and may be left out.
+// Continue reads the specification of a run that goes on from a checkpoint, whose ModelOf is from.
+// What the text says of the model must agree with the checkpoint, and may be left out.
 func Continue(text []byte, from Model) (Spec, error) {
 	s, err := decode(text)
 	if err != nil {
@@ -145,7 +147,8 @@ func (s Spec) Llama() (llama.Config, error) {
 	return cfg, cfg.Check()
 }
 
-// From is the hash of the parameters that the run goes on from; ok is false for a run that begins with a seed.
+// From is the hash of the parameters that the run goes on from; ok is false for a run that begins
+// with a seed.
 func (s Spec) From() (hash wire.Hash, ok bool) {
 	if s.Model.From == "" {
 		return wire.Hash{}, false
@@ -154,7 +157,8 @@ func (s Spec) From() (hash wire.Hash, ok bool) {
 	return hash, err == nil
 }
 
-// InitialParams makes the run's first parameters. For a run that goes on from a checkpoint the error is ErrFrom.
+// InitialParams makes the run's first parameters. For a run that goes on from a checkpoint the
+// error is ErrFrom.
 func (s Spec) InitialParams() ([]float32, error) {
 	cfg, err := s.Llama()
 	if err != nil {
@@ -178,7 +182,8 @@ func (s Spec) ModelHash() (wire.Hash, error) {
 	return merkle.BlobRoot(tensor.Bytes(p)), nil
 }
 
-// Name is what the model is called among people: its preset, or the beginning of the hash of what it was.
+// Name is what the model is called among people: its preset, or the beginning of the hash of what
+// it was.
 func (m Model) Name() string {
 	if m.Preset == "" && len(m.From) >= 12 {
 		return "going on from " + m.From[:12]

@@ -12,7 +12,8 @@ import (
 // imported is a model that no preset describes.
 var imported = llama.Config{Vocab: 301, Hidden: 48, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 8, FFN: 96, Context: 64, Theta: 500000, Eps: 1e-6, Tied: true}
 
-// A run that goes on from a checkpoint has its shape and its hash, and says so in a text that reads the same.
+// A run that goes on from a checkpoint has its shape and its hash, and says so in a text that reads
+// the same.
 func TestARunGoesOnFromACheckpoint(t *testing.T) {
 	params, words := wire.Sum("params"), wire.Sum("words")
 	s, err := Continue([]byte("name = \"on\"\n[model]\nfrom_location = \"/models/a\"\nhidden = 48\n[data]\nsequence = 32\n"), ModelOf(imported, params, words))

@@ -15,7 +15,8 @@ import (
 type Resume struct {
 	Step     uint32 `toml:"step"`     // steps that were done
 	Sequence uint64 `toml:"sequence"` // sequences that were given out
-	// States is with which optimizer state a member's first result may begin, hex by key in hex. The others begin afresh.
+	// States is with which optimizer state a member's first result may begin, hex by key in hex.
+	// The others begin afresh.
 	States map[string]string `toml:"states,omitempty"`
 }
 
@@ -38,7 +39,8 @@ func (s Spec) First() uint64 {
 	return s.Resume.Sequence
 }
 
-// States is with which optimizer state a member's first result may begin, besides the fresh one. The specification was checked.
+// States is with which optimizer state a member's first result may begin, besides the fresh one.
+// The specification was checked.
 func (s Spec) States() map[key.Public]wire.Hash {
 	states := make(map[key.Public]wire.Hash)
 	if s.Resume == nil {
@@ -85,8 +87,8 @@ func (s Spec) checkResume() (faults []error) {
 // sequencesMax is beyond all data: with what a run gives out itself it can still be counted.
 const sequencesMax = 1 << 60
 
-// resume has the batch grow on from where it was. Its size is that of the ramp without interruption, or one less where the ramp's division left a
-// remainder when training stopped.
+// resume has the batch grow on from where it was. Its size is that of the ramp without
+// interruption, or one less where the ramp's division left a remainder when training stopped.
 func (s Spec) resume(c *coordinator.Config) {
 	given := s.First()
 	hi, tokens := bits.Mul64(given, uint64(c.SequenceTokens))

@@ -8,11 +8,13 @@ import (
 
 // Exchange is how results travel.
 type Exchange struct {
-	// Kind is "peers" (gossip, and blobs from peer to peer) or "bucket" (each member's own S3 bucket, with commitments on the chain). With
-	// "bucket" other things are the default elsewhere: overlap 1, verification_percent 0, and codec "slice" with decay 1.
+	// Kind is "peers" (gossip, and blobs from peer to peer) or "bucket" (each member's own S3
+	// bucket, with commitments on the chain). With "bucket" other things are the default elsewhere:
+	// overlap 1, verification_percent 0, and codec "slice" with decay 1.
 	Kind string `toml:"kind"`
-	// WindowBlocks is how many blocks of the chain a window has, with buckets: a round's training lasts exactly so long; 60 if left out. There
-	// times.round_train is only about how long that is, by which members plan.
+	// WindowBlocks is how many blocks of the chain a window has, with buckets: a round's training
+	// lasts exactly so long; 60 if left out. There times.round_train is only about how long that
+	// is, by which members plan.
 	WindowBlocks uint32 `toml:"window_blocks,omitempty"`
 }
 
@@ -20,12 +22,15 @@ type Exchange struct {
 type Scores struct {
 	Validators uint16 `toml:"validators,omitempty"` // seats of validators; 0: nobody scores
 	Windows    uint32 `toml:"windows,omitempty"`    // rounds in a period of scores; 0: 10
-	// Emission is how many tokens a period gives from the treasury to those who scored well and those who scored them.
+	// Emission is how many tokens a period gives from the treasury to those who scored well and
+	// those who scored them.
 	Emission         uint64 `toml:"emission,omitempty"`
 	ValidatorPercent uint8  `toml:"validator_percent,omitempty"` // of the emission, for validators
-	// PenaltyPercent is what a score of 0 or less costs, of the reward that is not ripe yet, as a percentage of the emission over the slots.
+	// PenaltyPercent is what a score of 0 or less costs, of the reward that is not ripe yet, as a
+	// percentage of the emission over the slots.
 	PenaltyPercent uint8 `toml:"penalty_percent,omitempty"`
-	// Alpha is the part of a member's newest score in a validator's moving average of its scores, above 0 and at most 1; 0: 0.2.
+	// Alpha is the part of a member's newest score in a validator's moving average of its scores,
+	// above 0 and at most 1; 0: 0.2.
 	Alpha float64 `toml:"alpha,omitempty"`
 }
 
@@ -38,7 +43,8 @@ const (
 // windowBlocksDefault is a window of a minute where blocks come once a second.
 const windowBlocksDefault = 60
 
-// defaultFor is what is not said in this specification: Default, and where results travel through buckets what goes with that.
+// defaultFor is what is not said in this specification: Default, and where results travel through
+// buckets what goes with that.
 func defaultFor(text []byte) Spec {
 	s := Default()
 	var said struct {

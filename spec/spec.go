@@ -1,10 +1,11 @@
-// Package spec is what defines a run: the model, its data, how it is optimized, and how rounds go. It is written by a person as TOML,
-// kept by the ledger with the run as the bytes that were given, and read by every participant, who checks them against the hash in
-// the coordinator's state. Nothing that enters the arithmetic is defined anywhere else.
+// Package spec is what defines a run: the model, its data, how it is optimized, and how rounds go.
+// It is written by a person as TOML, kept by the ledger with the run as the bytes that were given,
+// and read by every participant, who checks them against the hash in the coordinator's state.
+// Nothing that enters the arithmetic is defined anywhere else.
 //
-// [Parse] reads it strictly (an unknown key is an error that names the line), fills in what is left out from [Default], and reports
-// every fault at once. [Spec.Coordinator] is its share for the coordinator; [Spec.Llama], [Spec.Codec] and [Spec.Schedule] are the
-// trainers'.
+// [Parse] reads it strictly (an unknown key is an error that names the line), fills in what is left
+// out from [Default], and reports every fault at once. [Spec.Coordinator] is its share for the
+// coordinator; [Spec.Llama], [Spec.Codec] and [Spec.Schedule] are the trainers'.
 package spec
 
 import (
@@ -27,7 +28,8 @@ import (
 type Spec struct {
 	// Name of the run on its chain: a-z, 0-9 and -, at most 32 bytes.
 	Name string `toml:"name"`
-	// Steps the model is trained in all, with those before the checkpoint that the run resumes from; the run finishes then.
+	// Steps the model is trained in all, with those before the checkpoint that the run resumes
+	// from; the run finishes then.
 	Steps uint32 `toml:"steps"`
 
 	Model        Model        `toml:"model"`
@@ -60,10 +62,11 @@ type Model struct {
 	Seed    string  `toml:"seed"`              // any text; the initial parameters follow from it, unless from is given
 	// From is the hash of the parameters that the run goes on from, hex; `entrain run create --from` fills it in, and with it all of the above.
 	From string `toml:"from,omitempty"`
-	// FromLocation is the directory of a checkpoint with those parameters, for participants that have it there (or elsewhere: join --from);
-	// the others get them from their peers.
+	// FromLocation is the directory of a checkpoint with those parameters, for participants that
+	// have it there (or elsewhere: join --from); the others get them from their peers.
 	FromLocation string `toml:"from_location,omitempty"`
-	// Tokenizer is the hash of the checkpoint's tokenizer.json, hex, which must be that of the data.
+	// Tokenizer is the hash of the checkpoint's tokenizer.json, hex, which must be that of the
+	// data.
 	Tokenizer string `toml:"tokenizer,omitempty"`
 }
 
@@ -85,8 +88,8 @@ type Optimizer struct {
 	Options codec.Options
 }
 
-// LearningRate is a schedule over steps. With codec distro updates are signs, so a rate is what one step moves each weight by; with sparseloco it is
-// that of AdamW in all inner steps of a round.
+// LearningRate is a schedule over steps. With codec distro updates are signs, so a rate is what one
+// step moves each weight by; with sparseloco it is that of AdamW in all inner steps of a round.
 type LearningRate struct {
 	Schedule string  `toml:"schedule"`         // constant, linear, cosine or wsd (warmup, stable, decay)
 	Base     float64 `toml:"base"`             // after warmup
@@ -100,8 +103,9 @@ type Batch struct {
 	Start      uint32 `toml:"start"`
 	End        uint32 `toml:"end"`         // 0: as at the start
 	RampTokens uint64 `toml:"ramp_tokens"` // tokens over which it grows from start to end
-	// Shares is how a batch is divided among the members: "equal", or "speed", in proportion to how many tokens a second each trains, which it
-	// measures and says itself: once an epoch at most, for the next one. Empty: equal.
+	// Shares is how a batch is divided among the members: "equal", or "speed", in proportion to how
+	// many tokens a second each trains, which it measures and says itself: once an epoch at most,
+	// for the next one. Empty: equal.
 	Shares string `toml:"shares,omitempty"`
 }
 
@@ -120,13 +124,15 @@ type Members struct {
 	MissedMax uint8  `toml:"missed_max"` // rounds in a row a member may fail before it is dropped
 	// Overlap 1 lets results travel while the next round trains, on parameters one round older.
 	Overlap uint8 `toml:"overlap"`
-	// ClientMin is the oldest release of the program that takes part, such as "v1.2.0"; empty: any. Participants look at it themselves,
-	// and who changes the program can lie: it keeps the forgetful out, not cheats.
+	// ClientMin is the oldest release of the program that takes part, such as "v1.2.0"; empty: any.
+	// Participants look at it themselves, and who changes the program can lie: it keeps the
+	// forgetful out, not cheats.
 	ClientMin string `toml:"client_min,omitempty"`
 	// RegisterCost is how many tokens a newcomer pays to the run's treasury.
 	RegisterCost uint64 `toml:"register_cost,omitempty"`
-	// Slots is how many members there are at a time. When they are taken a newcomer replaces the one with the worst scores, which keeps a
-	// place in the table until it has claimed what it is owed: hence less than capacity. 0: capacity, and nobody is replaced.
+	// Slots is how many members there are at a time. When they are taken a newcomer replaces the
+	// one with the worst scores, which keeps a place in the table until it has claimed what it is
+	// owed: hence less than capacity. 0: capacity, and nobody is replaced.
 	Slots uint32 `toml:"slots,omitempty"`
 	// ImmuneWindows is for how many rounds a newcomer cannot be replaced.
 	ImmuneWindows uint32 `toml:"immune_windows,omitempty"`
@@ -145,10 +151,12 @@ type Times struct {
 // Trust is what the run does about cheats, and what it pays. Tokens are whole.
 type Trust struct {
 	VerificationPercent uint8 `toml:"verification_percent"` // expected share of the accepted results that others recompute
-	// Verify is the longest from the draw of a check to its verdict. 0: twice round_train, 30 s at least, since a verifier trains too.
+	// Verify is the longest from the draw of a check to its verdict. 0: twice round_train, 30 s at
+	// least, since a verifier trains too.
 	Verify Duration `toml:"verify"`
-	// Dispute is the longest for one move of a dispute; silence loses. 0: six times round_train, 30 s at least, since the whole step is
-	// traced for the first move, which takes several times as long as to compute it.
+	// Dispute is the longest for one move of a dispute; silence loses. 0: six times round_train, 30
+	// s at least, since the whole step is traced for the first move, which takes several times as
+	// long as to compute it.
 	Dispute Duration `toml:"dispute"`
 	Stake   uint64   `toml:"stake"`  // least tokens a member puts up, and loses when it is convicted
 	Unbond  Duration `toml:"unbond"` // a stake is free so long after its member left. 0: time for a last check and a whole dispute
@@ -195,7 +203,8 @@ func Default() Spec {
 	}
 }
 
-// Parse reads a specification. It reports every fault of the values at once, and a fault of the form with its line.
+// Parse reads a specification. It reports every fault of the values at once, and a fault of the
+// form with its line.
 func Parse(text []byte) (Spec, error) {
 	s, err := decode(text)
 	if err != nil {
@@ -204,7 +213,8 @@ func Parse(text []byte) (Spec, error) {
 	return s.complete()
 }
 
-// decode reads a specification as it is written. The preset is what is written too: a run that goes on from a checkpoint may have none.
+// decode reads a specification as it is written. The preset is what is written too: a run that goes
+// on from a checkpoint may have none.
 func decode(text []byte) (Spec, error) {
 	if err := checkSize(text); err != nil {
 		return Spec{}, err
@@ -267,7 +277,8 @@ func (s *Spec) fill() {
 	s.Scores.fill()
 }
 
-// disputeMoves is more moves than a dispute has, after the first: for each of three trees of up to 16^3 leaves and more, and its evidence.
+// disputeMoves is more moves than a dispute has, after the first: for each of three trees of up to
+// 16^3 leaves and more, and its evidence.
 const disputeMoves = 16
 
 func (t *Trust) fill(roundTrain Duration) {
@@ -277,7 +288,8 @@ func (t *Trust) fill(roundTrain Duration) {
 	if t.Verify == 0 {
 		t.Verify = max(Duration(30*time.Second), 2*roundTrain)
 	}
-	// To trace a step takes several times as long as the step (`go run ./cmd/lab dispute`), and who is late loses.
+	// To trace a step takes several times as long as the step (`go run ./cmd/lab dispute`), and who
+	// is late loses.
 	if t.Dispute == 0 {
 		t.Dispute = max(Duration(30*time.Second), 6*roundTrain)
 	}

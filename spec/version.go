@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Version is a release of the program: major, minor and patch. What a build adds to that does not count.
+// Version is a release of the program: major, minor and patch. What a build adds to that does not
+// count.
 type Version [3]uint64
 
 // ParseVersion reads "v1.2.3" or "1.2.3", with or without a pre-release or build after it.

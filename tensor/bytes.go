@@ -6,8 +6,9 @@ import (
 	"unsafe"
 )
 
-// Bytes returns the canonical bytes of x, 4*len(x) of them. On a little-endian machine they are x's own memory, so that hashing and sending a
-// model copies nothing; on a big-endian machine they are a copy. The caller must not write to them, nor keep them while x changes.
+// Bytes returns the canonical bytes of x, 4*len(x) of them. On a little-endian machine they are x's
+// own memory, so that hashing and sending a model copies nothing; on a big-endian machine they are
+// a copy. The caller must not write to them, nor keep them while x changes.
 func Bytes(x []float32) []byte {
 	if !littleEndian() {
 		return encode(nil, x)
@@ -23,8 +24,8 @@ func AppendBytes(dst []byte, x []float32) []byte {
 	return append(dst, Bytes(x)...)
 }
 
-// SetBytes fills dst with the floats whose canonical bytes are b; every bit pattern is kept, those of NaN included. It panics if b does not
-// have exactly 4 bytes for each element of dst.
+// SetBytes fills dst with the floats whose canonical bytes are b; every bit pattern is kept, those
+// of NaN included. It panics if b does not have exactly 4 bytes for each element of dst.
 func SetBytes(dst []float32, b []byte) {
 	if len(b) != 4*len(dst) {
 		panic("tensor: SetBytes wants 4 bytes for each float32")

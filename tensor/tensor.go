@@ -1,15 +1,16 @@
 // Package tensor names the parts of one flat []float32.
 //
-// A model's parameters, its gradient and an optimizer's state are each one slice of float32, because compression, hashing and transfer want
-// one run of memory; a Layout says which part of it is which tensor. Tensors lie one after another in the order of the specs, without gaps,
-// each row-major:
+// A model's parameters, its gradient and an optimizer's state are each one slice of float32,
+// because compression, hashing and transfer want one run of memory; a Layout says which part of it
+// is which tensor. Tensors lie one after another in the order of the specs, without gaps, each
+// row-major:
 //
 //	specs    {"a", [2,3]}             {"b", [4]}
 //	floats   a00 a01 a02 a10 a11 a12  b0 b1 b2 b3
 //	offset   0                        6           Len() = 10
 //
-// Bytes gives the canonical bytes of such a slice, IEEE-754 binary32, little-endian, 4 bytes an element: what checkpoints hold, peers send
-// and hashes are taken over, equal on every machine.
+// Bytes gives the canonical bytes of such a slice, IEEE-754 binary32, little-endian, 4 bytes an
+// element: what checkpoints hold, peers send and hashes are taken over, equal on every machine.
 //
 //	floats   1.0          -2.5
 //	bytes    00 00 80 3f  00 00 20 c0
@@ -26,10 +27,12 @@ import (
 
 // Limits of a layout. They bound what a header read from outside can make anyone allocate.
 const (
-	MaxTensors   = 1 << 16   // a 1000-layer Llama has 9003 tensors
-	MaxDims      = 8         // no known checkpoint format uses more
-	MaxNameBytes = 256       // the longest Hugging Face names have about 80
-	MaxElements  = 1<<38 - 1 // 1 TiB of float32, beyond any machine that takes part; on 32-bit machines the limit is that of int
+	MaxTensors   = 1 << 16 // a 1000-layer Llama has 9003 tensors
+	MaxDims      = 8       // no known checkpoint format uses more
+	MaxNameBytes = 256     // the longest Hugging Face names have about 80
+	// MaxElements are 1 TiB of float32, beyond any machine that takes part. On 32-bit machines the
+	// range of int is the limit.
+	MaxElements = 1<<38 - 1
 )
 
 // A Spec is the name and the shape of a tensor. An empty shape is a scalar of one element.
@@ -51,21 +54,24 @@ func (t Tensor) Of(flat []float32) []float32 {
 	return flat[t.Offset : t.Offset+t.Len : t.Offset+t.Len]
 }
 
-// A Layout places tensors one after another in a flat slice. It does not change after NewLayout and may be shared between goroutines.
+// A Layout places tensors one after another in a flat slice. It does not change after NewLayout and
+// may be shared between goroutines.
 type Layout struct {
 	tensors []Tensor
 	byName  []int32 // indexes into tensors, sorted by name
 	len     int
 }
 
-// Check returns what keeps specs from being a layout, or nil: a name that is empty, too long or used twice, a dimension that is not positive,
-// or more tensors, dimensions or elements than the limits allow. It allocates no more than the specs themselves.
+// Check returns what keeps specs from being a layout, or nil: a name that is empty, too long or
+// used twice, a dimension that is not positive, or more tensors, dimensions or elements than the
+// limits allow. It allocates no more than the specs themselves.
 func Check(specs []Spec) error {
 	_, err := build(specs)
 	return err
 }
 
-// NewLayout places specs in their order. It panics where Check returns an error, so check specs that come from outside.
+// NewLayout places specs in their order. It panics where Check returns an error, so check specs
+// that come from outside.
 func NewLayout(specs []Spec) Layout {
 	l, err := build(specs)
 	if err != nil {
@@ -100,7 +106,7 @@ func build(specs []Spec) (Layout, error) {
 	return l, nil
 }
 
-// maxLen is MaxElements where int and the address space can hold so many, less on 32-bit machines.
+// maxLen returns MaxElements, or less where int or the address space cannot hold it.
 func maxLen() int { return int(min(int64(MaxElements), int64(math.MaxInt/4))) }
 
 // elements counts the elements of one tensor, refusing shapes beyond the limits.

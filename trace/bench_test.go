@@ -18,7 +18,8 @@ func benchCase(b *testing.B) modelCase {
 	return modelCase{"bench", cfg, cfg.Context, 1, 0}
 }
 
-// BenchmarkJudge is what a dispute costs a referee, by kind of operation: its slowest slice, in plain Go.
+// BenchmarkJudge is what a dispute costs a referee, by kind of operation: its slowest slice, in
+// plain Go.
 func BenchmarkJudge(b *testing.B) {
 	pool := exact.NewPool(2)
 	defer pool.Close()

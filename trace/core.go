@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// Side is the side of a tile: matrices are cut in tiles of Side by Side floats, 4 KiB, smaller at the edges.
+	// Side is the side of a tile: matrices are cut in tiles of Side by Side floats, 4 KiB, smaller
+	// at the edges.
 	Side = 32
 	// ReadsMax is how many tiles a slice reads at most.
 	ReadsMax = 8
@@ -35,7 +36,8 @@ type Read struct {
 	Index  uint32
 }
 
-// Op is an operation: how each slice of each tile of its value is made. It may be used by several goroutines at once.
+// Op is an operation: how each slice of each tile of its value is made. It may be used by several
+// goroutines at once.
 type Op interface {
 	// Name says what the value is, for people: "sequence 5, layer 3, attention scores of head 2".
 	Name() string
@@ -45,19 +47,23 @@ type Op interface {
 	Slices(tile uint32) uint32
 	// Words is the number of words a tile has after that slice.
 	Words(tile, slice uint32) int
-	// Reads lists what the slice reads beside the words of the tile so far: at most ReadsMax, values of earlier operations only, and always the same.
-	// A slice that reads parameters or state reads one chunk, because that alone fills most of a message.
+	// Reads lists what the slice reads beside the words of the tile so far: at most ReadsMax,
+	// values of earlier operations only, and always the same. A slice that reads parameters or
+	// state reads one chunk, because that alone fills most of a message.
 	Reads(tile, slice uint32) []Read
-	// Step returns the words of the tile after this slice. acc are those after the slice before, nil at slice 0: they are Step's to change and to
-	// return. in are the words of what Reads lists, in that order, not to be changed; all have the lengths that Words says. Step is total: whatever the
-	// words, it returns Words(tile, slice) words and does not panic. It is a function of its arguments alone, with the same bits for every kernel of
-	// w on every machine: a NaN is always the canonical one (see Canonical).
+	// Step returns the words of the tile after this slice. acc are those after the slice before,
+	// nil at slice 0: they are Step's to change and to return. in are the words of what Reads
+	// lists, in that order, not to be changed; all have the lengths that Words says. Step is total:
+	// whatever the words, it returns Words(tile, slice) words and does not panic. It is a function
+	// of its arguments alone, with the same bits for every kernel of w on every machine: a NaN is
+	// always the canonical one (see Canonical).
 	//
 	// It is the one definition of the operation, for those who trace and for the referee.
 	Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32
 }
 
-// Leafer is an Op whose slices have another hash than bisect.Leaf: the last one, whose hash is the outcome that was committed to.
+// Leafer is an Op whose slices have another hash than bisect.Leaf: the last one, whose hash is the
+// outcome that was committed to.
 type Leafer interface {
 	Op
 	// Leaf returns the hash of the words of a slice.
@@ -73,8 +79,9 @@ type Program interface {
 // Tail is the part of a program that follows the gradient: what a codec makes of it.
 type Tail interface {
 	Len() uint32
-	// Op returns operation number t of the tail, which is number base + t of the program. gradient gives the operation which holds the gradient of
-	// tensor i of the layout, before clipping: a matrix of the tensor's last two dimensions (a vector has one row), cut as Matrix says.
+	// Op returns operation number t of the tail, which is number base + t of the program. gradient
+	// gives the operation which holds the gradient of tensor i of the layout, before clipping: a
+	// matrix of the tensor's last two dimensions (a vector has one row), cut as Matrix says.
 	Op(t, base uint32, gradient func(tensor int) uint32) Op
 }
 
@@ -83,17 +90,19 @@ type Sources struct {
 	Params []float32                        // at the round's start
 	State  []float32                        // the optimizer's, before the step
 	Tokens func(i uint32) ([]uint32, error) // sequence i of the share
-	// Prove returns the evidence from which the referee's Opener makes the words of a read whose source is not Value. It may be nil in who
-	// proves nothing.
+	// Prove returns the evidence from which the referee's Opener makes the words of a read whose
+	// source is not Value. It may be nil in who proves nothing.
 	Prove func(r Read) ([]byte, error)
 }
 
-// Opener is the referee's side of Sources.Prove: it returns the words of a read whose source is not Value if the evidence proves them.
+// Opener is the referee's side of Sources.Prove: it returns the words of a read whose source is not
+// Value if the evidence proves them.
 type Opener interface {
 	Open(r Read, evidence []byte) ([]uint32, error)
 }
 
-// Matrix is the shape of a value that is a matrix, cut in tiles of Side by Side numbered row by row, each row-major.
+// Matrix is the shape of a value that is a matrix, cut in tiles of Side by Side numbered row by
+// row, each row-major.
 type Matrix struct{ Rows, Cols int }
 
 // MatrixOf is the matrix of a tensor of that shape: a vector is one row.
@@ -141,8 +150,9 @@ func Bits(floats []float32) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(floats))), len(floats))
 }
 
-// Canonical makes each NaN among words, which are floats, the one with the bits 0x7fc00000, and returns words. Processors differ in which NaN
-// an operation gives, and two honest parties must not.
+// Canonical makes each NaN among words, which are floats, the one with the bits 0x7fc00000, and
+// returns words. Processors differ in which NaN an operation gives, and two honest parties must
+// not.
 func Canonical(words []uint32) []uint32 {
 	for i, b := range words {
 		if b&0x7fffffff > 0x7f800000 {
@@ -157,6 +167,7 @@ func leaf(op Op, words []uint32) wire.Hash {
 	if l, ok := op.(Leafer); ok {
 		return l.Leaf(words)
 	}
-	// bisect.Leaf, without copying the words: who traces hashes more bytes than the model has weights, thousands of times.
+	// bisect.Leaf, without copying the words: who traces hashes more bytes than the model has
+	// weights, thousands of times.
 	return wire.Sum("entrain/words", tensor.Bytes(Floats(words)))
 }

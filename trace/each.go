@@ -6,7 +6,8 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// Which function an each computes, of the values of its list: matrices of the same cut, m, and vectors of their rows, v.
+// Which function an each computes, of the values of its list: matrices of the same cut, m, and
+// vectors of their rows, v.
 type function uint8
 
 const (
@@ -20,7 +21,8 @@ const (
 	logitGradient                 // Exp(m0 - v1)·v2, at the row's target less the weight of a token's loss; the last of the list are the tokens
 )
 
-// each is an operation whose elements depend on those of other matrices in the same place: one slice a tile.
+// each is an operation whose elements depend on those of other matrices in the same place: one
+// slice a tile.
 type each struct {
 	function function
 	out      grid
@@ -129,7 +131,8 @@ func (t *turn) tiles() uint32            { return t.out.tiles() }
 func (*turn) slices(uint32) uint32       { return 1 }
 func (t *turn) words(tile, _ uint32) int { return t.out.words(tile) }
 
-// plan returns, for a column of tiles, the head, and the tiles of its columns and of the angles that its elements depend on.
+// plan returns, for a column of tiles, the head, and the tiles of its columns and of the angles
+// that its elements depend on.
 func (t *turn) plan(c int) (head int, columns, angles []int) {
 	each, half := t.out.cols.each(), t.out.cols.size/2
 	head = c / each
@@ -176,7 +179,8 @@ func (t *turn) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, in [][]
 		both := Floats(in[len(columns)+slices.Index(angles, k/Side)])
 		cos, sin, kw := both[:len(both)/2], both[len(both)/2:], t.angles.grid.cols.width(k/Side)
 		for j := range rows {
-			// The first of a pair takes off the other's sine, the second adds it; turned back, the other way round.
+			// The first of a pair takes off the other's sine, the second adds it; turned back, the
+			// other way round.
 			straight := float32(a[j*aw+x%Side] * cos[j*kw+k%Side])
 			across := float32(b[j*bw+pair%Side] * sin[j*kw+k%Side])
 			if (x < half) != t.back {

@@ -11,8 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// EvidenceBytesMax bounds evidence: what a coordinator takes. A chunk of parameters with its proof fits, and so do the two of a shard that a
-// sequence may lie across.
+// EvidenceBytesMax bounds evidence: what a coordinator takes. A chunk of parameters with its proof
+// fits, and so do the two of a shard that a sequence may lie across.
 const EvidenceBytesMax = coordinator.EvidenceBytesMax
 
 // ErrEvidence is wrapped by the errors of Judge: the bytes prove nothing.
@@ -26,8 +26,9 @@ func appendWords(dst []byte, words []uint32) []byte {
 	return dst
 }
 
-// appendPath appends what leads from the hash of a slice to the root of a trace: the proof that it is under its tile, the tile's leaf and the
-// proof that it is under its operation, the operation's leaf and the proof that it is under the root.
+// appendPath appends what leads from the hash of a slice to the root of a trace: the proof that it
+// is under its tile, the tile's leaf and the proof that it is under its operation, the operation's
+// leaf and the proof that it is under the root.
 func appendPath(dst []byte, slice, tiles []wire.Hash, tile uint32, ops []wire.Hash, op uint32) []byte {
 	dst = appendHashes(dst, slice)
 	dst = appendHashes(wire.AppendHash(dst, tiles[tile]), bisect.Prove(tiles, tile))
@@ -41,11 +42,14 @@ func appendHashes(dst []byte, hashes []wire.Hash) []byte {
 	return dst
 }
 
-// Judge computes slice number slice of a tile of an operation of p and returns the hash of its true words, bisect.Leaf unless the operation is a
-// Leafer. The evidence must prove what the slice goes on from and reads: that it is under the root trace, which somebody claims, or, for what is
-// read from outside, what open accepts. An error wraps ErrEvidence; what the evidence proves then is nothing.
+// Judge computes slice number slice of a tile of an operation of p and returns the hash of its true
+// words, bisect.Leaf unless the operation is a Leafer. The evidence must prove what the slice goes
+// on from and reads: that it is under the root trace, which somebody claims, or, for what is read
+// from outside, what open accepts. An error wraps ErrEvidence; what the evidence proves then is
+// nothing.
 //
-// Judge computes in plain Go, which is the definition; it is a function of its arguments alone, on every machine, and takes a bounded time.
+// Judge computes in plain Go, which is the definition; it is a function of its arguments alone, on
+// every machine, and takes a bounded time.
 func Judge(p Program, open Opener, op, tile, slice uint32, trace wire.Hash, evidence []byte) (wire.Hash, error) {
 	if op >= p.Len() || len(evidence) > EvidenceBytesMax {
 		return wire.Hash{}, fmt.Errorf("%w: %d bytes for operation %d of %d", ErrEvidence, len(evidence), op, p.Len())
@@ -91,7 +95,8 @@ type proof struct {
 	wrong string // what was the first not to be under the root
 }
 
-// words takes the words of a tile of operation t after a slice, and checks that they are under the root.
+// words takes the words of a tile of operation t after a slice, and checks that they are under the
+// root.
 func (e *proof) words(o Op, t, tile, slice uint32) []uint32 {
 	n := o.Words(tile, slice)
 	if e.r.Len() < 4*n {
@@ -142,13 +147,14 @@ func (e *proof) outside(open Opener, r Read) ([]uint32, error) {
 	return words, nil
 }
 
-// ProveChunk proves a chunk of a blob of floats whose leaves (merkle.BlobLeaves) are given: the chunk's bytes, and then the proof that it is under the
-// blob's root.
+// ProveChunk proves a chunk of a blob of floats whose leaves (merkle.BlobLeaves) are given: the
+// chunk's bytes, and then the proof that it is under the blob's root.
 func ProveChunk(blob []float32, leaves []wire.Hash, i uint32) []byte {
 	return appendHashes(appendWords(nil, chunk(blob, i)), merkle.Prove(leaves, uint64(i)))
 }
 
-// OpenChunk returns the words of chunk i of a blob of so many floats from what ProveChunk made, if it is under the root.
+// OpenChunk returns the words of chunk i of a blob of so many floats from what ProveChunk made, if
+// it is under the root.
 func OpenChunk(root wire.Hash, floats int, i uint32, evidence []byte) ([]uint32, error) {
 	size := 4 * uint64(floats)
 	if uint64(i) >= merkle.BlobChunks(size) {

@@ -59,7 +59,8 @@ func TestHonestEvidenceIsTaken(t *testing.T) {
 	}
 }
 
-// TestEvidenceThatWasTamperedWithProvesNothing changes single bytes of evidence for each kind of operation, and its length.
+// TestEvidenceThatWasTamperedWithProvesNothing changes single bytes of evidence for each kind of
+// operation, and its length.
 func TestEvidenceThatWasTamperedWithProvesNothing(t *testing.T) {
 	made := smallTrace(t)
 	open := openSources{&made.machine}

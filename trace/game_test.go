@@ -130,7 +130,8 @@ func gameProgram(t testing.TB, c modelCase) Program {
 	return p
 }
 
-// gameCase is a share small enough to be traced hundreds of times, in which there are all kinds of operations and most chains have several slices.
+// gameCase is a share small enough to be traced hundreds of times, in which there are all kinds of
+// operations and most chains have several slices.
 func gameCase() modelCase {
 	return modelCase{"game", llama.Config{Vocab: 260, Hidden: 100, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 10, FFN: 115, Context: 102,
 		Theta: 10000, Eps: 1e-5, Tied: true}, 102, 2, 0}
@@ -185,8 +186,9 @@ func longest(o Op) (tile uint32) {
 	return tile
 }
 
-// TestTheRefereeNamesTheLiar lies once in each kind of operation, by one bit of one slice, and follows through: all that comes later is computed from
-// the lie. Whether the liar is the accused or the accuser, the referee names it.
+// TestTheRefereeNamesTheLiar lies once in each kind of operation, by one bit of one slice, and
+// follows through: all that comes later is computed from the lie. Whether the liar is the accused
+// or the accuser, the referee names it.
 func TestTheRefereeNamesTheLiar(t *testing.T) {
 	pool := exact.NewPool(1)
 	defer pool.Close()

@@ -19,8 +19,9 @@ func goldenCase() modelCase {
 	return c
 }
 
-// TestATraceHasOneRoot runs a program with each kernel and several workers. The golden root, in testdata, changes only when what a step is does, and
-// then no two versions can be on two sides of a dispute.
+// TestATraceHasOneRoot runs a program with each kernel and several workers. The golden root, in
+// testdata, changes only when what a step is does, and then no two versions can be on two sides of
+// a dispute.
 func TestATraceHasOneRoot(t *testing.T) {
 	want, err := os.ReadFile(filepath.Join("testdata", "golden.txt"))
 	if err != nil {
@@ -44,7 +45,8 @@ func TestATraceHasOneRoot(t *testing.T) {
 	}
 }
 
-// TestTheGoldenRootIsReachedOnARM64 does the same in an emulator, with NEON and with plain Go as its compiler makes it.
+// TestTheGoldenRootIsReachedOnARM64 does the same in an emulator, with NEON and with plain Go as
+// its compiler makes it.
 func TestTheGoldenRootIsReachedOnARM64(t *testing.T) {
 	out, err := emulator.ARM64(t)("^TestATraceHasOneRoot$/^(neon_3|plain_1)$")
 	if err != nil || strings.Count(out, "    --- PASS: ") != 2 {

@@ -5,8 +5,9 @@ import (
 	"github.com/entrain-network/entrain/llama"
 )
 
-// pieces are the parts of a tensor's tiles that lie in one chunk of the parameters each, because a chunk alone fills a message: tile number t of
-// the tensor is pieces t·most to (t+1)·most, of which those there is no chunk for are empty.
+// pieces are the parts of a tensor's tiles that lie in one chunk of the parameters each, because a
+// chunk alone fills a message: tile number t of the tensor is pieces t·most to (t+1)·most, of which
+// those there is no chunk for are empty.
 type pieces struct {
 	offset int // of the tensor in the parameters
 	grid   grid
@@ -19,7 +20,8 @@ func newPieces(offset int, g grid) *pieces {
 	if offset/ChunkWords == last/ChunkWords {
 		return p
 	}
-	// A tile's elements are that far apart at most, and each of its rows lies in two chunks at most.
+	// A tile's elements are that far apart at most, and each of its rows lies in two chunks at
+	// most.
 	rows, cols := min(Side, g.rows.size), min(Side, g.cols.size)
 	apart := (rows-1)*g.cols.len() + cols - 1
 	p.most = min((apart+ChunkWords-1)/ChunkWords+1, 2*rows)
@@ -39,7 +41,8 @@ func (p *pieces) chunks(tile uint32) []int {
 	return list
 }
 
-// runs calls f for each row of the tile: its place in the tile, and the parameters [from, to) that are its elements.
+// runs calls f for each row of the tile: its place in the tile, and the parameters [from, to) that
+// are its elements.
 func (p *pieces) runs(tile uint32, f func(row, from, to int)) {
 	r, c := p.grid.place(tile)
 	r0, r1 := p.grid.rows.span(r)
@@ -70,7 +73,8 @@ func (p *pieces) words(i, _ uint32) int {
 	return n
 }
 
-// within calls f for each run of elements of a tile in a chunk: its place in the tile and in the chunk, and its length.
+// within calls f for each run of elements of a tile in a chunk: its place in the tile and in the
+// chunk, and its length.
 func (p *pieces) within(tile uint32, chunk int, f func(at, in, length int)) {
 	if chunk < 0 {
 		return
@@ -216,7 +220,8 @@ func (t *tokens) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, in []
 	return out
 }
 
-// angles are the cosines and then the sines by which rope turns the pairs of a head at each position.
+// angles are the cosines and then the sines by which rope turns the pairs of a head at each
+// position.
 type angles struct {
 	cfg  llama.Config
 	grid grid // positions by pairs

@@ -22,8 +22,9 @@ type modelCase struct {
 	scale     float32 // multiplies the parameters, 0 for 1
 }
 
-// modelCases have sizes that tiles divide and sizes that they do not, on either side of one tile, of one block of queries, of a chunk and of what one
-// slice takes; and parameters which make zeros of either sign and subnormal numbers of what is computed.
+// modelCases have sizes that tiles divide and sizes that they do not, on either side of one tile,
+// of one block of queries, of a chunk and of what one slice takes; and parameters which make zeros
+// of either sign and subnormal numbers of what is computed.
 func modelCases() []modelCase {
 	cfg := func(vocab, hidden, layers, heads, kv, dim, ffn, context int, tied bool) llama.Config {
 		return llama.Config{Vocab: vocab, Hidden: hidden, Layers: layers, Heads: heads, KVHeads: kv, HeadDim: dim, FFN: ffn, Context: context,

@@ -9,7 +9,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// opened is what a Trace holds of the operation that was opened last: as much as opening any of its slices takes.
+// opened is what a Trace holds of the operation that was opened last: as much as opening any of its
+// slices takes.
 type opened struct {
 	ok     bool
 	op     uint32
@@ -20,7 +21,8 @@ type opened struct {
 	slices []wire.Hash // of that tile, nil if there is none
 }
 
-// OpChildren are the children of node index of the tree of operations, depth levels above its leaves (bisect.Children).
+// OpChildren are the children of node index of the tree of operations, depth levels above its
+// leaves (bisect.Children).
 func (t *Trace) OpChildren(depth uint8, index uint32) [bisect.Fan]wire.Hash {
 	return bisect.Children(t.ops, depth, index)
 }

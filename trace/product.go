@@ -11,7 +11,8 @@ type kernel interface {
 	step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32
 }
 
-// pairsPerSlice is how many pairs of tiles a slice of a product multiplies: with where the chain begins they are 7 reads.
+// pairsPerSlice is how many pairs of tiles a slice of a product multiplies: with where the chain
+// begins they are 7 reads.
 const pairsPerSlice = 3
 
 // inner says over which inner tiles an element's chain runs.
@@ -23,7 +24,8 @@ const (
 	onward              // the queries whose blocks see the row's key
 )
 
-// product is C = A·B, or C = start + A·B: a chain for each element, as exact.Gemm, pairsPerSlice inner tiles a slice.
+// product is C = A·B, or C = start + A·B: a chain for each element, as exact.Gemm, pairsPerSlice
+// inner tiles a slice.
 type product struct {
 	out   grid
 	a, b  operand

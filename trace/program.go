@@ -16,11 +16,14 @@ type Setup struct {
 	Sequence int // tokens trained on in one sequence
 }
 
-// Limits of a program. They bound the memory that one takes, whatever the configuration it is made from.
+// Limits of a program. They bound the memory that one takes, whatever the configuration it is made
+// from.
 const (
-	// SequenceMax bounds Setup.Sequence: a sequence is one piece of evidence, which must fit a message.
+	// SequenceMax bounds Setup.Sequence: a sequence is one piece of evidence, which must fit a
+	// message.
 	SequenceMax = 1 << 15
-	// sequenceOpsMax bounds the operations of one sequence: a model of 126 layers and 128 heads has 210,000.
+	// sequenceOpsMax bounds the operations of one sequence: a model of 126 layers and 128 heads has
+	// 210,000.
 	sequenceOpsMax = 1 << 18
 	// opsMax bounds those of a program.
 	opsMax = 1 << 28
@@ -82,7 +85,8 @@ func (o operation) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in []
 	return Canonical(o.step(o.at, w, tile, slice, acc, in))
 }
 
-// A Model is what the programs of a run's shares have in common. It does not change and may be used by several goroutines at once.
+// A Model is what the programs of a run's shares have in common. It does not change and may be used
+// by several goroutines at once.
 type Model struct {
 	setup     Setup
 	names     []string // of the tensors of the layout
@@ -114,8 +118,8 @@ func NewModel(s Setup) (*Model, error) {
 	return m, nil
 }
 
-// Program returns the program of a share of so many sequences: the gradient of their mean loss as llama.Model.Grad defines it, and what tail makes
-// of it.
+// Program returns the program of a share of so many sequences: the gradient of their mean loss as
+// llama.Model.Grad defines it, and what tail makes of it.
 func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 	if sequences == 0 {
 		return nil, errors.New("trace: a share without sequences")
@@ -128,8 +132,8 @@ func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 	return p, nil
 }
 
-// recut lists the operations that cut gradients of matrices with heads anew, the first being number at, and where the gradient of each tensor is;
-// last is the first operation of the last sequence.
+// recut lists the operations that cut gradients of matrices with heads anew, the first being number
+// at, and where the gradient of each tensor is; last is the first operation of the last sequence.
 func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {
 	for i, g := range m.grids {
 		from := value{fixed + last + m.gradients[i], g}
@@ -143,7 +147,8 @@ func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {
 	return nodes, gradients
 }
 
-// steps is the program of a share: what is made once, the sequences, the gradients cut anew, the tail.
+// steps is the program of a share: what is made once, the sequences, the gradients cut anew, the
+// tail.
 type steps struct {
 	*Model
 	recut     []node

@@ -13,8 +13,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// TestProgramsKeepTheirPromises looks at every slice of programs: what it reads is there, earlier, and not too much, and no two operations have the
-// same name.
+// TestProgramsKeepTheirPromises looks at every slice of programs: what it reads is there, earlier,
+// and not too much, and no two operations have the same name.
 func TestProgramsKeepTheirPromises(t *testing.T) {
 	for _, c := range modelCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,7 +58,8 @@ func badReads(p Program, i uint32, reads []Read) string {
 	return ""
 }
 
-// hostile gives words that no honest computation makes: infinities, every kind of NaN, subnormal numbers, huge tokens.
+// hostile gives words that no honest computation makes: infinities, every kind of NaN, subnormal
+// numbers, huge tokens.
 func hostile(r *prng.Source, n int) []uint32 {
 	words := make([]uint32, n)
 	for i := range words {
@@ -79,8 +80,9 @@ func hostile(r *prng.Source, n int) []uint32 {
 	return words
 }
 
-// TestEveryOperationTakesAnyWords gives each kind of operation hostile words. A referee must not fall over what two liars agree on, and all referees
-// must come to the same result, whatever their processors make of a NaN.
+// TestEveryOperationTakesAnyWords gives each kind of operation hostile words. A referee must not
+// fall over what two liars agree on, and all referees must come to the same result, whatever their
+// processors make of a NaN.
 func TestEveryOperationTakesAnyWords(t *testing.T) {
 	source := prng.New(wire.Sum("entrain/test"), "hostile")
 	r := &source
@@ -139,7 +141,8 @@ func TestEveryOperationTakesAnyWords(t *testing.T) {
 	}
 }
 
-// TestTensorsAreLoadedAcrossChunks loads tensors whose tiles lie in several chunks, in more than one slice can read too.
+// TestTensorsAreLoadedAcrossChunks loads tensors whose tiles lie in several chunks, in more than
+// one slice can read too.
 func TestTensorsAreLoadedAcrossChunks(t *testing.T) {
 	params := make([]float32, 24*ChunkWords+77)
 	for i := range params {

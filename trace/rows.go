@@ -6,14 +6,16 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// lanes are the partial sums, or maxima, of a row: element i belongs to lane i mod 16 (package exact). Tiles begin at multiples of 32 elements of
-// a row, so an element's lane is its place in the tile mod 16.
+// lanes are the partial sums, or maxima, of a row: element i belongs to lane i mod 16 (package
+// exact). Tiles begin at multiples of 32 elements of a row, so an element's lane is its place in
+// the tile mod 16.
 type lanes [16]float32
 
 func (l *lanes) fold() float32    { return exact.FoldSum((*[16]float32)(l)) }
 func (l *lanes) foldMax() float32 { return exact.FoldMax((*[16]float32)(l)) }
 
-// What is taken along a row x, y, and along the row's gains g; v is the row's own value, which another operation made.
+// What is taken along a row x, y, and along the row's gains g; v is the row's own value, which
+// another operation made.
 type taken uint8
 
 const (
@@ -24,8 +26,9 @@ const (
 	inProduct              // Σx·y
 )
 
-// along is an operation that takes one number of each row: a vector, whose tiles are Side rows. A slice adds some columns of tiles to the lanes of the
-// rows, 16 words each; the last one makes the result. If the rows are causal, each ends at the diagonal.
+// along is an operation that takes one number of each row: a vector, whose tiles are Side rows. A
+// slice adds some columns of tiles to the lanes of the rows, 16 words each; the last one makes the
+// result. If the rows are causal, each ends at the diagonal.
 type along struct {
 	taken           taken
 	x, y            value // y for two of them
@@ -198,8 +201,8 @@ func (l *lanes) exp(x []float32, scale, shift float32) {
 	}
 }
 
-// gain adds the gradient of a norm's gains to start: (y·x)·inv summed over blocks of 64 tokens, each from +0, a slice a block; x is the norm's input
-// and y its output's gradient.
+// gain adds the gradient of a norm's gains to start: (y·x)·inv summed over blocks of 64 tokens,
+// each from +0, a slice a block; x is the norm's input and y its output's gradient.
 type gain struct {
 	x, y  value
 	inv   ref

@@ -10,8 +10,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A Trace is a program that was run: the hash of every operation, and the means to open each down to its slices by running again what leads there. It
-// is for one goroutine at a time.
+// A Trace is a program that was run: the hash of every operation, and the means to open each down
+// to its slices by running again what leads there. It is for one goroutine at a time.
 type Trace struct {
 	machine
 	ops    []wire.Hash
@@ -116,8 +116,9 @@ func (m *machine) fetch(i uint32) error {
 	return nil
 }
 
-// execute makes the values of the chosen operations, which must include all that they read, in their order, and hands each to done. Of those that
-// keep names it returns the values; others are let go when no chosen operation reads them any more.
+// execute makes the values of the chosen operations, which must include all that they read, in
+// their order, and hands each to done. Of those that keep names it returns the values; others are
+// let go when no chosen operation reads them any more.
 func (m *machine) execute(ctx context.Context, chosen []bool, keep []uint32, done func(op uint32, r *result)) (map[uint32]*result, error) {
 	last := make([]int, len(chosen))
 	for t, uses := range m.uses {
@@ -218,7 +219,8 @@ func chunk(blob []float32, i uint32) []uint32 {
 // Root commits to the whole trace: bisect.Root of the hashes of the operations.
 func (t *Trace) Root() wire.Hash { return t.root }
 
-// Last returns the hash of the last operation, which is the outcome, and the proof that it is the last one under Root.
+// Last returns the hash of the last operation, which is the outcome, and the proof that it is the
+// last one under Root.
 func (t *Trace) Last() (leaf wire.Hash, proof []wire.Hash) {
 	n := uint32(len(t.ops)) - 1
 	return t.ops[n], bisect.Prove(t.ops, n)

@@ -47,7 +47,8 @@ func (b *builder) add(what string, head int, g grid, k kernel) value {
 	return value{ref(len(b.nodes) - 1), g}
 }
 
-// earlier is the operation of the sequence before that is the same as the one which will be listed next.
+// earlier is the operation of the sequence before that is the same as the one which will be listed
+// next.
 func (b *builder) earlier() ref { return ref(len(b.nodes) - b.size) }
 
 // sequence lists the operations of a sequence, which are so many.
@@ -109,7 +110,8 @@ func (b *builder) norm(what string, x, gains value) (inv, y value) {
 	return inv, y
 }
 
-// normBackward adds the gradient of a norm's gains, and returns dx + that of its input; dx is none for 0.
+// normBackward adds the gradient of a norm's gains, and returns dx + that of its input; dx is none
+// for 0.
 func (b *builder) normBackward(what string, tensor int, dx, dy, x, inv value) value {
 	gains := b.params[tensor]
 	slope := b.add("slope of the norm of "+what, -1, grid{}, &along{taken: normSlope, x: dy, y: x, gains: gains, rows: inv.ref})
@@ -165,7 +167,8 @@ func (b *builder) probabilities(what string, h int, l *layerValues, scores value
 	})
 }
 
-// loss lists the last norm and the head with their gradients, and returns that of what leaves the last layer.
+// loss lists the last norm and the head with their gradients, and returns that of what leaves the
+// last layer.
 func (b *builder) loss(x value, tokens ref) value {
 	what := "the head's input"
 	inv, h := b.norm(what, x, b.params[b.normTensor()])
@@ -181,7 +184,8 @@ func (b *builder) loss(x value, tokens ref) value {
 	return b.normBackward(what, b.normTensor(), value{ref: none}, dh, x, inv)
 }
 
-// backward lists a layer's backward pass: dx is the gradient of what leaves it, the result that of what enters.
+// backward lists a layer's backward pass: dx is the gradient of what leaves it, the result that of
+// what enters.
 func (b *builder) backward(l *layerValues, dx value) value {
 	dmiddle := b.linearInput("gradient of gated", one(dx), one(b.param(downTensor)))
 	gated := []value{l.gate, l.up, dmiddle}
@@ -206,8 +210,8 @@ func (b *builder) backward(l *layerValues, dx value) value {
 	return b.normBackward("the attention's input", b.tensor(norm1Tensor), dx, dh, l.x, l.inv1)
 }
 
-// attentionBackward returns the gradients of the turned queries, a value a head, and of the turned keys and of the values, a value a group: a chain
-// over the heads of the group.
+// attentionBackward returns the gradients of the turned queries, a value a head, and of the turned
+// keys and of the values, a value a group: a chain over the heads of the group.
 func (b *builder) attentionBackward(l *layerValues, dout value) (dq, dk, dv []value) {
 	group := b.cfg.Heads / b.cfg.KVHeads
 	g := grid{rows: b.tokens, cols: b.head}

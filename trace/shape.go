@@ -2,8 +2,8 @@ package trace
 
 import "sort"
 
-// A dim is a dimension of a matrix, cut in tiles: groups of so many rows or columns, each cut by itself, so that where heads lie side by side no
-// tile has parts of two.
+// A dim is a dimension of a matrix, cut in tiles: groups of so many rows or columns, each cut by
+// itself, so that where heads lie side by side no tile has parts of two.
 type dim struct{ groups, size int }
 
 func whole(n int) dim { return dim{1, n} }
@@ -27,9 +27,10 @@ func (d dim) width(t int) int {
 // tile is the tile that holds x.
 func (d dim) tile(x int) int { return x/d.size*d.each() + x%d.size/Side }
 
-// A grid is a matrix cut in tiles, numbered row by row. A causal one has queries as its rows and keys as its columns, and only the tiles on and below
-// the diagonal; but rows of tiles come in pairs, and the upper one of a pair has as many as the lower, because package llama computes 64 queries at
-// a time and what is above the diagonal there is a zero that takes part in products.
+// A grid is a matrix cut in tiles, numbered row by row. A causal one has queries as its rows and
+// keys as its columns, and only the tiles on and below the diagonal; but rows of tiles come in
+// pairs, and the upper one of a pair has as many as the lower, because package llama computes 64
+// queries at a time and what is above the diagonal there is a zero that takes part in products.
 type grid struct {
 	rows, cols dim
 	causal     bool
@@ -79,8 +80,9 @@ func (g grid) words(tile uint32) int {
 	return rows * cols
 }
 
-// A ref says which operation makes a value. It is counted from the first operation of the sequence, negative for one of the sequence before, which the
-// first sequence does not have, unless it is fixed.
+// A ref says which operation makes a value. It is counted from the first operation of the sequence,
+// negative for one of the sequence before, which the first sequence does not have, unless it is
+// fixed.
 type ref int64
 
 const (
@@ -121,7 +123,8 @@ type part struct {
 	from, n int
 }
 
-// An operand is a factor of a product: parts side by side, or one below another, perhaps transposed.
+// An operand is a factor of a product: parts side by side, or one below another, perhaps
+// transposed.
 type operand struct {
 	parts  []part
 	below  bool // parts lie one below another
@@ -160,7 +163,8 @@ func (o operand) t() operand {
 	return o
 }
 
-// find returns the value that has the tile in row r and column c of the operand, and where it has it. Both are those before transposing.
+// find returns the value that has the tile in row r and column c of the operand, and where it has
+// it. Both are those before transposing.
 func (o operand) find(r, c int) (v value, row, col int) {
 	at := &c
 	if o.below {

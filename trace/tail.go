@@ -73,8 +73,9 @@ func NewTail(c codec.Disputable, layout tensor.Layout, lr float32, share Share) 
 	return tails.Tail(lr, share), nil
 }
 
-// Tail is the tail of a step at learning rate lr. Its outcome is that of a commitment to what codec.Encode gives (coordinator.Outcome); of a
-// step which Encode refuses, it is the zero hash, to which nobody can commit.
+// Tail is the tail of a step at learning rate lr. Its outcome is that of a commitment to what
+// codec.Encode gives (coordinator.Outcome); of a step which Encode refuses, it is the zero hash, to
+// which nobody can commit.
 func (t *Tails) Tail(lr float32, share Share) Tail {
 	c := t.codec
 	d := &codecTail{Tails: t, lr: lr}
@@ -137,12 +138,14 @@ func (m made) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uin
 // words is the Words of tiles that all have n words.
 func words(n int) func(tile, slice uint32) int { return func(uint32, uint32) int { return n } }
 
-// eights is the number of slices in which n tiles are read, eight at a time, and eight those read in one of them.
+// eights is the number of slices in which n tiles are read, eight at a time, and eight those read
+// in one of them.
 func eights(n uint32) uint32 { return (n + ReadsMax - 1) / ReadsMax }
 
 func eight(n, slice uint32) (from, to uint32) { return slice * ReadsMax, min((slice+1)*ReadsMax, n) }
 
-// chain is an operation of one tile of so many words that goes through all n tiles of operation of, eight at a time.
+// chain is an operation of one tile of so many words that goes through all n tiles of operation of,
+// eight at a time.
 func chain(at tailSite, name string, size int, of, n uint32, step func(acc []uint32, in [][]uint32) []uint32) Op {
 	return made{
 		name: name, tiles: 1, words: words(size),

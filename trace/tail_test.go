@@ -178,7 +178,8 @@ func TestTheTailIsWhatTheCodecDoes(t *testing.T) {
 	}
 }
 
-// checkPayload finds the payload among the values, so that the test above cannot pass by comparing nothing.
+// checkPayload finds the payload among the values, so that the test above cannot pass by comparing
+// nothing.
 func checkPayload(t *testing.T, p Program, all results, payload []byte) {
 	t.Helper()
 	for i := range p.Len() {
@@ -244,7 +245,8 @@ func plainKernel(t testing.TB) exact.Kernel {
 	return k
 }
 
-// TestTheTailTakesAnyWords gives each slice words that no honest computation makes: a referee must not fall over what a liar proves to it.
+// TestTheTailTakesAnyWords gives each slice words that no honest computation makes: a referee must
+// not fall over what a liar proves to it.
 func TestTheTailTakesAnyWords(t *testing.T) {
 	c := tailCases()[5]
 	n := c.codec(t).StateLen()

@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// oldState adds the operations that load the old state block by block, and look for its greatest magnitude.
+// oldState adds the operations that load the old state block by block, and look for its greatest
+// magnitude.
 func (d *codecTail) oldState() (blocks, most uint32) {
 	n := uint32(d.codec.Blocks())
 	blocks = d.add(func(tailSite) Op { return d.loadOp() })
@@ -32,7 +33,8 @@ func (d *codecTail) oldState() (blocks, most uint32) {
 	return blocks, most
 }
 
-// greatest returns the greatest magnitude of floats, as its bits: that of a NaN is above all others.
+// greatest returns the greatest magnitude of floats, as its bits: that of a NaN is above all
+// others.
 func greatest(words []uint32) (most uint32) {
 	for _, w := range words {
 		most = max(most, w&0x7fffffff)
@@ -40,7 +42,8 @@ func greatest(words []uint32) (most uint32) {
 	return most
 }
 
-// loadOp cuts the old state in blocks. A block lies in one chunk of it, or begins in one and ends in another.
+// loadOp cuts the old state in blocks. A block lies in one chunk of it, or begins in one and ends
+// in another.
 func (d *codecTail) loadOp() Op {
 	chunks := func(tile uint32) (first, last int) {
 		b := d.codec.Block(int(tile))
@@ -74,8 +77,8 @@ func (d *codecTail) loadOp() Op {
 	}
 }
 
-// momentum adds the operations from the gradient to the momentum with all of it in: the DCT of each block, and what is left of the old state.
-// Of a step that there is none of, both are zeros.
+// momentum adds the operations from the gradient to the momentum with all of it in: the DCT of each
+// block, and what is left of the old state. Of a step that there is none of, both are zeros.
 func (d *codecTail) momentum(old, step uint32) uint32 {
 	coefficients := d.add(func(at tailSite) Op { return d.coefficientsOp(at, step) })
 	return d.add(func(at tailSite) Op {
@@ -105,10 +108,12 @@ func (d *codecTail) blockWords(tile, _ uint32) int {
 // gatherMax is how many tiles of the gradient a slice gathers: the step is read too.
 const gatherMax = ReadsMax - 1
 
-// bandWork is how many multiply-adds of a transform a slice does at most: what plain Go does in a few milliseconds.
+// bandWork is how many multiply-adds of a transform a slice does at most: what plain Go does in a
+// few milliseconds.
 const bandWork = 1 << 18
 
-// bands is in how many bands n columns of side elements, or rows, are transformed, and band which of them one is.
+// bands is in how many bands n columns of side elements, or rows, are transformed, and band which
+// of them one is.
 func bands(n, side int) uint32 {
 	each := max(1, bandWork/(side*side))
 	return uint32((n + each - 1) / each)
@@ -119,8 +124,8 @@ func band(n, side int, i uint32) (from, to int) {
 	return int(i) * each, min((int(i)+1)*each, n)
 }
 
-// coefficientsOp transforms each block: its tiles of the gradient are gathered; then its columns are transformed, the first band of them with the last of
-// the tiles, and then the rows.
+// coefficientsOp transforms each block: its tiles of the gradient are gathered; then its columns
+// are transformed, the first band of them with the last of the tiles, and then the rows.
 func (d *codecTail) coefficientsOp(at tailSite, step uint32) Op {
 	gathers := func(tile uint32) uint32 { return uint32((len(d.sources(tile).tiles) + gatherMax - 1) / gatherMax) }
 	return made{
@@ -251,7 +256,8 @@ func (d *codecTail) leftOp(momentum uint32) func(at tailSite) Op {
 // groupWords is how many words of a state a slice reads at most, but for one block that is larger.
 const groupWords = ReadsMax * Side * Side
 
-// groups cuts the blocks of a codec in groups that are read together: up to ReadsMax blocks and groupWords words.
+// groups cuts the blocks of a codec in groups that are read together: up to ReadsMax blocks and
+// groupWords words.
 func groups(c codec.Disputable) []int {
 	first := []int{0}
 	begin := 0 // of the group, in the state

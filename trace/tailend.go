@@ -10,8 +10,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// step adds the operation that decides the size of the step: the learning rate times the clip factor, rounded. Its words are 1 and the size; or
-// zeros if Encode would refuse, as gradient, state or learning rate are none it can compute with.
+// step adds the operation that decides the size of the step: the learning rate times the clip
+// factor, rounded. Its words are 1 and the size; or zeros if Encode would refuse, as gradient,
+// state or learning rate are none it can compute with.
 func (d *codecTail) step(norm, most uint32) uint32 {
 	clip, decay := d.codec.Clipping()
 	return d.add(func(at tailSite) Op {
@@ -39,13 +40,15 @@ func readStep(words []uint32) (size float32, ok bool) {
 // payloadTile is the number of bytes of a payload in a tile.
 const payloadTile = 1 << 10
 
-// payloadWords is the number of words of a tile of a payload: the last one may be filled up with zero bytes.
+// payloadWords is the number of words of a tile of a payload: the last one may be filled up with
+// zero bytes.
 func payloadWords(size int, tile uint32) int {
 	from := int(tile) * payloadTile
 	return (min(payloadTile, size-from) + 3) / 4
 }
 
-// payloadOp puts the payload together: its header, and the codes of the blocks, of which each slice adds some.
+// payloadOp puts the payload together: its header, and the codes of the blocks, of which each slice
+// adds some.
 func (d *codecTail) payloadOp(codes uint32) func(at tailSite) Op {
 	size := d.codec.PayloadMax()
 	header := d.codec.Header()
@@ -86,7 +89,8 @@ func (d *codecTail) payloadOp(codes uint32) func(at tailSite) Op {
 	}
 }
 
-// coded are the blocks whose codes have bits among bytes [from, to) of a payload: the first, and how many.
+// coded are the blocks whose codes have bits among bytes [from, to) of a payload: the first, and
+// how many.
 func (d *codecTail) coded(from, to int) (first, n uint32) {
 	// at is the number of the first block whose code ends after so many bits.
 	at := func(bits int) int {
@@ -103,7 +107,8 @@ func (d *codecTail) coded(from, to int) (first, n uint32) {
 	return uint32(begin), uint32(end - begin)
 }
 
-// putBits sets the bits of words that are set in code, which lies at bit offset of them and may reach beyond on either side.
+// putBits sets the bits of words that are set in code, which lies at bit offset of them and may
+// reach beyond on either side.
 func putBits(words []uint32, offset int, code []uint32) {
 	put := func(i int, v uint32) {
 		if i >= 0 && i < len(words) {

@@ -10,9 +10,9 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// flat is a layout whose tensors are cut in tiles, to be read in the order of the flat slice. It is read in pieces of the tensors which each
-// touch ReadsMax tiles at most: of a tensor of more than that many tiles across, runs of pieceCols columns in a row; of narrower ones, strips
-// of rows.
+// flat is a layout whose tensors are cut in tiles, to be read in the order of the flat slice. It is
+// read in pieces of the tensors which each touch ReadsMax tiles at most: of a tensor of more than
+// that many tiles across, runs of pieceCols columns in a row; of narrower ones, strips of rows.
 type flat struct {
 	tensors []flatTensor
 	n       int
@@ -172,8 +172,9 @@ func littleEndian(words []uint32) []byte {
 	return b
 }
 
-// norm adds the operations that add up the gradient's squares as codec.Norm does: for each segment its 16 partial sums and then their sum, and the sum of the
-// segments. All are binary64, two words each, the lower first.
+// norm adds the operations that add up the gradient's squares as codec.Norm does: for each segment
+// its 16 partial sums and then their sum, and the sum of the segments. All are binary64, two words
+// each, the lower first.
 func (d *codecTail) norm() uint32 {
 	f := d.flat
 	segments := uint32((f.n + codec.NormSegment - 1) / codec.NormSegment)

@@ -23,10 +23,12 @@ const (
 	stateWords = 8 + 16 + 2 // a SHA-256 that goes on: see words of a digest
 )
 
-// blob adds the operations that hash a stream of so many bytes as merkle.BlobRoot does, and returns that of the root.
+// blob adds the operations that hash a stream of so many bytes as merkle.BlobRoot does, and returns
+// that of the root.
 //
-// The tree is that of RFC 6962. Eight neighbours, from a multiple of eight on, are a subtree in it, and the roots of these are the leaves of a tree whose
-// root is the same: each split is at a power of two, and above eight leaves at a multiple of eight. So the tree is made in levels of eight.
+// The tree is that of RFC 6962. Eight neighbours, from a multiple of eight on, are a subtree in it,
+// and the roots of these are the leaves of a tree whose root is the same: each split is at a power
+// of two, and above eight leaves at a multiple of eight. So the tree is made in levels of eight.
 func (d *codecTail) blob(name string, of func(at tailSite) stream, size int) uint32 {
 	leaves := chunks(size)
 	root := d.add(func(at tailSite) Op { return leavesOp(name, of(at), leaves) })
@@ -84,11 +86,13 @@ func nodesOp(at tailSite, name string, below, count uint32) Op {
 	}
 }
 
-// digestMagic is what the state of a SHA-256 begins with when crypto/sha256 writes it: then come the 8 words of the state, the 64 bytes of the
-// block that is not full, and how many bytes there were, big-endian.
+// digestMagic is what the state of a SHA-256 begins with when crypto/sha256 writes it: then come
+// the 8 words of the state, the 64 bytes of the block that is not full, and how many bytes there
+// were, big-endian.
 const digestMagic = "sha\x03"
 
-// suspended returns a SHA-256 that goes on later, as words: what crypto/sha256 writes of it after the magic, each four bytes a big-endian word.
+// suspended returns a SHA-256 that goes on later, as words: what crypto/sha256 writes of it after
+// the magic, each four bytes a big-endian word.
 func suspended(h hash.Hash) []uint32 {
 	b, err := h.(encoding.BinaryMarshaler).MarshalBinary()
 	if err != nil || len(b) != len(digestMagic)+4*stateWords || string(b[:len(digestMagic)]) != digestMagic {
@@ -101,7 +105,8 @@ func suspended(h hash.Hash) []uint32 {
 	return w
 }
 
-// goOn is the inverse of suspended. It takes all words: whatever they are, they are the state of some hash.
+// goOn is the inverse of suspended. It takes all words: whatever they are, they are the state of
+// some hash.
 func goOn(h hash.Hash, words []uint32) {
 	b := []byte(digestMagic)
 	for _, w := range words {

@@ -81,10 +81,12 @@ type Data interface {
 	ProofMax() int
 }
 
-// evidenceRoom is what a message has room for beside the proof of a sequence: the spans of the share, of which there are few unless rounds failed.
+// evidenceRoom is what a message has room for beside the proof of a sequence: the spans of the
+// share, of which there are few unless rounds failed.
 const evidenceRoom = 16 << 10
 
-// provable returns an error unless every sequence can be proven in a message. Who accuses and cannot prove what it read would lose.
+// provable returns an error unless every sequence can be proven in a message. Who accuses and
+// cannot prove what it read would lose.
 func provable(d Data) error {
 	if n := d.ProofMax(); n > coordinator.EvidenceBytesMax-evidenceRoom {
 		return fmt.Errorf("the proof of a sequence can have %d bytes, and a message has room for %d: the data needs fewer, larger shards, or the run shorter sequences",

@@ -30,8 +30,9 @@ type Game struct {
 // The members' numbers in a game.
 const accused, accuser = 0, 1
 
-// Argue plays a dispute about a case as the coordinator conducts it, without a ledger and its deadlines: for measurements, and for who wants to know how
-// a dispute would end. An error is one of ctx or of a side that could not move.
+// Argue plays a dispute about a case as the coordinator conducts it, without a ledger and its
+// deadlines: for measurements, and for who wants to know how a dispute would end. An error is one
+// of ctx or of a side that could not move.
 func Argue(ctx context.Context, referee coordinator.Referee, c coordinator.Case, sides [2]Side) (Game, error) {
 	g := game{referee: referee, c: c, sides: sides}
 	g.d = coordinator.Dispute{
@@ -161,7 +162,8 @@ func (g *game) descend(ctx context.Context) error {
 	return fmt.Errorf("verify: nodes of two hashes have the same children")
 }
 
-// arrive goes from a leaf to the tree below it. What a tree is filled up with is zero: who says otherwise made its tree up.
+// arrive goes from a leaf to the tree below it. What a tree is filled up with is zero: who says
+// otherwise made its tree up.
 func (g *game) arrive() {
 	if d := g.d; d.Index < g.leaves(d.Level) {
 		g.enter(d.Level + 1)

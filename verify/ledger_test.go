@@ -16,7 +16,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// court is a run on a coordinator whose members have done a real step of the world's model, one of them perhaps wrongly, and are being checked.
+// court is a run on a coordinator whose members have done a real step of the world's model, one of
+// them perhaps wrongly, and are being checked.
 type court struct {
 	*world
 	t       *testing.T
@@ -29,7 +30,8 @@ type court struct {
 	program trace.Program                 // of the liar
 }
 
-// newCourt lets so many members train a round. lie, if not nil, gives the liar's change of the program of its share.
+// newCourt lets so many members train a round. lie, if not nil, gives the liar's change of the
+// program of its share.
 func newCourt(t *testing.T, w *world, members uint32, lie func(c coordinator.Case) lie) *court {
 	t.Helper()
 	c := &court{world: w, t: t, now: 1_700_000_000_000, keys: map[key.Public]key.Private{}, signed: map[uint32]coordinator.Signed{}, liar: coordinator.NoMember}

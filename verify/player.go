@@ -37,8 +37,9 @@ type Player struct {
 	trace *trace.Trace
 }
 
-// Open traces a step, which takes several times as long as doing it, and returns who argues from that trace. A nil state is a fresh one, all zeros.
-// Spans, params and state must be those the commitment names, and stay as they are while the player lives.
+// Open traces a step, which takes several times as long as doing it, and returns who argues from
+// that trace. A nil state is a fresh one, all zeros. Spans, params and state must be those the
+// commitment names, and stay as they are while the player lives.
 func (t *Tracer) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (*Player, error) {
 	p, err := t.rules.program(c)
 	if err != nil {
@@ -72,8 +73,8 @@ func (t *Tracer) open(ctx context.Context, p trace.Program, c coordinator.Case, 
 // Root is the root of the player's trace: what Accuse and TieBreak contain.
 func (p *Player) Root() wire.Hash { return p.trace.Root() }
 
-// Agrees tells whether what comes out of the player's trace is what was committed to. Who agrees has no reason to accuse; an accused who does not
-// agree has lost.
+// Agrees tells whether what comes out of the player's trace is what was committed to. Who agrees
+// has no reason to accuse; an accused who does not agree has lost.
 func (p *Player) Agrees() bool {
 	leaf, _ := p.trace.Last()
 	return leaf == coordinator.Outcome(p.c.Commitment)

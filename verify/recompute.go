@@ -33,8 +33,9 @@ type Inputs struct {
 	Params, State engine.Vector // at the round's start, and the optimizer's before the step; neither is changed
 }
 
-// Recompute does the step of a case again and compares what comes out with the commitment. An error means that nothing was found out: the inputs
-// are not those the commitment names, or the engine could not read them.
+// Recompute does the step of a case again and compares what comes out with the commitment. An error
+// means that nothing was found out: the inputs are not those the commitment names, or the engine
+// could not read them.
 func Recompute(ctx context.Context, e engine.Engine, c coordinator.Case, in Inputs) (Verdict, error) {
 	if err := in.check(e, c); err != nil {
 		return Verdict{}, err
@@ -54,8 +55,8 @@ func Recompute(ctx context.Context, e engine.Engine, c coordinator.Case, in Inpu
 	return v, nil
 }
 
-// NoResult tells whether err says that a step has no result because its numbers run away, which whoever committed to one must have seen as
-// well, as opposed to that it could not be done here.
+// NoResult tells whether err says that a step has no result because its numbers run away, which
+// whoever committed to one must have seen as well, as opposed to that it could not be done here.
 func NoResult(err error) bool {
 	return errors.Is(err, llama.ErrNotFinite) || errors.Is(err, codec.ErrNotFinite) || errors.Is(err, codec.ErrTooLarge)
 }
@@ -77,14 +78,16 @@ func (in Inputs) check(e engine.Engine, c coordinator.Case) error {
 	return nil
 }
 
-// Claim returns the commitment c as it would be if r and the optimizer state after the step, whose hash is given, had come out of its share.
+// Claim returns the commitment c as it would be if r and the optimizer state after the step, whose
+// hash is given, had come out of its share.
 func Claim(c coordinator.Commitment, r engine.Result, state wire.Hash) coordinator.Commitment {
 	c.Payload, c.PayloadBytes = merkle.BlobRoot(r.Payload), uint32(len(r.Payload))
 	c.State, c.Work = state, coordinator.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
 	return c
 }
 
-// Difference says, for people, in which parts of what came out a commitment differs from what it should be; empty if in none.
+// Difference says, for people, in which parts of what came out a commitment differs from what it
+// should be; empty if in none.
 func Difference(got, want coordinator.Commitment) string {
 	var parts []string
 	for _, p := range [...]struct {

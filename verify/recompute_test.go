@@ -75,8 +75,8 @@ func TestRecomputingWantsWhatTheCommitmentNames(t *testing.T) {
 	}
 }
 
-// TestAStepWithoutAResultIsNoReasonToBeSilent breaks the parameters, so that nothing comes out of a step: whoever commits to something is
-// convicted all the same.
+// TestAStepWithoutAResultIsNoReasonToBeSilent breaks the parameters, so that nothing comes out of a
+// step: whoever commits to something is convicted all the same.
 func TestAStepWithoutAResultIsNoReasonToBeSilent(t *testing.T) {
 	for name, v := range map[string]struct {
 		breaks func(w *world)

@@ -9,11 +9,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// referee is the coordinator's Referee of one run. All it does is in plain Go, so that every host of a ledger gets the same answer.
+// referee is the coordinator's Referee of one run. All it does is in plain Go, so that every host
+// of a ledger gets the same answer.
 type referee struct{ rules *rules }
 
-// NewReferee makes the referee of a run from the text of its specification: the factory that host.NewHost takes. The error says why steps of such a
-// run cannot be disputed.
+// NewReferee makes the referee of a run from the text of its specification: the factory that
+// host.NewHost takes. The error says why steps of such a run cannot be disputed.
 func NewReferee(specText []byte) (coordinator.Referee, error) {
 	s, err := spec.Parse(specText)
 	if err != nil {

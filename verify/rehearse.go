@@ -9,15 +9,17 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Rehearsal is a dispute that was played to see what one takes, and what the step it is about consists of.
+// Rehearsal is a dispute that was played to see what one takes, and what the step it is about
+// consists of.
 type Rehearsal struct {
 	Game
 	Operations uint32 // of the step
 	Name       string // of the operation at which the two differed
 }
 
-// Rehearse plays a dispute about an honest step between its author, who argues by the player given, and an accuser who computed the last slice of
-// a tile of operation op wrongly, and all that follows from it. It ends with the accuser convicted if the referee is worth anything.
+// Rehearse plays a dispute about an honest step between its author, who argues by the player given,
+// and an accuser who computed the last slice of a tile of operation op wrongly, and all that
+// follows from it. It ends with the accuser convicted if the referee is worth anything.
 func (t *Tracer) Rehearse(ctx context.Context, referee coordinator.Referee, c coordinator.Case, in Inputs, honest *Player, op uint32) (Rehearsal, error) {
 	p, err := t.rules.program(c)
 	if err != nil {

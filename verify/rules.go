@@ -12,8 +12,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// blocksMax bounds the blocks of a codec whose steps can be disputed: a referee keeps some 50 bytes for each, for as long as the run lasts. With blocks of
-// 64 by 64, they are enough for four billion parameters.
+// blocksMax bounds the blocks of a codec whose steps can be disputed: a referee keeps some 50 bytes
+// for each, for as long as the run lasts. With blocks of 64 by 64, they are enough for four billion
+// parameters.
 const blocksMax = 1 << 20
 
 // rules are what a specification says about the program of a step and about what it reads.

@@ -54,8 +54,9 @@ func lies(p trace.Program) (list []lie) {
 	return list
 }
 
-// TestWhoLiesIsConvicted lets somebody compute one slice of a step wrongly, in an operation of every kind, and go on from there: once the one who
-// commits to what comes out, once the one who accuses an honest member of it.
+// TestWhoLiesIsConvicted lets somebody compute one slice of a step wrongly, in an operation of
+// every kind, and go on from there: once the one who commits to what comes out, once the one who
+// accuses an honest member of it.
 func TestWhoLiesIsConvicted(t *testing.T) {
 	w := newWorld(t, .5)
 	c, in := w.step(t)
@@ -116,7 +117,8 @@ func TestWhoLiesIsConvicted(t *testing.T) {
 	}
 }
 
-// TestWhoCommitsToSomethingElseIsConvicted changes parts of a commitment to an honest step. Its author may show any trace that ends in it.
+// TestWhoCommitsToSomethingElseIsConvicted changes parts of a commitment to an honest step. Its
+// author may show any trace that ends in it.
 func TestWhoCommitsToSomethingElseIsConvicted(t *testing.T) {
 	w := newWorld(t, .5)
 	c, in := w.step(t)

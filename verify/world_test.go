@@ -25,7 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a small run: its specification, its data, and what computes its steps. Parameters and state have several chunks, and so do the shards.
+// world is a small run: its specification, its data, and what computes its steps. Parameters and
+// state have several chunks, and so do the shards.
 type world struct {
 	text    []byte
 	spec    spec.Spec
@@ -211,7 +212,8 @@ func newLying(p trace.Program, l lie) liar {
 	return liar{&lying{p, l, note}, made}
 }
 
-// commit changes a commitment to what came out of the lying program, whose outcome reads payload, state and work in this order.
+// commit changes a commitment to what came out of the lying program, whose outcome reads payload,
+// state and work in this order.
 func (l liar) commit(c coordinator.Commitment) coordinator.Commitment {
 	reads := l.Program.Op(l.Program.Len()-1).Reads(0, 0)
 	hash := func(i int) (h wire.Hash) {

@@ -1,5 +1,6 @@
-// Package dense is the codec that compresses nothing: the payload is the gradient, the update its mean. Tests use it, and compressors are
-// measured against it; over a network it costs 32 bits per parameter and member.
+// Package dense is the codec that compresses nothing: the payload is the gradient, the update its
+// mean. Tests use it, and compressors are measured against it; over a network it costs 32 bits per
+// parameter and member.
 //
 // A payload is
 //
@@ -7,14 +8,15 @@
 //	0       12     header: magic "eDN1" and layout (codec.Header)
 //	12      4*n    the n elements of the gradient, IEEE-754 binary32, little-endian
 //
-// Elements are finite, of magnitude at most 2^60, and never -0, so that no two payloads mean the same update. For the layout of one tensor
-// "w" of shape [4] and the gradient {1, -2.5, 0, 0}:
+// Elements are finite, of magnitude at most 2^60, and never -0, so that no two payloads mean the
+// same update. For the layout of one tensor "w" of shape [4] and the gradient {1, -2.5, 0, 0}:
 //
 //	65 44 4e 31   76 37 8f 1a 7d aa 61 db   00 00 80 3f   00 00 20 c0   00 00 00 00   00 00 00 00
 //	e  D  N  1    layout                    1             -2.5          0             0
 //
-// Apply adds up the payloads' elements in the order of the payloads, beginning with +0, divides by their number, and steps by plain gradient
-// descent with decoupled weight decay, each operation rounded to binary32:
+// Apply adds up the payloads' elements in the order of the payloads, beginning with +0, divides by
+// their number, and steps by plain gradient descent with decoupled weight decay, each operation
+// rounded to binary32:
 //
 //	x = x*(1 - lr*decay) - lr*(g1 + g2 + ... + gn)/n
 package dense
@@ -36,8 +38,12 @@ const span = 1 << 14
 
 // A Config is what a run chooses.
 type Config struct {
-	WeightDecay float32 // share of a weight that a step takes away, in units of the learning rate; 0 to 1
-	ClipNorm    float32 // Euclidean norm to which a gradient is brought down before it is sent; 0 for no limit
+	// WeightDecay is the share of a weight that a step takes away, in units of the learning rate,
+	// 0 to 1.
+	WeightDecay float32
+	// ClipNorm is the largest Euclidean norm of a gradient; a larger one is scaled down before it
+	// is sent. 0 means no limit.
+	ClipNorm float32
 }
 
 // Codec is a codec.Codec. It holds no state and may be used by several goroutines at once.
@@ -90,7 +96,7 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 	return dst, nil
 }
 
-// Check tells whether payload is canonical. See codec.Codec.
+// Check returns nil if payload is canonical. See codec.Codec.
 func (c *Codec) Check(payload []byte) error {
 	if err := c.check(payload); err != nil {
 		return fmt.Errorf("dense: %w", err)

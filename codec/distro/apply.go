@@ -35,7 +35,8 @@ func (c *Codec) check(payload []byte) error {
 	return nil
 }
 
-// Apply moves every weight by lr in the direction of the payloads' vote. See codec.Codec and the package comment.
+// Apply moves every weight by lr in the direction of the payloads' vote. See codec.Codec and the
+// package comment.
 func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 	if len(params) != c.n {
 		panic(fmt.Sprintf("distro: %d parameters for a layout of %d", len(params), c.n))
@@ -79,12 +80,14 @@ func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
 	}
 }
 
-// sparseShare is one in how many coefficients may be voted on for the zeros to be worth leaving out: beyond, finding those that are not zero
-// takes longer than multiplying all. It changes no bits.
+// sparseShare is one in how many coefficients may be voted on for the zeros to be worth leaving
+// out: beyond, finding those that are not zero takes longer than multiplying all. It changes no
+// bits.
 const sparseShare = 3
 
-// count adds up the votes of all payloads on a block, for a coefficient where place says. The sums are integers below 2^24, so exact in
-// binary32 and the same in any order. Then it settles what they move.
+// count adds up the votes of all payloads on a block, for a coefficient where place says. The sums
+// are integers below 2^24, so exact in binary32 and the same in any order. Then it settles what
+// they move.
 func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
 	const one = 127 << 23 // the bits of 1
 	clear(sums)

@@ -11,7 +11,8 @@ import (
 //
 //	C[u][x] = s(u) * cos(pi*(2x+1)*u / 2n),   s(0) = sqrt(1/n),   s(u) = sqrt(2/n) for u > 0
 //
-// in rows of n, each element the binary32 nearest to the real number (a test proves it for every n up to BlockMax).
+// in rows of n, each element the binary32 nearest to the real number (a test proves it for every n
+// up to BlockMax).
 type basis struct {
 	n         int
 	matrix    []float32 // C, row-major: coefficients = C * column
@@ -47,8 +48,9 @@ func newBasis(w *exact.Worker, n int) *basis {
 	return b
 }
 
-// cosPi returns cos(pi*a/b), for a >= 0 and b > 0, within 2^-51 of the real number and with the same bits on every machine (math.Cos has
-// other bits on some). The angle is brought to [0, pi/4] in integers, so that zeros and ones are exact.
+// cosPi returns cos(pi*a/b), for a >= 0 and b > 0, within 2^-51 of the real number and with the
+// same bits on every machine (math.Cos has other bits on some). The angle is brought to [0, pi/4]
+// in integers, so that zeros and ones are exact.
 func cosPi(a, b int) float64 {
 	a %= 2 * b
 	if a > b {
@@ -66,8 +68,9 @@ func cosPi(a, b int) float64 {
 // angle returns pi*a/b.
 func angle(a, b int) float64 { return float64(math.Pi*float64(a)) / float64(b) }
 
-// cosSmall and sinSmall are the Taylor polynomials about 0. On [0, pi/4] the first term left out is below 2^-58 of the value. Each product
-// is converted, which keeps compilers from fusing it into the sum.
+// cosSmall and sinSmall are the Taylor polynomials about 0. On [0, pi/4] the first term left out is
+// below 2^-58 of the value. Each product is converted, which keeps compilers from fusing it into
+// the sum.
 func cosSmall(t float64) float64 {
 	z := float64(t * t)
 	p := 1.0 / (2 * 3 * 4 * 5 * 6 * 7 * 8 * 9 * 10 * 11 * 12 * 13 * 14 * 15 * 16)

@@ -68,7 +68,8 @@ func bigCosPi(a, b int) *big.Float {
 	return sum
 }
 
-// The vectors of this test are Psyche's own (its shared/modeling/src/distro.rs), to the digits given there.
+// The vectors of this test are Psyche's own (its shared/modeling/src/distro.rs), to the digits
+// given there.
 func TestDCTAgreesWithPsyche(t *testing.T) {
 	w := exact.NewWorker(exact.Kernels()[0])
 	four := []float32{

@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// benchmarked has 4 million parameters in 1024 blocks of 64 by 64. Bytes are those of the parameters, 4 each; all is on one core.
+// benchmarked has 4 million parameters in 1024 blocks of 64 by 64. Bytes are those of the
+// parameters, 4 each; all is on one core.
 var benchmarked = []tensor.Spec{{Name: "w", Shape: []int{2048, 2048}}}
 
 // benchmarkedConfigs have the number of coefficients of published runs and that of the default.
@@ -93,8 +94,9 @@ func BenchmarkApply(b *testing.B) {
 	})
 }
 
-// BenchmarkBits measures no time that matters: it prints the bits of a payload per parameter, header included, beside those an ideal coder
-// needs when all sets of coefficients are equally likely.
+// BenchmarkBits measures no time that matters: it prints the bits of a payload per parameter,
+// header included, beside those an ideal coder needs when all sets of coefficients are equally
+// likely.
 func BenchmarkBits(b *testing.B) {
 	llama := []tensor.Spec{ // sizes of a small Llama whose dimensions 64 does not divide
 		{Name: "embed", Shape: []int{256, 160}}, {Name: "q", Shape: []int{4, 160, 160}}, {Name: "up", Shape: []int{8, 432, 160}}, {Name: "norm", Shape: []int{9, 160}},

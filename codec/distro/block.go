@@ -56,7 +56,8 @@ func sides(t tensor.Tensor) (rows, cols int) {
 	return rows, cols
 }
 
-// pieces returns into how many pieces a dimension of size is cut. They differ by at most one, the longer first, and none exceeds chunk.
+// pieces returns into how many pieces a dimension of size is cut. They differ by at most one, the
+// longer first, and none exceeds chunk.
 func pieces(size, chunk int) int { return (size + chunk - 1) / chunk }
 
 // piece returns where piece i of count of a dimension begins, and its size.
@@ -69,8 +70,8 @@ func piece(size, count, i int) (from, n int) {
 	return from, n
 }
 
-// cut appends the blocks of a tensor: the last two dimensions are cut into pieces, those before count matrices. Blocks follow one another by
-// matrix, then by rows of blocks.
+// cut appends the blocks of a tensor: the last two dimensions are cut into pieces, those before
+// count matrices. Blocks follow one another by matrix, then by rows of blocks.
 func (c *cutter) cut(t tensor.Tensor) {
 	rows, cols := sides(t)
 	down, across := pieces(rows, c.cfg.Block), pieces(cols, c.cfg.Block)

@@ -11,14 +11,16 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// A classifier is multinomial logistic regression: a problem with one minimum, on which methods can be compared by their loss alone.
+// A classifier is multinomial logistic regression: a problem with one minimum, on which methods can
+// be compared by their loss alone.
 type classifier struct {
 	features, classes int
 	inputs            [][]float64
 	labels            []int
 }
 
-// newClassifier draws examples whose labels a hidden matrix of weights chooses, one in ten of them at random.
+// newClassifier draws examples whose labels a hidden matrix of weights chooses, one in ten of them
+// at random.
 func newClassifier(examples int) *classifier {
 	r := rand.New(rand.NewPCG(7, 7))
 	p := &classifier{features: 30, classes: 20}
@@ -49,7 +51,8 @@ func newClassifier(examples int) *classifier {
 	return p
 }
 
-// loss returns the mean cross-entropy over examples [from, to) in nats, and adds its gradient to grad unless that is nil.
+// loss returns the mean cross-entropy over examples [from, to) in nats, and adds its gradient to
+// grad unless that is nil.
 func (p *classifier) loss(params, grad []float32, from, to int) float64 {
 	var loss float64
 	scores := make([]float64, p.classes)
@@ -80,7 +83,8 @@ func (p *classifier) loss(params, grad []float32, from, to int) float64 {
 	return loss
 }
 
-// train lets four members train with c, each on batches of its own quarter of the examples, and returns the loss over all of them.
+// train lets four members train with c, each on batches of its own quarter of the examples, and
+// returns the loss over all of them.
 func train(t *testing.T, p *classifier, c codec.Codec, steps int, lr float32) float64 {
 	t.Helper()
 	const members, batch = 4, 50

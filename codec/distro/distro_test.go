@@ -267,7 +267,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// drift plays rounds of three members on pools and kernels of its own choice and returns all bytes that ever matter, hashed.
+// drift plays rounds of three members on pools and kernels of its own choice and returns all bytes
+// that ever matter, hashed.
 func drift(t *testing.T, pool *exact.Pool, reverse bool) wire.Hash {
 	t.Helper()
 	c := newCodec(t, Config{Block: 16, TopK: 4, Decay: .97, WeightDecay: .05, ClipNorm: 3}, pool,
@@ -304,7 +305,8 @@ func drift(t *testing.T, pool *exact.Pool, reverse bool) wire.Hash {
 	return wire.SHA256(all)
 }
 
-// The hash is of all payloads, parameters and states of 60 rounds; every architecture, kernel and number of workers must reach it.
+// The hash is of all payloads, parameters and states of 60 rounds; every architecture, kernel and
+// number of workers must reach it.
 func TestReplicasNeverDrift(t *testing.T) {
 	const want = "d54e946c9f92d93ed7326257e0ed977badd7ddfb0aa1e39e117988b8a53fd14c"
 	if got := drift(t, nil, false).String(); got != want {

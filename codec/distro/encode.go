@@ -10,8 +10,8 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// Encode adds the gradient to the momentum in state, appends the payload that sends its largest coefficients, and clears those. See
-// codec.Codec and the package comment.
+// Encode adds the gradient to the momentum in state, appends the payload that sends its largest
+// coefficients, and clears those. See codec.Codec and the package comment.
 func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
 	if len(state) != c.StateLen() || len(grad) != c.n {
 		panic(fmt.Sprintf("distro: state of %d and gradient of %d elements for a layout of %d", len(state), len(grad), c.n))
@@ -46,7 +46,8 @@ func (j *job) encodeBlocks(w *exact.Worker, task int) {
 	}
 }
 
-// encodeBlock does one block: momentum = decay*momentum + step*DCT(gradient), then takes the largest coefficients out of it. It returns the code.
+// encodeBlock does one block: momentum = decay*momentum + step*DCT(gradient), then takes the
+// largest coefficients out of it. It returns the code.
 func (j *job) encodeBlock(w *exact.Worker, s *scratch, b *block) subset.Number {
 	n, run := b.shape.h*b.shape.w, b.shape.run
 	coefficients, momentum := s.a[:n], j.state[b.state:b.state+n]

@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// Two members share a round. Both see the gradient fall along the rows, one sees some noise besides; what is largest is sent.
+// Two members share a round. Both see the gradient fall along the rows, one sees some noise
+// besides; what is largest is sent.
 func Example() {
 	layout := tensor.NewLayout([]tensor.Spec{{Name: "w", Shape: []int{2, 4}}})
 	c, err := distro.New(layout, distro.Config{Block: 4, TopK: 1, Decay: 0.95}, exact.NewPool(1))

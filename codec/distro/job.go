@@ -10,7 +10,8 @@ import (
 // blocksPerTask is how much a worker takes at a time. The results do not depend on it.
 const blocksPerTask = 8
 
-// A job is the work space of one Encode or Apply, used again by later ones, so that they allocate nothing.
+// A job is the work space of one Encode or Apply, used again by later ones, so that they allocate
+// nothing.
 type job struct {
 	c          *Codec
 	clipper    *codec.Clipper

@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// All kernels give the same payloads, states and parameters for blocks of every shape that a tensor of odd sides has.
+// All kernels give the same payloads, states and parameters for blocks of every shape that a tensor
+// of odd sides has.
 func TestKernelsAndWorkersAgree(t *testing.T) {
 	specs := []tensor.Spec{{Name: "a", Shape: []int{130, 67}}, {Name: "b", Shape: []int{2, 64, 64}}, {Name: "c", Shape: []int{201}}, {Name: "d", Shape: []int{3, 5}}}
 	for _, cfg := range []Config{{Block: 64, TopK: 32, Decay: .95, WeightDecay: .1, ClipNorm: 1}, {Block: 64, TopK: 8, Decay: .999},

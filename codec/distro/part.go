@@ -11,7 +11,8 @@ import (
 
 var _ codec.Disputable = (*Codec)(nil)
 
-// Blocks is the number of blocks. They lie in the state, and their codes in a payload, one after another without gaps.
+// Blocks is the number of blocks. They lie in the state, and their codes in a payload, one after
+// another without gaps.
 func (c *Codec) Blocks() int { return len(c.blocks) }
 
 // Block is number i of them.
@@ -28,7 +29,8 @@ func (c *Codec) Header() codec.Header { return c.header }
 // Clipping implements [codec.Disputable].
 func (c *Codec) Clipping() (norm, weightDecay float32) { return c.cfg.ClipNorm, c.cfg.WeightDecay }
 
-// Columns transforms columns [from, to) of block i: those of out = R * x, both row-major. Of a block of one row they are only copied.
+// Columns transforms columns [from, to) of block i: those of out = R * x, both row-major. Of a
+// block of one row they are only copied.
 func (c *Codec) Columns(w *exact.Worker, i int, out, x []float32, from, to int) {
 	s := c.blocks[i].shape
 	if s.h == 1 {
@@ -38,21 +40,23 @@ func (c *Codec) Columns(w *exact.Worker, i int, out, x []float32, from, to int) 
 	w.Gemm(s.h, to-from, s.h, s.rows.matrix, s.h, 1, x[from:], s.w, 1, out[from:], s.w, false)
 }
 
-// Rows transforms rows [from, to) of block i: those of out = x * transposed(C), both row-major. After Columns it makes the block's coefficients.
+// Rows transforms rows [from, to) of block i: those of out = x * transposed(C), both row-major.
+// After Columns it makes the block's coefficients.
 func (c *Codec) Rows(w *exact.Worker, i int, out, x []float32, from, to int) {
 	s := c.blocks[i].shape
 	w.Gemm(to-from, s.w, s.w, x[from*s.w:], s.w, 1, s.cols.transpose, s.w, 1, out[from*s.w:], s.w, false)
 }
 
-// Momentum adds coefficients to the momentum of a block: momentum = Decay*momentum + step*coefficients. step is the learning rate times the
-// factor of codec.Clip, rounded.
+// Momentum adds coefficients to the momentum of a block: momentum = Decay*momentum +
+// step*coefficients. step is the learning rate times the factor of codec.Clip, rounded.
 func (c *Codec) Momentum(momentum, coefficients []float32, step float32) {
 	for i, x := range coefficients[:len(momentum)] {
 		momentum[i] = float32(c.cfg.Decay*momentum[i]) + float32(step*x)
 	}
 }
 
-// Code takes the largest coefficients out of the momentum of block i, and returns the code that sends them, lowest word first.
+// Code takes the largest coefficients out of the momentum of block i, and returns the code that
+// sends them, lowest word first.
 func (c *Codec) Code(i int, momentum []float32) []uint64 {
 	shape := c.blocks[i].shape
 	s := scratch{picker: subset.NewPicker(len(momentum), shape.K)}

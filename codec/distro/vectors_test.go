@@ -12,7 +12,8 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// A vectorCase is a case of testdata/vectors.json; testdata/vectors.py, which writes it, says what it means.
+// A vectorCase is a case of testdata/vectors.json; testdata/vectors.py, which writes it, says what
+// it means.
 type vectorCase struct {
 	Name        string
 	Tensors     []tensor.Spec
@@ -107,7 +108,8 @@ func TestAgreesWithTheIndependentScript(t *testing.T) {
 			}
 			scale := math.Ldexp(1, v.Exponent)
 			for m := range states {
-				// The script keeps the momentum among the weights; a coefficient is a sum of up to 4096 products of rounded numbers.
+				// The script keeps the momentum among the weights; a coefficient is a sum of up to
+				// 4096 products of rounded numbers.
 				near(t, fmt.Sprintf("momentum of member %d", m), weights(c, states[m]), v.Deltas[m], 1e-5*scale)
 			}
 		})

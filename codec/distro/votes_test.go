@@ -32,7 +32,8 @@ func payloadOf(c *Codec, b ballot) []byte {
 	return c.appendPayload(nil, code[:c.words])
 }
 
-// What VotesMax makes of a set of payloads is what a codec without it makes of payloads that say just that.
+// What VotesMax makes of a set of payloads is what a codec without it makes of payloads that say
+// just that.
 func TestVotesAreCountedAsIfOthersHadBeenCast(t *testing.T) {
 	const side, n = 8, 64
 	layout := tensor.NewLayout([]tensor.Spec{{Name: "w", Shape: []int{side, side}}})
@@ -91,7 +92,8 @@ func mustNew(t *rapid.T, layout tensor.Layout, cfg Config, pool *exact.Pool) *Co
 	return c
 }
 
-// Payloads say the same with any rule of counting: a run's rule may be told by its specification alone.
+// Payloads say the same with any rule of counting: a run's rule may be told by its specification
+// alone.
 func TestVotesDoNotChangePayloads(t *testing.T) {
 	plain := newCodec(t, Config{Block: 8, TopK: 3, Decay: .9}, nil, mixed...)
 	robust := newCodec(t, Config{Block: 8, TopK: 3, Decay: .9, VotesMax: 5}, nil, mixed...)

@@ -11,8 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Values appends to dst the update that a reveal sends, in the order of Ranges: q/16 of the package comment, pointing uphill as the gradient does. The
-// reveal must have passed Check.
+// Values appends to dst the update that a reveal sends, in the order of Ranges: q/16 of the package
+// comment, pointing uphill as the gradient does. The reveal must have passed Check.
 func (c *Codec) Values(dst []float32, reveal []byte) []float32 {
 	for _, v := range reveal[headLen : headLen+c.sliceLen(seedOf(reveal))] {
 		dst = append(dst, float32(int8(v))*unit)
@@ -30,7 +30,8 @@ func (c *Codec) sliceLen(seed wire.Hash) (n int) {
 	return n
 }
 
-// Apply moves the parameters on the slice. See codec.Codec and the package comment. All reveals must be of the same seed.
+// Apply moves the parameters on the slice. See codec.Codec and the package comment. All reveals
+// must be of the same seed.
 func (c *Codec) Apply(params []float32, reveals [][]byte, lr float32) error {
 	if len(params) != c.n {
 		panic(fmt.Sprintf("slice: %d parameters for a layout of %d", len(params), c.n))
@@ -80,8 +81,8 @@ func (j *job) weigh() {
 	}
 }
 
-// weight is that of a reveal whose values' squares have the sum sq, the median of all being median. Division and root are rounded correctly in
-// binary64, so it is the same everywhere.
+// weight is that of a reveal whose values' squares have the sum sq, the median of all being median.
+// Division and root are rounded correctly in binary64, so it is the same everywhere.
 func weight(sq, median uint64) int32 {
 	if sq <= normMost*normMost*median {
 		return whole
@@ -102,8 +103,8 @@ func (j *job) squareReveal(_ *exact.Worker, task int) {
 	j.squares[task] = sum
 }
 
-// applyGroup moves the leaf that was drawn of one group. The sums are integers, the same in any order: of at most codec.PayloadsMax*valueMax*whole,
-// which an int32 holds.
+// applyGroup moves the leaf that was drawn of one group. The sums are integers, the same in any
+// order: of at most codec.PayloadsMax*valueMax*whole, which an int32 holds.
 func (j *job) applyGroup(w *exact.Worker, i int) {
 	g, p := &j.c.plan.groups[i], &j.places[i]
 	weights := j.weights[g.ordinal*len(j.reveals):]
@@ -144,8 +145,8 @@ func (c *Codec) StateSlice(params []float32, seed wire.Hash) []byte {
 	return b
 }
 
-// PatchState puts the values of a state slice into params. The caller checks the seed, or compares the hash of the whole with the agreed one. After an
-// error params is as before.
+// PatchState puts the values of a state slice into params. The caller checks the seed, or compares
+// the hash of the whole with the agreed one. After an error params is as before.
 func (c *Codec) PatchState(params []float32, stateSlice []byte) error {
 	if len(params) != c.n {
 		panic(fmt.Sprintf("slice: %d parameters for a layout of %d", len(params), c.n))

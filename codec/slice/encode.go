@@ -13,15 +13,15 @@ const (
 	unit      = 1.0 / 16 // what a value of 1 stands for
 	valueMax  = 127      // greatest magnitude of a value
 	meanDecay = 0.95     // of the sum of squares, a window
-	// eps is what is added to the root of a sum of squares: enough that nothing is divided by zero, and far below the gradient of any weight
-	// that matters.
+	// eps is what is added to the root of a sum of squares: enough that nothing is divided by zero,
+	// and far below the gradient of any weight that matters.
 	eps      = 0x1p-60
 	stateMax = 0x1p126 // sums of squares that Encode leaves behind are below 20 * codec.NormMax^2
 	span     = 1 << 12 // elements of a task; the results do not depend on it
 )
 
-// value is what is sent for a: a/unit, which is exact, rounded to the nearest, ties to even. The sum's lowest bits are the integer: a binary32 near
-// 3*2^22 has none after the point.
+// value is what is sent for a: a/unit, which is exact, rounded to the nearest, ties to even. The
+// sum's lowest bits are the integer: a binary32 near 3*2^22 has none after the point.
 func value(a float32) int8 {
 	x := float32(a * (1 / unit))
 	if x > valueMax {
@@ -33,7 +33,8 @@ func value(a float32) int8 {
 	return int8(math.Float32bits(x + 3<<22))
 }
 
-// Encode adds the gradient to state and appends the sealed update. See codec.Codec and the package comment.
+// Encode adds the gradient to state and appends the sealed update. See codec.Codec and the package
+// comment.
 func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
 	if len(state) != c.StateLen() || len(grad) != c.n {
 		panic(fmt.Sprintf("slice: state of %d and gradient of %d elements for a layout of %d", len(state), len(grad), c.n))
@@ -64,7 +65,8 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 // spans is how many tasks so many elements make.
 func spans(n int) int { return (n + span - 1) / span }
 
-// encodeSpan does the elements of one task. With Beta1 0, Rate -1 and Keep the decay, the step of exact.AdamW is that of the package comment.
+// encodeSpan does the elements of one task. With Beta1 0, Rate -1 and Keep the decay, the step of
+// exact.AdamW is that of the package comment.
 func (j *job) encodeSpan(w *exact.Worker, task int) {
 	from, to := task*span, min((task+1)*span, j.c.n)
 	unsent, squares := j.state[from:to], j.state[j.c.n+from:j.c.n+to]
@@ -77,8 +79,8 @@ func (j *job) encodeSpan(w *exact.Worker, task int) {
 	}
 }
 
-// check refuses a state that Encode has not left behind: one of numbers so large, or no numbers, that sums could overflow, or with a sum of squares
-// below zero.
+// check refuses a state that Encode has not left behind: one of numbers so large, or no numbers,
+// that sums could overflow, or with a sum of squares below zero.
 func (j *job) check(state []float32) error {
 	if err := j.checkState.Check(state, stateMax); err != nil {
 		return err
@@ -107,8 +109,9 @@ func (j *job) signsOfSpan(_ *exact.Worker, task int) {
 	j.below[task] = all>>31 == 1
 }
 
-// Settle takes out of state what the slice that the seed draws has sent. It is called before the next Encode, once for each sealed update that the
-// member committed to. It panics if state has the wrong length.
+// Settle takes out of state what the slice that the seed draws has sent. It is called before the
+// next Encode, once for each sealed update that the member committed to. It panics if state has the
+// wrong length.
 func (c *Codec) Settle(state []float32, seed wire.Hash) {
 	if len(state) != c.StateLen() {
 		panic(fmt.Sprintf("slice: state of %d elements for a layout of %d", len(state), c.n))

@@ -6,7 +6,8 @@ import (
 	"github.com/entrain-network/entrain/merkle"
 )
 
-// A job is the work space of one call, used again by later ones, so that they allocate next to nothing.
+// A job is the work space of one call, used again by later ones, so that they allocate next to
+// nothing.
 type job struct {
 	c          *Codec
 	clipper    *codec.Clipper

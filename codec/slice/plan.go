@@ -9,8 +9,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A group is some leaves in a row of one tensor, of which each window sends one. The leaves are as long as the codec's Leaf says, but for the last
-// of a tensor, which has what is left.
+// A group is some leaves in a row of one tensor, of which each window sends one. The leaves are as
+// long as the codec's Leaf says, but for the last of a tensor, which has what is left.
 type group struct {
 	tensor   int // its number in the layout
 	ordinal  int // that of its tensor among those that have elements

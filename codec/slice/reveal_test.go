@@ -13,7 +13,8 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// The root is what package merkle makes of the definition, and each proof is one that merkle.Check accepts.
+// The root is what package merkle makes of the definition, and each proof is one that merkle.Check
+// accepts.
 func TestRootIsThatOfTheDefinition(t *testing.T) {
 	c := mixedCodec(t)
 	sealed := anySealed(c, 1)
@@ -75,7 +76,8 @@ func TestRangesTakeOneLeafOfEachGroup(t *testing.T) {
 	}
 }
 
-// Two groups' draws are independent, as are two windows': a member who knows what was drawn knows nothing of what will be.
+// Two groups' draws are independent, as are two windows': a member who knows what was drawn knows
+// nothing of what will be.
 func TestDrawsAreIndependent(t *testing.T) {
 	c := newCodec(t, []tensor.Spec{{Name: "w", Shape: []int{4 * 4 * 16}}}, Config{Compression: 4, Leaf: 16}, nil)
 	var groups, windows [4][4]int

@@ -108,7 +108,8 @@ func TestApplyStepsByTheRootOfTheMean(t *testing.T) {
 	}
 }
 
-// A member whose values are large in a tensor counts there as one whose norm is twice the median, and in others in full.
+// A member whose values are large in a tensor counts there as one whose norm is twice the median,
+// and in others in full.
 func TestLargeValuesCountLess(t *testing.T) {
 	c := newCodec(t, []tensor.Spec{{Name: "a", Shape: []int{64}}, {Name: "b", Shape: []int{64}}}, Config{Compression: 4, Leaf: 16}, nil)
 	seed := seedOfNumber(4)
@@ -142,7 +143,8 @@ func TestLargeValuesCountLess(t *testing.T) {
 	}
 }
 
-// However large the numbers that a member sends, and however many members, parameters stay finite and no step is longer than the largest value's.
+// However large the numbers that a member sends, and however many members, parameters stay finite
+// and no step is longer than the largest value's.
 func TestStepsAreBounded(t *testing.T) {
 	c := mixedCodec(t)
 	seed := seedOfNumber(2)
@@ -162,8 +164,8 @@ func TestStepsAreBounded(t *testing.T) {
 	}
 }
 
-// A gradient that stays the same is followed on every coordinate, to within what rounding holds back, however seldom a coordinate is drawn: nothing is
-// lost by not being sent, but what decays.
+// A gradient that stays the same is followed on every coordinate, to within what rounding holds
+// back, however seldom a coordinate is drawn: nothing is lost by not being sent, but what decays.
 func TestNothingIsLostButWhatDecays(t *testing.T) {
 	c := newCodec(t, []tensor.Spec{{Name: "w", Shape: []int{640}}}, Config{Compression: 10, Leaf: 16, Decay: 1}, nil)
 	grad := normals(3, c.n)

@@ -1,5 +1,6 @@
-// Package slice is the codec of runs that exchange by buckets: a member commits to its whole update before anybody knows which part of it will be
-// asked for, and sends only that part, the slice, which a seed draws when the window is over. So nobody can train only what will be looked at, and
+// Package slice is the codec of runs that exchange by buckets: a member commits to its whole update
+// before anybody knows which part of it will be asked for, and sends only that part, the slice,
+// which a seed draws when the window is over. So nobody can train only what will be looked at, and
 // positions are not sent: they follow from the seed.
 //
 //	Encode      gradient, private state -> sealed: the whole update, one signed byte a parameter
@@ -12,38 +13,46 @@
 //
 // # The rule
 //
-// A weight is drawn once in Compression windows, so its gradients are gathered meanwhile, each divided by the root of the sum of the recent ones' squares:
-// the step of RMSProp and Adam but for a constant. With D and V the private state, zeros in the beginning, a member does for each weight
+// A weight is drawn once in Compression windows, so its gradients are gathered meanwhile, each
+// divided by the root of the sum of the recent ones' squares: the step of RMSProp and Adam but for
+// a constant. With D and V the private state, zeros in the beginning, a member does for each weight
 //
 //	g = clip*gradient                     clip = min(1, ClipNorm/|gradient|), the norm of all of the gradient
 //	V = 0.95*V + g*g
 //	D = Decay*D + g/(sqrt(V) + 2^-60)     what is added is never above 1
 //	q = D*16, rounded to the nearest of -127..127, ties to even: what it commits to
 //
-// and where the seed drew it, D = D - q/16: what rounding and the limits held back is sent another time. All who apply step by the root of the members'
-// mean, with its sign, at the learning rate lr of the window in which the gradients were made:
+// and where the seed drew it, D = D - q/16: what rounding and the limits held back is sent another
+// time. All who apply step by the root of the members' mean, with its sign, at the learning rate lr
+// of the window in which the gradients were made:
 //
 //	m = (w1*q1 + w2*q2 + ... + wn*qn)/(16*n)
 //	x = x*(1 - lr*WeightDecay*group) - lr*sign(m)*sqrt(|m|)
 //
-// where group is the number of windows between two draws of the weight on average, so that decay does not depend on the compression. Where nothing was
-// drawn nothing changes, not even by decay: so a state slice carries all that a window did. The root is between the sum, by which the few weights
-// whose gradients agree for many windows step too far when they are drawn at last, and the sign, by which noise counts as much as they do;
-// docs/decisions.md has what was measured.
+// where group is the number of windows between two draws of the weight on average, so that decay
+// does not depend on the compression. Where nothing was drawn nothing changes, not even by decay:
+// so a state slice carries all that a window did. The root is between the sum, by which the few
+// weights whose gradients agree for many windows step too far when they are drawn at last, and the
+// sign, by which noise counts as much as they do; docs/decisions.md has what was measured.
 //
-// The w are 1 but for members that send large values: whose values' norm, in the drawn part of a tensor, is more than twice the median of all members'
-// (of an even number the upper one) counts in that tensor as if it were twice the median, rounded down to 1/256. So a member gains no say by
-// multiplying what it sends, and one that flips it takes away the say of two. No weight moves by more than 2.8*lr in a window.
+// The w are 1 but for members that send large values: whose values' norm, in the drawn part of a
+// tensor, is more than twice the median of all members' (of an even number the upper one) counts in
+// that tensor as if it were twice the median, rounded down to 1/256. So a member gains no say by
+// multiplying what it sends, and one that flips it takes away the say of two. No weight moves by
+// more than 2.8*lr in a window.
 //
 // # What is drawn
 //
-// Each tensor is cut into leaves of Leaf values in a row, the last of them shorter, and its leaves into ceil(leaves/Compression) groups of neighbours,
-// whose numbers of leaves differ by at most one, the larger first. The seed draws one leaf of each group: group after group, in the order of the
-// tensors, Uint64n(leaves) of prng.New(seed, "slice"). So at least one in Compression leaves of every tensor is drawn, a tensor of one leaf
-// always, and what was drawn before says nothing about what will be.
+// Each tensor is cut into leaves of Leaf values in a row, the last of them shorter, and its leaves
+// into ceil(leaves/Compression) groups of neighbours, whose numbers of leaves differ by at most
+// one, the larger first. The seed draws one leaf of each group: group after group, in the order of
+// the tensors, Uint64n(leaves) of prng.New(seed, "slice"). So at least one in Compression leaves of
+// every tensor is drawn, a tensor of one leaf always, and what was drawn before says nothing about
+// what will be.
 //
-// The tree that a member commits to has the groups as its leaves, and each group is a tree of its own, both as in package merkle, in which an element
-// is the bytes of a leaf's values. As every group is drawn from, no hash of the outer tree has to be sent.
+// The tree that a member commits to has the groups as its leaves, and each group is a tree of its
+// own, both as in package merkle, in which an element is the bytes of a leaf's values. As every
+// group is drawn from, no hash of the outer tree has to be sent.
 //
 // # Bytes
 //
@@ -51,13 +60,14 @@
 //	reveal       header "eSR1" [12] | seed [32] | q [1] of each drawn value | for each group the proof of its leaf, hashes [32], lowest first | zeros
 //	state slice  header "eSS1" [12] | seed [32] | each drawn parameter [4], IEEE-754 binary32, little endian
 //
-// The header is codec.Header, with the settings Compression and Leaf. -128 is refused. A reveal is as long as the longest that any seed can draw, so
-// that the length can be committed to before: where leaves or proofs are shorter, zeros fill the end. Numbers in a state slice are finite.
+// The header is codec.Header, with the settings Compression and Leaf. -128 is refused. A reveal is
+// as long as the longest that any seed can draw, so that the length can be committed to before:
+// where leaves or proofs are shorter, zeros fill the end. Numbers in a state slice are finite.
 //
 // # Arithmetic
 //
-// All of it is binary32, each operation rounded, and the same bits on every machine for any number of workers; the sums of q are integers, exact in any
-// order.
+// All of it is binary32, each operation rounded, and the same bits on every machine for any number
+// of workers; the sums of q are integers, exact in any order.
 package slice
 
 import (
@@ -82,7 +92,8 @@ const (
 	LeafMax        = 1 << 14
 )
 
-// StatePerParam is how many float32 a member keeps for each parameter: what was not sent yet, and the mean square of its gradients.
+// StatePerParam is how many float32 a member keeps for each parameter: what was not sent yet, and
+// the mean square of its gradients.
 const StatePerParam = 2
 
 // A Config is what a run chooses.
@@ -138,8 +149,8 @@ func (c Config) Check() error {
 	return codec.CheckRange("clip_norm", c.ClipNorm, codec.NormMax)
 }
 
-// Codec is a codec.Codec whose Encode makes the sealed form and whose Check and Apply take reveals. It holds no state of a member or a window, and
-// may be used by several goroutines at once.
+// Codec is a codec.Codec whose Encode makes the sealed form and whose Check and Apply take reveals.
+// It holds no state of a member or a window, and may be used by several goroutines at once.
 type Codec struct {
 	cfg      Config
 	n        int // elements of the layout

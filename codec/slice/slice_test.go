@@ -14,7 +14,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// mixed has a tensor of many groups, one whose last leaf is short, one that is a single short leaf, and a scalar.
+// mixed has a tensor of many groups, one whose last leaf is short, one that is a single short leaf,
+// and a scalar.
 var mixed = []tensor.Spec{
 	{Name: "embed", Shape: []int{40, 32}}, {Name: "odd", Shape: []int{37, 11}}, {Name: "norm", Shape: []int{9}}, {Name: "scale"},
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/codec"
 )
 
-// Apply moves parameters on the slice and nowhere else, against the values; a state slice carries all of it.
+// Apply moves parameters on the slice and nowhere else, against the values; a state slice carries
+// all of it.
 func TestStateSlicesCarryAWindow(t *testing.T) {
 	c := mixedCodec(t)
 	seed := seedOfNumber(6)

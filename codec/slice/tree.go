@@ -11,7 +11,8 @@ import (
 
 const hashLen = len(wire.Hash{})
 
-// headLen is the length of what comes before the values of a reveal or a state slice: header and seed.
+// headLen is the length of what comes before the values of a reveal or a state slice: header and
+// seed.
 const headLen = 12 + hashLen
 
 func seedOf(b []byte) (seed wire.Hash) {
@@ -19,8 +20,9 @@ func seedOf(b []byte) (seed wire.Hash) {
 	return seed
 }
 
-// Root returns the hash that a member commits to: the root of the tree over the groups, each of which is the root of the tree over its leaves
-// (package merkle). It panics if sealed is not what Encode appended.
+// Root returns the hash that a member commits to: the root of the tree over the groups, each of
+// which is the root of the tree over its leaves (package merkle). It panics if sealed is not what
+// Encode appended.
 func (c *Codec) Root(sealed []byte) wire.Hash {
 	j := c.take()
 	defer c.give(j)
@@ -47,8 +49,8 @@ func (j *job) rootGroup(_ *exact.Worker, i int) {
 	j.roots[i] = t.Root()
 }
 
-// Reveal appends to dst what the seed draws of a sealed update, with the proofs that it is part of what Root says. It panics if sealed is not what
-// Encode appended.
+// Reveal appends to dst what the seed draws of a sealed update, with the proofs that it is part of
+// what Root says. It panics if sealed is not what Encode appended.
 func (c *Codec) Reveal(dst, sealed []byte, seed wire.Hash) []byte {
 	j := c.take()
 	defer c.give(j)
@@ -77,8 +79,9 @@ func (j *job) proveGroup(w *exact.Worker, i int) {
 	}
 }
 
-// Open returns the root of the update that a reveal is of, and the seed that it says drew it, both of which the caller compares with what it knows.
-// The error says in what the reveal is not well formed.
+// Open returns the root of the update that a reveal is of, and the seed that it says drew it, both
+// of which the caller compares with what it knows. The error says in what the reveal is not well
+// formed.
 func (c *Codec) Open(reveal []byte) (root, seed wire.Hash, err error) {
 	if err := c.Check(reveal); err != nil {
 		return wire.Hash{}, wire.Hash{}, err
@@ -103,8 +106,8 @@ func (j *job) openGroup(_ *exact.Worker, i int) {
 	j.roots[i], _ = merkle.Climb(leaf, uint64(p.drawn), uint64(j.c.plan.groups[i].leaves), proof[:p.proofLen])
 }
 
-// Check returns nil if reveal has exactly the form of what Reveal appends. Whether it is of the committed update, Open tells. It allocates nothing but
-// the error.
+// Check returns nil if reveal has exactly the form of what Reveal appends. Whether it is of the
+// committed update, Open tells. It allocates nothing but the error.
 func (c *Codec) Check(reveal []byte) error {
 	if err := c.check(reveal); err != nil {
 		return fmt.Errorf("slice: %w", err)

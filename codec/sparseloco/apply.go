@@ -77,8 +77,8 @@ func (k *chunk) read(r *subset.Reading, body []byte) (v saying) {
 	return v
 }
 
-// Apply moves every weight by the mean of the payloads. The learning rate changes nothing: it is in the payloads. See codec.Codec and the
-// package comment.
+// Apply moves every weight by the mean of the payloads. The learning rate changes nothing: it is in
+// the payloads. See codec.Codec and the package comment.
 func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 	if len(params) != c.n {
 		panic(fmt.Sprintf("sparseloco: %d parameters for a layout of %d", len(params), c.n))
@@ -126,7 +126,8 @@ func (j *job) measurePayload(_ *exact.Worker, payload int) {
 	j.norms[payload] = math.Sqrt(sum)
 }
 
-// squares is the sum of n squares of the number whose upper half is given: without rounding, as it has 8 bits.
+// squares is the sum of n squares of the number whose upper half is given: without rounding, as it
+// has 8 bits.
 func squares(n int, half uint16) float64 {
 	x := float64(math.Float32frombits(uint32(half) << 16))
 	return float64(float64(x*x) * float64(n))

@@ -15,7 +15,8 @@ import (
 // chunksPerTask is how much a worker takes at a time. The results do not depend on it.
 const chunksPerTask = 8
 
-// A job is the work space of one Encode or Apply, used again by later ones, so that they allocate nothing.
+// A job is the work space of one Encode or Apply, used again by later ones, so that they allocate
+// nothing.
 type job struct {
 	c          *Codec
 	clipper    *codec.Clipper
@@ -44,7 +45,8 @@ type scratch struct {
 	sayings  [vec.Numbers]saying
 }
 
-// A saying is what a payload says of a chunk: the code of its positions, which of them are large, and the upper halves of low and high.
+// A saying is what a payload says of a chunk: the code of its positions, which of them are large,
+// and the upper halves of low and high.
 type saying struct {
 	code      subset.Number
 	large     uint64
@@ -80,8 +82,9 @@ func (c *Codec) give(j *job) {
 // tasks is how many tasks the chunks make.
 func (c *Codec) tasks() int { return (len(c.chunks) + chunksPerTask - 1) / chunksPerTask }
 
-// Encode adds the pseudo-gradient to the error feedback in state, appends the payload that sends its largest values, and takes out what that says.
-// The learning rate changes nothing: it is in the pseudo-gradient. See codec.Codec and the package comment.
+// Encode adds the pseudo-gradient to the error feedback in state, appends the payload that sends
+// its largest values, and takes out what that says. The learning rate changes nothing: it is in the
+// pseudo-gradient. See codec.Codec and the package comment.
 func (c *Codec) Encode(dst []byte, state, change []float32, lr float32) ([]byte, error) {
 	if len(state) != c.n || len(change) != c.n {
 		panic(fmt.Sprintf("sparseloco: state of %d and change of %d elements for a layout of %d", len(state), len(change), c.n))
@@ -165,7 +168,8 @@ func (v *saying) value(chosen *subset.Signed, i int) float32 {
 	return math.Float32frombits(bits<<16 | uint32(chosen.Negative>>uint(i)&1)<<31)
 }
 
-// meanOf is the mean magnitude of those values at the positions whose bit in large is want; 0 if there are none.
+// meanOf is the mean magnitude of those values at the positions whose bit in large is want; 0 if
+// there are none.
 func meanOf(e []float32, positions []uint16, large, want uint64) float32 {
 	var sum float32
 	n := 0
@@ -180,7 +184,8 @@ func meanOf(e []float32, positions []uint16, large, want uint64) float32 {
 
 func magnitude(x float32) float32 { return math.Float32frombits(math.Float32bits(x) & vec.Abs) }
 
-// half returns the upper half of the binary32 that is x, which is not negative, rounded to bfloat16, to even.
+// half returns the upper half of the binary32 that is x, which is not negative, rounded to
+// bfloat16, to even.
 func half(x float32) uint16 {
 	b := math.Float32bits(x)
 	return uint16((b + 0x7fff + b>>16&1) >> 16)

@@ -1,11 +1,13 @@
-// Package sparseloco is the SparseLoCo codec (A. Sarfi, B. Thérien, J. Lidin and E. Belilovsky, "Communication Efficient LLM Pre-training with
-// SparseLoCo", 2025): members train for several steps on their own, and share the largest few of the changes in two bits each.
+// Package sparseloco is the SparseLoCo codec (A. Sarfi, B. Thérien, J. Lidin and E. Belilovsky,
+// "Communication Efficient LLM Pre-training with SparseLoCo", 2025): members train for several
+// steps on their own, and share the largest few of the changes in two bits each.
 //
 // # One round
 //
-// What Encode takes for a gradient is a member's pseudo-gradient: the parameters at the round's start less those that it came to on its own (package
-// train, Inner). Each tensor, taken as a flat vector, is cut into ceil(size/Chunk) chunks whose sizes differ by at most one, the longer first. Encode
-// does, per chunk, with E the private state (the error feedback, in binary32):
+// What Encode takes for a gradient is a member's pseudo-gradient: the parameters at the round's
+// start less those that it came to on its own (package train, Inner). Each tensor, taken as a flat
+// vector, is cut into ceil(size/Chunk) chunks whose sizes differ by at most one, the longer first.
+// Encode does, per chunk, with E the private state (the error feedback, in binary32):
 //
 //	E = Decay*E + pseudo-gradient
 //	choose the positions of the k largest |E|, k = min(TopK, size); of equal ones the lower position; none that is zero
@@ -14,23 +16,27 @@
 //	Q = the sign of each chosen value, times low or high; 0 elsewhere
 //	E = E - Q
 //
-// If low is below 2^-126 the chunk sends nothing, and E stays. Sums are in the order of positions, from +0. What is sent is taken out as it was
-// sent, so what rounding left away is sent later; that is what lets two bits do. (The paper has four quantization bins by standard deviation; two
-// means of magnitudes carry as many bits and need no tuned range.)
+// If low is below 2^-126 the chunk sends nothing, and E stays. Sums are in the order of positions,
+// from +0. What is sent is taken out as it was sent, so what rounding left away is sent later; that
+// is what lets two bits do. (The paper has four quantization bins by standard deviation; two means
+// of magnitudes carry as many bits and need no tuned range.)
 //
-// Apply steps by the mean over all members, of whom those with a longer update than the median count for less:
+// Apply steps by the mean over all members, of whom those with a longer update than the median
+// count for less:
 //
 //	c = min(1, m/|Q|) for each payload, m the lower median of all |Q|, rounded to binary32; 1 if |Q| is 0
 //	S = sum of c*Q over the payloads in canonical order, beginning with +0
 //	x = x - OuterRate*(S/count)
 //
-// A value is thus averaged over all members and not over those who sent it (Templar's rule, which lets a single member that sends what no other
-// sends move it with full weight). There is no weight decay here: the inner steps have it.
+// A value is thus averaged over all members and not over those who sent it (Templar's rule, which
+// lets a single member that sends what no other sends move it with full weight). There is no weight
+// decay here: the inner steps have it.
 //
 // # Arithmetic
 //
-// Everything multiplies and adds in binary32 with separate roundings, norms in binary64: squares of bfloat16 numbers and their multiples up to 64 are
-// exact there, and are added in the order of chunks. So all of it has the same bits on every machine for any number of workers.
+// Everything multiplies and adds in binary32 with separate roundings, norms in binary64: squares of
+// bfloat16 numbers and their multiples up to 64 are exact there, and are added in the order of
+// chunks. So all of it has the same bits on every machine for any number of workers.
 //
 // # Payload
 //
@@ -39,11 +45,14 @@
 //	12      rest   a stream of bits, the lowest bit of a byte first: what is said of each chunk, in the order of the tensors; then zeros to the end
 //	               of the byte
 //
-// Of a chunk it says, lowest bit first: the code of the positions and signs of what was chosen (package codec/internal/subset: minus is a negative
-// change, by which x rises); a bit for each of k places, 1 if the value at that place of the ascending positions is large; low and high, 16 bits
-// each, as the upper half of a binary32. So every payload of a layout has the same length, and a chunk is found without reading others. No two
-// payloads mean the same: with no positions all else is zero; low is a positive normal number up to 2^100, and so is high, not below low; places that
-// have no position are 0; either high is above low and some, not all, of the values are large, or the two are equal and none is.
+// Of a chunk it says, lowest bit first: the code of the positions and signs of what was chosen
+// (package codec/internal/subset: minus is a negative change, by which x rises); a bit for each of
+// k places, 1 if the value at that place of the ascending positions is large; low and high, 16 bits
+// each, as the upper half of a binary32. So every payload of a layout has the same length, and a
+// chunk is found without reading others. No two payloads mean the same: with no positions all else
+// is zero; low is a positive normal number up to 2^100, and so is high, not below low; places that
+// have no position are 0; either high is above low and some, not all, of the values are large, or
+// the two are equal and none is.
 //
 // With chunks of 4096 and 64 values each this is 0.154 bits per parameter.
 package sparseloco
@@ -90,7 +99,8 @@ func (c Config) Check() error {
 	return codec.CheckRange("outer_rate", c.OuterRate, rateMax)
 }
 
-// Codec is a codec.Codec. It holds no state of a member or a round and may be used by several goroutines at once.
+// Codec is a codec.Codec. It holds no state of a member or a round and may be used by several
+// goroutines at once.
 type Codec struct {
 	cfg    Config
 	n      int // elements of the layout
@@ -117,8 +127,8 @@ const scaleBits = 32
 
 var _ codec.Codec = (*Codec)(nil)
 
-// New returns the codec of a layout. The error says which setting is out of range. The tables are made here, in time proportional to Chunk*TopK and
-// to the number of chunks.
+// New returns the codec of a layout. The error says which setting is out of range. The tables are
+// made here, in time proportional to Chunk*TopK and to the number of chunks.
 func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("sparseloco: %w", err)

@@ -238,7 +238,8 @@ func TestBitsPerParameter(t *testing.T) {
 	}
 }
 
-// All kernels and numbers of workers give the same payloads, states and parameters, whose hash is part of the format.
+// All kernels and numbers of workers give the same payloads, states and parameters, whose hash is
+// part of the format.
 func TestKernelsAndWorkersAgree(t *testing.T) {
 	const golden = "2ac6681de9250430c86cf6aa8d68582a253bb0bf7e2c1fb6af6d1e22f34e6a01"
 	specs := []tensor.Spec{{Name: "a", Shape: []int{130, 67}}, {Name: "b", Shape: []int{2, 64, 64}}, {Name: "c", Shape: []int{201}}, {Name: "d", Shape: []int{3, 5}}}

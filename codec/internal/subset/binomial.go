@@ -6,7 +6,8 @@ import (
 	"github.com/entrain-network/entrain/codec/internal/vec"
 )
 
-// A Table holds the numbers C(c, i), the ways to choose i of c positions, for i from 1 to rows and c from 0 to the largest block.
+// A Table holds the numbers C(c, i), the ways to choose i of c positions, for i from 1 to rows and
+// c from 0 to the largest block.
 type Table struct {
 	rows []binomialRow // rows[i-1] holds C(., i)
 }
@@ -61,8 +62,9 @@ func (t Table) choose(n, i int) Number {
 	return v
 }
 
-// rank numbers the sets of j positions: the set p[0] < p[1] < ... has the number C(p[0], 1) + C(p[1], 2) + ... (the combinatorial number
-// system: Knuth, The Art of Computer Programming 4A, 7.2.1.3). The sets of positions below n have the numbers below C(n, j).
+// rank numbers the sets of j positions: the set p[0] < p[1] < ... has the number C(p[0], 1) +
+// C(p[1], 2) + ... (the combinatorial number system: Knuth, The Art of Computer Programming 4A,
+// 7.2.1.3). The sets of positions below n have the numbers below C(n, j).
 func (t Table) rank(positions []uint16) Number {
 	var r Number
 	for i, p := range positions {
@@ -71,8 +73,9 @@ func (t Table) rank(positions []uint16) Number {
 	return r
 }
 
-// Readings is how many readings are decoded together at best: a multiple of vec.Numbers. Finding a position waits for memory again and again, and
-// while one group of readings waits the processor goes on with the next.
+// Readings is how many readings are decoded together at best: a multiple of vec.Numbers. Finding a
+// position waits for memory again and again, and while one group of readings waits the processor
+// goes on with the next.
 const Readings = 4 * vec.Numbers
 
 // A Reading is a code on its way to becoming a set.
@@ -82,9 +85,11 @@ type Reading struct {
 	Set   Signed
 }
 
-// unrank is the inverse of rank for several readings at once: it finds the positions, of which there are Set.N, of the set with number rest,
-// which it destroys. Greedily from the last: p[j-1] is the largest c with C(c, j) <= rest, and so on with what is left. A position can only be
-// looked for when the one after it is known; so the readings take turns, and the processor works on several of them at the same time.
+// unrank is the inverse of rank for several readings at once: it finds the positions, of which
+// there are Set.N, of the set with number rest, which it destroys. Greedily from the last: p[j-1]
+// is the largest c with C(c, j) <= rest, and so on with what is left. A position can only be looked
+// for when the one after it is known; so the readings take turns, and the processor works on
+// several of them at the same time.
 func (t Table) unrank(loop *vec.Kernel, readings []Reading) {
 	most, same := 0, len(readings)%vec.Numbers == 0
 	for i := range readings {
@@ -119,8 +124,9 @@ func (t Table) unrank(loop *vec.Kernel, readings []Reading) {
 	}
 }
 
-// unrankBelow goes on with position last, for readings that all have it and cells that vec.Kernel.Below takes from there on. There are a multiple of
-// vec.Numbers of them, at most Readings.
+// unrankBelow goes on with position last, for readings that all have it and cells that
+// vec.Kernel.Below takes from there on. There are a multiple of vec.Numbers of them, at most
+// Readings.
 func (t Table) unrankBelow(loop *vec.Kernel, readings []Reading, last int) {
 	var space [Readings / vec.Numbers]vec.Group
 	var positions [len(space)][vec.Numbers]uint16
@@ -159,7 +165,8 @@ func (r *Reading) next(row *binomialRow) uint16 {
 	for i > 0 && c1[i] == r.Rest[i] {
 		i--
 	}
-	// Whether it is greater, no processor could predict, so the word that decides is compared without a branch.
+	// Whether it is greater, no processor could predict, so the word that decides is compared
+	// without a branch.
 	_, above := bits.Sub64(r.Rest[i], c1[i], 0)
 	cells = cells[row.words&(int(above)-1):]
 	var borrow uint64
@@ -194,7 +201,8 @@ func (r *Reading) next2(row *binomialRow) uint16 {
 	return uint16(c + at)
 }
 
-// next4 is next of position i for those readings that have one, and cells of four words. It does without branches on what it finds.
+// next4 is next of position i for those readings that have one, and cells of four words. It does
+// without branches on what it finds.
 func (row *binomialRow) next4(readings []Reading, i int) {
 	for n := range readings {
 		r := &readings[n]
@@ -229,7 +237,8 @@ func (row *binomialRow) next4(readings []Reading, i int) {
 	}
 }
 
-// leading returns the length of a number in bits and its highest 64 bits, from its two highest words.
+// leading returns the length of a number in bits and its highest 64 bits, from its two highest
+// words.
 func leading(high, low uint64, words int) (length int, highest uint64) {
 	if high == 0 {
 		high, low = low, 0

@@ -2,10 +2,11 @@ package subset
 
 import "encoding/binary"
 
-// Codes lie in a payload as in a stream of bits: bit i of the stream is bit i%8 of byte i/8, counted from the least significant, and a
-// number comes least significant bit first.
+// Codes lie in a payload as in a stream of bits: bit i of the stream is bit i%8 of byte i/8,
+// counted from the least significant, and a number comes least significant bit first.
 
-// ReadNumber reads the number of n bits at bit offset of b into so many words of v and sets those above to 0. It panics if b ends before.
+// ReadNumber reads the number of n bits at bit offset of b into so many words of v and sets those
+// above to 0. It panics if b ends before.
 func ReadNumber(v *Number, b []byte, offset, n int, words int) {
 	clear(v[words:])
 	for i := range v[:words] {
@@ -44,7 +45,8 @@ func WriteNumber(b []byte, offset, n int, words []uint64) {
 	}
 }
 
-// WriteBits writes the n low bits of v at bit offset of b, whose bits are 0 there; the other bits of v are 0.
+// WriteBits writes the n low bits of v at bit offset of b, whose bits are 0 there; the other bits
+// of v are 0.
 func WriteBits(b []byte, offset, n int, v uint64) {
 	at, shift := offset/8, uint(offset%8)
 	if at+9 <= len(b) {

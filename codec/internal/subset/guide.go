@@ -2,19 +2,22 @@ package subset
 
 import "math"
 
-// A guide tells for a number r about where it lies among C(c, i), c = 0, 1, ..., for one i: below returns the largest c with C(c, i) <= r, or
-// the number before that. So one comparison finds out which, where a binary search has a dozen.
+// A guide tells for a number r about where it lies among C(c, i), c = 0, 1, ..., for one i: below
+// returns the largest c with C(c, i) <= r, or the number before that. So one comparison finds out
+// which, where a binary search has a dozen.
 //
-// It is a piecewise linear function of r. The pieces are those numbers which have the same length and the same leading bits; it knows the
-// value where each piece begins, and that of the next piece, in units of 1/65536. As C(c, i) is convex in c the position is concave in r, so
-// that the chord of a piece lies below it; the pieces are made so short that it lies less than 1 below, and newGuide has proven both for
-// every number.
+// It is a piecewise linear function of r. The pieces are those numbers which have the same length
+// and the same leading bits; it knows the value where each piece begins, and that of the next
+// piece, in units of 1/65536. As C(c, i) is convex in c the position is concave in r, so that the
+// chord of a piece lies below it; the pieces are made so short that it lies less than 1 below, and
+// newGuide has proven both for every number.
 type guide struct {
 	lead   uint     // how many bits after the highest tell pieces apart
 	values []uint32 // where pieces begin, by length and leading bits; one more ends the last
 }
 
-// guideFraction is how many bits after the leading ones place a number within its piece, and how many bits of a value are after the point.
+// guideFraction is how many bits after the leading ones place a number within its piece, and how
+// many bits of a value are after the point.
 const guideFraction = 16
 
 // below takes r as its length in bits and its highest 64 bits, the first of which is at the top.
@@ -37,7 +40,8 @@ func (g *guide) belowNumber(r *Number) int {
 	return g.below(length, highest[NumberWords-1])
 }
 
-// newGuide makes the guide for the cells C(0, i), C(1, i), ..., with as few leading bits as will do: up to 7 for the blocks of any Config.
+// newGuide makes the guide for the cells C(0, i), C(1, i), ..., with as few leading bits as will
+// do: up to 7 for the blocks of any Config.
 func newGuide(cells []Number, i int) guide {
 	for lead := uint(2); lead < guideFraction; lead++ {
 		if g := newGuideOf(cells, i, lead); g.proven(cells, i) {
@@ -47,7 +51,8 @@ func newGuide(cells []Number, i int) guide {
 	panic("distro: no guide for Table")
 }
 
-// newGuideOf makes the guide with so many leading bits, in binary64, whose errors proven has to bear in mind and not this.
+// newGuideOf makes the guide with so many leading bits, in binary64, whose errors proven has to
+// bear in mind and not this.
 func newGuideOf(cells []Number, i int, lead uint) guide {
 	last := len(cells) - 1
 	length := cells[last].bitLen()
@@ -72,8 +77,8 @@ func newGuideOf(cells []Number, i int, lead uint) guide {
 	return g
 }
 
-// proven tells whether below does what it promises for every number below the last cell. As it never falls it does so for all r from C(c, i)
-// up to C(c+1, i) - 1 if it does for these two.
+// proven tells whether below does what it promises for every number below the last cell. As it
+// never falls it does so for all r from C(c, i) up to C(c+1, i) - 1 if it does for these two.
 func (g *guide) proven(cells []Number, i int) bool {
 	for p := range len(g.values) - 1 {
 		if g.values[p] > g.values[p+1] {

@@ -8,7 +8,8 @@ import (
 // NumberWords is how many words the longest code has: that of KMax of 1<<14 positions has 664 bits.
 const NumberWords = 11
 
-// A Number is an unsigned integer, least significant word first. Functions on numbers take the count of words in use; those above are zero.
+// A Number is an unsigned integer, least significant word first. Functions on numbers take the
+// count of words in use; those above are zero.
 type Number [NumberWords]uint64
 
 // bitLen returns the number of bits up to the highest that is set.

@@ -1,13 +1,16 @@
-// Package subset writes sets of positions, each with a sign, as numbers: the codes of what compressors send of a block.
+// Package subset writes sets of positions, each with a sign, as numbers: the codes of what
+// compressors send of a block.
 //
-// What can be said about a block of n positions is: j of them are in the set, for some j from 0 to k; which; each plus or minus. That makes
-// T = sum of C(n, j) * 2^j for j = 0..k different things to say. They are numbered
+// What can be said about a block of n positions is: j of them are in the set, for some j from 0 to
+// k; which; each plus or minus. That makes T = sum of C(n, j) * 2^j for j = 0..k different things
+// to say. They are numbered
 //
 //	code = F(j) + rank * 2^j + signs
 //
-// where F(j) is the number of things to say with fewer than j; rank is C(p1, 1) + C(p2, 2) + ... + C(pj, j) for the positions p1 < p2 < ...;
-// and bit i-1 of signs is that of pi. The width of a code is ceil(log2 T) bits, less than one bit above what an ideal coder needs when all
-// sets are equally likely.
+// where F(j) is the number of things to say with fewer than j; rank is C(p1, 1) + C(p2, 2) + ... +
+// C(pj, j) for the positions p1 < p2 < ...; and bit i-1 of signs is that of pi. The width of a code
+// is ceil(log2 T) bits, less than one bit above what an ideal coder needs when all sets are equally
+// likely.
 package subset
 
 import "github.com/entrain-network/entrain/codec/internal/vec"
@@ -34,7 +37,8 @@ type Space struct {
 	table     Table
 }
 
-// NewSpace makes the space of sets of up to k positions, or n if that is less. The table is for as many of each at least.
+// NewSpace makes the space of sets of up to k positions, or n if that is less. The table is for as
+// many of each at least.
 func NewSpace(n, k int, table Table) Space {
 	s := Space{N: n, K: min(k, n), table: table}
 	for j := range s.K + 1 {
@@ -56,10 +60,12 @@ func NewSpace(n, k int, table Table) Space {
 	return s
 }
 
-// BitsIdeal is the logarithm to base 2 of the number of codes: the bits that an ideal coder needs when all are equally likely.
+// BitsIdeal is the logarithm to base 2 of the number of codes: the bits that an ideal coder needs
+// when all are equally likely.
 func (s *Space) BitsIdeal() float64 { return s.Total.log2() }
 
-// Code returns the number that stands for v: all numbers below Total stand for something, and no two for the same.
+// Code returns the number that stands for v: all numbers below Total stand for something, and no
+// two for the same.
 func (s *Space) Code(v *Signed) Number {
 	c := s.table.rank(v.Positions[:v.N])
 	c.shl(uint(v.N), s.Words)

@@ -21,7 +21,8 @@ func (a Number) big() *big.Int {
 	return v
 }
 
-// decoded returns what a code stands for, which is the same for every kernel, alone and among other codes.
+// decoded returns what a code stands for, which is the same for every kernel, alone and among other
+// codes.
 func decoded(t rapid.TB, s *Space, c Number) *Signed {
 	t.Helper()
 	var alone [1]Reading
@@ -65,7 +66,8 @@ func TestExampleOfThePackageComment(t *testing.T) {
 	}
 }
 
-// Every number below the total stands for something, everything that can be said has a number, and no two have the same.
+// Every number below the total stands for something, everything that can be said has a number, and
+// no two have the same.
 func TestCodesAreABijection(t *testing.T) {
 	for _, s := range []*Space{spaceOf(1*1, 1), spaceOf(1*1, 5), spaceOf(1*7, 3), spaceOf(3*4, 2), spaceOf(2*3, 6), spaceOf(4*4, 1), spaceOf(9*9, 2)} {
 		n := s.N
@@ -83,7 +85,8 @@ func TestCodesAreABijection(t *testing.T) {
 	}
 }
 
-// countVotes counts the choices of up to k signed positions below n by taking them one position at a time.
+// countVotes counts the choices of up to k signed positions below n by taking them one position at
+// a time.
 func countVotes(n, k int) int {
 	if n == 0 || k == 0 {
 		return 1
@@ -106,7 +109,8 @@ func checkVotes(t testing.TB, v *Signed, n, k int) {
 	}
 }
 
-// The largest shapes, so that numbers have all their words; the reference is Pascal's formula in math/big.
+// The largest shapes, so that numbers have all their words; the reference is Pascal's formula in
+// math/big.
 func TestCodesAgreeWithBigIntegers(t *testing.T) {
 	shapes := []*Space{spaceOf(64*64, 8), spaceOf(64*64, 64), spaceOf(128*128, 64), spaceOf(57*58, 16), spaceOf(8*8, 64)}
 	for _, s := range shapes {
@@ -181,8 +185,8 @@ func TestBitsComeBackFromAnyOffset(t *testing.T) {
 	})
 }
 
-// TestGuides looks at numbers at random and around every cell, beside a search of the cells, for the largest tables. newGuide has proven it already; this is
-// another proof, by other means.
+// TestGuides looks at numbers at random and around every cell, beside a search of the cells, for
+// the largest tables. newGuide has proven it already; this is another proof, by other means.
 func TestGuides(t *testing.T) {
 	tables := []Table{NewTable(64*64, 32), NewTable(1, 1), NewTable(70, 64), NewTable(128*128, 64)}
 	for _, table := range tables {

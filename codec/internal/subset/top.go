@@ -7,9 +7,11 @@ import (
 	"github.com/entrain-network/entrain/codec/internal/vec"
 )
 
-// A Picker finds the positions of the largest magnitudes of a block. It is the work space of one worker.
+// A Picker finds the positions of the largest magnitudes of a block. It is the work space of one
+// worker.
 type Picker struct {
-	// Most is, for Top, the greatest magnitude of each group of values, for groups that share none and cover all.
+	// Most is, for Top, the greatest magnitude of each group of values, for groups that share none
+	// and cover all.
 	Most []float32
 
 	set        []uint64 // a bit for each value
@@ -22,10 +24,11 @@ func NewPicker(n, k int) Picker {
 	return Picker{set: make([]uint64, (n+63)/64), candidates: make([]uint16, 0, n), best: make([]uint64, 0, k)}
 }
 
-// Top sets the positions of v to those of the k largest magnitudes in values, of equal ones the lower, none of zeros, and its signs to plus.
+// Top sets the positions of v to those of the k largest magnitudes in values, of equal ones the
+// lower, none of zeros, and its signs to plus.
 //
-// Magnitudes that the k largest of p.Most reach are reached by k values at least. With many small groups they are reached by few more, so that
-// only few values must be compared with each other.
+// Magnitudes that the k largest of p.Most reach are reached by k values at least. With many small
+// groups they are reached by few more, so that only few values must be compared with each other.
 func (p *Picker) Top(loop *vec.Kernel, values []float32, k int, v *Signed) {
 	loop.Reach(values, p.bound(loop, k), p.set)
 	candidates := p.candidates[:0]
@@ -55,12 +58,12 @@ func (p *Picker) Pick(values []float32, k int, v *Signed) {
 	v.N, v.Negative = copy(v.Positions[:], p.choose(candidates, values, k)), 0
 }
 
-// boundBits is how many bits of a magnitude bound looks at, from the highest: those of the exponent and 8 of the fraction. The coefficients in
-// between are too few to matter.
+// boundBits is how many bits of a magnitude bound looks at, from the highest: those of the exponent
+// and 8 of the fraction. The coefficients in between are too few to matter.
 const boundBits = 16
 
-// bound returns the bits of a magnitude above zero that k groups reach, close to the greatest of those; or, if fewer than k groups are not zero,
-// the smallest that is not zero.
+// bound returns the bits of a magnitude above zero that k groups reach, close to the greatest of
+// those; or, if fewer than k groups are not zero, the smallest that is not zero.
 func (p *Picker) bound(loop *vec.Kernel, k int) uint32 {
 	var bound uint32
 	for bit := 30; bit > 30-boundBits; bit-- {
@@ -77,7 +80,8 @@ func (p *Picker) bound(loop *vec.Kernel, k int) uint32 {
 	return max(bound, 1)
 }
 
-// dropMax is the number of candidates too many up to which it is faster to look for the least of all again and again.
+// dropMax is the number of candidates too many up to which it is faster to look for the least of
+// all again and again.
 const dropMax = 8
 
 // drop takes the least candidates away, of equal ones the higher position.
@@ -98,7 +102,8 @@ func drop(candidates []uint16, values []float32, excess int) []uint16 {
 func (p *Picker) choose(candidates []uint16, values []float32, k int) []uint16 {
 	best := p.best[:0]
 	for _, at := range candidates {
-		// Magnitudes are ordered as their bits are. Below them, the complement of the position lets the lower position win a tie.
+		// Magnitudes are ordered as their bits are. Below them, the complement of the position lets
+		// the lower position win a tie.
 		candidate := uint64(math.Float32bits(values[at])&vec.Abs)<<32 | uint64(^uint32(at))
 		if len(best) == k {
 			if candidate < best[k-1] {

@@ -29,7 +29,8 @@ func topSlow(momentum []float32, k int) []uint16 {
 	return all
 }
 
-// checkTop draws a block with ties, zeros and a few numbers that stand out, and any way to make groups of it.
+// checkTop draws a block with ties, zeros and a few numbers that stand out, and any way to make
+// groups of it.
 func checkTop(t *rapid.T) {
 	n := rapid.IntRange(1, 64*64).Draw(t, "n")
 	k := rapid.IntRange(1, min(n, KMax)).Draw(t, "k")

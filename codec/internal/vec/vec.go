@@ -1,10 +1,12 @@
-// Package vec holds the inner loops of the codecs: what is done to every element of a gradient, a momentum or the parameters. Each exists in
-// plain Go, which defines it, and for AVX-512 and AVX2 in assembly made by codec/internal/gen; all give the same bits, and a NaN where one
-// does. (Below, which decodes, is for AVX-512 alone; its plain Go is in codec/internal/subset.) Elements are taken in numbers that suit the assembly;
-// what is left over at the end of a slice is done in plain Go.
+// Package vec holds the inner loops of the codecs: what is done to every element of a gradient, a
+// momentum or the parameters. Each exists in plain Go, which defines it, and for AVX-512 and AVX2
+// in assembly made by codec/internal/gen; all give the same bits, and a NaN where one does. (Below,
+// which decodes, is for AVX-512 alone; its plain Go is in codec/internal/subset.) Elements are
+// taken in numbers that suit the assembly; what is left over at the end of a slice is done in plain
+// Go.
 //
-// Magnitudes are compared as the bits of a binary32 without its sign: they are ordered as the numbers are, infinity comes after all numbers
-// and the NaNs after infinity.
+// Magnitudes are compared as the bits of a binary32 without its sign: they are ordered as the
+// numbers are, infinity comes after all numbers and the NaNs after infinity.
 package vec
 
 import (
@@ -24,7 +26,8 @@ const Abs = 1<<31 - 1
 
 // A Kernel is a set of loops for one kind of processor. The zero Kernel is plain Go.
 type Kernel struct {
-	// Assembly, for n elements: a multiple of 16, of reach a multiple of 64. nil where there is none.
+	// Assembly, for n elements: a multiple of 16, of reach a multiple of 64. nil where there is
+	// none.
 	sumSquares func(n int, x *float32, sums *[Lanes]float64)
 	momentum   func(n int, m, x *float32, decay, step float32, most *[Lanes]float32)
 	most       func(n int, x *float32, most *[Lanes]float32)
@@ -60,8 +63,8 @@ func sumSquaresPlain(x []float32, sums *[Lanes]float64) {
 	}
 }
 
-// Momentum computes m = decay*m + step*x, each operation rounded, and raises most[i%16], whose sign is +, to the magnitude of the new m[i].
-// x has as many elements as m.
+// Momentum computes m = decay*m + step*x, each operation rounded, and raises most[i%16], whose sign
+// is +, to the magnitude of the new m[i]. x has as many elements as m.
 func (k *Kernel) Momentum(m, x []float32, decay, step float32, most *[Lanes]float32) {
 	x = x[:len(m)]
 	n := 0
@@ -105,8 +108,9 @@ func (k *Kernel) Most(x []float32, most *[Lanes]float32) float32 {
 	return most[0]
 }
 
-// Reach sets bit i%64 of set[i/64] to whether the magnitude of x[i] is at least bound, which is in 1..2^31-1; bits beyond x are 0. set has an
-// element for each 64 of x, or more, which stay as they are.
+// Reach sets bit i%64 of set[i/64] to whether the magnitude of x[i] is at least bound, which is in
+// 1..2^31-1; bits beyond x are 0. set has an element for each 64 of x, or more, which stay as they
+// are.
 func (k *Kernel) Reach(x []float32, bound uint32, set []uint64) {
 	n := 0
 	if k.reach != nil {
@@ -129,13 +133,15 @@ func reachPlain(x []float32, bound uint32, set []uint64) {
 	}
 }
 
-// sub32 returns a-b and 1 if a is below b, without a branch: magnitudes are as good as random. a and b are below 2^31.
+// sub32 returns a-b and 1 if a is below b, without a branch: magnitudes are as good as random. a
+// and b are below 2^31.
 func sub32(a, b uint32) (d, below uint32) {
 	d = a - b
 	return d, d >> 31
 }
 
-// SignStep does x = x*keep - lr*sign(direction), with sign(0) = 0 and lr >= +0. direction has as many elements as x and holds no NaN.
+// SignStep does x = x*keep - lr*sign(direction), with sign(0) = 0 and lr >= +0. direction has as
+// many elements as x and holds no NaN.
 func (k *Kernel) SignStep(x, direction []float32, keep, lr float32) {
 	direction = direction[:len(x)]
 	n := 0
@@ -147,8 +153,9 @@ func (k *Kernel) SignStep(x, direction []float32, keep, lr float32) {
 	signStepPlain(x[n:], direction[n:], keep, lr)
 }
 
-// signStepPlain does without a branch on directions, which are as good as random: the step has the bits of lr with the sign of the direction,
-// or none where all bits of the direction but its sign are 0.
+// signStepPlain does without a branch on directions, which are as good as random: the step has the
+// bits of lr with the sign of the direction, or none where all bits of the direction but its sign
+// are 0.
 func signStepPlain(x, direction []float32, keep, lr float32) {
 	const sign = 1 << 31
 	direction = direction[:len(x)]
@@ -166,12 +173,14 @@ const ColumnSums = 64
 // Sparse tells whether Columns is worth using: whether it is there in assembly.
 func (k *Kernel) Sparse() bool { return k.columns != nil }
 
-// Columns computes out = transposed(basis) * column for each of cols columns, of which few coefficients are other than +0. Column number c and its
-// result, ld floats each, begin at c*ld. basis has ld floats in a row, and a row for each such coefficient at least. Each element
-// of a result is one chain sum = fma(basis[u][x], column[u], sum) for u ascending over those coefficients, beginning with +0.
+// Columns computes out = transposed(basis) * column for each of cols columns, of which few
+// coefficients are other than +0. Column number c and its result, ld floats each, begin at c*ld.
+// basis has ld floats in a row, and a row for each such coefficient at least. Each element of a
+// result is one chain sum = fma(basis[u][x], column[u], sum) for u ascending over those
+// coefficients, beginning with +0.
 //
-// Where all products that are not zero are of normal size, that is the chain over all coefficients: the others add zeros, of either sign, to a
-// sum that is never -0.
+// Where all products that are not zero are of normal size, that is the chain over all coefficients:
+// the others add zeros, of either sign, to a sum that is never -0.
 func (k *Kernel) Columns(cols, ld int, out, basis, coefficients []float32) {
 	if ld < ColumnSums || ld%ColumnSums != 0 {
 		panic("vec: columns of a length that is no multiple of 64")
@@ -201,8 +210,9 @@ func columnPlain(out, basis, column []float32) {
 	}
 }
 
-// Fetch asks the processor to bring rows of x, stride elements from one to the next, into its cache while it computes something else. Rows that
-// are short and far apart it does not foresee by itself.
+// Fetch asks the processor to bring rows of x, stride elements from one to the next, into its cache
+// while it computes something else. Rows that are short and far apart it does not foresee by
+// itself.
 func (k *Kernel) Fetch(x []float32, rows, cols, stride int) {
 	if k.fetch == nil || rows == 0 || cols == 0 {
 		return
@@ -214,7 +224,8 @@ func (k *Kernel) Fetch(x []float32, rows, cols, stride int) {
 // Numbers is how many numbers make a Group.
 const Numbers = 8
 
-// A Group is eight numbers: word i of each, least significant first, and after five words work space of Below.
+// A Group is eight numbers: word i of each, least significant first, and after five words work
+// space of Below.
 type Group [6][Numbers]uint64
 
 // BeyondCells is how many words Below may read beyond the last cell.
@@ -223,9 +234,11 @@ const BeyondCells = 8
 // HasBelow tells whether Below is there for cells of so many words.
 func (k *Kernel) HasBelow(words int) bool { return k.below && words != 3 && words <= 5 }
 
-// Below does for groups of numbers what package codec/internal/subset does for one: it finds the largest cell of a row of binomials that is not above
-// a number, takes it from the number, and tells which it was, in as many positions as there are groups. cells has so many words a cell; lead and
-// values are those of the row's guide. Each number must be below the last cell of the row; after that cell come BeyondCells words, whatever they are.
+// Below does for groups of numbers what package codec/internal/subset does for one: it finds the
+// largest cell of a row of binomials that is not above a number, takes it from the number, and
+// tells which it was, in as many positions as there are groups. cells has so many words a cell;
+// lead and values are those of the row's guide. Each number must be below the last cell of the row;
+// after that cell come BeyondCells words, whatever they are.
 func (k *Kernel) Below(words int, rest []Group, cells []uint64, lead uint, values []uint32, positions [][Numbers]uint16) {
 	if len(rest) == 0 {
 		return

@@ -30,11 +30,13 @@ func TestGeneratedFilesAreWhatTheGeneratorWrites(t *testing.T) {
 	}
 }
 
-// hostile are numbers at which a loop could differ: zeros of both signs, the ends of the denormals and of all numbers, infinities, neighbours.
+// hostile are numbers at which a loop could differ: zeros of both signs, the ends of the denormals
+// and of all numbers, infinities, neighbours.
 var hostile = []float32{0, float32(math.Copysign(0, -1)), 1e-45, -1e-45, 1.1754942e-38, -1.1754944e-38, math.MaxFloat32, -math.MaxFloat32,
 	float32(math.Inf(1)), float32(math.Inf(-1)), 1, -1, math.Nextafter32(1, 2), .1, -3}
 
-// numbers draws n numbers, some of them hostile. Drawing few and repeating them in a stride that is odd is fast and fills all lanes.
+// numbers draws n numbers, some of them hostile. Drawing few and repeating them in a stride that is
+// odd is fast and fills all lanes.
 func numbers(t *rapid.T, n int, name string) []float32 {
 	one := rapid.OneOf(rapid.Float32(), rapid.SampledFrom(hostile), rapid.Float32Range(-2, 2))
 	some := rapid.SliceOfN(one, 1, 37).Draw(t, name)
@@ -99,8 +101,8 @@ func checkKernels(t *rapid.T, kernels []exact.Kernel) {
 	}
 }
 
-// checkColumns compares Columns of every kernel with plain Go, for coefficients of which few, all or none are not zero, down to the last row
-// that basis has.
+// checkColumns compares Columns of every kernel with plain Go, for coefficients of which few, all
+// or none are not zero, down to the last row that basis has.
 func checkColumns(t *rapid.T, kernels []exact.Kernel) {
 	cols, ld := rapid.IntRange(0, 5).Draw(t, "columns"), vec.ColumnSums*rapid.IntRange(1, 2).Draw(t, "sums")
 	rows := rapid.IntRange(1, ld).Draw(t, "rows")
