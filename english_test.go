@@ -18,9 +18,7 @@ const commentColumnsMax = 100
 // that has become clean is taken off, and no package is added.
 var notYetPlain = []string{
 	".",
-	"batch",
 	"bench",
-	"bisect",
 	"bloom",
 	"bucket",
 	"bucket/mem",
@@ -34,13 +32,11 @@ var notYetPlain = []string{
 	"codec/internal/vec",
 	"codec/slice",
 	"codec/sparseloco",
-	"committee",
 	"coordinator",
 	"data",
 	"eval",
 	"exact",
 	"exact/internal/gen",
-	"key",
 	"lab/adversary",
 	"lab/market",
 	"lab/sim",
@@ -51,7 +47,6 @@ var notYetPlain = []string{
 	"merkle/parallel",
 	"merkle/parallel/internal/gen",
 	"optim",
-	"prng",
 	"score",
 	"spec",
 	"tests/browser",
@@ -65,7 +60,6 @@ var notYetPlain = []string{
 	"verify",
 	"view",
 	"web",
-	"wire",
 }
 
 // clumsy are phrases that a native writer would not use, with better ones. They apply to comments

@@ -2,8 +2,8 @@ package batch
 
 import "github.com/entrain-network/entrain/wire"
 
-// Total returns the number of sequences in the spans: the length of their virtual batch. It panics when that is 2^32 or
-// more, which a batch's configuration rules out.
+// Total returns the number of sequences in the spans: the length of their virtual batch. It panics
+// when that is 2^32 or more, which a batch's configuration rules out.
 func Total(spans []Span) uint32 {
 	n := uint64(0)
 	for _, s := range spans {
@@ -15,8 +15,8 @@ func Total(spans []Span) uint32 {
 	return uint32(n)
 }
 
-// Cut returns the spans of the part [from, from+count) of the virtual batch of spans, in its order; none if count is 0.
-// It panics when the part goes beyond the batch.
+// Cut returns the spans of the part [from, from+count) of the virtual batch of spans, in its order;
+// none if count is 0. It panics when the part goes beyond the batch.
 func Cut(spans []Span, from, count uint32) []Span {
 	skip, want := uint64(from), uint64(count)
 	if skip+want > uint64(Total(spans)) {
@@ -36,7 +36,8 @@ func Cut(spans []Span, from, count uint32) []Span {
 	return part
 }
 
-// Join appends s to spans, as part of the last one if it continues that; an empty s changes nothing.
+// Join appends s to spans, as part of the last one if it continues that; an empty s changes
+// nothing.
 func Join(spans []Span, s Span) []Span {
 	if s.Count == 0 {
 		return spans
@@ -64,9 +65,10 @@ func Append(dst []byte, spans []Span) []byte {
 	return dst
 }
 
-// Parse takes spans, at most max of them, off a reader, whose error it sets to wire.ErrTooLong when there are more,
-// wire.ErrOutOfRange when a span is empty or ends beyond the numbers, or the spans together have 2^32 sequences or more,
-// and wire.ErrNotCanonical when a span continues the one before (Join would have made them one).
+// Parse takes spans, at most max of them, off a reader, whose error it sets to wire.ErrTooLong when
+// there are more, wire.ErrOutOfRange when a span is empty or ends beyond the numbers, or the spans
+// together have 2^32 sequences or more, and wire.ErrNotCanonical when a span continues the one
+// before (Join would have made them one).
 func Parse(r *wire.Reader, max uint32) []Span {
 	n := r.U32()
 	if n > max {
@@ -96,7 +98,8 @@ func Parse(r *wire.Reader, max uint32) []Span {
 	return spans
 }
 
-// Hash returns the name of a share, which a commitment to its results contains: wire.Sum("entrain/share", encoding).
+// Hash returns the name of a share, which a commitment to its results contains:
+// wire.Sum("entrain/share", encoding).
 func Hash(spans []Span) wire.Hash {
 	return wire.Sum("entrain/share", Append(nil, spans))
 }

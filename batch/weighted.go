@@ -5,13 +5,16 @@ import (
 	"slices"
 )
 
-// Weighted returns the lengths of the parts of the virtual batch [0, total) in proportion to weights, one a trainer in the order
-// of positions, such as speeds; the parts follow each other in that order. A weight of 0 counts as 1.
+// Weighted returns the lengths of the parts of the virtual batch [0, total) in proportion to
+// weights, one a trainer in the order of positions, such as speeds; the parts follow each other in
+// that order. A weight of 0 counts as 1.
 //
-// Nobody has less than one sequence, as long as there are so many, and nobody more than most. So each part is its weight times a
-// common factor, but 1 where that is below, and most where that is above, before it is rounded: down, and what is left over goes,
-// a sequence each, to those who lost most by that, the first of equal ones. With equal weights it is Split. Where total is not
-// above the number of trainers the first so many have one sequence. It panics when most is too little for all together.
+// Each part has at least one sequence, if there are enough, and no part more than most. So
+// each part is its weight times a common factor, but 1 where that is below, and most where that is
+// above, before it is rounded: down, and what is left over goes, a sequence each, to those who lost
+// most by that, the first of equal ones. With equal weights it is Split. Where total is not above
+// the number of trainers the first ones have one sequence each. It panics when most is too little
+// for all together.
 func Weighted(total, most uint32, weights []uint32) []uint32 {
 	n := uint32(len(weights))
 	parts := make([]uint32, n)
@@ -57,8 +60,8 @@ type trainer struct {
 	weight   uint64
 }
 
-// division is a batch that is being divided: the first of the line, which are the heaviest, have the most, the last ones have a
-// sequence each, and those between share what is left.
+// division is a batch that is being divided: the first of the line, which are the heaviest, have
+// the most, the last ones have a sequence each, and those between share what is left.
 type division struct {
 	line         []trainer
 	most         uint64
@@ -67,13 +70,13 @@ type division struct {
 	lost         []trainer
 }
 
-// exceeds tells whether left*w/weight is above bound.
+// exceeds reports whether left*w/weight is above bound.
 func exceeds(left, w, weight, bound uint64) bool {
 	return left > 0 && (left*w-1)/weight >= bound
 }
 
-// bound finds out who has the most and who a single sequence. To give somebody a sequence more than its proportion makes the others'
-// smaller, so that who had the most may have less.
+// bound finds out who has the most and who a single sequence. To give somebody a sequence more than
+// its proportion makes the others' smaller, so that who had the most may have less.
 func (d *division) bound() {
 	for w := d.line[0].weight; exceeds(d.left, w, d.weight, d.most); w = d.line[d.above].weight {
 		d.above++

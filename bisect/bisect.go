@@ -1,13 +1,15 @@
-// Package bisect commits to the values of a long computation by one hash, and lets two who disagree about them find the
-// first difference in few messages.
+// Package bisect commits to the values of a long computation by one hash, and lets two who disagree
+// about them find the first difference in few messages.
 //
-// The tree is a perfect binary one. Leaves are padded with zero hashes to the next power of sixteen, and
+// The tree is a perfect binary one. Leaves are padded with zero hashes to the next power of
+// sixteen, and
 //
 //	node = wire.Sum("entrain/bisect", left | right)
 //
-// so that a tree of n leaves has 4*Depth(n) levels, and the root of one leaf is that leaf. Sixteen children at a time, four
-// binary levels, are revealed in a dispute (Children): each reveal costs 512 bytes and divides what is left by sixteen. The
-// depth must be known from elsewhere, as it is in a dispute: a root alone does not say how many leaves it has.
+// so that a tree of n leaves has 4*Depth(n) levels, and the root of one leaf is that leaf. Sixteen
+// children at a time, four binary levels, are revealed in a dispute (Children): each reveal costs
+// 512 bytes and divides what is left by sixteen. The depth must be known from elsewhere, as it is
+// in a dispute: a root alone does not say how many leaves it has.
 //
 //	root                                     of 256 leaves, depth 2
 //	 |- child 0 ... child 15                 Children(leaves, 2, 0)
@@ -20,7 +22,8 @@ package bisect
 
 import "github.com/entrain-network/entrain/wire"
 
-// Fan is the number of children revealed at a time, and fanLevels the binary levels between them and their node.
+// Fan is the number of children revealed at a time, and fanLevels the binary levels between them
+// and their node.
 const (
 	Fan       = 16
 	fanLevels = 4
@@ -29,7 +32,8 @@ const (
 // DepthMax bounds Depth: 16^8 leaves are more than a U32 counts.
 const DepthMax = 8
 
-// Depth returns how many levels of Fan children a tree of n leaves has: the smallest d with 16^d >= n, 0 for one leaf or none.
+// Depth returns how many levels of Fan children a tree of n leaves has: the smallest d with 16^d >=
+// n, 0 for one leaf or none.
 func Depth(n uint32) uint8 {
 	d := uint8(0)
 	for size := uint64(1); size < uint64(n); size *= Fan {
@@ -38,7 +42,8 @@ func Depth(n uint32) uint8 {
 	return d
 }
 
-// Leaf returns the hash of a piece of a value: wire.Sum("entrain/words", words), each word in four bytes, little endian.
+// Leaf returns the hash of a piece of a value: wire.Sum("entrain/words", words), each word in four
+// bytes, little endian.
 func Leaf(words []uint32) wire.Hash {
 	b := make([]byte, 0, 4*len(words))
 	for _, w := range words {
@@ -63,8 +68,8 @@ func Root(leaves []wire.Hash) wire.Hash {
 	return climb(leaves, fanLevels*Depth(uint32(len(leaves))))
 }
 
-// climb returns the root of the subtree of so many binary levels over the leaves, which are padded with zero hashes. There are
-// at most 2^levels leaves.
+// climb returns the root of the subtree of levels binary levels over the leaves, which are padded
+// with zero hashes. There are at most 2^levels leaves.
 func climb(leaves []wire.Hash, levels uint8) wire.Hash {
 	var zero wire.Hash // the hash of a subtree of nothing but padding
 	row := append([]wire.Hash(nil), leaves...)
@@ -84,8 +89,9 @@ func climb(leaves []wire.Hash, levels uint8) wire.Hash {
 	return row[0]
 }
 
-// Children returns the children of the node that is number index, from 0, among those which are depth levels of Fan above the
-// leaves. Depth(len(leaves)) and 0 name the root. It panics when depth is 0 or the tree has no such node.
+// Children returns the children of the node that is number index, from 0, among those which are
+// depth levels of Fan above the leaves. Depth(len(leaves)) and 0 name the root. It panics when
+// depth is 0 or the tree has no such node.
 func Children(leaves []wire.Hash, depth uint8, index uint32) [Fan]wire.Hash {
 	top := Depth(uint32(len(leaves)))
 	if depth == 0 || depth > top || uint64(index) >= 1<<(fanLevels*uint64(top-depth)) {
@@ -102,8 +108,8 @@ func Children(leaves []wire.Hash, depth uint8, index uint32) [Fan]wire.Hash {
 	return children
 }
 
-// Prove returns the proof that leaf i is in the tree over the leaves: its 4*Depth siblings, lowest first. It panics when there
-// is no leaf i.
+// Prove returns the proof that leaf i is in the tree over the leaves: its 4*Depth siblings, lowest
+// first. It panics when there is no leaf i.
 func Prove(leaves []wire.Hash, i uint32) []wire.Hash {
 	n := uint64(len(leaves))
 	if uint64(i) >= n {
@@ -119,7 +125,7 @@ func Prove(leaves []wire.Hash, i uint32) []wire.Hash {
 	return proof
 }
 
-// Check tells whether proof shows that leaf is number i of the n leaves under root.
+// Check reports whether proof shows that leaf is number i of the n leaves under root.
 func Check(root, leaf wire.Hash, i, n uint32, proof []wire.Hash) bool {
 	if i >= n || len(proof) != fanLevels*int(Depth(n)) {
 		return false

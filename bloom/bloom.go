@@ -1,17 +1,21 @@
 // Package bloom says in few bits which items somebody holds.
 //
-// A witness reports the commitments it holds as a Bloom filter: an array of bits, of which each item sets a few, chosen by
-// hashing. Has never denies an item that was added; it wrongly confirms another one with a probability that Size makes as
-// small as is needed. The rules that make the bound hold against people, not only against chance:
+// A witness reports the commitments it holds as a Bloom filter: an array of bits, of which each
+// item sets a few, chosen by hashing. Has never denies an item that was added; it wrongly confirms
+// another one with a probability that Size makes as small as is needed. The rules that make the
+// bound hold against people, not only against chance:
 //
-//   - A filter is salted by the public key of the witness, so what one filter wrongly confirms is independent of the others.
-//   - A filter in which more bits are set than its items can set, or more than half, is not Plausible and is refused. Without
-//     that a witness could vouch for everything by setting all bits. With it, an item that was not added is confirmed with
-//     probability at most (1/2)^Hashes, whatever else is in the filter.
+//   - A filter is salted by the public key of the witness, so what one filter wrongly confirms is
+//     independent of the others.
+//   - A filter in which more bits are set than its items can set, or more than half, is not
+//     Plausible and is refused. Without that a witness could vouch for everything by setting all
+//     bits. With it, an item that was not added is confirmed with probability at most
+//     (1/2)^Hashes, whatever else is in the filter.
 //
-// The bits of an item are found so: let d(j) = wire.Sum("entrain/bloom", U8 length of salt, salt, item, U8 j) for j = 0, 1, ...
-// Each d(j) gives eight little-endian U32 numbers; number x means bit x * Bits >> 32. The first Hashes numbers count. Bit b
-// is bit b mod 8 (least significant first) of byte b / 8 of the filter. So for Bits = 64, a number 0x28000000 sets bit 10:
+// The bits of an item are found so: let d(j) = wire.Sum("entrain/bloom", U8 length of salt, salt,
+// item, U8 j) for j = 0, 1, ... Each d(j) gives eight little-endian U32 numbers; number x means bit
+// x * Bits >> 32. The first Hashes numbers count. Bit b is bit b mod 8 (least significant first) of
+// byte b / 8 of the filter. So for Bits = 64, a number 0x28000000 sets bit 10:
 //
 //	byte 0    1    2 ... 7
 //	     00   04   00    00
@@ -26,7 +30,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Params are the dimensions of a filter, the same for all filters of a round. The zero Params are not valid; Size makes them.
+// Params are the dimensions of a filter, the same for all filters of a round. The zero Params are
+// not valid; Size makes them.
 type Params struct {
 	Bits   uint32 // the filter's size, a multiple of 64, at most BitsMax
 	Hashes uint8  // how many bits an item sets, at least 1
@@ -41,7 +46,8 @@ type Filter []byte
 // New returns an empty filter of the dimensions p.
 func New(p Params) Filter { return make(Filter, p.Bytes()) }
 
-// Add puts an item into the filter of the witness known by salt. It panics when the filter is not of the dimensions p.
+// Add puts an item into the filter of the witness known by salt. It panics when the filter is not
+// of the dimensions p.
 func (f Filter) Add(p Params, salt []byte, item wire.Hash) {
 	f.must(p)
 	pr := newProbe(salt, item)
@@ -51,8 +57,9 @@ func (f Filter) Add(p Params, salt []byte, item wire.Hash) {
 	}
 }
 
-// Has tells whether the filter of the witness known by salt confirms the item: always if it was added, and otherwise with
-// probability at most 2^-Hashes if the filter is Plausible. It panics when the filter is not of the dimensions p.
+// Has reports whether the filter of the witness known by salt confirms the item: always if it was
+// added, and otherwise with probability at most 2^-Hashes if the filter is Plausible. It panics
+// when the filter is not of the dimensions p.
 func (f Filter) Has(p Params, salt []byte, item wire.Hash) bool {
 	f.must(p)
 	pr := newProbe(salt, item)
@@ -65,9 +72,9 @@ func (f Filter) Has(p Params, salt []byte, item wire.Hash) bool {
 	return true
 }
 
-// Plausible tells whether f can be an honest filter of the dimensions p with at most so many items: it has the right length,
-// no more bits set than the items can set, and no more than half of all. An honest filter always is, if p is the Size for so
-// many items or more.
+// Plausible reports whether f can be an honest filter of the dimensions p with at most so many
+// items: it has the right length, no more bits set than the items can set, and no more than half of
+// all. An honest filter always is, if p is the Size for so many items or more.
 func (f Filter) Plausible(p Params, items uint32) bool {
 	return p.Bits > 0 && len(f) == p.Bytes() && f.Ones() <= min(uint64(p.Bits)/2, uint64(items)*uint64(p.Hashes))
 }
@@ -109,8 +116,8 @@ func newProbe(salt []byte, item wire.Hash) probe {
 	return p
 }
 
-// next returns the item's next bit in a filter of so many bits. A bit is preferred over another by a factor of at most
-// 1 + size/2^32, which the spare bit in Size covers.
+// next returns the item's next bit in a filter of so many bits. A bit is preferred over another by
+// a factor of at most 1 + size/2^32, which the spare bit in Size covers.
 func (p *probe) next(size uint32) uint32 {
 	if p.at == 8 {
 		p.digest = wire.Sum("entrain/bloom", p.pre[:p.n])

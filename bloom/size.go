@@ -12,25 +12,27 @@ const (
 // securityBits is the bound: a round goes wrong with probability below 2^-securityBits.
 const securityBits = 40
 
-// Size returns the dimensions of the filters of a round in which each of so many witnesses reports up to so many items, and
-// an item counts as held once quorum filters confirm it.
+// Size returns the dimensions of the filters of a round in which each of so many witnesses reports
+// up to so many items, and an item counts as held once quorum filters confirm it.
 //
-// The bound. Let up to f = witnesses - quorum of the witnesses lie and confirm what they like. A wrong item still needs
-// quorum-f of the honest filters, each of which confirms it with probability at most p = 2^-Hashes, independently, if it is
-// Plausible. There are C(quorum, f) choices of those filters (quorum witnesses being honest) and, say, as many wrong items
-// as right ones. So something wrong is accepted in a round with probability at most
+// The bound. Let up to f = witnesses - quorum of the witnesses lie and confirm what they like. A
+// wrong item still needs quorum-f of the honest filters, each of which confirms it with probability
+// at most p = 2^-Hashes, independently, if it is Plausible. There are C(quorum, f) choices of those
+// filters (quorum witnesses being honest) and, say, as many wrong items as right ones. So something
+// wrong is accepted in a round with probability at most
 //
 //	items * C(quorum, quorum-f) * p^(quorum-f)  <  2^-40.
 //
-// If nobody lies the probability is smaller still. A forger who tries g commitments after having seen the filters multiplies
-// it by g, and each try must still reach the others in time.
+// If nobody lies the probability is smaller still. A forger who tries g commitments after having
+// seen the filters multiplies it by g, and each try must still reach the others in time.
 //
-// Hashes is the smallest number that satisfies this with a bit to spare. Bits is at least twice items * Hashes, so an honest
-// filter is always Plausible. (The textbook's 1.44 bits a hash would save a quarter of the size, but then chance alone would
-// make some honest filters more than half full, and p would hold on average only.)
+// Hashes is the smallest number that satisfies this with a bit to spare. Bits is at least twice
+// items * Hashes, so an honest filter is always Plausible. (The textbook's 1.44 bits a hash would
+// save a quarter of the size, but then chance alone would make some honest filters more than half
+// full, and p would hold on average only.)
 //
-// It panics when the quorum is not more than half of the witnesses and at most all, or when a limit is exceeded: the caller
-// checks its configuration.
+// It panics when the quorum is not more than half of the witnesses and at most all, or when a limit
+// is exceeded: the caller checks its configuration.
 func Size(items, witnesses, quorum uint32) Params {
 	if items > ItemsMax || witnesses > WitnessesMax {
 		panic("bloom: more items or witnesses than a filter is meant for")

@@ -1,10 +1,11 @@
-// Package committee gives out the roles of a round: from one seed everybody derives, alone and equally, who trains in which
-// place and who witnesses.
+// Package committee gives out the roles of a round: from one seed everybody derives, alone and
+// equally, who trains in which place and who witnesses.
 //
-// The members of a round are numbered 0 to n-1. For each role a seeded permutation puts them into a line; the first so many
-// in the line hold the role's seats. The permutation is the swap-or-not shuffle (Hoang, Morris and Rogaway, "An Enciphering
-// Scheme Based on a Card Shuffle", 2012) in the form that Ethereum's consensus specification made known as
-// compute_shuffled_index, with Rounds rounds:
+// The members of a round are numbered 0 to n-1. For each role a seeded permutation puts them into a
+// line; the first in the line hold the role's seats. The permutation is the swap-or-not
+// shuffle (Hoang, Morris and Rogaway, "An Enciphering Scheme Based on a Card Shuffle", 2012) in the
+// form that Ethereum's consensus specification made known as compute_shuffled_index, with Rounds
+// rounds:
 //
 //	role seed = sha256(seed | name of the role)
 //	for r = 0 .. Rounds-1:
@@ -13,10 +14,11 @@
 //	    at    = max(i, flip)
 //	    if bit at mod 256 of sha256(role seed | U8 r | U32 at/256) is set: i = flip
 //
-// Bits count from the least significant of the first byte; numbers are little endian. Its use is that one member's place is
-// found without anybody else's, in constant memory and 2*Rounds hashes, and that each round undoes itself, so the member at
-// a place is found by the same rounds backwards. For example, with the seed sha256 of the U64 12345 the members 0 to 9 stand
-// at the places 1 7 2 9 5 0 8 3 4 6 of the line of Trainers and 7 4 9 2 6 1 0 3 5 8 of that of Witnesses.
+// Bits count from the least significant of the first byte; numbers are little endian. Its use is
+// that one member's place is found without anybody else's, in constant memory and 2*Rounds hashes,
+// and that each round undoes itself, so the member at a place is found by the same rounds
+// backwards. For example, with the seed sha256 of the U64 12345 the members 0 to 9 stand at the
+// places 1 7 2 9 5 0 8 3 4 6 of the line of Trainers and 7 4 9 2 6 1 0 3 5 8 of that of Witnesses.
 //
 // The package is replicated (see package wire).
 package committee
@@ -27,8 +29,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Rounds is the number of rounds of the shuffle, Ethereum's choice: enough that which permutation comes out of a seed cannot
-// be told from chance for far more members than a run has.
+// Rounds is the number of rounds of the shuffle, Ethereum's choice: enough that which permutation
+// comes out of a seed cannot be told from chance for far more members than a run has.
 const Rounds = 90
 
 // Role is what a line is for.
@@ -54,8 +56,8 @@ func (r Role) String() string {
 	panic("committee: unknown role")
 }
 
-// Position returns the place, from 0, of member i among n in the line for a role. It panics when there is no member i, or
-// when n exceeds MembersMax.
+// Position returns the place, from 0, of member i among n in the line for a role. It panics when
+// there is no member i, or when n exceeds MembersMax.
 func Position(seed wire.Hash, role Role, n, i uint32) uint32 {
 	s := newShuffle(seed, role, n, i)
 	for r := range uint8(Rounds) {
@@ -64,8 +66,8 @@ func Position(seed wire.Hash, role Role, n, i uint32) uint32 {
 	return i
 }
 
-// Member returns the member at a place in the line for a role: the inverse of Position. It panics when there is no such
-// place, or when n exceeds MembersMax.
+// Member returns the member at a place in the line for a role: the inverse of Position. It panics
+// when there is no such place, or when n exceeds MembersMax.
 func Member(seed wire.Hash, role Role, n, position uint32) uint32 {
 	s := newShuffle(seed, role, n, position)
 	for r := uint8(Rounds); r > 0; r-- {
@@ -74,19 +76,21 @@ func Member(seed wire.Hash, role Role, n, position uint32) uint32 {
 	return position
 }
 
-// Witness tells whether member i among n is one of the w elected witnesses; all members are when w is n or more. It panics
-// as Position does.
+// Witness reports whether member i among n is one of the w elected witnesses; all members are when
+// w is n or more. It panics as Position does.
 func Witness(seed wire.Hash, n, i, w uint32) bool {
 	return Position(seed, Witnesses, n, i) < w
 }
 
-// Quorum returns how many of so many elected witnesses must agree: strictly more than two thirds, and all of one or two. It
-// counts the elected, not those who reported, so silence never makes it smaller. Nobody reaches the quorum of no witnesses.
+// Quorum returns how many of the elected witnesses must agree: strictly more than two thirds,
+// and all of one or two. It counts the elected, not those who reported, so silence never makes it
+// smaller. Nobody reaches the quorum of no witnesses.
 func Quorum(witnesses uint32) uint32 {
 	return uint32(uint64(witnesses)*2/3) + 1
 }
 
-// MembersMax bounds the members of a line, so that no number below overflows. Runs have at most 10,000.
+// MembersMax bounds the members of a line, so that no number below overflows. Runs have at most
+// 10,000.
 const MembersMax = 1 << 24
 
 // shuffle is the permutation of one line.
@@ -126,7 +130,8 @@ func (s *shuffle) pivot(r uint8) uint32 {
 	return uint32(binary.LittleEndian.Uint64(h[:]) % uint64(s.n))
 }
 
-// flip returns the partner of i in a round: the place as far from the pivot on the other side, going round.
+// flip returns the partner of i in a round: the place as far from the pivot on the other side,
+// going round.
 func (s *shuffle) flip(pivot, i uint32) uint32 {
 	f := pivot + s.n - i // below 2n, so one subtraction is the remainder
 	if f >= s.n {

@@ -2,9 +2,10 @@ package committee
 
 import "github.com/entrain-network/entrain/wire"
 
-// Positions returns the place of each of n members in the line for a role: element i is Position(seed, role, n, i). It
-// shares the hashes among the members and so costs about n/256 + 1 hashes a round instead of 2*n; clients use it for the
-// whole committee, replicas ask for one position. It panics when n exceeds MembersMax.
+// Positions returns the place of each of n members in the line for a role: element i is
+// Position(seed, role, n, i). It shares the hashes among the members and so costs about n/256 + 1
+// hashes a round instead of 2*n; clients use it for the whole committee, replicas ask for one
+// position. It panics when n exceeds MembersMax.
 func Positions(seed wire.Hash, role Role, n uint32) []uint32 {
 	at := make([]uint32, n)
 	if n == 0 {

@@ -1,17 +1,19 @@
-// Package key is who somebody is: an Ed25519 key pair (RFC 8032), the same for signing transactions and commitments and
-// for the participant's address among peers.
+// Package key is who somebody is: an Ed25519 key pair (RFC 8032), the same for signing transactions
+// and commitments and for the participant's address among peers.
 //
 // What is signed always names its purpose. The bytes under a signature are
 //
 //	U8 length of domain | domain | message
 //
-// so that a signature made for one purpose never counts for another. Since a domain has at most wire.DomainBytesMax (64)
-// bytes, these bytes never begin like the lower-case text that transports sign with the same key.
+// so that a signature made for one purpose never counts for another. Since a domain has at most
+// wire.DomainBytesMax (64) bytes, these bytes never begin like the lower-case text that transports
+// sign with the same key.
 //
-// One rule decides whether a signature is valid, on every machine and for ever, single or in a batch: ZIP 215
-// (https://zips.z.cash/zip-0215). RFC 8032 leaves open what becomes of non-canonical points and of small-order
-// components, and libraries differ; replicas that differ fork. Under ZIP 215, A and R may be any encodings that decode to
-// points, s must be below the group order, and the equation is checked times the cofactor.
+// One rule decides whether a signature is valid, on every machine and forever, single or in a
+// batch: ZIP 215 (https://zips.z.cash/zip-0215). RFC 8032 leaves open what becomes of non-canonical
+// points and of small-order components, and libraries differ; replicas that differ fork. Under ZIP
+// 215, A and R may be any encodings that decode to points, s must be below the group order, and the
+// equation is checked times the cofactor.
 //
 // A public key is written as 64 lower-case hexadecimal digits.
 //
@@ -20,15 +22,15 @@ package key
 
 import "github.com/entrain-network/entrain/wire"
 
-// Public is a participant's identity: an Ed25519 public key, the encoding of a curve point. Bytes that encode no point are a
-// value of this type too; they verify nothing.
+// Public is a participant's identity: an Ed25519 public key, the encoding of a curve point. Bytes
+// that encode no point are a value of this type too; they verify nothing.
 type Public [32]byte
 
 // Signature is an Ed25519 signature: the encoding of a point R, then the number s, little endian.
 type Signature [64]byte
 
-// Verify tells whether sig is pub's signature of msg in the domain, by ZIP 215. It panics when the domain is empty or longer
-// than wire.DomainBytesMax.
+// Verify reports whether sig is pub's signature of msg in the domain, by ZIP 215. It panics when
+// the domain is empty or longer than wire.DomainBytesMax.
 func Verify(pub Public, domain string, msg []byte, sig Signature) bool {
 	return verify(&pub, signed(domain, msg), &sig)
 }
@@ -44,8 +46,8 @@ func signed(domain string, msg []byte) []byte {
 	return append(b, msg...)
 }
 
-// IsZero tells whether p is the zero Public, which formats use for "nobody". It encodes a point of small order, for which
-// anyone can make signatures, so nobody is to be identified by it.
+// IsZero reports whether p is the zero Public, which formats use for "nobody". It encodes a point
+// of small order, for which anyone can make signatures, so nobody is to be identified by it.
 func (p Public) IsZero() bool { return p == Public{} }
 
 // Compare orders keys by their bytes: -1 if p is before o, 0 if they are equal, 1 if it is after.
@@ -54,7 +56,8 @@ func (p Public) Compare(o Public) int { return wire.Hash(p).Compare(wire.Hash(o)
 // String returns the key as 64 lower-case hexadecimal digits.
 func (p Public) String() string { return string(wire.AppendHex(nil, p[:])) }
 
-// ParsePublic is the inverse of String: it accepts exactly 64 lower-case hexadecimal digits, and fails with wire.ErrText.
+// ParsePublic is the inverse of String: it accepts exactly 64 lower-case hexadecimal digits, and
+// fails with wire.ErrText.
 func ParsePublic(s string) (Public, error) {
 	var p Public
 	err := wire.DecodeHex(p[:], s)

@@ -2,11 +2,13 @@ package key
 
 import "crypto/ed25519"
 
-// Private is a participant's secret. It prints as a placeholder or an address under every verb, and is left out of JSON: a log
-// or an error message that includes one by mistake reveals nothing. The zero Private is no key; using it panics.
+// Private is a participant's secret. It prints as a placeholder or an address under every verb, and
+// is left out of JSON: a log or an error message that includes one by mistake reveals nothing. The
+// zero Private is no key; using it panics.
 type Private struct {
-	// reveal returns seed and public key, the form RFC 8032's signing starts from. They are in a closure because fmt, where
-	// it does not ask String, walks through fields and pointers, but of a function it prints only the address.
+	// reveal returns seed and public key, the form RFC 8032's signing starts from. They are in a
+	// closure because fmt, where it does not ask String, walks through fields and pointers, but of
+	// a function it prints only the address.
 	reveal func() [ed25519.PrivateKeySize]byte
 }
 
@@ -16,8 +18,8 @@ func FromSeed(seed [32]byte) Private {
 	return Private{reveal: func() [ed25519.PrivateKeySize]byte { return expanded }}
 }
 
-// Seed returns the secret itself. It is for the file the key is kept in and for the transport, which authenticates with
-// the same key.
+// Seed returns the secret itself. It is for the file the key is kept in and for the transport,
+// which authenticates with the same key.
 func (p Private) Seed() [32]byte {
 	b := p.expanded()
 	return [32]byte(b[:32])
@@ -29,14 +31,14 @@ func (p Private) Public() Public {
 	return Public(b[32:])
 }
 
-// Sign signs msg in the domain, deterministically (RFC 8032, section 5.1.6). It panics when the domain is empty or longer
-// than wire.DomainBytesMax.
+// Sign signs msg in the domain, deterministically (RFC 8032, section 5.1.6). It panics when the
+// domain is empty or longer than wire.DomainBytesMax.
 func (p Private) Sign(domain string, msg []byte) Signature {
 	b := p.expanded()
 	return Signature(ed25519.Sign(b[:], signed(domain, msg)))
 }
 
-// IsZero tells whether p is no key.
+// IsZero reports whether p is no key.
 func (p Private) IsZero() bool { return p.reveal == nil }
 
 func (p Private) expanded() [ed25519.PrivateKeySize]byte {

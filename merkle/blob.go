@@ -1,7 +1,8 @@
 package merkle
 
-// ChunkBytes is the size of a blob's chunks. At 256 KiB a model of a billion parameters has 15,259 chunks, whose list of
-// leaves (488 KB) still fits one answer of a peer, and a bad chunk costs its receiver little.
+// ChunkBytes is the size of a blob's chunks. At 256 KiB a model of a billion parameters has 15,259
+// chunks, whose list of leaves (488 KB) still fits one answer of a peer, and a bad chunk costs its
+// receiver little.
 const ChunkBytes = 256 << 10
 
 // BlobChunks returns the number of chunks of a blob of so many bytes: at least one.
@@ -12,8 +13,8 @@ func BlobChunks(size uint64) uint64 {
 	return (size-1)/ChunkBytes + 1
 }
 
-// Chunk returns the range of bytes [from, to) that chunk i of a blob of so many bytes covers. It panics when there is no
-// chunk i.
+// Chunk returns the range of bytes [from, to) that chunk i of a blob of so many bytes covers. It
+// panics when there is no chunk i.
 func Chunk(size, i uint64) (from, to uint64) {
 	if i >= BlobChunks(size) {
 		panic("merkle: chunk beyond the blob")
@@ -44,8 +45,8 @@ func BlobRoot(data []byte) Hash {
 	return t.Root()
 }
 
-// Blob computes the BlobRoot of bytes that are written piece by piece, holding at most one chunk of them. Its zero value
-// is the empty blob. It implements io.Writer.
+// Blob computes the BlobRoot of bytes that are written piece by piece, holding at most one chunk of
+// them. Its zero value is the empty blob. It implements io.Writer.
 type Blob struct {
 	tree    Tree
 	pending []byte // the bytes of the chunk that is not complete, fewer than ChunkBytes

@@ -1,7 +1,8 @@
-// Package merkle commits to a list of byte strings by one hash, and proves that an element is in the list.
+// Package merkle commits to a list of byte strings by one hash, and proves that an element is in
+// the list.
 //
-// The tree is that of RFC 6962 (Certificate Transparency), section 2.1, so every list has one root and the roots of
-// different lists differ:
+// The tree is that of RFC 6962 (Certificate Transparency), section 2.1, so every list has one root
+// and the roots of different lists differ:
 //
 //	leaf  = sha256(0x00 | data)
 //	node  = sha256(0x01 | left | right)
@@ -19,10 +20,11 @@
 //	 /  \   /  \
 //	a    b c    d
 //
-// Blobs. A blob is a byte string of any size; its name is its BlobRoot: the root over the leaves of its chunks of ChunkBytes
-// (the last may be shorter; the empty blob is one empty chunk). Whoever knows the name and the size can check each chunk as
-// it arrives, from whomever it comes. The hash of a model's parameters is the BlobRoot of their little-endian float32
-// bytes, so the transfer of a model is the transfer of a blob.
+// Blobs. A blob is a byte string of any size; its name is its BlobRoot: the root over the leaves of
+// its chunks of ChunkBytes (the last may be shorter; the empty blob is one empty chunk). Whoever
+// knows the name and the size can check each chunk as it arrives, from whomever it comes. The hash
+// of a model's parameters is the BlobRoot of their little-endian float32 bytes, so the transfer of
+// a model is the transfer of a blob.
 //
 // The package is replicated (see package wire).
 package merkle
@@ -59,13 +61,15 @@ func Root(leaves []Hash) Hash {
 	return t.Root()
 }
 
-// split returns the number of leaves in the left subtree of a tree of n > 1 leaves: the largest power of two below n.
+// split returns the number of leaves in the left subtree of a tree of n > 1 leaves: the largest
+// power of two below n.
 func split(n uint64) uint64 {
 	return 1 << (bits.Len64(n-1) - 1)
 }
 
-// Prove returns the proof that leaf i is in the tree over leaves: the siblings on its way to the root, lowest first,
-// at most 64 of them. It hashes every other leaf once. It panics when there is no leaf i.
+// Prove returns the proof that leaf i is in the tree over leaves: the siblings on its way to the
+// root, lowest first, at most 64 of them. It hashes every other leaf once. It panics when there is
+// no leaf i.
 func Prove(leaves []Hash, i uint64) []Hash {
 	n := uint64(len(leaves))
 	if i >= n {
@@ -88,16 +92,17 @@ func Prove(leaves []Hash, i uint64) []Hash {
 	return proof
 }
 
-// Check tells whether proof shows that leaf is number i of the n leaves under root. It follows RFC 9162, section 2.1.3.2,
-// and does at most 64 hashes, whatever it is given. The caller must know n from whom it knows root: a proof shows where the
-// leaf is in a tree of n leaves, not that the tree has n.
+// Check reports whether proof shows that leaf is number i of the n leaves under root. It follows
+// RFC 9162, section 2.1.3.2, and does at most 64 hashes, whatever it is given. The caller must know
+// n from whom it knows root: a proof shows where the leaf is in a tree of n leaves, not that the
+// tree has n.
 func Check(root, leaf Hash, i, n uint64, proof []Hash) bool {
 	h, ok := Climb(leaf, i, n, proof)
 	return ok && h == root
 }
 
-// Climb returns the root to which proof leads from leaf, number i of n. ok is false if it is no proof for such a leaf: too
-// short, too long, or i not below n. It does at most 64 hashes.
+// Climb returns the root to which proof leads from leaf, number i of n. ok is false if it is no
+// proof for such a leaf: too short, too long, or i not below n. It does at most 64 hashes.
 func Climb(leaf Hash, i, n uint64, proof []Hash) (root Hash, ok bool) {
 	if i >= n || len(proof) > 64 {
 		return Hash{}, false

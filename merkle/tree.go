@@ -6,7 +6,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Tree computes a root while leaves arrive, in constant memory. Its zero value is the empty tree; a copy goes its own way.
+// Tree computes a root while leaves arrive, in constant memory. Its zero value is the empty tree; a
+// copy goes its own way.
 type Tree struct {
 	n     uint64   // leaves so far
 	peaks [64]Hash // peaks[h] is the root of a full subtree of 1<<h leaves, valid where bit h of n is set
@@ -40,8 +41,8 @@ func (t *Tree) Root() Hash {
 	return root
 }
 
-// Append appends the tree: U64 leaves | a hash for each bit that is set in that number, lowest first. So a list of any length
-// goes on from some ten hashes.
+// Append appends the tree: U64 leaves | a hash for each bit that is set in that number, lowest
+// first. So a list of any length goes on from some ten hashes.
 func (t *Tree) Append(dst []byte) []byte {
 	dst = wire.AppendU64(dst, t.n)
 	for h := range 64 {

@@ -1,13 +1,14 @@
 // Package prng makes seeded choices that are equal on every machine.
 //
-// The generator is xoshiro256** 1.0 of David Blackman and Sebastiano Vigna (https://prng.di.unimi.it/xoshiro256starstar.c).
-// Its state is derived from a 32-byte seed and a label, which says what the choices are for, so that one seed serves many
-// purposes without their choices being related:
+// The generator is xoshiro256** 1.0 of David Blackman and Sebastiano Vigna
+// (https://prng.di.unimi.it/xoshiro256starstar.c). Its state is derived from a 32-byte seed and a
+// label, which says what the choices are for, so that one seed serves many purposes without their
+// choices being related:
 //
 //	state = the four little-endian U64s of wire.Sum("entrain/prng", seed, label)
 //
-// It is statistically sound and fast, and predictable: who has seen a few outputs knows the rest. Secrets come from
-// crypto/rand; choices that nobody may foresee come from a seed that nobody knew.
+// It is statistically sound and fast, and predictable: who has seen a few outputs knows the rest.
+// Secrets come from crypto/rand; choices that nobody may foresee come from a seed that nobody knew.
 //
 // The package is replicated (see package wire).
 package prng
@@ -19,8 +20,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Source is a stream of choices. A copy of a Source repeats its stream from there on. It is not for concurrent use.
-// The zero Source is not valid; New makes one.
+// Source is a stream of choices. A copy of a Source repeats its stream from there on. It is not for
+// concurrent use. The zero Source is not valid; New makes one.
 type Source struct {
 	s [4]uint64 // the state; never all zero
 }
@@ -54,8 +55,9 @@ func (p *Source) Uint64() uint64 {
 
 // Uint64n returns a number in [0, n), each equally likely. It panics when n is 0.
 //
-// The method is Daniel Lemire's ("Fast Random Integer Generation in an Interval", 2019, algorithm 5): the high word of a
-// 128-bit product, drawn again for the few low words that would favour some results.
+// The method is Daniel Lemire's ("Fast Random Integer Generation in an Interval", 2019, algorithm
+// 5): the high word of a 128-bit product, drawn again for the few low words that would favour some
+// results.
 func (p *Source) Uint64n(n uint64) uint64 {
 	if n == 0 {
 		panic("prng: choice among no numbers")
@@ -70,8 +72,8 @@ func (p *Source) Uint64n(n uint64) uint64 {
 	return hi
 }
 
-// Shuffle puts n things into an order each as likely as any other (Fisher and Yates, from the last down), calling swap to
-// exchange the things at two indexes. It panics when n is negative.
+// Shuffle puts n things into an order each as likely as any other (Fisher and Yates, from the last
+// down), calling swap to exchange the things at two indexes. It panics when n is negative.
 func (p *Source) Shuffle(n int, swap func(i, j int)) {
 	if n < 0 {
 		panic("prng: shuffle of fewer than no things")

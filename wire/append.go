@@ -25,8 +25,8 @@ func AppendBool(dst []byte, v bool) []byte {
 // AppendHash appends the 32 bytes of h.
 func AppendHash(dst []byte, h Hash) []byte { return append(dst, h[:]...) }
 
-// AppendVar appends the length of b in four bytes, then b. It panics if the length does not fit, which no reader's limit
-// comes near.
+// AppendVar appends the length of b in four bytes, then b. It panics if the length does not fit,
+// which no reader's limit comes near.
 func AppendVar(dst, b []byte) []byte {
 	if uint64(len(b)) > 1<<32-1 {
 		panic("wire: variable field of 4 GiB or more")

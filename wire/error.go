@@ -1,7 +1,8 @@
 package wire
 
-// Error is why bytes were refused. Replicated packages report errors as such small codes, which need neither memory nor
-// package variables; the zero value is OK and never becomes a Go error (see OrNil).
+// Error is why bytes were refused. Replicated packages report errors as such small codes, which
+// need neither memory nor package variables; the zero value is OK and never becomes a Go error (see
+// OrNil).
 type Error uint8
 
 // The reasons for refusing bytes. The numbers are stable: receipts of hosts carry them.
@@ -42,8 +43,8 @@ func (e Error) Error() string {
 	return "unknown encoding error"
 }
 
-// OrNil returns e as a Go error, and nil for OK. An Error of value OK stored in an error interface would not be nil, so
-// functions that return error end with it: return r.Done().OrNil().
+// OrNil returns e as a Go error, and nil for OK. An Error of value OK stored in an error interface
+// would not be nil, so functions that return error end with it: return r.Done().OrNil().
 func (e Error) OrNil() error {
 	if e == OK {
 		return nil

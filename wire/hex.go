@@ -1,7 +1,7 @@
 package wire
 
-// The standard encoding/hex keeps its errors in package variables and needs fmt, neither of which replicated packages may
-// have; and it reads upper case, which would give one hash two spellings.
+// The standard encoding/hex keeps its errors in package variables and needs fmt, neither of which
+// replicated packages may have; and it reads upper case, which would give one hash two spellings.
 
 const hexDigits = "0123456789abcdef"
 
@@ -13,8 +13,8 @@ func AppendHex(dst, b []byte) []byte {
 	return dst
 }
 
-// DecodeHex fills dst from exactly two lower-case hexadecimal digits a byte. It fails with ErrText on anything else, and
-// then leaves dst unchanged.
+// DecodeHex fills dst from exactly two lower-case hexadecimal digits a byte. It fails with ErrText
+// on anything else, and then leaves dst unchanged.
 func DecodeHex(dst []byte, s string) error {
 	if uint64(len(s)) != 2*uint64(len(dst)) {
 		return ErrText

@@ -2,8 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// Reader takes values off the front of a byte slice. After the first failure every method returns zero values and the
-// failure stays, so a parser checks once:
+// Reader takes values off the front of a byte slice. After the first failure every method returns
+// zero values and the failure stays, so a parser checks once:
 //
 //	r := wire.NewReader(b)
 //	m := Ready{Epoch: r.U32(), Params: r.Hash()}
@@ -15,13 +15,15 @@ type Reader struct {
 	err Error
 }
 
-// NewReader returns a Reader of b. It keeps b, and so do the slices returned by Bytes, Var and Rest: they are views.
+// NewReader returns a Reader of b. It keeps b, and so do the slices returned by Bytes, Var and
+// Rest: they are views.
 func NewReader(b []byte) Reader { return Reader{b: b} }
 
 // Err returns the first failure, or OK.
 func (r *Reader) Err() Error { return r.err }
 
-// Done ends the reading: it returns the first failure, ErrTrailing if anything is left unread, or OK.
+// Done ends the reading: it returns the first failure, ErrTrailing if anything is left unread, or
+// OK.
 func (r *Reader) Done() Error {
 	if r.err == OK && len(r.b) > 0 {
 		r.Fail(ErrTrailing)
@@ -29,7 +31,8 @@ func (r *Reader) Done() Error {
 	return r.err
 }
 
-// Fail makes e the failure unless there was one before. Parsers use it for what only they can judge, such as a range.
+// Fail makes e the failure unless there was one before. Parsers use it for what only they can
+// judge, such as a range.
 func (r *Reader) Fail(e Error) {
 	if r.err == OK {
 		r.err = e
@@ -37,11 +40,12 @@ func (r *Reader) Fail(e Error) {
 	}
 }
 
-// Len returns how many bytes are left; 0 after a failure. A parser of a list checks it against the list's length times
-// the least size of an element before it allocates.
+// Len returns how many bytes are left; 0 after a failure. A parser of a list checks it against the
+// list's length times the least size of an element before it allocates.
 func (r *Reader) Len() int { return len(r.b) }
 
-// Bytes takes the next n bytes and returns a view of them, nil after a failure. A negative n fails with ErrOutOfRange.
+// Bytes takes the next n bytes and returns a view of them, nil after a failure. A negative n fails
+// with ErrOutOfRange.
 func (r *Reader) Bytes(n int) []byte {
 	if n < 0 {
 		r.Fail(ErrOutOfRange)
@@ -104,7 +108,8 @@ func (r *Reader) Hash() Hash {
 	return h
 }
 
-// Var takes a length and so many bytes, and returns a view of them; a length above max fails with ErrTooLong.
+// Var takes a length and that many bytes, and returns a view of them; a length above max fails with
+// ErrTooLong.
 func (r *Reader) Var(max int) []byte {
 	n := r.U32()
 	if max < 0 || uint64(n) > uint64(max) {
