@@ -7,7 +7,7 @@
 //
 //	member 1   gradient, state -> Encode -> payload 1 ┐
 //	member 2   gradient, state -> Encode -> payload 2 ├-> Apply -> the same parameters for all
-//	...                                                       ┘
+//	...                                               ┘
 //
 // Everything here is exact. Encode is a function of its arguments alone, to the last bit, on every
 // machine and for any number of workers: a member that doubts a payload computes it again and
