@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // console is all that a command may touch of the process it runs in.
@@ -65,14 +66,17 @@ Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 		Example:       "  entrain demo\n  entrain join my-run@203.0.113.5 --data ./corpus",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          onlyCommands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
+		if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
+			return onlyCommands(cmd, args) // a mistyped command hides the flags of the meant one
+		}
+		return fmt.Errorf("%w%s; see %q", err, similarFlag(cmd, err), cmd.CommandPath()+" --help")
 	})
 	withParent := root.PersistentFlags().Bool("with-parent", false, "end when standard input closes, as it does when the parent process ends")
 	_ = root.PersistentFlags().MarkHidden("with-parent")
@@ -120,9 +124,61 @@ func untilClosed(ctx context.Context, in io.Reader) context.Context {
 // group makes a command that only holds others.
 func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		Use: use, Short: short, Long: long, Args: onlyCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// onlyCommands refuses arguments of a command that only holds others, and suggests the ones meant.
+func onlyCommands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	hint := ""
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		hint = fmt.Sprintf("; did you mean %q?", cmd.CommandPath()+" "+names[0])
+	}
+	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
+}
+
+// similarFlag suggests a flag in place of an unknown one, if one is spelled nearly the same.
+func similarFlag(cmd *cobra.Command, err error) string {
+	missing, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok || len(missing.GetSpecifiedName()) < 3 {
+		return ""
+	}
+	best, least := "", 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := editDistance(missing.GetSpecifiedName(), f.Name); d < least && !f.Hidden {
+			best, least = f.Name, d
+		}
+	})
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean --%s?", best)
+}
+
+// editDistance returns how many letters must be inserted, removed or replaced to make b of a.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
 }
