@@ -18,7 +18,6 @@ const commentColumnsMax = 100
 // that has become clean is taken off, and no package is added.
 var notYetPlain = []string{
 	".",
-	"bench",
 	"bloom",
 	"bucket",
 	"bucket/mem",
@@ -37,10 +36,6 @@ var notYetPlain = []string{
 	"eval",
 	"exact",
 	"exact/internal/gen",
-	"lab/adversary",
-	"lab/market",
-	"lab/sim",
-	"lab/study",
 	"ledger/comet",
 	"llama",
 	"merkle",

@@ -1,14 +1,19 @@
-// Package bench measures how fast this machine does what entrain does on it: arithmetic, training steps, and the exchange of updates. The command
-// entrain bench shows its Report; docs/performance.md holds one and reads it.
+// Package bench measures how fast this machine does what entrain does on it: arithmetic, training
+// steps, and the exchange of updates. The command entrain bench shows its Report;
+// docs/performance.md holds one and reads it.
 //
-// Speeds are judged by what the machine could do at most, which is measured and not looked up: the fused multiply-adds a second of the kernel in use
-// (exact.Worker.Peak), and the bytes a second that memory gives. What is compared is measured side by side: a set of trials runs in turn, one after
-// the other, round after round, so that a machine which gets slower for a while, by heat or by a neighbour, does so for all of them; a result is the
-// median over the rounds. A share of the peak is the median of shares, each of the peak as it was just before and after. Everything is measured with
-// one thread and with all.
+// Speeds are judged by what the machine could do at most, which is measured and not looked up:
+// the fused multiply-adds a second of the kernel in use (exact.Worker.Peak), and the bytes a
+// second that memory gives. What is compared is measured side by side: a set of trials runs in
+// turn, one after the other, round after round, so that a machine which gets slower for a while,
+// by heat or by a neighbour, does so for all of them; a result is the median over the rounds. A
+// share of the peak is the median of shares, each of the peak as it was just before and after.
+// Everything is measured with one thread and with all.
 //
-//	peak, memory  independent multiply-adds in registers; reading, and copying, memory that no cache holds (a copy counts what it reads and writes)
-//	sgemm         squares, and the products of a training step of the 10m preset, as share of the peak of as many threads
+//	peak, memory  independent multiply-adds in registers; reading, and copying, memory that no
+//	              cache holds (a copy counts what it reads and writes)
+//	sgemm         squares, and the products of a training step of the 10m preset, as shares of
+//	              the peak of as many threads
 //	training      forward, backward and AdamW on a batch of random tokens; Step counts the operations
 //	exchange      codec/distro and the hash of parameters, in bytes of binary32 parameters a second
 package bench
@@ -55,7 +60,8 @@ type Pair struct {
 // Shares are speeds as shares of the peak of as many threads, by name.
 type Shares map[string]float64
 
-// Run measures everything with as many threads as the Go program may use. It ends early, with ctx's error, when ctx does.
+// Run measures everything with as many threads as the Go program may use. It ends early, with
+// ctx's error, when ctx does.
 func Run(ctx context.Context, o Options) (Report, error) {
 	e := thorough
 	if o.Quick {
@@ -66,8 +72,10 @@ func Run(ctx context.Context, o Options) (Report, error) {
 
 // An effort is how long everything is measured, and what is left out.
 type effort struct {
-	rounds    int           // of trials
-	trial     time.Duration // one of them takes at least: long beside the clock's steps and the waking of threads, short beside changes of speed
+	rounds int // of trials
+	// one of them takes at least: long beside the clock's steps and the waking of threads, short
+	// beside changes of speed
+	trial     time.Duration
 	products  int           // rounds of products
 	product   time.Duration // one of them takes at least, and the peak beside it
 	turns     int           // that one thread and all take at training a model

@@ -174,7 +174,8 @@ func TestStepLearnsAndAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Counted one multiply-add at a time: forward is every row with every weight, and every token with those before it; backward is twice that.
+// Counted one multiply-add at a time: forward is every row with every weight, and every token
+// with those before it; backward is twice that.
 func TestStepOperationsAreCounted(t *testing.T) {
 	for _, sequence := range []int{1, 2, 33} {
 		for _, c := range []llama.Config{tiny, {Vocab: 10, Hidden: 6, Layers: 3, Heads: 2, KVHeads: 2, HeadDim: 2, FFN: 5, Context: 40, Theta: 1e4, Eps: 1e-5, Tied: true}} {

@@ -20,8 +20,9 @@ type Exchange struct {
 	PayloadBytes int    `json:"payload_bytes"`
 	Encode       Pair   `json:"encode_bytes_per_second"`
 	Check        Pair   `json:"check_bytes_per_second"` // strict decoding of one payload
-	Apply        Pair   `json:"apply_bytes_per_second"` // of all payloads: decoding, adding up, the step
-	Hash         Pair   `json:"hash_bytes_per_second"`  // of the parameters
+	// of all payloads: decoding, adding up, the step
+	Apply Pair `json:"apply_bytes_per_second"`
+	Hash  Pair `json:"hash_bytes_per_second"` // of the parameters
 }
 
 // exchangePayloads is how many members' payloads are applied.
@@ -32,7 +33,8 @@ var exchangeConfig = distro.Config{Block: 64, TopK: 8, Decay: 0.999, WeightDecay
 
 const exchangeRate = 1e-4
 
-// measureExchange measures the codec and the hash. Gradients are random, half of each being what all members have in common.
+// measureExchange measures the codec and the hash. Gradients are random, half of each being what
+// all members have in common.
 func (b *bench) measureExchange(ctx context.Context, r *Report) error {
 	e := Exchange{Model: b.exchange, Payloads: exchangePayloads}
 	b.progress("exchange of " + e.Model)

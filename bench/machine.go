@@ -29,7 +29,8 @@ func thisMachine(kernel string) Machine {
 // freeMemory is how many bytes programs can still have, 0 where it is not known.
 func freeMemory() uint64 { return kilobytes(field("/proc/meminfo", "MemAvailable")) }
 
-// field returns what stands behind "name:" on the first such line of a file of the kind that Linux has in /proc, or "".
+// field returns what stands behind "name:" on the first such line of a file of the kind that
+// Linux has in /proc, or "".
 func field(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// measureMemory measures how many bytes a second come from memory, and how many a copy reads and writes.
+// measureMemory measures how many bytes a second come from memory, and how many a copy reads and
+// writes.
 func (b *bench) measureMemory(ctx context.Context, r *Report) error {
 	b.progress("memory bandwidth")
 	size := b.memory
@@ -41,5 +42,5 @@ func (b *bench) measureMemory(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// part returns the range of number i of so many parts of n.
+// part returns the range of part i, if n is cut into parts.
 func part(n, parts, i int) (from, to int) { return n * i / parts, n * (i + 1) / parts }

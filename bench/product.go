@@ -19,7 +19,8 @@ type product struct {
 	ta, tb  bool
 }
 
-// trainingProducts are those of a step of the 10m preset at 2048 tokens: a layer's forward, its input's gradient (dx) and its weight's (dw).
+// trainingProducts are those of a step of the 10m preset at 2048 tokens: a layer's forward, its
+// input's gradient (dx) and its weight's (dw).
 var trainingProducts = [...]product{
 	{"qkv", 2048, 512, 256, false, true},
 	{"gate-up", 2048, 1536, 256, false, true},
@@ -59,10 +60,12 @@ func (p product) on(a, b, c []float32) func(pool *exact.Pool) func() error {
 	}
 }
 
-// peakRounds is how many rounds of multiply-adds a worker does in one call: enough to take longer than waking the workers.
+// peakRounds is how many rounds of multiply-adds a worker does in one call: enough to take longer
+// than waking the workers.
 const peakRounds = 1 << 20
 
-// measureProducts measures matrix products and, before and after each, the peak: speed that others take from the machine is missing in both.
+// measureProducts measures matrix products and, before and after each, the peak: speed that
+// others take from the machine is missing in both.
 func (b *bench) measureProducts(ctx context.Context, r *Report) error {
 	b.progress("peak and matrix products")
 	var all []product
@@ -124,7 +127,8 @@ func (b *bench) besidePeak(ctx context.Context, pool *exact.Pool, peak *Trial, a
 	return speeds, nil
 }
 
-// peak returns the trials of the peak. Their work is not known before: kernels differ in how much they do in a round.
+// peak returns the trials of the peak. Their work is not known before: kernels differ in how much
+// they do in a round.
 func (b *bench) peak() pair {
 	p := b.both(0, func(pool *exact.Pool) func() error {
 		return func() error {

@@ -20,8 +20,8 @@ type Step struct {
 	batch, sequence int
 }
 
-// NewStep returns the step of a model that begins to train, on batch sequences of so many tokens, computed on pool. The tokens are random, and the
-// same in every step.
+// NewStep returns the step of a new model. Each step trains on batch sequences of sequence tokens,
+// which are random, and the same in every step. Pool computes it.
 func NewStep(cfg llama.Config, batch, sequence int, pool *exact.Pool) (*Step, error) {
 	model, err := llama.New(cfg, pool, batch, sequence)
 	if err != nil {
@@ -41,7 +41,8 @@ func NewStep(cfg llama.Config, batch, sequence int, pool *exact.Pool) (*Step, er
 		tokens: tokens, batch: batch, sequence: sequence}, nil
 }
 
-// stepRate is the learning rate of a Step: it matters to no speed, and lets the loss fall as it should.
+// stepRate is the learning rate of a Step: it matters to no speed, and lets the loss fall as it
+// should.
 const stepRate = 1e-3
 
 // Run does the step once and returns the loss before it.
@@ -61,12 +62,15 @@ func (s *Step) Params() int { return len(s.params) }
 // Tokens is the number of tokens trained on in a step.
 func (s *Step) Tokens() int { return s.batch * s.sequence }
 
-// Operations is the number of floating-point operations that a step's matrix products need: see StepOperations.
+// Operations is the number of floating-point operations that a step's matrix products need: see
+// StepOperations.
 func (s *Step) Operations() float64 { return float64(s.Tokens()) * StepOperations(s.cfg, s.sequence) }
 
-// StepOperations is the number of floating-point operations that the matrix products of a training step need, a token: two for each multiply-add,
-// forward once and backward twice. A token is multiplied with each weight of each matrix but the embedding, and attends to itself and to those
-// before it, half the sequence on average. What is computed again to save memory does not count, nor does what is not a product of matrices.
+// StepOperations is the number of floating-point operations that the matrix products of a
+// training step need, a token: two for each multiply-add, forward once and backward twice. A
+// token is multiplied with each weight of each matrix but the embedding, and attends to itself
+// and to those before it, half the sequence on average. What is computed again to save memory
+// does not count, nor does what is not a product of matrices.
 func StepOperations(c llama.Config, sequence int) float64 {
 	heads, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	layer := c.Hidden*(heads+2*kv) + heads*c.Hidden + 3*c.Hidden*c.FFN
@@ -75,8 +79,9 @@ func StepOperations(c llama.Config, sequence int) float64 {
 	return 3 * 2 * float64(weights+attention)
 }
 
-// stepMemory estimates the bytes that a Step takes: parameters, gradient and the two means of AdamW; what the backward pass needs of each layer; and
-// the logits of what is computed at a time.
+// stepMemory estimates the bytes that a Step takes: parameters, gradient and the two means of
+// AdamW; what the backward pass needs of each layer; and the logits of what is computed at a
+// time.
 func stepMemory(c llama.Config, batch, sequence int) uint64 {
 	rows := batch * sequence
 	if c.Tied {

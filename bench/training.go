@@ -40,7 +40,8 @@ func (b *bench) measureTraining(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// trainingOf measures one model. One thread and all take turns, each with a model of its own, because memory may not hold two.
+// trainingOf measures one model. One thread and all take turns, each with a model of its own,
+// because memory may not hold two.
 func (b *bench) trainingOf(ctx context.Context, t *Training) error {
 	cfg, err := llama.Preset(t.Model)
 	if err != nil {
@@ -94,7 +95,8 @@ type Steps struct {
 	Loss       float32   // of the last step
 }
 
-// MeasureStep makes a Step, does it once to warm up, and then measures it, at least so many times and for at least that long.
+// MeasureStep makes a Step, does it once to warm up, and then measures it, at least the given
+// number of times and for at least long.
 func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, pool *exact.Pool, times int, long time.Duration) (Steps, error) {
 	debug.FreeOSMemory() // of what was measured before
 	s, err := NewStep(cfg, batch, sequence, pool)
@@ -129,7 +131,8 @@ func (s Steps) Median() float64 { return Median(s.Seconds) }
 // Share is the share of the peak that a step reaches.
 func (s Steps) Share() float64 { return Median(s.Shares) }
 
-// peakSpeed is how many floating-point operations a second the pool's workers do at most at the moment.
+// peakSpeed is how many floating-point operations a second the pool's workers do at most at the
+// moment.
 func peakSpeed(pool *exact.Pool) float64 {
 	const calls = 4 // some 10 milliseconds
 	start := time.Now()

@@ -1,16 +1,18 @@
-// Package adversary holds the cheats that the protocol must stand: each kind is an honest participant whose engine, ledger and
-// network lie to it or for it. Package node itself holds no cheat; [Wrap] takes the configuration of an honest node and returns that
-// of a dishonest one:
+// Package adversary holds the cheats that the protocol must stand: each kind is an honest
+// participant whose engine, ledger and network lie to it or for it. Package node itself holds no
+// cheat; [Wrap] takes the configuration of an honest node and returns that of a dishonest one:
 //
 //	              ┌──────────────── node ────────────────┐
 //	shares        │ Engine   Disputant   Ledger   Network │   gossip, blobs, answers
 //	──────────►  [ step ]    [ lies ]    [ say ]  [ commit, hides ]  ◄──────────
 //
-// step computes what the member commits to, or verifies; lies argues with a trace of noise; say rewrites or drops what it tells the
-// coordinator; commit changes or holds back its own commitments; hides keeps blobs from peers. A kind is a set of these hooks (kinds.go), and all else about it is
-// honest, so that it is caught for its cheat and for nothing else.
+// step computes what the member commits to, or verifies; lies argues with a trace of noise; say
+// rewrites or drops what it tells the coordinator; commit changes or holds back its own
+// commitments; hides keeps blobs from peers. A kind is a set of these hooks (kinds.go), and all
+// else about it is honest, so that it is caught for its cheat and for nothing else.
 //
-// The kinds are used by package sim, by `entrain demo --adversary` and by tests. docs/security.md has a row for each.
+// The kinds are used by package sim, by `entrain demo --adversary` and by tests. docs/security.md
+// has a row for each.
 package adversary
 
 import (
@@ -33,17 +35,21 @@ import (
 type Options struct {
 	// Seed decides its choices.
 	Seed wire.Hash
-	// Train is what the member computes with. Kinds that bend the data or the gradient make an engine of their own from it.
+	// Train is what the member computes with. Kinds that bend the data or the gradient make an
+	// engine of their own from it.
 	Train cpu.Config
-	// Gang are the identities that work together, this one included, in an order that all of them know; nil means it is alone.
+	// Gang are the identities that work together, this one included, in an order that all of them
+	// know; nil means it is alone.
 	Gang []key.Public
 	// Secret is known to the gang alone.
 	Secret wire.Hash
-	// Referee is the run's. With it a liar keeps a dispute going to its end; without, its node says what it can.
+	// Referee is the run's. With it a liar keeps a dispute going to its end; without, its node
+	// says what it can.
 	Referee coordinator.Referee
 }
 
-// Wrap returns the configuration of a node that cheats in the way of the kind with that name, from that of an honest one.
+// Wrap returns the configuration of a node that cheats in the way of the kind with that name,
+// from that of an honest one.
 func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	find := Find
 	if _, slices := o.Train.Codec.(*slice.Codec); slices {
@@ -87,8 +93,8 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	return cfg, nil
 }
 
-// hooks are the ways in which a kind differs from an honest member. A hook that is nil is honest. All but step are called with the
-// member's lock held and must not block.
+// hooks are the ways in which a kind differs from an honest member. A hook that is nil is honest.
+// All but step are called with the member's lock held and must not block.
 type hooks struct {
 	// own computes the member's share of a round.
 	own step
@@ -96,16 +102,19 @@ type hooks struct {
 	others step
 	// say turns a message for the coordinator into another; false drops it.
 	say func(coordinator.Message) (coordinator.Message, bool)
-	// commit is given the member's commitment of a round before it is published, and returns what is published at once.
+	// commit is given the member's commitment of a round before it is published, and returns what
+	// is published at once.
 	commit func(coordinator.Signed) []coordinator.Signed
-	// see is told of a new state, commitment or blob, and returns commitments of its own to publish now.
+	// see is told of a new state, commitment or blob, and returns commitments of its own to
+	// publish now.
 	see func() []coordinator.Signed
-	// lies says about whose results the member argues with a trace of its invention: its own, which are wrong, or those of others, which
-	// it accuses.
+	// lies says about whose results the member argues with a trace of its invention: its own,
+	// which are wrong, or those of others, which it accuses.
 	lies func(own bool) bool
-	// hides says whether a blob is kept from peers.
+	// hides reports whether a blob is kept from peers.
 	hides func(wire.Hash) bool
-	// check is shown every payload that the node takes from others. It is called off the loop, without the lock.
+	// check is shown every payload that the node takes from others. It is called off the loop,
+	// without the lock.
 	check func(payload []byte)
 }
 
@@ -127,7 +136,8 @@ type member struct {
 	seen map[uint32]map[uint32]coordinator.Signed
 	// held are the roots of blobs that were fetched.
 	held map[wire.Hash]bool
-	// pending are the node's own commitments that are held back, instead those published in their place, by round.
+	// pending are the node's own commitments that are held back, instead those published in their
+	// place, by round.
 	pending, instead map[uint32]coordinator.Signed
 	// secret are the roots of blobs that are kept from peers.
 	secret map[wire.Hash]bool
@@ -144,7 +154,8 @@ func (m *member) index() (uint32, bool) {
 	return m.state.Find(m.self)
 }
 
-// trainerOf returns who was given a share in one of the newest rounds, and in which; false if nobody was.
+// trainerOf returns who was given a share in one of the newest rounds, and in which; false if
+// nobody was.
 func (m *member) trainerOf(spans []batch.Span) (who, round uint32, ok bool) {
 	if !m.hasState {
 		return 0, 0, false
@@ -164,7 +175,7 @@ func (m *member) trainerOf(spans []batch.Span) (who, round uint32, ok bool) {
 	return 0, 0, false
 }
 
-// ours says whether a key belongs to the gang.
+// ours reports whether a key belongs to the gang.
 func (m *member) ours(k key.Public) bool {
 	for _, g := range m.o.Gang {
 		if g == k {

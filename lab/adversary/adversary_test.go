@@ -41,7 +41,8 @@ func TestEveryKindIsDescribed(t *testing.T) {
 	}
 }
 
-// Whoever recomputes a result of these kinds finds another one; whoever recomputes one of the others finds the same.
+// Whoever recomputes a result of these kinds finds another one; whoever recomputes one of the
+// others finds the same.
 func TestResultsAreWrongIfTheKindSaysSo(t *testing.T) {
 	for _, k := range adversary.Kinds() {
 		t.Run(k.Name, func(t *testing.T) {

@@ -25,7 +25,8 @@ func (c chain) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 	})
 }
 
-// Submit is part of ledger.Ledger: what the node tells the coordinator is replaced by what the kind says.
+// Submit is part of ledger.Ledger: what the node tells the coordinator is replaced by what the
+// kind says.
 func (c chain) Submit(ctx context.Context, body host.Body, done func(error)) {
 	message, ok := body.(host.RunMessage)
 	if !ok {

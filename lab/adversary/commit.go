@@ -24,7 +24,8 @@ func (m *member) holdBack(s coordinator.Signed) []coordinator.Signed {
 	return nil
 }
 
-// copyFrom commits to the payload of somebody else, as soon as it is there, as if it were the member's own.
+// copyFrom commits to the payload of somebody else, as soon as it is there, as if it were the
+// member's own.
 func (m *member) copyFrom(from func(key.Public) bool) func() []coordinator.Signed {
 	return func() (out []coordinator.Signed) {
 		for _, round := range slices.Sorted(maps.Keys(m.pending)) {

@@ -49,8 +49,8 @@ func (e bentEngine) Check(payload []byte) error {
 	return err
 }
 
-// made is the result of a share that was not computed: the payload is real enough to be accepted, the rest is what an honest member
-// might say. The gradient's root cannot be.
+// made is the result of a share that was not computed: the payload is real enough to be accepted,
+// the rest is what an honest member might say. The gradient's root cannot be.
 func (m *member) made(payload []byte, spans []batch.Span, step uint32, gradient wire.Hash) engine.Result {
 	return engine.Result{
 		Payload: payload, Loss: m.rumour(), Tokens: uint64(batch.Total(spans)) * uint64(m.o.Train.Sequence),
@@ -196,8 +196,8 @@ func flip(grad []float32, lr float32) float32 {
 // scaleBy is how much larger than it is a scaled gradient is said to be.
 const scaleBy = 1000
 
-// scale enlarges the gradient, and the learning rate too, as clipping would undo the former. Signs have no size, so what is left of it
-// is a momentum in which nothing else counts.
+// scale enlarges the gradient, and the learning rate too, as clipping would undo the former.
+// Signs have no size, so what is left of it is a momentum in which nothing else counts.
 func scale(grad []float32, lr float32) float32 {
 	for i := range grad {
 		grad[i] *= scaleBy
@@ -205,7 +205,8 @@ func scale(grad []float32, lr float32) float32 {
 	return min(lr*scaleBy, codec.LRMax)
 }
 
-// poison is data in which every sequence is one token, again and again: what a model learns of it is to say nothing else.
+// poison is data in which every sequence is one token, again and again: what a model learns of it
+// is to say nothing else.
 type poison struct {
 	engine.Source
 	token uint32

@@ -36,16 +36,17 @@ func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.S
 	return d.m.stubbornly(ctx, honest, c)
 }
 
-// A fabricated trace belongs to no computation: its hashes are noise from a seed, so that every node of it can be revealed when asked
-// for. Only its first operation, tile and slice have an inside, which is where it first differs from any true trace. So a cheat keeps a
-// dispute going through all its moves without having computed anything.
+// A fabricated trace belongs to no computation: its hashes are noise from a seed, so that every
+// node of it can be revealed when asked for. Only its first operation, tile and slice have an
+// inside, which is where it first differs from any true trace. So a cheat keeps a dispute going
+// through all its moves without having computed anything.
 type fabricated struct {
 	ops, tiles, slices []wire.Hash
 	defends            bool
 }
 
-// fabricate makes the trace of a case, the same whenever it is asked for. If it is to defend a commitment its last operation is what was
-// committed to.
+// fabricate makes the trace of a case, the same whenever it is asked for. If it is to defend a
+// commitment its last operation is what was committed to.
 func (m *member) fabricate(c coordinator.Case, defend bool) *fabricated {
 	referee := m.o.Referee
 	t := &fabricated{
@@ -75,7 +76,8 @@ func (t *fabricated) Root() wire.Hash { return bisect.Root(t.ops) }
 // Agrees is part of node.Player: it says whatever is to be shown.
 func (t *fabricated) Agrees() bool { return t.defends }
 
-// Move is part of node.Player. At its wits' end, when it is to open what the noise is made of, it gives up.
+// Move is part of node.Player. At its wits' end, when it is to open what the noise is made of, it
+// gives up.
 func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error) {
 	side, ok := sideOf(d, self)
 	switch {
@@ -97,7 +99,8 @@ func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self uint32)
 	}
 	nodes := bisect.Children(leaves, d.Depth, d.Index)
 	if bisect.Node(&nodes) != d.Nodes[side] {
-		return coordinator.Concede{Dispute: d.ID}, nil // the first difference is not where it was expected
+		// the first difference is not where it was expected
+		return coordinator.Concede{Dispute: d.ID}, nil
 	}
 	return coordinator.Reveal{Dispute: d.ID, Nodes: nodes}, nil
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// Judge is a way for a validator to lie: what it tells the chain in place of its scores of a period.
+// Judge is a way for a validator to lie: what it tells the chain in place of its scores of a
+// period.
 type Judge struct {
 	Name string
 	// Tries says in a sentence what it does, and what it hopes for.

@@ -19,16 +19,17 @@ type Kind struct {
 	Gang int
 	// Offences are what it is convicted of; which of them depends on how it defends itself.
 	Offences []coordinator.Offence
-	// Checked says that its results are wrong: whoever recomputes one of them has found it out.
+	// Checked means that its results are wrong, so that recomputing one of them exposes it.
 	Checked bool
 
 	make func(*member) (hooks, error)
 }
 
-// Convicts says whether an offence is what this kind of member is to be convicted of.
+// Convicts reports whether an offence is what this kind of member is to be convicted of.
 func (k Kind) Convicts(o coordinator.Offence) bool { return slices.Contains(k.Offences, o) }
 
-// Provable says whether the kind leaves a proof behind for which its whole stake is taken. Others pay a fee for being no use.
+// Provable reports whether the kind leaves a proof behind for which its whole stake is taken.
+// Others pay a fee for being no use.
 func (k Kind) Provable() bool { return len(k.Offences) > 0 && !k.Offences[0].Lesser() }
 
 // Find returns the kind with a name, of those of runs that exchange between peers.
@@ -64,8 +65,8 @@ func Kinds() []Kind {
 	return slices.Concat(trainers(), messengers(), officials())
 }
 
-// wrongResult is what those are convicted of who commit to what does not come out of their share: by the referee, or because they
-// do not defend it.
+// wrongResult is what those are convicted of who commit to what does not come out of their share:
+// by the referee, or because they do not defend it.
 func wrongResult() []coordinator.Offence {
 	return []coordinator.Offence{coordinator.WrongResult, coordinator.Silence}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/entrain-network/entrain/engine"
 )
 
-// Miners returns the kinds of cheats of a run that exchanges by buckets and is scored by validators. They cheat in what they seal, and in nothing
-// else: what can be done with objects and names is package bucket's to refuse. Nobody convicts them; they are to earn nothing.
+// Miners returns the kinds of cheats of a run that exchanges by buckets and is scored by
+// validators. They cheat in what they seal, and in nothing else: what can be done with objects
+// and names is package bucket's to refuse. Nobody convicts them; they are to earn nothing.
 func Miners() []Kind {
 	return []Kind{
 		{Name: "noise", Tries: "seals random numbers as long as honest ones, to be paid without working", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
@@ -67,14 +68,16 @@ func Flipped(sealed []byte) {
 	}
 }
 
-// Scaled makes the values of a sealed update as large as they can be, with the signs that they have.
+// Scaled makes the values of a sealed update as large as they can be, with the signs that they
+// have.
 func Scaled(sealed []byte) {
 	for i, v := range sealed[codec.HeaderLen:] {
 		sealed[codec.HeaderLen+i] = byte(int8(max(-sealedMax, min(int(int8(v))*scaledBy, sealedMax))))
 	}
 }
 
-// Noise fills a sealed update with values from -most to most, each as likely, of a stream of 64 random bits.
+// Noise fills a sealed update with values from -most to most, each as likely, of a stream of 64
+// random bits.
 func Noise(sealed []byte, most uint8, random func() uint64) {
 	values := sealed[codec.HeaderLen:]
 	span := 2*uint64(most) + 1
@@ -83,8 +86,8 @@ func Noise(sealed []byte, most uint8, random func() uint64) {
 	}
 }
 
-// noiseMost makes noise about as long as an honest update: values are sealed in sixteenths of the learning rate, honest ones are rarely larger
-// than one and a half of it.
+// noiseMost makes noise about as long as an honest update: values are sealed in sixteenths of the
+// learning rate, honest ones are rarely larger than one and a half of it.
 const noiseMost = 24
 
 // blank is a sealed update that moves nothing.
@@ -153,7 +156,8 @@ func (m *member) halfStep(ctx context.Context, params, state engine.Vector, span
 	return result, err
 }
 
-// sealedStep computes rightly and changes what is sealed. The commitment is to what it made of it, and its work is right.
+// sealedStep computes rightly and changes what is sealed. The commitment is to what it made of
+// it, and its work is right.
 func (m *member) sealedStep(bend func(sealed []byte)) step {
 	return func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		result, err := m.honest.Step(ctx, params, state, spans, step)

@@ -66,8 +66,9 @@ func dishonest(t *testing.T, name string, cfg cpu.Config) (*member, *cpu.Engine)
 	return m, e
 }
 
-// TestMinersAreToldFromTheHonest says of each kind which of its results show what: those whose work is wrong are proven, those who computed
-// and sealed something else are worth nothing by what they reveal.
+// TestMinersAreToldFromTheHonest says of each kind which of its results show what: those whose
+// work is wrong are proven, those who computed and sealed something else are worth nothing by
+// what they reveal.
 func TestMinersAreToldFromTheHonest(t *testing.T) {
 	cfg, c := minerConfig(t)
 	params := llama.Init(minerModel, wire.Sum("miners-test"))

@@ -17,7 +17,7 @@ func officials() []Kind {
 			make: func(m *member) (hooks, error) {
 				return hooks{others: m.nothing, lies: aboutOthers, say: m.passEverything}, nil
 			}},
-		{Name: "false-accuser", Tries: "accuses whomever it shall verify, with a trace of its invention, for the reward",
+		{Name: "false-accuser", Tries: "accuses everyone it verifies, with a forged trace, for the reward",
 			Offences: []coordinator.Offence{coordinator.FalseAccusation, coordinator.Silence},
 			make: func(m *member) (hooks, error) {
 				return hooks{others: m.nothing, lies: aboutOthers}, nil
@@ -37,13 +37,15 @@ func officials() []Kind {
 func aboutItself(own bool) bool { return own }
 func aboutOthers(own bool) bool { return !own }
 
-// nothing is the result of a verifier who does not compute: the same for the same share, and never the one that was committed to.
+// nothing is the result of a verifier who does not compute: the same for the same share, and
+// never the one that was committed to.
 func (m *member) nothing(ctx context.Context, _, _ engine.Vector, spans []batch.Span, _ uint32) (engine.Result, error) {
 	share := batch.Hash(spans)
 	return engine.Result{Payload: []byte{}, Gradient: wire.Sum("entrain/adversary/nothing", m.o.Seed[:], share[:])}, ctx.Err()
 }
 
-// passEverything passes whatever it was drawn for, and votes for the accused. Its proof of having computed is made up.
+// passEverything passes whatever it was drawn for, and votes for the accused. Its proof of having
+// computed is made up.
 func (m *member) passEverything(said coordinator.Message) (coordinator.Message, bool) {
 	switch said := said.(type) {
 	case coordinator.Accuse:
@@ -64,15 +66,16 @@ func (m *member) nameOthers(said coordinator.Message) (coordinator.Message, bool
 	return report, true
 }
 
-// sharedSecret is what the gang takes for the root of a gradient nobody computed: each of them can open the work of the others.
+// sharedSecret is what the gang takes for the root of a gradient nobody computed: each of them
+// can open the work of the others.
 func (m *member) sharedSecret(spans []batch.Span) wire.Hash { return m.secretOf(batch.Hash(spans)) }
 
 func (m *member) secretOf(share wire.Hash) wire.Hash {
 	return wire.Sum("entrain/adversary/gang", m.o.Secret[:], share[:])
 }
 
-// coverUp passes fellows with the secret that opens their work, votes for them, and holds whatever they sent. Of others it says what its
-// node found.
+// coverUp passes fellows with the secret that opens their work, votes for them, and holds
+// whatever they sent. Of others it says what its node found.
 func (m *member) coverUp(said coordinator.Message) (coordinator.Message, bool) {
 	switch said := said.(type) {
 	case coordinator.Accuse:
@@ -90,7 +93,7 @@ func (m *member) coverUp(said coordinator.Message) (coordinator.Message, bool) {
 	return said, true
 }
 
-// fellow says whether a member belongs to the gang.
+// fellow reports whether a member belongs to the gang.
 func (m *member) fellow(i uint32) bool { return i < m.state.Count() && m.ours(m.state.Key(i)) }
 
 // holdFellows claims to hold the results of all fellows that were due.

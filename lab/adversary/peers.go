@@ -80,7 +80,8 @@ func (h handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	return v
 }
 
-// Answer is part of p2p.Handler: commitments of the member's own are left out unless they are the ones it published.
+// Answer is part of p2p.Handler: commitments of the member's own are left out unless they are the
+// ones it published.
 func (h handler) Answer(from key.Public, request []byte) []byte {
 	answer := h.Handler.Answer(from, request)
 	if h.m.hooks.commit == nil || len(request) == 0 || request[0] != questionCommitments {
@@ -150,7 +151,8 @@ func (m *member) look() {
 		b := authored(m.self, s)
 		// The node learns of it as of any other, or its own model would go astray.
 		m.inner.Gossip(m.self, b)
-		_ = m.network.Publish(b) // gossip is a matter of chance anyway; the next time it is asked for says it again
+		// gossip is a matter of chance anyway; the next time it is asked for says it again
+		_ = m.network.Publish(b)
 	}
 }
 

@@ -10,9 +10,10 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A stubborn liar did compute its share, and argues by the true trace of it but for two places: the outcome, which is what it committed
-// to, and one slice of one operation, drawn by chance, from which it pretends that the outcome came. The dispute descends to that slice,
-// wherever it is, and the referee has to compute it.
+// A stubborn liar did compute its share, and argues by the true trace of it but for two places:
+// the outcome, which is what it committed to, and one slice of one operation, drawn by chance,
+// from which it pretends that the outcome came. The dispute descends to that slice, wherever it
+// is, and the referee has to compute it.
 type stubborn struct {
 	honest          node.Player
 	of              coordinator.Case
@@ -129,7 +130,8 @@ func (s *stubborn) truth(ctx context.Context, level coordinator.Level, depth uin
 	return r.Nodes, nil
 }
 
-// proof shows that the last operation is the outcome: four siblings of each level, the lowest first.
+// proof shows that the last operation is the outcome: four siblings of each level, the lowest
+// first.
 func (s *stubborn) proof(ctx context.Context) ([]wire.Hash, error) {
 	var proof []wire.Hash
 	last := s.ops - 1

@@ -27,8 +27,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// world is a run of four nodes without verification on one virtual clock, so that a cheat is seen as long as the run lasts. The last
-// one, or for kinds that take several the last two, cheat.
+// world is a run of four nodes without verification on one virtual clock, so that a cheat is seen
+// as long as the run lasts. The last one, or for kinds that take several the last two, cheat.
 type world struct {
 	t       *testing.T
 	clock   *loop.Virtual
@@ -214,7 +214,8 @@ func (w *world) join(i int, kind string) {
 	w.nodes = append(w.nodes, n)
 }
 
-// spoken is the network of a node whose own commitments are noted if it is the first, who does not hear itself.
+// spoken is the network of a node whose own commitments are noted if it is the first, who does
+// not hear itself.
 type spoken struct {
 	p2p.Network
 	by int

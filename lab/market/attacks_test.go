@@ -19,10 +19,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// The attacks of docs/security.md on runs of buckets. Those on what is sealed are in TestCheatsEarnNothing; what buckets and names alone
-// withstand is tested in package bucket, what the chain refuses in package coordinator.
+// The attacks of docs/security.md on runs of buckets. Those on what is sealed are in
+// TestCheatsEarnNothing; what buckets and names alone withstand is tested in package bucket, what
+// the chain refuses in package coordinator.
 
-// unpaid checks that the last miner earned nothing, and that the others did all their work undisturbed.
+// unpaid checks that the last miner earned nothing, and that the others did all their work
+// undisturbed.
 func unpaid(t *testing.T, m *Market, r Result) {
 	t.Helper()
 	last := len(r.Earners) - 1
@@ -36,14 +38,16 @@ func unpaid(t *testing.T, m *Market, r Result) {
 	}
 }
 
-// TestLateUploads has a miner commit in time and show what it committed to when the window in which it should is over.
+// TestLateUploads has a miner commit in time and show what it committed to when the window in
+// which it should is over.
 func TestLateUploads(t *testing.T) {
 	m := begin(t, Config{Miners: honest(4), Validators: []Judge{{}, {}}, Steps: 16})
 	m.Buckets.Break(Place(3), bucketmem.Faults{Appear: 15 * time.Second})
 	unpaid(t, m, finish(t, m))
 }
 
-// TestOthersObjectsUnderOnesOwnName has a bucket answer every request for its owner's objects with those of another miner.
+// TestOthersObjectsUnderOnesOwnName has a bucket answer every request for its owner's objects
+// with those of another miner.
 func TestOthersObjectsUnderOnesOwnName(t *testing.T) {
 	m := begin(t, Config{Miners: honest(4), Validators: []Judge{{}, {}}, Steps: 16})
 	type what struct {
@@ -99,8 +103,8 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-// bettor computes all and seals only what one slice would show: it bets on knowing which will be asked for. If it saves the rest of the
-// gradient, its work is wrong.
+// bettor computes all and seals only what one slice would show: it bets on knowing which will be
+// asked for. If it saves the rest of the gradient, its work is wrong.
 type bettor struct {
 	bent
 	saves bool
@@ -127,7 +131,8 @@ func (b *bettor) Step(ctx context.Context, params, state engine.Vector, spans []
 	return r, nil
 }
 
-// TestSlicesCannotBeForeseen bets on a slice, and looks whether anybody could know it while commitments are taken.
+// TestSlicesCannotBeForeseen bets on a slice, and looks whether anybody could know it while
+// commitments are taken.
 func TestSlicesCannotBeForeseen(t *testing.T) {
 	for name, c := range map[string]struct{ saves, inexact bool }{"works compared": {true, false}, "works not compared": {false, true}} {
 		t.Run(name, func(t *testing.T) {
@@ -191,8 +196,9 @@ func TestALyingMinorityMovesNothing(t *testing.T) {
 	}
 }
 
-// TestValidatorsThatCopy has one that repeats what was agreed on before, and one that says the same of all: without looking neither knows of a
-// cheat that has just come, nor of an honest member that has begun to cheat.
+// TestValidatorsThatCopy has one that repeats what was agreed on before, and one that says the
+// same of all: without looking neither knows of a cheat that has just come, nor of an honest
+// member that has begun to cheat.
 func TestValidatorsThatCopy(t *testing.T) {
 	for _, kind := range []string{"copy", "same"} {
 		j, _ := adversary.FindJudge(kind)
@@ -208,7 +214,8 @@ func TestValidatorsThatCopy(t *testing.T) {
 	}
 }
 
-// TestOthersScoresCannotBeCommittedTo has a validator take over the hash of another's scores, and show them when they are shown.
+// TestOthersScoresCannotBeCommittedTo has a validator take over the hash of another's scores, and
+// show them when they are shown.
 func TestOthersScoresCannotBeCommittedTo(t *testing.T) {
 	run, a, b := wire.Sum("run"), JudgeKey(0).Public(), JudgeKey(1).Public()
 	said := coordinator.RevealScores{Period: 3, Salt: wire.Sum("salt"), Scores: []coordinator.Score{{Member: 1, Value: 100}}}
@@ -223,7 +230,8 @@ func TestOthersScoresCannotBeCommittedTo(t *testing.T) {
 	}
 }
 
-// TestAMinerThatBeginsToCheat works for two periods and sends noise then: its average falls, and what it is paid ends with the period.
+// TestAMinerThatBeginsToCheat works for two periods and sends noise then: its average falls, and
+// what it is paid ends with the period.
 func TestAMinerThatBeginsToCheat(t *testing.T) {
 	turn := func(cfg *node.Config) { cfg.Engine = &turncoat{bent{cfg.Engine}, 16} }
 	m := begin(t, Config{Miners: append(honest(4), Miner{Bend: turn}), Validators: []Judge{{}, {}}, Steps: 40})

@@ -21,7 +21,8 @@ type Judge struct {
 	Stake  uint64 // 0: 1000
 	Sample uint32 // results of a window it evaluates; 0: as validator.Config says
 	Losses uint32 // sequences of the test of losses; 0: 4
-	// Late says that it does not start with the run: Enter starts it. Those that do come before it in the configuration.
+	// Late says that it does not start with the run: Enter starts it. Those that do come before
+	// it in the configuration.
 	Late bool
 	// Say, if not nil, is what it tells the chain in place of its scores.
 	Say func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score

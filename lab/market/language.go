@@ -10,8 +10,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// language is text in which each word is followed by one of four, and the word before decides which of them are likely. Its sequences are numbered
-// from a first one.
+// language is text in which each word is followed by one of four, and the word before decides
+// which of them are likely. Its sequences are numbered from a first one.
 type language struct{ from uint64 }
 
 // followers is how many words can follow one.

@@ -1,8 +1,10 @@
-// Package market runs miners and validators of a run that exchanges by buckets, all in one process and on one virtual clock: real nodes, real
-// validators, the real engine and codec, the ledger and the buckets in memory. Some miners cheat and some validators lie. Everything that comes of
-// it follows from the configuration, to the last bit.
+// Package market runs miners and validators of a run that exchanges by buckets, all in one
+// process and on one virtual clock: real nodes, real validators, the real engine and codec, the
+// ledger and the buckets in memory. Some miners cheat and some validators lie. Everything that
+// comes of it follows from the configuration, to the last bit.
 //
-// It is where the rewards of docs/rewards.md are measured (`entrain bench rewards`), and where attacks are tested.
+// It is where the rewards of docs/rewards.md are measured (`entrain bench rewards`), and where
+// attacks are tested.
 package market
 
 import (

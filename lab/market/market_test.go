@@ -39,7 +39,8 @@ func finish(t *testing.T, m *Market) Result {
 
 func honest(n int) []Miner { return make([]Miner, n) }
 
-// TestCheatsEarnNothing is free riding in each of its kinds, copies and mosaics among them, all at once.
+// TestCheatsEarnNothing is free riding in each of its kinds, copies and mosaics among them, all
+// at once.
 func TestCheatsEarnNothing(t *testing.T) {
 	miners := honest(5)
 	for _, k := range adversary.Miners() {
@@ -73,8 +74,9 @@ func TestCheatsEarnNothing(t *testing.T) {
 	}
 }
 
-// TestWithoutProofsCheatsEarnLittle is the same where arithmetic is not exact, so that works say nothing: cosines and losses are all there is. Scores are moving averages,
-// so a share falls with the windows: the stale one begins as an honest one would.
+// TestWithoutProofsCheatsEarnLittle is the same where arithmetic is not exact, so that works say
+// nothing: cosines and losses are all there is. Scores are moving averages, so a share falls with
+// the windows: the stale one begins as an honest one would.
 func TestWithoutProofsCheatsEarnLittle(t *testing.T) {
 	miners := honest(5)
 	for _, k := range []string{"noise", "stale", "sign-flip", "scale", "wrong-data"} {
@@ -98,7 +100,8 @@ func TestWithoutProofsCheatsEarnLittle(t *testing.T) {
 	}
 }
 
-// TestValidatorsSurviveACrashBetweenCommitAndReveal ends one with kill -9 when its commitment is on the chain, and starts it again later.
+// TestValidatorsSurviveACrashBetweenCommitAndReveal ends one with kill -9 when its commitment is
+// on the chain, and starts it again later.
 func TestValidatorsSurviveACrashBetweenCommitAndReveal(t *testing.T) {
 	m := begin(t, Config{Miners: honest(3), Validators: []Judge{{}, {}}, Steps: 26})
 	said := func() (coordinator.ValidatorScores, uint32, bool) {
@@ -142,7 +145,8 @@ func TestValidatorsSurviveACrashBetweenCommitAndReveal(t *testing.T) {
 	}
 }
 
-// TestAValidatorComesLate has one start in the middle of a run, from nothing but the chain and the buckets.
+// TestAValidatorComesLate has one start in the middle of a run, from nothing but the chain and
+// the buckets.
 func TestAValidatorComesLate(t *testing.T) {
 	m := begin(t, Config{Miners: honest(3), Validators: []Judge{{}, {Late: true}}, Steps: 32})
 	if !m.Until(time.Hour, func() bool { return m.State().Round() >= 12 }) {

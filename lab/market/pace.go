@@ -9,8 +9,8 @@ import (
 // stepTime is how long a miner computes its part of a window whose sequences are divided equally.
 const stepTime = 2 * time.Second
 
-// takes is how long a miner computes so many sequences. Where all are equally fast and have equal shares it is the same however many
-// those are, so that what is measured does not depend on it.
+// takes returns how long a miner computes a number of sequences. Where all are equally fast and
+// have equal shares the time does not depend on the number, so that measurements do not either.
 func (c *Config) takes(who Miner, sequences uint32) time.Duration {
 	if c.Sharing == coordinator.EqualShares && who.Slow == 0 {
 		return stepTime

@@ -6,8 +6,8 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// paced runs five miners that are alike and one that is not, and returns what came of all, and of each for every sequence of its accepted
-// results.
+// paced runs five miners that are alike and one that is not, and returns what came of all, and of
+// each for every sequence of its accepted results.
 func paced(t *testing.T, last Miner, sharing coordinator.Sharing) (r Result, members []coordinator.Member, each []float64) {
 	t.Helper()
 	m := begin(t, Config{Miners: append(honest(5), last), Validators: []Judge{{Sample: 6}, {Sample: 6}}, Steps: 32, Sharing: sharing})
@@ -34,8 +34,10 @@ func mean(list []float64) (sum float64) {
 	return sum
 }
 
-// TestASlowMinerIsGivenWhatItManages has one that computes four times as long as the others, which is more than a window lasts. With equal
-// shares it is late in each of its windows, until it is dropped; with shares by speed nothing of it is late, and it is paid as the others for what it does.
+// TestASlowMinerIsGivenWhatItManages has one that computes four times as long as the others,
+// which is more than a window lasts. With equal shares it is late in each of its windows, until
+// it is dropped; with shares by speed nothing of it is late, and it is paid as the others for
+// what it does.
 func TestASlowMinerIsGivenWhatItManages(t *testing.T) {
 	_, members, _ := paced(t, Miner{Slow: 4}, coordinator.EqualShares)
 	if v := members[5]; v.Results != 0 {
@@ -61,8 +63,9 @@ func total(members []coordinator.Member) (sum uint64) {
 	return sum
 }
 
-// TestBoastingDoesNotPay has one that says it is ten times as fast as it is: it is given no more than four equal shares, cannot do it in time,
-// and earns nothing. One that says half as much again, and just manages it, is paid for what it did and no more.
+// TestBoastingDoesNotPay has one that says it is ten times as fast as it is: it is given no more
+// than four equal shares, cannot do it in time, and earns nothing. One that says half as much
+// again, and just manages it, is paid for what it did and no more.
 func TestBoastingDoesNotPay(t *testing.T) {
 	_, members, _ := paced(t, Miner{Claims: 1000}, coordinator.SpeedShares)
 	if v := members[5]; v.Results != 0 || v.Earned != 0 || v.Points != 0 {
@@ -82,8 +85,8 @@ func TestBoastingDoesNotPay(t *testing.T) {
 	}
 }
 
-// TestUnderstatingDoesNotPay has one that says it is far slower than it is, to be paid for little work: pay is for sequences, and each is paid no
-// better than the others'.
+// TestUnderstatingDoesNotPay has one that says it is far slower than it is, to be paid for little
+// work: pay is for sequences, and each is paid no better than the others'.
 func TestUnderstatingDoesNotPay(t *testing.T) {
 	for _, claims := range []uint32{25, 1} {
 		r, members, each := paced(t, Miner{Claims: claims}, coordinator.SpeedShares)

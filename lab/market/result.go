@@ -17,13 +17,15 @@ type Earner struct {
 	Reward   uint64  // tokens
 	Share    float64 // of what all miners were given
 	Last     float64 // its score in the last period
-	Evidence Mean    // over all evaluations of the first validator, the first quarter of the windows left out
+	// over all evaluations of the first validator, the first quarter of the windows left out
+	Evidence Mean
 }
 
 // Mean is what evaluations showed on average.
 type Mean struct {
-	Count                                int
-	Whole, Tensors, Norm, Advantage, One float64 // Norm in medians; One is the score of a single evaluation
+	Count int
+	// Norm in medians; One is the score of a single evaluation
+	Whole, Tensors, Norm, Advantage, One float64
 	Verdicts                             map[score.Verdict]int
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// RewardsOptions are what a measurement of rewards may be told. Zero values stand for what the comments say.
+// RewardsOptions are what a measurement of rewards may be told. Zero values stand for what the
+// comments say.
 type RewardsOptions struct {
 	Honest     int    // miners beside the one that is measured: 5
 	Validators int    // 2
@@ -46,7 +47,8 @@ func Behaviours() []Behaviour {
 // Reward is what came of one behaviour.
 type Reward struct {
 	Behaviour string `json:"behaviour"`
-	// The means over all evaluations of it by the first validator, a first quarter of the windows left out.
+	// The means over all evaluations of it by the first validator, a first quarter of the windows
+	// left out.
 	Cosine       float64 `json:"cosine"`
 	TensorCosine float64 `json:"tensor_cosine"`
 	Norm         float64 `json:"norm"`      // in medians of the window
@@ -56,7 +58,8 @@ type Reward struct {
 	Pay float64 `json:"pay"`
 	// PayInexact is the same where arithmetic is not exact, and works are not compared.
 	PayInexact float64 `json:"pay_inexact"`
-	// Loss is the held-out loss at the end, of the run in which works are compared. Who is not paid moves the model all the same.
+	// Loss is the held-out loss at the end, of the run in which works are compared. A miner
+	// that is not paid still moves the model.
 	Loss float64 `json:"heldout_loss"`
 	// Verdicts counts those of the evaluations where works are compared.
 	Verdicts map[score.Verdict]int `json:"verdicts"`
@@ -75,8 +78,8 @@ type Rewards struct {
 	Rows       []Reward `json:"rows"`
 }
 
-// MeasureRewards lets one miner behave in each way in turn, in runs of their own, and says what it was paid. Same options, same numbers, on
-// every machine.
+// MeasureRewards lets one miner behave in each way in turn, in runs of their own, and says what
+// it was paid. Same options, same numbers, on every machine.
 func MeasureRewards(ctx context.Context, o RewardsOptions) (Rewards, error) {
 	o.fill()
 	r := Rewards{Honest: o.Honest, Validators: o.Validators, Windows: o.Steps, Seeds: o.Seeds, Params: Model.Layout().Len()}

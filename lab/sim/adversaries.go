@@ -11,8 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Mix names the kinds of n adversaries, one after the other from the library, so that all are there if n is large enough. Kinds that
-// take several come as a gang.
+// Mix names the kinds of n adversaries, one after the other from the library, so that all are
+// there if n is large enough. Kinds that take several come as a gang.
 func Mix(n int) []string {
 	var kinds []string
 	for len(kinds) < n {
@@ -71,7 +71,8 @@ func (n *network) gang(kind string) []key.Public {
 	return keys
 }
 
-// cheats says whether a client does what its kind is convicted for: one of each gang of sybils works honestly for the others.
+// cheats reports whether a client does what its kind is convicted for: one of each gang of sybils
+// works honestly for the others.
 func (n *network) cheats(client int) bool {
 	kind := n.cfg.kind(client)
 	return kind != "" && (kind != "sybil" || n.gang(kind)[0] != n.key(client).Public())
@@ -114,7 +115,8 @@ type Conviction struct {
 // trust is what the simulation knows of verification: what was decided, and with which chances.
 type trust struct {
 	convictions []Conviction
-	// exposures are those of each adversary whose results are wrong, by client, and rounds those they are about.
+	// exposures are those of each adversary whose results are wrong, by client, and rounds those
+	// they are about.
 	exposures map[int]*Exposure
 	rounds    map[int][]uint32
 	drawn     map[uint32]bool // rounds whose checks were drawn
@@ -169,10 +171,12 @@ func (n *network) convicted(s coordinator.State, c coordinator.Conviction) {
 	}
 }
 
-// faulty says that crashes and the like make honest clients miss rounds, for which they may pay a fee.
+// faulty says that crashes and the like make honest clients miss rounds, for which they may pay a
+// fee.
 func (c Config) faulty() bool { return c.Crashes+c.Stragglers+c.Partitions+c.Outages > 0 }
 
-// expose notes with which chances the results of adversaries of a round were drawn, once that has happened.
+// expose notes with which chances the results of adversaries of a round were drawn, once that has
+// happened.
 func (n *network) expose(s coordinator.State) {
 	t := &n.trust
 	if !t.first {
@@ -214,8 +218,8 @@ func (n *network) harmless(k adversary.Kind, about coordinator.Round) bool {
 	return k.Name == "free-rider-stale" && about.Step() == 1
 }
 
-// chances are the probabilities with which the results of a round are checked: see the coordinator's draw, which does the same in
-// integers. Doubts are those before the block.
+// chances are the probabilities with which the results of a round are checked: see the
+// coordinator's draw, which does the same in integers. Doubts are those before the block.
 func chances(before, s coordinator.State, about coordinator.Round) []float64 {
 	out := make([]float64, s.Count())
 	weight := make([]float64, s.Count())
@@ -245,8 +249,8 @@ func chances(before, s coordinator.State, about coordinator.Round) []float64 {
 	return out
 }
 
-// able is the share of the other members whose verification finds a wrong result of member i: the lazy ones and fellows in a gang do not
-// look, and bad hardware cannot tell.
+// able is the share of the other members whose verification finds a wrong result of member i: the
+// lazy ones and fellows in a gang do not look, and bad hardware cannot tell.
 func (n *network) able(s coordinator.State, i uint32) float64 {
 	others, able := 0.0, 0.0
 	kind := n.cfg.kind(n.clientOf(s.Key(i)))

@@ -17,12 +17,14 @@ import (
 const (
 	// vocab is how many tokens there are.
 	vocab = 64
-	// textTokens are the tokens of the data set: few enough to lie in one chunk, so that evidence about them is short.
+	// textTokens are the tokens of the data set: few enough to lie in one chunk, so that evidence
+	// about them is short.
 	textTokens = 1 << 15
 )
 
-// babble is a text that a model can learn something of: each token is likely to be followed by the next one or the one after. It is a data
-// set like any other, with a manifest by which a referee tells what a sequence is.
+// babble is a text that a model can learn something of: each token is likely to be followed by
+// the next one or the one after. It is a data set like any other, with a manifest by which a
+// referee tells what a sequence is.
 func babble() []byte {
 	random := prng.New(wire.Sum("entrain/sim/babble"), "text")
 	text := make([]byte, 0, 2*textTokens)
@@ -43,7 +45,8 @@ type letters struct{ tokenizer.Bytes }
 // Vocab is part of tokenizer.Tokenizer.
 func (letters) Vocab() uint32 { return vocab }
 
-// prepareData writes the data set into a directory of its own and opens it. Done removes the directory.
+// prepareData writes the data set into a directory of its own and opens it. Done removes the
+// directory.
 func (n *network) prepareData(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "entrain-sim-")
 	if err != nil {

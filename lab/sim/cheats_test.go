@@ -12,8 +12,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// TestCheatsAreFoundOut has a third of sixteen cheat, of all kinds in turn. What must hold of the honest ones, of tokens and of points is
-// checked by the simulation itself.
+// TestCheatsAreFoundOut has a third of sixteen cheat, of all kinds in turn. What must hold of the
+// honest ones, of tokens and of points is checked by the simulation itself.
 func TestCheatsAreFoundOut(t *testing.T) {
 	groups := []string{
 		"free-rider free-rider-stale free-rider-none copycat bad-hardware",
@@ -119,8 +119,8 @@ func TestCheatsAreReplayedBySeed(t *testing.T) {
 	}
 }
 
-// TestFindingsStayFixed simulates what lab campaign found, each shrunk to its smallest configuration. docs/bugs.md
-// says what each of them was.
+// TestFindingsStayFixed simulates what lab campaign found, each shrunk to its smallest
+// configuration. docs/bugs.md says what each of them was.
 func TestFindingsStayFixed(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -7,8 +7,9 @@ import (
 	"github.com/entrain-network/entrain/prng"
 )
 
-// Exposure is one adversary's time in the open: the probabilities with which each of its accepted results was drawn to be checked by an
-// honest verifier, up to the one it was convicted for, or all of them if it never was.
+// Exposure is one adversary's time in the open: the probabilities with which each of its accepted
+// results was drawn to be checked by an honest verifier, up to the one it was convicted for, or
+// all of them if it never was.
 type Exposure struct {
 	Client   int       `json:"client"`
 	Kind     string    `json:"kind"`
@@ -16,9 +17,10 @@ type Exposure struct {
 	Detected bool      `json:"detected"` // by a check of the last one
 }
 
-// quantile is where the moment of detection lies in its distribution: uniform between 0 and 1 if results are checked with the
-// probabilities stated and each check finds the cheat. The distribution has steps, and within the step u decides. One that was not
-// detected lies somewhere above the probability of having been.
+// quantile is where the moment of detection lies in its distribution: uniform between 0 and 1 if
+// results are checked with the probabilities stated and each check finds the cheat. The
+// distribution has steps, and within the step u decides. One that was not detected lies somewhere
+// above the probability of having been.
 func (e Exposure) quantile(u float64) float64 {
 	undetected := 1.0
 	for i, p := range e.Chances {
@@ -30,8 +32,8 @@ func (e Exposure) quantile(u float64) float64 {
 	return 1 - undetected + undetected*u
 }
 
-// Expected is how many results the adversary is expected to have had accepted before the one that convicts it, at these probabilities,
-// if the last of them went on for ever.
+// Expected returns the expected number of accepted results before the one that convicts the
+// adversary, at these probabilities, if the last of them continued forever.
 func (e Exposure) Expected() float64 {
 	if len(e.Chances) == 0 {
 		return 0
@@ -48,12 +50,14 @@ func (e Exposure) Expected() float64 {
 
 // Fit is how well the times of detection agree with the stated probabilities of checking.
 type Fit struct {
-	Count    int     `json:"count"`    // of adversaries
-	Distance float64 `json:"distance"` // of Kolmogorov and Smirnov, between the quantiles seen and uniform ones
-	P        float64 `json:"p"`        // probability of a distance as large if the statement is true
+	Count int `json:"count"` // of adversaries
+	// of Kolmogorov and Smirnov, between the quantiles seen and uniform ones
+	Distance float64 `json:"distance"`
+	P        float64 `json:"p"` // probability of a distance as large if the statement is true
 }
 
-// Fitted compares exposures with what they say of themselves. Source breaks the ties of a distribution in steps.
+// Fitted compares exposures with what they say of themselves. Source breaks the ties of a
+// distribution in steps.
 func Fitted(all []Exposure, random *prng.Source) Fit {
 	var q []float64
 	for _, e := range all {
@@ -74,8 +78,9 @@ func Fitted(all []Exposure, random *prng.Source) Fit {
 	return f
 }
 
-// kolmogorov is the probability that the limit distribution of Kolmogorov exceeds x. The argument above has Stephens' correction for
-// small samples (Journal of the Royal Statistical Society B 32, 1970).
+// kolmogorov is the probability that the limit distribution of Kolmogorov exceeds x. The argument
+// above has Stephens' correction for small samples (Journal of the Royal Statistical Society B
+// 32, 1970).
 func kolmogorov(x float64) float64 {
 	if x < 0.2 {
 		return 1 // the series below needs many terms there, and the value is 1 to 12 digits

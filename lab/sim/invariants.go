@@ -9,7 +9,8 @@ import (
 // invariants is what was seen so far and must stay true.
 type invariants struct {
 	height uint64
-	// params is the hash of the parameters at the start of a round, as the first participant to get there computed it.
+	// params is the hash of the parameters at the start of a round, as the first participant to
+	// get there computed it.
 	params map[uint32]wire.Hash
 	// settled are the rounds whose accepted sets were looked at.
 	settled map[uint32]bool
@@ -37,7 +38,8 @@ func (n *network) inspect() {
 	n.inspectParams(v.State)
 }
 
-// inspectParams compares the parameters of participants at the same round. After a rollback all begin again from older ones.
+// inspectParams compares the parameters of participants at the same round. After a rollback all
+// begin again from older ones.
 func (n *network) inspectParams(s coordinator.State) {
 	c := &n.check
 	if s.Rollbacks() != c.rollback {

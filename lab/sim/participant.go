@@ -209,7 +209,8 @@ type signature struct {
 	author key.Public
 }
 
-// verify checks a signature, once for all participants: that is the most costly of what each of them does.
+// verify checks a signature, once for all participants: that is the most costly of what each of
+// them does.
 func (n *network) verify(s coordinator.Signed, author key.Public) bool {
 	k := signature{s, author}
 	good, known := n.signatures[k]

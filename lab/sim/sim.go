@@ -1,13 +1,16 @@
-// Package sim runs a whole network in one process: participants that are the real nodes, with the real model and codec, on a ledger
-// and a peer network in memory, under one virtual clock. Crashes, stragglers, loss, delay and partitions come from one seed, so a
-// run is a function of its [Config]: the same seed gives the same history, to the last bit, and a failure is replayed by its seed.
+// Package sim runs a whole network in one process: participants that are the real nodes, with the
+// real model and codec, on a ledger and a peer network in memory, under one virtual clock.
+// Crashes, stragglers, loss, delay and partitions come from one seed, so a run is a function of
+// its [Config]: the same seed gives the same history, to the last bit, and a failure is replayed
+// by its seed.
 //
 // While it runs it checks what must always hold, after every event:
 //
-//   - no honest participant is convicted, no cheat of what it did not do, and no token comes or goes;
+//   - no honest participant is convicted, no cheat of what it did not do, and tokens add up;
 //   - honest participants that hold the parameters of the same round hold the same bits;
-//   - no sequence's training is accepted twice, nothing is accepted that was not given out, and points are what was accepted;
-//   - nothing sticks: the run finishes within its virtual time.
+//   - no sequence is accepted twice, nothing is accepted that was not given out, and points match
+//     the accepted work;
+//   - the run finishes within its virtual time.
 package sim
 
 import (
@@ -58,12 +61,15 @@ type Config struct {
 
 	// Adversaries are the kinds of package adversary that the last participants are, one each.
 	Adversaries []string
-	// Reformed lets the adversaries work honestly, in a run that is otherwise the same: what the cheats are measured against.
+	// Reformed lets the adversaries work honestly, in a run that is otherwise the same: what the
+	// cheats are measured against.
 	Reformed bool `json:",omitempty"`
-	// Verification is the share in percent of the accepted results that are recomputed. Members then put up a stake.
+	// Verification is the share in percent of the accepted results that are recomputed. Members
+	// then put up a stake.
 	Verification uint8
 
-	// BySpeed divides batches, twice as large ones, by what members say of their speed, where else all have equal shares.
+	// BySpeed divides batches, twice as large ones, by what members say of their speed, where
+	// else all have equal shares.
 	BySpeed bool `json:",omitempty"`
 
 	// Limit is the virtual time within which the run must finish.
@@ -108,18 +114,22 @@ type Report struct {
 	Log       wire.Hash     `json:"log"`    // of all events in order
 	LossFirst float32       `json:"loss_first"`
 	LossLast  float32       `json:"loss_last"`
-	HeldOut   float32       `json:"heldout"` // loss of the final parameters on a text that nobody trained on
-	Points    uint64        `json:"points"`  // of all members
-	Holders   int           `json:"holders"` // honest participants that hold the agreed parameters at the end
+	// loss of the final parameters on a text that nobody trained on
+	HeldOut float32 `json:"heldout"`
+	Points  uint64  `json:"points"` // of all members
+	// honest participants that hold the agreed parameters at the end
+	Holders int `json:"holders"`
 
 	// With Verification:
-	Convictions     []Conviction `json:"convictions,omitempty"`
-	HonestConvicted int          `json:"honest_convicted"`     // of more than an absence; never above 0
-	Undetected      int          `json:"undetected,omitempty"` // adversaries whose cheat can be proven, and was not in this time
-	Checks          uint32       `json:"checks,omitempty"`     // drawn
-	Passed          uint32       `json:"passed,omitempty"`     // of these
-	Disputes        uint32       `json:"disputes,omitempty"`
-	Exposures       []Exposure   `json:"exposures,omitempty"`
+	Convictions []Conviction `json:"convictions,omitempty"`
+	// of more than an absence; never above 0
+	HonestConvicted int `json:"honest_convicted"`
+	// adversaries whose cheat can be proven, and was not in this time
+	Undetected int        `json:"undetected,omitempty"`
+	Checks     uint32     `json:"checks,omitempty"` // drawn
+	Passed     uint32     `json:"passed,omitempty"` // of these
+	Disputes   uint32     `json:"disputes,omitempty"`
+	Exposures  []Exposure `json:"exposures,omitempty"`
 }
 
 // network is a running simulation.
@@ -150,7 +160,8 @@ type network struct {
 	clean      func() error
 }
 
-// Run simulates until the run has finished and returns what came of it. An error says which invariant broke, when and with which seed.
+// Run simulates until the run has finished and returns what came of it. An error says which
+// invariant broke, when and with which seed.
 func Run(ctx context.Context, cfg Config) (report Report, err error) {
 	n, err := assemble(ctx, cfg)
 	if err != nil {
@@ -191,7 +202,8 @@ const settleFor = 2 * time.Minute
 
 const runName = "sim"
 
-// simSpec is the run: a model so small that a round of twenty takes milliseconds, and the times of a lively network.
+// simSpec is the run: a model so small that a round of twenty takes milliseconds, and the times
+// of a lively network.
 func simSpec(cfg Config) (spec.Spec, error) {
 	s := spec.Default()
 	s.Name, s.Steps = runName, cfg.Steps
@@ -210,7 +222,8 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
 	if len(cfg.Adversaries) > 0 {
-		// All are there from the beginning, so that nobody comes too late to be found out; later nobody waits for who was expelled.
+		// All are there from the beginning, so that nobody comes too late to be found out; later
+		// nobody waits for who was expelled.
 		s.Members.Start, s.Times.Waiting = uint32(cfg.Clients-len(cfg.Adversaries)), sec(6)
 		s.Times.Epoch = sec(20) // who was dropped is soon back for the next offence
 	}
@@ -284,7 +297,8 @@ func (n *network) connect(ctx context.Context) (err error) {
 	return n.createRun(ctx)
 }
 
-// fanout is to how many others a participant passes gossip on. An author reaches all itself, so where nothing gets lost one is plenty.
+// fanout is to how many others a participant passes gossip on. An author reaches all itself, so
+// where nothing gets lost one is plenty.
 func (n *network) fanout() int {
 	if n.cfg.Loss == 0 {
 		return 1
@@ -306,7 +320,8 @@ func (n *network) genesis() host.Genesis {
 	return g
 }
 
-// makeEngine makes the one engine all participants compute with: on a virtual clock work runs at once, so they never do at the same time.
+// makeEngine makes the one engine all participants compute with: on a virtual clock work runs at
+// once, so they never do at the same time.
 func (n *network) makeEngine() error {
 	model, err := n.spec.Llama()
 	if err != nil {

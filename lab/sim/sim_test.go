@@ -97,7 +97,8 @@ func TestHonestWorkPassesEveryCheck(t *testing.T) {
 	}
 }
 
-// Whoever is reformed is not told from the honest, and the members are those of the run with cheats.
+// Whoever is reformed is not told from the honest, and the members are those of the run with
+// cheats.
 func TestTheReformedWorkHonestly(t *testing.T) {
 	cfg := Config{Seed: 3, Clients: 6, Steps: 20, Limit: Default(1).Limit, Verification: 50, Adversaries: []string{"poison", "withhold"}, Reformed: true}
 	r := run(t, cfg)

@@ -7,8 +7,9 @@ import (
 	"github.com/entrain-network/entrain/event"
 )
 
-// TestStragglersComeToBeGivenLess has shares go by speed, in a run that verifies, with all kinds of faults: all that must hold holds, and who is ten
-// times as slow as the others holds up the first rounds, not the last ones.
+// TestStragglersComeToBeGivenLess has shares go by speed, in a run that verifies, with all kinds
+// of faults: all that must hold holds, and who is ten times as slow as the others holds up the
+// first rounds, not the last ones.
 func TestStragglersComeToBeGivenLess(t *testing.T) {
 	cfg := Default(1)
 	cfg.Clients, cfg.Steps, cfg.Overlap, cfg.Verification, cfg.BySpeed = 12, 60, 1, 20, true

@@ -7,18 +7,22 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Attack is what liars send instead of the compression of their gradients. They send well-formed payloads: others are refused.
+// Attack is what liars send instead of the compression of their gradients. They send well-formed
+// payloads: others are refused.
 type Attack string
 
 // The attacks.
 const (
-	Honest   Attack = "honest"
-	Flip     Attack = "sign flip" // each the opposite of its gradient
-	Scale    Attack = "scaled"    // each the opposite of its gradient, a thousand times as large
-	Random   Attack = "random"    // each numbers of its own, others in each round
-	Together Attack = "together"  // all the same: the opposite of the mean of the honest gradients, which they know
-	Spread   Attack = "spread"    // the same, its coefficients divided among them: first come those that weigh most
-	Drift    Attack = "drift"     // all the same, in each round: the weights are to wander in one direction
+	Honest Attack = "honest"
+	Flip   Attack = "sign flip" // each the opposite of its gradient
+	Scale  Attack = "scaled"    // each the opposite of its gradient, a thousand times as large
+	Random Attack = "random"    // each numbers of its own, others in each round
+	// all the same: the opposite of the mean of the honest gradients, which they know
+	Together Attack = "together"
+	// the same, its coefficients divided among them: first come those that weigh most
+	Spread Attack = "spread"
+	// all the same, in each round: the weights are to wander in one direction
+	Drift Attack = "drift"
 )
 
 // Attacks are those that are measured.

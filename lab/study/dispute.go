@@ -40,11 +40,13 @@ type Dispute struct {
 	Sequences  int     `json:"sequences"`
 	Sequence   int     `json:"sequence"`
 	Threads    int     `json:"threads"`
-	Operations uint32  `json:"operations"`     // of the step
-	Step       float64 `json:"step_seconds"`   // doing it
-	Verify     float64 `json:"verify_seconds"` // doing it again, with the hashes of all that is compared
-	Trace      float64 `json:"trace_seconds"`  // tracing it, which only a dispute asks for
-	// Overhead is the computing that verification adds to a run's, by the percentage of results that are checked.
+	Operations uint32  `json:"operations"`   // of the step
+	Step       float64 `json:"step_seconds"` // doing it
+	// doing it again, with the hashes of all that is compared
+	Verify float64 `json:"verify_seconds"`
+	Trace  float64 `json:"trace_seconds"` // tracing it, which only a dispute asks for
+	// Overhead is the computing that verification adds to a run's, by the percentage of results
+	// that are checked.
 	Overhead map[string]float64 `json:"overhead"`
 	Games    []Played           `json:"disputes"`
 }
@@ -60,8 +62,8 @@ type Played struct {
 	Seconds   float64 `json:"seconds"`         // all of it, the liar's trace too
 }
 
-// disputed are the beginnings of the names of operations in which the lies are: what is read from outside, a product, attention, what goes back,
-// and what the codec does.
+// disputed are the beginnings of the names of operations in which the lies are: what is read from
+// outside, a product, attention, what goes back, and what the codec does.
 var disputed = []string{
 	"sequence 0, tokens", "pieces of model.embed_tokens.weight", "sequence 0, layer 0, gate", "sequence 0, layer 0, head 0, attention", "sequence 0, layer 0, gradient of down_proj",
 	"old state by blocks", "coefficients of each block", "code of each block", "new state: hash of each chunk",
@@ -200,10 +202,12 @@ func (d *disputedStep) tell(what string) {
 // disputeStep is the number of the step: the first after the default warmup.
 const disputeStep = 21
 
-// disputeRounds is how many times the step and its verification are measured, in turn; the best counts, as for all that nothing else should slow down.
+// disputeRounds is how many times the step and its verification are measured, in turn; the best
+// counts, as for all that nothing else should slow down.
 const disputeRounds = 4
 
-// check does the step, commits to what comes out, and verifies it, several times; the first warms up.
+// check does the step, commits to what comes out, and verifies it, several times; the first warms
+// up.
 func (d *disputedStep) check(ctx context.Context, r *Dispute) error {
 	r.Step, r.Verify = math.Inf(1), math.Inf(1)
 	for range disputeRounds {
@@ -228,11 +232,13 @@ func (d *disputedStep) check(ctx context.Context, r *Dispute) error {
 	return nil
 }
 
-// commit does the step, with the hashes of what comes out, and commits to that. It returns the seconds that took.
+// commit does the step, with the hashes of what comes out, and commits to that. It returns the
+// seconds that took.
 func (d *disputedStep) commit(ctx context.Context) (float64, error) {
 	after := d.engine.NewVector(d.in.State.Len())
 	d.engine.Copy(after, d.in.State)
-	prev, params := merkle.Root(d.engine.Leaves(d.in.State)), merkle.Root(d.engine.Leaves(d.in.Params)) // known from the step before
+	// known from the step before
+	prev, params := merkle.Root(d.engine.Leaves(d.in.State)), merkle.Root(d.engine.Leaves(d.in.Params))
 	from := time.Now()
 	result, err := d.engine.Step(ctx, d.in.Params, after, d.in.Spans, disputeStep)
 	if err != nil {
@@ -247,7 +253,8 @@ func (d *disputedStep) commit(ctx context.Context) (float64, error) {
 	return time.Since(from).Seconds(), nil
 }
 
-// play plays the dispute about a lie in the first operation whose name begins so; a model may have none.
+// play plays the dispute about a lie in the first operation whose name begins so; a model may
+// have none.
 func (d *disputedStep) play(ctx context.Context, name string, honest *verify.Player, r *Dispute) error {
 	for op, full := range d.names {
 		if !strings.HasPrefix(full, name) {

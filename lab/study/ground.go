@@ -16,7 +16,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ground is what the runs of a comparison share: a text as sequences of bytes, some held out, and a model that has learnt nothing.
+// ground is what the runs of a comparison share: a text as sequences of bytes, some held out, and
+// a model that has learnt nothing.
 type ground struct {
 	model    llama.Config
 	sequence int // tokens trained on in one

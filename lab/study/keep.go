@@ -11,7 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// keeper keeps results in a file, one line of JSON each, so that a measurement that was stopped goes on where it was. Without a file it keeps nothing.
+// keeper keeps results in a file, one line of JSON each, so that a measurement that was stopped
+// goes on where it was. Without a file it keeps nothing.
 type keeper[T any] struct {
 	file *os.File
 	done map[wire.Hash]T

@@ -8,15 +8,17 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// LearningOptions are what a comparison of ways to train together may be told. Zero values stand for the comparison that the documentation shows.
+// LearningOptions are what a comparison of ways to train together may be told. Zero values stand
+// for the comparison that the documentation shows.
 type LearningOptions struct {
-	Text     string // file to train on
-	Steps    int    // of Batch sequences each, that a run trains on
-	Batch    int    // sequences of a step, of all members together
-	Threads  int
-	HeldOut  uint64        // sequences that the loss is measured on
-	Rows     []LearningRow // the first, usually of AdamW, is what others are compared with
-	Results  string        // file that keeps what came of each run, if not empty; runs found there are not done again
+	Text    string // file to train on
+	Steps   int    // of Batch sequences each, that a run trains on
+	Batch   int    // sequences of a step, of all members together
+	Threads int
+	HeldOut uint64        // sequences that the loss is measured on
+	Rows    []LearningRow // the first, usually of AdamW, is what others are compared with
+	// file that keeps what came of each run, if not empty; runs found there are not done again
+	Results  string
 	Progress func(what string)
 }
 
@@ -69,8 +71,8 @@ type learning struct {
 	kept *keeper[[]float64] // losses by run: before, and after each eighth
 }
 
-// MeasureLearning trains one model by each method and number of members, always for the same number of tokens in the same order. Same options, same losses,
-// on every machine.
+// MeasureLearning trains one model by each method and number of members, always for the same
+// number of tokens in the same order. Same options, same losses, on every machine.
 func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err error) {
 	o.fill()
 	l := learning{o: o}
@@ -92,7 +94,8 @@ func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err 
 			return all, err
 		}
 		if row.Method == MethodAdamW && len(all.Runs) > 0 && all.Runs[0].Method == MethodAdamW && row.Steps == all.Runs[0].Steps {
-			row.Rate, row.Fixed = all.Runs[0].Rate, true // the mean of all gradients is the same, whoever made them
+			// the mean of all gradients is the same for any number of members
+			row.Rate, row.Fixed = all.Runs[0].Rate, true
 		}
 		run, start, err := l.best(ctx, row)
 		if err != nil {
@@ -104,7 +107,8 @@ func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err 
 	return all, nil
 }
 
-// check refuses rows whose runs would train on fewer tokens than others, or on shares that do not weigh the same.
+// check refuses rows whose runs would train on fewer tokens than others, or on shares that do not
+// weigh the same.
 func (o *LearningOptions) check(row LearningRow) error {
 	if row.Members < 1 || o.Batch < 1 || o.Batch%row.Members != 0 {
 		return fmt.Errorf("%d members do not divide a batch of %d sequences", row.Members, o.Batch)
@@ -141,7 +145,8 @@ func (l *learning) best(ctx context.Context, row LearningRow) (best LearningRun,
 // rateFactors is how often a learning rate is doubled or halved at most.
 const rateFactors = 5
 
-// bestRate tries a learning rate, then higher ones as long as they are better, and if none is, lower ones.
+// bestRate tries a learning rate, then higher ones as long as they are better, and if none is,
+// lower ones.
 func bestRate(middle float64, try func(rate float64) (loss float64, err error)) (best float64, tried int, err error) {
 	least, err := try(middle)
 	if best, tried = middle, 1; err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/entrain-network/entrain/codec"
 )
 
-// Each method learns something with each number of members, the bytes are those of the codecs, and what a file keeps is not trained again.
+// Each method learns something with each number of members, the bytes are those of the codecs,
+// and what a file keeps is not trained again.
 func TestMethodsAreCompared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains a model for some steps")

@@ -7,10 +7,12 @@ type Method string
 
 // The methods that are compared.
 const (
-	MethodAdamW      Method = "adamw"      // all gradients whole, averaged: what one machine with all the data would do
+	// all gradients whole, averaged: what one machine with all the data would do
+	MethodAdamW      Method = "adamw"
 	MethodDistro     Method = "distro"     // codec/distro
 	MethodSparseLoCo Method = "sparseloco" // codec/sparseloco
-	MethodLocal      Method = "local"      // steps of AdamW as sparseloco's, and whole changes, averaged
+	// steps of AdamW as sparseloco's, and whole changes, averaged
+	MethodLocal Method = "local"
 )
 
 // LearningRow is a run that is compared.
@@ -23,7 +25,8 @@ type LearningRow struct {
 	TopK    int     `json:"top_k,omitempty"`
 	Decay   float32 `json:"decay,omitempty"`
 	Outer   float32 `json:"outer_rate,omitempty"`
-	// Rate is the learning rate. Others, by factors of two above or below, are tried as long as they are better, unless Fixed.
+	// Rate is the learning rate. Others, by factors of two above or below, are tried as long as
+	// they are better, unless Fixed.
 	Rate  float64 `json:"learning_rate"`
 	Fixed bool    `json:"-"`
 }
@@ -62,8 +65,9 @@ func learningRow(m Method, members int) LearningRow {
 	return LearningRow{Method: m, Members: members, Rate: 4e-3}
 }
 
-// LearningVariations are runs that say what the settings do: what half the tokens cost, how many coefficients of which blocks distro sends, how many values
-// sparseloco sends, and what is left of its difference when all is sent whole, and when members take no steps on their own.
+// LearningVariations are runs that say what the settings do: what half the tokens cost, how many
+// coefficients of which blocks distro sends, how many values sparseloco sends, and what is left
+// of its difference when all is sent whole, and when members take no steps on their own.
 func LearningVariations() []LearningRow {
 	const members = 8
 	adamw, votes, sparse := learningRow(MethodAdamW, 1), learningRow(MethodDistro, members), learningRow(MethodSparseLoCo, members)

@@ -13,8 +13,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// RobustOptions are what a measurement of aggregation under attack may be told. Zero values stand for the measurement that the
-// documentation shows.
+// RobustOptions are what a measurement of aggregation under attack may be told. Zero values stand
+// for the measurement that the documentation shows.
 type RobustOptions struct {
 	Members int   // of them as many attack as the shares say
 	Steps   int   // trained
@@ -45,9 +45,10 @@ type Attacked struct {
 	Loss      float64 `json:"heldout_loss"` // after the last step, nats a token
 	// Relative is the loss relative to that of the honest run in which each vote counts.
 	Relative float64 `json:"relative_loss"`
-	// One and All are how far the rounds' steps were from those without one of the attackers, and without all of them, as shares of the
-	// greatest length a step can have, which is the learning rate times the root of the number of weights. The mean over the rounds; in
-	// a run without attackers, One is that of an honest member. Opposite steps are 2 apart.
+	// One and All are how far the rounds' steps were from those without one of the attackers, and
+	// without all of them, as shares of the greatest length a step can have, which is the
+	// learning rate times the root of the number of weights. The mean over the rounds; in a run
+	// without attackers, One is that of an honest member. Opposite steps are 2 apart.
 	One float64 `json:"influence_of_one"`
 	All float64 `json:"influence_of_all"`
 }
@@ -62,8 +63,8 @@ type Robust struct {
 	Rows    []Attacked `json:"rows"`
 }
 
-// MeasureRobust trains a small model under each rule, honestly and with each share of each kind of attackers. Same options, same numbers,
-// on every machine.
+// MeasureRobust trains a small model under each rule, honestly and with each share of each kind
+// of attackers. Same options, same numbers, on every machine.
 func MeasureRobust(ctx context.Context, o RobustOptions) (Robust, error) {
 	o.fill()
 	pool := exact.NewPool(1) // the model is too small for more
@@ -118,8 +119,8 @@ func (o *RobustOptions) fill() {
 	}
 }
 
-// The model that is trained, and how: small enough that a hundred runs take minutes, with the settings of a run that says nothing else
-// scaled to it.
+// The model that is trained, and how: small enough that a hundred runs take minutes, with the
+// settings of a run that says nothing else scaled to it.
 var (
 	robustModel = llama.Config{Vocab: 64, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 24, Theta: 10000, Eps: 1e-5}
 	robustCodec = distro.Config{Block: 32, TopK: 8, Decay: 0.95, WeightDecay: 0.1, ClipNorm: 1}
@@ -235,7 +236,8 @@ func (s *robustRun) round(step int, lr float32) error {
 	return s.codec.Apply(s.params, s.payloads, lr)
 }
 
-// influence measures how far the round's step is from the one without the first member, and without all attackers.
+// influence measures how far the round's step is from the one without the first member, and
+// without all attackers.
 func (s *robustRun) influence(lr float32) error {
 	copy(s.with, s.params)
 	if err := s.codec.Apply(s.with, s.payloads, lr); err != nil {
@@ -268,7 +270,8 @@ func (s *robustRun) heldOut() (float64, error) {
 	return float64(loss), err
 }
 
-// A language in which each word is followed by one of four, and the word before decides which of them are likely.
+// A language in which each word is followed by one of four, and the word before decides which of
+// them are likely.
 const robustFollowers = 4
 
 // language writes sequences of it, numbered from first.
@@ -296,7 +299,8 @@ func language(tokens []uint32, first uint64) {
 // languageWeight is in how many of 16 cases a word is followed by its follower number which.
 func languageWeight(which uint64) uint64 { return [robustFollowers]uint64{8, 4, 3, 1}[which] }
 
-// languageFloor is the loss of a model that knows the language: of the first word it cannot know what came before.
+// languageFloor is the loss of a model that knows the language: of the first word it cannot know
+// what came before.
 func languageFloor() float64 {
 	var known, first float64
 	for i := range uint64(robustFollowers) {

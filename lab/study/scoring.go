@@ -31,15 +31,16 @@ type ScoringOptions struct {
 
 // Scoring is what it takes to score a result, beside what it took to make it.
 type Scoring struct {
-	Params     int     `json:"params"`
-	Share      uint32  `json:"share"`
-	Sequence   int     `json:"sequence"`
-	Losses     uint32  `json:"losses"`
-	Threads    int     `json:"threads"`
-	Reveal     int     `json:"reveal_bytes"`
-	Step       float64 `json:"step_seconds"`       // of a miner's step: gradient, update, root
-	Evaluation float64 `json:"evaluation_seconds"` // of a validator's evaluation: gradient, comparison, losses
-	Relative   float64 `json:"relative"`           // the one by the other
+	Params   int     `json:"params"`
+	Share    uint32  `json:"share"`
+	Sequence int     `json:"sequence"`
+	Losses   uint32  `json:"losses"`
+	Threads  int     `json:"threads"`
+	Reveal   int     `json:"reveal_bytes"`
+	Step     float64 `json:"step_seconds"` // of a miner's step: gradient, update, root
+	// of a validator's evaluation: gradient, comparison, losses
+	Evaluation float64 `json:"evaluation_seconds"`
+	Relative   float64 `json:"relative"` // the one by the other
 }
 
 // senseless is text without sense, of which every sequence is another.

@@ -15,7 +15,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// SliceOptions are what a comparison of slices with whole updates may be told. Zero values stand for the comparison that the documentation shows.
+// SliceOptions are what a comparison of slices with whole updates may be told. Zero values stand
+// for the comparison that the documentation shows.
 type SliceOptions struct {
 	Text     string // file to train on
 	Members  int
@@ -44,9 +45,13 @@ type SliceRule string
 const (
 	RuleDistro SliceRule = "distro" // codec/distro: what a run of peers does
 	RuleSlice  SliceRule = "slice"  // codec/slice
-	RuleMean   SliceRule = "mean"   // codec/slice, but for the step, which is by the mean itself and not by its root
-	RuleSign   SliceRule = "sign"   // gradients add up as they are; a slice steps by the sign of all members' sum, times the root of the compression
-	RuleVotes  SliceRule = "votes"  // likewise, each member sending the signs of its own sums: one bit a value
+	// codec/slice, but for the step, which is by the mean itself and not by its root
+	RuleMean SliceRule = "mean"
+	// gradients add up as they are; a slice steps by the sign of all members' sum, times the root of
+	// the compression
+	RuleSign SliceRule = "sign"
+	// likewise, each member sending the signs of its own sums: one bit a value
+	RuleVotes SliceRule = "votes"
 )
 
 // The settings of codec slice that the demo has.
@@ -55,8 +60,9 @@ const (
 	sliceRate  = 4e-3
 )
 
-// SliceRows are the runs of the documentation: with rejected, the rules and settings that codec/slice does not have too. One of them trains on half the
-// sequences in a window, and twice the windows.
+// SliceRows are the runs of the documentation: with rejected, the rules and settings that
+// codec/slice does not have too. One of them trains on half the sequences in a window, and twice
+// the windows.
 func SliceRows(batch int, rejected bool) []SliceRow {
 	const distroRate, rate = 2e-3, sliceRate
 	rows := []SliceRow{
@@ -92,14 +98,17 @@ type SliceRun struct {
 	SliceRow
 	Windows int       `json:"windows"`
 	Losses  []float64 `json:"heldout_loss"` // after each quarter, nats a token
-	// Relative is the last loss relative to that of codec distro at the same overlap, and RelativePeers to that of distro at overlap 0, as runs
-	// of peers have it; 0 if there is no such row.
+	// Relative is the last loss relative to that of codec distro at the same overlap, and
+	// RelativePeers to that of distro at overlap 0, as runs of peers have it; 0 if there is no
+	// such row.
 	Relative      float64 `json:"relative_loss"`
 	RelativePeers float64 `json:"relative_to_peers"`
-	Bytes         int     `json:"bytes"`        // that a member uploads in a window for others to apply
-	ValueBytes    int     `json:"value_bytes"`  // of them values; the rest are the header, and proofs where there are any
-	StateBytes    int     `json:"state_bytes"`  // of a state slice
-	SealedBytes   int     `json:"sealed_bytes"` // that are committed to and never sent
+	// that a member uploads in a window for others to apply
+	Bytes int `json:"bytes"`
+	// of them values; the rest are the header, and proofs where there are any
+	ValueBytes  int `json:"value_bytes"`
+	StateBytes  int `json:"state_bytes"`  // of a state slice
+	SealedBytes int `json:"sealed_bytes"` // that are committed to and never sent
 }
 
 // Slices is a comparison.
@@ -139,7 +148,8 @@ func orDefault[T int | uint64](v, otherwise T) T {
 	return v
 }
 
-// MeasureSlices trains the demo's model on its data once for each row, all for the same number of tokens. Same options, same losses, on every machine.
+// MeasureSlices trains the demo's model on its data once for each row, all for the same number of
+// tokens. Same options, same losses, on every machine.
 func MeasureSlices(ctx context.Context, o SliceOptions) (Slices, error) {
 	o.fill()
 	model, err := llama.Preset(sliceModel)

@@ -2,7 +2,8 @@ package study
 
 import "testing"
 
-// A comparison of a few windows: each rule learns something, the same numbers come again, and the bytes are those of the codecs.
+// A comparison of a few windows: each rule learns something, the same numbers come again, and the
+// bytes are those of the codecs.
 func TestSlicesAreCompared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains the demo's model for some windows")

@@ -14,12 +14,14 @@ type SliceBytes struct {
 	Params      int    `json:"params"`
 	Compression uint32 `json:"compression"`
 	Leaf        uint32 `json:"leaf"`
-	Ideal       int    `json:"ideal_bytes"`  // a byte for one in Compression parameters, and nothing else
-	Values      int    `json:"value_bytes"`  // of the reveal: small tensors send a leaf at least
-	Reveal      int    `json:"reveal_bytes"` // values, proofs and header
-	State       int    `json:"state_bytes"`  // of a state slice, at most
-	Dense       int    `json:"dense_bytes"`  // of a whole update in binary32
-	Distro      int    `json:"distro_bytes"` // of a payload of codec distro with the settings of a run that says nothing else
+	// a byte for one in Compression parameters, and nothing else
+	Ideal  int `json:"ideal_bytes"`
+	Values int `json:"value_bytes"`  // of the reveal: small tensors send a leaf at least
+	Reveal int `json:"reveal_bytes"` // values, proofs and header
+	State  int `json:"state_bytes"`  // of a state slice, at most
+	Dense  int `json:"dense_bytes"`  // of a whole update in binary32
+	// of a payload of codec distro with the settings of a run that says nothing else
+	Distro int `json:"distro_bytes"`
 }
 
 // MeasureSliceBytes computes, without training, the bytes of presets at these compressions.

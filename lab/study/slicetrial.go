@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/engine/cpu"
 )
 
-// learner returns what turns the payloads of a window into a step of the parameters, which is done now or a window later.
+// learner returns what turns the payloads of a window into a step of the parameters, which is
+// done now or a window later.
 func (r *sliceRun) learner() func(w int, payloads [][]byte) func() error {
 	if r.row.Rule == RuleDistro || r.row.Rule == RuleSlice {
 		return func(w int, payloads [][]byte) func() error {
@@ -42,11 +43,12 @@ func (r *sliceRun) mean(w int, reveals [][]byte) func() error {
 	}
 }
 
-// signTrial is the rules sign and votes: what members did not send yet is the plain sum of their gradients, and a slice steps by signs.
+// signTrial is the rules sign and votes: what members did not send yet is the plain sum of their
+// gradients, and a slice steps by signs.
 type signTrial struct {
 	r      *sliceRun
 	sums   [][]float32 // by member
-	factor float32     // a coordinate that is moved once in so many windows is moved further
+	factor float32     // scales a step: a coordinate moves in one window of Compression
 }
 
 // signStep is what a window does to one position.
