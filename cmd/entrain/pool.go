@@ -17,8 +17,8 @@ func poolCommand(c console) *cobra.Command {
 	return group("pool", "Lend tokens to those who train, or borrow stake from lenders",
 		`In a pool, lenders put up the stake for an operator's machines, and share what those earn. The tokens
 can only become stake of members whom one of the pool's runs pays at the pool's address; nobody can take
-them out otherwise. What comes back is shared by what each has lent: all of it until the lenders have back what
-they lent, and less the operator's commission from then on.
+them out otherwise. What comes back is shared by what each has lent: all of it until the lenders have
+back what they lent, and less the operator's commission from then on.
 
 Lending ends with the first stake. A convicted member's stake is lost to its lenders, and half of it goes
 to the member that convicted it, which may be an accomplice of the operator's. The owner of a run decides

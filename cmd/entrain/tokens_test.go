@@ -69,7 +69,7 @@ func TestTokensFromTheCommandLine(t *testing.T) {
 		"\"\n[trust]\nverification_percent = 5\nstake = 100\nrate = 3\n")
 	s.ok("run", "create", "-f", spec, "--key", file("owner"))
 	s.ok("fund", "paid", "500", "--key", file("owner"))
-	s.fails([]string{"fund", "paid", "99999", "--key", file("owner")}, "not enough tokens", "it has 6500")
+	s.fails([]string{"fund", "paid", "99999", "--key", file("owner")}, "not enough tokens", "the sender has 6500")
 	s.fails([]string{"fund", "none", "5", "--key", file("owner")}, "no such run")
 	s.fails([]string{"bond", "paid", "5", "--key", file("ann")}, "table of members")
 	s.fails([]string{"claim", "paid", "--key", file("ann")}, "was never a member")
@@ -82,7 +82,7 @@ func TestTokensFromTheCommandLine(t *testing.T) {
 	s.ok("pool", "create", "ours", "--run", "paid", "--commission", "12.5%", "--own", "50", "--least", "20", "--worker", public["bob"], "--key", file("ann"))
 	s.ok("pool", "lend", "ours", "800", "--key", file("ann"))
 	s.ok("pool", "lend", "ours", "200", "--key", file("bob"))
-	s.fails([]string{"pool", "lend", "ours", "5", "--key", file("owner")}, "begins with 20")
+	s.fails([]string{"pool", "lend", "ours", "5", "--key", file("owner")}, "starts with at least 20")
 	s.fails([]string{"bond", "paid", "5", "--pool", "ours", "--key", file("ann")}, "only become stake")
 	p := object[host.Pool](s, "pool", "show", "ours", "--json")
 	if p.CommissionBP != 1250 || p.OwnBP != 5000 || p.Least != 20 || p.Lent != 1000 || len(p.Lenders) != 2 || len(p.Workers) != 1 || p.Stage != "lending" {

@@ -99,7 +99,7 @@ func TestPromptIsAnsweredByTheNewestCheckpoint(t *testing.T) {
 	m := &lastModel{}
 	var text strings.Builder
 	err := m.generate(t.Context(), t.TempDir(), web.Prompt{Text: "a", Tokens: 1}, &text)
-	if err == nil || !strings.Contains(err.Error(), "no checkpoint of entrain") || m.g != nil {
+	if err == nil || !strings.Contains(err.Error(), "not a checkpoint of entrain") || m.g != nil {
 		t.Errorf("of an empty directory: %v", err)
 	}
 }
