@@ -12,28 +12,28 @@ import (
 //	p = softmax(q_i·k_j/√HeadDim over j ≤ i)        out_i = Σ_j p_j·v_j
 //
 // with the keys and values of head h·KVHeads/Heads. Scores exist for blockRows queries at a time.
-// The forward pass keeps of each row only the two numbers from which the backward pass makes the
-// same probabilities again.
+// For each row the forward pass keeps only two numbers, from which the backward pass recomputes the
+// same probabilities.
 type attention struct {
 	*batch
 	cfg     Config
-	stride  int // floats from row to row of the scores
+	stride  int // floats between consecutive rows of the scores
 	scratch []attentionScratch
 
-	// Arguments of the pass that is running.
+	// Arguments of the current pass.
 	qkv, out, stats, dqkv, dout []float32
 
 	forwardGroup, backwardGroup func(w *exact.Worker, i int)
 }
 
-// attentionScratch is one worker's memory.
+// attentionScratch is one worker's scratch memory.
 type attentionScratch struct {
 	p, dp        []float32 // (blockRows, stride): probabilities and their gradient
 	kt, vt, k, v exact.Packed
 }
 
 func newAttention(b *batch, cfg Config, positions int) *attention {
-	// Rows an odd number of cache lines apart do not fall on the same sets of the cache.
+	// Rows that are an odd number of cache lines apart do not map to the same cache sets.
 	a := &attention{batch: b, cfg: cfg, stride: (positions+31)/32*32 + 16, scratch: make([]attentionScratch, b.pool.Workers())}
 	for i := range a.scratch {
 		a.scratch[i].p = b.floats(blockRows * a.stride)
@@ -43,7 +43,7 @@ func newAttention(b *batch, cfg Config, positions int) *attention {
 	return a
 }
 
-// packed is how many bytes the packed matrices take.
+// packed returns the size of the packed matrices in bytes.
 func (a *attention) packed() (bytes int) {
 	for i := range a.scratch {
 		s := &a.scratch[i]
@@ -67,18 +67,18 @@ func (a *attention) backward(dqkv, dout, stats, qkv []float32) {
 	a.pool.RunOn(a.batch.batch*a.cfg.KVHeads, a.backwardGroup)
 }
 
-// A group is one head of keys and values in one sequence, with the query heads that attend to it.
+// A group is one key and value head in one sequence, with the query heads that attend to it.
 type group struct {
 	sequence, kv int
-	width        int // floats of a row of qkv
-	outWidth     int // floats of a row of out
+	width        int // floats in a row of qkv
+	outWidth     int // floats in a row of out
 }
 
 func (a *attention) group(i int) group {
 	return group{i / a.cfg.KVHeads, i % a.cfg.KVHeads, a.cfg.heads() * a.cfg.HeadDim, a.cfg.Heads * a.cfg.HeadDim}
 }
 
-// head returns where head h of the sequence's first row begins in a matrix like qkv.
+// head returns the offset of head h of the sequence's first row in a matrix like qkv.
 func (a *attention) head(g group, h int) int { return g.sequence*a.seq*g.width + h*a.cfg.HeadDim }
 
 func (a *attention) doForward(w *exact.Worker, i int) {
@@ -104,9 +104,9 @@ func (a *attention) doForward(w *exact.Worker, i int) {
 	}
 }
 
-// nothingBehind returns the first n scores of a row and -Inf behind them, up to a multiple of 16:
-// probabilities of +0, which change no sum, and vectors without a rest, whose exponentials would be
-// computed one by one.
+// nothingBehind returns the first n scores of a row, padded with -Inf to a multiple of 16. The
+// padding's probabilities are +0, which change no sum, and it leaves no partial vector, whose
+// exponentials would be computed one by one.
 func nothingBehind(row []float32, n int) []float32 {
 	whole := row[:(n+15)/16*16]
 	for i := range whole[n:] {
@@ -115,7 +115,7 @@ func nothingBehind(row []float32, n int) []float32 {
 	return whole
 }
 
-// rowStats returns the stats of a query head from row low of the sequence on.
+// rowStats returns the stats of a query head, starting at row low of the sequence.
 func (a *attention) rowStats(g group, h, low int) []float32 {
 	return a.stats[2*((g.sequence*a.cfg.Heads+h)*a.seq+low):]
 }

@@ -3,22 +3,22 @@ package llama
 import "github.com/entrain-network/entrain/exact"
 
 const (
-	// blockRows is how many tokens of a sequence make a block. It is part of the definition of the
-	// gradient of gains, and of what attention computes at a time.
+	// blockRows is the number of tokens of a sequence in a block. It is part of the definition of the
+	// gradient of gains, and the number of rows that attention computes at a time.
 	blockRows = 64
-	// shareRows is how many rows one piece of work has where rows are independent.
+	// shareRows is the number of rows in one piece of work where rows are independent.
 	shareRows = 16
 )
 
-// A batch is what all operations of one pass share: the pool, and the tokens as batch·seq rows, one
-// sequence after another.
+// A batch is the state that all operations of one pass share: the pool, and the tokens as batch·seq
+// rows, one sequence after another.
 type batch struct {
 	pool       *exact.Pool
 	batch, seq int
-	bytes      int // of all memory that floats gave
+	bytes      int // bytes that floats has allocated
 }
 
-// floats allocates memory for n floats, and counts it.
+// floats allocates memory for n floats and counts it.
 func (b *batch) floats(n int) []float32 {
 	b.bytes += 4 * n
 	return make([]float32, n)
@@ -26,8 +26,8 @@ func (b *batch) floats(n int) []float32 {
 
 func (b *batch) rows() int { return b.batch * b.seq }
 
-// blocks is the number of blocks: sequences are cut separately, so that what is summed by block
-// does not depend on which sequences are computed together.
+// blocks returns the number of blocks. Sequences are cut separately, so sums over blocks do not
+// depend on which sequences are computed together.
 func (b *batch) blocks() int { return b.batch * ((b.seq + blockRows - 1) / blockRows) }
 
 // block returns the rows [low, high) of block i.
@@ -38,7 +38,8 @@ func (b *batch) block(i int) (low, high int) {
 	return low, min(low+blockRows, start+b.seq)
 }
 
-// shares is the number of pieces of shareRows rows; share returns the rows [low, high) of piece i.
+// shares returns the number of pieces of shareRows rows; share returns the rows [low, high) of
+// piece i.
 func (b *batch) shares() int { return (b.rows() + shareRows - 1) / shareRows }
 
 func (b *batch) share(i int) (low, high int) {
@@ -51,12 +52,12 @@ func (b *batch) linear(y, x, w []float32, in, out int, acc bool) {
 	exact.Gemm(b.pool, b.rows(), out, in, x, in, 1, w, 1, in, y, out, acc)
 }
 
-// linearInput is the gradient of linear's input: dx = dy·w.
+// linearInput computes the gradient of linear's input: dx = dy·w.
 func (b *batch) linearInput(dx, dy, w []float32, in, out int) {
 	exact.Gemm(b.pool, b.rows(), in, out, dy, out, 1, w, in, 1, dx, in, false)
 }
 
-// linearWeight is the gradient of linear's weight: dw += dyᵀ·x.
+// linearWeight adds the gradient of linear's weight: dw += dyᵀ·x.
 func (b *batch) linearWeight(dw, dy, x []float32, in, out int) {
 	exact.Gemm(b.pool, out, in, b.rows(), dy, 1, out, x, in, 1, dw, in, true)
 }

@@ -10,21 +10,21 @@ import (
 
 // Config is the shape of a model.
 type Config struct {
-	Vocab   int     // tokens it knows, 2 to MaxVocab
-	Hidden  int     // floats of a token's vector
+	Vocab   int     // vocabulary size, 2 to MaxVocab
+	Hidden  int     // floats in a token's vector
 	Layers  int     // blocks of attention and feed-forward
 	Heads   int     // query heads, a multiple of KVHeads
-	KVHeads int     // heads of keys and values
-	HeadDim int     // floats of a head, even; Heads·HeadDim need not be Hidden
-	FFN     int     // floats of the feed-forward net's middle
-	Context int     // tokens it can attend to
+	KVHeads int     // key and value heads
+	HeadDim int     // floats in a head, even; Heads·HeadDim need not be Hidden
+	FFN     int     // width of the feed-forward net's middle
+	Context int     // most tokens in a sequence
 	Theta   float64 // base of the rotary frequencies, usually 10000
 	Eps     float32 // added to the mean square in every norm, usually 1e-5
 	Tied    bool    // the head is the embedding
 }
 
-// Limits of a Config. They bound what one that comes from outside can make anyone allocate, and
-// keep every count within an int32.
+// Limits of a Config. They bound how much memory a Config from an untrusted source can make anyone
+// allocate, and keep every count within an int32.
 const (
 	MaxVocab   = 1 << 20 // four times the largest vocabulary in use
 	MaxHidden  = 1 << 16 // four times that of a 405B model
@@ -35,7 +35,7 @@ const (
 	MaxContext = 1 << 20
 )
 
-// Check returns all that is wrong with c, joined, or nil.
+// Check returns all faults of c, joined, or nil.
 func (c Config) Check() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -72,8 +72,8 @@ func (c Config) Check() error {
 }
 
 // Preset returns a Config by its name: "nano" (1M parameters, for bytes), "10m", "50m", "124m",
-// "350m" or "1b". The larger ones but 1b have the vocabulary of GPT-2 and the head tied to the
-// embedding; 1b has the shape of TinyLlama.
+// "350m" or "1b". All but nano and 1b have GPT-2's vocabulary and the head tied to the embedding;
+// 1b has the shape of TinyLlama.
 func Preset(name string) (Config, error) {
 	c := Config{Theta: 10000, Eps: 1e-5}
 	switch name {
@@ -93,13 +93,13 @@ func Preset(name string) (Config, error) {
 	case "1b":
 		c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Context = 32000, 2048, 22, 32, 4, 64, 5632, 2048
 	default:
-		return Config{}, fmt.Errorf("no model preset is named %q: there are nano, 10m, 50m, 124m, 350m and 1b", name)
+		return Config{}, fmt.Errorf("unknown model preset %q: choose nano, 10m, 50m, 124m, 350m or 1b", name)
 	}
 	return c, nil
 }
 
-// Layout places the parameters, under Hugging Face's names, in the order of the package comment. It
-// panics if c.Check finds a fault.
+// Layout lays out the parameters, under Hugging Face's names, in the order of the package comment.
+// It panics if c.Check finds a fault.
 func (c Config) Layout() tensor.Layout {
 	if err := c.Check(); err != nil {
 		panic("llama: " + err.Error())
@@ -107,8 +107,8 @@ func (c Config) Layout() tensor.Layout {
 	return tensor.NewLayout(c.specs())
 }
 
-// specs lists the tensors. Those that one product computes together, q with k and v, gate with up,
-// must follow one another.
+// specs lists the tensors. Tensors that one product computes together, q with k and v, gate with
+// up, must be adjacent.
 func (c Config) specs() []tensor.Spec {
 	d, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	specs := []tensor.Spec{{Name: "model.embed_tokens.weight", Shape: []int{c.Vocab, d}}}
@@ -134,8 +134,8 @@ func (c Config) specs() []tensor.Spec {
 	return specs
 }
 
-// heads is the number of heads in a row of queries, keys and values together.
+// heads returns the number of heads in a row of queries, keys and values together.
 func (c Config) heads() int { return c.Heads + 2*c.KVHeads }
 
-// scale multiplies the scores of attention: 1/√HeadDim.
+// scale returns the factor of attention scores, 1/√HeadDim.
 func (c Config) scale() float32 { return float32(1 / math.Sqrt(float64(c.HeadDim))) }

@@ -6,7 +6,7 @@ import "github.com/entrain-network/entrain/exact"
 type embed struct {
 	*batch
 	width  int
-	tokens []uint32 // (batch, seq+1): the last of a sequence is only a target
+	tokens []uint32 // (batch, seq+1): the last token of a sequence is only a target
 	x      []float32
 	table  []float32
 
@@ -19,7 +19,7 @@ func newEmbed(b *batch, cfg Config) *embed {
 	return e
 }
 
-// token is the one of row r.
+// token returns the token of row r.
 func (e *embed) token(r int) int { return int(e.tokens[r+r/e.seq]) }
 
 // forward copies each row's vector from the table (Vocab, Hidden) to x (rows, Hidden).
@@ -35,8 +35,8 @@ func (e *embed) doForward(_ *exact.Worker, i int) {
 	}
 }
 
-// embedWidth is how many columns of the table one piece of work adds to: all rows, in order, so
-// that no two pieces add to the same float.
+// embedWidth is the number of columns of the table in one piece of work. A piece adds all rows, in
+// order, so no two pieces add to the same float.
 const embedWidth = 64
 
 // backward adds the gradient dx of each row to its token's in dtable.

@@ -7,10 +7,10 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// A Generator reads tokens one after another and tells what may come next. It keeps the keys and
-// values of what it has read, so that a token costs one pass over the parameters, of which it holds
-// a copy laid out for that. Its logits have the bits that training computes. It is for one
-// goroutine at a time.
+// A Generator reads tokens one by one and predicts the next. It caches the keys and values of the
+// tokens it has read, so each token costs one pass over the parameters, of which it holds a copy in
+// a suitable layout. Its logits have the same bits as in training. A Generator must not be used
+// concurrently.
 type Generator struct {
 	cfg    Config
 	worker *exact.Worker
@@ -33,14 +33,14 @@ type generatorLayer struct {
 }
 
 // NewGenerator returns a Generator that has read nothing. params is laid out by cfg's Layout; the
-// Generator does not keep it.
+// Generator does not retain it.
 func NewGenerator(cfg Config, params []float32) (*Generator, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	layout := cfg.Layout()
 	if len(params) != layout.Len() {
-		return nil, fmt.Errorf("%d parameters for a model of %d", len(params), layout.Len())
+		return nil, fmt.Errorf("got %d parameters for a model of %d", len(params), layout.Len())
 	}
 	if i := exact.Finite(params); i >= 0 {
 		return nil, fmt.Errorf("parameter %d is %g: %w", i, params[i], ErrNotFinite)
@@ -76,10 +76,10 @@ func (g *Generator) pack(layout tensor.Layout, params []float32) {
 	}
 }
 
-// Read continues the text by tokens, at least one, and returns the logits of what comes after them,
-// which are valid until the next call. When the context is full the Generator forgets the older
-// half of it, and reads the younger half again from position 0. A token beyond the vocabulary is an
-// error, and nothing is read.
+// Read appends tokens, at least one, to the text and returns the logits of the next token, which
+// are valid until the next call. When the context is full, the Generator forgets the older half of
+// it and reads the newer half again from position 0. If a token is beyond the vocabulary, Read
+// returns an error and reads nothing.
 func (g *Generator) Read(tokens ...uint32) ([]float32, error) {
 	if len(tokens) == 0 {
 		return nil, fmt.Errorf("no tokens to read")
@@ -104,10 +104,10 @@ func (g *Generator) Read(tokens ...uint32) ([]float32, error) {
 	return g.logits, nil
 }
 
-// Reset forgets what was read.
+// Reset forgets all tokens.
 func (g *Generator) Reset() { g.read = g.read[:0] }
 
-// forget reads the younger half of a full context anew.
+// forget drops the older half of a full context and reads the newer half again.
 func (g *Generator) forget() {
 	young := append([]uint32(nil), g.read[len(g.read)-g.cfg.Context/2:]...)
 	g.Reset()
@@ -116,7 +116,7 @@ func (g *Generator) forget() {
 	}
 }
 
-// step reads one token; x is then what leaves the last layer.
+// step reads one token, and leaves the last layer's output in x.
 func (g *Generator) step(token uint32) {
 	c, w := g.cfg, g.worker
 	d, q := c.Hidden, c.Heads*c.HeadDim
@@ -135,7 +135,7 @@ func (g *Generator) step(token uint32) {
 	g.read = append(g.read, token)
 }
 
-// attend computes att from qkv, whose keys and values it adds to the cache.
+// attend computes att from qkv, and adds its keys and values to the cache.
 func (g *Generator) attend(layer *generatorLayer) {
 	c, w := g.cfg, g.worker
 	position, d, kv := len(g.read), c.HeadDim, c.KVHeads*c.HeadDim

@@ -8,15 +8,16 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Init returns the parameters a run begins with: the same for the same seed on every machine.
+// Init returns a run's initial parameters. The same seed gives the same parameters on every
+// machine.
 //
 // Gains are 1. Matrices are random, independent for each tensor's name, with mean 0 and a standard
-// deviation of √(2/(5·Hidden)) (T. Nguyen and J. Salazar, "Transformers without Tears", 2019);
-// those which add to the residual stream, o_proj and down_proj, have that divided by √(2·Layers),
-// so that the stream does not grow with depth (A. Radford et al., "Language Models are Unsupervised
-// Multitask Learners", 2019, §2.3); embeddings have 0.02. A value is the sum of four uniform
-// numbers of 16 bits, shifted and scaled: close to normal, never beyond 3.5 standard deviations,
-// and exact in integers. Init panics if cfg.Check finds a fault.
+// deviation of √(2/(5·Hidden)) (T. Nguyen and J. Salazar, "Transformers without Tears", 2019). For
+// o_proj and down_proj, which add to the residual stream, it is divided by √(2·Layers), so that the
+// stream does not grow with depth (A. Radford et al., "Language Models are Unsupervised Multitask
+// Learners", 2019, §2.3). For embeddings it is 0.02. Each value is the sum of four uniform 16-bit
+// numbers, shifted and scaled: close to normal, never beyond 3.5 standard deviations, and exact in
+// integers. Init panics if cfg.Check finds a fault.
 func Init(cfg Config, seed wire.Hash) []float32 {
 	layout := cfg.Layout()
 	params := make([]float32, layout.Len())
@@ -40,12 +41,12 @@ func Init(cfg Config, seed wire.Hash) []float32 {
 	return params
 }
 
-// randomize fills x with random values of that standard deviation.
+// randomize fills x with random values of the given standard deviation.
 func randomize(x []float32, deviation float32, seed wire.Hash, name string) {
 	const (
-		mean  = 2 * 0xffff             // of the sum of four numbers from 0 to 65535
+		mean  = 2 * 0xffff             // mean of the sum of four numbers from 0 to 65535
 		sigma = 37837.22724647748      // its standard deviation, √((2^32-1)/3)
-		label = "entrain/llama/weight" // keeps this use of the seed apart from others
+		label = "entrain/llama/weight" // separates this use of the seed from others
 	)
 	source := prng.New(seed, label+" "+name)
 	unit := deviation / sigma

@@ -1,7 +1,7 @@
 package llama
 
-// forwardLayer computes a layer from a.x and leaves what it puts out in next; if that is nil, it
-// computes only what the backward pass needs.
+// forwardLayer computes a layer from a.x and stores its output in next. If next is nil, it computes
+// only what the backward pass needs.
 func (m *Model) forwardLayer(a *activations, next []float32, w *layerWeights) {
 	c, b := m.cfg, &m.batch
 	m.norm.forward(m.h, a.x, w.norm1, a.inv1, a.x2)
@@ -17,8 +17,8 @@ func (m *Model) forwardLayer(a *activations, next []float32, w *layerWeights) {
 	}
 }
 
-// backwardLayer adds the gradients of a layer's weights to g, and turns dx from the gradient of
-// what it puts out into that of what enters.
+// backwardLayer adds the gradients of a layer's weights to g, and turns dx from the gradient of its
+// output into the gradient of its input.
 func (m *Model) backwardLayer(a *activations, w, g *layerWeights) {
 	c, b := m.cfg, &m.batch
 	b.linearInput(m.f, m.dx, w.down, c.FFN, c.Hidden)

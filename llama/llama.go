@@ -1,8 +1,8 @@
-// Package llama is a transformer of the Llama family: its parameters, its forward pass, its
-// gradient, and generation of text.
+// Package llama implements a transformer of the Llama family: its parameters, forward pass,
+// gradient, and text generation.
 //
-// Tokens become vectors of Hidden floats; each layer adds to them, first by attention, then by a
-// gated feed-forward net; a last normalization and the head turn them into Vocab logits:
+// Tokens become vectors of Hidden floats. Each layer adds to them, first by attention, then by a
+// gated feed-forward net. A last normalization and the head turn them into Vocab logits:
 //
 //	x  = embed[token]
 //	x += o·attention(rope(q·norm(x)), rope(k·norm(x)), v·norm(x))      once a layer
@@ -10,9 +10,9 @@
 //	logits = head·norm(x)
 //
 // norm is RMSNorm; rope is rotary embedding in the rotate-half layout; attention is causal, with
-// Heads/KVHeads query heads to each head of keys and values; no weight has a bias. This is what
-// transformers calls LlamaForCausalLM, and the tensors have its names and shapes, [out, in]
-// row-major, so that a checkpoint is a copy of the parameters:
+// Heads/KVHeads query heads for each key and value head; no weight has a bias. This is
+// LlamaForCausalLM in transformers, and the tensors have its names and shapes, [out, in] row-major,
+// so a checkpoint is a copy of the parameters:
 //
 //	model.embed_tokens.weight                       [Vocab, Hidden]
 //	model.layers.N.input_layernorm.weight           [Hidden]
@@ -25,20 +25,26 @@
 //	model.layers.N.mlp.up_proj.weight               [FFN, Hidden]
 //	model.layers.N.mlp.down_proj.weight             [Hidden, FFN]
 //	model.norm.weight                               [Hidden]
-//	lm_head.weight                                  [Vocab, Hidden]      not if Tied: then it is model.embed_tokens.weight
+//	lm_head.weight                                  [Vocab, Hidden]      not if Tied
 //
-// All arithmetic is that of package exact, in an order which is part of the definition. The
-// gradient of some sequences has the same bits on every machine, for any number of workers, and
-// however the sequences are divided into calls of Grad. What fixes the order beside package exact:
+// If Tied, the head is model.embed_tokens.weight.
 //
-//   - The gradient of a matrix is one chain over the tokens of all sequences, in their order, continued from call to call.
-//   - The gradient of a norm's gains is summed over blocks of 64 tokens of a sequence, each from +0, and the sums are added in order.
-//   - The gradient of an embedding adds up its tokens' in order. When the head is tied to it, a sequence's part from the head comes first, then
-//     its part from the embedding, then the next sequence; so a tied model computes one sequence at a time.
-//   - In attention, keys and values get their gradient from the query heads of their group in ascending order, in each from the queries in order.
+// All arithmetic is that of package exact, in an order that is part of the definition. The gradient
+// of a set of sequences has the same bits on every machine, for any number of workers, and however
+// the sequences are divided into calls of Grad. Besides package exact, these rules fix the order:
 //
-// Forward and backward stand side by side, an operation a file. Memory is allocated by New and none
-// by a step. It grows linearly with the sequence length: attention computes its scores anew in the
-// backward pass, 64 queries at a time, and logits exist for some rows at a time. A Model made by
-// NewRecomputing holds the activations of some layers only, and Memory says how much it is.
+//   - The gradient of a matrix is one chain over the tokens of all sequences, in their order,
+//     continued from call to call.
+//   - The gradient of a norm's gains is summed over blocks of 64 tokens of a sequence, each
+//     from +0, and the sums are added in order.
+//   - The gradient of an embedding adds its tokens' gradients in order. When the head is tied to
+//     the embedding, a sequence's part from the head comes first, then its part from the
+//     embedding, then the next sequence; so a tied model computes one sequence at a time.
+//   - In attention, keys and values get their gradient from the query heads of their group in
+//     ascending order, and within each head from the queries in order.
+//
+// Forward and backward passes are side by side, one operation per file. New allocates all memory;
+// steps allocate none. Memory grows linearly with the sequence length: attention recomputes its
+// scores in the backward pass, 64 queries at a time, and logits exist for a few rows at a time. A
+// Model made by NewRecomputing holds the activations of only some layers. Memory returns the total.
 package llama

@@ -2,20 +2,20 @@ package llama
 
 import "github.com/entrain-network/entrain/exact"
 
-// logitsBytes bounds the memory of logits: the head is computed for so many rows at a time. The
-// results do not depend on it.
+// logitsBytes bounds the memory of logits and so the number of rows for which the head is computed
+// at once. The results do not depend on it.
 const logitsBytes = 128 << 20
 
-// loss is the head and the cross-entropy of its logits with the next tokens.
+// loss computes the head and the cross-entropy of its logits with the next tokens.
 type loss struct {
 	*batch
 	width, vocab int
 	tokens       []uint32
-	weight       float32   // of one token's loss
+	weight       float32   // weight of one token's loss
 	logits       []float32 // (chunk, Vocab)
 	chunk        int       // rows at a time
-	first        int       // row of the running chunk
-	losses       []float32 // of each row, in nats
+	first        int       // first row of the current chunk
+	losses       []float32 // loss of each row, in nats
 
 	forwardRows, gradientRows func(w *exact.Worker, i int)
 }
@@ -36,8 +36,8 @@ func (l *loss) forward(h, head []float32, tokens []uint32) float64 {
 	return l.sum()
 }
 
-// backward is forward with the gradients of each token's loss times weight: dh (rows, Hidden) is
-// set, that of the head is added to dhead.
+// backward is like forward, and also computes the gradients of each token's loss times weight: it
+// sets dh (rows, Hidden) and adds the head's gradient to dhead.
 func (l *loss) backward(dh, dhead, h, head []float32, tokens []uint32, weight float32) float64 {
 	l.tokens, l.weight = tokens, weight
 	for l.first = 0; l.first < l.rows(); l.first += l.chunk {
@@ -49,8 +49,8 @@ func (l *loss) backward(dh, dhead, h, head []float32, tokens []uint32, weight fl
 	return l.sum()
 }
 
-// compute makes the logits of the running chunk, gives each row to f, and returns how many rows
-// there are.
+// compute computes the logits of the current chunk, passes each row to f, and returns the number of
+// rows.
 func (l *loss) compute(h, head []float32, f func(w *exact.Worker, i int)) int {
 	n := min(l.chunk, l.rows()-l.first)
 	exact.Gemm(l.pool, n, l.vocab, l.width, h[l.first*l.width:], l.width, 1, head, 1, l.width, l.logits, l.vocab, false)
@@ -58,7 +58,7 @@ func (l *loss) compute(h, head []float32, f func(w *exact.Worker, i int)) int {
 	return n
 }
 
-// sum adds up the rows in their order, in binary64.
+// sum returns the sum of the rows in order, in binary64.
 func (l *loss) sum() float64 {
 	var sum float64
 	for _, x := range l.losses[:l.rows()] {
@@ -67,7 +67,7 @@ func (l *loss) sum() float64 {
 	return sum
 }
 
-// target is the token that follows row r.
+// target returns the token that follows row r.
 func (l *loss) target(r int) int { return int(l.tokens[r+r/l.seq+1]) }
 
 func (l *loss) doForward(w *exact.Worker, i int) {

@@ -1,19 +1,19 @@
 package llama
 
-// activations are what the backward pass needs of a layer's forward pass. The outputs of norms and
-// gates are cheap to compute again, so they are.
+// activations holds what the backward pass needs from a layer's forward pass. The outputs of norms
+// and gates are not kept: they are cheap to recompute.
 type activations struct {
-	x     []float32 // (rows, Hidden): what enters
+	x     []float32 // (rows, Hidden): the layer's input
 	inv1  []float32 // (rows)
 	qkv   []float32 // (rows, heads·HeadDim)
 	stats []float32 // (batch, Heads, seq, 2)
 	att   []float32 // (rows, Heads·HeadDim)
-	x2    []float32 // (rows, Hidden): x and what attention adds
+	x2    []float32 // (rows, Hidden): x plus the output of attention
 	inv2  []float32 // (rows)
 	gu    []float32 // (rows, 2·FFN)
 }
 
-// input returns where what enters layer l is kept.
+// input returns the memory that holds layer l's input.
 func (m *Model) input(l int) []float32 {
 	switch {
 	case l == m.cfg.Layers:
@@ -24,14 +24,14 @@ func (m *Model) input(l int) []float32 {
 	return m.layers[l%m.every].x
 }
 
-// activations returns the memory of layer l, which it shares with those of the other segments.
+// activations returns the memory of layer l, which it shares with a layer in each other segment.
 func (m *Model) activations(l int) *activations {
 	a := &m.layers[l%m.every]
 	a.x = m.input(l)
 	return a
 }
 
-// newActivations allocates all but x, which is in starts for the first layer of a segment.
+// newActivations allocates everything but x, which is in starts for the first layer of a segment.
 func (m *Model) newActivations(rows int) activations {
 	c, b := m.cfg, &m.batch
 	d, q := c.Hidden, c.Heads*c.HeadDim
@@ -41,7 +41,7 @@ func (m *Model) newActivations(rows int) activations {
 	}
 }
 
-// allocate makes the memory that only Grad needs.
+// allocate allocates the memory that only Grad needs.
 func (m *Model) allocate() {
 	if m.allocated {
 		return
@@ -64,7 +64,7 @@ func (m *Model) allocate() {
 	b.bytes += 4 * len(m.checks)
 }
 
-// Memory is how many bytes the Model has allocated for activations, logits and scratch: once Grad
-// has run, all that a step needs beside the parameters, the gradient and the pool's own
-// (exact.Pool.Memory).
+// Memory returns the number of bytes that the Model has allocated for activations, logits and
+// scratch. Once Grad has run, that is all a step needs besides the parameters, the gradient and the
+// pool's own memory (exact.Pool.Memory).
 func (m *Model) Memory() int { return m.batch.bytes + m.attention.packed() }

@@ -2,7 +2,8 @@ package llama
 
 import "github.com/entrain-network/entrain/exact"
 
-// mlp is the gate of the feed-forward net, between its products: h = silu(gate)·up for each row.
+// mlp computes the gate of the feed-forward net, between its products: h = silu(gate)·up for each
+// row.
 type mlp struct {
 	*batch
 	width int // FFN
@@ -17,7 +18,8 @@ func newMLP(b *batch, cfg Config) *mlp {
 	return m
 }
 
-// forward computes h (rows, FFN) from gu (rows, 2·FFN), the gate's half of a row first.
+// forward computes h (rows, FFN) from gu (rows, 2·FFN), in which each row starts with the gate's
+// half.
 func (m *mlp) forward(h, gu []float32) {
 	m.h, m.gu = h, gu
 	m.pool.RunOn(m.shares(), m.forwardRows)
@@ -31,8 +33,8 @@ func (m *mlp) doForward(w *exact.Worker, i int) {
 	}
 }
 
-// backward turns gu into its gradient, and dh, the gradient of h, into h, which the gradient of the
-// next weight needs.
+// backward replaces gu by its gradient, and replaces dh, the gradient of h, by h, which the next
+// weight's gradient needs.
 func (m *mlp) backward(dh, gu []float32) {
 	m.h, m.gu = dh, gu
 	m.pool.RunOn(m.shares(), m.backwardRows)

@@ -9,17 +9,17 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// ErrNotFinite says that a loss or a gradient came out as NaN or infinite: the parameters are
-// broken, or the learning rate is far too high. Nothing computed in such a step may be used.
+// ErrNotFinite reports a loss or a gradient that is NaN or infinite: the parameters are broken, or
+// the learning rate is far too high. No result of such a step may be used.
 var ErrNotFinite = errors.New("not a finite number")
 
 // A Model computes losses and gradients of one Config. It holds the memory for the activations, not
-// the parameters. It is for one goroutine at a time.
+// the parameters. It must not be used concurrently.
 type Model struct {
 	cfg       Config
 	layout    tensor.Layout
 	most      batch // largest batch and sequence
-	batch     batch // of the running pass, shared by the operations below
+	batch     batch // batch of the current pass, shared by the operations below
 	params    weights
 	grads     weights
 	embed     *embed
@@ -29,35 +29,35 @@ type Model struct {
 	mlp       *mlp
 	loss      *loss
 
-	every     int           // layers of a segment, see NewRecomputing
-	starts    [][]float32   // (rows, Hidden) each: what enters the first layer of each segment
-	layers    []activations // of the layers of one segment
-	last      []float32     // (rows, Hidden): what leaves the last layer
+	every     int           // layers in a segment, see NewRecomputing
+	starts    [][]float32   // (rows, Hidden) each: the input of each segment's first layer
+	layers    []activations // activations of one segment's layers
+	last      []float32     // (rows, Hidden): output of the last layer
 	lastInv   []float32     // (rows)
-	h, dh     []float32     // (rows, Hidden): a norm's output, and its gradient
+	h, dh     []float32     // (rows, Hidden): output of a norm, and its gradient
 	f         []float32     // (rows, FFN)
-	dx        []float32     // (rows, Hidden): the gradient of the residual stream
+	dx        []float32     // (rows, Hidden): gradient of the residual stream
 	dqkv      []float32     // (rows, heads·HeadDim)
 	datt      []float32     // (rows, Heads·HeadDim)
-	allocated bool          // what only Grad needs
-	checks    []int32       // of each piece of the gradient: the place of the first number that is not finite, or -1
+	allocated bool          // whether the memory that only Grad needs exists
+	checks    []int32       // each gradient piece's first element that is not finite, or -1
 	checked   []float32
 	check     func(i int)
 }
 
 // New returns a Model for batches of at most maxBatch sequences of at most maxSeq tokens, computed
-// on pool. It reports all faults of cfg. Memory for the forward pass of one layer is allocated at
-// once, the rest by the first Grad.
+// on pool. It reports all faults of cfg. It allocates the memory for the forward pass of one layer;
+// the first Grad allocates the rest.
 func New(cfg Config, pool *exact.Pool, maxBatch, maxSeq int) (*Model, error) {
 	return NewRecomputing(cfg, pool, maxBatch, maxSeq, max(cfg.Layers, 1))
 }
 
-// NewRecomputing is New for a Model that holds the activations of only so many layers at a time,
-// every, at least one. Of each segment of so many layers the forward pass keeps what enters it; the
-// backward pass computes the rest again, segment by segment, to the same bits (T. Chen et al.,
-// "Training Deep Nets with Sublinear Memory Cost", 2016). Memory for activations falls from Layers
-// to every + Layers/every·Hidden/(2·Hidden + (2·Heads + 2·KVHeads)·HeadDim + 2·FFN) layers' worth,
-// for up to a third more work.
+// NewRecomputing is like New, but the Model holds the activations of only every layers at a time,
+// at least one. The forward pass keeps only the input of each segment of every layers. The backward
+// pass recomputes the rest, segment by segment, to the same bits (T. Chen et al., "Training Deep
+// Nets with Sublinear Memory Cost", 2016). Memory for activations falls from Layers to every +
+// Layers/every·Hidden/(2·Hidden + (2·Heads + 2·KVHeads)·HeadDim + 2·FFN) layers' worth, for up to a
+// third more work.
 func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (*Model, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -84,9 +84,9 @@ func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (
 	return m, nil
 }
 
-// Loss returns the mean cross-entropy, in nats a token, of batch sequences of seq+1 tokens each:
-// the model sees the first seq and is to tell the last seq. params is laid out by the Config's
-// Layout; it panics if they have another length. Tokens beyond the vocabulary, a batch or sequence
+// Loss returns the mean cross-entropy, in nats per token, of batch sequences of seq+1 tokens each:
+// the model sees the first seq and predicts the last seq. params is laid out by the Config's
+// Layout; Loss panics if its length differs. Tokens beyond the vocabulary, a batch or sequence
 // larger than the Model was made for, and a loss that is not finite (ErrNotFinite) are errors.
 func (m *Model) Loss(params []float32, tokens []uint32, batch, seq int) (float32, error) {
 	if err := m.enter(params, tokens, batch, seq); err != nil {
@@ -102,10 +102,10 @@ func (m *Model) Loss(params []float32, tokens []uint32, batch, seq int) (float32
 }
 
 // Grad adds to grad the gradient of these sequences' part of a mean loss over total sequences, all
-// of seq tokens, and returns the mean loss of these ones. So the gradient of the mean over a batch
-// is one call with total = batch on a grad of zeros; and when memory is short, several calls with
-// parts of the batch, in order, and the same total: they add up to the same bits. Tokens and errors
-// are as in Loss; after an error grad is of no use.
+// of seq tokens, and returns the mean loss of these sequences. To get the gradient of the mean over
+// a batch, call Grad once with total = batch on a zero grad. When memory is short, call it for
+// parts of the batch, in order, with the same total: the calls add up to the same bits. Tokens and
+// errors are as in Loss; after an error the contents of grad are undefined.
 func (m *Model) Grad(params, grad []float32, tokens []uint32, batch, seq, total int) (float32, error) {
 	if err := m.enter(params, tokens, batch, seq); err != nil {
 		return 0, err
@@ -129,7 +129,7 @@ func (m *Model) Grad(params, grad []float32, tokens []uint32, batch, seq, total 
 	return loss, m.checkFinite(grad)
 }
 
-// enter checks the arguments of a pass and sets the batch that is computed at a time.
+// enter checks the arguments of a pass and sets the current batch.
 func (m *Model) enter(params []float32, tokens []uint32, batch, seq int) error {
 	if batch < 1 || batch > m.most.batch || seq < 1 || seq > m.most.seq {
 		return fmt.Errorf("a batch of %d sequences of %d tokens, for a model made for 1 to %d of 1 to %d", batch, seq, m.most.batch, m.most.seq)
@@ -176,7 +176,7 @@ func (m *Model) forward(tokens []uint32, keep bool) {
 	m.norm.forward(m.h, m.last, m.params.norm, m.lastInv, nil)
 }
 
-// backward adds the gradients of the pass that forward made, and returns the sum of its losses.
+// backward adds the gradients for the preceding forward pass, and returns the sum of its losses.
 func (m *Model) backward(tokens []uint32, weight float32) float64 {
 	c, rows := m.cfg, m.batch.rows()
 	sum := m.loss.backward(m.dh, m.grads.head, m.h, m.params.head, tokens, weight)
@@ -184,7 +184,7 @@ func (m *Model) backward(tokens []uint32, weight float32) float64 {
 	m.norm.backward(m.dx, m.grads.norm, m.dh, m.last, m.params.norm, m.lastInv)
 	for high := c.Layers; high > 0; {
 		low := (high - 1) / m.every * m.every
-		if high < c.Layers { // since then a later segment has taken the memory of this one
+		if high < c.Layers { // a later segment has since overwritten this segment's memory
 			for l := low; l < high; l++ {
 				next := m.input(l + 1)
 				if l+1 == high {
@@ -202,7 +202,7 @@ func (m *Model) backward(tokens []uint32, weight float32) float64 {
 	return sum
 }
 
-// checkLen is how many floats of the gradient one piece of work looks at.
+// checkLen is the number of gradient floats that one piece of work checks.
 const checkLen = 1 << 16
 
 // checkFinite returns an error that names the first tensor whose gradient is not finite.

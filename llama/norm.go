@@ -2,29 +2,29 @@ package llama
 
 import "github.com/entrain-network/entrain/exact"
 
-// norm is RMSNorm of each row.
+// norm computes RMSNorm of each row.
 type norm struct {
 	*batch
 	width   int
 	eps     float32
-	partial []float32 // (blocks, width): the gradient of the gains, block by block
+	partial []float32 // (blocks, width): gradient of the gains, block by block
 
-	// Arguments of the pass that is running.
+	// Arguments of the current pass.
 	y, x, g, inv, copied []float32
 	dx, dg, dy           []float32
 
 	forwardBlock, againBlock, backwardBlock, gainColumns func(w *exact.Worker, i int)
 }
 
-// newNorm makes one for batches up to what b is now.
+// newNorm returns a norm for batches up to b's current size.
 func newNorm(b *batch, cfg Config) *norm {
 	n := &norm{batch: b, width: cfg.Hidden, eps: cfg.Eps, partial: b.floats(b.blocks() * cfg.Hidden)}
 	n.forwardBlock, n.againBlock, n.backwardBlock, n.gainColumns = n.doForward, n.doAgain, n.doBackward, n.doGain
 	return n
 }
 
-// forward computes y = norm(x)·g, keeps 1/rms of each row in inv, and copies x to copied, for the
-// sum that x will be part of, unless that is nil.
+// forward computes y = norm(x)·g and keeps 1/rms of each row in inv. Unless copied is nil, it also
+// copies x to copied, for the residual sum.
 func (n *norm) forward(y, x, g, inv, copied []float32) {
 	n.y, n.x, n.g, n.inv, n.copied = y, x, g, inv, copied
 	n.pool.RunOn(n.shares(), n.forwardBlock)
@@ -41,7 +41,7 @@ func (n *norm) doForward(w *exact.Worker, i int) {
 	}
 }
 
-// again computes y as forward did, from inv.
+// again recomputes y from inv, as forward did.
 func (n *norm) again(y, x, g, inv []float32) {
 	n.y, n.x, n.g, n.inv = y, x, g, inv
 	n.pool.RunOn(n.shares(), n.againBlock)
@@ -72,7 +72,7 @@ func (n *norm) doBackward(w *exact.Worker, i int) {
 	}
 }
 
-// gainWidth is how many gains one piece of work adds up.
+// gainWidth is the number of gains that one piece of work sums.
 const gainWidth = 256
 
 func (n *norm) doGain(w *exact.Worker, i int) {

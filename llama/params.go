@@ -4,7 +4,7 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// weights are a model's parameters, or their gradient, as parts of one flat slice.
+// weights are views of a model's parameters, or of their gradient, in one flat slice.
 type weights struct {
 	embed  []float32 // (Vocab, Hidden)
 	layers []layerWeights
@@ -14,17 +14,17 @@ type weights struct {
 
 type layerWeights struct {
 	norm1 []float32 // (Hidden)
-	qkv   []float32 // ((Heads + 2·KVHeads)·HeadDim, Hidden): q_proj, k_proj and v_proj, which lie one after another
+	qkv   []float32 // ((Heads + 2·KVHeads)·HeadDim, Hidden): q_proj, k_proj, v_proj
 	o     []float32 // (Hidden, Heads·HeadDim)
 	norm2 []float32 // (Hidden)
-	gu    []float32 // (2·FFN, Hidden): gate_proj and up_proj, which lie one after another
+	gu    []float32 // (2·FFN, Hidden): gate_proj, up_proj
 	down  []float32 // (Hidden, FFN)
 }
 
-// tensorsPerLayer is how many tensors a layer has; parts relies on their order in Config.specs.
+// tensorsPerLayer is the number of tensors in a layer; parts relies on their order in Config.specs.
 const tensorsPerLayer = 9
 
-// point makes w the parts of flat.
+// point makes w refer to the parts of flat.
 func (w *weights) point(c Config, layout tensor.Layout, flat []float32) {
 	if len(flat) != layout.Len() {
 		panic("llama: parameters or gradient of another model's length")

@@ -2,14 +2,14 @@ package llama
 
 import "github.com/entrain-network/entrain/exact"
 
-// rope turns the queries and keys of each row by angles that grow with the position (J. Su et al.,
-// "RoFormer", 2021), in the rotate-half layout: floats i and i+HeadDim/2 of a head are a pair,
-// turned by position·Theta^(-2i/HeadDim).
+// rope rotates the queries and keys of each row by angles that grow with the position (J. Su et
+// al., "RoFormer", 2021), in the rotate-half layout: floats i and i+HeadDim/2 of a head form a
+// pair, rotated by position·Theta^(-2i/HeadDim).
 type rope struct {
 	*batch
 	cfg      Config
 	cos, sin []float32 // (positions, HeadDim/2)
-	qkv      []float32 // of the pass that is running
+	qkv      []float32 // argument of the current pass
 
 	forwardRows, backwardRows func(w *exact.Worker, i int)
 }
@@ -23,9 +23,8 @@ func newRope(b *batch, cfg Config, positions int) *rope {
 	return r
 }
 
-// angles sets the cosines and sines of each position and pair. Frequencies and angles are rounded
-// to binary32 where transformers rounds them, so that a model trained here sees the same angles
-// there.
+// angles sets the cosines and sines of each position and pair. It rounds frequencies and angles to
+// binary32 where transformers does, so that a model trained here sees the same angles there.
 func angles(cos, sin []float32, cfg Config, positions int) {
 	half := cfg.HeadDim / 2
 	for i := range half {
@@ -37,7 +36,7 @@ func angles(cos, sin []float32, cfg Config, positions int) {
 	}
 }
 
-// forward turns the queries and keys in qkv, (rows, heads·HeadDim).
+// forward rotates the queries and keys in qkv, (rows, heads·HeadDim).
 func (r *rope) forward(qkv []float32) {
 	r.qkv = qkv
 	r.pool.RunOn(r.shares(), r.forwardRows)
@@ -50,7 +49,7 @@ func (r *rope) doForward(w *exact.Worker, i int) {
 	}
 }
 
-// backward turns the gradient of queries and keys back.
+// backward rotates the gradient of queries and keys back.
 func (r *rope) backward(dqkv []float32) {
 	r.qkv = dqkv
 	r.pool.RunOn(r.shares(), r.backwardRows)
@@ -63,7 +62,7 @@ func (r *rope) doBackward(w *exact.Worker, i int) {
 	}
 }
 
-// turnRow turns the heads of queries and keys of one row by the angles of a position, or back.
+// turnRow rotates the query and key heads of one row by the angles of a position, or back.
 func turnRow(cfg Config, qkv []float32, row int, cos, sin []float32, position int, w *exact.Worker, back bool) {
 	half := cfg.HeadDim / 2
 	cos, sin = cos[position*half:(position+1)*half], sin[position*half:(position+1)*half]

@@ -9,13 +9,13 @@ import (
 	"github.com/entrain-network/entrain/prng"
 )
 
-// Sampling says how the next token is chosen from the logits.
+// Sampling controls how the next token is chosen from the logits.
 type Sampling struct {
 	Temperature float32 // divides the logits; 0 always takes the likeliest token
-	TopK        int     // only so many of the likeliest tokens are in the draw; 0 is all of them
+	TopK        int     // the draw is among the TopK likeliest tokens; 0: all tokens
 }
 
-// Check returns what is wrong with s, or nil.
+// Check returns the first fault of s, or nil.
 func (s Sampling) Check() error {
 	if !(s.Temperature >= 0 && s.Temperature <= 100) {
 		return fmt.Errorf("temperature: %g must be 0 to 100", s.Temperature)
@@ -26,14 +26,14 @@ func (s Sampling) Check() error {
 	return nil
 }
 
-// A choice is a token that may come next, and its weight in the draw.
+// A choice is a candidate for the next token, with its weight in the draw.
 type choice struct {
 	token  uint32
 	weight float32
 }
 
-// Choose draws the next token from logits, which are finite. Of equally likely tokens the smaller
-// counts as the likelier. The same source gives the same token on every machine.
+// Choose draws the next token from logits, which must be finite. Of equally likely tokens the
+// smaller one ranks first. The same source gives the same token on every machine.
 func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
 	choices := make([]choice, len(logits))
 	for i, l := range logits {
@@ -53,8 +53,8 @@ func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
 		choices[i].weight = exact.Exp((choices[i].weight - most) / s.Temperature)
 		total += choices[i].weight
 	}
-	// 24 random bits are a binary32 in [0, 1); the likeliest token's weight is 1, so total is at
-	// least that.
+	// A draw is 24 random bits, a binary32 in [0, 1). total is at least 1, the weight of the likeliest
+	// token.
 	at := float32(float32(source.Uint64()>>40) * 0x1p-24)
 	at = float32(at * total)
 	for _, c := range choices {
@@ -63,10 +63,10 @@ func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
 		}
 		at -= c.weight
 	}
-	return choices[0].token // the roundings of the subtractions left a remainder
+	return choices[0].token // rounding in the subtractions left a remainder
 }
 
-// Generate reads prompt, at least one token, and hands each of the next n tokens to emit, until
+// Generate reads prompt, at least one token, and passes each of the next n tokens to emit, until
 // emit returns false.
 func (g *Generator) Generate(prompt []uint32, n int, s Sampling, source *prng.Source, emit func(token uint32) bool) error {
 	if err := s.Check(); err != nil {

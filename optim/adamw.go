@@ -8,24 +8,24 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// AdamWConfig is what AdamW is told besides the learning rate.
+// AdamWConfig holds AdamW's settings, except for the learning rate.
 type AdamWConfig struct {
-	Beta1       float32 // share of the mean gradient that is left after a step, in [0, 1); usually 0.9
-	Beta2       float32 // the same of the mean square, in [0, 1); 0.95 for language models, 0.999 in the paper
+	Beta1       float32 // decay of the mean gradient, in [0, 1); usually 0.9
+	Beta2       float32 // decay of the mean square, in [0, 1); 0.95 for language models
 	Eps         float32 // added to the root of the mean square, in [2^-60, 1]; usually 1e-8
-	WeightDecay float32 // share of a weight that a step takes away, in units of the learning rate, in [0, 1]
+	WeightDecay float32 // fraction of a weight removed by a step, per unit of rate, in [0, 1]
 }
 
-// DefaultAdamW is what language models are usually trained with.
+// DefaultAdamW holds the settings usually used for language models.
 func DefaultAdamW() AdamWConfig {
 	return AdamWConfig{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1}
 }
 
-// epsMin keeps the divisor of a step from being subnormal, where kernels that flush such numbers
-// would differ.
+// epsMin keeps the divisor of a step from being subnormal. Kernels that flush subnormals would give
+// different results.
 const epsMin = 1.0 / (1 << 60)
 
-// Check returns all that is wrong with c, joined, or nil.
+// Check returns all faults of c, joined, or nil.
 func (c AdamWConfig) Check() error {
 	var faults []error
 	for _, f := range []struct {
@@ -40,7 +40,7 @@ func (c AdamWConfig) Check() error {
 		{"weight decay", c.WeightDecay >= 0 && c.WeightDecay <= 1, c.WeightDecay, "in [0, 1]"},
 	} {
 		if !f.ok {
-			faults = append(faults, fmt.Errorf("%s is %g, it must be %s", f.name, f.v, f.want))
+			faults = append(faults, fmt.Errorf("%s is %g, must be %s", f.name, f.v, f.want))
 		}
 	}
 	return errors.Join(faults...)
@@ -52,24 +52,25 @@ func (c AdamWConfig) Check() error {
 //
 //	m = β1·m + (1-β1)·g
 //	v = β2·v + ((1-β2)·g)·g
-//	x = x·(1 - lr·WeightDecay) - (rate·m) / (√v·scale + Eps)        rate = lr/(1-β1^t)        scale = 1/√(1-β2^t)
+//	x = x·(1 - lr·WeightDecay) - (rate·m) / (√v·scale + Eps)
+//	    where rate = lr/(1-β1^t) and scale = 1/√(1-β2^t)
 //
 // Each operation is rounded to binary32; rate, scale and 1 - lr·WeightDecay are computed in
 // binary64 and rounded at the end. So the weights have the same bits on every machine and for any
-// number of workers. It is for one goroutine at a time.
+// number of workers. An AdamW must not be used concurrently.
 type AdamW struct {
 	cfg  AdamWConfig
 	pool *exact.Pool
-	m, v []float32 // mean and mean square of the gradients, each beginning with 0
+	m, v []float32 // mean and mean square of the gradients, both initially 0
 	step uint32    // steps done
 
-	params, grad []float32 // of the running step
+	params, grad []float32 // arguments of the current step
 	numbers      exact.AdamWStep
-	part         func(w *exact.Worker, i int) // AdamW.piece, bound once so that a step allocates nothing
+	part         func(w *exact.Worker, i int) // AdamW.piece, bound once so that steps do not allocate
 }
 
-// NewAdamW returns the optimizer of n weights, before its first step. The error says what of cfg is
-// out of range.
+// NewAdamW returns an optimizer for n weights, before its first step. The error names the settings
+// of cfg that are out of range.
 func NewAdamW(n int, cfg AdamWConfig, pool *exact.Pool) (*AdamW, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("adamw: %w", err)
@@ -79,9 +80,8 @@ func NewAdamW(n int, cfg AdamWConfig, pool *exact.Pool) (*AdamW, error) {
 	return a, nil
 }
 
-// Restore sets what the optimizer has of the past: the mean and the mean square of the gradients,
-// which it copies, and the number of steps done. It panics if a slice has another length than the
-// optimizer was made for.
+// Restore sets the optimizer's history: copies of the mean and the mean square of the gradients,
+// and the number of steps done. It panics if a slice's length differs from the number of weights.
 func (a *AdamW) Restore(m, v []float32, step uint32) {
 	if len(m) != len(a.m) || len(v) != len(a.v) {
 		panic(fmt.Sprintf("optim: moments of %d and %d weights for an optimizer of %d", len(m), len(v), len(a.m)))
@@ -91,16 +91,16 @@ func (a *AdamW) Restore(m, v []float32, step uint32) {
 	a.step = step
 }
 
-// Moments returns what Restore sets. The slices are the optimizer's own: they change with the next
+// Moments returns what Restore sets. The slices belong to the optimizer and change with the next
 // Step.
 func (a *AdamW) Moments() (m, v []float32, step uint32) { return a.m, a.v, a.step }
 
-// adamwPiece is how many weights one piece of work has.
+// adamwPiece is the number of weights in one piece of work.
 const adamwPiece = 1 << 14
 
-// Step moves params by grad. grad must be finite and no element of it above 2^60, which codec.Clip
-// sees to: then nothing overflows. It panics if a slice has another length than the optimizer was
-// made for, or if lr is not in [0, LRMax] with lr·WeightDecay at most 1.
+// Step updates params by grad. The elements of grad must be finite and at most 2^60 in magnitude,
+// which codec.Clip ensures; then nothing overflows. Step panics if a slice's length differs from
+// the number of weights, or unless lr is in [0, LRMax] with lr·WeightDecay at most 1.
 func (a *AdamW) Step(params, grad []float32, lr float32) {
 	if len(params) != len(a.m) || len(grad) != len(a.m) {
 		panic(fmt.Sprintf("optim: a step of %d weights by %d gradients for an optimizer of %d", len(params), len(grad), len(a.m)))
@@ -122,7 +122,7 @@ func (a *AdamW) Step(params, grad []float32, lr float32) {
 	a.params, a.grad = nil, nil
 }
 
-// bias returns 1 - beta^t: what a mean that began with 0 has seen of its weights after t steps.
+// bias returns 1 - beta^t, the total weight of t values in a mean that started at 0.
 func bias(beta float32, t float64) float64 {
 	if beta == 0 {
 		return 1

@@ -1,15 +1,16 @@
-// Package optim has the learning rate of each step of a run, and AdamW, the optimizer of those who
-// train by themselves.
+// Package optim provides the learning rate schedule of a run, and AdamW, the optimizer of members
+// that train on their own.
 //
-// A Schedule is part of a run's configuration; every replica computes the rate of a step from it
-// when it applies the step's updates, so the rate has the same bits on every machine: it is
-// computed in binary64, each operation rounded on its own, from whole numbers of steps, with the
-// cosine of package exact, and rounded to binary32 at the end.
+// A Schedule is part of a run's configuration. Every replica computes a step's rate when it applies
+// the step's updates, so the rate must have the same bits on every machine. It is computed in
+// binary64 from whole numbers of steps, each operation rounded separately, with the cosine of
+// package exact, and rounded to binary32 at the end.
 //
-//	constant   warmup, then Base for ever
+//	constant   warmup, then Base forever
 //	linear     warmup, then a straight line from Base to Final at step Steps, then Final
 //	cosine     warmup, then half a cosine wave from Base to Final at step Steps, then Final
-//	wsd        warmup; Base for StableSteps; half a cosine wave to CosineFinal in CosineSteps; a line to Final in LinearSteps; then Final
+//	wsd        warmup; Base for StableSteps; half a cosine wave to CosineFinal in CosineSteps;
+//	           a line to Final in LinearSteps; then Final
 //
 // The warmup is a straight line from WarmupInit at step 0 to Base at step WarmupSteps. No schedule
 // rises after its warmup.
@@ -20,8 +21,8 @@
 //	   /              `--       /            `-.__
 //	   warmup   cosine  Final   warmup stable cosine line Final
 //
-// The shapes and their parameters are those of Nous Research's Psyche, so that its configurations carry over, but for its cosine, which rises
-// again after the last step.
+// The shapes and their parameters match those of Nous Research's Psyche, so its configurations can
+// be reused. The exception is Psyche's cosine, which rises again after the last step.
 package optim
 
 import (
@@ -35,7 +36,7 @@ import (
 // A Kind is the shape of a Schedule after its warmup.
 type Kind uint8
 
-// The kinds of schedules; the package comment draws them.
+// The kinds of schedules. The package comment draws them.
 const (
 	Constant Kind = iota
 	Linear
@@ -43,34 +44,36 @@ const (
 	WSD
 )
 
-// LRMax bounds the rates of a schedule: far above any that trains, it catches a misplaced point.
+// LRMax bounds the rates of a schedule. It is far above any useful rate, and catches a misplaced
+// decimal point.
 const LRMax = 1000
 
-// A Schedule gives the learning rate of each step. Rates are in the units of the codec that applies them; for a codec that steps by the sign,
-// the rate is the distance every weight moves. Settings that the kind does not name are ignored.
+// A Schedule gives the learning rate of each step. The unit of rates depends on the codec that
+// applies them; for a codec that steps by the sign, the rate is the distance every weight moves.
+// Settings that do not apply to the kind are ignored.
 type Schedule struct {
 	Kind        Kind
 	Base        float64 // rate after the warmup
 	WarmupSteps uint32  // steps before Base is reached
-	WarmupInit  float64 // rate of step 0, if there is a warmup
-	Steps       uint32  // linear, cosine: the step, counted from 0 and so with the warmup, at which Final is reached
-	Final       float64 // all but constant: the rate from then on
+	WarmupInit  float64 // rate at step 0, if there is a warmup
+	Steps       uint32  // linear, cosine: step at which Final is reached, including the warmup
+	Final       float64 // all but constant: the final rate
 
 	StableSteps uint32  // wsd: steps at Base after the warmup
 	CosineSteps uint32  // wsd: steps from Base to CosineFinal
-	CosineFinal float64 // wsd: where the cosine ends and the line begins
+	CosineFinal float64 // wsd: rate between the cosine and the line
 	LinearSteps uint32  // wsd: steps from CosineFinal to Final
 
-	Before uint32 // steps that were done before those that LR counts: of a run that goes on from a checkpoint
+	Before uint32 // steps done before step 0 of LR, in a run that resumes from a checkpoint
 }
 
-// Check returns all that is wrong with s, joined, or nil: rates that are no numbers in [0, LRMax], rates that rise after the warmup, and an end
-// before the warmup's.
+// Check returns all faults of s, joined, or nil. It rejects rates outside [0, LRMax], rates that
+// rise after the warmup, and a schedule that ends before its warmup.
 func (s Schedule) Check() error {
 	var faults []error
 	rate := func(name string, v, max float64, of string) {
 		if !(v >= 0 && v <= max) { // written so that NaN fails
-			faults = append(faults, fmt.Errorf("%s rate is %v, it must be in [0, %v]%s", name, v, max, of))
+			faults = append(faults, fmt.Errorf("%s rate is %v, must be in [0, %v]%s", name, v, max, of))
 		}
 	}
 	rate("base", s.Base, LRMax, "")
@@ -86,7 +89,7 @@ func (s Schedule) Check() error {
 		rate("cosine's final", s.CosineFinal, s.Base, ", at most the base rate")
 		rate("final", s.Final, s.CosineFinal, ", at most the rate where the cosine ends")
 	default:
-		faults = append(faults, fmt.Errorf("schedule of unknown kind %d", s.Kind))
+		faults = append(faults, fmt.Errorf("unknown schedule kind %d", s.Kind))
 	}
 	return errors.Join(faults...)
 }
@@ -117,7 +120,7 @@ func (s Schedule) rate(step uint32) float64 {
 	return s.Base
 }
 
-// line goes from a to b in so many steps and stays there.
+// line moves from a to b in the given number of steps and stays there.
 func line(a, b float64, step, steps uint32) float64 {
 	if step >= steps {
 		return b
@@ -125,7 +128,8 @@ func line(a, b float64, step, steps uint32) float64 {
 	return a + float64((b-a)*(float64(step)/float64(steps)))
 }
 
-// halfWave goes from a to b as the cosine goes from 0 to pi, in so many steps, and stays there.
+// halfWave moves from a to b along a cosine from 0 to pi in the given number of steps, and stays
+// there.
 func halfWave(a, b float64, step, steps uint32) float64 {
 	if step >= steps {
 		return b
@@ -149,15 +153,15 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// MarshalText writes k as in configurations.
+// MarshalText returns the name of k in configurations.
 func (k Kind) MarshalText() ([]byte, error) {
 	if k > WSD {
-		return nil, fmt.Errorf("schedule of unknown kind %d", k)
+		return nil, fmt.Errorf("unknown schedule kind %d", k)
 	}
 	return []byte(k.String()), nil
 }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText parses a name that MarshalText returns.
 func (k *Kind) UnmarshalText(text []byte) error {
 	for _, known := range []Kind{Constant, Linear, Cosine, WSD} {
 		if string(text) == known.String() {

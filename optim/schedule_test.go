@@ -112,14 +112,14 @@ func TestCheckNamesEveryFault(t *testing.T) {
 		s    optim.Schedule
 		want string
 	}{
-		{optim.Schedule{Base: math.NaN()}, "base rate is NaN, it must be in [0, 1000]\nwarmup's first rate is 0, it must be in [0, NaN], at most the base rate"},
-		{optim.Schedule{Base: 1001}, "base rate is 1001, it must be in [0, 1000]"},
-		{optim.Schedule{Base: 1, WarmupInit: -1}, "warmup's first rate is -1, it must be in [0, 1], at most the base rate"},
-		{optim.Schedule{Kind: optim.Linear, Base: 1, Final: 2, WarmupSteps: 3}, "final rate is 2, it must be in [0, 1], at most the base rate\n" +
+		{optim.Schedule{Base: math.NaN()}, "base rate is NaN, must be in [0, 1000]\nwarmup's first rate is 0, must be in [0, NaN], at most the base rate"},
+		{optim.Schedule{Base: 1001}, "base rate is 1001, must be in [0, 1000]"},
+		{optim.Schedule{Base: 1, WarmupInit: -1}, "warmup's first rate is -1, must be in [0, 1], at most the base rate"},
+		{optim.Schedule{Kind: optim.Linear, Base: 1, Final: 2, WarmupSteps: 3}, "final rate is 2, must be in [0, 1], at most the base rate\n" +
 			"the schedule ends at step 0, before its warmup of 3 steps"},
-		{optim.Schedule{Kind: optim.WSD, Base: 1, CosineFinal: 1.5, Final: 2}, "cosine's final rate is 1.5, it must be in [0, 1], at most the base rate\n" +
-			"final rate is 2, it must be in [0, 1.5], at most the rate where the cosine ends"},
-		{optim.Schedule{Kind: 9}, "schedule of unknown kind 9"},
+		{optim.Schedule{Kind: optim.WSD, Base: 1, CosineFinal: 1.5, Final: 2}, "cosine's final rate is 1.5, must be in [0, 1], at most the base rate\n" +
+			"final rate is 2, must be in [0, 1.5], at most the rate where the cosine ends"},
+		{optim.Schedule{Kind: 9}, "unknown schedule kind 9"},
 	} {
 		if got := fmt.Sprint(v.s.Check()); got != v.want {
 			t.Errorf("Check of %+v says\n%s, want\n%s", v.s, got, v.want)

@@ -7,34 +7,33 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Alpha is the part of a member's newest score in its moving average unless a run says otherwise;
-// the first ones count by equal parts until that is less. It is small enough that one lucky window
-// pays little, and large enough that a miner which stops working stops earning within a scoring
-// period or two. Boltzmann's 0.001, a half-life of 693 evaluations, pays for weeks after the work
-// has ended.
+// Alpha is the default weight of a member's newest score in its moving average. The first scores
+// count equally until that weight has fallen to Alpha. Alpha is small enough that one lucky window
+// pays little, and large enough that a member that stops working stops earning within a scoring
+// period or two. Boltzmann's 0.001, a half-life of 693 evaluations, keeps paying for weeks after
+// the work has ended.
 const Alpha = 0.2
 
-// countMax is up to where evaluations are counted: what comes later weighs Alpha, or 1/countMax if
-// that is more.
+// countMax caps the count of evaluations. Beyond it, a new score weighs Alpha or 1/countMax,
+// whichever is larger.
 const countMax = 1 << 10
 
 // BookMax bounds the members of a book.
 const BookMax = 1 << 16
 
-// unit is what an average is counted in: 1/unit of the fixed-point numbers, so that small steps are
-// not lost.
+// Averages are stored in 1/unit of the fixed-point numbers, so that small steps are not lost.
 const unit = 1 << 16
 
-// Average is what a book knows of one member.
+// Average is a book's record of one member.
 type Average struct {
 	Member key.Public
 	Mean   int32  // in units of 1/unit of a fixed-point score
 	Count  uint32 // evaluations so far, up to countMax
 	Last   uint32 // window of the last evaluation
-	Proven uint32 // newest window in which its Work was wrong; 0: none
+	Proven uint32 // newest window in which the member's Work was wrong; 0: none
 }
 
-// Value is the average as it is told to the chain.
+// Value returns the average in the fixed-point form sent to the chain.
 func (a Average) Value() int16 {
 	half := int64(unit / 2)
 	if a.Mean < 0 {
@@ -43,14 +42,14 @@ func (a Average) Value() int16 {
 	return int16((int64(a.Mean) + half) / unit)
 }
 
-// Book holds the moving averages of members, in the order of their keys. The zero Book is empty.
-// Members are known by key, not by place, since the place of one that left is given to another.
+// Book holds the moving averages of members, sorted by key. The zero Book is empty. Members are
+// identified by key rather than place, because the place of a member that left is reused.
 type Book struct{ list []Average }
 
-// All returns the averages, in the order of keys. The caller must not change them.
+// All returns the averages, sorted by key. The caller must not change them.
 func (b *Book) All() []Average { return b.list }
 
-// Find returns the average of a member, if it was ever evaluated.
+// Find returns a member's average, if the member was ever evaluated.
 func (b *Book) Find(member key.Public) (Average, bool) {
 	i, ok := b.at(member)
 	if !ok {
@@ -63,14 +62,13 @@ func (b *Book) at(member key.Public) (int, bool) {
 	return slices.BinarySearchFunc(b.list, member, func(a Average, k key.Public) int { return a.Member.Compare(k) })
 }
 
-// Note enters an evaluation of a window. Each window counts once: a second evaluation of the same
-// one, as after a crash, changes nothing.
+// Note records an evaluation for a window. Each window counts once: evaluating the same window
+// again, as after a crash, changes nothing.
 //
-// Alpha is the part that a new score has once there are enough; 0 stands for the constant of that
-// name.
+// alpha is the weight of a new score once there are enough of them; 0 stands for Alpha.
 //
-// Wrong work is not averaged: it sets the mean to -1, from where it takes as long to rise as if it
-// had never been higher. Otherwise a cheat whose every fifth result is false would be paid for
+// Wrong work is not averaged. It resets the mean to -1, from where the mean rises as slowly as if
+// it had never been higher. Otherwise a cheat that fakes every fifth result would still be paid for
 // four.
 func (b *Book) Note(member key.Public, window uint32, s float64, v Verdict, alpha float64) {
 	i, ok := b.at(member)
@@ -93,7 +91,7 @@ func (b *Book) Note(member key.Public, window uint32, s float64, v Verdict, alph
 	a.Mean += int32((int64(Fixed(s))*unit - int64(a.Mean)) * part(a.Count, alpha) / unit)
 }
 
-// part is the weight of the newest of so many scores, in units of 1/unit.
+// part returns the weight of the newest of n scores, in units of 1/unit.
 func part(count uint32, alpha float64) int64 {
 	if !(alpha > 0 && alpha <= 1) {
 		alpha = Alpha
@@ -101,7 +99,7 @@ func part(count uint32, alpha float64) int64 {
 	return max(unit/int64(count), int64(float64(alpha*unit)+0.5))
 }
 
-// Keep forgets the members for which keep is false.
+// Keep drops the members for which keep returns false.
 func (b *Book) Keep(keep func(key.Public) bool) {
 	b.list = slices.DeleteFunc(b.list, func(a Average) bool { return !keep(a.Member) })
 }
@@ -109,8 +107,8 @@ func (b *Book) Keep(keep func(key.Public) bool) {
 // AverageBytes is the length of an encoded average.
 const AverageBytes = 32 + 4 + 4 + 4 + 4
 
-// Append appends the book's encoding: U32 number of averages, then each, in the order of keys, as
-// key, U32 mean (two's complement), U32 count, U32 last, U32 proven.
+// Append appends the book's encoding: the U32 number of averages, then each average, sorted by key,
+// as key, U32 mean (two's complement), U32 count, U32 last, U32 proven.
 func (b *Book) Append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, uint32(len(b.list)))
 	for _, a := range b.list {
@@ -123,7 +121,7 @@ func (b *Book) Append(dst []byte) []byte {
 	return dst
 }
 
-// ReadBook takes a book off a reader, whose error it sets when the bytes are not what Append
+// ReadBook reads a book. It sets the reader's error if the bytes are not in the form that Append
 // writes.
 func ReadBook(r *wire.Reader) Book {
 	n := r.U32()

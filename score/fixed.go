@@ -1,11 +1,11 @@
 package score
 
-// One is the fixed-point number that stands for a score of 1: a score is told as a signed number of
-// 16 bits, in units of 1/32767.
+// One is the fixed-point number for a score of 1: scores are sent as signed 16-bit numbers in units
+// of 1/32767.
 const One = 1<<15 - 1
 
-// Fixed returns the fixed-point number nearest to a score, halves away from zero. What is beyond
-// [-1,1] is taken as its end, and what is no number as 0.
+// Fixed returns the fixed-point number nearest to a score, rounding halves away from zero. It
+// clamps scores to [-1,1] and converts NaN to 0.
 func Fixed(s float64) int16 {
 	switch {
 	case s >= 1:
@@ -20,6 +20,6 @@ func Fixed(s float64) int16 {
 	return 0
 }
 
-// Float is the score that a fixed-point number stands for. The one number without an opposite
-// stands for -1 too.
+// Float returns the score that a fixed-point number stands for. The one number without a negation,
+// -32768, also stands for -1.
 func Float(v int16) float64 { return max(-1, float64(v)/One) }

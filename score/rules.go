@@ -5,17 +5,19 @@ import (
 	"slices"
 )
 
-// Verdict is what decided a score.
+// Verdict is what determined a score.
 type Verdict uint8
 
-// The verdicts. Their names are part of the validators' logs.
+// The verdicts. Their names appear in validators' logs.
 const (
-	Fair      Verdict = iota // the cosine and the losses did
-	Absent                   // there was nothing to score: the share was not delivered
-	WrongWork                // the commitment's Work is not that of the share's gradient
+	Fair      Verdict = iota // the cosine and the losses
+	Absent                   // nothing to score: the share was not delivered
+	WrongWork                // the commitment's Work does not match the share's gradient
 	TooLong                  // the norm is above the bound
 	TooShort                 // the norm is below the bound
-	Harmful                  // applied alone it raises the loss, on the member's own sequences and on others
+	// Harmful: applied alone, the delta raises the loss, both on the member's own sequences and on
+	// others.
+	Harmful
 )
 
 var verdicts = [...]string{"fair", "absent", "wrong-work", "too-long", "too-short", "harmful"}
@@ -28,36 +30,36 @@ func (v Verdict) String() string {
 	return "unknown"
 }
 
-// MarshalText writes the name.
+// MarshalText returns the verdict's name.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText reads it.
+// UnmarshalText parses a verdict's name.
 func (v *Verdict) UnmarshalText(b []byte) error {
 	i := slices.Index(verdicts[:], string(b))
 	if i < 0 {
-		return fmt.Errorf("there is no verdict %q", b)
+		return fmt.Errorf("unknown verdict %q", b)
 	}
 	*v = Verdict(i)
 	return nil
 }
 
-// Change is a mean loss before and after a delta was applied alone, in nats a token.
+// Change is the mean loss before and after a delta was applied alone, in nats per token.
 type Change struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 }
 
-// Gain is by how much the loss fell.
+// Gain returns how much the loss fell.
 func (c Change) Gain() float64 { return c.Before - c.After }
 
-// Losses are the changes on the member's own sequences and on as many that nobody gave to it.
+// Losses are the changes on the member's own sequences and on as many unassigned ones.
 type Losses struct {
 	Assigned Change `json:"assigned"`
 	Random   Change `json:"random"`
 }
 
-// Advantage is in [-1,1]: how much more the loss fell on the member's own sequences, as part of
-// what it moved in all; 0 if nothing moved.
+// Advantage returns, in [-1,1], how much more the loss fell on the member's own sequences than on
+// the others, relative to the total movement. It returns 0 if nothing moved.
 func (l Losses) Advantage() float64 {
 	a, r := l.Assigned.Gain(), l.Random.Gain()
 	moved := max(a, -a) + max(r, -r)
@@ -67,38 +69,38 @@ func (l Losses) Advantage() float64 {
 	return clamp((a - r) / moved)
 }
 
-// Evidence is what a validator knows of one result.
+// Evidence is what a validator knows about one result.
 type Evidence struct {
 	Likeness
-	// Median is that of the norms of all deltas of the window, at the slice's places. 0: there is
+	// Median is the median norm of all deltas in the window, over the slice's places. 0: there is
 	// nothing to compare with.
 	Median float64 `json:"median_norm"`
-	// Work says that the commitment's Work is not what the recomputed gradient makes it; only where
-	// arithmetic is exact.
+	// Work reports whether the commitment's Work contradicts the recomputed gradient. It is set only
+	// where arithmetic is exact.
 	WorkDiffers bool `json:"work_differs,omitempty"`
-	// Losses are nil if they were not measured.
+	// Losses is nil if losses were not measured.
 	Losses *Losses `json:"losses,omitempty"`
 }
 
-// Rules are the bounds of scoring. The zero value of a field means that its rule is off.
+// Rules are the bounds of scoring. A zero field turns its rule off.
 type Rules struct {
-	// Norm bounds how many times as long as the median a delta may be, or as short.
+	// Norm is the most by which a delta's norm may exceed the median, or fall below it, as a factor.
 	Norm float64
-	// Loss is the part of the score, in [0,1], that depends on the losses.
+	// Loss is the fraction of the score, in [0,1], that depends on the losses.
 	Loss float64
-	// Alpha is the part of the newest score in a member's moving average; 0 stands for the constant
-	// of that name.
+	// Alpha is the weight of the newest score in a member's moving average; 0 stands for the constant
+	// Alpha.
 	Alpha float64
 }
 
-// Default is what validators use.
+// Default is the set of rules that validators use.
 //
-// Norm 4: honest deltas of one window differ by less than twice (docs/rewards.md), so that even
-// half of them lying leaves room. Loss 0.2: the notes of others' networks agree that losses are too
-// noisy for more than a bonus.
+// Norm is 4: honest deltas of one window differ by less than a factor of 2 (docs/rewards.md), which
+// leaves room even if half of the members lie. Loss is 0.2: other networks report that losses are
+// too noisy for more than a bonus.
 func Default() Rules { return Rules{Norm: 4, Loss: 0.2, Alpha: Alpha} }
 
-// Score is the value of a result, in [-1,1], and what decided it.
+// Score returns the score of a result, in [-1,1], and what determined it.
 func (r Rules) Score(e Evidence) (float64, Verdict) {
 	if e.WorkDiffers {
 		return -1, WrongWork
@@ -124,8 +126,8 @@ func (r Rules) Score(e Evidence) (float64, Verdict) {
 	return clamp(s), Fair
 }
 
-// Median is the middle of values, the lower of two; 0 if there are none. It leaves them as they
-// are.
+// Median returns the median of values, the lower one of two, or 0 if there are none. It does not
+// modify values.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -1,34 +1,38 @@
-// Package score says what a member's contribution to a window is worth, from what a validator has
-// computed of it.
+// Package score computes what a member's contribution to a window is worth from a validator's
+// computations.
 //
-// A validator holds d, the part of the member's delta that the window's slice shows, and g, the
-// gradient of the member's share at the same places, which it has computed itself. With <a,b> the
-// inner product and |a| the Euclidean norm, t going over the tensors of the model,
+// A validator holds d, the part of the member's delta that the window's slice reveals, and g, the
+// gradient of the member's share at the same places, which the validator has computed itself. With
+// <a,b> the inner product, |a| the Euclidean norm, and t ranging over the model's tensors,
 //
 //	whole   =  <d,g> / (|d| |g|)
 //	tensors =  SUM_t |g_t| cos(d_t, g_t) / SUM_t |g_t|
 //	s       =  min(whole, tensors)
 //
-// whole is Boltzmann's s; it looks at direction only. It alone can be had by learning the few
-// tensors that hold most of the norm, or by a delta most of whose norm is in one of them; tensors
-// looks at each by itself, so that both must be right. Then, each rule taking only away
-// ([Rules.Score]):
+// whole is Boltzmann's s. It looks only at direction. Alone, it can be gamed by learning the few
+// tensors that hold most of the norm, or by a delta with most of its norm in one of them. tensors
+// weighs each tensor separately, so both must be right. The following rules can only lower the
+// score ([Rules.Score]):
 //
-//   - a norm |d| more than Norm times the median of the window's, or less than that part of it, earns nothing: a cosine does not see lengths;
-//   - a delta which, applied alone, raises the loss on the member's sequences and on others too earns nothing;
-//   - the part Loss of s depends on how much more the delta lowers the loss on the member's own sequences than on others that nobody gave to it:
-//     this is what tells training on the assigned data from training on any where arithmetic is not exact (Gauntlet, arXiv 2505.21684,
-//     calls it a proof of computation);
-//   - a commitment whose Work is not opened by the root of the recomputed gradient is worth -1, whatever the rest: where arithmetic is exact that
-//     is a proof, and needs no private state of the member;
-//   - a share that was given and not delivered is worth 0.
+//   - If the norm |d| is more than Norm times the median of the window, or less than 1/Norm
+//     of it, the delta earns nothing: a cosine does not see lengths.
+//   - A delta that, applied alone, raises the loss both on the member's sequences and on others
+//     earns nothing.
+//   - The fraction Loss of s depends on how much more the delta lowers the loss on the member's
+//     own sequences than on unassigned ones. Where arithmetic is not exact, this distinguishes
+//     training on the assigned data from training on any data (Gauntlet, arXiv 2505.21684, calls
+//     it a proof of computation).
+//   - If the root of the recomputed gradient does not open the commitment's Work, the result is
+//     worth -1, regardless of the rest. Where arithmetic is exact this is a proof, and it needs
+//     no private state of the member.
+//   - A share that was assigned but not delivered is worth 0.
 //
-// The scores of a member are averaged over its evaluations ([Book]) and told to the chain as
-// fixed-point numbers ([Fixed]).
+// A member's scores are averaged over its evaluations ([Book]) and sent to the chain as fixed-point
+// numbers ([Fixed]).
 //
-// All numbers here have the same bits on every machine: products of two binary32 are exact in
-// binary64, so no compiler can round them otherwise, sums go one way, and square roots and
-// quotients are correctly rounded. Two validators that evaluate the same result agree.
+// All numbers here have the same bits on every machine. Products of two binary32 numbers are exact
+// in binary64, so no compiler can round them differently; sums run in one direction; square roots
+// and quotients are correctly rounded. Two validators that evaluate the same result agree.
 package score
 
 import (
@@ -37,17 +41,17 @@ import (
 	"math"
 )
 
-// Likeness is how a delta lies to a gradient.
+// Likeness is how closely a delta matches a gradient.
 type Likeness struct {
 	Whole   float64   `json:"cosine"`         // over all tensors at once
-	Tensors float64   `json:"tensor_cosine"`  // mean over the tensors, weighed by their norms in the gradient
-	Each    []float64 `json:"tensor_cosines"` // by tensor
-	Norm    float64   `json:"norm"`           // of the delta
-	Grad    float64   `json:"gradient_norm"`  // of the gradient, at the same places
+	Tensors float64   `json:"tensor_cosine"`  // mean over the tensors, weighted by gradient norm
+	Each    []float64 `json:"tensor_cosines"` // one for each tensor
+	Norm    float64   `json:"norm"`           // norm of the delta
+	Grad    float64   `json:"gradient_norm"`  // norm of the gradient over the same places
 }
 
-// Compare compares a delta with a gradient, both at the places of a slice, parts being how many
-// places each tensor has. What has norm 0 has cosine 0 with everything.
+// Compare compares a delta with a gradient, both over the places of a slice. parts holds the number
+// of places of each tensor. A vector with norm 0 has cosine 0 with any other.
 func Compare(parts []int, d, g []float32) (Likeness, error) {
 	total := 0
 	for _, n := range parts {
@@ -81,11 +85,11 @@ func Compare(parts []int, d, g []float32) (Likeness, error) {
 	return l, nil
 }
 
-// errNotFinite is what comes of numbers that are none. Neither strict decoding nor the engine lets
-// them pass.
+// errNotFinite reports a NaN or an infinity. Neither strict decoding nor the engine lets one
+// through.
 var errNotFinite = errors.New("score: a delta or a gradient holds a number that is not finite")
 
-// Norm is the Euclidean norm of values.
+// Norm returns the Euclidean norm of values.
 func Norm(v []float32) float64 { return math.Sqrt(sums(v, v).dd) }
 
 // products are the inner products of two vectors.
@@ -94,7 +98,7 @@ type products struct{ dg, dd, gg float64 }
 func sums(d, g []float32) (p products) {
 	for i, x := range d {
 		a, b := float64(x), float64(g[i])
-		p.dg += a * b // exact products: a fused sum is the same
+		p.dg += a * b // exact products: fused multiply-add gives the same sum
 		p.dd += a * a
 		p.gg += b * b
 	}
@@ -106,7 +110,7 @@ func (p products) finite() bool {
 	return !math.IsNaN(s) && !math.IsInf(s, 0)
 }
 
-// cosine is that of the angle between the vectors, 0 if there is none.
+// cosine returns the cosine of the angle between the vectors, or 0 if there is no angle.
 func (p products) cosine() float64 {
 	if p.dd <= 0 || p.gg <= 0 {
 		return 0
@@ -114,5 +118,5 @@ func (p products) cosine() float64 {
 	return clamp(p.dg / float64(math.Sqrt(p.dd)*math.Sqrt(p.gg)))
 }
 
-// clamp takes off what rounding leaves beyond 1.
+// clamp removes what rounding adds beyond 1.
 func clamp(x float64) float64 { return max(-1, min(1, x)) }

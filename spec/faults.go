@@ -8,8 +8,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// keyOf are the keys of a specification from which the fields of a coordinator.Config follow, and
-// the limits that bound them.
+// keyOf maps the fields of a coordinator.Config to the keys that set them, with the keys' limits.
 var keyOf = map[string]string{
 	"MinMembers": "members.min", "StartMembers": "members.start", "Witnesses": "members.witnesses",
 	"WaitingMs": "times.waiting", "WarmupMs": "times.warmup", "RoundTrainMs": "times.round_train",
@@ -27,10 +26,10 @@ var keyOf = map[string]string{
 	"Limits.Witnesses": "members.witnesses, or 32", "Limits.Validators": "scores.validators",
 }
 
-// fieldName matches names of fields in the faults of a coordinator.Config.
+// fieldName matches a field's name in a fault of a coordinator.Config.
 var fieldName = regexp.MustCompile(`(?:Limits\.)?\b[A-Z]\w+`)
 
-// inKeys says what is wrong with a coordinator's configuration by the keys that a person typed.
+// inKeys describes a fault in a coordinator's configuration by the keys the user typed.
 func inKeys(f coordinator.Fault) error {
 	toKey := func(text string) string {
 		return fieldName.ReplaceAllStringFunc(text, func(field string) string { return cmp.Or(keyOf[field], field) })

@@ -11,10 +11,10 @@ import (
 	"github.com/entrain-network/entrain/codec"
 )
 
-// A form is a specification as TOML has it: a struct with Spec's fields, whose Optimizer has, in
-// place of Options, a pointer for each of Kinds to its table.
+// A form is a specification as it appears in TOML: a struct with Spec's fields, except that
+// Optimizer holds a pointer to each codec's table in place of Options.
 
-// formType is the type of a form.
+// formType is the struct type of a form.
 var formType = makeFormType()
 
 const optimizerField = "Optimizer"
@@ -36,7 +36,7 @@ func makeFormType() reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// newForm returns the form of s, addressable.
+// newForm returns the form of s as an addressable value.
 func newForm(s Spec) reflect.Value {
 	f, from := reflect.New(formType).Elem(), reflect.ValueOf(s)
 	for i := range f.NumField() {
@@ -55,7 +55,7 @@ func newForm(s Spec) reflect.Value {
 	return f
 }
 
-// readForm is the inverse of newForm. It refuses tables of codecs that the run does not use.
+// readForm is the inverse of newForm. It rejects tables of codecs that the run does not use.
 func readForm(f reflect.Value) (Spec, error) {
 	var s Spec
 	to := reflect.ValueOf(&s).Elem()
@@ -80,10 +80,10 @@ func readForm(f reflect.Value) (Spec, error) {
 	return s, nil
 }
 
-// goType matches how the TOML reader names the field that a value does not fit.
+// goType matches the TOML reader's name for the field that a value does not fit.
 var goType = regexp.MustCompile(`cannot decode TOML (\S+) into (?:a )?(?:struct field \S+ of type )?(\S+)`)
 
-// mistake says what is wrong with a value, by its key.
+// mistake describes a wrong value by its key.
 func mistake(err *toml.DecodeError) string {
 	text := strings.TrimPrefix(err.Error(), "toml: ")
 	if m := goType.FindStringSubmatch(text); m != nil {
@@ -95,7 +95,7 @@ func mistake(err *toml.DecodeError) string {
 	return text
 }
 
-// wanted names a Go type as TOML does.
+// wanted returns TOML's name for a Go type.
 func wanted(goType string) string {
 	switch {
 	case strings.Contains(goType, "int"):

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// keysMax bounds the work of reading a specification: the TOML reader compares each key with
-	// the keys beside it.
+	// keysMax bounds the cost of reading a specification: the TOML reader compares each key with its
+	// siblings.
 	keysMax = 4096
-	// unknownMax is how many unknown keys an error shows with their lines. The TOML reader scans
+	// unknownMax is the most unknown keys for which an error shows their lines. The TOML reader scans
 	// the whole text again for each.
 	unknownMax = 8
 )
 
-// checkSize refuses text with more keys or tables than any specification has, before it is read.
+// checkSize rejects text with more keys or tables than any specification has, before it is parsed.
 func checkSize(text []byte) error {
 	n := 0
 	for _, c := range text {
@@ -34,7 +34,7 @@ func checkSize(text []byte) error {
 	return nil
 }
 
-// clip shortens an error's text, which quotes the specification.
+// clip shortens the text of an error that quotes the specification.
 func clip(text string) string {
 	const most = 1024
 	if len(text) <= most {
@@ -43,7 +43,7 @@ func clip(text string) string {
 	return text[:most] + " ..."
 }
 
-// checkKeys returns an error that names the keys of text that no specification has.
+// checkKeys returns an error naming the keys of text that no specification has.
 func checkKeys(text []byte) error {
 	var tree map[string]any
 	if err := toml.Unmarshal(text, &tree); err != nil {
@@ -66,8 +66,7 @@ func checkKeys(text []byte) error {
 	return fmt.Errorf("unknown key: %s", strings.Join(unknown, ", "))
 }
 
-// unknownKeys appends the keys of tree, with their tables' names, that no field of the struct t is
-// tagged with.
+// unknownKeys appends the full names of the keys of tree that match no field tag of the struct t.
 func unknownKeys(dst []string, prefix string, tree map[string]any, t reflect.Type) []string {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {

@@ -10,9 +10,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ErrFrom says that a run's first parameters do not follow from a seed: it goes on from a
-// checkpoint.
-var ErrFrom = errors.New("the run goes on from a checkpoint, so its first parameters cannot be computed")
+// ErrFrom reports that a run starts from a checkpoint, so a seed does not determine its first
+// parameters.
+var ErrFrom = errors.New("the run starts from a checkpoint, so its first parameters cannot be computed")
 
 // The values of Model.Head.
 const (
@@ -35,8 +35,8 @@ func (m *Model) fill(p llama.Config) {
 	}
 }
 
-// ModelOf is the part of a specification that goes on from a checkpoint: the shape, the hash of the
-// parameters, and that of tokenizer.json.
+// ModelOf is the part of a specification that a checkpoint determines: the shape, the hash of the
+// parameters and the hash of tokenizer.json.
 func ModelOf(c llama.Config, params, tokenizer wire.Hash) Model {
 	m := Model{Eps: c.Eps, Head: headOwn, From: params.String(), Tokenizer: tokenizer.String()}
 	if c.Tied {
@@ -46,8 +46,8 @@ func ModelOf(c llama.Config, params, tokenizer wire.Hash) Model {
 	return m
 }
 
-// Continue reads the specification of a run that goes on from a checkpoint, whose ModelOf is from.
-// What the text says of the model must agree with the checkpoint, and may be left out.
+// Continue reads the specification of a run that starts from the checkpoint described by from. Any
+// model keys in the text must agree with the checkpoint; they may be left out.
 func Continue(text []byte, from Model) (Spec, error) {
 	s, err := decode(text)
 	if err != nil {
@@ -59,7 +59,7 @@ func Continue(text []byte, from Model) (Spec, error) {
 	return s.complete()
 }
 
-// merge returns what from has, with the location and the seed of m, if m says nothing else.
+// merge returns from with m's location and seed. Any other key that m sets must agree with from.
 func (m Model) merge(from Model) (Model, error) {
 	var faults []error
 	said := m
@@ -110,7 +110,7 @@ func (m Model) merge(from Model) (Model, error) {
 	return from, errors.Join(faults...)
 }
 
-// checkFrom reports what is wrong with where the parameters come from.
+// checkFrom returns the faults of the keys that name the starting parameters.
 func (m Model) checkFrom() (faults []error) {
 	for _, f := range []struct{ key, hash string }{{"from", m.From}, {"tokenizer", m.Tokenizer}} {
 		if h, err := wire.ParseHash(f.hash); f.hash != "" && (err != nil || h.IsZero()) {
@@ -118,7 +118,7 @@ func (m Model) checkFrom() (faults []error) {
 		}
 	}
 	if m.From == "" && m.FromLocation != "" {
-		faults = append(faults, errors.New("from_location: say what is there with from, a hash of parameters; entrain run create --from DIR fills it in"))
+		faults = append(faults, errors.New("from_location: model.from, the hash of the parameters, is missing; entrain run create --from DIR sets it"))
 	}
 	if m.Head != "" && m.Head != headOwn && m.Head != headTied {
 		faults = append(faults, fmt.Errorf("head: %q is neither %q nor %q", m.Head, headOwn, headTied))
@@ -126,7 +126,7 @@ func (m Model) checkFrom() (faults []error) {
 	return faults
 }
 
-// Llama is the model.
+// Llama returns the model's configuration.
 func (s Spec) Llama() (llama.Config, error) {
 	m := s.Model
 	var cfg llama.Config
@@ -147,8 +147,8 @@ func (s Spec) Llama() (llama.Config, error) {
 	return cfg, cfg.Check()
 }
 
-// From is the hash of the parameters that the run goes on from; ok is false for a run that begins
-// with a seed.
+// From returns the hash of the parameters that the run starts from. ok is false for a run that
+// starts from a seed.
 func (s Spec) From() (hash wire.Hash, ok bool) {
 	if s.Model.From == "" {
 		return wire.Hash{}, false
@@ -157,8 +157,8 @@ func (s Spec) From() (hash wire.Hash, ok bool) {
 	return hash, err == nil
 }
 
-// InitialParams makes the run's first parameters. For a run that goes on from a checkpoint the
-// error is ErrFrom.
+// InitialParams computes the run's first parameters. It returns ErrFrom for a run that starts from
+// a checkpoint.
 func (s Spec) InitialParams() ([]float32, error) {
 	cfg, err := s.Llama()
 	if err != nil {
@@ -170,7 +170,7 @@ func (s Spec) InitialParams() ([]float32, error) {
 	return llama.Init(cfg, wire.Sum("entrain/model-seed", []byte(s.Model.Seed))), nil
 }
 
-// ModelHash is the hash of the initial parameters.
+// ModelHash returns the hash of the initial parameters.
 func (s Spec) ModelHash() (wire.Hash, error) {
 	if from, ok := s.From(); ok {
 		return from, nil
@@ -182,8 +182,8 @@ func (s Spec) ModelHash() (wire.Hash, error) {
 	return merkle.BlobRoot(tensor.Bytes(p)), nil
 }
 
-// Name is what the model is called among people: its preset, or the beginning of the hash of what
-// it was.
+// Name returns a short name for the model: its preset, or a prefix of the hash of the parameters it
+// starts from.
 func (m Model) Name() string {
 	if m.Preset == "" && len(m.From) >= 12 {
 		return "going on from " + m.From[:12]

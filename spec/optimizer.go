@@ -13,26 +13,26 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Kinds are the codecs that a specification can name. The first is the default, and the first that
-// is sliceable the default of runs that exchange by buckets.
+// Kinds lists the codecs that a specification can name. The first is the default; the first
+// sliceable one is the default for runs that exchange by buckets.
 var Kinds = []codec.Kind{distro.Kind(), slice.Kind(), sparseloco.Kind()}
 
-// optimizerFor returns the defaults of a kind.
+// optimizerFor returns a kind's default optimizer.
 func optimizerFor(k codec.Kind) Optimizer { return Optimizer{Codec: k.Name, Options: k.Defaults} }
 
-// sliceKind returns the default codec of runs that exchange by buckets.
+// sliceKind returns the default codec for runs that exchange by buckets.
 func sliceKind() codec.Kind {
 	return Kinds[slices.IndexFunc(Kinds, func(k codec.Kind) bool { return k.Sliceable })]
 }
 
-// Kind returns the run's codec. ok is false if it is not known.
+// Kind returns the run's codec. ok is false if the codec is unknown.
 func (o Optimizer) Kind() (k codec.Kind, ok bool) { return codec.Find(Kinds, o.Codec) }
 
-// check reports every fault; each begins with a key.
+// check returns all faults, each starting with a key.
 func (o Optimizer) check(verificationPercent uint8) (faults []error) {
 	k, ok := o.Kind()
 	if !ok {
-		return []error{fmt.Errorf("optimizer.codec: %q is not known; there are %s", o.Codec, codec.Names(Kinds))}
+		return []error{fmt.Errorf("optimizer.codec: %q is unknown; choose one of %s", o.Codec, codec.Names(Kinds))}
 	}
 	if verificationPercent != 0 && k.Disputable == nil {
 		faults = append(faults, fmt.Errorf(
@@ -44,7 +44,7 @@ func (o Optimizer) check(verificationPercent uint8) (faults []error) {
 	return faults
 }
 
-// Inner returns how members train between two rounds. It is nil if a share is one gradient.
+// Inner returns how members train between two rounds, or nil if a share is a single gradient.
 func (o Optimizer) Inner() *optim.Inner {
 	if trains, ok := o.Options.(interface{ Inner() *optim.Inner }); ok {
 		return trains.Inner()
@@ -52,7 +52,7 @@ func (o Optimizer) Inner() *optim.Inner {
 	return nil
 }
 
-// StateHash is the hash of a member's fresh optimizer state: zeros.
+// StateHash returns the hash of a member's fresh optimizer state, all zeros.
 func (s Spec) StateHash() (wire.Hash, error) {
 	n, err := s.StateLen()
 	if err != nil {
@@ -68,12 +68,12 @@ func (s Spec) StateLen() (uint64, error) {
 		return 0, err
 	}
 	if s.Optimizer.Options == nil {
-		return 0, fmt.Errorf("optimizer.codec: %q is not known", s.Optimizer.Codec)
+		return 0, fmt.Errorf("optimizer.codec: %q is unknown", s.Optimizer.Codec)
 	}
 	return uint64(s.Optimizer.Options.StateLen(cfg.Layout().Len())), nil
 }
 
-// zerosRoot is the merkle.BlobRoot of so many zero bytes, which are not held in memory.
+// zerosRoot returns the merkle.BlobRoot of n zero bytes without holding them in memory.
 func zerosRoot(size uint64) wire.Hash {
 	zeros := make([]byte, min(size, merkle.ChunkBytes))
 	whole := merkle.Leaf(zeros)

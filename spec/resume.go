@@ -10,20 +10,21 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Resume is where the training stood whose checkpoint a run goes on from; `entrain run create --resume` fills it in. The learning rate, the data
-// and the size of the batch then go on from there, and so does the optimizer of each member that is named.
+// Resume is the training progress of the checkpoint that a run starts from; `entrain run create
+// --resume` sets it. The learning rate, the data and the batch size continue from there, and so
+// does the optimizer of each member listed in States.
 type Resume struct {
-	Step     uint32 `toml:"step"`     // steps that were done
-	Sequence uint64 `toml:"sequence"` // sequences that were given out
-	// States is with which optimizer state a member's first result may begin, hex by key in hex.
-	// The others begin afresh.
+	Step     uint32 `toml:"step"`     // steps already done
+	Sequence uint64 `toml:"sequence"` // sequences already assigned
+	// States maps members' keys to the optimizer states, both in hex, from which their first results
+	// may start. Other members start with a fresh state.
 	States map[string]string `toml:"states,omitempty"`
 }
 
-// ResumeStatesMax is how many states a specification has room for.
+// ResumeStatesMax is the most states a specification may list.
 const ResumeStatesMax = 400
 
-// Before is how many steps were done before the run.
+// Before returns the number of steps done before the run.
 func (s Spec) Before() uint32 {
 	if s.Resume == nil {
 		return 0
@@ -31,7 +32,7 @@ func (s Spec) Before() uint32 {
 	return s.Resume.Step
 }
 
-// First is the number of the first sequence that the run trains on.
+// First returns the number of the first sequence that the run trains on.
 func (s Spec) First() uint64 {
 	if s.Resume == nil {
 		return 0
@@ -39,8 +40,8 @@ func (s Spec) First() uint64 {
 	return s.Resume.Sequence
 }
 
-// States is with which optimizer state a member's first result may begin, besides the fresh one.
-// The specification was checked.
+// States returns the optimizer states from which members' first results may start, besides the
+// fresh one. The specification must have passed Check.
 func (s Spec) States() map[key.Public]wire.Hash {
 	states := make(map[key.Public]wire.Hash)
 	if s.Resume == nil {
@@ -56,23 +57,23 @@ func (s Spec) States() map[key.Public]wire.Hash {
 	return states
 }
 
-// checkResume reports what is wrong with where training stood; each fault begins with a key.
+// checkResume returns the faults of the resume table, each starting with a key.
 func (s Spec) checkResume() (faults []error) {
 	r := s.Resume
 	if r == nil {
 		return nil
 	}
 	if s.Model.From == "" {
-		faults = append(faults, errors.New("step: a run that resumes goes on from the parameters of a checkpoint: model.from is missing"))
+		faults = append(faults, errors.New("step: a run that resumes starts from a checkpoint's parameters: model.from is missing"))
 	}
 	if r.Step >= s.Steps {
-		faults = append(faults, fmt.Errorf("step: %d of steps = %d are done, none is left: make steps larger", r.Step, s.Steps))
+		faults = append(faults, fmt.Errorf("step: %d of steps = %d are done, none is left; increase steps", r.Step, s.Steps))
 	}
 	if r.Sequence > sequencesMax {
 		faults = append(faults, fmt.Errorf("sequence: %d is more than %d", r.Sequence, uint64(sequencesMax)))
 	}
 	if len(r.States) > ResumeStatesMax {
-		faults = append(faults, fmt.Errorf("states: %d are more than %d", len(r.States), ResumeStatesMax))
+		faults = append(faults, fmt.Errorf("states: there are %d, at most %d are allowed", len(r.States), ResumeStatesMax))
 	}
 	for member, state := range r.States {
 		for _, hex := range []string{member, state} {
@@ -84,11 +85,12 @@ func (s Spec) checkResume() (faults []error) {
 	return faults
 }
 
-// sequencesMax is beyond all data: with what a run gives out itself it can still be counted.
+// sequencesMax exceeds any data set, and leaves room to count the sequences that the run itself
+// assigns.
 const sequencesMax = 1 << 60
 
-// resume has the batch grow on from where it was. Its size is that of the ramp without
-// interruption, or one less where the ramp's division left a remainder when training stopped.
+// resume continues the batch ramp where training stopped. The batch size equals that of an
+// uninterrupted ramp, or is one less where the ramp's division left a remainder.
 func (s Spec) resume(c *coordinator.Config) {
 	given := s.First()
 	hi, tokens := bits.Mul64(given, uint64(c.SequenceTokens))

@@ -77,7 +77,7 @@ func TestWhatCannotBeResumedIsNamed(t *testing.T) {
 		"none is left":          func(s *Spec) { s.Resume.Step = s.Steps },
 		"sequence: ":            func(s *Spec) { s.Resume.Sequence = 1 << 62 },
 		"is not a key or hash":  func(s *Spec) { s.Resume.States["x"] = "y" },
-		"are more than 400": func(s *Spec) {
+		"at most 400 are allowed": func(s *Spec) {
 			for i := range ResumeStatesMax {
 				s.Resume.States[wire.Sum("key", wire.AppendU32(nil, uint32(i))).String()] = wire.Sum("state").String()
 			}

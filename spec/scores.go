@@ -6,45 +6,45 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// Exchange is how results travel.
+// Exchange defines how results travel.
 type Exchange struct {
-	// Kind is "peers" (gossip, and blobs from peer to peer) or "bucket" (each member's own S3
-	// bucket, with commitments on the chain). With "bucket" other things are the default elsewhere:
-	// overlap 1, verification_percent 0, and codec "slice" with decay 1.
+	// Kind is "peers" (gossip, and blobs from peer to peer) or "bucket" (each member's own S3 bucket,
+	// with commitments on the chain). "bucket" changes defaults elsewhere: overlap 1,
+	// verification_percent 0, and codec "slice" with decay 1.
 	Kind string `toml:"kind"`
-	// WindowBlocks is how many blocks of the chain a window has, with buckets: a round's training
-	// lasts exactly so long; 60 if left out. There times.round_train is only about how long that
-	// is, by which members plan.
+	// WindowBlocks is the length of a window in blocks of the chain, in runs that exchange by buckets.
+	// A round trains for exactly one window. The default is 60. In such runs times.round_train is only
+	// an estimate of a window's duration, which members use to plan.
 	WindowBlocks uint32 `toml:"window_blocks,omitempty"`
 }
 
-// Scores is who judges the members' work, and what it earns. Tokens are whole.
+// Scores defines who scores the members' work, and what the work earns. Tokens are whole.
 type Scores struct {
-	Validators uint16 `toml:"validators,omitempty"` // seats of validators; 0: nobody scores
-	Windows    uint32 `toml:"windows,omitempty"`    // rounds in a period of scores; 0: 10
-	// Emission is how many tokens a period gives from the treasury to those who scored well and
-	// those who scored them.
+	Validators uint16 `toml:"validators,omitempty"` // seats of validators; 0: no scoring
+	Windows    uint32 `toml:"windows,omitempty"`    // rounds in a scoring period; 0: 10
+	// Emission is the number of tokens that each period pays from the treasury to members that scored
+	// well and to the validators that scored them.
 	Emission         uint64 `toml:"emission,omitempty"`
-	ValidatorPercent uint8  `toml:"validator_percent,omitempty"` // of the emission, for validators
-	// PenaltyPercent is what a score of 0 or less costs, of the reward that is not ripe yet, as a
-	// percentage of the emission over the slots.
+	ValidatorPercent uint8  `toml:"validator_percent,omitempty"` // validators' part of the emission
+	// PenaltyPercent is what a score of 0 or less costs, deducted from rewards that have not vested,
+	// as a percentage of emission / slots.
 	PenaltyPercent uint8 `toml:"penalty_percent,omitempty"`
-	// Alpha is the part of a member's newest score in a validator's moving average of its scores,
-	// above 0 and at most 1; 0: 0.2.
+	// Alpha is the weight of a member's newest score in a validator's moving average, above 0 and at
+	// most 1; 0: 0.2.
 	Alpha float64 `toml:"alpha,omitempty"`
 }
 
-// The kinds of exchange.
+// Values of Exchange.Kind.
 const (
 	ExchangePeers  = "peers"
 	ExchangeBucket = "bucket"
 )
 
-// windowBlocksDefault is a window of a minute where blocks come once a second.
+// windowBlocksDefault makes a window one minute long on a chain with one block a second.
 const windowBlocksDefault = 60
 
-// defaultFor is what is not said in this specification: Default, and where results travel through
-// buckets what goes with that.
+// defaultFor returns the defaults for a specification: those of Default, adjusted if results travel
+// through buckets.
 func defaultFor(text []byte) Spec {
 	s := Default()
 	var said struct {
@@ -55,13 +55,13 @@ func defaultFor(text []byte) Spec {
 		return s
 	}
 	if said.Optimizer.Codec != "" {
-		s.Optimizer = Optimizer{Codec: said.Optimizer.Codec} // no options if it is not known
+		s.Optimizer = Optimizer{Codec: said.Optimizer.Codec} // no options if the codec is unknown
 		if k, ok := s.Optimizer.Kind(); ok {
 			s.Optimizer = optimizerFor(k)
 		}
 	}
 	if said.Exchange.Kind != ExchangeBucket {
-		return s // what is wrong with its form is reported when all of it is read
+		return s // Parse reports the syntax error when it reads the whole text
 	}
 	s.Exchange.WindowBlocks = windowBlocksDefault
 	s.Members.Overlap = 1
@@ -72,7 +72,7 @@ func defaultFor(text []byte) Spec {
 	return s
 }
 
-// Buckets tells whether results travel through buckets.
+// Buckets reports whether results travel through buckets.
 func (s Spec) Buckets() bool { return s.Exchange.Kind == ExchangeBucket }
 
 const (
@@ -92,12 +92,12 @@ func (s *Scores) fill() {
 	}
 }
 
-// checkScores reports the faults of the sections above that the coordinator does not see.
+// checkScores reports the faults of exchange and scores that the coordinator does not check.
 func (s Spec) checkScores(fault func(format string, args ...any)) {
 	switch s.Exchange.Kind {
 	case ExchangePeers, ExchangeBucket:
 	default:
-		fault("exchange.kind: %q is not known; there are %q and %q", s.Exchange.Kind, ExchangePeers, ExchangeBucket)
+		fault("exchange.kind: %q is unknown; choose %q or %q", s.Exchange.Kind, ExchangePeers, ExchangeBucket)
 	}
 	if k, _ := s.Optimizer.Kind(); k.Sliceable && !s.Buckets() {
 		fault("optimizer.codec: %q needs exchange.kind = %q", k.Name, ExchangeBucket)
@@ -105,11 +105,11 @@ func (s Spec) checkScores(fault func(format string, args ...any)) {
 	if a := s.Scores.Alpha; !(a >= 0 && a <= 1) {
 		fault("scores.alpha: %v must be above 0 and at most 1", a)
 	} else if a > 0 && s.Scores.Validators == 0 {
-		fault("scores.alpha: nobody scores, since scores.validators is 0")
+		fault("scores.alpha: has no effect while scores.validators is 0; leave it out")
 	}
 }
 
-// coordinate adds the coordinator's share of the sections above.
+// coordinate sets the coordinator's part of exchange and scores.
 func (s Spec) coordinate(l *coordinator.Limits, c *coordinator.Config) {
 	if s.Buckets() {
 		l.Buckets, c.Exchange = true, coordinator.Buckets

@@ -27,7 +27,7 @@ func TestSharesReachTheCoordinator(t *testing.T) {
 			t.Errorf("%q is written, error %v, as\n%s", text, err, b)
 		}
 	}
-	if _, err := Parse([]byte("name = \"test\"\n[batch]\nshares = \"fair\"\n")); err == nil || !strings.Contains(err.Error(), `batch.shares: "fair" is not known; there are "equal" and "speed"`) {
+	if _, err := Parse([]byte("name = \"test\"\n[batch]\nshares = \"fair\"\n")); err == nil || !strings.Contains(err.Error(), `batch.shares: "fair" is unknown; choose "equal" or "speed"`) {
 		t.Errorf("unknown shares: %v", err)
 	}
 }

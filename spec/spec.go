@@ -1,11 +1,12 @@
-// Package spec is what defines a run: the model, its data, how it is optimized, and how rounds go.
-// It is written by a person as TOML, kept by the ledger with the run as the bytes that were given,
-// and read by every participant, who checks them against the hash in the coordinator's state.
-// Nothing that enters the arithmetic is defined anywhere else.
+// Package spec defines a run: the model, its data, its optimizer and the course of its rounds. An
+// owner writes the specification as TOML. The ledger stores those bytes unchanged with the run, and
+// every participant checks them against the hash in the coordinator's state. Nothing that affects
+// the arithmetic is defined anywhere else.
 //
-// [Parse] reads it strictly (an unknown key is an error that names the line), fills in what is left
-// out from [Default], and reports every fault at once. [Spec.Coordinator] is its share for the
-// coordinator; [Spec.Llama], [Spec.Codec] and [Spec.Schedule] are the trainers'.
+// [Parse] is strict: an unknown key is an error that names the line. It fills in missing values
+// from [Default] and reports every fault at once. [Spec.Coordinator] returns the part that the
+// coordinator needs; [Spec.Llama], [Spec.Codec] and [Spec.Schedule] return the parts that trainers
+// need.
 package spec
 
 import (
@@ -26,10 +27,10 @@ import (
 
 // Spec defines a run. The field comments are the documentation of the TOML keys.
 type Spec struct {
-	// Name of the run on its chain: a-z, 0-9 and -, at most 32 bytes.
+	// Name identifies the run on its chain: a-z, 0-9 and -, at most 32 bytes.
 	Name string `toml:"name"`
-	// Steps the model is trained in all, with those before the checkpoint that the run resumes
-	// from; the run finishes then.
+	// Steps is the total number of training steps, including those before the checkpoint that the run
+	// resumes from. The run finishes after them.
 	Steps uint32 `toml:"steps"`
 
 	Model        Model        `toml:"model"`
@@ -45,138 +46,146 @@ type Spec struct {
 	Resume       *Resume      `toml:"resume,omitempty"`
 }
 
-// Model is a Llama. A preset fills in whatever is left 0.
+// Model describes a Llama model. The preset sets every field that is left 0.
 type Model struct {
-	Preset  string  `toml:"preset,omitempty"` // nano, 10m, 50m, 124m, 350m or 1b; nano if left out, and none in a run that goes on from a checkpoint
-	Vocab   int     `toml:"vocab,omitempty"`  // tokens the model knows; at least the tokenizer's
+	// Preset is nano, 10m, 50m, 124m, 350m or 1b. The default is nano, or none in a run that starts
+	// from a checkpoint.
+	Preset  string  `toml:"preset,omitempty"`
+	Vocab   int     `toml:"vocab,omitempty"`  // size of the vocabulary, at least the tokenizer's
 	Hidden  int     `toml:"hidden,omitempty"` // width
 	Layers  int     `toml:"layers,omitempty"`
 	Heads   int     `toml:"heads,omitempty"`
-	KVHeads int     `toml:"kv_heads,omitempty"` // heads of keys and values, shared by groups of query heads
+	KVHeads int     `toml:"kv_heads,omitempty"` // key and value heads, shared by groups of query heads
 	HeadDim int     `toml:"head_dim,omitempty"`
-	FFN     int     `toml:"ffn,omitempty"`     // width of the feed-forward part
-	Context int     `toml:"context,omitempty"` // longest sequence
+	FFN     int     `toml:"ffn,omitempty"`     // width of the feed-forward net
+	Context int     `toml:"context,omitempty"` // most tokens in a sequence
 	Theta   float64 `toml:"theta,omitempty"`   // base of the rotary frequencies
 	Eps     float32 `toml:"eps,omitempty"`     // added to the mean square in every norm
 	Head    string  `toml:"head,omitempty"`    // "own" or "tied" to the embedding
-	Seed    string  `toml:"seed"`              // any text; the initial parameters follow from it, unless from is given
-	// From is the hash of the parameters that the run goes on from, hex; `entrain run create --from` fills it in, and with it all of the above.
+	// Seed is any text. It determines the initial parameters, unless from is given.
+	Seed string `toml:"seed"`
+	// From is the hash of the parameters that the run starts from, in hex. `entrain run create --from`
+	// sets it and every key above.
 	From string `toml:"from,omitempty"`
-	// FromLocation is the directory of a checkpoint with those parameters, for participants that
-	// have it there (or elsewhere: join --from); the others get them from their peers.
+	// FromLocation is the directory of a checkpoint with those parameters, for participants that have
+	// it there (or elsewhere: join --from). Other participants fetch the parameters from peers.
 	FromLocation string `toml:"from_location,omitempty"`
-	// Tokenizer is the hash of the checkpoint's tokenizer.json, hex, which must be that of the
-	// data.
+	// Tokenizer is the hash of the checkpoint's tokenizer.json, in hex. It must equal the hash of the
+	// data's tokenizer.
 	Tokenizer string `toml:"tokenizer,omitempty"`
 }
 
-// Data is what the model is trained on.
+// Data defines what the model is trained on.
 type Data struct {
-	Manifest string `toml:"manifest"`           // hash of the data's manifest, hex; `entrain run create` fills it in from location
-	Location string `toml:"location,omitempty"` // directory of the prepared data, or HTTP addresses of it with spaces between them; a participant may have it elsewhere (join --data)
-	Sequence int    `toml:"sequence"`           // tokens trained on in one sequence
-	Seed     string `toml:"seed"`               // any text; the order of the sequences follows from it
+	// Manifest is the hash of the data's manifest, in hex. `entrain run create` sets it from location.
+	Manifest string `toml:"manifest"`
+	// Location is the directory of the prepared data, or its HTTP addresses separated by spaces. A
+	// participant may have the data elsewhere (join --data).
+	Location string `toml:"location,omitempty"`
+	Sequence int    `toml:"sequence"` // tokens of a sequence that are trained on
+	Seed     string `toml:"seed"`     // any text; determines the order of the sequences
 }
 
-// Optimizer is how a member's gradient becomes an update.
+// Optimizer defines how a member's gradient becomes an update.
 type Optimizer struct {
-	// Codec is the name of one of [Kinds]. The default is distro, and slice in a run that exchanges
-	// by buckets.
+	// Codec names one of [Kinds]. The default is distro, or slice in a run that exchanges by buckets.
 	Codec string
-	// Options are the table named after the codec, such as [optimizer.distro]: see distro.Config,
-	// slice.Config and sparseloco.Options. They are nil if the codec is not known.
+	// Options is the table named after the codec, such as [optimizer.distro]: a distro.Config,
+	// slice.Config or sparseloco.Options. It is nil if the codec is unknown.
 	Options codec.Options
 }
 
-// LearningRate is a schedule over steps. With codec distro updates are signs, so a rate is what one
-// step moves each weight by; with sparseloco it is that of AdamW in all inner steps of a round.
+// LearningRate is a schedule over steps. With codec distro, updates are signs, so the rate is the
+// distance each weight moves in a step. With sparseloco it is AdamW's rate in all inner steps of a
+// round.
 type LearningRate struct {
-	Schedule string  `toml:"schedule"`         // constant, linear, cosine or wsd (warmup, stable, decay)
-	Base     float64 `toml:"base"`             // after warmup
+	Schedule string  `toml:"schedule"`         // constant, linear, cosine or wsd (see package optim)
+	Base     float64 `toml:"base"`             // rate after warmup
 	Warmup   uint32  `toml:"warmup"`           // steps of linear warmup
-	Final    float64 `toml:"final"`            // at the end of linear, cosine and wsd
-	Stable   uint32  `toml:"stable,omitempty"` // wsd: steps at the base rate; 0 means until a fifth of the steps is left
+	Final    float64 `toml:"final"`            // rate at the end of linear, cosine and wsd
+	Stable   uint32  `toml:"stable,omitempty"` // wsd: steps at the base rate; 0: to the last fifth
 }
 
-// Batch is how many sequences a step trains on, over all members.
+// Batch defines how many sequences each step trains on, over all members.
 type Batch struct {
 	Start      uint32 `toml:"start"`
-	End        uint32 `toml:"end"`         // 0: as at the start
-	RampTokens uint64 `toml:"ramp_tokens"` // tokens over which it grows from start to end
-	// Shares is how a batch is divided among the members: "equal", or "speed", in proportion to how
-	// many tokens a second each trains, which it measures and says itself: once an epoch at most,
-	// for the next one. Empty: equal.
+	End        uint32 `toml:"end"`         // 0: same as start
+	RampTokens uint64 `toml:"ramp_tokens"` // tokens over which the batch grows from start to end
+	// Shares is how a batch is divided among the members: "equal", or "speed", in proportion to each
+	// member's tokens per second. Members measure and report their own speed, at most once an epoch,
+	// for the next epoch. Empty: equal.
 	Shares string `toml:"shares,omitempty"`
 }
 
-// The ways in which a batch is divided.
+// Values of Batch.Shares.
 const (
 	SharesEqual = "equal"
 	SharesSpeed = "speed"
 )
 
-// Members is who may take part and how many it takes.
+// Members defines who may take part, and how many members the run has.
 type Members struct {
-	Min       uint32 `toml:"min"`        // to go on
-	Start     uint32 `toml:"start"`      // to begin an epoch; 0: as min
+	Min       uint32 `toml:"min"`        // members needed to continue
+	Start     uint32 `toml:"start"`      // members needed to start an epoch; 0: same as min
 	Capacity  uint32 `toml:"capacity"`   // most members at a time, 1 to 10000
-	Witnesses uint16 `toml:"witnesses"`  // elected a round; 0: as many as there are members, up to 32
-	MissedMax uint8  `toml:"missed_max"` // rounds in a row a member may fail before it is dropped
+	Witnesses uint16 `toml:"witnesses"`  // elected each round; 0: one for each member, up to 32
+	MissedMax uint8  `toml:"missed_max"` // consecutive rounds a member may fail before it is dropped
 	// Overlap 1 lets results travel while the next round trains, on parameters one round older.
 	Overlap uint8 `toml:"overlap"`
-	// ClientMin is the oldest release of the program that takes part, such as "v1.2.0"; empty: any.
-	// Participants look at it themselves, and who changes the program can lie: it keeps the
-	// forgetful out, not cheats.
+	// ClientMin is the oldest release that may take part, such as "v1.2.0"; empty: any. Participants
+	// check it themselves, and a modified program can lie: it stops outdated members, not cheats.
 	ClientMin string `toml:"client_min,omitempty"`
-	// RegisterCost is how many tokens a newcomer pays to the run's treasury.
+	// RegisterCost is the number of tokens a new member pays to the run's treasury.
 	RegisterCost uint64 `toml:"register_cost,omitempty"`
-	// Slots is how many members there are at a time. When they are taken a newcomer replaces the
-	// one with the worst scores, which keeps a place in the table until it has claimed what it is
-	// owed: hence less than capacity. 0: capacity, and nobody is replaced.
+	// Slots is the number of active members. When all slots are taken, a new member replaces the one
+	// with the worst scores. The replaced member keeps its place in the table until it has claimed its
+	// rewards, so slots must be less than capacity. 0: capacity, and no member is replaced.
 	Slots uint32 `toml:"slots,omitempty"`
-	// ImmuneWindows is for how many rounds a newcomer cannot be replaced.
+	// ImmuneWindows is the number of rounds during which a new member cannot be replaced.
 	ImmuneWindows uint32 `toml:"immune_windows,omitempty"`
 }
 
-// Times are the longest a phase lasts. Phases end earlier when everybody is done.
+// Times are the longest durations of the phases. A phase ends early once every member is done.
 type Times struct {
-	Waiting      Duration `toml:"waiting"`       // after enough members are there, for more to come
-	Warmup       Duration `toml:"warmup"`        // to get the model
+	Waiting      Duration `toml:"waiting"`       // to let more members join once there are enough
+	Warmup       Duration `toml:"warmup"`        // to fetch the model
 	RoundTrain   Duration `toml:"round_train"`   // to train, commit and spread a round's results
-	RoundWitness Duration `toml:"round_witness"` // for stragglers' reports
+	RoundWitness Duration `toml:"round_witness"` // to collect late reports
 	Cooldown     Duration `toml:"cooldown"`      // to write a checkpoint
-	Epoch        Duration `toml:"epoch"`         // after which members may change and a checkpoint is made
+	Epoch        Duration `toml:"epoch"`         // until members may change, and between checkpoints
 }
 
-// Trust is what the run does about cheats, and what it pays. Tokens are whole.
+// Trust defines how the run deals with cheats, and what it pays. Tokens are whole.
 type Trust struct {
-	VerificationPercent uint8 `toml:"verification_percent"` // expected share of the accepted results that others recompute
-	// Verify is the longest from the draw of a check to its verdict. 0: twice round_train, 30 s at
-	// least, since a verifier trains too.
+	VerificationPercent uint8 `toml:"verification_percent"` // results recomputed by others, on average
+	// Verify is the longest time from the draw of a check to its verdict. 0: twice round_train, at
+	// least 30 s, since a verifier trains too.
 	Verify Duration `toml:"verify"`
-	// Dispute is the longest for one move of a dispute; silence loses. 0: six times round_train, 30
-	// s at least, since the whole step is traced for the first move, which takes several times as
-	// long as to compute it.
+	// Dispute is the longest time for one move of a dispute; a silent side loses. 0: six times
+	// round_train, at least 30 s. The first move needs a trace of the whole step, which takes several
+	// times as long as the step.
 	Dispute Duration `toml:"dispute"`
-	Stake   uint64   `toml:"stake"`  // least tokens a member puts up, and loses when it is convicted
-	Unbond  Duration `toml:"unbond"` // a stake is free so long after its member left. 0: time for a last check and a whole dispute
-	Rate    uint64   `toml:"rate"`   // tokens the treasury pays for a point
+	Stake   uint64   `toml:"stake"` // fewest tokens a member stakes, and loses if convicted
+	// Unbond is how long a stake stays locked after its member left. 0: time for a last check and a
+	// whole dispute.
+	Unbond Duration `toml:"unbond"`
+	Rate   uint64   `toml:"rate"` // tokens the treasury pays per point
 }
 
-// Duration is a time.Duration written as in "90s" or "10m".
+// Duration is a time.Duration written like "90s" or "10m".
 type Duration time.Duration
 
-// MarshalText writes the duration as Go does.
+// MarshalText returns the duration in Go's notation.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads it; it must be a whole number of milliseconds and not negative.
+// UnmarshalText parses a duration, which must be a nonnegative whole number of milliseconds.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil {
 		return fmt.Errorf("%q is not a duration such as 90s or 10m", b)
 	}
 	if v < 0 || v%time.Millisecond != 0 {
-		return fmt.Errorf("duration %q must be a whole number of milliseconds and not negative", b)
+		return fmt.Errorf("duration %q must be a nonnegative whole number of milliseconds", b)
 	}
 	*d = Duration(v)
 	return nil
@@ -184,7 +193,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 
 func (d Duration) ms() uint64 { return uint64(time.Duration(d) / time.Millisecond) }
 
-// Default is what is not said.
+// Default returns the specification that fills in missing keys.
 func Default() Spec {
 	return Spec{
 		Steps:        1000,
@@ -203,8 +212,8 @@ func Default() Spec {
 	}
 }
 
-// Parse reads a specification. It reports every fault of the values at once, and a fault of the
-// form with its line.
+// Parse reads a specification. It reports all faulty values at once, and a syntax error with its
+// line.
 func Parse(text []byte) (Spec, error) {
 	s, err := decode(text)
 	if err != nil {
@@ -213,8 +222,8 @@ func Parse(text []byte) (Spec, error) {
 	return s.complete()
 }
 
-// decode reads a specification as it is written. The preset is what is written too: a run that goes
-// on from a checkpoint may have none.
+// decode reads a specification without filling in the preset: a run that starts from a checkpoint
+// may have none.
 func decode(text []byte) (Spec, error) {
 	if err := checkSize(text); err != nil {
 		return Spec{}, err
@@ -235,7 +244,7 @@ func decode(text []byte) (Spec, error) {
 	return readForm(f)
 }
 
-// complete fills in what is not said, and checks.
+// complete fills in missing values and checks the result.
 func (s Spec) complete() (Spec, error) {
 	if s.Model.Preset == "" && s.Model.From == "" {
 		s.Model.Preset = Default().Model.Preset
@@ -247,7 +256,7 @@ func (s Spec) complete() (Spec, error) {
 	return s, nil
 }
 
-// Append writes the specification with everything spelled out.
+// Append appends the specification as TOML, with every key spelled out.
 func (s Spec) Append(dst []byte) ([]byte, error) {
 	b, err := toml.Marshal(newForm(s).Interface())
 	if err != nil {
@@ -256,7 +265,7 @@ func (s Spec) Append(dst []byte) ([]byte, error) {
 	return append(dst, b...), nil
 }
 
-// fill replaces the values that mean "as another".
+// fill replaces zero values that stand for other values.
 func (s *Spec) fill() {
 	if s.Batch.End == 0 {
 		s.Batch.End = s.Batch.Start
@@ -265,7 +274,7 @@ func (s *Spec) fill() {
 		s.Members.Start = s.Members.Min
 	}
 	if s.Batch.Shares == SharesEqual {
-		s.Batch.Shares = "" // one spelling, that of the specifications from before there was the key
+		s.Batch.Shares = "" // one spelling, as in specifications older than the key
 	}
 	if s.LearningRate.Stable == 0 && s.LearningRate.Schedule == "wsd" {
 		s.LearningRate.Stable = s.Steps - s.Steps/5 - min(s.LearningRate.Warmup, s.Steps)
@@ -277,8 +286,8 @@ func (s *Spec) fill() {
 	s.Scores.fill()
 }
 
-// disputeMoves is more moves than a dispute has, after the first: for each of three trees of up to
-// 16^3 leaves and more, and its evidence.
+// disputeMoves bounds the moves of a dispute after the first: those for each of three trees of 16^3
+// leaves or more, and the evidence.
 const disputeMoves = 16
 
 func (t *Trust) fill(roundTrain Duration) {
@@ -288,8 +297,8 @@ func (t *Trust) fill(roundTrain Duration) {
 	if t.Verify == 0 {
 		t.Verify = max(Duration(30*time.Second), 2*roundTrain)
 	}
-	// To trace a step takes several times as long as the step (`go run ./cmd/lab dispute`), and who
-	// is late loses.
+	// Tracing a step takes several times as long as the step (`go run ./cmd/lab dispute`), and a late
+	// side loses.
 	if t.Dispute == 0 {
 		t.Dispute = max(Duration(30*time.Second), 6*roundTrain)
 	}
@@ -298,7 +307,7 @@ func (t *Trust) fill(roundTrain Duration) {
 	}
 }
 
-// Check reports every fault.
+// Check returns all faults, joined.
 func (s Spec) Check() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -313,7 +322,7 @@ func (s Spec) Check() error {
 		fault("model.%w", f)
 	}
 	if s.Batch.Shares != "" && s.Batch.Shares != SharesEqual && s.Batch.Shares != SharesSpeed {
-		fault("batch.shares: %q is not known; there are %q and %q", s.Batch.Shares, SharesEqual, SharesSpeed)
+		fault("batch.shares: %q is unknown; choose %q or %q", s.Batch.Shares, SharesEqual, SharesSpeed)
 	}
 	if s.Data.Manifest != "" {
 		if _, err := wire.ParseHash(s.Data.Manifest); err != nil {
@@ -342,23 +351,23 @@ func (s Spec) Check() error {
 	}
 	limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
 	if config.StateHash.IsZero() {
-		config.StateHash = wire.Hash{1} // for want of a model, which is reported above
+		config.StateHash = wire.Hash{1} // a placeholder: the missing model is already reported
 	}
 	if err := limits.Check(); err != nil {
 		fault("members.capacity, members.witnesses, scores.validators: %w", err)
 	}
 	for _, f := range config.Check(limits) {
-		if f.Field != "Name" { // reported above
+		if f.Field != "Name" { // already reported
 			faults = append(faults, inKeys(f))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// DataSeed keys the order of the sequences.
+// DataSeed returns the key that determines the order of the sequences.
 func (s Spec) DataSeed() wire.Hash { return wire.Sum("entrain/data-seed", []byte(s.Data.Seed)) }
 
-// Schedule is the learning rate by step.
+// Schedule returns the learning rate schedule.
 func (s Spec) Schedule() (optim.Schedule, error) {
 	l := s.LearningRate
 	var kind optim.Kind
@@ -374,7 +383,7 @@ func (s Spec) Schedule() (optim.Schedule, error) {
 	return o, o.Check()
 }
 
-// Coordinator is what the coordinator must know.
+// Coordinator returns the coordinator's configuration.
 func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordinator.Limits, coordinator.Config) {
 	witnesses := s.Members.Witnesses
 	if witnesses == 0 {
@@ -383,7 +392,7 @@ func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordina
 	limits := coordinator.Limits{Members: s.Members.Capacity, Witnesses: min(witnesses, witnessesMax)}
 	state, err := s.StateHash()
 	if err != nil {
-		state = wire.Hash{} // Check reports the model
+		state = wire.Hash{} // Check reports the model's faults
 	}
 	t, trust := s.Times, s.Trust
 	config := coordinator.Config{
@@ -404,5 +413,5 @@ func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordina
 	return limits, config
 }
 
-// witnessesMax is the coordinator's limit of witnesses in a round.
+// witnessesMax is the coordinator's limit on witnesses in a round.
 const witnessesMax = 32

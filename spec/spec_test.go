@@ -180,7 +180,7 @@ func TestFaultsOfTrust(t *testing.T) {
 		"verification_percent = 5\nstake = 1\nunbond = \"1s\"":  "trust.unbond",
 		"verification_percent = 5\nstake = 9223372036854775807": "trust.stake",
 		"verification_percent = 5\nrate = 9223372036854775807":  "trust.rate",
-		"verification_percent = 5\nverify = \"-1s\"":            "not negative",
+		"verification_percent = 5\nverify = \"-1s\"":            "nonnegative",
 		"verification_percent = 256":                            "verification_percent",
 		"stake = -1":                                            "stake",
 		"rate = 0.5":                                            "rate",

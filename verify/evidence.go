@@ -12,7 +12,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Evidence of what a program reads from outside.
+// Evidence for a program's external inputs:
 //
 //	a chunk of parameters or state    trace.ProveChunk
 //	a sequence                        Var spans (batch.Append), then data.Set.Prove
@@ -20,7 +20,7 @@ import (
 // spansMax bounds the spans of a share.
 const spansMax = 1 << 12
 
-// opener is what the referee knows of a case.
+// opener checks evidence with what the referee knows about a case.
 type opener struct {
 	rules *rules
 	c     coordinator.Case
@@ -36,19 +36,19 @@ func (o opener) Open(r trace.Read, evidence []byte) ([]uint32, error) {
 	case trace.Tokens:
 		return o.tokens(r.Index, evidence)
 	}
-	return nil, fmt.Errorf("verify: source %d is not from outside", r.Source)
+	return nil, fmt.Errorf("verify: source %d is not an external input", r.Source)
 }
 
-// tokens opens a sequence of the share.
+// tokens checks the evidence for a sequence of the share.
 func (o opener) tokens(index uint32, evidence []byte) ([]uint32, error) {
 	r := wire.NewReader(evidence)
 	text := wire.NewReader(r.Var(spansMax*batch.SpanBytes + 4))
 	spans := batch.Parse(&text, spansMax)
 	if err := errors.Join(r.Err().OrNil(), text.Done().OrNil()); err != nil {
-		return nil, fmt.Errorf("verify: evidence of sequence %d: %w", index, err)
+		return nil, fmt.Errorf("verify: evidence for sequence %d: %w", index, err)
 	}
 	if batch.Hash(spans) != o.c.Commitment.Share || batch.Total(spans) != o.c.Sequences {
-		return nil, fmt.Errorf("verify: the evidence of sequence %d is of another share", index)
+		return nil, fmt.Errorf("verify: the evidence for sequence %d belongs to another share", index)
 	}
 	number, ok := sequence(spans, index)
 	if !ok {
@@ -56,12 +56,12 @@ func (o opener) tokens(index uint32, evidence []byte) ([]uint32, error) {
 	}
 	dst := make([]uint32, o.rules.setup.Sequence+1)
 	if err := data.Proven(dst, o.rules.manifest, o.rules.order, o.rules.first+number, r.Rest()); err != nil {
-		return nil, fmt.Errorf("verify: evidence of sequence %d: %w", index, err)
+		return nil, fmt.Errorf("verify: evidence for sequence %d: %w", index, err)
 	}
 	return dst, nil
 }
 
-// sequence is the number of sequence i of a share in the run's order.
+// sequence returns the number, in the run's order, of sequence i of a share.
 func sequence(spans []batch.Span, i uint32) (number uint64, ok bool) {
 	for _, s := range spans {
 		if i < s.Count {
@@ -72,30 +72,30 @@ func sequence(spans []batch.Span, i uint32) (number uint64, ok bool) {
 	return 0, false
 }
 
-// Data is what the evidence of tokens is taken from: data.Set is one.
+// Data provides evidence for tokens. data.Set implements it.
 type Data interface {
 	// Read sets dst to sequence i.
 	Read(i uint64, dst []uint32) error
-	// Prove returns the proof of it, of at most ProofMax bytes.
+	// Prove returns a proof of sequence i, at most ProofMax bytes long.
 	Prove(i uint64) ([]byte, error)
 	ProofMax() int
 }
 
-// evidenceRoom is what a message has room for beside the proof of a sequence: the spans of the
-// share, of which there are few unless rounds failed.
+// evidenceRoom is the space in a message for everything but the proof of a sequence: the spans of
+// the share, which are few unless rounds failed.
 const evidenceRoom = 16 << 10
 
-// provable returns an error unless every sequence can be proven in a message. Who accuses and
-// cannot prove what it read would lose.
+// provable returns an error unless the proof of every sequence fits in a message. An accuser that
+// cannot prove its inputs would lose.
 func provable(d Data) error {
 	if n := d.ProofMax(); n > coordinator.EvidenceBytesMax-evidenceRoom {
-		return fmt.Errorf("the proof of a sequence can have %d bytes, and a message has room for %d: the data needs fewer, larger shards, or the run shorter sequences",
+		return fmt.Errorf("the proof of a sequence can take %d bytes, and a message has room for %d: use fewer, larger shards or shorter sequences",
 			n, coordinator.EvidenceBytesMax-evidenceRoom)
 	}
 	return nil
 }
 
-// prover makes the evidence that opener opens.
+// prover makes the evidence that opener checks.
 type prover struct {
 	engine        engine.Engine
 	params, state engine.Vector
@@ -121,14 +121,14 @@ func (p prover) prove(r trace.Read) ([]byte, error) {
 		}
 		evidence := append(wire.AppendVar(nil, batch.Append(nil, p.spans)), proof...)
 		if len(evidence) > coordinator.EvidenceBytesMax {
-			return nil, fmt.Errorf("verify: the evidence of a sequence has %d bytes, more than the %d of a message", len(evidence), coordinator.EvidenceBytesMax)
+			return nil, fmt.Errorf("verify: the evidence for a sequence has %d bytes, and a message holds at most %d", len(evidence), coordinator.EvidenceBytesMax)
 		}
 		return evidence, nil
 	}
-	return nil, fmt.Errorf("verify: source %d is not from outside", r.Source)
+	return nil, fmt.Errorf("verify: source %d is not an external input", r.Source)
 }
 
-// chunk proves a chunk of a blob of floats.
+// chunk proves one chunk of a blob of floats.
 func (p prover) chunk(v engine.Vector, index uint32) []byte {
 	return trace.ProveChunk(engine.Values(v), p.engine.Leaves(v), index)
 }

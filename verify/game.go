@@ -10,29 +10,29 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Side is who argues in a dispute: a Player does.
+// Side is one side of a dispute. Player implements it.
 type Side interface {
 	Root() wire.Hash
 	Move(ctx context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error)
 }
 
-// Game is how a dispute went.
+// Game is the outcome of a dispute.
 type Game struct {
 	Convicted       int    // coordinator.Accused or coordinator.Accuser
-	Reason          string // in words
-	Op, Tile, Slice uint32 // where the two differ, if they came that far
-	Messages        int    // of both
-	Bytes           int    // of all messages
+	Reason          string // the reason, for people
+	Op, Tile, Slice uint32 // the first difference, if the dispute got that far
+	Messages        int    // from both sides
+	Bytes           int    // total size of the messages
 	EvidenceBytes   int
-	Referee         time.Duration // that judging took
+	Referee         time.Duration // time spent judging
 }
 
 // The members' numbers in a game.
 const accused, accuser = 0, 1
 
-// Argue plays a dispute about a case as the coordinator conducts it, without a ledger and its
-// deadlines: for measurements, and for who wants to know how a dispute would end. An error is one
-// of ctx or of a side that could not move.
+// Argue plays a dispute about a case as the coordinator conducts it, but without a ledger and its
+// deadlines. Use it to measure disputes or to predict an outcome. It returns an error only if ctx
+// ends or a side fails to move.
 func Argue(ctx context.Context, referee coordinator.Referee, c coordinator.Case, sides [2]Side) (Game, error) {
 	g := game{referee: referee, c: c, sides: sides}
 	g.d = coordinator.Dispute{
@@ -50,7 +50,7 @@ func Argue(ctx context.Context, referee coordinator.Referee, c coordinator.Case,
 	return g.Game, nil
 }
 
-// game is a Game that is going on.
+// game is a Game in progress.
 type game struct {
 	Game
 	referee coordinator.Referee
@@ -66,7 +66,7 @@ func (g *game) convict(side int, reason string) {
 	g.Op, g.Tile, g.Slice = g.d.Op, g.d.Tile, g.d.Slice
 }
 
-// move asks a side for its message and counts it; nil if it has none, and is convicted.
+// move asks a side for its message and counts it. A side that returns nil is convicted.
 func (g *game) move(ctx context.Context, side int) (coordinator.Message, error) {
 	m, err := g.sides[side].Move(ctx, g.d, uint32(side))
 	if err != nil {
@@ -112,7 +112,7 @@ func (g *game) defend(ctx context.Context) error {
 	return nil
 }
 
-// enter begins a level's tree at its root, or goes on to the next level if that is a leaf.
+// enter starts a level at the root of its tree, or moves to the next level if the root is a leaf.
 func (g *game) enter(level coordinator.Level) {
 	d := &g.d
 	for ; ; level++ {
@@ -133,7 +133,7 @@ func (g *game) enter(level coordinator.Level) {
 	}
 }
 
-// descend takes both sides' children of their nodes and goes on at the first that differ.
+// descend takes the children of both sides' nodes and continues at the first that differ.
 func (g *game) descend(ctx context.Context) error {
 	var nodes [2][bisect.Fan]wire.Hash
 	for side := range g.sides {
@@ -159,11 +159,11 @@ func (g *game) descend(ctx context.Context) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("verify: nodes of two hashes have the same children")
+	return fmt.Errorf("verify: two different nodes have the same children")
 }
 
-// arrive goes from a leaf to the tree below it. What a tree is filled up with is zero: who says
-// otherwise made its tree up.
+// arrive moves from a leaf to the tree below it. Padding leaves are zero; a nonzero one proves that
+// the tree is fabricated.
 func (g *game) arrive() {
 	if d := g.d; d.Index < g.leaves(d.Level) {
 		g.enter(d.Level + 1)
@@ -174,7 +174,7 @@ func (g *game) arrive() {
 	}
 }
 
-// leaves is the number of leaves of the tree of a level that the game is in.
+// leaves returns the number of leaves of the current level's tree.
 func (g *game) leaves(level coordinator.Level) uint32 {
 	switch level {
 	case coordinator.LevelOps:
@@ -185,7 +185,7 @@ func (g *game) leaves(level coordinator.Level) uint32 {
 	return g.referee.Slices(g.c, g.d.Op, g.d.Tile)
 }
 
-// judge lets the referee decide.
+// judge asks the referee for the verdict.
 func (g *game) judge(ctx context.Context) error {
 	m, err := g.move(ctx, accuser)
 	if m == nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/entrain-network/entrain/spec"
 )
 
-// OpNames tells people what the operations of a run's steps compute, from the text of its
-// specification: the name of operation op in a step of so many sequences, "" if there is none or
-// steps of such a run cannot be disputed. The text is read when it is asked first.
+// OpNames returns a function that names the operations of a run's steps: the name of operation op
+// in a step with the given number of sequences, or "" if there is no such operation or the run's
+// steps cannot be disputed. The first call parses the specification.
 func OpNames(specText []byte) func(sequences, op uint32) string {
 	read := sync.OnceValue(func() *rules {
 		s, err := spec.Parse(specText)

@@ -12,14 +12,14 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Tracer makes the players of a run's disputes. It may be used by several goroutines at once.
+// Tracer makes the players of a run's disputes. It is safe for concurrent use.
 type Tracer struct {
 	rules  *rules
 	data   Data
 	engine engine.Engine
 }
 
-// NewTracer makes the tracer of a run. The error says why steps of such a run cannot be disputed.
+// NewTracer returns a run's tracer, or an error that explains why its steps cannot be disputed.
 func NewTracer(s spec.Spec, data Data, e engine.Engine) (*Tracer, error) {
 	if err := provable(data); err != nil {
 		return nil, err
@@ -31,15 +31,15 @@ func NewTracer(s spec.Spec, data Data, e engine.Engine) (*Tracer, error) {
 	return &Tracer{r, data, e}, nil
 }
 
-// Player plays one side of a dispute, the accused's or an accuser's, by its own trace of the step.
+// Player plays one side of a dispute, accused or accuser, from its own trace of the step.
 type Player struct {
 	c     coordinator.Case
 	trace *trace.Trace
 }
 
-// Open traces a step, which takes several times as long as doing it, and returns who argues from
-// that trace. A nil state is a fresh one, all zeros. Spans, params and state must be those the
-// commitment names, and stay as they are while the player lives.
+// Open traces a step, which takes several times as long as computing it, and returns a player that
+// argues from the trace. A nil state is a fresh one, all zeros. The spans, params and state must be
+// those that the commitment names, and must not change while the player is in use.
 func (t *Tracer) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (*Player, error) {
 	p, err := t.rules.program(c)
 	if err != nil {
@@ -55,10 +55,10 @@ func (t *Tracer) Open(ctx context.Context, c coordinator.Case, spans []batch.Spa
 	return t.open(ctx, p, c, in)
 }
 
-// open is Open by any program.
+// open is Open for any program.
 func (t *Tracer) open(ctx context.Context, p trace.Program, c coordinator.Case, in Inputs) (*Player, error) {
 	if n := t.rules.params; in.Params.Len() != n || in.State.Len() != n {
-		return nil, fmt.Errorf("verify: %d parameters and a state of %d for a model of %d", in.Params.Len(), in.State.Len(), n)
+		return nil, fmt.Errorf("verify: got %d parameters and a state of %d floats for a model of %d parameters", in.Params.Len(), in.State.Len(), n)
 	}
 	prover := prover{t.engine, in.Params, in.State, in.Spans, t.data}
 	made, err := t.engine.Trace(ctx, p, trace.Sources{
@@ -70,17 +70,17 @@ func (t *Tracer) open(ctx context.Context, p trace.Program, c coordinator.Case, 
 	return &Player{c, made}, nil
 }
 
-// Root is the root of the player's trace: what Accuse and TieBreak contain.
+// Root returns the root of the player's trace, which Accuse and TieBreak contain.
 func (p *Player) Root() wire.Hash { return p.trace.Root() }
 
-// Agrees tells whether what comes out of the player's trace is what was committed to. Who agrees
-// has no reason to accuse; an accused who does not agree has lost.
+// Agrees reports whether the result of the player's trace is the one committed to. A player that
+// agrees has no reason to accuse; an accused player that does not agree has lost.
 func (p *Player) Agrees() bool {
 	leaf, _ := p.trace.Last()
 	return leaf == coordinator.Outcome(p.c.Commitment)
 }
 
-// Move is the next message of member self in a dispute, nil if nothing is to be said by it now.
+// Move returns member self's next message in a dispute, or nil if it has none to send now.
 func (p *Player) Move(ctx context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error) {
 	side := coordinator.Accuser
 	switch {
@@ -119,7 +119,7 @@ func (p *Player) Move(ctx context.Context, d coordinator.Dispute, self uint32) (
 	return nil, nil
 }
 
-// reveal shows the children of the node at which the two differ.
+// reveal returns the children of the node at which the two sides differ.
 func (p *Player) reveal(ctx context.Context, d coordinator.Dispute) (coordinator.Message, error) {
 	m := coordinator.Reveal{Dispute: d.ID}
 	var err error
@@ -131,7 +131,7 @@ func (p *Player) reveal(ctx context.Context, d coordinator.Dispute) (coordinator
 	case coordinator.LevelSlices:
 		m.Nodes, err = p.trace.SliceChildren(ctx, d.Op, d.Tile, d.Depth, d.Index)
 	default:
-		return nil, fmt.Errorf("verify: dispute %d descends at no level", d.ID)
+		return nil, fmt.Errorf("verify: dispute %d is not descending", d.ID)
 	}
 	if err != nil {
 		return nil, err

@@ -15,27 +15,29 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Verdict is what came out of a step done again.
+// Verdict is the outcome of recomputing a step.
 type Verdict struct {
-	// Same says that the commitment is to what came out.
+	// Same reports whether the commitment matches the recomputed result.
 	Same bool
-	// Difference says in what it is not, for people.
+	// Difference describes, for people, how the commitment differs.
 	Difference string
-	// Failed is why nothing comes out of the step, or nil: a commitment to something is wrong then.
+	// Failed is the reason why the step has no result, or nil. If it is set, any commitment is wrong.
 	Failed error
 	Result engine.Result
 	State  engine.Vector // the optimizer state after the step
 }
 
-// Inputs are what a step is done with.
+// Inputs are the inputs of a step.
 type Inputs struct {
-	Spans         []batch.Span
-	Params, State engine.Vector // at the round's start, and the optimizer's before the step; neither is changed
+	Spans []batch.Span
+	// Params are the parameters at the round's start, State is the optimizer state before the step.
+	// Neither is changed.
+	Params, State engine.Vector
 }
 
-// Recompute does the step of a case again and compares what comes out with the commitment. An error
-// means that nothing was found out: the inputs are not those the commitment names, or the engine
-// could not read them.
+// Recompute repeats the step of a case and compares the result with the commitment. An error means
+// that there is no verdict: the inputs are not those the commitment names, or the engine could not
+// read them.
 func Recompute(ctx context.Context, e engine.Engine, c coordinator.Case, in Inputs) (Verdict, error) {
 	if err := in.check(e, c); err != nil {
 		return Verdict{}, err
@@ -55,16 +57,17 @@ func Recompute(ctx context.Context, e engine.Engine, c coordinator.Case, in Inpu
 	return v, nil
 }
 
-// NoResult tells whether err says that a step has no result because its numbers run away, which
-// whoever committed to one must have seen as well, as opposed to that it could not be done here.
+// NoResult reports whether err means that a step has no result because its numbers diverge. Any
+// member that committed to a result must have seen the same error. Other errors mean only that this
+// machine could not compute the step.
 func NoResult(err error) bool {
 	return errors.Is(err, llama.ErrNotFinite) || errors.Is(err, codec.ErrNotFinite) || errors.Is(err, codec.ErrTooLarge)
 }
 
-// check tells whether the inputs are those of the commitment.
+// check returns an error unless the inputs are those of the commitment.
 func (in Inputs) check(e engine.Engine, c coordinator.Case) error {
 	if batch.Hash(in.Spans) != c.Commitment.Share || batch.Total(in.Spans) != c.Sequences {
-		return fmt.Errorf("verify: the spans are not share %s of %d sequences", c.Commitment.Share, c.Sequences)
+		return fmt.Errorf("verify: the spans do not form share %s of %d sequences", c.Commitment.Share, c.Sequences)
 	}
 	for _, x := range []struct {
 		what   string
@@ -72,22 +75,22 @@ func (in Inputs) check(e engine.Engine, c coordinator.Case) error {
 		want   wire.Hash
 	}{{"parameters", in.Params, c.Commitment.Params}, {"optimizer state", in.State, c.Commitment.Prev}} {
 		if got := merkle.Root(e.Leaves(x.values)); got != x.want {
-			return fmt.Errorf("verify: the %s at hand are %s, the commitment is from %s", x.what, got, x.want)
+			return fmt.Errorf("verify: the %s have hash %s, but the commitment names %s", x.what, got, x.want)
 		}
 	}
 	return nil
 }
 
-// Claim returns the commitment c as it would be if r and the optimizer state after the step, whose
-// hash is given, had come out of its share.
+// Claim returns the commitment c as it would be had r, and the optimizer state with the given hash
+// after the step, been the result of its share.
 func Claim(c coordinator.Commitment, r engine.Result, state wire.Hash) coordinator.Commitment {
 	c.Payload, c.PayloadBytes = merkle.BlobRoot(r.Payload), uint32(len(r.Payload))
 	c.State, c.Work = state, coordinator.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
 	return c
 }
 
-// Difference says, for people, in which parts of what came out a commitment differs from what it
-// should be; empty if in none.
+// Difference describes, for people, which parts of a commitment's result differ from the expected
+// ones. It returns "" if none do.
 func Difference(got, want coordinator.Commitment) string {
 	var parts []string
 	for _, p := range [...]struct {

@@ -9,12 +9,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// referee is the coordinator's Referee of one run. All it does is in plain Go, so that every host
-// of a ledger gets the same answer.
+// referee is the coordinator's Referee for one run. It uses only plain Go, so every host of a
+// ledger gets the same answer.
 type referee struct{ rules *rules }
 
-// NewReferee makes the referee of a run from the text of its specification: the factory that
-// host.NewHost takes. The error says why steps of such a run cannot be disputed.
+// NewReferee makes a run's referee from the text of its specification; it is the factory that
+// host.NewHost takes. The error explains why the run's steps cannot be disputed.
 func NewReferee(specText []byte) (coordinator.Referee, error) {
 	s, err := spec.Parse(specText)
 	if err != nil {
@@ -22,7 +22,7 @@ func NewReferee(specText []byte) (coordinator.Referee, error) {
 	}
 	r, err := newRules(s)
 	if err != nil {
-		return nil, fmt.Errorf("no referee for this run: %w", err)
+		return nil, fmt.Errorf("this run has no referee: %w", err)
 	}
 	return &referee{r}, nil
 }
@@ -36,7 +36,7 @@ func (r *referee) Ops(sequences uint32) uint32 {
 	return p.Len()
 }
 
-// op is an operation of a case; nil if there is none.
+// op returns an operation of a case, or nil if it does not exist.
 func (r *referee) op(c coordinator.Case, op uint32) trace.Op {
 	p, err := r.rules.program(c)
 	if err != nil || op >= p.Len() {

@@ -9,17 +9,16 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Rehearsal is a dispute that was played to see what one takes, and what the step it is about
-// consists of.
+// Rehearsal is a dispute that was played to measure it, with facts about its step.
 type Rehearsal struct {
 	Game
-	Operations uint32 // of the step
-	Name       string // of the operation at which the two differed
+	Operations uint32 // in the step
+	Name       string // name of the operation at which the two sides differ
 }
 
-// Rehearse plays a dispute about an honest step between its author, who argues by the player given,
-// and an accuser who computed the last slice of a tile of operation op wrongly, and all that
-// follows from it. It ends with the accuser convicted if the referee is worth anything.
+// Rehearse plays a dispute about an honest step. Its author argues with the given player; the
+// accuser computed the last slice of a tile of operation op wrongly, and everything that depends on
+// it. The accuser is convicted if the referee is correct.
 func (t *Tracer) Rehearse(ctx context.Context, referee coordinator.Referee, c coordinator.Case, in Inputs, honest *Player, op uint32) (Rehearsal, error) {
 	p, err := t.rules.program(c)
 	if err != nil {
@@ -27,7 +26,7 @@ func (t *Tracer) Rehearse(ctx context.Context, referee coordinator.Referee, c co
 	}
 	o := p.Op(op)
 	tile := o.Tiles() - 1
-	for tile > 0 && o.Words(tile, o.Slices(tile)-1) == 0 { // a lie needs something to be about
+	for tile > 0 && o.Words(tile, o.Slices(tile)-1) == 0 { // skip tiles without words to change
 		tile--
 	}
 	bent := &lying{Program: p, lie: lie{op: op, tile: tile, slice: o.Slices(tile) - 1, change: flip}}
@@ -39,7 +38,7 @@ func (t *Tracer) Rehearse(ctx context.Context, referee coordinator.Referee, c co
 	return Rehearsal{Game: g, Operations: p.Len(), Name: o.Name()}, err
 }
 
-// Operations are the names of the operations of a step, in their order.
+// Operations returns the names of a step's operations, in order.
 func (t *Tracer) Operations(c coordinator.Case) ([]string, error) {
 	p, err := t.rules.program(c)
 	if err != nil {
@@ -52,7 +51,7 @@ func (t *Tracer) Operations(c coordinator.Case) ([]string, error) {
 	return names, nil
 }
 
-// lie is a change of one slice of a step.
+// lie is a change to one slice of a step.
 type lie struct {
 	op, tile, slice uint32
 	change          func(words []uint32)
@@ -61,11 +60,11 @@ type lie struct {
 // flip changes one bit.
 func flip(words []uint32) { words[len(words)/2] ^= 1 << 9 }
 
-// lying is a program one of whose slices is computed wrongly, and everything after it from that.
+// lying is a program that computes one slice wrongly, and everything after it from that slice.
 type lying struct {
 	trace.Program
 	lie
-	note func(op uint32, words []uint32) // told of the words of tiles that are made, if not nil
+	note func(op uint32, words []uint32) // if not nil, receives the words of each tile computed
 }
 
 // Op implements trace.Program.

@@ -12,25 +12,25 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// blocksMax bounds the blocks of a codec whose steps can be disputed: a referee keeps some 50 bytes
-// for each, for as long as the run lasts. With blocks of 64 by 64, they are enough for four billion
+// blocksMax bounds the blocks of a codec whose steps can be disputed: a referee keeps about 50
+// bytes per block while the run lasts. With blocks of 64 by 64 the bound allows four billion
 // parameters.
 const blocksMax = 1 << 20
 
-// rules are what a specification says about the program of a step and about what it reads.
+// rules are the parts of a specification that determine a step's program and its inputs.
 type rules struct {
 	setup    trace.Setup
 	model    *trace.Model
 	schedule optim.Schedule
 	tails    *trace.Tails
-	params   int       // number of parameters, and of floats in an optimizer state
-	most     uint32    // sequences in a share
-	manifest wire.Hash // of the data
-	order    wire.Hash // seed of the order of its sequences
-	first    uint64    // of these that the run trains on
+	params   int       // parameters, which is also the number of floats in an optimizer state
+	most     uint32    // most sequences in a share
+	manifest wire.Hash // hash of the data's manifest
+	order    wire.Hash // seed of the order of the sequences
+	first    uint64    // first sequence of that order that the run trains on
 }
 
-// newRules reads a specification. The error says why steps of such a run cannot be disputed.
+// newRules reads a specification. The error explains why the run's steps cannot be disputed.
 func newRules(s spec.Spec) (*rules, error) {
 	cfg, err := s.Llama()
 	if err != nil {
@@ -42,7 +42,7 @@ func newRules(s spec.Spec) (*rules, error) {
 		return nil, fmt.Errorf("steps with optimizer.codec = %q cannot be disputed", s.Optimizer.Codec)
 	}
 	if n := kind.Disputable(s.Optimizer.Options, layout); n > blocksMax {
-		return nil, fmt.Errorf("the parameters have %d blocks, a dispute can be about %d: make optimizer.%s.block larger",
+		return nil, fmt.Errorf("the parameters have %d blocks, at most %d can be disputed: increase optimizer.%s.block",
 			n, blocksMax, kind.Name)
 	}
 	made, err := s.Optimizer.Options.New(layout, nil)
@@ -74,7 +74,7 @@ func newRules(s spec.Spec) (*rules, error) {
 	return r, nil
 }
 
-// program is that of a step.
+// program returns the program of a step.
 func (r *rules) program(c coordinator.Case) (trace.Program, error) {
 	tail := r.tails.Tail(r.schedule.LR(c.Step), trace.Share{Run: c.Commitment.Run, Round: c.Commitment.Round, Member: c.Commitment.Member})
 	return r.model.Program(c.Sequences, tail)
