@@ -8,10 +8,10 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// partBytes is the size of all parts of a blob but the last.
+// partBytes is the size of every part of a blob but the last.
 const partBytes = PartChunks * merkle.ChunkBytes
 
-// Parts returns how many parts a blob of so many bytes has: at least one.
+// Parts returns the number of parts in a blob of the given size: at least one.
 func Parts(size uint64) int { return int((merkle.BlobChunks(size) + PartChunks - 1) / PartChunks) }
 
 // part returns the range of part i.
@@ -20,8 +20,9 @@ func part(size uint64, i int) (from, to uint64) {
 	return from, min(size, from+partBytes)
 }
 
-// index returns the roots of a blob's parts, as an object of kind index holds them: 32 bytes each, in order. As parts are complete subtrees of the
-// blob's tree but the last, merkle.Root of them is the blob's root.
+// index returns the roots of a blob's parts in the form of an object of kind index: 32 bytes each,
+// in order. Every part but the last is a complete subtree of the blob's tree, so merkle.Root of the
+// roots is the blob's root.
 func index(data []byte) []wire.Hash {
 	roots := make([]wire.Hash, Parts(uint64(len(data))))
 	for i := range roots {

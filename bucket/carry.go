@@ -9,7 +9,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// BlobWant is a blob that several members publish: the parameters of a window, of which the chain knows the root.
+// BlobWant is a blob that several members publish, such as the parameters of a window, whose root
+// the chain records.
 type BlobWant struct {
 	Run    wire.Hash
 	Window uint32
@@ -18,16 +19,16 @@ type BlobWant struct {
 	From   []Source  // whose buckets have it; parts are spread over all of them
 }
 
-// blobParallel is how many parts of a blob are on their way at once.
+// blobParallel is the number of parts of a blob in transfer at once.
 const blobParallel = 8
 
-// carrying is a blob on its way.
+// carrying is a blob in transfer.
 type carrying struct {
 	exchange *Exchange
 	deadline time.Time
 	queue    []func() // parts still to be started
 	running  int
-	last     func() // what follows all parts
+	last     func() // runs after all parts
 	stops    map[int]func()
 	started  int
 	over     bool
@@ -38,10 +39,10 @@ func (e *Exchange) carry(within time.Duration, finish func(error)) *carrying {
 	return &carrying{exchange: e, deadline: e.loop.Now().Add(within), stops: make(map[int]func()), finish: finish}
 }
 
-// left is the time that remains.
+// left returns the remaining time.
 func (c *carrying) left() time.Duration { return c.deadline.Sub(c.exchange.loop.Now()) }
 
-// stop ends the carrying and all that is on its way, without a result.
+// stop ends the transfer and everything in progress, without a result.
 func (c *carrying) stop() {
 	c.over = true
 	for _, stop := range c.stops {
@@ -50,7 +51,7 @@ func (c *carrying) stop() {
 	clear(c.stops)
 }
 
-// end ends the carrying with a result.
+// end ends the transfer with a result.
 func (c *carrying) end(err error) {
 	if !c.over {
 		c.stop()
@@ -69,7 +70,7 @@ func (c *carrying) run(start func(ended func()) (stop func())) {
 	})
 }
 
-// advance starts what may be started, and what follows when there is nothing more.
+// advance starts parts while there is room, and runs last when none remains.
 func (c *carrying) advance() {
 	for !c.over && len(c.queue) > 0 && c.running < blobParallel {
 		next := c.queue[0]
@@ -81,7 +82,7 @@ func (c *carrying) advance() {
 	}
 }
 
-// put publishes one object and goes on with then.
+// put publishes one object, then calls then.
 func (c *carrying) put(n Name, body []byte, then func()) {
 	c.run(func(ended func()) func() {
 		return c.exchange.Put(n, body, c.left(), func(err error) {
@@ -95,7 +96,8 @@ func (c *carrying) put(n Name, body []byte, then func()) {
 	})
 }
 
-// get gets one object from the first source that has it, beginning with the one of that number, and goes on with then.
+// get fetches one object from the first source that has it, starting at source number first, then
+// calls then.
 func (c *carrying) get(b BlobWant, first int, w Want, then func([]byte)) {
 	var faults []error
 	var try func(int)
@@ -107,7 +109,7 @@ func (c *carrying) get(b BlobWant, first int, w Want, then func([]byte)) {
 		s := b.From[(first+k)%len(b.From)]
 		w.Location, w.Name.Member = s.Location, s.Member
 		within := c.left()
-		if k+1 < len(b.From) { // one that is slow leaves time for the others
+		if k+1 < len(b.From) { // reserve time for the other sources in case this one is slow
 			within /= 3
 		}
 		c.run(func(ended func()) func() {
@@ -125,8 +127,9 @@ func (c *carrying) get(b BlobWant, first int, w Want, then func([]byte)) {
 	try(0)
 }
 
-// PutBlob publishes a blob: its parts, and then its index, so that whoever finds the index finds the parts. The data must not change until it is
-// done, and may be in use for a moment after stop.
+// PutBlob publishes a blob: its parts first and then its index, so that a reader who finds the
+// index also finds the parts. The data must not change until the transfer is done, and may be in
+// use for a moment after stop.
 func (e *Exchange) PutBlob(run wire.Hash, window uint32, data []byte, within time.Duration, done func(root wire.Hash, err error)) (stop func()) {
 	var roots []wire.Hash
 	var root wire.Hash
@@ -145,8 +148,9 @@ func (e *Exchange) PutBlob(run wire.Hash, window uint32, data []byte, within tim
 	return c.stop
 }
 
-// Blob gets a blob from several buckets: its index from the first that has it, and each part from one of them, another if that fails. Whatever
-// they serve, what done gets is the blob with the root that was asked for, or an error.
+// Blob fetches a blob from several buckets: its index from the first that has it, and each part
+// from one of them, trying another if that fails. Whatever the buckets serve, done receives either
+// the blob with the requested root or an error.
 func (e *Exchange) Blob(b BlobWant, within time.Duration, done func([]byte, error)) (stop func()) {
 	var data []byte
 	c := e.carry(within, func(err error) {

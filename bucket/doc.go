@@ -1,15 +1,17 @@
-// Package bucket exchanges a run's objects through S3 buckets: everybody writes to its own, everybody reads all.
+// Package bucket exchanges a run's objects through S3 buckets: each member writes to its own and
+// reads all others.
 //
-// A bucket is a place that its owner, its provider and whoever sits on the way may change at will, so nothing in it is believed. An object's
-// name says whose it is, of which run and window, and what must be in it; its envelope is signed by the member over all of that; and a
-// reader takes it only if signature, name and content agree. What remains to a liar is to serve nothing, or to serve it late, and what is late
-// is decided by the chain's time, never by the store's: no date that a store tells is read.
+// A bucket's owner, its provider and anyone on the network path can change its contents at will, so
+// nothing in it is trusted. An object's name states its author, its run and window, and its
+// content. The member signs the envelope over all of these, and a reader accepts an object only if
+// signature, name and content agree. A dishonest owner can only serve nothing or serve it late. The
+// chain's time decides what is late, never the store's: no date from a store is read.
 //
-//   - A [Location] is where a bucket is, with the credentials to read it, as a member registers it on the chain.
-//   - A [Name] is what an object is; its path is its key in the bucket.
-//   - A [Store] is a bucket as five operations; [NewS3] is one over the network, package bucket/mem one in memory.
-//   - A [Writer] seals what a member publishes and keeps its bucket tidy; a [Reader] gets and checks what others publish.
-//   - An [Exchange] does both on a participant's loop, in simulations too, and carries whole models (see [Exchange.Blob]).
+//   - A [Location] is a bucket's address and read credentials, as a member registers it.
+//   - A [Name] identifies an object; its path is its key in the bucket.
+//   - A [Store] is a bucket's five operations, over the network or in memory (bucket/mem).
+//   - A [Writer] seals and publishes a member's objects; a [Reader] fetches and checks others'.
+//   - An [Exchange] does both on a participant's loop and transfers whole models ([Exchange.Blob]).
 //
 // # Names
 //
@@ -17,17 +19,18 @@
 //
 //	<run>/<window>/<kind>/<member>/<content>
 //
-// run is the run's ID in 64 lower-case hexadecimal digits, window ten decimal digits, member the public key of the author in hexadecimal, kind
-// and content one of
+// run is the run's ID in 64 lower-case hexadecimal digits, window ten decimal digits, and member
+// the author's public key in hexadecimal. kind and content are one of
 //
 //	commitment  a signed commitment          content: its ID
-//	reveal      a slice and its proofs       content: the payload root that its author had committed to
+//	reveal      a slice and its proofs       content: the payload root that its author committed to
 //	state       agreed values of a slice     content: hash of the agreed parameters
 //	index       roots of a blob's parts      content: root of the blob, merkle.BlobRoot
-//	part        64 chunks of a blob, 16 MiB  content: root of the subtree over them, which is its own merkle.BlobRoot
+//	part        64 chunks of a blob, 16 MiB  content: root of their subtree, its merkle.BlobRoot
 //	score       a validator's notes          content: hash of the notes, wire.Sum
 //
-// so that whoever knows from the chain what it wants knows where it is; nothing has to be listed.
+// The name follows from what the chain records, so a reader can locate an object without listing a
+// bucket.
 //
 // # Envelope
 //

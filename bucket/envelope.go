@@ -13,10 +13,10 @@ import (
 // magic begins every envelope; its last digit is the version of the format.
 const magic = "entrain object 1"
 
-// EnvelopeBytes is how much longer an object is than its body.
+// EnvelopeBytes is the size of an envelope: an object minus its body.
 const EnvelopeBytes = len(magic) + 32 + 4 + 1 + 32 + 32 + 8 + 32 + 64
 
-// domain is that of an object's digest and of its signature.
+// domain separates an object's digest and signature from others.
 const domain = "entrain/object"
 
 // head returns the signed part of an envelope.
@@ -32,7 +32,8 @@ func head(n Name, body []byte) []byte {
 	return wire.AppendHash(b, wire.Sum(domain, body))
 }
 
-// Seal returns the object of a name: the body in an envelope signed with k, which must be the member's key.
+// Seal returns the object of a name: the body in an envelope signed with k, which must be the
+// member's key.
 func Seal(k key.Private, n Name, body []byte) []byte {
 	if k.Public() != n.Member || !n.Kind.Valid() {
 		panic("bucket: an object is sealed by somebody else, or of no kind")
@@ -43,8 +44,9 @@ func Seal(k key.Private, n Name, body []byte) []byte {
 	return append(b, body...)
 }
 
-// Open is the inverse of Seal: it returns the name and the body, a view of object, if the envelope is right in itself. Whether it is the object
-// that was asked for, and whether the body has the content that the name says, is for the caller to see.
+// Open is the inverse of Seal: it returns the name and the body, a view of object, if the envelope
+// is consistent. The caller checks that it is the requested object and that the body has the
+// content that the name states.
 func Open(object []byte) (Name, []byte, error) {
 	r := wire.NewReader(object)
 	if string(r.Bytes(len(magic))) != magic {
@@ -74,8 +76,8 @@ func Open(object []byte) (Name, []byte, error) {
 	return n, body, nil
 }
 
-// checkContent compares a body with what its name says, for the kinds of which this package knows how. Those of reveals and states are roots
-// that only a codec can compute.
+// checkContent compares a body with its name, for the kinds that this package can verify. Reveals
+// and states have roots that only a codec can compute.
 func checkContent(n Name, body []byte) error {
 	switch n.Kind {
 	case KindCommitment:

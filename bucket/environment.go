@@ -2,9 +2,10 @@ package bucket
 
 import "errors"
 
-// WithEnvironment returns the location with credentials from the environment if it has none: those of ENTRAIN_S3_ACCESS_KEY and
-// ENTRAIN_S3_SECRET_KEY, or else of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. It is for locations that the user of this
-// process names: those of strangers must not be told that there are credentials.
+// WithEnvironment returns the location, with credentials from the environment if it has none:
+// ENTRAIN_S3_ACCESS_KEY and ENTRAIN_S3_SECRET_KEY, or else AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
+// and AWS_SESSION_TOKEN. Use it only for locations named by the user of this process: locations
+// from strangers must not receive these credentials.
 func (l Location) WithEnvironment(getenv func(string) string) (Location, error) {
 	if l.AccessKey != "" {
 		return l, nil

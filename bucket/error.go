@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// Why an operation failed. Errors of this package are *[Error] and match one of these by errors.Is.
+// The reasons for a failure. Errors of this package are *[Error] and match one of these by
+// errors.Is.
 var (
 	ErrMissing     = errors.New("there is no such object")
 	ErrExists      = errors.New("the object exists already")
@@ -27,7 +28,7 @@ type Error struct {
 	Cause error  // more about it, or nil
 }
 
-// Error says what was done where, and what came of it.
+// Error returns the operation, the key, the bucket and the reason.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%s %s in bucket %s: %v", e.Op, e.Key, e.At, e.Kind)
 	if e.Cause != nil {
@@ -44,10 +45,10 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// passing tells whether trying again may help.
+// passing reports whether trying again may help.
 func passing(err error) bool { return errors.Is(err, ErrUnreachable) }
 
-// slow makes the end of a context by time ErrSlow, and leaves other errors.
+// slow replaces an expired context's error with ErrSlow and returns other errors unchanged.
 func slow(ctx context.Context, err *Error) *Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err.Cause, context.DeadlineExceeded) {
 		err.Kind = ErrSlow

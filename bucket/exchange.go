@@ -10,18 +10,21 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ExchangeOptions say how much is done at once; 0 means what the comments say.
+// ExchangeOptions bound concurrency; 0 selects the default given for each field.
 type ExchangeOptions struct {
-	Parallel  int  // operations at once: 16
-	PerBucket int  // of these in one bucket, so that one that is slow holds up only its own: 4
-	Simulated bool // the loop is a virtual one: operations run in no time, and their results come as much later as stores make them (see Wait)
+	Parallel  int // operations at once: default 16
+	PerBucket int // at once in one bucket, so that a slow one delays only itself: default 4
+	// virtual loop: operations take no time, and results arrive after the stores' delays (see
+	// Wait)
+	Simulated bool
 }
 
-// Exchange is a Writer and a Reader on a participant's loop. Its methods are called on the loop and return at once; each result comes on the loop,
-// later, and exactly once unless stop is called before. Operations beyond what is done at once wait, in the order in which they came.
+// Exchange is a Writer and a Reader on a participant's loop. Its methods are called on the loop and
+// return at once. Each result arrives later on the loop, exactly once, unless stop is called first.
+// Operations beyond the concurrency limit wait in the order of their calls.
 //
-// Nothing waits longer than the time it is given, counted from the call; the caller takes it from the chain's deadlines, and calls stop when the
-// chain has gone on.
+// No operation waits longer than its time limit, counted from the call. The caller derives the
+// limit from the chain's deadlines, and calls stop when the chain has moved past them.
 type Exchange struct {
 	loop    loop.Loop
 	writer  *Writer
@@ -32,19 +35,21 @@ type Exchange struct {
 	at      map[Location]int // running in each bucket
 }
 
-// operation is one thing to be done away from the loop.
+// operation is work to be done away from the loop.
 type operation struct {
-	location Location // "" is the own bucket
+	location Location // zero for the member's own bucket
 	deadline time.Time
 	do       func(ctx context.Context) // sets the result
 	done     func()                    // takes the result, after do
-	late     func()                    // instead of done, when the time has passed; do may go on meanwhile
-	over     bool                      // one of them has been called, or none will be
-	cancel   context.CancelFunc        // nil until it runs
-	timer    func()
+	// called instead of done after the deadline; do may still be running
+	late   func()
+	over   bool               // one of them has been called, or none will be
+	cancel context.CancelFunc // nil until it runs
+	timer  func()
 }
 
-// NewExchange returns an exchange on l. A participant that only reads, such as a validator that publishes nothing, has no writer.
+// NewExchange returns an exchange on l. A participant that only reads, such as a validator that
+// publishes nothing, has no writer.
 func NewExchange(l loop.Loop, w *Writer, r *Reader, o ExchangeOptions) *Exchange {
 	if o.Parallel <= 0 {
 		o.Parallel = parallel
@@ -55,10 +60,10 @@ func NewExchange(l loop.Loop, w *Writer, r *Reader, o ExchangeOptions) *Exchange
 	return &Exchange{loop: l, writer: w, reader: r, options: o, at: make(map[Location]int)}
 }
 
-// Writer returns the writer, whose Traffic says what was sent.
+// Writer returns the writer, whose Traffic counts what was sent.
 func (e *Exchange) Writer() *Writer { return e.writer }
 
-// Reader returns the reader, whose Traffic says what was received.
+// Reader returns the reader, whose Traffic counts what was received.
 func (e *Exchange) Reader() *Reader { return e.reader }
 
 // Put publishes a body, which must not change until it is done. See Writer.Put.
@@ -71,7 +76,7 @@ func (e *Exchange) Put(n Name, body []byte, within time.Duration, done func(erro
 	}, within)
 }
 
-// Get gets an object. See Reader.Get.
+// Get fetches an object. See Reader.Get.
 func (e *Exchange) Get(w Want, within time.Duration, done func([]byte, error)) (stop func()) {
 	var body []byte
 	var err error
@@ -95,7 +100,8 @@ func (e *Exchange) List(l Location, prefix string, max int, within time.Duration
 	}, within)
 }
 
-// DeleteBefore removes own objects of windows long over. See Writer.DeleteBefore; keep is called away from the loop.
+// DeleteBefore removes the member's own objects from old windows. See Writer.DeleteBefore; keep is
+// called away from the loop.
 func (e *Exchange) DeleteBefore(run wire.Hash, window uint32, keep func(Name) bool, within time.Duration, done func(deleted int, err error)) (stop func()) {
 	var n int
 	var err error
@@ -106,7 +112,7 @@ func (e *Exchange) DeleteBefore(run wire.Hash, window uint32, keep func(Name) bo
 	}, within)
 }
 
-// late is the error of an operation whose time has passed.
+// late returns the error of an operation whose deadline has passed.
 func (e *Exchange) late(op string, l Location, key string) error {
 	at := "of one's own"
 	if l != (Location{}) {
@@ -115,7 +121,7 @@ func (e *Exchange) late(op string, l Location, key string) error {
 	return &Error{Op: op, At: at, Key: key, Kind: ErrSlow}
 }
 
-// begin starts an operation, or lets it wait for its turn.
+// begin starts an operation, or queues it.
 func (e *Exchange) begin(o *operation, within time.Duration) (stop func()) {
 	o.deadline = e.loop.Now().Add(within)
 	o.timer = e.loop.After(within, func() { e.end(o, o.late) })
@@ -124,7 +130,7 @@ func (e *Exchange) begin(o *operation, within time.Duration) (stop func()) {
 	return func() { e.end(o, nil) }
 }
 
-// next starts what may be started.
+// next starts queued operations while there is room.
 func (e *Exchange) next() {
 	kept := e.waiting[:0]
 	for _, o := range e.waiting {
@@ -150,7 +156,8 @@ func (e *Exchange) start(o *operation) {
 	} else {
 		ctx, o.cancel = context.WithDeadline(context.Background(), o.deadline)
 	}
-	// An operation that was given up goes on until it notices the end of its context. Its place is free only then, and its result is dropped.
+	// An abandoned operation runs until it notices that its context has ended. Only then is its
+	// slot free; its result is dropped.
 	finish := func() {
 		e.running--
 		if e.at[o.location]--; e.at[o.location] == 0 {
@@ -183,12 +190,12 @@ func (e *Exchange) end(o *operation, then func()) {
 	}
 }
 
-// Name returns the name of an own object.
+// Name returns the name of one of the member's own objects.
 func (e *Exchange) Name(run wire.Hash, window uint32, kind Kind, content wire.Hash) Name {
 	return Name{Run: run, Window: window, Kind: kind, Member: e.writer.Member(), Content: content}
 }
 
-// Source is where somebody's objects are.
+// Source is a member's bucket to read from.
 type Source struct {
 	Location Location
 	Member   key.Public

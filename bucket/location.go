@@ -8,51 +8,53 @@ import (
 	"strings"
 )
 
-// Secret is text that no way of printing shows; string(s) is the text.
+// Secret is text that no formatting verb prints; string(s) returns the text itself.
 type Secret string
 
-// hidden is what a secret prints as.
+// hidden is printed in place of a secret.
 const hidden = "(hidden)"
 
-// Format prints that there is a secret, whatever the verb.
+// Format prints a placeholder, whatever the verb.
 func (s Secret) Format(f fmt.State, _ rune) {
 	if s != "" {
 		fmt.Fprint(f, hidden)
 	}
 }
 
-// MarshalText keeps the secret out of JSON and of logs.
+// MarshalText keeps the secret out of JSON and logs.
 func (s Secret) MarshalText() ([]byte, error) { return fmt.Append(nil, s), nil }
 
-// Location is where a bucket is, and with which credentials it is used. As text (see URL) it is
+// Location is the address of a bucket and the credentials to use it. Its text form (see URL) is
 //
 //	s3://KEY:SECRET@host:port/bucket/prefix?region=r&tls=0
 //
-// of which host and bucket are needed. Without credentials requests are not signed, for buckets that everybody may read. Without a region it is
-// us-east-1, which most servers that are not Amazon's take for any; with tls=0 the connection is not encrypted, for a server on this machine.
+// Host and bucket are required. Without credentials, requests are not signed, which works for
+// buckets that are publicly readable. The default region is us-east-1, which most servers other
+// than Amazon's accept. With tls=0 the connection is not encrypted, for a server on this machine.
 //
 // Locations are comparable. Printing one shows everything but the credentials.
 type Location struct {
 	Endpoint  string // host or host:port
 	Region    string // "" for us-east-1
 	Bucket    string
-	Prefix    string // of all keys in it, without slashes at its ends; may be empty
+	Prefix    string // common to all keys, without leading or trailing slash; may be empty
 	AccessKey Secret
 	SecretKey Secret
-	Token     Secret // of temporary credentials; no part of the text
-	Secure    bool   // by TLS
+	Token     Secret // for temporary credentials; not part of the text form
+	Secure    bool   // use TLS
 }
 
-// defaultRegion is the region that needs no saying.
+// defaultRegion is used when a location names no region.
 const defaultRegion = "us-east-1"
 
 // scheme begins the text of a location.
 const scheme = "s3://"
 
-// IsLocation tells whether an address, of a peer or of data, is meant to be a location.
+// IsLocation reports whether an address, of a peer or of data, is meant to be a location.
 func IsLocation(s string) bool { return strings.HasPrefix(s, scheme) }
 
-// URL returns the whole text, credentials included: what a member registers when these credentials can only read.
+// URL returns the text form, credentials included. A member registers it when these credentials are
+// read-only.
 func (l Location) URL() string { return l.text(false) }
 
 // String returns the text with the credentials hidden.
@@ -84,8 +86,8 @@ func (l Location) text(hide bool) string {
 	return u.String()
 }
 
-// ParseLocation is the inverse of URL; it also takes region and tls in any order, and values that need not be said. Errors do not repeat the
-// text, as it may hold a secret.
+// ParseLocation is the inverse of URL. It also takes region and tls in any order, and explicit
+// default values. Errors do not repeat the text, as it may hold a secret.
 func ParseLocation(s string) (Location, error) {
 	l, err := parseLocation(s)
 	if err != nil {
@@ -150,7 +152,8 @@ func (l *Location) parseQuery(query string) error {
 	return nil
 }
 
-// Check tells what is wrong with a location, as far as this can be seen without the network.
+// Check returns what is wrong with a location, as far as this can be determined without the
+// network.
 func (l Location) Check() error {
 	switch {
 	case !endpointValid(l.Endpoint):
@@ -191,17 +194,17 @@ const (
 	digits = "0123456789"
 )
 
-// within tells whether s has no other characters than those of set.
+// within reports whether s consists only of characters in set.
 func within(s, set string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune(set, r) }) < 0
 }
 
-// printable tells whether s is printable ASCII without spaces.
+// printable reports whether s is printable ASCII without spaces.
 func printable(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// endpointValid tells whether s is a host, with or without a port.
+// endpointValid reports whether s is a host, with or without a port.
 func endpointValid(s string) bool {
 	if len(s) > 128 {
 		return false
@@ -222,8 +225,8 @@ func endpointValid(s string) bool {
 	return host != "" && within(host, lower+upper+digits+".-") && !strings.HasPrefix(host, "-") && !strings.HasPrefix(host, ".")
 }
 
-// Registered returns the text that a member announces to the chain, or why it cannot: everybody reads the chain, so the credentials must be ones
-// that can only read.
+// Registered returns the text that a member announces to the chain, or an error if the location
+// cannot be registered. The chain is public, so the credentials must be read-only.
 func (l Location) Registered() (string, error) {
 	if err := l.Check(); err != nil {
 		return "", fmt.Errorf("location of a bucket %v: %w", l, err)
@@ -238,7 +241,7 @@ func (l Location) Registered() (string, error) {
 	return s, nil
 }
 
-// Under returns the location of what is below a further prefix.
+// Under returns l with a further prefix appended.
 func (l Location) Under(prefix string) Location {
 	if l.Prefix != "" {
 		prefix = l.Prefix + "/" + prefix
@@ -247,7 +250,7 @@ func (l Location) Under(prefix string) Location {
 	return l
 }
 
-// key returns the key in the bucket of a name below the prefix.
+// key returns the bucket key of a name below the prefix.
 func (l Location) key(name string) string {
 	if l.Prefix == "" {
 		return name

@@ -8,10 +8,11 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Kind is what an object is. The numbers stand in envelopes and do not change.
+// Kind is the type of an object. The numbers appear in envelopes and do not change.
 type Kind uint8
 
-// The kinds of objects; the package comment says what each holds and what its content is the hash of.
+// The kinds of objects. The package comment gives the contents of each and what its content hash
+// covers.
 const (
 	KindCommitment Kind = 1
 	KindReveal     Kind = 2
@@ -24,10 +25,10 @@ const (
 // kinds are the names of kinds in paths.
 var kinds = [...]string{KindCommitment: "commitment", KindReveal: "reveal", KindState: "state", KindIndex: "index", KindPart: "part", KindScore: "score"}
 
-// Valid tells whether there is such a kind.
+// Valid reports whether k is a known kind.
 func (k Kind) Valid() bool { return 0 < k && int(k) < len(kinds) }
 
-// String returns the kind as it is in paths.
+// String returns the kind as it appears in paths.
 func (k Kind) String() string {
 	if !k.Valid() {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -45,7 +46,7 @@ func parseKind(s string) (Kind, bool) {
 	return 0, false
 }
 
-// Name is what an object is. Two objects of one name have the same content, or one of them is a lie.
+// Name identifies an object. Two valid objects with one name have the same content.
 type Name struct {
 	Run     wire.Hash  // coordinator.State.ID
 	Window  uint32     // the round
@@ -59,7 +60,8 @@ func (n Name) Path() string {
 	return n.Prefix() + n.Content.String()
 }
 
-// Prefix returns the begin that the paths of all objects of this run, window, kind and member have in common.
+// Prefix returns the common prefix of the paths of all objects of this run, window, kind and
+// member.
 func (n Name) Prefix() string {
 	return fmt.Sprintf("%s%s/%s/", WindowPrefix(n.Run, n.Window), n.Kind, n.Member)
 }
@@ -67,13 +69,13 @@ func (n Name) Prefix() string {
 // String returns the path.
 func (n Name) String() string { return n.Path() }
 
-// RunPrefix returns the begin of the paths of all objects of a run.
+// RunPrefix returns the common prefix of the paths of all objects of a run.
 func RunPrefix(run wire.Hash) string { return run.String() + "/" }
 
-// WindowPrefix returns the begin of the paths of all objects of a window.
+// WindowPrefix returns the common prefix of the paths of all objects of a window.
 func WindowPrefix(run wire.Hash, window uint32) string { return fmt.Sprintf("%s/%010d/", run, window) }
 
-// ParseName is the inverse of Path: it accepts nothing that Path does not write.
+// ParseName is the inverse of Path: it accepts only what Path writes.
 func ParseName(path string) (Name, error) {
 	fail := func(what string) (Name, error) { return Name{}, fmt.Errorf("object name %.300q: %s", path, what) }
 	parts := strings.SplitN(path, "/", 6)

@@ -9,17 +9,18 @@ import (
 	"fmt"
 )
 
-// Finding is one thing that a member's bucket must be able to do, or must not let others do.
+// Finding is the outcome of one check on a member's bucket.
 type Finding struct {
 	What string
-	Err  error // nil: it is so
+	Err  error // nil: the check passed
 }
 
-// probePrefix is where Probe writes; no object of a run begins so.
+// probePrefix is where Probe writes; no object of a run has this prefix.
 const probePrefix = "entrain-probe/"
 
-// Probe tries whether a bucket is fit for a run, with the owner's credentials and with those that will be published: the owner writes and removes an
-// object, everybody reads and lists, and nobody else writes. It leaves nothing behind when it can.
+// Probe checks whether a bucket is fit for a run, with the owner's credentials and with the ones to
+// be published: the owner can write and remove an object, everyone can read and list, and no one
+// else can write. It removes its objects if it can.
 func Probe(ctx context.Context, own, public Store) []Finding {
 	random := make([]byte, 16)
 	rand.Read(random)
@@ -28,7 +29,7 @@ func Probe(ctx context.Context, own, public Store) []Finding {
 	p := probe{ctx: ctx, key: key, body: body}
 	p.find("the owner can write", p.put(own, key))
 	if p.found[0].Err != nil {
-		return p.found // nothing else can be seen
+		return p.found // the remaining checks need the object
 	}
 	p.find("the published credentials can read", p.read(public, key))
 	p.find("the published credentials can list", p.list(public, key))
@@ -69,7 +70,8 @@ func (p *probe) list(s Store, key string) error {
 	return err
 }
 
-// missing tells whether an object that is not there is said to be missing: stores refuse instead to whom may not list.
+// missing reports whether the store answers that a missing object is missing: stores refuse instead
+// when the caller may not list.
 func (p *probe) missing(s Store, key string) error {
 	_, _, err := s.Get(p.ctx, key, 0, 1)
 	switch {
@@ -83,7 +85,8 @@ func (p *probe) missing(s Store, key string) error {
 	return err
 }
 
-// keeps tells whether the owner still has its object after others tried to remove it. Stores may say yes to a removal that they do not do.
+// keeps reports whether the object remains after others tried to remove it. A store may acknowledge
+// a removal that it does not perform.
 func (p *probe) keeps(own, public Store, key string) error {
 	if err := public.Delete(p.ctx, key); err != nil && !errors.Is(err, ErrRefused) {
 		return err
@@ -104,7 +107,7 @@ func (p *probe) remove(own Store, keys ...string) error {
 	return nil
 }
 
-// refused turns the outcome of what must be refused around.
+// refused inverts the outcome of an operation that must be refused.
 func refused(err error, otherwise string) error {
 	switch {
 	case err == nil:

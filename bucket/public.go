@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// publicOnly refuses connections to addresses that are not on the public internet. It sees the address that is connected to, after names were
-// resolved, so no name can hide one.
+// publicOnly refuses connections to addresses that are not on the public internet. It sees the
+// resolved address, so a host name cannot hide one.
 func publicOnly(_ context.Context, _, address string, _ syscall.RawConn) error {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil || !isPublic(a.Addr()) {
@@ -17,8 +17,9 @@ func publicOnly(_ context.Context, _, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// notPublic are ranges that netip does not name: shared address space of providers (RFC 6598), "this network", benchmarks, protocol
-// assignments, documentation, the reserved end of IPv4, and translations of IPv4 addresses.
+// notPublic are ranges that netip does not name: shared address space of providers (RFC 6598),
+// "this network", benchmarks, protocol assignments, documentation, the reserved end of IPv4, and
+// translations of IPv4 addresses.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
@@ -26,7 +27,7 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("100::/64"),
 }
 
-// isPublic tells whether an address is on the public internet.
+// isPublic reports whether an address is on the public internet.
 func isPublic(a netip.Addr) bool {
 	a = a.Unmap()
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {

@@ -8,26 +8,27 @@ import (
 	"sync"
 )
 
-// Want is an object somebody needs.
+// Want describes an object to fetch.
 type Want struct {
 	Location Location // where its author publishes
 	Name     Name
-	Max      int                // bytes of its body; 0: ObjectBytesMax
-	Check    func([]byte) error // of the body, beyond what the package checks by itself; nil: none
-	Wait     bool               // for an object that is not there yet, rather than failing with ErrMissing
+	Max      int                // the largest body in bytes; 0: ObjectBytesMax
+	Check    func([]byte) error // checks the body beyond the package's own checks; nil: none
+	Wait     bool               // wait for a missing object instead of failing with ErrMissing
 }
 
-// Opener makes a store of a location.
+// Opener opens the store at a location.
 type Opener func(Location) (Store, error)
 
-// storesMax is how many stores a reader keeps; a run has at most 256 members, and buckets change seldom.
+// storesMax is the most stores that a reader keeps. A run has at most 256 members, and buckets
+// seldom change.
 const storesMax = 1024
 
-// Reader gets objects from everybody's buckets. Its methods may be called from any goroutine.
+// Reader fetches objects from any member's bucket. Its methods may be called from any goroutine.
 type Reader struct {
 	open    Opener
 	options Options
-	Traffic Traffic // what it has received and found right
+	Traffic Traffic // valid objects received
 
 	storesMu sync.Mutex
 	stores   map[Location]Store
@@ -57,8 +58,9 @@ func (r *Reader) store(l Location) (Store, error) {
 	return s, nil
 }
 
-// Get returns the body of an object, checked: it is the one of that name, signed by its member, and has the content that the name says. No more
-// than Max bytes of it are read. What the network does is tried again until ctx ends or the attempts are used up; a lie is not.
+// Get returns the body of an object after checking that it has that name, is signed by its member,
+// and has the content that the name states. It reads at most Max bytes of the body. Network
+// failures are retried until ctx ends or the attempts are used up; a wrong object is not.
 func (r *Reader) Get(ctx context.Context, w Want) (body []byte, err error) {
 	s, err := r.store(w.Location)
 	if err != nil {
@@ -110,11 +112,11 @@ func (r *Reader) once(ctx context.Context, s Store, w Want) ([]byte, error) {
 	return body, nil
 }
 
-// parallel is how many objects Fetch gets at once.
+// parallel is the number of objects that Fetch fetches at once.
 const parallel = 16
 
-// Fetch gets many objects, several at once, and calls each for every one of them as it comes, not for two at the same time. It returns when all
-// have come or failed.
+// Fetch fetches several objects in parallel and calls each for every one as it arrives, never
+// concurrently. It returns when all have arrived or failed.
 func (r *Reader) Fetch(ctx context.Context, wants []Want, each func(i int, body []byte, err error)) {
 	var mu sync.Mutex
 	var work sync.WaitGroup
@@ -132,9 +134,10 @@ func (r *Reader) Fetch(ctx context.Context, wants []Want, each func(i int, body 
 	work.Wait()
 }
 
-// List returns the names of at most max objects (0: ListMax) in a bucket that begin with a prefix (see Name.Prefix, WindowPrefix, RunPrefix), in
-// the order of their paths. Other things in the bucket are passed over; a store that lists what was not asked for, or the same for ever, lies.
-// That a name is listed says nothing about what is there.
+// List returns the names of at most max objects (0: ListMax) in a bucket that begin with a prefix
+// (see Name.Prefix, WindowPrefix, RunPrefix), in the order of their paths. It skips anything else
+// in the bucket. A store that lists what was not requested, or repeats itself endlessly, fails with
+// ErrLied. A listed name is no evidence that the object is valid.
 func (r *Reader) List(ctx context.Context, l Location, prefix string, max int) ([]Name, error) {
 	s, err := r.store(l)
 	if err != nil {
@@ -145,7 +148,7 @@ func (r *Reader) List(ctx context.Context, l Location, prefix string, max int) (
 	}
 	var names []Name
 	after := ""
-	for range ListMax/pageMax + 2 { // pages, of which some may hold nothing of ours
+	for range ListMax/pageMax + 2 { // pages, some of which may hold no objects of the run
 		var page []Object
 		err := r.options.retry(ctx, passing, func() (err error) {
 			page, err = s.List(ctx, prefix, after, pageMax)

@@ -18,12 +18,13 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// S3Options say how stores are reached.
+// S3Options configure how stores are reached.
 type S3Options struct {
-	// Public refuses endpoints that are not on the public internet. Locations come from strangers, who must not be able to send requests, signed or
-	// not, from a member's machine to what only that machine reaches.
+	// Public refuses endpoints that are not on the public internet. Locations come from strangers,
+	// who must not be able to direct requests, signed or not, from a member's machine to hosts that
+	// only that machine reaches.
 	Public  bool
-	RootCAs *x509.CertPool // beyond the system's; nil: none
+	RootCAs *x509.CertPool // in addition to the system's; nil: none
 }
 
 // Client opens S3 buckets, sharing connections among them.
@@ -32,14 +33,15 @@ type Client struct {
 	limited   http.RoundTripper
 }
 
-// How long the parts of a request that a store decides may take; the whole is bounded by the operation's context.
+// Time limits for the parts of a request that a store controls. The operation's context bounds the
+// whole.
 const (
 	dialTimeout   = 10 * time.Second
-	answerTimeout = 60 * time.Second // to the header of the answer
+	answerTimeout = 60 * time.Second // until the response header
 	idleTimeout   = 30 * time.Second
 )
 
-// NewClient returns a client. Close it in the end.
+// NewClient returns a client. The caller must Close it.
 func NewClient(o S3Options) *Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	if o.Public {
@@ -62,10 +64,10 @@ func NewClient(o S3Options) *Client {
 	return &Client{t, limiter{t}}
 }
 
-// Close closes idle connections; stores of the client go on to work, but slower.
+// Close closes idle connections. Stores of the client keep working, but more slowly.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Open returns the store of a location. It does not ask the server anything.
+// Open returns the store of a location, without contacting the server.
 func (c *Client) Open(l Location) (Store, error) {
 	fail := func(err error) (Store, error) {
 		return nil, &Error{Op: "open", At: l.String(), Kind: ErrRefused, Cause: err}
@@ -75,14 +77,14 @@ func (c *Client) Open(l Location) (Store, error) {
 	}
 	region := l.Region
 	if region == "" {
-		region = defaultRegion // or the client would ask the server, once for each bucket
+		region = defaultRegion // otherwise the client asks the server, once per bucket
 	}
 	core, err := minio.NewCore(l.Endpoint, &minio.Options{
 		Creds:      credentials.NewStaticV4(string(l.AccessKey), string(l.SecretKey), string(l.Token)),
 		Secure:     l.Secure,
 		Region:     region,
 		Transport:  c.limited,
-		MaxRetries: 1, // retries are ours
+		MaxRetries: 1, // this package retries
 	})
 	if err != nil {
 		return fail(err)
@@ -96,7 +98,8 @@ type s3 struct {
 	core *minio.Core
 }
 
-// multipartBytes is from which size on objects are uploaded in parts, so that a lost connection costs one of them.
+// multipartBytes is the size from which objects are uploaded in parts, so that a lost connection
+// costs only one part.
 const multipartBytes = 64 << 20
 
 // Put writes an object. See Store.
@@ -146,7 +149,8 @@ func (s *s3) Get(ctx context.Context, key string, offset, n int64) ([]byte, int6
 	return b, size, s.fault(ctx, "get", key, err)
 }
 
-// readExactly reads n bytes. What is allocated grows with what comes, as a store may claim any size.
+// readExactly reads n bytes. Its allocation grows with the received data, as a store may claim any
+// size.
 func readExactly(r io.Reader, n int64) ([]byte, error) {
 	const first = 1 << 20
 	b := make([]byte, 0, min(n, first))
@@ -169,7 +173,7 @@ func readExactly(r io.Reader, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// rangeSize returns the size of the whole from a Content-Range that must begin at offset.
+// rangeSize returns the size of the whole object from a Content-Range that must begin at offset.
 func rangeSize(header string, offset int64) (int64, error) {
 	text, ok := strings.CutPrefix(header, "bytes ")
 	span, total, ok2 := strings.Cut(text, "/")
@@ -184,7 +188,7 @@ func rangeSize(header string, offset int64) (int64, error) {
 	return size, nil
 }
 
-// Stat tells of an object. See Store.
+// Stat describes one object. See Store.
 func (s *s3) Stat(ctx context.Context, key string) (Object, error) {
 	ctx = allow(ctx, 1, replyBytesMax)
 	info, err := s.core.Client.StatObject(ctx, s.at.Bucket, s.at.key(key), minio.StatObjectOptions{})
@@ -220,7 +224,7 @@ func (s *s3) List(ctx context.Context, prefix, after string, most int) ([]Object
 	return page, nil
 }
 
-// Delete removes objects one by one, since not all stores know how to remove many at once. See Store.
+// Delete removes objects one by one, since not all stores support bulk removal. See Store.
 func (s *s3) Delete(ctx context.Context, keys ...string) error {
 	for _, key := range keys {
 		once := allow(ctx, 1, replyBytesMax)
@@ -232,7 +236,7 @@ func (s *s3) Delete(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// fault makes an *Error of what the client library returns, and nil of nil.
+// fault converts an error of the client library to an *Error; nil stays nil.
 func (s *s3) fault(ctx context.Context, op, key string, err error) error {
 	if err == nil {
 		return nil
@@ -267,12 +271,12 @@ func (s *s3) fault(ctx context.Context, op, key string, err error) error {
 	return e
 }
 
-// allowance is what one operation may cost, whatever the store answers: so many requests and bytes of answers in all.
+// allowance bounds the requests and response bytes of one operation, whatever the store answers.
 type allowance struct{ requests, bytes atomic.Int64 }
 
 type allowanceKey struct{}
 
-// errAllowance ends an operation whose store goes on for ever.
+// errAllowance ends an operation whose store never finishes its answer.
 var errAllowance = errors.New("the store's answer does not end")
 
 func allow(ctx context.Context, requests int, bytes int64) context.Context {
@@ -282,10 +286,10 @@ func allow(ctx context.Context, requests int, bytes int64) context.Context {
 	return context.WithValue(ctx, allowanceKey{}, a)
 }
 
-// limiter is a transport that keeps operations to their allowance.
+// limiter is a transport that keeps operations within their allowance.
 type limiter struct{ next http.RoundTripper }
 
-// RoundTrip sends a request if it is allowed.
+// RoundTrip sends a request if the allowance permits.
 func (l limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	a, ok := r.Context().Value(allowanceKey{}).(*allowance)
 	if !ok {
@@ -295,8 +299,9 @@ func (l limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errAllowance
 	}
 	if r.Header.Get("If-None-Match") != "" {
-		// Servers refuse such a put without reading what is sent, and MinIO then cuts the connection: the body goes only when it is asked for, or the
-		// refusal might be lost with the connection, and nothing else may be sent on it.
+		// Servers refuse such a put without reading its body, and MinIO then cuts the connection.
+		// Send the body only on request: otherwise the refusal can be lost with the connection, and
+		// the connection cannot be reused.
 		r = r.Clone(r.Context())
 		r.Header.Set("Expect", "100-continue")
 		r.Close = true
@@ -308,13 +313,13 @@ func (l limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// limitedBody is the body of an answer that is allowed so many bytes.
+// limitedBody is a response body that stops at its allowance.
 type limitedBody struct {
 	io.ReadCloser
 	allowed *allowance
 }
 
-// Read reads if it is allowed.
+// Read reads while the allowance lasts.
 func (b limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.allowed.bytes.Add(-int64(n)) < 0 {

@@ -10,8 +10,8 @@ func (t *Traffic) add(bytes int) {
 	t.bytes.Add(uint64(bytes))
 }
 
-// Objects is how many have been carried.
+// Objects returns the number of objects transferred.
 func (t *Traffic) Objects() uint64 { return t.objects.Load() }
 
-// Bytes is how many they had.
+// Bytes returns the number of bytes transferred.
 func (t *Traffic) Bytes() uint64 { return t.bytes.Load() }

@@ -13,10 +13,10 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Options say how often an operation is repeated; 0 means what the comments say.
+// Options control how operations are repeated; 0 selects the default given for each field.
 type Options struct {
-	Attempts int           // 5; 1 for none but the first
-	Backoff  time.Duration // before the second, doubled before each further one up to 5 s: 200 ms
+	Attempts int           // default 5; 1 disables retries
+	Backoff  time.Duration // before the second attempt, then doubled up to 5 s: default 200 ms
 }
 
 func (o *Options) fill() {
@@ -32,25 +32,27 @@ func (o Options) retry(ctx context.Context, again func(error) bool, do func() er
 	return retry.Policy{Attempts: o.Attempts, Min: o.Backoff, Max: backoffMax}.Do(ctx, again, do)
 }
 
-// Writer publishes one member's objects in its own bucket. Its methods may be called from any goroutine.
+// Writer publishes one member's objects in its own bucket. Its methods may be called from any
+// goroutine.
 type Writer struct {
 	store   Store
 	key     key.Private
 	options Options
-	Traffic Traffic // what it has sent
+	Traffic Traffic // objects sent
 }
 
-// NewWriter returns a writer of the objects of the member whose key is k.
+// NewWriter returns a writer for the member whose key is k.
 func NewWriter(s Store, k key.Private, o Options) *Writer {
 	o.fill()
 	return &Writer{store: s, key: k, options: o}
 }
 
-// Member is whose objects are written.
+// Member returns the member whose objects are written.
 func (w *Writer) Member() key.Public { return w.key.Public() }
 
-// Put publishes body under a name, whose member may be left zero. An object is there whole or not at all, and since its name says what is in it,
-// one that is there already is as good. A body that is not what the name says is refused, so that no bug of ours looks like a lie.
+// Put publishes body under a name, whose member may be left zero. The object appears whole or not
+// at all. Since its name determines its content, an existing object is kept. Put rejects a body
+// that does not match the name, so that no local bug looks like dishonesty.
 func (w *Writer) Put(ctx context.Context, n Name, body []byte) error {
 	if n.Member.IsZero() {
 		n.Member = w.key.Public()
@@ -79,15 +81,16 @@ func (w *Writer) Put(ctx context.Context, n Name, body []byte) error {
 	})
 }
 
-// same tells whether an object is in the bucket as it should be. Names are hashes, but somebody else may have write access, or a process that
-// ended may have left something else.
+// same reports whether the bucket holds the object as it should be. Names are hashes, but someone
+// else may have write access, or an interrupted process may have left other contents.
 func (w *Writer) same(ctx context.Context, path string, object []byte) bool {
 	b, size, err := w.store.Get(ctx, path, 0, int64(len(object)))
 	return err == nil && size == int64(len(object)) && bytes.Equal(b, object)
 }
 
-// DeleteBefore removes the member's own objects of a run that are of windows before the one given, except those that keep, if it is not nil,
-// wants kept. It returns how many it removed. Objects of others, and what is no object at all, stay.
+// DeleteBefore removes the member's own objects of a run from windows before the given one, except
+// those for which keep, if not nil, returns true. It returns the number removed. Other members'
+// objects and unrelated keys stay.
 func (w *Writer) DeleteBefore(ctx context.Context, run wire.Hash, window uint32, keep func(Name) bool) (int, error) {
 	deleted, after, prefix := 0, "", RunPrefix(run)
 	last := WindowPrefix(run, window)

@@ -7,12 +7,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A Card says for people what the model is; it becomes README.md. Empty fields are left out.
+// A Card describes the model for people; it becomes README.md. Empty fields are left out.
 type Card struct {
 	License     string   // an identifier of the Hugging Face hub, such as "apache-2.0"
 	Language    string   // such as "en"
-	Datasets    []string // what it was trained on
-	BaseModel   string   // what it was trained from
+	Datasets    []string // the training data
+	BaseModel   string   // the model that training started from
 	Description string   // a paragraph
 	Facts       []Fact   // more rows of its table
 }
@@ -20,7 +20,8 @@ type Card struct {
 // A Fact is a row of a model card's table.
 type Fact struct{ Name, Value string }
 
-// card returns README.md: a header in YAML, which the hub reads, and text. Strings are written as JSON strings, which are YAML too.
+// card returns README.md: a YAML header, which the hub reads, and text. Strings are written as JSON
+// strings, which are valid YAML.
 func (m Model) card(params wire.Hash, d DType) []byte {
 	var b strings.Builder
 	field := func(name, value string) {
@@ -68,7 +69,7 @@ func (m Model) card(params wire.Hash, d DType) []byte {
 	return []byte(b.String())
 }
 
-// oneLine keeps s from ending its line or its cell of the table.
+// oneLine keeps s on one line and within its table cell.
 func oneLine(s string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
 }

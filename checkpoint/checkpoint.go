@@ -1,34 +1,40 @@
-// Package checkpoint is the formats in which a model and a participant's state are kept.
+// Package checkpoint reads and writes the file formats of a model and of a participant's state.
 //
-// It opens no files: it writes to what a caller's function creates, and reads from an fs.FS or an io.Reader. Package atomicfile has the
-// function that makes a directory of it.
+// It opens no files: it writes to files that the caller's function creates, and reads from an fs.FS
+// or an io.Reader. Package atomicfile provides a function that creates a directory atomically.
 //
 // # Checkpoints
 //
-// A checkpoint is a directory that transformers, vLLM and llama.cpp's converter read, and a manifest:
+// A checkpoint is a directory that transformers, vLLM and llama.cpp's converter read, and a
+// manifest:
 //
-//	config.json              what the model is
+//	config.json              the model's architecture
 //	generation_config.json   how to sample from it
-//	model.safetensors        the weights; above Options.ShardBytesMax bytes they are spread over model-00001-of-0000N.safetensors, and
+//	model.safetensors        the weights; above Options.ShardBytesMax bytes they are spread over
+//	                         model-00001-of-0000N.safetensors, and
 //	                         model.safetensors.index.json says which tensor is where
 //	tokenizer.json           see package tokenizer
 //	tokenizer_config.json
 //	README.md                the model card
-//	training.json            where the run was in its data, and the hash of each member's optimizer state; see Training
-//	manifest.json            the SHA-256 of every other file; its own SHA-256 stands on the ledger
+//	training.json            position in the data, hashes of the members' optimizer states
+//	manifest.json            the SHA-256 of every other file; its own SHA-256 is on the ledger
 //
-// All files are functions of the model and the options, without dates or machines: whoever writes the same checkpoint gets the same
-// manifest, and its hash can be agreed on. The manifest has one spelling only, see Manifest.Bytes.
+// All files are functions of the model and the options, without dates or machine names: all writers
+// of a checkpoint produce the same manifest, so they can agree on its hash. The manifest has a
+// unique canonical form; see Manifest.Bytes.
 //
-// A safetensors file is a header and the tensors' elements, little-endian, in the order of the tensors' names and without gaps:
+// A safetensors file is a header and the tensors' elements, little-endian, in the order of the
+// tensors' names and without gaps:
 //
 //	0      8 bytes   n, little-endian: the length of the JSON, a multiple of 8
-//	8      n bytes   {"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}, ... }, padded with spaces
+//	8      n bytes   {"__metadata__":{"format":"pt"},
+//	                 "a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}, ... }, padded with spaces
 //	8+n              the bytes of the tensors; data_offsets count from here
 //
 // # States
 //
-// A participant's state file holds what it must not lose between rounds. All numbers are little-endian:
+// A participant's state file holds what it must not lose between rounds. All numbers are
+// little-endian:
 //
 //	0      8   "entrain1", the format and its version
 //	8     32   the run
@@ -46,7 +52,8 @@
 //
 // # Optimizer states
 //
-// Beside the directory of a checkpoint, under its name with OptimizerSuffix, lies the optimizer state with which its writer goes on from it:
+// Beside the directory of a checkpoint, under its name with OptimizerSuffix, is the optimizer state
+// with which its writer resumes from it:
 //
 //	0      8   "entropt1"
 //	8     32   the run
@@ -55,7 +62,7 @@
 //	76     4   zero
 //	80     8   o, how many numbers of optimizer state
 //	88    32   merkle.BlobRoot of the checkpoint's parameters
-//	120   32   merkle.BlobRoot of the optimizer state's bytes, which training.json names for this member
+//	120   32   merkle.BlobRoot of the optimizer state's bytes, as in training.json
 //	152   32   wire.Sum("entrain/optimizer", bytes 0 to 151)
 //	184   4o   optimizer state, float32
 package checkpoint
@@ -90,7 +97,7 @@ const (
 	weightsSuffix       = ".safetensors"
 )
 
-// A Model is what a checkpoint holds.
+// A Model is the contents of a checkpoint.
 type Model struct {
 	Run       string // the run's name
 	Epoch     uint32
@@ -101,17 +108,18 @@ type Model struct {
 	Layout    tensor.Layout // of Params
 	Params    []float32
 	Card      Card
-	Training  *Training // how a run goes on from it; nil if the writer does not know
+	Training  *Training // how a run resumes from it; nil if unknown
 }
 
-// Options say how a checkpoint is written.
+// Options configure Write.
 type Options struct {
 	DType         DType // F32, which is the model exactly, or BF16; 0 means F32
 	ShardBytesMax uint64
 }
 
-// Write writes a checkpoint into files that create makes, in one directory, and returns its manifest, which is the last file. The files are
-// closed when Write returns. create has the type of atomicfile.Create.
+// Write writes a checkpoint into files that create makes, in one directory, and returns its
+// manifest, which is the last file. Write closes the files before it returns. create has the type
+// of atomicfile.Create.
 func Write(create func(name string) (io.WriteCloser, error), m Model, o Options) (Manifest, error) {
 	if o.DType == 0 {
 		o.DType = F32
@@ -152,7 +160,7 @@ func Write(create func(name string) (io.WriteCloser, error), m Model, o Options)
 	return manifest, nil
 }
 
-// check finds what cannot be written.
+// check reports why a model cannot be written.
 func (m Model) check() error {
 	if err := m.Config.Check(); err != nil {
 		return err
@@ -240,7 +248,8 @@ type indexMetadata struct {
 	TotalSize uint64 `json:"total_size"` // bytes of the tensors, without headers
 }
 
-// pack spreads the tensors, in their order, over files of at most o.ShardBytesMax bytes; a larger tensor has a file to itself.
+// pack spreads the tensors, in order, over files of at most o.ShardBytesMax bytes; a larger tensor
+// has its own file.
 func pack(tensors []tensor.Tensor, o Options) [][]tensor.Tensor {
 	shards := make([][]tensor.Tensor, 1)
 	var size uint64

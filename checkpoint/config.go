@@ -26,7 +26,7 @@ type Config struct {
 	EOS     *uint32 // eos_token_id; nil if texts end with no token
 }
 
-// Check returns all that is wrong with c, or nil.
+// Check returns everything that is wrong with c, or nil.
 func (c Config) Check() error {
 	var errs []error
 	fault := func(bad bool, format string, args ...any) {
@@ -53,7 +53,8 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// float is a number that is written with a point or an exponent: transformers refuses whole numbers in fields of type float.
+// float is a number that is written with a point or an exponent: transformers refuses whole numbers
+// in fields of type float.
 type float string
 
 func newFloat(v float64, bits int) float {
@@ -73,8 +74,9 @@ type ropeJSON struct {
 	Type  string `json:"rope_type"`
 }
 
-// configJSON is config.json. What changed its name between transformers 4 and 5 is there under both names. Token ids that do not exist are
-// null: left out, they would be Llama's 1 and 2.
+// configJSON is config.json. Fields that were renamed between transformers 4 and 5 appear under
+// both names. Token ids that do not exist are null: if omitted, they would default to Llama's 1 and
+// 2.
 type configJSON struct {
 	Architectures    []string `json:"architectures"`
 	AttentionBias    bool     `json:"attention_bias"`
@@ -116,7 +118,8 @@ func (c Config) configBytes(d DType) []byte {
 	})
 }
 
-// generationBytes returns generation_config.json: sampling, because a small model that always takes the likeliest token repeats itself.
+// generationBytes returns generation_config.json. It selects sampling, because a small model that
+// always takes the likeliest token repeats itself.
 func (c Config) generationBytes() []byte {
 	return indent(struct {
 		BOS         *uint32 `json:"bos_token_id"`
@@ -126,7 +129,7 @@ func (c Config) generationBytes() []byte {
 	}{c.BOS, true, c.EOS, "0.8"})
 }
 
-// indent is JSON for people: two spaces, and a newline at the end.
+// indent returns JSON for people: two spaces, and a newline at the end.
 func indent(v any) []byte {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

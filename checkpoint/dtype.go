@@ -8,17 +8,17 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// A DType is how a file holds the elements of a tensor.
+// A DType is the encoding of a tensor's elements in a file.
 type DType uint8
 
-// The types that are read. F32 and BF16 are written as well.
+// The types that can be read. F32 and BF16 can also be written.
 const (
 	F32  DType = iota + 1 // IEEE-754 binary32: exactly the model
 	BF16                  // the upper half of binary32, rounded to nearest, ties to even
 	F16                   // IEEE-754 binary16
 )
 
-// String is the name in safetensors headers.
+// String returns the name used in safetensors headers.
 func (d DType) String() string {
 	switch d {
 	case F32:
@@ -31,7 +31,7 @@ func (d DType) String() string {
 	return fmt.Sprintf("DType(%d)", uint8(d))
 }
 
-// torch is the name in config.json.
+// torch returns the name used in config.json.
 func (d DType) torch() string {
 	switch d {
 	case BF16:
@@ -42,7 +42,7 @@ func (d DType) torch() string {
 	return "float32"
 }
 
-// size is the number of bytes of an element.
+// size returns the number of bytes of an element.
 func (d DType) size() uint64 {
 	if d == F32 {
 		return 4
@@ -86,7 +86,8 @@ func appendBF16(dst []byte, x []float32) []byte {
 	return dst
 }
 
-// floatToBF16 rounds to nearest, ties to even, as PyTorch does; a NaN stays a NaN although its payload may be in the half that is dropped.
+// floatToBF16 rounds to nearest, ties to even, as PyTorch does. A NaN stays a NaN even if its
+// payload is only in the dropped half.
 func floatToBF16(v float32) uint16 {
 	bits := math.Float32bits(v)
 	if v != v {

@@ -22,8 +22,8 @@ type Entry struct {
 	Begin, End uint64 // its bytes, counted from the end of the header
 }
 
-// appendHeader appends the header of a file: its length in 8 bytes, and JSON padded with spaces to a multiple of 8. The fields come in the
-// order in which Hugging Face's own writer has them.
+// appendHeader appends the header of a file: its length in 8 bytes, and JSON padded with spaces to
+// a multiple of 8. The fields come in the order in which Hugging Face's own writer has them.
 func appendHeader(dst []byte, entries []Entry) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, 8)...)
@@ -54,7 +54,7 @@ func appendHeader(dst []byte, entries []Entry) []byte {
 	return dst
 }
 
-// appendString appends s as a JSON string, with no more escapes than JSON asks for.
+// appendString appends s as a JSON string, with the fewest escapes that JSON allows.
 func appendString(dst []byte, s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -65,9 +65,10 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
 
-// parseHeader reads the JSON of a header that describes dataBytes bytes, and returns its entries in the order of those bytes. It refuses
-// whatever could be read in two ways: repeated names and fields, unknown fields, tensors that overlap, leave gaps or do not fill the file
-// exactly, metadata of another framework.
+// parseHeader reads the JSON of a header that describes dataBytes bytes, and returns its entries in
+// the order of those bytes. It refuses ambiguous headers: repeated names and fields, unknown
+// fields, tensors that overlap, leave gaps or do not fill the file exactly, and metadata of another
+// framework.
 func parseHeader(b []byte, dataBytes uint64) ([]Entry, error) {
 	if !utf8.Valid(b) {
 		return nil, errors.New("header is not UTF-8")
@@ -91,7 +92,8 @@ func parseHeader(b []byte, dataBytes uint64) ([]Entry, error) {
 	return entries, nil
 }
 
-// checkEntries sorts the entries by their bytes and checks that together they are a layout and fill dataBytes.
+// checkEntries sorts the entries by their bytes and checks that together they are a layout and fill
+// dataBytes.
 func checkEntries(entries []Entry, dataBytes uint64) error {
 	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Begin, b.Begin) })
 	specs := make([]tensor.Spec, len(entries))
@@ -118,7 +120,8 @@ func checkEntries(entries []Entry, dataBytes uint64) error {
 	return nil
 }
 
-// headerParser reads a header token by token: json.Unmarshal would take the last of repeated fields, and names in any case.
+// headerParser reads a header token by token: json.Unmarshal would take the last of repeated fields
+// and match names in any case.
 type headerParser struct{ json *json.Decoder }
 
 func (p headerParser) header() ([]Entry, error) {
@@ -145,7 +148,7 @@ func (p headerParser) header() ([]Entry, error) {
 	return entries, err
 }
 
-// object reads an object and calls field at every value, which field must read.
+// object reads an object and calls field at every value, which field must consume.
 func (p headerParser) object(field func(name string) error) error {
 	if err := p.delim('{'); err != nil {
 		return err
@@ -162,7 +165,8 @@ func (p headerParser) object(field func(name string) error) error {
 	return p.delim('}')
 }
 
-// metadata reads the map of strings that a file may carry. Its one entry with a meaning is "format".
+// metadata reads the map of strings that a file may carry. Its one entry with a meaning is
+// "format".
 func (p headerParser) metadata() error {
 	format := false
 	return p.object(func(name string) error {
@@ -196,7 +200,7 @@ func (p headerParser) entry(name string) (Entry, error) {
 		case field == "shape" && !shape:
 			shape = true
 			return p.array(tensor.MaxDims, func(n uint64) {
-				e.Shape = append(e.Shape, int(min(n, math.MaxInt))) // tensor.Check refuses what is cut
+				e.Shape = append(e.Shape, int(min(n, math.MaxInt))) // tensor.Check refuses a clamped size
 			})
 		case field == "data_offsets" && !offsets:
 			offsets = true

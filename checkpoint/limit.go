@@ -1,6 +1,6 @@
 package checkpoint
 
-// What files from outside may ask for, checked before memory is spent.
+// Limits of files from outside, checked before memory is spent.
 const (
 	HeaderBytesMax   = 100_000_000 // of a safetensors header: the limit of Hugging Face's own reader
 	ManifestBytesMax = 1 << 20     // of manifest.json; a file takes about 150 bytes
@@ -10,12 +10,13 @@ const (
 	IndexBytesMax    = 16 << 20    // of model.safetensors.index.json: tensor.MaxTensors lines
 	FilesMax         = 4096        // in a checkpoint: 5 GB each make 20 TB
 	RunBytesMax      = 64          // of a run's name
-	DimensionMax     = 1 << 24     // of the numbers in config.json; vocabularies are the largest of them
+	// of the numbers in config.json; vocabularies are the largest of them
+	DimensionMax = 1 << 24
 )
 
-// ShardBytes is the size above which the weights are spread over several files, as transformers did by default for years: what one upload
-// or one retried download costs at most.
+// ShardBytes is the size above which the weights are spread over several files, the long-time
+// default of transformers. It bounds the cost of one upload or one retried download.
 const ShardBytes = 5_000_000_000
 
-// pieceBytes is how much is converted, hashed, read or written at once.
+// pieceBytes is the amount converted, hashed, read or written at once.
 const pieceBytes = 1 << 20

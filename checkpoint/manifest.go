@@ -15,13 +15,14 @@ const Version = 1
 
 // A Manifest lists the files of a checkpoint.
 type Manifest struct {
-	Version   int       `json:"version"`
-	Run       string    `json:"run"`
-	Epoch     uint32    `json:"epoch"`
-	Round     uint32    `json:"round"`
-	Step      uint32    `json:"step"`
-	Params    wire.Hash `json:"params"` // merkle.BlobRoot of the model's float32 bytes: the hash the run agreed on, whatever the files hold
-	DType     string    `json:"dtype"`  // what the files hold: "F32" or "BF16"
+	Version int    `json:"version"`
+	Run     string `json:"run"`
+	Epoch   uint32 `json:"epoch"`
+	Round   uint32 `json:"round"`
+	Step    uint32 `json:"step"`
+	// merkle.BlobRoot of the float32 parameters, as the run agreed, whatever DType is
+	Params    wire.Hash `json:"params"`
+	DType     string    `json:"dtype"` // element type in the files: "F32" or "BF16"
 	Tokenizer string    `json:"tokenizer"`
 	Files     []File    `json:"files"` // sorted by name, without the manifest
 }
@@ -33,13 +34,14 @@ type File struct {
 	SHA256 wire.Hash `json:"sha256"`
 }
 
-// Bytes are the canonical bytes of m: JSON indented by two spaces, the fields in the order of the struct, and a newline.
+// Bytes returns the canonical bytes of m: JSON indented by two spaces, the fields in the order of
+// the struct, and a newline.
 func (m Manifest) Bytes() []byte { return canonical.JSON(m) }
 
-// Hash is the SHA-256 of Bytes, which `sha256sum manifest.json` prints.
+// Hash returns the SHA-256 of Bytes, which `sha256sum manifest.json` prints.
 func (m Manifest) Hash() wire.Hash { return wire.SHA256(m.Bytes()) }
 
-// ParseManifest reads canonical bytes, and refuses all others and what Check refuses.
+// ParseManifest reads canonical bytes. It refuses all others, and any manifest that Check refuses.
 func ParseManifest(b []byte) (Manifest, error) {
 	return canonical.Parse[Manifest](b, "manifest of a checkpoint", ManifestBytesMax)
 }
@@ -82,12 +84,12 @@ func (m Manifest) find(name string) (File, bool) {
 	return File{}, false
 }
 
-// printable tells whether s is a short text that does no harm to a terminal.
+// printable reports whether s is a short text that is safe to print in a terminal.
 func printable(s string) bool {
 	return s != "" && len(s) <= RunBytesMax && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// plainName tells whether s names a file without a directory, on every system.
+// plainName reports whether s names a file without a directory, on every system.
 func plainName(s string) bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	return s != "" && len(s) <= 128 && s[0] != '.' && s[0] != '-' && strings.Trim(s, allowed) == ""

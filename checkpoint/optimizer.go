@@ -11,14 +11,16 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// OptimizerSuffix is appended to the path of a checkpoint's directory for the file of the writer's own optimizer state.
+// OptimizerSuffix is appended to the path of a checkpoint's directory to name the file of the
+// writer's own optimizer state.
 const OptimizerSuffix = ".optimizer"
 
-// Optimizer is the optimizer state with which one member goes on from a checkpoint. It is private to the member, and as large as the model or several
-// times that, so it is a file beside the checkpoint and not in it; that it is the right one tells Training, which has its hash.
+// Optimizer is the optimizer state with which one member resumes from a checkpoint. It is private
+// to the member and at least as large as the model, so it is stored beside the checkpoint, not in
+// it. Training holds its hash, which identifies the right one.
 type Optimizer struct {
-	Run    wire.Hash  // which run
-	Member key.Public // whose
+	Run    wire.Hash  // the run
+	Member key.Public // the owner
 	Step   uint32     // steps that the checkpoint's parameters have seen
 	Params wire.Hash  // merkle.BlobRoot of these parameters
 	State  []float32
@@ -48,8 +50,9 @@ func WriteOptimizer(w io.Writer, o Optimizer) error {
 	return nil
 }
 
-// ReadOptimizer reads what WriteOptimizer wrote, to its end, and returns the hash of the state as well. A file with another number of floats than n is
-// refused before anything is allocated. A damaged file is a *CorruptError.
+// ReadOptimizer reads what WriteOptimizer wrote, to its end, and also returns the hash of the
+// state. It refuses a file whose number of floats is not n before it allocates anything. A damaged
+// file is a *CorruptError.
 func ReadOptimizer(r io.Reader, n int) (o Optimizer, root wire.Hash, err error) {
 	var b [optimizerCheckedSize + 32]byte
 	fault := func(format string, args ...any) (Optimizer, wire.Hash, error) {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// readRope is what rope_parameters and rope_scaling may say.
+// readRope is the contents of rope_parameters and rope_scaling.
 type readRope struct {
 	Theta   *float64 `json:"rope_theta"`
 	Type    string   `json:"rope_type"`
 	OldType string   `json:"type"`
 }
 
-// name is the type of scaling.
+// name returns the type of scaling.
 func (r *readRope) name() string {
 	if r.Type != "" {
 		return r.Type
@@ -23,12 +23,13 @@ func (r *readRope) name() string {
 	return r.OldType
 }
 
-// plain tells whether the angles are not scaled.
+// plain reports whether the angles are not scaled.
 func (r *readRope) plain() bool {
 	return r == nil || (r.Type == "" || r.Type == "default") && (r.OldType == "" || r.OldType == "default")
 }
 
-// readConfig is config.json as others write it: fields that are not there have their defaults in transformers.
+// readConfig is config.json as other programs write it: missing fields have their defaults in
+// transformers.
 type readConfig struct {
 	ModelType     string          `json:"model_type"`
 	Act           string          `json:"hidden_act"`
@@ -50,7 +51,7 @@ type readConfig struct {
 	BOS           *uint32         `json:"bos_token_id"`
 	EOS           json.RawMessage `json:"eos_token_id"` // one id, several, or null
 
-	// What makes another model of it.
+	// Fields that select a different model.
 	Architectures []string        `json:"architectures"`
 	Window        *int            `json:"sliding_window"`
 	UseWindow     *bool           `json:"use_sliding_window"`
@@ -59,7 +60,7 @@ type readConfig struct {
 	PartialRotary *float64        `json:"partial_rotary_factor"`
 }
 
-// unsupported returns all that entrain does not compute.
+// unsupported returns every feature that entrain does not compute.
 func (r *readConfig) unsupported() error {
 	var faults []error
 	fault := func(bad bool, format string, args ...any) {
@@ -90,8 +91,9 @@ func (r *readConfig) unsupported() error {
 	return errors.Join(faults...)
 }
 
-// ParseConfig reads a config.json, ours or another's, of a Llama that entrain can compute: no biases, SiLU, unscaled rotary embeddings,
-// attention to all that came before. It names all that is otherwise.
+// ParseConfig reads a config.json, from entrain or another program, of a Llama that entrain can
+// compute: no biases, SiLU, unscaled rotary embeddings, full causal attention. Its error lists
+// every difference.
 func ParseConfig(b []byte) (Config, error) {
 	if len(b) > ConfigBytesMax {
 		return Config{}, fmt.Errorf("config.json has %d bytes, more than %d", len(b), ConfigBytesMax)

@@ -16,13 +16,13 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A CorruptError says that a file is not what its manifest or its own checksum says.
+// A CorruptError reports that a file does not match its manifest or its own checksum.
 type CorruptError struct {
 	File   string // empty for a state, whose file only the caller knows
-	Reason string // what is wrong, and where there is a remedy, what to do
+	Reason string // what is wrong, and the remedy if there is one
 }
 
-// Error says which file is corrupt, and why.
+// Error returns which file is corrupt, and why.
 func (e *CorruptError) Error() string {
 	if e.File == "" {
 		return "state is corrupt: " + e.Reason
@@ -40,8 +40,8 @@ type Saved struct {
 	checked bool   // by a manifest
 }
 
-// Open begins to read the checkpoint in fsys, whose manifest must have the hash want. Every file is compared with the manifest as it is read;
-// one that differs is reported as a *CorruptError.
+// Open opens the checkpoint in fsys, whose manifest must have the hash want. Every file is compared
+// with the manifest as it is read; a difference is reported as a *CorruptError.
 func Open(fsys fs.FS, want wire.Hash) (*Saved, error) {
 	b, err := readFile(fsys, ManifestFile, ManifestBytesMax)
 	if err != nil {
@@ -53,7 +53,7 @@ func Open(fsys fs.FS, want wire.Hash) (*Saved, error) {
 	return open(fsys, b)
 }
 
-// OpenLocal is Open of a checkpoint whose manifest is believed, because it is the user's own.
+// OpenLocal is like Open for the user's own checkpoint, whose manifest is trusted.
 func OpenLocal(fsys fs.FS) (*Saved, error) {
 	b, err := readFile(fsys, ManifestFile, ManifestBytesMax)
 	if err != nil {
@@ -83,7 +83,8 @@ func open(fsys fs.FS, manifest []byte) (*Saved, error) {
 	return s, nil
 }
 
-// Import begins to read a model in Hugging Face's layout that has no manifest of ours, such as one to continue training from.
+// Import opens a model in Hugging Face's layout without an entrain manifest, such as one to
+// continue training from.
 func Import(fsys fs.FS) (*Saved, error) {
 	s := &Saved{fsys: fsys}
 	b, err := readFile(fsys, ConfigFile, ConfigBytesMax)
@@ -140,7 +141,8 @@ func indexed(b []byte) ([]string, error) {
 	return names, nil
 }
 
-// File returns one of the checkpoint's files, such as TokenizerFile, compared with the manifest if there is one.
+// File returns one of the checkpoint's files, such as TokenizerFile, compared with the manifest if
+// there is one.
 func (s *Saved) File(name string, maxBytes int) ([]byte, error) {
 	b, err := readFile(s.fsys, name, maxBytes)
 	if err != nil || !s.checked {
@@ -156,8 +158,8 @@ func (s *Saved) File(name string, maxBytes int) ([]byte, error) {
 	return b, nil
 }
 
-// Params reads the parameters into flat, which has layout's length. Each tensor of layout must be there once, with its shape, and no other.
-// After an error the contents of flat are undefined.
+// Params reads the parameters into flat, which has layout's length. Each tensor of layout must be
+// present once, with its shape, and no other. After an error the contents of flat are undefined.
 func (s *Saved) Params(layout tensor.Layout, flat []float32) error {
 	if len(flat) != layout.Len() {
 		panic("checkpoint: parameters do not have the length of their layout")
@@ -188,7 +190,8 @@ func (s *Saved) Params(layout tensor.Layout, flat []float32) error {
 	return nil
 }
 
-// readWeights reads one file of weights. A file that is not as the manifest says is corrupt, whatever else its contents lead to.
+// readWeights reads one file of weights. A file that does not match the manifest is corrupt,
+// whatever other error its contents cause.
 func (s *Saved) readWeights(f File, layout tensor.Layout, flat []float32, found func(Entry) error) error {
 	r, err := s.fsys.Open(f.File)
 	if err != nil {

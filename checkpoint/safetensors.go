@@ -13,8 +13,8 @@ import (
 
 func putUint64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
 
-// entriesOf places tensors in a file, sorted by name. The result for one dtype is the order of Hugging Face's own writer, so that both write
-// the same bytes.
+// entriesOf places tensors in a file, sorted by name. For one dtype the order is that of Hugging
+// Face's own writer, so both write the same bytes.
 func entriesOf(tensors []tensor.Tensor, d DType) []Entry {
 	sorted := slices.SortedFunc(slices.Values(tensors), func(a, b tensor.Tensor) int { return strings.Compare(a.Name, b.Name) })
 	entries := make([]Entry, len(sorted))
@@ -27,7 +27,7 @@ func entriesOf(tensors []tensor.Tensor, d DType) []Entry {
 	return entries
 }
 
-// WriteSafetensors writes some tensors of layout, whose elements are in flat, as F32 or BF16.
+// WriteSafetensors writes tensors of layout, whose elements are in flat, as F32 or BF16.
 func WriteSafetensors(w io.Writer, tensors []tensor.Tensor, flat []float32, d DType) error {
 	if d != F32 && d != BF16 {
 		return fmt.Errorf("%s is not written, only F32 and BF16", d)
@@ -56,8 +56,9 @@ func WriteSafetensors(w io.Writer, tensors []tensor.Tensor, flat []float32, d DT
 	return nil
 }
 
-// ReadHeader reads the header of a safetensors file of so many bytes and returns the file's tensors, in the order in which their bytes
-// follow in r. It refuses what parseHeader refuses, a header above HeaderBytesMax, and one that leaves the tensors unaligned.
+// ReadHeader reads the header of a safetensors file of fileBytes bytes and returns the file's
+// tensors, in the order in which their bytes follow in r. It refuses what parseHeader refuses, a
+// header above HeaderBytesMax, and one that leaves the tensors unaligned.
 func ReadHeader(r io.Reader, fileBytes uint64) ([]Entry, error) {
 	var length [8]byte
 	if fileBytes < 8 {
@@ -82,8 +83,9 @@ func ReadHeader(r io.Reader, fileBytes uint64) ([]Entry, error) {
 	return parseHeader(b, fileBytes-8-n)
 }
 
-// ReadSafetensors reads a safetensors file of so many bytes into flat: each of its tensors must be in layout, with the same shape. It calls
-// found for each, which may refuse one, such as one that another file held already. It reads the file to its end.
+// ReadSafetensors reads a safetensors file of fileBytes bytes into flat: each of its tensors must
+// be in layout, with the same shape. It calls found for each, which may refuse one, such as a
+// tensor already found in another file. It reads the file to its end.
 func ReadSafetensors(r io.Reader, fileBytes uint64, layout tensor.Layout, flat []float32, found func(Entry) error) error {
 	entries, err := ReadHeader(r, fileBytes)
 	if err != nil {
@@ -118,7 +120,7 @@ func ReadSafetensors(r io.Reader, fileBytes uint64, layout tensor.Layout, flat [
 	return nil
 }
 
-// short makes the two ends that ReadFull knows one.
+// short converts both end-of-file errors of ReadFull to one.
 func short(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

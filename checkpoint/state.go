@@ -11,9 +11,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A State is what a participant keeps of a run between rounds, and after a crash goes on from.
+// A State is what a participant keeps of a run between rounds, to resume after a crash.
 type State struct {
-	Run       wire.Hash // which run
+	Run       wire.Hash // the run
 	Epoch     uint32
 	Round     uint32 // Params are those at the start of this round
 	Step      uint32 // steps that Params have seen
@@ -21,7 +21,7 @@ type State struct {
 	Optimizer []float32 // private: what codec.Codec.Encode carries from round to round
 }
 
-// A StateHeader is what the front of a state file says, checked against its own checksum only.
+// A StateHeader is the front of a state file, checked only against its own checksum.
 type StateHeader struct {
 	Run          wire.Hash
 	Epoch        uint32
@@ -39,7 +39,7 @@ const (
 	stateCheckedSize = 136
 	stateHeaderSize  = stateCheckedSize + 32
 
-	// remedy is what to do about a state that cannot be used.
+	// remedy is the advice for a state that cannot be used.
 	remedy = "delete the file: the model comes back from the other members, only the optimizer's momentum is lost"
 )
 
@@ -60,7 +60,8 @@ func (h StateHeader) append(dst []byte) []byte {
 	return append(dst, sum[:]...)
 }
 
-// WriteState writes s, which ReadState reads. Use it with atomicfile.Write, so that a crash leaves the state before.
+// WriteState writes s, which ReadState reads. Use it with atomicfile.Write, so that a crash leaves
+// the previous state.
 func WriteState(w io.Writer, s State) error {
 	h := StateHeader{
 		Run: s.Run, Epoch: s.Epoch, Round: s.Round, Step: s.Step,
@@ -75,7 +76,7 @@ func WriteState(w io.Writer, s State) error {
 	return nil
 }
 
-// ReadStateHeader reads the front of a state file: enough to tell whether it is of use before the rest is read.
+// ReadStateHeader reads the front of a state file: enough to decide whether the rest is of use.
 func ReadStateHeader(r io.Reader) (StateHeader, error) {
 	var b [stateHeaderSize]byte
 	n, err := io.ReadFull(r, b[:])
@@ -101,8 +102,9 @@ func ReadStateHeader(r io.Reader) (StateHeader, error) {
 	return h, nil
 }
 
-// ReadState reads a state to its end. The numbers of parameters and of optimizer state are those of the run's model; a file with others is
-// refused before anything is allocated. A damaged file is a *CorruptError.
+// ReadState reads a state to its end. paramsLen and optimizerLen are the numbers of the run's
+// model; it refuses a file with others before it allocates anything. A damaged file is a
+// *CorruptError.
 func ReadState(r io.Reader, paramsLen, optimizerLen int) (State, error) {
 	h, err := ReadStateHeader(r)
 	if err != nil {
@@ -146,7 +148,7 @@ func readFloats(r io.Reader, n int, want wire.Hash, what string) ([]float32, err
 	return flat, nil
 }
 
-// ended turns the end of the file at the wrong place into a CorruptError.
+// ended converts an unexpected end of the file to a CorruptError.
 func ended(err error, where string) error {
 	if errors.Is(short(err), io.ErrUnexpectedEOF) {
 		return &CorruptError{Reason: "it ends " + where + "; " + remedy}

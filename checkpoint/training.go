@@ -9,29 +9,30 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Training is what a run needs besides the parameters to go on from a checkpoint as if it had never stopped: where it was in its data, and with
-// which optimizer state each member goes on. How many steps the parameters have seen is in the manifest.
+// Training is what a run needs besides the parameters to resume from a checkpoint as if it had
+// never stopped: its position in the data, and the optimizer state of each member. The manifest
+// holds the number of steps that the parameters have seen.
 //
-// It is a function of what the run agreed on, so all members write the same, and the manifest binds it. The states themselves are each member's
-// own: see Optimizer.
+// It is a function of what the run agreed on, so all members write the same bytes, and the manifest
+// binds it. The states themselves are private to each member: see Optimizer.
 type Training struct {
 	Version   int        `json:"version"`
 	Data      wire.Hash  `json:"data"`            // of the data set's manifest
 	Order     wire.Hash  `json:"order"`           // the seed of the order of its sequences
 	Tokens    uint32     `json:"sequence_tokens"` // in a sequence
-	Sequence  uint64     `json:"sequence"`        // the number of the one that is trained on next
+	Sequence  uint64     `json:"sequence"`        // number of the next sequence to train on
 	Codec     string     `json:"codec"`
-	Optimizer uint64     `json:"optimizer"` // numbers of optimizer state that a member has
-	States    []Momentum `json:"states"`    // by key, ascending; who is not named begins afresh
+	Optimizer uint64     `json:"optimizer"` // floats in a member's optimizer state
+	States    []Momentum `json:"states"`    // by key, ascending; a member not listed starts afresh
 }
 
-// Momentum names the optimizer state that a member's accepted result of the last step ended with.
+// Momentum identifies the optimizer state at the end of a member's last accepted result.
 type Momentum struct {
 	Member key.Public `json:"member"`
 	State  wire.Hash  `json:"state"` // merkle.BlobRoot
 }
 
-// Bytes are the canonical bytes of t.
+// Bytes returns the canonical bytes of t.
 func (t Training) Bytes() []byte {
 	if t.States == nil {
 		t.States = []Momentum{}
@@ -39,7 +40,7 @@ func (t Training) Bytes() []byte {
 	return canonical.JSON(t)
 }
 
-// ParseTraining reads canonical bytes, and refuses all others and what Check refuses.
+// ParseTraining reads canonical bytes. It refuses all others, and anything that Check refuses.
 func ParseTraining(b []byte) (Training, error) {
 	return canonical.Parse[Training](b, TrainingFile, TrainingBytesMax)
 }
@@ -64,7 +65,7 @@ func (t Training) Check() error {
 	return nil
 }
 
-// Of returns the state that a member goes on with; ok is false if it begins afresh.
+// Of returns the state with which a member resumes; ok is false if it starts afresh.
 func (t Training) Of(member key.Public) (state wire.Hash, ok bool) {
 	for _, s := range t.States {
 		if s.Member == member {
@@ -81,7 +82,8 @@ func (t Training) sorted() Training {
 	return t
 }
 
-// Training reads how a run goes on from the checkpoint; fs.ErrNotExist if it does not say.
+// Training reads how a run resumes from the checkpoint; the error is fs.ErrNotExist if the
+// checkpoint has no such file.
 func (s *Saved) Training() (Training, error) {
 	b, err := s.File(TrainingFile, TrainingBytesMax)
 	if err != nil {

@@ -8,10 +8,12 @@ import (
 	"github.com/entrain-network/entrain/merkle"
 )
 
-// windowsMax is how many stretches of sequences are remembered; a share of a round has a few.
+// windowsMax is the number of stretches of sequences that are remembered; a member's share of a
+// round has several.
 const windowsMax = 64
 
-// ahead knows which sequences will be read, so that their chunks can be on their way. The zero value looks at nothing ahead.
+// ahead tracks which sequences will be read, so that their chunks can be prefetched. The zero value
+// prefetches nothing.
 type ahead struct {
 	sequences uint64 // how far to look
 
@@ -22,7 +24,7 @@ type ahead struct {
 // window is a stretch of sequences that are read one after the other.
 type window struct {
 	from, to uint64
-	asked    uint64 // those below have been asked for
+	asked    uint64 // lower numbers have been requested
 }
 
 // expect adds a stretch.
@@ -35,8 +37,9 @@ func (a *ahead) expect(from, to uint64) {
 	}
 }
 
-// next returns which sequences to ask for before sequence i is read: those that follow it in its stretch, as far as is looked, and that have
-// not been asked for. Nobody having said where a stretch ends, it goes on.
+// next returns which sequences to request before sequence i is read: the following ones in its
+// stretch, up to the look-ahead, that have not been requested. A stretch without a stated end is
+// unbounded.
 func (a *ahead) next(i uint64) (from, to uint64) {
 	a.mu.Lock()
 	for k := len(a.windows) - 1; k >= 0; k-- {
@@ -52,8 +55,8 @@ func (a *ahead) next(i uint64) (from, to uint64) {
 	return a.next(i)
 }
 
-// Ahead says that n sequences from number first on will be read soon, and no others after them: of a set on other machines what they need is
-// fetched before, and nothing else. A set in a directory takes no notice.
+// Ahead announces that n sequences starting at number first will be read soon, and no others after
+// them. A set on other machines prefetches only these. A set in a directory ignores the call.
 func (s *Set) Ahead(first, n uint64) {
 	first += s.first
 	if s.mixed != nil {
@@ -68,14 +71,14 @@ func (s *Set) Ahead(first, n uint64) {
 	s.askAfter(first)
 }
 
-// askAfter asks for what follows sequence i.
+// askAfter requests the sequences after i.
 func (s *Set) askAfter(i uint64) {
 	for from, to := s.ahead.next(i); from < to; from++ {
 		s.train.ask(s.at(from))
 	}
 }
 
-// ask asks for the chunks of sequence k before they are needed.
+// ask requests the chunks of sequence k before they are needed.
 func (p part) ask(k uint64) {
 	size := uint64(p.manifest.TokenBytes)
 	for at := k * p.seq; at <= (k+1)*p.seq; {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// cache keeps the verified chunks used last. It is safe for concurrent use.
+// cache keeps the most recently used verified chunks. It is safe for concurrent use.
 type cache struct {
 	max int // chunks kept
 
@@ -32,7 +32,8 @@ func newCache(max int) *cache {
 	return &cache{max: max, order: list.New(), at: make(map[chunk]*list.Element), flights: make(map[chunk]*flight)}
 }
 
-// load returns a chunk, from memory or from where it is. Who asks for a chunk that is being read waits for it. The bytes must not be changed.
+// load returns a chunk, from memory or from its source. A caller that requests a chunk already
+// being read waits for it. The bytes must not be changed.
 func (c *cache) load(key chunk) ([]byte, error) {
 	c.mu.Lock()
 	if e, ok := c.at[key]; ok {
@@ -61,7 +62,7 @@ func (c *cache) load(key chunk) ([]byte, error) {
 	return f.bytes, f.err
 }
 
-// has tells whether a chunk is in memory or will soon be.
+// has reports whether a chunk is in memory or being read.
 func (c *cache) has(key chunk) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +71,7 @@ func (c *cache) has(key chunk) bool {
 	return kept || reading
 }
 
-// keep enters a chunk and drops those that have not been used for longest. mu is held.
+// keep adds a chunk and evicts the least recently used ones. mu is held.
 func (c *cache) keep(key chunk, b []byte) {
 	c.at[key] = c.order.PushFront(cached{key, b})
 	for len(c.at) > c.max {

@@ -23,11 +23,11 @@ const (
 	Text     Format = iota // text, which the tokenizer cuts; each file is one document
 	Uint16                 // little-endian tokens of 2 bytes, taken as they are
 	Uint32                 // little-endian tokens of 4 bytes, taken as they are
-	JSONL                  // a JSON object a line, one field of which is a document; compressed if the name ends in .gz or .zst
-	Parquet                // a table, one column of which has a document in each row
+	JSONL                  // JSON lines with a document in one field; compressed if named .gz or .zst
+	Parquet                // a table with a document per row in one column
 	LLMC                   // llm.c's shards: a header of 1 KiB, then tokens of 2 or 4 bytes
 	Megatron               // Megatron-LM's pair of files .bin and .idx; either may be named
-	Auto                   // by the name of each file, see DetectFormat
+	Auto                   // detect from each file; see DetectFormat
 )
 
 // formatNames are the names of the formats, in their order.
@@ -53,17 +53,18 @@ func ParseFormat(name string) (Format, error) {
 	return Format(i), nil
 }
 
-// hasTokens tells whether the files hold tokens, not text.
+// hasTokens reports whether the files hold tokens, not text.
 func (f Format) hasTokens() bool { return f == Uint16 || f == Uint32 || f == LLMC || f == Megatron }
 
-// jsonlEndings and textEndings are the names of formats that names of files tell.
+// jsonlEndings and textEndings are the file name endings that identify a format.
 var (
 	jsonlEndings = []string{".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"}
 	textEndings  = []string{".txt", ".text", ".md"}
 )
 
-// DetectFormat returns the format of a file by the end of its name, and for .bin by what it begins with or what is beside it; what has another
-// name and looks like text is text. Bare tokens have no mark: their size has to be said.
+// DetectFormat returns the format of a file by the end of its name, and for .bin by its first bytes
+// or the file beside it. A file with another name that looks like text is text. Bare tokens have no
+// mark, so the user must state their size.
 func DetectFormat(path string) (Format, error) {
 	name := strings.ToLower(filepath.Base(path))
 	ends := func(ending string) bool { return strings.HasSuffix(name, ending) }
@@ -93,7 +94,7 @@ func DetectFormat(path string) (Format, error) {
 	return 0, fmt.Errorf("the name of %q does not tell its format: say it with --format (%s)", path, strings.Join(formatNames[:Auto], ", "))
 }
 
-// hasLLMCHeader tells whether a file begins as those of llm.c do.
+// hasLLMCHeader reports whether a file begins with a header of llm.c.
 func hasLLMCHeader(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -110,13 +111,13 @@ func hasLLMCHeader(path string) (bool, error) {
 	return ok, nil
 }
 
-// hasRows tells whether a file of a name is a table or has lines of JSON.
+// hasRows reports whether a file name is that of a table or of JSON lines.
 func hasRows(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasSuffix(name, ".parquet") || slices.ContainsFunc(jsonlEndings, func(ending string) bool { return strings.HasSuffix(name, ending) })
 }
 
-// looksLikeText tells whether a file begins with UTF-8 of visible characters.
+// looksLikeText reports whether a file begins with UTF-8 of visible characters.
 func looksLikeText(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -135,16 +136,18 @@ func looksLikeText(path string) (bool, error) {
 	return utf8.Valid(b) && !bytes.ContainsRune(b, 0), nil
 }
 
-// splitWords are the words by which names of files tell the split of a data set they belong to, as Hugging Face's datasets library has them.
+// splitWords are the words in file names that identify the split of a data set, as in Hugging
+// Face's datasets library.
 var splitWords = map[string][]string{
 	"train":      {"train", "training"},
 	"validation": {"validation", "valid", "dev", "val"},
 	"test":       {"test", "testing", "eval", "evaluation"},
 }
 
-// Expand replaces each directory among paths by the files of tables in it, at any depth, sorted: .parquet and .jsonl, compressed or not. If the
-// names of some tell the split of a data set they belong to, as in Hugging Face's repositories (data/train-00000-of-00002.parquet,
-// sample/test/1.jsonl), only those of the split are taken. Files stay as they are.
+// Expand replaces each directory among paths by the tables in it, at any depth, sorted: .parquet
+// and .jsonl, compressed or not. If names identify splits, as in Hugging Face's repositories
+// (data/train-00000-of-00002.parquet, sample/test/1.jsonl), Expand takes only the files of the
+// requested split. Files among paths stay as they are.
 func Expand(paths []string, split string) ([]string, error) {
 	if _, ok := splitWords[split]; !ok {
 		return nil, fmt.Errorf("no split is named %q: there are train, validation and test", split)
@@ -194,7 +197,7 @@ func tables(dir string) ([]string, error) {
 	return found, err
 }
 
-// ofSplit returns the files of a split, or all, if no name tells of one.
+// ofSplit returns the files of a split, or all files if no name identifies a split.
 func ofSplit(dir string, paths []string, split string) []string {
 	var of []string
 	named := false

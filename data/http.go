@@ -15,32 +15,33 @@ import (
 	"github.com/entrain-network/entrain/retry"
 )
 
-// hosts are places that offer the same data set. Nobody is trusted: what comes is checked by whoever asked.
+// hosts are places that offer the same data set. No host is trusted: callers check what they
+// receive.
 type hosts struct {
 	list     []host
 	attempts int
-	timeout  time.Duration // of one attempt
+	timeout  time.Duration // limit of one attempt
 	backoff  time.Duration // before the second attempt; doubled before each further one
-	first    atomic.Uint32 // of list, the one to ask first: the last that served
+	first    atomic.Uint32 // index in list of the host to try first: the last that served
 }
 
-// A host is one of them. Its errors are permanentErrors where asking again is of no use.
+// A host is one place that offers the data. It returns a permanentError if retrying cannot help.
 type host interface {
 	// String is the host's address, as errors show it.
 	String() string
 
-	// rangeOf fills b with the bytes from offset on of a file that has so many bytes.
+	// rangeOf fills b with the bytes at offset of a file of the given size.
 	rangeOf(ctx context.Context, file string, offset, size uint64, b []byte) error
 
-	// all returns a file, or a begin of it that is longer than most.
+	// all returns a file, or a prefix of it that is longer than most.
 	all(ctx context.Context, file string, most int) ([]byte, error)
 }
 
 // backoffMax is the longest wait between two attempts.
 const backoffMax = 30 * time.Second
 
-// web is a host over HTTP: any static host will do. Ranges are asked for, and a host that knows none is read up to the range, which works but
-// costs.
+// web is a host over HTTP; any static host works. It requests ranges. A host without range support
+// is read up to the range, which works but is slow.
 type web struct {
 	base   string // URL of the directory, ending in a slash
 	client *http.Client
@@ -50,7 +51,7 @@ type web struct {
 func (w web) String() string {
 	u, err := url.Parse(w.base)
 	if err != nil {
-		return "the address of the data" // it was read before
+		return "the address of the data" // unreachable: the address was parsed before
 	}
 	return u.Redacted()
 }
@@ -59,7 +60,8 @@ func (w web) String() string {
 func parseWeb(address string) (base string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", errors.New("address of the data: it is not of the form https://host/directory") // the fault would show a password
+		// err may show a password
+		return "", errors.New("address of the data: it is not of the form https://host/directory")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return "", fmt.Errorf("address of the data %q is not of the form https://host/directory", u.Redacted())
@@ -67,13 +69,14 @@ func parseWeb(address string) (base string, err error) {
 	return strings.TrimSuffix(address, "/") + "/", nil
 }
 
-// A permanentError is one that asking again does not mend.
+// A permanentError is an error that retrying cannot fix.
 type permanentError struct{ error }
 
 // Unwrap returns the error.
 func (e permanentError) Unwrap() error { return e.error }
 
-// get fills b with the bytes from offset on of a file that has so many bytes, and asks again, and others, until check accepts what came.
+// get fills b with the bytes at offset of a file of the given size. It retries, also at other
+// hosts, until check accepts the bytes.
 func (h *hosts) get(ctx context.Context, file string, offset, size uint64, b []byte, check func([]byte) error) error {
 	return h.retry(ctx, func(ctx context.Context, at host) error {
 		if err := at.rangeOf(ctx, file, offset, size, b); err != nil {
@@ -100,8 +103,8 @@ func (h *hosts) all(ctx context.Context, file string, most int, check func([]byt
 	return b, err
 }
 
-// retry calls do with one host after the other until it succeeds, the attempts are used up, or all hosts have failed for good. It returns what
-// the last attempt of each failed with.
+// retry calls do with one host after the other until it succeeds, the attempts are used up, or all
+// hosts have failed permanently. It returns the last error of each.
 func (h *hosts) retry(ctx context.Context, do func(ctx context.Context, at host) error) error {
 	faults := make([]error, len(h.list))
 	first := int(h.first.Load())
@@ -156,7 +159,8 @@ func (w web) ask(ctx context.Context, file, ranges string) (*http.Response, erro
 	if err != nil {
 		return nil, permanentError{err}
 	}
-	request.Header.Set("Accept-Encoding", "identity") // or ranges would be of something else
+	// otherwise ranges would refer to compressed bytes
+	request.Header.Set("Accept-Encoding", "identity")
 	if ranges != "" {
 		request.Header.Set("Range", ranges)
 	}
@@ -200,7 +204,7 @@ func (w web) rangeOf(ctx context.Context, file string, offset, size uint64, b []
 	return nil
 }
 
-// checkRange compares what a host says it sends with what was asked for.
+// checkRange compares the range that a host sends with the requested one.
 func checkRange(header string, offset, size uint64) error {
 	var from, to uint64
 	var total string
@@ -213,7 +217,7 @@ func checkRange(header string, offset, size uint64) error {
 	return nil
 }
 
-// short makes the two ends that ReadFull knows one.
+// short converts both end-of-file errors of ReadFull to one.
 func short(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

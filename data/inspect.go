@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// Info is what is in a source file.
+// Info describes a source file.
 type Info struct {
 	Path       string
 	Format     Format
-	Bytes      uint64   // of the file
-	Tokens     uint64   // of a file of tokens
-	TokenBytes int      // of a file of tokens
-	Documents  uint64   // of JSONL and Parquet, those that are not empty; of Megatron, what the index says; of text 1
-	TextBytes  uint64   // of text, JSONL and Parquet: in all documents
-	Columns    []string // of Parquet
-	Begin      []byte   // of the first document, up to 200 bytes
+	Bytes      uint64   // size of the file
+	Tokens     uint64   // for a file of tokens
+	TokenBytes int      // for a file of tokens
+	Documents  uint64   // JSONL and Parquet: nonempty documents; Megatron: the index's count; text: 1
+	TextBytes  uint64   // text, JSONL and Parquet: total over all documents
+	Columns    []string // for Parquet
+	Begin      []byte   // up to 200 bytes of the first document
 }
 
 // Inspect reads a source file as Prepare would, from front to end.

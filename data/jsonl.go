@@ -38,7 +38,7 @@ func (s *sourceFile) openJSONL(at position) (reader, error) {
 	return r, nil
 }
 
-// begin puts the decompressor before the file and goes to the position.
+// begin inserts the decompressor before the file and seeks to the position.
 func (r *lineReader) begin() error {
 	var in io.Reader = counted{r.file, &r.read}
 	var err error
@@ -55,7 +55,8 @@ func (r *lineReader) begin() error {
 		return err
 	}
 	if errors.Is(err, io.EOF) {
-		in, err = bytes.NewReader(nil), nil // an empty file has no compressed form, but is none the less a file of no lines
+		// an empty file is not valid compressed data, but is still a file of no lines
+		in, err = bytes.NewReader(nil), nil
 	}
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (r *lineReader) begin() error {
 	return nil
 }
 
-// counted counts what is read.
+// counted counts the bytes that are read.
 type counted struct {
 	io.Reader
 	n *atomic.Uint64
@@ -111,7 +112,7 @@ func (r *lineReader) next() (*piece, error) {
 	return p, nil
 }
 
-// line reads a line with its end; the last one may have none.
+// line reads a line with its terminator, which the last line may lack.
 func (r *lineReader) line() ([]byte, error) {
 	var line []byte
 	for {
@@ -132,7 +133,8 @@ func (r *lineReader) line() ([]byte, error) {
 	}
 }
 
-// documentOf returns the text in a field of a line's object; empty for null and for an empty line.
+// documentOf returns the text in a field of a line's object, or empty text for null and for an
+// empty line.
 func documentOf(line []byte, field string) ([]byte, error) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {

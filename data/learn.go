@@ -16,26 +16,29 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// LearnOptions say what LearnTokenizer makes.
+// LearnOptions configure LearnTokenizer.
 type LearnOptions struct {
-	Vocab           uint32               // tokens
-	Format          Format               // of all sources
-	Field           string               // the field or column with the text; "" means DefaultField
-	HeldOutPermille uint32               // as in PrepareOptions: what is held out is not learnt from
-	SampleBytes     uint64               // text to learn from, the same share of the front of each source; 0 means SampleBytes
-	Workers         int                  // 0 means GOMAXPROCS
-	Progress        func(learn.Progress) // called now and then, never concurrently; may be nil
+	Vocab           uint32 // tokens
+	Format          Format // of all sources
+	Field           string // the field or column with the text; "" means DefaultField
+	HeldOutPermille uint32 // as in PrepareOptions: held-out text is not used
+	// text to use, the same share of the front of each source; 0 means SampleBytes
+	SampleBytes uint64
+	Workers     int                  // 0 means GOMAXPROCS
+	Progress    func(learn.Progress) // called now and then, never concurrently; may be nil
 }
 
-// SampleBytes is how much text a tokenizer is learnt from unless told otherwise. More changes few merges, and all different words of the text
-// are in memory.
+// SampleBytes is the default amount of text to learn from. More text changes few merges, and all
+// distinct words of the text are in memory.
 const SampleBytes = 1 << 30
 
-// learntFile says in the directory of a set that is being prepared which plan its tokenizer was learnt by: the plan's hash and the tokenizer's.
+// learntFile records, in the directory of a set in preparation, the hash of the plan that its
+// tokenizer was learnt by and the tokenizer's hash.
 const learntFile = ".entrain-tokenizer"
 
-// LearnTokenizer learns a tokenizer from the sources of a data set that will be prepared in dir, and leaves its definition there. If an
-// interrupted call left one, for the same options and unchanged sources, that is returned.
+// LearnTokenizer learns a tokenizer from the sources of a data set to be prepared in dir, and
+// stores its definition there. If an interrupted call stored one for the same options and unchanged
+// sources, LearnTokenizer returns it.
 func LearnTokenizer(ctx context.Context, dir string, sources []string, o LearnOptions) (*tokenizer.BPE, error) {
 	t, err := learnTokenizer(ctx, dir, sources, o)
 	if err != nil {
@@ -63,7 +66,7 @@ func learnTokenizer(ctx context.Context, dir string, sources []string, o LearnOp
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	// If this is the directory of a whole set, its tokenizer stays: Prepare will say what is different.
+	// If dir holds a complete set, keep its tokenizer: Prepare reports any difference.
 	if _, err := os.Stat(filepath.Join(dir, ManifestFile)); err == nil {
 		return t, nil
 	}
@@ -96,7 +99,7 @@ func readTokenizer(dir string) (tokenizer.Tokenizer, error) {
 	return tokenizer.Parse(b)
 }
 
-// learnFrom reads the sources and learns.
+// learnFrom learns from the sources.
 func learnFrom(ctx context.Context, sources []sourceFile, o LearnOptions) (*tokenizer.BPE, error) {
 	var total uint64
 	for _, s := range sources {
@@ -114,7 +117,8 @@ func learnFrom(ctx context.Context, sources []sourceFile, o LearnOptions) (*toke
 	reading.Go(func() {
 		defer close(texts)
 		for i := range sources {
-			// The share is taken of the file's size: of a compressed one, less text than its part of the sample is read.
+			// The share is taken of the file's size, so a compressed file contributes more text
+			// than its share.
 			limit := sources[i].size
 			if total > o.SampleBytes {
 				limit = uint64(float64(limit) / float64(total) * float64(o.SampleBytes))
@@ -137,7 +141,7 @@ func learnFrom(ctx context.Context, sources []sourceFile, o LearnOptions) (*toke
 	return learn.Learn(ctx, next, learn.Options{Vocab: o.Vocab, Workers: o.Workers, Progress: o.Progress})
 }
 
-// sample sends the text of what is trained on in the first bytes of a source.
+// sample sends the training text in the first bytes of a source.
 func (s *sourceFile) sample(ctx context.Context, limit uint64, texts chan<- []byte) error {
 	errEnough := errors.New("enough")
 	send := func(text []byte) error {
@@ -174,8 +178,8 @@ func (s *sourceFile) sample(ctx context.Context, limit uint64, texts chan<- []by
 	return err
 }
 
-// Tokenizer returns the tokenizer of the set: a built-in one, or the one whose definition is in the set's directory, whose hash must be that in
-// the manifest.
+// Tokenizer returns the tokenizer of the set: a built-in one, or the one defined in the set's
+// directory, whose hash must match the manifest.
 func (s *Set) Tokenizer() (tokenizer.Tokenizer, error) {
 	if s.mixed != nil {
 		return s.mixed.sets[0].Tokenizer()

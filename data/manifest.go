@@ -20,20 +20,21 @@ const ManifestFile = "manifest.json"
 // Version is the version of the format.
 const Version = 1
 
-// A Manifest says what a data set consists of. Its hash, the SHA-256 of its canonical bytes, identifies the data set down to the last bit.
+// A Manifest describes the contents of a data set. The SHA-256 of its canonical bytes identifies
+// the data set down to the last bit.
 type Manifest struct {
 	Version       int       `json:"version"`
 	Name          string    `json:"name"` // lower-case letters, digits, '-', '_' and '.'
 	Tokenizer     Tokenizer `json:"tokenizer"`
 	Vocab         uint32    `json:"vocab"`           // every token is below it
 	TokenBytes    int       `json:"token_bytes"`     // 2 or 4
-	ShardTokens   uint64    `json:"shard_tokens"`    // in every shard but the last of each part
+	ShardTokens   uint64    `json:"shard_tokens"`    // tokens in every shard but the last of each part
 	Tokens        uint64    `json:"tokens"`          // in Shards
 	HeldOutTokens uint64    `json:"held_out_tokens"` // in HeldOut
 	Shards        []Shard   `json:"shards"`          // what is trained on
 	HeldOut       []Shard   `json:"held_out"`        // what is only evaluated on
 
-	mix []byte // of a mix, which has no shards of its own: its canonical bytes
+	mix []byte // canonical bytes of a mix, which has no shards of its own
 }
 
 // Tokenizer identifies the tokenizer that made the tokens (package tokenizer).
@@ -50,7 +51,7 @@ type Shard struct {
 	Root   wire.Hash `json:"root"`  // merkle.BlobRoot of the file
 }
 
-// files are the names of the files that a set may have, the manifest last.
+// files returns the names of the files that a set may have, the manifest last.
 func (m Manifest) files() []string {
 	var names []string
 	for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
@@ -59,7 +60,8 @@ func (m Manifest) files() []string {
 	return append(names, LeavesFile, TokenizerFile, ManifestFile)
 }
 
-// Bytes are the canonical bytes of m, or of the mix whose summary it is: JSON indented by two spaces, the fields in the order of the struct, and a newline.
+// Bytes returns the canonical bytes of m, or of the mix that m summarizes: JSON indented by two
+// spaces, the fields in the order of the struct, and a newline.
 func (m Manifest) Bytes() []byte {
 	if m.mix != nil {
 		return m.mix
@@ -73,11 +75,11 @@ func (m Manifest) Bytes() []byte {
 	return canonical.JSON(m)
 }
 
-// Hash is the SHA-256 of Bytes, which `sha256sum manifest.json` prints.
+// Hash returns the SHA-256 of Bytes, which `sha256sum manifest.json` prints.
 func (m Manifest) Hash() wire.Hash { return wire.SHA256(m.Bytes()) }
 
-// ParseManifest reads canonical bytes. Anything else is refused, so that one data set has one hash: unknown or repeated fields, other
-// spacing, and every manifest that Check refuses.
+// ParseManifest reads canonical bytes. It refuses everything else, so that a data set has only one
+// hash: unknown or repeated fields, other spacing, and every manifest that Check refuses.
 func ParseManifest(b []byte) (Manifest, error) {
 	return canonical.Parse[Manifest](b, "manifest of a data set", ManifestBytesMax)
 }
@@ -109,7 +111,8 @@ func (m Manifest) Check() error {
 	return m.checkPart("held_out", m.HeldOut, m.HeldOutTokens, files)
 }
 
-// checkPart checks the shards of one part, which together hold so many tokens, and adds their names to files.
+// checkPart checks the shards of one part, which together must hold the given number of tokens, and
+// adds their names to files.
 func (m Manifest) checkPart(part string, shards []Shard, tokens uint64, files map[string]bool) error {
 	var sum uint64
 	for i, s := range shards {
@@ -132,7 +135,8 @@ func (m Manifest) checkPart(part string, shards []Shard, tokens uint64, files ma
 	return nil
 }
 
-// plainName tells whether s is a short name that means the same on every file system and in every terminal.
+// plainName reports whether s is a short name that means the same on every file system and in every
+// terminal.
 func plainName(s string) bool {
 	if s == "" || len(s) > NameBytesMax || s[0] == '.' || s[0] == '-' {
 		return false
@@ -162,5 +166,5 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// chunks is how many chunks the file has.
+// chunks returns the number of chunks in the file.
 func (s Shard) chunks() uint64 { return merkle.BlobChunks(s.Bytes) }

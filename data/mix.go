@@ -16,8 +16,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A Mix is several data sets of one tokenizer that are trained on in proportion to weights. Its manifest lies where that of a set would, and its
-// hash, which is that of the canonical bytes, identifies the mix; each set is in the directory below that is named after it:
+// A Mix is several data sets of one tokenizer that are trained on in proportion to weights. Its
+// manifest takes the place of a set's, and the hash of its canonical bytes identifies the mix. Each
+// set is in the subdirectory that bears its name:
 //
 //	{
 //	  "version": 1,
@@ -32,29 +33,32 @@ import (
 //	  ]
 //	}
 //
-// Let W be the sum of the weights w. Of every W sequences in a row exactly w come from each set, in an order within the W that the seed draws; each set
-// gives its own sequences as it does alone, every one once in a pass, in an order of its own seed. So which sequence of which set is the i-th follows
-// from i and the weights in a few operations, and a proof of a sequence (Set.Prove) holds the mix's manifest before the set's.
+// Let W be the sum of the weights w. Of every W sequences in a row exactly w come from each set, in
+// an order within the W that the seed draws. Each set yields its own sequences as it does alone,
+// every one once per pass, in an order from its own seed. Thus i and the weights determine the set
+// and number of the i-th sequence in a few operations. A proof of a sequence (Set.Prove) holds the
+// mix's manifest before the set's.
 type Mix struct {
 	Version    int         `json:"version"`
-	Name       string      `json:"name"` // as that of a data set
+	Name       string      `json:"name"` // like a data set's
 	Components []Component `json:"mix"`
 }
 
 // Component is a set of a mix.
 type Component struct {
-	Set      string    `json:"set"`      // the directory's name, as that of a data set
+	Set      string    `json:"set"`      // the directory's name, like a data set's
 	Weight   uint32    `json:"weight"`   // 1 to WeightMax
 	Manifest wire.Hash `json:"manifest"` // Manifest.Hash
 }
 
-// Bytes are the canonical bytes of m: JSON indented by two spaces, the fields in the order of the structs, and a newline.
+// Bytes are the canonical bytes of m: JSON indented by two spaces, the fields in the order of the
+// structs, and a newline.
 func (m Mix) Bytes() []byte { return canonical.JSON(m) }
 
 // Hash is the SHA-256 of Bytes.
 func (m Mix) Hash() wire.Hash { return wire.SHA256(m.Bytes()) }
 
-// isMix tells whether the bytes of a manifest are meant to be those of a mix.
+// isMix reports whether the bytes of a manifest are meant to describe a mix.
 func isMix(b []byte) bool {
 	var of struct {
 		Mix json.RawMessage `json:"mix"`
@@ -62,7 +66,7 @@ func isMix(b []byte) bool {
 	return len(b) <= MixBytesMax && json.Unmarshal(b, &of) == nil && of.Mix != nil
 }
 
-// ParseMix reads canonical bytes, and refuses all others and what Check refuses.
+// ParseMix reads canonical bytes. It refuses all others, and any mix that Check refuses.
 func ParseMix(b []byte) (Mix, error) {
 	return canonical.Parse[Mix](b, "manifest of a mix", MixBytesMax)
 }
@@ -92,7 +96,7 @@ func (m Mix) Check() error {
 	return nil
 }
 
-// total is the sum of the weights.
+// total returns the sum of the weights.
 func (m Mix) total() uint64 {
 	sum := uint64(0)
 	for _, c := range m.Components {
@@ -101,7 +105,8 @@ func (m Mix) total() uint64 {
 	return sum
 }
 
-// at returns which set a place among total consecutive ones belongs to, and which of the set's among them it is.
+// at returns which set owns a place among total consecutive ones, and the place's rank within that
+// set.
 func (m Mix) at(place uint64) (set int, nth uint64) {
 	for ; place >= uint64(m.Components[set].Weight); set++ {
 		place -= uint64(m.Components[set].Weight)
@@ -109,25 +114,25 @@ func (m Mix) at(place uint64) (set int, nth uint64) {
 	return set, place
 }
 
-// pick returns which sequence of which set is the i-th of training.
+// pick returns the set and number of the i-th training sequence.
 func (m Mix) pick(seed wire.Hash, i uint64) (set int, sequence uint64) {
 	total := m.total()
 	set, nth := m.at(NewPermutation(wire.Sum("entrain/mix/order", seed[:]), i/total, total).At(i % total))
 	return set, i/total*uint64(m.Components[set].Weight) + nth
 }
 
-// mixSeed is the seed of one of the sets of a mix.
+// mixSeed returns the seed of one of the sets of a mix.
 func mixSeed(seed wire.Hash, set int) wire.Hash {
 	return wire.Sum("entrain/mix", seed[:], wire.AppendU32(nil, uint32(set)))
 }
 
-// mixed is what a Set of several has.
+// mixed is the state of a Set made of several.
 type mixed struct {
 	mix  Mix
 	sets []*Set
 }
 
-// openMix opens the sets of a mix, each by open, and makes one of them.
+// openMix opens the sets of a mix, each by open, and combines them.
 func openMix(m Mix, o Options, open func(c Component, o Options) (*Set, error)) (*Set, error) {
 	s := &Set{mixed: &mixed{mix: m}, seed: o.Seed, first: o.First}
 	for i, c := range m.Components {
@@ -154,7 +159,8 @@ func openMix(m Mix, o Options, open func(c Component, o Options) (*Set, error)) 
 	return s, nil
 }
 
-// summary is what a mix is as one data set: its name and hash, the tokenizer that all have, and how much there is of all together. It has no shards.
+// summary returns the mix as one data set: its name and hash, the common tokenizer, and the total
+// sizes. It has no shards.
 func (m Mix) summary(sets []Manifest) (Manifest, error) {
 	sum := Manifest{Version: Version, Name: m.Name, Tokenizer: sets[0].Tokenizer, Vocab: sets[0].Vocab, mix: m.Bytes()}
 	for i, of := range sets {
@@ -173,7 +179,7 @@ func (m Mix) summary(sets []Manifest) (Manifest, error) {
 	return sum, nil
 }
 
-// errNested is what a mix in a mix is refused with.
+// errNested refuses a mix within a mix.
 var errNested = errors.New("it is a mix itself: name the sets it is made of")
 
 // readMix reads the manifests of the sets of the mix in dir.
@@ -199,7 +205,8 @@ func readMix(dir string, b []byte) (Manifest, error) {
 	return m.summary(sets)
 }
 
-// componentsOf returns the manifests of the sets of the mix in dir by what their files' names begin with; of a set that is one, its own.
+// componentsOf returns the manifests of the sets of the mix in dir, keyed by the prefix of their
+// file names, or a plain set's own manifest.
 func componentsOf(dir string, m Manifest) (map[string]Manifest, error) {
 	if m.mix == nil {
 		return map[string]Manifest{"": m}, nil
@@ -217,7 +224,8 @@ func componentsOf(dir string, m Manifest) (map[string]Manifest, error) {
 	return sets, nil
 }
 
-// len is how many sequences are different in the proportions of the weights, of which each set has so many.
+// len returns the number of distinct sequences in the proportions of the weights, given each set's
+// number.
 func (x *mixed) len(of func(*Set) uint64) uint64 {
 	blocks := uint64(math.MaxUint64)
 	for i, c := range x.mix.Components {
@@ -226,7 +234,7 @@ func (x *mixed) len(of func(*Set) uint64) uint64 {
 	return blocks * x.mix.total()
 }
 
-// ahead says of each set which of its sequences are among n from number first on.
+// ahead tells each set which of its sequences are among the n starting at number first.
 func (x *mixed) ahead(seed wire.Hash, first, n uint64) {
 	from, to := make([]uint64, len(x.sets)), make([]uint64, len(x.sets))
 	for i := first; i < first+n; i++ {
@@ -241,14 +249,15 @@ func (x *mixed) ahead(seed wire.Hash, first, n uint64) {
 	}
 }
 
-// prove is Set.Prove of a mix: Var manifest of the mix, then the proof of the set's sequence.
+// prove implements Set.Prove for a mix: Var manifest of the mix, then the proof of the set's
+// sequence.
 func (x *mixed) prove(seed wire.Hash, i uint64) ([]byte, error) {
 	set, k := x.mix.pick(seed, i)
 	proof, err := x.sets[set].Prove(k)
 	return append(wire.AppendVar(nil, x.mix.Bytes()), proof...), err
 }
 
-// addressBelow is the address of a directory below one.
+// addressBelow returns the address of a subdirectory.
 func addressBelow(address, name string) (string, error) {
 	if !bucket.IsLocation(address) {
 		return strings.TrimSuffix(address, "/") + "/" + name, nil
@@ -257,8 +266,9 @@ func addressBelow(address, name string) (string, error) {
 	return l.Under(name).URL(), err
 }
 
-// MakeMix makes the directory of a mix, which must not exist, from the directories of prepared sets: links to their files, or copies where the file
-// system has no links. It returns the mix.
+// MakeMix creates the directory of a mix, which must not exist, from the directories of prepared
+// sets. It links their files, or copies them where the file system has no links. It returns the
+// mix.
 func MakeMix(ctx context.Context, dir, name string, weights []uint32, from []string) (Mix, error) {
 	m := Mix{Version: Version, Name: name}
 	var sets []Manifest
@@ -290,7 +300,7 @@ func MakeMix(ctx context.Context, dir, name string, weights []uint32, from []str
 	return m, os.WriteFile(filepath.Join(dir, ManifestFile), m.Bytes(), 0o666)
 }
 
-// linkSet makes dir a directory with the files of the set in from.
+// linkSet fills dir with the files of the set in from.
 func linkSet(ctx context.Context, from, dir string, m Manifest) error {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return err

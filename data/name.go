@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// PlainName makes a data set's name from a file's name: "Isaac.Newton-Opticks.txt" becomes
+// PlainName derives a data set's name from a file's name: "Isaac.Newton-Opticks.txt" becomes
 // "isaac.newton-opticks.txt".
 func PlainName(s string) string {
 	s = strings.Map(func(r rune) rune {

@@ -12,7 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// parquetReader reads one column of a table. Of the file only the pages of the column are read, one at a time.
+// parquetReader reads one column of a table. It reads only the pages of the column, one at a time.
 type parquetReader struct {
 	source *sourceFile
 	file   *os.File
@@ -26,7 +26,8 @@ type parquetReader struct {
 	row    uint64              // the next
 }
 
-// openTable opens a parquet file; it recovers from panics of the library, which bad files can cause.
+// openTable opens a parquet file. It recovers from panics of the library, which damaged files can
+// cause.
 func (s *sourceFile) openTable() (f *os.File, table *parquet.File, err error) {
 	if f, err = os.Open(s.path); err != nil {
 		return nil, nil, err
@@ -57,7 +58,7 @@ func columnNames(table *parquet.File) []string {
 	return names
 }
 
-// checkColumn checks that the column has one text a row.
+// checkColumn checks that the column has one text per row.
 func (s *sourceFile) checkColumn(table *parquet.File) error {
 	leaf, ok := table.Schema().Lookup(s.field)
 	if !ok || leaf.MaxRepetitionLevel > 0 || leaf.Node.Type().Kind() != parquet.ByteArray {
@@ -66,7 +67,7 @@ func (s *sourceFile) checkColumn(table *parquet.File) error {
 	return nil
 }
 
-// checkParquet looks at the table before any work is done.
+// checkParquet checks the table before any work is done.
 func (s *sourceFile) checkParquet() error {
 	f, _, err := s.openTable()
 	if err != nil {
@@ -97,7 +98,7 @@ func (r *parquetReader) Close() error {
 	return r.file.Close()
 }
 
-// seek goes to a row.
+// seek moves to a row.
 func (r *parquetReader) seek(row uint64) error {
 	r.row = row
 	for r.group < len(r.groups) && row >= uint64(r.groups[r.group].NumRows()) {
@@ -153,7 +154,7 @@ func (r *parquetReader) next() (p *piece, err error) {
 	return p, nil
 }
 
-// read reads some values, at least one unless the table ends.
+// read reads at least one value unless the table has ended.
 func (r *parquetReader) read(buf []parquet.Value) (int, error) {
 	for {
 		if r.values != nil {

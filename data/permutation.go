@@ -9,21 +9,26 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// permutationRounds is the number of rounds of the shuffle, as in package committee: enough that the proof's bound is far below chance for
-// 2^40 sequences.
+// permutationRounds is the number of rounds of the shuffle, as in package committee: enough to put
+// the proof's bound far below chance for 2^40 sequences.
 const permutationRounds = 90
 
-// A Permutation is an order of the numbers 0..n-1: the order in which one pass over the data takes the sequences. It needs no memory for
-// the numbers and finds each one's place alone, in about a microsecond.
+// A Permutation is an order of the numbers 0..n-1: the order in which one pass over the data takes
+// the sequences. It stores no table and finds the place of each number independently, in about a
+// microsecond.
 //
-// It is the swap-or-not shuffle (Hoang, Morris, Rogaway: "An Enciphering Scheme Based on a Card Shuffle", CRYPTO 2012). In round r, x is
-// paired with p = (k_r - x) mod n, and both change places, or both stay, by one bit that depends on the pair's larger member:
+// It is the swap-or-not shuffle (Hoang, Morris, Rogaway: "An Enciphering Scheme Based on a Card
+// Shuffle", CRYPTO 2012). In round r, x is paired with p = (k_r - x) mod n. One bit, which depends
+// on the larger of the two, decides whether they trade places:
 //
-//	(k_r, m_r)  from the stream prng.New(seed, "data/pass/<pass>"): Uint64n(n) then Uint64, for r = 0..89
+//	(k_r, m_r)  from the stream prng.New(seed, "data/pass/<pass>"): Uint64n(n) then Uint64,
+//	            for r = 0..89
 //	bit         the top bit of mix(max(x, p) xor m_r)
-//	mix(z)      z ^= z>>30; z *= 0xbf58476d1ce4e5b9; z ^= z>>27; z *= 0x94d049bb133111eb; z ^= z>>31      (SplitMix64)
+//	mix(z)      z ^= z>>30; z *= 0xbf58476d1ce4e5b9; z ^= z>>27;
+//	            z *= 0x94d049bb133111eb; z ^= z>>31      (SplitMix64)
 //
-// Nobody is kept from foreseeing the order: everyone in the run must. So the bit is a good mixing function, not a cipher.
+// The order need not be unpredictable: every member of the run must compute it. The bit therefore
+// comes from a good mixing function, not a cipher.
 type Permutation struct {
 	n     uint64
 	pivot [permutationRounds]uint64
@@ -50,7 +55,8 @@ func (p *Permutation) At(place uint64) uint64 {
 	return place
 }
 
-// Place is the inverse of At: where in the order a number is. It panics when number is not below n.
+// Place is the inverse of At: it returns the place of a number. It panics when number is not below
+// n.
 func (p *Permutation) Place(number uint64) uint64 {
 	p.check(number)
 	for r := permutationRounds - 1; r >= 0; r-- {
@@ -77,7 +83,8 @@ func (p *Permutation) swap(r int, x uint64) uint64 {
 	return x
 }
 
-// mix is the output function of SplitMix64 (Steele, Lea, Flood 2014, with Stafford's constants "Mix13").
+// mix is the output function of SplitMix64 (Steele, Lea, Flood 2014, with Stafford's constants
+// "Mix13").
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb

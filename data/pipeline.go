@@ -8,25 +8,27 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// pipeline reads the sources in one goroutine, encodes pieces in several, and writes them in order in the caller's.
+// pipeline reads the sources in one goroutine, encodes pieces in several, and writes them in order
+// in the caller's goroutine.
 type pipeline struct {
 	sources []sourceFile
 	before  []uint64 // bytes of the sources before each
 	writer  *shardWriter
 	encoder tokenizer.Tokenizer
 	plan    wire.Hash
-	resumes bool // whether to save how far it is
+	resumes bool // whether to save progress
 }
 
-// task is a piece on its way.
+// task is a piece in the pipeline.
 type task struct {
 	source int
 	piece  *piece
 	done   chan encoded // has room for the result
 }
 
-// run writes everything from a position on. It returns when all it started has ended. The sources are read until ctx ends; shards are written
-// until failed does, so that an interrupted run ends between two pieces, from where it can go on.
+// run writes everything from a position on. It returns when every goroutine it started has ended.
+// Reading stops when ctx ends, writing when failed ends, so an interrupted run stops between two
+// pieces, where it can resume.
 func (l *pipeline) run(ctx, failed context.Context, i int, at position) error {
 	stop, cancel := context.WithCancelCause(ctx)
 	var started sync.WaitGroup
@@ -35,7 +37,7 @@ func (l *pipeline) run(ctx, failed context.Context, i int, at position) error {
 	defer context.AfterFunc(failed, func() { cancel(context.Cause(failed)) })()
 
 	queue := make(chan *task, 2*l.writer.n) // in the order of the sources
-	work := make(chan *task)                // the same tasks, for whoever is free
+	work := make(chan *task)                // the same tasks, for any free encoder
 	var readErr error                       // set before queue is closed
 	started.Go(func() {
 		defer close(queue)
@@ -66,7 +68,7 @@ func (l *pipeline) run(ctx, failed context.Context, i int, at position) error {
 	return l.leave(ctx, failed, err, i, at)
 }
 
-// write writes what comes, in order. i and at are kept at the end of the last piece that is written whole.
+// write writes the pieces in order. i and at stay at the end of the last piece written whole.
 func (l *pipeline) write(ctx, failed context.Context, queue <-chan *task, i *int, at *position) error {
 	w := l.writer
 	for t := range queue {
@@ -96,7 +98,7 @@ func (l *pipeline) write(ctx, failed context.Context, queue <-chan *task, i *int
 	return nil
 }
 
-// leave saves how far a run is that ends by ctx.
+// leave saves the progress of a run that ctx has ended.
 func (l *pipeline) leave(ctx, failed context.Context, err error, i int, at position) error {
 	if err == nil || ctx.Err() == nil || failed.Err() != nil || !l.resumes {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// PrepareOptions say what Prepare makes.
+// PrepareOptions configure Prepare.
 type PrepareOptions struct {
 	Name            string              // of the data set
 	Tokenizer       tokenizer.Tokenizer // of the text; for token files, the one they were made with
@@ -25,29 +25,32 @@ type PrepareOptions struct {
 	Field           string              // the field or column with the text; "" means DefaultField
 	HeldOutPermille uint32              // the share that is held out, 0..500
 	ShardTokens     uint64              // 0 means the constant ShardTokens
-	Workers         int                 // that encode, hash and write at once; 0 means GOMAXPROCS
+	Workers         int                 // that encode, hash and write in parallel; 0 means GOMAXPROCS
 	Progress        func(Progress)      // called now and then, never concurrently; may be nil
 }
 
-// Progress is how far Prepare has come.
+// Progress is the progress of Prepare.
 type Progress struct {
 	Bytes, BytesTotal uint64 // of the sources
 	Tokens            uint64 // made so far
 	Shards            int    // finished so far
-	Kept              int    // of those, found on disk as they should be
+	Kept              int    // finished shards that were already on disk and correct
 }
 
-// Prepare turns the source files into a data set in dir, which is created if need be, and returns its manifest. The result depends on
-// the contents and the order of the sources and on o, not on their names, the machine or Workers.
+// Prepare turns the source files into a data set in dir, which it creates if necessary, and returns
+// its manifest. The result depends on the contents and the order of the sources and on o, not on
+// their names, the machine or Workers.
 //
-// The held-out part of a text or of a file of tokens is its end, because its sequences resemble each other and each source should count;
-// sequences of the two parts share no token. A text is cut after the first line that ends beyond the held-out share's begin. Of documents in
-// JSONL and Parquet each is held out or not by a hash of its text, so that the same text is never in both parts. Every document is followed by
-// the tokenizer's End; empty ones are left out.
+// The held-out part of a text or of a file of tokens is its end, because its sequences resemble
+// each other and each source should count. The two parts share no token. A text is cut after the
+// first line that ends beyond the start of the held-out share. In JSONL and Parquet, a hash of each
+// document's text decides whether it is held out, so the same text is never in both parts. Every
+// document is followed by the tokenizer's End; empty ones are left out.
 //
-// Interrupted by ctx or killed, it goes on where it was when it is called again with the same options and unchanged sources. Otherwise it
-// repeats the work but keeps the shards that are already right, so a damaged set is completed, and a whole one is only verified. The manifest
-// is written last. If there is a manifest already, dir must come out as it says: another set's shards are never overwritten.
+// After an interruption, a call with the same options and unchanged sources resumes the work.
+// Otherwise Prepare repeats the work but keeps the shards that are already right, so it completes a
+// damaged set and merely verifies a whole one. It writes the manifest last. If dir already has a
+// manifest, the result must match it: another set's shards are never overwritten.
 func Prepare(ctx context.Context, dir string, sources []string, o PrepareOptions) (Manifest, error) {
 	m, err := o.manifest()
 	if err != nil {
@@ -59,7 +62,7 @@ func Prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	return m, nil
 }
 
-// manifest is the manifest of a set without any shards, checked.
+// manifest returns the checked manifest of a set without any shards.
 func (o PrepareOptions) manifest() (Manifest, error) {
 	if o.Tokenizer == nil {
 		return Manifest{}, errors.New("no tokenizer is named")
@@ -99,7 +102,8 @@ func prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	if err := atomicfile.RemoveTemps(dir, tempsAge); err != nil {
 		return Manifest{}, err
 	}
-	if err := writeTokenizer(dir, o.Tokenizer); err != nil { // an old set has the same: previous compared the hashes
+	// an existing set has the same one: previous compared the hashes
+	if err := writeTokenizer(dir, o.Tokenizer); err != nil {
 		return Manifest{}, err
 	}
 	if o.Workers == 0 {
@@ -122,7 +126,7 @@ func prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	return m, nil
 }
 
-// writeShards makes the shards, or what is missing of them, and their leaves, and returns the manifest.
+// writeShards writes the missing shards and their leaves, and returns the manifest.
 func writeShards(ctx context.Context, dir string, sources []sourceFile, o PrepareOptions, m Manifest, old *Manifest) (Manifest, error) {
 	failed, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
@@ -156,7 +160,8 @@ func writeShards(ctx context.Context, dir string, sources []sourceFile, o Prepar
 	return m, w.writeLeaves()
 }
 
-// unchanged looks at the sources again: what was written while they were read may be in the shards or not.
+// unchanged checks the sources again: data written while they were read may or may not be in the
+// shards.
 func unchanged(sources []sourceFile) error {
 	for _, s := range sources {
 		info, err := os.Stat(s.path)
@@ -170,13 +175,15 @@ func unchanged(sources []sourceFile) error {
 	return nil
 }
 
-// tempsAge is how old what a killed process left half written must be to be deleted: younger files may be another process's.
+// tempsAge is the age at which a partly written file is deleted: younger files may belong to a
+// running process.
 const tempsAge = time.Hour
 
-// TokenizerFile is the name of the tokenizer's definition in the directory of a data set. The manifest has its SHA-256.
+// TokenizerFile is the name of the tokenizer's definition in the directory of a data set. The
+// manifest has its SHA-256.
 const TokenizerFile = "tokenizer.json"
 
-// writeTokenizer puts the tokenizer beside the shards, so that whoever has the set can read it.
+// writeTokenizer stores the tokenizer beside the shards, so that the set can be decoded.
 func writeTokenizer(dir string, t tokenizer.Tokenizer) error {
 	path := filepath.Join(dir, TokenizerFile)
 	if b, err := os.ReadFile(path); err == nil && wire.SHA256(b) == t.Hash() {
@@ -185,14 +192,15 @@ func writeTokenizer(dir string, t tokenizer.Tokenizer) error {
 	return atomicfile.WriteBytes(path, 0o644, t.JSON())
 }
 
-// previous is the manifest in dir, nil if there is none. It is an error if it is of a set that m will not be.
+// previous returns the manifest in dir, nil if there is none. It is an error if the manifest
+// belongs to a set that m cannot become.
 func previous(dir string, m Manifest) (*Manifest, error) {
 	old, err := ReadManifest(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; delete the manifest to prepare the data anew", err)
+		return nil, fmt.Errorf("%w; delete the manifest to prepare the data again", err)
 	}
 	bare := old
 	bare.Tokens, bare.HeldOutTokens, bare.Shards, bare.HeldOut = 0, 0, nil, nil
@@ -202,7 +210,7 @@ func previous(dir string, m Manifest) (*Manifest, error) {
 	return &old, nil
 }
 
-// errOther says that dir is taken.
+// errOther returns the error for a directory that holds another set.
 func errOther(dir string) error {
 	return fmt.Errorf("%q holds a data set made from other sources or with other options: choose another directory, or delete its %s", dir, ManifestFile)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Prove returns a proof of what sequence i of training is, for Prove's inverse Proven, which knows nothing of the set but its hash, and counts
-// from the first sequence of all (Options.First). It holds
-// the manifest, and each chunk of a shard that the sequence lies in with its way to the shard's root:
+// Prove returns a proof of the contents of training sequence i. Its inverse Proven needs only the
+// set's hash, and counts from the first sequence of all (Options.First). The proof holds the
+// manifest, and each chunk of a shard that overlaps the sequence with its path to the shard's root:
 //
 //	Var manifest; for each chunk: Var bytes, U32 n, n hashes
 //
@@ -43,7 +43,8 @@ func (s *Set) Prove(i uint64) ([]byte, error) {
 	return proof, nil
 }
 
-// ProofMax bounds the bytes of any proof. A run whose sequences are to be proven in messages of a limited size needs it to be below that.
+// ProofMax bounds the size of any proof in bytes. A run that sends proofs in messages of limited
+// size needs it to be below that limit.
 func (s *Set) ProofMax() int {
 	if s.mixed != nil {
 		most := 0
@@ -57,16 +58,17 @@ func (s *Set) ProofMax() int {
 	shard := min(m.ShardTokens, m.Tokens) * uint64(m.TokenBytes)
 	n := merkle.BlobChunks(shard)
 	unit := min(shard, merkle.ChunkBytes)
-	around := 4 + 4 + 32*uint64(bits.Len64(n)) // what stands around a chunk
+	around := 4 + 4 + 32*uint64(bits.Len64(n)) // the overhead of a chunk
 	touched := min(n*uint64(len(m.Shards)), size/unit+2) * (unit + around)
-	if len(m.Shards) > 1 && n > 1 { // at the end of a shard there is a chunk that may be shorter than a sequence
+	if len(m.Shards) > 1 && n > 1 { // the last chunk of a shard may be shorter than a sequence
 		touched += (size/shard + 1) * (shard%merkle.ChunkBytes + around)
 	}
 	return 4 + len(m.Bytes()) + int(touched)
 }
 
-// Proven sets dst to sequence i of training if proof shows what it is: in the data set of hash want, in the order of seed. Whatever the bytes
-// of proof, it takes time and memory in proportion to their number.
+// Proven sets dst to sequence i of training if proof is valid for the data set with hash want, in
+// the order of seed. Its time and memory are proportional to the length of proof, whatever the
+// contents.
 func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 	r := wire.NewReader(proof)
 	text := r.Var(ManifestBytesMax)
@@ -115,7 +117,7 @@ func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 	return r.Done().OrNil()
 }
 
-// proven takes a chunk off a proof, and checks that it is that of the shard.
+// proven removes a chunk from a proof and checks it against the shard.
 func (m Manifest) proven(r *wire.Reader, c shardChunk) ([]byte, error) {
 	s := m.Shards[c.shard]
 	from, to := merkle.Chunk(s.Bytes, c.chunk)
@@ -140,14 +142,14 @@ func (m Manifest) proven(r *wire.Reader, c shardChunk) ([]byte, error) {
 	return b, nil
 }
 
-// shardChunk names a chunk of a shard of the training part.
+// shardChunk identifies a chunk of a shard of the training part.
 type shardChunk struct {
 	shard int
 	chunk uint64
 }
 
-// chunksOf are the chunks that hold the tokens from first to last, in their order. A token lies in one chunk, as its size divides that of a
-// chunk.
+// chunksOf returns the chunks that hold tokens first to last, in order. Each token lies in one
+// chunk, since the size of a token divides the size of a chunk.
 func (m Manifest) chunksOf(first, last uint64) (list []shardChunk) {
 	of := func(token uint64) shardChunk {
 		return shardChunk{int(token / m.ShardTokens), token % m.ShardTokens * uint64(m.TokenBytes) / merkle.ChunkBytes}
@@ -164,8 +166,8 @@ func (m Manifest) chunksOf(first, last uint64) (list []shardChunk) {
 	}
 }
 
-// span is the first and the last token of sequence k.
+// span returns the first and the last token of sequence k.
 func (p part) span(k uint64) (first, last uint64) { return k * p.seq, (k + 1) * p.seq }
 
-// place is which sequence of the text, of n, training reads as its i-th.
+// place returns which of the n sequences of the text is the i-th in training.
 func place(seed wire.Hash, i, n uint64) uint64 { return NewPermutation(seed, i/n, n).At(i % n) }

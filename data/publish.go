@@ -14,9 +14,10 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Publish uploads the files of the data set in dir, whose manifest is m, to a bucket, for OpenURL to read: shards first and the manifest last,
-// so that whoever finds the manifest finds the set. Files that are there with the right size are not sent again. Uploaded, unless it is nil, is
-// called after each file.
+// Publish uploads the files of the data set in dir, whose manifest is m, to a bucket, for OpenURL
+// to read. It uploads the shards first and the manifest last, so that a reader who finds the
+// manifest finds the set. It skips files that are present with the right size. Publish calls
+// uploaded, unless nil, after each file.
 func Publish(ctx context.Context, dir string, m Manifest, to bucket.Store, uploaded func(file string, bytes int64, sent bool)) error {
 	sets, err := componentsOf(dir, m)
 	if err != nil {

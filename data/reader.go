@@ -14,15 +14,17 @@ import (
 )
 
 const (
-	// pieceBytes is how much of a source is read and encoded at once. A text is cut into pieces after its line ends, so what a tokenizer
-	// joins across line ends may depend on this number: it is part of the format.
+	// pieceBytes is how much of a source is read and encoded at once. A text is cut into pieces
+	// after line ends. A tokenizer may join text across line ends, so the tokens can depend on this
+	// number: it is part of the format.
 	pieceBytes = 1 << 20
 
-	// pieceDocuments is how many documents are encoded at once, however short they are.
+	// pieceDocuments is the most documents encoded at once, however short they are.
 	pieceDocuments = 4096
 )
 
-// A reader gives a source piece by piece. Its pieces depend on the file and on where it began, which is always where a piece ends.
+// A reader returns a source piece by piece. Its pieces depend on the file and on the start
+// position, which is always the end of a piece.
 type reader interface {
 	// next returns the next piece, or io.EOF.
 	next() (*piece, error)
@@ -31,15 +33,15 @@ type reader interface {
 	Close() error
 }
 
-// position is a place in a source: how much of it lies before.
+// position is a place in a source: the amounts that precede it.
 type position struct {
 	Offset uint64 `json:"offset"` // bytes, after decompression
-	Line   uint64 `json:"line"`   // of JSONL
-	Row    uint64 `json:"row"`    // of Parquet
+	Line   uint64 `json:"line"`   // for JSONL
+	Row    uint64 `json:"row"`    // for Parquet
 	Read   uint64 `json:"read"`   // bytes of the file, for progress
 }
 
-// piece is what is encoded at once: one of its three kinds.
+// piece is a unit of encoding, in one of three kinds.
 type piece struct {
 	end position // where the next piece begins
 
@@ -52,7 +54,7 @@ type piece struct {
 	lines     [][]byte // or lines that have them
 	line      uint64   // number of the first, from 1
 
-	heldOut bool // of text and tokens; documents are held out one by one
+	heldOut bool // for text and tokens; documents are held out one by one
 }
 
 // encoded is a piece as tokens.
@@ -61,7 +63,7 @@ type encoded struct {
 	err            error
 }
 
-// encode makes the tokens of a piece.
+// encode tokenizes a piece.
 func (s *sourceFile) encode(p *piece, t tokenizer.Tokenizer) (e encoded) {
 	if p.text != nil || p.tokens != nil {
 		tokens := p.tokens
@@ -88,7 +90,7 @@ func (s *sourceFile) encode(p *piece, t tokenizer.Tokenizer) (e encoded) {
 	return e
 }
 
-// eachDocument calls do with every document of a piece that is not empty.
+// eachDocument calls do with every nonempty document of a piece.
 func (s *sourceFile) eachDocument(p *piece, do func([]byte)) error {
 	for _, d := range p.documents {
 		if len(d) > 0 {
@@ -107,7 +109,8 @@ func (s *sourceFile) eachDocument(p *piece, do func([]byte)) error {
 	return nil
 }
 
-// isHeldOut decides about a document by its contents alone, so that a text which occurs twice is not in both parts.
+// isHeldOut decides about a document by its contents alone, so that copies of a text are never in
+// both parts.
 func (s *sourceFile) isHeldOut(document []byte) bool {
 	if s.heldOut == 0 {
 		return false
@@ -127,7 +130,7 @@ type sourceFile struct {
 	layout  tokenLayout // of files of tokens
 }
 
-// newSources looks at the files before any work is done on them.
+// newSources checks the files before any work is done on them.
 func newSources(paths []string, format Format, field string, heldOut uint32) ([]sourceFile, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("no source file is named")
@@ -152,7 +155,7 @@ func newSources(paths []string, format Format, field string, heldOut uint32) ([]
 	return list, nil
 }
 
-// DefaultField is the field of JSONL and the column of Parquet that has the text, unless told otherwise.
+// DefaultField is the default JSONL field and Parquet column that holds the text.
 const DefaultField = "text"
 
 func newSource(path string, format Format) (s sourceFile, err error) {
@@ -178,7 +181,7 @@ func newSource(path string, format Format) (s sourceFile, err error) {
 	return s, err
 }
 
-// open begins to read a source at a position.
+// open opens a source at a position.
 func (s *sourceFile) open(at position) (r reader, err error) {
 	switch s.format {
 	case Text:
@@ -193,14 +196,15 @@ func (s *sourceFile) open(at position) (r reader, err error) {
 	if err != nil {
 		var path *fs.PathError
 		if errors.As(err, &path) {
-			return nil, err // has the name
+			return nil, err // already names the file
 		}
 		return nil, fmt.Errorf("read %q: %w", s.path, err)
 	}
 	return r, nil
 }
 
-// readAll calls do for each piece of the sources, from a position in source number i on, until do or a source fails or ctx ends.
+// readAll calls do for each piece of the sources, from a position in source number i, until do or a
+// source fails or ctx ends.
 func readAll(ctx context.Context, sources []sourceFile, i int, at position, do func(i int, p *piece) error) error {
 	for ; i < len(sources); i, at = i+1, (position{}) {
 		if err := sources[i].readFrom(ctx, at, func(p *piece) error { return do(i, p) }); err != nil {
@@ -233,12 +237,12 @@ func (s *sourceFile) readFrom(ctx context.Context, at position, do func(*piece) 
 	}
 }
 
-// share is permille/1000 of n, rounded down; it does not overflow.
+// share returns permille/1000 of n, rounded down, without overflow.
 func share(n uint64, permille uint32) uint64 {
 	return n/1000*uint64(permille) + n%1000*uint64(permille)/1000
 }
 
-// short makes the two ends that ReadFull knows an error about the file.
+// short converts the two end-of-file errors of ReadFull to an error about the file.
 func (s *sourceFile) short(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%q became shorter while it was read", s.path)

@@ -15,19 +15,20 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// RemoteOptions say how a data set on other machines is used; 0 means what the comments say.
+// RemoteOptions configure access to a data set on other machines; 0 selects the default given for
+// each field.
 type RemoteOptions struct {
 	Options
 	Attempts    int           // at each host, before reading fails: 6
 	Timeout     time.Duration // of one attempt to get a chunk of 256 KiB: 30 s
 	Backoff     time.Duration // after a failed round of attempts, doubled each time: 500 ms
-	LookAhead   int           // sequences fetched before they are asked for (see Set.Ahead): 64; negative: none
+	LookAhead   int           // sequences to prefetch (see Set.Ahead): 64; negative: none
 	Connections int           // at once: 4
-	Client      *http.Client  // nil: one of its own
-	S3          bucket.Opener // of buckets; nil: a client of its own
+	Client      *http.Client  // nil: a new client
+	S3          bucket.Opener // opens buckets; nil: a new client
 }
 
-// lookAhead and connections hide the time that a chunk takes behind the training on those before it.
+// lookAhead and connections hide the time to fetch a chunk behind training on the chunks before it.
 const (
 	lookAhead   = 64
 	connections = 4
@@ -51,30 +52,32 @@ func (o *RemoteOptions) fill() {
 	}
 }
 
-// remote is what the shards of a set on other machines share.
+// remote is the state that the shards of a set on other machines share.
 type remote struct {
 	hosts  *hosts
-	ctx    context.Context // ends with Close: reading a Source takes no context
+	ctx    context.Context // ends with Close: reads of a Source take no context
 	cancel context.CancelCauseFunc
 	ended  []func()   // closes what belongs to the set
-	ahead  chan chunk // chunks to fetch before they are asked for
+	ahead  chan chunk // chunks to prefetch
 	work   sync.WaitGroup
 }
 
-// errClosed is what reading a closed set fails with.
+// errClosed is the error of reading a closed set.
 var errClosed = errors.New("the data set is closed")
 
-// IsURL tells whether a location of data is for OpenURL, not a directory.
+// IsURL reports whether a location of data is for OpenURL rather than a directory.
 func IsURL(location string) bool {
 	return strings.HasPrefix(location, "http://") || strings.HasPrefix(location, "https://") || bucket.IsLocation(location)
 }
 
-// OpenURL opens the data set whose files several hosts offer, under the same names as in a directory: static hosts over HTTP, and S3 buckets
-// as bucket.Location writes them. Whichever answers with the right bytes is as good as any other. Chunks of 256 KiB are fetched when they are
-// needed or soon will be, and compared with the manifest before use: with leaves.bin beside the manifest, one by one; without it, a shard is read
-// whole, and thrown away, to learn its leaves.
+// OpenURL opens the data set whose files several hosts offer, under the same names as in a
+// directory. Hosts are static HTTP servers and S3 buckets, in the notation of bucket.Location. Any
+// host that serves the right bytes will do. OpenURL fetches chunks of 256 KiB on demand or ahead of
+// use, and checks each against the manifest. With leaves.bin beside the manifest, chunks are
+// checked one by one; without it, a shard is first read whole and discarded, to learn its leaves.
 //
-// The set ends with ctx or Close. What no host has right is reported as a *CorruptError.
+// The set ends with ctx or Close. Data that no host serves correctly is reported as a
+// *CorruptError.
 func OpenURL(ctx context.Context, addresses []string, want wire.Hash, o RemoteOptions) (*Set, error) {
 	given := o
 	o.fill()
@@ -100,7 +103,7 @@ func OpenURL(ctx context.Context, addresses []string, want wire.Hash, o RemoteOp
 	})
 }
 
-// begin reaches the hosts and opens the set. If it is a mix, that is returned instead.
+// begin contacts the hosts and opens the set, or returns the mix if there is one.
 func (r *remote) begin(addresses []string, want wire.Hash, o RemoteOptions) (*Set, Mix, error) {
 	if len(addresses) == 0 {
 		return nil, Mix{}, errors.New("no address of the data is named")
@@ -120,7 +123,7 @@ func (r *remote) begin(addresses []string, want wire.Hash, o RemoteOptions) (*Se
 	return s, mix, nil
 }
 
-// host returns the host of an address, and makes the client it needs unless there is one.
+// host returns the host at an address, and creates the client that it needs unless there is one.
 func (r *remote) host(address string, o *RemoteOptions) (host, error) {
 	if bucket.IsLocation(address) {
 		at, err := bucket.ParseLocation(address)
@@ -169,7 +172,7 @@ func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, Mix, error) {
 	if err != nil {
 		return nil, Mix{}, err
 	}
-	if o.CacheBytes == 0 && o.LookAhead > 0 { // what is fetched ahead must not drive itself out
+	if o.CacheBytes == 0 && o.LookAhead > 0 { // prefetched chunks must not evict each other
 		perSequence := int(min(o.SequenceTokens, SequenceMax))*m.TokenBytes/merkle.ChunkBytes + 2
 		o.CacheBytes = max(cacheBytes, (o.LookAhead+o.Connections)*perSequence*merkle.ChunkBytes)
 	}
@@ -189,7 +192,7 @@ func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, Mix, error) {
 	return s, Mix{}, nil
 }
 
-// close ends all that was started.
+// close ends everything that the set started.
 func (r *remote) close() {
 	r.cancel(errClosed)
 	r.work.Wait()
@@ -198,7 +201,8 @@ func (r *remote) close() {
 	}
 }
 
-// fetchAhead fetches chunks into the cache until the set is closed. What fails will be tried again, and reported, when it is asked for.
+// fetchAhead fetches chunks into the cache until the set is closed. Failures are retried, and
+// reported, when the chunk is read.
 func (r *remote) fetchAhead(c *cache) {
 	for {
 		select {
@@ -210,7 +214,7 @@ func (r *remote) fetchAhead(c *cache) {
 	}
 }
 
-// want asks for a chunk before it is needed, unless too many are waiting.
+// want requests a chunk before it is needed, unless the queue is full.
 func (r *remote) want(key chunk) {
 	select {
 	case r.ahead <- key:
@@ -218,12 +222,13 @@ func (r *remote) want(key chunk) {
 	}
 }
 
-// LeavesFile is the name of the file of leaves in the directory of a data set: the hashes of all chunks of all shards, in the order of the
-// manifest, 32 bytes each, shards that are trained on first. It is no part of the set, as it follows from the shards; with it, chunks that come
-// from strangers can be checked alone.
+// LeavesFile is the name of the file of leaves in the directory of a data set: the hashes of all
+// chunks of all shards, in manifest order, 32 bytes each, training shards first. It follows from
+// the shards, so it is not part of the set. With it, chunks from strangers can be checked one by
+// one.
 const LeavesFile = "leaves.bin"
 
-// leavesOf returns the leaves of a shard, from the file of leaves, or else from all its chunks.
+// leavesOf returns the leaves of a shard, from the file of leaves or else from all its chunks.
 func (r *remote) leavesOf(s *shard) ([]wire.Hash, error) {
 	leaves := make([]wire.Hash, s.chunks())
 	b := make([]byte, len(leaves)*len(wire.Hash{}))

@@ -16,14 +16,17 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// resumeFile has how far a Prepare came that was interrupted, in the directory of its set. It is deleted when the set is complete.
+// resumeFile records the progress of an interrupted Prepare, in the directory of its set. It is
+// deleted when the set is complete.
 //
-// It is a line of JSON, progressJSON, then the tokens of the two shards that are not full yet, then the SHA-256 of all this. It is no data of
-// the set: what it says about finished shards is checked, and what it says about where to go on is bound to the sources' names, sizes and times
-// of change and to the options by a hash; if anything is different, the work begins anew.
+// It is a line of JSON, progressJSON, then the tokens of the two shards that are not full yet, then
+// the SHA-256 of all this. It is not part of the set. Its finished shards are verified, and a hash
+// binds its position to the options and to the names, sizes and modification times of the sources.
+// If anything differs, the work starts over.
 const resumeFile = ".entrain-prepare"
 
-// resumeShards is after how many finished shards the file is written again: what is lost when the process is killed.
+// resumeShards is the number of finished shards after which the file is rewritten, and so bounds
+// the work lost when the process is killed.
 const resumeShards = 4
 
 // progressJSON is the first line of the file.
@@ -40,7 +43,7 @@ type partJSON struct {
 	Open   int     `json:"open"`   // bytes of the next one
 }
 
-// planOf is what a resumed Prepare must have in common with the one that was interrupted.
+// planOf identifies the work: a resumed Prepare must have the same plan as the interrupted one.
 func planOf(m Manifest, sources []sourceFile) wire.Hash {
 	b := m.Bytes() // without shards
 	for _, s := range sources {
@@ -49,7 +52,8 @@ func planOf(m Manifest, sources []sourceFile) wire.Hash {
 	return wire.SHA256(b)
 }
 
-// save writes how far w is: everything before position at of source i. Shards that are being written are waited for.
+// save records the progress of w: everything before position at of source i. It waits for shards
+// that are being written.
 func (w *shardWriter) save(ctx context.Context, plan wire.Hash, i int, at position) error {
 	w.pending.Wait()
 	if ctx.Err() != nil {
@@ -81,8 +85,8 @@ func (p *partWriter) json() partJSON {
 	return j
 }
 
-// resume continues where an interrupted Prepare by the same plan was, if it left word and its shards are there. It returns the source and the
-// position to go on from.
+// resume restores an interrupted Prepare with the same plan, if its progress file is valid and its
+// shards are present. It returns the source and the position to continue from.
 func (w *shardWriter) resume(ctx context.Context, plan wire.Hash, sources []sourceFile) (i int, at position, err error) {
 	b, err := os.ReadFile(filepath.Join(w.dir, resumeFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +109,7 @@ func (w *shardWriter) resume(ctx context.Context, plan wire.Hash, sources []sour
 	return i, at, context.Cause(ctx)
 }
 
-// parseResume takes the file apart; false if it is not what was written.
+// parseResume parses the file; it returns false if the file is invalid.
 func parseResume(b []byte) (p progressJSON, tails []byte, ok bool) {
 	n := len(b) - len(wire.Hash{})
 	if n < 0 || wire.Hash(b[n:]) != wire.SHA256(b[:n]) {
@@ -118,7 +122,7 @@ func parseResume(b []byte) (p progressJSON, tails []byte, ok bool) {
 	return p, tails, true
 }
 
-// whole tells whether all shards are on disk as they should be.
+// whole reports whether all shards are on disk and correct.
 func (w *shardWriter) whole(ctx context.Context, shards []Shard) bool {
 	var faults, next atomic.Int64
 	var checkers sync.WaitGroup
@@ -139,7 +143,7 @@ func (w *shardWriter) whole(ctx context.Context, shards []Shard) bool {
 	return faults.Load() == 0 && ctx.Err() == nil
 }
 
-// restore sets a part to what was saved.
+// restore sets a part to its saved state.
 func (p *partWriter) restore(j partJSON, tail []byte, tokenBytes int) {
 	p.shards = j.Shards
 	for _, s := range j.Shards {

@@ -8,7 +8,7 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 )
 
-// s3 is a host that is a bucket: the files are objects below the location's prefix.
+// s3 is a host in a bucket: the files are objects below the location's prefix.
 type s3 struct {
 	at    bucket.Location
 	store bucket.Store
@@ -37,7 +37,7 @@ func (s *s3) all(ctx context.Context, file string, most int) ([]byte, error) {
 	return b, lasting(err)
 }
 
-// lasting marks the errors that asking again does not mend.
+// lasting marks the errors that retrying cannot fix.
 func lasting(err error) error {
 	if errors.Is(err, bucket.ErrMissing) || errors.Is(err, bucket.ErrRefused) || errors.Is(err, bucket.ErrForbidden) {
 		return permanentError{err}

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Handler offers the data set in dir, whose manifest is m, to OpenURL: the files of the set by name, whole or in ranges, and nothing else that
-// may be in the directory. Any static host would do as well.
+// Handler serves the data set in dir, whose manifest is m, to OpenURL. It serves the files of the
+// set by name, whole or in ranges, and nothing else in the directory. Any static host works as
+// well.
 func Handler(dir string, m Manifest) http.Handler {
 	tags := map[string]string{ManifestFile: m.Hash().String()}
 	sets, err := componentsOf(dir, m)

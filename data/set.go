@@ -10,36 +10,38 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A Source gives sequences of tokens by number; training and evaluation need no more of a data set. Its methods may be called concurrently.
+// A Source returns sequences of tokens by number, all that training and evaluation need of a data
+// set. Its methods may be called concurrently.
 type Source interface {
-	// Len is the number of different sequences.
+	// Len returns the number of distinct sequences.
 	Len() uint64
 
-	// Read sets dst to sequence i. The length of dst must be the source's sequence length plus one: the model sees dst[:n-1] and predicts
-	// dst[1:].
+	// Read sets dst to sequence i. The length of dst must be the source's sequence length plus one:
+	// the model sees dst[:n-1] and predicts dst[1:].
 	Read(i uint64, dst []uint32) error
 }
 
-// Options say how a data set is used.
+// Options configure how a data set is used.
 type Options struct {
-	SequenceTokens uint32    // tokens a sequence gives the model; Read returns one more
+	SequenceTokens uint32    // input tokens per sequence; Read returns one more
 	Seed           wire.Hash // of the order of the sequences; the same for all members of a run
 	Verify         bool      // read and verify every shard now, not on first use
-	First          uint64    // what is called sequence 0: of a run that goes on where another was, the first that was not trained on
-	CacheBytes     int       // of chunks kept in memory; 0 means 32 MiB
+	// the number of sequence 0: in a continued run, the first sequence not yet trained on
+	First      uint64
+	CacheBytes int // of chunks kept in memory; 0 means 32 MiB
 
 	component bool // of a mix
 }
 
-// cacheBytes is the size of the cache unless told otherwise: a small data set fits and is read from disk once.
+// cacheBytes is the default size of the cache: a small data set fits and is read from disk once.
 const cacheBytes = 32 << 20
 
-// A Set is an open data set. As a Source it gives the training part, in a new order at every pass. It holds no open files, and may be used
-// concurrently.
+// A Set is an open data set. As a Source it yields the training part, in a new order in every pass.
+// It holds no open files, and may be used concurrently.
 type Set struct {
 	dir    string
 	remote *remote // nil if the set is in dir
-	mixed  *mixed  // nil if the set is one; else the sets it is of, and no shards of its own
+	mixed  *mixed  // the component sets of a mix, which has no shards; else nil
 	ahead  ahead
 
 	manifest Manifest
@@ -47,7 +49,8 @@ type Set struct {
 	heldOut  HeldOut
 	seed     wire.Hash
 	first    uint64
-	last     atomic.Pointer[pass] // the pass used last; computing another order is cheap, but not for each sequence
+	// the pass used last; computing another order is cheap, but not for each sequence
+	last atomic.Pointer[pass]
 }
 
 // pass is the order of the sequences in one pass.
@@ -56,8 +59,9 @@ type pass struct {
 	order  *Permutation
 }
 
-// Open opens the data set in dir, whose manifest must have the hash want. A shard is compared with the manifest before its first token is
-// used, or now if o.Verify says so; what is wrong with it is reported as a *CorruptError.
+// Open opens the data set in dir, whose manifest must have the hash want. It verifies a shard
+// before its first token is used, or at once if o.Verify is set. A faulty shard is reported as a
+// *CorruptError.
 func Open(ctx context.Context, dir string, want wire.Hash, o Options) (*Set, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {
@@ -88,7 +92,7 @@ func Open(ctx context.Context, dir string, want wire.Hash, o Options) (*Set, err
 	return s, nil
 }
 
-// newSet makes the set of a manifest, whose shards are in dir or at a remote place.
+// newSet returns the set of a manifest, whose shards are in dir or at a remote place.
 func newSet(dir string, m Manifest, o Options, r *remote) (*Set, error) {
 	if o.SequenceTokens == 0 || o.SequenceTokens > SequenceMax {
 		return nil, fmt.Errorf("sequence length %d is not in 1..%d", o.SequenceTokens, SequenceMax)
@@ -113,13 +117,13 @@ func newSet(dir string, m Manifest, o Options, r *remote) (*Set, error) {
 	return s, nil
 }
 
-// Manifest is the manifest of the set. Its slices must not be changed.
+// Manifest returns the manifest of the set. Its slices must not be changed.
 func (s *Set) Manifest() Manifest { return s.manifest }
 
-// Len is the number of training sequences, which is how many a pass has. Sequence k covers the tokens from k*SequenceTokens on; up to
-// SequenceTokens tokens at the end of the data belong to none.
+// Len returns the number of training sequences in a pass. Sequence k covers the tokens from
+// k*SequenceTokens on; up to SequenceTokens tokens at the end of the data belong to no sequence.
 //
-// A mix has as many as it gives before the first of its sets begins anew.
+// For a mix, it is the number of sequences before the first of its sets starts over.
 func (s *Set) Len() uint64 {
 	if s.mixed != nil {
 		return s.mixed.len((*Set).Len)
@@ -127,8 +131,9 @@ func (s *Set) Len() uint64 {
 	return s.train.len()
 }
 
-// Read sets dst to the i-th sequence of training: i counts on for ever, and pass i/Len() gives every sequence once, in the order of
-// NewPermutation(seed, pass, Len()), beginning with Options.First. Errors are a *CorruptError, a failed read, or a token outside the vocabulary.
+// Read sets dst to the i-th sequence of training. i is unbounded: pass i/Len() yields every
+// sequence once, in the order of NewPermutation(seed, pass, Len()), beginning with Options.First.
+// Errors are a *CorruptError, a failed read, or a token outside the vocabulary.
 func (s *Set) Read(i uint64, dst []uint32) error {
 	i += s.first
 	if s.mixed != nil {
@@ -152,7 +157,8 @@ func (s *Set) at(i uint64) uint64 {
 	return p.order.At(i % n)
 }
 
-// Close ends what a set on other machines has started; of a set in a directory there is nothing to end.
+// Close stops the background work of a set on other machines. It does nothing for a set in a
+// directory.
 func (s *Set) Close() {
 	if s.mixed != nil {
 		for _, set := range s.mixed.sets {
@@ -164,10 +170,11 @@ func (s *Set) Close() {
 	}
 }
 
-// HeldOut is the part that is never trained on, in its own order.
+// HeldOut returns the part that is never trained on, in its own order.
 func (s *Set) HeldOut() *HeldOut { return &s.heldOut }
 
-// Verify compares every shard with the manifest and returns the first fault, a *CorruptError if it is the data's.
+// Verify compares every shard with the manifest and returns the first error, a *CorruptError if the
+// data is at fault.
 func (s *Set) Verify(ctx context.Context) error {
 	if s.mixed != nil {
 		for _, set := range s.mixed.sets {
@@ -190,14 +197,14 @@ func (s *Set) Verify(ctx context.Context) error {
 	return nil
 }
 
-// HeldOut is the held-out part of a Set, a Source that gives its sequences in the order of the text. That of a mix takes them from its sets in turn,
-// in the proportions of the weights.
+// HeldOut is the held-out part of a Set, a Source that yields its sequences in text order. For a
+// mix it takes them from its sets in turn, in the proportions of the weights.
 type HeldOut struct {
 	part  part
 	mixed *mixed
 }
 
-// Len is the number of held-out sequences; it may be 0.
+// Len returns the number of held-out sequences; it may be 0.
 func (h *HeldOut) Len() uint64 {
 	if h.mixed != nil {
 		return h.mixed.len(func(s *Set) uint64 { return s.heldOut.Len() })
@@ -205,7 +212,7 @@ func (h *HeldOut) Len() uint64 {
 	return h.part.len()
 }
 
-// Read sets dst to held-out sequence i. There are Len of them; another i is an error.
+// Read sets dst to held-out sequence i. It is an error if i is not below Len.
 func (h *HeldOut) Read(i uint64, dst []uint32) error {
 	if i >= h.Len() {
 		return fmt.Errorf("held-out sequence %d is beyond the last of %d", i, h.Len())
@@ -227,7 +234,8 @@ type part struct {
 	cache    *cache
 }
 
-// len counts the sequences: each begins seq tokens after the one before and has one token more.
+// len returns the number of sequences: each starts seq tokens after the previous one and has seq+1
+// tokens.
 func (p part) len() uint64 {
 	if p.tokens == 0 {
 		return 0
@@ -251,7 +259,8 @@ func (p part) read(k uint64, dst []uint32) error {
 	return nil
 }
 
-// readFrom sets the front of dst to the tokens from token at on, as far as their chunk reaches, and returns how many.
+// readFrom fills the front of dst with the tokens from token at to the end of its chunk, and
+// returns the number read.
 func (p part) readFrom(at uint64, dst []uint32) (int, error) {
 	size := uint64(p.manifest.TokenBytes)
 	s := p.shards[at/p.manifest.ShardTokens]

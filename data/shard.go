@@ -14,13 +14,13 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A CorruptError says that a shard is not what the manifest says.
+// A CorruptError reports that a shard does not match the manifest.
 type CorruptError struct {
 	File   string // the shard's file, with its directory
 	Reason string // what is wrong with it
 }
 
-// Error says which shard is corrupt and what to do.
+// Error returns which shard is corrupt and what to do.
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("shard %q is not what the manifest says: %s; prepare the data again into the same directory, or fetch the file again", e.File, e.Reason)
 }
@@ -31,22 +31,23 @@ type chunk struct {
 	i     uint64
 }
 
-// shard is the file of a Shard and what is known of it.
+// shard is the file of a Shard with its verification state.
 type shard struct {
 	Shard
 	path   string
 	remote *remote // nil if path is a file here
 
-	// Where the leaves are in LeavesFile, and how many bytes it has.
+	// The position and length of the leaves in LeavesFile, in bytes.
 	leafOffset, leavesSize uint64
 
-	// verifying guards leaves. It is held while the file is read for the first time: all who need the shard wait for the same answer.
+	// verifying guards leaves. It is held during the first read of the file, so concurrent callers
+	// wait for the same result.
 	verifying sync.Mutex
-	leaves    []wire.Hash // of the file's chunks, once they have led to Root; nil before
+	leaves    []wire.Hash // of the file's chunks, verified against Root; nil before
 }
 
-// verify returns the leaves of the shard, which it learns first by reading the shard and comparing its root. Of a remote shard they may be
-// fetched alone.
+// verify returns the leaves of the shard. On first use it reads the shard and compares its root;
+// for a remote shard it may fetch the leaves alone.
 func (s *shard) verify() ([]wire.Hash, error) {
 	s.verifying.Lock()
 	defer s.verifying.Unlock()
@@ -84,7 +85,7 @@ func (s *shard) learnLeaves() ([]wire.Hash, error) {
 	return leaves, nil
 }
 
-// open opens the shard's file, which must have the right size.
+// open opens the shard's file and checks its size.
 func (s *shard) open() (*os.File, error) {
 	f, err := os.Open(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +105,7 @@ func (s *shard) open() (*os.File, error) {
 	return f, nil
 }
 
-// readChunk reads chunk i into buf and returns its part of buf.
+// readChunk reads chunk i into buf and returns the bytes read.
 func (s *shard) readChunk(f *os.File, i uint64, buf []byte) ([]byte, error) {
 	from, to := merkle.Chunk(s.Bytes, i)
 	b := buf[:to-from]
@@ -118,7 +119,8 @@ func (s *shard) readChunk(f *os.File, i uint64, buf []byte) ([]byte, error) {
 	return b, nil
 }
 
-// load reads chunk i and compares it with its leaf, so that a file which changes after it was verified is noticed too.
+// load reads chunk i and compares it with its leaf, to detect a file that changes after
+// verification.
 func (s *shard) load(i uint64) ([]byte, error) {
 	leaves, err := s.verify()
 	if err != nil {
@@ -143,7 +145,7 @@ func (s *shard) load(i uint64) ([]byte, error) {
 	return b, nil
 }
 
-// newShards are the shards of both parts of a manifest, in dir or at a remote place.
+// newShards returns the shards of both parts of a manifest, in dir or at a remote place.
 func newShards(dir string, m Manifest, r *remote) (train, heldOut []*shard) {
 	var all []*shard
 	var leaves uint64

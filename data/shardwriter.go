@@ -13,11 +13,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// shardWriter cuts tokens into shards. One goroutine gives it tokens; its workers hash the full shards and write those that are not on disk.
+// shardWriter cuts tokens into shards. One goroutine supplies tokens; workers hash the full shards
+// and write the ones that are not on disk.
 type shardWriter struct {
 	dir       string
 	manifest  Manifest  // without shards
-	old       *Manifest // what dir must come out as, or nil
+	old       *Manifest // the manifest that dir must match, or nil
 	tokenizer tokenizer.Tokenizer
 	train     partWriter
 	heldOut   partWriter
@@ -27,7 +28,7 @@ type shardWriter struct {
 
 	jobs    chan job
 	workers sync.WaitGroup
-	pending sync.WaitGroup // for the jobs that are not done
+	pending sync.WaitGroup // unfinished jobs
 	buffers sync.Pool      // of *[]byte, for shards
 
 	mu       sync.Mutex // guards the shards of the parts, and what follows
@@ -64,7 +65,7 @@ func newShardWriter(dir string, m Manifest, old *Manifest, o PrepareOptions) *sh
 	return w
 }
 
-// start begins the workers, which end with finish. The first that fails ends ctx by fail.
+// start starts the workers, which end with finish. The first failure ends ctx by fail.
 func (w *shardWriter) start(ctx context.Context, fail context.CancelCauseFunc) {
 	for range w.n {
 		w.workers.Go(func() { w.work(ctx, fail) })
@@ -100,7 +101,7 @@ func (w *shardWriter) write(ctx context.Context, p *partWriter, tokens []uint32,
 	return nil
 }
 
-// encode appends tokens to a shard's bytes; the first of them is token at of its part.
+// encode appends tokens to a shard's bytes; the first is token at of its part.
 func (w *shardWriter) encode(dst []byte, tokens []uint32, at uint64) ([]byte, error) {
 	for i, token := range tokens {
 		if token >= w.manifest.Vocab {
@@ -185,7 +186,7 @@ func (w *shardWriter) store(j job) error {
 	return nil
 }
 
-// read counts the first n bytes of the sources as done with.
+// read records that the first n bytes of the sources are processed.
 func (w *shardWriter) read(n uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,8 +204,8 @@ func (w *shardWriter) tell() {
 	}
 }
 
-// finish completes the last shards, waits for the workers and returns the manifest. It is called once, with the error that ended the
-// writing, if any.
+// finish completes the last shards, waits for the workers and returns the manifest. It is called
+// once, with the error that ended the writing, if any.
 func (w *shardWriter) finish(ctx context.Context, err error) (Manifest, error) {
 	if err == nil {
 		w.read(w.total)
@@ -228,7 +229,8 @@ func (w *shardWriter) finish(ctx context.Context, err error) (Manifest, error) {
 	return m, nil
 }
 
-// writeLeaves writes the file of leaves. Those of shards which an interrupted Prepare finished are read from disk.
+// writeLeaves writes the file of leaves. It reads from disk the leaves of shards that an
+// interrupted Prepare finished.
 func (w *shardWriter) writeLeaves() error {
 	var b []byte
 	for _, p := range []*partWriter{&w.train, &w.heldOut} {

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// cutBytes is how far beyond the begin of the held-out share of a text the end of a line is looked for.
+// cutBytes bounds the search for a line end after the start of the held-out share of a text.
 const cutBytes = 64 << 10
 
-// textReader reads a text.
+// textReader reads a text source.
 type textReader struct {
 	*os.File
 	source *sourceFile
@@ -74,7 +74,8 @@ func (r *textReader) next() (*piece, error) {
 	return p, nil
 }
 
-// pieceEnd returns how much of b to encode when more text follows: as far as the last line end, or else as far as the last whole character.
+// pieceEnd returns how much of b to encode when more text follows: up to the last line end, or else
+// up to the last complete character.
 func pieceEnd(b []byte) int {
 	if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
 		return i + 1

@@ -10,17 +10,21 @@ import (
 	"strings"
 )
 
-// Files of tokens that others write.
+// Token files of other programs.
 //
-// llm.c (dev/data/data_common.py): 256 int32, of which the first three are magic 20240520, version 1 and the number of tokens, which follow as
-// uint16; for Llama 3 the magic is 20240801, the version 7, and the tokens are uint32.
+// llm.c (dev/data/data_common.py): 256 int32, of which the first three are magic 20240520, version
+// 1 and the number of tokens, which follow as uint16. For Llama 3 the magic is 20240801, the
+// version is 7, and the tokens are uint32.
 //
-// Megatron-LM (megatron/core/datasets/indexed_dataset.py): x.bin is tokens, x.idx says which:
+// Megatron-LM (megatron/core/datasets/indexed_dataset.py): x.bin holds tokens, x.idx describes
+// them:
 //
-//	"MMIDIDX\0\0" | version 1, U64 | type, U8: 4 int32, 8 uint16 | sequences, U64 | documents + 1, U64
-//	length of each sequence, I32 | byte in x.bin at which each begins, I64 | number of the first sequence of each document, and of all, I64
+//	"MMIDIDX\0\0" | version 1, U64 | type, U8: 4 int32, 8 uint16
+//	sequences, U64 | documents + 1, U64
+//	length of each sequence, I32 | byte in x.bin at which each begins, I64
+//	number of the first sequence of each document, and of all, I64
 
-// tokenLayout says where the tokens in a file are.
+// tokenLayout describes where the tokens in a file are.
 type tokenLayout struct {
 	header    uint64 // bytes before them
 	size      int    // of a token
@@ -84,14 +88,15 @@ func readLLMC(path string) (l tokenLayout, err error) {
 	return tokenLayout{header: uint64(len(b)), size: size, tokens: uint64(binary.LittleEndian.Uint32(b[8:]))}, nil
 }
 
-// megatronName is the name of one of the two files, given either.
+// megatronName returns the name of one of the two files, given either.
 func megatronName(path, ending string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + ending
 }
 
 const megatronMagic = "MMIDIDX\x00\x00"
 
-// readMegatron reads an index. Only what every writer of such files does is taken: sequences that follow each other without gaps.
+// readMegatron reads an index. It accepts only what every writer of such files produces: sequences
+// that follow each other without gaps.
 func readMegatron(path string) (l tokenLayout, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -133,7 +138,7 @@ func readMegatron(path string) (l tokenLayout, err error) {
 	return l, checkDocuments(newInts(io.NewSectionReader(f, at+12*int64(sequences), 8*int64(documents)), 8), documents, sequences)
 }
 
-// checkSequences adds the lengths up and compares them with where the sequences begin.
+// checkSequences sums the lengths and compares them with the starts of the sequences.
 func checkSequences(lengths, pointers *ints, n, size uint64) (tokens uint64, err error) {
 	for i := range n {
 		length, err := lengths.next()
@@ -152,7 +157,7 @@ func checkSequences(lengths, pointers *ints, n, size uint64) (tokens uint64, err
 	return tokens, nil
 }
 
-// checkDocuments checks that the documents are all sequences, in order.
+// checkDocuments checks that the documents cover all sequences, in order.
 func checkDocuments(firsts *ints, n, sequences uint64) error {
 	last := int64(0)
 	for i := range n {

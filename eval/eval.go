@@ -1,16 +1,18 @@
-// Package eval scores a language model on multiple-choice tasks as EleutherAI's lm-evaluation-harness does, so that the figures can be held
-// against those that others publish.
+// Package eval scores a language model on multiple-choice tasks as EleutherAI's
+// lm-evaluation-harness does, so that the results are comparable with published ones.
 //
-// An item is a context and some choices. The model's score of a choice is the log-likelihood of its text after the context, the sum over its
-// tokens. The item counts for
+// An item is a context and several choices. The model's score of a choice is the log-likelihood of
+// its text after the context, the sum over its tokens. An item counts as correct for
 //
 //	acc        if the choice of the greatest log-likelihood is the right one
 //	acc_norm   if the choice of the greatest log-likelihood per character of its text is
 //
-// of equal ones the first. Context and choice are tokenized as one text; white space at the context's end counts to the choice (the harness's
-// TemplateLM._encode_pair). A text longer than the model's context loses its beginning.
+// Ties go to the first choice. Context and choice are tokenized as one text; white space at the end
+// of the context belongs to the choice (the harness's TemplateLM._encode_pair). A text longer than
+// the model's context loses its beginning.
 //
-// How the items of each task are made from its records is in tasks.go; the records are lines of JSON as Hugging Face's data sets have them.
+// File tasks.go converts each task's records to items. Records are lines of JSON in the form of
+// Hugging Face's data sets.
 package eval
 
 import (
@@ -28,29 +30,30 @@ import (
 // An Item is one question.
 type Item struct {
 	Context string
-	Choices []string // what may follow the context, with a space in front where there is one
+	Choices []string // continuations of the context, with a leading space if there is one
 	Gold    int      // the right one
 }
 
-// A Result is what came of a task.
+// A Result is the outcome of a task.
 type Result struct {
-	Task    string      `json:"task"`
-	Items   int         `json:"items"`
-	Acc     float64     `json:"acc"`
-	AccErr  float64     `json:"acc_stderr"` // of the mean, of a sample of items: sqrt(acc(1-acc)/(n-1))
+	Task  string  `json:"task"`
+	Items int     `json:"items"`
+	Acc   float64 `json:"acc"`
+	// standard error of the mean over a sample of items: sqrt(acc(1-acc)/(n-1))
+	AccErr  float64     `json:"acc_stderr"`
 	Norm    float64     `json:"acc_norm"`
 	NormErr float64     `json:"acc_norm_stderr"`
 	Scores  [][]float64 `json:"scores,omitempty"` // of each item's choices, in nats
 }
 
-// A Scorer computes log-likelihoods with one model. It is for one goroutine at a time.
+// A Scorer computes log-likelihoods with one model. It must not be used concurrently.
 type Scorer struct {
 	Model     *llama.Generator
 	Tokenizer tokenizer.Tokenizer
 	Context   int // tokens that the model can see
 }
 
-// Run scores the items. Progress, which may be nil, is told after each item how many are done.
+// Run scores the items. After each item it calls progress, if not nil, with the number done.
 func (s *Scorer) Run(ctx context.Context, task string, items []Item, progress func(done int)) (Result, error) {
 	var right, rightNorm int
 	r := Result{Task: task, Items: len(items)}
@@ -90,7 +93,7 @@ func (s *Scorer) Run(ctx context.Context, task string, items []Item, progress fu
 	return r, nil
 }
 
-// share is a mean of zeros and ones and its standard error.
+// share returns the mean of zeros and ones and its standard error.
 func share(right, n int) (mean, stderr float64) {
 	if n == 0 {
 		return 0, 0
@@ -124,7 +127,7 @@ func (s *Scorer) choice(before, choice string) (float64, error) {
 	if from == len(tokens) {
 		return 0, fmt.Errorf("%q has no token of its own", choice)
 	}
-	// The model sees all tokens but the last, and as many as it can.
+	// The model sees all tokens but the last, up to its context length.
 	if cut := len(tokens) - 1 - s.Context; cut > 0 {
 		if cut >= from {
 			return 0, fmt.Errorf("%q has %d tokens, more than the model's context of %d", choice, len(tokens)-from, s.Context)
@@ -148,7 +151,8 @@ func (s *Scorer) choice(before, choice string) (float64, error) {
 	}
 }
 
-// pair tokenizes context and choice, and says where the choice begins: at 1 or later, for a model must have read something.
+// pair tokenizes context and choice, and returns the index where the choice starts. It is at least
+// 1, since the model needs some input.
 func (s *Scorer) pair(before, choice string) (tokens []uint32, from int) {
 	bare := strings.TrimRightFunc(before, unicode.IsSpace)
 	choice = before[len(bare):] + choice
@@ -161,7 +165,7 @@ func (s *Scorer) pair(before, choice string) (tokens []uint32, from int) {
 	return tokens, min(n, len(tokens))
 }
 
-// logLikelihood is the logarithm of the softmax of logits at a token, in binary64.
+// logLikelihood returns the logarithm of the softmax of logits at a token, in binary64.
 func logLikelihood(logits []float32, token uint32) float64 {
 	most := math.Inf(-1)
 	for _, v := range logits {

@@ -13,13 +13,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a file of records.
+// Limits of a file of records.
 const (
 	LineBytesMax = 1 << 20 // of one record; the longest known passages have some 10 KB
 	ItemsMax     = 1 << 20 // far above the largest task
 )
 
-// Tasks are the names of the tasks there are.
+// Tasks returns the names of the known tasks.
 func Tasks() []string {
 	names := make([]string, 0, len(tasks))
 	for name := range tasks {
@@ -29,7 +29,8 @@ func Tasks() []string {
 	return names
 }
 
-// tasks make an item of a record. Each follows the task's file in lm-evaluation-harness, lm_eval/tasks.
+// tasks convert a record to an item. Each follows the task's file in lm-evaluation-harness,
+// lm_eval/tasks.
 var tasks = map[string]func(record []byte) (Item, error){
 	"arc_challenge": arc, // allenai/ai2_arc, ARC-Challenge
 	"arc_easy":      arc, // allenai/ai2_arc, ARC-Easy
@@ -39,7 +40,7 @@ var tasks = map[string]func(record []byte) (Item, error){
 	"piqa":          piqa,
 }
 
-// Read reads the items of a task from lines of JSON. At most limit of them, if it is not 0.
+// Read reads the items of a task from lines of JSON, at most limit of them unless limit is 0.
 func Read(task string, r io.Reader, limit int) ([]Item, error) {
 	item, ok := tasks[task]
 	if !ok {
@@ -78,7 +79,7 @@ func Read(task string, r io.Reader, limit int) ([]Item, error) {
 	return items, nil
 }
 
-// spaced puts a space in front of each choice: the harness's target_delimiter.
+// spaced puts a space before each choice: the harness's target_delimiter.
 func spaced(choices []string) []string {
 	list := make([]string, len(choices))
 	for i, c := range choices {
@@ -87,7 +88,7 @@ func spaced(choices []string) []string {
 	return list
 }
 
-// index is a number that some files write as a text.
+// index is a number that some files write as a string.
 type index int
 
 // UnmarshalJSON reads 3 and "3".
@@ -159,7 +160,8 @@ func hellaswag(b []byte) (Item, error) {
 	return checked(Item{Context: clean(r.Activity + ": " + r.A + " " + capitalize(r.B)), Choices: spaced(r.Endings), Gold: int(r.Label)}, err)
 }
 
-// capitalize is Python's str.capitalize for what the data holds: the first letter large, the others small.
+// capitalize is Python's str.capitalize for the characters in the data: the first letter upper
+// case, the others lower case.
 func capitalize(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
 	return strings.ToTitle(s[:n]) + strings.ToLower(s[n:])

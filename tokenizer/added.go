@@ -6,21 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// addedToken is a token that is looked for in the text before it is cut into words.
+// addedToken is a token that is matched in the text before the text is cut into words.
 type addedToken struct {
 	id      uint32
 	content string
 	special bool
-	late    bool // looked for in what the others have left: the files call these "normalized"
+	late    bool // matched in the text that the others leave: "normalized" in the files
 
-	// How the token meets its surroundings: not inside of words, taking the blank space before and after it.
+	// Conditions on the token's surroundings: whole words only, and whether it absorbs white space
+	// before and after it.
 	singleWord, lstrip, rstrip bool
 }
 
-// addedTokens are those of a tokenizer, longest first, so that the first one that fits is the longest.
+// addedTokens are a tokenizer's added tokens, longest first, so that the first match is the
+// longest.
 type addedTokens struct {
-	list  []addedToken
-	first [2][256]bool // whether one of a kind begins with a byte: [0] those that are not special, [1] all
+	list []addedToken
+	// whether one of a kind begins with a byte: [0] those that are not special, [1] all
+	first [2][256]bool
 }
 
 func newAddedTokens(list []addedToken) addedTokens {
@@ -35,14 +38,15 @@ func newAddedTokens(list []addedToken) addedTokens {
 	return a
 }
 
-// split appends the ids of text: those of the added tokens in it, and what encode makes of the text between them.
+// split appends the ids of text: the added tokens in it, and the result of encode for the text
+// between them.
 func (a *addedTokens) split(dst []uint32, text []byte, special bool, encode func([]uint32, []byte) []uint32) []uint32 {
 	return a.pass(dst, text, special, false, func(dst []uint32, text []byte) []uint32 {
 		return a.pass(dst, text, special, true, encode)
 	})
 }
 
-// pass looks for one kind of added tokens.
+// pass matches one kind of added tokens.
 func (a *addedTokens) pass(dst []uint32, text []byte, special, late bool, encode func([]uint32, []byte) []uint32) []uint32 {
 	first := &a.first[0]
 	if special {
@@ -68,7 +72,7 @@ func (a *addedTokens) pass(dst []uint32, text []byte, special, late bool, encode
 			from = max(done, from-blankAtEnd(text[:from]))
 		}
 		if t.rstrip {
-			// As in the library, a token of blank space may be found again in what this one took.
+			// As in the library, a blank token may match again in the space that this one absorbed.
 			n, _ := spaceRun(text[to:])
 			to += n
 		}
@@ -95,7 +99,7 @@ func (a *addedTokens) find(text []byte, i int, special, late bool) *addedToken {
 	return nil
 }
 
-// blankAtEnd returns the length of the blank space that b ends with.
+// blankAtEnd returns the length of the white space at the end of b.
 func blankAtEnd(b []byte) int {
 	n := 0
 	for n < len(b) {

@@ -7,11 +7,13 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// BPE is a byte-level byte pair encoding (Sennrich et al. 2016; Radford et al. 2019), read from a tokenizer.json. Text is cut into words by a
-// pattern; in each word, which begins as single bytes, the two neighbours whose merge stands first in the list of merges become one token,
-// the leftmost such pair first, until no pair is in the list.
+// BPE is a byte-level byte pair encoding (Sennrich et al. 2016; Radford et al. 2019), read from a
+// tokenizer.json. A pattern cuts text into words, and each word starts as single bytes. Repeatedly,
+// the two neighbours whose merge comes first in the list of merges become one token, the leftmost
+// such pair first, until no pair is in the list.
 //
-// Ids are those of Hugging Face's tokenizers library for the same file without its post-processor, which only adds tokens at the ends.
+// Ids equal the ids of Hugging Face's tokenizers library for the same file without its
+// post-processor, which only adds tokens at the ends.
 type BPE struct {
 	json  []byte
 	hash  wire.Hash
@@ -26,26 +28,28 @@ type BPE struct {
 	idsMax int // ids are below it
 }
 
-// Name is "bpe-" and the number of tokens.
+// Name returns "bpe-" and the number of tokens.
 func (t *BPE) Name() string { return fmt.Sprintf("bpe-%d", len(t.text)) }
 
-// Hash is the SHA-256 of the tokenizer.json that t was read from.
+// Hash returns the SHA-256 of the tokenizer.json that t was read from.
 func (t *BPE) Hash() wire.Hash { return t.hash }
 
-// Vocab is the largest id plus one.
+// Vocab returns the largest id plus one.
 func (t *BPE) Vocab() uint32 { return uint32(len(t.text)) }
 
-// End is the special token that ends a document: the first of endTokens that the file has.
+// End returns the special token that ends a document: the first of endTokens that the file has.
 func (t *BPE) End() uint32 { return t.end }
 
-// JSON is the file that t was read from.
+// JSON returns the file that t was read from.
 func (t *BPE) JSON() []byte { return slices.Clone(t.json) }
 
-// Encode appends the ids of text. What spells a special token in text is text like any other, so that no document can end another or speak
-// with the voice of a system; it is what the tokenizers library does with encode_special_tokens set. Added tokens that are not special are found.
+// Encode appends the ids of text. The spelling of a special token in text is ordinary text, so that
+// no document can end another or pose as a system prompt. The tokenizers library does the same with
+// encode_special_tokens set. Added tokens that are not special are matched.
 func (t *BPE) Encode(dst []uint32, text []byte) []uint32 { return t.encode(dst, text, false) }
 
-// EncodeSpecial appends the ids of text, in which special tokens may be spelled out: for prompts of whoever runs the model.
+// EncodeSpecial appends the ids of text, and recognizes the spellings of special tokens, for
+// prompts by the user of the model.
 func (t *BPE) EncodeSpecial(dst []uint32, text []byte) []uint32 { return t.encode(dst, text, true) }
 
 func (t *BPE) encode(dst []uint32, text []byte, special bool) []uint32 {
@@ -56,7 +60,7 @@ func (t *BPE) encode(dst []uint32, text []byte, special bool) []uint32 {
 	})
 }
 
-// Decode appends the text of ids, special tokens as they are spelled.
+// Decode appends the text of ids, with special tokens spelled out.
 func (t *BPE) Decode(dst []byte, ids []uint32) ([]byte, error) {
 	for i, id := range ids {
 		if uint64(id) >= uint64(len(t.text)) || t.text[id] == nil {
@@ -67,7 +71,8 @@ func (t *BPE) Decode(dst []byte, ids []uint32) ([]byte, error) {
 	return dst, nil
 }
 
-// TokenText is the text of one token, nil if there is no such token. The slice must not be changed.
+// TokenText returns the text of one token, nil if there is no such token. The slice must not be
+// changed.
 func (t *BPE) TokenText(id uint32) []byte {
 	if uint64(id) >= uint64(len(t.text)) {
 		return nil
@@ -86,7 +91,8 @@ func (t *BPE) appendWord(dst []uint32, word []byte, m *merger) []uint32 {
 	return m.long(t, dst, word)
 }
 
-// shortWord is the length up to which looking at all pairs after each merge is faster than keeping a heap.
+// shortWord is the length up to which examining all pairs after each merge is faster than keeping a
+// heap.
 const shortWord = 40
 
 // merger is the working memory of merges.
@@ -98,7 +104,7 @@ type merger struct {
 	heap    []candidate
 }
 
-// short merges by looking for the first merge again and again.
+// short merges by repeated search for the first merge.
 func (m *merger) short(t *BPE, dst []uint32, word []byte) []uint32 {
 	n := len(word)
 	for i, c := range word {
@@ -149,7 +155,7 @@ func (c candidate) before(o candidate) bool {
 	return c.merge < o.merge || c.merge == o.merge && c.at < o.at
 }
 
-// long merges with a heap, in n log n for a word of n bytes: nobody keeps a text from being one word of a megabyte.
+// long merges with a heap, in n log n for a word of n bytes: a text can be one word of a megabyte.
 func (m *merger) long(t *BPE, dst []uint32, word []byte) []uint32 {
 	m.symbols, m.heap = m.symbols[:0], m.heap[:0]
 	for i, c := range word {
@@ -163,7 +169,7 @@ func (m *merger) long(t *BPE, dst []uint32, word []byte) []uint32 {
 		c := m.pop()
 		left := &m.symbols[c.at]
 		if left.dead || left.next < 0 || t.pairs.find(left.id, m.symbols[left.next].id) != c.merge {
-			continue // one of the two has been merged with another since
+			continue // one of the two has since merged with another
 		}
 		right := &m.symbols[left.next]
 		left.id, left.next, right.dead = mergedID(c.merge), right.next, true
@@ -219,14 +225,15 @@ func (m *merger) pop() candidate {
 	}
 }
 
-// noMerge is what pairs has for two tokens that do not merge; every merge is smaller.
+// noMerge is the result of pairs for two tokens that do not merge; every merge is smaller.
 const noMerge = ^uint64(0)
 
-// mergedID is the token that a merge makes.
+// mergedID returns the token that a merge produces.
 func mergedID(merge uint64) uint32 { return uint32(merge) }
 
-// pairs is a hash table from two neighbouring tokens to their merge: its place in the list of merges above 32 bits of the token it makes. It is
-// filled once and then only read, with half of its places free: twice as fast as a map.
+// pairs is a hash table from two neighbouring tokens to their merge: its rank in the list of
+// merges, above the 32 bits of the token that it produces. The table is filled once and then only
+// read, with half of its slots free. It is twice as fast as a map.
 type pairs struct {
 	keys   []uint64
 	merges []uint64
@@ -246,7 +253,7 @@ func newPairs(n int) pairs {
 	return p
 }
 
-// place returns where a key is, or the free place for it.
+// place returns the slot of a key, or the free slot for it.
 func (p *pairs) place(key uint64) uint64 {
 	i := key * 0x9e3779b97f4a7c15 >> p.shift // Fibonacci hashing
 	for p.merges[i] != noMerge && p.keys[i] != key {
@@ -259,7 +266,7 @@ func (p *pairs) find(left, right uint32) uint64 {
 	return p.merges[p.place(uint64(left)<<32|uint64(right))]
 }
 
-// add enters a merge; it returns false if the pair has one.
+// add stores a merge; it returns false if the pair already has one.
 func (p *pairs) add(left, right, rank, id uint32) bool {
 	key := uint64(left)<<32 | uint64(right)
 	i := p.place(key)

@@ -9,16 +9,17 @@ import (
 // Bytes is the tokenizer whose tokens are the 256 bytes.
 type Bytes struct{}
 
-// Name is "bytes".
+// Name returns "bytes".
 func (Bytes) Name() string { return "bytes" }
 
-// Vocab is 256.
+// Vocab returns 256.
 func (Bytes) Vocab() uint32 { return 256 }
 
-// End is 0: the NUL byte does not occur in text. Where it does, Decode(Encode(text)) is still text, but it reads as two documents.
+// End returns 0: the NUL byte does not occur in text. If it does, Decode(Encode(text)) is still
+// text, but the ids read as two documents.
 func (Bytes) End() uint32 { return 0 }
 
-// Hash is the SHA-256 of JSON().
+// Hash returns the SHA-256 of JSON().
 func (b Bytes) Hash() wire.Hash { return wire.SHA256(b.JSON()) }
 
 // Encode appends one id for each byte of text.

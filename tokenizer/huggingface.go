@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// The text around the vocabulary in tokenizer.json. The fields and their order are those which version 0.23 of the tokenizers library writes
-// itself. use_regex is false: with a merge-less vocabulary splitting into words first would change nothing and cost time.
+// The text around the vocabulary in tokenizer.json. The fields and their order match the output of
+// version 0.23 of the tokenizers library. use_regex is false: without merges, splitting into words
+// first would change nothing and cost time.
 const (
 	jsonHead = `{
   "version": "1.0",
@@ -46,8 +47,9 @@ const (
 `
 )
 
-// JSON is the definition of Bytes as tokenizer.json. No token is declared special: the piece of byte 0 is the letter Ā, and a special token
-// of that spelling would swallow the letter in ordinary text.
+// JSON returns the definition of Bytes as tokenizer.json. No token is declared special: the piece
+// of byte 0 is the letter Ā, and a special token with that spelling would capture the letter in
+// ordinary text.
 func (Bytes) JSON() []byte {
 	b := []byte(jsonHead)
 	for c := range 256 {
@@ -63,8 +65,9 @@ func (Bytes) JSON() []byte {
 	return append(b, jsonTail...)
 }
 
-// piece is the printable character that stands for a byte in GPT-2's byte-level vocabularies: the byte's own Latin-1 character where that is
-// visible, and otherwise the next unused one from U+0100 up (Radford et al. 2019, encoder.py, bytes_to_unicode).
+// piece returns the printable character for a byte in GPT-2's byte-level vocabularies: the byte's
+// own Latin-1 character if it is visible, and otherwise the next unused one from U+0100 up (Radford
+// et al. 2019, encoder.py, bytes_to_unicode).
 func piece(c byte) rune {
 	if visible(c) {
 		return rune(c)
@@ -82,8 +85,8 @@ func visible(c byte) bool {
 	return '!' <= c && c <= '~' || 0xa1 <= c && c <= 0xac || 0xae <= c
 }
 
-// ConfigJSON returns tokenizer_config.json, which tells transformers to use tokenizer.json for a model of so many positions, and which token
-// ends a text, if it is a special one.
+// ConfigJSON returns tokenizer_config.json. It makes transformers use tokenizer.json with the given
+// number of positions, and names the token that ends a text if that token is special.
 func ConfigJSON(t Tokenizer, contextTokens int) []byte {
 	if contextTokens <= 0 {
 		panic(fmt.Sprintf("tokenizer: context of %d tokens", contextTokens))

@@ -5,16 +5,18 @@ import (
 	"strconv"
 )
 
-// EachWord calls do for each word of text as GPT-2 cuts it, which is how new tokenizers do.
+// EachWord calls do for each word of text, cut as in GPT-2 and in new tokenizers.
 func EachWord(text []byte, do func(word []byte)) { splitter{pattern: gpt2}.each(text, do) }
 
 // EndOfText is the token that ends documents in new tokenizers, with id 0.
 const EndOfText = "<|endoftext|>"
 
-// FirstMerged is the id of the first token that a merge makes in a new tokenizer: EndOfText and the 256 bytes come before.
+// FirstMerged is the id of the first merged token in a new tokenizer: EndOfText and the 256 bytes
+// come before.
 const FirstMerged = 257
 
-// ByteToken is the id of a byte in a new tokenizer: the bytes are in the order of their spellings, as the tokenizers library gives them.
+// ByteToken returns the id of a byte in a new tokenizer. The bytes are sorted by their spellings,
+// as in the tokenizers library.
 func ByteToken(c byte) uint32 {
 	id := uint32(1)
 	for other := range 256 {
@@ -25,13 +27,14 @@ func ByteToken(c byte) uint32 {
 	return id
 }
 
-// A Merge makes one token of two neighbours.
+// A Merge joins two neighbouring tokens into one.
 type Merge struct {
 	Left, Right, Token uint32
 }
 
-// New returns the tokenizer with these merges, the most important first, which makes it out of a new tokenizer.json. Token is at most the number
-// of tokens before it; a merge may make a token that an earlier one makes too.
+// New returns the tokenizer with these merges, the most important first, built from a new
+// tokenizer.json. Token is at most the number of tokens before it; a merge may produce the token of
+// an earlier one.
 func New(merges []Merge) (*BPE, error) {
 	spelling := make([]string, FirstMerged, FirstMerged+len(merges))
 	spelling[0] = EndOfText
@@ -67,7 +70,7 @@ func New(merges []Merge) (*BPE, error) {
 	return parseBPE(b)
 }
 
-// bpeHead is what stands before the vocabulary in the tokenizer.json of New.
+// bpeHead is the text before the vocabulary in the tokenizer.json of New.
 const bpeHead = `{
   "version": "1.0",
   "truncation": null,

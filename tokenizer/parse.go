@@ -11,13 +11,13 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// endTokens are the names under which known vocabularies have the token that ends a document.
+// endTokens are the names of the end-of-document token in known vocabularies.
 var endTokens = []string{"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "[EOS]", "<｜end▁of▁sentence｜>"}
 
-// definition is tokenizer.json. Fields that are not here are refused: what is not understood could change ids.
+// definition is tokenizer.json. Unknown fields are refused, because they could change ids.
 type definition struct {
 	Version       string          `json:"version"`
-	Truncation    json.RawMessage `json:"truncation"` // of batches, like padding: not applied
+	Truncation    json.RawMessage `json:"truncation"` // for batches, like padding: not applied
 	Padding       json.RawMessage `json:"padding"`
 	AddedTokens   []addedJSON     `json:"added_tokens"`
 	Normalizer    json.RawMessage `json:"normalizer"`
@@ -38,9 +38,10 @@ type addedJSON struct {
 }
 
 type modelJSON struct {
-	Type         string          `json:"type"`
-	Dropout      *float64        `json:"dropout"`
-	UnkToken     json.RawMessage `json:"unk_token"` // never used, nor the next two: every byte has a token
+	Type    string   `json:"type"`
+	Dropout *float64 `json:"dropout"`
+	// never used, nor the next two: every byte has a token
+	UnkToken     json.RawMessage `json:"unk_token"`
 	FuseUnk      bool            `json:"fuse_unk"`
 	ByteFallback bool            `json:"byte_fallback"`
 	Prefix       *string         `json:"continuing_subword_prefix"`
@@ -50,7 +51,7 @@ type modelJSON struct {
 	Merges       []mergeJSON     `json:"merges"`
 }
 
-// vocabJSON is the object of spellings and ids, in which no spelling may occur twice.
+// vocabJSON is the object that maps spellings to ids; no spelling may occur twice.
 type vocabJSON map[string]uint32
 
 // UnmarshalJSON reads the object.
@@ -81,7 +82,7 @@ func (v *vocabJSON) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// mergeJSON is two spellings, written as ["a", "b"] or as "a b".
+// mergeJSON is a pair of spellings, written as ["a", "b"] or as "a b".
 type mergeJSON [2]string
 
 // UnmarshalJSON reads either form.
@@ -109,7 +110,8 @@ func (m *mergeJSON) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Parse reads a tokenizer.json: that of Bytes, or a byte-level BPE. What it does not know, it refuses, so that ids are never nearly right.
+// Parse reads a tokenizer.json: the one of Bytes, or a byte-level BPE. It refuses anything it does
+// not know, so that ids are never silently wrong.
 func Parse(b []byte) (Tokenizer, error) {
 	if len(b) > JSONBytesMax {
 		return nil, fmt.Errorf("tokenizer.json has %d bytes, more than %d", len(b), JSONBytesMax)
@@ -155,13 +157,13 @@ func parseBPE(b []byte) (*BPE, error) {
 	return t, nil
 }
 
-// lineOf says where an offset is.
+// lineOf describes the line of an offset.
 func lineOf(b []byte, offset int64) string {
 	offset = min(max(offset, 0), int64(len(b)))
 	return fmt.Sprintf(", at line %d", 1+bytes.Count(b[:offset], []byte("\n")))
 }
 
-// check refuses what is not implemented.
+// check refuses features that are not implemented.
 func (f *definition) check() error {
 	m := &f.Model
 	switch {
@@ -193,12 +195,12 @@ func (f *definition) check() error {
 
 func isNull(b json.RawMessage) bool { return len(b) == 0 || string(b) == "null" }
 
-// readVocab fills the texts and the bytes of t.
+// readVocab fills the token texts and the byte tokens of t.
 func (t *BPE) readVocab(vocab vocabJSON) error {
 	for spelling, id := range vocab {
 		text, ok := spelled(spelling)
 		if !ok {
-			text = []byte(spelling) // an added token, which is listed there again
+			text = []byte(spelling) // an added token that the vocabulary lists as well
 		}
 		if err := t.setText(id, text, spelling); err != nil {
 			return err
@@ -214,7 +216,7 @@ func (t *BPE) readVocab(vocab vocabJSON) error {
 	return nil
 }
 
-// setText enters a token.
+// setText stores a token's text.
 func (t *BPE) setText(id uint32, text []byte, spelling string) error {
 	switch {
 	case uint64(id) >= uint64(t.idsMax):
@@ -234,7 +236,8 @@ func (t *BPE) setText(id uint32, text []byte, spelling string) error {
 	return nil
 }
 
-// spelled returns the bytes that a spelling of printable characters stands for; false if it has others.
+// spelled returns the bytes for a spelling in printable characters; it returns false if the
+// spelling has other characters.
 func spelled(s string) ([]byte, bool) {
 	b := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -250,7 +253,7 @@ func spelled(s string) ([]byte, bool) {
 	return b, true
 }
 
-// invisible are the bytes that the characters from U+0100 on stand for.
+// invisible lists the bytes that characters from U+0100 on represent.
 var invisible = func() (list []byte) {
 	for c := range 256 {
 		if !visible(byte(c)) {
@@ -279,7 +282,8 @@ func (t *BPE) readMerges(vocab vocabJSON, merges []mergeJSON) error {
 	return nil
 }
 
-// readWhole finds the words that become one token: all in the vocabulary if merges are ignored for them, else those to which merges lead.
+// readWhole finds the words that become one token: the whole vocabulary if merges are ignored for
+// such words, else the words that merges produce.
 func (t *BPE) readWhole(ignoreMerges bool) {
 	t.whole = make(map[string]uint32, len(t.text))
 	var m merger
@@ -299,7 +303,8 @@ func (t *BPE) readWhole(ignoreMerges bool) {
 	}
 }
 
-// readAdded enters the added tokens, which may be in the vocabulary or not, and finds the one that ends a document.
+// readAdded stores the added tokens, whether or not they are in the vocabulary, and finds the one
+// that ends a document.
 func (t *BPE) readAdded(vocab vocabJSON, list []addedJSON) error {
 	var tokens []addedToken
 	ends := make(map[string]uint32)

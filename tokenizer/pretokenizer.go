@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// stepJSON is a pre-tokenizer of any type that is known.
+// stepJSON is a pre-tokenizer of any known type.
 type stepJSON struct {
 	Type             string            `json:"type"`
 	PreTokenizers    []json.RawMessage `json:"pretokenizers"`     // of Sequence
@@ -16,7 +16,7 @@ type stepJSON struct {
 	Invert           bool              `json:"invert"`            // of Split
 	IndividualDigits bool              `json:"individual_digits"` // of Digits
 	AddPrefixSpace   bool              `json:"add_prefix_space"`  // of ByteLevel
-	TrimOffsets      bool              `json:"trim_offsets"`      // of ByteLevel; says nothing about ids
+	TrimOffsets      bool              `json:"trim_offsets"`      // of ByteLevel; does not affect ids
 	UseRegex         *bool             `json:"use_regex"`         // of ByteLevel
 }
 
@@ -25,7 +25,8 @@ type patternJSON struct {
 	String *string `json:"String"`
 }
 
-// parseSplitter reads pre_tokenizer: ByteLevel, alone or after Digits and a Split by a known pattern.
+// parseSplitter reads pre_tokenizer: ByteLevel, alone or after Digits and a Split by a known
+// pattern.
 func parseSplitter(b json.RawMessage) (splitter, error) {
 	steps, err := parseSteps(b)
 	if err != nil {
@@ -53,7 +54,7 @@ func parseSplitter(b json.RawMessage) (splitter, error) {
 	return s, errors.New("none: a byte-level vocabulary needs ByteLevel")
 }
 
-// parseSteps returns the steps of a Sequence, or the one there is.
+// parseSteps returns the steps of a Sequence, or the single step.
 func parseSteps(b json.RawMessage) ([]stepJSON, error) {
 	if isNull(b) {
 		return nil, nil
@@ -81,7 +82,8 @@ func parseStep(b json.RawMessage) (s stepJSON, err error) {
 
 // known returns the pattern of a Split.
 func (s stepJSON) known() (pattern, error) {
-	whole := s.Behavior == "Isolated" && !s.Invert || s.Behavior == "Removed" && s.Invert // the same: the patterns leave nothing out
+	// equivalent, since the patterns match all text
+	whole := s.Behavior == "Isolated" && !s.Invert || s.Behavior == "Removed" && s.Invert
 	if s.Pattern == nil || s.Pattern.Regex == nil || !whole {
 		return uncut, fmt.Errorf("a Split with behavior %.80q by something else than an isolated regex is not known", s.Behavior)
 	}

@@ -5,13 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// The split patterns of byte-level tokenizers, without a regular expression engine: Go's has no lookahead, which all of them need, and a
-// scanner by hand is ten times as fast as one that has. Each function returns the length of the first word of b, which is not empty; the
-// patterns leave nothing between two words. What is a letter or a number is decided by the Unicode tables of package unicode.
+// The split patterns of byte-level tokenizers, without a regular expression engine: Go's has no
+// lookahead, which all of them need, and a hand-written scanner is ten times as fast as an engine
+// that has it. Each function returns the length of the first word of b, which is not empty; the
+// patterns leave no gap between words. The Unicode tables of package unicode define letters and
+// numbers.
 //
-// Bytes that are no UTF-8 are words like punctuation: a regular expression never sees any, because the other libraries take strings.
+// Bytes that are not UTF-8 form words like punctuation. No regular expression defines their
+// treatment, because the other libraries take strings.
 
-// class is what the patterns tell apart.
+// class is a character class that the patterns distinguish.
 type class uint8
 
 const (
@@ -22,7 +25,7 @@ const (
 	newline       // \r and \n
 )
 
-// asciiClass is the class of the characters that nearly all text is made of.
+// asciiClass is the class of each ASCII character, the common case.
 var asciiClass = func() (t [utf8.RuneSelf]class) {
 	for c := range t {
 		t[c] = runeClass(rune(c))
@@ -44,7 +47,7 @@ func runeClass(r rune) class {
 	return other
 }
 
-// at returns the class and the length of the character at b[i], and 0 for the length at the end.
+// at returns the class and the length of the character at b[i], with length 0 at the end.
 func at(b []byte, i int) (class, int) {
 	if i >= len(b) {
 		return other, 0
@@ -56,7 +59,7 @@ func at(b []byte, i int) (class, int) {
 	return runeClass(r), n
 }
 
-// run returns where the characters of a class end that begin at b[i].
+// run returns the end of the run of characters of a class that starts at b[i].
 func run(b []byte, i int, of class) int {
 	for {
 		c, n := at(b, i)
@@ -86,7 +89,8 @@ func splitGPT2(b []byte) int {
 
 // splitGPT4 is the pattern of GPT-4 as Llama 3 writes it; digits is 3, and 1 in Qwen's:
 //
-//	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+//	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}
+//	| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 func splitGPT4(b []byte, digits int) int {
 	if n := contraction(b, true); n > 0 {
 		return n
@@ -103,10 +107,13 @@ func splitGPT4(b []byte, digits int) int {
 	return rest(b, digits, "\r\n")
 }
 
-// splitO200K is the pattern of GPT-4o. Words are cut before a capital letter that follows a small one:
+// splitO200K is the pattern of GPT-4o. It cuts words before a capital letter that follows a small
+// one:
 //
-//	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
-//	|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
+//	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+
+//	(?i:'s|'t|'re|'ve|'m|'ll|'d)?
+//	|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*
+//	(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
 func splitO200K(b []byte) int {
 	starts := [2]int{0, 0} // where the letters may begin, the preferred place first
@@ -132,7 +139,7 @@ func lower(r rune) bool {
 	return unicode.In(r, unicode.Ll, unicode.Lm, unicode.Lo, unicode.M)
 }
 
-// runOf returns where the characters that belong to a class end.
+// runOf returns the end of a run of characters that belong to a class.
 func runOf(b []byte, i int, is func(rune) bool) int {
 	for i < len(b) {
 		r, n := utf8.DecodeRune(b[i:])
@@ -144,8 +151,8 @@ func runOf(b []byte, i int, is func(rune) bool) int {
 	return i
 }
 
-// smallEnd returns the end of upper* lower+ from b[i] on, or i. If nothing lower follows what is upper, the last of it that is lower too is
-// as far as the expression comes.
+// smallEnd returns the end of upper* lower+ from b[i] on, or i. If no lower character follows the
+// upper run, the match ends with the run's last character that is also lower.
 func smallEnd(b []byte, i int) int {
 	upperEnd := runOf(b, i, upper)
 	if end := runOf(b, upperEnd, lower); end > upperEnd {
@@ -170,8 +177,9 @@ func capitalEnd(b []byte, i int) int {
 	return runOf(b, end, lower)
 }
 
-// rest is the end of the newer patterns, for a b that begins with no word of letters: numbers of at most so many digits, punctuation with
-// the characters of tail behind it, blank lines, blank space.
+// rest is the end of the newer patterns, for a b that does not start with a word of letters:
+// numbers up to the given count of digits, punctuation followed by the characters of tail, blank
+// lines, white space.
 func rest(b []byte, digits int, tail string) int {
 	if c, n := at(b, 0); c == number {
 		end := n
@@ -209,7 +217,7 @@ func contains(s string, c byte) bool {
 	return false
 }
 
-// spaceRun returns where the blank space at the front of b ends, and where the last newline in it ends.
+// spaceRun returns the ends of the white space at the front of b and of the last newline in it.
 func spaceRun(b []byte) (end, lines int) {
 	for {
 		c, n := at(b, end)
@@ -223,7 +231,8 @@ func spaceRun(b []byte) (end, lines int) {
 	}
 }
 
-// spaces is \s+(?!\S)|\s+ : blank space without its last character, which goes to the word that follows, unless there is no other or no word.
+// spaces is \s+(?!\S)|\s+ : white space without its last character, which belongs to the following
+// word, unless it is the only character or no word follows.
 func spaces(b []byte) int {
 	end, _ := spaceRun(b)
 	_, last := utf8.DecodeLastRune(b[:end])
@@ -233,8 +242,8 @@ func spaces(b []byte) int {
 	return end - last
 }
 
-// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the front of b, 0 if there is none. In any case means Unicode's: the
-// long s folds to s.
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the front of b, 0 if there
+// is none. Case-insensitive matching is Unicode's: the long s folds to s.
 func contraction(b []byte, anyCase bool) int {
 	if len(b) < 2 || b[0] != '\'' {
 		return 0

@@ -1,13 +1,15 @@
-// Package tokenizer turns text into token ids and back.
+// Package tokenizer converts text to token ids and back.
 //
-// All members of a run must cut text alike, so a tokenizer is identified by a hash: the SHA-256 of its definition in the format of Hugging
-// Face's tokenizers library, tokenizer.json. The manifest of a data set carries it (package data), a checkpoint contains the file (package
-// checkpoint), and `sha256sum tokenizer.json` prints it.
+// All members of a run must tokenize text alike, so a tokenizer is identified by a hash: the
+// SHA-256 of its definition in the format of Hugging Face's tokenizers library, tokenizer.json. The
+// manifest of a data set records the hash (package data), a checkpoint contains the file (package
+// checkpoint), and `sha256sum tokenizer.json` prints the hash.
 //
-// Both tokenizers lose nothing: any bytes, valid UTF-8 or not, come back as they were. BPE is the byte-level byte pair encoding of GPT-2 and
-// its descendants; Parse reads it from a tokenizer.json, package tokenizer/learn makes new ones. Bytes has the 256 byte values, id = byte, and
-// needs no file. Its tokenizer.json describes it as a byte-level BPE without merges, whose vocabulary is GPT-2's table of one
-// printable character a byte, so that transformers produces the same ids:
+// Both tokenizers are lossless: they restore any bytes, valid UTF-8 or not. BPE is the byte-level
+// byte pair encoding of GPT-2 and its descendants; Parse reads it from a tokenizer.json, and
+// package tokenizer/learn creates new ones. Bytes has the 256 byte values, id = byte, and needs no
+// file. Its tokenizer.json describes it as a byte-level BPE without merges, whose vocabulary is
+// GPT-2's table of one printable character per byte, so that transformers produces the same ids:
 //
 //	text    "Hi é"
 //	bytes   48 69 20 c3 a9
@@ -21,18 +23,20 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A Tokenizer maps text to token ids in [0, Vocab). Its methods are pure and may be called concurrently.
+// A Tokenizer maps text to token ids in [0, Vocab). Its methods are pure and may be called
+// concurrently.
 type Tokenizer interface {
-	// Name is how run configurations and manifests call the tokenizer: lower-case letters, digits and '-'.
+	// Name returns the tokenizer's name in run configurations and manifests: lower-case letters,
+	// digits and '-'.
 	Name() string
 
-	// Hash is the SHA-256 of JSON().
+	// Hash returns the SHA-256 of JSON().
 	Hash() wire.Hash
 
-	// Vocab is the number of token ids.
+	// Vocab returns the number of token ids.
 	Vocab() uint32
 
-	// End is the id that ends a document.
+	// End returns the id that ends a document.
 	End() uint32
 
 	// Encode appends the ids of text to dst.
@@ -41,11 +45,11 @@ type Tokenizer interface {
 	// Decode appends the text of ids to dst; an id that is not below Vocab is an error.
 	Decode(dst []byte, ids []uint32) ([]byte, error)
 
-	// JSON is the definition: the bytes of tokenizer.json. The caller may change the slice.
+	// JSON returns the definition: the bytes of tokenizer.json. The caller may change the slice.
 	JSON() []byte
 }
 
-// ByName returns the built-in tokenizer of that name.
+// ByName returns the built-in tokenizer with the given name.
 func ByName(name string) (Tokenizer, error) {
 	if name == (Bytes{}).Name() {
 		return Bytes{}, nil
@@ -53,7 +57,8 @@ func ByName(name string) (Tokenizer, error) {
 	return nil, fmt.Errorf("no tokenizer is named %q: there is %q", name, Bytes{}.Name())
 }
 
-// Find returns the built-in tokenizer of that name after checking that its hash is want, as data sets and checkpoints require.
+// Find returns the built-in tokenizer with the given name after checking that its hash is want, as
+// data sets and checkpoints require.
 func Find(name string, want wire.Hash) (Tokenizer, error) {
 	t, err := ByName(name)
 	if err != nil {
@@ -62,8 +67,8 @@ func Find(name string, want wire.Hash) (Tokenizer, error) {
 	return t, checkHash(t, want)
 }
 
-// Resolve returns the tokenizer that a data set or a checkpoint names: the built-in one of that name, or else the one that file, its
-// tokenizer.json, defines. The name and the hash must be those of what is returned.
+// Resolve returns the tokenizer that a data set or a checkpoint names: the built-in one of that
+// name, or else the one that file, its tokenizer.json, defines. Its name and hash must match.
 func Resolve(name string, want wire.Hash, file []byte) (Tokenizer, error) {
 	if name == (Bytes{}).Name() {
 		return Find(name, want)

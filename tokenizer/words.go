@@ -1,18 +1,19 @@
 package tokenizer
 
-// pattern is one of the known ways to cut words.
+// pattern is a known way to cut text into words.
 type pattern uint8
 
 const (
-	uncut pattern = iota // the whole text is a word
+	uncut pattern = iota // the whole text is one word
 	gpt2
 	gpt4
-	gpt4Digit // gpt4, but each digit is a word: Qwen 2
+	gpt4Digit // gpt4 with each digit a word: Qwen 2
 	o200k
 )
 
-// The spellings of the patterns in tokenizer.json. tiktoken has others since its version 0.9, with possessive quantifiers, which the regular
-// expressions of the tokenizers library read differently ({1,3}+ repeats there, $ is the end of any line); no tokenizer.json is known to use them.
+// The spellings of the patterns in tokenizer.json. Since version 0.9, tiktoken uses possessive
+// quantifiers. The tokenizers library interprets these differently ({1,3}+ repeats there, and $
+// matches at the end of any line). No tokenizer.json is known to use them.
 var patterns = []struct {
 	regex   string
 	pattern pattern
@@ -25,13 +26,13 @@ var patterns = []struct {
 		`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, o200k},
 }
 
-// digits is what a step before the pattern does to numbers.
+// digits is how a step before the pattern treats numbers.
 type digits uint8
 
 const (
 	digitsStay   digits = iota
-	digitsRuns          // runs of digits are cut off the rest
-	digitsSingle        // each digit is cut off
+	digitsRuns          // separate runs of digits
+	digitsSingle        // separate each digit
 )
 
 // splitter cuts text into words.
@@ -40,7 +41,8 @@ type splitter struct {
 	digits  digits
 }
 
-// stretch returns how much of b, which is not empty, is cut as if it were a text of its own: all, or up to the next digit, or digits.
+// stretch returns the length of the front of b, which is not empty, that is cut independently: all
+// of b, or up to the next change between digits and other text.
 func (s splitter) stretch(b []byte) int {
 	if s.digits == digitsStay {
 		return len(b)

@@ -1,5 +1,5 @@
-// Package mem keeps buckets in memory, for tests and simulations. They fail, lag and lie as they are told to (see [Faults]), and under a virtual
-// clock what they do is a function of a seed.
+// Package mem keeps buckets in memory, for tests and simulations. They fail, lag and lie as
+// configured (see [Faults]). Under a virtual clock their behavior is a function of a seed.
 package mem
 
 import (
@@ -19,25 +19,27 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Faults are what is wrong with a bucket. Each chance is a number of times in a thousand operations.
+// Faults are the faults of a bucket. Each chance is per thousand operations.
 type Faults struct {
 	Delay   time.Duration // of every operation
-	Jitter  time.Duration // at most so much more of it
+	Jitter  time.Duration // largest random addition to Delay
 	Appear  time.Duration // after a put, until the object is seen: stores of several places lag
 	Fail    int           // chance that an operation fails as if the network had
 	Corrupt int           // chance that what is read has a bit changed
 	Cut     int           // chance that what is read ends early, and claims to be whole
 	Lost    int           // chance that a put that succeeds is lost
 	Silent  bool          // nothing is ever answered
-	Refuse  bool          // the credentials are not good any more
-	Endless bool          // listings go on for ever
+	Refuse  bool          // the credentials are no longer valid
+	Endless bool          // listings never end
 
-	// Serve, if not nil, is asked what to answer instead of the object of a key, for lies of a kind of their own. It gets what the honest store
-	// would answer, nil if there is nothing, and returns that or something else; nil is nothing.
+	// Serve, if not nil, replaces the answer to a read of a key, for lies of other kinds. It
+	// receives the honest answer, nil if there is none, and returns the answer to give; nil means
+	// none.
 	Serve func(key string, object []byte) []byte
 }
 
-// World is all buckets. Its methods, and those of its stores, may be called from any goroutine.
+// World is a set of buckets. Its methods, and those of its stores, may be called from any
+// goroutine.
 type World struct {
 	now func() time.Time
 
@@ -46,7 +48,7 @@ type World struct {
 	buckets map[place]*contents
 }
 
-// place is what tells buckets apart: credentials do not.
+// place identifies a bucket, regardless of credentials.
 type place struct{ endpoint, bucket string }
 
 type contents struct {
@@ -56,15 +58,16 @@ type contents struct {
 
 type object struct {
 	body []byte
-	seen time.Time // from when on
+	seen time.Time // visible from this time
 }
 
-// New returns a world without buckets. What now returns decides when an object appears; the seed decides what chance does.
+// New returns a world without buckets. now returns the current time, which decides when an object
+// appears; seed determines the random choices.
 func New(now func() time.Time, seed uint64) *World {
 	return &World{now: now, random: prng.New(wire.Sum("entrain/bucket/mem", wire.AppendU64(nil, seed)), "faults"), buckets: make(map[place]*contents)}
 }
 
-// Make makes a bucket, unless there is one.
+// Make creates a bucket unless it exists.
 func (w *World) Make(l bucket.Location) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +77,7 @@ func (w *World) Make(l bucket.Location) {
 	}
 }
 
-// Break sets what is wrong with a bucket from now on.
+// Break sets a bucket's faults from now on.
 func (w *World) Break(l bucket.Location, f Faults) {
 	w.Make(l)
 	w.mu.Lock()
@@ -82,7 +85,7 @@ func (w *World) Break(l bucket.Location, f Faults) {
 	w.buckets[place{l.Endpoint, l.Bucket}].faults = f
 }
 
-// Keys returns the keys of all objects in a bucket, in their order, whether they are seen yet or not.
+// Keys returns the keys of all objects in a bucket, sorted, whether visible yet or not.
 func (w *World) Keys(l bucket.Location) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,8 +96,8 @@ func (w *World) Keys(l bucket.Location) []string {
 	return slices.Sorted(maps.Keys(c.objects))
 }
 
-// Open returns the store of a location. It is a bucket.Opener. Credentials are not asked for: where a location has no access key, the store can
-// only be read.
+// Open returns the store of a location. It is a bucket.Opener. Credentials are not checked, but a
+// location without an access key is read-only.
 func (w *World) Open(l bucket.Location) (bucket.Store, error) {
 	if err := l.Check(); err != nil {
 		return nil, &bucket.Error{Op: "open", At: l.String(), Kind: bucket.ErrRefused, Cause: err}
@@ -120,12 +123,12 @@ func (s *store) fault(op, key string, kind, cause error) error {
 	return &bucket.Error{Op: op, At: s.at.String(), Key: key, Kind: kind, Cause: cause}
 }
 
-// chance tells whether something happens that does so many times in a thousand.
+// chance returns true with the given probability in thousandths.
 func (w *World) chance(thousandths int) bool {
 	return thousandths > 0 && w.random.Uint64n(1000) < uint64(thousandths)
 }
 
-// below returns a number below n, and 0 if n is 0.
+// below returns a random number below n, or 0 if n is 0.
 func (w *World) below(n uint64) uint64 {
 	if n == 0 {
 		return 0
@@ -133,7 +136,7 @@ func (w *World) below(n uint64) uint64 {
 	return w.random.Uint64n(n)
 }
 
-// begin waits as long as the bucket takes, and returns its contents, locked, or what goes wrong.
+// begin waits for the bucket's delay and returns its contents, locked, or the injected failure.
 func (s *store) begin(ctx context.Context, op, key string) (*contents, error) {
 	w := s.world
 	w.mu.Lock()
@@ -219,7 +222,7 @@ func (s *store) Get(ctx context.Context, key string, offset, n int64) ([]byte, i
 	return b[from:min(from+n, size)], size, nil
 }
 
-// look returns what the bucket has under a key at the time, or says it has.
+// look returns what the bucket has, or claims to have, under a key at the time.
 func (s *store) look(ctx context.Context, c *contents, path string) []byte {
 	var b []byte
 	if o, ok := c.objects[path]; ok && !s.time(ctx).Before(o.seen) {
@@ -231,7 +234,7 @@ func (s *store) look(ctx context.Context, c *contents, path string) []byte {
 	return b
 }
 
-// Stat tells of an object.
+// Stat describes one object.
 func (s *store) Stat(ctx context.Context, key string) (bucket.Object, error) {
 	c, err := s.begin(ctx, "stat", key)
 	if err != nil {

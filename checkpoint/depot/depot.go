@@ -1,21 +1,25 @@
-// Package depot keeps checkpoints away from the machine that wrote them: in S3 buckets, and on hubs that speak the HTTP API of Hugging Face's.
-// It also fetches checkpoints from there, and from any static HTTP host that has the files of a checkpoint's directory.
+// Package depot stores checkpoints away from the machine that wrote them: in S3 buckets, and on
+// hubs that speak Hugging Face's HTTP API. It also fetches checkpoints from there, and from any
+// static HTTP host that has the files of a checkpoint's directory.
 //
 // A depot is named by an address:
 //
-//	s3://KEY:SECRET@host/bucket/prefix   a bucket, see bucket.Location; the checkpoint of step 300 is below prefix/step-000300/
-//	hf://owner/name                      a model on huggingface.co; hf://host:port/owner/name on another hub, ?tls=0 without encryption
-//	https://host/directory               a directory with the files of one checkpoint; for reading only
+//	s3://KEY:SECRET@host/bucket/prefix   a bucket (bucket.Location); step 300 is in prefix/step-000300/
+//	hf://owner/name                      a model on huggingface.co
+//	hf://host:port/owner/name            a model on another hub; ?tls=0 disables encryption
+//	https://host/directory               a directory with the files of one checkpoint; read-only
 //
-// On a hub each checkpoint is one commit, tagged with its step, so that the model's page shows the newest and every kept one can be named
-// (hf://owner/name?revision=step-000300).
+// On a hub each checkpoint is one commit, tagged with its step, so that the model's page shows the
+// newest and every retained one has a name (hf://owner/name?revision=step-000300).
 //
-// A checkpoint appears whole or not at all: its manifest, which makes a directory a checkpoint, is written last. Whatever a depot serves is compared
-// with the manifest, and the manifest is for the caller to compare with what it knows: the parameters a run goes on from, or a hash on the ledger.
+// A checkpoint appears whole or not at all: its manifest, which makes a directory a checkpoint, is
+// written last. Everything that a depot serves is compared with the manifest. The caller compares
+// the manifest with what it knows: the parameters that a run resumes from, or a hash on the ledger.
 //
-// Credentials of addresses may be left out and come from the environment: ENTRAIN_S3_ACCESS_KEY and ENTRAIN_S3_SECRET_KEY, or Amazon's
-// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; HF_TOKEN. They are for addresses that the user names, never for one that a
-// stranger wrote into a specification.
+// Credentials omitted from an address come from the environment: ENTRAIN_S3_ACCESS_KEY and
+// ENTRAIN_S3_SECRET_KEY, or Amazon's AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+// AWS_SESSION_TOKEN; HF_TOKEN. They are used only for addresses that the user names, never for one
+// that a stranger wrote into a specification.
 package depot
 
 import (
@@ -33,15 +37,15 @@ import (
 	"github.com/entrain-network/entrain/retry"
 )
 
-// Options say how depots are reached; zero values mean what the comments say.
+// Options configure access to depots; zero values select the default given for each field.
 type Options struct {
-	Getenv   func(string) string // where credentials come from that an address leaves out; nil: nowhere
-	S3       bucket.Opener       // nil: a client of its own
-	Client   *http.Client        // nil: one of its own
+	Getenv   func(string) string // source of credentials that an address omits; nil: none
+	S3       bucket.Opener       // nil: a new client
+	Client   *http.Client        // nil: a new client
 	Attempts int                 // of each request: 5
-	Backoff  time.Duration       // before the second, doubled before each further one: 500 ms
-	BytesMax uint64              // of a checkpoint that is fetched: 1 TiB
-	// Progress is told how many bytes of a checkpoint have come, of how many; may be nil.
+	Backoff  time.Duration       // before the second attempt, then doubled: 500 ms
+	BytesMax uint64              // largest checkpoint to fetch: 1 TiB
+	// Progress is called with the bytes of a checkpoint received and their total; may be nil.
 	Progress func(done, total uint64)
 }
 
@@ -63,7 +67,7 @@ func (o *Options) fill() {
 	}
 }
 
-// Depot is where checkpoints are kept.
+// Depot is a place where checkpoints are stored.
 type Depot struct {
 	place   place
 	options Options
@@ -77,22 +81,22 @@ type place interface {
 	// upload adds a checkpoint, whose files open opens.
 	upload(ctx context.Context, u upload) error
 
-	// prune removes all but the newest.
+	// prune removes all but the newest checkpoints.
 	prune(ctx context.Context, keep int) error
 
-	// source is where the newest, or the only one, is read.
+	// source returns where to read the newest checkpoint, or the only one.
 	source(ctx context.Context) (source, error)
 }
 
-// errReadOnly is what writing to a place fails with that can only be read.
+// errReadOnly is the error of writing to a read-only place.
 var errReadOnly = errors.New("checkpoints can be read here, not written: use an s3:// or hf:// address")
 
-// IsAddress tells whether text is meant as the address of a depot rather than as a directory.
+// IsAddress reports whether text is meant as the address of a depot rather than as a directory.
 func IsAddress(s string) bool {
 	return bucket.IsLocation(s) || strings.HasPrefix(s, "hf://") || strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://")
 }
 
-// Open returns the depot at an address. It asks nobody anything. Close it in the end.
+// Open returns the depot at an address, without contacting it. The caller must Close it.
 func Open(address string, o Options) (*Depot, error) {
 	o.fill()
 	d := &Depot{options: o}
@@ -145,8 +149,9 @@ func (d *Depot) Close() {
 	d.options.Client.CloseIdleConnections()
 }
 
-// Upload adds the checkpoint in dir, whose manifest is m, unless it is there, and removes all but the last keep of this depot (0: none). Two
-// members that upload the same checkpoint do no harm to each other.
+// Upload adds the checkpoint in dir, whose manifest is m, unless it is present, and removes all but
+// the last keep checkpoints of this depot (0: none). Two members may safely upload the same
+// checkpoint.
 func (d *Depot) Upload(ctx context.Context, dir string, m checkpoint.Manifest, keep int) error {
 	if err := d.place.upload(ctx, upload{dir, m}); err != nil {
 		return fmt.Errorf("upload of the checkpoint of step %d to %s: %w", m.Step, d, err)
@@ -172,7 +177,7 @@ func temporary(err error) bool {
 	return !errors.As(err, &p) && !errors.Is(err, bucket.ErrMissing) && !errors.Is(err, bucket.ErrRefused)
 }
 
-// permanent is an error that asking again does not mend.
+// permanent is an error that retrying cannot fix.
 type permanent struct{ error }
 
 // Unwrap returns the error.
@@ -180,7 +185,7 @@ func (p permanent) Unwrap() error { return p.error }
 
 const stepPrefix = "step-"
 
-// stepName is the directory or the tag of a step's checkpoint.
+// stepName returns the directory or the tag of a step's checkpoint.
 func stepName(step uint32) string { return fmt.Sprintf("%s%06d", stepPrefix, step) }
 
 // parseStep is the inverse of stepName.

@@ -18,19 +18,21 @@ import (
 
 // source is where the files of one checkpoint are read.
 type source interface {
-	// read returns n bytes from offset on, or fewer if the file ends before, and the size of the whole, -1 if it is not told.
+	// read returns n bytes starting at offset, or fewer if the file ends first, and the size of the
+	// whole file, -1 if it is unknown.
 	read(ctx context.Context, file string, offset, n int64) (b []byte, size int64, err error)
 }
 
-// pieceBytes is how much of a file is asked for at once: what a lost connection costs.
+// pieceBytes is the amount requested from a file at once: the cost of a lost connection.
 const pieceBytes = 8 << 20
 
-// pieceTimeout is how long a piece may take: 8 MiB at 30 KiB a second.
+// pieceTimeout is the time limit for a piece: 8 MiB at 30 KiB a second.
 const pieceTimeout = 5 * time.Minute
 
-// Fetch brings the depot's newest checkpoint, or the only one, into the directory dir, which must not exist, and returns its manifest. Before any
-// other file is fetched, check is asked whether the manifest is the wanted one. Every file is compared with the manifest; nothing is left of a
-// checkpoint that is not whole.
+// Fetch downloads the depot's newest checkpoint, or the only one, into the directory dir, which
+// must not exist, and returns its manifest. Before it fetches any other file, it calls check to
+// decide whether the manifest is the wanted one. It compares every file with the manifest, and
+// leaves nothing of an incomplete checkpoint.
 func (d *Depot) Fetch(ctx context.Context, dir string, check func(checkpoint.Manifest) error) (checkpoint.Manifest, error) {
 	m, err := d.fetch(ctx, dir, check)
 	if err != nil {
@@ -48,7 +50,7 @@ func (d *Depot) Manifest(ctx context.Context) (checkpoint.Manifest, error) {
 	return m, nil
 }
 
-// manifest returns the manifest, and from where the files that it lists are fetched.
+// manifest returns the manifest, and the source of the files that it lists.
 func (d *Depot) manifest(ctx context.Context) (m checkpoint.Manifest, f *fetching, err error) {
 	from, err := d.place.source(ctx)
 	if err != nil {
@@ -98,7 +100,7 @@ func save(create atomicfile.Create, name string, b []byte) error {
 	return errors.Join(err, out.Close())
 }
 
-// fetching is a source that is asked again when it fails.
+// fetching is a source that retries failed requests.
 type fetching struct {
 	from        source
 	options     Options
@@ -151,7 +153,7 @@ func (f *fetching) file(ctx context.Context, create atomicfile.Create, want chec
 // web is a directory on an HTTP server.
 type web struct {
 	base    string // URL, ending in a slash
-	token   string // for the server itself, not for those it redirects to
+	token   string // for the server itself, not for redirect targets
 	shown   string // the URL without a password
 	options Options
 }
@@ -161,7 +163,8 @@ func (w web) read(ctx context.Context, file string, offset, n int64) ([]byte, in
 	if err != nil {
 		return nil, 0, permanent{err}
 	}
-	request.Header.Set("Accept-Encoding", "identity") // or ranges would be of something else
+	// otherwise ranges would refer to compressed bytes
+	request.Header.Set("Accept-Encoding", "identity")
 	request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", offset, offset+n-1))
 	if w.token != "" {
 		request.Header.Set("Authorization", "Bearer "+w.token)
@@ -177,7 +180,7 @@ func (w web) read(ctx context.Context, file string, offset, n int64) ([]byte, in
 		if size, err = rangeSize(response.Header.Get("Content-Range"), offset); err != nil {
 			return nil, 0, permanent{fmt.Errorf("%s: %w", file, err)}
 		}
-	case http.StatusOK: // it knows no ranges
+	case http.StatusOK: // the server does not support ranges
 		if _, err := io.CopyN(io.Discard, response.Body, offset); err != nil {
 			return nil, 0, fmt.Errorf("%s ended before byte %d: %w", file, offset, err)
 		}
@@ -194,7 +197,8 @@ func (w web) read(ctx context.Context, file string, offset, n int64) ([]byte, in
 	return b, size, nil
 }
 
-// rangeSize returns the size of the whole, -1 if it is unknown, from a Content-Range that must begin at offset.
+// rangeSize returns the size of the whole file, -1 if it is unknown, from a Content-Range that must
+// begin at offset.
 func rangeSize(header string, offset int64) (int64, error) {
 	text, ok := strings.CutPrefix(header, fmt.Sprintf("bytes %d-", offset))
 	_, total, ok2 := strings.Cut(text, "/")
@@ -208,7 +212,8 @@ func rangeSize(header string, offset int64) (int64, error) {
 	return size, nil
 }
 
-// statusError is the error of an answer that is not what was asked for. What the server says goes into it, as far as it is short and text.
+// statusError returns the error of an unexpected response. It includes the server's message if that
+// is short text.
 func statusError(what string, response *http.Response) error {
 	b, _ := io.ReadAll(io.LimitReader(response.Body, 200))
 	err := fmt.Errorf("%s: %s", what, response.Status)

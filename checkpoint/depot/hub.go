@@ -18,11 +18,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// hub is a model on a hub that speaks the HTTP API of huggingface.co, as the Python package huggingface_hub uses it:
+// hub is a model on a hub that speaks the HTTP API of huggingface.co, as the Python package
+// huggingface_hub uses it:
 //
 //	POST /api/repos/create                             makes the model
-//	POST /api/models/{model}/preupload/{revision}      which files go into the commit, and which to large-file storage
-//	POST /{model}.git/info/lfs/objects/batch           where the latter go: Git LFS, in one piece or in several
+//	POST /api/models/{model}/preupload/{revision}      sorts files: commit or large-file storage
+//	POST /{model}.git/info/lfs/objects/batch           Git LFS addresses for one or several pieces
 //	POST /api/models/{model}/commit/{revision}         the commit, a JSON object a line
 //	POST, DELETE /api/models/{model}/tag/{...}         tags; GET .../refs lists them
 //	GET  /{model}/resolve/{revision}/{file}            a file
@@ -34,7 +35,7 @@ type hub struct {
 	options  Options
 }
 
-// defaultHub is the hub of addresses that name none.
+// defaultHub is the hub of addresses without a host.
 const defaultHub = "huggingface.co"
 
 // parseHub reads hf://[host/]owner/name[?revision=r&tls=0].
@@ -65,7 +66,7 @@ func parseHub(address string, o Options) (*hub, error) {
 	return h, nil
 }
 
-// plain tells whether s is a name that needs no escaping.
+// plain reports whether s is a name that needs no escaping.
 func plain(s string) bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	return s != "" && s[0] != '.' && strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune(allowed, r) }) < 0
@@ -80,7 +81,7 @@ func (h *hub) String() string {
 	return s
 }
 
-// web is where the model's files are read.
+// web returns where the model's files are read.
 func (h *hub) web() web {
 	return web{h.base + "/" + h.model + "/resolve/" + h.revision + "/", h.token, h.String(), h.options}
 }
@@ -94,7 +95,7 @@ func (h *hub) api(ctx context.Context, method, path, contentType string, body []
 	})
 }
 
-// repliesMax bounds the answers of the API.
+// repliesMax bounds a response of the API, in bytes.
 const repliesMax = 16 << 20
 
 func (h *hub) send(ctx context.Context, method, address, contentType string, body []byte, token string, reply any) error {
@@ -126,7 +127,7 @@ func (h *hub) send(ctx context.Context, method, address, contentType string, bod
 	return nil
 }
 
-// answerError is an answer of the hub that is no success.
+// answerError is a failure response of the hub.
 type answerError struct {
 	status int
 	error
@@ -135,7 +136,7 @@ type answerError struct {
 // Unwrap returns the error.
 func (e *answerError) Unwrap() error { return e.error }
 
-// answered tells whether err is an answer of that status.
+// answered reports whether err is a response with the given status.
 func answered(err error, status int) bool {
 	var a *answerError
 	return errors.As(err, &a) && a.status == status
@@ -146,7 +147,7 @@ const (
 	jsonType   = "application/json"
 	linesType  = "application/x-ndjson"
 	lfsType    = "application/vnd.git-lfs+json"
-	sampleSize = 512 // bytes of a file by which the hub tells what it is
+	sampleSize = 512 // bytes of a file that the hub classifies it by
 )
 
 // upload makes a commit of the checkpoint.
@@ -171,7 +172,7 @@ func (h *hub) upload(ctx context.Context, u upload) error {
 	}
 	tag := fmt.Appendf(nil, `{"tag":%q}`, stepName(u.manifest.Step))
 	err := h.api(ctx, http.MethodPost, "/api/models/"+h.model+"/tag/"+h.revision, jsonType, tag, nil)
-	if answered(err, http.StatusConflict) { // the step was reached before, in a history that was rolled back
+	if answered(err, http.StatusConflict) { // the step exists from a history that was rolled back
 		if err = h.untag(ctx, stepName(u.manifest.Step)); err == nil {
 			err = h.api(ctx, http.MethodPost, "/api/models/"+h.model+"/tag/"+h.revision, jsonType, tag, nil)
 		}
@@ -179,7 +180,7 @@ func (h *hub) upload(ctx context.Context, u upload) error {
 	return err
 }
 
-// newest returns the manifest of the checkpoint that is there.
+// newest returns the manifest of the stored checkpoint.
 func (h *hub) newest(ctx context.Context) (checkpoint.Manifest, bool) {
 	b, _, err := h.web().read(ctx, checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax+1)
 	if err != nil {
@@ -200,7 +201,7 @@ func (h *hub) create(ctx context.Context) error {
 	return err
 }
 
-// modes asks which files are large: true for those.
+// modes asks the hub which files are large: true for those.
 func (h *hub) modes(ctx context.Context, u upload) (map[string]bool, error) {
 	type file struct {
 		Path   string `json:"path"`
@@ -234,7 +235,7 @@ func (h *hub) modes(ctx context.Context, u upload) (map[string]bool, error) {
 	return modes, nil
 }
 
-// begin returns the begin of a file.
+// begin returns the first bytes of a file.
 func (u upload) begin(p part) ([]byte, error) {
 	f, err := u.open(p)
 	if err != nil {
@@ -246,10 +247,11 @@ func (u upload) begin(p part) ([]byte, error) {
 	return b, err
 }
 
-// smallMax bounds what goes into a commit itself, as that is held in memory.
+// smallMax bounds the files within a commit, as these are held in memory.
 const smallMax = 64 << 20
 
-// commit makes the commit: small files, the hashes of large ones, and the removal of what the checkpoint before had and this one has not.
+// commit makes the commit: small files, the hashes of large ones, and the removal of files that
+// only the previous checkpoint had.
 func (h *hub) commit(ctx context.Context, u upload, modes map[string]bool, old checkpoint.Manifest) error {
 	var lines bytes.Buffer
 	e := json.NewEncoder(&lines)
@@ -300,7 +302,8 @@ func (h *hub) untag(ctx context.Context, tag string) error {
 	return err
 }
 
-// prune removes the tags of all but the newest checkpoints: the hub keeps the history, but no longer names them.
+// prune removes the tags of all but the newest checkpoints: the hub keeps the history but no longer
+// names them.
 func (h *hub) prune(ctx context.Context, keep int) error {
 	var refs struct {
 		Tags []struct{ Name string }

@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// action is what Git LFS wants done with a file.
+// action is a request that Git LFS expects for a file.
 type action struct {
 	Href   string            `json:"href"`
 	Header map[string]string `json:"header"`
 }
 
-// uploadLarge puts the large files into the hub's large-file storage, those that are not there.
+// uploadLarge uploads the large files that the hub's large-file storage lacks.
 func (h *hub) uploadLarge(ctx context.Context, u upload, modes map[string]bool) error {
 	type object struct {
 		OID  string `json:"oid"`
@@ -65,7 +65,7 @@ func (h *hub) uploadLarge(ctx context.Context, u upload, modes map[string]bool) 
 		case o.Error != nil:
 			return permanent{fmt.Errorf("%s: the hub refuses it: %.200q", p.name, o.Error.Message)}
 		case o.Actions.Upload == nil:
-			continue // it is there
+			continue // already present
 		}
 		if err := h.large(ctx, u, p, *o.Actions.Upload); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
@@ -79,7 +79,8 @@ func (h *hub) uploadLarge(ctx context.Context, u upload, modes map[string]bool) 
 	return nil
 }
 
-// large uploads one file, in one piece or, if the answer has a size of pieces and an address for each, in several.
+// large uploads one file: in one piece, or in several if the answer has a piece size and an address
+// for each.
 func (h *hub) large(ctx context.Context, u upload, p part, a action) error {
 	f, err := u.open(p)
 	if err != nil {
@@ -125,8 +126,8 @@ func (h *hub) large(ctx context.Context, u upload, p part, a action) error {
 	return h.follow(ctx, a.Href, done, "")
 }
 
-// put sends a piece of a file to an address of the hub's choice, which is a storage's and knows who may write by itself. It returns the tag that
-// the storage gives it.
+// put sends a piece of a file to an address chosen by the hub. The address belongs to a storage
+// service and carries its own authorization. put returns the storage's tag for the piece.
 func (h *hub) put(ctx context.Context, address string, header map[string]string, f io.ReaderAt, from, n int64) (tag string, err error) {
 	err = h.options.retry(ctx, func() error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPut, address, io.NewSectionReader(f, from, n))
@@ -151,7 +152,8 @@ func (h *hub) put(ctx context.Context, address string, header map[string]string,
 	return tag, err
 }
 
-// follow sends JSON to an address of the hub's choice, with the token only if that is the hub itself.
+// follow sends JSON to an address chosen by the hub, with the token only if the address is on the
+// hub itself.
 func (h *hub) follow(ctx context.Context, address string, value any, token string) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -165,14 +167,15 @@ func (h *hub) follow(ctx context.Context, address string, value any, token strin
 	})
 }
 
-// sameHost tells whether an address is on the host of a base.
+// sameHost reports whether an address is on the host of a base.
 func sameHost(address, base string) bool {
 	a, err := url.Parse(address)
 	b, err2 := url.Parse(base)
 	return err == nil && err2 == nil && a.Scheme == b.Scheme && a.Host == b.Host
 }
 
-// withoutQuery takes the query out of the address in an error of net/http: signed addresses have their secret there.
+// withoutQuery removes the query from the address in an error of net/http: signed addresses have
+// their secret there.
 func withoutQuery(err error) error {
 	var e *url.Error
 	if errors.As(err, &e) {

@@ -27,7 +27,8 @@ func (b *inBucket) upload(ctx context.Context, u upload) error {
 	if b.has(ctx, dir, u.manifest.Hash()) {
 		return nil
 	}
-	// What is there of this step is of a history that was rolled back: without its manifest it is no checkpoint while files are replaced.
+	// An existing checkpoint of this step is from a history that was rolled back. Without its
+	// manifest it is not a checkpoint while its files are replaced.
 	if err := b.options.retry(ctx, func() error { return b.store.Delete(ctx, dir+checkpoint.ManifestFile) }); err != nil {
 		return err
 	}
@@ -48,16 +49,16 @@ func (b *inBucket) put(ctx context.Context, u upload, p part, key string) error 
 	return b.options.retry(ctx, func() error { return b.store.Put(ctx, key, f, p.size, false) })
 }
 
-// has tells whether the checkpoint with a manifest is there.
+// has reports whether the checkpoint with a manifest is present.
 func (b *inBucket) has(ctx context.Context, dir string, manifest wire.Hash) bool {
 	got, _, err := b.store.Get(ctx, dir+checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax)
 	return err == nil && wire.SHA256(got) == manifest
 }
 
-// filesMax bounds a listing of a depot: some hundred checkpoints of a few files.
+// filesMax bounds a listing of a depot: several hundred checkpoints of a few files each.
 const filesMax = 1 << 14
 
-// steps returns the files of each step that is there, and those of the steps that are whole.
+// steps returns the files of each stored step, and the files of the complete steps.
 func (b *inBucket) steps(ctx context.Context) (files map[uint32][]string, whole []uint32, err error) {
 	files = make(map[uint32][]string)
 	for after, n := "", 0; n < filesMax; {
@@ -87,8 +88,8 @@ func (b *inBucket) steps(ctx context.Context) (files map[uint32][]string, whole 
 	return files, whole, nil
 }
 
-// prune removes all but the newest checkpoints that are whole, and of what is older also what is not: the manifest first, so that nobody takes what
-// is left for a checkpoint.
+// prune removes all but the newest complete checkpoints, and incomplete ones that are older. It
+// removes the manifest first, so that the remaining files are not mistaken for a checkpoint.
 func (b *inBucket) prune(ctx context.Context, keep int) error {
 	files, whole, err := b.steps(ctx)
 	if err != nil || len(whole) <= keep {
@@ -109,7 +110,7 @@ func (b *inBucket) prune(ctx context.Context, keep int) error {
 	return nil
 }
 
-// source is the checkpoint at the location, or the newest below it.
+// source returns the checkpoint at the location, or the newest below it.
 func (b *inBucket) source(ctx context.Context) (source, error) {
 	_, err := b.store.Stat(ctx, checkpoint.ManifestFile)
 	if err == nil {

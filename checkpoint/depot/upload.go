@@ -7,20 +7,20 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 )
 
-// upload is a checkpoint to be uploaded.
+// upload is a checkpoint to upload.
 type upload struct {
 	dir      string
 	manifest checkpoint.Manifest
 }
 
-// part is a file of it.
+// part is one of the upload's files.
 type part struct {
 	name string
 	size int64
-	file checkpoint.File // its hash; that of the manifest is the manifest's
+	file checkpoint.File // with its hash
 }
 
-// parts are all files, the manifest last.
+// parts returns all files, the manifest last.
 func (u upload) parts() []part {
 	var all []part
 	for _, f := range u.manifest.Files {

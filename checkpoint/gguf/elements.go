@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Q8_0 holds blocks of so many elements in so many bytes.
+// A Q8_0 block: its number of elements and its length in bytes.
 const (
 	block      = 32
 	blockBytes = 2 + block
@@ -34,8 +34,9 @@ func (t Type) append(dst []byte, row []float32) []byte {
 	return dst
 }
 
-// appendBlock appends a block as ggml's quantize_row_q8_0_ref makes it: the scale is the largest magnitude / 127, the elements are divided by
-// it and rounded to nearest, ties away from zero.
+// appendBlock appends a block as ggml's quantize_row_q8_0_ref makes it: the scale is the largest
+// magnitude / 127; the elements are divided by the scale and rounded to nearest, ties away from
+// zero.
 func appendBlock(dst []byte, row []float32) []byte {
 	var most float32
 	for _, v := range row {
@@ -59,7 +60,8 @@ func brain(v float32) uint16 {
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }
 
-// half rounds to binary16, to nearest, ties to even; what is too large becomes infinite. Parameters are finite.
+// half rounds to binary16, to nearest, ties to even; values that are too large become infinite.
+// Parameters are finite.
 func half(v float32) uint16 {
 	b := math.Float32bits(v)
 	sign := uint16(b >> 16 & 0x8000)

@@ -1,14 +1,18 @@
-// Package gguf writes a model in the format of llama.cpp, version 3, so that it runs wherever that does.
+// Package gguf writes a model in the format of llama.cpp, version 3, for use with llama.cpp and
+// compatible programs.
 //
-// The format is defined by ggml-org/ggml, docs/gguf.md. All numbers are little-endian; a string is its length in a U64 and its bytes:
+// The format is defined in ggml-org/ggml, docs/gguf.md. All numbers are little-endian; a string is
+// its length in a U64 followed by its bytes:
 //
 //	"GGUF"  U32 3  U64 tensors  U64 pairs
 //	pairs:   string key, U32 type, value
-//	tensors: string name, U32 dimensions, U64 each (the last dimension first), U32 type, U64 offset of its data
-//	zeros to a multiple of 32, from where offsets count; then the tensors' data, each at a multiple of 32
+//	tensors: string name, U32 dimensions, U64 each (the last dimension first), U32 type,
+//	         U64 offset of its data
+//	zeros to a multiple of 32, where offsets start; the tensors' data, each at a multiple of 32
 //
-// What llama.cpp wants otherwise than Hugging Face's layout: its names of tensors, and the rows of the query and key projections in another
-// order, because its rotary embedding turns neighbouring pairs of a head where Hugging Face's turns the two halves of it.
+// llama.cpp differs from Hugging Face's layout in two ways. It has its own names of tensors, and it
+// orders the rows of the query and key projections differently, because its rotary embedding
+// rotates adjacent pairs of a head where Hugging Face's rotates the two halves.
 package gguf
 
 import (
@@ -22,7 +26,7 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// A Model is what a file holds.
+// A Model is the contents of a file.
 type Model struct {
 	Name      string
 	Config    checkpoint.Config
@@ -31,7 +35,7 @@ type Model struct {
 	Tokenizer []byte // tokenizer.json
 }
 
-// A Type is how a file holds the elements of matrices. Vectors, which are few, are always F32.
+// A Type is the encoding of matrix elements in a file. Vectors, which are few, are always F32.
 type Type uint32
 
 // The types, with ggml's numbers.
@@ -52,7 +56,7 @@ func ParseType(s string) (Type, error) {
 	return 0, fmt.Errorf("type %q: want f32, f16, bf16 or q8_0", s)
 }
 
-// String is the name by which people ask for the type.
+// String returns the type's name in ParseType's notation.
 func (t Type) String() string {
 	switch t {
 	case F32:
@@ -80,7 +84,7 @@ func (t Type) fileType() uint32 {
 	return 0
 }
 
-// bytes is the length of n elements.
+// bytes returns the length of n elements.
 func (t Type) bytes(n int) int {
 	switch t {
 	case F32:
@@ -98,11 +102,12 @@ type entry struct {
 	name   string
 	from   tensor.Tensor
 	typ    Type
-	heads  int // rows are reordered within so many heads; 0: they are not
+	heads  int // number of heads whose rows are reordered; 0: no reordering
 	offset int
 }
 
-// Write writes the model. Matrices whose rows t cannot hold, as Q8_0 rows of a length that 32 does not divide, are written as F16.
+// Write writes the model. Matrices whose rows t cannot hold are written as F16, such as Q8_0 rows
+// whose length is not a multiple of 32.
 func Write(w io.Writer, m Model, t Type) error {
 	if err := m.Config.Check(); err != nil {
 		return fmt.Errorf("write gguf: %w", err)
@@ -154,7 +159,7 @@ func pad(b []byte) []byte {
 	return b
 }
 
-// entries are the tensors in the order of the layout, with their places.
+// entries returns the tensors in layout order, with their offsets.
 func (m Model) entries(t Type) ([]entry, error) {
 	var list []entry
 	offset := 0
@@ -182,7 +187,7 @@ func (m Model) entries(t Type) ([]entry, error) {
 	return list, nil
 }
 
-// names are the tensors outside the layers, and below "model.layers.N.", by Hugging Face's names.
+// names maps Hugging Face's names of tensors, outside the layers and below "model.layers.N.".
 var names = map[string]string{
 	"model.embed_tokens.weight": "token_embd.weight",
 	"model.norm.weight":         "output_norm.weight",
@@ -237,7 +242,8 @@ func (e entry) write(w io.Writer, values []float32, headDim int) error {
 	return err
 }
 
-// interleaved returns which row of Hugging Face's order is row r of llama.cpp's: within a head, the rows of its two halves by turns.
+// interleaved returns the row in Hugging Face's order that is row r of llama.cpp's order, which
+// alternates the rows of a head's two halves.
 func interleaved(r, headDim int) int {
 	head, in := r/headDim, r%headDim
 	return head*headDim + in%2*(headDim/2) + in/2

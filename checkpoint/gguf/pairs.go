@@ -74,7 +74,7 @@ func (p *pairs) texts(key string, list []string) {
 	}
 }
 
-// pairs are what llama.cpp has to know of the model beside its tensors.
+// pairs returns the metadata of the model that llama.cpp needs besides its tensors.
 func (m Model) pairs(t Type) (pairs, error) {
 	var p pairs
 	c := m.Config
@@ -109,7 +109,7 @@ func (m Model) pairs(t Type) (pairs, error) {
 	return p, nil
 }
 
-// tokenizerJSON is what matters here of tokenizer.json.
+// tokenizerJSON is the part of tokenizer.json used here.
 type tokenizerJSON struct {
 	Model struct {
 		Type   string            `json:"type"`
@@ -124,7 +124,7 @@ type tokenizerJSON struct {
 	PreTokenizer json.RawMessage `json:"pre_tokenizer"`
 }
 
-// vocabulary is a tokenizer of the kind that llama.cpp calls gpt2: byte-level BPE.
+// vocabulary is a tokenizer of llama.cpp's kind gpt2: byte-level BPE.
 func (p *pairs) vocabulary(tokenizer []byte, vocab int) error {
 	var t tokenizerJSON
 	if err := json.Unmarshal(tokenizer, &t); err != nil {
@@ -139,7 +139,8 @@ func (p *pairs) vocabulary(tokenizer []byte, vocab int) error {
 	}
 	tokens, types := make([]string, vocab), make([]int, vocab)
 	for i := range tokens {
-		tokens[i], types[i] = fmt.Sprintf("[PAD%d]", i), tokenUnused // rows of the embedding that no text uses
+		// rows of the embedding that no text uses
+		tokens[i], types[i] = fmt.Sprintf("[PAD%d]", i), tokenUnused
 	}
 	for s, id := range t.Model.Vocab {
 		if id < 0 || id >= vocab {
@@ -186,10 +187,11 @@ func merge(raw json.RawMessage) (string, error) {
 	return pair[0] + " " + pair[1], nil
 }
 
-// llama3Split begins the pattern by which Llama 3 cuts texts into words.
+// llama3Split is the start of the pattern by which Llama 3 cuts texts into words.
 const llama3Split = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|`
 
-// preTokenizer is llama.cpp's name of the way in which texts are cut into words before merges. Without merges the way does not matter.
+// preTokenizer returns llama.cpp's name for the way in which texts are cut into words before
+// merges. Without merges the choice does not matter.
 func preTokenizer(raw json.RawMessage, merges int) (string, error) {
 	var t struct {
 		Type     string            `json:"type"`

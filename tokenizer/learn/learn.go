@@ -1,9 +1,11 @@
-// Package learn makes tokenizers: it learns the merges of a byte-level BPE from text.
+// Package learn creates tokenizers: it learns the merges of a byte-level BPE from text.
 //
-// The text is cut into words as GPT-2 does, and each kind of word is counted. Then the pair of neighbouring tokens that occurs most often in
-// all words is merged into a new token, again and again, until the vocabulary is full (Sennrich et al. 2016). Of pairs that occur equally often
-// the one with the smaller ids is taken, first the left one. So the result depends on the text alone, not on the order of its parts or the
-// number of workers; it is the same as that of BpeTrainer in Hugging Face's tokenizers library with the alphabet of all bytes.
+// The text is cut into words as in GPT-2, and occurrences of each distinct word are counted. The
+// most frequent pair of neighbouring tokens is then merged into a new token, repeatedly, until the
+// vocabulary is full (Sennrich et al. 2016). Among equally frequent pairs the one with the smaller
+// ids is taken, comparing the left one first. So the result depends on the text alone, not on the
+// order of its parts or the number of workers. It equals the result of BpeTrainer in Hugging Face's
+// tokenizers library with the alphabet of all bytes.
 package learn
 
 import (
@@ -19,26 +21,27 @@ import (
 	"github.com/entrain-network/entrain/tokenizer"
 )
 
-// WordBytesMax bounds the words that are learnt from. Longer ones are no words of any language: they are left out, as base64 would fill the
-// vocabulary with noise.
+// WordBytesMax bounds the words used for learning. Longer ones are not words of any language: data
+// such as base64 would fill the vocabulary with noise.
 const WordBytesMax = 1 << 10
 
-// Options say what is learnt.
+// Options configure Learn.
 type Options struct {
-	Vocab    uint32         // the number of tokens, at least tokenizer.FirstMerged; there will be fewer if the text is too short for so many
+	// number of tokens, at least tokenizer.FirstMerged; a short text may yield fewer
+	Vocab    uint32
 	CountMin uint64         // pairs that occur less often are not merged; 0 means 2
 	Workers  int            // 0 means GOMAXPROCS
 	Progress func(Progress) // called now and then, never concurrently; may be nil
 }
 
-// Progress is how far Learn has come. Reading comes first.
+// Progress is the progress of Learn, which reads all text before it merges.
 type Progress struct {
 	Bytes              uint64 // of text, read so far
-	Merges, MergesGoal int    // 0 while text is read
+	Merges, MergesGoal int    // 0 while reading
 }
 
-// Learn makes a tokenizer from the texts that next returns, until it returns io.EOF. Words do not reach from one text into another. Next is
-// called from one goroutine, and Learn may keep what it returns.
+// Learn creates a tokenizer from the texts that next returns, until it returns io.EOF. Words do not
+// span two texts. next is called from one goroutine, and Learn may keep the texts.
 func Learn(ctx context.Context, next func() ([]byte, error), o Options) (*tokenizer.BPE, error) {
 	if o.Vocab < tokenizer.FirstMerged || o.Vocab > tokenizer.VocabMax {
 		return nil, fmt.Errorf("learn a tokenizer: a vocabulary of %d is not in %d..%d", o.Vocab, tokenizer.FirstMerged, tokenizer.VocabMax)
@@ -60,7 +63,7 @@ func Learn(ctx context.Context, next func() ([]byte, error), o Options) (*tokeni
 	return tokenizer.New(merges)
 }
 
-// word is a kind of word.
+// word is a distinct word.
 type word struct {
 	text  string
 	count int64
@@ -97,7 +100,7 @@ func count(ctx context.Context, next func() ([]byte, error), o Options) ([]word,
 	return words, nil
 }
 
-// feed gives the workers what next returns.
+// feed passes the texts from next to the workers.
 func feed(ctx context.Context, texts chan<- []byte, next func() ([]byte, error), o Options) error {
 	var p Progress
 	for {

@@ -14,10 +14,11 @@ type pair uint64
 
 func pairOf(left, right uint32) pair { return pair(left)<<32 | pair(right) }
 
-// occurrences is where a pair is.
+// occurrences lists the words with a pair.
 type occurrences struct {
 	count int64
-	words []int32 // in which it was when the list was made; some are left since, none is missing
+	// words that had the pair when the list was made: some may have lost it, none is missing
+	words []int32
 }
 
 // table is the state of learning: the words as tokens, and all pairs in them.
@@ -31,7 +32,7 @@ type table struct {
 	merges []tokenizer.Merge
 }
 
-// newTable makes the table of words that are single bytes yet.
+// newTable makes the table of words that are still single bytes.
 func newTable(words []word, workers int) *table {
 	t := &table{
 		tokens: make([][]uint32, len(words)),
@@ -46,7 +47,8 @@ func newTable(words []word, workers int) *table {
 		t.text[token[c]] = string([]byte{byte(c)})
 		t.ids[t.text[token[c]]] = token[c]
 	}
-	// Each worker takes a stretch of the words. The lists are joined in the order of the stretches, so that they are sorted.
+	// Each worker takes a stretch of the words. The lists are joined in the order of the stretches,
+	// so they are sorted.
 	parts := make([]map[pair]*occurrences, workers)
 	var started sync.WaitGroup
 	for k := range parts {
@@ -77,7 +79,7 @@ func newTable(words []word, workers int) *table {
 	return t
 }
 
-// enter enters word i and its pairs.
+// enter adds word i and its pairs.
 func (t *table) enter(pairs map[pair]*occurrences, i int32, w word, token *[256]uint32) {
 	tokens := make([]uint32, len(w.text))
 	for j := range len(w.text) {
@@ -114,7 +116,8 @@ func (t *table) learn(ctx context.Context, o Options) ([]tokenizer.Merge, error)
 		if now == nil {
 			continue
 		}
-		if now.count != top.count { // counts only fall while a pair waits: it waits on, at its place
+		// counts only fall while a pair waits, so requeue it with its new count
+		if now.count != top.count {
 			if now.count > 0 {
 				heap.Push(&t.queue, entry{now.count, top.pair})
 			}
@@ -131,7 +134,7 @@ func (t *table) learn(ctx context.Context, o Options) ([]tokenizer.Merge, error)
 	return t.merges, nil
 }
 
-// merge makes one token of a pair, in these words and for ever.
+// merge replaces a pair by one new token in the given words.
 func (t *table) merge(p pair, words []int32) {
 	left, right := uint32(p>>32), uint32(p)
 	text := t.text[left] + t.text[right]
@@ -155,10 +158,11 @@ func (t *table) merge(p pair, words []int32) {
 	}
 }
 
-// mergeWord merges in one word, corrects the counts of the pairs around, and adds those that are there now to fresh.
+// mergeWord merges in one word, updates the counts of the neighbouring pairs, and adds new pairs to
+// fresh.
 func (t *table) mergeWord(i int32, left, right, token uint32, fresh map[pair]bool) {
 	tokens, count := t.tokens[i], t.counts[i]
-	out := tokens[:0] // never ahead of what is read
+	out := tokens[:0] // writes never overtake reads
 	lose := func(p pair) {
 		if o := t.pairs[p]; o != nil {
 			o.count -= count
@@ -187,7 +191,7 @@ func (t *table) mergeWord(i int32, left, right, token uint32, fresh map[pair]boo
 	t.tokens[i] = slices.Clip(out)
 }
 
-// entry is a pair that waits for being merged, with its count when it was entered.
+// entry is a pair waiting to be merged, with its count when it was queued.
 type entry struct {
 	count int64
 	pair  pair
@@ -199,7 +203,7 @@ type queue []entry
 // Len is the number of entries.
 func (q queue) Len() int { return len(q) }
 
-// Less tells whether entry i comes first.
+// Less reports whether entry i comes first.
 func (q queue) Less(i, j int) bool {
 	return q[i].count > q[j].count || q[i].count == q[j].count && q[i].pair < q[j].pair
 }
@@ -210,7 +214,7 @@ func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 // Push adds an entry at the end.
 func (q *queue) Push(x any) { *q = append(*q, x.(entry)) }
 
-// Pop takes the entry at the end.
+// Pop removes the entry at the end.
 func (q *queue) Pop() any {
 	last := (*q)[len(*q)-1]
 	*q = (*q)[:len(*q)-1]
