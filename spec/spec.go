@@ -103,7 +103,7 @@ type LearningRate struct {
 	Base     float64 `toml:"base"`             // rate after warmup
 	Warmup   uint32  `toml:"warmup"`           // steps of linear warmup
 	Final    float64 `toml:"final"`            // rate at the end of linear, cosine and wsd
-	Stable   uint32  `toml:"stable,omitempty"` // wsd: steps at the base rate; 0: to the last fifth
+	Stable   uint32  `toml:"stable,omitempty"` // wsd: steps at the base rate; 0: until 1/5 is left
 }
 
 // Batch defines how many sequences each step trains on, over all members.

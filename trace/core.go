@@ -9,61 +9,61 @@ import (
 )
 
 const (
-	// Side is the side of a tile: matrices are cut in tiles of Side by Side floats, 4 KiB, smaller
+	// Side is the side of a tile: matrices are cut into tiles of Side by Side floats, 4 KiB, smaller
 	// at the edges.
 	Side = 32
-	// ReadsMax is how many tiles a slice reads at most.
+	// ReadsMax is the most tiles a slice reads.
 	ReadsMax = 8
 	// ChunkWords is the number of words in a chunk of parameters or state (merkle.ChunkBytes).
 	ChunkWords = 1 << 16
 )
 
-// Source says where what a slice reads comes from.
+// Source is where an input of a slice comes from.
 type Source uint8
 
 // The sources.
 const (
-	Value  Source = iota // tile Index of the value of operation Op, which comes before the one that reads it
-	Params               // chunk Index of the parameters at the round's start: ChunkWords words, fewer in the last one
+	Value  Source = iota // tile Index of the value of an earlier operation, Op
+	Params               // chunk Index of the parameters at the round's start; the last may be short
 	State                // chunk Index of the optimizer state before the step
 	Tokens               // sequence Index of the share, one token a word
 )
 
-// Read names what a slice reads. Op is 0 unless Source is Value.
+// Read names an input of a slice. Op is 0 unless Source is Value.
 type Read struct {
 	Source Source
 	Op     uint32
 	Index  uint32
 }
 
-// Op is an operation: how each slice of each tile of its value is made. It may be used by several
-// goroutines at once.
+// Op is an operation: it defines how each slice of each tile of its value is made. It is safe for
+// concurrent use.
 type Op interface {
-	// Name says what the value is, for people: "sequence 5, layer 3, attention scores of head 2".
+	// Name describes the value for people: "sequence 5, layer 3, attention scores of head 2".
 	Name() string
-	// Tiles is the number of tiles of the value, at least one.
+	// Tiles returns the number of tiles of the value, at least one.
 	Tiles() uint32
-	// Slices is the number of steps in which a tile is made, at least one.
+	// Slices returns the number of steps in which a tile is made, at least one.
 	Slices(tile uint32) uint32
-	// Words is the number of words a tile has after that slice.
+	// Words returns the number of words of a tile after the given slice.
 	Words(tile, slice uint32) int
-	// Reads lists what the slice reads beside the words of the tile so far: at most ReadsMax,
-	// values of earlier operations only, and always the same. A slice that reads parameters or
-	// state reads one chunk, because that alone fills most of a message.
+	// Reads lists what the slice reads besides the words of the tile so far: at most ReadsMax inputs,
+	// always the same, values only of earlier operations. A slice that reads parameters or state reads
+	// one chunk, because a chunk alone fills most of a message.
 	Reads(tile, slice uint32) []Read
-	// Step returns the words of the tile after this slice. acc are those after the slice before,
-	// nil at slice 0: they are Step's to change and to return. in are the words of what Reads
-	// lists, in that order, not to be changed; all have the lengths that Words says. Step is total:
-	// whatever the words, it returns Words(tile, slice) words and does not panic. It is a function
-	// of its arguments alone, with the same bits for every kernel of w on every machine: a NaN is
-	// always the canonical one (see Canonical).
+	// Step returns the words of the tile after this slice. acc holds the words after the previous
+	// slice, nil at slice 0; Step may change and return it. in holds the words that Reads lists, in
+	// that order, and must not be changed. All have the lengths that Words returns. Step is total: for
+	// any words it returns Words(tile, slice) words and does not panic. It depends only on its
+	// arguments and has the same bits for every kernel of w on every machine: a NaN is always the
+	// canonical one (see Canonical).
 	//
-	// It is the one definition of the operation, for those who trace and for the referee.
+	// Step is the only definition of the operation, used both for tracing and by the referee.
 	Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32
 }
 
-// Leafer is an Op whose slices have another hash than bisect.Leaf: the last one, whose hash is the
-// outcome that was committed to.
+// Leafer is an Op whose slices are not hashed by bisect.Leaf. Only the last operation is one: its
+// hash is the outcome that was committed to.
 type Leafer interface {
 	Op
 	// Leaf returns the hash of the words of a slice.
@@ -76,36 +76,36 @@ type Program interface {
 	Op(t uint32) Op // t < Len
 }
 
-// Tail is the part of a program that follows the gradient: what a codec makes of it.
+// Tail is the part of a program that follows the gradient: the codec's computation.
 type Tail interface {
 	Len() uint32
-	// Op returns operation number t of the tail, which is number base + t of the program. gradient
-	// gives the operation which holds the gradient of tensor i of the layout, before clipping: a
-	// matrix of the tensor's last two dimensions (a vector has one row), cut as Matrix says.
+	// Op returns operation t of the tail, which is operation base + t of the program. gradient returns
+	// the operation that holds the gradient of tensor i of the layout, before clipping: a matrix of
+	// the tensor's last two dimensions (a vector has one row), cut as in Matrix.
 	Op(t, base uint32, gradient func(tensor int) uint32) Op
 }
 
-// Sources are what a program reads from outside.
+// Sources are a program's external inputs.
 type Sources struct {
-	Params []float32                        // at the round's start
-	State  []float32                        // the optimizer's, before the step
+	Params []float32                        // parameters at the round's start
+	State  []float32                        // optimizer state before the step
 	Tokens func(i uint32) ([]uint32, error) // sequence i of the share
-	// Prove returns the evidence from which the referee's Opener makes the words of a read whose
-	// source is not Value. It may be nil in who proves nothing.
+	// Prove returns the evidence from which the referee's Opener obtains the words of a read whose
+	// source is not Value. It may be nil if nothing needs proof.
 	Prove func(r Read) ([]byte, error)
 }
 
-// Opener is the referee's side of Sources.Prove: it returns the words of a read whose source is not
-// Value if the evidence proves them.
+// Opener is the referee's counterpart of Sources.Prove: it returns the words of a read whose source
+// is not Value if the evidence proves them.
 type Opener interface {
 	Open(r Read, evidence []byte) ([]uint32, error)
 }
 
-// Matrix is the shape of a value that is a matrix, cut in tiles of Side by Side numbered row by
-// row, each row-major.
+// Matrix is the shape of a matrix, cut into tiles of Side by Side that are numbered row by row.
+// Tiles are row-major.
 type Matrix struct{ Rows, Cols int }
 
-// MatrixOf is the matrix of a tensor of that shape: a vector is one row.
+// MatrixOf returns the matrix for a tensor's shape: a vector is one row.
 func MatrixOf(shape []int) Matrix {
 	m := Matrix{1, 1}
 	for i, n := range shape {
@@ -118,14 +118,14 @@ func MatrixOf(shape []int) Matrix {
 	return m
 }
 
-// Down and Across are the numbers of tiles in each direction.
+// Down and Across return the number of tiles in each direction.
 func (m Matrix) Down() int   { return (m.Rows + Side - 1) / Side }
 func (m Matrix) Across() int { return (m.Cols + Side - 1) / Side }
 
-// Tiles is the number of tiles.
+// Tiles returns the number of tiles.
 func (m Matrix) Tiles() uint32 { return uint32(m.Down() * m.Across()) }
 
-// Tile is the number of the tile that holds an element.
+// Tile returns the number of the tile that holds an element.
 func (m Matrix) Tile(row, col int) uint32 { return uint32(row/Side*m.Across() + col/Side) }
 
 // Bounds returns the rows and columns that a tile holds: [r0, r1) and [c0, c1).
@@ -134,13 +134,13 @@ func (m Matrix) Bounds(tile uint32) (r0, r1, c0, c1 int) {
 	return r0, min(r0+Side, m.Rows), c0, min(c0+Side, m.Cols)
 }
 
-// Words is the number of words of a tile.
+// Words returns the number of words of a tile.
 func (m Matrix) Words(tile uint32) int {
 	r0, r1, c0, c1 := m.Bounds(tile)
 	return (r1 - r0) * (c1 - c0)
 }
 
-// Floats views words as the floats whose bits they are.
+// Floats views words as the floats with those bits.
 func Floats(words []uint32) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(words))), len(words))
 }
@@ -150,9 +150,9 @@ func Bits(floats []float32) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(floats))), len(floats))
 }
 
-// Canonical makes each NaN among words, which are floats, the one with the bits 0x7fc00000, and
-// returns words. Processors differ in which NaN an operation gives, and two honest parties must
-// not.
+// Canonical replaces each NaN among words, which are floats, by the one with the bits 0x7fc00000,
+// and returns words. Processors differ in the NaN that an operation returns, and two honest parties
+// must agree.
 func Canonical(words []uint32) []uint32 {
 	for i, b := range words {
 		if b&0x7fffffff > 0x7f800000 {
@@ -162,12 +162,12 @@ func Canonical(words []uint32) []uint32 {
 	return words
 }
 
-// leaf is the hash of the words after a slice.
+// leaf returns the hash of the words after a slice.
 func leaf(op Op, words []uint32) wire.Hash {
 	if l, ok := op.(Leafer); ok {
 		return l.Leaf(words)
 	}
-	// bisect.Leaf, without copying the words: who traces hashes more bytes than the model has
-	// weights, thousands of times.
+	// This is bisect.Leaf without copying the words: a trace hashes thousands of times more bytes than
+	// the model's weights have.
 	return wire.Sum("entrain/words", tensor.Bytes(Floats(words)))
 }

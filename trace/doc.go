@@ -1,7 +1,7 @@
-// Package trace is a member's share of one round as an explicit program: a list of operations, each
-// of which makes one value, a value cut in tiles, a tile made in slices. Every slice can be
-// computed again alone, from a few kilobytes, so that a referee who saw nothing of the computation
-// decides who of two parties that differ about it is wrong.
+// Package trace turns a member's share of one round into an explicit program: a list of operations,
+// each of which makes one value. A value is cut into tiles, and a tile is made in slices. Every
+// slice can be recomputed alone, from a few kilobytes, so a referee that saw nothing of the
+// computation can decide which of two disagreeing parties is wrong.
 //
 // # Three trees
 //
@@ -12,40 +12,40 @@
 //	value   root of its tiles: the operation's leaf
 //	trace   root of the operations' leaves
 //
-// The last operation's leaf is the outcome, what a commitment says came out of the step
-// (coordinator.Outcome; see Leafer). So whoever committed to a result can be asked for a trace that
-// ends with it. Two traces of one program with different outcomes have a first operation, in that a
-// first tile, in that a first slice at which they differ, found by showing sixteen children of a
-// node at a time (bisect.Children): all that the slice reads was made by earlier operations, and
-// what it goes on from by an earlier slice, so both parties have claimed the same hashes of it.
-// Evidence opens those under one party's root; Judge computes the slice; whose hash the result has
-// not, lied.
+// The last operation's leaf is the outcome, the result that a commitment names
+// (coordinator.Outcome; see Leafer). So a member that committed to a result can be asked for a
+// trace that ends with it. Two traces of one program with different outcomes have a first operation
+// at which they differ, in it a first tile, and in that a first slice. The parties find it by
+// showing sixteen children of a node at a time (bisect.Children). Everything that the slice reads
+// was made by earlier operations, and the words it continues from by an earlier slice, so both
+// parties have claimed the same hashes for them. Evidence opens those hashes under one party's
+// root, and Judge computes the slice. A party whose hash differs from the result lied.
 //
-// The shape of the trees is the program's, which everybody derives from the run's configuration and
-// the number of the share's sequences: no party has a say in how many tiles or slices there are, in
-// how many words they have, or in what a slice reads. Whatever words evidence opens, a Step is
-// total, and its result is the same on every machine; a NaN, whose bits processors do not agree on,
-// is always the canonical one.
+// The program determines the shape of the trees. Everyone derives it from the run's configuration
+// and the number of sequences in the share: no party controls how many tiles or slices there are,
+// how many words they have, or what a slice reads. Whatever words evidence opens, Step is total,
+// and its result is the same on every machine. NaNs, whose bits differ between processors, are
+// always canonical.
 //
 // # Words, matrices, tiles
 //
-// A word is 32 bits; a float is its bits. A matrix is cut in tiles of 32 by 32, 4 KiB, numbered row
-// by row, smaller at the edges. Where heads lie side by side, in queries, keys, values and their
-// weights, each head is cut by itself, so that with 32 not dividing HeadDim a tile has no parts of
-// two heads; gradients are cut anew, in the tiles of Matrix, before the tail reads them. Scores,
-// probabilities and their gradients have tiles on and below the diagonal only, in pairs of rows:
+// A word is 32 bits; a float is its bits. A matrix is cut into tiles of 32 by 32, 4 KiB, numbered
+// row by row, smaller at the edges. Where heads lie side by side, in queries, keys, values and
+// their weights, each head is cut separately, so no tile spans two heads even if 32 does not divide
+// HeadDim. Gradients are cut again, into the tiles of Matrix, before the tail reads them. Scores,
+// probabilities and their gradients have only tiles on and below the diagonal, in pairs of rows:
 // package llama computes 64 queries at a time, and the zeros above the diagonal of such a block
 // take part in its products.
 //
-// A vector with one number of each row has tiles of 32 numbers.
+// A vector with one number per row has tiles of 32 numbers.
 //
 // # The program
 //
-// The bits are those of llama.Model.Grad, whose order of operations is package llama's and package
-// exact's. One sequence is computed after another, which gives the same bits as any number
-// together. In the following, x is a tile of rows by columns, chains run over inner tiles in
-// ascending order, and "+ start" says where a chain begins: the gradient that the sequence before
-// left, or the residual stream.
+// The bits are those of llama.Model.Grad; packages llama and exact define the order of operations.
+// Sequences are computed one after another, which gives the same bits as any number together.
+// Below, x is a tile of rows by columns, chains run over inner tiles in ascending order, and
+// "start" is the initial value of a chain: the gradient left by the preceding sequence, or the
+// residual stream.
 //
 // Once:
 //
@@ -56,11 +56,12 @@
 // Once a sequence, with the layers and heads in llama's order:
 //
 //	tokens                 those of 32 positions, and the one that follows
-//	embedding              the token's row of the table; the slices pass over the table, because which rows those are is not the program's to know
+//	embedding              the token's row of the table; the slices pass over the whole table,
+//	                       because the program does not know which rows those are
 //	1/rms, norm            1/√(Σx²/n + eps); (x·inv)·gain
 //	queries, keys, values  x·Wᵀ
 //	turned                 rope
-//	scores                 q·kᵀ of a head                                         again in the backward pass, as the probabilities
+//	scores                 q·kᵀ of a head; again in the backward pass, as the probabilities
 //	shift, inverse         max·scale; 1/ΣExp(s·scale - shift): of each row up to the diagonal
 //	probabilities          Exp(s·scale - shift)·inverse
 //	attention              p·v of a head
@@ -78,29 +79,29 @@
 //	... of q, k, v         ds·k; start + dsᵀ·q and start + pᵀ·dout, chains over the heads of a group; q and k turned back
 //	... of the embedding   start + the rows of its tokens; if tied, start is the head's
 //
-// The loss itself is not among them: nothing that is committed to depends on it. The share's
-// sequences are followed by
+// The loss itself is not among them: nothing that is committed to depends on it. These follow the
+// share's sequences:
 //
-//	gradient of a tensor   in the tiles of Matrix, where heads were cut by themselves
-//	the tail               what the codec makes of the gradient: see NewTail
+//	gradient of a tensor   in the tiles of Matrix, where heads were cut separately
+//	the tail               the codec's computation on the gradient: see NewTail
 //
-// Sums along a row keep 16 lanes a row between slices, 2 KiB a tile, as package exact defines them;
-// the last slice folds them.
+// Sums along a row keep 16 lanes per row between slices, 2 KiB per tile, as package exact defines
+// them; the last slice folds them.
 //
 // # Sizes
 //
-// A slice reads at most eight tiles and computes about a hundred thousand multiply-adds at most, so
-// a referee in plain Go needs about a millisecond, and its evidence has at most 48 KB: the words of
-// what it reads, each with its way to the root. A slice that reads from outside reads one chunk of
-// 256 KiB, or one sequence. Without the tail, and with d the depth of each tree (bisect.Depth), the
-// two parties show 512 bytes d times each:
+// A slice reads at most eight tiles and computes at most about a hundred thousand multiply-adds, so
+// a referee in plain Go needs about a millisecond. Its evidence has at most 48 KB: the words of its
+// inputs, each with its path to the root. A slice with an external input reads one chunk of 256
+// KiB, or one sequence. Without the tail, and with d the depth of each tree (bisect.Depth), each of
+// the two parties shows 512 bytes d times:
 //
 //	                          operations   d of operations, tiles, slices
 //	nano, 16 sequences of 128      7,249   4, up to 2, up to 1
 //	124m, 16 sequences of 1024    37,094   4, up to 4, up to 3
 //	1b, 16 sequences of 2048     159,335   5, up to 4, up to 3
 //
-// Tracing takes five to ten times as long as the step, most of it hashing; opening an operation
-// runs what leads to it again. Memory is that of the values which are still to be read: parameters,
-// gradient, and the activations of one sequence.
+// Tracing takes five to ten times as long as the step, most of it hashing. Opening an operation
+// reruns what leads to it. Memory holds the values that are still to be read: parameters, gradient,
+// and the activations of one sequence.
 package trace

@@ -2,9 +2,9 @@ package trace
 
 import "github.com/entrain-network/entrain/exact"
 
-// lookup gives each row the vector of its token, a row of the table; of a token that the table does
-// not have, zeros. Which rows of the table those are is not known to who only knows the program, so
-// the slices pass over all of it.
+// lookup gives each row the vector of its token, a row of the table, or zeros if the table has no
+// such token. The program alone does not determine which rows of the table those are, so the slices
+// pass over all of it.
 type lookup struct {
 	out    grid
 	tokens ref

@@ -11,8 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// EvidenceBytesMax bounds evidence: what a coordinator takes. A chunk of parameters with its proof
-// fits, and so do the two of a shard that a sequence may lie across.
+// EvidenceBytesMax is the most evidence a coordinator accepts. A chunk of parameters with its proof
+// fits, and so do the two chunks of a shard that a sequence may span.
 const EvidenceBytesMax = coordinator.EvidenceBytesMax
 
 // ErrEvidence is wrapped by the errors of Judge: the bytes prove nothing.
@@ -26,8 +26,8 @@ func appendWords(dst []byte, words []uint32) []byte {
 	return dst
 }
 
-// appendPath appends what leads from the hash of a slice to the root of a trace: the proof that it
-// is under its tile, the tile's leaf and the proof that it is under its operation, the operation's
+// appendPath appends the path from the hash of a slice to the root of a trace: the proof that it is
+// under its tile, the tile's leaf and the proof that it is under its operation, the operation's
 // leaf and the proof that it is under the root.
 func appendPath(dst []byte, slice, tiles []wire.Hash, tile uint32, ops []wire.Hash, op uint32) []byte {
 	dst = appendHashes(dst, slice)
@@ -43,13 +43,13 @@ func appendHashes(dst []byte, hashes []wire.Hash) []byte {
 }
 
 // Judge computes slice number slice of a tile of an operation of p and returns the hash of its true
-// words, bisect.Leaf unless the operation is a Leafer. The evidence must prove what the slice goes
-// on from and reads: that it is under the root trace, which somebody claims, or, for what is read
-// from outside, what open accepts. An error wraps ErrEvidence; what the evidence proves then is
-// nothing.
+// words, bisect.Leaf unless the operation is a Leafer. The evidence must prove the words that the
+// slice continues from and reads: they are under the root trace, which a party claims, or, for
+// external inputs, open accepts them. Any error wraps ErrEvidence and means that the evidence
+// proves nothing.
 //
-// Judge computes in plain Go, which is the definition; it is a function of its arguments alone, on
-// every machine, and takes a bounded time.
+// Judge computes in plain Go, which is the definition. It depends only on its arguments, on every
+// machine, and takes a bounded time.
 func Judge(p Program, open Opener, op, tile, slice uint32, trace wire.Hash, evidence []byte) (wire.Hash, error) {
 	if op >= p.Len() || len(evidence) > EvidenceBytesMax {
 		return wire.Hash{}, fmt.Errorf("%w: %d bytes for operation %d of %d", ErrEvidence, len(evidence), op, p.Len())
@@ -92,10 +92,10 @@ type proof struct {
 	p     Program
 	root  wire.Hash
 	r     wire.Reader
-	wrong string // what was the first not to be under the root
+	wrong string // the first part found not to be under the root
 }
 
-// words takes the words of a tile of operation t after a slice, and checks that they are under the
+// words reads the words of a tile of operation t after a slice, and checks that they are under the
 // root.
 func (e *proof) words(o Op, t, tile, slice uint32) []uint32 {
 	n := o.Words(tile, slice)
@@ -125,7 +125,7 @@ func (e *proof) words(o Op, t, tile, slice uint32) []uint32 {
 	return words
 }
 
-// hashes takes the proof for a tree of n leaves.
+// hashes reads the proof for a tree of n leaves.
 func (e *proof) hashes(n uint32) []wire.Hash {
 	hashes := make([]wire.Hash, 4*int(bisect.Depth(n)))
 	for i := range hashes {
@@ -134,7 +134,7 @@ func (e *proof) hashes(n uint32) []wire.Hash {
 	return hashes
 }
 
-// outside takes what proves a read from outside.
+// outside reads the proof of an external input.
 func (e *proof) outside(open Opener, r Read) ([]uint32, error) {
 	evidence := e.r.Var(EvidenceBytesMax)
 	if e.r.Err() != wire.OK {
@@ -147,14 +147,14 @@ func (e *proof) outside(open Opener, r Read) ([]uint32, error) {
 	return words, nil
 }
 
-// ProveChunk proves a chunk of a blob of floats whose leaves (merkle.BlobLeaves) are given: the
-// chunk's bytes, and then the proof that it is under the blob's root.
+// ProveChunk proves a chunk of a blob of floats with the given leaves (merkle.BlobLeaves): it
+// returns the chunk's bytes, then the proof that it is under the blob's root.
 func ProveChunk(blob []float32, leaves []wire.Hash, i uint32) []byte {
 	return appendHashes(appendWords(nil, chunk(blob, i)), merkle.Prove(leaves, uint64(i)))
 }
 
-// OpenChunk returns the words of chunk i of a blob of so many floats from what ProveChunk made, if
-// it is under the root.
+// OpenChunk returns the words of chunk i of a blob with the given number of floats from the bytes
+// that ProveChunk made, if they are under the root.
 func OpenChunk(root wire.Hash, floats int, i uint32, evidence []byte) ([]uint32, error) {
 	size := 4 * uint64(floats)
 	if uint64(i) >= merkle.BlobChunks(size) {

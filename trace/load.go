@@ -5,9 +5,9 @@ import (
 	"github.com/entrain-network/entrain/llama"
 )
 
-// pieces are the parts of a tensor's tiles that lie in one chunk of the parameters each, because a
-// chunk alone fills a message: tile number t of the tensor is pieces t·most to (t+1)·most, of which
-// those there is no chunk for are empty.
+// pieces are the parts of a tensor's tiles that each lie in one chunk of the parameters, because a
+// chunk alone fills a message. Tile t of the tensor consists of pieces t·most to (t+1)·most; pieces
+// without a chunk are empty.
 type pieces struct {
 	offset int // of the tensor in the parameters
 	grid   grid
@@ -144,13 +144,13 @@ func (j *join) step(_ spot, _ *exact.Worker, tile, slice uint32, acc []uint32, i
 	return acc
 }
 
-// regroup cuts a matrix anew, in the tiles of Matrix.
+// regroup cuts a matrix again, into the tiles of Matrix.
 type regroup struct {
 	from value
 	to   grid
 }
 
-// sources lists the tiles of the old cut that a tile of the new one has elements of.
+// sources lists the tiles of the old cut that share elements with a tile of the new one.
 func (g *regroup) sources(tile uint32) (list [][2]int) {
 	r, c := g.to.place(tile)
 	r0, r1 := g.to.rows.span(r)

@@ -9,8 +9,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// opened is what a Trace holds of the operation that was opened last: as much as opening any of its
-// slices takes.
+// opened is what a Trace holds of the operation opened last: enough to open any of its slices.
 type opened struct {
 	ok     bool
 	op     uint32
@@ -21,13 +20,13 @@ type opened struct {
 	slices []wire.Hash // of that tile, nil if there is none
 }
 
-// OpChildren are the children of node index of the tree of operations, depth levels above its
+// OpChildren returns the children of node index of the tree of operations, depth levels above its
 // leaves (bisect.Children).
 func (t *Trace) OpChildren(depth uint8, index uint32) [bisect.Fan]wire.Hash {
 	return bisect.Children(t.ops, depth, index)
 }
 
-// TileChildren are those of the tree of an operation's tiles.
+// TileChildren does the same for the tree of an operation's tiles.
 func (t *Trace) TileChildren(ctx context.Context, op uint32, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
 	if err := t.open(ctx, op); err != nil {
 		return [bisect.Fan]wire.Hash{}, err
@@ -35,7 +34,7 @@ func (t *Trace) TileChildren(ctx context.Context, op uint32, depth uint8, index 
 	return bisect.Children(t.opened.value.leaves, depth, index), nil
 }
 
-// SliceChildren are those of the tree of a tile's slices.
+// SliceChildren does the same for the tree of a tile's slices.
 func (t *Trace) SliceChildren(ctx context.Context, op, tile uint32, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
 	if err := t.openTile(ctx, op, tile); err != nil {
 		return [bisect.Fan]wire.Hash{}, err
@@ -43,7 +42,7 @@ func (t *Trace) SliceChildren(ctx context.Context, op, tile uint32, depth uint8,
 	return bisect.Children(t.opened.slices, depth, index), nil
 }
 
-// Evidence is what Judge needs to compute a slice.
+// Evidence returns what Judge needs to compute a slice.
 func (t *Trace) Evidence(ctx context.Context, op, tile, slice uint32) ([]byte, error) {
 	if err := t.openTile(ctx, op, tile); err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func (t *Trace) Evidence(ctx context.Context, op, tile, slice uint32) ([]byte, e
 	return b, nil
 }
 
-// open makes the value of an operation, and what it reads, again.
+// open recomputes the value of an operation, and its inputs.
 func (t *Trace) open(ctx context.Context, op uint32) error {
 	if op >= uint32(len(t.ops)) {
 		return fmt.Errorf("trace: there are %d operations, not number %d", len(t.ops), op)
@@ -110,7 +109,7 @@ func (t *Trace) open(ctx context.Context, op uint32) error {
 	return nil
 }
 
-// openTile opens an operation, and makes the hashes of the slices of one of its tiles.
+// openTile opens an operation, and computes the hashes of the slices of one of its tiles.
 func (t *Trace) openTile(ctx context.Context, op, tile uint32) error {
 	if err := t.open(ctx, op); err != nil {
 		return err

@@ -10,14 +10,13 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// Setup is what the program of a run's shares depends on.
+// Setup determines the program of a run's shares.
 type Setup struct {
 	Model    llama.Config
 	Sequence int // tokens trained on in one sequence
 }
 
-// Limits of a program. They bound the memory that one takes, whatever the configuration it is made
-// from.
+// Limits of a program. They bound its memory, whatever the configuration.
 const (
 	// SequenceMax bounds Setup.Sequence: a sequence is one piece of evidence, which must fit a
 	// message.
@@ -85,8 +84,8 @@ func (o operation) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in []
 	return Canonical(o.step(o.at, w, tile, slice, acc, in))
 }
 
-// A Model is what the programs of a run's shares have in common. It does not change and may be used
-// by several goroutines at once.
+// A Model is the part that the programs of a run's shares have in common. It is immutable and safe
+// for concurrent use.
 type Model struct {
 	setup     Setup
 	names     []string // of the tensors of the layout
@@ -96,7 +95,7 @@ type Model struct {
 	gradients []ref    // of each tensor, counted from the first operation of the last sequence
 }
 
-// NewModel prepares programs. The error says what of the setup cannot be traced.
+// NewModel prepares programs. The error explains why the setup cannot be traced.
 func NewModel(s Setup) (*Model, error) {
 	if err := s.Model.Check(); err != nil {
 		return nil, fmt.Errorf("trace: model: %w", err)
@@ -118,8 +117,8 @@ func NewModel(s Setup) (*Model, error) {
 	return m, nil
 }
 
-// Program returns the program of a share of so many sequences: the gradient of their mean loss as
-// llama.Model.Grad defines it, and what tail makes of it.
+// Program returns the program of a share with the given number of sequences: the gradient of their
+// mean loss as llama.Model.Grad defines it, and tail's computation on it.
 func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 	if sequences == 0 {
 		return nil, errors.New("trace: a share without sequences")
@@ -132,8 +131,8 @@ func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 	return p, nil
 }
 
-// recut lists the operations that cut gradients of matrices with heads anew, the first being number
-// at, and where the gradient of each tensor is; last is the first operation of the last sequence.
+// recut lists the operations that cut gradients of matrices with heads again, starting with number
+// at, and the location of each tensor's gradient; last is the first operation of the last sequence.
 func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {
 	for i, g := range m.grids {
 		from := value{fixed + last + m.gradients[i], g}
@@ -147,7 +146,7 @@ func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {
 	return nodes, gradients
 }
 
-// steps is the program of a share: what is made once, the sequences, the gradients cut anew, the
+// steps is the program of a share: what is made once, the sequences, the gradients cut again, the
 // tail.
 type steps struct {
 	*Model

@@ -11,7 +11,7 @@ import (
 )
 
 // A Trace is a program that was run: the hash of every operation, and the means to open each down
-// to its slices by running again what leads there. It is for one goroutine at a time.
+// to its slices by rerunning what leads to it. It must not be used concurrently.
 type Trace struct {
 	machine
 	ops    []wire.Hash
@@ -42,7 +42,7 @@ func Run(ctx context.Context, pool *exact.Pool, p Program, src Sources) (*Trace,
 	return runLying(ctx, pool, p, src, nil)
 }
 
-// runLying is Run by who lies, unless lie is nil.
+// runLying is Run with a lie, unless lie is nil.
 func runLying(ctx context.Context, pool *exact.Pool, p Program, src Sources, lie func(op, tile, slice uint32, words []uint32)) (*Trace, error) {
 	t := &Trace{machine: machine{p: p, pool: pool, src: src, read: map[uint32][]uint32{}, lie: lie}}
 	if err := t.prepare(ctx); err != nil {
@@ -61,7 +61,7 @@ func runLying(ctx context.Context, pool *exact.Pool, p Program, src Sources, lie
 	return t, nil
 }
 
-// prepare finds out what each operation reads, and reads the tokens.
+// prepare determines what each operation reads, and reads the tokens.
 func (m *machine) prepare(ctx context.Context) error {
 	m.uses = make([][]uint32, m.p.Len())
 	for t := range m.uses {
@@ -75,7 +75,7 @@ func (m *machine) prepare(ctx context.Context) error {
 	return nil
 }
 
-// look finds out what operation t reads.
+// look determines what operation t reads.
 func (m *machine) look(t uint32) error {
 	op := m.p.Op(t)
 	found := map[uint32]bool{}
@@ -117,8 +117,8 @@ func (m *machine) fetch(i uint32) error {
 }
 
 // execute makes the values of the chosen operations, which must include all that they read, in
-// their order, and hands each to done. Of those that keep names it returns the values; others are
-// let go when no chosen operation reads them any more.
+// order, and passes each to done. It returns the values that keep names, and drops others once no
+// chosen operation reads them any more.
 func (m *machine) execute(ctx context.Context, chosen []bool, keep []uint32, done func(op uint32, r *result)) (map[uint32]*result, error) {
 	last := make([]int, len(chosen))
 	for t, uses := range m.uses {
@@ -175,7 +175,7 @@ func (m *machine) make(t uint32, values map[uint32]*result, ends bool) *result {
 	return r
 }
 
-// slices makes a tile and hands its words after each slice to f, until f returns false.
+// slices makes a tile and passes its words after each slice to f, until f returns false.
 func (m *machine) slices(w *exact.Worker, op Op, t, tile uint32, values map[uint32]*result, f func(slice uint32, words []uint32) bool) {
 	var acc []uint32
 	in := make([][]uint32, 0, ReadsMax)
@@ -216,7 +216,7 @@ func chunk(blob []float32, i uint32) []uint32 {
 	return Bits(blob[from:min(from+ChunkWords, len(blob))])
 }
 
-// Root commits to the whole trace: bisect.Root of the hashes of the operations.
+// Root returns the commitment to the whole trace: bisect.Root of the hashes of the operations.
 func (t *Trace) Root() wire.Hash { return t.root }
 
 // Last returns the hash of the last operation, which is the outcome, and the proof that it is the

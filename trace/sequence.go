@@ -47,11 +47,10 @@ func (b *builder) add(what string, head int, g grid, k kernel) value {
 	return value{ref(len(b.nodes) - 1), g}
 }
 
-// earlier is the operation of the sequence before that is the same as the one which will be listed
-// next.
+// earlier returns the operation of the preceding sequence that corresponds to the one listed next.
 func (b *builder) earlier() ref { return ref(len(b.nodes) - b.size) }
 
-// sequence lists the operations of a sequence, which are so many.
+// sequence lists the operations of a sequence.
 func (b *builder) sequence(size int) []node {
 	b.nodes, b.size, b.layer = nil, size, -1
 	b.grads = make([]ref, len(b.params))

@@ -2,8 +2,8 @@ package trace
 
 import "sort"
 
-// A dim is a dimension of a matrix, cut in tiles: groups of so many rows or columns, each cut by
-// itself, so that where heads lie side by side no tile has parts of two.
+// A dim is a dimension of a matrix, cut into tiles. It consists of groups of rows or columns, each
+// cut separately, so that no tile spans two heads that lie side by side.
 type dim struct{ groups, size int }
 
 func whole(n int) dim { return dim{1, n} }
@@ -12,25 +12,25 @@ func (d dim) len() int   { return d.groups * d.size }
 func (d dim) each() int  { return (d.size + Side - 1) / Side } // tiles of a group
 func (d dim) tiles() int { return d.groups * d.each() }
 
-// span returns where tile t begins and ends.
+// span returns the bounds of tile t.
 func (d dim) span(t int) (from, to int) {
 	g, i := t/d.each(), t%d.each()
 	return g*d.size + i*Side, g*d.size + min((i+1)*Side, d.size)
 }
 
-// width is the length of tile t.
+// width returns the length of tile t.
 func (d dim) width(t int) int {
 	from, to := d.span(t)
 	return to - from
 }
 
-// tile is the tile that holds x.
+// tile returns the tile that holds x.
 func (d dim) tile(x int) int { return x/d.size*d.each() + x%d.size/Side }
 
-// A grid is a matrix cut in tiles, numbered row by row. A causal one has queries as its rows and
-// keys as its columns, and only the tiles on and below the diagonal; but rows of tiles come in
-// pairs, and the upper one of a pair has as many as the lower, because package llama computes 64
-// queries at a time and what is above the diagonal there is a zero that takes part in products.
+// A grid is a matrix cut into tiles, numbered row by row. A causal grid has queries as its rows and
+// keys as its columns, and only the tiles on and below the diagonal. Its rows of tiles come in
+// pairs, and the upper row of a pair has as many tiles as the lower: package llama computes 64
+// queries at a time, and the zeros above the diagonal there take part in products.
 type grid struct {
 	rows, cols dim
 	causal     bool
