@@ -70,8 +70,8 @@ func (p *probe) list(s Store, key string) error {
 	return err
 }
 
-// missing reports whether the store answers that a missing object is missing: stores refuse instead
-// when the caller may not list.
+// missing returns nil if the store reports a missing object as missing. Stores refuse instead when
+// the caller may not list.
 func (p *probe) missing(s Store, key string) error {
 	_, _, err := s.Get(p.ctx, key, 0, 1)
 	switch {
@@ -85,7 +85,7 @@ func (p *probe) missing(s Store, key string) error {
 	return err
 }
 
-// keeps reports whether the object remains after others tried to remove it. A store may acknowledge
+// keeps returns nil if the object remains after others tried to remove it. A store may acknowledge
 // a removal that it does not perform.
 func (p *probe) keeps(own, public Store, key string) error {
 	if err := public.Delete(p.ctx, key); err != nil && !errors.Is(err, ErrRefused) {

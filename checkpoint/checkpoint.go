@@ -160,7 +160,7 @@ func Write(create func(name string) (io.WriteCloser, error), m Model, o Options)
 	return manifest, nil
 }
 
-// check reports why a model cannot be written.
+// check returns an error if m cannot be written.
 func (m Model) check() error {
 	if err := m.Config.Check(); err != nil {
 		return err

@@ -26,7 +26,8 @@ type Training struct {
 	States    []Momentum `json:"states"`    // by key, ascending; a member not listed starts afresh
 }
 
-// Momentum identifies the optimizer state at the end of a member's last accepted result.
+// Momentum identifies the optimizer state at the end of a member's accepted result of the last
+// step.
 type Momentum struct {
 	Member key.Public `json:"member"`
 	State  wire.Hash  `json:"state"` // merkle.BlobRoot

@@ -117,8 +117,8 @@ func learnFrom(ctx context.Context, sources []sourceFile, o LearnOptions) (*toke
 	reading.Go(func() {
 		defer close(texts)
 		for i := range sources {
-			// The share is taken of the file's size, so a compressed file contributes more text
-			// than its share.
+			// The share is taken of the file's size: for a compressed file, limit counts compressed
+			// bytes.
 			limit := sources[i].size
 			if total > o.SampleBytes {
 				limit = uint64(float64(limit) / float64(total) * float64(o.SampleBytes))
