@@ -20,9 +20,6 @@ const (
 	sweepPage = 1000
 )
 
-// locationBytesMax bounds a file that holds a location.
-const locationBytesMax = 1 << 16
-
 // sweep removes what the clients wrote to an S3 server elsewhere, unless the demo is kept.
 func (d *directory) sweep() error {
 	if d.kept || !d.set.buckets() || d.set.S3 != "" {
