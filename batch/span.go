@@ -65,10 +65,10 @@ func Append(dst []byte, spans []Span) []byte {
 	return dst
 }
 
-// Parse takes spans, at most max of them, off a reader, whose error it sets to wire.ErrTooLong when
-// there are more, wire.ErrOutOfRange when a span is empty or ends beyond the numbers, or the spans
-// together have 2^32 sequences or more, and wire.ErrNotCanonical when a span continues the one
-// before (Join would have made them one).
+// Parse reads at most max spans from r. It fails with wire.ErrTooLong if there are more; with
+// wire.ErrOutOfRange if a span is empty or ends beyond 2^64, or the spans together have 2^32
+// sequences or more; and with wire.ErrNotCanonical if a span continues the one before, because Join
+// would have merged them.
 func Parse(r *wire.Reader, max uint32) []Span {
 	n := r.U32()
 	if n > max {
@@ -98,7 +98,7 @@ func Parse(r *wire.Reader, max uint32) []Span {
 	return spans
 }
 
-// Hash returns the name of a share, which a commitment to its results contains:
+// Hash returns the hash of a share, to which commitments to its results are bound:
 // wire.Sum("entrain/share", encoding).
 func Hash(spans []Span) wire.Hash {
 	return wire.Sum("entrain/share", Append(nil, spans))

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Weighted returns the lengths of the parts of the virtual batch [0, total) in proportion to
-// weights, one a trainer in the order of positions, such as speeds; the parts follow each other in
-// that order. A weight of 0 counts as 1.
+// Weighted returns the lengths of the parts of the virtual batch [0, total), in proportion to
+// weights such as speeds. There is one part a trainer, and parts follow each other in the order of
+// positions. A weight of 0 counts as 1.
 //
-// Each part has at least one sequence, if there are enough, and no part more than most. So
-// each part is its weight times a common factor, but 1 where that is below, and most where that is
-// above, before it is rounded: down, and what is left over goes, a sequence each, to those who lost
-// most by that, the first of equal ones. With equal weights it is Split. Where total is not above
-// the number of trainers the first ones have one sequence each. It panics when most is too little
-// for all together.
+// Each part has at least one sequence, if there are enough, and no part has more than most. A part
+// is its weight times a common factor, raised to 1 or lowered to most, then rounded down. The
+// remaining sequences go, one each, to the parts that lost most by rounding, the first of equal
+// ones. Equal weights give the parts of Split. If total is not above the number of trainers, the
+// first total of them have one sequence each. It panics if most is too small for the parts to cover
+// the batch.
 func Weighted(total, most uint32, weights []uint32) []uint32 {
 	n := uint32(len(weights))
 	parts := make([]uint32, n)
@@ -60,13 +60,13 @@ type trainer struct {
 	weight   uint64
 }
 
-// division is a batch that is being divided: the first of the line, which are the heaviest, have
-// the most, the last ones have a sequence each, and those between share what is left.
+// division is a batch being divided. The trainers at the front of the line, the heaviest, have the
+// most, those at the end have one sequence each, and those between share the rest.
 type division struct {
 	line         []trainer
 	most         uint64
 	above, below uint32
-	left, weight uint64 // of those between: their sequences, and the sum of their weights
+	left, weight uint64 // the sequences, and the sum of the weights, of the trainers between
 	lost         []trainer
 }
 
@@ -75,8 +75,9 @@ func exceeds(left, w, weight, bound uint64) bool {
 	return left > 0 && (left*w-1)/weight >= bound
 }
 
-// bound finds out who has the most and who a single sequence. To give somebody a sequence more than
-// its proportion makes the others' smaller, so that who had the most may have less.
+// bound finds the trainers with the most and those with one sequence. Raising a trainer above its
+// proportion to one sequence lowers the others, so a trainer that had the most may end up with
+// less.
 func (d *division) bound() {
 	for w := d.line[0].weight; exceeds(d.left, w, d.weight, d.most); w = d.line[d.above].weight {
 		d.above++
@@ -101,7 +102,7 @@ func (d *division) bound() {
 	}
 }
 
-// rest returns who gets one of the sequences that rounding left over.
+// rest returns the trainers that each get one of the sequences left over by rounding.
 func (d *division) rest(parts []uint32) []trainer {
 	over := d.left
 	for _, t := range d.lost {

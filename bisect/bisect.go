@@ -1,7 +1,7 @@
-// Package bisect commits to the values of a long computation by one hash, and lets two who disagree
-// about them find the first difference in few messages.
+// Package bisect commits to the values of a long computation by one hash, and lets two parties
+// that disagree about them find the first difference in few messages.
 //
-// The tree is a perfect binary one. Leaves are padded with zero hashes to the next power of
+// The tree is a perfect binary tree. Leaves are padded with zero hashes to the next power of
 // sixteen, and
 //
 //	node = wire.Sum("entrain/bisect", left | right)

@@ -1,6 +1,6 @@
-// Package bloom says in few bits which items somebody holds.
+// Package bloom encodes a set of items in a few bits, as a Bloom filter.
 //
-// A witness reports the commitments it holds as a Bloom filter: an array of bits, of which each
+// A witness reports the commitments it holds as an array of bits, of which each
 // item sets a few, chosen by hashing. Has never denies an item that was added; it wrongly confirms
 // another one with a probability that Size makes as small as is needed. The rules that make the
 // bound hold against people, not only against chance:
@@ -12,7 +12,8 @@
 //     bits. With it, an item that was not added is confirmed with probability at most
 //     (1/2)^Hashes, whatever else is in the filter.
 //
-// The bits of an item are found so: let d(j) = wire.Sum("entrain/bloom", U8 length of salt, salt,
+// The bits of an item are computed as follows. Let d(j) = wire.Sum("entrain/bloom", U8 length of
+// salt, salt,
 // item, U8 j) for j = 0, 1, ... Each d(j) gives eight little-endian U32 numbers; number x means bit
 // x * Bits >> 32. The first Hashes numbers count. Bit b is bit b mod 8 (least significant first) of
 // byte b / 8 of the filter. So for Bits = 64, a number 0x28000000 sets bit 10:
@@ -72,9 +73,10 @@ func (f Filter) Has(p Params, salt []byte, item wire.Hash) bool {
 	return true
 }
 
-// Plausible reports whether f can be an honest filter of the dimensions p with at most so many
-// items: it has the right length, no more bits set than the items can set, and no more than half of
-// all. An honest filter always is, if p is the Size for so many items or more.
+// Plausible reports whether f can be an honest filter of the dimensions p with at most the given
+// number of items: it has the right length, no more bits set than the items can set, and at most
+// half of all bits set. An honest filter is always plausible if p is the Size for that number of
+// items or more.
 func (f Filter) Plausible(p Params, items uint32) bool {
 	return p.Bits > 0 && len(f) == p.Bytes() && f.Ones() <= min(uint64(p.Bits)/2, uint64(items)*uint64(p.Hashes))
 }
@@ -97,9 +99,9 @@ func (f Filter) must(p Params) {
 // SaltBytesMax bounds a salt; a public key has 32 bytes.
 const SaltBytesMax = 64
 
-// probe walks through the bits of one item.
+// probe enumerates the bits of one item.
 type probe struct {
-	pre    [1 + SaltBytesMax + 33]byte // what is hashed: length of salt, salt, item, number of the digest
+	pre    [1 + SaltBytesMax + 33]byte // the hashed bytes: length of salt, salt, item, j
 	n      int                         // length of pre in use
 	digest wire.Hash
 	at     int // next unused number of digest; 8 when all are used
@@ -116,8 +118,8 @@ func newProbe(salt []byte, item wire.Hash) probe {
 	return p
 }
 
-// next returns the item's next bit in a filter of so many bits. A bit is preferred over another by
-// a factor of at most 1 + size/2^32, which the spare bit in Size covers.
+// next returns the item's next bit in a filter of size bits. A bit is preferred over another by a
+// factor of at most 1 + size/2^32, which the spare bit in Size covers.
 func (p *probe) next(size uint32) uint32 {
 	if p.at == 8 {
 		p.digest = wire.Sum("entrain/bloom", p.pre[:p.n])

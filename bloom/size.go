@@ -9,13 +9,13 @@ const (
 	BitsMax      = 1 << 21 // 256 KiB, above what Size returns for ItemsMax and any number of witnesses
 )
 
-// securityBits is the bound: a round goes wrong with probability below 2^-securityBits.
+// securityBits sets the bound: a round goes wrong with probability below 2^-securityBits.
 const securityBits = 40
 
-// Size returns the dimensions of the filters of a round in which each of so many witnesses reports
-// up to so many items, and an item counts as held once quorum filters confirm it.
+// Size returns the dimensions of the filters of a round in which each witness reports up to the
+// given number of items, and an item counts as held once quorum filters confirm it.
 //
-// The bound. Let up to f = witnesses - quorum of the witnesses lie and confirm what they like. A
+// The bound: up to f = witnesses - quorum of the witnesses lie and confirm any item. A
 // wrong item still needs quorum-f of the honest filters, each of which confirms it with probability
 // at most p = 2^-Hashes, independently, if it is Plausible. There are C(quorum, f) choices of those
 // filters (quorum witnesses being honest) and, say, as many wrong items as right ones. So something
@@ -23,8 +23,8 @@ const securityBits = 40
 //
 //	items * C(quorum, quorum-f) * p^(quorum-f)  <  2^-40.
 //
-// If nobody lies the probability is smaller still. A forger who tries g commitments after having
-// seen the filters multiplies it by g, and each try must still reach the others in time.
+// If no witness lies the probability is smaller still. A forger that tries g commitments after
+// having seen the filters multiplies it by g, and each try must still reach the others in time.
 //
 // Hashes is the smallest number that satisfies this with a bit to spare. Bits is at least twice
 // items * Hashes, so an honest filter is always Plausible. (The textbook's 1.44 bits a hash would

@@ -1,5 +1,5 @@
-// Package committee gives out the roles of a round: from one seed everybody derives, alone and
-// equally, who trains in which place and who witnesses.
+// Package committee assigns the roles of a round. From one seed, every participant derives on its
+// own the same order of trainers and the same witnesses.
 //
 // The members of a round are numbered 0 to n-1. For each role a seeded permutation puts them into a
 // line; the first in the line hold the role's seats. The permutation is the swap-or-not
@@ -14,8 +14,8 @@
 //	    at    = max(i, flip)
 //	    if bit at mod 256 of sha256(role seed | U8 r | U32 at/256) is set: i = flip
 //
-// Bits count from the least significant of the first byte; numbers are little endian. Its use is
-// that one member's place is found without anybody else's, in constant memory and 2*Rounds hashes,
+// Bits count from the least significant of the first byte; numbers are little endian. The advantage
+// is that one member's place is found without the others', in constant memory and 2*Rounds hashes,
 // and that each round undoes itself, so the member at a place is found by the same rounds
 // backwards. For example, with the seed sha256 of the U64 12345 the members 0 to 9 stand at the
 // places 1 7 2 9 5 0 8 3 4 6 of the line of Trainers and 7 4 9 2 6 1 0 3 5 8 of that of Witnesses.
@@ -33,14 +33,14 @@ import (
 // comes out of a seed cannot be told from chance for far more members than a run has.
 const Rounds = 90
 
-// Role is what a line is for.
+// Role is the purpose of a line.
 type Role uint8
 
 // The roles. Their numbers are not part of any format; their names are, in the role's seed.
 const (
 	Trainers  Role = 1 // the order in which shares of the batch are given out
-	Witnesses Role = 2 // who reports whose results were received
-	Verifiers Role = 3 // who recomputes the results of the round before
+	Witnesses Role = 2 // the order in which members are elected to report received results
+	Verifiers Role = 3 // the order in which members recompute results of an earlier round
 )
 
 // String returns the role's name as it is hashed into the role's seed.
@@ -82,9 +82,9 @@ func Witness(seed wire.Hash, n, i, w uint32) bool {
 	return Position(seed, Witnesses, n, i) < w
 }
 
-// Quorum returns how many of the elected witnesses must agree: strictly more than two thirds,
-// and all of one or two. It counts the elected, not those who reported, so silence never makes it
-// smaller. Nobody reaches the quorum of no witnesses.
+// Quorum returns how many of the elected witnesses must agree: strictly more than two thirds, and
+// all of one or two. It counts the elected witnesses, not the reports, so silence never makes it
+// smaller. The quorum of no witnesses cannot be reached.
 func Quorum(witnesses uint32) uint32 {
 	return uint32(uint64(witnesses)*2/3) + 1
 }
@@ -130,8 +130,8 @@ func (s *shuffle) pivot(r uint8) uint32 {
 	return uint32(binary.LittleEndian.Uint64(h[:]) % uint64(s.n))
 }
 
-// flip returns the partner of i in a round: the place as far from the pivot on the other side,
-// going round.
+// flip returns the partner of i in a round: the place at the same distance on the other side of the
+// pivot, modulo n.
 func (s *shuffle) flip(pivot, i uint32) uint32 {
 	f := pivot + s.n - i // below 2n, so one subtraction is the remainder
 	if f >= s.n {

@@ -4,8 +4,8 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// Apply changes s by one message. It returns an Error if the message is refused, and then the bytes are unchanged. It costs
-// O(members) or less, however much time has passed.
+// Apply changes s by one message. If it refuses the message it returns an Error and leaves the
+// bytes unchanged. It costs O(members) or less, however much time has passed.
 func (s State) Apply(env Env, m Message) error {
 	if env.Value > 0 && !takesValue(m) {
 		return ErrValue
@@ -18,14 +18,15 @@ func (s State) Apply(env Env, m Message) error {
 	}
 	s.cases().ExpireChecks(env.dispute(nil))
 	s.cases().ExpireDisputes(env.dispute(nil))
-	// A message makes at most transitionsMax transitions; what is left to do is done at the next.
+	// A message makes at most transitionsMax transitions. The next message makes the rest.
 	for n := 0; n < transitionsMax && s.advance(env); n++ {
 	}
 	s.book().Advance(env.score())
 	return nil
 }
 
-// transitionsMax bounds the transitions of one message: the end of RoundTrain and of RoundWitness, twice.
+// transitionsMax bounds the transitions of one message: the end of RoundTrain and of RoundWitness,
+// twice.
 const transitionsMax = 4
 
 func (s State) tick(Env, Tick) Error { return OK }

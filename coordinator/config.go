@@ -7,11 +7,11 @@ type Exchange uint8
 
 // The ways of exchange.
 const (
-	Peers   Exchange = 0 // by gossip and between peers; commitments never touch the ledger
-	Buckets Exchange = 1 // through each member's own bucket; commitments are on the ledger, and rounds are windows of its height
+	Peers   Exchange = 0 // by gossip and between peers; commitments stay off the ledger
+	Buckets Exchange = 1 // by members' buckets, with commitments on the ledger, in windows
 )
 
-// String returns the way in a word.
+// String returns a one-word name.
 func (e Exchange) String() string {
 	switch e {
 	case Peers:
@@ -27,11 +27,11 @@ type Sharing uint8
 
 // The ways of sharing.
 const (
-	EqualShares Sharing = 0 // everybody has as much, but for the remainder
-	SpeedShares Sharing = 1 // in proportion to the speeds that members have said when the epoch begins
+	EqualShares Sharing = 0 // equal shares; the first ones take the remainder
+	SpeedShares Sharing = 1 // in proportion to the speeds stated before the epoch
 )
 
-// String returns the way in a word.
+// String returns a one-word name.
 func (v Sharing) String() string {
 	switch v {
 	case EqualShares:
@@ -49,7 +49,7 @@ type Fault struct {
 	Bound string // the field or limit it conflicts with; "" if none
 }
 
-// Error says which field is wrong, and how.
+// Error names the field and says what is wrong with it.
 func (f Fault) Error() string {
 	text := f.Field + " " + f.Code.Error()
 	if f.Bound != "" {
@@ -58,7 +58,8 @@ func (f Fault) Error() string {
 	return text
 }
 
-// Check returns every fault of c under the limits l, those of single fields first; none if c is good.
+// Check returns every fault of c under the limits l, faults of single fields first. It returns none
+// if c is valid.
 func (c Config) Check(l Limits) []Fault {
 	var f faults
 	f.ranges(c)
@@ -132,7 +133,8 @@ func (f *faults) scores(c Config, l Limits) {
 	f.when(c.Slots > 0 && c.Slots < c.StartMembers, "Slots", ErrTooSmall, "StartMembers")
 }
 
-// nameOK tells whether a run may be called so. A name is a file name and part of addresses, hence the narrow alphabet.
+// nameOK reports whether name is a valid name for a run. A name is also a file name and part of
+// addresses, hence the narrow alphabet.
 func nameOK(name string) bool {
 	if len(name) == 0 || len(name) > NameBytesMax {
 		return false

@@ -5,8 +5,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Checks, disputes and convictions are the business of package dispute; what follows connects them
-// to a run.
+// Package dispute implements checks, disputes and convictions. This file connects them to a run.
 
 // The types of package dispute that messages and views have.
 type (
@@ -56,7 +55,7 @@ const (
 	SignedBytes     = dispute.SignedBytes
 )
 
-// ReadSigned takes a signed commitment off a reader.
+// ReadSigned reads a signed commitment.
 func ReadSigned(r *wire.Reader) Signed { return dispute.ReadSigned(r) }
 
 // ParseSigned parses exactly one signed commitment. It does not check the signature.
@@ -70,7 +69,7 @@ func WorkHash(run wire.Hash, round, member uint32, gradient wire.Hash) wire.Hash
 	return dispute.WorkHash(run, round, member, gradient)
 }
 
-// Outcome returns the last value of the trace of the step that a commitment is to.
+// Outcome returns the last value of the trace of the step that c commits to.
 func Outcome(c Commitment) wire.Hash { return dispute.Outcome(c) }
 
 func (s State) cases() dispute.Cases { return dispute.Cases{Buffer: s.buffer()} }
@@ -90,7 +89,7 @@ func (s State) Checks() []Check { return s.cases().OpenChecks() }
 // Disputes returns the open disputes, oldest first.
 func (s State) Disputes() []Dispute { return s.cases().OpenDisputes() }
 
-// Dispute returns the dispute of that number, if it is open.
+// Dispute returns the dispute with the number id, if it is open.
 func (s State) Dispute(id uint32) (Dispute, bool) { return s.cases().ByID(id) }
 
 // DisputesTotal returns the number of disputes so far, which is the number of the last one.

@@ -7,9 +7,9 @@ import (
 	"github.com/entrain-network/entrain/prng"
 )
 
-// drawChecks draws who is checked of the round of that number, which has become final, by the seed of the round that has just
-// opened: when the results were made nobody knew it. Nothing is drawn without agreed parameters to start from, or with
-// nobody else to check.
+// drawChecks draws the checks of the round with this number, which has become final. It uses the
+// seed of the round that has just opened, which was unknown when the results were made. It draws
+// nothing if there are no agreed parameters to start from or no other member to check.
 func (s State) drawChecks(env Env, number uint32) {
 	percent := s.h().VerificationPercent()
 	a, ok := s.At(number)
@@ -44,7 +44,7 @@ func (s State) drawChecks(env Env, number uint32) {
 		at, next := drawn%n, (drawn+1)%n
 		a.able(line[at:], i)
 		if line[at] == i {
-			line[at], line[next] = line[next], line[at] // nobody checks itself
+			line[at], line[next] = line[next], line[at] // no member checks itself
 		}
 		Check{
 			Round: number, Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: line[at], Sequences: d.count,
@@ -55,8 +55,9 @@ func (s State) drawChecks(env Env, number uint32) {
 	s.h().SetChecksDrawn(s.h().ChecksDrawn() + drawn)
 }
 
-// able brings the one to the front of a line that is to check member i's result of round a, where shares go by speed: the first that
-// computes such a share in about the time that i has for it, else the fastest. Where shares are equal it is whoever is first.
+// able moves the verifier of member i's result of round a to the front of the line. With
+// SpeedShares that is the first member that can compute such a share in about the time that i has
+// for it, or else the fastest one. With EqualShares the line stays as it is.
 func (a Round) able(line []uint32, i uint32) {
 	if !a.s.l.Speeds {
 		return
@@ -77,14 +78,16 @@ func (a Round) able(line []uint32, i uint32) {
 	line[0], line[best] = line[best], line[0]
 }
 
-// checkable tells whether member i has an accepted result in round a that a check could be about.
+// checkable reports whether member i has an accepted result in round a that can be checked.
 func (s State) checkable(a Round, i uint32) bool {
 	return a.Accepted(i) && s.status(i) != StatusEjected
 }
 
-// chances returns, for each doubt, below which number of 2^32 a draw must be. The chances are in proportion to the doubts and
-// together percent of the n results, rounded down: each is w*B/S, B being percent*n/100 and S the sum of the doubts. Where
-// that is above one the member is checked for certain, and what is left over is divided among the others in the same way.
+// chances returns, for each doubt, the bound out of 2^32 below which a draw selects a member. The
+// chances are in proportion to the doubts and add up to percent of the n results, rounded down:
+// each is w*B/S, where B is percent*n/100 and S is the sum of the doubts. A member whose chance
+// would be above one is checked for certain, and the rest is divided among the others in the same
+// way.
 func (s State) chances(a Round, percent uint64) [dispute.DoubtMax + 1]uint64 {
 	var count, limits [dispute.DoubtMax + 1]uint64
 	n, sum := uint64(0), uint64(0)
@@ -96,7 +99,7 @@ func (s State) chances(a Round, percent uint64) [dispute.DoubtMax + 1]uint64 {
 			n++
 		}
 	}
-	budget := percent * n // in hundredths
+	budget := percent * n // unit: 1/100 of a check
 	for w := uint64(dispute.DoubtMax); w >= dispute.DoubtMin; w-- {
 		switch {
 		case count[w] == 0:
@@ -111,8 +114,9 @@ func (s State) chances(a Round, percent uint64) [dispute.DoubtMax + 1]uint64 {
 	return limits
 }
 
-// judgeWitnesses holds against the witnesses of round r, whose parameters are agreed, that they named others. Once may be an
-// accident; who does it in three reports in a row is dropped and pays a fee. Who names none vouches for none, and is not
+// judgeWitnesses charges the witnesses of round r, whose parameters are agreed, that named other
+// parameters. One such report may be an accident. A witness that does it in three reports in a row
+// is dropped and pays a fee. A witness that names no parameters vouches for none and is not
 // charged.
 func (s State) judgeWitnesses(env Env, r Round) {
 	agreed, ok := r.Agreed()

@@ -5,13 +5,16 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// The end of a round: what its witnesses reported becomes what is agreed, accepted, paid, missed and done next.
+// This file ends rounds: it agrees on parameters, accepts, pays and charges the results that the
+// round's witnesses reported, and decides what comes next.
 
 const (
-	// repeatsMax is how often an epoch's last round is repeated for want of an agreed hash before the epoch is rolled back.
+	// repeatsMax is how many times an epoch's last round is repeated if its witnesses agree on no
+	// hash. Then the epoch is rolled back.
 	repeatsMax = 3
-	// disagreeMax is how many rounds in a row may pass without an agreed hash before the epoch drains. The ring holds four
-	// rounds, so a member that starts from the parameters agreed before those still finds all it needs to catch up.
+	// disagreeMax is how many rounds in a row may pass without an agreed hash before the epoch
+	// drains. The ring holds four rounds, so a member that starts from the last parameters agreed
+	// before those rounds still finds all it needs to catch up.
 	disagreeMax = 2
 )
 
@@ -38,7 +41,7 @@ func (s State) endRound(env Env) {
 	}
 }
 
-// next decides how the epoch goes on after round r.
+// next continues or ends the epoch after round r.
 func (s State) next(env Env, r Round, agreed bool) {
 	drain := s.Draining()
 	repeats := s.h().Repeats()
@@ -61,7 +64,7 @@ func (s State) next(env Env, r Round, agreed bool) {
 	}
 }
 
-// mustDrain tells whether the epoch is to end after the training round r.
+// mustDrain reports whether the epoch must end after the training round r.
 func (s State) mustDrain(env Env, r Round) bool {
 	since := s.h().EpochSince()
 	_, agreedIn := s.Params()
@@ -79,7 +82,8 @@ func (s State) mustDrain(env Env, r Round) bool {
 	return true
 }
 
-// agree settles which parameters the members held at the start of round r: those that a quorum of its witnesses named.
+// agree settles which parameters the members held at the start of round r, namely those that a
+// quorum of its witnesses named. It reports whether there is such a quorum.
 func (s State) agree(r Round) bool {
 	for p := range r.electedLen() {
 		if !r.reported(p) {
@@ -109,13 +113,14 @@ func (r Round) votes(params wire.Hash) uint32 {
 	return n
 }
 
-// judge settles the results of the round that r's witnesses attested. A result held by a quorum of them is accepted and
-// paid. The sequences of the others come back later.
+// judge settles the results of the round that r's witnesses attested. A result that a quorum of
+// them holds is accepted and paid. The sequences of the others enter the redo queue.
 //
-// That somebody's result was not accepted is not always its fault: a network that is cut in two leaves no quorum on either
-// side. So it counts as missed only if a quorum of the witnesses reported that they do not hold it, or if more than two
-// thirds of the other members' results were accepted, which shows that the network carried results to a quorum. Silent
-// witnesses make neither true: they alone are charged with silence.
+// A result that was not accepted is not always its author's fault: a network that is cut in two
+// leaves no quorum on either side. It counts as missed only if a quorum of the witnesses reported
+// that they do not hold it, or if more than two thirds of the other members' results were accepted,
+// which shows that the network carried results to a quorum. Silent witnesses satisfy neither
+// condition and are charged for their silence alone.
 func (s State) judge(env Env, r Round) {
 	a, ok := s.At(r.Attests())
 	if !ok {
@@ -150,7 +155,7 @@ func (s State) judge(env Env, r Round) {
 	}
 }
 
-// pay gives member i the points of an accepted result.
+// pay credits member i with the points of an accepted result.
 func (s State) pay(i, round, sequences uint32) {
 	b := s.place(i)
 	b.SetPoints(b.Points() + uint64(sequences))
@@ -166,8 +171,9 @@ func (s State) pay(i, round, sequences uint32) {
 	}
 }
 
-// endEpoch goes to Cooldown after round r. If the last parameters were not agreed the members go back to those agreed last.
-// Results of r that nobody has attested are not accepted: that is so only when everybody left before the epoch was drained.
+// endEpoch enters Cooldown after round r. If the last parameters were not agreed, the members
+// return to the last agreed ones. Results of r that no round attested are not accepted; that
+// happens only if all members left before the epoch had drained.
 func (s State) endEpoch(env Env, r Round, agreed bool) {
 	if !r.Final() {
 		for _, v := range r.Spans() {
@@ -185,8 +191,9 @@ func (s State) endEpoch(env Env, r Round, agreed bool) {
 	s.enter(Cooldown, env)
 }
 
-// chooseCheckpointers draws up to three members to make the epoch's checkpoint: from the witnesses who named the agreed
-// parameters in its last round, and so surely hold them; if nobody did, from all who are active.
+// chooseCheckpointers draws up to three members to make the epoch's checkpoint. It draws them from
+// the witnesses that named the agreed parameters in the last round, because those certainly hold
+// them. If there are none, it draws from all active members.
 func (s State) chooseCheckpointers(env Env, r Round) {
 	var from []uint32
 	if hash, ok := r.Agreed(); ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// join makes the sender a member. A newcomer, and who was replaced, pays the cost of registering; when all slots are taken,
-// somebody is replaced.
+// join makes the sender a member. A newcomer, or a member that was replaced, pays the cost of
+// registering. If all slots are taken, join replaces a member.
 func (s State) join(env Env, m Join) Error {
 	if env.Sender.IsZero() {
 		return ErrSender
@@ -65,9 +65,10 @@ func (s State) join(env Env, m Join) Error {
 	return OK
 }
 
-// vacancy returns a place for a newcomer: an unused one, else that of the member gone longest which no round of the running
-// epoch, no check and no dispute mentions and which nothing is owed to. Places of the ejected are the last to be given away,
-// so that they cannot return as long as there are others.
+// vacancy returns a place for a newcomer. It prefers an unused place, then the place of the member
+// gone longest that is not mentioned by a round of the running epoch, a check or a dispute, and is
+// owed nothing. It gives away the place of an ejected member only if there is no other, because an
+// ejected member whose place is gone could join again.
 func (s State) vacancy() (uint32, bool) {
 	if n := s.Count(); n < s.l.Members {
 		return n, true
@@ -90,7 +91,7 @@ func (s State) vacancy() (uint32, bool) {
 	return best, found
 }
 
-// mentioned tells whether a round of the running epoch mentions member i.
+// mentioned reports whether a round of the running epoch mentions member i.
 func (s State) mentioned(i uint32) bool {
 	switch s.Phase() {
 	case RoundTrain, RoundWitness, Cooldown:
@@ -105,7 +106,8 @@ func (s State) mentioned(i uint32) bool {
 	return false
 }
 
-// admit puts the sender into place i, which is unused, its own from before, or that of a member to be forgotten.
+// admit puts the sender into place i, which is unused, the sender's earlier place, or the place of
+// a member to be forgotten.
 func (s State) admit(i uint32, env Env, m Join, cost uint64, fresh bool) {
 	b := s.place(i)
 	if i == s.Count() {
@@ -139,8 +141,8 @@ func (s State) admit(i uint32, env Env, m Join, cost uint64, fresh bool) {
 	b.SetJoinedEpoch(s.Epoch())
 }
 
-// forget erases the rounds of epochs that are over which mention member i, so that nobody takes the newcomer in its place
-// for it.
+// forget erases the rounds of ended epochs that mention member i, so that they are not attributed
+// to the newcomer in its place.
 func (s State) forget(i uint32) {
 	for k := range uint32(record.RingRounds) {
 		if r := s.slot(k); r.Active(i) {

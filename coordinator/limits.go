@@ -5,20 +5,20 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Limits are the capacity of a run's state. They are chosen when the run is created, fix the size of its buffer, and never
-// change.
+// Limits is the capacity of a run's state. It is chosen when the run is created, fixes the size of
+// its buffer, and never changes.
 type Limits struct {
 	Members   uint32 // places in the table of members, 1 to MembersMax
 	Witnesses uint16 // seats of witnesses in a round, 1 to WitnessesMax
-	// Validators is the number of seats of validators, 0 to ValidatorsMax; 0 leaves no room for scores.
+	// Validators is the number of validator seats, 0 to ValidatorsMax. 0 leaves no room for scores.
 	Validators uint16
-	// Buckets leaves room for the commitments of a run that exchanges by buckets.
+	// Buckets leaves room for the commitments of a run that exchanges results by buckets.
 	Buckets bool
-	// Speeds leaves room for the speeds by which the shares of a run's rounds go.
+	// Speeds leaves room for the speeds that determine shares with SpeedShares.
 	Speeds bool
 }
 
-// What a run leaves room for, as bits of a byte.
+// The optional parts of a buffer, as bits of a byte.
 const (
 	roomBuckets = 1
 	roomSpeeds  = 2
@@ -39,30 +39,31 @@ func (l *Limits) setRoom(room uint8) {
 	l.Buckets, l.Speeds = room&roomBuckets != 0, room&roomSpeeds != 0
 }
 
-// Bounds of what comes from outside, with their reasons.
+// Bounds on input, with their reasons.
 const (
-	MembersMax   = 10000 // a message costs O(members); at this size the state is about 4 MB and a round's end costs milliseconds
+	MembersMax   = 10000 // the state is then about 4 MB; a round's end costs milliseconds
 	WitnessesMax = 32    // bloom.WitnessesMax; a round's reports are stored
 
-	ValidatorsMax   = 64      // the scores of two periods are stored, and combining them costs O(members) for each validator
-	ScoreWindowsMax = 1 << 16 // windows in a period: the sequences of one fit 32 bits for all but absurd batches
+	ValidatorsMax   = 64      // combining scores costs O(members) for each validator
+	ScoreWindowsMax = 1 << 16 // windows in a period; its sequences fit 32 bits
 
-	NameBytesMax      = 32          // name of a run, which is a file name as well
-	BatchMax          = 1 << 24     // sequences in a round; 2^31 rounds of it stay below 2^55 sequences
+	NameBytesMax      = 32          // in a run's name, which is also a file name
+	BatchMax          = 1 << 24     // sequences in a round; 2^31 rounds have at most 2^55
 	SequenceTokensMax = 1 << 20     // tokens in a sequence
-	DurationMsMax     = 31622400000 // 366 days: long enough for any phase, and sums of times never overflow
+	DurationMsMax     = 31622400000 // 366 days, so that sums of times never overflow
 	RampTokensMax     = 1 << 60     // far more text than there is
 
 	TokensMax        = 1 << 62 // in a run's escrow, so that sums never overflow
-	EvidenceBytesMax = 5 << 17 // of a dispute: two chunks of a blob with their proofs (a sequence may lie across them), and 128 KiB for a data manifest
+	EvidenceBytesMax = 5 << 17 // two blob chunks with proofs and a 128 KiB data manifest
 
-	WindowBlocksMax = 1 << 24 // blocks in a window: half a year of one a second
+	WindowBlocksMax = 1 << 24 // blocks in a window: half a year at one a second
 
 	heldBytesMax = (MembersMax + 7) / 8 // bitmap of members in a report
 	countMax     = record.CountMax      // rounds, steps, epochs: at one a second, 68 years
 )
 
-// Size returns the length of the buffer of a run with these limits, in bytes: 0 if they are out of range.
+// Size returns the length in bytes of the buffer of a run with these limits, or 0 if they are out
+// of range.
 func Size(l Limits) int {
 	if l.check() != OK {
 		return 0
@@ -87,14 +88,14 @@ func (l Limits) check() Error {
 // LimitsBytes is the length of encoded limits.
 const LimitsBytes = 4 + 2 + 2 + 1
 
-// Append appends the encoding of l: U32 Members, U16 Witnesses, U16 Validators, U8 with a bit of 1 for
-// Buckets and one of 2 for Speeds.
+// Append appends the encoding of l: U32 Members, U16 Witnesses, U16 Validators, and a U8 in which
+// bit 0 is Buckets and bit 1 is Speeds.
 func (l Limits) Append(dst []byte) []byte {
 	dst = wire.AppendU16(wire.AppendU32(dst, l.Members), l.Witnesses)
 	return wire.AppendU8(wire.AppendU16(dst, l.Validators), l.room())
 }
 
-// ReadLimits takes limits off a reader; those out of range fail with wire.ErrOutOfRange.
+// ReadLimits reads limits from r. Limits out of range fail with wire.ErrOutOfRange.
 func ReadLimits(r *wire.Reader) Limits {
 	l := Limits{Members: r.U32(), Witnesses: r.U16(), Validators: r.U16()}
 	room := r.U8()

@@ -6,21 +6,21 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// Status is where a member stands.
+// Status is a member's status in the run.
 type Status uint8
 
-// The statuses. Members that wait, are ready or active are present.
+// The statuses. Waiting, ready and active members are present.
 const (
 	StatusWaiting   Status = 1 // takes part from the next epoch on
-	StatusReady     Status = 2 // in Warmup, and holds the agreed parameters
+	StatusReady     Status = 2 // holds the agreed parameters, in Warmup
 	StatusActive    Status = 3 // takes part in the epoch
 	StatusDropped   Status = 4 // missed too often; may join again
 	StatusWithdrawn Status = 5 // left; may join again
 	StatusEjected   Status = 6 // convicted; may not join again
-	StatusReplaced  Status = 7 // gave its slot to another; may join again as a newcomer
+	StatusReplaced  Status = 7 // lost its slot to another; may join again as a newcomer
 )
 
-// String returns the status in a word.
+// String returns a one-word name.
 func (s Status) String() string {
 	switch s {
 	case StatusWaiting:
@@ -41,11 +41,11 @@ func (s Status) String() string {
 	return "none"
 }
 
-// Present tells whether a member of this status counts towards the members a run needs.
+// Present reports whether a member with this status counts towards the members that a run needs.
 func (s Status) Present() bool { return s == StatusWaiting || s == StatusReady || s == StatusActive }
 
-// Member is a copy of a place in the table of members. A member keeps its place, and so its index, while it is present and
-// as long as a round of the running epoch mentions it.
+// Member is a copy of a place in the table of members. A member keeps its place, and so its index,
+// while it is present and while a round of the running epoch mentions it.
 type Member struct {
 	Key         key.Public
 	Status      Status
@@ -53,36 +53,37 @@ type Member struct {
 	Results     uint32 // results accepted
 	Missed      uint8  // results and warmups missed in a row
 	Idle        uint8  // elections as a witness in a row without a report
-	Speed       uint32 // tokens a second, as it said last
-	SpeedSet    bool   // it has said so by SetSpeed since the epoch began, and cannot again before the next one
-	JoinedMs    uint64 // when it joined, the last time
+	Speed       uint32 // tokens a second, as last stated
+	SpeedSet    bool   // a SetSpeed was accepted in this epoch; another is refused
+	JoinedMs    uint64 // when it last joined
 	JoinedEpoch uint32 // State.Epoch then
-	LeftMs      uint64 // when it left or was dropped, the last time
+	LeftMs      uint64 // when it last left or was dropped
 	LeftRound   uint32 // State.Round then
 
 	Stake   uint64     // tokens it loses when it is convicted
-	Balance uint64     // tokens it was rewarded with and has not claimed
-	Settled uint64     // of its Points, those that no conviction takes any more
-	Claimed uint64     // of its Settled points, those that were paid
-	Payee   key.Public // who gets what it claims
+	Balance uint64     // rewards not yet claimed, in tokens
+	Settled uint64     // Points that no conviction can take
+	Claimed uint64     // Settled points that were paid
+	Payee   key.Public // the key that its claims are paid to
 
 	Doubt      uint8  // weight of its results in the draw of checks, 1 to 16
-	Strikes    uint8  // how often in a row it did not serve what a check needs
-	Skipped    uint8  // checks in a row that it was to make and did not
-	Astray     uint8  // reports in a row that named other parameters than the agreed ones
+	Strikes    uint8  // times in a row it failed to serve a check
+	Skipped    uint8  // checks in a row that it failed to make
+	Astray     uint8  // reports in a row that named wrong parameters
 	Passed     uint32 // checks of its results that passed
 	FirstRound uint32 // round of its first accepted result; 0 = none
-	LastRound  uint32 // and of its last
-	ReleaseMs  uint64 // when its stake is free; 0 while it is a member of a run that goes on
+	LastRound  uint32 // round of its last accepted result
+	ReleaseMs  uint64 // when its stake is free; 0 while it is a member of a running run
 
-	Since    uint32 // State.Window when it came as a newcomer; once it takes part, when that epoch began
+	Since    uint32 // State.Window at its first epoch, or, before that, at its registration
 	Score    int16  // moving average of its scores, in units of 1/ScoreOne; 0 if Scored is false
 	Scored   bool
-	Unvested uint64 // tokens it was given for its last scores, which become Balance with the next
-	Earned   uint64 // tokens it was ever given for its scores
+	Unvested uint64 // tokens for its last scores; they vest to Balance with the next scores
+	Earned   uint64 // all tokens that its scores ever earned
 }
 
-// Count returns how many places of the table of members are in use; members are numbered 0 to Count-1.
+// Count returns the number of places of the table of members in use. Members are numbered 0 to
+// Count-1.
 func (s State) Count() uint32 { return s.h().Count() }
 
 // Member returns the member in place i. It panics when i is not below Count.
@@ -122,7 +123,7 @@ func (s State) Member(i uint32) Member {
 	}
 }
 
-// member returns the bytes of place i.
+// member returns the bytes of place i, which is in use.
 func (s State) member(i uint32) record.Member {
 	if i >= s.Count() {
 		panic("coordinator: no such member")
@@ -141,7 +142,7 @@ func (s State) Status(i uint32) Status { return s.status(i) }
 
 func (s State) status(i uint32) Status { return Status(s.member(i).Status()) }
 
-// Find returns the place of the member known by pub, whatever its status.
+// Find returns the place of the member with the key pub, whatever its status.
 func (s State) Find(pub key.Public) (i uint32, ok bool) {
 	return s.buffer().Find(pub)
 }
@@ -149,7 +150,7 @@ func (s State) Find(pub key.Public) (i uint32, ok bool) {
 // Present returns how many members are present.
 func (s State) Present() uint32 { return s.tally().present }
 
-// tally is how many members have which status.
+// tally counts members by status.
 type tally struct {
 	present, ready, active uint32
 	unready                uint32 // waiting since before the phase began
@@ -179,7 +180,7 @@ func (s State) tally() tally {
 
 func putStatus(b record.Member, st Status) { b.SetStatus(uint8(st)) }
 
-// leave takes a member out.
+// leave removes member i with the status st.
 func (s State) leave(i uint32, st Status, env Env) {
 	b := s.place(i)
 	putStatus(b, st)
@@ -188,19 +189,21 @@ func (s State) leave(i uint32, st Status, env Env) {
 	b.SetReleaseMs(env.NowMs + s.h().UnbondMs())
 }
 
-// miss counts a result or a warmup that member i missed, and drops it if those are too many.
+// miss counts a result or a warmup that member i missed, and drops the member if there are too many
+// in a row.
 func (s State) miss(i uint32, env Env) {
 	b := s.place(i)
 	b.SetMissed(s.cases().Fault(env.dispute(nil), i, b.Missed()))
 }
 
-// idle counts an election for which member i did not report, and drops it if those are too many.
+// idle counts an election for which member i did not report, and drops the member if there are too
+// many in a row.
 func (s State) idle(i uint32, env Env) {
 	b := s.place(i)
 	b.SetIdle(s.cases().Fault(env.dispute(nil), i, b.Idle()))
 }
 
-// standDown makes every present member wait, when an epoch or a warmup is over.
+// standDown makes every present member wait, at the end of an epoch or a warmup.
 func (s State) standDown() {
 	for i := range s.Count() {
 		b := s.place(i)

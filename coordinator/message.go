@@ -7,14 +7,14 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Message is what a participant or a host sends to a run. Env names its sender.
+// Message is a message from a participant or a host to a run. Env names its sender.
 type Message interface {
 	kind() uint8
 	append(dst []byte) []byte
 }
 
 const (
-	filterBytesMax = 1 << 18             // in a Witness message; bloom.BitsMax is the largest filter there can be
+	filterBytesMax = 1 << 18             // in a Witness message: bloom.BitsMax/8
 	proofMax       = 4 * bisect.DepthMax // siblings in a Defend message
 )
 
@@ -38,7 +38,7 @@ func ParseMessage(b []byte) (Message, error) {
 	return m, nil
 }
 
-// MessageHash returns the name of a message, by which convictions refer to their evidence.
+// MessageHash returns the hash by which convictions refer to a message as evidence.
 func MessageHash(m Message) wire.Hash { return wire.Sum("entrain/message", Append(nil, m)) }
 
 // SetHeld sets a member's bit in a bitmap of held results (Witness.Held), growing it as needed, and
@@ -51,8 +51,8 @@ func SetHeld(held []byte, member uint32) []byte {
 	return held
 }
 
-// length reads the length of a list. It fails if that exceeds most, or if fewer bytes are left than
-// elements of this size take; the list is then read as empty.
+// length reads the length of a list. It fails if the length exceeds most, or if fewer bytes are
+// left than that many elements of this size take. It then returns 0.
 func length(r *wire.Reader, most, size uint32) uint32 {
 	n := r.U32()
 	if n > most {
@@ -125,8 +125,9 @@ func readScores(r *wire.Reader, most uint32) []Score {
 	return scores
 }
 
-// ScoresHash returns what a validator commits to. It is bound to the run, the validator, the period
-// and a secret salt, so that no other validator can copy the commitment or guess the scores.
+// ScoresHash returns the hash that a validator commits to. It is bound to the run, the validator,
+// the period and a secret salt, so that no other validator can copy the commitment or guess the
+// scores.
 func ScoresHash(run wire.Hash, validator key.Public, m RevealScores) wire.Hash {
 	return wire.Sum("entrain/scores", run[:], validator[:], m.append(nil))
 }

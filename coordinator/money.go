@@ -5,25 +5,29 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// Tokens. The host holds a run's tokens in its escrow, in one account; whose they are stands here: the treasury's, and each
-// member's stake and balance. Only Join, Deposit and Fund bring tokens in, only Claim takes them out.
+// This file accounts for tokens. The host holds a run's tokens in one account, the escrow. The
+// state records whose they are: the treasury's, and each member's stake and balance. Only Join,
+// Deposit, RegisterValidator and Fund bring tokens in. Only Claim, and validators that leave, take
+// them out.
 
-// Treasury returns the tokens from which points and scores are paid.
+// Treasury returns the tokens that pay for points and scores.
 func (s State) Treasury() uint64 { return s.h().Treasury() }
 
-// Escrow returns the tokens that the host holds for the run: the treasury, and what members and validators have in it.
+// Escrow returns the tokens that the host holds for the run: the treasury's, the members' and the
+// validators'.
 func (s State) Escrow() uint64 { return s.h().Escrow() }
 
-// Payout returns what the message applied last pays out of the escrow, and to whom; 0 unless it was a Claim, a
-// RetireValidator, or a RegisterValidator that replaces somebody.
+// Payout returns the amount that the last applied message pays out of the escrow, and the key it is
+// paid to. The amount is 0 unless the message was a Claim, a RetireValidator, or a
+// RegisterValidator that replaced another validator.
 func (s State) Payout() (to key.Public, amount uint64) {
 	return s.h().PayoutTo(), s.h().Payout()
 }
 
-// PointsVerified returns the points given for verifying, which are in PointsTotal.
+// PointsVerified returns the points given for verification. PointsTotal includes them.
 func (s State) PointsVerified() uint64 { return s.h().PointsVerified() }
 
-// releaseMs returns when the stake of member i is free; 0 if it is not known yet, because the member has not left.
+// releaseMs returns when the stake of member i is free, or 0 while the member has not left.
 func (s State) releaseMs(i uint32) uint64 {
 	b := s.place(i)
 	if !Status(b.Status()).Present() {
@@ -64,7 +68,7 @@ func (s State) fund(env Env, _ Fund) Error {
 	return OK
 }
 
-// claim pays the sender's payee what the sender is owed.
+// claim pays what the run owes the sender to the sender's payee.
 func (s State) claim(env Env, _ Claim) Error {
 	i, ok := s.Find(env.Sender)
 	if !ok {
@@ -104,8 +108,9 @@ func (s State) claim(env Env, _ Claim) Error {
 	return OK
 }
 
-// stakeFree tells whether member i may have its stake back: it has left long enough ago, or the run is over so long, and
-// nothing that it did is in question or may still come to be.
+// stakeFree reports whether member i may take its stake back. It must have left, or the run must
+// have finished, long enough ago, and no result of the member may be in flight, in a check or in a
+// dispute.
 func (s State) stakeFree(env Env, i uint32) bool {
 	if s.status(i).Present() && s.Phase() != Finished || env.NowMs < s.releaseMs(i) || s.cases().Pending(i) {
 		return false
@@ -118,15 +123,16 @@ func (s State) stakeFree(env Env, i uint32) bool {
 	return true
 }
 
-// owed tells whether member i has tokens to get, now or later.
+// owed reports whether member i is owed tokens, now or later.
 func (s State) owed(i uint32) bool {
 	b := s.place(i)
 	return b.Stake() > 0 || b.Balance() > 0 || b.Unvested() > 0 || s.book().Pending(i) ||
 		s.h().Rate() > 0 && b.Points() > b.Claimed()
 }
 
-// settle makes points safe from convictions, at the end of an epoch: all that a member has, or, if results or verdicts of its
-// are in question, those it had at the end of the epoch before.
+// settle protects points from convictions at the end of an epoch. It settles all points of a
+// member, unless results or verdicts of the member are in question: then only those it had at the
+// end of the epoch before.
 func (s State) settle() {
 	for i, pending := range s.cases().AllPending() {
 		b := s.place(uint32(i))

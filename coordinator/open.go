@@ -9,8 +9,8 @@ import (
 	"github.com/entrain-network/entrain/coordinator/score"
 )
 
-// Open returns the state in b, of which it is a view. It checks that b is what this package can have written, so far as
-// anything depends on it: after that no method fails on it, whoever wrote b. It fails with ErrUninitialized, ErrVersion,
+// Open returns a view of the state in b. It checks everything in b that a method relies on, so that
+// afterwards no method fails, whatever the origin of b. It fails with ErrUninitialized, ErrVersion,
 // ErrLimits or ErrCorrupt.
 func Open(b []byte) (State, error) {
 	if len(b) < record.HeaderBytes {
@@ -134,7 +134,7 @@ func (r Round) numbersOK() bool {
 	if a != n-uint32(r.s.h().Overlap()) {
 		return false
 	}
-	// The attested round may be gone: overwritten, or erased with a member that was forgotten.
+	// The attested round may be gone: overwritten, or erased with a forgotten member.
 	if attested, ok := r.s.At(a); ok && (!attested.Trains() || attested.Epoch() != r.Epoch()) {
 		return false
 	}
@@ -219,7 +219,8 @@ func ones(bitmap []byte) uint32 {
 	return n
 }
 
-// tokensOK checks that the escrow is what it is made of, and the numbers that may only grow.
+// tokensOK checks that the escrow is the sum of its parts, and checks the numbers that may only
+// grow.
 func (s State) tokensOK() bool {
 	sum := s.Treasury()
 	if sum > TokensMax || s.Escrow() > TokensMax {

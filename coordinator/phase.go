@@ -9,7 +9,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// advance makes the one transition that is due, and tells whether there was one.
+// advance makes the one transition that is due, and reports whether there was one.
 func (s State) advance(env Env) bool {
 	switch s.Phase() {
 	case WaitingForMembers:
@@ -53,9 +53,10 @@ func (s State) advanceWaiting(env Env) bool {
 	return true
 }
 
-// advanceWarmup opens the first round when everybody who was there at the warmup's begin is ready. Who joins during the
-// warmup may take part but is not waited for, so newcomers cannot hold up the others. When the time is over it goes on with
-// those who are ready, if they are enough; being late counts as a miss.
+// advanceWarmup opens the first round once all members that were present when the warmup began are
+// ready. A member that joins during the warmup may take part, but the others do not wait for it, so
+// newcomers cannot delay a run. When the time is over the epoch starts with the members that are
+// ready, if they are enough. A member that is late has missed.
 func (s State) advanceWarmup(env Env) bool {
 	t := s.tally()
 	least := s.h().MinMembers()
@@ -91,12 +92,14 @@ func (s State) advanceWarmup(env Env) bool {
 	return true
 }
 
-// lostWarmupsMax is how many warmups in a row may end with nobody ready before the run goes back to its last checkpoint.
+// lostWarmupsMax is how many warmups in a row may end with no member ready before the run returns
+// to its last checkpoint.
 const lostWarmupsMax = 3
 
-// loseWarmup counts a warmup at whose end nobody held the agreed parameters. After a few in a row they are taken to be lost, as
-// when all members crash at once in the middle of an epoch: the run goes back to the checkpoint reported last, which was
-// written to last, or to its initial parameters if there never was one.
+// loseWarmup counts a warmup at whose end no member held the agreed parameters. After
+// lostWarmupsMax in a row the parameters count as lost, as when all members crash in the middle of
+// an epoch. The run then returns to the last reported checkpoint, which is durable, or to
+// its initial parameters if there is none.
 func (s State) loseWarmup() {
 	lost := s.h().LostWarmups() + 1
 	if lost < lostWarmupsMax {
@@ -109,14 +112,14 @@ func (s State) loseWarmup() {
 		params, round = saved.Params, s.Round()
 	}
 	if params == s.h().Params() {
-		return // nothing older is known; somebody may still bring them
+		return // nothing older is known; a member may still bring them
 	}
 	s.h().SetParams(params)
 	s.h().SetParamsRound(round)
 	s.h().SetRollbacks(s.Rollbacks() + 1)
 }
 
-// advanceCooldown ends the epoch's last phase once its checkpoint was reported.
+// advanceCooldown ends the epoch's last phase once the checkpoint is reported or the time is over.
 func (s State) advanceCooldown(env Env) bool {
 	saved := s.h().HasCheckpoint() && s.h().CheckpointEpoch() == s.Epoch()
 	if !saved && !s.elapsed(env, s.h().CooldownMs()) {
@@ -136,13 +139,13 @@ func (s State) advanceCooldown(env Env) bool {
 	return true
 }
 
-// beginEpoch makes those who are ready active and opens the first round.
+// beginEpoch makes the ready members active and opens the first round.
 func (s State) beginEpoch(env Env) {
 	for i := range s.Count() {
 		b := s.place(i)
 		if Status(b.Status()) == StatusReady {
 			if s.waitsFirst(i) {
-				b.SetSince(s.Round()) // its time begins now
+				b.SetSince(s.Round()) // its immunity begins now
 			}
 			putStatus(b, StatusActive)
 		}
@@ -155,7 +158,8 @@ func (s State) beginEpoch(env Env) {
 	s.open(env, 0)
 }
 
-// open opens the next round: a drain round if drain, the number of drain rounds from this one to the epoch's end, is not 0.
+// open opens the next round. If drain is not 0 the round is a drain round, and drain is the number
+// of drain rounds left in the epoch, including this one.
 func (s State) open(env Env, drain uint8) {
 	number := s.Round() + 1
 	r := s.slot(number)
@@ -186,15 +190,15 @@ func (s State) open(env Env, drain uint8) {
 	s.elect(r, members)
 }
 
-// A member that failed in the round before may be dead, and waiting RoundTrainMs for it again and again until it is dropped
-// would cost the others dearly. It is waited for a few times as long as the others needed last, and at least a moment, which
-// is enough for one that lives.
+// A member that failed in the round before may be dead. Waiting RoundTrainMs for it in each round
+// until it is dropped would cost the others dearly. So the round waits a small multiple of the time
+// that the others last needed, plus a minimum that suffices for a live member.
 const (
 	patienceFactor = 4
 	patienceMinMs  = 1000
 )
 
-// trainLimit returns how long the next RoundTrain may last.
+// trainLimit returns the longest duration of the next RoundTrain in milliseconds.
 func (s State) trainLimit() uint64 {
 	limit := s.h().RoundTrainMs()
 	pace := uint64(s.h().PaceMs())
@@ -220,7 +224,7 @@ func (s State) activeMembers() []uint32 {
 	return list
 }
 
-// fill gives round r its batch.
+// fill sets the batch of round r.
 func (s State) fill(r Round, members []uint32) {
 	step := s.Step() + 1
 	s.h().SetStep(step)
@@ -240,14 +244,14 @@ func (s State) fill(r Round, members []uint32) {
 		return
 	}
 	for rank, p := range committee.Positions(r.Seed(), committee.Trainers, n) {
-		if p < total { // shares of one sequence, then none
+		if p < total { // the first total members have one sequence each
 			setBit(r.expected(), members[rank])
 		}
 	}
 }
 
-// batchSize returns the size of the next batch: on the straight line from BatchStart to BatchEnd over BatchRampTokens,
-// rounded down, by the tokens given out so far.
+// batchSize returns the size of the next batch. It grows linearly with the tokens given out so far,
+// from BatchStart to BatchEnd over BatchRampTokens, rounded down.
 func (s State) batchSize() uint32 {
 	start, end := s.h().BatchStart(), s.h().BatchEnd()
 	ramp := s.h().BatchRampTokens()
@@ -260,7 +264,7 @@ func (s State) batchSize() uint32 {
 	return start + uint32(grown)
 }
 
-// elect chooses round r's witnesses, and what they report about.
+// elect chooses round r's witnesses and the round that they attest.
 func (s State) elect(r Round, members []uint32) {
 	n := uint32(len(members))
 	w := uint32(s.h().Witnesses())
@@ -275,7 +279,7 @@ func (s State) elect(r Round, members []uint32) {
 	}
 	a, ok := s.At(r.Number() - uint32(s.h().Overlap()))
 	if !ok || a.Final() {
-		return // a drain round, or the first round of all
+		return // a drain round, or the run's first round
 	}
 	r.b.SetAttests(a.Number())
 	if s.exchange() == Buckets {
@@ -289,8 +293,7 @@ func (s State) elect(r Round, members []uint32) {
 	r.b.SetFilterHashes(p.Hashes)
 }
 
-// allReported tells whether every witness of the current round that is still active has reported, so that there is nobody
-// to wait for.
+// allReported reports whether every active witness of the current round has reported.
 func (s State) allReported() bool {
 	r := s.slot(s.Round())
 	for p := range r.electedLen() {

@@ -5,10 +5,10 @@ import (
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 )
 
-// The redo queue holds sequences that were given out and whose results were not accepted. They come back in the next
-// batches, before fresh ones. It is a list of RedoLen spans, oldest first.
+// The redo queue holds sequences that were given out and whose results were not accepted. The next
+// batches take them before new sequences. It is a list of RedoLen spans, oldest first.
 
-// Redo returns the spans that wait in the redo queue, oldest first.
+// Redo returns the spans in the redo queue, oldest first.
 func (s State) Redo() []batch.Span {
 	spans := make([]batch.Span, s.redoLen())
 	for i := range spans {
@@ -31,8 +31,8 @@ func putSpan(b record.Span, v batch.Span) {
 
 func (s State) queued(n uint32) record.Span { return s.buffer().Queued(n) }
 
-// pushRedo appends v to the queue: as part of the last span if it continues that, as a span of its own if there is room,
-// else not at all.
+// pushRedo appends v to the queue. It extends the last span if v continues it, or else adds a span
+// if there is room. Otherwise the sequences of v are lost and counted in RedoLost.
 func (s State) pushRedo(v batch.Span) {
 	n := s.redoLen()
 	if n > 0 {
@@ -52,7 +52,7 @@ func (s State) pushRedo(v batch.Span) {
 	s.h().SetRedoLen(n + 1)
 }
 
-// popRedo takes up to want sequences off the queue's first span. The queue is not empty.
+// popRedo removes up to want sequences from the first span of the queue, which must not be empty.
 func (s State) popRedo(want uint32) batch.Span {
 	first := span(s.queued(0))
 	if first.Count > want {
@@ -67,7 +67,7 @@ func (s State) popRedo(want uint32) batch.Span {
 	return first
 }
 
-// takeSpans takes the spans of the next batch: from the redo queue first, the rest fresh.
+// takeSpans takes the spans of the next batch, from the redo queue first and then new ones.
 func (s State) takeSpans(total uint32) []batch.Span {
 	var spans []batch.Span
 	for total > 0 && s.redoLen() > 0 && uint32(len(spans)) < record.SpansMax-1 {

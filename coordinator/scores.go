@@ -5,7 +5,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// Validators and scores are the business of package score; what follows connects them to a run.
+// Package score implements validators and scores. This file connects them to a run.
 
 // The types of package score that messages and views have.
 type (
@@ -34,12 +34,12 @@ func (env Env) score() score.Env {
 	return score.Env{NowMs: env.NowMs, Height: env.Height, Sender: env.Sender, Value: env.Value}
 }
 
-// Window returns the number of the window that runs: State.Round, and after the run's end that number
-// plus the windows that have passed since, in which the last periods are scored.
+// Window returns the number of the current window. That is State.Round, plus, after the end of the
+// run, the windows that have passed since, in which the last periods are scored.
 func (s State) Window() uint32 { return s.book().Window() }
 
-// Period returns the number of the period that runs, the first being 1; 0 if the run has no scores or
-// has not begun.
+// Period returns the number of the current period, starting with 1. It is 0 if the run has no
+// scores or has not begun.
 func (s State) Period() uint32 { return s.book().Period() }
 
 // PeriodWindows returns the first and the last window of a period.
@@ -47,18 +47,18 @@ func (s State) PeriodWindows(period uint32) (first, last uint32) {
 	return s.book().PeriodWindows(period)
 }
 
-// Scoring returns the period that is being scored, which is the one before the current, and what
+// Scoring returns the period being scored, which is the one before the current period, and what
 // validators can do about it now.
 func (s State) Scoring() (uint32, ScoreStage) { return s.book().Scoring() }
 
-// Scores returns what is known of a period: the current one, the one that is being scored, or the one
-// settled last.
+// Scores returns what is known of a period: the current one, the one being scored, or the last
+// settled one.
 func (s State) Scores(period uint32) (Scores, bool) { return s.book().Scores(period) }
 
-// LastScores returns the period that was settled last; false if none was.
+// LastScores returns the last settled period. It is false if there is none.
 func (s State) LastScores() (Scores, bool) { return s.book().LastScores() }
 
-// Emitted returns the tokens that members and validators were ever given for scores, and those that
+// Emitted returns all tokens ever given to members and validators for scores, and all that
 // penalties took back.
 func (s State) Emitted() (given, taken uint64) { return s.book().Emitted() }
 
@@ -84,8 +84,8 @@ func (s State) revealScores(env Env, m RevealScores) Error {
 	return Error(s.book().Reveal(env.score(), m.Period, m.Scores, ScoresHash(s.ID(), env.Sender, m)))
 }
 
-// Payees returns the keys that a message of this sender could pay out of the escrow, whether or not it
-// will.
+// Payees returns the keys that a message of this sender could pay out of the escrow, whether or not
+// it does.
 func (s State) Payees(sender key.Public, m Message) []key.Public {
 	var list []key.Public
 	switch m.(type) {

@@ -7,10 +7,11 @@ import (
 	"github.com/entrain-network/entrain/coordinator/score"
 )
 
-// Shares: which part of a round's batch is whose. Everything that asks whose sequences are whose asks here.
+// This file divides a round's batch into shares. All code that needs the owner of a sequence uses
+// it.
 
-// ShareMost is how many times the equal share a member has at most where shares go by speed, so that who claims to be very fast
-// leaves most of the work to the others.
+// ShareMost bounds a member's share with SpeedShares, as a multiple of the equal share. A member
+// that claims to be very fast so leaves most of the work to the others.
 const ShareMost = 4
 
 func (s State) sharing() Sharing { return Sharing(s.h().Sharing()) }
@@ -28,7 +29,7 @@ func (r Round) deal() []dealt {
 	from := uint32(0)
 	for p, count := range r.parts(line) {
 		if count == 0 {
-			break // nor has anybody behind
+			break // all members after it have none either
 		}
 		list = append(list, dealt{member: line[p], count: count, spans: batch.Cut(spans, from, count)})
 		from += count
@@ -36,7 +37,7 @@ func (r Round) deal() []dealt {
 	return list
 }
 
-// line returns the members of round a by their positions.
+// line returns the active members of round a, in the order of positions.
 func (a Round) line() []uint32 {
 	n := a.ActiveCount()
 	at := committee.Positions(a.Seed(), committee.Trainers, n)
@@ -51,7 +52,7 @@ func (a Round) line() []uint32 {
 	return line
 }
 
-// parts returns how many sequences the members in a line have.
+// parts returns the number of sequences of each member in a line.
 func (r Round) parts(line []uint32) []uint32 {
 	parts := make([]uint32, len(line))
 	for p, i := range line {
@@ -64,10 +65,10 @@ func (r Round) parts(line []uint32) []uint32 {
 	return parts
 }
 
-// entry returns where member i's part of the slot is, where shares go by speed.
+// entry returns member i's part of the slot with SpeedShares.
 func (r Round) entry(i uint32) record.Share { return r.s.l.Share(r.b, i) }
 
-// shareMost returns how many sequences of a batch one of n members has at most where shares go by speed.
+// shareMost returns the most sequences of a batch that one of n members may have with SpeedShares.
 func shareMost(total, n uint32) uint32 {
 	if n == 0 {
 		return 0
@@ -75,7 +76,8 @@ func shareMost(total, n uint32) uint32 {
 	return uint32(min(uint64(total), (ShareMost*uint64(total)+uint64(n)-1)/uint64(n)))
 }
 
-// Share returns the sequences that member i trains in the round; none if it has no share.
+// Share returns the sequences that member i trains in the round. It is empty if the member has no
+// share.
 func (r Round) Share(i uint32) []batch.Span {
 	if !r.Expected(i) {
 		return nil
@@ -92,16 +94,17 @@ func (r Round) Share(i uint32) []batch.Span {
 	return batch.Cut(r.Spans(), from, count)
 }
 
-// Shares calls visit for each member with a share in the round, in the order of their places. To ask Share for each of them costs
-// two orders of magnitude more, since it finds one member's place without the others'.
+// Shares calls visit for each member with a share in the round, in the order of places. It is two
+// orders of magnitude cheaper than calling Share for each member, which finds each position on its
+// own.
 func (r Round) Shares(visit func(member uint32, spans []batch.Span)) {
 	for _, v := range r.deal() {
 		visit(v.member, v.spans)
 	}
 }
 
-// Speed returns what member i's share of the round goes by: its speed when the epoch began. It is 0 where shares are equal, and
-// of who is not active in the round.
+// Speed returns the speed that determines member i's share of the round: the one stated when the
+// epoch began. It is 0 with EqualShares, and for a member that is not active in the round.
 func (r Round) Speed(i uint32) uint32 {
 	if !r.s.l.Speeds || !r.Active(i) {
 		return 0
@@ -109,8 +112,9 @@ func (r Round) Speed(i uint32) uint32 {
 	return r.entry(i).Speed()
 }
 
-// setSpeeds notes by which speeds the shares of round r go, and how large they are: those of the round before in the same epoch, in its first round what
-// members say now, but 1 for those whose work was scored and found worth nothing.
+// setSpeeds records the speeds and sizes of round r's shares. An epoch's first round takes the
+// speeds that members state now, but 1 for members whose work was scored and found worthless. Later
+// rounds take the speeds of the round before.
 func (r Round) setSpeeds(members []uint32) {
 	s := r.s
 	if !s.l.Speeds {
@@ -132,7 +136,7 @@ func (r Round) setSpeeds(members []uint32) {
 	r.divide()
 }
 
-// divide divides the batch of round r by the speeds.
+// divide divides the batch of round r in proportion to the speeds.
 func (r Round) divide() {
 	line := r.line()
 	weights := make([]uint32, len(line))
@@ -142,7 +146,7 @@ func (r Round) divide() {
 	from := uint32(0)
 	for p, count := range batch.Weighted(r.Batch(), shareMost(r.Batch(), uint32(len(line))), weights) {
 		if count == 0 {
-			return // nor has anybody behind
+			return // all members after it have none either
 		}
 		at := r.entry(line[p])
 		at.SetFrom(from)
@@ -151,8 +155,8 @@ func (r Round) divide() {
 	}
 }
 
-// sharesOK tells whether speeds are only of members that are active in the round, and shares only of those expected, within the
-// batch, and as much as it together.
+// sharesOK reports whether only active members have speeds, only expected members have shares, and
+// the shares lie within the batch and add up to it.
 func (r Round) sharesOK() bool {
 	if !r.s.l.Speeds {
 		return true
@@ -172,7 +176,8 @@ func (r Round) sharesOK() bool {
 	return total == uint64(r.Batch())
 }
 
-// setSpeed takes a new speed of a member, once in an epoch. Shares go by it from the next epoch on.
+// setSpeed records a member's new speed, at most once an epoch. It takes effect with the next
+// epoch.
 func (s State) setSpeed(env Env, m SetSpeed) Error {
 	i, e := s.presentMember(env.Sender)
 	if e != OK {

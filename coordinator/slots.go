@@ -5,10 +5,11 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// Slots: how many members there are at a time, and who makes room for a newcomer.
+// This file implements slots, which bound the number of members at a time and decide which member
+// makes room for a newcomer.
 
-// JoinCost returns what registering costs the key if it joins now, besides the stake: nothing where it was a member before and was
-// not replaced.
+// JoinCost returns what registering costs the key if it joins now, besides the stake. It is 0 for a
+// former member that was not replaced.
 func (s State) JoinCost(pub key.Public) uint64 {
 	if i, ok := s.Find(pub); ok && s.status(i) != StatusReplaced {
 		return 0
@@ -16,20 +17,21 @@ func (s State) JoinCost(pub key.Public) uint64 {
 	return s.h().RegisterCost()
 }
 
-// Immune tells whether member i came so recently that nobody can replace it. Who came during the epoch and has to wait for the
-// next one is immune as long as it waits, and only then its time begins.
+// Immune reports whether member i joined so recently that it cannot be replaced. A member that
+// joined during the epoch is immune until the next one begins, and only then does its time run.
 func (s State) Immune(i uint32) bool {
 	windows := s.h().ImmuneWindows()
 	since := s.member(i).Since()
 	return windows > 0 && (s.waitsFirst(i) || s.Window()-min(since, s.Window()) < windows)
 }
 
-// waitsFirst tells whether member i came since the epoch began, and so could not take part yet.
+// waitsFirst reports whether member i joined after the epoch began, and so has not yet taken part.
 func (s State) waitsFirst(i uint32) bool {
 	return s.status(i) != StatusActive && s.place(i).Since() >= s.h().EpochRound()
 }
 
-// standing returns the moving average of member i's scores; who was never scored stands at 0.
+// standing returns the moving average of member i's scores. It is 0 for a member that was never
+// scored.
 func (s State) standing(i uint32) uint16 {
 	if score := s.place(i).Score(); score != 0 {
 		return score
@@ -37,9 +39,11 @@ func (s State) standing(i uint32) uint16 {
 	return score.Zero
 }
 
-// slotFor returns who must make room if i, a member from before if known, joins: NoMember if nobody need. A fresh one replaces
-// the worst of those who are not immune, of several the one that came last; another one only who is worse than it was itself.
-// One is replaced in a window at most, so that whoever pays for many newcomers does not take the run over at once.
+// slotFor returns the member that must make room if i joins, or NoMember if there is room. known is
+// true if i was a member before. A fresh member replaces the lowest-scored member that is not
+// immune, and of equal ones the latest to join. A returning one replaces only a member with a lower
+// average than its own. At most one member is replaced in a window, so that paying for many
+// newcomers does not take over a run at once.
 func (s State) slotFor(i uint32, known, fresh bool) (uint32, Error) {
 	if s.Present() < s.buffer().SlotsMax() || s.h().Slots() == 0 {
 		return NoMember, OK
@@ -64,7 +68,7 @@ func (s State) slotFor(i uint32, known, fresh bool) (uint32, Error) {
 	return worst, OK
 }
 
-// replace lets member i give its slot up.
+// replace removes member i from its slot.
 func (s State) replace(i uint32, env Env) {
 	s.leave(i, StatusReplaced, env)
 	s.h().SetReplaced(s.Window() + 1)

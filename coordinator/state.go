@@ -7,8 +7,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// PageBytes is the size of a page, a leaf of State.Hash. The parts of the buffer begin at pages, so
-// that a host can ship or store only the pages that changed without knowing what is in them.
+// PageBytes is the size of a page, a leaf of State.Hash. Each part of the buffer begins at a page,
+// so a host can ship or store only the pages that changed without knowing their content.
 const PageBytes = record.PageBytes
 
 const (
@@ -18,15 +18,15 @@ const (
 	checkpointersMax = 3
 )
 
-// Phase is what a run is doing.
+// Phase is the phase of a run.
 type Phase uint8
 
-// The phases of a run, with the numbers and names of the field.
+// The phases of a run.
 const (
 	Uninitialized     Phase = 0 // the zero buffer
-	WaitingForMembers Phase = 1 // until enough are present
-	Warmup            Phase = 2 // those present fetch and check the agreed parameters
-	RoundTrain        Phase = 3 // members compute their shares, fetch results, and witnesses who hold everything report
+	WaitingForMembers Phase = 1 // until enough members are present
+	Warmup            Phase = 2 // members fetch and check the agreed parameters
+	RoundTrain        Phase = 3 // members train and exchange results; complete witnesses report
 	RoundWitness      Phase = 4 // the other witnesses report
 	Cooldown          Phase = 5 // the epoch is over; a checkpoint is made
 	Finished          Phase = 6 // the last
@@ -56,8 +56,9 @@ func (p Phase) String() string {
 	return "unknown phase"
 }
 
-// State is a view of a run's buffer. Copies of a State view the same bytes; only Apply changes them. The methods are not
-// synchronised: one goroutine applies, and others read copies of the bytes. The zero State is not valid; New and Open make one.
+// State is a view of a run's buffer. Copies of a State view the same bytes; only Apply changes
+// them. The methods are not synchronized: one goroutine applies messages, and others read copies of
+// the bytes. The zero State is not valid. Use New or Open.
 type State struct {
 	b []byte
 	l record.Layout
@@ -67,20 +68,22 @@ func (s State) h() record.Header { return record.Header(s.b) }
 
 func (s State) buffer() record.Buffer { return record.Buffer{B: s.b, Layout: s.l} }
 
-// Env is what a message's host knows when it applies the message, the same at every replica.
+// Env is what the host knows when it applies a message. It is the same at every replica.
 type Env struct {
-	NowMs  uint64     // the ledger's time, in milliseconds since 1970; never goes back
+	NowMs  uint64     // the ledger's time, in milliseconds since 1970; never decreases
 	Height uint64     // the ledger's height
-	Seed   wire.Hash  // chance that nobody knew before this block
-	Sender key.Public // who signed the message; zero for a host's own Tick
+	Seed   wire.Hash  // a random value, unknown before this block
+	Sender key.Public // the key that signed the message; zero for a host's own Tick
 
-	// Value is how many tokens the sender attached. The host moves them into the run's escrow if the message is applied.
+	// Value is the number of tokens that the sender attached. The host moves them into the run's
+	// escrow if the message is applied.
 	Value uint64
-	// Referee judges disputes by the run's specification; nil where the run verifies nothing.
+	// Referee judges disputes by the run's specification. It is nil if the run verifies nothing.
 	Referee Referee
 }
 
-// New creates a run, in WaitingForMembers. It fails with ErrLimits or ErrConfig; Config.Check lists what is wrong.
+// New creates a run in WaitingForMembers. It fails with ErrLimits or ErrConfig; Config.Check lists
+// the faults.
 func New(l Limits, c Config, env Env) (State, error) {
 	if e := l.check(); e != OK {
 		return State{}, e
@@ -104,7 +107,7 @@ func New(l Limits, c Config, env Env) (State, error) {
 	return s, nil
 }
 
-// Bytes returns the buffer: the state's canonical encoding, not a copy.
+// Bytes returns the buffer itself, which is the state's canonical encoding.
 func (s State) Bytes() []byte { return s.b }
 
 // Hash returns the state's hash: the merkle.Root over the leaves of its pages of PageBytes.
@@ -116,25 +119,26 @@ func (s State) Hash() wire.Hash {
 	return t.Root()
 }
 
-// Limits returns the capacity the run was created with.
+// Limits returns the capacity that the run was created with.
 func (s State) Limits() Limits {
 	return Limits{
 		Members: s.l.Members, Witnesses: uint16(s.l.Witnesses), Validators: uint16(s.l.Validators), Buckets: s.l.Buckets, Speeds: s.l.Speeds,
 	}
 }
 
-// ID returns the run's identity, to which commitments are bound: a hash of its limits and configuration and of the block it
-// was created in, so that no two runs share it.
+// ID returns the run's identity, to which commitments are bound. It is a hash of the limits, the
+// configuration, and the block that the run was created in, so no two runs share it.
 func (s State) ID() wire.Hash { return s.h().ID() }
 
-// Phase returns what the run is doing.
+// Phase returns the current phase.
 func (s State) Phase() Phase { return Phase(s.h().Phase()) }
 
 // PhaseSince returns when the phase began, in the ledger's milliseconds.
 func (s State) PhaseSince() uint64 { return s.h().PhaseSince() }
 
-// Deadline returns when time ends the phase, in the ledger's milliseconds; 0 if time alone does not. WaitingForMembers also
-// needs StartMembers. Where the ledger's height ends the phase, DeadlineHeight tells it.
+// Deadline returns when time ends the phase, in the ledger's milliseconds, or 0 if time alone does
+// not. WaitingForMembers also needs StartMembers. If the ledger's height ends the phase, see
+// DeadlineHeight.
 func (s State) Deadline() uint64 {
 	length := s.phaseMs()
 	since := s.PhaseSince()
@@ -144,7 +148,7 @@ func (s State) Deadline() uint64 {
 	return since + length
 }
 
-// phaseMs returns the longest time of the current phase; 0 if it has none.
+// phaseMs returns the longest duration of the current phase in milliseconds, or 0 if it has none.
 func (s State) phaseMs() uint64 {
 	switch s.Phase() {
 	case WaitingForMembers:
@@ -168,45 +172,51 @@ func (s State) phaseMs() uint64 {
 	return 0
 }
 
-// Epoch returns the number of the epoch that runs or ran last; an epoch begins with its warmup, the first is 1.
+// Epoch returns the number of the current or last epoch. An epoch begins with its warmup; the first
+// is 1.
 func (s State) Epoch() uint32 { return s.h().Epoch() }
 
 // EpochSince returns when the epoch's first round opened, in the ledger's milliseconds.
 func (s State) EpochSince() uint64 { return s.h().EpochSince() }
 
-// Round returns the number of the round that runs or ran last; rounds count across the run, the first is 1.
+// Round returns the number of the current or last round. Rounds are numbered from 1 over the whole
+// run.
 func (s State) Round() uint32 { return s.h().Round() }
 
-// Step returns how many rounds with training have been opened.
+// Step returns the number of rounds with training opened so far.
 func (s State) Step() uint32 { return s.h().Step() }
 
-// Params returns the parameters agreed last: their hash, and the round at whose start they were held. Round 0 means the
-// initial parameters. A round's parameters contain all that was accepted in rounds before it, less Overlap.
+// Params returns the last agreed parameters: their hash, and the round at whose start members held
+// them. Round 0 means the initial parameters. A round's parameters contain all results accepted in
+// the rounds before it, less Overlap.
 func (s State) Params() (wire.Hash, uint32) { return s.h().Params(), s.h().ParamsRound() }
 
-// Draining returns how many drain rounds the epoch still has, the current one included; 0 while rounds train.
+// Draining returns the number of drain rounds left in the epoch, including the current one. It is 0
+// while rounds train.
 func (s State) Draining() uint8 { return s.h().Drain() }
 
-// PausePending tells whether the run will pause at the end of this epoch.
+// PausePending reports whether the run will pause at the end of this epoch.
 func (s State) PausePending() bool { return s.h().PausePending() }
 
-// Rollbacks returns how often the run went back to older parameters: when an epoch ended without agreement on its last ones, or
-// when the agreed ones were lost with all who held them (see loseWarmup). Members then go back to Params, and what was accepted
-// since is lost to the model, though its points stand.
+// Rollbacks returns how many times the run returned to older parameters: because an epoch ended
+// without agreement on its last ones, or because all members that held the agreed ones were gone
+// (see loseWarmup). Members then return to Params. Results accepted since are lost to the model,
+// though their points stand.
 func (s State) Rollbacks() uint32 { return s.h().Rollbacks() }
 
-// PointsTotal returns the points ever given, one for each sequence accepted. Those of members whose places were given to
-// others are in it.
+// PointsTotal returns all points ever given, one for each accepted sequence. It includes the points
+// of members whose places were given to others.
 func (s State) PointsTotal() uint64 { return s.h().PointsTotal() }
 
 // PointsRetired returns the points of members whose places were given to others.
 func (s State) PointsRetired() uint64 { return s.h().PointsRetired() }
 
-// DataIndex returns the first sequence that was never given out. Together with what waits in the redo queue it is what is
-// left to train.
+// DataIndex returns the first sequence that was never given out. That sequence and all later ones,
+// together with the redo queue, are left to train.
 func (s State) DataIndex() uint64 { return s.h().DataIndex() }
 
-// Checkpointers returns the members chosen to make the checkpoint of the epoch that ended last; none before.
+// Checkpointers returns the members chosen to make the checkpoint of the last ended epoch. It is
+// empty before the first.
 func (s State) Checkpointers() []uint32 {
 	list := make([]uint32, min(s.h().CheckpointersLen(), checkpointersMax))
 	for i := range list {
@@ -215,7 +225,7 @@ func (s State) Checkpointers() []uint32 {
 	return list
 }
 
-// Checkpointer tells whether member i was chosen to make the checkpoint of the epoch that ended last.
+// Checkpointer reports whether member i was chosen to make the checkpoint of the last ended epoch.
 func (s State) Checkpointer(i uint32) bool {
 	for _, m := range s.Checkpointers() {
 		if m == i {
@@ -225,7 +235,7 @@ func (s State) Checkpointer(i uint32) bool {
 	return false
 }
 
-// Saved is a checkpoint that was reported.
+// Saved is a reported checkpoint.
 type Saved struct {
 	Epoch    uint32
 	Params   wire.Hash
@@ -233,7 +243,7 @@ type Saved struct {
 	By       key.Public
 }
 
-// LastCheckpoint returns the checkpoint reported last, if there was one.
+// LastCheckpoint returns the last reported checkpoint, if there is one.
 func (s State) LastCheckpoint() (Saved, bool) {
 	if !s.h().HasCheckpoint() {
 		return Saved{}, false
@@ -253,7 +263,7 @@ func (s State) enter(p Phase, env Env) {
 	s.h().SetPhaseHeight(env.Height)
 }
 
-// elapsed tells whether the phase has lasted ms milliseconds.
+// elapsed reports whether the phase has lasted ms milliseconds.
 func (s State) elapsed(env Env, ms uint64) bool {
 	since := s.PhaseSince()
 	return env.NowMs >= since && env.NowMs-since >= ms

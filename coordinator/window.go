@@ -5,12 +5,13 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Windows: rounds of a run that exchanges by buckets. They are closed by the ledger's height, and what a member will show of its
-// result is chosen by a seed that nobody knew when it committed to all of it.
+// This file implements windows, the rounds of a run that exchanges by buckets. The ledger's height
+// ends them. A seed that was unknown while members committed to their results draws the slice that
+// they must reveal.
 
 func (s State) exchange() Exchange { return Exchange(s.h().Exchange()) }
 
-// DeadlineHeight returns at which height of the ledger the phase ends; 0 if height does not end it.
+// DeadlineHeight returns the ledger height at which the phase ends, or 0 if height does not end it.
 func (s State) DeadlineHeight() uint64 {
 	if s.exchange() != Buckets {
 		return 0
@@ -28,17 +29,19 @@ func (s State) DeadlineHeight() uint64 {
 	return since + blocks
 }
 
-// windowOver tells whether the phase has lasted as many blocks as a window has.
+// windowOver reports whether the phase has lasted WindowBlocks blocks.
 func (s State) windowOver(env Env) bool {
 	since := s.h().PhaseHeight()
 	return env.Height >= since && env.Height-since >= uint64(s.h().WindowBlocks())
 }
 
-// windowed tells whether the round lasts a whole window: not so an epoch's last, in which nothing is trained or shown.
+// windowed reports whether the round lasts a whole window. An epoch's last round does not, since
+// nothing is trained or revealed in it.
 func (r Round) windowed() bool { return r.Trains() || r.Attests() != 0 }
 
-// SliceSeed returns what chooses the slice of the round: a hash of the seed of the next round, so that nobody knew it while
-// commitments were taken. It is false until the next round of the same epoch has opened.
+// SliceSeed returns the value that draws the slice of the round: a hash of the next round's seed,
+// which was unknown while commitments were taken. It is false until the next round of the same
+// epoch opens.
 func (r Round) SliceSeed() (wire.Hash, bool) {
 	next, ok := r.s.At(r.Number() + 1)
 	if !ok || next.Epoch() != r.Epoch() {
@@ -48,8 +51,8 @@ func (r Round) SliceSeed() (wire.Hash, bool) {
 	return wire.Sum("entrain/slice", seed[:]), true
 }
 
-// Committed returns the ID of the commitment that member i has put on the ledger for the round; false if it has not, or if
-// the run does not exchange by buckets.
+// Committed returns the ID of member i's commitment on the ledger for the round. It is false if
+// there is none, or if the run does not exchange by buckets.
 func (r Round) Committed(i uint32) (wire.Hash, bool) {
 	if !r.s.l.Buckets || i >= r.s.l.Members {
 		return wire.Hash{}, false
@@ -58,7 +61,7 @@ func (r Round) Committed(i uint32) (wire.Hash, bool) {
 	return id, !id.IsZero()
 }
 
-// CommittedCount returns how many members have put a commitment for the round on the ledger.
+// CommittedCount returns the number of members with a commitment for the round on the ledger.
 func (r Round) CommittedCount() uint32 {
 	n := uint32(0)
 	for i := range r.s.Count() {
@@ -69,7 +72,7 @@ func (r Round) CommittedCount() uint32 {
 	return n
 }
 
-// holdable tells whether a witness can hold a result of member i of the round.
+// holdable reports whether a witness can hold a result of member i of the round.
 func (r Round) holdable(i uint32) bool {
 	if !r.Expected(i) {
 		return false
@@ -81,7 +84,7 @@ func (r Round) holdable(i uint32) bool {
 	return ok
 }
 
-// held returns the bitmap of the members whose result a witness can hold.
+// held returns the bitmap of the members whose results a witness can hold.
 func (r Round) held() []byte {
 	if r.s.exchange() != Buckets {
 		return r.expected()
@@ -95,7 +98,7 @@ func (r Round) held() []byte {
 	return list
 }
 
-// selectCommitted is Select where the commitments are on the ledger.
+// selectCommitted is Select for a run whose commitments are on the ledger.
 func (r Round) selectCommitted(member uint32, candidates []wire.Hash) (int, bool) {
 	want, ok := r.Committed(member)
 	if !ok {
@@ -109,7 +112,7 @@ func (r Round) selectCommitted(member uint32, candidates []wire.Hash) (int, bool
 	return 0, false
 }
 
-// commit puts a commitment of its sender's on the ledger: for the current round, in RoundTrain, one for each.
+// commit records the sender's commitment for the current round, in RoundTrain. Each member has one.
 func (s State) commit(env Env, m Commit) Error {
 	i, e := s.presentMember(env.Sender)
 	if e != OK {

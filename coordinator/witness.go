@@ -7,7 +7,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// witness stores the report of an elected witness and counts what it holds.
+// witness stores the report of an elected witness and counts the results that it holds.
 func (s State) witness(env Env, m Witness) Error {
 	i, e := s.presentMember(env.Sender)
 	if e != OK {
@@ -43,7 +43,8 @@ func (s State) witness(env Env, m Witness) Error {
 	return OK
 }
 
-// expectedIn returns how many members have a share in the round of that number; 0 if there is no such round.
+// expectedIn returns how many members have a share in the round with this number, or 0 if there is
+// no such round.
 func (s State) expectedIn(number uint32) uint32 {
 	a, ok := s.At(number)
 	if !ok {
@@ -52,8 +53,9 @@ func (s State) expectedIn(number uint32) uint32 {
 	return a.ExpectedCount()
 }
 
-// checkHeld checks the form of a report's bitmap, and that it names only members with a share in the attested round, and,
-// if the report says complete, every one of them that is still active.
+// checkHeld checks the form of a report's bitmap. The bitmap may name only members with a share in
+// the attested round. If the report is complete, it must name every one of them that is still
+// active.
 func (s State) checkHeld(r Round, m Witness) Error {
 	n := uint32(len(m.Held))
 	if n > s.l.Bitmap || n > 0 && m.Held[n-1] == 0 {
@@ -89,7 +91,7 @@ func (s State) checkHeld(r Round, m Witness) Error {
 	return OK
 }
 
-// checkFilter checks a report's filter of commitments to so many members' results.
+// checkFilter checks a report's filter, which holds commitments to the results of items members.
 func checkFilter(r Round, filter []byte, items uint32) Error {
 	p := r.Filter()
 	if uint64(len(filter)) != uint64(p.Bits/8) {
@@ -101,7 +103,7 @@ func checkFilter(r Round, filter []byte, items uint32) Error {
 	return OK
 }
 
-// record stores a report that was checked.
+// record stores a checked report.
 func (s State) record(r Round, seat uint32, m Witness) {
 	b := r.reportAt(seat)
 	b.SetReported(true)
@@ -124,12 +126,17 @@ func (s State) record(r Round, seat uint32, m Witness) {
 	}
 }
 
-// Select says which of several commitments of one member is its result of round a: the one that the filters of a quorum of
-// the witnesses confirm, of several the one with the smallest hash. It is false if the member's result is not accepted, and
-// if no candidate has a quorum: then either the caller lacks the right one, or the member gave different witnesses different
-// ones and nobody applies any. In a run by buckets it is the one whose commitment is on the ledger. Candidates are commitments' IDs, in any order.
+// Select returns the index of the candidate that is the member's result of round a. That is the
+// commitment that the filters of a quorum of the witnesses confirm, and of several the one with the
+// smallest hash. In a run with Buckets it is the one on the ledger. Candidates are the IDs of
+// commitments, in any order.
 //
-// The filters are those of the reports of round a + Overlap; once that is no longer in the ring Select is false.
+// Select is false if the member's result is not accepted, or if no candidate has a quorum. In the
+// second case either the caller lacks the right candidate, or the member sent different ones to
+// different witnesses and no member applies any.
+//
+// The filters are those of the reports of round a + Overlap. Select is false once that round has
+// left the ring.
 func (s State) Select(a, member uint32, candidates []wire.Hash) (i int, ok bool) {
 	round, found := s.At(a)
 	if !found || !round.Final() || !round.Accepted(member) {

@@ -1,7 +1,7 @@
-// Package key is who somebody is: an Ed25519 key pair (RFC 8032), the same for signing transactions
-// and commitments and for the participant's address among peers.
+// Package key implements identities. An identity is an Ed25519 key pair (RFC 8032), used to sign
+// transactions and commitments and as the participant's address among peers.
 //
-// What is signed always names its purpose. The bytes under a signature are
+// A signature is always bound to a purpose. The signed bytes are
 //
 //	U8 length of domain | domain | message
 //
@@ -10,7 +10,7 @@
 // sign with the same key.
 //
 // One rule decides whether a signature is valid, on every machine and forever, single or in a
-// batch: ZIP 215 (https://zips.z.cash/zip-0215). RFC 8032 leaves open what becomes of non-canonical
+// batch: ZIP 215 (https://zips.z.cash/zip-0215). RFC 8032 leaves open how to treat non-canonical
 // points and of small-order components, and libraries differ; replicas that differ fork. Under ZIP
 // 215, A and R may be any encodings that decode to points, s must be below the group order, and the
 // equation is checked times the cofactor.
@@ -23,7 +23,7 @@ package key
 import "github.com/entrain-network/entrain/wire"
 
 // Public is a participant's identity: an Ed25519 public key, the encoding of a curve point. Bytes
-// that encode no point are a value of this type too; they verify nothing.
+// that encode no point are also values of this type, for which no signature is valid.
 type Public [32]byte
 
 // Signature is an Ed25519 signature: the encoding of a point R, then the number s, little endian.
@@ -35,7 +35,7 @@ func Verify(pub Public, domain string, msg []byte, sig Signature) bool {
 	return verify(&pub, signed(domain, msg), &sig)
 }
 
-// signed returns the bytes under a signature.
+// signed returns the bytes that are signed.
 func signed(domain string, msg []byte) []byte {
 	if len(domain) == 0 || len(domain) > wire.DomainBytesMax {
 		panic("key: domain of a signature is empty or too long")
@@ -46,8 +46,8 @@ func signed(domain string, msg []byte) []byte {
 	return append(b, msg...)
 }
 
-// IsZero reports whether p is the zero Public, which formats use for "nobody". It encodes a point
-// of small order, for which anyone can make signatures, so nobody is to be identified by it.
+// IsZero reports whether p is the zero Public, which formats use for "none". It encodes a point of
+// small order, for which anyone can make signatures, so it must never identify a participant.
 func (p Public) IsZero() bool { return p == Public{} }
 
 // Compare orders keys by their bytes: -1 if p is before o, 0 if they are equal, 1 if it is after.

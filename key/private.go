@@ -6,9 +6,9 @@ import "crypto/ed25519"
 // is left out of JSON: a log or an error message that includes one by mistake reveals nothing. The
 // zero Private is no key; using it panics.
 type Private struct {
-	// reveal returns seed and public key, the form RFC 8032's signing starts from. They are in a
-	// closure because fmt, where it does not ask String, walks through fields and pointers, but of
-	// a function it prints only the address.
+	// reveal returns the seed and the public key, the form from which RFC 8032 signs. They are in a
+	// closure because fmt, when it does not call String, prints through fields and pointers, but
+	// prints only the address of a function.
 	reveal func() [ed25519.PrivateKeySize]byte
 }
 
@@ -18,8 +18,8 @@ func FromSeed(seed [32]byte) Private {
 	return Private{reveal: func() [ed25519.PrivateKeySize]byte { return expanded }}
 }
 
-// Seed returns the secret itself. It is for the file the key is kept in and for the transport,
-// which authenticates with the same key.
+// Seed returns the secret itself. It is for the key file and for the transport, which authenticates
+// with the same key.
 func (p Private) Seed() [32]byte {
 	b := p.expanded()
 	return [32]byte(b[:32])
@@ -38,7 +38,7 @@ func (p Private) Sign(domain string, msg []byte) Signature {
 	return Signature(ed25519.Sign(b[:], signed(domain, msg)))
 }
 
-// IsZero reports whether p is no key.
+// IsZero reports whether p is the zero Private.
 func (p Private) IsZero() bool { return p.reveal == nil }
 
 func (p Private) expanded() [ed25519.PrivateKeySize]byte {
@@ -48,7 +48,7 @@ func (p Private) expanded() [ed25519.PrivateKeySize]byte {
 	return p.reveal()
 }
 
-// hidden is what a private key prints as.
+// hidden is printed in place of a private key.
 const hidden = "key.Private(hidden)"
 
 // String returns a placeholder, never the secret.

@@ -5,7 +5,7 @@ package merkle
 // receiver little.
 const ChunkBytes = 256 << 10
 
-// BlobChunks returns the number of chunks of a blob of so many bytes: at least one.
+// BlobChunks returns the number of chunks of a blob of size bytes, at least one.
 func BlobChunks(size uint64) uint64 {
 	if size == 0 {
 		return 1
@@ -13,8 +13,8 @@ func BlobChunks(size uint64) uint64 {
 	return (size-1)/ChunkBytes + 1
 }
 
-// Chunk returns the range of bytes [from, to) that chunk i of a blob of so many bytes covers. It
-// panics when there is no chunk i.
+// Chunk returns the range of bytes [from, to) that chunk i covers in a blob of size bytes. It
+// panics if there is no chunk i.
 func Chunk(size, i uint64) (from, to uint64) {
 	if i >= BlobChunks(size) {
 		panic("merkle: chunk beyond the blob")
@@ -45,11 +45,11 @@ func BlobRoot(data []byte) Hash {
 	return t.Root()
 }
 
-// Blob computes the BlobRoot of bytes that are written piece by piece, holding at most one chunk of
-// them. Its zero value is the empty blob. It implements io.Writer.
+// Blob computes the BlobRoot of bytes written piece by piece, and holds at most one chunk of them.
+// Its zero value is the empty blob. It implements io.Writer.
 type Blob struct {
 	tree    Tree
-	pending []byte // the bytes of the chunk that is not complete, fewer than ChunkBytes
+	pending []byte // the incomplete chunk, shorter than ChunkBytes
 }
 
 // Write appends p to the blob. It never fails.
@@ -72,7 +72,7 @@ func (b *Blob) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Root returns the BlobRoot of what was written so far; more may follow.
+// Root returns the BlobRoot of the bytes written so far. More may follow.
 func (b *Blob) Root() Hash {
 	t := b.tree
 	if len(b.pending) > 0 || t.Len() == 0 {

@@ -8,7 +8,8 @@
 //	node  = sha256(0x01 | left | right)
 //	Root of no leaves     = sha256("")
 //	Root of one leaf      = that leaf
-//	Root of n > 1 leaves  = node(Root of the first k, Root of the others), k the largest power of two below n
+//	Root of n > 1 leaves  = node(Root of the first k, Root of the others),
+//	                        where k is the largest power of two below n
 //
 // For five leaves, a proof for c is [d, ab, e]: the siblings met on the way up, lowest first.
 //
@@ -21,8 +22,8 @@
 //	a    b c    d
 //
 // Blobs. A blob is a byte string of any size; its name is its BlobRoot: the root over the leaves of
-// its chunks of ChunkBytes (the last may be shorter; the empty blob is one empty chunk). Whoever
-// knows the name and the size can check each chunk as it arrives, from whomever it comes. The hash
+// its chunks of ChunkBytes (the last may be shorter; the empty blob is one empty chunk). A receiver
+// that knows the name and the size can check each chunk as it arrives, from any sender. The hash
 // of a model's parameters is the BlobRoot of their little-endian float32 bytes, so the transfer of
 // a model is the transfer of a blob.
 //
@@ -93,16 +94,17 @@ func Prove(leaves []Hash, i uint64) []Hash {
 }
 
 // Check reports whether proof shows that leaf is number i of the n leaves under root. It follows
-// RFC 9162, section 2.1.3.2, and does at most 64 hashes, whatever it is given. The caller must know
-// n from whom it knows root: a proof shows where the leaf is in a tree of n leaves, not that the
+// RFC 9162, section 2.1.3.2, and computes at most 64 hashes on any input. The caller must trust n
+// as it trusts root: a proof shows where the leaf is in a tree of n leaves, not that the
 // tree has n.
 func Check(root, leaf Hash, i, n uint64, proof []Hash) bool {
 	h, ok := Climb(leaf, i, n, proof)
 	return ok && h == root
 }
 
-// Climb returns the root to which proof leads from leaf, number i of n. ok is false if it is no
-// proof for such a leaf: too short, too long, or i not below n. It does at most 64 hashes.
+// Climb returns the root to which proof leads from leaf, number i of n. ok is false if proof cannot
+// prove such a leaf: it is too short or too long, or i is not below n. Climb computes at most 64
+// hashes.
 func Climb(leaf Hash, i, n uint64, proof []Hash) (root Hash, ok bool) {
 	if i >= n || len(proof) > 64 {
 		return Hash{}, false

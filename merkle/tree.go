@@ -6,11 +6,11 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Tree computes a root while leaves arrive, in constant memory. Its zero value is the empty tree; a
-// copy goes its own way.
+// Tree computes a root while leaves arrive, in constant memory. Its zero value is the empty tree. A
+// copy is independent of the original.
 type Tree struct {
 	n     uint64   // leaves so far
-	peaks [64]Hash // peaks[h] is the root of a full subtree of 1<<h leaves, valid where bit h of n is set
+	peaks [64]Hash // peaks[h] is the root of a full subtree of 1<<h leaves, if bit h of n is set
 }
 
 // Add appends the hash of the next leaf.
@@ -26,7 +26,7 @@ func (t *Tree) Add(leaf Hash) {
 // Len returns the number of leaves added.
 func (t *Tree) Len() uint64 { return t.n }
 
-// Root returns the root over the leaves added so far; more may follow.
+// Root returns the root over the leaves added so far. More may follow.
 func (t *Tree) Root() Hash {
 	if t.n == 0 {
 		return wire.SHA256()
@@ -41,8 +41,8 @@ func (t *Tree) Root() Hash {
 	return root
 }
 
-// Append appends the tree: U64 leaves | a hash for each bit that is set in that number, lowest
-// first. So a list of any length goes on from some ten hashes.
+// Append appends the encoding of the tree: U64 leaves | a hash for each bit set in that number,
+// lowest first. A list of any length can thus be continued from at most 64 hashes.
 func (t *Tree) Append(dst []byte) []byte {
 	dst = wire.AppendU64(dst, t.n)
 	for h := range 64 {
@@ -53,7 +53,7 @@ func (t *Tree) Append(dst []byte) []byte {
 	return dst
 }
 
-// ReadTree reads what Append wrote.
+// ReadTree reads the encoding that Append writes.
 func ReadTree(r *wire.Reader) Tree {
 	t := Tree{n: r.U64()}
 	for h := range 64 {

@@ -1,4 +1,4 @@
-// Package prng makes seeded choices that are equal on every machine.
+// Package prng makes seeded choices that are the same on every machine.
 //
 // The generator is xoshiro256** 1.0 of David Blackman and Sebastiano Vigna
 // (https://prng.di.unimi.it/xoshiro256starstar.c). Its state is derived from a 32-byte seed and a
@@ -7,8 +7,9 @@
 //
 //	state = the four little-endian U64s of wire.Sum("entrain/prng", seed, label)
 //
-// It is statistically sound and fast, and predictable: who has seen a few outputs knows the rest.
-// Secrets come from crypto/rand; choices that nobody may foresee come from a seed that nobody knew.
+// It is statistically sound and fast, but predictable: a few outputs determine all others.
+// Use crypto/rand for secrets, and a seed that is still unknown for choices that must not be
+// foreseen.
 //
 // The package is replicated (see package wire).
 package prng

@@ -1,15 +1,15 @@
 package wire
 
-// Error is why bytes were refused. Replicated packages report errors as such small codes, which
-// need neither memory nor package variables; the zero value is OK and never becomes a Go error (see
-// OrNil).
+// Error is the reason why bytes were refused. Replicated packages report errors as such small
+// codes, which need neither memory nor package variables. The zero value is OK and never becomes a
+// Go error (see OrNil).
 type Error uint8
 
 // The reasons for refusing bytes. The numbers are stable: receipts of hosts carry them.
 const (
 	OK                Error = 0 // no error
 	ErrShort          Error = 1 // the input ends inside a value
-	ErrTrailing       Error = 2 // the input goes on after its last value
+	ErrTrailing       Error = 2 // the input continues after its last value
 	ErrTooLong        Error = 3 // a length exceeds its limit
 	ErrNotCanonical   Error = 4 // the value has another, canonical encoding
 	ErrUnknownKind    Error = 5 // a tag or enumeration has no such value

@@ -5,8 +5,8 @@ package wire
 // begins with, such as libp2p's handshakes, which sign with the same keys.
 const DomainBytesMax = 64
 
-// Hash is a SHA-256 digest. The zero Hash stands for "none" where a format says so; nobody can find
-// bytes with that digest.
+// Hash is a SHA-256 digest. The zero Hash stands for "none" where a format says so. Finding bytes
+// with that digest is infeasible.
 type Hash [32]byte
 
 // Sum returns the hash of the parts, one after the other, under a domain, which says what the bytes
@@ -24,7 +24,7 @@ func Sum(domain string, parts ...[]byte) Hash {
 }
 
 // SHA256 returns the plain digest of the parts, one after the other. It is for formats fixed
-// elsewhere, such as RFC 6962 trees; what is ours is hashed by Sum.
+// elsewhere, such as RFC 6962 trees. Our own formats use Sum.
 func SHA256(parts ...[]byte) Hash { return sha256Sum(nil, parts) }
 
 // IsZero reports whether h is the zero Hash, "none".

@@ -11,7 +11,7 @@ import "encoding/binary"
 //
 // The zero Reader reads the empty input.
 type Reader struct {
-	b   []byte // what is still to be read
+	b   []byte // the unread input
 	err Error
 }
 
@@ -22,8 +22,7 @@ func NewReader(b []byte) Reader { return Reader{b: b} }
 // Err returns the first failure, or OK.
 func (r *Reader) Err() Error { return r.err }
 
-// Done ends the reading: it returns the first failure, ErrTrailing if anything is left unread, or
-// OK.
+// Done ends the reading. It returns the first failure, ErrTrailing if input is left, or OK.
 func (r *Reader) Done() Error {
 	if r.err == OK && len(r.b) > 0 {
 		r.Fail(ErrTrailing)
@@ -31,8 +30,8 @@ func (r *Reader) Done() Error {
 	return r.err
 }
 
-// Fail makes e the failure unless there was one before. Parsers use it for what only they can
-// judge, such as a range.
+// Fail records the failure e unless there was one before. Parsers use it for conditions that only
+// they can check, such as a range.
 func (r *Reader) Fail(e Error) {
 	if r.err == OK {
 		r.err = e
@@ -122,5 +121,5 @@ func (r *Reader) Var(max int) []byte {
 // String is Var for a string, which is a copy.
 func (r *Reader) String(max int) string { return string(r.Var(max)) }
 
-// Rest takes all that is left, and returns a view of it; nil after a failure.
+// Rest takes all remaining bytes and returns a view of them, nil after a failure.
 func (r *Reader) Rest() []byte { return r.Bytes(len(r.b)) }

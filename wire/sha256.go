@@ -2,7 +2,7 @@ package wire
 
 import "crypto/sha256"
 
-// sha256Sum is the one place where replicated packages reach SHA-256. It stands alone in its file
+// sha256Sum is the only use of SHA-256 in replicated packages. It stands alone in its file
 // so that a build for a chain's virtual machine can replace it, by a build tag, with that machine's
 // own instruction.
 func sha256Sum(prefix []byte, parts [][]byte) Hash {

@@ -1,4 +1,4 @@
-// Package wire is the one way bytes are written, read and hashed in entrain.
+// Package wire writes, reads and hashes all encodings in entrain.
 //
 // Every message, commitment and piece of replicated state has exactly one encoding, because its
 // hash is compared between machines that do not trust each other. The encoding is the plainest that

@@ -4,7 +4,7 @@ package parallel
 
 import "github.com/entrain-network/entrain/exact"
 
-// hasBlocks tells whether blocks runs on the processor of a kernel: on none.
+// hasBlocks reports whether the processor of a kernel can run blocks. None can.
 func hasBlocks(exact.Kernel) bool { return false }
 
 func blocks(*[8][Lanes]uint32, *byte, uintptr, int) {

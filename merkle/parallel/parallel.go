@@ -1,9 +1,12 @@
-// Package parallel computes the leaves of large blobs at the speed of the machine: on all workers of a pool, and with AVX-512 for 16 chunks at
-// once on each. SHA-256 is a chain of dependent steps, which leaves most of a core idle; chunks do not depend on each other, so every vector
-// register holds the same word of 16 of them (S. Gueron and V. Krasnov, "Simultaneous hashing of multiple messages", 2012). On other processors
-// each chunk is hashed alone, by the instructions for SHA-256 where there are some.
+// Package parallel computes the leaves of large blobs at the speed of the machine. It uses all
+// workers of a pool, and with AVX-512 each worker hashes 16 chunks at once.
 //
-// The leaves are those of package merkle, to the last bit.
+// SHA-256 is a chain of dependent steps, which leaves most of a core idle. Chunks do not depend on
+// each other, so each vector register holds the same word of 16 of them (S. Gueron and V. Krasnov,
+// "Simultaneous hashing of multiple messages", 2012). Other processors hash one chunk at a time,
+// with their SHA-256 instructions if they have them.
+//
+// The leaves are exactly those of package merkle.
 package parallel
 
 import (
@@ -15,13 +18,14 @@ import (
 
 //go:generate sh -c "go run ./internal/gen > lanes_amd64.s"
 
-// Lanes is how many chunks are hashed at once.
+// Lanes is the number of chunks hashed at once.
 const Lanes = 16
 
-// lanesMin is the number of chunks from which on hashing 16 at once, some of them twice, is faster than one after another.
+// lanesMin is the least number of chunks for which hashing 16 lanes at once, some of them twice, is
+// faster than hashing one chunk after another.
 const lanesMin = 5
 
-// Leaves returns the leaves of the blob's chunks: merkle.BlobLeaves(data).
+// Leaves returns the leaves of the blob's chunks, like merkle.BlobLeaves.
 func Leaves(pool *exact.Pool, data []byte) []merkle.Hash {
 	size := uint64(len(data))
 	leaves := make([]merkle.Hash, merkle.BlobChunks(size))
@@ -29,7 +33,7 @@ func Leaves(pool *exact.Pool, data []byte) []merkle.Hash {
 		pool.Run(len(leaves), func(i int) { leaves[i] = leaf(data, uint64(i)) })
 		return leaves
 	}
-	whole := size / merkle.ChunkBytes // chunks that are not short
+	whole := size / merkle.ChunkBytes // full chunks
 	pool.Run((len(leaves)+Lanes-1)/Lanes, func(task int) {
 		i, to := uint64(task*Lanes), uint64(min((task+1)*Lanes, len(leaves)))
 		if n := min(to, whole) - min(i, whole); n >= lanesMin {
@@ -50,15 +54,17 @@ func leaf(data []byte, i uint64) merkle.Hash {
 	return merkle.Leaf(data[from:to])
 }
 
-// initial is the state SHA-256 begins with: FIPS 180-4, 5.3.3.
+// initial returns the initial state of SHA-256 (FIPS 180-4, 5.3.3).
 func initial() [8]uint32 {
 	return [8]uint32{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}
 }
 
-// wholeLeaves computes the leaves of up to Lanes whole chunks, which are all of data. Lanes without a chunk do the last one again.
+// wholeLeaves computes the leaves of up to Lanes full chunks, which make up data. Lanes without a
+// chunk hash the last one again.
 //
-// A leaf is the hash of a zero byte and the chunk. So the first block of a message is that byte and 63 of the chunk's; the blocks after it lie in
-// the chunk from its byte 63 on; and the last is the last byte of the chunk and the padding of SHA-256.
+// A leaf is the hash of a zero byte and the chunk. The first block of a message is therefore that
+// byte and the first 63 bytes of the chunk. The blocks after it lie in the chunk from its byte 63
+// on. The last block is the last byte of the chunk and the padding of SHA-256.
 func wholeLeaves(leaves []merkle.Hash, data []byte) {
 	const block = 64
 	var state [8][Lanes]uint32
@@ -82,7 +88,7 @@ func wholeLeaves(leaves []merkle.Hash, data []byte) {
 	for lane := range edge {
 		edge[lane][0] = data[(min(lane, n-1)+1)*merkle.ChunkBytes-1]
 		edge[lane][1] = 0x80
-		binary.BigEndian.PutUint64(edge[lane][block-8:], 8*(1+merkle.ChunkBytes)) // the length of the message in bits
+		binary.BigEndian.PutUint64(edge[lane][block-8:], 8*(1+merkle.ChunkBytes)) // length in bits
 	}
 	blocks(&state, &edge[0][0], block, 1)
 	for lane := range leaves {
@@ -92,7 +98,8 @@ func wholeLeaves(leaves []merkle.Hash, data []byte) {
 	}
 }
 
-// gathered does the blocks within n < Lanes chunks, from copies, because lanes must lie at equal distances.
+// gathered hashes the blocks within n < Lanes chunks from copies, because lanes must lie at equal
+// distances.
 func gathered(state *[8][Lanes]uint32, data []byte, n int) {
 	const block, piece = 64, 1024
 	var copies [Lanes][piece]byte
