@@ -27,7 +27,6 @@ var notYetPlain = []string{
 	"codec/sparseloco",
 	"exact",
 	"exact/internal/gen",
-	"ledger/comet",
 	"merkle/parallel/internal/gen",
 	"tests/browser",
 	"tests/emulator",

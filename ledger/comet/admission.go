@@ -18,8 +18,8 @@ func (a *api) admission(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, list)
 }
 
-// Admission returns who may take part in a run, as a header proves. The error is ledger.ErrUnknownRun when there is no such
-// run.
+// Admission returns a run's admission rules, proven by a header. The error is ledger.ErrUnknownRun
+// if there is no such run.
 func (c *Client) Admission(ctx context.Context, run string) (host.Admission, error) {
 	return provenBy(ctx, c, provenPath(run, "/admission"), ofRun(run, func(b []byte, p host.RunProof) (host.Admission, error) {
 		a, hash, err := host.OpenAdmission(b)

@@ -15,22 +15,22 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 )
 
-// Limits of the API. They hold for each replica and are no part of consensus.
+// Limits of the API. They apply to each replica and are not part of consensus.
 const (
 	watchersMax   = 4096             // open streams; each costs a goroutine and a connection
 	submittersMax = 1024             // requests that wait for a block
 	connsMax      = 2 * watchersMax  // connections
 	headerMax     = 16 << 10         // bytes of a request's header
-	txsPerSecond  = 500              // submissions from one address; a site with hundreds of members behind one may have that
+	txsPerSecond  = 500              // submissions from one address, enough for hundreds of members
 	txsBurst      = 2 * txsPerSecond // as many at once
-	inclusionWait = 8 * time.Second  // a submission waits so long for its block before the client must ask again
-	beatInterval  = 5 * time.Second  // a stream without news is told so
+	inclusionWait = 8 * time.Second  // how long a submission waits for its block
+	beatInterval  = 5 * time.Second  // between beats on a stream without changes
 	writeTimeout  = 20 * time.Second // for a client to take one answer, or one frame
 	readTimeout   = 15 * time.Second // for a client to send its request
 	idleTimeout   = 2 * time.Minute  // between requests on a connection
-	clockLag      = 15 * time.Second // a chain that makes no block for so long although there is reason has stopped
-	chainHeader   = "Entrain-Chain"  // names the chain in answers; in requests, the chain that is wanted
-	heightHeader  = "Entrain-Height" // of the block that changed the state last
+	clockLag      = 15 * time.Second // without a block that is due, after which the chain has stopped
+	chainHeader   = "Entrain-Chain"  // names the chain in answers, and the wanted chain in requests
+	heightHeader  = "Entrain-Height" // the last block that changed the state
 	hashHeader    = "Entrain-Hash"   // of the state
 	octets        = "application/octet-stream"
 )
@@ -49,7 +49,7 @@ type api struct {
 	catchesUp func() bool // whether the replica lacks blocks that others have
 }
 
-// serve answers clients until ctx ends, then waits for the answers that are under way.
+// serve answers clients until ctx ends, then waits for the answers in progress.
 func serve(ctx context.Context, r *Replica, e *engine) error {
 	a := &api{
 		app: r.app, pool: e.node.Mempool(), ending: ctx, lights: e.lights, genesis: r.home.genesisBytes, peer: r.PeerAddress(), catchesUp: e.node.ConsensusReactor().WaitSync,
@@ -70,7 +70,8 @@ func serve(ctx context.Context, r *Replica, e *engine) error {
 		return fmt.Errorf("serve clients at %s: %w", r.Endpoint(), err)
 	case <-ctx.Done():
 	}
-	// Streams and waiting submissions end with ctx; whoever does not take its answer in time is cut off.
+	// Streams and waiting submissions end with ctx. A client that reads its answer too slowly is
+	// cut off.
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if s.Shutdown(end) != nil {
@@ -126,7 +127,7 @@ func (a *api) status(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, s)
 }
 
-// current tells whether the replica has what the chain has, and the chain makes blocks when there is reason to.
+// current reports whether the replica is caught up and the chain makes the blocks that are due.
 func (a *api) current() bool { return a.app.hub.moves() && !a.catchesUp() }
 
 func runStatus(v host.View) ledger.RunStatus {
@@ -161,7 +162,7 @@ func (a *api) state(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(heightHeader, strconv.FormatUint(v.Changed, 10))
 		w.Header().Set(hashHeader, v.Hash.String())
 		w.Header().Set("Content-Type", octets)
-		w.Write(v.State.Bytes()) // a client that is gone has no use for the error
+		w.Write(v.State.Bytes()) // an error means that the client is gone
 	}
 }
 
@@ -254,13 +255,14 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deadline gives the client so long to take what is written next.
+// deadline gives the client the time d to read the next write.
 func deadline(w http.ResponseWriter, d time.Duration) {
 	// The error says that the writer has no deadlines, as in a test without a connection.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 }
 
-// patient lets a request that was read take long to answer: the server's ReadTimeout would otherwise end its context.
+// patient lets a request take long to answer. Without it the server's ReadTimeout would end the
+// request's context.
 func patient(w http.ResponseWriter) { _ = http.NewResponseController(w).SetReadDeadline(time.Time{}) }
 
 func reply(w http.ResponseWriter, status int, v any) {
@@ -270,7 +272,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(b, '\n')) // a client that is gone has no use for the error
+	w.Write(append(b, '\n')) // an error means that the client is gone
 }
 
 // problem is the body of an answer that is an error.

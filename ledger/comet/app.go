@@ -14,8 +14,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// app is the ledger as an ABCI 2.0 application. CometBFT calls it from several connections at once: consensus (one call at
-// a time), mempool and queries.
+// app is the ledger as an ABCI 2.0 application. CometBFT calls it from several connections at once:
+// consensus (one call at a time), mempool and queries.
 type app struct {
 	abci.BaseApplication
 	genesis  host.Genesis
@@ -27,15 +27,15 @@ type app struct {
 	lights   atomic.Pointer[lights] // once the engine is open
 	secret   chance.Secret
 	history  history
-	outcomes []outcome // of the block finalized last, until its commit; consensus connection only
-	before   wire.Hash // of the state before that block, which is what its header has; consensus connection only
+	outcomes []outcome // the last finalized block's, until its commit; consensus only
+	before   wire.Hash // hash of the state before that block, which its header has
 
 	hostMu sync.RWMutex // guards host and what it points to
 	host   *host.Host
 	hash   wire.Hash
 }
 
-// outcome is what became of one transaction of a block.
+// outcome is the result of one transaction of a block.
 type outcome struct {
 	id     wire.Hash
 	height uint64
@@ -44,12 +44,12 @@ type outcome struct {
 
 const appVersion = 4 // of the ledger's rules, in every block's header
 
-// rules are those of a chain whose random values are of package chance.
+// rules returns the rules of a chain whose random values come from package chance.
 func rules(referees host.Referees) host.Rules {
 	return host.Rules{Referees: referees, ChanceKey: chance.ValidKey}
 }
 
-// newApp restores the state that was saved last, or begins with the genesis.
+// newApp restores the last saved state, or starts from the genesis.
 func newApp(h home, referees host.Referees) (*app, error) {
 	g, s, dir := h.ledger, h.settings, filepath.Join(h.dir, stateDir)
 	a := &app{
@@ -74,7 +74,7 @@ func newApp(h home, referees host.Referees) (*app, error) {
 	return a, nil
 }
 
-// Info tells CometBFT where the saved state is, so that it replays the blocks after.
+// Info tells CometBFT the height of the saved state, so that it replays the blocks after it.
 func (a *app) Info(context.Context, *abci.RequestInfo) (*abci.ResponseInfo, error) {
 	a.hostMu.RLock()
 	defer a.hostMu.RUnlock()
@@ -85,7 +85,7 @@ func (a *app) Info(context.Context, *abci.RequestInfo) (*abci.ResponseInfo, erro
 	return info, nil
 }
 
-// InitChain begins the chain. The genesis was read from the same file when the replica was opened.
+// InitChain starts the chain. The genesis was read from the same file when the replica was opened.
 func (a *app) InitChain(_ context.Context, req *abci.RequestInitChain) (*abci.ResponseInitChain, error) {
 	if req.ChainId != a.genesis.Chain {
 		return nil, fmt.Errorf("chain %q begins, the ledger is of chain %q", req.ChainId, a.genesis.Chain)
@@ -94,18 +94,18 @@ func (a *app) InitChain(_ context.Context, req *abci.RequestInitChain) (*abci.Re
 	return &abci.ResponseInitChain{AppHash: hash[:]}, nil
 }
 
-// CheckTx tells whether a transaction may wait for a block.
+// CheckTx reports whether a transaction may wait for a block.
 func (a *app) CheckTx(_ context.Context, req *abci.RequestCheckTx) (*abci.ResponseCheckTx, error) {
 	if isWake(req.Tx) {
 		return a.checkWake(req.Tx), nil
 	}
 	tx, err := host.ParseTx(req.Tx)
-	if err == nil && req.Type == abci.CheckTxType_New { // signatures do not change while a transaction waits
+	if err == nil && req.Type == abci.CheckTxType_New { // signatures stay valid
 		err = tx.Verify(a.genesis.Chain)
 	}
 	if err == nil {
 		a.hostMu.RLock()
-		err = a.host.Admit(tx, nowMs()) // the ledger's own time is old when nothing has happened for long
+		err = a.host.Admit(tx, nowMs()) // the ledger's own time is old on an idle chain
 		a.hostMu.RUnlock()
 	}
 	if err != nil {
@@ -145,7 +145,8 @@ func (a *app) FinalizeBlock(_ context.Context, req *abci.RequestFinalizeBlock) (
 	return res, nil
 }
 
-// Commit saves the state when it is time to, and tells the outside about the block, which is in CometBFT's store by now.
+// Commit saves the state when it is due and publishes the block, which is in CometBFT's store by
+// now.
 func (a *app) Commit(context.Context, *abci.RequestCommit) (*abci.ResponseCommit, error) {
 	a.hostMu.RLock()
 	defer a.hostMu.RUnlock()
@@ -169,7 +170,7 @@ func (a *app) Commit(context.Context, *abci.RequestCommit) (*abci.ResponseCommit
 			return nil, err
 		}
 	}
-	// Blocks from the older of the two snapshots on are kept whatever happens: they are needed to go on from it.
+	// Blocks since the older of the two snapshots are always kept, because restoring it needs them.
 	res := &abci.ResponseCommit{}
 	if retain := min(a.store.older, height-min(height, a.keep)); retain > 0 {
 		res.RetainHeight = int64(retain)

@@ -42,7 +42,7 @@ func (a *api) ofPool(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, p)
 }
 
-// Account returns what a key has, as a header proves.
+// Account returns the account of a key, proven by a header.
 func (c *Client) Account(ctx context.Context, k key.Public) (ledger.Account, error) {
 	return provenBy(ctx, c, "/v1/proven/accounts/"+k.String(), func(b []byte) (ledger.Account, wire.Hash, error) {
 		tokens, root, err := host.OpenPurse(b, k)
@@ -50,7 +50,7 @@ func (c *Client) Account(ctx context.Context, k key.Public) (ledger.Account, err
 	})
 }
 
-// Pools returns the names of all pools, in order, as a header proves.
+// Pools returns the names of all pools, in order, proven by a header.
 func (c *Client) Pools(ctx context.Context) ([]string, error) {
 	pools, err := c.allPools(ctx)
 	names := []string{}
@@ -60,7 +60,8 @@ func (c *Client) Pools(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// Pool returns how a pool stands, as a header proves. The error is ledger.ErrUnknownPool when there is no such pool.
+// Pool returns a pool's state, proven by a header. The error is ledger.ErrUnknownPool if there is
+// no such pool.
 func (c *Client) Pool(ctx context.Context, name string) (host.Pool, error) {
 	pools, err := c.allPools(ctx)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// beacon is what a block's proposer says in the block's first transaction: what time it is, and its random value for this
-// block, which it can tell or keep to itself, but not choose.
+// beacon is a block's first transaction. It holds the proposer's time and random value for this
+// block. The proposer can publish or withhold that value, but not choose it.
 //
 //	beacon = U64 time | 80 proof
 type beacon struct {
@@ -27,7 +27,8 @@ type beacon struct {
 
 const beaconBytes = 8 + chance.ProofBytes
 
-// clockAhead is how far a proposer's clock may be ahead of another replica's, for the block not to be refused.
+// clockAhead is how far a proposer's clock may be ahead of another replica's before that replica
+// refuses the block.
 const clockAhead = 2 * time.Second
 
 func (b beacon) append(dst []byte) []byte {
@@ -45,17 +46,18 @@ func readBeacon(txs [][]byte) (b beacon, ok bool) {
 	return b, r.Done() == wire.OK
 }
 
-// question is what the proposer's random value of a block is the value of. It follows from the values of all blocks before.
+// question returns the input of the proposer's random function for a block. It depends on the
+// values of all blocks before.
 func question(seed wire.Hash, height uint64) wire.Hash {
 	return wire.Sum("entrain/ledger/comet/question", seed[:], wire.AppendU64(nil, height))
 }
 
-// nextSeed is a block's seed.
+// nextSeed returns a block's seed.
 func nextSeed(before, value wire.Hash) wire.Hash {
 	return wire.Sum("entrain/ledger/comet/seed", before[:], value[:])
 }
 
-// address is what CometBFT calls a replica in blocks.
+// address returns CometBFT's address of a replica.
 func address(k key.Public) string { return string(cmted25519.PubKey(k[:]).Address()) }
 
 // replicaAt returns the replica with an address, whether or not it has a seat.
@@ -68,7 +70,8 @@ func replicaAt(list []host.Replica, addr []byte) (host.Replica, bool) {
 	return host.Replica{}, false
 }
 
-// value checks a beacon by the key that the block's proposer has had in the ledger's state since before it had a seat.
+// value checks a beacon by the proposer's key in the ledger's state, which was there before the
+// proposer had a seat.
 func (a *app) value(b beacon, height uint64, proposer []byte) (wire.Hash, error) {
 	r, ok := replicaAt(a.host.Replicas(), proposer)
 	if !ok {
@@ -77,7 +80,7 @@ func (a *app) value(b beacon, height uint64, proposer []byte) (wire.Hash, error)
 	return chance.Verify(r.Chance, question(a.host.Seed(), height), b.proof)
 }
 
-// PrepareProposal puts the beacon before the transactions, as many as fit.
+// PrepareProposal puts the beacon before as many transactions as fit.
 func (a *app) PrepareProposal(_ context.Context, req *abci.RequestPrepareProposal) (*abci.ResponsePrepareProposal, error) {
 	a.hostMu.RLock()
 	defer a.hostMu.RUnlock()
@@ -100,12 +103,13 @@ func (a *app) PrepareProposal(_ context.Context, req *abci.RequestPrepareProposa
 	return &abci.ResponsePrepareProposal{Txs: txs}, nil
 }
 
-// size is what a transaction takes in a block.
+// size returns the size of a transaction in a block.
 func size(tx []byte) int64 { return cmttypes.ComputeProtoSizeForTxs([]cmttypes.Tx{tx}) }
 
-// ProcessProposal refuses a block that no honest proposer makes: with a wrong random value, from the future, or with
-// transactions that CheckTx lets nobody bring, so that they never stand in the chain. What depends on the state is left to
-// FinalizeBlock. A block is not refused for being old: replicas that have voted for it may have been stopped for long.
+// ProcessProposal refuses a block that no honest proposer makes: one with a wrong random value,
+// from the future, or with transactions that CheckTx always refuses. Checks that depend on the
+// state are left to FinalizeBlock. A block is not refused for being old, because replicas that have
+// voted for it may have been stopped for long.
 func (a *app) ProcessProposal(_ context.Context, req *abci.RequestProcessProposal) (*abci.ResponseProcessProposal, error) {
 	a.hostMu.RLock()
 	defer a.hostMu.RUnlock()
@@ -149,7 +153,7 @@ func (a *app) begin(req *abci.RequestFinalizeBlock) {
 	a.host.Begin(block)
 }
 
-// powers is the weight of every replica's votes that has any.
+// powers returns the voting power of every replica that has any.
 func powers(list []host.Replica) map[key.Public]uint64 {
 	m := map[key.Public]uint64{}
 	for _, r := range list {
@@ -160,7 +164,7 @@ func powers(list []host.Replica) map[key.Public]uint64 {
 	return m
 }
 
-// updates tells CometBFT whose weight has changed, in order of keys.
+// updates returns the changes of voting power for CometBFT, in order of keys.
 func updates(before map[key.Public]uint64, after []host.Replica) []abci.ValidatorUpdate {
 	var list []abci.ValidatorUpdate
 	for _, r := range after {

@@ -24,29 +24,29 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// How a Client goes about things.
+// Limits and timeouts of a Client.
 const (
 	retryMin     = 100 * time.Millisecond         // the pause after all endpoints failed once
 	retryMax     = 5 * time.Second                // the longest pause
 	answerWait   = inclusionWait + 12*time.Second // for an answer to begin
 	silenceMax   = 3*beatInterval + time.Second   // on a stream, after which it counts as dead
-	answerMax    = 32 << 20                       // bytes of an answer other than a state: 10,000 peers with all their addresses
+	answerMax    = 32 << 20                       // bytes of an answer except a state: 10,000 peers
 	callsMax     = 256                            // submissions and questions under way at once
 	endpointsMax = 64
 	liarsFor     = 10 * time.Minute // an endpoint that lied is not asked
 )
 
-// ErrTooManyCalls is what a Client answers when callsMax submissions and questions are under way.
+// ErrTooManyCalls reports that callsMax submissions and questions are in progress.
 var ErrTooManyCalls = errors.New("too many submissions and questions to the ledger at once")
 
-// WrongChainError says that an endpoint serves another chain than the client was made for, or none.
+// WrongChainError reports an endpoint that serves another chain than the client's, or none.
 type WrongChainError struct {
 	Endpoint string
-	Got      string // empty: what answers there is no ledger
+	Got      string // empty if the endpoint is not a ledger
 	Want     string
 }
 
-// Error says which chain is where.
+// Error names the endpoint and both chains.
 func (e *WrongChainError) Error() string {
 	if e.Got == "" {
 		return fmt.Sprintf("what answers at %s is no entrain ledger", e.Endpoint)
@@ -54,10 +54,11 @@ func (e *WrongChainError) Error() string {
 	return fmt.Sprintf("%s: this is chain %q, wanted %q", e.Endpoint, e.Got, e.Want)
 }
 
-// Client is a ledger.Ledger over the API of one or more replicas. It turns to another replica when one does not answer, or
-// lies: what it reads of runs, accounts, pools and replicas is proven by a header that more than two thirds of the chain's
-// replicas have signed. Who they are follows from a header that is believed: one that was named, remembered (see Remember),
-// or else the first that an endpoint shows. Make one with NewClient.
+// Client is a ledger.Ledger over the API of one or more replicas. It turns to another replica when
+// one does not answer, or lies. What it reads of runs, accounts, pools and replicas is proven by a
+// header signed by more than two thirds of the chain's voting power. The voters follow from a
+// trusted header: one that was named, one that was remembered (see Remember), or else the first
+// that an endpoint shows. Make one with NewClient.
 type Client struct {
 	chain      string
 	endpoints  []string
@@ -83,9 +84,10 @@ var (
 	_ ledger.Sender = (*Client)(nil)
 )
 
-// NewClient returns a client of the chain, which is served at the endpoints, URLs such as "http://127.0.0.1:7370". An
-// endpoint may name a header to believe, as "http://127.0.0.1:7370#HEIGHT:HASH"; see ledger.Anchor. It connects when it is first asked for something; Status tells at once whether the endpoints are the chain's. A log of nil
-// discards.
+// NewClient returns a client of the chain served at the endpoints, which are URLs such as
+// "http://127.0.0.1:7370". An endpoint may name a trusted header, as in
+// "http://127.0.0.1:7370#HEIGHT:HASH"; see ledger.Anchor. The client connects on its first request.
+// Status reports at once if an endpoint serves another chain. A nil log discards.
 func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, error) {
 	if !host.ChainIDValid(chain) {
 		return nil, fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", chain, host.ChainIDBytesMax)
@@ -119,7 +121,7 @@ func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, err
 	return c, nil
 }
 
-// endpoint takes apart what a person says: a URL, and perhaps a header to believe.
+// endpoint parses an endpoint given by a user: a URL, optionally with a trusted header.
 func endpoint(s string) (string, ledger.Anchor, error) {
 	s, named, _ := strings.Cut(s, "#")
 	anchor, err := ParseAnchor(named)
@@ -148,8 +150,8 @@ func transport() *http.Transport {
 	}
 }
 
-// Close ends everything that is under way and waits for it. The functions given to the client are not called afterwards.
-// It must not be called from one of them.
+// Close ends all calls and waits for them. Functions given to the client are not called afterwards.
+// They must not call Close themselves.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -166,8 +168,9 @@ func (c *Client) ChainID() string { return c.chain }
 // As implements ledger.Chain.
 func (c *Client) As(k key.Private) ledger.Ledger { return ledger.As(c, k, time.Now) }
 
-// Status asks the endpoints, in order, what they are, and returns the first answer. The error is a *WrongChainError when
-// it comes from another chain, or says why nobody answered.
+// Status asks the endpoints, in order, for their status and returns the first answer. The error is
+// a *WrongChainError if the answer is from another chain, or gives the reason why no endpoint
+// answered.
 func (c *Client) Status(ctx context.Context) (ledger.Status, error) {
 	return first[ledger.Status](ctx, c, "/v1/status")
 }
@@ -189,7 +192,8 @@ func Discover(ctx context.Context, at string) (ledger.Status, error) {
 	return c.Status(ctx)
 }
 
-// ask gets something from an endpoint, from one after the other until there is an answer, and passes it on.
+// ask requests something from one endpoint after the other until one answers, and passes the answer
+// on.
 func ask[T any](ctx context.Context, c *Client, done func(T, error), get func(ctx context.Context, endpoint string) (T, error)) {
 	c.call(ctx, func(err error) {
 		var none T
@@ -206,7 +210,8 @@ func ask[T any](ctx context.Context, c *Client, done func(T, error), get func(ct
 	})
 }
 
-// call runs f in a goroutine, with a context that ends with ctx and with the client; or refused, when there are too many.
+// call runs f in a goroutine, with a context that ends with ctx and with the client. If too many
+// calls are in progress it calls refused instead.
 func (c *Client) call(ctx context.Context, refused func(error), f func(context.Context)) {
 	switch {
 	case !c.calls.take():
@@ -239,7 +244,8 @@ func (c *Client) run(ctx context.Context, f func(context.Context)) bool {
 	return true
 }
 
-// insist tries f with one endpoint after the other, with growing pauses, until it succeeds, fails for good, or ctx ends.
+// insist tries f with one endpoint after the other, with growing pauses, until it succeeds, fails
+// for good, or ctx ends.
 func (c *Client) insist(ctx context.Context, f func(endpoint string) error) error {
 	pauses, hopeless := retry.Policy{Min: retryMin, Max: retryMax}, 0
 	for try := 1; ; try++ {
@@ -270,7 +276,7 @@ func (c *Client) insist(ctx context.Context, f func(endpoint string) error) erro
 	}
 }
 
-// final tells whether asking again, or elsewhere, is of no use.
+// final reports whether an error is permanent, so that neither a retry nor another endpoint helps.
 func final(err error) bool {
 	var refused *host.TxError
 	return errors.As(err, &refused)
@@ -307,7 +313,7 @@ func (c *Client) turnFrom(i int) {
 	}
 }
 
-// leave leaves an endpoint out for some time, as long as there are others.
+// leave excludes an endpoint for liarsFor, as long as there are others.
 func (c *Client) leave(i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

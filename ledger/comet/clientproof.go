@@ -36,7 +36,8 @@ func ParseAnchor(s string) (ledger.Anchor, error) {
 	return a, nil
 }
 
-// Trusted returns the newest header that the client believes, and when it was made; false if it has not seen any.
+// Trusted returns the newest header that the client trusts, and its time. It is false if there is
+// none.
 func (c *Client) Trusted() (ledger.Anchor, time.Time, bool) {
 	b := c.trust.header(c.trust.newest())
 	if b == nil {
@@ -45,9 +46,10 @@ func (c *Client) Trusted() (ledger.Anchor, time.Time, bool) {
 	return ledger.Anchor{Height: uint64(b.Height), Hash: wire.Hash(b.Hash())}, b.Time, true
 }
 
-// Remember makes the client believe the header in a file, if it is there and no endpoint names another, and write the newest
-// one there when it is closed. So a chain that was looked at once cannot be passed off for another. It must be called before
-// the client is asked for anything. The error is ErrTrustOld when the file's header is too old to know by who keeps the chain.
+// Remember makes the client trust the header in a file, if the file exists and no endpoint names
+// another header. When the client is closed it writes its newest header there. Another chain can
+// thus not impersonate one that the client has seen. Remember must be called before any request.
+// The error is ErrTrustOld if the header is too old to identify the chain's replicas.
 func (c *Client) Remember(path string) error {
 	c.remember = path
 	b, err := os.ReadFile(path)
@@ -64,12 +66,12 @@ func (c *Client) Remember(path string) error {
 	return nil
 }
 
-// explain says what else may be the reason if all endpoints seem to lie.
+// explain adds another possible reason if all endpoints seem to lie.
 func (c *Client) explain(err error) error {
 	if !c.remembered || !errors.Is(err, ErrLied) {
 		return err
 	}
-	return fmt.Errorf("%w; or the chain was made anew under its old name: then remove what is remembered of the old one, %s", err, c.remember)
+	return fmt.Errorf("%w; or the chain was recreated under its old name: then remove the remembered header of the old one, %s", err, c.remember)
 }
 
 // save writes the newest header.
@@ -88,7 +90,7 @@ func (c *Client) save() error {
 	return writeFile(c.remember, b, settingsMode)
 }
 
-// begin gets the header that all others are believed by, if it is not there yet.
+// begin gets the header on which trust in all others is based, if it is not there yet.
 func (c *Client) begin(ctx context.Context, endpoint string) error {
 	height, needed := c.trust.want()
 	if !needed {
@@ -104,8 +106,8 @@ func (c *Client) begin(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// proven gets an answer, learns the headers that come with it, and returns the rest with the height of the header that must
-// prove it.
+// proven gets an answer, learns the headers that come with it, and returns the rest with the height
+// of the header that must prove it.
 func (c *Client) proven(ctx context.Context, endpoint, path string) (content []byte, header uint64, err error) {
 	if err := c.begin(ctx, endpoint); err != nil {
 		return nil, 0, err
@@ -140,7 +142,8 @@ func (t *trust) open(b []byte, now time.Time) (content []byte, header uint64, er
 	return r.Bytes(r.Len()), header, nil
 }
 
-// provenAs gets an answer from one endpoint, and lets read say what it is and to which hash of the ledger's state it leads.
+// provenAs gets an answer from one endpoint. read parses it and returns the hash of the ledger's
+// state that its proof leads to.
 func provenAs[T any](ctx context.Context, c *Client, endpoint, path string, read func([]byte) (T, wire.Hash, error)) (T, error) {
 	var none T
 	b, header, err := c.proven(ctx, endpoint, path)
@@ -189,7 +192,7 @@ func ofRun[T any](run string, part func(b []byte, p host.RunProof) (T, error)) f
 
 func provenPath(run, part string) string { return "/v1/proven/runs/" + url.PathEscape(run) + part }
 
-// errOtherPart is a part of a run that is not the one which the run's proof names.
+// errOtherPart reports a part of a run that does not match the run's proof.
 var errOtherPart = errors.New("this is not what the run's proof names")
 
 // Spec implements ledger.Reader.
@@ -222,7 +225,7 @@ func (c *Client) proofOf(ctx context.Context, endpoint, run string) (host.RunPro
 	return provenAs(ctx, c, endpoint, provenPath(run, ""), ofRun(run, func(_ []byte, p host.RunProof) (host.RunProof, error) { return p, nil }))
 }
 
-// Replicas returns who keeps the chain, and who wants to, as a header proves.
+// Replicas returns the chain's replicas and candidates, proven by a header.
 func (c *Client) Replicas(ctx context.Context) ([]host.Replica, error) {
 	return provenBy(ctx, c, "/v1/proven/replicas", host.OpenReplicas)
 }
@@ -246,7 +249,7 @@ func (c *Client) otherThan(endpoint string) string {
 // Endpoints returns the URLs of the replicas that the client talks to.
 func (c *Client) Endpoints() []string { return slices.Clone(c.endpoints) }
 
-// FetchGenesis asks an endpoint what it is and what its chain began with. Nothing of that is proven.
+// FetchGenesis asks an endpoint for its status and its chain's genesis. Neither is proven.
 func FetchGenesis(ctx context.Context, at string) (ledger.Status, []byte, error) {
 	status, err := Discover(ctx, at)
 	if err != nil {
@@ -263,5 +266,5 @@ func FetchGenesis(ctx context.Context, at string) (ledger.Status, []byte, error)
 	return status, b, err
 }
 
-// GenesisHash names a genesis for people.
+// GenesisHash returns a hash by which people can compare genesis files.
 func GenesisHash(genesis []byte) wire.Hash { return wire.Sum("entrain/ledger/comet/genesis", genesis) }

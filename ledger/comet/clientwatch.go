@@ -27,7 +27,8 @@ func (c *Client) Send(ctx context.Context, tx []byte, done func(error)) {
 	})
 }
 
-// errUnsettled is a transaction that waits for its block. It is sent again: the replica may be killed before it is in one.
+// errUnsettled reports a transaction that waits for its block. It is sent again, because the
+// replica may be killed before the block is made.
 var errUnsettled = errors.New("transaction is not in a block yet")
 
 // post sends a transaction once. The error is nil or a *host.TxError when it is settled.
@@ -66,7 +67,8 @@ func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot))
 			if ctx.Err() != nil {
 				return
 			}
-			// What is final for others is not for a watcher: the run may be created yet, an endpoint may be put right.
+			// What is final for others is not for a watcher: the run may be created yet, an
+			// endpoint may be put right.
 			var wrong *WrongChainError
 			if (errors.As(err, &wrong) || errors.Is(err, ErrLied) || errors.Is(err, ErrTrustOld)) && !w.warned {
 				w.warned = true
@@ -90,7 +92,7 @@ type watcher struct {
 	lags    int           // beats in a row without the state that another one has
 }
 
-// pauseAfter says how long a watcher waits before it connects again.
+// pauseAfter returns how long a watcher waits before it reconnects after err.
 func pauseAfter(err error) time.Duration {
 	switch {
 	case err == nil:
@@ -101,7 +103,8 @@ func pauseAfter(err error) time.Duration {
 	return retryMax
 }
 
-// stream follows the run at one endpoint until the connection breaks. It returns nil if it had got through.
+// stream follows the run at one endpoint until the connection breaks. It returns nil if it had got
+// through.
 func (w *watcher) stream(ctx context.Context, endpoint string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -129,7 +132,7 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 		silence.Reset(silenceMax)
 		s, err := w.replica.apply(frame)
 		if err != nil {
-			w.replica = replica{run: w.run, trust: w.c.trust} // begin anew with the whole state
+			w.replica = replica{run: w.run, trust: w.c.trust} // start over with the whole state
 			return fmt.Errorf("%s: run %q: %w", endpoint, w.run, err)
 		}
 		if err := w.compare(ctx, endpoint, frame); err != nil {
@@ -142,7 +145,8 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 	}
 }
 
-// compare asks another endpoint now and then whether it has a newer state. Who hides news from us is not caught by headers.
+// compare asks another endpoint now and then whether it has a newer state. Headers cannot expose an
+// endpoint that withholds updates.
 func (w *watcher) compare(ctx context.Context, endpoint string, frame []byte) error {
 	if w.replica.height >= w.others.Load() {
 		w.lags = 0

@@ -60,7 +60,7 @@
 //	GET  /v1/status                     ledger.Status
 //	GET  /v1/runs                       [ledger.RunStatus], in order of names
 //	GET  /v1/runs/RUN                   ledger.RunStatus
-//	GET  /v1/runs/RUN/state             the state's bytes; height in Entrain-Height, hash in Entrain-Hash
+//	GET  /v1/runs/RUN/state             the state's bytes; headers Entrain-Height, Entrain-Hash
 //	GET  /v1/runs/RUN/watch?since=H&trusted=T
 //	                                    a stream of frames, see below, from the state at height H on,
 //	                                    with headers from T on
@@ -70,8 +70,8 @@
 //	                                    default the newest that proves a state
 //	GET  /v1/proven/...?trusted=T       runs/RUN, runs/RUN/spec, runs/RUN/peers, runs/RUN/admission,
 //	                                    accounts/KEY, pools, replicas, snapshot:
-//	                                    U32 count | count × Var header | U64 height of the header that
-//	                                    proves the answer | the answer with its proof
+//	                                    U32 count | count × Var header | U64 height of the header
+//	                                    that proves the answer | the answer with its proof
 //	GET  /v1/runs/RUN/spec              the bytes published with the run
 //	GET  /v1/runs/RUN/peers             [host.Peer], in order of keys
 //	GET  /v1/runs/RUN/admission         host.Admission

@@ -6,9 +6,9 @@ import (
 	dbm "github.com/cometbft/cometbft-db"
 )
 
-// ending is a database of which nothing is found any more once it is closed. CometBFT closes the store of blocks while routines of its peers
-// may still look something up there, and panics at the error: a replica that was told to end would end with a stack trace. That something is not
-// there, those routines take.
+// ending is a database that finds nothing once it is closed. CometBFT closes the block store while
+// goroutines of its peers may still read from it, and panics at the error, so a replica told to
+// stop would end with a stack trace. Those goroutines accept a missing value.
 type ending struct {
 	dbm.DB
 	closed atomic.Bool

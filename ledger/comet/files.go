@@ -35,7 +35,7 @@ const (
 // fileBytesMax bounds what is read of a file that people may edit.
 const fileBytesMax = 1 << 20
 
-// home is what a replica's directory says, apart from its blocks and its state.
+// home is the content of a replica's directory, apart from its blocks and its state.
 type home struct {
 	dir      string
 	settings settings
@@ -49,8 +49,8 @@ type home struct {
 	chance    chance.Secret
 }
 
-// readHome reads and checks everything before anything is opened, because CometBFT itself ends the process when it meets
-// a damaged key file.
+// readHome reads and checks everything before anything is opened, because CometBFT ends the process
+// when it reads a damaged key file.
 func readHome(dir string) (home, error) {
 	h := home{dir: dir}
 	b, err := h.read(genesisFile)

@@ -22,8 +22,8 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// Init makes dir the home of a replica: settings, genesis and keys. It does not touch what is there already: a dir that
-// holds a chain is an error.
+// Init makes dir the home of a replica: settings, genesis and keys. It overwrites nothing, and
+// fails if dir already holds a chain.
 func Init(dir string, o Options) error {
 	return InitAll([]Place{{Dir: dir, API: o.API, Peering: o.Peering, Public: o.Public}}, o)
 }
@@ -36,7 +36,8 @@ type Place struct {
 	Public  string // as in Options; others reach it there, or else at Peering
 }
 
-// InitAll makes the homes of all replicas that a new chain begins with. Each has the others among its peers.
+// InitAll makes the homes of all replicas that a new chain begins with. Each has the others among
+// its peers.
 func InitAll(places []Place, o Options) error {
 	var homes []fresh
 	for _, p := range places {
@@ -123,7 +124,7 @@ func (h fresh) write(genesis *cmttypes.GenesisDoc) error {
 		{genesisFile, genesis, settingsMode},
 	} {
 		b, err := cmtjson.MarshalIndent(f.value, "", "  ")
-		if f.name == settingsFile || f.name == chanceFile { // CometBFT's JSON writes 64-bit numbers as strings, which nobody wants to edit
+		if f.name == settingsFile || f.name == chanceFile { // CometBFT writes 64-bit numbers as strings
 			b, err = json.MarshalIndent(f.value, "", "  ")
 		}
 		if err != nil {
@@ -178,12 +179,12 @@ func (o Options) genesis(homes []fresh) (*cmttypes.GenesisDoc, error) {
 func consensusParams() *cmttypes.ConsensusParams {
 	p := cmttypes.DefaultConsensusParams()
 	p.Block.MaxBytes = blockBytesMax
-	// Who has left can be punished for as long as there is something behind it.
+	// A validator that has left can be punished while its stake is bonded.
 	p.Evidence.MaxAgeDuration = host.UnbondMs * time.Millisecond
 	return p
 }
 
-// validators is what CometBFT is told of the replicas in a genesis.
+// validators returns CometBFT's form of the replicas in a genesis.
 func validators(g host.Genesis) ([]cmttypes.GenesisValidator, error) {
 	host, err := host.NewHost(g, rules(nil))
 	if err != nil {
@@ -237,12 +238,12 @@ func parseGenesis(b []byte) (*cmttypes.GenesisDoc, host.Genesis, error) {
 	return doc, g, nil
 }
 
-// Identity is what a replica's home says about the replica.
+// Identity holds a replica's public keys and its peer address.
 type Identity struct {
 	Chain  string
 	Key    key.Public // of its votes
 	Chance key.Public // of its random values
-	Peer   string     // what others put among their peers, as ID@host:port; of use if the port can be reached
+	Peer   string     // for the peers of others, as ID@host:port, if reachable
 	secret key.Private
 }
 

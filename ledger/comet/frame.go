@@ -36,8 +36,8 @@ func appendLight(dst, block []byte) []byte {
 	return append(wire.AppendU8(dst, frameLight), block...)
 }
 
-// encode returns the frame that takes a watcher from the state at height since to the present one. A watcher whose state
-// is older than what the feed remembers, or who has none, gets every page.
+// encode returns the frame that takes a watcher from the state at height since to the present one.
+// A watcher without a state, or with one older than the feed remembers, gets every page.
 func (f *feed) encode(since uint64) []byte {
 	state := f.view.State.Bytes()
 	count := 0
@@ -76,10 +76,12 @@ type replica struct {
 	state  []byte
 }
 
-// errOutOfStep is a frame that does not fit the replica's state, or leads to a state of another hash than the frame says.
+// errOutOfStep reports a frame that does not fit the replica's state, or that leads to a state with
+// another hash than it claims.
 var errOutOfStep = errors.New("state of the run does not fit what was sent before")
 
-// readFrame reads one frame. Memory is taken as bytes arrive, so a false length costs who sends it as much.
+// readFrame reads one frame. It allocates as bytes arrive, so a false length costs its sender as
+// much as the receiver.
 func readFrame(r io.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -103,8 +105,8 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return b, nil
 }
 
-// apply takes a frame. It returns the new state, which is the caller's to keep, or nil for a frame that changes nothing.
-// After an error the replica is as it was.
+// apply takes a frame. It returns the new state, which is the caller's to keep, or nil for a frame
+// that changes nothing. After an error the replica is as it was.
 func (p *replica) apply(frame []byte) (*ledger.Snapshot, error) {
 	r := wire.NewReader(frame)
 	switch kind := r.U8(); kind {
@@ -166,7 +168,8 @@ func (p *replica) applyState(r *wire.Reader) (*ledger.Snapshot, error) {
 	return &ledger.Snapshot{Height: height, TimeMs: timeMs, State: s}, nil
 }
 
-// prove checks that the state of some height is in the state of the ledger that a known header has the hash of.
+// prove checks that the state of some height is in the state of the ledger that a known header has
+// the hash of.
 func (p *replica) prove(proof host.RunProof, header, height uint64, hash wire.Hash) error {
 	if proof.State != hash || proof.Changed != height {
 		return errOutOfStep

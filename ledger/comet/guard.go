@@ -52,23 +52,25 @@ func (c *limitConn) Close() error {
 	return c.Conn.Close()
 }
 
-// rates is a token bucket for each client address. Tokens are counted in nanoseconds of the time that earns them.
+// rates is a token bucket for each client address. Tokens are counted in nanoseconds of the time
+// that earns them.
 type rates struct {
 	now     func() time.Time
 	mu      sync.Mutex // guards buckets
 	buckets map[string]time.Time
 }
 
-// ratesMax bounds the addresses that are remembered. Those that have been quiet long enough to have a full bucket are
-// forgotten first; if all are busy, newcomers wait.
+// ratesMax bounds the addresses that are remembered. Those that have been quiet long enough to have
+// a full bucket are forgotten first; if all are busy, newcomers wait.
 const ratesMax = 1 << 14
 
 func newRates(now func() time.Time) *rates {
 	return &rates{now: now, buckets: map[string]time.Time{}}
 }
 
-// allow takes one token of addr's bucket, if there is one. A bucket is the moment at which it would be full again: it
-// moves on by one token's worth with each that is taken, and may be a burst's worth ahead of now.
+// allow takes one token of addr's bucket, if there is one. A bucket is the moment at which it would
+// be full again: it moves on by one token's worth with each that is taken, and may be a burst's
+// worth ahead of now.
 func (r *rates) allow(addr string) bool {
 	const token = time.Second / txsPerSecond
 	r.mu.Lock()

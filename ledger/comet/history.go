@@ -15,9 +15,10 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// history keeps the list of the states that each run was in, for ever: 48 bytes for each, in one file a run, while blocks are
-// deleted. The root over a list is in the ledger's state, so a list that somebody shows needs no belief. A replica that has
-// fetched the state fetches the lists too; what it cannot get is zeros.
+// history keeps the list of the states that each run was in, forever, in one file a run. Each state
+// takes 48 bytes. Blocks are deleted meanwhile. The ledger's state holds the root over each list,
+// so any list can be verified. A replica that fetched the state fetches the lists too; entries that
+// it cannot get are zeros.
 type history struct{ dir string }
 
 const (
@@ -27,8 +28,8 @@ const (
 
 func (h history) path(run string) string { return filepath.Join(h.dir, run) }
 
-// write puts changes into a run's list, from the given number on. Those that are there already are written again when a replica
-// that was killed replays blocks.
+// write puts changes into a run's list, from the given number on. Entries that exist are written
+// again when a killed replica replays blocks.
 func (h history) write(run string, from uint64, changes ...host.Change) error {
 	f, err := os.OpenFile(h.path(run), os.O_WRONLY|os.O_CREATE, settingsMode)
 	if err != nil {
@@ -42,7 +43,7 @@ func (h history) write(run string, from uint64, changes ...host.Change) error {
 	return errors.Join(err, f.Close())
 }
 
-// sync makes all lists durable; the blocks since the last time can be replayed.
+// sync makes all lists durable. Changes since the last sync can be replayed from blocks.
 func (h history) sync(runs []string) error {
 	for _, run := range runs {
 		f, err := os.OpenFile(h.path(run), os.O_WRONLY, 0)
@@ -107,7 +108,8 @@ func (a *api) changes(w http.ResponseWriter, r *http.Request) {
 	w.Write(b)
 }
 
-// History returns all states that a run was in so far, as a header proves, from the first endpoint that has them.
+// History returns all states that a run was in so far, proven by a header, from the first endpoint
+// that has them.
 func (c *Client) History(ctx context.Context, run string) ([]host.Change, error) {
 	var errs []error
 	for _, e := range c.endpoints {
@@ -153,7 +155,8 @@ func readChanges(b []byte, limit uint64) []host.Change {
 	return list
 }
 
-// fetchHistories gets the lists of all runs for a replica that has fetched the state. One that it cannot get it does without.
+// fetchHistories gets the lists of all runs for a replica that has fetched the state. It skips
+// lists that it cannot get.
 func (r *Replica) fetchHistories(ctx context.Context, c *Client, host *host.Host) error {
 	for _, run := range host.Runs() {
 		list, err := c.History(ctx, run)

@@ -10,11 +10,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// hub is where blocks meet those who wait for something in them: watchers for a change of a run's state, submitters for
-// the outcome of a transaction. It holds what it needs of the committed state, so that no reader delays consensus.
+// hub passes blocks on to those that wait for them: watchers of a run's state, and submitters of a
+// transaction. It holds the parts of the committed state that they need, so that no reader delays
+// consensus.
 //
-// The hash of the state after a block is in the header of the next one. So a block waits on a stage until there is a header
-// that proves it; only then is it shown.
+// The hash of the state after a block is in the header of the next one. A block therefore stays on
+// a stage until a header proves it, and is shown only then.
 type hub struct {
 	mu      sync.Mutex // guards what follows
 	height  uint64     // of the last block, shown or not
@@ -52,14 +53,15 @@ type feed struct {
 	timeMs uint64 // of the block that changed the state last
 	proof  host.RunProof
 	header uint64 // that has the hash the proof leads to
-	// changed holds, for each page, the height of the block that changed it last; for pages that have not changed since
-	// the process began, that of the state it began with.
+	// changed holds, for each page, the height of the block that changed it last. For a page
+	// unchanged since the process began, it is the height of the state that the process began with.
 	changed []uint64
 	next    chan struct{}     // closed, and replaced, when the state changes
 	frames  map[uint64][]byte // encoded frames from some height to the present state
 }
 
-// framesMax bounds how many different frames to the present state are kept. Watchers that keep up share one.
+// framesMax bounds how many different frames to the present state are kept. Watchers that keep up
+// share one.
 const framesMax = 8
 
 func newHub() *hub {
@@ -69,8 +71,8 @@ func newHub() *hub {
 	}
 }
 
-// update takes over the state after a block. Before is the hash of the state before it, which is what its header has; root
-// that of the state after it.
+// update takes over the state after a block. before is the hash of the state before it, which its
+// header has; root is the hash of the state after it.
 func (h *hub) update(host *host.Host, before, root wire.Hash, outcomes []outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +123,8 @@ func (h *hub) prove(root wire.Hash, header uint64) {
 	h.shown = make(chan struct{})
 }
 
-// headerOf returns the newest header that proves a state; if there is none yet, wait is closed when there is a newer one.
+// headerOf returns the newest header that proves a state; if there is none yet, wait is closed when
+// there is a newer one.
 func (h *hub) headerOf(root wire.Hash) (header uint64, wait <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,7 +136,8 @@ func (h *hub) headerOf(root wire.Hash) (header uint64, wait <-chan struct{}) {
 	return 0, h.shown
 }
 
-// newest returns the header that has proven a state last; if there is none yet, wait is closed when there is.
+// newest returns the header that has proven a state last; if there is none yet, wait is closed when
+// there is.
 func (h *hub) newest() (header uint64, wait <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,14 +154,14 @@ func (h *hub) next() <-chan struct{} {
 	return h.shown
 }
 
-// stalled notes whether the chain makes no blocks although there is reason to.
+// stalled records whether the chain fails to make a block that is due.
 func (h *hub) stalled(yes bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stall = yes
 }
 
-// moves tells whether the chain makes blocks when there is reason to.
+// moves reports whether the chain makes the blocks that are due.
 func (h *hub) moves() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -192,9 +196,10 @@ func page(i, size int) (from, to int) {
 	return from, min(from+coordinator.PageBytes, size)
 }
 
-// after returns the frame that takes a watcher from its state, that of height since (0 for none), to the present one,
-// with the present one's height and the header that proves it. The frame is nil when there is nothing newer; then wait is
-// closed once there is. Without such a run wait is closed once there are more runs.
+// after returns the frame that takes a watcher from its state at height since (0 for none) to the
+// present one, with the present height and the header that proves it. If there is nothing newer the
+// frame is nil, and wait is closed once there is. If there is no such run, wait is closed once
+// there are more runs.
 func (h *hub) after(run string, since uint64) (n news, wait <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -239,7 +244,8 @@ func (h *hub) now() (height, timeMs uint64) {
 	return h.height, h.timeMs
 }
 
-// await promises to send the outcome of the transaction, once it is in a block, unless cancel is called first.
+// await promises to send the outcome of the transaction, once it is in a block, unless cancel is
+// called first.
 func (h *hub) await(id wire.Hash) (result <-chan outcome, cancel func()) {
 	ch := make(chan outcome, 1) // settle must not wait
 	h.mu.Lock()
@@ -262,7 +268,7 @@ func (h *hub) await(id wire.Hash) (result <-chan outcome, cancel func()) {
 	}
 }
 
-// settle tells those who wait what became of transactions.
+// settle sends the outcomes of transactions to those that wait for them.
 func (h *hub) settle(outcomes []outcome) {
 	for _, o := range outcomes {
 		for _, ch := range h.waiting[o.id] {

@@ -16,9 +16,9 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 )
 
-// lights are the headers that a replica can show, with their signatures: those of the blocks it keeps, and for ever the
-// first one and each pair between which the set of replicas has changed. By these, who believes an old header finds the way
-// to the newest, whatever was pruned.
+// lights are the signed headers that a replica can show: those of the blocks that it keeps, and,
+// forever, the first one and each pair between which the set of replicas changed. They lead a
+// client that trusts an old header to the newest one, even if the blocks between were pruned.
 type lights struct {
 	blocks *cmtstore.BlockStore
 	states sm.Store
@@ -103,7 +103,8 @@ func (l *lights) milestones(from, to int64) ([]int64, error) {
 	return list, nil
 }
 
-// way returns headers by which who believes the one of height from can come to believe that of height to, which is the last.
+// way returns the headers by which a client that trusts header from can come to trust header to,
+// which is the last.
 func (l *lights) way(from, to int64) ([]*cmttypes.LightBlock, error) {
 	if from >= to {
 		return nil, nil
@@ -144,7 +145,7 @@ func (l *lights) way(from, to int64) ([]*cmttypes.LightBlock, error) {
 	}
 }
 
-// leads tells whether one header is enough to believe another. Age does not matter here.
+// leads reports whether trusting one header suffices to trust another. Age does not matter here.
 func leads(by, block *cmttypes.LightBlock) bool {
 	return light.Verify(by.SignedHeader, by.ValidatorSet, block.SignedHeader, block.ValidatorSet,
 		1<<62, by.Time.Add(time.Second), 1<<62, light.DefaultTrustLevel) == nil

@@ -13,14 +13,15 @@ import (
 type engineLog struct {
 	log    *slog.Logger
 	failed func(error)
-	ended  <-chan struct{} // closed when the engine is being stopped: the complaints that follow are about that alone
+	ended  <-chan struct{} // closed when the engine is stopping, which causes complaints
 }
 
 var _ cmtlog.Logger = engineLog{}
 
-// consensusFailed begins the message with which CometBFT's consensus gives up after a panic, for example because a block
-// or a vote could not be written to a full disk. The node then lives on without making blocks, and nothing but this
-// message tells: consensus/state.go, receiveRoutine, in v0.40.0.
+// consensusFailed begins the message with which CometBFT's consensus gives up after a panic, for
+// example because a block or a vote could not be written to a full disk. The node then stays alive
+// without making blocks, and only this message reports it: consensus/state.go, receiveRoutine, in
+// v0.40.0.
 const consensusFailed = "CONSENSUS FAILURE"
 
 func (l engineLog) Debug(string, ...any) {}
@@ -41,8 +42,8 @@ func (l engineLog) Error(msg string, keyvals ...any) {
 	l.put(level, msg, keyvals)
 }
 
-// noLogYet begins what CometBFT says of a replica that has fetched the state, and so has no log of votes for it: nothing is
-// wrong.
+// noLogYet begins a harmless message from CometBFT about a replica that fetched the state, and so
+// has no log of votes for it.
 const noLogYet = "error on catchup replay; proceeding"
 
 func (l engineLog) put(level slog.Level, msg string, keyvals []any) {
@@ -59,7 +60,8 @@ func (l engineLog) With(keyvals ...any) cmtlog.Logger {
 	return l
 }
 
-// text renders values at once: CometBFT passes things that change while a handler might look at them.
+// text renders values at once: CometBFT passes things that change while a handler might look at
+// them.
 func text(keyvals []any) []any {
 	out := make([]any, len(keyvals))
 	for i, v := range keyvals {

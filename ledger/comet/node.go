@@ -22,7 +22,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Replica is one node of the chain: CometBFT, the ledger as its application, and the API for clients.
+// Replica is one node of the chain: CometBFT, the ledger as its application, and the API for
+// clients.
 type Replica struct {
 	home     home
 	app      *app
@@ -30,9 +31,10 @@ type Replica struct {
 	log      *slog.Logger
 }
 
-// Open reads a replica's directory, which Init made, and takes the API's port, so that a damaged directory or a port in
-// use is found before anything runs. Run must be called next; it also closes the replica. Without referees, no run with
-// verification can be created or hosted; they must be the same on all replicas. A log of nil discards.
+// Open reads a replica's directory, which Init made, and opens the API's port, so that a damaged
+// directory or a port in use is found before anything runs. Call Run next; it also closes the
+// replica. Without referees, no run with verification can be created or hosted. All replicas must
+// have the same referees. A nil log discards.
 func Open(dir string, log *slog.Logger, referees host.Referees) (*Replica, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -59,15 +61,17 @@ func (r *Replica) Chain() string { return r.home.ledger.Chain }
 // Endpoint returns the URL clients reach the API at.
 func (r *Replica) Endpoint() string { return "http://" + r.listener.Addr().String() }
 
-// PeerAddress returns what other replicas put among their peers to follow this one, as ID@host:port. It is of use when
-// "peering" in chain.json names a port they can reach; the default does not.
+// PeerAddress returns the address that other replicas list among their peers to follow this one, as
+// ID@host:port. It works only if "peering" in chain.json names a port that they can reach; the
+// default does not.
 func (r *Replica) PeerAddress() string {
 	return r.home.peerAddress()
 }
 
-// Run replays what the saved state lacks, then takes part in the chain and serves clients, until ctx ends. It returns nil
-// then, when all it started has ended and the state is saved, or the error that made the replica halt: as when a disk is
-// full. What is in a block is never lost; after the cause is removed, the replica goes on from where it was.
+// Run replays the blocks after the saved state, then takes part in the chain and serves clients,
+// until ctx ends. It then returns nil, once all that it started has ended and the state is saved.
+// If the replica halts, for example because a disk is full, it returns the error. Transactions in a
+// block are never lost. After the cause is removed, the replica continues from where it was.
 func (r *Replica) Run(ctx context.Context) error {
 	defer r.listener.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -104,7 +108,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	return errors.Join(err, r.app.close())
 }
 
-// haltError is why a replica ended that was not told to.
+// haltError is the reason why a replica stopped by itself.
 type haltError struct{ err error }
 
 func (e *haltError) Error() string { return e.err.Error() }
@@ -116,8 +120,8 @@ type engine struct {
 	dbs    map[string]dbm.DB
 }
 
-// open starts CometBFT. CometBFT reports a store that contradicts the application by a panic; here, before anything
-// runs, that is an error like others.
+// open starts CometBFT. CometBFT reports a store that contradicts the application by a panic; here,
+// before anything runs, that is an error like others.
 func (e *engine) open(ctx context.Context, r *Replica, halt func(error)) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -177,7 +181,8 @@ func (e *engine) close() error {
 	return errors.Join(errs...)
 }
 
-// config returns CometBFT's configuration. Its RPC server, with the websocket, stays off: clients use our API.
+// config returns CometBFT's configuration. Its RPC server, with the websocket, stays off: clients
+// use our API.
 func (h *home) config() *cmtconfig.Config {
 	c := cmtconfig.DefaultConfig()
 	c.SetRoot(h.dir)
@@ -200,12 +205,12 @@ func (h *home) config() *cmtconfig.Config {
 	c.Mempool.Size = 5000
 	c.Mempool.Recheck = true // drops what expires while it waits
 
-	// A block is made when there is something to put in it, when a deadline is over (see wake), and after each that changed
-	// the state, so that the new state's hash gets signed.
+	// A block is made for transactions, for a deadline that has passed (see wake), and after each
+	// block that changed the state, so that the new state's hash gets signed.
 	c.Consensus.CreateEmptyBlocks = false
 	c.Consensus.TimeoutCommit = time.Duration(h.settings.BlockMs) * time.Millisecond
 	c.Consensus.TimeoutPropose = time.Second
 	c.Consensus.PeerGossipSleepDuration = 10 * time.Millisecond
-	c.Consensus.BlockTimeTolerance = 10 * time.Second // a proposer's clock may be so far ahead; the default is a minute
+	c.Consensus.BlockTimeTolerance = 10 * time.Second // how far a proposer's clock may be ahead
 	return c
 }

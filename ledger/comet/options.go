@@ -23,35 +23,37 @@ const (
 	DefaultSnapshotBlocks = 50
 )
 
-// Options say what Init sets up. The zero value of each but Chain and Genesis, one of which must be given, means its
-// default.
+// Options configures Init. Chain or Genesis must be given; the zero value of each other field means
+// its default.
 type Options struct {
 	Chain    string       // name of a new chain, with this replica as its only validator
 	Creators []key.Public // of a new chain: who may create runs; none means anyone
 
-	// Accounts are who has the tokens of a new chain. There are never more than these.
+	// Accounts allocates the tokens of a new chain. No others are ever created.
 	Accounts []host.Allocation
 
-	// Operator acts for the replicas of a new chain, and Stake is how many tokens are behind each, besides Accounts.
+	// Operator acts for the replicas of a new chain. Stake is the stake of each in tokens, besides
+	// Accounts.
 	Operator key.Public
 	Stake    uint64
 
-	// Genesis is the content of an existing chain's genesis file. The replica follows that chain and serves clients, but
-	// has no vote before it is given a seat.
+	// Genesis is the content of an existing chain's genesis file. The replica follows that chain
+	// and serves clients, but has no vote before it is given a seat.
 	Genesis []byte
 	Peers   []string // other replicas to keep connections to, as ID@host:port
-	Sync    []string // endpoints from which a new replica fetches the state, instead of replaying the chain from its first block
+	Sync    []string // endpoints to fetch the state from, instead of replaying all blocks
 
 	API     string // TCP address of the API for clients; DefaultAPI
 	Peering string // TCP address for other replicas; DefaultPeering: this machine only, any free port
 	Public  string // the address where others reach Peering, if it is another
 
-	Block          time.Duration // between blocks, and so the resolution of coordinators' deadlines; DefaultBlock
+	Block          time.Duration // between blocks: the resolution of deadlines; DefaultBlock
 	KeepBlocks     uint64        // older blocks are deleted; DefaultKeepBlocks
-	SnapshotBlocks uint64        // the state is written after every so many blocks; DefaultSnapshotBlocks
+	SnapshotBlocks uint64        // blocks between two writes of the state; DefaultSnapshotBlocks
 }
 
-// settings is what chain.json holds: the part of Options that may be edited between two runs of a replica.
+// settings is what chain.json holds: the part of Options that may be edited between two runs of a
+// replica.
 type settings struct {
 	API            string   `json:"api"`
 	Peering        string   `json:"peering"`
@@ -124,7 +126,8 @@ func (s settings) check() error {
 	return errors.Join(faults...)
 }
 
-// checkPeer checks how an address is written. Whether its host has a name by now is found when it is dialled.
+// checkPeer checks how an address is written. Whether its host has a name by now is found when it
+// is dialled.
 func checkPeer(s string) error {
 	id, addr, _ := strings.Cut(s, "@")
 	b, err := hex.DecodeString(id)

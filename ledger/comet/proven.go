@@ -13,10 +13,11 @@ import (
 
 // Answers that carry their proof. All but headers and genesis are
 //
-//	proven = U32 count | count × Var header | U64 height of the header that proves it | what is asked for, with its proof
+//	proven = U32 count | count × Var header | U64 height of the header that proves it |
+//	         the requested content, with its proof
 //
-// The headers are a way from the one that the client believes, whose height it names in the parameter "trusted", to the one
-// that proves the answer.
+// The headers lead from the one that the client trusts, whose height it names in the parameter
+// "trusted", to the one that proves the answer.
 func (a *api) routesOfProofs(mux *http.ServeMux) {
 	mux.HandleFunc("GET /v1/genesis", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -36,7 +37,8 @@ func (a *api) routesOfProofs(mux *http.ServeMux) {
 	})
 }
 
-// snapshotPath is where new replicas get all of the state, of at most snapshotMax bytes with its proof.
+// snapshotPath is where new replicas get all of the state, of at most snapshotMax bytes with its
+// proof.
 const (
 	snapshotPath = "/v1/proven/snapshot"
 	snapshotMax  = 2 * host.StateBytesMax
@@ -67,10 +69,11 @@ func (a *api) provenAccount(w http.ResponseWriter, r *http.Request) {
 	a.prove(w, r, found(func(h *host.Host) []byte { return h.ProvePurse(k) }))
 }
 
-// proofWait bounds the wait for the block whose header has the hash of the present state: the next one.
+// proofWait bounds the wait for the block whose header has the hash of the present state: the next
+// one.
 const proofWait = 5 * time.Second
 
-// prove answers with what make makes of the ledger's present state, once a header proves it.
+// prove answers with the result of make for the ledger's present state, once a header proves it.
 func (a *api) prove(w http.ResponseWriter, r *http.Request, make func(*host.Host) ([]byte, bool)) {
 	trusted, ok := number(w, r, "trusted")
 	if !ok {
@@ -128,7 +131,7 @@ func (a *api) waitFor(r *http.Request, look func() (uint64, <-chan struct{})) (u
 	}
 }
 
-// way returns the encoded headers that lead from one that is believed to another.
+// way returns the encoded headers that lead from a trusted one to another.
 func (a *api) way(from, to uint64) ([][]byte, error) {
 	blocks, err := a.lights.way(int64(from), int64(to))
 	if err != nil {
@@ -145,7 +148,7 @@ func (a *api) way(from, to uint64) ([][]byte, error) {
 	return list, nil
 }
 
-// showWay writes frames with the headers that lead from one that is believed to another.
+// showWay writes frames with the headers that lead from a trusted one to another.
 func (a *api) showWay(w http.ResponseWriter, from, to uint64) error {
 	way, err := a.way(from, to)
 	for _, block := range way {
@@ -183,7 +186,7 @@ func (a *api) headers(w http.ResponseWriter, r *http.Request) {
 	w.Write(b)
 }
 
-// number reads a parameter that is a height; 0 if it is not there.
+// number reads a parameter that is a height. It returns 0 if the parameter is missing.
 func number(w http.ResponseWriter, r *http.Request, name string) (uint64, bool) {
 	s := r.FormValue(name)
 	n, err := strconv.ParseUint(s, 10, 63)

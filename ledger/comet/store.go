@@ -11,14 +11,15 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// store keeps the ledger's state as of some block in a file. CometBFT keeps the blocks, and has each on disk before the
-// application hears of it; whatever the file lacks is replayed from them. So the file needs to be neither recent nor
-// written often, only whole, and no newer than the blocks.
+// store keeps the ledger's state as of some block in a file. CometBFT keeps the blocks, and has
+// each on disk before the application receives it, so blocks that the file lacks are replayed. The
+// file need not be recent or written often. It must be whole, and no newer than the blocks.
 //
 //	"entrain ledger 1\n" | the state, as Host.Append writes it | Hash of the state
 //
-// A new state is written beside the old one, which stays as PREVIOUS until the next. The store therefore survives being
-// killed between any two system calls, and a damaged file leaves an older one to go on from by hand.
+// A new state is written beside the old one, which stays as PREVIOUS until the next. The store
+// therefore survives being killed between any two system calls. If a file is damaged, an operator
+// can continue from the older one by hand.
 type store struct {
 	dir    string
 	rules  host.Rules
@@ -49,7 +50,7 @@ func (s *store) load() (*host.Host, error) {
 	}
 	h, err := decodeHost(b, s.rules)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: move the file away to go on from %s and the blocks kept", path, err, hostPrevious)
+		return nil, fmt.Errorf("%s: %w: move the file away to continue from %s and the blocks kept", path, err, hostPrevious)
 	}
 	s.height = h.Height()
 	return h, nil

@@ -16,13 +16,13 @@ import (
 // Receipt is the answer to a submitted transaction.
 type Receipt struct {
 	ID      wire.Hash `json:"id"`               // the transaction's
-	Settled bool      `json:"settled"`          // false: not in a block yet, ask again by sending the same transaction
+	Settled bool      `json:"settled"`          // false: not in a block yet; send it again
 	Code    host.Code `json:"code"`             // what became of it, once settled
 	Text    string    `json:"text,omitempty"`   // why it was refused
-	Height  uint64    `json:"height,omitempty"` // of its block; 0 if refused before, or in a block long ago
+	Height  uint64    `json:"height,omitempty"` // of its block; 0 if refused or long ago
 }
 
-// submit takes a transaction and answers when it is in a block, was refused, or inclusionWait is over.
+// submit takes a transaction and answers when it is in a block or refused, or after inclusionWait.
 func (a *api) submit(w http.ResponseWriter, r *http.Request) {
 	if !a.rates.allow(remote(r)) {
 		fail(w, http.StatusTooManyRequests, "more than %d transactions a second from %s", txsPerSecond, remote(r))
@@ -59,7 +59,7 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) {
 
 // include brings a verified transaction into a block, unless it is in one.
 func (a *api) include(w http.ResponseWriter, r *http.Request, tx host.Tx, b []byte) {
-	// The promise comes before the look into the past, or a block between the two would be missed.
+	// Await before looking into the past, or a block between the two would be missed.
 	result, cancel := a.app.hub.await(tx.ID)
 	defer cancel()
 	if a.past(w, tx) {
@@ -71,7 +71,7 @@ func (a *api) include(w http.ResponseWriter, r *http.Request, tx host.Tx, b []by
 			refused <- res
 		}
 	}, cmtmempool.TxInfo{})
-	if err != nil && !errors.Is(err, cmtmempool.ErrTxInCache) { // in the cache: it waits for its block already
+	if err != nil && !errors.Is(err, cmtmempool.ErrTxInCache) { // cached: it already waits
 		fail(w, http.StatusServiceUnavailable, "the ledger is busy: %v", err)
 		return
 	}
@@ -84,7 +84,7 @@ func (a *api) include(w http.ResponseWriter, r *http.Request, tx host.Tx, b []by
 			receipt.Text = o.err.Error()
 		}
 		if receipt.Code == host.CodeReplayed && a.past(w, tx) {
-			return // it stands twice in the chain, and counted the first time
+			return // it is in the chain twice; the first one counts
 		}
 		settled(w, receipt)
 	case res := <-refused:
@@ -121,7 +121,8 @@ func (a *api) refuse(w http.ResponseWriter, tx host.Tx, res *abci.ResponseCheckT
 	case code == host.CodeAccountsFull:
 		fail(w, http.StatusServiceUnavailable, "%s", code)
 	case code == host.CodeExpiresLate && !a.current():
-		// After a stop the ledger's time is old until the second block; the client's clock may well be right.
+		// After a stop the ledger's time is old until the second block; the client's clock may well
+		// be right.
 		fail(w, http.StatusServiceUnavailable, "the ledger's last block is old, it may be catching up")
 	default:
 		settled(w, Receipt{ID: tx.ID, Code: code, Text: res.Log})

@@ -23,9 +23,10 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A new replica need not replay the chain from its first block: it takes the present state from the API of others, checks it
-// by the replicas' signatures like a client, and gives CometBFT what it needs to go on from there, as node.BootstrapState
-// does. What CometBFT calls state sync is the same over its peer network, with a wait of five seconds and more for snapshots.
+// A new replica need not replay the chain from its first block. It fetches the present state from
+// the API of others, checks it by the replicas' signatures like a client, and gives CometBFT what
+// it needs to continue from there, as node.BootstrapState does. CometBFT's own state sync does the
+// same over its peer network, but waits at least five seconds for snapshots.
 
 // syncWait bounds the transfer of the state from one endpoint.
 const syncWait = 10 * time.Minute
@@ -63,7 +64,8 @@ func (r *Replica) sync(ctx context.Context) error {
 	}
 }
 
-// syncPatience is how long a new replica tries endpoints that do not answer, or whose chain has not begun.
+// syncPatience is how long a new replica tries endpoints that do not answer, or whose chain has not
+// begun.
 const syncPatience = 30 * time.Second
 
 func (r *Replica) syncFrom(ctx context.Context, c *Client, endpoint string) error {
@@ -94,7 +96,8 @@ func (r *Replica) syncFrom(ctx context.Context, c *Client, endpoint string) erro
 	return r.app.restore(h)
 }
 
-// fetchHost returns the ledger's state after the last block that changed it, and the height of a header that proves it.
+// fetchHost returns the ledger's state after the last block that changed it, and the height of a
+// header that proves it.
 func (r *Replica) fetchHost(ctx context.Context, c *Client, endpoint string) (*host.Host, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, syncWait)
 	defer cancel()
@@ -115,7 +118,8 @@ func (r *Replica) fetchHost(ctx context.Context, c *Client, endpoint string) (*h
 	return h, header, nil
 }
 
-// back returns the headers of a height and the one after, by the hashes that lead there from a header that is believed.
+// back returns the headers at a height and the next, by following hashes back from a trusted
+// header.
 func (c *Client) back(ctx context.Context, endpoint string, header uint64, to int64) (at, next *cmttypes.LightBlock, err error) {
 	b := c.trust.header(header)
 	if b.Height <= to || b.Height-to > stepsBack {
@@ -140,8 +144,8 @@ func (c *Client) back(ctx context.Context, endpoint string, header uint64, to in
 	return at, next, nil
 }
 
-// stateAfter is CometBFT's own state after the block that left the ledger as host is. At is that block's header, next the
-// one after.
+// stateAfter returns CometBFT's own state after the block that left the ledger in h. at is that
+// block's header, and next is the header after it.
 func (r *Replica) stateAfter(h *host.Host, at, next *cmttypes.LightBlock) (sm.State, error) {
 	params := *r.home.genesis.ConsensusParams
 	if !bytes.Equal(params.Hash(), next.ConsensusHash) {
@@ -165,7 +169,8 @@ func (r *Replica) stateAfter(h *host.Host, at, next *cmttypes.LightBlock) (sm.St
 	}, nil
 }
 
-// validatorsAfter is the set that follows one when the ledger has these replicas, as CometBFT computes it.
+// validatorsAfter returns the set that follows set when the ledger has these replicas, as CometBFT
+// computes it.
 func validatorsAfter(set *cmttypes.ValidatorSet, list []host.Replica) (*cmttypes.ValidatorSet, error) {
 	after := set.Copy()
 	var changes []*cmttypes.Validator
@@ -187,7 +192,7 @@ func validatorsAfter(set *cmttypes.ValidatorSet, list []host.Replica) (*cmttypes
 	return after, nil
 }
 
-// bootstrap gives CometBFT's databases what it needs to go on after a block.
+// bootstrap gives CometBFT's databases what they need to continue after a block.
 func (h *home) bootstrap(state sm.State, commit *cmttypes.Commit) (err error) {
 	c := h.config()
 	var dbs []dbm.DB

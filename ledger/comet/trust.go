@@ -17,10 +17,10 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// How headers are believed.
+// Limits on trusting headers.
 const (
-	// trustFor is how long after its time a header may be what others are believed by. It is shorter than host.UnbondMs:
-	// who signs a false header can still be made to pay for it.
+	// trustFor is how long after its time a header may serve to trust others. It is shorter than
+	// host.UnbondMs, so that a signer of a false header can still be made to pay for it.
 	trustFor = 5 * 24 * time.Hour
 	// clockDrift is how far a header may be in this machine's future.
 	clockDrift = 30 * time.Second
@@ -30,24 +30,24 @@ const (
 	lightsKept = 64
 )
 
-// ErrLied is what an endpoint said that cannot be true: a state that no header proves, or a header that the chain's replicas
-// have not signed. The Client leaves such an endpoint for another.
+// ErrLied reports an answer that cannot be true: a state that no header proves, or a header that
+// the chain's replicas have not signed. The Client leaves such an endpoint for another.
 var ErrLied = errors.New("the endpoint does not tell the truth about the chain")
 
-// ErrTrustOld says that a client has not looked at the chain for so long that it cannot know any more who keeps it.
+// ErrTrustOld reports that the newest trusted header is too old to identify the chain's replicas.
 var ErrTrustOld = errors.New("what is known of the chain is too old to believe its replicas by")
 
-// trust is the headers of a chain that are believed: an anchor, and those that were signed by replicas which a believed
-// header names. The signatures are checked by CometBFT's light client.
+// trust is the set of trusted headers of a chain: an anchor, and headers signed by the replicas
+// that a trusted header names. CometBFT's light client checks the signatures.
 type trust struct {
 	chain  string
 	mu     sync.Mutex
 	anchor ledger.Anchor
-	// genesis, and the hash of the ledger's state that it begins with, are what the first header must follow from; nil where
-	// the anchor is another header.
+	// genesis, and the hash of the ledger's state that it begins with, are what the first header
+	// must follow from. They are nil if the anchor is another header.
 	genesis     *cmttypes.GenesisDoc
 	genesisRoot wire.Hash
-	known       []*cmttypes.LightBlock // in order of heights; empty before the anchor's header has come
+	known       []*cmttypes.LightBlock // by height; empty before the anchor's header
 }
 
 // newest returns the height of the newest header that is believed; 0 if there is none.
@@ -60,7 +60,8 @@ func (t *trust) newest() uint64 {
 	return uint64(t.known[len(t.known)-1].Height)
 }
 
-// want returns the header that must come first, if none did yet; height 0 stands for the newest.
+// want returns the header that must come first, if none has come yet. Height 0 stands for the
+// newest.
 func (t *trust) want() (height uint64, needed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +90,7 @@ func (t *trust) find(height int64) (int, bool) {
 	})
 }
 
-// learn takes a header with its signatures, if what is known proves it.
+// learn adds a signed header if the known headers prove it.
 func (t *trust) learn(b []byte, now time.Time) error {
 	if t == nil {
 		return nil
@@ -135,7 +136,7 @@ func (t *trust) begin(block *cmttypes.LightBlock, now time.Time) error {
 	return nil
 }
 
-// follows tells whether a header is the first one after the genesis.
+// follows reports whether a header is the first one after the genesis.
 func (t *trust) follows(block *cmttypes.LightBlock) bool {
 	var keys []*cmttypes.Validator
 	for _, v := range t.genesis.Validators {
@@ -145,7 +146,7 @@ func (t *trust) follows(block *cmttypes.LightBlock) bool {
 		bytes.Equal(block.AppHash, t.genesisRoot[:])
 }
 
-// verifyLight checks a header by one that is believed.
+// verifyLight checks a header against a trusted one.
 func verifyLight(by, block *cmttypes.LightBlock, now time.Time) error {
 	err := light.Verify(by.SignedHeader, by.ValidatorSet, block.SignedHeader, block.ValidatorSet, trustFor, now, clockDrift, light.DefaultTrustLevel)
 	var old light.ErrOldHeaderExpired
@@ -158,7 +159,7 @@ func verifyLight(by, block *cmttypes.LightBlock, now time.Time) error {
 	return nil
 }
 
-// check tells whether a header that is believed has the hash of the ledger's state.
+// check checks that a trusted header has the hash of the ledger's state.
 func (t *trust) check(height uint64, root wire.Hash) error {
 	if t == nil {
 		return nil

@@ -11,18 +11,19 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A chain on which nothing happens makes no blocks. When a deadline of some run is over, each replica notices by its own
-// clock, and puts a wake among the transactions that wait for a block: bytes that ask for a block and never stand in one.
+// An idle chain makes no blocks. When a run's deadline has passed, each replica notices by its own
+// clock and puts a wake among the transactions that wait for a block. A wake asks for a block and
+// is never part of one.
 //
 //	wake = "wake" | U64 height of the block that is wanted
 var wakePrefix = []byte("wake")
 
 func wakeTx(height uint64) []byte { return wire.AppendU64(bytes.Clone(wakePrefix), height) }
 
-// isWake tells whether bytes are a wake. A transaction cannot be: it has at least a signature's length.
+// isWake reports whether tx is a wake. No transaction is one, because transactions are longer.
 func isWake(tx []byte) bool { return len(tx) == len(wakePrefix)+8 && bytes.HasPrefix(tx, wakePrefix) }
 
-// due tells whether there is reason for a block without transactions, and which one it would be.
+// due reports whether a block without transactions is due, and its height.
 func (a *app) due() (height uint64, ok bool) {
 	a.hostMu.Lock() // Due makes trials
 	defer a.hostMu.Unlock()
