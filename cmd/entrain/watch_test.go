@@ -176,6 +176,18 @@ func (m *tmux) shows(want ...string) []string {
 	return strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
 }
 
+// fills waits until the terminal shows all of want in a number of rows, the last of which begins with
+// last. A screen that is captured while it is drawn lacks its last rows.
+func (m *tmux) fills(rows int, last string, want ...string) {
+	m.t.Helper()
+	m.until(fmt.Sprintf("%q in %d rows, the last %q", want, rows, last), func() (string, bool) {
+		screen := m.tell("capture-pane", "-p")
+		list := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
+		missing := slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(screen, w) })
+		return screen, !missing && len(list) == rows && strings.HasPrefix(list[rows-1], last)
+	})
+}
+
 var colour = regexp.MustCompile("\x1b\\[[0-9;]*\\b(3[0-7]|38|9[0-7])[;m]")
 
 // The window in a real terminal: all tabs, resized while it runs, and the shell's screen back at its end.
@@ -191,10 +203,7 @@ func TestWindowInATerminal(t *testing.T) {
 	}
 	m.tell("send-keys", "1")
 	m.tell("resize-window", "-x", "200", "-y", "60")
-	rows := m.shows("tokens a second of the network", "end of the log")
-	if len(rows) != 60 || !strings.HasPrefix(rows[59], "end of the log") {
-		t.Errorf("%d rows, the last %q", len(rows), rows[len(rows)-1])
-	}
+	m.fills(60, "end of the log", "tokens a second of the network")
 	m.tell("resize-window", "-x", "30", "-y", "10")
 	m.shows("too small")
 	m.tell("resize-window", "-x", "80", "-y", "24")
