@@ -57,7 +57,7 @@ there is none; a relay needs no tokens and earns nothing.`,
 	chainFlag(cmd, &o.endpoints)
 	reachFlags(cmd, &o.Reaching)
 	f := cmd.Flags()
-	f.Var(&o.bytes, "circuit-bytes", "cut a circuit after so many `bytes` each way, such as 10GB (default: twice the model's, and 256MB)")
+	f.Var(&o.bytes, "circuit-bytes", "cut a circuit after this many `bytes` each way, such as 10GB (default: twice the model's, and 256MB)")
 	f.DurationVar(&o.time, "circuit-time", lp2p.CircuitTimeDefault, "cut a circuit after this `time`")
 	f.StringVar(&o.level, "log-level", "warn", "least `level` of the structured log on standard error: debug, info, warn or error")
 	f.StringVar(&o.format, "log-format", "text", "`format` of that log: text or json")
