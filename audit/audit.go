@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -155,25 +156,43 @@ func unripe(r coordinator.Round) string {
 }
 
 // chooseMembers returns the members with a share in a round, or the one that is named.
-func chooseMembers(s coordinator.State, r coordinator.Round, flag string) ([]uint32, error) {
-	var list []uint32
-	for i := range s.Count() {
-		if r.Expected(i) && (flag == "" || flag == fmt.Sprint(i) || len(flag) >= MemberPrefixMin && strings.HasPrefix(s.Key(i).String(), flag)) {
-			list = append(list, i)
-		}
-	}
+func chooseMembers(s coordinator.State, r coordinator.Round, name string) ([]uint32, error) {
+	list := named(s, name)
+	list = slices.DeleteFunc(list, func(i uint32) bool { return !r.Expected(i) })
 	switch {
 	case len(list) == 0:
-		return nil, fmt.Errorf("no member %q had a share in round %d; entrain status shows the members", flag, r.Number())
-	case flag != "" && len(list) > 1:
-		return nil, fmt.Errorf("%d members have keys that begin with %q", len(list), flag)
+		return nil, fmt.Errorf("no member %q had a share in round %d; entrain status shows the members", name, r.Number())
+	case name != "" && len(list) > 1:
+		return nil, fmt.Errorf("%d members have keys that begin with %q", len(list), name)
 	}
 	return list, nil
 }
 
-// MemberPrefixMin is the least length of the beginning of a key that names a member; a shorter one
+// FindMember returns the member with a number or with a key that begins with the name.
+func FindMember(s coordinator.State, name string) (uint32, error) {
+	list := named(s, name)
+	switch {
+	case len(list) == 0 || name == "":
+		return 0, fmt.Errorf("there is no member %q; entrain status shows the members, and a key needs at least %d digits", name, memberPrefixMin)
+	case len(list) > 1:
+		return 0, fmt.Errorf("%d members have keys that begin with %q", len(list), name)
+	}
+	return list[0], nil
+}
+
+// memberPrefixMin is the least length of the beginning of a key that names a member; a shorter one
 // could be a number.
-const MemberPrefixMin = 8
+const memberPrefixMin = 8
+
+// named returns the members that a name may mean: all if it is "".
+func named(s coordinator.State, name string) (list []uint32) {
+	for i := range s.Count() {
+		if name == "" || name == fmt.Sprint(i) || len(name) >= memberPrefixMin && strings.HasPrefix(s.Key(i).String(), name) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
 
 // one computes a result again, reports and counts the outcome.
 func (a *auditor) one(ctx context.Context, in *inputs) error {

@@ -2,11 +2,9 @@ package participant
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -94,7 +92,7 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	if err := trainer.SelfTest(ctx, v.trainer.Pool); err != nil {
 		return nil, err
 	}
-	if v.log, err = OpenScoreLog(o.State); err != nil {
+	if v.log, err = openScoreLog(o.State); err != nil {
 		return nil, err
 	}
 	v.buckets = bucket.NewClient(bucket.S3Options{Public: !o.Private})
@@ -121,7 +119,7 @@ func (v *Validator) Close() error {
 		v.end()
 	}
 	if v.log != nil {
-		errs = append(errs, v.log.Close())
+		errs = append(errs, v.log.close())
 	}
 	if v.buckets != nil {
 		v.buckets.Close()
@@ -168,18 +166,12 @@ type ValidatorEvent struct {
 	Text    string  `json:"text,omitempty"`
 }
 
-// Scored is an evaluation as validators log it.
-type Scored struct {
-	Event string `json:"event"`
-	validator.Scored
-}
-
 // observed handles events of the driver, on the loop.
 func (v *Validator) observed(ev live.Event) {
 	switch ev.Kind {
 	case "scored":
 		line := Scored{"scored", *ev.Scored}
-		if err := v.log.Add(line); err != nil {
+		if err := v.log.add(line); err != nil {
 			v.options.Observe(ValidatorEvent{Event: "note", Text: err.Error()})
 		}
 		v.options.Scored(line)
@@ -236,63 +228,6 @@ func (f recordFile) Load() ([]byte, error) {
 
 // Save is part of live.Store.
 func (f recordFile) Save(b []byte) error { return atomicfile.WriteBytes(string(f), 0o600, b) }
-
-// ScoreLogName is the file of a validator's evaluations in its state directory; when it is larger
-// than scoreLogMost it takes the name with .1, in place of the one before.
-const (
-	ScoreLogName = "scores.jsonl"
-	ScoreLogMost = 64 << 20
-)
-
-// scoreLog writes evaluations to a file, one a line.
-type scoreLog struct {
-	path string
-	file *os.File
-	Size int64
-}
-
-func OpenScoreLog(dir string) (*scoreLog, error) {
-	l := &scoreLog{path: filepath.Join(dir, ScoreLogName)}
-	return l, l.open()
-}
-
-func (l *scoreLog) open() error {
-	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("log of scores: %w", err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return errors.Join(fmt.Errorf("log of scores: %w", err), f.Close())
-	}
-	l.file, l.Size = f, info.Size()
-	return nil
-}
-
-func (l *scoreLog) Add(line any) error {
-	b, err := json.Marshal(line)
-	if err != nil {
-		return fmt.Errorf("log of scores: %w", err)
-	}
-	if l.Size > ScoreLogMost {
-		if err := errors.Join(l.file.Close(), os.Rename(l.path, l.path+".1"), l.open()); err != nil {
-			return err
-		}
-	}
-	n, err := l.file.Write(append(b, '\n'))
-	l.Size += int64(n)
-	if err != nil {
-		return fmt.Errorf("log of scores: %w", err)
-	}
-	return nil
-}
-
-func (l *scoreLog) Close() error {
-	if l.file == nil {
-		return nil
-	}
-	return l.file.Close()
-}
 
 // lastWords is how long the validator takes to end after the last period. It drops work under way;
 // what counts is on disk.

@@ -135,6 +135,7 @@ func (row *Member) set(m coordinator.Member) {
 	row.Stake, row.Balance, row.Settled, row.Claimed = m.Stake, m.Balance, m.Settled, m.Claimed
 	row.Doubt, row.Strikes, row.Passed = m.Doubt, m.Strikes, m.Passed
 	row.Scored, row.Score, row.Unripe, row.Earned = m.Scored, score(m.Score), m.Unvested, m.Earned
+	row.Payee, row.ReleaseMs = hashText(m.Payee), m.ReleaseMs
 }
 
 // becomes puts a new status into words.

@@ -67,23 +67,23 @@ type Run struct {
 	Points          uint64  `json:"points"`            // ever given
 	Retired         uint64  `json:"retired"`           // of them, of members whose places were given to others
 
-	Loss     Curve    `json:"loss"`     // mean training loss of the members heard of, nats a token
-	HeldOut  Curve    `json:"heldout"`  // held-out loss, nats a token
-	Speed    Curve    `json:"speed"`    // tokens a second of accepted work, a step
-	GradNorm Curve    `json:"gradnorm"` // of the shares computed here, before clipping
-	LR       Curve    `json:"lr"`
-	Payloads Curve    `json:"payloads"` // bytes of the payloads of a round, as far as seen here
-	Tasks    []Task   `json:"tasks"`    // accuracies on tasks, by name
-	Samples  []Sample `json:"samples"`  // of texts, oldest first
+	Loss     Curve    `json:"loss,omitempty"`     // mean training loss of the members heard of, nats a token
+	HeldOut  Curve    `json:"heldout,omitempty"`  // held-out loss, nats a token
+	Speed    Curve    `json:"speed,omitempty"`    // tokens a second of accepted work, a step
+	GradNorm Curve    `json:"gradnorm,omitempty"` // of the shares computed here, before clipping
+	LR       Curve    `json:"lr,omitempty"`
+	Payloads Curve    `json:"payloads,omitempty"` // bytes of the payloads of a round, as far as seen here
+	Tasks    []Task   `json:"tasks,omitempty"`    // accuracies on tasks, by name
+	Samples  []Sample `json:"samples,omitempty"`  // of texts, oldest first
 
 	Trust   *Trust   `json:"trust,omitempty"`   // nil of a run in which nothing is checked, staked or paid
 	Windows *Windows `json:"windows,omitempty"` // nil of a run without windows and scores
 	Own     *Own     `json:"own,omitempty"`     // the participant that watches, if one does
-	Network Network  `json:"network"`
-	Members []Member `json:"members"` // by index
-	Rounds  []Round  `json:"rounds"`  // oldest first, at most RoundsKept; the last is the one that runs or ran last
-	Log     []Line   `json:"log"`     // oldest first, at most LinesKept
-	Logged  uint64   `json:"logged"`  // lines there have been in all
+	Network Network  `json:"network,omitzero"`
+	Members []Member `json:"members,omitempty"` // by index
+	Rounds  []Round  `json:"rounds,omitempty"`  // oldest first, at most RoundsKept; the last is the one that runs or ran last
+	Log     []Line   `json:"log,omitempty"`     // oldest first, at most LinesKept
+	Logged  uint64   `json:"logged"`            // lines there have been in all
 }
 
 // Task is how well the model does on a task of choices, along the run.
@@ -142,6 +142,14 @@ type Member struct {
 	Score    float64 `json:"score"`   // moving average, -1 to 1
 	Unripe   uint64  `json:"unripe"`  // tokens it was given for its last scores, which it has with the next
 	Earned   uint64  `json:"earned"`  // tokens it was ever given for its scores
+
+	Payee     string `json:"payee"`
+	ReleaseMs uint64 `json:"release_ms"` // when its stake is free; 0 while it is a member
+
+	// Only [Look] knows these: nothing tells them but the chain.
+
+	Claimable uint64 `json:"claimable,omitempty"` // tokens, once the members before it were paid
+	Immune    bool   `json:"immune,omitempty"`    // nobody can take its slot yet
 }
 
 // Better compares two members by rank, the better one first: by tokens earned and then by score

@@ -20,8 +20,9 @@ type Windows struct {
 	Stage            string      `json:"stage"`         // of that: committing, revealing or none
 	Emission         uint64      `json:"emission"`      // tokens a period
 	ValidatorPercent uint8       `json:"validator_percent"`
-	Given            uint64      `json:"given"` // tokens ever given for scores
-	Taken            uint64      `json:"taken"` // tokens that penalties took back
+	Given            uint64      `json:"given"`                // tokens ever given for scores
+	Taken            uint64      `json:"taken"`                // tokens that penalties took back
+	SliceSeed        string      `json:"slice_seed,omitempty"` // of the window before; only [Look] knows it
 	Validators       []Validator `json:"validators"`
 	Period           *Period     `json:"period,omitempty"` // settled last
 }
@@ -36,13 +37,17 @@ type Validator struct {
 	Earned  uint64 `json:"earned"`
 	Trust   uint8  `json:"trust"` // 1 to 255: with the stake, the weight of what it says
 	Since   uint32 `json:"since"` // window
+	// Said is what it did about the period being scored: nothing, committed or revealed. Only [Look]
+	// knows it.
+	Said string `json:"said,omitempty"`
 }
 
-// Period is what came of a period that is settled.
+// Period is what came of a scoring period.
 type Period struct {
 	Number     uint32        `json:"number"`
 	First      uint32        `json:"first"` // window
 	Last       uint32        `json:"last"`
+	Settled    bool          `json:"settled"`
 	Members    []MemberScore `json:"members"`
 	Validators []SeatScores  `json:"validators"`
 }
@@ -105,32 +110,41 @@ func (f *Fold) windows(ms uint64, w *runlog.Windows) {
 		}
 	}
 	if p := w.Period; p != nil && (v.Period == nil || v.Period.Number != p.Period) {
-		v.Period = f.period(p)
+		v.Period = newPeriod(*p, f.keyOf)
 		if f.seen {
 			f.say(ms, "info", "", v.Period.Words())
 		}
 	}
 }
 
-func (f *Fold) period(p *coordinator.Scores) *Period {
-	out := &Period{Number: p.Period, First: p.First, Last: p.Last, Members: []MemberScore{}, Validators: []SeatScores{}}
+// newPeriod returns a period, with the keys of its members.
+func newPeriod(p coordinator.Scores, keyOf func(member uint32) string) *Period {
+	out := &Period{Number: p.Period, First: p.First, Last: p.Last, Settled: p.Settled, Members: []MemberScore{}, Validators: []SeatScores{}}
 	for _, m := range p.Members {
-		row := MemberScore{Member: m.Member, Sequences: m.Sequences, Scored: m.Scored, Score: score(m.Score), Weight: float64(m.Weight) / coordinator.WeightOne,
-			Reward: m.Reward, Penalty: m.Penalty}
-		if int(m.Member) < len(f.members) {
-			row.Key = f.members[m.Member].Key
-		}
-		out.Members = append(out.Members, row)
+		out.Members = append(out.Members, MemberScore{
+			Member: m.Member, Key: keyOf(m.Member), Sequences: m.Sequences, Scored: m.Scored, Score: score(m.Score),
+			Weight: float64(m.Weight) / coordinator.WeightOne, Reward: m.Reward, Penalty: m.Penalty,
+		})
 	}
 	for _, s := range p.Validators {
-		row := SeatScores{Seat: s.Seat, Key: s.Key.String(), Revealed: s.Revealed, Agreement: float64(s.Agreement) / coordinator.AgreementOne, Trust: s.Trust, Stake: s.Stake,
-			Reward: s.Reward, Said: []Said{}}
+		row := SeatScores{
+			Seat: s.Seat, Key: s.Key.String(), Revealed: s.Revealed, Agreement: float64(s.Agreement) / coordinator.AgreementOne,
+			Trust: s.Trust, Stake: s.Stake, Reward: s.Reward, Said: []Said{},
+		}
 		for _, x := range s.Scores {
 			row.Said = append(row.Said, Said{x.Member, score(x.Value)})
 		}
 		out.Validators = append(out.Validators, row)
 	}
 	return out
+}
+
+// keyOf returns the key of a member, "" if it is not known.
+func (f *Fold) keyOf(member uint32) string {
+	if int(member) < len(f.members) {
+		return f.members[member].Key
+	}
+	return ""
 }
 
 // Words is a settled period in a line.

@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/view"
 )
 
 // A run with a list takes listed keys, and nodes that work for them, and can-join and join say why not.
@@ -77,15 +78,15 @@ func TestAPermissionedRun(t *testing.T) {
 	yes("eve")
 }
 
-func member(t *testing.T, s *shell, run, who string) memberReport {
+func member(t *testing.T, s *shell, run, who string) view.Member {
 	t.Helper()
-	for _, m := range object[runReport](s, "status", run, "--json").Members {
+	for _, m := range object[view.Run](s, "status", run, "--json").Members {
 		if m.Key == who {
 			return m
 		}
 	}
 	t.Fatalf("%s is no member", who)
-	return memberReport{}
+	return view.Member{}
 }
 
 func TestDelegationsAreReadStrictly(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -199,11 +200,11 @@ func TestARunGoesOnFromAModelFromElsewhere(t *testing.T) {
 		}
 		final = kept.Params
 	}
-	var report runReport
+	var report view.Run
 	if err := json.Unmarshal([]byte(s.ok("status", "further", "--json")), &report); err != nil {
 		t.Fatal(err)
 	}
-	if report.Step != 16 || report.Rollbacks != 0 || report.Trust.Passed == 0 || report.Trust.Convicted != 0 || report.Trust.Disputes != 0 {
+	if report.Step != 16 || report.Rollbacks != 0 || report.Trust.Passed == 0 || report.Trust.Convicted != 0 || report.Trust.Disputed != 0 {
 		t.Errorf("the run stands at %+v", report)
 	}
 	resumeElsewhere(t, s, filepath.Join(states, "member1"), corpus, final)

@@ -101,7 +101,7 @@ Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 		}
 	}
 	add(groupStart, demoCommand(c))
-	add(groupTake, keyCommand(c), canJoinCommand(c), joinCommand(c), validateCommand(c), bucketCommand(c), relayCommand(c), peersCommand(c), statusCommand(c), watchCommand(c), webCommand(c), reportCommand(c), auditCommand(c), scoreCommand(c), generateCommand(c), importCommand(c), exportCommand(c), evalCommand(c))
+	add(groupTake, keyCommand(c), canJoinCommand(c), joinCommand(c), validateCommand(c), bucketCommand(c), relayCommand(c), statusCommand(c), watchCommand(c), webCommand(c), reportCommand(c), auditCommand(c), scoreCommand(c), generateCommand(c), importCommand(c), exportCommand(c), evalCommand(c))
 	add(groupTokens, accountCommand(c), bondCommand(c), claimCommand(c), fundCommand(c), poolCommand(c), stakeCommand(c))
 	add(groupFound, chainCommand(c), dataCommand(c), runCommand(c))
 	add(groupMore, benchCommand(c), versionCommand(c))

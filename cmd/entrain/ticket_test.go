@@ -33,13 +33,13 @@ func TestTicketsOfARun(t *testing.T) {
 	}
 	delete(s.env, "ENTRAIN_CHAIN")
 	var status struct {
-		Run string `json:"run"`
+		Name string `json:"name"`
 	}
 	host := strings.TrimPrefix(api, "http://")
-	if err := json.Unmarshal([]byte(s.ok("status", "second@"+host, "--json")), &status); err != nil || status.Run != "second" {
+	if err := json.Unmarshal([]byte(s.ok("status", "second@"+host, "--json")), &status); err != nil || status.Name != "second" {
 		t.Errorf("%+v, %v", status, err)
 	}
-	if err := json.Unmarshal([]byte(s.ok("status", line, "--json")), &status); err != nil || status.Run != "first" {
+	if err := json.Unmarshal([]byte(s.ok("status", line, "--json")), &status); err != nil || status.Name != "first" {
 		t.Errorf("by a ticket: %+v, %v", status, err)
 	}
 	report := filepath.Join(dir, "report")

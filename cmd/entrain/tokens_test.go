@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/view"
 )
 
 // chainOf starts the chain that a shell's chain init has set up in home, until the test ends.
@@ -100,7 +101,7 @@ func TestTokensFromTheCommandLine(t *testing.T) {
 	s.ok("pool", "close", "ours", "--key", file("ann"))
 	s.has(public["ann"], 2750)
 
-	r := object[runReport](s, "status", "paid", "--json")
+	r := object[view.Run](s, "status", "paid", "--json")
 	if r.Trust.Treasury != 500 || r.Trust.Escrow != 500 || r.Trust.Stake != 100 || r.Trust.Rate != 3 || r.Trust.Percent != 5 {
 		t.Errorf("%+v", r.Trust)
 	}

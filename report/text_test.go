@@ -1,4 +1,4 @@
-package main
+package report_test
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/report"
+	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -80,27 +82,27 @@ func (r *scoredRun) window() {
 
 func TestStatusShowsScores(t *testing.T) {
 	r := newScoredRun(t)
-	report := newRunReport("chain", ledger.Snapshot{State: r.s, Height: r.env.Height, TimeMs: r.env.NowMs}, r.env.NowMs)
+	run := view.Look("chain", ledger.Snapshot{State: r.s, Height: r.env.Height, TimeMs: r.env.NowMs}, r.env.NowMs)
 	var out bytes.Buffer
-	if err := report.write(&out); err != nil {
+	if err := report.Status(&out, run); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"window      5 of 10 blocks each; 0 of 1 commitments are on the chain; it ends at height 50",
 		"scores      period 3 of 2 windows each; validators are committing scores of period 2; 100 tokens a period, 100 so far",
 		"nothing  1.00       20      20",
-		"active, immune  3        0       0.500  0.500  1.000   80      80",
+		"active, immune  3        0       +0.500  +0.500  1.000   80      80",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("status lacks %q:\n%s", want, out.String())
 		}
 	}
-	b, err := json.Marshal(report)
+	b, err := json.Marshal(run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"window":5`, `"committed":0`, `"slice_seed":"`, `"scoring":2`, `"stage":"committing"`, `"settled":1`, `"trust":76`,
-		`"last_weight":1`, `"last_reward":80`, `"unripe":80`, `"said":"nothing"`} {
+	for _, want := range []string{`"window":5`, `"on_chain":0`, `"slice_seed":"`, `"scoring":2`, `"stage":"committing"`, `"settled":true`, `"trust":76`,
+		`"weight":1`, `"reward":80`, `"unripe":80`, `"said":"nothing"`} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("JSON lacks %s:\n%s", want, b)
 		}
