@@ -25,8 +25,6 @@ var notYetPlain = []string{
 	"codec/internal/vec",
 	"codec/slice",
 	"codec/sparseloco",
-	"exact",
-	"exact/internal/gen",
 	"merkle/parallel/internal/gen",
 	"tests/browser",
 	"tests/emulator",

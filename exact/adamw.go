@@ -1,17 +1,20 @@
 package exact
 
-// AdamWStep is the numbers of one step of AdamW; package optim says where they come from.
+// AdamWStep holds the coefficients of one step of AdamW; package optim computes them.
 type AdamWStep struct {
-	Beta1, Fresh1 float32 // shares of the old mean and of the gradient
-	Beta2, Fresh2 float32 // the same of the mean square
-	Keep          float32 // of a weight
-	Rate          float32 // of the mean, by which a weight moves
-	Scale, Eps    float32 // what the root of the mean square is multiplied by, and what is added
+	Beta1, Fresh1 float32 // weights of the old mean and of the gradient
+	Beta2, Fresh2 float32 // weights of the old mean square and of the squared gradient
+	Keep          float32 // factor of the parameter: weight decay
+	Rate          float32 // factor of the mean
+	Scale, Eps    float32 // factor of the mean square's root, and what is added to it
 }
 
-// AdamW moves weights x by their gradient g, and the means m of gradients and v of their squares:
+// AdamW updates the parameters x, the means m of gradients and the means v of squared gradients
+// from the gradient g (I. Loshchilov and F. Hutter, "Decoupled Weight Decay Regularization", 2019):
 //
-//	m = Beta1·m + Fresh1·g        v = Beta2·v + (Fresh2·g)·g        x = x·Keep - (Rate·m)/(√v·Scale + Eps)
+//	m = Beta1·m + Fresh1·g
+//	v = Beta2·v + (Fresh2·g)·g
+//	x = x·Keep - (Rate·m)/(√v·Scale + Eps)
 func (w *Worker) AdamW(x, m, v, g []float32, s AdamWStep) {
 	m, v, g = m[:len(x)], v[:len(x)], g[:len(x)]
 	n := 0
@@ -23,10 +26,10 @@ func (w *Worker) AdamW(x, m, v, g []float32, s AdamWStep) {
 	adamwPlain(x[n:], m[n:], v[n:], g[n:], s)
 }
 
-// adamwKernel is adamwPlain for n elements, a multiple of 16.
+// adamwKernel computes adamwPlain for n elements, a multiple of 16.
 type adamwKernel func(n int, x, m, v, g *float32, beta1, fresh1, beta2, fresh2, keep, rate, scale, eps float32)
 
-// adamwPlain is the definition.
+// adamwPlain defines AdamW.
 func adamwPlain(x, m, v, g []float32, s AdamWStep) {
 	m, v, g = m[:len(x)], v[:len(x)], g[:len(x)]
 	for i := range x {

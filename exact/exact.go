@@ -1,31 +1,35 @@
-// Package exact is binary32 arithmetic with the same bits on every machine.
+// Package exact provides binary32 arithmetic that gives the same bits on every machine.
 //
-// Recomputation is how entrain proves that a contribution is honest, and it is a proof only if two
-// machines that compute the same thing get the same bits. So each operation here is defined down to
-// the order of its roundings, and neither the number of workers, the width of the vectors, the
-// processor nor the compiler has a say in the result:
+// entrain verifies a contribution by computing it again, which proves something only if two
+// machines get the same bits. Every operation here is therefore defined down to the order of its
+// roundings. The result does not depend on the number of workers, the width of vectors, the
+// processor or the compiler:
 //
-//   - A matrix product is one chain for each element, c = fma(a[i,k], b[k,j], c) for k ascending, which begins with +0, or with C when the
-//     product is added to it (Gemm). How i and j are cut up among tiles, vectors and workers is free; so is storing c after some k and going on
-//     from there, which is why a product that accumulates over several calls equals one long product.
-//   - Everything else rounds after each multiplication and after each addition. Only Gemm and FMA32 fuse.
-//   - A sum along a row is 16 interleaved partial sums, of the elements i with equal i mod 16, each beginning with +0 and taken in ascending
-//     order; then lane i adds lane i+8 for i < 8, then i+4 for i < 4, i+2, i+1 (Sum and whatever sums along a row).
-//   - Functions (Exp, Log, Sin, ...) are our own polynomials in correctly rounded operations. The platform's library, math.Exp for one, differs
-//     between architectures. Each states its error in ulp, the distance between neighbouring floats at the true result.
+//   - Each element of a matrix product is one chain of fused multiply-adds, c = fma(a[i,k],
+//     b[k,j], c) for ascending k. The chain starts with +0, or with C if the product is added to
+//     it (see Gemm). How i and j are divided among tiles, vectors and workers does not matter; nor
+//     does storing c after some k and resuming from there. A product that accumulates over several
+//     calls therefore equals one long product.
+//   - All other operations round after each multiplication and after each addition. Only Gemm and
+//     FMA32 fuse.
+//   - A sum along a row has 16 partial sums. Sum number s starts with +0 and adds the elements i
+//     with i mod 16 = s in ascending order. Then sum i adds sum i+8 for i < 8, i+4 for i < 4, i+2
+//     and i+1. Sum and all functions that sum along a row use this order.
+//   - Exp, Log, Sin and the other functions are polynomials in correctly rounded operations,
+//     because those of Go's package math differ between architectures. Each states its error in
+//     ulp, the distance between neighbouring floats at the true result.
 //
-// Two things are not defined: the sign and payload of a NaN. A step that meets a NaN has failed
-// (see Finite).
+// The sign and payload of a NaN are undefined. A training step that meets a NaN has failed; see
+// Finite.
 //
-// Plain Go is the definition, and every kernel in assembly (AVX-512, AVX2 with FMA, NEON) is tested
-// to agree with it to the last bit. Which one is used is decided when a Pool is made, by what the
-// processor can do. Go compilers may fuse x*y + z into one operation on arm64, riscv64, ppc64,
-// s390x and on amd64 at GOAMD64=v3; an explicit conversion forbids that, which is why this package
-// reads float32(x*y) + z throughout, and a test looks for fused instructions in what the compiler
-// made.
+// The definition is the plain Go code. Tests compare every assembly kernel (AVX-512, AVX2 with FMA,
+// NEON) with it, bit by bit. A Pool chooses its kernel when it is made, by the processor's
+// features. Go compilers may fuse x*y + z on arm64, riscv64, ppc64, s390x, and on amd64 with
+// GOAMD64=v3. An explicit conversion prevents that, so this package always writes float32(x*y) + z,
+// and a test searches the compiled code for fused instructions.
 //
-// Work is shared by a Pool; its Workers carry the kernels and the scratch memory, so that nothing
-// is allocated once it is warm. Nothing in this package is a variable that changes.
+// A Pool divides work among Workers, which hold the kernels and scratch memory, so nothing is
+// allocated once the pool is warm. The package has no global state.
 package exact
 
 //go:generate sh -c "go run ./internal/gen amd64 > kernels_amd64.s"

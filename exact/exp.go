@@ -2,22 +2,21 @@ package exact
 
 import "math"
 
-// Exp and what is made of it run over every element of attention scores, gates and logits, so they
-// are in binary32 throughout, without branches, in a form that vectors follow step by step.
+// Exp and the functions built on it run over every attention score, gate and logit. They use only
+// binary32 and no branches, so that vector kernels can follow them step by step.
 
 const (
 	log2E = 1.44269504088896341 // 1/ln 2, rounded to binary32 where it is used
-	// ln2Hi + ln2Lo = ln 2 to 2^-41. ln2Hi has 15 significant bits, so its product with a whole
-	// number of up to 9 bits is exact.
+	// ln2Hi + ln2Lo = ln 2 to 2^-41. ln2Hi has 15 significant bits, so its product with an integer
+	// of up to 9 bits is exact.
 	ln2Hi = 0.693145751953125
 	ln2Lo = 1.42860682030941723212e-6
-	// magic is 1.5·2^23: a binary32 of a magnitude up to 2^22 that is added to it is rounded to a
-	// whole number, which stands in the low bits.
+	// magic is 1.5·2^23. Adding a binary32 of magnitude up to 2^22 rounds it to an integer, held in
+	// the low bits of the sum.
 	magic     = 12582912
 	magicBits = 0x4b400000
 
-	// Below expLeast the result is +0, above expMost it is +Inf; beyond, the argument is cut to
-	// these.
+	// The result is +0 below expLeast and +Inf above expMost. Arguments are clamped to this range.
 	expLeast = -104
 	expMost  = 89
 
@@ -50,7 +49,8 @@ func Exp(x float32) float32 {
 	q = float32(q*r) + exp2
 	q = float32(float32(q*r)*r) + r
 	q = q + 1
-	// Two factors, because 2^n itself may be subnormal or too large. The first product is exact.
+	// 2^n is applied as two factors because it may be subnormal or too large. The first product is
+	// exact.
 	i := int32(math.Float32bits(t) - magicBits)
 	return float32(float32(q*power2(i>>1)) * power2(i-i>>1))
 }
@@ -60,8 +60,7 @@ func power2(n int32) float32 { return math.Float32frombits(uint32(n+127) << 23) 
 
 // Sigmoid returns 1/(1+e^-x), within 2.5 ulp. Sigmoid(-Inf) is +0 and Sigmoid(+Inf) is 1.
 func Sigmoid(x float32) float32 {
-	// e^-|x| cannot overflow, so the left side does not lose its last digits before it reaches
-	// zero.
+	// Using -|x| avoids overflow, so results near zero keep their precision.
 	e := Exp(math.Float32frombits(math.Float32bits(x) | 1<<31))
 	n := float32(1)
 	if x < 0 {
@@ -70,6 +69,5 @@ func Sigmoid(x float32) float32 {
 	return n / (1 + e)
 }
 
-// Silu returns x·Sigmoid(x), within 3.5 ulp where the result is not subnormal. Silu(-Inf), which is
-// no number to train with, is NaN.
+// Silu returns x·Sigmoid(x), within 3.5 ulp where the result is not subnormal. Silu(-Inf) is NaN.
 func Silu(x float32) float32 { return float32(x * Sigmoid(x)) }

@@ -5,23 +5,23 @@ import (
 	"math/bits"
 )
 
-// What is called once for a row, or once for a table, is computed in binary64, separately rounded,
-// and rounded to binary32 at the end: the error is then that last rounding, 0.5 ulp, and a trifle.
+// The functions below are called once a row, or once to fill a table. They compute in binary64,
+// rounding each operation, and round to binary32 at the end. That last rounding, 0.5 ulp, is nearly
+// all of their error.
 
-// Log returns the natural logarithm of x, within 0.501 ulp. Log(0) is -Inf, Log of a negative
-// number NaN, Log(+Inf) +Inf.
+// Log returns the natural logarithm of x, within 0.501 ulp. Log(0) is -Inf, Log(x) is NaN for x <
+// 0, and Log(+Inf) is +Inf.
 func Log(x float32) float32 { return float32(log64(float64(x))) }
 
-// Rsqrt returns 1/√x, within 0.501 ulp. Rsqrt(±0) is ±Inf, Rsqrt of a negative number NaN,
-// Rsqrt(+Inf) +0.
+// Rsqrt returns 1/√x, within 0.501 ulp. Rsqrt(±0) is ±Inf, Rsqrt(x) is NaN for x < 0, and
+// Rsqrt(+Inf) is +0.
 func Rsqrt(x float32) float32 { return float32(1 / math.Sqrt(float64(x))) }
 
 // Sqrt returns √x correctly rounded: rounding to binary64 first does not change the result (S.
 // Figueroa, "When is double rounding innocuous?", 1995).
 func Sqrt(x float32) float32 { return float32(math.Sqrt(float64(x))) }
 
-// Sin returns the sine of x radians, within 0.501 ulp for every finite x. Sin of an infinity is
-// NaN.
+// Sin returns the sine of x radians, within 0.501 ulp for every finite x. Sin(±Inf) is NaN.
 func Sin(x float32) float32 {
 	if x == 0 {
 		return x // keeps the sign of zero
@@ -30,16 +30,15 @@ func Sin(x float32) float32 {
 	return float32(quarter(q, r))
 }
 
-// Cos returns the cosine of x radians, within 0.501 ulp for every finite x. Cos of an infinity is
-// NaN.
+// Cos returns the cosine of x radians, within 0.501 ulp for every finite x. Cos(±Inf) is NaN.
 func Cos(x float32) float32 {
 	q, r := quadrant(x)
 	return float32(quarter(q+1, r))
 }
 
-// Pow returns x to the power y for x > 0, in binary64; NaN for another x. Its relative error is
-// below (4 + |y·ln x|)·2^-52 while the result is between 2^-1000 and 2^1000; beyond, it is 0 or
-// +Inf. It makes the frequencies of rotary embeddings, and schedules.
+// Pow returns x to the power y for x > 0, in binary64, and NaN for any other x. The relative error
+// is below (4 + |y·ln x|)·2^-52 for results from 2^-1000 to 2^1000; smaller results are 0 and
+// larger ones +Inf. Pow serves the frequencies of rotary embeddings, and schedules.
 func Pow(x, y float64) float64 {
 	if !(x > 0) {
 		return math.NaN()
@@ -47,8 +46,8 @@ func Pow(x, y float64) float64 {
 	return exp64(float64(y * log64(x)))
 }
 
-// log64 is ln x with a relative error below 2^-51: x = f·2^e with f in [√½, √2), ln f = 2·artanh(s)
-// for s = (f-1)/(f+1), as its series.
+// log64 returns ln x with a relative error below 2^-51. It writes x = f·2^e with f in [√½, √2), and
+// takes ln f = 2·artanh(s) with s = (f-1)/(f+1) as a series.
 func log64(x float64) float64 {
 	switch {
 	case x == 0:
@@ -64,12 +63,12 @@ func log64(x float64) float64 {
 	}
 	s := (f - 1) / (f + 1)
 	z := float64(s * s)
-	// |s| ≤ 0.1716, so that the first term left out is below 2^-62 of the sum.
+	// |s| ≤ 0.1716, so the first omitted term is below 2^-62 of the sum.
 	p := float64(1) / 23
 	for k := 21; k > 1; k -= 2 {
 		p = float64(p*z) + 1/float64(k)
 	}
-	// 2s is kept apart: it carries the sum, and what is added to it is small.
+	// 2s dominates the sum, so it is added last.
 	ln := float64(2*s) + float64(float64(2*s)*float64(p*z))
 	const (
 		hi = 0x1.62e42fee00000p-1 // the first 32 bits of ln 2: its product with an exponent is exact
@@ -78,8 +77,8 @@ func log64(x float64) float64 {
 	return float64(float64(e)*hi) + (ln + float64(float64(e)*lo))
 }
 
-// exp64 is e^x with a relative error below 2^-51, or 0 or +Inf where the result would leave the
-// range from 2^-1000 to 2^1000.
+// exp64 returns e^x with a relative error below 2^-51 for results from 2^-1000 to 2^1000. It
+// returns 0 for smaller results and +Inf for larger ones.
 func exp64(x float64) float64 {
 	switch {
 	case x != x:
@@ -95,8 +94,7 @@ func exp64(x float64) float64 {
 		lo = 0x1.a39ef35793c76p-33
 	)
 	r := (x - float64(n*hi)) - float64(n*lo)
-	// The series of e^r to the power 15: |r| ≤ 0.3466, so that the first term left out is below
-	// 2^-68.
+	// The series of e^r up to r^15. |r| ≤ 0.3466, so the first omitted term is below 2^-68.
 	p := float64(1)
 	for k := 15; k > 1; k-- {
 		p = float64(p*(r/float64(k))) + 1
@@ -104,10 +102,11 @@ func exp64(x float64) float64 {
 	return float64((float64(p*r) + 1) * math.Float64frombits(uint64(int64(n)+1023)<<52))
 }
 
-// quadrant writes x as (q + f)·π/2 with q whole and |f| ≤ ½, and returns q mod 4 and r = f·π/2 with
-// a relative error below 2^-52. The product x·2/π is taken in integers, from the part of 2/π that
-// matters for x (M. Payne and R. Hanek, 1983): bits that contribute multiples of 4 and bits below
-// 2^-126 are left out. No binary32 but 0 comes closer to a multiple of π/2 than 2^-33 of it.
+// quadrant writes x as (q + f)·π/2 with an integer q and |f| ≤ ½. It returns q mod 4, and r = f·π/2
+// with a relative error below 2^-52. It computes x·2/π in integers, without the bits that
+// contribute multiples of 4 or are below 2^-126 (M. Payne and R. Hanek, "Radian reduction for
+// trigonometric functions", 1983). No nonzero binary32 is within 2^-33, relative, of a multiple of
+// π/2.
 func quadrant(x float32) (q uint, r float64) {
 	b := math.Float32bits(x)
 	exponent := int(b >> 23 & 0xff)
@@ -147,7 +146,7 @@ func quadrant(x float32) (q uint, r float64) {
 	return q % 4, r
 }
 
-// quarter is the sine of q·π/2 + r for |r| ≤ π/4, as the series of sine or cosine.
+// quarter returns the sine of q·π/2 + r for |r| ≤ π/4, from the series of sine or cosine.
 func quarter(q uint, r float64) float64 {
 	z := float64(r * r)
 	var v float64

@@ -5,31 +5,30 @@ import (
 	"unsafe"
 )
 
-// Sizes of the blocks a product is cut into. They change speed and nothing else.
+// Block sizes of a product. They affect speed only.
 const (
-	// blockK is how many k a tile runs over before it is stored: its loads and stores cost little
-	// beside so many fused multiply-adds, and C, which may be in memory, is gone through seldom.
+	// blockK is the number of k that a tile accumulates before it is stored. At 1024, the tile's
+	// loads and stores cost little, and C, which may be in memory, is traversed rarely.
 	blockK = 1024
-	// blockN is how many columns of B are packed at a time.
+	// blockN is the number of columns of B packed at a time.
 	blockN = 1024
-	// blockRows is how many tiles of rows of A are used against one panel of B, and again against
-	// the next: they stay in the second-level cache, beside that panel. They take a quarter of it
-	// and no more, because rows that lie a power of two apart in memory have only some of its
-	// places.
+	// blockRows is the number of tiles of rows of A multiplied by one panel of B before the next
+	// panel. These rows and the panel stay in the second-level cache. The rows take at most a
+	// quarter of it, because rows that lie a power of two apart in memory share a few of its sets.
 	blockRows = 8
 	// gemmParallel is the number of multiply-adds below which waking other workers costs more than
 	// it saves.
 	gemmParallel = 1 << 17
 )
 
-// Gemm computes C = A·B, or C = C + A·B if acc is set. A is (m, k), its element [i,p] at
-// a[i*ars+p*acs]; B is (k, n), its element [p,j] at b[p*brs+j*bcs]; C is (m, n), row-major with ldc
-// floats from row to row. So the transpose of a row-major matrix is the same slice with its two
-// strides exchanged. Each element of C is one chain c = fma(a[i,p], b[p,j], c) for p ascending,
-// from +0, or from C if acc is set.
+// Gemm computes C = A·B, or C = C + A·B if acc is set. A is (m, k), with element [i,p] at
+// a[i*ars+p*acs]. B is (k, n), with element [p,j] at b[p*brs+j*bcs]. C is (m, n) and row-major,
+// with ldc floats from row to row. To transpose a row-major matrix, exchange its two strides. Each
+// element of C is one chain c = fma(a[i,p], b[p,j], c) for ascending p, starting with +0, or with C
+// if acc is set.
 //
-// C must not overlap A or B. Gemm panics if a slice is too short for its strides. It must not be
-// called from work that runs on the same pool: that has Worker.Gemm.
+// C must not overlap A or B. Gemm panics if a slice is too short for its strides. Work that runs on
+// a pool must not call Gemm with that pool; it calls Worker.Gemm instead.
 func Gemm(pool *Pool, m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, acc bool) {
 	if pool == nil {
 		NewWorker(Kernels()[0]).Gemm(m, n, k, a, ars, acs, b, brs, bcs, c, ldc, acc)
@@ -47,15 +46,15 @@ func Gemm(pool *Pool, m, n, k int, a []float32, ars, acs int, b []float32, brs, 
 	p.m, p.n, p.k, p.ars, p.acs, p.brs, p.bcs, p.ldc, p.acc = m, n, k, ars, acs, brs, bcs, ldc, acc
 	p.cut(len(pool.workers), pool.kernel)
 	if packsA(p.width, acs, pool.kernel.nr) {
-		for _, w := range pool.workers { // whoever meets the largest part has room for it
+		for _, w := range pool.workers { // any worker may get the largest part
 			w.a = grow(w.a, packedBlocks(p.rows, p.depth, pool.kernel.mr))
 		}
 	}
 	pool.runOn(len(pool.workers), pool.gemm)
-	p.a, p.b, p.c = nil, nil, nil // keeps no caller's memory alive
+	p.a, p.b, p.c = nil, nil, nil // releases the caller's memory
 }
 
-// checkGemm panics unless every element the product names lies in its slice.
+// checkGemm panics unless each slice holds all elements of its matrix.
 func checkGemm(m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int) {
 	if m < 0 || n < 0 || k < 0 || ars < 0 || acs < 0 || brs < 0 || bcs < 0 || ldc < n {
 		panic(fmt.Sprintf("exact: Gemm of m=%d n=%d k=%d with strides A %d,%d B %d,%d C %d", m, n, k, ars, acs, brs, bcs, ldc))
@@ -69,7 +68,7 @@ func checkGemm(m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int
 	}
 }
 
-// Gemm is the function Gemm on this worker alone.
+// Gemm is like the function Gemm but runs on this worker alone.
 func (w *Worker) Gemm(m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, acc bool) {
 	checkGemm(m, n, k, a, ars, acs, b, brs, bcs, c, ldc)
 	if m == 0 || n == 0 {
@@ -95,12 +94,13 @@ func (w *Worker) Gemm(m, n, k int, a []float32, ars, acs int, b []float32, brs, 
 	}
 }
 
-// evenly returns the size of equal parts of n, each at most most and a multiple of unit.
+// evenly returns the size of equal parts of n, each at most most, rounded up to a multiple of unit.
 func evenly(n, most, unit int) int { return roundUp(divideUp(n, divideUp(n, most)), unit) }
 
-// divideUp is n/by, rounded up, and roundUp the least multiple of to that is not below n.
+// divideUp returns n/by, rounded up.
 func divideUp(n, by int) int { return (n + by - 1) / by }
 
+// roundUp returns the least multiple of to that is at least n.
 func roundUp(n, to int) int { return divideUp(n, to) * to }
 
 func grow(s []float32, n int) []float32 {
@@ -110,14 +110,14 @@ func grow(s []float32, n int) []float32 {
 	return s[:n]
 }
 
-// packsA tells whether A is copied into panels of mr rows first. A tile reads mr rows of A side by
-// side, which is as good as a panel where they are contiguous; but an A that is transposed in
-// memory has a new cache line, often a new page, at every k. A product that reads each element only
-// once or twice is not worth it.
+// packsA reports whether a product with n columns first copies A into panels of mr rows. A tile
+// reads mr rows of A side by side. That is as fast as a panel if the rows are contiguous, but each
+// k of a transposed A is on another cache line and often on another page. Packing does not pay if
+// each element is read only once or twice.
 func packsA(n, acs, nr int) bool { return n > 2*nr && acs != 1 }
 
-// tiles multiplies A (m, kc) by packed panels of B, of which panel number j/nr begins at
-// b[j/nr*panel] and holds columns j to j+nr of kc rows, in that order.
+// tiles multiplies A (m, kc) by packed panels of B (kc, n). The panel with columns j to j+nr begins
+// at b[j/nr*panel].
 func (w *Worker) tiles(m, n, kc int, a []float32, ars, acs int, b []float32, panel int, c []float32, ldc int, acc bool) {
 	mr := w.kernel.mr
 	block := blockRows * mr
@@ -146,8 +146,8 @@ func (w *Worker) tiles(m, n, kc int, a []float32, ars, acs int, b []float32, pan
 	}
 }
 
-// packedBlocks is how many floats the blocks of rows take that tiles packs of A (m, kc): the one in
-// use, and the one after it, if there is one.
+// packedBlocks returns the number of floats that tiles needs to pack blocks of A (m, kc): the
+// current block and, if there is one, the next.
 func packedBlocks(m, kc, mr int) int {
 	if block := blockRows * mr; m > block {
 		return 2 * panels(kc, block, mr)
@@ -155,16 +155,15 @@ func packedBlocks(m, kc, mr int) int {
 	return panels(kc, m, mr)
 }
 
-// An operand is a block of A as a tile reads it: its rows and its columns so many floats apart, the
-// rows of the next tile step floats further on.
+// An operand is a block of A as tiles read it. rs and cs are the strides of its rows and columns in
+// floats; the next tile's rows begin step floats later.
 type operand struct {
 	a            []float32
 	rs, cs, step int
-	packed       bool // in panels, so that it has mr rows there, whatever C has
+	packed       bool // in panels, which always have mr rows
 }
 
-// block multiplies a block of A by all panels of B, and copies something on the side if there is
-// something to copy.
+// block multiplies a block of A by all panels of B. It also runs side, unless nil.
 func (w *Worker) block(rows, n, kc int, a operand, b []float32, panel int, c []float32, ldc int, acc bool, side *sideCopy) {
 	mr, nr := w.kernel.mr, w.kernel.nr
 	var from, to *float32
@@ -184,8 +183,8 @@ func (w *Worker) block(rows, n, kc int, a operand, b []float32, panel int, c []f
 	}
 }
 
-// edge computes a tile that reaches beyond C in a tile of the worker's own. packed says that A has
-// mr rows there, whatever C has.
+// edge computes a tile of which C holds only m rows and n columns, in the worker's scratch tile.
+// packed reports whether A has mr rows nonetheless.
 func (w *Worker) edge(m, n, kc int, a []float32, rs, cs int, packed bool, b, c []float32, ldc int, acc bool) {
 	mr, nr := w.kernel.mr, w.kernel.nr
 	if m < mr && !packed {
@@ -211,10 +210,10 @@ func flag(b bool) uintptr {
 	return 0
 }
 
-// tilePlain is the definition of a column of tiles: for each of count tiles, the product of A (4,
-// kc), whose rows are rs bytes and columns cs bytes apart, and a packed panel of B (kc, 16), on C
-// (4, 16) with rows ldc bytes apart, added to it if acc is not 0. Tile number t has its A at t·step
-// bytes and its C at 4·t rows.
+// tilePlain defines a column of tiles. For each of count tiles it multiplies A (4, kc), with row
+// stride rs and column stride cs in bytes, by a packed panel of B (kc, 16). It stores the product
+// in C (4, 16), with row stride ldc in bytes, or adds it to C if acc is not 0. Tile t has its A at
+// t·step bytes and its C at row 4·t.
 func tilePlain(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, _ *sideCopy, _, _ *float32) {
 	for t := range uintptr(count) {
 		at, ct := unsafe.Add(unsafe.Pointer(a), t*step), unsafe.Add(unsafe.Pointer(c), 4*t*ldc)
@@ -232,7 +231,7 @@ func oneTilePlain(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc ui
 		for p := range kc {
 			x := *(*float32)(unsafe.Add(unsafe.Pointer(a), uintptr(i)*rs+uintptr(p)*cs))
 			y := (*[16]float32)(unsafe.Add(unsafe.Pointer(b), p*64))
-			for j := range y { // FMA32, written out because the compiler does not inline it
+			for j := range y { // FMA32, which the compiler does not inline
 				if s := float64(float64(x)*float64(y[j])) + float64(t[i][j]); roundsOnce(s) {
 					t[i][j] = float32(s)
 				} else {

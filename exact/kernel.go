@@ -6,22 +6,20 @@ import "fmt"
 type Kernel struct {
 	name   string
 	mr, nr int // rows and columns of a tile of a product
-	// tile computes C (count·mr, nr) = A·B or C + A·B, tile by tile; see tilePlain, which is the
-	// definition. If side is not nil it may copy pieces from from to to meanwhile.
+	// tile computes C (count·mr, nr) = A·B or C + A·B, tile by tile, as tilePlain defines. Unless
+	// side is nil, it may meanwhile copy pieces from from to to.
 	tile       func(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
-	sideCopies bool // tile does
-	// packB and packA copy rows to panels of nr and of mr columns; see packPanel, which does it in
-	// plain Go.
+	sideCopies bool // tile copies from from to to
+	// packB and packA copy rows to panels of nr and mr columns, as packPanel defines.
 	packB, packA func(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
-	// packColumns copies columns to a panel, 8 at a time; see packPanel. nil if the kernel has
-	// none.
+	// packColumns copies columns to a panel, 8 at a time, as packPanel defines. It may be nil.
 	packColumns func(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)
 
-	// fold and foldMax are those of lanes. nil if the kernel has none.
+	// fold and foldMax are the methods of lanes. They may be nil.
 	fold, foldMax func(l *lanes) float32
 
-	// Row kernels: the functions of rows_plain.go for n elements, a multiple of 16. nil where the
-	// kernel has none.
+	// The row kernels are the functions of rows_plain.go for n elements, a multiple of 16. Each may
+	// be nil.
 	add             func(n int, y, x *float32)
 	scale           func(n int, x *float32, k float32)
 	dot             func(n int, x, y *float32, l *lanes)
@@ -38,17 +36,17 @@ type Kernel struct {
 	swigluBackward  func(n int, dh, g, u *float32)
 }
 
-// Name is "avx512", "avx2", "neon" or "plain".
+// Name returns "avx512", "avx2", "neon" or "plain".
 func (kn Kernel) Name() string { return kn.name }
 
-// Kernels returns the kernels this processor can run, the fastest first. The last one is "plain",
-// which is portable Go.
+// Kernels returns the kernels that this processor can run, fastest first. The last one is "plain",
+// in portable Go.
 func Kernels() []Kernel {
 	return append(processorKernels(), Kernel{name: "plain", mr: 4, nr: 16, tile: tilePlain})
 }
 
-// KernelNamed returns the kernel of that name, for tests and for whoever wants to compare kernels
-// on one machine.
+// KernelNamed returns the kernel with the given name, for tests and comparisons on one machine. It
+// returns an error if this processor does not have it.
 func KernelNamed(name string) (Kernel, error) {
 	var names []string
 	for _, kn := range Kernels() {
@@ -57,5 +55,5 @@ func KernelNamed(name string) (Kernel, error) {
 		}
 		names = append(names, kn.name)
 	}
-	return Kernel{}, fmt.Errorf("this processor has no kernel %q: it has %q", name, names)
+	return Kernel{}, fmt.Errorf("this processor has no kernel %q; it has %q", name, names)
 }

@@ -2,7 +2,7 @@ package exact
 
 import "golang.org/x/sys/cpu"
 
-// processorKernels returns the kernels in assembly that this processor and its operating system
+// processorKernels returns the assembly kernels that the processor and its operating system
 // support.
 func processorKernels() []Kernel {
 	var kernels []Kernel

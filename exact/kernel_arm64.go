@@ -1,6 +1,7 @@
 package exact
 
-// processorKernels returns the kernel in assembly: every arm64 processor that Go supports has NEON.
+// processorKernels returns the assembly kernel for NEON, which every arm64 processor that Go
+// supports has.
 func processorKernels() []Kernel {
 	return []Kernel{{
 		name: "neon", mr: 4, nr: 16, tile: tileNEON, packB: packRows16, packA: packRows4, packColumns: packColumnsNEON, fold: foldNEON, foldMax: foldMaxNEON,

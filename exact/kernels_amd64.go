@@ -2,7 +2,7 @@
 
 package exact
 
-// tileAVX512 is a column of tiles of 8 rows and 32 columns; see tilePlain.
+// tileAVX512 computes a column of tiles of 8 rows and 32 columns; see tilePlain.
 //
 //go:noescape
 func tileAVX512(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
@@ -12,7 +12,7 @@ func tileAVX512(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uint
 //go:noescape
 func peakAVX512(n int, x, c *float32)
 
-// tileAVX2 is a column of tiles of 6 rows and 16 columns; see tilePlain.
+// tileAVX2 computes a column of tiles of 6 rows and 16 columns; see tilePlain.
 //
 //go:noescape
 func tileAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
@@ -42,7 +42,7 @@ func packRows8(rows, panels int, dst *float32, panel uintptr, src *float32, stri
 //go:noescape
 func packRows6(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
 
-// packColumnsAVX2 copies 8·squares columns of depth floats, a multiple of 8, to rows of a panel; see packPanel.
+// packColumnsAVX2 copies 8·squares columns of depth floats to a panel, depth being a multiple of 8; see packPanel.
 //
 //go:noescape
 func packColumnsAVX2(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)
@@ -92,12 +92,12 @@ func normalizeAVX512(n int, y, x, gain *float32, inv float32)
 //go:noescape
 func normBackwardAVX512(n int, dx, dg, dy, x, gain *float32, inv, c float32)
 
-// rotateAVX512 turns the pairs of a and b.
+// rotateAVX512 rotates the pairs of a and b.
 //
 //go:noescape
 func rotateAVX512(n int, a, b, cos, sin *float32)
 
-// rotateBackAVX512 turns the pairs of a and b back.
+// rotateBackAVX512 rotates the pairs of a and b back.
 //
 //go:noescape
 func rotateBackAVX512(n int, a, b, cos, sin *float32)
@@ -122,12 +122,12 @@ func softmaxBackwardAVX512(n int, dp, p *float32, sum, scale float32)
 //go:noescape
 func swigluAVX512(n int, h, gate, up *float32)
 
-// swigluBackwardAVX512 turns gate and up into their gradients and dh into h.
+// swigluBackwardAVX512 replaces gate and up by their gradients and dh by h.
 //
 //go:noescape
 func swigluBackwardAVX512(n int, dh, gate, up *float32)
 
-// adamwAVX512 is a step of AdamW; see adamwPlain.
+// adamwAVX512 computes a step of AdamW; see adamwPlain.
 //
 //go:noescape
 func adamwAVX512(n int, x, m, v, gradient *float32, beta1, fresh1, beta2, fresh2, keep, rate, scale, eps float32)
@@ -167,12 +167,12 @@ func normalizeAVX2(n int, y, x, gain *float32, inv float32)
 //go:noescape
 func normBackwardAVX2(n int, dx, dg, dy, x, gain *float32, inv, c float32)
 
-// rotateAVX2 turns the pairs of a and b.
+// rotateAVX2 rotates the pairs of a and b.
 //
 //go:noescape
 func rotateAVX2(n int, a, b, cos, sin *float32)
 
-// rotateBackAVX2 turns the pairs of a and b back.
+// rotateBackAVX2 rotates the pairs of a and b back.
 //
 //go:noescape
 func rotateBackAVX2(n int, a, b, cos, sin *float32)
@@ -197,12 +197,12 @@ func softmaxBackwardAVX2(n int, dp, p *float32, sum, scale float32)
 //go:noescape
 func swigluAVX2(n int, h, gate, up *float32)
 
-// swigluBackwardAVX2 turns gate and up into their gradients and dh into h.
+// swigluBackwardAVX2 replaces gate and up by their gradients and dh by h.
 //
 //go:noescape
 func swigluBackwardAVX2(n int, dh, gate, up *float32)
 
-// adamwAVX2 is a step of AdamW; see adamwPlain.
+// adamwAVX2 computes a step of AdamW; see adamwPlain.
 //
 //go:noescape
 func adamwAVX2(n int, x, m, v, gradient *float32, beta1, fresh1, beta2, fresh2, keep, rate, scale, eps float32)

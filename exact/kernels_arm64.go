@@ -2,7 +2,7 @@
 
 package exact
 
-// tileNEON is a column of tiles of 4 rows and 16 columns; see tilePlain.
+// tileNEON computes a column of tiles of 4 rows and 16 columns; see tilePlain.
 //
 //go:noescape
 func tileNEON(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
@@ -22,7 +22,7 @@ func packRows16(rows, panels int, dst *float32, panel uintptr, src *float32, str
 //go:noescape
 func packRows4(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)
 
-// packColumnsNEON copies 8·squares columns of depth floats, a multiple of 8, to rows of a panel; see packPanel.
+// packColumnsNEON copies 8·squares columns of depth floats to a panel, depth being a multiple of 8; see packPanel.
 //
 //go:noescape
 func packColumnsNEON(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)
@@ -72,12 +72,12 @@ func normalizeNEON(n int, y, x, gain *float32, inv float32)
 //go:noescape
 func normBackwardNEON(n int, dx, dg, dy, x, gain *float32, inv, c float32)
 
-// rotateNEON turns the pairs of a and b.
+// rotateNEON rotates the pairs of a and b.
 //
 //go:noescape
 func rotateNEON(n int, a, b, cos, sin *float32)
 
-// rotateBackNEON turns the pairs of a and b back.
+// rotateBackNEON rotates the pairs of a and b back.
 //
 //go:noescape
 func rotateBackNEON(n int, a, b, cos, sin *float32)
@@ -102,12 +102,12 @@ func softmaxBackwardNEON(n int, dp, p *float32, sum, scale float32)
 //go:noescape
 func swigluNEON(n int, h, gate, up *float32)
 
-// swigluBackwardNEON turns gate and up into their gradients and dh into h.
+// swigluBackwardNEON replaces gate and up by their gradients and dh by h.
 //
 //go:noescape
 func swigluBackwardNEON(n int, dh, gate, up *float32)
 
-// adamwNEON is a step of AdamW; see adamwPlain.
+// adamwNEON computes a step of AdamW; see adamwPlain.
 //
 //go:noescape
 func adamwNEON(n int, x, m, v, gradient *float32, beta1, fresh1, beta2, fresh2, keep, rate, scale, eps float32)

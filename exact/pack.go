@@ -1,31 +1,30 @@
 package exact
 
-// A panel is so many columns of a matrix side by side, row after row, as a tile reads them: nr
-// columns of B, or mr rows of A, whose columns take the place of rows. What is wanting in the last
-// panel is +0.
+// A panel holds adjacent columns of a matrix, row after row, as tiles read them: nr columns of B,
+// or mr rows of A as if they were columns. The last panel is padded with +0.
 
-// panelLen is how many floats lie from panel to panel of that depth and width. Whole cache lines
-// keep vectors within one; one line more keeps the panels off each other's places in the cache,
-// where a depth that is a power of two would put them.
+// panelLen returns the number of floats from one panel of the given depth and width to the next. It
+// is rounded up to a cache line, so no vector crosses one. A further line keeps successive panels
+// in different sets of the cache if the depth is a power of two.
 func panelLen(depth, wide int) int { return roundUp(depth*wide, 16) + 16 }
 
-// panels is how many floats a matrix of that depth and n columns takes.
+// panels returns the number of floats of a packed matrix with the given depth and n columns.
 func panels(depth, n, wide int) int { return roundUp(n, wide) / wide * panelLen(depth, wide) }
 
-// packPanelsB copies B (k, n), element [p,j] at b[p*brs+j*bcs], into panels: element [p,j] goes to
-// dst[j/nr*panelLen(k,nr) + p*nr + j%nr].
+// packPanelsB copies B (k, n), with element [p,j] at b[p*brs+j*bcs], into panels: element [p,j]
+// goes to dst[j/nr*panelLen(k,nr) + p*nr + j%nr].
 func (kn Kernel) packPanelsB(dst, b []float32, k, n, brs, bcs int) {
 	pack(dst, kn.nr, b, k, n, brs, bcs, kn.packB, kn.packColumns)
 }
 
-// packPanelsA copies A (m, k), element [i,p] at a[i*ars+p*acs], into panels: element [i,p] goes to
-// dst[i/mr*panelLen(k,mr) + p*mr + i%mr].
+// packPanelsA copies A (m, k), with element [i,p] at a[i*ars+p*acs], into panels: element [i,p]
+// goes to dst[i/mr*panelLen(k,mr) + p*mr + i%mr].
 func (kn Kernel) packPanelsA(dst, a []float32, k, m, ars, acs int) {
 	pack(dst, kn.mr, a, k, m, acs, ars, kn.packA, kn.packColumns)
 }
 
-// pack copies a matrix of depth rows and n columns, element [p,x] at src[p*ps+x*xs], into panels of
-// wide columns. Whoever calls has checked that src holds the matrix and dst the panels.
+// pack copies a matrix of depth rows and n columns, with element [p,x] at src[p*ps+x*xs], into
+// panels of wide columns. The caller has checked the lengths of src and dst.
 func pack(dst []float32, wide int, src []float32, depth, n, ps, xs int,
 	rows func(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr),
 	columns func(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)) {
@@ -39,7 +38,7 @@ func pack(dst []float32, wide int, src []float32, depth, n, ps, xs int,
 		for x := range full {
 			s, d := src[x*wide*xs:], dst[x*panel:]
 			columns(depth&^7, wide/8, &d[0], uintptr(4*wide), &s[0], uintptr(4*xs))
-			if p := depth - 8; depth%8 != 0 { // again some of the last rows
+			if p := depth - 8; depth%8 != 0 { // the last 8 rows; some are copied twice
 				columns(8, wide/8, &d[p*wide], uintptr(4*wide), &s[p], uintptr(4*xs))
 			}
 		}
@@ -51,7 +50,7 @@ func pack(dst []float32, wide int, src []float32, depth, n, ps, xs int,
 	}
 }
 
-// packPanel packs one panel, of cols columns.
+// packPanel defines the packing of one panel with cols columns.
 func packPanel(dst []float32, wide int, src []float32, depth, cols, ps, xs int) {
 	if cols < wide {
 		clear(dst[:depth*wide])

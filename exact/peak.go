@@ -2,21 +2,20 @@ package exact
 
 import "unsafe"
 
-// A peakLoop does n rounds of c = fma(x, y, c) on so many vectors c of so many lanes. x and y are a
-// vector each, one after the other.
+// A peakLoop does n rounds of c = fma(x, y, c) on each of its vectors c. x points to the vector x,
+// with y behind it.
 type peakLoop struct {
 	run            func(n int, x, c *float32)
 	vectors, lanes int
 }
 
-// peakRoundsMax is how many rounds Peak does in one go: few enough for the sums to go on growing,
-// so that the work stays that of ordinary numbers.
+// peakRoundsMax is the most rounds of one call of peakLoop.run. At this number the sums still grow,
+// so the multiply-adds are those of ordinary numbers.
 const peakRoundsMax = 1 << 20
 
-// Peak does rounds of the fused multiply-adds that products are made of, with nothing to hold them
-// up: independent of each other, operands in registers. It returns how many floating-point
-// operations that were, two for each multiply-add; divided by the time it took, that is the roof of
-// what the kernel can reach on one core.
+// Peak does the given number of rounds of independent fused multiply-adds with operands in
+// registers. It returns the number of floating-point operations, two for each multiply-add. Divided
+// by the time taken, this is the peak speed of the kernel on one core.
 func (w *Worker) Peak(rounds int) (operations int) {
 	loop := w.kernel.peakLoop()
 	x, c := make([]float32, 2*loop.lanes), make([]float32, loop.vectors*loop.lanes)
@@ -30,11 +29,10 @@ func (w *Worker) Peak(rounds int) (operations int) {
 	return 2 * rounds * len(c)
 }
 
-// peakVectorsPlain is the number of vectors, of one lane, of peakPlain.
+// peakVectorsPlain is the number of vectors, of one lane each, in peakPlain.
 const peakVectorsPlain = 8
 
-// peakPlain is the definition: n rounds, at least one, of multiply-adds on peakVectorsPlain
-// numbers.
+// peakPlain defines the loop: n rounds, at least one, of multiply-adds on peakVectorsPlain numbers.
 func peakPlain(n int, x, c *float32) {
 	a, b := *x, *(*float32)(unsafe.Add(unsafe.Pointer(x), 4))
 	t := *(*[peakVectorsPlain]float32)(unsafe.Pointer(c))

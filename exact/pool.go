@@ -8,48 +8,48 @@ import (
 	"unsafe"
 )
 
-// MaxWorkers bounds NewPool: more workers than any machine has threads are a mistake in a
-// configuration.
+// MaxWorkers is the most workers of a pool. No machine has more threads, so a larger number is a
+// mistake in a configuration.
 const MaxWorkers = 4096
 
-// A Pool shares work among a fixed number of workers. What a piece of work computes never depends
-// on which worker does it, nor on how many there are. A Pool may be used by several goroutines,
-// whose calls are served one after another; a piece of work must not use the pool it runs on. A nil
-// *Pool is one worker without memory of its own: right everywhere, slow for small products.
+// A Pool divides work among a fixed number of workers. The result of a piece of work does not
+// depend on the worker or on the number of workers. Several goroutines may use a Pool; it serves
+// one call after another. A piece of work must not use the pool that runs it. A nil *Pool is valid:
+// it has one worker, which allocates its memory on each call, and is slow for small products.
 type Pool struct {
 	kernel  Kernel
 	workers []*Worker
-	helpers []helper       // one for each worker but the first, which is the caller of Run
+	helpers []helper       // one for each worker but the first, which runs in Run's caller
 	ended   sync.WaitGroup // the goroutines of the pool
 
-	running sync.Mutex // held during one Run or Gemm; guards all below
+	running sync.Mutex // held during a Run or Gemm; guards the fields below
 	closed  bool
 	plain   func(i int)
 	onOwn   func(w *Worker, i int)
 	shares  []share        // one for each worker
-	pieces  []share        // of this Run: those of the workers that take part
-	left    atomic.Int64   // helpers still busy with this Run
-	asleep  sync.WaitGroup // the same, for whoever has waited long enough to sleep
+	pieces  []share        // the shares used in this Run
+	left    atomic.Int64   // helpers that have not finished this Run
+	asleep  sync.WaitGroup // the same count, for a caller that sleeps
 	product product
 	gemm    func(w *Worker, i int) // product.run, bound once so that Gemm allocates nothing
 }
 
-// A Worker is what one thread of a Pool computes with: the kernels of its processor and memory for
-// packing matrices. It is for one goroutine at a time.
+// A Worker holds what one thread of a Pool computes with: the kernel, and memory for packing
+// matrices. One goroutine at a time may use it.
 type Worker struct {
 	kernel Kernel
 	index  int
-	a, b   []float32 // packed panels of the matrices of a product
-	c      []float32 // one tile of results, for the edges
-	side   sideCopy  // of the next block of A
-	lanes  lanes     // of the sum being taken; here because a kernel gets its address
+	a, b   []float32 // packed panels of a product's matrices
+	c      []float32 // one tile of results, for tiles at the edges of C
+	side   sideCopy  // packs the next block of A
+	lanes  lanes     // of the current sum; here so that its address does not escape to the heap
 }
 
-// NewPool starts a pool of that many workers with the best kernels this processor has. Close ends
-// it.
+// NewPool starts a pool with the given number of workers and this processor's fastest kernel. It
+// panics unless workers is between 1 and MaxWorkers. The caller must Close the pool.
 func NewPool(workers int) *Pool { return NewPoolOf(workers, Kernels()[0]) }
 
-// NewPoolOf is NewPool with a given kernel, one of Kernels. All kernels give the same results.
+// NewPoolOf is like NewPool with a given kernel, one of Kernels. All kernels give the same results.
 func NewPoolOf(workers int, kernel Kernel) *Pool {
 	if workers < 1 || workers > MaxWorkers {
 		panic(fmt.Sprintf("exact: a pool of %d workers, want 1 to %d", workers, MaxWorkers))
@@ -76,8 +76,8 @@ func NewPoolOf(workers int, kernel Kernel) *Pool {
 	return p
 }
 
-// A helper is a goroutine of a pool. Between two Runs it stays awake for a moment, because waking
-// costs as much as a small product does: a training step is hundreds of Runs, one after another.
+// A helper is a goroutine of a pool. It stays awake for a moment between two Runs, because waking
+// it costs as much as a small product, and a training step is hundreds of Runs in a row.
 type helper struct {
 	state atomic.Int32
 	wake  chan struct{}
@@ -87,22 +87,23 @@ type helper struct {
 // States of a helper.
 const (
 	awake   = iota // looking for work
-	asleep         // until something is sent to wake
-	called         // there is work
-	retired        // there will be none
+	asleep         // waiting for wake
+	called         // has work
+	retired        // must end
 )
 
-// Before it sleeps, a helper looks for work, and the caller of Run for its end, patience times
-// looks times, some tens of microseconds, letting other goroutines run every so many looks.
+// A helper that waits for work, and a caller of Run that waits for the helpers, polls spinRounds
+// times spinPolls times before it sleeps: some tens of microseconds. It yields to other goroutines
+// every spinPolls times.
 const (
-	patience = 100
-	looks    = 300
+	spinRounds = 100
+	spinPolls  = 300
 )
 
-// next waits for work and reports whether there is any.
+// next waits for work. It reports false when the helper must end.
 func (h *helper) next() bool {
-	for range patience {
-		for range looks {
+	for range spinRounds {
+		for range spinPolls {
 			switch h.state.Load() {
 			case called:
 				return true
@@ -118,23 +119,23 @@ func (h *helper) next() bool {
 	return h.state.Load() == called
 }
 
-// call gives the helper a new state, called or retired.
+// call sets the helper's state to called or retired, and wakes it if it sleeps.
 func (h *helper) call(state int32) {
 	if h.state.Swap(state) == asleep {
 		h.wake <- struct{}{}
 	}
 }
 
-// NewWorker returns a worker that belongs to no pool, for code that is not shared out.
+// NewWorker returns a worker that belongs to no pool, for a single thread of work.
 func NewWorker(kernel Kernel) *Worker {
 	return &Worker{kernel: kernel, c: make([]float32, kernel.mr*kernel.nr)}
 }
 
-// Index is the worker's number in its pool, from 0: where work finds scratch memory that is nobody
-// else's meanwhile.
+// Index returns the worker's number in its pool, from 0. Work uses it to find scratch memory of its
+// own.
 func (w *Worker) Index() int { return w.index }
 
-// Workers is the number of workers.
+// Workers returns the number of workers.
 func (p *Pool) Workers() int {
 	if p == nil {
 		return 1
@@ -142,7 +143,7 @@ func (p *Pool) Workers() int {
 	return len(p.workers)
 }
 
-// Kernel is the kernel the pool computes with.
+// Kernel returns the pool's kernel.
 func (p *Pool) Kernel() Kernel {
 	if p == nil {
 		return Kernels()[0]
@@ -150,7 +151,7 @@ func (p *Pool) Kernel() Kernel {
 	return p.kernel
 }
 
-// Memory is how many bytes the pool has allocated for packing matrices.
+// Memory returns the number of bytes the pool has allocated for packing matrices.
 func (p *Pool) Memory() (bytes int) {
 	if p == nil {
 		return 0
@@ -167,9 +168,8 @@ func (p *Pool) Memory() (bytes int) {
 	return bytes + int(unsafe.Sizeof(counter{}))*counters + int(unsafe.Sizeof(part{}))*cap(p.product.parts) + int(unsafe.Sizeof(share{}))*cap(p.product.shares)
 }
 
-// Run calls f(i) for each i in [0, n), each once, on the workers of the pool, in no particular
-// order, and returns when all have returned. f must give the same result for an i whatever runs
-// beside or before it.
+// Run calls f(i) once for each i in [0, n), on the pool's workers and in no particular order. It
+// returns when all calls have returned. The result of f(i) must not depend on other calls.
 func (p *Pool) Run(n int, f func(i int)) {
 	if p == nil {
 		for i := range n {
@@ -183,7 +183,7 @@ func (p *Pool) Run(n int, f func(i int)) {
 	p.start(n)
 }
 
-// RunOn is Run for work that wants its worker's kernels.
+// RunOn is like Run but passes the worker to f, for its kernel and memory.
 func (p *Pool) RunOn(n int, f func(w *Worker, i int)) {
 	if p == nil {
 		w := NewWorker(Kernels()[0])
@@ -197,16 +197,16 @@ func (p *Pool) RunOn(n int, f func(w *Worker, i int)) {
 	p.runOn(n, f)
 }
 
-// runOn is RunOn while running is held.
+// runOn is RunOn for a caller that holds running.
 func (p *Pool) runOn(n int, f func(w *Worker, i int)) {
 	p.plain, p.onOwn = nil, f
 	p.start(n)
 }
 
-// start wakes as many workers as there is work for, works itself, and waits for them.
+// start wakes up to n-1 helpers, works itself, and waits for them.
 func (p *Pool) start(n int) {
 	if p.closed {
-		panic("exact: work for a pool that is closed")
+		panic("exact: use of a closed pool")
 	}
 	helpers := p.helpers[:max(0, min(n-1, len(p.helpers)))]
 	p.pieces = p.shares[:1+len(helpers)]
@@ -221,12 +221,12 @@ func (p *Pool) start(n int) {
 	p.plain, p.onOwn = nil, nil
 }
 
-// await waits for the helpers.
+// await waits until the helpers have finished.
 func (p *Pool) await() {
-	for range patience {
-		for range looks {
+	for range spinRounds {
+		for range spinPolls {
 			if p.left.Load() == 0 {
-				p.asleep.Wait() // a few instructions more
+				p.asleep.Wait() // ends within a few instructions
 				return
 			}
 		}
@@ -235,7 +235,7 @@ func (p *Pool) await() {
 	p.asleep.Wait()
 }
 
-// work takes pieces until there is none.
+// work runs pieces until none is left.
 func (p *Pool) work(w *Worker) {
 	for {
 		i, ok := take(p.pieces, w.index)
@@ -250,8 +250,8 @@ func (p *Pool) work(w *Worker) {
 	}
 }
 
-// Close ends the pool's goroutines and waits for them. The pool must not be used afterwards;
-// closing it again does nothing.
+// Close ends the pool's goroutines and waits for them. Later calls do nothing. The pool must not be
+// used after Close.
 func (p *Pool) Close() {
 	if p == nil {
 		return

@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// A product is a Gemm shared by the workers of a pool. It goes through B in blocks of depth rows
-// and width columns, a phase for each. In a phase the workers first pack the block of B, a few
-// panels a piece of work, then multiply parts of A by it, each with an A of its own. Two blocks of
-// B have room, so that one is packed while the last products with the other are still being
-// computed.
+// A product is a Gemm shared by the workers of a pool. It divides B into blocks of depth rows and
+// width columns, and computes one block in each phase. In a phase the workers first pack the block
+// of B, a few panels at a time, and then multiply parts of A by it; each worker packs its own A.
+// There is memory for two blocks of B, so workers can pack one while others still multiply by the
+// previous one.
 //
-// A worker goes from phase to phase, and to the next one only when all pieces of the one before are
-// taken. So whatever a piece waits for is done or in some worker's hands: waiting ends, however few
-// of the workers run. Each worker has a band of rows, the same in all phases, and helps the others
-// when it is through with its own.
+// A worker enters the next phase when all pieces of its phase are taken. Everything a piece waits
+// for is therefore done or in progress, so there is no deadlock, even if only one worker runs. Each
+// worker has a band of rows, the same in all phases, and helps the others when it has finished its
+// own.
 type product struct {
 	m, n, k, ars, acs, brs, bcs, ldc int
 	a, b, c                          []float32
@@ -23,35 +23,35 @@ type product struct {
 
 	kernel            Kernel
 	depth, width      int    // of a block of B
-	across            int    // blocks of B side by side; they are taken one after another, each from top to bottom
-	parts             []part // of a phase, band after band
-	bands             []int  // where each worker's parts begin, and their end
+	across            int    // columns of blocks of B, computed one after another from top to bottom
+	parts             []part // of a phase, by band
+	bands             []int  // index of each worker's first part, and the number of parts
 	rows              int    // of the largest part
-	packing           int    // pieces of packing in a phase
+	packing           int    // pieces of packing work in a phase
 	phases            int
 	panelsPerPiece    int
 	packed            [2][]float32
-	shares            []share   // of packing and of parts, for each phase
-	packs, multiplies []counter // pieces done, by phase
-	partsDone         []counter // phases done, by part
+	shares            []share   // of packing and of parts, by phase
+	packs, multiplies []counter // finished pieces, by phase
+	partsDone         []counter // finished phases, by part
 	sleepers          sleepers
 }
 
-// A part is what a piece of work multiplies: rows of A by columns of the block of B.
+// A part is the range of C that one piece of work computes: rows of A by columns of the block of B.
 type part struct{ row, rows, col, cols int }
 
 const (
-	// rowsMax is how many blocks of rows a part has at most: several, so that all but the first are
-	// packed on the side.
+	// rowsMax is the most blocks of rows in a part. With several blocks, all but the first are
+	// packed while the previous one is multiplied.
 	rowsMax = 4
-	// tailRows is how many rows of tiles the last parts of a packed A have, and tailColumns into
-	// how many parts the last blocks of rows are cut if A needs no packing, which each of them
-	// would have to do.
+	// tailRows is the number of rows of tiles in the last parts of a packed A. tailColumns is the
+	// number of parts into which the last blocks of rows are divided if A is not packed; with a
+	// packed A, each such part would pack it.
 	tailRows    = 2
 	tailColumns = 8
 )
 
-// cut chooses the sizes of all blocks for so many workers.
+// cut chooses the sizes of all blocks for the given number of workers.
 func (p *product) cut(workers int, kernel Kernel) {
 	p.kernel = kernel
 	p.depth = evenly(p.k, blockK, 1)
@@ -71,8 +71,8 @@ func (p *product) cut(workers int, kernel Kernel) {
 	p.partsDone = p.sleepers.counters(p.partsDone, len(p.parts))
 }
 
-// cutParts cuts a phase into parts, a band of rows for each worker: first many rows at a time, then
-// fewer and fewer, so that the workers end together though one was disturbed.
+// cutParts divides a phase into parts, with a band of rows for each worker. Parts get smaller
+// towards the end of a band, so that all workers finish together even if one was interrupted.
 func (p *product) cutParts(workers int) {
 	p.parts, p.bands = p.parts[:0], p.bands[:0]
 	unit := p.kernel.mr
@@ -90,7 +90,7 @@ func (p *product) cutParts(workers int) {
 	}
 }
 
-// cutBand cuts the rows [at, end).
+// cutBand divides the rows [at, end) into parts.
 func (p *product) cutBand(at, end, workers int) {
 	mr, nr := p.kernel.mr, p.kernel.nr
 	block := blockRows * mr
@@ -103,7 +103,7 @@ func (p *product) cutBand(at, end, workers int) {
 		p.parts = append(p.parts, part{at, n, 0, p.width})
 		at += n
 	}
-	if p.m < workers*rows { // not even a few rows for each
+	if p.m < workers*rows { // not enough rows for all workers: divide columns too
 		pieces = max(pieces, divideUp(4*workers, divideUp(p.m, rows)))
 	}
 	cols := max(2*nr, roundUp(divideUp(p.width, pieces), nr))
@@ -114,7 +114,7 @@ func (p *product) cutBand(at, end, workers int) {
 	}
 }
 
-// cutShares gives the workers their shares of all phases.
+// cutShares sets the workers' shares of all phases.
 func (p *product) cutShares(workers int) {
 	if n := 2 * p.phases * workers; cap(p.shares) < n {
 		p.shares = make([]share, n)
@@ -136,7 +136,7 @@ func (p *product) sharesOf(phase, workers int) (packing, parts []share) {
 	return s[:workers], s[workers:]
 }
 
-// run does a worker's part of all phases.
+// run does one worker's work in all phases.
 func (p *product) run(w *Worker, _ int) {
 	steps := p.phases / p.across // of depth
 	for phase := range p.phases {
@@ -154,14 +154,15 @@ func (p *product) run(w *Worker, _ int) {
 	}
 }
 
-// A block is one of B's, which a phase is about: cols columns from j on, kc rows from q on.
+// A block is the block of B that a phase multiplies by: cols columns from column j, kc rows from
+// row q.
 type block struct {
 	phase, j, q, cols, kc int
 	packed                []float32
-	panel                 int // floats from panel to panel
+	panel                 int // floats from one panel to the next
 }
 
-// pack does piece i of packing a block.
+// pack packs piece i of a block.
 func (p *product) pack(b block, i int) {
 	if b.phase >= 2 {
 		p.multiplies[b.phase-2].wait(len(p.parts))
@@ -174,10 +175,10 @@ func (p *product) pack(b block, i int) {
 	p.packs[b.phase].add()
 }
 
-// multiply multiplies part i by a block.
+// multiply multiplies part i of A by a block.
 func (p *product) multiply(w *Worker, b block, i int) {
 	p.packs[b.phase].wait(p.packing)
-	p.partsDone[i].wait(b.phase) // C is gone on with from there
+	p.partsDone[i].wait(b.phase) // resumes this part of C after the previous phase
 	t := p.parts[i]
 	if cols := min(t.cols, b.cols-t.col); cols > 0 {
 		a, c := p.a[t.row*p.ars+b.q*p.acs:], p.c[t.row*p.ldc+b.j+t.col:]
@@ -187,20 +188,20 @@ func (p *product) multiply(w *Worker, b block, i int) {
 	p.multiplies[b.phase].add()
 }
 
-// A counter says how much of something is done.
+// A counter counts finished pieces of work.
 type counter struct {
 	n     atomic.Int32
 	sleep *sleepers
 }
 
-// sleepers are the workers that have waited for a counter longer than such a wait should take:
-// others have the processor.
+// sleepers are the workers that have waited so long for a counter that others must have the
+// processor.
 type sleepers struct {
 	count atomic.Int32
 	awake sync.Cond
 }
 
-// counters returns n counters that stand at 0, in c if it has room.
+// counters returns n counters of value 0, reusing the memory of c.
 func (s *sleepers) counters(c []counter, n int) []counter {
 	if cap(c) < n {
 		c = make([]counter, n)
@@ -213,7 +214,7 @@ func (s *sleepers) counters(c []counter, n int) []counter {
 	return c
 }
 
-// add counts one.
+// add increments the counter and wakes sleepers.
 func (c *counter) add() {
 	c.n.Add(1)
 	if c.sleep.count.Load() > 0 {
@@ -223,11 +224,11 @@ func (c *counter) add() {
 	}
 }
 
-// wait returns when the counter stands at n. What is waited for takes microseconds, less than
-// sleeping and waking.
+// wait returns when the counter has reached n. It polls at first, because most waits are shorter
+// than sleeping and waking.
 func (c *counter) wait(n int) {
-	for range patience {
-		for range looks {
+	for range spinRounds {
+		for range spinPolls {
 			if int(c.n.Load()) >= n {
 				return
 			}

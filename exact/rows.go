@@ -2,9 +2,9 @@ package exact
 
 import "math"
 
-// The operations on rows that a transformer needs beside matrix products. A row is one token's
-// vector, one query's scores, or one token's logits. Each method states its formula with its
-// roundings: one after each operation, in the order of the parentheses.
+// The methods below compute what a transformer needs besides matrix products. A row is one token's
+// vector, one query's scores, or one token's logits. Each method states its formula; it rounds
+// after each operation, in the order of the parentheses.
 
 // Add computes y += x.
 func (w *Worker) Add(y, x []float32) {
@@ -19,8 +19,8 @@ func (w *Worker) Add(y, x []float32) {
 }
 
 // RMSNorm computes y = (x·inv)·g with inv = 1/√(Σx²/n + eps), and returns inv (B. Zhang and R.
-// Sennrich, "Root Mean Square Layer Normalization", 2019; eps inside the root as in Llama). y may
-// be x.
+// Sennrich, "Root Mean Square Layer Normalization", 2019, with eps inside the root as in Llama). y
+// may be x.
 func (w *Worker) RMSNorm(y, x, g []float32, eps float32) (inv float32) {
 	w.lanes = lanes{}
 	w.dot(x, x)
@@ -29,7 +29,7 @@ func (w *Worker) RMSNorm(y, x, g []float32, eps float32) (inv float32) {
 	return inv
 }
 
-// Normalize computes y = (x·inv)·g: RMSNorm again, from the inv it returned.
+// Normalize computes y = (x·inv)·g, which is RMSNorm with the inv that it returned.
 func (w *Worker) Normalize(y, x, g []float32, inv float32) {
 	y, g = y[:len(x)], g[:len(x)]
 	n := 0
@@ -41,7 +41,8 @@ func (w *Worker) Normalize(y, x, g []float32, inv float32) {
 	normalizePlain(y[n:], x[n:], g[n:], inv)
 }
 
-// RMSNormBackward adds the gradients of a row: with a = Σ(dy·g)·x and c = -((a·inv)·inv)·inv/n,
+// RMSNormBackward adds the gradients of RMSNorm to dx and dg. With a = Σ(dy·g)·x and c =
+// -((a·inv)·inv)·inv/n,
 //
 //	dx += (dy·g)·inv + x·c        dg += (dy·x)·inv
 func (w *Worker) RMSNormBackward(dx, dg, dy, x, g []float32, inv float32) {
@@ -65,8 +66,8 @@ func (w *Worker) RMSNormBackward(dx, dg, dy, x, g []float32, inv float32) {
 	normBackwardPlain(dx[n:], dg[n:], dy[n:], x[n:], g[n:], inv, c)
 }
 
-// Rotate turns the pairs (x[i], x[i+n/2]) of a row of n, each by the angle whose cosine and sine
-// are cos[i] and sin[i] (RoPE in the rotate-half layout of Hugging Face):
+// Rotate rotates each pair (x[i], x[i+n/2]) of a row of n elements by the angle with cosine cos[i]
+// and sine sin[i] (RoPE, in the rotate-half layout of Hugging Face):
 //
 //	x[i] = x[i]·cos[i] - x[i+n/2]·sin[i]        x[i+n/2] = x[i+n/2]·cos[i] + x[i]·sin[i]
 func (w *Worker) Rotate(x, cos, sin []float32) {
@@ -81,7 +82,7 @@ func (w *Worker) Rotate(x, cos, sin []float32) {
 	rotatePlain(a[n:], b[n:], cos[n:], sin[n:])
 }
 
-// RotateBack is Rotate by the opposite angles, which is its gradient:
+// RotateBack rotates by the opposite angles, which is the gradient of Rotate:
 //
 //	x[i] = x[i]·cos[i] + x[i+n/2]·sin[i]        x[i+n/2] = x[i+n/2]·cos[i] - x[i]·sin[i]
 func (w *Worker) RotateBack(x, cos, sin []float32) {
@@ -96,9 +97,9 @@ func (w *Worker) RotateBack(x, cos, sin []float32) {
 	rotateBackPlain(a[n:], b[n:], cos[n:], sin[n:])
 }
 
-// Softmax turns a row of scores s into p = Exp(s·scale - shift)·inv with shift = max(s)·scale and
-// inv = 1/ΣExp(...), for scale > 0. It returns shift and inv, from which SoftmaxAgain makes the
-// same row.
+// Softmax replaces a row of scores s by Exp(s·scale - shift)·inv with shift = max(s)·scale and inv
+// = 1/ΣExp(...), for scale > 0. It returns shift and inv, from which SoftmaxAgain computes the same
+// row.
 func (w *Worker) Softmax(s []float32, scale float32) (shift, inv float32) {
 	shift = float32(w.max(s) * scale)
 	inv = 1 / w.expSum(s, scale, shift)
@@ -117,7 +118,7 @@ func (w *Worker) SoftmaxAgain(s []float32, scale, shift, inv float32) {
 	expScalePlain(s[n:], scale, shift, inv)
 }
 
-// SoftmaxBackward turns dp, the gradient of the probabilities p, into that of the scores: dp =
+// SoftmaxBackward replaces dp, the gradient of the probabilities p, by that of the scores: dp =
 // (p·(dp - Σdp·p))·scale.
 func (w *Worker) SoftmaxBackward(dp, p []float32, scale float32) {
 	p = p[:len(dp)]
@@ -145,7 +146,7 @@ func (w *Worker) SwiGLU(h, g, u []float32) {
 	swigluPlain(h[n:], g[n:], u[n:])
 }
 
-// SwiGLUBackward turns g and u into their gradients, and dh, the gradient of h, into h. With s =
+// SwiGLUBackward replaces g and u by their gradients, and dh, the gradient of h, by h. With s =
 // Sigmoid(g) and a = g·s:
 //
 //	u = dh·a        g = (dh·u)·(s·(1 + g·(1 - s)))        dh = a·u
@@ -160,10 +161,10 @@ func (w *Worker) SwiGLUBackward(dh, g, u []float32) {
 	swigluBackwardPlain(dh[n:], g[n:], u[n:])
 }
 
-// CrossEntropy turns a row of logits l into its gradient times weight, (softmax(l) -
-// onehot(target))·weight, and returns the loss in nats: with m = max(l), e = Exp(l - m) and z = Σe
+// CrossEntropy replaces a row of logits l by its gradient times weight, (softmax(l) -
+// onehot(target))·weight, and returns the loss in nats. With m = max(l), e = Exp(l - m) and z = Σe:
 //
-//	l = e·(weight/z), at target less weight        loss = Log(z) - (l[target] - m)
+//	l = e·(weight/z), less weight at target        loss = Log(z) - (l[target] - m)
 func (w *Worker) CrossEntropy(l []float32, target int, weight float32) (loss float32) {
 	loss, z := w.crossEntropy(l, target)
 	w.Scale(l, weight/z)
@@ -171,7 +172,7 @@ func (w *Worker) CrossEntropy(l []float32, target int, weight float32) (loss flo
 	return loss
 }
 
-// CrossEntropyLoss returns the loss of CrossEntropy. It leaves e in l.
+// CrossEntropyLoss returns the loss of CrossEntropy. It replaces l by e.
 func (w *Worker) CrossEntropyLoss(l []float32, target int) (loss float32) {
 	loss, _ = w.crossEntropy(l, target)
 	return loss
@@ -206,7 +207,7 @@ func (w *Worker) dot(x, y []float32) {
 	dotPlain(x[n:], y[n:], &w.lanes)
 }
 
-// max returns the greatest element of x, or -Inf; NaNs are passed over.
+// max returns the greatest element of x, or -Inf. It ignores NaNs.
 func (w *Worker) max(x []float32) float32 {
 	for i := range w.lanes {
 		w.lanes[i] = float32(math.Inf(-1))

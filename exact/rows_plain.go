@@ -1,8 +1,8 @@
 package exact
 
-// The definitions of the row kernels. A kernel in assembly has the same parameters behind a length,
-// which is a multiple of 16, and pointers to the first elements; what is left of a row is computed
-// here. An element i of a row belongs to lane i mod 16 either way.
+// The functions below define the row kernels. An assembly kernel has the same parameters, except
+// that it takes a length, a multiple of 16, and pointers to the first elements. The rest of a row
+// is computed here. Either way element i belongs to lane i mod 16.
 
 func addPlain(y, x []float32) {
 	for i, v := range x[:len(y)] {

@@ -8,8 +8,8 @@ type lanes [16]float32
 func (l *lanes) fold() float32    { return FoldSum((*[16]float32)(l)) }
 func (l *lanes) foldMax() float32 { return FoldMax((*[16]float32)(l)) }
 
-// FoldSum adds the 16 partial sums of a row in the order that is part of the definition of every
-// sum here. It overwrites them.
+// FoldSum returns the sum of 16 partial sums, in the order that the package comment defines. It
+// overwrites them.
 func FoldSum(lanes *[16]float32) float32 {
 	for half := len(lanes) / 2; half > 0; half /= 2 {
 		for i := range half {
@@ -19,8 +19,8 @@ func FoldSum(lanes *[16]float32) float32 {
 	return lanes[0]
 }
 
-// FoldMax returns the greatest of the 16 partial maxima of a row, comparing them in the same order.
-// It overwrites them.
+// FoldMax returns the greatest of 16 partial maxima, comparing them in the order of FoldSum. It
+// overwrites them.
 func FoldMax(lanes *[16]float32) float32 {
 	for half := len(lanes) / 2; half > 0; half /= 2 {
 		for i := range half {
@@ -41,12 +41,12 @@ func Sum(x []float32) float32 {
 	return l.fold()
 }
 
-// Finite returns the index of the first element of x that is a NaN or an infinity, or -1.
+// Finite returns the index of the first element of x that is NaN or infinite, or -1.
 func Finite(x []float32) int {
 	const exponent = 0xff << 23
 	for i := 0; i < len(x); {
-		// Blocks without a branch inside; a NaN or infinity has all exponent bits set, and adding
-		// one to them there carries into bit 31.
+		// Check blocks of 256 without branches. The exponent bits of a NaN or infinity are all set,
+		// so adding one to them carries into bit 31.
 		end := min(i+256, len(x))
 		var seen uint32
 		for _, v := range x[i:end] {

@@ -1,8 +1,8 @@
 package main
 
-// adamw is the row kernel of an optimizer's step: Worker.AdamW without what is not a multiple of 16. Four slices and eight numbers leave temporaries 0
+// adamw is the row kernel of Worker.AdamW. Its four pointers and eight floats leave temporaries 0
 // to 5 on AVX2.
-var adamw = row{"adamw", "x m v gradient;beta1 fresh1 beta2 fresh2 keep rate scale eps", "is a step of AdamW; see adamwPlain.", `load 0 gradient
+var adamw = row{"adamw", "x m v gradient;beta1 fresh1 beta2 fresh2 keep rate scale eps", "computes a step of AdamW; see adamwPlain.", `load 0 gradient
 		mul 1 beta1 m
 		mul 2 fresh1 0
 		add 1 1 2

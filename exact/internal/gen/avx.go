@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// avx is the instruction set of AVX2, whose registers are Y, and of AVX-512, with Z. Arithmetic reads constants from memory: AVX2 has no registers to
-// spare.
+// avx is the instruction set of AVX2, with registers Y, and of AVX-512, with registers Z.
+// Arithmetic reads constants from memory because AVX2 has no registers to spare.
 type avx struct{ registers string }
 
-// integersAMD64 are the integer registers by their numbers.
+// integersAMD64 are the integer registers by number.
 var integersAMD64 = []string{"CX", "SI", "DI", "R8", "R9", "R10", "R11", "DX"}
 
-// operationsAVX are by the names that vector.do understands. VMAXPS and VMINPS return their last operand if the two are equal or one is a NaN.
+// operationsAVX are the instructions by their names in vector.do. VMAXPS and VMINPS return their
+// last operand if both are equal or one is a NaN.
 var operationsAVX = map[string]string{"add": "VADDPS", "sub": "VSUBPS", "mul": "VMULPS", "div": "VDIVPS", "max": "VMAXPS", "min": "VMINPS",
 	"and": "VANDPS", "andnot": "VANDNPS", "or": "VORPS", "iadd": "VPADDD", "isub": "VPSUBD", "sra": "VPSRAD", "sll": "VPSLLD"}
 
@@ -66,8 +67,8 @@ func (s avx) end(a *assembly) {
 	a.op("RET")
 }
 
-// foldsAVX2 writes the two folds of lanes, in the order of lanes.fold: halves, quarters, pairs. The second operand of a maximum wins if neither is
-// greater, so it is the one with the lower index.
+// foldsAVX2 writes the two folds of lanes, in the order of lanes.fold. A maximum returns its second
+// operand unless the first is greater, so the second is the one with the lower index.
 func foldsAVX2(a *assembly) {
 	for _, f := range folds {
 		f.begin(a, "AVX2")

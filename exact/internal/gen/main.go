@@ -1,9 +1,10 @@
-// Command gen writes the assembly of package exact, and the Go declarations that belong to it, to standard output:
+// Command gen writes the assembly of package exact and its Go declarations to standard output:
 //
 //	go run ./internal/gen amd64 > kernels_amd64.s
 //	go run ./internal/gen amd64.go > kernels_amd64.go
 //
-// and the same for arm64. `go generate ./exact` runs it; a test of package exact fails when the files are not what it writes.
+// and likewise for arm64. `go generate ./exact` runs it. A test of package exact fails if the files
+// differ from its output.
 package main
 
 import (
@@ -69,7 +70,8 @@ func (a *assembly) source() string { return header + "#include \"textflag.h\"\n"
 
 func (a *assembly) declarations() string { return header + "package exact\n" + a.decls.String() }
 
-// function begins a function without a frame. signature is its parameter list, bytes their size, doc its comment.
+// function begins a function without a frame. signature is its parameter list, bytes the size of
+// its parameters and results, and doc its comment.
 func (a *assembly) function(name, signature string, bytes int, doc string) {
 	fmt.Fprintf(&a.text, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", name, signature, name, bytes)
 	fmt.Fprintf(&a.decls, "\n// %s %s\n//\n//go:noescape\nfunc %s%s\n", name, doc, name, signature)

@@ -6,24 +6,26 @@ import (
 	"slices"
 )
 
-// neon is the instruction set of arm64. Its arithmetic reads registers only: constants stay in some of their own, and other memory goes through
-// scratch.
+// neon is the instruction set of arm64. Its arithmetic reads only registers: constants stay in
+// registers, and other memory is loaded into scratch first.
 type neon struct{}
 
-// Registers beside those that vector hands out, which are the temporaries, 0 to 9, the lanes, 28 to 31, and floats below the lanes.
+// Registers that neon uses itself. vector uses the temporaries, 0 to 9, the lanes, 28 to 31, and
+// the floats below the lanes.
 const (
-	scratchNEON       = 10 // what is read from memory, or a comparison's result
+	scratchNEON       = 10 // an operand from memory, or a comparison's result
 	firstConstantNEON = 11
 )
 
 // tableNEON is the integer register that points to the constants.
 const tableNEON = "R8"
 
-// knownNEON are the operations that Go's assembler knows.
+// knownNEON are the operations that Go's assembler supports.
 var knownNEON = map[string]struct{ instruction, elements string }{"iadd": {"VADD", "S4"}, "isub": {"VSUB", "S4"}, "and": {"VAND", "B16"}, "or": {"VORR", "B16"}}
 
-// threeSame are those it does not know: their names in the Arm Architecture Reference Manual and their fields in "Advanced SIMD three same" there, an
-// instruction that makes a vector of two others of its type. Sums, products and quotients are rounded once each, to nearest even.
+// threeSame are the operations that Go's assembler does not support: their names in the Arm
+// Architecture Reference Manual, and their fields in its encoding "Advanced SIMD three same". Sums,
+// products and quotients round once, to nearest even.
 var threeSame = map[string]struct {
 	instruction, elements string
 	u, size, opcode       uint32
@@ -39,7 +41,8 @@ func (a *assembly) encoded(name string, d, n, m int) {
 	a.word(bits, "%s v%d.%s, v%d.%s, v%d.%s", i.instruction, d, i.elements, n, i.elements, m, i.elements)
 }
 
-// word writes an instruction by its bits, and beside it what it is called in Arm's syntax; a test compares the two.
+// word writes an instruction as its bits, with its text in Arm's syntax as a comment; a test
+// compares the two.
 func (a *assembly) word(bits uint32, format string, args ...any) {
 	a.op("WORD $0x%08x // %s", bits, fmt.Sprintf(format, args...))
 }
@@ -97,17 +100,17 @@ func (s neon) operate(a *assembly, name string, d, x, y operand) {
 	}
 }
 
-// replace sets y to x where greater is greater than less, which are those two. FMAX and FMIN will not do: they order zeros by their signs and return
-// NaNs.
+// replace sets y to x where greater is greater than less; these are x and y in some order. FMAX and
+// FMIN are unsuitable because they order zeros by sign and return NaNs.
 func replace(a *assembly, d, x, y operand, greater, less int) {
 	if d != y || y.register == scratchNEON {
-		panic("gen: a maximum takes the place of its last operand")
+		panic("gen: a maximum or minimum must overwrite its last operand")
 	}
 	a.encoded("greater", scratchNEON, greater, less)
 	a.op("VBIT V%d.B16, V%d.B16, V%d.B16", scratchNEON, x.register, y.register)
 }
 
-// shift encodes SSHR, "Advanced SIMD shift by immediate", which has the number of bits as its difference from 64.
+// shift encodes SSHR, "Advanced SIMD shift by immediate", which holds 64 minus the number of bits.
 func (neon) shift(a *assembly, name string, d, x operand, bits int) {
 	if name == "sll" {
 		a.op("VSHL $%d, V%d.S4, V%d.S4", bits, x.register, d.register)
@@ -116,7 +119,7 @@ func (neon) shift(a *assembly, name string, d, x operand, bits int) {
 	a.word(0x4f000400|uint32(64-bits)<<16|uint32(x.register)<<5|uint32(d.register), "sshr v%d.4s, v%d.4s, #%d", d.register, x.register, bits)
 }
 
-// root encodes FSQRT, "Advanced SIMD two-register miscellaneous", which is rounded once like the others.
+// root encodes FSQRT, "Advanced SIMD two-register miscellaneous", which rounds once.
 func (neon) root(a *assembly, d, x operand) {
 	a.word(0x6ea1f800|uint32(x.register)<<5|uint32(d.register), "fsqrt v%d.4s, v%d.4s", d.register, x.register)
 }
@@ -131,7 +134,8 @@ func (neon) repeat(a *assembly, pointers int, label string) {
 
 func (neon) end(a *assembly) { a.op("RET") }
 
-// foldsNEON writes the two folds of lanes as foldsAVX2 does, but that the last two steps work on vectors whose other elements do not matter.
+// foldsNEON writes the two folds of lanes as foldsAVX2 does. The last two steps compute whole
+// vectors, of which only the first elements matter.
 func foldsNEON(a *assembly) {
 	for _, f := range folds {
 		f.begin(a, "NEON")

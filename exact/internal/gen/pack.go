@@ -5,19 +5,20 @@ import "fmt"
 const (
 	packSignature        = "(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)"
 	packColumnsSignature = "(depth, squares int, dst *float32, wide uintptr, src *float32, stride uintptr)"
-	packColumnsDoc       = "copies 8·squares columns of depth floats, a multiple of 8, to rows of a panel; see packPanel."
+	packColumnsDoc       = "copies 8·squares columns of depth floats to a panel, depth being a multiple of 8; see packPanel."
 )
 
-// A packer copies rows to panels of so many columns, each panel row after row. It goes along the rows of the matrix, which is how memory likes to
-// be read, and asks for what it will need some rows later, which is on another page and nothing a processor foresees.
+// A packer copies rows to panels, each panel row after row. It traverses the matrix along its rows,
+// the fastest way to read memory, and prefetches rows that it will need later, which are on other
+// pages and which processors do not predict.
 type packer struct {
 	name  string
-	moves []move // of one row of a panel
-	width int    // floats of it
-	ahead int    // rows that are asked for in advance: 2 or 8
+	moves []move // that copy one row of a panel
+	width int    // floats in a row of a panel
+	ahead int    // rows to prefetch ahead: 2 or 8
 }
 
-// A move is an instruction that copies some floats through a register.
+// A move is an instruction that copies floats through a register.
 type move struct {
 	instruction, register string
 	floats                int
@@ -69,8 +70,9 @@ func (k packer) write(a *assembly) {
 	a.op("RET")
 }
 
-// packColumnsAVX2 packs columns into one panel, squares of 8 by 8 transposed in registers: pairs within lanes, quadruples within lanes, then the two
-// lanes. Two squares beneath each other use up the cache lines they read.
+// packColumnsAVX2 packs columns into one panel by transposing squares of 8 by 8 in registers: pairs
+// within lanes, quadruples within lanes, then the two lanes. It takes two squares below each other
+// at a time, which together use up the cache lines they read.
 func packColumnsAVX2(a *assembly) {
 	const name = "packColumnsAVX2"
 	a.function(name, packColumnsSignature, 48, packColumnsDoc)
@@ -98,7 +100,7 @@ func packColumnsAVX2(a *assembly) {
 	a.op("RET")
 }
 
-// packSquares writes a loop over R11 times count squares.
+// packSquares writes a loop over R11 columns of count squares.
 func packSquares(a *assembly, name string, count int) {
 	columns := []string{"(AX)", "(AX)(R9*1)", "(AX)(R9*2)", "(AX)(R12*1)", "(AX)(R9*4)", "(AX)(R13*1)", "(AX)(R12*2)", "(AX)(R15*1)"}
 	a.op("MOVQ R11, R10")

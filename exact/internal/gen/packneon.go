@@ -11,7 +11,7 @@ var packersNEON = []packer{
 	{"packRows4", []move{{"FMOVQ", "F0", 4}}, 4, 8},
 }
 
-// storesNEON are the instructions that write what another has read.
+// storesNEON maps each load instruction to its store.
 var storesNEON = map[string]string{"FLDPQ": "FSTPQ", "FMOVQ": "FMOVQ"}
 
 // packingNEON loads the parameters of a packing function to R0 to R5.
@@ -21,7 +21,7 @@ func packingNEON(a *assembly, names ...string) {
 	}
 }
 
-// writeNEON is write on arm64.
+// writeNEON is write for arm64.
 func (k packer) writeNEON(a *assembly) {
 	a.function(k.name, packSignature, 48, k.doc())
 	packingNEON(a, "rows", "panels", "dst", "panel", "src", "stride")
@@ -54,8 +54,8 @@ func (k packer) writeNEON(a *assembly) {
 	a.op("RET")
 }
 
-// packColumnsNEON packs columns into one panel, 4 columns and 16 rows at a time: one cache line of each column is used up at once, and there are few
-// enough of them for a cache that has 4 places for lines a power of two apart.
+// packColumnsNEON packs columns into one panel, 4 columns and 16 rows at a time. That uses up one
+// cache line of each column at once, and four lines a power of two apart fit into a 4-way cache.
 func packColumnsNEON(a *assembly) {
 	const name = "packColumnsNEON"
 	a.function(name, packColumnsSignature, 48, packColumnsDoc)
@@ -76,7 +76,8 @@ func packColumnsNEON(a *assembly) {
 	a.op("RET")
 }
 
-// packGroups writes a loop over R1 groups of 4 columns that transposes count squares of 4 by 4 beneath each other.
+// packGroups writes a loop over R1 groups of 4 columns. Each iteration transposes count squares of
+// 4 by 4 below each other.
 func packGroups(a *assembly, name string, count int) {
 	a.op("MOVD R1, R6")
 	a.op("MOVD R4, R7")
@@ -103,7 +104,8 @@ func packGroups(a *assembly, name string, count int) {
 	a.op("BNE %s", name)
 }
 
-// transposeNEON sets V20 to V23 to the rows of the square whose columns are given: first pairs of every other row, then all four of each.
+// transposeNEON sets V20 to V23 to the rows of the square with the given columns: first pairs of
+// every other row, then all four elements of each row.
 func transposeNEON(a *assembly, c0, c1, c2, c3 int) {
 	for i, pair := range [][2]int{{c0, c1}, {c2, c3}} {
 		for odd := range 2 {

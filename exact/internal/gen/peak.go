@@ -8,8 +8,9 @@ const (
 	peakBytes     = 24
 )
 
-// peak is the loop that measures how many fused multiply-adds a processor does when nothing holds them up: enough of them that do not depend on
-// each other, 8 and more, to cover what each takes on any processor of the kind, and operands that stay in registers.
+// peak writes the loop that measures the processor's peak of fused multiply-adds. It has at least 8
+// independent ones, enough to hide their latency on any processor with these instructions, and
+// keeps operands in registers.
 func (t tile) peak(a *assembly) {
 	vectors := t.count * 3 / 4
 	name := "peak" + t.name[len("tile"):]
@@ -36,7 +37,7 @@ func (t tile) peak(a *assembly) {
 	a.op("RET")
 }
 
-// peakNEON is the same on arm64.
+// peakNEON is peak for arm64.
 func peakNEON(a *assembly) {
 	const vectors = 24
 	a.function("peakNEON", peakSignature, peakBytes, fmt.Sprintf(peakDoc, vectors))

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A lane is the set of vector instructions that row kernels are written for. 16 floats are one iteration: one vector of AVX-512, two of AVX2, or four
-// of NEON, which run the same body one after the other.
+// A lane is the set of vector instructions for which row kernels are written. An iteration computes
+// 16 floats: one vector of AVX-512, two of AVX2 or four of NEON, each with the same body.
 type lane struct {
 	instructionSet
 	suffix     string // of function names
-	bytes      int    // of a register
-	count      int    // of registers; the last ones are the lanes
-	firstFloat int    // the register of the first parameter that is a float; the next have those below
+	bytes      int    // size of a register
+	count      int    // number of registers; the last ones hold the lanes
+	firstFloat int    // register of the first float parameter; the next ones are below it
 }
 
 var (
@@ -22,51 +22,53 @@ var (
 	laneNEON   = lane{neon{}, "NEON", 16, 32, 27}
 )
 
-// An instructionSet says in a processor's words what row kernels are made of. Integer registers go by numbers: 0 counts elements, 1 to 6 are the
-// pointers that are parameters, in their order, and lanesPointer is the one to the lanes.
+// An instructionSet provides the building blocks of row kernels for one processor. Integer
+// registers have numbers: 0 counts elements, 1 to 6 hold the pointer parameters in order, and
+// lanesPointer points to the lanes.
 type instructionSet interface {
-	address(offset, integer int) string // of memory
-	constant(i int) operand             // number i of constants
+	address(offset, integer int) string // of an element in memory
+	constant(i int) operand             // constant number i
 	loadConstants(a *assembly, used map[int]bool)
 	loadInteger(a *assembly, parameter string, integer int)
-	loadFloat(a *assembly, parameter string, register int) // to all elements of a vector
-	move(a *assembly, to, from operand)                    // one of them at least is a register
+	loadFloat(a *assembly, parameter string, register int) // into all elements of a vector
+	move(a *assembly, to, from operand)                    // at least one is a register
 	operate(a *assembly, name string, d, x, y operand)     // d = x op y; y may be memory
 	shift(a *assembly, name string, d, x operand, bits int)
 	root(a *assembly, d, x operand)
-	repeat(a *assembly, pointers int, label string) // goes on to the next 16 elements, at the label, if there are more
+	repeat(a *assembly, pointers int, label string) // jumps to label if elements are left
 	end(a *assembly)
 }
 
 const lanesPointer = 7
 
-// An operand is a vector's register, or memory.
+// An operand is a vector register or memory.
 type operand struct {
 	register int
-	memory   string // the address; "" is a register
+	memory   string // its address; "" for a register
 }
 
 func register(i int) operand { return operand{register: i} }
 
-// A row is a kernel: its parameters after n, and what it does with 16 elements.
+// A row is a kernel: its parameters after n, and its instructions for 16 elements.
 type row struct {
 	name   string
-	params string // names of pointers, then ";", then names of floats, then "+" if there are lanes to add to
+	params string // names of pointers, ";", names of floats, "+" if it updates lanes
 	doc    string
-	body   string // as vector.do understands it
+	body   string // a program for vector.do
 }
 
-// A vector writes the body of a row kernel for one vector's worth of elements. Registers are named by the number of a temporary, or by the name of a
-// parameter.
+// A vector writes the body of a row kernel for one vector of elements. A register's name is the
+// number of a temporary, or a parameter's name.
 type vector struct {
 	*assembly
 	lane
-	pointers, floats map[string]int // the registers of parameters
-	part             int            // which vector of the 16 elements
-	used             map[int]bool   // constants
+	pointers, floats map[string]int // registers of parameters
+	part             int            // number of the vector within the 16 elements
+	used             map[int]bool   // constants used
 }
 
-// at returns an operand: a temporary "0" to "9", a parameter, "lanes", or a constant.
+// at returns the operand with the given name: a temporary "0" to "9", a parameter, "lanes", or a
+// constant. It panics if there is none.
 func (v *vector) at(name string) operand {
 	if len(name) == 1 && name[0] >= '0' && name[0] <= '9' {
 		return register(int(name[0] - '0'))
@@ -89,8 +91,9 @@ func (v *vector) at(name string) operand {
 	panic("gen: no operand " + name)
 }
 
-// do writes instructions, one a line: "mul d a b" is d = a·b, and so on. Only the last operand may be memory. "max d a b" is b, or a if that is greater,
-// and "min d a b" is b, or a if that is less: b if one is a NaN. "andnot d a b" is b without the bits of a.
+// do writes the instructions of a program, one a line: "mul d a b" is d = a·b. Only the last
+// operand may be memory. "max d a b" is a if a > b and otherwise b; "min d a b" is a if a < b and
+// otherwise b; both are b if either is NaN. "andnot d a b" is b with the bits of a cleared.
 func (v *vector) do(program string) {
 	for line := range strings.Lines(program) {
 		f := strings.Fields(line)
@@ -120,7 +123,7 @@ func (v *vector) do(program string) {
 	}
 }
 
-// constants are those of package exact; the table has each repeated 16 times.
+// constants are those of package exact. The table holds each 16 times.
 var constants = []struct {
 	name string
 	bits uint32
@@ -132,10 +135,10 @@ var constants = []struct {
 	{"bias", 127}, {"sign", 1 << 31},
 }
 
-// constantBytes is the size of a constant in the table, one of the widest vectors.
+// constantBytes is the size of a constant in the table: that of the widest vector.
 const constantBytes = 64
 
-// writeConstants writes the table.
+// writeConstants writes the table of constants.
 func writeConstants(a *assembly) {
 	a.text.WriteByte('\n')
 	for i, c := range constants {
@@ -146,7 +149,8 @@ func writeConstants(a *assembly) {
 	fmt.Fprintf(&a.text, "GLOBL constants<>(SB), RODATA|NOPTR, $%d\n", constantBytes*len(constants))
 }
 
-// expProgram turns temporary 0 into Exp of it, step by step as exact.Exp does; it uses 1 to 3.
+// expProgram replaces temporary 0 by its Exp, with the steps of exact.Exp. It uses temporaries 1 to
+// 3.
 const expProgram = `load 1 least
 		max 0 1 0
 		load 1 most
@@ -180,7 +184,8 @@ const expProgram = `load 1 least
 		mul 3 3 2
 		mul 0 3 1`
 
-// sigmoidProgram sets temporary 0 to Sigmoid of temporary 4; it uses 1 to 3. The sign bit chooses the numerator: for -0 both are 1.
+// sigmoidProgram sets temporary 0 to the Sigmoid of temporary 4. It uses temporaries 1 to 3. The
+// sign bit selects the numerator; both are 1 for -0.
 const sigmoidProgram = `or 0 4 sign
 		exp
 		sra 1 4 31
@@ -190,7 +195,7 @@ const sigmoidProgram = `or 0 4 sign
 		add 0 0 one
 		div 0 2 0`
 
-// write writes the kernel for one set of instructions.
+// write writes the kernel for one instruction set.
 func (r row) write(a *assembly, l lane) {
 	spec, hasLanes := strings.CutSuffix(r.params, "+")
 	before, after, _ := strings.Cut(spec, ";")
@@ -224,7 +229,8 @@ func (r row) write(a *assembly, l lane) {
 	a.text.WriteString(v.text.String())
 }
 
-// loop writes the kernel's loop over 16 elements at a time, and what stands around it.
+// loop writes the kernel's loop over 16 elements at a time, and loads and stores the lanes around
+// it.
 func (r row) loop(v *vector, name string, hasLanes bool) {
 	vectors := 64 / v.bytes
 	inLoop := *v
@@ -253,7 +259,7 @@ func (r row) loop(v *vector, name string, hasLanes bool) {
 	v.end(v.assembly)
 }
 
-// rows are the kernels; package exact's rows_plain.go defines them.
+// rows are the kernels, which package exact defines in rows_plain.go.
 var rows = []row{
 	{"add", "y x", "computes y += x.", "load 0 y\n add 0 0 x\n store y 0"},
 	{"scale", "x;k", "computes x = x·k.", "mul 0 k x\n store x 0"},
@@ -273,7 +279,7 @@ var rows = []row{
 		mul 0 0 inv
 		add 0 0 dg
 		store dg 0`},
-	{"rotate", "a b cos sin", "turns the pairs of a and b.", `load 0 a
+	{"rotate", "a b cos sin", "rotates the pairs of a and b.", `load 0 a
 		load 1 b
 		load 2 cos
 		load 3 sin
@@ -285,7 +291,7 @@ var rows = []row{
 		mul 0 0 3
 		add 1 1 0
 		store b 1`},
-	{"rotateBack", "a b cos sin", "turns the pairs of a and b back.", `load 0 a
+	{"rotateBack", "a b cos sin", "rotates the pairs of a and b back.", `load 0 a
 		load 1 b
 		load 2 cos
 		load 3 sin
@@ -317,7 +323,7 @@ var rows = []row{
 		mul 0 4 0
 		mul 0 0 up
 		store h 0`},
-	{"swigluBackward", "dh gate up", "turns gate and up into their gradients and dh into h.", `load 4 gate
+	{"swigluBackward", "dh gate up", "replaces gate and up by their gradients and dh by h.", `load 4 gate
 		sigmoid
 		load 5 dh
 		load 6 up
@@ -336,12 +342,12 @@ var rows = []row{
 		store gate 0`},
 }
 
-// A fold combines the lanes of a row: lane i with lane i+8, and so on to one.
+// A fold combines the lanes of a row in the order of lanes.fold.
 type fold struct{ name, operation, doc string }
 
 var folds = []fold{{"fold", "add", "returns the sum of the lanes; see lanes.fold."}, {"foldMax", "max", "returns the greatest lane; see lanes.foldMax."}}
 
-// begin begins the function.
+// begin writes the start of the function.
 func (f fold) begin(a *assembly, suffix string) {
 	name := f.name + suffix
 	fmt.Fprintf(&a.text, "\n// func %s(l *lanes) float32\nTEXT ·%s(SB), NOSPLIT, $0-12\n", name, name)

@@ -11,16 +11,16 @@ const (
 	tileBytes     = 104
 )
 
-// A tile is a product's inner loop on amd64: rows of A against vectors of B, the tile of C in registers. A is read where it lies, one
-// broadcast for each row and k; B comes from a packed panel.
+// A tile is the inner loop of a product on amd64: rows of A by vectors of B, with the tile of C in
+// registers. It reads A in place, one broadcast for each row and k, and B from a packed panel.
 type tile struct {
 	name     string
 	rows     int // at most 8
 	vectors  int
 	register string // Y or Z
-	bytes    int    // of a register
-	count    int    // registers the processor has
-	side     []move // of a piece of a sideCopy; their registers are among those of broadcasts
+	bytes    int    // size of a register
+	count    int    // number of registers
+	side     []move // that copy a piece of a sideCopy, through registers of broadcasts
 }
 
 var tilesAMD64 = []tile{
@@ -30,11 +30,12 @@ var tilesAMD64 = []tile{
 
 func (t tile) reg(i int) string { return fmt.Sprintf("%s%d", t.register, i) }
 
-// rowAddresses name A's row r at the present k: R10 holds 1, R11 3, R12 5 and R13 7 times the bytes from row to row.
+// rowAddresses are the addresses of A's rows at the current k. R10 holds 1, R11 3, R12 5 and R13 7
+// times the row stride.
 var rowAddresses = []string{"(SI)", "(SI)(R10*1)", "(SI)(R10*2)", "(SI)(R11*1)", "(SI)(R10*4)", "(SI)(R12*1)", "(SI)(R11*2)", "(SI)(R13*1)"}
 
 func (t tile) write(a *assembly) {
-	a.function(t.name, tileSignature, tileBytes, fmt.Sprintf("is a column of tiles of %d rows and %d columns; see tilePlain.", t.rows, t.vectors*t.bytes/4))
+	a.function(t.name, tileSignature, tileBytes, fmt.Sprintf("computes a column of tiles of %d rows and %d columns; see tilePlain.", t.rows, t.vectors*t.bytes/4))
 	for _, load := range []string{"rs+16(FP), R10", "cs+24(FP), R9", "c+40(FP), DX", "ldc+48(FP), R8", "count+64(FP), R15"} {
 		a.op("MOVQ %s", load)
 	}
@@ -95,11 +96,12 @@ func (t tile) multiply(a *assembly) {
 	a.op("ADDQ R9, SI")
 }
 
-// sideEvery is how many k lie between two pieces of a sideCopy: few enough for it to be done when a block of A has met 256 columns.
+// sideEvery is the number of k between two pieces of a sideCopy: small enough to finish when a
+// block of A has been multiplied by 256 columns.
 const sideEvery = 8
 
-// copyPiece writes the copying of the next piece of a sideCopy, if there is one. What is copied was asked for long before, and multiplying goes on
-// meanwhile.
+// copyPiece writes code that copies the next piece of a sideCopy, if any. The piece was prefetched
+// long before, and multiplications continue meanwhile.
 func (t tile) copyPiece(a *assembly) {
 	field := func(name string) string { return fmt.Sprintf("%d(AX)", 8*slices.Index(sideFields, name)) }
 	a.op("MOVQ side+80(FP), AX")
@@ -129,10 +131,11 @@ func (t tile) copyPiece(a *assembly) {
 	a.op("DECQ %s", field("rows"))
 }
 
-// sideFields are the fields of package exact's sideCopy, in their order.
+// sideFields are the fields of package exact's sideCopy, in order.
 var sideFields = []string{"source", "target", "ahead", "panel", "left", "panels", "nextSource", "nextTarget", "rows"}
 
-// begin loads the tile of C, or sets it to +0, and asks for the next one's: the processor does not foresee that C jumps from row to row.
+// begin writes code that loads the tile of C, or sets it to +0, and prefetches the next one,
+// because processors do not predict the jumps from row to row.
 func (t tile) begin(a *assembly) {
 	a.op("MOVQ DX, AX")
 	a.op("CMPQ acc+56(FP), $0")
@@ -162,9 +165,9 @@ func (t tile) begin(a *assembly) {
 	}
 }
 
-// tileNEON is the tile on arm64: 4 rows, 4 vectors of 4.
+// tileNEON writes the tile for arm64: 4 rows by 4 vectors of 4.
 func tileNEON(a *assembly) {
-	a.function("tileNEON", tileSignature, tileBytes, "is a column of tiles of 4 rows and 16 columns; see tilePlain.")
+	a.function("tileNEON", tileSignature, tileBytes, "computes a column of tiles of 4 rows and 16 columns; see tilePlain.")
 	for i, name := range []string{"kc", "a", "rs", "cs", "b", "c", "ldc", "acc"} {
 		a.op("MOVD %s+%d(FP), R%d", name, 8*i, i)
 	}
