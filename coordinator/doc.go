@@ -47,14 +47,15 @@
 // RoundTrain takes complete reports only. At the end of r:
 //
 //   - The parameters named by a quorum of the elected witnesses are agreed (State.Params).
-//   - A member's result of a is accepted if a quorum holds it and the member has not been ejected.
-//     It earns one point for each sequence.
+//   - A member's result of a is accepted if the parameters at a's start were agreed, a quorum holds
+//     it, and the member has not been ejected. It earns one point for each sequence.
 //   - All other sequences of a enter the redo queue, which the next batches take from first.
 //   - A member whose result was not accepted has missed, if a quorum denies holding it, or if more
 //     than two thirds of the other members' results were accepted. Otherwise the network may have
 //     been cut in two, and no member is charged.
-//   - A witness that did not report was idle. A member with more than MissedMax misses, or idle
-//     elections, in a row is dropped. It may join again.
+//   - A witness that did not report was idle, if at least half of the elected reported. Otherwise
+//     the ledger was out of reach, and no witness is charged. A member with more than MissedMax
+//     misses, or idle elections, in a row is dropped. It may join again.
 //   - A witness that named other parameters than the agreed ones went astray. After three such
 //     reports in a row it is dropped.
 //   - The next round opens. Its seed draws which of a's accepted results are checked (see
@@ -181,8 +182,7 @@
 // own result. Each result is drawn by itself, with a chance in proportion to its author's doubt, so
 // that the percentage is the expected share. A chance above one is one, and the rest is divided
 // among the others in proportion. Doubt is 8 for a newcomer, 1 less for each check passed, at least
-// 1, and 16 after a failure. Nothing is drawn if a's parameters were not agreed, or if fewer than
-// two members are active.
+// 1, and 16 after a failure. Nothing is drawn if fewer than two members are active.
 //
 // A check names everything needed: round, epoch, step, author, verifier, share and parameters. The
 // verifier has VerifyMs to recompute the share and give a verdict:

@@ -9,17 +9,17 @@ import (
 
 // drawChecks draws the checks of the round with this number, which has become final. It uses the
 // seed of the round that has just opened, which was unknown when the results were made. It draws
-// nothing if there are no agreed parameters to start from or no other member to check.
+// nothing if there is no other member to check.
 func (s State) drawChecks(env Env, number uint32) {
 	percent := s.h().VerificationPercent()
 	a, ok := s.At(number)
 	if percent == 0 || !ok || !a.Final() {
 		return
 	}
-	params, agreed := a.Agreed()
+	params, _ := a.Agreed() // of a round without, no result is accepted
 	members := s.activeMembers()
 	n := uint32(len(members))
-	if !agreed || n < 2 {
+	if n < 2 {
 		return
 	}
 	seed := s.slot(s.Round()).Seed()
@@ -116,8 +116,7 @@ func (s State) chances(a Round, percent uint64) [dispute.DoubtMax + 1]uint64 {
 
 // judgeWitnesses charges the witnesses of round r, whose parameters are agreed, that named other
 // parameters. One such report may be an accident. A witness that does it in three reports in a row
-// is dropped and pays a fee. A witness that names no parameters vouches for none and is not
-// charged.
+// is dropped and pays a fee.
 func (s State) judgeWitnesses(env Env, r Round) {
 	agreed, ok := r.Agreed()
 	if !ok {
@@ -129,11 +128,9 @@ func (s State) judgeWitnesses(env Env, r Round) {
 			continue
 		}
 		b := s.place(i)
-		params := r.report(p).Params
 		switch {
-		case params == agreed:
+		case r.report(p).Params == agreed:
 			b.SetAstray(0)
-		case params.IsZero():
 		case b.Astray()+1 < dispute.AstrayMax:
 			b.SetAstray(b.Astray() + 1)
 		default:

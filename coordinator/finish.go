@@ -24,20 +24,27 @@ func (s State) endRound(env Env) {
 	agreed := s.agree(r)
 	s.judgeWitnesses(env, r)
 	s.judge(env, r)
-	for p := range r.electedLen() {
-		i := r.electedAt(p)
-		if s.status(i) != StatusActive {
-			continue
-		}
-		if r.reported(p) {
-			s.place(i).SetIdle(0)
-		} else {
-			s.idle(i, env)
-		}
-	}
+	s.judgeSilence(env, r)
 	s.next(env, r, agreed)
 	if s.Round() != r.Number() {
 		s.drawChecks(env, r.Attests())
+	}
+}
+
+// judgeSilence charges the witnesses of round r that did not report. If fewer than half of them
+// were heard, the ledger was out of reach of most, and nobody is charged. A gang that means to stop
+// a round for nothing thus needs more than half of its seats.
+func (s State) judgeSilence(env Env, r Round) {
+	heard := 2*uint32(r.b.Reports()) >= r.electedLen()
+	for p := range r.electedLen() {
+		i := r.electedAt(p)
+		switch {
+		case s.status(i) != StatusActive:
+		case r.reported(p):
+			s.place(i).SetIdle(0)
+		case heard:
+			s.idle(i, env)
+		}
 	}
 }
 
@@ -114,7 +121,8 @@ func (r Round) votes(params wire.Hash) uint32 {
 }
 
 // judge settles the results of the round that r's witnesses attested. A result that a quorum of
-// them holds is accepted and paid. The sequences of the others enter the redo queue.
+// them holds is accepted and paid, if the parameters that it started from are agreed: without them
+// nobody can check it. The sequences of the others enter the redo queue.
 //
 // A result that was not accepted is not always its author's fault: a network that is cut in two
 // leaves no quorum on either side. It counts as missed only if a quorum of the witnesses reported
@@ -129,8 +137,9 @@ func (s State) judge(env Env, r Round) {
 	quorum, reports := r.Quorum(), uint32(r.b.Reports())
 	counts := a.counts()
 	accepted := uint32(0)
+	_, checkable := a.Agreed()
 	for i := range s.Count() {
-		if a.holdable(i) && uint32(counts[i]) >= quorum && s.status(i) != StatusEjected {
+		if checkable && a.holdable(i) && uint32(counts[i]) >= quorum && s.status(i) != StatusEjected {
 			setBit(a.accepted(), i)
 			accepted++
 		}
@@ -149,7 +158,7 @@ func (s State) judge(env Env, r Round) {
 			s.pushRedo(v)
 		}
 		refused := uint32(counts[i])+quorum <= reports
-		if (refused || carried) && s.status(i) == StatusActive {
+		if checkable && (refused || carried) && s.status(i) == StatusActive {
 			s.miss(i, env)
 		}
 	}

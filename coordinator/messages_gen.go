@@ -40,8 +40,7 @@ type Witness struct {
 	Round uint32
 	// The sender has done its share of this round, and holds the result of every active member.
 	Complete bool
-	// merkle.BlobRoot of the sender's parameters at the start of Round; zero = it does not vouch
-	// for them.
+	// merkle.BlobRoot of the sender's parameters at the start of Round; not zero.
 	Params wire.Hash
 	// Bitmap of the members whose result the sender holds: bit i%8 (least significant first) of
 	// byte i/8 for member i, without zero bytes at the end; see SetHeld.

@@ -167,7 +167,7 @@ func (r Round) seat(i uint32) (uint32, bool) {
 type Report struct {
 	Member      uint32
 	Complete    bool         // the witness holds the result of every active member
-	Params      wire.Hash    // its parameters at the round's start; zero if it does not vouch for them
+	Params      wire.Hash    // its parameters at the round's start
 	Commitments bloom.Filter // the commitments it holds, sized by Round.Filter; may be empty
 }
 

@@ -32,6 +32,8 @@ func (s State) witness(env Env, m Witness) Error {
 		return ErrDuplicate
 	case phase == RoundTrain && !m.Complete:
 		return ErrEarly
+	case m.Params.IsZero():
+		return ErrParams // who names none has not reported
 	}
 	if e := s.checkHeld(r, m); e != OK {
 		return e

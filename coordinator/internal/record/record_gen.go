@@ -632,7 +632,7 @@ func (b Report) SetReported(v bool) { b[0] = flag(v) }
 func (b Report) Complete() bool     { return b[1] == 1 }
 func (b Report) SetComplete(v bool) { b[1] = flag(v) }
 
-// Params: the witness's parameters; zero = it vouches for none.
+// Params: the witness's parameters.
 func (b Report) Params() wire.Hash     { return wire.Hash(b[8:]) }
 func (b Report) SetParams(v wire.Hash) { copy(b[8:], v[:]) }
 

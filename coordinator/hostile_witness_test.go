@@ -1,0 +1,165 @@
+package coordinator
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// committees is a run of n members whose w witnesses a round are drawn among them, in round 1. All results are checked. The
+// last gang members collude.
+func committees(t *testing.T, n uint32, w uint16, overlap uint8, mod func(*Config)) *player {
+	t.Helper()
+	c := trusting()
+	c.Overlap, c.BatchStart, c.BatchEnd, c.StartMembers, c.MinMembers = overlap, n, n, n, 1
+	c.EpochMs, c.TotalSteps = 20_000_000, 1000
+	if mod != nil {
+		mod(&c)
+	}
+	p := &player{w: newWorld(t, Limits{Members: n, Witnesses: w}, c, "committees")}
+	for i := range n {
+		p.must(p.w.applyWith(testKey(fmt.Sprint("player", i)), c.Stake, Join{}))
+	}
+	p.must(p.w.applyWith(key.Public{}, 100_000_000, Fund{}))
+	p.resume()
+	return p
+}
+
+// beginEpoch makes everybody ready, in Warmup.
+func (p *player) beginEpoch() {
+	p.w.t.Helper()
+	params, _ := p.w.s.Params()
+	for i := range p.w.s.Count() {
+		if p.w.s.Status(i) == StatusWaiting && p.w.s.Phase() == Warmup {
+			p.must(p.w.apply(p.w.s.Key(i), Ready{Epoch: p.w.s.Epoch(), Params: params}))
+		}
+	}
+}
+
+// resume brings the run to the next round that is open.
+func (p *player) resume() {
+	p.w.t.Helper()
+	for p.w.s.Phase() != RoundTrain {
+		p.w.now += p.w.config.WarmupMs
+		p.must(p.w.apply(key.Public{}, Tick{}))
+		p.beginEpoch()
+	}
+}
+
+// round lets the elected witnesses report, each what twist makes of its honest report, or nothing if twist is false. Then the
+// round's time passes. Open checks pass unseen: these tests are about what is drawn.
+func (p *player) round(twist func(i uint32, m *Witness) bool) {
+	p.w.t.Helper()
+	w := p.w
+	number := w.s.Round()
+	r, _ := w.s.At(number)
+	for _, i := range r.Witnesses() {
+		if w.s.Round() != number || w.s.Status(i) != StatusActive {
+			continue
+		}
+		m := w.report(i, w.heard)
+		if twist == nil || twist(i, &m) {
+			_ = w.apply(w.s.Key(i), m)
+		}
+	}
+	for range 2 {
+		if w.s.Round() == number && (w.s.Phase() == RoundTrain || w.s.Phase() == RoundWitness) {
+			w.now = max(w.now, w.s.PhaseSince()+max(w.s.h().TrainLimitMs(), w.config.RoundWitnessMs))
+			p.must(w.apply(key.Public{}, Tick{}))
+		}
+	}
+	for k := range w.s.l.ChecksMax {
+		clear(w.s.buffer().Check(k))
+	}
+}
+
+// A gang that keeps parameters from being agreed gains nothing by it: no result is accepted or paid that could not be checked.
+func TestBlindWitnessesBlindNobody(t *testing.T) {
+	ways := map[string]func(m *Witness){
+		"none":    func(m *Witness) { m.Params = wire.Hash{} },
+		"foreign": func(m *Witness) { m.Params = wire.Sum("nobody has these") },
+	}
+	for name, blind := range ways {
+		for _, c := range []struct {
+			n, w, gang uint32
+			overlap    uint8
+		}{{16, 16, 6, 0}, {16, 16, 6, 1}, {12, 3, 1, 0}, {30, 30, 11, 1}} {
+			t.Run(fmt.Sprint(name, c), func(t *testing.T) {
+				p := committees(t, c.n, uint16(c.w), c.overlap, nil)
+				accepted, blinded := uint32(0), 0
+				for range 40 {
+					p.resume()
+					r, _ := p.w.s.At(p.w.s.Round())
+					k := uint32(0)
+					for _, i := range r.Witnesses() {
+						if i >= c.n-c.gang {
+							k++
+						}
+					}
+					able := uint32(len(r.Witnesses()))-k < r.Quorum() && r.Number()%4 == 0
+					if able {
+						blinded++
+					}
+					p.round(func(i uint32, m *Witness) bool {
+						if able && i >= c.n-c.gang {
+							blind(m)
+						}
+						return true
+					})
+					if a, ok := p.w.s.At(r.Attests()); ok {
+						accepted += a.AcceptedCount()
+					}
+				}
+				drawn, _ := p.w.s.ChecksDrawn()
+				if blinded == 0 || accepted == 0 || drawn != accepted {
+					t.Errorf("of %d accepted results %d were checked, all should be; %d rounds were to be blind", accepted, drawn, blinded)
+				}
+			})
+		}
+	}
+}
+
+// Witnesses that name no parameters have not reported: in the end they are dropped, for a fee.
+func TestNamingNoParametersIsSilence(t *testing.T) {
+	p := committees(t, 16, 16, 1, nil)
+	for range p.w.config.MissedMax + 1 {
+		p.round(func(i uint32, m *Witness) bool {
+			if i >= 13 {
+				m.Params = wire.Hash{}
+			}
+			return true
+		})
+	}
+	for i := range p.w.s.Count() {
+		if m := p.w.s.Member(i); (m.Status == StatusDropped) != (i >= 13) || (m.Stake < p.w.config.Stake) != (i >= 13) {
+			t.Errorf("member %d is %v and has a stake of %d", i, m.Status, m.Stake)
+		}
+	}
+}
+
+// When hardly any witness is heard, nobody pays and nobody loses its place, however long it lasts. When at least half of them
+// are heard, the silent ones are charged, although without a quorum: a gang cannot stop rounds for nothing.
+func TestCutOffNobodyPays(t *testing.T) {
+	for _, heard := range []uint32{0, 7, 8, 10} {
+		p := committees(t, 16, 16, 1, nil)
+		p.round(nil)
+		for p.w.s.Phase() == RoundTrain {
+			p.round(func(i uint32, _ *Witness) bool { return i < heard })
+		}
+		charged := 0
+		for i := range p.w.s.Count() {
+			if m := p.w.s.Member(i); m.Status != StatusActive || m.Stake != p.w.config.Stake || m.Idle+m.Missed+m.Skipped > 0 {
+				charged++
+			}
+		}
+		want := 0
+		if heard >= 8 {
+			want = int(16 - heard)
+		}
+		if charged != want {
+			t.Errorf("with %d of 16 witnesses heard %d members were charged, not %d", heard, charged, want)
+		}
+	}
+}
