@@ -130,6 +130,9 @@ func (m *Machine) received(ev CommitmentReceived) {
 		return
 	}
 	rs := m.results(c.Round)
+	if ev.Signer == m.cfg.Self {
+		m.recognize(rs, ev.Signed, id)
+	}
 	list := rs.known[c.Member]
 	for i := range list {
 		if list[i].id == id {

@@ -1,8 +1,11 @@
 package client
 
 import (
+	"fmt"
+
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // work is this member's own training.
@@ -29,6 +32,31 @@ func (m *Machine) resume(ev Loaded) {
 	if m.hasState && ev.InDoubt {
 		m.work.done = max(m.work.done, m.state.Round())
 	}
+}
+
+// recognize takes a commitment of this member that it does not know it made: one from before a loss
+// of its records, or by another process with its key. It counts as the own one, because a second
+// one for its round is proof of a cheat.
+func (m *Machine) recognize(rs *results, s coordinator.Signed, id wire.Hash) {
+	c := s.Commitment
+	if c.Round < m.work.own.Round || id == m.work.own.ID() {
+		return
+	}
+	if m.work.running == c.Round {
+		m.stepEnded(false)
+		m.cancelTraining()
+	}
+	if c.Round == m.work.own.Round {
+		rs.known[c.Member] = nil // the own one is not sent
+	} else {
+		m.work.before = m.work.own
+	}
+	m.work.own, m.work.step = c, 0
+	if r, ok := m.state.At(c.Round); ok {
+		m.work.step = r.Step()
+	}
+	m.work.done = max(m.work.done, c.Round)
+	m.do(Note{fmt.Sprintf("this key has signed a result for round %d which is not in the state directory; that one counts", c.Round)})
 }
 
 // decideTraining starts this member's share of the round once the parameters are there, and

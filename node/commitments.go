@@ -166,7 +166,7 @@ func (n *Node) commit(c coordinator.Commitment) {
 	signed := c.Sign(n.cfg.Key)
 	n.observe(event.Signed{Epoch: c.Epoch, Round: c.Round, Member: c.Member, Commitment: c.ID()})
 	n.unsaved = &signed
-	n.saveCommitment(&signed)
+	n.republish(c.Round)
 }
 
 // republish publishes the own commitment of a round again. If it could not be saved, saving is
@@ -174,7 +174,14 @@ func (n *Node) commit(c coordinator.Commitment) {
 // for one round are proof of a cheat.
 func (n *Node) republish(round uint32) {
 	if s := n.unsaved; s != nil && s.Commitment.Round == round {
-		n.saveCommitment(s)
+		switch {
+		case n.instance.refused || !n.clear(round):
+		case n.knowsOther(s.Commitment):
+			n.unsaved = nil
+			n.note("this round's result is not sent: this key has signed another one for the round")
+		default:
+			n.saveCommitment(s)
+		}
 		return
 	}
 	n.publish(round)
@@ -199,6 +206,7 @@ func (n *Node) saveCommitment(s *coordinator.Signed) {
 	}, func() {
 		switch {
 		case n.unsaved != s: // saved by another try, or of a round that is over
+		case n.instance.refused:
 		case failed != nil:
 			n.note("this round's result is not sent, because its commitment could not be saved: " + failed.Error())
 		default:

@@ -60,15 +60,17 @@ func (n *Node) keepConnected() {
 // connect gives the exchange the addresses of the others, and the ledger those of this member.
 func (n *Node) connect(peers []host.Peer) {
 	var others []host.Peer
-	current := false
-	own := n.exchange.addrs()
-	own = own[:min(len(own), host.AddrsMax)]
+	var registered []string
+	own := n.ownAddrs()
 	for _, p := range peers {
 		if p.Key == n.self {
-			current = slices.Equal(p.Addrs, own)
+			registered = p.Addrs
 			continue
 		}
-		others = append(others, p)
+		others = append(others, host.Peer{Key: p.Key, Addrs: dialable(p.Addrs)})
+	}
+	if n.announced(registered); n.instance.refused {
+		return
 	}
 	linked := n.exchange.connect(others)
 	c := &n.connections
@@ -76,7 +78,7 @@ func (n *Node) connect(peers []host.Peer) {
 		n.observe(event.Peers{Connected: uint32(linked), Known: uint64(len(others))})
 	}
 	c.known, c.count, c.linked = true, len(others), linked
-	if !current && len(own) > 0 {
+	if !slices.Equal(registered, own) {
 		n.send(host.Announce{Run: n.cfg.Run, Addrs: own}, func(err error) {
 			if err != nil {
 				n.observe(event.Refused{Text: "announce addresses: " + err.Error()})

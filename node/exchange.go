@@ -52,6 +52,13 @@ type server interface {
 	fetchBlob(ctx context.Context, ref p2p.Ref, from []key.Public, done func(data []byte, err error))
 }
 
+// asker is an exchange whose members may hold commitments that this one does not know it made.
+type asker interface {
+	// askOwn asks peers for this member's own commitments to a round and passes those it finds to
+	// Node.received. heard reports whether any of them answered.
+	askOwn(round, member uint32, to []key.Public, done func(heard bool))
+}
+
 // publisher is an exchange whose members upload what others may need, for them to fetch later.
 type publisher interface {
 	// reveal uploads the slice of the own result.

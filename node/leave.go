@@ -59,6 +59,13 @@ func (n *Node) endIfLeft() {
 	}
 }
 
+// Abandon ends the node as Stop does, but without leaving the run: another process goes on in it.
+func (n *Node) Abandon(done func()) {
+	n.instance.refused = true
+	n.onStop = done
+	n.end()
+}
+
 func (n *Node) end() {
 	if n.stopped {
 		return

@@ -141,6 +141,11 @@ type Config struct {
 	// Disputant argues in disputes. Without one this member makes no accusation, and loses every
 	// dispute in which it is accused.
 	Disputant Disputant
+	// Instance tells this process from others with its key; 0: the time of its start does.
+	Instance uint64
+	// Failed, if not nil, is called on the loop when the node cannot go on; the owner then ends it.
+	// After an *ElsewhereError it calls Abandon: another process takes part with the key.
+	Failed func(error)
 	// Expelled, if not nil, is called on the loop when the member was convicted. Its part in the
 	// run is over for good.
 	Expelled func(*ExpelledError)
@@ -183,6 +188,7 @@ type Node struct {
 	// notInitial is set once Config.Initial did not have what the run began with.
 	notInitial  bool
 	connections connections
+	instance    instance
 	params      params
 	optim       optimizer
 	held        map[wire.Hash]bool    // blobs the machine holds on to
@@ -225,6 +231,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.optim.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.StateLen()}
 	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed})
 	n.slicer, _ = cfg.Engine.Slicer()
+	n.instance.addr = n.instanceAddr()
 	n.sealed = map[uint32][]byte{}
 	if cfg.Bucket != nil {
 		n.exchange = newBuckets(n, cfg.Bucket)
@@ -278,6 +285,8 @@ func (n *Node) follow(s ledger.Snapshot) {
 	n.observeState(s)
 	if first {
 		n.convicted = s.State.ConvictionsTotal()
+		i, ok := s.State.Find(n.self)
+		n.instance.prior = ok && s.State.Status(i).Present()
 	}
 	n.watchDisputes()
 	n.step(client.StateChanged{State: s.State, TimeMs: s.TimeMs})
@@ -291,7 +300,7 @@ func (n *Node) follow(s ledger.Snapshot) {
 
 // step feeds one event to the machine and performs what it asks for.
 func (n *Node) step(ev client.Event) {
-	if n.ctx.Err() != nil {
+	if n.ctx.Err() != nil || n.instance.refused {
 		return
 	}
 	now := uint64(n.cfg.Loop.Now().UnixMilli())

@@ -112,8 +112,11 @@ func (n *Node) load() {
 			}
 			n.optim.last = n.optim.keep(optimizer)
 			n.restore(loaded.Committed)
-			if loaded.InDoubt {
-				n.note("state directory: the last commitment cannot be read; leaving out the round that is open")
+			if n.doubtful(loaded.Committed.Commitment) {
+				loaded.InDoubt = true
+			}
+			if n.instance.doubt = loaded.InDoubt; loaded.InDoubt {
+				n.note("state directory: what this key signed last is not in it, or cannot be read; leaving out the round that is open")
 			}
 			if v == nil {
 				n.step(loaded)

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
@@ -56,19 +57,51 @@ func (p *peers) publish(_ uint32, authored []byte) {
 }
 
 func (p *peers) askCommitments(a client.AskCommitments) {
-	p.question(a.To, appendQuestion(nil, a.Round, a.Of), func(answer []byte) {
-		for r := wire.NewReader(answer); r.Len() > 0; {
-			b := r.Var(p2p.MaxGossip)
-			if r.Err() != wire.OK {
-				return
-			}
-			author, signed, ok := p.node.parseAuthored(b)
-			if !ok {
-				return
-			}
-			p.node.received(author, signed)
+	p.question(a.To, appendQuestion(nil, a.Round, a.Of), p.answered)
+}
+
+// answered takes the answer to a question for commitments.
+func (p *peers) answered(answer []byte) {
+	for r := wire.NewReader(answer); r.Len() > 0; {
+		b := r.Var(p2p.MaxGossip)
+		if r.Err() != wire.OK {
+			return
 		}
-	})
+		author, signed, ok := p.node.parseAuthored(b)
+		if !ok {
+			return
+		}
+		p.node.received(author, signed)
+	}
+}
+
+// askOwn asks all at once: the one that holds a commitment may be among those slow to answer.
+func (p *peers) askOwn(round, member uint32, to []key.Public, done func(heard bool)) {
+	q := appendQuestion(nil, round, []uint32{member})
+	ctx, cancel := context.WithCancel(p.node.ctx)
+	open, heard, ended := len(to), false, false
+	end := func() {
+		if !ended {
+			ended = true
+			cancel()
+			done(heard)
+		}
+	}
+	stop := p.node.cfg.Loop.After(ownFor, end)
+	for _, k := range to {
+		p.network.Ask(ctx, k, q, func(answer []byte, err error) {
+			p.node.cfg.Loop.Post(func() {
+				if err == nil {
+					p.answered(answer)
+				}
+				heard = heard || err == nil || errors.Is(err, p2p.ErrRefused) // that it holds none
+				if open--; open == 0 {
+					stop()
+					end()
+				}
+			})
+		})
+	}
 }
 
 func (p *peers) askSpans(a client.AskSpans) {

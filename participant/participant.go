@@ -106,7 +106,7 @@ type Participant struct {
 	agreed   wire.Hash // parameters that the run agreed on last
 	params   wire.Hash // parameters held
 	finished bool      // the run has, and the final parameters are held
-	expelled *node.ExpelledError
+	fault    error     // that the member was expelled, or why its node could not go on
 }
 
 // New connects to the run's chain and checks all that can be checked before taking part: the
@@ -191,8 +191,9 @@ func (p *Participant) Run(ctx context.Context) error {
 		Listen: p.join, Initial: p.Trainer.Initial, States: p.Trainer.Spec.States(), Store: p.store,
 		Checkpoint: p.checkpoint, Recall: p.recall, CheckpointAlways: p.Checkpoints > 0,
 		EvalRounds: evaluate, Observe: p.observed, Stake: p.Stake, Pool: p.Pool,
+		Instance: newInstance(), Failed: p.failed,
 		Expelled: func(err *node.ExpelledError) {
-			p.expelled = err
+			p.fault = err
 			p.node.Stop(0, end)
 		},
 	}
@@ -209,7 +210,7 @@ func (p *Participant) Run(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if cfg.Speed, err = p.Trainer.Trial(ctx); err != nil {
+	if cfg.Speed, err = p.trial(ctx); err != nil {
 		return err
 	}
 	if p.Wrap != nil {
@@ -229,11 +230,8 @@ func (p *Participant) Run(ctx context.Context) error {
 	if err := p.loop.Run(work); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if p.expelled != nil {
-		return p.expelled
-	}
-	if !p.finished {
-		return nil
+	if p.fault != nil || !p.finished {
+		return p.fault
 	}
 	path, err := p.saver.last(p.store, p.params.String())
 	if path != "" {

@@ -39,6 +39,9 @@ In a run that exchanges by buckets you are a miner, and name an S3 bucket of you
 which you write, and the one that others read with, which is announced on the chain. Both are tried before
 you join.
 
+One key takes part in one place. While another process takes part with it, join ends with an error that
+says where. Without its state directory, or with an older backup, it leaves out the round that is open.
+
 A key is made if there is none. No port needs to be open. On a terminal a window shows the run; what
 happens is recorded in the state directory, for entrain watch and for other tools.`,
 		Example: `  entrain join my-run --data ./corpus
