@@ -1,22 +1,21 @@
-// Package codec is the seam between a gradient and what the members of a run send each other for
-// it.
+// Package codec defines how gradients become payloads that members exchange, and how payloads
+// become an update of the parameters.
 //
-// A Codec turns a member's gradient into a payload (Encode), refuses payloads which are not exactly
-// what Encode can write (Check), and moves the parameters by the set of payloads that was accepted
-// for a round (Apply):
+// A Codec turns a member's gradient into a payload (Encode), refuses payloads that Encode cannot
+// write (Check), and updates the parameters from the payloads accepted in a round (Apply):
 //
 //	member 1   gradient, state -> Encode -> payload 1 ┐
 //	member 2   gradient, state -> Encode -> payload 2 ├-> Apply -> the same parameters for all
 //	...                                               ┘
 //
-// Everything here is exact. Encode is a function of its arguments alone, to the last bit, on every
-// machine and for any number of workers: a member that doubts a payload computes it again and
-// compares hashes. Apply is exact too, so that all replicas stay equal bit for bit.
+// Codecs are exact: the result of Encode and Apply depends only on their arguments, to the last
+// bit, on every machine and for any number of workers. A member that doubts a payload computes it
+// again and compares hashes, and all copies of the parameters stay equal.
 //
-// Each compressor is a package: codec/distro (DCT, top-k, one bit), codec/sparseloco (several local
+// Each codec is a package: codec/distro (DCT, top-k, one bit), codec/sparseloco (several local
 // steps, top-k, two bits), codec/slice (a part of the parameters that is drawn after the member
-// committed to all of it), and codec/dense (the whole gradient, for tests and as a baseline). They
-// share Clip, Norm, CheckLR and CheckRange. A specification chooses one by its [Kind].
+// committed to all of it), and codec/dense (the whole gradient, as a baseline). A specification
+// names one by its [Kind].
 package codec
 
 import (
@@ -24,70 +23,69 @@ import (
 	"fmt"
 )
 
-// A Codec compresses the gradients of one layout of parameters and applies what was compressed. It
-// holds no state of a member or a round, and may be used by several goroutines at once.
+// A Codec compresses the gradients of one layout of parameters and applies the result. It holds no
+// state of a member or a round and is safe for concurrent use.
 type Codec interface {
-	// StateLen is the number of float32 of private state that a member keeps from round to round. A
+	// StateLen returns the number of float32 of private state that a member keeps between rounds. A
 	// new state is all zeros.
 	StateLen() int
 
-	// Encode appends the payload for grad to dst and updates state, which holds what was not sent
-	// and will be. grad is one flat slice in the order of the layout and is not changed; lr is the
-	// learning rate of this step. If grad holds a NaN or an infinity the error wraps ErrNotFinite.
-	// After an error nothing was appended and state is as before. It panics if a slice has the
-	// wrong length.
+	// Encode appends the payload for grad to dst and updates state, which holds what is still to be
+	// sent. grad is flat, in the order of the layout, and is not changed. lr is the learning rate
+	// of the step. The error wraps ErrNotFinite if grad or state holds a NaN or an infinity. If it
+	// fails, dst and state are unchanged. Encode panics if a slice has the wrong length.
 	Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error)
 
-	// Check returns nil if payload is well formed, and otherwise what is wrong with it. All that
-	// Encode writes is well formed, no two well-formed payloads mean the same update, and Apply
-	// takes no others. It allocates nothing but the error, whatever the bytes.
+	// Check returns an error unless payload is well formed. Everything that Encode writes is well
+	// formed, and no two well-formed payloads mean the same update. Check allocates nothing except
+	// the error.
 	Check(payload []byte) error
 
-	// PayloadMax is the length in bytes of the longest payload that passes Check.
+	// PayloadMax returns the length in bytes of the longest payload that passes Check.
 	PayloadMax() int
 
-	// Apply moves params by the payloads of one round, in the canonical order given by the caller,
-	// at learning rate lr. Every member counts in every coefficient, whether it sent it or not, so
-	// that nobody gains weight by sending what no other sends. Weight decay is done here, on every
-	// replica, not by those who trained. Without payloads nothing changes. All payloads are checked
-	// first: after an error params is as before. It panics if params has the wrong length.
+	// Apply updates params from the payloads of one round, in the canonical order given by the
+	// caller, with learning rate lr. A coefficient is averaged over all members, whether they sent
+	// it or not, so that nobody gains weight by sending what others do not. Apply also decays
+	// weights. Without payloads it changes nothing. It checks all payloads first; if it fails,
+	// params is unchanged. It panics if params has the wrong length.
 	Apply(params []float32, payloads [][]byte, lr float32) error
 }
 
-// ErrNotFinite is wrapped by the error of Encode when the gradient or the state holds a NaN or an
-// infinity: the batch must be skipped.
+// ErrNotFinite reports that the gradient or the state holds a NaN or an infinity. The member skips
+// the batch.
 var ErrNotFinite = errors.New("not a finite number")
 
-// ErrTooLarge is wrapped by the error of Encode when the gradient or the state is finite and beyond
-// what a codec computes with.
+// ErrTooLarge reports that the gradient or the state is finite but larger than the codec can
+// compute with.
 var ErrTooLarge = errors.New("too large")
 
-// Limits of what a codec takes.
+// Limits of a codec's input.
 const (
-	// PayloadsMax bounds the payloads in a round. It is above the 10,000 members of a run, and a
-	// float32 holds sums of that many signs exactly.
+	// PayloadsMax is the most payloads in a round. It is above the 10,000 members of a run, and a
+	// float32 holds sums of as many signs exactly.
 	PayloadsMax = 1 << 16
-	// LRMax bounds the learning rate. It is far above any that trains, and no product with it
+	// LRMax is the greatest learning rate. It is far above any useful one, and no product with it
 	// overflows.
 	LRMax = 1 << 10
-	// NormMax bounds the Euclidean norm of a gradient before clipping. Only a broken gradient is
-	// above it, and no sum below it overflows.
+	// NormMax is the greatest Euclidean norm of a gradient before clipping. Only a broken gradient
+	// exceeds it, and no sum below it overflows.
 	NormMax = 1 << 60
 )
 
-// CheckLR returns an error unless lr is a number in [0, LRMax] with lr*weightDecay at most 1.
-// Beyond that, decay would turn weights around.
+// CheckLR returns an error unless lr is in [0, LRMax] and lr*weightDecay is at most 1. A greater
+// product would reverse the sign of weights.
 func CheckLR(lr, weightDecay float32) error {
 	if !(lr >= 0 && lr <= LRMax) { // written so that NaN fails
 		return fmt.Errorf("learning rate %v is not in [0, %d]", lr, LRMax)
 	}
 	if lr*weightDecay > 1 {
-		return fmt.Errorf("learning rate %v with weight decay %v would turn weights around: their product must not exceed 1", lr, weightDecay)
+		return fmt.Errorf("learning rate %v times weight decay %v exceeds 1", lr, weightDecay)
 	}
 	return nil
 }
 
-// CheckRange returns an error unless v, the setting of that name, is a number in [0, max].
+// CheckRange returns an error unless v, the setting with the given name, is in [0, max].
 func CheckRange(name string, v, max float32) error {
 	if !(v >= 0 && v <= max) { // written so that NaN fails
 		return fmt.Errorf("%s is %v, it must be in [0, %v]", name, v, max)
@@ -95,8 +93,8 @@ func CheckRange(name string, v, max float32) error {
 	return nil
 }
 
-// CheckSet returns an error unless Apply may go on: CheckLR passes, there are at most PayloadsMax
-// payloads, and each passes check.
+// CheckSet returns an error unless lr passes CheckLR, there are at most PayloadsMax payloads, and
+// each passes check.
 func CheckSet(check func(payload []byte) error, payloads [][]byte, lr, weightDecay float32) error {
 	if err := CheckLR(lr, weightDecay); err != nil {
 		return err
@@ -113,5 +111,5 @@ func CheckSet(check func(payload []byte) error, payloads [][]byte, lr, weightDec
 }
 
 // Keep returns 1 - lr*weightDecay, the factor by which weight decay multiplies every weight in a
-// step, each operation rounded to binary32.
+// step, rounding each operation to binary32.
 func Keep(lr, weightDecay float32) float32 { return 1 - float32(lr*weightDecay) }

@@ -10,25 +10,24 @@ import (
 // HeaderLen is the length in bytes of the header with which every payload begins.
 const HeaderLen = 12
 
-// A Header says which codec wrote a payload, in which version and for which layout, so that a
-// payload of another run, model or setting is refused at its first bytes instead of being read as
-// something else:
+// A Header identifies the codec that wrote a payload, its version and the layout, so that a payload
+// of another run, model or setting is refused instead of misread:
 //
 //	offset  bytes
 //	0       4      magic: the codec and the version of its format, in ASCII
 //	4       8      the first 8 bytes of Sum("entrain/codec", magic, settings, tensors)
 //
-// where settings is the number of settings and each setting (U32 each), and tensors is for each
-// tensor its name (Var), its number of dimensions (U32) and its dimensions (U64 each), all written
-// as package wire does.
+// settings is the number of settings and each setting (U32 each). tensors is for each tensor its
+// name (Var), its number of dimensions (U32) and its dimensions (U64 each). Package wire defines
+// these encodings.
 type Header [HeaderLen]byte
 
-// NewHeader returns the header of the payloads of one codec, for one layout and those settings
-// which change the meaning of their bytes.
+// NewHeader returns the header of a codec's payloads for a layout. settings are those that change
+// the meaning of the bytes. It panics if magic is not 4 bytes long.
 func NewHeader(magic string, layout tensor.Layout, settings ...uint32) Header {
 	var h Header
 	if copy(h[:4], magic) != 4 || len(magic) != 4 {
-		panic(fmt.Sprintf("codec: magic %q is not of 4 bytes", magic))
+		panic(fmt.Sprintf("codec: magic %q is not 4 bytes long", magic))
 	}
 	b := wire.AppendU32(nil, uint32(len(settings)))
 	for _, s := range settings {
@@ -49,13 +48,13 @@ func NewHeader(magic string, layout tensor.Layout, settings ...uint32) Header {
 // Check returns an error unless payload has exactly length bytes and begins with h.
 func (h Header) Check(payload []byte, length int) error {
 	if len(payload) != length {
-		return fmt.Errorf("payload has %d bytes, this layout's have %d", len(payload), length)
+		return fmt.Errorf("payload has %d bytes, want %d for this layout", len(payload), length)
 	}
 	if string(payload[:4]) != string(h[:4]) {
-		return fmt.Errorf("payload begins with %q, not %q: it is of another codec or version", payload[:4], string(h[:4]))
+		return fmt.Errorf("payload begins with %q, not %q: it is from another codec or version", payload[:4], string(h[:4]))
 	}
 	if string(payload[4:HeaderLen]) != string(h[4:]) {
-		return fmt.Errorf("payload is for layout %x, not %x: it is of another model or other settings", payload[4:HeaderLen], string(h[4:]))
+		return fmt.Errorf("payload is for layout %x, not %x: it is from another model or other settings", payload[4:HeaderLen], string(h[4:]))
 	}
 	return nil
 }

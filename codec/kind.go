@@ -16,17 +16,17 @@ type Kind struct {
 	// Defaults are the options of a specification that sets none, as a comparable struct. Its toml
 	// tags are the keys of the table optimizer.<Name>.
 	Defaults Options
-	// Disputable returns the number of blocks that the parameters are cut in, without making the
-	// codec, which is a [Disputable]. It is nil if steps cannot be disputed.
+	// Disputable returns the number of blocks into which the codec cuts the parameters, without
+	// making the codec, which is a [Disputable]. It is nil if steps cannot be disputed.
 	Disputable func(o Options, layout tensor.Layout) (blocks uint64)
 	// Sliceable reports whether the codec seals updates for an exchange by buckets: it is a
 	// [Sliceable].
 	Sliceable bool
 }
 
-// Options are what a specification sets for a codec.
+// Options are the settings of a codec in a specification.
 type Options interface {
-	// Check returns what is wrong, beginning with a key, or nil.
+	// Check returns an error that begins with the key at fault, or nil.
 	Check() error
 	// StateLen returns the number of floats in a member's optimizer state, for n parameters.
 	StateLen(n int) int
@@ -38,29 +38,29 @@ type Options interface {
 
 // A Block is a rectangle of a tensor that a [Disputable] transforms and codes by itself.
 type Block struct {
-	// Offset is the place of its first element in the flat gradient, Stride the distance from one
-	// of its rows to the next.
+	// Offset is the offset of its first element in the flat gradient. Stride is the distance from
+	// one of its rows to the next.
 	Offset, Stride int
 	Rows, Cols     int
 	State          int // offset of its coefficients, row-major, in the private state
 	Bit, Bits      int // offset and length of its code, in the bits of a payload after the header
 }
 
-// A Disputable is a codec whose Encode a referee can judge in parts. Encode clips the gradient, and
-// then does Columns, Rows, Momentum and Code with each block. Together these give the bits that
-// Encode gives.
+// A Disputable is a codec whose Encode a referee can judge in parts. Encode clips the gradient and
+// then runs Columns, Rows, Momentum and Code on each block. These give the same bits as Encode.
 type Disputable interface {
 	Codec
 	// Blocks returns the number of blocks. They lie in the state, and their codes in a payload, one
 	// after another without gaps.
 	Blocks() int
 	Block(i int) Block
-	// Header returns what every payload begins with.
+	// Header returns the header of every payload.
 	Header() Header
-	// Clipping returns the norm that Encode clips the gradient to (0 clips nothing), and the weight
-	// decay that bounds the learning rate (CheckLR).
+	// Clipping returns the norm to which Encode clips the gradient, or 0 for no clipping, and the
+	// weight decay, which bounds the learning rate (CheckLR).
 	Clipping() (norm, weightDecay float32)
-	// CheckMagnitude returns nil if Encode takes a state whose greatest magnitude is most.
+	// CheckMagnitude returns an error unless Encode accepts a state whose greatest magnitude is
+	// most.
 	CheckMagnitude(most float32) error
 	// Columns computes columns [from, to) of the transform of block i; Rows then computes rows
 	// [from, to). out and x are row-major. After both, out holds the block's coefficients.
@@ -69,12 +69,12 @@ type Disputable interface {
 	// Momentum adds a block's coefficients to its momentum. step is the learning rate times the
 	// factor of Clip, rounded.
 	Momentum(momentum, coefficients []float32, step float32)
-	// Code takes what is sent out of the momentum of block i, and returns its code, lowest word
+	// Code removes what is sent from the momentum of block i, and returns its code, lowest word
 	// first.
 	Code(i int, momentum []float32) []uint64
 }
 
-// A Range is positions [From, To) of the flat parameters, all of one tensor.
+// A Range is the positions [From, To) of the flat parameters, all in one tensor.
 type Range struct {
 	Tensor   int // its number in the layout
 	From, To int
@@ -93,16 +93,18 @@ type Sliceable interface {
 	// state slice.
 	RevealLen() int
 	StateSliceLen() int
-	// Reveal appends to dst what the seed draws of a sealed update.
+	// Reveal appends to dst the reveal of a sealed update: what the seed draws of it.
 	Reveal(dst, sealed []byte, seed wire.Hash) []byte
 	// Open returns the root and the seed that a reveal belongs to.
 	Open(reveal []byte) (root, seed wire.Hash, err error)
-	// Settle takes what the seed's slice has sent out of a member's state, before its next Encode.
+	// Settle subtracts what the seed's slice sent from a member's state, before its next Encode.
 	Settle(state []float32, seed wire.Hash)
-	// Ranges returns what the seed draws, and Values appends to dst a reveal's values on it.
+	// Ranges returns the ranges that the seed draws. Values appends to dst a reveal's values on
+	// them.
 	Ranges(seed wire.Hash) []Range
 	Values(dst []float32, reveal []byte) []float32
-	// StateSlice returns the parameters where the seed draws, and PatchState puts them into params.
+	// StateSlice returns the parameters on the ranges that the seed draws. PatchState copies them
+	// into params.
 	StateSlice(params []float32, seed wire.Hash) []byte
 	PatchState(params []float32, stateSlice []byte) error
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// NormSegment is how many elements one task of Norm adds up. It is part of the definition of Norm:
-// another number gives other bits.
+// NormSegment is the number of elements that one task of Norm sums. It is part of the definition of
+// Norm: another number gives other bits.
 const NormSegment = 1 << 14
 
-// Squares are the partial sums of the squares of a segment of Norm.
+// Squares are the partial sums of squares of a segment.
 type Squares [vec.Lanes]float64
 
 // Add adds the squares of v, whose first element is number at of the segment.
@@ -22,7 +22,7 @@ func (s *Squares) Add(at int, v []float32) {
 	}
 }
 
-// Sum folds the partial sums, which it destroys, into that of the segment.
+// Sum returns the sum of the partial sums, which it overwrites.
 func (s *Squares) Sum() float64 {
 	for half := len(s) / 2; half > 0; half /= 2 {
 		for i := range half {
@@ -32,31 +32,31 @@ func (s *Squares) Sum() float64 {
 	return s[0]
 }
 
-// Norm returns the Euclidean norm of v. It is NaN or an infinity exactly if v holds a NaN or an
+// Norm returns the Euclidean norm of v. It is NaN or infinite if and only if v holds a NaN or an
 // infinity.
 //
-// The order of the sum is part of the definition: segments of 16384 elements; in each, element i is
-// squared and added to partial sum i mod 16; the 16 are folded by halves (0+8, 1+9, ...; then 0+4,
-// ...; 0+2, 1+3; 0+1); the segments' sums are added in their order, beginning with +0. All of it in
-// binary64, in which the square of a binary32 is exact (so it is no matter whether a compiler fuses
-// it into the sum) and no sum of such squares overflows.
+// The order of the sum is part of the definition. v is divided into segments of 16384 elements. In
+// each, the square of element i is added to partial sum i mod 16, and the 16 sums are folded by
+// halves (0+8, 1+9, ...; then 0+4, ...; 0+2, 1+3; 0+1). The segments' sums are added in order,
+// starting with +0. All of it is binary64, in which the square of a binary32 is exact, so that
+// fusing changes nothing, and no sum of such squares overflows.
 func Norm(pool *exact.Pool, v []float32) float64 { return NewClipper(pool).norm(v) }
 
-// Clip returns the factor, at most 1, which brings grad to a Euclidean norm of at most max; a max
-// of 0 stands for no limit. The error wraps ErrNotFinite if grad holds a NaN or an infinity; a norm
-// above NormMax is an error too. grad is not changed: the factor is to be multiplied into whatever
-// else scales the gradient.
+// Clip returns the factor, at most 1, that scales grad to a Euclidean norm of at most max. A max of
+// 0 means no limit. It does not change grad; the caller multiplies the factor into its own scale.
+// The error wraps ErrNotFinite if grad holds a NaN or an infinity, and ErrTooLarge if the norm
+// exceeds NormMax.
 func Clip(pool *exact.Pool, grad []float32, max float32) (float32, error) {
 	return NewClipper(pool).Clip(grad, max)
 }
 
-// A Clipper computes Clip again and again without allocating. It is for one goroutine at a time.
+// A Clipper computes Clip without allocating. One goroutine at a time may use it.
 type Clipper struct {
 	pool *exact.Pool
 	loop vec.Kernel
-	v    []float32 // while norm runs
-	sums []float64 // of the segments
-	work []Squares // of the workers
+	v    []float32 // the argument of norm
+	sums []float64 // by segment
+	work []Squares // by worker
 	add  func(w *exact.Worker, segment int)
 }
 
@@ -76,7 +76,7 @@ func (c *Clipper) norm(v []float32) float64 {
 	}
 	c.v, c.sums = v, c.sums[:segments]
 	c.pool.RunOn(segments, c.add)
-	c.v = nil // keeps no caller's memory alive
+	c.v = nil // releases the caller's memory
 	var sum float64
 	for _, s := range c.sums {
 		sum += s
@@ -84,14 +84,14 @@ func (c *Clipper) norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// sumSquares adds up the squares of one segment in 16 interleaved partial sums.
+// sumSquares returns the sum of the squares of one segment, with 16 partial sums.
 func (c *Clipper) sumSquares(p *Squares, v []float32) float64 {
 	*p = Squares{}
 	c.loop.SumSquares(v, (*[vec.Lanes]float64)(p))
 	return p.Sum()
 }
 
-// Clip is the function Clip.
+// Clip is like the function Clip.
 func (c *Clipper) Clip(grad []float32, max float32) (float32, error) {
 	norm := c.norm(grad)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
@@ -100,7 +100,7 @@ func (c *Clipper) Clip(grad []float32, max float32) (float32, error) {
 	return Factor(norm, max)
 }
 
-// Factor is Clip for a gradient whose norm is known.
+// Factor is like Clip, for a gradient with a known norm.
 func Factor(norm float64, max float32) (float32, error) {
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return 0, fmt.Errorf("gradient of norm %g: %w", norm, ErrNotFinite)

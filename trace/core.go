@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// Side is the side of a tile: matrices are cut into tiles of Side by Side floats, 4 KiB, smaller
-	// at the edges.
+	// Side is the side of a tile: matrices are cut into tiles of Side by Side floats, 4 KiB,
+	// smaller at the edges.
 	Side = 32
 	// ReadsMax is the most tiles a slice reads.
 	ReadsMax = 8
@@ -36,8 +36,8 @@ type Read struct {
 	Index  uint32
 }
 
-// Op is an operation: it defines how each slice of each tile of its value is made. It is safe for
-// concurrent use.
+// An Op is an operation. It defines how each slice of each tile of its value is made, and is safe
+// for concurrent use.
 type Op interface {
 	// Name describes the value for people: "sequence 5, layer 3, attention scores of head 2".
 	Name() string
@@ -47,14 +47,14 @@ type Op interface {
 	Slices(tile uint32) uint32
 	// Words returns the number of words of a tile after the given slice.
 	Words(tile, slice uint32) int
-	// Reads lists what the slice reads besides the words of the tile so far: at most ReadsMax inputs,
-	// always the same, values only of earlier operations. A slice that reads parameters or state reads
-	// one chunk, because a chunk alone fills most of a message.
+	// Reads lists what the slice reads besides the words of the tile so far: at most ReadsMax
+	// inputs, always the same, values only of earlier operations. A slice that reads parameters or
+	// state reads one chunk, because a chunk alone fills most of a message.
 	Reads(tile, slice uint32) []Read
 	// Step returns the words of the tile after this slice. acc holds the words after the previous
 	// slice, nil at slice 0; Step may change and return it. in holds the words that Reads lists, in
-	// that order, and must not be changed. All have the lengths that Words returns. Step is total: for
-	// any words it returns Words(tile, slice) words and does not panic. It depends only on its
+	// that order, and must not be changed. All have the lengths that Words returns. Step is total:
+	// for any words it returns Words(tile, slice) words and does not panic. It depends only on its
 	// arguments and has the same bits for every kernel of w on every machine: a NaN is always the
 	// canonical one (see Canonical).
 	//
@@ -79,9 +79,9 @@ type Program interface {
 // Tail is the part of a program that follows the gradient: the codec's computation.
 type Tail interface {
 	Len() uint32
-	// Op returns operation t of the tail, which is operation base + t of the program. gradient returns
-	// the operation that holds the gradient of tensor i of the layout, before clipping: a matrix of
-	// the tensor's last two dimensions (a vector has one row), cut as in Matrix.
+	// Op returns operation t of the tail, which is operation base + t of the program. gradient
+	// returns the operation that holds the gradient of tensor i of the layout, before clipping: a
+	// matrix of the tensor's last two dimensions (a vector has one row), cut as in Matrix.
 	Op(t, base uint32, gradient func(tensor int) uint32) Op
 }
 
@@ -167,7 +167,7 @@ func leaf(op Op, words []uint32) wire.Hash {
 	if l, ok := op.(Leafer); ok {
 		return l.Leaf(words)
 	}
-	// This is bisect.Leaf without copying the words: a trace hashes thousands of times more bytes than
-	// the model's weights have.
+	// This is bisect.Leaf without copying the words: a trace hashes thousands of times the bytes of
+	// the model's weights.
 	return wire.Sum("entrain/words", tensor.Bytes(Floats(words)))
 }

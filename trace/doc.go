@@ -1,9 +1,9 @@
 // Package trace turns a member's share of one round into an explicit program: a list of operations,
-// each of which makes one value. A value is cut into tiles, and a tile is made in slices. Every
-// slice can be recomputed alone, from a few kilobytes, so a referee that saw nothing of the
+// each of which makes one value. A value is cut into tiles, and a tile is made in slices. Anyone
+// can recompute a single slice from a few kilobytes, so a referee that saw nothing of the
 // computation can decide which of two disagreeing parties is wrong.
 //
-// # Three trees
+// # # Three trees
 //
 // Run runs a program and hashes every slice. With bisect.Root over each list of hashes,
 //
@@ -13,33 +13,33 @@
 //	trace   root of the operations' leaves
 //
 // The last operation's leaf is the outcome, the result that a commitment names
-// (coordinator.Outcome; see Leafer). So a member that committed to a result can be asked for a
+// (coordinator.Outcome; see Leafer). A member that committed to a result must therefore have a
 // trace that ends with it. Two traces of one program with different outcomes have a first operation
 // at which they differ, in it a first tile, and in that a first slice. The parties find it by
-// showing sixteen children of a node at a time (bisect.Children). Everything that the slice reads
-// was made by earlier operations, and the words it continues from by an earlier slice, so both
+// showing sixteen children of a node at a time (bisect.Children). Earlier operations made
+// everything that the slice reads, and an earlier slice made the words it continues from, so both
 // parties have claimed the same hashes for them. Evidence opens those hashes under one party's
 // root, and Judge computes the slice. A party whose hash differs from the result lied.
 //
 // The program determines the shape of the trees. Everyone derives it from the run's configuration
-// and the number of sequences in the share: no party controls how many tiles or slices there are,
-// how many words they have, or what a slice reads. Whatever words evidence opens, Step is total,
-// and its result is the same on every machine. NaNs, whose bits differ between processors, are
-// always canonical.
+// and the number of sequences in the share. No party controls how many tiles or slices there are,
+// how many words they have, or what a slice reads. Step is total: it returns a result for any words
+// that evidence opens, and the same result on every machine. It makes NaNs canonical because their
+// bits differ between processors.
 //
-// # Words, matrices, tiles
+// # # Words, matrices, tiles
 //
 // A word is 32 bits; a float is its bits. A matrix is cut into tiles of 32 by 32, 4 KiB, numbered
-// row by row, smaller at the edges. Where heads lie side by side, in queries, keys, values and
+// row by row, and smaller at the edges. Where heads lie side by side, in queries, keys, values and
 // their weights, each head is cut separately, so no tile spans two heads even if 32 does not divide
-// HeadDim. Gradients are cut again, into the tiles of Matrix, before the tail reads them. Scores,
-// probabilities and their gradients have only tiles on and below the diagonal, in pairs of rows:
-// package llama computes 64 queries at a time, and the zeros above the diagonal of such a block
-// take part in its products.
+// HeadDim. Their gradients are cut again, into the tiles of Matrix, before the tail reads them.
+// Scores, probabilities and their gradients have only tiles on and below the diagonal, in pairs of
+// rows: package llama computes 64 queries at a time, and the zeros above the diagonal of such a
+// block take part in its products.
 //
 // A vector with one number per row has tiles of 32 numbers.
 //
-// # The program
+// # # The program
 //
 // The bits are those of llama.Model.Grad; packages llama and exact define the order of operations.
 // Sequences are computed one after another, which gives the same bits as any number together.
@@ -56,7 +56,7 @@
 // Once a sequence, with the layers and heads in llama's order:
 //
 //	tokens                 those of 32 positions, and the one that follows
-//	embedding              the token's row of the table; the slices pass over the whole table,
+//	embedding              the token's row of the table; the slices traverse the whole table,
 //	                       because the program does not know which rows those are
 //	1/rms, norm            1/√(Σx²/n + eps); (x·inv)·gain
 //	queries, keys, values  x·Wᵀ
@@ -76,11 +76,12 @@
 //	gradient of gains      start + Σ over blocks of 64 tokens of Σ(dy·x)·inv
 //	... of gate and up     as exact.SwiGLUBackward
 //	... of probabilities   dout·vᵀ;  sum Σdp·p;  of scores (p·(dp - sum))·scale
-//	... of q, k, v         ds·k; start + dsᵀ·q and start + pᵀ·dout, chains over the heads of a group; q and k turned back
+//	... of q, k, v         ds·k; start + dsᵀ·q and start + pᵀ·dout, chains over the heads
+//	                       of a group; q and k turned back
 //	... of the embedding   start + the rows of its tokens; if tied, start is the head's
 //
-// The loss itself is not among them: nothing that is committed to depends on it. These follow the
-// share's sequences:
+// The loss itself is absent, because no commitment depends on it. After the share's sequences
+// follow:
 //
 //	gradient of a tensor   in the tiles of Matrix, where heads were cut separately
 //	the tail               the codec's computation on the gradient: see NewTail
@@ -88,7 +89,7 @@
 // Sums along a row keep 16 lanes per row between slices, 2 KiB per tile, as package exact defines
 // them; the last slice folds them.
 //
-// # Sizes
+// # # Sizes
 //
 // A slice reads at most eight tiles and computes at most about a hundred thousand multiply-adds, so
 // a referee in plain Go needs about a millisecond. Its evidence has at most 48 KB: the words of its
@@ -102,6 +103,6 @@
 //	1b, 16 sequences of 2048     159,335   5, up to 4, up to 3
 //
 // Tracing takes five to ten times as long as the step, most of it hashing. Opening an operation
-// reruns what leads to it. Memory holds the values that are still to be read: parameters, gradient,
-// and the activations of one sequence.
+// computes again everything that leads to it. A trace holds in memory the values that are still to
+// be read: parameters, gradient, and the activations of one sequence.
 package trace

@@ -6,37 +6,38 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// Which function an each computes, of the values of its list: matrices of the same cut, m, and
-// vectors of their rows, v.
+// A function is what an elementwise operation computes from its matrices m0, m1, m2, which have the
+// same tiles, and its vectors of one number a row. Vectors are numbered after the matrices: v1 is
+// the first after m0.
 type function uint8
 
 const (
-	normalize     function = iota // m0·v1·gains, as exact.Normalize
-	normGradient                  // m0 + (m1·gains)·v3 + m2·v4, as exact.RMSNormBackward; m0, if it is none, is zeros
+	normalize     function = iota // (m0·v1)·gains, as exact.Worker.Normalize
+	normGradient                  // m0 + (m1·gains)·v3 + m2·v4, as RMSNormBackward; m0 may be none
 	probability                   // Exp(m0·scale - v1)·v2, and 0 above the diagonal
 	scoreGradient                 // (m1·(m0 - v2))·scale, and 0 above the diagonal
-	swiglu                        // h of exact.SwiGLU for m0 the gate and m1
-	gateGradient                  // g of exact.SwiGLUBackward for m0 the gate, m1, and m2 the gradient of h
+	swiglu                        // (m0·Sigmoid(m0))·m1, as SwiGLU
+	gateGradient                  // g of SwiGLUBackward for g = m0, u = m1, dh = m2
 	upGradient                    // u of the same
-	logitGradient                 // Exp(m0 - v1)·v2, at the row's target less the weight of a token's loss; the last of the list are the tokens
+	logitGradient                 // Exp(m0 - v1)·v2, less the loss's weight at the target in v3
 )
 
-// each is an operation whose elements depend on those of other matrices in the same place: one
-// slice a tile.
-type each struct {
+// elementwise is an operation whose elements depend on the elements of other matrices at their
+// place, and on numbers of their row and column. Each tile is one slice.
+type elementwise struct {
 	function function
 	out      grid
 	m        []value
 	v        []ref
-	gains    ref // one row, or none
+	gains    ref // a vector over the columns, or none
 	scale    float32
 }
 
-func (e *each) tiles() uint32            { return e.out.tiles() }
-func (*each) slices(uint32) uint32       { return 1 }
-func (e *each) words(tile, _ uint32) int { return e.out.words(tile) }
+func (e *elementwise) tiles() uint32            { return e.out.tiles() }
+func (*elementwise) slices(uint32) uint32       { return 1 }
+func (e *elementwise) words(tile, _ uint32) int { return e.out.words(tile) }
 
-func (e *each) reads(at spot, tile, _ uint32) []Read {
+func (e *elementwise) reads(at spot, tile, _ uint32) []Read {
 	r, c := e.out.place(tile)
 	reads := make([]Read, 0, ReadsMax)
 	for _, m := range e.m {
@@ -53,7 +54,7 @@ func (e *each) reads(at spot, tile, _ uint32) []Read {
 	return reads
 }
 
-func (e *each) step(at spot, w *exact.Worker, tile, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+func (e *elementwise) step(at spot, w *exact.Worker, tile, _ uint32, _ []uint32, in [][]uint32) []uint32 {
 	r, c := e.out.place(tile)
 	r0, r1 := e.out.rows.span(r)
 	c0, c1 := e.out.cols.span(c)
@@ -70,7 +71,7 @@ func (e *each) step(at spot, w *exact.Worker, tile, _ uint32, _ []uint32, in [][
 	for i := range r1 - r0 {
 		row := func(m []float32) []float32 { return m[i*width : (i+1)*width] }
 		own := func(v int) float32 { return Floats(in[v])[i] }
-		seen := width // of this row: up to the diagonal
+		seen := width // columns up to the diagonal
 		if e.out.causal {
 			seen = max(0, min(width, r0+i+1-c0))
 		}
@@ -112,28 +113,29 @@ func addNormGradient(dx, dy, x, g []float32, inv, c float32) {
 	}
 }
 
-// addScoreGradient turns dp, the gradient of probabilities p, into (p·(dp - sum))·scale.
+// addScoreGradient replaces dp, the gradient of the probabilities p, by (p·(dp - sum))·scale.
 func addScoreGradient(dp, p []float32, sum, scale float32) {
 	for i, v := range dp {
 		dp[i] = float32(float32(p[i]*(v-sum)) * scale)
 	}
 }
 
-// turn is rope: it turns the pairs of each head of x by the angles of the row's position, or back.
-type turn struct {
+// rotation applies rotary embeddings: it rotates the pairs of each head of x by the angles of the
+// row's position, or by the opposite angles.
+type rotation struct {
 	x      operand
-	out    grid  // columns in groups of a head
-	angles value // positions by pairs
+	out    grid  // columns in groups, one a head
+	angles value // a row for each position, a column for each pair
 	back   bool
 }
 
-func (t *turn) tiles() uint32            { return t.out.tiles() }
-func (*turn) slices(uint32) uint32       { return 1 }
-func (t *turn) words(tile, _ uint32) int { return t.out.words(tile) }
+func (t *rotation) tiles() uint32            { return t.out.tiles() }
+func (*rotation) slices(uint32) uint32       { return 1 }
+func (t *rotation) words(tile, _ uint32) int { return t.out.words(tile) }
 
-// plan returns, for a column of tiles, the head, and the tiles of its columns and of the angles
-// that its elements depend on.
-func (t *turn) plan(c int) (head int, columns, angles []int) {
+// plan returns what column c of tiles depends on: its head, the tiles of that head's columns, and
+// the tiles of angles.
+func (t *rotation) plan(c int) (head int, columns, angles []int) {
 	each, half := t.out.cols.each(), t.out.cols.size/2
 	head = c / each
 	from, to := t.out.cols.span(c)
@@ -150,7 +152,7 @@ func (t *turn) plan(c int) (head int, columns, angles []int) {
 	return head, columns, angles
 }
 
-func (t *turn) reads(at spot, tile, _ uint32) []Read {
+func (t *rotation) reads(at spot, tile, _ uint32) []Read {
 	r, c := t.out.place(tile)
 	head, columns, angles := t.plan(c)
 	reads := make([]Read, 0, ReadsMax)
@@ -163,7 +165,7 @@ func (t *turn) reads(at spot, tile, _ uint32) []Read {
 	return reads
 }
 
-func (t *turn) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+func (t *rotation) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, in [][]uint32) []uint32 {
 	r, c := t.out.place(tile)
 	head, columns, angles := t.plan(c)
 	rows, width := t.out.size(r, c)
@@ -179,8 +181,8 @@ func (t *turn) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, in [][]
 		both := Floats(in[len(columns)+slices.Index(angles, k/Side)])
 		cos, sin, kw := both[:len(both)/2], both[len(both)/2:], t.angles.grid.cols.width(k/Side)
 		for j := range rows {
-			// The first of a pair takes off the other's sine, the second adds it; turned back, the
-			// other way round.
+			// The first of a pair subtracts the other's sine term, and the second adds it; rotating
+			// back exchanges the signs.
 			straight := float32(a[j*aw+x%Side] * cos[j*kw+k%Side])
 			across := float32(b[j*bw+pair%Side] * sin[j*kw+k%Side])
 			if (x < half) != t.back {

@@ -2,9 +2,8 @@ package trace
 
 import "github.com/entrain-network/entrain/exact"
 
-// lookup gives each row the vector of its token, a row of the table, or zeros if the table has no
-// such token. The program alone does not determine which rows of the table those are, so the slices
-// pass over all of it.
+// lookup sets each row to its token's row of the table, or to zeros if the table has none. The
+// program does not know which rows those are, so the slices traverse the whole table.
 type lookup struct {
 	out    grid
 	tokens ref
@@ -50,7 +49,7 @@ func (l *lookup) step(_ spot, _ *exact.Worker, tile, slice uint32, acc []uint32,
 	return acc
 }
 
-// scatter adds the gradient dx of each row to its token's in start, in the order of the rows.
+// scatter adds the gradient dx of each row to its token's row of start, row by row.
 type scatter struct {
 	out    grid // of the table
 	tokens ref

@@ -158,7 +158,7 @@ func ProveChunk(blob []float32, leaves []wire.Hash, i uint32) []byte {
 func OpenChunk(root wire.Hash, floats int, i uint32, evidence []byte) ([]uint32, error) {
 	size := 4 * uint64(floats)
 	if uint64(i) >= merkle.BlobChunks(size) {
-		return nil, fmt.Errorf("there is no chunk %d of a blob of %d bytes", i, size)
+		return nil, fmt.Errorf("no chunk %d in a blob of %d bytes", i, size)
 	}
 	from, to := merkle.Chunk(size, uint64(i))
 	r := wire.NewReader(evidence)

@@ -5,13 +5,13 @@ import (
 	"github.com/entrain-network/entrain/llama"
 )
 
-// pieces are the parts of a tensor's tiles that each lie in one chunk of the parameters, because a
-// chunk alone fills a message. Tile t of the tensor consists of pieces t·most to (t+1)·most; pieces
-// without a chunk are empty.
+// pieces are the parts of a tensor's tiles that each lie in one chunk of the parameters; a chunk
+// alone fills a message. Tile t of the tensor consists of pieces t·most to (t+1)·most. Surplus
+// pieces are empty.
 type pieces struct {
 	offset int // of the tensor in the parameters
 	grid   grid
-	most   int // chunks that a tile lies in
+	most   int // most chunks that a tile spans
 }
 
 func newPieces(offset int, g grid) *pieces {
@@ -20,15 +20,15 @@ func newPieces(offset int, g grid) *pieces {
 	if offset/ChunkWords == last/ChunkWords {
 		return p
 	}
-	// A tile's elements are that far apart at most, and each of its rows lies in two chunks at
-	// most.
+	// apart is the greatest distance between two elements of a tile. Each row of a tile spans at
+	// most two chunks.
 	rows, cols := min(Side, g.rows.size), min(Side, g.cols.size)
 	apart := (rows-1)*g.cols.len() + cols - 1
 	p.most = min((apart+ChunkWords-1)/ChunkWords+1, 2*rows)
 	return p
 }
 
-// chunks lists the chunks that a tile of the tensor lies in, ascending.
+// chunks lists the chunks that a tile of the tensor spans, ascending.
 func (p *pieces) chunks(tile uint32) []int {
 	list := make([]int, 0, 4)
 	p.runs(tile, func(_, from, to int) {
@@ -41,8 +41,7 @@ func (p *pieces) chunks(tile uint32) []int {
 	return list
 }
 
-// runs calls f for each row of the tile: its place in the tile, and the parameters [from, to) that
-// are its elements.
+// runs calls f for each row of the tile with its number in the tile and its range of parameters.
 func (p *pieces) runs(tile uint32, f func(row, from, to int)) {
 	r, c := p.grid.place(tile)
 	r0, r1 := p.grid.rows.span(r)
@@ -53,7 +52,7 @@ func (p *pieces) runs(tile uint32, f func(row, from, to int)) {
 	}
 }
 
-// piece returns the tile that a piece is of, and its chunk, or -1.
+// piece returns the tile and the chunk of piece i. The chunk is -1 if the piece is empty.
 func (p *pieces) piece(i uint32) (tile uint32, chunk int) {
 	tile = i / uint32(p.most)
 	chunks := p.chunks(tile)
@@ -73,8 +72,8 @@ func (p *pieces) words(i, _ uint32) int {
 	return n
 }
 
-// within calls f for each run of elements of a tile in a chunk: its place in the tile and in the
-// chunk, and its length.
+// within calls f for each run of a tile's elements in a chunk, with its offset in the tile, its
+// offset in the chunk, and its length.
 func (p *pieces) within(tile uint32, chunk int, f func(at, in, length int)) {
 	if chunk < 0 {
 		return
@@ -106,7 +105,7 @@ func (p *pieces) step(_ spot, _ *exact.Worker, i, _ uint32, _ []uint32, in [][]u
 	return out
 }
 
-// join makes the tiles of a tensor from their pieces.
+// join assembles the tiles of a tensor from their pieces.
 type join struct {
 	*pieces
 	from ref
@@ -144,13 +143,13 @@ func (j *join) step(_ spot, _ *exact.Worker, tile, slice uint32, acc []uint32, i
 	return acc
 }
 
-// regroup cuts a matrix again, into the tiles of Matrix.
+// regroup cuts a matrix into the tiles of Matrix.
 type regroup struct {
 	from value
 	to   grid
 }
 
-// sources lists the tiles of the old cut that share elements with a tile of the new one.
+// sources lists the tiles of the source that share elements with a tile of the result.
 func (g *regroup) sources(tile uint32) (list [][2]int) {
 	r, c := g.to.place(tile)
 	r0, r1 := g.to.rows.span(r)
@@ -164,7 +163,7 @@ func (g *regroup) sources(tile uint32) (list [][2]int) {
 	return list
 }
 
-// cut returns those that a slice reads.
+// cut returns the sources that a slice reads.
 func (g *regroup) cut(tile, slice uint32) [][2]int {
 	list := g.sources(tile)
 	return list[slice*ReadsMax : min((slice+1)*ReadsMax, uint32(len(list)))]
@@ -202,7 +201,8 @@ func (g *regroup) step(_ spot, _ *exact.Worker, tile, slice uint32, acc []uint32
 	return acc
 }
 
-// tokens are a sequence's, cut for rows of tiles: those of Side rows and the one that follows.
+// tokens makes a vector of tokens of a sequence. A tile holds Side of them and the token that
+// follows.
 type tokens struct{ rows dim }
 
 func (t *tokens) tiles() uint32            { return uint32(t.rows.tiles()) }
@@ -220,11 +220,11 @@ func (t *tokens) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, in []
 	return out
 }
 
-// angles are the cosines and then the sines by which rope turns the pairs of a head at each
-// position.
+// angles makes the cosines, then the sines, of the angles by which rotary embeddings rotate the
+// pairs of a head at each position.
 type angles struct {
 	cfg  llama.Config
-	grid grid // positions by pairs
+	grid grid // a row for each position, a column for each pair
 }
 
 func (a *angles) tiles() uint32            { return a.grid.tiles() }

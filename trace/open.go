@@ -9,24 +9,24 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// opened is what a Trace holds of the operation opened last: enough to open any of its slices.
+// opened caches the operation that a Trace opened last: enough to open any of its slices.
 type opened struct {
 	ok     bool
 	op     uint32
 	value  *result
 	inputs map[uint32]*result // the values that it reads
 
-	tile   uint32      // the one opened last
-	slices []wire.Hash // of that tile, nil if there is none
+	tile   uint32      // opened last
+	slices []wire.Hash // hashes of the slices of tile; nil before the first
 }
 
-// OpChildren returns the children of node index of the tree of operations, depth levels above its
+// OpChildren returns the children of a node of the tree of operations, depth levels above its
 // leaves (bisect.Children).
 func (t *Trace) OpChildren(depth uint8, index uint32) [bisect.Fan]wire.Hash {
 	return bisect.Children(t.ops, depth, index)
 }
 
-// TileChildren does the same for the tree of an operation's tiles.
+// TileChildren returns the children of a node of the tree of an operation's tiles.
 func (t *Trace) TileChildren(ctx context.Context, op uint32, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
 	if err := t.open(ctx, op); err != nil {
 		return [bisect.Fan]wire.Hash{}, err
@@ -34,7 +34,7 @@ func (t *Trace) TileChildren(ctx context.Context, op uint32, depth uint8, index 
 	return bisect.Children(t.opened.value.leaves, depth, index), nil
 }
 
-// SliceChildren does the same for the tree of a tile's slices.
+// SliceChildren returns the children of a node of the tree of a tile's slices.
 func (t *Trace) SliceChildren(ctx context.Context, op, tile uint32, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
 	if err := t.openTile(ctx, op, tile); err != nil {
 		return [bisect.Fan]wire.Hash{}, err
@@ -42,7 +42,8 @@ func (t *Trace) SliceChildren(ctx context.Context, op, tile uint32, depth uint8,
 	return bisect.Children(t.opened.slices, depth, index), nil
 }
 
-// Evidence returns what Judge needs to compute a slice.
+// Evidence returns the evidence from which Judge computes a slice. It computes again what leads to
+// the operation, unless that is the one opened last.
 func (t *Trace) Evidence(ctx context.Context, op, tile, slice uint32) ([]byte, error) {
 	if err := t.openTile(ctx, op, tile); err != nil {
 		return nil, err
@@ -59,11 +60,11 @@ func (t *Trace) Evidence(ctx context.Context, op, tile, slice uint32) ([]byte, e
 	for _, r := range o.Reads(tile, slice) {
 		if r.Source != Value {
 			if t.src.Prove == nil {
-				return nil, fmt.Errorf("trace: nothing proves what operation %d, %s, reads", op, o.Name())
+				return nil, fmt.Errorf("trace: operation %d, %s, reads an external input, but Sources.Prove is nil", op, o.Name())
 			}
 			proof, err := t.src.Prove(r)
 			if err != nil {
-				return nil, fmt.Errorf("trace: proof of what operation %d, %s, reads: %w", op, o.Name(), err)
+				return nil, fmt.Errorf("trace: proving an input of operation %d, %s: %w", op, o.Name(), err)
 			}
 			b = wire.AppendVar(b, proof)
 			continue
@@ -78,10 +79,10 @@ func (t *Trace) Evidence(ctx context.Context, op, tile, slice uint32) ([]byte, e
 	return b, nil
 }
 
-// open recomputes the value of an operation, and its inputs.
+// open computes the value of an operation and its inputs, unless it is open already.
 func (t *Trace) open(ctx context.Context, op uint32) error {
 	if op >= uint32(len(t.ops)) {
-		return fmt.Errorf("trace: there are %d operations, not number %d", len(t.ops), op)
+		return fmt.Errorf("trace: no operation %[2]d: the program has %[1]d", len(t.ops), op)
 	}
 	if t.opened.ok && t.opened.op == op {
 		return nil
@@ -109,7 +110,7 @@ func (t *Trace) open(ctx context.Context, op uint32) error {
 	return nil
 }
 
-// openTile opens an operation, and computes the hashes of the slices of one of its tiles.
+// openTile opens an operation and hashes the slices of one of its tiles.
 func (t *Trace) openTile(ctx context.Context, op, tile uint32) error {
 	if err := t.open(ctx, op); err != nil {
 		return err

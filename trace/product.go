@@ -2,7 +2,7 @@ package trace
 
 import "github.com/entrain-network/entrain/exact"
 
-// A kernel is an operation without its place in the program.
+// A kernel is an operation that does not know its place in the program.
 type kernel interface {
 	tiles() uint32
 	slices(tile uint32) uint32
@@ -11,35 +11,35 @@ type kernel interface {
 	step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32
 }
 
-// pairsPerSlice is how many pairs of tiles a slice of a product multiplies: with where the chain
-// begins they are 7 reads.
+// pairsPerSlice is the number of pairs of tiles that a slice multiplies. With the start of the
+// chain they are 7 reads.
 const pairsPerSlice = 3
 
-// inner says over which inner tiles an element's chain runs.
+// inner selects the inner tiles over which an element's chain runs.
 type inner uint8
 
 const (
-	every  inner = iota // all
-	toHere              // the keys that the row's block of queries sees
-	onward              // the queries whose blocks see the row's key
+	allTiles inner = iota // all tiles
+	upToRow               // the keys that the row's block of queries attends to
+	fromRow               // the queries whose blocks attend to the row's key
 )
 
-// product is C = A·B, or C = start + A·B: a chain for each element, as exact.Gemm, pairsPerSlice
-// inner tiles a slice.
+// product is C = A·B, or C = start + A·B. Each element is a chain as in exact.Gemm. A slice adds
+// pairsPerSlice inner tiles.
 type product struct {
 	out   grid
 	a, b  operand
-	depth int // inner tiles
+	depth int // number of inner tiles
 	inner inner
-	start ref // a value of the shape of out, or none
+	start ref // a value with the shape of out, or none
 }
 
 // chain returns the inner tiles [from, to) over which the chains of row r of tiles run.
 func (p *product) chain(r int) (from, to int) {
 	switch p.inner {
-	case toHere:
+	case upToRow:
 		return 0, reach(r, p.depth)
-	case onward:
+	case fromRow:
 		return r &^ 1, p.depth
 	}
 	return 0, p.depth

@@ -10,25 +10,25 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// Setup determines the program of a run's shares.
+// Setup determines the programs of a run's shares.
 type Setup struct {
 	Model    llama.Config
-	Sequence int // tokens trained on in one sequence
+	Sequence int // tokens of a sequence that are trained on
 }
 
 // Limits of a program. They bound its memory, whatever the configuration.
 const (
-	// SequenceMax bounds Setup.Sequence: a sequence is one piece of evidence, which must fit a
-	// message.
+	// SequenceMax is the most tokens of a sequence, which is one piece of evidence and must fit
+	// into a message.
 	SequenceMax = 1 << 15
-	// sequenceOpsMax bounds the operations of one sequence: a model of 126 layers and 128 heads has
-	// 210,000.
+	// sequenceOpsMax is the most operations of one sequence. A model of 126 layers and 128 heads
+	// has 210,000.
 	sequenceOpsMax = 1 << 18
-	// opsMax bounds those of a program.
+	// opsMax is the most operations of a program.
 	opsMax = 1 << 28
 )
 
-// label names an operation for people.
+// label describes an operation to people.
 type label struct {
 	what  string
 	layer int // -1 for none
@@ -46,7 +46,7 @@ func (l label) String() string {
 	return s
 }
 
-// A node is an operation of one sequence, or of what is made once.
+// A node is an operation of a sequence, or one that runs once.
 type node struct {
 	kernel
 	label label
@@ -56,7 +56,7 @@ type node struct {
 type operation struct {
 	node
 	at       spot
-	repeated bool // once a sequence
+	repeated bool // runs once a sequence
 }
 
 // Name implements Op.
@@ -84,14 +84,14 @@ func (o operation) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in []
 	return Canonical(o.step(o.at, w, tile, slice, acc, in))
 }
 
-// A Model is the part that the programs of a run's shares have in common. It is immutable and safe
-// for concurrent use.
+// A Model is what the programs of a run's shares have in common. It is immutable and safe for
+// concurrent use.
 type Model struct {
 	setup     Setup
-	names     []string // of the tensors of the layout
-	grids     []grid   // and how they are cut
-	once      []node   // what is made once
-	sequence  []node   // of each sequence
+	names     []string // of the layout's tensors
+	grids     []grid   // their tiles
+	once      []node   // operations that run once
+	sequence  []node   // operations of each sequence
 	gradients []ref    // of each tensor, counted from the first operation of the last sequence
 }
 
@@ -118,10 +118,10 @@ func NewModel(s Setup) (*Model, error) {
 }
 
 // Program returns the program of a share with the given number of sequences: the gradient of their
-// mean loss as llama.Model.Grad defines it, and tail's computation on it.
+// mean loss, as llama.Model.Grad defines it, and then tail.
 func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 	if sequences == 0 {
-		return nil, errors.New("trace: a share without sequences")
+		return nil, errors.New("trace: a share needs at least one sequence")
 	}
 	if uint64(len(m.once))+uint64(sequences)*uint64(len(m.sequence))+uint64(tail.Len()) > opsMax {
 		return nil, fmt.Errorf("trace: %d sequences have more than %d operations", sequences, opsMax)
@@ -131,8 +131,9 @@ func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 	return p, nil
 }
 
-// recut lists the operations that cut gradients of matrices with heads again, starting with number
-// at, and the location of each tensor's gradient; last is the first operation of the last sequence.
+// recut lists the operations that cut the gradients of matrices with heads into the tiles of
+// Matrix, starting with number at, and returns where each tensor's gradient is. last is the first
+// operation of the last sequence.
 func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {
 	for i, g := range m.grids {
 		from := value{fixed + last + m.gradients[i], g}
@@ -146,8 +147,8 @@ func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {
 	return nodes, gradients
 }
 
-// steps is the program of a share: what is made once, the sequences, the gradients cut again, the
-// tail.
+// steps is the program of a share: the operations that run once, the sequences, the gradients in
+// the tiles of Matrix, and the tail.
 type steps struct {
 	*Model
 	recut     []node
@@ -157,7 +158,7 @@ type steps struct {
 	tail      Tail
 }
 
-// base is the number of the first operation after the sequences.
+// base returns the number of the first operation after the sequences.
 func (p *steps) base() uint32 { return uint32(len(p.once)) + p.sequences*uint32(len(p.sequence)) }
 
 // Len implements Program.
@@ -183,7 +184,7 @@ func (p *steps) Op(t uint32) Op {
 // dims are the dimensions of a model's matrices.
 type dims struct {
 	tokens, hidden, middle, vocab dim
-	q, kv, head                   dim // heads side by side, and one
+	q, kv, head                   dim // all query heads, all key heads, one head
 }
 
 func newDims(s Setup) dims {
@@ -204,7 +205,7 @@ type builder struct {
 	angles  value
 	scale   float32
 
-	// Of the sequence that is being listed.
+	// The sequence being listed.
 	nodes []node
 	size  int // operations of a sequence
 	layer int
@@ -227,7 +228,7 @@ func newBuilder(s Setup) *builder {
 	return b
 }
 
-// once lists what is made once: the angles and the parameters.
+// once lists the operations that run once: the angles and the parameters.
 func (b *builder) once() (nodes []node) {
 	add := func(what string, g grid, k kernel) value {
 		nodes = append(nodes, node{k, label{what, -1, -1}})

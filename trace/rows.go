@@ -7,39 +7,38 @@ import (
 )
 
 // lanes are the partial sums, or maxima, of a row: element i belongs to lane i mod 16 (package
-// exact). Tiles begin at multiples of 32 elements of a row, so an element's lane is its place in
-// the tile mod 16.
+// exact). Tiles begin at multiples of 32, so an element's lane is its offset in the tile mod 16.
 type lanes [16]float32
 
 func (l *lanes) fold() float32    { return exact.FoldSum((*[16]float32)(l)) }
 func (l *lanes) foldMax() float32 { return exact.FoldMax((*[16]float32)(l)) }
 
-// What is taken along a row x, y, and along the row's gains g; v is the row's own value, which
-// another operation made.
-type taken uint8
+// rowFunction is what a reduction computes from a row x, a row y and gains g. v is a number of the
+// row that another operation made.
+type rowFunction uint8
 
 const (
-	rms       taken = iota // 1/√(Σx²/n + constant)
-	normSlope              // -((a·v)·v)·v/n with a = Σ(x·g)·y: RMSNormBackward's c, x being the output's gradient and y the input
-	shift                  // max(x)·constant
-	share                  // constant/ΣExp(x·scale - v); the constant is that of the loss, a token's weight, if it is 0
-	inProduct              // Σx·y
+	rms       rowFunction = iota // 1/√(Σx²/n + constant)
+	normSlope                    // c of RMSNormBackward for dy = x, x = y, inv = v
+	shift                        // max(x)·constant
+	share                        // constant/ΣExp(x·scale - v), with a token's weight if constant is 0
+	inProduct                    // Σx·y
 )
 
-// along is an operation that takes one number of each row: a vector, whose tiles are Side rows. A
-// slice adds some columns of tiles to the lanes of the rows, 16 words each; the last one makes the
-// result. If the rows are causal, each ends at the diagonal.
-type along struct {
-	taken           taken
-	x, y            value // y for two of them
-	gains           value // one row of the width of x
-	rows            ref   // v: a vector
+// reduction reduces each row to one number: a vector, whose tiles hold Side rows. A slice adds
+// columns of tiles to the lanes of the rows, 16 words each; the last slice makes the result. Rows
+// of a causal grid end at the diagonal.
+type reduction struct {
+	function        rowFunction
+	x, y            value // y for normSlope and inProduct
+	gains           value // one row as wide as x
+	rows            ref   // the vector of v
 	constant, scale float32
 }
 
-// fixedReads and eachReads are how many tiles a slice reads once, and for each column of tiles.
-func (a *along) reading() (once, each int) {
-	switch a.taken {
+// reading returns the number of tiles that a slice reads once, and for each column of tiles.
+func (a *reduction) reading() (once, each int) {
+	switch a.function {
 	case normSlope:
 		return 1, 3
 	case share:
@@ -50,8 +49,8 @@ func (a *along) reading() (once, each int) {
 	return 0, 1
 }
 
-// across is the number of tiles in row r of them that matter.
-func (a *along) across(r int) int {
+// across returns the number of tiles in row r of tiles, up to the diagonal.
+func (a *reduction) across(r int) int {
 	if a.x.grid.causal {
 		return r + 1
 	}
@@ -59,23 +58,23 @@ func (a *along) across(r int) int {
 }
 
 // cut returns the columns of tiles that a slice adds.
-func (a *along) cut(tile, slice uint32) (from, to int) {
+func (a *reduction) cut(tile, slice uint32) (from, to int) {
 	once, each := a.reading()
 	n := (ReadsMax - once) / each
 	return int(slice) * n, min((int(slice)+1)*n, a.across(int(tile)))
 }
 
-func (a *along) tiles() uint32 { return uint32(a.x.grid.rows.tiles()) }
+func (a *reduction) tiles() uint32 { return uint32(a.x.grid.rows.tiles()) }
 
-func (a *along) slices(tile uint32) uint32 {
+func (a *reduction) slices(tile uint32) uint32 {
 	once, each := a.reading()
 	n := (ReadsMax - once) / each
 	return uint32((a.across(int(tile)) + n - 1) / n)
 }
 
-func (a *along) last(tile, slice uint32) bool { return slice+1 == a.slices(tile) }
+func (a *reduction) last(tile, slice uint32) bool { return slice+1 == a.slices(tile) }
 
-func (a *along) words(tile, slice uint32) int {
+func (a *reduction) words(tile, slice uint32) int {
 	rows := a.x.grid.rows.width(int(tile))
 	if a.last(tile, slice) {
 		return rows
@@ -83,7 +82,7 @@ func (a *along) words(tile, slice uint32) int {
 	return len(lanes{}) * rows
 }
 
-func (a *along) reads(at spot, tile, slice uint32) []Read {
+func (a *reduction) reads(at spot, tile, slice uint32) []Read {
 	reads := make([]Read, 0, ReadsMax)
 	if once, _ := a.reading(); once > 0 {
 		reads = append(reads, at.read(a.rows, tile))
@@ -91,23 +90,23 @@ func (a *along) reads(at spot, tile, slice uint32) []Read {
 	from, to := a.cut(tile, slice)
 	for c := from; c < to; c++ {
 		reads = append(reads, at.tile(a.x, int(tile), c))
-		if a.taken == normSlope || a.taken == inProduct {
+		if a.function == normSlope || a.function == inProduct {
 			reads = append(reads, at.tile(a.y, int(tile), c))
 		}
-		if a.taken == normSlope {
+		if a.function == normSlope {
 			reads = append(reads, at.tile(a.gains, 0, c))
 		}
 	}
 	return reads
 }
 
-func (a *along) step(at spot, _ *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+func (a *reduction) step(at spot, _ *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
 	r0, r1 := a.x.grid.rows.span(int(tile))
 	sums := Floats(acc)
 	if slice == 0 {
 		sums = make([]float32, len(lanes{})*(r1-r0))
 		for i := range sums {
-			if a.taken == shift {
+			if a.function == shift {
 				sums[i] = float32(math.Inf(-1))
 			}
 		}
@@ -127,7 +126,7 @@ func (a *along) step(at spot, _ *exact.Worker, tile, slice uint32, acc []uint32,
 			}
 			row := func(tile int) []float32 { return Floats(in[tile])[i*(c1-c0):][:n] }
 			l := (*lanes)(sums[i*len(lanes{}):])
-			switch a.taken {
+			switch a.function {
 			case normSlope:
 				l.products(row(0), Floats(in[2])[:n], row(1))
 			case inProduct:
@@ -149,12 +148,12 @@ func (a *along) step(at spot, _ *exact.Worker, tile, slice uint32, acc []uint32,
 }
 
 // result makes the rows' numbers from their lanes.
-func (a *along) result(at spot, sums, own []float32) []uint32 {
+func (a *reduction) result(at spot, sums, own []float32) []uint32 {
 	n := float32(a.x.grid.cols.len())
 	out := make([]float32, len(sums)/len(lanes{}))
 	for i := range out {
 		l := (*lanes)(sums[i*len(lanes{}):])
-		switch a.taken {
+		switch a.function {
 		case normSlope:
 			out[i] = -(float32(float32(float32(l.fold()*own[i])*own[i])*own[i]) / n)
 		case inProduct:
@@ -201,8 +200,8 @@ func (l *lanes) exp(x []float32, scale, shift float32) {
 	}
 }
 
-// gain adds the gradient of a norm's gains to start: (y·x)·inv summed over blocks of 64 tokens,
-// each from +0, a slice a block; x is the norm's input and y its output's gradient.
+// gain adds the gradient of a norm's gains to start: Σ(y·x)·inv over blocks of 64 tokens, each
+// summed from +0, one slice a block. x is the norm's input and y the gradient of its output.
 type gain struct {
 	x, y  value
 	inv   ref
@@ -210,7 +209,7 @@ type gain struct {
 	start ref
 }
 
-// blockTiles is the number of rows of tiles in a block of package llama.
+// blockTiles is the number of rows of tiles in one of llama's blocks.
 const blockTiles = 64 / Side
 
 func (g *gain) tiles() uint32            { return g.out.tiles() }

@@ -11,7 +11,7 @@ import (
 )
 
 // A Trace is a program that was run: the hash of every operation, and the means to open each down
-// to its slices by rerunning what leads to it. It must not be used concurrently.
+// to its slices by computing it again. It must not be used concurrently.
 type Trace struct {
 	machine
 	ops    []wire.Hash
@@ -19,14 +19,14 @@ type Trace struct {
 	opened opened
 }
 
-// machine is what runs a program.
+// machine runs a program.
 type machine struct {
 	p    Program
 	pool *exact.Pool
 	src  Sources
-	uses [][]uint32          // of each operation: those it reads, ascending
-	read map[uint32][]uint32 // sequences of tokens, by their number
-	// lie changes the words after a slice; nil but in tests.
+	uses [][]uint32          // operations that each operation reads, ascending
+	read map[uint32][]uint32 // sequences of tokens, by number
+	// lie changes the words after a slice. It is nil except in tests.
 	lie func(op, tile, slice uint32, words []uint32)
 }
 
@@ -34,15 +34,15 @@ type machine struct {
 type result struct {
 	tiles  [][]uint32
 	leaves []wire.Hash   // of the tiles
-	ends   [][]wire.Hash // of each tile, the proof that its last slice is among its slices; only if it was asked for
+	ends   [][]wire.Hash // proof of each tile's last slice, if requested
 }
 
-// Run runs p on src and returns the trace. Reading tokens may fail, and ctx may end it.
+// Run runs p on src and returns the trace. It fails if src.Tokens fails or ctx ends.
 func Run(ctx context.Context, pool *exact.Pool, p Program, src Sources) (*Trace, error) {
 	return runLying(ctx, pool, p, src, nil)
 }
 
-// runLying is Run with a lie, unless lie is nil.
+// runLying is Run with a lie, which may be nil.
 func runLying(ctx context.Context, pool *exact.Pool, p Program, src Sources, lie func(op, tile, slice uint32, words []uint32)) (*Trace, error) {
 	t := &Trace{machine: machine{p: p, pool: pool, src: src, read: map[uint32][]uint32{}, lie: lie}}
 	if err := t.prepare(ctx); err != nil {
@@ -68,15 +68,15 @@ func (m *machine) prepare(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := m.look(uint32(t)); err != nil {
+		if err := m.findReads(uint32(t)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// look determines what operation t reads.
-func (m *machine) look(t uint32) error {
+// findReads determines what operation t reads, and reads its tokens.
+func (m *machine) findReads(t uint32) error {
 	op := m.p.Op(t)
 	found := map[uint32]bool{}
 	for tile := range op.Tiles() {
@@ -103,7 +103,7 @@ func (m *machine) look(t uint32) error {
 	return nil
 }
 
-// fetch reads a sequence.
+// fetch reads a sequence of tokens.
 func (m *machine) fetch(i uint32) error {
 	if _, ok := m.read[i]; ok {
 		return nil
@@ -116,9 +116,9 @@ func (m *machine) fetch(i uint32) error {
 	return nil
 }
 
-// execute makes the values of the chosen operations, which must include all that they read, in
-// order, and passes each to done. It returns the values that keep names, and drops others once no
-// chosen operation reads them any more.
+// execute computes the chosen operations, which must include all that they read, in order, and
+// passes each value to done. It returns the values in keep, which is ascending, and drops other
+// values once no chosen operation reads them.
 func (m *machine) execute(ctx context.Context, chosen []bool, keep []uint32, done func(op uint32, r *result)) (map[uint32]*result, error) {
 	last := make([]int, len(chosen))
 	for t, uses := range m.uses {
@@ -151,7 +151,8 @@ func (m *machine) execute(ctx context.Context, chosen []bool, keep []uint32, don
 	return values, nil
 }
 
-// make makes the value of an operation from the values it reads.
+// make computes an operation from the values it reads. If ends is set, it also proves the last
+// slice of each tile.
 func (m *machine) make(t uint32, values map[uint32]*result, ends bool) *result {
 	op := m.p.Op(t)
 	n := op.Tiles()
@@ -175,7 +176,7 @@ func (m *machine) make(t uint32, values map[uint32]*result, ends bool) *result {
 	return r
 }
 
-// slices makes a tile and passes its words after each slice to f, until f returns false.
+// slices computes a tile and passes its words after each slice to f, until f returns false.
 func (m *machine) slices(w *exact.Worker, op Op, t, tile uint32, values map[uint32]*result, f func(slice uint32, words []uint32) bool) {
 	var acc []uint32
 	in := make([][]uint32, 0, ReadsMax)
@@ -197,7 +198,7 @@ func (m *machine) slices(w *exact.Worker, op Op, t, tile uint32, values map[uint
 	}
 }
 
-// words are what a read gives.
+// words returns the words that a read names.
 func (m *machine) words(r Read, values map[uint32]*result) []uint32 {
 	switch r.Source {
 	case Params:
@@ -210,7 +211,7 @@ func (m *machine) words(r Read, values map[uint32]*result) []uint32 {
 	return values[r.Op].tiles[r.Index]
 }
 
-// chunk is a chunk of a blob of floats.
+// chunk returns chunk i of a blob of floats.
 func chunk(blob []float32, i uint32) []uint32 {
 	from := int(i) * ChunkWords
 	return Bits(blob[from:min(from+ChunkWords, len(blob))])

@@ -1,12 +1,12 @@
 package trace
 
-// layerOps and headOps are how many operations a layer has, and each of its query heads.
+// layerOps and headOps are the numbers of operations of a layer and of each of its query heads.
 const (
 	layerOps = 35
 	headOps  = 13
 )
 
-// A layer's values that the backward pass reads.
+// layerValues are the values of a layer that its backward pass reads.
 type layerValues struct {
 	x, inv1, h1, q, k, v value
 	shift, inverse       []value // of each query head's scores
@@ -15,7 +15,7 @@ type layerValues struct {
 	gate, up, middle     value
 }
 
-// Where a layer's tensors are among the layout's, from the first one of the layer.
+// Indexes of a layer's tensors, from the first tensor of the layer.
 const (
 	norm1Tensor = iota
 	qTensor
@@ -41,7 +41,7 @@ func (b *builder) headTensor() (t int) {
 	return b.normTensor() + 1
 }
 
-// add lists an operation and returns its value.
+// add appends an operation and returns its value.
 func (b *builder) add(what string, head int, g grid, k kernel) value {
 	b.nodes = append(b.nodes, node{k, label{what, b.layer, head}})
 	return value{ref(len(b.nodes) - 1), g}
@@ -76,13 +76,13 @@ func (b *builder) sequence(size int) []node {
 	return b.nodes
 }
 
-// linear is x·wᵀ, added to start unless that is none.
+// linear returns x·wᵀ, added to start unless that is none.
 func (b *builder) linear(what string, x operand, w value, start ref) value {
 	g := grid{rows: b.tokens, cols: w.grid.rows}
 	return b.add(what, -1, g, &product{out: g, a: x, b: one(w).t(), depth: w.grid.cols.tiles(), start: start})
 }
 
-// linearInput is dy·w.
+// linearInput returns dy·w.
 func (b *builder) linearInput(what string, dy, w operand) value {
 	inner, cols := 0, w.parts[0].grid.cols
 	for _, p := range w.parts {
@@ -95,32 +95,32 @@ func (b *builder) linearInput(what string, dy, w operand) value {
 // linearWeight adds dyᵀ·x to the gradient of a tensor.
 func (b *builder) linearWeight(what string, tensor int, dy, x operand) {
 	start := b.earlier()
-	if tensor == 0 { // tied: what the sequence before added to it last, in its last operation
+	if tensor == 0 { // tied: the last operation of the previous sequence has the gradient
 		start = -1
 	}
 	g := b.grids[tensor]
 	b.grads[tensor] = b.add(what, -1, g, &product{out: g, a: dy.t(), b: x, depth: b.tokens.tiles(), start: start}).ref
 }
 
-// norm is an RMSNorm: the rows' 1/rms, and the result.
+// norm returns the RMSNorm of x and the rows' 1/rms.
 func (b *builder) norm(what string, x, gains value) (inv, y value) {
-	inv = b.add("1/rms of "+what, -1, grid{}, &along{taken: rms, x: x, constant: b.cfg.Eps})
-	y = b.add("norm of "+what, -1, x.grid, &each{function: normalize, out: x.grid, m: []value{x}, v: []ref{inv.ref}, gains: gains.ref})
+	inv = b.add("1/rms of "+what, -1, grid{}, &reduction{function: rms, x: x, constant: b.cfg.Eps})
+	y = b.add("norm of "+what, -1, x.grid, &elementwise{function: normalize, out: x.grid, m: []value{x}, v: []ref{inv.ref}, gains: gains.ref})
 	return inv, y
 }
 
-// normBackward adds the gradient of a norm's gains, and returns dx + that of its input; dx is none
-// for 0.
+// normBackward adds the gradient of a norm's gains, and returns dx plus the gradient of its input.
+// dx may be none, for 0.
 func (b *builder) normBackward(what string, tensor int, dx, dy, x, inv value) value {
 	gains := b.params[tensor]
-	slope := b.add("slope of the norm of "+what, -1, grid{}, &along{taken: normSlope, x: dy, y: x, gains: gains, rows: inv.ref})
+	slope := b.add("slope of the norm of "+what, -1, grid{}, &reduction{function: normSlope, x: dy, y: x, gains: gains, rows: inv.ref})
 	b.grads[tensor] = b.add("gradient of the gains of "+what, -1, gains.grid, &gain{dy, x, inv.ref, gains.grid, b.earlier()}).ref
-	return b.add("gradient of "+what, -1, x.grid, &each{
+	return b.add("gradient of "+what, -1, x.grid, &elementwise{
 		function: normGradient, out: x.grid, m: []value{dx, dy, x}, v: []ref{inv.ref, slope.ref}, gains: gains.ref,
 	})
 }
 
-// forward lists a layer's operations, and returns what leaves it.
+// forward lists a layer's operations and returns its output.
 func (b *builder) forward(l *layerValues, x value) value {
 	l.x = x
 	l.inv1, l.h1 = b.norm("the attention's input", x, b.param(norm1Tensor))
@@ -132,27 +132,27 @@ func (b *builder) forward(l *layerValues, x value) value {
 	for h := range b.cfg.Heads {
 		kv := h / (b.cfg.Heads / b.cfg.KVHeads)
 		scores := b.scores("scores", h, l)
-		l.shift = append(l.shift, b.add("shift of the scores", h, grid{}, &along{taken: shift, x: scores, constant: b.scale}))
+		l.shift = append(l.shift, b.add("shift of the scores", h, grid{}, &reduction{function: shift, x: scores, constant: b.scale}))
 		l.inverse = append(l.inverse, b.add("inverse of the sum", h, grid{},
-			&along{taken: share, x: scores, rows: l.shift[h].ref, scale: b.scale, constant: 1}))
+			&reduction{function: share, x: scores, rows: l.shift[h].ref, scale: b.scale, constant: 1}))
 		p := b.probabilities("probabilities", h, l, scores)
 		g := grid{rows: b.tokens, cols: b.head}
 		l.out = append(l.out, b.add("attention", h, g,
-			&product{out: g, a: one(p), b: l.v.head(kv), depth: b.tokens.tiles(), inner: toHere, start: none}))
+			&product{out: g, a: one(p), b: l.v.head(kv), depth: b.tokens.tiles(), inner: upToRow, start: none}))
 	}
 	l.x2 = b.linear("residual stream after attention", beside(l.out...), b.param(oTensor), x.ref)
 	l.inv2, l.h2 = b.norm("the feed-forward's input", l.x2, b.param(norm2Tensor))
 	l.gate = b.linear("gate", one(l.h2), b.param(gateTensor), none)
 	l.up = b.linear("up", one(l.h2), b.param(upTensor), none)
-	l.middle = b.add("gated", -1, l.gate.grid, &each{function: swiglu, out: l.gate.grid, m: []value{l.gate, l.up}, gains: none})
+	l.middle = b.add("gated", -1, l.gate.grid, &elementwise{function: swiglu, out: l.gate.grid, m: []value{l.gate, l.up}, gains: none})
 	return b.linear("residual stream after the feed-forward", one(l.middle), b.param(downTensor), l.x2.ref)
 }
 
 func (b *builder) turn(what string, x operand, g grid, back bool) value {
-	return b.add(what, -1, g, &turn{x: x, out: g, angles: b.angles, back: back})
+	return b.add(what, -1, g, &rotation{x: x, out: g, angles: b.angles, back: back})
 }
 
-// scores are a query head's products of queries and keys.
+// scores returns a query head's products of queries and keys.
 func (b *builder) scores(what string, h int, l *layerValues) value {
 	kv := h / (b.cfg.Heads / b.cfg.KVHeads)
 	return b.add(what, h, b.square(), &product{
@@ -161,21 +161,21 @@ func (b *builder) scores(what string, h int, l *layerValues) value {
 }
 
 func (b *builder) probabilities(what string, h int, l *layerValues, scores value) value {
-	return b.add(what, h, scores.grid, &each{
+	return b.add(what, h, scores.grid, &elementwise{
 		function: probability, out: scores.grid, m: []value{scores}, v: []ref{l.shift[h].ref, l.inverse[h].ref}, gains: none, scale: b.scale,
 	})
 }
 
-// loss lists the last norm and the head with their gradients, and returns that of what leaves the
-// last layer.
+// loss lists the last norm, the head and their gradients, and returns the gradient of the last
+// layer's output.
 func (b *builder) loss(x value, tokens ref) value {
 	what := "the head's input"
 	inv, h := b.norm(what, x, b.params[b.normTensor()])
 	head := b.headTensor()
 	logits := b.linear("logits", one(h), b.params[head], none)
-	most := b.add("greatest logit", -1, grid{}, &along{taken: shift, x: logits, constant: 1})
-	parts := b.add("share of a likelihood", -1, grid{}, &along{taken: share, x: logits, rows: most.ref, scale: 1})
-	dlogits := b.add("gradient of the logits", -1, logits.grid, &each{
+	most := b.add("greatest logit", -1, grid{}, &reduction{function: shift, x: logits, constant: 1})
+	parts := b.add("share of a likelihood", -1, grid{}, &reduction{function: share, x: logits, rows: most.ref, scale: 1})
+	dlogits := b.add("gradient of the logits", -1, logits.grid, &elementwise{
 		function: logitGradient, out: logits.grid, m: []value{logits}, v: []ref{most.ref, parts.ref, tokens}, gains: none,
 	})
 	dh := b.linearInput("gradient of the head's norm", one(dlogits), one(b.params[head]))
@@ -183,13 +183,13 @@ func (b *builder) loss(x value, tokens ref) value {
 	return b.normBackward(what, b.normTensor(), value{ref: none}, dh, x, inv)
 }
 
-// backward lists a layer's backward pass: dx is the gradient of what leaves it, the result that of
-// what enters.
+// backward lists a layer's backward pass. dx is the gradient of its output; the result is that of
+// its input.
 func (b *builder) backward(l *layerValues, dx value) value {
 	dmiddle := b.linearInput("gradient of gated", one(dx), one(b.param(downTensor)))
 	gated := []value{l.gate, l.up, dmiddle}
-	dgate := b.add("gradient of gate", -1, l.gate.grid, &each{function: gateGradient, out: l.gate.grid, m: gated, gains: none})
-	dup := b.add("gradient of up", -1, l.up.grid, &each{function: upGradient, out: l.up.grid, m: gated, gains: none})
+	dgate := b.add("gradient of gate", -1, l.gate.grid, &elementwise{function: gateGradient, out: l.gate.grid, m: gated, gains: none})
+	dup := b.add("gradient of up", -1, l.up.grid, &elementwise{function: upGradient, out: l.up.grid, m: gated, gains: none})
 	b.linearWeight("gradient of down_proj", b.tensor(downTensor), one(dx), one(l.middle))
 	b.linearWeight("gradient of gate_proj", b.tensor(gateTensor), one(dgate), one(l.h2))
 	b.linearWeight("gradient of up_proj", b.tensor(upTensor), one(dup), one(l.h2))
@@ -209,8 +209,8 @@ func (b *builder) backward(l *layerValues, dx value) value {
 	return b.normBackward("the attention's input", b.tensor(norm1Tensor), dx, dh, l.x, l.inv1)
 }
 
-// attentionBackward returns the gradients of the turned queries, a value a head, and of the turned
-// keys and of the values, a value a group: a chain over the heads of the group.
+// attentionBackward returns the gradients of the rotated queries, a value a head, and of the
+// rotated keys and of the values, a value a group: a chain over the heads of the group.
 func (b *builder) attentionBackward(l *layerValues, dout value) (dq, dk, dv []value) {
 	group := b.cfg.Heads / b.cfg.KVHeads
 	g := grid{rows: b.tokens, cols: b.head}
@@ -225,17 +225,17 @@ func (b *builder) attentionBackward(l *layerValues, dout value) (dq, dk, dv []va
 		dp := b.add("gradient of probabilities", h, b.square(), &product{
 			out: b.square(), a: dout.head(h), b: l.v.head(kv).t(), depth: b.head.tiles(), start: none,
 		})
-		sum := b.add("sum of the gradient of probabilities", h, grid{}, &along{taken: inProduct, x: dp, y: p})
-		ds := b.add("gradient of scores", h, b.square(), &each{
+		sum := b.add("sum of the gradient of probabilities", h, grid{}, &reduction{function: inProduct, x: dp, y: p})
+		ds := b.add("gradient of scores", h, b.square(), &elementwise{
 			function: scoreGradient, out: b.square(), m: []value{dp, p}, v: []ref{sum.ref}, gains: none, scale: b.scale,
 		})
 		n := b.tokens.tiles()
 		dq = append(dq, b.add("gradient of turned queries", h, g,
-			&product{out: g, a: one(ds), b: l.k.head(kv), depth: n, inner: toHere, start: none}))
+			&product{out: g, a: one(ds), b: l.k.head(kv), depth: n, inner: upToRow, start: none}))
 		dv[kv] = b.add("gradient of values", h, g,
-			&product{out: g, a: one(p).t(), b: dout.head(h), depth: n, inner: onward, start: dvStart})
+			&product{out: g, a: one(p).t(), b: dout.head(h), depth: n, inner: fromRow, start: dvStart})
 		dk[kv] = b.add("gradient of turned keys", h, g,
-			&product{out: g, a: one(ds).t(), b: l.q.head(h), depth: n, inner: onward, start: dkStart})
+			&product{out: g, a: one(ds).t(), b: l.q.head(h), depth: n, inner: fromRow, start: dkStart})
 	}
 	return dq, dk, dv
 }

@@ -2,17 +2,17 @@ package trace
 
 import "sort"
 
-// A dim is a dimension of a matrix, cut into tiles. It consists of groups of rows or columns, each
-// cut separately, so that no tile spans two heads that lie side by side.
+// A dim is a dimension of a matrix, cut into tiles. It consists of equal groups of rows or columns,
+// each cut separately, so that no tile spans two heads that lie side by side.
 type dim struct{ groups, size int }
 
 func whole(n int) dim { return dim{1, n} }
 
 func (d dim) len() int   { return d.groups * d.size }
-func (d dim) each() int  { return (d.size + Side - 1) / Side } // tiles of a group
+func (d dim) each() int  { return (d.size + Side - 1) / Side } // tiles in a group
 func (d dim) tiles() int { return d.groups * d.each() }
 
-// span returns the bounds of tile t.
+// span returns the range of tile t.
 func (d dim) span(t int) (from, to int) {
 	g, i := t/d.each(), t%d.each()
 	return g*d.size + i*Side, g*d.size + min((i+1)*Side, d.size)
@@ -24,13 +24,13 @@ func (d dim) width(t int) int {
 	return to - from
 }
 
-// tile returns the tile that holds x.
+// tile returns the number of the tile that holds index x.
 func (d dim) tile(x int) int { return x/d.size*d.each() + x%d.size/Side }
 
-// A grid is a matrix cut into tiles, numbered row by row. A causal grid has queries as its rows and
-// keys as its columns, and only the tiles on and below the diagonal. Its rows of tiles come in
-// pairs, and the upper row of a pair has as many tiles as the lower: package llama computes 64
-// queries at a time, and the zeros above the diagonal there take part in products.
+// A grid is a matrix cut into tiles, numbered row by row. A causal grid has queries as rows and
+// keys as columns, and only the tiles on and below the diagonal. Its rows of tiles come in pairs of
+// equal length, because package llama computes 64 queries at a time, and the zeros above the
+// diagonal of such a block take part in products.
 type grid struct {
 	rows, cols dim
 	causal     bool
@@ -38,10 +38,10 @@ type grid struct {
 
 func matrix(rows, cols int) grid { return grid{rows: whole(rows), cols: whole(cols)} }
 
-// reach is the number of tiles in row r of a causal grid, whose side is n tiles.
+// reach returns the number of tiles in row r of a causal grid with n rows of tiles.
 func reach(r, n int) int { return min((r|1)+1, n) }
 
-// above is the number of tiles in the rows above r of a causal grid.
+// above returns the number of tiles in the rows above r of a causal grid.
 func above(r int) int {
 	p := r / 2
 	return 2*p*(p+1) + r%2*(2*p+2)
@@ -55,7 +55,7 @@ func (g grid) tiles() uint32 {
 	return uint32(n * g.cols.tiles())
 }
 
-// tile is the number of the tile in row r and column c of tiles.
+// tile returns the number of the tile in row r and column c of tiles.
 func (g grid) tile(r, c int) uint32 {
 	if g.causal {
 		return uint32(above(r) + c)
@@ -72,7 +72,7 @@ func (g grid) place(tile uint32) (r, c int) {
 	return int(tile) / g.cols.tiles(), int(tile) % g.cols.tiles()
 }
 
-// size is the number of rows and columns of the tile in row r and column c of tiles.
+// size returns the number of rows and columns of the tile in row r and column c of tiles.
 func (g grid) size(r, c int) (rows, cols int) { return g.rows.width(r), g.cols.width(c) }
 
 func (g grid) words(tile uint32) int {
@@ -80,20 +80,20 @@ func (g grid) words(tile uint32) int {
 	return rows * cols
 }
 
-// A ref says which operation makes a value. It is counted from the first operation of the sequence,
-// negative for one of the sequence before, which the first sequence does not have, unless it is
-// fixed.
+// A ref identifies the operation that makes a value. Unless it is fixed, it counts from the first
+// operation of the sequence. A negative ref is an operation of the previous sequence, which the
+// first sequence lacks.
 type ref int64
 
 const (
-	fixed ref = 1 << 40 // added to the number of an operation in the program
+	fixed ref = 1 << 40 // plus the number of an operation in the program
 	none  ref = 1 << 41 // no operation
 )
 
-// A spot is where in the program an operation stands.
+// A spot is the place of an operation in the program.
 type spot struct {
 	base     uint32  // number of the first operation of the sequence
-	sequence uint32  // of the share
+	sequence uint32  // number in the share
 	weight   float32 // of a token's loss
 }
 
@@ -104,12 +104,12 @@ func (p spot) op(r ref) uint32 {
 	return uint32(int64(p.base) + int64(r))
 }
 
-// has tells whether there is such an operation.
+// has reports whether r is an operation of the program.
 func (p spot) has(r ref) bool { return r != none && (r >= 0 || p.sequence > 0) }
 
 func (p spot) read(r ref, tile uint32) Read { return Read{Source: Value, Op: p.op(r), Index: tile} }
 
-// A value is the result of an operation, of a certain shape.
+// A value is the result of an operation, with its shape.
 type value struct {
 	ref  ref
 	grid grid
@@ -117,24 +117,23 @@ type value struct {
 
 func (p spot) tile(v value, r, c int) Read { return p.read(v.ref, v.grid.tile(r, c)) }
 
-// A part is a range of a value's columns or rows of tiles.
+// A part is a range of a value's rows or columns of tiles.
 type part struct {
 	value
 	from, n int
 }
 
-// An operand is a factor of a product: parts side by side, or one below another, perhaps
-// transposed.
+// An operand is a factor of a product: parts side by side or below each other, possibly transposed.
 type operand struct {
-	parts  []part
-	below  bool // parts lie one below another
-	turned bool // the operand is the transpose of that
+	parts      []part
+	below      bool // parts are below each other
+	transposed bool // the operand is their transpose
 }
 
-// one is an operand of one value.
+// one returns an operand of one value.
 func one(v value) operand { return operand{parts: []part{{v, 0, v.grid.cols.tiles()}}} }
 
-// beside is an operand of values side by side.
+// beside returns an operand of values side by side.
 func beside(values ...value) (o operand) {
 	for _, v := range values {
 		o.parts = append(o.parts, part{v, 0, v.grid.cols.tiles()})
@@ -142,7 +141,7 @@ func beside(values ...value) (o operand) {
 	return o
 }
 
-// below is an operand of values one below another.
+// below returns an operand of values below each other.
 func below(values ...value) (o operand) {
 	o.below = true
 	for _, v := range values {
@@ -151,20 +150,20 @@ func below(values ...value) (o operand) {
 	return o
 }
 
-// head is the operand of one group of v's columns.
+// head returns the operand of group h of v's columns.
 func (v value) head(h int) operand {
 	n := v.grid.cols.each()
 	return operand{parts: []part{{v, h * n, n}}}
 }
 
-// t is the transpose of o.
+// t returns the transpose of o.
 func (o operand) t() operand {
-	o.turned = !o.turned
+	o.transposed = !o.transposed
 	return o
 }
 
-// find returns the value that has the tile in row r and column c of the operand, and where it has
-// it. Both are those before transposing.
+// find returns the value that holds the tile in row r and column c of o before transposition, and
+// the tile's row and column in it.
 func (o operand) find(r, c int) (v value, row, col int) {
 	at := &c
 	if o.below {
@@ -180,22 +179,22 @@ func (o operand) find(r, c int) (v value, row, col int) {
 	panic("trace: tile beyond an operand")
 }
 
-// A block is a tile of an operand and how it lies in memory.
+// A block is a tile of an operand, with its size and strides.
 type block struct {
 	read             Read
 	rows, cols       int
 	rowStep, colStep int
 }
 
-// block returns the tile in row r and column c of tiles.
+// block returns the tile in row r and column c of tiles of the operand.
 func (o operand) block(at spot, r, c int) block {
-	if o.turned {
+	if o.transposed {
 		r, c = c, r
 	}
 	v, r, c := o.find(r, c)
 	rows, cols := v.grid.size(r, c)
 	b := block{at.tile(v, r, c), rows, cols, cols, 1}
-	if o.turned {
+	if o.transposed {
 		b.rows, b.cols, b.rowStep, b.colStep = cols, rows, 1, cols
 	}
 	return b

@@ -10,20 +10,20 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Share says whose step a program is. A commitment's proof of work and its outcome contain it.
+// Share identifies a member's step. The proof of work and the outcome of a commitment contain it.
 type Share struct {
 	Run           wire.Hash
 	Round, Member uint32
 }
 
-// codecTail is the tail of codec/distro. Its operations are, in this order,
+// codecTail is the tail of a codec.Disputable. Its operations are, in order,
 //
-//	gradient's leaves, and its root by levels of eight: the proof of work
+//	leaves of the gradient, and their root by levels of eight: the proof of work
 //	squares of each segment of the gradient, and their sum: the norm
-//	each block of the old state, its greatest magnitude, and that of the state
-//	the step: learning rate times clip factor, or that there is none because gradient or state are broken
-//	each block's coefficients, its momentum, its code, and what it leaves in the state
-//	the payload's bytes, their leaves and root; the new state's leaves and root
+//	the old state by blocks, the greatest magnitude of each block and of the state
+//	the size of the step: learning rate times clip factor; none if gradient or state are broken
+//	coefficients, momentum, code and new state of each block
+//	bytes of the payload, their leaves and root; leaves and root of the new state
 //	the proof of work, the outcome
 type codecTail struct {
 	*Tails
@@ -31,31 +31,32 @@ type codecTail struct {
 	plan []func(at tailSite) Op
 }
 
-// Tails makes the tails of steps of one run: what they have in common is worked out once.
+// Tails makes the tails of a run's steps. It computes once what they have in common.
 type Tails struct {
 	codec  codec.Disputable
 	flat   flat
-	groups []int // blocks read together: group i begins with block groups[i]; the last element is the number of blocks
+	groups []int // first block of each group that is read together, then the number of blocks
 }
 
-// NewTails makes the tails of a codec for its layout.
+// NewTails returns the tails of a codec for its layout. It returns an error if the layout is not
+// the codec's.
 func NewTails(c codec.Disputable, layout tensor.Layout) (*Tails, error) {
 	if layout.Len() == 0 || layout.Len() != c.StateLen() {
-		return nil, errors.New("trace: the codec is not that of the layout")
+		return nil, errors.New("trace: the codec has another layout")
 	}
 	return &Tails{codec: c, flat: newFlat(layout), groups: groups(c)}, nil
 }
 
-// tailSite is where a tail lies in a program.
+// tailSite is the place of a tail in a program.
 type tailSite struct {
 	base     uint32
 	gradient func(tensor int) uint32
 }
 
-// value reads a tile of operation t of the tail.
+// value returns the read of a tile of operation t of the tail.
 func (p tailSite) value(t, tile uint32) Read { return Read{Source: Value, Op: p.base + t, Index: tile} }
 
-// values reads tiles [from, to).
+// values returns the reads of tiles [from, to) of operation t.
 func (p tailSite) values(t, from, to uint32) []Read {
 	reads := make([]Read, 0, to-from)
 	for ; from < to; from++ {
@@ -64,7 +65,7 @@ func (p tailSite) values(t, from, to uint32) []Read {
 	return reads
 }
 
-// NewTail is the tail of one step: see Tails.Tail.
+// NewTail returns the tail of one step: see Tails.Tail.
 func NewTail(c codec.Disputable, layout tensor.Layout, lr float32, share Share) (Tail, error) {
 	tails, err := NewTails(c, layout)
 	if err != nil {
@@ -73,9 +74,9 @@ func NewTail(c codec.Disputable, layout tensor.Layout, lr float32, share Share) 
 	return tails.Tail(lr, share), nil
 }
 
-// Tail is the tail of a step at learning rate lr. Its outcome is that of a commitment to what
-// codec.Encode gives (coordinator.Outcome); of a step which Encode refuses, it is the zero hash, to
-// which nobody can commit.
+// Tail returns the tail of a step with learning rate lr. Its outcome is that of a commitment to the
+// result of codec.Encode (coordinator.Outcome). If Encode would refuse the step, the outcome is the
+// zero hash, to which nobody can commit.
 func (t *Tails) Tail(lr float32, share Share) Tail {
 	c := t.codec
 	d := &codecTail{Tails: t, lr: lr}
@@ -94,10 +95,10 @@ func (t *Tails) Tail(lr float32, share Share) Tail {
 	return d
 }
 
-// Len is the number of operations.
+// Len implements Tail.
 func (d *codecTail) Len() uint32 { return uint32(len(d.plan)) }
 
-// Op is operation t of the tail.
+// Op implements Tail.
 func (d *codecTail) Op(t, base uint32, gradient func(tensor int) uint32) Op {
 	return d.plan[t](tailSite{base, gradient})
 }
@@ -108,8 +109,8 @@ func (d *codecTail) add(op func(at tailSite) Op) uint32 {
 	return uint32(len(d.plan) - 1)
 }
 
-// made is an Op put together from functions. Without slices, each tile is made in one.
-type made struct {
+// funcOp is an Op funcOp of functions. If slices is nil, each tile has one slice.
+type funcOp struct {
 	name   string
 	tiles  uint32
 	slices func(tile uint32) uint32
@@ -118,36 +119,36 @@ type made struct {
 	step   func(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32
 }
 
-func (m made) Name() string  { return m.name }
-func (m made) Tiles() uint32 { return m.tiles }
+func (m funcOp) Name() string  { return m.name }
+func (m funcOp) Tiles() uint32 { return m.tiles }
 
-func (m made) Slices(tile uint32) uint32 {
+func (m funcOp) Slices(tile uint32) uint32 {
 	if m.slices == nil {
 		return 1
 	}
 	return m.slices(tile)
 }
 
-func (m made) Words(tile, slice uint32) int    { return m.words(tile, slice) }
-func (m made) Reads(tile, slice uint32) []Read { return m.reads(tile, slice) }
+func (m funcOp) Words(tile, slice uint32) int    { return m.words(tile, slice) }
+func (m funcOp) Reads(tile, slice uint32) []Read { return m.reads(tile, slice) }
 
-func (m made) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+func (m funcOp) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
 	return m.step(w, tile, slice, acc, in)
 }
 
-// words is the Words of tiles that all have n words.
+// words returns a Words function for tiles that all have n words.
 func words(n int) func(tile, slice uint32) int { return func(uint32, uint32) int { return n } }
 
-// eights is the number of slices in which n tiles are read, eight at a time, and eight those read
-// in one of them.
+// eights returns the number of slices that read n tiles, eight at a time.
 func eights(n uint32) uint32 { return (n + ReadsMax - 1) / ReadsMax }
 
+// eight returns the range of tiles that a slice reads.
 func eight(n, slice uint32) (from, to uint32) { return slice * ReadsMax, min((slice+1)*ReadsMax, n) }
 
-// chain is an operation of one tile of so many words that goes through all n tiles of operation of,
-// eight at a time.
+// chain is an operation with one tile of size words, which reads all n tiles of operation of, eight
+// at a time.
 func chain(at tailSite, name string, size int, of, n uint32, step func(acc []uint32, in [][]uint32) []uint32) Op {
-	return made{
+	return funcOp{
 		name: name, tiles: 1, words: words(size),
 		slices: func(uint32) uint32 { return eights(n) },
 		reads: func(_, slice uint32) []Read {
@@ -163,5 +164,5 @@ func chain(at tailSite, name string, size int, of, n uint32, step func(acc []uin
 	}
 }
 
-// chunks is the number of chunks of a blob of so many bytes.
+// chunks returns the number of chunks of a blob with the given size in bytes.
 func chunks(bytes int) uint32 { return uint32(merkle.BlobChunks(uint64(bytes))) }

@@ -76,7 +76,7 @@ func (p tailProgram) Op(t uint32) Op {
 	}
 	x := p.tensors[t]
 	m := MatrixOf(x.Shape)
-	return made{
+	return funcOp{
 		name: "gradient of " + x.Name, tiles: m.Tiles(),
 		words: func(tile, _ uint32) int { return m.Words(tile) },
 		reads: func(uint32, uint32) []Read { return nil },

@@ -8,13 +8,13 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// oldState adds the operations that load the old state block by block, and look for its greatest
+// oldState adds the operations that load the old state block by block and find its greatest
 // magnitude.
 func (d *codecTail) oldState() (blocks, most uint32) {
 	n := uint32(d.codec.Blocks())
 	blocks = d.add(func(tailSite) Op { return d.loadOp() })
 	each := d.add(func(at tailSite) Op {
-		return made{
+		return funcOp{
 			name: "greatest magnitude in each block of the old state", tiles: n, words: words(1),
 			reads: func(tile, _ uint32) []Read { return []Read{at.value(blocks, tile)} },
 			step: func(_ *exact.Worker, _, _ uint32, _ []uint32, in [][]uint32) []uint32 {
@@ -33,8 +33,7 @@ func (d *codecTail) oldState() (blocks, most uint32) {
 	return blocks, most
 }
 
-// greatest returns the greatest magnitude of floats, as its bits: that of a NaN is above all
-// others.
+// greatest returns the greatest magnitude of floats, as its bits. NaN exceeds all other magnitudes.
 func greatest(words []uint32) (most uint32) {
 	for _, w := range words {
 		most = max(most, w&0x7fffffff)
@@ -42,8 +41,7 @@ func greatest(words []uint32) (most uint32) {
 	return most
 }
 
-// loadOp cuts the old state in blocks. A block lies in one chunk of it, or begins in one and ends
-// in another.
+// loadOp cuts the old state into blocks. A block spans at most two chunks.
 func (d *codecTail) loadOp() Op {
 	chunks := func(tile uint32) (first, last int) {
 		b := d.codec.Block(int(tile))
@@ -53,13 +51,13 @@ func (d *codecTail) loadOp() Op {
 		first, last := chunks(tile)
 		return uint32(last - first + 1)
 	}
-	// span is what slice loads: elements [from, to) of the state.
+	// span returns the elements of the state that a slice loads.
 	span := func(tile, slice uint32) (from, to int) {
 		b := d.codec.Block(int(tile))
 		chunk := b.State/ChunkWords + int(slice)
 		return max(b.State, chunk*ChunkWords), min(b.State+b.Rows*b.Cols, (chunk+1)*ChunkWords)
 	}
-	return made{
+	return funcOp{
 		name: "old state by blocks", tiles: uint32(d.codec.Blocks()), slices: count,
 		words: func(tile, slice uint32) int {
 			_, to := span(tile, slice)
@@ -77,12 +75,12 @@ func (d *codecTail) loadOp() Op {
 	}
 }
 
-// momentum adds the operations from the gradient to the momentum with all of it in: the DCT of each
-// block, and what is left of the old state. Of a step that there is none of, both are zeros.
+// momentum adds the operations that compute the momentum: the DCT of each block of the gradient,
+// and its sum with the old state. Both are zeros if there is no step.
 func (d *codecTail) momentum(old, step uint32) uint32 {
 	coefficients := d.add(func(at tailSite) Op { return d.coefficientsOp(at, step) })
 	return d.add(func(at tailSite) Op {
-		return made{
+		return funcOp{
 			name: "momentum of each block", tiles: uint32(d.codec.Blocks()), words: d.blockWords,
 			reads: func(tile, _ uint32) []Read {
 				return []Read{at.value(old, tile), at.value(coefficients, tile), at.value(step, 0)}
@@ -105,30 +103,31 @@ func (d *codecTail) blockWords(tile, _ uint32) int {
 	return b.Rows * b.Cols
 }
 
-// gatherMax is how many tiles of the gradient a slice gathers: the step is read too.
+// gatherMax is the most tiles of the gradient that a slice gathers. It reads the step too.
 const gatherMax = ReadsMax - 1
 
-// bandWork is how many multiply-adds of a transform a slice does at most: what plain Go does in a
-// few milliseconds.
+// bandWork is the most multiply-adds of a transform in one slice; plain Go needs a few milliseconds
+// for them.
 const bandWork = 1 << 18
 
-// bands is in how many bands n columns of side elements, or rows, are transformed, and band which
-// of them one is.
+// bands returns the number of bands in which n columns of side elements, or n rows, are
+// transformed.
 func bands(n, side int) uint32 {
 	each := max(1, bandWork/(side*side))
 	return uint32((n + each - 1) / each)
 }
 
+// band returns the columns or rows of band i.
 func band(n, side int, i uint32) (from, to int) {
 	each := max(1, bandWork/(side*side))
 	return int(i) * each, min((int(i)+1)*each, n)
 }
 
-// coefficientsOp transforms each block: its tiles of the gradient are gathered; then its columns
-// are transformed, the first band of them with the last of the tiles, and then the rows.
+// coefficientsOp transforms each block. Its slices gather the block's tiles of the gradient, then
+// transform bands of columns, the first together with the last tiles, and then bands of rows.
 func (d *codecTail) coefficientsOp(at tailSite, step uint32) Op {
 	gathers := func(tile uint32) uint32 { return uint32((len(d.sources(tile).tiles) + gatherMax - 1) / gatherMax) }
-	return made{
+	return funcOp{
 		name: "coefficients of each block", tiles: uint32(d.codec.Blocks()), words: d.blockWords,
 		slices: func(tile uint32) uint32 {
 			b := d.codec.Block(int(tile))
@@ -166,7 +165,8 @@ func (d *codecTail) coefficientsOp(at tailSite, step uint32) Op {
 	}
 }
 
-// transform is the i-th band of the transform of a block, of its columns or then of its rows.
+// transform computes band i of the transform of a block: of its columns, and after these of its
+// rows.
 func (d *codecTail) transform(w *exact.Worker, tile, i uint32, x []uint32) []uint32 {
 	b, out := d.codec.Block(int(tile)), slices.Clone(x)
 	if n := bands(b.Cols, b.Rows); i < n {
@@ -179,12 +179,13 @@ func (d *codecTail) transform(w *exact.Worker, tile, i uint32, x []uint32) []uin
 	return Canonical(out)
 }
 
-// sources is where the gradient of a block lies: which tiles of which tensor.
+// sources locates a block of the gradient: a range of a tensor's matrix, and the tiles that hold
+// it.
 type sources struct {
 	block    codec.Block
 	m        Matrix
 	tensor   int
-	row, col int // of the block in the matrix
+	row, col int // first element of the block in the matrix
 	tiles    []uint32
 }
 
@@ -202,13 +203,13 @@ func (d *codecTail) sources(block uint32) sources {
 	return s
 }
 
-// of are the tiles that one slice gathers.
+// of returns the tiles that a slice gathers.
 func (s sources) of(slice uint32) []uint32 {
 	from := int(slice) * gatherMax
 	return s.tiles[from:min(from+gatherMax, len(s.tiles))]
 }
 
-// gather copies those tiles' part of the block into it.
+// gather copies the elements of a slice's tiles into the block.
 func (s sources) gather(block []uint32, slice uint32, in [][]uint32) {
 	for i, tile := range s.of(slice) {
 		r0, r1, c0, c1 := s.m.Bounds(tile)
@@ -219,10 +220,11 @@ func (s sources) gather(block []uint32, slice uint32, in [][]uint32) {
 	}
 }
 
-// codes adds the operation that says what is sent of each block: its code, lowest word first.
+// codes adds the operation that makes the code of each block, lowest word first: what is sent of
+// it.
 func (d *codecTail) codes(momentum uint32) uint32 {
 	return d.add(func(at tailSite) Op {
-		return made{
+		return funcOp{
 			name: "code of each block", tiles: uint32(d.codec.Blocks()),
 			words: func(tile, _ uint32) int { return (d.codec.Block(int(tile)).Bits + 31) / 32 },
 			reads: func(tile, _ uint32) []Read { return []Read{at.value(momentum, tile)} },
@@ -238,10 +240,10 @@ func (d *codecTail) codes(momentum uint32) uint32 {
 	})
 }
 
-// leftOp is the new state of each block: what of its momentum is not sent.
+// leftOp makes the new state of each block: the momentum that is not sent.
 func (d *codecTail) leftOp(momentum uint32) func(at tailSite) Op {
 	return func(at tailSite) Op {
-		return made{
+		return funcOp{
 			name: "new state of each block", tiles: uint32(d.codec.Blocks()), words: d.blockWords,
 			reads: func(tile, _ uint32) []Read { return []Read{at.value(momentum, tile)} },
 			step: func(_ *exact.Worker, tile, _ uint32, _ []uint32, in [][]uint32) []uint32 {
@@ -253,14 +255,15 @@ func (d *codecTail) leftOp(momentum uint32) func(at tailSite) Op {
 	}
 }
 
-// groupWords is how many words of a state a slice reads at most, but for one block that is larger.
+// groupWords is the most words of a state that a slice reads, except for a single block that is
+// larger.
 const groupWords = ReadsMax * Side * Side
 
-// groups cuts the blocks of a codec in groups that are read together: up to ReadsMax blocks and
-// groupWords words.
+// groups divides the blocks of a codec into groups that are read together: up to ReadsMax blocks
+// and groupWords words.
 func groups(c codec.Disputable) []int {
 	first := []int{0}
-	begin := 0 // of the group, in the state
+	begin := 0 // offset of the group in the state
 	for i := range c.Blocks() {
 		b := c.Block(i)
 		if last := first[len(first)-1]; i > last && (i-last == ReadsMax || b.State+b.Rows*b.Cols-begin > groupWords) {
@@ -270,14 +273,14 @@ func groups(c codec.Disputable) []int {
 	return append(first, c.Blocks())
 }
 
-// stateBytes is the new state as a blob, read from the blocks of operation of.
+// stateBytes is the new state as a blob, from the blocks of operation of.
 type stateBytes struct {
 	d  *codecTail
 	at tailSite
 	of uint32
 }
 
-// blockAt is the number of the block that holds an element of the state.
+// blockAt returns the block that holds an element of the state.
 func (s stateBytes) blockAt(element int) int {
 	return sort.Search(s.d.codec.Blocks(), func(i int) bool { return s.d.codec.Block(i).State > element }) - 1
 }
@@ -290,11 +293,12 @@ func (s stateBytes) groupAt(block int) int {
 	return i
 }
 
-// span is the elements of a chunk, and blocks are those that a slice of it reads.
+// span returns the elements of a chunk.
 func (s stateBytes) span(chunk uint32) (from, to int) {
 	return int(chunk) * ChunkWords, min((int(chunk)+1)*ChunkWords, s.d.codec.StateLen())
 }
 
+// blocks returns the blocks that a slice of a chunk reads.
 func (s stateBytes) blocks(chunk, slice uint32) (first, last int) {
 	from, to := s.span(chunk)
 	first, last = s.blockAt(from), s.blockAt(to-1)

@@ -10,13 +10,13 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// step adds the operation that decides the size of the step: the learning rate times the clip
-// factor, rounded. Its words are 1 and the size; or zeros if Encode would refuse, as gradient,
-// state or learning rate are none it can compute with.
+// step adds the operation that computes the size of the step, the learning rate times the clip
+// factor. Its words are 1 and the size, or zeros if Encode would refuse the gradient, the state or
+// the learning rate.
 func (d *codecTail) step(norm, most uint32) uint32 {
 	clip, decay := d.codec.Clipping()
 	return d.add(func(at tailSite) Op {
-		return made{
+		return funcOp{
 			name: "size of the step", tiles: 1, words: words(2),
 			reads: func(uint32, uint32) []Read { return []Read{at.value(norm, 0), at.value(most, 0)} },
 			step: func(_ *exact.Worker, _, _ uint32, _ []uint32, in [][]uint32) []uint32 {
@@ -32,7 +32,7 @@ func (d *codecTail) step(norm, most uint32) uint32 {
 	})
 }
 
-// readStep reads the words of step.
+// readStep decodes the words of step.
 func readStep(words []uint32) (size float32, ok bool) {
 	return math.Float32frombits(words[1]), words[0] == 1
 }
@@ -40,15 +40,14 @@ func readStep(words []uint32) (size float32, ok bool) {
 // payloadTile is the number of bytes of a payload in a tile.
 const payloadTile = 1 << 10
 
-// payloadWords is the number of words of a tile of a payload: the last one may be filled up with
+// payloadWords returns the number of words of a tile of a payload. The last word may be padded with
 // zero bytes.
 func payloadWords(size int, tile uint32) int {
 	from := int(tile) * payloadTile
 	return (min(payloadTile, size-from) + 3) / 4
 }
 
-// payloadOp puts the payload together: its header, and the codes of the blocks, of which each slice
-// adds some.
+// payloadOp assembles the payload from its header and the codes of the blocks.
 func (d *codecTail) payloadOp(codes uint32) func(at tailSite) Op {
 	size := d.codec.PayloadMax()
 	header := d.codec.Header()
@@ -56,7 +55,7 @@ func (d *codecTail) payloadOp(codes uint32) func(at tailSite) Op {
 		return d.coded(int(tile)*payloadTile, min((int(tile)+1)*payloadTile, size))
 	}
 	return func(at tailSite) Op {
-		return made{
+		return funcOp{
 			name: "payload", tiles: uint32((size + payloadTile - 1) / payloadTile),
 			slices: func(tile uint32) uint32 {
 				_, n := count(tile)
@@ -89,10 +88,10 @@ func (d *codecTail) payloadOp(codes uint32) func(at tailSite) Op {
 	}
 }
 
-// coded are the blocks whose codes have bits among bytes [from, to) of a payload: the first, and
-// how many.
+// coded returns the blocks whose codes have bits in bytes [from, to) of a payload: the first block,
+// and their number.
 func (d *codecTail) coded(from, to int) (first, n uint32) {
-	// at is the number of the first block whose code ends after so many bits.
+	// at returns the first block whose code ends after the given number of bits.
 	at := func(bits int) int {
 		return sort.Search(d.codec.Blocks(), func(i int) bool {
 			b := d.codec.Block(i)
@@ -107,8 +106,8 @@ func (d *codecTail) coded(from, to int) (first, n uint32) {
 	return uint32(begin), uint32(end - begin)
 }
 
-// putBits sets the bits of words that are set in code, which lies at bit offset of them and may
-// reach beyond on either side.
+// putBits sets the bits of words that are set in code. code begins at bit offset of words and may
+// reach beyond either end.
 func putBits(words []uint32, offset int, code []uint32) {
 	put := func(i int, v uint32) {
 		if i >= 0 && i < len(words) {
@@ -119,18 +118,18 @@ func putBits(words []uint32, offset int, code []uint32) {
 	for i, v := range code {
 		at := offset>>5 + i
 		put(at, v<<shift)
-		put(at+1, v>>(32-shift)) // Go's shifts by 32 give 0
+		put(at+1, v>>(32-shift)) // 0 for a shift by 32
 	}
 }
 
-// payloadBytes is the payload as a blob, read from the tiles of operation of.
+// payloadBytes is the payload as a blob, from the tiles of operation of.
 type payloadBytes struct {
 	at   tailSite
 	of   uint32
 	size int
 }
 
-// tiles are those that make a chunk.
+// tiles returns the first tile of a chunk and the number of its tiles.
 func (p payloadBytes) tiles(chunk uint32) (first, n uint32) {
 	const each = 4 * ChunkWords / payloadTile
 	all := uint32((p.size + payloadTile - 1) / payloadTile)
@@ -159,10 +158,10 @@ func (p payloadBytes) bytes(chunk, slice uint32, in [][]uint32) []byte {
 	return b[:min(len(b), p.size-int(first+from)*payloadTile)]
 }
 
-// workOp is what the commitment proves its work with.
+// workOp makes the commitment's proof of work.
 func workOp(share Share, gradient uint32) func(at tailSite) Op {
 	return func(at tailSite) Op {
-		return made{
+		return funcOp{
 			name: "proof of work", tiles: 1, words: words(hashWords),
 			reads: func(uint32, uint32) []Read { return []Read{at.value(gradient, 0)} },
 			step: func(_ *exact.Worker, _, _ uint32, _ []uint32, in [][]uint32) []uint32 {
@@ -172,15 +171,15 @@ func workOp(share Share, gradient uint32) func(at tailSite) Op {
 	}
 }
 
-// outcome is the last operation. Its words are a hash, and that is their hash too.
-type outcome struct{ made }
+// outcome is the last operation. Its words are a hash, which is also its leaf.
+type outcome struct{ funcOp }
 
 func (outcome) Leaf(words []uint32) wire.Hash { return wordsToHash(words) }
 
-// outcomeOp makes what a commitment commits to.
+// outcomeOp makes the outcome of the step's commitment.
 func outcomeOp(payload, bytes, state, work, step uint32) func(at tailSite) Op {
 	return func(at tailSite) Op {
-		return outcome{made{
+		return outcome{funcOp{
 			name: "outcome", tiles: 1, words: words(hashWords),
 			reads: func(uint32, uint32) []Read {
 				return []Read{at.value(payload, 0), at.value(state, 0), at.value(work, 0), at.value(step, 0)}

@@ -10,9 +10,9 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// flat is a layout whose tensors are cut in tiles, to be read in the order of the flat slice. It is
-// read in pieces of the tensors which each touch ReadsMax tiles at most: of a tensor of more than
-// that many tiles across, runs of pieceCols columns in a row; of narrower ones, strips of rows.
+// flat reads the tiles of a layout's tensors in the order of the flat slice. It reads pieces of
+// tensors that touch at most ReadsMax tiles each: runs of pieceCols columns in a row if the tensor
+// is at least ReadsMax tiles wide, and strips of rows if it is narrower.
 type flat struct {
 	tensors []flatTensor
 	n       int
@@ -20,10 +20,10 @@ type flat struct {
 
 type flatTensor struct {
 	Matrix
-	offset int // of its first element
-	first  int // number of its first piece
+	offset int // of its first element in the flat slice
+	first  int // its first piece
 	across int // pieces in a row; 0 if pieces are strips
-	strip  int // elements of a strip
+	strip  int // elements in a strip
 }
 
 // pieceCols is the number of columns of a piece of a wide tensor.
@@ -47,7 +47,7 @@ func newFlat(layout tensor.Layout) flat {
 	return f
 }
 
-// tensorAt is the number of the tensor that holds an element.
+// tensorAt returns the number of the tensor that holds an element.
 func (f flat) tensorAt(element int) int {
 	i, found := slices.BinarySearchFunc(f.tensors, element, func(t flatTensor, e int) int { return t.offset - e })
 	if !found {
@@ -56,7 +56,7 @@ func (f flat) tensorAt(element int) int {
 	return i
 }
 
-// pieceAt is the number of the piece that holds an element.
+// pieceAt returns the number of the piece that holds an element.
 func (f flat) pieceAt(element int) int {
 	t := f.tensors[f.tensorAt(element)]
 	at := element - t.offset
@@ -66,14 +66,14 @@ func (f flat) pieceAt(element int) int {
 	return t.first + at/t.Cols*t.across + at%t.Cols/pieceCols
 }
 
-// run is a part of a piece: elements [from, to) of the matrix of a tensor.
+// run is a part of a piece: elements [from, to) of a tensor's matrix.
 type run struct {
 	tensor   int
 	m        Matrix
 	from, to int
 }
 
-// piece is the whole of a piece.
+// piece returns all elements of a piece.
 func (f flat) piece(number int) run {
 	i, found := slices.BinarySearchFunc(f.tensors, number, func(t flatTensor, n int) int { return t.first - n })
 	if !found {
@@ -88,17 +88,18 @@ func (f flat) piece(number int) run {
 	return run{i, t.Matrix, row*t.Cols + from, row*t.Cols + min(from+pieceCols, t.Cols)}
 }
 
-// segment is how segments of so many elements are read: segment i holds those from i*size on.
+// segment returns the elements of segment i, for segments of size elements.
 func (f flat) segment(size int, i uint32) (from, to int) {
 	return int(i) * size, min((int(i)+1)*size, f.n)
 }
 
-// slices is the number of pieces, or parts of one, in a segment, and part is one of them.
+// slices returns the number of pieces, or parts of pieces, in a segment.
 func (f flat) slices(size int, i uint32) uint32 {
 	from, to := f.segment(size, i)
 	return uint32(f.pieceAt(to-1) - f.pieceAt(from) + 1)
 }
 
+// part returns a segment's part that one slice reads.
 func (f flat) part(size int, i, slice uint32) run {
 	from, to := f.segment(size, i)
 	r := f.piece(f.pieceAt(from) + int(slice))
@@ -107,7 +108,7 @@ func (f flat) part(size int, i, slice uint32) run {
 	return r
 }
 
-// box is the rows [r0, r1] and columns [c0, c1] of tiles that a run touches.
+// box returns the rows [r0, r1] and columns [c0, c1] of tiles that a run touches.
 func (r run) box() (r0, r1, c0, c1 int) {
 	first, last := r.from/r.m.Cols, (r.to-1)/r.m.Cols
 	c0, c1 = 0, r.m.Across()-1
@@ -117,7 +118,7 @@ func (r run) box() (r0, r1, c0, c1 int) {
 	return first / Side, last / Side, c0, c1
 }
 
-// reads are the tiles of operation op that hold the elements.
+// reads returns the reads of the tiles of operation op that hold the run.
 func (r run) reads(op uint32) []Read {
 	r0, r1, c0, c1 := r.box()
 	reads := make([]Read, 0, (r1-r0+1)*(c1-c0+1))
@@ -129,7 +130,7 @@ func (r run) reads(op uint32) []Read {
 	return reads
 }
 
-// words are the elements, in their order, from the tiles that reads lists.
+// words returns the elements of the run, in order, from the tiles that reads lists.
 func (r run) words(in [][]uint32) []uint32 {
 	r0, _, c0, c1 := r.box()
 	out := make([]uint32, 0, r.to-r.from)
@@ -163,7 +164,7 @@ func (g gradientBytes) bytes(chunk, slice uint32, in [][]uint32) []byte {
 	return littleEndian(g.flat.part(ChunkWords, chunk, slice).words(in))
 }
 
-// littleEndian are the bytes of words.
+// littleEndian returns the bytes of words.
 func littleEndian(words []uint32) []byte {
 	b := make([]byte, 0, 4*len(words))
 	for _, w := range words {
@@ -172,16 +173,16 @@ func littleEndian(words []uint32) []byte {
 	return b
 }
 
-// norm adds the operations that add up the gradient's squares as codec.Norm does: for each segment
-// its 16 partial sums and then their sum, and the sum of the segments. All are binary64, two words
-// each, the lower first.
+// norm adds the operations that sum the gradient's squares as codec.Norm does: 16 partial sums of
+// each segment, their sum, and the sum of the segments. Numbers are binary64, two words each, the
+// lower first.
 func (d *codecTail) norm() uint32 {
 	f := d.flat
 	segments := uint32((f.n + codec.NormSegment - 1) / codec.NormSegment)
 	var sums codec.Squares
 	last := func(tile, slice uint32) bool { return slice+1 == f.slices(codec.NormSegment, tile) }
 	of := d.add(func(at tailSite) Op {
-		return made{
+		return funcOp{
 			name: "squares of the gradient", tiles: segments,
 			slices: func(tile uint32) uint32 { return f.slices(codec.NormSegment, tile) },
 			words: func(tile, slice uint32) int {
@@ -222,7 +223,7 @@ func (d *codecTail) norm() uint32 {
 	})
 }
 
-// doubles are the words of binary64 numbers; a NaN is always the same one.
+// doubles returns the words of binary64 numbers, with a canonical NaN.
 func doubles(v ...float64) []uint32 {
 	w := make([]uint32, 0, 2*len(v))
 	for _, x := range v {

@@ -11,7 +11,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// stream is a blob read chunk by chunk, a chunk in slices.
+// stream is a blob that is read chunk by chunk, and each chunk in slices.
 type stream interface {
 	slices(chunk uint32) uint32
 	reads(chunk, slice uint32) []Read
@@ -20,15 +20,16 @@ type stream interface {
 
 const (
 	hashWords  = 8          // a hash, in little-endian words
-	stateWords = 8 + 16 + 2 // a SHA-256 that goes on: see words of a digest
+	stateWords = 8 + 16 + 2 // an unfinished SHA-256: see suspended
 )
 
-// blob adds the operations that hash a stream of so many bytes as merkle.BlobRoot does, and returns
+// blob adds the operations that hash a stream of size bytes as merkle.BlobRoot does, and returns
 // that of the root.
 //
-// The tree is that of RFC 6962. Eight neighbours, from a multiple of eight on, are a subtree in it,
-// and the roots of these are the leaves of a tree whose root is the same: each split is at a power
-// of two, and above eight leaves at a multiple of eight. So the tree is made in levels of eight.
+// The tree is that of RFC 6962, which splits n leaves at a power of two. Above eight leaves, a
+// split is therefore at a multiple of eight, and eight leaves from a multiple of eight on are a
+// subtree. So each level here computes the roots of groups of eight, which are the leaves of the
+// next level.
 func (d *codecTail) blob(name string, of func(at tailSite) stream, size int) uint32 {
 	leaves := chunks(size)
 	root := d.add(func(at tailSite) Op { return leavesOp(name, of(at), leaves) })
@@ -39,10 +40,10 @@ func (d *codecTail) blob(name string, of func(at tailSite) stream, size int) uin
 	return root
 }
 
-// leavesOp hashes each chunk: a tile is the state of SHA-256, in the end the leaf.
+// leavesOp hashes each chunk. A tile is the state of SHA-256 and, after the last slice, the leaf.
 func leavesOp(name string, s stream, n uint32) Op {
 	last := func(tile, slice uint32) bool { return slice+1 == s.slices(tile) }
-	return made{
+	return funcOp{
 		name: name + ": hash of each chunk", tiles: n, slices: s.slices, reads: s.reads,
 		words: func(tile, slice uint32) int {
 			if last(tile, slice) {
@@ -53,13 +54,13 @@ func leavesOp(name string, s stream, n uint32) Op {
 		step: func(_ *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
 			h := sha256.New()
 			if slice == 0 {
-				h.Write([]byte{0}) // what merkle.Leaf begins with
+				h.Write([]byte{0}) // the prefix of merkle.Leaf
 			} else {
-				goOn(h, acc)
+				resume(h, acc)
 			}
 			h.Write(s.bytes(tile, slice, in))
 			if !last(tile, slice) {
-				return suspended(h)
+				return suspend(h)
 			}
 			var leaf wire.Hash
 			h.Sum(leaf[:0])
@@ -68,9 +69,9 @@ func leavesOp(name string, s stream, n uint32) Op {
 	}
 }
 
-// nodesOp makes of each eight hashes the root over them.
+// nodesOp makes the root of each group of eight hashes.
 func nodesOp(at tailSite, name string, below, count uint32) Op {
-	return made{
+	return funcOp{
 		name: name + ": tree over the chunks", tiles: eights(count), words: words(hashWords),
 		reads: func(tile, _ uint32) []Read {
 			from, to := eight(count, tile)
@@ -86,17 +87,16 @@ func nodesOp(at tailSite, name string, below, count uint32) Op {
 	}
 }
 
-// digestMagic is what the state of a SHA-256 begins with when crypto/sha256 writes it: then come
-// the 8 words of the state, the 64 bytes of the block that is not full, and how many bytes there
-// were, big-endian.
+// digestMagic is the prefix of a SHA-256 state as crypto/sha256 encodes it. The 8 words of the
+// state follow, the 64 bytes of the unfinished block, and the number of bytes hashed, big-endian.
 const digestMagic = "sha\x03"
 
-// suspended returns a SHA-256 that goes on later, as words: what crypto/sha256 writes of it after
-// the magic, each four bytes a big-endian word.
-func suspended(h hash.Hash) []uint32 {
+// suspend returns the state of an unfinished SHA-256 as words: the encoding of crypto/sha256
+// after the magic, each four bytes a big-endian word.
+func suspend(h hash.Hash) []uint32 {
 	b, err := h.(encoding.BinaryMarshaler).MarshalBinary()
 	if err != nil || len(b) != len(digestMagic)+4*stateWords || string(b[:len(digestMagic)]) != digestMagic {
-		panic("trace: crypto/sha256 writes its state in another form than it did")
+		panic("trace: unknown encoding of the state by crypto/sha256")
 	}
 	w := make([]uint32, stateWords)
 	for i := range w {
@@ -105,15 +105,14 @@ func suspended(h hash.Hash) []uint32 {
 	return w
 }
 
-// goOn is the inverse of suspended. It takes all words: whatever they are, they are the state of
-// some hash.
-func goOn(h hash.Hash, words []uint32) {
+// resume restores a state that suspended returned. Any words are a valid state.
+func resume(h hash.Hash, words []uint32) {
 	b := []byte(digestMagic)
 	for _, w := range words {
 		b = binary.BigEndian.AppendUint32(b, w)
 	}
 	if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(b); err != nil {
-		panic("trace: crypto/sha256 reads its state in another form than it did: " + err.Error())
+		panic("trace: crypto/sha256 refuses a state: " + err.Error())
 	}
 }
 

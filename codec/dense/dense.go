@@ -1,5 +1,5 @@
-// Package dense is the codec that compresses nothing: the payload is the gradient, the update its
-// mean. Tests use it, and compressors are measured against it; over a network it costs 32 bits per
+// Package dense is a codec that compresses nothing: the payload is the gradient, and the update its
+// mean. It serves as a baseline for compressors and in tests. Over a network it costs 32 bits per
 // parameter and member.
 //
 // A payload is
@@ -14,9 +14,9 @@
 //	65 44 4e 31   76 37 8f 1a 7d aa 61 db   00 00 80 3f   00 00 20 c0   00 00 00 00   00 00 00 00
 //	e  D  N  1    layout                    1             -2.5          0             0
 //
-// Apply adds up the payloads' elements in the order of the payloads, beginning with +0, divides by
-// their number, and steps by plain gradient descent with decoupled weight decay, each operation
-// rounded to binary32:
+// Apply sums the payloads' elements in the order of the payloads, starting with +0, divides by
+// their number, and takes a step of gradient descent with decoupled weight decay, rounding each
+// operation to binary32:
 //
 //	x = x*(1 - lr*decay) - lr*(g1 + g2 + ... + gn)/n
 package dense
@@ -33,20 +33,20 @@ import (
 
 const magic = "eDN1" // entrain, dense, version 1
 
-// span is how many elements one task of Apply takes. The result does not depend on it.
+// span is the number of elements in one task of Apply. It does not affect results.
 const span = 1 << 14
 
-// A Config is what a run chooses.
+// A Config holds a run's settings.
 type Config struct {
-	// WeightDecay is the share of a weight that a step takes away, in units of the learning rate,
-	// 0 to 1.
+	// WeightDecay is the part of a weight that a step removes, in units of the learning rate, 0 to
+	// 1.
 	WeightDecay float32
 	// ClipNorm is the largest Euclidean norm of a gradient; a larger one is scaled down before it
 	// is sent. 0 means no limit.
 	ClipNorm float32
 }
 
-// Codec is a codec.Codec. It holds no state and may be used by several goroutines at once.
+// Codec implements codec.Codec. It has no state and is safe for concurrent use.
 type Codec struct {
 	cfg    Config
 	n      int
@@ -56,7 +56,7 @@ type Codec struct {
 
 var _ codec.Codec = (*Codec)(nil)
 
-// New returns the dense codec of a layout. The error says which setting is out of range.
+// New returns the dense codec of a layout. The error names a setting that is out of range.
 func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	if err := codec.CheckRange("weight decay", cfg.WeightDecay, 1); err != nil {
 		return nil, fmt.Errorf("dense: %w", err)
@@ -70,13 +70,13 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	return &Codec{cfg: cfg, n: layout.Len(), header: codec.NewHeader(magic, layout), pool: pool}, nil
 }
 
-// StateLen returns 0: nothing is left unsent.
+// StateLen returns 0: everything is sent.
 func (c *Codec) StateLen() int { return 0 }
 
 // PayloadMax returns the length in bytes of every payload.
 func (c *Codec) PayloadMax() int { return codec.HeaderLen + 4*c.n }
 
-// Encode appends the payload of grad, clipped. See codec.Codec.
+// Encode appends the payload of the clipped grad. See codec.Codec.
 func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
 	if len(state) != 0 || len(grad) != c.n {
 		panic(fmt.Sprintf("dense: state of %d and gradient of %d elements for a layout of %d", len(state), len(grad), c.n))
@@ -96,7 +96,7 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 	return dst, nil
 }
 
-// Check returns nil if payload is canonical. See codec.Codec.
+// Check returns an error unless payload is canonical. See codec.Codec.
 func (c *Codec) Check(payload []byte) error {
 	if err := c.check(payload); err != nil {
 		return fmt.Errorf("dense: %w", err)
@@ -111,13 +111,13 @@ func (c *Codec) check(payload []byte) error {
 	const limit, negativeZero = (127 + 60) << 23, 1 << 31 // the bits of codec.NormMax and of -0
 	for i := range c.n {
 		if bits := element(payload, i); bits&0x7fffffff > limit || bits == negativeZero {
-			return fmt.Errorf("element %d is %v, it must be finite, at most 2^60 and not -0", i, math.Float32frombits(bits))
+			return fmt.Errorf("element %d is %v, not a finite number up to 2^60 other than -0", i, math.Float32frombits(bits))
 		}
 	}
 	return nil
 }
 
-// Apply steps params by the mean of the payloads. See codec.Codec.
+// Apply updates params by the mean of the payloads. See codec.Codec.
 func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 	if len(params) != c.n {
 		panic(fmt.Sprintf("dense: %d parameters for a layout of %d", len(params), c.n))

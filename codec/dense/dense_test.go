@@ -90,7 +90,7 @@ func TestErrorsChangeNothing(t *testing.T) {
 		payload []byte
 		want    string
 	}{
-		{good[:19], "payload has 19 bytes, this layout's have 20"},
+		{good[:19], "payload has 19 bytes, want 20 for this layout"},
 		{with(0, 'x'), `payload begins with "xDN1", not "eDN1"`},
 		{with(5, good[5]+1), "payload is for layout "},
 		{with(12, 0, 0, 0x80, 0x7f), "element 0 is +Inf"},

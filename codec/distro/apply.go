@@ -10,7 +10,7 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// Check tells whether payload is canonical. See codec.Codec.
+// Check returns an error unless payload is canonical. See codec.Codec.
 func (c *Codec) Check(payload []byte) error {
 	if err := c.check(payload); err != nil {
 		return fmt.Errorf("distro: %w", err)
@@ -26,7 +26,7 @@ func (c *Codec) check(payload []byte) error {
 	for i := range c.blocks {
 		b := &c.blocks[i]
 		if !b.shape.Valid(body, b.bit) {
-			return fmt.Errorf("the code of block %d stands for nothing", i)
+			return fmt.Errorf("the code of block %d is out of range", i)
 		}
 	}
 	if unused := 8*len(body) - c.bits; subset.ReadBits(body, c.bits, unused) != 0 {
@@ -35,8 +35,8 @@ func (c *Codec) check(payload []byte) error {
 	return nil
 }
 
-// Apply moves every weight by lr in the direction of the payloads' vote. See codec.Codec and the
-// package comment.
+// Apply steps every weight by lr in the direction that the payloads vote for. See codec.Codec and
+// the package comment.
 func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 	if len(params) != c.n {
 		panic(fmt.Sprintf("distro: %d parameters for a layout of %d", len(params), c.n))
@@ -47,14 +47,14 @@ func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 	if len(payloads) == 0 {
 		return nil
 	}
-	j := c.take()
-	defer c.give(j)
+	j := c.get()
+	defer c.put(j)
 	j.params, j.payloads, j.keep, j.lr = params, payloads, codec.Keep(lr, c.cfg.WeightDecay), lr
 	c.pool.RunOn(c.tasks(), j.apply)
 	return nil
 }
 
-// applyBlocks does the blocks of one task.
+// applyBlocks runs applyBlock on the blocks of one task.
 func (j *job) applyBlocks(w *exact.Worker, task int) {
 	s := &j.scratch[w.Index()]
 	for i := task * blocksPerTask; i < min((task+1)*blocksPerTask, len(j.c.blocks)); i++ {
@@ -80,21 +80,19 @@ func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
 	}
 }
 
-// sparseShare is one in how many coefficients may be voted on for the zeros to be worth leaving
-// out: beyond, finding those that are not zero takes longer than multiplying all. It changes no
-// bits.
+// sparseShare is the reciprocal of the part of coefficients with votes up to which inverseSparse is
+// faster than inverse. It does not affect results.
 const sparseShare = 3
 
-// count adds up the votes of all payloads on a block, for a coefficient where place says. The sums
-// are integers below 2^24, so exact in binary32 and the same in any order. Then it settles what
-// they move.
+// count sums the votes of all payloads on a block; place maps positions to indexes of sums. Sums
+// are integers below 2^24, exact in binary32 in any order. count then limits them by VotesMax.
 func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
 	const one = 127 << 23 // the bits of 1
 	clear(sums)
 	for payloads := j.payloads; len(payloads) > 0; {
 		n := min(len(s.readings), len(payloads))
 		if n > vec.Numbers {
-			n -= n % vec.Numbers // the others by themselves
+			n -= n % vec.Numbers // the rest in another iteration
 		}
 		readings := s.readings[:n]
 		for i := range readings {
@@ -111,16 +109,16 @@ func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
 			}
 		}
 	}
-	j.c.cfg.settle(sums)
+	j.c.cfg.limit(sums)
 }
 
-// settle holds down what many voted for.
-func (c Config) settle(sums []float32) {
+// limit clamps sums to VotesMax.
+func (c Config) limit(sums []float32) {
 	if c.VotesMax == 0 {
 		return
 	}
 	most := float32(c.VotesMax)
 	for i, v := range sums {
-		sums[i] = max(-most, min(v, most)) // never -0, as no sum is
+		sums[i] = max(-most, min(v, most)) // never -0, because no sum is
 	}
 }

@@ -7,24 +7,24 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// A basis is the orthonormal DCT-II of n points, as the matrix C with
+// A basis is the orthonormal DCT-II of n points: the matrix C with
 //
 //	C[u][x] = s(u) * cos(pi*(2x+1)*u / 2n),   s(0) = sqrt(1/n),   s(u) = sqrt(2/n) for u > 0
 //
-// in rows of n, each element the binary32 nearest to the real number (a test proves it for every n
-// up to BlockMax).
+// Each element is the binary32 nearest to the real number; a test proves it for every n up to
+// BlockMax.
 type basis struct {
 	n         int
 	matrix    []float32 // C, row-major: coefficients = C * column
 	transpose []float32 // C transposed, row-major: the inverse, as C is orthogonal
 
-	packed, packedTranspose exact.Packed // the same for the right-hand side of products
+	packed, packedTranspose exact.Packed // the same, as right-hand sides of products
 
-	ld     int       // n rounded up to what vec.Kernel.Columns takes
-	padded []float32 // C in rows of ld, zeros at their ends
+	ld     int       // n rounded up to a multiple of vec.ColumnSums
+	padded []float32 // C in rows of ld, padded with zeros
 }
 
-// newBasis makes the basis of n points for the kernel of w.
+// newBasis returns the basis of n points for the kernel of w.
 func newBasis(w *exact.Worker, n int) *basis {
 	b := &basis{n: n, matrix: make([]float32, n*n), transpose: make([]float32, n*n)}
 	for u := range n {
@@ -48,9 +48,9 @@ func newBasis(w *exact.Worker, n int) *basis {
 	return b
 }
 
-// cosPi returns cos(pi*a/b), for a >= 0 and b > 0, within 2^-51 of the real number and with the
-// same bits on every machine (math.Cos has other bits on some). The angle is brought to [0, pi/4]
-// in integers, so that zeros and ones are exact.
+// cosPi returns cos(pi*a/b), for a >= 0 and b > 0, with an error below 2^-51. It has the same bits
+// on every machine, unlike math.Cos. It reduces the angle to [0, pi/4] in integers, so that zeros
+// and ones are exact.
 func cosPi(a, b int) float64 {
 	a %= 2 * b
 	if a > b {
@@ -68,9 +68,8 @@ func cosPi(a, b int) float64 {
 // angle returns pi*a/b.
 func angle(a, b int) float64 { return float64(math.Pi*float64(a)) / float64(b) }
 
-// cosSmall and sinSmall are the Taylor polynomials about 0. On [0, pi/4] the first term left out is
-// below 2^-58 of the value. Each product is converted, which keeps compilers from fusing it into
-// the sum.
+// cosSmall and sinSmall are the Taylor polynomials about 0. On [0, pi/4] the first omitted term is
+// below 2^-58 of the value. The conversion of each product keeps compilers from fusing it.
 func cosSmall(t float64) float64 {
 	z := float64(t * t)
 	p := 1.0 / (2 * 3 * 4 * 5 * 6 * 7 * 8 * 9 * 10 * 11 * 12 * 13 * 14 * 15 * 16)

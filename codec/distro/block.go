@@ -7,12 +7,12 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// A block is a rectangle of a tensor which is transformed and coded on its own.
+// A block is a rectangle of a tensor that is transformed and coded on its own.
 type block struct {
 	offset int // of its first element in the flat slice
 	stride int // from one of its rows to the next
 	state  int // offset of its coefficients, row-major, in the private state
-	bit    int // offset of its code in a payload, in bits
+	bit    int // offset of its code in a payload after the header, in bits
 	shape  *shape
 }
 
@@ -22,12 +22,12 @@ type cutter struct {
 	worker       *exact.Worker // packs bases for the pool's kernel
 	combinations subset.Table
 	bases        []*basis // by number of points
-	shapes       []*shape // few: a tensor's blocks have at most four shapes
+	shapes       []*shape // at most four for a tensor
 	blocks       []block
 	state, bit   int
 }
 
-// newCutter makes the table of subset.Table as large as the blocks of the layout will need.
+// newCutter returns a cutter whose table is large enough for the blocks of the layout.
 func newCutter(layout tensor.Layout, cfg Config, worker *exact.Worker) *cutter {
 	largest := 1
 	for _, t := range layout.Tensors() {
@@ -56,11 +56,11 @@ func sides(t tensor.Tensor) (rows, cols int) {
 	return rows, cols
 }
 
-// pieces returns into how many pieces a dimension of size is cut. They differ by at most one, the
-// longer first, and none exceeds chunk.
+// pieces returns the number of pieces into which a dimension is cut: their sizes differ by at most
+// one, the longer first, and none exceeds chunk.
 func pieces(size, chunk int) int { return (size + chunk - 1) / chunk }
 
-// piece returns where piece i of count of a dimension begins, and its size.
+// piece returns the start and the size of piece i of count pieces of a dimension.
 func piece(size, count, i int) (from, n int) {
 	n, longer := size/count, size%count
 	from = i*n + min(i, longer)
@@ -70,8 +70,8 @@ func piece(size, count, i int) (from, n int) {
 	return from, n
 }
 
-// cut appends the blocks of a tensor: the last two dimensions are cut into pieces, those before
-// count matrices. Blocks follow one another by matrix, then by rows of blocks.
+// cut appends the blocks of a tensor. The dimensions before the last two count matrices. Blocks are
+// in the order of matrices, then of rows of blocks.
 func (c *cutter) cut(t tensor.Tensor) {
 	rows, cols := sides(t)
 	down, across := pieces(rows, c.cfg.Block), pieces(cols, c.cfg.Block)
@@ -89,7 +89,7 @@ func (c *cutter) cut(t tensor.Tensor) {
 	}
 }
 
-// shape returns the shape of h rows of w, made at first use.
+// shape returns the shape of h rows of w, which it makes at first use.
 func (c *cutter) shape(h, w int) *shape {
 	for _, s := range c.shapes {
 		if s.h == h && s.w == w {
@@ -102,29 +102,29 @@ func (c *cutter) shape(h, w int) *shape {
 	return s
 }
 
-// A shape is a size of blocks, with what coding needs to know of it. Blocks of one size share it.
+// A shape is a size of blocks and the tables for coding them. Blocks of one size share it.
 type shape struct {
 	subset.Space // of the coefficients
 	h, w         int
-	run          int      // how many coefficients after one another make vec.Lanes groups for top: about 8K groups in all
-	rows, cols   *basis   // of h and of w points
-	byRow        []uint16 // of each position, where it is when coefficients are in rows, row-major: there
-	byColumn     []uint16 // where it is when they are in columns of rows.ld; nil if the shape is not worth it
+	run          int      // coefficients in a run of vec.Lanes groups for Picker.Top
+	rows, cols   *basis   // for h and w points
+	byRow        []uint16 // index of each position when coefficients are in rows
+	byColumn     []uint16 // index when they are in columns of rows.ld; nil if that does not pay
 }
 
 func newShape(h, w, topK int, rows, cols *basis, table subset.Table) *shape {
 	s := &shape{Space: subset.NewSpace(h*w, topK, table), h: h, w: w, rows: rows, cols: cols}
-	const groups = 8 // a coefficient sent
+	const groups = 8 // per coefficient sent
 	s.run = max(1, h*w/(groups*s.K)) * vec.Lanes
 	return s
 }
 
-// place makes the tables of where coefficients are.
+// place makes the tables byRow and byColumn.
 func (s *shape) place() {
 	for p := range s.h * s.w {
 		s.byRow = append(s.byRow, uint16(p))
 	}
-	if s.h <= s.rows.ld/2 { // most of the work would be for the zeros at the ends
+	if s.h <= s.rows.ld/2 { // most of the work would be padding
 		return
 	}
 	for p := range s.h * s.w {
@@ -132,7 +132,7 @@ func (s *shape) place() {
 	}
 }
 
-// basis returns the basis of n points, made at first use.
+// basis returns the basis of n points, which it makes at first use.
 func (c *cutter) basis(n int) *basis {
 	if c.bases[n] == nil {
 		c.bases[n] = newBasis(c.worker, n)

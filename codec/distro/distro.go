@@ -1,72 +1,69 @@
-// Package distro is the DisTrO codec: members share of each round's gradient only where its largest
-// frequencies are and which way they point, about 0.02 bits per parameter, and keep the rest as
+// Package distro is the DisTrO codec (B. Peng, J. Quesnelle and D. Kingma, "DeMo: Decoupled
+// Momentum Optimization", 2024). Members send only the positions and signs of the largest
+// frequencies of each round's gradient, about 0.02 bits per parameter. They keep the rest as
 // momentum until it is large enough to be sent.
 //
-// # One round
+// # # One round
 //
-// The last two dimensions of each tensor are cut into blocks (a vector is a matrix of one row): a
-// dimension of size s into ceil(s/Chunk) pieces whose sizes differ by at most one, the longer
-// first. So every size, primes too, has blocks between half of Chunk and Chunk, and sizes that
-// Chunk divides have blocks of Chunk. A block of h by w coefficients is numbered row-major. Encode
-// does, per block, with M the private state (the momentum, in binary32) and DCT the orthonormal
-// two-dimensional DCT-II:
+// The last two dimensions of each tensor are cut into blocks; a vector is a matrix of one row. A
+// dimension of size s is cut into ceil(s/Block) pieces whose sizes differ by at most one, the
+// longer first. Blocks of any size, even a prime, thus have sides between half of Block and Block,
+// and exactly Block if Block divides the size. The coefficients of a block of h by w are numbered
+// row-major. For each block, with M the private state (the momentum, in binary32) and DCT the
+// orthonormal two-dimensional DCT-II, Encode does the following:
 //
-//	M = Decay*M + lr*clip*DCT(gradient)          clip = min(1, ClipNorm/|gradient|), the norm of all of the gradient
-//	send the positions and signs of the k largest |M|, k = min(TopK, h*w); of equal ones the lower position; none that is zero
+//	M = Decay*M + lr*clip*DCT(gradient)
+//	send the positions and signs of the k largest |M|, k = min(TopK, h*w)
 //	M = 0 at the positions sent
 //
-// The momentum lives among the coefficients and not among the weights: the DCT is linear and
-// orthonormal, so the two are the same method, but here what was sent is taken out exactly, and
-// without a second transform. All of a sent coefficient is taken out, not the sign times some size,
-// because receivers get no size: they step by lr whatever it was. The method's unit of sending is
-// the coefficient; what remained of it would be sent again and again and crowd out others. (Nous
-// Research's Psyche takes out the unquantised value too.)
+// with clip = min(1, ClipNorm/|gradient|) for the norm of the whole gradient. Of equal magnitudes
+// the lower position is sent, and zeros never.
 //
-// Apply adds up the signs, transforms back, and steps every weight x by the learning rate:
+// The momentum is one of coefficients rather than weights. The DCT is linear and orthonormal, so
+// the method is the same, but sent coefficients are removed exactly and without a second transform.
+// A sent coefficient is removed completely, whatever its size, because receivers do not learn its
+// size and step by lr. The rest of it would be sent again and again and displace other
+// coefficients. (Nous Research's Psyche removes the unquantised value too.)
+//
+// Apply sums the signs, transforms them back, and steps every weight x by the learning rate:
 //
 //	Y = sum over all payloads of +1, -1 or 0 for each coefficient
 //	Y = VotesMax*sign(Y) where |Y| > VotesMax, unless that is 0
 //	x = x*(1 - lr*WeightDecay) - lr*sign(inverse DCT(Y))          sign(0) = 0
 //
-// A coefficient is thus averaged over all members and not over those who sent it (the division by
-// their number is left out, as no sign depends on it): a single member never outvotes two. Whatever
-// is sent, no weight moves by more than lr.
+// A coefficient is thus averaged over all members, not over those that sent it, so a single member
+// never outvotes two. (Division by their number is omitted, because no sign depends on it.) No
+// payload moves a weight by more than lr.
 //
-// VotesMax is for runs of strangers: however many members agree on a coefficient, they count as so
-// many there, so that liars gain nothing by all saying the same, which is the strongest thing they
-// can do. The medians and trimmed means that other robust averages are made of would be 0 nearly
-// everywhere: most coefficients are sent by few. docs/decisions.md has what was measured.
+// VotesMax limits how much agreement counts in runs of strangers: liars gain nothing if all of them
+// vote the same way, the strongest attack they have. The medians and trimmed means of other robust
+// averages would be 0 almost everywhere, because few members send any one coefficient.
+// docs/decisions.md has measurements.
 //
-// # Arithmetic
+// # # Arithmetic
 //
-// All of it is in binary32 and has the same bits on every machine for any number of workers. The
-// DCT is two products of matrices by exact.Gemm, that is, each element is one chain of fused
-// multiply-adds in ascending order of the inner index, beginning with +0: first the transform of
-// the columns, then that of the rows; in a block of one row only the latter. The bases are rounded
-// correctly from the real numbers. Everything else multiplies and adds with separate roundings; the
-// norm is codec.Norm. Y is made of small integers, exact in any order of the payloads.
+// All of it is binary32, with the same bits on every machine for any number of workers. The DCT is
+// two matrix products by exact.Gemm: the transform of the columns, then that of the rows; a block
+// of one row has only the latter. The bases are correctly rounded. Other operations round each
+// product and each sum; the norm is codec.Norm. Y consists of small integers, exact in any order of
+// the payloads.
 //
-// # Payload
+// # # Payload
 //
 //	offset  bytes
-//	0       12     header: magic "eDT1", layout and the settings Chunk and TopK (codec.Header)
-//	12      rest   a stream of bits, the lowest bit of a byte first: the code of each block, in the order of the tensors, in a tensor of its
-//	               matrices, and in a matrix row by row of blocks; then zeros to the end of the byte
+//	0       12     header: magic "eDT1", layout and the settings Block and TopK (codec.Header)
+//	12      rest   a stream of bits, lowest bit of a byte first: the code of each block, then
+//	               zeros to the end of the byte
 //
-// The code of a block is a number of fixed width, lowest bit first. What can be said about a block
-// of n coefficients is: j of them move, for some j from 0 to k; which; each up or down. That makes
-// T = sum of C(n, j) * 2^j for j = 0..k different things to say. They are numbered
-//
-//	code = F(j) + rank * 2^j + signs
-//
-// where F(j) is the number of things to say with fewer than j; rank is C(p1, 1) + C(p2, 2) + ... +
-// C(pj, j) for the positions p1 < p2 < ...; and bit i-1 of signs is 1 if pi moves down (its
-// momentum was negative; the gradient is followed downhill later). The width is ceil(log2 T) bits,
-// less than one bit above what an ideal coder needs when all sets are equally likely: 89 bits for n
-// = 4096 and k = 8. A code that is not below T is refused. So every payload of a layout has the
-// same length, every block's code is found without reading others, and no two payloads mean the
-// same. For example, in a block of 4 by 4 with k = 2, T = 1 + 16*2 + 120*4 = 513 and the width 10;
-// "5 up, 9 down" is 33 + (C(5,1) + C(9,2))*4 + 0b10 = 33 + 41*4 + 2 = 199.
+// Blocks follow the order of the tensors, of the matrices in a tensor, and of the rows of blocks in
+// a matrix. A block's code has a fixed width, lowest bit first, and names a set of up to k of the
+// block's n coefficients, each with a sign, as package codec/internal/subset defines; a minus means
+// that the momentum was negative. The width is ceil(log2 T) bits for T = sum of C(n, j) * 2^j over
+// j = 0..k, for example 89 bits for n = 4096 and k = 8. A code of T or more is refused. Every
+// payload of a layout thus has the same length, each block's code can be found without reading
+// others, and no two payloads mean the same update. For example, a block of 4 by 4 with k = 2 has T
+// = 1 + 16*2 + 120*4 = 513 and a width of 10. "5 up, 9 down" is 33 + (C(5,1) + C(9,2))*4 + 0b10 =
+// 33 + 41*4 + 2 = 199.
 package distro
 
 import (
@@ -80,22 +77,22 @@ import (
 
 const magic = "eDT1" // entrain, DisTrO, version 1
 
-// A Config is what a run chooses.
+// A Config holds a run's settings.
 type Config struct {
 	// Block is the longest side of a block, 1 to BlockMax.
 	Block int `toml:"block"`
-	// TopK is the number of coefficients sent of a block, 1 to TopKMax.
+	// TopK is the number of coefficients sent per block, 1 to TopKMax.
 	TopK int `toml:"top_k"`
-	// Decay is the share of the momentum that is left after a round, 0 to 1.
+	// Decay is the part of the momentum that is kept from round to round, 0 to 1.
 	Decay float32 `toml:"decay"`
-	// WeightDecay is the share of a weight that a step takes away, in units of the learning rate,
-	// 0 to 1.
+	// WeightDecay is the part of a weight that a step removes, in units of the learning rate, 0 to
+	// 1.
 	WeightDecay float32 `toml:"weight_decay"`
 	// ClipNorm is the largest Euclidean norm of a gradient; a larger one is scaled down. 0 means no
 	// limit.
 	ClipNorm float32 `toml:"clip_norm"`
-	// VotesMax is the surplus of votes beyond which more change nothing, 0 to codec.PayloadsMax.
-	// 0 means no limit.
+	// VotesMax is the most votes that count for a coefficient in either direction, 0 to
+	// codec.PayloadsMax. 0 means no limit.
 	VotesMax int `toml:"votes_max,omitempty"`
 }
 
@@ -116,7 +113,7 @@ func (c Config) New(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error)
 	return New(layout, c, pool)
 }
 
-// Check returns what is wrong with c, or nil.
+// Check returns an error that names a setting out of range, or nil.
 func (c Config) Check() error {
 	if c.Block < 1 || c.Block > BlockMax {
 		return fmt.Errorf("block is %d, it must be 1 to %d", c.Block, BlockMax)
@@ -136,24 +133,24 @@ func (c Config) Check() error {
 	return codec.CheckRange("clip_norm", c.ClipNorm, codec.NormMax)
 }
 
-// Codec is a codec.Codec. It holds no state of a member or a round and may be used by several
-// goroutines at once.
+// Codec implements codec.Codec. It holds no state of a member or a round and is safe for concurrent
+// use.
 type Codec struct {
 	cfg    Config
 	n      int // elements of the layout
 	header codec.Header
 	blocks []block
-	bits   int // of all codes
-	words  int // of the longest code
+	bits   int // total length of the codes
+	words  int // length of the longest code
 	pool   *exact.Pool
 	loop   vec.Kernel
-	spare  chan *job // not in use
+	spare  chan *job // idle jobs
 }
 
 var _ codec.Codec = (*Codec)(nil)
 
-// New returns the codec of a layout. The error says which setting is out of range. The tables are
-// made here, in time proportional to Chunk*Chunk*TopK and to the number of blocks.
+// New returns the codec of a layout. The error names a setting that is out of range. New makes
+// tables, in time proportional to Block*Block*TopK and to the number of blocks.
 func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("distro: %w", err)
@@ -170,7 +167,7 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 		bits:   cut.bit,
 		pool:   pool,
 		loop:   vec.For(pool.Kernel()),
-		spare:  make(chan *job, 4), // of more goroutines than that, some allocate at each call
+		spare:  make(chan *job, 4), // if more goroutines call at a time, some allocate
 	}
 	for _, s := range cut.shapes {
 		c.words = max(c.words, s.Words)
@@ -178,14 +175,14 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	return c, nil
 }
 
-// StateLen returns the number of float32 of a member's momentum, that of the parameters.
+// StateLen returns the number of float32 of a member's momentum: the number of parameters.
 func (c *Codec) StateLen() int { return c.n }
 
 // PayloadMax returns the length in bytes of every payload.
 func (c *Codec) PayloadMax() int { return codec.HeaderLen + (c.bits+7)/8 }
 
-// BitsIdeal returns the bits that an ideal coder needs for a payload when all payloads are equally
-// likely: the logarithm to base 2 of their number. The wire format is judged by it.
+// BitsIdeal returns the base-2 logarithm of the number of payloads: the bits that an ideal coder
+// needs if all payloads are equally likely. Reports compare PayloadMax with it.
 func (c *Codec) BitsIdeal() float64 {
 	var bits float64
 	for i := range c.blocks {

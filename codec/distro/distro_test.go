@@ -138,10 +138,10 @@ func TestEncodeRefusesAndLeavesTheStateAlone(t *testing.T) {
 		{"negative infinity", 600, -inf, .1, "distro: gradient at element 600: not a finite number", true},
 		{"large gradient", 5, 2e18, .1, "distro: gradient has norm 1.99999", false},
 		{"NaN in the state", -9, nan, .1, "distro: state at element 9: not a finite number", true},
-		{"large state", -1, -2e30, .1, "distro: state at element 1 is -2e+30, of magnitude above 1.2676506e+30", false},
+		{"large state", -1, -2e30, .1, "distro: state at element 1 is -2e+30, beyond 1.2676506e+30", false},
 		{"NaN rate", 1, 1, nan, "distro: learning rate NaN is not in [0, 1024]", false},
 		{"negative rate", 1, 1, -1, "distro: learning rate -1 is not in [0, 1024]", false},
-		{"rate that turns weights", 1, 1, 11, "distro: learning rate 11 with weight decay 0.1 would turn weights around", false},
+		{"rate that reverses weights", 1, 1, 11, "distro: learning rate 11 times weight decay 0.1 exceeds 1", false},
 	} {
 		grad, state := splitmix(1, c.n), splitmix(2, c.n)
 		if v.at >= 0 {
@@ -254,8 +254,8 @@ func TestApply(t *testing.T) {
 		lr       float32
 		want     string
 	}{
-		{[][]byte{mean, nil}, .25, "distro: payload 1 of 2: payload has 0 bytes, this layout's have 13"},
-		{[][]byte{mean}, 2.5, "distro: learning rate 2.5 with weight decay 0.5 would turn weights around: their product must not exceed 1"},
+		{[][]byte{mean, nil}, .25, "distro: payload 1 of 2: payload has 0 bytes, want 13 for this layout"},
+		{[][]byte{mean}, 2.5, "distro: learning rate 2.5 times weight decay 0.5 exceeds 1"},
 		{make([][]byte, codec.PayloadsMax+1), .25, "distro: 65537 payloads in a round, more than 65536"},
 	} {
 		if err := c.Apply(params, v.payloads, v.lr); fmt.Sprint(err) != v.want {

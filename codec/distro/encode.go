@@ -10,8 +10,8 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// Encode adds the gradient to the momentum in state, appends the payload that sends its largest
-// coefficients, and clears those. See codec.Codec and the package comment.
+// Encode adds the gradient to the momentum in state, appends the payload with the largest
+// coefficients, and clears these. See codec.Codec and the package comment.
 func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
 	if len(state) != c.StateLen() || len(grad) != c.n {
 		panic(fmt.Sprintf("distro: state of %d and gradient of %d elements for a layout of %d", len(state), len(grad), c.n))
@@ -19,8 +19,8 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 	if err := codec.CheckLR(lr, c.cfg.WeightDecay); err != nil {
 		return dst, fmt.Errorf("distro: %w", err)
 	}
-	j := c.take()
-	defer c.give(j)
+	j := c.get()
+	defer c.put(j)
 	scale, err := j.clipper.Clip(grad, c.cfg.ClipNorm)
 	if err != nil {
 		return dst, fmt.Errorf("distro: %w", err)
@@ -33,11 +33,11 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 	return c.appendPayload(dst, j.codes), nil
 }
 
-// encodeBlocks does the blocks of one task.
+// encodeBlocks encodes the blocks of one task.
 func (j *job) encodeBlocks(w *exact.Worker, task int) {
 	s, words := &j.scratch[w.Index()], j.c.words
 	for i := task * blocksPerTask; i < min((task+1)*blocksPerTask, len(j.c.blocks)); i++ {
-		if i+1 < len(j.c.blocks) { // what will be needed is on its way meanwhile
+		if i+1 < len(j.c.blocks) { // load the next block meanwhile
 			next := &j.c.blocks[i+1]
 			j.c.loop.Fetch(j.grad[next.offset:], next.shape.h, next.shape.w, next.stride)
 		}
@@ -46,8 +46,8 @@ func (j *job) encodeBlocks(w *exact.Worker, task int) {
 	}
 }
 
-// encodeBlock does one block: momentum = decay*momentum + step*DCT(gradient), then takes the
-// largest coefficients out of it. It returns the code.
+// encodeBlock computes momentum = decay*momentum + step*DCT(gradient) for one block, removes the
+// largest coefficients from it, and returns their code.
 func (j *job) encodeBlock(w *exact.Worker, s *scratch, b *block) subset.Number {
 	n, run := b.shape.h*b.shape.w, b.shape.run
 	coefficients, momentum := s.a[:n], j.state[b.state:b.state+n]

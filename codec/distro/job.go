@@ -7,41 +7,40 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// blocksPerTask is how much a worker takes at a time. The results do not depend on it.
+// blocksPerTask is the number of blocks in a task. It does not affect results.
 const blocksPerTask = 8
 
-// A job is the work space of one Encode or Apply, used again by later ones, so that they allocate
-// nothing.
+// A job is the work space of one Encode or Apply. Jobs are reused, so that calls allocate nothing.
 type job struct {
 	c          *Codec
 	clipper    *codec.Clipper
 	checkState *codec.StateCheck
-	scratch    []scratch // of each worker of the pool
+	scratch    []scratch // by worker
 
-	// The work on a task, bound to the job once.
+	// The functions that run a task, bound to the job once.
 	encode, apply func(w *exact.Worker, task int)
 
-	state, grad []float32 // of Encode
+	state, grad []float32 // arguments of Encode
 	step        float32
-	codes       []uint64 // of the blocks
+	codes       []uint64 // by block
 
-	params   []float32 // of Apply
+	params   []float32 // arguments of Apply
 	payloads [][]byte
 	keep, lr float32
 }
 
 // scratch is the work space of one worker.
 type scratch struct {
-	a, b     []float32          // a block each, in rows or in columns of a basis's ld
+	a, b     []float32          // a block each, in rows or in padded columns
 	columns  []float32          // another
-	lanes    [vec.Lanes]float32 // of a greatest magnitude
+	lanes    [vec.Lanes]float32 // partial greatest magnitudes
 	picker   subset.Picker
 	votes    subset.Signed
-	readings [subset.Readings]subset.Reading // of payloads decoded together
+	readings [subset.Readings]subset.Reading // payloads that are decoded together
 }
 
-// take returns a job that nobody uses, and give takes it back.
-func (c *Codec) take() *job {
+// get returns an idle job, or a new one.
+func (c *Codec) get() *job {
 	select {
 	case j := <-c.spare:
 		return j
@@ -63,13 +62,14 @@ func (c *Codec) take() *job {
 	return j
 }
 
-func (c *Codec) give(j *job) {
-	j.state, j.grad, j.params, j.payloads = nil, nil, nil, nil // keeps no caller's memory alive
+// put makes a job idle.
+func (c *Codec) put(j *job) {
+	j.state, j.grad, j.params, j.payloads = nil, nil, nil, nil // releases the caller's memory
 	select {
 	case c.spare <- j:
 	default:
 	}
 }
 
-// tasks is how many tasks the blocks make.
+// tasks returns the number of tasks.
 func (c *Codec) tasks() int { return (len(c.blocks) + blocksPerTask - 1) / blocksPerTask }

@@ -101,19 +101,19 @@ func TestCheckRefuses(t *testing.T) {
 		payload []byte
 		want    string
 	}{
-		{"nothing", nil, "payload has 0 bytes, this layout's have "},
+		{"nothing", nil, "payload has 0 bytes, want "},
 		{"a byte missing", valid[:len(valid)-1], "payload has "},
 		{"a byte too many", append(bytes.Clone(valid), 0), "payload has "},
 		{"another magic", change(func(p []byte) []byte { p[3] = '2'; return p }), `payload begins with "eDT2", not "eDT1"`},
 		{"another layout", change(func(p []byte) []byte { p[4]++; return p }), "payload is for layout "},
-		{"the first code that stands for nothing", change(func(p []byte) []byte {
+		{"the first code out of range", change(func(p []byte) []byte {
 			setCode(p, c, 0, c.blocks[0].shape.Total)
 			return p
-		}), "the code of block 0 stands for nothing"},
+		}), "the code of block 0 is out of range"},
 		{"the highest number", change(func(p []byte) []byte {
 			setCode(p, c, len(c.blocks)-1, subset.Number{1<<uint(last.shape.Bits) - 1})
 			return p
-		}), "the code of block 21 stands for nothing"},
+		}), "the code of block 21 is out of range"},
 		{"a bit after the end", change(func(p []byte) []byte { p[len(p)-1] |= 0x80; return p }), "bits are not zero"},
 	} {
 		if err := c.Check(v.payload); err == nil || !strings.Contains(err.Error(), v.want) {

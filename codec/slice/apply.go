@@ -11,8 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Values appends to dst the update that a reveal sends, in the order of Ranges: q/16 of the package
-// comment, pointing uphill as the gradient does. The reveal must have passed Check.
+// Values appends to dst the values q/16 of a reveal, in the order of Ranges. They point uphill, as
+// the gradient does. The reveal must have passed Check.
 func (c *Codec) Values(dst []float32, reveal []byte) []float32 {
 	for _, v := range reveal[headLen : headLen+c.sliceLen(seedOf(reveal))] {
 		dst = append(dst, float32(int8(v))*unit)
@@ -20,7 +20,7 @@ func (c *Codec) Values(dst []float32, reveal []byte) []float32 {
 	return dst
 }
 
-// sliceLen is the number of values that a seed draws.
+// sliceLen returns the number of values that a seed draws.
 func (c *Codec) sliceLen(seed wire.Hash) (n int) {
 	d := newDraw(seed)
 	for i := range c.plan.groups {
@@ -30,8 +30,8 @@ func (c *Codec) sliceLen(seed wire.Hash) (n int) {
 	return n
 }
 
-// Apply moves the parameters on the slice. See codec.Codec and the package comment. All reveals
-// must be of the same seed.
+// Apply updates the parameters on the slice. All reveals must have the same seed. See codec.Codec
+// and the package comment.
 func (c *Codec) Apply(params []float32, reveals [][]byte, lr float32) error {
 	if len(params) != c.n {
 		panic(fmt.Sprintf("slice: %d parameters for a layout of %d", len(params), c.n))
@@ -45,13 +45,13 @@ func (c *Codec) Apply(params []float32, reveals [][]byte, lr float32) error {
 	seed := seedOf(reveals[0])
 	for i, r := range reveals {
 		if s := seedOf(r); s != seed {
-			return fmt.Errorf("slice: payload %d of %d is of seed %v, the first of %v", i, len(reveals), s, seed)
+			return fmt.Errorf("slice: payload %d of %d has seed %v, the first has %v", i, len(reveals), s, seed)
 		}
 	}
-	j := c.take()
-	defer c.give(j)
+	j := c.get()
+	defer c.put(j)
 	j.params, j.reveals = params, reveals
-	j.lay(newDraw(seed))
+	j.locate(newDraw(seed))
 	j.weigh()
 	j.step, j.decay = float32(lr*exact.Sqrt(unit/float32(len(reveals))))/rootWhole, float32(lr*c.cfg.WeightDecay)
 	c.pool.RunOn(len(j.places), j.apply)
@@ -59,12 +59,12 @@ func (c *Codec) Apply(params []float32, reveals [][]byte, lr float32) error {
 }
 
 const (
-	whole     = 256 // weight of a reveal that counts in full
+	whole     = 256 // a weight w of 1
 	rootWhole = 16
-	normMost  = 2 // how many times the median norm a reveal may have to count in full
+	normMost  = 2 // multiple of the median norm up to which w is 1
 )
 
-// weigh finds the weight of each reveal in each tensor.
+// weigh computes the weight of each reveal in each tensor.
 func (j *job) weigh() {
 	n := len(j.reveals)
 	j.squares = slices.Grow(j.squares[:0], n*len(j.c.plan.tensors))[:n*len(j.c.plan.tensors)]
@@ -81,8 +81,9 @@ func (j *job) weigh() {
 	}
 }
 
-// weight is that of a reveal whose values' squares have the sum sq, the median of all being median.
-// Division and root are rounded correctly in binary64, so it is the same everywhere.
+// weight returns the weight of a reveal whose values have squares of sum sq, for the given median
+// of these sums. Division and root are correctly rounded in binary64, so it is the same on every
+// machine.
 func weight(sq, median uint64) int32 {
 	if sq <= normMost*normMost*median {
 		return whole
@@ -90,7 +91,7 @@ func weight(sq, median uint64) int32 {
 	return int32(normMost * whole * math.Sqrt(float64(median)/float64(sq)))
 }
 
-// squareReveal adds up the squares of one reveal's values in one tensor.
+// squareReveal sums the squares of one reveal's values in one tensor.
 func (j *job) squareReveal(_ *exact.Worker, task int) {
 	n := len(j.reveals)
 	t := j.c.plan.tensors[task/n]
@@ -103,8 +104,8 @@ func (j *job) squareReveal(_ *exact.Worker, task int) {
 	j.squares[task] = sum
 }
 
-// applyGroup moves the leaf that was drawn of one group. The sums are integers, the same in any
-// order: of at most codec.PayloadsMax*valueMax*whole, which an int32 holds.
+// applyGroup updates the leaf drawn of one group. The sums are integers of at most
+// codec.PayloadsMax*valueMax*whole, which fit into int32, so their order does not matter.
 func (j *job) applyGroup(w *exact.Worker, i int) {
 	g, p := &j.c.plan.groups[i], &j.places[i]
 	weights := j.weights[g.ordinal*len(j.reveals):]
@@ -123,7 +124,7 @@ func (j *job) applyGroup(w *exact.Worker, i int) {
 	}
 }
 
-// root is the root of the magnitude of x, with the sign of x.
+// root returns sign(x)*sqrt(|x|).
 func root(x float32) float32 {
 	if x < 0 {
 		return -exact.Sqrt(-x)
@@ -131,7 +132,8 @@ func root(x float32) float32 {
 	return exact.Sqrt(x)
 }
 
-// StateSlice returns the parameters where the seed draws, for who has those of one window before.
+// StateSlice returns the parameters on the ranges that the seed draws, for members that hold the
+// parameters of the window before.
 func (c *Codec) StateSlice(params []float32, seed wire.Hash) []byte {
 	if len(params) != c.n {
 		panic(fmt.Sprintf("slice: %d parameters for a layout of %d", len(params), c.n))
@@ -145,8 +147,8 @@ func (c *Codec) StateSlice(params []float32, seed wire.Hash) []byte {
 	return b
 }
 
-// PatchState puts the values of a state slice into params. The caller checks the seed, or compares
-// the hash of the whole with the agreed one. After an error params is as before.
+// PatchState copies the values of a state slice into params. The caller checks the seed, or
+// compares the hash of the result with the agreed one. If PatchState fails, params is unchanged.
 func (c *Codec) PatchState(params []float32, stateSlice []byte) error {
 	if len(params) != c.n {
 		panic(fmt.Sprintf("slice: %d parameters for a layout of %d", len(params), c.n))
@@ -173,5 +175,5 @@ func (c *Codec) PatchState(params []float32, stateSlice []byte) error {
 	return nil
 }
 
-// bitsAt is the float32 at offset i of b.
+// bitsAt returns the float32 at offset i of b.
 func bitsAt(b []byte, i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[i:])) }

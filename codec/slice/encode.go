@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	unit      = 1.0 / 16 // what a value of 1 stands for
+	unit      = 1.0 / 16 // the unit of sent values
 	valueMax  = 127      // greatest magnitude of a value
-	meanDecay = 0.95     // of the sum of squares, a window
-	// eps is what is added to the root of a sum of squares: enough that nothing is divided by zero,
-	// and far below the gradient of any weight that matters.
+	meanDecay = 0.95     // decay of the sum of squares
+	// eps is added to the root of a sum of squares. It prevents division by zero and is far below
+	// the gradient of any weight that matters.
 	eps      = 0x1p-60
-	stateMax = 0x1p126 // sums of squares that Encode leaves behind are below 20 * codec.NormMax^2
-	span     = 1 << 12 // elements of a task; the results do not depend on it
+	stateMax = 0x1p126 // Encode's sums of squares are below 20 * codec.NormMax^2
+	span     = 1 << 12 // elements in a task; it does not affect results
 )
 
-// value is what is sent for a: a/unit, which is exact, rounded to the nearest, ties to even. The
-// sum's lowest bits are the integer: a binary32 near 3*2^22 has none after the point.
+// value returns a/unit, which is exact, rounded to the nearest integer in -127..127, ties to even.
+// Adding 3*2^22 leaves the integer in the low bits of the sum, because a binary32 of that size has
+// no fraction.
 func value(a float32) int8 {
 	x := float32(a * (1 / unit))
 	if x > valueMax {
@@ -33,8 +34,8 @@ func value(a float32) int8 {
 	return int8(math.Float32bits(x + 3<<22))
 }
 
-// Encode adds the gradient to state and appends the sealed update. See codec.Codec and the package
-// comment.
+// Encode adds the gradient to state and appends the sealed update to dst. See codec.Codec and the
+// package comment.
 func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
 	if len(state) != c.StateLen() || len(grad) != c.n {
 		panic(fmt.Sprintf("slice: state of %d and gradient of %d elements for a layout of %d", len(state), len(grad), c.n))
@@ -42,8 +43,8 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 	if err := codec.CheckLR(lr, c.cfg.WeightDecay); err != nil {
 		return dst, fmt.Errorf("slice: %w", err)
 	}
-	j := c.take()
-	defer c.give(j)
+	j := c.get()
+	defer c.put(j)
 	scale, err := j.clipper.Clip(grad, c.cfg.ClipNorm)
 	if err != nil {
 		return dst, fmt.Errorf("slice: %w", err)
@@ -62,16 +63,16 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 	return dst, nil
 }
 
-// spans is how many tasks so many elements make.
+// spans returns the number of tasks for n elements.
 func spans(n int) int { return (n + span - 1) / span }
 
-// encodeSpan does the elements of one task. With Beta1 0, Rate -1 and Keep the decay, the step of
-// exact.AdamW is that of the package comment.
+// encodeSpan encodes the elements of one task. With Beta1 0, Rate -1 and Keep the decay,
+// exact.AdamW computes the step of the package comment.
 func (j *job) encodeSpan(w *exact.Worker, task int) {
 	from, to := task*span, min((task+1)*span, j.c.n)
 	unsent, squares := j.state[from:to], j.state[j.c.n+from:j.c.n+to]
 	mean := j.scratch[w.Index()].mean[:to-from]
-	clear(mean) // 0 times what was there could be of either sign
+	clear(mean) // 0 times the old mean could be -0
 	w.AdamW(unsent, mean, squares, j.grad[from:to], j.numbers)
 	values := j.values[from:to]
 	for i, a := range unsent {
@@ -79,8 +80,8 @@ func (j *job) encodeSpan(w *exact.Worker, task int) {
 	}
 }
 
-// check refuses a state that Encode has not left behind: one of numbers so large, or no numbers,
-// that sums could overflow, or with a sum of squares below zero.
+// check returns an error if state has a NaN, an infinity, an element so large that sums could
+// overflow, or a negative sum of squares.
 func (j *job) check(state []float32) error {
 	if err := j.checkState.Check(state, stateMax); err != nil {
 		return err
@@ -93,14 +94,14 @@ func (j *job) check(state []float32) error {
 		}
 		for i, x := range state[j.c.n+task*span:] {
 			if x < 0 {
-				return fmt.Errorf("state at element %d is %g, and a sum of squares is not negative: %w", j.c.n+task*span+i, x, codec.ErrTooLarge)
+				return fmt.Errorf("state at element %d, a sum of squares, is %g: %w", j.c.n+task*span+i, x, codec.ErrTooLarge)
 			}
 		}
 	}
 	return nil
 }
 
-// signsOfSpan tells whether a part of the sums of squares may have one below zero.
+// signsOfSpan records whether a task's sums of squares include a negative one.
 func (j *job) signsOfSpan(_ *exact.Worker, task int) {
 	var all uint32
 	for _, x := range j.state[j.c.n+task*span : j.c.n+min((task+1)*span, j.c.n)] {
@@ -109,8 +110,8 @@ func (j *job) signsOfSpan(_ *exact.Worker, task int) {
 	j.below[task] = all>>31 == 1
 }
 
-// Settle takes out of state what the slice that the seed draws has sent. It is called before the
-// next Encode, once for each sealed update that the member committed to. It panics if state has the
+// Settle subtracts from state what the slice that seed draws has sent. Members call it once for
+// each sealed update that they committed to, before the next Encode. It panics if state has the
 // wrong length.
 func (c *Codec) Settle(state []float32, seed wire.Hash) {
 	if len(state) != c.StateLen() {

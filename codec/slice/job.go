@@ -6,43 +6,42 @@ import (
 	"github.com/entrain-network/entrain/merkle"
 )
 
-// A job is the work space of one call, used again by later ones, so that they allocate next to
-// nothing.
+// A job is the work space of one call. Jobs are reused, so that calls allocate almost nothing.
 type job struct {
 	c          *Codec
 	clipper    *codec.Clipper
 	checkState *codec.StateCheck
-	scratch    []scratch     // of each worker of the pool
+	scratch    []scratch     // by worker
 	below      []bool        // by task of signs
 	places     []place       // by group
 	roots      []merkle.Hash // by group
 
-	// The work on a task, bound to the job once.
+	// The functions that run a task, bound to the job once.
 	encode, signs, root, prove, open, square, apply func(w *exact.Worker, task int)
 
-	state, grad []float32 // of Encode
+	state, grad []float32 // arguments of Encode
 	numbers     exact.AdamWStep
-	values      []byte // of a sealed update
-	reveal      []byte // that is made or opened
+	values      []byte // values of a sealed update
+	reveal      []byte // being made or opened
 
-	params  []float32 // of Apply
+	params  []float32 // arguments of Apply
 	reveals [][]byte
-	squares []uint64 // of reveals, tensor after tensor
-	sorted  []uint64 // those of one tensor
-	weights []int32  // as squares
+	squares []uint64 // norms squared, by tensor and reveal
+	sorted  []uint64 // the same of one tensor
+	weights []int32  // by tensor and reveal
 	step    float32
 	decay   float32
 }
 
 // scratch is the work space of one worker.
 type scratch struct {
-	mean   []float32     // of a span
-	sums   []int32       // of a leaf
-	leaves []merkle.Hash // of a group
+	mean   []float32     // for a span
+	sums   []int32       // for a leaf
+	leaves []merkle.Hash // for a group
 }
 
-// take returns a job that nobody uses, and give takes it back.
-func (c *Codec) take() *job {
+// get returns an idle job, or a new one.
+func (c *Codec) get() *job {
 	select {
 	case j := <-c.spare:
 		return j
@@ -60,25 +59,27 @@ func (c *Codec) take() *job {
 	return j
 }
 
-func (c *Codec) give(j *job) {
-	j.state, j.grad, j.values, j.reveal, j.params, j.reveals = nil, nil, nil, nil, nil, nil // keeps no caller's memory alive
+// put makes a job idle.
+func (c *Codec) put(j *job) {
+	// Release the caller's memory.
+	j.state, j.grad, j.values, j.reveal, j.params, j.reveals = nil, nil, nil, nil, nil, nil
 	select {
 	case c.spare <- j:
 	default:
 	}
 }
 
-// A place is where in a reveal a group's part is.
+// A place locates a group's part of a reveal.
 type place struct {
-	drawn     int // the leaf
+	drawn     int // the drawn leaf
 	value     int // offset of its first value
 	positions codec.Range
 	proof     int // offset of its proof
 	proofLen  int // in hashes
 }
 
-// lay finds the places in a reveal of what the seed draws.
-func (j *job) lay(d draw) (end int) {
+// locate sets the places of what the seed draws, and returns the end of the last proof.
+func (j *job) locate(d draw) (end int) {
 	at := headLen
 	for i := range j.places {
 		g, p := &j.c.plan.groups[i], &j.places[i]

@@ -9,23 +9,23 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A group is some leaves in a row of one tensor, of which each window sends one. The leaves are as
-// long as the codec's Leaf says, but for the last of a tensor, which has what is left.
+// A group is neighbouring leaves of one tensor, of which each window sends one. Leaves have the
+// codec's Leaf values; the last one of a tensor may be shorter.
 type group struct {
-	tensor   int // its number in the layout
-	ordinal  int // that of its tensor among those that have elements
+	tensor   int // number of its tensor in the layout
+	ordinal  int // number of its tensor among those with elements
 	from, to int // positions
 	leaves   int
 }
 
-// part is groups [from, to).
+// part is a range [from, to) of groups.
 type part struct{ from, to int }
 
-// plan is how a layout is cut, which is the same in all windows.
+// plan divides a layout into groups. It is the same in all windows.
 type plan struct {
 	leaf      int
 	groups    []group
-	tensors   []part // the groups of each tensor that has elements
+	tensors   []part // groups of each tensor with elements
 	valuesMax int    // most values in a slice
 	proofMax  int    // most hashes in the proofs of a slice
 	leavesMax int    // most leaves in a group
@@ -58,7 +58,8 @@ func newPlan(layout tensor.Layout, cfg Config) plan {
 	return p
 }
 
-// proofLen is the number of hashes in the proof of leaf i of n: that of leaf 0 is the longest.
+// proofLen returns the number of hashes in the proof of leaf i of n. The proof of leaf 0 is the
+// longest.
 func proofLen(i, n int) int {
 	k := 0
 	for ; n > 1; k++ {
@@ -72,23 +73,23 @@ func proofLen(i, n int) int {
 	return k
 }
 
-// leafRange is leaf i of a group.
+// leafRange returns the range of leaf i of a group.
 func (p *plan) leafRange(g *group, i int) codec.Range {
 	from := g.from + i*p.leaf
 	return codec.Range{Tensor: g.tensor, From: from, To: min(from+p.leaf, g.to)}
 }
 
-// A draw yields the leaf of one group after another.
+// A draw yields the leaves of successive groups.
 type draw struct {
 	source prng.Source
 }
 
 func newDraw(seed wire.Hash) draw { return draw{prng.New(seed, "slice")} }
 
-// next draws a leaf, each of the group's equally likely, and none of what was drawn before.
+// next draws a leaf of the group, each equally likely and independently of other groups.
 func (d *draw) next(g *group) int { return int(d.source.Uint64n(uint64(g.leaves))) }
 
-// Ranges returns what the seed draws: one leaf of each group, in ascending order.
+// Ranges returns the ranges that the seed draws, one leaf of each group, ascending.
 func (c *Codec) Ranges(seed wire.Hash) []codec.Range {
 	ranges := make([]codec.Range, len(c.plan.groups))
 	d := newDraw(seed)

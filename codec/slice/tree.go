@@ -11,8 +11,7 @@ import (
 
 const hashLen = len(wire.Hash{})
 
-// headLen is the length of what comes before the values of a reveal or a state slice: header and
-// seed.
+// headLen is the length of the header and seed of a reveal or a state slice.
 const headLen = 12 + hashLen
 
 func seedOf(b []byte) (seed wire.Hash) {
@@ -20,18 +19,17 @@ func seedOf(b []byte) (seed wire.Hash) {
 	return seed
 }
 
-// Root returns the hash that a member commits to: the root of the tree over the groups, each of
-// which is the root of the tree over its leaves (package merkle). It panics if sealed is not what
-// Encode appended.
+// Root returns the hash that a member commits to: the root of the tree over the roots of the
+// groups. It panics if Encode did not make sealed.
 func (c *Codec) Root(sealed []byte) wire.Hash {
-	j := c.take()
-	defer c.give(j)
+	j := c.get()
+	defer c.put(j)
 	j.values = c.valuesOf(sealed)
 	c.pool.RunOn(len(j.roots), j.root)
 	return merkle.Root(j.roots)
 }
 
-// valuesOf is sealed without its header.
+// valuesOf returns sealed without its header.
 func (c *Codec) valuesOf(sealed []byte) []byte {
 	if err := c.sealed.Check(sealed, c.SealedLen()); err != nil {
 		panic("slice: not a sealed update: " + err.Error())
@@ -49,13 +47,13 @@ func (j *job) rootGroup(_ *exact.Worker, i int) {
 	j.roots[i] = t.Root()
 }
 
-// Reveal appends to dst what the seed draws of a sealed update, with the proofs that it is part of
-// what Root says. It panics if sealed is not what Encode appended.
+// Reveal appends to dst the values that the seed draws of a sealed update, and the proofs that they
+// are under its Root. It panics if Encode did not make sealed.
 func (c *Codec) Reveal(dst, sealed []byte, seed wire.Hash) []byte {
-	j := c.take()
-	defer c.give(j)
+	j := c.get()
+	defer c.put(j)
 	j.values = c.valuesOf(sealed)
-	j.lay(newDraw(seed))
+	j.locate(newDraw(seed))
 	start, length := len(dst), c.RevealLen()
 	dst = slices.Grow(dst, length)[:start+length]
 	j.reveal = dst[start:]
@@ -79,18 +77,17 @@ func (j *job) proveGroup(w *exact.Worker, i int) {
 	}
 }
 
-// Open returns the root of the update that a reveal is of, and the seed that it says drew it, both
-// of which the caller compares with what it knows. The error says in what the reveal is not well
-// formed.
+// Open returns the root of a reveal's update, and the seed of its draw; the caller compares both
+// with what it knows. It returns an error if the reveal is not well formed.
 func (c *Codec) Open(reveal []byte) (root, seed wire.Hash, err error) {
 	if err := c.Check(reveal); err != nil {
 		return wire.Hash{}, wire.Hash{}, err
 	}
-	j := c.take()
-	defer c.give(j)
+	j := c.get()
+	defer c.put(j)
 	seed = seedOf(reveal)
 	j.reveal = reveal
-	j.lay(newDraw(seed))
+	j.locate(newDraw(seed))
 	c.pool.RunOn(len(j.places), j.open)
 	return merkle.Root(j.roots), seed, nil
 }
@@ -102,12 +99,12 @@ func (j *job) openGroup(_ *exact.Worker, i int) {
 		copy(proof[k][:], j.reveal[p.proof+k*hashLen:])
 	}
 	leaf := merkle.Leaf(j.reveal[p.value : p.value+p.positions.Len()])
-	// The proof has the length of one for this leaf, so it leads to a root.
+	// The proof has the right length for this leaf, so Climb cannot fail.
 	j.roots[i], _ = merkle.Climb(leaf, uint64(p.drawn), uint64(j.c.plan.groups[i].leaves), proof[:p.proofLen])
 }
 
-// Check returns nil if reveal has exactly the form of what Reveal appends. Whether it is of the
-// committed update, Open tells. It allocates nothing but the error.
+// Check returns an error unless reveal has the form of a reveal. Only Open finds out whether it
+// belongs to the committed update. Check allocates nothing except the error.
 func (c *Codec) Check(reveal []byte) error {
 	if err := c.check(reveal); err != nil {
 		return fmt.Errorf("slice: %w", err)
@@ -129,7 +126,7 @@ func (c *Codec) check(reveal []byte) error {
 	}
 	for i, v := range reveal[headLen:at] {
 		if int8(v) < -valueMax {
-			return fmt.Errorf("value %d is %d, below -%d: no member sends it", i, int8(v), valueMax)
+			return fmt.Errorf("value %d is %d, below -%d", i, int8(v), valueMax)
 		}
 	}
 	for i, v := range reveal[at+hashes*hashLen:] {

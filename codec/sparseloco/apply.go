@@ -13,7 +13,7 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// Check tells whether payload is canonical. See codec.Codec.
+// Check returns an error unless payload is canonical. See codec.Codec.
 func (c *Codec) Check(payload []byte) error {
 	if err := c.check(payload); err != nil {
 		return fmt.Errorf("sparseloco: %w", err)
@@ -38,14 +38,14 @@ func (c *Codec) check(payload []byte) error {
 }
 
 var (
-	errCode   = errors.New("its code stands for nothing")
-	errEmpty  = errors.New("it sends nothing and says more")
-	errPlaces = errors.New("places without a position are large")
-	errScale  = errors.New("its magnitudes are not normal numbers up to 2^100, the second not below the first")
-	errLarge  = errors.New("that some values are large, and not all, and that magnitudes differ, must go together")
+	errCode   = errors.New("code is out of range")
+	errEmpty  = errors.New("no positions, but magnitudes or large values")
+	errPlaces = errors.New("large values without positions")
+	errScale  = errors.New("magnitudes are not ascending normal numbers up to 2^100")
+	errLarge  = errors.New("magnitudes differ if and only if some, but not all, values are large")
 )
 
-// check tells whether what is said of the chunk is canonical.
+// check returns an error unless the chunk's message is canonical.
 func (k *chunk) check(body []byte) error {
 	if !k.space.Valid(body, k.bit) {
 		return errCode
@@ -68,8 +68,8 @@ func (k *chunk) check(body []byte) error {
 	return nil
 }
 
-// read reads what is said of the chunk; the code is left in r, to be decoded.
-func (k *chunk) read(r *subset.Reading, body []byte) (v saying) {
+// read returns the chunk's message, and its code in r.Rest for Decode.
+func (k *chunk) read(r *subset.Reading, body []byte) (v message) {
 	k.space.Read(r, body, k.bit)
 	v.large = subset.ReadBits(body, k.bit+k.space.Bits, k.space.K)
 	scales := subset.ReadBits(body, k.bit+k.space.Bits+k.space.K, scaleBits)
@@ -77,8 +77,8 @@ func (k *chunk) read(r *subset.Reading, body []byte) (v saying) {
 	return v
 }
 
-// Apply moves every weight by the mean of the payloads. The learning rate changes nothing: it is in
-// the payloads. See codec.Codec and the package comment.
+// Apply updates params by the mean of the payloads. It ignores the learning rate, which the
+// payloads contain. See codec.Codec and the package comment.
 func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 	if len(params) != c.n {
 		panic(fmt.Sprintf("sparseloco: %d parameters for a layout of %d", len(params), c.n))
@@ -89,15 +89,15 @@ func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 	if len(payloads) == 0 {
 		return nil
 	}
-	j := c.take()
-	defer c.give(j)
+	j := c.get()
+	defer c.put(j)
 	j.params, j.payloads = params, payloads
 	j.clip()
 	c.pool.RunOn(c.tasks(), j.apply)
 	return nil
 }
 
-// clip sets how much each payload counts.
+// clip computes the factor c of each payload.
 func (j *job) clip() {
 	n := len(j.payloads)
 	j.norms, j.clips = slices.Grow(j.norms[:0], n)[:n], slices.Grow(j.clips[:0], n)[:n]
@@ -112,7 +112,8 @@ func (j *job) clip() {
 	}
 }
 
-// measurePayload computes the norm of a payload, from its magnitudes and how many values have them.
+// measurePayload computes the norm of a payload, from its magnitudes and the number of values that
+// have each.
 func (j *job) measurePayload(_ *exact.Worker, payload int) {
 	body := j.payloads[payload][codec.HeaderLen:]
 	var sum float64
@@ -126,14 +127,14 @@ func (j *job) measurePayload(_ *exact.Worker, payload int) {
 	j.norms[payload] = math.Sqrt(sum)
 }
 
-// squares is the sum of n squares of the number whose upper half is given: without rounding, as it
-// has 8 bits.
+// squares returns n times the square of the binary32 with the given upper half. It is exact,
+// because that number has 8 significant bits.
 func squares(n int, half uint16) float64 {
 	x := float64(math.Float32frombits(uint32(half) << 16))
 	return float64(float64(x*x) * float64(n))
 }
 
-// applyChunks does the chunks of one task.
+// applyChunks applies the chunks of one task.
 func (j *job) applyChunks(w *exact.Worker, task int) {
 	for i := task * chunksPerTask; i < min((task+1)*chunksPerTask, len(j.c.chunks)); i++ {
 		j.applyChunk(&j.scratch[w.Index()], &j.c.chunks[i])
@@ -147,12 +148,12 @@ func (j *job) applyChunk(s *scratch, k *chunk) {
 		n := min(vec.Numbers, len(j.payloads)-from)
 		readings := s.readings[:n]
 		for i := range readings {
-			s.sayings[i] = k.read(&readings[i], j.payloads[from+i][codec.HeaderLen:])
+			s.messages[i] = k.read(&readings[i], j.payloads[from+i][codec.HeaderLen:])
 		}
 		k.space.Decode(&j.c.loop, readings)
 		for i := range readings {
 			chosen := &readings[i].Set
-			v, clip := &s.sayings[i], j.clips[from+i]
+			v, clip := &s.messages[i], j.clips[from+i]
 			for m, p := range chosen.Positions[:chosen.N] {
 				sums[p] += float32(clip * v.value(chosen, m))
 			}

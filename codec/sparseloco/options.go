@@ -9,19 +9,18 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// Options are what a specification sets: the codec's [Config], and how a member trains between two
+// Options are a specification's settings: the codec's [Config], and how a member trains between two
 // rounds.
 type Options struct {
 	// Chunk is the number of values in a chunk, 1 to ChunkMax.
 	Chunk int `toml:"chunk"`
-	// TopK is the number of values sent of a chunk, 1 to TopKMax.
+	// TopK is the number of values sent per chunk, 1 to TopKMax.
 	TopK int `toml:"top_k"`
-	// Decay is the share of the error feedback that is left after a round, 0 to 1.
+	// Decay is the part of the error feedback kept from round to round, 0 to 1.
 	Decay float32 `toml:"decay"`
 	// OuterRate scales the mean of the members' changes, 0 to 16.
 	OuterRate float32 `toml:"outer_rate"`
-	// InnerSteps is the number of AdamW steps in which a member trains on its share, 1 to
-	// innerStepsMax.
+	// InnerSteps is the number of AdamW steps that a member takes on its share, 1 to innerStepsMax.
 	InnerSteps int `toml:"inner_steps"`
 	// WeightDecay is AdamW's, in units of the learning rate, 0 to 1.
 	WeightDecay float32 `toml:"weight_decay"`
@@ -29,11 +28,11 @@ type Options struct {
 	ClipNorm float32 `toml:"clip_norm"`
 }
 
-// innerStepsMax is far above any useful number: members drift apart.
+// innerStepsMax is far above any useful number, because members drift apart.
 const innerStepsMax = 1000
 
-// Kind describes the codec to specifications. A share of several steps has no trace, so that it
-// cannot be disputed.
+// Kind describes the codec to specifications. Several steps have no trace, so they cannot be
+// disputed.
 func Kind() codec.Kind {
 	return codec.Kind{Name: "sparseloco", Defaults: Options{
 		Chunk: 4096, TopK: 32, Decay: 0.95, OuterRate: 1, InnerSteps: 15, WeightDecay: 0.1, ClipNorm: 1,

@@ -290,15 +290,15 @@ func TestNothingIsAllocatedOnceWarm(t *testing.T) {
 
 // recode reads a payload and writes what it says.
 func recode(c *Codec, payload []byte) []byte {
-	said := make([]saying, len(c.chunks))
+	messages := make([]message, len(c.chunks))
 	for i := range c.chunks {
 		k := &c.chunks[i]
 		var r [1]subset.Reading
-		said[i] = k.read(&r[0], payload[codec.HeaderLen:])
+		messages[i] = k.read(&r[0], payload[codec.HeaderLen:])
 		k.space.Decode(new(vec.Kernel), r[:])
-		said[i].code = k.space.Code(&r[0].Set)
+		messages[i].code = k.space.Code(&r[0].Set)
 	}
-	return c.appendPayload(nil, said)
+	return c.appendPayload(nil, messages)
 }
 
 func TestCheckRefuses(t *testing.T) {
@@ -309,31 +309,31 @@ func TestCheckRefuses(t *testing.T) {
 	code := k.space.Code(&chosen)
 	const one, two = 0x3f80, 0x4000
 	for _, v := range []struct {
-		what string
-		said saying
-		want error
+		what    string
+		message message
+		want    error
 	}{
-		{"two values, one large", saying{code: code, large: 2, low: one, high: two}, nil},
-		{"two values alike", saying{code: code, low: one, high: one}, nil},
-		{"nothing", saying{}, nil},
-		{"nothing, with a magnitude", saying{low: one, high: one}, errEmpty},
-		{"nothing, and it is large", saying{large: 1}, errEmpty},
-		{"the third of two is large", saying{code: code, large: 4, low: one, high: two}, errPlaces},
-		{"no magnitude", saying{code: code}, errScale},
-		{"a subnormal magnitude", saying{code: code, low: 0x7f, high: 0x7f}, errScale},
-		{"a negative magnitude", saying{code: code, low: one, high: 0x8000 | two}, errScale},
-		{"an infinite magnitude", saying{code: code, large: 1, low: one, high: 0x7f80}, errScale},
-		{"the large ones below the small ones", saying{code: code, large: 1, low: two, high: one}, errScale},
-		{"all large", saying{code: code, large: 3, low: one, high: two}, errLarge},
-		{"large ones as small ones", saying{code: code, large: 1, low: one, high: one}, errLarge},
-		{"a second magnitude that nothing has", saying{code: code, low: one, high: two}, errLarge},
-		{"a code beyond all", saying{code: k.space.Total, low: one, high: one}, errCode},
+		{"two values, one large", message{code: code, large: 2, low: one, high: two}, nil},
+		{"two values alike", message{code: code, low: one, high: one}, nil},
+		{"nothing", message{}, nil},
+		{"nothing, with a magnitude", message{low: one, high: one}, errEmpty},
+		{"nothing, and it is large", message{large: 1}, errEmpty},
+		{"the third of two is large", message{code: code, large: 4, low: one, high: two}, errPlaces},
+		{"no magnitude", message{code: code}, errScale},
+		{"a subnormal magnitude", message{code: code, low: 0x7f, high: 0x7f}, errScale},
+		{"a negative magnitude", message{code: code, low: one, high: 0x8000 | two}, errScale},
+		{"an infinite magnitude", message{code: code, large: 1, low: one, high: 0x7f80}, errScale},
+		{"the large ones below the small ones", message{code: code, large: 1, low: two, high: one}, errScale},
+		{"all large", message{code: code, large: 3, low: one, high: two}, errLarge},
+		{"large ones as small ones", message{code: code, large: 1, low: one, high: one}, errLarge},
+		{"a second magnitude that nothing has", message{code: code, low: one, high: two}, errLarge},
+		{"a code beyond all", message{code: k.space.Total, low: one, high: one}, errCode},
 	} {
-		if err := c.Check(c.appendPayload(nil, []saying{v.said})); !errors.Is(err, v.want) || err == nil != (v.want == nil) {
+		if err := c.Check(c.appendPayload(nil, []message{v.message})); !errors.Is(err, v.want) || err == nil != (v.want == nil) {
 			t.Errorf("%s: %v, want %v", v.what, err, v.want)
 		}
 	}
-	p := c.appendPayload(nil, []saying{{}})
+	p := c.appendPayload(nil, []message{{}})
 	if p[len(p)-1] |= 0x80; c.bits%8 == 0 || c.Check(p) == nil {
 		t.Errorf("a bit after the end of %d passes", c.bits)
 	}

@@ -2,20 +2,22 @@ package main
 
 import "fmt"
 
-// groupBytes is what a vec.Group takes: vectors of the numbers' words, and of their cells' places at groupPlaces.
+// groupBytes is the size of a vec.Group: vectors of the numbers' words, and from groupPlaces on the
+// places of their cells.
 const (
 	groupBytes  = 6 * 64
 	groupPlaces = 5 * 64
 )
 
-// below writes the function that finds the largest cell not above each of eight numbers of so many words, group after group, and takes it from them.
-// It is for AVX-512 alone: it has eight numbers in the lanes of a vector.
+// below writes the function that finds the largest cell not above each of eight numbers in each
+// group, and subtracts it. It needs AVX-512, which has eight numbers in the lanes of a vector.
 //
-// Cells lie where no processor foresees it, and are too many for its first cache. So it goes through the groups twice: first it asks for all their
-// cells, then it uses them.
+// Processors cannot predict where the cells are, and the cells do not fit into the first cache. So
+// the function makes two passes over the groups: the first prefetches all cells, the second uses
+// them.
 func below(a *assembly, words int) {
 	name := fmt.Sprintf("below%dAVX512", words)
-	a.function(name, "(groups int, rest, cells *uint64, guide *uint32, lead uint, positions *uint16)", 48, "takes cells from eight numbers a group and tells which.")
+	a.function(name, "(groups int, rest, cells *uint64, guide *uint32, lead uint, positions *uint16)", 48, "subtracts cells from eight numbers a group; see Kernel.Below.")
 	a.op("MOVQ cells+16(FP), R8")
 	a.op("MOVQ guide+24(FP), R9")
 	a.pieceConstants()
@@ -28,7 +30,7 @@ func below(a *assembly, words int) {
 	a.end()
 }
 
-// eachGroup writes a loop over the groups, with SI at each and DI at its positions.
+// eachGroup writes a loop over the groups, with SI at the group and DI at its positions.
 func (a *assembly) eachGroup(name string, body func()) {
 	a.op("MOVQ groups+0(FP), R10")
 	a.op("MOVQ rest+8(FP), SI")
@@ -41,7 +43,7 @@ func (a *assembly) eachGroup(name string, body func()) {
 	a.op("JNZ %s", name)
 }
 
-// pieceConstants sets what piece needs: vectors 16 to 20.
+// pieceConstants sets the constants of piece, vectors 16 to 20.
 func (a *assembly) pieceConstants() {
 	a.op("MOVQ lead+32(FP), CX")
 	a.op("MOVQ $0x43f0000000000000, AX") // 2^64
@@ -57,8 +59,9 @@ func (a *assembly) pieceConstants() {
 	a.op("VPXORD Z20, Z20, Z20")
 }
 
-// piece sets vector 5 to the numbers' piece of the guide and 6 to the 16 bits that follow. Both are in a number as binary64, whose exponent is its
-// length and whose fraction the bits after the highest, cut off and not rounded.
+// piece sets vector 5 to the numbers' pieces of the guide, and 6 to the 16 bits that follow. Both
+// come from the number as a binary64, whose exponent is its length and whose fraction the bits
+// after the highest, truncated.
 func (a *assembly) piece(words int) {
 	for i := words - 1; i >= 0; i-- {
 		a.op("VMOVDQU64 %d(SI), Z%d", 64*i, i)
@@ -76,7 +79,8 @@ func (a *assembly) piece(words int) {
 	a.op("VPMAXSQ Z20, Z5, Z5") // zero has exponent 0
 }
 
-// place writes down which cell the guide names, and where it is, counted in words, and asks for it and the one after it.
+// place stores which cell the guide names and its offset in words, and prefetches it and the next
+// cell.
 func (a *assembly) place(words int) {
 	a.op("KXNORB K1, K1, K1")
 	a.op("VPGATHERQQ (R9)(Z5*4), K1, Z7") // a value and the next
@@ -98,7 +102,7 @@ func (a *assembly) place(words int) {
 	}
 	a.op("VMOVDQU64 Z5, %d(SI)", groupPlaces)
 	if words == 1 {
-		return // few enough to be there
+		return // the cells are few and already in the cache
 	}
 	for n := range 8 {
 		a.op("MOVQ %d(SI), AX", groupPlaces+8*n)
@@ -107,7 +111,8 @@ func (a *assembly) place(words int) {
 	}
 }
 
-// take takes the cells. Vectors 0 to 4 are the numbers, those from 10 on the cells at the group's places, then come the cells after them; 9 is all ones.
+// take subtracts the cells. Vectors 0 to 4 are the numbers, those from 10 on the cells at the
+// group's places, followed by the cells after them; 9 is all ones.
 func (a *assembly) take(words int) {
 	after := 10 + words
 	for i := range words {
@@ -128,7 +133,7 @@ func (a *assembly) take(words int) {
 		a.cells(0, []int{10, 11, 12, 13, 14})
 		a.cells(8*words, []int{15, 16, 17, 18, 19})
 	}
-	for i := range words { // K1: whether the number is below the cell after
+	for i := range words { // K1: the number is below the next cell
 		a.borrow(i, after+i)
 	}
 	a.op("KNOTB K1, K3")
@@ -148,10 +153,11 @@ func (a *assembly) take(words int) {
 	}
 }
 
-// cells2 sets vectors 10 to 13 to the words of the cells of two words at the group's places, and of the cells after them. The two lie side by side: one
-// load for each number, and a transposition, do less than a gathering load for each word.
+// cells2 sets vectors 10 to 13 to the words of the cells of two words at the group's places and of
+// the cells after them. The two are adjacent: one load for each number and a transposition cost
+// less than a gather for each word.
 func (a *assembly) cells2() {
-	for i, n := range []int{0, 1, 4, 5} { // and with each the number two after it
+	for i, n := range []int{0, 1, 4, 5} { // each with the number two after it
 		a.op("MOVQ %d(SI), AX", groupPlaces+8*n)
 		a.op("MOVQ %d(SI), DX", groupPlaces+8*n+16)
 		a.op("VMOVDQU64 (R8)(AX*8), Y%d", 20+i)
@@ -165,8 +171,8 @@ func (a *assembly) cells2() {
 	}
 }
 
-// cells loads the eight words that lie at so many bytes from each of the group's places, and sets the vectors given to the first of them, to the
-// second, and so on.
+// cells loads the eight words at the given byte offset from each of the group's places, and sets
+// the given vectors to the first words, the second words, and so on.
 func (a *assembly) cells(offset int, to []int) {
 	for n := range 8 {
 		register := []string{"AX", "DX"}[n%2]
@@ -189,7 +195,8 @@ func (a *assembly) cells(offset int, to []int) {
 	}
 }
 
-// borrow goes on with the comparison of the numbers, from their lowest word: it sets K1 to whether what was compared so far is below.
+// borrow continues the comparison of the numbers from their lowest word: it sets K1 where the words
+// so far are below.
 func (a *assembly) borrow(i, cell int) {
 	if i == 0 {
 		a.op("VPCMPUQ $1, Z%d, Z%d, K1", cell, i)

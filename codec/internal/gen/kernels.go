@@ -1,14 +1,15 @@
 package main
 
-// kernels are the functions; package codec/internal/vec defines in plain Go what they do.
+// kernels are the functions, which package codec/internal/vec defines in plain Go.
 var kernels = []func(a *assembly, l lane){sumSquares, momentum, most, reach, signStep, columns, fetch}
 
-// load moves 16 floats at a pointer, or part of them, to a register.
+// load moves 16 floats at a pointer, or a part of them, to a register.
 func (a *assembly) load(l lane, pointer string, part, register int) {
 	a.op("VMOVUPS %d(%s), %s", part*l.bytes, pointer, l.r(register))
 }
 
-// sumSquares keeps the 16 sums of binary64 in registers from 8 on. The squares are exact, so a fused multiply-add adds the same.
+// sumSquares keeps the 16 sums in binary64 in registers from 8 on. The squares are exact, so fused
+// multiply-adds give the same sums.
 func sumSquares(a *assembly, l lane) {
 	name := "sumSquares" + l.suffix
 	a.function(name, "(n int, x *float32, sums *[Lanes]float64)", 24, "adds squares to the sums.")
@@ -34,7 +35,7 @@ func sumSquares(a *assembly, l lane) {
 	a.end()
 }
 
-// abs puts the mask of all bits but the sign into a register.
+// abs sets a register to the mask of all bits but the sign.
 func (a *assembly) abs(l lane, register int) {
 	r := l.r(register)
 	if l.register == "Z" {
@@ -45,7 +46,8 @@ func (a *assembly) abs(l lane, register int) {
 	a.op("VPSRLD $1, %s, %s", r, r)
 }
 
-// momentum keeps the greatest magnitudes in registers from 8 on; 15 is the mask of magnitudes, 14 decay, 13 step.
+// momentum keeps the greatest magnitudes in registers from 8 on; 15 is the mask of magnitudes, 14
+// decay, 13 step.
 func momentum(a *assembly, l lane) {
 	name := "momentum" + l.suffix
 	a.function(name, "(n int, m, x *float32, decay, step float32, most *[Lanes]float32)", 40, "computes m = decay*m + step*x and raises most.")
@@ -76,7 +78,7 @@ func momentum(a *assembly, l lane) {
 	a.end()
 }
 
-// most is the latter half of momentum.
+// most is the second half of momentum.
 func most(a *assembly, l lane) {
 	name := "most" + l.suffix
 	a.function(name, "(n int, x *float32, most *[Lanes]float32)", 24, "raises most to the magnitudes of x.")
@@ -132,7 +134,7 @@ func reach(a *assembly, l lane) {
 	a.end()
 }
 
-// signStep has in 15 the mask of magnitudes, in 14 keep, in 13 the rate, in 12 zeros.
+// signStep keeps the mask of magnitudes in 15, keep in 14, the rate in 13 and zeros in 12.
 func signStep(a *assembly, l lane) {
 	name := "signStep" + l.suffix
 	a.function(name, "(n int, x, direction *float32, keep, lr float32)", 32, "computes x = x*keep - lr*sign(direction).")
@@ -161,9 +163,10 @@ func signStep(a *assembly, l lane) {
 	a.end()
 }
 
-// columns goes through the coefficients of a column 64 at a time, as bits for those that are not zero, with 64 sums in registers. CX counts
-// columns, R9 has the bytes of a row, R10 those of the sums done before, R13 counts coefficients. How many bits are set no processor can
-// predict; so they are gathered for as many coefficients as fit a word.
+// columns goes through the coefficients of a column 64 at a time, as bits that mark the nonzero
+// ones, with 64 sums in registers. CX counts columns, R9 is the size of a row in bytes, R10 that of
+// the finished sums, R13 counts coefficients. Processors cannot predict the number of set bits, so
+// the function gathers bits until a word is full.
 func columns(a *assembly, l lane) {
 	name := "columns" + l.suffix
 	vectors := 256 / l.bytes
@@ -219,7 +222,8 @@ func columns(a *assembly, l lane) {
 	a.end()
 }
 
-// setBits sets bits of AX for those of 64 floats at R11 that are not +0. It uses BX and vectors from 8 on; AVX2 has zeros in 15.
+// setBits sets the bits of AX for those of 64 floats at R11 that are not +0. It uses BX and vectors
+// from 8 on; on AVX2, 15 holds zeros.
 func (a *assembly) setBits(l lane) {
 	if l.register == "Z" {
 		for i := range 4 {
@@ -242,7 +246,7 @@ func (a *assembly) setBits(l lane) {
 	a.op("NOTQ AX")
 }
 
-// fetch asks for rows of cache lines.
+// fetch prefetches rows of cache lines.
 func fetch(a *assembly, l lane) {
 	name := "fetch" + l.suffix
 	a.function(name, "(rows, bytes int, x *float32, stride uintptr)", 32, "brings rows into the second-level cache.")

@@ -1,9 +1,11 @@
-// Command gen writes the assembly of package codec/internal/vec, and the Go declarations that belong to it, to standard output:
+// Command gen writes the assembly of package codec/internal/vec and its Go declarations to standard
+// output:
 //
 //	go run ../gen amd64 > kernels_amd64.s
 //	go run ../gen amd64.go > kernels_amd64.go
 //
-// `go generate ./codec/internal/vec` runs it; a test there fails when the files are not what it writes.
+// `go generate ./codec/internal/vec` runs it. A test there fails if the files differ from its
+// output.
 package main
 
 import (
@@ -40,7 +42,8 @@ type assembly struct {
 	text, decls strings.Builder
 }
 
-// function begins a function without a frame. signature is its parameter list, bytes their size, doc its comment.
+// function begins a function without a frame. signature is its parameter list, bytes the size of
+// its parameters, and doc its comment.
 func (a *assembly) function(name, signature string, bytes int, doc string) {
 	fmt.Fprintf(&a.text, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", name, signature, name, bytes)
 	fmt.Fprintf(&a.decls, "\n// %s %s\n//\n//go:noescape\nfunc %s%s\n", name, doc, name, signature)
@@ -55,22 +58,23 @@ func (a *assembly) op(format string, args ...any) {
 
 func (a *assembly) label(name string) { fmt.Fprintf(&a.text, "%s:\n", name) }
 
-// A lane is a set of vector instructions. 16 floats are one vector of AVX-512 or two of AVX2; parts counts them.
+// A lane is a set of vector instructions. 16 floats are one vector of AVX-512 or two of AVX2.
 type lane struct {
 	suffix   string // of function names
 	register string // Z or Y
-	bytes    int    // of a register
+	bytes    int    // size of a register
 }
 
 var lanes = []lane{{"AVX512", "Z", 64}, {"AVX2", "Y", 32}}
 
-// parts is how many registers hold 16 floats.
+// parts returns the number of registers that hold 16 floats.
 func (l lane) parts() int { return 64 / l.bytes }
 
-// r names a vector register.
+// r returns the name of a vector register.
 func (l lane) r(n int) string { return fmt.Sprintf("%s%d", l.register, n) }
 
-// logic returns the bitwise instruction of that name: AVX-512's have the size of elements in their names.
+// logic returns the bitwise instruction with the given name. Those of AVX-512 have the size of
+// elements in their names.
 func (l lane) logic(name string) string {
 	if l.register == "Z" {
 		return name + "D"
@@ -78,7 +82,8 @@ func (l lane) logic(name string) string {
 	return name
 }
 
-// repeat writes a loop whose body handles 16 elements, with their count in CX, and moves the pointers on.
+// repeat writes a loop whose body handles 16 elements. CX counts elements; the loop advances the
+// pointers.
 func (a *assembly) repeat(name string, pointers []string, body func()) {
 	a.label(name + "Loop")
 	body()

@@ -6,13 +6,13 @@ import (
 	"github.com/entrain-network/entrain/codec/internal/vec"
 )
 
-// A Table holds the numbers C(c, i), the ways to choose i of c positions, for i from 1 to rows and
-// c from 0 to the largest block.
+// A Table holds the binomials C(c, i), for i from 1 to its number of rows and c from 0 to the
+// largest block.
 type Table struct {
 	rows []binomialRow // rows[i-1] holds C(., i)
 }
 
-// A binomialRow holds C(c, i) for one i and all c, each in so many words, least significant first.
+// A binomialRow holds C(c, i) for one i and all c, each of words words, least significant first.
 type binomialRow struct {
 	words int
 	cells []uint64
@@ -39,7 +39,7 @@ func NewTable(n, k int) Table {
 		}
 		row := binomialRow{words: max(1, (column[n].bitLen()+63)/64)}
 		if row.words == 3 {
-			row.words = 4 // for next4
+			row.words = 4 // as next4 requires
 		}
 		row.cells = make([]uint64, 0, (n+1)*row.words+vec.BeyondCells)
 		for c := range column {
@@ -62,9 +62,9 @@ func (t Table) choose(n, i int) Number {
 	return v
 }
 
-// rank numbers the sets of j positions: the set p[0] < p[1] < ... has the number C(p[0], 1) +
-// C(p[1], 2) + ... (the combinatorial number system: Knuth, The Art of Computer Programming 4A,
-// 7.2.1.3). The sets of positions below n have the numbers below C(n, j).
+// rank returns the number of the set p[0] < p[1] < ...: C(p[0], 1) + C(p[1], 2) + ... (the
+// combinatorial number system: D. Knuth, The Art of Computer Programming 4A, 7.2.1.3). The sets of
+// j positions below n have the numbers below C(n, j).
 func (t Table) rank(positions []uint16) Number {
 	var r Number
 	for i, p := range positions {
@@ -73,23 +73,22 @@ func (t Table) rank(positions []uint16) Number {
 	return r
 }
 
-// Readings is how many readings are decoded together at best: a multiple of vec.Numbers. Finding a
-// position waits for memory again and again, and while one group of readings waits the processor
-// goes on with the next.
+// Readings is the best number of readings to decode together, a multiple of vec.Numbers. Finding a
+// position waits for memory repeatedly, and the processor works on one group of readings while
+// another waits.
 const Readings = 4 * vec.Numbers
 
-// A Reading is a code on its way to becoming a set.
+// A Reading is a code that is being decoded.
 type Reading struct {
-	Rest  Number // the code, which Decode destroys
-	words int    // that Rest has at most, at least 2
+	Rest  Number // the code, which Decode overwrites
+	words int    // most words of Rest in use, at least 2
 	Set   Signed
 }
 
-// unrank is the inverse of rank for several readings at once: it finds the positions, of which
-// there are Set.N, of the set with number rest, which it destroys. Greedily from the last: p[j-1]
-// is the largest c with C(c, j) <= rest, and so on with what is left. A position can only be looked
-// for when the one after it is known; so the readings take turns, and the processor works on
-// several of them at the same time.
+// unrank is the inverse of rank for several readings at once. It finds the Set.N positions of the
+// set number Rest, which it overwrites, greedily from the last: p[j-1] is the largest c with C(c,
+// j) <= Rest, and so on with the difference. Each position depends on the one after it, so the
+// readings take turns and the processor works on several at a time.
 func (t Table) unrank(loop *vec.Kernel, readings []Reading) {
 	most, same := 0, len(readings)%vec.Numbers == 0
 	for i := range readings {
@@ -124,9 +123,8 @@ func (t Table) unrank(loop *vec.Kernel, readings []Reading) {
 	}
 }
 
-// unrankBelow goes on with position last, for readings that all have it and cells that
-// vec.Kernel.Below takes from there on. There are a multiple of vec.Numbers of them, at most
-// Readings.
+// unrankBelow finds the positions from last down, for readings that all have them, with
+// vec.Kernel.Below. The number of readings is a multiple of vec.Numbers and at most Readings.
 func (t Table) unrankBelow(loop *vec.Kernel, readings []Reading, last int) {
 	var space [Readings / vec.Numbers]vec.Group
 	var positions [len(space)][vec.Numbers]uint16
@@ -151,7 +149,7 @@ func (t Table) unrankBelow(loop *vec.Kernel, readings []Reading, last int) {
 	}
 }
 
-// next takes the largest cell of row that is not greater from the rest and returns its position.
+// next subtracts the largest cell of row that does not exceed the rest, and returns its position.
 func (r *Reading) next(row *binomialRow) uint16 {
 	words := r.words
 	for words > 2 && r.Rest[words-1] == 0 {
@@ -165,8 +163,7 @@ func (r *Reading) next(row *binomialRow) uint16 {
 	for i > 0 && c1[i] == r.Rest[i] {
 		i--
 	}
-	// Whether it is greater, no processor could predict, so the word that decides is compared
-	// without a branch.
+	// Processors cannot predict this comparison, so the deciding word is compared without a branch.
 	_, above := bits.Sub64(r.Rest[i], c1[i], 0)
 	cells = cells[row.words&(int(above)-1):]
 	var borrow uint64
@@ -201,8 +198,8 @@ func (r *Reading) next2(row *binomialRow) uint16 {
 	return uint16(c + at)
 }
 
-// next4 is next of position i for those readings that have one, and cells of four words. It does
-// without branches on what it finds.
+// next4 is next, for cells of four words, of position i of those readings that have it. It does not
+// branch on values.
 func (row *binomialRow) next4(readings []Reading, i int) {
 	for n := range readings {
 		r := &readings[n]

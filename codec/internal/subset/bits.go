@@ -2,11 +2,11 @@ package subset
 
 import "encoding/binary"
 
-// Codes lie in a payload as in a stream of bits: bit i of the stream is bit i%8 of byte i/8,
-// counted from the least significant, and a number comes least significant bit first.
+// Codes are in a stream of bits: bit i of the stream is bit i%8 of byte i/8, and numbers are least
+// significant bit first.
 
-// ReadNumber reads the number of n bits at bit offset of b into so many words of v and sets those
-// above to 0. It panics if b ends before.
+// ReadNumber reads the number of n bits at bit offset of b into the first words words of v, and
+// clears the others. It panics if b is too short.
 func ReadNumber(v *Number, b []byte, offset, n int, words int) {
 	clear(v[words:])
 	for i := range v[:words] {
@@ -36,7 +36,7 @@ func ReadBits(b []byte, offset, n int) uint64 {
 	return v & (^uint64(0) >> (64 - uint(n)))
 }
 
-// WriteNumber writes the n low bits of words at bit offset of b, whose bits are 0 there.
+// WriteNumber writes the n low bits of words at bit offset of b, which must be 0 there.
 func WriteNumber(b []byte, offset, n int, words []uint64) {
 	for i := 0; n > 0; i++ {
 		WriteBits(b, offset, min(64, n), words[i])
@@ -45,14 +45,14 @@ func WriteNumber(b []byte, offset, n int, words []uint64) {
 	}
 }
 
-// WriteBits writes the n low bits of v at bit offset of b, whose bits are 0 there; the other bits
-// of v are 0.
+// WriteBits writes the n low bits of v at bit offset of b, which must be 0 there. The other bits of
+// v must be 0.
 func WriteBits(b []byte, offset, n int, v uint64) {
 	at, shift := offset/8, uint(offset%8)
 	if at+9 <= len(b) {
 		word := b[at : at+8]
 		binary.LittleEndian.PutUint64(word, binary.LittleEndian.Uint64(word)|v<<shift)
-		b[at+8] |= byte(v >> (64 - shift)) // Go's shifts by 64 give 0
+		b[at+8] |= byte(v >> (64 - shift)) // 0 for a shift by 64
 		return
 	}
 	b[at] |= byte(v << shift)

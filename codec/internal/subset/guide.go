@@ -2,25 +2,25 @@ package subset
 
 import "math"
 
-// A guide tells for a number r about where it lies among C(c, i), c = 0, 1, ..., for one i: below
-// returns the largest c with C(c, i) <= r, or the number before that. So one comparison finds out
-// which, where a binary search has a dozen.
+// A guide locates a number r among C(c, i), c = 0, 1, ..., for one i. below returns the largest c
+// with C(c, i) <= r, or the number before it, so one comparison replaces the dozen of a binary
+// search.
 //
-// It is a piecewise linear function of r. The pieces are those numbers which have the same length
-// and the same leading bits; it knows the value where each piece begins, and that of the next
-// piece, in units of 1/65536. As C(c, i) is convex in c the position is concave in r, so that the
-// chord of a piece lies below it; the pieces are made so short that it lies less than 1 below, and
-// newGuide has proven both for every number.
+// A guide is a piecewise linear function of r. Numbers with the same length and the same leading
+// bits share a piece; the guide knows the function's value where each piece begins, in units of
+// 1/65536. As C(c, i) is convex in c, the position is concave in r, so the chord of a piece is
+// below it. Pieces are so short that the chord is less than 1 below. newGuide has verified both for
+// every number.
 type guide struct {
-	lead   uint     // how many bits after the highest tell pieces apart
-	values []uint32 // where pieces begin, by length and leading bits; one more ends the last
+	lead   uint     // number of bits after the highest that select a piece
+	values []uint32 // at the start of each piece, by length and leading bits; then the last end
 }
 
-// guideFraction is how many bits after the leading ones place a number within its piece, and how
-// many bits of a value are after the point.
+// guideFraction is the number of bits after the leading ones that locate a number in its piece, and
+// the number of fraction bits of a value.
 const guideFraction = 16
 
-// below takes r as its length in bits and its highest 64 bits, the first of which is at the top.
+// below takes r as its length in bits and its highest 64 bits, left-aligned.
 func (g *guide) below(length int, highest uint64) int {
 	rest := highest << 1
 	piece := length<<(g.lead&63) | int(rest>>((64-g.lead)&63))
@@ -30,7 +30,7 @@ func (g *guide) below(length int, highest uint64) int {
 	return int((from + (to-from)*fraction>>guideFraction) >> guideFraction)
 }
 
-// belowNumber is below of r.
+// belowNumber is below for a Number.
 func (g *guide) belowNumber(r *Number) int {
 	length := r.bitLen()
 	highest := *r
@@ -40,8 +40,8 @@ func (g *guide) belowNumber(r *Number) int {
 	return g.below(length, highest[NumberWords-1])
 }
 
-// newGuide makes the guide for the cells C(0, i), C(1, i), ..., with as few leading bits as will
-// do: up to 7 for the blocks of any Config.
+// newGuide makes the guide for the cells C(0, i), C(1, i), ..., with the least sufficient number of
+// leading bits: up to 7 for the blocks of any Config.
 func newGuide(cells []Number, i int) guide {
 	for lead := uint(2); lead < guideFraction; lead++ {
 		if g := newGuideOf(cells, i, lead); g.proven(cells, i) {
@@ -51,23 +51,23 @@ func newGuide(cells []Number, i int) guide {
 	panic("distro: no guide for Table")
 }
 
-// newGuideOf makes the guide with so many leading bits, in binary64, whose errors proven has to
-// bear in mind and not this.
+// newGuideOf makes the guide with the given number of leading bits. It computes in binary64; proven
+// accounts for its errors.
 func newGuideOf(cells []Number, i int, lead uint) guide {
 	last := len(cells) - 1
 	length := cells[last].bitLen()
 	g := guide{lead: lead, values: make([]uint32, 0, (length+1)<<lead+1)}
 	c := min(i-1, last)    // C(i-1, i) = 0
-	low, width := 0.0, 1.0 // of the cell
+	low, width := 0.0, 1.0 // the cell and the distance to the next
 	for piece := range (length+1)<<lead + 1 {
-		var from float64 // the least number of the piece; 0 for those of no length
+		var from float64 // the least number of the piece; 0 for length 0
 		if n := piece >> lead; n > 0 {
 			from = math.Ldexp(1+float64(piece&(1<<lead-1))/float64(int(1)<<lead), n-1)
 		}
 		for c < last && from >= low+width {
 			c++
 			low = cells[c].float()
-			if c < last { // the last goes on as the one before, so that the function stays concave
+			if c < last { // extends the last but one, so that the function stays concave
 				width = cells[c+1].float() - low
 			}
 		}
@@ -77,8 +77,8 @@ func newGuideOf(cells []Number, i int, lead uint) guide {
 	return g
 }
 
-// proven tells whether below does what it promises for every number below the last cell. As it
-// never falls it does so for all r from C(c, i) up to C(c+1, i) - 1 if it does for these two.
+// proven reports whether below is right for every number below the last cell. below is monotonic,
+// so it is right for all r from C(c, i) to C(c+1, i) - 1 if it is for these two.
 func (g *guide) proven(cells []Number, i int) bool {
 	for p := range len(g.values) - 1 {
 		if g.values[p] > g.values[p+1] {

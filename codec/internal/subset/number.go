@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// NumberWords is how many words the longest code has: that of KMax of 1<<14 positions has 664 bits.
+// NumberWords is the number of words of the longest code, 664 bits for KMax of 1<<14 positions.
 const NumberWords = 11
 
-// A Number is an unsigned integer, least significant word first. Functions on numbers take the
-// count of words in use; those above are zero.
+// A Number is an unsigned integer, least significant word first. Functions take the number of words
+// in use; the others are zero.
 type Number [NumberWords]uint64
 
-// bitLen returns the number of bits up to the highest that is set.
+// bitLen returns the number of bits up to the highest set bit.
 func (a *Number) bitLen() int {
 	for i := NumberWords - 1; i >= 0; i-- {
 		if a[i] != 0 {
@@ -22,7 +22,7 @@ func (a *Number) bitLen() int {
 	return 0
 }
 
-// float returns a, about.
+// float returns a, approximately.
 func (a *Number) float() float64 {
 	var v float64
 	for i := NumberWords - 1; i >= 0; i-- {
@@ -31,10 +31,10 @@ func (a *Number) float() float64 {
 	return v
 }
 
-// log2 returns the logarithm of a to base 2, about. It is for reports.
+// log2 returns the base-2 logarithm of a, approximately, for reports.
 func (a *Number) log2() float64 { return math.Log2(a.float()) }
 
-// add adds b to a, both of so many words. It panics if the sum has more.
+// add adds b to a, both of the same number of words. It panics on overflow.
 func (a *Number) add(b []uint64) {
 	var carry uint64
 	for i := range a {
@@ -51,7 +51,7 @@ func (a *Number) add(b []uint64) {
 	}
 }
 
-// sub takes b, which is not greater, from a.
+// sub subtracts b from a, which is not less.
 func (a *Number) sub(b []uint64) {
 	var borrow uint64
 	for i := range a {
@@ -65,7 +65,7 @@ func (a *Number) sub(b []uint64) {
 	}
 }
 
-// take takes b, which is not greater, from a of so many words; b may have more, which are zero.
+// take subtracts b from a, which has words words and is not less.
 func (a *Number) take(b []uint64, words int) {
 	b = b[:words]
 	var borrow uint64
@@ -74,7 +74,7 @@ func (a *Number) take(b []uint64, words int) {
 	}
 }
 
-// less tells whether a < b, where neither has more than words words.
+// less reports whether a < b, both of at most words words.
 func (a *Number) less(b *Number, words int) bool {
 	for i := words - 1; i >= 0; i-- {
 		if a[i] != b[i] {
@@ -84,15 +84,15 @@ func (a *Number) less(b *Number, words int) bool {
 	return false
 }
 
-// shl multiplies a of so many words by 2^n, for n up to 64.
+// shl multiplies a, of words words, by 2^n, for n up to 64.
 func (a *Number) shl(n uint, words int) {
 	for i := words - 1; i > 0; i-- {
-		a[i] = a[i]<<n | a[i-1]>>(64-n) // Go's shifts by 64 give 0
+		a[i] = a[i]<<n | a[i-1]>>(64-n) // 0 for a shift by 64
 	}
 	a[0] <<= n
 }
 
-// shr divides a of so many words by 2^n, for n up to 64, rounding down.
+// shr divides a, of words words, by 2^n, for n up to 64, rounding down.
 func (a *Number) shr(n uint, words int) {
 	for i := range words - 1 {
 		a[i] = a[i]>>n | a[i+1]<<(64-n)

@@ -1,16 +1,14 @@
-// Package subset writes sets of positions, each with a sign, as numbers: the codes of what
-// compressors send of a block.
+// Package subset encodes sets of positions, each with a sign, as numbers: what compressors send of
+// a block.
 //
-// What can be said about a block of n positions is: j of them are in the set, for some j from 0 to
-// k; which; each plus or minus. That makes T = sum of C(n, j) * 2^j for j = 0..k different things
-// to say. They are numbered
+// A block of n positions has T = sum of C(n, j) * 2^j, j = 0..k, sets of up to k signed positions.
+// The set of positions p1 < p2 < ... < pj has the number
 //
 //	code = F(j) + rank * 2^j + signs
 //
-// where F(j) is the number of things to say with fewer than j; rank is C(p1, 1) + C(p2, 2) + ... +
-// C(pj, j) for the positions p1 < p2 < ...; and bit i-1 of signs is that of pi. The width of a code
-// is ceil(log2 T) bits, less than one bit above what an ideal coder needs when all sets are equally
-// likely.
+// where F(j) is the number of sets with fewer than j positions, rank is C(p1, 1) + C(p2, 2) + ... +
+// C(pj, j), and bit i-1 of signs is 1 if the sign of pi is minus. A code has ceil(log2 T) bits,
+// less than one bit more than an ideal coder needs if all sets are equally likely.
 package subset
 
 import "github.com/entrain-network/entrain/codec/internal/vec"
@@ -20,25 +18,25 @@ const KMax = 64
 
 // A Signed is a set of positions with a sign each.
 type Signed struct {
-	N         int          // how many
-	Positions [KMax]uint16 // ascending; the first N count
-	Negative  uint64       // bit i: that of Positions[i] is minus
+	N         int          // number of positions
+	Positions [KMax]uint16 // the first N, ascending
+	Negative  uint64       // bit i is set if the sign of Positions[i] is minus
 }
 
-// A Space is the sets of up to k of n positions.
+// A Space encodes the sets of up to K of N positions.
 type Space struct {
-	N, K        int    // positions, and how many of them a set has at most
+	N, K        int    // positions, and most positions of a set
 	Bits, Words int    // length of a code in bits, and in words of a Number
-	Total       Number // how many codes there are
+	Total       Number // number of codes
 
-	lead      int // the highest so many bits of Total, up to 64, are totalLead
+	lead      int // number of bits of totalLead, the highest bits of Total
 	totalLead uint64
 	first     []Number // first[j] is the lowest code of j positions
 	table     Table
 }
 
-// NewSpace makes the space of sets of up to k positions, or n if that is less. The table is for as
-// many of each at least.
+// NewSpace makes the space of sets of up to k positions, or n if that is less. The table must cover
+// n and k.
 func NewSpace(n, k int, table Table) Space {
 	s := Space{N: n, K: min(k, n), table: table}
 	for j := range s.K + 1 {
@@ -60,12 +58,10 @@ func NewSpace(n, k int, table Table) Space {
 	return s
 }
 
-// BitsIdeal is the logarithm to base 2 of the number of codes: the bits that an ideal coder needs
-// when all are equally likely.
+// BitsIdeal returns the base-2 logarithm of the number of codes.
 func (s *Space) BitsIdeal() float64 { return s.Total.log2() }
 
-// Code returns the number that stands for v: all numbers below Total stand for something, and no
-// two for the same.
+// Code returns the code of v. Every number below Total is the code of exactly one set.
 func (s *Space) Code(v *Signed) Number {
 	c := s.table.rank(v.Positions[:v.N])
 	c.shl(uint(v.N), s.Words)
@@ -74,7 +70,7 @@ func (s *Space) Code(v *Signed) Number {
 	return c
 }
 
-// Size is how many positions the set with a code below Total has.
+// Size returns the number of positions of the set with a code below Total.
 func (s *Space) Size(code *Number) int {
 	n := s.K
 	for code.less(&s.first[n], s.Words) {
@@ -90,21 +86,21 @@ func (s *Space) Decode(loop *vec.Kernel, readings []Reading) {
 		v := &r.Set
 		v.N = s.Size(&r.Rest)
 		r.Rest.take(s.first[v.N][:], s.Words)
-		v.Negative = r.Rest[0] & (1<<uint(v.N) - 1) // Go's 1<<64 - 1 has all bits set
+		v.Negative = r.Rest[0] & (1<<uint(v.N) - 1) // all bits for N = 64
 		r.Rest.shr(uint(v.N), s.Words)
 		r.words = max(2, s.Words)
 	}
 	s.table.unrank(loop, readings)
 }
 
-// Read reads a code at bit offset of b, for Decode.
+// Read reads a code at bit offset of b into r.Rest, for Decode.
 func (s *Space) Read(r *Reading, b []byte, offset int) {
 	ReadNumber(&r.Rest, b, offset, s.Bits, s.Words)
 }
 
-// Valid tells whether the number at bit offset of b stands for something.
+// Valid reports whether the number at bit offset of b is a code.
 func (s *Space) Valid(b []byte, offset int) bool {
-	// The highest bits nearly always tell.
+	// The highest bits nearly always decide.
 	if ReadBits(b, offset+s.Bits-s.lead, s.lead) < s.totalLead {
 		return true
 	}

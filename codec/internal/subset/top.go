@@ -7,28 +7,28 @@ import (
 	"github.com/entrain-network/entrain/codec/internal/vec"
 )
 
-// A Picker finds the positions of the largest magnitudes of a block. It is the work space of one
-// worker.
+// A Picker finds the positions of the largest magnitudes of a block. One worker at a time may use
+// it.
 type Picker struct {
-	// Most is, for Top, the greatest magnitude of each group of values, for groups that share none
-	// and cover all.
+	// Most is set before Top to the greatest magnitude of each group of values. The groups are
+	// disjoint and cover all values.
 	Most []float32
 
-	set        []uint64 // a bit for each value
+	set        []uint64 // one bit per value
 	candidates []uint16 // positions
 	best       []uint64
 }
 
-// NewPicker makes a picker of up to k of up to n values.
+// NewPicker returns a picker of up to k of up to n values.
 func NewPicker(n, k int) Picker {
 	return Picker{set: make([]uint64, (n+63)/64), candidates: make([]uint16, 0, n), best: make([]uint64, 0, k)}
 }
 
-// Top sets the positions of v to those of the k largest magnitudes in values, of equal ones the
-// lower, none of zeros, and its signs to plus.
+// Top sets the positions of v to those of the k largest magnitudes in values, with signs of plus.
+// Of equal magnitudes it takes the lower position, and zeros never.
 //
-// Magnitudes that the k largest of p.Most reach are reached by k values at least. With many small
-// groups they are reached by few more, so that only few values must be compared with each other.
+// At least k values reach a bound that k of p.Most reach. With many small groups only a few more
+// do, and only these must be compared with each other.
 func (p *Picker) Top(loop *vec.Kernel, values []float32, k int, v *Signed) {
 	loop.Reach(values, p.bound(loop, k), p.set)
 	candidates := p.candidates[:0]
@@ -47,7 +47,7 @@ func (p *Picker) Top(loop *vec.Kernel, values []float32, k int, v *Signed) {
 	v.N, v.Negative = copy(v.Positions[:], candidates), 0
 }
 
-// Pick is Top without groups: slower, and simpler.
+// Pick is like Top but needs no groups. It is slower and simpler.
 func (p *Picker) Pick(values []float32, k int, v *Signed) {
 	candidates := p.candidates[:0]
 	for i, x := range values {
@@ -58,12 +58,12 @@ func (p *Picker) Pick(values []float32, k int, v *Signed) {
 	v.N, v.Negative = copy(v.Positions[:], p.choose(candidates, values, k)), 0
 }
 
-// boundBits is how many bits of a magnitude bound looks at, from the highest: those of the exponent
-// and 8 of the fraction. The coefficients in between are too few to matter.
+// boundBits is the number of bits of a magnitude that bound considers: those of the exponent and 8
+// of the fraction. Few coefficients lie in between.
 const boundBits = 16
 
-// bound returns the bits of a magnitude above zero that k groups reach, close to the greatest of
-// those; or, if fewer than k groups are not zero, the smallest that is not zero.
+// bound returns the bits of a magnitude above zero that k groups reach, close to the greatest such;
+// or the smallest nonzero one if fewer than k groups are nonzero.
 func (p *Picker) bound(loop *vec.Kernel, k int) uint32 {
 	var bound uint32
 	for bit := 30; bit > 30-boundBits; bit-- {
@@ -80,11 +80,11 @@ func (p *Picker) bound(loop *vec.Kernel, k int) uint32 {
 	return max(bound, 1)
 }
 
-// dropMax is the number of candidates too many up to which it is faster to look for the least of
-// all again and again.
+// dropMax is the number of surplus candidates up to which dropping the least repeatedly is faster
+// than sorting.
 const dropMax = 8
 
-// drop takes the least candidates away, of equal ones the higher position.
+// drop removes the least candidates, of equal ones the higher position.
 func drop(candidates []uint16, values []float32, excess int) []uint16 {
 	for ; excess > 0; excess-- {
 		least, at := uint32(vec.Abs), 0
@@ -98,11 +98,11 @@ func drop(candidates []uint16, values []float32, excess int) []uint16 {
 	return candidates
 }
 
-// choose returns the k best of candidates, in ascending order, by keeping the best so far in order.
+// choose returns the k best candidates, ascending, by keeping the best so far in order.
 func (p *Picker) choose(candidates []uint16, values []float32, k int) []uint16 {
 	best := p.best[:0]
 	for _, at := range candidates {
-		// Magnitudes are ordered as their bits are. Below them, the complement of the position lets
+		// Magnitudes are ordered as their bits are. The complement of the position below them lets
 		// the lower position win a tie.
 		candidate := uint64(math.Float32bits(values[at])&vec.Abs)<<32 | uint64(^uint32(at))
 		if len(best) == k {
@@ -119,7 +119,7 @@ func (p *Picker) choose(candidates []uint16, values []float32, k int) []uint16 {
 		best[i] = candidate
 	}
 	candidates = candidates[:len(best)]
-	for n, b := range best { // in falling order of magnitude; now in that of position
+	for n, b := range best { // from the order of magnitude to that of position
 		at := uint16(^uint32(b))
 		i := n
 		for ; i > 0 && candidates[i-1] > at; i-- {

@@ -1,7 +1,6 @@
 package vec
 
-// named returns the assembly for a kernel of package exact, which has seen to it that the processor
-// can run it.
+// named returns the assembly for a kernel of package exact, which has checked the processor.
 func named(kernel string) Kernel {
 	switch kernel {
 	case "avx512":
@@ -15,8 +14,8 @@ func named(kernel string) Kernel {
 	return Kernel{}
 }
 
-// below is not called by way of a variable, so that what its pointers point to need not be on the
-// heap.
+// below calls functions by name rather than through a variable, so that their arguments do not
+// escape to the heap.
 func below(words, groups int, rest, cells *uint64, guide *uint32, lead uint, positions *uint16) {
 	switch words {
 	case 1:

@@ -2,7 +2,7 @@
 
 package vec
 
-// named returns the assembly for a kernel of package exact: there is none.
+// named returns the zero Kernel: there is no assembly.
 func named(string) Kernel { return Kernel{} }
 
 func below(int, int, *uint64, *uint64, *uint32, uint, *uint16) {

@@ -72,22 +72,22 @@ func columnsAVX2(cols, ld int, out, basis, coefficients *float32)
 //go:noescape
 func fetchAVX2(rows, bytes int, x *float32, stride uintptr)
 
-// below1AVX512 takes cells from eight numbers a group and tells which.
+// below1AVX512 subtracts cells from eight numbers a group; see Kernel.Below.
 //
 //go:noescape
 func below1AVX512(groups int, rest, cells *uint64, guide *uint32, lead uint, positions *uint16)
 
-// below2AVX512 takes cells from eight numbers a group and tells which.
+// below2AVX512 subtracts cells from eight numbers a group; see Kernel.Below.
 //
 //go:noescape
 func below2AVX512(groups int, rest, cells *uint64, guide *uint32, lead uint, positions *uint16)
 
-// below4AVX512 takes cells from eight numbers a group and tells which.
+// below4AVX512 subtracts cells from eight numbers a group; see Kernel.Below.
 //
 //go:noescape
 func below4AVX512(groups int, rest, cells *uint64, guide *uint32, lead uint, positions *uint16)
 
-// below5AVX512 takes cells from eight numbers a group and tells which.
+// below5AVX512 subtracts cells from eight numbers a group; see Kernel.Below.
 //
 //go:noescape
 func below5AVX512(groups int, rest, cells *uint64, guide *uint32, lead uint, positions *uint16)

@@ -1,12 +1,11 @@
-// Package vec holds the inner loops of the codecs: what is done to every element of a gradient, a
-// momentum or the parameters. Each exists in plain Go, which defines it, and for AVX-512 and AVX2
-// in assembly made by codec/internal/gen; all give the same bits, and a NaN where one does. (Below,
-// which decodes, is for AVX-512 alone; its plain Go is in codec/internal/subset.) Elements are
-// taken in numbers that suit the assembly; what is left over at the end of a slice is done in plain
-// Go.
+// Package vec holds the inner loops of the codecs over gradients, momenta and parameters. Plain Go
+// defines each loop. Assembly for AVX-512 and AVX2, made by codec/internal/gen, gives the same
+// bits, and a NaN where plain Go does. (Below, for decoding, exists only for AVX-512;
+// codec/internal/subset defines it.) Assembly handles a multiple of 16 or 64 elements, and plain Go
+// the rest.
 //
-// Magnitudes are compared as the bits of a binary32 without its sign: they are ordered as the
-// numbers are, infinity comes after all numbers and the NaNs after infinity.
+// Magnitudes are compared as the bits of a binary32 without its sign: in numerical order, then
+// infinity, then NaNs.
 package vec
 
 import (
@@ -18,16 +17,15 @@ import (
 //go:generate sh -c "go run ../gen amd64 > kernels_amd64.s"
 //go:generate sh -c "go run ../gen amd64.go > kernels_amd64.go"
 
-// Lanes is how many elements the loops take at a time.
+// Lanes is the number of elements that the loops take at a time.
 const Lanes = 16
 
-// Abs takes the sign from the bits of a binary32.
+// Abs is the mask that clears the sign bit of a binary32.
 const Abs = 1<<31 - 1
 
 // A Kernel is a set of loops for one kind of processor. The zero Kernel is plain Go.
 type Kernel struct {
-	// Assembly, for n elements: a multiple of 16, of reach a multiple of 64. nil where there is
-	// none.
+	// Assembly for n elements, a multiple of 16, or of 64 for reach. Each may be nil.
 	sumSquares func(n int, x *float32, sums *[Lanes]float64)
 	momentum   func(n int, m, x *float32, decay, step float32, most *[Lanes]float32)
 	most       func(n int, x *float32, most *[Lanes]float32)
@@ -35,13 +33,14 @@ type Kernel struct {
 	signStep   func(n int, x, direction *float32, keep, lr float32)
 	columns    func(cols, ld int, out, basis, coefficients *float32)
 	fetch      func(rows, bytes int, x *float32, stride uintptr)
-	below      bool // the function of that name may be called
+	below      bool // the function below may be called
 }
 
-// For returns the loops for the processor of an exact.Kernel.
+// For returns the loops for the processor that k runs on.
 func For(k exact.Kernel) Kernel { return named(k.Name()) }
 
-// SumSquares adds the square of element i of x to sums[i%16], in binary64, where it is exact.
+// SumSquares adds the square of element i of x to sums[i%16], in binary64, where the square is
+// exact.
 func (k *Kernel) SumSquares(x []float32, sums *[Lanes]float64) {
 	n := 0
 	if k.sumSquares != nil {
@@ -63,8 +62,8 @@ func sumSquaresPlain(x []float32, sums *[Lanes]float64) {
 	}
 }
 
-// Momentum computes m = decay*m + step*x, each operation rounded, and raises most[i%16], whose sign
-// is +, to the magnitude of the new m[i]. x has as many elements as m.
+// Momentum computes m = decay*m + step*x, rounding each operation, and raises most[i%16] to the
+// magnitude of the new m[i]. Elements of most are not negative. x is as long as m.
 func (k *Kernel) Momentum(m, x []float32, decay, step float32, most *[Lanes]float32) {
 	x = x[:len(m)]
 	n := 0
@@ -90,7 +89,7 @@ func raise(most *float32, v float32) {
 	*most = math.Float32frombits(max(math.Float32bits(*most), math.Float32bits(v)&Abs))
 }
 
-// Most returns the greatest magnitude in x, +0 if x is empty. most is work space.
+// Most returns the greatest magnitude in x, or +0 if x is empty. most is work space.
 func (k *Kernel) Most(x []float32, most *[Lanes]float32) float32 {
 	*most = [Lanes]float32{}
 	n := 0
@@ -108,9 +107,9 @@ func (k *Kernel) Most(x []float32, most *[Lanes]float32) float32 {
 	return most[0]
 }
 
-// Reach sets bit i%64 of set[i/64] to whether the magnitude of x[i] is at least bound, which is in
-// 1..2^31-1; bits beyond x are 0. set has an element for each 64 of x, or more, which stay as they
-// are.
+// Reach sets bit i%64 of set[i/64] if the magnitude of x[i] is at least bound, which is in
+// 1..2^31-1, and clears it otherwise. Bits beyond x are 0. set has at least one element for each 64
+// of x; further elements are unchanged.
 func (k *Kernel) Reach(x []float32, bound uint32, set []uint64) {
 	n := 0
 	if k.reach != nil {
@@ -133,15 +132,15 @@ func reachPlain(x []float32, bound uint32, set []uint64) {
 	}
 }
 
-// sub32 returns a-b and 1 if a is below b, without a branch: magnitudes are as good as random. a
-// and b are below 2^31.
+// sub32 returns a-b, and 1 if a < b. It does not branch, because the order of magnitudes is
+// unpredictable. a and b are below 2^31.
 func sub32(a, b uint32) (d, below uint32) {
 	d = a - b
 	return d, d >> 31
 }
 
-// SignStep does x = x*keep - lr*sign(direction), with sign(0) = 0 and lr >= +0. direction has as
-// many elements as x and holds no NaN.
+// SignStep computes x = x*keep - lr*sign(direction), with sign(0) = 0 and lr >= +0. direction is as
+// long as x and holds no NaN.
 func (k *Kernel) SignStep(x, direction []float32, keep, lr float32) {
 	direction = direction[:len(x)]
 	n := 0
@@ -153,9 +152,8 @@ func (k *Kernel) SignStep(x, direction []float32, keep, lr float32) {
 	signStepPlain(x[n:], direction[n:], keep, lr)
 }
 
-// signStepPlain does without a branch on directions, which are as good as random: the step has the
-// bits of lr with the sign of the direction, or none where all bits of the direction but its sign
-// are 0.
+// signStepPlain does not branch on directions, which are unpredictable. The step has the bits of lr
+// with the sign of the direction, masked by whether the direction is nonzero.
 func signStepPlain(x, direction []float32, keep, lr float32) {
 	const sign = 1 << 31
 	direction = direction[:len(x)]
@@ -167,23 +165,23 @@ func signStepPlain(x, direction []float32, keep, lr float32) {
 	}
 }
 
-// ColumnSums is of what Columns's ld must be a multiple.
+// ColumnSums divides the argument ld of Columns.
 const ColumnSums = 64
 
-// Sparse tells whether Columns is worth using: whether it is there in assembly.
+// Sparse reports whether Columns is in assembly, and so worth using.
 func (k *Kernel) Sparse() bool { return k.columns != nil }
 
-// Columns computes out = transposed(basis) * column for each of cols columns, of which few
-// coefficients are other than +0. Column number c and its result, ld floats each, begin at c*ld.
-// basis has ld floats in a row, and a row for each such coefficient at least. Each element of a
-// result is one chain sum = fma(basis[u][x], column[u], sum) for u ascending over those
-// coefficients, beginning with +0.
+// Columns computes out = transposed(basis) * column for each of cols columns that are mostly +0.
+// Column c and its result begin at c*ld and have ld floats each. basis has rows of ld floats, at
+// least as many as the last coefficient that is not +0. Each element of a result is one chain sum =
+// fma(basis[u][x], column[u], sum) for ascending u over the coefficients that are not +0, starting
+// with +0.
 //
-// Where all products that are not zero are of normal size, that is the chain over all coefficients:
-// the others add zeros, of either sign, to a sum that is never -0.
+// If no nonzero product is subnormal, this equals the chain over all coefficients: the others add
+// zeros, of either sign, to a sum that is never -0.
 func (k *Kernel) Columns(cols, ld int, out, basis, coefficients []float32) {
 	if ld < ColumnSums || ld%ColumnSums != 0 {
-		panic("vec: columns of a length that is no multiple of 64")
+		panic("vec: the length of columns is not a multiple of 64")
 	}
 	out, coefficients = out[:cols*ld], coefficients[:cols*ld]
 	if cols == 0 {
@@ -210,9 +208,8 @@ func columnPlain(out, basis, column []float32) {
 	}
 }
 
-// Fetch asks the processor to bring rows of x, stride elements from one to the next, into its cache
-// while it computes something else. Rows that are short and far apart it does not foresee by
-// itself.
+// Fetch prefetches rows of x, stride elements apart, while the processor computes something else.
+// Processors do not predict short rows that are far apart.
 func (k *Kernel) Fetch(x []float32, rows, cols, stride int) {
 	if k.fetch == nil || rows == 0 || cols == 0 {
 		return
@@ -221,24 +218,24 @@ func (k *Kernel) Fetch(x []float32, rows, cols, stride int) {
 	k.fetch(rows, 4*cols, &x[0], uintptr(4*stride))
 }
 
-// Numbers is how many numbers make a Group.
+// Numbers is the number of numbers in a Group.
 const Numbers = 8
 
-// A Group is eight numbers: word i of each, least significant first, and after five words work
-// space of Below.
+// A Group is eight numbers: word i of each, least significant first. The sixth word is work space
+// of Below.
 type Group [6][Numbers]uint64
 
-// BeyondCells is how many words Below may read beyond the last cell.
+// BeyondCells is the number of words that Below may read beyond the last cell.
 const BeyondCells = 8
 
-// HasBelow tells whether Below is there for cells of so many words.
+// HasBelow reports whether Below supports cells of the given number of words.
 func (k *Kernel) HasBelow(words int) bool { return k.below && words != 3 && words <= 5 }
 
-// Below does for groups of numbers what package codec/internal/subset does for one: it finds the
-// largest cell of a row of binomials that is not above a number, takes it from the number, and
-// tells which it was, in as many positions as there are groups. cells has so many words a cell;
-// lead and values are those of the row's guide. Each number must be below the last cell of the row;
-// after that cell come BeyondCells words, whatever they are.
+// Below finds, for each number in rest, the largest cell of a row of binomials that does not exceed
+// it, subtracts the cell from the number, and sets the number's position to the cell's. positions
+// has an element for each group. cells has words words a cell; lead and values are those of the
+// row's guide. Each number must be below the last cell of the row, which BeyondCells further words
+// follow.
 func (k *Kernel) Below(words int, rest []Group, cells []uint64, lead uint, values []uint32, positions [][Numbers]uint16) {
 	if len(rest) == 0 {
 		return
