@@ -229,7 +229,7 @@ func TestWhatCannotBeTracedIsRefused(t *testing.T) {
 		{"no tokens", "sequences of 0 tokens", func(s *Setup, _ *uint32) { s.Sequence = 0 }},
 		{"beyond the context", "sequences of 65 tokens", func(s *Setup, _ *uint32) { s.Sequence = 65 }},
 		{"sequences too long for evidence", "tokens", func(s *Setup, _ *uint32) { s.Model.Context, s.Sequence = 1<<20, SequenceMax+1 }},
-		{"no sequences", "without sequences", func(_ *Setup, n *uint32) { *n = 0 }},
+		{"no sequences", "at least one sequence", func(_ *Setup, n *uint32) { *n = 0 }},
 		{"too many heads", "operations", func(s *Setup, _ *uint32) { s.Model.Heads, s.Model.Layers = 1024, 100 }},
 		{"too many sequences", "operations", func(_ *Setup, n *uint32) { *n = 1<<32 - 1 }},
 	} {
