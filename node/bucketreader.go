@@ -27,11 +27,16 @@ func NewBucketReader(id wire.Hash, l loop.Loop, e engine.Engine, x *bucket.Excha
 func (r *BucketReader) Connect(members []host.Peer) { r.b.connect(members) }
 
 // Model gets the parameters that the run, whose state is s, agreed on for the start of a round.
-// done is called on the loop, unless ctx ends before. values is called off the loop; the caller
-// compares what it returns with the hash.
-func (r *BucketReader) Model(ctx context.Context, s coordinator.State, round uint32, params wire.Hash, done func(values func() []float32, err error)) {
+// held returns those of the start of round from, nil if the caller has none. done is called on the
+// loop, unless ctx ends before. held and values are called off the loop; the caller compares what
+// values returns with the hash.
+func (r *BucketReader) Model(ctx context.Context, s coordinator.State, from uint32, held func() []float32, round uint32, params wire.Hash, done func(values func() []float32, err error)) {
 	r.b.node.state = s
-	r.b.fetchModel(ctx, client.Heal{Round: round, Params: params}, nil, func(uint64, uint64) {}, func(f fetched, err error) {
+	var have *base
+	if held != nil {
+		have = &base{round: from, values: held, text: heldParameters(from)}
+	}
+	r.b.fetchAgreed(ctx, client.Heal{Round: round, Params: params}, have, func(f fetched, err error) {
 		if ctx.Err() == nil {
 			done(f.make, err)
 		}

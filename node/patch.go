@@ -39,6 +39,17 @@ type way func(done func(base, error))
 
 // fetchModel gets the agreed parameters.
 func (b *buckets) fetchModel(ctx context.Context, a client.Heal, have *version, _ func(done, total uint64), done func(fetched, error)) {
+	var held *base
+	if round, root, ok := b.node.machine.Round(); ok && have != nil && have.root == root {
+		held = &base{round: round, text: heldParameters(round), values: func() []float32 { return slices.Clone(engine.Values(have.values)) }}
+	}
+	b.fetchAgreed(ctx, a, held, done)
+}
+
+func heldParameters(round uint32) string { return "its slices since round " + fmt.Sprint(round) }
+
+// fetchAgreed gets the agreed parameters; have are older ones, nil if there are none.
+func (b *buckets) fetchAgreed(ctx context.Context, a client.Heal, have *base, done func(fetched, error)) {
 	if b.healing.params != a.Params {
 		b.healing = healing{params: a.Params}
 	}
@@ -79,13 +90,11 @@ func (b *buckets) fetchModel(ctx context.Context, a client.Heal, have *version, 
 }
 
 // ways lists the ways to the agreed parameters, the cheapest first.
-func (b *buckets) ways(a client.Heal, have *version, c catalog) []way {
+func (b *buckets) ways(a client.Heal, have *base, c catalog) []way {
 	n := b.node
 	var ways []way
-	if round, root, ok := n.machine.Round(); ok && have != nil && have.root == root && round < a.Round && b.cheap(round, a.Round) {
-		ways = append(ways, func(done func(base, error)) {
-			done(base{round: round, text: "its slices since round " + fmt.Sprint(round), values: func() []float32 { return slices.Clone(engine.Values(have.values)) }}, nil)
-		})
+	if have != nil && have.round < a.Round && b.cheap(have.round, a.Round) {
+		ways = append(ways, func(done func(base, error)) { done(*have, nil) })
 	}
 	whole := func(round uint32, root wire.Hash) way {
 		return func(done func(base, error)) { b.whole(round, root, done) }
@@ -252,7 +261,11 @@ func (b *buckets) patch(a client.Heal, from base, c catalog, done func(fetched, 
 		}}, nil)
 	}
 	for window := max(from.round, 2) - 1; window+2 <= a.Round; window++ {
-		list := c.states(window, b.agreedAt(window+2))
+		agreed := a.Params
+		if window+2 < a.Round {
+			agreed = b.agreedAt(window + 2)
+		}
+		list := c.states(window, agreed)
 		if len(list) == 0 {
 			continue // nothing was accepted in it, or the hash will tell
 		}

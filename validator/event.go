@@ -30,11 +30,10 @@ type Loaded struct {
 }
 
 // Fetched ends a Fetch action. OK means that the driver holds commitment and reveal, and that both
-// are what the chain and the seed require. Norm is that of the reveal's values. Refused says that
-// what there is can never be right.
+// are what the chain and the seed require. Norm is that of the reveal's values.
 type Fetched struct {
 	Window, Member uint32
-	OK, Refused    bool
+	OK             bool
 	Norm           float64
 }
 
@@ -112,10 +111,12 @@ type Apply struct {
 	Members          []uint32
 }
 
-// Heal gets the parameters that the run agreed on for the start of a round.
+// Heal gets the parameters that the run agreed on for the start of a round. Held is the round for
+// whose start the driver holds the agreed parameters, 0 if it does not.
 type Heal struct {
 	Round  uint32
 	Params wire.Hash
+	Held   uint32
 }
 
 // Submit sends a message to the run's coordinator, with the validator's stake if it asks for a

@@ -77,9 +77,16 @@ func (m *Machine) next() bool {
 
 // apply asks for the parameters of round q, once what they are made of is there.
 func (m *Machine) apply(q uint32, due *window) {
-	if !m.fetchAll(due) {
-		if m.behind(m.model.round) >= windowsKept/2 {
+	for _, r := range due.accepted() {
+		if r.held {
+			continue
+		}
+		// what cannot be got from its author any more is in the parameters of those who got it in time
+		if m.gathered(due) {
 			agreed, round := m.state.Params()
+			if w := m.find(q); w != nil && w.hasAgreed {
+				agreed, round = w.agreed, q
+			}
 			m.heal(round, agreed)
 		}
 		return
@@ -99,10 +106,15 @@ func (m *Machine) applied(ev Applied) {
 		return
 	}
 	if ev.To == m.model.round+1 {
-		m.model.set(ev.To, ev.Params)
-		if ev.To > keepBehind {
-			m.do(Forget{Before: ev.To - keepBehind})
-		}
+		m.advance(ev.To, ev.Params)
+	}
+}
+
+// advance takes the parameters of a later round.
+func (m *Machine) advance(round uint32, params wire.Hash) {
+	m.model.set(round, params)
+	if round > keepBehind {
+		m.do(Forget{Before: round - keepBehind})
 	}
 }
 
@@ -116,13 +128,18 @@ func (m *Machine) heal(round uint32, agreed wire.Hash) {
 		return
 	}
 	m.model.healing = true
-	m.do(Heal{Round: round, Params: agreed})
+	a := Heal{Round: round, Params: agreed}
+	if m.model.known && !m.differs() {
+		a.Held = m.model.round
+	}
+	m.do(a)
 }
 
 func (m *Machine) healed(ev Healed) {
 	m.model.healing = false
 	if ev.OK {
-		m.model.set(ev.Round, ev.Params)
+		m.advance(ev.Round, ev.Params)
+		m.model.healedMs = 0
 		m.job = job{}
 	}
 }

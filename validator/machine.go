@@ -10,16 +10,18 @@
 // A validator holds one model, some windows behind the miners: that of the start of the window it
 // evaluates. For each window, in order (window.go):
 //
-//  1. It waits until the window is final, which is when the one after it has closed: the accepted
-//     set and the slice are known then.
-//  2. It fetches the commitments and reveals of all accepted members. It needs them to advance, and
-//     the median of their norms is one of the measures of each.
+//  1. While the window after it runs, members show what they committed to. It fetches what they
+//     show, of all: it needs it to advance, and the median of the norms is one of the measures of
+//     each.
+//  2. It waits until the window is final, which is when the one after it has closed. What was
+//     accepted, and what it does not get within a window from then on, scores 0, and it goes on
+//     without.
 //  3. It draws a sample of the members, by a secret of its own and the slice's seed, so that
 //     no member knows, before or after, whether it is drawn. One that was not evaluated for long is
 //     drawn more likely.
 //     The driver recomputes the gradient of each and compares (package score).
 //  4. It applies the accepted set that is due, and compares the hash with the agreed one
-//     (follow.go). If they differ, or if it is too far behind, it fetches the agreed model instead;
+//     (follow.go). If they differ, or if a reveal is missing, it fetches the agreed model instead;
 //     windows that it skips thereby are not evaluated.
 //
 // In the half of a period in which scores are committed to, it writes down its moving averages,
@@ -56,7 +58,7 @@ type Config struct {
 
 // Times in milliseconds of the driver's clock.
 const (
-	refetchMs  = 2000  // before a result that could not be fetched is asked for again
+	refetchMs  = 2000  // before a result that could not be fetched is asked for again; see patience
 	rehealMs   = 5000  // before the model is asked for again
 	resubmitMs = 4000  // before a message of which nothing was heard is sent again
 	reenterMs  = 30000 // before it asks for a seat again
@@ -155,6 +157,7 @@ func (m *Machine) decide() {
 		return
 	}
 	m.decideSeat()
+	m.fetch()
 	for {
 		m.decideModel()
 		if !m.decideWindow() {

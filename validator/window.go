@@ -18,11 +18,12 @@ type window struct {
 	attests      uint32 // the round whose set is due at the start of the next one
 	closed       bool   // it is over: attests is settled
 	final        bool   // the accepted set is known
+	finalMs      uint64 // when this became known
 	seed         wire.Hash
 	hasSeed      bool // of the slice
 	agreed       wire.Hash
 	hasAgreed    bool
-	results      []*result // of all who had a share, by their places in the state, once final
+	results      []*result // of all who had a share, by places, once the seed or the set is known
 	done         bool      // nothing is left to evaluate
 }
 
@@ -30,13 +31,16 @@ type window struct {
 type result struct {
 	member     uint32
 	key        key.Public
-	accepted   bool
+	committed  bool
+	accepted   bool // once the window is final
 	commitment wire.Hash
 	spans      []batch.Span
 
-	held, refused, fetching bool
-	triedMs                 uint64
-	norm                    float64
+	held, fetching bool
+	missing        bool // it was not held in time, and scores 0
+	tries          int
+	triedMs        uint64
+	norm           float64
 }
 
 // job is the evaluation that is going on.
@@ -86,9 +90,14 @@ func (m *Machine) capture() {
 		if agreed, ok := r.Agreed(); ok {
 			w.agreed, w.hasAgreed = agreed, true
 		}
-		if r.Final() && !w.final {
-			w.final = true
+		if (w.hasSeed || r.Final()) && w.trains && w.results == nil {
 			m.note(w, r)
+		}
+		if r.Final() && !w.final {
+			w.final, w.finalMs = true, m.now
+			for _, x := range w.results {
+				x.accepted = x.committed && r.Accepted(x.member)
+			}
 		}
 	}
 	slices.SortFunc(m.windows, func(a, b *window) int { return int(a.number) - int(b.number) })
@@ -101,16 +110,11 @@ func inRound(p coordinator.Phase) bool {
 	return p == coordinator.RoundTrain || p == coordinator.RoundWitness
 }
 
-// note keeps who had a share in a final round, and what became of it.
+// note keeps who had a share in a round, and what they committed to.
 func (m *Machine) note(w *window, r coordinator.Round) {
-	if !w.trains {
-		return
-	}
 	r.Shares(func(i uint32, spans []batch.Span) {
 		id, committed := r.Committed(i)
-		w.results = append(w.results, &result{
-			member: i, key: m.state.Key(i), accepted: r.Accepted(i) && committed, commitment: id, spans: slices.Clone(spans),
-		})
+		w.results = append(w.results, &result{member: i, key: m.state.Key(i), committed: committed, commitment: id, spans: slices.Clone(spans)})
 	})
 	slices.SortFunc(w.results, func(a, b *result) int { return int(a.member) - int(b.member) })
 }
@@ -126,19 +130,41 @@ func (w *window) accepted() []*result {
 	return list
 }
 
-// fetchAll asks for what is missing of a window's accepted results, and reports whether all of it
-// is there.
-func (m *Machine) fetchAll(w *window) bool {
-	all := true
-	for _, r := range w.accepted() {
-		if r.held {
+// fetch asks for what may count and is not held, from the moment at which its author may have shown
+// it: who shows a reveal to the witnesses alone, and takes it away when it is accepted, was seen.
+func (m *Machine) fetch() {
+	for _, w := range m.windows {
+		if !w.hasSeed || m.model.known && w.number+1 < m.model.round {
 			continue
 		}
-		all = false
-		if !r.fetching && !r.refused && w.hasSeed && m.due(&r.triedMs, refetchMs) {
-			r.fetching = true
-			m.do(Fetch{Window: w.number, Member: r.member, Key: r.key, Commitment: r.commitment, Seed: w.seed})
+		for _, r := range w.results {
+			if r.held || r.fetching || !r.committed || w.final && !r.accepted {
+				continue
+			}
+			if m.due(&r.triedMs, m.patience()<<min(max(r.tries-1, 0), 3)) {
+				r.tries++
+				r.fetching = true
+				m.do(Fetch{Window: w.number, Member: r.member, Key: r.key, Commitment: r.commitment, Seed: w.seed})
+			}
 		}
+	}
+}
+
+// patience is the time between the first two attempts to get a result; it doubles three times. A
+// result must be looked for several times in a window, however short that is.
+func (m *Machine) patience() uint64 { return min(refetchMs, uint64(m.run.RoundTrainMs)/triesInWindow) }
+
+// triesInWindow is a window's length over the shortest patience.
+const triesInWindow = 16
+
+// gathered reports whether nothing more is waited for of a final window's accepted results: what is
+// not held by the end of the next window is missing.
+func (m *Machine) gathered(w *window) bool {
+	over := m.now >= w.finalMs+m.run.RoundTrainMs
+	all := true
+	for _, r := range w.accepted() {
+		r.missing = r.missing || over && !r.held
+		all = all && (r.held || r.missing)
 	}
 	return all
 }
@@ -150,7 +176,7 @@ func (m *Machine) fetched(ev Fetched) {
 	}
 	for _, r := range w.results {
 		if r.member == ev.Member && r.fetching {
-			r.fetching, r.held, r.refused, r.norm = false, ev.OK, ev.Refused, ev.Norm
+			r.fetching, r.held, r.norm = false, ev.OK, ev.Norm
 		}
 	}
 }
@@ -172,7 +198,7 @@ func (m *Machine) decideWindow() bool {
 		m.finish(w)
 		return true
 	}
-	if w.agreed != m.model.hash || !m.fetchAll(w) {
+	if w.agreed != m.model.hash || !m.gathered(w) {
 		return false // the model is healed, or results are being fetched
 	}
 	if m.job.window != w.number {
@@ -200,21 +226,25 @@ func (m *Machine) behind(number uint32) (n int) {
 // begin draws a window's sample.
 func (m *Machine) begin(w *window) {
 	var norms []float64
-	accepted := w.accepted()
-	for _, r := range accepted {
-		norms = append(norms, r.norm)
+	var held []*result
+	for _, r := range w.accepted() {
+		if !r.missing {
+			held, norms = append(held, r), append(norms, r.norm)
+		}
 	}
-	m.job = job{window: w.number, left: m.draw(w, accepted), median: score.Median(norms)}
+	m.job = job{window: w.number, left: m.draw(w, held), median: score.Median(norms)}
 }
 
-// finish ends a window. Members that delivered nothing are noted.
+// finish ends a window. Members that delivered nothing, to the witnesses or to this validator, are
+// noted. Where this validator got nothing of anybody the fault is its own.
 func (m *Machine) finish(w *window) {
 	w.done = true
 	if m.job.window == w.number {
 		m.job = job{}
 	}
+	cutOff := !slices.ContainsFunc(w.results, func(r *result) bool { return r.accepted && r.held })
 	for _, r := range w.results {
-		if !r.accepted {
+		if !r.accepted || r.missing && !cutOff {
 			m.enter(w.number, r, 0, score.Absent, score.Evidence{})
 		}
 	}

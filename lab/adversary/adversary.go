@@ -25,6 +25,7 @@ import (
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/prng"
@@ -65,7 +66,7 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	m := &member{
 		self: cfg.Key.Public(), signer: cfg.Key, o: o, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
 		seen: map[uint32]map[uint32]coordinator.Signed{}, held: map[wire.Hash]bool{}, pending: map[uint32]coordinator.Signed{},
-		instead: map[uint32]coordinator.Signed{}, secret: map[wire.Hash]bool{},
+		instead: map[uint32]coordinator.Signed{}, secret: map[wire.Hash]bool{}, bucket: cfg.Bucket, loop: cfg.Loop,
 	}
 	h, err := k.make(m)
 	if err != nil {
@@ -127,6 +128,8 @@ type member struct {
 	hooks   hooks
 	inner   p2p.Handler // the node's own, as peers would meet it
 	network p2p.Network
+	bucket  *node.Bucket // its own, if it exchanges by buckets
+	loop    loop.Loop
 
 	mu       sync.Mutex // guards what follows
 	random   prng.Source

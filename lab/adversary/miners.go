@@ -3,17 +3,23 @@ package adversary
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
+	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 )
 
 // Miners returns the kinds of cheats of a run that exchanges by buckets and is scored by
-// validators. They cheat in what they seal, and in nothing else: what can be done with objects
-// and names is package bucket's to refuse. Nobody convicts them; they are to earn nothing.
+// validators. They cheat in what they seal, and in what they keep of it: what can be done with
+// objects and names is package bucket's to refuse. Nobody convicts them; they are to earn nothing,
+// and gradient, which does its work, no more than the honest.
 func Miners() []Kind {
 	return []Kind{
 		{Name: "noise", Tries: "seals random numbers as long as honest ones, to be paid without working", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
@@ -34,6 +40,12 @@ func Miners() []Kind {
 		})},
 		{Name: "sign-flip", Tries: "computes all it should, and seals the opposite", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.sealedStep(Flipped)}, nil
+		})},
+		{Name: "vanish", Tries: "works in four windows and seals noise in the next four, whose reveals it deletes as soon as they are accepted", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
+			return m.vanishingHooks(c), nil
+		})},
+		{Name: "gradient", Tries: "computes all it should, and seals the gradient, as long as an honest update, for a cosine near 1", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+			return m.gradientHooks()
 		})},
 		{Name: "scale", Tries: "computes all it should, and seals every value as large as it can be", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.sealedStep(Scaled)}, nil
@@ -165,5 +177,79 @@ func (m *member) sealedStep(bend func(sealed []byte)) step {
 			bend(result.Payload)
 		}
 		return result, err
+	}
+}
+
+// idleWindows is how many windows in a row vanish works, and does not.
+const idleWindows = 4
+
+// vanishingHooks seals noise at times, and deletes what it revealed of it when the window's set is
+// decided.
+func (m *member) vanishingHooks(c *slice.Codec) hooks {
+	noise := m.noiseStep(c)
+	idle := func(step uint32) bool { return step/idleWindows%2 == 1 }
+	deleted := uint32(0)
+	return hooks{
+		own: func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
+			if idle(step) {
+				return noise(ctx, params, state, spans, step)
+			}
+			return m.honest.Step(ctx, params, state, spans, step)
+		},
+		see: func() []coordinator.Signed {
+			for back := uint32(3); back > 0; back-- {
+				r, ok := m.state.At(m.state.Round() - back)
+				if !ok || !r.Final() || !r.Trains() || !idle(r.Step()) || r.Number() <= deleted {
+					continue
+				}
+				deleted = r.Number()
+				keep := func(n bucket.Name) bool { return n.Kind != bucket.KindReveal || n.Window != r.Number() }
+				x := m.bucket.Exchange
+				run := m.state.ID()
+				m.loop.Post(func() {
+					x.DeleteBefore(run, r.Number()+1, keep, time.Minute, func(int, error) {})
+				})
+			}
+			return nil
+		},
+	}
+}
+
+// gradientHooks seals the gradient of the share in place of the accumulated update, at the length
+// of that update.
+func (m *member) gradientHooks() (hooks, error) {
+	e, err := cpu.New(m.o.Train)
+	if err != nil {
+		return hooks{}, err
+	}
+	return hooks{own: func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
+		result, err := m.honest.Step(ctx, params, state, spans, step)
+		if err != nil {
+			return result, err
+		}
+		g, err := e.Gradient(ctx, params, spans)
+		if err != nil {
+			return result, err
+		}
+		replace(result.Payload, engine.Values(g.Values))
+		return result, nil
+	}}, nil
+}
+
+// replace puts other values into a sealed update, scaled to its length.
+func replace(sealed []byte, values []float32) {
+	at := sealed[codec.HeaderLen:]
+	var was, is float64
+	for i, v := range at {
+		was += float64(int(int8(v)) * int(int8(v)))
+		is += float64(float64(values[i]) * float64(values[i]))
+	}
+	if is == 0 {
+		return
+	}
+	scale := math.Sqrt(was / is)
+	for i := range at {
+		x := math.RoundToEven(scale * float64(values[i]))
+		at[i] = byte(int8(max(-sealedMax, min(x, sealedMax))))
 	}
 }

@@ -2,6 +2,7 @@ package adversary
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,7 +129,7 @@ func TestMinersAreToldFromTheHonest(t *testing.T) {
 			t.Fatalf("%s: %v", k.Name, err)
 		}
 		computed := bytes.Equal(r.Gradient[:], gradient)
-		if computes := k.Name == "sign-flip" || k.Name == "scale"; computes != computed {
+		if computes := slices.Contains([]string{"sign-flip", "scale", "vanish", "gradient"}, k.Name); computes != computed {
 			t.Errorf("%s: its work is right: %v", k.Name, computed)
 		}
 		s := whole(r.Payload)
@@ -136,6 +137,10 @@ func TestMinersAreToldFromTheHonest(t *testing.T) {
 		case "sign-flip":
 			if s > -fair/2 {
 				t.Errorf("turned around it is worth %v, honest %v", s, fair)
+			}
+		case "gradient":
+			if s < 0.95 {
+				t.Errorf("the gradient is worth %v", s)
 			}
 		case "noise":
 			if s > fair/4 || s < -fair/4 {

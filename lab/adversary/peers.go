@@ -141,7 +141,7 @@ func (m *member) learn(author key.Public, s coordinator.Signed) {
 
 // look lets the kind act on what is new.
 func (m *member) look() {
-	if m.hooks.see == nil || m.network == nil {
+	if m.hooks.see == nil || m.network == nil && m.bucket == nil {
 		return
 	}
 	m.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/validator/live"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -44,6 +45,78 @@ func TestLateUploads(t *testing.T) {
 	m := begin(t, Config{Miners: honest(4), Validators: []Judge{{}, {}}, Steps: 16})
 	m.Buckets.Break(Place(3), bucketmem.Faults{Appear: 15 * time.Second})
 	unpaid(t, m, finish(t, m))
+}
+
+// TestVanishingReveals has a miner delete what it revealed of noise once it is accepted. Validators
+// saw it, or miss it: they go on with the others.
+func TestVanishingReveals(t *testing.T) {
+	m := begin(t, Config{Miners: append(honest(5), Miner{Kind: "vanish"}), Validators: []Judge{{}, {}}, Steps: 48})
+	r := finish(t, m)
+	if e := r.Earners[5]; e.Accepted < 40 || e.Reward != 0 {
+		t.Errorf("it earned %d with %d results accepted: %+v", e.Reward, e.Accepted, e.Evidence)
+	}
+	for i, e := range r.Earners[:5] {
+		if e.Share < 0.15 || e.Evidence.Count < 8 || e.Evidence.Verdicts[score.Fair] != e.Evidence.Count {
+			t.Errorf("honest miner %d: %+v", i, e)
+		}
+	}
+}
+
+// hidden is a bucket as validators see it whose owner hides the reveals of every second window
+// from them.
+type hidden struct{ bucket.Store }
+
+func (h hidden) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
+	if name, err := bucket.ParseName(key); err == nil && name.Kind == bucket.KindReveal && name.Window%2 == 0 {
+		return nil, 0, bucket.ErrMissing
+	}
+	return h.Store.Get(ctx, key, offset, n)
+}
+
+// TestRevealsThatValidatorsDoNotGet has a bucket answer witnesses, and validators in every second
+// window only. What a validator did not get scores 0, and it goes on with the others.
+func TestRevealsThatValidatorsDoNotGet(t *testing.T) {
+	var m *Market
+	open := func(at bucket.Location) (bucket.Store, error) {
+		s, err := m.Buckets.Open(at)
+		if at.Bucket == Place(5).Bucket {
+			s = hidden{s}
+		}
+		return s, err
+	}
+	bend := func(cfg *live.Config) {
+		cfg.Exchange = bucket.NewExchange(cfg.Loop, nil, bucket.NewReader(open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
+	}
+	m = begin(t, Config{Miners: honest(6), Validators: []Judge{{Bend: bend}, {Bend: bend}}, Steps: 32})
+	r := finish(t, m)
+	e := r.Earners[5]
+	if e.Evidence.Verdicts[score.Absent] < 8 || e.Reward*4 >= r.Earners[0].Reward*3 {
+		t.Errorf("it earned %d, an honest one %d: %+v", e.Reward, r.Earners[0].Reward, e.Evidence)
+	}
+	for i, e := range r.Earners[:5] {
+		if e.Reward == 0 || e.Evidence.Count < 6 || e.Evidence.Verdicts[score.Fair] != e.Evidence.Count {
+			t.Errorf("honest miner %d: %+v", i, e)
+		}
+	}
+}
+
+// TestABucketThatIsDownForAMoment has an honest miner's bucket answer nobody for some seconds of
+// each window: what is there before the window's end counts as ever.
+func TestABucketThatIsDownForAMoment(t *testing.T) {
+	m := begin(t, Config{Miners: honest(4), Validators: []Judge{{}, {}}, Steps: 16})
+	start := m.Clock.Now()
+	m.Buckets.Break(Place(3), bucketmem.Faults{Serve: func(_ string, object []byte) []byte {
+		if m.Clock.Now().Sub(start)%(6*time.Second) < 1500*time.Millisecond {
+			return nil
+		}
+		return object
+	}})
+	r := finish(t, m)
+	for i, e := range r.Earners {
+		if e.Accepted != 16 || e.Share < 0.2 || e.Evidence.Verdicts[score.Fair] != e.Evidence.Count {
+			t.Errorf("miner %d: %+v", i, e)
+		}
+	}
 }
 
 // TestOthersObjectsUnderOnesOwnName has a bucket answer every request for its owner's objects

@@ -10,6 +10,8 @@ package live
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/bucket"
@@ -42,9 +44,10 @@ type Config struct {
 	// Exchange reads the miners' buckets; it needs no writer.
 	Exchange *bucket.Exchange
 	// Model gets the parameters that the run agreed on for the start of a round, from the miners'
-	// buckets. Done is called on the loop, once, unless ctx ends before; values is called off the
-	// loop, and what it returns is checked against the hash.
-	Model func(ctx context.Context, s coordinator.State, round uint32, params wire.Hash, done func(values func() []float32, err error))
+	// buckets; held returns those of the start of round from, nil if none are held. Done is called on
+	// the loop, once, unless ctx ends before. The functions that return values are called off the
+	// loop, and what is got is checked against the hash.
+	Model func(ctx context.Context, s coordinator.State, from uint32, held func() []float32, round uint32, params wire.Hash, done func(values func() []float32, err error))
 	// Peers, if not nil, is told who announced what.
 	Peers func([]host.Peer)
 	// Initial returns the run's first parameters, nil if this machine does not have them. It is
@@ -94,6 +97,7 @@ type Validator struct {
 	height uint64
 	known  bool
 	where  map[key.Public]bucket.Location
+	signed map[place]coordinator.Commitment
 	held   map[place]Result // checked
 	params engine.Vector
 	ended  bool
@@ -117,7 +121,7 @@ func New(ctx context.Context, cfg Config) (*Validator, error) {
 	}
 	v := &Validator{
 		cfg: cfg, self: cfg.Key.Public(), slicer: slicer,
-		where: map[key.Public]bucket.Location{}, held: map[place]Result{},
+		where: map[key.Public]bucket.Location{}, held: map[place]Result{}, signed: map[place]coordinator.Commitment{},
 		judge: Judge{Run: cfg.ID, Engine: cfg.Engine, Slicer: slicer, Tensors: cfg.Tensors, Inexact: cfg.Inexact},
 	}
 	// deterministic, so it is the same after a restart
@@ -238,11 +242,9 @@ func (v *Validator) perform(a validator.Action) {
 	case validator.Save:
 		v.save(a)
 	case validator.Forget:
-		for p := range v.held {
-			if p.window < a.Before {
-				delete(v.held, p)
-			}
-		}
+		before := func(p place) bool { return p.window < a.Before }
+		maps.DeleteFunc(v.held, func(p place, _ Result) bool { return before(p) })
+		maps.DeleteFunc(v.signed, func(p place, _ coordinator.Commitment) bool { return before(p) })
 	case validator.Scored:
 		v.observe(Event{Kind: "scored", Round: a.Window, Scored: &a})
 	case validator.Balloted:
@@ -319,7 +321,11 @@ func (v *Validator) submit(a validator.Submit) {
 // heal gets the agreed parameters.
 func (v *Validator) heal(a validator.Heal) {
 	failed := validator.Healed{Round: a.Round, Params: a.Params}
-	v.cfg.Model(v.ctx, v.state, a.Round, a.Params, func(values func() []float32, err error) {
+	var held func() []float32
+	if params := v.params; a.Held > 0 {
+		held = func() []float32 { return slices.Clone(engine.Values(params)) }
+	}
+	v.cfg.Model(v.ctx, v.state, a.Held, held, a.Round, a.Params, func(values func() []float32, err error) {
 		if err != nil {
 			v.note("fetching the model of round %d: %v", a.Round, err)
 			v.step(failed)

@@ -33,6 +33,10 @@ func (v *Validator) fetch(a validator.Fetch) {
 		v.cfg.Loop.Post(func() { missing("bucket", errNoBucket) })
 		return
 	}
+	if c, ok := v.signed[place{a.Window, a.Member}]; ok {
+		v.fetchReveal(a, at, c, missing)
+		return
+	}
 	name := bucket.Name{Run: v.cfg.ID, Window: a.Window, Kind: bucket.KindCommitment, Member: a.Key, Content: a.Commitment}
 	v.cfg.Exchange.Get(bucket.Want{Location: at, Name: name, Max: coordinator.SignedBytes}, lookFor, func(body []byte, err error) {
 		if v.ended {
@@ -48,6 +52,7 @@ func (v *Validator) fetch(a validator.Fetch) {
 			missing("commitment", errors.New("it is of another member"))
 			return
 		}
+		v.signed[place{a.Window, a.Member}] = signed.Commitment
 		v.fetchReveal(a, at, signed.Commitment, missing)
 	})
 }
