@@ -1,8 +1,8 @@
 package demo
 
 import (
-	"fmt"
 	"slices"
+	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
@@ -11,19 +11,15 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// progress is what a demo knows of its run: the newest state on the chain, and what the clients
-// reported. It starts and stops nothing.
+// progress is what a demo knows of its run: the newest state on the chain, what windows show of
+// it, and what the clients reported. It starts and stops nothing.
 type progress struct {
 	set     Settings
 	clients []client
 	state   coordinator.State
-	seen    bool  // a state was
+	seen    bool // a state was
+	fold    *view.Fold
 	payload total // bytes of the clients' results
-
-	convictions []Conviction
-	disputes    map[uint32]coordinator.Dispute // as they were seen last
-	// operations returns the names of the operations of a step. It may be nil.
-	operations func(coordinator.Case) ([]string, error)
 }
 
 // client is what a demo knows of one client.
@@ -50,26 +46,9 @@ func (p *progress) client(name string) *client {
 	return nil
 }
 
-// clientOf returns the client with a key, or nil.
-func (p *progress) clientOf(k key.Public) *client {
-	if i := slices.IndexFunc(p.clients, func(c client) bool { return c.key == k }); i >= 0 {
-		return &p.clients[i]
-	}
-	return nil
-}
-
-// name names a client by its key, or writes the key of another participant.
-func (p *progress) name(k key.Public) string {
-	if c := p.clientOf(k); c != nil {
-		return c.name
-	}
-	return view.Short(k.String())
-}
-
 // cheats reports whether a key is that of a client that cheats.
-func (p *progress) cheats(k key.Public) bool {
-	c := p.clientOf(k)
-	return c != nil && c.cheats
+func (p *progress) cheats(k string) bool {
+	return slices.ContainsFunc(p.clients, func(c client) bool { return c.cheats && c.key.String() == k })
 }
 
 // event takes what a client reports.
@@ -87,22 +66,6 @@ func (p *progress) event(c *client, ev event.Event) {
 		p.payload.add(ev.Bytes)
 	case event.Traffic:
 		c.sent.add(ev.Bytes)
-	}
-}
-
-// observe takes the newest state of the run.
-func (p *progress) observe(s coordinator.State) {
-	p.state, p.seen = s, true
-	if p.disputes == nil {
-		p.disputes = map[uint32]coordinator.Dispute{}
-	}
-	for _, d := range s.Disputes() {
-		p.disputes[d.ID] = d
-	}
-	for _, v := range s.Convictions() {
-		if int(v.Number) > len(p.convictions) {
-			p.convictions = append(p.convictions, p.convicted(v))
-		}
 	}
 }
 
@@ -138,153 +101,60 @@ func (p *progress) equal() bool {
 // undecided reports whether a check of a cheat, or by one, is open.
 func (p *progress) undecided() bool {
 	return slices.ContainsFunc(p.state.Checks(), func(c coordinator.Check) bool {
-		return p.cheats(p.state.Key(c.Member)) || p.cheats(p.state.Key(c.Verifier))
+		return p.cheats(p.state.Key(c.Member).String()) || p.cheats(p.state.Key(c.Verifier).String())
 	})
 }
 
 // scoring reports whether a period of the finished run is still to be scored.
 func (p *progress) scoring() bool { return p.over() && p.state.DeadlineHeight() != 0 }
 
-// Conviction is a conviction in the summary.
-type Conviction struct {
-	Client    string `json:"client"`
-	Adversary string `json:"adversary,omitempty"` // the kind of cheat that it is; "" if it is honest
-	Offence   string `json:"offence"`
-	Lesser    bool   `json:"lesser,omitempty"` // it cost a fee: no proof of cheating
-	Round     uint32 `json:"round"`            // what it is about
-	At        uint32 `json:"at_round"`         // in which it was convicted
-	By        string `json:"by,omitempty"`     // who showed it
-	Slashed   uint64 `json:"slashed"`
-	Stake     uint64 `json:"stake_left"`
-	Results   uint32 `json:"results"` // of it that were accepted before
-	Evidence  string `json:"evidence,omitempty"`
-	Proof     string `json:"proof"` // in a line
-}
+// run returns what windows show of the run.
+func (p *progress) run() view.Run { return p.fold.Run(time.Time{}) }
 
-func (p *progress) convicted(v coordinator.Conviction) Conviction {
-	out := Conviction{
-		Client: p.name(v.Key), Offence: v.Offence.String(), Lesser: v.Offence.Lesser(), Round: v.Round, At: p.state.Round(),
-		Slashed: v.Slashed, Results: v.Results, Proof: p.proof(v),
-	}
-	if p.cheats(v.Key) {
-		out.Adversary = p.set.Adversary
-	}
-	if !v.ByKey.IsZero() {
-		out.By = p.name(v.ByKey)
-	}
-	if !v.Evidence.IsZero() {
-		out.Evidence = v.Evidence.String()
-	}
-	if i, ok := p.state.Find(v.Key); ok {
-		out.Stake = p.state.Member(i).Stake
-	}
-	return out
-}
-
-// proof describes what convinced the chain.
-func (p *progress) proof(v coordinator.Conviction) string {
-	switch v.Offence {
-	case coordinator.WrongResult, coordinator.FalseAccusation, coordinator.Silence:
-		return p.proofOfDispute(v)
-	case coordinator.Equivocated:
-		return "two different commitments to one share, both with its signature"
-	case coordinator.FalsePass:
-		return "it vouched for a result with the root of a gradient that nobody computed"
-	case coordinator.NotServing:
-		return "three times in a row it served the state that its result began from neither to its verifier nor to the tie-breakers"
-	case coordinator.Absence:
-		return "none of its results came in time, round after round"
-	case coordinator.Contradiction:
-		return "in three reports in a row it named other parameters than a quorum of the witnesses"
-	}
-	return ""
-}
-
-// proofOfDispute describes how the last dispute of the convicted client ended.
-func (p *progress) proofOfDispute(v coordinator.Conviction) string {
-	var d coordinator.Dispute
-	for _, o := range p.disputes {
-		accuser := o.Accuser != coordinator.NoMember && p.state.Key(o.Accuser) == v.Key
-		if o.ID > d.ID && o.Round == v.Round && (p.state.Key(o.Accused) == v.Key || accuser) {
-			d = o
-		}
-	}
-	switch {
-	case d.ID == 0:
-		return "what it signed is not about the share it was given"
-	case v.Offence == coordinator.Silence:
-		return fmt.Sprintf("it did not answer in dispute %d (%v)", d.ID, d.Stage)
-	case v.Evidence.IsZero() || d.Stage == coordinator.StageDefending:
-		return fmt.Sprintf("it had nothing to show in dispute %d (%v)", d.ID, d.Stage)
-	case v.Offence == coordinator.FalseAccusation:
-		return fmt.Sprintf("its own trace is wrong: the two differ in %s", p.where(d))
-	}
-	return fmt.Sprintf("the two traces first differ in %s, and the chain computed that slice itself", p.where(d))
-}
-
-// where names the slice of a step at which two traces part.
-func (p *progress) where(d coordinator.Dispute) string {
-	text := fmt.Sprintf("operation %d", d.Op)
-	if p.operations != nil {
-		if names, err := p.operations(d.Case()); err == nil && int(d.Op) < len(names) {
-			text = fmt.Sprintf("operation %d of %d (%s)", d.Op+1, len(names), names[d.Op])
-		}
-	}
-	return fmt.Sprintf("%s, tile %d, slice %d", text, d.Tile, d.Slice)
+// convicted reports whether a conviction is of the kind that is asked for.
+func (p *progress) convicted(is func(view.Conviction) bool) bool {
+	t := p.run().Trust
+	return t != nil && slices.ContainsFunc(t.Convictions, is)
 }
 
 // caught reports whether a cheat was convicted of what its kind does.
 func (p *progress) caught() bool {
 	k, _ := p.set.kind()
-	return slices.ContainsFunc(p.convictions, func(v Conviction) bool {
-		return v.Adversary != "" && slices.ContainsFunc(k.Offences, func(o coordinator.Offence) bool { return o.String() == v.Offence })
+	return p.convicted(func(v view.Conviction) bool {
+		return p.cheats(v.Key) && slices.ContainsFunc(k.Offences, func(o coordinator.Offence) bool { return o.String() == v.Offence })
 	})
 }
 
 // wronged reports whether an honest client was convicted of cheating.
 func (p *progress) wronged() bool {
-	return slices.ContainsFunc(p.convictions, func(v Conviction) bool { return v.Adversary == "" && !v.Lesser })
+	return p.convicted(func(v view.Conviction) bool { return !p.cheats(v.Key) && !v.Lesser })
 }
 
-// Reward is what one client has earned for its scores.
-type Reward struct {
-	Client  string  `json:"client"`
-	Cheats  bool    `json:"adversary,omitempty"`
-	Score   float64 `json:"score"`  // moving average, -1 to 1
-	Earned  uint64  `json:"earned"` // tokens
-	Share   float64 `json:"share"`  // of what all clients earned
-	Results uint32  `json:"results"`
-	// Sent is the bytes that it wrote to its bucket in a window, in the mean.
-	Sent uint64 `json:"bytes_per_window"`
+// Client is a client's place among the members at the end, and what it holds.
+type Client struct {
+	view.Member
+	Params string `json:"params"`              // hash of the parameters it holds
+	Cheats bool   `json:"adversary,omitempty"` // it is to be convicted
+	// EarnedShare is the part of all clients' rewards that it has.
+	EarnedShare float64 `json:"earned_share"`
+	// Sent is the mean of the bytes that it wrote to its bucket in a window.
+	Sent uint64 `json:"bytes_per_window,omitempty"`
 }
 
-// rewards returns what each client has earned, and the share that the cheats have of it.
-func (p *progress) rewards() (rows []Reward, cheats float64) {
-	all := uint64(0)
-	for _, c := range p.clients {
-		row := Reward{Client: c.name, Cheats: c.cheats, Sent: c.sent.mean()}
-		if at, ok := p.state.Find(c.key); ok {
-			v := p.state.Member(at)
-			row.Earned, row.Results = v.Earned, v.Results
-			row.Score = float64(v.Score) / float64(coordinator.ScoreOne)
-			all += v.Earned
+// members returns the clients, in their order.
+func (p *progress) members() []Client {
+	list, all := make([]Client, len(p.clients)), uint64(0)
+	for i, c := range p.clients {
+		list[i] = Client{Member: view.Member{Key: c.key.String(), Name: c.name, Mark: view.None}, Params: c.params.String(), Cheats: c.cheats, Sent: c.sent.mean()}
+		for _, m := range p.run().Members {
+			if m.Key == list[i].Key {
+				list[i].Member = m
+			}
 		}
-		rows = append(rows, row)
+		all += list[i].Earned
 	}
-	for i := range rows {
-		rows[i].Share = float64(rows[i].Earned) / float64(max(1, all))
-		if rows[i].Cheats {
-			cheats += rows[i].Share
-		}
+	for i := range list {
+		list[i].EarnedShare = float64(list[i].Earned) / float64(max(1, all))
 	}
-	return rows, cheats
-}
-
-// sent returns the bytes that a client wrote to its bucket in a window, the mean of all.
-func (p *progress) sent() uint64 {
-	var t total
-	for _, c := range p.clients {
-		t.sum, t.count = t.sum+c.sent.sum, t.count+c.sent.count
-	}
-	return t.mean()
+	return list
 }

@@ -116,11 +116,17 @@ func (d *demo) say(format string, args ...any) {
 	}
 }
 
-// record passes an event to those that show the run.
-func (d *demo) record(who string, ev event.Event) {
+// show passes a record to those that show the run.
+func (d *demo) show(r runlog.Record) {
+	d.progress.fold.Add(r)
 	if d.Record != nil {
-		d.Record(runlog.Record{Time: time.Now(), Who: who, Event: ev})
+		d.Record(r)
 	}
+}
+
+// record shows an event.
+func (d *demo) record(who string, ev event.Event) {
+	d.show(runlog.Record{Time: time.Now(), Who: who, Event: ev})
 }
 
 func (d *demo) note(who, text string) { d.record(who, event.Note{Text: text}) }
@@ -192,12 +198,10 @@ func (d *demo) stop() {
 
 // observe takes a state of the run.
 func (d *demo) observe(s ledger.Snapshot) {
-	d.progress.observe(s.State)
-	if d.Record != nil {
-		standing := runlog.Digest(s)
-		standing.Chain = d.chain.ChainID()
-		d.Record(runlog.Record{Time: time.Now(), Standing: standing})
-	}
+	standing := runlog.Digest(s)
+	standing.Chain = d.chain.ChainID()
+	d.progress.state, d.progress.seen = s.State, true
+	d.show(runlog.Record{Time: time.Now(), Standing: standing})
 	if d.waiting && d.clients.Err() == nil && d.progress.cheatsJoined() {
 		d.waiting = false
 		d.startThose(func(c client) bool { return !c.cheats })
@@ -266,7 +270,7 @@ func (d *demo) over(now time.Time) bool {
 func (d *demo) outcome(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil && d.dir.kept:
-		return fmt.Errorf("stopped; continue with: entrain demo --keep %q: %w", d.dir.path, context.Cause(ctx))
+		return fmt.Errorf("%w; continue with: entrain demo --keep %q", context.Cause(ctx), d.dir.path)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
@@ -285,14 +289,8 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("held-out loss of the initial parameters: %w", err)
 	}
 	p := &d.progress
-	p.set = d.Settings
-	if d.Verification > 0 {
-		tracer, err := verify.NewTracer(d.dir.spec, d.trainer.Set, d.trainer.Engine)
-		if err != nil {
-			return err
-		}
-		p.operations = tracer.Operations
-	}
+	p.set, p.fold = d.Settings, view.New("")
+	p.fold.NameOps(verify.OpNames(d.dir.text))
 	for i := range d.Clients {
 		k, err := ensureKey(d.dir.file(clientName(i), "key"))
 		if err != nil {
@@ -300,6 +298,7 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 		}
 		c := client{name: clientName(i), key: k.Public(), cheats: i >= d.Clients-d.cheats()}
 		p.clients = append(p.clients, c)
+		p.fold.Name(c.key.String(), c.name)
 		if d.Member != nil {
 			d.Member(c.key.String(), c.name)
 		}

@@ -25,35 +25,23 @@ type Summary struct {
 	HashesEqual   bool     `json:"param_hashes_equal"`
 	Checkpoint    string   `json:"checkpoint"`
 	Seconds       float64  `json:"seconds"`
-	Members       []Points `json:"client_points"`
+	Members       []Client `json:"members"` // the clients, by number
 	GeneratedText string   `json:"text"`
 
-	Adversary          string       `json:"adversary,omitempty"` // kind of the clients that cheated
-	Verification       uint8        `json:"verification_percent"`
-	Checks             uint32       `json:"checks"` // results drawn to be recomputed
-	Passed             uint32       `json:"checks_passed"`
-	Disputes           uint32       `json:"disputes"`
-	AdversaryConvicted bool         `json:"adversary_convicted"`
-	HonestConvicted    bool         `json:"honest_convicted"` // of cheating; a fee is no conviction
-	Convictions        []Conviction `json:"convictions,omitempty"`
+	Adversary          string      `json:"adversary,omitempty"` // kind of the clients that cheated
+	AdversaryConvicted bool        `json:"adversary_convicted"`
+	HonestConvicted    bool        `json:"honest_convicted"` // of cheating; a fee is no conviction
+	Trust              *view.Trust `json:"trust,omitempty"`  // checks, disputes and convictions
 
 	// Of a run by buckets:
 
 	Exchange             string   `json:"exchange"`
-	Rewards              []Reward `json:"rewards,omitempty"`
 	AdversaryRewardShare *float64 `json:"adversary_reward_share,omitempty"` // of what all earned
 	HonestRewardShare    *float64 `json:"honest_reward_share,omitempty"`
 	// WindowBytes is what a client wrote to its bucket in a window, objects and envelopes, in the
 	// mean. SliceBytes is the least that the values of a slice take.
 	WindowBytes uint64 `json:"bytes_per_window,omitempty"`
 	SliceBytes  uint64 `json:"slice_bytes,omitempty"`
-}
-
-// Points is what one client has at the end.
-type Points struct {
-	Client string `json:"client"`
-	Points uint64 `json:"points"`
-	Params string `json:"params"` // hash of the parameters it holds
 }
 
 // Err returns an error if an honest client was convicted, or if a cheat was not.
@@ -63,9 +51,17 @@ func (s Summary) Err() error {
 		return errors.New("an honest client was convicted of cheating")
 	case s.Adversary != "" && s.Exchange != Buckets && !s.AdversaryConvicted:
 		return fmt.Errorf("the run ended before the cheat (%s) was convicted: %d results were recomputed; give it more --rounds, or a higher --verification",
-			s.Adversary, s.Checks)
+			s.Adversary, s.trust().Drawn)
 	}
 	return nil
+}
+
+// trust returns the checks and convictions, none of a run without them.
+func (s Summary) trust() view.Trust {
+	if s.Trust == nil {
+		return view.Trust{}
+	}
+	return *s.Trust
 }
 
 // conclude takes over the checkpoint of the final parameters, measures the held-out loss of what is
@@ -74,9 +70,8 @@ func (d *demo) conclude(ctx context.Context) (Summary, error) {
 	p := &d.progress
 	s := Summary{
 		Event: "summary", Clients: d.Clients, HeldOutFirst: d.first, PayloadBytes: p.payload.mean(), DenseBytes: 4 * uint64(d.trainer.Engine.ParamsLen()),
-		ParamHash: p.agreed().String(), HashesEqual: p.equal(), Checkpoint: d.dir.file(checkpointDir),
-		Adversary: d.Adversary, Verification: d.Verification, Exchange: d.Exchange,
-		AdversaryConvicted: p.caught(), HonestConvicted: p.wronged(), Convictions: p.convictions,
+		ParamHash: p.agreed().String(), HashesEqual: p.equal(), Checkpoint: d.dir.file(checkpointDir), Members: p.members(),
+		Adversary: d.Adversary, Exchange: d.Exchange, AdversaryConvicted: p.caught(), HonestConvicted: p.wronged(), Trust: p.run().Trust,
 	}
 	logs := d.dir.file("logs")
 	if !p.over() {
@@ -86,25 +81,27 @@ func (d *demo) conclude(ctx context.Context) (Summary, error) {
 		}
 		return s, fmt.Errorf("the run has not finished: it is %s; see the logs in %s", where, logs)
 	}
-	s.Rounds, s.Disputes = p.state.Step(), p.state.DisputesTotal()
-	s.Checks, s.Passed = p.state.ChecksDrawn()
+	s.Rounds = p.state.Step()
 	if d.buckets() {
-		s.WindowBytes, s.SliceBytes = p.sent(), s.DenseBytes/4/compression
+		var sent total
+		for _, c := range p.clients {
+			sent.sum, sent.count = sent.sum+c.sent.sum, sent.count+c.sent.count
+		}
+		s.WindowBytes, s.SliceBytes = sent.mean(), s.DenseBytes/4/compression
 	}
 	if d.Validators > 0 {
-		rows, cheats := p.rewards()
-		honest := 1 - cheats
-		s.Rewards, s.AdversaryRewardShare, s.HonestRewardShare = rows, &cheats, &honest
-	}
-	for _, c := range p.clients {
-		points := uint64(0)
-		if at, ok := p.state.Find(c.key); ok {
-			points = p.state.Member(at).Points
+		honest, cheats := 0., 0.
+		for _, c := range s.Members {
+			if c.Cheats {
+				cheats += c.EarnedShare
+			} else {
+				honest += c.EarnedShare
+			}
 		}
-		s.Members = append(s.Members, Points{c.name, points, c.params.String()})
+		s.AdversaryRewardShare, s.HonestRewardShare = &cheats, &honest
 	}
 	if !s.HashesEqual {
-		return s, fmt.Errorf("the run has finished with parameters %s, but not all clients hold them: %v; see the logs in %s", s.ParamHash, s.Members, logs)
+		return s, fmt.Errorf("the run has finished with parameters %s, but not all clients hold them; see the logs in %s", s.ParamHash, logs)
 	}
 	s.Seconds = time.Since(d.began).Seconds()
 	if err := d.takeCheckpoint(s.ParamHash); err != nil {
@@ -141,21 +138,26 @@ func (s Summary) String() string {
 		fmt.Fprintf(&b, "written a window    %s bytes by each client to its bucket: 1/%d of the dense gradient; the slice's values are %s\n",
 			view.Thousands(s.WindowBytes), s.DenseBytes/max(1, s.WindowBytes), view.Thousands(s.SliceBytes))
 	}
-	for _, r := range s.Rewards {
+	for _, c := range s.Members {
 		cheat := ""
-		if r.Cheats {
+		if c.Cheats {
 			cheat = ", the cheat: " + s.Adversary
 		}
-		fmt.Fprintf(&b, "%-12s %6d tokens, %5.1f %% of all; score %6.3f%s\n", r.Client, r.Earned, 100*r.Share, r.Score, cheat)
+		if s.AdversaryRewardShare != nil {
+			cheat = fmt.Sprintf("; %d tokens, %.1f %% of all; score %.3f", c.Earned, 100*c.EarnedShare, c.Score) + cheat
+		}
+		fmt.Fprintf(&b, "%-12s %6d points   parameters %s%s\n", c.Name, c.Points, view.Short(c.Params), cheat)
 	}
-	for _, p := range s.Members {
-		fmt.Fprintf(&b, "%-12s %6d points   parameters %s\n", p.Client, p.Points, view.Short(p.Params))
+	t := s.trust()
+	if t.Drawn > 0 {
+		fmt.Fprintf(&b, "recomputed          %d results were drawn, %d found right; %d disputes\n", t.Drawn, t.Passed, t.Disputed)
 	}
-	if s.Checks > 0 {
-		fmt.Fprintf(&b, "recomputed          %d results were drawn, %d found right; %d disputes\n", s.Checks, s.Passed, s.Disputes)
-	}
-	for _, v := range s.Convictions {
-		fmt.Fprintln(&b, v)
+	for i := range t.Convictions {
+		c := t.Convictions[len(t.Convictions)-1-i] // the oldest first
+		fmt.Fprintf(&b, "CONVICTED           %s\n", c.Proof())
+		if where := t.Found(c); where != "" {
+			fmt.Fprintf(&b, "                    the traces first differ in %s, which the chain computed itself\n", where)
+		}
 	}
 	equal := "the same in all clients, and what the chain agreed on"
 	switch {
@@ -169,18 +171,4 @@ func (s Summary) String() string {
 	fmt.Fprintf(&b, "checkpoint          %s\n\n%s\n\n", s.Checkpoint, text)
 	fmt.Fprintf(&b, "more text: entrain generate %s --prompt \"The colours of \"\n", s.Checkpoint)
 	return b.String()
-}
-
-// String writes the conviction in one line.
-func (v Conviction) String() string {
-	who := v.Client
-	if v.Adversary != "" {
-		who += " (" + v.Adversary + ")"
-	}
-	by := ""
-	if v.By != "" {
-		by = ", shown by " + v.By
-	}
-	return fmt.Sprintf("CONVICTED in round %d: %s of %s in round %d%s; it loses %s tokens of its stake and keeps %s. Proof: %s",
-		v.At, who, v.Offence, v.Round, by, view.Thousands(v.Slashed), view.Thousands(v.Stake), v.Proof)
 }

@@ -215,7 +215,7 @@ func (p *page) trust(r view.Run) {
 			in = fmt.Sprintf("%s results, rounds %s to %s", view.Thousands(uint64(c.Results)),
 				view.Thousands(uint64(c.FirstRound)), view.Thousands(uint64(c.LastRound)))
 		}
-		p.row(c.Number, key(c.Key), c.Offence+": "+c.Words, c.Round, key(c.ByKey), c.Slashed, in, found(r, c), key(c.Evidence))
+		p.row(c.Number, key(c.Key), c.Offence+": "+c.Words, c.Round, key(c.ByKey), c.Slashed, in, t.Found(c), key(c.Evidence))
 	}
 	p.endTable()
 }
@@ -247,21 +247,6 @@ func (p *page) scores(w view.Windows) {
 		p.row(key(m.Key), score, percent(m.Weight), m.Reward, m.Penalty, m.Sequences)
 	}
 	p.endTable()
-}
-
-// found returns the operation at which a conviction's dispute ended.
-func found(r view.Run, c view.Conviction) string {
-	for _, d := range r.Trust.Disputes {
-		if d.Conviction != c.Number || d.Level == "" || d.Level == "none" {
-			continue
-		}
-		text := "operation " + view.Thousands(uint64(d.Op))
-		if d.OpName != "" {
-			text += ", " + d.OpName
-		}
-		return text
-	}
-	return ""
 }
 
 // sampled holds the texts that the model wrote after a step.

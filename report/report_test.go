@@ -66,7 +66,7 @@ func TestReportIsWhole(t *testing.T) {
 	}
 	page := string(read("index.html"))
 	for _, want := range []string{"<h1>opticks</h1>", "614,400", "300 of 300", `src="loss.svg"`, `src="throughput.svg"`, "83.3 %", "0.018", "17 March 2030", "wrong &lt;result&gt;", "15 results, rounds 3 to 17", "5,000",
-		"<b>The rays </b>&lt;are&gt; bent", "After step 1<", "After step 20<", `src="eval-piqa----x.svg"`, "operation 41, gradient &lt;of&gt; layer 1", "77 of 255", "1,234 tokens", "Period 6, windows 11 to 12", "987", "0.62",
+		"<b>The rays </b>&lt;are&gt; bent", "After step 1<", "After step 20<", `src="eval-piqa----x.svg"`, "operation 41 (gradient &lt;of&gt; layer 1), tile 0", "77 of 255", "1,234 tokens", "Period 6, windows 11 to 12", "987", "0.62",
 		`src="payloads.svg"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

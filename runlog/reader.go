@@ -2,12 +2,14 @@ package runlog
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"time"
 )
 
 // Reader reads the records of one file, one after the other.
@@ -198,6 +200,39 @@ func (l *Log) Progress() (read, all int64) {
 		read = l.reader.Offset()
 	}
 	return l.before + read, max(l.all, l.before+read)
+}
+
+const (
+	followEvery     = 250 * time.Millisecond // between looks for new records
+	recordsPerWord  = 4096                   // between two reports of progress
+	percentComplete = 100
+)
+
+// Follow calls f with the records that Next returns, and with those that a participant still
+// writes, until ctx ends. It calls progress now and then with the percentage that was read, and
+// with 100 whenever it has read all there is.
+func (l *Log) Follow(ctx context.Context, f func(Record), progress func(percent int)) error {
+	timer := time.NewTicker(followEvery)
+	defer timer.Stop()
+	for records := 1; ctx.Err() == nil; records++ {
+		r, err := l.Next()
+		switch {
+		case err == nil:
+			f(r)
+			if read, all := l.Progress(); records%recordsPerWord == 0 && read < all {
+				progress(int(percentComplete * read / all))
+			}
+		case errors.Is(err, io.EOF):
+			progress(percentComplete)
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			}
+		default:
+			return err
+		}
+	}
+	return nil
 }
 
 // Close ends the reading.

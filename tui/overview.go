@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// overview is the first tab: where the run stands, the curve of the loss, the own share, and the newest lines of the log.
+// overview is the first tab: where the run stands, the curve of the loss, the own share, and the
+// newest lines of the log.
 func (f *frame) overview(height int) []string {
 	out := f.standing()
 	log := 3
@@ -27,7 +28,8 @@ func (f *frame) overview(height int) []string {
 	return out
 }
 
-// samples are the texts of the newest step that has some, where there is room for them; on small windows the log has them.
+// samples are the texts of the newest step that has some, where there is room for them; on small
+// windows the log has them.
 func (f *frame) samples(height int) (out []string) {
 	list := f.run.Samples
 	if len(list) == 0 || height < 6 {

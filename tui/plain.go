@@ -9,16 +9,13 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// Plain shows a run as lines, where there is no terminal or none is wanted: each line of its log once, and where it stands whenever
-// that has changed.
+// Plain shows a run as lines, where there is no terminal or none is wanted: each line of its log
+// once, and where it stands whenever that has changed.
 type Plain struct {
 	out    io.Writer
 	logged uint64
 	said   string
 }
-
-// NewPlain returns a Plain that writes to out.
-func NewPlain(out io.Writer) *Plain { return &Plain{out: out} }
 
 // Show writes what is new.
 func (p *Plain) Show(r view.Run) error {

@@ -8,8 +8,9 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// plot draws a curve in braille, two by four dots a character, with the range at the left and the steps below; width by height
-// characters in all. Curves with the same axes are drawn over each other.
+// plot draws a curve in braille, two by four dots a character, with the range at the left and the
+// steps below; width by height characters in all. Curves with the same axes are drawn over each
+// other.
 func plot(curves []view.Curve, width, height int) []string {
 	const axis = 9
 	cols, rows := width-axis, height-1
@@ -80,7 +81,8 @@ func draw(dots [][]uint8, c view.Curve, first, last, low, high float64) {
 	}
 }
 
-// set sets one dot. The bits of braille (Unicode 16, block 2800) go down the left column, then the right, the lowest row last.
+// set sets one dot. The bits of braille (Unicode 16, block 2800) go down the left column, then the
+// right, the lowest row last.
 func set(dots [][]uint8, x, y int) {
 	bit := [4][2]uint8{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}[y%4][x%2]
 	dots[y/4][x/2] |= bit

@@ -7,7 +7,8 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// clean takes out of a text what would move the cursor or change colours: it may come from a stranger.
+// clean takes out of a text what would move the cursor or change colours: it may come from a
+// stranger.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -36,7 +37,8 @@ func cut(s string, width int) string {
 	return s
 }
 
-// wrap breaks a text without styles into lines of at most width columns; those after the first begin with indent.
+// wrap breaks a text without styles into lines of at most width columns; those after the first
+// begin with indent.
 func wrap(s string, width int, indent string) []string {
 	var lines []string
 	line := ""
@@ -70,8 +72,8 @@ type column struct {
 	least int  // it is left out of tables that are narrower
 }
 
-// table lays out n rows under the names of columns. It shows as many as fit into height lines, from the one scroll on, and asks for
-// the cells of those only.
+// table lays out n rows under the names of columns. It shows as many as fit into height lines, from
+// the one scroll on, and asks for the cells of those only.
 func (f *frame) table(columns []column, n int, row func(i int) []string, height int) []string {
 	used, rest := 0, -1
 	var shown []int

@@ -68,12 +68,8 @@ func (f *frame) disputeText(d view.Dispute) string {
 		text += fmt.Sprintf(", accused by %d", d.Accuser)
 	}
 	text += ": " + d.Stage
-	if d.Level != "" && d.Level != "none" {
-		name := ""
-		if d.OpName != "" {
-			name = " (" + d.OpName + ")"
-		}
-		text += fmt.Sprintf(", %s, operation %d%s, tile %d, slice %d, %d levels to go", d.Level, d.Op, name, d.Tile, d.Slice, d.Depth)
+	if where := d.Where(); where != "" {
+		text += fmt.Sprintf(", %s, %s, %d levels to go", d.Level, where, d.Depth)
 	}
 	return text + ", " + f.until(d.DeadlineMs)
 }

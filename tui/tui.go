@@ -1,11 +1,14 @@
-// Package tui is the window on a run in a terminal: what view.Run holds, as tabs that a keyboard moves through.
+// Package tui is the window on a run in a terminal: what view.Run holds, as tabs that a keyboard
+// moves through.
 //
-// A [Window] takes the records of a runlog (it is a sink of a runlog.Writer, and whoever reads a log or watches a chain feeds it as
-// well), folds them, and draws a few times a second from what there is; it never makes whoever feeds it wait for the terminal.
-// [Plain] shows the same where there is no terminal, as lines.
+// A [Window] takes the records of a runlog (it is a sink of a runlog.Writer, and whoever reads a
+// log or watches a chain feeds it as well), folds them, and draws a few times a second from what
+// there is; it never makes whoever feeds it wait for the terminal. [Plain] shows the same where
+// there is no terminal, as lines.
 //
-// Every frame is a function of a view.Run, the size, and what the keyboard chose (frame.go and the files of the tabs), so frames
-// are tested without a terminal. No meaning is carried by colour alone: the window reads the same with NO_COLOR.
+// Every frame is a function of a view.Run, the size, and what the keyboard chose (frame.go and the
+// files of the tabs), so frames are tested without a terminal. No meaning is carried by colour
+// alone: the window reads the same with NO_COLOR.
 package tui
 
 import (
@@ -32,18 +35,18 @@ type Options struct {
 	Quit    string // what the key q does, in a word or two: "quit", "leave the run"
 	// Clock is the time that is shown; nil means time.Now. A replay has its own.
 	Clock func() time.Time
-	// Replay, if not nil, is told of the keys that steer it.
-	Replay func(Steer)
+	// replay, if not nil, is called with the keys that steer a replay.
+	replay func(steer)
 }
 
-// Steer is what a key asks of a replay.
-type Steer int
+// steer is what a key asks of a replay.
+type steer int
 
 // What can be asked of a replay.
 const (
-	Pause  Steer = iota // or go on
-	Faster              // twice as fast
-	Slower              // half as fast
+	pause  steer = iota // or continue
+	faster              // twice as fast
+	slower              // half as fast
 )
 
 // frameEvery is how often the window is drawn, unless something was typed.
@@ -116,14 +119,14 @@ func (w *Window) now() (view.Run, string) {
 	return w.fold.Run(w.opts.Clock()), w.note
 }
 
-// Run shows the window until the user quits or ctx ends, and leaves the terminal as it was. The error is nil when the user quit and
-// that of ctx otherwise.
+// Run shows the window until the user quits or ctx ends, and leaves the terminal as it was. The
+// error is nil when the user quit and that of ctx otherwise.
 func (w *Window) Run(ctx context.Context) error {
 	env := w.opts.Env
 	if w.opts.NoColor {
 		env = append(append([]string(nil), env...), "NO_COLOR=1")
 	}
-	p := tea.NewProgram(&model{window: w, frame: frame{quit: w.opts.Quit, replay: w.opts.Replay != nil}},
+	p := tea.NewProgram(&model{window: w, frame: frame{quit: w.opts.Quit, replay: w.opts.replay != nil}},
 		tea.WithContext(ctx), tea.WithInput(w.opts.In), tea.WithOutput(w.opts.Out), tea.WithEnvironment(env), tea.WithoutSignalHandler(),
 		tea.WithFPS(30))
 	_, err := p.Run()
@@ -165,11 +168,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		case "q", "ctrl+c":
 			return m, tea.Quit
 		case "space", " ":
-			m.steer(Pause)
+			m.steer(pause)
 		case "+", "=":
-			m.steer(Faster)
+			m.steer(faster)
 		case "-":
-			m.steer(Slower)
+			m.steer(slower)
 		default:
 			m.frame.key(key)
 		}
@@ -177,9 +180,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-func (m *model) steer(s Steer) {
-	if m.window.opts.Replay != nil {
-		m.window.opts.Replay(s)
+func (m *model) steer(s steer) {
+	if m.window.opts.replay != nil {
+		m.window.opts.replay(s)
 	}
 }
 

@@ -231,7 +231,7 @@ func TestWindowRunsAndEnds(t *testing.T) {
 		w := played(t, 0)
 		steered := 0
 		w.opts.In, w.opts.Out, w.opts.Env, w.opts.NoColor = in, &out, c.env, !c.color
-		w.opts.Replay = func(Steer) { steered++ }
+		w.opts.replay = func(steer) { steered++ }
 		go func() {
 			io.WriteString(keys, " +-"+c.keys)
 			keys.Close()
@@ -257,7 +257,7 @@ func TestWindowRunsAndEnds(t *testing.T) {
 
 func TestPlainPrintsEveryLineOnce(t *testing.T) {
 	var out bytes.Buffer
-	p := NewPlain(&out)
+	p := Plain{out: &out}
 	w := played(t, 90)
 	for range 2 {
 		if err := p.Show(w.Snapshot()); err != nil {

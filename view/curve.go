@@ -2,7 +2,8 @@ package view
 
 import "github.com/entrain-network/entrain/runlog"
 
-// Curve is a quantity by steps, downsampled: each bucket covers a stretch of steps, and all of them about as many.
+// Curve is a quantity by steps, downsampled: each bucket covers a stretch of steps, and all of them
+// about as many.
 type Curve []Bucket
 
 // Bucket is what was measured in the steps From to To.
@@ -24,14 +25,15 @@ func (c Curve) Last() (v float64, ok bool) {
 	return c[len(c)-1].Mean, true
 }
 
-// curve collects values. When it has more buckets than CurveMax, neighbours are joined and new buckets cover twice the steps.
+// curve collects values. When it has more buckets than CurveMax, neighbours are joined and new
+// buckets cover twice the steps.
 type curve struct {
 	buckets Curve
 	width   uint32 // steps in a bucket; 0 is 1
 }
 
-// add takes a value of a step; tokens are those trained by then. Steps come in about their order: a value of a step that lies
-// before the last bucket goes to that where it belongs.
+// add takes a value of a step; tokens are those trained by then. Steps come in about their order: a
+// value of a step that lies before the last bucket goes to that where it belongs.
 func (c *curve) add(step uint32, tokens uint64, v float64) {
 	c.width = max(c.width, 1)
 	for i := len(c.buckets) - 1; i >= 0; i-- {

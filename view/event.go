@@ -99,7 +99,8 @@ func (f *Fold) self() *Own {
 	return f.run.Own
 }
 
-// index finds the member that a record's Who names: by key or the beginning of one. "" is the participant that watches.
+// index finds the member that a record's Who names: by key or the beginning of one. "" is the
+// participant that watches.
 func (f *Fold) index(who string) (uint32, bool) {
 	if who == "" {
 		who = f.own
@@ -117,7 +118,8 @@ func (f *Fold) index(who string) (uint32, bool) {
 // whoBytesMin is how much of a key must be given to name a member.
 const whoBytesMin = 8
 
-// heard returns a round to note something of, also one that the state has not told of yet; nil if it is too old.
+// heard returns a round to note something of, also one that the state has not told of yet; nil if
+// it is too old.
 func (f *Fold) heard(number uint32) *round {
 	if r := f.find(number); r != nil {
 		return r

@@ -54,21 +54,24 @@ type sample struct {
 	step   uint32
 }
 
-// New returns a Fold. Own is the key, in hex, of the participant whose events have no Who; "" takes what the log says of whose it is.
+// New returns a Fold. Own is the key, in hex, of the participant whose events have no Who; "" takes
+// what the log says of whose it is.
 func New(own string) *Fold {
 	return &Fold{
 		own: own, tellers: map[string]*Teller{}, passed: map[uint32]bool{}, called: map[string]string{}, keys: map[string]string{},
 	}
 }
 
-// NameOps has disputes say what the operation computes that they are about: the name of operation op in a step of so many sequences.
+// NameOps has disputes say what the operation computes that they are about: the name of operation
+// op in a step of so many sequences.
 func (f *Fold) NameOps(name func(sequences, op uint32) string) { f.names = name }
 
 // Name names the member with a key, in hex. Windows then show the name instead of the key, and a
 // record's Who may be the name.
 func (f *Fold) Name(key, name string) { f.called[key], f.keys[name] = name, key }
 
-// Add takes the next record. Records of different participants may come in about the order of their times.
+// Add takes the next record. Records of different participants may come in about the order of their
+// times.
 func (f *Fold) Add(r runlog.Record) {
 	ms := uint64(max(0, r.Time.UnixMilli()))
 	f.run.SeenMs = max(f.run.SeenMs, ms)
@@ -172,8 +175,8 @@ func (r *round) summary(newest bool) Round {
 // inRounds tells whether a phase is one in which a round runs.
 func inRounds(phase string) bool { return phase == "RoundTrain" || phase == "RoundWitness" }
 
-// paceSeconds is the time over which the pace of the run and of transfers is measured, if enough happened in it; paceOver is the
-// same in milliseconds.
+// paceSeconds is the time over which the pace of the run and of transfers is measured, if enough
+// happened in it; paceOver is the same in milliseconds.
 const (
 	paceSeconds = 60
 	paceOver    = 1000 * paceSeconds

@@ -38,8 +38,9 @@ func (f *Fold) taskCurves() []Task {
 	return list
 }
 
-// sample takes a text that the model wrote. When there are those of too many steps, the step goes whose neighbours are nearest to each
-// other, so that those that stay are spread along the run; the first and the newest stay.
+// sample takes a text that the model wrote. When there are those of too many steps, the step goes
+// whose neighbours are nearest to each other, so that those that stay are spread along the run; the
+// first and the newest stay.
 func (f *Fold) sample(s Sample) {
 	at := len(f.samples)
 	for at > 0 && f.samples[at-1].Step > s.Step {

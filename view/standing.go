@@ -10,7 +10,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// standing takes a look at the coordinator. One that is older than the newest is left out: participants hear at different times.
+// standing takes a look at the coordinator. One that is older than the newest is left out:
+// participants hear at different times.
 func (f *Fold) standing(ms uint64, s *runlog.Standing) {
 	if f.seen && s.ID == f.run.ID && s.Height < f.run.Height {
 		return
@@ -71,7 +72,8 @@ func (f *Fold) trained() uint64 {
 	return points
 }
 
-// tellPhase writes what changed of the run as a whole to the log. Rounds come and go without a line.
+// tellPhase writes what changed of the run as a whole to the log. Rounds come and go without a
+// line.
 func (f *Fold) tellPhase(ms uint64, s *runlog.Standing) {
 	before := &f.run
 	if s.Phase != before.Phase && !(inRounds(s.Phase) && inRounds(before.Phase)) {

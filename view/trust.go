@@ -89,6 +89,7 @@ type Conviction struct {
 	Round      uint32 `json:"round"`
 	Member     uint32 `json:"member"`
 	Key        string `json:"key"`
+	Name       string `json:"name,omitempty"` // as in Member
 	Offence    string `json:"offence"`
 	Words      string `json:"words"` // what the member did
 	Lesser     bool   `json:"lesser,omitempty"`
@@ -105,7 +106,7 @@ type Conviction struct {
 // Proof returns a conviction in one line: the member, what it did, the evidence, and its results in
 // the model.
 func (c Conviction) Proof() string {
-	text := fmt.Sprintf("member %d (%s) %s in round %d: convicted of %s", c.Member, Short(c.Key), c.Words, c.Round, c.Offence)
+	text := fmt.Sprintf("member %d (%s) %s in round %d: convicted of %s", c.Member, cmp.Or(c.Name, Short(c.Key)), c.Words, c.Round, c.Offence)
 	if c.By >= 0 {
 		text += fmt.Sprintf(", reported by member %d", c.By)
 	}
@@ -199,7 +200,8 @@ func (f *Fold) convicted(ms uint64, c coordinator.Conviction) {
 	if len(v.Convictions) > 0 && c.Number <= v.Convictions[0].Number {
 		return
 	}
-	row := NewConviction(c)
+	row := newConviction(c)
+	row.Name = f.called[row.Key]
 	v.Convictions = slices.Insert(v.Convictions, 0, row)
 	v.Convictions = v.Convictions[:min(len(v.Convictions), ConvictionsKept)]
 	if r := f.find(c.Round); r != nil && !row.Lesser {
@@ -221,8 +223,7 @@ var misdeeds = map[coordinator.Offence]string{
 	coordinator.Contradiction:   "reported other parameters than the agreed ones, three times in a row",
 }
 
-// NewConviction returns a conviction as windows show it.
-func NewConviction(c coordinator.Conviction) Conviction {
+func newConviction(c coordinator.Conviction) Conviction {
 	return Conviction{
 		Number: c.Number, Round: c.Round, Member: c.Member, Key: c.Key.String(), Offence: c.Offence.String(),
 		Words: cmp.Or(misdeeds[c.Offence], "broke the rules"), Lesser: c.Offence.Lesser(), By: orNobody(c.By), ByKey: hashText(c.ByKey), Slashed: c.Slashed,
@@ -321,14 +322,34 @@ func (d *Dispute) moves(before Dispute) []string {
 	if d.Stage != before.Stage {
 		say("stage: %s", d.Stage)
 	}
-	if d.Level != "none" && d.Level != "" && (d.Level != before.Level || d.Op != before.Op || d.Tile != before.Tile || d.Slice != before.Slice || d.Depth != before.Depth) {
-		name := ""
-		if d.OpName != "" {
-			name = " (" + d.OpName + ")"
-		}
-		say("they differ in %s: operation %d%s, tile %d, slice %d, %d levels to go; %s against %s", d.Level, d.Op, name, d.Tile, d.Slice, d.Depth, Short(d.Nodes[0]), Short(d.Nodes[1]))
+	if where := d.Where(); where != "" && (d.Level != before.Level || where != before.Where() || d.Depth != before.Depth) {
+		say("the traces differ in %s: %s, %d levels to go; %s against %s", d.Level, where, d.Depth, Short(d.Nodes[0]), Short(d.Nodes[1]))
 	}
 	return list
+}
+
+// Where returns the place at which the two traces of a dispute differ, as far as it is found; "" if
+// none is yet.
+func (d Dispute) Where() string {
+	if d.Level == "" || d.Level == "none" {
+		return ""
+	}
+	name := ""
+	if d.OpName != "" {
+		name = " (" + d.OpName + ")"
+	}
+	return fmt.Sprintf("operation %d%s, tile %d, slice %d", d.Op, name, d.Tile, d.Slice)
+}
+
+// Found returns the place at which a dispute found the result wrong that a conviction is about; ""
+// if the conviction needed no dispute.
+func (t *Trust) Found(c Conviction) string {
+	for _, d := range t.Disputes {
+		if d.Conviction == c.Number {
+			return d.Where()
+		}
+	}
+	return ""
 }
 
 // ended tells how a dispute came out, by the conviction that came with its end.
@@ -347,7 +368,8 @@ func (f *Fold) ended(ms uint64, d *Dispute) {
 	f.say(ms, "warn", "", fmt.Sprintf("dispute %d is over: %s", d.ID, d.Outcome))
 }
 
-// clockSlackMs is how far this machine's clock may be before the ledger's: times of records are the former, of convictions the latter.
+// clockSlackMs is how far this machine's clock may be before the ledger's: times of records are the
+// former, of convictions the latter.
 const clockSlackMs = 60_000
 
 // copy returns the trust as of now.

@@ -1,20 +1,23 @@
-// Package view is what windows show of a run: one plain value, [Run], that a terminal, a browser and a report draw in their ways.
+// Package view is what windows show of a run: one plain value, [Run], that a terminal, a browser
+// and a report draw in their ways.
 //
-// A [Fold] makes it out of the records of package runlog, whether they come from the log of a run that is long over, from a
-// participant in this process, or from a chain that is merely watched:
+// A [Fold] makes it out of the records of package runlog, whether they come from the log of a run
+// that is long over, from a participant in this process, or from a chain that is merely watched:
 //
 //	runlog.Reader ────────────────┐
 //	runlog.Writer (tee) ──────────┼──► Fold.Add ──► Fold.Run(now) ──► Run
 //	ledger.Watch, runlog.Digest ──┘
 //
-// It is pure: the time is an argument, nothing is read or started, and the same records give the same value. Its memory is bounded
-// by the constants below whatever the run's length: curves are downsampled ([Curve]), rounds and lines are the last ones.
+// It is pure: the time is an argument, nothing is read or started, and the same records give the
+// same value. Its memory is bounded by the constants below whatever the run's length: curves are
+// downsampled ([Curve]), rounds and lines are the last ones.
 //
 // A Fold belongs to one goroutine. A Run shares nothing with the Fold that made it.
 package view
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/entrain-network/entrain/runlog"
 )
@@ -186,6 +189,15 @@ const (
 
 // MarshalText writes the letter.
 func (m Mark) MarshalText() ([]byte, error) { return []byte{byte(m)}, nil }
+
+// UnmarshalText reads the letter.
+func (m *Mark) UnmarshalText(b []byte) error {
+	if len(b) != 1 {
+		return fmt.Errorf("mark %q: want one letter", b)
+	}
+	*m = Mark(b[0])
+	return nil
+}
 
 // Round is one round.
 type Round struct {

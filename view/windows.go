@@ -37,8 +37,8 @@ type Validator struct {
 	Earned  uint64 `json:"earned"`
 	Trust   uint8  `json:"trust"` // 1 to 255: with the stake, the weight of what it says
 	Since   uint32 `json:"since"` // window
-	// Said is what it did about the period being scored: nothing, committed or revealed. Only [Look]
-	// knows it.
+	// Said is what it did about the period being scored: nothing, committed or revealed. Only
+	// [Look] knows it.
 	Said string `json:"said,omitempty"`
 }
 
@@ -85,7 +85,8 @@ type Said struct {
 // score is a fixed-point score as a number.
 func score(v int16) float64 { return float64(v) / coordinator.ScoreOne }
 
-// windows takes what changed of windows and scores. The members' and the rounds' rows come before it.
+// windows takes what changed of windows and scores. The members' and the rounds' rows come before
+// it.
 func (f *Fold) windows(ms uint64, w *runlog.Windows) {
 	if w == nil {
 		return
@@ -174,7 +175,8 @@ func (w *Windows) copy() *Windows {
 	return &out
 }
 
-// Left is in how many blocks the window ends, at a height of the chain; 0 if height does not end the phase.
+// Left is in how many blocks the window ends, at a height of the chain; 0 if height does not end
+// the phase.
 func (w *Windows) Left(height uint64) uint64 {
 	return w.DeadlineHeight - min(w.DeadlineHeight, height)
 }

@@ -72,7 +72,8 @@ func (t *Teller) phrase(got event.Event) string {
 	return ""
 }
 
-// state tells of a change of phase outside of rounds, which the lines about training show, and of the own standing.
+// state tells of a change of phase outside of rounds, which the lines about training show, and of
+// the own standing.
 func (t *Teller) state(ev event.State) string {
 	before := *t
 	t.phase, t.epoch, t.status, t.points, t.step, t.steps = ev.Phase, ev.Epoch, ev.Status, ev.Points, ev.Step, ev.Steps

@@ -27,8 +27,8 @@ type checkpointLine struct {
 	Files    []checkpoint.File `json:"files"`
 }
 
-// checkpoints returns the checkpoints in the participant's directory, the newest first. What is no checkpoint, such as one that is being
-// written, is left out.
+// checkpoints returns the checkpoints in the participant's directory, the newest first. What is no
+// checkpoint, such as one that is being written, is left out.
 func (n *Node) checkpoints() ([]checkpointLine, error) {
 	list := []checkpointLine{}
 	if n == nil || n.Checkpoints == "" {

@@ -2,14 +2,16 @@ package web
 
 import "github.com/entrain-network/entrain/view"
 
-// series is a curve of what package view keeps none of. It never has more than view.CurveMax buckets: when it is full, neighbours are
-// joined, and every bucket from then on covers twice as many steps. Minimum and maximum are kept, so that no spike is lost.
+// series is a curve of what package view keeps none of. It never has more than view.CurveMax
+// buckets: when it is full, neighbours are joined, and every bucket from then on covers twice as
+// many steps. Minimum and maximum are kept, so that no spike is lost.
 type series struct {
 	buckets view.Curve
 	width   uint32 // steps in a bucket
 }
 
-// add takes the value of a step. Those of earlier buckets than the last are ignored: what is added is settled, in order.
+// add takes the value of a step. Those of earlier buckets than the last are ignored: what is added
+// is settled, in order.
 func (s *series) add(step uint32, tokens uint64, v float64) {
 	s.width = max(s.width, 1)
 	from := step - step%s.width
@@ -44,8 +46,8 @@ func join(b *view.Bucket, next view.Bucket) {
 	b.Mean += (next.Mean - b.Mean) * float64(next.Count) / float64(b.Count)
 }
 
-// published is a curve as pages have it, with the version of the history in which each bucket changed last, so that a page that was
-// away for a moment is sent what it lacks.
+// published is a curve as pages have it, with the version of the history in which each bucket
+// changed last, so that a page that was away for a moment is sent what it lacks.
 type published struct {
 	buckets view.Curve
 	changed []uint64
@@ -67,7 +69,8 @@ func (p *published) update(c view.Curve, version uint64) {
 	p.buckets, p.changed = c, changed
 }
 
-// curvePatch makes a page's curve the newest one: it keeps the first At buckets and appends the others.
+// curvePatch makes a page's curve the newest one: it keeps the first At buckets and appends the
+// others.
 type curvePatch struct {
 	At      int    `json:"at"`
 	Buckets bucket `json:"buckets"`

@@ -15,7 +15,8 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// publishEvery is the least time between two versions of a run: pages are told no more often, however fast it goes.
+// publishEvery is the least time between two versions of a run: pages are told no more often,
+// however fast it goes.
 const publishEvery = 250 * time.Millisecond
 
 // Names of the curves, as in a participant's metrics where it has them.
@@ -48,12 +49,14 @@ type desk struct {
 	curves  map[string]*published
 	begunMs uint64 // when the first state came, if no log told of what was before
 	newest  ledger.Snapshot
-	// coming is the desk of what a participant's log tells of the past, while that is being read, and read the percentage that was.
+	// coming is the desk of what a participant's log tells of the past, while that is being read,
+	// and read the percentage that was.
 	coming *desk
 	read   int
 }
 
-// newDesk returns the desk of a run of which nothing is known. Own is the key, in hex, of the participant whose log is read; "" if none is.
+// newDesk returns the desk of a run of which nothing is known. Own is the key, in hex, of the
+// participant whose log is read; "" if none is.
 func newDesk(own string) *desk {
 	return &desk{fold: view.New(own), wake: make(chan struct{}), curves: map[string]*published{}}
 }
@@ -117,7 +120,8 @@ func (d *desk) specified(text []byte, s *spec.Spec) {
 	}
 }
 
-// recall begins to read what a participant's log tells of the past, to a desk of its own: what the chain says now is shown meanwhile.
+// recall begins to read what a participant's log tells of the past, to a desk of its own: what the
+// chain says now is shown meanwhile.
 func (d *desk) recall(own string) *desk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -158,7 +162,8 @@ func (d *desk) recalled() {
 	d.news()
 }
 
-// changed returns a channel that is closed when something newer than the version comes, at once if there is something already.
+// changed returns a channel that is closed when something newer than the version comes, at once if
+// there is something already.
 func (d *desk) changed(version uint64) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,7 +175,8 @@ func (d *desk) changed(version uint64) <-chan struct{} {
 	return d.wake
 }
 
-// refresh makes a new version if there is something new and the last one is old enough. It is called with the lock held.
+// refresh makes a new version if there is something new and the last one is old enough. It is
+// called with the lock held.
 func (d *desk) refresh(now time.Time) {
 	if !d.dirty || d.version > 0 && now.Sub(d.made) < publishEvery {
 		return
@@ -206,8 +212,9 @@ type namedCurve struct {
 	curve view.Curve
 }
 
-// withTokens returns a copy of a curve in which tokens are those of the steps, as told by a curve that has them from the chain. A
-// participant's log is read a little late, and may be read when the run is long further on.
+// withTokens returns a copy of a curve in which tokens are those of the steps, as told by a curve
+// that has them from the chain. A participant's log is read a little late, and may be read when the
+// run is long further on.
 func withTokens(c, steps view.Curve) view.Curve {
 	c = slices.Clone(c)
 	for i := range c {

@@ -1,11 +1,13 @@
-// Package web shows runs in a browser: it serves pages that follow a chain live, and read-only. A participant's state directory adds what
-// the chain does not know: losses, payloads, checkpoints, and a model that continues a prompt.
+// Package web shows runs in a browser: it serves pages that follow a chain live, and read-only. A
+// participant's state directory adds what the chain does not know: losses, payloads, checkpoints,
+// and a model that continues a prompt.
 //
 //	server := web.New(web.Options{Ledger: client, Runs: names})
 //	err := server.Run(ctx, listener)
 //
-// Everything the pages need is embedded and served from here; nothing is fetched from elsewhere, and the content policy forbids it. There is
-// no build step: assets/ holds one page, whose script is made of small modules.
+// Everything the pages need is embedded and served from here; nothing is fetched from elsewhere,
+// and the content policy forbids it. There is no build step: assets/ holds one page, whose script
+// is made of small modules.
 //
 // # Where the data comes from
 //
@@ -14,8 +16,9 @@
 //	                                     │
 //	                                   desk, one for each run ─► JSON, events
 //
-// The chain itself keeps four rounds. What is older is what this server has seen since it started, or what the participant's log tells;
-// all of it is bounded (history.go, view's constants), and curves are downsampled.
+// The chain itself keeps four rounds. What is older is what this server has seen since it started,
+// or what the participant's log tells; all of it is bounded (history.go, view's constants), and
+// curves are downsampled.
 //
 // # What pages ask for
 //
@@ -38,6 +41,7 @@
 //
 // # Safety
 //
-// A server that listens on the loopback interface refuses requests that name another host, and the one POST refuses other origins, so that
-// pages elsewhere can neither read nor ask. Where it listens wider, everybody who reaches it may look, and may ask the model, one at a time.
+// A server that listens on the loopback interface refuses requests that name another host, and the
+// one POST refuses other origins, so that pages elsewhere can neither read nor ask. Where it
+// listens wider, everybody who reaches it may look, and may ask the model, one at a time.
 package web

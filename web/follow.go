@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"sync"
 	"time"
@@ -14,11 +13,8 @@ import (
 	"github.com/entrain-network/entrain/spec"
 )
 
-// logEvery is how often a participant's log is looked at for something new.
+// logEvery is how often the server looks for a participant's log that does not exist yet.
 const logEvery = 200 * time.Millisecond
-
-// recordsPerLook is after how many records readLog looks how far it is.
-const recordsPerLook = 4096
 
 // follow finds the chain's runs and watches each, until ctx ends.
 func (s *Server) follow(ctx context.Context, started *sync.WaitGroup) {
@@ -59,8 +55,9 @@ func (s *Server) look(ctx context.Context, started *sync.WaitGroup) {
 	}
 }
 
-// watch brings all there is to know of a run to its desk. The chain itself tells the state at once. A participant's log, which may be long,
-// is read beside that; when it has been, it is the past that is shown, and from then on tells what else happens.
+// watch brings all there is to know of a run to its desk. The chain itself tells the state at once.
+// A participant's log, which may be long, is read beside that; when it has been, it is the past
+// that is shown, and from then on tells what else happens.
 func (s *Server) watch(ctx context.Context, name string, d *desk) {
 	s.o.Ledger.Spec(ctx, name, func(text []byte, err error) {
 		if err != nil {
@@ -79,57 +76,40 @@ func (s *Server) watch(ctx context.Context, name string, d *desk) {
 	if n == nil || n.Log == "" {
 		return
 	}
-	past := d.recall(n.Key)
-	to := past.add
-	all := sync.OnceFunc(func() {
-		d.recalled()
-		to = d.add
+	log, err := openLog(ctx, n.Log)
+	if err != nil || log == nil {
+		if err != nil {
+			s.o.Log.Warn("cannot read the participant's log", "run", name, "err", err)
+		}
+		return
+	}
+	defer log.Close()
+	to := d.recall(n.Key).add
+	err = log.Follow(ctx, func(r runlog.Record) { to(r) }, func(percent int) {
+		if d.recalling(percent); percent == 100 {
+			d.recalled()
+			to = d.add
+		}
 	})
-	err := readLog(ctx, n.Log, func(r runlog.Record) { to(r) }, d.recalling, all)
-	if err != nil && ctx.Err() == nil {
+	if err != nil {
 		s.o.Log.Warn("cannot read the participant's log", "run", name, "err", err)
 	}
-	all()
+	d.recalled()
 }
 
-// readLog calls f with every record of the log in a directory, the old ones and, until ctx ends, those that come; end whenever it has
-// read all there is; and part now and then with the percentage that it has. A directory that does not exist yet is waited for.
-func readLog(ctx context.Context, dir string, f func(runlog.Record), part func(percent int), end func()) error {
+// openLog opens a participant's log, and waits for it to exist. It returns nil when ctx ends
+// before.
+func openLog(ctx context.Context, dir string) (*runlog.Log, error) {
 	ticker := time.NewTicker(logEvery)
 	defer ticker.Stop()
-	var log *runlog.Log
-	records := 0
-	defer func() {
-		if log != nil {
-			_ = log.Close() // was only read
-		}
-	}()
 	for {
-		var err error
-		if log == nil {
-			if log, err = runlog.Open(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+		log, err := runlog.Open(dir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return log, err
 		}
-		for log != nil && ctx.Err() == nil {
-			r, err := log.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			f(r)
-			if records++; records%recordsPerLook == 0 {
-				if read, all := log.Progress(); all > 0 {
-					part(int(100 * read / all))
-				}
-			}
-		}
-		end()
 		select {
 		case <-ctx.Done():
-			return nil
+			return nil, nil
 		case <-ticker.C:
 		}
 	}

@@ -17,13 +17,14 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// policy is what pages may do: run our scripts, use our styles, talk to this server, and nothing else. Scripts cannot turn text into
-// markup, either.
+// policy is what pages may do: run our scripts, use our styles, talk to this server, and nothing
+// else. Scripts cannot turn text into markup, either.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Handler serves the pages and what they ask for. Listen is where it is served: if that is this machine alone, requests that name
-// another host are refused, or else a web page elsewhere could have its own name point here and read along.
+// Handler serves the pages and what they ask for. Listen is where it is served: if that is this
+// machine alone, requests that name another host are refused, or else a web page elsewhere could
+// have its own name point here and read along.
 func (s *Server) Handler(listen net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	for _, page := range []string{
@@ -56,7 +57,8 @@ func (s *Server) Handler(listen net.Addr) http.Handler {
 	return guarded(http.NewCrossOriginProtection().Handler(mux), loopback(listen))
 }
 
-// guarded sets what every answer carries, and refuses hosts that are not this machine when only is set.
+// guarded sets what every answer carries, and refuses hosts that are not this machine when only is
+// set.
 func guarded(next http.Handler, only bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -88,7 +90,8 @@ func localHost(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// cached lets browsers keep assets, but ask each time whether they are still the same: they change with the program.
+// cached lets browsers keep assets, but ask each time whether they are still the same: they change
+// with the program.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache")

@@ -15,8 +15,9 @@ const (
 	turnsMax   = 1 << 14 // comings and goings, 100 bytes each
 )
 
-// history is what is known of a run's past: who did what in its rounds, who came and went. The chain itself keeps four rounds; the rest is
-// what the server has seen since it started, or what the log of a participant tells.
+// history is what is known of a run's past: who did what in its rounds, who came and went. The
+// chain itself keeps four rounds; the rest is what the server has seen since it started, or what
+// the log of a participant tells.
 type history struct {
 	members []runlog.Member   // by place, as of the newest state
 	rounds  []roundRecord     // ascending; gaps are rounds that nobody looked at
@@ -80,7 +81,8 @@ type turn struct {
 	what   string // joined, dropped, withdrawn, ejected
 }
 
-// observe takes a newer state, or what changed since the one before. State may be nil: it adds what the standing does not tell.
+// observe takes a newer state, or what changed since the one before. State may be nil: it adds what
+// the standing does not tell.
 func (h *history) observe(s *runlog.Standing, state *coordinator.State) {
 	for _, m := range s.Members {
 		h.observeMember(s, m)
@@ -129,8 +131,8 @@ func (h *history) observeMember(s *runlog.Standing, m runlog.Member) {
 // committedMax is how many commitments of a round are remembered: of 256 rounds that is 16 MB.
 const committedMax = 1024
 
-// committed remembers the ID of a member's commitment. Those to a round that has not opened here wait for it: the log is read a little
-// earlier or later than the chain.
+// committed remembers the ID of a member's commitment. Those to a round that has not opened here
+// wait for it: the log is read a little earlier or later than the chain.
 func (h *history) committed(round, member uint32, id string) {
 	var to map[uint32]string
 	switch d := h.detail(round); {
@@ -201,7 +203,8 @@ func (h *history) observeRound(s *runlog.Standing, r *runlog.Round, state *coord
 	}
 }
 
-// observeReports adds what only the chain tells: how many witnesses hold what, and which parameters they have.
+// observeReports adds what only the chain tells: how many witnesses hold what, and which parameters
+// they have.
 func (d *roundDetail) observeReports(s coordinator.State) {
 	r, ok := s.At(d.number)
 	if !ok {
@@ -248,8 +251,8 @@ func (h *history) close(s *runlog.Standing) {
 	}
 }
 
-// record returns the record of a round, new if need be, and its detail. It returns nil for a round older than all that are kept, and nil
-// for a detail that is not kept.
+// record returns the record of a round, new if need be, and its detail. It returns nil for a round
+// older than all that are kept, and nil for a detail that is not kept.
 func (h *history) record(number uint32) (*roundRecord, *roundDetail) {
 	if n := len(h.rounds); n == 0 || h.rounds[n-1].number < number {
 		if n >= roundsMax {

@@ -13,7 +13,8 @@ const (
 	dotsMax  = 1024 // members of a round that are shown one by one
 )
 
-// live is a run as its overview shows it. Of the fields of view.Run, those that grow with the run are left out or cut.
+// live is a run as its overview shows it. Of the fields of view.Run, those that grow with the run
+// are left out or cut.
 type live struct {
 	Version string `json:"version"`
 	view.Run
@@ -90,7 +91,8 @@ type reportMark struct {
 	Complete bool   `json:"complete"`
 }
 
-// live returns what a page that knows a version lacks. It returns false if that is nothing, or there is no state yet.
+// live returns what a page that knows a version lacks. It returns false if that is nothing, or
+// there is no state yet.
 func (d *desk) live(boot string, since uint64, now time.Time) (live, uint64, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -42,8 +42,8 @@ func (p Prompt) check() error {
 	return nil
 }
 
-// servePrompt has the model of the participant's newest checkpoint continue a prompt. It writes the bytes of the text as they come, for
-// one asker at a time.
+// servePrompt has the model of the participant's newest checkpoint continue a prompt. It writes the
+// bytes of the text as they come, for one asker at a time.
 func (s *Server) servePrompt(w http.ResponseWriter, r *http.Request, _ *desk) {
 	n := s.node(r.PathValue("run"))
 	if n == nil || n.Generate == nil {

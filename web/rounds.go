@@ -141,8 +141,8 @@ func (d *desk) round(boot string, number uint32, from, n int, now time.Time) (ro
 	return r, true
 }
 
-// sequences returns how many sequences the share of an active member had: what the log tells, or where shares are equal as
-// coordinator.Round.Share, from what is kept of the round.
+// sequences returns how many sequences the share of an active member had: what the log tells, or
+// where shares are equal as coordinator.Round.Share, from what is kept of the round.
 func (d *roundDetail) sequences(rec roundRecord, i uint32) uint64 {
 	if rec.active == 0 || !d.expected.Has(i) {
 		return 0

@@ -84,7 +84,8 @@ func (d *desk) scoreRow(p view.Period, m view.MemberScore) scoreRow {
 	return row
 }
 
-// scoreOf is the row of a member in the period that was settled last, nil if it had none. It is called with the lock held.
+// scoreOf is the row of a member in the period that was settled last, nil if it had none. It is
+// called with the lock held.
 func (d *desk) scoreOf(key string) *scoreRow {
 	if d.run.Windows == nil || d.run.Windows.Period == nil {
 		return nil

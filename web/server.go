@@ -27,7 +27,8 @@ type Options struct {
 	Only      string                                  // the one run to show; "" shows all
 	Endpoints []string                                // of the chain, for the command by which others join
 	Node      *Node                                   // whose state directory is at hand; nil if none
-	// Ticket is a line of text with all that a stranger needs to join a run, "" if there is none. Nil knows none.
+	// Ticket is a line of text with all that a stranger needs to join a run, "" if there is none.
+	// Nil knows none.
 	Ticket func(run string, id, manifest wire.Hash, location string) string
 	Log    *slog.Logger // nil discards
 }
@@ -37,9 +38,11 @@ type Node struct {
 	Run string
 	Key string // of the participant, hex; "" if not known
 	Log string // directory of the participant's log, see package runlog; "" if there is none
-	// Checkpoints is the directory below which the participant keeps checkpoints, a directory each; "" if there are none.
+	// Checkpoints is the directory below which the participant keeps checkpoints, a directory each;
+	// "" if there are none.
 	Checkpoints string
-	// Generate writes the continuation of a prompt by the model of the checkpoint in dir. Nil offers no prompt.
+	// Generate writes the continuation of a prompt by the model of the checkpoint in dir. Nil
+	// offers no prompt.
 	Generate func(ctx context.Context, dir string, p Prompt, out io.Writer) error
 }
 
@@ -50,7 +53,8 @@ const (
 	shutdownFor = 2 * time.Second // until pages are cut off at the end
 )
 
-// Server serves the pages. Make one with New, then call Run; its Handler may be used alone in tests.
+// Server serves the pages. Make one with New, then call Run; its Handler may be used alone in
+// tests.
 type Server struct {
 	o    Options
 	boot string // names this process to pages that were connected to the one before
@@ -75,8 +79,8 @@ func New(o Options) *Server {
 	return &Server{o: o, boot: hex.EncodeToString(b[:]), prompting: make(chan struct{}, 1), desks: map[string]*desk{}}
 }
 
-// Run serves pages on the listener and follows the chain, until ctx ends; then it ends what it started and returns nil. It closes the
-// listener.
+// Run serves pages on the listener and follows the chain, until ctx ends; then it ends what it
+// started and returns nil. It closes the listener.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -137,7 +137,8 @@ func auditCommand(run string, endpoints []string, round uint32) string {
 	return fmt.Sprintf("entrain audit %s --round %d", commandTarget(run, endpoints), round)
 }
 
-// commandTarget names a run and where its chain is as commands take it: RUN@HOST, or with --chain for several addresses.
+// commandTarget names a run and where its chain is as commands take it: RUN@HOST, or with --chain
+// for several addresses.
 func commandTarget(run string, endpoints []string) string {
 	if len(endpoints) == 1 {
 		host := endpoints[0]

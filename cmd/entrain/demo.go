@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -162,31 +163,29 @@ func (c console) demo(ctx context.Context, o demoOptions) error {
 		return errors.Join(c.object(summary), summary.Err())
 	}
 	window := tui.New(c.windowOptions(o.noColor))
-	opts.Record = func(r runlog.Record) { _ = window.Record(r) } // a window takes everything
+	opts.Record = func(r runlog.Record) { _ = window.Record(r) } // never fails
 	opts.Member = window.Name
-	plain, lines := o.plain || !c.terminal(), c
-	if plain {
-		lines.out = c.err // standard output is for the summary
-	} else {
+	var lines io.Writer = c.err // standard output is for the summary
+	if !o.plain && c.terminal() {
+		lines = nil
 		opts.Say = func(text string) {
 			opts.Record(runlog.Record{Time: time.Now(), Who: "demo", Event: event.Note{Text: text}})
 		}
 	}
-	err := lines.show(ctx, plain, window, func(ctx context.Context) (err error) {
-		if summary, err = demo.Run(ctx, opts); err == nil {
-			err = errDemoOver // closes the window
-		}
+	err := window.Show(ctx, lines, false, func(ctx context.Context) (err error) {
+		summary, err = demo.Run(ctx, opts)
 		return err
 	})
-	if !errors.Is(err, errDemoOver) {
+	if errors.Is(err, tui.ErrClosed) {
+		c.say("the demo was stopped early: %v", err)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprint(c.out, summary)
 	return errors.Join(err, summary.Err())
 }
-
-// errDemoOver reports that a demo has ended well.
-var errDemoOver = errors.New("the demo is over")
 
 // demoBucket reads the flag --s3 and tries the bucket.
 func (c console) demoBucket(ctx context.Context, value string) (bucket.Location, error) {

@@ -52,12 +52,12 @@ func TestDemoByBuckets(t *testing.T) {
 	if !s.HashesEqual || s.Exchange != demo.Buckets || s.HeldOutLast >= s.HeldOutFirst || s.WindowBytes == 0 || s.WindowBytes < s.SliceBytes {
 		t.Errorf("%+v", s)
 	}
-	if s.AdversaryRewardShare == nil || *s.AdversaryRewardShare > 0.02 || len(s.Rewards) != 4 {
-		t.Fatalf("rewards %+v", s.Rewards)
+	if s.AdversaryRewardShare == nil || *s.AdversaryRewardShare > 0.02 || len(s.Members) != 4 {
+		t.Fatalf("rewards %+v", s.Members)
 	}
-	for _, r := range s.Rewards {
-		if !r.Cheats && (r.Earned == 0 || r.Results < 6) && r.Client != "client-2" { // which was killed, and may have missed what was scored
-			t.Errorf("%s earned %d for %d results in 12 windows", r.Client, r.Earned, r.Results)
+	for _, r := range s.Members {
+		if !r.Cheats && (r.Earned == 0 || r.Results < 6) && r.Name != "client-2" { // which was killed, and may have missed what was scored
+			t.Errorf("%s earned %d for %d results in 12 windows", r.Name, r.Earned, r.Results)
 		}
 	}
 	for _, name := range []string{"client-1.write", "client-1.read", "secret"} {

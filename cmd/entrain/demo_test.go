@@ -21,6 +21,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/demo"
+	"github.com/entrain-network/entrain/view"
 )
 
 // running is a demo in this process, whose chain and clients are processes of their own.
@@ -227,7 +228,7 @@ func checkSummary(t *testing.T, s demo.Summary, dir string, rounds uint32) {
 	}
 	for _, p := range s.Members {
 		if p.Points == 0 || p.Params != s.ParamHash {
-			t.Errorf("%s has %d points and parameters %s, agreed are %s", p.Client, p.Points, p.Params, s.ParamHash)
+			t.Errorf("%s has %d points and parameters %s, agreed are %s", p.Name, p.Points, p.Params, s.ParamHash)
 		}
 	}
 	if s.Checkpoint != filepath.Join(dir, "checkpoint") {
@@ -305,15 +306,15 @@ func TestDemoConvictsACheat(t *testing.T) {
 	}
 	d.nothingRuns()
 	s := d.final
-	if !s.AdversaryConvicted || s.HonestConvicted || !s.HashesEqual || s.Rounds != 40 || s.Adversary != "sign-flip" || s.Checks == 0 || s.Disputes == 0 {
-		t.Errorf("summary %+v", s)
+	if !s.AdversaryConvicted || s.HonestConvicted || !s.HashesEqual || s.Rounds != 40 || s.Adversary != "sign-flip" || s.Trust == nil || s.Trust.Drawn == 0 || s.Trust.Disputed == 0 {
+		t.Fatalf("summary %+v", s)
 	}
-	i := slices.IndexFunc(s.Convictions, func(v demo.Conviction) bool { return v.Offence == "wrong result" })
+	i := slices.IndexFunc(s.Trust.Convictions, func(v view.Conviction) bool { return v.Offence == "wrong result" })
 	if i < 0 {
-		t.Fatalf("convictions %+v", s.Convictions)
+		t.Fatalf("convictions %+v", s.Trust.Convictions)
 	}
-	v := s.Convictions[i]
-	if v.Client != "client-4" || v.Slashed != 1000 || v.Stake != 0 || v.Evidence == "" || v.By == "" || v.At < v.Round || !strings.Contains(v.Proof, "operation") {
+	v := s.Trust.Convictions[i]
+	if v.Name != "client-4" || v.Slashed != 1000 || v.Evidence == "" || v.By < 0 || !strings.Contains(s.Trust.Found(v), "operation") || s.Members[3].Stake != 0 {
 		t.Errorf("conviction %+v", v)
 	}
 }

@@ -224,22 +224,17 @@ func (o *observing) takePart(ctx context.Context, c console, p *participant.Part
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	p.Observe = func(ev event.Event) { r.writer.Event(time.Now(), ev) }
-	ctx, leave := context.WithCancel(ctx)
-	defer leave()
-	shown, closeWindow := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- p.Run(ctx)
-		closeWindow()
-	}()
-	windowErr := window.Run(shown)
-	if shown.Err() != nil {
-		windowErr = nil
-	} else {
-		c.say("leaving the run ...")
-		leave()
+	err = window.Show(ctx, nil, false, func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, func() {
+			if errors.Is(context.Cause(ctx), tui.ErrClosed) {
+				c.say("leaving the run ...")
+			}
+		})()
+		return p.Run(ctx)
+	})
+	if errors.Is(err, tui.ErrClosed) {
+		err = nil
 	}
-	err = errors.Join(<-ended, windowErr)
 	c.say("%s", tui.Line(window.Snapshot()))
 	return err
 }

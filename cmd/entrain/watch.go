@@ -34,11 +34,11 @@ func watchCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [RUN | RUN@HOST | TICKET]",
 		Short: "Look at a run, live or from its log",
-		Long: `Shows a run in a window: where it stands, its members, rounds, transfers, rewards and log. The keys are at
-the bottom; ? explains them. Without a terminal, or with --plain, it prints lines.
+		Long: `Shows a run in a window: where it stands, its members, rounds, transfers, rewards and log. The bottom
+line names the keys; ? explains them. Without a terminal, or with --plain, it prints lines.
 
-The chain tells who takes part and what was accepted. Losses and transfers are known to participants
-only: if one has its state directory on this machine, its log is shown as well.
+The chain tells who takes part and which results were accepted. Only participants know losses and
+transfers: if one has its state directory on this machine, the window shows its log as well.
 
 --replay shows a past run from such a log, the directory "log" in a state directory or a file of it.`,
 		Example: "  entrain watch my-run\n  entrain watch my-run@203.0.113.5 --plain\n" +
@@ -72,7 +72,7 @@ only: if one has its state directory on this machine, its log is shown as well.
 	return cmd
 }
 
-// watch shows a run that goes on.
+// watch shows a run as it continues.
 func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) (err error) {
 	client, err := c.dial(ctx, o.endpoints, nil)
 	if err != nil {
@@ -95,25 +95,43 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) (
 	if o.state == "" {
 		o.state = c.stateOf(run)
 	}
+	var log *runlog.Log
+	if o.state != "" {
+		if log, err = runlog.Open(filepath.Join(o.state, logName)); err != nil {
+			return fmt.Errorf("%w; --state names the state directory of a participant", err)
+		}
+		defer log.Close()
+	}
 	window := tui.New(c.windowOptions(o.noColor))
 	if on, err := onchain.GetRun(ctx, client, run); err == nil {
 		window.NameOps(verify.OpNames(on.Text))
 	}
-	feed := func(ctx context.Context) error {
+	return c.show(ctx, o.plain, window, true, func(ctx context.Context) error {
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
-		return follow(ctx, o.state, window, func() {
+		// A window keeps nothing of earlier rounds than those that it knows: the log comes first.
+		watch := sync.OnceFunc(func() {
 			client.Watch(watching, run, func(s ledger.Snapshot) {
 				d := runlog.Digest(s)
 				d.Chain = client.ChainID()
-				_ = window.Record(runlog.Record{Time: time.Now(), Standing: d}) // a window takes everything
+				_ = window.Record(runlog.Record{Time: time.Now(), Standing: d}) // never fails
 			})
 		})
-	}
-	return c.show(ctx, o.plain, window, feed)
+		if log == nil {
+			watch()
+			<-ctx.Done()
+			return nil
+		}
+		return log.Follow(ctx, func(r runlog.Record) { _ = window.Record(r) }, func(percent int) {
+			if window.Note(fmt.Sprintf("reading the log: %d %%", percent)); percent == 100 {
+				window.Note("")
+				watch()
+			}
+		})
+	})
 }
 
-// onlyRun is the one run of a chain.
+// onlyRun returns the name of the only run of a chain.
 func onlyRun(ctx context.Context, client ledger.Chain) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, onchain.Patience)
 	defer cancel()
@@ -131,7 +149,8 @@ func onlyRun(ctx context.Context, client ledger.Chain) (string, error) {
 	return "", fmt.Errorf("chain %q has %d runs; say which to watch: %s", client.ChainID(), len(runs), strings.Join(names, ", "))
 }
 
-// stateOf is the state directory of the only participation in a run that this user has, "" if there is none or several.
+// stateOf returns the state directory of this user's only participation in a run, "" if there is
+// none or several.
 func (c console) stateOf(run string) string {
 	if c.places.data == "" {
 		return ""
@@ -143,95 +162,26 @@ func (c console) stateOf(run string) string {
 	return found[0]
 }
 
-// followEvery is how often a log that grows is looked at.
-const followEvery = 300 * time.Millisecond
-
-// recordsPerNote is after how many records a window says how much of a log was read, if notedBytes are still to come.
-const (
-	recordsPerNote = 4096
-	notedBytes     = 1 << 20
-)
-
-// follow gives a window what a participant writes to its log, until ctx ends, and calls then once the window has all of the past: of rounds
-// before those that it knows of a window keeps nothing. Without a state directory there is nothing to follow.
-func follow(ctx context.Context, state string, window *tui.Window, then func()) error {
-	then = sync.OnceFunc(then)
-	if state == "" {
-		then()
-		<-ctx.Done()
-		return nil
+// replay plays a log.
+func (c console) replay(ctx context.Context, o watchOptions) error {
+	if !(o.speed >= 0 && o.speed <= tui.SpeedMax) {
+		return fmt.Errorf("--speed %g: want 0 to %d", o.speed, tui.SpeedMax)
 	}
-	log, err := runlog.Open(filepath.Join(state, "log"))
+	log, err := runlog.Open(o.replay)
 	if err != nil {
-		return fmt.Errorf("%w; --state names the state directory of a participant", err)
+		return err
 	}
 	defer log.Close()
-	timer := time.NewTicker(followEvery)
-	defer timer.Stop()
-	for records := 1; ; records++ {
-		r, err := log.Next()
-		switch {
-		case err == nil:
-			_ = window.Record(r) // a window takes everything
-			if read, all := log.Progress(); records%recordsPerNote == 0 && all-read > notedBytes {
-				window.Note(fmt.Sprintf("reading the log: %d %%", 100*read/all))
-			}
-		case errors.Is(err, io.EOF):
-			window.Note("")
-			then()
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-timer.C:
-			}
-		default:
-			return err
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-	}
+	replay := tui.NewReplay(c.windowOptions(o.noColor), log, o.speed)
+	replay.Window.NameOps(opsBeside(o.replay))
+	return c.show(ctx, o.plain, replay.Window, true, replay.Play)
 }
 
-// plainEvery is how often lines are printed.
-const plainEvery = 2 * time.Second
-
-// show shows a window, or prints lines, until feed returns an error, ctx ends, or the user quits. When feed is done, lines end; a
-// window stays to be looked at.
-func (c console) show(ctx context.Context, plain bool, window *tui.Window, feed func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	fed := make(chan error, 1)
+// show shows a window, or prints lines where there is no terminal.
+func (c console) show(ctx context.Context, plain bool, window *tui.Window, stay bool, feed func(context.Context) error) error {
+	var lines io.Writer
 	if plain || !c.terminal() {
-		go func() { fed <- feed(ctx) }()
-		lines := tui.NewPlain(c.out)
-		timer := time.NewTicker(plainEvery)
-		defer timer.Stop()
-		for {
-			select {
-			case err := <-fed:
-				return errors.Join(err, lines.Show(window.Snapshot()))
-			case <-timer.C:
-				if err := lines.Show(window.Snapshot()); err != nil {
-					cancel()
-					return errors.Join(err, <-fed)
-				}
-			}
-		}
+		lines = c.out
 	}
-	shown, closeWindow := context.WithCancel(ctx)
-	defer closeWindow()
-	go func() {
-		err := feed(ctx)
-		fed <- err
-		if err != nil {
-			closeWindow()
-		}
-	}()
-	err := window.Run(shown)
-	if shown.Err() != nil {
-		err = nil
-	}
-	cancel()
-	return errors.Join(<-fed, err)
+	return window.Show(ctx, lines, stay, feed)
 }
