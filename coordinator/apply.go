@@ -95,35 +95,3 @@ func (s State) checkpoint(env Env, m Checkpoint) Error {
 	s.h().SetCheckpointKey(env.Sender)
 	return OK
 }
-
-func (s State) pause(env Env, _ Pause) Error {
-	if env.Sender != s.h().Owner() {
-		return ErrNotOwner
-	}
-	switch s.Phase() {
-	case Finished:
-		return ErrPhase
-	case Paused:
-		return ErrPaused
-	case WaitingForMembers, Warmup:
-		s.standDown()
-		s.enter(Paused, env)
-		return OK
-	}
-	if s.PausePending() {
-		return ErrPaused
-	}
-	s.h().SetPausePending(true)
-	return OK
-}
-
-func (s State) resume(env Env, _ Resume) Error {
-	if env.Sender != s.h().Owner() {
-		return ErrNotOwner
-	}
-	if s.Phase() != Paused {
-		return ErrNotPaused
-	}
-	s.enter(WaitingForMembers, env)
-	return OK
-}

@@ -97,7 +97,7 @@ type Config struct {
 	StateHash wire.Hash
 	// Hash of the run's specification, which the host keeps.
 	SpecHash wire.Hash
-	// The key that may pause and resume the run.
+	// The key that may pause, change and end the run.
 	Owner key.Public
 }
 

@@ -17,6 +17,7 @@
 //	                                           WaitingForMembers, Paused or Finished
 //	Warmup --too few are ready or present--> WaitingForMembers
 //	WaitingForMembers, Warmup --Pause--> Paused --Resume--> WaitingForMembers
+//	WaitingForMembers, Warmup, Paused --End--> Finished
 //
 // An epoch lasts from a Warmup to the next WaitingForMembers. Its members stay for the next one
 // without joining again. Rounds are numbered from 1 over the whole run. One message makes a bounded
@@ -271,7 +272,7 @@
 //
 // A stake is free UnbondMs after its member left or was dropped, or after the run finished, if the
 // member has no result in flight and no part in an open check or dispute. A payee cannot change
-// while anything is owed to it. The place of a member that is owed tokens is not given away.
+// while anything is owed to it.
 //
 // Points settle at the end of an epoch, after which no conviction takes them. Those of a member
 // with an open check or dispute settle one epoch later, or at its Claim when no epoch is running
@@ -279,8 +280,8 @@
 //
 // # End of an epoch
 //
-// An epoch drains when EpochMs are over, TotalSteps are made, a pause is pending, fewer than
-// MinMembers are active, a round had no quorum of reports, or two rounds in a row agreed on no
+// An epoch drains when EpochMs are over, TotalSteps are made, a pause or end is pending, fewer
+// than MinMembers are active, a round had no quorum of reports, or two rounds in a row agreed on no
 // parameters. The next Overlap+1 rounds are then drain rounds: nothing is trained, the results in
 // flight are attested, and the last one agrees on the parameters that hold all of them. If it does
 // not, it is repeated, three times at most. Then the epoch is rolled back: members return to
@@ -293,10 +294,10 @@
 // A member keeps its place in the table, and so its index, while it is present. One that leaves or
 // is dropped keeps the place and its points until the table is full and a newcomer needs it. A
 // newcomer takes the place of the member gone longest, unless a round of the running epoch, a check
-// or a dispute mentions that member or tokens are owed to it. Rounds of ended epochs that mention
-// it are erased. An ejected member cannot join again; its place is given away only if no other can
-// be. A member that joins during an epoch takes part from the next one on. Joining takes a stake of
-// at least Config.Stake, including what is left of an earlier one.
+// or a dispute mentions that member. Rounds of ended epochs that mention it are erased. Members
+// that are owed tokens come last, and only if they can be paid at once (see PlaceMs). An ejected
+// member cannot join again; its place is given away only if no other can be. A member that joins
+// during an epoch takes part from the next one on. Its stake is Config.Stake at least.
 //
 // # The buffer
 //
@@ -362,7 +363,7 @@
 //	692 U32      ScoreWindows        696 U32      Slots               700 U32      ImmuneWindows
 //	704 U64      PhaseHeight         712 U64      Emitted             720 U64      Penalties
 //	728 U32      PeriodSettled       732 U32      Tail                736 U32      Replaced
-//	740 U8       Sharing
+//	740 U8       Sharing             741 Bool     EndPending          744 U64      NoticeMs
 //
 // A place in the table of members, 200 bytes (Member):
 //
@@ -480,6 +481,10 @@
 //	23 CommitScores       U32 Period, Hash Hash
 //	24 RevealScores       U32 Period, Hash Salt, Scores Scores
 //	25 SetSpeed           U32 Speed
+//	26 End
+//	27 Change             U64 Rate, U64 Emission, U64 WaitingMs, U64 WarmupMs, U64 RoundTrainMs,
+//	                      U64 RoundWitnessMs, U64 CooldownMs, U64 EpochMs
+//	28 Refund             U64 Amount
 //
 // # Example
 //

@@ -70,7 +70,10 @@ const (
 	ErrCost            Error = 62
 	ErrSlots           Error = 63
 	ErrSharing         Error = 64
-	errorsEnd          Error = 65 // first unused number
+	ErrTreasury        Error = 65
+	ErrNotice          Error = 66
+	ErrOpen            Error = 67
+	errorsEnd          Error = 68 // first unused number
 )
 
 // Error returns what was refused and what to do about it.
@@ -106,7 +109,7 @@ func (e Error) Error() string {
 		ErrNotComplete:     "the report claims to be complete but lacks an active member's result; send it as incomplete in RoundWitness",
 		ErrFilterSize:      "the filter of commitments does not have the size of this round's filters",
 		ErrFilterFull:      "the filter of commitments has more bits set than its commitments can set",
-		ErrNotOwner:        "the sender is not the run's owner; only the owner pauses and resumes",
+		ErrNotOwner:        "the sender is not the run's owner; only the owner pauses, resumes, changes and ends the run",
 		ErrPaused:          "the run is already paused, or will pause when this epoch ends",
 		ErrNotPaused:       "the run is not paused; a pending pause cannot be withdrawn",
 		ErrNotCheckpointer: "the sender was not chosen to write this epoch's checkpoint; leave it to those that were",
@@ -141,6 +144,9 @@ func (e Error) Error() string {
 		ErrCost:            "the attached tokens do not cover the cost of registering; attach more",
 		ErrSlots:           "all slots are taken and no member can be replaced now; try again when one has left or is no longer immune",
 		ErrSharing:         "the run gives all members equal shares and takes no speeds",
+		ErrTreasury:        "the treasury has less than that beyond what members and validators have earned",
+		ErrNotice:          "the owner changed the run for the worse; it may resume when the notice is over",
+		ErrOpen:            "checks or disputes are open, or results are in flight; try again when they are over",
 	}
 	if e >= errorsEnd {
 		return "unknown error"

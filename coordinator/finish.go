@@ -79,7 +79,7 @@ func (s State) mustDrain(env Env, r Round) bool {
 	switch {
 	case env.NowMs >= since && env.NowMs-since >= s.h().EpochMs():
 	case s.Step() >= s.h().TotalSteps():
-	case s.PausePending():
+	case s.PausePending(), s.EndPending():
 	case s.tally().active < s.h().MinMembers():
 	case uint32(r.b.Reports()) < r.Quorum():
 	case r.Number()+1 >= base+disagreeMax:

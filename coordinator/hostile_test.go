@@ -132,9 +132,12 @@ func lookAtScores(s State) {
 	_, _ = s.Emitted()
 	for _, v := range s.Validators() {
 		_, _ = s.Validator(v.Key)
-		_, _ = s.Payees(v.Key, RetireValidator{}), s.Payees(v.Key, Claim{})
+		_, _ = s.WillPay(Env{Sender: v.Key}, RetireValidator{})
+		_, _ = s.WillPay(Env{Sender: v.Key}, Claim{})
 	}
-	_ = s.Payees(key.Public{1}, RegisterValidator{})
+	_, _ = s.WillPay(Env{Sender: key.Public{1}, Value: TokensMax}, RegisterValidator{})
+	_, _ = s.WillPay(Env{Sender: key.Public{1}, Value: TokensMax}, Join{})
+	_, _, _ = s.Spare(), s.Quiet(), s.Debts()
 	for _, p := range []uint32{0, 1, s.Period() - 2, s.Period() - 1, s.Period(), s.Period() + 1, 1<<32 - 1} {
 		_, _ = s.Scores(p)
 		_, _ = s.PeriodWindows(p)

@@ -51,10 +51,11 @@ func (s State) join(env Env, m Join) Error {
 		return e
 	}
 	if !ok {
-		if i, ok = s.vacancy(); !ok {
+		if i, ok = s.vacancy(env); !ok {
 			return ErrFull
 		}
 	}
+	s.h().SetPayment(key.Public{}, 0)
 	if m.Payee.IsZero() {
 		m.Payee = env.Sender
 	}
@@ -65,30 +66,64 @@ func (s State) join(env Env, m Join) Error {
 	return OK
 }
 
+// PlaceMs is how long a member that is gone keeps its place because the treasury cannot pay its
+// points: 30 days.
+const PlaceMs = 30 * 24 * 3600 * 1000
+
 // vacancy returns a place for a newcomer. It prefers an unused place, then the place of the member
 // gone longest that is not mentioned by a round of the running epoch, a check or a dispute, and is
-// owed nothing. It gives away the place of an ejected member only if there is no other, because an
-// ejected member whose place is gone could join again.
-func (s State) vacancy() (uint32, bool) {
+// owed nothing, and then of one that can be paid all that it is owed. It gives away the place of an
+// ejected member only if there is no other, because an ejected member whose place is gone could
+// join again.
+func (s State) vacancy(env Env) (uint32, bool) {
 	if n := s.Count(); n < s.l.Members {
 		return n, true
 	}
-	best, bestMs, found, ejected := uint32(0), uint64(0), false, false
+	best, bestMs, bestRank := uint32(0), uint64(0), keeps
 	for i, pending := range s.cases().AllPending() {
 		i := uint32(i)
 		b := s.place(i)
-		st := Status(b.Status())
+		if Status(b.Status()).Present() || pending {
+			continue
+		}
+		rank := s.rank(env, i)
 		left := b.LeftMs()
-		if st.Present() || pending || found && !ejected && st == StatusEjected {
+		if rank > bestRank || rank == bestRank && left >= bestMs || rank == keeps || s.mentioned(i) {
 			continue
 		}
-		better := !found || ejected && st != StatusEjected || left < bestMs
-		if !better || s.owed(i) || s.mentioned(i) {
-			continue
-		}
-		best, bestMs, found, ejected = i, left, true, st == StatusEjected
+		best, bestMs, bestRank = i, left, rank
 	}
-	return best, found
+	return best, bestRank != keeps
+}
+
+// The order in which the places of members that are gone are given away.
+const (
+	owedNothing = 0
+	payable     = 1
+	ejected     = 2
+	keeps       = 3
+)
+
+// rank returns when the place of member i, which is gone, is given away.
+func (s State) rank(env Env, i uint32) int {
+	b := s.place(i)
+	owed := s.owed(i)
+	d := due{}
+	if owed {
+		d = s.due(env, i)
+	}
+	poor := d.settled == b.Points() && env.NowMs-min(env.NowMs, b.LeftMs()) >= PlaceMs
+	switch {
+	case owed && (d.stake != b.Stake() || b.Unvested() > 0 || s.book().Pending(i)):
+		return keeps
+	case owed && s.h().Rate() > 0 && b.Claimed()+d.points != b.Points() && !poor:
+		return keeps
+	case Status(b.Status()) == StatusEjected:
+		return ejected
+	case owed:
+		return payable
+	}
+	return owedNothing
 }
 
 // mentioned reports whether a round of the running epoch mentions member i.
@@ -113,6 +148,9 @@ func (s State) admit(i uint32, env Env, m Join, cost uint64, fresh bool) {
 	if i == s.Count() {
 		s.h().SetCount(i + 1)
 	} else if b.Key() != env.Sender {
+		if d := s.due(env, i); d.amount() > 0 {
+			s.payDue(i, d)
+		}
 		s.h().SetPointsRetired(s.PointsRetired() + b.Points())
 		s.forget(i)
 		s.book().Forget(i)

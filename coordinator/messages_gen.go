@@ -12,7 +12,8 @@ import (
 type Tick struct{}
 
 // Join makes the sender a member from the next epoch on. A member that left or was dropped returns
-// to its old place, with its points. Attached tokens are added to the sender's stake.
+// to its old place, with its points. Attached tokens are added to the sender's stake. A newcomer to a
+// full table takes the place of a member that is gone, which is paid what it is owed.
 type Join struct {
 	// Tokens a second that the sender trains; its shares follow it if Config.Sharing is
 	// SpeedShares.
@@ -210,6 +211,40 @@ type SetSpeed struct {
 	Speed uint32
 }
 
+// End finishes the run: at once while no epoch is running, otherwise when the epoch has drained. What
+// members and validators have earned stays theirs. Only the owner may send it.
+type End struct{}
+
+// Change sets the pay and the times of a paused run without open checks and disputes. Points earned so
+// far are first paid to the members' balances at the old rate; if the treasury cannot pay them the
+// change is refused. After a change for the worse the owner cannot resume the run for NoticeMs, in which
+// members can leave. Only the owner may send it.
+type Change struct {
+	// Tokens that the treasury pays for a point from now on.
+	Rate uint64
+	// Tokens for a period of scores; not less than before.
+	Emission uint64
+	// As in Config, as all that follow.
+	WaitingMs uint64
+	// Longest Warmup.
+	WarmupMs uint64
+	// Longest RoundTrain.
+	RoundTrainMs uint64
+	// Longest RoundWitness.
+	RoundWitnessMs uint64
+	// Longest Cooldown.
+	CooldownMs uint64
+	// Time from an epoch's first round until it drains.
+	EpochMs uint64
+}
+
+// Refund pays tokens of the treasury to the owner, if the run is paused or finished and no check or
+// dispute is open. What members and validators have earned is not paid out. Only the owner may send it.
+type Refund struct {
+	// Tokens.
+	Amount uint64
+}
+
 func (Tick) kind() uint8 { return 0 }
 func (Tick) append(dst []byte) []byte {
 	return dst
@@ -384,6 +419,30 @@ func (m SetSpeed) append(dst []byte) []byte {
 	return dst
 }
 
+func (End) kind() uint8 { return 26 }
+func (End) append(dst []byte) []byte {
+	return dst
+}
+
+func (Change) kind() uint8 { return 27 }
+func (m Change) append(dst []byte) []byte {
+	dst = wire.AppendU64(dst, m.Rate)
+	dst = wire.AppendU64(dst, m.Emission)
+	dst = wire.AppendU64(dst, m.WaitingMs)
+	dst = wire.AppendU64(dst, m.WarmupMs)
+	dst = wire.AppendU64(dst, m.RoundTrainMs)
+	dst = wire.AppendU64(dst, m.RoundWitnessMs)
+	dst = wire.AppendU64(dst, m.CooldownMs)
+	dst = wire.AppendU64(dst, m.EpochMs)
+	return dst
+}
+
+func (Refund) kind() uint8 { return 28 }
+func (m Refund) append(dst []byte) []byte {
+	dst = wire.AppendU64(dst, m.Amount)
+	return dst
+}
+
 // readMessage reads the fields of a message; nil if the kind is unknown.
 func readMessage(kind uint8, r *wire.Reader) Message {
 	switch kind {
@@ -509,6 +568,24 @@ func readMessage(kind uint8, r *wire.Reader) Message {
 		var m SetSpeed
 		m.Speed = r.U32()
 		return m
+	case 26:
+		var m End
+		return m
+	case 27:
+		var m Change
+		m.Rate = r.U64()
+		m.Emission = r.U64()
+		m.WaitingMs = r.U64()
+		m.WarmupMs = r.U64()
+		m.RoundTrainMs = r.U64()
+		m.RoundWitnessMs = r.U64()
+		m.CooldownMs = r.U64()
+		m.EpochMs = r.U64()
+		return m
+	case 28:
+		var m Refund
+		m.Amount = r.U64()
+		return m
 	}
 	return nil
 }
@@ -568,6 +645,12 @@ func (s State) take(env Env, m Message) Error {
 		return s.revealScores(env, m)
 	case SetSpeed:
 		return s.setSpeed(env, m)
+	case End:
+		return s.end(env, m)
+	case Change:
+		return s.change(env, m)
+	case Refund:
+		return s.refund(env, m)
 	}
 	return ErrMessage
 }
@@ -584,7 +667,7 @@ func takesValue(m Message) bool {
 // paysOut reports whether a message may pay tokens out of the escrow.
 func paysOut(m Message) bool {
 	switch m.(type) {
-	case Claim, RegisterValidator, RetireValidator:
+	case Join, Claim, RegisterValidator, RetireValidator, Refund:
 		return true
 	}
 	return false
@@ -645,9 +728,15 @@ func Name(m Message) string {
 		return "scores"
 	case SetSpeed:
 		return "speed"
+	case End:
+		return "end"
+	case Change:
+		return "change of the run's terms"
+	case Refund:
+		return "refund"
 	}
 	return "unknown message"
 }
 
 // kindsEnd is the first kind that no message has.
-const kindsEnd = 26
+const kindsEnd = 29

@@ -7,8 +7,8 @@ import (
 
 // This file accounts for tokens. The host holds a run's tokens in one account, the escrow. The
 // state records whose they are: the treasury's, and each member's stake and balance. Only Join,
-// Deposit, RegisterValidator and Fund bring tokens in. Only Claim, and validators that leave, take
-// them out.
+// Deposit, RegisterValidator and Fund bring tokens in. Only Claim, Refund, validators that leave,
+// and a Join that takes another's place take them out.
 
 // Treasury returns the tokens that pay for points and scores.
 func (s State) Treasury() uint64 { return s.h().Treasury() }
@@ -18,8 +18,7 @@ func (s State) Treasury() uint64 { return s.h().Treasury() }
 func (s State) Escrow() uint64 { return s.h().Escrow() }
 
 // Payout returns the amount that the last applied message pays out of the escrow, and the key it is
-// paid to. The amount is 0 unless the message was a Claim, a RetireValidator, or a
-// RegisterValidator that replaced another validator.
+// paid to: see WillPay.
 func (s State) Payout() (to key.Public, amount uint64) {
 	return s.h().PayoutTo(), s.h().Payout()
 }
@@ -71,41 +70,94 @@ func (s State) fund(env Env, _ Fund) Error {
 // claim pays what the run owes the sender to the sender's payee.
 func (s State) claim(env Env, _ Claim) Error {
 	i, ok := s.Find(env.Sender)
-	if !ok {
-		return Error(s.book().Claim(env.score()))
-	}
-	b := s.place(i)
-	settled := b.Settled()
-	if !s.h().InEpoch() && !s.cases().Pending(i) {
-		settled = b.Points()
-	}
-	points := uint64(0)
-	rate := s.h().Rate()
-	if rate > 0 {
-		points = min(settled-b.Claimed(), s.Treasury()/rate)
-	}
-	paid := points * rate
-	amount := paid + b.Balance()
-	stake := uint64(0)
-	if s.stakeFree(env, i) {
-		stake = b.Stake()
-	}
-	amount += stake
-	if amount == 0 {
-		if s.book().Claim(env.score()) == record.OK {
+	if !ok || s.due(env, i).amount() == 0 {
+		if ok && s.book().Claim(env.score()) != record.OK {
+			return ErrNothing
+		}
+		if ok {
 			return OK
 		}
-		return ErrNothing
+		return Error(s.book().Claim(env.score()))
 	}
-	b.SetSettled(settled)
-	b.SetClaimed(b.Claimed() + points)
-	b.SetBalance(0)
-	b.SetStake(b.Stake() - stake)
-	s.h().SetTreasury(s.Treasury() - paid)
-	s.h().SetEscrow(s.Escrow() - amount)
-	s.h().SetPayout(amount)
-	s.h().SetPayoutTo(b.Payee())
+	s.payDue(i, s.due(env, i))
 	return OK
+}
+
+// due is what a member can claim now.
+type due struct {
+	settled uint64 // points that no conviction takes
+	points  uint64 // those of them that are paid
+	paid    uint64 // tokens for points, from the treasury
+	balance uint64
+	stake   uint64
+}
+
+func (d due) amount() uint64 { return d.paid + d.balance + d.stake }
+
+// due returns what member i can claim now.
+func (s State) due(env Env, i uint32) due {
+	b := s.place(i)
+	d := due{settled: b.Settled(), balance: b.Balance()}
+	if !s.h().InEpoch() && !s.cases().Pending(i) {
+		d.settled = b.Points()
+	}
+	if rate := s.h().Rate(); rate > 0 {
+		d.points = min(d.settled-b.Claimed(), s.Treasury()/rate)
+		d.paid = d.points * rate
+	}
+	if b.Stake() > 0 && s.stakeFree(env, i) {
+		d.stake = b.Stake()
+	}
+	return d
+}
+
+// payDue pays member i what is due to it.
+func (s State) payDue(i uint32, d due) {
+	b := s.place(i)
+	b.SetSettled(d.settled)
+	b.SetClaimed(b.Claimed() + d.points)
+	b.SetBalance(0)
+	b.SetStake(b.Stake() - d.stake)
+	s.h().SetTreasury(s.Treasury() - d.paid)
+	s.h().PayOut(b.Payee(), d.amount())
+}
+
+// WillPay returns what a message would pay out of the escrow, and to whom, if it is accepted. It
+// costs O(members) at most.
+func (s State) WillPay(env Env, m Message) (to key.Public, amount uint64) {
+	switch m := m.(type) {
+	case Claim:
+		if i, ok := s.Find(env.Sender); ok {
+			if d := s.due(env, i); d.amount() > 0 {
+				return s.place(i).Payee(), d.amount()
+			}
+		}
+		if v, ok := s.Validator(env.Sender); ok {
+			return v.Payee, v.Balance
+		}
+	case RetireValidator:
+		if v, ok := s.Validator(env.Sender); ok {
+			return v.Payee, v.Stake + v.Balance
+		}
+	case RegisterValidator:
+		if _, has := s.Validator(env.Sender); has || s.book().SeatsMax() == 0 {
+			break
+		}
+		if k, lowest := s.book().NextSeat(); lowest > 0 && env.Value > lowest {
+			b := s.buffer().Seat(k)
+			return b.Payee(), b.Stake() + b.Balance()
+		}
+	case Join:
+		if _, known := s.Find(env.Sender); known || env.Value < s.h().RegisterCost()+s.h().Stake() {
+			break
+		}
+		if i, ok := s.vacancy(env); ok && i < s.Count() {
+			return s.place(i).Payee(), s.due(env, i).amount()
+		}
+	case Refund:
+		return s.h().Owner(), m.Amount
+	}
+	return key.Public{}, 0
 }
 
 // stakeFree reports whether member i may take its stake back. It must have left, or the run must
@@ -115,12 +167,17 @@ func (s State) stakeFree(env Env, i uint32) bool {
 	if s.status(i).Present() && s.Phase() != Finished || env.NowMs < s.releaseMs(i) || s.cases().Pending(i) {
 		return false
 	}
+	return !s.inFlight(i)
+}
+
+// inFlight reports whether a result of member i was neither accepted nor refused yet.
+func (s State) inFlight(i uint32) bool {
 	for k := range uint32(record.RingRounds) {
 		if r := s.slot(k); r.Number() != 0 && !r.Final() && r.Expected(i) {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // owed reports whether member i is owed tokens, now or later.

@@ -95,7 +95,9 @@ const (
 	hTail                = 732
 	hReplaced            = 736
 	hSharing             = 740
-	hEnd                 = 741
+	hEndPending          = 741
+	hNoticeMs            = 744
+	hEnd                 = 752
 )
 
 // Offsets in a place in the table of members.

@@ -127,9 +127,8 @@ func (s State) advanceCooldown(env Env) bool {
 	}
 	s.standDown()
 	switch {
-	case s.Step() >= s.h().TotalSteps():
-		s.h().SetPausePending(false)
-		s.enter(Finished, env)
+	case s.Step() >= s.h().TotalSteps(), s.EndPending():
+		s.finish(env)
 	case s.PausePending():
 		s.h().SetPausePending(false)
 		s.enter(Paused, env)

@@ -165,3 +165,16 @@ func (sc *scenario) corrupt(how string, options map[string]string) {
 	}
 	fmt.Fprintln(sc.out, "> opens")
 }
+
+// change sends the owner's change of a run: the terms that it has, but for the options.
+func (sc *scenario) change(name string, options map[string]string) {
+	c := sc.world.s.Config()
+	m := Change{
+		Rate: c.Rate, Emission: c.Emission, WaitingMs: c.WaitingMs, WarmupMs: c.WarmupMs,
+		RoundTrainMs: c.RoundTrainMs, RoundWitnessMs: c.RoundWitnessMs, CooldownMs: c.CooldownMs, EpochMs: c.EpochMs,
+	}
+	for k, v := range options {
+		reflect.ValueOf(&m).Elem().FieldByName(k).SetUint(number(sc.t, v))
+	}
+	sc.send(name, m)
+}

@@ -29,7 +29,8 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt with what happen
 //
 //	new [members=N] [witnesses=N] [Field=value ...]   create a run; fields as in Config, with testConfig as default
 //	tick +MS                                          let time pass
-//	join|withdraw|pause|resume NAME                   send that message; join [speed=N]
+//	join|withdraw|pause|resume|end NAME               send that message; join [speed=N]
+//	refund NAME N, change NAME [Field=value ...]      what else an owner does; fields as in Config
 //	speed NAME N                                      NAME says that it is that fast
 //	ready NAME|all [epoch=N] [params=NAME]
 //	report NAME|all [complete=false] [held=a,b] [round=N] [params=NAME|zero] [filter=ones|short]
@@ -103,6 +104,9 @@ var edges = [][2]Phase{
 	{Cooldown, Finished},
 	{Cooldown, Paused},
 	{Paused, WaitingForMembers},
+	{WaitingForMembers, Finished},
+	{Warmup, Finished},
+	{Paused, Finished},
 }
 
 func TestScenarios(t *testing.T) {
@@ -229,6 +233,12 @@ func (sc *scenario) command(verb string, args []string, options map[string]strin
 		sc.join(name, options)
 	case "withdraw":
 		sc.send(name, Withdraw{})
+	case "end":
+		sc.send(name, End{})
+	case "refund":
+		sc.send(name, Refund{Amount: number(sc.t, args[1])})
+	case "change":
+		sc.change(name, options)
 	case "pause":
 		sc.send(name, Pause{})
 	case "resume":

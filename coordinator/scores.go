@@ -83,29 +83,3 @@ func (s State) commitScores(env Env, m CommitScores) Error {
 func (s State) revealScores(env Env, m RevealScores) Error {
 	return Error(s.book().Reveal(env.score(), m.Period, m.Scores, ScoresHash(s.ID(), env.Sender, m)))
 }
-
-// Payees returns the keys that a message of this sender could pay out of the escrow, whether or not
-// it does.
-func (s State) Payees(sender key.Public, m Message) []key.Public {
-	var list []key.Public
-	switch m.(type) {
-	case Claim:
-		if i, ok := s.Find(sender); ok {
-			list = append(list, s.place(i).Payee())
-		}
-		if k, ok := s.book().SeatOf(sender); ok {
-			list = append(list, s.buffer().Seat(k).Payee())
-		}
-	case RetireValidator:
-		if k, ok := s.book().SeatOf(sender); ok {
-			list = append(list, s.buffer().Seat(k).Payee())
-		}
-	case RegisterValidator:
-		if s.book().SeatsMax() > 0 {
-			if k, lowest := s.book().NextSeat(); lowest > 0 {
-				list = append(list, s.buffer().Seat(k).Payee())
-			}
-		}
-	}
-	return list
-}

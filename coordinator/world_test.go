@@ -135,6 +135,7 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 	env := w.env(sender)
 	env.Value = value
 	before := slices.Clone(w.s.Bytes())
+	to, most := w.s.WillPay(env, m)
 	err := w.s.Apply(env, m)
 	w.log = append(w.log, entry{env, m, err})
 	if err != nil {
@@ -162,6 +163,9 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 		w.paidOut += paid
 	} else if paid != 0 {
 		w.t.Fatalf("%#v pays out %d", m, paid)
+	}
+	if k, paid := w.s.Payout(); paid != most || paid > 0 && k != to {
+		w.t.Fatalf("%#v pays %d to %x, said was %d to %x", m, paid, k[:4], most, to[:4])
 	}
 	w.paidIn += value
 	w.observe(old)

@@ -42,10 +42,7 @@ func (h *Host) message(r *run, sender key.Public, body RunMessage) error {
 		h.bank.pay(sender, body.Value)
 	}
 	r.escrow += body.Value
-	if to, amount := r.state.Payout(); amount > 0 {
-		r.escrow -= amount
-		h.bank.receive(to, amount)
-	}
+	h.payOut(r)
 	return nil
 }
 
@@ -87,26 +84,41 @@ func (r *run) owes(m coordinator.Member) bool {
 	return m.Stake > 0 || m.Balance > 0 || m.Unvested > 0 || m.Points > m.Claimed && r.state.Config().Rate > 0
 }
 
-// mayPayOut returns a *TxError if the payee of a message cannot receive what the message pays
-// out. Only for a payee without a purse does it try the message on a copy of the state.
+// mayPayOut returns a *TxError if the payee of a message cannot receive what the message pays out.
+// Too few tokens for a purse do not stop a message that takes the place of another: see payOut.
 func (h *Host) mayPayOut(r *run, env coordinator.Env, m coordinator.Message) error {
-	sure := true
-	for _, to := range r.state.Payees(env.Sender, m) {
-		_, has := h.bank.find(to)
-		sure = sure && (has || h.bank.poolAt(to) != nil)
-	}
-	if sure {
+	to, amount := r.state.WillPay(env, m)
+	err := h.bank.mayReceive(to, amount)
+	if takesPlace(m) && CodeOf(err) == CodeDust {
 		return nil
 	}
-	trial, err := coordinator.Open(slices.Clone(r.live))
-	if err != nil {
-		panic(text("host: run ", quote(r.name), ": state of its own making: ", err))
+	return err
+}
+
+// takesPlace reports whether a message may pay out somebody else than its sender.
+func takesPlace(m coordinator.Message) bool {
+	switch m.(type) {
+	case coordinator.Join, coordinator.RegisterValidator:
+		return true
 	}
-	if err := trial.Apply(env, m); err != nil {
-		return nil // the coordinator will refuse the message
+	return false
+}
+
+// payOut moves the tokens that a message has paid out of the run's escrow. Those of a member or
+// validator that has lost its place, too few for a purse of its own, go to the run's treasury:
+// otherwise they would keep the place.
+func (h *Host) payOut(r *run) {
+	to, amount := r.state.Payout()
+	if h.bank.mayReceive(to, amount) == nil {
+		r.escrow -= amount
+		h.bank.receive(to, amount)
+		return
 	}
-	to, amount := trial.Payout()
-	return h.bank.mayReceive(to, amount)
+	env := h.env(r, to)
+	env.Value = amount
+	if err := r.state.Apply(env, coordinator.Fund{}); err != nil {
+		panic(text("host: run ", quote(r.name), " cannot keep ", amount, " tokens that it had: ", err))
+	}
 }
 
 // claimFor makes the claim of a member that is paid at a pool's address, or at the sender's.

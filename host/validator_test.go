@@ -50,16 +50,33 @@ func TestValidatorsStakeComesAndGoes(t *testing.T) {
 	}
 }
 
-// A seat is not given up where what its validator has could not be received, since a purse begins with more.
+// A validator does not leave with too few tokens for a purse, but they do not keep its seat either: to
+// who loses it they are lost.
 func TestAValidatorMakesNoTinyPurse(t *testing.T) {
 	c := newBankChain(t, 1<<40, "val", "vic")
 	c.accept(c.tx("owner", scoredRun()))
 	tiny := c.host.bank.floor() - 1
 	c.accept(c.tx("val", bring(tiny, "", coordinator.RegisterValidator{Payee: public("cat")})))
 	c.want(CodeDust, c.tx("val", bring(0, "", coordinator.RetireValidator{})))
-	c.want(CodeDust, c.tx("vic", bring(tiny+5, "", coordinator.RegisterValidator{})))
-	c.accept(c.tx("val", Transfer{To: public("cat"), Amount: tiny + 1}))
 	c.accept(c.tx("vic", bring(tiny+5, "", coordinator.RegisterValidator{})))
-	c.holds("cat", 2*tiny+1)
+	c.holds("cat", 0)
+	if view, _ := c.host.View("demo"); view.State.Treasury() != tiny || c.escrow() != 2*tiny+5 {
+		t.Errorf("the treasury has %d, the run %d", view.State.Treasury(), c.escrow())
+	}
 	c.accept(c.tx("vic", bring(0, "", coordinator.RetireValidator{})))
+}
+
+// Keys that leave a run with one token owed to each keep no place in it.
+func TestATokenDoesNotKeepAPlace(t *testing.T) {
+	c := newBankChain(t, 1<<40, "ann", "bob")
+	c.accept(c.tx("owner", createRun("demo", "owner", 2)))
+	for _, who := range []string{"ann", "bob"} {
+		c.accept(c.tx(who, bring(1, "", coordinator.Join{Payee: public("nobody" + who)})))
+		c.accept(c.tx(who, bring(0, "", coordinator.Withdraw{})))
+	}
+	c.accept(c.tx("cat", bring(0, "", coordinator.Join{})))
+	c.accept(c.tx("dan", bring(0, "", coordinator.Join{})))
+	if view, _ := c.host.View("demo"); view.State.Treasury() != 2 || c.escrow() != 2 {
+		t.Errorf("the treasury has %d, the run %d", view.State.Treasury(), c.escrow())
+	}
 }

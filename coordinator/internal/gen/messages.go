@@ -10,6 +10,7 @@ import (
 var partTypes = map[string][3]string{
 	"u8":     {"uint8", "wire.AppendU8(dst, m.%s)", "r.U8()"},
 	"u32":    {"uint32", "wire.AppendU32(dst, m.%s)", "r.U32()"},
+	"u64":    {"uint64", "wire.AppendU64(dst, m.%s)", "r.U64()"},
 	"bool":   {"bool", "wire.AppendBool(dst, m.%s)", "r.Bool()"},
 	"hash":   {"wire.Hash", "wire.AppendHash(dst, m.%s)", "r.Hash()"},
 	"key":    {"key.Public", "append(dst, m.%s[:]...)", "key.Public(r.Hash())"},

@@ -127,7 +127,7 @@ func (b Header) SetModelHash(v wire.Hash) { copy(b[168:], v[:]) }
 func (b Header) SpecHash() wire.Hash     { return wire.Hash(b[200:]) }
 func (b Header) SetSpecHash(v wire.Hash) { copy(b[200:], v[:]) }
 
-// Owner: the key that may pause and resume the run.
+// Owner: the key that may pause, change and end the run.
 func (b Header) Owner() key.Public     { return key.Public(b[232:]) }
 func (b Header) SetOwner(v key.Public) { copy(b[232:], v[:]) }
 
@@ -379,17 +379,27 @@ func (b Header) SetReplaced(v uint32) { binary.LittleEndian.PutUint32(b[736:], v
 func (b Header) Sharing() uint8     { return b[740] }
 func (b Header) SetSharing(v uint8) { b[740] = v }
 
+// EndPending: the run ends when this epoch is over.
+func (b Header) EndPending() bool     { return b[741] == 1 }
+func (b Header) SetEndPending(v bool) { b[741] = flag(v) }
+
+// NoticeMs: when the owner may resume the run, after a change for the worse.
+func (b Header) NoticeMs() uint64     { return binary.LittleEndian.Uint64(b[744:]) }
+func (b Header) SetNoticeMs(v uint64) { binary.LittleEndian.PutUint64(b[744:], v) }
+
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Header) WellFormed() bool {
 	return b[265] <= 1 &&
 		b[269] <= 1 &&
+		b[741] <= 1 &&
 		b[134] <= 32 &&
 		Zero(b[136+uint32(b[134]):168]) &&
 		Zero(b[135:136]) &&
 		Zero(b[271:272]) &&
 		Zero(b[396:400]) &&
 		Zero(b[670:672]) &&
-		Zero(b[741:1024])
+		Zero(b[742:744]) &&
+		Zero(b[752:1024])
 }
 
 // Member is a place in the table of members.

@@ -73,4 +73,7 @@ const (
 	ErrCost            Refusal = 62
 	ErrSlots           Refusal = 63
 	ErrSharing         Refusal = 64
+	ErrTreasury        Refusal = 65
+	ErrNotice          Refusal = 66
+	ErrOpen            Refusal = 67
 )
