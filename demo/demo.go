@@ -4,7 +4,7 @@
 // how the others convict it.
 //
 //	demo.Run ─┬─ chain         entrain chain start
-//	          ├─ s3            entrain bucket serve
+//	          ├─ s3            entrain bucket
 //	          ├─ client-1      entrain join
 //	          ├─ client-4      entrain demo cheat
 //	          └─ validator-1   entrain validate

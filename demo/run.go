@@ -313,9 +313,9 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 func (d *demo) serverChildren() []child {
 	list := []child{{name: chainName, args: []string{"chain", "start", "--home", d.dir.file("chain"), "--json"}}}
 	if d.buckets() && d.dir.set.S3 != "" {
-		args := []string{"bucket", "serve", "--dir", d.dir.file(serverDir), "--listen", d.dir.set.S3, "--json"}
+		args := []string{"bucket", d.dir.file(serverDir), "--addr", d.dir.set.S3, "--json"}
 		for i := range d.Clients {
-			args = append(args, "--bucket", clientName(i))
+			args = append(args, clientName(i))
 		}
 		list = append(list, child{name: serverName, args: args})
 	}

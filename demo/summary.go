@@ -169,6 +169,6 @@ func (s Summary) String() string {
 	fmt.Fprintf(&b, "parameters          %s\n                    %s\n", s.ParamHash, equal)
 	text := "    " + strings.ReplaceAll(strings.TrimSpace(s.GeneratedText), "\n", "\n    ")
 	fmt.Fprintf(&b, "checkpoint          %s\n\n%s\n\n", s.Checkpoint, text)
-	fmt.Fprintf(&b, "more text: entrain generate %s --prompt \"The colours of \"\n", s.Checkpoint)
+	fmt.Fprintf(&b, "more text: entrain model generate %s --prompt \"The colours of \"\n", s.Checkpoint)
 	return b.String()
 }

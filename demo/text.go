@@ -11,7 +11,7 @@ import (
 
 // Opticks returns the path of Newton's Opticks, a text that comes with the Go installation.
 func Opticks(ctx context.Context) (string, error) {
-	const remedy = "give a text of your own with --data FILE, at least 100 kB of plain text"
+	const remedy = "give a text of your own with --text FILE, at least 100 kB of plain text"
 	var root string
 	if out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output(); err == nil {
 		root = strings.TrimSpace(string(out))

@@ -2,6 +2,7 @@ package onchain
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -33,4 +34,34 @@ func (c Claims) Of(member key.Public) uint64 {
 	}
 	_, amount := c.trial.Payout()
 	return amount
+}
+
+// Due is what a run owes a member.
+type Due struct {
+	Run    string     `json:"run"`
+	Member key.Public `json:"member"`
+	Payee  key.Public `json:"payee"`
+	Tokens uint64     `json:"tokens"`
+}
+
+// GetDue returns what a claim of the member would pay now, and to whom.
+func GetDue(ctx context.Context, l ledger.Chain, run string, member key.Public) (Due, error) {
+	d := Due{Run: run, Member: member, Payee: member}
+	s, err := GetSnapshot(ctx, l, run)
+	if err != nil {
+		return d, err
+	}
+	now, err := l.Status(ctx)
+	if err != nil {
+		return d, err
+	}
+	i, ok := s.State.Find(member)
+	if !ok {
+		return d, fmt.Errorf("%s was never a member", member)
+	}
+	if payee := s.State.Member(i).Payee; !payee.IsZero() {
+		d.Payee = payee
+	}
+	d.Tokens = NewClaims(s, now.TimeMs).Of(member)
+	return d, nil
 }

@@ -60,7 +60,7 @@ func (o DialOptions) client(chain string, endpoints []string) (ledger.Chain, err
 		return client, nil
 	}
 	if err := client.Remember(filepath.Join(o.Remember, chain+".header")); err != nil {
-		return nil, fmt.Errorf("%w; get a header of chain %q from a person you trust (entrain chain trust prints it) and name it with --chain URL#HEIGHT:HASH", errors.Join(err, client.Close()), chain)
+		return nil, fmt.Errorf("%w; get a header of chain %q from a person you trust (entrain chain show prints it) and name it with --chain URL#HEIGHT:HASH", errors.Join(err, client.Close()), chain)
 	}
 	return client, nil
 }
@@ -95,7 +95,7 @@ func GetRun(ctx context.Context, l ledger.Reader, run string) (p Run, err error)
 	defer cancel()
 	p.Text, err = await(ctx, func(done func([]byte, error)) { l.Spec(ctx, run, done) })
 	if errors.Is(err, ledger.ErrUnknownRun) {
-		return p, fmt.Errorf("chain %q has no run %q; entrain run list shows those it has", l.ChainID(), run)
+		return p, fmt.Errorf("chain %q has no run %q; entrain status lists those it has", l.ChainID(), run)
 	}
 	if err != nil {
 		return p, fmt.Errorf("specification of run %q: %w", run, err)

@@ -178,7 +178,7 @@ func (a Applicant) purse(ctx context.Context, client ledger.Chain, missing uint6
 	if has >= missing {
 		return nil, nil
 	}
-	return []Obstacle{{Kind: obstacleStake, Reason: fmt.Sprintf("the stake takes %s out of %s, which has %s: %s are missing; have them sent with: entrain account send %s %d",
+	return []Obstacle{{Kind: obstacleStake, Reason: fmt.Sprintf("the stake takes %s out of %s, which has %s: %s are missing; have them sent with: entrain wallet send %s %d",
 		tokenText(missing), whose, tokenText(has), tokenText(missing-has), a.Key, missing-has)}}, nil
 }
 

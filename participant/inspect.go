@@ -59,7 +59,7 @@ func NewInspector(in Inspection, t *trainer.Trainer) (*inspector, error) {
 	if len(in.Tasks) > 0 {
 		var err error
 		if i.work, err = model.ReadTasks(in.Tasks, in.Items); err != nil {
-			return nil, fmt.Errorf("--eval: %w", err)
+			return nil, fmt.Errorf("--task: %w", err)
 		}
 	}
 	if in.Tokens == 0 && len(i.work) == 0 {

@@ -67,7 +67,7 @@ func Location(flag, value string) (bucket.Location, error) {
 func (m Mining) Places(getenv func(string) string) (own, read bucket.Location, err error) {
 	value := cmp.Or(m.Own, getenv("ENTRAIN_BUCKET"))
 	if value == "" {
-		return own, read, errors.New("this run exchanges by buckets: name your S3 bucket with --bucket FILE (see entrain join --help), or serve one from this machine with: entrain bucket serve")
+		return own, read, errors.New("this run exchanges by buckets: name your S3 bucket with --bucket FILE (see entrain join --help), or serve one from this machine with: entrain bucket DIR NAME")
 	}
 	if own, err = Location("bucket", value); err != nil {
 		return own, read, err

@@ -135,12 +135,12 @@ class Contestant:
 
 def contestants(model, threads, o, program, python, shim, env):
     steps = str(o.steps or STEPS[model])
-    shape = [model, "--batch", str(o.batch), "--sequence", str(o.sequence), "--threads", str(threads), "--steps", steps]
+    shape = [model, "--batch", str(o.batch), "--sequence", str(o.sequence), "--workers", str(threads), "--steps", steps]
     # PyTorch's memory in huge pages: 15 % faster here.
     torch_env = env | {"OMP_NUM_THREADS": str(threads), "THP_MEM_ALLOC_ENABLE": "1"}
     step = [python, HERE / "torch_step.py", *shape, "--mode"]
     all_of = {
-        "entrain": Contestant("entrain", [program, "bench", "step", *shape, "--json"], env),
+        "entrain": Contestant("entrain", [program, "bench", *shape, "--json"], env),
         "installed": Contestant("PyTorch as installed, eager", [*step, "eager"], torch_env),
         "installed-compile": Contestant("PyTorch as installed, torch.compile", [*step, "compile"], torch_env),
         "eager": Contestant("PyTorch, MKL at AVX-512, eager", [*step, "eager"], torch_env | {"LD_PRELOAD": str(shim)}),

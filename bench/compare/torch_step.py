@@ -1,4 +1,4 @@
-"""One training step of a Llama in PyTorch: the counterpart of "entrain bench step".
+"""One training step of a Llama in PyTorch: the counterpart of "entrain bench PRESET".
 
     python torch_step.py PRESET --batch 8 --sequence 256 --threads 2 --steps 5 --mode eager
 
@@ -79,7 +79,7 @@ def main():
     a.add_argument("preset", choices=PRESETS)
     a.add_argument("--batch", type=int, default=8)
     a.add_argument("--sequence", type=int, default=256)
-    a.add_argument("--threads", type=int, default=1)
+    a.add_argument("--workers", dest="threads", type=int, default=1)
     a.add_argument("--steps", type=int, default=5)
     a.add_argument("--mode", choices=("eager", "compile"), default="eager")
     o = a.parse_args()

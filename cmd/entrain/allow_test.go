@@ -17,7 +17,7 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// A run with a list takes listed keys, and nodes that work for them, and can-join and join say why not.
+// A run with a list takes listed keys, and nodes that work for them, and join --check and join say why not.
 func TestAPermissionedRun(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
@@ -41,11 +41,11 @@ func TestAPermissionedRun(t *testing.T) {
 	}
 	yes := func(who string) {
 		t.Helper()
-		s.ok("can-join", "ours", "--key", file(who), "--data", file("data"))
+		s.ok("join", "ours", "--check", "--key", file(who), "--data", file("data"))
 	}
 	yes("eve") // nobody has made a list
 	s.fails([]string{"run", "allow", "ours", public["ann"], "--key", file("eve")}, "owner")
-	s.fails([]string{"run", "allow", "ours", "--key", file("owner")}, "lets nobody in")
+	s.fails([]string{"run", "allow", "ours", "--remove", "--key", file("owner")}, "say whose keys")
 	s.ok("run", "allow", "ours", public["ann"], public["ann"], "--key", file("owner"))
 	yes("ann")
 	if got := can("eve"); !slices.Equal(got, []string{participant.ObstacleListed}) {
@@ -55,23 +55,23 @@ func TestAPermissionedRun(t *testing.T) {
 
 	line := strings.TrimSpace(s.ok("key", "delegate", public["node"], "--run", "ours", "--chain-id", "ours", "--for", "1h", "--key", file("ann")))
 	can("node")
-	s.fails([]string{"key", "bring", line, "--key", file("eve")}, "is for the node "+public["node"])
-	s.ok("key", "bring", writeFile(t, file("line"), line+"\n"), "--key", file("node"))
+	s.fails([]string{"key", "delegate", "--renew", line, "--key", file("eve")}, "is for the node "+public["node"])
+	s.ok("key", "delegate", "--renew", writeFile(t, file("line"), line+"\n"), "--key", file("node"))
 	yes("node")
 	s.joins("ours", file("node"))
 	if m := member(t, s, "ours", public["node"]); m.Payee != public["ann"] {
 		t.Errorf("a node of ann's is paid at %s", m.Payee)
 	}
-	if out := s.ok("run", "allowed", "ours"); !strings.Contains(out, "listed  "+public["ann"]) || !strings.Contains(out, public["node"]+" works for "+public["ann"]) {
+	if out := s.ok("run", "allow", "ours"); !strings.Contains(out, "listed  "+public["ann"]) || !strings.Contains(out, public["node"]+" works for "+public["ann"]) {
 		t.Errorf("allowed: %s", out)
 	}
-	s.fails([]string{"run", "revoke", "ours", public["node"], "--key", file("eve")}, "does not work for")
-	s.ok("run", "revoke", "ours", public["node"], "--key", file("ann"))
+	s.fails([]string{"key", "delegate", "--revoke", public["node"], "--run", "ours", "--key", file("eve")}, "does not work for")
+	s.ok("key", "delegate", "--revoke", public["node"], "--run", "ours", "--key", file("ann"))
 	can("node")
 	if m := member(t, s, "ours", public["node"]); m.Status != "withdrawn" {
 		t.Errorf("a revoked node is %s", m.Status)
 	}
-	s.ok("run", "disallow", "ours", public["ann"], "--key", file("owner"))
+	s.ok("run", "allow", "ours", "--remove", public["ann"], "--key", file("owner"))
 	can("ann")
 	s.ok("run", "allow", "ours", "--anyone", "--key", file("owner"))
 	yes("ann")

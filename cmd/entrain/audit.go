@@ -59,12 +59,11 @@ audited, with the reason.`,
 	f.BoolVar(&o.Watch, "watch", false, "go along with the run and audit at random, until Ctrl-C")
 	f.StringVar(&o.Archive, "archive", "", "`directory` in which --watch keeps rounds, or from which they are audited")
 	f.Uint64Var(&o.KeepBytes, "archive-bytes", 8<<30, "remove the oldest rounds of the archive when it has more `bytes`")
-	f.StringVar(&o.Data, "data", "", "`directory` of the prepared data (default: as the run's specification says)")
-	f.IntVar(&o.Workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
-	f.StringArrayVar(&o.Listen, "listen", nil, "`address` for peers, as in join")
+	dataFlag(cmd, &o.Data)
+	workersFlag(cmd, &o.Workers)
+	listenFlag(cmd, &o.Listen)
 	f.DurationVar(&o.Patience, "patience", 30*time.Second, "how long to wait for members to answer")
-	f.BoolVar(&asJSON, "json", false, "print a JSON object for each result")
-	_ = cmd.MarkFlagDirname("data")
+	jsonFlag(cmd, &asJSON)
 	_ = cmd.MarkFlagDirname("archive")
 	return cmd
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,25 +15,32 @@ import (
 
 // benchCommand measures this machine.
 func benchCommand(c console) *cobra.Command {
-	var asJSON, quick bool
+	var quick bool
+	var o stepOptions
 	cmd := &cobra.Command{
-		Use:   "bench",
+		Use:   "bench [PRESET]",
 		Short: "Measure how fast this machine trains",
 		Long: `Measures what this machine can do at most, in multiply-adds and in bytes of memory a second, and what
 entrain makes of it: matrix products and training steps as shares of that peak, the compression and
 the application of updates, and the hash of parameters. All with one thread and with all.
 
 What is compared is measured in turn, round after round, and the medians are shown. Let nothing else
-run meanwhile. It takes a few minutes; --quick takes less than one, and leaves out the larger models.`,
-		Example: "  entrain bench\n  entrain bench --quick --json | jq .sgemm\n  entrain bench step 124m --sequence 1024 --batch 1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+run meanwhile. It takes a few minutes; --quick takes less than one, and leaves out the larger models.
+
+With a PRESET (nano, 10m, 50m, 124m, 350m, 1b) it measures only forward, backward and AdamW of that model on
+a batch of random tokens, and how much memory that takes.`,
+		Example: "  entrain bench\n  entrain bench --quick --json | jq .sgemm\n  entrain bench 124m --sequence 1024 --batch 1 --workers 1",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return benchStep(cmd.Context(), c, args[0], o)
+			}
 			r, err := bench.Run(cmd.Context(), bench.Options{Quick: quick, Progress: func(what string) { c.say("measuring %s", what) }})
 			if err != nil {
 				return err
 			}
 			v := version()
-			if asJSON {
+			if o.asJSON {
 				return c.object(struct {
 					Version versionInfo `json:"version"`
 					bench.Report
@@ -43,9 +49,13 @@ run meanwhile. It takes a few minutes; --quick takes less than one, and leaves o
 			return writeReport(c.out, v, r)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&quick, "quick", false, "take fewer rounds, and leave out the larger models")
-	cmd.AddCommand(benchStepCommand(c))
+	jsonFlag(cmd, &o.asJSON)
+	f := cmd.Flags()
+	f.BoolVar(&quick, "quick", false, "take fewer rounds, and leave out the larger models")
+	f.IntVar(&o.batch, "batch", 8, "with PRESET: `number` of sequences in a step")
+	f.IntVar(&o.sequence, "sequence", 256, "with PRESET: `tokens` of a sequence")
+	workersFlag(cmd, &o.threads)
+	f.IntVar(&o.steps, "steps", 5, "with PRESET: `number` of steps to measure, after one to warm up")
 	return cmd
 }
 
@@ -126,39 +136,16 @@ func threadsText(n int) string {
 	return fmt.Sprintf("%d threads", n)
 }
 
-// stepOptions are the flags of bench step.
+// stepOptions hold the flags of bench PRESET.
 type stepOptions struct {
 	batch, sequence, threads, steps int
 	asJSON                          bool
 }
 
-// benchStepCommand measures one model's training step, in a process that does nothing else: what bench/compare runs.
-func benchStepCommand(c console) *cobra.Command {
-	var o stepOptions
-	cmd := &cobra.Command{
-		Use:   "step PRESET",
-		Short: "Measure the training step of one model",
-		Long: `Measures forward, backward and AdamW of a preset (nano, 10m, 50m, 124m, 350m, 1b) on a batch of random
-tokens, and says how much memory that takes.`,
-		Example: "  entrain bench step 10m\n  entrain bench step 124m --sequence 1024 --batch 1 --threads 1 --json",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return benchStep(cmd.Context(), c, args[0], o)
-		},
-	}
-	f := cmd.Flags()
-	f.IntVar(&o.batch, "batch", 8, "sequences of a step")
-	f.IntVar(&o.sequence, "sequence", 256, "tokens of a sequence")
-	f.IntVar(&o.threads, "threads", runtime.GOMAXPROCS(0), "threads")
-	f.IntVar(&o.steps, "steps", 5, "steps to measure, after one to warm up")
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
-	return cmd
-}
-
 // benchStepMax bounds what step is asked for: above it a flag is a mistake.
 const benchStepMax = 1 << 20
 
-// stepResult is what bench step prints.
+// stepResult is what bench PRESET prints.
 type stepResult struct {
 	Model           string    `json:"model"`
 	Params          int       `json:"params"`
@@ -180,7 +167,7 @@ func benchStep(ctx context.Context, c console, preset string, o stepOptions) err
 		return err
 	}
 	if o.threads < 1 || o.threads > exact.MaxWorkers {
-		return fmt.Errorf("--threads %d: want 1 to %d", o.threads, exact.MaxWorkers)
+		return fmt.Errorf("--workers %d: want 1 to %d", o.threads, exact.MaxWorkers)
 	}
 	if o.steps < 1 || o.steps > benchStepMax || o.batch < 1 || o.batch > benchStepMax {
 		return fmt.Errorf("--steps %d --batch %d: want at least 1 of each, at most %d", o.steps, o.batch, benchStepMax)

@@ -14,7 +14,7 @@ import (
 func TestBenchStepMeasuresAStep(t *testing.T) {
 	s := newShell(t)
 	var r stepResult
-	out := s.ok("bench", "step", "nano", "--batch", "2", "--sequence", "16", "--threads", "2", "--steps", "3", "--json")
+	out := s.ok("bench", "nano", "--batch", "2", "--sequence", "16", "--workers", "2", "--steps", "3", "--json")
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -24,18 +24,18 @@ func TestBenchStepMeasuresAStep(t *testing.T) {
 	if d := math.Abs(float64(r.Loss) - math.Log(256)); d > 3 {
 		t.Errorf("the loss of a new model of 256 tokens is %g", r.Loss)
 	}
-	if text := s.ok("bench", "step", "nano", "--batch", "1", "--sequence", "8", "--steps", "1"); !strings.Contains(text, "nano, 988,544 parameters, 1 x 8 tokens") {
+	if text := s.ok("bench", "nano", "--batch", "1", "--sequence", "8", "--steps", "1"); !strings.Contains(text, "nano, 988,544 parameters, 1 x 8 tokens") {
 		t.Errorf("for people: %q", text)
 	}
 }
 
 func TestBenchStepRefusesWhatCannotBe(t *testing.T) {
 	s := newShell(t)
-	s.fails([]string{"bench", "step", "huge"}, `"huge"`, "124m")
-	s.fails([]string{"bench", "step", "nano", "--threads", "0"}, "--threads 0")
-	s.fails([]string{"bench", "step", "nano", "--steps", "0"}, "--steps 0")
-	s.fails([]string{"bench", "step", "nano", "--batch", "-1"}, "--batch -1")
-	s.fails([]string{"bench", "step", "nano", "--sequence", "4096"}, "4096", "128")
+	s.fails([]string{"bench", "huge"}, `"huge"`, "124m")
+	s.fails([]string{"bench", "nano", "--workers", "0"}, "--workers 0")
+	s.fails([]string{"bench", "nano", "--steps", "0"}, "--steps 0")
+	s.fails([]string{"bench", "nano", "--batch", "-1"}, "--batch -1")
+	s.fails([]string{"bench", "nano", "--sequence", "4096"}, "4096", "128")
 }
 
 func TestBenchEndsWithItsContext(t *testing.T) {

@@ -20,51 +20,51 @@ import (
 	"github.com/entrain-network/entrain/participant"
 )
 
-func bucketCommand(c console) *cobra.Command {
-	return group("bucket", "Serve S3 buckets from this machine",
-		`In a run that exchanges by buckets every miner has an S3 bucket, at whatever provider it likes. Who has a disk
-and an address that others reach, and no provider, can serve buckets itself.`,
-		bucketServeCommand(c), bucketCheckCommand(c))
-}
-
-// serving is bucket serve's flags.
+// serving holds the flags of bucket.
 type serving struct {
-	dir, listen, host, cert, key string
+	dir, addr, public, cert, key string
 	buckets                      []string
 	asJSON                       bool
 }
 
-func bucketServeCommand(c console) *cobra.Command {
+func bucketCommand(c console) *cobra.Command {
 	var o serving
 	cmd := &cobra.Command{
-		Use:   "serve --dir DIR --bucket NAME",
-		Short: "Serve S3 buckets until Ctrl-C",
-		Long: `Serves S3 buckets whose objects are files below DIR, until Ctrl-C. Each --bucket is made if there is none;
-where it is, with the credentials to write and with those that can only read, is written to the files
-NAME.write and NAME.read in DIR, as entrain join takes them. A root secret is made in DIR/secret, from
-which all follow.
+		Use:   "bucket DIR [NAME...]",
+		Short: "Serve S3 buckets from this machine, until Ctrl-C",
+		Long: `Serves S3 buckets until Ctrl-C, for runs that exchange by buckets: there every miner has an S3 bucket, at a
+provider or from this command. The objects are files below DIR. It makes each bucket NAME that does not exist,
+and writes to DIR the files NAME.write and NAME.read, as entrain join takes them: where the bucket is, with
+credentials that can write and with those that can only read. All follow from a secret that it makes in
+DIR/secret.
 
-Others reach the buckets at --host, which is --listen unless said; on the internet give a certificate.`,
-		Example: `  entrain bucket serve --dir ./buckets --bucket mine
-  entrain bucket serve --dir ./buckets --bucket mine --listen 0.0.0.0:9000 --tls-cert cert.pem --tls-key key.pem`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.serveBuckets(cmd.Context(), o) },
+Others reach the buckets at --public, which is --addr by default. On the internet give a certificate.
+Then test the bucket with entrain join --check.`,
+		Example: `  entrain bucket ./buckets mine
+  entrain bucket ./buckets mine --addr 0.0.0.0:9000 --tls-cert cert.pem --tls-key key.pem`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("say where objects are kept: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.dir, o.buckets = args[0], args[1:]
+			return c.serveBuckets(cmd.Context(), o)
+		},
 	}
+	addrFlag(cmd, &o.addr, "127.0.0.1:9000")
 	f := cmd.Flags()
-	f.StringVar(&o.dir, "dir", "", "`directory` of the objects and of the files about them")
-	f.StringVar(&o.listen, "listen", "127.0.0.1:9000", "`address` to listen on, host:port; port 0 is a free one")
-	f.StringVar(&o.host, "host", "", "`host:port` at which others reach it (default: where it listens)")
-	f.StringArrayVar(&o.buckets, "bucket", nil, "`name` of a bucket to make; may be repeated")
+	f.StringVar(&o.public, "public", "", "`HOST:PORT` at which others reach it (default: where it listens)")
 	f.StringVar(&o.cert, "tls-cert", "", "`file` of the certificate, PEM")
 	f.StringVar(&o.key, "tls-key", "", "`file` of its key, PEM")
-	f.BoolVar(&o.asJSON, "json", false, "print a JSON object when buckets can be used")
-	_ = cmd.MarkFlagDirname("dir")
+	jsonFlag(cmd, &o.asJSON)
 	_ = cmd.MarkFlagFilename("tls-cert")
 	_ = cmd.MarkFlagFilename("tls-key")
 	return cmd
 }
 
-// bucketEvent is what bucket serve --json prints.
+// bucketEvent is what bucket --json prints.
 type bucketEvent struct {
 	Event    string   `json:"event"`
 	Endpoint string   `json:"endpoint"`
@@ -88,9 +88,6 @@ func rootSecret(path string) (string, error) {
 
 // serveBuckets serves until ctx ends or the server does.
 func (c console) serveBuckets(ctx context.Context, o serving) error {
-	if o.dir == "" {
-		return errors.New("say where objects are kept with --dir DIR")
-	}
 	if (o.cert == "") != (o.key == "") {
 		return errors.New("--tls-cert and --tls-key go together")
 	}
@@ -106,7 +103,7 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 	if err != nil {
 		return err
 	}
-	s, err := serve.Start(ctx, serve.Config{Dir: filepath.Join(o.dir, "served"), Addr: o.listen, Secret: secret, Cert: o.cert, Key: o.key})
+	s, err := serve.Start(ctx, serve.Config{Dir: filepath.Join(o.dir, "served"), Addr: o.addr, Secret: secret, Cert: o.cert, Key: o.key})
 	if err != nil {
 		return err
 	}
@@ -138,8 +135,8 @@ func (o serving) make(s *serve.Server, name string) error {
 	if err != nil {
 		return err
 	}
-	if o.host != "" {
-		public.Endpoint = o.host
+	if o.public != "" {
+		public.Endpoint = o.public
 	}
 	for suffix, l := range map[string]bucket.Location{".write": own, ".read": public} {
 		if err := l.Check(); err != nil {

@@ -35,7 +35,7 @@ func newShelfOfModels(t *testing.T, names ...string) *shelfOfModels {
 	from, _ := writeForeign(t)
 	root := t.TempDir()
 	for _, name := range names {
-		m.ok("import", from, "-o", filepath.Join(root, name), "--name", name)
+		m.ok("model", "import", from, "-o", filepath.Join(root, name), "--name", name)
 		saved, err := checkpoint.OpenLocal(os.DirFS(filepath.Join(root, name)))
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func (m *shelfOfModels) room(models uint64) { m.env[cacheVariable] = fmt.Sprint(
 
 // args are those of a command that reads a model at its address.
 func (m *shelfOfModels) args(name string) []string {
-	return []string{"generate", m.host.URL + "/" + name, "--prompt", "All", "--tokens", "1"}
+	return []string{"model", "generate", m.host.URL + "/" + name, "--prompt", "All", "--tokens", "1"}
 }
 
 // read reads a model at its address, and returns what people are told.

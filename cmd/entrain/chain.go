@@ -25,8 +25,7 @@ func chainCommand(c console) *cobra.Command {
 replicas once there are four or more. One replica is a chain already.
 
 docs/operators.md says how strangers run one together.`,
-		chainInitCommand(c), chainJoinCommand(c), chainStartCommand(c), chainReplicasCommand(c), chainStakeCommand(c),
-		chainVoteCommand(c), chainLeaveCommand(c), chainTrustCommand(c), chainHistoryCommand(c))
+		chainInitCommand(c), chainStartCommand(c), chainShowCommand(c), chainSeatCommand(c))
 }
 
 // homeFlag adds --home.
@@ -41,23 +40,24 @@ func (c console) homeFlag(cmd *cobra.Command, to *string) {
 
 var errNoHome = errors.New("this system names no directory for data; say where the replica is with --home DIR")
 
-// founding is chain init's flags.
+// founding holds the flags of chain init.
 type founding struct {
 	home, id, api, genesis, keyFile string
+	peering, public                 string // of a replica that joins
 	creators, peers, allocate       []string
 	hosts                           []string
 	replicas                        int
-	supply, stake                   uint64
+	supply, bond                    uint64
 	block                           time.Duration
 }
 
 func chainInitCommand(c console) *cobra.Command {
 	var o founding
 	cmd := &cobra.Command{
-		Use:   "init",
+		Use:   "init [URL...]",
 		Short: "Set up a new chain, or a replica of an existing one",
 		Long: `Sets up a directory with the settings, the genesis and the keys of a replica. With --chain-id this founds a
-new chain, of which this replica is the first; with --genesis FILE it follows an existing one.
+new chain, of which this replica is the first; with URLs, or with --genesis FILE, it follows an existing one.
 
 A new chain has tokens, all of which there ever are: a thousand million, in the account of your key, which is
 made if there is none. With --allocate they go to others; what is left of --supply is yours.
@@ -67,36 +67,55 @@ replica-1 to replica-N: move each to its machine. With --host for each of them t
 their machines, clients at port 7370 and other replicas at 26656; without, all of them run on this machine.
 Four go on when one of them fails or lies.
 
+With URLs of replicas it takes the genesis and the addresses of the others from them. The first start fetches
+the chain's present state, checked by the signatures of the chain's replicas. Name a header that you believe
+after the URL, as #HEIGHT:HASH, from somebody you trust who ran entrain chain show. It is needed when the
+chain is older than five days. Before, the genesis is enough, which is believed as the URLs serve it: compare
+the hash that is printed with what you were told. The new replica follows the chain and serves clients. It
+votes on blocks when it has a seat: see entrain chain seat.
+
 The addresses can be changed later in the directory's chain.json.`,
 		Example: `  entrain chain init --chain-id my-chain
   entrain chain init --chain-id my-chain --api 0.0.0.0:7370 --creator $(entrain key show)
   entrain chain init --chain-id my-chain --supply 5000000 --allocate 1f0c...e2=1000000
   entrain chain init --chain-id my-chain --replicas 4 --home ./chain
   entrain chain init --chain-id my-chain --replicas 4 --host a.example.org --host b.example.org --host c.example.org --host d.example.org
+  entrain chain init https://a.example.org --peering 0.0.0.0:26656 --public me.example.org:26656
+  entrain chain init https://a.example.org#81722:9f3c...01 https://b.example.org
   entrain chain init --genesis genesis.json --peer 3f2a...@203.0.113.5:26656`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, urls []string) error {
 			if len(o.allocate) > 0 && !cmd.Flags().Changed("supply") {
 				o.supply = 0 // just what is allocated
 			}
-			if !cmd.Flags().Changed("stake") {
-				o.stake = o.supply / 1000
+			if !cmd.Flags().Changed("bond") {
+				o.bond = o.supply / 1000
 			}
-			return c.chainInit(o)
+			switch {
+			case o.home == "":
+				return errNoHome
+			case len(urls) == 0:
+				return c.chainInit(o)
+			case o.id != "" || o.genesis != "" || o.replicas != 1:
+				return errors.New("with URLs the replica follows their chain: leave out --chain-id, --genesis and --replicas")
+			}
+			return c.chainJoin(cmd.Context(), o, urls)
 		},
 	}
 	c.homeFlag(cmd, &o.home)
 	f := cmd.Flags()
-	f.StringVar(&o.id, "chain-id", "", "`name` of the new chain: a-z, 0-9 and -")
+	f.StringVar(&o.id, "chain-id", "", "`name` of the chain: a-z, 0-9 and -")
 	f.StringVar(&o.genesis, "genesis", "", "genesis `file` of an existing chain")
-	f.StringVar(&o.api, "api", comet.DefaultAPI, "`address` where clients reach the replica")
+	f.StringVar(&o.api, "api", comet.DefaultAPI, "`HOST:PORT` where clients reach the replica")
+	f.StringVar(&o.peering, "peering", comet.DefaultPeering, "`HOST:PORT` where a replica that follows URLs listens for others; the default is for one without a seat")
+	f.StringVar(&o.public, "public", "", "`HOST:PORT` at which others reach it, if that is another address")
 	f.StringArrayVar(&o.creators, "creator", nil, "public `key` that may create runs; may be repeated (default: anyone may)")
-	f.StringArrayVar(&o.peers, "peer", nil, "another replica, as `ID@host:port`; may be repeated")
+	f.StringArrayVar(&o.peers, "peer", nil, "another replica, as `ID@HOST:PORT`; may be repeated (default: what the URLs say)")
 	f.Uint64Var(&o.supply, "supply", defaultSupply, "`tokens` of the new chain in all; with --allocate only, as many as those")
 	f.StringArrayVar(&o.allocate, "allocate", nil, "`KEY=AMOUNT` of the new chain's tokens; may be repeated")
 	f.IntVar(&o.replicas, "replicas", 1, "`number` of replicas that begin the new chain")
 	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` that one of the replicas will run on, as the others and clients reach it; once for each")
-	f.Uint64Var(&o.stake, "stake", 0, "`tokens` behind each replica, besides --supply: it loses them if it votes twice, and they give its votes weight (default a 1000th of the supply)")
+	f.Uint64Var(&o.bond, "bond", 0, "`tokens` behind each replica, besides --supply: it loses them if it votes twice, and they give its votes weight (default a 1000th of the supply)")
 	keyFlag(cmd, &o.keyFile)
 	f.DurationVar(&o.block, "block", comet.DefaultBlock, "`time` between blocks, and so the resolution of all deadlines")
 	return cmd
@@ -104,11 +123,8 @@ The addresses can be changed later in the directory's chain.json.`,
 
 // chainInit sets up a replica's directory.
 func (c console) chainInit(f founding) error {
-	if f.home == "" {
-		return errNoHome
-	}
 	if (f.id == "") == (f.genesis == "") {
-		return errors.New("say either --chain-id ID for a new chain, or --genesis FILE for a replica of an existing one")
+		return errors.New("say either --chain-id NAME for a new chain, or URLs or --genesis FILE for a replica of an existing one")
 	}
 	o := comet.Options{Chain: f.id, API: f.api, Peers: f.peers, Block: f.block}
 	for _, s := range f.creators {
@@ -132,7 +148,7 @@ func (c console) chainInit(f founding) error {
 		}
 	}
 	if f.genesis == "" {
-		o.Stake = f.stake
+		o.Stake = f.bond
 		if o.Operator, err = c.founder(f); err != nil {
 			return err
 		}
@@ -156,7 +172,7 @@ func (c console) founder(f founding) (key.Public, error) {
 	if err != nil {
 		return key.Public{}, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && f.stake == 0 {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && f.bond == 0 {
 		return key.Public{}, nil
 	}
 	k, _, err := c.ownKey(f.keyFile)
@@ -277,8 +293,8 @@ start it again and it goes on.`,
 		},
 	}
 	c.homeFlag(cmd, &home)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object when clients can be served")
-	cmd.Flags().BoolVar(&verbose, "verbose", false, "log what the engine does")
+	jsonFlag(cmd, &asJSON)
+	verboseFlag(cmd, &verbose)
 	return cmd
 }
 

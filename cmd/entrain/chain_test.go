@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger/comet"
 )
 
@@ -46,21 +44,19 @@ func TestAChainOfSeveralFromTheCommandLine(t *testing.T) {
 	}()
 	s.env["ENTRAIN_CHAIN"] = replica.Endpoint()
 	two := filepath.Join(t.TempDir(), "two")
-	s.ok("chain", "join", replica.Endpoint(), "--home", two, "--api", "127.0.0.1:0",
+	s.ok("chain", "init", replica.Endpoint(), "--home", two, "--api", "127.0.0.1:0",
 		"--peer", strings.Repeat("a", 40)+"@127.0.0.1:1")
-	s.ok("chain", "stake", "5000000", "--home", two)
-	var list []host.Replica
-	if err := json.Unmarshal([]byte(s.ok("chain", "replicas", "--json")), &list); err != nil || len(list) != 2 {
-		t.Fatalf("replicas %v (%v)", list, err)
+	s.ok("chain", "seat", "stake", "5000000", "--home", two)
+	shown := object[shownChain](s, "chain", "show", "--json")
+	if len(shown.Replicas) != 2 || len(shown.Trusted) != 1 || !strings.HasPrefix(shown.Trusted[0], replica.Endpoint()+"#") {
+		t.Fatalf("chain show: %+v", shown)
 	}
 	id, err := comet.ReadIdentity(two)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.ok("chain", "leave", id.Key.String()) // a candidate's tokens come back at once
-	if trust := strings.TrimSpace(s.ok("chain", "trust")); !strings.HasPrefix(trust, replica.Endpoint()+"#") {
-		t.Errorf("chain trust prints %q", trust)
-	} else if got := s.ok("chain", "replicas", "--chain", trust); strings.Contains(got, id.Key.String()) {
+	s.ok("chain", "seat", "leave", id.Key.String()) // a candidate's tokens come back at once
+	if got := s.ok("chain", "show", "--chain", shown.Trusted[0]); strings.Contains(got, id.Key.String()) {
 		t.Errorf("the replica that has left is shown:\n%s", got)
 	}
 }

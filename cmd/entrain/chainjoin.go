@@ -8,51 +8,12 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/onchain"
 )
 
-// joining is chain join's flags.
-type joining struct {
-	home, api, peering, public string
-	peers                      []string
-}
-
-func chainJoinCommand(c console) *cobra.Command {
-	var o joining
-	cmd := &cobra.Command{
-		Use:   "join URL...",
-		Short: "Set up a replica of a chain that others run",
-		Long: `Sets up a directory for one more replica of the chain that is served at the URLs: keys of its own, the
-chain's genesis, and the addresses of the others. When it is started it fetches the chain's present state from
-them, checked by the signatures of the chain's replicas, and goes on from there.
-
-Name a header that you believe after the URL, as #HEIGHT:HASH: who runs the chain prints it with
-"entrain chain trust". It is needed when the chain is older than five days; before, the genesis is enough,
-which is believed as the URLs serve it: compare the hash that is printed with what you were told.
-
-The new replica follows the chain and serves clients. It votes on blocks when it has a seat: put tokens behind
-it with "entrain chain stake", and the others decide with "entrain chain vote".`,
-		Example: "  entrain chain join https://a.example.org --peering 0.0.0.0:26656 --public me.example.org:26656\n" +
-			"  entrain chain join https://a.example.org#81722:9f3c...01 https://b.example.org",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.chainJoin(cmd.Context(), o, args) },
-	}
-	c.homeFlag(cmd, &o.home)
-	f := cmd.Flags()
-	f.StringVar(&o.api, "api", comet.DefaultAPI, "`address` where clients reach the replica")
-	f.StringVar(&o.peering, "peering", comet.DefaultPeering, "`address` where it listens for other replicas; the default is for one without a seat")
-	f.StringVar(&o.public, "public", "", "`HOST:PORT` where other replicas reach it, if that is another address")
-	f.StringArrayVar(&o.peers, "peer", nil, "another replica, as `ID@host:port`; may be repeated (default: what the URLs say)")
-	return cmd
-}
-
-func (c console) chainJoin(ctx context.Context, j joining, urls []string) error {
-	if j.home == "" {
-		return errNoHome
-	}
+// chainJoin sets up a replica of the chain that is served at URLs.
+func (c console) chainJoin(ctx context.Context, j founding, urls []string) error {
 	ctx, cancel := context.WithTimeout(ctx, onchain.Patience)
 	defer cancel()
 	o := comet.Options{API: j.api, Peering: j.peering, Public: j.public, Peers: j.peers}

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 	"github.com/entrain-network/entrain/spec"
@@ -52,6 +54,50 @@ func parses(t *testing.T, line string) string {
 		return err.Error()
 	}
 	return ""
+}
+
+// commandsMost is how many commands a user may be asked to know.
+const commandsMost = 40
+
+// works reports whether a command does something, and does not only hold others.
+func works(cmd *cobra.Command) bool {
+	return !cmd.HasSubCommands() || cmd.LocalNonPersistentFlags().HasFlags()
+}
+
+func TestThereAreFewCommands(t *testing.T) {
+	commands, flags := 0, 0
+	walk(newRoot(newShell(t).console), func(cmd *cobra.Command) {
+		if !works(cmd) {
+			return
+		}
+		commands++
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" {
+				flags++
+			}
+		})
+	})
+	t.Logf("%d commands, %d flags", commands, flags)
+	if commands > commandsMost {
+		t.Errorf("%d commands, want at most %d", commands, commandsMost)
+	}
+}
+
+// A flag of one name takes the same kind of value in every command.
+func TestAFlagMeansOneThing(t *testing.T) {
+	type use struct{ command, takes string }
+	first := map[string]use{}
+	walk(newRoot(newShell(t).console), func(cmd *cobra.Command) {
+		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			name, _ := pflag.UnquoteUsage(f)
+			is := use{cmd.CommandPath(), f.Value.Type() + " " + name + " -" + f.Shorthand}
+			if was, ok := first[f.Name]; !ok {
+				first[f.Name] = is
+			} else if was.takes != is.takes {
+				t.Errorf("--%s is %q in %q and %q in %q", f.Name, was.takes, was.command, is.takes, is.command)
+			}
+		})
+	})
 }
 
 // Every command teaches: a sentence in the list, a text of its own, and examples that it would take.
@@ -118,7 +164,7 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		want []string
 	}{
 		{"statsu", []string{`unknown command "statsu"`}},
-		{"join", []string{"say the name of one run", "entrain join RUN", "entrain run list"}},
+		{"join", []string{"say the name of one run", "entrain join RUN", "entrain status"}},
 		{"join ../up", []string{`"../up" is not a run's name`}},
 		{"join a b", []string{"say the name of one run"}},
 		{"join a --workers 0 --checkpoints -1 --linger -1s", []string{"--workers 0", "--checkpoints -1", "--linger -1s"}},
@@ -126,21 +172,21 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		{"demo --clients 0", []string{"--clients 0", "1 to 64"}},
 		{"demo --rounds 0", []string{"--rounds 0"}},
 		{"demo --preset huge", []string{"--preset", "huge", "nano"}},
-		{"demo --data nothing-here.txt", []string{"nothing-here.txt", "no such file"}},
+		{"demo --text nothing-here.txt", []string{"nothing-here.txt", "no such file"}},
 		{"chain init", []string{"--chain-id", "--genesis"}},
 		{"chain init --chain-id Ä", []string{"chain id"}},
 		{"chain init --chain-id a --creator me", []string{"--creator", "64 hexadecimal digits"}},
 		{"chain start", []string{"entrain chain init"}},
 		{"run create", []string{"-f FILE", "examples/run.toml"}},
 		{"run create -f none.toml", []string{"none.toml", "no such file"}},
-		{"data prepare", []string{"say which files", "entrain data prepare -o DIR FILE..."}},
+		{"data prepare", []string{"say which files", "--mix", "entrain data prepare -o DIR FILE..."}},
 		{"data prepare x", []string{"-o DIR"}},
 		{"data prepare -o d --format csv x", []string{`"csv"`, "text, uint16, uint32, jsonl"}},
 		{"data prepare -o d --held-out 0.9 x", []string{"0 to 0.5"}},
 		{"data show nowhere", []string{"entrain data prepare"}},
-		{"generate nowhere", []string{"nowhere", "manifest.json"}},
-		{"generate x --tokens 0", []string{"--tokens 0"}},
-		{"generate x --temperature -1 --top-k -1", []string{"temperature"}},
+		{"model generate nowhere", []string{"nowhere", "manifest.json"}},
+		{"model generate x --tokens 0", []string{"--tokens 0"}},
+		{"model generate x --temperature -1 --top-k -1", []string{"temperature"}},
 		{"status --chain http://127.0.0.1:1", []string{"refused", "entrain chain start", "--chain URL"}},
 		{"status --chain nonsense", []string{"nonsense"}},
 	} {
@@ -150,7 +196,7 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 
 func TestDemoWithoutItsTextSaysWhatToDo(t *testing.T) {
 	t.Setenv("GOROOT", t.TempDir())
-	newShell(t).fails([]string{"demo"}, "Newton's Opticks", "Isaac.Newton-Opticks.txt", "--data FILE")
+	newShell(t).fails([]string{"demo"}, "Newton's Opticks", "Isaac.Newton-Opticks.txt", "--text FILE")
 }
 
 // All that is wrong with a specification is reported at once.
@@ -228,16 +274,8 @@ func TestDataCommands(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	s := newShell(t)
-	var v versionInfo
-	if err := json.Unmarshal([]byte(s.ok("version", "--json")), &v); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(v.Go, "go1.") || v.Kernels == "" || !strings.Contains(v.Platform, "/") {
-		t.Errorf("got %+v", v)
-	}
-	if text := s.ok("version"); !strings.Contains(text, v.Kernels) || !strings.Contains(text, v.Go) {
-		t.Errorf("got %q", text)
+	if got := newShell(t).ok("--version"); !strings.Contains(got, "go1.") || !strings.Contains(got, exact.Kernels()[0].Name()) {
+		t.Errorf("got %q", got)
 	}
 }
 

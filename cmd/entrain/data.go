@@ -23,13 +23,14 @@ func dataCommand(c console) *cobra.Command {
 	return group("data", "Prepare what a run trains on",
 		`A run trains on a data set: shards of tokens with a manifest of hashes. The manifest's hash stands in the
 run's configuration, so every participant trains on the same tokens, wherever it got them from.`,
-		dataPrepareCommand(c), dataShowCommand(c), dataServeCommand(c), dataUploadCommand(c), dataMixCommand(c))
+		dataPrepareCommand(c), dataShowCommand(c), dataPublishCommand(c))
 }
 
 // preparation is what the flags of "data prepare" say.
 type preparation struct {
 	out, name, format, field, split, tokenizer string
 
+	mix         []string // WEIGHT:SET
 	heldOut     float64
 	shardTokens uint64
 	workers     int
@@ -53,15 +54,30 @@ A part is held out: it is never trained on, and the loss on it is what the model
 end of each text or token file; of JSON lines and tables a random choice of texts, by their contents.
 
 The result depends on the contents and the order of the files only, so others who prepare the same files
-get the same hash. Interrupted or killed, it goes on where it was when called again.`,
+get the same hash. Interrupted or killed, it goes on where it was when called again.
+
+--mix WEIGHT:SET, given once for each set, makes a directory that stands for several prepared sets of one
+tokenizer, and is used like one. With the weights 3, 1 and 2, of every six sequences in a row three come from
+the first set, one from the second and two from the third, in an order that the run's seed draws. Each set
+gives each of its sequences once before any comes again, so a small set with a large weight is read several
+times while a large one is read once. The files are linked, not copied, where the file system can.`,
 		Example: `  entrain data prepare -o ./corpus book1.txt book2.txt
   entrain data prepare -o ./web --tokenizer train:32000 ./fineweb-edu/sample/10BT
   entrain data prepare -o ./chats --tokenizer ./gpt2/tokenizer.json --field body posts.jsonl.zst
-  entrain data prepare -o ./tokens --tokenizer ./gpt2/tokenizer.json --format uint16 shard-*.bin`,
-		Args: needFiles,
+  entrain data prepare -o ./tokens --tokenizer ./gpt2/tokenizer.json --format uint16 shard-*.bin
+  entrain data prepare -o ./corpus --mix 3:./web --mix 1:./code --mix 2:./books`,
+		Args: func(cmd *cobra.Command, files []string) error {
+			if (len(files) == 0) == (len(p.mix) == 0) {
+				return fmt.Errorf("say which files to use, or which sets with --mix: %s", cmd.UseLine())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if p.out == "" {
 				return errors.New("say where the data set goes with -o DIR")
+			}
+			if len(p.mix) > 0 {
+				return p.makeMix(cmd.Context(), c)
 			}
 			m, err := p.prepare(cmd.Context(), c, files)
 			if errors.Is(err, context.Canceled) {
@@ -74,35 +90,34 @@ get the same hash. Interrupted or killed, it goes on where it was when called ag
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&p.out, "out", "o", "", "`directory` of the data set")
-	f.StringVar(&p.name, "name", "", "name of the data set (default: the directory's)")
+	outputFlag(cmd, &p.out, "data set")
+	f.StringVar(&p.name, "name", "", "`name` of the data set (default: the directory's)")
+	f.StringArrayVar(&p.mix, "mix", nil, "`WEIGHT:SET`: mix prepared data sets instead of preparing files; once for each")
 	f.StringVar(&p.format, "format", "auto", "what the files hold: "+strings.Join(data.FormatNames(), ", "))
 	f.StringVar(&p.field, "field", data.DefaultField, "`name` of the field or column with the text")
 	f.StringVar(&p.split, "split", "train", "which files of directories to take: train, validation or test")
 	f.StringVar(&p.tokenizer, "tokenizer", "bytes", "\"bytes\", \"train:VOCAB\", or a tokenizer.json")
 	f.Float64Var(&p.heldOut, "held-out", 0.05, "share that is not trained on, 0 to 0.5")
 	f.Uint64Var(&p.shardTokens, "shard-tokens", data.ShardTokens, "tokens in a file of the data set")
-	f.IntVar(&p.workers, "workers", 0, "cores to use (default: all)")
-	f.BoolVar(&asJSON, "json", false, "print a JSON object")
-	_ = cmd.MarkFlagDirname("out")
+	workersFlag(cmd, &p.workers)
+	jsonFlag(cmd, &asJSON)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(data.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func needFiles(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return fmt.Errorf("say which files to use: %s", cmd.UseLine())
+// fillName names the data set as its directory, unless it has a name.
+func (p *preparation) fillName() error {
+	if p.name != "" {
+		return nil
 	}
-	return nil
+	abs, err := filepath.Abs(p.out)
+	p.name = data.PlainName(filepath.Base(abs))
+	return err
 }
 
 func (p *preparation) prepare(ctx context.Context, c console, paths []string) (data.Manifest, error) {
-	if p.name == "" {
-		abs, err := filepath.Abs(p.out)
-		if err != nil {
-			return data.Manifest{}, err
-		}
-		p.name = data.PlainName(filepath.Base(abs))
+	if err := p.fillName(); err != nil {
+		return data.Manifest{}, err
 	}
 	format, err := data.ParseFormat(p.format)
 	if err != nil {
@@ -250,7 +265,7 @@ what "data prepare" would find in it.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&asJSON, "json", false, "print a JSON object")
+	jsonFlag(cmd, &asJSON)
 	f.BoolVar(&verify, "verify", false, "read and verify every shard")
 	f.StringVar(&format, "format", "auto", "what the file holds: "+strings.Join(data.FormatNames(), ", "))
 	f.StringVar(&field, "field", data.DefaultField, "`name` of the field or column with the text")

@@ -97,7 +97,7 @@ func TestDataIsServedUntilTheCommandEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, c, []string{"data", "serve", filepath.Join(dir, "set"), "--listen", "127.0.0.1:0", "--verify"})
+		err := run(ctx, c, []string{"data", "publish", filepath.Join(dir, "set"), "--addr", "127.0.0.1:0", "--verify"})
 		lines.CloseWithError(err)
 		ended <- err
 	}()
@@ -118,5 +118,5 @@ func TestDataIsServedUntilTheCommandEnds(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("ended by Ctrl-C: %v", err)
 	}
-	s.fails([]string{"data", "serve", dir}, "manifest")
+	s.fails([]string{"data", "publish", dir}, "manifest")
 }

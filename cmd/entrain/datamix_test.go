@@ -16,7 +16,7 @@ func TestDataMix(t *testing.T) {
 		s.ok("data", "prepare", "-o", filepath.Join(dir, name), writeFile(t, filepath.Join(dir, name+".txt"), strings.Repeat(name+" is what there is. ", 500)))
 	}
 	mix := filepath.Join(dir, "mix")
-	hash := strings.TrimSpace(s.ok("data", "mix", "-o", mix, "3:"+filepath.Join(dir, "web"), "1:"+filepath.Join(dir, "code")))
+	hash := strings.TrimSpace(s.ok("data", "prepare", "-o", mix, "--mix", "3:"+filepath.Join(dir, "web"), "--mix", "1:"+filepath.Join(dir, "code")))
 	if hash != mustManifest(t, mix) {
 		t.Errorf("it prints %q", hash)
 	}
@@ -36,7 +36,7 @@ func TestDataMix(t *testing.T) {
 		t.Errorf("a member reads it with %d held-out sequences: %v", tr.HeldOut, err)
 	}
 	for _, args := range [][]string{{}, {"3"}, {"x:" + mix}, {"1:" + mix}, {"1:" + filepath.Join(dir, "none")}, {"0:" + filepath.Join(dir, "web")}} {
-		if _, _, err := s.run(append([]string{"data", "mix", "-o", filepath.Join(dir, "bad")}, args...)...); err == nil {
+		if _, _, err := s.run(append([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--mix"}, args...)...); err == nil {
 			t.Errorf("%q makes a mix", args)
 		}
 	}

@@ -56,7 +56,7 @@ On a terminal a window shows the run; q or Ctrl-C stops everything. With --keep 
 everything, and the same command continues from there.`,
 		Example: `  entrain demo
   entrain demo --clients 6 --rounds 500 --keep ./network
-  entrain demo --data novel.txt --json | tail -1
+  entrain demo --text novel.txt --json | tail -1
   entrain demo --adversary sign-flip --verification 25
   entrain demo --exchange bucket
   entrain demo --exchange bucket --adversary noise --json | tail -1 | jq .adversary_reward_share
@@ -77,14 +77,14 @@ everything, and the same command continues from there.`,
 	f.IntVar(&o.Validators, "validators", 2, "with --exchange bucket: `number` of validators")
 	f.DurationVar(&o.Window, "window", time.Second, "with --exchange bucket: window `duration`; results not finished by then are discarded")
 	f.Uint32Var(&o.Rounds, "rounds", o.Rounds, "`number` of rounds that train; with --exchange bucket, windows")
-	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
+	f.StringVar(&o.Text, "text", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
 	f.StringVar(&o.keep, "keep", "", "`directory` in which to keep everything")
 	f.StringVar(&o.Preset, "preset", o.Preset, "model: nano (1 million parameters), a larger preset, or tiny, for a quick look")
 	f.StringVar(&o.Adversary, "adversary", "", "let the last client cheat in the way of this `kind`")
 	f.Uint8Var(&o.Verification, "verification", o.Verification, "`percent` of the results that others recompute; with --adversary the default is 25")
-	f.BoolVar(&o.asJSON, "json", false, "print events, and at the end a summary, as lines of JSON")
+	jsonFlag(cmd, &o.asJSON)
 	windowFlags(cmd, &o.plain, &o.noColor)
-	_ = cmd.MarkFlagFilename("data")
+	_ = cmd.MarkFlagFilename("text")
 	_ = cmd.MarkFlagDirname("keep")
 	_ = cmd.RegisterFlagCompletionFunc("adversary", cobra.FixedCompletions(demo.KindNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("exchange", cobra.FixedCompletions([]string{demo.Peers, demo.Buckets}, cobra.ShellCompDirectiveNoFileComp))
@@ -112,7 +112,7 @@ func (o *demoOptions) settle(ctx context.Context, given func(flag string) bool) 
 		{"adversary", o.Adversary, s.Adversary, func() { o.Adversary = s.Adversary }},
 		{"clients", o.Clients, s.Clients, func() { o.Clients = s.Clients }},
 		{"rounds", o.Rounds, s.Rounds, func() { o.Rounds = s.Rounds }},
-		{"data", o.Text, s.Text, func() { o.Text = s.Text }},
+		{"text", o.Text, s.Text, func() { o.Text = s.Text }},
 		{"preset", o.Preset, s.Preset, func() { o.Preset = s.Preset }},
 		{"verification", o.Verification, s.Verification, func() { o.Verification = s.Verification }},
 		{"validators", o.Validators, s.Validators, func() { o.Validators = s.Validators }},

@@ -79,7 +79,7 @@ func TestDemoByBucketsRefusesWhatMakesNoSense(t *testing.T) {
 		{"--exchange bucket --s3 https://example.org/x", "--s3"},
 	} {
 		s := newShell(t)
-		err := run(t.Context(), s.console, append([]string{"demo", "--data", writeFile(t, filepath.Join(t.TempDir(), "text"), strings.Repeat("words ", 60_000))}, strings.Fields(c.args)...))
+		err := run(t.Context(), s.console, append([]string{"demo", "--text", writeFile(t, filepath.Join(t.TempDir(), "text"), strings.Repeat("words ", 60_000))}, strings.Fields(c.args)...))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("demo %s: got %v, want %q", c.args, err, c.want)
 		}
@@ -96,7 +96,7 @@ func TestMinersBucketsAreTried(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, server, []string{"bucket", "serve", "--dir", dir, "--listen", "127.0.0.1:0", "--bucket", "mine", "--bucket", "other", "--json"})
+		err := run(ctx, server, []string{"bucket", dir, "mine", "other", "--addr", "127.0.0.1:0", "--json"})
 		ended <- errors.Join(err, lines.CloseWithError(err))
 	}()
 	var served bucketEvent

@@ -152,7 +152,7 @@ func kill(t *testing.T, pid int) {
 // tinyArgs make a demo of seconds.
 func tinyArgs(t *testing.T, rounds string) []string {
 	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("It was the best of times, it was the worst of times. ", 2000))
-	return []string{"--data", text, "--preset", demo.PresetTiny, "--clients", "2", "--rounds", rounds}
+	return []string{"--text", text, "--preset", demo.PresetTiny, "--clients", "2", "--rounds", rounds}
 }
 
 // A client and the chain are killed in the middle of a run, and the demo itself is interrupted and called again: the run goes on, and in
@@ -242,8 +242,8 @@ func checkSummary(t *testing.T, s demo.Summary, dir string, rounds uint32) {
 		t.Errorf("the checkpoint is of parameters %s after step %d", saved.Manifest.Params, saved.Manifest.Step)
 	}
 	sh := newShell(t)
-	text := sh.ok("generate", s.Checkpoint, "--prompt", "It was ", "--tokens", "20", "--seed", "1")
-	if !strings.HasPrefix(text, "It was ") || len(text) <= len("It was ") || text != sh.ok("generate", s.Checkpoint, "--prompt", "It was ", "--tokens", "20", "--seed", "1") {
+	text := sh.ok("model", "generate", s.Checkpoint, "--prompt", "It was ", "--tokens", "20", "--seed", "1")
+	if !strings.HasPrefix(text, "It was ") || len(text) <= len("It was ") || text != sh.ok("model", "generate", s.Checkpoint, "--prompt", "It was ", "--tokens", "20", "--seed", "1") {
 		t.Errorf("generated %q", text)
 	}
 }

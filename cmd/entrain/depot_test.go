@@ -62,7 +62,7 @@ func TestARunLivesInBuckets(t *testing.T) {
 	corpus := foreignData(t, s, imported)
 
 	s.console.env = withSecrets(s.console.env, own)
-	if out := s.ok("data", "upload", corpus, bare(own.Under("corpus"))); strings.TrimSpace(out) != mustManifest(t, corpus) {
+	if out := s.ok("data", "publish", corpus, bare(own.Under("corpus"))); strings.TrimSpace(out) != mustManifest(t, corpus) {
 		t.Errorf("the upload of the data prints %q", out)
 	}
 	saved, err := checkpoint.OpenLocal(os.DirFS(imported))

@@ -32,9 +32,9 @@ the greatest per character.
 A task's file holds a JSON record a line, with the fields of its data set on Hugging Face. Tasks:
 
   ` + strings.Join(eval.Tasks(), ", "),
-		Example: `  entrain eval ./checkpoint --task hellaswag=hellaswag_val.jsonl --task piqa=piqa_valid.jsonl
-  entrain eval ./state --task mmlu=anatomy.jsonl --limit 100 --json
-  entrain eval https://models.example.org/my-run --task arc=ARC-Challenge-Test.jsonl`,
+		Example: `  entrain model eval ./checkpoint --task hellaswag=hellaswag_val.jsonl --task piqa=piqa_valid.jsonl
+  entrain model eval ./state --task mmlu=anatomy.jsonl --items 100 --json
+  entrain model eval https://models.example.org/my-run --task arc=ARC-Challenge-Test.jsonl`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,9 +75,9 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 	}
 	from.flags(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&specs, "task", nil, "`name=file` of a task; may be repeated")
-	f.IntVar(&limit, "limit", 0, "score only the first `number` of records of each task; 0: all")
-	f.BoolVar(&asJSON, "json", false, "print the results as JSON")
+	f.StringArrayVar(&specs, "task", nil, "`NAME=FILE` of a task; may be repeated")
+	f.IntVar(&limit, "items", 0, "score only the first `number` of records of each task; 0: all")
+	jsonFlag(cmd, &asJSON)
 	f.BoolVar(&scores, "scores", false, "with --json: the log-likelihood of every choice too")
 	return cmd
 }

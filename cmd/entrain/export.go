@@ -19,21 +19,21 @@ func exportCommand(c console) *cobra.Command {
 	var force bool
 	var from checkpointSource
 	cmd := &cobra.Command{
-		Use:   "export CHECKPOINT --gguf FILE",
-		Short: "Write a model in another program's format",
+		Use:   "export CHECKPOINT -o FILE",
+		Short: "Write a model as a GGUF file",
 		Long: `Writes the model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is
 used, as one GGUF file: the format of llama.cpp and of what is built on it. Checkpoints themselves are in the
 layout of Hugging Face and need no export for transformers, vLLM and others that read it.
 
 ` + aboutAddresses,
-		Example: `  entrain export ./checkpoint --gguf model.gguf
-  entrain export ./state --gguf model-q8.gguf --type q8_0
-  entrain export "hf://owner/my-run?revision=step-000300" --gguf model.gguf`,
+		Example: `  entrain model export ./checkpoint -o model.gguf
+  entrain model export ./state -o model-q8.gguf --type q8_0
+  entrain model export "hf://owner/my-run?revision=step-000300" -o model.gguf`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
-				return errors.New("say where the file goes: --gguf FILE")
+				return errors.New("say where the file goes with -o FILE")
 			}
 			typ, err := gguf.ParseType(strings.ToLower(typeName))
 			if err != nil {
@@ -68,7 +68,7 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 	}
 	from.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&out, "gguf", "", "`file` to write")
+	outputFlag(cmd, &out, "file")
 	f.StringVar(&typeName, "type", "f16", "how matrices are held: f32 (exactly the model), f16, bf16 or q8_0")
 	f.BoolVar(&force, "force", false, "replace the file if it exists")
 	return cmd

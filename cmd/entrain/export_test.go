@@ -43,16 +43,16 @@ func TestExport(t *testing.T) {
 	sh, dir := newShell(t), writeCheckpoint(t)
 	file := filepath.Join(t.TempDir(), "model.gguf")
 	for _, typ := range []string{"f32", "Q8_0"} {
-		sh.ok("export", dir, "--gguf", file, "--type", typ, "--force")
+		sh.ok("model", "export", dir, "-o", file, "--type", typ, "--force")
 		b, err := os.ReadFile(file)
 		if err != nil || !strings.HasPrefix(string(b), "GGUF\x03") {
 			t.Fatalf("as %s the file begins with %q, %v", typ, b[:min(len(b), 8)], err)
 		}
 	}
-	if _, _, err := sh.run("export", dir, "--gguf", file); err == nil || !strings.Contains(err.Error(), "--force") {
+	if _, _, err := sh.run("model", "export", dir, "-o", file); err == nil || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("a file that exists: %v", err)
 	}
-	if _, _, err := sh.run("export", dir, "--gguf", filepath.Join(t.TempDir(), "x"), "--type", "q4"); err == nil || !strings.Contains(err.Error(), "q8_0") {
+	if _, _, err := sh.run("model", "export", dir, "-o", filepath.Join(t.TempDir(), "x"), "--type", "q4"); err == nil || !strings.Contains(err.Error(), "q8_0") {
 		t.Errorf("an unknown type: %v", err)
 	}
 	weights := filepath.Join(dir, checkpoint.WeightsFile)
@@ -65,7 +65,7 @@ func TestExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := filepath.Join(t.TempDir(), "other.gguf")
-	if _, _, err := sh.run("export", dir, "--gguf", other); err == nil || !strings.Contains(err.Error(), "corrupt") {
+	if _, _, err := sh.run("model", "export", dir, "-o", other); err == nil || !strings.Contains(err.Error(), "corrupt") {
 		t.Errorf("damaged weights: %v", err)
 	}
 	if _, err := os.Stat(other); err == nil {
@@ -76,12 +76,12 @@ func TestExport(t *testing.T) {
 func TestEval(t *testing.T) {
 	sh, dir := newShell(t), writeCheckpoint(t)
 	records := filepath.Join("..", "..", "eval", "testdata")
-	out := sh.ok("eval", dir, "--task", "piqa="+filepath.Join(records, "piqa.jsonl"), "--task", "arc_easy="+filepath.Join(records, "arc_easy.jsonl"), "--limit", "2")
+	out := sh.ok("model", "eval", dir, "--task", "piqa="+filepath.Join(records, "piqa.jsonl"), "--task", "arc_easy="+filepath.Join(records, "arc_easy.jsonl"), "--items", "2")
 	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 3 || !strings.Contains(lines[1], "piqa") || !strings.Contains(lines[2], "arc_easy") {
 		t.Errorf("printed\n%s", out)
 	}
 	var results []eval.Result
-	out = sh.ok("eval", dir, "--task", "boolq="+filepath.Join(records, "boolq.jsonl"), "--json", "--scores")
+	out = sh.ok("model", "eval", dir, "--task", "boolq="+filepath.Join(records, "boolq.jsonl"), "--json", "--scores")
 	if err := json.Unmarshal([]byte(out), &results); err != nil || len(results) != 1 || results[0].Items != 2 || len(results[0].Scores) != 2 {
 		t.Errorf("printed %s, %v", out, err)
 	}
@@ -95,7 +95,7 @@ func TestEval(t *testing.T) {
 		{[]string{"--task", "trivia=" + filepath.Join(records, "piqa.jsonl")}, "arc_challenge"},
 		{[]string{"--task", "hellaswag=" + filepath.Join(records, "piqa.jsonl")}, "line 1"},
 	} {
-		if _, _, err := sh.run(append([]string{"eval", dir}, c.args...)...); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := sh.run(append([]string{"model", "eval", dir}, c.args...)...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("eval %s: %v, want an error with %q", c.args, err, c.want)
 		}
 	}

@@ -25,9 +25,9 @@ newest checkpoint is used. The files are compared with the checkpoint's manifest
 
 The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a special token in it, such as
 <|endoftext|>, is text like any other, unless --special is given.`,
-		Example: `  entrain generate ./checkpoint --prompt "The rays of light "
-  entrain generate ./checkpoint --prompt "Qu. 31. " --tokens 1000 --temperature 0.5 --seed 7
-  entrain generate s3://minio.example.org/models/my-run --prompt "Once"`,
+		Example: `  entrain model generate ./checkpoint --prompt "The rays of light "
+  entrain model generate ./checkpoint --prompt "Qu. 31. " --tokens 1000 --temperature 0.5 --seed 7
+  entrain model generate s3://minio.example.org/models/my-run --prompt "Once"`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {

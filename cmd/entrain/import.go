@@ -28,8 +28,8 @@ What entrain cannot compute is refused, and named: other architectures than Llam
 embeddings, sliding windows, quantized weights, tokenizers that are no byte-level BPE.
 
 To continue training: prepare data with the model's own tokenizer, and create a run from the checkpoint.`,
-		Example: `  entrain import ./SmolLM2-135M -o ./smol
-  entrain import ./model -o ./checkpoint --name my-llama --json`,
+		Example: `  entrain model import ./SmolLM2-135M -o ./smol
+  entrain model import ./model -o ./checkpoint --name my-llama --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("say one directory with a model: %s", cmd.UseLine())
@@ -39,7 +39,7 @@ To continue training: prepare data with the model's own tokenizer, and create a 
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
-				return errors.New("say where the checkpoint goes: -o DIR, which must not exist")
+				return errors.New("say where the checkpoint goes with -o DIR, which must not exist")
 			}
 			m, err := model.Import(args[0], name)
 			if err != nil {
@@ -69,9 +69,8 @@ To continue training: prepare data with the model's own tokenizer, and create a 
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&out, "out", "o", "", "`directory` to make")
-	f.StringVar(&name, "name", "", "what the model is `called` (default: as the directory)")
-	f.BoolVar(&asJSON, "json", false, "print a JSON object")
-	_ = cmd.MarkFlagDirname("out")
+	outputFlag(cmd, &out, "checkpoint")
+	f.StringVar(&name, "name", "", "`name` of the model (default: the directory's)")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }

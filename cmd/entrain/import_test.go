@@ -71,7 +71,7 @@ func importForeign(t *testing.T, s *shell) (dir string, params []float32) {
 	t.Helper()
 	from, params := writeForeign(t)
 	dir = filepath.Join(t.TempDir(), "imported")
-	out := s.ok("import", from, "-o", dir)
+	out := s.ok("model", "import", from, "-o", dir)
 	if want := merkle.BlobRoot(tensor.Bytes(params)).String(); strings.TrimSpace(out) != want {
 		t.Fatalf("import printed %q, the parameters have %s", out, want)
 	}
@@ -104,7 +104,7 @@ func TestImportLosesNothing(t *testing.T) {
 		Tokenizer string
 	}
 	from, _ := writeForeign(t)
-	out := s.ok("import", from, "-o", filepath.Join(t.TempDir(), "again"), "--name", "foreign_llama", "--json")
+	out := s.ok("model", "import", from, "-o", filepath.Join(t.TempDir(), "again"), "--name", "foreign_llama", "--json")
 	if err := json.Unmarshal([]byte(out), &printed); err != nil || printed.Params != m.Saved.Manifest.Params.String() ||
 		printed.Manifest != m.Saved.Manifest.Hash().String() || printed.Tokenizer != words.Hash().String() {
 		t.Errorf("the same again: %s, %v", out, err)
@@ -124,9 +124,9 @@ func TestImportSaysWhatItCannotDo(t *testing.T) {
 		writeFile(t, path, strings.Replace(string(b), old, new, 1))
 		return func() { writeFile(t, path, string(b)) }
 	}
-	s.fails([]string{"import"}, "say one directory")
-	s.fails([]string{"import", from}, "-o DIR")
-	s.fails([]string{"import", t.TempDir(), "-o", out}, "config.json", "safetensors")
+	s.fails([]string{"model", "import"}, "say one directory")
+	s.fails([]string{"model", "import", from}, "-o DIR")
+	s.fails([]string{"model", "import", t.TempDir(), "-o", out}, "config.json", "safetensors")
 	for _, c := range []struct{ file, old, new, want string }{
 		{"config.json", `"rope_scaling": null`, `"rope_scaling": {"rope_type": "llama3", "factor": 8.0}`, "llama3"},
 		{"config.json", `"model_type": "llama"`, `"model_type": "mixtral"`, "mixtral"},
@@ -138,19 +138,19 @@ func TestImportSaysWhatItCannotDo(t *testing.T) {
 		{"model.safetensors.index.json", "model-00001", "model-00009", "model-00009"},
 	} {
 		restore := edit(c.file, c.old, c.new)
-		s.fails([]string{"import", from, "-o", out}, "Foreign_Llama", c.want)
+		s.fails([]string{"model", "import", from, "-o", out}, "Foreign_Llama", c.want)
 		restore()
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("something was left of an import that failed")
 	}
-	s.ok("import", from, "-o", out)
-	s.fails([]string{"import", from, "-o", out}, "file already exists", "choose another place")
-	s.fails([]string{"import", out, "-o", out + "2"}, "needs no import")
+	s.ok("model", "import", from, "-o", out)
+	s.fails([]string{"model", "import", from, "-o", out}, "file already exists", "choose another place")
+	s.fails([]string{"model", "import", out, "-o", out + "2"}, "needs no import")
 	if err := os.Remove(filepath.Join(from, "tokenizer.json")); err != nil {
 		t.Fatal(err)
 	}
-	s.fails([]string{"import", from, "-o", out + "2"}, "tokenizer.json", "AutoTokenizer")
+	s.fails([]string{"model", "import", from, "-o", out + "2"}, "tokenizer.json", "AutoTokenizer")
 }
 
 // Commands that read a checkpoint cut text as its tokenizer.json says; special tokens are not to be had by spelling them, unless asked for.
@@ -169,19 +169,19 @@ func TestTheTokenizerIsTheCheckpoints(t *testing.T) {
 		t.Errorf("with special tokens the prompt is %v", ids)
 	}
 	for _, args := range [][]string{{"--seed", "a"}, {"--seed", "a", "--special"}} {
-		out := s.ok(append([]string{"generate", dir, "--prompt", " the<|endoftext|> the", "--tokens", "5"}, args...)...)
+		out := s.ok(append([]string{"model", "generate", dir, "--prompt", " the<|endoftext|> the", "--tokens", "5"}, args...)...)
 		if !strings.HasPrefix(out, " the<|endoftext|> the") {
 			t.Errorf("printed %q", out)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "model.gguf")
-	s.ok("export", dir, "--gguf", file, "--type", "f32")
+	s.ok("model", "export", dir, "-o", file, "--type", "f32")
 	b, err := os.ReadFile(file)
 	if err != nil || !bytes.Contains(b, []byte("\x05\x00\x00\x00\x00\x00\x00\x00\xc4\xa0the")) {
 		t.Errorf("the file does not spell \" the\": %v", err)
 	}
 	task := "piqa=" + filepath.Join("..", "..", "eval", "testdata", "piqa.jsonl")
-	if out := s.ok("eval", dir, "--task", task, "--limit", "1"); !strings.Contains(out, "piqa") {
+	if out := s.ok("model", "eval", dir, "--task", task, "--items", "1"); !strings.Contains(out, "piqa") {
 		t.Errorf("printed %q", out)
 	}
 }

@@ -102,15 +102,15 @@ func TestNothingToLookAt(t *testing.T) {
 	if i, err := participant.NewInspector(participant.Inspection{}, tiny); i != nil || err != nil {
 		t.Errorf("%v, %v", i, err)
 	}
-	if _, err := participant.NewInspector(participant.Inspection{Tasks: []string{"chess=x"}, Items: 1}, tiny); err == nil || !strings.Contains(err.Error(), "--eval") {
+	if _, err := participant.NewInspector(participant.Inspection{Tasks: []string{"chess=x"}, Items: 1}, tiny); err == nil || !strings.Contains(err.Error(), "--task") {
 		t.Errorf("of a file that is none: %v", err)
 	}
 	s := newShell(t)
 	for args, want := range map[string]string{
 		"join r --sample x":          "--evaluate N",
 		"join r --sample-tokens -1":  "--sample-tokens -1",
-		"join r --eval-items 0":      "--eval-items 0",
-		"join r --eval piqa=x.jsonl": "--evaluate N",
+		"join r --items 0":           "--items 0",
+		"join r --task piqa=x.jsonl": "--evaluate N",
 	} {
 		s.fails(strings.Fields(args), want)
 	}

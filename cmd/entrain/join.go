@@ -42,31 +42,58 @@ you join.
 One key takes part in one place. While another process takes part with it, join ends with an error that
 says where. Without its state directory, or with an older backup, it leaves out the round that is open.
 
+With --check it changes nothing and reports whether this machine and this key can take part now, or each
+reason why not, with what to do about it: the run has finished, is paused or full; the stake is missing; the
+key was ejected, and for what; the data or the bucket cannot be read; the model is too large for this
+machine's memory; its clock is off. The exit status is 0 for yes and 1 for no. Without RUN, --check tests
+the bucket alone.
+
 A key is made if there is none. No port needs to be open. On a terminal a window shows the run; what
 happens is recorded in the state directory, for entrain watch and for other tools.`,
-		Example: `  entrain join my-run --data ./corpus
+		Example: `  entrain join my-run --check --data ./corpus
+  entrain join my-run --data ./corpus
   entrain join my-run@chain.example.org --data ./corpus --workers 4
   entrain join my-run.ticket
   entrain join my-run.ticket --limit-cores 4 --limit-memory 8GB --limit-upload 2MB
   entrain join my-run --data ./corpus --stake 5000
+  entrain join --check --bucket mine.write --bucket-read mine.read
   entrain join my-run --role miner --bucket mine.write --bucket-read mine.read
   entrain join my-run --data ./corpus --json | jq -c 'select(.event == "trained")'`,
-		Args:              needTarget,
-		ValidArgsFunction: c.completeRuns,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.checks && len(args) == 0 {
+				return nil
+			}
+			return needTarget(cmd, args)
+		},
+		ValidArgsFunction: c.completeRuns, SuggestFor: []string{"can-join", "check"},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.checkBucket(cmd.Context(), o.Mining, o.asJSON)
+			}
 			var err error
 			if o.Target, err = onchain.ParseTarget(args[0], &o.Endpoints); err != nil {
 				return err
 			}
+			if o.checks {
+				return c.checkJoin(cmd.Context(), *o)
+			}
 			return c.join(cmd.Context(), *o)
 		},
 	}
+	o.joinFlags(cmd)
+	return cmd
+}
+
+// joinFlags adds join's flags.
+func (o *joinOptions) joinFlags(cmd *cobra.Command) {
 	keyFlag(cmd, &o.keyFile)
 	chainFlag(cmd, &o.Endpoints)
 	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", "", "`directory` of the prepared data, or its https:// or s3:// addresses (default: as the run's specification says)")
-	f.StringVar(&o.From, "from", "", "`directory` of the checkpoint that the run goes on from, or its s3://, hf:// or https:// address (default: as the specification says, or from peers)")
-	f.StringVar(&o.State, "state", "", "`directory` for state and checkpoints (default: in the user's directory for data)")
+	f.BoolVar(&o.checks, "check", false, "only check whether this machine and key can take part")
+	dataFlag(cmd, &o.Data)
+	fromFlag(cmd, &o.From)
+	stateFlag(cmd, &o.State, "in the user's directory for data")
+	workersFlag(cmd, &o.Workers)
 	o.machineFlags(f)
 	memberFlags(cmd, &o.Reaching)
 	f.IntVar(&o.Checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
@@ -74,18 +101,13 @@ happens is recorded in the state directory, for entrain watch and for other tool
 	f.DurationVar(&o.Linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
 	f.Uint64Var(&o.Stake, "stake", 0, "stake this many `tokens` in all, adding what is missing; lost if convicted of cheating")
 	f.StringVar(&o.Delegation, "delegation", "", "`line` of entrain key delegate, or a file that holds it: work for its owner, who is paid")
-	f.StringVar(&o.Pool, "pool", "", "`pool` that the stake comes from, and that is paid (default: your own account)")
+	poolFlag(cmd, &o.Pool)
 	o.flags(cmd)
 	miningFlags(cmd, &o.Mining)
-	_ = cmd.MarkFlagDirname("data")
-	_ = cmd.MarkFlagDirname("from")
-	_ = cmd.MarkFlagDirname("state")
-	return cmd
 }
 
 // machineFlags are what a participation may take of this machine, and what else it looks at in idle time.
 func (o *joinOptions) machineFlags(f *pflag.FlagSet) {
-	f.IntVar(&o.Workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
 	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
 	f.Var((*byteCount)(&o.Memory), "limit-memory", "limit memory to this many `bytes`, such as 8GB; a run that needs more is refused at once (default: what is free)")
 	f.Var((*byteCount)(&o.Upload), "limit-upload", "serve results, models and data of checks to peers with at most this many `bytes` a second, such as 2MB (default: no limit)")
@@ -93,8 +115,8 @@ func (o *joinOptions) machineFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&o.HeldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
 	f.StringArrayVar(&o.Look.Prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
 	f.IntVar(&o.Look.Tokens, "sample-tokens", 40, "most `tokens` of such a sample (0: no samples)")
-	f.StringArrayVar(&o.Look.Tasks, "eval", nil, "`NAME=FILE` of a task of entrain eval, to be scored now and then, with --evaluate; may be repeated")
-	f.IntVar(&o.Look.Items, "eval-items", 50, "score only the first `number` of records of each task")
+	f.StringArrayVar(&o.Look.Tasks, "task", nil, "`NAME=FILE` of a task of entrain model eval, to be scored now and then, with --evaluate; may be repeated")
+	f.IntVar(&o.Look.Items, "items", 50, "score only the first `number` of records of each task")
 }
 
 // joinOptions are join's flags.
@@ -102,7 +124,8 @@ type joinOptions struct {
 	participant.Options
 	observing
 	keyFile string
-	cores   int // at most; 0: all
+	cores   int  // at most; 0: all
+	checks  bool // only
 }
 
 func (o joinOptions) check() error {
@@ -132,10 +155,10 @@ func (o joinOptions) check() error {
 		errs = append(errs, fmt.Errorf("--sample-tokens %d: want 0 to %d", o.Look.Tokens, participant.SampleTokensMost))
 	}
 	if o.Look.Items < 1 || o.Look.Items > participant.TaskItemsMost {
-		errs = append(errs, fmt.Errorf("--eval-items %d: want 1 to %d", o.Look.Items, participant.TaskItemsMost))
+		errs = append(errs, fmt.Errorf("--items %d: want 1 to %d", o.Look.Items, participant.TaskItemsMost))
 	}
 	if o.Evaluate == 0 && len(o.Look.Prompts)+len(o.Look.Tasks) > 0 {
-		errs = append(errs, errors.New("--sample and --eval: say after how many steps with --evaluate N"))
+		errs = append(errs, errors.New("--sample and --task: say after how many steps with --evaluate N"))
 	}
 	return errors.Join(errs...)
 }
@@ -186,7 +209,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 // needTarget wants one argument; the command looks into it.
 func needTarget(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("say the name of one run, or a ticket: %s; entrain run list shows those of a chain", cmd.UseLine())
+		return fmt.Errorf("say the name of one run, or a ticket: %s; entrain status lists those of a chain", cmd.UseLine())
 	}
 	return nil
 }
@@ -201,16 +224,6 @@ func (o *joinOptions) confine() {
 	if o.Memory > 0 {
 		debug.SetMemoryLimit(int64(o.Memory))
 	}
-}
-
-func needRun(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("say the name of one run: %s; entrain run list shows those of a chain", cmd.UseLine())
-	}
-	if !host.RunNameValid(args[0]) {
-		return fmt.Errorf("%q is not a run's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], host.RunNameBytesMax)
-	}
-	return nil
 }
 
 func (c console) introduce(p *participant.Participant, keyPath string) {

@@ -21,7 +21,7 @@ func keyCommand(c console) *cobra.Command {
 		`Everyone is known by an Ed25519 key: on the chain, among peers, on the leaderboard. Its file has
 OpenSSH's format. It is looked for, in this order, at --key FILE, at $ENTRAIN_KEY_FILE, and in the
 configuration directory of this user.`,
-		keyNewCommand(c), keyShowCommand(c), keyDelegateCommand(c), keyBringCommand(c))
+		keyNewCommand(c), keyShowCommand(c), keyDelegateCommand(c))
 }
 
 // keyFlag adds --key.
@@ -50,6 +50,19 @@ func (c console) loadKey(path string) (key.Private, error) {
 		return k, fmt.Errorf("%w; make a key with: entrain key new --key %q", err, path)
 	}
 	return k, err
+}
+
+// publicKey is the public key of the user's key file.
+func (c console) publicKey(file string) (key.Public, error) {
+	path, err := c.keyPath(file)
+	if err != nil {
+		return key.Public{}, err
+	}
+	k, err := c.loadKey(path)
+	if err != nil {
+		return key.Public{}, err
+	}
+	return k.Public(), nil
 }
 
 // ensureKey is loadKey, and makes a key without passphrase if there is no file.
@@ -163,7 +176,7 @@ func keyShowCommand(c console) *cobra.Command {
 		},
 	}
 	keyFlag(cmd, &file)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 

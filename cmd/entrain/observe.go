@@ -42,9 +42,9 @@ type observing struct {
 
 func (o *observing) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&o.asJSON, "json", false, "print events as lines of JSON")
+	jsonFlag(cmd, &o.asJSON)
 	windowFlags(cmd, &o.plain, &o.noColor)
-	f.BoolVar(&o.verbose, "verbose", false, "the same as --log-level debug: also what happens on the network and towards the chain")
+	verboseFlag(cmd, &o.verbose)
 	f.StringVar(&o.level, "log-level", "warn", "least `level` of the structured log on standard error: debug, info, warn or error")
 	f.StringVar(&o.format, "log-format", "text", "`format` of that log: text or json")
 	f.StringVar(&o.metrics, "metrics", "", "serve /metrics for Prometheus and /healthz on this `address`, such as 127.0.0.1:9100")

@@ -4,56 +4,57 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/host"
-	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 )
 
 func poolCommand(c console) *cobra.Command {
-	return group("pool", "Lend tokens to those who train, or borrow stake from lenders",
-		`In a pool, lenders put up the stake for an operator's machines, and share what those earn. The tokens
-can only become stake of members whom one of the pool's runs pays at the pool's address; nobody can take
-them out otherwise. What comes back is shared by what each has lent: all of it until the lenders have
-back what they lent, and less the operator's commission from then on.
+	return group("pool", "Borrow stake from lenders, or see a pool's terms",
+		`In a pool, lenders put up the stake for an operator's machines and share what those earn. The tokens can only
+become stake of members whose payee is the pool, in the runs that the pool names. What comes back is shared
+by what each has lent: all of it until the lenders have back what they lent, and less the operator's
+commission afterwards.
 
-Lending ends with the first stake. A convicted member's stake is lost to its lenders, and half of it goes
-to the member that convicted it, which may be an accomplice of the operator's. The owner of a run decides
-what the other half pays for. So lend only if you trust the owners of the runs that "entrain pool show"
-names not to be the operator's accomplices, and if the operator's own part is as large as the others'
-together, which --own 50% asks for: then a conviction costs the operator as much as it gains.`,
-		poolCreateCommand(c), poolLendCommand(c), poolShowCommand(c), poolListCommand(c),
-		poolActCommand(c, "collect", "Collect what a pool owes you",
-			"Collects your share of what has come in, and the operator's commission if you are the operator. Before the\npool's first stake it takes back what you have lent.",
-			"collected what was due from pool %q", func(name string) host.Body { return host.Collect{Pool: name} }),
-		poolActCommand(c, "close", "Stop a pool from staking, then remove it",
-			`Stops a pool from staking any more. What was not staked is shared at once, what is out when it comes
-back. The operator may do so at any time, a lender when nothing was staked for 30 days. Called again by
-the operator when all is collected, and nothing is out, it removes the pool and returns its deposit.`,
-			"closed pool %q", func(name string) host.Body { return host.ClosePool{Pool: name} }))
+You lend with entrain wallet send pool:POOL AMOUNT, and collect with entrain wallet claim pool:POOL.
+
+Lending ends with the first stake. A convicted member's stake is lost to its lenders, and half of it goes to
+the member that convicted it, which may be an accomplice of the operator. The owner of the run decides what
+the other half pays for. So lend only if you trust that the owners of the pool's runs are no accomplices of
+the operator, and if the operator's own part is as large as the others' together, which --own 50% asks for:
+then a conviction costs the operator as much as it gains.`,
+		poolCreateCommand(c), poolShowCommand(c), poolCloseCommand(c))
 }
 
 func poolCreateCommand(c console) *cobra.Command {
 	var a acting
 	var commission, own string
 	var least uint64
-	var workers, runs []string
+	var workers []string
 	cmd := &cobra.Command{
-		Use:   "create POOL",
+		Use:   "create POOL RUN...",
 		Short: "Open a pool, as its operator",
-		Long: `Opens a pool that you operate. Its terms hold for ever, so that lenders know what they agree to. You, and
-the keys named with --worker, can stake from it in the runs named with --run:
+		Long: `Opens a pool that you operate and that may stake in the RUNs. Nobody can change its terms, so lenders know
+what they agree to. You, and the keys named with --worker, can stake from it:
 entrain join RUN --stake N --pool POOL.
 
 It takes a deposit of a millionth of all tokens, which you get back when the pool is closed and removed.
 Your own part is what you lend to it like anybody else.`,
-		Example: "  entrain pool create our-pool --run my-run\n  entrain pool create our-pool --run my-run --commission 12.5% --own 50% --least 1000 --worker 1f0c...e2",
-		Args:    needPool,
+		Example: "  entrain pool create our-pool my-run\n  entrain pool create our-pool my-run --commission 12.5% --own 50% --least 1000 --worker 1f0c...e2",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return fmt.Errorf("say the name of the pool and the runs it may stake in: %s", cmd.UseLine())
+			}
+			return needName("pool", args[0])
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			terms := host.CreatePool{Name: args[0], Least: least}
+			terms := host.CreatePool{Name: args[0], Least: least, Runs: slices.Clone(args[1:])}
 			var err error
 			if terms.CommissionBP, err = parseBP(commission); err != nil {
 				return fmt.Errorf("--commission %w", err)
@@ -61,24 +62,15 @@ Your own part is what you lend to it like anybody else.`,
 			if terms.OwnBP, err = parseBP(own); err != nil {
 				return fmt.Errorf("--own %w", err)
 			}
-			for _, s := range workers {
-				k, err := parseKey(s)
-				if err != nil {
-					return fmt.Errorf("--worker %w", err)
-				}
-				terms.Workers = append(terms.Workers, k)
+			if terms.Workers, err = parseKeys(workers); err != nil {
+				return fmt.Errorf("--worker %w", err)
 			}
-			if len(runs) == 0 {
-				return errors.New("name the runs that the pool may stake in: --run RUN, once for each")
-			}
-			slices.Sort(runs)
-			terms.Runs = slices.Compact(runs)
-			slices.SortFunc(terms.Workers, key.Public.Compare)
-			terms.Workers = slices.Compact(terms.Workers)
-			if err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) { return terms, nil }); err != nil {
+			slices.Sort(terms.Runs)
+			terms.Runs = slices.Compact(terms.Runs)
+			if err := c.send(cmd.Context(), a, terms); err != nil {
 				return fmt.Errorf("create pool %q: %w", args[0], err)
 			}
-			c.say("pool %q is open: lend to it with entrain pool lend %s AMOUNT", args[0], args[0])
+			c.say("pool %q is open: lend to it with entrain wallet send pool:%s AMOUNT", args[0], args[0])
 			return nil
 		},
 	}
@@ -87,67 +79,121 @@ Your own part is what you lend to it like anybody else.`,
 	f.StringVar(&commission, "commission", "10%", "`part` of what comes in, above what was lent, that is yours")
 	f.StringVar(&own, "own", "50%", "least `part` of what is lent that must be your own")
 	f.Uint64Var(&least, "least", 1, "fewest `tokens` that a lender begins with")
-	f.StringArrayVar(&runs, "run", nil, "`run` that the pool may stake in; may be repeated")
 	f.StringArrayVar(&workers, "worker", nil, "public `key` that may stake from the pool besides you; may be repeated")
 	return cmd
 }
 
-func poolLendCommand(c console) *cobra.Command {
+func poolCloseCommand(c console) *cobra.Command {
 	var a acting
 	cmd := &cobra.Command{
-		Use:   "lend POOL AMOUNT",
-		Short: "Lend tokens to a pool",
-		Long: `Lends tokens of yours to a pool. Until its first stake you can take them back, with: entrain pool collect.
-From then on you get your share of what comes in. Look at its terms first, with: entrain pool show.`,
-		Example: "  entrain pool lend our-pool 5000",
-		Args:    needTokens("pool"), ValidArgsFunction: c.completePools,
+		Use: "close POOL", Short: "Stop a pool from staking, then remove it",
+		Long: `Stops a pool from staking any more. What was not staked is shared at once, and what is staked when it comes
+back. The operator may do so at any time, a lender when nothing was staked for 30 days. When everybody has
+collected and nothing is staked, the operator's second call removes the pool and returns its deposit.`,
+		Example: "  entrain pool close our-pool",
+		Args:    needPool, ValidArgsFunction: c.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			amount, err := parseTokens(args[1])
+			if err := c.send(cmd.Context(), a, host.ClosePool{Pool: args[0]}); err != nil {
+				return fmt.Errorf("close pool %q: %w", args[0], err)
+			}
+			c.say("closed pool %q", args[0])
+			return nil
+		},
+	}
+	a.flags(cmd)
+	return cmd
+}
+
+func poolShowCommand(c console) *cobra.Command {
+	var chain []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show [POOL]",
+		Short: "Show a pool's terms and tokens, or list a chain's pools",
+		Long: `Shows a pool's terms, what was lent to it and by whom, what it can still stake, and what it owes to whom.
+Without POOL, lists the pools of the chain.`,
+		Example: "  entrain pool show\n  entrain pool show our-pool\n  entrain pool show our-pool --json | jq .lenders",
+		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.completePools,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			client, err := c.dial(cmd.Context(), chain, nil)
 			if err != nil {
 				return err
 			}
-			err = c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) {
-				return host.Lend{Pool: args[0], Amount: amount}, nil
-			})
-			if err != nil {
-				return fmt.Errorf("lend %s to pool %q: %w", tokens(amount), args[0], err)
+			defer func() { err = errors.Join(err, client.Close()) }()
+			if len(args) == 0 {
+				return c.listPools(cmd.Context(), client, asJSON)
 			}
-			c.say("lent %s to pool %q", tokens(amount), args[0])
-			return nil
+			p, err := client.Pool(cmd.Context(), args[0])
+			if errors.Is(err, ledger.ErrUnknownPool) {
+				err = fmt.Errorf("chain %q has no pool %q; entrain pool show lists those it has", client.ChainID(), args[0])
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.object(p)
+			}
+			return writePool(c.out, p)
 		},
 	}
-	a.flags(cmd)
+	chainFlag(cmd, &chain)
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-// poolActCommand makes a command that only names a pool.
-func poolActCommand(c console, use, short, long, done string, body func(string) host.Body) *cobra.Command {
-	var a acting
-	cmd := &cobra.Command{
-		Use: use + " POOL", Short: short, Long: long,
-		Example: "  entrain pool " + use + " our-pool",
-		Args:    needPool, ValidArgsFunction: c.completePools,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			err := c.act(cmd.Context(), a, func(ledger.Chain, key.Public) (host.Body, error) { return body(args[0]), nil })
-			if err != nil {
-				return fmt.Errorf("%s pool %q: %w", use, args[0], err)
-			}
-			c.say(done, args[0])
-			return nil
-		},
+func writePool(out io.Writer, p host.Pool) error {
+	fmt.Fprintf(out, "pool        %s, %s; paid at %s\n", p.Name, p.Stage, p.Address)
+	fmt.Fprintf(out, "operator    %s\n", p.Operator)
+	for _, w := range p.Workers {
+		fmt.Fprintf(out, "worker      %s\n", w)
 	}
-	a.flags(cmd)
-	return cmd
+	fmt.Fprintf(out, "stakes in   %s\n", strings.Join(p.Runs, ", "))
+	fmt.Fprintf(out, "terms       commission %s; the operator's own part at least %s; lenders begin with %s\n", bpText(p.CommissionBP), bpText(p.OwnBP), tokens(max(1, p.Least)))
+	fmt.Fprintf(out, "lent        %s, of which %s can still be staked and %s have come back\n", tokens(p.Lent), thousands(p.Idle), thousands(p.Back))
+	fmt.Fprintf(out, "to collect  %s; the operator's commission %s\n", tokens(p.Unpaid), tokens(p.Commission))
+	if p.Held > 0 {
+		fmt.Fprintf(out, "held        %s, to be shared at the first stake\n", tokens(p.Held))
+	}
+	if len(p.Lenders) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "\nlender\tlent\tdue\n")
+	for _, l := range p.Lenders {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", short(l.Key.String()), thousands(l.Lent), thousands(l.Due))
+	}
+	return w.Flush()
 }
 
-func needPool(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("say the name of one pool: %s; entrain pool list shows those of a chain", cmd.UseLine())
+// listPools prints a line for each pool of a chain.
+func (c console) listPools(ctx context.Context, client ledger.Chain, asJSON bool) error {
+	names, err := client.Pools(ctx)
+	if err != nil {
+		return err
 	}
-	if !host.RunNameValid(args[0]) {
-		return fmt.Errorf("%q is not a pool's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], host.RunNameBytesMax)
+	if len(names) == 0 && !asJSON {
+		c.say("chain %q has no pools yet; open one with: entrain pool create POOL RUN", client.ChainID())
+		return nil
 	}
-	return nil
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	if !asJSON {
+		fmt.Fprintf(w, "pool\tstage\tlent\tidle\tcommission\town part\tlenders\n")
+	}
+	for _, name := range names {
+		p, err := client.Pool(ctx, name)
+		switch {
+		case errors.Is(err, ledger.ErrUnknownPool): // removed in between
+		case err != nil:
+			return err
+		case asJSON:
+			if err := c.object(p); err != nil {
+				return err
+			}
+		default:
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", p.Name, p.Stage, thousands(p.Lent), thousands(p.Idle), bpText(p.CommissionBP), bpText(p.OwnBP), len(p.Lenders))
+		}
+	}
+	return w.Flush()
 }
 
 // completePools completes the name of a pool.

@@ -1,58 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/spf13/cobra"
-
-	"github.com/entrain-network/entrain/atomicfile"
-	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 )
-
-func runPreviewCommand(c console) *cobra.Command {
-	var file string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "preview -f FILE",
-		Short: "Show what a specification means, before a run is created from it",
-		Long: `Shows a specification's learning rate and batch size over the steps, as charts and a table, and estimates
-what a member needs: memory, bytes a round, the model to fetch. No chain is asked, and nothing is created.`,
-		Example: "  entrain run preview -f examples/run.toml\n  entrain run preview -f run.toml --json | jq .steps",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if file == "" {
-				return errors.New("say which specification with -f FILE; examples/run.toml is one to begin with")
-			}
-			text, err := atomicfile.ReadBounded(file, host.SpecBytesMax)
-			if err != nil {
-				return fmt.Errorf("specification: %w", err)
-			}
-			s, err := spec.Parse(text)
-			if err != nil {
-				return fmt.Errorf("specification %q: %w", file, err)
-			}
-			p, err := newPreview(s)
-			if err != nil {
-				return fmt.Errorf("specification %q: %w", file, err)
-			}
-			if asJSON {
-				return c.object(p)
-			}
-			return p.write(c.out)
-		},
-	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "specification `file`, TOML")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	_ = cmd.MarkFlagFilename("file", "toml")
-	return cmd
-}
 
 // preview is what a specification means.
 type preview struct {

@@ -24,7 +24,7 @@ ramp_tokens = 128000
 [members]
 min = 5
 `)
-	p := object[preview](s, "run", "preview", "-f", file, "--json")
+	p := object[preview](s, "run", "create", "--dry-run", "-f", file, "--json")
 	first, last := p.Steps[0], p.Steps[len(p.Steps)-1]
 	if len(p.Steps) != previewSteps || first.Step != 1 || last.Step != 200 || first.Batch != 10 || last.Batch != 30 || last.Tokens != p.Tokens || first.Tokens != 1280 {
 		t.Errorf("%d steps, %+v to %+v", len(p.Steps), first, last)
@@ -40,7 +40,7 @@ min = 5
 	if p.Received != 4*p.Needs.Payload || p.Needs.Model != 4*p.Needs.Parameters || p.Needs.Memory < 3*p.Needs.Model {
 		t.Errorf("%+v", p)
 	}
-	out := s.ok("run", "preview", "-f", file)
+	out := s.ok("run", "create", "--dry-run", "-f", file)
 	for _, want := range []string{"200 steps", "learning rate, linear", "0.00", "sequences in a batch", "A member needs about", "with 5 members", "####"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -48,10 +48,10 @@ min = 5
 	}
 	for _, steps := range []int{1, 2, 63, 64, 65, 127} {
 		file := writeFile(t, filepath.Join(t.TempDir(), "short.toml"), fmt.Sprintf("name = \"short\"\nsteps = %d\n[learning_rate]\nwarmup = 0\n", steps))
-		p := object[preview](s, "run", "preview", "-f", file, "--json")
+		p := object[preview](s, "run", "create", "--dry-run", "-f", file, "--json")
 		if got := p.Steps[len(p.Steps)-1].Step; len(p.Steps) != min(previewSteps, steps) || int(got) != steps {
 			t.Errorf("%d steps: %d shown, the last %d", steps, len(p.Steps), got)
 		}
 	}
-	s.fails([]string{"run", "preview"}, "-f FILE")
+	s.fails([]string{"run", "create", "--dry-run"}, "-f FILE")
 }

@@ -44,10 +44,8 @@ Without it, the report has what the chain tells: members, points and hashes.`,
 		},
 	}
 	chainFlag(cmd, &chain)
-	cmd.Flags().StringVarP(&out, "output", "o", "", "`directory` for the report")
-	cmd.Flags().StringVar(&state, "state", "", "state `directory` of a participant")
-	_ = cmd.MarkFlagDirname("output")
-	_ = cmd.MarkFlagDirname("state")
+	outputFlag(cmd, &out, "report")
+	stateFlag(cmd, &state, "none")
 	return cmd
 }
 

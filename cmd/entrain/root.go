@@ -44,14 +44,26 @@ func run(ctx context.Context, c console, args []string) error {
 	return err
 }
 
-// Groups of commands in the help text.
-const (
-	groupStart  = "start"
-	groupTake   = "take"
-	groupTokens = "tokens"
-	groupFound  = "found"
-	groupMore   = "more"
-)
+// groups are the headings in the help text, in their order, with the commands below each.
+func groups(c console) []struct {
+	id, title string
+	commands  []*cobra.Command
+} {
+	return []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"start", "Start:", []*cobra.Command{demoCommand(c), benchCommand(c)}},
+		{"part", "Take part:", []*cobra.Command{keyCommand(c), joinCommand(c), validateCommand(c), bucketCommand(c), relayCommand(c)}},
+		{"look", "Look at a run:", []*cobra.Command{statusCommand(c), watchCommand(c), webCommand(c), scoreCommand(c), auditCommand(c), reportCommand(c)}},
+		{"own", "Own a run:", []*cobra.Command{runCommand(c)}},
+		{"money", "Money:", []*cobra.Command{walletCommand(c), poolCommand(c)}},
+		{"models", "Models:", []*cobra.Command{modelCommand(c)}},
+		{"data", "Data:", []*cobra.Command{dataCommand(c)}},
+		{"chain", "Chain:", []*cobra.Command{chainCommand(c)}},
+		{"more", "More:", nil},
+	}
+}
 
 func newRoot(c console) *cobra.Command {
 	root := &cobra.Command{
@@ -64,11 +76,13 @@ results enter the model. Every result can be computed again by anyone, bit for b
 
 Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 		Example:       "  entrain demo\n  entrain join my-run@203.0.113.5 --data ./corpus",
+		Version:       version().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          onlyCommands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
@@ -85,26 +99,15 @@ Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 			cmd.SetContext(untilClosed(cmd.Context(), c.in))
 		}
 	}
-	root.AddGroup(
-		&cobra.Group{ID: groupStart, Title: "To see it work:"},
-		&cobra.Group{ID: groupTake, Title: "To take part:"},
-		&cobra.Group{ID: groupTokens, Title: "To stake and to be paid:"},
-		&cobra.Group{ID: groupFound, Title: "To found a run:"},
-		&cobra.Group{ID: groupMore, Title: "More:"},
-	)
-	root.SetHelpCommandGroupID(groupMore)
-	root.SetCompletionCommandGroupID(groupMore)
-	add := func(group string, commands ...*cobra.Command) {
-		for _, cmd := range commands {
-			cmd.GroupID = group
+	for _, g := range groups(c) {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.id
 			root.AddCommand(cmd)
 		}
 	}
-	add(groupStart, demoCommand(c))
-	add(groupTake, keyCommand(c), canJoinCommand(c), joinCommand(c), validateCommand(c), bucketCommand(c), relayCommand(c), statusCommand(c), watchCommand(c), webCommand(c), reportCommand(c), auditCommand(c), scoreCommand(c), generateCommand(c), importCommand(c), exportCommand(c), evalCommand(c))
-	add(groupTokens, accountCommand(c), bondCommand(c), claimCommand(c), fundCommand(c), poolCommand(c), stakeCommand(c))
-	add(groupFound, chainCommand(c), dataCommand(c), runCommand(c))
-	add(groupMore, benchCommand(c), versionCommand(c))
+	root.SetHelpCommandGroupID("more")
+	root.SetCompletionCommandGroupID("more")
 	return root
 }
 

@@ -23,14 +23,10 @@ import (
 )
 
 func runCommand(c console) *cobra.Command {
-	return group("run", "Create, look at, pause and resume runs",
-		`A run trains one model. Whoever creates it is its owner, who may pause and resume it; nobody can change it.`,
-		runCreateCommand(c), runShowCommand(c), runListCommand(c), runTicketCommand(c), runPreviewCommand(c),
-		runAllowCommand(c), runDisallowCommand(c), runAllowedCommand(c), runRevokeCommand(c), runRequireCommand(c),
-		ownerCommand(c, "pause", "Pause a run", coordinator.Pause{},
-			"Asks the run to pause. In the middle of an epoch it first drains: results in flight are applied, and a\ncheckpoint is made. Members stay, and nothing is lost.", "paused; it stops when the epoch has drained"),
-		ownerCommand(c, "resume", "Resume a paused run", coordinator.Resume{},
-			"Lets a paused run go on, with an epoch that begins once enough members are there.", "resumed"))
+	return group("run", "Create a run, and decide who takes part",
+		`A run trains one model. The key that creates it owns it: the owner decides who takes part, and may pause and
+resume the run. Nobody can change its specification.`,
+		runCreateCommand(c), runShowCommand(c), runTicketCommand(c), runAllowCommand(c), runPauseCommand(c))
 }
 
 func runCreateCommand(c console) *cobra.Command {
@@ -39,7 +35,8 @@ func runCreateCommand(c console) *cobra.Command {
 		Use:   "create -f FILE",
 		Short: "Create a run from its specification",
 		Long: `Creates a run from its specification, a TOML file; examples/run.toml explains every key. The run
-belongs to the key that creates it.
+belongs to the key that creates it. With --dry-run it creates nothing and asks no chain: it checks the
+specification, and shows learning rate and batch size over the steps and what a member needs.
 
 If data.manifest is left empty, the hash of the data set in data.location (or --data) is filled in. What
 is published, and read by every participant, is then the specification with everything spelled out.
@@ -56,7 +53,7 @@ With --resume as well it takes up the training where the checkpoint's run left o
 place in the data and the size of the batch go on, and so does the optimizer of every member who joins with
 the key and the state directory it had. steps counts from the beginning of the first run. Points and stakes
 begin anew.`,
-		Example: "  entrain run create -f examples/run.toml\n  entrain run create -f run.toml --from ./checkpoint --data ./corpus\n  entrain run create -f run.toml --from ./state --resume\n  entrain run create -f run.toml --data ./corpus --chain http://203.0.113.5:7370",
+		Example: "  entrain run create -f examples/run.toml --dry-run\n  entrain run create -f examples/run.toml\n  entrain run create -f run.toml --from ./checkpoint --data ./corpus\n  entrain run create -f run.toml --from ./state --resume\n  entrain run create -f run.toml --data ./corpus --chain http://203.0.113.5:7370",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return r.create(cmd.Context(), c) },
 	}
@@ -64,13 +61,12 @@ begin anew.`,
 	chainFlag(cmd, &r.chain)
 	f := cmd.Flags()
 	f.StringVarP(&r.file, "file", "f", "", "specification `file`, TOML")
-	f.StringVar(&r.data, "data", "", "`directory` of the prepared data whose hash is filled in")
-	f.StringVar(&r.from, "from", "", "`directory` of the checkpoint, or of the state, that the run goes on from, or its s3://, hf:// or https:// address")
+	dataFlag(cmd, &r.data)
+	fromFlag(cmd, &r.from)
 	f.BoolVar(&r.resume, "resume", false, "with --from: take up the training there, with its optimizers, schedule and data")
-	f.BoolVar(&r.asJSON, "json", false, "print a JSON object")
-	_ = cmd.MarkFlagDirname("from")
+	f.BoolVar(&r.dry, "dry-run", false, "create nothing, and show what the specification means")
+	jsonFlag(cmd, &r.asJSON)
 	_ = cmd.MarkFlagFilename("file", "toml")
-	_ = cmd.MarkFlagDirname("data")
 	return cmd
 }
 
@@ -79,7 +75,7 @@ type runCreation struct {
 	file, data, from, keyFile string
 	chain                     []string
 	resume                    bool // the training of the checkpoint's run, and not only its model
-	asJSON                    bool
+	dry, asJSON               bool
 }
 
 // create creates a run.
@@ -98,6 +94,9 @@ func (r runCreation) create(ctx context.Context, c console) error {
 			return fmt.Errorf("--from: %w", err)
 		}
 		defer release()
+	}
+	if r.dry {
+		return r.preview(c, text, from)
 	}
 	s, text, err := completeSpec(text, r.data, from)
 	if err == nil && r.resume {
@@ -129,6 +128,25 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	}
 	c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, client.ChainID(), s.Name)
 	return nil
+}
+
+// preview shows what a specification means.
+func (r runCreation) preview(c console, text []byte, from string) error {
+	s, words, err := readSpec(text, from)
+	if err == nil && r.data != "" {
+		_, err = fillData(&s, r.data, words)
+	}
+	var p preview
+	if err == nil {
+		p, err = newPreview(s)
+	}
+	if err != nil {
+		return fmt.Errorf("specification %q: %w", r.file, err)
+	}
+	if r.asJSON {
+		return c.object(p)
+	}
+	return p.write(c.out)
 }
 
 // completeSpec reads a specification, and fills in the model of the checkpoint in fromDir, unless that is "", and the hash of the data if it
@@ -207,23 +225,6 @@ func createRun(ctx context.Context, l ledger.Chain, owner key.Private, s spec.Sp
 	return config, nil
 }
 
-func runListCommand(c console) *cobra.Command {
-	var chain []string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the runs of a chain",
-		Long:    "Lists the runs of a chain, with the phase and the progress of each.",
-		Example: "  entrain run list\n  entrain run list --json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.status(cmd.Context(), chain, onchain.Target{}, asJSON)
-		},
-	}
-	chainFlag(cmd, &chain)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object for each run")
-	return cmd
-}
-
 func runShowCommand(c console) *cobra.Command {
 	var chain []string
 	cmd := &cobra.Command{
@@ -248,37 +249,32 @@ func runShowCommand(c console) *cobra.Command {
 	return cmd
 }
 
-// ownerCommand makes a command that sends a message which only a run's owner may send.
-func ownerCommand(c console, use, short string, m coordinator.Message, long, done string) *cobra.Command {
-	var keyFile string
-	var chain []string
+func runPauseCommand(c console) *cobra.Command {
+	var a acting
+	var resume bool
 	cmd := &cobra.Command{
-		Use: use + " RUN", Short: short, Long: long + "\n\nOnly the run's owner may.",
-		Example: "  entrain run " + use + " my-run",
-		Args:    needRun, ValidArgsFunction: c.completeRuns,
+		Use: "pause RUN", Short: "Pause a run, or end its pause",
+		Long: `Asks the run to pause. In the middle of an epoch it first drains: it applies the results in flight and makes a
+checkpoint. Members stay, and nothing is lost. With --end a paused run continues, with an epoch that
+begins once enough members are there.
+
+Only the run's owner may.`,
+		Example: "  entrain run pause my-run\n  entrain run pause my-run --end",
+		Args:    needRun, ValidArgsFunction: c.completeRuns, SuggestFor: []string{"resume"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := c.keyPath(keyFile)
-			if err != nil {
-				return err
+			body, verb, done := host.ToRun(args[0], coordinator.Pause{}), "pause", "paused; it stops when the epoch has drained"
+			if resume {
+				body, verb, done = host.ToRun(args[0], coordinator.Resume{}), "resume", "resumed"
 			}
-			owner, err := c.loadKey(path)
-			if err != nil {
-				return err
-			}
-			client, err := c.dial(cmd.Context(), chain, nil)
-			if err != nil {
-				return err
-			}
-			err = onchain.Submit(cmd.Context(), client.As(owner), host.ToRun(args[0], m))
-			if err := errors.Join(err, client.Close()); err != nil {
-				return fmt.Errorf("%s run %q: %w", use, args[0], err)
+			if err := c.send(cmd.Context(), a, body); err != nil {
+				return fmt.Errorf("%s run %q: %w", verb, args[0], err)
 			}
 			c.say("run %q %s", args[0], done)
 			return nil
 		},
 	}
-	keyFlag(cmd, &keyFile)
-	chainFlag(cmd, &chain)
+	a.flags(cmd)
+	cmd.Flags().BoolVar(&resume, "end", false, "end the pause")
 	return cmd
 }
 

@@ -58,9 +58,9 @@ this command says what it holds, with --json.`,
 	chainFlag(cmd, &chain)
 	f := cmd.Flags()
 	f.StringArrayVar(&at, "at", nil, "`HOST`, HOST:PORT or URL at which strangers reach a replica; may be repeated (default: as --chain)")
-	f.StringVar(&location, "data", "", "`URL` of the prepared data (default: as the run's specification says)")
-	f.StringVarP(&file, "output", "o", "", "write the ticket to this `file`")
-	f.BoolVar(&asJSON, "json", false, "print what the ticket holds as a JSON object")
+	dataFlag(cmd, &location)
+	outputFlag(cmd, &file, "file")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -35,9 +35,9 @@ last, the one being scored, and the running one.
 --explain MEMBER goes through the calculation for one member: the score of each validator and its
 weight, how these become one score, and how the score becomes tokens. The chain does not hold what a
 validator saw of the member's results, window by window; if you have the validator's state directory,
-name it with --log.`,
+name it with --state.`,
 		Example: "  entrain score my-run\n  entrain score my-run --explain 3\n" +
-			"  entrain score my-run --explain 7c0d84fe --log ~/.local/share/entrain/validators/my-run-1f2e3d4c --json",
+			"  entrain score my-run --explain 7c0d84fe --state ~/.local/share/entrain/validators/my-run-1f2e3d4c --json",
 		Args:              needTarget,
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,16 +51,15 @@ name it with --log.`,
 	chainFlag(cmd, &o.endpoints)
 	f := cmd.Flags()
 	f.StringVar(&o.explain, "explain", "", "`member` to explain, by its number or the beginning of its key")
-	f.StringVar(&o.log, "log", "", "state `directory` of a validator, for what it saw of the member")
+	stateFlag(cmd, &o.log, "none; a validator's log tells what it saw of the member")
 	f.Uint32Var(&o.period, "period", 0, "`period` to show (default: the one settled last)")
-	f.BoolVar(&o.asJSON, "json", false, "print a JSON object")
-	_ = cmd.MarkFlagDirname("log")
+	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
 
 func (c console) score(ctx context.Context, o scoreOptions) (err error) {
 	if o.log != "" && o.explain == "" {
-		return errors.New("--log: name a member with --explain MEMBER")
+		return errors.New("--state: name a member with --explain MEMBER")
 	}
 	client, err := c.dial(ctx, o.endpoints, nil)
 	if err != nil {

@@ -19,6 +19,13 @@ its manifest, and used from there the next time. --manifest says which one it mu
 has it (entrain status), makes it certain that the model is the run's. The cache keeps the checkpoints used
 last, 20 GB in all, or as many bytes as ENTRAIN_CACHE_MAX says, such as 100GB; a fetch removes the others.`
 
+func modelCommand(c console) *cobra.Command {
+	return group("model", "Write text with a model, score, import or export it",
+		`A checkpoint is a directory with a model, its tokenizer and a manifest of hashes. entrain join writes them
+into its state directory, in the layout of Hugging Face.`,
+		generateCommand(c), evalCommand(c), importCommand(c), exportCommand(c))
+}
+
 // checkpointSource is where a command has its checkpoint from: a directory or an address.
 type checkpointSource struct {
 	manifest string // its hash; "" takes any

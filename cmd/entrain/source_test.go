@@ -44,23 +44,23 @@ func TestModelsAtAddresses(t *testing.T) {
 	task := writeFile(t, filepath.Join(t.TempDir(), "piqa.jsonl"), `{"goal":"open a jar","sol1":"twist","sol2":"sing","label":0}`+"\n")
 	write := []string{"--prompt", "All the", "--tokens", "12", "--seed", "1"}
 	file := filepath.Join(t.TempDir(), "model.gguf")
-	wanted := s.ok(append([]string{"generate", dir}, write...)...)
-	scored := s.ok("eval", dir, "--task", "piqa="+task, "--json", "--scores")
-	s.ok("export", dir, "--gguf", file)
+	wanted := s.ok(append([]string{"model", "generate", dir}, write...)...)
+	scored := s.ok("model", "eval", dir, "--task", "piqa="+task, "--json", "--scores")
+	s.ok("model", "export", dir, "-o", file)
 	gguf, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, address := range []string{static.URL, bare(own.Under("models"))} {
 		for range 2 {
-			if got := s.ok(append([]string{"generate", address, "--manifest", manifest}, write...)...); got != wanted {
+			if got := s.ok(append([]string{"model", "generate", address, "--manifest", manifest}, write...)...); got != wanted {
 				t.Errorf("%s: wrote %q, the directory's wrote %q", address, got, wanted)
 			}
 		}
-		if got := s.ok("eval", address, "--task", "piqa="+task, "--json", "--scores"); got != scored {
+		if got := s.ok("model", "eval", address, "--task", "piqa="+task, "--json", "--scores"); got != scored {
 			t.Errorf("%s: scored %s, the directory's %s", address, got, scored)
 		}
-		s.ok("export", address, "--gguf", file, "--force")
+		s.ok("model", "export", address, "-o", file, "--force")
 		if got, err := os.ReadFile(file); err != nil || string(got) != string(gguf) {
 			t.Errorf("%s: another file was exported, %v", address, err)
 		}
@@ -71,14 +71,14 @@ func TestModelsAtAddresses(t *testing.T) {
 
 	other := strings.Repeat("0", 63) + "1"
 	for _, from := range []string{static.URL, dir} {
-		s.fails(append([]string{"generate", from, "--manifest", other}, write...), manifest, other)
+		s.fails(append([]string{"model", "generate", from, "--manifest", other}, write...), manifest, other)
 	}
-	s.fails([]string{"generate", dir, "--manifest", "x"}, "--manifest")
+	s.fails([]string{"model", "generate", dir, "--manifest", "x"}, "--manifest")
 
 	// What was damaged in the cache is not used.
 	cached := filepath.Join(s.console.places.cache, "checkpoints", manifest)
 	if err := os.Remove(filepath.Join(cached, checkpoint.WeightsFile)); err != nil {
 		t.Fatal(err)
 	}
-	s.fails(append([]string{"generate", static.URL}, write...), checkpoint.WeightsFile)
+	s.fails(append([]string{"model", "generate", static.URL}, write...), checkpoint.WeightsFile)
 }

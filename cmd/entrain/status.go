@@ -26,18 +26,18 @@ func statusCommand(c console) *cobra.Command {
 with its points, its stake and the tokens it can claim, the treasury, the checks, and the convictions.
 Without RUN it lists the runs of the chain.
 
---peers DIR shows the peers of a participant on this machine instead, by its state directory: how it
+--state DIR shows the peers of a participant on this machine instead, by its state directory: how it
 reaches each, directly or through a relay, the round trip, the rates and totals of bytes, and the
 weight of the peer's offences. A peer whose weight reaches 100 is banned for a quarter of an hour;
 five are forgiven every minute. A running participant writes the file every five seconds.`,
 		Example: "  entrain status\n  entrain status my-run\n  entrain status my-run@chain.example.org\n  entrain status my-run --json | jq .members\n" +
-			"  entrain status --peers ~/.local/share/entrain/runs/my-run-1f0c22e2",
+			"  entrain status --state ~/.local/share/entrain/runs/my-run-1f0c22e2",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if peers != "" {
 				if len(args) > 0 {
-					return errors.New("--peers shows what a state directory holds: leave out RUN")
+					return errors.New("--state shows what a state directory holds: leave out RUN")
 				}
 				return c.peers(peers, asJSON)
 			}
@@ -49,10 +49,8 @@ five are forgiven every minute. A running participant writes the file every five
 		},
 	}
 	chainFlag(cmd, &chain)
-	f := cmd.Flags()
-	f.StringVar(&peers, "peers", "", "state `directory` of a participant, whose peers to show")
-	f.BoolVar(&asJSON, "json", false, "print JSON objects")
-	_ = cmd.MarkFlagDirname("peers")
+	stateFlag(cmd, &peers, "none; shows its peers")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -54,7 +54,7 @@ func TestTicketsOfARun(t *testing.T) {
 	}
 	other := held
 	other.Run = "second"
-	for _, command := range []string{"join --key " + key, "audit", "watch --plain", "web --listen 127.0.0.1:0", "report -o " + report, "status"} {
+	for _, command := range []string{"join --key " + key, "audit", "watch --plain", "web --addr 127.0.0.1:0", "report -o " + report, "status"} {
 		words := strings.Fields(command)
 		s.fails(append(words, other.String()), "it was created again, or the replica is lying")
 		s.fails(append(words, line[:len(line)-3]), "cut short or mistyped")

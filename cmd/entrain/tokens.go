@@ -15,7 +15,7 @@ import (
 	"github.com/entrain-network/entrain/onchain"
 )
 
-// acting is what every command that sends a transaction is told: who, and where.
+// acting holds the flags of every command that sends a transaction: who signs, and where it goes.
 type acting struct {
 	keyFile string
 	chain   []string
@@ -48,6 +48,11 @@ func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.
 	return onchain.Submit(ctx, client.As(k), body)
 }
 
+// send is act with a body that depends on neither chain nor key.
+func (c console) send(ctx context.Context, a acting, body host.Body) error {
+	return c.act(ctx, a, func(ledger.Chain, key.Public) (host.Body, error) { return body, nil })
+}
+
 // parseTokens reads an amount of tokens, which are whole.
 func parseTokens(s string) (uint64, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
@@ -64,6 +69,17 @@ func parseKey(s string) (key.Public, error) {
 		return k, fmt.Errorf("%q: want a public key of 64 hexadecimal digits, as entrain key show prints it", s)
 	}
 	return k, nil
+}
+
+// optionalKey reads the public key of a flag; "" is no key.
+func optionalKey(flag, s string) (k key.Public, err error) {
+	if s == "" {
+		return k, nil
+	}
+	if k, err = parseKey(s); err != nil {
+		err = fmt.Errorf("--%s %w", flag, err)
+	}
+	return k, err
 }
 
 // parseBP reads a percentage of at most two decimals, in basis points.
@@ -90,16 +106,37 @@ func tokens(n uint64) string {
 	return thousands(n) + " tokens"
 }
 
-// needTokens checks the arguments of a command that wants a name and an amount.
-func needTokens(what string) cobra.PositionalArgs {
+// needAmount checks the arguments of a command that wants a name and an amount.
+func needAmount(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 2 {
-			return fmt.Errorf("say which %s and how many tokens: %s", what, cmd.UseLine())
-		}
-		if !host.RunNameValid(args[0]) {
-			return fmt.Errorf("%q is not a %s's name: names have 1 to %d of a-z, 0-9 and inner '-'", args[0], what, host.RunNameBytesMax)
+			return fmt.Errorf("say %s and how many tokens: %s", what, cmd.UseLine())
 		}
 		_, err := parseTokens(args[1])
 		return err
 	}
+}
+
+// needName refuses what cannot be the name of a run or a pool.
+func needName(what, name string) error {
+	if !host.RunNameValid(name) {
+		return fmt.Errorf("%q is not a %s's name: names have 1 to %d of a-z, 0-9 and inner '-'", name, what, host.RunNameBytesMax)
+	}
+	return nil
+}
+
+// needRun wants the name of one run.
+func needRun(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("say the name of one run: %s; entrain status lists those of a chain", cmd.UseLine())
+	}
+	return needName("run", args[0])
+}
+
+// needPool wants the name of one pool.
+func needPool(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("say the name of one pool: %s; entrain pool show lists those of a chain", cmd.UseLine())
+	}
+	return needName("pool", args[0])
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,7 +44,7 @@ func object[T any](s *shell, args ...string) T {
 
 func (s *shell) has(who string, want uint64) {
 	s.t.Helper()
-	if a := object[ledger.Account](s, "account", "show", who, "--json"); a.Tokens != want {
+	if a := object[ledger.Account](s, "wallet", "show", who, "--json"); a.Tokens != want {
 		s.t.Errorf("%s has %d tokens, want %d", short(who), a.Tokens, want)
 	}
 }
@@ -69,35 +68,35 @@ func TestTokensFromTheCommandLine(t *testing.T) {
 	spec := writeFile(t, filepath.Join(dir, "run.toml"), "name = \"paid\"\n[data]\nmanifest = \""+strings.Repeat("1", 64)+
 		"\"\n[trust]\nverification_percent = 5\nstake = 100\nrate = 3\n")
 	s.ok("run", "create", "-f", spec, "--key", file("owner"))
-	s.ok("fund", "paid", "500", "--key", file("owner"))
-	s.fails([]string{"fund", "paid", "99999", "--key", file("owner")}, "not enough tokens", "the sender has 6500")
-	s.fails([]string{"fund", "none", "5", "--key", file("owner")}, "no such run")
-	s.fails([]string{"bond", "paid", "5", "--key", file("ann")}, "table of members")
-	s.fails([]string{"claim", "paid", "--key", file("ann")}, "was never a member")
-	s.fails([]string{"claim", "paid", "--member", public["bob"], "--key", file("ann")}, "was never a member")
-	s.ok("account", "send", public["bob"], "250", "--key", file("ann"))
-	s.fails([]string{"account", "send", public["bob"], "0", "--key", file("ann")}, "no amount")
+	s.ok("wallet", "send", "paid", "500", "--key", file("owner"))
+	s.fails([]string{"wallet", "send", "paid", "99999", "--key", file("owner")}, "not enough tokens", "the sender has 6500")
+	s.fails([]string{"wallet", "send", "none", "5", "--key", file("owner")}, "no such run")
+	s.fails([]string{"wallet", "bond", "paid", "5", "--key", file("ann")}, "table of members")
+	s.fails([]string{"wallet", "claim", "paid", "--key", file("ann")}, "was never a member")
+	s.fails([]string{"wallet", "claim", "paid", "--member", public["bob"], "--key", file("ann")}, "was never a member")
+	s.ok("wallet", "send", public["bob"], "250", "--key", file("ann"))
+	s.fails([]string{"wallet", "send", public["bob"], "0", "--key", file("ann")}, "no amount")
 	s.has(public["ann"], 2750)
 	s.has(public["bob"], 250)
 
-	s.ok("pool", "create", "ours", "--run", "paid", "--commission", "12.5%", "--own", "50", "--least", "20", "--worker", public["bob"], "--key", file("ann"))
-	s.ok("pool", "lend", "ours", "800", "--key", file("ann"))
-	s.ok("pool", "lend", "ours", "200", "--key", file("bob"))
-	s.fails([]string{"pool", "lend", "ours", "5", "--key", file("owner")}, "starts with at least 20")
-	s.fails([]string{"bond", "paid", "5", "--pool", "ours", "--key", file("ann")}, "only become stake")
+	s.ok("pool", "create", "ours", "paid", "--commission", "12.5%", "--own", "50", "--least", "20", "--worker", public["bob"], "--key", file("ann"))
+	s.ok("wallet", "send", "pool:ours", "800", "--key", file("ann"))
+	s.ok("wallet", "send", "pool:ours", "200", "--key", file("bob"))
+	s.fails([]string{"wallet", "send", "pool:ours", "5", "--key", file("owner")}, "starts with at least 20")
+	s.fails([]string{"wallet", "bond", "paid", "5", "--pool", "ours", "--key", file("ann")}, "only become stake")
 	p := object[host.Pool](s, "pool", "show", "ours", "--json")
 	if p.CommissionBP != 1250 || p.OwnBP != 5000 || p.Least != 20 || p.Lent != 1000 || len(p.Lenders) != 2 || len(p.Workers) != 1 || p.Stage != "lending" {
 		t.Errorf("%+v", p)
 	}
-	for _, out := range []string{s.ok("pool", "show", "ours"), s.ok("pool", "list")} {
+	for _, out := range []string{s.ok("pool", "show", "ours"), s.ok("pool", "show")} {
 		if !strings.Contains(out, "12.5 %") || !strings.Contains(out, "1,000") || !strings.Contains(out, "lending") {
 			t.Errorf("got %s", out)
 		}
 	}
-	s.fails([]string{"pool", "show", "theirs"}, `no pool "theirs"`, "entrain pool list")
-	s.ok("pool", "collect", "ours", "--key", file("bob"))
+	s.fails([]string{"pool", "show", "theirs"}, `no pool "theirs"`, "entrain pool show")
+	s.ok("wallet", "claim", "pool:ours", "--key", file("bob"))
 	s.ok("pool", "close", "ours", "--key", file("ann"))
-	s.ok("pool", "collect", "ours", "--key", file("ann"))
+	s.ok("wallet", "claim", "pool:ours", "--key", file("ann"))
 	s.ok("pool", "close", "ours", "--key", file("ann"))
 	s.has(public["ann"], 2750)
 
@@ -114,23 +113,23 @@ func TestTokensThatAreNone(t *testing.T) {
 	s := newShell(t)
 	k := strings.Repeat("ab", 32)
 	for args, want := range map[string]string{
-		"fund run":                                       "how many tokens",
-		"fund run -- -5":                                 "no amount",
-		"fund run 1.5":                                   "no amount",
-		"fund run 18446744073709551616":                  "no amount",
-		"fund Run! 5":                                    "not a run's name",
-		"bond run 5 --member me":                         "64 hexadecimal digits",
-		"claim run --member me":                          "64 hexadecimal digits",
-		"account send me 5":                              "64 hexadecimal digits",
-		"account show me":                                "64 hexadecimal digits",
-		"pool create p --own 101%":                       "--own",
-		"pool create p --commission x":                   "--commission",
-		"pool create p --worker me":                      "--worker",
-		"pool lend p":                                    "how many tokens",
-		"pool show P_":                                   "not a pool's name",
-		"join run --pool p":                              "--stake N",
-		"chain init --chain-id a --allocate x=5":         "--allocate",
-		"chain init --chain-id a --allocate " + k + "=0": "--allocate",
+		"wallet send run":                                                  "how many tokens",
+		"wallet send run -- -5":                                            "no amount",
+		"wallet send run 1.5":                                              "no amount",
+		"wallet send run 18446744073709551616":                             "no amount",
+		"wallet bond Run! 5":                                               "not a run's name",
+		"wallet bond run 5 --member me":                                    "64 hexadecimal digits",
+		"wallet claim run --member me":                                     "64 hexadecimal digits",
+		"wallet send ME 5":                                                 "64 hexadecimal digits",
+		"wallet show me":                                                   "64 hexadecimal digits",
+		"pool create p r --own 101%":                                       "--own",
+		"pool create p r --commission x":                                   "--commission",
+		"pool create p r --worker me":                                      "--worker",
+		"wallet send pool:p":                                               "how many tokens",
+		"wallet send pool:P_ 5":                                            "not a pool's name",
+		"join run --pool p":                                                "--stake N",
+		"chain init --chain-id a --allocate x=5":                           "--allocate",
+		"chain init --chain-id a --allocate " + k + "=0":                   "--allocate",
 		"chain init --chain-id a --supply 3 --allocate " + k + "=5":        "--supply 3",
 		"chain init --chain-id a --allocate " + k + "=1152921504606846977": "--allocate",
 	} {
@@ -153,41 +152,4 @@ func TestPercentagesInBasisPoints(t *testing.T) {
 			t.Errorf("%q reads %d", text, got)
 		}
 	}
-}
-
-func TestStakeCalculator(t *testing.T) {
-	s := newShell(t)
-	for args, want := range map[string]stakeReport{
-		"--check 5% --reward 10":                                 {Rounds: 22, Work: 420, Idle: 420, Stake: 420},
-		"--check 5% --reward 10 --delay 0 --loss 100%":           {Rounds: 20, Work: 190, Idle: 190, Stake: 190},
-		"--check 1 --reward 0 --saved 1 --delay 0 --loss 100":    {Rounds: 100, Work: 100, Idle: 0, Stake: 100},
-		"--check 10 --detect 50% --reward 2 --saved 1 --delay 0": {Rounds: 20, Work: 36, Idle: 76, Stake: 76},
-		"--check 100 --reward 10 --saved 1 --delay 0 --loss 100": {Rounds: 1, Work: 0, Idle: 0, Stake: 0},
-		"--check 3 --reward 7 --saved 6 --delay 1 --loss 60":     {Rounds: 1/0.03 + 1, Work: ((1/0.03+1)*6 - 7) / 0.6, Idle: 7 / 0.03 / 0.6, Stake: math.Ceil(7 / 0.03 / 0.6)},
-	} {
-		got := object[stakeReport](s, append([]string{"stake", "--json"}, strings.Fields(args)...)...)
-		near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }
-		if !near(got.Rounds, want.Rounds) || !near(got.Work, want.Work) || !near(got.Idle, want.Idle) || got.Stake != want.Stake {
-			t.Errorf("%s: got %+v, want %+v", args, got, want)
-		}
-		for _, d := range got.Detected {
-			if p := 1 - math.Pow(1-got.Caught, d.Rounds); math.Abs(d.Probability-p) > 1e-12 {
-				t.Errorf("%s: found out within %v rounds with %v, want %v", args, d.Rounds, d.Probability, p)
-			}
-		}
-		for _, u := range got.Until {
-			if 1-math.Pow(1-got.Caught, u.Rounds) < u.Probability-1e-12 {
-				t.Errorf("%s: %v rounds are too few for %v", args, u.Rounds, u.Probability)
-			}
-		}
-	}
-	out := s.ok("stake", "--check", "5%", "--reward", "10")
-	for _, want := range []string{"least stake   420 tokens", "cheats in 22 rounds", "over 99.9999 %", "\n99 %       90\n"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing in\n%s", want, out)
-		}
-	}
-	s.fails([]string{"stake", "--check", "0"}, "probability of a check")
-	s.fails([]string{"stake", "--check", "101%", "--loss", "0", "--delay", "-1"}, "probability of a check", "part of the stake", "delay")
-	s.fails([]string{"stake", "--check", "x"}, "no percentage")
 }

@@ -36,10 +36,10 @@ near to what all of them, by stake and trust, agree on.
 
 It needs the run's data, as miners do, and no bucket of its own. --stake is how many tokens it puts up for
 its seat; the lowest stakes make room for higher ones, and are paid back at once. What it has found is kept
-in the state directory, with a line for each evaluation in scores.jsonl; entrain score --log shows it.
+in the state directory, with a line for each evaluation in scores.jsonl; entrain score --state shows it.
 Called again, it goes on from there, also in the middle of a period.`,
 		Example: `  entrain validate my-run --data ./corpus --stake 5000
-  entrain validate my-run@chain.example.org --sample 4 --workers 8
+  entrain validate my-run@chain.example.org --recompute 4 --workers 8
   entrain validate my-run.ticket --json | jq -c 'select(.event == "scored") | {member, score, verdict}'`,
 		Args:              needTarget,
 		ValidArgsFunction: c.completeRuns,
@@ -54,20 +54,17 @@ Called again, it goes on from there, also in the middle of a period.`,
 	keyFlag(cmd, &o.keyFile)
 	chainFlag(cmd, &o.Endpoints)
 	f := cmd.Flags()
-	f.StringVar(&o.State, "state", "", "`directory` for what it has found (default: in the user's directory for data)")
-	f.StringVar(&o.Data, "data", "", "`directory` of the prepared data, or its https:// address (default: as the run's specification says)")
-	f.StringVar(&o.From, "from", "", "`directory` of the checkpoint that the run goes on from (default: as the specification says, or from the miners)")
-	f.IntVar(&o.Workers, "workers", defaultWorkers(), "`number` of goroutines that compute; changes the speed, never the result")
-	f.Uint32Var(&o.sample, "sample", 0, "`results` of a window to compute again (0: enough to evaluate each miner twice a period)")
+	stateFlag(cmd, &o.State, "in the user's directory for data")
+	dataFlag(cmd, &o.Data)
+	fromFlag(cmd, &o.From)
+	workersFlag(cmd, &o.Workers)
+	f.Uint32Var(&o.sample, "recompute", 0, "`results` of a window to compute again (0: enough to evaluate each miner twice a period)")
 	f.Uint32Var(&o.losses, "losses", 4, "`sequences` of a miner's, and as many of nobody's, on which the loss is measured with and without its result (0: none)")
 	f.Uint64Var(&o.Stake, "stake", 1, "stake this many `tokens` for a seat; paid back when you give the seat up")
-	f.StringVar(&o.Pool, "pool", "", "`pool` that the stake comes from (default: your own account)")
+	poolFlag(cmd, &o.Pool)
 	f.StringVar(&o.payee, "payee", "", "public `key` that is paid (default: your own)")
-	f.BoolVar(&o.Private, "private-buckets", false, "read miners' buckets at addresses of this machine and of private networks as well")
-	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each thing that happens")
-	_ = cmd.MarkFlagDirname("data")
-	_ = cmd.MarkFlagDirname("from")
-	_ = cmd.MarkFlagDirname("state")
+	privateFlag(cmd, &o.Private)
+	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
 

@@ -5,36 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/spf13/cobra"
-
 	"github.com/entrain-network/entrain/exact"
 )
-
-func versionCommand(c console) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Show what this program is, and which kernels it computes with",
-		Long: `Shows the module's version, the commit and the Go version it was built from, and the kernels chosen for
-this processor. All kernels give the same bits; they differ in speed.`,
-		Example: "  entrain version\n  entrain version --json",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			v := version()
-			if asJSON {
-				return c.object(v)
-			}
-			commit := v.Commit
-			if v.Modified {
-				commit += " with changes"
-			}
-			_, err := fmt.Fprintf(c.out, "entrain %s\ncommit  %s\ngo      %s %s\nkernels %s\n", v.Version, commit, v.Go, v.Platform, v.Kernels)
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	return cmd
-}
 
 // versionInfo is what the program knows about itself.
 type versionInfo struct {
@@ -44,6 +16,15 @@ type versionInfo struct {
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	Kernels  string `json:"kernels"`
+}
+
+// String shows what this program is, and which kernels it computes with on this processor.
+func (v versionInfo) String() string {
+	commit := v.Commit
+	if v.Modified {
+		commit += " with changes"
+	}
+	return fmt.Sprintf("entrain %s\ncommit  %s\ngo      %s %s\nkernels %s", v.Version, commit, v.Go, v.Platform, v.Kernels)
 }
 
 // release is the version of a build that does not come from a module proxy or a tagged commit: go build -ldflags "-X main.release=v1.2.0".

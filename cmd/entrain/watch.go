@@ -64,11 +64,10 @@ transfers: if one has its state directory on this machine, the window shows its 
 	}
 	chainFlag(cmd, &o.endpoints)
 	f := cmd.Flags()
-	f.StringVar(&o.state, "state", "", "state `directory` of a participant on this machine, whose log is shown too (default: that of the run, if there is one)")
+	stateFlag(cmd, &o.state, "that of the run on this machine, if there is one")
 	f.StringVar(&o.replay, "replay", "", "show the log in this `path`")
 	f.Float64Var(&o.speed, "speed", 1, "how many times faster than it happened; 0: all at once")
 	windowFlags(cmd, &o.plain, &o.noColor)
-	_ = cmd.MarkFlagDirname("state")
 	return cmd
 }
 
@@ -87,7 +86,7 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) (
 	}
 	snapshot, err := onchain.GetSnapshot(ctx, client, run)
 	if err != nil {
-		return fmt.Errorf("%w; entrain status shows the runs of a chain", err)
+		return fmt.Errorf("%w; entrain status lists the runs of a chain", err)
 	}
 	if err := to.Check(client.ChainID(), snapshot.State.ID()); err != nil {
 		return err

@@ -41,11 +41,11 @@ and what it takes to join. Nothing can be changed by them, and nothing is fetche
 With --state and a participant's state directory (of a join on this machine, which may be running), also
 losses, payloads, the run's past, checkpoints to download, and a box in which to try the model.
 
-Only this machine can open the pages unless --listen says otherwise. Then everybody who can reach the
+Only this machine can open the pages unless --addr says otherwise. Then everybody who can reach the
 address may look on, and try the model, one at a time.`,
 		Example: `  entrain web
   entrain web my-run --state ~/.local/share/entrain/runs/my-run-3b6a27bc
-  entrain web my-run@203.0.113.5 --listen 0.0.0.0:7380
+  entrain web my-run@203.0.113.5 --addr 0.0.0.0:7380
   entrain web my-run.ticket`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeRuns,
@@ -65,12 +65,10 @@ address may look on, and try the model, one at a time.`,
 		},
 	}
 	chainFlag(cmd, &chain)
-	f := cmd.Flags()
-	f.StringVar(&listen, "listen", defaultWeb, "`address` to serve pages at, HOST:PORT")
-	f.StringVar(&state, "state", "", "state `directory` of a participant; needs RUN")
-	f.BoolVar(&asJSON, "json", false, "print a JSON object when pages can be opened")
-	f.BoolVar(&verbose, "verbose", false, "log what happens towards the chain")
-	_ = cmd.MarkFlagDirname("state")
+	addrFlag(cmd, &listen, defaultWeb)
+	stateFlag(cmd, &state, "none; needs RUN")
+	jsonFlag(cmd, &asJSON)
+	verboseFlag(cmd, &verbose)
 	return cmd
 }
 
@@ -126,7 +124,7 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, list
 	}
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
-		return fmt.Errorf("--listen %q: %w", listen, err)
+		return fmt.Errorf("--addr %q: %w", listen, err)
 	}
 	url := "http://" + l.Addr().String() + "/"
 	if o.Only != "" {

@@ -45,7 +45,7 @@ func TestWebServesTheRunsOfAChain(t *testing.T) {
 	go func() { chain <- replica.Run(ctx) }()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, s.console, []string{"web", "--listen", "127.0.0.1:0", "--json"})
+		err := run(ctx, s.console, []string{"web", "--addr", "127.0.0.1:0", "--json"})
 		ended <- errors.Join(err, lines.Close())
 	}()
 	var ev webEvent

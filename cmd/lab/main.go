@@ -5,6 +5,7 @@
 //	go run ./cmd/lab sim --seeds 6         networks with faults, from seeds
 //	go run ./cmd/lab campaign --for 4h     random networks, until something breaks
 //	go run ./cmd/lab learning              what models learn by each way of training together
+//	go run ./cmd/lab stake --check 5%      the stake at which cheating does not pay
 //	go run ./cmd/lab adversaries           every kind of cheat
 //
 // Each command is in the file of its name. Results go to standard output, progress to standard
@@ -71,7 +72,7 @@ func run(ctx context.Context, c console, args []string) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(simCommand(c), campaignCommand(c), learningCommand(c), robustCommand(c), sliceCommand(c), rewardsCommand(c),
-		scoringCommand(c), disputeCommand(c), adversariesCommand(c))
+		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c))
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }

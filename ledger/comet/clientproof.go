@@ -31,7 +31,7 @@ func ParseAnchor(s string) (ledger.Anchor, error) {
 		err = wire.DecodeHex(a.Hash[:], strings.ToLower(hash))
 	}
 	if err != nil || a.Height == 0 || a.Hash.IsZero() {
-		return ledger.Anchor{}, fmt.Errorf("header to believe %q: want #HEIGHT:HASH, as entrain chain trust prints it", s)
+		return ledger.Anchor{}, fmt.Errorf("header to believe %q: want #HEIGHT:HASH, as entrain chain show prints it", s)
 	}
 	return a, nil
 }

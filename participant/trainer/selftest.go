@@ -30,7 +30,7 @@ func SelfTest(ctx context.Context, pool *exact.Pool) error {
 	}
 	if got.String() != selfTestHash {
 		return fmt.Errorf("self-test of the arithmetic: this machine computes %s where all others compute %s; "+
-			"its results would be refused: check its memory and cooling, undo overclocking, and if that does not help report it with the output of entrain version",
+			"its results would be refused: check its memory and cooling, undo overclocking, and if that does not help report it with the output of entrain --version",
 			got, selfTestHash)
 	}
 	return nil

@@ -162,7 +162,7 @@ func newNetwork(t *testing.T) *network {
 // serve starts the server of pages.
 func (n *network) serve(at string) {
 	n.t.Helper()
-	n.web = start(n.t, n.entrain, "web", "web", "demo", "--chain", n.api, "--state", filepath.Join(n.dir, "client-1"), "--listen", at, "--json")
+	n.web = start(n.t, n.entrain, "web", "web", "demo", "--chain", n.api, "--state", filepath.Join(n.dir, "client-1"), "--addr", at, "--json")
 	n.page, _ = n.web.event("listening")["url"].(string)
 }
 
@@ -176,7 +176,7 @@ func (n *network) stranger(command string) (p *process, key string) {
 	file := filepath.Join(n.t.TempDir(), "key")
 	output(n.t, n.entrain, "key", "new", "--key", file)
 	key = output(n.t, n.entrain, "key", "show", "--key", file)
-	output(n.t, n.entrain, "account", "send", key, "1000", "--key", filepath.Join(n.dir, "owner.key"), "--chain", n.api)
+	output(n.t, n.entrain, "wallet", "send", key, "1000", "--key", filepath.Join(n.dir, "owner.key"), "--chain", n.api)
 	p = start(n.t, n.entrain, "stranger", append(words[1:], "--key", file, "--state", filepath.Join(n.t.TempDir(), "state"), "--stake", "1000", "--json")...)
 	return p, key
 }

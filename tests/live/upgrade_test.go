@@ -3,7 +3,6 @@
 package live_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -27,9 +26,8 @@ func build(t *testing.T, release string) string {
 	if out, err := exec.Command("go", "build", "-ldflags", "-X main.release="+release, "-o", path, "../../cmd/entrain").CombinedOutput(); err != nil {
 		t.Fatalf("build entrain %s: %v\n%s", release, err, out)
 	}
-	var is struct{ Version string }
-	if err := json.Unmarshal([]byte(output(t, path, "version", "--json")), &is); err != nil || is.Version != release {
-		t.Fatalf("the build of %s says it is %q, %v", release, is.Version, err)
+	if is := output(t, path, "--version"); !strings.HasPrefix(string(is), "entrain "+release+"\n") {
+		t.Fatalf("the build of %s says it is %q", release, is)
 	}
 	return path
 }
@@ -171,8 +169,8 @@ func TestEverythingIsUpgradedWhileARunGoesOn(t *testing.T) {
 	}
 	url := "http://" + api
 	chain := begin("chain", "chain", "start", "--home", in("chain"))
-	served := begin("host", "data", "serve", in("corpus"), "--listen", host)
-	answered(t, func() error { return exec.Command(old, "run", "list", "--chain", url).Run() })
+	served := begin("host", "data", "publish", in("corpus"), "--addr", host)
+	answered(t, func() error { return exec.Command(old, "status", "--chain", url).Run() })
 	output(t, old, "run", "create", "-f", write("run.toml", upgradeRun), "--data", in("corpus"), "--chain", url, "--key", in("owner"))
 	join := func(name string) []string {
 		return []string{"join", "upgrade", "--chain", url, "--data", "http://" + host, "--key", in(name + ".key"), "--state", in(name), "--workers", "1", "--linger", "3s", "--json"}
@@ -189,12 +187,12 @@ func TestEverythingIsUpgradedWhileARunGoesOn(t *testing.T) {
 	b.together()
 	t.Logf("all is upgraded at step %v", max(a.last, b.last))
 
-	output(t, newer, "run", "require", "upgrade", newRelease, "--chain", url, "--key", in("owner"))
+	output(t, newer, "run", "allow", "upgrade", "--require", newRelease, "--chain", url, "--key", in("owner"))
 	words, err := exec.Command(old, join("late")...).CombinedOutput()
 	if want := fmt.Sprintf("wants entrain %s or newer, and this is %s", newRelease, oldRelease); err == nil || !strings.Contains(string(words), want) {
 		t.Errorf("who comes with the old release is told %q, %v", words, err)
 	}
-	output(t, newer, "can-join", "upgrade", "--chain", url, "--data", "http://"+host, "--key", in("late.key"))
+	output(t, newer, "join", "upgrade", "--check", "--chain", url, "--data", "http://"+host, "--key", in("late.key"))
 
 	for _, s := range []*service{a, b} {
 		s.wait("the run's end", func(line map[string]any) bool { return line["event"] == "finished" })

@@ -329,7 +329,7 @@ func (p *process) reached(at []string) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for range 300 {
-		if p.command(p.Context(), append([]string{"run", "list"}, at...)...).Run() == nil {
+		if p.command(p.Context(), append([]string{"status"}, at...)...).Run() == nil {
 			return
 		}
 		select {

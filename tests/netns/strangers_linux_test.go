@@ -61,7 +61,7 @@ func TestStrangersOnTheInternet(t *testing.T) {
 	}
 	f := s.found("strangers", strangers, chain...)
 	store := s.machine("store", "45.0.0.3", Home)
-	store.begin("data", "serve", f.data, "--listen", "45.0.0.3:7380").line("http://")
+	store.begin("data", "publish", f.data, "--addr", "45.0.0.3:7380").line("http://")
 	buckets := s.serveBuckets(s.machine("s3", "45.0.0.4", Home), "data", "checkpoints")
 	f.chain.ok("data", "upload", f.data, buckets("data.write"))
 	sources := []string{"http://45.0.0.3:7380", buckets("data.read")}
@@ -143,10 +143,7 @@ func TestStrangersOnTheInternet(t *testing.T) {
 // serveBuckets serves buckets on a machine. What it returns tells where one is, as NAME.write or NAME.read.
 func (s *stage) serveBuckets(m *machine, names ...string) func(file string) string {
 	s.Helper()
-	args := []string{"bucket", "serve", "--dir", s.path("s3"), "--listen", m.address + ":9000", "--json"}
-	for _, name := range names {
-		args = append(args, "--bucket", name)
-	}
+	args := append([]string{"bucket", s.path("s3"), "--addr", m.address + ":9000", "--json"}, names...)
 	m.begin(args...).line(`{"event":"listening"`)
 	return func(file string) string {
 		b, err := os.ReadFile(s.path("s3", file))
@@ -253,7 +250,7 @@ func TestAFreshProgramsFirstAcceptedWork(t *testing.T) {
 	s := newStage(t, 3)
 	f := s.found("fresh", strings.Replace(small, `epoch = "10m"`, `epoch = "20s"`, 1), s.machine("chain", "45.0.0.1", Home))
 	store := s.machine("store", "45.0.0.3", Home)
-	store.begin("data", "serve", f.data, "--listen", "45.0.0.3:7380").line("http://")
+	store.begin("data", "publish", f.data, "--addr", "45.0.0.3:7380").line("http://")
 	f.data = "http://45.0.0.3:7380"
 	first := f.join(s.machine("m0", "45.0.2.10", Home))
 	f.join(s.machine("m1", "45.0.2.11", Home))

@@ -21,12 +21,12 @@ import (
 	"github.com/entrain-network/entrain/participant"
 )
 
-// cannot runs can-join, which must say no, and returns the kinds of its reasons and their text.
+// cannot runs join --check, which must say no, and returns the kinds of its reasons and their text.
 func (s *shell) cannot(args ...string) (kinds []string, text string) {
 	s.t.Helper()
-	out, _, err := s.run(append([]string{"can-join", "--json"}, args...)...)
+	out, _, err := s.run(append([]string{"join", "--check", "--json"}, args...)...)
 	if !errors.Is(err, errCannotJoin) {
-		s.t.Fatalf("can-join %v: %v, %s", args, err, out)
+		s.t.Fatalf("join --check %v: %v, %s", args, err, out)
 	}
 	var r participant.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Can {
@@ -38,7 +38,7 @@ func (s *shell) cannot(args ...string) (kinds []string, text string) {
 	return kinds, text
 }
 
-// can-join says yes, and each reason why not; join says the same.
+// join --check says yes, and each reason why not; join says the same.
 func TestCanJoin(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
@@ -59,21 +59,21 @@ func TestCanJoin(t *testing.T) {
 	create("tiny", "[members]\nmin = 1\ncapacity = 1\n")
 	create("mined", "[exchange]\nkind = \"bucket\"\nwindow_blocks = 10\n[members]\nmin = 1\noverlap = 1\n[trust]\nverification_percent = 0\n")
 
-	if out := s.ok("can-join", "paid", "--data", file("data"), "--key", file("ann")); !strings.HasPrefix(out, `yes: this machine can take part in run "paid" on chain "ours"`) {
+	if out := s.ok("join", "paid", "--check", "--data", file("data"), "--key", file("ann")); !strings.HasPrefix(out, `yes: this machine can take part in run "paid" on chain "ours"`) {
 		t.Errorf("got %s", out)
 	}
-	if r := object[participant.Report](s, "can-join", "tiny", "--data", file("data"), "--key", file("none yet"), "--json"); !r.Can || r.Key != "" || len(r.Obstacles) != 0 || r.Needs.Parameters == 0 {
+	if r := object[participant.Report](s, "join", "tiny", "--check", "--data", file("data"), "--key", file("none yet"), "--json"); !r.Can || r.Key != "" || len(r.Obstacles) != 0 || r.Needs.Parameters == 0 {
 		t.Errorf("%+v", r)
 	}
 	if _, err := os.Stat(file("none yet")); err == nil {
-		t.Error("can-join made a key")
+		t.Error("join --check made a key")
 	}
 	for _, c := range []struct {
 		args  string
 		kinds string
 		words []string
 	}{
-		{"paid --key bob", "stake", []string{"takes 100 tokens", "has 0 tokens: 100 tokens are missing", "account send " + public["bob"] + " 100"}},
+		{"paid --key bob", "stake", []string{"takes 100 tokens", "has 0 tokens: 100 tokens are missing", "wallet send " + public["bob"] + " 100"}},
 		{"paid --key ann --stake 50", "stake", []string{"wants a stake of 100 tokens", "50 tokens are missing", "--stake 100"}},
 		{"paid --key ann --stake 5000", "stake", []string{"2,000 tokens are missing"}},
 		{"paid --key ann --pool none", "stake", []string{`pool "none"`}},

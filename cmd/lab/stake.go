@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/economics"
+	"github.com/entrain-network/entrain/view"
 )
 
 func stakeCommand(c console) *cobra.Command {
@@ -37,9 +38,9 @@ Belenkiy et al., Incentivizing Outsourced Computation, NetEcon 2008), with a del
 
 Amounts may be in any unit. The share of results checked is trust.verification_percent on average; a member
 whose results passed many checks is checked down to an eighth as often as a newcomer, so count with the least.
-Detection is below 100 % if verifiers are silent. Half of a convicted member's stake goes to whoever convicted
-it, who may be an accomplice: so 50 % is what is surely lost.`,
-		Example: "  entrain stake --check 5% --reward 10\n  entrain stake --check 1% --reward 10 --saved 8 --delay 4 --json | jq .stake",
+Detection is below 100 % if verifiers are silent. Half of a convicted member's stake goes to the member that convicted
+it, which may be an accomplice: so 50 % is what is surely lost.`,
+		Example: "  lab stake --check 5% --reward 10\n  lab stake --check 1% --reward 10 --saved 8 --delay 4 --json | jq .stake",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			g.Check, g.Detect, g.Loss, g.Saved = check/100, detect/100, loss/100, saved
@@ -150,7 +151,7 @@ func (r stakeReport) write(out io.Writer) error {
 // number writes an amount with as many decimals as it needs, two at most.
 func number(v float64) string {
 	if v == math.Trunc(v) && v < 1<<53 {
-		return thousands(uint64(v))
+		return view.Thousands(uint64(v))
 	}
 	return fmt.Sprintf("%.2f", v)
 }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/wire"
+)
+
+func chainShowCommand(c console) *cobra.Command {
+	var chain []string
+	var hash string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show [RUN]",
+		Short: "Show who keeps the chain, or all states a run was ever in",
+		Long: `Shows the chain's replicas: those with a seat, which vote on blocks with the weight shown, candidates, and
+those that have left. The list is proven by their signatures.
+
+Above it stand the addresses of --chain, each followed by #HEIGHT:HASH, the newest header of the chain that
+this machine believes. Whoever gets them from you in a way that nobody can tamper with, and uses them with
+--chain, in ENTRAIN_CHAIN or with entrain chain init, cannot be shown another chain. A header is good for five
+days: later, nobody can know from it who keeps the chain by now.
+
+With RUN, shows each state that the run's coordinator was in: the block's height, its time, and the state's
+hash. A header of today proves the list, even if the blocks were deleted long ago. With --hash it reports
+whether the run was ever in that state, as a log may claim.`,
+		Example: "  entrain chain show\n  entrain chain show --chain https://a.example.org --json\n  entrain chain show my-run\n" +
+			"  entrain chain show my-run --hash 91dd0d8f37514e814654eac1371560a85bbe7ce77430b555f209db05bc10c97f",
+		Args: cobra.MaximumNArgs(1), ValidArgsFunction: c.completeRuns, SuggestFor: []string{"replicas", "trust", "history"},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			run, only := "", wire.Hash{}
+			if len(args) == 1 {
+				if run, err = onchain.LocatedOne(args[0], &chain); err != nil {
+					return err
+				}
+			}
+			if hash != "" {
+				if only, err = wire.ParseHash(hash); err != nil {
+					return fmt.Errorf("--hash %q: %w", hash, err)
+				}
+				if run == "" {
+					return errors.New("--hash: say of which run")
+				}
+			}
+			client, err := c.dial(cmd.Context(), chain, nil)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, client.Close()) }()
+			if run != "" {
+				list, err := client.History(cmd.Context(), run)
+				if err != nil {
+					return err
+				}
+				return c.history(run, list, only, asJSON)
+			}
+			list, err := client.Replicas(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return c.showChain(client, list, asJSON)
+		},
+	}
+	chainFlag(cmd, &chain)
+	cmd.Flags().StringVar(&hash, "hash", "", "with RUN: only the state with this `hash`; it is an error if there was none")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// shownChain is what chain show --json prints.
+type shownChain struct {
+	Chain    string         `json:"chain"`
+	Height   uint64         `json:"height"`
+	Hash     wire.Hash      `json:"hash"`
+	Time     string         `json:"time"`
+	Trusted  []string       `json:"trusted"` // addresses with the header
+	Replicas []host.Replica `json:"replicas"`
+}
+
+// showChain prints the newest header that this machine believes, and the replicas.
+func (c console) showChain(client ledger.Chain, replicas []host.Replica, asJSON bool) error {
+	anchor, made, known := client.Trusted()
+	shown := shownChain{Chain: client.ChainID(), Trusted: []string{}, Replicas: replicas}
+	if known {
+		shown.Height, shown.Hash, shown.Time = anchor.Height, anchor.Hash, made.Format(time.RFC3339)
+		for _, e := range client.Endpoints() {
+			shown.Trusted = append(shown.Trusted, fmt.Sprintf("%s#%v", e, anchor))
+		}
+	}
+	if asJSON {
+		return c.object(shown)
+	}
+	for _, address := range shown.Trusted {
+		fmt.Fprintln(c.out, address)
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nreplica\tseat\tweight\tstake\toperator\tvotes for a change")
+	for _, r := range replicas {
+		fmt.Fprintf(w, "%v\t%s\t%d\t%d\t%.8s\t%d\n", r.Key, r.Seat, r.Power, r.Stake, r.Operator.String(), len(r.Votes))
+	}
+	return w.Flush()
+}
+
+// history prints the states of a run, or only the one with a hash.
+func (c console) history(run string, list []host.Change, only wire.Hash, asJSON bool) error {
+	shown := []host.Change{}
+	for _, s := range list {
+		if only.IsZero() || s.Hash == only {
+			shown = append(shown, s)
+		}
+	}
+	if len(shown) == 0 && !only.IsZero() {
+		return fmt.Errorf("run %q was never in the state %v: it was in %d others", run, only, len(list))
+	}
+	if asJSON {
+		return c.object(shown)
+	}
+	for _, s := range shown {
+		if _, err := fmt.Fprintf(c.out, "%10d  %s  %v\n", s.Height, time.UnixMilli(int64(s.TimeMs)).UTC().Format(time.DateTime), s.Hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}

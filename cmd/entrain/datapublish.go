@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/data"
+)
+
+func dataPublishCommand(c console) *cobra.Command {
+	var addr string
+	var verify bool
+	cmd := &cobra.Command{
+		Use:   "publish DIR [s3://HOST/BUCKET/PREFIX]",
+		Short: "Offer a data set to members, over HTTP or in an S3 bucket",
+		Long: `Offers a data set or a mix to members. They read the pieces that they need and compare each with the manifest:
+they need not trust whoever stores them.
+
+Without an address, serves the set over HTTP until Ctrl-C. A static web server that has the files of the
+directory does the same. Members join with
+
+  entrain join my-run --data http://203.0.113.5:7380
+
+To an s3:// address, uploads the set, and skips files that are there with the right size. The credentials to
+write are in the address (s3://KEY:SECRET@host/bucket) or in the environment: ENTRAIN_S3_ACCESS_KEY and
+ENTRAIN_S3_SECRET_KEY, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Members need others that can only
+read, or none if everybody may read the bucket. ?tls=0 names a server without TLS, ?region=NAME a region.`,
+		Example: `  entrain data publish ./corpus --addr 0.0.0.0:7380
+  entrain data publish ./corpus s3://s3.eu-central-1.amazonaws.com/my-sets/opticks?region=eu-central-1`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return needDir(cmd, args)
+			}
+			return nil
+		},
+		SuggestFor: []string{"serve", "upload"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := data.ReadManifest(args[0])
+			if err != nil {
+				return err
+			}
+			if verify {
+				if err := verifyData(cmd.Context(), args[0], m); err != nil {
+					return err
+				}
+			}
+			if len(args) == 2 {
+				return c.uploadData(cmd.Context(), args[0], m, args[1])
+			}
+			l, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", addr)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.out, "http://%s\n", l.Addr())
+			c.say("offering data set %q, manifest %s; Ctrl-C ends", m.Name, m.Hash())
+			return serveUntil(cmd.Context(), l, data.Handler(args[0], m))
+		},
+	}
+	addrFlag(cmd, &addr, "127.0.0.1:7380")
+	cmd.Flags().BoolVar(&verify, "verify", false, "read and verify every shard")
+	return cmd
+}
+
+// uploadData puts a data set into a bucket.
+func (c console) uploadData(ctx context.Context, dir string, m data.Manifest, address string) error {
+	at, err := bucket.ParseLocation(address)
+	if err != nil {
+		return err
+	}
+	if at, err = at.WithEnvironment(c.env); err != nil {
+		return err
+	}
+	client := bucket.NewClient(bucket.S3Options{})
+	defer client.Close()
+	store, err := client.Open(at)
+	if err != nil {
+		return err
+	}
+	err = data.Publish(ctx, dir, m, store, func(file string, bytes int64, sent bool) {
+		state := "is there"
+		if sent {
+			state = "sent"
+		}
+		c.say("%-24s %12d bytes  %s", file, bytes, state)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.out, m.Hash())
+	return err
+}
+
+// serveGrace is how long answers that are being sent may take to end after Ctrl-C.
+const serveGrace = 5 * time.Second
+
+// serveUntil serves HTTP until ctx ends.
+func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), serveGrace)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	<-ended
+	return err
+}

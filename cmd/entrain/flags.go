@@ -1,0 +1,91 @@
+package main
+
+import (
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/participant"
+)
+
+// A flag of one name means one thing in all commands. Those of several commands are made here.
+
+// jsonFlag adds --json.
+func jsonFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "json", false, "print JSON")
+}
+
+// outputFlag adds --output.
+func outputFlag(cmd *cobra.Command, to *string, what string) {
+	cmd.Flags().StringVarP(to, "output", "o", "", "`path` of the "+what+" to make")
+	_ = cmd.MarkFlagFilename("output")
+}
+
+// addrFlag adds --addr of a server.
+func addrFlag(cmd *cobra.Command, to *string, def string) {
+	cmd.Flags().StringVar(to, "addr", def, "`HOST:PORT` to serve at; port 0 is a free one")
+}
+
+// workersFlag adds --workers.
+func workersFlag(cmd *cobra.Command, to *int) {
+	cmd.Flags().IntVar(to, "workers", runtime.GOMAXPROCS(0), "`number` of goroutines that compute; changes the speed, never the result")
+}
+
+// verboseFlag adds --verbose.
+func verboseFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "verbose", false, "log what happens on the network and towards the chain")
+}
+
+// dataFlag adds --data.
+func dataFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "data", "", "`directory` of the prepared data, or its https:// or s3:// address (default: as the run's specification says)")
+	_ = cmd.MarkFlagDirname("data")
+}
+
+// fromFlag adds --from.
+func fromFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "from", "", "`checkpoint` that the run goes on from, or state directory with one, or an s3://, hf:// or https:// address")
+	_ = cmd.MarkFlagDirname("from")
+}
+
+// stateFlag adds --state.
+func stateFlag(cmd *cobra.Command, to *string, def string) {
+	cmd.Flags().StringVar(to, "state", "", "state `directory` of a participant (default: "+def+")")
+	_ = cmd.MarkFlagDirname("state")
+}
+
+// listenFlag adds --listen.
+func listenFlag(cmd *cobra.Command, to *[]string) {
+	cmd.Flags().StringArrayVar(to, "listen", nil, "`address` for peers, IP:PORT or a multiaddr; may be repeated (default: all of this machine's, any free port)")
+}
+
+// reachFlags adds the flags of how others reach this machine.
+func reachFlags(cmd *cobra.Command, r *participant.Reaching) {
+	listenFlag(cmd, &r.Listen)
+	cmd.Flags().StringVar(&r.PublicIP, "public-ip", "", "`IP` at which others reach the ports of --listen, where it is none of this machine's own: port forwarding, most clouds")
+}
+
+// memberFlags adds the flags of how a member reaches others.
+func memberFlags(cmd *cobra.Command, r *participant.Reaching) {
+	reachFlags(cmd, r)
+	f := cmd.Flags()
+	f.StringArrayVar(&r.Relays, "relay", nil, "`multiaddr` of a relay, ending in /p2p/...; may be repeated (default: those found among the run's members, and entrain relay)")
+	f.BoolVar(&r.NoRelay, "no-relay", false, "do not help members who cannot be reached to be; also so with --limit-upload")
+}
+
+// miningFlags adds the flags about a miner's bucket.
+func miningFlags(cmd *cobra.Command, m *participant.Mining) {
+	f := cmd.Flags()
+	f.StringVar(&m.Role, "role", "", "take part as client, in a run of peers, or as miner, in one of buckets: refused if the `role` is not what\nthe run asks for (default: what it asks for)")
+	f.StringVar(&m.Own, "bucket", "", "your S3 bucket: a `file` with one line, s3://KEY:SECRET@host/bucket/prefix?region=R, or that line without\nKEY and SECRET, which are then read from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY);\nfor runs that exchange by buckets (default: the variable ENTRAIN_BUCKET)")
+	f.StringVar(&m.Read, "bucket-read", "", "a `file` with the same bucket as others read it, in the same form, with credentials that can only read: they are\nannounced to everybody (default: ENTRAIN_BUCKET_READ, or --bucket without credentials)")
+	f.BoolVar(&m.Shared, "bucket-shared", false, "announce credentials that may write")
+	_ = f.MarkHidden("bucket-shared")
+	privateFlag(cmd, &m.Private)
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{participant.RoleClient, participant.RoleMiner}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// privateFlag adds --private-buckets.
+func privateFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "private-buckets", false, "read miners' buckets at addresses of this machine and of private networks as well")
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/key/keyfile"
+	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// errCannotJoin ends join --check with status 1 once it has printed the reasons.
+var errCannotJoin = errors.New("this machine cannot take part in the run now")
+
+// checkJoin prints whether this machine and this key can take part in a run.
+func (c console) checkJoin(ctx context.Context, o joinOptions) error {
+	check := participant.CheckOptions{
+		Target: o.Target, Endpoints: c.endpoints(o.Endpoints), Data: o.Data, Stake: o.Stake, Pool: o.Pool, Memory: o.Memory,
+		Mining: o.Mining, Remember: c.remembered(), Program: version().Version, Getenv: c.env,
+	}
+	path, err := c.keyPath(o.keyFile)
+	if err != nil {
+		return err
+	}
+	own := ""
+	switch k, err := keyfile.Load(path, c.passphrase); {
+	case err == nil:
+		check.Key = k.Public()
+		own = check.Key.String()
+	case errors.Is(err, fs.ErrNotExist): // join makes a key, which has done nothing yet, like this one that nobody has
+		check.Key = key.Public(wire.Sum("entrain/can-join", []byte(o.Target.Run)))
+	default:
+		return err
+	}
+	r, err := check.Check(ctx)
+	if err != nil {
+		return err
+	}
+	r.Key = own
+	switch {
+	case o.asJSON:
+		err = c.object(r)
+	case r.Can:
+		_, err = fmt.Fprintf(c.out, "yes: this machine can take part in run %q on chain %q: %s parameters, about %s of memory, %s to fetch\n",
+			r.Run, r.Chain, thousands(r.Needs.Parameters), bytesText(r.Needs.Memory), bytesText(r.Needs.Model))
+	}
+	for _, no := range r.Obstacles {
+		if !o.asJSON {
+			fmt.Fprintf(c.out, "no: %s\n", no.Reason)
+		}
+	}
+	if !r.Can {
+		err = errors.Join(err, errCannotJoin)
+	}
+	return err
+}
+
+// finding is what join --check --json prints of a bucket.
+type finding struct {
+	Finding string `json:"finding"`
+	OK      bool   `json:"ok"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// errUnfit ends join --check with status 1 once it has printed what is wrong with a bucket.
+var errUnfit = errors.New("the bucket is not fit: see above, and docs/buckets.md")
+
+// checkBucket tries each operation that a run needs of a bucket, and that others cannot write.
+func (c console) checkBucket(ctx context.Context, m participant.Mining, asJSON bool) error {
+	own, read, err := m.Places(c.env)
+	if err != nil {
+		return err
+	}
+	registered, err := read.Registered()
+	if err != nil {
+		return err
+	}
+	client := bucket.NewClient(bucket.S3Options{})
+	defer client.Close()
+	mine, err := client.Open(own)
+	if err != nil {
+		return err
+	}
+	public, err := client.Open(read)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*participant.ProbeFor)
+	defer cancel()
+	fit := true
+	for _, f := range bucket.Probe(ctx, mine, public) {
+		line := finding{Finding: f.What, OK: f.Err == nil}
+		if f.Err != nil {
+			fit, line.Reason = false, f.Err.Error()
+		}
+		switch {
+		case asJSON:
+			err = errors.Join(err, c.object(line))
+		case line.OK:
+			c.say("yes  %s", line.Finding)
+		default:
+			c.say("NO   %s: %s", line.Finding, line.Reason)
+		}
+	}
+	if !fit {
+		return errors.Join(err, errUnfit)
+	}
+	if !asJSON {
+		c.say("the bucket is fit; %d bytes will be announced as %s", len(registered), read)
+	}
+	return err
+}

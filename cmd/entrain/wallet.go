@@ -1,0 +1,232 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
+)
+
+func walletCommand(c console) *cobra.Command {
+	return group("wallet", "Show, send, stake and collect tokens",
+		`The chain's genesis makes all the tokens there are. A member stakes tokens and loses them if it cheats. A
+run's treasury holds the tokens that people send to the run, and pays for each point.`,
+		walletShowCommand(c), walletSendCommand(c), walletBondCommand(c), walletClaimCommand(c))
+}
+
+func walletShowCommand(c console) *cobra.Command {
+	var a acting
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show [KEY]",
+		Short: "Show how many tokens a key has",
+		Long: `Shows how many tokens a key can spend; without KEY, your own. Stake in runs and tokens lent to pools are not
+among them: entrain status RUN and entrain pool show POOL list those.`,
+		Example: "  entrain wallet show\n  entrain wallet show $(entrain key show) --json | jq .tokens",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			var who key.Public
+			if len(args) == 1 {
+				who, err = parseKey(args[0])
+			} else {
+				who, err = c.publicKey(a.keyFile)
+			}
+			if err != nil {
+				return err
+			}
+			client, err := c.dial(cmd.Context(), a.chain, nil)
+			if err != nil {
+				return err
+			}
+			has, err := client.Account(cmd.Context(), who)
+			status, err2 := client.Status(cmd.Context())
+			if err := errors.Join(err, err2, client.Close()); err != nil {
+				return err
+			}
+			if asJSON {
+				return c.object(struct {
+					ledger.Account
+					Chain  string `json:"chain"`
+					Supply uint64 `json:"supply"`
+				}{has, status.Chain, status.Supply})
+			}
+			_, err = fmt.Fprintf(c.out, "%s of %s on chain %s\n", tokens(has.Tokens), thousands(status.Supply), status.Chain)
+			return err
+		},
+	}
+	a.flags(cmd)
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// poolPrefix marks the name of a pool where the name of a run may stand as well.
+const poolPrefix = "pool:"
+
+func walletSendCommand(c console) *cobra.Command {
+	var a acting
+	cmd := &cobra.Command{
+		Use:   "send KEY|RUN|pool:POOL AMOUNT",
+		Short: "Send tokens to a key, a run's treasury or a pool",
+		Long: `Sends tokens of yours. Nobody can undo that.
+
+To a KEY: they are its owner's. The first time a key receives, and in what you keep, amounts below a
+67-millionth of all tokens are refused, except 0.
+
+To a RUN: they go to its treasury, which pays members for each point at the rate in the run's specification
+(trust.rate). Not even the run's owner can take them out.
+
+To pool:POOL: you lend them. Until the pool's first stake you can take them back with entrain wallet claim;
+afterwards you get your share of what comes in. See its terms first: entrain pool show POOL.`,
+		Example: "  entrain wallet send 1f0c...e2 500\n  entrain wallet send my-run 1000000\n  entrain wallet send pool:our-pool 5000",
+		Args:    needAmount("a key, a run or a pool"), ValidArgsFunction: c.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			amount, err := parseTokens(args[1])
+			if err != nil {
+				return err
+			}
+			body, to, err := payment(args[0], amount)
+			if err != nil {
+				return err
+			}
+			if err := c.send(cmd.Context(), a, body); err != nil {
+				return fmt.Errorf("send %s to %s: %w", tokens(amount), to, err)
+			}
+			c.say("sent %s to %s", tokens(amount), to)
+			return nil
+		},
+	}
+	a.flags(cmd)
+	return cmd
+}
+
+// payment returns the transaction that sends tokens to what text names, and what that is.
+func payment(text string, amount uint64) (body host.Body, to string, err error) {
+	pool, lent := strings.CutPrefix(text, poolPrefix)
+	switch {
+	case lent:
+		return host.Lend{Pool: pool, Amount: amount}, fmt.Sprintf("pool %q", pool), needName("pool", pool)
+	case host.RunNameValid(text):
+		fund := host.ToRun(text, coordinator.Fund{})
+		fund.Value = amount
+		return fund, fmt.Sprintf("the treasury of run %q", text), nil
+	}
+	k, err := parseKey(text)
+	if err != nil {
+		err = fmt.Errorf("want a key, a run or pool:POOL: %w", err)
+	}
+	return host.Transfer{To: k, Amount: amount}, k.String(), err
+}
+
+func walletBondCommand(c console) *cobra.Command {
+	var a acting
+	var member, pool string
+	cmd := &cobra.Command{
+		Use:   "bond RUN AMOUNT",
+		Short: "Add to the stake of a run's member",
+		Long: `Adds tokens of yours to your stake in a run, or to another member's. A member who is convicted of cheating
+loses its stake. A member who leaves gets it back with entrain wallet claim once the run's unbonding time is
+over; the run pays it to the payee that the member named when it joined.
+
+With --pool the tokens come from a pool that you act for, and the pool must be the member's payee.
+To join with a stake, use entrain join RUN --stake N.`,
+		Example: "  entrain wallet bond my-run 500\n  entrain wallet bond my-run 500 --pool our-pool",
+		Args:    needAmount("a run"), ValidArgsFunction: c.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			amount, err := parseTokens(args[1])
+			if err != nil {
+				return err
+			}
+			of, err := optionalKey("member", member)
+			if err := errors.Join(err, needName("run", args[0])); err != nil {
+				return err
+			}
+			err = c.act(cmd.Context(), a, func(_ ledger.Chain, self key.Public) (host.Body, error) {
+				if of.IsZero() {
+					of = self
+				}
+				bond := host.ToRun(args[0], coordinator.Deposit{Member: of})
+				bond.Value, bond.From = amount, pool
+				return bond, nil
+			})
+			if err != nil {
+				return fmt.Errorf("bond %s to run %q: %w", tokens(amount), args[0], err)
+			}
+			c.say("%s added to the stake of %s in run %q", tokens(amount), short(of.String()), args[0])
+			return nil
+		},
+	}
+	a.flags(cmd)
+	memberFlag(cmd, &member)
+	poolFlag(cmd, &pool)
+	return cmd
+}
+
+func walletClaimCommand(c console) *cobra.Command {
+	var a acting
+	var member string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "claim RUN|pool:POOL",
+		Short: "Collect what a run or a pool owes you",
+		Long: `Makes a run pay what it owes you: tokens for your settled points, at the run's rate and as far as its treasury
+goes, your rewards, and your stake when you have left and it is free. Points settle when the epoch ends in
+which you earned them. You can claim what the treasury lacks once somebody has sent tokens to the run.
+
+With --member anybody can have a member paid whose payee is a pool; the pool's lenders then claim their
+shares. From pool:POOL you collect your share of what has come in, and the operator its commission. Before
+the pool's first stake you get back what you lent.`,
+		Example: "  entrain wallet claim my-run\n  entrain wallet claim my-run --member 1f0c...e2\n  entrain wallet claim pool:our-pool",
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: c.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if pool, ok := strings.CutPrefix(args[0], poolPrefix); ok {
+				if err := c.send(cmd.Context(), a, host.Collect{Pool: pool}); err != nil {
+					return fmt.Errorf("claim from pool %q: %w", pool, err)
+				}
+				c.say("collected what pool %q owed", pool)
+				return nil
+			}
+			of, err := optionalKey("member", member)
+			if err != nil {
+				return err
+			}
+			var due onchain.Due
+			err = c.act(cmd.Context(), a, func(client ledger.Chain, self key.Public) (body host.Body, err error) {
+				body = host.ClaimFor{Run: args[0], Member: of}
+				if of.IsZero() {
+					of, body = self, host.ToRun(args[0], coordinator.Claim{})
+				}
+				due, err = onchain.GetDue(cmd.Context(), client, args[0], of)
+				return body, err
+			})
+			if err != nil {
+				return fmt.Errorf("claim from run %q: %w", args[0], err)
+			}
+			if asJSON {
+				return c.object(due)
+			}
+			c.say("run %q paid %s to %s", args[0], tokens(due.Tokens), due.Payee)
+			return nil
+		},
+	}
+	a.flags(cmd)
+	memberFlag(cmd, &member)
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// memberFlag adds --member, by its key.
+func memberFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "member", "", "the `member`, by its public key (default: your own)")
+}
+
+// poolFlag adds --pool.
+func poolFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "pool", "", "`pool` that the stake comes from (default: your own account)")
+}
