@@ -1,10 +1,10 @@
-// Package metrics serves a participant's newest measurements to Prometheus, and whether the
-// participant is healthy. A collector of another monitoring system scrapes the same page.
-// Names are those of runlog.Scalar, with underscores for slashes: train/loss becomes
-// entrain_train_loss.
+// Package metrics measures a participation: a [Meter] turns the records of a runlog into numbers
+// under names that people who train models know ([Scalar]). Three sinks of a runlog.Writer pass
+// them on: [JSONLines] to metrics.jsonl, [TensorBoard] to event files, and [Gauges] to Prometheus.
 //
-// [Gauges] is a sink of a runlog.Writer. It keeps one number for each name, whatever the run's
-// length.
+// Gauges keeps the newest number for each name, with underscores for slashes: train/loss becomes
+// entrain_train_loss. It also reports whether the participant is healthy. A collector of another
+// monitoring system scrapes the same page.
 package metrics
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // Gauges holds the newest measurements. Several goroutines may use it. Make one with [New].
 type Gauges struct {
-	meter runlog.Meter // used by the goroutine that calls Record
+	meter Meter // used by the goroutine that calls Record
 
 	mu      sync.Mutex // guards all below
 	now     func() time.Time

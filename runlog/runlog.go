@@ -3,12 +3,12 @@
 // are made of this record.
 //
 // A [Writer] takes records without ever making a participant wait: they go through a bounded queue
-// to one goroutine, which writes them to files and shows them to sinks ([Sink]: metrics.jsonl,
-// TensorBoard, others). Records that do not fit into the queue are dropped and counted, and the log
-// says how many. A [Log] reads the files back, even while a participant still writes them.
+// to one goroutine, which writes them to files and shows them to sinks ([Sink]), such as those of
+// package metrics and a window. Records that do not fit into the queue are dropped and counted, and
+// the log says how many. A [Log] reads the files back, even while a participant still writes them.
 //
 //	event.Event ─► Writer.Add ──► queue ──► goroutine ──┬──► files
-//	                (never waits)                       └──► sinks: JSONLines, TensorBoard, ...
+//	                (never waits)                       └──► sinks
 //
 // # Files
 //

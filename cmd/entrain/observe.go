@@ -121,11 +121,11 @@ type recording struct {
 
 // record begins to record a participation; more sinks are shown it as well. The recording must be closed.
 func (o *observing) record(c console, p *participant.Participant, sinks ...runlog.Sink) (r *recording, err error) {
-	lines, err := runlog.NewJSONLines(filepath.Join(p.State, "metrics.jsonl"))
+	lines, err := metrics.NewJSONLines(filepath.Join(p.State, "metrics.jsonl"))
 	if err != nil {
 		return nil, err
 	}
-	board, err := runlog.NewTensorBoard(filepath.Join(p.State, "tensorboard"), time.Now())
+	board, err := metrics.NewTensorBoard(filepath.Join(p.State, "tensorboard"), time.Now())
 	if err != nil {
 		return nil, errors.Join(err, lines.Close())
 	}

@@ -40,11 +40,11 @@ func BenchmarkObservation(b *testing.B) {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
 			before, after := snapshots(b, members)
 			dir := b.TempDir()
-			lines, err := runlog.NewJSONLines(filepath.Join(dir, "metrics.jsonl"))
+			lines, err := metrics.NewJSONLines(filepath.Join(dir, "metrics.jsonl"))
 			if err != nil {
 				b.Fatal(err)
 			}
-			board, err := runlog.NewTensorBoard(filepath.Join(dir, "tensorboard"), time.Now())
+			board, err := metrics.NewTensorBoard(filepath.Join(dir, "tensorboard"), time.Now())
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package runlog
+package metrics
 
 import (
 	"bufio"
@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/entrain-network/entrain/runlog"
 )
 
 // TensorBoard is a sink that writes an event file for TensorBoard, with the names of [Scalar] as
@@ -51,8 +53,8 @@ func NewTensorBoard(dir string, now time.Time) (*TensorBoard, error) {
 	return t, errors.Join(t.write(event), t.Flush())
 }
 
-// Record implements [Sink].
-func (t *TensorBoard) Record(r Record) error {
+// Record implements runlog.Sink.
+func (t *TensorBoard) Record(r runlog.Record) error {
 	s, ok := t.meter.Add(r)
 	if !ok {
 		return nil
@@ -104,7 +106,7 @@ func maskedCRC(b []byte) uint32 {
 	return (c>>15 | c<<17) + 0xa282ead8
 }
 
-// Flush implements [Sink].
+// Flush implements runlog.Sink.
 func (t *TensorBoard) Flush() error {
 	if err := t.out.Flush(); err != nil {
 		return fmt.Errorf("tensorboard: %w", err)
@@ -112,5 +114,5 @@ func (t *TensorBoard) Flush() error {
 	return nil
 }
 
-// Close implements [Sink].
+// Close implements runlog.Sink.
 func (t *TensorBoard) Close() error { return errors.Join(t.Flush(), t.file.Close()) }

@@ -1,4 +1,4 @@
-package runlog
+package metrics
 
 import (
 	"bytes"
@@ -12,16 +12,17 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/runlog"
 )
 
 // steps are the records of two steps of a run with three members and an evaluation, one second each.
-func steps() []Record {
+func steps() []runlog.Record {
 	at := func(s int) time.Time { return time.Unix(1_000_000_000+int64(s), 0).UTC() }
-	var list []Record
-	add := func(s int, ev event.Event) { list = append(list, Record{Time: at(s), Event: ev}) }
+	var list []runlog.Record
+	add := func(s int, ev event.Event) { list = append(list, runlog.Record{Time: at(s), Event: ev}) }
 	state := func(s int, step uint32) {
-		list = append(list, Record{Time: at(s), Standing: &Standing{Head: Head{ID: "x", Epoch: 1, Round: step, Step: step, SeqTokens: 10, Present: 3, Points: uint64(step-1) * 6},
-			Rounds: []Round{{Number: step, Step: step}}}})
+		list = append(list, runlog.Record{Time: at(s), Standing: &runlog.Standing{Head: runlog.Head{ID: "x", Epoch: 1, Round: step, Step: step, SeqTokens: 10, Present: 3, Points: uint64(step-1) * 6},
+			Rounds: []runlog.Round{{Number: step, Step: step}}}})
 		add(s, event.State{Points: uint64(step-1) * 2})
 	}
 	add(0, event.Peers{Connected: 2, Known: 3})
@@ -37,7 +38,7 @@ func steps() []Record {
 	add(2, event.Evaluated{Step: 2, HeldOut: 4.5})
 	add(2, event.Scored{Step: 2, Task: "piqa", Items: 8, Acc: 0.5, AccNorm: 0.75})
 	add(2, event.Sample{Step: 2, Prompt: "a", Text: "b"})
-	list = append(list, Record{Time: at(3), Who: "another", Event: event.Applied{Step: 9}})
+	list = append(list, runlog.Record{Time: at(3), Who: "another", Event: event.Applied{Step: 9}})
 	return list
 }
 

@@ -1,4 +1,4 @@
-package runlog
+package metrics
 
 import (
 	"time"
@@ -6,6 +6,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -58,11 +59,11 @@ type Meter struct {
 	known   uint64 // members with known addresses
 	points  uint64
 
-	head     Head
-	trust    *Trust   // of the newest standing, whole; nil if the run has nothing of the kind
-	windows  *Windows // likewise
-	own      *Member  // this participant; nil if unknown
-	rounds   []Round  // of the newest standing
+	head     runlog.Head
+	trust    *runlog.Trust   // of the newest standing, whole; nil if the run has nothing of the kind
+	windows  *runlog.Windows // likewise
+	own      *runlog.Member  // this participant; nil if unknown
+	rounds   []runlog.Round  // of the newest standing
 	applied  time.Time
 	accepted uint64 // points then
 }
@@ -80,7 +81,7 @@ type stepLosses struct {
 }
 
 // Add takes a record. It reports whether that completes some scalars.
-func (m *Meter) Add(r Record) (s Scalars, ok bool) {
+func (m *Meter) Add(r runlog.Record) (s Scalars, ok bool) {
 	if r.Standing != nil {
 		m.head = r.Standing.Head
 		m.rounds = r.Standing.Rounds

@@ -1,4 +1,4 @@
-package runlog
+package metrics
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/entrain-network/entrain/runlog"
 )
 
 // JSONLines is a sink that writes metrics.jsonl: one object for each step and each evaluation, with
@@ -61,8 +63,8 @@ func cutLine(f *os.File) error {
 	return err
 }
 
-// Record implements [Sink].
-func (j *JSONLines) Record(r Record) error {
+// Record implements runlog.Sink.
+func (j *JSONLines) Record(r runlog.Record) error {
 	s, ok := j.meter.Add(r)
 	if !ok {
 		return nil
@@ -91,7 +93,7 @@ func (j *JSONLines) Record(r Record) error {
 	return nil
 }
 
-// Flush implements [Sink].
+// Flush implements runlog.Sink.
 func (j *JSONLines) Flush() error {
 	if err := j.out.Flush(); err != nil {
 		return fmt.Errorf("metrics: %w", err)
@@ -99,5 +101,5 @@ func (j *JSONLines) Flush() error {
 	return nil
 }
 
-// Close implements [Sink].
+// Close implements runlog.Sink.
 func (j *JSONLines) Close() error { return errors.Join(j.Flush(), j.file.Close()) }
