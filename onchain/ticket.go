@@ -37,6 +37,20 @@ const (
 	ticketCheckBytes   = 8
 )
 
+// NewTicket returns the ticket of a run. Location is the address of its data, "" if it has none.
+// The addresses may be spelled as [URL] takes them.
+func NewTicket(chain, run string, id, manifest wire.Hash, location string, addresses []string) (Ticket, error) {
+	t := Ticket{Chain: chain, Run: run, ID: id, Manifest: manifest, Data: location}
+	for _, a := range addresses {
+		u, err := URL(a)
+		if err != nil {
+			return t, err
+		}
+		t.Addresses = append(t.Addresses, u)
+	}
+	return t, t.Fault()
+}
+
 // String returns the ticket as one line of text without spaces.
 func (t Ticket) String() string {
 	b := wire.AppendString(nil, t.Chain)

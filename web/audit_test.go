@@ -3,10 +3,12 @@ package web
 import (
 	"context"
 	"io"
+
+	"github.com/entrain-network/entrain/model"
 )
 
 // echo is a model that knows one sentence.
-func echo(_ context.Context, _ string, _ Prompt, out io.Writer) error {
+func echo(_ context.Context, _ string, _ model.Prompt, out io.Writer) error {
 	for _, s := range []string{"is ", "12 ", "<i>bent</i>"} {
 		if _, err := io.WriteString(out, s); err != nil {
 			return err

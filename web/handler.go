@@ -235,7 +235,7 @@ func (s *Server) serveSamples(w http.ResponseWriter, _ *http.Request, d *desk) {
 }
 
 func (s *Server) serveJoin(w http.ResponseWriter, r *http.Request, d *desk) {
-	j, ok := d.joining(s.o.Ledger.ChainID(), s.o.Endpoints, s.o.Ticket, time.Now())
+	j, ok := d.joining(s.o.Ledger.ChainID(), s.o.Endpoints, time.Now())
 	if !ok {
 		fail(w, http.StatusServiceUnavailable, "the run's specification is not here yet")
 		return

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 	"unicode/utf8"
+
+	"github.com/entrain-network/entrain/model"
 )
 
 // What a prompt may ask for.
@@ -19,16 +21,8 @@ const (
 	temperatureMax  = 5
 )
 
-// Prompt is a text to be continued.
-type Prompt struct {
-	Text        string  `json:"text"`
-	Tokens      int     `json:"tokens"`      // to write, at most
-	Temperature float32 `json:"temperature"` // 0 always takes the likeliest token
-	Seed        string  `json:"seed"`        // the same one gives the same text
-}
-
-// check says what is wrong with p.
-func (p Prompt) check() error {
+// checkPrompt reports what is wrong with a prompt.
+func checkPrompt(p model.Prompt) error {
 	switch {
 	case len(p.Text) > promptBytesMax || !utf8.ValidString(p.Text):
 		return fmt.Errorf("the prompt has %d bytes, at most %d of UTF-8 are taken", len(p.Text), promptBytesMax)
@@ -50,12 +44,12 @@ func (s *Server) servePrompt(w http.ResponseWriter, r *http.Request, _ *desk) {
 		fail(w, http.StatusNotFound, "this server has no model of the run: start it with --state and a participant's directory")
 		return
 	}
-	var p Prompt
+	var p model.Prompt
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8*promptBytesMax)) // a byte takes six in JSON at worst
 	in.DisallowUnknownFields()
 	err := in.Decode(&p)
 	if err == nil {
-		err = p.check()
+		err = checkPrompt(p)
 	}
 	if err != nil {
 		fail(w, http.StatusBadRequest, err.Error())

@@ -6,8 +6,10 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -191,7 +193,7 @@ type joining struct {
 }
 
 // joining tells what the run is. It returns false while that is not known.
-func (d *desk) joining(chain string, endpoints []string, ticket func(string, wire.Hash, wire.Hash, string) string, now time.Time) (joining, bool) {
+func (d *desk) joining(chain string, endpoints []string, now time.Time) (joining, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refresh(now)
@@ -208,8 +210,14 @@ func (d *desk) joining(chain string, endpoints []string, ticket func(string, wir
 	if m, err := d.spec.Llama(); err == nil {
 		j.Params = m.Layout().Len()
 	}
-	if manifest, err := wire.ParseHash(j.Manifest); err == nil && ticket != nil {
-		j.Ticket = ticket(c.Name, d.state.ID(), manifest, j.Location)
+	if manifest, err := wire.ParseHash(j.Manifest); err == nil {
+		address := j.Location
+		if !data.IsURL(address) {
+			address = ""
+		}
+		if t, err := onchain.NewTicket(chain, c.Name, d.state.ID(), manifest, address, endpoints); err == nil {
+			j.Ticket = t.String()
+		}
 	}
 	return j, true
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/wire"
+	"github.com/entrain-network/entrain/model"
 )
 
 // Options say what a Server shows.
@@ -27,10 +27,7 @@ type Options struct {
 	Only      string                                  // the one run to show; "" shows all
 	Endpoints []string                                // of the chain, for the command by which others join
 	Node      *Node                                   // whose state directory is at hand; nil if none
-	// Ticket is a line of text with all that a stranger needs to join a run, "" if there is none.
-	// Nil knows none.
-	Ticket func(run string, id, manifest wire.Hash, location string) string
-	Log    *slog.Logger // nil discards
+	Log       *slog.Logger                            // nil discards
 }
 
 // Node is what the state directory of a participant adds to what the chain tells.
@@ -43,7 +40,7 @@ type Node struct {
 	Checkpoints string
 	// Generate writes the continuation of a prompt by the model of the checkpoint in dir. Nil
 	// offers no prompt.
-	Generate func(ctx context.Context, dir string, p Prompt, out io.Writer) error
+	Generate func(ctx context.Context, dir string, p model.Prompt, out io.Writer) error
 }
 
 // How the server goes about things.

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -272,7 +273,7 @@ func TestPromptIsBoundedAndForOneAtATime(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	dir := t.TempDir()
 	writeCheckpoint(t, filepath.Join(dir, "step-000010"))
-	o.Node = &Node{Run: stageRun, Checkpoints: dir, Generate: func(_ context.Context, at string, p Prompt, out io.Writer) error {
+	o.Node = &Node{Run: stageRun, Checkpoints: dir, Generate: func(_ context.Context, at string, p model.Prompt, out io.Writer) error {
 		if p.Text == "wait" {
 			close(begun)
 			<-end

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/report"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/verify"
@@ -24,12 +23,11 @@ func reportCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RUN -o DIR",
 		Short: "Save a run's report as HTML, charts and CSV",
-		Long: `Saves a run as files that need no program to be read: a page without scripts, each curve as SVG, and
-members, rounds and curves as CSV.
+		Long: `Saves a run as files that need no program: a page without scripts, each curve as SVG, and members,
+rounds and curves as CSV.
 
-The run is named by its name, as RUN@HOST, or by a ticket, as in entrain join. The curves come from a
-participant's log: name its state directory with --state. The run may be long over, and the chain gone.
-Without it, the report has what the chain tells: members, points and hashes.`,
+The curves come from a participant's log: name its state directory with --state. The run may be long
+over, and the chain gone. Without a log, the report has members, points and hashes, from the chain.`,
 		Example: "  entrain report my-run -o ./report --state ~/.local/share/entrain/runs/my-run-3b6a27bc",
 		Args:    needTarget, ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,8 +51,8 @@ func (c console) report(ctx context.Context, to onchain.Target, chain []string, 
 	run := to.Run
 	fold := view.New("")
 	if state != "" {
-		fold.NameOps(opsBeside(filepath.Join(state, logName)))
-		if err := foldLog(ctx, fold, filepath.Join(state, logName)); err != nil {
+		fold.NameOps(participant.OpNames(filepath.Join(state, participant.LogDir)))
+		if err := foldLog(ctx, fold, filepath.Join(state, participant.LogDir)); err != nil {
 			return err
 		}
 	}
@@ -84,26 +82,20 @@ func (c console) report(ctx context.Context, to onchain.Target, chain []string, 
 }
 
 // foldLog reads a participant's log to its end.
-func foldLog(ctx context.Context, fold *view.Fold, dir string) (err error) {
+func foldLog(ctx context.Context, fold *view.Fold, dir string) error {
 	log, err := runlog.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; --state is a participant's state directory, which entrain join names", err)
-	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; --state is the state directory of a participant, which entrain join names", err)
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	for ctx.Err() == nil {
-		r, err := log.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
+	defer log.Close()
+	reading, done := context.WithCancel(ctx)
+	defer done()
+	err = log.Follow(reading, fold.Add, func(percent int) {
+		if percent == 100 {
+			done()
 		}
-		if err != nil {
-			return err
-		}
-		fold.Add(r)
-	}
-	return ctx.Err()
+	})
+	return errors.Join(err, ctx.Err())
 }
 
 // foldChain adds what the chain says of a run now, and returns the chain's name.

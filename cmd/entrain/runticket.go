@@ -74,28 +74,25 @@ func (c console) newTicket(cmd *cobra.Command, run string, chain, at []string, l
 	if err := errors.Join(err, client.Close()); err != nil {
 		return nil, err
 	}
-	t := &onchain.Ticket{Chain: client.ChainID(), Run: run, ID: on.Snapshot.State.ID(), Data: location}
-	if t.Manifest, err = wire.ParseHash(on.Spec.Data.Manifest); err != nil {
+	manifest, err := wire.ParseHash(on.Spec.Data.Manifest)
+	if err != nil {
 		return nil, fmt.Errorf("the run's data.manifest: %w", err)
 	}
 	if len(at) == 0 {
 		at = c.endpoints(chain)
 	}
-	for _, a := range at {
-		u, err := onchain.URL(a)
-		if err != nil {
-			return nil, err
-		}
-		t.Addresses = append(t.Addresses, u)
+	if location == "" && data.IsURL(on.Spec.Data.Location) {
+		location = on.Spec.Data.Location
+	}
+	t, err := onchain.NewTicket(client.ChainID(), run, on.Snapshot.State.ID(), manifest, location, at)
+	if err != nil {
+		return nil, err
 	}
 	if onchain.AllLoopback(t.Addresses) {
 		c.say("only this machine can use the ticket: %s is its own address; say at which others reach it with --at HOST", t.Addresses[0])
 	}
-	switch {
-	case t.Data == "" && data.IsURL(on.Spec.Data.Location):
-		t.Data = on.Spec.Data.Location
-	case t.Data == "":
-		c.say("the run's data is at no address: whoever joins must have it, and say where with --data; put it on a web server and name that with --data URL")
+	if t.Data == "" {
+		c.say("the run's data has no address: every member must have it, and name it with --data; put it on a web server and name that with --data URL")
 	}
-	return t, t.Fault()
+	return &t, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tui"
 	"github.com/entrain-network/entrain/verify"
@@ -96,7 +97,7 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) (
 	}
 	var log *runlog.Log
 	if o.state != "" {
-		if log, err = runlog.Open(filepath.Join(o.state, logName)); err != nil {
+		if log, err = runlog.Open(filepath.Join(o.state, participant.LogDir)); err != nil {
 			return fmt.Errorf("%w; --state names the state directory of a participant", err)
 		}
 		defer log.Close()
@@ -172,7 +173,7 @@ func (c console) replay(ctx context.Context, o watchOptions) error {
 	}
 	defer log.Close()
 	replay := tui.NewReplay(c.windowOptions(o.noColor), log, o.speed)
-	replay.Window.NameOps(opsBeside(o.replay))
+	replay.Window.NameOps(participant.OpNames(o.replay))
 	return c.show(ctx, o.plain, replay.Window, true, replay.Play)
 }
 

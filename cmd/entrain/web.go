@@ -2,27 +2,21 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/web"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // defaultWeb is where web serves its pages unless told otherwise.
@@ -35,14 +29,14 @@ func webCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "web [RUN | RUN@HOST | TICKET]",
 		Short: "Show runs in a browser, live",
-		Long: `Serves pages that show a chain's runs as they go on: phases and rounds, members and what they earn, curves,
-and what it takes to join. Nothing can be changed by them, and nothing is fetched from elsewhere.
+		Long: `Serves pages that show the runs of a chain live: phases and rounds, members and their pay, curves, and
+the steps to join. The pages change nothing, and fetch nothing from elsewhere.
 
-With --state and a participant's state directory (of a join on this machine, which may be running), also
-losses, payloads, the run's past, checkpoints to download, and a box in which to try the model.
+With the state directory of a participant on this machine (--state) they also show losses, payloads
+and the run's past, offer checkpoints to download, and have a box in which to try the model.
 
-Only this machine can open the pages unless --addr says otherwise. Then everybody who can reach the
-address may look on, and try the model, one at a time.`,
+Only this machine can open the pages unless --addr names another address. Then everybody who can
+reach the address may look on and try the model, one at a time.`,
 		Example: `  entrain web
   entrain web my-run --state ~/.local/share/entrain/runs/my-run-3b6a27bc
   entrain web my-run@203.0.113.5 --addr 0.0.0.0:7380
@@ -72,25 +66,6 @@ address may look on, and try the model, one at a time.`,
 	return cmd
 }
 
-// ticketFor is the ticket of a run as pages give it, "" if there can be none.
-func ticketFor(chain, run string, id, manifest wire.Hash, location string, endpoints []string) string {
-	t := onchain.Ticket{Chain: chain, Run: run, ID: id, Manifest: manifest}
-	if data.IsURL(location) {
-		t.Data = location
-	}
-	for _, e := range endpoints {
-		u, err := onchain.URL(e)
-		if err != nil {
-			return ""
-		}
-		t.Addresses = append(t.Addresses, u)
-	}
-	if t.Fault() != nil {
-		return ""
-	}
-	return t.String()
-}
-
 // webEvent is what web --json prints.
 type webEvent struct {
 	Event string `json:"event"`
@@ -110,9 +85,6 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, list
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	o.Ledger, o.Runs = client, runNames(client)
-	o.Ticket = func(run string, id, manifest wire.Hash, location string) string {
-		return ticketFor(client.ChainID(), run, id, manifest, location, o.Endpoints)
-	}
 	if o.Only != "" {
 		on, err := onchain.GetRun(ctx, client, o.Only)
 		if err != nil {
@@ -151,10 +123,7 @@ func runNames(client ledger.Chain) func(context.Context) ([]string, error) {
 	}
 }
 
-// logName is the directory of a participant's log below its state directory.
-const logName = "log"
-
-// webNode is what a state directory adds to the pages.
+// webNode returns what a state directory adds to the pages.
 func webNode(run, state string) (*web.Node, error) {
 	if run == "" {
 		return nil, errors.New("--state is the directory of one run: say which, entrain web RUN --state DIR")
@@ -166,41 +135,7 @@ func webNode(run, state string) (*web.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--state: %w", err)
 	}
-	m := &lastModel{}
-	return &web.Node{Run: run, Log: filepath.Join(state, logName), Checkpoints: filepath.Join(state, "checkpoints"), Generate: m.generate}, nil
-}
-
-// lastModel is the model that prompts are put to. It is kept in memory while it is asked for.
-type lastModel struct {
-	mu   sync.Mutex // guards what follows, and is held while a text is written
-	dir  string
-	g    *model.Generator
-	idle *time.Timer
-}
-
-// modelIdle is how long a model nobody asks stays in memory.
-const modelIdle = 5 * time.Minute
-
-func (m *lastModel) generate(ctx context.Context, dir string, p web.Prompt, out io.Writer) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dir != dir {
-		g := &model.Generator{}
-		if err := g.Open(dir); err != nil {
-			return err
-		}
-		m.dir, m.g = dir, g
-	}
-	if m.idle != nil {
-		m.idle.Stop()
-	}
-	m.idle = time.AfterFunc(modelIdle, func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.dir, m.g = "", nil
-	})
-	g := *m.g
-	g.Sampling, g.Seed = llama.Sampling{Temperature: p.Temperature, TopK: 40}, sha256.Sum256([]byte(p.Seed))
-	_, err := g.Text(ctx, p.Text, p.Tokens, out)
-	return err
+	return &web.Node{
+		Run: run, Log: filepath.Join(state, participant.LogDir), Checkpoints: filepath.Join(state, model.CheckpointsDir), Generate: new(model.Prompted).Generate,
+	}, nil
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/runlog"
-	"github.com/entrain-network/entrain/web"
 )
 
 func TestWebSaysWhatIsMissing(t *testing.T) {
@@ -72,7 +72,7 @@ func TestReportOfALogWithoutItsChain(t *testing.T) {
 	s := newShell(t)
 	s.env["ENTRAIN_CHAIN"] = "http://127.0.0.1:1"
 	state, out := t.TempDir(), filepath.Join(t.TempDir(), "report")
-	log, err := runlog.Create(filepath.Join(state, logName), runlog.Options{})
+	log, err := runlog.Create(filepath.Join(state, participant.LogDir), runlog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,13 +93,4 @@ func TestReportOfALogWithoutItsChain(t *testing.T) {
 		t.Errorf("page %s, %v", b, err)
 	}
 	s.fails([]string{"report", "other", "-o", out, "--state", state}, `is of run "opticks", not of "other"`)
-}
-
-func TestPromptIsAnsweredByTheNewestCheckpoint(t *testing.T) {
-	m := &lastModel{}
-	var text strings.Builder
-	err := m.generate(t.Context(), t.TempDir(), web.Prompt{Text: "a", Tokens: 1}, &text)
-	if err == nil || !strings.Contains(err.Error(), "not a checkpoint of entrain") || m.g != nil {
-		t.Errorf("of an empty directory: %v", err)
-	}
 }

@@ -1,0 +1,90 @@
+package participant
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/metrics"
+	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/verify"
+)
+
+// The files of a state directory that a [Recording] writes.
+const (
+	LogDir         = "log" // the event log, for entrain watch --replay
+	metricsFile    = "metrics.jsonl"
+	tensorBoardDir = "tensorboard"
+	specFile       = "spec.toml" // the run's specification, for those who read the log later
+)
+
+// Recording writes what a member does to its state directory, and shows it to sinks.
+type Recording struct {
+	writer *runlog.Writer
+	server *metrics.Server
+}
+
+// Record begins to record what the member does, and serves its metrics if address is not "".
+// The recording must be closed after [Participant.Run] has returned.
+func (p *Participant) Record(address string, sinks ...runlog.Sink) (r *Recording, err error) {
+	lines, err := metrics.NewJSONLines(filepath.Join(p.State, metricsFile))
+	if err != nil {
+		return nil, err
+	}
+	board, err := metrics.NewTensorBoard(filepath.Join(p.State, tensorBoardDir), time.Now())
+	if err != nil {
+		return nil, errors.Join(err, lines.Close())
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(p.State, specFile), 0o644, p.Text); err != nil {
+		return nil, errors.Join(fmt.Errorf("specification: %w", err), lines.Close(), board.Close())
+	}
+	gauges := metrics.New(time.Now)
+	gauges.PeersFrom(p.Peers)
+	r = &Recording{}
+	r.writer, err = runlog.Create(filepath.Join(p.State, LogDir), runlog.Options{
+		Sinks: append([]runlog.Sink{lines, board, gauges}, sinks...), Log: p.Log, Chain: p.Client.ChainID(), Own: p.Key.Public().String(),
+	})
+	if err != nil {
+		return nil, errors.Join(err, lines.Close(), board.Close())
+	}
+	if address != "" {
+		if r.server, err = metrics.Serve(address, gauges.Handler(r.writer.Dropped), p.Log); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		p.Say("metrics on http://%s/metrics", r.server.Addr())
+	}
+	observe := p.Observe
+	p.Observe = func(ev event.Event) {
+		r.writer.Event(time.Now(), ev)
+		if observe != nil {
+			observe(ev)
+		}
+	}
+	return r, nil
+}
+
+// Close writes what waits, and ends the recording.
+func (r *Recording) Close() error {
+	err := r.writer.Close()
+	if r.server != nil {
+		err = errors.Join(err, r.server.Close())
+	}
+	return err
+}
+
+// OpNames returns a function that names the operations of the run whose log, or whose file of a
+// log, is at a path, by the specification in the state directory: see verify.OpNames.
+func OpNames(log string) func(sequences, op uint32) string {
+	dir := filepath.Clean(log)
+	for range 2 {
+		dir = filepath.Dir(dir)
+		if text, err := atomicfile.ReadBounded(filepath.Join(dir, specFile), host.SpecBytesMax); err == nil {
+			return verify.OpNames(text)
+		}
+	}
+	return func(uint32, uint32) string { return "" }
+}
