@@ -209,8 +209,9 @@ func (n *Node) saveCommitment(s *coordinator.Signed) {
 		case n.instance.refused:
 		case failed != nil:
 			n.note("this round's result is not sent, because its commitment could not be saved: " + failed.Error())
+			n.unable(round, "its commitment could not be saved: "+failed.Error())
 		default:
-			n.unsaved = nil
+			n.unsaved, n.unfit = nil, unfit{}
 			n.commitments.put(n.self, *s)
 			n.publish(round)
 		}

@@ -136,6 +136,9 @@ type Config struct {
 	// Speed is how many tokens a second this machine trains, by a trial. The member states it when it
 	// joins. 0: there was no trial.
 	Speed uint32
+	// Restake has the member add to its stake again what a fee for its absence took. Otherwise it
+	// ends with an *AbsentError if too little is left.
+	Restake bool
 	// Pool is the pool that the stake comes from; "" is the member's own account.
 	Pool string
 	// Disputant argues in disputes. Without one this member makes no accusation, and loses every
@@ -189,6 +192,9 @@ type Node struct {
 	notInitial  bool
 	connections connections
 	instance    instance
+	unfit       unfit
+	was         bool // a member since this node began
+	failed      bool // Config.Failed was called
 	params      params
 	optim       optimizer
 	held        map[wire.Hash]bool    // blobs the machine holds on to
@@ -281,6 +287,9 @@ func (n *Node) follow(s ledger.Snapshot) {
 	if first || before.Round() != s.State.Round() {
 		n.entered(s.State.Round())
 	}
+	if i, ok := s.State.Find(n.self); ok && s.State.Status(i).Present() {
+		n.was = true
+	}
 	n.updateMembers()
 	n.observeState(s)
 	if first {
@@ -367,12 +376,9 @@ func (n *Node) submit(m coordinator.Message) { n.submitThen(m, func(error) {}) }
 func (n *Node) submitThen(m coordinator.Message, then func(error)) {
 	body := host.RunMessage{Run: n.cfg.Run, Message: coordinator.Append(nil, m)}
 	if _, joins := m.(coordinator.Join); joins {
-		staked := uint64(0)
-		if i, ok := n.state.Find(n.self); ok {
-			staked = n.state.Member(i).Stake
-		}
-		if body.Value = n.cfg.Stake - min(n.cfg.Stake, staked) + n.state.JoinCost(n.self); body.Value > 0 {
-			body.From = n.cfg.Pool
+		if err := n.deposit(&body); err != nil {
+			n.fail(err)
+			return
 		}
 	}
 	n.send(body, func(err error) {

@@ -93,6 +93,7 @@ func (n *Node) train(a client.Train) {
 			if cancelled || made.failed != nil {
 				n.optim.recycle(next)
 				if made.failed != nil && !errors.Is(made.failed, context.Canceled) {
+					n.unable(a.Round, made.failed.Error())
 					n.step(client.Trained{Round: a.Round, Failed: made.failed.Error()})
 				}
 				return

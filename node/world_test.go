@@ -159,7 +159,7 @@ func newWorld(t *testing.T, steps uint32, members uint32, adjust ...func(*coordi
 	t.Helper()
 	w := &world{t: t, clock: loop.NewVirtual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), toy: toy{params: 70_000}}
 	var err error
-	if w.chain, err = ledgermem.New(w.clock, ledgermem.Options{Genesis: host.Genesis{Chain: "test"}, Referees: toyReferees}); err != nil {
+	if w.chain, err = ledgermem.New(w.clock, ledgermem.Options{Genesis: host.Genesis{Chain: "test", Accounts: purses()}, Referees: toyReferees}); err != nil {
 		t.Fatal(err)
 	}
 	w.mesh = p2pmem.NewMesh(w.clock, p2pmem.Config{Link: p2pmem.Link{Delay: 10 * time.Millisecond}})
@@ -182,6 +182,17 @@ func newWorld(t *testing.T, steps uint32, members uint32, adjust ...func(*coordi
 	})
 	w.until(time.Minute, func() bool { return created })
 	return w
+}
+
+// purse is what each key of a world has.
+const purse = 10_000
+
+func purses() (list []host.Allocation) {
+	for i := range 8 {
+		list = append(list, host.Allocation{Key: worldKey(i).Public(), Amount: purse})
+	}
+	slices.SortFunc(list, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
+	return list
 }
 
 var owner = key.FromSeed([32]byte{42})

@@ -44,10 +44,10 @@ func (p *participant) begin(ctx context.Context) {
 	p.chain.Cut(p.cut)
 	cfg, err := n.bend(p.index, node.Config{
 		Run: runName, ID: n.state().ID(), Key: p.key, Ledger: p.chain.As(p.key), Loop: p.scope, Engine: n.engine,
-		Listen:    func(h p2p.Handler) (p2p.Network, error) { return n.mesh.Join(p.key.Public(), h), nil },
-		Initial:   func() []float32 { return append([]float32(nil), n.initial...) },
-		Store:     &p.disk,
-		Stake:     n.spec.Trust.Stake,
+		Listen:  func(h p2p.Handler) (p2p.Network, error) { return n.mesh.Join(p.key.Public(), h), nil },
+		Initial: func() []float32 { return append([]float32(nil), n.initial...) },
+		Store:   &p.disk,
+		Stake:   n.spec.Trust.Stake, Restake: true,
 		Disputant: n.disputant,
 		// The first ones measure the final parameters.
 		EvalRounds: n.cfg.Steps * uint32(max(0, min(1, evaluators-p.index))),
