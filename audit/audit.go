@@ -122,7 +122,7 @@ func (a *auditor) choose(s coordinator.State, o Options) (coordinator.Round, []u
 		if !ok {
 			return r, nil, fmt.Errorf("round %d is not among the last ones, which the chain knows the shares of; the run is in round %d: audit it as it goes on, with --watch", o.Round, s.Round())
 		}
-		if why := unripe(r); why != "" {
+		if why := obstacle(r); why != "" {
 			return r, nil, fmt.Errorf("round %d %s", o.Round, why)
 		}
 		members, err := chooseMembers(s, r, o.Member)
@@ -133,7 +133,7 @@ func (a *auditor) choose(s coordinator.State, o Options) (coordinator.Round, []u
 		if !ok {
 			break
 		}
-		if unripe(r) == "" {
+		if obstacle(r) == "" {
 			members, err := chooseMembers(s, r, o.Member)
 			return r, members, err
 		}
@@ -141,8 +141,8 @@ func (a *auditor) choose(s coordinator.State, o Options) (coordinator.Round, []u
 	return coordinator.Round{}, nil, fmt.Errorf("run %q has no round to audit yet: it is in phase %s, round %d; --watch waits for one", a.run, s.Phase(), s.Round())
 }
 
-// unripe returns why a round cannot be audited, "" if it can.
-func unripe(r coordinator.Round) string {
+// obstacle returns why a round cannot be audited, or "".
+func obstacle(r coordinator.Round) string {
 	_, agreed := r.Agreed()
 	switch {
 	case !r.Trains():
@@ -218,7 +218,7 @@ func (a *auditor) watch(ctx context.Context) (Tally, error) {
 			if !ok {
 				break
 			}
-			if unripe(r) == "" && r.AcceptedCount() > 0 {
+			if obstacle(r) == "" && r.AcceptedCount() > 0 {
 				next, found = r, true
 			}
 		}

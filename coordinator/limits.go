@@ -41,20 +41,26 @@ func (l *Limits) setRoom(room uint8) {
 
 // Bounds on input, with their reasons.
 const (
-	MembersMax   = 10000 // the state is then about 4 MB; a round's end costs milliseconds
-	WitnessesMax = 32    // bloom.WitnessesMax; a round's reports are stored
+	// MembersMax: a message costs O(members). At this size the state is about 4 MB, and a round's end
+	// costs milliseconds.
+	MembersMax   = 10000
+	WitnessesMax = 32 // bloom.WitnessesMax; a round's reports are stored
 
-	ValidatorsMax   = 64      // combining scores costs O(members) for each validator
-	ScoreWindowsMax = 1 << 16 // windows in a period; its sequences fit 32 bits
+	// ValidatorsMax: the scores of two periods are stored, and combining them costs O(members) for
+	// each validator.
+	ValidatorsMax   = 64
+	ScoreWindowsMax = 1 << 16 // windows in a period; its sequences fit 32 bits for all sane batches
 
 	NameBytesMax      = 32          // in a run's name, which is also a file name
 	BatchMax          = 1 << 24     // sequences in a round; 2^31 rounds have at most 2^55
 	SequenceTokensMax = 1 << 20     // tokens in a sequence
-	DurationMsMax     = 31622400000 // 366 days, so that sums of times never overflow
+	DurationMsMax     = 31622400000 // 366 days: enough for any phase, and sums never overflow
 	RampTokensMax     = 1 << 60     // far more text than there is
 
-	TokensMax        = 1 << 62 // in a run's escrow, so that sums never overflow
-	EvidenceBytesMax = 5 << 17 // two blob chunks with proofs and a 128 KiB data manifest
+	TokensMax = 1 << 62 // in a run's escrow, so that sums never overflow
+	// EvidenceBytesMax: two chunks of a blob with their proofs, because a sequence may span both, and
+	// 128 KiB for a data manifest.
+	EvidenceBytesMax = 5 << 17
 
 	WindowBlocksMax = 1 << 24 // blocks in a window: half a year at one a second
 

@@ -240,11 +240,11 @@ func (s State) tokensOK() bool {
 		if sum > TokensMax {
 			return false
 		}
-		unripe := b.Unvested()
-		if unripe > TokensMax-sum {
+		unvested := b.Unvested()
+		if unvested > TokensMax-sum {
 			return false
 		}
-		sum += unripe
+		sum += unvested
 	}
 	for k := range s.l.Validators {
 		b := s.buffer().Seat(k)

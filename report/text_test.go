@@ -102,7 +102,7 @@ func TestStatusShowsScores(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"window":5`, `"on_chain":0`, `"slice_seed":"`, `"scoring":2`, `"stage":"committing"`, `"settled":true`, `"trust":76`,
-		`"weight":1`, `"reward":80`, `"unripe":80`, `"said":"nothing"`} {
+		`"weight":1`, `"reward":80`, `"unvested":80`, `"said":"nothing"`} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("JSON lacks %s:\n%s", want, b)
 		}

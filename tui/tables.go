@@ -154,7 +154,7 @@ func (f *frame) rewards(height int) []string {
 		bar := strings.Repeat("#", int(m.Share*20+0.5))
 		if scores {
 			return []string{fmt.Sprint(i + 1), key, m.Status, view.Thousands(m.Points), signed(m.Scored, m.Score), f.lastScore(m.Index),
-				view.Thousands(m.Earned), view.Thousands(m.Unripe), view.Thousands(m.Balance), view.Thousands(m.Stake), bar}
+				view.Thousands(m.Earned), view.Thousands(m.Unvested), view.Thousands(m.Balance), view.Thousands(m.Stake), bar}
 		}
 		return []string{fmt.Sprint(i + 1), key, m.Status, view.Thousands(m.Points), fmt.Sprintf("%.2f %%", 100*m.Share), fmt.Sprint(m.Results),
 			view.Thousands(m.Settled), view.Thousands(m.Claimed), view.Thousands(m.Balance), view.Thousands(m.Stake), bar}
@@ -164,7 +164,7 @@ func (f *frame) rewards(height int) []string {
 		out = append(f.validators(max(1, height/3)), "")
 		return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
 			{name: "points", width: 9}, {name: "score", width: 7}, {name: "weight, reward", width: 16, least: 90}, {name: "earned", width: 9},
-			{name: "unripe", width: 9, least: 110}, {name: "balance", width: 11, least: 110}, {name: "stake", width: 11, least: 125},
+			{name: "unvested", width: 9, least: 110}, {name: "balance", width: 11, least: 110}, {name: "stake", width: 11, least: 125},
 			{name: "", left: true, least: 150}}, len(list), row, height-len(out))...)
 	}
 	return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},

@@ -134,17 +134,17 @@ type Member struct {
 	Rate     float64 `json:"rate"`  // bytes a second of the last payload of it that came here
 	JoinedMs uint64  `json:"joined_ms"`
 	LeftMs   uint64  `json:"left_ms"`
-	Stake    uint64  `json:"stake"`   // tokens it loses when it is convicted
-	Balance  uint64  `json:"balance"` // tokens it was rewarded with and has not claimed
-	Settled  uint64  `json:"settled"` // points that no conviction takes any more
-	Claimed  uint64  `json:"claimed"` // points that were paid
-	Doubt    uint8   `json:"doubt"`   // weight of its results in the draw of checks; 0: nothing is checked
-	Strikes  uint8   `json:"strikes"` // checks in a row for which it did not serve what they take
-	Passed   uint32  `json:"passed"`  // checks of its results that passed
-	Scored   bool    `json:"scored"`  // validators have scored it
-	Score    float64 `json:"score"`   // moving average, -1 to 1
-	Unripe   uint64  `json:"unripe"`  // tokens it was given for its last scores, which it has with the next
-	Earned   uint64  `json:"earned"`  // tokens it was ever given for its scores
+	Stake    uint64  `json:"stake"`    // tokens it loses when it is convicted
+	Balance  uint64  `json:"balance"`  // tokens it was rewarded with and has not claimed
+	Settled  uint64  `json:"settled"`  // points that no conviction takes any more
+	Claimed  uint64  `json:"claimed"`  // points that were paid
+	Doubt    uint8   `json:"doubt"`    // weight of its results in the draw of checks; 0: nothing is checked
+	Strikes  uint8   `json:"strikes"`  // checks in a row for which it did not serve what they take
+	Passed   uint32  `json:"passed"`   // checks of its results that passed
+	Scored   bool    `json:"scored"`   // validators have scored it
+	Score    float64 `json:"score"`    // moving average, -1 to 1
+	Unvested uint64  `json:"unvested"` // reward of the last period, vested when the next one is settled
+	Earned   uint64  `json:"earned"`   // tokens it has earned by scores in all
 
 	Payee     string `json:"payee"`
 	ReleaseMs uint64 `json:"release_ms"` // when its stake is free; 0 while it is a member

@@ -24,7 +24,7 @@ type scoreRow struct {
 	view.MemberScore
 	Average float64  `json:"average"` // of its scores so far
 	Earned  uint64   `json:"earned"`
-	Unripe  uint64   `json:"unripe"`
+	Unvested  uint64   `json:"unvested"`
 	Said    []saidOf `json:"said"`
 }
 
@@ -73,7 +73,7 @@ func (d *desk) scoreRow(p view.Period, m view.MemberScore) scoreRow {
 	row := scoreRow{MemberScore: m, Said: []saidOf{}}
 	if int(m.Member) < len(d.run.Members) && d.run.Members[m.Member].Key == m.Key {
 		x := d.run.Members[m.Member]
-		row.Average, row.Earned, row.Unripe = x.Score, x.Earned, x.Unripe
+		row.Average, row.Earned, row.Unvested = x.Score, x.Earned, x.Unvested
 	}
 	for _, v := range p.Validators {
 		i, ok := slices.BinarySearchFunc(v.Said, m.Member, func(s view.Said, n uint32) int { return cmp.Compare(s.Member, n) })

@@ -108,7 +108,7 @@ export function member(main, context) {
       ["Results accepted", count(m.results)],
       ["In a row", `${m.missed} missed, ${m.idle} elections without a report`],
       (m.stake || m.balance || m.claimed) && ["Tokens", `${count(m.stake)} at stake, ${count(m.balance)} to claim; ${count(m.settled)} points settled, ${count(m.claimed)} of them paid`],
-      m.scored && ["Score", `${score(m.score)} so far: ${count(m.earned)} tokens earned by scores, ${count(m.unripe)} of them come with the next settlement`],
+      m.scored && ["Score", `${score(m.score)} so far: ${count(m.earned)} tokens earned by scores, of which ${count(m.unvested)} are not yet vested`],
       d.score && ["Last period", `${d.score.scored ? score(d.score.score) : "not scored"}: ${d.score.penalty ? `${count(d.score.penalty)} tokens taken back` : `${percent(d.score.weight, 1)} of the emission, ${plural(d.score.reward, "token")}`}${d.score.said.length ? `; validators said ${d.score.said.map((s) => score(s.score)).join(", ")}` : ""}`],
       m.doubt && ["Doubt", `${m.doubt} of 16: how likely its results are to be checked; ${plural(m.passed, "check")} passed${m.strikes ? `, ${plural(m.strikes, "strike")} for not serving` : ""}`],
       ...d.convictions.map((c) => ["Convicted", `of ${c.offence} in round ${count(c.round)}${c.by >= 0 ? `, shown by member ${c.by}` : ""}${c.slashed ? `; lost ${plural(c.slashed, "token")}` : ""}${c.results ? `; ${plural(c.results, "result")} of rounds ${count(c.first_round)} to ${count(c.last_round)} entered the model` : ""}`]),
