@@ -22,10 +22,10 @@ type scoresPage struct {
 // scoreRow is a member of a settled period, with what each validator said of it.
 type scoreRow struct {
 	view.MemberScore
-	Average float64  `json:"average"` // of its scores so far
-	Earned  uint64   `json:"earned"`
-	Unvested  uint64   `json:"unvested"`
-	Said    []saidOf `json:"said"`
+	Average  float64  `json:"average"` // of its scores so far
+	Earned   uint64   `json:"earned"`
+	Unvested uint64   `json:"unvested"`
+	Said     []saidOf `json:"said"`
 }
 
 // saidOf is what a validator said of a member.
