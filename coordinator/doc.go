@@ -4,7 +4,8 @@
 // paid. It never sees a tensor. Hosts apply the same messages in the same order and get the same
 // bytes; clients read them.
 //
-// This comment and schema.txt define the protocol. schema.txt has the meaning of each field.
+// This comment, that of package score, and schema.txt define the protocol. schema.txt has the
+// meaning of each field.
 //
 // # Life of a run
 //
@@ -113,53 +114,6 @@
 // to be accepted. A commitment must be for the current round and name the sender's share. A second
 // one is refused, and the two are an Equivocation. A result whose commitment is not on the ledger
 // can be neither held nor accepted, and reports are complete without it. Reports have no filters.
-//
-// # Validators and scores
-//
-// If Config.Validators is not 0 the members' work is scored, in either exchange. A validator takes
-// a seat with a stake (RegisterValidator). When all seats are taken, a higher stake replaces the
-// lowest. RetireValidator gives the seat up. In both cases the leaving validator is paid out at
-// once: no offence of a validator costs tokens, only trust and rewards.
-//
-// ScoreWindows rounds are a period: period p has the rounds (p-1)*ScoreWindows+1 to p*ScoreWindows.
-// It is scored during period p+1, and settled when the first round of period p+2 opens:
-//
-//	first half of p+1    CommitScores: a hash of run, validator, period, salt and scores
-//	second half          RevealScores: exactly these, so no validator can copy another
-//
-// After the run has finished, windows are counted on until all periods are settled, of WindowBlocks
-// blocks each, or of RoundTrainMs with Peers (State.Window).
-//
-// A validator's weight is its stake times its trust. The scores of a member with accepted results
-// in the period are combined if the validators that scored it have more than half of all weight.
-// All weight includes silent validators, but not those that registered during the period and were
-// silent. A member that is a validator does not score itself.
-//
-//	m = the median by weight of the scores          d = the median by weight of |score - m|
-//	s = the mean by weight of the scores, each clipped to [m-d, m+d]
-//
-// Validators with less than half of the weight thus move s by no more than the others differ among
-// themselves, and not at all if those agree. Scores are integers from -ScoreOne to ScoreOne, for -1
-// to 1; s is rounded to the nearest. Then, in this order:
-//
-//   - Penalty: a member with s <= 0 loses Penalty percent of Emission/Slots from its unvested
-//     reward, as far as that goes.
-//   - Vesting: the rest of the unvested rewards becomes the members' balances.
-//   - Emission: Emission tokens are given, or what the treasury has. ValidatorPercent of it goes
-//     to validators in proportion to weight times agreement. The rest goes to members with s > 0
-//     in proportion to s times the sequences of their accepted results. Parts are rounded down;
-//     the remainder goes, one token each, to the parts that lost most by rounding. If no member is
-//     scored nothing is given; if no score is above 0, nothing goes to members.
-//
-// A member's reward is unvested until the next period is settled. The next penalty or a conviction
-// that ejects the member may take it until then. After the last period all rewards vest.
-//
-// A validator's agreement is the mean, over all scored members, of 1 - |its score - s| / 0.5, where
-// that is above 0; a member that it did not score counts as 0. Its trust is 1 to 255, and 64 at
-// first. It moves towards 1 + 254 times the same mean over the members that it did score: half of
-// the way down, or a sixteenth of the way up. A validator that commits but never reveals loses half
-// its trust. One that stays silent when there was work to score loses a quarter, so silent
-// validators soon stop blocking the majority.
 //
 // # Slots
 //

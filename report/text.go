@@ -181,8 +181,12 @@ func Explain(out io.Writer, e view.Explanation) error {
 		fmt.Fprintf(out, "A score of 0 or less is paid nothing; the penalty was %s tokens.\n", view.Thousands(m.Penalty))
 	default:
 		err = explainMean(out, m)
+		paid := min(m.Score, e.Most)
+		if paid < m.Score {
+			fmt.Fprintf(out, "No score is paid more than the median of those above 0, %.3f.\n", paid)
+		}
 		fmt.Fprintf(out, "Its weight is its score times its sequences, %.3f x %s = %.1f, of %.1f of all members with a score above 0: %.2f %%.\n",
-			m.Score, view.Thousands(uint64(m.Sequences)), m.Score*float64(m.Sequences), e.Weights, 100*m.Weight)
+			paid, view.Thousands(uint64(m.Sequences)), paid*float64(m.Sequences), e.Weights, 100*m.Weight)
 		fmt.Fprintf(out, "Of the period's emission of at most %s tokens, %d %% is the validators'; its part of the rest is %s tokens.\n",
 			view.Thousands(e.Emission), e.ValidatorPercent, view.Thousands(m.Reward))
 	}

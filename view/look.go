@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	scoring "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/runlog"
@@ -80,7 +81,8 @@ type Explanation struct {
 	*Period
 	Member  uint32  `json:"member"`
 	Key     string  `json:"key"`
-	Weights float64 `json:"sum_of_weights"` // sequences by score, over all members with a score above 0
+	Most    float64 `json:"most_paid"`      // a score above it is paid as this one
+	Weights float64 `json:"sum_of_weights"` // sequences by score up to Most, over all members with a score above 0
 
 	Emission         uint64 `json:"emission"`
 	ValidatorPercent uint8  `json:"validator_percent"`
@@ -94,8 +96,10 @@ func (p *Period) Explain(s coordinator.State, member uint32) Explanation {
 	e := Explanation{
 		Period: &own, Member: member, Key: s.Key(member).String(), Emission: s.Config().Emission, ValidatorPercent: s.Config().ValidatorPercent,
 	}
+	scores, _ := s.Scores(p.Number)
+	e.Most = score(scoring.MostPaid(scores.Members))
 	for _, m := range p.Members {
-		e.Weights += max(0, m.Score) * float64(m.Sequences)
+		e.Weights += max(0, min(m.Score, e.Most)) * float64(m.Sequences)
 	}
 	own.Members, own.Validators = slices.Clone(p.Members), slices.Clone(p.Validators)
 	own.Members = slices.DeleteFunc(own.Members, func(m MemberScore) bool { return m.Member != member })

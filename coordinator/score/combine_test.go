@@ -36,21 +36,40 @@ func TestCombine(t *testing.T) {
 			all = append(all, opinion{score.Draw(rt, "lie"), w})
 		}
 		shuffled := rapid.Permutation(all).Draw(rt, "order")
-		got, ok := combine(slices.Clone(all), total)
-		again, _ := combine(shuffled, total)
-		if !ok || got != again {
-			rt.Fatalf("combined %d, %t, in another order %d", got, ok, again)
+		standing := score.Draw(rt, "standing")
+		verdict, ok := combine(slices.Clone(all), total, standing)
+		again, _ := combine(shuffled, total, standing)
+		got := verdict.score
+		if !ok || verdict != again {
+			rt.Fatalf("combined %d, %t, in another order %d", verdict, ok, again)
 		}
 		if got+(hi-lo) < lo || got > hi+(hi-lo) {
 			rt.Fatalf("the honest said %d to %d, the others, with less weight, made it %d", lo, hi, got)
 		}
-		if alone, _ := combine(honest, 0); distance(got, alone) > 2*(hi-lo) {
-			rt.Fatalf("the honest alone made it %d, with liars it is %d, and they differ by %d", alone, got, hi-lo)
+		if alone, _ := combine(honest, 0, standing); distance(got, alone.score) > 2*(hi-lo) {
+			rt.Fatalf("the honest alone made it %d, with liars it is %d, and they differ by %d", alone.score, got, hi-lo)
 		}
-		if _, ok := combine(all, 2*total); ok {
+		if _, ok := combine(all, 2*total, standing); ok {
 			rt.Fatal("half of the weight settles a score")
 		}
 	})
+}
+
+// TestTwoValidatorsOfOneWeight: where one lies, in any direction, the member keeps the score nearest to what it had, and the honest
+// one is not found to disagree.
+func TestTwoValidatorsOfOneWeight(t *testing.T) {
+	for _, honest := range []uint32{Zero + 16000, Zero + 6000, Zero - 9000} {
+		for _, lie := range []uint32{1, Zero, highest} {
+			v, ok := combine([]opinion{{lie, 64 << 20}, {honest, 64 << 20}}, 128<<20, honest)
+			if !ok || v.score != honest || v.off(honest) != 0 {
+				t.Errorf("of %d and the lie %d they make %+v", honest, lie, v)
+			}
+			v, _ = combine([]opinion{{lie, 1 << 20}, {honest, 1<<20 + 1}}, 2<<20+1, Zero)
+			if v.score != honest || lie != honest && v.off(lie) == 0 {
+				t.Errorf("with a little more weight %d counts %+v against %d", honest, v, lie)
+			}
+		}
+	}
 }
 
 // TestDistribute: nothing is lost or made, everybody is less than one from its part, and who has more weight has no less.

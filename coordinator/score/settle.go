@@ -139,10 +139,15 @@ func (s Book) combineAll(p uint32, t record.Tally, voters []voter) uint64 {
 				list = append(list, opinion{score: uint32(u), weight: v.weight})
 			}
 		}
-		u, ok := combine(list, all)
+		standing := uint32(m.Score())
+		if standing == 0 {
+			standing = Zero
+		}
+		agreed, ok := combine(list, all, standing)
 		if !ok {
 			continue
 		}
+		u := agreed.score
 		settled++
 		b.SetScore(uint16(u))
 		s.average(i, u)
@@ -152,7 +157,7 @@ func (s Book) combineAll(p uint32, t record.Tally, voters []voter) uint64 {
 		for n := range voters {
 			v := &voters[n]
 			if g := uint32(v.given.Score(i)); g != 0 {
-				v.near += uint64(agreementRange - min(agreementRange, distance(g, u)))
+				v.near += uint64(agreementRange - min(agreementRange, agreed.off(g)))
 				v.scored++
 			}
 		}
@@ -236,19 +241,37 @@ func (s Book) vest() {
 	}
 }
 
-// emit pays for period p: members in proportion to their scores above 0 times the sequences of
-// their accepted results, validators in proportion to stake, trust and agreement.
+// MostPaid returns the score above which a member of a period is paid no more: the median, by
+// sequences, of the scores above 0. So a member that finds a way to look better than honest work,
+// such as to seal the gradient itself, is paid as honest work is.
+func MostPaid(members []MemberScore) int16 {
+	var good []opinion
+	total := uint64(0)
+	for _, m := range members {
+		if m.Score > 0 {
+			good = append(good, opinion{uint32(m.Score), uint64(m.Sequences)})
+			total += uint64(m.Sequences)
+		}
+	}
+	most, _ := weightedMedian(good, total)
+	return int16(most)
+}
+
+// emit pays for period p: members in proportion to their scores above 0, up to MostPaid, times the
+// sequences of their accepted results; validators in proportion to stake, trust and agreement.
 func (s Book) emit(p uint32, t record.Tally, voters []voter) {
 	emission := min(s.h().Emission(), s.h().Treasury())
 	hi, lo := bits.Mul64(emission, uint64(s.h().ValidatorPercent()))
 	forValidators, _ := bits.Div64(hi, lo, 100)
 
-	weights := make([]uint64, s.h().Count())
-	for i := range weights {
-		b := t.Work(uint32(i))
-		if u := b.Score(); u > Zero {
-			weights[i] = uint64(u-Zero) * uint64(b.Sequences())
-		}
+	scored := make([]MemberScore, s.h().Count())
+	for i := range scored {
+		scored[i] = readTally(t.Work(uint32(i)), uint32(i))
+	}
+	most := MostPaid(scored)
+	weights := make([]uint64, len(scored))
+	for i, m := range scored {
+		weights[i] = uint64(max(0, min(m.Score, most))) * uint64(m.Sequences)
 	}
 	given := uint64(0)
 	parts := distribute(WeightOne, weights)

@@ -62,6 +62,43 @@ func TestVanishingReveals(t *testing.T) {
 	}
 }
 
+// TestSealingTheGradientPaysNoMore has a miner compute its share and seal the gradient itself, which
+// a validator's gradient resembles far more than an honest update: it is paid as the honest are,
+// for as many sequences.
+func TestSealingTheGradientPaysNoMore(t *testing.T) {
+	r := finish(t, begin(t, Config{Miners: append(honest(5), Miner{Kind: "gradient"}), Validators: []Judge{{Sample: 6}, {Sample: 6}}, Steps: 40}))
+	most := uint64(0)
+	for _, e := range r.Earners[:5] {
+		most = max(most, e.Reward)
+	}
+	if e := r.Earners[5]; e.Evidence.Whole < 0.9 || e.Reward*20 > most*21 {
+		t.Errorf("it earned %d, the best of the honest %d: %+v", e.Reward, most, e.Evidence)
+	}
+}
+
+// TestTwoValidatorsOneOfWhichLies has one of two equal validators call every miner worthless, or
+// only one of them: miners are paid for what they did before, and the honest validator loses nothing.
+func TestTwoValidatorsOneOfWhichLies(t *testing.T) {
+	lie := func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score {
+		for i := range honest {
+			if period > 2 {
+				honest[i].Value = -coordinator.ScoreOne
+			}
+		}
+		return honest
+	}
+	m := begin(t, Config{Miners: honest(3), Validators: []Judge{{Sample: 3}, {Sample: 3, Say: lie}}, Steps: 48})
+	r := finish(t, m)
+	for i, e := range r.Earners {
+		if e.Share < 0.25 || r.Periods[5].Members[i].Reward == 0 {
+			t.Errorf("miner %d: %+v", i, e)
+		}
+	}
+	if v, _ := m.State().Validator(JudgeKey(0).Public()); v.Trust <= 64 {
+		t.Errorf("the honest validator ends with trust %d", v.Trust)
+	}
+}
+
 // hidden is a bucket as validators see it whose owner hides the reveals of every second window
 // from them.
 type hidden struct{ bucket.Store }
