@@ -46,14 +46,14 @@ const indexMax = BlobBytesMax / partBytes * len(wire.Hash{})
 func parseIndex(b []byte, root wire.Hash) ([]wire.Hash, error) {
 	const size = len(wire.Hash{})
 	if len(b) == 0 || len(b)%size != 0 || len(b) > indexMax {
-		return nil, fmt.Errorf("an index of %d bytes is none", len(b))
+		return nil, fmt.Errorf("invalid index of %d bytes", len(b))
 	}
 	roots := make([]wire.Hash, len(b)/size)
 	for i := range roots {
 		roots[i] = wire.Hash(b[i*size:])
 	}
 	if merkle.Root(roots) != root {
-		return nil, errors.New("the index is not the blob's")
+		return nil, errors.New("the index does not have the blob's hash")
 	}
 	return roots, nil
 }

@@ -103,7 +103,7 @@ func (c *carrying) get(b BlobWant, first int, w Want, then func([]byte)) {
 	var try func(int)
 	try = func(k int) {
 		if k == len(b.From) {
-			c.end(fmt.Errorf("nobody of %d has %s %s of window %d: %w", len(b.From), w.Name.Kind, w.Name.Content, b.Window, errors.Join(faults...)))
+			c.end(fmt.Errorf("none of %d buckets has %s %s of window %d: %w", len(b.From), w.Name.Kind, w.Name.Content, b.Window, errors.Join(faults...)))
 			return
 		}
 		s := b.From[(first+k)%len(b.From)]
@@ -161,7 +161,7 @@ func (e *Exchange) Blob(b BlobWant, within time.Duration, done func([]byte, erro
 	})
 	if b.Bytes > BlobBytesMax || len(b.From) == 0 {
 		e.loop.Post(func() {
-			c.end(fmt.Errorf("blob %s of %d bytes from %d buckets: too large, or nobody to ask", b.Root, b.Bytes, len(b.From)))
+			c.end(fmt.Errorf("blob %s of %d bytes from %d buckets: too large, or there is no bucket to ask", b.Root, b.Bytes, len(b.From)))
 		})
 		return c.stop
 	}
@@ -170,7 +170,7 @@ func (e *Exchange) Blob(b BlobWant, within time.Duration, done func([]byte, erro
 	c.get(b, 0, Want{Name: n, Max: Parts(b.Bytes) * len(wire.Hash{})}, func(body []byte) {
 		roots, err := parseIndex(body, b.Root)
 		if err != nil || len(roots) != Parts(b.Bytes) {
-			c.end(fmt.Errorf("blob %s: its index is of %d parts instead of %d", b.Root, len(roots), Parts(b.Bytes)))
+			c.end(fmt.Errorf("blob %s: its index has %d parts, want %d", b.Root, len(roots), Parts(b.Bytes)))
 			return
 		}
 		data = make([]byte, b.Bytes)
@@ -194,7 +194,7 @@ func (e *Exchange) Blob(b BlobWant, within time.Duration, done func([]byte, erro
 func exactly(n uint64) func([]byte) error {
 	return func(b []byte) error {
 		if uint64(len(b)) != n {
-			return fmt.Errorf("it has %d bytes instead of %d", len(b), n)
+			return fmt.Errorf("it has %d bytes, want %d", len(b), n)
 		}
 		return nil
 	}

@@ -50,7 +50,7 @@ func Seal(k key.Private, n Name, body []byte) []byte {
 func Open(object []byte) (Name, []byte, error) {
 	r := wire.NewReader(object)
 	if string(r.Bytes(len(magic))) != magic {
-		return Name{}, nil, errors.New("it does not begin like an object of this version")
+		return Name{}, nil, errors.New("it is not an object of this version")
 	}
 	n := Name{Run: r.Hash(), Window: r.U32(), Kind: Kind(r.U8())}
 	copy(n.Member[:], r.Bytes(len(n.Member)))
@@ -60,16 +60,16 @@ func Open(object []byte) (Name, []byte, error) {
 	var sig key.Signature
 	copy(sig[:], r.Bytes(len(sig)))
 	if r.Err() != wire.OK {
-		return Name{}, nil, errors.New("it ends inside its envelope")
+		return Name{}, nil, errors.New("its envelope is truncated")
 	}
 	body := r.Rest()
 	switch {
 	case !n.Kind.Valid():
-		return Name{}, nil, fmt.Errorf("there is no kind of object %d", uint8(n.Kind))
+		return Name{}, nil, fmt.Errorf("unknown kind of object %d", uint8(n.Kind))
 	case uint64(len(body)) != length:
-		return Name{}, nil, fmt.Errorf("its body has %d bytes instead of %d", len(body), length)
+		return Name{}, nil, fmt.Errorf("its body has %d bytes, want %d", len(body), length)
 	case wire.Sum(domain, body) != digest:
-		return Name{}, nil, errors.New("its body is not the one that was signed")
+		return Name{}, nil, errors.New("its body is not the signed one")
 	case !key.Verify(n.Member, domain, signed, sig):
 		return Name{}, nil, errors.New("its signature is not the member's")
 	}

@@ -15,7 +15,7 @@ func (l Location) WithEnvironment(getenv func(string) string) (Location, error) 
 		access, secret, token = getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY"), getenv("AWS_SESSION_TOKEN")
 	}
 	if (access == "") != (secret == "") {
-		return l, errors.New("the environment has an access key for S3 without a secret, or the reverse: set ENTRAIN_S3_ACCESS_KEY and ENTRAIN_S3_SECRET_KEY")
+		return l, errors.New("only one of ENTRAIN_S3_ACCESS_KEY and ENTRAIN_S3_SECRET_KEY is set: set both")
 	}
 	l.AccessKey, l.SecretKey, l.Token = Secret(access), Secret(secret), Secret(token)
 	return l, l.Check()

@@ -9,13 +9,13 @@ import (
 // The reasons for a failure. Errors of this package are *[Error] and match one of these by
 // errors.Is.
 var (
-	ErrMissing     = errors.New("there is no such object")
-	ErrExists      = errors.New("the object exists already")
+	ErrMissing     = errors.New("no such object")
+	ErrExists      = errors.New("the object already exists")
 	ErrLied        = errors.New("the bytes are not what the name says")
 	ErrTooLarge    = errors.New("the object is larger than allowed")
 	ErrSlow        = errors.New("no complete answer in time")
-	ErrRefused     = errors.New("the store refuses: credentials, policy or name of the bucket are wrong")
-	ErrUnreachable = errors.New("the store does not answer as a store")
+	ErrRefused     = errors.New("the store refuses access: check the credentials, the policy and the name of the bucket")
+	ErrUnreachable = errors.New("the server does not answer like an S3 store")
 	ErrForbidden   = errors.New("the address is not on the public internet")
 )
 

@@ -91,7 +91,7 @@ func (l Location) text(hide bool) string {
 func ParseLocation(s string) (Location, error) {
 	l, err := parseLocation(s)
 	if err != nil {
-		return Location{}, fmt.Errorf("location of a bucket: %w (it is of the form s3://KEY:SECRET@host:port/bucket/prefix?region=r&tls=0)", err)
+		return Location{}, fmt.Errorf("bucket location: %w (want s3://KEY:SECRET@host:port/bucket/prefix?region=r&tls=0)", err)
 	}
 	return l, nil
 }
@@ -107,7 +107,7 @@ func parseLocation(s string) (Location, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		return Location{}, errors.New("it is no URL")
+		return Location{}, errors.New("it is not a URL")
 	}
 	if u.Scheme != "s3" || u.Opaque != "" || u.Fragment != "" || strings.HasSuffix(s, "#") {
 		return Location{}, errors.New("it does not begin with s3://, or has a fragment")
@@ -119,7 +119,7 @@ func parseLocation(s string) (Location, error) {
 		secret, _ := u.User.Password()
 		l.AccessKey, l.SecretKey = Secret(u.User.Username()), Secret(secret)
 		if l.AccessKey == "" || l.SecretKey == "" {
-			return Location{}, errors.New("an access key without a secret, or the reverse")
+			return Location{}, errors.New("it has only one of access key and secret")
 		}
 	}
 	if err := l.parseQuery(u.RawQuery); err != nil {
@@ -135,7 +135,7 @@ func (l *Location) parseQuery(query string) error {
 		field, query, _ = strings.Cut(query, "&")
 		name, value, _ := strings.Cut(field, "=")
 		if strings.Contains(seen, "|"+name+"|") {
-			return fmt.Errorf("%q is said twice", name)
+			return fmt.Errorf("%q is given twice", name)
 		}
 		seen += "|" + name + "|"
 		switch {
@@ -157,18 +157,18 @@ func (l *Location) parseQuery(query string) error {
 func (l Location) Check() error {
 	switch {
 	case !endpointValid(l.Endpoint):
-		return errors.New("the endpoint is not host or host:port")
+		return errors.New("the endpoint is not of the form host or host:port")
 	case len(l.Bucket) < 3 || len(l.Bucket) > 63 || !within(l.Bucket, lower+digits+".-") || strings.Contains(l.Bucket, "..") ||
 		strings.ContainsAny(l.Bucket[:1]+l.Bucket[len(l.Bucket)-1:], ".-"):
-		return errors.New("the bucket's name is not 3 to 63 of a-z 0-9 . - with a letter or digit at both ends")
+		return errors.New("the bucket's name must be 3 to 63 characters of a-z 0-9 . - that begin and end with a letter or digit")
 	case len(l.Region) > 64 || !within(l.Region, lower+upper+digits+"-_"):
-		return errors.New("the region is not a name")
+		return errors.New("the region must be a name such as eu-west-1")
 	case len(l.AccessKey) > CredentialBytesMax || len(l.SecretKey) > CredentialBytesMax:
 		return fmt.Errorf("the credentials are longer than %d bytes", CredentialBytesMax)
 	case !printable(string(l.AccessKey)) || !printable(string(l.SecretKey)) || strings.Contains(string(l.AccessKey), "/"):
-		return errors.New("the credentials have characters that credentials do not have")
+		return errors.New("the credentials have unexpected characters")
 	case (l.AccessKey == "") != (l.SecretKey == ""):
-		return errors.New("an access key without a secret, or the reverse")
+		return errors.New("it has only one of access key and secret")
 	}
 	return checkPrefix(l.Prefix)
 }
@@ -178,11 +178,11 @@ func checkPrefix(prefix string) error {
 		return nil
 	}
 	if len(prefix) > PrefixBytesMax || !within(prefix, lower+upper+digits+"._-/") {
-		return errors.New("the prefix has other characters than a-z A-Z 0-9 . _ - /, or is too long")
+		return errors.New("the prefix is too long or has characters other than a-z A-Z 0-9 . _ - /")
 	}
 	for part := range strings.SplitSeq(prefix, "/") {
 		if part == "" || part == "." || part == ".." {
-			return errors.New("the prefix has an empty part, or one that is \".\" or \"..\"")
+			return errors.New("the prefix has an empty part or a part \".\" or \"..\"")
 		}
 	}
 	return nil
@@ -229,14 +229,14 @@ func endpointValid(s string) bool {
 // cannot be registered. The chain is public, so the credentials must be read-only.
 func (l Location) Registered() (string, error) {
 	if err := l.Check(); err != nil {
-		return "", fmt.Errorf("location of a bucket %v: %w", l, err)
+		return "", fmt.Errorf("bucket location %v: %w", l, err)
 	}
 	s := l.URL()
 	if len(s) > LocationBytesMax {
-		return "", fmt.Errorf("location of a bucket %v: as registered it has %d bytes, and the chain takes %d: choose a shorter prefix or name", l, len(s), LocationBytesMax)
+		return "", fmt.Errorf("bucket location %v: it has %d bytes, and the chain takes %d: choose a shorter bucket name or prefix", l, len(s), LocationBytesMax)
 	}
 	if l.Token != "" {
-		return "", fmt.Errorf("location of a bucket %v: temporary credentials end, register lasting ones that can only read", l)
+		return "", fmt.Errorf("bucket location %v: temporary credentials expire: announce permanent, read-only ones", l)
 	}
 	return s, nil
 }

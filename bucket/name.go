@@ -93,7 +93,7 @@ func ParseName(path string) (Name, error) {
 	}
 	n.Window = window
 	if n.Kind, ok = parseKind(parts[2]); !ok {
-		return fail("there is no such kind of object")
+		return fail("the kind of object is unknown")
 	}
 	if n.Member, err = key.ParsePublic(parts[3]); err != nil {
 		return fail("the member is not 64 hexadecimal digits")

@@ -57,7 +57,7 @@ func (p *probe) put(s Store, key string) error {
 func (p *probe) read(s Store, key string) error {
 	b, _, err := s.Get(p.ctx, key, 0, 1000)
 	if err == nil && !bytes.Equal(b, p.body) {
-		err = errors.New("they read something else")
+		err = errors.New("they read other bytes")
 	}
 	return err
 }
@@ -78,9 +78,9 @@ func (p *probe) missing(s Store, key string) error {
 	case errors.Is(err, ErrMissing):
 		return nil
 	case errors.Is(err, ErrRefused):
-		return fmt.Errorf("the store refuses instead, as Amazon does to whom may not list: grant s3:ListBucket (%w)", err)
+		return fmt.Errorf("the store refuses access instead, as Amazon does without permission to list: grant s3:ListBucket (%w)", err)
 	case err == nil:
-		return errors.New("there is something under every name")
+		return errors.New("an object that does not exist can be read")
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func (p *probe) keeps(own, public Store, key string) error {
 		return err
 	}
 	if _, err := own.Stat(p.ctx, key); errors.Is(err, ErrMissing) {
-		return errors.New("they removed an object: everybody on the chain could")
+		return errors.New("they removed an object, and so could anyone on the chain")
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (p *probe) remove(own Store, keys ...string) error {
 		return err
 	}
 	if _, err := own.Stat(p.ctx, keys[0]); !errors.Is(err, ErrMissing) {
-		return fmt.Errorf("the object is still there after it was removed (%v)", err)
+		return fmt.Errorf("the object still exists after its removal (%v)", err)
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func (r *Reader) once(ctx context.Context, s Store, w Want) ([]byte, error) {
 		return nil, err
 	}
 	if size > int64(most+EnvelopeBytes) {
-		return nil, fault(ErrTooLarge, fmt.Errorf("%d bytes instead of at most %d", size, most+EnvelopeBytes))
+		return nil, fault(ErrTooLarge, fmt.Errorf("%d bytes, more than %d", size, most+EnvelopeBytes))
 	}
 	n, body, err := Open(object)
 	switch {

@@ -111,7 +111,7 @@ func (s *s3) Put(ctx context.Context, key string, body io.ReaderAt, size int64, 
 	ctx = allow(ctx, 1<<16, replyBytesMax)
 	info, err := s.core.Client.PutObject(ctx, s.at.Bucket, s.at.key(key), io.NewSectionReader(body, 0, size), size, o)
 	if err == nil && info.Size != size {
-		err = fmt.Errorf("it took %d of %d bytes", info.Size, size)
+		err = fmt.Errorf("it stored %d of %d bytes", info.Size, size)
 	}
 	return s.fault(ctx, "put", key, err)
 }
@@ -140,10 +140,10 @@ func (s *s3) Get(ctx context.Context, key string, offset, n int64) ([]byte, int6
 			return nil, 0, s.fault(ctx, "get", key, err)
 		}
 	} else if offset > 0 {
-		return nil, 0, s.fault(ctx, "get", key, errors.New("it sends the whole object when asked for a part"))
+		return nil, 0, s.fault(ctx, "get", key, errors.New("it sent the whole object instead of a part"))
 	}
 	if size < 0 {
-		return nil, 0, s.fault(ctx, "get", key, errors.New("it does not say how large the object is"))
+		return nil, 0, s.fault(ctx, "get", key, errors.New("it did not send the object's size"))
 	}
 	b, err := readExactly(body, min(n, max(size-offset, 0)))
 	return b, size, s.fault(ctx, "get", key, err)
@@ -179,11 +179,11 @@ func rangeSize(header string, offset int64) (int64, error) {
 	span, total, ok2 := strings.Cut(text, "/")
 	from, _, ok3 := strings.Cut(span, "-")
 	if f, err := strconv.ParseInt(from, 10, 64); !ok || !ok2 || !ok3 || err != nil || f != offset {
-		return 0, fmt.Errorf("it sends the range %.100q, not the one from byte %d on", header, offset)
+		return 0, fmt.Errorf("it sent the range %.100q, want the one from byte %d", header, offset)
 	}
 	size, err := strconv.ParseInt(total, 10, 64)
 	if err != nil || size < 0 {
-		return 0, fmt.Errorf("it sends the range %.100q of an object of no size", header)
+		return 0, fmt.Errorf("it sent the range %.100q without the object's size", header)
 	}
 	return size, nil
 }

@@ -58,10 +58,10 @@ func (w *Writer) Put(ctx context.Context, n Name, body []byte) error {
 		n.Member = w.key.Public()
 	}
 	if n.Member != w.key.Public() || !n.Kind.Valid() {
-		return fmt.Errorf("publish %v: the name is another member's, or of no kind", n)
+		return fmt.Errorf("publish %v: the name belongs to another member, or its kind is unknown", n)
 	}
 	if len(body) > ObjectBytesMax {
-		return fmt.Errorf("publish %v: its %d bytes are more than the %d of an object", n, len(body), ObjectBytesMax)
+		return fmt.Errorf("publish %v: it has %d bytes, more than %d", n, len(body), ObjectBytesMax)
 	}
 	if err := checkContent(n, body); err != nil {
 		return fmt.Errorf("publish %v: %w", n, err)

@@ -166,7 +166,7 @@ func (m Model) check() error {
 		return err
 	}
 	if len(m.Params) != m.Layout.Len() {
-		return fmt.Errorf("%d parameters do not fit the layout of %d", len(m.Params), m.Layout.Len())
+		return fmt.Errorf("there are %d parameters for a layout of %d", len(m.Params), m.Layout.Len())
 	}
 	if uint64(m.Tokenizer.Vocab()) > uint64(m.Config.Vocab) {
 		return fmt.Errorf("tokenizer %q has %d tokens, the model only %d", m.Tokenizer.Name(), m.Tokenizer.Vocab(), m.Config.Vocab)
@@ -174,7 +174,7 @@ func (m Model) check() error {
 	for _, t := range m.Layout.Tensors() {
 		for i, v := range t.Of(m.Params) {
 			if math.Float32bits(v)>>23&0xff == 0xff {
-				return fmt.Errorf("element %d of tensor %q is %v: the model has diverged and is not worth keeping", i, t.Name, v)
+				return fmt.Errorf("element %d of tensor %q is %v: the model has diverged", i, t.Name, v)
 			}
 		}
 	}

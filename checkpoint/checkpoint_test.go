@@ -225,8 +225,8 @@ func TestWeightsMustBeTheModels(t *testing.T) {
 		layout tensor.Layout
 		want   string
 	}{
-		"one more":    {specs(func(s []tensor.Spec) []tensor.Spec { return append(s, tensor.Spec{Name: "x", Shape: []int{1}}) }), `"x" of the model is in no file`},
-		"one less":    {specs(func(s []tensor.Spec) []tensor.Spec { return s[:2] }), `"lm_head.weight" is not one`},
+		"one more":    {specs(func(s []tensor.Spec) []tensor.Spec { return append(s, tensor.Spec{Name: "x", Shape: []int{1}}) }), `no file has tensor "x"`},
+		"one less":    {specs(func(s []tensor.Spec) []tensor.Spec { return s[:2] }), `no tensor "lm_head.weight"`},
 		"other shape": {specs(func(s []tensor.Spec) []tensor.Spec { s[1].Shape = []int{4, 4}; return s }), "[4 4]"},
 	} {
 		s, err := Open(dir.fs(), manifest.Hash())
@@ -265,11 +265,11 @@ func TestModelsThatAreNotWritten(t *testing.T) {
 	}{
 		"diverged":             {func(m *Model, o *Options) { m.Params[256*16+3] = float32(math.NaN()) }, `element 3 of tensor "model.norm.weight" is NaN`},
 		"infinite":             {func(m *Model, o *Options) { m.Params[0] = float32(math.Inf(-1)) }, "-Inf"},
-		"wrong length":         {func(m *Model, o *Options) { m.Params = m.Params[1:] }, "do not fit"},
+		"wrong length":         {func(m *Model, o *Options) { m.Params = m.Params[1:] }, "for a layout"},
 		"small vocabulary":     {func(m *Model, o *Options) { m.Config.Vocab = 255 }, "256 tokens"},
 		"bad configuration":    {func(m *Model, o *Options) { m.Config.Layers = 0 }, "num_hidden_layers"},
 		"name with a new line": {func(m *Model, o *Options) { m.Run = "a\nb" }, "printable"},
-		"half precision":       {func(m *Model, o *Options) { o.DType = F16 }, "F16 is not written"},
+		"half precision":       {func(m *Model, o *Options) { o.DType = F16 }, "cannot write F16"},
 	} {
 		m, o := example(), Options{}
 		c.edit(&m, &o)

@@ -57,7 +57,7 @@ func parseDType(s string) (DType, error) {
 			return d, nil
 		}
 	}
-	return 0, fmt.Errorf("dtype %q is not one of F32, BF16 and F16: convert the file", s)
+	return 0, fmt.Errorf("dtype %q is not supported: convert the file to F32, BF16 or F16", s)
 }
 
 // decode sets dst to the elements in b.

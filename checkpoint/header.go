@@ -209,7 +209,7 @@ func (p headerParser) entry(name string) (Entry, error) {
 				return err
 			}
 			if len(list) != 2 {
-				return errors.New("data_offsets are not two numbers")
+				return errors.New("data_offsets must be two numbers")
 			}
 			e.Begin, e.End = list[0], list[1]
 			return nil
@@ -241,7 +241,7 @@ func (p headerParser) array(max int, number func(uint64)) error {
 		}
 		v, err := strconv.ParseUint(n.String(), 10, 63)
 		if err != nil {
-			return fmt.Errorf("%.80q is not a whole number in range", n)
+			return fmt.Errorf("%.80q is not an integer in range", n)
 		}
 		number(v)
 	}

@@ -50,7 +50,7 @@ func ParseManifest(b []byte) (Manifest, error) {
 func (m Manifest) Check() error {
 	switch {
 	case m.Version != Version:
-		return fmt.Errorf("version %d is not known, only %d", m.Version, Version)
+		return fmt.Errorf("unknown version %d, want %d", m.Version, Version)
 	case !printable(m.Run):
 		return fmt.Errorf("run %.80q is not a printable name of 1 to %d bytes", m.Run, RunBytesMax)
 	case !printable(m.Tokenizer):
@@ -58,7 +58,7 @@ func (m Manifest) Check() error {
 	case m.DType != F32.String() && m.DType != BF16.String():
 		return fmt.Errorf("dtype %.80q is not F32 or BF16", m.DType)
 	case len(m.Files) > FilesMax:
-		return fmt.Errorf("%d files are more than %d", len(m.Files), FilesMax)
+		return fmt.Errorf("it lists %d files, more than %d", len(m.Files), FilesMax)
 	}
 	for i, f := range m.Files {
 		if !plainName(f.File) || f.File == ManifestFile {

@@ -78,7 +78,7 @@ func ReadOptimizer(r io.Reader, n int) (o Optimizer, root wire.Hash, err error) 
 	case reserved != 0:
 		return fault("its header has a field of a later version")
 	case count != uint64(n):
-		return Optimizer{}, wire.Hash{}, fmt.Errorf("it has %d numbers of optimizer state, the run's model and codec have %d: it is of another run; %s", count, n, optimizerRemedy)
+		return Optimizer{}, wire.Hash{}, fmt.Errorf("it has %d numbers of optimizer state, this run needs %d: it belongs to another run; %s", count, n, optimizerRemedy)
 	}
 	if o.State, err = readFloats(r, n, root, "optimizer state"); err != nil {
 		return Optimizer{}, wire.Hash{}, err

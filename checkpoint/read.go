@@ -107,7 +107,7 @@ func Import(fsys fs.FS) (*Saved, error) {
 	for _, name := range names {
 		info, err := fs.Stat(fsys, name)
 		if errors.Is(err, fs.ErrNotExist) && len(names) == 1 && name == WeightsFile {
-			return nil, fmt.Errorf("import model: %w; weights are read from safetensors only: save_pretrained of transformers writes them", err)
+			return nil, fmt.Errorf("import model: %w; weights must be in safetensors files, as save_pretrained of transformers writes them", err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("import model: %w", err)
@@ -179,12 +179,12 @@ func (s *Saved) Params(layout tensor.Layout, flat []float32) error {
 	}
 	for _, t := range layout.Tensors() {
 		if !seen[t.Name] {
-			return fmt.Errorf("read checkpoint: tensor %q of the model is in no file", t.Name)
+			return fmt.Errorf("read checkpoint: no file has tensor %q of the model", t.Name)
 		}
 	}
 	if s.checked && s.Manifest.DType == F32.String() {
 		if got := merkle.BlobRoot(tensor.Bytes(flat)); got != s.Manifest.Params {
-			return fmt.Errorf("read checkpoint: the parameters have hash %s, the manifest says %s: it was made by a faulty program", got, s.Manifest.Params)
+			return fmt.Errorf("read checkpoint: the parameters have hash %s, but the manifest says %s: a faulty program wrote it", got, s.Manifest.Params)
 		}
 	}
 	return nil

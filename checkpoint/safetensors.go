@@ -30,7 +30,7 @@ func entriesOf(tensors []tensor.Tensor, d DType) []Entry {
 // WriteSafetensors writes tensors of layout, whose elements are in flat, as F32 or BF16.
 func WriteSafetensors(w io.Writer, tensors []tensor.Tensor, flat []float32, d DType) error {
 	if d != F32 && d != BF16 {
-		return fmt.Errorf("%s is not written, only F32 and BF16", d)
+		return fmt.Errorf("cannot write %s, only F32 and BF16", d)
 	}
 	entries := entriesOf(tensors, d)
 	if _, err := w.Write(appendHeader(nil, entries)); err != nil {
@@ -74,7 +74,7 @@ func ReadHeader(r io.Reader, fileBytes uint64) ([]Entry, error) {
 	case n > fileBytes-8:
 		return nil, fmt.Errorf("header of %d bytes does not fit the file of %d", n, fileBytes)
 	case n%8 != 0:
-		return nil, fmt.Errorf("header of %d bytes is no multiple of 8: save the file again with a current version of safetensors", n)
+		return nil, fmt.Errorf("header of %d bytes is not a multiple of 8: save the file again with a current version of safetensors", n)
 	}
 	b := make([]byte, n)
 	if _, err := io.ReadFull(r, b); err != nil {
@@ -95,7 +95,7 @@ func ReadSafetensors(r io.Reader, fileBytes uint64, layout tensor.Layout, flat [
 	for _, e := range entries {
 		t, ok := layout.Find(e.Name)
 		if !ok {
-			return fmt.Errorf("tensor %q is not one of the model's", e.Name)
+			return fmt.Errorf("the model has no tensor %q", e.Name)
 		}
 		if !slices.Equal(t.Shape, e.Shape) {
 			return fmt.Errorf("tensor %q has shape %v, the model's has %v", e.Name, e.Shape, t.Shape)

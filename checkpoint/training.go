@@ -50,7 +50,7 @@ func ParseTraining(b []byte) (Training, error) {
 func (t Training) Check() error {
 	switch {
 	case t.Version != Version:
-		return fmt.Errorf("version %d is not known, only %d", t.Version, Version)
+		return fmt.Errorf("unknown version %d, want %d", t.Version, Version)
 	case t.Tokens == 0:
 		return fmt.Errorf("sequences of no tokens")
 	case !printable(t.Codec):

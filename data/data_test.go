@@ -263,7 +263,7 @@ func TestDamagedShardsAreNamed(t *testing.T) {
 		want   string
 	}{
 		{"flipped bit", flip(2000), "root"},
-		{"shortened", func(b []byte) []byte { return b[:len(b)-2] }, "2046 bytes instead of 2048"},
+		{"shortened", func(b []byte) []byte { return b[:len(b)-2] }, "2046 bytes, want 2048"},
 		{"lengthened", func(b []byte) []byte { return append(b, 0, 0) }, "2050 bytes"},
 	} {
 		dir := t.TempDir()

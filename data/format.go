@@ -48,7 +48,7 @@ func FormatNames() []string { return slices.Clone(formatNames) }
 func ParseFormat(name string) (Format, error) {
 	i := slices.Index(formatNames, name)
 	if i < 0 {
-		return 0, fmt.Errorf("no format is named %q: there are %s", name, strings.Join(formatNames, ", "))
+		return 0, fmt.Errorf("unknown format %q: choose from %s", name, strings.Join(formatNames, ", "))
 	}
 	return Format(i), nil
 }
@@ -91,7 +91,7 @@ func DetectFormat(path string) (Format, error) {
 			return Text, err
 		}
 	}
-	return 0, fmt.Errorf("the name of %q does not tell its format: say it with --format (%s)", path, strings.Join(formatNames[:Auto], ", "))
+	return 0, fmt.Errorf("the name of %q does not imply a format: choose one with --format (%s)", path, strings.Join(formatNames[:Auto], ", "))
 }
 
 // hasLLMCHeader reports whether a file begins with a header of llm.c.
@@ -150,7 +150,7 @@ var splitWords = map[string][]string{
 // requested split. Files among paths stay as they are.
 func Expand(paths []string, split string) ([]string, error) {
 	if _, ok := splitWords[split]; !ok {
-		return nil, fmt.Errorf("no split is named %q: there are train, validation and test", split)
+		return nil, fmt.Errorf("unknown split %q: choose train, validation or test", split)
 	}
 	var out []string
 	for _, path := range paths {

@@ -61,10 +61,10 @@ func parseWeb(address string) (base string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		// err may show a password
-		return "", errors.New("address of the data: it is not of the form https://host/directory")
+		return "", errors.New("address of the data: want https://host/directory")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("address of the data %q is not of the form https://host/directory", u.Redacted())
+		return "", fmt.Errorf("address of the data %q: want https://host/directory", u.Redacted())
 	}
 	return strings.TrimSuffix(address, "/") + "/", nil
 }
@@ -190,7 +190,7 @@ func (w web) rangeOf(ctx context.Context, file string, offset, size uint64, b []
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusOK {
 		if n := response.ContentLength; n >= 0 && uint64(n) != size {
-			return permanentError{fmt.Errorf("%s has %d bytes instead of %d", address, n, size)}
+			return permanentError{fmt.Errorf("%s has %d bytes, want %d", address, n, size)}
 		}
 		if _, err := io.CopyN(io.Discard, response.Body, int64(offset)); err != nil {
 			return fmt.Errorf("%s: %w", address, short(err))
@@ -209,10 +209,10 @@ func checkRange(header string, offset, size uint64) error {
 	var from, to uint64
 	var total string
 	if _, err := fmt.Sscanf(header, "bytes %d-%d/%s", &from, &to, &total); err != nil || from != offset {
-		return fmt.Errorf("it sends the range %q, not the one from byte %d on", header, offset)
+		return fmt.Errorf("it sent the range %q, want the one from byte %d", header, offset)
 	}
 	if n, err := strconv.ParseUint(total, 10, 64); err == nil && n != size {
-		return fmt.Errorf("the file has %d bytes instead of %d", n, size)
+		return fmt.Errorf("the file has %d bytes, want %d", n, size)
 	}
 	return nil
 }

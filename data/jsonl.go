@@ -142,11 +142,11 @@ func documentOf(line []byte, field string) ([]byte, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(line, &object); err != nil {
-		return nil, fmt.Errorf("it is no JSON object: %w", err)
+		return nil, fmt.Errorf("it is not a JSON object: %w", err)
 	}
 	value, ok := object[field]
 	if !ok {
-		return nil, fmt.Errorf("it has no field %q: name the field with the text (--field); there are %s", field, fieldNames(object))
+		return nil, fmt.Errorf("it has no field %q: name the field of the text with --field; its fields are %s", field, fieldNames(object))
 	}
 	var text *string
 	if err := json.Unmarshal(value, &text); err != nil {

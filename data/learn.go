@@ -104,7 +104,7 @@ func learnFrom(ctx context.Context, sources []sourceFile, o LearnOptions) (*toke
 	var total uint64
 	for _, s := range sources {
 		if s.format.hasTokens() {
-			return nil, fmt.Errorf("%q holds tokens, no text to learn from", s.path)
+			return nil, fmt.Errorf("%q holds tokens; a tokenizer is learned from text", s.path)
 		}
 		total += s.size
 	}

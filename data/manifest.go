@@ -88,7 +88,7 @@ func ParseManifest(b []byte) (Manifest, error) {
 func (m Manifest) Check() error {
 	switch {
 	case m.Version != Version:
-		return fmt.Errorf("version %d is not known, only %d", m.Version, Version)
+		return fmt.Errorf("unknown version %d, want %d", m.Version, Version)
 	case !plainName(m.Name):
 		return fmt.Errorf("name %q is not made of 1 to %d lower-case letters, digits, '-', '_' and '.'", m.Name, NameBytesMax)
 	case !plainName(m.Tokenizer.Name):
@@ -102,7 +102,7 @@ func (m Manifest) Check() error {
 	case m.ShardTokens < ShardTokensMin || m.ShardTokens > ShardTokensMax:
 		return fmt.Errorf("shard_tokens %d is not in %d..%d", m.ShardTokens, ShardTokensMin, ShardTokensMax)
 	case len(m.Shards)+len(m.HeldOut) > ShardsMax:
-		return fmt.Errorf("%d shards are more than %d", len(m.Shards)+len(m.HeldOut), ShardsMax)
+		return fmt.Errorf("it lists %d shards, more than %d", len(m.Shards)+len(m.HeldOut), ShardsMax)
 	}
 	files := make(map[string]bool)
 	if err := m.checkPart("shards", m.Shards, m.Tokens, files); err != nil {

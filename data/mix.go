@@ -75,11 +75,11 @@ func ParseMix(b []byte) (Mix, error) {
 func (m Mix) Check() error {
 	switch {
 	case m.Version != Version:
-		return fmt.Errorf("version %d is not known, only %d", m.Version, Version)
+		return fmt.Errorf("unknown version %d, want %d", m.Version, Version)
 	case !plainName(m.Name):
 		return fmt.Errorf("name %q is not made of 1 to %d lower-case letters, digits, '-', '_' and '.'", m.Name, NameBytesMax)
 	case len(m.Components) == 0 || len(m.Components) > ComponentsMax:
-		return fmt.Errorf("%d sets are not 1 to %d", len(m.Components), ComponentsMax)
+		return fmt.Errorf("it has %d sets, want 1 to %d", len(m.Components), ComponentsMax)
 	}
 	seen := make(map[string]bool)
 	for i, c := range m.Components {
@@ -165,7 +165,7 @@ func (m Mix) summary(sets []Manifest) (Manifest, error) {
 	sum := Manifest{Version: Version, Name: m.Name, Tokenizer: sets[0].Tokenizer, Vocab: sets[0].Vocab, mix: m.Bytes()}
 	for i, of := range sets {
 		if of.Tokenizer != sum.Tokenizer || of.Vocab != sum.Vocab {
-			return Manifest{}, fmt.Errorf("sets %q and %q of the mix were made with different tokenizers, %q and %q: a token would mean two things",
+			return Manifest{}, fmt.Errorf("sets %q and %q of the mix have different tokenizers, %q and %q: prepare them with the same one",
 				m.Components[0].Set, m.Components[i].Set, sum.Tokenizer.Name, of.Tokenizer.Name)
 		}
 		sum.TokenBytes = max(sum.TokenBytes, of.TokenBytes)
@@ -180,7 +180,7 @@ func (m Mix) summary(sets []Manifest) (Manifest, error) {
 }
 
 // errNested refuses a mix within a mix.
-var errNested = errors.New("it is a mix itself: name the sets it is made of")
+var errNested = errors.New("it is a mix: name its sets instead")
 
 // readMix reads the manifests of the sets of the mix in dir.
 func readMix(dir string, b []byte) (Manifest, error) {
@@ -198,7 +198,7 @@ func readMix(dir string, b []byte) (Manifest, error) {
 			return Manifest{}, fmt.Errorf("set %q of the mix: %w", c.Set, errNested)
 		}
 		if of.Hash() != c.Manifest {
-			return Manifest{}, fmt.Errorf("set %q of the mix is %s, not %s", c.Set, of.Hash(), c.Manifest)
+			return Manifest{}, fmt.Errorf("set %q of the mix has hash %s, want %s", c.Set, of.Hash(), c.Manifest)
 		}
 		sets = append(sets, of)
 	}

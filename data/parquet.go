@@ -42,7 +42,7 @@ func (s *sourceFile) openTable() (f *os.File, table *parquet.File, err error) {
 	}()
 	table, err = parquet.OpenFile(f, int64(s.size), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err == nil && !slices.Contains(columnNames(table), s.field) {
-		err = fmt.Errorf("the table has no column %q: name the column with the text (--field); there are %s", s.field, strings.Join(columnNames(table), ", "))
+		err = fmt.Errorf("the table has no column %q: name the column of the text with --field; its columns are %s", s.field, strings.Join(columnNames(table), ", "))
 	}
 	if err == nil {
 		err = s.checkColumn(table)
@@ -62,7 +62,7 @@ func columnNames(table *parquet.File) []string {
 func (s *sourceFile) checkColumn(table *parquet.File) error {
 	leaf, ok := table.Schema().Lookup(s.field)
 	if !ok || leaf.MaxRepetitionLevel > 0 || leaf.Node.Type().Kind() != parquet.ByteArray {
-		return fmt.Errorf("column %q is no text", s.field)
+		return fmt.Errorf("column %q does not hold text", s.field)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func Prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 // manifest returns the checked manifest of a set without any shards.
 func (o PrepareOptions) manifest() (Manifest, error) {
 	if o.Tokenizer == nil {
-		return Manifest{}, errors.New("no tokenizer is named")
+		return Manifest{}, errors.New("name a tokenizer")
 	}
 	if o.HeldOutPermille > 500 {
 		return Manifest{}, fmt.Errorf("held-out share of %d permille is more than 500", o.HeldOutPermille)
@@ -153,7 +153,7 @@ func writeShards(ctx context.Context, dir string, sources []sourceFile, o Prepar
 	case err != nil:
 		return Manifest{}, err
 	case m.Tokens == 0:
-		return Manifest{}, errors.New("the sources hold nothing to train on")
+		return Manifest{}, errors.New("the sources hold no tokens to train on")
 	case old != nil && !bytes.Equal(old.Bytes(), m.Bytes()):
 		return Manifest{}, errOther(dir)
 	}

@@ -327,10 +327,10 @@ func TestSourcesAndOptionsThatAreRefused(t *testing.T) {
 		options func(*PrepareOptions)
 		want    string
 	}{
-		{"no sources", nil, nil, "no source"},
+		{"no sources", nil, nil, "name a source"},
 		{"missing source", []string{filepath.Join(t.TempDir(), "none")}, nil, "none"},
 		{"directory", []string{t.TempDir()}, nil, "is not a file"},
-		{"nothing in them", files(t, nil, nil), nil, "nothing to train on"},
+		{"nothing in them", files(t, nil, nil), nil, "no tokens to train on"},
 		{"odd token file", files(t, good[:2999]), func(o *PrepareOptions) { o.Format = Uint16 }, "2999 bytes"},
 		{"tokens beyond the vocabulary", files(t, []byte{1, 0, 2, 0, 0, 1}), func(o *PrepareOptions) { o.Format = Uint16 }, "token 2 is 256"},
 		{"no tokenizer", files(t, good), func(o *PrepareOptions) { o.Tokenizer = nil }, "tokenizer"},
@@ -381,7 +381,7 @@ func TestNoTokenIsLostOrMoved(t *testing.T) {
 			total += len(b)
 		}
 		if err != nil {
-			if total > 0 && !strings.Contains(err.Error(), "nothing to train on") {
+			if total > 0 && !strings.Contains(err.Error(), "no tokens to train on") {
 				rt.Fatal(err)
 			}
 			return

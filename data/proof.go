@@ -73,7 +73,7 @@ func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 	r := wire.NewReader(proof)
 	text := r.Var(ManifestBytesMax)
 	if got := wire.SHA256(text); r.Err() != wire.OK || got != want {
-		return fmt.Errorf("the proof holds data set %s, not %s", got, want)
+		return fmt.Errorf("the proof is of data set %s, want %s", got, want)
 	}
 	if isMix(text) {
 		m, err := ParseMix(text)
@@ -94,7 +94,7 @@ func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 		return err
 	}
 	if len(dst) < 2 || m.Tokens < uint64(len(dst)) {
-		return fmt.Errorf("data set of %d tokens has no sequences of %d", m.Tokens, len(dst))
+		return fmt.Errorf("the data set has %d tokens, too few for sequences of %d", m.Tokens, len(dst))
 	}
 	p := part{manifest: m, tokens: m.Tokens, seq: uint64(len(dst) - 1)}
 	first, last := p.span(place(seed, i, p.len()))
@@ -109,7 +109,7 @@ func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 		n := min(len(dst), len(b)/int(size))
 		decode(dst[:n], b, int(size))
 		if slices.Max(dst[:n]) >= m.Vocab {
-			return fmt.Errorf("a token among %d from token %d on is not below the vocabulary of %d", n, at, m.Vocab)
+			return fmt.Errorf("one of %d tokens from token %d is not in the vocabulary of %d", n, at, m.Vocab)
 		}
 		dst = dst[n:]
 		at += uint64(n)

@@ -29,7 +29,7 @@ func Publish(ctx context.Context, dir string, m Manifest, to bucket.Store, uploa
 			return nil // sets of earlier versions, and those of built-in tokenizers, have fewer files
 		}
 		if err != nil {
-			return fmt.Errorf("upload of data set %q: %w", m.Name, err)
+			return fmt.Errorf("uploading data set %q: %w", m.Name, err)
 		}
 		if uploaded != nil {
 			uploaded(name, size, sent)

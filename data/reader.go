@@ -133,7 +133,7 @@ type sourceFile struct {
 // newSources checks the files before any work is done on them.
 func newSources(paths []string, format Format, field string, heldOut uint32) ([]sourceFile, error) {
 	if len(paths) == 0 {
-		return nil, errors.New("no source file is named")
+		return nil, errors.New("name a source file")
 	}
 	var list []sourceFile
 	for _, path := range paths {
@@ -245,7 +245,7 @@ func share(n uint64, permille uint32) uint64 {
 // short converts the two end-of-file errors of ReadFull to an error about the file.
 func (s *sourceFile) short(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%q became shorter while it was read", s.path)
+		return fmt.Errorf("%q was truncated while it was read", s.path)
 	}
 	return fmt.Errorf("read %q: %w", s.path, err)
 }

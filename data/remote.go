@@ -106,7 +106,7 @@ func OpenURL(ctx context.Context, addresses []string, want wire.Hash, o RemoteOp
 // begin contacts the hosts and opens the set, or returns the mix if there is one.
 func (r *remote) begin(addresses []string, want wire.Hash, o RemoteOptions) (*Set, Mix, error) {
 	if len(addresses) == 0 {
-		return nil, Mix{}, errors.New("no address of the data is named")
+		return nil, Mix{}, errors.New("name an address of the data")
 	}
 	var names []string
 	for _, address := range addresses {
@@ -154,7 +154,7 @@ func (r *remote) host(address string, o *RemoteOptions) (host, error) {
 func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, Mix, error) {
 	b, err := r.hosts.all(r.ctx, ManifestFile, ManifestBytesMax, func(b []byte) error {
 		if got := wire.SHA256(b); got != want {
-			return fmt.Errorf("it is the manifest %s, not %s", got, want)
+			return fmt.Errorf("its manifest has hash %s, want %s", got, want)
 		}
 		return nil
 	})
@@ -237,7 +237,7 @@ func (r *remote) leavesOf(s *shard) ([]wire.Hash, error) {
 			leaves[i] = wire.Hash(b[i*len(wire.Hash{}):])
 		}
 		if merkle.Root(leaves) != s.Root {
-			return permanentError{errors.New("the leaves are not those of the shard's root")}
+			return permanentError{errors.New("the leaves do not lead to the shard's root")}
 		}
 		return nil
 	})
@@ -281,7 +281,7 @@ func (r *remote) tokenizer(m Manifest) (tokenizer.Tokenizer, error) {
 	}
 	b, err := r.hosts.all(r.ctx, TokenizerFile, tokenizer.JSONBytesMax, func(b []byte) error {
 		if got := wire.SHA256(b); got != m.Tokenizer.Hash {
-			return fmt.Errorf("it has hash %s, not %s", got, m.Tokenizer.Hash)
+			return fmt.Errorf("it has hash %s, want %s", got, m.Tokenizer.Hash)
 		}
 		return nil
 	})

@@ -368,12 +368,12 @@ func TestWhatNoHostHasRightIsNamed(t *testing.T) {
 		{"other size", func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(make([]byte, 400_000)))
 			return true
-		}, false, []string{"400000 bytes instead of"}},
+		}, false, []string{"400000 bytes, want"}},
 		{"other range", func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 			w.Header().Set("Content-Range", "bytes 5-10/600000")
 			w.WriteHeader(http.StatusPartialContent)
 			return true
-		}, false, []string{`sends the range "bytes 5-10/600000"`}},
+		}, false, []string{`sent the range "bytes 5-10/600000"`}},
 		{"failing", func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 			http.Error(w, "no", http.StatusServiceUnavailable)
 			return true
@@ -406,11 +406,11 @@ func TestAddressesAndManifestsAreChecked(t *testing.T) {
 		o         RemoteOptions
 		text      string
 	}{
-		{nil, m.Hash(), quick(), "no address"},
+		{nil, m.Hash(), quick(), "name an address"},
 		{[]string{"ftp://x/y"}, m.Hash(), quick(), "https://host/directory"},
 		{[]string{"http:///y"}, m.Hash(), quick(), "https://host/directory"},
 		{[]string{"http://x/y?a=b"}, m.Hash(), quick(), "https://host/directory"},
-		{[]string{url}, wire.Hash{1}, quick(), "it is the manifest " + m.Hash().String()},
+		{[]string{url}, wire.Hash{1}, quick(), "its manifest has hash " + m.Hash().String()},
 		{[]string{url}, m.Hash(), RemoteOptions{}, "sequence length 0"},
 		{[]string{url}, m.Hash(), RemoteOptions{Options: Options{SequenceTokens: 1 << 20}}, "fewer than"},
 		{[]string{serve(t, http.NotFoundHandler())}, m.Hash(), quick(), "404"},
@@ -487,5 +487,5 @@ func TestTokenizerComesWithTheSet(t *testing.T) {
 func ExampleOpenURL() {
 	_, err := OpenURL(context.Background(), []string{"data.example.org/corpus"}, wire.Hash{}, RemoteOptions{Options: Options{SequenceTokens: 512}})
 	fmt.Println(err)
-	// Output: address of the data "data.example.org/corpus" is not of the form https://host/directory
+	// Output: address of the data "data.example.org/corpus": want https://host/directory
 }

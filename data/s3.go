@@ -24,7 +24,7 @@ func (s *s3) rangeOf(ctx context.Context, file string, offset, size uint64, b []
 	case err != nil:
 		return lasting(err)
 	case uint64(has) != size:
-		return permanentError{fmt.Errorf("%s of %s has %d bytes instead of %d", file, s, has, size)}
+		return permanentError{fmt.Errorf("%s of %s has %d bytes, want %d", file, s, has, size)}
 	case copy(b, got) < len(b):
 		return fmt.Errorf("%s of %s ended after %d of %d bytes", file, s, len(got), len(b))
 	}

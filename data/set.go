@@ -68,7 +68,7 @@ func Open(ctx context.Context, dir string, want wire.Hash, o Options) (*Set, err
 		return nil, err
 	}
 	if got := m.Hash(); got != want {
-		return nil, fmt.Errorf("data set in %q is %s, not %s: it is another data set, or was prepared with other options", dir, got, want)
+		return nil, fmt.Errorf("data set in %q has hash %s, want %s: it is another data set, or was prepared with other options", dir, got, want)
 	}
 	if m.mix != nil && o.component {
 		return nil, errNested
@@ -112,7 +112,7 @@ func newSet(dir string, m Manifest, o Options, r *remote) (*Set, error) {
 		first:    o.First,
 	}
 	if s.Len() == 0 {
-		return nil, fmt.Errorf("data set %q has %d tokens to train on, fewer than a sequence of %d needs", m.Name, m.Tokens, o.SequenceTokens+1)
+		return nil, fmt.Errorf("data set %q has %d tokens to train on, fewer than one sequence of %d", m.Name, m.Tokens, o.SequenceTokens+1)
 	}
 	return s, nil
 }

@@ -80,7 +80,7 @@ func (s *shard) learnLeaves() ([]wire.Hash, error) {
 		leaves[i] = merkle.Leaf(b)
 	}
 	if got := merkle.Root(leaves); got != s.Root {
-		return nil, &CorruptError{s.path, fmt.Sprintf("its root is %s instead of %s", got, s.Root)}
+		return nil, &CorruptError{s.path, fmt.Sprintf("its root is %s, want %s", got, s.Root)}
 	}
 	return leaves, nil
 }
@@ -96,7 +96,7 @@ func (s *shard) open() (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && uint64(info.Size()) != s.Bytes {
-		err = &CorruptError{s.path, fmt.Sprintf("it has %d bytes instead of %d", info.Size(), s.Bytes)}
+		err = &CorruptError{s.path, fmt.Sprintf("it has %d bytes, want %d", info.Size(), s.Bytes)}
 	}
 	if err != nil {
 		f.Close()

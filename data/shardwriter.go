@@ -105,7 +105,7 @@ func (w *shardWriter) write(ctx context.Context, p *partWriter, tokens []uint32,
 func (w *shardWriter) encode(dst []byte, tokens []uint32, at uint64) ([]byte, error) {
 	for i, token := range tokens {
 		if token >= w.manifest.Vocab {
-			return nil, fmt.Errorf("token %d is %d, tokenizer %q has only %d", at+uint64(i), token, w.tokenizer.Name(), w.manifest.Vocab)
+			return nil, fmt.Errorf("token %d is %d, but tokenizer %q has %d tokens", at+uint64(i), token, w.tokenizer.Name(), w.manifest.Vocab)
 		}
 		if w.manifest.TokenBytes == 2 {
 			dst = binary.LittleEndian.AppendUint16(dst, uint16(token))

@@ -227,8 +227,8 @@ func TestBadSourcesAreNamedWithTheirPlace(t *testing.T) {
 		field string
 		want  []string
 	}{
-		{"broken.jsonl", []byte(good + good + `{"text":` + "\n"), "", []string{"broken.jsonl", "line 3", "no JSON object"}},
-		{"array.jsonl", []byte(good + "[1]\n"), "", []string{"line 2", "no JSON object"}},
+		{"broken.jsonl", []byte(good + good + `{"text":` + "\n"), "", []string{"broken.jsonl", "line 3", "not a JSON object"}},
+		{"array.jsonl", []byte(good + "[1]\n"), "", []string{"line 2", "not a JSON object"}},
 		{"other.jsonl", []byte(good + `{"b":1,"a":2}` + "\n"), "", []string{"line 2", `no field "text"`, "a, b"}},
 		{"number.jsonl", []byte(`{"text":12}`), "", []string{"line 1", "12", "not a string"}},
 		{"damaged.jsonl.gz", append(slices.Clone(zipped[:2000]), zipped[2010:]...), "", []string{"damaged.jsonl.gz", "line "}},
@@ -237,10 +237,10 @@ func TestBadSourcesAreNamedWithTheirPlace(t *testing.T) {
 		{"no.jsonl.zst", []byte(good), "", []string{"no.jsonl.zst", "line 1", "magic"}},
 		{"no.parquet", []byte(good), "", []string{"no.parquet"}},
 		{"columns.parquet", table, "body", []string{`no column "body"`, "id, text, tags"}},
-		{"numbers.parquet", table, "id", []string{`"id" is no text`}},
-		{"lists.parquet", table, "tags", []string{`"tags" is no text`}},
+		{"numbers.parquet", table, "id", []string{`"id" does not hold text`}},
+		{"lists.parquet", table, "tags", []string{`"tags" does not hold text`}},
 		{"short.parquet", table[:len(table)-9], "", []string{"short.parquet"}},
-		{"odd.bin", []byte{1, 2, 3}, "", []string{"does not tell its format"}},
+		{"odd.bin", []byte{1, 2, 3}, "", []string{"does not imply a format"}},
 		{"short.bin", llmc[:len(llmc)-2], "", []string{"short.bin", "1000 tokens of 2 bytes behind 1024"}},
 		{"head.bin", llmc[:1000], "", []string{"1024 bytes"}},
 		{"x.idx", []byte("x"), "", []string{"x.bin"}},
@@ -274,10 +274,10 @@ func TestBadIndexesAreRefused(t *testing.T) {
 		{"empty", func(b []byte) []byte { return nil }, "MMIDIDX"},
 		{"version", func(b []byte) []byte { b[9] = 2; return b }, "version 2"},
 		{"type", func(b []byte) []byte { b[17] = 6; return b }, "type 6"},
-		{"sequences", func(b []byte) []byte { b[18]++; return b }, "do not make"},
-		{"many sequences", func(b []byte) []byte { b[25] = 0x20; return b }, "do not make"},
-		{"no documents", func(b []byte) []byte { b[26] = 0; return b }, "do not make"},
-		{"length", func(b []byte) []byte { b[34]++; return b }, "instead of 1604"},
+		{"sequences", func(b []byte) []byte { b[18]++; return b }, "does not match"},
+		{"many sequences", func(b []byte) []byte { b[25] = 0x20; return b }, "does not match"},
+		{"no documents", func(b []byte) []byte { b[26] = 0; return b }, "does not match"},
+		{"length", func(b []byte) []byte { b[34]++; return b }, "want 1604"},
 		{"negative length", func(b []byte) []byte { b[37] = 0x80; return b }, "sequence 0 of -"},
 		{"document", func(b []byte) []byte { b[len(b)-8]++; return b }, "document 3"},
 		{"documents in disorder", func(b []byte) []byte { b[len(b)-24] = 4; return b }, "after 4"},
@@ -454,7 +454,7 @@ func TestTokenizerIsLearntAndKept(t *testing.T) {
 		t.Errorf("a changed definition: got %v", err)
 	}
 	lo.Format = Uint16
-	if _, err := LearnTokenizer(t.Context(), dir, []string{written(t, "a.bin", make([]byte, 8))}, lo); err == nil || !strings.Contains(err.Error(), "no text to learn from") {
+	if _, err := LearnTokenizer(t.Context(), dir, []string{written(t, "a.bin", make([]byte, 8))}, lo); err == nil || !strings.Contains(err.Error(), "is learned from text") {
 		t.Errorf("tokens: got %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func readTokenLayout(path string, format Format, size uint64) (l tokenLayout, er
 	}
 	if format == Uint16 || format == Uint32 {
 		if size%uint64(l.size) != 0 {
-			return l, fmt.Errorf("%q has %d bytes, which is no number of tokens of %d bytes", path, size, l.size)
+			return l, fmt.Errorf("%q has %d bytes, not a multiple of a token's %d", path, size, l.size)
 		}
 		l.tokens = size / uint64(l.size)
 	}
@@ -109,10 +109,10 @@ func readMegatron(path string) (l tokenLayout, err error) {
 	}
 	var head [34]byte
 	if _, err := io.ReadFull(f, head[:]); err != nil || string(head[:9]) != megatronMagic {
-		return l, errors.New("it does not begin with MMIDIDX: this is no index of Megatron-LM")
+		return l, errors.New("it does not begin with MMIDIDX, so it is not an index of Megatron-LM")
 	}
 	if version := binary.LittleEndian.Uint64(head[9:]); version != 1 {
-		return l, fmt.Errorf("version %d is not known, only 1", version)
+		return l, fmt.Errorf("unknown version %d, want 1", version)
 	}
 	switch head[17] {
 	case 4:
@@ -120,12 +120,12 @@ func readMegatron(path string) (l tokenLayout, err error) {
 	case 8:
 		l.size = 2
 	default:
-		return l, fmt.Errorf("tokens of type %d are not known, only 4 (int32) and 8 (uint16)", head[17])
+		return l, fmt.Errorf("tokens of type %d are not supported, only 4 (int32) and 8 (uint16)", head[17])
 	}
 	sequences, documents := binary.LittleEndian.Uint64(head[18:]), binary.LittleEndian.Uint64(head[26:])
 	const most = 1 << 40 // keeps the next line from overflowing
 	if sequences > most || documents == 0 || documents > most || uint64(info.Size()) != uint64(len(head))+12*sequences+8*documents {
-		return l, fmt.Errorf("it has %d bytes, which %d sequences and %d documents do not make", info.Size(), sequences, documents-1)
+		return l, fmt.Errorf("it has %d bytes, which does not match %d sequences and %d documents", info.Size(), sequences, documents-1)
 	}
 	l.documents = documents - 1
 	at := int64(len(head))
@@ -150,7 +150,7 @@ func checkSequences(lengths, pointers *ints, n, size uint64) (tokens uint64, err
 			return 0, err
 		}
 		if length < 0 || pointer < 0 || uint64(pointer) != tokens*size {
-			return 0, fmt.Errorf("sequence %d of %d tokens begins at byte %d instead of %d: only sequences that follow each other are read", i, length, pointer, tokens*size)
+			return 0, fmt.Errorf("sequence %d of %d tokens begins at byte %d, want %d: sequences must be consecutive", i, length, pointer, tokens*size)
 		}
 		tokens += uint64(length)
 	}
@@ -187,7 +187,7 @@ func (n *ints) next() (int64, error) {
 		b := make([]byte, 64<<10)
 		k, err := io.ReadFull(n.r, b)
 		if k == 0 {
-			return 0, fmt.Errorf("the file became shorter: %w", err)
+			return 0, fmt.Errorf("the file was truncated: %w", err)
 		}
 		n.buf = b[:k-k%n.size]
 	}

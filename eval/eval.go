@@ -108,7 +108,7 @@ func share(right, n int) (mean, stderr float64) {
 // Item returns the log-likelihood of each choice, in nats.
 func (s *Scorer) Item(item Item) ([]float64, error) {
 	if len(item.Choices) == 0 || item.Gold < 0 || item.Gold >= len(item.Choices) {
-		return nil, fmt.Errorf("choice %d of %d is said to be right", item.Gold, len(item.Choices))
+		return nil, fmt.Errorf("the right choice is %d of %d", item.Gold, len(item.Choices))
 	}
 	scores := make([]float64, len(item.Choices))
 	for k, choice := range item.Choices {
@@ -125,7 +125,7 @@ func (s *Scorer) Item(item Item) ([]float64, error) {
 func (s *Scorer) choice(before, choice string) (float64, error) {
 	tokens, from := s.pair(before, choice)
 	if from == len(tokens) {
-		return 0, fmt.Errorf("%q has no token of its own", choice)
+		return 0, fmt.Errorf("choice %q adds no token", choice)
 	}
 	// The model sees all tokens but the last, up to its context length.
 	if cut := len(tokens) - 1 - s.Context; cut > 0 {

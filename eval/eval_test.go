@@ -82,15 +82,15 @@ func TestChoicesAndAnswers(t *testing.T) {
 
 func TestRecordsThatAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ task, text, want string }{
-		"unknown task":   {"trivia", "{}", "there are arc_challenge"},
+		"unknown task":   {"trivia", "{}", "choose from arc_challenge"},
 		"no JSON":        {"piqa", "goal", "line 1"},
 		"second line":    {"piqa", `{"goal":"a","sol1":"b","sol2":"c","label":0}` + "\n{", "line 2"},
 		"another task's": {"hellaswag", `{"goal":"a","sol1":"b","sol2":"c","label":0}`, "0 choices"},
-		"no such answer": {"arc_easy", `{"question":"a","choices":{"text":["b","c"],"label":["A","B"]},"answerKey":"D"}`, "is right"},
+		"no such answer": {"arc_easy", `{"question":"a","choices":{"text":["b","c"],"label":["A","B"]},"answerKey":"D"}`, "right choice is"},
 		"three choices":  {"mmlu", `{"question":"a","choices":["b","c","d"],"answer":0}`, "3 choices"},
 		"empty":          {"piqa", "\n\n", "no records"},
 		"long line":      {"piqa", strings.Repeat(" ", LineBytesMax+1), "longer than"},
-		"label":          {"boolq", `{"passage":"a","question":"b"}`, "is right"},
+		"label":          {"boolq", `{"passage":"a","question":"b"}`, "right choice is"},
 	} {
 		_, err := Read(c.task, strings.NewReader(c.text), 0)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -44,7 +44,7 @@ var tasks = map[string]func(record []byte) (Item, error){
 func Read(task string, r io.Reader, limit int) ([]Item, error) {
 	item, ok := tasks[task]
 	if !ok {
-		return nil, fmt.Errorf("task %q: there are %s", task, strings.Join(Tasks(), ", "))
+		return nil, fmt.Errorf("unknown task %q: choose from %s", task, strings.Join(Tasks(), ", "))
 	}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, LineBytesMax)
@@ -74,7 +74,7 @@ func Read(task string, r io.Reader, limit int) ([]Item, error) {
 		return nil, fmt.Errorf("%s: line %d: %w", task, n+1, err)
 	}
 	if len(items) == 0 {
-		return nil, fmt.Errorf("%s: there are no records", task)
+		return nil, fmt.Errorf("%s: the file has no records", task)
 	}
 	return items, nil
 }
@@ -101,9 +101,9 @@ func checked(item Item, err error) (Item, error) {
 	case err != nil:
 		return Item{}, err
 	case len(item.Choices) < 2:
-		return Item{}, fmt.Errorf("the record has %d choices: is it of another task?", len(item.Choices))
+		return Item{}, fmt.Errorf("the record has %d choices: does it belong to another task?", len(item.Choices))
 	case item.Gold < 0 || item.Gold >= len(item.Choices):
-		return Item{}, fmt.Errorf("the record says that choice %d of %d is right", item.Gold, len(item.Choices))
+		return Item{}, fmt.Errorf("the record's right choice is %d of %d", item.Gold, len(item.Choices))
 	}
 	return item, nil
 }
@@ -175,7 +175,7 @@ func mmlu(b []byte) (Item, error) {
 	}
 	err := json.Unmarshal(b, &r)
 	if err == nil && len(r.Choices) != 4 {
-		err = fmt.Errorf("%d choices, not 4", len(r.Choices))
+		err = fmt.Errorf("%d choices, want 4", len(r.Choices))
 	}
 	if err != nil {
 		return Item{}, err

@@ -279,14 +279,14 @@ func TestFilesThatAreNotUnderstoodAreRefused(t *testing.T) {
 		change func(map[string]any)
 		want   string
 	}{
-		{"version", set("version", "2.0"), `version "2.0" is not known`},
-		{"normalizer", set("normalizer", map[string]any{"type": "NFC"}), "a normalizer"},
+		{"version", set("version", "2.0"), `unknown version "2.0"`},
+		{"normalizer", set("normalizer", map[string]any{"type": "NFC"}), "normalizer"},
 		{"model", set("model.type", "WordPiece"), `"WordPiece"`},
 		{"dropout", set("model.dropout", 0.1), "dropout"},
 		{"prefix", set("model.continuing_subword_prefix", "##"), "continuing_subword_prefix"},
 		{"suffix", set("model.end_of_word_suffix", "</w>"), "end_of_word_suffix"},
 		{"no vocab", set("model.vocab", map[string]any{}), "no vocab"},
-		{"vocab of the wrong kind", set("model.vocab", []any{}), "vocab is no object"},
+		{"vocab of the wrong kind", set("model.vocab", []any{}), "vocab is not an object"},
 		{"negative id", set("model.vocab.zz", -1), `id of "zz"`},
 		{"large id", set("model.vocab.zz", 1<<23), "is not below"},
 		{"id twice", set("model.vocab.zz", 5), "both have id 5"},
@@ -313,7 +313,7 @@ func TestFilesThatAreNotUnderstoodAreRefused(t *testing.T) {
 	}
 	whole := string(readBPE(t))
 	for _, c := range [][2]string{
-		{whole + "{}", "something follows"},
+		{whole + "{}", "data after the object"},
 		{whole[:len(whole)/2], "unexpected EOF"},
 		{"\n\n\n" + strings.Replace(whole, `"vocab":{`, `"vocab":{"!":7,`, 1), "occurs twice"},
 		{"{\n\n\"version\": 7}", "at line 3"},
@@ -333,12 +333,12 @@ func TestSplitsThatAreNotKnownAreRefused(t *testing.T) {
 	}
 	split := `{"type":"Split","pattern":{"Regex":` + string(known) + `},"behavior":"%","invert":false},`
 	for _, c := range [][2]string{
-		{`{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated","invert":false},`, `none of the`},
-		{`{"type":"Split","pattern":{"String":"x"},"behavior":"Isolated","invert":false},`, "not known"},
+		{`{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated","invert":false},`, `not one of the`},
+		{`{"type":"Split","pattern":{"String":"x"},"behavior":"Isolated","invert":false},`, "not supported"},
 		{strings.Replace(split, "%", "Removed", 1), "Removed"},
-		{strings.Replace(split, "%", "Isolated", 1), "cut twice"},
+		{strings.Replace(split, "%", "Isolated", 1), "use_regex after a Split"},
 		{`{"type":"Metaspace"},`, "Metaspace"},
-		{byteLevel + ",", "at place 1 of 2"},
+		{byteLevel + ",", "step 1 of 2"},
 	} {
 		_, err := parseSplitter(json.RawMessage(`{"type":"Sequence","pretokenizers":[` + c[0] + byteLevel + `]}`))
 		if err == nil || !strings.Contains(err.Error(), c[1]) {

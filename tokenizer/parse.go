@@ -58,7 +58,7 @@ type vocabJSON map[string]uint32
 func (v *vocabJSON) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return errors.New("vocab is no object")
+		return errors.New("vocab is not an object")
 	}
 	*v = make(vocabJSON)
 	for d.More() {
@@ -68,7 +68,7 @@ func (v *vocabJSON) UnmarshalJSON(b []byte) error {
 		}
 		spelling, ok := t.(string)
 		if !ok {
-			return fmt.Errorf("vocab: %v is no spelling", t)
+			return fmt.Errorf("vocab: %v is not a string", t)
 		}
 		var id uint32
 		if err := d.Decode(&id); err != nil {
@@ -134,7 +134,7 @@ func parseBPE(b []byte) (*BPE, error) {
 		return nil, fmt.Errorf("%w%s", err, lineOf(b, d.InputOffset()))
 	}
 	if rest := bytes.TrimSpace(b[d.InputOffset():]); len(rest) > 0 {
-		return nil, fmt.Errorf("something follows the object%s", lineOf(b, d.InputOffset()))
+		return nil, fmt.Errorf("data after the object%s", lineOf(b, d.InputOffset()))
 	}
 	if err := f.check(); err != nil {
 		return nil, err
@@ -168,9 +168,9 @@ func (f *definition) check() error {
 	m := &f.Model
 	switch {
 	case f.Version != "" && f.Version != "1.0":
-		return fmt.Errorf("version %q is not known, only \"1.0\"", f.Version)
+		return fmt.Errorf("unknown version %q, want \"1.0\"", f.Version)
 	case !isNull(f.Normalizer):
-		return fmt.Errorf("a normalizer (%.80s) would change the text: only tokenizers that keep all bytes are read", f.Normalizer)
+		return fmt.Errorf("normalizer %.80s is not supported, because it changes the text", f.Normalizer)
 	case m.Type != "" && m.Type != "BPE":
 		return fmt.Errorf("the model is %.80q, not a byte-level \"BPE\"", m.Type)
 	case m.Dropout != nil && *m.Dropout != 0:
@@ -311,7 +311,7 @@ func (t *BPE) readAdded(vocab vocabJSON, list []addedJSON) error {
 	seen := make(map[string]bool)
 	for _, a := range list {
 		if !utf8.ValidString(a.Content) || seen[a.Content] {
-			return fmt.Errorf("%.80q occurs twice or is no text", a.Content)
+			return fmt.Errorf("%.80q occurs twice or is empty", a.Content)
 		}
 		seen[a.Content] = true
 		if id, ok := vocab[a.Content]; ok {
@@ -337,5 +337,5 @@ func (t *BPE) readAdded(vocab vocabJSON, list []addedJSON) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no special token ends a document: none is called %s", strings.Join(endTokens, ", "))
+	return fmt.Errorf("no special token ends a document: want one of %s", strings.Join(endTokens, ", "))
 }

@@ -48,7 +48,7 @@ func parseSplitter(b json.RawMessage) (splitter, error) {
 		case step.Type == "ByteLevel" && last:
 			return s, step.byteLevel(&s)
 		default:
-			return s, fmt.Errorf("%.80q at place %d of %d is not known: there are Digits, Split and ByteLevel, in this order", step.Type, i+1, len(steps))
+			return s, fmt.Errorf("%.80q (step %d of %d) is not supported, only Digits, Split and ByteLevel in this order", step.Type, i+1, len(steps))
 		}
 	}
 	return s, errors.New("none: a byte-level vocabulary needs ByteLevel")
@@ -85,26 +85,26 @@ func (s stepJSON) known() (pattern, error) {
 	// equivalent, since the patterns match all text
 	whole := s.Behavior == "Isolated" && !s.Invert || s.Behavior == "Removed" && s.Invert
 	if s.Pattern == nil || s.Pattern.Regex == nil || !whole {
-		return uncut, fmt.Errorf("a Split with behavior %.80q by something else than an isolated regex is not known", s.Behavior)
+		return uncut, fmt.Errorf("a Split with behavior %.80q is not supported, only an isolated regex", s.Behavior)
 	}
 	for _, p := range patterns {
 		if p.regex == *s.Pattern.Regex {
 			return p.pattern, nil
 		}
 	}
-	return uncut, fmt.Errorf("the split pattern is none of the %d known ones (GPT-2, GPT-4, GPT-4o, Llama 3, Qwen 2): %.400s", len(patterns), *s.Pattern.Regex)
+	return uncut, fmt.Errorf("the split pattern is not one of the %d supported ones (GPT-2, GPT-4, GPT-4o, Llama 3, Qwen 2): %.400s", len(patterns), *s.Pattern.Regex)
 }
 
 // byteLevel reads the last step.
 func (s stepJSON) byteLevel(to *splitter) error {
 	if s.AddPrefixSpace {
-		return errors.New("add_prefix_space would change the text: only tokenizers that keep all bytes are read")
+		return errors.New("add_prefix_space is not supported, because it changes the text")
 	}
 	if s.UseRegex != nil && !*s.UseRegex {
 		return nil
 	}
 	if to.pattern != uncut {
-		return errors.New("ByteLevel with use_regex after a Split would cut twice, which is not known")
+		return errors.New("ByteLevel with use_regex after a Split is not supported")
 	}
 	to.pattern = gpt2
 	return nil

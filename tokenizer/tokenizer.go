@@ -54,7 +54,7 @@ func ByName(name string) (Tokenizer, error) {
 	if name == (Bytes{}).Name() {
 		return Bytes{}, nil
 	}
-	return nil, fmt.Errorf("no tokenizer is named %q: there is %q", name, Bytes{}.Name())
+	return nil, fmt.Errorf("unknown tokenizer %q: choose %q, or give a tokenizer.json", name, Bytes{}.Name())
 }
 
 // Find returns the built-in tokenizer with the given name after checking that its hash is want, as
@@ -78,7 +78,7 @@ func Resolve(name string, want wire.Hash, file []byte) (Tokenizer, error) {
 		return nil, err
 	}
 	if t.Name() != name {
-		return nil, fmt.Errorf("tokenizer %q is asked for, tokenizer.json has %q", name, t.Name())
+		return nil, fmt.Errorf("tokenizer.json holds %[2]q, want %[1]q", name, t.Name())
 	}
 	return t, checkHash(t, want)
 }

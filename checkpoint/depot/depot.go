@@ -89,7 +89,7 @@ type place interface {
 }
 
 // errReadOnly is the error of writing to a read-only place.
-var errReadOnly = errors.New("checkpoints can be read here, not written: use an s3:// or hf:// address")
+var errReadOnly = errors.New("checkpoints cannot be written to this address: use s3:// or hf://")
 
 // IsAddress reports whether text is meant as the address of a depot rather than as a directory.
 func IsAddress(s string) bool {
@@ -109,10 +109,10 @@ func Open(address string, o Options) (*Depot, error) {
 	case strings.HasPrefix(address, "https://"), strings.HasPrefix(address, "http://"):
 		d.place, err = parseDirectory(address, o)
 	default:
-		err = errors.New("it begins with none of s3://, hf:// and https://")
+		err = errors.New("it does not begin with s3://, hf:// or https://")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("place for checkpoints: %w", err)
+		return nil, fmt.Errorf("address of checkpoints: %w", err)
 	}
 	return d, nil
 }
@@ -154,11 +154,11 @@ func (d *Depot) Close() {
 // checkpoint.
 func (d *Depot) Upload(ctx context.Context, dir string, m checkpoint.Manifest, keep int) error {
 	if err := d.place.upload(ctx, upload{dir, m}); err != nil {
-		return fmt.Errorf("upload of the checkpoint of step %d to %s: %w", m.Step, d, err)
+		return fmt.Errorf("uploading the checkpoint of step %d to %s: %w", m.Step, d, err)
 	}
 	if keep > 0 {
 		if err := d.place.prune(ctx, keep); err != nil {
-			return fmt.Errorf("removal of old checkpoints from %s: %w", d, err)
+			return fmt.Errorf("removing old checkpoints from %s: %w", d, err)
 		}
 	}
 	return nil

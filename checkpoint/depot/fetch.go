@@ -203,7 +203,7 @@ func rangeSize(header string, offset int64) (int64, error) {
 	text, ok := strings.CutPrefix(header, fmt.Sprintf("bytes %d-", offset))
 	_, total, ok2 := strings.Cut(text, "/")
 	if !ok || !ok2 {
-		return 0, fmt.Errorf("it sends the range %.100q, not the one from byte %d on", header, offset)
+		return 0, fmt.Errorf("it sent the range %.100q, want the one from byte %d", header, offset)
 	}
 	size, err := strconv.ParseInt(total, 10, 64)
 	if err != nil || size < 0 {

@@ -122,7 +122,7 @@ func (h *hub) send(ctx context.Context, method, address, contentType string, bod
 		return nil
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, repliesMax)).Decode(reply); err != nil {
-		return permanent{fmt.Errorf("%s %s: the answer is not as expected: %w", method, request.URL.Path, err)}
+		return permanent{fmt.Errorf("%s %s: unexpected answer: %w", method, request.URL.Path, err)}
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func (h *hub) commit(ctx context.Context, u upload, modes map[string]bool, old c
 			continue
 		}
 		if small += p.size; small > smallMax {
-			return permanent{fmt.Errorf("the hub wants %s of %d bytes in the commit, not in large-file storage", p.name, p.size)}
+			return permanent{fmt.Errorf("the hub requires %s (%d bytes) in the commit rather than in large-file storage", p.name, p.size)}
 		}
 		b, read := u.whole(p)
 		err = errors.Join(err, read, line("file", map[string]string{"path": p.name, "encoding": "base64", "content": base64.StdEncoding.EncodeToString(b)}))

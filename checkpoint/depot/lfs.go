@@ -61,7 +61,7 @@ func (h *hub) uploadLarge(ctx context.Context, u upload, modes map[string]bool) 
 		p, ok := files[o.OID]
 		switch {
 		case !ok:
-			return permanent{fmt.Errorf("the hub asks for the large file %.80q, which is none of ours", o.OID)}
+			return permanent{fmt.Errorf("the hub requests an unknown large file %.80q", o.OID)}
 		case o.Error != nil:
 			return permanent{fmt.Errorf("%s: the hub refuses it: %.200q", p.name, o.Error.Message)}
 		case o.Actions.Upload == nil:
@@ -94,7 +94,7 @@ func (h *hub) large(ctx context.Context, u upload, p part, a action) error {
 	}
 	chunk, err := strconv.ParseInt(size, 10, 64)
 	if err != nil || chunk <= 0 {
-		return permanent{fmt.Errorf("the hub wants pieces of %.20q bytes", size)}
+		return permanent{fmt.Errorf("the hub requests pieces of %.20q bytes", size)}
 	}
 	type piece struct {
 		Number int    `json:"partNumber"`
@@ -114,7 +114,7 @@ func (h *hub) large(ctx context.Context, u upload, p part, a action) error {
 	}
 	for i := 1; i <= n; i++ {
 		if addresses[i] == "" {
-			return permanent{fmt.Errorf("the hub names no place for piece %d of %d", i, n)}
+			return permanent{fmt.Errorf("the hub gives no address for piece %d of %d", i, n)}
 		}
 		from := int64(i-1) * chunk
 		tag, err := h.put(ctx, addresses[i], nil, f, from, min(chunk, p.size-from))
@@ -132,7 +132,7 @@ func (h *hub) put(ctx context.Context, address string, header map[string]string,
 	err = h.options.retry(ctx, func() error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPut, address, io.NewSectionReader(f, from, n))
 		if err != nil {
-			return permanent{errors.New("the hub names a place for the file that is no address")}
+			return permanent{errors.New("the hub gives an invalid address for the file")}
 		}
 		request.ContentLength = n
 		for k, v := range header {

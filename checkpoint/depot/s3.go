@@ -124,7 +124,7 @@ func (b *inBucket) source(ctx context.Context) (source, error) {
 		return nil, err
 	}
 	if len(whole) == 0 {
-		return nil, permanent{fmt.Errorf("there is no %s, and no checkpoint below it", checkpoint.ManifestFile)}
+		return nil, permanent{fmt.Errorf("it has no %s, and no checkpoint below it", checkpoint.ManifestFile)}
 	}
 	return objects{b.store, stepName(whole[len(whole)-1]) + "/"}, nil
 }

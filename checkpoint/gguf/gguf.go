@@ -167,7 +167,7 @@ func (m Model) entries(t Type) ([]entry, error) {
 		e := entry{from: from, typ: t, offset: offset}
 		var ok bool
 		if e.name, ok = tensorName(from.Name); !ok {
-			return nil, fmt.Errorf("tensor %q is none of a Llama's", from.Name)
+			return nil, fmt.Errorf("a Llama has no tensor %q", from.Name)
 		}
 		switch {
 		case len(from.Shape) < 2:

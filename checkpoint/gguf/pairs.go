@@ -131,7 +131,7 @@ func (p *pairs) vocabulary(tokenizer []byte, vocab int) error {
 		return fmt.Errorf("tokenizer.json: %w", err)
 	}
 	if t.Model.Type != "BPE" {
-		return fmt.Errorf("tokenizer.json: its model is %q; only byte-level BPE is written", t.Model.Type)
+		return fmt.Errorf("tokenizer.json: the model is %q; only byte-level BPE can be written", t.Model.Type)
 	}
 	pre, err := preTokenizer(t.PreTokenizer, len(t.Model.Merges))
 	if err != nil {
@@ -144,13 +144,13 @@ func (p *pairs) vocabulary(tokenizer []byte, vocab int) error {
 	}
 	for s, id := range t.Model.Vocab {
 		if id < 0 || id >= vocab {
-			return fmt.Errorf("tokenizer.json: token %q is number %d, the model knows %d", s, id, vocab)
+			return fmt.Errorf("tokenizer.json: token %q has id %d, but the model has %d tokens", s, id, vocab)
 		}
 		tokens[id], types[id] = s, tokenNormal
 	}
 	for _, a := range t.AddedTokens {
 		if a.ID < 0 || a.ID >= vocab {
-			return fmt.Errorf("tokenizer.json: token %q is number %d, the model knows %d", a.Content, a.ID, vocab)
+			return fmt.Errorf("tokenizer.json: token %q has id %d, but the model has %d tokens", a.Content, a.ID, vocab)
 		}
 		tokens[a.ID], types[a.ID] = a.Content, tokenUser
 		if a.Special {
@@ -182,7 +182,7 @@ func merge(raw json.RawMessage) (string, error) {
 	}
 	var pair []string
 	if err := json.Unmarshal(raw, &pair); err != nil || len(pair) != 2 {
-		return "", fmt.Errorf("%.80s is neither a text nor a pair of texts", raw)
+		return "", fmt.Errorf("%.80s is neither a string nor a pair of strings", raw)
 	}
 	return pair[0] + " " + pair[1], nil
 }
@@ -217,5 +217,5 @@ func preTokenizer(raw json.RawMessage, merges int) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("tokenizer.json: its pre_tokenizer is neither GPT-2's nor Llama 3's, which are those that llama.cpp is told about here")
+	return "", fmt.Errorf("tokenizer.json: cannot export this pre_tokenizer: only GPT-2's and Llama 3's are supported")
 }

@@ -138,7 +138,7 @@ func TestWrongAddressesOfCheckpointsAreRefusedAtOnce(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--upload", "./dir"}, "--upload: place for checkpoints"},
+		{[]string{"--upload", "./dir"}, "--upload: address of checkpoints"},
 		{[]string{"--upload", "s3://key:TOPSECRET@host/AB"}, "3 to 63"},
 		{[]string{"--from", other.URL}, "but the run goes on from"},
 		{[]string{"--from", other.URL + "/none"}, "404"},

@@ -44,7 +44,7 @@ type Progress struct {
 // span two texts. next is called from one goroutine, and Learn may keep the texts.
 func Learn(ctx context.Context, next func() ([]byte, error), o Options) (*tokenizer.BPE, error) {
 	if o.Vocab < tokenizer.FirstMerged || o.Vocab > tokenizer.VocabMax {
-		return nil, fmt.Errorf("learn a tokenizer: a vocabulary of %d is not in %d..%d", o.Vocab, tokenizer.FirstMerged, tokenizer.VocabMax)
+		return nil, fmt.Errorf("learn a tokenizer: the vocabulary of %d is not in %d..%d", o.Vocab, tokenizer.FirstMerged, tokenizer.VocabMax)
 	}
 	if o.CountMin == 0 {
 		o.CountMin = 2
@@ -91,7 +91,7 @@ func count(ctx context.Context, next func() ([]byte, error), o Options) ([]word,
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("there is no text")
+		return nil, errors.New("the sources hold no text")
 	}
 	words := make([]word, 0, len(all))
 	for _, text := range slices.Sorted(maps.Keys(all)) {
