@@ -139,7 +139,7 @@ func (b *buckets) askCommitments(a client.AskCommitments) {
 				return
 			}
 			if signed, err := coordinator.ParseSigned(body); err == nil {
-				b.node.received(author, signed)
+				b.node.received(author, signed, false)
 			}
 		})
 	}

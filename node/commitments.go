@@ -19,7 +19,8 @@ import (
 type commitments struct {
 	mu       sync.RWMutex // guards all below
 	byRound  map[uint32][]authored
-	members  map[key.Public]bool
+	members  map[key.Public]uint32 // indexes of the members present
+	now      uint32                // the open round
 	retained map[client.Share]bool // whose commitments outlast their round
 	given    map[wire.Hash][]byte  // spans of retained shares, by their hash
 }
@@ -31,32 +32,60 @@ type authored struct {
 	bytes  []byte
 }
 
-// commitmentsMax bounds the commitments kept of one round: three for each of the most members that
-// a run can have.
-const commitmentsMax = 30_000
+const (
+	// perMemberMax bounds the commitments kept of one member in one round. An honest member makes
+	// one; a second is evidence, more are noise.
+	perMemberMax = 3
+	// roundsKept is for how many rounds a commitment is taken after its round.
+	roundsKept = 8
+)
 
-// setMembers replaces the keys that take part.
-func (s *commitments) setMembers(m map[key.Public]bool) {
+// setMembers replaces the keys that take part, and their indexes.
+func (s *commitments) setMembers(m map[key.Public]uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members = m
 }
 
-func (s *commitments) takesPart(k key.Public) bool {
+// enter notes that a round has opened.
+func (s *commitments) enter(round uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = round
+}
+
+// wants reports whether a commitment that its author gossips may matter: the author is the member
+// that it names, its round is open, next, or over not long ago, and there is room for it.
+func (s *commitments) wants(author key.Public, c *coordinator.Commitment) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.members[k]
+	member, ok := s.members[author]
+	return ok && c.Member == member && current(c.Round, s.now) && len(s.places(c.Round, member)) < perMemberMax
+}
+
+// current reports whether commitments to a round still matter, or already, while round now is open.
+func current(round, now uint32) bool { return round > 0 && round <= now+1 && round+roundsKept >= now }
+
+// places returns where the commitments of a member are in its round's list.
+func (s *commitments) places(round, member uint32) (at []int) {
+	for k, a := range s.byRound[round] {
+		if a.member == member {
+			at = append(at, k)
+		}
+	}
+	return at
 }
 
 // put keeps a signed commitment for peers that ask. It reports false if the commitment was there
-// already or its round has too many.
+// already or its author has too many in the round.
 func (s *commitments) put(author key.Public, signed coordinator.Signed) bool {
 	c := signed.Commitment
 	id := c.ID()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.byRound[c.Round]
-	if len(list) >= commitmentsMax || slices.ContainsFunc(list, func(a authored) bool { return a.id == id }) {
+	at := s.places(c.Round, c.Member)
+	if len(at) >= perMemberMax || slices.ContainsFunc(at, func(k int) bool { return list[k].id == id }) {
 		return false
 	}
 	encoded := signed.Append(append([]byte(nil), author[:]...))
@@ -141,17 +170,19 @@ func (s *commitments) spans(hash wire.Hash) []byte {
 }
 
 // received takes a commitment whose signature is good. Only commitments of members are kept for
-// others.
-func (n *Node) received(author key.Public, signed coordinator.Signed) {
+// others. fresh says that this one was kept just now.
+func (n *Node) received(author key.Public, signed coordinator.Signed, fresh bool) {
 	if n.height == 0 || n.ctx.Err() != nil {
 		return
 	}
 	c := signed.Commitment
-	old := c.Round+8 < n.state.Round() && !n.commitments.retains(client.Share{Round: c.Round, Member: c.Member})
-	if c.Member >= n.state.Count() || n.state.Member(c.Member).Key != author || c.Round > n.state.Round()+1 || old {
+	if c.Member >= n.state.Count() || n.state.Member(c.Member).Key != author {
 		return
 	}
-	if n.commitments.put(author, signed) && author != n.self {
+	if !current(c.Round, n.state.Round()) && !n.commitments.retains(client.Share{Round: c.Round, Member: c.Member}) {
+		return
+	}
+	if (n.commitments.put(author, signed) || fresh) && author != n.self {
 		n.observe(event.Committed{
 			Epoch: c.Epoch, Round: c.Round, Member: c.Member,
 			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: c.ID(),

@@ -21,10 +21,10 @@ func (n *Node) updateMembers() {
 	}
 	n.membership = now
 	n.connections.askedAt = time.Time{}
-	members := make(map[key.Public]bool, s.Present())
+	members := make(map[key.Public]uint32, s.Present())
 	for i := range s.Count() {
 		if s.Status(i).Present() {
-			members[s.Key(i)] = true
+			members[s.Key(i)] = i
 		}
 	}
 	n.commitments.setMembers(members)

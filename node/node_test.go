@@ -159,17 +159,21 @@ func TestStopWithdrawsSavesAndEnds(t *testing.T) {
 // TestRubbishIsRefused plays a member that sends what it should not.
 func TestRubbishIsRefused(t *testing.T) {
 	w := newWorld(t, 20, 2)
-	w.start(0)
-	w.start(1)
+	for i := range 3 {
+		w.start(i)
+	}
 	w.until(time.Minute, func() bool { return w.state().Step() >= 2 })
+	w.crash(2) // so that it signs nothing else for the round
 	victim := &handler{node: w.hosts[0].Node, blobs: w.hosts[0].blobs, commitments: w.hosts[0].commitments}
-	liar := w.key(1)
+	liar := w.key(2)
+	i, _ := w.state().Find(liar.Public())
+	round := w.hosts[0].state.Round() + 1
 	id := w.state().ID()
-	good := coordinator.Commitment{Run: id, Epoch: 1, Round: 40, Member: 1}.Sign(liar) // a round that never comes: two in one would be proof of a fraud
+	good := coordinator.Commitment{Run: id, Epoch: 1, Round: round, Member: i}.Sign(liar)
 	encode := func(author key.Public, s coordinator.Signed) []byte {
 		return s.Append(append([]byte(nil), author[:]...))
 	}
-	elsewhere := coordinator.Commitment{Run: wire.Hash{9}, Round: 2, Member: 1}.Sign(liar)
+	elsewhere := coordinator.Commitment{Run: wire.Hash{9}, Round: round, Member: i}.Sign(liar)
 	forged := good
 	forged.Signature[3] ^= 1
 	for name, data := range map[string][]byte{

@@ -71,7 +71,7 @@ func (p *peers) answered(answer []byte) {
 		if !ok {
 			return
 		}
-		p.node.received(author, signed)
+		p.node.received(author, signed, false)
 	}
 }
 
@@ -215,21 +215,28 @@ type handler struct {
 }
 
 // Gossip judges a gossiped commitment. One that is malformed, for another run or not signed by its
-// author is rejected, which costs the sender's score. One whose author does not take part is not
-// passed on, so that a stranger cannot flood the run. It is not rejected, since the sender's view
-// of who takes part may be newer.
+// author is rejected, which costs the sender's score. One that cannot matter is not passed on: its
+// author does not take part, its round is not open, or its author has several in the round. So
+// neither a stranger nor a member can flood the run. It is not rejected, since the sender's view of
+// members and rounds may be newer. What costs little is looked at first.
 func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	if h.knows(data) && bytes.HasPrefix(data, from[:]) {
 		return p2p.Accept // repeated for peers that missed it
 	}
-	author, signed, ok := h.node.parseAuthored(data)
+	author, signed, ok := readAuthored(h.node.cfg.ID, data)
 	if !ok || author != from {
 		return p2p.Reject
 	}
-	if !h.takesPart(author) {
+	if !h.wants(author, &signed.Commitment) {
 		return p2p.Ignore
 	}
-	h.node.cfg.Loop.Post(func() { h.node.received(author, signed) })
+	if !h.node.cfg.Verify(signed, author) {
+		return p2p.Reject
+	}
+	if !h.commitments.put(author, signed) {
+		return p2p.Ignore
+	}
+	h.node.cfg.Loop.Post(func() { h.node.received(author, signed, true) })
 	return p2p.Accept
 }
 
@@ -268,15 +275,20 @@ func (h *handler) answerCommitments(r *wire.Reader) []byte {
 	return out
 }
 
-// parseAuthored reads an author and its signed commitment, and checks the signature and the run.
-func parseAuthored(run wire.Hash, data []byte, verify func(coordinator.Signed, key.Public) bool) (key.Public, coordinator.Signed, bool) {
-	var author key.Public
+// readAuthored reads an author and its signed commitment, and checks the run.
+func readAuthored(run wire.Hash, data []byte) (author key.Public, signed coordinator.Signed, ok bool) {
 	if len(data) < len(author) {
-		return author, coordinator.Signed{}, false
+		return author, signed, false
 	}
 	copy(author[:], data)
 	signed, err := coordinator.ParseSigned(data[len(author):])
-	if err != nil || signed.Commitment.Run != run || !verify(signed, author) {
+	return author, signed, err == nil && signed.Commitment.Run == run
+}
+
+// parseAuthored is readAuthored that checks the signature too.
+func parseAuthored(run wire.Hash, data []byte, verify func(coordinator.Signed, key.Public) bool) (key.Public, coordinator.Signed, bool) {
+	author, signed, ok := readAuthored(run, data)
+	if !ok || !verify(signed, author) {
 		return author, coordinator.Signed{}, false
 	}
 	return author, signed, true

@@ -1,8 +1,11 @@
 package node
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
+	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
@@ -18,10 +21,14 @@ type Forwarder struct {
 	mu      sync.RWMutex // guards what follows
 	members map[key.Public]uint32
 	round   uint32
+	// passed has the IDs of what was passed on, perMemberMax of a member in a round.
+	passed map[client.Share][]wire.Hash
 }
 
 // NewForwarder returns a Forwarder for the run with this identity, which knows no members yet.
-func NewForwarder(run wire.Hash) *Forwarder { return &Forwarder{run: run} }
+func NewForwarder(run wire.Hash) *Forwarder {
+	return &Forwarder{run: run, passed: map[client.Share][]wire.Hash{}}
+}
 
 // Follow takes the members and the round from a state.
 func (f *Forwarder) Follow(s coordinator.State) {
@@ -34,6 +41,7 @@ func (f *Forwarder) Follow(s coordinator.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.members, f.round = members, s.Round()
+	maps.DeleteFunc(f.passed, func(s client.Share, _ []wire.Hash) bool { return s.Round+forwardedRounds < f.round })
 }
 
 // forwardedRounds is how far the round of a commitment may be from the newest known one: the
@@ -42,15 +50,32 @@ const forwardedRounds = 8
 
 // Gossip passes on commitments to recent rounds that members signed.
 func (f *Forwarder) Gossip(from key.Public, data []byte) p2p.Verdict {
-	author, signed, ok := parseAuthored(f.run, data, coordinator.Signed.Verify)
+	author, signed, ok := readAuthored(f.run, data)
 	if !ok || author != from {
 		return p2p.Reject
 	}
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	c := signed.Commitment
-	if i, member := f.members[author]; !member || i != c.Member || c.Round > f.round+forwardedRounds || c.Round+forwardedRounds < f.round {
+	share := client.Share{Round: signed.Commitment.Round, Member: signed.Commitment.Member}
+	id := signed.Commitment.ID()
+	if !f.wants(author, share, id) {
 		return p2p.Ignore
 	}
+	if !signed.Verify(author) {
+		return p2p.Reject
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Contains(f.passed[share], id) {
+		f.passed[share] = append(f.passed[share], id)
+	}
 	return p2p.Accept
+}
+
+// wants reports whether a commitment of this author is to be passed on.
+func (f *Forwarder) wants(author key.Public, s client.Share, id wire.Hash) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if i, member := f.members[author]; !member || i != s.Member || s.Round > f.round+forwardedRounds || s.Round+forwardedRounds < f.round {
+		return false
+	}
+	return len(f.passed[s]) < perMemberMax || slices.Contains(f.passed[s], id)
 }

@@ -46,6 +46,18 @@ func TestAForwarderPassesOnWhatMembersSign(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)
 		}
 	}
+	for i := range uint32(10) {
+		want := p2p.Accept
+		if i >= perMemberMax-1 { // one has passed above
+			want = p2p.Ignore
+		}
+		if got := said(member, func(c *coordinator.Commitment) { c.Loss = i + 1 }); got != want {
+			t.Errorf("commitment %d to one round: %v", i, got)
+		}
+	}
+	if got := said(member, same); got != p2p.Accept {
+		t.Errorf("one that was passed on is not passed on again: %v", got)
+	}
 	if f.Answer(member.Public(), []byte{1}) != nil {
 		t.Error("a forwarder has nothing to answer")
 	}

@@ -120,6 +120,7 @@ func (n *Node) reveal(a client.Reveal) {
 
 // entered notes that a round has opened.
 func (n *Node) entered(round uint32) {
+	n.commitments.enter(round)
 	for r := range n.sealed {
 		if r+1 < round {
 			delete(n.sealed, r)

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// listener is a handler in a run whose open round is 10, with members 0 to 3.
+func listener() (h *handler, verified *int) {
+	verified = new(int)
+	verify := func(s coordinator.Signed, k key.Public) bool { *verified++; return s.Verify(k) }
+	n := &Node{cfg: Config{ID: wire.Sum("run"), Verify: verify, Loop: loop.NewVirtual(time.Unix(0, 0))}, self: worldKey(3).Public()}
+	h = &handler{node: n, commitments: &commitments{byRound: map[uint32][]authored{}}}
+	members := map[key.Public]uint32{}
+	for i := range 4 {
+		members[worldKey(i).Public()] = uint32(i)
+	}
+	h.setMembers(members)
+	h.enter(10)
+	return h, verified
+}
+
+// gossips has member i send a commitment, and returns what the handler makes of it.
+func gossips(h *handler, i int, c coordinator.Commitment) p2p.Verdict {
+	c.Run = h.node.cfg.ID
+	author := worldKey(i).Public()
+	return h.Gossip(author, c.Sign(worldKey(i)).Append(author[:]))
+}
+
+// A member signs commitments for rounds that never come, or are over, or of others. Nobody passes
+// them on, and refusing them costs no signature check.
+func TestCommitmentsThatCannotMatterAreNotPassedOn(t *testing.T) {
+	h, verified := listener()
+	for i := range uint32(1000) {
+		if got := gossips(h, 1, coordinator.Commitment{Round: 1_000_000 + i, Member: 1}); got != p2p.Ignore {
+			t.Fatalf("round %d: verdict %v", 1_000_000+i, got)
+		}
+	}
+	for name, c := range map[string]coordinator.Commitment{
+		"none": {Round: 0, Member: 1}, "long over": {Round: 1, Member: 1}, "after the next": {Round: 12, Member: 1}, "another's": {Round: 10, Member: 2},
+	} {
+		if got := gossips(h, 1, c); got != p2p.Ignore {
+			t.Errorf("%s: verdict %v", name, got)
+		}
+	}
+	if *verified != 0 {
+		t.Errorf("%d signatures were checked", *verified)
+	}
+	for _, round := range []uint32{2, 10, 11} {
+		if got := gossips(h, 1, coordinator.Commitment{Round: round, Member: 1}); got != p2p.Accept {
+			t.Errorf("round %d: verdict %v", round, got)
+		}
+	}
+}
+
+// A member signs many commitments for one round. Two prove what it is and travel on, so does one
+// more; the rest is noise, and takes no room from others.
+func TestOneMemberDoesNotFillARound(t *testing.T) {
+	h, verified := listener()
+	for i := range uint32(1000) {
+		want := p2p.Accept
+		if i >= perMemberMax {
+			want = p2p.Ignore
+		}
+		if got := gossips(h, 1, coordinator.Commitment{Round: 10, Member: 1, Loss: i}); got != want {
+			t.Fatalf("commitment %d: verdict %v", i, got)
+		}
+	}
+	if got := gossips(h, 2, coordinator.Commitment{Round: 10, Member: 2}); got != p2p.Accept {
+		t.Errorf("another's: verdict %v", got)
+	}
+	if kept := len(h.of(10)); kept != perMemberMax+1 || *verified != kept {
+		t.Errorf("%d are kept, %d signatures were checked", kept, *verified)
+	}
+}
