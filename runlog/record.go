@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -102,9 +103,9 @@ type Round struct {
 
 // Witness is a seat in a round.
 type Witness struct {
-	Member   uint32 `json:"member"`
-	Reported bool   `json:"reported"`
-	Complete bool   `json:"complete"` // it held every result
+	Member   uint32
+	Reported bool
+	Complete bool // it held every result
 }
 
 // Trust is the part of a state about checks, disputes and tokens. Read from a log, it holds what
@@ -174,6 +175,14 @@ type Set []byte
 // Has reports whether member i is in the set.
 func (s Set) Has(i uint32) bool {
 	return uint64(i>>3) < uint64(len(s)) && s[i>>3]>>(i&7)&1 == 1
+}
+
+// Count returns the number of members in the set.
+func (s Set) Count() (n uint32) {
+	for _, b := range s {
+		n += uint32(bits.OnesCount8(b))
+	}
+	return n
 }
 
 // add puts member i into a set that has room for it.

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +11,8 @@ import (
 
 // members is the tab of who takes part, present ones first.
 func (f *frame) members(height int) []string {
-	list := slices.Clone(f.run.Members)
-	slices.SortStableFunc(list, func(a, b view.Member) int { return cmp.Compare(gone(a), gone(b)) })
+	present := slices.DeleteFunc(slices.Clone(f.run.Members), func(m view.Member) bool { return !m.Present() })
+	list := append(present, slices.DeleteFunc(slices.Clone(f.run.Members), view.Member.Present)...)
 	row := func(i int) []string {
 		m := list[i]
 		key := m.Label()
@@ -30,15 +29,6 @@ func (f *frame) members(height int) []string {
 		{name: "bandwidth", width: 11, least: 120}, {name: "fetched", width: 9, least: 140},
 		{name: "stake", width: 11, least: 160}, {name: "doubt", width: 5, least: 160}, {name: "passed", width: 6, least: 160},
 		{name: "key", left: true, width: 64, least: 230}}, len(list), row, height)
-}
-
-// gone is 1 for members that are not present.
-func gone(m view.Member) int {
-	switch m.Status {
-	case "waiting", "ready", "active":
-		return 0
-	}
-	return 1
 }
 
 // roles of a member in this round, short.
@@ -82,23 +72,12 @@ func (f *frame) rounds(height int) []string {
 		if r.Step == 0 {
 			step = "-"
 		}
-		return []string{fmt.Sprint(r.Number), step, state, took, fmt.Sprintf("%d/%d", r.Committed, r.Expected), witnessed(r),
+		return []string{fmt.Sprint(r.Number), step, state, took, fmt.Sprintf("%d/%d", r.Committed, r.Expected), fmt.Sprintf("%d/%d", r.Reports, r.Seats),
 			fmt.Sprintf("%d/%d", r.Accepted, r.Expected), verified(r), lossOf(r.Loss), view.Bytes(r.Bytes), view.Short(r.Agreed), r.Marks}
 	}
 	return f.table([]column{{name: "round", width: 7}, {name: "step", width: 7}, {name: "", width: 9, left: true}, {name: "took", width: 7},
 		{name: "trained", width: 7}, {name: "witnessed", width: 9}, {name: "accepted", width: 8}, {name: "verified", width: 8, least: 85}, {name: "loss", width: 6},
 		{name: "payloads", width: 9, least: 95}, {name: "agreed", width: 12, left: true, least: 110}, {name: "shares by member", left: true, least: 130}}, len(list), row, height)
-}
-
-// witnessed says how many of the elected witnesses reported, and how many must.
-func witnessed(r view.Round) string {
-	n := 0
-	for _, w := range r.Witnesses {
-		if w.Reported {
-			n++
-		}
-	}
-	return fmt.Sprintf("%d/%d", n, len(r.Witnesses))
 }
 
 // verified says how many of the results that were drawn to be checked were found right.

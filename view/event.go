@@ -34,6 +34,13 @@ func (f *Fold) event(ms uint64, who string, got event.Event) {
 		}
 	case event.Committed:
 		f.committed(ev.Round, 0, ev.Member, ev.Loss, ev.Bytes)
+		if own {
+			f.commitment(ev.Round, ev.Member, ev.Commitment.String())
+		}
+	case event.Signed:
+		if own {
+			f.commitment(ev.Round, ev.Member, ev.Commitment.String())
+		}
 	case event.Fetched:
 		f.arrived(ev.Round, ev.Member)
 		if ev.Member < uint32(len(f.members)) {
@@ -135,7 +142,7 @@ func (f *Fold) heard(number uint32) *round {
 	if len(f.pending) == pendingMax {
 		return nil
 	}
-	r := &round{Round: Round{Number: number}}
+	r := newRound(number)
 	f.pending = append(f.pending, r)
 	return r
 }

@@ -16,10 +16,12 @@ type Fold struct {
 	keys    map[string]string // the other way round
 	run     Run               // what needs no list: the head, Own, Network
 	members []Member
-	rounds  []*round // by number, at most RoundsKept and those of the ring
+	rounds  []*round // by number, at most kept
+	kept    int      // rounds
+	turns   []Turn   // oldest first
 	pending []*round // heard of before the state told that they have opened
 
-	loss, heldOut, speed, gradNorm, lr, payloads curve
+	loss, heldOut, speed, gradNorm, lr, payloads, seconds, size curve
 
 	tasks   []*task
 	samples []Sample
@@ -41,7 +43,9 @@ type round struct {
 	losses float64   // their sum
 	early  []float64 // those heard before the step was known
 	sums   []*runlog.Heard
-	inLine bool // its bytes are in the curve of payloads
+	inLine bool    // its bytes are in the curve of payloads
+	timed  bool    // it is in the curves of seconds and sizes
+	detail *detail // nil of old rounds
 }
 
 // second is the bytes that came in one second, counted from 1970.
@@ -58,7 +62,7 @@ type sample struct {
 // what the log says of whose it is.
 func New(own string) *Fold {
 	return &Fold{
-		own: own, tellers: map[string]*Teller{}, passed: map[uint32]bool{}, called: map[string]string{}, keys: map[string]string{},
+		own: own, kept: RoundsKept, tellers: map[string]*Teller{}, passed: map[uint32]bool{}, called: map[string]string{}, keys: map[string]string{},
 	}
 }
 
@@ -95,7 +99,7 @@ func (f *Fold) Run(now time.Time) Run {
 	}
 	r.TokensPerSecond, r.LeftMs = f.pace(r.NowMs)
 	r.Loss, r.HeldOut, r.Speed, r.GradNorm, r.LR = f.loss.copy(), f.heldOut.copy(), f.speed.copy(), f.gradNorm.copy(), f.lr.copy()
-	r.Payloads = f.payloads.copy()
+	r.Payloads, r.Seconds, r.Size = f.payloads.copy(), f.seconds.copy(), f.size.copy()
 	r.Tasks, r.Samples = f.taskCurves(), slices.Clone(f.samples)
 	if f.run.Own != nil {
 		own := *f.run.Own
@@ -110,9 +114,9 @@ func (f *Fold) Run(now time.Time) Run {
 	r.Network.Transfers = slices.Clone(f.recent)
 	slices.Reverse(r.Network.Transfers)
 	r.Members = f.table()
-	r.Rounds = make([]Round, len(f.rounds))
-	for i, x := range f.rounds {
-		r.Rounds[i] = x.summary(i == len(f.rounds)-1)
+	r.Rounds = make([]Round, min(len(f.rounds), RoundsKept))
+	for i := range r.Rounds {
+		r.Rounds[len(r.Rounds)-1-i] = f.Round(i)
 	}
 	r.Log = slices.Clone(f.lines)
 	return r

@@ -17,9 +17,9 @@ func (f *Fold) standing(ms uint64, s *runlog.Standing) {
 		return
 	}
 	if f.seen && s.ID != f.run.ID {
-		names, called, keys := f.names, f.called, f.keys
+		names, called, keys, kept := f.names, f.called, f.keys, f.kept
 		*f = *New(f.own) // another run: nothing of the old one is true
-		f.names, f.called, f.keys = names, called, keys
+		f.names, f.called, f.keys, f.kept = names, called, keys, kept
 		f.run.SeenMs = ms
 	}
 	if f.own == "" {
@@ -32,7 +32,7 @@ func (f *Fold) standing(ms uint64, s *runlog.Standing) {
 		f.member(ms, m)
 	}
 	for _, r := range s.Rounds {
-		f.round(r)
+		f.round(&r)
 	}
 	f.trust(ms, s.Trust)
 	f.windows(ms, s.Windows)
@@ -101,6 +101,9 @@ func (f *Fold) member(ms uint64, m runlog.Member) {
 	row := &f.members[m.Index]
 	var digits [2 * len(key.Public{})]byte
 	if k := wire.AppendHex(digits[:0], m.Key[:]); row.Key != string(k) {
+		if row.Key != "" {
+			f.replaced(m.Index, row.Key)
+		}
 		*row = Member{Index: m.Index, Key: string(k), Mark: None} // the place was given to another
 	}
 	if status := m.Status.String(); f.seen && row.Status != status {
@@ -118,6 +121,13 @@ func (f *Fold) member(ms uint64, m runlog.Member) {
 		if level != "" {
 			f.say(ms, level, "", fmt.Sprintf("member %d (%s) %s", m.Index, Short(row.Key), becomes(status)))
 		}
+	}
+	if was := row.Present(); f.seen && row.Status != m.Status.String() && (!was || !m.Status.Present()) {
+		what := m.Status.String()
+		if m.Status.Present() {
+			what = "joined"
+		}
+		f.turned(row.Key, what)
 	}
 	if m.Passed > row.Passed {
 		f.passed[m.Index] = true
@@ -158,10 +168,10 @@ func becomes(status string) string {
 }
 
 // round takes what the state says of a round.
-func (f *Fold) round(s runlog.Round) {
+func (f *Fold) round(s *runlog.Round) {
 	r := f.find(s.Number)
 	if r == nil {
-		r = &round{Round: Round{Number: s.Number}}
+		r = newRound(s.Number)
 		if i := slices.IndexFunc(f.pending, func(p *round) bool { return p.Number == s.Number }); i >= 0 {
 			r = f.pending[i]
 		}
@@ -171,16 +181,15 @@ func (f *Fold) round(s runlog.Round) {
 	}
 	r.Number, r.Epoch, r.Step, r.OpenedMs, r.Batch, r.Seed = s.Number, s.Epoch, s.Step, s.OpenedMs, s.Batch, s.Seed
 	r.Final, r.Agreed, r.Accepted, r.Quorum, r.Attests = s.Final, s.Agreed, s.AcceptedCount, s.Quorum, s.Attests
-	r.Witnesses = slices.Clone(s.Witnesses)
-	r.Active, r.Expected = 0, 0
+	f.witnesses(r, s.Witnesses)
+	r.Active, r.Expected = s.Active.Count(), s.Expected.Count()
+	if d := r.detail; d != nil {
+		d.active, d.expected, d.accepted, d.shares = s.Active, s.Expected, s.Accepted, s.Sequences
+	}
 	for i := range uint32(len(f.members)) {
-		if s.Active.Has(i) {
-			r.Active++
-		}
 		if !s.Expected.Has(i) {
 			continue
 		}
-		r.Expected++
 		m := r.mark(i)
 		switch {
 		case *m == Verified || *m == Wrong: // and stays so
@@ -201,6 +210,27 @@ func (f *Fold) round(s runlog.Round) {
 	r.early, r.sums = nil, nil
 }
 
+// newRound returns a round of which nothing but its number is known.
+func newRound(number uint32) *round { return &round{Round: Round{Number: number}, detail: &detail{}} }
+
+// witnesses takes the seats of a round.
+func (f *Fold) witnesses(r *round, seats []runlog.Witness) {
+	if len(r.Witnesses) != len(seats) {
+		r.Witnesses = make([]Witness, len(seats))
+	}
+	r.Seats, r.Reports = uint32(len(seats)), 0
+	for i, w := range seats {
+		to := &r.Witnesses[i]
+		if w.Reported {
+			r.Reports++
+			if !to.Reported {
+				to.Ms = f.run.StateMs
+			}
+		}
+		to.Member, to.Key, to.Reported, to.Complete = w.Member, f.keyIn(r, w.Member), w.Reported, w.Complete
+	}
+}
+
 // mark returns the mark of member i, and makes room for what else is known of it.
 func (r *round) mark(i uint32) *Mark {
 	for uint32(len(r.marks)) <= i {
@@ -212,10 +242,8 @@ func (r *round) mark(i uint32) *Mark {
 
 // find returns a round that has opened, nil if it is not kept.
 func (f *Fold) find(number uint32) *round {
-	for i := len(f.rounds) - 1; i >= 0; i-- {
-		if f.rounds[i].Number == number {
-			return f.rounds[i]
-		}
+	if i, ok := f.search(number); ok {
+		return f.rounds[i]
 	}
 	return nil
 }
@@ -223,28 +251,44 @@ func (f *Fold) find(number uint32) *round {
 // lateMs is how long after a round's end commitments to it may still be heard of.
 const lateMs = 5000
 
-// close tells rounds that are over when they ended, and forgets the oldest.
+// close tells rounds that are over when they ended, puts what is settled of them into curves, and
+// forgets the oldest.
 func (f *Fold) close() {
-	for i, r := range f.rounds {
+	for i := max(0, len(f.rounds)-RoundsKept-1); i < len(f.rounds); i++ {
+		r := f.rounds[i]
+		last, gap := i+1 == len(f.rounds), i+1 < len(f.rounds) && f.rounds[i+1].Number != r.Number+1
+		if last && r.Number == f.run.Round && f.run.Phase == coordinator.RoundWitness.String() {
+			r.WitnessMs = f.run.SinceMs
+		}
 		switch {
 		case r.ClosedMs != 0:
-		case i+1 < len(f.rounds) && f.rounds[i+1].Epoch == r.Epoch:
+		case !last && f.rounds[i+1].Epoch == r.Epoch:
 			r.ClosedMs = f.rounds[i+1].OpenedMs
-		case i+1 < len(f.rounds) || !inRounds(f.run.Phase):
+		case !last || !inRounds(f.run.Phase):
 			r.ClosedMs = f.run.SinceMs
 		}
-	}
-	n := len(f.rounds) - RoundsKept
-	for i, r := range f.rounds {
-		if settled := r.Committed >= r.Expected || f.run.StateMs > r.ClosedMs+lateMs || i < n; !r.inLine && r.ClosedMs != 0 && settled {
+		if r.ClosedMs == 0 || r.Step == 0 {
+			continue
+		}
+		if r.Final && !r.timed && !gap && r.ClosedMs >= r.OpenedMs {
+			r.timed = true
+			f.seconds.add(r.Step, f.run.Tokens, float64(r.ClosedMs-r.OpenedMs)/1000)
+			f.size.add(r.Step, f.run.Tokens, float64(r.Active))
+		}
+		settled := r.Committed >= r.Expected || f.run.StateMs > r.ClosedMs+lateMs || i < len(f.rounds)-RoundsKept
+		if settled && !r.inLine {
 			r.inLine = true
-			if r.Bytes > 0 && r.Step != 0 {
+			if r.Bytes > 0 {
 				f.payloads.add(r.Step, f.run.Tokens, float64(r.Bytes))
 			}
 		}
 	}
-	if n > 0 {
+	if n := len(f.rounds) - f.kept; n > 0 {
 		f.rounds = slices.Delete(f.rounds, 0, n)
+	}
+	for i := len(f.rounds) - DetailsKept - 1; i >= 0 && f.rounds[i].detail != nil; i-- {
+		r := f.rounds[i]
+		r.detail, r.marks, r.heard, r.Witnesses = nil, nil, nil, nil
 	}
 }
 

@@ -18,8 +18,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-
-	"github.com/entrain-network/entrain/runlog"
 )
 
 // Limits of what is kept.
@@ -76,6 +74,8 @@ type Run struct {
 	GradNorm Curve    `json:"gradnorm,omitempty"` // of the shares computed here, before clipping
 	LR       Curve    `json:"lr,omitempty"`
 	Payloads Curve    `json:"payloads,omitempty"` // bytes of the payloads of a round, as far as seen here
+	Seconds  Curve    `json:"seconds,omitempty"`  // that a round took
+	Size     Curve    `json:"size,omitempty"`     // members that took part in a round
 	Tasks    []Task   `json:"tasks,omitempty"`    // accuracies on tasks, by name
 	Samples  []Sample `json:"samples,omitempty"`  // of texts, oldest first
 
@@ -164,6 +164,11 @@ func (r *Run) Better(a, b Member) int {
 	return cmp.Compare(b.Points, a.Points)
 }
 
+// Present reports whether the member takes part: it waits, is ready or is active.
+func (m Member) Present() bool {
+	return m.Status == "waiting" || m.Status == "ready" || m.Status == "active"
+}
+
 // Label returns the member's name, or a short form of its key.
 func (m Member) Label() string {
 	if m.Name != "" {
@@ -201,29 +206,32 @@ func (m *Mark) UnmarshalText(b []byte) error {
 
 // Round is one round.
 type Round struct {
-	Number    uint32           `json:"number"`
-	Epoch     uint32           `json:"epoch"`
-	Step      uint32           `json:"step"` // 0: a drain round
-	OpenedMs  uint64           `json:"opened_ms"`
-	ClosedMs  uint64           `json:"closed_ms"` // 0: it runs
-	Batch     uint32           `json:"batch"`     // sequences
-	Active    uint32           `json:"active"`    // members that took part
-	Expected  uint32           `json:"expected"`  // of them, with a share
-	Committed uint32           `json:"committed"` // of them, whose commitment was seen here
-	OnChain   uint32           `json:"on_chain"`  // commitments on the chain, in a run that exchanges by buckets
-	Accepted  uint32           `json:"accepted"`
-	Checked   uint32           `json:"checked"`   // of them, drawn to be computed again
-	Verified  uint32           `json:"verified"`  // of them, found right
-	Convicted uint32           `json:"convicted"` // members convicted for what they did in it
-	Final     bool             `json:"final"`     // it is settled what was accepted
-	Quorum    uint32           `json:"quorum"`
-	Attests   uint32           `json:"attests"` // the round its witnesses report of; 0: none
-	Witnesses []runlog.Witness `json:"witnesses"`
-	Agreed    string           `json:"agreed"` // hash of the parameters at its start, "" if no quorum said the same
-	Seed      string           `json:"seed"`
-	Loss      float64          `json:"loss"`  // mean of the members heard of; 0: none
-	Bytes     uint64           `json:"bytes"` // of the payloads committed to, as far as seen here
-	Marks     string           `json:"marks"` // a Mark for each member by index; "" if not kept
+	Number    uint32    `json:"number"`
+	Epoch     uint32    `json:"epoch"`
+	Step      uint32    `json:"step"` // 0: a drain round
+	OpenedMs  uint64    `json:"opened_ms"`
+	ClosedMs  uint64    `json:"closed_ms"` // 0: it runs
+	Batch     uint32    `json:"batch"`     // sequences
+	Active    uint32    `json:"active"`    // members that took part
+	Expected  uint32    `json:"expected"`  // of them, with a share
+	Committed uint32    `json:"committed"` // of them, whose commitment was seen here
+	OnChain   uint32    `json:"on_chain"`  // commitments on the chain, in a run that exchanges by buckets
+	Accepted  uint32    `json:"accepted"`
+	Checked   uint32    `json:"checked"`   // of them, drawn to be computed again
+	Verified  uint32    `json:"verified"`  // of them, found right
+	Convicted uint32    `json:"convicted"` // members convicted for what they did in it
+	Final     bool      `json:"final"`     // it is settled what was accepted
+	Quorum    uint32    `json:"quorum"`
+	Attests   uint32    `json:"attests"`             // the round its witnesses report of; 0: none
+	WitnessMs uint64    `json:"witness_ms"`          // when RoundWitness began; 0: not yet, or not seen
+	Seats     uint32    `json:"seats"`               // of witnesses
+	Reports   uint32    `json:"reports"`             // of them, that reported
+	Witnesses []Witness `json:"witnesses,omitempty"` // not of old rounds
+	Agreed    string    `json:"agreed"`              // hash of the parameters at its start, "" if no quorum said the same
+	Seed      string    `json:"seed"`
+	Loss      float64   `json:"loss"`  // mean of the members heard of; 0: none
+	Bytes     uint64    `json:"bytes"` // of the payloads committed to, as far as seen here
+	Marks     string    `json:"marks"` // a Mark for each member by index; "" if not kept
 }
 
 // Own is the participant whose records these are.

@@ -1,50 +1,10 @@
 package web
 
-import "github.com/entrain-network/entrain/view"
+import (
+	"strconv"
 
-// series is a curve of what package view keeps none of. It never has more than view.CurveMax
-// buckets: when it is full, neighbours are joined, and every bucket from then on covers twice as
-// many steps. Minimum and maximum are kept, so that no spike is lost.
-type series struct {
-	buckets view.Curve
-	width   uint32 // steps in a bucket
-}
-
-// add takes the value of a step. Those of earlier buckets than the last are ignored: what is added
-// is settled, in order.
-func (s *series) add(step uint32, tokens uint64, v float64) {
-	s.width = max(s.width, 1)
-	from := step - step%s.width
-	if n := len(s.buckets); n > 0 && s.buckets[n-1].From >= from {
-		if b := &s.buckets[n-1]; b.From == from {
-			join(b, view.Bucket{To: step, Tokens: tokens, Min: v, Max: v, Mean: v, Count: 1})
-		}
-		return
-	}
-	s.buckets = append(s.buckets, view.Bucket{From: from, To: step, Tokens: tokens, Min: v, Max: v, Mean: v, Count: 1})
-	if len(s.buckets) <= view.CurveMax {
-		return
-	}
-	s.width *= 2
-	kept := s.buckets[:0]
-	for _, b := range s.buckets {
-		b.From -= b.From % s.width
-		if n := len(kept); n > 0 && kept[n-1].From == b.From {
-			join(&kept[n-1], b)
-		} else {
-			kept = append(kept, b)
-		}
-	}
-	s.buckets = kept
-}
-
-// join makes one bucket of two neighbours.
-func join(b *view.Bucket, next view.Bucket) {
-	b.To, b.Tokens = max(b.To, next.To), max(b.Tokens, next.Tokens)
-	b.Min, b.Max = min(b.Min, next.Min), max(b.Max, next.Max)
-	b.Count += next.Count
-	b.Mean += (next.Mean - b.Mean) * float64(next.Count) / float64(b.Count)
-}
+	"github.com/entrain-network/entrain/view"
+)
 
 // published is a curve as pages have it, with the version of the history in which each bucket
 // changed last, so that a page that was away for a moment is sent what it lacks.
@@ -86,4 +46,33 @@ func (p *published) since(version uint64) (patch curvePatch, ok bool) {
 		}
 	}
 	return curvePatch{At: at, Buckets: bucket(p.buckets[at:])}, at < len(p.buckets) || p.shrunk > version
+}
+
+// bucket is a part of a curve in a compact form for pages.
+type bucket view.Curve
+
+// MarshalJSON writes a list of [from, to, tokens, mean, min, max].
+func (c bucket) MarshalJSON() ([]byte, error) {
+	b := append(make([]byte, 0, 2+48*len(c)), '[')
+	for i, p := range c {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(append(b, '['), uint64(p.From), 10)
+		b = strconv.AppendUint(append(b, ','), uint64(p.To), 10)
+		b = strconv.AppendUint(append(b, ','), p.Tokens, 10)
+		for _, v := range []float64{p.Mean, p.Min, p.Max} {
+			b = appendNumber(append(b, ','), v)
+		}
+		b = append(b, ']')
+	}
+	return append(b, ']'), nil
+}
+
+// appendNumber appends a number with as many digits as a chart can show; JSON has no infinities.
+func appendNumber(b []byte, v float64) []byte {
+	if v-v != 0 {
+		return append(b, "null"...)
+	}
+	return strconv.AppendFloat(b, v, 'g', 7, 64)
 }

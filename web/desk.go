@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
@@ -35,7 +34,6 @@ const (
 type desk struct {
 	mu      sync.Mutex // guards all that follows
 	fold    *view.Fold
-	past    history
 	state   *coordinator.State // the newest; nil before the first
 	height  uint64
 	text    []byte // of the specification, nil until it was read
@@ -58,7 +56,9 @@ type desk struct {
 // newDesk returns the desk of a run of which nothing is known. Own is the key, in hex, of the
 // participant whose log is read; "" if none is.
 func newDesk(own string) *desk {
-	return &desk{fold: view.New(own), wake: make(chan struct{}), curves: map[string]*published{}}
+	d := &desk{fold: view.New(own), wake: make(chan struct{}), curves: map[string]*published{}}
+	d.fold.KeepHistory()
+	return d
 }
 
 // observe takes a state from the chain. It belongs to the desk from then on.
@@ -69,7 +69,7 @@ func (d *desk) observe(s ledger.Snapshot, now time.Time) {
 	if d.state != nil && s.Height < d.height {
 		return
 	}
-	if !d.past.begun && s.State.Round() > 1 {
+	if !d.fold.Begun() && s.State.Round() > 1 {
 		d.begunMs = uint64(now.UnixMilli())
 	}
 	d.state, d.height, d.newest = &s.State, s.Height, s
@@ -88,16 +88,8 @@ func (d *desk) add(r runlog.Record) {
 
 func (d *desk) take(r runlog.Record, state *coordinator.State) {
 	d.fold.Add(r)
-	if r.Standing != nil {
-		d.past.observe(r.Standing, state)
-	}
-	if r.Who == "" {
-		switch ev := r.Event.(type) {
-		case event.Signed:
-			d.past.committed(ev.Round, ev.Member, ev.Commitment.String())
-		case event.Committed:
-			d.past.committed(ev.Round, ev.Member, ev.Commitment.String())
-		}
+	if state != nil {
+		d.fold.Observe(*state)
 	}
 	d.news()
 }
@@ -153,8 +145,8 @@ func (d *desk) recalled() {
 	d.coming = nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.past.begun { // it told of something
-		d.fold, d.past, d.begunMs = c.fold, c.past, 0
+	if c.fold.Begun() { // it told of something
+		d.fold, d.begunMs = c.fold, 0
 		if d.state != nil {
 			d.take(runlog.Record{Time: time.UnixMilli(int64(d.newest.TimeMs)), Standing: runlog.Digest(d.newest)}, d.state)
 		}
@@ -191,7 +183,7 @@ func (d *desk) refresh(now time.Time) {
 	slices.SortStableFunc(d.ranks, func(a, b uint32) int { return d.run.Better(d.run.Members[a], d.run.Members[b]) })
 	curves := []namedCurve{
 		{curveLoss, d.run.Loss}, {curveHeldOut, d.run.HeldOut}, {curveLR, d.run.LR}, {curveGradNorm, d.run.GradNorm},
-		{curveSpeed, d.run.Speed}, {curveSeconds, d.past.seconds.buckets}, {curveBytes, d.run.Payloads}, {curveMembers, d.past.size.buckets},
+		{curveSpeed, d.run.Speed}, {curveSeconds, d.run.Seconds}, {curveBytes, d.run.Payloads}, {curveMembers, d.run.Size},
 	}
 	for _, t := range d.run.Tasks {
 		curves = append(curves, namedCurve{"eval/" + t.Name + "/acc", t.Acc}, namedCurve{"eval/" + t.Name + "/acc_norm", t.Norm})
@@ -202,7 +194,7 @@ func (d *desk) refresh(now time.Time) {
 			p = &published{}
 			d.curves[c.name] = p
 		}
-		p.update(withTokens(c.curve, d.past.seconds.buckets), d.version)
+		p.update(withTokens(c.curve, d.run.Seconds), d.version)
 	}
 }
 

@@ -11,14 +11,12 @@
 //
 // # Where the data comes from
 //
-//	ledger.Watch ─► runlog.Digest ─┬─► view.Fold   what is shown of the run as a whole
-//	a participant's log ───────────┴─► history     who did what in which round: tables, members, rounds
-//	                                     │
-//	                                   desk, one for each run ─► JSON, events
+//	ledger.Watch ─► runlog.Digest ─┬─► view.Fold ─► desk, one for each run ─► JSON, events
+//	a participant's log ───────────┘
 //
-// The chain itself keeps four rounds. What is older is what this server has seen since it started,
-// or what the participant's log tells; all of it is bounded (history.go, view's constants), and
-// curves are downsampled.
+// The chain itself keeps four rounds. Older ones are those that this server has seen since it
+// started, or that the participant's log has. All of it is bounded (package view), and curves are
+// downsampled.
 //
 // # What pages ask for
 //

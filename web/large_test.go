@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tests/browser"
+	"github.com/entrain-network/entrain/view"
 )
 
 // longAgo is rounds as a log tells them, which the server has read before it sees the chain.
@@ -31,14 +32,15 @@ func longAgo(d *desk, rounds uint32) {
 
 func TestHistoryOfALongRunIsBounded(t *testing.T) {
 	d := newDesk("")
-	longAgo(d, roundsMax+roundsMax/8)
+	longAgo(d, view.HistoryKept+view.HistoryKept/8)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := len(d.past.rounds); n > roundsMax || n < roundsMax/2 {
+	if n := d.fold.Rounds(); n > view.HistoryKept || n < view.HistoryKept/2 {
 		t.Errorf("%d rounds are kept", n)
 	}
-	if len(d.past.details) != detailsMax {
-		t.Errorf("%d rounds are kept in detail", len(d.past.details))
+	oldest := d.fold.Round(view.DetailsKept - 1).Number
+	if !d.fold.Detailed(oldest) || d.fold.Detailed(oldest-1) {
+		t.Errorf("round %d is the oldest that is kept in detail", oldest)
 	}
 	d.refresh(time.Now())
 	for name, c := range d.curves {

@@ -67,49 +67,38 @@ func (d *desk) memberPage(boot string, q memberQuery, now time.Time) memberPage 
 	return memberPage{versionText(boot, d.version), len(places), from, d.rows(places[from:to])}
 }
 
+// order compares members by a column of the table.
+var order = map[string]func(a, b view.Member) int{
+	"score":   func(a, b view.Member) int { return cmp.Compare(a.Score, b.Score) },
+	"earned":  func(a, b view.Member) int { return cmp.Compare(a.Earned, b.Earned) },
+	"points":  func(a, b view.Member) int { return cmp.Compare(a.Points, b.Points) },
+	"share":   func(a, b view.Member) int { return cmp.Compare(a.Points, b.Points) },
+	"results": func(a, b view.Member) int { return cmp.Compare(a.Results, b.Results) },
+	"missed":  func(a, b view.Member) int { return cmp.Compare(a.Missed, b.Missed) },
+	"idle":    func(a, b view.Member) int { return cmp.Compare(a.Idle, b.Idle) },
+	"joined":  func(a, b view.Member) int { return cmp.Compare(a.JoinedMs, b.JoinedMs) },
+	"stake":   func(a, b view.Member) int { return cmp.Compare(a.Stake, b.Stake) },
+	"doubt":   func(a, b view.Member) int { return cmp.Compare(a.Doubt, b.Doubt) },
+	"passed":  func(a, b view.Member) int { return cmp.Compare(a.Passed, b.Passed) },
+	"speed":   func(a, b view.Member) int { return cmp.Compare(a.Speed, b.Speed) },
+	"status":  func(a, b view.Member) int { return cmp.Compare(a.Status, b.Status) },
+	"key":     func(a, b view.Member) int { return cmp.Compare(a.Key, b.Key) },
+}
+
 // sortMembers sorts places, which are in the order of ranks.
 func sortMembers(places []uint32, members []view.Member, by string, up bool) {
-	compare := func(a, b view.Member) int { return 0 }
-	switch by {
-	case "", "rank":
-		if !up {
-			slices.Reverse(places)
-		}
-		return
-	case "score":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Score, b.Score) }
-	case "earned":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Earned, b.Earned) }
-	case "points", "share":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Points, b.Points) }
-	case "results":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Results, b.Results) }
-	case "missed":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Missed, b.Missed) }
-	case "idle":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Idle, b.Idle) }
-	case "joined":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.JoinedMs, b.JoinedMs) }
-	case "stake":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Stake, b.Stake) }
-	case "doubt":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Doubt, b.Doubt) }
-	case "passed":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Passed, b.Passed) }
-	case "speed":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Speed, b.Speed) }
-	case "status":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Status, b.Status) }
-	case "key":
-		compare = func(a, b view.Member) int { return cmp.Compare(a.Key, b.Key) }
+	compare := order[by]
+	switch {
+	case compare != nil:
+		slices.SortStableFunc(places, func(a, b uint32) int {
+			if up {
+				a, b = b, a
+			}
+			return compare(members[b], members[a])
+		})
+	case (by == "" || by == "rank") && !up:
+		slices.Reverse(places)
 	}
-	slices.SortStableFunc(places, func(a, b uint32) int {
-		if c := compare(members[a], members[b]); up {
-			return c
-		} else {
-			return -c
-		}
-	})
 }
 
 // memberDetail is all that is known of a member.
@@ -118,36 +107,11 @@ type memberDetail struct {
 	Member  memberRow    `json:"member"`
 	Share   []batch.Span `json:"sequences"` // its share of the round that runs
 	Seat    bool         `json:"seat"`      // it is a witness of the round that runs
-	Turns   []turnLine   `json:"turns"`     // newest first
+	Turns   []view.Turn  `json:"turns"`     // newest first
 	// Convictions are its own, newest first.
 	Convictions []view.Conviction `json:"convictions"`
 	Score       *scoreRow         `json:"score"`  // in the period that was settled last, if it was scored
-	Rounds      []memberWork      `json:"rounds"` // newest first, at most detailsMax
-}
-
-// turnLine is a member's coming or going.
-type turnLine struct {
-	Ms    uint64 `json:"ms"`
-	Round uint32 `json:"round"`
-	What  string `json:"what"`
-}
-
-// memberWork is what a member did in a round, and what it got for it.
-type memberWork struct {
-	Round    uint32 `json:"round"`
-	Step     uint32 `json:"step"`
-	Epoch    uint32 `json:"epoch"`
-	Shared   bool   `json:"shared"` // it had a share
-	Final    bool   `json:"final"`
-	Accepted bool   `json:"accepted"`
-	Holders  int    `json:"holders"` // witnesses that held its result; -1: not known
-	Quorum   uint32 `json:"quorum"`
-	Seats    uint32 `json:"seats"`
-	Points   uint64 `json:"points"` // earned
-	Seat     bool   `json:"seat"`   // it was a witness
-	Reported bool   `json:"reported"`
-	Complete bool   `json:"complete"`
-	Check    string `json:"check"` // of its result: open, disputed, right, convicted or ""
+	Rounds      []view.Work       `json:"rounds"` // newest first
 }
 
 // member returns what is known of the member of a key.
@@ -160,48 +124,14 @@ func (d *desk) member(boot, key string, now time.Time) (memberDetail, bool) {
 		return memberDetail{}, false
 	}
 	i := uint32(at)
-	md := memberDetail{Version: versionText(boot, d.version), Member: d.rows([]uint32{i})[0], Share: []batch.Span{}, Turns: []turnLine{}, Rounds: []memberWork{},
-		Convictions: d.convictionsOf(key), Score: d.scoreOf(key)}
+	md := memberDetail{
+		Version: versionText(boot, d.version), Member: d.rows([]uint32{i})[0], Share: []batch.Span{}, Turns: d.fold.Turns(key, pageMax),
+		Rounds: d.fold.WorksOf(i, key), Convictions: d.convictionsOf(key), Score: d.scoreOf(key),
+	}
 	if d.state != nil && i < d.state.Count() {
 		if r, ok := d.state.At(d.state.Round()); ok {
 			md.Share, md.Seat = append(md.Share, r.Share(i)...), r.Elected(i)
 		}
 	}
-	for _, t := range slices.Backward(d.past.turns) {
-		if t.member == key && len(md.Turns) < pageMax {
-			md.Turns = append(md.Turns, turnLine{t.ms, t.round, t.what})
-		}
-	}
-	for _, detail := range slices.Backward(d.past.details) {
-		if w, ok := d.work(detail, i, key); ok {
-			w.Check = d.checkOf(w.Round, i)
-			md.Rounds = append(md.Rounds, w)
-		}
-	}
 	return md, true
-}
-
-// work returns what the member of a place did in a round; false if it was not of the round.
-func (d *desk) work(detail *roundDetail, i uint32, key string) (memberWork, bool) {
-	at, ok := d.past.find(detail.number)
-	if !ok || !detail.active.Has(i) || d.past.keyOf(detail, i) != key {
-		return memberWork{}, false
-	}
-	rec := d.past.rounds[at]
-	w := memberWork{
-		Round: rec.number, Step: rec.step, Epoch: rec.epoch, Shared: detail.expected.Has(i), Final: rec.final,
-		Accepted: detail.accepted.Has(i), Holders: -1, Quorum: uint32(rec.quorum), Seats: uint32(rec.seats),
-	}
-	if int(i) < len(detail.holders) {
-		w.Holders = int(detail.holders[i])
-	}
-	if w.Accepted {
-		w.Points = detail.sequences(rec, i)
-	}
-	for _, seat := range detail.witnesses {
-		if seat.member == i {
-			w.Seat, w.Reported, w.Complete = true, seat.reported, seat.complete
-		}
-	}
-	return w, true
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/view"
@@ -97,39 +96,6 @@ func (d *desk) convictionsOf(key string) []view.Conviction {
 		}
 	}
 	return list
-}
-
-// What is known of the check of a result.
-const (
-	checkOpen      = "open"
-	checkDisputed  = "disputed"
-	checkRight     = "right"
-	checkConvicted = "convicted"
-)
-
-// checkOf says what is known of the check of a member's result of a round, "" if there is nothing.
-func (d *desk) checkOf(round, member uint32) string {
-	if t := d.run.Trust; t != nil {
-		for _, c := range t.Checks {
-			if c.Round == round && c.Member == member {
-				if c.Disputed {
-					return checkDisputed
-				}
-				return checkOpen
-			}
-		}
-	}
-	i, ok := slices.BinarySearchFunc(d.run.Rounds, round, func(r view.Round, n uint32) int { return int(int64(r.Number) - int64(n)) })
-	if !ok || int(member) >= len(d.run.Rounds[i].Marks) {
-		return ""
-	}
-	switch view.Mark(d.run.Rounds[i].Marks[member]) {
-	case view.Verified:
-		return checkRight
-	case view.Wrong:
-		return checkConvicted
-	}
-	return ""
 }
 
 // auditCommand is what to type to compute a round again.

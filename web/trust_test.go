@@ -120,8 +120,8 @@ func TestTrustIsTold(t *testing.T) {
 	}
 	var r roundDetails
 	get(t, url+api+"/rounds/"+wholeText(double.Round), &r)
-	i := slices.IndexFunc(r.Results, func(l resultLine) bool { return l.Key == double.Key })
-	if want := "entrain audit " + stageRun + "@203.0.113.5:7370 --round " + wholeText(double.Round); !strings.HasPrefix(r.Audit, want) || i < 0 || r.Results[i].Check != checkConvicted {
+	i := slices.IndexFunc(r.Results, func(l view.Work) bool { return l.Key == double.Key })
+	if want := "entrain audit " + stageRun + "@203.0.113.5:7370 --round " + wholeText(double.Round); !strings.HasPrefix(r.Audit, want) || i < 0 || r.Results[i].Check != "convicted" {
 		t.Errorf("command %q, want %q; results %+v", r.Audit, want, r.Results)
 	}
 	var l struct{ Trust *trustBrief }

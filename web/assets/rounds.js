@@ -17,7 +17,7 @@ export function rounds(main, context) {
     { label: "Step", cls: "num", cell: (r) => (r.step ? count(r.step) : "drain") },
     { label: "Epoch", cls: "num hide-s", cell: (r) => count(r.epoch) },
     { label: "Opened", cls: "hide-s", cell: (r) => moment(r.opened_ms) },
-    { label: "Took", cls: "num", cell: (r) => (r.end_ms ? span(r.end_ms - r.opened_ms) : "…") },
+    { label: "Took", cls: "num", cell: (r) => (r.closed_ms ? span(r.closed_ms - r.opened_ms) : "…") },
     { label: "Accepted", cls: "num", cell: (r) => (!r.step ? "–" : r.final ? `${count(r.accepted)} / ${count(r.expected)}` : "open") },
     { label: "Reports", cls: "num hide-m", cell: (r) => `${r.reports} / ${r.seats}` },
     { label: "Agreed parameters", cls: "hide-m", cell: (r, td) => {
@@ -53,7 +53,7 @@ export function round(main, context) {
       if (!shown) show(d);
       else if (table) table.refresh();
       draw(d);
-      settled = d.round.final && d.round.end_ms > 0 && d.next;
+      settled = d.round.final && d.round.closed_ms > 0 && d.next;
     } catch (e) {
       if (!closed && !shown) fill(main, title, h("p", {}, e.message), h("p", {}, h("a", { href: `${base}/rounds` }, "All rounds")));
     }
@@ -87,20 +87,20 @@ export function round(main, context) {
     } else if (!d.detailed) parts.push(h("p", { class: "quiet" }, "Of a round this old, who did what is not kept here."));
     fill(main, title, around, parts);
   }
-  function draw({ round: r, witnesses, witness_ms, attests, previous, next }) {
+  function draw({ round: r, previous, next }) {
     fill(around, previous ? h("a", { href: `${base}/rounds/${number - 1}`, rel: "prev" }, "← Earlier") : null, next ? h("a", { href: `${base}/rounds/${number + 1}`, rel: "next" }, "Later →") : null);
-    const took = r.end_ms ? `, took ${span(r.end_ms - r.opened_ms)}` : "";
+    const took = r.closed_ms ? `, took ${span(r.closed_ms - r.opened_ms)}` : "";
     fill(about, facts(
       ["Kind", r.step ? `step ${count(r.step)}, ${plural(r.batch, "sequence")}` : "drain round: nothing is trained"],
       ["Epoch", count(r.epoch)],
       ["Opened", moment(r.opened_ms) + took],
-      witness_ms && ["RoundWitness after", span(witness_ms - r.opened_ms)],
+      r.witness_ms && ["RoundWitness after", span(r.witness_ms - r.opened_ms)],
       ["Members", `${count(r.active)} active, ${count(r.expected)} with a share`],
       r.step && ["Accepted", r.final ? `${count(r.accepted)} of ${count(r.expected)}` : "not settled yet"],
-      attests && ["Witnesses attest", attests === r.number ? "this round" : h("a", { href: `${base}/rounds/${attests}` }, `round ${count(attests)}`)],
+      r.attests && ["Witnesses attest", r.attests === r.number ? "this round" : h("a", { href: `${base}/rounds/${r.attests}` }, `round ${count(r.attests)}`)],
       ["Seed", copyable(r.seed, "the seed")],
       ["Agreed parameters", r.agreed ? copyable(r.agreed, "the hash of the parameters") : r.final ? "no quorum named the same" : "not yet"]));
-    list(seats, witnesses, (w) => w.member,
+    list(seats, r.witnesses || [], (w) => w.member,
       (w) => h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "num" }), h("td", { class: "hide-s" }, h("code", {}))),
       (e, w) => {
         memberLink(e.children[0], base, w.key);

@@ -32,7 +32,7 @@ export class Timeline {
 
   drawStages(r, c) {
     const over = c.closed_ms > 0;
-    const reported = c.reports.filter((w) => w.reported).length;
+    const reported = c.reports;
     const own = r.node.here;
     const stages = [
       { key: "train", name: "Train", state: over || c.witness_ms ? "done" : "now", value: c.step ? count(c.expected) : "–", unit: c.step ? "shares" : "" },
@@ -40,8 +40,8 @@ export class Timeline {
         value: c.step ? `${count(c.on_chain)} / ${count(c.expected)}` : "–", unit: "on the chain", part: c.on_chain / (c.expected || 1) }
       : { key: "commit", name: "Commit", state: !own ? "unknown" : c.committed >= c.expected ? "done" : over ? "done" : c.committed ? "now" : "wait",
         value: own && c.step ? `${count(c.committed)} / ${count(c.expected)}` : "–", unit: own ? "seen" : "not on the chain", part: own ? c.committed / (c.expected || 1) : 0 },
-      { key: "witness", name: "Witness", state: over || reported === c.reports.length ? "done" : reported ? "now" : "wait", value: `${reported} / ${c.reports.length}`,
-        unit: `reports, quorum ${c.quorum}`, part: reported / (c.reports.length || 1), mark: c.quorum / (c.reports.length || 1) },
+      { key: "witness", name: "Witness", state: over || reported === c.seats ? "done" : reported ? "now" : "wait", value: `${reported} / ${c.seats}`,
+        unit: `reports, quorum ${c.quorum}`, part: reported / (c.seats || 1), mark: c.quorum / (c.seats || 1) },
       c.checks_of ? { key: "verify", name: "Verify", state: c.checked === c.verified ? "done" : "now", value: `${count(c.verified)} / ${count(c.checked)}`,
         unit: `right, of round ${count(c.checks_of)}`, part: c.verified / (c.checked || 1) } : null,
       { key: "accept", name: "Accept", state: c.final && c.step ? "done" : c.held ? "now" : "wait",
@@ -68,7 +68,7 @@ export class Timeline {
     const bars = [
       { key: "train", from: c.opened_ms, to: turn, label: `train ${span(Math.max(0, turn - c.opened_ms))}` },
       c.witness_ms && end > c.witness_ms ? { key: "witness", from: c.witness_ms, to: end, label: `witness ${span(end - c.witness_ms)}` } : null,
-      ...c.reports.filter((w) => w.reported).map((w) => ({ key: "w" + w.member, from: w.ms, tick: true })),
+      ...(c.witnesses || []).filter((w) => w.reported).map((w) => ({ key: "w" + w.member, from: w.ms, tick: true })),
     ].filter(Boolean);
     list(this.lane, bars, (b) => b.key, (b) => h("span", {}), (e, b) => {
       attr(e, "class", b.tick ? "report" : b.key);
@@ -84,7 +84,7 @@ export class Timeline {
     const many = !c.marks;
     this.dots.hidden = this.legend.hidden = many || !c.step;
     if (many) return;
-    const seats = new Map(c.reports.map((w) => [w.member, w]));
+    const seats = new Map((c.witnesses || []).map((w) => [w.member, w]));
     const marks = [...c.marks].map((m, i) => [i, m]).filter(([, m]) => m !== ".");
     list(this.dots, marks, ([i]) => i, () => h("i", {}), (e, [i, m]) => {
       const w = seats.get(i);
