@@ -51,7 +51,7 @@ model
 tui
 bench web report
 participant/trainer
-participant
+participant founding
 audit
 lab/adversary
 demo lab/sim lab/market lab/study

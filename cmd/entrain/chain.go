@@ -1,19 +1,19 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger/comet"
@@ -40,8 +40,8 @@ func (c console) homeFlag(cmd *cobra.Command, to *string) {
 
 var errNoHome = errors.New("this system names no directory for data; say where the replica is with --home DIR")
 
-// founding holds the flags of chain init.
-type founding struct {
+// chainFlags holds the flags of chain init.
+type chainFlags struct {
 	home, id, api, genesis, keyFile string
 	peering, public                 string // of a replica that joins
 	creators, peers, allocate       []string
@@ -52,7 +52,7 @@ type founding struct {
 }
 
 func chainInitCommand(c console) *cobra.Command {
-	var o founding
+	var o chainFlags
 	cmd := &cobra.Command{
 		Use:   "init [URL...]",
 		Short: "Set up a new chain, or a replica of an existing one",
@@ -99,7 +99,7 @@ The addresses can be changed later in the directory's chain.json.`,
 			case o.id != "" || o.genesis != "" || o.replicas != 1:
 				return errors.New("with URLs the replica follows their chain: leave out --chain-id, --genesis and --replicas")
 			}
-			return c.chainJoin(cmd.Context(), o, urls)
+			return c.chainFollow(cmd.Context(), o, urls)
 		},
 	}
 	c.homeFlag(cmd, &o.home)
@@ -122,7 +122,7 @@ The addresses can be changed later in the directory's chain.json.`,
 }
 
 // chainInit sets up a replica's directory.
-func (c console) chainInit(f founding) error {
+func (c console) chainInit(f chainFlags) error {
 	if (f.id == "") == (f.genesis == "") {
 		return errors.New("say either --chain-id NAME for a new chain, or URLs or --genesis FILE for a replica of an existing one")
 	}
@@ -143,7 +143,11 @@ func (c console) chainInit(f founding) error {
 	case !host.ChainIDValid(f.id): // before a key is made for it
 		return fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", f.id, host.ChainIDBytesMax)
 	default:
-		if o.Accounts, err = c.accounts(f.allocate, f.supply, f.keyFile); err != nil {
+		o.Accounts, err = founding.Accounts(f.allocate, f.supply, func() (key.Public, error) {
+			k, _, err := c.ownKey(f.keyFile)
+			return k.Public(), err
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -153,7 +157,10 @@ func (c console) chainInit(f founding) error {
 			return err
 		}
 	}
-	places, err := f.places()
+	if f.genesis != "" && (f.replicas > 1 || len(f.hosts) > 0) {
+		return errors.New("--replicas and --host are for a new chain, --genesis for a replica of an existing one")
+	}
+	places, err := founding.Places(f.home, f.api, f.replicas, f.hosts)
 	if err != nil {
 		return err
 	}
@@ -166,8 +173,19 @@ func (c console) chainInit(f founding) error {
 	return nil
 }
 
+// chainFollow sets up a replica of the chain that is served at URLs.
+func (c console) chainFollow(ctx context.Context, f chainFlags, urls []string) error {
+	o, err := founding.Follow(ctx, f.home, urls, comet.Options{API: f.api, Peering: f.peering, Public: f.public, Peers: f.peers})
+	if err != nil {
+		return err
+	}
+	c.say("set up a replica of chain %s in %s; its genesis has hash %s\nstart it with: entrain chain start --home %q",
+		o.Chain, f.home, comet.GenesisHash(o.Genesis), f.home)
+	return nil
+}
+
 // founder is who acts for the replicas of a new chain: this user, if there is a key by now; a chain without tokens needs none.
-func (c console) founder(f founding) (key.Public, error) {
+func (c console) founder(f chainFlags) (key.Public, error) {
 	path, err := c.keyPath(f.keyFile)
 	if err != nil {
 		return key.Public{}, err
@@ -179,77 +197,8 @@ func (c console) founder(f founding) (key.Public, error) {
 	return k.Public(), err
 }
 
-// Ports of replicas that share a machine: the first one's; each next one takes the next ones.
-const (
-	apiPort     = 7370
-	peeringPort = 26656
-)
-
-// places says where the replicas of a new chain will run.
-func (f founding) places() ([]comet.Place, error) {
-	switch {
-	case f.replicas < 1 || f.replicas > host.SeatsMax:
-		return nil, fmt.Errorf("--replicas %d: want 1 to %d", f.replicas, host.SeatsMax)
-	case len(f.hosts) > 0 && len(f.hosts) != f.replicas:
-		return nil, fmt.Errorf("--host %d times, with --replicas %d: want one for each", len(f.hosts), f.replicas)
-	case f.genesis != "" && (f.replicas > 1 || len(f.hosts) > 0):
-		return nil, errors.New("--replicas and --host are for a new chain, --genesis for a replica of an existing one")
-	case f.replicas == 1 && len(f.hosts) == 0:
-		return []comet.Place{{Dir: f.home, API: f.api}}, nil
-	}
-	var list []comet.Place
-	for i := range f.replicas {
-		p := comet.Place{
-			Dir: filepath.Join(f.home, fmt.Sprint("replica-", i+1)),
-			API: fmt.Sprint("127.0.0.1:", apiPort+i), Peering: fmt.Sprint("127.0.0.1:", peeringPort+i),
-		}
-		if len(f.hosts) > 0 {
-			p.API, p.Peering = fmt.Sprint("0.0.0.0:", apiPort), fmt.Sprint("0.0.0.0:", peeringPort)
-			p.Public = net.JoinHostPort(f.hosts[i], fmt.Sprint(peeringPort))
-		}
-		list = append(list, p)
-	}
-	return list, nil
-}
-
 // defaultSupply is how many tokens a new chain has unless told otherwise.
 const defaultSupply = 1_000_000_000
-
-// accounts is who has a new chain's tokens: whom the flags name, and for the rest of the supply this user.
-func (c console) accounts(allocate []string, supply uint64, keyFile string) ([]host.Allocation, error) {
-	var list []host.Allocation
-	given := uint64(0)
-	for _, s := range allocate {
-		who, amount, _ := strings.Cut(s, "=")
-		k, err := parseKey(who)
-		if err != nil {
-			return nil, fmt.Errorf("--allocate %q: %w", s, err)
-		}
-		n, err := parseTokens(amount)
-		if err != nil || n > host.SupplyMax-given {
-			return nil, fmt.Errorf("--allocate %q: want KEY=AMOUNT, with at most %d tokens in all", s, uint64(host.SupplyMax))
-		}
-		given += n
-		list = append(list, host.Allocation{Key: k, Amount: n})
-	}
-	switch {
-	case supply == 0 || supply == given:
-		return list, nil
-	case supply < given || supply > host.SupplyMax:
-		return nil, fmt.Errorf("--supply %d: want the %d that --allocate gives away, or more, up to %d", supply, given, uint64(host.SupplyMax))
-	}
-	k, _, err := c.ownKey(keyFile)
-	if err != nil {
-		return nil, err
-	}
-	for i, a := range list {
-		if a.Key == k.Public() {
-			list[i].Amount += supply - given
-			return list, nil
-		}
-	}
-	return append(list, host.Allocation{Key: k.Public(), Amount: supply - given}), nil
-}
 
 // genesisName is the file that makes a directory a replica's.
 const genesisName = "genesis.json"

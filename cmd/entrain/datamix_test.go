@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/participant/trainer"
 )
 
@@ -23,7 +24,7 @@ func TestDataMix(t *testing.T) {
 	if out := s.ok("data", "show", mix, "--verify", "--json"); !strings.Contains(out, hash) {
 		t.Errorf("it is shown as %s", out)
 	}
-	sp, _, err := completeSpec([]byte(strings.Replace(continuedSeed, "LOCATION", mix, 1)), "", "")
+	sp, _, err := founding.Draft{Text: []byte(strings.Replace(continuedSeed, "LOCATION", mix, 1))}.Complete()
 	if err != nil || sp.Data.Manifest != hash {
 		t.Errorf("a run on it has the data %s: %v", sp.Data.Manifest, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/participant/trainer"
@@ -239,7 +240,7 @@ func TestWhatDoesNotFitACheckpointIsRefused(t *testing.T) {
 	text := func(model string) []byte {
 		return []byte(fmt.Sprintf(continuedRun, "on", 10, corpus, 1, 0) + "[model]\n" + model)
 	}
-	s1, published, err := completeSpec(text(""), "", imported)
+	s1, published, err := founding.Draft{Text: text(""), From: imported}.Complete()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +255,8 @@ func TestWhatDoesNotFitACheckpointIsRefused(t *testing.T) {
 		{"", bytesData, imported, "--tokenizer CHECKPOINT/tokenizer.json"},
 		{"", corpus, corpus, "is not a checkpoint of entrain"},
 	} {
-		if _, _, err := completeSpec(text(c.model), c.data, c.from); err == nil || !strings.Contains(err.Error(), c.want) {
+		draft := founding.Draft{Text: text(c.model), Data: c.data, From: c.from}
+		if _, _, err := draft.Complete(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q with %s: got %v, want an error with %q", c.model, c.from, err, c.want)
 		}
 	}

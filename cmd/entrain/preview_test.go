@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/entrain-network/entrain/founding"
 )
 
 func TestPreview(t *testing.T) {
@@ -24,9 +26,9 @@ ramp_tokens = 128000
 [members]
 min = 5
 `)
-	p := object[preview](s, "run", "create", "--dry-run", "-f", file, "--json")
+	p := object[founding.Preview](s, "run", "create", "--dry-run", "-f", file, "--json")
 	first, last := p.Steps[0], p.Steps[len(p.Steps)-1]
-	if len(p.Steps) != previewSteps || first.Step != 1 || last.Step != 200 || first.Batch != 10 || last.Batch != 30 || last.Tokens != p.Tokens || first.Tokens != 1280 {
+	if len(p.Steps) != founding.PreviewStepsMax || first.Step != 1 || last.Step != 200 || first.Batch != 10 || last.Batch != 30 || last.Tokens != p.Tokens || first.Tokens != 1280 {
 		t.Errorf("%d steps, %+v to %+v", len(p.Steps), first, last)
 	}
 	if first.Rate != 0.0004 || last.Rate != 0.001 {
@@ -48,8 +50,8 @@ min = 5
 	}
 	for _, steps := range []int{1, 2, 63, 64, 65, 127} {
 		file := writeFile(t, filepath.Join(t.TempDir(), "short.toml"), fmt.Sprintf("name = \"short\"\nsteps = %d\n[learning_rate]\nwarmup = 0\n", steps))
-		p := object[preview](s, "run", "create", "--dry-run", "-f", file, "--json")
-		if got := p.Steps[len(p.Steps)-1].Step; len(p.Steps) != min(previewSteps, steps) || int(got) != steps {
+		p := object[founding.Preview](s, "run", "create", "--dry-run", "-f", file, "--json")
+		if got := p.Steps[len(p.Steps)-1].Step; len(p.Steps) != min(founding.PreviewStepsMax, steps) || int(got) != steps {
 			t.Errorf("%d steps: %d shown, the last %d", steps, len(p.Steps), got)
 		}
 	}

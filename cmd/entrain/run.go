@@ -4,22 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
-	"github.com/entrain-network/entrain/participant/trainer"
-	"github.com/entrain-network/entrain/spec"
-	"github.com/entrain-network/entrain/tokenizer"
 )
 
 func runCommand(c console) *cobra.Command {
@@ -95,13 +90,11 @@ func (r runCreation) create(ctx context.Context, c console) error {
 		}
 		defer release()
 	}
+	draft := founding.Draft{Text: text, Data: r.data, From: from, Resume: r.resume, Say: c.say}
 	if r.dry {
-		return r.preview(c, text, from)
+		return r.preview(c, draft)
 	}
-	s, text, err := completeSpec(text, r.data, from)
-	if err == nil && r.resume {
-		s, text, err = c.resumeSpec(s, from)
-	}
+	s, text, err := draft.Complete()
 	if err != nil {
 		return fmt.Errorf("specification %q: %w", r.file, err)
 	}
@@ -113,7 +106,7 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	config, err := createRun(ctx, client, owner, s, text)
+	config, err := founding.Create(ctx, client, owner, s, text)
 	if err := errors.Join(err, client.Close()); err != nil {
 		return err
 	}
@@ -131,14 +124,11 @@ func (r runCreation) create(ctx context.Context, c console) error {
 }
 
 // preview shows what a specification means.
-func (r runCreation) preview(c console, text []byte, from string) error {
-	s, words, err := readSpec(text, from)
-	if err == nil && r.data != "" {
-		_, err = fillData(&s, r.data, words)
-	}
-	var p preview
+func (r runCreation) preview(c console, draft founding.Draft) error {
+	s, err := draft.Read()
+	var p founding.Preview
 	if err == nil {
-		p, err = newPreview(s)
+		p, err = founding.NewPreview(s)
 	}
 	if err != nil {
 		return fmt.Errorf("specification %q: %w", r.file, err)
@@ -146,83 +136,7 @@ func (r runCreation) preview(c console, text []byte, from string) error {
 	if r.asJSON {
 		return c.object(p)
 	}
-	return p.write(c.out)
-}
-
-// completeSpec reads a specification, and fills in the model of the checkpoint in fromDir, unless that is "", and the hash of the data if it
-// was left open. The text returned is the one to publish.
-func completeSpec(text []byte, dataDir, fromDir string) (spec.Spec, []byte, error) {
-	s, words, err := readSpec(text, fromDir)
-	if err != nil {
-		return s, nil, err
-	}
-	filled, err := fillData(&s, dataDir, words)
-	if err != nil {
-		return s, nil, err
-	}
-	if !filled && fromDir == "" {
-		return s, text, nil
-	}
-	text, err = s.Append(nil)
-	return s, text, err
-}
-
-// fillData fills in the hash of the data if it was left open, and tells whether it did. words is the tokenizer of the checkpoint that the
-// run goes on from, nil if it is not known.
-func fillData(s *spec.Spec, dataDir string, words tokenizer.Tokenizer) (bool, error) {
-	if dataDir == "" {
-		dataDir = s.Data.Location
-	}
-	if s.Data.Manifest != "" && dataDir == "" {
-		return false, nil
-	}
-	if dataDir == "" {
-		return false, errors.New("data.manifest and data.location are both empty: say where the prepared data is with --data DIR")
-	}
-	m, err := data.ReadManifest(dataDir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && s.Data.Manifest != "":
-		return false, nil // the owner need not have the data
-	case errors.Is(err, fs.ErrNotExist):
-		return false, fmt.Errorf("data: %w; make a data set with: entrain data prepare -o %q FILE", err, dataDir)
-	case err != nil:
-		return false, fmt.Errorf("data: %w", err)
-	case s.Data.Manifest != "" && s.Data.Manifest != m.Hash().String():
-		return false, fmt.Errorf("data.manifest is %s, but the data set in %q has %s", s.Data.Manifest, dataDir, m.Hash())
-	}
-	ofData, _ := data.TokenizerOf(dataDir, m) // to tell how it differs, if it is there
-	if err := trainer.SameTokenizer(*s, m, ofData, words); err != nil {
-		return false, err
-	}
-	switch {
-	case s.Data.Manifest != "":
-		return false, nil
-	case m.Tokens <= uint64(s.Data.Sequence):
-		return false, fmt.Errorf("data set %q has %d tokens to train on, not enough for one sequence of %d", m.Name, m.Tokens, s.Data.Sequence)
-	case int(m.Vocab) > s.Model.Vocab:
-		return false, fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, s.Model.Vocab)
-	}
-	s.Data.Manifest = m.Hash().String()
-	if s.Data.Location != "" && !data.IsURL(s.Data.Location) {
-		if s.Data.Location, err = filepath.Abs(s.Data.Location); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// createRun publishes a run and returns its configuration. The initial parameters are made here, for their hash,
-// unless the run goes on from others.
-func createRun(ctx context.Context, l ledger.Chain, owner key.Private, s spec.Spec, text []byte) (coordinator.Config, error) {
-	model, err := s.ModelHash()
-	if err != nil {
-		return coordinator.Config{}, err
-	}
-	limits, config := s.Coordinator(owner.Public(), model, host.SpecHash(text))
-	if err := onchain.Submit(ctx, l.As(owner), host.CreateRun{Limits: limits, Config: config, Spec: text}); err != nil {
-		return config, fmt.Errorf("create run %q on chain %q: %w", s.Name, l.ChainID(), err)
-	}
-	return config, nil
+	return p.Write(c.out)
 }
 
 func runShowCommand(c console) *cobra.Command {

@@ -20,11 +20,15 @@ type versionInfo struct {
 
 // String shows what this program is, and which kernels it computes with on this processor.
 func (v versionInfo) String() string {
-	commit := v.Commit
+	return fmt.Sprintf("entrain %s\ncommit  %s\ngo      %s %s\nkernels %s", v.Version, v.commit(), v.Go, v.Platform, v.Kernels)
+}
+
+// commit is the commit, and whether the tree had changes.
+func (v versionInfo) commit() string {
 	if v.Modified {
-		commit += " with changes"
+		return v.Commit + " with changes"
 	}
-	return fmt.Sprintf("entrain %s\ncommit  %s\ngo      %s %s\nkernels %s", v.Version, commit, v.Go, v.Platform, v.Kernels)
+	return v.Commit
 }
 
 // release is the version of a build that does not come from a module proxy or a tagged commit: go build -ldflags "-X main.release=v1.2.0".

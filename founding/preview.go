@@ -1,4 +1,4 @@
-package main
+package founding
 
 import (
 	"fmt"
@@ -9,48 +9,51 @@ import (
 
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/view"
 )
 
-// preview is what a specification means.
-type preview struct {
+// Preview is what a specification means.
+type Preview struct {
 	Run      string        `json:"run"`
 	Schedule string        `json:"schedule"`
 	Needs    trainer.Sizes `json:"needs"`
 	Members  uint32        `json:"members"`        // that it takes to begin
 	Received uint64        `json:"received_bytes"` // by a member in a round, if so many take part; as much is sent, on average
 	Tokens   uint64        `json:"tokens"`         // trained on in all
-	Steps    []previewStep `json:"steps"`          // the first, the last, and some between
+	Steps    []PreviewStep `json:"steps"`          // the first, the last, and some between
 }
 
-type previewStep struct {
+// PreviewStep is one step of a run.
+type PreviewStep struct {
 	Step   uint32  `json:"step"`
 	Tokens uint64  `json:"tokens"` // trained on once it is done
 	Rate   float32 `json:"learning_rate"`
 	Batch  uint32  `json:"batch"` // sequences
 }
 
-// previewSteps is how many steps a preview shows, at most.
-const previewSteps = 64
+// PreviewStepsMax is how many steps a preview shows at most.
+const PreviewStepsMax = 64
 
-func newPreview(s spec.Spec) (p preview, err error) {
+// NewPreview computes what a specification means.
+func NewPreview(s spec.Spec) (p Preview, err error) {
 	schedule, err := s.Schedule()
 	if err != nil {
 		return p, err
 	}
-	p = preview{Run: s.Name, Schedule: s.LearningRate.Schedule, Members: s.Members.Start}
+	p = Preview{Run: s.Name, Schedule: s.LearningRate.Schedule, Members: s.Members.Start}
 	if p.Needs, err = trainer.SizesOf(s); err != nil {
 		return p, err
 	}
 	p.Received = uint64(p.Members-min(p.Members, 1)) * p.Needs.Payload
 	p.Tokens = s.First() * uint64(s.Data.Sequence)
 	steps := s.Steps - s.Before()
-	n, last := min(previewSteps, uint64(steps)), uint64(steps-1)
+	n, last := min(PreviewStepsMax, uint64(steps)), uint64(steps-1)
 	for step := uint32(1); ; step++ {
 		size := batchSize(s, p.Tokens)
 		p.Tokens += uint64(size) * uint64(s.Data.Sequence)
-		// Those shown stand evenly between the first and the last.
+		// The steps shown are spaced evenly between the first and the last.
 		if uint64(step-1) == uint64(len(p.Steps))*last/max(1, n-1) {
-			p.Steps = append(p.Steps, previewStep{s.Before() + step, p.Tokens, schedule.LR(step), size})
+			p.Steps = append(p.Steps, PreviewStep{s.Before() + step, p.Tokens, schedule.LR(step), size})
 		}
 		if step == steps {
 			return p, nil
@@ -58,7 +61,8 @@ func newPreview(s spec.Spec) (p preview, err error) {
 	}
 }
 
-// batchSize is the size of the batch that is given out after so many tokens, as the coordinator computes it.
+// batchSize returns the size of the batch that follows so many tokens, as the coordinator computes
+// it.
 func batchSize(s spec.Spec, tokens uint64) uint32 {
 	if tokens >= s.Batch.RampTokens {
 		return s.Batch.End
@@ -69,9 +73,10 @@ func batchSize(s spec.Spec, tokens uint64) uint32 {
 	return s.Batch.Start + uint32(grown.Uint64())
 }
 
-func (p preview) write(out io.Writer) error {
+// Write prints the preview as charts and a table.
+func (p Preview) Write(out io.Writer) error {
 	last := p.Steps[len(p.Steps)-1]
-	fmt.Fprintf(out, "%s: %s parameters, %s steps, %s tokens\n\n", p.Run, thousands(p.Needs.Parameters), thousands(uint64(last.Step)), thousands(p.Tokens))
+	fmt.Fprintf(out, "%s: %s parameters, %s steps, %s tokens\n\n", p.Run, view.Thousands(p.Needs.Parameters), view.Thousands(uint64(last.Step)), view.Thousands(p.Tokens))
 	rates, batches := make([]float64, len(p.Steps)), make([]float64, len(p.Steps))
 	for i, s := range p.Steps {
 		rates[i], batches[i] = float64(s.Rate), float64(s.Batch)
@@ -85,7 +90,7 @@ func (p preview) write(out io.Writer) error {
 	every := (len(p.Steps) + 15) / 16
 	for i, s := range p.Steps {
 		if i%every == 0 || i == len(p.Steps)-1 {
-			fmt.Fprintf(w, "%s\t%s\t%.4g\t%d\t\n", thousands(uint64(s.Step)), thousands(s.Tokens), s.Rate, s.Batch)
+			fmt.Fprintf(w, "%s\t%s\t%.4g\t%d\t\n", view.Thousands(uint64(s.Step)), view.Thousands(s.Tokens), s.Rate, s.Batch)
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -93,7 +98,7 @@ func (p preview) write(out io.Writer) error {
 	}
 	_, err := fmt.Fprintf(out, "\nA member needs about %s of memory, and fetches a model of %s when it joins.\n"+
 		"A result has at most %s; with %d members each receives %s a round, and sends as much on average.\n",
-		bytesText(p.Needs.Memory), bytesText(p.Needs.Model), bytesText(p.Needs.Payload), p.Members, bytesText(p.Received))
+		view.Bytes(p.Needs.Memory), view.Bytes(p.Needs.Model), view.Bytes(p.Needs.Payload), p.Members, view.Bytes(p.Received))
 	return err
 }
 

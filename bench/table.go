@@ -1,0 +1,142 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/view"
+)
+
+// Write prints the report as a table.
+func (r Report) Write(out io.Writer) error {
+	fmt.Fprintf(out, "%s, %d cores, %s of memory, kernels %s\n\n", view.OrDash(r.Machine.Processor), r.Machine.Cores, view.Bytes(r.Machine.Memory), r.Machine.Kernel)
+	t := benchTable{out: out}
+	t.row("", "1 thread", "", threadsText(r.Threads), "", "")
+	t.rates("peak, multiply-adds", r.Peak, flopsText)
+	t.rates("memory, read", r.Read, rateText)
+	t.rates("memory, copy", r.Copy, rateText)
+	for _, n := range SquareSides {
+		name := fmt.Sprint(n)
+		t.product("sgemm "+name, r.Flops[name], Pair{One: r.SgemmOne[name], All: r.Sgemm[name]})
+	}
+	for _, name := range ProductNames() {
+		t.product("product "+name, r.Flops[name], Pair{One: r.ProdOne[name], All: r.Products[name]})
+	}
+	t.row("", "", "", "", "", "")
+	t.row("training step", "tokens/s", "of peak", "tokens/s", "of peak", "memory")
+	for _, m := range r.Training {
+		t.training(m)
+	}
+	e := r.Exchange
+	t.row("", "", "", "", "", "")
+	t.row(fmt.Sprintf("bytes of parameters, %s of %s", view.Thousands(4*uint64(e.Params)), e.Model), "", "", "", "", "")
+	t.rates("encode", e.Encode, rateText)
+	t.rates("check a payload of "+view.Bytes(uint64(e.PayloadBytes)), e.Check, rateText)
+	t.rates(fmt.Sprintf("apply %d payloads", e.Payloads), e.Apply, rateText)
+	t.rates("hash", e.Hash, rateText)
+	return t.err
+}
+
+// benchTable aligns the rows of the report: a name, a speed and a share with one thread, the same
+// with all, and the memory.
+type benchTable struct {
+	out io.Writer
+	err error // the first error
+}
+
+func (t *benchTable) row(name, one, oneShare, all, allShare, memory string) {
+	if t.err == nil {
+		line := fmt.Sprintf("%-42s %14s %8s %15s %8s %9s", name, one, oneShare, all, allShare, memory)
+		_, t.err = fmt.Fprintln(t.out, strings.TrimRight(line, " "))
+	}
+}
+
+func (t *benchTable) rates(name string, p Pair, text func(float64) string) {
+	t.row(name, text(p.One), "", text(p.All), "", "")
+}
+
+func (t *benchTable) product(name string, flops, share Pair) {
+	t.row(name, flopsText(flops.One), shareText(share.One), flopsText(flops.All), shareText(share.All), "")
+}
+
+func (t *benchTable) training(m Training) {
+	name := fmt.Sprintf("%s, %s weights, %d x %d", m.Model, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence)
+	if m.Skipped != "" {
+		t.row(name, "skipped: "+m.Skipped, "", "", "", "")
+		return
+	}
+	t.row(name, tokensText(m.Tokens.One), shareText(m.Share.One), tokensText(m.Tokens.All), shareText(m.Share.All), view.Bytes(m.Memory))
+}
+
+func flopsText(x float64) string  { return fmt.Sprintf("%.1f GFLOP/s", x/1e9) }
+func rateText(x float64) string   { return fmt.Sprintf("%.2f GB/s", x/1e9) }
+func shareText(x float64) string  { return fmt.Sprintf("%.1f %%", 100*x) }
+func tokensText(x float64) string { return view.Thousands(uint64(x)) }
+
+func threadsText(n int) string {
+	if n == 1 {
+		return "1 thread"
+	}
+	return fmt.Sprintf("%d threads", n)
+}
+
+// StepOptions say which step of a model to measure.
+type StepOptions struct {
+	Batch, Sequence, Threads, Steps int
+}
+
+// Measured is the speed of one model's training step on this machine.
+type Measured struct {
+	Model           string    `json:"model"`
+	Params          int       `json:"params"`
+	Batch           int       `json:"batch"`
+	Sequence        int       `json:"sequence"`
+	Threads         int       `json:"threads"`
+	Kernel          string    `json:"kernel"`
+	Operations      float64   `json:"operations"` // floating-point operations of a step
+	Seconds         []float64 `json:"seconds"`    // of each step
+	TokensPerSecond float64   `json:"tokens_per_second"`
+	Memory          uint64    `json:"memory_bytes"`
+	Share           float64   `json:"share_of_peak"`
+	Loss            float32   `json:"loss"` // of the last step
+
+	median float64 // seconds
+}
+
+// stepsMax bounds the numbers of StepOptions: a larger one is a mistake.
+const stepsMax = 1 << 20
+
+// MeasurePreset measures the training step of a preset.
+func MeasurePreset(ctx context.Context, preset string, o StepOptions) (Measured, error) {
+	cfg, err := llama.Preset(preset)
+	if err != nil {
+		return Measured{}, err
+	}
+	if o.Threads < 1 || o.Threads > exact.MaxWorkers {
+		return Measured{}, fmt.Errorf("--workers %d: want 1 to %d", o.Threads, exact.MaxWorkers)
+	}
+	if o.Steps < 1 || o.Steps > stepsMax || o.Batch < 1 || o.Batch > stepsMax {
+		return Measured{}, fmt.Errorf("--steps %d --batch %d: want at least 1 of each, at most %d", o.Steps, o.Batch, stepsMax)
+	}
+	pool := exact.NewPool(o.Threads)
+	defer pool.Close()
+	m, err := MeasureStep(ctx, cfg, o.Batch, o.Sequence, pool, o.Steps, 0)
+	if err != nil {
+		return Measured{}, err
+	}
+	return Measured{
+		Model: preset, Params: m.Params, Batch: o.Batch, Sequence: o.Sequence, Threads: o.Threads, Kernel: pool.Kernel().Name(), Operations: m.Operations,
+		Seconds: m.Seconds, TokensPerSecond: float64(o.Batch*o.Sequence) / m.Median(), Memory: m.Memory, Share: m.Share(), Loss: m.Loss, median: m.Median(),
+	}, nil
+}
+
+// String describes the step in one line.
+func (m Measured) String() string {
+	return fmt.Sprintf("%s, %s parameters, %d x %d tokens, %s, kernels %s: %s tokens/s, a step %.4f s, %s (%s of the peak), memory %s, loss %.3f",
+		m.Model, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence, threadsText(m.Threads), m.Kernel, tokensText(m.TokensPerSecond), m.median,
+		flopsText(m.Operations/m.median), shareText(m.Share), view.Bytes(m.Memory), m.Loss)
+}
