@@ -49,9 +49,9 @@ func Places(dir, api string, replicas int, hosts []string) ([]comet.Place, error
 	return list, nil
 }
 
-// Accounts returns the accounts of a new chain: one for each KEY=AMOUNT in allocate, and the rest of
-// the supply for the key that owner returns, which it calls only if there is a rest. A supply of 0
-// is what allocate gives away.
+// Accounts returns the accounts of a new chain: one for each KEY=AMOUNT in allocate, and the rest
+// of the supply for the key that owner returns, which it calls only if there is a rest. A supply of
+// 0 is what allocate gives away.
 func Accounts(allocate []string, supply uint64, owner func() (key.Public, error)) ([]host.Allocation, error) {
 	var list []host.Allocation
 	given := uint64(0)

@@ -17,10 +17,11 @@ type Preview struct {
 	Run      string        `json:"run"`
 	Schedule string        `json:"schedule"`
 	Needs    trainer.Sizes `json:"needs"`
-	Members  uint32        `json:"members"`        // that it takes to begin
-	Received uint64        `json:"received_bytes"` // by a member in a round, if so many take part; as much is sent, on average
-	Tokens   uint64        `json:"tokens"`         // trained on in all
-	Steps    []PreviewStep `json:"steps"`          // the first, the last, and some between
+	Members  uint32        `json:"members"` // that it takes to begin
+	// Received is what each of Members members receives in a round, and on average sends.
+	Received uint64        `json:"received_bytes"`
+	Tokens   uint64        `json:"tokens"` // trained on in all
+	Steps    []PreviewStep `json:"steps"`  // the first, the last, and some between
 }
 
 // PreviewStep is one step of a run.
@@ -61,8 +62,7 @@ func NewPreview(s spec.Spec) (p Preview, err error) {
 	}
 }
 
-// batchSize returns the size of the batch that follows so many tokens, as the coordinator computes
-// it.
+// batchSize returns the size of the batch after a number of tokens, as the coordinator computes it.
 func batchSize(s spec.Spec, tokens uint64) uint32 {
 	if tokens >= s.Batch.RampTokens {
 		return s.Batch.End

@@ -120,6 +120,45 @@ func (m Mining) Probe(ctx context.Context, client *bucket.Client, own, read buck
 	return mine.Delete(ctx, key)
 }
 
+// Finding is one thing that a run needs of a bucket, and whether the bucket has it.
+type Finding struct {
+	What   string `json:"finding"`
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Examine tests each operation that a run needs of a miner's bucket, and that others cannot write.
+// It also returns the location that would be announced.
+func (m Mining) Examine(ctx context.Context, getenv func(string) string) (announced bucket.Location, list []Finding, err error) {
+	own, read, err := m.Places(getenv)
+	if err != nil {
+		return read, nil, err
+	}
+	if _, err := read.Registered(); err != nil {
+		return read, nil, err
+	}
+	client := bucket.NewClient(bucket.S3Options{})
+	defer client.Close()
+	mine, err := client.Open(own)
+	if err != nil {
+		return read, nil, err
+	}
+	public, err := client.Open(read)
+	if err != nil {
+		return read, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*ProbeFor)
+	defer cancel()
+	for _, f := range bucket.Probe(ctx, mine, public) {
+		is := Finding{What: f.What, OK: f.Err == nil}
+		if f.Err != nil {
+			is.Reason = f.Err.Error()
+		}
+		list = append(list, is)
+	}
+	return read, list, nil
+}
+
 // Try tests whether a miner's bucket can be used.
 func (m Mining) Try(ctx context.Context, getenv func(string) string) error {
 	own, read, err := m.Places(getenv)

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/audit"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
 )
 
 func auditCommand(c console) *cobra.Command {
@@ -36,8 +36,8 @@ audited, with the reason.`,
 		Args:              needTarget,
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.Workers < 1 || o.Workers > workersMax {
-				return fmt.Errorf("--workers %d: want 1 to %d", o.Workers, workersMax)
+			if err := participant.CheckWorkers(o.Workers); err != nil {
+				return err
 			}
 			if o.Watch && (o.Round != 0 || o.Member != "") {
 				return errors.New("--watch draws round and member: leave out --round and --member")

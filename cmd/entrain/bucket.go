@@ -2,22 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
-	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/bucket/serve"
-	"github.com/entrain-network/entrain/participant"
 )
 
 // serving holds the flags of bucket.
@@ -71,45 +62,23 @@ type bucketEvent struct {
 	Buckets  []string `json:"buckets"`
 }
 
-// rootSecret reads the secret of a server, which is made if need be.
-func rootSecret(path string) (string, error) {
-	b, err := atomicfile.ReadBounded(path, participant.LocationBytesMax)
-	if err == nil {
-		return strings.TrimSpace(string(b)), nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	random := make([]byte, 20)
-	rand.Read(random)
-	secret := hex.EncodeToString(random)
-	return secret, atomicfile.WriteBytes(path, 0o600, []byte(secret+"\n"))
-}
-
 // serveBuckets serves until ctx ends or the server does.
 func (c console) serveBuckets(ctx context.Context, o serving) error {
 	if (o.cert == "") != (o.key == "") {
 		return errors.New("--tls-cert and --tls-key go together")
-	}
-	if err := os.MkdirAll(o.dir, 0o700); err != nil {
-		return err
 	}
 	unlock, err := dirlock.Lock(o.dir, "directory of the buckets")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	secret, err := rootSecret(filepath.Join(o.dir, "secret"))
-	if err != nil {
-		return err
-	}
-	s, err := serve.Start(ctx, serve.Config{Dir: filepath.Join(o.dir, "served"), Addr: o.addr, Secret: secret, Cert: o.cert, Key: o.key})
+	s, err := serve.Home(ctx, o.dir, serve.Config{Addr: o.addr, Cert: o.cert, Key: o.key})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	for _, name := range o.buckets {
-		if err := o.make(s, name); err != nil {
+		if err := s.MakeFor(o.dir, name, o.public); err != nil {
 			return fmt.Errorf("bucket %q: %w", name, err)
 		}
 	}
@@ -127,24 +96,4 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 	case <-s.Done():
 		return errors.New("the server has ended by itself")
 	}
-}
-
-// make makes a bucket and writes how to reach it.
-func (o serving) make(s *serve.Server, name string) error {
-	own, public, err := s.Make(name)
-	if err != nil {
-		return err
-	}
-	if o.public != "" {
-		public.Endpoint = o.public
-	}
-	for suffix, l := range map[string]bucket.Location{".write": own, ".read": public} {
-		if err := l.Check(); err != nil {
-			return err
-		}
-		if err := atomicfile.WriteBytes(filepath.Join(o.dir, name+suffix), 0o600, []byte(l.URL()+"\n")); err != nil {
-			return err
-		}
-	}
-	return nil
 }

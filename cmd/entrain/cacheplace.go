@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/view"
 )
 
 // cacheBytes is how large the cache may be, unless the environment says otherwise: a model of five billion parameters, or many small ones.
@@ -19,11 +20,12 @@ func (c console) cache() (model.Cache, error) {
 	if c.places.cache == "" {
 		return model.Cache{}, errors.New("this system names no directory for what is fetched: set XDG_CACHE_HOME, or fetch the checkpoint's files yourself")
 	}
-	most := byteCount(cacheBytes)
+	most := uint64(cacheBytes)
 	if text := c.env(cacheVariable); text != "" {
-		if err := most.Set(text); err != nil {
+		var err error
+		if most, err = view.ParseBytes(text); err != nil {
 			return model.Cache{}, fmt.Errorf("%s: %w", cacheVariable, err)
 		}
 	}
-	return model.Cache{Dir: filepath.Join(c.places.cache, "checkpoints"), Most: uint64(most)}, nil
+	return model.Cache{Dir: filepath.Join(c.places.cache, "checkpoints"), Most: most}, nil
 }

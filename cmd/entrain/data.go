@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -156,7 +155,11 @@ func (p *preparation) findTokenizer(ctx context.Context, c console, files []stri
 	}
 	number, learns := strings.CutPrefix(p.tokenizer, "train:")
 	if !learns {
-		return readTokenizer(p.tokenizer)
+		t, err := data.ReadTokenizer(p.tokenizer)
+		if err != nil {
+			return nil, fmt.Errorf("--tokenizer: %w", err)
+		}
+		return t, nil
 	}
 	vocab, err := strconv.ParseUint(number, 10, 32)
 	if err != nil {
@@ -181,27 +184,6 @@ func (p *preparation) findTokenizer(ctx context.Context, c console, files []stri
 	}
 	if uint64(t.Vocab()) < vocab {
 		c.say("the text has pairs for a vocabulary of %d only", t.Vocab())
-	}
-	return t, nil
-}
-
-// readTokenizer reads a tokenizer.json, or the one in a directory, such as that of a checkpoint.
-func readTokenizer(path string) (tokenizer.Tokenizer, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, data.TokenizerFile)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("--tokenizer: %w", err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, tokenizer.JSONBytesMax+1))
-	if err != nil {
-		return nil, fmt.Errorf("--tokenizer %q: %w", path, err)
-	}
-	t, err := tokenizer.Parse(b)
-	if err != nil {
-		return nil, fmt.Errorf("--tokenizer %q: %w", path, err)
 	}
 	return t, nil
 }
@@ -256,7 +238,7 @@ what "data prepare" would find in it.`,
 				return err
 			}
 			if verify {
-				if err := verifyData(cmd.Context(), args[0], m); err != nil {
+				if err := data.Verify(cmd.Context(), args[0], m); err != nil {
 					return err
 				}
 				c.say("all shards are as the manifest says")
@@ -270,16 +252,6 @@ what "data prepare" would find in it.`,
 	f.StringVar(&format, "format", "auto", "what the file holds: "+strings.Join(data.FormatNames(), ", "))
 	f.StringVar(&field, "field", data.DefaultField, "`name` of the field or column with the text")
 	return cmd
-}
-
-// verifyData compares a data set with its manifest.
-func verifyData(ctx context.Context, dir string, m data.Manifest) error {
-	// Any sequence length will do: no sequence is read.
-	set, err := data.Open(ctx, dir, m.Hash(), data.Options{SequenceTokens: 1})
-	if err != nil {
-		return err
-	}
-	return set.Verify(ctx)
 }
 
 // showSource shows what is in a file of text or tokens.

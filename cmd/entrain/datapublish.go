@@ -47,7 +47,7 @@ read, or none if everybody may read the bucket. ?tls=0 names a server without TL
 				return err
 			}
 			if verify {
-				if err := verifyData(cmd.Context(), args[0], m); err != nil {
+				if err := data.Verify(cmd.Context(), args[0], m); err != nil {
 					return err
 				}
 			}

@@ -92,50 +92,14 @@ everything, and the same command continues from there.`,
 	return cmd
 }
 
-// settle fills in defaults and checks the flags. A directory that keeps a run keeps its settings too.
-func (o *demoOptions) settle(ctx context.Context, given func(flag string) bool) (err error) {
-	s, kept := demo.Default(o.Exchange, o.Adversary), false
-	if o.keep != "" {
-		var of demo.Settings
-		if of, kept, err = demo.Kept(o.keep); err != nil {
-			return err
-		} else if kept {
-			s = of
-		}
+// settle fills in defaults and checks the flags.
+func (o *demoOptions) settle(ctx context.Context, given func(flag string) bool) error {
+	kept, err := o.Settle(o.keep, given)
+	if err != nil || kept {
+		return err
 	}
-	for _, f := range []struct {
-		flag    string
-		is, was any
-		keep    func()
-	}{
-		{"exchange", o.Exchange, s.Exchange, func() { o.Exchange = s.Exchange }},
-		{"adversary", o.Adversary, s.Adversary, func() { o.Adversary = s.Adversary }},
-		{"clients", o.Clients, s.Clients, func() { o.Clients = s.Clients }},
-		{"rounds", o.Rounds, s.Rounds, func() { o.Rounds = s.Rounds }},
-		{"text", o.Text, s.Text, func() { o.Text = s.Text }},
-		{"preset", o.Preset, s.Preset, func() { o.Preset = s.Preset }},
-		{"verification", o.Verification, s.Verification, func() { o.Verification = s.Verification }},
-		{"validators", o.Validators, s.Validators, func() { o.Validators = s.Validators }},
-		{"window", o.Window, s.Window, func() { o.Window = s.Window }},
-	} {
-		if !given(f.flag) {
-			f.keep()
-		} else if kept && f.is != f.was {
-			return fmt.Errorf("--%s differs from that of the run kept in %q, %v; leave it out to continue that run, or choose another directory", f.flag, o.keep, f.was)
-		}
-	}
-	if kept {
-		return nil
-	}
-	if o.Exchange == demo.Peers {
-		for _, flag := range []string{"s3", "validators", "window"} {
-			if given(flag) {
-				return fmt.Errorf("--%s: only with --exchange %s", flag, demo.Buckets)
-			}
-		}
-	}
-	if err := o.Check(); err != nil {
-		return fmt.Errorf("--%w", err)
+	if o.Exchange == demo.Peers && given("s3") {
+		return fmt.Errorf("--s3: only with --exchange %s", demo.Buckets)
 	}
 	if o.Text == "" {
 		o.Text, err = demo.Opticks(ctx)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/view"
 )
 
 // A flag of one name means one thing in all commands. Those of several commands are made here.
@@ -89,3 +90,24 @@ func miningFlags(cmd *cobra.Command, m *participant.Mining) {
 func privateFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "private-buckets", false, "read miners' buckets at addresses of this machine and of private networks as well")
 }
+
+// byteCount is a flag of a number of bytes, such as 500000, 64kB, 8GB or 2GiB. 0 is none.
+type byteCount uint64
+
+// Set is part of pflag.Value.
+func (b *byteCount) Set(s string) error {
+	n, err := view.ParseBytes(s)
+	*b = byteCount(n)
+	return err
+}
+
+// String is part of pflag.Value.
+func (b *byteCount) String() string {
+	if *b == 0 {
+		return ""
+	}
+	return bytesText(uint64(*b))
+}
+
+// Type is part of pflag.Value.
+func (b *byteCount) Type() string { return "bytes" }

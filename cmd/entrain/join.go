@@ -11,9 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/onchain"
-	"github.com/entrain-network/entrain/p2p/lp2p"
 	"github.com/entrain-network/entrain/participant"
 )
 
@@ -129,42 +127,15 @@ type joinOptions struct {
 }
 
 func (o joinOptions) check() error {
-	errs := []error{o.Reaching.Check()}
-	if o.Workers < 1 || o.Workers > workersMax {
-		errs = append(errs, fmt.Errorf("--workers %d: want 1 to %d", o.Workers, workersMax))
+	err := o.Check()
+	if o.cores < 0 || o.cores > coresMax {
+		err = errors.Join(err, fmt.Errorf("--limit-cores %d: want 1 to %d", o.cores, coresMax))
 	}
-	if o.cores < 0 || o.cores > workersMax {
-		errs = append(errs, fmt.Errorf("--limit-cores %d: want 1 to %d", o.cores, workersMax))
-	}
-	if o.Upload > 0 && o.Upload < lp2p.UploadMin {
-		errs = append(errs, fmt.Errorf("--limit-upload: want at least %d bytes a second, or peers give this one up", lp2p.UploadMin))
-	}
-	if o.Pool != "" && !host.RunNameValid(o.Pool) {
-		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.Pool))
-	}
-	if o.Pool != "" && o.Stake == 0 {
-		errs = append(errs, errors.New("--pool: say how much of the pool's to put up with --stake N"))
-	}
-	if o.Checkpoints < 0 {
-		errs = append(errs, fmt.Errorf("--checkpoints %d: want 0 or more", o.Checkpoints))
-	}
-	if o.Linger < 0 {
-		errs = append(errs, fmt.Errorf("--linger %s: want 0s or more", o.Linger))
-	}
-	if o.Look.Tokens < 0 || o.Look.Tokens > participant.SampleTokensMost {
-		errs = append(errs, fmt.Errorf("--sample-tokens %d: want 0 to %d", o.Look.Tokens, participant.SampleTokensMost))
-	}
-	if o.Look.Items < 1 || o.Look.Items > participant.TaskItemsMost {
-		errs = append(errs, fmt.Errorf("--items %d: want 1 to %d", o.Look.Items, participant.TaskItemsMost))
-	}
-	if o.Evaluate == 0 && len(o.Look.Prompts)+len(o.Look.Tasks) > 0 {
-		errs = append(errs, errors.New("--sample and --task: say after how many steps with --evaluate N"))
-	}
-	return errors.Join(errs...)
+	return err
 }
 
-// workersMax is beyond the cores of any machine; each worker has memory of its own.
-const workersMax = 4096
+// coresMax is beyond the cores of any machine.
+const coresMax = 4096
 
 // join takes part in a run until it has finished or ctx ends.
 func (c console) join(ctx context.Context, o joinOptions) (err error) {

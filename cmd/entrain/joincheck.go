@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/participant"
@@ -59,58 +58,32 @@ func (c console) checkJoin(ctx context.Context, o joinOptions) error {
 	return err
 }
 
-// finding is what join --check --json prints of a bucket.
-type finding struct {
-	Finding string `json:"finding"`
-	OK      bool   `json:"ok"`
-	Reason  string `json:"reason,omitempty"`
-}
-
 // errUnfit ends join --check with status 1 once it has printed what is wrong with a bucket.
 var errUnfit = errors.New("the bucket is not fit: see above, and docs/buckets.md")
 
 // checkBucket tries each operation that a run needs of a bucket, and that others cannot write.
 func (c console) checkBucket(ctx context.Context, m participant.Mining, asJSON bool) error {
-	own, read, err := m.Places(c.env)
+	announced, findings, err := m.Examine(ctx, c.env)
 	if err != nil {
 		return err
 	}
-	registered, err := read.Registered()
-	if err != nil {
-		return err
-	}
-	client := bucket.NewClient(bucket.S3Options{})
-	defer client.Close()
-	mine, err := client.Open(own)
-	if err != nil {
-		return err
-	}
-	public, err := client.Open(read)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*participant.ProbeFor)
-	defer cancel()
 	fit := true
-	for _, f := range bucket.Probe(ctx, mine, public) {
-		line := finding{Finding: f.What, OK: f.Err == nil}
-		if f.Err != nil {
-			fit, line.Reason = false, f.Err.Error()
-		}
+	for _, f := range findings {
+		fit = fit && f.OK
 		switch {
 		case asJSON:
-			err = errors.Join(err, c.object(line))
-		case line.OK:
-			c.say("yes  %s", line.Finding)
+			err = errors.Join(err, c.object(f))
+		case f.OK:
+			c.say("yes  %s", f.What)
 		default:
-			c.say("NO   %s: %s", line.Finding, line.Reason)
+			c.say("NO   %s: %s", f.What, f.Reason)
 		}
 	}
 	if !fit {
 		return errors.Join(err, errUnfit)
 	}
 	if !asJSON {
-		c.say("the bucket is fit; %d bytes will be announced as %s", len(registered), read)
+		c.say("the bucket is fit; it will be announced as %s", announced)
 	}
 	return err
 }

@@ -147,41 +147,19 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
 }
 
-// similarFlag suggests a flag in place of an unknown one, if one is spelled nearly the same.
+// similarFlag suggests a flag in place of an unknown one, if one is spelled nearly the same. Cobra
+// compares names of commands, so the flags stand as commands.
 func similarFlag(cmd *cobra.Command, err error) string {
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok || len(missing.GetSpecifiedName()) < 3 {
 		return ""
 	}
-	best, least := "", 3
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := editDistance(missing.GetSpecifiedName(), f.Name); d < least && !f.Hidden {
-			best, least = f.Name, d
-		}
+		flags.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
 	})
-	if best == "" {
-		return ""
+	if names := flags.SuggestionsFor(missing.GetSpecifiedName()); len(names) > 0 {
+		return fmt.Sprintf("; did you mean --%s?", names[0])
 	}
-	return fmt.Sprintf("; did you mean --%s?", best)
-}
-
-// editDistance returns how many letters must be inserted, removed or replaced to make b of a.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
+	return ""
 }

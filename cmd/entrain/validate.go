@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/validator"
@@ -68,36 +66,17 @@ Called again, it goes on from there, also in the middle of a period.`,
 	return cmd
 }
 
-func (o validateOptions) check() error {
-	var errs []error
-	if o.Workers < 1 || o.Workers > workersMax {
-		errs = append(errs, fmt.Errorf("--workers %d: want 1 to %d", o.Workers, workersMax))
-	}
-	if o.Stake == 0 {
-		errs = append(errs, errors.New("--stake 0: a seat takes at least 1 token"))
-	}
-	if o.Pool != "" && !host.RunNameValid(o.Pool) {
-		errs = append(errs, fmt.Errorf("--pool %q is no pool's name", o.Pool))
-	}
-	return errors.Join(errs...)
-}
-
-// decisions is what the flags say about what the validator decides.
+// decide returns what the flags say about what the validator decides.
 func (o validateOptions) decide() (validator.Config, error) {
 	cfg := validator.Config{Sample: o.sample, Losses: o.losses, Register: true}
-	if o.payee != "" {
-		payee, err := parseKey(o.payee)
-		if err != nil {
-			return cfg, fmt.Errorf("--payee %w", err)
-		}
-		cfg.Payee = payee
-	}
-	return cfg, nil
+	payee, err := optionalKey("payee", o.payee)
+	cfg.Payee = payee
+	return cfg, err
 }
 
 // validate scores until the run has finished and all of it is paid, or until ctx ends.
 func (c console) validate(ctx context.Context, o validateOptions) (err error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return err
 	}
 	var err2 error

@@ -1,0 +1,56 @@
+package participant
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/p2p/lp2p"
+)
+
+// workersMax is beyond the cores of any machine; each worker has memory of its own.
+const workersMax = 4096
+
+// CheckWorkers refuses a number of workers that no machine has.
+func CheckWorkers(n int) error {
+	if n < 1 || n > workersMax {
+		return fmt.Errorf("--workers %d: want 1 to %d", n, workersMax)
+	}
+	return nil
+}
+
+// checkPool refuses what cannot be the name of a pool.
+func checkPool(name string) error {
+	if name != "" && !host.RunNameValid(name) {
+		return fmt.Errorf("--pool %q is no pool's name", name)
+	}
+	return nil
+}
+
+// Check returns every fault of the options that shows without the chain, in the words of the
+// command line.
+func (p *Options) Check() error {
+	errs := []error{p.Reaching.Check(), CheckWorkers(p.Workers), checkPool(p.Pool)}
+	fault := func(is bool, format string, args ...any) {
+		if is {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault(p.Upload > 0 && p.Upload < lp2p.UploadMin, "--limit-upload: want at least %d bytes a second, or peers give this one up", lp2p.UploadMin)
+	fault(p.Pool != "" && p.Stake == 0, "--pool: say how much of the pool's to put up with --stake N")
+	fault(p.Checkpoints < 0, "--checkpoints %d: want 0 or more", p.Checkpoints)
+	fault(p.Linger < 0, "--linger %s: want 0s or more", p.Linger)
+	fault(p.Look.Tokens < 0 || p.Look.Tokens > SampleTokensMost, "--sample-tokens %d: want 0 to %d", p.Look.Tokens, SampleTokensMost)
+	fault(p.Look.Items < 1 || p.Look.Items > TaskItemsMost, "--items %d: want 1 to %d", p.Look.Items, TaskItemsMost)
+	fault(p.Evaluate == 0 && len(p.Look.Prompts)+len(p.Look.Tasks) > 0, "--sample and --task: say after how many steps with --evaluate N")
+	return errors.Join(errs...)
+}
+
+// Check is as Options.Check.
+func (o *ValidatorOptions) Check() error {
+	errs := []error{CheckWorkers(o.Workers), checkPool(o.Pool)}
+	if o.Stake == 0 {
+		errs = append(errs, errors.New("--stake 0: a seat takes at least 1 token"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,30 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// byteUnits are the units that ParseBytes takes; where two end alike, the longer comes first.
+var byteUnits = []struct {
+	name  string
+	bytes float64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1}}
+
+// ParseBytes reads a number of bytes, such as 500000, 64kB, 8GB or 2GiB; 0 is none.
+func ParseBytes(s string) (uint64, error) {
+	for _, u := range byteUnits {
+		digits, ok := strings.CutSuffix(s, u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+		if err != nil || !(n > 0) || n*u.bytes < 1 || n*u.bytes > math.MaxInt64/2 {
+			break
+		}
+		return uint64(n * u.bytes), nil
+	}
+	return 0, fmt.Errorf("%q is no number of bytes such as 500000, 64kB, 8GB or 2GiB", s)
+}
