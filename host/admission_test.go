@@ -197,7 +197,8 @@ func TestAdmissionIsPartOfTheStateAndSurvivesARestart(t *testing.T) {
 	}
 }
 
-// Whatever the owner and the nodes send, a present member of a run with a list is always one whom the list allows.
+// Whatever the owner and the nodes send, a present member of a run with a list is always one whom
+// the list allows.
 func TestMembersAreAlwaysAllowed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChain(t)

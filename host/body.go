@@ -23,9 +23,9 @@ type CreatePool struct {
 	Least uint64 // least first loan of a lender
 	// Keys that may stake from the pool besides the operator, in order; at most WorkersMax.
 	Workers []key.Public
-	// Names of the runs that the pool's tokens may be staked in, in order; 1 to PoolRunsMax, and each
-	// exists. An operator could stake in a run of its own making, and take the stake through that
-	// run's treasury: lenders see beforehand which runs these are.
+	// Names of the runs that the pool's tokens may be staked in, in order; 1 to PoolRunsMax, and
+	// each exists. An operator could stake in a run of its own making, and take the stake through
+	// that run's treasury: lenders see beforehand which runs these are.
 	Runs []string
 }
 

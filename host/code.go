@@ -23,7 +23,7 @@ const (
 	CodeAccountsFull Code = 8  // too many keys in use; try again later
 	CodeBadName      Code = 16 // the name cannot be a run's
 	CodeUnknownRun   Code = 17 // there is no run of that name
-	CodeRunExists    Code = 18 // the name is taken
+	CodeRunExists    Code = 18 // the name is taken, or was taken
 	CodeRunsFull     Code = 19 // no room for one more run
 	CodeNotCreator   Code = 20 // the sender may not create runs on this chain
 	CodeNotOwner     Code = 21 // the configuration names another owner than the sender
@@ -53,12 +53,14 @@ const (
 	CodeReplicasFull   Code = 44 // no room for one more replica
 	CodeSeat           Code = 45 // the replica's seat does not allow it
 
+	CodeRunOpen Code = 46 // the run has not finished, or what it owes is not certain yet
+
 	CodeCoordinator Code = 256 // the first of the coordinator's own errors
 )
 
 // String returns the meaning of the code.
 func (c Code) String() string {
-	if c <= CodeSeat && codeTexts()[c] != "" {
+	if c <= CodeRunOpen && codeTexts()[c] != "" {
 		return codeTexts()[c]
 	}
 	if c >= CodeCoordinator && c < CodeCoordinator+256 {
@@ -71,7 +73,7 @@ func (c Code) String() string {
 func (c Code) Taken() bool { return c == CodeOK || c >= CodeBadName }
 
 // codeTexts returns the meaning of each code but the coordinator's.
-func codeTexts() [CodeSeat + 1]string {
+func codeTexts() [CodeRunOpen + 1]string {
 	return [...]string{
 		CodeOK:           "accepted",
 		CodeMalformed:    "malformed transaction",
@@ -84,7 +86,7 @@ func codeTexts() [CodeSeat + 1]string {
 		CodeAccountsFull: "too many keys in use, try again later",
 		CodeBadName:      "invalid run name",
 		CodeUnknownRun:   "no such run",
-		CodeRunExists:    "a run of this name exists",
+		CodeRunExists:    "there is or was a run of this name",
 		CodeRunsFull:     "no room for one more run",
 		CodeNotCreator:   "this key may not create runs on this chain",
 		CodeNotOwner:     "the configuration's owner is not the sender",
@@ -113,6 +115,8 @@ func codeTexts() [CodeSeat + 1]string {
 		CodeReplicaKey:     "not a replica's key",
 		CodeReplicasFull:   "no room for one more replica",
 		CodeSeat:           "the replica's seat does not allow that",
+
+		CodeRunOpen: "the run has not finished, or what it owes is not certain yet",
 	}
 }
 

@@ -30,6 +30,7 @@
 //	Vote       = kind 14: 32 replica | U8 seated
 //	Leave      = kind 15: 32 replica
 //	Require    = kind 16: String run | String release
+//	CloseRun   = kind 17: String run
 //
 // The signature covers all bytes before it, in the domain "entrain/tx/2" (see package key). Expires
 // is in milliseconds since 1970. For example, the announcement of no addresses for run "a" on chain
@@ -50,9 +51,9 @@
 // the hash of the state, the Merkle root over
 //
 //	genesis | mark | nonces | root of 256 buckets of purses | pools | replicas |
-//	root of the runs, in order of names
+//	root of the runs, in order of names | receipts of closed runs
 //
-// A run's leaf has its name, the height of its last change, and the hashes of its state, spec,
+// A run's leaf has its name, height and time of its last change, and the hashes of its state, spec,
 // addresses, admission and history. The path to the root proves each part: see RunProof, OpenPurse,
 // OpenPools, OpenReplicas. The mark is height, time and seed of the last block that changed any
 // other leaf. So a block that changes nothing changes no hash, and CometBFT, which makes a block to
@@ -104,6 +105,15 @@
 // The owner can also name the oldest release of the program that takes part (Require). The programs
 // compare their own version with it.
 //
+// # The end of a run
+//
+// The owner of a run pays a deposit for its place (Host.RunDeposit). When the run has finished, by
+// its last step or by the owner's coordinator.End, and all that it owes is certain, CloseRun pays
+// members, validators and, with the rest of the treasury and the deposit, the owner. Only a Receipt
+// remains. Without the owner the chain ends a run in which nothing has changed for RunIdleMs, and
+// closes it after the same time. The chain does not use a closed run's name again while it keeps
+// the receipt or a pool's terms name the run.
+//
 // # Referees
 //
 // A run with verification needs a referee for its disputes, which the host makes from the run's
@@ -119,5 +129,6 @@
 // # Limits of this version
 //
 // Transactions cost no tokens, so only bounds (limit.go) and the limits of the API hold off a
-// flood. The genesis can name the keys that may create runs; runs are never removed.
+// flood. On a chain without tokens, and whose genesis names no creators of runs, a run costs
+// nothing either: strangers can fill the table for RunIdleFreeMs at a time.
 package host

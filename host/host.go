@@ -61,6 +61,7 @@ type Host struct {
 	bank     bank
 	replicas replicas
 	runs     []*run // in order of names
+	archive  archive
 	mark     mark
 	rest     wire.Hash // hash of all but the mark, as of the last commit
 }
@@ -75,6 +76,7 @@ type run struct {
 	referee   coordinator.Referee
 	escrow    uint64 // tokens that came with messages and were not paid out; equals state.Escrow
 	height    uint64 // of the block that changed the state last
+	changedMs uint64 // that block's time
 	admission admission
 	// frozen is a copy of live as of the last commit, which never changes: readers get it. The
 	// state's hash belongs to it.
@@ -153,6 +155,8 @@ func runOf(b Body) string {
 		return b.Run
 	case Require:
 		return b.Run
+	case CloseRun:
+		return b.Run
 	}
 	return ""
 }
@@ -175,6 +179,7 @@ func (h *Host) Begin(b Block) {
 		_ = r.state.Apply(h.env(r, key.Public{}), coordinator.Tick{})
 		h.expire(r)
 	}
+	h.closeIdle()
 	h.balanced("the block's beginning")
 }
 
@@ -232,6 +237,8 @@ func (h *Host) execute(sender key.Public, body Body) error {
 		return h.vote(sender, body)
 	case Leave:
 		return h.leave(sender, body)
+	case CloseRun:
+		return h.closeRun(sender, body)
 	}
 	panic(text("host: no rule for a body of kind ", body.kind()))
 }
@@ -263,7 +270,7 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 		return &TxError{Code: CodeNotCreator}
 	case !RunNameValid(name):
 		return refuse(CodeBadName, quote(name), ": want 1 to ", RunNameBytesMax, " of a-z, 0-9 and inner '-'")
-	case exists:
+	case exists || h.archive.find(name) >= 0 || h.bank.named(name):
 		return refuse(CodeRunExists, quote(name))
 	case c.Config.Owner != sender:
 		return refuse(CodeNotOwner, "owner ", c.Config.Owner, ", sender ", sender)
@@ -276,7 +283,10 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 	if size := h.stateBytes() + coordinator.Size(c.Limits); len(h.runs) >= RunsMax || size > StateBytesMax {
 		return refuse(CodeRunsFull, len(h.runs), " runs of ", RunsMax, "; states of ", size, " bytes of ", StateBytesMax, " with this one")
 	}
-	r := &run{name: name, spec: slices.Clone(c.Spec)}
+	if err := h.bank.mayPay(sender, h.RunDeposit()); err != nil {
+		return err
+	}
+	r := &run{name: name, spec: slices.Clone(c.Spec), changedMs: h.timeMs}
 	if err := r.appoint(c.Config, h.rules); err != nil {
 		return refuse(CodeNoReferee, err)
 	}
@@ -285,6 +295,7 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 		return refuse(CodeBadConfig, err)
 	}
 	r.live = r.state.Bytes()
+	h.bank.pay(sender, h.RunDeposit())
 	h.runs = slices.Insert(h.runs, i, r)
 	return nil
 }

@@ -237,8 +237,8 @@ func TestTransactionsOfOneKeyMayOvertake(t *testing.T) {
 	}
 }
 
-// TestNothingCountsTwice sends transactions of few keys in any order, again and again, while time passes and the host is
-// saved and restored.
+// TestNothingCountsTwice sends transactions of few keys in any order, again and again, while time
+// passes and the host is saved and restored.
 func TestNothingCountsTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChain(t)
@@ -320,8 +320,8 @@ func TestAddressesOfMembersAreKept(t *testing.T) {
 	}
 }
 
-// Strangers' keys cost nothing. When they have filled the table of accounts, keys that the chain knows still
-// find a place in it: a member that could not defend itself would lose its stake.
+// Strangers' keys cost nothing. When they have filled the table of accounts, keys that the chain
+// knows still find a place in it: a member that could not defend itself would lose its stake.
 func TestStrangersDoNotKeepMembersOut(t *testing.T) {
 	c := newBankChain(t, 1000, "rich")
 	c.accept(c.tx("owner", createRun("demo", "owner", 4)), c.tx("ann", send("demo", coordinator.Join{})))

@@ -32,6 +32,13 @@ const (
 	// filled it; see Host.known.
 	accountsAllMax = AccountsMax + PursesMax + RunsMax*coordinator.MembersMax
 
+	// RunIdleMs is how long nothing changes in a run until it is ended, and, once it has finished,
+	// closed: 30 days. RunIdleFreeMs is the same for a run that nobody has worked on, where anybody
+	// can create one without a deposit: 2 days.
+	RunIdleMs     = 30 * 24 * 3600 * 1000
+	RunIdleFreeMs = 2 * 24 * 3600 * 1000
+	// ClosedMax bounds the receipts of closed runs that a chain keeps (3 MB when full).
+	ClosedMax = 1 << 14
 	// RunsMax bounds the coordinators that every block ticks.
 	RunsMax = 64
 	// StateBytesMax bounds the memory of all coordinators together, since every replica holds it

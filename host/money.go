@@ -290,8 +290,9 @@ func (h *Host) balanced(after string) {
 func (h *Host) checkSupply() error {
 	left := h.bank.supply
 	parts := []uint64{h.bank.inPurses, h.bank.inPools, h.replicas.tokens()}
+	deposit := h.RunDeposit()
 	for _, r := range h.runs {
-		parts = append(parts, r.escrow)
+		parts = append(parts, r.escrow, deposit)
 	}
 	for _, n := range parts {
 		if n > left {

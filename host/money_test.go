@@ -79,7 +79,8 @@ func TestStakeComesWithTheJoinAndGoesBackAfterwards(t *testing.T) {
 	}
 }
 
-// TestAClaimMakesNoTinyPurse claims for a payee who has nothing, on a chain where a purse begins with 128 tokens.
+// TestAClaimMakesNoTinyPurse claims for a payee who has nothing, on a chain where a purse begins
+// with 128 tokens.
 func TestAClaimMakesNoTinyPurse(t *testing.T) {
 	c := newBankChain(t, 1<<32, "ann", "bob")
 	run := stakeRun()
@@ -203,8 +204,8 @@ func TestPlacesOfPoolsAreBounded(t *testing.T) {
 	c.holds("op", 1_000_000-PoolsMax)
 }
 
-// An operator who could stake in a run of its own making would have its member convicted there, and take
-// what was lent through that run's treasury.
+// An operator who could stake in a run of its own making would have its member convicted there, and
+// take what was lent through that run's treasury.
 func TestAPoolStakesOnlyInTheRunsOfItsTerms(t *testing.T) {
 	c := newBankChain(t, 1000, "op", "ann")
 	terms := CreatePool{Name: "pool", Runs: []string{"demo"}, Workers: []key.Public{public("hand")}}
@@ -215,7 +216,7 @@ func TestAPoolStakesOnlyInTheRunsOfItsTerms(t *testing.T) {
 		bad.Runs = runs
 		c.want(CodePoolTerms, c.tx("op", bad))
 	}
-	c.accept(c.tx("op", terms), c.tx("ann", Lend{Pool: "pool", Amount: 500}), c.tx("op", createRun("own", "op", 4)))
+	c.accept(c.tx("op", terms), c.tx("ann", Lend{Pool: "pool", Amount: 500}), c.tx("owner", createRun("own", "owner", 4)))
 	stake := RunMessage{Run: "own", Value: 500, From: "pool", Message: coordinator.Append(nil, coordinator.Join{})}
 	c.want(CodePoolTerms, c.tx("op", stake))
 	c.want(CodePoolTerms, c.tx("hand", stake))
@@ -228,8 +229,11 @@ func TestAPoolStakesOnlyInTheRunsOfItsTerms(t *testing.T) {
 }
 
 // equivocation is the proof that somebody signed twice.
-func (c *chain) equivocation(who string) coordinator.Equivocation {
-	v, _ := c.host.View("demo")
+func (c *chain) equivocation(run, who string) coordinator.Equivocation {
+	v, ok := c.host.View(run)
+	if !ok {
+		return coordinator.Equivocation{}
+	}
 	i, _ := v.State.Find(public(who))
 	one := coordinator.Commitment{Run: v.State.ID(), Round: 1, Member: i}
 	two := one
@@ -244,9 +248,9 @@ func TestSlashedStakeStaysInTheRun(t *testing.T) {
 		c.tx("op", CreatePool{Runs: []string{"demo"}, Name: "pool", OwnBP: 5000}), c.tx("op", Lend{Pool: "pool", Amount: 300}), c.tx("eve", Lend{Pool: "pool", Amount: 300}),
 		c.tx("op", bring(400, "pool", coordinator.Join{})),
 	)
-	c.want(codeValue, c.tx("bob", bring(1, "", c.equivocation("ann"))))
-	c.want(CodeOK, c.tx("bob", bring(0, "", c.equivocation("ann"))))
-	c.want(CodeCoordinator+Code(coordinator.ErrEjected), c.tx("bob", bring(0, "", c.equivocation("ann"))))
+	c.want(codeValue, c.tx("bob", bring(1, "", c.equivocation("demo", "ann"))))
+	c.want(CodeOK, c.tx("bob", bring(0, "", c.equivocation("demo", "ann"))))
+	c.want(CodeCoordinator+Code(coordinator.ErrEjected), c.tx("bob", bring(0, "", c.equivocation("demo", "ann"))))
 	v, _ := c.host.View("demo")
 	ann, bob := c.member("ann"), c.member("bob")
 	if got := ann.Stake + ann.Balance + bob.Stake + bob.Balance + v.State.Treasury() + c.member("op").Stake; got != 651 || c.escrow() != 651 || ann.Stake != 0 {
@@ -259,8 +263,9 @@ func TestSlashedStakeStaysInTheRun(t *testing.T) {
 		c.want(CodeOK, c.tx("bob", bring(0, "", coordinator.Claim{})))
 		c.holds("bob", 900+reward)
 	}
-	// The pool's machine is convicted: what was staked is its lenders' loss, what was not goes back to them.
-	c.accept(c.tx("bob", bring(0, "", c.equivocation("op"))), c.tx("op", ClosePool{Pool: "pool"}))
+	// The pool's machine is convicted: what was staked is its lenders' loss, what was not goes back
+	// to them.
+	c.accept(c.tx("bob", bring(0, "", c.equivocation("demo", "op"))), c.tx("op", ClosePool{Pool: "pool"}))
 	c.accept(c.tx("eve", Collect{Pool: "pool"}), c.tx("op", Collect{Pool: "pool"}), c.tx("op", ClosePool{Pool: "pool"}))
 	c.holds("eve", 800)
 	c.holds("op", 800)

@@ -55,6 +55,7 @@ func CheckHistory(before merkle.Tree, changes []Change, of RunProof) (merkle.Tre
 // RunProof is everything of a run that enters the hash of the chain's state, and the path there.
 type RunProof struct {
 	Changed   uint64    // height of the block that changed the coordinator's state last
+	ChangedMs uint64    // that block's time
 	State     wire.Hash // of the coordinator
 	Spec      wire.Hash // SpecHash
 	Peers     wire.Hash
@@ -69,7 +70,7 @@ type RunProof struct {
 
 func (r *run) proof() RunProof {
 	return RunProof{
-		Changed: r.height, State: r.hash, Spec: SpecHash(r.spec), Peers: r.peers.sum(), Admission: r.admission.sum(),
+		Changed: r.height, ChangedMs: r.changedMs, State: r.hash, Spec: SpecHash(r.spec), Peers: r.peers.sum(), Admission: r.admission.sum(),
 		Changes: r.history.Len(), History: r.history.Root(),
 	}
 }
@@ -80,7 +81,7 @@ func (p RunProof) leaf(name string) wire.Hash {
 }
 
 func (p RunProof) body(dst []byte) []byte {
-	dst = wire.AppendHash(wire.AppendHash(wire.AppendU64(dst, p.Changed), p.State), p.Spec)
+	dst = wire.AppendHash(wire.AppendHash(wire.AppendU64(wire.AppendU64(dst, p.Changed), p.ChangedMs), p.State), p.Spec)
 	dst = wire.AppendHash(wire.AppendHash(dst, p.Peers), p.Admission)
 	return wire.AppendHash(wire.AppendU64(dst, p.Changes), p.History)
 }
@@ -133,7 +134,7 @@ func (p RunProof) Append(dst []byte) []byte {
 
 // ReadRunProof reads what Append wrote.
 func ReadRunProof(r *wire.Reader) RunProof {
-	p := RunProof{Changed: r.U64(), State: r.Hash(), Spec: r.Hash(), Peers: r.Hash(), Admission: r.Hash()}
+	p := RunProof{Changed: r.U64(), ChangedMs: r.U64(), State: r.Hash(), Spec: r.Hash(), Peers: r.Hash(), Admission: r.Hash()}
 	p.Changes, p.History = r.U64(), r.Hash()
 	p.index, p.count = uint64(r.U8()), uint64(r.U8())
 	p.way, p.top = readWay(r), readWay(r)

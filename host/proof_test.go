@@ -16,7 +16,7 @@ func provable(t testing.TB) *chain {
 	t.Helper()
 	c := newSeats(t, 1<<24, "a", "b")
 	for _, run := range []string{"one", "two", "three"} {
-		c.accept(c.tx("owner", createRun(run, "owner", 4)), c.tx("ann", Announce{Run: run, Addrs: []string{"/" + run}}))
+		c.accept(c.tx("op-a", createRun(run, "op-a", 4)), c.tx("ann", Announce{Run: run, Addrs: []string{"/" + run}}))
 	}
 	c.accept(c.tx("op-a", CreatePool{Runs: []string{"one"}, Name: "pool", Least: 1}), c.tx("op-b", Transfer{To: public("ann"), Amount: 12345}))
 	c.accept(c.tx("ann", send("two", coordinator.Join{})))
@@ -62,7 +62,8 @@ func TestPartsOfTheStateAreProven(t *testing.T) {
 	}
 }
 
-// TestFalsePartsAreNotProven changes every byte of every answer: whoever reads it sees the same, or is led to another hash.
+// TestFalsePartsAreNotProven changes every byte of every answer: whoever reads it sees the same, or
+// is led to another hash.
 func TestFalsePartsAreNotProven(t *testing.T) {
 	c := provable(t)
 	root := c.host.Hash()
@@ -113,7 +114,8 @@ func TestFalsePartsAreNotProven(t *testing.T) {
 	}
 }
 
-// TestAHistoryIsProvenForEver checks each state a run was in against the newest proof, whatever became of the blocks.
+// TestAHistoryIsProvenForEver checks each state a run was in against the newest proof, whatever
+// became of the blocks.
 func TestAHistoryIsProvenForEver(t *testing.T) {
 	c := newChain(t)
 	var changes []Change

@@ -28,7 +28,8 @@ func stakeOf(t testing.TB, replica, operator string, amount uint64) Stake {
 	return Stake{Replica: public(replica), Amount: amount, Chance: c, Consent: Consent(privateKey(replica), testChain, public(operator), c)}
 }
 
-// newSeats makes a chain whose replicas, each of an operator with a name like its own and so many tokens behind it, have seats.
+// newSeats makes a chain whose replicas, each of an operator with a name like its own and so many
+// tokens behind it, have seats.
 func newSeats(t testing.TB, stake uint64, replicas ...string) *chain {
 	t.Helper()
 	g := Genesis{Chain: testChain, TimeMs: genesisMs}
@@ -133,8 +134,8 @@ func TestWhoVotesTwiceLosesItsStakeToTheOthers(t *testing.T) {
 	c.want(CodeSeat, c.tx("op-a", Vote{Replica: public("b"), Seated: true}))
 }
 
-// TestReplicasKeepCount lets operators do anything, and compares after every block what there is with what there was; the
-// host itself panics if tokens are lost.
+// TestReplicasKeepCount lets operators do anything, and compares after every block what there is
+// with what there was; the host itself panics if tokens are lost.
 func TestReplicasKeepCount(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e"}

@@ -8,7 +8,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-const hostVersion = 6 // of Append's format
+const hostVersion = 7 // of Append's format
 
 // Append appends the whole state as of the last commit, from which ParseHost makes an equal host.
 // It must not be called between Begin and Commit.
@@ -28,14 +28,14 @@ func (h *Host) Append(dst []byte) []byte {
 			panic("host: append of a host within a block")
 		}
 		dst = wire.AppendString(dst, r.name)
-		dst = wire.AppendU64(dst, r.height)
+		dst = wire.AppendU64(wire.AppendU64(dst, r.height), r.changedMs)
 		dst = wire.AppendVar(dst, r.spec)
 		dst = wire.AppendVar(dst, r.frozen)
 		dst = r.peers.append(dst)
 		dst = r.admission.append(dst)
 		dst = r.history.Append(dst)
 	}
-	return dst
+	return h.archive.append(dst)
 }
 
 // ParseHost reads what Append wrote. It is strict: what it accepts has no other encoding. The
@@ -67,11 +67,12 @@ func ParseHost(b []byte, rules Rules) (*Host, error) {
 		if err != nil {
 			return nil, failed("ledger state: run ", quote(e.name), ": ", err)
 		}
-		if k := len(h.runs); k > 0 && h.runs[k-1].name >= e.name || e.height > h.height {
+		if k := len(h.runs); k > 0 && h.runs[k-1].name >= e.name || e.height > h.height || e.changedMs > h.timeMs {
 			r.Fail(wire.ErrNotCanonical)
 		}
 		h.runs = append(h.runs, e)
 	}
+	h.archive = parseArchive(&r)
 	if err := r.Done().OrNil(); err != nil {
 		return nil, failed("ledger state: ", err)
 	}
@@ -89,7 +90,7 @@ func ParseHost(b []byte, rules Rules) (*Host, error) {
 }
 
 func parseRun(r *wire.Reader, rules Rules) (*run, error) {
-	e := &run{name: r.String(RunNameBytesMax), height: r.U64()}
+	e := &run{name: r.String(RunNameBytesMax), height: r.U64(), changedMs: r.U64()}
 	e.spec = slices.Clone(r.Var(SpecBytesMax))
 	e.live = slices.Clone(r.Var(StateBytesMax))
 	e.peers = parsePeers(r)

@@ -18,7 +18,8 @@ const (
 	leafPools    = 4
 	leafReplicas = 5
 	leafRuns     = 6
-	leafCount    = 7
+	leafClosed   = 7
+	leafCount    = 8
 )
 
 // mark is the last block that changed anything. It brings into the hash what changes with every
@@ -40,7 +41,7 @@ func readMark(r *wire.Reader) mark { return mark{height: r.U64(), timeMs: r.U64(
 func (h *Host) Commit() wire.Hash {
 	for _, r := range h.runs {
 		if !same(r.live, r.frozen) {
-			r.height = h.height
+			r.height, r.changedMs = h.height, h.timeMs
 			r.freeze()
 			r.history.Add(Change{Height: h.height, TimeMs: h.timeMs, Hash: r.hash}.leaf())
 		}
@@ -68,6 +69,7 @@ func (h *Host) roots() (rest wire.Hash, leaves []wire.Hash) {
 	leaves[leafPurses], leaves[leafPools] = h.bank.sums()
 	leaves[leafReplicas] = h.replicas.sum()
 	leaves[leafRuns] = merkle.Root(h.runLeaves())
+	leaves[leafClosed] = h.archive.sum()
 	rest = merkle.Root(leaves)
 	leaves[leafMark] = wire.Sum("entrain/ledger/mark", h.mark.append(nil))
 	return rest, leaves
@@ -96,7 +98,7 @@ func (r *run) freeze() {
 func (h *Host) Due(nowMs uint64) bool {
 	nowMs = max(h.timeMs, nowMs)
 	for _, r := range h.runs {
-		if r.frozen != nil && (r.state.CountsBlocks() || r.expires(nowMs) || h.ticks(r, nowMs)) {
+		if r.frozen != nil && (r.state.CountsBlocks() || r.expires(nowMs) || h.idle(r, nowMs) || h.ticks(r, nowMs)) {
 			return true
 		}
 	}

@@ -26,6 +26,7 @@ const (
 	kindVote       = 14
 	kindLeave      = 15
 	kindRequire    = 16
+	kindCloseRun   = 17
 )
 
 // Tx is a transaction. The package comment shows its bytes.
@@ -41,7 +42,7 @@ type Tx struct {
 }
 
 // Body is what a transaction does: CreateRun, Announce, RunMessage, Transfer, CreatePool, Lend,
-// Collect, ClosePool, ClaimFor, Admit, Delegate, Revoke, Require, Stake, Vote or Leave.
+// Collect, ClosePool, ClaimFor, Admit, Delegate, Revoke, Require, Stake, Vote, Leave or CloseRun.
 type Body interface {
 	kind() uint8
 	append(dst []byte) []byte
@@ -188,6 +189,8 @@ func readBody(kind uint8, r *wire.Reader) (Body, error) {
 		return Vote{Replica: readKey(r), Seated: r.Bool()}, nil
 	case kindLeave:
 		return Leave{Replica: readKey(r)}, nil
+	case kindCloseRun:
+		return CloseRun{Run: readName(r)}, nil
 	}
 	return nil, wire.ErrUnknownKind
 }

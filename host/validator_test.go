@@ -14,8 +14,8 @@ func scoredRun() CreateRun {
 	return r
 }
 
-// A validator's stake comes with its registration and goes back when it leaves, or at once when a higher one takes its seat; what
-// registering as a member costs stays in the run.
+// A validator's stake comes with its registration and goes back when it leaves, or at once when a
+// higher one takes its seat; what registering as a member costs stays in the run.
 func TestValidatorsStakeComesAndGoes(t *testing.T) {
 	c := newBankChain(t, 1000, "ann", "bob", "val", "vic")
 	c.accept(c.tx("owner", scoredRun()))
@@ -50,8 +50,8 @@ func TestValidatorsStakeComesAndGoes(t *testing.T) {
 	}
 }
 
-// A validator does not leave with too few tokens for a purse, but they do not keep its seat either: to
-// who loses it they are lost.
+// A validator does not leave with too few tokens for a purse, but they do not keep its seat either:
+// to who loses it they are lost.
 func TestAValidatorMakesNoTinyPurse(t *testing.T) {
 	c := newBankChain(t, 1<<40, "val", "vic")
 	c.accept(c.tx("owner", scoredRun()))

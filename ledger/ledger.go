@@ -76,6 +76,8 @@ type Chain interface {
 	Pool(ctx context.Context, name string) (host.Pool, error)
 	// Runs summarizes all runs, in order of names.
 	Runs(ctx context.Context) ([]RunStatus, error)
+	// Closed returns the receipts of closed runs, oldest first.
+	Closed(ctx context.Context) ([]host.Receipt, error)
 	// Admission returns who may take part in a run. The error is ErrUnknownRun when there is no
 	// such run.
 	Admission(ctx context.Context, run string) (host.Admission, error)

@@ -18,10 +18,10 @@ import (
 )
 
 func runCommand(c console) *cobra.Command {
-	return group("run", "Create a run, and decide who takes part",
-		`A run trains one model. The key that creates it owns it: the owner decides who takes part, and may pause and
-resume the run. Nobody can change its specification.`,
-		runCreateCommand(c), runShowCommand(c), runTicketCommand(c), runAllowCommand(c), runPauseCommand(c))
+	return group("run", "Create a run, decide who takes part, and close it",
+		`A run trains one model. The key that creates it owns it: the owner decides who takes part, and may pause,
+change, end and close the run. Nobody can change its specification.`,
+		runCreateCommand(c), runShowCommand(c), runTicketCommand(c), runAllowCommand(c), runPauseCommand(c), runCloseCommand(c))
 }
 
 func runCreateCommand(c console) *cobra.Command {
@@ -30,8 +30,10 @@ func runCreateCommand(c console) *cobra.Command {
 		Use:   "create -f FILE",
 		Short: "Create a run from its specification",
 		Long: `Creates a run from its specification, a TOML file; examples/run.toml explains every key. The run
-belongs to the key that creates it. With --dry-run it creates nothing and asks no chain: it checks the
-specification, and shows learning rate and batch size over the steps and what a member needs.
+belongs to the key that creates it, which pays a deposit for its place on the chain (a 16384th of all
+tokens; none where the chain names who may create runs) and gets it back when the run is closed. With
+--dry-run it creates nothing and asks no chain: it checks the specification, and shows learning rate and
+batch size over the steps and what a member needs.
 
 If data.manifest is left empty, the hash of the data set in data.location (or --data) is filled in. What
 is published, and read by every participant, is then the specification with everything spelled out.
@@ -166,16 +168,29 @@ func runShowCommand(c console) *cobra.Command {
 func runPauseCommand(c console) *cobra.Command {
 	var a acting
 	var resume bool
+	var terms runTerms
 	cmd := &cobra.Command{
-		Use: "pause RUN", Short: "Pause a run, or end its pause",
+		Use: "pause RUN", Short: "Pause a run, change it in its pause, or end the pause",
 		Long: `Asks the run to pause. In the middle of an epoch it first drains: it applies the results in flight and makes a
 checkpoint. Members stay, and nothing is lost. With --end a paused run continues, with an epoch that
 begins once enough members are there.
 
+With --rate, --round and the like it changes the pay and the times of a paused run. Points earned so far are
+paid at the old rate, so the treasury must have enough for them. What is not named stays as it is. A lower rate
+or a shorter time is a change for the worse: the pause does not end for a day, in which members can leave
+without a loss.
+
 Only the run's owner may.`,
-		Example: "  entrain run pause my-run\n  entrain run pause my-run --end",
+		Example: "  entrain run pause my-run\n  entrain run pause my-run --rate 20 --round 5m\n  entrain run pause my-run --end",
 		Args:    needRun, ValidArgsFunction: c.completeRuns, SuggestFor: []string{"resume"},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if terms != (runTerms{}) {
+				if err := c.change(cmd.Context(), a, args[0], terms); err != nil {
+					return fmt.Errorf("change run %q: %w", args[0], err)
+				}
+				c.say("changed run %q; it goes on with: entrain run pause %s --end", args[0], args[0])
+				return nil
+			}
 			body, verb, done := host.ToRun(args[0], coordinator.Pause{}), "pause", "paused; it stops when the epoch has drained"
 			if resume {
 				body, verb, done = host.ToRun(args[0], coordinator.Resume{}), "resume", "resumed"
@@ -188,6 +203,7 @@ Only the run's owner may.`,
 		},
 	}
 	a.flags(cmd)
+	terms.flags(cmd)
 	cmd.Flags().BoolVar(&resume, "end", false, "end the pause")
 	return cmd
 }

@@ -59,7 +59,7 @@ func TestTokensFromTheCommandLine(t *testing.T) {
 	}
 	home := filepath.Join(dir, "chain")
 	s.ok("chain", "init", "--home", home, "--chain-id", "tokens", "--api", "127.0.0.1:0", "--block", "20ms",
-		"--key", file("owner"), "--supply", "10000", "--allocate", public["ann"]+"=3000", "--allocate", public["owner"]+"=1")
+		"--key", file("owner"), "--supply", "10000", "--allocate", public["ann"]+"=3000", "--allocate", public["owner"]+"=1", "--creator", public["owner"])
 	s.chainOf(home)
 	s.has(public["owner"], 7000)
 	s.has(public["ann"], 3000)
@@ -106,6 +106,20 @@ func TestTokensFromTheCommandLine(t *testing.T) {
 	}
 	if out := s.ok("status", "paid"); !strings.Contains(out, "treasury 500, pays 3 a point") {
 		t.Errorf("got %s", out)
+	}
+
+	s.ok("run", "pause", "paid", "--key", file("owner"))
+	s.ok("run", "pause", "paid", "--rate", "4", "--round", "20m", "--key", file("owner"))
+	if out := s.ok("status", "paid"); !strings.Contains(out, "treasury 500, pays 4 a point") {
+		t.Errorf("got %s", out)
+	}
+	s.ok("run", "close", "paid", "--refund", "100", "--key", file("owner"))
+	s.has(public["owner"], 6600)
+	s.fails([]string{"run", "close", "paid", "--refund", "401", "--key", file("owner")}, "beyond what members and validators have earned")
+	s.ok("run", "close", "paid", "--key", file("owner"))
+	s.fails([]string{"run", "close", "paid", "--key", file("owner")}, "what it owes is not certain yet")
+	if out := s.ok("run", "close", "--list", "--json"); out != "" {
+		t.Errorf("closed runs: %s", out)
 	}
 }
 

@@ -196,7 +196,8 @@ func (m *Market) found() (err error) {
 		accounts = append(accounts, host.Allocation{Key: JudgeKey(i).Public(), Amount: j.stake()})
 	}
 	sortAllocations(accounts)
-	m.Chain, err = ledgermem.New(m.Clock, ledgermem.Options{Seed: cfg.Seed, Genesis: host.Genesis{Chain: chainID, Accounts: accounts}})
+	genesis := host.Genesis{Chain: chainID, Accounts: accounts, Creators: []key.Public{owner.Public()}}
+	m.Chain, err = ledgermem.New(m.Clock, ledgermem.Options{Seed: cfg.Seed, Genesis: genesis})
 	if err != nil {
 		return err
 	}

@@ -308,7 +308,7 @@ func (n *network) fanout() int {
 
 // genesis gives every client twice its stake, and the owner what the run pays out.
 func (n *network) genesis() host.Genesis {
-	g := host.Genesis{Chain: "sim"}
+	g := host.Genesis{Chain: "sim", Creators: []key.Public{n.owner.Public()}}
 	if n.cfg.Verification == 0 {
 		return g
 	}

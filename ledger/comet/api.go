@@ -93,6 +93,7 @@ func (a *api) routes() http.Handler {
 	mux.HandleFunc("GET /v1/runs/{run}/admission", a.admission)
 	mux.HandleFunc("GET /v1/accounts/{key}", a.account)
 	mux.HandleFunc("GET /v1/pools", a.pools)
+	mux.HandleFunc("GET /v1/closed", a.closed)
 	mux.HandleFunc("GET /v1/pools/{pool}", a.ofPool)
 	mux.HandleFunc("POST /v1/txs", a.submit)
 	mux.HandleFunc("GET /v1/runs/{run}/history", a.changes)

@@ -187,8 +187,9 @@ func TestAnswersForPeople(t *testing.T) {
 	}
 }
 
-// TestNothingIsBurntWhenNothingHappens watches a chain with a run that waits for members: it has no deadline. Ticks at which
-// nothing is due make no blocks; and the block that proves the last change is the last one.
+// TestNothingIsBurntWhenNothingHappens watches a chain with a run that waits for members: it has no
+// deadline. Ticks at which nothing is due make no blocks; and the block that proves the last change
+// is the last one.
 func TestNothingIsBurntWhenNothingHappens(t *testing.T) {
 	r, _ := start(t, replicaDir(t, Options{}))
 	c := newClient(t, r.Endpoint())
@@ -216,7 +217,8 @@ func TestNothingIsBurntWhenNothingHappens(t *testing.T) {
 	}
 }
 
-// TestADeadlineMakesABlock has a run whose warmup is over after a while in which nobody sends anything.
+// TestADeadlineMakesABlock has a run whose warmup is over after a while in which nobody sends
+// anything.
 func TestADeadlineMakesABlock(t *testing.T) {
 	r, _ := start(t, replicaDir(t, Options{}))
 	c := newClient(t, r.Endpoint())

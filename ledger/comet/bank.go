@@ -31,6 +31,13 @@ func (a *api) pools(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, names)
 }
 
+func (a *api) closed(w http.ResponseWriter, _ *http.Request) {
+	a.app.hostMu.RLock()
+	list := a.app.host.Closed()
+	a.app.hostMu.RUnlock()
+	reply(w, http.StatusOK, list)
+}
+
 func (a *api) ofPool(w http.ResponseWriter, r *http.Request) {
 	a.app.hostMu.RLock()
 	p, ok := a.app.host.Pool(r.PathValue("pool"))
@@ -73,6 +80,11 @@ func (c *Client) Pool(ctx context.Context, name string) (host.Pool, error) {
 		}
 	}
 	return host.Pool{}, ledger.ErrUnknownPool
+}
+
+// Closed returns the receipts of closed runs, proven by a header.
+func (c *Client) Closed(ctx context.Context) ([]host.Receipt, error) {
+	return provenBy(ctx, c, "/v1/proven/closed", host.OpenClosed)
 }
 
 func (c *Client) allPools(ctx context.Context) ([]host.Pool, error) {

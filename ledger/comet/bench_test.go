@@ -8,8 +8,9 @@ import (
 	"github.com/entrain-network/entrain/host"
 )
 
-// BenchmarkSubmit measures a transaction from Submit to its outcome, one at a time, on a chain with default settings: half
-// a block on average to the next one. It reports the time between blocks too.
+// BenchmarkSubmit measures a transaction from Submit to its outcome, one at a time, on a chain with
+// default settings: half a block on average to the next one. It reports the time between blocks
+// too.
 func BenchmarkSubmit(b *testing.B) {
 	dir := replicaDir(b, Options{Block: DefaultBlock})
 	r, _ := start(b, dir)

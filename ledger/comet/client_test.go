@@ -77,8 +77,8 @@ func TestClientAnswersForAnUnknownRun(t *testing.T) {
 	}
 }
 
-// TestClientTurnsToAnotherReplica has one endpoint where nobody is, one that lies about the state, one that is overloaded,
-// and one that works.
+// TestClientTurnsToAnotherReplica has one endpoint where nobody is, one that lies about the state,
+// one that is overloaded, and one that works.
 func TestClientTurnsToAnotherReplica(t *testing.T) {
 	r, _ := start(t, replicaDir(t, Options{}))
 	owner := signer("owner")

@@ -19,7 +19,8 @@ import (
 
 const testChain = "test-chain"
 
-// patience bounds what a test waits for something that must happen; only a failing test waits so long.
+// patience bounds what a test waits for something that must happen; only a failing test waits so
+// long.
 const patience = 30 * time.Second
 
 func privateKey(name string) key.Private {
@@ -160,8 +161,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// ownGoroutines returns the stacks of goroutines that this package started or is in, after they had time to end.
-// CometBFT leaves some of its own behind (its log's SIGHUP listener, sleeping routines of peers), which are not counted.
+// ownGoroutines returns the stacks of goroutines that this package started or is in, after they had
+// time to end. CometBFT leaves some of its own behind (its log's SIGHUP listener, sleeping routines
+// of peers), which are not counted.
 func ownGoroutines() string {
 	deadline := time.Now().Add(patience)
 	for {

@@ -69,7 +69,7 @@
 //	GET  /v1/headers?height=H           a header with its signatures, CometBFT's LightBlock; by
 //	                                    default the newest that proves a state
 //	GET  /v1/proven/...?trusted=T       runs/RUN, runs/RUN/spec, runs/RUN/peers, runs/RUN/admission,
-//	                                    accounts/KEY, pools, replicas, snapshot:
+//	                                    accounts/KEY, pools, closed, replicas, snapshot:
 //	                                    U32 count | count × Var header | U64 height of the header
 //	                                    that proves the answer | the answer with its proof
 //	GET  /v1/runs/RUN/spec              the bytes published with the run
@@ -77,6 +77,7 @@
 //	GET  /v1/runs/RUN/admission         host.Admission
 //	GET  /v1/accounts/KEY               ledger.Account
 //	GET  /v1/pools                      the names of all pools, in order
+//	GET  /v1/closed                     the host.Receipt of each closed run, oldest first
 //	GET  /v1/pools/POOL                 host.Pool
 //	POST /v1/txs                        the body is a transaction; answers a Receipt: 200 accepted,
 //	                                    422 refused, 202 not yet in a block

@@ -109,7 +109,8 @@ func TestDamagedFilesAreErrorsThatNameThem(t *testing.T) {
 	}
 }
 
-// populate makes a chain with a run and returns its directory after the replica has stopped, with two saved states.
+// populate makes a chain with a run and returns its directory after the replica has stopped, with
+// two saved states.
 func populate(t *testing.T) string {
 	t.Helper()
 	dir := replicaDir(t, Options{SnapshotBlocks: 2})
@@ -172,8 +173,8 @@ func TestStateWithoutItsBlocksIsAnError(t *testing.T) {
 	contains(t, r.Run(t.Context()), "start chain", dir)
 }
 
-// TestReplicaHaltsWhenItCannotWrite stands in for a full disk, once for each of the two writers: a directory in the place
-// of the file fails for root too.
+// TestReplicaHaltsWhenItCannotWrite stands in for a full disk, once for each of the two writers: a
+// directory in the place of the file fails for root too.
 func TestReplicaHaltsWhenItCannotWrite(t *testing.T) {
 	for name, c := range map[string]struct{ obstacle, want string }{
 		"state":         {filepath.Join(stateDir, hostFile+".new"), "save ledger state"},

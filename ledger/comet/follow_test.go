@@ -20,8 +20,8 @@ func freePort(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// TestAFollowerServesWhenTheValidatorIsGone has a second replica without a vote. What it has caught up with stays there to
-// read, to a client that was with the validator before.
+// TestAFollowerServesWhenTheValidatorIsGone has a second replica without a vote. What it has caught
+// up with stays there to read, to a client that was with the validator before.
 func TestAFollowerServesWhenTheValidatorIsGone(t *testing.T) {
 	t.Parallel()
 	dir := replicaDir(t, Options{Peering: freePort(t)})

@@ -113,7 +113,8 @@ func TestWatchersFollowFromWhereverTheyAre(t *testing.T) {
 	t.Logf("run of 256 members: state %d bytes, first frame %d, a join %d", len(always.state), full, delta)
 }
 
-// TestARestartedReplicaServesWatchersOfBefore has a hub that knows nothing of a watcher's state but its height.
+// TestARestartedReplicaServesWatchersOfBefore has a hub that knows nothing of a watcher's state but
+// its height.
 func TestARestartedReplicaServesWatchersOfBefore(t *testing.T) {
 	w := newWorld(t, 64)
 	same, behind := demo(), demo()
@@ -162,7 +163,7 @@ func TestFalseFramesAreRefused(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"empty":               {},
 		"kind":                change(second, 0),
-		"another state":       change(second, 1+8+8),
+		"another state":       change(second, 1+8+8+8),
 		"since":               change(second, sinceAt),
 		"height not newer":    bytes.Join([][]byte{second[:heightAt], wire.AppendU64(nil, at), second[heightAt+8:]}, nil),
 		"hash":                change(second, hashAt),

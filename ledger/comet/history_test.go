@@ -13,7 +13,8 @@ import (
 	"github.com/entrain-network/entrain/host"
 )
 
-// TestTheLogOfARunOutlivesItsBlocks has a chain that keeps twenty blocks, and a replica that came later.
+// TestTheLogOfARunOutlivesItsBlocks has a chain that keeps twenty blocks, and a replica that came
+// later.
 func TestTheLogOfARunOutlivesItsBlocks(t *testing.T) {
 	t.Parallel()
 	dir := replicaDir(t, Options{SnapshotBlocks: 5, KeepBlocks: 20, Peering: freePort(t)})

@@ -117,6 +117,11 @@ func (h *hub) prove(root wire.Hash, header uint64) {
 			f.advance(view, h.stage.timeMs)
 		}
 	}
+	for name := range h.feeds {
+		if !slices.ContainsFunc(h.stage.views, func(v host.View) bool { return v.Name == name }) {
+			delete(h.feeds, name) // closed; who watches it has its last state
+		}
+	}
 	h.settle(h.stage.outcomes)
 	h.stage.outcomes = nil
 	close(h.shown)

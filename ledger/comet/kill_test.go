@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -26,7 +27,8 @@ import (
 // childEnv makes the test binary a replica of the directory it names.
 const childEnv = "ENTRAIN_TEST_REPLICA"
 
-// runChild is the replica that TestMain becomes. It prints its endpoint and runs until it is killed.
+// runChild is the replica that TestMain becomes. It prints its endpoint and runs until it is
+// killed.
 func runChild(dir string) {
 	r, err := Open(dir, nil, nil)
 	if err != nil {
@@ -79,13 +81,14 @@ func (c *child) kill() {
 	c.cmd.Wait()
 }
 
-// TestKilledReplicaLosesNoAcknowledgedTransaction kills a replica while several clients have transactions under way,
-// whenever another few were acknowledged, and counts in the end: members, and the tokens that each has put up and has left.
+// TestKilledReplicaLosesNoAcknowledgedTransaction kills a replica while several clients have
+// transactions under way, whenever another few were acknowledged, and counts in the end: members,
+// and the tokens that each has put up and has left.
 func TestKilledReplicaLosesNoAcknowledgedTransaction(t *testing.T) {
 	t.Parallel()
 	const kills, senders, joins = 5, 4, 100
 	const has, stake = 10, 3
-	o := Options{SnapshotBlocks: 7, KeepBlocks: 100}
+	o := Options{SnapshotBlocks: 7, KeepBlocks: 100, Creators: []key.Public{signer("owner").Key.Public()}}
 	for i := range joins {
 		o.Accounts = append(o.Accounts, host.Allocation{Key: signer(fmt.Sprint("member ", i)).Key.Public(), Amount: has})
 	}

@@ -325,7 +325,8 @@ func TestAnotherChainOfTheSameNameIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestFalseAnswersAreCaughtAndTheEndpointLeft has endpoints that answer with something else of the same chain, or an old state.
+// TestFalseAnswersAreCaughtAndTheEndpointLeft has endpoints that answer with something else of the
+// same chain, or an old state.
 func TestFalseAnswersAreCaughtAndTheEndpointLeft(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 1)

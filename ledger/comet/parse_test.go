@@ -9,7 +9,8 @@ import (
 	"github.com/entrain-network/entrain/host"
 )
 
-// A genesis that is taken is one that a host starts from, and names its replicas as the engine does.
+// A genesis that is taken is one that a host starts from, and names its replicas as the engine
+// does.
 func FuzzParseGenesis(f *testing.F) {
 	f.Add([]byte(`{`))
 	f.Add([]byte(`{"chain_id":"a","app_state":{}}`))

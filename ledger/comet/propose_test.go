@@ -75,7 +75,8 @@ func TestProposalsThatNoHonestProposerMakesAreRefused(t *testing.T) {
 	}
 }
 
-// TestAProposerCannotChooseASeed makes all the blocks that a proposer could make of some transactions: the seed is one.
+// TestAProposerCannotChooseASeed makes all the blocks that a proposer could make of some
+// transactions: the seed is one.
 func TestAProposerCannotChooseASeed(t *testing.T) {
 	a, self := proposer(t)
 	var seeds []wire.Hash

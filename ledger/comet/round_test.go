@@ -11,8 +11,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// TestAWatcherFollowsARoundOfALargeRun plays a whole round of 256 members and 32 witnesses, and measures what a client
-// receives. A client must not be sent the whole state (some 100 KB) at every report.
+// TestAWatcherFollowsARoundOfALargeRun plays a whole round of 256 members and 32 witnesses, and
+// measures what a client receives. A client must not be sent the whole state (some 100 KB) at every
+// report.
 func TestAWatcherFollowsARoundOfALargeRun(t *testing.T) {
 	const members = 256
 	w := newWorld(t, members)

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
+)
+
+func runCloseCommand(c console) *cobra.Command {
+	var a acting
+	var list, asJSON bool
+	var refund string
+	cmd := &cobra.Command{
+		Use:   "close RUN",
+		Short: "End a run, and remove it once everybody can be paid",
+		Long: `Ends a run that is not finished: in the middle of an epoch it first drains. A finished run is removed from the
+chain, a day after its end and when its members' stakes are free; say it again then. All stakes, rewards and
+points that were not claimed are paid to members and validators, and the rest of the treasury and the deposit
+to you. If the treasury is too small for all points, each point gets the same part of it.
+
+A receipt of the run remains (--list), and its name is not used again. The chain itself ends a run in which
+nothing has changed for 30 days, and removes one that has been finished for so long. Only the run's owner may
+do so before.
+
+--refund only takes tokens back from the treasury of a run that is paused or finished, as far as nobody has
+earned them: it keeps what it needs for points not paid yet, and for periods of scores not settled.`,
+		Example: "  entrain run close my-run\n  entrain run close my-run --refund 1000000\n  entrain run close --list",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return cobra.NoArgs(cmd, args)
+			}
+			return needRun(cmd, args)
+		},
+		ValidArgsFunction: c.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return c.listClosed(cmd.Context(), a.chain, asJSON)
+			}
+			if refund != "" {
+				return c.refund(cmd.Context(), a, args[0], refund)
+			}
+			over := false
+			err := c.act(cmd.Context(), a, func(l ledger.Chain, _ key.Public) (host.Body, error) {
+				p, err := onchain.GetRun(cmd.Context(), l, args[0])
+				if err != nil {
+					return nil, err
+				}
+				if over = p.Snapshot.State.Phase() == coordinator.Finished; over {
+					return host.CloseRun{Run: args[0]}, nil
+				}
+				return host.ToRun(args[0], coordinator.End{}), nil
+			})
+			if err != nil {
+				return fmt.Errorf("close run %q: %w", args[0], err)
+			}
+			if over {
+				c.say("closed run %q; everybody is paid", args[0])
+			} else {
+				c.say("run %q ends; when it is over for a day, and stakes are free, say again: entrain run close %s", args[0], args[0])
+			}
+			return nil
+		},
+	}
+	a.flags(cmd)
+	cmd.Flags().StringVar(&refund, "refund", "", "`tokens` to take back from the treasury, and nothing else")
+	cmd.Flags().BoolVar(&list, "list", false, "list the receipts of closed runs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "with --list: print a JSON object for each")
+	return cmd
+}
+
+// listClosed prints the receipts of closed runs.
+func (c console) listClosed(ctx context.Context, chain []string, asJSON bool) error {
+	client, err := c.dial(ctx, chain, nil)
+	if err != nil {
+		return err
+	}
+	list, err := client.Closed(ctx)
+	if err := errors.Join(err, client.Close()); err != nil {
+		return err
+	}
+	if asJSON {
+		for _, r := range list {
+			if err := c.object(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "run\towner\tclosed\tsteps\tpoints\tlast state\n")
+	for _, r := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", r.Name, short(r.Owner.String()), time.UnixMilli(int64(r.TimeMs)).UTC().Format(time.DateOnly), r.Step, r.Points, short(r.State.String()))
+	}
+	return w.Flush()
+}
+
+// runTerms are the flags of what an owner may change of a paused run.
+type runTerms struct {
+	rate, emission                                   string
+	waiting, warmup, round, witness, cooldown, epoch time.Duration
+}
+
+func (t *runTerms) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&t.rate, "rate", "", "change a paused run: `tokens` for a point from now on")
+	f.StringVar(&t.emission, "emission", "", "the same: `tokens` for a period of scores; not less than before")
+	f.DurationVar(&t.waiting, "waiting", 0, "the same: least `time` to wait for members")
+	f.DurationVar(&t.warmup, "warmup", 0, "the same: longest `time` of a warmup")
+	f.DurationVar(&t.round, "round", 0, "the same: longest `time` to train in a round")
+	f.DurationVar(&t.witness, "witness", 0, "the same: longest `time` to report in a round")
+	f.DurationVar(&t.cooldown, "cooldown", 0, "the same: longest `time` to write a checkpoint")
+	f.DurationVar(&t.epoch, "epoch", 0, "the same: `time` from an epoch's first round until it ends")
+}
+
+// change returns the message that sets the terms, where now are those that the run has.
+func (t runTerms) change(now coordinator.Config) (coordinator.Change, error) {
+	m := coordinator.Change{
+		Rate: now.Rate, Emission: now.Emission, WaitingMs: now.WaitingMs, WarmupMs: now.WarmupMs,
+		RoundTrainMs: now.RoundTrainMs, RoundWitnessMs: now.RoundWitnessMs, CooldownMs: now.CooldownMs, EpochMs: now.EpochMs,
+	}
+	for _, f := range []struct {
+		text string
+		to   *uint64
+	}{{t.rate, &m.Rate}, {t.emission, &m.Emission}} {
+		if f.text == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(f.text, 10, 64)
+		if err != nil {
+			return m, fmt.Errorf("%q is no amount: want a whole number of tokens", f.text)
+		}
+		*f.to = n
+	}
+	for _, f := range []struct {
+		time time.Duration
+		to   *uint64
+	}{{t.waiting, &m.WaitingMs}, {t.warmup, &m.WarmupMs}, {t.round, &m.RoundTrainMs}, {t.witness, &m.RoundWitnessMs}, {t.cooldown, &m.CooldownMs}, {t.epoch, &m.EpochMs}} {
+		if f.time < 0 {
+			return m, fmt.Errorf("%v is no length of time", f.time)
+		}
+		if f.time > 0 {
+			*f.to = uint64(f.time.Milliseconds())
+		}
+	}
+	return m, nil
+}
+
+// refund takes tokens back from a run's treasury.
+func (c console) refund(ctx context.Context, a acting, run, text string) error {
+	amount, err := parseTokens(text)
+	if err != nil {
+		return err
+	}
+	if err := c.send(ctx, a, host.ToRun(run, coordinator.Refund{Amount: amount})); err != nil {
+		return fmt.Errorf("take tokens back from run %q: %w", run, err)
+	}
+	c.say("took %s back from the treasury of run %q", tokens(amount), run)
+	return nil
+}
+
+// change sets the terms of a paused run.
+func (c console) change(ctx context.Context, a acting, run string, t runTerms) error {
+	return c.act(ctx, a, func(l ledger.Chain, _ key.Public) (host.Body, error) {
+		p, err := onchain.GetRun(ctx, l, run)
+		if err != nil {
+			return nil, err
+		}
+		m, err := t.change(p.Snapshot.State.Config())
+		return host.ToRun(run, m), err
+	})
+}
