@@ -17,8 +17,7 @@ import (
 	"github.com/entrain-network/entrain/p2p"
 )
 
-// Ask asks one peer. See p2p.Network. Beyond its own errors, done may get those of
-// the connection.
+// Ask implements p2p.Network. Besides p2p's errors, done may get those of the connection.
 func (n *Network) Ask(ctx context.Context, to key.Public, question []byte, done func([]byte, error)) {
 	question = bytes.Clone(question)
 	ok := n.start(func() {
@@ -72,8 +71,8 @@ func exchange(s network.Stream, request []byte) ([]byte, error) {
 	return readAnswer(s, nil, p2p.MaxAnswer)
 }
 
-// open opens a stream to a peer, dialing it if need be. The stream is cut when ctx
-// ends, and by cut, which must be called.
+// open opens a stream to a peer and dials it if necessary. ctx cuts the stream when it ends, and so
+// does cut, which the caller must call.
 func (n *Network) open(ctx context.Context, to key.Public, p protocol.ID) (s network.Stream, cut func(), err error) {
 	id, err := peerID(to)
 	if err != nil {
@@ -92,8 +91,8 @@ func (n *Network) open(ctx context.Context, to key.Public, p protocol.ID) (s net
 	return s, func() { stop(); s.Reset() }, nil
 }
 
-// readAnswer reads one answer of at most limit bytes into dst, which grows if need
-// be. The error may be one of p2p's or the stream's.
+// readAnswer reads one answer of at most limit bytes into dst, which it grows if necessary. The
+// error may be one of p2p's or the stream's.
 func readAnswer(r io.Reader, dst []byte, limit int) ([]byte, error) {
 	var head [p2p.AnswerHeadBytes]byte
 	if _, err := io.ReadFull(r, head[:1]); err != nil {
@@ -119,7 +118,7 @@ func readAnswer(r io.Reader, dst []byte, limit int) ([]byte, error) {
 	return dst, nil
 }
 
-// readError is a stream's error, or ErrStalled if it was its deadline.
+// readError converts a stream's error: a missed deadline becomes ErrStalled.
 func readError(err error) error {
 	var timeout interface{ Timeout() bool }
 	switch {

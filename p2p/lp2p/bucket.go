@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// UploadMin is the least limit of Options.Upload: a chunk, the largest answer, still
-// arrives well before the peer that asked gives up.
+// UploadMin is the least limit of Options.Upload. With it a chunk, the largest answer, arrives well
+// before the peer gives up.
 const UploadMin = 64 << 10
 
-// uploadPatience bounds how long an answer waits for its turn. What would wait longer
-// is refused as busy, so that the peer asks another meanwhile.
+// uploadPatience is the longest that an answer waits for its turn. A request that would wait longer
+// is refused as busy, so the peer asks another.
 const uploadPatience = 5 * time.Second
 
-// bucket shares out the bytes of a second among answers, in the order they come. Nil
-// sets no limit.
+// bucket is a token bucket that limits the bytes a second of all answers, in the order they come. A
+// nil bucket sets no limit.
 type bucket struct {
 	mu     sync.Mutex // guards what follows
 	rate   float64    // bytes a second
-	tokens float64    // bytes that may be sent at once; below 0: minus those that wait
-	at     time.Time  // when tokens was right
+	tokens float64    // bytes that may be sent at once; if negative, bytes that wait
+	at     time.Time  // time of tokens
 }
 
-// newBucket returns a bucket of rate bytes a second; 0 is no limit. It begins full, with a
-// second's worth.
+// newBucket returns a bucket of rate bytes a second; 0 means no limit. It starts with a second's
+// worth.
 func newBucket(rate uint64) *bucket {
 	if rate == 0 {
 		return nil
@@ -31,8 +31,8 @@ func newBucket(rate uint64) *bucket {
 	return &bucket{rate: float64(rate), tokens: float64(rate)}
 }
 
-// take reserves size bytes, to be sent after wait. If that would be too long, nothing is
-// reserved.
+// take reserves size bytes to be sent after wait. It reserves nothing and fails if that would be
+// too long.
 func (b *bucket) take(size int, now time.Time) (wait time.Duration, ok bool) {
 	if b == nil {
 		return 0, true

@@ -13,7 +13,7 @@ import (
 	"github.com/entrain-network/entrain/retry"
 )
 
-// Fetch gets a blob. See p2p.Network.
+// Fetch implements p2p.Network.
 func (n *Network) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
 	ok := n.start(func() { done(n.fetch(ctx, f)) })
 	if !ok {
@@ -55,11 +55,11 @@ func (n *Network) fetch(ctx context.Context, f p2p.Fetch) ([]byte, error) {
 	return d.run(ctx)
 }
 
-// errTooMany is this participant's own fault, unlike p2p.ErrBusy.
+// errTooMany reports too many fetches by this participant; p2p.ErrBusy is about a peer.
 var errTooMany = errors.New("too many fetches")
 
-// fetching drives one p2p.Download. Its machine belongs to the goroutine of run;
-// streams have goroutines of their own, which send it events.
+// fetching drives one p2p.Download. Only run's goroutine uses the machine. Each stream has a
+// goroutine, which sends events to run.
 type fetching struct {
 	network *Network
 	machine *p2p.Download
@@ -67,10 +67,10 @@ type fetching struct {
 	open    []*pull
 }
 
-// pull is a request in flight, as run sees it.
+// pull is a request in flight.
 type pull struct {
 	p2p.Request
-	last time.Time // when it last brought something
+	last time.Time // time of its last data
 	late bool
 }
 
@@ -101,8 +101,8 @@ func (d *fetching) run(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// markLate tells the machine about requests that have brought nothing for a while,
-// whether the peer is slow or not even reached.
+// markLate reports requests to the machine that have brought nothing for lateAfter, whether the
+// peer is slow or unreachable.
 func (d *fetching) markLate(now time.Time) {
 	for _, p := range d.open {
 		if !p.late && now.Sub(p.last) >= d.network.times.late {
@@ -112,8 +112,7 @@ func (d *fetching) markLate(now time.Time) {
 	}
 }
 
-// tell has event run in the goroutine of run, and returns when it has; it is false
-// if run has ended instead.
+// tell runs event in run's goroutine and waits for it. It reports false if run has ended.
 func (d *fetching) tell(ctx context.Context, event func()) bool {
 	done := make(chan struct{})
 	select {
@@ -143,7 +142,7 @@ func (d *fetching) pull(ctx context.Context, p *pull) {
 	})
 }
 
-// answers asks, again if the peer is busy, and passes on what comes.
+// answers sends a request, again if the peer is busy, and passes on what it receives.
 func (d *fetching) answers(ctx context.Context, p *pull) error {
 	for wait := busyPause; ; wait *= 2 {
 		err := d.attempt(ctx, p)

@@ -13,8 +13,8 @@ import (
 	"github.com/entrain-network/entrain/p2p"
 )
 
-// gate decides who may be connected. It is libp2p's ConnectionGater (a pre-shared
-// key would be simpler, but QUIC has none) and pubsub's Blacklist.
+// gate decides which peers may connect. It implements libp2p's ConnectionGater and pubsub's
+// Blacklist. (QUIC has no pre-shared keys, which would be simpler.)
 type gate struct {
 	open bool
 
@@ -35,7 +35,7 @@ func (g *gate) allow(ks ...key.Public) {
 	}
 }
 
-// charge is p2p.Standing's.
+// charge calls p2p.Standing.Charge for a peer.
 func (g *gate) charge(k key.Public, o p2p.Offence, now time.Time) (banned bool) {
 	g.peersMu.Lock()
 	defer g.peersMu.Unlock()
@@ -65,11 +65,11 @@ func (g *gate) allowsID(id peer.ID) bool {
 	return err == nil && g.allows(k)
 }
 
-// Add is pubsub's wish to block a peer; it has none of its own.
+// Add implements pubsub.Blacklist. It does nothing: only offences ban peers.
 func (g *gate) Add(peer.ID) bool { return false }
 
-// Contains reports whether gossip from or by a peer is to be dropped unseen: only the
-// banned, since messages of members not connected with arrive by others.
+// Contains reports whether gossip from or by a peer is dropped unseen. That holds only for banned
+// peers, because messages of unconnected members arrive through others.
 func (g *gate) Contains(id peer.ID) bool {
 	k, err := publicKey(id)
 	if err != nil {
@@ -89,10 +89,10 @@ func (g *gate) InterceptAddrDial(peer.ID, ma.Multiaddr) bool { return true }
 // InterceptAccept allows every address: the peer's key shows only after the handshake.
 func (g *gate) InterceptAccept(network.ConnMultiaddrs) bool { return true }
 
-// InterceptSecured allows by key, which the handshake has proven.
+// InterceptSecured allows peers by key, which the handshake has proven.
 func (g *gate) InterceptSecured(_ network.Direction, id peer.ID, _ network.ConnMultiaddrs) bool {
 	return g.allowsID(id)
 }
 
-// InterceptUpgraded asks nothing more.
+// InterceptUpgraded allows everything.
 func (g *gate) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }

@@ -16,7 +16,7 @@ import (
 // topicName is the gossip topic of a run.
 func topicName(run wire.Hash) string { return "/entrain/gossip/1/" + run.String() }
 
-// joinGossip joins the run's topic. Everything ends with n.closing.
+// joinGossip joins the run's topic until n.closing ends.
 func (n *Network) joinGossip() error {
 	name := topicName(n.options.Run)
 	filter := pubsub.WrapLimitSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(name), subscriptionsMax)
@@ -24,7 +24,7 @@ func (n *Network) joinGossip() error {
 	ps, err := pubsub.NewGossipSub(n.closing, n.host,
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictSign),
 		pubsub.WithMaxMessageSize(rpcBytesMax),
-		pubsub.WithFloodPublish(true), // a message's first hop decides how soon all have it
+		pubsub.WithFloodPublish(true), // the first hop determines how soon everyone has a message
 		pubsub.WithSubscriptionFilter(filter),
 		pubsub.WithPeerScore(score, thresholds),
 		pubsub.WithBlacklist(n.gate),
@@ -43,19 +43,18 @@ func (n *Network) joinGossip() error {
 	if n.topic, err = ps.Join(name); err != nil {
 		return fmt.Errorf("gossip: %w", err)
 	}
-	// The Handler hears messages as their validator; relaying without a subscription
-	// keeps the participant in the topic's mesh.
+	// The validator passes messages to the Handler. Relaying without a subscription keeps the
+	// participant in the topic's mesh.
 	if _, err := n.topic.Relay(); err != nil {
 		return fmt.Errorf("gossip: %w", err)
 	}
 	return nil
 }
 
-// scoring is by what gossipsub prefers some neighbours to others: offences, rejected
-// messages among them, and misuse of gossipsub itself (Vyzovitis et al., "GossipSub:
-// Attack-Resilient Message Propagation", 2020, section 4). Its own count of invalid
-// messages is not used: it would make gossipsub deaf to a peer before the peer is
-// banned. Addresses do not matter, since many participants may share one.
+// scoring makes gossipsub prefer neighbours with few offences, which include rejected messages and
+// misuse of gossipsub itself (D. Vyzovitis et al., "GossipSub: Attack-Resilient Message
+// Propagation", 2020, section 4). It ignores gossipsub's own count of invalid messages, which would
+// silence a peer before it is banned, and addresses, which many participants may share.
 func (n *Network) scoring() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	params := &pubsub.PeerScoreParams{
 		SkipAtomicValidation: true,
@@ -80,7 +79,7 @@ func (n *Network) scoring() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThreshold
 	}
 }
 
-// judge is the validator of the topic. Signature and author have been verified.
+// judge validates messages of the topic, whose signature and author pubsub has verified.
 func (n *Network) judge(_ context.Context, via peer.ID, m *pubsub.Message) pubsub.ValidationResult {
 	if via == n.host.ID() {
 		return pubsub.ValidationAccept // our own
@@ -90,7 +89,7 @@ func (n *Network) judge(_ context.Context, via peer.ID, m *pubsub.Message) pubsu
 	case err != nil, len(m.Data) == 0, len(m.Data) > p2p.MaxGossip:
 		return pubsub.ValidationReject
 	case !n.gate.allows(author):
-		return pubsub.ValidationIgnore // a member the sender may know of, and we not yet
+		return pubsub.ValidationIgnore // perhaps a member that this participant does not know yet
 	case !n.enter():
 		return pubsub.ValidationIgnore
 	}
@@ -104,7 +103,7 @@ func (n *Network) judge(_ context.Context, via peer.ID, m *pubsub.Message) pubsu
 	return pubsub.ValidationIgnore
 }
 
-// Publish sends a message to all. See p2p.Network.
+// Publish implements p2p.Network.
 func (n *Network) Publish(data []byte) error {
 	if len(data) == 0 || len(data) > p2p.MaxGossip {
 		return fmt.Errorf("publish %d bytes: %w: 1 to %d are allowed", len(data), p2p.ErrTooLarge, p2p.MaxGossip)
@@ -121,11 +120,11 @@ func (n *Network) Publish(data []byte) error {
 	return nil
 }
 
-// rejections charges neighbours for what gossipsub or the Handler rejects. It is a
-// pubsub.RawTracer, whose other events do not matter.
+// rejections charges neighbours for messages that gossipsub or the Handler rejects. It is a
+// pubsub.RawTracer that ignores other events.
 type rejections struct{ network *Network }
 
-// RejectMessage is called for every message that does not pass, for whatever reason.
+// RejectMessage is called for every rejected message.
 func (r *rejections) RejectMessage(m *pubsub.Message, reason string) {
 	switch reason {
 	case pubsub.RejectMissingSignature, pubsub.RejectInvalidSignature, pubsub.RejectUnexpectedAuthInfo, pubsub.RejectValidationFailed:

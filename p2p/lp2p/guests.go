@@ -8,32 +8,32 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// guests counts what peers ask of this participant. Its zero value is empty.
+// guests limits the requests of peers to this participant. Its zero value is ready.
 type guests struct {
 	peersMu sync.Mutex // guards what follows
 	peers   map[key.Public]*guest
 	serving int
 }
 
-// guest is a peer's requests: those being served, and a token bucket.
+// guest holds a peer's requests in progress and its token bucket.
 type guest struct {
 	serving int
-	tokens  float64   // below 0: minus the requests that wait
-	at      time.Time // when tokens was right
+	tokens  float64   // if negative, requests that wait
+	at      time.Time // time of tokens
 }
 
-// admission is whether a request is served.
+// admission is the decision on a request.
 type admission int
 
 const (
 	admitted admission = iota
-	busy               // too many at once here
-	flooding           // more at once than an honest peer asks, see askedPerPeer
+	busy               // too many requests at this participant
+	flooding           // more than an honest peer sends, see askedPerPeer
 )
 
-// enter asks for a request to be served; if admitted, it may be after wait, and leave
-// must follow. A peer that asks often is served slowly, not refused: an honest
-// one may have reason to.
+// enter decides whether to serve a peer's request. An admitted request is served after wait, and
+// leave must follow. Peers that ask often are served slowly rather than refused, because honest
+// ones may have reason to.
 func (g *guests) enter(k key.Public, now time.Time) (a admission, wait time.Duration) {
 	g.peersMu.Lock()
 	defer g.peersMu.Unlock()
@@ -71,7 +71,7 @@ func (g *guests) leave(k key.Public) {
 	g.serving--
 }
 
-// forget removes the peers about whom there is nothing to remember.
+// forget removes peers whose state is the default.
 func (g *guests) forget(now time.Time) {
 	for k, p := range g.peers {
 		if p.serving == 0 && p.tokens+requestsPerSecond*now.Sub(p.at).Seconds() >= requestsBurst {
@@ -80,7 +80,7 @@ func (g *guests) forget(now time.Time) {
 	}
 }
 
-// slots bounds the requests in flight to each peer. Its zero value is ready.
+// slots limits the requests in flight to each peer. Its zero value is ready.
 type slots struct {
 	peersMu sync.Mutex // guards what follows
 	peers   map[key.Public]*slot
@@ -88,10 +88,10 @@ type slots struct {
 
 type slot struct {
 	taken chan struct{}
-	users int // who holds or waits
+	users int // requests that hold or wait for a slot
 }
 
-// acquire waits for one of the slots of a peer; unless it fails, release must follow.
+// acquire waits for one of a peer's slots. Unless it fails, release must follow.
 func (s *slots) acquire(ctx context.Context, k key.Public) error {
 	s.peersMu.Lock()
 	if s.peers == nil {
@@ -120,7 +120,7 @@ func (s *slots) release(k key.Public) {
 	s.forget(k)
 }
 
-// forget drops the peer's slots if they are no longer used.
+// forget drops a peer's unused slots.
 func (s *slots) forget(k key.Public) {
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()

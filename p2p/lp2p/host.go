@@ -23,11 +23,11 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// newHost makes a libp2p host that listens.
+// newHost returns a libp2p host that listens.
 func newHost(o Options, g *gate) (host.Host, error) {
 	listen, optional := o.Listen, false
 	if listen == nil {
-		// A machine need not have both families.
+		// A machine may lack one of the address families.
 		optional = true
 		listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0", "/ip6/::/udp/0/quic-v1", "/ip6/::/tcp/0"}
 	}
@@ -61,7 +61,7 @@ func newHost(o Options, g *gate) (host.Host, error) {
 		libp2p.NoListenAddrs, // see listenOn
 		libp2p.ConnectionGater(g), libp2p.ResourceManager(limits), libp2p.ConnectionManager(conns),
 		libp2p.SwarmOpts(swarm.WithDialRanker(rankDials)),
-		libp2p.AddrsFactory(tellable(addrs, public)),
+		libp2p.AddrsFactory(announced(addrs, public)),
 		libp2p.DisableMetrics(),
 	}
 	if o.Relay != nil {
@@ -95,7 +95,7 @@ func parseAddrs(listen []string) ([]ma.Multiaddr, error) {
 	return addrs, nil
 }
 
-// parseRelays reads the relays' addresses and lets them through the gate.
+// parseRelays parses the relays' addresses and lets the gate allow them.
 func parseRelays(relays []string, g *gate) ([]peer.AddrInfo, error) {
 	var infos []peer.AddrInfo
 	for _, s := range relays {
@@ -113,8 +113,8 @@ func parseRelays(relays []string, g *gate) ([]peer.AddrInfo, error) {
 	return infos, nil
 }
 
-// listenOn listens on every address, or at least one if they are optional. The host
-// would be content with any one by itself.
+// listenOn listens on every address, or on at least one if they are optional. The host itself would
+// accept any one.
 func listenOn(h host.Host, addrs []ma.Multiaddr, optional bool) error {
 	var errs []error
 	for _, a := range addrs {
@@ -132,16 +132,16 @@ func listenOn(h host.Host, addrs []ma.Multiaddr, optional bool) error {
 	return errors.Join(errs...)
 }
 
-// portFree fails if a TCP port is taken. Libp2p shares ports (SO_REUSEPORT, which
-// hole punching needs), so two participants on one port would not notice, and
-// each lose half of its connections to the other.
+// portFree returns an error if a TCP port is taken. libp2p shares ports (SO_REUSEPORT, which hole
+// punching needs), so two participants on one port would not notice that each gets half of the
+// connections.
 func portFree(a ma.Multiaddr) error {
 	if _, err := a.ValueForProtocol(ma.P_TCP); err != nil {
 		return nil
 	}
 	na, err := manet.ToNetAddr(a)
 	if err != nil {
-		return nil // a name, which the transport judges
+		return nil // a name, which the transport checks
 	}
 	l, err := net.Listen(na.Network(), na.String())
 	if err != nil {
@@ -150,7 +150,7 @@ func portFree(a ma.Multiaddr) error {
 	return l.Close()
 }
 
-// parsePublicIP reads Options.PublicIP; nil if there is none.
+// parsePublicIP parses Options.PublicIP. It returns nil if that is empty.
 func parsePublicIP(s string) (*ma.Component, error) {
 	if s == "" {
 		return nil, nil
@@ -166,11 +166,12 @@ func parsePublicIP(s string) (*ma.Component, error) {
 	return ma.NewComponent(protocol, ip.String())
 }
 
-// tellable returns the filter of the addresses told to others: no loopback, unless
-// listened on by name; and each port at the public address too, if there is one.
-func tellable(listen []ma.Multiaddr, public *ma.Component) func([]ma.Multiaddr) []ma.Multiaddr {
+// announced returns the filter of addresses announced to others. It drops loopback addresses unless
+// the participant listens on them by name, and adds the public address, if there is one, with each
+// port.
+func announced(listen []ma.Multiaddr, public *ma.Component) func([]ma.Multiaddr) []ma.Multiaddr {
 	if public != nil {
-		own := tellable(listen, nil)
+		own := announced(listen, nil)
 		return func(addrs []ma.Multiaddr) []ma.Multiaddr {
 			told := own(addrs)
 			for _, a := range told {
@@ -193,8 +194,8 @@ func tellable(listen []ma.Multiaddr, public *ma.Component) func([]ma.Multiaddr) 
 	}
 }
 
-// rankDials tries TCP before QUIC where there is no NAT between, because it costs a
-// third of the CPU; elsewhere libp2p's order stands.
+// rankDials dials TCP before QUIC if there is no NAT between, because it takes a third of the CPU.
+// Otherwise libp2p's order stands.
 func rankDials(addrs []ma.Multiaddr) []network.AddrDelay {
 	var near []network.AddrDelay
 	var far []ma.Multiaddr
@@ -219,7 +220,7 @@ func rankDials(addrs []ma.Multiaddr) []network.AddrDelay {
 	return append(near, swarm.DefaultDialRanker(far)...)
 }
 
-// newLimits is libp2p's default resource manager, within the limits of limit.go.
+// newLimits returns libp2p's default resource manager with the limits of limit.go.
 func newLimits() (network.ResourceManager, error) {
 	defaults := rcmgr.DefaultLimits
 	libp2p.SetDefaultServiceLimits(&defaults)

@@ -10,13 +10,13 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// privateKey is the participant's key as libp2p takes it.
+// privateKey converts a key to libp2p's form.
 func privateKey(k key.Private) (crypto.PrivKey, error) {
 	seed := k.Seed()
 	return crypto.UnmarshalEd25519PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
 }
 
-// peerID is the libp2p identity of a key. It contains the key.
+// peerID returns the libp2p identity of a key, which contains the key.
 func peerID(k key.Public) (peer.ID, error) {
 	pub, err := crypto.UnmarshalEd25519PublicKey(k[:])
 	if err != nil {
@@ -25,7 +25,7 @@ func peerID(k key.Public) (peer.ID, error) {
 	return peer.IDFromPublicKey(pub)
 }
 
-// publicKey is the inverse of peerID. Identities of other kinds of key have none.
+// publicKey is the inverse of peerID. It fails for identities with other kinds of keys.
 func publicKey(id peer.ID) (key.Public, error) {
 	pub, err := id.ExtractPublicKey()
 	if err != nil {

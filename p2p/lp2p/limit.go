@@ -4,125 +4,123 @@ import "time"
 
 // Limits on what peers can make a participant do. See also package p2p.
 const (
-	// connsLow and connsHigh are between how many connections the connection manager
-	// keeps: beyond high it closes the least useful down to low.
+	// Above connsHigh connections, the connection manager closes the least useful ones until
+	// connsLow are left.
 	connsLow  = 256
 	connsHigh = 320
 
-	// connsMax is what the resource manager refuses beyond, handshakes included.
+	// connsMax is the resource manager's limit of connections, including handshakes.
 	connsMax = 512
 
-	// connsPerPeer allows for both ends dialing at once over both transports.
+	// connsPerPeer lets both ends dial at once over both transports.
 	connsPerPeer = 8
 
-	// connsPerIP is for a laboratory or a cloud behind one address; a stranger with
-	// one address can take no more. Loopback is not limited.
+	// connsPerIP suffices for a laboratory or a cloud behind one address. Loopback is not limited.
 	connsPerIP = 64
 
-	// streamsMax and streamsPerPeer bound streams of all protocols.
+	// streamsMax and streamsPerPeer limit the streams of all protocols.
 	streamsMax     = 8192
 	streamsPerPeer = 256
 
-	// memoryMax bounds the transports' buffers, in bytes.
+	// memoryMax limits the transports' buffers, in bytes.
 	memoryMax     = 512 << 20
 	memoryPerPeer = 64 << 20
 
-	// servedMax and servedPerPeer bound the requests being answered at once. Each
-	// holds at most a request of p2p.MaxRequest or a chunk.
+	// servedMax and servedPerPeer limit the requests served at once. Each holds at most a request
+	// of p2p.MaxRequest, or a chunk.
 	servedMax     = 512
 	servedPerPeer = 64
 
-	// askedPerPeer bounds the requests to one peer in flight, below what it serves.
+	// askedPerPeer limits the requests in flight to one peer. It is below what the peer serves.
 	askedPerPeer = 32
 
-	// requestsPerSecond is how fast one peer is served, after a burst: a round of a
-	// large run is hundreds of small blobs, a model of 4 GB 500 large requests.
+	// requestsPerSecond limits requests of one peer after a burst. A round of a large run needs
+	// hundreds of small blobs, a model of 4 GB 500 large requests.
 	requestsPerSecond = 1024
 	requestsBurst     = 2048
 
-	// fetchesMax is how many fetches run at once; others wait, up to fetchesWaiting.
+	// fetchesMax is the number of concurrent fetches. Up to fetchesWaiting more wait.
 	fetchesMax     = 64
 	fetchesWaiting = 4096
 
-	// connectedMax is with how many members a connection is kept. In larger runs each
-	// picks some by hash, and gossip reaches the others through them.
+	// connectedMax is the number of members to stay connected with. In larger runs each participant
+	// picks members by hash, and gossip reaches the others through them.
 	connectedMax = 192
 
-	// dialsMax is how many members are dialed at once.
+	// dialsMax is the number of members dialed at once.
 	dialsMax = 8
 
-	// addrsMax and addrBytesMax bound a member's addresses.
+	// addrsMax and addrBytesMax limit a member's addresses.
 	addrsMax = 16
-	// publicAddrsMax is how many of the own public ones are told before those through relays.
+	// publicAddrsMax is the number of own public addresses announced before those through relays.
 	publicAddrsMax = 4
 	addrBytesMax   = 512
 
-	// rpcBytesMax bounds a gossipsub frame: some messages and lists of what is known.
+	// rpcBytesMax is the size of a gossipsub frame: several messages, and lists of known ones.
 	rpcBytesMax = 256 << 10
 
-	// subscriptionsMax bounds the topics a peer names in one frame; one is of interest.
+	// subscriptionsMax is the number of topics a peer may name in one frame. Only one matters.
 	subscriptionsMax = 16
 
-	// queueLength is how many gossip messages wait to be judged, and frames for one
-	// neighbour to be sent: a round of a large run, whose results come at once.
+	// queueLength is the number of gossip messages that wait for validation, and of frames that
+	// wait for one neighbour. The results of a round of a large run come at once.
 	queueLength = 512
 
-	// reservationsMax bounds the peers that a relay has places for, circuitsPerPeer the circuits
-	// from or to each of them, and circuitBuffer the bytes between the two ends of one.
+	// reservationsMax is the number of peers with a place at a relay, circuitsPerPeer the number of
+	// circuits from or to each, and circuitBuffer the bytes buffered between the ends of one.
 	reservationsMax = 256
 	circuitsPerPeer = 64
 	circuitBuffer   = 16 << 10
 
-	// placesWanted is at how many relays a peer that cannot be reached has a place, so that one may
-	// go, and addrsPerRelay how many addresses of each it tells others.
+	// placesWanted is the number of relays at which an unreachable peer reserves places, so that
+	// one may leave. addrsPerRelay is the number of addresses of each relay that it announces.
 	placesWanted  = 2
 	addrsPerRelay = 2
 
-	// guestsMax is how many peers' request rates are remembered.
+	// guestsMax is the number of peers whose request rates are remembered.
 	guestsMax = 4096
 )
 
-// Times after which something is no longer waited for.
+// Timeouts and pauses.
 const (
-	// dialTimeout is for a handshake across the world, retransmissions included.
+	// dialTimeout suffices for a handshake across the world, including retransmissions.
 	dialTimeout = 15 * time.Second
 
-	// requestTimeout is for a request to arrive once its stream is open.
+	// requestTimeout limits the arrival of a request once its stream is open.
 	requestTimeout = 10 * time.Second
 
-	// lateAfter without a chunk, a fetch asks others too; stallAfter, it gives the
-	// peer up: 13 kB/s is too slow to wait for.
+	// After lateAfter without a chunk, a fetch asks other peers too; after stallAfter it gives the
+	// peer up: 13 kB/s is too slow.
 	lateAfter  = 2 * time.Second
 	stallAfter = 20 * time.Second
 
-	// askTimeout is for a whole question and its answer.
+	// askTimeout limits a question and its answer.
 	askTimeout = 30 * time.Second
 
-	// yieldFor is how long the one of two peers that has the greater key leaves dialing
-	// to the other.
+	// yieldFor is the time that the peer with the greater key leaves dialing to the other.
 	yieldFor = time.Second
 
-	// joinPatience is how long a connected peer may take to join the gossip.
+	// joinPatience is the time in which a connected peer must join the gossip.
 	joinPatience = 10 * time.Second
 
-	// busyPause is the first pause before asking a busy peer again, doubled up to
-	// busyPauseMax.
+	// busyPause is the first pause before asking a busy peer again; it doubles up to busyPauseMax.
 	busyPause    = 50 * time.Millisecond
 	busyPauseMax = 5 * time.Second
 
-	// reservationTime is how long a relay keeps a place; it is asked again after half of that.
-	// placesEvery is how often is looked whether a place is missing. A relay that has none is asked
-	// again after as long, doubled up to refusedFor.
+	// reservationTime is the lifetime of a place at a relay, which is renewed after half of it.
+	// placesEvery is the interval of checks for missing places. A relay without a free place is
+	// asked again after placesEvery, doubled up to refusedFor.
 	reservationTime = time.Hour
 	placesEvery     = time.Second
 	refusedFor      = 30 * time.Second
 
-	// pingEvery is how often round trips are measured; an answer within pingTimeout counts.
+	// pingEvery is the interval between measurements of round trips. An answer within pingTimeout
+	// counts.
 	pingEvery   = 10 * time.Second
 	pingTimeout = 5 * time.Second
 
-	// backoffMin and backoffMax are the pauses between attempts to connect, doubled
-	// at each failure. A connection that lasted stableAfter was a success.
+	// backoffMin and backoffMax bound the pause between attempts to connect, which doubles with
+	// each failure. A connection that lasts stableAfter is a success.
 	backoffMin  = time.Second
 	backoffMax  = time.Minute
 	stableAfter = 30 * time.Second

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// ListenAddrs returns the multiaddrs to listen on for what a person names: a multiaddr, HOST:PORT,
-// or HOST alone, the latter two for both QUIC and TCP. Without any it is all addresses of this
-// machine, among them loopback addresses if local: then the other members may be on this machine
-// too.
+// ListenAddrs returns the multiaddrs to listen on for the given names, each a multiaddr, HOST:PORT
+// or HOST. The latter two mean both QUIC and TCP. No names mean all addresses of this machine,
+// including loopback addresses if local, because other members may then be on this machine too.
 func ListenAddrs(flag []string, local bool) ([]string, error) {
 	if len(flag) == 0 {
 		if !local {

@@ -1,39 +1,37 @@
-// Package lp2p is a p2p.Network on libp2p, for strangers on the internet.
+// Package lp2p implements p2p.Network on libp2p, for strangers on the internet.
 //
-// Transports are QUIC (reach: one round trip, hole punching) and TCP with TLS 1.3 or Noise and
-// yamux (bulk: about a third of QUIC's cost). Within one machine or a private network TCP is tried
+// Transports are QUIC, for reach (one round trip, hole punching), and TCP with TLS 1.3 or Noise and
+// yamux, for bulk (a third of QUIC's cost). Within a machine or a private network TCP is tried
 // first, across the internet QUIC.
 //
-// A participant's libp2p identity is its ed25519 key, so that the other end of a connection is
-// known by the key that signs on the chain. The handshake shows the key, which decides whether a
-// peer may connect: those that Connect ever named, or any if the run is open. A peer that
-// misbehaves is banned for a while (see p2p.Standing).
+// A participant's libp2p identity is its ed25519 key, which also signs on the chain. The handshake
+// shows the key, which decides whether a peer may connect: one that Connect ever named, or any if
+// the run is open. A peer that misbehaves is banned for a while (see p2p.Standing).
 //
-// # Protocols
+// # # Protocols
 //
-//	/entrain/blob/1          leaf lists and chunks, as package p2p draws them
+//	/entrain/blob/1          leaf lists and chunks, as package p2p defines them
 //	/entrain/ask/1           a question and an answer, likewise
 //	/meshsub/1.x.0           gossipsub, topic "/entrain/gossip/1/" + the run's hash in hex
 //	/ipfs/id/1.0.0, /ipfs/ping/1.0.0, /libp2p/dcutr,
 //	/libp2p/circuit/relay/0.2.0/stop    libp2p's own
 //
-// Gossip messages are signed by their authors and verified before anything else looks at them. A
-// message is remembered for two minutes; the Handler must know older ones by itself.
+// Authors sign gossip messages, and every participant verifies the signature first. A message is
+// remembered for two minutes; the Handler must recognise older ones.
 //
-// # Addresses
+// # # Addresses
 //
-// An address is a multiaddr such as "/ip4/192.0.2.7/udp/4001/quic-v1/p2p/12D3Koo..."; the last part
-// may be left out, and if present must be the peer's. Loopback addresses are told to others only if
-// Listen names them.
+// An address is a multiaddr such as "/ip4/192.0.2.7/udp/4001/quic-v1/p2p/12D3Koo...". The last part
+// is optional, and must be the peer's identity. Loopback addresses are announced only if Listen
+// names them.
 //
-// # Behind a NAT
+// # # Behind a NAT
 //
-// A participant that others cannot connect to reserves places at two relays: those of
-// Options.Relays, and members with a public address that serve as such (Options.Relay), who are
-// found by their announced addresses. It tells the others addresses that lead through them. Two
-// peers that have met through a relay try to punch a hole (libp2p's DCUtR), and where that fails go
-// on through the relay, within its limits. Gossip does not go through relays: it reaches such peers
-// by way of those they can connect to.
+// A participant that others cannot reach reserves places at two relays, taken from Options.Relays
+// and from members with a public address that serve as relays (Options.Relay). It announces
+// addresses through them. Two peers that meet through a relay try to punch a hole (libp2p's DCUtR);
+// if that fails they continue through the relay, within its limits. Gossip does not pass relays: it
+// reaches such peers through those that they can connect to.
 package lp2p
 
 import (
@@ -57,48 +55,45 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Options are what a Network is made of.
+// Options configure a Network.
 type Options struct {
-	// Key is the participant's secret; its public half is what others know it by.
+	// Key is the participant's secret key. Others know it by the public key.
 	Key key.Private
 
-	// Run is the hash of the run whose participants this is one of. Peers of
-	// another run are refused.
+	// Run is the hash of the participant's run. Peers of other runs are refused.
 	Run wire.Hash
 
 	// Handler judges gossip, answers questions and serves blobs.
 	Handler p2p.Handler
 
-	// Listen are the multiaddrs to listen on, all of which must be free; port 0
-	// means any. Nil means any port of all addresses the machine has, over QUIC and
-	// TCP.
+	// Listen are the multiaddrs to listen on, all of which must be free; port 0 means any. nil
+	// means any port of all addresses of the machine, over QUIC and TCP.
 	Listen []string
 
-	// Open lets anybody connect, not only those Connect names.
+	// Open lets any peer connect, not only those that Connect names.
 	Open bool
 
-	// Relays are multiaddrs, ending in /p2p/..., of libp2p relays through which
-	// peers behind a NAT can be reached until a hole is punched. They are allowed to
-	// connect. Others are found among the peers that Connect names.
+	// Relays are multiaddrs, ending in /p2p/..., of libp2p relays through which peers behind a NAT
+	// can be reached until a hole is punched. They may connect. Further relays are found among the
+	// peers that Connect names.
 	Relays []string
 
 	// Reach reports whether others can connect to this participant, if that is known.
 	Reach Reach
 
-	// PublicIP, if not "", is an address of which the machine's ports are forwarded to
-	// it; it is told to others with the ports of Listen.
+	// PublicIP, if not "", is an address whose ports are forwarded to this machine. It is announced
+	// with the ports of Listen.
 	PublicIP string
 
-	// Relay, if not nil, makes this participant a relay for the others as soon as
-	// it is known that they can connect to it.
+	// Relay, if not nil, makes this participant a relay as soon as others can connect to it.
 	Relay *RelayLimits
 
-	// Upload is how many bytes a second of blobs and answers are served to peers, all
-	// together, at least UploadMin; 0 sets no limit. Gossip is not limited: a member
-	// that is late with it misses the round.
+	// Upload limits the bytes a second of blobs and answers served to all peers together, at least
+	// UploadMin; 0 means no limit. Gossip is not limited, because a member that is late with it
+	// misses the round.
 	Upload uint64
 
-	// Log gets what a person may want to know; nil discards it.
+	// Log receives messages for people; nil discards them.
 	Log *slog.Logger
 }
 
@@ -114,33 +109,33 @@ type Network struct {
 	shelter *shelter
 	guests  guests
 	traffic traffic
-	source  *p2p.Underway // what is held, and what is being fetched
+	source  *p2p.Underway // blobs held and being fetched
 	outward slots
 	upload  *bucket
-	fetches chan struct{} // a slot for each fetch that runs
-	waiting atomic.Int64  // fetches without one
+	fetches chan struct{} // one slot for each running fetch
+	waiting atomic.Int64  // fetches that wait for a slot
 
 	times times
 
-	// closing ends when Close is called. It is a field because requests outlive the
-	// call that makes them.
+	// closing ends when Close is called. It is a field because requests outlive the call that
+	// starts them.
 	closing context.Context
 	close   context.CancelCauseFunc
 
-	runningMu sync.Mutex // guards closed and the beginning of goroutines
+	runningMu sync.Mutex // guards closed and the start of goroutines
 	closed    bool
 	running   sync.WaitGroup
 }
 
 var _ p2p.Network = (*Network)(nil)
 
-// New listens and joins the run's gossip. It fails if an option is not valid or an
-// address is taken.
+// New listens and joins the run's gossip. It returns an error if an option is invalid or an address
+// is taken.
 func New(o Options) (*Network, error) {
 	return newNetwork(o, times{late: lateAfter, stall: stallAfter, join: joinPatience, ping: pingEvery})
 }
 
-// times are what tests set shorter than limit.go has them.
+// times are limits of limit.go that tests shorten.
 type times struct{ late, stall, join, ping time.Duration }
 
 func newNetwork(o Options, t times) (*Network, error) {
@@ -187,11 +182,11 @@ func newNetwork(o Options, t times) (*Network, error) {
 	return n, nil
 }
 
-// Self is the participant's key.
+// Self returns the participant's key.
 func (n *Network) Self() key.Public { return n.self }
 
-// Addrs are multiaddrs others may use, ending in /p2p/ and the participant's libp2p
-// identity: the most useful first, since a ledger may not take them all.
+// Addrs returns multiaddrs for others, ending in /p2p/ and the participant's libp2p identity, the
+// most useful first, because a ledger may not take all.
 func (n *Network) Addrs() []string {
 	suffix := "/p2p/" + n.host.ID().String()
 	var public, private []ma.Multiaddr
@@ -211,8 +206,8 @@ func (n *Network) Addrs() []string {
 	return addrs
 }
 
-// Close ends everything and waits for it. It must not be called from a callback or
-// the Handler, which it waits for too.
+// Close ends all connections and goroutines and waits for them. A callback or the Handler must not
+// call it, because it waits for them too.
 func (n *Network) Close() error {
 	n.runningMu.Lock()
 	if n.closed {
@@ -228,8 +223,7 @@ func (n *Network) Close() error {
 	return err
 }
 
-// start runs f in a goroutine that Close waits for, or not at all if the network is
-// closed.
+// start runs f in a goroutine that Close waits for. It reports false if the network is closed.
 func (n *Network) start(f func()) bool {
 	n.runningMu.Lock()
 	defer n.runningMu.Unlock()
@@ -240,7 +234,7 @@ func (n *Network) start(f func()) bool {
 	return true
 }
 
-// enter is start for a goroutine that is already there and calls leave in the end.
+// enter is like start for the current goroutine, which must call leave at its end.
 func (n *Network) enter() bool {
 	n.runningMu.Lock()
 	defer n.runningMu.Unlock()
@@ -253,15 +247,14 @@ func (n *Network) enter() bool {
 
 func (n *Network) leave() { n.running.Done() }
 
-// within is ctx, ended also by Close. The cause of its end is what done is told.
+// within returns a context that ends with ctx or with Close. Its cause is the error for done.
 func (n *Network) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(n.closing, func() { cancel(p2p.ErrClosed) })
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
-// charge holds an offence against a peer and, when it is one too many, disconnects
-// and bans it.
+// charge records an offence of a peer, and disconnects and bans the peer after too many.
 func (n *Network) charge(k key.Public, o p2p.Offence) {
 	if k == n.self || !n.gate.charge(k, o, time.Now()) {
 		return
@@ -271,7 +264,7 @@ func (n *Network) charge(k key.Public, o p2p.Offence) {
 	if err != nil {
 		return // it was never connected
 	}
-	// In a goroutine, since the caller may be what the closing waits for.
+	// In a goroutine, because closing may wait for the caller.
 	n.start(func() { n.disconnect(id) })
 }
 

@@ -20,26 +20,26 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// members are the peers to be connected with.
+// members are the peers to stay connected with.
 type members struct {
 	self key.Public
-	wake chan struct{} // holds a token when something may have changed
+	wake chan struct{} // holds a token when the list or a connection may have changed
 
 	listMu sync.Mutex // guards the list and its elements
-	list   []*member  // in an order by hash that differs between participants
+	list   []*member  // in an order by hash, which differs between participants
 }
 
-// member is one peer to be connected with.
+// member is one such peer.
 type member struct {
 	key      key.Public
 	id       peer.ID
 	addrs    []ma.Multiaddr
 	rank     wire.Hash
 	dialing  bool
-	attempts int       // without a stable connection since
-	next     time.Time // no attempt before
-	since    time.Time // when it was first seen connected, zero if it is not
-	mended   time.Time // when its connection was last cut to be made again
+	attempts int       // since the last stable connection
+	next     time.Time // time of the next attempt
+	since    time.Time // when it was first seen connected; zero if it is not
+	mended   time.Time // when its connection was last cut to reconnect
 }
 
 func newMembers(self key.Public) *members {
@@ -53,7 +53,7 @@ func (m *members) changed() {
 	}
 }
 
-// notifiee wakes the keeper of connections when one comes or goes.
+// notifiee wakes keepConnected when a connection opens or closes.
 func (m *members) notifiee() network.Notifiee {
 	return &network.NotifyBundle{
 		ConnectedF:    func(network.Network, network.Conn) { m.changed() },
@@ -61,8 +61,7 @@ func (m *members) notifiee() network.Notifiee {
 	}
 }
 
-// Connect names the peers to be connected with. See p2p.Network. Addresses that are
-// not valid, or are another peer's, are logged and left out.
+// Connect implements p2p.Network. It logs and ignores addresses that are invalid or another peer's.
 func (n *Network) Connect(peers []p2p.Peer) {
 	list := make([]*member, 0, len(peers))
 	for _, p := range peers {
@@ -94,8 +93,8 @@ func (n *Network) Connect(peers []p2p.Peer) {
 	n.members.changed()
 }
 
-// Connected is with how many of the peers that Connect named there is a connection, if only through
-// a relay.
+// Connected returns the number of peers named by Connect that are connected, directly or through a
+// relay.
 func (n *Network) Connected() (count int) {
 	n.members.listMu.Lock()
 	defer n.members.listMu.Unlock()
@@ -107,7 +106,7 @@ func (n *Network) Connected() (count int) {
 	return count
 }
 
-// parseAddr reads a member's address, without the identity at its end.
+// parseAddr parses a member's address and removes the identity at its end.
 func parseAddr(s string, id peer.ID) (ma.Multiaddr, error) {
 	if len(s) > addrBytesMax {
 		return nil, fmt.Errorf("address of %d bytes: the limit is %d", len(s), addrBytesMax)
@@ -126,8 +125,8 @@ func parseAddr(s string, id peer.ID) (ma.Multiaddr, error) {
 	return transport, nil
 }
 
-// replace takes the list. Members that stay, at the same addresses, keep their
-// history; it returns the others.
+// replace sets the list and returns the members that left. Members that stay at the same addresses
+// keep their history.
 func (m *members) replace(list []*member) (fresh []*member) {
 	m.listMu.Lock()
 	defer m.listMu.Unlock()
@@ -137,8 +136,8 @@ func (m *members) replace(list []*member) (fresh []*member) {
 	}
 	now := time.Now()
 	for i, c := range list {
-		// Two who dial each other at once get two connections, of which they use one
-		// each; so one of them waits for the other's.
+		// If two peers dial each other at once, they get two connections and each uses one of them.
+		// So one of them waits for the other.
 		if m.self.Compare(c.key) > 0 {
 			c.next = now.Add(yieldFor)
 		}
@@ -183,8 +182,7 @@ func (n *Network) keepConnected() {
 	}
 }
 
-// due marks the members to be dialed now as being dialed, and says when to look
-// again at the latest.
+// due marks the members to dial now as being dialed. It returns when to look again at the latest.
 func (n *Network) due(now time.Time) (due []*member, pause time.Duration) {
 	m := n.members
 	m.listMu.Lock()
@@ -204,8 +202,8 @@ func (n *Network) due(now time.Time) (due []*member, pause time.Duration) {
 			}
 			continue
 		}
-		// A peer that does not let us in may seem connected for a moment, and must not
-		// be dialed again at once.
+		// A peer that refuses this participant may seem connected for a moment. It must not be
+		// dialed again at once.
 		if !c.since.IsZero() && now.Sub(c.since) >= stableAfter {
 			c.attempts, c.next = 0, now
 		}
@@ -222,10 +220,9 @@ func (n *Network) due(now time.Time) (due []*member, pause time.Duration) {
 	return due, pause
 }
 
-// mend cuts connections with members that stay out of the gossip, so that they are
-// made again. When a connection ends while another with the same peer begins, as
-// happens when one of two hears of the other first, pubsub may give the peer up and
-// not notice that it is still there.
+// mend cuts connections with members that stay out of the gossip, to make them again. If a
+// connection ends while another one with the same peer begins, pubsub may drop the peer without
+// noticing that it is still connected.
 func (n *Network) mend(now time.Time) {
 	m := n.members
 	var silent []*member
@@ -258,7 +255,7 @@ func (n *Network) mend(now time.Time) {
 func (n *Network) dial(c *member) {
 	ctx, cancel := context.WithTimeout(n.closing, dialTimeout)
 	defer cancel()
-	// Libp2p remembers failures too, and would not try.
+	// libp2p remembers failures too and would not try.
 	if s, ok := n.host.Network().(*swarm.Swarm); ok {
 		s.Backoff().Clear(c.id)
 	}
@@ -276,8 +273,8 @@ func (n *Network) dial(c *member) {
 	}
 }
 
-// backoff is the pause after a number of failed attempts, less up to a quarter by the pair's hash,
-// so that members do not all dial at once.
+// backoff returns the pause after a number of failed attempts. The pair's hash shortens it by up to
+// a quarter, so that members do not all dial at once.
 func backoff(failures int, rank wire.Hash) time.Duration {
 	p := retry.Policy{Min: backoffMin, Max: backoffMax}
 	return retry.Jitter(p.Pause(failures), 4, binary.LittleEndian.Uint64(rank[:]))

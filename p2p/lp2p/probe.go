@@ -17,9 +17,9 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// Probe reports whether a process that has the key answers at one of the addresses, and at which.
-// The handshake proves it; no more is asked. Call it before a Network with this key listens, which
-// would answer too.
+// Probe reports whether a process with the given key answers at one of the addresses, and at which;
+// the handshake proves it. Call it before a Network with this key listens, because that would
+// answer too.
 func Probe(ctx context.Context, k key.Public, addrs []string) (at string, ok bool) {
 	id, err := peerID(k)
 	if err != nil {
@@ -48,8 +48,8 @@ func Probe(ctx context.Context, k key.Public, addrs []string) (at string, ok boo
 	}
 }
 
-// answers reports whether a process with the identity answers at a, asked by a host with a key of
-// the moment.
+// answers reports whether a process with the identity answers at a. A host with a temporary key
+// asks it.
 func answers(ctx context.Context, id peer.ID, a ma.Multiaddr) bool {
 	h, err := newProber()
 	if err != nil {

@@ -22,32 +22,31 @@ import (
 type Reach uint8
 
 const (
-	// ReachUnknown leaves it to be found out: a machine without a public address is not reached from
-	// the internet; for another one, peers try and report (libp2p's AutoNAT).
+	// ReachUnknown lets the network find out. A machine without a public address counts as
+	// unreachable; for others, peers try to connect and report (libp2p's AutoNAT).
 	ReachUnknown Reach = iota
-	// ReachPublic: at an address that it has or is told by others.
+	// ReachPublic means that others can connect at an announced address.
 	ReachPublic
-	// ReachPrivate: only through relays, until a hole is punched.
+	// ReachPrivate means that others connect through relays until a hole is punched.
 	ReachPrivate
 )
 
-// RelayLimits bound what a participant that others can reach does for those they cannot. A circuit
-// joins two peers until they have punched a hole, or for as long as it lasts if they cannot.
+// RelayLimits limit what a participant relays for peers that others cannot reach. A circuit joins
+// two peers until they have punched a hole, or for as long as it lasts if they cannot.
 type RelayLimits struct {
-	// CircuitBytes is the limit each way, after which a circuit is cut and must be made again; 0
-	// means CircuitBytesDefault
+	// CircuitBytes limits each direction of a circuit, which is cut then and must be made again; 0
+	// means CircuitBytesDefault.
 	CircuitBytes uint64
 	CircuitTime  time.Duration // likewise; 0 means CircuitTimeDefault
 }
 
-// What a circuit carries unless said otherwise: some rounds of a run of millions of parameters, and
-// the model once.
+// Defaults of RelayLimits: several rounds of a run of millions of parameters, and the model once.
 const (
 	CircuitBytesDefault = 256 << 20
 	CircuitTimeDefault  = time.Hour
 )
 
-// resources are the limits as libp2p takes them.
+// resources converts the limits to libp2p's form.
 func (l RelayLimits) resources() circuitrelay.Resources {
 	if l.CircuitBytes == 0 {
 		l.CircuitBytes = CircuitBytesDefault
@@ -62,8 +61,8 @@ func (l RelayLimits) resources() circuitrelay.Resources {
 	}
 }
 
-// options are those of the relay's service: it serves peers whom the gate allows, and tells all of
-// its addresses.
+// options returns the relay service's options. It serves peers that the gate allows and announces
+// all its addresses.
 func (l RelayLimits) options(g *gate) []circuitrelay.Option {
 	return []circuitrelay.Option{
 		circuitrelay.WithResources(l.resources()), circuitrelay.WithACL(relayACL{g}),
@@ -71,47 +70,47 @@ func (l RelayLimits) options(g *gate) []circuitrelay.Option {
 	}
 }
 
-// relayACL lets the run's peers use a relay, to reach each other.
+// relayACL lets peers of the run use a relay to reach each other.
 type relayACL struct{ gate *gate }
 
-// AllowReserve is part of relay.ACLFilter.
+// AllowReserve implements relay.ACLFilter.
 func (a relayACL) AllowReserve(p peer.ID, _ ma.Multiaddr) bool { return a.gate.allowsID(p) }
 
-// AllowConnect is part of relay.ACLFilter.
+// AllowConnect implements relay.ACLFilter.
 func (a relayACL) AllowConnect(from peer.ID, _ ma.Multiaddr, to peer.ID) bool {
 	return a.gate.allowsID(from) && a.gate.allowsID(to)
 }
 
-// shelter is where a participant that cannot be reached is reached: its places at relays.
+// shelter manages the places at relays of a participant that others cannot reach.
 type shelter struct {
-	named []peer.AddrInfo // relays that were named, before all others
+	named []peer.AddrInfo // relays of Options.Relays
 	reach Reach
 
 	placesMu sync.Mutex // guards what follows
 	places   map[peer.ID]place
 	refusals map[peer.ID]refusal
-	verdict  network.Reachability // AutoNAT's
+	verdict  network.Reachability // by AutoNAT
 }
 
 // place is a reservation at a relay.
 type place struct {
-	addrs   []ma.Multiaddr // of the relay
+	addrs   []ma.Multiaddr // the relay's addresses
 	expires time.Time
 }
 
-// refusal is of a relay that had no place. One that does not know this participant yet, because it
-// was announced just now, will soon.
+// refusal records a relay without a free place. A relay may also refuse a participant that was
+// announced just now and that it does not know yet.
 type refusal struct {
 	times int
-	again time.Time // not asked before
+	again time.Time // when to ask again
 }
 
 func newShelter(named []peer.AddrInfo, reach Reach) *shelter {
 	return &shelter{named: named, reach: reach, places: map[peer.ID]place{}, refusals: map[peer.ID]refusal{}}
 }
 
-// reached reports whether others can connect, as far as is known: if so this participant can be a
-// relay, if not places at relays are of use.
+// reached reports whether others can connect, as far as is known. If so this participant can be a
+// relay; otherwise it needs places at relays.
 func (s *shelter) reached(own []ma.Multiaddr) bool {
 	s.placesMu.Lock()
 	defer s.placesMu.Unlock()
@@ -124,7 +123,7 @@ func (s *shelter) reached(own []ma.Multiaddr) bool {
 	return slices.ContainsFunc(own, manet.IsPublicAddr)
 }
 
-// addrs are the addresses through relays, those of one relay after those of another.
+// addrs returns the addresses through relays, relay after relay.
 func (s *shelter) addrs(now time.Time) (addrs []ma.Multiaddr) {
 	s.placesMu.Lock()
 	defer s.placesMu.Unlock()
@@ -144,12 +143,12 @@ func (s *shelter) addrs(now time.Time) (addrs []ma.Multiaddr) {
 	return addrs
 }
 
-// due lists the relays to be asked for a place now, of those that there are, in their order.
+// due returns the given relays that should be asked for a place now, in order.
 func (s *shelter) due(relays []peer.AddrInfo, connected func(peer.ID) bool, now time.Time) (due []peer.AddrInfo) {
 	s.placesMu.Lock()
 	defer s.placesMu.Unlock()
 	for id, p := range s.places {
-		if !now.Before(p.expires) || !connected(id) { // a relay forgets who is gone
+		if !now.Before(p.expires) || !connected(id) { // a relay forgets disconnected peers
 			delete(s.places, id)
 		}
 	}
@@ -168,9 +167,9 @@ func (s *shelter) due(relays []peer.AddrInfo, connected func(peer.ID) bool, now 
 	return due
 }
 
-// keepPlaces is a relay for others while the participant can be reached, and asks relays for places
-// while it cannot, until the network closes. To be taken for reachable by mistake does no harm: who
-// cannot connect asks another one.
+// keepPlaces serves as a relay while others can reach the participant, and reserves places at
+// relays while they cannot, until the network closes. A participant that wrongly believes itself
+// reachable does no harm: peers that cannot connect to it ask another relay.
 func (n *Network) keepPlaces() {
 	var relay *circuitrelay.Relay
 	defer func() {
@@ -215,7 +214,7 @@ func (n *Network) keepPlaces() {
 	}
 }
 
-// askForPlaces asks the relays that are due, one after the other.
+// askForPlaces asks the relays that are due, one after another.
 func (n *Network) askForPlaces() {
 	now := time.Now()
 	connected := func(id peer.ID) bool { return n.host.Network().Connectedness(id) == network.Connected }
@@ -241,8 +240,8 @@ func (n *Network) askForPlaces() {
 	}
 }
 
-// tellAtRelay picks the addresses of a relay that are told to others, without its identity: public
-// ones if there are any.
+// tellAtRelay returns the addresses of a relay to announce, without its identity: the public ones,
+// if there are any.
 func tellAtRelay(addrs []ma.Multiaddr, relay peer.ID) []ma.Multiaddr {
 	var plain []ma.Multiaddr
 	for _, a := range addrs {
@@ -257,8 +256,9 @@ func tellAtRelay(addrs []ma.Multiaddr, relay peer.ID) []ma.Multiaddr {
 	return plain[:min(len(plain), addrsPerRelay)]
 }
 
-// relays are the peers that may have a place: those named, then connected members with a public
-// address that serve as relays, in an order by hash, so that not all choose the same.
+// relays returns possible relays: those of Options.Relays, then connected members with a public
+// address that serve as relays. Members are in an order by hash, so participants choose different
+// ones.
 func (n *Network) relays() []peer.AddrInfo {
 	list := slices.Clone(n.shelter.named)
 	n.members.listMu.Lock()
@@ -283,7 +283,7 @@ func (n *Network) relays() []peer.AddrInfo {
 	return list
 }
 
-// viaRelay reports whether an address leads through a relay.
+// viaRelay reports whether an address goes through a relay.
 func viaRelay(a ma.Multiaddr) bool {
 	_, err := a.ValueForProtocol(ma.P_CIRCUIT)
 	return err == nil

@@ -16,7 +16,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// The protocols of package p2p. Another version is another name.
+// Protocols of package p2p. A new version has a new name.
 const (
 	blobProtocol = "/entrain/blob/1"
 	askProtocol  = "/entrain/ask/1"
@@ -61,7 +61,7 @@ func (n *Network) serveAsk(s network.Stream) {
 
 var errQuestionLength = fmt.Errorf("question: %w", p2p.ErrTooLarge)
 
-// readQuestion reads the request of the ask protocol.
+// readQuestion parses a request of the ask protocol.
 func readQuestion(r io.Reader) (run wire.Hash, question []byte, err error) {
 	var head [32 + 4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -85,13 +85,12 @@ func appendQuestion(dst []byte, run wire.Hash, question []byte) []byte {
 // sender sends one answer.
 type sender func(p2p.Status, []byte) error
 
-// errUpload ends an answer whose rest would have to wait too long: the peer was told
-// that this participant is busy.
+// errUpload ends an answer whose rest would wait too long. The peer was told that this participant
+// is busy.
 var errUpload = errors.New("the limit of the upload is reached")
 
-// serve admits a request, has answer answer it, and ends the stream. After an error,
-// of the stream or of what came, the stream is cut, so that a peer that sends more
-// than a request does not keep it.
+// serve admits a request, calls answer to answer it, and ends the stream. After an error it cuts
+// the stream, so that a peer that sends more than a request does not hold it.
 func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sender) error) {
 	from, err := publicKey(s.Conn().RemotePeer())
 	if err != nil || !n.enter() {

@@ -13,7 +13,7 @@ import (
 	"github.com/entrain-network/entrain/p2p"
 )
 
-// traffic is what goes between this participant and each peer. Its zero value is ready.
+// traffic measures the bytes exchanged with each peer. Its zero value is ready.
 type traffic struct {
 	mu    sync.Mutex // guards peers
 	peers map[key.Public]*bothWays
@@ -21,10 +21,10 @@ type traffic struct {
 
 type bothWays struct{ down, up p2p.Traffic }
 
-// trafficMax bounds the peers measured; others are served and asked all the same.
+// trafficMax is the number of peers measured. Others are served all the same.
 const trafficMax = guestsMax
 
-// change has f change the measurements of a peer.
+// change calls f with a peer's measurements.
 func (t *traffic) change(k key.Public, f func(b *bothWays, now time.Time)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +42,7 @@ func (t *traffic) change(k key.Public, f func(b *bothWays, now time.Time)) {
 	f(b, time.Now())
 }
 
-// Peers is how each of the peers that Connect named looks from here, in order of keys.
+// Peers returns the status of each peer that Connect named, in order of keys.
 func (n *Network) Peers() []p2p.PeerStatus {
 	n.members.listMu.Lock()
 	members := slices.Clone(n.members.list)
@@ -68,7 +68,7 @@ func (n *Network) Peers() []p2p.PeerStatus {
 	return list
 }
 
-// keepMeasuring measures the round trips to connected peers, now and then, until the network
+// keepMeasuring measures the round trips to connected peers every pingEvery until the network
 // closes.
 func (n *Network) keepMeasuring() {
 	tick := time.NewTicker(n.times.ping)
@@ -92,7 +92,7 @@ func (n *Network) keepMeasuring() {
 			pings.Go(func() {
 				ctx, cancel := context.WithTimeout(network.WithNoDial(n.closing, "only measures"), pingTimeout)
 				defer cancel()
-				<-ping.Ping(ctx, n.host, m.id) // the peerstore remembers the result
+				<-ping.Ping(ctx, n.host, m.id) // records the result in the peerstore
 				<-free
 			})
 		}
