@@ -41,10 +41,18 @@ type connections struct {
 // peersEvery is how often the addresses are compared with the ledger's.
 const peersEvery = 2 * time.Second
 
+// againAfter is how soon after the own announcement appeared it is looked at again: the first
+// commitment of a new member waits for that.
+const againAfter = 500 * time.Millisecond
+
 // keepConnected announces the own addresses and connects to the other members.
 func (n *Node) keepConnected() {
 	now := n.cfg.Loop.Now()
-	if n.height == 0 || now.Sub(n.connections.askedAt) < peersEvery {
+	pause := peersEvery
+	if n.instance.polls == 1 {
+		pause = againAfter
+	}
+	if n.height == 0 || now.Sub(n.connections.askedAt) < pause {
 		return
 	}
 	n.connections.askedAt = now

@@ -157,13 +157,13 @@ const ringRounds = 4
 func (n *Node) clear(round uint32) bool {
 	x := &n.instance
 	i, ok := n.state.Find(n.self)
+	a, asks := n.exchange.(asker)
 	switch {
 	case x.clear:
 		return true
-	case x.asking || !ok || !n.established():
+	case x.asking || !ok || !n.established(asks):
 		return false
 	}
-	a, asks := n.exchange.(asker)
 	others := n.others(ownAsked)
 	if !asks || len(others) == 0 {
 		x.clear = true
@@ -179,14 +179,15 @@ func (n *Node) clear(round uint32) bool {
 	return false
 }
 
-// established reports whether no other process with this key can be about to commit.
-func (n *Node) established() bool {
+// established reports whether no other process with this key can be about to commit. Where peers
+// cannot be asked, the ledger shows what is committed, and takes no second one.
+func (n *Node) established(asks bool) bool {
 	x := &n.instance
 	switch {
 	case x.doubt:
 		return x.own && x.polls > 1 && n.cfg.Loop.Now().Sub(x.since) >= doubtFor
-	case x.prior:
-		return true // it continues from its record
+	case x.prior || !asks: // with its record, or with the ledger's
+		return true
 	}
 	return x.own && x.polls > 1
 }
