@@ -74,6 +74,29 @@ func (m Manifest) Check() error {
 	return nil
 }
 
+// Want is what a reader demands of a checkpoint. Zero hashes demand nothing.
+type Want struct {
+	Manifest wire.Hash
+	// Params is the hash of the parameters on which a run agreed. Only a checkpoint whose files hold
+	// float32 can be compared with it ([Saved.Params] does): rounded weights are the word of the
+	// member that wrote the manifest.
+	Params wire.Hash
+}
+
+// Check returns how m differs from what is wanted, or nil.
+func (w Want) Check(m Manifest) error {
+	switch {
+	case !w.Manifest.IsZero() && m.Hash() != w.Manifest:
+		return fmt.Errorf("the checkpoint of step %d has the manifest %s, not %s", m.Step, m.Hash(), w.Manifest)
+	case w.Params.IsZero():
+	case m.Params != w.Params:
+		return fmt.Errorf("the checkpoint of step %d has the parameters %s, not %s", m.Step, m.Params, w.Params)
+	case m.DType != F32.String():
+		return fmt.Errorf("the checkpoint of step %d has weights of type %s, so nothing shows that they are the parameters %s: get the one with weights of type F32", m.Step, m.DType, w.Params)
+	}
+	return nil
+}
+
 // find returns the file of that name.
 func (m Manifest) find(name string) (File, bool) {
 	for _, f := range m.Files {

@@ -2,9 +2,12 @@ package checkpoint
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -60,4 +63,41 @@ func FuzzParseManifest(f *testing.F) {
 			t.Errorf("%q parses but is written as %q", b, m.Bytes())
 		}
 	})
+}
+
+// A manifest is the word of the member that wrote it. With float32 the weights are compared with
+// the parameters it names, and those with what the run agreed on; rounded weights are not accepted
+// in place of them.
+func TestOtherWeightsDoNotPassForTheAgreedParameters(t *testing.T) {
+	m := example()
+	want := Want{Params: merkle.BlobRoot(tensor.Bytes(m.Params))}
+	bad := m
+	bad.Params = make([]float32, m.Layout.Len())
+	for _, dtype := range []DType{F32, BF16} {
+		dir, manifest := mustWrite(t, bad, Options{DType: dtype})
+		if err := want.Check(manifest); err == nil {
+			t.Errorf("%v: an honest manifest of other parameters is accepted", dtype)
+		}
+		manifest.Params = want.Params
+		dir[ManifestFile].Data = manifest.Bytes()
+		saved, err := Open(dir.fs(), manifest.Hash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := want.Check(saved.Manifest)
+		if refused == nil {
+			refused = saved.Params(m.Layout, make([]float32, m.Layout.Len()))
+		}
+		if refused == nil {
+			t.Errorf("%v: other weights are read as the agreed parameters", dtype)
+		}
+	}
+	dir, manifest := mustWrite(t, m, Options{DType: F32})
+	saved, err := Open(dir.fs(), manifest.Hash())
+	if err == nil {
+		err = errors.Join(want.Check(manifest), Want{Manifest: manifest.Hash()}.Check(manifest), saved.Params(m.Layout, make([]float32, m.Layout.Len())))
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }

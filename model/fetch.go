@@ -12,7 +12,6 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/view"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // Fetcher gets checkpoints from directories and, by way of a cache, from addresses.
@@ -23,18 +22,18 @@ type Fetcher struct {
 	Say      func(format string, args ...any) // takes what the user is told
 }
 
-// Local returns a directory with the checkpoint at name, a directory or an address. Its manifest
-// must have the hash want, unless that is zero. The directory stays until the caller calls release.
-func (f Fetcher) Local(ctx context.Context, name string, want wire.Hash) (dir string, release func(), err error) {
+// Local returns a directory with the checkpoint at name, a directory or an address, which must be
+// as want demands. The directory stays until the caller calls release.
+func (f Fetcher) Local(ctx context.Context, name string, want checkpoint.Want) (dir string, release func(), err error) {
 	right := func(m checkpoint.Manifest) error {
-		if got := m.Hash(); !want.IsZero() && got != want {
-			return fmt.Errorf("the checkpoint of step %d at %s has the manifest %s, not %s", m.Step, name, got, want)
+		if err := want.Check(m); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		return nil
 	}
 	if !depot.IsAddress(name) {
 		dir, release = name, func() {} // the user's own
-		if want.IsZero() {
+		if want == (checkpoint.Want{}) {
 			return dir, release, nil
 		}
 		path, saved, err := OpenCheckpoint(name)

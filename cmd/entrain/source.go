@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/wire"
@@ -29,20 +30,28 @@ into its state directory, in the layout of Hugging Face.`,
 // checkpointSource is where a command has its checkpoint from: a directory or an address.
 type checkpointSource struct {
 	manifest string // its hash; "" takes any
+	params   string // hash of its parameters; "" takes any
 }
 
 func (s *checkpointSource) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.manifest, "manifest", "", "`hash` that the checkpoint's manifest must have, hex (default: any)")
+	cmd.Flags().StringVar(&s.params, "params", "", "`hash` that the parameters must have, as a run agreed on it, hex; the files must hold float32 (default: any)")
+	cmd.Flags().StringVar(&s.manifest, "manifest", "", "`hash` that the manifest must have, hex; the one on a chain is one member's word: --params is the run's (default: any)")
 }
 
 // local returns a directory with the checkpoint that the user names by a directory or an
 // address. The directory stays until release is called.
 func (s checkpointSource) local(ctx context.Context, c console, name string) (dir string, release func(), err error) {
 	f := model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}
-	var want wire.Hash
-	if s.manifest != "" {
-		if want, err = wire.ParseHash(s.manifest); err != nil {
-			return "", nil, fmt.Errorf("--manifest %q: want a hash of 64 hexadecimal digits", s.manifest)
+	var want checkpoint.Want
+	for _, h := range []struct {
+		flag, text string
+		to         *wire.Hash
+	}{{"manifest", s.manifest, &want.Manifest}, {"params", s.params, &want.Params}} {
+		if h.text == "" {
+			continue
+		}
+		if *h.to, err = wire.ParseHash(h.text); err != nil {
+			return "", nil, fmt.Errorf("--%s %q: want a hash of 64 hexadecimal digits", h.flag, h.text)
 		}
 	}
 	if depot.IsAddress(name) {
