@@ -1,0 +1,375 @@
+package exact8
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/entrain-network/entrain/exact"
+)
+
+// Shapes of tiles and panels. They change speed and nothing else.
+const (
+	tileRows = 6  // rows of C in a tile
+	panelA   = 48 // rows of A in a panel: 8 tiles, or 3 vectors of rows
+	panelB   = 32 // columns of B in a panel, and of C in a tile
+	// partColumns is the number of columns of C in a piece of work, and depth the number of blocks
+	// of k that a tile runs over before it is stored: rows and panels of that depth stay in the
+	// second-level cache.
+	partColumns = 512
+	depth       = 4096 / Block
+	// four is the number of consecutive elements along k whose bytes lie together, as one operand
+	// of a dot-product instruction.
+	four  = 4
+	fours = Block / four
+)
+
+// A Multiplier computes Gemm on a pool, and holds the memory for it. It must not be used
+// concurrently.
+type Multiplier struct {
+	pool    *exact.Pool
+	kernel  kernel
+	a       left
+	b       right
+	workers []*worker
+}
+
+// A worker is one worker's scratch memory and the arguments of its kernels.
+type worker struct {
+	floats  []float32
+	bytes   []byte
+	scratch [2 * Block * panelB]float32 // of the kernels
+	edge    [tileRows * panelB]float32  // a tile of C that is not whole
+	args    tileArgs
+}
+
+// left is A quantized, as bytes q+128. If the rows of A lie one after another in memory, so do the
+// bytes; if its columns do, A is kept in panels of panelA rows, in which the bytes of a row for four
+// k lie together, and those of all rows for the same k.
+type left struct {
+	rows    int
+	blocks  int  // of a row
+	columns bool // kept in panels
+	stride  int  // bytes from row to row, or from panel to panel
+	data    []byte
+	// (panels, blocks, panelA): 2^(e-133) as what is added to the bits of a scale of B.
+	scales []uint32
+}
+
+// right is B quantized, as bytes q, in panels of panelB columns, in which the bytes of a column for
+// four k lie together, and those of all columns for the same k.
+type right struct {
+	cols   int
+	stride int // bytes from panel to panel
+	data   []byte
+	scales []uint32 // (panels, blocks, panelB): the bits of 2^(e-133)
+	sums   []uint32 // likewise: -128·Σq, which makes up for the 128 in A's bytes
+}
+
+// What e is stored as: scaleA(e) + scaleB(e') are the bits of 2^(e+e'-266).
+func scaleA(e uint32) uint32 { return (e - 133) << 23 }
+func scaleB(e uint32) uint32 { return (e - 6) << 23 }
+
+// NewMultiplier returns a Multiplier that works on pool, with the kernels for the pool's processor.
+func NewMultiplier(pool *exact.Pool) *Multiplier {
+	m := &Multiplier{pool: pool, kernel: kernelOf(pool.Kernel())}
+	for range pool.Workers() {
+		m.workers = append(m.workers, new(worker))
+	}
+	return m
+}
+
+// Kernel returns the name of the kernels that m computes with.
+func (m *Multiplier) Kernel() string { return m.kernel.name }
+
+// Memory returns the number of bytes that m has allocated.
+func (m *Multiplier) Memory() (bytes int) {
+	bytes = cap(m.a.data) + cap(m.b.data) + 4*(cap(m.a.scales)+cap(m.b.scales)+cap(m.b.sums))
+	for _, w := range m.workers {
+		bytes += int(unsafe.Sizeof(*w)) + 4*cap(w.floats) + cap(w.bytes)
+	}
+	return bytes
+}
+
+// Gemm is the function Gemm, computed on the multiplier's pool. It panics if a slice is too short
+// for its strides. It must not be called from work that runs on that pool.
+func (m *Multiplier) Gemm(rows, cols, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, acc bool) {
+	check(rows, cols, k, a, ars, acs, b, brs, bcs, c, ldc)
+	switch {
+	case rows == 0 || cols == 0:
+	case k == 0:
+		for i := 0; i < rows && !acc; i++ {
+			clear(c[i*ldc : i*ldc+cols])
+		}
+	default:
+		m.quantize(rows, cols, k, a, ars, acs, b, brs, bcs)
+		m.multiply(c, ldc, acc)
+		m.spoil(c, ldc)
+	}
+}
+
+// check panics unless every element the product names lies in its slice, and A and B each have rows
+// or columns that lie side by side.
+func check(m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int) {
+	if m < 0 || n < 0 || k < 0 || ars < 0 || acs < 0 || brs < 0 || bcs < 0 || ldc < n || min(ars, acs) > 1 || min(brs, bcs) > 1 {
+		panic(fmt.Sprintf("exact8: Gemm of m=%d n=%d k=%d with strides A %d,%d B %d,%d C %d", m, n, k, ars, acs, brs, bcs, ldc))
+	}
+	if m == 0 || n == 0 {
+		return
+	}
+	if len(c) < (m-1)*ldc+n || k > 0 && (len(a) < (m-1)*ars+(k-1)*acs+1 || len(b) < (k-1)*brs+(n-1)*bcs+1) {
+		panic(fmt.Sprintf("exact8: Gemm of m=%d n=%d k=%d with strides A %d,%d B %d,%d C %d reaches beyond slices of %d, %d and %d floats",
+			m, n, k, ars, acs, brs, bcs, ldc, len(a), len(b), len(c)))
+	}
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// apart keeps rows and panels from lying a power of two apart, where they would share few places in
+// a cache.
+const apart = 64
+
+// quantize makes the operands of multiply.
+func (m *Multiplier) quantize(rows, cols, k int, a []float32, ars, acs int, b []float32, brs, bcs int) {
+	blocks := (k + Block - 1) / Block
+	padded := blocks * Block
+	l, r := &m.a, &m.b
+	l.rows, l.blocks, l.columns = rows, blocks, acs != 1
+	l.stride = padded + apart
+	if l.columns {
+		l.stride = padded*panelA + apart
+		l.data = grow(l.data, roundUp(rows, panelA)/panelA*l.stride)
+	} else {
+		l.data = grow(l.data, roundUp(rows, panelA)*l.stride)
+	}
+	l.scales = grow(l.scales, roundUp(rows, panelA)*blocks)
+	panels := (cols + panelB - 1) / panelB
+	r.cols, r.stride = cols, padded*panelB+apart
+	r.data = grow(r.data, panels*r.stride)
+	r.scales, r.sums = grow(r.scales, panels*blocks*panelB), grow(r.sums, panels*blocks*panelB)
+
+	// Pieces of work: a panel of rows of A, or a block of k of its columns; likewise B.
+	piecesA, piecesB := roundUp(rows, panelA)/panelA, panels
+	if l.columns {
+		piecesA = blocks
+	}
+	if bcs == 1 {
+		piecesB = blocks
+	}
+	m.pool.RunOn(piecesA+piecesB, func(w *exact.Worker, i int) {
+		own := m.workers[w.Index()]
+		switch {
+		case i >= piecesA && bcs == 1:
+			m.rightColumns(own, i-piecesA, k, b, brs)
+		case i >= piecesA:
+			m.rightRows(own, i-piecesA, k, b, bcs)
+		case l.columns:
+			m.leftColumns(own, i, k, a, acs)
+		default:
+			for row := i * panelA; row < min(rows, (i+1)*panelA); row++ {
+				at := row/panelA*panelA*blocks + row%panelA
+				m.row(own, k, a[row*ars:], l.data[row*l.stride:], l.scales[at:], panelA, true)
+			}
+		}
+	})
+}
+
+// row quantizes k elements that lie side by side to bytes, with a scale for each block, step words
+// apart.
+func (m *Multiplier) row(own *worker, k int, x []float32, dst []byte, scale []uint32, step int, isLeft bool) {
+	const together = 8 // blocks that a kernel takes at a time
+	flip, base := uint32(0), uint32(6)
+	if isLeft {
+		flip, base = 0x80808080, 133
+	}
+	whole := k / Block / together
+	if whole > 0 {
+		m.kernel.quantizeRow(whole, &x[0], &dst[0], flip, base, &scale[0], uintptr(4*step), &own.scratch[0])
+	}
+	if done := whole * together * Block; done < k {
+		own.floats = grow(own.floats, together*Block)
+		clear(own.floats[copy(own.floats, x[done:k]):])
+		var bytes [together * Block]byte
+		var scales [together]uint32
+		m.kernel.quantizeRow(1, &own.floats[0], &bytes[0], flip, base, &scales[0], 4, &own.scratch[0])
+		rest := (k - done + Block - 1) / Block
+		copy(dst[done:done+rest*Block], bytes[:])
+		for i := range rest {
+			scale[(whole*together+i)*step] = scales[i]
+		}
+	}
+}
+
+// block returns rows of n floats that begin at x[0] and lie stride floats apart: those of a block of
+// k, or, if that is not whole or has fewer than wide columns, a copy filled up with zeros.
+func (w *worker) block(x []float32, rows, n, stride, wide int) (*float32, int) {
+	if rows == Block && n >= wide {
+		return &x[0], stride
+	}
+	w.floats = grow(w.floats, Block*wide)
+	clear(w.floats)
+	for p := range rows {
+		copy(w.floats[p*wide:p*wide+min(n, wide)], x[p*stride:])
+	}
+	return &w.floats[0], wide
+}
+
+// leftColumns quantizes block t of k of an A whose columns lie side by side.
+func (m *Multiplier) leftColumns(own *worker, t, k int, a []float32, acs int) {
+	const wide = 16
+	l := &m.a
+	for i := 0; i < l.rows; i += wide {
+		x, stride := own.block(a[t*Block*acs+i:], min(Block, k-t*Block), l.rows-i, acs, wide)
+		panel, row := i/panelA, i%panelA
+		m.kernel.quantizeLeft(x, uintptr(4*stride), &l.data[panel*l.stride+t*Block*panelA+four*row], &l.scales[(panel*l.blocks+t)*panelA+row], &own.scratch[0])
+	}
+}
+
+// rightColumns quantizes block t of k of a B whose columns lie side by side.
+func (m *Multiplier) rightColumns(own *worker, t, k int, b []float32, brs int) {
+	r := &m.b
+	for j := 0; j < r.cols; j += panelB {
+		x, stride := own.block(b[t*Block*brs+j:], min(Block, k-t*Block), r.cols-j, brs, panelB)
+		at := (j/panelB*m.a.blocks + t) * panelB
+		m.kernel.quantizeRight(x, uintptr(4*stride), &r.data[j/panelB*r.stride+t*Block*panelB], &r.scales[at], &r.sums[at], &own.scratch[0])
+	}
+}
+
+// rightRows quantizes panel j of a B whose rows lie side by side.
+func (m *Multiplier) rightRows(own *worker, j, k int, b []float32, bcs int) {
+	r, blocks := &m.b, m.a.blocks
+	dst, scale, sums := r.data[j*r.stride:], r.scales[j*blocks*panelB:], r.sums[j*blocks*panelB:]
+	stride := blocks*Block + apart
+	own.bytes = grow(own.bytes, panelB*stride)
+	for q := range panelB {
+		row := own.bytes[q*stride:]
+		if j*panelB+q < r.cols {
+			m.row(own, k, b[(j*panelB+q)*bcs:], row, scale[q:], panelB, false)
+			continue
+		}
+		clear(row[:blocks*Block])
+		for t := range blocks {
+			scale[t*panelB+q] = scaleB(leastExponent)
+		}
+	}
+	for q := 0; q < panelB; q += 8 {
+		m.kernel.transpose(blocks, &own.bytes[q*stride], uintptr(stride), &dst[four*q], four*panelB)
+	}
+	m.kernel.sums(blocks, &dst[0], &sums[0])
+}
+
+// multiply computes C, or adds to it, from the operands that quantize made.
+func (m *Multiplier) multiply(c []float32, ldc int, acc bool) {
+	across := (m.b.cols + partColumns - 1) / partColumns
+	down := (m.a.rows + panelA - 1) / panelA
+	m.pool.RunOn(across*down, func(w *exact.Worker, i int) {
+		m.part(m.workers[w.Index()], i/across*panelA, i%across*partColumns, c, ldc, acc)
+	})
+}
+
+// part multiplies the panel of A that begins at row by the panels of B from column col on.
+func (m *Multiplier) part(own *worker, row, col int, c []float32, ldc int, acc bool) {
+	l, r := &m.a, &m.b
+	last := min(row+panelA, l.rows)
+	for t := 0; t < l.blocks; t += depth {
+		for j := col; j < min(col+partColumns, r.cols); j += panelB {
+			at := (j/panelB*l.blocks + t) * panelB
+			g := &own.args
+			*g = tileArgs{
+				b: &r.data[j/panelB*r.stride+t*Block*panelB], scaleB: &r.scales[at], sums: &r.sums[at],
+				blocks: min(l.blocks-t, depth),
+			}
+			if acc || t > 0 {
+				g.acc = 1
+			}
+			whole := (last - row) / tileRows
+			if j+panelB > r.cols {
+				whole = 0
+			}
+			if whole > 0 {
+				m.tile(g, row, t, &c[row*ldc+j], ldc, whole)
+			}
+			for i := row + whole*tileRows; i < last; i += tileRows {
+				m.edge(own, i, t, c[i*ldc+j:], ldc, min(tileRows, last-i), min(panelB, r.cols-j))
+			}
+		}
+	}
+}
+
+// tile computes count tiles of C, one below another, from row on and from block t on.
+func (m *Multiplier) tile(g *tileArgs, row, t int, c *float32, ldc, count int) {
+	l := &m.a
+	panel, in := row/panelA, row%panelA
+	g.scaleA = address(&l.scales[(panel*l.blocks+t)*panelA+in])
+	if l.columns {
+		g.a = address(&l.data[panel*l.stride+t*Block*panelA+four*in])
+		g.rowStep, g.fourStep, g.tileStep = four, four*panelA, four*tileRows
+	} else {
+		g.a = address(&l.data[row*l.stride+t*Block])
+		g.rowStep, g.fourStep, g.tileStep = uintptr(l.stride), four, uintptr(tileRows*l.stride)
+	}
+	g.c, g.ldc, g.count = address(c), uintptr(4*ldc), count
+	m.kernel.tile(g)
+}
+
+// edge computes one tile of C, of which only rows by cols exist, in the worker's own memory.
+func (m *Multiplier) edge(own *worker, row, t int, c []float32, ldc, rows, cols int) {
+	if own.args.acc == 1 {
+		for y := range rows {
+			copy(own.edge[y*panelB:y*panelB+cols], c[y*ldc:])
+		}
+	}
+	m.tile(&own.args, row, t, &own.edge[0], panelB, 1)
+	for y := range rows {
+		copy(c[y*ldc:y*ldc+cols], own.edge[y*panelB:])
+	}
+}
+
+// address returns where x lies. The kernels move these addresses beyond the memory they belong to,
+// so they are no pointers; the Multiplier and its caller keep the memory alive.
+func address[T any](x *T) uintptr { return uintptr(unsafe.Pointer(x)) }
+
+// spoil makes NaN of the rows of C whose row of A has a block that is no number, and of the columns
+// likewise.
+func (m *Multiplier) spoil(c []float32, ldc int) {
+	l, r := &m.a, &m.b
+	nan := float32(math.NaN())
+	if badA := worst(l.scales) > int32(scaleA(mostExponent)); badA {
+		for i := range l.rows {
+			for t := range l.blocks {
+				if int32(l.scales[(i/panelA*l.blocks+t)*panelA+i%panelA]) > int32(scaleA(mostExponent)) {
+					for j := range r.cols {
+						c[i*ldc+j] = nan
+					}
+				}
+			}
+		}
+	}
+	if badB := worst(r.scales) > int32(scaleB(mostExponent)); badB {
+		for j := range r.cols {
+			for t := range l.blocks {
+				if int32(r.scales[(j/panelB*l.blocks+t)*panelB+j%panelB]) > int32(scaleB(mostExponent)) {
+					for i := range l.rows {
+						c[i*ldc+j] = nan
+					}
+				}
+			}
+		}
+	}
+}
+
+// worst returns the greatest of scales, which are in order as signed numbers.
+func worst(scales []uint32) int32 {
+	most := int32(math.MinInt32)
+	for _, s := range scales {
+		most = max(most, int32(s))
+	}
+	return most
+}
