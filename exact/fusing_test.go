@@ -11,7 +11,7 @@ import (
 )
 
 // computing are the packages whose results must have the same bits everywhere.
-var computing = []string{"exact", "tensor", "llama", "optim", "codec", "codec/distro", "trace"}
+var computing = []string{"exact", "exact8", "tensor", "llama", "optim", "codec", "codec/distro", "trace"}
 
 // mayFuse are the functions in which fusing changes no bit, with the reason.
 var mayFuse = map[string]string{

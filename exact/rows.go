@@ -166,9 +166,16 @@ func (w *Worker) SwiGLUBackward(dh, g, u []float32) {
 //
 //	l = e·(weight/z), less weight at target        loss = Log(z) - (l[target] - m)
 func (w *Worker) CrossEntropy(l []float32, target int, weight float32) (loss float32) {
+	loss = w.CrossEntropyShares(l, target, weight)
+	l[target] -= weight
+	return loss
+}
+
+// CrossEntropyShares is CrossEntropy without what the target is due: it turns l into
+// softmax(l)·weight.
+func (w *Worker) CrossEntropyShares(l []float32, target int, weight float32) (loss float32) {
 	loss, z := w.crossEntropy(l, target)
 	w.Scale(l, weight/z)
-	l[target] -= weight
 	return loss
 }
 

@@ -85,11 +85,11 @@ func tilePlain(t *tileArgs) {
 	}
 }
 
-// quantizeRowPlain quantizes n times 8 blocks of a row to bytes q, or q+128 if flip's bits are set,
+// quantizeRowPlain quantizes n times together blocks of a row to bytes q, or q+128 if flip's bits are set,
 // and stores e-base of each block as an exponent, step bytes apart.
 func quantizeRowPlain(n int, src *float32, dst *byte, flip, base uint32, scale *uint32, step uintptr, _ *float32) {
-	x, q := unsafe.Slice(src, n*8*Block), unsafe.Slice(dst, n*8*Block)
-	for k := range n * 8 {
+	x, q := unsafe.Slice(src, n*together*Block), unsafe.Slice(dst, n*together*Block)
+	for k := range n * together {
 		var greatest uint32
 		for _, v := range x[k*Block : (k+1)*Block] {
 			greatest = max(greatest, math.Float32bits(v)&^(1<<31))

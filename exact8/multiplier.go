@@ -22,6 +22,8 @@ const (
 	// of a dot-product instruction.
 	four  = 4
 	fours = Block / four
+	// together is the number of blocks that quantizeRow takes at a time.
+	together = 8
 )
 
 // A Multiplier computes Gemm on a pool, and holds the memory for it. It must not be used
@@ -32,6 +34,20 @@ type Multiplier struct {
 	a       left
 	b       right
 	workers []*worker
+
+	in       operands // of the product being computed
+	piecesA  int      // pieces of quantizing's work that are A's
+	quantize func(w *exact.Worker, i int)
+	multiply func(w *exact.Worker, i int)
+}
+
+// operands are the arguments of a product.
+type operands struct {
+	k                  int
+	a, b, c            []float32
+	ars, acs, brs, bcs int
+	ldc                int
+	acc                bool
 }
 
 // A worker is one worker's scratch memory and the arguments of its kernels.
@@ -40,6 +56,8 @@ type worker struct {
 	bytes   []byte
 	scratch [2 * Block * panelB]float32 // of the kernels
 	edge    [tileRows * panelB]float32  // a tile of C that is not whole
+	rest    [together * Block]byte      // the last blocks of a row
+	scales  [together]uint32            // and what is stored for their exponents
 	args    tileArgs
 }
 
@@ -76,6 +94,7 @@ func NewMultiplier(pool *exact.Pool) *Multiplier {
 	for range pool.Workers() {
 		m.workers = append(m.workers, new(worker))
 	}
+	m.quantize, m.multiply = m.quantizePiece, m.multiplyPiece
 	return m
 }
 
@@ -102,9 +121,11 @@ func (m *Multiplier) Gemm(rows, cols, k int, a []float32, ars, acs int, b []floa
 			clear(c[i*ldc : i*ldc+cols])
 		}
 	default:
-		m.quantize(rows, cols, k, a, ars, acs, b, brs, bcs)
-		m.multiply(c, ldc, acc)
+		m.in = operands{k, a, b, c, ars, acs, brs, bcs, ldc, acc}
+		m.pool.RunOn(m.layOut(rows, cols), m.quantize)
+		m.pool.RunOn((rows+panelA-1)/panelA*m.across(), m.multiply)
 		m.spoil(c, ldc)
+		m.in = operands{} // keeps no caller's memory alive
 	}
 }
 
@@ -136,12 +157,13 @@ func grow[T any](s []T, n int) []T {
 // a cache.
 const apart = 64
 
-// quantize makes the operands of multiply.
-func (m *Multiplier) quantize(rows, cols, k int, a []float32, ars, acs int, b []float32, brs, bcs int) {
-	blocks := (k + Block - 1) / Block
+// layOut makes room for the operands of a product, and returns the number of pieces of work that
+// quantizing them is.
+func (m *Multiplier) layOut(rows, cols int) int {
+	blocks := (m.in.k + Block - 1) / Block
 	padded := blocks * Block
 	l, r := &m.a, &m.b
-	l.rows, l.blocks, l.columns = rows, blocks, acs != 1
+	l.rows, l.blocks, l.columns = rows, blocks, m.in.acs != 1
 	l.stride = padded + apart
 	if l.columns {
 		l.stride = padded*panelA + apart
@@ -155,36 +177,39 @@ func (m *Multiplier) quantize(rows, cols, k int, a []float32, ars, acs int, b []
 	r.data = grow(r.data, panels*r.stride)
 	r.scales, r.sums = grow(r.scales, panels*blocks*panelB), grow(r.sums, panels*blocks*panelB)
 
-	// Pieces of work: a panel of rows of A, or a block of k of its columns; likewise B.
-	piecesA, piecesB := roundUp(rows, panelA)/panelA, panels
+	// A piece is a panel of rows of A, or a block of k of its columns; likewise B.
+	piecesB := panels
+	m.piecesA = roundUp(rows, panelA) / panelA
 	if l.columns {
-		piecesA = blocks
+		m.piecesA = blocks
 	}
-	if bcs == 1 {
+	if m.in.bcs == 1 {
 		piecesB = blocks
 	}
-	m.pool.RunOn(piecesA+piecesB, func(w *exact.Worker, i int) {
-		own := m.workers[w.Index()]
-		switch {
-		case i >= piecesA && bcs == 1:
-			m.rightColumns(own, i-piecesA, k, b, brs)
-		case i >= piecesA:
-			m.rightRows(own, i-piecesA, k, b, bcs)
-		case l.columns:
-			m.leftColumns(own, i, k, a, acs)
-		default:
-			for row := i * panelA; row < min(rows, (i+1)*panelA); row++ {
-				at := row/panelA*panelA*blocks + row%panelA
-				m.row(own, k, a[row*ars:], l.data[row*l.stride:], l.scales[at:], panelA, true)
-			}
+	return m.piecesA + piecesB
+}
+
+// quantizePiece does one piece of quantizing.
+func (m *Multiplier) quantizePiece(w *exact.Worker, i int) {
+	own, in, l := m.workers[w.Index()], &m.in, &m.a
+	switch {
+	case i >= m.piecesA && in.bcs == 1:
+		m.rightColumns(own, i-m.piecesA, in.k, in.b, in.brs)
+	case i >= m.piecesA:
+		m.rightRows(own, i-m.piecesA, in.k, in.b, in.bcs)
+	case l.columns:
+		m.leftColumns(own, i, in.k, in.a, in.acs)
+	default:
+		for row := i * panelA; row < min(l.rows, (i+1)*panelA); row++ {
+			at := row/panelA*panelA*l.blocks + row%panelA
+			m.row(own, in.k, in.a[row*in.ars:], l.data[row*l.stride:], l.scales[at:], panelA, true)
 		}
-	})
+	}
 }
 
 // row quantizes k elements that lie side by side to bytes, with a scale for each block, step words
 // apart.
 func (m *Multiplier) row(own *worker, k int, x []float32, dst []byte, scale []uint32, step int, isLeft bool) {
-	const together = 8 // blocks that a kernel takes at a time
 	flip, base := uint32(0), uint32(6)
 	if isLeft {
 		flip, base = 0x80808080, 133
@@ -196,13 +221,11 @@ func (m *Multiplier) row(own *worker, k int, x []float32, dst []byte, scale []ui
 	if done := whole * together * Block; done < k {
 		own.floats = grow(own.floats, together*Block)
 		clear(own.floats[copy(own.floats, x[done:k]):])
-		var bytes [together * Block]byte
-		var scales [together]uint32
-		m.kernel.quantizeRow(1, &own.floats[0], &bytes[0], flip, base, &scales[0], 4, &own.scratch[0])
+		m.kernel.quantizeRow(1, &own.floats[0], &own.rest[0], flip, base, &own.scales[0], 4, &own.scratch[0])
 		rest := (k - done + Block - 1) / Block
-		copy(dst[done:done+rest*Block], bytes[:])
+		copy(dst[done:done+rest*Block], own.rest[:])
 		for i := range rest {
-			scale[(whole*together+i)*step] = scales[i]
+			scale[(whole*together+i)*step] = own.scales[i]
 		}
 	}
 }
@@ -265,13 +288,13 @@ func (m *Multiplier) rightRows(own *worker, j, k int, b []float32, bcs int) {
 	m.kernel.sums(blocks, &dst[0], &sums[0])
 }
 
-// multiply computes C, or adds to it, from the operands that quantize made.
-func (m *Multiplier) multiply(c []float32, ldc int, acc bool) {
-	across := (m.b.cols + partColumns - 1) / partColumns
-	down := (m.a.rows + panelA - 1) / panelA
-	m.pool.RunOn(across*down, func(w *exact.Worker, i int) {
-		m.part(m.workers[w.Index()], i/across*panelA, i%across*partColumns, c, ldc, acc)
-	})
+// across returns the number of pieces of work in a panel of rows of C.
+func (m *Multiplier) across() int { return (m.b.cols + partColumns - 1) / partColumns }
+
+// multiplyPiece computes one piece of C, or adds to it.
+func (m *Multiplier) multiplyPiece(w *exact.Worker, i int) {
+	across := m.across()
+	m.part(m.workers[w.Index()], i/across*panelA, i%across*partColumns, m.in.c, m.in.ldc, m.in.acc)
 }
 
 // part multiplies the panel of A that begins at row by the panels of B from column col on.

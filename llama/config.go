@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/entrain-network/entrain/exact8"
 	"github.com/entrain-network/entrain/tensor"
 )
 
@@ -21,6 +22,41 @@ type Config struct {
 	Theta   float64 // base of the rotary frequencies, usually 10000
 	Eps     float32 // added to the mean square in every norm, usually 1e-5
 	Tied    bool    // the head is the embedding
+	// Numerics is the arithmetic of the linear products. It is no part of a model's shape: the same
+	// parameters may be trained and used with either.
+	Numerics Numerics
+}
+
+// Numerics names the arithmetic in which the linear products of a step are computed: those of
+// projections and of the head, forward and backward. Everything else is computed by package exact.
+type Numerics uint8
+
+// The kinds of Numerics.
+const (
+	Exact  Numerics = iota // binary32, by package exact
+	Exact8                 // block-scaled 8-bit integers, by package exact8
+)
+
+// String returns the name of n in specifications.
+func (n Numerics) String() string {
+	switch n {
+	case Exact:
+		return "exact"
+	case Exact8:
+		return "exact8"
+	}
+	return fmt.Sprintf("Numerics(%d)", uint8(n))
+}
+
+// ParseNumerics returns the Numerics of that name; "" is Exact.
+func ParseNumerics(name string) (Numerics, error) {
+	switch name {
+	case "", "exact":
+		return Exact, nil
+	case "exact8":
+		return Exact8, nil
+	}
+	return 0, fmt.Errorf("numerics: %q is neither \"exact\" nor \"exact8\"", name)
 }
 
 // Limits of a Config. They bound how much memory a Config from an untrusted source can make anyone
@@ -56,6 +92,16 @@ func (c Config) Check() error {
 	}
 	if c.HeadDim%2 != 0 {
 		fault("head_dim: %d must be even, because rotary embedding turns pairs", c.HeadDim)
+	}
+	if c.Numerics == Exact8 {
+		for _, f := range []struct {
+			name  string
+			value int
+		}{{"head_dim", c.HeadDim}, {"ffn", c.FFN}} {
+			if f.value%exact8.Block != 0 {
+				fault("%s: %d must be a multiple of %d with numerics = \"exact8\": a block of one scale must not span two heads, or gate and up", f.name, f.value, exact8.Block)
+			}
+		}
 	}
 	if !(c.Theta >= 1 && c.Theta <= 1e12) {
 		fault("theta: %g must be 1 to 1e12", c.Theta)

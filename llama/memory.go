@@ -67,4 +67,10 @@ func (m *Model) allocate() {
 // Memory returns the number of bytes that the Model has allocated for activations, logits and
 // scratch. Once Grad has run, that is all a step needs besides the parameters, the gradient and the
 // pool's own memory (exact.Pool.Memory).
-func (m *Model) Memory() int { return m.batch.bytes + m.attention.packed() }
+func (m *Model) Memory() int {
+	bytes := m.batch.bytes + m.attention.packed()
+	if m.batch.eight != nil {
+		bytes += m.batch.eight.Memory()
+	}
+	return bytes
+}

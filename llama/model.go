@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/exact8"
 	"github.com/entrain-network/entrain/tensor"
 )
 
@@ -73,6 +74,9 @@ func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (
 		maxBatch = 1 // see the package comment
 	}
 	m.batch = batch{pool: pool, batch: maxBatch, seq: maxSeq}
+	if cfg.Numerics == Exact8 {
+		m.batch.eight = exact8.NewMultiplier(pool)
+	}
 	b, rows := &m.batch, m.batch.rows()
 	m.embed, m.norm, m.rope = newEmbed(b, cfg), newNorm(b, cfg), newRope(b, cfg, maxSeq)
 	m.attention, m.mlp, m.loss = newAttention(b, cfg, maxSeq), newMLP(b, cfg), newLoss(b, cfg, rows)

@@ -25,6 +25,13 @@ var goldenConfig = Config{Vocab: 53, Hidden: 28, Layers: 2, Heads: 4, KVHeads: 2
 // smallConfig is for plain Go in an emulator, where every multiply-add takes a microsecond.
 var smallConfig = Config{Vocab: 19, Hidden: 12, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 6, FFN: 13, Context: 100, Theta: 10000, Eps: 1e-5}
 
+// goldenConfig8 and smallConfig8 are like them as far as Exact8 allows: their sequences end within a
+// block.
+var (
+	goldenConfig8 = Config{Vocab: 53, Hidden: 28, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 96, Context: 100, Theta: 10000, Eps: 1e-5, Numerics: Exact8}
+	smallConfig8  = Config{Vocab: 19, Hidden: 12, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 32, Context: 100, Theta: 10000, Eps: 1e-5, Numerics: Exact8}
+)
+
 // goldenCases are the runs whose hashes testdata has. seq is beyond a block of rows in all but the
 // small one.
 var goldenCases = []struct {
@@ -33,6 +40,7 @@ var goldenCases = []struct {
 	seq  int
 }{
 	{"untied", goldenConfig, 70}, {"tied", withTiedHead(goldenConfig), 70}, {"small", smallConfig, 20},
+	{"exact8-untied", goldenConfig8, 70}, {"exact8-tied", withTiedHead(goldenConfig8), 70}, {"exact8-small", smallConfig8, 40},
 }
 
 func withTiedHead(c Config) Config {
@@ -73,7 +81,7 @@ func TestTwentyStepsReachTheGoldenHash(t *testing.T) {
 		want := golden(t, c.name)
 		for _, kernel := range exact.Kernels() {
 			for _, threads := range []int{1, 2, 4} {
-				if kernel.Name() == "plain" && c.name != "small" && (c.name != "tied" || threads != 2) {
+				if kernel.Name() == "plain" && !strings.HasSuffix(c.name, "small") && (c.name != "tied" || threads != 2) {
 					continue // plain Go takes seconds for each of these: the rest is done on the small one
 				}
 				t.Run(fmt.Sprintf("%s/%s/%d", c.name, kernel.Name(), threads), func(t *testing.T) {
@@ -147,9 +155,7 @@ func TestOneBatchIsLearntByHeart(t *testing.T) {
 // was made with.
 func TestTheGradientDoesNotDependOnHowABatchIsDivided(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
-	for _, tied := range []bool{false, true} {
-		cfg := goldenConfig
-		cfg.Tied = tied
+	for _, cfg := range []Config{goldenConfig, withTiedHead(goldenConfig), goldenConfig8, withTiedHead(goldenConfig8)} {
 		const batch, seq = 5, 70
 		params, tokens := randomParams(cfg, r), randomTokens(cfg, batch, seq, r)
 		whole := make([]float32, len(params))
@@ -167,7 +173,7 @@ func TestTheGradientDoesNotDependOnHowABatchIsDivided(t *testing.T) {
 				rest = rest[n*(seq+1):]
 			}
 			if !bytes.Equal(tensor.Bytes(grad), tensor.Bytes(whole)) {
-				t.Errorf("tied=%v: in parts of %v the gradient has other bits", tied, parts)
+				t.Errorf("%v, tied=%v: in parts of %v the gradient has other bits", cfg.Numerics, cfg.Tied, parts)
 			}
 		}
 	}
@@ -179,9 +185,8 @@ func TestTheGradientDoesNotDependOnWhatIsRecomputed(t *testing.T) {
 	pool := exact.NewPool(2)
 	defer pool.Close()
 	const batch, seq = 2, 30
-	for _, tied := range []bool{false, true} {
-		cfg := goldenConfig
-		cfg.Layers, cfg.Tied = 5, tied
+	for _, cfg := range []Config{goldenConfig, withTiedHead(goldenConfig), goldenConfig8} {
+		cfg.Layers = 5
 		params, tokens := randomParams(cfg, r), randomTokens(cfg, batch, seq, r)
 		want := make([]float32, len(params))
 		whole := newModel(t, cfg, pool, batch, seq)
@@ -197,17 +202,17 @@ func TestTheGradientDoesNotDependOnWhatIsRecomputed(t *testing.T) {
 			for pass := range 2 { // the second time on memory that has been used
 				grad := make([]float32, len(params))
 				if loss, err := m.Grad(params, grad, tokens, batch, seq, batch); err != nil || loss != wantLoss {
-					t.Fatalf("tied=%v, %d layers at a time: loss %g, %v, want %g", tied, every, loss, err, wantLoss)
+					t.Fatalf("%v, tied=%v, %d layers at a time: loss %g, %v, want %g", cfg.Numerics, cfg.Tied, every, loss, err, wantLoss)
 				}
 				if !bytes.Equal(tensor.Bytes(grad), tensor.Bytes(want)) {
-					t.Errorf("tied=%v, %d layers at a time, pass %d: the gradient has other bits", tied, every, pass)
+					t.Errorf("%v, tied=%v, %d layers at a time, pass %d: the gradient has other bits", cfg.Numerics, cfg.Tied, every, pass)
 				}
 				if loss, err := m.Loss(params, tokens, batch, seq); err != nil || loss != wantLoss {
-					t.Errorf("tied=%v, %d layers at a time: loss %g, %v, want %g", tied, every, loss, err, wantLoss)
+					t.Errorf("%v, tied=%v, %d layers at a time: loss %g, %v, want %g", cfg.Numerics, cfg.Tied, every, loss, err, wantLoss)
 				}
 			}
 			if every < 4 && m.Memory() >= whole.Memory() {
-				t.Errorf("tied=%v, %d layers at a time take %d bytes, all of them %d", tied, every, m.Memory(), whole.Memory())
+				t.Errorf("%v, tied=%v, %d layers at a time take %d bytes, all of them %d", cfg.Numerics, cfg.Tied, every, m.Memory(), whole.Memory())
 			}
 		}
 	}
@@ -274,22 +279,23 @@ func TestAWarmStepAllocatesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	pool := exact.NewPool(2)
 	defer pool.Close()
-	cfg := goldenConfig
-	m := newModel(t, cfg, pool, 3, 60)
-	params, tokens := randomParams(cfg, r), randomTokens(cfg, 3, 60, r)
-	grad := make([]float32, len(params))
-	step := func() {
-		if _, err := m.Grad(params, grad, tokens, 3, 60, 3); err != nil {
-			t.Fatal(err)
+	for _, cfg := range []Config{goldenConfig, goldenConfig8} {
+		m := newModel(t, cfg, pool, 3, 60)
+		params, tokens := randomParams(cfg, r), randomTokens(cfg, 3, 60, r)
+		grad := make([]float32, len(params))
+		step := func() {
+			if _, err := m.Grad(params, grad, tokens, 3, 60, 3); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	for range 5 {
-		step()
-	}
-	// Workers take pieces as they come, so one may meet its largest piece late; but not in every
-	// run.
-	if n := testing.AllocsPerRun(10, step); n >= 1 {
-		t.Errorf("%g allocations a step", n)
+		for range 5 {
+			step()
+		}
+		// Workers take pieces as they come, so one may meet its largest piece late; but not in every
+		// run.
+		if n := testing.AllocsPerRun(10, step); n >= 1 {
+			t.Errorf("%v: %g allocations a step", cfg.Numerics, n)
+		}
 	}
 }
 
