@@ -64,7 +64,7 @@ func (t *benchTable) product(name string, flops, share Pair) {
 }
 
 func (t *benchTable) training(m Training) {
-	name := fmt.Sprintf("%s, %s weights, %d x %d", m.Model, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence)
+	name := fmt.Sprintf("%s, %s weights, %d x %d", strings.TrimSpace(m.Model+" "+m.Numerics), view.Thousands(uint64(m.Params)), m.Batch, m.Sequence)
 	if m.Skipped != "" {
 		t.row(name, "skipped: "+m.Skipped, "", "", "", "")
 		return
@@ -87,11 +87,13 @@ func threadsText(n int) string {
 // StepOptions say which step of a model to measure.
 type StepOptions struct {
 	Batch, Sequence, Threads, Steps int
+	Numerics                        string // as llama.Numerics are named
 }
 
 // Measured is the speed of one model's training step on this machine.
 type Measured struct {
 	Model           string    `json:"model"`
+	Numerics        string    `json:"numerics"`
 	Params          int       `json:"params"`
 	Batch           int       `json:"batch"`
 	Sequence        int       `json:"sequence"`
@@ -116,6 +118,9 @@ func MeasurePreset(ctx context.Context, preset string, o StepOptions) (Measured,
 	if err != nil {
 		return Measured{}, err
 	}
+	if cfg.Numerics, err = llama.ParseNumerics(o.Numerics); err != nil {
+		return Measured{}, fmt.Errorf("--%w", err)
+	}
 	if o.Threads < 1 || o.Threads > exact.MaxWorkers {
 		return Measured{}, fmt.Errorf("--workers %d: want 1 to %d", o.Threads, exact.MaxWorkers)
 	}
@@ -129,14 +134,14 @@ func MeasurePreset(ctx context.Context, preset string, o StepOptions) (Measured,
 		return Measured{}, err
 	}
 	return Measured{
-		Model: preset, Params: m.Params, Batch: o.Batch, Sequence: o.Sequence, Threads: o.Threads, Kernel: pool.Kernel().Name(), Operations: m.Operations,
+		Model: preset, Numerics: cfg.Numerics.String(), Params: m.Params, Batch: o.Batch, Sequence: o.Sequence, Threads: o.Threads, Kernel: pool.Kernel().Name(), Operations: m.Operations,
 		Seconds: m.Seconds, TokensPerSecond: float64(o.Batch*o.Sequence) / m.Median(), Memory: m.Memory, Share: m.Share(), Loss: m.Loss, median: m.Median(),
 	}, nil
 }
 
 // String describes the step in one line.
 func (m Measured) String() string {
-	return fmt.Sprintf("%s, %s parameters, %d x %d tokens, %s, kernels %s: %s tokens/s, a step %.4f s, %s (%s of the peak), memory %s, loss %.3f",
-		m.Model, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence, threadsText(m.Threads), m.Kernel, tokensText(m.TokensPerSecond), m.median,
+	return fmt.Sprintf("%s, %s, %s parameters, %d x %d tokens, %s, kernels %s: %s tokens/s, a step %.4f s, %s (%s of the peak), memory %s, loss %.3f",
+		m.Model, m.Numerics, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence, threadsText(m.Threads), m.Kernel, tokensText(m.TokensPerSecond), m.median,
 		flopsText(m.Operations/m.median), shareText(m.Share), view.Bytes(m.Memory), m.Loss)
 }

@@ -14,7 +14,7 @@ var benchReport = Report{
 	Products: Shares{"qkv": .5, "head dw": .75}, ProdOne: Shares{"qkv": .25, "head dw": .6},
 	Flops: map[string]Pair{"512": {One: 161e9, All: 361e9}, "head dw": {One: 121e9, All: 301e9}}, // measured apart from shares
 	Training: []Training{
-		{Model: "nano", Params: 988544, Batch: 16, Sequence: 128, Tokens: Pair{One: 1234, All: 2345}, Share: Pair{One: .5, All: .6}, Memory: 123e6},
+		{Model: "nano", Numerics: "exact8", Params: 988544, Batch: 16, Sequence: 128, Tokens: Pair{One: 1234, All: 2345}, Share: Pair{One: .5, All: .6}, Memory: 123e6},
 		{Model: "124m", Params: 123456789, Batch: 2, Sequence: 1024, Skipped: "not enough memory: it takes about 3.0 GB, and 1.0 GB are free"},
 	},
 	Exchange: Exchange{Model: "50m", Params: 50e6, Payloads: 32, PayloadBytes: 136e3,
@@ -32,7 +32,7 @@ func TestBenchTable(t *testing.T) {
 		"memory, copy  30.00 GB/s  40.00 GB/s",
 		"sgemm 512  161.0 GFLOP/s  80.0 %  361.0 GFLOP/s  90.0 %",
 		"product head dw  121.0 GFLOP/s  60.0 %  301.0 GFLOP/s  75.0 %",
-		"nano, 988,544 weights, 16 x 128  1,234  50.0 %  2,345  60.0 %  123.0 MB",
+		"nano exact8, 988,544 weights, 16 x 128  1,234  50.0 %  2,345  60.0 %  123.0 MB",
 		"124m, 123,456,789 weights, 2 x 1024  skipped: not enough memory: it takes about 3.0 GB, and 1.0 GB are free",
 		"check a payload of 136.0 kB  3.00 GB/s  4.00 GB/s",
 		"apply 32 payloads  5.00 GB/s  6.00 GB/s",

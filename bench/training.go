@@ -12,69 +12,78 @@ import (
 	"github.com/entrain-network/entrain/llama"
 )
 
-// Training is the speed of one model's training step.
+// Training is the speed of one model's training step in one arithmetic.
 type Training struct {
-	Model    string `json:"model"` // a preset
+	Model    string `json:"model"`    // a preset
+	Numerics string `json:"numerics"` // as llama.Numerics are named
 	Params   int    `json:"params"`
 	Batch    int    `json:"batch"` // sequences
 	Sequence int    `json:"sequence"`
 	Tokens   Pair   `json:"tokens_per_second"`
-	Share    Pair   `json:"share_of_peak"`
-	Memory   uint64 `json:"memory_bytes"`      // of the whole program while it trains
-	Skipped  string `json:"skipped,omitempty"` // why nothing was measured
+	// Share is of the peak of binary32; more than 1 is possible in 8 bits.
+	Share   Pair   `json:"share_of_peak"`
+	Memory  uint64 `json:"memory_bytes"`      // of the whole program while it trains
+	Skipped string `json:"skipped,omitempty"` // why nothing was measured
 }
 
-// measureTraining measures the models of the effort, and says which do not fit.
+// measureTraining measures the models of the effort, each in both arithmetics, and says which do not
+// fit.
 func (b *bench) measureTraining(ctx context.Context, r *Report) error {
 	for _, t := range b.trainings {
 		b.progress(fmt.Sprintf("training %s, %d x %d tokens", t.Model, t.Batch, t.Sequence))
-		err := b.trainingOf(ctx, &t)
+		both, err := b.trainingOf(ctx, t)
 		switch {
 		case errors.Is(err, ErrMemory):
 			t.Skipped = err.Error()
+			both = []Training{t}
 		case err != nil:
 			return err
 		}
-		r.Training = append(r.Training, t)
+		r.Training = append(r.Training, both...)
 	}
 	return nil
 }
 
-// trainingOf measures one model. One thread and all take turns, each with a model of its own,
-// because memory may not hold two.
-func (b *bench) trainingOf(ctx context.Context, t *Training) error {
+// trainingOf measures one model. Both arithmetics, and one thread and all, take turns, each with a
+// model of its own, because memory may not hold two.
+func (b *bench) trainingOf(ctx context.Context, t Training) ([]Training, error) {
 	cfg, err := llama.Preset(t.Model)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t.Params = cfg.Layout().Len()
 	if err := fits(stepMemory(cfg, t.Batch, t.Sequence), freeMemory()); err != nil {
-		return err
+		return nil, err
 	}
-	var one, all Steps
+	pools := []*exact.Pool{b.one, b.all}
+	if b.all == b.one {
+		pools = pools[:1]
+	}
+	numerics := []llama.Numerics{llama.Exact, llama.Exact8}
+	both, steps := make([]Training, len(numerics)), make([][2]Steps, len(numerics))
 	for range b.turns {
-		for _, on := range []struct {
-			pool *exact.Pool
-			all  *Steps
-		}{{b.one, &one}, {b.all, &all}} {
-			if on.pool == b.one && on.all == &all {
-				continue // one thread is all there is
+		for i, n := range numerics {
+			cfg.Numerics = n
+			for k, pool := range pools {
+				m, err := MeasureStep(ctx, cfg, t.Batch, t.Sequence, pool, 1, b.turn)
+				if err != nil {
+					return nil, err
+				}
+				s := &steps[i][k]
+				s.Seconds, s.Shares = append(s.Seconds, m.Seconds...), append(s.Shares, m.Shares...)
+				both[i].Memory = max(both[i].Memory, m.Memory)
 			}
-			m, err := MeasureStep(ctx, cfg, t.Batch, t.Sequence, on.pool, 1, b.turn)
-			if err != nil {
-				return err
-			}
-			on.all.Seconds, on.all.Shares = append(on.all.Seconds, m.Seconds...), append(on.all.Shares, m.Shares...)
-			t.Memory = max(t.Memory, m.Memory)
 		}
 	}
-	if b.all == b.one {
-		all = one
-	}
 	tokens := float64(t.Batch * t.Sequence)
-	t.Tokens = Pair{tokens / one.Median(), tokens / all.Median()}
-	t.Share = Pair{one.Share(), all.Share()}
-	return nil
+	for i, n := range numerics {
+		one, all := &steps[i][0], &steps[i][len(pools)-1]
+		t.Numerics, t.Memory = n.String(), both[i].Memory
+		t.Tokens = Pair{tokens / one.Median(), tokens / all.Median()}
+		t.Share = Pair{one.Share(), all.Share()}
+		both[i] = t
+	}
+	return both, nil
 }
 
 // fits returns ErrMemory if a step needs more bytes than are free; free is 0 if that is not known.

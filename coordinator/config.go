@@ -69,7 +69,7 @@ func (c Config) Check(l Limits) []Fault {
 	f.when(c.Witnesses > l.Witnesses, "Witnesses", ErrTooLarge, "Limits.Witnesses")
 	f.when(c.EpochMs != 0 && c.EpochMs < c.RoundTrainMs, "EpochMs", ErrTooSmall, "RoundTrainMs")
 	f.when(c.BatchEnd < c.BatchStart, "BatchEnd", ErrTooSmall, "BatchStart")
-	f.when(c.Numerics != 0, "Numerics", ErrUnsupported, "")
+	f.when(c.Numerics > 1, "Numerics", ErrUnsupported, "")
 	f.trust(c)
 	f.exchange(c, l)
 	f.when((c.Sharing == SpeedShares) != l.Speeds, "Sharing", ErrUnsupported, "Limits.Speeds")

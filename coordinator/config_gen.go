@@ -50,7 +50,7 @@ type Config struct {
 	MissedMax uint8
 	// Expected share of accepted results that are recomputed.
 	VerificationPercent uint8
-	// Numerics class; 0 = exact, the only one in this version.
+	// Arithmetic of linear products; 0 = exact, 1 = exact8.
 	Numerics uint8
 
 	// Time to give a verdict on a check, and for tie-breakers to vote; 0 without verification.

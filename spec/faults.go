@@ -19,7 +19,7 @@ var keyOf = map[string]string{
 	"VerifyMs": "trust.verify", "DisputeMs": "trust.dispute", "Stake": "trust.stake",
 	"UnbondMs": "trust.unbond", "Rate": "trust.rate", "Exchange": "exchange.kind",
 	"WindowBlocks": "exchange.window_blocks", "Sharing": "batch.shares", "Validators": "scores.validators",
-	"ScoreWindows": "scores.windows", "Emission": "scores.emission",
+	"ScoreWindows": "scores.windows", "Emission": "scores.emission", "Numerics": "numerics",
 	"ValidatorPercent": "scores.validator_percent", "Penalty": "scores.penalty_percent",
 	"RegisterCost": "members.register_cost", "Slots": "members.slots",
 	"ImmuneWindows": "members.immune_windows", "Name": "name", "Limits.Members": "members.capacity",

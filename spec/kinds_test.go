@@ -34,7 +34,7 @@ func TestKindsAreWhatTheySay(t *testing.T) {
 }
 
 // derived are the fields of a coordinator.Config that no key sets.
-var derived = map[string]bool{"Numerics": true, "ModelHash": true, "StateHash": true, "SpecHash": true, "Owner": true}
+var derived = map[string]bool{"ModelHash": true, "StateHash": true, "SpecHash": true, "Owner": true}
 
 func TestFaultsOfTheCoordinatorHaveKeys(t *testing.T) {
 	c := reflect.TypeFor[coordinator.Config]()

@@ -144,6 +144,10 @@ func (s Spec) Llama() (llama.Config, error) {
 	if m.Head != "" {
 		cfg.Tied = m.Head == headTied
 	}
+	var err error
+	if cfg.Numerics, err = llama.ParseNumerics(s.Numerics); err != nil {
+		return cfg, err
+	}
 	return cfg, cfg.Check()
 }
 

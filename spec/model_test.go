@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -91,6 +92,27 @@ func TestWhatDisagreesWithACheckpointIsNamed(t *testing.T) {
 	} {
 		if _, err := Parse([]byte("name = \"on\"\n[model]\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+func TestNumericsReachTheModelAndTheChain(t *testing.T) {
+	for text, want := range map[string]llama.Numerics{"": llama.Exact, "numerics = \"exact\"\n": llama.Exact, "numerics = \"exact8\"\n": llama.Exact8} {
+		s, err := Parse([]byte("name = \"a\"\n" + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := s.Llama()
+		if _, c := s.Coordinator(key.Public{}, wire.Hash{}, wire.Hash{}); err != nil || cfg.Numerics != want || c.Numerics != uint8(want) {
+			t.Errorf("%q: the model has %v, the coordinator %d, %v", text, cfg.Numerics, c.Numerics, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"numerics = \"int4\"\n":                           `numerics: "int4" is neither`,
+		"numerics = \"exact8\"\n[model]\nhead_dim = 40\n": "head_dim: 40 must be a multiple of 32",
+	} {
+		if _, err := Parse([]byte("name = \"a\"\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the error is %v", text, err)
 		}
 	}
 }

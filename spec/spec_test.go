@@ -229,7 +229,7 @@ func TestStateHashIsThatOfZeros(t *testing.T) {
 
 func TestRateThatTurnsWeightsAroundIsRefused(t *testing.T) {
 	text := "name = \"a\"\n[learning_rate]\nbase = 2.0\n[optimizer.distro]\nweight_decay = 0.6\n"
-	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "learning_rate, optimizer.distro.weight_decay: learning rate 2 with weight decay 0.6 would turn weights around") {
+	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "learning_rate, optimizer.distro.weight_decay: learning rate 2 times weight decay 0.6 exceeds 1") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -80,6 +80,13 @@
 //	                       of a group; q and k turned back
 //	... of the embedding   start + the rows of its tokens; if tied, start is the head's
 //
+// With llama.Exact8 the linear products are those of exact8, in which an inner tile is a block. The
+// gradient of the logits is Exp(l - max)·share alone, and what the targets contribute follows the
+// products:
+//
+//	of the head's norm     dy·W, less the target's row of W times the weight of a token's loss
+//	of the head            start + dyᵀ·x, less the row of x times that weight at the row's target
+//
 // The loss itself is absent, because no commitment depends on it. After the share's sequences
 // follow:
 //
@@ -89,7 +96,7 @@
 // Sums along a row keep 16 lanes per row between slices, 2 KiB per tile, as package exact defines
 // them; the last slice folds them.
 //
-// # # Sizes
+// # Sizes
 //
 // A slice reads at most eight tiles and computes at most about a hundred thousand multiply-adds, so
 // a referee in plain Go needs about a millisecond. Its evidence has at most 48 KB: the words of its

@@ -20,6 +20,7 @@ const (
 	gateGradient                  // g of SwiGLUBackward for g = m0, u = m1, dh = m2
 	upGradient                    // u of the same
 	logitGradient                 // Exp(m0 - v1)·v2, less the loss's weight at the target in v3
+	logitShare                    // Exp(m0 - v1)·v2
 )
 
 // elementwise is an operation whose elements depend on the elements of other matrices at their
@@ -95,6 +96,9 @@ func (e *elementwise) step(at spot, w *exact.Worker, tile, _ uint32, _ []uint32,
 		case upGradient:
 			copy(y, row(m[1]))
 			w.SwiGLUBackward(slices.Clone(row(m[2])), slices.Clone(row(m[0])), y)
+		case logitShare:
+			copy(y, row(m[0]))
+			w.SoftmaxAgain(y, 1, own(0), own(1))
 		case logitGradient:
 			copy(y, row(m[0]))
 			w.SoftmaxAgain(y, 1, own(0), own(1))

@@ -30,6 +30,10 @@ func modelCases() []modelCase {
 		return llama.Config{Vocab: vocab, Hidden: hidden, Layers: layers, Heads: heads, KVHeads: kv, HeadDim: dim, FFN: ffn, Context: context,
 			Theta: 10000, Eps: 1e-5, Tied: tied}
 	}
+	eight := func(c llama.Config) llama.Config {
+		c.Numerics = llama.Exact8
+		return c
+	}
 	return []modelCase{
 		{"tiles that fit", cfg(64, 64, 2, 2, 1, 32, 96, 64, false), 64, 2, 0},
 		{"odd sizes", cfg(61, 37, 2, 3, 1, 10, 45, 50, false), 41, 3, 0},
@@ -39,6 +43,10 @@ func modelCases() []modelCase {
 		{"probabilities that vanish", cfg(70, 32, 1, 2, 1, 16, 40, 200, false), 140, 2, 25},
 		{"values that vanish", cfg(70, 32, 1, 2, 1, 16, 40, 200, true), 140, 2, 1e-19},
 		{"one token", cfg(2, 1, 1, 1, 1, 2, 1, 1, true), 1, 1, 0},
+		{"8 bits, tiles that fit", eight(cfg(64, 64, 2, 2, 1, 32, 96, 64, false)), 64, 2, 0},
+		{"8 bits, odd sizes", eight(cfg(301, 37, 2, 3, 1, 32, 64, 50, false)), 41, 3, 0},
+		{"8 bits, odd sizes, tied", eight(cfg(101, 37, 1, 2, 2, 64, 96, 120, true)), 99, 3, 0},
+		{"8 bits, several chunks and slices", eight(cfg(700, 130, 1, 2, 1, 96, 160, 200, false)), 170, 1, 0},
 	}
 }
 

@@ -1,6 +1,9 @@
 package trace
 
-import "github.com/entrain-network/entrain/exact"
+import (
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/exact8"
+)
 
 // A kernel is an operation that does not know its place in the program.
 type kernel interface {
@@ -31,7 +34,8 @@ type product struct {
 	a, b  operand
 	depth int // number of inner tiles
 	inner inner
-	start ref // a value with the shape of out, or none
+	start ref  // a value with the shape of out, or none
+	eight bool // as exact8.Gemm instead: an inner tile is one of its blocks
 }
 
 // chain returns the inner tiles [from, to) over which the chains of row r of tiles run.
@@ -87,6 +91,11 @@ func (p *product) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint3
 	from, to := p.cut(r, slice)
 	for k := from; k < to; k++ {
 		a, b := p.a.block(at, r, k), p.b.block(at, k, c)
+		if p.eight {
+			exact8.Gemm(a.rows, b.cols, a.cols, Floats(in[0]), a.rowStep, a.colStep, Floats(in[1]), b.rowStep, b.colStep, Floats(acc), b.cols, true)
+			in = in[2:]
+			continue
+		}
 		w.Gemm(a.rows, b.cols, a.cols, Floats(in[0]), a.rowStep, a.colStep, Floats(in[1]), b.rowStep, b.colStep, Floats(acc), b.cols, true)
 		in = in[2:]
 	}

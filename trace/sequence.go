@@ -1,5 +1,7 @@
 package trace
 
+import "github.com/entrain-network/entrain/llama"
+
 // layerOps and headOps are the numbers of operations of a layer and of each of its query heads.
 const (
 	layerOps = 35
@@ -31,6 +33,7 @@ const (
 
 func (b *builder) tensor(t int) int  { return 1 + b.layer*layerTensors + t }
 func (b *builder) param(t int) value { return b.params[b.tensor(t)] }
+func (b *builder) eight() bool       { return b.cfg.Numerics == llama.Exact8 }
 func (b *builder) normTensor() int   { return 1 + b.cfg.Layers*layerTensors }
 func (b *builder) residual() grid    { return grid{rows: b.tokens, cols: b.hidden} }
 func (b *builder) square() grid      { return grid{rows: b.tokens, cols: b.tokens, causal: true} }
@@ -55,7 +58,7 @@ func (b *builder) sequence(size int) []node {
 	b.nodes, b.size, b.layer = nil, size, -1
 	b.grads = make([]ref, len(b.params))
 	tokens := b.add("tokens", -1, grid{}, &tokens{b.tokens}).ref
-	x := b.add("embedding", -1, b.residual(), &lookup{b.residual(), tokens, b.params[0]})
+	x := b.add("embedding", -1, b.residual(), &lookup{out: b.residual(), tokens: tokens, table: b.params[0], start: none})
 	layers := make([]layerValues, b.cfg.Layers)
 	for l := range layers {
 		b.layer = l
@@ -72,14 +75,14 @@ func (b *builder) sequence(size int) []node {
 	if b.cfg.Tied {
 		start = b.grads[0] // the part from the head comes first
 	}
-	b.grads[0] = b.add("gradient of the embedding", -1, b.grids[0], &scatter{b.grids[0], tokens, dx, start}).ref
+	b.grads[0] = b.add("gradient of the embedding", -1, b.grids[0], &scatter{out: b.grids[0], tokens: tokens, x: dx, start: start}).ref
 	return b.nodes
 }
 
 // linear returns x·wᵀ, added to start unless that is none.
 func (b *builder) linear(what string, x operand, w value, start ref) value {
 	g := grid{rows: b.tokens, cols: w.grid.rows}
-	return b.add(what, -1, g, &product{out: g, a: x, b: one(w).t(), depth: w.grid.cols.tiles(), start: start})
+	return b.add(what, -1, g, &product{out: g, a: x, b: one(w).t(), depth: w.grid.cols.tiles(), start: start, eight: b.eight()})
 }
 
 // linearInput returns dy·w.
@@ -89,17 +92,13 @@ func (b *builder) linearInput(what string, dy, w operand) value {
 		inner += p.grid.rows.tiles()
 	}
 	g := grid{rows: b.tokens, cols: cols}
-	return b.add(what, -1, g, &product{out: g, a: dy, b: w, depth: inner, start: none})
+	return b.add(what, -1, g, &product{out: g, a: dy, b: w, depth: inner, start: none, eight: b.eight()})
 }
 
-// linearWeight adds dyᵀ·x to the gradient of a tensor.
-func (b *builder) linearWeight(what string, tensor int, dy, x operand) {
-	start := b.earlier()
-	if tensor == 0 { // tied: the last operation of the previous sequence has the gradient
-		start = -1
-	}
+// linearWeight adds dyᵀ·x to the gradient of a tensor, which the previous sequence left in start.
+func (b *builder) linearWeight(what string, tensor int, dy, x operand, start ref) {
 	g := b.grids[tensor]
-	b.grads[tensor] = b.add(what, -1, g, &product{out: g, a: dy.t(), b: x, depth: b.tokens.tiles(), start: start}).ref
+	b.grads[tensor] = b.add(what, -1, g, &product{out: g, a: dy.t(), b: x, depth: b.tokens.tiles(), start: start, eight: b.eight()}).ref
 }
 
 // norm returns the RMSNorm of x and the rows' 1/rms.
@@ -175,12 +174,34 @@ func (b *builder) loss(x value, tokens ref) value {
 	logits := b.linear("logits", one(h), b.params[head], none)
 	most := b.add("greatest logit", -1, grid{}, &reduction{function: shift, x: logits, constant: 1})
 	parts := b.add("share of a likelihood", -1, grid{}, &reduction{function: share, x: logits, rows: most.ref, scale: 1})
-	dlogits := b.add("gradient of the logits", -1, logits.grid, &elementwise{
-		function: logitGradient, out: logits.grid, m: []value{logits}, v: []ref{most.ref, parts.ref, tokens}, gains: none,
-	})
-	dh := b.linearInput("gradient of the head's norm", one(dlogits), one(b.params[head]))
-	b.linearWeight("gradient of the head", head, one(dlogits), one(h))
+	dh := b.headBackward(head, logits, h, most.ref, parts.ref, tokens)
 	return b.normBackward(what, b.normTensor(), value{ref: none}, dh, x, inv)
+}
+
+// headBackward lists the gradients of the head and of its input h, and returns the latter.
+func (b *builder) headBackward(head int, logits, h value, most, parts, tokens ref) value {
+	gradient := &elementwise{function: logitGradient, out: logits.grid, m: []value{logits}, v: []ref{most, parts, tokens}, gains: none}
+	if b.eight() { // the targets' part stays out of the products
+		gradient.function, gradient.v = logitShare, gradient.v[:2]
+	}
+	dlogits := b.add("gradient of the logits", -1, logits.grid, gradient)
+	dh := b.linearInput("gradient of the head's norm", one(dlogits), one(b.params[head]))
+	if b.eight() {
+		dh = b.add("gradient of the head's norm with the targets", -1, dh.grid, &lookup{out: dh.grid, tokens: tokens, table: b.params[head], start: dh.ref})
+	}
+	start := b.earlier()
+	switch {
+	case b.cfg.Tied: // the last operation of the previous sequence has the gradient
+		start = -1
+	case b.eight(): // the operation after the next has it
+		start++
+	}
+	b.linearWeight("gradient of the head", head, one(dlogits), one(h), start)
+	if b.eight() {
+		g := b.grids[head]
+		b.grads[head] = b.add("gradient of the head with the targets", -1, g, &scatter{out: g, tokens: tokens, x: h, start: b.grads[head], targets: true}).ref
+	}
+	return dh
 }
 
 // backward lists a layer's backward pass. dx is the gradient of its output; the result is that of
@@ -190,20 +211,20 @@ func (b *builder) backward(l *layerValues, dx value) value {
 	gated := []value{l.gate, l.up, dmiddle}
 	dgate := b.add("gradient of gate", -1, l.gate.grid, &elementwise{function: gateGradient, out: l.gate.grid, m: gated, gains: none})
 	dup := b.add("gradient of up", -1, l.up.grid, &elementwise{function: upGradient, out: l.up.grid, m: gated, gains: none})
-	b.linearWeight("gradient of down_proj", b.tensor(downTensor), one(dx), one(l.middle))
-	b.linearWeight("gradient of gate_proj", b.tensor(gateTensor), one(dgate), one(l.h2))
-	b.linearWeight("gradient of up_proj", b.tensor(upTensor), one(dup), one(l.h2))
+	b.linearWeight("gradient of down_proj", b.tensor(downTensor), one(dx), one(l.middle), b.earlier())
+	b.linearWeight("gradient of gate_proj", b.tensor(gateTensor), one(dgate), one(l.h2), b.earlier())
+	b.linearWeight("gradient of up_proj", b.tensor(upTensor), one(dup), one(l.h2), b.earlier())
 	dh := b.linearInput("gradient of the feed-forward's norm", beside(dgate, dup), below(b.param(gateTensor), b.param(upTensor)))
 	dx = b.normBackward("the feed-forward's input", b.tensor(norm2Tensor), dx, dh, l.x2, l.inv2)
 
-	b.linearWeight("gradient of o_proj", b.tensor(oTensor), one(dx), beside(l.out...))
+	b.linearWeight("gradient of o_proj", b.tensor(oTensor), one(dx), beside(l.out...), b.earlier())
 	dout := b.linearInput("gradient of attention", one(dx), one(b.param(oTensor)))
 	turnedQ, turnedK, dv := b.attentionBackward(l, dout)
 	dq := b.turn("gradient of queries", beside(turnedQ...), l.q.grid, true)
 	dk := b.turn("gradient of keys", beside(turnedK...), l.k.grid, true)
-	b.linearWeight("gradient of q_proj", b.tensor(qTensor), one(dq), one(l.h1))
-	b.linearWeight("gradient of k_proj", b.tensor(kTensor), one(dk), one(l.h1))
-	b.linearWeight("gradient of v_proj", b.tensor(vTensor), beside(dv...), one(l.h1))
+	b.linearWeight("gradient of q_proj", b.tensor(qTensor), one(dq), one(l.h1), b.earlier())
+	b.linearWeight("gradient of k_proj", b.tensor(kTensor), one(dk), one(l.h1), b.earlier())
+	b.linearWeight("gradient of v_proj", b.tensor(vTensor), beside(dv...), one(l.h1), b.earlier())
 	dh = b.linearInput("gradient of the attention's norm", beside(append([]value{dq, dk}, dv...)...),
 		below(b.param(qTensor), b.param(kTensor), b.param(vTensor)))
 	return b.normBackward("the attention's input", b.tensor(norm1Tensor), dx, dh, l.x, l.inv1)

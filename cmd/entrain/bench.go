@@ -58,6 +58,7 @@ a batch of random tokens, and how much memory that takes.`,
 	f.IntVar(&o.Batch, "batch", 8, "with PRESET: `number` of sequences in a step")
 	f.IntVar(&o.Sequence, "sequence", 256, "with PRESET: `tokens` of a sequence")
 	workersFlag(cmd, &o.Threads)
+	f.StringVar(&o.Numerics, "numerics", "exact", "with PRESET: exact, or exact8 for linear products in 8 bits")
 	f.IntVar(&o.Steps, "steps", 5, "with PRESET: `number` of steps to measure, after one to warm up")
 	return cmd
 }

@@ -68,25 +68,34 @@ var model = llama.Config{
 	Theta: 10000, Eps: 1e-5,
 }
 
-// kinds are the codecs' options that engines are tested with. A golden hash is that of the
+// model8 is a model whose linear products are in 8 bits.
+var model8 = llama.Config{
+	Vocab: 47, Hidden: 18, Layers: 2, Heads: 3, KVHeads: 1, HeadDim: 32, FFN: 32, Context: 21,
+	Theta: 10000, Eps: 1e-5, Numerics: llama.Exact8,
+}
+
+// kinds are the models and the codecs' options that engines are tested with. A golden hash is that of the
 // payloads, states and parameters of three members in four steps.
 var kinds = []struct {
 	name   string
+	model  llama.Config
 	codec  codec.Options
 	golden string
 }{
-	{"distro", distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1},
+	{"distro", model, distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1},
 		"ea3ddf0948a841f2207de619dc537dfabc92f1b4d7257c62ccd207839165ac4c"},
-	{"slice", slice.Config{Compression: 4, Leaf: 32, Decay: 1, WeightDecay: 0.1, ClipNorm: 1},
+	{"slice", model, slice.Config{Compression: 4, Leaf: 32, Decay: 1, WeightDecay: 0.1, ClipNorm: 1},
 		"8b1a6ef3953ae4515ac68b08ee5839d73a2b5136010a5f34dcc150eff1035d76"},
-	{"sparseloco", sparseloco.Options{
+	{"sparseloco", model, sparseloco.Options{
 		Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 1, InnerSteps: 3, WeightDecay: 0.1, ClipNorm: 1,
 	}, "3a3ea62c2a6a6b1602c9909b322d85964382899d54cac521fdccb27e387681da"},
+	{"exact8", model8, distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1},
+		"858e46e45554dac07002972d739a5a248cecfe5b4d2cc4701ff6eb80431e6f89"},
 }
 
-func newRun(o codec.Options) Run {
+func newRun(m llama.Config, o codec.Options) Run {
 	r := Run{
-		Model: model, Codec: o, Sequence: 19, Data: counted{uint64(model.Vocab)}, HeldOut: 5,
+		Model: m, Codec: o, Sequence: 19, Data: counted{uint64(m.Vocab)}, HeldOut: 5,
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3, WarmupSteps: 2},
 	}
 	if trains, ok := o.(interface{ Inner() *optim.Inner }); ok {
@@ -96,7 +105,7 @@ func newRun(o codec.Options) Run {
 }
 
 // initial returns the first parameters.
-func initial() []float32 { return llama.Init(model, wire.Sum("enginetest")) }
+func (r Run) initial() []float32 { return llama.Init(r.Model, wire.Sum("enginetest")) }
 
 // share is a share of 7 sequences in two spans.
 func share(first uint64) []batch.Span {
@@ -105,13 +114,16 @@ func share(first uint64) []batch.Span {
 
 // Test runs all tests on engines that make makes.
 func Test(t *testing.T, make New) {
-	t.Run("vectors", func(t *testing.T) { testVectors(t, make(t, newRun(kinds[0].codec))) })
+	t.Run("vectors", func(t *testing.T) {
+		r := newRun(model, kinds[0].codec)
+		testVectors(t, make(t, r), r)
+	})
 	for _, k := range kinds {
-		r := newRun(k.codec)
+		r := newRun(k.model, k.codec)
 		t.Run(k.name, func(t *testing.T) {
-			t.Run("golden", func(t *testing.T) { testGolden(t, make(t, r), k.golden) })
-			t.Run("failures", func(t *testing.T) { testFailures(t, make(t, r)) })
-			t.Run("beside", func(t *testing.T) { testBeside(t, make(t, r)) })
+			t.Run("golden", func(t *testing.T) { testGolden(t, make(t, r), r, k.golden) })
+			t.Run("failures", func(t *testing.T) { testFailures(t, make(t, r), r) })
+			t.Run("beside", func(t *testing.T) { testBeside(t, make(t, r), r) })
 			t.Run("judges", func(t *testing.T) { testJudges(t, make(t, r), r) })
 			t.Run("trace", func(t *testing.T) { testTrace(t, make(t, r), r) })
 		})
@@ -119,8 +131,8 @@ func Test(t *testing.T, make New) {
 }
 
 // testVectors moves values in and out of vectors.
-func testVectors(t *testing.T, e engine.Engine) {
-	values := initial()
+func testVectors(t *testing.T, e engine.Engine, r Run) {
+	values := r.initial()
 	if e.ParamsLen() != len(values) {
 		t.Fatalf("%d parameters, want %d", e.ParamsLen(), len(values))
 	}
@@ -161,8 +173,8 @@ func revealed(e engine.Engine, payload []byte, state engine.Vector, seed wire.Ha
 }
 
 // testGolden trains three members and compares the bits.
-func testGolden(t *testing.T, e engine.Engine, golden string) {
-	params := e.Load(initial())
+func testGolden(t *testing.T, e engine.Engine, run Run, golden string) {
+	params := e.Load(run.initial())
 	states := []engine.Vector{e.NewVector(e.StateLen()), e.NewVector(e.StateLen()), e.NewVector(e.StateLen())}
 	sum := wire.Sum("enginetest")
 	add := func(b []byte) { sum = wire.Sum("enginetest", sum[:], b) }
@@ -205,8 +217,8 @@ func testGolden(t *testing.T, e engine.Engine, golden string) {
 }
 
 // testFailures gives the engine what it must refuse, and looks at what it left.
-func testFailures(t *testing.T, e engine.Engine) {
-	params, state := e.Load(initial()), e.NewVector(e.StateLen())
+func testFailures(t *testing.T, e engine.Engine, run Run) {
+	params, state := e.Load(run.initial()), e.NewVector(e.StateLen())
 	r, err := e.Step(t.Context(), params, state, share(0), 1)
 	if err != nil {
 		t.Fatal(err)

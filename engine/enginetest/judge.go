@@ -16,8 +16,8 @@ import (
 )
 
 // testBeside calls what may run beside a step while one runs.
-func testBeside(t *testing.T, e engine.Engine) {
-	params, state := e.Load(initial()), e.NewVector(e.StateLen())
+func testBeside(t *testing.T, e engine.Engine, r Run) {
+	params, state := e.Load(r.initial()), e.NewVector(e.StateLen())
 	root := merkle.Root(e.Leaves(params))
 	done := make(chan error, 1)
 	go func() {
@@ -41,7 +41,7 @@ func testBeside(t *testing.T, e engine.Engine) {
 
 // testJudges compares what judges recompute with what the step said.
 func testJudges(t *testing.T, e engine.Engine, r Run) {
-	params := e.Load(initial())
+	params := e.Load(r.initial())
 	made, err := e.Step(t.Context(), params, e.NewVector(e.StateLen()), share(40), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func testTrace(t *testing.T, e engine.Engine, r Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	params, state := e.Load(initial()), e.NewVector(e.StateLen())
+	params, state := e.Load(r.initial()), e.NewVector(e.StateLen())
 	before := slices.Clone(engine.Values(state))
 	got, err := e.Step(t.Context(), params, state, []batch.Span{{Start: 5, Count: 3}}, 1)
 	if err != nil {

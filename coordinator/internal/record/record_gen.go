@@ -107,7 +107,7 @@ func (b Header) SetMissedMax(v uint8) { b[131] = v }
 func (b Header) VerificationPercent() uint8     { return b[132] }
 func (b Header) SetVerificationPercent(v uint8) { b[132] = v }
 
-// Numerics: numerics class; 0 = exact, the only one in this version.
+// Numerics: arithmetic of linear products; 0 = exact, 1 = exact8.
 func (b Header) Numerics() uint8     { return b[133] }
 func (b Header) SetNumerics(v uint8) { b[133] = v }
 
