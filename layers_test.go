@@ -28,6 +28,7 @@ coordinator/dispute
 coordinator
 host
 exact
+exact8
 tensor canonical tokenizer merkle/parallel
 codec/internal/vec
 codec/internal/subset
@@ -57,7 +58,8 @@ lab/adversary
 demo lab/sim lab/market lab/study
 lab/campaign
 cmd/entrain cmd/lab
-coordinator/internal/gen exact/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
+internal/asm
+coordinator/internal/gen exact/internal/gen exact8/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
 `
 
 // The last replicated and the last pure line, by a package in it.
@@ -83,7 +85,7 @@ var importers = []struct {
 	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},
 	{"golang.org/x/crypto/ssh", []string{"key/keyfile"}, "key files are those of ssh-keygen"},
-	{"golang.org/x/sys/", []string{"exact", "cmd/entrain", "atomicfile/dirlock"}, "what the processor can do, signals and locks"},
+	{"golang.org/x/sys/", []string{"exact", "exact8", "cmd/entrain", "atomicfile/dirlock"}, "what the processor can do, signals and locks"},
 	{"charm.land/", []string{"tui"}, "one package draws on a terminal"},
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"github.com/parquet-go/", []string{"data"}, "one package reads data sets of others"},

@@ -148,7 +148,7 @@ func formatFaults(t *tree) []string {
 var impureImports = []string{"os", "os/", "net", "net/", "io/ioutil", "syscall", "plugin", "log", "log/", "crypto/rand",
 	"runtime", "runtime/", "sync", "sync/", "golang.org/x/sys/"}
 
-// kernelImports are what exact may import besides: its workers share a matrix product, whose result does not depend on them.
+// kernelImports are what exact and exact8 may import besides: its workers share a matrix product, whose result does not depend on them.
 var kernelImports = []string{"runtime", "sync", "sync/", "golang.org/x/sys/"}
 
 // clockNames are what of package time reads a clock or waits for one; durations and points in time as values are pure.
@@ -163,7 +163,7 @@ func pureFaults(t *tree) []string {
 		}
 		for _, f := range p.code() {
 			for _, imp := range f.imports() {
-				if matches(impureImports, imp.path) && !(p.dir == "exact" && matches(kernelImports, imp.path)) {
+				if matches(impureImports, imp.path) && !((p.dir == "exact" || p.dir == "exact8") && matches(kernelImports, imp.path)) {
 					faults = append(faults, t.fault(imp.pos, "pure package %q imports %q: take what it gives as an argument", p.dir, imp.path))
 				}
 			}

@@ -26,8 +26,8 @@ type Training struct {
 	Skipped string `json:"skipped,omitempty"` // why nothing was measured
 }
 
-// measureTraining measures the models of the effort, each in both arithmetics, and says which do not
-// fit.
+// measureTraining measures the models of the effort, each in both arithmetics, and says which do
+// not fit.
 func (b *bench) measureTraining(ctx context.Context, r *Report) error {
 	for _, t := range b.trainings {
 		b.progress(fmt.Sprintf("training %s, %d x %d tokens", t.Model, t.Batch, t.Sequence))

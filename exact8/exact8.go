@@ -78,8 +78,8 @@ func scale(x, y uint32) float32 { return math.Float32frombits((x + y - (266 - 12
 // exponent returns e of a block whose greatest magnitude has the bits g.
 func exponent(g uint32) uint32 { return max(leastExponent, (g+carry)>>23) }
 
-// quantize returns q of x (rows, k), row by row, and e of the blocks of each row. q of a block whose
-// e is above mostExponent is 0.
+// quantize returns q of x (rows, k), row by row, and e of the blocks of each row. q of a block
+// whose e is above mostExponent is 0.
 func quantize(rows, k int, x []float32, xrs, xcs int) (q []int8, e []uint32) {
 	q = make([]int8, rows*k)
 	e = make([]uint32, 0, rows*((k+Block-1)/Block))

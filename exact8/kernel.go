@@ -85,8 +85,8 @@ func tilePlain(t *tileArgs) {
 	}
 }
 
-// quantizeRowPlain quantizes n times together blocks of a row to bytes q, or q+128 if flip's bits are set,
-// and stores e-base of each block as an exponent, step bytes apart.
+// quantizeRowPlain quantizes n times together blocks of a row to bytes q, or q+128 if flip's bits
+// are set, and stores e-base of each block as an exponent, step bytes apart.
 func quantizeRowPlain(n int, src *float32, dst *byte, flip, base uint32, scale *uint32, step uintptr, _ *float32) {
 	x, q := unsafe.Slice(src, n*together*Block), unsafe.Slice(dst, n*together*Block)
 	for k := range n * together {
@@ -106,8 +106,8 @@ func quantizeRowPlain(n int, src *float32, dst *byte, flip, base uint32, scale *
 	}
 }
 
-// column quantizes one column of a block: element p lies p times stride bytes beyond x, and its byte
-// in four columns of dst.
+// column quantizes one column of a block: element p lies p times stride bytes beyond x, and its
+// byte in four columns of dst.
 func column(x *float32, stride uintptr, dst *byte, wide int, flip byte) (e uint32, sum int32) {
 	var values [Block]float32
 	var greatest uint32

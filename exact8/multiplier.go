@@ -62,8 +62,8 @@ type worker struct {
 }
 
 // left is A quantized, as bytes q+128. If the rows of A lie one after another in memory, so do the
-// bytes; if its columns do, A is kept in panels of panelA rows, in which the bytes of a row for four
-// k lie together, and those of all rows for the same k.
+// bytes; if its columns do, A is kept in panels of panelA rows, in which the bytes of a row for
+// four k lie together, and those of all rows for the same k.
 type left struct {
 	rows    int
 	blocks  int  // of a row
@@ -230,8 +230,8 @@ func (m *Multiplier) row(own *worker, k int, x []float32, dst []byte, scale []ui
 	}
 }
 
-// block returns rows of n floats that begin at x[0] and lie stride floats apart: those of a block of
-// k, or, if that is not whole or has fewer than wide columns, a copy filled up with zeros.
+// block returns rows of n floats that begin at x[0] and lie stride floats apart: those of a block
+// of k, or, if that is not whole or has fewer than wide columns, a copy filled up with zeros.
 func (w *worker) block(x []float32, rows, n, stride, wide int) (*float32, int) {
 	if rows == Block && n >= wide {
 		return &x[0], stride

@@ -74,8 +74,8 @@ var model8 = llama.Config{
 	Theta: 10000, Eps: 1e-5, Numerics: llama.Exact8,
 }
 
-// kinds are the models and the codecs' options that engines are tested with. A golden hash is that of the
-// payloads, states and parameters of three members in four steps.
+// kinds are the models and the codecs' options that engines are tested with. A golden hash is that
+// of the payloads, states and parameters of three members in four steps.
 var kinds = []struct {
 	name   string
 	model  llama.Config

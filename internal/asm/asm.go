@@ -41,3 +41,9 @@ func (f *File) Label(name string) { fmt.Fprintf(&f.text, "%s:\n", name) }
 
 // Text writes text as it is, such as the data of constants.
 func (f *File) Text(format string, args ...any) { fmt.Fprintf(&f.text, format, args...) }
+
+// Append appends the functions of g.
+func (f *File) Append(g *File) {
+	f.text.WriteString(g.text.String())
+	f.decls.WriteString(g.decls.String())
+}

@@ -35,36 +35,36 @@ func (s avx) constant(i int) operand {
 func (s avx) loadConstants(*assembly, map[int]bool) {}
 
 func (s avx) loadInteger(a *assembly, parameter string, integer int) {
-	a.op("MOVQ %s, %s", parameter, integersAMD64[integer])
+	a.Op("MOVQ %s, %s", parameter, integersAMD64[integer])
 }
 
 func (s avx) loadFloat(a *assembly, parameter string, r int) {
-	a.op("VBROADCASTSS %s, %s", parameter, s.text(register(r)))
+	a.Op("VBROADCASTSS %s, %s", parameter, s.text(register(r)))
 }
 
-func (s avx) move(a *assembly, to, from operand) { a.op("VMOVUPS %s, %s", s.text(from), s.text(to)) }
+func (s avx) move(a *assembly, to, from operand) { a.Op("VMOVUPS %s, %s", s.text(from), s.text(to)) }
 
 func (s avx) operate(a *assembly, name string, d, x, y operand) {
-	a.op("%s %s, %s, %s", operationsAVX[name], s.text(y), s.text(x), s.text(d))
+	a.Op("%s %s, %s, %s", operationsAVX[name], s.text(y), s.text(x), s.text(d))
 }
 
 func (s avx) shift(a *assembly, name string, d, x operand, bits int) {
-	a.op("%s $%d, %s, %s", operationsAVX[name], bits, s.text(x), s.text(d))
+	a.Op("%s $%d, %s, %s", operationsAVX[name], bits, s.text(x), s.text(d))
 }
 
-func (s avx) root(a *assembly, d, x operand) { a.op("VSQRTPS %s, %s", s.text(x), s.text(d)) }
+func (s avx) root(a *assembly, d, x operand) { a.Op("VSQRTPS %s, %s", s.text(x), s.text(d)) }
 
 func (s avx) repeat(a *assembly, pointers int, label string) {
 	for i := range pointers {
-		a.op("ADDQ $64, %s", integersAMD64[1+i])
+		a.Op("ADDQ $64, %s", integersAMD64[1+i])
 	}
-	a.op("SUBQ $16, CX")
-	a.op("JNZ %s", label)
+	a.Op("SUBQ $16, CX")
+	a.Op("JNZ %s", label)
 }
 
 func (s avx) end(a *assembly) {
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.Op("VZEROUPPER")
+	a.Op("RET")
 }
 
 // foldsAVX2 writes the two folds of lanes, in the order of lanes.fold. A maximum returns its second
@@ -73,18 +73,18 @@ func foldsAVX2(a *assembly) {
 	for _, f := range folds {
 		f.begin(a, "AVX2")
 		instruction := strings.TrimSuffix(operationsAVX[f.operation], "PS")
-		a.op("MOVQ l+0(FP), SI")
-		a.op("VMOVUPS (SI), Y0")
-		a.op("VMOVUPS 32(SI), Y1")
-		a.op("%sPS Y0, Y1, Y0", instruction)
-		a.op("VEXTRACTF128 $1, Y0, X1")
-		a.op("%sPS X0, X1, X0", instruction)
-		a.op("VPERMILPS $0x4e, X0, X1") // 2 and 3 to 0 and 1
-		a.op("%sPS X0, X1, X0", instruction)
-		a.op("VPERMILPS $0x55, X0, X1") // 1 to 0
-		a.op("%sSS X0, X1, X0", instruction)
-		a.op("VMOVSS X0, ret+8(FP)")
-		a.op("VZEROUPPER")
-		a.op("RET")
+		a.Op("MOVQ l+0(FP), SI")
+		a.Op("VMOVUPS (SI), Y0")
+		a.Op("VMOVUPS 32(SI), Y1")
+		a.Op("%sPS Y0, Y1, Y0", instruction)
+		a.Op("VEXTRACTF128 $1, Y0, X1")
+		a.Op("%sPS X0, X1, X0", instruction)
+		a.Op("VPERMILPS $0x4e, X0, X1") // 2 and 3 to 0 and 1
+		a.Op("%sPS X0, X1, X0", instruction)
+		a.Op("VPERMILPS $0x55, X0, X1") // 1 to 0
+		a.Op("%sSS X0, X1, X0", instruction)
+		a.Op("VMOVSS X0, ret+8(FP)")
+		a.Op("VZEROUPPER")
+		a.Op("RET")
 	}
 }

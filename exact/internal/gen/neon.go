@@ -44,7 +44,7 @@ func (a *assembly) encoded(name string, d, n, m int) {
 // word writes an instruction as its bits, with its text in Arm's syntax as a comment; a test
 // compares the two.
 func (a *assembly) word(bits uint32, format string, args ...any) {
-	a.op("WORD $0x%08x // %s", bits, fmt.Sprintf(format, args...))
+	a.Op("WORD $0x%08x // %s", bits, fmt.Sprintf(format, args...))
 }
 
 func (neon) address(offset, integer int) string { return fmt.Sprintf("%d(R%d)", offset, integer) }
@@ -53,7 +53,7 @@ func (neon) constant(i int) operand { return register(firstConstantNEON + i) }
 
 func (s neon) loadConstants(a *assembly, used map[int]bool) {
 	if len(used) > 0 {
-		a.op("MOVD $constants<>(SB), %s", tableNEON)
+		a.Op("MOVD $constants<>(SB), %s", tableNEON)
 	}
 	for _, i := range slices.Sorted(maps.Keys(used)) {
 		s.move(a, s.constant(i), operand{memory: fmt.Sprintf("%d(%s)", constantBytes*i, tableNEON)})
@@ -61,22 +61,22 @@ func (s neon) loadConstants(a *assembly, used map[int]bool) {
 }
 
 func (neon) loadInteger(a *assembly, parameter string, integer int) {
-	a.op("MOVD %s, R%d", parameter, integer)
+	a.Op("MOVD %s, R%d", parameter, integer)
 }
 
 func (neon) loadFloat(a *assembly, parameter string, r int) {
-	a.op("FMOVS %s, F%d", parameter, r)
-	a.op("VDUP V%d.S[0], V%d.S4", r, r)
+	a.Op("FMOVS %s, F%d", parameter, r)
+	a.Op("VDUP V%d.S[0], V%d.S4", r, r)
 }
 
 func (neon) move(a *assembly, to, from operand) {
 	switch {
 	case from.memory != "":
-		a.op("FMOVQ %s, F%d", from.memory, to.register)
+		a.Op("FMOVQ %s, F%d", from.memory, to.register)
 	case to.memory != "":
-		a.op("FMOVQ F%d, %s", from.register, to.memory)
+		a.Op("FMOVQ F%d, %s", from.register, to.memory)
 	default:
-		a.op("VMOV V%d.B16, V%d.B16", from.register, to.register)
+		a.Op("VMOV V%d.B16, V%d.B16", from.register, to.register)
 	}
 }
 
@@ -88,7 +88,7 @@ func (s neon) operate(a *assembly, name string, d, x, y operand) {
 	known, ok := knownNEON[name]
 	switch {
 	case ok:
-		a.op("%s V%d.%s, V%d.%s, V%d.%s", known.instruction, y.register, known.elements, x.register, known.elements, d.register, known.elements)
+		a.Op("%s V%d.%s, V%d.%s, V%d.%s", known.instruction, y.register, known.elements, x.register, known.elements, d.register, known.elements)
 	case name == "andnot":
 		a.encoded("without", d.register, y.register, x.register)
 	case name == "max":
@@ -107,13 +107,13 @@ func replace(a *assembly, d, x, y operand, greater, less int) {
 		panic("gen: a maximum or minimum must overwrite its last operand")
 	}
 	a.encoded("greater", scratchNEON, greater, less)
-	a.op("VBIT V%d.B16, V%d.B16, V%d.B16", scratchNEON, x.register, y.register)
+	a.Op("VBIT V%d.B16, V%d.B16, V%d.B16", scratchNEON, x.register, y.register)
 }
 
 // shift encodes SSHR, "Advanced SIMD shift by immediate", which holds 64 minus the number of bits.
 func (neon) shift(a *assembly, name string, d, x operand, bits int) {
 	if name == "sll" {
-		a.op("VSHL $%d, V%d.S4, V%d.S4", bits, x.register, d.register)
+		a.Op("VSHL $%d, V%d.S4, V%d.S4", bits, x.register, d.register)
 		return
 	}
 	a.word(0x4f000400|uint32(64-bits)<<16|uint32(x.register)<<5|uint32(d.register), "sshr v%d.4s, v%d.4s, #%d", d.register, x.register, bits)
@@ -126,30 +126,30 @@ func (neon) root(a *assembly, d, x operand) {
 
 func (neon) repeat(a *assembly, pointers int, label string) {
 	for i := range pointers {
-		a.op("ADD $64, R%d", 1+i)
+		a.Op("ADD $64, R%d", 1+i)
 	}
-	a.op("SUBS $16, R0")
-	a.op("BNE %s", label)
+	a.Op("SUBS $16, R0")
+	a.Op("BNE %s", label)
 }
 
-func (neon) end(a *assembly) { a.op("RET") }
+func (neon) end(a *assembly) { a.Op("RET") }
 
 // foldsNEON writes the two folds of lanes as foldsAVX2 does. The last two steps compute whole
 // vectors, of which only the first elements matter.
 func foldsNEON(a *assembly) {
 	for _, f := range folds {
 		f.begin(a, "NEON")
-		a.op("MOVD l+0(FP), R1")
-		a.op("VLD1 (R1), [V0.S4, V1.S4, V2.S4, V3.S4]")
+		a.Op("MOVD l+0(FP), R1")
+		a.Op("VLD1 (R1), [V0.S4, V1.S4, V2.S4, V3.S4]")
 		s := neon{}
 		for _, pair := range [][2]int{{2, 0}, {3, 1}, {1, 0}} {
 			s.operate(a, f.operation, register(pair[1]), register(pair[0]), register(pair[1]))
 		}
-		a.op("VEXT $8, V0.B16, V0.B16, V1.B16") // 2 and 3 to 0 and 1
+		a.Op("VEXT $8, V0.B16, V0.B16, V1.B16") // 2 and 3 to 0 and 1
 		s.operate(a, f.operation, register(0), register(1), register(0))
-		a.op("VEXT $4, V0.B16, V0.B16, V1.B16") // 1 to 0
+		a.Op("VEXT $4, V0.B16, V0.B16, V1.B16") // 1 to 0
 		s.operate(a, f.operation, register(0), register(1), register(0))
-		a.op("FMOVS F0, ret+8(FP)")
-		a.op("RET")
+		a.Op("FMOVS F0, ret+8(FP)")
+		a.Op("RET")
 	}
 }

@@ -36,38 +36,38 @@ func (k packer) doc() string {
 }
 
 func (k packer) write(a *assembly) {
-	a.function(k.name, packSignature, 48, k.doc())
+	a.Function(k.name, packSignature, 48, k.doc())
 	for i, r := range []string{"CX", "R11", "DI", "R8", "SI", "R9"} {
-		a.op("MOVQ %s+%d(FP), %s", []string{"rows", "panels", "dst", "panel", "src", "stride"}[i], 8*i, r)
+		a.Op("MOVQ %s+%d(FP), %s", []string{"rows", "panels", "dst", "panel", "src", "stride"}[i], 8*i, r)
 	}
-	a.label(k.name + "Row")
-	a.op("MOVQ R11, R10")
-	a.op("MOVQ SI, AX")
-	a.op("MOVQ DI, BX")
-	a.label(k.name + "Panel")
+	a.Label(k.name + "Row")
+	a.Op("MOVQ R11, R10")
+	a.Op("MOVQ SI, AX")
+	a.Op("MOVQ DI, BX")
+	a.Label(k.name + "Panel")
 	for line := 0; line < 4*k.width; line += 64 {
-		a.op("PREFETCHT0 %d(AX)(R9*%d)", line, k.ahead)
+		a.Op("PREFETCHT0 %d(AX)(R9*%d)", line, k.ahead)
 	}
 	at := 0
 	for _, m := range k.moves {
-		a.op("%s %d(AX), %s", m.instruction, at, m.register)
+		a.Op("%s %d(AX), %s", m.instruction, at, m.register)
 		at += 4 * m.floats
 	}
 	at = 0
 	for _, m := range k.moves {
-		a.op("%s %s, %d(BX)", m.instruction, m.register, at)
+		a.Op("%s %s, %d(BX)", m.instruction, m.register, at)
 		at += 4 * m.floats
 	}
-	a.op("ADDQ $%d, AX", at)
-	a.op("ADDQ R8, BX")
-	a.op("DECQ R10")
-	a.op("JNZ %sPanel", k.name)
-	a.op("ADDQ R9, SI")
-	a.op("ADDQ $%d, DI", at)
-	a.op("DECQ CX")
-	a.op("JNZ %sRow", k.name)
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.Op("ADDQ $%d, AX", at)
+	a.Op("ADDQ R8, BX")
+	a.Op("DECQ R10")
+	a.Op("JNZ %sPanel", k.name)
+	a.Op("ADDQ R9, SI")
+	a.Op("ADDQ $%d, DI", at)
+	a.Op("DECQ CX")
+	a.Op("JNZ %sRow", k.name)
+	a.Op("VZEROUPPER")
+	a.Op("RET")
 }
 
 // packColumnsAVX2 packs columns into one panel by transposing squares of 8 by 8 in registers: pairs
@@ -75,73 +75,73 @@ func (k packer) write(a *assembly) {
 // at a time, which together use up the cache lines they read.
 func packColumnsAVX2(a *assembly) {
 	const name = "packColumnsAVX2"
-	a.function(name, packColumnsSignature, 48, packColumnsDoc)
+	a.Function(name, packColumnsSignature, 48, packColumnsDoc)
 	for i, r := range []string{"CX", "R11", "DI", "R8", "SI", "R9"} {
-		a.op("MOVQ %s+%d(FP), %s", []string{"depth", "squares", "dst", "wide", "src", "stride"}[i], 8*i, r)
+		a.Op("MOVQ %s+%d(FP), %s", []string{"depth", "squares", "dst", "wide", "src", "stride"}[i], 8*i, r)
 	}
-	a.op("LEAQ (R9)(R9*2), R12") // 3, 5 and 7 columns
-	a.op("LEAQ (R9)(R9*4), R13")
-	a.op("LEAQ (R12)(R9*4), R15")
-	a.label(name + "Deep")
-	a.op("CMPQ CX, $16")
-	a.op("JLT %sRest", name)
+	a.Op("LEAQ (R9)(R9*2), R12") // 3, 5 and 7 columns
+	a.Op("LEAQ (R9)(R9*4), R13")
+	a.Op("LEAQ (R12)(R9*4), R15")
+	a.Label(name + "Deep")
+	a.Op("CMPQ CX, $16")
+	a.Op("JLT %sRest", name)
 	packSquares(a, name+"Two", 2)
-	a.op("ADDQ $64, SI")
-	a.op("LEAQ (DI)(R8*8), DI")
-	a.op("LEAQ (DI)(R8*8), DI")
-	a.op("SUBQ $16, CX")
-	a.op("JMP %sDeep", name)
-	a.label(name + "Rest")
-	a.op("TESTQ CX, CX")
-	a.op("JEQ %sEnd", name)
+	a.Op("ADDQ $64, SI")
+	a.Op("LEAQ (DI)(R8*8), DI")
+	a.Op("LEAQ (DI)(R8*8), DI")
+	a.Op("SUBQ $16, CX")
+	a.Op("JMP %sDeep", name)
+	a.Label(name + "Rest")
+	a.Op("TESTQ CX, CX")
+	a.Op("JEQ %sEnd", name)
 	packSquares(a, name+"One", 1)
-	a.label(name + "End")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.Label(name + "End")
+	a.Op("VZEROUPPER")
+	a.Op("RET")
 }
 
 // packSquares writes a loop over R11 columns of count squares.
 func packSquares(a *assembly, name string, count int) {
 	columns := []string{"(AX)", "(AX)(R9*1)", "(AX)(R9*2)", "(AX)(R12*1)", "(AX)(R9*4)", "(AX)(R13*1)", "(AX)(R12*2)", "(AX)(R15*1)"}
-	a.op("MOVQ R11, R10")
-	a.op("MOVQ SI, AX")
-	a.op("MOVQ DI, BX")
-	a.label(name)
+	a.Op("MOVQ R11, R10")
+	a.Op("MOVQ SI, AX")
+	a.Op("MOVQ DI, BX")
+	a.Label(name)
 	for square := range count {
 		if square == 0 && count > 1 {
 			for _, c := range columns {
-				a.op("PREFETCHT0 256%s", c)
+				a.Op("PREFETCHT0 256%s", c)
 			}
 		}
 		for c, address := range columns {
-			a.op("VMOVUPS %d%s, Y%d", 32*square, address, c)
+			a.Op("VMOVUPS %d%s, Y%d", 32*square, address, c)
 		}
 		for r := 0; r < 8; r += 2 {
-			a.op("VUNPCKLPS Y%d, Y%d, Y%d", r+1, r, 8+r)
-			a.op("VUNPCKHPS Y%d, Y%d, Y%d", r+1, r, 9+r)
+			a.Op("VUNPCKLPS Y%d, Y%d, Y%d", r+1, r, 8+r)
+			a.Op("VUNPCKHPS Y%d, Y%d, Y%d", r+1, r, 9+r)
 		}
 		for half := 0; half < 8; half += 4 {
 			for pair := range 2 {
-				a.op("VSHUFPS $0x44, Y%d, Y%d, Y%d", 8+half+pair+2, 8+half+pair, half+2*pair)
-				a.op("VSHUFPS $0xee, Y%d, Y%d, Y%d", 8+half+pair+2, 8+half+pair, half+2*pair+1)
+				a.Op("VSHUFPS $0x44, Y%d, Y%d, Y%d", 8+half+pair+2, 8+half+pair, half+2*pair)
+				a.Op("VSHUFPS $0xee, Y%d, Y%d, Y%d", 8+half+pair+2, 8+half+pair, half+2*pair+1)
 			}
 		}
 		for lane, mask := range []string{"$0x20", "$0x31"} {
 			for r := range 4 {
-				a.op("VPERM2F128 %s, Y%d, Y%d, Y%d", mask, 4+r, r, 8+4*lane+r)
+				a.Op("VPERM2F128 %s, Y%d, Y%d, Y%d", mask, 4+r, r, 8+4*lane+r)
 			}
 		}
-		a.op("MOVQ BX, DX")
+		a.Op("MOVQ BX, DX")
 		if square == 1 {
-			a.op("LEAQ (BX)(R8*8), DX")
+			a.Op("LEAQ (BX)(R8*8), DX")
 		}
 		for r := range 8 {
-			a.op("VMOVUPS Y%d, (DX)", 8+r)
-			a.op("ADDQ R8, DX")
+			a.Op("VMOVUPS Y%d, (DX)", 8+r)
+			a.Op("ADDQ R8, DX")
 		}
 	}
-	a.op("ADDQ $32, BX")
-	a.op("LEAQ (AX)(R9*8), AX")
-	a.op("DECQ R10")
-	a.op("JNZ %s", name)
+	a.Op("ADDQ $32, BX")
+	a.Op("LEAQ (AX)(R9*8), AX")
+	a.Op("DECQ R10")
+	a.Op("JNZ %s", name)
 }

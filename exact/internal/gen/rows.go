@@ -140,13 +140,13 @@ const constantBytes = 64
 
 // writeConstants writes the table of constants.
 func writeConstants(a *assembly) {
-	a.text.WriteByte('\n')
+	a.Text("\n")
 	for i, c := range constants {
 		for j := range constantBytes / 8 {
-			fmt.Fprintf(&a.text, "DATA constants<>+%d(SB)/8, $0x%08x%08x\n", constantBytes*i+8*j, c.bits, c.bits)
+			a.Text("DATA constants<>+%d(SB)/8, $0x%08x%08x\n", constantBytes*i+8*j, c.bits, c.bits)
 		}
 	}
-	fmt.Fprintf(&a.text, "GLOBL constants<>(SB), RODATA|NOPTR, $%d\n", constantBytes*len(constants))
+	a.Text("GLOBL constants<>(SB), RODATA|NOPTR, $%d\n", constantBytes*len(constants))
 }
 
 // expProgram replaces temporary 0 by its Exp, with the steps of exact.Exp. It uses temporaries 1 to
@@ -200,7 +200,7 @@ func (r row) write(a *assembly, l lane) {
 	spec, hasLanes := strings.CutSuffix(r.params, "+")
 	before, after, _ := strings.Cut(spec, ";")
 	pointers, floats := strings.Fields(before), strings.Fields(after)
-	v := &vector{assembly: new(assembly), lane: l, pointers: map[string]int{}, floats: map[string]int{}, used: map[int]bool{}}
+	v := &vector{assembly: newAssembly(), lane: l, pointers: map[string]int{}, floats: map[string]int{}, used: map[int]bool{}}
 	v.loadInteger(v.assembly, "n+0(FP)", 0)
 	signature := "(n int, " + strings.Join(pointers, ", ") + " *float32"
 	offset := 8
@@ -224,9 +224,9 @@ func (r row) write(a *assembly, l lane) {
 		offset += 8
 	}
 	name := r.name + l.suffix
-	a.function(name, signature+")", offset, r.doc)
+	a.Function(name, signature+")", offset, r.doc)
 	r.loop(v, name, hasLanes)
-	a.text.WriteString(v.text.String())
+	a.Append(v.File)
 }
 
 // loop writes the kernel's loop over 16 elements at a time, and loads and stores the lanes around
@@ -234,7 +234,7 @@ func (r row) write(a *assembly, l lane) {
 func (r row) loop(v *vector, name string, hasLanes bool) {
 	vectors := 64 / v.bytes
 	inLoop := *v
-	inLoop.assembly = new(assembly)
+	inLoop.assembly = newAssembly()
 	for inLoop.part = range vectors {
 		inLoop.do(r.body)
 	}
@@ -252,8 +252,8 @@ func (r row) loop(v *vector, name string, hasLanes bool) {
 		}
 	}
 	lanes(func(register, memory operand) { v.move(v.assembly, register, memory) })
-	v.label(name + "Loop")
-	v.text.WriteString(inLoop.text.String())
+	v.Label(name + "Loop")
+	v.Append(inLoop.File)
 	v.repeat(v.assembly, len(v.pointers), name+"Loop")
 	lanes(func(register, memory operand) { v.move(v.assembly, memory, register) })
 	v.end(v.assembly)
@@ -350,6 +350,5 @@ var folds = []fold{{"fold", "add", "returns the sum of the lanes; see lanes.fold
 // begin writes the start of the function.
 func (f fold) begin(a *assembly, suffix string) {
 	name := f.name + suffix
-	fmt.Fprintf(&a.text, "\n// func %s(l *lanes) float32\nTEXT ·%s(SB), NOSPLIT, $0-12\n", name, name)
-	fmt.Fprintf(&a.decls, "\n// %s %s\n//\n//go:noescape\nfunc %s(l *lanes) float32\n", name, f.doc, name)
+	a.Function(name, "(l *lanes) float32", 12, f.doc)
 }

@@ -35,65 +35,65 @@ func (t tile) reg(i int) string { return fmt.Sprintf("%s%d", t.register, i) }
 var rowAddresses = []string{"(SI)", "(SI)(R10*1)", "(SI)(R10*2)", "(SI)(R11*1)", "(SI)(R10*4)", "(SI)(R12*1)", "(SI)(R11*2)", "(SI)(R13*1)"}
 
 func (t tile) write(a *assembly) {
-	a.function(t.name, tileSignature, tileBytes, fmt.Sprintf("computes a column of tiles of %d rows and %d columns; see tilePlain.", t.rows, t.vectors*t.bytes/4))
+	a.Function(t.name, tileSignature, tileBytes, fmt.Sprintf("computes a column of tiles of %d rows and %d columns; see tilePlain.", t.rows, t.vectors*t.bytes/4))
 	for _, load := range []string{"rs+16(FP), R10", "cs+24(FP), R9", "c+40(FP), DX", "ldc+48(FP), R8", "count+64(FP), R15"} {
-		a.op("MOVQ %s", load)
+		a.Op("MOVQ %s", load)
 	}
-	a.op("LEAQ (R10)(R10*2), R11")
-	a.op("LEAQ (R10)(R10*4), R12")
-	a.op("LEAQ (R11)(R10*4), R13")
-	a.label(t.name + "Tile")
-	a.op("MOVQ kc+0(FP), CX")
-	a.op("MOVQ a+8(FP), SI")
-	a.op("MOVQ b+32(FP), DI")
+	a.Op("LEAQ (R10)(R10*2), R11")
+	a.Op("LEAQ (R10)(R10*4), R12")
+	a.Op("LEAQ (R11)(R10*4), R13")
+	a.Label(t.name + "Tile")
+	a.Op("MOVQ kc+0(FP), CX")
+	a.Op("MOVQ a+8(FP), SI")
+	a.Op("MOVQ b+32(FP), DI")
 	t.begin(a)
-	a.op("CMPQ side+80(FP), $0")
-	a.op("JEQ %sLoop", t.name)
-	a.label(t.name + "Side")
-	a.op("CMPQ CX, $%d", sideEvery)
-	a.op("JLE %sLoop", t.name)
-	a.op("SUBQ $%d, CX", sideEvery)
-	a.op("MOVQ $%d, AX", sideEvery)
-	a.label(t.name + "Few")
+	a.Op("CMPQ side+80(FP), $0")
+	a.Op("JEQ %sLoop", t.name)
+	a.Label(t.name + "Side")
+	a.Op("CMPQ CX, $%d", sideEvery)
+	a.Op("JLE %sLoop", t.name)
+	a.Op("SUBQ $%d, CX", sideEvery)
+	a.Op("MOVQ $%d, AX", sideEvery)
+	a.Label(t.name + "Few")
 	t.multiply(a)
-	a.op("DECQ AX")
-	a.op("JNE %sFew", t.name)
+	a.Op("DECQ AX")
+	a.Op("JNE %sFew", t.name)
 	t.copyPiece(a)
-	a.op("JMP %sSide", t.name)
-	a.label(t.name + "Loop")
+	a.Op("JMP %sSide", t.name)
+	a.Label(t.name + "Loop")
 	t.multiply(a)
-	a.op("DECQ CX")
-	a.op("JNE %sLoop", t.name)
+	a.Op("DECQ CX")
+	a.Op("JNE %sLoop", t.name)
 	for r := range t.rows {
 		for v := range t.vectors {
-			a.op("VMOVUPS %s, %d(DX)", t.reg(r*t.vectors+v), v*t.bytes)
+			a.Op("VMOVUPS %s, %d(DX)", t.reg(r*t.vectors+v), v*t.bytes)
 		}
-		a.op("ADDQ R8, DX")
+		a.Op("ADDQ R8, DX")
 	}
-	a.op("MOVQ step+72(FP), AX")
-	a.op("ADDQ AX, a+8(FP)")
-	a.op("DECQ R15")
-	a.op("JNZ %sTile", t.name)
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.Op("MOVQ step+72(FP), AX")
+	a.Op("ADDQ AX, a+8(FP)")
+	a.Op("DECQ R15")
+	a.Op("JNZ %sTile", t.name)
+	a.Op("VZEROUPPER")
+	a.Op("RET")
 }
 
 // multiply adds the products of one column of A and one row of B.
 func (t tile) multiply(a *assembly) {
 	n := t.rows * t.vectors
 	for v := range t.vectors {
-		a.op("VMOVUPS %d(DI), %s", v*t.bytes, t.reg(n+v))
+		a.Op("VMOVUPS %d(DI), %s", v*t.bytes, t.reg(n+v))
 	}
 	broadcasts := t.count - n - t.vectors
 	for r := range t.rows {
 		x := t.reg(n + t.vectors + r%broadcasts)
-		a.op("VBROADCASTSS %s, %s", rowAddresses[r], x)
+		a.Op("VBROADCASTSS %s, %s", rowAddresses[r], x)
 		for v := range t.vectors {
-			a.op("VFMADD231PS %s, %s, %s", t.reg(n+v), x, t.reg(r*t.vectors+v))
+			a.Op("VFMADD231PS %s, %s, %s", t.reg(n+v), x, t.reg(r*t.vectors+v))
 		}
 	}
-	a.op("ADDQ $%d, DI", t.vectors*t.bytes)
-	a.op("ADDQ R9, SI")
+	a.Op("ADDQ $%d, DI", t.vectors*t.bytes)
+	a.Op("ADDQ R9, SI")
 }
 
 // sideEvery is the number of k between two pieces of a sideCopy: small enough to finish when a
@@ -104,31 +104,31 @@ const sideEvery = 8
 // long before, and multiplications continue meanwhile.
 func (t tile) copyPiece(a *assembly) {
 	field := func(name string) string { return fmt.Sprintf("%d(AX)", 8*slices.Index(sideFields, name)) }
-	a.op("MOVQ side+80(FP), AX")
-	a.op("CMPQ %s, $0", field("rows"))
-	a.op("JEQ %sSide", t.name)
-	a.op("MOVQ %s, R14", field("source"))
-	a.op("MOVQ %s, BX", field("target"))
-	a.op("ADDQ from+88(FP), R14")
-	a.op("ADDQ to+96(FP), BX")
+	a.Op("MOVQ side+80(FP), AX")
+	a.Op("CMPQ %s, $0", field("rows"))
+	a.Op("JEQ %sSide", t.name)
+	a.Op("MOVQ %s, R14", field("source"))
+	a.Op("MOVQ %s, BX", field("target"))
+	a.Op("ADDQ from+88(FP), R14")
+	a.Op("ADDQ to+96(FP), BX")
 	at := 0
 	for _, m := range t.side {
-		a.op("%s %d(R14), %s", m.instruction, at, m.register)
-		a.op("%s %s, %d(BX)", m.instruction, m.register, at)
+		a.Op("%s %d(R14), %s", m.instruction, at, m.register)
+		a.Op("%s %s, %d(BX)", m.instruction, m.register, at)
 		at += 4 * m.floats
 	}
-	a.op("ADDQ %s, R14", field("ahead"))
-	a.op("PREFETCHT0 (R14)")
-	a.op("MOVQ %s, BX", field("panel"))
-	a.op("ADDQ $%d, %s", at, field("source"))
-	a.op("ADDQ BX, %s", field("target"))
-	a.op("DECQ %s", field("left"))
-	a.op("JNE %sSide", t.name)
+	a.Op("ADDQ %s, R14", field("ahead"))
+	a.Op("PREFETCHT0 (R14)")
+	a.Op("MOVQ %s, BX", field("panel"))
+	a.Op("ADDQ $%d, %s", at, field("source"))
+	a.Op("ADDQ BX, %s", field("target"))
+	a.Op("DECQ %s", field("left"))
+	a.Op("JNE %sSide", t.name)
 	for _, add := range [][2]string{{"nextSource", "source"}, {"nextTarget", "target"}, {"panels", "left"}} {
-		a.op("MOVQ %s, BX", field(add[0]))
-		a.op("ADDQ BX, %s", field(add[1]))
+		a.Op("MOVQ %s, BX", field(add[0]))
+		a.Op("ADDQ BX, %s", field(add[1]))
 	}
-	a.op("DECQ %s", field("rows"))
+	a.Op("DECQ %s", field("rows"))
 }
 
 // sideFields are the fields of package exact's sideCopy, in order.
@@ -137,81 +137,81 @@ var sideFields = []string{"source", "target", "ahead", "panel", "left", "panels"
 // begin writes code that loads the tile of C, or sets it to +0, and prefetches the next one,
 // because processors do not predict the jumps from row to row.
 func (t tile) begin(a *assembly) {
-	a.op("MOVQ DX, AX")
-	a.op("CMPQ acc+56(FP), $0")
-	a.op("JEQ %sZero", t.name)
+	a.Op("MOVQ DX, AX")
+	a.Op("CMPQ acc+56(FP), $0")
+	a.Op("JEQ %sZero", t.name)
 	for r := range t.rows {
 		for v := range t.vectors {
-			a.op("VMOVUPS %d(AX), %s", v*t.bytes, t.reg(r*t.vectors+v))
+			a.Op("VMOVUPS %d(AX), %s", v*t.bytes, t.reg(r*t.vectors+v))
 		}
-		a.op("ADDQ R8, AX")
+		a.Op("ADDQ R8, AX")
 	}
-	a.op("JMP %sNext", t.name)
-	a.label(t.name + "Zero")
+	a.Op("JMP %sNext", t.name)
+	a.Label(t.name + "Zero")
 	for i := range t.rows * t.vectors {
-		a.op("VXORPS %s, %s, %s", t.reg(i), t.reg(i), t.reg(i))
+		a.Op("VXORPS %s, %s, %s", t.reg(i), t.reg(i), t.reg(i))
 	}
 	for rows := t.rows; rows > 0; {
 		step := 1 << (bits.Len(uint(rows)) - 1) // a power of two, at most 8
-		a.op("LEAQ (AX)(R8*%d), AX", step)
+		a.Op("LEAQ (AX)(R8*%d), AX", step)
 		rows -= step
 	}
-	a.label(t.name + "Next")
+	a.Label(t.name + "Next")
 	for range t.rows {
 		for line := 0; line < t.vectors*t.bytes; line += 64 {
-			a.op("PREFETCHT0 %d(AX)", line)
+			a.Op("PREFETCHT0 %d(AX)", line)
 		}
-		a.op("ADDQ R8, AX")
+		a.Op("ADDQ R8, AX")
 	}
 }
 
 // tileNEON writes the tile for arm64: 4 rows by 4 vectors of 4.
 func tileNEON(a *assembly) {
-	a.function("tileNEON", tileSignature, tileBytes, "computes a column of tiles of 4 rows and 16 columns; see tilePlain.")
+	a.Function("tileNEON", tileSignature, tileBytes, "computes a column of tiles of 4 rows and 16 columns; see tilePlain.")
 	for i, name := range []string{"kc", "a", "rs", "cs", "b", "c", "ldc", "acc"} {
-		a.op("MOVD %s+%d(FP), R%d", name, 8*i, i)
+		a.Op("MOVD %s+%d(FP), R%d", name, 8*i, i)
 	}
-	a.op("MOVD count+64(FP), R12")
-	a.op("MOVD R0, R13")
-	a.op("MOVD R1, R14")
-	a.op("MOVD R4, R15")
-	a.label("tileNEONTile")
-	a.op("MOVD R13, R0")
-	a.op("MOVD R14, R1")
-	a.op("MOVD R15, R4")
-	a.op("ADD R1, R2, R8")
-	a.op("ADD R8, R2, R9")
-	a.op("ADD R9, R2, R10")
-	a.op("MOVD R5, R11")
+	a.Op("MOVD count+64(FP), R12")
+	a.Op("MOVD R0, R13")
+	a.Op("MOVD R1, R14")
+	a.Op("MOVD R4, R15")
+	a.Label("tileNEONTile")
+	a.Op("MOVD R13, R0")
+	a.Op("MOVD R14, R1")
+	a.Op("MOVD R15, R4")
+	a.Op("ADD R1, R2, R8")
+	a.Op("ADD R8, R2, R9")
+	a.Op("ADD R9, R2, R10")
+	a.Op("MOVD R5, R11")
 	for i := range 16 {
-		a.op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
+		a.Op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
 	}
-	a.op("CBZ R7, tileNEONLoop")
+	a.Op("CBZ R7, tileNEONLoop")
 	row := func(r int) string {
 		return fmt.Sprintf("[V%d.S4, V%d.S4, V%d.S4, V%d.S4]", 4*r, 4*r+1, 4*r+2, 4*r+3)
 	}
 	for r := range 4 {
-		a.op("VLD1 (R11), %s", row(r))
-		a.op("ADD R6, R11, R11")
+		a.Op("VLD1 (R11), %s", row(r))
+		a.Op("ADD R6, R11, R11")
 	}
-	a.label("tileNEONLoop")
-	a.op("VLD1.P 64(R4), %s", row(4))
+	a.Label("tileNEONLoop")
+	a.Op("VLD1.P 64(R4), %s", row(4))
 	for r, x := range []string{"R1", "R8", "R9", "R10"} {
-		a.op("VLD1R (%s), [V%d.S4]", x, 20+r)
-		a.op("ADD R3, %s, %s", x, x)
+		a.Op("VLD1R (%s), [V%d.S4]", x, 20+r)
+		a.Op("ADD R3, %s, %s", x, x)
 		for v := range 4 {
-			a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", 16+v, 20+r, 4*r+v)
+			a.Op("VFMLA V%d.S4, V%d.S4, V%d.S4", 16+v, 20+r, 4*r+v)
 		}
 	}
-	a.op("SUBS $1, R0, R0")
-	a.op("BNE tileNEONLoop")
+	a.Op("SUBS $1, R0, R0")
+	a.Op("BNE tileNEONLoop")
 	for r := range 4 {
-		a.op("VST1 %s, (R5)", row(r))
-		a.op("ADD R6, R5, R5")
+		a.Op("VST1 %s, (R5)", row(r))
+		a.Op("ADD R6, R5, R5")
 	}
-	a.op("MOVD step+72(FP), R11")
-	a.op("ADD R11, R14, R14")
-	a.op("SUBS $1, R12, R12")
-	a.op("BNE tileNEONTile")
-	a.op("RET")
+	a.Op("MOVD step+72(FP), R11")
+	a.Op("ADD R11, R14, R14")
+	a.Op("SUBS $1, R12, R12")
+	a.Op("BNE tileNEONTile")
+	a.Op("RET")
 }
