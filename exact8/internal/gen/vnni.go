@@ -94,6 +94,30 @@ func tileVNNI(f *asm.File) {
 	f.Op("MOVQ %d(AX), R15", argSums)
 	f.Op("MOVQ %d(AX), CX", argBlocks)
 	f.Label("block")
+	blockVNNI(f)
+	f.Op("ADDQ $%d, BX", 4*panelA)
+	f.Op("ADDQ $128, R13")
+	f.Op("ADDQ $128, R15")
+	f.Op("DECQ CX")
+	f.Op("JNE block")
+	f.Op("MOVQ %d(AX), DX", argC)
+	for i := range rows {
+		f.Op("VMOVUPS Z%d, 0(DX)", 12+2*i)
+		f.Op("VMOVUPS Z%d, 64(DX)", 13+2*i)
+		f.Op("ADDQ R11, DX")
+	}
+	f.Op("MOVQ DX, %d(AX)", argC)
+	f.Op("MOVQ %d(AX), DX", argTileStep)
+	f.Op("ADDQ DX, %d(AX)", argA)
+	f.Op("ADDQ $%d, %d(AX)", 4*rows, argScaleA)
+	f.Op("DECQ %d(AX)", argCount)
+	f.Op("JNE tile")
+	f.Op("VZEROUPPER")
+	f.Op("RET")
+}
+
+// blockVNNI multiplies one block of k and adds it to the tile of C.
+func blockVNNI(f *asm.File) {
 	f.Op("VMOVDQU32 0(R15), Z0")
 	f.Op("VMOVDQU32 64(R15), Z1")
 	for i := 1; i < rows; i++ {
@@ -122,25 +146,6 @@ func tileVNNI(f *asm.File) {
 			f.Op("VFMADD231PS Z%d, Z%d, Z%d", sum, temp, 12+sum)
 		}
 	}
-	f.Op("ADDQ $%d, BX", 4*panelA)
-	f.Op("ADDQ $128, R13")
-	f.Op("ADDQ $128, R15")
-	f.Op("DECQ CX")
-	f.Op("JNE block")
-	f.Op("MOVQ %d(AX), DX", argC)
-	for i := range rows {
-		f.Op("VMOVUPS Z%d, 0(DX)", 12+2*i)
-		f.Op("VMOVUPS Z%d, 64(DX)", 13+2*i)
-		f.Op("ADDQ R11, DX")
-	}
-	f.Op("MOVQ DX, %d(AX)", argC)
-	f.Op("MOVQ %d(AX), DX", argTileStep)
-	f.Op("ADDQ DX, %d(AX)", argA)
-	f.Op("ADDQ $%d, %d(AX)", 4*rows, argScaleA)
-	f.Op("DECQ %d(AX)", argCount)
-	f.Op("JNE tile")
-	f.Op("VZEROUPPER")
-	f.Op("RET")
 }
 
 // exponents turns the greatest magnitudes in z into the factors by which elements are multiplied,
