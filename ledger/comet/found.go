@@ -103,11 +103,20 @@ func (h fresh) address() string {
 	return string(cmtp2p.PubKeyToID(h.node.PubKey())) + "@" + at
 }
 
-func (h fresh) write(genesis *cmttypes.GenesisDoc) error {
+// makeDirs makes the directories of a replica that are not there. All but the keys may be deleted:
+// a replica fetches their content again.
+func makeDirs(dir string) error {
 	for _, d := range []string{"", keysDir, dataDir, stateDir, lightsDir, historyDir} {
-		if err := os.MkdirAll(filepath.Join(h.dir, d), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (h fresh) write(genesis *cmttypes.GenesisDoc) error {
+	if err := makeDirs(h.dir); err != nil {
+		return err
 	}
 	pv := privval.NewFilePV(h.validator, filepath.Join(h.dir, validatorFile), filepath.Join(h.dir, votesFile))
 	// The genesis file comes last: with it the directory is complete.

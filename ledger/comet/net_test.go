@@ -57,8 +57,16 @@ func (w *network) stop(i int) {
 	w.running[i] = nil
 }
 
-// add makes one more replica, which takes the state from the others.
+// add starts one more replica, which takes the state from the others.
 func (w *network) add() int {
+	w.t.Helper()
+	i := w.prepare()
+	w.start(i)
+	return i
+}
+
+// prepare makes the directory of one more replica.
+func (w *network) prepare() int {
 	w.t.Helper()
 	genesis, err := os.ReadFile(filepath.Join(w.dirs[0], genesisFile))
 	if err != nil {
@@ -75,7 +83,6 @@ func (w *network) add() int {
 		w.t.Fatal(err)
 	}
 	w.dirs, w.running, w.stops = append(w.dirs, dir), append(w.running, nil), append(w.stops, nil)
-	w.start(len(w.dirs) - 1)
 	return len(w.dirs) - 1
 }
 

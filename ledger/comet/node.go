@@ -40,6 +40,9 @@ func Open(dir string, log *slog.Logger, referees host.Referees) (*Replica, error
 		log = slog.New(slog.DiscardHandler)
 	}
 	h, err := readHome(dir)
+	if err == nil {
+		err = makeDirs(dir)
+	}
 	if err != nil {
 		return nil, err
 	}

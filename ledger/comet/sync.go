@@ -36,7 +36,10 @@ const stepsBack = 1000
 
 // sync fetches the state if the replica has none, and endpoints to take it from.
 func (r *Replica) sync(ctx context.Context) error {
-	if r.app.host.Height() > 0 || len(r.home.settings.Sync) == 0 {
+	if r.app.host.Height() > 0 {
+		return r.home.resumeSync()
+	}
+	if len(r.home.settings.Sync) == 0 {
 		return nil
 	}
 	c, err := NewClient(r.Chain(), r.home.settings.Sync, r.log)
@@ -193,7 +196,36 @@ func validatorsAfter(set *cmttypes.ValidatorSet, list []host.Replica) (*cmttypes
 }
 
 // bootstrap gives CometBFT's databases what they need to continue after a block.
-func (h *home) bootstrap(state sm.State, commit *cmttypes.Commit) (err error) {
+func (h *home) bootstrap(state sm.State, commit *cmttypes.Commit) error {
+	return h.withStores(func(blocks *cmtstore.BlockStore, states sm.Store) error {
+		if !blocks.IsEmpty() {
+			return errors.New("there are blocks already, and no state of the ledger: restore the \"state\" directory, or remove \"data\" but for votes.json")
+		}
+		if err := states.Bootstrap(state); err != nil {
+			return err
+		}
+		if err := blocks.SaveSeenCommit(state.LastBlockHeight, commit); err != nil {
+			return err
+		}
+		return states.SetOfflineStateSyncHeight(state.LastBlockHeight)
+	})
+}
+
+// resumeSync lets CometBFT continue from a fetched state after which it has stored no block yet.
+// CometBFT forgets at its first start that the state was fetched, and if it is killed before its
+// first block it takes the missing blocks for a fault.
+func (h *home) resumeSync() error {
+	return h.withStores(func(blocks *cmtstore.BlockStore, states sm.Store) error {
+		state, err := states.Load()
+		if err != nil || state.LastBlockHeight == 0 || !blocks.IsEmpty() {
+			return err
+		}
+		return states.SetOfflineStateSyncHeight(state.LastBlockHeight)
+	})
+}
+
+// withStores calls f with CometBFT's stores, which are open only meanwhile.
+func (h *home) withStores(f func(*cmtstore.BlockStore, sm.Store) error) (err error) {
 	c := h.config()
 	var dbs []dbm.DB
 	defer func() {
@@ -204,21 +236,11 @@ func (h *home) bootstrap(state sm.State, commit *cmttypes.Commit) (err error) {
 	for _, id := range []string{"blockstore", "state"} {
 		db, err := cmtconfig.DefaultDBProvider(&cmtconfig.DBContext{ID: id, Config: c})
 		if err != nil {
-			return err
+			return fmt.Errorf("open database %q (does another process run this chain?): %w", id, err)
 		}
 		dbs = append(dbs, db)
 	}
-	blocks, states := cmtstore.NewBlockStore(dbs[0]), sm.NewStore(dbs[1], sm.StoreOptions{DiscardABCIResponses: true})
-	if !blocks.IsEmpty() {
-		return errors.New("there are blocks already, and no state of the ledger: restore the \"state\" directory, or remove \"data\" but for votes.json")
-	}
-	if err := states.Bootstrap(state); err != nil {
-		return err
-	}
-	if err := blocks.SaveSeenCommit(state.LastBlockHeight, commit); err != nil {
-		return err
-	}
-	return states.SetOfflineStateSyncHeight(state.LastBlockHeight)
+	return f(cmtstore.NewBlockStore(dbs[0]), sm.NewStore(dbs[1], sm.StoreOptions{DiscardABCIResponses: true}))
 }
 
 // restore takes over a state of the ledger and saves it.

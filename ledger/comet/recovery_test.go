@@ -1,0 +1,84 @@
+package comet
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	cmtstore "github.com/cometbft/cometbft/store"
+
+	sm "github.com/cometbft/cometbft/state"
+)
+
+// docs/operators.md says which files of a replica may be lost, and that it fetches the rest again.
+func TestAReplicaRecoversAsTheManualSays(t *testing.T) {
+	t.Parallel()
+	w := newNetwork(t, 1)
+	op := signer("op")
+	for range 3 {
+		if err := w.pay(w.client(), op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := w.add()
+	w.agree()
+	w.stop(i)
+	dir := w.dirs[i]
+	votes, err := os.ReadFile(filepath.Join(dir, votesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{dataDir, stateDir, lightsDir, historyDir} {
+		if err := os.RemoveAll(filepath.Join(dir, d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, dataDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, votesFile), votes, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.start(i)
+	if err := w.pay(w.client(), op); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.agree(); s.Height == 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A replica is killed when it has fetched the state and CometBFT has started, but has stored no
+// block. It starts again.
+func TestAReplicaKilledBeforeItsFirstBlockStartsAgain(t *testing.T) {
+	t.Parallel()
+	w := newNetwork(t, 1)
+	op := signer("op")
+	for range 3 {
+		if err := w.pay(w.client(), op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := w.prepare()
+	r, err := Open(w.dirs[i], nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// what CometBFT does when it starts
+	started := func(_ *cmtstore.BlockStore, states sm.Store) error { return states.SetOfflineStateSyncHeight(0) }
+	if err := r.home.withStores(started); err != nil {
+		t.Fatal(err)
+	}
+	r.listener.Close()
+	if err := r.app.close(); err != nil {
+		t.Fatal(err)
+	}
+	w.start(i)
+	if err := w.pay(w.client(), op); err != nil {
+		t.Fatal(err)
+	}
+	w.agree()
+}
