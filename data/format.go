@@ -41,6 +41,9 @@ func (f Format) String() string {
 	return fmt.Sprintf("Format(%d)", uint8(f))
 }
 
+// MarshalText returns the format's name.
+func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
 // FormatNames returns the names of all formats.
 func FormatNames() []string { return slices.Clone(formatNames) }
 

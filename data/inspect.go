@@ -8,15 +8,17 @@ import (
 
 // Info describes a source file.
 type Info struct {
-	Path       string
-	Format     Format
-	Bytes      uint64   // size of the file
-	Tokens     uint64   // for a file of tokens
-	TokenBytes int      // for a file of tokens
-	Documents  uint64   // JSONL and Parquet: nonempty documents; Megatron: the index's count; text: 1
-	TextBytes  uint64   // text, JSONL and Parquet: total over all documents
-	Columns    []string // for Parquet
-	Begin      []byte   // up to 200 bytes of the first document
+	Path       string `json:"file"`
+	Format     Format `json:"format"`
+	Bytes      uint64 `json:"bytes"`                 // size of the file
+	Tokens     uint64 `json:"tokens,omitempty"`      // for a file of tokens
+	TokenBytes int    `json:"token_bytes,omitempty"` // for a file of tokens
+	// Documents is the number of nonempty documents of JSONL and Parquet, the index's count of
+	// Megatron, and 1 for text.
+	Documents uint64   `json:"documents,omitempty"`
+	TextBytes uint64   `json:"text_bytes,omitempty"` // of all documents of text, JSONL and Parquet
+	Columns   []string `json:"columns,omitempty"`    // for Parquet
+	Begin     []byte   `json:"-"`                    // up to 200 bytes of the first document
 }
 
 // Inspect reads a source file as Prepare would, from front to end.

@@ -1,6 +1,9 @@
 package data
 
 import (
+	"context"
+	"errors"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -46,4 +49,27 @@ func Handler(dir string, m Manifest) http.Handler {
 		w.Header().Set("ETag", `"`+tag+`"`)
 		http.ServeContent(w, r, "", time.Time{}, f)
 	})
+}
+
+// serveGrace is the time for answers that are under way when Serve ends.
+const serveGrace = 5 * time.Second
+
+// Serve serves the data set in dir, whose manifest is m, over HTTP until ctx ends.
+func Serve(ctx context.Context, l net.Listener, dir string, m Manifest) error {
+	server := &http.Server{Handler: Handler(dir, m), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), serveGrace)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	<-ended
+	return err
 }

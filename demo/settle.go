@@ -1,6 +1,14 @@
 package demo
 
-import "fmt"
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/participant"
+)
 
 // Settle completes settings and checks them. Those that given, by the name of the flag, reports are
 // the user's; the others become those of the demo that the directory keeps, or else the defaults of
@@ -52,4 +60,24 @@ func (s *Settings) Settle(dir string, given func(flag string) bool) (kept bool, 
 		return false, fmt.Errorf("--%w", err)
 	}
 	return false, nil
+}
+
+// Bucket reads the location of a bucket for all clients, or a file with one, and tests the bucket.
+// A location without a prefix gets a random one.
+func Bucket(ctx context.Context, value string) (bucket.Location, error) {
+	at, err := participant.Location("s3", value)
+	if err != nil {
+		return at, err
+	}
+	if at.Prefix == "" {
+		var name [4]byte
+		_, _ = rand.Read(name[:]) // never fails
+		at = at.Under("entrain-demo-" + hex.EncodeToString(name[:]))
+	}
+	client := bucket.NewClient(bucket.S3Options{})
+	defer client.Close()
+	if err := (participant.Mining{Shared: true}).Probe(ctx, client, at, at, "demo"); err != nil {
+		return at, fmt.Errorf("--s3: %w", err)
+	}
+	return at, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/eval"
+	"github.com/entrain-network/entrain/llama"
 )
 
 // NamedItems are the items of a task to be scored.
@@ -38,4 +39,21 @@ func ReadTasks(specs []string, limit int) ([]NamedItems, error) {
 		work = append(work, NamedItems{name, items})
 	}
 	return work, nil
+}
+
+// NewScorer reads the model of a checkpoint, to score tasks with.
+func NewScorer(dir string) (*eval.Scorer, error) {
+	m, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	words, err := m.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	reader, err := llama.NewGenerator(m.Config, m.Params)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
+	}
+	return &eval.Scorer{Model: reader, Tokenizer: words, Context: m.Config.Context}, nil
 }

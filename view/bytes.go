@@ -28,3 +28,19 @@ func ParseBytes(s string) (uint64, error) {
 	}
 	return 0, fmt.Errorf("%q is no number of bytes such as 500000, 64kB, 8GB or 2GiB", s)
 }
+
+// ParsePercent reads a percentage of at most two decimals, in basis points.
+func ParsePercent(s string) (uint16, error) {
+	whole, decimals, _ := strings.Cut(strings.TrimSuffix(s, "%"), ".")
+	n, err := strconv.ParseUint(whole+(decimals + "00")[:2], 10, 16)
+	if err != nil || whole == "" || len(decimals) > 2 || n > 10_000 {
+		return 0, fmt.Errorf("%q: want a percentage of 0 to 100, with at most two decimals", s)
+	}
+	return uint16(n), nil
+}
+
+// BasisPoints writes basis points as a percentage.
+func BasisPoints(n uint16) string {
+	text := strings.TrimRight(fmt.Sprintf("%d.%02d", n/100, n%100), "0")
+	return strings.TrimSuffix(text, ".") + " %"
+}

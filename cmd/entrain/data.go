@@ -265,16 +265,7 @@ func (c console) showSource(ctx context.Context, path, format, field string, asJ
 		return err
 	}
 	if asJSON {
-		return c.object(struct {
-			File       string   `json:"file"`
-			Format     string   `json:"format"`
-			Bytes      uint64   `json:"bytes"`
-			Tokens     uint64   `json:"tokens,omitempty"`
-			TokenBytes int      `json:"token_bytes,omitempty"`
-			Documents  uint64   `json:"documents,omitempty"`
-			TextBytes  uint64   `json:"text_bytes,omitempty"`
-			Columns    []string `json:"columns,omitempty"`
-		}{info.Path, info.Format.String(), info.Bytes, info.Tokens, info.TokenBytes, info.Documents, info.TextBytes, info.Columns})
+		return c.object(info)
 	}
 	fmt.Fprintf(c.out, "%s: %s, %s\n", info.Path, info.Format, bytesText(info.Bytes))
 	if info.TokenBytes > 0 {

@@ -56,7 +56,7 @@ func TestDataIsPreparedFromDocumentsWithATokenizerOfItsOwn(t *testing.T) {
 	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--tokenizer", "train:many", repo}, "train:32000")
 	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--tokenizer", file, repo}, "tokenizer.json")
 	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--tokenizer", filepath.Join(dir, "none"), repo}, "none")
-	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--split", "half", repo}, "train, validation and test")
+	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--split", "half", repo}, "train, validation or test")
 	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--workers", "-1", repo}, "--workers")
 }
 

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +57,7 @@ read, or none if everybody may read the bucket. ?tls=0 names a server without TL
 			}
 			fmt.Fprintf(c.out, "http://%s\n", l.Addr())
 			c.say("offering data set %q, manifest %s; Ctrl-C ends", m.Name, m.Hash())
-			return serveUntil(cmd.Context(), l, data.Handler(args[0], m))
+			return data.Serve(cmd.Context(), l, args[0], m)
 		},
 	}
 	addrFlag(cmd, &addr, "127.0.0.1:7380")
@@ -94,28 +91,5 @@ func (c console) uploadData(ctx context.Context, dir string, m data.Manifest, ad
 		return err
 	}
 	_, err = fmt.Fprintln(c.out, m.Hash())
-	return err
-}
-
-// serveGrace is how long answers that are being sent may take to end after Ctrl-C.
-const serveGrace = 5 * time.Second
-
-// serveUntil serves HTTP until ctx ends.
-func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), serveGrace)
-	defer cancel()
-	err := server.Shutdown(grace)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
-	}
-	<-ended
 	return err
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tui"
 )
@@ -111,7 +107,7 @@ func (o *demoOptions) settle(ctx context.Context, given func(flag string) bool) 
 func (c console) demo(ctx context.Context, o demoOptions) error {
 	opts := demo.Options{Settings: o.Settings, Dir: o.keep, Say: func(text string) { c.say("%s", text) }}
 	if o.s3 != "" {
-		at, err := c.demoBucket(ctx, o.s3)
+		at, err := demo.Bucket(ctx, o.s3)
 		if err != nil {
 			return err
 		}
@@ -149,25 +145,6 @@ func (c console) demo(ctx context.Context, o demoOptions) error {
 	}
 	_, err = fmt.Fprint(c.out, summary)
 	return errors.Join(err, summary.Err())
-}
-
-// demoBucket reads the flag --s3 and tries the bucket.
-func (c console) demoBucket(ctx context.Context, value string) (bucket.Location, error) {
-	at, err := participant.Location("s3", value)
-	if err != nil {
-		return at, err
-	}
-	if at.Prefix == "" {
-		var name [4]byte
-		_, _ = rand.Read(name[:]) // never fails
-		at = at.Under("entrain-demo-" + hex.EncodeToString(name[:]))
-	}
-	client := bucket.NewClient(bucket.S3Options{})
-	defer client.Close()
-	if err := (participant.Mining{Shared: true}).Probe(ctx, client, at, at, "demo"); err != nil {
-		return at, fmt.Errorf("--s3: %w", err)
-	}
-	return at, nil
 }
 
 // demoCheatCommand is join for a client of the demo that cheats. The demo alone starts it.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/eval"
-	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 )
 
@@ -47,7 +46,7 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 				return err
 			}
 			defer release()
-			scorer, err := newScorer(dir)
+			scorer, err := model.NewScorer(dir)
 			if err != nil {
 				return err
 			}
@@ -80,23 +79,6 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 	jsonFlag(cmd, &asJSON)
 	f.BoolVar(&scores, "scores", false, "with --json: the log-likelihood of every choice too")
 	return cmd
-}
-
-// newScorer reads the model of a checkpoint.
-func newScorer(dir string) (*eval.Scorer, error) {
-	m, err := model.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	words, err := m.Tokenizer()
-	if err != nil {
-		return nil, err
-	}
-	reader, err := llama.NewGenerator(m.Config, m.Params)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
-	}
-	return &eval.Scorer{Model: reader, Tokenizer: words, Context: m.Config.Context}, nil
 }
 
 // progressOf reports on the error output now and then how far a task has come.

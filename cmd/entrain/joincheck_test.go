@@ -192,23 +192,3 @@ func TestClocksThatAreOff(t *testing.T) {
 		}
 	}
 }
-
-func TestNumbersOfBytes(t *testing.T) {
-	for text, want := range map[string]uint64{"1": 1, "500000": 500000, "64kB": 64000, "2GiB": 2 << 30, "1.5 MB": 1500000, "7B": 7} {
-		var b byteCount
-		if err := b.Set(text); err != nil || uint64(b) != want {
-			t.Errorf("%s: got %d, %v", text, b, err)
-		}
-	}
-	for _, text := range []string{"", "0", "-1", "B", "much", "1e30", "NaN", "0.1", "5 XB", "InfGB"} {
-		var b byteCount
-		if err := b.Set(text); err == nil {
-			t.Errorf("%q was taken for %d", text, b)
-		}
-	}
-	for _, c := range [][3]uint64{{0, 0, 0}, {0, 5, 5}, {7, 0, 7}, {7, 5, 5}, {5, 7, 5}} {
-		if got := participant.MemoryLimit(c[0], c[1]); got != c[2] {
-			t.Errorf("%d or %d: got %d", c[0], c[1], got)
-		}
-	}
-}

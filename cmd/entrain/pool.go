@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/view"
 )
 
 func poolCommand(c console) *cobra.Command {
@@ -56,10 +57,10 @@ Your own part is what you lend to it like anybody else.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			terms := host.CreatePool{Name: args[0], Least: least, Runs: slices.Clone(args[1:])}
 			var err error
-			if terms.CommissionBP, err = parseBP(commission); err != nil {
+			if terms.CommissionBP, err = view.ParsePercent(commission); err != nil {
 				return fmt.Errorf("--commission %w", err)
 			}
-			if terms.OwnBP, err = parseBP(own); err != nil {
+			if terms.OwnBP, err = view.ParsePercent(own); err != nil {
 				return fmt.Errorf("--own %w", err)
 			}
 			if terms.Workers, err = parseKeys(workers); err != nil {
@@ -148,7 +149,7 @@ func writePool(out io.Writer, p host.Pool) error {
 		fmt.Fprintf(out, "worker      %s\n", w)
 	}
 	fmt.Fprintf(out, "stakes in   %s\n", strings.Join(p.Runs, ", "))
-	fmt.Fprintf(out, "terms       commission %s; the operator's own part at least %s; lenders begin with %s\n", bpText(p.CommissionBP), bpText(p.OwnBP), tokens(max(1, p.Least)))
+	fmt.Fprintf(out, "terms       commission %s; the operator's own part at least %s; lenders begin with %s\n", view.BasisPoints(p.CommissionBP), view.BasisPoints(p.OwnBP), tokens(max(1, p.Least)))
 	fmt.Fprintf(out, "lent        %s, of which %s can still be staked and %s have come back\n", tokens(p.Lent), thousands(p.Idle), thousands(p.Back))
 	fmt.Fprintf(out, "to collect  %s; the operator's commission %s\n", tokens(p.Unpaid), tokens(p.Commission))
 	if p.Held > 0 {
@@ -190,7 +191,7 @@ func (c console) listPools(ctx context.Context, client ledger.Chain, asJSON bool
 				return err
 			}
 		default:
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", p.Name, p.Stage, thousands(p.Lent), thousands(p.Idle), bpText(p.CommissionBP), bpText(p.OwnBP), len(p.Lenders))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", p.Name, p.Stage, thousands(p.Lent), thousands(p.Idle), view.BasisPoints(p.CommissionBP), view.BasisPoints(p.OwnBP), len(p.Lenders))
 		}
 	}
 	return w.Flush()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,22 +79,6 @@ func optionalKey(flag, s string) (k key.Public, err error) {
 		err = fmt.Errorf("--%s %w", flag, err)
 	}
 	return k, err
-}
-
-// parseBP reads a percentage of at most two decimals, in basis points.
-func parseBP(s string) (uint16, error) {
-	whole, decimals, _ := strings.Cut(strings.TrimSuffix(s, "%"), ".")
-	n, err := strconv.ParseUint(whole+(decimals + "00")[:2], 10, 16)
-	if err != nil || whole == "" || len(decimals) > 2 || n > 10_000 {
-		return 0, fmt.Errorf("%q: want a percentage of 0 to 100, with at most two decimals", s)
-	}
-	return uint16(n), nil
-}
-
-// bpText writes basis points as a percentage.
-func bpText(n uint16) string {
-	text := strings.TrimRight(fmt.Sprintf("%d.%02d", n/100, n%100), "0")
-	return strings.TrimSuffix(text, ".") + " %"
 }
 
 // tokens writes an amount for people.

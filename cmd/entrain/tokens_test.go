@@ -150,20 +150,3 @@ func TestTokensThatAreNone(t *testing.T) {
 		s.fails(strings.Fields(args), want)
 	}
 }
-
-func TestPercentagesInBasisPoints(t *testing.T) {
-	for text, want := range map[string]uint16{"0": 0, "5": 500, "12.5%": 1250, "0.01%": 1, "100%": 10000, "99.99": 9999} {
-		got, err := parseBP(text)
-		if err != nil || got != want {
-			t.Errorf("%q: got %d, %v, want %d", text, got, err, want)
-		}
-		if again, err := parseBP(strings.ReplaceAll(bpText(want), " ", "")); err != nil || again != want {
-			t.Errorf("%d is written %q, which reads %d, %v", want, bpText(want), again, err)
-		}
-	}
-	for _, text := range []string{"", "%", ".5", "-1", "100.01", "1.234", "x", "5 %", "+5", "1e1"} {
-		if got, err := parseBP(text); err == nil {
-			t.Errorf("%q reads %d", text, got)
-		}
-	}
-}
