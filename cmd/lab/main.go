@@ -6,6 +6,7 @@
 //	go run ./cmd/lab campaign --for 4h     random networks, until something breaks
 //	go run ./cmd/lab learning              what models learn by each way of training together
 //	go run ./cmd/lab stake --check 5%      the stake at which cheating does not pay
+//	go run ./cmd/lab fuzz-money --for 1h   random transactions, until one makes tokens
 //	go run ./cmd/lab adversaries           every kind of cheat
 //
 // Each command is in the file of its name. Results go to standard output, progress to standard
@@ -72,7 +73,7 @@ func run(ctx context.Context, c console, args []string) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(simCommand(c), campaignCommand(c), learningCommand(c), robustCommand(c), sliceCommand(c), rewardsCommand(c),
-		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c))
+		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c), moneyCommand(c))
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }
