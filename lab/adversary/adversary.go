@@ -1,4 +1,4 @@
-// Package adversary holds the cheats that the protocol must stand: each kind is an honest
+// Package adversary holds the cheats that the protocol must withstand. Each kind is an honest
 // participant whose engine, ledger and network lie to it or for it. Package node itself holds no
 // cheat; [Wrap] takes the configuration of an honest node and returns that of a dishonest one:
 //
@@ -6,13 +6,13 @@
 //	shares        │ Engine   Disputant   Ledger   Network │   gossip, blobs, answers
 //	──────────►  [ step ]    [ lies ]    [ say ]  [ commit, hides ]  ◄──────────
 //
-// step computes what the member commits to, or verifies; lies argues with a trace of noise; say
-// rewrites or drops what it tells the coordinator; commit changes or holds back its own
-// commitments; hides keeps blobs from peers. A kind is a set of these hooks (kinds.go), and all
-// else about it is honest, so that it is caught for its cheat and for nothing else.
+// step computes what the member commits to or verifies. lies argues with a fabricated trace. say
+// rewrites or drops its messages to the coordinator. commit changes or holds back its own
+// commitments. hides withholds blobs from peers. A kind is a set of these hooks (kinds.go) and
+// otherwise honest, so that it is caught for its cheat and for nothing else.
 //
-// The kinds are used by package sim, by `entrain demo --adversary` and by tests. docs/security.md
-// has a row for each.
+// Package sim, `entrain demo --adversary` and tests use the kinds. docs/security.md has a row for
+// each.
 package adversary
 
 import (
@@ -32,25 +32,25 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Options are what an adversary has beside the node it bends.
+// Options are the settings of an adversary beside those of its node.
 type Options struct {
-	// Seed decides its choices.
+	// Seed determines its random choices.
 	Seed wire.Hash
-	// Train is what the member computes with. Kinds that bend the data or the gradient make an
-	// engine of their own from it.
+	// Train is the member's engine. Kinds that falsify the data or the gradient make their own
+	// engine from it.
 	Train cpu.Config
-	// Gang are the identities that work together, this one included, in an order that all of them
-	// know; nil means it is alone.
+	// Gang lists the identities that work together, including this one, in an order known to all of
+	// them. nil means that it is alone.
 	Gang []key.Public
-	// Secret is known to the gang alone.
+	// Secret is known only to the gang.
 	Secret wire.Hash
-	// Referee is the run's. With it a liar keeps a dispute going to its end; without, its node
+	// Referee is the run's. With it a liar continues a dispute to its end; without it, the node
 	// says what it can.
 	Referee coordinator.Referee
 }
 
-// Wrap returns the configuration of a node that cheats in the way of the kind with that name,
-// from that of an honest one.
+// Wrap returns the configuration of a node that cheats in the way of the named kind, from that of
+// an honest node.
 func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	find := Find
 	if _, slices := o.Train.Codec.(*slice.Codec); slices {
@@ -94,27 +94,27 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	return cfg, nil
 }
 
-// hooks are the ways in which a kind differs from an honest member. A hook that is nil is honest.
-// All but step are called with the member's lock held and must not block.
+// hooks are the ways in which a kind differs from an honest member. A nil hook is honest. All but
+// step are called with the member's lock held and must not block.
 type hooks struct {
 	// own computes the member's share of a round.
 	own step
 	// others computes the share of another member, for its verifier or tie-breaker.
 	others step
-	// say turns a message for the coordinator into another; false drops it.
+	// say replaces a message to the coordinator, or drops it by returning false.
 	say func(coordinator.Message) (coordinator.Message, bool)
-	// commit is given the member's commitment of a round before it is published, and returns what
-	// is published at once.
+	// commit receives the member's commitment of a round before it is published, and returns what
+	// to publish at once.
 	commit func(coordinator.Signed) []coordinator.Signed
-	// see is told of a new state, commitment or blob, and returns commitments of its own to
-	// publish now.
+	// see receives a new state, commitment or blob, and returns commitments of its own to publish
+	// now.
 	see func() []coordinator.Signed
-	// lies says about whose results the member argues with a trace of its invention: its own,
-	// which are wrong, or those of others, which it accuses.
+	// lies reports whether the member argues with a fabricated trace about a member's results: its
+	// own, which are wrong, or those of others, which it accuses.
 	lies func(own bool) bool
 	// hides reports whether a blob is kept from peers.
 	hides func(wire.Hash) bool
-	// check is shown every payload that the node takes from others. It is called off the loop,
+	// check receives every payload that the node takes from others. It is called off the loop,
 	// without the lock.
 	check func(payload []byte)
 }
@@ -126,30 +126,30 @@ type member struct {
 	o       Options
 	honest  engine.Engine
 	hooks   hooks
-	inner   p2p.Handler // the node's own, as peers would meet it
+	inner   p2p.Handler // the node's own handler
 	network p2p.Network
-	bucket  *node.Bucket // its own, if it exchanges by buckets
+	bucket  *node.Bucket // the member's, in a run that exchanges by buckets
 	loop    loop.Loop
 
 	mu       sync.Mutex // guards what follows
 	random   prng.Source
 	state    coordinator.State
 	hasState bool
-	// seen are the commitments of others by round and member, for the newest rounds.
+	// seen holds the commitments of others by round and member, for the newest rounds.
 	seen map[uint32]map[uint32]coordinator.Signed
-	// held are the roots of blobs that were fetched.
+	// held holds the roots of fetched blobs.
 	held map[wire.Hash]bool
-	// pending are the node's own commitments that are held back, instead those published in their
+	// pending holds the node's commitments that are held back, and instead those published in their
 	// place, by round.
 	pending, instead map[uint32]coordinator.Signed
-	// secret are the roots of blobs that are kept from peers.
+	// secret holds the roots of blobs that are withheld from peers.
 	secret map[wire.Hash]bool
 }
 
-// keepRounds is how many rounds of commitments a member remembers.
+// keepRounds is the number of rounds whose commitments a member remembers.
 const keepRounds = 8
 
-// index is the member's place in the run.
+// index returns the member's index in the run.
 func (m *member) index() (uint32, bool) {
 	if !m.hasState {
 		return 0, false
@@ -157,8 +157,8 @@ func (m *member) index() (uint32, bool) {
 	return m.state.Find(m.self)
 }
 
-// trainerOf returns who was given a share in one of the newest rounds, and in which; false if
-// nobody was.
+// trainerOf returns the member that was given a share in one of the newest rounds, and that round,
+// or false.
 func (m *member) trainerOf(spans []batch.Span) (who, round uint32, ok bool) {
 	if !m.hasState {
 		return 0, 0, false
@@ -188,7 +188,7 @@ func (m *member) ours(k key.Public) bool {
 	return false
 }
 
-// remember keeps a commitment of another member.
+// remember records a commitment of another member.
 func (m *member) remember(author key.Public, s coordinator.Signed) {
 	c := s.Commitment
 	if author == m.self {
@@ -208,7 +208,7 @@ func (m *member) remember(author key.Public, s coordinator.Signed) {
 // sign signs a commitment as this member.
 func (m *member) sign(c coordinator.Commitment) coordinator.Signed { return c.Sign(m.signer) }
 
-// noise is a hash that nobody can guess.
+// noise returns a hash that nobody can guess.
 func (m *member) noise() (h wire.Hash) {
 	for i := 0; i < len(h); i += 8 {
 		x := m.random.Uint64()

@@ -14,7 +14,7 @@ type chain struct {
 	m *member
 }
 
-// Watch is part of ledger.Ledger: the member sees every state before its node does.
+// Watch implements ledger.Ledger: the member sees every state before its node does.
 func (c chain) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 	c.Ledger.Watch(ctx, run, func(s ledger.Snapshot) {
 		c.m.mu.Lock()
@@ -25,8 +25,7 @@ func (c chain) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 	})
 }
 
-// Submit is part of ledger.Ledger: what the node tells the coordinator is replaced by what the
-// kind says.
+// Submit implements ledger.Ledger: the kind replaces the node's messages to the coordinator.
 func (c chain) Submit(ctx context.Context, body host.Body, done func(error)) {
 	message, ok := body.(host.RunMessage)
 	if !ok {
@@ -42,14 +41,14 @@ func (c chain) Submit(ctx context.Context, body host.Body, done func(error)) {
 	says, speaks := c.m.says(said)
 	c.m.mu.Unlock()
 	if !speaks {
-		// The node is told nothing; its own timeout says that the message was lost.
+		// The node gets no answer; its own timeout reports the loss of the message.
 		return
 	}
 	message.Message = coordinator.Append(nil, says)
 	c.Ledger.Submit(ctx, message, done)
 }
 
-// says is what the kind says in place of a message. No kind denounces itself.
+// says returns the message that the kind sends in place of m. No kind denounces itself.
 func (m *member) says(said coordinator.Message) (coordinator.Message, bool) {
 	if e, ok := said.(coordinator.Equivocation); ok {
 		if self, known := m.index(); known && e.A.Commitment.Member == self {

@@ -8,7 +8,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// holdBack keeps the member's commitment of a round until something is published in its place.
+// holdBack withholds the member's commitment of a round until something is published in its place.
 func (m *member) holdBack(s coordinator.Signed) []coordinator.Signed {
 	r := s.Commitment.Round
 	if other, ok := m.instead[r]; ok {
@@ -24,8 +24,8 @@ func (m *member) holdBack(s coordinator.Signed) []coordinator.Signed {
 	return nil
 }
 
-// copyFrom commits to the payload of somebody else, as soon as it is there, as if it were the
-// member's own.
+// copyFrom commits to another member's payload, as soon as it is there, as if it were the member's
+// own.
 func (m *member) copyFrom(from func(key.Public) bool) func() []coordinator.Signed {
 	return func() (out []coordinator.Signed) {
 		for _, round := range slices.Sorted(maps.Keys(m.pending)) {
@@ -49,7 +49,7 @@ func (m *member) copyFrom(from func(key.Public) bool) func() []coordinator.Signe
 	}
 }
 
-// afterwards publishes what was held back once the round's results are settled.
+// afterwards publishes the withheld commitment once the round's results are settled.
 func (m *member) afterwards() (out []coordinator.Signed) {
 	if !m.hasState {
 		return nil

@@ -16,13 +16,13 @@ import (
 // step computes a share, as engine.Engine's Step does.
 type step func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error)
 
-// bentEngine computes the member's own shares, and the shares of others, as the kind does.
+// bentEngine computes the member's own shares, and those of others, as the kind does.
 type bentEngine struct {
 	engine.Engine
 	m *member
 }
 
-// Step is part of engine.Engine.
+// Step implements engine.Engine.
 func (e bentEngine) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	e.m.mu.Lock()
 	self, known := e.m.index()
@@ -40,7 +40,7 @@ func (e bentEngine) Step(ctx context.Context, params, state engine.Vector, spans
 	return do(ctx, params, state, spans, step)
 }
 
-// Check is part of engine.Engine.
+// Check implements engine.Engine.
 func (e bentEngine) Check(payload []byte) error {
 	err := e.Engine.Check(payload)
 	if err == nil && e.m.hooks.check != nil {
@@ -49,8 +49,8 @@ func (e bentEngine) Check(payload []byte) error {
 	return err
 }
 
-// made is the result of a share that was not computed: the payload is real enough to be accepted,
-// the rest is what an honest member might say. The gradient's root cannot be.
+// made returns a result of a share that was not computed. The payload is well formed, and the rest
+// plausible, except for the gradient's root.
 func (m *member) made(payload []byte, spans []batch.Span, step uint32, gradient wire.Hash) engine.Result {
 	return engine.Result{
 		Payload: payload, Loss: m.rumour(), Tokens: uint64(batch.Total(spans)) * uint64(m.o.Train.Sequence),
@@ -58,7 +58,7 @@ func (m *member) made(payload []byte, spans []batch.Span, step uint32, gradient 
 	}
 }
 
-// rumour is the loss that others state.
+// rumour returns the least loss that others state.
 func (m *member) rumour() float32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,13 +69,13 @@ func (m *member) rumour() float32 {
 		}
 		newest, loss = round, math.MaxUint32
 		for _, s := range of {
-			loss = min(loss, s.Commitment.Loss) // of several the same whatever the order of the map
+			loss = min(loss, s.Commitment.Loss) // does not depend on the order of the map
 		}
 	}
 	return float32(loss) / 1000
 }
 
-// secretly is noise for one share, under the lock.
+// secretly returns noise for one share, taking the lock.
 func (m *member) secretly() wire.Hash {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +107,7 @@ func (m *member) randomStep(gradient func([]batch.Span) wire.Hash) step {
 	}
 }
 
-// emptyStep sends the code that moves nothing. The state stays as it was.
+// emptyStep sends a code that changes nothing, and keeps the state.
 func (m *member) emptyStep(ctx context.Context, _, _ engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	n := m.honest.StateLen()
 	payload, err := m.o.Train.Codec.Encode(nil, make([]float32, n), make([]float32, m.honest.ParamsLen()), m.o.Train.Schedule.LR(step))
@@ -117,7 +117,7 @@ func (m *member) emptyStep(ctx context.Context, _, _ engine.Vector, spans []batc
 	return m.made(payload, spans, step, m.secretly()), ctx.Err()
 }
 
-// staleStep works once and sends that again and again.
+// staleStep works once and sends that result again in every round.
 func (m *member) staleStep() step {
 	var payload []byte
 	return func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
@@ -132,7 +132,7 @@ func (m *member) staleStep() step {
 	}
 }
 
-// favouriteStep trains on the same few sequences in every round, whatever it was given.
+// favouriteStep trains on the same few sequences in every round, whatever its share.
 func (m *member) favouriteStep(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	wrong := []batch.Span{{Start: 0, Count: batch.Total(spans)}}
 	if wrong[0].Start == spans[0].Start {
@@ -141,7 +141,8 @@ func (m *member) favouriteStep(ctx context.Context, params, state engine.Vector,
 	return m.honest.Step(ctx, params, state, wrong, step)
 }
 
-// flipStep computes rightly, and then one bit of the optimizer state falls over in memory.
+// flipStep computes correctly, and then flips one bit of the optimizer state, as broken memory
+// would.
 func (m *member) flipStep(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	result, err := m.honest.Step(ctx, params, state, spans, step)
 	if err != nil {
@@ -156,18 +157,18 @@ func (m *member) flipStep(ctx context.Context, params, state engine.Vector, span
 	return result, nil
 }
 
-// mantissaBits are the bits of a float32 that leave a number a number.
+// mantissaBits are the bits of a float32 whose change leaves it finite.
 const mantissaBits = 23
 
 // bentCodec changes what is encoded.
 type bentCodec struct {
 	codec.Codec
-	// bend changes a copy of the gradient, and the learning rate.
+	// bend changes a copy of the gradient, and may change the learning rate.
 	bend func(grad []float32, lr float32) float32
 	copy []float32
 }
 
-// Encode is part of codec.Codec.
+// Encode implements codec.Codec.
 func (c *bentCodec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
 	c.copy = append(c.copy[:0], grad...)
 	lr = c.bend(c.copy, lr)
@@ -185,7 +186,7 @@ func (m *member) bentStep(bend func(grad []float32, lr float32) float32) (step, 
 	return e.Step, nil
 }
 
-// flip turns the gradient around.
+// flip negates the gradient.
 func flip(grad []float32, lr float32) float32 {
 	for i := range grad {
 		grad[i] = -grad[i]
@@ -193,11 +194,11 @@ func flip(grad []float32, lr float32) float32 {
 	return lr
 }
 
-// scaleBy is how much larger than it is a scaled gradient is said to be.
+// scaleBy is the factor of a scaled gradient.
 const scaleBy = 1000
 
-// scale enlarges the gradient, and the learning rate too, as clipping would undo the former.
-// Signs have no size, so what is left of it is a momentum in which nothing else counts.
+// scale enlarges the gradient, and also the learning rate, because clipping would undo the former.
+// Signs have no size, so the effect is a momentum that ignores everything else.
 func scale(grad []float32, lr float32) float32 {
 	for i := range grad {
 		grad[i] *= scaleBy
@@ -205,14 +206,14 @@ func scale(grad []float32, lr float32) float32 {
 	return min(lr*scaleBy, codec.LRMax)
 }
 
-// poison is data in which every sequence is one token, again and again: what a model learns of it
-// is to say nothing else.
+// poison is data in which every sequence repeats one token, which teaches a model to say nothing
+// else.
 type poison struct {
 	engine.Source
 	token uint32
 }
 
-// Read is part of engine.Source.
+// Read implements engine.Source.
 func (p poison) Read(_ uint64, dst []uint32) error {
 	for i := range dst {
 		dst[i] = p.token
@@ -220,7 +221,7 @@ func (p poison) Read(_ uint64, dst []uint32) error {
 	return nil
 }
 
-// poisonStep trains on data of its own making.
+// poisonStep trains on made-up data.
 func (m *member) poisonStep() (step, error) {
 	cfg := m.o.Train
 	cfg.Data = poison{Source: cfg.Data, token: uint32(cfg.Model.Vocab - 1)}

@@ -11,13 +11,14 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// disputant argues for the member where it tells the truth, and in its place where it lies.
+// disputant argues for the member: honestly where it tells the truth, and with a fabricated trace
+// where it lies.
 type disputant struct {
 	node.Disputant
 	m *member
 }
 
-// Open is part of node.Disputant.
+// Open implements node.Disputant.
 func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
 	d.m.mu.Lock()
 	self, known := d.m.index()
@@ -36,17 +37,17 @@ func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.S
 	return d.m.stubbornly(ctx, honest, c)
 }
 
-// A fabricated trace belongs to no computation: its hashes are noise from a seed, so that every
-// node of it can be revealed when asked for. Only its first operation, tile and slice have an
-// inside, which is where it first differs from any true trace. So a cheat keeps a dispute going
-// through all its moves without having computed anything.
+// A fabricated trace belongs to no computation. Its hashes are noise from a seed, so that every
+// node of it can be revealed on request. Only its first operation, tile and slice, where it first
+// differs from any true trace, have children. A cheat thus survives all moves of a dispute without
+// having computed anything.
 type fabricated struct {
 	ops, tiles, slices []wire.Hash
 	defends            bool
 }
 
-// fabricate makes the trace of a case, the same whenever it is asked for. If it is to defend a
-// commitment its last operation is what was committed to.
+// fabricate makes the trace of a case, always the same one. If it defends a commitment, its last
+// operation is the committed outcome.
 func (m *member) fabricate(c coordinator.Case, defend bool) *fabricated {
 	referee := m.o.Referee
 	t := &fabricated{
@@ -70,14 +71,13 @@ func (m *member) noisy(c coordinator.Case, of string, n uint32) []wire.Hash {
 	return leaves
 }
 
-// Root is part of node.Player.
+// Root implements node.Player.
 func (t *fabricated) Root() wire.Hash { return bisect.Root(t.ops) }
 
-// Agrees is part of node.Player: it says whatever is to be shown.
+// Agrees implements node.Player. It agrees with whatever comes.
 func (t *fabricated) Agrees() bool { return t.defends }
 
-// Move is part of node.Player. At its wits' end, when it is to open what the noise is made of, it
-// gives up.
+// Move implements node.Player. It gives up when asked to open noise.
 func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error) {
 	side, ok := sideOf(d, self)
 	switch {
@@ -105,7 +105,7 @@ func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self uint32)
 	return coordinator.Reveal{Dispute: d.ID, Nodes: nodes}, nil
 }
 
-// sideOf returns which side of a dispute a member is on, if it is on any.
+// sideOf returns the side of a dispute that a member is on, if any.
 func sideOf(d coordinator.Dispute, self uint32) (side uint32, ok bool) {
 	switch self {
 	case d.Accused:

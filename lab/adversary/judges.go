@@ -6,16 +6,15 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// Judge is a way for a validator to lie: what it tells the chain in place of its scores of a
-// period.
+// Judge is a way for a validator to lie about its scores of a period.
 type Judge struct {
 	Name string
-	// Tries says in a sentence what it does, and what it hopes for.
+	// Tries describes, in a sentence, what it does and hopes for.
 	Tries string
 	Say   func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score
 }
 
-// Judges returns the kinds of lying validators.
+// Judges returns all kinds of lying validators.
 func Judges() []Judge {
 	return []Judge{
 		{Name: "inverse", Tries: "says the opposite of what it found, so that cheats are paid and the honest are not", Say: each(func(_ int, v int16) int16 { return -max(v, -coordinator.ScoreOne) })},
@@ -31,7 +30,7 @@ func Judges() []Judge {
 	}
 }
 
-// FindJudge returns the kind with a name.
+// FindJudge returns the named kind.
 func FindJudge(name string) (Judge, bool) {
 	list := Judges()
 	i := slices.IndexFunc(list, func(j Judge) bool { return j.Name == name })
@@ -50,7 +49,7 @@ func each(f func(i int, honest int16) int16) func(coordinator.State, uint32, []c
 	}
 }
 
-// repeat says of each member what was settled last, and of newcomers that they are like the mean.
+// repeat repeats each member's settled score, and gives newcomers the mean.
 func repeat(s coordinator.State, _ uint32, honest []coordinator.Score) []coordinator.Score {
 	last, ok := s.LastScores()
 	var sum, n int

@@ -13,29 +13,29 @@ import (
 // Kind is a way to cheat.
 type Kind struct {
 	Name string
-	// Tries says in a sentence what it does, and what it hopes for.
+	// Tries describes, in a sentence, what it does and hopes for.
 	Tries string
-	// Gang is how many identities it takes, 0 if each acts alone.
+	// Gang is the number of identities it takes, or 0 if each acts alone.
 	Gang int
-	// Offences are what it is convicted of; which of them depends on how it defends itself.
+	// Offences lists what it is convicted of, depending on how it defends itself.
 	Offences []coordinator.Offence
-	// Checked means that its results are wrong, so that recomputing one of them exposes it.
+	// Checked reports whether its results are wrong, so that recomputing one of them exposes it.
 	Checked bool
 
 	make func(*member) (hooks, error)
 }
 
-// Convicts reports whether an offence is what this kind of member is to be convicted of.
+// Convicts reports whether this kind is expected to be convicted of an offence.
 func (k Kind) Convicts(o coordinator.Offence) bool { return slices.Contains(k.Offences, o) }
 
-// Provable reports whether the kind leaves a proof behind for which its whole stake is taken.
-// Others pay a fee for being no use.
+// Provable reports whether the kind leaves a proof that costs its whole stake. Others pay a fee for
+// being useless.
 func (k Kind) Provable() bool { return len(k.Offences) > 0 && !k.Offences[0].Lesser() }
 
-// Find returns the kind with a name, of those of runs that exchange between peers.
+// Find returns the named kind among those of runs that exchange between peers.
 func Find(name string) (Kind, bool) { return find(Kinds(), name) }
 
-// FindMiner returns the kind with a name, of those of runs that exchange by buckets.
+// FindMiner returns the named kind among those of runs that exchange by buckets.
 func FindMiner(name string) (Kind, bool) { return find(Miners(), name) }
 
 func find(kinds []Kind, name string) (Kind, bool) {
@@ -46,10 +46,10 @@ func find(kinds []Kind, name string) (Kind, bool) {
 	return kinds[i], true
 }
 
-// Names lists the names of all kinds of runs that exchange between peers.
+// Names returns the names of all kinds of runs that exchange between peers.
 func Names() string { return names(Kinds()) }
 
-// MinerNames lists the names of all kinds of runs that exchange by buckets.
+// MinerNames returns the names of all kinds of runs that exchange by buckets.
 func MinerNames() string { return names(Miners()) }
 
 func names(kinds []Kind) string {
@@ -60,13 +60,13 @@ func names(kinds []Kind) string {
 	return strings.Join(list, ", ")
 }
 
-// Kinds returns all of runs that exchange between peers.
+// Kinds returns all kinds of runs that exchange between peers.
 func Kinds() []Kind {
 	return slices.Concat(trainers(), messengers(), officials())
 }
 
-// wrongResult is what those are convicted of who commit to what does not come out of their share:
-// by the referee, or because they do not defend it.
+// wrongResult lists the offences of members that commit to what their share does not give: the
+// referee's judgment, or not defending it.
 func wrongResult() []coordinator.Offence {
 	return []coordinator.Offence{coordinator.WrongResult, coordinator.Silence}
 }
@@ -100,7 +100,7 @@ func trainers() []Kind {
 			make: func(m *member) (hooks, error) { return hooks{own: m.flipStep, others: m.flipStep}, nil }},
 		{Name: "sybil", Tries: "is several members at once that share one computation", Gang: 2, make: func(m *member) (hooks, error) {
 			if m.self == m.o.Gang[0] {
-				return hooks{}, nil // the one that works
+				return hooks{}, nil // the one that does the work
 			}
 			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k == m.o.Gang[0] }), lies: aboutItself}, nil
 		}},
@@ -111,7 +111,7 @@ func trainers() []Kind {
 	return kinds
 }
 
-// wrong makes a kind that computes its own shares in another way, and fights when it is accused.
+// wrong returns a kind that computes its own shares differently, and fights when accused.
 func wrong(s func(*member) (step, error)) func(*member) (hooks, error) {
 	return func(m *member) (hooks, error) {
 		own, err := s(m)
@@ -119,7 +119,7 @@ func wrong(s func(*member) (step, error)) func(*member) (hooks, error) {
 	}
 }
 
-// messengers compute what they should and cheat in how they make it known.
+// messengers compute correctly and cheat in how they publish it.
 func messengers() []Kind {
 	return []Kind{
 		{Name: "withhold", Tries: "serves its payloads, and keeps back the optimizer states it committed to, so that nobody can recompute its work",

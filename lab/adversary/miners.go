@@ -17,9 +17,9 @@ import (
 )
 
 // Miners returns the kinds of cheats of a run that exchanges by buckets and is scored by
-// validators. They cheat in what they seal, and in what they keep of it: what can be done with
-// objects and names is package bucket's to refuse. Nobody convicts them; they are to earn nothing,
-// and gradient, which does its work, no more than the honest.
+// validators. They cheat in what they seal, and in what they keep of it; package bucket refuses
+// tricks with objects and names. Nobody convicts them. They must earn nothing, except that the kind
+// gradient, which does its work, must earn no more than the honest.
 func Miners() []Kind {
 	return []Kind{
 		{Name: "noise", Tries: "seals random numbers as long as honest ones, to be paid without working", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
@@ -53,7 +53,7 @@ func Miners() []Kind {
 	}
 }
 
-// miner makes a kind for runs of the slice codec.
+// miner returns a kind for runs of the slice codec.
 func miner(f func(*member, *slice.Codec) (hooks, error)) func(*member) (hooks, error) {
 	return func(m *member) (hooks, error) {
 		c, ok := m.o.Train.Codec.(*slice.Codec)
@@ -64,32 +64,31 @@ func miner(f func(*member, *slice.Codec) (hooks, error)) func(*member) (hooks, e
 	}
 }
 
-// perUnit is how many values of a sealed update are one of the learning rate.
+// perUnit is the number of a sealed value that means one learning rate.
 const perUnit = 16
 
 // sealedMax is the largest value of a sealed update.
 const sealedMax = 127
 
-// scaledBy is how many times larger than it is a scaled update is sealed, as far as it can be.
+// scaledBy is the factor of a scaled update, within the range of sealed values.
 const scaledBy = 64
 
-// Flipped turns the values of a sealed update around.
+// Flipped negates the values of a sealed update.
 func Flipped(sealed []byte) {
 	for i, v := range sealed[codec.HeaderLen:] {
 		sealed[codec.HeaderLen+i] = byte(-int8(v))
 	}
 }
 
-// Scaled makes the values of a sealed update as large as they can be, with the signs that they
-// have.
+// Scaled enlarges the values of a sealed update as far as possible, with their signs.
 func Scaled(sealed []byte) {
 	for i, v := range sealed[codec.HeaderLen:] {
 		sealed[codec.HeaderLen+i] = byte(int8(max(-sealedMax, min(int(int8(v))*scaledBy, sealedMax))))
 	}
 }
 
-// Noise fills a sealed update with values from -most to most, each as likely, of a stream of 64
-// random bits.
+// Noise fills a sealed update with values from -most to most, uniformly, from a stream of 64 random
+// bits.
 func Noise(sealed []byte, most uint8, random func() uint64) {
 	values := sealed[codec.HeaderLen:]
 	span := 2*uint64(most) + 1
@@ -98,11 +97,11 @@ func Noise(sealed []byte, most uint8, random func() uint64) {
 	}
 }
 
-// noiseMost makes noise about as long as an honest update: values are sealed in sixteenths of the
-// learning rate, honest ones are rarely larger than one and a half of it.
+// noiseMost makes noise about as long as an honest update. Values are in sixteenths of the learning
+// rate, and honest ones rarely exceed one and a half of it.
 const noiseMost = 24
 
-// blank is a sealed update that moves nothing.
+// blank returns a sealed update that changes nothing.
 func (m *member) blank(c *slice.Codec, step uint32) ([]byte, error) {
 	return c.Encode(nil, make([]float32, c.StateLen()), make([]float32, m.honest.ParamsLen()), m.o.Train.Schedule.LR(step))
 }
@@ -122,14 +121,14 @@ func (m *member) noiseStep(c *slice.Codec) step {
 	}
 }
 
-// album holds the values that others revealed last, each in its place of a sealed update.
+// album holds the newest revealed values of others, each in its place of a sealed update.
 type album struct {
 	codec  *slice.Codec
 	mu     sync.Mutex // guards values
 	values []byte
 }
 
-// see takes the values of a reveal.
+// see records the values of a reveal.
 func (a *album) see(reveal []byte) {
 	_, seed, err := a.codec.Open(reveal)
 	if err != nil {
@@ -146,7 +145,7 @@ func (a *album) see(reveal []byte) {
 	}
 }
 
-// copiedStep seals what the others revealed so far.
+// copiedStep seals what others have revealed so far.
 func (m *member) copiedStep(c *slice.Codec, a *album) step {
 	return func(ctx context.Context, _, _ engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		sealed, err := m.blank(c, step)
@@ -168,8 +167,8 @@ func (m *member) halfStep(ctx context.Context, params, state engine.Vector, span
 	return result, err
 }
 
-// sealedStep computes rightly and changes what is sealed. The commitment is to what it made of
-// it, and its work is right.
+// sealedStep computes correctly and changes what is sealed. The commitment is to the changed
+// update, with correct work.
 func (m *member) sealedStep(bend func(sealed []byte)) step {
 	return func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		result, err := m.honest.Step(ctx, params, state, spans, step)
@@ -180,10 +179,10 @@ func (m *member) sealedStep(bend func(sealed []byte)) step {
 	}
 }
 
-// idleWindows is how many windows in a row vanish works, and does not.
+// idleWindows is the number of windows in a row in which vanish works, and in which it does not.
 const idleWindows = 4
 
-// vanishingHooks seals noise at times, and deletes what it revealed of it when the window's set is
+// vanishingHooks seals noise in some windows, and deletes its reveals when the window's set is
 // decided.
 func (m *member) vanishingHooks(c *slice.Codec) hooks {
 	noise := m.noiseStep(c)
@@ -215,8 +214,8 @@ func (m *member) vanishingHooks(c *slice.Codec) hooks {
 	}
 }
 
-// gradientHooks seals the gradient of the share in place of the accumulated update, at the length
-// of that update.
+// gradientHooks seals the share's gradient instead of the accumulated update, scaled to that
+// update's length.
 func (m *member) gradientHooks() (hooks, error) {
 	e, err := cpu.New(m.o.Train)
 	if err != nil {
@@ -236,7 +235,7 @@ func (m *member) gradientHooks() (hooks, error) {
 	}}, nil
 }
 
-// replace puts other values into a sealed update, scaled to its length.
+// replace sets the values of a sealed update to others, scaled to its length.
 func replace(sealed []byte, values []float32) {
 	at := sealed[codec.HeaderLen:]
 	var was, is float64

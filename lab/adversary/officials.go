@@ -9,7 +9,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// officials train honestly, or not, and cheat as verifiers, tie-breakers or witnesses.
+// officials cheat as verifiers, tie-breakers or witnesses. Some also train dishonestly.
 func officials() []Kind {
 	return []Kind{
 		{Name: "lazy-verifier", Tries: "passes every result it shall recompute without computing anything",
@@ -37,15 +37,15 @@ func officials() []Kind {
 func aboutItself(own bool) bool { return own }
 func aboutOthers(own bool) bool { return !own }
 
-// nothing is the result of a verifier who does not compute: the same for the same share, and
-// never the one that was committed to.
+// nothing returns the result of a verifier that does not compute: the same for the same share, and
+// never the committed one.
 func (m *member) nothing(ctx context.Context, _, _ engine.Vector, spans []batch.Span, _ uint32) (engine.Result, error) {
 	share := batch.Hash(spans)
 	return engine.Result{Payload: []byte{}, Gradient: wire.Sum("entrain/adversary/nothing", m.o.Seed[:], share[:])}, ctx.Err()
 }
 
-// passEverything passes whatever it was drawn for, and votes for the accused. Its proof of having
-// computed is made up.
+// passEverything passes every result it is drawn to check, and votes for the accused. Its proof of
+// having computed is made up.
 func (m *member) passEverything(said coordinator.Message) (coordinator.Message, bool) {
 	switch said := said.(type) {
 	case coordinator.Accuse:
@@ -56,7 +56,8 @@ func (m *member) passEverything(said coordinator.Message) (coordinator.Message, 
 	return said, true
 }
 
-// nameOthers reports other parameters than those held, other ones than its fellow liars.
+// nameOthers reports parameters that the member does not hold, and that differ from its fellow
+// liars'.
 func (m *member) nameOthers(said coordinator.Message) (coordinator.Message, bool) {
 	report, ok := said.(coordinator.Witness)
 	if !ok {
@@ -66,16 +67,16 @@ func (m *member) nameOthers(said coordinator.Message) (coordinator.Message, bool
 	return report, true
 }
 
-// sharedSecret is what the gang takes for the root of a gradient nobody computed: each of them
-// can open the work of the others.
+// sharedSecret returns what the gang uses as the root of a gradient that nobody computed: each of
+// them can open the others' work.
 func (m *member) sharedSecret(spans []batch.Span) wire.Hash { return m.secretOf(batch.Hash(spans)) }
 
 func (m *member) secretOf(share wire.Hash) wire.Hash {
 	return wire.Sum("entrain/adversary/gang", m.o.Secret[:], share[:])
 }
 
-// coverUp passes fellows with the secret that opens their work, votes for them, and holds
-// whatever they sent. Of others it says what its node found.
+// coverUp passes fellows with the secret that opens their work, votes for them, and claims to hold
+// whatever they sent. About others it says what its node found.
 func (m *member) coverUp(said coordinator.Message) (coordinator.Message, bool) {
 	switch said := said.(type) {
 	case coordinator.Accuse:
@@ -96,7 +97,7 @@ func (m *member) coverUp(said coordinator.Message) (coordinator.Message, bool) {
 // fellow reports whether a member belongs to the gang.
 func (m *member) fellow(i uint32) bool { return i < m.state.Count() && m.ours(m.state.Key(i)) }
 
-// holdFellows claims to hold the results of all fellows that were due.
+// holdFellows claims to hold the results that were due from all fellows.
 func (m *member) holdFellows(report coordinator.Witness) coordinator.Witness {
 	r, ok := m.state.At(report.Round)
 	if !ok {

@@ -15,7 +15,7 @@ type peers struct {
 	m *member
 }
 
-// Publish is part of p2p.Network: the member's own commitments pass through the kind.
+// Publish implements p2p.Network: the kind handles the member's own commitments.
 func (n peers) Publish(data []byte) error {
 	author, s, ok := parseAuthored(data)
 	if !ok || author != n.m.self || n.m.hooks.commit == nil {
@@ -32,7 +32,7 @@ func (n peers) Publish(data []byte) error {
 	return nil
 }
 
-// Ask is part of p2p.Network: the member reads along in the answers.
+// Ask implements p2p.Network: the member reads the answers too.
 func (n peers) Ask(ctx context.Context, to key.Public, request []byte, done func([]byte, error)) {
 	n.Network.Ask(ctx, to, request, func(answer []byte, err error) {
 		for _, b := range items(answer) {
@@ -45,7 +45,7 @@ func (n peers) Ask(ctx context.Context, to key.Public, request []byte, done func
 	})
 }
 
-// Fetch is part of p2p.Network: the member notes what its node holds.
+// Fetch implements p2p.Network: the member records what its node holds.
 func (n peers) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
 	n.Network.Fetch(ctx, f, func(data []byte, err error) {
 		if err == nil {
@@ -61,16 +61,16 @@ func (n peers) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error))
 	})
 }
 
-// heldMax bounds the blobs a member remembers to hold; it needs those of the last round or two.
+// heldMax is the number of blobs that a member remembers. It needs those of the last round or two.
 const heldMax = 1 << 12
 
-// handler is the member as its peers meet it.
+// handler is the member as its peers see it.
 type handler struct {
 	p2p.Handler
 	m *member
 }
 
-// Gossip is part of p2p.Handler: the member reads along.
+// Gossip implements p2p.Handler: the member reads the messages too.
 func (h handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	if author, s, ok := parseAuthored(data); ok && author == from {
 		h.m.learn(author, s)
@@ -80,8 +80,8 @@ func (h handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	return v
 }
 
-// Answer is part of p2p.Handler: commitments of the member's own are left out unless they are the
-// ones it published.
+// Answer implements p2p.Handler. It leaves out the member's own commitments that it did not
+// publish.
 func (h handler) Answer(from key.Public, request []byte) []byte {
 	answer := h.Handler.Answer(from, request)
 	if h.m.hooks.commit == nil || len(request) == 0 || request[0] != questionCommitments {
@@ -105,10 +105,10 @@ func (h handler) Answer(from key.Public, request []byte) []byte {
 	return out
 }
 
-// questionCommitments is the kind of a question for commitments: see package node.
+// questionCommitments is the kind of a request for commitments: see package node.
 const questionCommitments = 1
 
-// Leaves is part of p2p.Source.
+// Leaves implements p2p.Source.
 func (h handler) Leaves(root wire.Hash) ([]wire.Hash, bool) {
 	if h.m.hidden(root) {
 		return nil, false
@@ -116,7 +116,7 @@ func (h handler) Leaves(root wire.Hash) ([]wire.Hash, bool) {
 	return h.Handler.Leaves(root)
 }
 
-// Chunk is part of p2p.Source.
+// Chunk implements p2p.Source.
 func (h handler) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	if h.m.hidden(root) {
 		return nil, false
@@ -139,7 +139,7 @@ func (m *member) learn(author key.Public, s coordinator.Signed) {
 	m.remember(author, s)
 }
 
-// look lets the kind act on what is new.
+// look lets the kind react to news.
 func (m *member) look() {
 	if m.hooks.see == nil || m.network == nil && m.bucket == nil {
 		return
@@ -149,19 +149,19 @@ func (m *member) look() {
 	m.mu.Unlock()
 	for _, s := range out {
 		b := authored(m.self, s)
-		// The node learns of it as of any other, or its own model would go astray.
+		// The node learns of it like any other commitment, or its own model would diverge.
 		m.inner.Gossip(m.self, b)
-		// gossip is a matter of chance anyway; the next time it is asked for says it again
+		// gossip may get lost anyway; the next request sends it again
 		_ = m.network.Publish(b)
 	}
 }
 
-// authored is a commitment as it is gossiped: see package node.
+// authored encodes a commitment as gossip: see package node.
 func authored(author key.Public, s coordinator.Signed) []byte {
 	return s.Append(append([]byte(nil), author[:]...))
 }
 
-// parseAuthored is the inverse. Signatures are the node's business.
+// parseAuthored is the inverse of authored. The node checks signatures.
 func parseAuthored(b []byte) (author key.Public, s coordinator.Signed, ok bool) {
 	if len(b) != len(author)+coordinator.SignedBytes {
 		return author, s, false
@@ -171,7 +171,7 @@ func parseAuthored(b []byte) (author key.Public, s coordinator.Signed, ok bool) 
 	return author, s, err == nil
 }
 
-// items are the parts of an answer to a question for commitments.
+// items returns the parts of an answer to a request for commitments.
 func items(answer []byte) [][]byte {
 	var out [][]byte
 	r := wire.NewReader(answer)

@@ -10,21 +10,21 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A stubborn liar did compute its share, and argues by the true trace of it but for two places:
-// the outcome, which is what it committed to, and one slice of one operation, drawn by chance,
-// from which it pretends that the outcome came. The dispute descends to that slice, wherever it
-// is, and the referee has to compute it.
+// A stubborn liar has computed its share and argues by its true trace, except at two places: the
+// outcome, which is the committed one, and one slice of one operation, drawn at random, from which
+// it pretends that the outcome came. The dispute descends to that slice, and the referee has to
+// compute it.
 type stubborn struct {
 	honest          node.Player
 	of              coordinator.Case
 	ops             uint32
 	op, tile, slice uint32
-	tiles, slices   uint32 // how many the operation and the tile have
+	tiles, slices   uint32 // numbers of tiles of the operation, and of slices of the tile
 	lie             wire.Hash
 	root            wire.Hash
 }
 
-// stubbornly makes the player of a liar from that of the truth.
+// stubbornly makes a liar's player from an honest one.
 func (m *member) stubbornly(ctx context.Context, honest node.Player, c coordinator.Case) (*stubborn, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,13 +41,13 @@ func (m *member) stubbornly(ctx context.Context, honest node.Player, c coordinat
 	return s, err
 }
 
-// Root is part of node.Player.
+// Root implements node.Player.
 func (s *stubborn) Root() wire.Hash { return s.root }
 
-// Agrees is part of node.Player.
+// Agrees implements node.Player.
 func (s *stubborn) Agrees() bool { return true }
 
-// Move is part of node.Player.
+// Move implements node.Player.
 func (s *stubborn) Move(ctx context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error) {
 	switch {
 	case self != d.Accused || d.Unserved:
@@ -65,7 +65,7 @@ func (s *stubborn) Move(ctx context.Context, d coordinator.Dispute, self uint32)
 	return nil, nil
 }
 
-// places are the leaves of a level's tree that are not the true ones.
+// places holds the false leaves of a level's tree.
 func (s *stubborn) places(level coordinator.Level) []uint32 {
 	switch level {
 	case coordinator.LevelOps:
@@ -79,7 +79,7 @@ func (s *stubborn) places(level coordinator.Level) []uint32 {
 	return []uint32{s.slice}
 }
 
-// node is a node on the way to a false leaf.
+// node is a node on the path to a false leaf.
 func (s *stubborn) node(ctx context.Context, level coordinator.Level, depth uint8, index uint32) (wire.Hash, error) {
 	switch {
 	case depth > 0:
@@ -95,7 +95,7 @@ func (s *stubborn) node(ctx context.Context, level coordinator.Level, depth uint
 	return s.lie, nil
 }
 
-// children are those of a node: the true ones but on the way to a false leaf.
+// children returns the children of a node: true except on the path to a false leaf.
 func (s *stubborn) children(ctx context.Context, level coordinator.Level, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
 	nodes, err := s.truth(ctx, level, depth, index)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *stubborn) children(ctx context.Context, level coordinator.Level, depth 
 	return nodes, nil
 }
 
-// truth asks the honest player for the children of a node, as if a dispute stood there.
+// truth asks the honest player for the children of a node, as if a dispute were there.
 func (s *stubborn) truth(ctx context.Context, level coordinator.Level, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
 	const self, other = 0, 1
 	m, err := s.honest.Move(ctx, coordinator.Dispute{
@@ -130,8 +130,8 @@ func (s *stubborn) truth(ctx context.Context, level coordinator.Level, depth uin
 	return r.Nodes, nil
 }
 
-// proof shows that the last operation is the outcome: four siblings of each level, the lowest
-// first.
+// proof returns the proof that the last operation is the outcome: four siblings for each level, the
+// lowest first.
 func (s *stubborn) proof(ctx context.Context) ([]wire.Hash, error) {
 	var proof []wire.Hash
 	last := s.ops - 1
@@ -149,7 +149,7 @@ func (s *stubborn) proof(ctx context.Context) ([]wire.Hash, error) {
 	return proof, nil
 }
 
-// halve makes the next level of a binary tree; see package bisect.
+// halve computes the next level of a binary tree; see package bisect.
 func halve(row []wire.Hash) []wire.Hash {
 	up := make([]wire.Hash, len(row)/2)
 	for i := range up {

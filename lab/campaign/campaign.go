@@ -20,10 +20,10 @@ import (
 	"github.com/entrain-network/entrain/lab/sim"
 )
 
-// Result is what came of one trial.
+// Result is the result of one trial.
 type Result struct {
 	Seed    uint64        `json:"seed"`
-	Faults  int           `json:"faults"` // faults and cheats that the trial contained
+	Faults  int           `json:"faults"` // faults and cheats in the trial
 	Rounds  uint32        `json:"rounds"`
 	Virtual time.Duration `json:"virtual_ns"`
 	Wall    time.Duration `json:"wall_ns"`
@@ -32,20 +32,20 @@ type Result struct {
 
 // Finding is a trial that failed.
 type Finding struct {
-	Error  string     `json:"error"`  // of the smallest configuration
-	Config sim.Config `json:"config"` // the smallest that fails in the same way
-	Runs   int        `json:"runs"`   // simulations that shrinking took
+	Error  string     `json:"error"`  // with the smallest configuration
+	Config sim.Config `json:"config"` // the smallest that fails in this way
+	Runs   int        `json:"runs"`   // number of simulations for shrinking
 }
 
 // Options are the settings of a campaign.
 type Options struct {
 	First   uint64        // the first seed
-	Workers int           // trials at a time, at least 1
-	Limit   time.Duration // of wall time; 0 means until ctx ends
-	Trials  uint64        // at most; 0 means no bound
-	// File keeps a line of JSON for each trial. A campaign with a file that exists skips its seeds.
+	Workers int           // concurrent trials, at least 1
+	Limit   time.Duration // wall time; 0 means until ctx ends
+	Trials  uint64        // most trials; 0 means no limit
+	// File receives a line of JSON for each trial. If it exists, the campaign skips its seeds.
 	File string
-	// Observe receives each result, in the order in which trials end, from one goroutine at a time.
+	// Observe receives each result in the order in which trials end, in one goroutine at a time.
 	Observe func(Result)
 	// Run simulates one configuration: sim.Run, or a stand-in of a test.
 	Run func(context.Context, sim.Config) (sim.Report, error)
@@ -57,7 +57,7 @@ type Summary struct {
 	Faults   int           `json:"faults"`
 	Rounds   uint64        `json:"rounds"`
 	Virtual  time.Duration `json:"virtual_ns"`
-	Wall     time.Duration `json:"wall_ns"` // of all workers together
+	Wall     time.Duration `json:"wall_ns"` // sum over all workers
 	Findings []Result      `json:"findings,omitempty"`
 }
 
@@ -140,7 +140,7 @@ func openResults(name string, sum *Summary) (done map[uint64]bool, keep func(Res
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
-	whole := b[:bytes.LastIndexByte(b, '\n')+1] // a kill cuts the last line off
+	whole := b[:bytes.LastIndexByte(b, '\n')+1] // a killed process may leave half a line
 	results, err := Parse(whole)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
@@ -166,7 +166,7 @@ func openResults(name string, sum *Summary) (done map[uint64]bool, keep func(Res
 	}, nil
 }
 
-// Parse reads the lines of a campaign's file.
+// Parse parses a campaign's file.
 func Parse(b []byte) ([]Result, error) {
 	var list []Result
 	for line := range bytes.Lines(b) {

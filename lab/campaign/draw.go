@@ -11,11 +11,11 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// The bounds of what Draw draws.
+// Limits of random configurations.
 const (
 	clientsMin, clientsMax = 4, 20
 	stepsMin, stepsMax     = 6, 30
-	gangPercentMax         = 40 // of the clients that cheat
+	gangPercentMax         = 40 // of clients that cheat
 	limit                  = 30 * time.Minute
 )
 
@@ -43,15 +43,14 @@ func Draw(seed uint64) sim.Config {
 	kinds := adversary.Kinds()
 	for n := c.Clients * between(0, gangPercentMax) / 100; len(c.Adversaries) < n; {
 		k := kinds[between(0, len(kinds)-1)]
-		if size := max(1, k.Gang); len(c.Adversaries)+size <= n { // one that acts alone always fits
+		if size := max(1, k.Gang); len(c.Adversaries)+size <= n { // a single adversary always fits
 			c.Adversaries = append(c.Adversaries, slices.Repeat([]string{k.Name}, size)...)
 		}
 	}
 	return c
 }
 
-// faults counts what goes wrong in a trial by design: faults of machines and the network, and
-// cheats.
+// faults returns the number of faults and cheats in a configuration.
 func faults(c sim.Config) int {
 	return c.Crashes + c.Stragglers + c.Partitions + c.Outages + len(c.Adversaries)
 }
@@ -84,7 +83,7 @@ var simplifications = []func(sim.Config) (sim.Config, bool){
 	less(func(c *sim.Config) *uint32 { return &c.Steps }, 1),
 }
 
-// zero sets a field to nothing.
+// zero sets a field to its zero value.
 func zero[T comparable](field func(*sim.Config) *T) func(sim.Config) (sim.Config, bool) {
 	return func(c sim.Config) (sim.Config, bool) {
 		var none T
@@ -94,7 +93,7 @@ func zero[T comparable](field func(*sim.Config) *T) func(sim.Config) (sim.Config
 	}
 }
 
-// less takes one from a field that is above low.
+// less decrements a field that is above low.
 func less[T int | uint32](field func(*sim.Config) *T, low T) func(sim.Config) (sim.Config, bool) {
 	return func(c sim.Config) (sim.Config, bool) {
 		if *field(&c) <= low {
@@ -105,7 +104,7 @@ func less[T int | uint32](field func(*sim.Config) *T, low T) func(sim.Config) (s
 	}
 }
 
-// halve halves a field, not below low.
+// halve halves a field, but not below low.
 func halve[T int | uint32](field func(*sim.Config) *T, low T) func(sim.Config) (sim.Config, bool) {
 	return func(c sim.Config) (sim.Config, bool) {
 		if *field(&c)/2 < low {

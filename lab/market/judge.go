@@ -16,17 +16,17 @@ import (
 	"github.com/entrain-network/entrain/validator/live"
 )
 
-// Judge is who scores.
+// Judge is a validator.
 type Judge struct {
 	Stake  uint64 // 0: 1000
-	Sample uint32 // results of a window it evaluates; 0: as validator.Config says
-	Losses uint32 // sequences of the test of losses; 0: 4
-	// Late says that it does not start with the run: Enter starts it. Those that do come before
-	// it in the configuration.
+	Sample uint32 // results evaluated in a window; 0: the default of validator.Config
+	Losses uint32 // sequences on which losses are compared; 0: 4
+	// Late validators do not start with the run, but when Enter is called. They come last in the
+	// configuration.
 	Late bool
-	// Say, if not nil, is what it tells the chain in place of its scores.
+	// Say, if not nil, replaces the scores that it sends to the chain.
 	Say func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score
-	// Bend, if not nil, changes it before it starts.
+	// Bend, if not nil, changes its configuration before it starts.
 	Bend func(*live.Config)
 }
 
@@ -47,7 +47,7 @@ type judge struct {
 	healed int
 }
 
-// memory is a disk for a record.
+// memory is a live.Store in memory.
 type memory struct{ record []byte }
 
 func (s *memory) Load() ([]byte, error) { return bytes.Clone(s.record), nil }
@@ -63,7 +63,7 @@ func (m *Market) judge(i int) error {
 	return m.revive(i)
 }
 
-// revive starts validator i with the disk it had.
+// revive starts validator i with its old disk.
 func (m *Market) revive(i int) error {
 	who, x := m.cfg.Validators[i], m.validators[i]
 	x.scope = loop.NewScope(m.Clock)
@@ -105,22 +105,22 @@ func (m *Market) revive(i int) error {
 	return nil
 }
 
-// Enter lets one more validator come, which the configuration named last and which has been Late.
+// Enter starts the Late validator, which must be the last in the configuration.
 func (m *Market) Enter() error { return m.judge(len(m.validators)) }
 
-// Crash ends validator i as kill -9 would; Revive starts it again, with the disk it had.
+// Crash ends validator i as kill -9 would.
 func (m *Market) Crash(i int) {
 	m.validators[i].scope.End()
 	m.validators[i].cancel()
 }
 
-// Revive starts a validator again that was ended by Crash.
+// Revive starts a validator again after Crash, with its old disk.
 func (m *Market) Revive(i int) error { return m.revive(i) }
 
-// Scored is every evaluation that validator i has made since it was started.
+// Scored returns all evaluations that validator i has made since its start.
 func (m *Market) Scored(i int) []validator.Scored { return m.validators[i].scored }
 
-// JudgeNotes are what a validator had to say.
+// JudgeNotes returns a validator's notes.
 func (m *Market) JudgeNotes(i int) []string { return m.validators[i].notes }
 
 func sortAllocations(list []host.Allocation) {

@@ -10,14 +10,14 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// language is text in which each word is followed by one of four, and the word before decides
-// which of them are likely. Its sequences are numbered from a first one.
+// language is text in which each word is followed by one of four; the previous word determines
+// their probabilities. Its sequences are numbered.
 type language struct{ from uint64 }
 
-// followers is how many words can follow one.
+// followers is the number of words that can follow a word.
 const followers = 4
 
-// Read is part of engine.Source.
+// Read implements engine.Source.
 func (l language) Read(i uint64, dst []uint32) error {
 	random := prng.New(wire.Sum("entrain/market-language", wire.AppendU64(nil, l.from+i)), "sequence")
 	vocab := uint64(Model.Vocab)
@@ -36,16 +36,16 @@ func (l language) Read(i uint64, dst []uint32) error {
 	return nil
 }
 
-// likely is in how many of 16 cases a word is followed by its follower number which.
+// likely holds, for each follower of a word, in how many of 16 cases it follows.
 func likely(which uint64) uint64 { return [followers]uint64{8, 4, 3, 1}[which] }
 
-// lazy is an engine that trains on the first part of a share only.
+// lazy is an engine that trains only on the first part of a share.
 type lazy struct {
 	*cpu.Engine
 	percent int // 0: all
 }
 
-// Step is part of engine.Engine.
+// Step implements engine.Engine.
 func (e lazy) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	if e.percent > 0 {
 		total := uint64(batch.Total(spans))

@@ -1,10 +1,9 @@
-// Package market runs miners and validators of a run that exchanges by buckets, all in one
-// process and on one virtual clock: real nodes, real validators, the real engine and codec, the
-// ledger and the buckets in memory. Some miners cheat and some validators lie. Everything that
-// comes of it follows from the configuration, to the last bit.
+// Package market runs the miners and validators of a run that exchanges by buckets in one process
+// and on one virtual clock: real nodes, validators, engine and codec, with the ledger and the
+// buckets in memory. Some miners cheat and some validators lie. All results follow from the
+// configuration, to the last bit.
 //
-// It is where the rewards of docs/rewards.md are measured (`entrain bench rewards`), and where
-// attacks are tested.
+// docs/rewards.md quotes its measurements (`lab rewards`), and tests use it for attacks.
 package market
 
 import (
@@ -34,33 +33,34 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Miner is who trains.
+// Miner is a member that trains.
 type Miner struct {
-	// Kind is how it cheats: one of adversary.Miners, "" if it is honest.
+	// Kind names its cheat, one of adversary.Miners, or is "" for an honest miner.
 	Kind string
-	// Percent is how much of its share it trains on; 0: all.
+	// Percent is the part of its share that it trains on; 0 means all.
 	Percent int
-	// Slow is how many times as long as others it computes; 0: once.
+	// Slow is the factor by which it computes slower than others; 0 means 1.
 	Slow uint32
-	// Claims is how fast it says that it is, in per cent of the truth; 0: the truth.
+	// Claims is the speed it states, in per cent of the true one; 0 means the truth.
 	Claims uint32
-	// Bend, if not nil, changes its node before it starts.
+	// Bend, if not nil, changes its node's configuration before it starts.
 	Bend func(*node.Config)
 }
 
-// Config is who takes part, and for how long. Zero values stand for what the comments say.
+// Config configures a market. Zero values mean the values in the comments.
 type Config struct {
 	Miners     []Miner
 	Validators []Judge
-	Steps      uint32 // windows that train: 40
+	Steps      uint32 // training windows: 40
 	Period     uint32 // windows of a scoring period: 8
-	Share      uint32 // sequences of a miner in a window: 8
-	// Compression and Leaf are the slice codec's: 8 and 64, for a model of some 20,000 weights.
+	Share      uint32 // sequences of a miner's share: 8
+	// Compression and Leaf are options of the slice codec: 8 and 64, for a model of about 20,000
+	// weights.
 	Compression, Leaf uint32
 	Rate              float64 // learning rate: 4e-3
-	// Sharing is how a window's sequences, Share for each miner, are divided among them.
+	// Sharing divides a window's sequences, Share for each miner.
 	Sharing coordinator.Sharing
-	// Inexact says that validators act as where arithmetic is not exact: they do not compare works.
+	// Inexact makes validators act as with inexact arithmetic: they do not compare works.
 	Inexact bool
 	Seed    wire.Hash
 }
@@ -81,25 +81,25 @@ func (c *Config) fill() {
 	}
 }
 
-// The emission of a period, and what part of it is the validators'.
+// The emission of a period, and the validators' part of it.
 const (
 	Emission         = 1_000_000
 	ValidatorPercent = 20
 )
 
-// The model: a small one, so that hundreds of windows take seconds.
+// The model is small, so that hundreds of windows take seconds.
 var Model = llama.Config{Vocab: 64, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 24, Theta: 10000, Eps: 1e-5}
 
 const (
 	sequence = 24
-	heldOut  = 64 // sequences the loss is measured on
+	heldOut  = 64 // sequences on which the loss is measured
 	runName  = "market"
 	chainID  = "market"
 	treasury = 1 << 40
 	epochMs  = 300 * 24 * 3600 * 1000 // longer than any market lasts
 )
 
-// Market is a run. Make it with [New]; it belongs to one goroutine. Close must be called.
+// Market is a run. Create it with [New]; the caller must Close it. It belongs to one goroutine.
 type Market struct {
 	cfg     Config
 	ctx     context.Context
@@ -116,8 +116,8 @@ type Market struct {
 
 	miners     []*miner
 	validators []*judge
-	periods    []coordinator.Scores // as they were settled
-	saved      []float32            // the parameters of the last checkpoint
+	periods    []coordinator.Scores // settled periods
+	saved      []float32            // parameters of the last checkpoint
 	savedHash  wire.Hash
 }
 
@@ -127,7 +127,7 @@ type miner struct {
 	bytes func() uint64
 }
 
-// New makes a run and lets all take part. Nothing happens before Until.
+// New creates a run and lets everyone join. Nothing happens before Until.
 func New(ctx context.Context, cfg Config) (*Market, error) {
 	cfg.fill()
 	m := &Market{cfg: cfg, Clock: loop.NewVirtual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), pool: exact.NewPool(1), text: []byte("market")}
@@ -174,21 +174,21 @@ func (m *Market) make() (err error) {
 	return nil
 }
 
-// Close ends everything.
+// Close stops all participants.
 func (m *Market) Close() {
 	m.cancel()
 	m.pool.Close()
 }
 
-// MinerKey and JudgeKey are the keys of the participants.
+// MinerKey returns a miner's key.
 func MinerKey(i int) key.Private { return key.FromSeed([32]byte{1, byte(i), byte(i >> 8)}) }
 
-// JudgeKey is a validator's.
+// JudgeKey returns a validator's key.
 func JudgeKey(i int) key.Private { return key.FromSeed([32]byte{2, byte(i), byte(i >> 8)}) }
 
 var owner = key.FromSeed([32]byte{3})
 
-// found makes the chain and the run.
+// found creates the chain and the run.
 func (m *Market) found() (err error) {
 	cfg := m.cfg
 	accounts := []host.Allocation{{Key: owner.Public(), Amount: treasury}}
@@ -222,7 +222,7 @@ func (m *Market) found() (err error) {
 	return nil
 }
 
-// submit brings a transaction into a block.
+// submit submits a transaction and makes a block.
 func (m *Market) submit(chain ledger.Ledger, body host.Body) (err error) {
 	done := false
 	chain.Submit(m.ctx, body, func(e error) { done, err = true, e })
@@ -232,7 +232,8 @@ func (m *Market) submit(chain ledger.Ledger, body host.Body) (err error) {
 	return err
 }
 
-// Until lets the clock go on until something is so; false if it is not after that long.
+// Until advances the clock until a condition holds. It reports false if it does not within the
+// limit.
 func (m *Market) Until(limit time.Duration, done func() bool) bool {
 	end := m.Clock.Now().Add(limit)
 	for !done() {
@@ -243,18 +244,18 @@ func (m *Market) Until(limit time.Duration, done func() bool) bool {
 	return true
 }
 
-// State is the run's.
+// State returns the run's state.
 func (m *Market) State() coordinator.State {
 	v, _ := m.Chain.Host().View(runName)
 	return v.State
 }
 
-// Place is where a miner's bucket is, with the credentials to write.
+// Place returns the location of a miner's bucket, with credentials to write.
 func Place(i int) bucket.Location {
 	return bucket.Location{Endpoint: "mem", Bucket: fmt.Sprintf("miner-%d", i), AccessKey: "key", SecretKey: "secret"}
 }
 
-// Public is where others read a miner's bucket.
+// Public returns the location at which others read a miner's bucket.
 func Public(i int) bucket.Location {
 	return bucket.Location{Endpoint: "mem", Bucket: Place(i).Bucket}
 }
@@ -315,14 +316,14 @@ func (m *Market) mine(i int) error {
 	return nil
 }
 
-// Notes are what a miner had to say.
+// Notes returns a miner's notes.
 func (m *Market) Notes(i int) []string { return m.miners[i].notes }
 
-// HeldOut is the loss of parameters on text that nobody trains on.
+// HeldOut returns the loss of parameters on held-out text.
 func (m *Market) HeldOut(params []float32) (float64, error) {
 	loss, err := m.engine.HeldOut(m.ctx, cpu.Floats(params))
 	return float64(loss), err
 }
 
-// dense is the bytes of a model sent whole, each weight in 32 bits.
+// dense returns the size in bytes of the whole model in binary32.
 func (m *Market) dense() uint64 { return uint64(len(tensor.Bytes(m.initial))) }

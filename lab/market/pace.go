@@ -6,11 +6,11 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// stepTime is how long a miner computes its part of a window whose sequences are divided equally.
+// stepTime is the time in which a miner computes its share of a window that is divided equally.
 const stepTime = 2 * time.Second
 
-// takes returns how long a miner computes a number of sequences. Where all are equally fast and
-// have equal shares the time does not depend on the number, so that measurements do not either.
+// takes returns the time in which a miner computes a number of sequences. If all are equally fast
+// and have equal shares, it does not depend on the number, so measurements do not either.
 func (c *Config) takes(who Miner, sequences uint32) time.Duration {
 	if c.Sharing == coordinator.EqualShares && who.Slow == 0 {
 		return stepTime
@@ -18,7 +18,7 @@ func (c *Config) takes(who Miner, sequences uint32) time.Duration {
 	return stepTime * time.Duration(max(who.Slow, 1)) * time.Duration(sequences) / time.Duration(c.Share)
 }
 
-// claims is what a miner says when it joins: 0 where nobody asks.
+// claims returns the speed that a miner states when it joins, or 0 if the run does not use speeds.
 func (c *Config) claims(who Miner) uint32 {
 	if c.Sharing == coordinator.EqualShares {
 		return 0

@@ -9,19 +9,19 @@ import (
 	"github.com/entrain-network/entrain/score"
 )
 
-// Earner is what came of one miner.
+// Earner is the result of one miner.
 type Earner struct {
 	Kind     string
 	Percent  int
-	Accepted uint32  // results
+	Accepted uint32  // number of accepted results
 	Reward   uint64  // tokens
-	Share    float64 // of what all miners were given
+	Share    float64 // part of all miners' rewards
 	Last     float64 // its score in the last period
 	// over all evaluations of the first validator, the first quarter of the windows left out
 	Evidence Mean
 }
 
-// Mean is what evaluations showed on average.
+// Mean holds means over evaluations.
 type Mean struct {
 	Count int
 	// Norm in medians; One is the score of a single evaluation
@@ -29,23 +29,23 @@ type Mean struct {
 	Verdicts                             map[score.Verdict]int
 }
 
-// Result is what came of a market.
+// Result is the result of a market.
 type Result struct {
 	Earners    []Earner
 	Validators []coordinator.Validator
-	Paid       []uint64 // to validators, by their keys' order in the configuration
+	Paid       []uint64 // to validators, in the order of the configuration
 	Periods    []coordinator.Scores
-	Loss       float64 // held out, after the last window
+	Loss       float64 // held-out loss after the last window
 	Windows    uint32
-	Bytes      uint64 // that a miner wrote in a window, on average
-	Dense      uint64 // bytes of the whole model's update in 32 bits
+	Bytes      uint64 // mean bytes that a miner wrote in a window
+	Dense      uint64 // bytes of a whole update in binary32
 	Reveal     uint64 // bytes of one reveal
 }
 
-// windowLimit is more virtual time than a window takes.
+// windowLimit is a virtual time longer than any window.
 const windowLimit = 20 * time.Second
 
-// Run lets the run go on to its end, until the last period is settled and paid.
+// Run runs the market until the last period is settled and paid.
 func (m *Market) Run() (Result, error) {
 	limit := time.Duration(m.cfg.Steps+4*m.cfg.Period+20) * windowLimit
 	settled := uint32(0)
@@ -121,7 +121,7 @@ func (m *Market) result() (Result, error) {
 	return r, err
 }
 
-// final are the parameters of the run's end, as a miner that made a checkpoint held them.
+// final returns the final parameters, as held by a miner that wrote a checkpoint.
 func (m *Market) final() ([]float32, error) {
 	if agreed, _ := m.State().Params(); m.saved != nil && m.savedHash == agreed {
 		return m.saved, nil
@@ -129,7 +129,7 @@ func (m *Market) final() ([]float32, error) {
 	return nil, errors.New("market: no miner has kept the agreed parameters")
 }
 
-// mean is what the first validator saw of a member.
+// mean returns the means of the first validator's evaluations of a member.
 func (m *Market) mean(member uint32) Mean {
 	mean := Mean{Verdicts: map[score.Verdict]int{}}
 	if len(m.validators) == 0 {

@@ -9,25 +9,24 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// RewardsOptions are what a measurement of rewards may be told. Zero values stand for what the
-// comments say.
+// RewardsOptions configure a measurement of rewards. Zero values mean the values in the comments.
 type RewardsOptions struct {
-	Honest     int    // miners beside the one that is measured: 5
+	Honest     int    // honest miners beside the measured one: 5
 	Validators int    // 2
 	Steps      uint32 // windows: 40
-	Seeds      int    // runs over which is averaged: 2
-	// Progress, if not nil, is told what is being measured, in a few words.
+	Seeds      int    // runs to average: 2
+	// Progress, if not nil, receives short descriptions of what is being measured.
 	Progress func(what string)
 }
 
-// Behaviour is what one miner does while all others are honest.
+// Behaviour is the behaviour of one miner while all others are honest.
 type Behaviour struct {
 	Name    string
-	Kind    string // of adversary.Miners
-	Percent int    // of its pages it trains on; 0: all
+	Kind    string // a kind of adversary.Miners, or ""
+	Percent int    // part of its share that it trains on; 0: all
 }
 
-// Behaviours are those that are measured.
+// Behaviours returns the measured behaviours.
 func Behaviours() []Behaviour {
 	return []Behaviour{
 		{Name: "honest"},
@@ -44,28 +43,28 @@ func Behaviours() []Behaviour {
 	}
 }
 
-// Reward is what came of one behaviour.
+// Reward is the result of one behaviour.
 type Reward struct {
 	Behaviour string `json:"behaviour"`
-	// The means over all evaluations of it by the first validator, a first quarter of the windows
-	// left out.
+	// Means over all evaluations of it by the first validator, without the first quarter of the
+	// windows.
 	Cosine       float64 `json:"cosine"`
 	TensorCosine float64 `json:"tensor_cosine"`
 	Norm         float64 `json:"norm"`      // in medians of the window
 	Advantage    float64 `json:"advantage"` // by losses
 	Score        float64 `json:"score"`     // where works are not compared
-	// Pay is what it was paid relative to the mean of the others, who are honest.
+	// Pay is its pay relative to the mean of the honest miners.
 	Pay float64 `json:"pay"`
-	// PayInexact is the same where arithmetic is not exact, and works are not compared.
+	// PayInexact is the same with inexact arithmetic, where works are not compared.
 	PayInexact float64 `json:"pay_inexact"`
-	// Loss is the held-out loss at the end, of the run in which works are compared. A miner
-	// that is not paid still moves the model.
+	// Loss is the final held-out loss of the run in which works are compared. A miner that is not
+	// paid still moves the model.
 	Loss float64 `json:"heldout_loss"`
-	// Verdicts counts those of the evaluations where works are compared.
+	// Verdicts counts the verdicts of evaluations in which works are compared.
 	Verdicts map[score.Verdict]int `json:"verdicts"`
 }
 
-// Rewards is a measurement.
+// Rewards is the result of a measurement.
 type Rewards struct {
 	Honest     int      `json:"honest"`
 	Validators int      `json:"validators"`
@@ -73,13 +72,13 @@ type Rewards struct {
 	Seeds      int      `json:"seeds"`
 	Params     int      `json:"params"`
 	Reveal     uint64   `json:"reveal_bytes"`
-	Written    uint64   `json:"written_bytes"` // by a miner in a window
+	Written    uint64   `json:"written_bytes"` // per miner and window
 	Dense      uint64   `json:"dense_bytes"`
 	Rows       []Reward `json:"rows"`
 }
 
-// MeasureRewards lets one miner behave in each way in turn, in runs of their own, and says what
-// it was paid. Same options, same numbers, on every machine.
+// MeasureRewards measures the pay of one miner with each behaviour in turn, each in its own run.
+// Equal options give equal numbers on every machine.
 func MeasureRewards(ctx context.Context, o RewardsOptions) (Rewards, error) {
 	o.fill()
 	r := Rewards{Honest: o.Honest, Validators: o.Validators, Windows: o.Steps, Seeds: o.Seeds, Params: Model.Layout().Len()}
@@ -120,7 +119,7 @@ func (o *RewardsOptions) fill() {
 	}
 }
 
-// one is one run.
+// one runs one market.
 func (o *RewardsOptions) one(ctx context.Context, b Behaviour, seed int, inexact bool) (Result, error) {
 	cfg := Config{
 		Miners: append(make([]Miner, o.Honest), Miner{Kind: b.Kind, Percent: b.Percent}), Validators: make([]Judge, o.Validators),
@@ -134,7 +133,7 @@ func (o *RewardsOptions) one(ctx context.Context, b Behaviour, seed int, inexact
 	return m.Run()
 }
 
-// add takes the last miner's part of two runs into the means.
+// add adds the last miner's part of two runs to the means.
 func (r *Reward) add(exact, inexact Result, seeds float64) {
 	seen := inexact.Earners[len(inexact.Earners)-1].Evidence
 	r.Cosine += seen.Whole / seeds
@@ -150,7 +149,7 @@ func (r *Reward) add(exact, inexact Result, seeds float64) {
 	}
 }
 
-// relative is what the last miner was paid, relative to the mean of the others.
+// relative returns the last miner's pay relative to the mean of the others.
 func (r Result) relative() float64 {
 	last := len(r.Earners) - 1
 	var others float64

@@ -11,8 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Mix names the kinds of n adversaries, one after the other from the library, so that all are
-// there if n is large enough. Kinds that take several come as a gang.
+// Mix returns the kinds of n adversaries, in the order of the library, so that all occur if n is
+// large enough. Gangs stay together.
 func Mix(n int) []string {
 	var kinds []string
 	for len(kinds) < n {
@@ -24,12 +24,12 @@ func Mix(n int) []string {
 	}
 	kinds = kinds[:n]
 	if k, _ := adversary.Find(kinds[n-1]); slices.Index(kinds, k.Name) == n-1 && k.Gang > 1 {
-		kinds[n-1] = kinds[0] // one of a gang alone
+		kinds[n-1] = kinds[0] // instead of part of a gang
 	}
 	return kinds
 }
 
-// checkKinds says what is wrong with the adversaries of a configuration.
+// checkKinds returns an error if the configuration's adversaries are invalid.
 func (c Config) checkKinds() error {
 	if len(c.Adversaries) >= c.Clients && c.Clients > 0 && len(c.Adversaries) > 0 {
 		return fmt.Errorf("sim: %d of %d clients are adversaries: at least one must be honest", len(c.Adversaries), c.Clients)
@@ -52,7 +52,7 @@ func (c Config) checkKinds() error {
 	return nil
 }
 
-// kind is what a client is: "" if it is honest. The adversaries are the last ones.
+// kind returns a client's kind, or "" if it is honest. The last clients are the adversaries.
 func (c Config) kind(client int) string {
 	if first := c.Clients - len(c.Adversaries); client >= first && !c.Reformed {
 		return c.Adversaries[client-first]
@@ -60,7 +60,7 @@ func (c Config) kind(client int) string {
 	return ""
 }
 
-// gang are the keys of all clients of a kind.
+// gang returns the keys of all clients of a kind.
 func (n *network) gang(kind string) []key.Public {
 	var keys []key.Public
 	for i := range n.cfg.Clients {
@@ -71,14 +71,14 @@ func (n *network) gang(kind string) []key.Public {
 	return keys
 }
 
-// cheats reports whether a client does what its kind is convicted for: one of each gang of sybils
+// cheats reports whether a client does what its kind is convicted of. In each gang of sybils one
 // works honestly for the others.
 func (n *network) cheats(client int) bool {
 	kind := n.cfg.kind(client)
 	return kind != "" && (kind != "sybil" || n.gang(kind)[0] != n.key(client).Public())
 }
 
-// bend makes an adversary of a node.
+// bend makes a node an adversary.
 func (n *network) bend(client int, cfg node.Config) (node.Config, error) {
 	kind := n.cfg.kind(client)
 	if kind == "" {
@@ -90,7 +90,7 @@ func (n *network) bend(client int, cfg node.Config) (node.Config, error) {
 	})
 }
 
-// clientOf returns which client has a key.
+// clientOf returns the client that has a key.
 func (n *network) clientOf(k key.Public) int {
 	for _, p := range n.members {
 		if p.key.Public() == k {
@@ -100,27 +100,28 @@ func (n *network) clientOf(k key.Public) int {
 	panic("sim: a member is no client")
 }
 
-// Conviction is what became of a client that was found out.
+// Conviction is a client's conviction.
 type Conviction struct {
 	Client  int    `json:"client"`
 	Kind    string `json:"kind"` // "" if it is honest
 	Offence string `json:"offence"`
-	Lesser  bool   `json:"lesser,omitempty"` // it cost a fee, and the client may come back
-	Round   uint32 `json:"round"`            // what it is about
-	At      uint32 `json:"at"`               // the round in which it came
+	Lesser  bool   `json:"lesser,omitempty"` // costs a fee, and the client may come back
+	Round   uint32 `json:"round"`            // round of the offence
+	At      uint32 `json:"at"`               // round of the conviction
 	Slashed uint64 `json:"slashed"`
-	Results uint32 `json:"results"` // accepted before
+	Results uint32 `json:"results"` // results accepted before
 }
 
-// trust is what the simulation knows of verification: what was decided, and with which chances.
+// trust is what the simulation knows of verification: what was decided, and with which
+// probabilities.
 type trust struct {
 	convictions []Conviction
-	// exposures are those of each adversary whose results are wrong, by client, and rounds those
-	// they are about.
+	// exposures holds the exposure of each adversary whose results are wrong, by client, and rounds
+	// their rounds.
 	exposures map[int]*Exposure
 	rounds    map[int][]uint32
 	drawn     map[uint32]bool // rounds whose checks were drawn
-	// disputed is the first round of which a client was accused.
+	// disputed is the first round in which each client was accused.
 	disputed map[int]uint32
 	ejected  map[int]bool
 	before   coordinator.State // the state before the last block
@@ -153,7 +154,7 @@ func (n *network) inspectTrust(s coordinator.State) {
 	n.count(s)
 }
 
-// convicted books a conviction. An honest client that is convicted breaks the run.
+// convicted records a conviction. The conviction of an honest client breaks an invariant.
 func (n *network) convicted(s coordinator.State, c coordinator.Conviction) {
 	t := &n.trust
 	client := n.clientOf(c.Key)
@@ -171,12 +172,12 @@ func (n *network) convicted(s coordinator.State, c coordinator.Conviction) {
 	}
 }
 
-// faulty says that crashes and the like make honest clients miss rounds, for which they may pay a
-// fee.
+// faulty reports whether crashes and the like make honest clients miss rounds, for which they may
+// pay a fee.
 func (c Config) faulty() bool { return c.Crashes+c.Stragglers+c.Partitions+c.Outages > 0 }
 
-// expose notes with which chances the results of adversaries of a round were drawn, once that has
-// happened.
+// expose records the probabilities with which adversaries' results of a round were checked, once
+// they have been drawn.
 func (n *network) expose(s coordinator.State) {
 	t := &n.trust
 	if !t.first {
@@ -213,13 +214,13 @@ func (n *network) expose(s coordinator.State) {
 	}
 }
 
-// harmless says that a kind does nothing wrong in a round: a stale rider works once.
+// harmless reports whether a kind does nothing wrong in a round: a stale rider works once.
 func (n *network) harmless(k adversary.Kind, about coordinator.Round) bool {
 	return k.Name == "free-rider-stale" && about.Step() == 1
 }
 
-// chances are the probabilities with which the results of a round are checked: see the
-// coordinator's draw, which does the same in integers. Doubts are those before the block.
+// chances returns the probabilities with which the results of a round are checked, as in the
+// coordinator's draw, which uses integers. Doubts are those before the block.
 func chances(before, s coordinator.State, about coordinator.Round) []float64 {
 	out := make([]float64, s.Count())
 	weight := make([]float64, s.Count())
@@ -249,8 +250,8 @@ func chances(before, s coordinator.State, about coordinator.Round) []float64 {
 	return out
 }
 
-// able is the share of the other members whose verification finds a wrong result of member i: the
-// lazy ones and fellows in a gang do not look, and bad hardware cannot tell.
+// able returns the part of the other members whose verification finds a wrong result of member i.
+// Lazy members and fellows of a gang do not look, and bad hardware cannot tell.
 func (n *network) able(s coordinator.State, i uint32) float64 {
 	others, able := 0.0, 0.0
 	kind := n.cfg.kind(n.clientOf(s.Key(i)))
@@ -268,7 +269,7 @@ func (n *network) able(s coordinator.State, i uint32) float64 {
 	return able / max(others, 1)
 }
 
-// count checks that no token came or went.
+// count checks that no token appeared or disappeared.
 func (n *network) count(s coordinator.State) {
 	host := n.chain.Host()
 	sum := s.Escrow() + host.Balance(n.owner.Public())
@@ -288,7 +289,7 @@ func (n *network) count(s coordinator.State) {
 	}
 }
 
-// judged puts what came of verification into the report.
+// judged adds the results of verification to the report.
 func (n *network) judged() {
 	t, r := &n.trust, &n.report
 	r.Convictions = t.convictions

@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// vocab is how many tokens there are.
+	// vocab is the number of tokens.
 	vocab = 64
-	// textTokens are the tokens of the data set: few enough to lie in one chunk, so that evidence
-	// about them is short.
+	// textTokens is the size of the data set, which fits one chunk, so that evidence about it is
+	// short.
 	textTokens = 1 << 15
 )
 
-// babble is a text that a model can learn something of: each token is likely to be followed by
-// the next one or the one after. It is a data set like any other, with a manifest by which a
-// referee tells what a sequence is.
+// babble is a text that a model can learn: each token is likely to be followed by the next one or
+// the one after. It is a data set with a manifest, from which a referee derives sequences.
 func babble() []byte {
 	random := prng.New(wire.Sum("entrain/sim/babble"), "text")
 	text := make([]byte, 0, 2*textTokens)
@@ -39,13 +38,13 @@ func babble() []byte {
 	return text
 }
 
-// letters is the tokenizer the text was made with, as far as anybody asks: bytes below vocab.
+// letters is the text's tokenizer: bytes below vocab.
 type letters struct{ tokenizer.Bytes }
 
-// Vocab is part of tokenizer.Tokenizer.
+// Vocab implements tokenizer.Tokenizer.
 func (letters) Vocab() uint32 { return vocab }
 
-// prepareData writes the data set into a directory of its own and opens it. Done removes the
+// prepareData writes the data set into a temporary directory and opens it. done removes the
 // directory.
 func (n *network) prepareData(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "entrain-sim-")

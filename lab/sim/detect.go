@@ -7,20 +7,19 @@ import (
 	"github.com/entrain-network/entrain/prng"
 )
 
-// Exposure is one adversary's time in the open: the probabilities with which each of its accepted
-// results was drawn to be checked by an honest verifier, up to the one it was convicted for, or
-// all of them if it never was.
+// Exposure is the sequence of probabilities with which an adversary's accepted results were checked
+// by an honest verifier, up to the one that convicted it, or all of them if none did.
 type Exposure struct {
 	Client   int       `json:"client"`
 	Kind     string    `json:"kind"`
 	Chances  []float64 `json:"chances"`
-	Detected bool      `json:"detected"` // by a check of the last one
+	Detected bool      `json:"detected"` // a check of the last result convicted it
 }
 
-// quantile is where the moment of detection lies in its distribution: uniform between 0 and 1 if
-// results are checked with the probabilities stated and each check finds the cheat. The
-// distribution has steps, and within the step u decides. One that was not detected lies somewhere
-// above the probability of having been.
+// quantile returns the quantile of the moment of detection in its distribution. It is uniform
+// between 0 and 1 if results are checked with the stated probabilities and each check finds the
+// cheat. The distribution is discrete; u chooses within a step. For an undetected adversary it is
+// above the probability of detection.
 func (e Exposure) quantile(u float64) float64 {
 	undetected := 1.0
 	for i, p := range e.Chances {
@@ -48,16 +47,16 @@ func (e Exposure) Expected() float64 {
 	return sum + undetected*(1-last)/last
 }
 
-// Fit is how well the times of detection agree with the stated probabilities of checking.
+// Fit is the agreement of the times of detection with the stated probabilities of checks.
 type Fit struct {
-	Count int `json:"count"` // of adversaries
-	// of Kolmogorov and Smirnov, between the quantiles seen and uniform ones
+	Count int `json:"count"` // number of adversaries
+	// Kolmogorov-Smirnov distance between the quantiles and uniform ones
 	Distance float64 `json:"distance"`
-	P        float64 `json:"p"` // probability of a distance as large if the statement is true
+	P        float64 `json:"p"` // probability of such a distance if the stated probabilities are true
 }
 
-// Fitted compares exposures with what they say of themselves. Source breaks the ties of a
-// distribution in steps.
+// Fitted compares exposures with their probabilities. source breaks ties of a discrete
+// distribution.
 func Fitted(all []Exposure, random *prng.Source) Fit {
 	var q []float64
 	for _, e := range all {
@@ -78,12 +77,12 @@ func Fitted(all []Exposure, random *prng.Source) Fit {
 	return f
 }
 
-// kolmogorov is the probability that the limit distribution of Kolmogorov exceeds x. The argument
-// above has Stephens' correction for small samples (Journal of the Royal Statistical Society B
+// kolmogorov returns the probability that the limit distribution of Kolmogorov exceeds x. Its
+// caller applies Stephens' correction for small samples (Journal of the Royal Statistical Society B
 // 32, 1970).
 func kolmogorov(x float64) float64 {
 	if x < 0.2 {
-		return 1 // the series below needs many terms there, and the value is 1 to 12 digits
+		return 1 // to 12 digits; the series would need many terms
 	}
 	var sum float64
 	for k := 1.0; k <= 100; k++ {

@@ -6,21 +6,21 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// invariants is what was seen so far and must stay true.
+// invariants holds what was observed and must remain true.
 type invariants struct {
 	height uint64
-	// params is the hash of the parameters at the start of a round, as the first participant to
-	// get there computed it.
+	// params holds the hash of the parameters at the start of each round, from the first
+	// participant that computed it.
 	params map[uint32]wire.Hash
-	// settled are the rounds whose accepted sets were looked at.
+	// settled holds the rounds whose accepted sets were inspected.
 	settled map[uint32]bool
-	// accepted are sequences whose training was accepted, as disjoint spans in order.
+	// accepted holds the accepted sequences as disjoint spans, in order.
 	accepted []batch.Span
 	points   uint64
 	rollback uint32
 }
 
-// inspect checks everything after an event.
+// inspect checks all invariants after an event.
 func (n *network) inspect() {
 	c := &n.check
 	if c.params == nil {
@@ -38,8 +38,8 @@ func (n *network) inspect() {
 	n.inspectParams(v.State)
 }
 
-// inspectParams compares the parameters of participants at the same round. After a rollback all
-// begin again from older ones.
+// inspectParams compares the parameters of participants in the same round. A rollback clears
+// earlier rounds.
 func (n *network) inspectParams(s coordinator.State) {
 	c := &n.check
 	if s.Rollbacks() != c.rollback {
@@ -47,7 +47,7 @@ func (n *network) inspectParams(s coordinator.State) {
 		clear(c.params)
 	}
 	if c.rollback > 0 && s.Phase() != coordinator.RoundTrain && s.Phase() != coordinator.RoundWitness {
-		return // some are back and some are not
+		return // only some have rolled back
 	}
 	for _, p := range n.members {
 		if p.node == nil || n.cfg.kind(p.index) != "" {
@@ -75,7 +75,7 @@ func (n *network) inspectParams(s coordinator.State) {
 	}
 }
 
-// inspectState looks at rounds that became final.
+// inspectState checks the rounds that became final.
 func (n *network) inspectState(s coordinator.State) {
 	c := &n.check
 	for number := s.Round() - min(s.Round(), 4) + 1; number <= s.Round(); number++ {
@@ -113,7 +113,7 @@ func (n *network) inspectState(s coordinator.State) {
 	}
 }
 
-// add takes a span into the accepted ones; false if it overlaps one.
+// add adds a span to the accepted ones. It reports false if they overlap.
 func (c *invariants) add(s batch.Span) bool {
 	at := 0
 	for at < len(c.accepted) && c.accepted[at].End() <= s.Start {

@@ -16,7 +16,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// participant is one machine: what outlives its crashes, and the node that runs on it, if one does.
+// participant is one machine: its disk, which survives crashes, and its node while it runs.
 type participant struct {
 	network  *network
 	index    int
@@ -30,7 +30,7 @@ type participant struct {
 	chain  *ledgermem.Client
 	cut    bool
 
-	// What inspectParams saw of it last.
+	// The last observation of inspectParams.
 	seenRound, seenRollback uint32
 	seenHash                wire.Hash
 }
@@ -49,7 +49,7 @@ func (p *participant) begin(ctx context.Context) {
 		Store:   &p.disk,
 		Stake:   n.spec.Trust.Stake, Restake: true,
 		Disputant: n.disputant,
-		// The first ones measure the final parameters.
+		// The first participants measure the final parameters.
 		EvalRounds: n.cfg.Steps * uint32(max(0, min(1, evaluators-p.index))),
 		Observe:    func(ev event.Event) { n.record(p.index, ev) },
 		Cost:       p.cost,
@@ -68,10 +68,11 @@ func (p *participant) begin(ctx context.Context) {
 	p.node.Start()
 }
 
-// evaluators is how many participants measure the loss at the end: one may be healing then.
+// evaluators is the number of participants that measure the final loss, because one may be healing
+// then.
 const evaluators = 2
 
-// cost is how long a job takes on this machine.
+// cost returns the time that a job takes on this machine.
 func (p *participant) cost(j node.Job) time.Duration {
 	d := 20 * time.Millisecond
 	switch j.Kind {
@@ -83,7 +84,7 @@ func (p *participant) cost(j node.Job) time.Duration {
 	return d * p.slowness
 }
 
-// crash ends the node as kill -9 does: whatever it had begun never ends. Its disk stays.
+// crash ends the node as kill -9 does: nothing under way completes. The disk stays.
 func (p *participant) crash() {
 	if p.node == nil {
 		return
@@ -142,7 +143,8 @@ func (d *disk) Save(s node.Saved) error {
 	return nil
 }
 
-// scheduleFaults draws who crashes when, who is slow, and when the network splits.
+// scheduleFaults draws which participants crash and when, which are slow, and when the network
+// splits.
 func (n *network) scheduleFaults() {
 	at := func(from, to time.Duration) time.Duration {
 		return from + time.Duration(n.random.Uint64n(uint64(to-from)))
@@ -179,7 +181,7 @@ func (n *network) scheduleFaults() {
 	}
 }
 
-// split separates some participants from the rest and from the ledger.
+// split separates a part of the participants from the rest and from the ledger.
 func (n *network) split(size int) {
 	var group []key.Public
 	for _, p := range n.members[:size] {
@@ -203,14 +205,14 @@ func (p *participant) setCut(on bool) {
 	}
 }
 
-// A signature is what many participants check.
+// A signature is a triple that many participants check.
 type signature struct {
 	signed coordinator.Signed
 	author key.Public
 }
 
-// verify checks a signature, once for all participants: that is the most costly of what each of
-// them does.
+// verify checks a signature once for all participants, because signatures are most of their
+// computing.
 func (n *network) verify(s coordinator.Signed, author key.Public) bool {
 	k := signature{s, author}
 	good, known := n.signatures[k]

@@ -43,42 +43,40 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Config is a simulation. The zero value of a field means none of it; use [Default] to begin with.
+// Config configures a simulation. Zero fields mean none of the effect; start from [Default].
 type Config struct {
 	Seed    uint64
 	Clients int
 	Steps   uint32
 	Overlap uint8
 
-	Delay  time.Duration // of a message from peer to peer, and to and from the ledger
-	Jitter time.Duration // added to it, at most
-	Loss   float64       // probability that a gossip message is lost on a hop
+	Delay  time.Duration // of a message between peers, and to and from the ledger
+	Jitter time.Duration // greatest random addition to Delay
+	Loss   float64       // probability that a hop loses a gossip message
 
 	Crashes    int // participants that crash and come back, each once
-	Stragglers int // participants that compute ten times as slowly
-	Partitions int // times the network splits in two for a while
-	Outages    int // times the ledger makes no blocks for a while
+	Stragglers int // participants that compute ten times slower
+	Partitions int // temporary splits of the network in two
+	Outages    int // times that the ledger stops making blocks for a while
 
-	// Adversaries are the kinds of package adversary that the last participants are, one each.
+	// Adversaries names the kinds (package adversary) of the last participants, one each.
 	Adversaries []string
-	// Reformed lets the adversaries work honestly, in a run that is otherwise the same: what the
-	// cheats are measured against.
+	// Reformed makes the adversaries work honestly in an otherwise equal run, as a baseline.
 	Reformed bool `json:",omitempty"`
-	// Verification is the share in percent of the accepted results that are recomputed. Members
-	// then put up a stake.
+	// Verification is the percentage of accepted results that are recomputed. Members then stake
+	// tokens.
 	Verification uint8
 
-	// BySpeed divides batches, twice as large ones, by what members say of their speed, where
-	// else all have equal shares.
+	// BySpeed divides batches, twice as large, by stated speeds rather than equally.
 	BySpeed bool `json:",omitempty"`
 
-	// Limit is the virtual time within which the run must finish.
+	// Limit is the virtual time in which the run must finish.
 	Limit time.Duration
-	// Observe is told every event of every participant, in order.
+	// Observe receives every event of every participant, in order.
 	Observe func(Event) `json:"-"`
 }
 
-// Default is a small network with every kind of fault.
+// Default returns a small network with every kind of fault.
 func Default(seed uint64) Config {
 	return Config{
 		Seed: seed, Clients: 20, Steps: 30,
@@ -88,20 +86,20 @@ func Default(seed uint64) Config {
 	}
 }
 
-// Event is what happened at one participant.
+// Event is an event of one participant.
 type Event struct {
 	At     time.Duration `json:"at"` // virtual time since the beginning
 	Client int           `json:"client"`
 	Event  event.Event   `json:"-"`
 }
 
-// MarshalJSON returns one object of the time, the client and the event.
+// MarshalJSON returns an object with the time, the client and the event.
 func (e Event) MarshalJSON() ([]byte, error) {
 	type head Event
 	return event.Marshal(head(e), e.Event)
 }
 
-// Report is what came of a run.
+// Report is the result of a run.
 type Report struct {
 	Rounds    uint32        `json:"rounds"`
 	Steps     uint32        `json:"steps"`
@@ -110,24 +108,24 @@ type Report struct {
 	Crashes   int           `json:"crashes"`
 	Heals     int           `json:"heals"`
 	Virtual   time.Duration `json:"virtual_ns"`
-	Params    wire.Hash     `json:"params"` // agreed last
+	Params    wire.Hash     `json:"params"` // last agreed hash
 	Log       wire.Hash     `json:"log"`    // of all events in order
 	LossFirst float32       `json:"loss_first"`
 	LossLast  float32       `json:"loss_last"`
-	// loss of the final parameters on a text that nobody trained on
+	// loss of the final parameters on held-out text
 	HeldOut float32 `json:"heldout"`
 	Points  uint64  `json:"points"` // of all members
-	// honest participants that hold the agreed parameters at the end
+	// honest participants with the agreed parameters at the end
 	Holders int `json:"holders"`
 
 	// With Verification:
 	Convictions []Conviction `json:"convictions,omitempty"`
 	// of more than an absence; never above 0
 	HonestConvicted int `json:"honest_convicted"`
-	// adversaries whose cheat can be proven, and was not in this time
+	// adversaries with a provable cheat that were not convicted
 	Undetected int        `json:"undetected,omitempty"`
-	Checks     uint32     `json:"checks,omitempty"` // drawn
-	Passed     uint32     `json:"passed,omitempty"` // of these
+	Checks     uint32     `json:"checks,omitempty"` // checks drawn
+	Passed     uint32     `json:"passed,omitempty"` // checks passed
 	Disputes   uint32     `json:"disputes,omitempty"`
 	Exposures  []Exposure `json:"exposures,omitempty"`
 }
@@ -137,17 +135,17 @@ type network struct {
 	cfg        Config
 	seed       wire.Hash
 	spec       spec.Spec
-	text       []byte // of the specification
+	text       []byte // the specification
 	clock      *loop.Virtual
 	start      time.Time
 	chain      *ledgermem.Chain
-	signatures map[signature]bool // those checked, and whether they are good
+	signatures map[signature]bool // checked signatures, and whether they are valid
 	mesh       *p2pmem.Mesh
 	set        *data.Set
 	parts      cpu.Config
 	engine     *cpu.Engine
 	disputant  node.Disputant      // nil without verification
-	referee    coordinator.Referee // likewise
+	referee    coordinator.Referee // nil without verification
 	initial    []float32
 	owner      key.Private
 	random     prng.Source
@@ -160,8 +158,8 @@ type network struct {
 	clean      func() error
 }
 
-// Run simulates until the run has finished and returns what came of it. An error says which
-// invariant broke, when and with which seed.
+// Run simulates a run to its end and returns the report. The error names the broken invariant, the
+// time and the seed.
 func Run(ctx context.Context, cfg Config) (report Report, err error) {
 	n, err := assemble(ctx, cfg)
 	if err != nil {
@@ -178,7 +176,7 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 		}
 		n.inspect()
 		if n.state().Phase() == coordinator.Finished {
-			// Those who came back last may still be on their way to the model.
+			// Participants that came back last may still be fetching the model.
 			if settle.IsZero() {
 				settle = n.clock.Now().Add(settleFor)
 			}
@@ -197,13 +195,13 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 	return n.report, ctx.Err()
 }
 
-// settleFor is how long after the end participants may take to reach the last parameters.
+// settleFor is the time after the end in which participants must reach the last parameters.
 const settleFor = 2 * time.Minute
 
 const runName = "sim"
 
-// simSpec is the run: a model so small that a round of twenty takes milliseconds, and the times
-// of a lively network.
+// simSpec returns the specification: a model so small that a round of twenty takes milliseconds,
+// and the times of a fast network.
 func simSpec(cfg Config) (spec.Spec, error) {
 	s := spec.Default()
 	s.Name, s.Steps = runName, cfg.Steps
@@ -222,16 +220,16 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
 	if len(cfg.Adversaries) > 0 {
-		// All are there from the beginning, so that nobody comes too late to be found out; later
-		// nobody waits for who was expelled.
+		// Everyone is there from the start, so no adversary comes too late to be found out. Later
+		// nobody waits for expelled members.
 		s.Members.Start, s.Times.Waiting = uint32(cfg.Clients-len(cfg.Adversaries)), sec(6)
-		s.Times.Epoch = sec(20) // who was dropped is soon back for the next offence
+		s.Times.Epoch = sec(20) // dropped members soon return for the next offence
 	}
 	s.Trust = spec.Trust{}
 	if cfg.Verification > 0 {
 		patience := sec(12)
 		if cfg.faulty() {
-			patience = sec(60) // a slow machine, or one that comes back, must have the time to defend itself
+			patience = sec(60) // slow and returning machines need time to defend themselves
 		}
 		s.Trust = spec.Trust{VerificationPercent: cfg.Verification, Verify: patience, Dispute: patience, Stake: simStake, Rate: 1}
 	}
@@ -242,7 +240,7 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	return spec.Parse(text)
 }
 
-// simStake is what a member puts up: a hundred rounds' pay, say.
+// simStake is a member's stake: about a hundred rounds' pay.
 const simStake = 1000
 
 func assemble(ctx context.Context, cfg Config) (*network, error) {
@@ -271,18 +269,18 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	for i := range cfg.Clients {
 		p := &participant{network: n, index: i, key: n.key(i), slowness: 1}
 		n.members = append(n.members, p)
-		// People do not arrive at once.
+		// Participants do not arrive all at once.
 		n.clock.After(time.Duration(n.random.Uint64n(5000))*time.Millisecond, func() { p.begin(ctx) })
 	}
 	return n, nil
 }
 
-// key is that of a client.
+// key returns a client's key.
 func (n *network) key(client int) key.Private {
 	return key.FromSeed(wire.Sum("entrain/sim/key", n.seed[:], wire.AppendU32(nil, uint32(client))))
 }
 
-// connect makes the ledger and the mesh, and creates the run.
+// connect creates the ledger, the network and the run.
 func (n *network) connect(ctx context.Context) (err error) {
 	n.chain, err = ledgermem.New(n.clock, ledgermem.Options{
 		Genesis: n.genesis(), Seed: n.seed, Block: 250 * time.Millisecond, Delay: n.cfg.Delay, Jitter: n.cfg.Jitter, Referees: verify.NewReferee,
@@ -297,8 +295,8 @@ func (n *network) connect(ctx context.Context) (err error) {
 	return n.createRun(ctx)
 }
 
-// fanout is to how many others a participant passes gossip on. An author reaches all itself, so
-// where nothing gets lost one is plenty.
+// fanout is the number of participants to which one passes on gossip. An author reaches all itself,
+// so one suffices if nothing gets lost.
 func (n *network) fanout() int {
 	if n.cfg.Loss == 0 {
 		return 1
@@ -320,8 +318,8 @@ func (n *network) genesis() host.Genesis {
 	return g
 }
 
-// makeEngine makes the one engine all participants compute with: on a virtual clock work runs at
-// once, so they never do at the same time.
+// makeEngine makes the engine of all participants. On a virtual clock jobs run immediately, so
+// never two at a time.
 func (n *network) makeEngine() error {
 	model, err := n.spec.Llama()
 	if err != nil {
@@ -353,10 +351,10 @@ func (n *network) makeEngine() error {
 	return err
 }
 
-// disputant makes a node's players of verify's.
+// disputant converts verify's players to node's.
 type disputant struct{ *verify.Tracer }
 
-// Open is part of node.Disputant.
+// Open implements node.Disputant.
 func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
 	p, err := d.Tracer.Open(ctx, c, spans, params, state)
 	if err != nil {
@@ -365,7 +363,7 @@ func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.S
 	return p, nil
 }
 
-// createRun puts the run on the chain and waits for the block.
+// createRun creates the run on the chain and waits for the block.
 func (n *network) createRun(ctx context.Context) error {
 	model, err := n.spec.ModelHash()
 	if err != nil {
@@ -389,7 +387,7 @@ func (n *network) createRun(ctx context.Context) error {
 	return nil
 }
 
-// state is the run's newest.
+// state returns the run's newest state.
 func (n *network) state() coordinator.State {
 	v, ok := n.chain.Host().View(runName)
 	if !ok {
@@ -398,7 +396,7 @@ func (n *network) state() coordinator.State {
 	return v.State
 }
 
-// record takes an event of a participant into the log.
+// record adds an event to the log.
 func (n *network) record(i int, got event.Event) {
 	e := Event{At: n.clock.Now().Sub(n.start), Client: i, Event: got}
 	line, err := json.Marshal(e)
@@ -425,14 +423,14 @@ func (n *network) record(i int, got event.Event) {
 	}
 }
 
-// fail notes the first broken invariant.
+// fail records the first broken invariant.
 func (n *network) fail(format string, args ...any) {
 	if n.broken == nil {
 		n.broken = fmt.Errorf("seed %d, %v: %s", n.cfg.Seed, n.clock.Now().Sub(n.start), fmt.Sprintf(format, args...))
 	}
 }
 
-// honest counts the participants that are.
+// honest returns the number of honest participants.
 func (n *network) honest() int {
 	if n.cfg.Reformed {
 		return len(n.members)
@@ -440,13 +438,13 @@ func (n *network) honest() int {
 	return len(n.members) - len(n.cfg.Adversaries)
 }
 
-// settledDisputes says that nothing is open about anybody.
+// settledDisputes reports whether no dispute is open.
 func (n *network) settledDisputes() bool {
 	s := n.state()
 	return len(s.Checks()) == 0 && len(s.Disputes()) == 0
 }
 
-// holders counts the honest participants that hold the agreed parameters.
+// holders returns the number of honest participants with the agreed parameters.
 func (n *network) holders() int {
 	agreed, _ := n.state().Params()
 	count := 0
