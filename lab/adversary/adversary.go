@@ -76,7 +76,7 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	if cfg.Disputant != nil && o.Referee != nil && h.lies != nil {
 		cfg.Disputant = disputant{Disputant: cfg.Disputant, m: m}
 	}
-	cfg.Engine = bentEngine{Engine: cfg.Engine, m: m}
+	cfg.Engine = dishonestEngine{Engine: cfg.Engine, m: m}
 	cfg.Ledger = chain{Ledger: cfg.Ledger, m: m}
 	listen := cfg.Listen
 	if listen == nil {

@@ -16,14 +16,14 @@ import (
 // step computes a share, as engine.Engine's Step does.
 type step func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error)
 
-// bentEngine computes the member's own shares, and those of others, as the kind does.
-type bentEngine struct {
+// dishonestEngine computes the member's own shares, and those of others, as the kind does.
+type dishonestEngine struct {
 	engine.Engine
 	m *member
 }
 
 // Step implements engine.Engine.
-func (e bentEngine) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
+func (e dishonestEngine) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	e.m.mu.Lock()
 	self, known := e.m.index()
 	who, _, found := e.m.trainerOf(spans)
@@ -41,7 +41,7 @@ func (e bentEngine) Step(ctx context.Context, params, state engine.Vector, spans
 }
 
 // Check implements engine.Engine.
-func (e bentEngine) Check(payload []byte) error {
+func (e dishonestEngine) Check(payload []byte) error {
 	err := e.Engine.Check(payload)
 	if err == nil && e.m.hooks.check != nil {
 		e.m.hooks.check(payload)
@@ -160,25 +160,25 @@ func (m *member) flipStep(ctx context.Context, params, state engine.Vector, span
 // mantissaBits are the bits of a float32 whose change leaves it finite.
 const mantissaBits = 23
 
-// bentCodec changes what is encoded.
-type bentCodec struct {
+// dishonestCodec changes what is encoded.
+type dishonestCodec struct {
 	codec.Codec
-	// bend changes a copy of the gradient, and may change the learning rate.
-	bend func(grad []float32, lr float32) float32
+	// change changes a copy of the gradient, and may change the learning rate.
+	change func(grad []float32, lr float32) float32
 	copy []float32
 }
 
 // Encode implements codec.Codec.
-func (c *bentCodec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
+func (c *dishonestCodec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
 	c.copy = append(c.copy[:0], grad...)
-	lr = c.bend(c.copy, lr)
+	lr = c.change(c.copy, lr)
 	return c.Codec.Encode(dst, state, c.copy, lr)
 }
 
-// bentStep computes with a codec that changes the gradient.
-func (m *member) bentStep(bend func(grad []float32, lr float32) float32) (step, error) {
+// gradientStep computes with a codec that changes the gradient.
+func (m *member) gradientStep(change func(grad []float32, lr float32) float32) (step, error) {
 	cfg := m.o.Train
-	cfg.Codec = &bentCodec{Codec: cfg.Codec, bend: bend}
+	cfg.Codec = &dishonestCodec{Codec: cfg.Codec, change: change}
 	e, err := cpu.New(cfg)
 	if err != nil {
 		return nil, err

@@ -91,10 +91,10 @@ func trainers() []Kind {
 		})},
 		{Name: "poison", Tries: "trains on data of its own making, which teaches the model to repeat one token", make: wrong((*member).poisonStep)},
 		{Name: "scale", Tries: "makes its gradient a thousand times as large, past the clipping, to outweigh the others", make: wrong(func(m *member) (step, error) {
-			return m.bentStep(scale)
+			return m.gradientStep(scale)
 		})},
 		{Name: "sign-flip", Tries: "turns its gradient around, to undo what the others learn", make: wrong(func(m *member) (step, error) {
-			return m.bentStep(flip)
+			return m.gradientStep(flip)
 		})},
 		{Name: "bad-hardware", Tries: "means no harm: its memory flips one bit of its optimizer state in every step, its own and those it verifies",
 			make: func(m *member) (hooks, error) { return hooks{own: m.flipStep, others: m.flipStep}, nil }},

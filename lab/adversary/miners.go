@@ -169,11 +169,11 @@ func (m *member) halfStep(ctx context.Context, params, state engine.Vector, span
 
 // sealedStep computes correctly and changes what is sealed. The commitment is to the changed
 // update, with correct work.
-func (m *member) sealedStep(bend func(sealed []byte)) step {
+func (m *member) sealedStep(change func(sealed []byte)) step {
 	return func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		result, err := m.honest.Step(ctx, params, state, spans, step)
 		if err == nil {
-			bend(result.Payload)
+			change(result.Payload)
 		}
 		return result, err
 	}

@@ -124,7 +124,7 @@ func TestRevealsThatValidatorsDoNotGet(t *testing.T) {
 	bend := func(cfg *live.Config) {
 		cfg.Exchange = bucket.NewExchange(cfg.Loop, nil, bucket.NewReader(open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
 	}
-	m = begin(t, Config{Miners: honest(6), Validators: []Judge{{Bend: bend}, {Bend: bend}}, Steps: 32})
+	m = begin(t, Config{Miners: honest(6), Validators: []Judge{{Configure: bend}, {Configure: bend}}, Steps: 32})
 	r := finish(t, m)
 	e := r.Earners[5]
 	if e.Evidence.Verdicts[score.Absent] < 8 || e.Reward*4 >= r.Earners[0].Reward*3 {
@@ -246,7 +246,7 @@ func (b *bettor) Step(ctx context.Context, params, state engine.Vector, spans []
 func TestSlicesCannotBeForeseen(t *testing.T) {
 	for name, c := range map[string]struct{ saves, inexact bool }{"works compared": {true, false}, "works not compared": {false, true}} {
 		t.Run(name, func(t *testing.T) {
-			miners := append(honest(4), Miner{Bend: func(cfg *node.Config) { cfg.Engine = &bettor{bent{cfg.Engine}, c.saves} }})
+			miners := append(honest(4), Miner{Configure: func(cfg *node.Config) { cfg.Engine = &bettor{bent{cfg.Engine}, c.saves} }})
 			m := begin(t, Config{Miners: miners, Validators: []Judge{{}, {}}, Steps: 16, Compression: 32, Leaf: 16, Inexact: c.inexact})
 			seeds := map[wire.Hash]bool{}
 			m.Chain.Client().Watch(t.Context(), runName, func(snapshot ledger.Snapshot) {
@@ -344,7 +344,7 @@ func TestOthersScoresCannotBeCommittedTo(t *testing.T) {
 // what it is paid ends with the period.
 func TestAMinerThatBeginsToCheat(t *testing.T) {
 	turn := func(cfg *node.Config) { cfg.Engine = &turncoat{bent{cfg.Engine}, 16} }
-	m := begin(t, Config{Miners: append(honest(4), Miner{Bend: turn}), Validators: []Judge{{}, {}}, Steps: 40})
+	m := begin(t, Config{Miners: append(honest(4), Miner{Configure: turn}), Validators: []Judge{{}, {}}, Steps: 40})
 	r := finish(t, m)
 	var paid []uint64
 	for _, p := range r.Periods {

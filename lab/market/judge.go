@@ -26,8 +26,8 @@ type Judge struct {
 	Late bool
 	// Say, if not nil, replaces the scores that it sends to the chain.
 	Say func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score
-	// Bend, if not nil, changes its configuration before it starts.
-	Bend func(*live.Config)
+	// Configure, if not nil, changes its configuration before it starts.
+	Configure func(*live.Config)
 }
 
 func (j Judge) stake() uint64 {
@@ -93,8 +93,8 @@ func (m *Market) revive(i int) error {
 		},
 		Cost: func(string) time.Duration { return 100 * time.Millisecond },
 	}
-	if who.Bend != nil {
-		who.Bend(&cfg)
+	if who.Configure != nil {
+		who.Configure(&cfg)
 	}
 	v, err := live.New(ctx, cfg)
 	if err != nil {

@@ -43,8 +43,8 @@ type Miner struct {
 	Slow uint32
 	// Claims is the speed it states, in per cent of the true one; 0 means the truth.
 	Claims uint32
-	// Bend, if not nil, changes its node's configuration before it starts.
-	Bend func(*node.Config)
+	// Configure, if not nil, changes its node's configuration before it starts.
+	Configure func(*node.Config)
 }
 
 // Config configures a market. Zero values mean the values in the comments.
@@ -305,8 +305,8 @@ func (m *Market) mine(i int) error {
 			return err
 		}
 	}
-	if who.Bend != nil {
-		who.Bend(&cfg)
+	if who.Configure != nil {
+		who.Configure(&cfg)
 	}
 	if x.node, err = node.New(m.ctx, cfg); err != nil {
 		return err

@@ -78,8 +78,8 @@ func (n *network) cheats(client int) bool {
 	return kind != "" && (kind != "sybil" || n.gang(kind)[0] != n.key(client).Public())
 }
 
-// bend makes a node an adversary.
-func (n *network) bend(client int, cfg node.Config) (node.Config, error) {
+// corrupt makes a node an adversary.
+func (n *network) corrupt(client int, cfg node.Config) (node.Config, error) {
 	kind := n.cfg.kind(client)
 	if kind == "" {
 		return cfg, nil

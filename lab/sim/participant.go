@@ -42,7 +42,7 @@ func (p *participant) begin(ctx context.Context) {
 	p.scope = loop.NewScope(n.clock)
 	p.chain = n.chain.Client()
 	p.chain.Cut(p.cut)
-	cfg, err := n.bend(p.index, node.Config{
+	cfg, err := n.corrupt(p.index, node.Config{
 		Run: runName, ID: n.state().ID(), Key: p.key, Ledger: p.chain.As(p.key), Loop: p.scope, Engine: n.engine,
 		Listen:  func(h p2p.Handler) (p2p.Network, error) { return n.mesh.Join(p.key.Public(), h), nil },
 		Initial: func() []float32 { return append([]float32(nil), n.initial...) },

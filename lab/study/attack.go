@@ -7,28 +7,28 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Attack is what liars send instead of the compression of their gradients. They send well-formed
-// payloads: others are refused.
+// Attack is what liars compress instead of their gradients. Their payloads are well formed, because
+// others are refused.
 type Attack string
 
 // The attacks.
 const (
 	Honest Attack = "honest"
-	Flip   Attack = "sign flip" // each the opposite of its gradient
-	Scale  Attack = "scaled"    // each the opposite of its gradient, a thousand times as large
-	Random Attack = "random"    // each numbers of its own, others in each round
-	// all the same: the opposite of the mean of the honest gradients, which they know
+	Flip   Attack = "sign flip" // each negates its gradient
+	Scale  Attack = "scaled"    // each negates its gradient and multiplies it by 1000
+	Random Attack = "random"    // each sends fresh random numbers in every round
+	// all negate the mean of the honest gradients, which they know
 	Together Attack = "together"
-	// the same, its coefficients divided among them: first come those that weigh most
+	// the same, with its coefficients divided among them, the largest first
 	Spread Attack = "spread"
-	// all the same, in each round: the weights are to wander in one direction
+	// all send one vector in every round, to move the weights in one direction
 	Drift Attack = "drift"
 )
 
-// Attacks are those that are measured.
+// Attacks lists the measured attacks.
 func Attacks() []Attack { return []Attack{Flip, Scale, Random, Together, Spread, Drift} }
 
-// change puts what the first members send in the place of their gradients.
+// change replaces the gradients of the first members by what they send.
 func (a Attack) change(grads [][]float32, attackers, step int) {
 	if attackers == 0 || a == Honest {
 		return
@@ -50,7 +50,7 @@ func (a Attack) change(grads [][]float32, attackers, step int) {
 			copy(grad, random(fmt.Sprint("attacker ", m, ", step ", step), len(grad)))
 		case Together, Drift:
 			copy(grad, same)
-		case Spread: // they share a momentum, and the first takes what weighs most out of it
+		case Spread: // they share a momentum, from which each takes the largest coefficients in turn
 			clear(grad)
 			if m == 0 {
 				copy(grad, same)
@@ -67,7 +67,7 @@ func scale(v []float32, by float32) {
 	}
 }
 
-// opposite is the mean of gradients, negated.
+// opposite returns the negated mean of gradients.
 func opposite(grads [][]float32) []float32 {
 	sum := make([]float32, len(grads[0]))
 	for _, g := range grads {

@@ -24,29 +24,28 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// DisputeOptions say about what step disputes are measured.
+// DisputeOptions configure MeasureDispute.
 type DisputeOptions struct {
 	Model     string // a preset
-	Sequences int    // of the share
-	Sequence  int    // tokens of each
+	Sequences int    // sequences in the share
+	Sequence  int    // tokens in a sequence
 	Threads   int
 	Progress  func(what string) // may be nil
 }
 
-// A Dispute is what checking a step costs, and what disputes about it do. Times are in seconds.
+// A Dispute is the cost of checking a step and of disputes about it. Times are in seconds.
 type Dispute struct {
 	Model      string  `json:"model"`
 	Params     int     `json:"params"`
 	Sequences  int     `json:"sequences"`
 	Sequence   int     `json:"sequence"`
 	Threads    int     `json:"threads"`
-	Operations uint32  `json:"operations"`   // of the step
-	Step       float64 `json:"step_seconds"` // doing it
-	// doing it again, with the hashes of all that is compared
+	Operations uint32  `json:"operations"`   // operations of the step
+	Step       float64 `json:"step_seconds"` // computing it
+	// verifying it, including the hashes to compare
 	Verify float64 `json:"verify_seconds"`
-	Trace  float64 `json:"trace_seconds"` // tracing it, which only a dispute asks for
-	// Overhead is the computing that verification adds to a run's, by the percentage of results
-	// that are checked.
+	Trace  float64 `json:"trace_seconds"` // tracing it, for a dispute
+	// Overhead is the computing that verification adds, by the percentage of checked results.
 	Overhead map[string]float64 `json:"overhead"`
 	Games    []Played           `json:"disputes"`
 }
@@ -54,22 +53,22 @@ type Dispute struct {
 // Played is a dispute about a lie in one operation.
 type Played struct {
 	Operation string  `json:"operation"`
-	Convicted string  `json:"convicted"` // "accused" or "accuser"; here the accuser lies
+	Convicted string  `json:"convicted"` // "accused" or "accuser"
 	Messages  int     `json:"messages"`
-	Bytes     int     `json:"bytes"` // of all messages
+	Bytes     int     `json:"bytes"` // total size of messages
 	Evidence  int     `json:"evidence_bytes"`
-	Referee   float64 `json:"referee_seconds"` // judging, in plain Go
-	Seconds   float64 `json:"seconds"`         // all of it, the liar's trace too
+	Referee   float64 `json:"referee_seconds"` // the referee's judgment, in plain Go
+	Seconds   float64 `json:"seconds"`         // the whole dispute, including the liar's trace
 }
 
-// disputed are the beginnings of the names of operations in which the lies are: what is read from
-// outside, a product, attention, what goes back, and what the codec does.
+// disputed lists prefixes of the names of operations that contain a lie: external inputs, a
+// product, attention, the backward pass, and the codec.
 var disputed = []string{
 	"sequence 0, tokens", "pieces of model.embed_tokens.weight", "sequence 0, layer 0, gate", "sequence 0, layer 0, head 0, attention", "sequence 0, layer 0, gradient of down_proj",
 	"old state by blocks", "coefficients of each block", "code of each block", "new state: hash of each chunk",
 }
 
-// MeasureDispute measures the step of a share of a preset, its verification, and disputes about it.
+// MeasureDispute measures a preset's step, its verification, and disputes about it.
 func MeasureDispute(ctx context.Context, o DisputeOptions) (Dispute, error) {
 	dir, err := os.MkdirTemp("", "entrain-bench")
 	if err != nil {
@@ -85,7 +84,7 @@ func MeasureDispute(ctx context.Context, o DisputeOptions) (Dispute, error) {
 	return d.measure(ctx)
 }
 
-// disputedStep is a step and all that disputes about it take.
+// disputedStep is a step with everything that disputes about it need.
 type disputedStep struct {
 	DisputeOptions
 	engine  *cpu.Engine
@@ -96,7 +95,7 @@ type disputedStep struct {
 	names   []string
 }
 
-// newDisputed makes a run on random tokens, and the tracer and the referee of its disputes.
+// newDisputed makes a run on random tokens, with the tracer and the referee of its disputes.
 func newDisputed(ctx context.Context, dir string, o DisputeOptions, pool *exact.Pool) (*disputedStep, error) {
 	cfg, err := llama.Preset(o.Model)
 	if err != nil {
@@ -148,10 +147,10 @@ func disputeEngine(s spec.Spec, cfg llama.Config, set *data.Set, o DisputeOption
 	})
 }
 
-// disputeMicro is how many sequences are computed at once.
+// disputeMicro is the number of sequences computed at once.
 const disputeMicro = 8
 
-// randomTokens prepares a data set large enough for the share.
+// randomTokens prepares a data set that is large enough for the share.
 func randomTokens(ctx context.Context, dir string, vocab int, o DisputeOptions) (data.Manifest, error) {
 	n := max(o.Sequences*o.Sequence+1, 2*merkle.ChunkBytes)
 	b, source := make([]byte, 0, 2*n), prng.New(wire.Sum("entrain/bench"), "disputed tokens")
@@ -202,12 +201,12 @@ func (d *disputedStep) tell(what string) {
 // disputeStep is the number of the step: the first after the default warmup.
 const disputeStep = 21
 
-// disputeRounds is how many times the step and its verification are measured, in turn; the best
-// counts, as for all that nothing else should slow down.
+// disputeRounds is the number of measurements of the step and its verification, in turn. The best
+// counts.
 const disputeRounds = 4
 
-// check does the step, commits to what comes out, and verifies it, several times; the first warms
-// up.
+// check computes the step, commits to the result and verifies it, several times. The first time is
+// a warmup.
 func (d *disputedStep) check(ctx context.Context, r *Dispute) error {
 	r.Step, r.Verify = math.Inf(1), math.Inf(1)
 	for range disputeRounds {
@@ -232,8 +231,8 @@ func (d *disputedStep) check(ctx context.Context, r *Dispute) error {
 	return nil
 }
 
-// commit does the step, with the hashes of what comes out, and commits to that. It returns the
-// seconds that took.
+// commit computes the step and the hashes of its results and commits to them. It returns the
+// seconds taken.
 func (d *disputedStep) commit(ctx context.Context) (float64, error) {
 	after := d.engine.NewVector(d.in.State.Len())
 	d.engine.Copy(after, d.in.State)
@@ -253,7 +252,7 @@ func (d *disputedStep) commit(ctx context.Context) (float64, error) {
 	return time.Since(from).Seconds(), nil
 }
 
-// play plays the dispute about a lie in the first operation whose name begins so; a model may
+// play plays the dispute about a lie in the first operation whose name has the prefix. A model may
 // have none.
 func (d *disputedStep) play(ctx context.Context, name string, honest *verify.Player, r *Dispute) error {
 	for op, full := range d.names {

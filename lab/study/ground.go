@@ -16,11 +16,11 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ground is what the runs of a comparison share: a text as sequences of bytes, some held out, and
-// a model that has learnt nothing.
+// ground is what the runs of a comparison share: a text as sequences of bytes, partly held out, and
+// an untrained model.
 type ground struct {
 	model    llama.Config
-	sequence int // tokens trained on in one
+	sequence int // tokens of a sequence that are trained on
 	heldOut  uint64
 	pool     *exact.Pool
 	dir      string
@@ -29,7 +29,7 @@ type ground struct {
 	start    []float32
 }
 
-// heldOutPermille of the text is not trained on.
+// heldOutPermille is the held-out share of the text.
 const heldOutPermille = 50
 
 // newGround prepares a text. The caller closes it.
@@ -68,7 +68,7 @@ func (g *ground) close() error {
 	return os.RemoveAll(g.dir)
 }
 
-// engine trains on the ground.
+// engine returns an engine that trains on the ground's text.
 func (g *ground) engine(c codec.Codec, rates optim.Schedule, inner *optim.Inner) (*cpu.Engine, error) {
 	if err := rates.Check(); err != nil {
 		return nil, err
@@ -79,5 +79,5 @@ func (g *ground) engine(c codec.Codec, rates optim.Schedule, inner *optim.Inner)
 	})
 }
 
-// fresh is a copy of the model's first parameters.
+// fresh returns a copy of the initial parameters.
 func (g *ground) fresh() []float32 { return append([]float32(nil), g.start...) }

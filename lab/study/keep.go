@@ -11,8 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// keeper keeps results in a file, one line of JSON each, so that a measurement that was stopped
-// goes on where it was. Without a file it keeps nothing.
+// keeper keeps results in a file, one line of JSON each, so that a stopped measurement can
+// continue. Without a file it keeps nothing.
 type keeper[T any] struct {
 	file *os.File
 	done map[wire.Hash]T
@@ -20,7 +20,7 @@ type keeper[T any] struct {
 
 // kept is a line of the file.
 type kept[T any] struct {
-	ID     wire.Hash `json:"id"` // of all that the result follows from
+	ID     wire.Hash `json:"id"` // hash of everything that determines the result
 	What   string    `json:"what"`
 	Result T         `json:"result"`
 }
@@ -28,7 +28,7 @@ type kept[T any] struct {
 // keptBytesMax bounds a line.
 const keptBytesMax = 1 << 20
 
-// openKeeper reads what a file keeps. A last line that was cut short is taken away.
+// openKeeper reads the results in a file and removes a truncated last line.
 func openKeeper[T any](path string) (k *keeper[T], err error) {
 	k = &keeper[T]{done: map[wire.Hash]T{}}
 	if path == "" {
@@ -43,7 +43,7 @@ func openKeeper[T any](path string) (k *keeper[T], err error) {
 			k = nil
 		}
 	}()
-	whole := int64(0) // bytes of whole lines
+	whole := int64(0) // bytes of complete lines
 	for lines := bufio.NewReaderSize(k.file, keptBytesMax); ; {
 		line, err := lines.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
@@ -71,7 +71,7 @@ func (k *keeper[T]) get(id wire.Hash) (T, bool) {
 	return v, ok
 }
 
-// put keeps a result, and what it is of for people.
+// put records a result, with a description for people.
 func (k *keeper[T]) put(id wire.Hash, what string, result T) error {
 	k.done[id] = result
 	if k.file == nil {

@@ -8,49 +8,49 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// LearningOptions are what a comparison of ways to train together may be told. Zero values stand
-// for the comparison that the documentation shows.
+// LearningOptions configure a comparison of codecs. Zero values give the comparison in the
+// documentation.
 type LearningOptions struct {
 	Text    string // file to train on
-	Steps   int    // of Batch sequences each, that a run trains on
-	Batch   int    // sequences of a step, of all members together
+	Steps   int    // training steps of Batch sequences each
+	Batch   int    // sequences of a step, over all members
 	Threads int
-	HeldOut uint64        // sequences that the loss is measured on
-	Rows    []LearningRow // the first, usually of AdamW, is what others are compared with
-	// file that keeps what came of each run, if not empty; runs found there are not done again
+	HeldOut uint64        // sequences on which the loss is measured
+	Rows    []LearningRow // the first, usually AdamW, is the baseline
+	// file of results, if not empty; runs found there are not repeated
 	Results  string
 	Progress func(what string)
 }
 
-// LearningRun is what came of a row, at the best of the learning rates tried.
+// LearningRun is the result of a row, with the best of the tried learning rates.
 type LearningRun struct {
 	LearningRow
 	Rounds   int       `json:"rounds"`
 	Tried    int       `json:"rates_tried"`
 	Losses   []float64 `json:"heldout_loss"`  // after each eighth of the tokens, nats a token
-	Relative float64   `json:"relative_loss"` // the last, to that of the first row
-	Bytes    int       `json:"bytes"`         // a member uploads in a round
-	Bits     float64   `json:"bits"`          // of them, a parameter and step
-	Total    uint64    `json:"total_bytes"`   // a member uploads in the run
+	Relative float64   `json:"relative_loss"` // last loss relative to the first row's
+	Bytes    int       `json:"bytes"`         // uploaded by a member in a round
+	Bits     float64   `json:"bits"`          // bits per parameter and step
+	Total    uint64    `json:"total_bytes"`   // uploaded by a member in the run
 }
 
-// last is the loss after all tokens.
+// last returns the loss after all tokens.
 func (r LearningRun) last() float64 { return r.Losses[len(r.Losses)-1] }
 
-// Learning is a comparison.
+// Learning is the result of a comparison.
 type Learning struct {
 	Model    string        `json:"model"`
 	Params   int           `json:"params"`
 	Sequence int           `json:"sequence"`
 	Steps    int           `json:"steps"`
 	Batch    int           `json:"batch"`
-	Tokens   uint64        `json:"tokens"` // trained on by each run
+	Tokens   uint64        `json:"tokens"` // tokens trained on by each run
 	Start    float64       `json:"loss_at_start"`
 	HeldOut  uint64        `json:"heldout_tokens"`
 	Runs     []LearningRun `json:"runs"`
 }
 
-// learningPoints is how often a run's loss is measured.
+// learningPoints is the number of times that a run's loss is measured.
 const learningPoints = 8
 
 func (o *LearningOptions) fill() {
@@ -64,15 +64,15 @@ func (o *LearningOptions) fill() {
 	}
 }
 
-// learning is a comparison in the making.
+// learning is a comparison in progress.
 type learning struct {
 	*ground
 	o    LearningOptions
-	kept *keeper[[]float64] // losses by run: before, and after each eighth
+	kept *keeper[[]float64] // losses of each run: initially, and after each eighth
 }
 
-// MeasureLearning trains one model by each method and number of members, always for the same
-// number of tokens in the same order. Same options, same losses, on every machine.
+// MeasureLearning trains one model with each method and number of members, always on the same
+// tokens in the same order. Equal options give equal losses on every machine.
 func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err error) {
 	o.fill()
 	l := learning{o: o}
@@ -107,8 +107,8 @@ func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err 
 	return all, nil
 }
 
-// check refuses rows whose runs would train on fewer tokens than others, or on shares that do not
-// weigh the same.
+// check returns an error if a row's runs would train on fewer tokens than others, or on shares of
+// unequal weight.
 func (o *LearningOptions) check(row LearningRow) error {
 	if row.Members < 1 || o.Batch < 1 || o.Batch%row.Members != 0 {
 		return fmt.Errorf("%d members do not divide a batch of %d sequences", row.Members, o.Batch)
@@ -119,7 +119,7 @@ func (o *LearningOptions) check(row LearningRow) error {
 	return nil
 }
 
-// best is what comes of a row at the best of its rates.
+// best returns the result of a row with the best of its rates.
 func (l *learning) best(ctx context.Context, row LearningRow) (best LearningRun, start float64, err error) {
 	runs := map[float64]LearningRun{}
 	try := func(rate float64) (float64, error) {
@@ -142,11 +142,11 @@ func (l *learning) best(ctx context.Context, row LearningRow) (best LearningRun,
 	return best, start, err
 }
 
-// rateFactors is how often a learning rate is doubled or halved at most.
+// rateFactors is the most times that a learning rate is doubled or halved.
 const rateFactors = 5
 
-// bestRate tries a learning rate, then higher ones as long as they are better, and if none is,
-// lower ones.
+// bestRate tries a learning rate, then higher ones while they are better, and if none is, lower
+// ones.
 func bestRate(middle float64, try func(rate float64) (loss float64, err error)) (best float64, tried int, err error) {
 	least, err := try(middle)
 	if best, tried = middle, 1; err != nil {
@@ -170,7 +170,7 @@ func bestRate(middle float64, try func(rate float64) (loss float64, err error)) 
 	return best, tried, nil
 }
 
-// run is what comes of a row at its rate: it is looked up, or trained.
+// run returns the result of a row at its rate, looked up or trained.
 func (l *learning) run(ctx context.Context, row LearningRow) (run LearningRun, start float64, err error) {
 	w := &way{learning: l, row: row, steps: max(row.Inner, 1)}
 	if err := w.make(); err != nil {
@@ -196,7 +196,7 @@ func (l *learning) run(ctx context.Context, row LearningRow) (run LearningRun, s
 	return run, losses[0], nil
 }
 
-// id is the hash of all that a run's losses follow from, but for the program.
+// id returns the hash of everything that determines a run's losses, except the program.
 func (l *learning) id(row LearningRow) wire.Hash {
 	b, err := json.Marshal([]any{row, l.o.Batch, l.heldOut, l.manifest, l.model, l.sequence})
 	if err != nil {

@@ -5,33 +5,33 @@ import "github.com/entrain-network/entrain/llama"
 // A Method is a way to train together.
 type Method string
 
-// The methods that are compared.
+// The methods.
 const (
-	// all gradients whole, averaged: what one machine with all the data would do
+	// whole gradients, averaged, as one machine with all the data would use
 	MethodAdamW      Method = "adamw"
 	MethodDistro     Method = "distro"     // codec/distro
 	MethodSparseLoCo Method = "sparseloco" // codec/sparseloco
-	// steps of AdamW as sparseloco's, and whole changes, averaged
+	// local steps of AdamW as with sparseloco, and whole changes, averaged
 	MethodLocal Method = "local"
 )
 
-// LearningRow is a run that is compared.
+// LearningRow configures a run of a comparison.
 type LearningRow struct {
 	Method  Method  `json:"method"`
 	Members int     `json:"members"`
 	Steps   int     `json:"steps"`           // 0: those of the options
-	Inner   int     `json:"inner,omitempty"` // steps of a member on its own between two rounds
+	Inner   int     `json:"inner,omitempty"` // local steps between two rounds
 	Chunk   int     `json:"chunk,omitempty"`
 	TopK    int     `json:"top_k,omitempty"`
 	Decay   float32 `json:"decay,omitempty"`
 	Outer   float32 `json:"outer_rate,omitempty"`
-	// Rate is the learning rate. Others, by factors of two above or below, are tried as long as
-	// they are better, unless Fixed.
+	// Rate is the learning rate. Unless Fixed, rates above or below by factors of two are tried
+	// while they are better.
 	Rate  float64 `json:"learning_rate"`
 	Fixed bool    `json:"-"`
 }
 
-// The model that is trained, and how long its sequences are: small, so that a run has many steps.
+// The model and its sequences are small, so that a run has many steps.
 var learningModel = llama.Config{
 	Vocab: 256, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 128, Context: 64, Theta: 10000, Eps: 1e-5, Tied: true,
 }
@@ -43,7 +43,7 @@ const (
 	learningInner    = 5    // steps of a member of sparseloco between two rounds
 )
 
-// LearningRows are the runs of the documentation.
+// LearningRows returns the runs of the documentation.
 func LearningRows(members []int) []LearningRow {
 	var rows []LearningRow
 	for _, m := range []Method{MethodAdamW, MethodDistro, MethodSparseLoCo} {
@@ -65,9 +65,9 @@ func learningRow(m Method, members int) LearningRow {
 	return LearningRow{Method: m, Members: members, Rate: 4e-3}
 }
 
-// LearningVariations are runs that say what the settings do: what half the tokens cost, how many
-// coefficients of which blocks distro sends, how many values sparseloco sends, and what is left
-// of its difference when all is sent whole, and when members take no steps on their own.
+// LearningVariations returns runs that vary settings: half the tokens; the coefficients and blocks
+// of distro; the values of sparseloco, and what remains of its difference when everything is sent
+// whole, and when members take no local steps.
 func LearningVariations() []LearningRow {
 	const members = 8
 	adamw, votes, sparse := learningRow(MethodAdamW, 1), learningRow(MethodDistro, members), learningRow(MethodSparseLoCo, members)
@@ -88,7 +88,7 @@ func LearningVariations() []LearningRow {
 	return rows
 }
 
-// Block is how many values TopK is of; 0 if all are sent.
+// Block is the number of values of which TopK are sent, or 0 if all are sent.
 func (r LearningRow) Block() int {
 	if r.Method == MethodDistro {
 		return r.Chunk * r.Chunk

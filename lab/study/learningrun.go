@@ -17,7 +17,7 @@ import (
 	"github.com/entrain-network/entrain/optim"
 )
 
-// way is one run in the making.
+// way is one run in progress.
 type way struct {
 	*learning
 	row    LearningRow
@@ -42,19 +42,19 @@ func (w *way) name() string {
 	return s
 }
 
-// weightDecay and clipNorm of all methods.
+// weightDecay and clipNorm are those of all methods.
 const (
 	weightDecay = .1
 	clipNorm    = 1
 )
 
-// make makes the codec and the engine.
+// make creates the codec and the engine.
 func (w *way) make() (err error) {
 	layout, r := w.model.Layout(), w.row
 	var inner *optim.Inner
 	switch r.Method {
 	case MethodAdamW:
-		w.codec, err = dense.New(layout, dense.Config{}, w.pool) // the mean is clipped
+		w.codec, err = dense.New(layout, dense.Config{}, w.pool) // only the mean is clipped
 	case MethodDistro:
 		w.codec, err = distro.New(layout, distro.Config{Block: r.Chunk, TopK: r.TopK, Decay: r.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, w.pool)
 	case MethodLocal:
@@ -92,10 +92,10 @@ func learningAdamW() optim.AdamWConfig {
 	return a
 }
 
-// diverged stands for losses that are no numbers, and for all that follow.
+// diverged replaces losses that are not finite, and all later ones.
 const diverged = math.MaxFloat32
 
-// train trains one model, and returns its losses: before, and after each eighth of the tokens.
+// train trains one model and returns its losses: initially, and after each eighth of the tokens.
 func (w *way) train(ctx context.Context) (losses []float64, err error) {
 	losses, err = w.learn(ctx, w.fresh())
 	if errors.Is(err, codec.ErrNotFinite) || errors.Is(err, codec.ErrTooLarge) || errors.Is(err, llama.ErrNotFinite) {
@@ -106,7 +106,7 @@ func (w *way) train(ctx context.Context) (losses []float64, err error) {
 	return losses, err
 }
 
-// learn is train but for what diverges.
+// learn is train without the handling of divergence.
 func (w *way) learn(ctx context.Context, params []float32) (losses []float64, err error) {
 	measure := func() error {
 		loss, err := w.engine.HeldOut(ctx, cpu.Floats(params))
@@ -143,7 +143,7 @@ func (w *way) learn(ctx context.Context, params []float32) (losses []float64, er
 	return losses, nil
 }
 
-// round has each member train its share on the same parameters.
+// round trains each member's share on the same parameters.
 func (w *way) round(ctx context.Context, params []float32, states [][]float32, r int) (payloads [][]byte, err error) {
 	total := uint32(w.o.Batch * w.steps)
 	for i, state := range states {
@@ -160,7 +160,7 @@ func (w *way) round(ctx context.Context, params []float32, states [][]float32, r
 	return payloads, nil
 }
 
-// mean puts the mean of whole payloads into grad.
+// mean sets grad to the mean of whole payloads.
 func mean(grad []float32, payloads [][]byte) {
 	for i := range grad {
 		var sum float32

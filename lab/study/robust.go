@@ -13,47 +13,47 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// RobustOptions are what a measurement of aggregation under attack may be told. Zero values stand
-// for the measurement that the documentation shows.
+// RobustOptions configure a measurement of aggregation under attack. Zero values give the
+// measurement in the documentation.
 type RobustOptions struct {
-	Members int   // of them as many attack as the shares say
-	Steps   int   // trained
-	Shares  []int // of the members that attack, in percent
+	Members int   // including attackers
+	Steps   int   // training steps
+	Shares  []int // percentages of members that attack
 	Rules   []Rule
 	Attacks []Attack
-	// Progress, if not nil, is told what is being measured, in a few words.
+	// Progress, if not nil, receives short descriptions of what is being measured.
 	Progress func(what string)
 }
 
-// Rule is a way of counting votes, by what a run's specification says.
+// Rule is a way of counting votes, as settings of a specification.
 type Rule struct {
 	Name     string `json:"name"`
 	VotesMax int    `json:"votes_max"`
 }
 
-// Rules are those that are compared.
+// Rules lists the compared rules.
 func Rules() []Rule {
 	return []Rule{{Name: "each counts"}, {Name: "votes_max 1", VotesMax: 1}, {Name: "votes_max 2", VotesMax: 2}, {Name: "votes_max 4", VotesMax: 4}}
 }
 
-// Attacked is what came of one run.
+// Attacked is the result of one run.
 type Attacked struct {
 	Rule      string  `json:"rule"`
 	Attack    Attack  `json:"attack"`
-	Percent   int     `json:"percent"` // of the members that attack
+	Percent   int     `json:"percent"` // percentage of members that attack
 	Attackers int     `json:"attackers"`
 	Loss      float64 `json:"heldout_loss"` // after the last step, nats a token
 	// Relative is the loss relative to that of the honest run in which each vote counts.
 	Relative float64 `json:"relative_loss"`
-	// One and All are how far the rounds' steps were from those without one of the attackers, and
-	// without all of them, as shares of the greatest length a step can have, which is the
-	// learning rate times the root of the number of weights. The mean over the rounds; in a run
-	// without attackers, One is that of an honest member. Opposite steps are 2 apart.
+	// One and All are the distances of the rounds' steps from those without one of the attackers,
+	// and without all of them, relative to the greatest length of a step: the learning rate times
+	// the root of the number of weights. They are means over the rounds. In a run without
+	// attackers, One is that of an honest member. Opposite steps are 2 apart.
 	One float64 `json:"influence_of_one"`
 	All float64 `json:"influence_of_all"`
 }
 
-// Robust is a measurement of aggregation under attack.
+// Robust is the result of a measurement.
 type Robust struct {
 	Members int        `json:"members"`
 	Steps   int        `json:"steps"`
@@ -63,8 +63,8 @@ type Robust struct {
 	Rows    []Attacked `json:"rows"`
 }
 
-// MeasureRobust trains a small model under each rule, honestly and with each share of each kind
-// of attackers. Same options, same numbers, on every machine.
+// MeasureRobust trains a small model under each rule, honestly and with each share of each kind of
+// attackers. Equal options give equal numbers on every machine.
 func MeasureRobust(ctx context.Context, o RobustOptions) (Robust, error) {
 	o.fill()
 	pool := exact.NewPool(1) // the model is too small for more
@@ -119,8 +119,7 @@ func (o *RobustOptions) fill() {
 	}
 }
 
-// The model that is trained, and how: small enough that a hundred runs take minutes, with the
-// settings of a run that says nothing else scaled to it.
+// The model is so small that a hundred runs take minutes, with the default settings scaled to it.
 var (
 	robustModel = llama.Config{Vocab: 64, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 24, Theta: 10000, Eps: 1e-5}
 	robustCodec = distro.Config{Block: 32, TopK: 8, Decay: 0.95, WeightDecay: 0.1, ClipNorm: 1}
@@ -128,13 +127,13 @@ var (
 
 const (
 	robustShare    = 2  // sequences of a member in a step
-	robustHeldOut  = 64 // sequences that the loss is measured on
+	robustHeldOut  = 64 // sequences on which the loss is measured
 	robustRate     = 4e-3
 	robustEvery    = 8 // steps between two measurements of influence
 	robustSequence = 24
 )
 
-// attacked is a row and what it began with.
+// attacked is a row with its initial state.
 type attacked struct {
 	Attacked
 	start float64
@@ -179,7 +178,7 @@ func (o *RobustOptions) train(ctx context.Context, pool *exact.Pool, rule Rule, 
 	return row, err
 }
 
-// robustRun is one training under attack. The first members attack.
+// robustRun is a training run in which the first members attack.
 type robustRun struct {
 	codec     *distro.Codec
 	model     *llama.Model
@@ -190,8 +189,8 @@ type robustRun struct {
 	states    [][]float32 // of the momentum, by member
 	payloads  [][]byte
 	tokens    []uint32
-	with      []float32 // parameters after a round, all members counted
-	without   []float32 // some left out
+	with      []float32 // parameters after a round with all members
+	without   []float32 // the same without some members
 
 	one, all, measured float64
 }
@@ -236,7 +235,7 @@ func (s *robustRun) round(step int, lr float32) error {
 	return s.codec.Apply(s.params, s.payloads, lr)
 }
 
-// influence measures how far the round's step is from the one without the first member, and
+// influence measures the distances of the round's step from those without the first member, and
 // without all attackers.
 func (s *robustRun) influence(lr float32) error {
 	copy(s.with, s.params)
@@ -263,18 +262,18 @@ func (s *robustRun) influence(lr float32) error {
 	return nil
 }
 
-// heldOut is the loss on text that nobody trains on.
+// heldOut returns the loss on held-out text.
 func (s *robustRun) heldOut() (float64, error) {
 	language(s.tokens, 1<<63)
 	loss, err := s.model.Loss(s.params, s.tokens, robustHeldOut, robustSequence)
 	return float64(loss), err
 }
 
-// A language in which each word is followed by one of four, and the word before decides which of
-// them are likely.
+// robustFollowers is the number of words that can follow a word.
 const robustFollowers = 4
 
-// language writes sequences of it, numbered from first.
+// language writes sequences, numbered from first, of a language in which each word is followed by
+// one of four; the previous word determines their probabilities.
 func language(tokens []uint32, first uint64) {
 	const rows = robustSequence + 1
 	vocab := uint64(robustModel.Vocab)
@@ -296,11 +295,11 @@ func language(tokens []uint32, first uint64) {
 	}
 }
 
-// languageWeight is in how many of 16 cases a word is followed by its follower number which.
+// languageWeight holds, for each follower of a word, in how many of 16 cases it follows.
 func languageWeight(which uint64) uint64 { return [robustFollowers]uint64{8, 4, 3, 1}[which] }
 
-// languageFloor is the loss of a model that knows the language: of the first word it cannot know
-// what came before.
+// languageFloor is the loss of a model that knows the language, except for the context of the first
+// word.
 func languageFloor() float64 {
 	var known, first float64
 	for i := range uint64(robustFollowers) {

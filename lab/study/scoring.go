@@ -19,17 +19,17 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ScoringOptions are what a measurement of a validator's work may be told.
+// ScoringOptions configure a measurement of a validator's work.
 type ScoringOptions struct {
 	Model    llama.Config
 	Share    uint32 // sequences of a miner in a window
 	Sequence int    // tokens of one
-	Losses   uint32 // sequences of the test of losses
+	Losses   uint32 // sequences on which losses are compared
 	Threads  int
-	Rounds   int // of measuring both in turn
+	Rounds   int // measurements of both, in turn
 }
 
-// Scoring is what it takes to score a result, beside what it took to make it.
+// Scoring is the cost of scoring a result beside the cost of making it.
 type Scoring struct {
 	Params   int     `json:"params"`
 	Share    uint32  `json:"share"`
@@ -37,16 +37,16 @@ type Scoring struct {
 	Losses   uint32  `json:"losses"`
 	Threads  int     `json:"threads"`
 	Reveal   int     `json:"reveal_bytes"`
-	Step     float64 `json:"step_seconds"` // of a miner's step: gradient, update, root
-	// of a validator's evaluation: gradient, comparison, losses
+	Step     float64 `json:"step_seconds"` // a miner's step: gradient, update, root
+	// a validator's evaluation: gradient, comparison, losses
 	Evaluation float64 `json:"evaluation_seconds"`
-	Relative   float64 `json:"relative"` // the one by the other
+	Relative   float64 `json:"relative"` // evaluation relative to step
 }
 
-// senseless is text without sense, of which every sequence is another.
+// senseless is random text, different in each sequence.
 type senseless struct{ vocab uint64 }
 
-// Read is part of engine.Source.
+// Read implements engine.Source.
 func (r senseless) Read(i uint64, dst []uint32) error {
 	random := prng.New(wire.Sum("entrain/bench-scoring", wire.AppendU64(nil, i)), "tokens")
 	for k := range dst {
@@ -55,10 +55,10 @@ func (r senseless) Read(i uint64, dst []uint32) error {
 	return nil
 }
 
-// scoringRate is the learning rate, which matters to no speed.
+// scoringRate is the learning rate, which does not affect speed.
 const scoringRate = 1e-3
 
-// The settings of the slice codec, as runs have them that say nothing else.
+// The default settings of the slice codec.
 var scoringSlice = slice.Config{Compression: 100, Leaf: 64, Decay: 1, WeightDecay: 0.1, ClipNorm: 1}
 
 // MeasureScoring measures a miner's step and a validator's evaluation of it in turn.

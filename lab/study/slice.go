@@ -15,54 +15,53 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// SliceOptions are what a comparison of slices with whole updates may be told. Zero values stand
-// for the comparison that the documentation shows.
+// SliceOptions configure a comparison of slices with whole updates. Zero values give the comparison
+// in the documentation.
 type SliceOptions struct {
 	Text     string // file to train on
 	Members  int
-	Windows  int // of Batch sequences; of a row with another batch as many as make the same tokens
-	Batch    int // sequences of a window, of all members
+	Windows  int // of Batch sequences; rows with another batch have more or fewer, for equal tokens
+	Batch    int // sequences of a window, over all members
 	Threads  int
-	HeldOut  uint64 // sequences that the loss is measured on
+	HeldOut  uint64 // sequences on which the loss is measured
 	Rows     []SliceRow
-	Progress func(what string) // if not nil, is told what is being measured, in a few words
+	Progress func(what string) // if not nil, receives short descriptions of what is being measured
 }
 
-// SliceRow is a run that is compared.
+// SliceRow configures a run of the comparison.
 type SliceRow struct {
 	Rule        SliceRule `json:"rule"`
 	Overlap     int       `json:"overlap"`
 	Compression uint32    `json:"compression,omitempty"`
 	Decay       float32   `json:"decay"`
 	Rate        float64   `json:"learning_rate"`
-	Batch       int       `json:"batch"` // 0: that of the options
+	Batch       int       `json:"batch"` // 0: as in the options
 }
 
 // SliceRule is a way to learn.
 type SliceRule string
 
-// The rules that are compared: two codecs, and what else a slice could send and do.
+// The rules: two codecs, and alternatives for what a slice sends and how it is applied.
 const (
 	RuleDistro SliceRule = "distro" // codec/distro: what a run of peers does
 	RuleSlice  SliceRule = "slice"  // codec/slice
 	// codec/slice, but for the step, which is by the mean itself and not by its root
 	RuleMean SliceRule = "mean"
-	// gradients add up as they are; a slice steps by the sign of all members' sum, times the root of
+	// sums of plain gradients; a slice steps by the sign of all members' sum, times the root of
 	// the compression
 	RuleSign SliceRule = "sign"
-	// likewise, each member sending the signs of its own sums: one bit a value
+	// the same, but each member sends the signs of its sums: one bit a value
 	RuleVotes SliceRule = "votes"
 )
 
-// The settings of codec slice that the demo has.
+// The demo's settings of codec slice.
 const (
 	sliceDecay = 1
 	sliceRate  = 4e-3
 )
 
-// SliceRows are the runs of the documentation: with rejected, the rules and settings that
-// codec/slice does not have too. One of them trains on half the sequences in a window, and twice
-// the windows.
+// SliceRows returns the runs of the documentation, including, if rejected, rules and settings that
+// codec/slice does not support. One run trains on half the sequences in twice the windows.
 func SliceRows(batch int, rejected bool) []SliceRow {
 	const distroRate, rate = 2e-3, sliceRate
 	rows := []SliceRow{
@@ -84,7 +83,7 @@ func SliceRows(batch int, rejected bool) []SliceRow {
 	return rows
 }
 
-// SliceRowsOf compares codec distro, at both overlaps, with slices of these compressions.
+// SliceRowsOf returns runs of codec distro at both overlaps, and of slices with these compressions.
 func SliceRowsOf(compressions []uint) []SliceRow {
 	rows := SliceRows(1, false)[:2]
 	for _, c := range compressions {
@@ -93,38 +92,37 @@ func SliceRowsOf(compressions []uint) []SliceRow {
 	return rows
 }
 
-// SliceRun is what came of one run.
+// SliceRun is the result of one run.
 type SliceRun struct {
 	SliceRow
 	Windows int       `json:"windows"`
 	Losses  []float64 `json:"heldout_loss"` // after each quarter, nats a token
-	// Relative is the last loss relative to that of codec distro at the same overlap, and
-	// RelativePeers to that of distro at overlap 0, as runs of peers have it; 0 if there is no
-	// such row.
+	// Relative is the last loss relative to codec distro at the same overlap, and RelativePeers to
+	// distro at overlap 0, as in runs between peers. They are 0 without such a row.
 	Relative      float64 `json:"relative_loss"`
 	RelativePeers float64 `json:"relative_to_peers"`
-	// that a member uploads in a window for others to apply
+	// uploaded by a member in a window for others to apply
 	Bytes int `json:"bytes"`
-	// of them values; the rest are the header, and proofs where there are any
+	// bytes of values; the rest are header and proofs
 	ValueBytes  int `json:"value_bytes"`
-	StateBytes  int `json:"state_bytes"`  // of a state slice
-	SealedBytes int `json:"sealed_bytes"` // that are committed to and never sent
+	StateBytes  int `json:"state_bytes"`  // size of a state slice
+	SealedBytes int `json:"sealed_bytes"` // size of a sealed update
 }
 
-// Slices is a comparison.
+// Slices is the result of a comparison.
 type Slices struct {
 	Model   string     `json:"model"`
 	Params  int        `json:"params"`
 	Members int        `json:"members"`
 	Windows int        `json:"windows"`
 	Batch   int        `json:"batch"`
-	Tokens  uint64     `json:"tokens"` // trained on by each run
+	Tokens  uint64     `json:"tokens"` // tokens trained on by each run
 	Start   float64    `json:"loss_at_start"`
-	Dense   int        `json:"dense_bytes"` // of a whole update in binary32
+	Dense   int        `json:"dense_bytes"` // size of a whole update in binary32
 	Runs    []SliceRun `json:"runs"`
 }
 
-// sliceModel and sliceSequence are those of the demo.
+// sliceModel and sliceSequence are the demo's.
 const (
 	sliceModel    = "nano"
 	sliceSequence = 128
@@ -148,8 +146,8 @@ func orDefault[T int | uint64](v, otherwise T) T {
 	return v
 }
 
-// MeasureSlices trains the demo's model on its data once for each row, all for the same number of
-// tokens. Same options, same losses, on every machine.
+// MeasureSlices trains the demo's model on its data once for each row, always on the same number of
+// tokens. Equal options give equal losses on every machine.
 func MeasureSlices(ctx context.Context, o SliceOptions) (Slices, error) {
 	o.fill()
 	model, err := llama.Preset(sliceModel)
@@ -179,7 +177,7 @@ func MeasureSlices(ctx context.Context, o SliceOptions) (Slices, error) {
 	return all, nil
 }
 
-// relate compares with the runs of codec distro.
+// relate computes losses relative to the runs of codec distro.
 func (s *Slices) relate() {
 	last := func(r *SliceRun) float64 { return r.Losses[len(r.Losses)-1] }
 	for i := range s.Runs {
@@ -198,7 +196,7 @@ func (s *Slices) relate() {
 	}
 }
 
-// sliceRun is one run in the making.
+// sliceRun is one run in progress.
 type sliceRun struct {
 	*ground
 	o   SliceOptions
@@ -206,21 +204,21 @@ type sliceRun struct {
 
 	engine *cpu.Engine
 	codec  codec.Codec
-	slice  *slice.Codec // nil where updates are not cut
+	slice  *slice.Codec // nil if whole updates are sent
 	rates  optim.Schedule
 	states [][]float32 // by member
 	params []float32
-	before float64 // loss
+	before float64 // initial loss
 }
 
 func (r *sliceRun) name() string {
 	return fmt.Sprintf("%s, overlap %d, compression %d, decay %g, rate %g, batch %d", r.row.Rule, r.row.Overlap, r.row.Compression, r.row.Decay, r.row.Rate, r.row.Batch)
 }
 
-// leafValues is what a run with codec slice has unless it says otherwise.
+// leafValues is the default of codec slice.
 const leafValues = 512
 
-// make makes the codec, the engine, and what it begins with.
+// make creates the codec, the engine and the initial state.
 func (r *sliceRun) make(windows int) error {
 	layout := r.model.Layout()
 	var err error
@@ -235,7 +233,7 @@ func (r *sliceRun) make(windows int) error {
 		return err
 	}
 	if r.row.Rule == RuleSign || r.row.Rule == RuleVotes {
-		// The rule is in learner; from the engine it wants gradients.
+		// learner implements the rule and needs only gradients from the engine.
 		if r.codec, err = dense.New(layout, dense.Config{WeightDecay: weightDecay, ClipNorm: clipNorm}, r.pool); err != nil {
 			return err
 		}
@@ -274,7 +272,7 @@ func (r *sliceRun) train(ctx context.Context) (SliceRun, error) {
 	}
 	r.before = float64(loss)
 	learn := r.learner()
-	var late func() error // the update of the window before
+	var late func() error // applies the update of the previous window
 	for w := 1; w <= run.Windows; w++ {
 		results, err := r.window(ctx, w)
 		if err != nil {
@@ -299,7 +297,7 @@ func (r *sliceRun) train(ctx context.Context) (SliceRun, error) {
 	return run, nil
 }
 
-// window has each member train its share on the same parameters.
+// window trains each member's share on the same parameters.
 func (r *sliceRun) window(ctx context.Context, w int) ([][]byte, error) {
 	results := make([][]byte, 0, r.o.Members)
 	for i := range r.o.Members {
@@ -313,7 +311,7 @@ func (r *sliceRun) window(ctx context.Context, w int) ([][]byte, error) {
 			return nil, err
 		}
 		if r.row.Rule == RuleSlice || r.row.Rule == RuleMean {
-			// The order of a run is: reveal, then settle before the next step.
+			// As in a run: reveal, then settle before the next step.
 			seed := windowSeed(w)
 			reveal := r.slice.Reveal(nil, result.Payload, seed)
 			r.slice.Settle(r.states[i], seed)
@@ -324,7 +322,7 @@ func (r *sliceRun) window(ctx context.Context, w int) ([][]byte, error) {
 	return results, nil
 }
 
-// windowSeed is the seed of a window's slice.
+// windowSeed returns the seed of a window's slice.
 func windowSeed(w int) wire.Hash {
 	return wire.Sum("entrain/bench-slice", wire.AppendU32(nil, uint32(w)))
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// SliceBytes is what a member uploads in a window, for a model and a compression.
+// SliceBytes holds sizes of uploads in a window, for a model and a compression.
 type SliceBytes struct {
 	Model       string `json:"model"`
 	Params      int    `json:"params"`
 	Compression uint32 `json:"compression"`
 	Leaf        uint32 `json:"leaf"`
-	// a byte for one in Compression parameters, and nothing else
+	// one byte for one in Compression parameters
 	Ideal  int `json:"ideal_bytes"`
-	Values int `json:"value_bytes"`  // of the reveal: small tensors send a leaf at least
+	Values int `json:"value_bytes"`  // values in a reveal; small tensors send at least a leaf
 	Reveal int `json:"reveal_bytes"` // values, proofs and header
-	State  int `json:"state_bytes"`  // of a state slice, at most
-	Dense  int `json:"dense_bytes"`  // of a whole update in binary32
-	// of a payload of codec distro with the settings of a run that says nothing else
+	State  int `json:"state_bytes"`  // largest state slice
+	Dense  int `json:"dense_bytes"`  // whole update in binary32
+	// payload of codec distro with default settings
 	Distro int `json:"distro_bytes"`
 }
 
-// MeasureSliceBytes computes, without training, the bytes of presets at these compressions.
+// MeasureSliceBytes computes the sizes for presets and compressions, without training.
 func MeasureSliceBytes(models []string, compressions []uint32) ([]SliceBytes, error) {
 	var all []SliceBytes
 	for _, name := range models {
@@ -51,7 +51,7 @@ func MeasureSliceBytes(models []string, compressions []uint32) ([]SliceBytes, er
 	return all, nil
 }
 
-// sliceValues is how many parameters a window draws, at most.
+// sliceValues returns the most parameters that a window draws.
 func sliceValues(s *slice.Codec) int {
 	return (s.StateSliceLen() - codec.HeaderLen - len(wire.Hash{})) / 4
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/entrain-network/entrain/engine/cpu"
 )
 
-// learner returns what turns the payloads of a window into a step of the parameters, which is
-// done now or a window later.
+// learner returns a function that turns the payloads of a window into a step of the parameters, to
+// be taken now or a window later.
 func (r *sliceRun) learner() func(w int, payloads [][]byte) func() error {
 	if r.row.Rule == RuleDistro || r.row.Rule == RuleSlice {
 		return func(w int, payloads [][]byte) func() error {
@@ -26,7 +26,7 @@ func (r *sliceRun) learner() func(w int, payloads [][]byte) func() error {
 	return t.learn
 }
 
-// mean is the rule of that name.
+// mean implements the rule mean.
 func (r *sliceRun) mean(w int, reveals [][]byte) func() error {
 	step := r.rates.LR(uint32(w)) / float32(len(reveals))
 	return func() error {
@@ -43,15 +43,15 @@ func (r *sliceRun) mean(w int, reveals [][]byte) func() error {
 	}
 }
 
-// signTrial is the rules sign and votes: what members did not send yet is the plain sum of their
-// gradients, and a slice steps by signs.
+// signTrial implements the rules sign and votes: members sum plain gradients, and a slice steps by
+// signs.
 type signTrial struct {
 	r      *sliceRun
 	sums   [][]float32 // by member
 	factor float32     // scales a step: a coordinate moves in one window of Compression
 }
 
-// signStep is what a window does to one position.
+// signStep steps one position.
 type signStep struct {
 	at int
 	by float32
@@ -79,7 +79,7 @@ func (t *signTrial) learn(w int, gradients [][]byte) func() error {
 	}
 }
 
-// direction is where a position goes, and takes what is sent for it out of the sums.
+// direction returns the sign by which a position moves, and subtracts what is sent from the sums.
 func (t *signTrial) direction(at int) float32 {
 	var total, votes float32
 	for _, sum := range t.sums {

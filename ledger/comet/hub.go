@@ -10,23 +10,19 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// hub passes blocks on to those that wait for them: watchers of a run's state, and submitters of a
-// transaction. It holds the parts of the committed state that they need, so that no reader delays
-// consensus.
-//
-// The hash of the state after a block is in the header of the next one. A block therefore stays on
-// a stage until a header proves it, and is shown only then.
+// hub passes blocks to watchers of a run's state and to submitters of transactions. It holds the
+// parts of the committed state that they need, so that no reader delays consensus.
 type hub struct {
 	mu      sync.Mutex // guards what follows
-	height  uint64     // of the last block, shown or not
+	height  uint64     // height of the last block, shown or not
 	timeMs  uint64
-	stall   bool // there is reason for a block, and none comes
+	stall   bool // a block is due, and none comes
 	stage   stage
-	header  uint64     // of the last header that has proven a state
-	proven  []provenAt // the last states that a header has proven
+	header  uint64     // height of the last header that proved a state
+	proven  []provenAt // the last proven states
 	shown   chan struct{}
 	feeds   map[string]*feed
-	created chan struct{} // closed, and replaced, when a run comes into being
+	created chan struct{} // closed, and replaced, when a run is created
 	waiting map[wire.Hash][]chan<- outcome
 }
 
@@ -39,7 +35,7 @@ type stage struct {
 	outcomes []outcome
 }
 
-// provenAt says which header has the hash of a state.
+// provenAt is a proven state and the height of the header with its hash.
 type provenAt struct {
 	root   wire.Hash
 	header uint64
@@ -47,21 +43,21 @@ type provenAt struct {
 
 const provenMax = 64
 
-// feed is the state of one run with the history needed to tell what has changed since some height.
+// feed is the state of one run, with the history needed to find changes since a height.
 type feed struct {
 	view   host.View
-	timeMs uint64 // of the block that changed the state last
+	timeMs uint64 // time of the block that changed the state last
 	proof  host.RunProof
-	header uint64 // that has the hash the proof leads to
+	header uint64 // height of the header with the hash that the proof leads to
 	// changed holds, for each page, the height of the block that changed it last. For a page
 	// unchanged since the process began, it is the height of the state that the process began with.
 	changed []uint64
 	next    chan struct{}     // closed, and replaced, when the state changes
-	frames  map[uint64][]byte // encoded frames from some height to the present state
+	frames  map[uint64][]byte // encoded frames to the current state, by starting height
 }
 
-// framesMax bounds how many different frames to the present state are kept. Watchers that keep up
-// share one.
+// framesMax is the number of different frames to the current state that are kept. Watchers that
+// keep up share one.
 const framesMax = 8
 
 func newHub() *hub {
@@ -71,7 +67,7 @@ func newHub() *hub {
 	}
 }
 
-// update takes over the state after a block. before is the hash of the state before it, which its
+// update records the state after a block. before is the hash of the state before it, which its
 // header has; root is the hash of the state after it.
 func (h *hub) update(host *host.Host, before, root wire.Hash, outcomes []outcome) {
 	h.mu.Lock()
@@ -86,14 +82,14 @@ func (h *hub) update(host *host.Host, before, root wire.Hash, outcomes []outcome
 	h.prove(before, h.height)
 }
 
-// confirm tells the hub of a header that was there before it.
+// confirm proves states with a header that was there before the hub.
 func (h *hub) confirm(root wire.Hash, header uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.prove(root, header)
 }
 
-// prove shows what is on the stage, if its hash is root, which is in the header.
+// prove shows the staged state if its hash is root, which is in the header.
 func (h *hub) prove(root wire.Hash, header uint64) {
 	if h.stage.root != root || header < h.header || header == 0 {
 		return
@@ -128,8 +124,8 @@ func (h *hub) prove(root wire.Hash, header uint64) {
 	h.shown = make(chan struct{})
 }
 
-// headerOf returns the newest header that proves a state; if there is none yet, wait is closed when
-// there is a newer one.
+// headerOf returns the newest header that proves a state. If there is none yet, wait is closed when
+// a newer one comes.
 func (h *hub) headerOf(root wire.Hash) (header uint64, wait <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +137,7 @@ func (h *hub) headerOf(root wire.Hash) (header uint64, wait <-chan struct{}) {
 	return 0, h.shown
 }
 
-// newest returns the header that has proven a state last; if there is none yet, wait is closed when
+// newest returns the header that proved a state last. If there is none yet, wait is closed when
 // there is.
 func (h *hub) newest() (header uint64, wait <-chan struct{}) {
 	h.mu.Lock()
@@ -152,7 +148,7 @@ func (h *hub) newest() (header uint64, wait <-chan struct{}) {
 	return h.header, nil
 }
 
-// next is closed when one more state is shown.
+// next returns a channel that is closed when another state is shown.
 func (h *hub) next() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,9 +198,9 @@ func page(i, size int) (from, to int) {
 }
 
 // after returns the frame that takes a watcher from its state at height since (0 for none) to the
-// present one, with the present height and the header that proves it. If there is nothing newer the
-// frame is nil, and wait is closed once there is. If there is no such run, wait is closed once
-// there are more runs.
+// current one, with the current height and the header that proves it. If there is nothing newer the
+// frame is nil, and wait is closed once there is. If there is no such run, wait is closed when a
+// run is created.
 func (h *hub) after(run string, since uint64) (n news, wait <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -231,7 +227,7 @@ type news struct {
 	height, header uint64
 }
 
-// view returns the present state of a run, and the height and time of the last block.
+// view returns the current state of a run, and the height and time of the last block.
 func (h *hub) view(run string) (v host.View, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -249,8 +245,8 @@ func (h *hub) now() (height, timeMs uint64) {
 	return h.height, h.timeMs
 }
 
-// await promises to send the outcome of the transaction, once it is in a block, unless cancel is
-// called first.
+// await returns a channel that receives the outcome of the transaction once it is in a block,
+// unless cancel is called first.
 func (h *hub) await(id wire.Hash) (result <-chan outcome, cancel func()) {
 	ch := make(chan outcome, 1) // settle must not wait
 	h.mu.Lock()

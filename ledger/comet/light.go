@@ -16,20 +16,20 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 )
 
-// lights are the signed headers that a replica can show: those of the blocks that it keeps, and,
+// lights are the signed headers that a replica serves: those of the blocks that it keeps and,
 // forever, the first one and each pair between which the set of replicas changed. They lead a
 // client that trusts an old header to the newest one, even if the blocks between were pruned.
 type lights struct {
 	blocks *cmtstore.BlockStore
 	states sm.Store
-	dir    string // where milestones are kept, one file for each
+	dir    string // directory of milestones, one file each
 	chain  string
 }
 
-// errNoHeader is a header that is not kept.
+// errNoHeader reports a header that is not kept.
 var errNoHeader = errors.New("header is not kept")
 
-// at returns a header.
+// at returns the header at a height.
 func (l *lights) at(height int64) (*cmttypes.LightBlock, error) {
 	meta := l.blocks.LoadBlockMeta(height)
 	if meta == nil {
@@ -59,7 +59,7 @@ func (l *lights) milestone(height int64) (*cmttypes.LightBlock, error) {
 
 func (l *lights) path(height int64) string { return filepath.Join(l.dir, fmt.Sprintf("%020d", height)) }
 
-// keep makes a milestone of a header, if it is one.
+// keep stores a header if it is a milestone.
 func (l *lights) keep(height int64) error {
 	meta := l.blocks.LoadBlockMeta(height)
 	if meta == nil {
@@ -104,7 +104,7 @@ func (l *lights) milestones(from, to int64) ([]int64, error) {
 }
 
 // way returns the headers by which a client that trusts header from can come to trust header to,
-// which is the last.
+// the last of them.
 func (l *lights) way(from, to int64) ([]*cmttypes.LightBlock, error) {
 	if from >= to {
 		return nil, nil
@@ -126,7 +126,7 @@ func (l *lights) way(from, to int64) ([]*cmttypes.LightBlock, error) {
 		if by != nil && leads(by, last) || i == len(between) {
 			return append(list, last), nil
 		}
-		// As far as one step leads; at least to the next.
+		// The farthest header that one step reaches; at least the next.
 		next, err := l.at(between[i])
 		if err != nil {
 			return nil, err

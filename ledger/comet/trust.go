@@ -19,14 +19,14 @@ import (
 
 // Limits on trusting headers.
 const (
-	// trustFor is how long after its time a header may serve to trust others. It is shorter than
+	// trustFor is the time for which a header may serve to trust others. It is shorter than
 	// host.UnbondMs, so that a signer of a false header can still be made to pay for it.
 	trustFor = 5 * 24 * time.Hour
-	// clockDrift is how far a header may be in this machine's future.
+	// clockDrift is the most that a header's time may be ahead of this machine's clock.
 	clockDrift = 30 * time.Second
-	// lightBytesMax bounds a header with the signatures and keys of SeatsMax replicas.
+	// lightBytesMax is the size of a header with the signatures and keys of SeatsMax replicas.
 	lightBytesMax = 64 << 10
-	// lightsKept is how many headers a client remembers.
+	// lightsKept is the number of headers that a client remembers.
 	lightsKept = 64
 )
 
@@ -43,14 +43,14 @@ type trust struct {
 	chain  string
 	mu     sync.Mutex
 	anchor ledger.Anchor
-	// genesis, and the hash of the ledger's state that it begins with, are what the first header
-	// must follow from. They are nil if the anchor is another header.
+	// genesis and its state hash are what the first header must follow from. They are nil if the
+	// anchor is another header.
 	genesis     *cmttypes.GenesisDoc
 	genesisRoot wire.Hash
 	known       []*cmttypes.LightBlock // by height; empty before the anchor's header
 }
 
-// newest returns the height of the newest header that is believed; 0 if there is none.
+// newest returns the height of the newest trusted header, or 0 if there is none.
 func (t *trust) newest() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,15 +60,14 @@ func (t *trust) newest() uint64 {
 	return uint64(t.known[len(t.known)-1].Height)
 }
 
-// want returns the header that must come first, if none has come yet. Height 0 stands for the
-// newest.
+// want returns the header that must come first, if none has come yet. Height 0 means the newest.
 func (t *trust) want() (height uint64, needed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.anchor.Height, len(t.known) == 0
 }
 
-// header returns a header that is believed, or nil.
+// header returns the trusted header at a height, or nil.
 func (t *trust) header(height uint64) *cmttypes.LightBlock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +121,7 @@ func (t *trust) learn(b []byte, now time.Time) error {
 	return nil
 }
 
-// begin takes the anchor's header.
+// begin trusts the anchor's header.
 func (t *trust) begin(block *cmttypes.LightBlock, now time.Time) error {
 	switch {
 	case !t.anchor.Hash.IsZero() && (uint64(block.Height) != t.anchor.Height || wire.Hash(block.Hash()) != t.anchor.Hash):
@@ -159,7 +158,7 @@ func verifyLight(by, block *cmttypes.LightBlock, now time.Time) error {
 	return nil
 }
 
-// check checks that a trusted header has the hash of the ledger's state.
+// check returns an error unless a trusted header has the hash of the ledger's state.
 func (t *trust) check(height uint64, root wire.Hash) error {
 	if t == nil {
 		return nil
@@ -174,7 +173,7 @@ func (t *trust) check(height uint64, root wire.Hash) error {
 	return nil
 }
 
-// parseLight reads a header with its signatures and the keys they are of.
+// parseLight parses a header with its signatures and the keys of the signers.
 func parseLight(b []byte, chain string) (*cmttypes.LightBlock, error) {
 	if len(b) > lightBytesMax {
 		return nil, fmt.Errorf("header of %d bytes with its signatures, at most %d", len(b), lightBytesMax)

@@ -1,10 +1,8 @@
-// Package live is a validator of a run that goes on: it performs what the machine of package
-// validator decides.
+// Package live runs a validator: it performs what the machine of package validator decides.
 //
-// It reads the run's state from a ledger, commitments and reveals from the miners' buckets,
-// computes with the run's own engine, and keeps its record in a file. It publishes nothing but its
-// scores, on the chain. Everything it does is on one [loop.Loop], so that a simulation drives it as
-// a process of its own does.
+// It reads the run's state from a ledger, and commitments and reveals from the miners' buckets. It
+// computes with the run's engine, keeps its record in a file, and publishes only its scores, on the
+// chain. All of it happens on one [loop.Loop], in a process or in a simulation.
 package live
 
 import (
@@ -26,64 +24,64 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Store keeps a validator's record. Load returns nil when there is none.
+// Store keeps a validator's record. Load returns nil if there is none.
 type Store interface {
 	Load() ([]byte, error)
 	Save(record []byte) error
 }
 
-// Config is what a validator needs. Store and Observe may be nil.
+// Config configures a validator. Store and Observe may be nil.
 type Config struct {
 	Run     string
 	ID      wire.Hash // the run's identity
 	Key     key.Private
 	Ledger  ledger.Ledger
 	Loop    loop.Loop
-	Engine  engine.Engine // computes one job at a time, never on the loop
-	Tensors int           // of the model, as many as the slicer's ranges name
+	Engine  engine.Engine // runs one job at a time, off the loop
+	Tensors int           // number of the model's tensors in the slicer's ranges
 	// Exchange reads the miners' buckets; it needs no writer.
 	Exchange *bucket.Exchange
-	// Model gets the parameters that the run agreed on for the start of a round, from the miners'
-	// buckets; held returns those of the start of round from, nil if none are held. Done is called on
-	// the loop, once, unless ctx ends before. The functions that return values are called off the
-	// loop, and what is got is checked against the hash.
+	// Model fetches the parameters that the run agreed on for the start of a round from the miners'
+	// buckets. held returns those of the start of round from, or nil if none are held. done is
+	// called on the loop, once, unless ctx ends before. Functions that return values are called off
+	// the loop. The result is checked against the hash.
 	Model func(ctx context.Context, s coordinator.State, from uint32, held func() []float32, round uint32, params wire.Hash, done func(values func() []float32, err error))
-	// Peers, if not nil, is told who announced what.
+	// Peers, if not nil, receives the announced addresses.
 	Peers func([]host.Peer)
-	// Initial returns the run's first parameters, nil if this machine does not have them. It is
-	// called off the loop.
+	// Initial returns the run's initial parameters, or nil if this machine does not have them. It
+	// is called off the loop.
 	Initial func() []float32
 	Store   Store
-	// Validator decides; Self and Secret are filled in.
+	// Validator configures the decisions. Self and Secret are filled in.
 	Validator validator.Config
-	// Stake is the number of tokens staked for a seat. Pool is the pool they come from, "" for the
-	// key's own account.
+	// Stake is the number of tokens staked for a seat, and Pool the pool they come from, or "" for
+	// the key's purse.
 	Stake uint64
 	Pool  string
-	// Inexact says that the run's arithmetic differs between machines: works are then not compared,
-	// and only cosines and losses count.
+	// Inexact means that the run's arithmetic differs between machines. Then works are not
+	// compared, and only cosines and losses count.
 	Inexact bool
-	// Observe is told what happens, on the loop; it must not block.
+	// Observe receives events, on the loop. It must not block.
 	Observe func(Event)
-	// Cost is the virtual time a job takes, for simulation: "evaluate", "apply", "hash", "init" or
-	// "save".
+	// Cost returns the virtual time of a job in a simulation. Jobs are "evaluate", "apply", "hash",
+	// "init" and "save".
 	Cost func(job string) time.Duration
 }
 
-// Event is something that happened, for people and logs. What does not belong to its kind is zero.
+// Event is an event for people and logs. Fields that do not apply to its kind are zero.
 type Event struct {
 	Kind    string // state, evaluated, scored, ballot, applied, healed, sent, note
 	Round   uint32
 	Scored  *validator.Scored
 	Ballot  *validator.Balloted
-	Seconds float64   // an evaluation took
-	Loss    float64   // of the share, recomputed
-	Params  wire.Hash // now held
+	Seconds float64   // duration of an evaluation
+	Loss    float64   // recomputed loss of the share
+	Params  wire.Hash // parameters held now
 	Phase   string
 	Text    string
 }
 
-// Validator is a live one. Create it with [New]; all methods are for the loop.
+// Validator runs a validator. Create it with [New]. Call its methods on the loop.
 type Validator struct {
 	cfg     Config
 	ctx     context.Context
@@ -98,19 +96,19 @@ type Validator struct {
 	known  bool
 	where  map[key.Public]bucket.Location
 	signed map[place]coordinator.Commitment
-	held   map[place]Result // checked
+	held   map[place]Result // checked results
 	params engine.Vector
 	ended  bool
 }
 
-// place is a member's in a window.
+// place is a member's place in a window.
 type place struct{ window, member uint32 }
 
-// secretDomain is that of the signature which nobody else can make and the validator's choices
-// follow from.
+// secretDomain is the domain of the signature, which nobody else can make, that determines the
+// validator's choices.
 const secretDomain = "entrain/validator-secret"
 
-// New makes a validator; it does nothing before Start.
+// New returns a validator that does nothing before Start.
 func New(ctx context.Context, cfg Config) (*Validator, error) {
 	slicer, ok := cfg.Engine.Slicer()
 	if !ok {
@@ -132,7 +130,7 @@ func New(ctx context.Context, cfg Config) (*Validator, error) {
 	return v, nil
 }
 
-// Start begins; it must be called on the loop.
+// Start starts the validator.
 func (v *Validator) Start() {
 	v.load()
 	v.cfg.Ledger.Watch(v.ctx, v.cfg.Run, func(s ledger.Snapshot) { v.cfg.Loop.Post(func() { v.arrived(s) }) })
@@ -140,7 +138,7 @@ func (v *Validator) Start() {
 	v.wake()
 }
 
-// Stop ends it; done is called on the loop.
+// Stop stops the validator and then calls done on the loop.
 func (v *Validator) Stop(done func()) {
 	if v.ended {
 		return
@@ -150,13 +148,13 @@ func (v *Validator) Stop(done func()) {
 	v.cfg.Loop.Post(done)
 }
 
-// State is the newest state of the run that it has seen; only after an event of kind state.
+// State returns the newest state of the run, after the first event of kind state.
 func (v *Validator) State() coordinator.State { return v.state }
 
-// Self is the validator's key.
+// Self returns the validator's key.
 func (v *Validator) Self() key.Public { return v.self }
 
-// How often it looks whether something is due, and where the miners' buckets are.
+// Intervals at which it checks for due work, and for the addresses of miners' buckets.
 const (
 	wakeEvery  = 250 * time.Millisecond
 	peersEvery = 2 * time.Second
@@ -172,7 +170,7 @@ func (v *Validator) wake() {
 	})
 }
 
-// lookUp learns where the miners' buckets are, now and again.
+// lookUp refreshes the addresses of the miners' buckets.
 func (v *Validator) lookUp() {
 	if v.ended {
 		return
@@ -318,7 +316,7 @@ func (v *Validator) submit(a validator.Submit) {
 	})
 }
 
-// heal gets the agreed parameters.
+// heal fetches the agreed parameters.
 func (v *Validator) heal(a validator.Heal) {
 	failed := validator.Healed{Round: a.Round, Params: a.Params}
 	var held func() []float32

@@ -15,12 +15,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// lookFor bounds one attempt to get an object; the machine asks again.
+// lookFor limits one attempt to fetch an object; the machine tries again.
 const lookFor = 20 * time.Second
 
 var errNoBucket = errors.New("the member has announced no bucket")
 
-// fetch gets a commitment, by the ID on the chain, and then the reveal that it names.
+// fetch fetches a commitment by the ID on the chain, and then the reveal that it names.
 func (v *Validator) fetch(a validator.Fetch) {
 	missing := func(what string, err error) {
 		if !errors.Is(err, bucket.ErrMissing) {
@@ -46,7 +46,7 @@ func (v *Validator) fetch(a validator.Fetch) {
 			missing("commitment", err)
 			return
 		}
-		// the reader has compared it with its ID, window, run and author
+		// The reader has compared it with its ID, window, run and author.
 		signed, err := coordinator.ParseSigned(body)
 		if err != nil || signed.Commitment.Member != a.Member {
 			missing("commitment", errors.New("it is of another member"))
@@ -81,8 +81,8 @@ func (v *Validator) fetchReveal(a validator.Fetch, at bucket.Location, c coordin
 
 var errOtherSlice = errors.New("it opens another commitment, or is of another slice")
 
-// opens returns an error unless body is what the seed draws of a committed update. It is called off
-// the loop.
+// opens returns an error unless body is what the seed draws of the committed update. It is called
+// off the loop.
 func (v *Validator) opens(body []byte, payload, seed wire.Hash) error {
 	root, of, err := v.slicer.Open(body)
 	if err == nil && (root != payload || of != seed) {
@@ -91,7 +91,7 @@ func (v *Validator) opens(body []byte, payload, seed wire.Hash) error {
 	return err
 }
 
-// evaluate recomputes a gradient and compares.
+// evaluate recomputes a gradient and compares it with the reveal.
 func (v *Validator) evaluate(a validator.Evaluate) {
 	r, ok := v.held[place{a.Window, a.Member}]
 	failed := validator.Evaluated{Window: a.Window, Member: a.Member}
@@ -117,24 +117,24 @@ func (v *Validator) evaluate(a validator.Evaluate) {
 	})
 }
 
-// Result is what a member made known of its work in a window: its commitment, and what the slice
-// shows of its update.
+// Result is what a member published of its work in a window: its commitment, and its update on the
+// slice.
 type Result struct {
 	Commitment coordinator.Commitment
 	Reveal     []byte
 }
 
-// Judge computes what there is to know of results. It is a validator's eye, without its memory.
+// Judge evaluates results, without memory of earlier ones.
 type Judge struct {
 	Run     wire.Hash // the run's identity
 	Engine  engine.Engine
 	Slicer  engine.Slicer
-	Tensors int  // of the model
+	Tensors int  // number of the model's tensors
 	Inexact bool // as in [Config]
 }
 
-// Evidence recomputes a share's gradient on params, which it leaves as they are, and compares. It
-// returns the share's loss besides. The reveal must have been opened for the commitment.
+// Evidence recomputes a share's gradient on params, without changing them, and compares it with the
+// reveal, which must have been opened for the commitment. It also returns the share's loss.
 func (j Judge) Evidence(ctx context.Context, a validator.Evaluate, params engine.Vector, r Result) (score.Evidence, float64, error) {
 	g, err := j.Engine.Gradient(ctx, params, a.Spans)
 	if err != nil {
@@ -165,7 +165,7 @@ func (j Judge) Evidence(ctx context.Context, a validator.Evaluate, params engine
 	return e, float64(g.Loss), nil
 }
 
-// losses measures what a reveal does alone.
+// losses measures the effect of a single reveal on losses.
 func (j Judge) losses(ctx context.Context, a validator.Evaluate, params engine.Vector, r Result) (*score.Losses, error) {
 	after := j.Engine.NewVector(params.Len())
 	j.Engine.Copy(after, params)
@@ -189,7 +189,7 @@ func (j Judge) losses(ctx context.Context, a validator.Evaluate, params engine.V
 	return &l, nil
 }
 
-// apply makes the next round's parameters.
+// apply computes the next round's parameters.
 func (v *Validator) apply(a validator.Apply) {
 	var reveals [][]byte
 	for _, m := range a.Members {

@@ -22,9 +22,9 @@ const (
 	textTokens = 1 << 15
 )
 
-// babble is a text that a model can learn: each token is likely to be followed by the next one or
-// the one after. It is a data set with a manifest, from which a referee derives sequences.
-func babble() []byte {
+// markovText is a text that a model can learn: each token is likely to be followed by the next one
+// or the one after. It is a data set with a manifest, from which a referee derives sequences.
+func markovText() []byte {
 	random := prng.New(wire.Sum("entrain/sim/babble"), "text")
 	text := make([]byte, 0, 2*textTokens)
 	t := uint64(0)
@@ -53,7 +53,7 @@ func (n *network) prepareData(ctx context.Context) (err error) {
 	}
 	n.clean = func() error { return os.RemoveAll(dir) }
 	file := filepath.Join(dir, "babble")
-	if err := os.WriteFile(file, babble(), 0o600); err != nil {
+	if err := os.WriteFile(file, markovText(), 0o600); err != nil {
 		return errors.Join(err, n.clean())
 	}
 	m, err := data.Prepare(ctx, dir, []string{file}, data.PrepareOptions{Name: "babble", Tokenizer: letters{}, Format: data.Uint16, HeldOutPermille: 30, Workers: 1})
