@@ -165,7 +165,7 @@ type dishonestCodec struct {
 	codec.Codec
 	// change changes a copy of the gradient, and may change the learning rate.
 	change func(grad []float32, lr float32) float32
-	copy []float32
+	copy   []float32
 }
 
 // Encode implements codec.Codec.
