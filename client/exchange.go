@@ -120,7 +120,7 @@ func (m peerExchange) needed() bool {
 	}
 	switch m.state.Phase() {
 	case coordinator.RoundTrain, coordinator.RoundWitness:
-		return m.work.own.Run == m.state.ID() && m.state.Round() <= m.work.own.Round+uint32(m.run.Overlap)
+		return m.work.own.Run == m.state.ID() && m.state.Round() <= m.work.own.Round+1
 	}
 	return false
 }

@@ -43,7 +43,7 @@ func (v *model) set(round uint32, hash wire.Hash) {
 // at returns the hash that the own parameters had at the start of a round.
 func (v *model) at(round uint32) (wire.Hash, bool) {
 	h := v.history[round%historyLen]
-	return h.hash, v.known && h.round == round && (round != 0 || v.round == 0)
+	return h.hash, v.known && h.round == round && !h.hash.IsZero()
 }
 
 // atAgreed reports whether the held parameters are the ones that the run agreed on last.

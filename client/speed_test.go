@@ -55,7 +55,7 @@ func TestMembersStateTheSpeedOfTheirSteps(t *testing.T) {
 				t.Errorf("%s: %s stated %d in %d epochs", name, p.name, p.said(), epochs)
 			}
 		}
-		r, ok := net.state.At(net.state.Round() - 2)
+		r, ok := net.state.At(net.state.Round() - 3)
 		if !ok || !r.Trains() {
 			t.Fatalf("%s: the last round that trains is not there", name)
 		}
@@ -75,7 +75,7 @@ func TestWhoIsLateStatesLess(t *testing.T) {
 	if m := p.member(); m.Results < 20 || len(p.said()) == 0 {
 		t.Errorf("the late one had %d results accepted, and said %d", m.Results, p.said())
 	}
-	if r, ok := net.state.At(net.state.Round() - 2); !ok || r.AcceptedCount() != 4 {
+	if r, ok := net.state.At(net.state.Round() - 3); !ok || r.AcceptedCount() != 4 {
 		t.Errorf("not everybody's last result was accepted")
 	}
 }

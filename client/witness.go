@@ -21,10 +21,11 @@ func (m *Machine) decideWitness(r coordinator.Round) {
 		return
 	}
 	params, ok := m.model.at(now)
-	if !ok || m.model.round != now {
+	prev, had := m.model.at(now - 1)
+	if !ok || !had || m.model.round != now {
 		return // without the parameters of this round there is nothing sure to say
 	}
-	msg := coordinator.Witness{Round: now, Complete: true, Params: params}
+	msg := coordinator.Witness{Round: now, Complete: true, Params: params, Prev: prev}
 	if attested, ok := m.state.At(r.Attests()); ok {
 		filter := bloom.New(r.Filter())
 		msg.Held, msg.Complete = m.gather(attested, r.Filter(), filter)

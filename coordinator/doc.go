@@ -38,19 +38,23 @@
 // these travel while r is computed; with Overlap 0, about those of r itself. The round that they
 // attest is called a below (Round.Attests).
 //
-//	Overlap 1      round 1    round 2    round 3    drain 4    drain 5
+//	Overlap 1      round 1    round 2    round 3    drain 4    drain 5    drain 6
 //	trains         batch 1    batch 2    batch 3
 //	attests                   1          2          3
-//	model holds                          1          1 2        1 2 3   = the parameters at its start
+//	model holds                          1          1 2        1 2 3      1 2 3   = its Params
 //
 // A report has three parts: an exact bitmap of the members whose results of a the witness holds; a
 // Bloom filter of the commitments to them, so that of several commitments by one member everyone
-// takes the same (State.Select); and the hash of the witness's parameters at the start of r.
+// takes the same (State.Select); and the hashes of the witness's parameters at the start of r
+// (Params) and of the round before (Prev). A report without them is refused.
 // RoundTrain takes complete reports only. At the end of r:
 //
-//   - The parameters named by a quorum of the elected witnesses are agreed (State.Params).
-//   - A member's result of a is accepted if the parameters at a's start were agreed, a quorum holds
-//     it, and the member has not been ejected. It earns one point for each sequence.
+//   - If a quorum of the elected witnesses names as Prev what a quorum of those of round r-1 named
+//     as Params, these parameters of r-1 are agreed (State.Params). So two draws of witnesses must
+//     name the same, and a gang that is a quorum of one by luck decides nothing.
+//   - A member's result of a is accepted if a quorum holds it and the member has not been ejected,
+//     and if the parameters at a's start are agreed. With Overlap 0 a quorum must have named them.
+//   - The accepted results of r-1 earn one point for each sequence, if its parameters are agreed.
 //   - All other sequences of a enter the redo queue, which the next batches take from first.
 //   - A member whose result was not accepted has missed, if a quorum denies holding it, or if more
 //     than two thirds of the other members' results were accepted. Otherwise the network may have
@@ -58,10 +62,12 @@
 //   - A witness that did not report was idle, if at least half of the elected reported. Otherwise
 //     the ledger was out of reach, and no witness is charged. A member with more than MissedMax
 //     misses, or idle elections, in a row is dropped. It may join again.
-//   - A witness that named other parameters than the agreed ones went astray. After three such
-//     reports in a row it is dropped.
-//   - The next round opens. Its seed draws which of a's accepted results are checked (see
-//     Verification).
+//   - A witness of r-1 whose Params are not the Prev that more than half of r's witnesses name went
+//     astray. If these are no quorum, so did the witnesses of r that name another Prev, or, without
+//     such a majority, those whose Prev is not what a quorum of r-1 named. After three such reports
+//     in a row a witness is dropped.
+//   - The next round opens. If the parameters of r-1 are agreed, its seed draws which of the
+//     accepted results of r-1 are checked (see Verification).
 //
 // The quorum is committee.Quorum of the elected witnesses, so silence never lowers it. If the batch
 // has fewer sequences than there are members, those without a share owe no result. Points and
@@ -130,8 +136,8 @@
 //
 // # Verification
 //
-// A trainer signs a Commitment to its result before anyone sees it. When round a has become final
-// and a round opens, the seed of that round, which was unknown while a's results were made, draws
+// A trainer signs a Commitment to its result before anyone sees it. When the parameters of round a
+// are agreed, round a+2 opens. Its seed, which was unknown while a's results were made, draws
 // VerificationPercent of a's accepted results to be checked, and their verifiers: the active
 // members in the order of committee.Verifiers, one check each as far as they go, and none of its
 // own result. Each result is drawn by itself, with a chance in proportion to its author's doubt, so
@@ -234,14 +240,14 @@
 //
 // # End of an epoch
 //
-// An epoch drains when EpochMs are over, TotalSteps are made, a pause or end is pending, fewer
-// than MinMembers are active, a round had no quorum of reports, or two rounds in a row agreed on no
-// parameters. The next Overlap+1 rounds are then drain rounds: nothing is trained, the results in
-// flight are attested, and the last one agrees on the parameters that hold all of them. If it does
-// not, it is repeated, three times at most. Then the epoch is rolled back: members return to
-// State.Params, and results accepted since are lost to the model, though their points stand. If all
-// members leave, the epoch ends at once in the same way. Up to three members that named the agreed
-// parameters are chosen to write the checkpoint.
+// An epoch drains when EpochMs are over, TotalSteps are made, a pause or end is pending, fewer than
+// MinMembers are active, a round had no quorum of reports, or the parameters of three rounds in a
+// row were not agreed. The next Overlap+2 rounds are then drain rounds: nothing is trained, the
+// results in flight are attested, and the last two agree on the parameters that hold all of them.
+// If they do not, the last is repeated, three times at most. Then the epoch is rolled back: members
+// return to State.Params, and results accepted since are lost to the model, though their points
+// stand. If all members leave, the epoch ends at once in the same way. Up to three members that
+// named the agreed parameters are chosen to write the checkpoint.
 //
 // # Members
 //
@@ -256,8 +262,8 @@
 // # The buffer
 //
 // The state is one flat buffer, which is its own canonical encoding. Numbers are little endian, at
-// multiples of their size; bytes that no field covers are zero. The limits fix its size (Size: 150
-// KiB for 256 members and 32 witnesses, 4.4 MiB for 10,000 members; 158 KiB and 4.8 MiB with
+// multiples of their size; bytes that no field covers are zero. The limits fix its size (Size: 154
+// KiB for 256 members and 32 witnesses, 4.4 MiB for 10,000 members; 162 KiB and 4.8 MiB with
 // buckets and 8 or 16 validators). Its hash is the Merkle root over its pages of 1 KiB. Each part
 // begins at a page:
 //
@@ -336,14 +342,16 @@
 //
 //	  0 U32      Number                4 U32      Epoch                 8 U32      Step
 //	 12 U32      Batch                16 U64      OpenedMs             24 Hash     Seed
-//	 56 Hash     Agreed               88 U32      ActiveLen            92 U32      ExpectedLen
+//	 56 Hash     Named                88 U32      ActiveLen            92 U32      ExpectedLen
 //	 96 U32      AcceptedLen         100 U32      Attests             104 U32      FilterBits
 //	108 U8       FilterHashes        109 U8       ElectedLen          110 U8       Reports
-//	111 U8       Completes           112 Bool     Final               113 Bool     HasAgreed
-//	114 U8       SpansLen            120 8 Span   Span
+//	111 U8       Completes           112 Bool     Final               113 Bool     HasNamed
+//	114 U8       SpansLen            115 Bool     Agreed              120 8 Span   Span
 //
-// A witness's report in a slot, 40 bytes (Report): 0 Bool Reported, 1 Bool Complete, 8 Hash
-// Params.
+// A witness's report in a slot, 72 bytes (Report):
+//
+//	 0 Bool     Reported              1 Bool     Complete              8 Hash     Params
+//	40 Hash     Prev
 //
 // An elected witness in a slot, 4 bytes (Elected): 0 U32 Member.
 //
@@ -413,7 +421,8 @@
 //	 1 Join               U32 Speed, Key Payee
 //	 2 Withdraw
 //	 3 Ready              U32 Epoch, Hash Params
-//	 4 Witness            U32 Round, Bool Complete, Hash Params, Bytes Held, Bytes Commitments
+//	 4 Witness            U32 Round, Bool Complete, Hash Params, Hash Prev, Bytes Held,
+//	                      Bytes Commitments
 //	 5 Checkpoint         U32 Epoch, Hash Params, Hash Manifest
 //	 6 Pause
 //	 7 Resume
@@ -443,9 +452,9 @@
 // # Example
 //
 // A report in round 7 that holds the results of members 0 and 2, with a filter of 2 bytes and the
-// parameters 99...99, is
+// parameters 99...99, and before that 77...77, is
 //
-//	04 07000000 01 99...99 01000000 05 02000000 0102
+//	04 07000000 01 99...99 77...77 01000000 05 02000000 0102
 //
 // Commitments are laid out in Commitment. Peers exchange them; the coordinator sees the filters of
 // all of them, and those that verdicts show.

@@ -7,16 +7,16 @@ import (
 	"github.com/entrain-network/entrain/prng"
 )
 
-// drawChecks draws the checks of the round with this number, which has become final. It uses the
-// seed of the round that has just opened, which was unknown when the results were made. It draws
-// nothing if there is no other member to check.
+// drawChecks draws the checks of the round with this number, whose results and parameters have
+// become final. It uses the seed of the round that has just opened, which was unknown when the
+// results were made. It draws nothing if there is no other member to check.
 func (s State) drawChecks(env Env, number uint32) {
 	percent := s.h().VerificationPercent()
 	a, ok := s.At(number)
 	if percent == 0 || !ok || !a.Final() {
 		return
 	}
-	params, _ := a.Agreed() // of a round without, no result is accepted
+	params, _ := a.Agreed()
 	members := s.activeMembers()
 	n := uint32(len(members))
 	if n < 2 {
@@ -112,31 +112,4 @@ func (s State) chances(a Round, percent uint64) [dispute.DoubtMax + 1]uint64 {
 		}
 	}
 	return limits
-}
-
-// judgeWitnesses charges the witnesses of round r, whose parameters are agreed, that named other
-// parameters. One such report may be an accident. A witness that does it in three reports in a row
-// is dropped and pays a fee.
-func (s State) judgeWitnesses(env Env, r Round) {
-	agreed, ok := r.Agreed()
-	if !ok {
-		return
-	}
-	for p := range r.electedLen() {
-		i := r.electedAt(p)
-		if !r.reported(p) || s.status(i) != StatusActive {
-			continue
-		}
-		b := s.place(i)
-		switch {
-		case r.report(p).Params == agreed:
-			b.SetAstray(0)
-		case b.Astray()+1 < dispute.AstrayMax:
-			b.SetAstray(b.Astray() + 1)
-		default:
-			b.SetAstray(0)
-			s.cases().Convict(env.dispute(nil), dispute.Charge{Member: i, Offence: Contradiction, Round: r.Number(), By: NoMember})
-			s.leave(i, StatusDropped, env)
-		}
-	}
 }

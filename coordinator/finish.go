@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -9,25 +10,27 @@ import (
 // round's witnesses reported, and decides what comes next.
 
 const (
-	// repeatsMax is how many times an epoch's last round is repeated if its witnesses agree on no
-	// hash. Then the epoch is rolled back.
+	// repeatsMax is how many times an epoch's last round is repeated if no parameters are agreed.
+	// Then the epoch is rolled back.
 	repeatsMax = 3
-	// disagreeMax is how many rounds in a row may pass without an agreed hash before the epoch
-	// drains. The ring holds four rounds, so a member that starts from the last parameters agreed
-	// before those rounds still finds all it needs to catch up.
-	disagreeMax = 2
+	// disagreeMax is how many rounds in a row may pass without agreed parameters before the epoch
+	// drains. One bad draw of witnesses leaves two: its own round, and the one that it was to
+	// confirm.
+	disagreeMax = 3
 )
 
 // endRound settles the current round and opens the next, or ends the epoch.
 func (s State) endRound(env Env) {
 	r := s.slot(s.Round())
-	agreed := s.agree(r)
-	s.judgeWitnesses(env, r)
+	agreed := s.agree(env, r)
 	s.judge(env, r)
+	if agreed {
+		s.reward(r.Number() - 1)
+	}
 	s.judgeSilence(env, r)
 	s.next(env, r, agreed)
-	if s.Round() != r.Number() {
-		s.drawChecks(env, r.Attests())
+	if agreed && s.Round() != r.Number() {
+		s.drawChecks(env, r.Number()-1)
 	}
 }
 
@@ -48,7 +51,8 @@ func (s State) judgeSilence(env Env, r Round) {
 	}
 }
 
-// next continues or ends the epoch after round r.
+// next continues or ends the epoch after round r. agreed reports whether the parameters of the
+// round before are agreed.
 func (s State) next(env Env, r Round, agreed bool) {
 	drain := s.Draining()
 	repeats := s.h().Repeats()
@@ -56,7 +60,7 @@ func (s State) next(env Env, r Round, agreed bool) {
 	case s.tally().active == 0:
 		s.endEpoch(env, r, drain == 1 && agreed)
 	case drain == 0 && s.mustDrain(env, r):
-		s.open(env, s.h().Overlap()+1)
+		s.open(env, s.h().Overlap()+2)
 	case drain == 0:
 		s.open(env, 0)
 	case drain > 1:
@@ -75,7 +79,7 @@ func (s State) next(env Env, r Round, agreed bool) {
 func (s State) mustDrain(env Env, r Round) bool {
 	since := s.h().EpochSince()
 	_, agreedIn := s.Params()
-	base := max(agreedIn+1, s.h().EpochRound()) // the epoch began with agreed parameters
+	base := max(agreedIn+1, s.h().EpochRound()) + 1 // the epoch began with agreed parameters
 	switch {
 	case env.NowMs >= since && env.NowMs-since >= s.h().EpochMs():
 	case s.Step() >= s.h().TotalSteps():
@@ -89,40 +93,99 @@ func (s State) mustDrain(env Env, r Round) bool {
 	return true
 }
 
-// agree settles which parameters the members held at the start of round r, namely those that a
-// quorum of its witnesses named. It reports whether there is such a quorum.
-func (s State) agree(r Round) bool {
+// agree notes which parameters a quorum of r's witnesses named for the start of r. If a quorum also
+// names, for the start of the round before, those that a quorum of that round's witnesses named
+// then, these are agreed, and agree returns true. So a gang decides on parameters only if it is a
+// quorum by luck in two draws in a row.
+//
+// Witnesses that most others contradict are charged: witnesses of the round before that named
+// others than more than half of r's name now, and, if these are no quorum, witnesses of r that name
+// others than these or than were named then. A gang that prevents an agreement thus pays, unless it
+// has half of the seats.
+func (s State) agree(env Env, r Round) bool {
+	if hash, n := r.mostNamed(now); n >= r.Quorum() {
+		r.b.SetNamed(hash)
+		r.b.SetHasNamed(true)
+	}
+	p, ok := s.At(r.Number() - 1)
+	if !ok || p.Epoch() != r.Epoch() {
+		return false
+	}
+	hash, n := r.mostNamed(before)
+	most, named, quorum := 2*n > r.electedLen(), p.b.HasNamed(), n >= r.Quorum()
+	if most {
+		s.judgeNames(env, p, now, hash, quorum)
+	}
+	switch {
+	case quorum:
+	case most:
+		s.judgeNames(env, r, before, hash, false)
+	case named:
+		s.judgeNames(env, r, before, p.b.Named(), false)
+	}
+	if !quorum || !named || p.b.Named() != hash {
+		return false
+	}
+	p.b.SetAgreed(true)
+	s.h().SetParams(hash)
+	s.h().SetParamsRound(p.Number())
+	return true
+}
+
+// now and before are the two parameters that a report names.
+func now(v Report) wire.Hash    { return v.Params }
+func before(v Report) wire.Hash { return v.Prev }
+
+// mostNamed returns the parameters that most of the round's reports name, and how many do.
+func (r Round) mostNamed(of func(Report) wire.Hash) (most wire.Hash, n uint32) {
 	for p := range r.electedLen() {
 		if !r.reported(p) {
 			continue
 		}
-		hash := r.report(p).Params
-		if hash.IsZero() || r.votes(hash) < r.Quorum() {
-			continue
+		hash, votes := of(r.report(p)), uint32(0)
+		for q := range r.electedLen() {
+			if r.reported(q) && of(r.report(q)) == hash {
+				votes++
+			}
 		}
-		r.b.SetAgreed(hash)
-		r.b.SetHasAgreed(true)
-		s.h().SetParams(hash)
-		s.h().SetParamsRound(r.Number())
-		return true
+		if votes > n {
+			most, n = hash, votes
+		}
 	}
-	return false
+	return most, n
 }
 
-// votes returns how many reports of r name these parameters.
-func (r Round) votes(params wire.Hash) uint32 {
-	n := uint32(0)
+// judgeNames charges the witnesses of round r that did not name these parameters. One such report
+// may be an accident. A witness that does it in three reports in a row is dropped and pays a fee.
+// A right one ends the row, if it forgives.
+func (s State) judgeNames(env Env, r Round, of func(Report) wire.Hash, params wire.Hash, forgives bool) {
 	for p := range r.electedLen() {
-		if r.reported(p) && r.report(p).Params == params {
-			n++
+		i := r.electedAt(p)
+		if !r.reported(p) || s.status(i) != StatusActive {
+			continue
+		}
+		b := s.place(i)
+		switch {
+		case of(r.report(p)) == params:
+			if forgives {
+				b.SetAstray(0)
+			}
+		case b.Astray()+1 < dispute.AstrayMax:
+			b.SetAstray(b.Astray() + 1)
+		default:
+			b.SetAstray(0)
+			s.cases().Convict(env.dispute(nil), dispute.Charge{Member: i, Offence: Contradiction, Round: r.Number(), By: NoMember})
+			s.leave(i, StatusDropped, env)
 		}
 	}
-	return n
 }
 
 // judge settles the results of the round that r's witnesses attested. A result that a quorum of
-// them holds is accepted and paid, if the parameters that it started from are agreed: without them
-// nobody can check it. The sequences of the others enter the redo queue.
+// them holds is accepted, if the parameters that it started from are agreed: without them nobody
+// can check it. The sequences of the others enter the redo queue.
+//
+// With Overlap 0 only the first of the two quorums that agree on parameters is known by then. The
+// result is accepted, and it is paid and can be checked once the second has agreed.
 //
 // A result that was not accepted is not always its author's fault: a network that is cut in two
 // leaves no quorum on either side. It counts as missed only if a quorum of the witnesses reported
@@ -137,7 +200,7 @@ func (s State) judge(env Env, r Round) {
 	quorum, reports := r.Quorum(), uint32(r.b.Reports())
 	counts := a.counts()
 	accepted := uint32(0)
-	_, checkable := a.Agreed()
+	checkable := a.b.Agreed() || a.Number() == r.Number() && a.b.HasNamed()
 	for i := range s.Count() {
 		if checkable && a.holdable(i) && uint32(counts[i]) >= quorum && s.status(i) != StatusEjected {
 			setBit(a.accepted(), i)
@@ -150,7 +213,9 @@ func (s State) judge(env Env, r Round) {
 	for _, d := range a.deal() {
 		i := d.member
 		if a.Accepted(i) {
-			s.pay(i, a.Number(), d.count)
+			if s.status(i) == StatusActive {
+				s.place(i).SetMissed(0)
+			}
 			continue
 		}
 		s.book().Missed(i, a.Number())
@@ -160,6 +225,16 @@ func (s State) judge(env Env, r Round) {
 		refused := uint32(counts[i])+quorum <= reports
 		if checkable && (refused || carried) && s.status(i) == StatusActive {
 			s.miss(i, env)
+		}
+	}
+}
+
+// reward pays the accepted results of the round with this number, whose parameters are agreed.
+func (s State) reward(number uint32) {
+	a, _ := s.At(number)
+	for _, d := range a.deal() {
+		if a.Accepted(d.member) && s.status(d.member) != StatusEjected {
+			s.pay(d.member, number, d.count)
 		}
 	}
 }
@@ -175,9 +250,6 @@ func (s State) pay(i, round, sequences uint32) {
 	b.SetLastRound(round)
 	s.h().SetPointsTotal(s.PointsTotal() + uint64(sequences))
 	s.book().Accepted(i, round, sequences)
-	if Status(b.Status()) == StatusActive {
-		b.SetMissed(0)
-	}
 }
 
 // endEpoch enters Cooldown after round r. If the last parameters were not agreed, the members
@@ -205,12 +277,11 @@ func (s State) endEpoch(env Env, r Round, agreed bool) {
 // them. If there are none, it draws from all active members.
 func (s State) chooseCheckpointers(env Env, r Round) {
 	var from []uint32
-	if hash, ok := r.Agreed(); ok {
-		for p := range r.electedLen() {
-			i := r.electedAt(p)
-			if r.reported(p) && r.report(p).Params == hash && s.status(i) == StatusActive {
-				from = append(from, i)
-			}
+	hash, _ := s.Params()
+	for p := range r.electedLen() {
+		i := r.electedAt(p)
+		if r.reported(p) && r.report(p).Params == hash && s.status(i) == StatusActive {
+			from = append(from, i)
 		}
 	}
 	if len(from) == 0 {

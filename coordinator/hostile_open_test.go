@@ -28,7 +28,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"more seats than the limits", hWitnesses, u16(33)},
 		{"a name that is longer than its field", hNameBytes, []byte{33}},
 		{"bytes behind the name", hName + 4, []byte{'x'}},
-		{"more drain rounds than an epoch has", hDrain, []byte{3}},
+		{"more drain rounds than an epoch has", hDrain, []byte{4}},
 		{"too many repeats", hRepeats, []byte{repeatsMax + 1}},
 		{"more members than places", hCount, u32(21)},
 		{"members without bounds", hCount, u32(1 << 30)},

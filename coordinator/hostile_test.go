@@ -47,7 +47,7 @@ func exercise(t *testing.T, s State, rounds int) {
 // everyMessage returns messages of member i that fit the state as far as they can.
 func everyMessage(s State, i uint32) []Message {
 	params, _ := s.Params()
-	m := Witness{Round: s.Round(), Params: params}
+	m := Witness{Round: s.Round(), Params: params, Prev: params}
 	if r, ok := s.At(s.Round()); ok {
 		m.Commitments = make([]byte, r.Filter().Bytes())
 		if a, ok := s.At(r.Attests()); ok {

@@ -73,7 +73,7 @@ func (l *large) send(tb testing.TB, i uint32, m Message) {
 func (l *large) report() Witness {
 	r, _ := l.s.At(l.s.Round())
 	params, _ := l.s.Params()
-	m := Witness{Round: r.Number(), Complete: true, Params: params, Commitments: make([]byte, r.Filter().Bytes())}
+	m := Witness{Round: r.Number(), Complete: true, Params: params, Prev: params, Commitments: make([]byte, r.Filter().Bytes())}
 	if a, ok := l.s.At(r.Attests()); ok {
 		m.Held = append(m.Held, a.expected()...)
 		for len(m.Held) > 0 && m.Held[len(m.Held)-1] == 0 {

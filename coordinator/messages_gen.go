@@ -43,6 +43,8 @@ type Witness struct {
 	Complete bool
 	// merkle.BlobRoot of the sender's parameters at the start of Round; not zero.
 	Params wire.Hash
+	// merkle.BlobRoot of those that it held at the start of the round before; not zero.
+	Prev wire.Hash
 	// Bitmap of the members whose result the sender holds: bit i%8 (least significant first) of
 	// byte i/8 for member i, without zero bytes at the end; see SetHeld.
 	Held []byte
@@ -274,6 +276,7 @@ func (m Witness) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, m.Round)
 	dst = wire.AppendBool(dst, m.Complete)
 	dst = wire.AppendHash(dst, m.Params)
+	dst = wire.AppendHash(dst, m.Prev)
 	dst = wire.AppendVar(dst, m.Held)
 	dst = wire.AppendVar(dst, m.Commitments)
 	return dst
@@ -467,6 +470,7 @@ func readMessage(kind uint8, r *wire.Reader) Message {
 		m.Round = r.U32()
 		m.Complete = r.Bool()
 		m.Params = r.Hash()
+		m.Prev = r.Hash()
 		m.Held = r.Var(heldBytesMax)
 		m.Commitments = r.Var(filterBytesMax)
 		return m

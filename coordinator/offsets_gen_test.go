@@ -143,7 +143,7 @@ const (
 	rBatch        = 12
 	rOpenedMs     = 16
 	rSeed         = 24
-	rAgreed       = 56
+	rNamed        = 56
 	rActiveLen    = 88
 	rExpectedLen  = 92
 	rAcceptedLen  = 96
@@ -154,8 +154,9 @@ const (
 	rReports      = 110
 	rCompletes    = 111
 	rFinal        = 112
-	rHasAgreed    = 113
+	rHasNamed     = 113
 	rSpansLen     = 114
+	rAgreed       = 115
 	rSpan         = 120
 	rEnd          = 248
 )
@@ -165,7 +166,8 @@ const (
 	pReported = 0
 	pComplete = 1
 	pParams   = 8
-	pEnd      = 40
+	pPrev     = 40
+	pEnd      = 72
 )
 
 // Offsets in an elected witness in a slot.

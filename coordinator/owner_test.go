@@ -52,6 +52,7 @@ func TestAPoorTreasuryDoesNotCostAPlaceAtOnce(t *testing.T) {
 	for n := range uint64(8) {
 		w.fates.acceptedIn[n] = 1
 	}
+	w.rewarded = 8
 	w.s.h().SetDataIndex(8)
 	if err := w.apply(ann, Withdraw{}); err != nil {
 		t.Fatal(err)

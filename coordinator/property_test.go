@@ -345,7 +345,7 @@ func TestRunFinishes(t *testing.T) {
 		if w.s.PointsTotal()-w.s.PointsVerified() != w.s.DataIndex() || w.s.DisputesTotal() > 0 || w.s.ConvictionsTotal() > 0 || w.s.Rollbacks() > 0 {
 			rt.Fatalf("accepted %d of %d sequences, %d rollbacks", w.s.PointsTotal(), w.s.DataIndex(), w.s.Rollbacks())
 		}
-		if hash, round := w.s.Params(); hash != w.theta[round] || round != w.s.Round() {
+		if hash, round := w.s.Params(); hash != w.theta[round] || round != w.s.Round()-1 {
 			rt.Fatalf("agreed parameters %v of round %d; members hold %v in round %d", hash, round, w.theta[round], w.s.Round())
 		}
 		p.finishScores(members)

@@ -114,9 +114,12 @@ func (r Round) Holders(i uint32) uint32 {
 }
 
 // Agreed returns the hash of the parameters at the round's start, if a quorum of its witnesses
-// reported the same hash.
+// named them, and a quorum of the next round's witnesses after that.
 func (r Round) Agreed() (wire.Hash, bool) {
-	return r.b.Agreed(), r.b.HasAgreed()
+	if !r.b.Agreed() {
+		return wire.Hash{}, false
+	}
+	return r.b.Named(), true
 }
 
 // Attests returns the number of the round whose results this round's witnesses report, Overlap
@@ -168,6 +171,7 @@ type Report struct {
 	Member      uint32
 	Complete    bool         // the witness holds the result of every active member
 	Params      wire.Hash    // its parameters at the round's start
+	Prev        wire.Hash    // its parameters at the start of the round before
 	Commitments bloom.Filter // the commitments it holds, sized by Round.Filter; may be empty
 }
 
@@ -196,6 +200,7 @@ func (r Round) report(p uint32) Report {
 		Member:      r.electedAt(p),
 		Complete:    b.Complete(),
 		Params:      b.Params(),
+		Prev:        b.Prev(),
 		Commitments: bloom.Filter(r.filter(p)),
 	}
 }

@@ -33,7 +33,7 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt with what happen
 //	refund NAME N, change NAME [Field=value ...]      what else an owner does; fields as in Config
 //	speed NAME N                                      NAME says that it is that fast
 //	ready NAME|all [epoch=N] [params=NAME]
-//	report NAME|all [complete=false] [held=a,b] [round=N] [params=NAME|zero] [filter=ones|short]
+//	report NAME|all [complete=false] [held=a,b] [round=N] [params=NAME|zero] [prev=NAME] [filter=ones|short]
 //	                                                  report as elected witness; all = every elected one that is not silent
 //	checkpoint NAME|chosen [epoch=N] [params=NAME]
 //	silence NAME, speak NAME                          whether NAME's results reach the others, and it reports
@@ -471,6 +471,8 @@ func (sc *scenario) witness(i uint32, options map[string]string) Witness {
 			if v != "zero" {
 				m.Params = wire.Sum("test/params", []byte(v))
 			}
+		case "prev":
+			m.Prev = wire.Sum("test/params", []byte(v))
 		case "filter":
 			switch v {
 			case "short":

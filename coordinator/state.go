@@ -13,7 +13,7 @@ const PageBytes = record.PageBytes
 
 const (
 	magic   = 0x52544e45 // "ENTR"
-	version = 3
+	version = 4
 
 	checkpointersMax = 3
 )

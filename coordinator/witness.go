@@ -32,7 +32,7 @@ func (s State) witness(env Env, m Witness) Error {
 		return ErrDuplicate
 	case phase == RoundTrain && !m.Complete:
 		return ErrEarly
-	case m.Params.IsZero():
+	case m.Params.IsZero(), m.Prev.IsZero():
 		return ErrParams // who names none has not reported
 	}
 	if e := s.checkHeld(r, m); e != OK {
@@ -111,6 +111,7 @@ func (s State) record(r Round, seat uint32, m Witness) {
 	b.SetReported(true)
 	b.SetComplete(m.Complete)
 	b.SetParams(m.Params)
+	b.SetPrev(m.Prev)
 	copy(r.filter(seat), m.Commitments)
 	r.b.SetReports(r.b.Reports() + 1)
 	if m.Complete {

@@ -17,18 +17,19 @@ import (
 // world is a run with everything around it that tests need: a clock, the parameters honest members hold, a log for replay,
 // and an account of what became of every sequence. Each message goes through apply, which checks the invariants.
 type world struct {
-	t      testingT
-	s      State
-	limits Limits
-	config Config
-	now    uint64
-	height uint64
-	block  uint64               // the ledger's height, in a run by buckets; else it is height
-	salt   string               // makes the chance of this world
-	theta  map[uint32]wire.Hash // parameters honest members hold at the start of a round
-	silent map[uint32]bool      // members whose results reach nobody
-	log    []entry
-	fates  fates
+	t        testingT
+	s        State
+	limits   Limits
+	config   Config
+	now      uint64
+	height   uint64
+	block    uint64               // the ledger's height, in a run by buckets; else it is height
+	salt     string               // makes the chance of this world
+	theta    map[uint32]wire.Hash // parameters honest members hold at the start of a round
+	silent   map[uint32]bool      // members whose results reach nobody
+	log      []entry
+	fates    fates
+	rewarded uint64 // sequences of accepted results that were paid
 	// Tokens that came in and went out.
 	paidIn, paidOut uint64
 	referee         Referee
@@ -179,6 +180,13 @@ func (w *world) observe(old State) {
 	for k := range uint32(record.RingRounds) {
 		was := old.slot(k)
 		now, ok := w.s.At(was.Number())
+		if ok && !was.b.Agreed() && now.b.Agreed() {
+			for _, d := range now.deal() {
+				if now.Accepted(d.member) && w.s.Status(d.member) != StatusEjected {
+					w.rewarded += uint64(d.count)
+				}
+			}
+		}
 		if !ok || was.Final() || !now.Final() {
 			continue
 		}
@@ -229,9 +237,9 @@ func (w *world) check() {
 	for i := range s.Count() {
 		sum += s.Member(i).Points
 	}
-	if sum != s.PointsTotal() || sum != uint64(len(w.fates.acceptedIn))+s.PointsVerified() {
-		w.t.Fatalf("points: members and retired have %d, total is %d, accepted were %d sequences, verified %d",
-			sum, s.PointsTotal(), len(w.fates.acceptedIn), s.PointsVerified())
+	if sum != s.PointsTotal() || sum != w.rewarded+s.PointsVerified() || w.rewarded > uint64(len(w.fates.acceptedIn)) {
+		w.t.Fatalf("points: members and retired have %d, total is %d, rewarded were %d of %d accepted sequences, verified %d",
+			sum, s.PointsTotal(), w.rewarded, len(w.fates.acceptedIn), s.PointsVerified())
 	}
 	tokens := s.Treasury()
 	for i := range s.Count() {
@@ -308,7 +316,10 @@ func (w *world) report(i uint32, has func(uint32) bool) Witness {
 	if !ok {
 		return Witness{}
 	}
-	m := Witness{Round: r.Number(), Complete: true, Params: w.theta[r.Number()]}
+	m := Witness{Round: r.Number(), Complete: true, Params: w.theta[r.Number()], Prev: w.config.ModelHash}
+	if prev, ok := w.theta[r.Number()-1]; ok {
+		m.Prev = prev
+	}
 	a, ok := w.s.At(r.Attests())
 	if !ok {
 		return m

@@ -291,7 +291,7 @@ func TestARestartLosesNoDispute(t *testing.T) {
 				t.Errorf("%d were convicted: %s", n, w.offences())
 			}
 			for i, h := range w.hosts[:4] {
-				if len(h.store.cases) > 1 {
+				if len(h.store.cases) > 2 {
 					t.Errorf("node %d still keeps %d cases on its disk", i, len(h.store.cases))
 				}
 			}

@@ -72,7 +72,7 @@ func (r *scoredRun) window() {
 	}
 	r.env.Height += 10
 	params, _ := r.s.Params()
-	report := coordinator.Witness{Round: round.Number(), Complete: true, Params: params}
+	report := coordinator.Witness{Round: round.Number(), Complete: true, Params: params, Prev: params}
 	if round.Attests() > 0 {
 		report.Held = []byte{1}
 	}

@@ -59,6 +59,7 @@ func newCourt(t *testing.T, w *world, members uint32, lie func(c coordinator.Cas
 		c.train(r, i, model, config.StateHash, lie)
 	}
 	c.attest(model)
+	c.attest(model) // the parameters of round 1 are agreed
 	if drawn, _ := c.state.ChecksDrawn(); drawn != members {
 		t.Fatalf("%d checks are drawn among %d members", drawn, members)
 	}
@@ -135,7 +136,7 @@ func (c *court) attest(params wire.Hash) {
 		if c.state.Round() != r.Number() || c.state.Status(i) != coordinator.StatusActive || r.Reported(i) {
 			continue
 		}
-		m := coordinator.Witness{Round: r.Number(), Complete: true, Params: params}
+		m := coordinator.Witness{Round: r.Number(), Complete: true, Params: params, Prev: params}
 		if attests {
 			f, salt := bloom.New(r.Filter()), c.state.Key(i)
 			for j := range c.state.Count() {

@@ -193,7 +193,7 @@ func (f *Fold) work(r *round, i uint32) Work {
 	if int(i) < len(d.holders) {
 		w.Holders = int(d.holders[i])
 	}
-	if w.Accepted {
+	if w.Accepted && r.Agreed != "" {
 		w.Points = w.Sequences
 	}
 	for _, seat := range r.Witnesses {

@@ -227,7 +227,7 @@ type Round struct {
 	Seats     uint32    `json:"seats"`               // of witnesses
 	Reports   uint32    `json:"reports"`             // of them, that reported
 	Witnesses []Witness `json:"witnesses,omitempty"` // not of old rounds
-	Agreed    string    `json:"agreed"`              // hash of the parameters at its start, "" if no quorum said the same
+	Agreed    string    `json:"agreed"`              // hash of the parameters at its start, "" until two quorums have named it
 	Seed      string    `json:"seed"`
 	Loss      float64   `json:"loss"`  // mean of the members heard of; 0: none
 	Bytes     uint64    `json:"bytes"` // of the payloads committed to, as far as seen here

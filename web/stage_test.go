@@ -150,7 +150,7 @@ func (s *stage) round() {
 	if !complete {
 		s.pass(config.RoundTrainMs)
 	}
-	report := coordinator.Witness{Round: number, Complete: complete, Held: held, Params: wire.Sum("test/theta", wire.AppendU32(nil, number))}
+	report := coordinator.Witness{Round: number, Complete: complete, Held: held, Params: wire.Sum("test/theta", wire.AppendU32(nil, number)), Prev: wire.Sum("test/theta", wire.AppendU32(nil, number-1))}
 	for _, i := range r.Witnesses() {
 		if s.silent[i] || s.state.Round() != number {
 			continue

@@ -56,7 +56,7 @@ func TestVanishingReveals(t *testing.T) {
 		t.Errorf("it earned %d with %d results accepted: %+v", e.Reward, e.Accepted, e.Evidence)
 	}
 	for i, e := range r.Earners[:5] {
-		if e.Share < 0.15 || e.Evidence.Count < 8 || e.Evidence.Verdicts[score.Fair] != e.Evidence.Count {
+		if e.Share < 0.15 || e.Evidence.Count < 7 || e.Evidence.Verdicts[score.Fair] != e.Evidence.Count {
 			t.Errorf("honest miner %d: %+v", i, e)
 		}
 	}

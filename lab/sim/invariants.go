@@ -12,11 +12,11 @@ type invariants struct {
 	// params holds the hash of the parameters at the start of each round, from the first
 	// participant that computed it.
 	params map[uint32]wire.Hash
-	// settled holds the rounds whose accepted sets were inspected.
-	settled map[uint32]bool
+	// settled holds the rounds whose accepted sets were inspected, paid those whose parameters were.
+	settled, paid map[uint32]bool
 	// accepted holds the accepted sequences as disjoint spans, in order.
 	accepted []batch.Span
-	points   uint64
+	points   uint64 // sequences of accepted results in rounds with agreed parameters
 	rollback uint32
 }
 
@@ -24,7 +24,7 @@ type invariants struct {
 func (n *network) inspect() {
 	c := &n.check
 	if c.params == nil {
-		c.params, c.settled = map[uint32]wire.Hash{}, map[uint32]bool{}
+		c.params, c.settled, c.paid = map[uint32]wire.Hash{}, map[uint32]bool{}, map[uint32]bool{}
 	}
 	v, ok := n.chain.Host().View(runName)
 	if !ok {
@@ -80,28 +80,37 @@ func (n *network) inspectState(s coordinator.State) {
 	c := &n.check
 	for number := s.Round() - min(s.Round(), 4) + 1; number <= s.Round(); number++ {
 		r, ok := s.At(number)
-		if !ok || !r.Final() || c.settled[number] {
+		if !ok || !r.Final() {
 			continue
 		}
-		c.settled[number] = true
-		if agreed, ok := r.Agreed(); ok {
+		if agreed, ok := r.Agreed(); ok && !c.paid[number] {
+			c.paid[number] = true
 			if first, seen := c.params[number]; seen && first != agreed && s.Rollbacks() == c.rollback {
 				n.fail("round %d: agreed on %s, computed was %s", number, agreed, first)
 			}
+			r.Shares(func(i uint32, spans []batch.Span) {
+				if r.Accepted(i) {
+					c.points += uint64(batch.Total(spans))
+				}
+			})
 		}
+		if c.settled[number] {
+			continue
+		}
+		c.settled[number] = true
 		r.Shares(func(i uint32, spans []batch.Span) {
 			if !r.Accepted(i) {
 				return
 			}
 			for _, span := range spans {
-				c.points += uint64(span.Count)
 				if !c.add(span) {
 					n.fail("round %d: sequences %d to %d are accepted twice", number, span.Start, span.End()-1)
 				}
 			}
 		})
 	}
-	if s.PointsTotal() != c.points+s.PointsVerified() {
+	// A member that is ejected between acceptance and agreement is not paid.
+	if most := c.points + s.PointsVerified(); s.PointsTotal() > most || s.PointsTotal() < most && s.ConvictionsTotal() == 0 {
 		n.fail("round %d: %d points were given for %d accepted sequences and %d recomputed ones", s.Round(), s.PointsTotal(), c.points, s.PointsVerified())
 	}
 	var sum uint64

@@ -60,7 +60,7 @@ func TestAWatcherFollowsARoundOfALargeRun(t *testing.T) {
 			filter.Add(r.Filter(), who[:], id)
 		}
 		tx := w.tx(names[who], host.RunMessage{Run: "demo", Message: coordinator.Append(nil, coordinator.Witness{
-			Round: r.Number(), Complete: true, Held: held, Commitments: filter, Params: params,
+			Round: r.Number(), Complete: true, Held: held, Commitments: filter, Params: params, Prev: params,
 		})})
 		w.block(tx)
 		n := follow()

@@ -19,7 +19,7 @@ const HeaderBytes = 1024
 func (b Header) Magic() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
 func (b Header) SetMagic(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
 
-// Version: 3.
+// Version: 4.
 func (b Header) Version() uint32     { return binary.LittleEndian.Uint32(b[4:]) }
 func (b Header) SetVersion(v uint32) { binary.LittleEndian.PutUint32(b[4:], v) }
 
@@ -566,9 +566,9 @@ func (b Slot) SetOpenedMs(v uint64) { binary.LittleEndian.PutUint64(b[16:], v) }
 func (b Slot) Seed() wire.Hash     { return wire.Hash(b[24:]) }
 func (b Slot) SetSeed(v wire.Hash) { copy(b[24:], v[:]) }
 
-// Agreed: parameters agreed at its start.
-func (b Slot) Agreed() wire.Hash     { return wire.Hash(b[56:]) }
-func (b Slot) SetAgreed(v wire.Hash) { copy(b[56:], v[:]) }
+// Named: parameters at its start that a quorum of its witnesses named.
+func (b Slot) Named() wire.Hash     { return wire.Hash(b[56:]) }
+func (b Slot) SetNamed(v wire.Hash) { copy(b[56:], v[:]) }
 
 // ActiveLen: active members.
 func (b Slot) ActiveLen() uint32     { return binary.LittleEndian.Uint32(b[88:]) }
@@ -610,13 +610,17 @@ func (b Slot) SetCompletes(v uint8) { b[111] = v }
 func (b Slot) Final() bool     { return b[112] == 1 }
 func (b Slot) SetFinal(v bool) { b[112] = flag(v) }
 
-// HasAgreed: Agreed is set.
-func (b Slot) HasAgreed() bool     { return b[113] == 1 }
-func (b Slot) SetHasAgreed(v bool) { b[113] = flag(v) }
+// HasNamed: Named is set.
+func (b Slot) HasNamed() bool     { return b[113] == 1 }
+func (b Slot) SetHasNamed(v bool) { b[113] = flag(v) }
 
 // SpansLen: spans in its batch.
 func (b Slot) SpansLen() uint8     { return b[114] }
 func (b Slot) SetSpansLen(v uint8) { b[114] = v }
+
+// Agreed: a quorum of the next round's witnesses named the same.
+func (b Slot) Agreed() bool     { return b[115] == 1 }
+func (b Slot) SetAgreed(v bool) { b[115] = flag(v) }
 
 // Span: the batch.
 func (b Slot) Span(i uint32) Span { return Span(b[120+16*i:][:16]) }
@@ -625,14 +629,15 @@ func (b Slot) Span(i uint32) Span { return Span(b[120+16*i:][:16]) }
 func (b Slot) WellFormed() bool {
 	return b[112] <= 1 &&
 		b[113] <= 1 &&
-		Zero(b[115:120])
+		b[115] <= 1 &&
+		Zero(b[116:120])
 }
 
 // Report is a witness's report in a slot.
 type Report []byte
 
 // ReportBytes is the length of a Report.
-const ReportBytes = 40
+const ReportBytes = 72
 
 // Reported: the report has come.
 func (b Report) Reported() bool     { return b[0] == 1 }
@@ -645,6 +650,10 @@ func (b Report) SetComplete(v bool) { b[1] = flag(v) }
 // Params: the witness's parameters.
 func (b Report) Params() wire.Hash     { return wire.Hash(b[8:]) }
 func (b Report) SetParams(v wire.Hash) { copy(b[8:], v[:]) }
+
+// Prev: its parameters in the round before.
+func (b Report) Prev() wire.Hash     { return wire.Hash(b[40:]) }
+func (b Report) SetPrev(v wire.Hash) { copy(b[40:], v[:]) }
 
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Report) WellFormed() bool {
