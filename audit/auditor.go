@@ -62,11 +62,11 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 	}
 	a.client = client
 	a.latest.s = on.Snapshot
-	dir, err := o.Target.DataOf(o.Data, on)
+	at, err := o.Target.DataOf(o.Data, on, o.Endpoints)
 	if err != nil {
 		return nil, err
 	}
-	if a.trainer, err = trainer.New(ctx, on.Spec, dir, o.Workers, 0); err != nil {
+	if a.trainer, err = trainer.New(ctx, on.Spec, at, o.Workers, 0); err != nil {
 		return nil, err
 	}
 	if a.trainer.From, err = trainer.FindOrigin(on.Spec, "", nil); err != nil {

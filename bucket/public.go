@@ -7,9 +7,10 @@ import (
 	"syscall"
 )
 
-// publicOnly refuses connections to addresses that are not on the public internet. It sees the
-// resolved address, so a host name cannot hide one.
-func publicOnly(_ context.Context, _, address string, _ syscall.RawConn) error {
+// PublicOnly is a net.Dialer's ControlContext that refuses connections to addresses that are not on
+// the public internet. It sees the resolved address, so a host name cannot hide one. A proxy could:
+// a client that dials with it must use none.
+func PublicOnly(_ context.Context, _, address string, _ syscall.RawConn) error {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil || !isPublic(a.Addr()) {
 		return fmt.Errorf("%w: %s", ErrForbidden, address)

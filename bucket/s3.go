@@ -44,11 +44,12 @@ const (
 // NewClient returns a client. The caller must Close it.
 func NewClient(o S3Options) *Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
+	proxy := http.ProxyFromEnvironment
 	if o.Public {
-		dialer.ControlContext = publicOnly
+		dialer.ControlContext, proxy = PublicOnly, nil
 	}
 	t := &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  proxy,
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
 		ResponseHeaderTimeout:  answerTimeout,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -24,8 +25,12 @@ type RemoteOptions struct {
 	Backoff     time.Duration // after a failed round of attempts, doubled each time: 500 ms
 	LookAhead   int           // sequences to prefetch (see Set.Ahead): 64; negative: none
 	Connections int           // at once: 4
-	Client      *http.Client  // nil: a new client
-	S3          bucket.Opener // opens buckets; nil: a new client
+	// Public refuses addresses that are not on the public internet, of new clients. An address from
+	// a specification comes from a stranger, who must not direct requests to hosts that only this
+	// machine reaches.
+	Public bool
+	Client *http.Client  // nil: a new client
+	S3     bucket.Opener // opens buckets; nil: a new client
 }
 
 // lookAhead and connections hide the time to fetch a chunk behind training on the chunks before it.
@@ -64,6 +69,12 @@ type remote struct {
 
 // errClosed is the error of reading a closed set.
 var errClosed = errors.New("the data set is closed")
+
+// Place is where a data set is.
+type Place struct {
+	Location string // a directory, or addresses with spaces between them
+	Public   bool   // RemoteOptions.Public
+}
 
 // IsURL reports whether a location of data is for OpenURL rather than a directory.
 func IsURL(location string) bool {
@@ -131,7 +142,7 @@ func (r *remote) host(address string, o *RemoteOptions) (host, error) {
 			return nil, fmt.Errorf("address of the data: %w", err)
 		}
 		if o.S3 == nil {
-			client := bucket.NewClient(bucket.S3Options{})
+			client := bucket.NewClient(bucket.S3Options{Public: o.Public})
 			r.ended = append(r.ended, client.Close)
 			o.S3 = client.Open
 		}
@@ -143,12 +154,22 @@ func (r *remote) host(address string, o *RemoteOptions) (host, error) {
 		return nil, err
 	}
 	if o.Client == nil {
-		own := http.DefaultTransport.(*http.Transport).Clone()
-		own.MaxIdleConnsPerHost = o.Connections
+		own := o.transport()
 		r.ended = append(r.ended, own.CloseIdleConnections)
 		o.Client = &http.Client{Transport: own}
 	}
 	return web{base, o.Client}, nil
+}
+
+// transport returns a transport for hosts over HTTP.
+func (o *RemoteOptions) transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = o.Connections
+	if o.Public {
+		dialer := &net.Dialer{Timeout: o.Timeout, ControlContext: bucket.PublicOnly}
+		t.DialContext, t.Proxy = dialer.DialContext, nil // a proxy would connect to any address
+	}
+	return t
 }
 
 func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, Mix, error) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
@@ -488,4 +489,28 @@ func ExampleOpenURL() {
 	_, err := OpenURL(context.Background(), []string{"data.example.org/corpus"}, wire.Hash{}, RemoteOptions{Options: Options{SequenceTokens: 512}})
 	fmt.Println(err)
 	// Output: address of the data "data.example.org/corpus": want https://host/directory
+}
+
+// An address from a specification does not direct requests to the private network of the machine
+// that reads it: not by a name, not by a redirect, and not through a proxy.
+func TestForeignAddressesArePublic(t *testing.T) {
+	asked := 0
+	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer private.Close()
+	for _, address := range []string{private.URL + "/set", strings.Replace(private.URL, "127.0.0.1", "localhost", 1) + "/set"} {
+		set, err := OpenURL(t.Context(), []string{address}, wire.Hash{1}, RemoteOptions{Public: true, Attempts: 1})
+		if err == nil {
+			set.Close()
+			t.Errorf("%s: opened", address)
+		}
+		if !errors.Is(err, bucket.ErrForbidden) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if asked != 0 {
+		t.Errorf("a private host was asked %d times", asked)
+	}
+	if o := (RemoteOptions{Public: true}); o.transport().Proxy != nil {
+		t.Error("a proxy is used, which connects to any address")
+	}
 }

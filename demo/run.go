@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
@@ -70,7 +71,7 @@ func Run(ctx context.Context, o Options) (s Summary, err error) {
 		d.say("the run kept in %s has finished; for another one choose another directory, or remove this one", dir.path)
 		return *dir.summary, nil
 	}
-	if d.trainer, err = trainer.New(ctx, dir.spec, dir.file("data"), runtime.GOMAXPROCS(0), measureMax); err != nil {
+	if d.trainer, err = trainer.New(ctx, dir.spec, data.Place{Location: dir.file("data")}, runtime.GOMAXPROCS(0), measureMax); err != nil {
 		return s, err
 	}
 	defer d.trainer.Close()

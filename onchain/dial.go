@@ -162,14 +162,23 @@ func Submit(ctx context.Context, l ledger.Ledger, body host.Body) error {
 }
 
 // AllLoopback reports whether all endpoints are on this machine.
-func AllLoopback(endpoints []string) bool {
+func AllLoopback(endpoints []string) bool { return all(endpoints, netip.Addr.IsLoopback) }
+
+// allPrivate reports whether all endpoints are on this machine or in a private network.
+func allPrivate(endpoints []string) bool {
+	return all(endpoints, func(ip netip.Addr) bool { return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() })
+}
+
+// all reports whether all endpoints are at addresses that is accepts. A name other than localhost
+// is not.
+func all(endpoints []string, is func(netip.Addr) bool) bool {
 	for _, e := range endpoints {
 		u, err := url.Parse(e)
 		if err != nil {
 			return false
 		}
 		host := u.Hostname()
-		if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !is(ip)) {
 			return false
 		}
 	}

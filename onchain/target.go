@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/wire"
@@ -145,15 +146,17 @@ func URL(host string) (string, error) {
 }
 
 // DataOf returns where the data is: as flag says, else as the ticket does, else as the
-// specification does.
-func (t Target) DataOf(flag string, on Run) (string, error) {
+// specification does. What the user did not say must be on the public internet, unless the chain is
+// in a private network too.
+func (t Target) DataOf(flag string, on Run, endpoints []string) (data.Place, error) {
+	public := !allPrivate(endpoints)
 	switch {
 	case flag != "":
-		return flag, nil
+		return data.Place{Location: flag}, nil
 	case t.Ticket != nil && t.Ticket.Data != "":
-		return t.Ticket.Data, nil
+		return data.Place{Location: t.Ticket.Data, Public: public}, nil
 	case on.Spec.Data.Location != "":
-		return on.Spec.Data.Location, nil
+		return data.Place{Location: on.Spec.Data.Location, Public: public}, nil
 	}
-	return "", fmt.Errorf("run %q does not name a location of its data, manifest %s: name yours with --data DIR", on.Spec.Name, on.Spec.Data.Manifest)
+	return data.Place{}, fmt.Errorf("run %q does not name a location of its data, manifest %s: name yours with --data DIR", on.Spec.Name, on.Spec.Data.Manifest)
 }

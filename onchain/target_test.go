@@ -116,3 +116,21 @@ func FuzzParseTicket(f *testing.F) {
 }
 
 // A ticket leads to its run, and to no other that answers in its place.
+
+// What a stranger says of the data must be public, unless its chain is in a private network too.
+func TestDataOfAStrangerIsPublic(t *testing.T) {
+	var on Run
+	on.Spec.Data.Location = "https://data.example.org/set"
+	for _, c := range []struct {
+		flag, endpoint string
+		public         bool
+	}{
+		{"", "https://chain.example.org:443", true}, {"", "http://203.0.113.5:7370", true}, {"http://10.0.0.5/set", "https://chain.example.org:443", false},
+		{"", "http://127.0.0.1:7370", false}, {"", "http://localhost:7370", false}, {"", "http://192.168.1.4:7370", false},
+	} {
+		at, err := (Target{}).DataOf(c.flag, on, []string{c.endpoint})
+		if err != nil || at.Public != c.public {
+			t.Errorf("%+v: %+v, %v", c, at, err)
+		}
+	}
+}

@@ -94,7 +94,7 @@ func (o CheckOptions) Check(ctx context.Context) (r Report, err error) {
 
 // dataToBeHad opens the run's data as New does.
 func (o CheckOptions) dataToBeHad(ctx context.Context, on onchain.Run) error {
-	location, err := o.Target.DataOf(o.Data, on)
+	at, err := o.Target.DataOf(o.Data, on, o.Endpoints)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (o CheckOptions) dataToBeHad(ctx context.Context, on onchain.Run) error {
 	if err != nil {
 		return fmt.Errorf("the run's data.manifest: %w", err)
 	}
-	set, err := trainer.OpenData(ctx, location, manifest, data.Options{SequenceTokens: uint32(on.Spec.Data.Sequence), Seed: on.Spec.DataSeed(), First: on.Spec.First()})
+	set, err := trainer.OpenData(ctx, at, manifest, data.Options{SequenceTokens: uint32(on.Spec.Data.Sequence), Seed: on.Spec.DataSeed(), First: on.Spec.First()})
 	if err != nil {
 		return fmt.Errorf("data: %w", err)
 	}

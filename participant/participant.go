@@ -127,10 +127,11 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	if err := errors.Join(p.Mining.check(on.Spec), p.bring(ctx, client), p.admitted(ctx, client, on)); err != nil {
 		return nil, err
 	}
-	if p.Data, err = p.Target.DataOf(p.Data, on); err != nil {
+	at, err := p.Target.DataOf(p.Data, on, p.Endpoints)
+	if err != nil {
 		return nil, err
 	}
-	t, err := trainer.New(ctx, on.Spec, p.Data, p.Workers, p.HeldOut)
+	t, err := trainer.New(ctx, on.Spec, at, p.Workers, p.HeldOut)
 	if err != nil {
 		return nil, err
 	}

@@ -80,10 +80,11 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	case s.Config().Validators == 0:
 		return nil, fmt.Errorf("run %q has no seats for validators (scores.validators in its specification)", o.Target.Run)
 	}
-	if o.Data, err = o.Target.DataOf(o.Data, on); err != nil {
+	at, err := o.Target.DataOf(o.Data, on, o.Endpoints)
+	if err != nil {
 		return nil, err
 	}
-	if v.trainer, err = trainer.New(ctx, on.Spec, o.Data, o.Workers, 0); err != nil {
+	if v.trainer, err = trainer.New(ctx, on.Spec, at, o.Workers, 0); err != nil {
 		return nil, err
 	}
 	if v.trainer.From, err = trainer.FindOrigin(on.Spec, o.From, nil); err != nil {

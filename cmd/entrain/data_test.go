@@ -71,7 +71,7 @@ func TestDataIsOpenedWhereverItIs(t *testing.T) {
 	host := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer host.Close()
 	for _, location := range []string{filepath.Join(dir, "set"), host.URL + "/set", host.URL + "/none " + host.URL + "/set/"} {
-		set, err := trainer.OpenData(t.Context(), location, hash, data.Options{SequenceTokens: 30})
+		set, err := trainer.OpenData(t.Context(), data.Place{Location: location}, hash, data.Options{SequenceTokens: 30})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestDataIsServedUntilTheCommandEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := trainer.OpenData(t.Context(), strings.TrimSpace(address), hash, data.Options{SequenceTokens: 30})
+	set, err := trainer.OpenData(t.Context(), data.Place{Location: strings.TrimSpace(address)}, hash, data.Options{SequenceTokens: 30})
 	if err != nil {
 		t.Fatal(err)
 	}

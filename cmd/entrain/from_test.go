@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/model"
@@ -274,7 +275,7 @@ func TestWhatDoesNotFitACheckpointIsRefused(t *testing.T) {
 		}
 	}
 	s1.Data.Manifest = mustManifest(t, bytesData)
-	if _, err := trainer.New(t.Context(), s1, bytesData, 1, 0); err == nil || !strings.Contains(err.Error(), "tokenizer") {
+	if _, err := trainer.New(t.Context(), s1, data.Place{Location: bytesData}, 1, 0); err == nil || !strings.Contains(err.Error(), "tokenizer") {
 		t.Errorf("a member with data of another tokenizer: %v", err)
 	}
 }

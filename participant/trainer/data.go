@@ -2,16 +2,23 @@ package trainer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
+	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // OpenData opens a data set in a directory, or at space-separated addresses of hosts and buckets.
-func OpenData(ctx context.Context, location string, manifest wire.Hash, o data.Options) (*data.Set, error) {
-	if data.IsURL(location) {
-		return data.OpenURL(ctx, strings.Fields(location), manifest, data.RemoteOptions{Options: o})
+func OpenData(ctx context.Context, at data.Place, manifest wire.Hash, o data.Options) (*data.Set, error) {
+	if data.IsURL(at.Location) {
+		set, err := data.OpenURL(ctx, strings.Fields(at.Location), manifest, data.RemoteOptions{Options: o, Public: at.Public})
+		if errors.Is(err, bucket.ErrForbidden) {
+			err = fmt.Errorf("%w; if this address is one that you trust, name it with --data", err)
+		}
+		return set, err
 	}
-	return data.Open(ctx, location, manifest, o)
+	return data.Open(ctx, at.Location, manifest, o)
 }

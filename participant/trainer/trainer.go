@@ -32,7 +32,7 @@ type Trainer struct {
 // New opens the run's data in dir, or at the addresses that dir lists, and allocates what training
 // takes. A measurement of the held-out loss reads at most heldOutMost sequences. The trainer must
 // be closed.
-func New(ctx context.Context, s spec.Spec, dir string, workers int, heldOutMost uint64) (*Trainer, error) {
+func New(ctx context.Context, s spec.Spec, at data.Place, workers int, heldOutMost uint64) (*Trainer, error) {
 	manifest, err := wire.ParseHash(s.Data.Manifest)
 	if err != nil {
 		return nil, fmt.Errorf("the run's data.manifest %q: %w", s.Data.Manifest, err)
@@ -41,7 +41,7 @@ func New(ctx context.Context, s spec.Spec, dir string, workers int, heldOutMost 
 	if t.Model, err = s.Llama(); err != nil {
 		return nil, err
 	}
-	t.Set, err = OpenData(ctx, dir, manifest, data.Options{SequenceTokens: uint32(s.Data.Sequence), Seed: s.DataSeed(), First: s.First()})
+	t.Set, err = OpenData(ctx, at, manifest, data.Options{SequenceTokens: uint32(s.Data.Sequence), Seed: s.DataSeed(), First: s.First()})
 	if err != nil {
 		return nil, err
 	}
