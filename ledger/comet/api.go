@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,9 +16,10 @@ import (
 
 // Limits of the API. They apply to each replica and are not part of consensus.
 const (
-	watchersMax   = 4096             // open streams; each costs a goroutine and a connection
+	connsMax      = 8192             // connections at most: see connsOf
+	watchersPart  = 2                // of the connections, the part that may be open streams
+	addrPart      = 4                // of both, the part that one address may have
 	submittersMax = 1024             // requests that wait for a block
-	connsMax      = 2 * watchersMax  // connections
 	headerMax     = 16 << 10         // bytes of a request's header
 	txsPerSecond  = 500              // submissions from one address, enough for hundreds of members
 	txsBurst      = 2 * txsPerSecond // as many at once
@@ -39,7 +39,8 @@ const (
 type api struct {
 	app       *app
 	pool      cmtmempool.Mempool
-	watchers  semaphore
+	watchers  *places // open streams
+	proxies   proxies
 	waiters   semaphore
 	rates     *rates
 	ending    context.Context // when it is done, streams end
@@ -51,9 +52,10 @@ type api struct {
 
 // serve answers clients until ctx ends, then waits for the answers in progress.
 func serve(ctx context.Context, r *Replica, e *engine) error {
+	conns := connsOf(descriptors())
 	a := &api{
 		app: r.app, pool: e.node.Mempool(), ending: ctx, lights: e.lights, genesis: r.home.genesisBytes, peer: r.PeerAddress(), catchesUp: e.node.ConsensusReactor().WaitSync,
-		watchers: make(semaphore, watchersMax), waiters: make(semaphore, submittersMax), rates: newRates(time.Now),
+		watchers: newPlaces(conns/watchersPart, conns/watchersPart/addrPart), proxies: newProxies(r.home.settings.Proxies), waiters: make(semaphore, submittersMax), rates: newRates(time.Now),
 	}
 	s := &http.Server{
 		Handler:           a.routes(),
@@ -64,7 +66,7 @@ func serve(ctx context.Context, r *Replica, e *engine) error {
 		ErrorLog:          slogLogger(r.log),
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- s.Serve(&limitListener{Listener: r.listener, free: make(semaphore, connsMax)}) }()
+	go func() { failed <- s.Serve(&limitListener{r.listener, newPlaces(conns, conns/addrPart), a.proxies}) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve clients at %s: %w", r.Endpoint(), err)
@@ -124,7 +126,7 @@ func (a *api) status(w http.ResponseWriter, _ *http.Request) {
 		s.Runs = []string{}
 	}
 	s.Chain, s.Height, s.TimeMs, s.Version, s.BlockMs = a.app.genesis.Chain, height, timeMs, appVersion, a.app.blockMs
-	s.Watchers, s.Current = len(a.watchers), a.current()
+	s.Watchers, s.Current = a.watchers.count(), a.current()
 	reply(w, http.StatusOK, s)
 }
 
@@ -215,11 +217,12 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	if _, ok := a.view(w, r); !ok {
 		return
 	}
-	if !a.watchers.take() {
-		fail(w, http.StatusServiceUnavailable, "all %d streams are in use, try another replica", watchersMax)
+	from := a.proxies.bounded(a.proxies.client(r))
+	if !a.watchers.take(from) {
+		fail(w, http.StatusServiceUnavailable, "all %d streams, or the %d for one address, are in use: try another replica", a.watchers.all, a.watchers.each)
 		return
 	}
-	defer a.watchers.give()
+	defer a.watchers.give(from)
 	w.Header().Set("Content-Type", octets)
 	patient(w)
 	control := http.NewResponseController(w)
@@ -283,13 +286,4 @@ type problem struct {
 
 func fail(w http.ResponseWriter, status int, format string, args ...any) {
 	reply(w, status, problem{Error: fmt.Sprintf(format, args...)})
-}
-
-// remote returns the client's address without its port.
-func remote(r *http.Request) string {
-	h, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return h
 }

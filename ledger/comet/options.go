@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -60,6 +61,7 @@ type settings struct {
 	Public         string   `json:"public,omitempty"`
 	Peers          []string `json:"peers"`
 	Sync           []string `json:"sync,omitempty"`
+	Proxies        []string `json:"proxies,omitempty"` // web servers that say who asks
 	BlockMs        uint64   `json:"block_ms"`
 	KeepBlocks     uint64   `json:"keep_blocks"`
 	SnapshotBlocks uint64   `json:"snapshot_blocks"`
@@ -99,6 +101,11 @@ func (o Options) settings() settings {
 
 func (s settings) check() error {
 	var faults []error
+	for _, p := range s.Proxies {
+		if _, err := netip.ParseAddr(p); err != nil {
+			faults = append(faults, fmt.Errorf("proxies: %q is not an IP address such as 127.0.0.1", p))
+		}
+	}
 	for _, a := range []struct{ field, addr string }{{"api", s.API}, {"peering", s.Peering}} {
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
 			faults = append(faults, fmt.Errorf("%s: %q is no host:port: %w", a.field, a.addr, err))

@@ -24,8 +24,8 @@ type Receipt struct {
 
 // submit takes a transaction and answers when it is in a block or refused, or after inclusionWait.
 func (a *api) submit(w http.ResponseWriter, r *http.Request) {
-	if !a.rates.allow(remote(r)) {
-		fail(w, http.StatusTooManyRequests, "more than %d transactions a second from %s", txsPerSecond, remote(r))
+	if from := a.proxies.client(r); !a.rates.allow(from) {
+		fail(w, http.StatusTooManyRequests, "more than %d transactions a second from %s", txsPerSecond, from)
 		return
 	}
 	if !a.waiters.take() {
