@@ -164,8 +164,8 @@ func Submit(ctx context.Context, l ledger.Ledger, body host.Body) error {
 // AllLoopback reports whether all endpoints are on this machine.
 func AllLoopback(endpoints []string) bool { return all(endpoints, netip.Addr.IsLoopback) }
 
-// allPrivate reports whether all endpoints are on this machine or in a private network.
-func allPrivate(endpoints []string) bool {
+// AllPrivate reports whether all endpoints are on this machine or in a private network.
+func AllPrivate(endpoints []string) bool {
 	return all(endpoints, func(ip netip.Addr) bool { return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() })
 }
 

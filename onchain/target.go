@@ -149,7 +149,7 @@ func URL(host string) (string, error) {
 // specification does. What the user did not say must be on the public internet, unless the chain is
 // in a private network too.
 func (t Target) DataOf(flag string, on Run, endpoints []string) (data.Place, error) {
-	public := !allPrivate(endpoints)
+	public := !AllPrivate(endpoints)
 	switch {
 	case flag != "":
 		return data.Place{Location: flag}, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p/lp2p"
@@ -37,6 +38,7 @@ func (r *Reaching) options(o *lp2p.Options, endpoints []string, model uint64) (e
 		return err
 	}
 	o.Relays, o.PublicIP = r.Relays, r.PublicIP
+	o.PublicOnly = !onchain.AllPrivate(endpoints) && !r.private()
 	if r.PublicIP != "" {
 		o.Reach = lp2p.ReachPublic
 	}
@@ -44,6 +46,15 @@ func (r *Reaching) options(o *lp2p.Options, endpoints []string, model uint64) (e
 		o.Relay = &lp2p.RelayLimits{CircuitBytes: circuitBytes(model)}
 	}
 	return nil
+}
+
+// private reports whether the user named a private address to listen on, so that peers in the same
+// private network are dialed.
+func (r *Reaching) private() bool {
+	return slices.ContainsFunc(r.Listen, func(s string) bool {
+		at, err := netip.ParseAddrPort(s)
+		return err == nil && (at.Addr().IsPrivate() || at.Addr().IsLoopback() || at.Addr().IsLinkLocalUnicast())
+	})
 }
 
 // circuitBytes returns what one circuit may carry: the model twice, so that a newcomer gets it in

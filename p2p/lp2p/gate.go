@@ -8,6 +8,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
@@ -17,6 +18,10 @@ import (
 // Blacklist. (QUIC has no pre-shared keys, which would be simpler.)
 type gate struct {
 	open bool
+	// publicOnly forbids dialing addresses that are not on the public internet, except those of
+	// named, which the user named.
+	publicOnly bool
+	named      map[peer.ID]bool
 
 	peersMu  sync.Mutex // guards what follows
 	allowed  map[key.Public]bool
@@ -24,7 +29,7 @@ type gate struct {
 }
 
 func newGate(open bool) *gate {
-	return &gate{open: open, allowed: make(map[key.Public]bool)}
+	return &gate{open: open, named: make(map[peer.ID]bool), allowed: make(map[key.Public]bool)}
 }
 
 func (g *gate) allow(ks ...key.Public) {
@@ -83,8 +88,12 @@ func (g *gate) Contains(id peer.ID) bool {
 // InterceptPeerDial allows dialing by key.
 func (g *gate) InterceptPeerDial(id peer.ID) bool { return g.allowsID(id) }
 
-// InterceptAddrDial allows every address of an allowed peer.
-func (g *gate) InterceptAddrDial(peer.ID, ma.Multiaddr) bool { return true }
+// InterceptAddrDial allows the addresses of an allowed peer. They are the peer's word: with
+// publicOnly it cannot direct connections to hosts that only this machine reaches. A way through a
+// relay is allowed, as the relay's own addresses are looked at when it is dialed.
+func (g *gate) InterceptAddrDial(id peer.ID, a ma.Multiaddr) bool {
+	return !g.publicOnly || g.named[id] || viaRelay(a) || manet.IsPublicAddr(a)
+}
 
 // InterceptAccept allows every address: the peer's key shows only after the handshake.
 func (g *gate) InterceptAccept(network.ConnMultiaddrs) bool { return true }

@@ -108,6 +108,7 @@ func parseRelays(relays []string, g *gate) ([]peer.AddrInfo, error) {
 			return nil, fmt.Errorf("relay %q: %w", s, err)
 		}
 		g.allow(k)
+		g.named[info.ID] = true
 		infos = append(infos, *info)
 	}
 	return infos, nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	ma "github.com/multiformats/go-multiaddr"
 	"github.com/multiformats/go-varint"
 
 	"github.com/entrain-network/entrain/p2p"
@@ -316,4 +318,69 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%x parses but re-encodes as %x", b, again)
 		}
 	})
+}
+
+// A member announces addresses in the private network of who dials it. Nobody connects to them
+// unless the run is in a private network, or the user named the address.
+func TestPrivateAddressesAreNotDialed(t *testing.T) {
+	victim, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer victim.Close()
+	asked := make(chan struct{}, 8)
+	go func() {
+		for {
+			c, err := victim.Accept()
+			if err != nil {
+				return
+			}
+			asked <- struct{}{}
+			c.Close()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(victim.Addr().String())
+	liar := p2p.Peer{Key: secret(2).Public(), Addrs: []string{"/ip4/127.0.0.1/tcp/" + port, "/dns4/localhost/tcp/" + port}}
+
+	open := begin(t, 1, nil)
+	open.Connect([]p2p.Peer{liar})
+	<-asked // it can be
+
+	careful := begin(t, 3, func(o *Options) { o.PublicOnly = true })
+	open.Close()
+	for len(asked) > 0 {
+		<-asked
+	}
+	id, err := peerID(liar.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	careful.Connect([]p2p.Peer{liar})
+	for _, a := range liar.Addrs {
+		at, err := parseAddr(a, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := careful.host.Connect(t.Context(), peer.AddrInfo{ID: id, Addrs: []ma.Multiaddr{at}}); err == nil {
+			t.Errorf("%s: connected", a)
+		}
+	}
+	if len(asked) > 0 {
+		t.Error("a private address was dialed")
+	}
+	for addr, want := range map[string]bool{
+		"/ip4/192.168.1.1/tcp/80": false, "/ip4/169.254.169.254/tcp/80": false, "/ip6/::1/udp/9/quic-v1": false, "/ip6/fd00::1/tcp/80": false,
+		"/ip4/198.13.1.1/tcp/80": true, "/ip4/10.0.0.1/tcp/4001/p2p/" + id.String() + "/p2p-circuit": true,
+	} {
+		a, err := ma.NewMultiaddr(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := careful.gate.InterceptAddrDial(id, a); got != want {
+			t.Errorf("%s may be dialed: %v", addr, got)
+		}
+	}
+	relay := begin(t, 4, nil)
+	guest := begin(t, 5, func(o *Options) { o.PublicOnly, o.Relays = true, relay.Addrs()[:1] })
+	eventually(t, func() bool { return len(guest.host.Network().Peers()) > 0 })
 }

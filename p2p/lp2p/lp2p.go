@@ -78,6 +78,10 @@ type Options struct {
 	// peers that Connect names.
 	Relays []string
 
+	// PublicOnly keeps this participant from dialing addresses of others that are not on the public
+	// internet. Relays may have such addresses.
+	PublicOnly bool
+
 	// Reach reports whether others can connect to this participant, if that is known.
 	Reach Reach
 
@@ -157,6 +161,7 @@ func newNetwork(o Options, t times) (*Network, error) {
 		fetches: make(chan struct{}, fetchesMax),
 		times:   t, upload: newBucket(o.Upload),
 	}
+	n.gate.publicOnly = o.PublicOnly
 	n.closing, n.close = context.WithCancelCause(context.Background())
 	relays, err := parseRelays(o.Relays, n.gate)
 	if err != nil {
