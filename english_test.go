@@ -18,7 +18,6 @@ const commentColumnsMax = 100
 // that has become clean is taken off, and no package is added.
 var notYetPlain = []string{
 	".",
-	"cmd/entrain",
 	"merkle/parallel/internal/gen",
 	"tests/browser",
 	"tests/emulator",

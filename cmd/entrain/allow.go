@@ -27,16 +27,17 @@ func runAllowCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "allow RUN [KEY...]",
 		Short: "Show who may take part in a run, or change it",
-		Long: `Without more, shows whether a run takes anybody or only listed keys, the list, the release of entrain that it
-requires, and which nodes work for whom, until when. RUN@HOST asks a replica at HOST.
+		Long: `Shows who may take part in a run: anyone, or only the keys on its list; the oldest release of
+entrain that may join; and which nodes work for whom, until when.
 
-With KEYs, adds them to the run's list; with --remove, takes them off. A run with a list takes only listed
-keys and nodes that work for them (entrain key delegate). The chain refuses all others, and withdraws members
-who are not listed as if they had left: points and stake stay theirs, and what they trained stays in the
-model. With --anyone the list is kept, but anybody may take part.
+With KEYs, adds them to the run's list; with --remove, removes them. A run with a list accepts only
+listed keys and nodes that work for them (entrain key delegate). The chain refuses all others, and
+withdraws members that are no longer allowed. They keep points and stake, and their results stay in
+the model. --anyone keeps the list but lets anyone take part.
 
---require VERSION names the oldest release of entrain that may join from now on, such as v1.2.0; "any" goes
-back to what the specification says. Members stay. Raise it when the members that you know have upgraded.
+--require VERSION sets the oldest release of entrain that may join from now on, such as v1.2.0;
+"any" returns to the specification's. Members stay. Raise it when the members that you know have
+upgraded.
 
 Only the run's owner may change anything.`,
 		Example: "  entrain run allow my-run\n  entrain run allow my-run@chain.example.org --json | jq .delegations\n" +
@@ -85,7 +86,7 @@ Only the run's owner may change anything.`,
 	}
 	o.flags(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&o.remove, "remove", false, "take the keys off the list")
+	f.BoolVar(&o.remove, "remove", false, "remove the keys from the list")
 	f.BoolVar(&o.anyone, "anyone", false, "let anybody take part from now on")
 	f.StringVar(&o.require, "require", "", "oldest `release` that may join, or \"any\"")
 	jsonFlag(cmd, &o.asJSON)
@@ -130,7 +131,7 @@ func (c console) showAllowed(cmd *cobra.Command, o allowing, target string) erro
 	}
 	fmt.Fprintf(c.out, "run %q takes %s\n", on.Run, takes)
 	if a.Program != "" {
-		fmt.Fprintf(c.out, "whoever joins needs entrain %s or newer\n", a.Program)
+		fmt.Fprintf(c.out, "joining requires entrain %s or newer\n", a.Program)
 	}
 	for _, k := range a.Allowed {
 		fmt.Fprintf(c.out, "listed  %s\n", k)

@@ -17,19 +17,19 @@ func auditCommand(c console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "audit RUN | RUN@HOST | TICKET",
-		Short: "Compute what members did again, and compare hash for hash",
-		Long: `Takes what members of a run committed to in a round, and computes it again: from the parameters that the run
-had agreed on, the optimizer state that the member had committed to before, and the sequences that the
-round's seed gave it. Shows each hash that was claimed and what comes out. Nothing has to be believed but
-the chain; parameters and states come from the members, and each of their bytes is checked.
+		Short: "Recompute members' results and compare the hashes",
+		Long: `Recomputes what members of a run committed to in a round, from the agreed parameters, the member's
+earlier committed optimizer state, and the sequences that the round's seed assigned. It shows each
+claimed hash with the computed one. Only the chain has to be trusted: parameters and states come
+from the members, and every byte is checked.
 
-Members serve what an audit takes until checks of the round are drawn, which is a round or two later, and
-longer where one is; in a run that has nothing checked they need not. --watch goes along with a run and
-audits one result after another, drawn at random, until Ctrl-C. With --archive it also keeps what an audit of
-any result of those rounds takes; without --watch, --archive audits from there instead of asking members.
+Members serve what an audit needs until the round's checks are drawn, a round or two later, and
+longer while a check is open; in a run without checks they need not. --watch follows the run and
+audits results at random until Ctrl-C. With --archive it also stores what later audits of those
+rounds need. Without --watch, --archive audits from the archive instead of asking members.
 
-The exit status is 0 if all that was audited is right, 1 if something is not, and 2 if nothing could be
-audited, with the reason.`,
+The exit status is 0 if everything audited is right, 1 if something is wrong, and 2 if nothing could
+be audited.`,
 		Example: "  entrain audit my-run\n  entrain audit my-run --round 120 --member 3 --json\n" +
 			"  entrain audit my-run@203.0.113.5 --watch --data ./corpus\n" +
 			"  entrain audit my-run --watch --archive ./rounds\n  entrain audit my-run --archive ./rounds --round 120",

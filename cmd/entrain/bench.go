@@ -15,12 +15,12 @@ func benchCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [PRESET]",
 		Short: "Measure how fast this machine trains",
-		Long: `Measures what this machine can do at most, in multiply-adds and in bytes of memory a second, and what
-entrain makes of it: matrix products and training steps as shares of that peak, the compression and
-the application of updates, and the hash of parameters. All with one thread and with all.
+		Long: `Measures this machine's peak, in multiply-adds and bytes of memory a second, and how much of it
+entrain reaches with one thread and with all: matrix products, training steps, compressing and
+applying updates, and hashing parameters.
 
-What is compared is measured in turn, round after round, and the medians are shown. Let nothing else
-run meanwhile. It takes a few minutes; --quick takes less than one, and leaves out the larger models.
+Measurements alternate, round after round, and medians are shown. Run nothing else meanwhile. It
+takes a few minutes; --quick takes less than one and omits the larger models.
 
 With a PRESET (nano, 10m, 50m, 124m, 350m, 1b) it measures only forward, backward and AdamW of that model on
 a batch of random tokens, and how much memory that takes.`,

@@ -23,14 +23,14 @@ func bucketCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bucket DIR [NAME...]",
 		Short: "Serve S3 buckets from this machine, until Ctrl-C",
-		Long: `Serves S3 buckets until Ctrl-C, for runs that exchange by buckets: there every miner has an S3 bucket, at a
-provider or from this command. The objects are files below DIR. It makes each bucket NAME that does not exist,
-and writes to DIR the files NAME.write and NAME.read, as entrain join takes them: where the bucket is, with
-credentials that can write and with those that can only read. All follow from a secret that it makes in
-DIR/secret.
+		Long: `Serves S3 buckets until Ctrl-C, for runs that exchange by buckets, in which every miner needs a
+bucket from a provider or from this command. Objects are files below DIR. It creates each bucket
+NAME if it does not exist, and writes to DIR the files NAME.write and NAME.read for entrain join:
+the bucket's location with credentials that can write, and with credentials that can only read. All
+credentials derive from DIR/secret, which it creates.
 
-Others reach the buckets at --public, which is --addr by default. On the internet give a certificate.
-Then test the bucket with entrain join --check.`,
+Others reach the buckets at --public, by default --addr. On the internet, give a certificate. Then
+test the bucket with entrain join --check.`,
 		Example: `  entrain bucket ./buckets mine
   entrain bucket ./buckets mine --addr 0.0.0.0:9000 --tls-cert cert.pem --tls-key key.pem`,
 		Args: func(cmd *cobra.Command, args []string) error {

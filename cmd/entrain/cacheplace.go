@@ -9,7 +9,8 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// cacheBytes is how large the cache may be, unless the environment says otherwise: a model of five billion parameters, or many small ones.
+// cacheBytes is the default limit of the cache: a model of five billion parameters, or many small
+// ones.
 const cacheBytes = 20_000_000_000
 
 // cacheVariable is the environment's word on it.

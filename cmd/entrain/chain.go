@@ -59,8 +59,8 @@ func chainInitCommand(c console) *cobra.Command {
 		Long: `Sets up a directory with the settings, the genesis and the keys of a replica. With --chain-id this founds a
 new chain, of which this replica is the first; with URLs, or with --genesis FILE, it follows an existing one.
 
-A new chain has tokens, all of which there ever are: a thousand million, in the account of your key, which is
-made if there is none. With --allocate they go to others; what is left of --supply is yours.
+The genesis of a new chain makes all its tokens, 1,000,000,000 by default. They belong to your key,
+which is created if there is none. --allocate gives tokens to others; the rest of --supply is yours.
 
 With --replicas N it makes the homes of N replicas that begin the chain together, in the subdirectories
 replica-1 to replica-N: move each to its machine. With --host for each of them they listen on all addresses of
@@ -184,7 +184,8 @@ func (c console) chainFollow(ctx context.Context, f chainFlags, urls []string) e
 	return nil
 }
 
-// founder is who acts for the replicas of a new chain: this user, if there is a key by now; a chain without tokens needs none.
+// founder returns the key that operates the replicas of a new chain: this user's, if there is one.
+// A chain without tokens needs none.
 func (c console) founder(f chainFlags) (key.Public, error) {
 	path, err := c.keyPath(f.keyFile)
 	if err != nil {
@@ -212,8 +213,8 @@ func chainStartCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Run the replica until Ctrl-C",
-		Long: `Runs the replica until Ctrl-C. What is in a block is never lost, not by kill -9 and not by a power cut:
-start it again and it goes on.`,
+		Long: `Runs the replica until Ctrl-C. It never loses what is in a block, even after kill -9 or a power cut;
+the next start continues.`,
 		Example: "  entrain chain start\n  entrain chain start --home ./replica --verbose",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

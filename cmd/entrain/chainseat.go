@@ -27,9 +27,9 @@ add and remove vote, with the weight of all your replicas that have a seat, that
 that a replica lose its own. When more than two thirds of the weight want the same, it is done, two blocks
 later. A vote stands until you vote otherwise.
 
-leave gives up a replica's seat: two blocks later it votes no more, and can be stopped. What is behind it
-stays locked for %d days, in which it can still be shown to have voted twice; the same command then brings it
-back to your account. A candidate's comes back at once.`, host.UnbondMs/(24*3600*1000)),
+leave gives up a replica's seat. Two blocks later it stops voting and can be stopped. Its tokens
+stay locked for %d days, in which a double vote can still be proven; then the same command returns
+them to your account. A candidate's tokens return at once.`, host.UnbondMs/(24*3600*1000)),
 		Example: "  entrain chain seat stake 1000000 --home ./replica\n  entrain chain seat add 3f2a...9c\n" +
 			"  entrain chain seat remove 3f2a...9c --chain https://a.example.org\n  entrain chain seat leave 3f2a...9c",
 		Args:      cobra.ExactArgs(2),

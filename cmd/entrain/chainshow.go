@@ -20,18 +20,18 @@ func chainShowCommand(c console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show [RUN]",
-		Short: "Show who keeps the chain, or all states a run was ever in",
+		Short: "Show a chain's replicas, or all past states of a run",
 		Long: `Shows the chain's replicas: those with a seat, which vote on blocks with the weight shown, candidates, and
 those that have left. The list is proven by their signatures.
 
-Above it stand the addresses of --chain, each followed by #HEIGHT:HASH, the newest header of the chain that
-this machine believes. Whoever gets them from you in a way that nobody can tamper with, and uses them with
---chain, in ENTRAIN_CHAIN or with entrain chain init, cannot be shown another chain. A header is good for five
-days: later, nobody can know from it who keeps the chain by now.
+The first line prints the addresses of --chain with #HEIGHT:HASH, the newest header of the chain
+that this machine trusts. Anyone who gets them from you unaltered, and uses them with --chain,
+ENTRAIN_CHAIN or entrain chain init, cannot be shown another chain. A header is good for five days;
+after that it no longer identifies the chain's replicas.
 
-With RUN, shows each state that the run's coordinator was in: the block's height, its time, and the state's
-hash. A header of today proves the list, even if the blocks were deleted long ago. With --hash it reports
-whether the run was ever in that state, as a log may claim.`,
+With RUN, shows each past state of the run's coordinator: the block's height, its time, and the
+state's hash. A current header proves the list, even if the blocks were deleted long ago. With
+--hash it reports whether the run was ever in that state, as a log may claim.`,
 		Example: "  entrain chain show\n  entrain chain show --chain https://a.example.org --json\n  entrain chain show my-run\n" +
 			"  entrain chain show my-run --hash 91dd0d8f37514e814654eac1371560a85bbe7ce77430b555f209db05bc10c97f",
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: c.completeRuns, SuggestFor: []string{"replicas", "trust", "history"},

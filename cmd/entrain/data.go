@@ -19,7 +19,7 @@ import (
 )
 
 func dataCommand(c console) *cobra.Command {
-	return group("data", "Prepare what a run trains on",
+	return group("data", "Prepare, inspect and publish training data",
 		`A run trains on a data set: shards of tokens with a manifest of hashes. The manifest's hash stands in the
 run's configuration, so every participant trains on the same tokens, wherever it got them from.`,
 		dataPrepareCommand(c), dataShowCommand(c), dataPublishCommand(c))
@@ -41,19 +41,19 @@ func dataPrepareCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prepare -o DIR FILE...",
 		Short: "Make a data set from text, JSONL, parquet or token files",
-		Long: `Makes a data set from files of text, of JSON lines or tables with a text in each, or of tokens. A directory
-stands for the .parquet and .jsonl files in it, as Hugging Face's repositories have them; of those, the
-files of --split are taken where their names tell the split.
+		Long: `Makes a data set from text files, from JSON lines or tables with a text in each row, or from token
+files. A directory means the .parquet and .jsonl files in it, as in Hugging Face's repositories; if
+their names tell the split, only those of --split.
 
 Text becomes tokens by --tokenizer: the 256 byte values ("bytes"), a byte-level BPE from the tokenizer.json
 of a model such as GPT-2 or Llama 3, or one that is learnt from the files first ("train:32000" for 32,000
 tokens). Its definition is kept beside the tokens.
 
-A part is held out: it is never trained on, and the loss on it is what the model is judged by. It is the
-end of each text or token file; of JSON lines and tables a random choice of texts, by their contents.
+A part is held out: it is never trained on, and the loss on it measures the model. It is the end of
+each text or token file, and of JSON lines and tables a random choice of texts, by content.
 
-The result depends on the contents and the order of the files only, so others who prepare the same files
-get the same hash. Interrupted or killed, it goes on where it was when called again.
+The result depends only on the contents and the order of the files, so others who prepare the same
+files get the same hash. If interrupted, call it again to continue.
 
 --mix WEIGHT:SET, given once for each set, makes a directory that stands for several prepared sets of one
 tokenizer, and is used like one. With the weights 3, 1 and 2, of every six sequences in a row three come from

@@ -17,8 +17,8 @@ func dataPublishCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "publish DIR [s3://HOST/BUCKET/PREFIX]",
 		Short: "Offer a data set to members, over HTTP or in an S3 bucket",
-		Long: `Offers a data set or a mix to members. They read the pieces that they need and compare each with the manifest:
-they need not trust whoever stores them.
+		Long: `Offers a data set or a mix to members. They read the pieces that they need and compare each with the
+manifest, so they need not trust the server.
 
 Without an address, serves the set over HTTP until Ctrl-C. A static web server that has the files of the
 directory does the same. Members join with

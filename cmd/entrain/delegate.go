@@ -25,14 +25,15 @@ func keyDelegateCommand(c console) *cobra.Command {
 	var o delegating
 	cmd := &cobra.Command{
 		Use:   "delegate NODE|DELEGATION",
-		Short: "Let another key work for yours in a run, for a while",
-		Long: `Signs a line that lets the key NODE, as entrain key show prints it there, take part in a run for you: it may
-do what you may, and you are paid what it earns. So your own key need not be on the machines that train. It
-signs without a network, and a stolen node key is worth nothing once its time is over.
+		Short: "Let another key work for yours in a run, for a limited time",
+		Long: `Signs a delegation: a line that lets the key NODE (as entrain key show prints it) take part in a run
+for you. NODE may do what you may, and you are paid what it earns, so your own key need not be on
+the machines that train. Signing needs no network, and a stolen node key is worthless once the
+delegation expires.
 
-The node brings the line to the chain: entrain join RUN --delegation LINE. To prolong it while the node
-works, sign another line and bring it with --renew and the node's key. --revoke ends a delegation early: the
-node is withdrawn at once. A line that nobody brought to the chain cannot be revoked; it expires.
+The node submits the line: entrain join RUN --delegation LINE. To prolong it while the node works,
+sign another line and submit it with --renew and the node's key. --revoke ends a delegation early
+and withdraws the node at once. A delegation that was never submitted cannot be revoked; it expires.
 
 A node works for one owner at a time. The owner gets back the tokens that a node stakes from its account.`,
 		Example: "  entrain key delegate 77ab...09 --run my-run --chain-id my-chain --for 24h\n" +
@@ -66,7 +67,7 @@ A node works for one owner at a time. The owner gets back the tokens that a node
 	f.StringVar(&o.run, "run", "", "`name` of the run")
 	f.StringVar(&o.chainID, "chain-id", "", "`name` of the chain")
 	f.DurationVar(&o.last, "for", 24*time.Hour, "how long it lasts, at most 720h")
-	f.BoolVar(&o.renew, "renew", false, "bring a DELEGATION, a line or a file that holds one, to the chain")
+	f.BoolVar(&o.renew, "renew", false, "submit a DELEGATION, a line or a file that holds one, to the chain")
 	f.BoolVar(&o.revoke, "revoke", false, "end the delegation of NODE")
 	cmd.MarkFlagsMutuallyExclusive("renew", "revoke")
 	return cmd

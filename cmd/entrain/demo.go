@@ -76,7 +76,7 @@ everything, and the same command continues from there.`,
 	f.StringVar(&o.Text, "text", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
 	f.StringVar(&o.keep, "keep", "", "`directory` in which to keep everything")
 	f.StringVar(&o.Preset, "preset", o.Preset, "model: nano (1 million parameters), a larger preset, or tiny, for a quick look")
-	f.StringVar(&o.Adversary, "adversary", "", "let the last client cheat in the way of this `kind`")
+	f.StringVar(&o.Adversary, "adversary", "", "let the last client cheat; `kind` is listed above")
 	f.Uint8Var(&o.Verification, "verification", o.Verification, "`percent` of the results that others recompute; with --adversary the default is 25")
 	jsonFlag(cmd, &o.asJSON)
 	windowFlags(cmd, &o.plain, &o.noColor)

@@ -15,7 +15,7 @@ import (
 
 // chainFlag adds --chain.
 func chainFlag(cmd *cobra.Command, to *[]string) {
-	cmd.Flags().StringArrayVar(to, "chain", nil, "`URL` of a replica of the chain, and #HEIGHT:HASH to believe only a chain with this header; may be repeated, the next is asked when one fails (default $ENTRAIN_CHAIN, then "+defaultChain+")")
+	cmd.Flags().StringArrayVar(to, "chain", nil, "`URL` of a replica of the chain, optionally with #HEIGHT:HASH of a trusted header; may be repeated, for when one fails (default $ENTRAIN_CHAIN, then "+defaultChain+")")
 }
 
 // defaultAPI is the address where a replica serves clients by default.

@@ -45,7 +45,7 @@ func dataFlag(cmd *cobra.Command, to *string) {
 
 // fromFlag adds --from.
 func fromFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "from", "", "`checkpoint` that the run goes on from, or state directory with one, or an s3://, hf:// or https:// address")
+	cmd.Flags().StringVar(to, "from", "", "`checkpoint` that the run continues from: a directory, a state directory, or an s3://, hf:// or https:// address")
 	_ = cmd.MarkFlagDirname("from")
 }
 
@@ -63,7 +63,7 @@ func listenFlag(cmd *cobra.Command, to *[]string) {
 // reachFlags adds the flags of how others reach this machine.
 func reachFlags(cmd *cobra.Command, r *participant.Reaching) {
 	listenFlag(cmd, &r.Listen)
-	cmd.Flags().StringVar(&r.PublicIP, "public-ip", "", "`IP` at which others reach the ports of --listen, where it is none of this machine's own: port forwarding, most clouds")
+	cmd.Flags().StringVar(&r.PublicIP, "public-ip", "", "public `IP` that forwards the ports of --listen to this machine, as routers and most clouds do")
 }
 
 // memberFlags adds the flags of how a member reaches others.
@@ -71,7 +71,7 @@ func memberFlags(cmd *cobra.Command, r *participant.Reaching) {
 	reachFlags(cmd, r)
 	f := cmd.Flags()
 	f.StringArrayVar(&r.Relays, "relay", nil, "`multiaddr` of a relay, ending in /p2p/...; may be repeated (default: those found among the run's members, and entrain relay)")
-	f.BoolVar(&r.NoRelay, "no-relay", false, "do not help members who cannot be reached to be; also so with --limit-upload")
+	f.BoolVar(&r.NoRelay, "no-relay", false, "do not relay traffic for members behind NAT; implied by --limit-upload")
 }
 
 // miningFlags adds the flags about a miner's bucket.

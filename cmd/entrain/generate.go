@@ -17,7 +17,7 @@ func generateCommand(c console) *cobra.Command {
 	var from checkpointSource
 	cmd := &cobra.Command{
 		Use:   "generate CHECKPOINT",
-		Short: "Write text with a model",
+		Short: "Generate text with a model",
 		Long: `Continues a prompt with the model of a checkpoint directory, or of a participant's state directory, whose
 newest checkpoint is used. The files are compared with the checkpoint's manifest as they are read.
 

@@ -22,32 +22,30 @@ func joinWith(c console, o *joinOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join RUN | RUN@HOST | TICKET",
 		Short: "Take part in a run",
-		Long: `Takes part in a run until it has finished, or until Ctrl-C or SIGTERM: the first leaves cleanly and loses
-nothing, a second one ends at once. Called again, it goes on from the state directory, or from the peers'
-model, every byte of which is checked against the hash that the chain has agreed on.
+		Long: `Takes part in a run until it finishes, or until Ctrl-C or SIGTERM. The first signal leaves cleanly
+and loses nothing; a second one stops at once. The next call continues from the state directory, or
+from the peers' model, every byte of which is checked against the hash that the chain agreed on.
 
-Before it takes part, it checks the run's specification and data against the chain, and this machine's
-arithmetic against the definition: results must agree with everybody's to the last bit.
+First it checks the run's specification and data against the chain, and this machine's arithmetic:
+results must equal everyone else's to the last bit.
 
-The run is named by its name, with the chain at --chain; as RUN@HOST or RUN@HOST:PORT, HOST being where a
-replica of the chain serves clients; or by a ticket, or a file that holds one (entrain run ticket). With a
-ticket, another chain or another run of that name is refused.
+RUN is a name on the chain of --chain; RUN@HOST or RUN@HOST:PORT, where HOST is a replica of the
+chain; or a ticket or a file that holds one (entrain run ticket). With a ticket, join refuses any
+other chain, and any other run of the same name.
 
-In a run that exchanges by buckets you are a miner, and name an S3 bucket of yours: the location with
-which you write, and the one that others read with, which is announced on the chain. Both are tried before
-you join.
+In a run that exchanges by buckets you are a miner and need an S3 bucket: one location with which
+you write, and one with which others read, which is announced on the chain. join tests both first.
 
-One key takes part in one place. While another process takes part with it, join ends with an error that
-says where. Without its state directory, or with an older backup, it leaves out the round that is open.
+A key takes part in one place. If another process uses it already, join ends with an error that says
+where. Without its state directory, or with an older backup, join leaves out the open round.
 
-With --check it changes nothing and reports whether this machine and this key can take part now, or each
-reason why not, with what to do about it: the run has finished, is paused or full; the stake is missing; the
-key was ejected, and for what; the data or the bucket cannot be read; the model is too large for this
-machine's memory; its clock is off. The exit status is 0 for yes and 1 for no. Without RUN, --check tests
-the bucket alone.
+With --check it changes nothing. It reports whether this machine and this key can take part now, or
+each obstacle and how to remove it: the run is finished, paused or full; stake is missing; the key
+was ejected; the data or the bucket cannot be read; the model needs more memory; the clock is wrong.
+The exit status is 0 for yes and 1 for no. Without RUN, --check tests only the bucket.
 
-A key is made if there is none. No port needs to be open. On a terminal a window shows the run; what
-happens is recorded in the state directory, for entrain watch and for other tools.`,
+join creates a key if there is none. No port needs to be open. On a terminal a window shows the run.
+The state directory records what happens, for entrain watch and other tools.`,
 		Example: `  entrain join my-run --check --data ./corpus
   entrain join my-run --data ./corpus
   entrain join my-run@chain.example.org --data ./corpus --workers 4
@@ -104,7 +102,8 @@ func (o *joinOptions) joinFlags(cmd *cobra.Command) {
 	miningFlags(cmd, &o.Mining)
 }
 
-// machineFlags are what a participation may take of this machine, and what else it looks at in idle time.
+// machineFlags adds the flags that limit the use of this machine, and those for evaluations in idle
+// time.
 func (o *joinOptions) machineFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
 	f.Var((*byteCount)(&o.Memory), "limit-memory", "limit memory to this many `bytes`, such as 8GB; a run that needs more is refused at once (default: what is free)")
@@ -185,8 +184,8 @@ func needTarget(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// confine makes this process keep to its limits of cores and memory. Beyond the latter the garbage collector works as hard as it can; what
-// is in use at once was estimated before.
+// confine makes this process keep to its limits of cores and memory. Beyond the latter the garbage
+// collector works as hard as it can; the estimated need was checked before.
 func (o *joinOptions) confine() {
 	if o.cores > 0 {
 		runtime.GOMAXPROCS(o.cores)

@@ -30,7 +30,7 @@ func (c console) checkJoin(ctx context.Context, o joinOptions) error {
 	case err == nil:
 		check.Key = k.Public()
 		own = check.Key.String()
-	case errors.Is(err, fs.ErrNotExist): // join makes a key, which has done nothing yet, like this one that nobody has
+	case errors.Is(err, fs.ErrNotExist): // join will create a key; use one that nobody has
 		check.Key = key.Public(wire.Sum("entrain/can-join", []byte(o.Target.Run)))
 	default:
 		return err

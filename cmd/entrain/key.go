@@ -17,10 +17,10 @@ import (
 )
 
 func keyCommand(c console) *cobra.Command {
-	return group("key", "Make and show the key that you are known by",
-		`Everyone is known by an Ed25519 key: on the chain, among peers, on the leaderboard. Its file has
-OpenSSH's format. It is looked for, in this order, at --key FILE, at $ENTRAIN_KEY_FILE, and in the
-configuration directory of this user.`,
+	return group("key", "Create and show your key",
+		`An Ed25519 key identifies you on the chain, among peers and on the leaderboard. Its file has
+OpenSSH's format and is looked for, in this order, at --key FILE, at $ENTRAIN_KEY_FILE, and in your
+configuration directory.`,
 		keyNewCommand(c), keyShowCommand(c), keyDelegateCommand(c))
 }
 
@@ -77,7 +77,8 @@ func (c console) ensureKey(path string) (k key.Private, made bool, err error) {
 	return k, true, keyfile.Write(path, k, nil)
 }
 
-// ownKey is the user's key, from the file or where it is if none is said. One that is made is told of.
+// ownKey returns the user's key, from the given file or the default one, and prints a note if it
+// creates the key.
 func (c console) ownKey(file string) (k key.Private, path string, err error) {
 	if path, err = c.keyPath(file); err != nil {
 		return k, "", err
@@ -106,7 +107,7 @@ func keyNewCommand(c console) *cobra.Command {
 	var encrypt bool
 	cmd := &cobra.Command{
 		Use:     "new",
-		Short:   "Make a key",
+		Short:   "Create a key",
 		Long:    "Makes a key and writes its file, which only you can read. A file that exists is never overwritten.",
 		Example: "  entrain key new\n  entrain key new --key ./alice.key --passphrase",
 		Args:    cobra.NoArgs,

@@ -1,13 +1,14 @@
-// Entrain trains one language model on many strangers' machines: the program of every role, a command for each.
+// Entrain trains one language model on many strangers' machines: the program of every role, with a
+// command for each.
 //
 //	entrain demo                       a whole network on this machine, in a few minutes
-//	entrain key, chain, data, run      what it takes to found a run
-//	entrain join, status               taking part, and looking on
-//	entrain generate                   text from a checkpoint
+//	entrain key, chain, data, run      founding a run
+//	entrain join, status               taking part, and watching
+//	entrain model generate             text from a checkpoint
 //
-// Each command is in the file of its name. What join and demo share, the making of a participant out of its parts, is in
-// participant.go. Machine output goes to standard output, words for people to standard error; --json makes the former lines of
-// JSON. Nothing but main reads the environment or ends the process.
+// Each command is in the file of its name. Package participant holds what commands share. Results
+// go to standard output, messages for people to standard error; with --json results are lines of
+// JSON. Only main reads the environment or ends the process.
 package main
 
 import (
@@ -24,7 +25,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for a clean end; from then on signals have their default effect, so that a second one ends at once.
+	// The first signal requests a clean end. From then on signals have their default effect, so a
+	// second one ends the process at once.
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, console{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, places: findPlaces()}, os.Args[1:])
 	interrupted := ctx.Err() != nil
@@ -63,7 +65,7 @@ func advise(err error) error {
 	return err
 }
 
-// places are the directories in which this user's things lie unless a flag says otherwise; empty where the system names none.
+// places are this user's default directories, or "" where the system names none.
 type places struct {
 	config string // keys
 	data   string // state of chains and participants

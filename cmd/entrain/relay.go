@@ -28,19 +28,19 @@ func relayCommand(c console) *cobra.Command {
 	var o relaying
 	cmd := &cobra.Command{
 		Use:   "relay RUN | RUN@HOST | TICKET",
-		Short: "Let a run's members meet who cannot connect to each other",
-		Long: `Serves as a relay for a run, until Ctrl-C. It must run where others can connect to it: with an address of its
-own on the internet, or with --public-ip and a forwarded port. It announces itself on the chain, so that all
-members find it without being told, and serves nobody but them.
+		Short: "Relay traffic for members behind NAT",
+		Long: `Relays traffic for the members of a run until Ctrl-C. It must run where others can connect to it: at
+a public address, or with --public-ip and a forwarded port. It announces itself on the chain, so all
+members find it, and serves only them.
 
-Members behind NATs take a place at it, at which others reach them. Two that have met so try to connect to
-each other directly, by punching a hole; where the NATs do not let them they go on through the relay. It also
-passes on what members gossip. It sees who talks with whom, and none of what they say: that is encrypted
-between the two. Members that can be reached do the same without being asked (join --no-relay); a relay is of
-use where there are none.
+Members behind NATs reserve a place at it, through which others reach them. Two such members then
+try to connect directly by hole punching; if their NATs prevent that, they continue through the
+relay. The relay also passes on gossip. It sees who talks with whom, but not what they say, which is
+encrypted end to end. Reachable members do the same (join --no-relay turns it off), so a relay is
+needed only where there are none.
 
-A circuit is cut after --circuit-bytes or --circuit-time, and made anew by the members. A key is made if
-there is none; a relay needs no tokens and earns nothing.`,
+After --circuit-bytes or --circuit-time a circuit is cut, and the members make a new one. relay
+creates a key if there is none. It needs no tokens and earns nothing.`,
 		Example: "  entrain relay my-run --listen 0.0.0.0:4001\n" +
 			"  entrain relay my-run@chain.example.org --listen 0.0.0.0:4001 --public-ip 203.0.113.7 --key ./relay.key\n" +
 			"  entrain relay my-run.ticket --listen 0.0.0.0:4001 --circuit-bytes 10GB",

@@ -33,7 +33,7 @@ func (c console) object(v any) error {
 	return err
 }
 
-// run is the program: it executes the command that args name and returns when all it started has ended.
+// run executes the command that args name, and returns when everything that it started has ended.
 func run(ctx context.Context, c console, args []string) error {
 	root := newRoot(c)
 	root.SetArgs(args)
@@ -111,10 +111,11 @@ Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 	return root
 }
 
-// errParentEnded is why a command with --with-parent ends: the same as being interrupted, for whoever waits.
+// errParentEnded ends a command with --with-parent, like an interrupt.
 var errParentEnded = fmt.Errorf("standard input closed: %w", context.Canceled)
 
-// untilClosed returns a context that ends when nothing more can come from in. The goroutine that waits for that ends with the process.
+// untilClosed returns a context that ends when in is closed. The goroutine that waits for that ends
+// with the process.
 func untilClosed(ctx context.Context, in io.Reader) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -35,21 +35,20 @@ tokens; none where the chain names who may create runs) and gets it back when th
 --dry-run it creates nothing and asks no chain: it checks the specification, and shows learning rate and
 batch size over the steps and what a member needs.
 
-If data.manifest is left empty, the hash of the data set in data.location (or --data) is filled in. What
-is published, and read by every participant, is then the specification with everything spelled out.
+If data.manifest is empty, the hash of the data set in data.location (or --data) is filled in. The
+published specification, which every participant reads, is the complete one.
 
-With --from the run goes on from the model of a checkpoint instead of a random one: the model's shape, the
-hash of its parameters and that of its tokenizer are filled in, and what the specification says of the model
-must agree. The data must be prepared with the checkpoint's tokenizer. Participants who have the checkpoint
-say so with join --from; the others get the model from them, and check it by its hash. A model from
-elsewhere becomes a checkpoint by entrain import; state directories of join have some already. One at an
-address is fetched into the user's cache, as entrain generate --help says. Only parameters are carried over:
-momenta, learning rate, steps and points begin anew.
+With --from the run continues from a checkpoint's model instead of a random one. The model's shape
+and the hashes of its parameters and its tokenizer are filled in; the specification must not
+contradict them. The data must be prepared with the checkpoint's tokenizer. Participants that have
+the checkpoint name it with join --from; others get the model from them and check its hash. entrain
+model import makes a checkpoint of a model from elsewhere, and state directories of join contain
+some. One at an address is fetched into the user's cache, as entrain model generate --help says.
+Only parameters are carried over: momenta, learning rate, steps and points start fresh.
 
-With --resume as well it takes up the training where the checkpoint's run left off: the learning rate, the
-place in the data and the size of the batch go on, and so does the optimizer of every member who joins with
-the key and the state directory it had. steps counts from the beginning of the first run. Points and stakes
-begin anew.`,
+With --resume it also continues the training of the checkpoint's run: learning rate, position in the
+data, batch size, and the optimizer of every member that joins with its old key and state directory.
+Steps count from the beginning of the first run. Points and stakes start fresh.`,
 		Example: "  entrain run create -f examples/run.toml --dry-run\n  entrain run create -f examples/run.toml\n  entrain run create -f run.toml --from ./checkpoint --data ./corpus\n  entrain run create -f run.toml --from ./state --resume\n  entrain run create -f run.toml --data ./corpus --chain http://203.0.113.5:7370",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return r.create(cmd.Context(), c) },
@@ -170,17 +169,17 @@ func runPauseCommand(c console) *cobra.Command {
 	var resume bool
 	var terms runTerms
 	cmd := &cobra.Command{
-		Use: "pause RUN", Short: "Pause a run, change it in its pause, or end the pause",
+		Use: "pause RUN", Short: "Pause a run, change it while paused, or continue it",
 		Long: `Asks the run to pause. In the middle of an epoch it first drains: it applies the results in flight and makes a
 checkpoint. Members stay, and nothing is lost. With --end a paused run continues, with an epoch that
 begins once enough members are there.
 
-With --rate, --round and the like it changes the pay and the times of a paused run. Points earned so far are
-paid at the old rate, so the treasury must have enough for them. What is not named stays as it is. A lower rate
-or a shorter time is a change for the worse: the pause does not end for a day, in which members can leave
-without a loss.
+With --rate, --round and the like it changes the pay and the times of a paused run; what is not
+named stays. Points earned so far are paid at the old rate, so the treasury must hold enough for
+them. A lower rate or a shorter time is a change for the worse: the pause then lasts at least a day,
+in which members can leave without a loss.
 
-Only the run's owner may.`,
+Only the run's owner may pause it.`,
 		Example: "  entrain run pause my-run\n  entrain run pause my-run --rate 20 --round 5m\n  entrain run pause my-run --end",
 		Args:    needRun, ValidArgsFunction: c.completeRuns, SuggestFor: []string{"resume"},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -188,7 +187,7 @@ Only the run's owner may.`,
 				if err := c.change(cmd.Context(), a, args[0], terms); err != nil {
 					return fmt.Errorf("change run %q: %w", args[0], err)
 				}
-				c.say("changed run %q; it goes on with: entrain run pause %s --end", args[0], args[0])
+				c.say("changed run %q; continue it with: entrain run pause %s --end", args[0], args[0])
 				return nil
 			}
 			body, verb, done := host.ToRun(args[0], coordinator.Pause{}), "pause", "paused; it stops when the epoch has drained"

@@ -23,18 +23,18 @@ func runCloseCommand(c console) *cobra.Command {
 	var refund string
 	cmd := &cobra.Command{
 		Use:   "close RUN",
-		Short: "End a run, and remove it once everybody can be paid",
-		Long: `Ends a run that is not finished: in the middle of an epoch it first drains. A finished run is removed from the
-chain, a day after its end and when its members' stakes are free; say it again then. All stakes, rewards and
-points that were not claimed are paid to members and validators, and the rest of the treasury and the deposit
-to you. If the treasury is too small for all points, each point gets the same part of it.
+		Short: "End a run, and remove it once everyone can be paid",
+		Long: `Ends a run; in the middle of an epoch it first drains. Call it again to remove a finished run from
+the chain, a day after its end and when its members' stakes are free. Removal pays all unclaimed
+stakes, rewards and points to members and validators, and the rest of the treasury and the deposit
+to you. If the treasury is too small, each point gets the same part of it.
 
-A receipt of the run remains (--list), and its name is not used again. The chain itself ends a run in which
-nothing has changed for 30 days, and removes one that has been finished for so long. Only the run's owner may
-do so before.
+A receipt of the run remains (--list), and its name is never used again. The chain itself ends a run
+that has not changed for 30 days, and removes one that has been finished for as long. Only the owner
+may do so earlier.
 
---refund only takes tokens back from the treasury of a run that is paused or finished, as far as nobody has
-earned them: it keeps what it needs for points not paid yet, and for periods of scores not settled.`,
+--refund only takes tokens back from the treasury of a paused or finished run. The treasury keeps
+what it needs for unpaid points and unsettled periods.`,
 		Example: "  entrain run close my-run\n  entrain run close my-run --refund 1000000\n  entrain run close --list",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if list {

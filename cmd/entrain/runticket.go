@@ -18,12 +18,13 @@ func runTicketCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ticket RUN",
 		Short: "Print a line with all a stranger needs to join a run",
-		Long: `Prints a ticket: one line that holds all a stranger needs to join the run, for a mail or a page. In it are
-the chain's name and addresses, the run's name and identity, and where its data is, with its hash. Who joins
-with it is refused if another chain, or another run of the same name, answers at the address.
+		Long: `Prints a ticket: one line with all that a stranger needs to join the run, to put in a mail or on a
+page. It holds the chain's name and addresses, the run's name and identity, and the location and
+hash of its data. entrain join refuses any other chain, and any other run of the same name, at these
+addresses.
 
-A ticket is no secret, and gives no right that others do not have. Given a ticket instead of a run's name,
-this command says what it holds, with --json.`,
+A ticket is not secret and grants nothing. Given a ticket instead of a run's name, with --json, this
+command prints its contents.`,
 		Example: "  entrain run ticket my-run --at chain.example.org\n" +
 			"  entrain run ticket my-run --at https://a.example.org --at 203.0.113.5:7370 --data https://data.example.org/corpus -o my-run.ticket\n" +
 			"  entrain run ticket my-run.ticket --json",

@@ -27,7 +27,7 @@ func scoreCommand(c console) *cobra.Command {
 	var o scoreOptions
 	cmd := &cobra.Command{
 		Use:   "score RUN | RUN@HOST | TICKET",
-		Short: "Show what a run's miners were scored and paid, and why",
+		Short: "Show the scores and pay of a run's miners, and why",
 		Long: `Shows, for a scoring period of a run with validators, the score and the pay of each member, and how
 far each validator agreed with the others. All of it is from the chain, which keeps the period settled
 last, the one being scored, and the running one.

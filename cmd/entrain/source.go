@@ -21,7 +21,7 @@ has it (entrain status), makes it certain that the model is the run's. The cache
 last, 20 GB in all, or as many bytes as ENTRAIN_CACHE_MAX says, such as 100GB; a fetch removes the others.`
 
 func modelCommand(c console) *cobra.Command {
-	return group("model", "Write text with a model, score, import or export it",
+	return group("model", "Generate text with a model, score, import or export it",
 		`A checkpoint is a directory with a model, its tokenizer and a manifest of hashes. entrain join writes them
 into its state directory, in the layout of Hugging Face.`,
 		generateCommand(c), evalCommand(c), importCommand(c), exportCommand(c))

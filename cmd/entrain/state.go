@@ -8,7 +8,8 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// ownState is the directory for what somebody with a key keeps of a run, locked: the one that was asked for, or one below the user's directory for data.
+// ownState returns the locked directory for the state of a key in a run: the given one, or one
+// below the user's directory for data.
 func (c console) ownState(kind, run, asked string, k key.Private) (dir string, unlock func(), err error) {
 	if dir = asked; dir == "" {
 		if c.places.data == "" {

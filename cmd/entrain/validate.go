@@ -26,16 +26,16 @@ func validateCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate RUN | RUN@HOST | TICKET",
 		Short: "Score a run's miners, and be paid for it",
-		Long: `Takes a seat among the validators of a run that exchanges by buckets, and scores its miners until the run has
-finished, or until Ctrl-C: for each window it computes the gradients of some of them again, compares them with
-what they revealed, keeps a moving average of each miner's scores, and tells the chain once a period: first
-the hash of what it will say, then what it says, so that nobody can copy it. Validators are paid for being
-near to what all of them, by stake and trust, agree on.
+		Long: `Takes a validator's seat in a run that exchanges by buckets, and scores miners until the run
+finishes, or until Ctrl-C. For each window it recomputes the gradients of some miners, compares them
+with what they revealed, and updates each miner's average. Once a period it sends its scores to the
+chain: first their hash, then the scores, so that nobody can copy them. Validators are paid for
+being close to the scores that all of them, by stake and trust, agree on.
 
-It needs the run's data, as miners do, and no bucket of its own. --stake is how many tokens it puts up for
-its seat; the lowest stakes make room for higher ones, and are paid back at once. What it has found is kept
-in the state directory, with a line for each evaluation in scores.jsonl; entrain score --state shows it.
-Called again, it goes on from there, also in the middle of a period.`,
+It needs the run's data, as miners do, but no bucket. --stake is the stake for its seat; higher
+stakes replace the lowest, which are returned at once. The state directory holds its findings, with
+a line for each evaluation in scores.jsonl; entrain score --state shows them. The next call
+continues from there, even within a period.`,
 		Example: `  entrain validate my-run --data ./corpus --stake 5000
   entrain validate my-run@chain.example.org --recompute 4 --workers 8
   entrain validate my-run.ticket --json | jq -c 'select(.event == "scored") | {member, score, verdict}'`,
@@ -104,7 +104,8 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	return v.Run(ctx)
 }
 
-// validatorShown returns what prints a validator's events. The ones of every window are for programs only.
+// validatorShown returns functions that print a validator's events. Events of every window are only
+// for programs.
 func (c console) validatorShown(asJSON bool) (func(participant.ValidatorEvent), func(participant.Scored)) {
 	if asJSON {
 		return func(ev participant.ValidatorEvent) { _ = c.object(ev) }, func(line participant.Scored) { _ = c.object(line) }

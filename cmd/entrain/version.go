@@ -31,7 +31,8 @@ func (v versionInfo) commit() string {
 	return v.Commit
 }
 
-// release is the version of a build that does not come from a module proxy or a tagged commit: go build -ldflags "-X main.release=v1.2.0".
+// release is the version of builds that do not come from a module proxy or a tagged commit, set by
+// go build -ldflags "-X main.release=v1.2.0".
 var release string
 
 func version() versionInfo {

@@ -17,16 +17,16 @@ type Judge struct {
 // Judges returns all kinds of lying validators.
 func Judges() []Judge {
 	return []Judge{
-		{Name: "inverse", Tries: "says the opposite of what it found, so that cheats are paid and the honest are not", Say: each(func(_ int, v int16) int16 { return -max(v, -coordinator.ScoreOne) })},
-		{Name: "favour", Tries: "gives the first member all and the others nothing", Say: each(func(i int, _ int16) int16 {
+		{Name: "inverse", Tries: "negates its scores, so that cheats are paid and the honest are not", Say: each(func(_ int, v int16) int16 { return -max(v, -coordinator.ScoreOne) })},
+		{Name: "favour", Tries: "gives the first member the best score and the others the worst", Say: each(func(i int, _ int16) int16 {
 			if i == 0 {
 				return coordinator.ScoreOne
 			}
 			return -coordinator.ScoreOne
 		})},
-		{Name: "same", Tries: "says the same of all, without looking", Say: each(func(int, int16) int16 { return coordinator.ScoreOne / 2 })},
-		{Name: "copy", Tries: "says what was agreed on in the period before, which is public, without looking", Say: repeat},
-		{Name: "silent", Tries: "says nothing of anybody, to be paid for the commitment", Say: func(coordinator.State, uint32, []coordinator.Score) []coordinator.Score { return nil }},
+		{Name: "same", Tries: "gives all members the same score, without evaluating", Say: each(func(int, int16) int16 { return coordinator.ScoreOne / 2 })},
+		{Name: "copy", Tries: "repeats the settled scores of the previous period, without evaluating", Say: repeat},
+		{Name: "silent", Tries: "reveals no scores, to be paid for the commitment", Say: func(coordinator.State, uint32, []coordinator.Score) []coordinator.Score { return nil }},
 	}
 }
 

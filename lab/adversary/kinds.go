@@ -74,29 +74,29 @@ func wrongResult() []coordinator.Offence {
 // trainers cheat in what they commit to.
 func trainers() []Kind {
 	kinds := []Kind{
-		{Name: "free-rider", Tries: "sends the code of a random gradient, to be paid without working", make: wrong(func(m *member) (step, error) {
+		{Name: "free-rider", Tries: "sends the payload of a random gradient, to be paid without working", make: wrong(func(m *member) (step, error) {
 			return m.randomStep(func([]batch.Span) wire.Hash { return m.secretly() }), nil
 		})},
 		{Name: "free-rider-stale", Tries: "works once and sends that result in every round", make: wrong(func(m *member) (step, error) {
 			return m.staleStep(), nil
 		})},
-		{Name: "free-rider-none", Tries: "sends the code that moves nothing", make: wrong(func(m *member) (step, error) {
+		{Name: "free-rider-none", Tries: "sends a payload that changes nothing", make: wrong(func(m *member) (step, error) {
 			return m.emptyStep, nil
 		})},
 		{Name: "copycat", Tries: "commits to the payload of another member of the same round as its own", make: func(m *member) (hooks, error) {
 			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k != m.self }), lies: aboutItself}, nil
 		}},
-		{Name: "wrong-data", Tries: "trains on the same sequences in every round in place of those it was given", make: wrong(func(m *member) (step, error) {
+		{Name: "wrong-data", Tries: "trains on the same sequences in every round instead of its share", make: wrong(func(m *member) (step, error) {
 			return m.favouriteStep, nil
 		})},
-		{Name: "poison", Tries: "trains on data of its own making, which teaches the model to repeat one token", make: wrong((*member).poisonStep)},
-		{Name: "scale", Tries: "makes its gradient a thousand times as large, past the clipping, to outweigh the others", make: wrong(func(m *member) (step, error) {
+		{Name: "poison", Tries: "trains on made-up data that teaches the model to repeat one token", make: wrong((*member).poisonStep)},
+		{Name: "scale", Tries: "multiplies its gradient by a thousand, past the clipping, to outweigh the others", make: wrong(func(m *member) (step, error) {
 			return m.gradientStep(scale)
 		})},
-		{Name: "sign-flip", Tries: "turns its gradient around, to undo what the others learn", make: wrong(func(m *member) (step, error) {
+		{Name: "sign-flip", Tries: "negates its gradient, to undo what the others learn", make: wrong(func(m *member) (step, error) {
 			return m.gradientStep(flip)
 		})},
-		{Name: "bad-hardware", Tries: "means no harm: its memory flips one bit of its optimizer state in every step, its own and those it verifies",
+		{Name: "bad-hardware", Tries: "is not malicious: its memory flips one bit of each optimizer state per step, its own and those it verifies",
 			make: func(m *member) (hooks, error) { return hooks{own: m.flipStep, others: m.flipStep}, nil }},
 		{Name: "sybil", Tries: "is several members at once that share one computation", Gang: 2, make: func(m *member) (hooks, error) {
 			if m.self == m.o.Gang[0] {
@@ -122,15 +122,15 @@ func wrong(s func(*member) (step, error)) func(*member) (hooks, error) {
 // messengers compute correctly and cheat in how they publish it.
 func messengers() []Kind {
 	return []Kind{
-		{Name: "withhold", Tries: "serves its payloads, and keeps back the optimizer states it committed to, so that nobody can recompute its work",
+		{Name: "withhold", Tries: "serves its payloads but withholds the optimizer states it committed to, so that nobody can recompute its work",
 			Offences: []coordinator.Offence{coordinator.NotServing}, make: func(m *member) (hooks, error) {
 				return hooks{commit: m.conceal, hides: func(root wire.Hash) bool { return m.secret[root] }}, nil
 			}},
-		{Name: "equivocate", Tries: "signs two commitments to one share, so that others may not agree on one",
+		{Name: "equivocate", Tries: "signs two commitments to one share, to prevent agreement",
 			Offences: []coordinator.Offence{coordinator.Equivocated}, make: func(m *member) (hooks, error) {
 				return hooks{commit: m.twice}, nil
 			}},
-		{Name: "late", Tries: "publishes its commitments only when the round is over, and asks to be paid all the same",
+		{Name: "late", Tries: "publishes its commitments only after the round, and still expects pay",
 			Offences: []coordinator.Offence{coordinator.Absence}, make: func(m *member) (hooks, error) {
 				return hooks{commit: m.holdBack, see: m.afterwards}, nil
 			}},

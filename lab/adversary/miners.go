@@ -25,29 +25,29 @@ func Miners() []Kind {
 		{Name: "noise", Tries: "seals random numbers as long as honest ones, to be paid without working", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
 			return hooks{own: m.noiseStep(c)}, nil
 		})},
-		{Name: "copy", Tries: "seals what others have revealed so far, put together, as its own", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
+		{Name: "copy", Tries: "seals a mosaic of what others have revealed so far", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
 			a := &album{codec: c, values: make([]byte, c.SealedLen())}
 			return hooks{own: m.copiedStep(c, a), check: a.see}, nil
 		})},
 		{Name: "stale", Tries: "works once and seals that result in every window", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.staleStep()}, nil
 		})},
-		{Name: "half-data", Tries: "trains on the first half of its pages and asks to be paid for all", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+		{Name: "half-data", Tries: "trains on the first half of its share and expects pay for all of it", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.halfStep}, nil
 		})},
-		{Name: "wrong-data", Tries: "trains on the same pages in every window in place of those it was given", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+		{Name: "wrong-data", Tries: "trains on the same sequences in every window instead of its share", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.favouriteStep}, nil
 		})},
-		{Name: "sign-flip", Tries: "computes all it should, and seals the opposite", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+		{Name: "sign-flip", Tries: "computes its share, and seals the negated update", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.sealedStep(Flipped)}, nil
 		})},
-		{Name: "vanish", Tries: "works in four windows and seals noise in the next four, whose reveals it deletes as soon as they are accepted", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
+		{Name: "vanish", Tries: "works for four windows, then seals noise for four and deletes those reveals once they are accepted", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
 			return m.vanishingHooks(c), nil
 		})},
-		{Name: "gradient", Tries: "computes all it should, and seals the gradient, as long as an honest update, for a cosine near 1", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+		{Name: "gradient", Tries: "computes its share, and seals the gradient, scaled to an honest update, for a cosine near 1", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return m.gradientHooks()
 		})},
-		{Name: "scale", Tries: "computes all it should, and seals every value as large as it can be", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+		{Name: "scale", Tries: "computes its share, and seals every value as large as possible", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.sealedStep(Scaled)}, nil
 		})},
 	}

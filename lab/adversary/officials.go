@@ -12,7 +12,7 @@ import (
 // officials cheat as verifiers, tie-breakers or witnesses. Some also train dishonestly.
 func officials() []Kind {
 	return []Kind{
-		{Name: "lazy-verifier", Tries: "passes every result it shall recompute without computing anything",
+		{Name: "lazy-verifier", Tries: "passes every result without recomputing it",
 			Offences: []coordinator.Offence{coordinator.FalsePass},
 			make: func(m *member) (hooks, error) {
 				return hooks{others: m.nothing, lies: aboutOthers, say: m.passEverything}, nil
@@ -22,10 +22,10 @@ func officials() []Kind {
 			make: func(m *member) (hooks, error) {
 				return hooks{others: m.nothing, lies: aboutOthers}, nil
 			}},
-		{Name: "lying-witness", Tries: "names other parameters than it holds whenever it is a witness, so that the others may not agree",
+		{Name: "lying-witness", Tries: "as a witness, reports parameters that it does not hold, to prevent agreement",
 			Offences: []coordinator.Offence{coordinator.Contradiction, coordinator.Absence},
 			make:     func(m *member) (hooks, error) { return hooks{say: m.nameOthers}, nil }},
-		{Name: "colluder", Tries: "sends random gradients, and covers for its fellows as verifier, tie-breaker and witness", Gang: 2,
+		{Name: "colluder", Tries: "sends random gradients, and protects its accomplices as verifier, tie-breaker and witness", Gang: 2,
 			Offences: wrongResult(), Checked: true,
 			make: func(m *member) (hooks, error) {
 				return hooks{own: m.randomStep(m.sharedSecret), say: m.coverUp, lies: aboutItself}, nil
