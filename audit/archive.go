@@ -18,10 +18,10 @@ import (
 
 // An archive is a directory with a file for each round that an audit went along with: see
 // node.ArchivedRound.
-func archiveName(round uint32) string { return fmt.Sprintf("round-%010d.audit", round) }
+func archiveName(round coordinator.Round) string { return fmt.Sprintf("round-%010d.audit", round) }
 
 // readArchived reads a round of an archive; 0 means the newest.
-func readArchived(dir string, run wire.Hash, round uint32) (node.ArchivedRound, uint32, error) {
+func readArchived(dir string, run wire.Hash, round coordinator.Round) (node.ArchivedRound, coordinator.Round, error) {
 	if round == 0 {
 		found, err := filepath.Glob(filepath.Join(dir, "round-*.audit"))
 		if err != nil || len(found) == 0 {
@@ -48,7 +48,7 @@ func readArchived(dir string, run wire.Hash, round uint32) (node.ArchivedRound, 
 
 // keepArchived writes what was gathered of a round to the archive, and removes the oldest rounds
 // beyond most bytes.
-func keepArchived(dir string, state coordinator.State, round uint32, all []*inputs, most int64) error {
+func keepArchived(dir string, state coordinator.State, round coordinator.Round, all []*inputs, most int64) error {
 	a := node.ArchivedRound{State: state, Blobs: map[wire.Hash][]byte{}}
 	for _, in := range all {
 		if in.params == nil || uint64(len(in.params)) > node.ArchiveBlobMax/4 {
@@ -87,7 +87,7 @@ func keepArchived(dir string, state coordinator.State, round uint32, all []*inpu
 }
 
 // commitmentsOf returns a member's commitments to an archived round.
-func commitmentsOf(a *node.ArchivedRound, round, member uint32) (found []coordinator.Signed) {
+func commitmentsOf(a *node.ArchivedRound, round coordinator.Round, member coordinator.Member) (found []coordinator.Signed) {
 	for _, s := range a.Signed {
 		if s.Commitment.Round == round && s.Commitment.Member == member {
 			found = append(found, s)

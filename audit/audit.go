@@ -24,10 +24,10 @@ import (
 type Options struct {
 	Target    onchain.Target
 	Endpoints []string
-	Remember  string // directory of trusted headers: see onchain.DialOptions
-	Round     uint32 // 0: the newest that can be audited
-	Member    string // its number or the beginning of its key; "": all that had a share
-	Data      string // directory or addresses of the data; "": as the specification says
+	Remember  string            // directory of trusted headers: see onchain.DialOptions
+	Round     coordinator.Round // 0: the newest that can be audited
+	Member    string            // its number or the beginning of its key; "": all that had a share
+	Data      string            // directory or addresses of the data; "": as the specification says
 	Workers   int
 	Listen    []string           // addresses for peers
 	Patience  time.Duration      // how long it waits for members to answer
@@ -116,7 +116,7 @@ func Run(ctx context.Context, o Options) (_ Tally, err error) {
 const auditAheadBytes = 1 << 30
 
 // choose returns the round and the members to audit.
-func (a *auditor) choose(s coordinator.State, o Options) (coordinator.Round, []uint32, error) {
+func (a *auditor) choose(s coordinator.State, o Options) (coordinator.RoundState, []coordinator.Member, error) {
 	if o.Round != 0 {
 		r, ok := s.At(o.Round)
 		if !ok {
@@ -138,11 +138,11 @@ func (a *auditor) choose(s coordinator.State, o Options) (coordinator.Round, []u
 			return r, members, err
 		}
 	}
-	return coordinator.Round{}, nil, fmt.Errorf("run %q has no round to audit yet: it is in phase %s, round %d; --watch waits for one", a.run, s.Phase(), s.Round())
+	return coordinator.RoundState{}, nil, fmt.Errorf("run %q has no round to audit yet: it is in phase %s, round %d; --watch waits for one", a.run, s.Phase(), s.Round())
 }
 
 // obstacle returns why a round cannot be audited, or "".
-func obstacle(r coordinator.Round) string {
+func obstacle(r coordinator.RoundState) string {
 	_, agreed := r.Agreed()
 	switch {
 	case !r.Trains():
@@ -156,9 +156,9 @@ func obstacle(r coordinator.Round) string {
 }
 
 // chooseMembers returns the members with a share in a round, or the one that is named.
-func chooseMembers(s coordinator.State, r coordinator.Round, name string) ([]uint32, error) {
+func chooseMembers(s coordinator.State, r coordinator.RoundState, name string) ([]coordinator.Member, error) {
 	list := named(s, name)
-	list = slices.DeleteFunc(list, func(i uint32) bool { return !r.Expected(i) })
+	list = slices.DeleteFunc(list, func(i coordinator.Member) bool { return !r.Expected(i) })
 	switch {
 	case len(list) == 0:
 		return nil, fmt.Errorf("no member %q had a share in round %d; entrain status shows the members", name, r.Number())
@@ -169,7 +169,7 @@ func chooseMembers(s coordinator.State, r coordinator.Round, name string) ([]uin
 }
 
 // FindMember returns the member with a number or with a key that begins with the name.
-func FindMember(s coordinator.State, name string) (uint32, error) {
+func FindMember(s coordinator.State, name string) (coordinator.Member, error) {
 	list := named(s, name)
 	switch {
 	case len(list) == 0 || name == "":
@@ -185,7 +185,7 @@ func FindMember(s coordinator.State, name string) (uint32, error) {
 const memberPrefixMin = 8
 
 // named returns the members that a name may mean: all if it is "".
-func named(s coordinator.State, name string) (list []uint32) {
+func named(s coordinator.State, name string) (list []coordinator.Member) {
 	for i := range s.Count() {
 		if name == "" || name == fmt.Sprint(i) || len(name) >= memberPrefixMin && strings.HasPrefix(s.Key(i).String(), name) {
 			list = append(list, i)
@@ -208,10 +208,10 @@ func (a *auditor) one(ctx context.Context, in *inputs) error {
 
 // watch audits results until ctx ends or the run has finished.
 func (a *auditor) watch(ctx context.Context) (Tally, error) {
-	last := uint32(0)
+	last := coordinator.Round(0)
 	for {
 		s := a.state()
-		var next coordinator.Round
+		var next coordinator.RoundState
 		found := false
 		for number := s.Round(); number > last && !found; number-- {
 			r, ok := s.At(number)
@@ -240,7 +240,7 @@ func (a *auditor) watch(ctx context.Context) (Tally, error) {
 
 // goAlong audits a result of a round, drawn at random, and keeps all of them if there is an
 // archive.
-func (a *auditor) goAlong(ctx context.Context, s coordinator.State, r coordinator.Round) error {
+func (a *auditor) goAlong(ctx context.Context, s coordinator.State, r coordinator.RoundState) error {
 	drawn := drawAccepted(s, r)
 	first := a.gather(ctx, r, drawn)
 	if a.options.Archive != "" {
@@ -278,7 +278,7 @@ func (a *auditor) fromArchive(ctx context.Context) (Tally, error) {
 
 // drawAccepted draws one of the members whose result of a round counts. Nobody can predict the
 // draw, and each is as likely.
-func drawAccepted(s coordinator.State, r coordinator.Round) uint32 {
+func drawAccepted(s coordinator.State, r coordinator.RoundState) coordinator.Member {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	k := binary.LittleEndian.Uint64(b[:]) % uint64(r.AcceptedCount())

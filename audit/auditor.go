@@ -41,7 +41,7 @@ type auditor struct {
 	params     []float32
 
 	archived   *node.ArchivedRound // what is audited, in place of members
-	archivedAt uint32              // its number
+	archivedAt coordinator.Round   // its number
 }
 
 // auditPeersEvery is how often members' addresses are looked up.
@@ -159,7 +159,7 @@ func (a *auditor) close() error {
 }
 
 // others returns the keys of the members to ask, beginning with the audited one.
-func others(s coordinator.State, first uint32) []key.Public {
+func others(s coordinator.State, first coordinator.Member) []key.Public {
 	list := []key.Public{s.Key(first)}
 	for i := range s.Count() {
 		if i != first && s.Status(i).Present() {
@@ -178,7 +178,7 @@ func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 		defer cancel()
 	}
 	last := errors.New("none of them has a result of a round that is open")
-	answered := map[uint32]bool{}
+	answered := map[coordinator.Member]bool{}
 	var first time.Time
 	for {
 		s := a.state()
@@ -219,7 +219,7 @@ func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 const lastOnes = 4 * time.Second
 
 // served reports whether members still keep what belongs to a round.
-func served(s coordinator.State, round uint32) bool {
+func served(s coordinator.State, round coordinator.Round) bool {
 	_, ok := s.At(round)
 	return ok
 }
@@ -232,7 +232,7 @@ const askedMax = 8
 const auditAskEvery = 250 * time.Millisecond
 
 // commitments asks members for one member's commitments to a round, until one has them.
-func (a *auditor) commitments(ctx context.Context, s coordinator.State, round, member uint32) ([]coordinator.Signed, error) {
+func (a *auditor) commitments(ctx context.Context, s coordinator.State, round coordinator.Round, member coordinator.Member) ([]coordinator.Signed, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Patience)
 	defer cancel()
 	if a.archived != nil {
@@ -246,7 +246,7 @@ func (a *auditor) commitments(ctx context.Context, s coordinator.State, round, m
 		var found []coordinator.Signed
 		asked := others(s, member)
 		for _, k := range asked[:min(len(asked), askedMax)] {
-			list, err := a.guest.Commitments(ctx, k, round, []uint32{member})
+			list, err := a.guest.Commitments(ctx, k, round, []coordinator.Member{member})
 			if err != nil {
 				last = err
 				continue
@@ -291,7 +291,7 @@ func (a *auditor) floats(ctx context.Context, root wire.Hash, n int, from []key.
 }
 
 // start fetches the parameters at a round's start.
-func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash, member uint32) ([]float32, error) {
+func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash, member coordinator.Member) ([]float32, error) {
 	if a.paramsRoot == root && a.params != nil {
 		return a.params, nil
 	}
@@ -312,7 +312,7 @@ func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash
 }
 
 // before fetches the optimizer state with which a member began.
-func (a *auditor) before(ctx context.Context, s coordinator.State, prev wire.Hash, member uint32) ([]float32, error) {
+func (a *auditor) before(ctx context.Context, s coordinator.State, prev wire.Hash, member coordinator.Member) ([]float32, error) {
 	n := a.trainer.Engine.StateLen()
 	if fresh := make([]float32, n); prev == merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(fresh))) {
 		return fresh, nil

@@ -26,19 +26,19 @@ const (
 
 // Report is the outcome of auditing one result.
 type Report struct {
-	Run       string  `json:"run"`
-	Chain     string  `json:"chain"`
-	Epoch     uint32  `json:"epoch"`
-	Round     uint32  `json:"round"`
-	Step      uint32  `json:"step"`
-	Member    uint32  `json:"member"`
-	Key       string  `json:"key"`
-	Sequences uint32  `json:"sequences"`
-	Accepted  bool    `json:"accepted"` // the result counts
-	Verdict   string  `json:"verdict"`
-	Reason    string  `json:"reason,omitempty"` // of a verdict other than equal
-	Rows      []Row   `json:"rows"`
-	Seconds   float64 `json:"seconds"`
+	Run       string             `json:"run"`
+	Chain     string             `json:"chain"`
+	Epoch     coordinator.Epoch  `json:"epoch"`
+	Round     coordinator.Round  `json:"round"`
+	Step      coordinator.Step   `json:"step"`
+	Member    coordinator.Member `json:"member"`
+	Key       string             `json:"key"`
+	Sequences uint32             `json:"sequences"`
+	Accepted  bool               `json:"accepted"` // the result counts
+	Verdict   string             `json:"verdict"`
+	Reason    string             `json:"reason,omitempty"` // of a verdict other than equal
+	Rows      []Row              `json:"rows"`
+	Seconds   float64            `json:"seconds"`
 }
 
 // Row is one hash of a commitment.
@@ -63,7 +63,7 @@ func (r *Report) row(what string, claimed, found any) {
 // report has its verdict already.
 type inputs struct {
 	report       Report
-	round        coordinator.Round
+	round        coordinator.RoundState
 	signed       coordinator.Signed
 	commitment   coordinator.Commitment
 	spans        []batch.Span
@@ -71,7 +71,7 @@ type inputs struct {
 }
 
 // gather gets a member's commitment to a round, and what computing it again takes.
-func (a *auditor) gather(ctx context.Context, r coordinator.Round, member uint32) *inputs {
+func (a *auditor) gather(ctx context.Context, r coordinator.RoundState, member coordinator.Member) *inputs {
 	s := a.state()
 	in := &inputs{round: r, spans: r.Share(member), report: Report{
 		Run: a.run, Chain: a.client.ChainID(), Epoch: r.Epoch(), Round: r.Number(), Step: r.Step(), Member: member, Key: s.Key(member).String(),
@@ -116,7 +116,7 @@ func (a *auditor) compute(ctx context.Context, in *inputs) Report {
 	if in.report.Verdict != "" && in.params == nil {
 		return in.report
 	}
-	result, err := a.trainer.Engine.Step(ctx, cpu.Floats(in.params), cpu.Floats(in.prev), in.spans, in.round.Step())
+	result, err := a.trainer.Engine.Step(ctx, cpu.Floats(in.params), cpu.Floats(in.prev), in.spans, uint32(in.round.Step()))
 	if err != nil {
 		return in.give(err, "computing the share", "check the data, and this machine").report
 	}
@@ -146,7 +146,7 @@ func (r *Report) compare(c coordinator.Commitment, result engine.Result, state w
 // chained checks that a member began with the optimizer state of its result of the step before,
 // with a fresh one, or with the one that the run resumes. It adds no row if that is no longer
 // known.
-func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinator.Round, c coordinator.Commitment, report *Report) {
+func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinator.RoundState, c coordinator.Commitment, report *Report) {
 	fresh := merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(make([]float32, a.trainer.Engine.StateLen()))))
 	if c.Prev == fresh {
 		report.row("state before", c.Prev, fresh)
@@ -165,7 +165,7 @@ func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinato
 	}
 	asked := others(s, c.Member)
 	for _, k := range asked[:min(len(asked), askedMax)] {
-		list, err := a.guest.Commitments(ctx, k, before.Number(), []uint32{c.Member})
+		list, err := a.guest.Commitments(ctx, k, before.Number(), []coordinator.Member{c.Member})
 		if err != nil || len(list) == 0 {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -13,7 +14,7 @@ import (
 // the chain records.
 type BlobWant struct {
 	Run    wire.Hash
-	Window uint32
+	Window coordinator.Round
 	Root   wire.Hash // merkle.BlobRoot
 	Bytes  uint64    // its size
 	From   []Source  // whose buckets have it; parts are spread over all of them
@@ -130,7 +131,7 @@ func (c *carrying) get(b BlobWant, first int, w Want, then func([]byte)) {
 // PutBlob publishes a blob: its parts first and then its index, so that a reader who finds the
 // index also finds the parts. The data must not change until the transfer is done, and may be in
 // use for a moment after stop.
-func (e *Exchange) PutBlob(run wire.Hash, window uint32, data []byte, within time.Duration, done func(root wire.Hash, err error)) (stop func()) {
+func (e *Exchange) PutBlob(run wire.Hash, window coordinator.Round, data []byte, within time.Duration, done func(root wire.Hash, err error)) (stop func()) {
 	var roots []wire.Hash
 	var root wire.Hash
 	c := e.carry(within, func(err error) { done(root, err) })

@@ -24,7 +24,7 @@ func head(n Name, body []byte) []byte {
 	b := make([]byte, 0, EnvelopeBytes)
 	b = append(b, magic...)
 	b = wire.AppendHash(b, n.Run)
-	b = wire.AppendU32(b, n.Window)
+	b = wire.AppendU32(b, uint32(n.Window))
 	b = wire.AppendU8(b, uint8(n.Kind))
 	b = append(b, n.Member[:]...)
 	b = wire.AppendHash(b, n.Content)
@@ -52,7 +52,7 @@ func Open(object []byte) (Name, []byte, error) {
 	if string(r.Bytes(len(magic))) != magic {
 		return Name{}, nil, errors.New("it is not an object of this version")
 	}
-	n := Name{Run: r.Hash(), Window: r.U32(), Kind: Kind(r.U8())}
+	n := Name{Run: r.Hash(), Window: coordinator.Round(r.U32()), Kind: Kind(r.U8())}
 	copy(n.Member[:], r.Bytes(len(n.Member)))
 	n.Content = r.Hash()
 	length, digest := r.U64(), r.Hash()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/retry"
@@ -102,7 +103,7 @@ func (e *Exchange) List(l Location, prefix string, max int, within time.Duration
 
 // DeleteBefore removes the member's own objects from old windows. See Writer.DeleteBefore; keep is
 // called away from the loop.
-func (e *Exchange) DeleteBefore(run wire.Hash, window uint32, keep func(Name) bool, within time.Duration, done func(deleted int, err error)) (stop func()) {
+func (e *Exchange) DeleteBefore(run wire.Hash, window coordinator.Round, keep func(Name) bool, within time.Duration, done func(deleted int, err error)) (stop func()) {
 	var n int
 	var err error
 	return e.begin(&operation{
@@ -191,7 +192,7 @@ func (e *Exchange) end(o *operation, then func()) {
 }
 
 // Name returns the name of one of the member's own objects.
-func (e *Exchange) Name(run wire.Hash, window uint32, kind Kind, content wire.Hash) Name {
+func (e *Exchange) Name(run wire.Hash, window coordinator.Round, kind Kind, content wire.Hash) Name {
 	return Name{Run: run, Window: window, Kind: kind, Member: e.writer.Member(), Content: content}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -48,11 +49,11 @@ func parseKind(s string) (Kind, bool) {
 
 // Name identifies an object. Two valid objects with one name have the same content.
 type Name struct {
-	Run     wire.Hash  // coordinator.State.ID
-	Window  uint32     // the round
-	Kind    Kind       // what it is
-	Member  key.Public // its author
-	Content wire.Hash  // what must be in it; see the package comment
+	Run     wire.Hash         // coordinator.State.ID
+	Window  coordinator.Round // the round
+	Kind    Kind              // what it is
+	Member  key.Public        // its author
+	Content wire.Hash         // what must be in it; see the package comment
 }
 
 // Path returns the name as a key in a bucket, below the location's prefix.
@@ -73,7 +74,9 @@ func (n Name) String() string { return n.Path() }
 func RunPrefix(run wire.Hash) string { return run.String() + "/" }
 
 // WindowPrefix returns the common prefix of the paths of all objects of a window.
-func WindowPrefix(run wire.Hash, window uint32) string { return fmt.Sprintf("%s/%010d/", run, window) }
+func WindowPrefix(run wire.Hash, window coordinator.Round) string {
+	return fmt.Sprintf("%s/%010d/", run, window)
+}
 
 // ParseName is the inverse of Path: it accepts only what Path writes.
 func ParseName(path string) (Name, error) {
@@ -108,7 +111,7 @@ func ParseName(path string) (Name, error) {
 func ScoreContent(body []byte) wire.Hash { return wire.Sum(domain, body) }
 
 // parseWindow reads ten digits.
-func parseWindow(s string) (uint32, bool) {
+func parseWindow(s string) (coordinator.Round, bool) {
 	if len(s) != 10 {
 		return 0, false
 	}
@@ -119,5 +122,5 @@ func parseWindow(s string) (uint32, bool) {
 		}
 		v = 10*v + uint64(c-'0')
 	}
-	return uint32(v), v <= 1<<32-1
+	return coordinator.Round(v), v <= 1<<32-1
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -14,7 +15,7 @@ import (
 func keyOf(b byte) key.Private { return key.FromSeed([32]byte{b}) }
 
 // reveal returns the name of a reveal, whose content the package does not check by itself.
-func reveal(b byte, window uint32) bucket.Name {
+func reveal(b byte, window coordinator.Round) bucket.Name {
 	return bucket.Name{Run: wire.Sum("run"), Window: window, Kind: bucket.KindReveal, Member: keyOf(b).Public(), Content: wire.Sum("content", []byte{b})}
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -388,7 +389,7 @@ func TestOldWindowsAreRemoved(t *testing.T) {
 		store := p.store(t, own)
 		w := bucket.NewWriter(store, keyOf(1), bucket.Options{})
 		var kept []string
-		for window := range uint32(6) {
+		for window := range coordinator.Round(6) {
 			n := reveal(1, window)
 			if err := w.Put(t.Context(), n, []byte("x")); err != nil {
 				t.Fatal(err)

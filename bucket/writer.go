@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
@@ -91,7 +92,7 @@ func (w *Writer) same(ctx context.Context, path string, object []byte) bool {
 // DeleteBefore removes the member's own objects of a run from windows before the given one, except
 // those for which keep, if not nil, returns true. It returns the number removed. Other members'
 // objects and unrelated keys stay.
-func (w *Writer) DeleteBefore(ctx context.Context, run wire.Hash, window uint32, keep func(Name) bool) (int, error) {
+func (w *Writer) DeleteBefore(ctx context.Context, run wire.Hash, window coordinator.Round, keep func(Name) bool) (int, error) {
 	deleted, after, prefix := 0, "", RunPrefix(run)
 	last := WindowPrefix(run, window)
 	for {

@@ -41,7 +41,7 @@ func (Prepare) action() {}
 type Position struct {
 	Dispute         uint32
 	Stage           coordinator.Stage
-	Accuser         uint32
+	Accuser         coordinator.Member
 	Level           coordinator.Level
 	Op, Tile, Slice uint32
 	Depth           uint8

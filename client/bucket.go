@@ -19,9 +19,9 @@ import (
 //     that state before the next result (Train.Settle).
 type bucketExchange struct {
 	*Machine
-	round   uint32    // the last one that was revealed
-	running uint32    // being revealed, 0: none
-	id      wire.Hash // of the commitment to it
+	round   coordinator.Round // the last one that was revealed
+	running coordinator.Round // being revealed, 0: none
+	id      wire.Hash         // of the commitment to it
 	at      uint64
 	tries   uint32
 	sent    sent
@@ -29,14 +29,14 @@ type bucketExchange struct {
 
 // sent is the seed of the slice that the own result of a round has sent.
 type sent struct {
-	round uint32
+	round coordinator.Round
 	seed  wire.Hash
 }
 
 // Reveal shows the slice, drawn by Seed, of this member's own result of a round. It ends in
 // Revealed.
 type Reveal struct {
-	Round   uint32
+	Round   coordinator.Round
 	Payload wire.Hash // root of the whole
 	Seed    wire.Hash
 }
@@ -44,7 +44,7 @@ type Reveal struct {
 // Revealed ends a Reveal action. Lost says that the driver no longer has the result: it was made
 // before the driver started, and not kept.
 type Revealed struct {
-	Round uint32
+	Round coordinator.Round
 	OK    bool
 	Lost  bool
 }
@@ -52,7 +52,7 @@ type Revealed struct {
 func (Reveal) action()  {}
 func (Revealed) event() {}
 
-func (m *bucketExchange) seed(round uint32) (wire.Hash, bool) {
+func (m *bucketExchange) seed(round coordinator.Round) (wire.Hash, bool) {
 	r, ok := m.state.At(round)
 	if !ok {
 		return wire.Hash{}, false
@@ -72,7 +72,7 @@ func (m *bucketExchange) admits(c *coordinator.Commitment, id wire.Hash) bool {
 
 // awaited also counts members that left after they committed: a window lasts its time, so there is
 // time to wait for their results.
-func (m *bucketExchange) awaited(r coordinator.Round, member uint32) bool {
+func (m *bucketExchange) awaited(r coordinator.RoundState, member coordinator.Member) bool {
 	if r.Number() == m.state.Round() && m.state.Phase() == coordinator.RoundTrain {
 		return false // nobody needs it yet
 	}
@@ -80,7 +80,7 @@ func (m *bucketExchange) awaited(r coordinator.Round, member uint32) bool {
 	return ok
 }
 
-func (m *bucketExchange) late(round uint32) (string, bool) {
+func (m *bucketExchange) late(round coordinator.Round) (string, bool) {
 	return "the window is over before this member's share was computed: it is too slow for it",
 		round != m.state.Round() || m.state.Phase() != coordinator.RoundTrain
 }
@@ -91,7 +91,7 @@ func (m *bucketExchange) wanted(own *coordinator.Commitment) bool {
 }
 
 // complete is always true: a window never ends early.
-func (*bucketExchange) complete(coordinator.Round) bool { return true }
+func (*bucketExchange) complete(coordinator.RoundState) bool { return true }
 
 // patience doubles three times: each request costs the owner of a bucket money. A member that asks
 // just before the others have revealed must ask again within the window, however short it is.
@@ -109,7 +109,7 @@ func (m *bucketExchange) whom(rs *results) (to key.Public, ok bool) {
 	return to, m.due(&rs.askedAt, m.patience(reAskMs, rs.asks))
 }
 
-func (m *bucketExchange) outdated(agreed uint32) bool { return agreed > m.model.round }
+func (m *bucketExchange) outdated(agreed coordinator.Round) bool { return agreed > m.model.round }
 
 // needed reports whether the last own result is on the ledger and may still be revealed.
 func (m *bucketExchange) needed() bool {
@@ -124,7 +124,7 @@ func (m *bucketExchange) needed() bool {
 
 // prev returns the state that the last own result ended with, whatever became of that result, and
 // the seed of the slice that it has sent: zero if its commitment came too late or it was refused.
-func (m *bucketExchange) prev(uint32) (state, settle wire.Hash) {
+func (m *bucketExchange) prev(coordinator.Step) (state, settle wire.Hash) {
 	own := &m.work.own
 	if state = own.State; own.Round == 0 || own.Run != m.state.ID() || own.Member != m.member.index {
 		state = m.initial()
@@ -145,7 +145,7 @@ func (m *bucketExchange) prev(uint32) (state, settle wire.Hash) {
 }
 
 // continues accepts every state: nobody recomputes it.
-func (*bucketExchange) continues(uint32, *coordinator.Commitment) bool { return true }
+func (*bucketExchange) continues(coordinator.Step, *coordinator.Commitment) bool { return true }
 
 // endings names none: nobody judges by them.
 func (*bucketExchange) endings() ([]Ending, bool) { return nil, true }
@@ -187,7 +187,7 @@ func (m *bucketExchange) revealed(ev Revealed) {
 	}
 	m.round, m.at, m.tries = ev.Round, 0, 0
 	rs := m.find(ev.Round)
-	if rs == nil || !ev.OK || m.member.index >= uint32(len(rs.known)) {
+	if rs == nil || !ev.OK || m.member.index >= coordinator.Member(len(rs.known)) {
 		return
 	}
 	for k := range rs.known[m.member.index] {

@@ -91,7 +91,7 @@ func (p *peer) results() uint32 {
 
 func TestWindowsGoOn(t *testing.T) {
 	net := newNetwork(t, 4, 1, 8, 1, byBuckets)
-	seeds := map[uint32]wire.Hash{}
+	seeds := map[coordinator.Round]wire.Hash{}
 	net.run(60_000, func() bool {
 		for r := net.state.Round(); r > 0 && r+ringRounds > net.state.Round(); r-- {
 			if round, ok := net.state.At(r); ok {
@@ -128,7 +128,7 @@ func TestWindowsGoOn(t *testing.T) {
 func TestALateCommitmentIsNone(t *testing.T) {
 	net := newNetwork(t, 4, 1, 8, 1, byBuckets)
 	late := net.peers[3]
-	var round uint32
+	var round coordinator.Round
 	net.censor = func(m coordinator.Message) bool {
 		c, ok := m.(coordinator.Commit)
 		if !ok || c.Signed.Commitment.Round != 3 || !c.Signed.Verify(late.key.Public()) {

@@ -8,12 +8,15 @@ import (
 )
 
 // A Share names the computation of one member in one round.
-type Share struct{ Round, Member uint32 }
+type Share struct {
+	Round  coordinator.Round
+	Member coordinator.Member
+}
 
 // A Task is a share to be computed again.
 type Task struct {
 	Share
-	Step       uint32
+	Step       coordinator.Step
 	Spans      []batch.Span
 	Commitment coordinator.Commitment
 }
@@ -28,7 +31,8 @@ func (t Task) Case() coordinator.Case {
 // the round: the commitment, and the sequences that were given.
 type openCase struct {
 	Share
-	epoch, step   uint32
+	epoch         coordinator.Epoch
+	step          coordinator.Step
 	share, params wire.Hash
 	spans         []batch.Span // nil: not known
 	signed        coordinator.Signed
@@ -166,7 +170,7 @@ func (m *Machine) askFor(cs *openCase) {
 		m.do(AskSpans{Hash: cs.share, To: to})
 	}
 	if !cs.known {
-		m.do(AskCommitments{Round: cs.Round, Of: []uint32{cs.Member}, To: to})
+		m.do(AskCommitments{Round: cs.Round, Of: []coordinator.Member{cs.Member}, To: to})
 	}
 }
 
@@ -214,7 +218,7 @@ func (m *Machine) decideRetain() {
 		h.Blobs = append(h.Blobs, root)
 	}
 	if m.run.VerificationPercent > 0 {
-		window := uint32(m.run.Overlap) + 2
+		window := coordinator.Round(m.run.Overlap) + 2
 		for number := now - min(now-1, window-1); number <= now && number > 0; number++ {
 			if hash, ok := m.model.at(number); ok {
 				add(hash)
@@ -268,7 +272,7 @@ func (m *Machine) recall(kept []Kept) {
 // all others, which had the parameters at least.
 func (m *Machine) holders(cs *openCase) []key.Public {
 	var out []key.Public
-	first := func(i uint32) {
+	first := func(i coordinator.Member) {
 		if i < m.state.Count() {
 			if k := m.state.Key(i); k != m.cfg.Self {
 				out = append(out, k)

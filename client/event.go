@@ -36,7 +36,7 @@ type Tick struct{}
 // Cases are the shares that the driver kept on Keep.
 type Loaded struct {
 	Known     bool
-	Round     uint32
+	Round     coordinator.Round
 	Params    wire.Hash
 	Committed coordinator.Signed
 	InDoubt   bool
@@ -64,7 +64,7 @@ type SpansReceived struct{ Spans []batch.Span }
 // Trained ends a Train action. Failed is empty on success; otherwise it says why there is nothing
 // to send.
 type Trained struct {
-	Round        uint32
+	Round        coordinator.Round
 	Payload      wire.Hash // merkle.BlobRoot of the payload
 	PayloadBytes uint32
 	Prev, State  wire.Hash // of the optimizer state before and after
@@ -76,23 +76,24 @@ type Trained struct {
 // PayloadFetched ends a FetchPayload action. OK means that the payload has the committed hash and
 // decodes strictly.
 type PayloadFetched struct {
-	Round, Member uint32
-	ID            wire.Hash // of the commitment
-	OK            bool
+	Round  coordinator.Round
+	Member coordinator.Member
+	ID     wire.Hash // of the commitment
+	OK     bool
 	// the bytes have the committed hash and are not a valid payload: never ask again
 	Refused bool
 }
 
 // Applied ends an Apply action: the driver holds the parameters of the start of round To.
 type Applied struct {
-	To     uint32
+	To     coordinator.Round
 	Params wire.Hash
 	OK     bool
 }
 
 // Healed ends a Heal action.
 type Healed struct {
-	Round  uint32
+	Round  coordinator.Round
 	Params wire.Hash
 	OK     bool
 }
@@ -105,7 +106,7 @@ type Submitted struct {
 
 // Saved ends a Save action.
 type Saved struct {
-	Epoch    uint32
+	Epoch    coordinator.Epoch
 	Manifest wire.Hash
 	OK       bool
 }
@@ -138,27 +139,29 @@ type Submit struct{ Message coordinator.Message }
 // in Trained. Settle, if not zero, is the seed of the slice that was sent of the state: the driver
 // takes it out first.
 type Train struct {
-	Epoch, Round, Step uint32
-	Spans              []batch.Span
-	Params             wire.Hash
-	Prev               wire.Hash
-	Settle             wire.Hash
+	Epoch  coordinator.Epoch
+	Round  coordinator.Round
+	Step   coordinator.Step
+	Spans  []batch.Span
+	Params wire.Hash
+	Prev   wire.Hash
+	Settle wire.Hash
 }
 
 // CancelTraining stops the Train action of a round that is over.
-type CancelTraining struct{ Round uint32 }
+type CancelTraining struct{ Round coordinator.Round }
 
 // Commit signs a commitment, keeps it for peers that ask, and publishes it.
 type Commit struct{ Commitment coordinator.Commitment }
 
 // Republish publishes this member's own commitment of a round again, for peers that missed it.
-type Republish struct{ Round uint32 }
+type Republish struct{ Round coordinator.Round }
 
 // AskCommitments asks one peer for the commitments of members in a round. In a run of buckets To is
 // zero, and each commitment is looked for in its author's bucket.
 type AskCommitments struct {
-	Round uint32
-	Of    []uint32
+	Round coordinator.Round
+	Of    []coordinator.Member
 	To    key.Public
 }
 
@@ -172,26 +175,27 @@ type AskSpans struct {
 // FetchPayload fetches and checks one committed payload; the slice of it that Seed draws, if Seed
 // is not zero.
 type FetchPayload struct {
-	Round, Member uint32
-	ID            wire.Hash
-	Payload       wire.Hash
-	PayloadBytes  uint32
-	Seed          wire.Hash
-	From          []key.Public // likeliest holder first
+	Round        coordinator.Round
+	Member       coordinator.Member
+	ID           wire.Hash
+	Payload      wire.Hash
+	PayloadBytes uint32
+	Seed         wire.Hash
+	From         []key.Public // likeliest holder first
 }
 
 // Apply makes the parameters of the start of round To from those of the round before, by the
 // payloads of round Of in this order; by the slices of them that Seed draws, if Seed is not zero.
 type Apply struct {
-	To, Of   uint32
+	To, Of   coordinator.Round
 	Seed     wire.Hash
-	Step     uint32 // of the round in which the payloads were made
+	Step     coordinator.Step // of the round in which the payloads were made
 	Payloads []wire.Hash
 }
 
 // Heal fetches the parameters with the agreed hash, reusing what the driver holds of them.
 type Heal struct {
-	Round  uint32
+	Round  coordinator.Round
 	Params wire.Hash
 	From   []key.Public
 }
@@ -202,16 +206,17 @@ type Heal struct {
 // Endings is how members continue from it; Known is false if this member could not find out. Its
 // own next result would begin from the state Own, less what the slice of Settle has sent.
 type Save struct {
-	Epoch, Round uint32
-	Params       wire.Hash
-	Elected      bool
-	Known        bool
-	Endings      []Ending
-	Own, Settle  wire.Hash
+	Epoch       coordinator.Epoch
+	Round       coordinator.Round
+	Params      wire.Hash
+	Elected     bool
+	Known       bool
+	Endings     []Ending
+	Own, Settle wire.Hash
 }
 
 // Forget drops commitments and payloads of rounds before Before.
-type Forget struct{ Before uint32 }
+type Forget struct{ Before coordinator.Round }
 
 // Retain names what the driver keeps and serves until the next Retain, although it has moved on:
 // the parameters and optimizer states with these hashes, and the commitments to these shares,

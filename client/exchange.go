@@ -13,23 +13,23 @@ type exchange interface {
 
 	// seed returns the seed that draws the slice of a round's results that others need. It is zero
 	// where they need the whole. ok is false while nobody can know it.
-	seed(round uint32) (seed wire.Hash, ok bool)
+	seed(round coordinator.Round) (seed wire.Hash, ok bool)
 
 	// admits reports whether a commitment with this ID may be taken into account at all.
 	admits(c *coordinator.Commitment, id wire.Hash) bool
 
 	// awaited reports whether the commitment of a member with a share in the round may still come.
-	awaited(r coordinator.Round, member uint32) bool
+	awaited(r coordinator.RoundState, member coordinator.Member) bool
 
 	// late reports whether a commitment to a round would come too late now. note, if not empty, says
 	// to a person why a computation is given up.
-	late(round uint32) (note string, late bool)
+	late(round coordinator.Round) (note string, late bool)
 
 	// wanted reports whether the own commitment to the current round should be published once more.
 	wanted(own *coordinator.Commitment) bool
 
 	// complete reports whether all commitments that hold up the end of a round are known.
-	complete(r coordinator.Round) bool
+	complete(r coordinator.RoundState) bool
 
 	// patience returns how many milliseconds to wait before asking for the same thing again, which
 	// has been asked for a number of times and is asked for every ms milliseconds at most.
@@ -40,7 +40,7 @@ type exchange interface {
 
 	// outdated reports whether fetching the agreed parameters of a round is cheaper than waiting for
 	// the results that lead there.
-	outdated(agreed uint32) bool
+	outdated(agreed coordinator.Round) bool
 
 	// needed reports whether others still count on this member after it has left.
 	needed() bool
@@ -50,11 +50,11 @@ type exchange interface {
 type lineageRules interface {
 	// prev returns the optimizer state from which the own training of a step begins, and, if it is
 	// not zero, the seed of the slice which is taken out of that state first.
-	prev(step uint32) (state, settle wire.Hash)
+	prev(step coordinator.Step) (state, settle wire.Hash)
 
 	// continues reports whether the result of a step may begin from the state it names, as far as
 	// this member can tell.
-	continues(step uint32, c *coordinator.Commitment) bool
+	continues(step coordinator.Step, c *coordinator.Commitment) bool
 
 	// endings returns the Ending of each member that has one. known is false while a commitment
 	// that decides one is missing; it is then being asked for.
@@ -72,20 +72,24 @@ type revealer interface {
 // peerExchange is the exchange between peers. They gossip commitments, and serve whole results.
 type peerExchange struct{ *Machine }
 
-func (peerExchange) seed(uint32) (wire.Hash, bool) { return wire.Hash{}, true }
+func (peerExchange) seed(coordinator.Round) (wire.Hash, bool) { return wire.Hash{}, true }
 
 // admits accepts every commitment: the reports of witnesses decide which one counts.
 func (peerExchange) admits(*coordinator.Commitment, wire.Hash) bool { return true }
 
-func (m peerExchange) awaited(_ coordinator.Round, member uint32) bool { return m.takesPart(member) }
+func (m peerExchange) awaited(_ coordinator.RoundState, member coordinator.Member) bool {
+	return m.takesPart(member)
+}
 
-func (m peerExchange) late(round uint32) (string, bool) { return "", round != m.state.Round() }
+func (m peerExchange) late(round coordinator.Round) (string, bool) {
+	return "", round != m.state.Round()
+}
 
 func (peerExchange) wanted(*coordinator.Commitment) bool { return true }
 
 // complete waits for everybody: with overlap a round lasts until all have trained, though their
 // results are attested in the next one.
-func (m peerExchange) complete(r coordinator.Round) bool {
+func (m peerExchange) complete(r coordinator.RoundState) bool {
 	return r.Attests() == r.Number() || m.allCommitted(r.Number())
 }
 
@@ -105,7 +109,7 @@ func (m peerExchange) whom(rs *results) (to key.Public, ok bool) {
 	return peers[rs.asks%uint32(len(peers))], true
 }
 
-func (peerExchange) outdated(uint32) bool { return false }
+func (peerExchange) outdated(coordinator.Round) bool { return false }
 
 // needed reports whether checks of the last own results are still to be drawn, or the member is in
 // a check or dispute.

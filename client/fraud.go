@@ -8,7 +8,7 @@ import (
 // fraud is the proof that a member signed two commitments for one round.
 type fraud struct {
 	proof   coordinator.Equivocation
-	member  uint32
+	member  coordinator.Member
 	key     key.Public
 	firstAt uint64 // when to send it: members take turns, so that not all send it
 	sentAt  uint64

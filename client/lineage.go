@@ -20,8 +20,8 @@ import (
 
 // lineage is what is known of the results of the training step settled last.
 type lineage struct {
-	step      uint32 // 0: none yet
-	round     uint32
+	step      coordinator.Step // 0: none yet
+	round     coordinator.Round
 	ancestors []ancestor // by member
 	open      bool       // an accepted commitment is not known
 	behind    bool       // a commitment has arrived since ancestors was filled in
@@ -102,7 +102,7 @@ func (m *Machine) nameAccepted() {
 	m.lineage.open = false
 	for i := range m.lineage.ancestors {
 		a := &m.lineage.ancestors[i]
-		member := uint32(i)
+		member := coordinator.Member(i)
 		if a.standing == accepted || !r.Accepted(member) {
 			continue
 		}
@@ -118,7 +118,7 @@ func (m *Machine) nameAccepted() {
 
 // selected returns the known commitment that is a member's accepted result, nil if there is none or
 // it is not known.
-func (m *Machine) selected(rs *results, member uint32) *candidate {
+func (m *Machine) selected(rs *results, member coordinator.Member) *candidate {
 	list := rs.known[member]
 	ids := make([]wire.Hash, len(list))
 	for k := range list {
@@ -132,11 +132,11 @@ func (m *Machine) selected(rs *results, member uint32) *candidate {
 }
 
 // ancestor returns the fate of a member's result of a step; ok is false if it is not known.
-func (m *Machine) ancestor(step, member uint32) (a ancestor, ok bool) {
+func (m *Machine) ancestor(step coordinator.Step, member coordinator.Member) (a ancestor, ok bool) {
 	if step == 0 || m.lineage.step != step {
 		return ancestor{}, false
 	}
-	if member >= uint32(len(m.lineage.ancestors)) {
+	if member >= coordinator.Member(len(m.lineage.ancestors)) {
 		return ancestor{}, true // it was not a member then
 	}
 	a = m.lineage.ancestors[member]
@@ -146,7 +146,7 @@ func (m *Machine) ancestor(step, member uint32) (a ancestor, ok bool) {
 	return a, true
 }
 
-func (m peerExchange) continues(step uint32, c *coordinator.Commitment) bool {
+func (m peerExchange) continues(step coordinator.Step, c *coordinator.Commitment) bool {
 	if c.Prev == m.fresh() {
 		return true
 	}
@@ -169,7 +169,7 @@ func (m peerExchange) continues(step uint32, c *coordinator.Commitment) bool {
 
 // prev takes the result of the step before to be accepted while it is still being attested, unless
 // that result itself began from a state which the run has ruled out meanwhile.
-func (m peerExchange) prev(step uint32) (state, settle wire.Hash) {
+func (m peerExchange) prev(step coordinator.Step) (state, settle wire.Hash) {
 	own := &m.work.own
 	if state, ok := m.resumes(m.cfg.Self); step == 1 && ok && state == m.loadedState {
 		return state, settle
@@ -201,14 +201,14 @@ func (m peerExchange) endings() (list []Ending, known bool) {
 	known = true
 	for i, a := range m.lineage.ancestors {
 		switch {
-		case a.standing == accepted && a.key == m.state.Key(uint32(i)):
+		case a.standing == accepted && a.key == m.state.Key(coordinator.Member(i)):
 			list = append(list, Ending{a.key, a.state})
-		case a.standing == unnamed && (rs == nil || !m.split(rs, uint32(i))):
+		case a.standing == unnamed && (rs == nil || !m.split(rs, coordinator.Member(i))):
 			missing[i], known = true, false
 		}
 	}
 	if !known && rs != nil {
-		m.askMissing(rs, func(i uint32) bool { return missing[i] })
+		m.askMissing(rs, func(i coordinator.Member) bool { return missing[i] })
 	}
 	return list, known
 }

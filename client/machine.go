@@ -60,7 +60,7 @@ type Machine struct {
 	fetches int        // of payloads, under way
 	witness reports
 	pace    pace
-	saved   uint32 // epoch whose checkpoint was asked for
+	saved   coordinator.Epoch // epoch whose checkpoint was asked for
 	saving  saving
 	// loadedState is the optimizer state that the driver started with, zero if it was the fresh one.
 	loadedState wire.Hash
@@ -134,7 +134,7 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 
 // Round returns the round at whose start the held parameters were current, and their hash; ok is
 // false while there are none.
-func (m *Machine) Round() (round uint32, params wire.Hash, ok bool) {
+func (m *Machine) Round() (round coordinator.Round, params wire.Hash, ok bool) {
 	return m.model.round, m.model.hash, m.model.known
 }
 
@@ -151,7 +151,7 @@ func (m *Machine) Needed() bool {
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 
 func (m *Machine) stateChanged(ev StateChanged) {
-	s, before := ev.State, uint32(0)
+	s, before := ev.State, coordinator.Round(0)
 	if ev.TimeMs != 0 {
 		m.aheadMs = int64(m.now) - int64(ev.TimeMs)
 	}

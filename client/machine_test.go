@@ -199,7 +199,7 @@ func TestWhateverHappensReplicasAreEqual(t *testing.T) {
 		}
 		victim := net.peers[rapid.IntRange(0, int(n)-1).Draw(rt, "victim")]
 		down, up := rapid.Uint32Range(1, 6).Draw(rt, "down"), rapid.Uint64Range(0, 15_000).Draw(rt, "up")
-		net.run(900_000, func() bool { return net.state.Step() >= down })
+		net.run(900_000, func() bool { return net.state.Step() >= coordinator.Step(down) })
 		victim.crash()
 		back := net.now + up
 		net.run(900_000, func() bool { return net.now >= back })

@@ -23,13 +23,13 @@ const (
 
 // membership is this participant's standing in the run.
 type membership struct {
-	index    uint32
+	index    coordinator.Member
 	known    bool // the run has a slot for us at index
 	askedAt  uint64
 	readyAt  uint64
-	readyFor uint32 // epoch for which Ready was accepted
-	was      bool   // it was present since this participant began
-	replaced bool   // its slot was given to another since
+	readyFor coordinator.Epoch // epoch for which Ready was accepted
+	was      bool              // it was present since this participant began
+	replaced bool              // its slot was given to another since
 }
 
 func (m *Machine) decideMembership() {
@@ -105,7 +105,7 @@ func (m *Machine) submitted(ev Submitted) {
 
 // saving is how long a checkpoint has waited for the endings.
 type saving struct {
-	epoch uint32
+	epoch coordinator.Epoch
 	since uint64
 }
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -14,7 +15,7 @@ const historyLen = 8
 type model struct {
 	started  bool // Loaded has come
 	known    bool // there are parameters
-	round    uint32
+	round    coordinator.Round
 	hash     wire.Hash
 	history  [historyLen]version
 	applying bool
@@ -24,7 +25,7 @@ type model struct {
 
 // version is the hash that the own parameters had at the start of a round.
 type version struct {
-	round uint32
+	round coordinator.Round
 	hash  wire.Hash
 }
 
@@ -35,13 +36,13 @@ func (v *model) loaded(ev Loaded) {
 	}
 }
 
-func (v *model) set(round uint32, hash wire.Hash) {
+func (v *model) set(round coordinator.Round, hash wire.Hash) {
 	v.known, v.round, v.hash = true, round, hash
 	v.history[round%historyLen] = version{round, hash}
 }
 
 // at returns the hash that the own parameters had at the start of a round.
-func (v *model) at(round uint32) (wire.Hash, bool) {
+func (v *model) at(round coordinator.Round) (wire.Hash, bool) {
 	h := v.history[round%historyLen]
 	return h.hash, v.known && h.round == round && !h.hash.IsZero()
 }
@@ -91,7 +92,7 @@ func (m *Machine) reachable() bool {
 
 // duePrior returns the round whose accepted set makes the parameters of the start of round q, 0 if
 // there is none to apply. ok is false if the state no longer has the rounds that decide it.
-func (m *Machine) duePrior(q uint32) (a uint32, ok bool) {
+func (m *Machine) duePrior(q coordinator.Round) (a coordinator.Round, ok bool) {
 	if q == 1 {
 		return 0, true // before the first round there are the initial parameters
 	}
@@ -192,11 +193,11 @@ func (m *Machine) healed(ev Healed) {
 
 // peers lists the other present members. The first one depends on the member and the salt, so that
 // they do not all ask the same one.
-func (m *Machine) peers(salt uint32) []key.Public {
+func (m *Machine) peers(salt coordinator.Round) []key.Public {
 	n := m.state.Count()
 	var out []key.Public
-	for k := uint32(0); k < n; k++ {
-		i := (k + salt + m.member.index) % n
+	for k := range n {
+		i := (k + coordinator.Member(salt) + m.member.index) % n
 		p := m.state.Member(i)
 		if p.Key != m.cfg.Self && p.Status.Present() {
 			out = append(out, p.Key)

@@ -22,8 +22,8 @@ type network struct {
 	height  uint64
 	lose    func(from, to *peer) bool // of gossip and fetches
 	initial wire.Hash
-	settled map[uint32]map[uint32]bool     // by round and member: whether the result was accepted
-	censor  func(coordinator.Message) bool // messages that never reach the coordinator
+	settled map[coordinator.Round]map[coordinator.Member]bool // by round and member: whether the result was accepted
+	censor  func(coordinator.Message) bool                    // messages that never reach the coordinator
 }
 
 const stepMs = 50
@@ -36,10 +36,10 @@ type peer struct {
 	machine    *Machine
 	up         bool
 	params     wire.Hash
-	held       map[wire.Hash]bool                // payloads
-	optimizer  map[wire.Hash]bool                // states
-	known      map[uint32]map[wire.Hash]authored // commitments by round
-	saved      Loaded                            // state file
+	held       map[wire.Hash]bool                           // payloads
+	optimizer  map[wire.Hash]bool                           // states
+	known      map[coordinator.Round]map[wire.Hash]authored // commitments by round
+	saved      Loaded                                       // state file
 	inbox      []Event
 	training   *Train
 	trainAt    uint64
@@ -83,7 +83,7 @@ type authored struct {
 func testConfig(n uint32, overlap uint8, steps uint32) coordinator.Config {
 	return coordinator.Config{
 		Name: "test", MinMembers: max(1, n/2), StartMembers: n, WaitingMs: 500, WarmupMs: 5000, RoundTrainMs: 4000, RoundWitnessMs: 1000,
-		CooldownMs: 1000, EpochMs: 20000, TotalSteps: steps, BatchStart: 2 * n, BatchEnd: 2 * n, SequenceTokens: 16, Overlap: overlap, MissedMax: 2,
+		CooldownMs: 1000, EpochMs: 20000, TotalSteps: coordinator.Step(steps), BatchStart: 2 * n, BatchEnd: 2 * n, SequenceTokens: 16, Overlap: overlap, MissedMax: 2,
 		ModelHash: wire.Sum("initial"), SpecHash: wire.Sum("spec"), StateHash: testFresh, Owner: key.Public{1},
 	}
 }
@@ -98,7 +98,7 @@ func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64
 	if err != nil {
 		t.Fatalf("%v: %v", err, cfg.Check(coordinator.Limits{Members: 64, Witnesses: 8}))
 	}
-	net := &network{t: t, state: state, now: 1000, random: prng.New(wire.Sum("seed", wire.AppendU64(nil, seed)), "network"), initial: cfg.ModelHash, settled: map[uint32]map[uint32]bool{}}
+	net := &network{t: t, state: state, now: 1000, random: prng.New(wire.Sum("seed", wire.AppendU64(nil, seed)), "network"), initial: cfg.ModelHash, settled: map[coordinator.Round]map[coordinator.Member]bool{}}
 	net.lose = func(from, to *peer) bool { return false }
 	for i := range n {
 		net.add(fmt.Sprintf("peer %d", i), i)
@@ -118,7 +118,7 @@ func (net *network) add(name string, i uint32) *peer {
 func (p *peer) start() {
 	p.up = true
 	p.machine = New(Config{Self: p.key.Public(), PayloadMax: 1000, Speed: p.trial})
-	p.held, p.known, p.optimizer = map[wire.Hash]bool{}, map[uint32]map[wire.Hash]authored{}, map[wire.Hash]bool{}
+	p.held, p.known, p.optimizer = map[wire.Hash]bool{}, map[coordinator.Round]map[wire.Hash]authored{}, map[wire.Hash]bool{}
 	p.params, p.training, p.inbox, p.jobs, p.expelled = p.saved.Params, nil, nil, nil, nil
 	p.saved.Cases = nil
 	for _, k := range p.kept {
@@ -198,7 +198,7 @@ func (net *network) tick() {
 func (net *network) record() {
 	for number := net.state.Round(); number > 0 && number+ringRounds > net.state.Round(); number-- {
 		if r, ok := net.state.At(number); ok && r.Trains() && r.Final() && net.settled[number] == nil {
-			net.settled[number] = map[uint32]bool{}
+			net.settled[number] = map[coordinator.Member]bool{}
 			for i := range net.state.Count() {
 				net.settled[number][i] = r.Accepted(i)
 			}
@@ -213,7 +213,7 @@ func (p *peer) train(t *Train) {
 		prev = testFresh
 	}
 	if p.foreign {
-		prev = wire.Sum("foreign", wire.AppendU32(nil, t.Round))
+		prev = wire.Sum("foreign", wire.AppendU32(nil, uint32(t.Round)))
 	}
 	made := p.share(t.Round, prev)
 	if p.lies {
@@ -224,9 +224,9 @@ func (p *peer) train(t *Train) {
 }
 
 // share is what a peer's training of a round yields.
-func (p *peer) share(round uint32, prev wire.Hash) Trained {
+func (p *peer) share(round coordinator.Round, prev wire.Hash) Trained {
 	of := func(what string) wire.Hash {
-		return wire.Sum(what, wire.AppendU32(nil, round), []byte(p.name), prev[:])
+		return wire.Sum(what, wire.AppendU32(nil, uint32(round)), []byte(p.name), prev[:])
 	}
 	return Trained{Round: round, Payload: of("payload"), PayloadBytes: 100, Prev: prev, State: of("state"), Gradient: of("gradient")}
 }
@@ -250,7 +250,7 @@ func (net *network) apply(sender key.Public, m coordinator.Message) error {
 
 // compare checks that peers at the same round hold the same parameters.
 func (net *network) compare() {
-	byRound := map[uint32]*peer{}
+	byRound := map[coordinator.Round]*peer{}
 	for _, p := range net.peers {
 		if !p.up {
 			continue

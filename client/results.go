@@ -22,7 +22,7 @@ const (
 
 // results is what is known of one round's results.
 type results struct {
-	number   uint32
+	number   coordinator.Round
 	prepared bool        // expected and shares are filled
 	expected []bool      // by member: has a share in this round
 	shares   []wire.Hash // by member: hash of the share
@@ -34,7 +34,7 @@ type results struct {
 
 // place is where a candidate is: known[member][k].
 type place struct {
-	member uint32
+	member coordinator.Member
 	k      uint8
 }
 
@@ -50,7 +50,7 @@ type candidate struct {
 	tries      uint8
 }
 
-func (m *Machine) find(number uint32) *results {
+func (m *Machine) find(number coordinator.Round) *results {
 	for _, r := range m.rounds {
 		if r.number == number {
 			return r
@@ -60,7 +60,7 @@ func (m *Machine) find(number uint32) *results {
 }
 
 // enterRound makes room for the results of a round and drops those that can no longer matter.
-func (m *Machine) enterRound(now uint32) {
+func (m *Machine) enterRound(now coordinator.Round) {
 	for i := 0; i < len(m.rounds); {
 		if m.rounds[i].number+keepRounds <= now {
 			m.rounds = append(m.rounds[:i], m.rounds[i+1:]...)
@@ -84,7 +84,7 @@ func (m *Machine) enterRound(now uint32) {
 
 // results returns the record of a round. It makes the record if there is none, and fills it in if
 // the state has the round.
-func (m *Machine) results(number uint32) *results {
+func (m *Machine) results(number coordinator.Round) *results {
 	rs := m.find(number)
 	if rs == nil {
 		rs = &results{number: number, known: make([][]candidate, m.state.Limits().Members)}
@@ -98,7 +98,7 @@ func (m *Machine) results(number uint32) *results {
 	return rs
 }
 
-func (m *Machine) prepare(rs *results, r coordinator.Round) {
+func (m *Machine) prepare(rs *results, r coordinator.RoundState) {
 	n := m.state.Limits().Members
 	rs.prepared = true
 	rs.expected = make([]bool, n)
@@ -106,7 +106,7 @@ func (m *Machine) prepare(rs *results, r coordinator.Round) {
 	if !r.Trains() {
 		return
 	}
-	r.Shares(func(i uint32, spans []batch.Span) {
+	r.Shares(func(i coordinator.Member, spans []batch.Span) {
 		rs.expected[i] = true
 		rs.shares[i] = batch.Hash(spans)
 	})
@@ -115,7 +115,7 @@ func (m *Machine) prepare(rs *results, r coordinator.Round) {
 // received keeps a commitment that can matter. Its author is judged when the round is known.
 func (m *Machine) received(ev CommitmentReceived) {
 	c := ev.Signed.Commitment
-	if !m.hasState || c.Run != m.state.ID() || c.PayloadBytes > m.cfg.PayloadMax || c.Member >= m.state.Limits().Members {
+	if !m.hasState || c.Run != m.state.ID() || c.PayloadBytes > m.cfg.PayloadMax || c.Member >= coordinator.Member(m.state.Limits().Members) {
 		return
 	}
 	now := m.state.Round()
@@ -171,7 +171,7 @@ func (m *Machine) valid(rs *results, c *candidate) bool {
 
 // best returns the candidate that this member vouches for: the one with the smallest ID among the
 // valid ones; with payload set, only among those whose payload it holds.
-func (m *Machine) best(rs *results, member uint32, payload bool) *candidate {
+func (m *Machine) best(rs *results, member coordinator.Member, payload bool) *candidate {
 	var best *candidate
 	for i := range rs.known[member] {
 		c := &rs.known[member][i]
@@ -185,7 +185,7 @@ func (m *Machine) best(rs *results, member uint32, payload bool) *candidate {
 // decideResults fetches payloads of known commitments and asks for commitments that are missing.
 func (m *Machine) decideResults() {
 	now := m.state.Round()
-	lag := uint32(m.run.Overlap)
+	lag := coordinator.Round(m.run.Overlap)
 	for number := now - min(now-1, lag); number <= now; number++ {
 		rs := m.results(number)
 		r, ok := m.state.At(number)
@@ -193,7 +193,7 @@ func (m *Machine) decideResults() {
 			continue
 		}
 		m.fetchOpen(rs)
-		m.askMissing(rs, func(i uint32) bool {
+		m.askMissing(rs, func(i coordinator.Member) bool {
 			if i == m.member.index && m.work.done < rs.number {
 				return false // it will be made here
 			}
@@ -247,13 +247,13 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 
 // askMissing asks for the commitments of the wanted members. After a crash the own one may be among
 // them.
-func (m *Machine) askMissing(rs *results, wanted func(member uint32) bool) {
+func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member) bool) {
 	wait := m.exchange.patience(reAskMs, rs.asks)
 	if rs.askedAt != 0 && m.now < rs.askedAt+wait {
 		return
 	}
-	var of []uint32
-	for i := uint32(0); i < uint32(len(rs.known)) && len(of) < askMax; i++ {
+	var of []coordinator.Member
+	for i := coordinator.Member(0); i < coordinator.Member(len(rs.known)) && len(of) < askMax; i++ {
 		if wanted(i) {
 			of = append(of, i)
 		}
@@ -270,7 +270,7 @@ func (m *Machine) askMissing(rs *results, wanted func(member uint32) bool) {
 func (m *Machine) fetched(ev PayloadFetched) {
 	m.fetches = max(0, m.fetches-1)
 	rs := m.find(ev.Round)
-	if rs == nil || ev.Member >= uint32(len(rs.known)) {
+	if rs == nil || ev.Member >= coordinator.Member(len(rs.known)) {
 		return
 	}
 	for k := range rs.known[ev.Member] {
@@ -299,7 +299,7 @@ func (m *Machine) keepOwn() {
 // accepted returns the payloads of the accepted set of round a in canonical order, which is by
 // member. complete is false while a commitment or payload is missing; both are then being asked
 // for.
-func (m *Machine) accepted(a uint32) (payloads []wire.Hash, complete bool) {
+func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete bool) {
 	r, ok := m.state.At(a)
 	if !ok {
 		return nil, false
@@ -307,7 +307,7 @@ func (m *Machine) accepted(a uint32) (payloads []wire.Hash, complete bool) {
 	rs := m.results(a)
 	complete = true
 	missing := make([]bool, len(rs.known))
-	for i := uint32(0); i < m.state.Limits().Members; i++ {
+	for i := coordinator.Member(0); i < coordinator.Member(m.state.Limits().Members); i++ {
 		if !r.Accepted(i) {
 			continue
 		}
@@ -326,7 +326,7 @@ func (m *Machine) accepted(a uint32) (payloads []wire.Hash, complete bool) {
 		payloads = append(payloads, c.commitment.Payload)
 	}
 	if !complete {
-		m.askMissing(rs, func(i uint32) bool { return missing[i] })
+		m.askMissing(rs, func(i coordinator.Member) bool { return missing[i] })
 	}
 	return payloads, complete
 }
@@ -336,9 +336,9 @@ func (m *Machine) accepted(a uint32) (payloads []wire.Hash, complete bool) {
 // witness says that it holds a result and names none. An unknown commitment may be in the reports
 // that name none of the known ones, and in those that name several, which only liars send: fewer
 // than a third of the elected.
-func (m *Machine) split(rs *results, member uint32) bool {
+func (m *Machine) split(rs *results, member coordinator.Member) bool {
 	a, known := rs.number, rs.known[member]
-	r, ok := m.state.At(a + uint32(m.run.Overlap))
+	r, ok := m.state.At(a + coordinator.Round(m.run.Overlap))
 	if !ok || r.Attests() != a || r.Filter().Bits == 0 {
 		return false
 	}

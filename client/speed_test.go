@@ -21,7 +21,7 @@ func (p *peer) said() (list []uint32) {
 	return list
 }
 
-func (p *peer) member() coordinator.Member {
+func (p *peer) member() coordinator.MemberState {
 	i, ok := p.state.Find(p.key.Public())
 	if !ok {
 		p.t.Fatalf("%s is no member", p.name)

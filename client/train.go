@@ -10,11 +10,11 @@ import (
 
 // work is this member's own training.
 type work struct {
-	running     uint32 // round being trained, 0 if none
-	done        uint32 // last round trained or given up
+	running     coordinator.Round // round being trained, 0 if none
+	done        coordinator.Round // last round trained or given up
 	own         coordinator.Commitment
 	before      coordinator.Commitment // the own one before that
-	step        uint32                 // of the round of the own commitment, 0 if not known
+	step        coordinator.Step       // of the round of the own commitment, 0 if not known
 	publishedAt uint64
 }
 
@@ -61,7 +61,7 @@ func (m *Machine) recognize(rs *results, s coordinator.Signed, id wire.Hash) {
 
 // decideTraining starts this member's share of the round once the parameters are there, and
 // publishes its commitment again while the round lasts.
-func (m *Machine) decideTraining(r coordinator.Round) {
+func (m *Machine) decideTraining(r coordinator.RoundState) {
 	now := r.Number()
 	if note, late := m.exchange.late(m.work.running); m.work.running != 0 && late {
 		if note != "" {

@@ -188,7 +188,7 @@ func TestVerdictsThatGetLostAreSentAgain(t *testing.T) {
 		bad.lies = rapid.Bool().Draw(rt, "a liar")
 		victim := net.peers[3]
 		down := rapid.Uint32Range(5, 25).Draw(rt, "down")
-		net.run(900_000, func() bool { return net.state.Step() >= down })
+		net.run(900_000, func() bool { return net.state.Step() >= coordinator.Step(down) })
 		victim.crash()
 		back := net.now + rapid.Uint64Range(0, 2000).Draw(rt, "up")
 		net.run(900_000, func() bool { return net.now >= back })

@@ -7,15 +7,15 @@ import (
 
 // reports is what this member reported as a witness.
 type reports struct {
-	round  uint32 // last round reported on
-	done   uint32 // last round whose report was accepted
+	round  coordinator.Round // last round reported on
+	done   coordinator.Round // last round whose report was accepted
 	sentAt uint64
 	waits  bool // something is missing, and nothing but time has passed since that was found
 }
 
 // decideWitness reports, if this member was elected, as soon as it holds everything; in
 // RoundWitness it reports what it holds.
-func (m *Machine) decideWitness(r coordinator.Round) {
+func (m *Machine) decideWitness(r coordinator.RoundState) {
 	now := r.Number()
 	if m.witness.waits || m.witness.done >= now || !r.Elected(m.member.index) || r.Reported(m.member.index) {
 		return
@@ -47,19 +47,19 @@ func (m *Machine) decideWitness(r coordinator.Round) {
 
 // gather returns the set of members whose results of the attested round are held, fills in the
 // filter of their commitments, and reports whether no result is missing that may still come.
-func (m *Machine) gather(attested coordinator.Round, p bloom.Params, filter bloom.Filter) (held []byte, complete bool) {
+func (m *Machine) gather(attested coordinator.RoundState, p bloom.Params, filter bloom.Filter) (held []byte, complete bool) {
 	rs := m.results(attested.Number())
 	complete = true
 	for i := range rs.expected {
 		if !rs.expected[i] {
 			continue
 		}
-		c := m.best(rs, uint32(i), true)
+		c := m.best(rs, coordinator.Member(i), true)
 		if c == nil {
-			complete = complete && !m.exchange.awaited(attested, uint32(i))
+			complete = complete && !m.exchange.awaited(attested, coordinator.Member(i))
 			continue
 		}
-		held = coordinator.SetHeld(held, uint32(i))
+		held = coordinator.SetHeld(held, coordinator.Member(i))
 		if p.Bits == 0 {
 			continue // the ledger has the commitments
 		}
@@ -70,13 +70,15 @@ func (m *Machine) gather(attested coordinator.Round, p bloom.Params, filter bloo
 
 // takesPart reports whether a member is still active in the epoch. One that left or was dropped is
 // not waited for.
-func (m *Machine) takesPart(i uint32) bool { return m.state.Status(i) == coordinator.StatusActive }
+func (m *Machine) takesPart(i coordinator.Member) bool {
+	return m.state.Status(i) == coordinator.StatusActive
+}
 
 // allCommitted reports whether the commitment of each member with a share in the round is known.
-func (m *Machine) allCommitted(round uint32) bool {
+func (m *Machine) allCommitted(round coordinator.Round) bool {
 	rs := m.results(round)
 	for i := range rs.expected {
-		if rs.expected[i] && m.takesPart(uint32(i)) && m.best(rs, uint32(i), false) == nil {
+		if rs.expected[i] && m.takesPart(coordinator.Member(i)) && m.best(rs, coordinator.Member(i), false) == nil {
 			return false
 		}
 	}

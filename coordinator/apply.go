@@ -32,7 +32,7 @@ const transitionsMax = 4
 func (s State) tick(Env, Tick) Error { return OK }
 
 // presentMember returns the place of the member known by pub, if it is present.
-func (s State) presentMember(pub key.Public) (uint32, Error) {
+func (s State) presentMember(pub key.Public) (Member, Error) {
 	i, ok := s.Find(pub)
 	if !ok || !s.status(i).Present() {
 		return 0, ErrNotMember

@@ -3,9 +3,22 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
+
+// Round is the number of a round; rounds are numbered from 1 over the whole run.
+type Round = record.Round
+
+// Step is the number of a round among those that train, from 1.
+type Step = record.Step
+
+// Epoch is the number of an epoch, from 1.
+type Epoch = record.Epoch
+
+// Member is a member's place in the table of members, from 0.
+type Member = record.Member
 
 // Config is what a run's owner decides when it is created. Durations are in milliseconds of the
 // ledger's time.
@@ -34,7 +47,7 @@ type Config struct {
 	EpochMs uint64
 
 	// Rounds with training after which the run is finished.
-	TotalSteps uint32
+	TotalSteps Step
 	// Sequences in the first round's batch.
 	BatchStart uint32
 	// Sequences in a batch at the end of the ramp; at least BatchStart.
@@ -114,7 +127,7 @@ func (c Config) Append(dst []byte) []byte {
 	dst = wire.AppendU64(dst, c.RoundWitnessMs)
 	dst = wire.AppendU64(dst, c.CooldownMs)
 	dst = wire.AppendU64(dst, c.EpochMs)
-	dst = wire.AppendU32(dst, c.TotalSteps)
+	dst = wire.AppendU32(dst, uint32(c.TotalSteps))
 	dst = wire.AppendU32(dst, c.BatchStart)
 	dst = wire.AppendU32(dst, c.BatchEnd)
 	dst = wire.AppendU64(dst, c.BatchRampTokens)
@@ -157,7 +170,7 @@ func ReadConfig(r *wire.Reader) (c Config) {
 	c.RoundWitnessMs = r.U64()
 	c.CooldownMs = r.U64()
 	c.EpochMs = r.U64()
-	c.TotalSteps = r.U32()
+	c.TotalSteps = Step(r.U32())
 	c.BatchStart = r.U32()
 	c.BatchEnd = r.U32()
 	c.BatchRampTokens = r.U64()

@@ -35,7 +35,7 @@ func arena(t testingT, members, sequences uint32, c Config) *world {
 	p.must(w.applyWith(key.Public{}, 100_000, Fund{}))
 	w.now += c.WaitingMs
 	p.must(w.apply(key.Public{}, Tick{}))
-	for w.s.Round() < 2+uint32(c.Overlap) {
+	for w.s.Round() < 2+Round(c.Overlap) {
 		p.honest()
 	}
 	return w
@@ -47,11 +47,11 @@ func (w *world) clone(t testingT) *world {
 	c.t = t
 	c.s = State{b: slices.Clone(w.s.b), l: w.s.l}
 	c.log = slices.Clone(w.log)
-	c.theta = map[uint32]wire.Hash{}
+	c.theta = map[Round]wire.Hash{}
 	for k, v := range w.theta {
 		c.theta[k] = v
 	}
-	c.fates.acceptedIn = map[uint64]uint32{}
+	c.fates.acceptedIn = map[uint64]Round{}
 	for k, v := range w.fates.acceptedIn {
 		c.fates.acceptedIn[k] = v
 	}
@@ -89,7 +89,7 @@ func (p *party) move(d Dispute, side int) Message {
 
 // fight plays a dispute to its end. Whoever is accuser is looked up at each move, since it may change; time passes when nobody
 // moves. It returns how many messages it took, and how long.
-func (w *world) fight(id uint32, parties map[uint32]*party) (messages int, took uint64) {
+func (w *world) fight(id uint32, parties map[Member]*party) (messages int, took uint64) {
 	w.t.Helper()
 	began := w.now
 	for {
@@ -102,7 +102,7 @@ func (w *world) fight(id uint32, parties map[uint32]*party) (messages int, took 
 			if d, ok = w.s.Dispute(id); !ok {
 				break
 			}
-			i := []uint32{d.Accused, d.Accuser}[side]
+			i := []Member{d.Accused, d.Accuser}[side]
 			if i == NoMember || parties[i] == nil {
 				continue
 			}
@@ -126,7 +126,7 @@ func (w *world) fight(id uint32, parties map[uint32]*party) (messages int, took 
 }
 
 // votes lets the tie-breakers vote; nil is silence.
-func (w *world) votes(id uint32, vote func(i uint32) (Vote, wire.Hash)) {
+func (w *world) votes(id uint32, vote func(i Member) (Vote, wire.Hash)) {
 	w.t.Helper()
 	d, _ := w.s.Dispute(id)
 	for _, v := range d.TieBreakers {
@@ -223,7 +223,7 @@ func TestDisputes(t *testing.T) {
 			if err := w.apply(w.s.Key(c.Member), defend); err != nil {
 				t.Fatal(err)
 			}
-			w.fight(1, map[uint32]*party{c.Member: {trace: padded, moves: -1}, c.Verifier: {trace: honest, moves: -1}})
+			w.fight(1, map[Member]*party{c.Member: {trace: padded, moves: -1}, c.Verifier: {trace: honest, moves: -1}})
 			w.convicted("padded by the accused", WrongResult, c.Member, c.Verifier)
 		}
 		for k, liar := range liars {
@@ -256,11 +256,11 @@ func (w *world) accusation(t *testing.T, c Check, accused, accuser *trace) (int,
 		t.Fatal(err)
 	}
 	id := w.s.DisputesTotal()
-	return w.fight(id, map[uint32]*party{c.Member: {trace: accused, moves: -1}, c.Verifier: {trace: accuser, moves: -1}})
+	return w.fight(id, map[Member]*party{c.Member: {trace: accused, moves: -1}, c.Verifier: {trace: accuser, moves: -1}})
 }
 
 // convicted checks that the last conviction is that of one member, to the benefit of another, and there is no other.
-func (w *world) convicted(what string, offence Offence, member, by uint32) {
+func (w *world) convicted(what string, offence Offence, member, by Member) {
 	w.t.Helper()
 	list := w.s.Convictions()
 	if len(list) != 1 {

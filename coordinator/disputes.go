@@ -65,7 +65,7 @@ func ParseSigned(b []byte) (Signed, error) { return dispute.ParseSigned(b) }
 func ParseCommitment(b []byte) (Commitment, error) { return dispute.ParseCommitment(b) }
 
 // WorkHash returns the Work of a commitment to a gradient; see dispute.WorkHash.
-func WorkHash(run wire.Hash, round, member uint32, gradient wire.Hash) wire.Hash {
+func WorkHash(run wire.Hash, round Round, member Member, gradient wire.Hash) wire.Hash {
 	return dispute.WorkHash(run, round, member, gradient)
 }
 

@@ -36,7 +36,7 @@
 // When round r opens, its seed gives the active members their shares of the batch (see Shares) and
 // elects its witnesses. With Overlap 1 the witnesses report about the results of round r-1, so that
 // these travel while r is computed; with Overlap 0, about those of r itself. The round that they
-// attest is called a below (Round.Attests).
+// attest is called a below (RoundState.Attests).
 //
 //	Overlap 1      round 1    round 2    round 3    drain 4    drain 5    drain 6
 //	trains         batch 1    batch 2    batch 3
@@ -325,7 +325,7 @@
 //	728 U32      PeriodSettled       732 U32      Tail                736 U32      Replaced
 //	740 U8       Sharing             741 Bool     EndPending          744 U64      NoticeMs
 //
-// A place in the table of members, 200 bytes (Member):
+// A place in the table of members, 200 bytes (Place):
 //
 //	  0 Key      Key                  32 U64      Points               40 U64      JoinedMs
 //	 48 U64      LeftMs               56 U64      Stake                64 U32      Results

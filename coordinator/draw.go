@@ -10,7 +10,7 @@ import (
 // drawChecks draws the checks of the round with this number, whose results and parameters have
 // become final. It uses the seed of the round that has just opened, which was unknown when the
 // results were made. It draws nothing if there is no other member to check.
-func (s State) drawChecks(env Env, number uint32) {
+func (s State) drawChecks(env Env, number Round) {
 	percent := s.h().VerificationPercent()
 	a, ok := s.At(number)
 	if percent == 0 || !ok || !a.Final() {
@@ -23,7 +23,7 @@ func (s State) drawChecks(env Env, number uint32) {
 		return
 	}
 	seed := s.slot(s.Round()).Seed()
-	line := make([]uint32, n) // verifiers in their order
+	line := make([]Member, n) // verifiers in their order
 	for rank, p := range committee.Positions(seed, committee.Verifiers, n) {
 		line[p] = members[rank]
 	}
@@ -58,7 +58,7 @@ func (s State) drawChecks(env Env, number uint32) {
 // able moves the verifier of member i's result of round a to the front of the line. With
 // SpeedShares that is the first member that can compute such a share in about the time that i has
 // for it, or else the fastest one. With EqualShares the line stays as it is.
-func (a Round) able(line []uint32, i uint32) {
+func (a RoundState) able(line []Member, i Member) {
 	if !a.s.l.Speeds {
 		return
 	}
@@ -79,7 +79,7 @@ func (a Round) able(line []uint32, i uint32) {
 }
 
 // checkable reports whether member i has an accepted result in round a that can be checked.
-func (s State) checkable(a Round, i uint32) bool {
+func (s State) checkable(a RoundState, i Member) bool {
 	return a.Accepted(i) && s.status(i) != StatusEjected
 }
 
@@ -88,7 +88,7 @@ func (s State) checkable(a Round, i uint32) bool {
 // each is w*B/S, where B is percent*n/100 and S is the sum of the doubts. A member whose chance
 // would be above one is checked for certain, and the rest is divided among the others in the same
 // way.
-func (s State) chances(a Round, percent uint64) [dispute.DoubtMax + 1]uint64 {
+func (s State) chances(a RoundState, percent uint64) [dispute.DoubtMax + 1]uint64 {
 	var count, limits [dispute.DoubtMax + 1]uint64
 	n, sum := uint64(0), uint64(0)
 	for i := range s.Count() {

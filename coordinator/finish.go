@@ -37,7 +37,7 @@ func (s State) endRound(env Env) {
 // judgeSilence charges the witnesses of round r that did not report. If fewer than half of them
 // were heard, the ledger was out of reach of most, and nobody is charged. A gang that means to stop
 // a round for nothing thus needs more than half of its seats.
-func (s State) judgeSilence(env Env, r Round) {
+func (s State) judgeSilence(env Env, r RoundState) {
 	heard := 2*uint32(r.b.Reports()) >= r.electedLen()
 	for p := range r.electedLen() {
 		i := r.electedAt(p)
@@ -53,7 +53,7 @@ func (s State) judgeSilence(env Env, r Round) {
 
 // next continues or ends the epoch after round r. agreed reports whether the parameters of the
 // round before are agreed.
-func (s State) next(env Env, r Round, agreed bool) {
+func (s State) next(env Env, r RoundState, agreed bool) {
 	drain := s.Draining()
 	repeats := s.h().Repeats()
 	switch {
@@ -76,7 +76,7 @@ func (s State) next(env Env, r Round, agreed bool) {
 }
 
 // mustDrain reports whether the epoch must end after the training round r.
-func (s State) mustDrain(env Env, r Round) bool {
+func (s State) mustDrain(env Env, r RoundState) bool {
 	since := s.h().EpochSince()
 	_, agreedIn := s.Params()
 	base := max(agreedIn+1, s.h().EpochRound()) + 1 // the epoch began with agreed parameters
@@ -102,7 +102,7 @@ func (s State) mustDrain(env Env, r Round) bool {
 // others than more than half of r's name now, and, if these are no quorum, witnesses of r that name
 // others than these or than were named then. A gang that prevents an agreement thus pays, unless it
 // has half of the seats.
-func (s State) agree(env Env, r Round) bool {
+func (s State) agree(env Env, r RoundState) bool {
 	if hash, n := r.mostNamed(now); n >= r.Quorum() {
 		r.b.SetNamed(hash)
 		r.b.SetHasNamed(true)
@@ -137,7 +137,7 @@ func now(v Report) wire.Hash    { return v.Params }
 func before(v Report) wire.Hash { return v.Prev }
 
 // mostNamed returns the parameters that most of the round's reports name, and how many do.
-func (r Round) mostNamed(of func(Report) wire.Hash) (most wire.Hash, n uint32) {
+func (r RoundState) mostNamed(of func(Report) wire.Hash) (most wire.Hash, n uint32) {
 	for p := range r.electedLen() {
 		if !r.reported(p) {
 			continue
@@ -158,7 +158,7 @@ func (r Round) mostNamed(of func(Report) wire.Hash) (most wire.Hash, n uint32) {
 // judgeNames charges the witnesses of round r that did not name these parameters. One such report
 // may be an accident. A witness that does it in three reports in a row is dropped and pays a fee.
 // A right one ends the row, if it forgives.
-func (s State) judgeNames(env Env, r Round, of func(Report) wire.Hash, params wire.Hash, forgives bool) {
+func (s State) judgeNames(env Env, r RoundState, of func(Report) wire.Hash, params wire.Hash, forgives bool) {
 	for p := range r.electedLen() {
 		i := r.electedAt(p)
 		if !r.reported(p) || s.status(i) != StatusActive {
@@ -192,7 +192,7 @@ func (s State) judgeNames(env Env, r Round, of func(Report) wire.Hash, params wi
 // that they do not hold it, or if more than two thirds of the other members' results were accepted,
 // which shows that the network carried results to a quorum. Silent witnesses satisfy neither
 // condition and are charged for their silence alone.
-func (s State) judge(env Env, r Round) {
+func (s State) judge(env Env, r RoundState) {
 	a, ok := s.At(r.Attests())
 	if !ok {
 		return
@@ -230,7 +230,7 @@ func (s State) judge(env Env, r Round) {
 }
 
 // reward pays the accepted results of the round with this number, whose parameters are agreed.
-func (s State) reward(number uint32) {
+func (s State) reward(number Round) {
 	a, _ := s.At(number)
 	for _, d := range a.deal() {
 		if a.Accepted(d.member) && s.status(d.member) != StatusEjected {
@@ -240,7 +240,7 @@ func (s State) reward(number uint32) {
 }
 
 // pay credits member i with the points of an accepted result.
-func (s State) pay(i, round, sequences uint32) {
+func (s State) pay(i Member, round Round, sequences uint32) {
 	b := s.place(i)
 	b.SetPoints(b.Points() + uint64(sequences))
 	b.SetResults(b.Results() + 1)
@@ -255,7 +255,7 @@ func (s State) pay(i, round, sequences uint32) {
 // endEpoch enters Cooldown after round r. If the last parameters were not agreed, the members
 // return to the last agreed ones. Results of r that no round attested are not accepted; that
 // happens only if all members left before the epoch had drained.
-func (s State) endEpoch(env Env, r Round, agreed bool) {
+func (s State) endEpoch(env Env, r RoundState, agreed bool) {
 	if !r.Final() {
 		for _, v := range r.Spans() {
 			s.pushRedo(v)
@@ -275,8 +275,8 @@ func (s State) endEpoch(env Env, r Round, agreed bool) {
 // chooseCheckpointers draws up to three members to make the epoch's checkpoint. It draws them from
 // the witnesses that named the agreed parameters in the last round, because those certainly hold
 // them. If there are none, it draws from all active members.
-func (s State) chooseCheckpointers(env Env, r Round) {
-	var from []uint32
+func (s State) chooseCheckpointers(env Env, r RoundState) {
+	var from []Member
 	hash, _ := s.Params()
 	for p := range r.electedLen() {
 		i := r.electedAt(p)
@@ -293,7 +293,7 @@ func (s State) chooseCheckpointers(env Env, r Round) {
 	chosen := min(n, checkpointersMax)
 	s.h().SetCheckpointersLen(uint8(chosen))
 	for p := range uint32(checkpointersMax) {
-		i := uint32(0)
+		i := Member(0)
 		if p < chosen {
 			i = from[committee.Member(seed, committee.Trainers, n, p)]
 		}

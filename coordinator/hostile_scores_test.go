@@ -48,13 +48,13 @@ func TestOpenRefusesScores(t *testing.T) {
 	u64 := func(v uint64) []byte { return wire.AppendU64(nil, v) }
 	r, _ := s.At(s.Round())
 	seat := func(k, at uint32) uint32 { return lay.Seats + record.SeatBytes*k + at }
-	tally := func(p, i, at uint32) uint32 {
-		return lay.Tallies + p%record.TalliesKept*lay.Tally + record.TallyBytes + record.WorkBytes*i + at
+	tally := func(p uint32, i Member, at uint32) uint32 {
+		return uint32(Member(lay.Tallies+p%record.TalliesKept*lay.Tally+record.TallyBytes)+record.WorkBytes*i) + at
 	}
 	period := func(p uint32) uint32 { return lay.Periods + p%record.BallotsKept*lay.Period }
 	said := func(p, k, at uint32) uint32 { return period(p) + record.PeriodBytes + record.BallotBytes*k + at }
-	given := func(p, k, i uint32) uint32 {
-		return period(p) + record.PeriodBytes + record.BallotBytes*lay.Validators + 2*lay.Members*k + 2*i
+	given := func(p, k uint32, i Member) uint32 {
+		return uint32(Member(period(p)+record.PeriodBytes+record.BallotBytes*lay.Validators+2*lay.Members*k) + 2*i)
 	}
 	for _, c := range []struct {
 		what  string

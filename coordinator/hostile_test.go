@@ -45,7 +45,7 @@ func exercise(t *testing.T, s State, rounds int) {
 }
 
 // everyMessage returns messages of member i that fit the state as far as they can.
-func everyMessage(s State, i uint32) []Message {
+func everyMessage(s State, i Member) []Message {
 	params, _ := s.Params()
 	m := Witness{Round: s.Round(), Params: params, Prev: params}
 	if r, ok := s.At(s.Round()); ok {
@@ -68,7 +68,7 @@ func everyMessage(s State, i uint32) []Message {
 }
 
 // everyMove returns messages about checks, disputes and tokens that fit the state as far as they can, by what it says itself.
-func everyMove(s State, i uint32) []Message {
+func everyMove(s State, i Member) []Message {
 	list := []Message{Claim{}, Deposit{Member: s.Key(i)}}
 	for k, c := range s.Checks() {
 		if c.Verifier != i || k > 9 {
@@ -99,7 +99,7 @@ func everyMove(s State, i uint32) []Message {
 }
 
 // everyWord returns messages about windows and scores that fit the state as far as they can.
-func everyWord(s State, i uint32) []Message {
+func everyWord(s State, i Member) []Message {
 	pub := s.Key(i)
 	list := []Message{RegisterValidator{}}
 	if r, ok := s.At(s.Round()); ok {
@@ -146,11 +146,11 @@ func lookAtScores(s State) {
 	for i := range s.Count() {
 		_ = s.Immune(i)
 	}
-	for k := range uint32(record.RingRounds) {
+	for k := range Round(record.RingRounds) {
 		if r, ok := s.At(s.slot(k).Number()); ok {
 			_, _ = r.SliceSeed()
 			_ = r.CommittedCount()
-			for _, i := range []uint32{0, s.Count(), s.l.Members, 1<<32 - 1} {
+			for _, i := range []Member{0, s.Count(), Member(s.l.Members), 1<<32 - 1} {
 				_, _ = r.Committed(i)
 			}
 		}
@@ -177,7 +177,7 @@ func look(s State) {
 		_ = s.Member(i).Status.String()
 		s.Find(s.Key(i))
 	}
-	for k := range uint32(record.RingRounds) {
+	for k := range Round(record.RingRounds) {
 		r, ok := s.At(s.slot(k).Number())
 		if !ok {
 			continue
@@ -187,7 +187,7 @@ func look(s State) {
 		for _, p := range r.Reports() {
 			_ = s.Key(p.Member)
 		}
-		for _, i := range append(r.Witnesses(), n, s.l.Members, 1<<31, 1<<32-1) {
+		for _, i := range append(r.Witnesses(), n, Member(s.l.Members), 1<<31, 1<<32-1) {
 			_, _, _, _ = r.Share(i), r.Reported(i), r.Elected(i), r.Holders(i)
 			_, _, _ = r.Accepted(i), r.Expected(i), r.Active(i)
 			s.Select(r.Number(), i, []wire.Hash{{}, wire.Sum("test/candidate")})
@@ -199,7 +199,7 @@ func look(s State) {
 func someStates(runs int) []State {
 	var states []State
 	for seed := range runs {
-		p := &player{src: prng.New(wire.Sum("test/some"), fmt.Sprint(seed)), diverged: map[uint32]bool{}}
+		p := &player{src: prng.New(wire.Sum("test/some"), fmt.Sprint(seed)), diverged: map[Member]bool{}}
 		l := Limits{Members: 1 + p.below(9), Witnesses: uint16(1 + p.below(5))}
 		p.scoreLimits(&l)
 		p.w = newWorld(panics{}, l, p.config(l), fmt.Sprint("some", seed))
@@ -235,7 +235,7 @@ func disputed(t testingT, sequences uint32) []State {
 	liar.end(Outcome(liar.result))
 	must(w.apply(w.s.Key(c[1].Verifier), Accuse{Round: 1, Member: c[1].Member, Commitment: w.sign(liar.result), Trace: honest.root()}))
 	keep()
-	w.votes(2, func(i uint32) (Vote, wire.Hash) { return VoteWrong, honest.root() })
+	w.votes(2, func(i Member) (Vote, wire.Hash) { return VoteWrong, honest.root() })
 	keep()
 	for {
 		d, ok := w.s.Dispute(2)
@@ -244,7 +244,7 @@ func disputed(t testingT, sequences uint32) []State {
 		}
 		for side, p := range []*trace{liar, honest} {
 			if m := p.move(d, side); m != nil {
-				must(w.apply(w.s.Key([]uint32{d.Accused, d.Accuser}[side]), m))
+				must(w.apply(w.s.Key([]Member{d.Accused, d.Accuser}[side]), m))
 				keep()
 			}
 		}
@@ -290,7 +290,7 @@ func TestChangedBytesNeverPanic(t *testing.T) {
 			case 0:
 				at = base.l.Ring + below(record.RingRounds)*base.l.Slot + below(base.l.Filters+16)
 			case 1:
-				at = base.l.Table + below(record.MemberBytes*max(1, base.Count()))
+				at = base.l.Table + below(record.PlaceBytes*uint32(max(1, base.Count())))
 			case 2:
 				at = hPhase + below(hEnd-hPhase)
 			}

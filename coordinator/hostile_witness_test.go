@@ -50,7 +50,7 @@ func (p *player) resume() {
 
 // round lets the elected witnesses report, each what twist makes of its honest report, or nothing if twist is false. Then the
 // round's time passes. Open checks pass unseen: these tests are about what is drawn.
-func (p *player) round(twist func(i uint32, m *Witness) bool) {
+func (p *player) round(twist func(i Member, m *Witness) bool) {
 	p.w.t.Helper()
 	w := p.w
 	number := w.s.Round()
@@ -83,8 +83,9 @@ func TestBlindWitnessesBlindNobody(t *testing.T) {
 	}
 	for name, blind := range ways {
 		for _, c := range []struct {
-			n, w, gang uint32
-			overlap    uint8
+			n, w    uint32
+			gang    Member
+			overlap uint8
 		}{{16, 16, 6, 0}, {16, 16, 6, 1}, {12, 3, 1, 0}, {30, 30, 11, 1}} {
 			t.Run(fmt.Sprint(name, c), func(t *testing.T) {
 				p := committees(t, c.n, uint16(c.w), c.overlap, nil)
@@ -94,7 +95,7 @@ func TestBlindWitnessesBlindNobody(t *testing.T) {
 					r, _ := p.w.s.At(p.w.s.Round())
 					k := uint32(0)
 					for _, i := range r.Witnesses() {
-						if i >= c.n-c.gang {
+						if i >= Member(c.n-uint32(c.gang)) {
 							k++
 						}
 					}
@@ -102,8 +103,8 @@ func TestBlindWitnessesBlindNobody(t *testing.T) {
 					if able {
 						blinded++
 					}
-					p.round(func(i uint32, m *Witness) bool {
-						if able && i >= c.n-c.gang {
+					p.round(func(i Member, m *Witness) bool {
+						if able && i >= Member(c.n)-c.gang {
 							blind(m)
 						}
 						return true
@@ -122,7 +123,7 @@ func TestBlindWitnessesBlindNobody(t *testing.T) {
 func TestNamingNoParametersIsSilence(t *testing.T) {
 	p := committees(t, 16, 16, 1, nil)
 	for range p.w.config.MissedMax + 1 {
-		p.round(func(i uint32, m *Witness) bool {
+		p.round(func(i Member, m *Witness) bool {
 			if i >= 13 {
 				m.Params = wire.Hash{}
 			}
@@ -139,11 +140,11 @@ func TestNamingNoParametersIsSilence(t *testing.T) {
 // When hardly any witness is heard, nobody pays and nobody loses its place, however long it lasts. When at least half of them
 // are heard, the silent ones are charged, although without a quorum: a gang cannot stop rounds for nothing.
 func TestCutOffNobodyPays(t *testing.T) {
-	for _, heard := range []uint32{0, 7, 8, 10} {
+	for _, heard := range []Member{0, 7, 8, 10} {
 		p := committees(t, 16, 16, 1, nil)
 		p.round(nil)
 		for p.w.s.Phase() == RoundTrain {
-			p.round(func(i uint32, _ *Witness) bool { return i < heard })
+			p.round(func(i Member, _ *Witness) bool { return i < heard })
 		}
 		charged := 0
 		for i := range p.w.s.Count() {
@@ -168,7 +169,7 @@ func TestAQuorumByLuckDecidesNothing(t *testing.T) {
 	for overlap := range uint8(2) {
 		p := committees(t, n, 3, overlap, nil)
 		bogus := wire.Sum("nobody has these")
-		captured, last := 0, uint32(0)
+		captured, last := 0, Round(0)
 		for p.w.s.Round() < 1000 {
 			p.resume()
 			r, _ := p.w.s.At(p.w.s.Round())
@@ -180,7 +181,7 @@ func TestAQuorumByLuckDecidesNothing(t *testing.T) {
 				captured, last = captured+1, r.Number()
 			}
 			drawn, _ := p.w.s.ChecksDrawn()
-			p.round(func(_ uint32, m *Witness) bool {
+			p.round(func(_ Member, m *Witness) bool {
 				if all {
 					m.Params = bogus
 				}
@@ -215,7 +216,7 @@ func TestWhoPreventsAgreementPays(t *testing.T) {
 		p := committees(t, 16, 16, 1, nil)
 		for range 5 {
 			p.resume()
-			p.round(func(i uint32, m *Witness) bool {
+			p.round(func(i Member, m *Witness) bool {
 				if i >= 10 {
 					lie(m)
 				}

@@ -75,13 +75,13 @@ const PlaceMs = 30 * 24 * 3600 * 1000
 // owed nothing, and then of one that can be paid all that it is owed. It gives away the place of an
 // ejected member only if there is no other, because an ejected member whose place is gone could
 // join again.
-func (s State) vacancy(env Env) (uint32, bool) {
-	if n := s.Count(); n < s.l.Members {
-		return n, true
+func (s State) vacancy(env Env) (Member, bool) {
+	if n := uint32(s.Count()); n < s.l.Members {
+		return Member(n), true
 	}
-	best, bestMs, bestRank := uint32(0), uint64(0), keeps
+	best, bestMs, bestRank := Member(0), uint64(0), keeps
 	for i, pending := range s.cases().AllPending() {
-		i := uint32(i)
+		i := Member(i)
 		b := s.place(i)
 		if Status(b.Status()).Present() || pending {
 			continue
@@ -105,7 +105,7 @@ const (
 )
 
 // rank returns when the place of member i, which is gone, is given away.
-func (s State) rank(env Env, i uint32) int {
+func (s State) rank(env Env, i Member) int {
 	b := s.place(i)
 	owed := s.owed(i)
 	d := due{}
@@ -127,13 +127,13 @@ func (s State) rank(env Env, i uint32) int {
 }
 
 // mentioned reports whether a round of the running epoch mentions member i.
-func (s State) mentioned(i uint32) bool {
+func (s State) mentioned(i Member) bool {
 	switch s.Phase() {
 	case RoundTrain, RoundWitness, Cooldown:
 	default:
 		return false
 	}
-	for k := range uint32(record.RingRounds) {
+	for k := range Round(record.RingRounds) {
 		if r := s.slot(k); r.Number() != 0 && r.Epoch() == s.Epoch() && r.Active(i) {
 			return true
 		}
@@ -143,7 +143,7 @@ func (s State) mentioned(i uint32) bool {
 
 // admit puts the sender into place i, which is unused, the sender's earlier place, or the place of
 // a member to be forgotten.
-func (s State) admit(i uint32, env Env, m Join, cost uint64, fresh bool) {
+func (s State) admit(i Member, env Env, m Join, cost uint64, fresh bool) {
 	b := s.place(i)
 	if i == s.Count() {
 		s.h().SetCount(i + 1)
@@ -181,8 +181,8 @@ func (s State) admit(i uint32, env Env, m Join, cost uint64, fresh bool) {
 
 // forget erases the rounds of ended epochs that mention member i, so that they are not attributed
 // to the newcomer in its place.
-func (s State) forget(i uint32) {
-	for k := range uint32(record.RingRounds) {
+func (s State) forget(i Member) {
+	for k := range Round(record.RingRounds) {
 		if r := s.slot(k); r.Active(i) {
 			clear(r.bytes(0, s.l.Slot))
 		}

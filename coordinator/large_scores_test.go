@@ -21,18 +21,18 @@ func largeScored(tb testing.TB, members uint32, validators uint16) State {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.h().SetCount(members)
+	s.h().SetCount(Member(members))
 	s.h().SetRound(5) // nobody need have opened it
 	s.h().SetTreasury(1 << 40)
 	s.h().SetEscrow(1<<40 + uint64(validators)*1000)
 	t := s.buffer().TallyOf(1)
 	t.SetPeriod(1)
-	for i := range members {
+	for i := range Member(members) {
 		b := s.place(i)
-		b.SetKey(key.Public(wire.Sum("test/large", wire.AppendU32(nil, i))))
+		b.SetKey(key.Public(wire.Sum("test/large", wire.AppendU32(nil, uint32(i)))))
 		putStatus(b, StatusWaiting)
 		b.SetDoubt(dispute.DoubtNew)
-		t.Work(i).SetSequences(1 + i%3)
+		t.Work(i).SetSequences(1 + uint32(i%3))
 	}
 	s.buffer().Ballots(1).SetPeriod(1)
 	for k := range uint32(validators) {
@@ -43,7 +43,7 @@ func largeScored(tb testing.TB, members uint32, validators uint16) State {
 		said.SetKey(pub)
 		said.SetHash(wire.Hash(pub))
 		said.SetRevealed(true)
-		for i := range members {
+		for i := range Member(members) {
 			s.buffer().Given(1, k).SetScore(i, score.Offset(int16(4*i)-20000+int16(k*100)))
 		}
 	}

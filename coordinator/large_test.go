@@ -32,22 +32,22 @@ func newLarge(tb testing.TB, members uint32, percent uint8) *large {
 	}
 	l.s = s
 	// Members are put into the table directly: joining costs a search each, which for all of them takes a while.
-	for i := range members {
+	for i := range Member(members) {
 		b := s.place(i)
 		var k key.Public
-		binary.LittleEndian.PutUint32(k[28:], i+1)
+		binary.LittleEndian.PutUint32(k[28:], uint32(i)+1)
 		b.SetKey(k)
 		putStatus(b, StatusWaiting)
 		b.SetDoubt(dispute.DoubtNew)
 	}
-	s.h().SetCount(members)
+	s.h().SetCount(Member(members))
 	l.tick(tb, c.WaitingMs)
-	for i := range members {
-		if i+1 < members {
+	for i := range Member(members) {
+		if uint32(i)+1 < members {
 			putStatus(s.place(i), StatusReady)
 		}
 	}
-	l.send(tb, members-1, Ready{Epoch: 1, Params: c.ModelHash})
+	l.send(tb, Member(members)-1, Ready{Epoch: 1, Params: c.ModelHash})
 	l.reports(tb, WitnessesMax)
 	return l
 }
@@ -61,7 +61,7 @@ func (l *large) tick(tb testing.TB, ms uint64) {
 	}
 }
 
-func (l *large) send(tb testing.TB, i uint32, m Message) {
+func (l *large) send(tb testing.TB, i Member, m Message) {
 	tb.Helper()
 	l.env.Sender = l.s.Key(i)
 	if err := l.s.Apply(l.env, m); err != nil {
@@ -138,7 +138,7 @@ func TestTenThousandChecks(t *testing.T) {
 		l := newLarge(t, MembersMax, percent)
 		l.reports(t, WitnessesMax)
 		checks := l.s.Checks()
-		verifiers := map[uint32]bool{}
+		verifiers := map[Member]bool{}
 		for _, c := range checks {
 			verifiers[c.Verifier] = true
 			if c.Verifier == c.Member || c.Sequences != 1 {
@@ -173,7 +173,7 @@ func BenchmarkApply(b *testing.B) {
 	for _, members := range []uint32{256, MembersMax} {
 		base := newLarge(b, members, 10)
 		last := base.s.Count() - 1
-		run := func(name string, n int, m func(l *large) (uint32, Message)) {
+		run := func(name string, n int, m func(l *large) (Member, Message)) {
 			b.Run(fmt.Sprintf("%s/members=%d", name, members), func(b *testing.B) {
 				l := &large{s: State{b: make([]byte, len(base.s.b)), l: base.s.l}, env: base.env}
 				for b.Loop() {
@@ -186,10 +186,10 @@ func BenchmarkApply(b *testing.B) {
 				}
 			})
 		}
-		run("tick", 0, func(*large) (uint32, Message) { return last, Tick{} })
-		run("withdraw", 0, func(*large) (uint32, Message) { return last, Withdraw{} })
-		witness := func(n int) func(l *large) (uint32, Message) {
-			return func(l *large) (uint32, Message) {
+		run("tick", 0, func(*large) (Member, Message) { return last, Tick{} })
+		run("withdraw", 0, func(*large) (Member, Message) { return last, Withdraw{} })
+		witness := func(n int) func(l *large) (Member, Message) {
+			return func(l *large) (Member, Message) {
 				r, _ := l.s.At(l.s.Round())
 				return r.Witnesses()[n], l.report()
 			}

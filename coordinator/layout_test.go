@@ -21,7 +21,7 @@ func TestLayoutHasNoOverlaps(t *testing.T) {
 		w, n := uint32(l.Witnesses), l.Members
 		parts := []struct{ at, end, align uint32 }{
 			{0, hEnd, PageBytes},
-			{a.Table, a.Table + n*record.MemberBytes, PageBytes},
+			{a.Table, a.Table + n*record.PlaceBytes, PageBytes},
 			{a.Redo, a.Redo + record.RedoMax*record.SpanBytes, PageBytes},
 			{a.Ring, a.Ring + record.SlotBytes, PageBytes},
 			{a.Ring + a.Elected, a.Ring + a.Elected + 4*w, 4},

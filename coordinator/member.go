@@ -46,7 +46,7 @@ func (s Status) Present() bool { return s == StatusWaiting || s == StatusReady |
 
 // Member is a copy of a place in the table of members. A member keeps its place, and so its index,
 // while it is present and while a round of the running epoch mentions it.
-type Member struct {
+type MemberState struct {
 	Key         key.Public
 	Status      Status
 	Points      uint64 // sequences of accepted results, one point each
@@ -56,9 +56,9 @@ type Member struct {
 	Speed       uint32 // tokens a second, as last stated
 	SpeedSet    bool   // a SetSpeed was accepted in this epoch; another is refused
 	JoinedMs    uint64 // when it last joined
-	JoinedEpoch uint32 // State.Epoch then
+	JoinedEpoch Epoch  // State.Epoch then
 	LeftMs      uint64 // when it last left or was dropped
-	LeftRound   uint32 // State.Round then
+	LeftRound   Round  // State.Round then
 
 	Stake   uint64     // tokens it loses when it is convicted
 	Balance uint64     // rewards not yet claimed, in tokens
@@ -71,12 +71,12 @@ type Member struct {
 	Skipped    uint8  // checks in a row that it failed to make
 	Astray     uint8  // reports in a row that named wrong parameters
 	Passed     uint32 // checks of its results that passed
-	FirstRound uint32 // round of its first accepted result; 0 = none
-	LastRound  uint32 // round of its last accepted result
+	FirstRound Round  // round of its first accepted result; 0 = none
+	LastRound  Round  // round of its last accepted result
 	ReleaseMs  uint64 // when its stake is free; 0 while it is a member of a running run
 
-	Since    uint32 // State.Window at its first epoch, or, before that, at its registration
-	Score    int16  // moving average of its scores, in units of 1/ScoreOne; 0 if Scored is false
+	Since    Round // State.Window at its first epoch, or, before that, at its registration
+	Score    int16 // moving average of its scores, in units of 1/ScoreOne; 0 if Scored is false
 	Scored   bool
 	Unvested uint64 // tokens for its last scores; they vest to Balance with the next scores
 	Earned   uint64 // all tokens that its scores ever earned
@@ -84,12 +84,12 @@ type Member struct {
 
 // Count returns the number of places of the table of members in use. Members are numbered 0 to
 // Count-1.
-func (s State) Count() uint32 { return s.h().Count() }
+func (s State) Count() Member { return s.h().Count() }
 
 // Member returns the member in place i. It panics when i is not below Count.
-func (s State) Member(i uint32) Member {
+func (s State) Member(i Member) MemberState {
 	b := s.member(i)
-	return Member{
+	return MemberState{
 		Key:         b.Key(),
 		Status:      Status(b.Status()),
 		Points:      b.Points(),
@@ -124,7 +124,7 @@ func (s State) Member(i uint32) Member {
 }
 
 // member returns the bytes of place i, which is in use.
-func (s State) member(i uint32) record.Member {
+func (s State) member(i Member) record.Place {
 	if i >= s.Count() {
 		panic("coordinator: no such member")
 	}
@@ -132,18 +132,18 @@ func (s State) member(i uint32) record.Member {
 }
 
 // place returns the bytes of place i, in use or not.
-func (s State) place(i uint32) record.Member { return s.buffer().Place(i) }
+func (s State) place(i Member) record.Place { return s.buffer().Place(i) }
 
 // Key returns the key of the member in place i. It panics when i is not below Count.
-func (s State) Key(i uint32) key.Public { return s.member(i).Key() }
+func (s State) Key(i Member) key.Public { return s.member(i).Key() }
 
 // Status returns the status of the member in place i. It panics when i is not below Count.
-func (s State) Status(i uint32) Status { return s.status(i) }
+func (s State) Status(i Member) Status { return s.status(i) }
 
-func (s State) status(i uint32) Status { return Status(s.member(i).Status()) }
+func (s State) status(i Member) Status { return Status(s.member(i).Status()) }
 
 // Find returns the place of the member with the key pub, whatever its status.
-func (s State) Find(pub key.Public) (i uint32, ok bool) {
+func (s State) Find(pub key.Public) (i Member, ok bool) {
 	return s.buffer().Find(pub)
 }
 
@@ -178,10 +178,10 @@ func (s State) tally() tally {
 	return t
 }
 
-func putStatus(b record.Member, st Status) { b.SetStatus(uint8(st)) }
+func putStatus(b record.Place, st Status) { b.SetStatus(uint8(st)) }
 
 // leave removes member i with the status st.
-func (s State) leave(i uint32, st Status, env Env) {
+func (s State) leave(i Member, st Status, env Env) {
 	b := s.place(i)
 	putStatus(b, st)
 	b.SetLeftMs(env.NowMs)
@@ -191,14 +191,14 @@ func (s State) leave(i uint32, st Status, env Env) {
 
 // miss counts a result or a warmup that member i missed, and drops the member if there are too many
 // in a row.
-func (s State) miss(i uint32, env Env) {
+func (s State) miss(i Member, env Env) {
 	b := s.place(i)
 	b.SetMissed(s.cases().Fault(env.dispute(nil), i, b.Missed()))
 }
 
 // idle counts an election for which member i did not report, and drops the member if there are too
 // many in a row.
-func (s State) idle(i uint32, env Env) {
+func (s State) idle(i Member, env Env) {
 	b := s.place(i)
 	b.SetIdle(s.cases().Fault(env.dispute(nil), i, b.Idle()))
 }

@@ -43,8 +43,8 @@ func MessageHash(m Message) wire.Hash { return wire.Sum("entrain/message", Appen
 
 // SetHeld sets a member's bit in a bitmap of held results (Witness.Held), growing it as needed, and
 // returns it.
-func SetHeld(held []byte, member uint32) []byte {
-	for uint32(len(held)) <= member>>3 {
+func SetHeld(held []byte, member Member) []byte {
+	for Member(len(held)) <= member>>3 {
 		held = append(held, 0)
 	}
 	held[member>>3] |= 1 << (member & 7)
@@ -105,7 +105,7 @@ const scoreBytes = 4 + 2
 func appendScores(dst []byte, scores []Score) []byte {
 	dst = wire.AppendU32(dst, uint32(len(scores)))
 	for _, v := range scores {
-		dst = wire.AppendU16(wire.AppendU32(dst, v.Member), uint16(v.Value))
+		dst = wire.AppendU16(wire.AppendU32(dst, uint32(v.Member)), uint16(v.Value))
 	}
 	return dst
 }
@@ -117,7 +117,7 @@ func readScores(r *wire.Reader, most uint32) []Score {
 	}
 	scores := make([]Score, n)
 	for k := range scores {
-		scores[k] = Score{Member: r.U32(), Value: int16(r.U16())}
+		scores[k] = Score{Member: Member(r.U32()), Value: int16(r.U16())}
 	}
 	if !score.InOrder(scores) {
 		r.Fail(wire.ErrNotCanonical)

@@ -130,7 +130,7 @@ func FuzzParseMessage(f *testing.F) {
 
 func TestHoldSetsBits(t *testing.T) {
 	var held []byte
-	for _, i := range []uint32{0, 3, 17, 8, 17} {
+	for _, i := range []Member{0, 3, 17, 8, 17} {
 		held = SetHeld(held, i)
 	}
 	if want := []byte{0b1001, 1, 0b10}; !bytes.Equal(held, want) {

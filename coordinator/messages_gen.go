@@ -29,7 +29,7 @@ type Withdraw struct{}
 // Ready reports in Warmup that the sender holds the agreed parameters.
 type Ready struct {
 	// The epoch that is about to begin.
-	Epoch uint32
+	Epoch Epoch
 	// merkle.BlobRoot of the parameters held; must be State.Params.
 	Params wire.Hash
 }
@@ -38,7 +38,7 @@ type Ready struct {
 // round (Round.Attests).
 type Witness struct {
 	// The current round.
-	Round uint32
+	Round Round
 	// The sender has done its share of this round, and holds the result of every active member.
 	Complete bool
 	// merkle.BlobRoot of the sender's parameters at the start of Round; not zero.
@@ -56,7 +56,7 @@ type Witness struct {
 // Checkpoint reports in Cooldown that the sender wrote a checkpoint of the agreed parameters.
 type Checkpoint struct {
 	// The epoch that has ended.
-	Epoch uint32
+	Epoch Epoch
 	// Must be State.Params.
 	Params wire.Hash
 	// Hash of the checkpoint's manifest.
@@ -74,9 +74,9 @@ type Resume struct{}
 // opens the commitment's Work, proves that the verifier computed it; a wrong root convicts the verifier.
 type Pass struct {
 	// Round of the result.
-	Round uint32
+	Round Round
 	// Author of the result.
-	Member uint32
+	Member Member
 	// The author's commitment.
 	Commitment Signed
 	// Root of the gradient.
@@ -87,9 +87,9 @@ type Pass struct {
 // the commitment.
 type Accuse struct {
 	// Round of the result.
-	Round uint32
+	Round Round
 	// Author of the result.
-	Member uint32
+	Member Member
 	// The author's commitment.
 	Commitment Signed
 	// Root of the verifier's own trace of the step.
@@ -100,9 +100,9 @@ type Accuse struct {
 // as well.
 type Unserved struct {
 	// Round of the result.
-	Round uint32
+	Round Round
 	// Author of the result.
-	Member uint32
+	Member Member
 }
 
 // TieBreak is the vote of a tie-breaker. One that votes VoteWrong may have to replace the accuser, with
@@ -266,14 +266,14 @@ func (Withdraw) append(dst []byte) []byte {
 
 func (Ready) kind() uint8 { return 3 }
 func (m Ready) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Epoch)
+	dst = wire.AppendU32(dst, uint32(m.Epoch))
 	dst = wire.AppendHash(dst, m.Params)
 	return dst
 }
 
 func (Witness) kind() uint8 { return 4 }
 func (m Witness) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Round)
+	dst = wire.AppendU32(dst, uint32(m.Round))
 	dst = wire.AppendBool(dst, m.Complete)
 	dst = wire.AppendHash(dst, m.Params)
 	dst = wire.AppendHash(dst, m.Prev)
@@ -284,7 +284,7 @@ func (m Witness) append(dst []byte) []byte {
 
 func (Checkpoint) kind() uint8 { return 5 }
 func (m Checkpoint) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Epoch)
+	dst = wire.AppendU32(dst, uint32(m.Epoch))
 	dst = wire.AppendHash(dst, m.Params)
 	dst = wire.AppendHash(dst, m.Manifest)
 	return dst
@@ -302,8 +302,8 @@ func (Resume) append(dst []byte) []byte {
 
 func (Pass) kind() uint8 { return 8 }
 func (m Pass) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Round)
-	dst = wire.AppendU32(dst, m.Member)
+	dst = wire.AppendU32(dst, uint32(m.Round))
+	dst = wire.AppendU32(dst, uint32(m.Member))
 	dst = m.Commitment.Append(dst)
 	dst = wire.AppendHash(dst, m.Gradient)
 	return dst
@@ -311,8 +311,8 @@ func (m Pass) append(dst []byte) []byte {
 
 func (Accuse) kind() uint8 { return 9 }
 func (m Accuse) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Round)
-	dst = wire.AppendU32(dst, m.Member)
+	dst = wire.AppendU32(dst, uint32(m.Round))
+	dst = wire.AppendU32(dst, uint32(m.Member))
 	dst = m.Commitment.Append(dst)
 	dst = wire.AppendHash(dst, m.Trace)
 	return dst
@@ -320,8 +320,8 @@ func (m Accuse) append(dst []byte) []byte {
 
 func (Unserved) kind() uint8 { return 10 }
 func (m Unserved) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Round)
-	dst = wire.AppendU32(dst, m.Member)
+	dst = wire.AppendU32(dst, uint32(m.Round))
+	dst = wire.AppendU32(dst, uint32(m.Member))
 	return dst
 }
 
@@ -462,12 +462,12 @@ func readMessage(kind uint8, r *wire.Reader) Message {
 		return m
 	case 3:
 		var m Ready
-		m.Epoch = r.U32()
+		m.Epoch = Epoch(r.U32())
 		m.Params = r.Hash()
 		return m
 	case 4:
 		var m Witness
-		m.Round = r.U32()
+		m.Round = Round(r.U32())
 		m.Complete = r.Bool()
 		m.Params = r.Hash()
 		m.Prev = r.Hash()
@@ -476,7 +476,7 @@ func readMessage(kind uint8, r *wire.Reader) Message {
 		return m
 	case 5:
 		var m Checkpoint
-		m.Epoch = r.U32()
+		m.Epoch = Epoch(r.U32())
 		m.Params = r.Hash()
 		m.Manifest = r.Hash()
 		return m
@@ -488,22 +488,22 @@ func readMessage(kind uint8, r *wire.Reader) Message {
 		return m
 	case 8:
 		var m Pass
-		m.Round = r.U32()
-		m.Member = r.U32()
+		m.Round = Round(r.U32())
+		m.Member = Member(r.U32())
 		m.Commitment = ReadSigned(r)
 		m.Gradient = r.Hash()
 		return m
 	case 9:
 		var m Accuse
-		m.Round = r.U32()
-		m.Member = r.U32()
+		m.Round = Round(r.U32())
+		m.Member = Member(r.U32())
 		m.Commitment = ReadSigned(r)
 		m.Trace = r.Hash()
 		return m
 	case 10:
 		var m Unserved
-		m.Round = r.U32()
-		m.Member = r.U32()
+		m.Round = Round(r.U32())
+		m.Member = Member(r.U32())
 		return m
 	case 11:
 		var m TieBreak

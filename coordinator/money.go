@@ -27,7 +27,7 @@ func (s State) Payout() (to key.Public, amount uint64) {
 func (s State) PointsVerified() uint64 { return s.h().PointsVerified() }
 
 // releaseMs returns when the stake of member i is free, or 0 while the member has not left.
-func (s State) releaseMs(i uint32) uint64 {
+func (s State) releaseMs(i Member) uint64 {
 	b := s.place(i)
 	if !Status(b.Status()).Present() {
 		return b.ReleaseMs()
@@ -52,7 +52,7 @@ func (s State) deposit(env Env, m Deposit) Error {
 	return OK
 }
 
-func (s State) addStake(i uint32, value uint64) {
+func (s State) addStake(i Member, value uint64) {
 	b := s.place(i)
 	b.SetStake(b.Stake() + value)
 	s.h().SetEscrow(s.Escrow() + value)
@@ -95,7 +95,7 @@ type due struct {
 func (d due) amount() uint64 { return d.paid + d.balance + d.stake }
 
 // due returns what member i can claim now.
-func (s State) due(env Env, i uint32) due {
+func (s State) due(env Env, i Member) due {
 	b := s.place(i)
 	d := due{settled: b.Settled(), balance: b.Balance()}
 	if !s.h().InEpoch() && !s.cases().Pending(i) {
@@ -112,7 +112,7 @@ func (s State) due(env Env, i uint32) due {
 }
 
 // payDue pays member i what is due to it.
-func (s State) payDue(i uint32, d due) {
+func (s State) payDue(i Member, d due) {
 	b := s.place(i)
 	b.SetSettled(d.settled)
 	b.SetClaimed(b.Claimed() + d.points)
@@ -163,7 +163,7 @@ func (s State) WillPay(env Env, m Message) (to key.Public, amount uint64) {
 // stakeFree reports whether member i may take its stake back. It must have left, or the run must
 // have finished, long enough ago, and no result of the member may be in flight, in a check or in a
 // dispute.
-func (s State) stakeFree(env Env, i uint32) bool {
+func (s State) stakeFree(env Env, i Member) bool {
 	if s.status(i).Present() && s.Phase() != Finished || env.NowMs < s.releaseMs(i) || s.cases().Pending(i) {
 		return false
 	}
@@ -171,8 +171,8 @@ func (s State) stakeFree(env Env, i uint32) bool {
 }
 
 // inFlight reports whether a result of member i was neither accepted nor refused yet.
-func (s State) inFlight(i uint32) bool {
-	for k := range uint32(record.RingRounds) {
+func (s State) inFlight(i Member) bool {
+	for k := range Round(record.RingRounds) {
 		if r := s.slot(k); r.Number() != 0 && !r.Final() && r.Expected(i) {
 			return true
 		}
@@ -181,7 +181,7 @@ func (s State) inFlight(i uint32) bool {
 }
 
 // owed reports whether member i is owed tokens, now or later.
-func (s State) owed(i uint32) bool {
+func (s State) owed(i Member) bool {
 	b := s.place(i)
 	return b.Stake() > 0 || b.Balance() > 0 || b.Unvested() > 0 || s.book().Pending(i) ||
 		s.h().Rate() > 0 && b.Points() > b.Claimed()
@@ -192,7 +192,7 @@ func (s State) owed(i uint32) bool {
 // end of the epoch before.
 func (s State) settle() {
 	for i, pending := range s.cases().AllPending() {
-		b := s.place(uint32(i))
+		b := s.place(Member(i))
 		points := b.Points()
 		if pending {
 			b.SetSettled(max(b.Settled(), b.EpochPoints()))

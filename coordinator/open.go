@@ -55,7 +55,7 @@ func (s State) headerOK() bool {
 	case phase == Uninitialized, phase > Paused:
 	case s.Draining() > c.Overlap+2, s.h().Repeats() > repeatsMax:
 	case s.h().CheckpointersLen() > checkpointersMax, s.h().LostWarmups() >= lostWarmupsMax:
-	case s.Count() > s.l.Members:
+	case s.Count() > Member(s.l.Members):
 	case s.Epoch() > countMax, s.Round() > countMax, s.Step() > countMax, s.h().EpochRound() > countMax:
 	case s.h().ParamsRound() > s.Round():
 	case s.h().TrainLimitMs() > c.RoundTrainMs:
@@ -87,7 +87,7 @@ func (s State) membersOK() bool {
 			return false
 		}
 	}
-	return record.Zero(s.b[s.l.Table+record.MemberBytes*s.Count() : s.l.Redo])
+	return record.Zero(s.b[s.l.Table+uint32(record.PlaceBytes*s.Count()) : s.l.Redo])
 }
 
 func (s State) redoOK() bool {
@@ -106,7 +106,7 @@ func (s State) redoOK() bool {
 func spanOK(v batch.Span) bool { return v.Count > 0 && v.Start <= record.SequencesMax }
 
 func (s State) ringOK() bool {
-	for k := range uint32(record.RingRounds) {
+	for k := range Round(record.RingRounds) {
 		r := s.slot(k)
 		if r.Number() == 0 {
 			if !record.Zero(r.bytes(0, s.l.Slot)) {
@@ -121,7 +121,7 @@ func (s State) ringOK() bool {
 	return true
 }
 
-func (r Round) numbersOK() bool {
+func (r RoundState) numbersOK() bool {
 	now := r.s.Round()
 	n, a := r.Number(), r.Attests()
 	if n > now || now-n >= record.RingRounds || r.Epoch() > r.s.Epoch() || !r.b.WellFormed() {
@@ -131,7 +131,7 @@ func (r Round) numbersOK() bool {
 	if a == 0 {
 		return p.Bits == 0 && p.Hashes == 0
 	}
-	if a != n-uint32(r.s.h().Overlap()) {
+	if a != n-Round(r.s.h().Overlap()) {
 		return false
 	}
 	// The attested round may be gone: overwritten, or erased with a forgotten member.
@@ -145,7 +145,7 @@ func (r Round) numbersOK() bool {
 		r.electedLen()*(p.Bits/8) <= r.s.l.FiltersLen
 }
 
-func (r Round) batchOK() bool {
+func (r RoundState) batchOK() bool {
 	n := r.b.SpansLen()
 	if n > record.SpansMax {
 		return false
@@ -161,7 +161,7 @@ func (r Round) batchOK() bool {
 }
 
 // membersOK checks the round's sets of members.
-func (r Round) membersOK() bool {
+func (r RoundState) membersOK() bool {
 	l := r.s.l
 	active, expected, accepted := r.active(), r.expected(), r.accepted()
 	for i := range active {
@@ -169,7 +169,7 @@ func (r Round) membersOK() bool {
 			return false
 		}
 	}
-	for i := r.s.Count(); i < 8*l.Bitmap; i++ {
+	for i := r.s.Count(); i < Member(8*l.Bitmap); i++ {
 		if bit(active, i) {
 			return false
 		}
@@ -187,7 +187,7 @@ func (r Round) membersOK() bool {
 }
 
 // reportsOK checks the round's witnesses and what they reported.
-func (r Round) reportsOK() bool {
+func (r RoundState) reportsOK() bool {
 	w := r.electedLen()
 	if w > r.s.l.Witnesses {
 		return false

@@ -81,7 +81,7 @@ func (s State) finish(env Env) {
 // can earn or lose anything by what was done so far, except by scores.
 func (s State) Quiet() bool {
 	for i, pending := range s.cases().AllPending() {
-		if pending || s.inFlight(uint32(i)) {
+		if pending || s.inFlight(Member(i)) {
 			return false
 		}
 	}

@@ -107,7 +107,7 @@ func (s State) loseWarmup() {
 		return
 	}
 	s.h().SetLostWarmups(0)
-	params, round := s.h().ModelHash(), uint32(0)
+	params, round := s.h().ModelHash(), Round(0)
 	if saved, ok := s.LastCheckpoint(); ok {
 		params, round = saved.Params, s.Round()
 	}
@@ -169,7 +169,7 @@ func (s State) open(env Env, drain uint8) {
 	s.enter(RoundTrain, env)
 
 	id, n := s.ID(), [4]byte{}
-	binary.LittleEndian.PutUint32(n[:], number)
+	binary.LittleEndian.PutUint32(n[:], uint32(number))
 	seed := wire.Sum("entrain/round", env.Seed[:], id[:], n[:])
 	r.b.SetNumber(number)
 	r.b.SetEpoch(s.Epoch())
@@ -213,8 +213,8 @@ func (s State) trainLimit() uint64 {
 	return limit
 }
 
-func (s State) activeMembers() []uint32 {
-	list := make([]uint32, 0, s.Count())
+func (s State) activeMembers() []Member {
+	list := make([]Member, 0, s.Count())
 	for i := range s.Count() {
 		if s.status(i) == StatusActive {
 			list = append(list, i)
@@ -224,7 +224,7 @@ func (s State) activeMembers() []uint32 {
 }
 
 // fill sets the batch of round r.
-func (s State) fill(r Round, members []uint32) {
+func (s State) fill(r RoundState, members []Member) {
 	step := s.Step() + 1
 	s.h().SetStep(step)
 	total := s.batchSize()
@@ -264,7 +264,7 @@ func (s State) batchSize() uint32 {
 }
 
 // elect chooses round r's witnesses and the round that they attest.
-func (s State) elect(r Round, members []uint32) {
+func (s State) elect(r RoundState, members []Member) {
 	n := uint32(len(members))
 	w := uint32(s.h().Witnesses())
 	if w == 0 {
@@ -276,7 +276,7 @@ func (s State) elect(r Round, members []uint32) {
 		rank := committee.Member(r.Seed(), committee.Witnesses, n, p)
 		s.l.Elect(r.b, p).SetMember(members[rank])
 	}
-	a, ok := s.At(r.Number() - uint32(s.h().Overlap()))
+	a, ok := s.At(r.Number() - Round(s.h().Overlap()))
 	if !ok || a.Final() {
 		return // a drain round, or the run's first round
 	}

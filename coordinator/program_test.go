@@ -32,7 +32,7 @@ func (p program) Slices(c Case, op, tile uint32) uint32 {
 
 // step computes a slice.
 func step(c Case, op, tile, slice uint32, before wire.Hash, acc []uint32) []uint32 {
-	b := wire.AppendU32(wire.AppendU32(nil, c.Step), c.Sequences)
+	b := wire.AppendU32(wire.AppendU32(nil, uint32(c.Step)), c.Sequences)
 	b = wire.AppendU32(wire.AppendU32(wire.AppendU32(b, op), tile), slice)
 	for _, w := range acc {
 		b = wire.AppendU32(b, w)
@@ -188,12 +188,12 @@ func (p program) Judge(c Case, op, tile, slice uint32, root wire.Hash, evidence 
 }
 
 // climbProof returns the root that a proof leads to; the zero hash if it has not the length it must have.
-func climbProof(leaf wire.Hash, i, n uint32, proof []wire.Hash) wire.Hash {
+func climbProof(leaf wire.Hash, at, n uint32, proof []wire.Hash) wire.Hash {
 	if len(proof) != 4*int(bisect.Depth(n)) {
 		return wire.Hash{}
 	}
 	for l, h := range proof {
-		if i>>l&1 == 1 {
+		if at>>l&1 == 1 {
 			leaf, h = h, leaf
 		}
 		leaf = wire.Sum("entrain/bisect", leaf[:], h[:])

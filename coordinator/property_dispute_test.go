@@ -39,13 +39,13 @@ func TestOneHonestPartySuffices(t *testing.T) {
 			return compute(of, bendAt(all[p.below(uint32(len(all)))]))
 		}
 		liar, honest := lie(), compute(of, nil)
-		parties := map[uint32]*party{c.Member: {trace: liar, moves: -1}}
+		parties := map[Member]*party{c.Member: {trace: liar, moves: -1}}
 		if p.chance(30) {
 			parties[c.Member].moves = int(p.below(4))
 		}
 		// The verifier's part, then those of the tie-breakers.
-		good := map[uint32]bool{}
-		play := func(i uint32, sure bool) *trace {
+		good := map[Member]bool{}
+		play := func(i Member, sure bool) *trace {
 			if sure || p.chance(40) {
 				good[i] = true
 				parties[i] = &party{trace: honest, moves: -1}
@@ -107,8 +107,8 @@ func TestHonestAccusedIsNeverConvicted(t *testing.T) {
 		of := w.caseOf(c)
 		all := places(of)
 		honest := compute(of, nil)
-		parties := map[uint32]*party{c.Member: {trace: honest, moves: -1}}
-		liar := func(i uint32) *trace {
+		parties := map[Member]*party{c.Member: {trace: honest, moves: -1}}
+		liar := func(i Member) *trace {
 			at := [3]uint32{99, 0, 0}
 			if len(all) > 0 {
 				at = all[p.below(uint32(len(all)))]
@@ -163,12 +163,12 @@ func TestChances(t *testing.T) {
 		const members, draws = 12, 4000
 		w := arena(t, members, 1, config)
 		for i, d := range c.doubts {
-			w.s.place(uint32(i)).SetDoubt(d)
+			w.s.place(Member(i)).SetDoubt(d)
 		}
 		a, _ := w.s.At(1)
 		limits := w.s.chances(a, uint64(c.percent))
 		total, got := uint64(0), [members]int{}
-		for i := range uint32(members) {
+		for i := range Member(members) {
 			total += limits[w.s.cases().Doubt(i)]
 		}
 		want := uint64(c.percent) * members << 32 / 100
@@ -190,7 +190,7 @@ func TestChances(t *testing.T) {
 			}
 		}
 		for i, n := range got {
-			limit := limits[w.s.cases().Doubt(uint32(i))]
+			limit := limits[w.s.cases().Doubt(Member(i))]
 			expected := float64(limit) / (1 << 32) * draws
 			if limit == 0 {
 				t.Errorf("%+v: member %d is never checked", c, i)
@@ -217,7 +217,7 @@ func FuzzApply(f *testing.F) {
 		f.Fatal(err)
 	}
 	voted := w.clone(f)
-	voted.votes(1, func(uint32) (Vote, wire.Hash) { return VoteWrong, honest.root() })
+	voted.votes(1, func(Member) (Vote, wire.Hash) { return VoteWrong, honest.root() })
 	d, _ := voted.s.Dispute(1)
 	descending := voted.clone(f)
 	if err := descending.apply(w.s.Key(c.Member), liar.move(d, Accused)); err != nil {
@@ -241,7 +241,7 @@ func FuzzApply(f *testing.F) {
 		}
 		w := worlds[which%3].clone(t)
 		w.now += uint64(later)
-		_ = w.applyWith(w.s.Key(uint32(who)%w.s.Count()), value, m)
+		_ = w.applyWith(w.s.Key(Member(who)%w.s.Count()), value, m)
 		for range 3 {
 			w.now += 30_000
 			if err := w.apply(key.Public{}, Tick{}); err != nil {

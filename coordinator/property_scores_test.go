@@ -123,7 +123,7 @@ func (p *player) nonsense() Message {
 	s := p.w.s
 	switch p.below(5) {
 	case 0:
-		c := Commitment{Run: s.ID(), Epoch: s.Epoch(), Round: s.Round(), Member: p.below(s.Count() + 1)}
+		c := Commitment{Run: s.ID(), Epoch: s.Epoch(), Round: s.Round(), Member: Member(p.below(uint32(s.Count()) + 1))}
 		m := Commit{Signed: Signed{Commitment: c}}
 		if k, ok := privates[p.anybody()]; ok {
 			m.Signed = c.Sign(k)
@@ -140,7 +140,7 @@ func (p *player) nonsense() Message {
 	period, _ := s.Scoring()
 	m := RevealScores{Period: period}
 	for range p.below(4) {
-		m.Scores = append(m.Scores, Score{Member: p.below(9), Value: int16(p.below(1 << 16))})
+		m.Scores = append(m.Scores, Score{Member: Member(p.below(9)), Value: int16(p.below(1 << 16))})
 	}
 	return m
 }
@@ -154,7 +154,7 @@ func (v *seen) addScores(s State) {
 	for _, w := range s.Validators() {
 		v.distrusted = v.distrusted || w.Trust < score.TrustNew/2
 	}
-	for k := range uint32(record.RingRounds) {
+	for k := range Round(record.RingRounds) {
 		v.committed = v.committed || s.slot(k).CommittedCount() > 0
 	}
 }
@@ -177,7 +177,7 @@ func (p *player) finishScores(members uint32) {
 	}
 	given, taken := w.s.Emitted()
 	earned, good := uint64(0), false
-	for i := range members {
+	for i := range Member(members) {
 		m := w.s.Member(i)
 		earned += m.Earned
 		good = good || truth(m.Key) > 0 && m.Points > 0
@@ -243,7 +243,7 @@ func TestLyingMinorityEarnsNothing(t *testing.T) {
 			w.window()
 		}
 		var list []uint64
-		for i := range uint32(4) {
+		for i := range Member(4) {
 			list = append(list, w.s.Member(i).Earned)
 		}
 		return list, w.s.Validators()[4].Trust

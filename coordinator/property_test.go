@@ -23,7 +23,7 @@ func TestRandomMessages(t *testing.T) {
 	var saw seen
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
-		p := &player{src: prng.New(wire.Sum("test/moves", wire.AppendU64(nil, seed)), "moves"), diverged: map[uint32]bool{}, crooked: map[key.Public]bool{}, fickle: true}
+		p := &player{src: prng.New(wire.Sum("test/moves", wire.AppendU64(nil, seed)), "moves"), diverged: map[Member]bool{}, crooked: map[key.Public]bool{}, fickle: true}
 		l := p.limits()
 		p.w = newWorld(rt, l, p.config(l), fmt.Sprint(seed))
 		if p.chance(80) {
@@ -79,7 +79,7 @@ func (p *player) config(l Limits) Config {
 	c.Witnesses = uint16(p.below(uint32(l.Witnesses) + 1))
 	c.WaitingMs = uint64(p.below(3)) * 10_000
 	c.EpochMs = []uint64{30_000, 60_000, 600_000}[p.below(3)]
-	c.TotalSteps = 1 + p.below(40)
+	c.TotalSteps = 1 + Step(p.below(40))
 	c.BatchStart = 1 + p.below(9)
 	c.BatchEnd = c.BatchStart + p.below(10)
 	c.BatchRampTokens = uint64(p.below(1000))
@@ -94,7 +94,7 @@ func (p *player) config(l Limits) Config {
 type player struct {
 	src      prng.Source
 	w        *world
-	diverged map[uint32]bool // members whose replicas went astray: they name wrong parameters
+	diverged map[Member]bool // members whose replicas went astray: they name wrong parameters
 	crooked  map[key.Public]bool
 	traces   map[cased]*trace
 	promised map[key.Public]RevealScores // what validators committed to
@@ -162,7 +162,7 @@ func (p *player) must(err error) {
 
 // silence makes a member silent or its replica go astray, or the contrary.
 func (p *player) silence() {
-	n := p.w.s.Count()
+	n := uint32(p.w.s.Count())
 	if n == 0 {
 		return
 	}
@@ -171,7 +171,7 @@ func (p *player) silence() {
 		which = p.diverged
 	}
 	i := p.below(n)
-	which[i] = !which[i]
+	which[Member(i)] = !which[Member(i)]
 }
 
 // honest lets everybody do what the phase asks for. Members that are not silent do it right, and are never refused.
@@ -208,7 +208,7 @@ func (p *player) honest() {
 	}
 }
 
-func (p *player) reports(number uint32) {
+func (p *player) reports(number Round) {
 	w := p.w
 	r, _ := w.s.At(number)
 	for _, i := range r.Witnesses() {
@@ -241,7 +241,7 @@ func (p *player) careless() {
 		_ = w.apply(w.s.Key(i), Ready{Epoch: w.s.Epoch(), Params: wire.Sum("test/wrong")})
 		return
 	}
-	m := w.report(i, func(uint32) bool { return p.chance(70) })
+	m := w.report(i, func(Member) bool { return p.chance(70) })
 	if p.chance(30) {
 		m.Params = wire.Hash{}
 	}
@@ -337,7 +337,7 @@ func TestRunFinishes(t *testing.T) {
 			w.now += 1000
 			p.honest()
 		}
-		for i := range members {
+		for i := range Member(members) {
 			if m := w.s.Member(i); m.Missed+m.Idle+m.Skipped+m.Astray+m.Strikes > 0 || m.Doubt > dispute.DoubtNew || m.Stake != c.Stake || m.Status != StatusWaiting {
 				rt.Fatalf("honest member %d ends as %+v", i, m)
 			}
@@ -385,7 +385,7 @@ func TestDeadMembersAreDropped(t *testing.T) {
 		if eve.Status != StatusDropped || eve.Missed != c.MissedMax+1 {
 			t.Errorf("overlap %d: the dead member ends as %+v", overlap, eve)
 		}
-		for i := range uint32(4) {
+		for i := range Member(4) {
 			if m := w.s.Member(i); m.Status != StatusWaiting || m.Missed > 0 {
 				t.Errorf("overlap %d: member %d ends as %+v", overlap, i, m)
 			}

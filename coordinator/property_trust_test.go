@@ -25,8 +25,9 @@ func (p *player) trustIn(c *Config) {
 
 // cased names a computation: of a check, with the lie told by one member, or honest.
 type cased struct {
-	round, member uint32
-	liar          key.Public
+	round  Round
+	member Member
+	liar   key.Public
 }
 
 // crook tells whether a member of that key is a crook: one in three, by chance of the world.
@@ -73,7 +74,7 @@ func (p *player) compute(c Check, liar key.Public) *trace {
 }
 
 // own returns what a member computes of a check: a crook lies about its own results, and about others when it says so.
-func (p *player) own(c Check, i uint32, lies bool) *trace {
+func (p *player) own(c Check, i Member, lies bool) *trace {
 	if k := p.w.s.Key(i); lies && p.crook(k) {
 		return p.compute(c, k)
 	}
@@ -179,7 +180,7 @@ func (p *player) moves(d Dispute, crooks bool) (moved bool) {
 		if !open || w.now >= d.DeadlineMs {
 			return moved
 		}
-		i := []uint32{d.Accused, d.Accuser}[side]
+		i := []Member{d.Accused, d.Accuser}[side]
 		if i == NoMember || w.s.Status(i) == StatusEjected {
 			continue
 		}
@@ -235,11 +236,11 @@ func (p *player) money() Message {
 	case 1:
 		return Fund{}
 	case 2:
-		n := p.w.s.Count()
+		n := uint32(p.w.s.Count())
 		if n == 0 {
 			return Claim{}
 		}
-		i := p.below(n)
+		i := Member(p.below(n))
 		if !p.crook(p.w.s.Key(i)) {
 			return Claim{}
 		}
@@ -260,9 +261,9 @@ func (p *player) rubbish(some func(uint32) []byte) Message {
 	}
 	switch p.below(8) {
 	case 0:
-		return Pass{Round: p.below(5), Member: p.below(5)}
+		return Pass{Round: Round(p.below(5)), Member: Member(p.below(5))}
 	case 1:
-		return Accuse{Round: p.below(5), Member: p.below(5)}
+		return Accuse{Round: Round(p.below(5)), Member: Member(p.below(5))}
 	case 2:
 		return Equivocation{}
 	case 3:
@@ -274,5 +275,5 @@ func (p *player) rubbish(some func(uint32) []byte) Message {
 	case 6:
 		return Evidence{Dispute: number, Bytes: some(100)}
 	}
-	return Unserved{Round: p.below(5), Member: p.below(5)}
+	return Unserved{Round: Round(p.below(5)), Member: Member(p.below(5))}
 }

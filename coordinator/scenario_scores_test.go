@@ -38,7 +38,7 @@ func (sc *scenario) say(name string, options map[string]string) RevealScores {
 			if err != nil {
 				sc.t.Fatal(err)
 			}
-			member := uint32(99)
+			member := Member(99)
 			if k != "nobody" {
 				member = sc.member(k)
 			}
@@ -119,7 +119,7 @@ func (sc *scenario) commit(name string, options map[string]string) {
 	}
 	n := w.s.Round()
 	if v, ok := options["round"]; ok {
-		n = uint32(number(sc.t, v))
+		n = Round(number(sc.t, v))
 	}
 	c := Commitment{Run: w.s.ID(), Round: n, Member: i}
 	if r, ok := w.s.At(n); ok {
@@ -151,7 +151,7 @@ func (sc *scenario) showScores(what string) {
 		}
 		seed := r.Seed()
 		fmt.Fprintf(sc.out, "> window %d until block %d, committed %s, slice %t, of the one before %t (%t)\n", s.Window(), s.DeadlineHeight(),
-			sc.names(func(i uint32) bool { _, ok := r.Committed(i); return ok }), slice, sliceBefore,
+			sc.names(func(i Member) bool { _, ok := r.Committed(i); return ok }), slice, sliceBefore,
 			before == wire.Sum("entrain/slice", seed[:]))
 	case "validators":
 		for _, v := range s.Validators() {

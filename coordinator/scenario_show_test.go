@@ -102,7 +102,7 @@ func (sc *scenario) show(args []string) {
 	case "round":
 		n := s.Round()
 		if len(args) > 1 {
-			n = uint32(number(sc.t, args[1]))
+			n = Round(number(sc.t, args[1]))
 		}
 		r, ok := s.At(n)
 		if !ok {
@@ -115,7 +115,7 @@ func (sc *scenario) show(args []string) {
 	}
 }
 
-func (sc *scenario) showRound(r Round) {
+func (sc *scenario) showRound(r RoundState) {
 	kind := "drains"
 	if r.Trains() {
 		kind = fmt.Sprintf("is step %d", r.Step())
@@ -128,7 +128,7 @@ func (sc *scenario) showRound(r Round) {
 }
 
 // names lists the members for whom is is true.
-func (sc *scenario) names(is func(uint32) bool) string {
+func (sc *scenario) names(is func(Member) bool) string {
 	var list []string
 	for i := range sc.world.s.Count() {
 		if is(i) {

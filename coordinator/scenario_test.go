@@ -281,7 +281,7 @@ func number(t *testing.T, s string) uint64 {
 	return n
 }
 
-func (sc *scenario) member(name string) uint32 {
+func (sc *scenario) member(name string) Member {
 	i, ok := sc.world.s.Find(testKey(name))
 	if !ok {
 		sc.t.Fatalf("no member %q", name)
@@ -411,7 +411,7 @@ func (sc *scenario) ready(name string, options map[string]string) {
 	m := Ready{Epoch: w.s.Epoch()}
 	m.Params, _ = w.s.Params()
 	if v, ok := options["epoch"]; ok {
-		m.Epoch = uint32(number(sc.t, v))
+		m.Epoch = Epoch(number(sc.t, v))
 	}
 	if v, ok := options["params"]; ok {
 		m.Params = wire.Sum("test/params", []byte(v))
@@ -452,12 +452,12 @@ func (sc *scenario) report(name string, options map[string]string) {
 }
 
 // witness makes the report of member i, honest but for the options.
-func (sc *scenario) witness(i uint32, options map[string]string) Witness {
+func (sc *scenario) witness(i Member, options map[string]string) Witness {
 	w := sc.world
 	has := w.heard
 	if v, ok := options["held"]; ok {
 		names := strings.Split(v, ",")
-		has = func(j uint32) bool { return slices.Contains(names, nameOf(w.s.Key(j))) }
+		has = func(j Member) bool { return slices.Contains(names, nameOf(w.s.Key(j))) }
 	}
 	m := w.report(i, has)
 	for k, v := range options {
@@ -465,7 +465,7 @@ func (sc *scenario) witness(i uint32, options map[string]string) Witness {
 		case "complete":
 			m.Complete = v == "true"
 		case "round":
-			m.Round = uint32(number(sc.t, v))
+			m.Round = Round(number(sc.t, v))
 		case "params":
 			m.Params = wire.Hash{}
 			if v != "zero" {
@@ -484,7 +484,7 @@ func (sc *scenario) witness(i uint32, options map[string]string) Witness {
 				m.Commitments[b] = 0xff
 			}
 		case "extra":
-			m.Held = SetHeld(m.Held, uint32(number(sc.t, v)))
+			m.Held = SetHeld(m.Held, Member(number(sc.t, v)))
 		case "zeros":
 			m.Held = append(m.Held, make([]byte, number(sc.t, v))...)
 		}
@@ -497,7 +497,7 @@ func (sc *scenario) checkpoint(name string, options map[string]string) {
 	m := Checkpoint{Epoch: w.s.Epoch(), Manifest: wire.Sum("test/manifest")}
 	m.Params, _ = w.s.Params()
 	if v, ok := options["epoch"]; ok {
-		m.Epoch = uint32(number(sc.t, v))
+		m.Epoch = Epoch(number(sc.t, v))
 	}
 	if v, ok := options["params"]; ok {
 		m.Params = wire.Sum("test/params", []byte(v))

@@ -160,7 +160,7 @@ func (sc *scenario) verdict(verb, name string, options map[string]string) {
 		}
 	}
 	if v, ok := options["round"]; ok {
-		check.Round = uint32(number(sc.t, v))
+		check.Round = Round(number(sc.t, v))
 	}
 	if name == "verifier" {
 		name = nameOf(w.s.Key(check.Verifier))
@@ -200,7 +200,7 @@ func (sc *scenario) equivocate(name string, options map[string]string) {
 	m := Equivocation{A: w.sign(c)}
 	c.Payload = wire.Sum("test/other")
 	if v, ok := options["member"]; ok {
-		m.A.Commitment.Member, c.Member = uint32(number(sc.t, v)), uint32(number(sc.t, v))
+		m.A.Commitment.Member, c.Member = Member(number(sc.t, v)), Member(number(sc.t, v))
 	}
 	if options["same"] == "true" {
 		c = m.A.Commitment
@@ -223,7 +223,7 @@ func (sc *scenario) move(verb string, args []string, options map[string]string) 
 		id = uint32(number(sc.t, v))
 	}
 	if verb == "play" {
-		parties := map[uint32]*party{}
+		parties := map[Member]*party{}
 		for i := range w.s.Count() {
 			if name := nameOf(w.s.Key(i)); !sc.mute[name] {
 				parties[i] = &party{trace: sc.compute(d.Check, name), moves: -1}
@@ -318,7 +318,7 @@ func (sc *scenario) news(before uint32) {
 }
 
 // standing returns a member's failures, doubt and tokens, those that a newcomer does not have.
-func (sc *scenario) standing(m Member) string {
+func (sc *scenario) standing(m MemberState) string {
 	text := ""
 	for n, f := range []struct {
 		name string
@@ -342,7 +342,7 @@ func (sc *scenario) standing(m Member) string {
 
 func (sc *scenario) showTrust(what string) {
 	s := sc.world.s
-	name := func(i uint32) string {
+	name := func(i Member) string {
 		if i == NoMember {
 			return "nobody"
 		}

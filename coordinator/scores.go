@@ -36,14 +36,14 @@ func (env Env) score() score.Env {
 
 // Window returns the number of the current window. That is State.Round, plus, after the end of the
 // run, the windows that have passed since, in which the last periods are scored.
-func (s State) Window() uint32 { return s.book().Window() }
+func (s State) Window() Round { return s.book().Window() }
 
 // Period returns the number of the current period, starting with 1. It is 0 if the run has no
 // scores or has not begun.
 func (s State) Period() uint32 { return s.book().Period() }
 
 // PeriodWindows returns the first and the last window of a period.
-func (s State) PeriodWindows(period uint32) (first, last uint32) {
+func (s State) PeriodWindows(period uint32) (first, last Round) {
 	return s.book().PeriodWindows(period)
 }
 

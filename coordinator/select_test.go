@@ -35,12 +35,12 @@ func selecting(t *testing.T, overlap uint8, held [7][]wire.Hash) *world {
 	}
 	r, _ := w.s.At(w.s.Round())
 	dims := r.Filter()
-	for i := range uint32(7) {
-		m := w.report(i, func(j uint32) bool { return j != 0 || len(held[i]) > 0 })
+	for i := range Member(7) {
+		m := w.report(i, func(j Member) bool { return j != 0 || len(held[i]) > 0 })
 		f := bloom.New(dims)
 		salt := w.s.Key(i)
 		a, _ := w.s.At(1)
-		for j := uint32(1); j < 7; j++ {
+		for j := Member(1); j < 7; j++ {
 			f.Add(dims, salt[:], commitment(a, j).ID())
 		}
 		for _, id := range held[i] {
@@ -94,7 +94,7 @@ func TestSelect(t *testing.T) {
 				t.Errorf("overlap %d, %s: selected %d, want %d", overlap, c.name, i, c.want)
 			}
 			a, _ := w.s.At(1)
-			for j := uint32(1); j < 7; j++ {
+			for j := Member(1); j < 7; j++ {
 				if i, ok := w.s.Select(1, j, []wire.Hash{unseen, commitment(a, j).ID()}); !ok || i != 1 {
 					t.Errorf("overlap %d, %s: selected %d, %t for member %d, want 1", overlap, c.name, i, ok, j)
 				}
@@ -109,7 +109,7 @@ func TestSelectOfOtherRounds(t *testing.T) {
 		held[i] = []wire.Hash{{1}}
 	}
 	w := selecting(t, 1, held)
-	for _, a := range []uint32{0, 2, 3, 4, 99} {
+	for _, a := range []Round{0, 2, 3, 4, 99} {
 		if _, ok := w.s.Select(a, 0, []wire.Hash{{1}}); ok {
 			t.Errorf("selected a result of round %d, of which nothing is accepted yet", a)
 		}

@@ -18,12 +18,13 @@ func (s State) sharing() Sharing { return Sharing(s.h().Sharing()) }
 
 // dealt is the share of one member.
 type dealt struct {
-	member, count uint32
-	spans         []batch.Span
+	member Member
+	count  uint32
+	spans  []batch.Span
 }
 
 // deal returns the shares of a round, in the order of positions.
-func (r Round) deal() []dealt {
+func (r RoundState) deal() []dealt {
 	line, spans := r.line(), r.Spans()
 	list := make([]dealt, 0, len(line))
 	from := uint32(0)
@@ -38,10 +39,10 @@ func (r Round) deal() []dealt {
 }
 
 // line returns the active members of round a, in the order of positions.
-func (a Round) line() []uint32 {
+func (a RoundState) line() []Member {
 	n := a.ActiveCount()
 	at := committee.Positions(a.Seed(), committee.Trainers, n)
-	line := make([]uint32, n)
+	line := make([]Member, n)
 	rank := uint32(0)
 	for i := range a.s.Count() {
 		if a.Active(i) && rank < n {
@@ -53,7 +54,7 @@ func (a Round) line() []uint32 {
 }
 
 // parts returns the number of sequences of each member in a line.
-func (r Round) parts(line []uint32) []uint32 {
+func (r RoundState) parts(line []Member) []uint32 {
 	parts := make([]uint32, len(line))
 	for p, i := range line {
 		if r.s.l.Speeds {
@@ -66,7 +67,7 @@ func (r Round) parts(line []uint32) []uint32 {
 }
 
 // entry returns member i's part of the slot with SpeedShares.
-func (r Round) entry(i uint32) record.Share { return r.s.l.Share(r.b, i) }
+func (r RoundState) entry(i Member) record.Share { return r.s.l.Share(r.b, i) }
 
 // shareMost returns the most sequences of a batch that one of n members may have with SpeedShares.
 func shareMost(total, n uint32) uint32 {
@@ -78,7 +79,7 @@ func shareMost(total, n uint32) uint32 {
 
 // Share returns the sequences that member i trains in the round. It is empty if the member has no
 // share.
-func (r Round) Share(i uint32) []batch.Span {
+func (r RoundState) Share(i Member) []batch.Span {
 	if !r.Expected(i) {
 		return nil
 	}
@@ -97,7 +98,7 @@ func (r Round) Share(i uint32) []batch.Span {
 // Shares calls visit for each member with a share in the round, in the order of places. It is two
 // orders of magnitude cheaper than calling Share for each member, which finds each position on its
 // own.
-func (r Round) Shares(visit func(member uint32, spans []batch.Span)) {
+func (r RoundState) Shares(visit func(member Member, spans []batch.Span)) {
 	for _, v := range r.deal() {
 		visit(v.member, v.spans)
 	}
@@ -105,7 +106,7 @@ func (r Round) Shares(visit func(member uint32, spans []batch.Span)) {
 
 // Speed returns the speed that determines member i's share of the round: the one stated when the
 // epoch began. It is 0 with EqualShares, and for a member that is not active in the round.
-func (r Round) Speed(i uint32) uint32 {
+func (r RoundState) Speed(i Member) uint32 {
 	if !r.s.l.Speeds || !r.Active(i) {
 		return 0
 	}
@@ -115,7 +116,7 @@ func (r Round) Speed(i uint32) uint32 {
 // setSpeeds records the speeds and sizes of round r's shares. An epoch's first round takes the
 // speeds that members state now, but 1 for members whose work was scored and found worthless. Later
 // rounds take the speeds of the round before.
-func (r Round) setSpeeds(members []uint32) {
+func (r RoundState) setSpeeds(members []Member) {
 	s := r.s
 	if !s.l.Speeds {
 		return
@@ -137,7 +138,7 @@ func (r Round) setSpeeds(members []uint32) {
 }
 
 // divide divides the batch of round r in proportion to the speeds.
-func (r Round) divide() {
+func (r RoundState) divide() {
 	line := r.line()
 	weights := make([]uint32, len(line))
 	for p, i := range line {
@@ -157,12 +158,12 @@ func (r Round) divide() {
 
 // sharesOK reports whether only active members have speeds, only expected members have shares, and
 // the shares lie within the batch and add up to it.
-func (r Round) sharesOK() bool {
+func (r RoundState) sharesOK() bool {
 	if !r.s.l.Speeds {
 		return true
 	}
 	total := uint64(0)
-	for i := range r.s.l.Members {
+	for i := range Member(r.s.l.Members) {
 		at := r.entry(i)
 		from, count := at.From(), at.Count()
 		switch {

@@ -36,18 +36,18 @@ func TestSharesByKnownSpeeds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		speed := rapid.OneOf(rapid.Uint32Range(0, 2), rapid.Uint32Range(500, 4000), rapid.Uint32())
 		speeds := rapid.SliceOfN(speed, 1, 40).Draw(t, "speeds")
-		n := uint32(len(speeds))
+		n := Member(len(speeds))
 		c := testConfig()
-		c.BatchStart = rapid.Uint32Range(1, 10*n).Draw(t, "batch")
+		c.BatchStart = rapid.Uint32Range(1, 10*uint32(n)).Draw(t, "batch")
 		c.BatchEnd = c.BatchStart
 		w := paced(t, c, speeds)
 		r, _ := w.s.At(w.s.Round())
-		total, least, most := uint32(0), uint32(1), (ShareMost*r.Batch()+n-1)/n
-		if r.Batch() < n {
+		total, least, most := uint32(0), uint32(1), (ShareMost*r.Batch()+uint32(n)-1)/uint32(n)
+		if r.Batch() < uint32(n) {
 			least, most = 0, 1
 		}
 		var given []batch.Span
-		r.Shares(func(i uint32, spans []batch.Span) {
+		r.Shares(func(i Member, spans []batch.Span) {
 			if share := r.Share(i); !slices.Equal(share, spans) {
 				t.Fatalf("the share of member %d is %v by itself, %v among all", i, share, spans)
 			}
@@ -81,7 +81,7 @@ func TestEqualSpeedsGiveEqualShares(t *testing.T) {
 			c.BatchStart, c.BatchEnd = total, total
 			w := paced(t, c, slices.Repeat([]uint32{speed}, 7))
 			r, _ := w.s.At(1)
-			for i := range uint32(7) {
+			for i := range Member(7) {
 				p, _ := r.Position(i)
 				from, count := batch.Split(total, 7, p)
 				if got, want := r.Share(i), batch.Cut(r.Spans(), from, count); !slices.Equal(got, want) {
@@ -106,7 +106,7 @@ func TestSharesKeepTheSpeedsOfTheEpoch(t *testing.T) {
 		p.honest()
 		r, _ := w.s.At(w.s.Round())
 		for i, want := range []uint32{1000, 1000, 500} {
-			if got := r.Speed(uint32(i)); got != want {
+			if got := r.Speed(Member(i)); got != want {
 				t.Fatalf("in round %d member %d goes by %d, want %d", r.Number(), i, got, want)
 			}
 		}
@@ -129,7 +129,7 @@ func TestVerifiersKeepUp(t *testing.T) {
 		for len(w.s.Checks()) == 0 && w.s.Round() < 6 {
 			p.honest()
 		}
-		busy := map[uint32]bool{}
+		busy := map[Member]bool{}
 		for _, k := range w.s.Checks() {
 			busy[k.Verifier] = true
 		}
@@ -143,7 +143,7 @@ func TestVerifiersKeepUp(t *testing.T) {
 			}
 			slow++
 			for i := range speeds {
-				if i := uint32(i); i != k.Member && !busy[i] && dispute.Nearly(speeds[i], speeds[k.Member]) {
+				if i := Member(i); i != k.Member && !busy[i] && dispute.Nearly(speeds[i], speeds[k.Member]) {
 					t.Errorf("member %d, at %d, checks %d, at %d, while %d, at %d, has nothing to do",
 						k.Verifier, speeds[k.Verifier], k.Member, speeds[k.Member], i, speeds[i])
 				}
@@ -159,16 +159,16 @@ func TestVerifiersKeepUp(t *testing.T) {
 func TestTieBreakersKeepUp(t *testing.T) {
 	w := paced(t, testConfig(), []uint32{4000, 3000, 1000, 900, 1<<32 - 1})
 	for _, c := range []struct {
-		of   uint32
-		want []uint32
+		of   Member
+		want []Member
 	}{
-		{0, []uint32{0, 1, 4}}, {2, []uint32{0, 1, 2, 3, 4}}, {4, []uint32{4}},
+		{0, []Member{0, 1, 4}}, {2, []Member{0, 1, 2, 3, 4}}, {4, []Member{4}},
 	} {
-		if got := w.s.cases().KeepUp([]uint32{0, 1, 2, 3, 4}, c.of); !slices.Equal(got, c.want) {
+		if got := w.s.cases().KeepUp([]Member{0, 1, 2, 3, 4}, c.of); !slices.Equal(got, c.want) {
 			t.Errorf("with %d %d keep up, want %d", c.of, got, c.want)
 		}
 	}
-	if got := w.s.cases().KeepUp([]uint32{0, 1, 2, 3}, 4); len(got) != 4 {
+	if got := w.s.cases().KeepUp([]Member{0, 1, 2, 3}, 4); len(got) != 4 {
 		t.Errorf("nobody keeps up with who boasts, and %d are asked", got)
 	}
 }
@@ -184,7 +184,7 @@ func TestOpenRefusesShares(t *testing.T) {
 		p.honest()
 	}
 	r, _ := w.s.At(2)
-	entry := func(i uint32) uint32 { return w.s.l.Shares + record.ShareBytes*i }
+	entry := func(i Member) uint32 { return w.s.l.Shares + uint32(record.ShareBytes*i) }
 	gone := entry(3)
 	for _, x := range []struct {
 		what  string

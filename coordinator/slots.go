@@ -19,20 +19,20 @@ func (s State) JoinCost(pub key.Public) uint64 {
 
 // Immune reports whether member i joined so recently that it cannot be replaced. A member that
 // joined during the epoch is immune until the next one begins, and only then does its time run.
-func (s State) Immune(i uint32) bool {
+func (s State) Immune(i Member) bool {
 	windows := s.h().ImmuneWindows()
 	since := s.member(i).Since()
-	return windows > 0 && (s.waitsFirst(i) || s.Window()-min(since, s.Window()) < windows)
+	return windows > 0 && (s.waitsFirst(i) || s.Window()-min(since, s.Window()) < Round(windows))
 }
 
 // waitsFirst reports whether member i joined after the epoch began, and so has not yet taken part.
-func (s State) waitsFirst(i uint32) bool {
+func (s State) waitsFirst(i Member) bool {
 	return s.status(i) != StatusActive && s.place(i).Since() >= s.h().EpochRound()
 }
 
 // standing returns the moving average of member i's scores. It is 0 for a member that was never
 // scored.
-func (s State) standing(i uint32) uint16 {
+func (s State) standing(i Member) uint16 {
 	if score := s.place(i).Score(); score != 0 {
 		return score
 	}
@@ -44,14 +44,14 @@ func (s State) standing(i uint32) uint16 {
 // immune, and of equal ones the latest to join. A returning one replaces only a member with a lower
 // average than its own. At most one member is replaced in a window, so that paying for many
 // newcomers does not take over a run at once.
-func (s State) slotFor(i uint32, known, fresh bool) (uint32, Error) {
+func (s State) slotFor(i Member, known, fresh bool) (Member, Error) {
 	if s.Present() < s.buffer().SlotsMax() || s.h().Slots() == 0 {
 		return NoMember, OK
 	}
 	if s.book().SeatsMax() == 0 || s.h().Replaced() > s.Window() {
 		return NoMember, ErrSlots
 	}
-	worst, found := uint32(0), false
+	worst, found := Member(0), false
 	for j := range s.Count() {
 		if !s.status(j).Present() || s.Immune(j) {
 			continue
@@ -69,7 +69,7 @@ func (s State) slotFor(i uint32, known, fresh bool) (uint32, Error) {
 }
 
 // replace removes member i from its slot.
-func (s State) replace(i uint32, env Env) {
+func (s State) replace(i Member, env Env) {
 	s.leave(i, StatusReplaced, env)
 	s.h().SetReplaced(s.Window() + 1)
 }

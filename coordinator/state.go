@@ -174,22 +174,22 @@ func (s State) phaseMs() uint64 {
 
 // Epoch returns the number of the current or last epoch. An epoch begins with its warmup; the first
 // is 1.
-func (s State) Epoch() uint32 { return s.h().Epoch() }
+func (s State) Epoch() Epoch { return s.h().Epoch() }
 
 // EpochSince returns when the epoch's first round opened, in the ledger's milliseconds.
 func (s State) EpochSince() uint64 { return s.h().EpochSince() }
 
 // Round returns the number of the current or last round. Rounds are numbered from 1 over the whole
 // run.
-func (s State) Round() uint32 { return s.h().Round() }
+func (s State) Round() Round { return s.h().Round() }
 
 // Step returns the number of rounds with training opened so far.
-func (s State) Step() uint32 { return s.h().Step() }
+func (s State) Step() Step { return s.h().Step() }
 
 // Params returns the last agreed parameters: their hash, and the round at whose start members held
 // them. Round 0 means the initial parameters. A round's parameters contain all results accepted in
 // the rounds before it, less Overlap.
-func (s State) Params() (wire.Hash, uint32) { return s.h().Params(), s.h().ParamsRound() }
+func (s State) Params() (wire.Hash, Round) { return s.h().Params(), s.h().ParamsRound() }
 
 // Draining returns the number of drain rounds left in the epoch, including the current one. It is 0
 // while rounds train.
@@ -217,8 +217,8 @@ func (s State) DataIndex() uint64 { return s.h().DataIndex() }
 
 // Checkpointers returns the members chosen to make the checkpoint of the last ended epoch. It is
 // empty before the first.
-func (s State) Checkpointers() []uint32 {
-	list := make([]uint32, min(s.h().CheckpointersLen(), checkpointersMax))
+func (s State) Checkpointers() []Member {
+	list := make([]Member, min(s.h().CheckpointersLen(), checkpointersMax))
 	for i := range list {
 		list[i] = s.h().Checkpointer(uint32(i))
 	}
@@ -226,7 +226,7 @@ func (s State) Checkpointers() []uint32 {
 }
 
 // Checkpointer reports whether member i was chosen to make the checkpoint of the last ended epoch.
-func (s State) Checkpointer(i uint32) bool {
+func (s State) Checkpointer(i Member) bool {
 	for _, m := range s.Checkpointers() {
 		if m == i {
 			return true
@@ -237,7 +237,7 @@ func (s State) Checkpointer(i uint32) bool {
 
 // Saved is a reported checkpoint.
 type Saved struct {
-	Epoch    uint32
+	Epoch    Epoch
 	Params   wire.Hash
 	Manifest wire.Hash
 	By       key.Public

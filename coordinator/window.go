@@ -37,12 +37,12 @@ func (s State) windowOver(env Env) bool {
 
 // windowed reports whether the round lasts a whole window. An epoch's last round does not, since
 // nothing is trained or revealed in it.
-func (r Round) windowed() bool { return r.Trains() || r.Attests() != 0 }
+func (r RoundState) windowed() bool { return r.Trains() || r.Attests() != 0 }
 
 // SliceSeed returns the value that draws the slice of the round: a hash of the next round's seed,
 // which was unknown while commitments were taken. It is false until the next round of the same
 // epoch opens.
-func (r Round) SliceSeed() (wire.Hash, bool) {
+func (r RoundState) SliceSeed() (wire.Hash, bool) {
 	next, ok := r.s.At(r.Number() + 1)
 	if !ok || next.Epoch() != r.Epoch() {
 		return wire.Hash{}, false
@@ -53,8 +53,8 @@ func (r Round) SliceSeed() (wire.Hash, bool) {
 
 // Committed returns the ID of member i's commitment on the ledger for the round. It is false if
 // there is none, or if the run does not exchange by buckets.
-func (r Round) Committed(i uint32) (wire.Hash, bool) {
-	if !r.s.l.Buckets || i >= r.s.l.Members {
+func (r RoundState) Committed(i Member) (wire.Hash, bool) {
+	if !r.s.l.Buckets || i >= Member(r.s.l.Members) {
 		return wire.Hash{}, false
 	}
 	id := r.s.l.Commit(r.b, i).ID()
@@ -62,7 +62,7 @@ func (r Round) Committed(i uint32) (wire.Hash, bool) {
 }
 
 // CommittedCount returns the number of members with a commitment for the round on the ledger.
-func (r Round) CommittedCount() uint32 {
+func (r RoundState) CommittedCount() uint32 {
 	n := uint32(0)
 	for i := range r.s.Count() {
 		if _, ok := r.Committed(i); ok {
@@ -73,7 +73,7 @@ func (r Round) CommittedCount() uint32 {
 }
 
 // holdable reports whether a witness can hold a result of member i of the round.
-func (r Round) holdable(i uint32) bool {
+func (r RoundState) holdable(i Member) bool {
 	if !r.Expected(i) {
 		return false
 	}
@@ -85,7 +85,7 @@ func (r Round) holdable(i uint32) bool {
 }
 
 // held returns the bitmap of the members whose results a witness can hold.
-func (r Round) held() []byte {
+func (r RoundState) held() []byte {
 	if r.s.exchange() != Buckets {
 		return r.expected()
 	}
@@ -99,7 +99,7 @@ func (r Round) held() []byte {
 }
 
 // selectCommitted is Select for a run whose commitments are on the ledger.
-func (r Round) selectCommitted(member uint32, candidates []wire.Hash) (int, bool) {
+func (r RoundState) selectCommitted(member Member, candidates []wire.Hash) (int, bool) {
 	want, ok := r.Committed(member)
 	if !ok {
 		return 0, false

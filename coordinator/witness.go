@@ -47,7 +47,7 @@ func (s State) witness(env Env, m Witness) Error {
 
 // expectedIn returns how many members have a share in the round with this number, or 0 if there is
 // no such round.
-func (s State) expectedIn(number uint32) uint32 {
+func (s State) expectedIn(number Round) uint32 {
 	a, ok := s.At(number)
 	if !ok {
 		return 0
@@ -58,7 +58,7 @@ func (s State) expectedIn(number uint32) uint32 {
 // checkHeld checks the form of a report's bitmap. The bitmap may name only members with a share in
 // the attested round. If the report is complete, it must name every one of them that is still
 // active.
-func (s State) checkHeld(r Round, m Witness) Error {
+func (s State) checkHeld(r RoundState, m Witness) Error {
 	n := uint32(len(m.Held))
 	if n > s.l.Bitmap || n > 0 && m.Held[n-1] == 0 {
 		return ErrHeldForm
@@ -85,7 +85,7 @@ func (s State) checkHeld(r Round, m Witness) Error {
 			missing &^= m.Held[i]
 		}
 		for ; missing != 0; missing &= missing - 1 {
-			if s.status(uint32(i)<<3+uint32(bits.TrailingZeros8(missing))) == StatusActive {
+			if s.status(Member(i)<<3+Member(bits.TrailingZeros8(missing))) == StatusActive {
 				return ErrNotComplete
 			}
 		}
@@ -94,7 +94,7 @@ func (s State) checkHeld(r Round, m Witness) Error {
 }
 
 // checkFilter checks a report's filter, which holds commitments to the results of items members.
-func checkFilter(r Round, filter []byte, items uint32) Error {
+func checkFilter(r RoundState, filter []byte, items uint32) Error {
 	p := r.Filter()
 	if uint64(len(filter)) != uint64(p.Bits/8) {
 		return ErrFilterSize
@@ -106,7 +106,7 @@ func checkFilter(r Round, filter []byte, items uint32) Error {
 }
 
 // record stores a checked report.
-func (s State) record(r Round, seat uint32, m Witness) {
+func (s State) record(r RoundState, seat uint32, m Witness) {
 	b := r.reportAt(seat)
 	b.SetReported(true)
 	b.SetComplete(m.Complete)
@@ -140,7 +140,7 @@ func (s State) record(r Round, seat uint32, m Witness) {
 //
 // The filters are those of the reports of round a + Overlap. Select is false once that round has
 // left the ring.
-func (s State) Select(a, member uint32, candidates []wire.Hash) (i int, ok bool) {
+func (s State) Select(a Round, member Member, candidates []wire.Hash) (i int, ok bool) {
 	round, found := s.At(a)
 	if !found || !round.Final() || !round.Accepted(member) {
 		return 0, false
@@ -148,7 +148,7 @@ func (s State) Select(a, member uint32, candidates []wire.Hash) (i int, ok bool)
 	if s.exchange() == Buckets {
 		return round.selectCommitted(member, candidates)
 	}
-	r, found := s.At(a + uint32(s.h().Overlap()))
+	r, found := s.At(a + Round(s.h().Overlap()))
 	if !found || r.Attests() != a {
 		return 0, false
 	}

@@ -23,10 +23,10 @@ type world struct {
 	config   Config
 	now      uint64
 	height   uint64
-	block    uint64               // the ledger's height, in a run by buckets; else it is height
-	salt     string               // makes the chance of this world
-	theta    map[uint32]wire.Hash // parameters honest members hold at the start of a round
-	silent   map[uint32]bool      // members whose results reach nobody
+	block    uint64              // the ledger's height, in a run by buckets; else it is height
+	salt     string              // makes the chance of this world
+	theta    map[Round]wire.Hash // parameters honest members hold at the start of a round
+	silent   map[Member]bool     // members whose results reach nobody
 	log      []entry
 	fates    fates
 	rewarded uint64 // sequences of accepted results that were paid
@@ -44,7 +44,7 @@ type entry struct {
 
 // fates says what became of sequences: each was accepted in one round, or not yet.
 type fates struct {
-	acceptedIn map[uint64]uint32
+	acceptedIn map[uint64]Round
 }
 
 // testingT is what testing.T and rapid.T have in common.
@@ -60,7 +60,7 @@ func newWorld(t testingT, l Limits, c Config, salt string) *world {
 	t.Helper()
 	w := &world{
 		t: t, limits: l, config: c, now: bornMs, salt: salt,
-		referee: program{}, theta: map[uint32]wire.Hash{}, silent: map[uint32]bool{}, fates: fates{acceptedIn: map[uint64]uint32{}},
+		referee: program{}, theta: map[Round]wire.Hash{}, silent: map[Member]bool{}, fates: fates{acceptedIn: map[uint64]Round{}},
 	}
 	w.s = w.born()
 	return w
@@ -177,7 +177,7 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 // observe follows what one message changed: newly settled results, and the parameters at the start of a new round.
 func (w *world) observe(old State) {
 	w.t.Helper()
-	for k := range uint32(record.RingRounds) {
+	for k := range Round(record.RingRounds) {
 		was := old.slot(k)
 		now, ok := w.s.At(was.Number())
 		if ok && !was.b.Agreed() && now.b.Agreed() {
@@ -206,7 +206,7 @@ func (w *world) observe(old State) {
 		w.theta[r.Number()] = params
 		return
 	}
-	due, ok := w.s.At(r.Number() - 1 - uint32(w.config.Overlap))
+	due, ok := w.s.At(r.Number() - 1 - Round(w.config.Overlap))
 	if ok && due.AcceptedCount() > 0 {
 		prev = wire.Sum("test/apply", prev[:], due.accepted())
 	}
@@ -214,7 +214,7 @@ func (w *world) observe(old State) {
 }
 
 // accept books the sequences of an accepted result.
-func (w *world) accept(r Round, i uint32) {
+func (w *world) accept(r RoundState, i Member) {
 	w.t.Helper()
 	for _, v := range r.Share(i) {
 		for q := v.Start; q < v.End(); q++ {
@@ -273,7 +273,7 @@ func (w *world) checkSequences() {
 		}
 	}
 	put(w.s.Redo(), "waiting")
-	for k := range uint32(record.RingRounds) {
+	for k := range Round(record.RingRounds) {
 		if r := w.s.slot(k); r.Number() != 0 && !r.Final() {
 			put(r.Spans(), "in flight")
 		}
@@ -306,12 +306,12 @@ func (w *world) replay() {
 }
 
 // commitment returns the honest commitment of a member to a round.
-func commitment(r Round, i uint32) Commitment {
+func commitment(r RoundState, i Member) Commitment {
 	return Commitment{Run: r.s.ID(), Epoch: r.Epoch(), Round: r.Number(), Member: i, Share: batch.Hash(r.Share(i))}
 }
 
 // report returns the report member i would honestly make now if it holds the results of those for whom has is true.
-func (w *world) report(i uint32, has func(uint32) bool) Witness {
+func (w *world) report(i Member, has func(Member) bool) Witness {
 	r, ok := w.s.At(w.s.Round())
 	if !ok {
 		return Witness{}
@@ -344,10 +344,10 @@ func (w *world) report(i uint32, has func(uint32) bool) Witness {
 }
 
 // slotAt returns where the slot of a round begins in the buffer.
-func slotAt(r Round) uint32 { return r.s.l.Ring + r.Number()%record.RingRounds*r.s.l.Slot }
+func slotAt(r RoundState) uint32 { return r.s.l.Ring + uint32(r.Number()%record.RingRounds)*r.s.l.Slot }
 
 // putU32 changes four bytes of a buffer behind the accessors' back.
 func putU32(b []byte, at, v uint32) { binary.LittleEndian.PutUint32(b[at:], v) }
 
 // heard tells whether member j's results reach the others.
-func (w *world) heard(j uint32) bool { return !w.silent[j] }
+func (w *world) heard(j Member) bool { return !w.silent[j] }

@@ -81,7 +81,7 @@ func (d *demo) conclude(ctx context.Context) (Summary, error) {
 		}
 		return s, fmt.Errorf("the run has not finished: it is %s; see the logs in %s", where, logs)
 	}
-	s.Rounds = p.state.Step()
+	s.Rounds = uint32(p.state.Step())
 	if d.buckets() {
 		var sent total
 		for _, c := range p.clients {

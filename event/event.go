@@ -6,6 +6,7 @@
 package event
 
 import (
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -16,15 +17,15 @@ type Event interface{ Kind() string }
 // State reports that the run's state changed. Status and Points are the participant's own; Status
 // is empty while it is no member.
 type State struct {
-	Phase   string    `json:"phase,omitempty"`
-	Epoch   uint32    `json:"epoch,omitempty"`
-	Round   uint32    `json:"round,omitempty"`
-	Step    uint32    `json:"step,omitempty"`
-	Steps   uint32    `json:"steps,omitempty"` // in all
-	Members uint32    `json:"members,omitempty"`
-	Status  string    `json:"status,omitempty"`
-	Points  uint64    `json:"points,omitempty"`
-	Params  wire.Hash `json:"params"` // agreed on last
+	Phase   string            `json:"phase,omitempty"`
+	Epoch   coordinator.Epoch `json:"epoch,omitempty"`
+	Round   coordinator.Round `json:"round,omitempty"`
+	Step    coordinator.Step  `json:"step,omitempty"`
+	Steps   uint32            `json:"steps,omitempty"` // in all
+	Members uint32            `json:"members,omitempty"`
+	Status  string            `json:"status,omitempty"`
+	Points  uint64            `json:"points,omitempty"`
+	Params  wire.Hash         `json:"params"` // agreed on last
 
 	// Snapshot is the whole state. It is shared and must not be changed; no encoding contains it.
 	Snapshot *ledger.Snapshot `json:"-"`
@@ -32,9 +33,9 @@ type State struct {
 
 // Loaded reports that a starting participant found parameters. Source says where, in words.
 type Loaded struct {
-	Round  uint32    `json:"round,omitempty"`
-	Params wire.Hash `json:"params,omitzero"`
-	Source string    `json:"text,omitempty"`
+	Round  coordinator.Round `json:"round,omitempty"`
+	Params wire.Hash         `json:"params,omitzero"`
+	Source string            `json:"text,omitempty"`
 }
 
 // Peers reports with how many other members there is a connection, and of how many the addresses
@@ -46,117 +47,117 @@ type Peers struct {
 
 // Trained reports that the participant computed its share of a round and committed to it.
 type Trained struct {
-	Epoch     uint32  `json:"epoch,omitempty"`
-	Round     uint32  `json:"round,omitempty"`
-	Step      uint32  `json:"step,omitempty"`
-	Loss      float32 `json:"loss,omitempty"`
-	LR        float32 `json:"lr,omitempty"`
-	GradNorm  float64 `json:"grad_norm,omitempty"`
-	Tokens    uint64  `json:"tokens,omitempty"`
-	Seconds   float64 `json:"seconds,omitempty"`
-	Bytes     uint64  `json:"bytes,omitempty"`      // of the payload
-	PeakShare float64 `json:"peak_share,omitempty"` // of the machine's peak of multiply-adds
+	Epoch     coordinator.Epoch `json:"epoch,omitempty"`
+	Round     coordinator.Round `json:"round,omitempty"`
+	Step      coordinator.Step  `json:"step,omitempty"`
+	Loss      float32           `json:"loss,omitempty"`
+	LR        float32           `json:"lr,omitempty"`
+	GradNorm  float64           `json:"grad_norm,omitempty"`
+	Tokens    uint64            `json:"tokens,omitempty"`
+	Seconds   float64           `json:"seconds,omitempty"`
+	Bytes     uint64            `json:"bytes,omitempty"`      // of the payload
+	PeakShare float64           `json:"peak_share,omitempty"` // of the machine's peak of multiply-adds
 }
 
 // Signed reports that the participant signed a commitment.
 type Signed struct {
-	Epoch      uint32    `json:"epoch,omitempty"`
-	Round      uint32    `json:"round,omitempty"`
-	Member     uint32    `json:"member,omitempty"`
-	Commitment wire.Hash `json:"commitment,omitzero"` // its ID
+	Epoch      coordinator.Epoch  `json:"epoch,omitempty"`
+	Round      coordinator.Round  `json:"round,omitempty"`
+	Member     coordinator.Member `json:"member,omitempty"`
+	Commitment wire.Hash          `json:"commitment,omitzero"` // its ID
 }
 
 // Committed reports that the commitment of another member arrived.
 type Committed struct {
-	Epoch      uint32    `json:"epoch,omitempty"`
-	Round      uint32    `json:"round,omitempty"`
-	Member     uint32    `json:"member,omitempty"`
-	Loss       float32   `json:"loss,omitempty"`
-	Bytes      uint64    `json:"bytes,omitempty"`     // of its payload
-	Commitment wire.Hash `json:"commitment,omitzero"` // its ID
+	Epoch      coordinator.Epoch  `json:"epoch,omitempty"`
+	Round      coordinator.Round  `json:"round,omitempty"`
+	Member     coordinator.Member `json:"member,omitempty"`
+	Loss       float32            `json:"loss,omitempty"`
+	Bytes      uint64             `json:"bytes,omitempty"`     // of its payload
+	Commitment wire.Hash          `json:"commitment,omitzero"` // its ID
 }
 
 // Fetched reports that the payload of another member arrived.
 type Fetched struct {
-	Round   uint32  `json:"round,omitempty"`
-	Member  uint32  `json:"member,omitempty"`
-	Seconds float64 `json:"seconds,omitempty"`
-	Bytes   uint64  `json:"bytes,omitempty"`
+	Round   coordinator.Round  `json:"round,omitempty"`
+	Member  coordinator.Member `json:"member,omitempty"`
+	Seconds float64            `json:"seconds,omitempty"`
+	Bytes   uint64             `json:"bytes,omitempty"`
 }
 
 // Applied reports that the participant applied an accepted set.
 type Applied struct {
-	Round   uint32    `json:"round,omitempty"` // at whose start the new parameters are current
-	Step    uint32    `json:"step,omitempty"`  // in which the set was made
-	Results int       `json:"results,omitempty"`
-	Params  wire.Hash `json:"params,omitzero"`
+	Round   coordinator.Round `json:"round,omitempty"` // at whose start the new parameters are current
+	Step    coordinator.Step  `json:"step,omitempty"`  // in which the set was made
+	Results int               `json:"results,omitempty"`
+	Params  wire.Hash         `json:"params,omitzero"`
 }
 
 // Evaluated reports the held-out loss in nats a token.
 type Evaluated struct {
-	Step    uint32    `json:"step,omitempty"`
-	HeldOut float32   `json:"heldout,omitempty"`
-	Params  wire.Hash `json:"params,omitzero"`
+	Step    coordinator.Step `json:"step,omitempty"`
+	HeldOut float32          `json:"heldout,omitempty"`
+	Params  wire.Hash        `json:"params,omitzero"`
 }
 
 // Sample reports how the model continued a prompt.
 type Sample struct {
-	Step   uint32    `json:"step,omitempty"`
-	Params wire.Hash `json:"params,omitzero"`
-	Prompt string    `json:"prompt,omitempty"`
-	Text   string    `json:"text,omitempty"`
+	Step   coordinator.Step `json:"step,omitempty"`
+	Params wire.Hash        `json:"params,omitzero"`
+	Prompt string           `json:"prompt,omitempty"`
+	Text   string           `json:"text,omitempty"`
 }
 
 // Scored reports how the model did on the items of a task. AccNorm is the accuracy by likelihood
 // per byte.
 type Scored struct {
-	Step    uint32    `json:"step,omitempty"`
-	Items   int       `json:"results,omitempty"`
-	Params  wire.Hash `json:"params,omitzero"`
-	Task    string    `json:"task,omitempty"`
-	Acc     float64   `json:"acc,omitempty"`
-	AccNorm float64   `json:"acc_norm,omitempty"`
+	Step    coordinator.Step `json:"step,omitempty"`
+	Items   int              `json:"results,omitempty"`
+	Params  wire.Hash        `json:"params,omitzero"`
+	Task    string           `json:"task,omitempty"`
+	Acc     float64          `json:"acc,omitempty"`
+	AccNorm float64          `json:"acc_norm,omitempty"`
 }
 
 // Healing reports how much of the agreed model has arrived.
 type Healing struct {
-	Round uint32 `json:"round,omitempty"`
-	Bytes uint64 `json:"bytes,omitempty"`
-	Total uint64 `json:"total,omitempty"`
+	Round coordinator.Round `json:"round,omitempty"`
+	Bytes uint64            `json:"bytes,omitempty"`
+	Total uint64            `json:"total,omitempty"`
 }
 
 // Healed reports that the participant holds the agreed model. Source says whose it was, in words.
 type Healed struct {
-	Round  uint32    `json:"round,omitempty"`
-	Bytes  uint64    `json:"bytes,omitempty"`
-	Params wire.Hash `json:"params,omitzero"`
-	Source string    `json:"text,omitempty"`
+	Round  coordinator.Round `json:"round,omitempty"`
+	Bytes  uint64            `json:"bytes,omitempty"`
+	Params wire.Hash         `json:"params,omitzero"`
+	Source string            `json:"text,omitempty"`
 }
 
 // Revealed reports that the slice of the participant's own result is in its bucket.
 type Revealed struct {
-	Round uint32 `json:"round,omitempty"`
-	Bytes uint64 `json:"bytes,omitempty"`
+	Round coordinator.Round `json:"round,omitempty"`
+	Bytes uint64            `json:"bytes,omitempty"`
 }
 
 // Traffic reports how much the participant wrote to its bucket since the last such event.
 type Traffic struct {
-	Round uint32 `json:"round,omitempty"`
-	Bytes uint64 `json:"bytes,omitempty"`
+	Round coordinator.Round `json:"round,omitempty"`
+	Bytes uint64            `json:"bytes,omitempty"`
 }
 
 // Tidied reports that the participant removed objects of windows before Round from its bucket.
 type Tidied struct {
-	Round   uint32 `json:"round,omitempty"`
-	Objects uint64 `json:"total,omitempty"`
+	Round   coordinator.Round `json:"round,omitempty"`
+	Objects uint64            `json:"total,omitempty"`
 }
 
 // Checkpoint reports that the participant wrote a checkpoint.
 type Checkpoint struct {
-	Epoch    uint32    `json:"epoch,omitempty"`
-	Step     uint32    `json:"step,omitempty"`
-	Params   wire.Hash `json:"params,omitzero"`
-	Manifest wire.Hash `json:"manifest,omitzero"`
+	Epoch    coordinator.Epoch `json:"epoch,omitempty"`
+	Step     coordinator.Step  `json:"step,omitempty"`
+	Params   wire.Hash         `json:"params,omitzero"`
+	Manifest wire.Hash         `json:"manifest,omitzero"`
 }
 
 // Refused reports that the ledger refused a message.
@@ -166,23 +167,23 @@ type Refused struct {
 
 // Check reports that the participant, as a verifier or a tie-breaker, recomputes a member's share.
 type Check struct {
-	Epoch     uint32 `json:"epoch,omitempty"`
-	Round     uint32 `json:"round,omitempty"`
-	Step      uint32 `json:"step,omitempty"`
-	Member    uint32 `json:"member,omitempty"`
-	Sequences uint64 `json:"total,omitempty"`
-	Text      string `json:"text,omitempty"`
+	Epoch     coordinator.Epoch  `json:"epoch,omitempty"`
+	Round     coordinator.Round  `json:"round,omitempty"`
+	Step      coordinator.Step   `json:"step,omitempty"`
+	Member    coordinator.Member `json:"member,omitempty"`
+	Sequences uint64             `json:"total,omitempty"`
+	Text      string             `json:"text,omitempty"`
 }
 
 // Verdict reports the outcome of a Check.
 type Verdict struct {
-	Epoch     uint32 `json:"epoch,omitempty"`
-	Round     uint32 `json:"round,omitempty"`
-	Step      uint32 `json:"step,omitempty"`
-	Status    string `json:"status,omitempty"` // Passed, Wrong, Unserved or None
-	Member    uint32 `json:"member,omitempty"`
-	Sequences uint64 `json:"total,omitempty"`
-	Text      string `json:"text,omitempty"` // in what the result differs, or why there is none
+	Epoch     coordinator.Epoch  `json:"epoch,omitempty"`
+	Round     coordinator.Round  `json:"round,omitempty"`
+	Step      coordinator.Step   `json:"step,omitempty"`
+	Status    string             `json:"status,omitempty"` // Passed, Wrong, Unserved or None
+	Member    coordinator.Member `json:"member,omitempty"`
+	Sequences uint64             `json:"total,omitempty"`
+	Text      string             `json:"text,omitempty"` // the difference, or why there is no result
 }
 
 // The statuses of a Verdict.
@@ -195,21 +196,21 @@ const (
 
 // Dispute reports that a dispute on the ledger entered another stage.
 type Dispute struct {
-	Epoch  uint32 `json:"epoch,omitempty"`
-	Round  uint32 `json:"round,omitempty"`
-	Step   uint32 `json:"step,omitempty"`
-	Stage  string `json:"status,omitempty"`
-	Member uint32 `json:"member,omitempty"` // the accused
-	Text   string `json:"text,omitempty"`
+	Epoch  coordinator.Epoch  `json:"epoch,omitempty"`
+	Round  coordinator.Round  `json:"round,omitempty"`
+	Step   coordinator.Step   `json:"step,omitempty"`
+	Stage  string             `json:"status,omitempty"`
+	Member coordinator.Member `json:"member,omitempty"` // the accused
+	Text   string             `json:"text,omitempty"`
 }
 
 // Convicted reports that the ledger convicted a member.
 type Convicted struct {
-	Round   uint32 `json:"round,omitempty"`
-	Offence string `json:"status,omitempty"`
-	Member  uint32 `json:"member,omitempty"`
-	Slashed uint64 `json:"total,omitempty"` // tokens
-	Text    string `json:"text,omitempty"`  // names the proof
+	Round   coordinator.Round  `json:"round,omitempty"`
+	Offence string             `json:"status,omitempty"`
+	Member  coordinator.Member `json:"member,omitempty"`
+	Slashed uint64             `json:"total,omitempty"` // tokens
+	Text    string             `json:"text,omitempty"`  // names the proof
 }
 
 // Note is anything else that a person should know.

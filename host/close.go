@@ -24,17 +24,17 @@ func (c CloseRun) append(dst []byte) []byte { return wire.AppendString(dst, c.Ru
 // Receipt is what remains of a closed run. Its name is not used again while the receipt is kept, or
 // while the terms of a pool name it.
 type Receipt struct {
-	Name    string     `json:"name"`
-	Owner   key.Public `json:"owner"`
-	Spec    wire.Hash  `json:"spec"`  // SpecHash
-	State   wire.Hash  `json:"state"` // the coordinator's last
-	Changes uint64     `json:"changes"`
-	History wire.Hash  `json:"history"` // Merkle root over all its states; see Change
-	Step    uint32     `json:"step"`
-	Points  uint64     `json:"points"`
-	Paid    uint64     `json:"paid"` // tokens paid at the end, without the owner's
-	Height  uint64     `json:"height"`
-	TimeMs  uint64     `json:"time_ms"`
+	Name    string           `json:"name"`
+	Owner   key.Public       `json:"owner"`
+	Spec    wire.Hash        `json:"spec"`  // SpecHash
+	State   wire.Hash        `json:"state"` // the coordinator's last
+	Changes uint64           `json:"changes"`
+	History wire.Hash        `json:"history"` // Merkle root over all its states; see Change
+	Step    coordinator.Step `json:"step"`
+	Points  uint64           `json:"points"`
+	Paid    uint64           `json:"paid"` // tokens paid at the end, without the owner's
+	Height  uint64           `json:"height"`
+	TimeMs  uint64           `json:"time_ms"`
 }
 
 // archive holds the receipts of the runs closed last.
@@ -68,7 +68,7 @@ func (a *archive) append(dst []byte) []byte {
 		dst = append(wire.AppendString(dst, c.Name), c.Owner[:]...)
 		dst = wire.AppendHash(wire.AppendHash(dst, c.Spec), c.State)
 		dst = wire.AppendHash(wire.AppendU64(dst, c.Changes), c.History)
-		dst = wire.AppendU64(wire.AppendU64(wire.AppendU32(dst, c.Step), c.Points), c.Paid)
+		dst = wire.AppendU64(wire.AppendU64(wire.AppendU32(dst, uint32(c.Step)), c.Points), c.Paid)
 		dst = wire.AppendU64(wire.AppendU64(dst, c.Height), c.TimeMs)
 	}
 	return dst
@@ -85,7 +85,7 @@ func parseArchive(r *wire.Reader) archive {
 	var a archive
 	for range n {
 		c := Receipt{Name: readName(r), Owner: readKey(r), Spec: r.Hash(), State: r.Hash(), Changes: r.U64(), History: r.Hash()}
-		c.Step, c.Points, c.Paid, c.Height, c.TimeMs = r.U32(), r.U64(), r.U64(), r.U64(), r.U64()
+		c.Step, c.Points, c.Paid, c.Height, c.TimeMs = coordinator.Step(r.U32()), r.U64(), r.U64(), r.U64(), r.U64()
 		if r.Err() == wire.OK && !RunNameValid(c.Name) {
 			r.Fail(wire.ErrNotCanonical)
 		}

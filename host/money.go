@@ -80,7 +80,7 @@ func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinato
 }
 
 // owes reports whether the run has tokens for a member, or will have when its treasury is funded.
-func (r *run) owes(m coordinator.Member) bool {
+func (r *run) owes(m coordinator.MemberState) bool {
 	return m.Stake > 0 || m.Balance > 0 || m.Unvested > 0 || m.Points > m.Claimed && r.state.Config().Rate > 0
 }
 

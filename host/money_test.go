@@ -18,7 +18,7 @@ func bring(value uint64, from string, m coordinator.Message) RunMessage {
 	return RunMessage{Run: "demo", Value: value, From: from, Message: coordinator.Append(nil, m)}
 }
 
-func (c *chain) member(who string) coordinator.Member {
+func (c *chain) member(who string) coordinator.MemberState {
 	c.t.Helper()
 	v, _ := c.host.View("demo")
 	i, ok := v.State.Find(public(who))

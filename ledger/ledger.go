@@ -121,15 +121,15 @@ type Status struct {
 
 // RunStatus summarizes a run.
 type RunStatus struct {
-	Name    string    `json:"name"`
-	Phase   string    `json:"phase"`
-	Epoch   uint32    `json:"epoch"`
-	Round   uint32    `json:"round"`
-	Step    uint32    `json:"step"`
-	Members uint32    `json:"members"` // present
-	Height  uint64    `json:"height"`  // of the block that changed the state last
-	Hash    wire.Hash `json:"hash"`    // of the state
-	Bytes   int       `json:"bytes"`   // of the state
+	Name    string            `json:"name"`
+	Phase   string            `json:"phase"`
+	Epoch   coordinator.Epoch `json:"epoch"`
+	Round   coordinator.Round `json:"round"`
+	Step    coordinator.Step  `json:"step"`
+	Members uint32            `json:"members"` // present
+	Height  uint64            `json:"height"`  // of the block that changed the state last
+	Hash    wire.Hash         `json:"hash"`    // of the state
+	Bytes   int               `json:"bytes"`   // of the state
 }
 
 // Anchor is a header that a client believes without proof: the genesis, or one that the user named.

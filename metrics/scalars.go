@@ -102,7 +102,7 @@ func (m *Meter) Add(r runlog.Record) (s Scalars, ok bool) {
 	case event.Peers:
 		m.peers, m.known = ev.Connected, ev.Known
 	case event.Committed:
-		m.hear(m.stepOf(ev.Round), ev.Loss)
+		m.hear(m.stepOf(uint32(ev.Round)), ev.Loss)
 	case event.Fetched:
 		m.fetched += ev.Bytes
 	case event.Trained:
@@ -113,14 +113,14 @@ func (m *Meter) Add(r runlog.Record) (s Scalars, ok bool) {
 		if ev.PeakShare > 0 {
 			own = append(own, Scalar{"perf/flops_share", ev.PeakShare})
 		}
-		m.hear(ev.Step, ev.Loss).own = append(own, Scalar{"net/payload_bytes", float64(ev.Bytes)})
+		m.hear(uint32(ev.Step), ev.Loss).own = append(own, Scalar{"net/payload_bytes", float64(ev.Bytes)})
 	case event.Applied:
-		return m.apply(r.Time, ev.Step, ev.Results), true
+		return m.apply(r.Time, uint32(ev.Step), ev.Results), true
 	case event.Evaluated:
-		return Scalars{Time: r.Time, Step: ev.Step, Values: []Scalar{{"eval/heldout_loss", float64(ev.HeldOut)}, {"run/tokens", m.tokens()}}}, true
+		return Scalars{Time: r.Time, Step: uint32(ev.Step), Values: []Scalar{{"eval/heldout_loss", float64(ev.HeldOut)}, {"run/tokens", m.tokens()}}}, true
 	case event.Scored:
 		values := []Scalar{{"eval/" + ev.Task + "/acc", ev.Acc}, {"eval/" + ev.Task + "/acc_norm", ev.AccNorm}, {"run/tokens", m.tokens()}}
-		return Scalars{Time: r.Time, Step: ev.Step, Values: values}, ev.Task != ""
+		return Scalars{Time: r.Time, Step: uint32(ev.Step), Values: values}, ev.Task != ""
 	}
 	return Scalars{}, false
 }

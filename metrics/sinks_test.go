@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
 )
@@ -29,11 +30,11 @@ func steps() []runlog.Record {
 	for step := range uint32(2) {
 		s := int(step)
 		state(s, step+1)
-		add(s, event.Trained{Round: step + 1, Step: step + 1, Loss: 4, LR: 0.5, GradNorm: 1.25, Tokens: 20, Seconds: 0.5, Bytes: 100, PeakShare: 0.25})
-		add(s, event.Committed{Round: step + 1, Member: 1, Loss: 5})
-		add(s, event.Committed{Round: step + 2, Member: 2, Loss: 9}) // of the round to come
-		add(s, event.Fetched{Round: step + 1, Member: 1, Bytes: 300, Seconds: 0.1})
-		add(s+1, event.Applied{Round: step + 2, Step: step + 1, Results: 3})
+		add(s, event.Trained{Round: coordinator.Round(step) + 1, Step: coordinator.Step(step) + 1, Loss: 4, LR: 0.5, GradNorm: 1.25, Tokens: 20, Seconds: 0.5, Bytes: 100, PeakShare: 0.25})
+		add(s, event.Committed{Round: coordinator.Round(step) + 1, Member: 1, Loss: 5})
+		add(s, event.Committed{Round: coordinator.Round(step) + 2, Member: 2, Loss: 9}) // of the round to come
+		add(s, event.Fetched{Round: coordinator.Round(step) + 1, Member: 1, Bytes: 300, Seconds: 0.1})
+		add(s+1, event.Applied{Round: coordinator.Round(step) + 2, Step: coordinator.Step(step) + 1, Results: 3})
 	}
 	add(2, event.Evaluated{Step: 2, HeldOut: 4.5})
 	add(2, event.Scored{Step: 2, Task: "piqa", Items: 8, Acc: 0.5, AccNorm: 0.75})

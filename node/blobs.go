@@ -3,6 +3,7 @@ package node
 import (
 	"sync"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -18,14 +19,14 @@ type blobs struct {
 // blob is a payload, which has bytes, or parameters or an optimizer state, whose floats are encoded
 // chunk by chunk when they are asked for.
 type blob struct {
-	round  uint32 // payloads are dropped with their round; the others by drop
+	round  coordinator.Round // payloads are dropped with their round; the others by drop
 	leaves []wire.Hash
 	bytes  []byte
 	floats engine.Vector
 }
 
 // putPayload keeps a payload under its root until its round is forgotten.
-func (s *blobs) putPayload(round uint32, payload []byte) (root wire.Hash) {
+func (s *blobs) putPayload(round coordinator.Round, payload []byte) (root wire.Hash) {
 	leaves := merkle.BlobLeaves(payload)
 	root = merkle.Root(leaves)
 	s.put(root, &blob{round: round, leaves: leaves, bytes: payload})
@@ -33,7 +34,7 @@ func (s *blobs) putPayload(round uint32, payload []byte) (root wire.Hash) {
 }
 
 // putReveal keeps the part of a payload that its author revealed, under revealKey of the two.
-func (s *blobs) putReveal(round uint32, name wire.Hash, body []byte) {
+func (s *blobs) putReveal(round coordinator.Round, name wire.Hash, body []byte) {
 	s.put(name, &blob{round: round, bytes: body})
 }
 
@@ -54,7 +55,7 @@ func (s *blobs) put(root wire.Hash, b *blob) {
 
 // keepPayload keeps a payload for a later round too, to which it was committed again. It reports
 // whether the payload is there.
-func (s *blobs) keepPayload(round uint32, root wire.Hash) bool {
+func (s *blobs) keepPayload(round coordinator.Round, root wire.Hash) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.byRoot[root]
@@ -82,7 +83,7 @@ func (s *blobs) drop(root wire.Hash) {
 }
 
 // forget drops the payloads of rounds before a given one.
-func (s *blobs) forget(before uint32) {
+func (s *blobs) forget(before coordinator.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for root, b := range s.byRoot {

@@ -125,7 +125,7 @@ func TestOldWindowsAreRemoved(t *testing.T) {
 	w.agree(0, 1)
 	now := w.state().Round()
 	for i := range 2 {
-		models := map[uint32]bool{}
+		models := map[coordinator.Round]bool{}
 		for _, k := range w.stores.Keys(place(i)) {
 			n, err := bucket.ParseName(k)
 			if err != nil {

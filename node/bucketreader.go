@@ -30,7 +30,7 @@ func (r *BucketReader) Connect(members []host.Peer) { r.b.connect(members) }
 // held returns those of the start of round from, nil if the caller has none. done is called on the
 // loop, unless ctx ends before. held and values are called off the loop; the caller compares what
 // values returns with the hash.
-func (r *BucketReader) Model(ctx context.Context, s coordinator.State, from uint32, held func() []float32, round uint32, params wire.Hash, done func(values func() []float32, err error)) {
+func (r *BucketReader) Model(ctx context.Context, s coordinator.State, from coordinator.Round, held func() []float32, round coordinator.Round, params wire.Hash, done func(values func() []float32, err error)) {
 	r.b.node.state = s
 	var have *base
 	if held != nil {

@@ -65,8 +65,8 @@ type buckets struct {
 	// The own commitments of the last two windows.
 	newest, before coordinator.Signed
 	healing        healing
-	tidied         uint32   // window of the last clean-up
-	models         []uint32 // windows of the newest whole models
+	tidied         coordinator.Round   // window of the last clean-up
+	models         []coordinator.Round // windows of the newest whole models
 	model          wire.Hash
 	sent           uint64            // bytes written, as reported last
 	stops          map[uint64]func() // of operations under way
@@ -82,7 +82,7 @@ func (b *buckets) run() wire.Hash { return b.node.cfg.ID }
 
 // publish sends the own commitment to the ledger and writes it to the bucket, each until it has
 // succeeded.
-func (b *buckets) publish(_ uint32, authored []byte) {
+func (b *buckets) publish(_ coordinator.Round, authored []byte) {
 	n := b.node
 	_, signed, ok := n.parseAuthored(authored)
 	if !ok {
@@ -146,7 +146,7 @@ func (b *buckets) askCommitments(a client.AskCommitments) {
 }
 
 // complain notes a fault of a bucket, but not that an object is not there yet.
-func (b *buckets) complain(what string, member uint32, err error) {
+func (b *buckets) complain(what string, member coordinator.Member, err error) {
 	if !errors.Is(err, bucket.ErrMissing) {
 		b.node.note(fmt.Sprintf("%s of member %s: %v", what, b.node.memberName(member), err))
 	}
@@ -188,7 +188,7 @@ func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
 func (b *buckets) applied(a client.Apply, v *version) {
 	n := b.node
 	self, ok := n.state.Find(n.self)
-	if n.slicer == nil || a.Seed.IsZero() || !ok || (self+a.Of)%n.stride() != 0 {
+	if n.slicer == nil || a.Seed.IsZero() || !ok || (coordinator.Round(self)+a.Of)%coordinator.Round(n.stride()) != 0 {
 		return
 	}
 	v.uses++
@@ -205,14 +205,14 @@ func (b *buckets) applied(a client.Apply, v *version) {
 
 // stride is the number of members of whom one writes the outcome of a window, another one each
 // time: in a large run not all are needed.
-func (n *Node) stride() uint32 { return max(1, n.state.Count()/writersWanted) }
+func (n *Node) stride() coordinator.Member { return max(1, n.state.Count()/writersWanted) }
 
 // writersWanted is how many members write the slice of the agreed parameters of a window, or all if
 // there are fewer.
 const writersWanted = 8
 
 // putModel writes the parameters that the run agreed on.
-func (b *buckets) putModel(round uint32, v *version, within time.Duration, done func(error)) {
+func (b *buckets) putModel(round coordinator.Round, v *version, within time.Duration, done func(error)) {
 	v.uses++
 	b.track(func(ended func()) func() {
 		return b.x.PutBlob(b.run(), round, tensor.Bytes(engine.Values(v.values)), within, func(_ wire.Hash, err error) {
@@ -267,7 +267,7 @@ func (b *buckets) track(start func(ended func()) (stop func())) {
 }
 
 // put writes an own object.
-func (b *buckets) put(round uint32, kind bucket.Kind, content wire.Hash, body []byte, done func(error)) {
+func (b *buckets) put(round coordinator.Round, kind bucket.Kind, content wire.Hash, body []byte, done func(error)) {
 	b.track(func(ended func()) func() {
 		return b.x.Put(b.x.Name(b.run(), round, kind, content), body, putFor, func(err error) {
 			ended()
@@ -288,7 +288,7 @@ func (b *buckets) get(w bucket.Want, done func([]byte, error)) {
 
 // entered notes that a window has opened. It forgets windows long over, and now and then deletes
 // what was written in them.
-func (b *buckets) entered(round uint32) {
+func (b *buckets) entered(round coordinator.Round) {
 	if sent := b.x.Writer().Traffic.Bytes(); sent > b.sent {
 		b.node.observe(event.Traffic{Round: round, Bytes: sent - b.sent})
 		b.sent = sent
@@ -303,12 +303,12 @@ func (b *buckets) entered(round uint32) {
 		b.model, b.models = saved.Params, append(b.models, at)
 		b.models = b.models[max(0, len(b.models)-2):]
 	}
-	keep := max(windowsKept, 3*n.state.Config().ScoreWindows)
+	keep := max(windowsKept, coordinator.Round(3*n.state.Config().ScoreWindows))
 	if round < b.tidied+tidyEvery || round <= keep {
 		return
 	}
 	b.tidied = round
-	base := uint32(0)
+	base := coordinator.Round(0)
 	if len(b.models) == 2 {
 		base = b.models[0]
 	}

@@ -169,19 +169,19 @@ var errNoRoom = errors.New("no room")
 // fullStore is a disk for the update, whose bytes may be cut.
 type fullStore struct {
 	*memStore
-	round  uint32
+	round  coordinator.Round
 	update []byte
 	full   error
 }
 
-func (s *fullStore) SaveSealed(round uint32, b []byte) error {
+func (s *fullStore) SaveSealed(round coordinator.Round, b []byte) error {
 	if s.full == nil {
 		s.round, s.update = round, bytes.Clone(b)
 	}
 	return s.full
 }
 
-func (s *fullStore) LoadSealed() (uint32, []byte, error) { return s.round, s.update, nil }
+func (s *fullStore) LoadSealed() (coordinator.Round, []byte, error) { return s.round, s.update, nil }
 
 var _ SealStore = (*fullStore)(nil)
 

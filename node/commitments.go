@@ -18,16 +18,16 @@ import (
 // were given. Network goroutines read them while the loop writes.
 type commitments struct {
 	mu       sync.RWMutex // guards all below
-	byRound  map[uint32][]authored
-	members  map[key.Public]uint32 // indexes of the members present
-	now      uint32                // the open round
-	retained map[client.Share]bool // whose commitments outlast their round
-	given    map[wire.Hash][]byte  // spans of retained shares, by their hash
+	byRound  map[coordinator.Round][]authored
+	members  map[key.Public]coordinator.Member // indexes of the members present
+	now      coordinator.Round                 // the open round
+	retained map[client.Share]bool             // whose commitments outlast their round
+	given    map[wire.Hash][]byte              // spans of retained shares, by their hash
 }
 
 // authored is a signed commitment as gossip carries it.
 type authored struct {
-	member uint32
+	member coordinator.Member
 	id     wire.Hash
 	bytes  []byte
 }
@@ -41,14 +41,14 @@ const (
 )
 
 // setMembers replaces the keys that take part, and their indexes.
-func (s *commitments) setMembers(m map[key.Public]uint32) {
+func (s *commitments) setMembers(m map[key.Public]coordinator.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members = m
 }
 
 // enter notes that a round has opened.
-func (s *commitments) enter(round uint32) {
+func (s *commitments) enter(round coordinator.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = round
@@ -64,10 +64,12 @@ func (s *commitments) wants(author key.Public, c *coordinator.Commitment) bool {
 }
 
 // current reports whether commitments to a round still matter, or already, while round now is open.
-func current(round, now uint32) bool { return round > 0 && round <= now+1 && round+roundsKept >= now }
+func current(round, now coordinator.Round) bool {
+	return round > 0 && round <= now+1 && round+roundsKept >= now
+}
 
 // places returns where the commitments of a member are in its round's list.
-func (s *commitments) places(round, member uint32) (at []int) {
+func (s *commitments) places(round coordinator.Round, member coordinator.Member) (at []int) {
 	for k, a := range s.byRound[round] {
 		if a.member == member {
 			at = append(at, k)
@@ -94,14 +96,14 @@ func (s *commitments) put(author key.Public, signed coordinator.Signed) bool {
 }
 
 // of returns the commitments of a round.
-func (s *commitments) of(round uint32) []authored {
+func (s *commitments) of(round coordinator.Round) []authored {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.byRound[round][:len(s.byRound[round]):len(s.byRound[round])]
 }
 
 // by returns the commitment of a member in a round, as gossip carries it.
-func (s *commitments) by(round, member uint32) ([]byte, bool) {
+func (s *commitments) by(round coordinator.Round, member coordinator.Member) ([]byte, bool) {
 	for _, a := range s.of(round) {
 		if a.member == member {
 			return a.bytes, true
@@ -116,12 +118,12 @@ func (s *commitments) knows(encoded []byte) bool {
 	if len(encoded) < roundAt+4 {
 		return false
 	}
-	round := binary.LittleEndian.Uint32(encoded[roundAt:])
+	round := coordinator.Round(binary.LittleEndian.Uint32(encoded[roundAt:]))
 	return slices.ContainsFunc(s.of(round), func(a authored) bool { return bytes.Equal(a.bytes, encoded) })
 }
 
 // forget drops the commitments of rounds before a given one, except those to retained shares.
-func (s *commitments) forget(before uint32) {
+func (s *commitments) forget(before coordinator.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for round, list := range s.byRound {
@@ -203,7 +205,7 @@ func (n *Node) commit(c coordinator.Commitment) {
 // republish publishes the own commitment of a round again. If it could not be saved, saving is
 // tried again: after a crash this member would not know that it had signed it, and two commitments
 // for one round are proof of a cheat.
-func (n *Node) republish(round uint32) {
+func (n *Node) republish(round coordinator.Round) {
 	if s := n.unsaved; s != nil && s.Commitment.Round == round {
 		switch {
 		case n.instance.refused || !n.clear(round):
@@ -218,7 +220,7 @@ func (n *Node) republish(round uint32) {
 	n.publish(round)
 }
 
-func (n *Node) publish(round uint32) {
+func (n *Node) publish(round coordinator.Round) {
 	if i, ok := n.state.Find(n.self); ok {
 		if b, ok := n.commitments.by(round, i); ok {
 			n.exchange.publish(round, b)

@@ -4,24 +4,28 @@ import (
 	"slices"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 )
 
 // membership changes whenever a member joins or leaves, or leaves while another joins.
-type membership struct{ epoch, count, present uint32 }
+type membership struct {
+	epoch          coordinator.Epoch
+	count, present uint32
+}
 
 // updateMembers records which keys take part, if that may have changed.
 func (n *Node) updateMembers() {
 	s := n.state
-	now := membership{epoch: s.Epoch(), count: s.Count(), present: s.Present()}
+	now := membership{epoch: s.Epoch(), count: uint32(s.Count()), present: s.Present()}
 	if now == n.membership {
 		return
 	}
 	n.membership = now
 	n.connections.askedAt = time.Time{}
-	members := make(map[key.Public]uint32, s.Present())
+	members := make(map[key.Public]coordinator.Member, s.Present())
 	for i := range s.Count() {
 		if s.Status(i).Present() {
 			members[s.Key(i)] = i

@@ -31,7 +31,7 @@ type Player interface {
 	// Agrees reports whether the trace ends in what was committed to.
 	Agrees() bool
 	// Move returns the next move of member self in the dispute, nil if it has none to make.
-	Move(ctx context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error)
+	Move(ctx context.Context, d coordinator.Dispute, self coordinator.Member) (coordinator.Message, error)
 }
 
 // argument is what this node argues about a share with.

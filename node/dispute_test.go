@@ -32,7 +32,7 @@ func (s toyStep) leaves(c coordinator.Case) []wire.Hash {
 	state := bytes.Clone(tensor.Bytes(s.state))
 	after := make([]float32, len(s.state))
 	tensor.SetBytes(after, state)
-	r, err := toy{}.Step(context.Background(), cpu.Floats{s.params}, cpu.Floats(after), s.spans, c.Step)
+	r, err := toy{}.Step(context.Background(), cpu.Floats{s.params}, cpu.Floats(after), s.spans, uint32(c.Step))
 	if err != nil {
 		panic(err)
 	}
@@ -113,7 +113,7 @@ type toyPlayer struct {
 func (p toyPlayer) Root() wire.Hash { return bisect.Root(p.leaves) }
 func (p toyPlayer) Agrees() bool    { return p.leaves[toyOps-1] == p.outcome }
 
-func (p toyPlayer) Move(_ context.Context, d coordinator.Dispute, _ uint32) (coordinator.Message, error) {
+func (p toyPlayer) Move(_ context.Context, d coordinator.Dispute, _ coordinator.Member) (coordinator.Message, error) {
 	switch d.Stage {
 	case coordinator.StageDefending:
 		return coordinator.Defend{Dispute: d.ID, Trace: p.Root(), Proof: bisect.Prove(p.leaves, toyOps-1)}, nil

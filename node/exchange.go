@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
@@ -21,7 +22,7 @@ import (
 type exchange interface {
 	// publish shows the others the own commitment of a round, as gossip carries it. It may be called
 	// again.
-	publish(round uint32, authored []byte)
+	publish(round coordinator.Round, authored []byte)
 
 	// askCommitments looks for commitments of others and passes those it finds to Node.received.
 	askCommitments(a client.AskCommitments)
@@ -56,7 +57,7 @@ type server interface {
 type asker interface {
 	// askOwn asks peers for this member's own commitments to a round and passes those it finds to
 	// Node.received. heard reports whether any of them answered.
-	askOwn(round, member uint32, to []key.Public, done func(heard bool))
+	askOwn(round coordinator.Round, member coordinator.Member, to []key.Public, done func(heard bool))
 }
 
 // publisher is an exchange whose members upload what others may need, for them to fetch later.
@@ -68,10 +69,10 @@ type publisher interface {
 	applied(a client.Apply, v *version)
 
 	// putModel uploads the parameters of an epoch's end, which do not change before done.
-	putModel(round uint32, v *version, within time.Duration, done func(error))
+	putModel(round coordinator.Round, v *version, within time.Duration, done func(error))
 
 	// entered notes that a round has opened.
-	entered(round uint32)
+	entered(round coordinator.Round)
 }
 
 // fetched is a model that came from others. Its hash is not checked yet.

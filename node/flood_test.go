@@ -16,10 +16,10 @@ func listener() (h *handler, verified *int) {
 	verified = new(int)
 	verify := func(s coordinator.Signed, k key.Public) bool { *verified++; return s.Verify(k) }
 	n := &Node{cfg: Config{ID: wire.Sum("run"), Verify: verify, Loop: loop.NewVirtual(time.Unix(0, 0))}, self: worldKey(3).Public()}
-	h = &handler{node: n, commitments: &commitments{byRound: map[uint32][]authored{}}}
-	members := map[key.Public]uint32{}
+	h = &handler{node: n, commitments: &commitments{byRound: map[coordinator.Round][]authored{}}}
+	members := map[key.Public]coordinator.Member{}
 	for i := range 4 {
-		members[worldKey(i).Public()] = uint32(i)
+		members[worldKey(i).Public()] = coordinator.Member(i)
 	}
 	h.setMembers(members)
 	h.enter(10)
@@ -37,7 +37,7 @@ func gossips(h *handler, i int, c coordinator.Commitment) p2p.Verdict {
 // them on, and refusing them costs no signature check.
 func TestCommitmentsThatCannotMatterAreNotPassedOn(t *testing.T) {
 	h, verified := listener()
-	for i := range uint32(1000) {
+	for i := range coordinator.Round(1000) {
 		if got := gossips(h, 1, coordinator.Commitment{Round: 1_000_000 + i, Member: 1}); got != p2p.Ignore {
 			t.Fatalf("round %d: verdict %v", 1_000_000+i, got)
 		}
@@ -52,7 +52,7 @@ func TestCommitmentsThatCannotMatterAreNotPassedOn(t *testing.T) {
 	if *verified != 0 {
 		t.Errorf("%d signatures were checked", *verified)
 	}
-	for _, round := range []uint32{2, 10, 11} {
+	for _, round := range []coordinator.Round{2, 10, 11} {
 		if got := gossips(h, 1, coordinator.Commitment{Round: round, Member: 1}); got != p2p.Accept {
 			t.Errorf("round %d: verdict %v", round, got)
 		}

@@ -10,11 +10,11 @@ import (
 
 // Whatever a peer asks is answered from what is held, in bounds, or not at all.
 func FuzzAnswer(f *testing.F) {
-	s := &commitments{byRound: map[uint32][]authored{}}
+	s := &commitments{byRound: map[coordinator.Round][]authored{}}
 	author := worldKey(1)
 	signed := coordinator.Commitment{Run: wire.Sum("run"), Round: 3, Member: 2}.Sign(author)
 	s.put(author.Public(), signed)
-	f.Add(appendQuestion(nil, 3, []uint32{0, 2}))
+	f.Add(appendQuestion(nil, 3, []coordinator.Member{0, 2}))
 	f.Add(append([]byte{questionSpans}, make([]byte, 32)...))
 	f.Add([]byte{questionCommitments, 3, 0, 0, 0, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, request []byte) {

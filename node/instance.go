@@ -154,7 +154,7 @@ const ringRounds = 4
 
 // clear reports whether the first commitment of this process, to a round, may be made. If not, it
 // calls republish once that may have changed.
-func (n *Node) clear(round uint32) bool {
+func (n *Node) clear(round coordinator.Round) bool {
 	x := &n.instance
 	i, ok := n.state.Find(n.self)
 	a, asks := n.exchange.(asker)

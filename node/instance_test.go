@@ -40,8 +40,8 @@ func copyDir(t *testing.T, dir string) string {
 }
 
 // signed returns the rounds for which a node signed a commitment.
-func signed(h *testNode) map[uint32]bool {
-	rounds := map[uint32]bool{}
+func signed(h *testNode) map[coordinator.Round]bool {
+	rounds := map[coordinator.Round]bool{}
 	for _, ev := range h.events {
 		if ev, ok := ev.(event.Signed); ok {
 			rounds[ev.Round] = true
@@ -51,7 +51,7 @@ func signed(h *testNode) map[uint32]bool {
 }
 
 // member returns what the chain has of node i.
-func (w *world) member(i int) coordinator.Member {
+func (w *world) member(i int) coordinator.MemberState {
 	at, ok := w.state().Find(w.key(i).Public())
 	if !ok {
 		w.t.Fatalf("node %d is no member", i)
@@ -61,7 +61,7 @@ func (w *world) member(i int) coordinator.Member {
 
 // untilCommitted runs until node i has published its commitment to the open round, which nobody
 // has attested yet.
-func (w *world) untilCommitted(i int, after uint32) {
+func (w *world) untilCommitted(i int, after coordinator.Round) {
 	w.t.Helper()
 	w.until(2*time.Minute, func() bool {
 		round := w.state().Round()

@@ -68,18 +68,20 @@ type CaseStore interface {
 // that goes with them.
 type Saved struct {
 	Run       wire.Hash
-	Epoch     uint32
-	Round     uint32
-	Step      uint32
+	Epoch     coordinator.Epoch
+	Round     coordinator.Round
+	Step      coordinator.Step
 	Params    []float32
 	Optimizer []float32
 }
 
 // Checkpoint is handed to [Config.Checkpoint] at an epoch's end.
 type Checkpoint struct {
-	Epoch, Round, Step uint32
-	Hash               wire.Hash
-	Params             []float32 // must not be changed or kept after the call
+	Epoch  coordinator.Epoch
+	Round  coordinator.Round
+	Step   coordinator.Step
+	Hash   wire.Hash
+	Params []float32 // must not be changed or kept after the call
 
 	// How training goes on from it, if Known: the number of the sequence that is trained on next,
 	// with which optimizer states the members go on, and this one's own, nil if it begins afresh,
@@ -129,7 +131,7 @@ type Config struct {
 	// Inspect, if not nil, examines the parameters after every InspectRounds steps, in idle time,
 	// and returns the events to report. It is called off the loop while the engine is idle, and
 	// must neither change nor keep the parameters, whose hash is root.
-	Inspect       func(ctx context.Context, step uint32, root wire.Hash, params []float32) []event.Event
+	Inspect       func(ctx context.Context, step coordinator.Step, root wire.Hash, params []float32) []event.Event
 	InspectRounds uint32
 	// Stake is the number of tokens that the member stakes in the run when it joins.
 	Stake uint64
@@ -178,7 +180,7 @@ type Node struct {
 	exchange exchange
 	slicer   engine.Slicer // nil in a run that sends whole updates
 	// own updates that were committed to, by round, until they cannot be revealed any more
-	sealed      map[uint32][]byte
+	sealed      map[coordinator.Round][]byte
 	blobs       *blobs
 	commitments *commitments
 	cases       CaseStore // the store, if it is one
@@ -232,13 +234,13 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.held, n.saved = map[wire.Hash]bool{}, map[client.Share]bool{}
 	n.checking, n.arguments, n.disputes = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}, map[uint32]client.Position{}
 	n.blobs = &blobs{byRoot: map[wire.Hash]*blob{}}
-	n.commitments = &commitments{byRound: map[uint32][]authored{}}
+	n.commitments = &commitments{byRound: map[coordinator.Round][]authored{}}
 	n.params.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.ParamsLen()}
 	n.optim.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.StateLen()}
 	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed})
 	n.slicer, _ = cfg.Engine.Slicer()
 	n.instance.addr = n.instanceAddr()
-	n.sealed = map[uint32][]byte{}
+	n.sealed = map[coordinator.Round][]byte{}
 	if cfg.Bucket != nil {
 		n.exchange = newBuckets(n, cfg.Bucket)
 		return n, nil
@@ -456,4 +458,4 @@ func late(m coordinator.Message, err error) bool {
 
 // Params returns the round whose start the held parameters belong to, and their hash; ok is false
 // while there are none.
-func (n *Node) Params() (round uint32, hash wire.Hash, ok bool) { return n.machine.Round() }
+func (n *Node) Params() (round coordinator.Round, hash wire.Hash, ok bool) { return n.machine.Round() }

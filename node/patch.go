@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
@@ -29,7 +30,7 @@ type healing struct {
 
 // base is parameters to patch: those at the start of a round.
 type base struct {
-	round  uint32
+	round  coordinator.Round
 	values func() []float32 // called off the loop
 	text   string
 }
@@ -46,7 +47,9 @@ func (b *buckets) fetchModel(ctx context.Context, a client.Heal, have *version, 
 	b.fetchAgreed(ctx, a, held, done)
 }
 
-func heldParameters(round uint32) string { return "its slices since round " + fmt.Sprint(round) }
+func heldParameters(round coordinator.Round) string {
+	return "its slices since round " + fmt.Sprint(round)
+}
 
 // fetchAgreed gets the agreed parameters; have are older ones, nil if there are none.
 func (b *buckets) fetchAgreed(ctx context.Context, a client.Heal, have *base, done func(fetched, error)) {
@@ -96,7 +99,7 @@ func (b *buckets) ways(a client.Heal, have *base, c catalog) []way {
 	if have != nil && have.round < a.Round && b.cheap(have.round, a.Round) {
 		ways = append(ways, func(done func(base, error)) { done(*have, nil) })
 	}
-	whole := func(round uint32, root wire.Hash) way {
+	whole := func(round coordinator.Round, root wire.Hash) way {
 		return func(done func(base, error)) { b.whole(round, root, done) }
 	}
 	ways = append(ways, whole(a.Round, a.Params))
@@ -114,7 +117,7 @@ func (b *buckets) ways(a client.Heal, have *base, c catalog) []way {
 }
 
 // cheap reports whether the slices of the windows between two rounds are worth fetching.
-func (b *buckets) cheap(from, to uint32) bool {
+func (b *buckets) cheap(from, to coordinator.Round) bool {
 	if b.node.slicer == nil {
 		return false
 	}
@@ -125,7 +128,7 @@ func (b *buckets) cheap(from, to uint32) bool {
 const cheapTimes = 4
 
 // whole fetches parameters whose hash is known.
-func (b *buckets) whole(round uint32, root wire.Hash, done func(base, error)) {
+func (b *buckets) whole(round coordinator.Round, root wire.Hash, done func(base, error)) {
 	n := b.node
 	want := bucket.BlobWant{Run: b.run(), Window: round, Root: root, Bytes: 4 * uint64(n.cfg.Engine.ParamsLen()), From: b.sources()}
 	if len(want.From) == 0 {
@@ -147,7 +150,7 @@ func (b *buckets) sources() []bucket.Source {
 	var list []bucket.Source
 	count := n.state.Count()
 	for k := range count {
-		i := (k + n.state.Round()) % count
+		i := coordinator.Member((coordinator.Round(k) + n.state.Round())) % count
 		author := n.state.Key(i)
 		if at, ok := b.where[author]; ok && author != n.self {
 			list = append(list, bucket.Source{Location: at, Member: author})
@@ -199,7 +202,7 @@ func (b *buckets) survey(done func(catalog)) {
 }
 
 // models lists the windows for which a bucket has the model with a hash, the newest first.
-func (c catalog) models(root wire.Hash) (rounds []uint32) {
+func (c catalog) models(root wire.Hash) (rounds []coordinator.Round) {
 	for _, f := range c.found {
 		if f.Kind == bucket.KindIndex && f.Content == root && !slices.Contains(rounds, f.Window) {
 			rounds = append(rounds, f.Window)
@@ -212,7 +215,7 @@ func (c catalog) models(root wire.Hash) (rounds []uint32) {
 
 // states lists the slices of a window that lead to the agreed hash, or if that is not known to the
 // hash that most of them name.
-func (c catalog) states(window uint32, agreed wire.Hash) (from []found) {
+func (c catalog) states(window coordinator.Round, agreed wire.Hash) (from []found) {
 	var best wire.Hash
 	votes := map[wire.Hash]int{}
 	for _, f := range c.found {
@@ -285,7 +288,7 @@ func (b *buckets) patch(a client.Heal, from base, c catalog, done func(fetched, 
 
 // agreedAt returns the hash that was agreed on for the start of a round, zero if the state does not
 // have it.
-func (b *buckets) agreedAt(round uint32) wire.Hash {
+func (b *buckets) agreedAt(round coordinator.Round) wire.Hash {
 	if params, at := b.node.state.Params(); at == round {
 		return params
 	}

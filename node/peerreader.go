@@ -45,7 +45,7 @@ func (p *PeerReader) Close() error { return p.network.Close() }
 // Commitments asks a peer for the commitments that it holds of members in a round. Each is checked
 // to be of the run, the round and one of the members, and signed; the caller compares its author
 // with the member. The error says that the peer did not answer, or not in the right form.
-func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round uint32, members []uint32) ([]Authored, error) {
+func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round coordinator.Round, members []coordinator.Member) ([]Authored, error) {
 	type answer struct {
 		bytes []byte
 		err   error

@@ -50,7 +50,7 @@ type peers struct {
 	network p2p.Network
 }
 
-func (p *peers) publish(_ uint32, authored []byte) {
+func (p *peers) publish(_ coordinator.Round, authored []byte) {
 	if err := p.network.Publish(authored); err != nil {
 		p.node.note("gossip: " + err.Error())
 	}
@@ -76,8 +76,8 @@ func (p *peers) answered(answer []byte) {
 }
 
 // askOwn asks all at once: the one that holds a commitment may be among those slow to answer.
-func (p *peers) askOwn(round, member uint32, to []key.Public, done func(heard bool)) {
-	q := appendQuestion(nil, round, []uint32{member})
+func (p *peers) askOwn(round coordinator.Round, member coordinator.Member, to []key.Public, done func(heard bool)) {
+	q := appendQuestion(nil, round, []coordinator.Member{member})
 	ctx, cancel := context.WithCancel(p.node.ctx)
 	open, heard, ended := len(to), false, false
 	end := func() {
@@ -128,12 +128,12 @@ func (p *peers) question(to key.Public, q []byte, answered func([]byte)) {
 }
 
 // appendQuestion appends a question for commitments.
-func appendQuestion(dst []byte, round uint32, members []uint32) []byte {
+func appendQuestion(dst []byte, round coordinator.Round, members []coordinator.Member) []byte {
 	dst = wire.AppendU8(dst, questionCommitments)
-	dst = wire.AppendU32(dst, round)
+	dst = wire.AppendU32(dst, uint32(round))
 	dst = wire.AppendU32(dst, uint32(len(members)))
 	for _, i := range members {
-		dst = wire.AppendU32(dst, i)
+		dst = wire.AppendU32(dst, uint32(i))
 	}
 	return dst
 }
@@ -255,13 +255,13 @@ func (h *handler) Answer(_ key.Public, request []byte) []byte {
 }
 
 func (h *handler) answerCommitments(r *wire.Reader) []byte {
-	round, count := r.U32(), r.U32()
+	round, count := coordinator.Round(r.U32()), r.U32()
 	if r.Err() != wire.OK || count > questionMembersMax {
 		return nil
 	}
-	wanted := make(map[uint32]bool, count)
+	wanted := make(map[coordinator.Member]bool, count)
 	for range count {
-		wanted[r.U32()] = true
+		wanted[coordinator.Member(r.U32())] = true
 	}
 	if r.Done() != wire.OK {
 		return nil

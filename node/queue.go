@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
 )
 
 // queue runs the engine's jobs one at a time, off the loop. They run in the order given, except
@@ -20,7 +21,7 @@ type queue struct {
 // cancelled reports whether the job was cancelled.
 type job struct {
 	kind  string
-	round uint32
+	round coordinator.Round
 	share client.Share // of a verify job
 	later bool         // it may wait for those that may not
 	cost  time.Duration
@@ -65,7 +66,7 @@ func (q *queue) next() {
 }
 
 // cancelTraining cancels the training of a round, whether it runs or waits.
-func (q *queue) cancelTraining(round uint32) {
+func (q *queue) cancelTraining(round coordinator.Round) {
 	q.cancel(func(j *job) bool { return j.kind == "train" && j.round == round })
 }
 

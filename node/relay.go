@@ -19,8 +19,8 @@ type Forwarder struct {
 	run wire.Hash
 
 	mu      sync.RWMutex // guards what follows
-	members map[key.Public]uint32
-	round   uint32
+	members map[key.Public]coordinator.Member
+	round   coordinator.Round
 	// passed has the IDs of what was passed on, perMemberMax of a member in a round.
 	passed map[client.Share][]wire.Hash
 }
@@ -32,7 +32,7 @@ func NewForwarder(run wire.Hash) *Forwarder {
 
 // Follow takes the members and the round from a state.
 func (f *Forwarder) Follow(s coordinator.State) {
-	members := make(map[key.Public]uint32, s.Present())
+	members := make(map[key.Public]coordinator.Member, s.Present())
 	for i := range s.Count() {
 		if s.Status(i).Present() {
 			members[s.Key(i)] = i

@@ -61,14 +61,14 @@ func (e personal) Apply(v engine.Vector, payloads [][]byte, step uint32) error {
 type personalSlices struct {
 	sliced
 	id     int
-	before uint32
+	before coordinator.Step
 }
 
 func (e personalSlices) Step(ctx context.Context, p, s engine.Vector, _ []batch.Span, step uint32) (engine.Result, error) {
 	params, state := p.(cpu.Floats), s.(cpu.Floats)
 	grad := make([]float32, e.params)
 	for i := range grad {
-		grad[i] = params[i] - float32((step+e.before)*uint32(e.id+1)+uint32(i%17))
+		grad[i] = params[i] - float32((step+uint32(e.before))*uint32(e.id+1)+uint32(i%17))
 	}
 	payload, err := e.codec.Encode(nil, state, grad, 0.1)
 	return engine.Result{Payload: payload, Loss: 1, Tokens: 1, Gradient: wire.Sum("gradient", payload)}, errors.Join(err, ctx.Err())
@@ -76,13 +76,13 @@ func (e personalSlices) Step(ctx context.Context, p, s engine.Vector, _ []batch.
 
 func (e personalSlices) Apply(v engine.Vector, payloads [][]byte, step uint32) error {
 	params := v.(cpu.Floats)
-	return e.codec.Apply(params, payloads, 1/float32(step+e.before))
+	return e.codec.Apply(params, payloads, 1/float32(step+uint32(e.before)))
 }
 
 // manner is how the members of a run exchange, of which one that is resumed is compared with one that is not.
 type manner struct {
 	world func(t *testing.T, steps uint32, adjust ...func(*coordinator.Config)) *world
-	start func(w *world, i int, before uint32, adjust ...func(*Config)) *testNode
+	start func(w *world, i int, before coordinator.Step, adjust ...func(*Config)) *testNode
 	steps uint32
 	named int // members whose states a checkpoint names
 }
@@ -92,8 +92,8 @@ func byPeers(overlap uint8) manner {
 		world: func(t *testing.T, steps uint32, adjust ...func(*coordinator.Config)) *world {
 			return newWorld(t, steps, resumeMembers, append(adjust, func(c *coordinator.Config) { c.EpochMs, c.Overlap = 6000, overlap })...)
 		},
-		start: func(w *world, i int, before uint32, adjust ...func(*Config)) *testNode {
-			return w.start(i, append([]func(*Config){func(c *Config) { c.Engine = personal{w.toy, i, before} }}, adjust...)...)
+		start: func(w *world, i int, before coordinator.Step, adjust ...func(*Config)) *testNode {
+			return w.start(i, append([]func(*Config){func(c *Config) { c.Engine = personal{w.toy, i, uint32(before)} }}, adjust...)...)
 		},
 		steps: 80, named: resumeMembers,
 	}
@@ -106,7 +106,7 @@ func byBuckets() manner {
 			w.engine = newSliced(t, w.toy.params, 1)
 			return w
 		},
-		start: func(w *world, i int, before uint32, adjust ...func(*Config)) *testNode {
+		start: func(w *world, i int, before coordinator.Step, adjust ...func(*Config)) *testNode {
 			return w.mine(i, append([]func(*Config){func(c *Config) { c.Engine = personalSlices{w.engine, i, before} }}, adjust...)...)
 		},
 		steps: 40,
@@ -114,8 +114,8 @@ func byBuckets() manner {
 }
 
 // trajectory is the parameters' hash after each step.
-func (h *testNode) trajectory() map[uint32]wire.Hash {
-	hashes := make(map[uint32]wire.Hash)
+func (h *testNode) trajectory() map[coordinator.Step]wire.Hash {
+	hashes := make(map[coordinator.Step]wire.Hash)
 	for _, ev := range h.events {
 		if ev, ok := ev.(event.Applied); ok {
 			hashes[ev.Step] = ev.Params
@@ -136,7 +136,7 @@ const resumeMembers = 3
 //
 // Epochs are short, and of the same number of steps in both runs: with overlap 1 the end of an epoch, which drains what is under way, is part of what a
 // run computes.
-func (m manner) whole(t *testing.T) (k parting, hashes map[uint32]wire.Hash) {
+func (m manner) whole(t *testing.T) (k parting, hashes map[coordinator.Step]wire.Hash) {
 	t.Helper()
 	w := m.world(t, m.steps)
 	k.own = make(map[int][]float32)
@@ -157,7 +157,7 @@ func (m manner) whole(t *testing.T) (k parting, hashes map[uint32]wire.Hash) {
 	}
 	w.until(10*time.Minute, w.finished)
 	w.agree(0, 1, 2)
-	if k.Step == 0 || k.Step >= m.steps || len(k.own) != resumeMembers {
+	if k.Step == 0 || k.Step >= coordinator.Step(m.steps) || len(k.own) != resumeMembers {
 		t.Fatalf("%d members kept step %d of %d", len(k.own), k.Step, m.steps)
 	}
 	return k, w.hosts[0].trajectory()
@@ -165,7 +165,7 @@ func (m manner) whole(t *testing.T) (k parting, hashes map[uint32]wire.Hash) {
 
 // rest is a run of its own, on a chain of its own, that goes on from what was kept to the same end.
 func (m manner) rest(t *testing.T, k parting) *world {
-	return m.world(t, m.steps-k.Step, func(c *coordinator.Config) { c.ModelHash = k.Hash })
+	return m.world(t, uint32(coordinator.Step(m.steps)-k.Step), func(c *coordinator.Config) { c.ModelHash = k.Hash })
 }
 
 func (k parting) states() map[key.Public]wire.Hash {
@@ -203,7 +203,7 @@ func TestAResumedRunIsBitForBitTheOneThatNeverStopped(t *testing.T) {
 			w.until(10*time.Minute, w.finished)
 			w.agree(0, 1, 2)
 			got := w.hosts[1].trajectory()
-			for step := k.Step + 1; step <= steps; step++ {
+			for step := k.Step + 1; step <= coordinator.Step(steps); step++ {
 				if got[step-k.Step] != want[step] || want[step].IsZero() {
 					t.Fatalf("step %d: resumed %q, never stopped %q", step, got[step-k.Step], want[step])
 				}
@@ -222,7 +222,7 @@ func TestAResumedRunIsBitForBitTheOneThatNeverStopped(t *testing.T) {
 				m.resume(w, k, i, func(c *Config) { c.Resume = func() []float32 { return nil } })
 			}
 			w.until(10*time.Minute, w.finished)
-			if w.hosts[1].trajectory()[steps-k.Step] == want[steps] {
+			if w.hosts[1].trajectory()[coordinator.Step(steps)-k.Step] == want[coordinator.Step(steps)] {
 				t.Error("the optimizer's state makes no difference: the test shows nothing")
 			}
 			if ev, ok := first[event.Note](w.hosts[0]); !ok || !strings.Contains(ev.Text, "it is not here") {
@@ -284,20 +284,20 @@ func TestOnlyTheNamedStateIsResumed(t *testing.T) {
 // recording notes with which optimizer state each step begins.
 type recording struct {
 	sliced
-	begun map[uint32]wire.Hash
+	begun map[coordinator.Step]wire.Hash
 }
 
 func (e recording) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
-	e.begun[step] = merkle.BlobRoot(tensor.Bytes(engine.Values(state)))
+	e.begun[coordinator.Step(step)] = merkle.BlobRoot(tensor.Bytes(engine.Values(state)))
 	return e.sliced.Step(ctx, params, state, spans, step)
 }
 
 // What a miner's checkpoint keeps is the state from which the next window goes on: without what the slice drawn last has sent, and only that.
 func TestACheckpointKeepsWhatAMinerGoesOnFrom(t *testing.T) {
 	w := newBucketWorld(t, 12, resumeMembers, func(c *coordinator.Config) { c.EpochMs = 32_500 })
-	var begun, kept [resumeMembers]map[uint32]wire.Hash
+	var begun, kept [resumeMembers]map[coordinator.Step]wire.Hash
 	for i := range resumeMembers {
-		begun[i], kept[i] = map[uint32]wire.Hash{}, map[uint32]wire.Hash{}
+		begun[i], kept[i] = map[coordinator.Step]wire.Hash{}, map[coordinator.Step]wire.Hash{}
 		w.mine(i, func(c *Config) {
 			c.Engine, c.CheckpointAlways = recording{w.engine, begun[i]}, true
 			c.Checkpoint = func(p Checkpoint) (wire.Hash, error) {

@@ -48,7 +48,7 @@ func (n *Node) promise(update []byte) (root wire.Hash, bytes uint32) {
 }
 
 // put keeps a computed update: it is served at once, or sealed until it is revealed.
-func (n *Node) put(round uint32, update []byte) {
+func (n *Node) put(round coordinator.Round, update []byte) {
 	if _, later := n.exchange.(publisher); later {
 		n.sealed[round] = update
 		return
@@ -61,13 +61,13 @@ func (n *Node) put(round uint32, update []byte) {
 // kept, nil if there is none.
 type SealStore interface {
 	Store
-	SaveSealed(round uint32, update []byte) error
-	LoadSealed() (round uint32, update []byte, err error)
+	SaveSealed(round coordinator.Round, update []byte) error
+	LoadSealed() (round coordinator.Round, update []byte, err error)
 }
 
 // saveSealed writes down the update to which a commitment, about to be published, commits. It is
 // called off the loop.
-func (n *Node) saveSealed(round uint32, update []byte) error {
+func (n *Node) saveSealed(round coordinator.Round, update []byte) error {
 	if store, ok := n.cfg.Store.(SealStore); ok && update != nil {
 		return store.SaveSealed(round, update)
 	}
@@ -119,7 +119,7 @@ func (n *Node) reveal(a client.Reveal) {
 }
 
 // entered notes that a round has opened.
-func (n *Node) entered(round uint32) {
+func (n *Node) entered(round coordinator.Round) {
 	n.commitments.enter(round)
 	for r := range n.sealed {
 		if r+1 < round {

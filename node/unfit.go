@@ -35,7 +35,7 @@ func (e *AbsentError) Error() string {
 const unfitMax = 3
 
 // unable counts a round whose result this member could not make or keep.
-func (n *Node) unable(round uint32, cause string) {
+func (n *Node) unable(round coordinator.Round, cause string) {
 	if n.unfit.round == round {
 		return
 	}
@@ -48,7 +48,7 @@ func (n *Node) unable(round uint32, cause string) {
 
 // unfit counts the rounds in a row whose result this member could not make, up to a round.
 type unfit struct {
-	round  uint32
+	round  coordinator.Round
 	rounds int
 }
 

@@ -244,7 +244,7 @@ func (w *world) inStage(stage coordinator.Stage) (d coordinator.Dispute) {
 }
 
 // host returns which node a member is.
-func (w *world) host(member uint32) int {
+func (w *world) host(member coordinator.Member) int {
 	for i := range w.hosts {
 		if w.key(i).Public() == w.state().Key(member) {
 			return i
@@ -259,11 +259,11 @@ func TestARestartLosesNoDispute(t *testing.T) {
 		name    string
 		bad     func(*Config)
 		stage   coordinator.Stage
-		victim  func(coordinator.Dispute) uint32
+		victim  func(coordinator.Dispute) coordinator.Member
 		offence coordinator.Offence
 	}{
-		{"the accuser restarts", lying(5), coordinator.StageDescending, func(d coordinator.Dispute) uint32 { return d.Accuser }, coordinator.WrongResult},
-		{"the accused restarts", slandering, coordinator.StageDefending, func(d coordinator.Dispute) uint32 { return d.Accused }, coordinator.FalseAccusation},
+		{"the accuser restarts", lying(5), coordinator.StageDescending, func(d coordinator.Dispute) coordinator.Member { return d.Accuser }, coordinator.WrongResult},
+		{"the accused restarts", slandering, coordinator.StageDefending, func(d coordinator.Dispute) coordinator.Member { return d.Accused }, coordinator.FalseAccusation},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, 120, 4, verified(0))

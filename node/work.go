@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
@@ -43,13 +44,13 @@ func (s share) stateRoot() wire.Hash {
 //
 // If settle is not zero, compute first takes out of the state what the slice that it draws has
 // sent.
-func (n *Node) compute(ctx context.Context, params, from, next engine.Vector, spans []batch.Span, step uint32, settle wire.Hash) share {
+func (n *Node) compute(ctx context.Context, params, from, next engine.Vector, spans []batch.Span, step coordinator.Step, settle wire.Hash) share {
 	n.cfg.Engine.Copy(next, from)
 	if n.slicer != nil && from != nil && !settle.IsZero() {
 		n.slicer.Settle(next, settle)
 	}
 	var s share
-	if s.Result, s.failed = n.cfg.Engine.Step(ctx, params, next, spans, step); s.failed == nil {
+	if s.Result, s.failed = n.cfg.Engine.Step(ctx, params, next, spans, uint32(step)); s.failed == nil {
 		s.state = n.measured(next)
 	}
 	return s
@@ -155,7 +156,7 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 // fetchFor bounds one attempt to fetch a payload.
 const fetchFor = 20 * time.Second
 
-func (n *Node) memberName(i uint32) string {
+func (n *Node) memberName(i coordinator.Member) string {
 	if i >= n.state.Count() {
 		return fmt.Sprint(i)
 	}
@@ -181,7 +182,7 @@ func (n *Node) apply(a client.Apply) {
 	n.engine.add(&job{kind: "apply", cost: n.cfg.Cost(Job{Kind: "apply"}),
 		work: func(context.Context) {
 			n.cfg.Engine.Copy(v.values, from.values)
-			if failed = n.cfg.Engine.Apply(v.values, payloads, a.Step); failed == nil {
+			if failed = n.cfg.Engine.Apply(v.values, payloads, uint32(a.Step)); failed == nil {
 				v.leaves = n.cfg.Engine.Leaves(v.values)
 				v.root = merkle.Root(v.leaves)
 			}
@@ -207,8 +208,8 @@ func (n *Node) apply(a client.Apply) {
 }
 
 // evaluate measures the held-out loss after every few steps, behind whatever the engine is doing.
-func (n *Node) evaluate(step uint32) {
-	if n.cfg.EvalRounds == 0 || step%n.cfg.EvalRounds != 0 {
+func (n *Node) evaluate(step coordinator.Step) {
+	if n.cfg.EvalRounds == 0 || uint32(step)%n.cfg.EvalRounds != 0 {
 		return
 	}
 	v := n.params.current
@@ -231,8 +232,8 @@ func (n *Node) evaluate(step uint32) {
 
 // inspect has the parameters examined every InspectRounds steps, when the engine has nothing else
 // to do.
-func (n *Node) inspect(step uint32) {
-	if n.cfg.Inspect == nil || n.cfg.InspectRounds == 0 || step%n.cfg.InspectRounds != 0 {
+func (n *Node) inspect(step coordinator.Step) {
+	if n.cfg.Inspect == nil || n.cfg.InspectRounds == 0 || uint32(step)%n.cfg.InspectRounds != 0 {
 		return
 	}
 	v := n.params.current

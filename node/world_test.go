@@ -165,7 +165,7 @@ func newWorld(t *testing.T, steps uint32, members uint32, adjust ...func(*coordi
 	w.mesh = p2pmem.NewMesh(w.clock, p2pmem.Config{Link: p2pmem.Link{Delay: 10 * time.Millisecond}})
 	cfg := coordinator.Config{
 		Name: testRun, MinMembers: 1, StartMembers: members, WaitingMs: 1000, WarmupMs: 20_000, RoundTrainMs: 5000, RoundWitnessMs: 1000,
-		CooldownMs: 1000, EpochMs: 20_000, TotalSteps: steps, BatchStart: 8, BatchEnd: 8, SequenceTokens: 8, MissedMax: 3,
+		CooldownMs: 1000, EpochMs: 20_000, TotalSteps: coordinator.Step(steps), BatchStart: 8, BatchEnd: 8, SequenceTokens: 8, MissedMax: 3,
 		ModelHash: merkle.BlobRoot(tensor.Bytes(w.initial())), SpecHash: host.SpecHash([]byte("spec")), Owner: owner.Public(),
 		StateHash: merkle.BlobRoot(make([]byte, 4*w.toy.StateLen())),
 	}
@@ -224,7 +224,7 @@ func (w *world) start(i int, adjust ...func(*Config)) *testNode {
 		Run: testRun, ID: v.State.ID(), Key: w.key(i), Ledger: w.chain.Client().As(w.key(i)), Loop: h.scope, Engine: w.toy,
 		Listen:  func(hd p2p.Handler) (p2p.Network, error) { return w.mesh.Join(w.key(i).Public(), hd), nil },
 		Initial: w.initial, Store: h.store, EvalRounds: 5,
-		InspectRounds: 5, Inspect: func(_ context.Context, step uint32, root wire.Hash, params []float32) []event.Event {
+		InspectRounds: 5, Inspect: func(_ context.Context, step coordinator.Step, root wire.Hash, params []float32) []event.Event {
 			return []event.Event{event.Sample{Step: step, Params: root, Prompt: "after step", Text: fmt.Sprint(step, " of so many parameters: ", len(params))}}
 		},
 		Checkpoint: func(c Checkpoint) (wire.Hash, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/model"
@@ -34,8 +35,8 @@ func NewCheckpoints(dir string, keep int, t *trainer.Trainer) *checkpoints {
 // write writes a checkpoint, unless it exists, and beside it the member's own optimizer state. It
 // removes old ones, and returns the checkpoint's directory and its manifest's hash.
 func (c *checkpoints) write(n node.Checkpoint) (path string, manifest wire.Hash, err error) {
-	n.Step += c.trainer.Spec.Before()
-	path = c.Path(n.Step)
+	n.Step += coordinator.Step(c.trainer.Spec.Before())
+	path = c.Path(uint32(n.Step))
 	if err := c.writeOptimizer(path, n); err != nil {
 		return "", wire.Hash{}, err
 	}
@@ -68,7 +69,7 @@ func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
 		facts = append(facts, checkpoint.Fact{Name: "trained from the parameters", Value: t.Spec.Model.From})
 	}
 	return checkpoint.Model{
-		Run: t.Spec.Name, Epoch: n.Epoch, Round: n.Round, Step: n.Step,
+		Run: t.Spec.Name, Epoch: uint32(n.Epoch), Round: uint32(n.Round), Step: uint32(n.Step),
 		Config: config, Tokenizer: t.Tokenizer, Layout: t.Model.Layout(), Params: n.Params,
 		Card: checkpoint.Card{
 			Datasets: []string{t.Set.Manifest().Name},

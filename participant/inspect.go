@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/eval"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/llama"
@@ -76,7 +77,7 @@ func (i *inspector) Trained(seconds float64) {
 }
 
 // Inspect is node.Config.Inspect.
-func (i *inspector) Inspect(ctx context.Context, step uint32, root wire.Hash, params []float32) (out []event.Event) {
+func (i *inspector) Inspect(ctx context.Context, step coordinator.Step, root wire.Hash, params []float32) (out []event.Event) {
 	if len(params) > inspectParamsMax {
 		return i.fault(fmt.Errorf("no samples and no tasks: a model of more than %s parameters is not copied for them", view.Thousands(inspectParamsMax)))
 	}
@@ -183,7 +184,7 @@ func (i *inspector) quote() error {
 var sampleSampling = llama.Sampling{Temperature: 0.6, TopK: 40}
 
 // samples continues the prompts.
-func (i *inspector) samples(ctx context.Context, step uint32, root wire.Hash, params []float32) (out []event.Event, err error) {
+func (i *inspector) samples(ctx context.Context, step coordinator.Step, root wire.Hash, params []float32) (out []event.Event, err error) {
 	g := model.Generator{Model: i.trainer.Model, Tokenizer: i.trainer.Tokenizer, Params: params, Sampling: sampleSampling}
 	for _, p := range i.Prompts {
 		g.Seed = wire.Sum("entrain/samples", []byte(p))
@@ -197,7 +198,7 @@ func (i *inspector) samples(ctx context.Context, step uint32, root wire.Hash, pa
 }
 
 // score answers the questions of a task.
-func (i *inspector) score(ctx context.Context, step uint32, root wire.Hash, params []float32, w model.NamedItems) ([]event.Event, error) {
+func (i *inspector) score(ctx context.Context, step coordinator.Step, root wire.Hash, params []float32, w model.NamedItems) ([]event.Event, error) {
 	reader, err := llama.NewGenerator(i.trainer.Model, params)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (c *checkpoints) writeOptimizer(path string, n node.Checkpoint) error {
 		return err
 	}
 	return atomicfile.Write(path, 0o600, func(w io.Writer) error {
-		return checkpoint.WriteOptimizer(w, checkpoint.Optimizer{Run: c.run, Member: c.self, Step: n.Step, Params: n.Hash, State: n.Own})
+		return checkpoint.WriteOptimizer(w, checkpoint.Optimizer{Run: c.run, Member: c.self, Step: uint32(n.Step), Params: n.Hash, State: n.Own})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/validator"
 )
@@ -96,7 +97,7 @@ func ReadScoreLog(dir string, member key.Public, first, last uint32) ([]validato
 			if json.Unmarshal(lines.Bytes(), &line) != nil {
 				continue // a crash cut the line off
 			}
-			if line.Key == member && line.Window >= first && line.Window <= last {
+			if line.Key == member && line.Window >= coordinator.Round(first) && line.Window <= coordinator.Round(last) {
 				list = append(list, line.Scored)
 			}
 		}

@@ -155,16 +155,16 @@ func chain(a, b func()) func() { return func() { a(); b() } }
 // ValidatorEvent is something that happened at a validator.
 type ValidatorEvent struct {
 	// Event is evaluated, ballot, period, applied, healed, sent, note or finished.
-	Event   string  `json:"event"`
-	Window  uint32  `json:"window,omitempty"`
-	Period  uint32  `json:"period,omitempty"`
-	Seconds float64 `json:"seconds,omitempty"`
-	Loss    float64 `json:"loss,omitempty"`
-	Params  string  `json:"params,omitempty"`
-	Scores  int     `json:"scores,omitempty"`
-	Trust   uint8   `json:"trust,omitempty"`
-	Earned  uint64  `json:"earned,omitempty"`
-	Text    string  `json:"text,omitempty"`
+	Event   string            `json:"event"`
+	Window  coordinator.Round `json:"window,omitempty"`
+	Period  uint32            `json:"period,omitempty"`
+	Seconds float64           `json:"seconds,omitempty"`
+	Loss    float64           `json:"loss,omitempty"`
+	Params  string            `json:"params,omitempty"`
+	Scores  int               `json:"scores,omitempty"`
+	Trust   uint8             `json:"trust,omitempty"`
+	Earned  uint64            `json:"earned,omitempty"`
+	Text    string            `json:"text,omitempty"`
 }
 
 // observed handles events of the driver, on the loop.

@@ -47,7 +47,7 @@ Heard Round Step Committed LossSum LossMin LossMax Bytes Fetched Came Seconds
 Standing Height TimeMs Head Members Rounds Trust Windows
 Head Run ID Chain Own Steps Capacity SeqTokens Overlap MissedMax Phase SinceMs DeadlineMs Epoch Round Step Present Draining Pausing Rollbacks Points Retired Params ParamsRound Saved
 Saved Epoch Params Manifest By
-Member Key Status Points Results Missed Idle Speed JoinedMs JoinedEpoch LeftMs LeftRound Stake Balance Settled Claimed Payee Doubt Strikes Skipped Astray Passed FirstRound LastRound ReleaseMs Since Score Scored Unvested Earned SpeedSet
+MemberState Key Status Points Results Missed Idle Speed JoinedMs JoinedEpoch LeftMs LeftRound Stake Balance Settled Claimed Payee Doubt Strikes Skipped Astray Passed FirstRound LastRound ReleaseMs Since Score Scored Unvested Earned SpeedSet
 Round Number Epoch Step OpenedMs Batch Seed Agreed Final Attests Quorum Witnesses Active Expected Accepted AcceptedCount Sequences
 Witness Member Reported Complete
 Trust Whole TrustHead Checks Closed Disputes Ended Convictions
@@ -78,7 +78,7 @@ const (
 // codec encodes and decodes the records of one file. It remembers the members and the head of
 // earlier records: of these only changes are written.
 type codec struct {
-	members []coordinator.Member
+	members []coordinator.MemberState
 	head    Head
 	plans   map[reflect.Type][]int  // indexes of a struct's fields, in the order of the schema
 	kinds   map[string]reflect.Type // of events
@@ -184,7 +184,7 @@ func (c *codec) plan(t reflect.Type) []int {
 // known returns the row of a member that readers have.
 func (c *codec) known(i uint32) reflect.Value {
 	for uint32(len(c.members)) <= i {
-		c.members = append(c.members, coordinator.Member{})
+		c.members = append(c.members, coordinator.MemberState{})
 	}
 	return reflect.ValueOf(&c.members[i]).Elem()
 }

@@ -58,9 +58,9 @@ type sums struct {
 func (s *sums) take(now time.Time, ev event.Event) bool {
 	switch ev := ev.(type) {
 	case event.Committed:
-		s.of(now, ev.Round).hear(ev)
+		s.of(now, uint32(ev.Round)).hear(ev)
 	case event.Fetched:
-		h := s.of(now, ev.Round)
+		h := s.of(now, uint32(ev.Round))
 		h.Fetched++
 		h.Came += ev.Bytes
 		h.Seconds += ev.Seconds

@@ -54,24 +54,24 @@ func (c *crowd) standing(phase string, reported int) *Standing {
 func (c *crowd) play(heard int) {
 	c.round++
 	c.w.Add(Record{Time: c.now, Standing: c.standing("RoundTrain", 0)})
-	c.w.Event(c.now, event.Trained{Round: c.round, Step: c.round, Loss: 3, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 20, Bytes: 60_000})
+	c.w.Event(c.now, event.Trained{Round: coordinator.Round(c.round), Step: coordinator.Step(c.round), Loss: 3, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 20, Bytes: 60_000})
 	for i := range heard {
 		c.now = c.now.Add(time.Minute / 2 / time.Duration(heard))
-		m := uint32(i + 1)
-		c.w.Event(c.now, event.Committed{Round: c.round, Member: m, Loss: 3 + float32(i%100)/100, Bytes: 60_000, Commitment: wire.Hash{31: byte(i), 30: byte(i >> 8)}})
-		c.w.Event(c.now, event.Fetched{Round: c.round, Member: m, Bytes: 60_000, Seconds: 0.2})
+		m := coordinator.Member(uint32(i + 1))
+		c.w.Event(c.now, event.Committed{Round: coordinator.Round(c.round), Member: m, Loss: 3 + float32(i%100)/100, Bytes: 60_000, Commitment: wire.Hash{31: byte(i), 30: byte(i >> 8)}})
+		c.w.Event(c.now, event.Fetched{Round: coordinator.Round(c.round), Member: m, Bytes: 60_000, Seconds: 0.2})
 	}
 	c.members = append([]Member(nil), c.members...) // the writer keeps the earlier ones
 	for i := range c.members {
 		c.members[i].Points++
 		c.members[i].Results++
-		c.members[i].LastRound = c.round
+		c.members[i].LastRound = coordinator.Round(c.round)
 	}
 	for reported := range 32 {
 		c.now = c.now.Add(50 * time.Millisecond)
 		c.w.Add(Record{Time: c.now, Standing: c.standing("RoundWitness", reported+1)})
 	}
-	c.w.Event(c.now, event.Applied{Round: c.round + 1, Step: c.round, Results: len(c.members), Params: wire.Hash{31: 9}})
+	c.w.Event(c.now, event.Applied{Round: coordinator.Round(c.round) + 1, Step: coordinator.Step(c.round), Results: len(c.members), Params: wire.Hash{31: 9}})
 }
 
 // A round of 10,000 members costs some kilobytes, so that a log of 100,000 rounds is as large as a log may be by default; and nothing that
@@ -86,7 +86,7 @@ func TestLogOfManyMembersIsShort(t *testing.T) {
 		}
 		c := &crowd{now: time.Unix(1_900_000_000, 0).UTC(), w: w, round: 1}
 		for i := range uint32(members) {
-			c.members = append(c.members, Member{Index: i, Member: coordinator.Member{Key: key.Public(wire.Sum("member", binary.LittleEndian.AppendUint32(nil, i))), Status: coordinator.StatusActive, Speed: 1000, JoinedMs: 1_900_000_000_000}})
+			c.members = append(c.members, Member{Index: i, MemberState: coordinator.MemberState{Key: key.Public(wire.Sum("member", binary.LittleEndian.AppendUint32(nil, i))), Status: coordinator.StatusActive, Speed: 1000, JoinedMs: 1_900_000_000_000}})
 		}
 		for range rounds {
 			c.play(heard)

@@ -76,7 +76,7 @@ type Saved struct {
 // Member is a place in the table of members.
 type Member struct {
 	Index uint32
-	coordinator.Member
+	coordinator.MemberState
 }
 
 // Round is one of the rounds that the state keeps.

@@ -42,8 +42,8 @@ func TestSharesBySpeedAreTold(t *testing.T) {
 		}
 		r, _ := s.At(1)
 		for i, n := range first.Rounds[0].Sequences {
-			if batch.Total(r.Share(uint32(i))) != n {
-				t.Errorf("%v: the share of %d is %v, told is %d", sharing, i, r.Share(uint32(i)), n)
+			if batch.Total(r.Share(coordinator.Member(uint32(i)))) != n {
+				t.Errorf("%v: the share of %d is %v, told is %d", sharing, i, r.Share(coordinator.Member(uint32(i))), n)
 			}
 		}
 		if again := digestAfter(ledger.Snapshot{State: s}, first); !reflect.DeepEqual(again.Rounds[0], first.Rounds[0]) {

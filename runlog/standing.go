@@ -18,26 +18,26 @@ func digestAfter(snapshot ledger.Snapshot, earlier *Standing) *Standing {
 	config := s.Config()
 	params, at := s.Params()
 	d := &Standing{Height: snapshot.Height, TimeMs: snapshot.TimeMs, Head: Head{
-		Run: config.Name, ID: s.ID().String(), Steps: config.TotalSteps, Capacity: s.Limits().Members,
+		Run: config.Name, ID: s.ID().String(), Steps: uint32(config.TotalSteps), Capacity: s.Limits().Members,
 		SeqTokens: config.SequenceTokens, Overlap: config.Overlap, MissedMax: config.MissedMax,
 		Phase: s.Phase().String(), SinceMs: s.PhaseSince(), DeadlineMs: s.Deadline(),
-		Epoch: s.Epoch(), Round: s.Round(), Step: s.Step(), Present: s.Present(), Draining: s.Draining(),
+		Epoch: uint32(s.Epoch()), Round: uint32(s.Round()), Step: uint32(s.Step()), Present: s.Present(), Draining: s.Draining(),
 		Pausing: s.PausePending(), Rollbacks: s.Rollbacks(), Points: s.PointsTotal(),
-		Retired: s.PointsRetired(), Params: params.String(), ParamsRound: at,
+		Retired: s.PointsRetired(), Params: params.String(), ParamsRound: uint32(at),
 	}}
 	if saved, ok := s.LastCheckpoint(); ok {
-		d.Saved = Saved{Epoch: saved.Epoch, Params: saved.Params.String(),
+		d.Saved = Saved{Epoch: uint32(saved.Epoch), Params: saved.Params.String(),
 			Manifest: saved.Manifest.String(), By: saved.By.String()}
 	}
 	d.Members = make([]Member, s.Count())
 	for i := range d.Members {
-		d.Members[i] = Member{Index: uint32(i), Member: s.Member(uint32(i))}
+		d.Members[i] = Member{Index: uint32(i), MemberState: s.Member(coordinator.Member(uint32(i)))}
 	}
-	for number := oldestRound(s); number <= s.Round(); number++ {
-		if r, ok := s.At(number); ok {
-			round := digestRound(r, s.Count())
+	for number := oldestRound(s); coordinator.Round(number) <= s.Round(); number++ {
+		if r, ok := s.At(coordinator.Round(number)); ok {
+			round := digestRound(r, uint32(s.Count()))
 			if config.Sharing == coordinator.SpeedShares {
-				round.Sequences = digestShares(r, s.Count(), earlier)
+				round.Sequences = digestShares(r, uint32(s.Count()), earlier)
 			}
 			d.Rounds = append(d.Rounds, round)
 		}
@@ -50,12 +50,14 @@ func digestAfter(snapshot ledger.Snapshot, earlier *Standing) *Standing {
 const roundsKept = 4
 
 // oldestRound returns the number of the oldest round that a state may still have.
-func oldestRound(s coordinator.State) uint32 { return s.Round() - min(s.Round(), roundsKept-1) }
+func oldestRound(s coordinator.State) uint32 {
+	return uint32(s.Round()) - uint32(min(s.Round(), roundsKept-1))
+}
 
-func digestRound(r coordinator.Round, members uint32) Round {
+func digestRound(r coordinator.RoundState, members uint32) Round {
 	d := Round{
-		Number: r.Number(), Epoch: r.Epoch(), Step: r.Step(), OpenedMs: r.OpenedMs(), Batch: r.Batch(),
-		Seed: r.Seed().String(), Final: r.Final(), Attests: r.Attests(), Quorum: r.Quorum(),
+		Number: uint32(r.Number()), Epoch: uint32(r.Epoch()), Step: uint32(r.Step()), OpenedMs: r.OpenedMs(), Batch: r.Batch(),
+		Seed: r.Seed().String(), Final: r.Final(), Attests: uint32(r.Attests()), Quorum: r.Quorum(),
 		AcceptedCount: r.AcceptedCount(),
 	}
 	if agreed, ok := r.Agreed(); ok {
@@ -63,40 +65,40 @@ func digestRound(r coordinator.Round, members uint32) Round {
 	}
 	complete := map[uint32]bool{}
 	for _, report := range r.Reports() {
-		complete[report.Member] = report.Complete
+		complete[uint32(report.Member)] = report.Complete
 	}
 	for _, i := range r.Witnesses() {
-		full, reported := complete[i]
-		d.Witnesses = append(d.Witnesses, Witness{Member: i, Reported: reported, Complete: full})
+		full, reported := complete[uint32(i)]
+		d.Witnesses = append(d.Witnesses, Witness{Member: uint32(i), Reported: reported, Complete: full})
 	}
 	n := (members + 7) / 8
 	d.Active, d.Expected, d.Accepted = make(Set, n), make(Set, n), make(Set, n)
-	for i := range members {
+	for i := range coordinator.Member(members) {
 		if r.Active(i) {
-			d.Active.add(i)
+			d.Active.add(uint32(i))
 		}
 		if r.Expected(i) {
-			d.Expected.add(i)
+			d.Expected.add(uint32(i))
 		}
 		if r.Accepted(i) {
-			d.Accepted.add(i)
+			d.Accepted.add(uint32(i))
 		}
 	}
 	return d
 }
 
 // digestShares returns the sizes of a round's shares, from an earlier standing if that has them.
-func digestShares(r coordinator.Round, members uint32, earlier *Standing) []uint32 {
+func digestShares(r coordinator.RoundState, members uint32, earlier *Standing) []uint32 {
 	if earlier != nil {
 		seed := r.Seed().String()
 		for _, e := range earlier.Rounds {
-			if e.Number == r.Number() && e.Seed == seed && len(e.Sequences) > 0 {
+			if coordinator.Round(e.Number) == r.Number() && e.Seed == seed && len(e.Sequences) > 0 {
 				return e.Sequences
 			}
 		}
 	}
 	of := make([]uint32, members)
-	r.Shares(func(i uint32, spans []batch.Span) { of[i] = batch.Total(spans) })
+	r.Shares(func(i coordinator.Member, spans []batch.Span) { of[i] = batch.Total(spans) })
 	return slices.DeleteFunc(of, func(n uint32) bool { return n == 0 })
 }
 
@@ -124,13 +126,13 @@ func digestWindows(s coordinator.State) *Windows {
 	}
 	w := &Windows{Whole: true, SeatsTold: true, WindowsHead: WindowsHead{
 		Buckets: c.Exchange == coordinator.Buckets, WindowBlocks: c.WindowBlocks,
-		DeadlineHeight: s.DeadlineHeight(), Window: s.Window(), ScoreWindows: c.ScoreWindows,
+		DeadlineHeight: s.DeadlineHeight(), Window: uint32(s.Window()), ScoreWindows: c.ScoreWindows,
 		Current: s.Period(), Emission: c.Emission, ValidatorPercent: c.ValidatorPercent,
 	}}
 	w.Scoring, w.Stage = s.Scoring()
 	w.Given, w.Taken = s.Emitted()
-	for number := oldestRound(s); number <= s.Round(); number++ {
-		if r, ok := s.At(number); ok && w.Buckets {
+	for number := oldestRound(s); coordinator.Round(number) <= s.Round(); number++ {
+		if r, ok := s.At(coordinator.Round(number)); ok && w.Buckets {
 			w.Commits = append(w.Commits, Commits{number, r.CommittedCount()})
 		}
 	}
@@ -182,17 +184,17 @@ func (t *Trust) since(earlier *Trust) *Trust {
 	out := &Trust{TrustHead: t.TrustHead}
 	checks := make(map[Share]coordinator.Check, len(earlier.Checks))
 	for _, c := range earlier.Checks {
-		checks[Share{c.Round, c.Member}] = c
+		checks[Share{uint32(c.Round), uint32(c.Member)}] = c
 	}
 	for _, c := range t.Checks {
-		s := Share{c.Round, c.Member}
+		s := Share{uint32(c.Round), uint32(c.Member)}
 		if before, ok := checks[s]; !ok || before != c {
 			out.Checks = append(out.Checks, c)
 		}
 		delete(checks, s)
 	}
 	for _, c := range earlier.Checks { // in their order
-		s := Share{c.Round, c.Member}
+		s := Share{uint32(c.Round), uint32(c.Member)}
 		if _, gone := checks[s]; gone {
 			out.Closed = append(out.Closed, s)
 		}

@@ -165,7 +165,7 @@ func TestRotationIsBoundedAndFilesStandAlone(t *testing.T) {
 	for i := range n {
 		if i%10 == 0 {
 			s := snapshot(t, 1+i/200, uint64(i+1))
-			w.Add(Record{Time: time.UnixMicro(int64(i)), Event: event.State{Step: uint32(i), Snapshot: &s}})
+			w.Add(Record{Time: time.UnixMicro(int64(i)), Event: event.State{Step: coordinator.Step(uint32(i)), Snapshot: &s}})
 		}
 		w.Add(note(i))
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -52,9 +53,9 @@ func TestAResumedRunIsTheRestOfTheOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for step := uint32(1); step <= config.TotalSteps; step++ {
-		if rest.LR(step) != all.LR(250+step) {
-			t.Fatalf("step %d has rate %g, want %g", step, rest.LR(step), all.LR(250+step))
+	for step := coordinator.Step(uint32(1)); step <= config.TotalSteps; step++ {
+		if rest.LR(uint32(step)) != all.LR(250+uint32(step)) {
+			t.Fatalf("step %d has rate %g, want %g", step, rest.LR(uint32(step)), all.LR(250+uint32(step)))
 		}
 	}
 	states := s.States()

@@ -403,7 +403,7 @@ func (s Spec) Coordinator(owner key.Public, model, specHash wire.Hash) (coordina
 		Name: s.Name, Owner: owner, ModelHash: model, SpecHash: specHash,
 		MinMembers: s.Members.Min, StartMembers: s.Members.Start, Witnesses: s.Members.Witnesses,
 		WaitingMs: t.Waiting.ms(), WarmupMs: t.Warmup.ms(), RoundTrainMs: t.RoundTrain.ms(), RoundWitnessMs: t.RoundWitness.ms(),
-		CooldownMs: t.Cooldown.ms(), EpochMs: t.Epoch.ms(), TotalSteps: s.Steps - min(s.Steps, s.Before()),
+		CooldownMs: t.Cooldown.ms(), EpochMs: t.Epoch.ms(), TotalSteps: coordinator.Step(s.Steps) - coordinator.Step(min(s.Steps, s.Before())),
 		BatchStart: s.Batch.Start, BatchEnd: s.Batch.End, BatchRampTokens: s.Batch.RampTokens, SequenceTokens: uint32(s.Data.Sequence),
 		Overlap: s.Members.Overlap, MissedMax: s.Members.MissedMax,
 		VerificationPercent: trust.VerificationPercent, VerifyMs: trust.Verify.ms(), DisputeMs: trust.Dispute.ms(),

@@ -77,7 +77,7 @@ func TestTheOutcomeIsThatOfTheEngine(t *testing.T) {
 					leaf, _ := made.Last()
 					want := coordinator.Outcome(coordinator.Commitment{
 						Payload: merkle.BlobRoot(got.Payload), PayloadBytes: uint32(len(got.Payload)), State: merkle.BlobRoot(tensor.Bytes(after)),
-						Work: coordinator.WorkHash(who.Run, who.Round, who.Member, got.Gradient),
+						Work: coordinator.WorkHash(who.Run, coordinator.Round(who.Round), coordinator.Member(who.Member), got.Gradient),
 					})
 					if leaf != want {
 						t.Fatalf("step %d: the program's outcome is %s, the engine's %s", step, leaf, want)

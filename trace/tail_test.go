@@ -166,7 +166,7 @@ func TestTheTailIsWhatTheCodecDoes(t *testing.T) {
 				s := tailShare()
 				want := coordinator.Outcome(coordinator.Commitment{
 					Payload: merkle.BlobRoot(payload), PayloadBytes: uint32(len(payload)), State: merkle.BlobRoot(tensor.Bytes(state)),
-					Work: coordinator.WorkHash(s.Run, s.Round, s.Member, merkle.BlobRoot(tensor.Bytes(grad))),
+					Work: coordinator.WorkHash(s.Run, coordinator.Round(s.Round), coordinator.Member(s.Member), merkle.BlobRoot(tensor.Bytes(grad))),
 				})
 				last := p.Op(p.Len() - 1)
 				if got := leaf(last, all[p.Len()-1][0]); got != want {

@@ -165,7 +165,7 @@ func workOp(share Share, gradient uint32) func(at tailSite) Op {
 			name: "proof of work", tiles: 1, words: words(hashWords),
 			reads: func(uint32, uint32) []Read { return []Read{at.value(gradient, 0)} },
 			step: func(_ *exact.Worker, _, _ uint32, _ []uint32, in [][]uint32) []uint32 {
-				return hashToWords(coordinator.WorkHash(share.Run, share.Round, share.Member, wordsToHash(in[0])))
+				return hashToWords(coordinator.WorkHash(share.Run, coordinator.Round(share.Round), coordinator.Member(share.Member), wordsToHash(in[0])))
 			},
 		}
 	}

@@ -115,7 +115,7 @@ func TestFramesFitEverySize(t *testing.T) {
 	many := played(t, 0)
 	head := runlog.Standing{Height: math.MaxUint32, TimeMs: 1, Head: runlog.Head{Run: strings.Repeat("界", 40), ID: "x", Phase: "RoundTrain", Steps: math.MaxUint32, Step: math.MaxUint32, Points: math.MaxUint64}}
 	for i := range uint32(3000) {
-		head.Members = append(head.Members, runlog.Member{Index: i, Member: coordinator.Member{Status: coordinator.StatusActive, Points: math.MaxUint64}})
+		head.Members = append(head.Members, runlog.Member{Index: i, MemberState: coordinator.MemberState{Status: coordinator.StatusActive, Points: math.MaxUint64}})
 	}
 	_ = many.Record(runlog.Record{Standing: &head})
 	_ = many.Record(runlog.Record{Who: "eve", Event: event.Note{Text: "\x1b[2Jescape\r\n" + strings.Repeat("長", 300)}})
@@ -176,15 +176,15 @@ func TestKeysMoveThroughTheTabs(t *testing.T) {
 // anxious returns a Trust with much of everything, and numbers that have no names.
 func anxious() *runlog.Trust {
 	t := &runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 100, Stake: math.MaxUint64, Treasury: math.MaxUint64, Drawn: math.MaxUint32, Disputed: 40, Convicted: 64}}
-	for i := range uint32(700) {
+	for i := range coordinator.Member(uint32(700)) {
 		t.Checks = append(t.Checks, coordinator.Check{Round: math.MaxUint32, Member: i, Verifier: math.MaxUint32, DeadlineMs: uint64(i) << 40, Disputed: i%7 == 0})
 	}
-	for i := range uint32(16) {
-		t.Disputes = append(t.Disputes, coordinator.Dispute{ID: i + 1, Check: coordinator.Check{Round: math.MaxUint32}, Accused: i, Accuser: coordinator.NoMember, Stage: 250,
+	for i := range coordinator.Member(uint32(16)) {
+		t.Disputes = append(t.Disputes, coordinator.Dispute{ID: uint32(i + 1), Check: coordinator.Check{Round: math.MaxUint32}, Accused: i, Accuser: coordinator.NoMember, Stage: 250,
 			Level: coordinator.LevelOps, Op: math.MaxUint32, TieBreakers: []coordinator.TieVote{{Member: 1, Vote: 250}}})
 	}
-	for i := range uint32(64) {
-		t.Convictions = append(t.Convictions, coordinator.Conviction{Number: i + 1, Round: i, Member: i, Offence: 250, By: i, Slashed: math.MaxUint64, Results: i})
+	for i := range coordinator.Round(uint32(64)) {
+		t.Convictions = append(t.Convictions, coordinator.Conviction{Number: uint32(i + 1), Round: i, Member: coordinator.Member(i), Offence: 250, By: coordinator.Member(i), Slashed: math.MaxUint64, Results: uint32(i)})
 	}
 	return t
 }

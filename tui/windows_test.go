@@ -15,11 +15,11 @@ func scored(t *testing.T) view.Run {
 	t.Helper()
 	w := New(Options{})
 	s := &runlog.Standing{Height: 31, TimeMs: 1000, Head: runlog.Head{Run: "r", ID: "x", Phase: "RoundTrain", Steps: 100, Step: 4, Round: 4, Points: 40, Present: 2}}
-	for i, m := range []coordinator.Member{
+	for i, m := range []coordinator.MemberState{
 		{Key: key.Public{0xa1}, Score: coordinator.ScoreOne, Earned: 900, Unvested: 900}, {Key: key.Public{0xb2}, Score: -coordinator.ScoreOne / 4},
 	} {
 		m.Status, m.Points, m.Scored = coordinator.StatusActive, 20, true
-		s.Members = append(s.Members, runlog.Member{Index: uint32(i), Member: m})
+		s.Members = append(s.Members, runlog.Member{Index: uint32(i), MemberState: m})
 	}
 	s.Windows = &runlog.Windows{Whole: true, SeatsTold: true,
 		WindowsHead: runlog.WindowsHead{Buckets: true, WindowBlocks: 20, DeadlineHeight: 43, Window: 4, ScoreWindows: 2, Current: 2, Scoring: 1, Stage: coordinator.ScoreReveal, Emission: 1000, Given: 950},

@@ -68,12 +68,12 @@ func (m *Machine) told(period uint32) (committed, revealed bool) {
 }
 
 // complete reports whether all windows up to one were evaluated.
-func (m *Machine) complete(last uint32) bool { return m.model.known && m.model.round > last }
+func (m *Machine) complete(last coordinator.Round) bool { return m.model.known && m.model.round > last }
 
 // hurries reports whether the next window may be too late to commit.
 func (m *Machine) hurries() bool {
 	n := m.run.ScoreWindows
-	return n == 0 || (m.state.Window()-1)%n+1 >= n/2
+	return n == 0 || (m.state.Window()-1)%coordinator.Round(n)+1 >= coordinator.Round(n/2)
 }
 
 // fill makes the ballot of a period: of each member that did something in it, its average, unless

@@ -23,7 +23,7 @@ type Tick struct{}
 // saved last, zero if nothing was.
 type Loaded struct {
 	Known  bool
-	Round  uint32
+	Round  coordinator.Round
 	Params wire.Hash
 	Book   score.Book
 	Ballot Ballot
@@ -32,29 +32,31 @@ type Loaded struct {
 // Fetched ends a Fetch action. OK means that the driver holds commitment and reveal, and that both
 // are what the chain and the seed require. Norm is that of the reveal's values.
 type Fetched struct {
-	Window, Member uint32
-	OK             bool
-	Norm           float64
+	Window coordinator.Round
+	Member coordinator.Member
+	OK     bool
+	Norm   float64
 }
 
 // Evaluated ends an Evaluate action. OK is false if nothing is known of the result, for a reason
 // that is not its author's.
 type Evaluated struct {
-	Window, Member uint32
-	OK             bool
-	Evidence       score.Evidence
+	Window   coordinator.Round
+	Member   coordinator.Member
+	OK       bool
+	Evidence score.Evidence
 }
 
 // Applied ends an Apply action: the driver holds the parameters of the start of round To.
 type Applied struct {
-	To     uint32
+	To     coordinator.Round
 	Params wire.Hash
 	OK     bool
 }
 
 // Healed ends a Heal action.
 type Healed struct {
-	Round  uint32
+	Round  coordinator.Round
 	Params wire.Hash
 	OK     bool
 }
@@ -86,10 +88,11 @@ type Action interface{ action() }
 
 // Fetch gets a member's commitment and reveal of a window, and keeps both until Forget.
 type Fetch struct {
-	Window, Member uint32
-	Key            key.Public // the member's
-	Commitment     wire.Hash  // its ID, as it is on the chain
-	Seed           wire.Hash  // of the slice
+	Window     coordinator.Round
+	Member     coordinator.Member
+	Key        key.Public // the member's
+	Commitment wire.Hash  // its ID, as it is on the chain
+	Seed       wire.Hash  // of the slice
 }
 
 // Evaluate recomputes a member's gradient on the held parameters and compares it with what the
@@ -97,26 +100,29 @@ type Fetch struct {
 // given. The loss on both is measured before and after the reveal alone is applied, unless they are
 // nil.
 type Evaluate struct {
-	Window, Step, Member uint32
-	Params               wire.Hash // of the held parameters
-	Spans                []batch.Span
-	Assigned, Random     []batch.Span
-	Median               float64
+	Window           coordinator.Round
+	Step             coordinator.Step
+	Member           coordinator.Member
+	Params           wire.Hash // of the held parameters
+	Spans            []batch.Span
+	Assigned, Random []batch.Span
+	Median           float64
 }
 
 // Apply makes the parameters of the start of round To from those of the round before, by the
 // reveals of these members in this order.
 type Apply struct {
-	To, Window, Step uint32 // Window and Step are those the reveals are of
-	Members          []uint32
+	To, Window coordinator.Round
+	Step       coordinator.Step // Window and Step are those the reveals are of
+	Members    []coordinator.Member
 }
 
 // Heal gets the parameters that the run agreed on for the start of a round. Held is the round for
 // whose start the driver holds the agreed parameters, 0 if it does not.
 type Heal struct {
-	Round  uint32
+	Round  coordinator.Round
 	Params wire.Hash
-	Held   uint32
+	Held   coordinator.Round
 }
 
 // Submit sends a message to the run's coordinator, with the validator's stake if it asks for a
@@ -127,17 +133,17 @@ type Submit struct{ Message coordinator.Message }
 type Save struct{ Record Record }
 
 // Forget drops commitments and reveals of windows before Before.
-type Forget struct{ Before uint32 }
+type Forget struct{ Before coordinator.Round }
 
 // Scored reports the outcome of one evaluation, for the log from which explanations are made.
 type Scored struct {
-	Window   uint32         `json:"window"`
-	Member   uint32         `json:"member"`
-	Key      key.Public     `json:"key"`
-	Score    float64        `json:"score"`
-	Verdict  score.Verdict  `json:"verdict"`
-	Evidence score.Evidence `json:"evidence"`
-	Average  float64        `json:"average"` // after it
+	Window   coordinator.Round  `json:"window"`
+	Member   coordinator.Member `json:"member"`
+	Key      key.Public         `json:"key"`
+	Score    float64            `json:"score"`
+	Verdict  score.Verdict      `json:"verdict"`
+	Evidence score.Evidence     `json:"evidence"`
+	Average  float64            `json:"average"` // after it
 }
 
 // Balloted reports the scores that are sent to the chain for a period.

@@ -1,18 +1,23 @@
 package validator
 
-import "github.com/entrain-network/entrain/wire"
+import (
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/wire"
+)
 
 // model is which parameters the driver holds.
 type model struct {
 	known    bool
-	round    uint32
+	round    coordinator.Round
 	hash     wire.Hash
 	applying bool
 	healing  bool
 	healedMs uint64
 }
 
-func (v *model) set(round uint32, hash wire.Hash) { v.known, v.round, v.hash = true, round, hash }
+func (v *model) set(round coordinator.Round, hash wire.Hash) {
+	v.known, v.round, v.hash = true, round, hash
+}
 
 // ready says that the held parameters stay as they are until the machine asks for something else.
 func (v *model) ready() bool { return v.known && !v.applying && !v.healing }
@@ -52,7 +57,7 @@ func (m *Machine) next() bool {
 		m.heal(round, agreed) // what is due at the end of this round is not known any more
 		return false
 	}
-	a := uint32(0)
+	a := coordinator.Round(0)
 	if w != nil {
 		if !w.closed || w.trains && !w.done {
 			return false
@@ -76,7 +81,7 @@ func (m *Machine) next() bool {
 }
 
 // apply asks for the parameters of round q, once what they are made of is there.
-func (m *Machine) apply(q uint32, due *window) {
+func (m *Machine) apply(q coordinator.Round, due *window) {
 	for _, r := range due.accepted() {
 		if r.held {
 			continue
@@ -111,7 +116,7 @@ func (m *Machine) applied(ev Applied) {
 }
 
 // advance takes the parameters of a later round.
-func (m *Machine) advance(round uint32, params wire.Hash) {
+func (m *Machine) advance(round coordinator.Round, params wire.Hash) {
 	m.model.set(round, params)
 	if round > keepBehind {
 		m.do(Forget{Before: round - keepBehind})
@@ -123,7 +128,7 @@ func (m *Machine) advance(round uint32, params wire.Hash) {
 const keepBehind = 2
 
 // heal asks for the agreed parameters.
-func (m *Machine) heal(round uint32, agreed wire.Hash) {
+func (m *Machine) heal(round coordinator.Round, agreed wire.Hash) {
 	if m.model.healing || !m.due(&m.model.healedMs, rehealMs) {
 		return
 	}

@@ -37,7 +37,7 @@ func (r Record) Append(dst []byte) []byte {
 	dst = wire.AppendHash(dst, r.Ballot.Salt)
 	dst = wire.AppendU32(dst, uint32(len(r.Ballot.Scores)))
 	for _, s := range r.Ballot.Scores {
-		dst = wire.AppendU16(wire.AppendU32(dst, s.Member), uint16(s.Value))
+		dst = wire.AppendU16(wire.AppendU32(dst, uint32(s.Member)), uint16(s.Value))
 	}
 	return wire.AppendHash(dst, wire.Sum(recordDomain, dst[start:]))
 }
@@ -70,7 +70,7 @@ func ParseRecord(b []byte) (Record, error) {
 	}
 	if r.Err() == wire.OK {
 		for range n {
-			rec.Ballot.Scores = append(rec.Ballot.Scores, coordinator.Score{Member: r.U32(), Value: int16(r.U16())})
+			rec.Ballot.Scores = append(rec.Ballot.Scores, coordinator.Score{Member: coordinator.Member(r.U32()), Value: int16(r.U16())})
 		}
 	}
 	if err := r.Done().OrNil(); err != nil {

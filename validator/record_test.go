@@ -58,10 +58,10 @@ func FuzzParseRecord(f *testing.F) {
 }
 
 // crowd is a window of so many results.
-func crowd(number uint32, n int) (*window, []*result) {
-	w := &window{number: number, trains: true, seed: wire.Sum("slice", wire.AppendU32(nil, number))}
+func crowd(number coordinator.Round, n int) (*window, []*result) {
+	w := &window{number: number, trains: true, seed: wire.Sum("slice", wire.AppendU32(nil, uint32(number)))}
 	for i := range n {
-		w.results = append(w.results, &result{member: uint32(i), key: key.Public{1, byte(i)}, accepted: true, spans: []batch.Span{{Start: uint64(i) * 8, Count: 8}}})
+		w.results = append(w.results, &result{member: coordinator.Member(i), key: key.Public{1, byte(i)}, accepted: true, spans: []batch.Span{{Start: uint64(i) * 8, Count: 8}}})
 	}
 	return w, w.results
 }
@@ -70,14 +70,14 @@ func TestEverybodyIsEvaluatedAndNobodyForeseesWhen(t *testing.T) {
 	const members, windows = 20, 60
 	a, b := New(Config{Secret: wire.Sum("a"), Sample: 3}), New(Config{Secret: wire.Sum("b"), Sample: 3})
 	again := New(Config{Secret: wire.Sum("a"), Sample: 3})
-	last, longest, same, all := map[uint32]uint32{}, uint32(0), 0, 0
-	for number := uint32(1); number <= windows; number++ {
+	last, longest, same, all := map[coordinator.Member]coordinator.Round{}, coordinator.Round(0), 0, 0
+	for number := coordinator.Round(1); number <= windows; number++ {
 		w, results := crowd(number, members)
 		drawn, other, repeated := a.draw(w, results), b.draw(w, results), again.draw(w, results)
 		if len(drawn) != 3 || !reflect.DeepEqual(drawn, repeated) {
 			t.Fatalf("window %d: %d drawn, or others after a restart", number, len(drawn))
 		}
-		seen := map[uint32]bool{}
+		seen := map[coordinator.Member]bool{}
 		for _, r := range drawn {
 			if seen[r.member] {
 				t.Fatalf("window %d: member %d is drawn twice", number, r.member)
@@ -85,15 +85,15 @@ func TestEverybodyIsEvaluatedAndNobodyForeseesWhen(t *testing.T) {
 			seen[r.member] = true
 			longest = max(longest, number-last[r.member])
 			last[r.member] = number
-			a.book.Note(r.key, number, 0.5, score.Fair, 0)
-			again.book.Note(r.key, number, 0.5, score.Fair, 0)
+			a.book.Note(r.key, uint32(number), 0.5, score.Fair, 0)
+			again.book.Note(r.key, uint32(number), 0.5, score.Fair, 0)
 		}
 		for _, r := range other {
 			all++
 			if seen[r.member] {
 				same++
 			}
-			b.book.Note(r.key, number, 0.5, score.Fair, 0)
+			b.book.Note(r.key, uint32(number), 0.5, score.Fair, 0)
 		}
 	}
 	if len(last) != members || longest > 30 {

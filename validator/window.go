@@ -13,23 +13,24 @@ import (
 
 // window is what is known of one round, noted as long as the run's state tells it.
 type window struct {
-	number, step uint32
-	trains       bool
-	attests      uint32 // the round whose set is due at the start of the next one
-	closed       bool   // it is over: attests is settled
-	final        bool   // the accepted set is known
-	finalMs      uint64 // when this became known
-	seed         wire.Hash
-	hasSeed      bool // of the slice
-	agreed       wire.Hash
-	hasAgreed    bool
-	results      []*result // of all who had a share, by places, once the seed or the set is known
-	done         bool      // nothing is left to evaluate
+	number    coordinator.Round
+	step      coordinator.Step
+	trains    bool
+	attests   coordinator.Round // the round whose set is due at the start of the next one
+	closed    bool              // it is over: attests is settled
+	final     bool              // the accepted set is known
+	finalMs   uint64            // when this became known
+	seed      wire.Hash
+	hasSeed   bool // of the slice
+	agreed    wire.Hash
+	hasAgreed bool
+	results   []*result // of all who had a share, by places, once the seed or the set is known
+	done      bool      // nothing is left to evaluate
 }
 
 // result is one member's of a window.
 type result struct {
-	member     uint32
+	member     coordinator.Member
 	key        key.Public
 	committed  bool
 	accepted   bool // once the window is final
@@ -45,7 +46,7 @@ type result struct {
 
 // job is the evaluation that is going on.
 type job struct {
-	window  uint32 // 0: none
+	window  coordinator.Round // 0: none
 	left    []*result
 	running bool // Evaluate is under way
 	median  float64
@@ -60,7 +61,7 @@ const windowsKept = 16
 const lagMax = 3
 
 // find returns what is noted of a round.
-func (m *Machine) find(number uint32) *window {
+func (m *Machine) find(number coordinator.Round) *window {
 	for _, w := range m.windows {
 		if w.number == number {
 			return w
@@ -111,8 +112,8 @@ func inRound(p coordinator.Phase) bool {
 }
 
 // note keeps who had a share in a round, and what they committed to.
-func (m *Machine) note(w *window, r coordinator.Round) {
-	r.Shares(func(i uint32, spans []batch.Span) {
+func (m *Machine) note(w *window, r coordinator.RoundState) {
+	r.Shares(func(i coordinator.Member, spans []batch.Span) {
 		id, committed := r.Committed(i)
 		w.results = append(w.results, &result{member: i, key: m.state.Key(i), committed: committed, commitment: id, spans: slices.Clone(spans)})
 	})
@@ -214,7 +215,7 @@ func (m *Machine) decideWindow() bool {
 }
 
 // behind is how many windows after one are final already.
-func (m *Machine) behind(number uint32) (n int) {
+func (m *Machine) behind(number coordinator.Round) (n int) {
 	for _, w := range m.windows {
 		if w.number > number && w.final && w.trains {
 			n++
@@ -256,8 +257,8 @@ func (m *Machine) finish(w *window) {
 }
 
 // enter puts an evaluation into the book.
-func (m *Machine) enter(number uint32, r *result, s float64, v score.Verdict, e score.Evidence) {
-	m.book.Note(r.key, number, s, v, m.cfg.Rules.Alpha)
+func (m *Machine) enter(number coordinator.Round, r *result, s float64, v score.Verdict, e score.Evidence) {
+	m.book.Note(r.key, uint32(number), s, v, m.cfg.Rules.Alpha)
 	a, _ := m.book.Find(r.key)
 	m.unsaved = true
 	m.do(Scored{Window: number, Member: r.member, Key: r.key, Score: s, Verdict: v, Evidence: e, Average: score.Float(a.Value())})
@@ -291,12 +292,12 @@ func (m *Machine) draw(w *window, from []*result) []*result {
 	return drawn
 }
 
-func (m *Machine) since(member key.Public, number uint32) uint64 {
+func (m *Machine) since(member key.Public, number coordinator.Round) uint64 {
 	a, ok := m.book.Find(member)
 	if !ok {
 		return sinceMax
 	}
-	return uint64(min(max(number-min(number, a.Last), 1), sinceMax))
+	return uint64(min(max(number-min(number, coordinator.Round(a.Last)), 1), sinceMax))
 }
 
 // sample returns how many of a number of results are evaluated.
@@ -319,7 +320,7 @@ func (m *Machine) evaluate(w *window, r *result) Evaluate {
 	if n == 0 {
 		return e
 	}
-	random := prng.New(wire.Sum("entrain/losses", m.cfg.Secret[:], w.seed[:], wire.AppendU32(nil, r.member)), "losses")
+	random := prng.New(wire.Sum("entrain/losses", m.cfg.Secret[:], w.seed[:], wire.AppendU32(nil, uint32(r.member))), "losses")
 	e.Assigned = batch.Cut(r.spans, uint32(random.Uint64n(uint64(batch.Total(r.spans)-n)+1)), n)
 	e.Random = []batch.Span{{Start: random.Uint64n(randomSpan), Count: n}}
 	return e

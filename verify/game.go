@@ -13,7 +13,7 @@ import (
 // Side is one side of a dispute. Player implements it.
 type Side interface {
 	Root() wire.Hash
-	Move(ctx context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error)
+	Move(ctx context.Context, d coordinator.Dispute, self coordinator.Member) (coordinator.Message, error)
 }
 
 // Game is the outcome of a dispute.
@@ -68,7 +68,7 @@ func (g *game) convict(side int, reason string) {
 
 // move asks a side for its message and counts it. A side that returns nil is convicted.
 func (g *game) move(ctx context.Context, side int) (coordinator.Message, error) {
-	m, err := g.sides[side].Move(ctx, g.d, uint32(side))
+	m, err := g.sides[side].Move(ctx, g.d, coordinator.Member(side))
 	if err != nil {
 		return nil, err
 	}

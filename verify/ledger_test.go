@@ -25,16 +25,16 @@ type court struct {
 	now     uint64
 	height  uint64
 	keys    map[key.Public]key.Private
-	signed  map[uint32]coordinator.Signed // the commitments of the round
-	liar    uint32                        // NoMember if there is none
-	program trace.Program                 // of the liar
+	signed  map[coordinator.Member]coordinator.Signed // the commitments of the round
+	liar    coordinator.Member                        // NoMember if there is none
+	program trace.Program                             // of the liar
 }
 
 // newCourt lets so many members train a round. lie, if not nil, gives the liar's change of the
 // program of its share.
 func newCourt(t *testing.T, w *world, members uint32, lie func(c coordinator.Case) lie) *court {
 	t.Helper()
-	c := &court{world: w, t: t, now: 1_700_000_000_000, keys: map[key.Public]key.Private{}, signed: map[uint32]coordinator.Signed{}, liar: coordinator.NoMember}
+	c := &court{world: w, t: t, now: 1_700_000_000_000, keys: map[key.Public]key.Private{}, signed: map[coordinator.Member]coordinator.Signed{}, liar: coordinator.NoMember}
 	model := merkle.BlobRoot(tensor.Bytes(w.params))
 	limits, config := w.spec.Coordinator(key.Public{9}, model, wire.SHA256(w.text))
 	var err error
@@ -48,7 +48,7 @@ func newCourt(t *testing.T, w *world, members uint32, lie func(c coordinator.Cas
 	}
 	c.now += config.WaitingMs
 	c.send(key.Public{}, 0, coordinator.Tick{})
-	for i := range members {
+	for i := range coordinator.Member(members) {
 		c.send(c.state.Key(i), 0, coordinator.Ready{Epoch: c.state.Epoch(), Params: model})
 	}
 	r, ok := c.state.At(c.state.Round())
@@ -56,7 +56,7 @@ func newCourt(t *testing.T, w *world, members uint32, lie func(c coordinator.Cas
 		t.Fatalf("no round of training has begun: %v", c.state.Phase())
 	}
 	for i := range members {
-		c.train(r, i, model, config.StateHash, lie)
+		c.train(r, coordinator.Member(i), model, config.StateHash, lie)
 	}
 	c.attest(model)
 	c.attest(model) // the parameters of round 1 are agreed
@@ -85,10 +85,10 @@ func (c *court) send(sender key.Public, value uint64, m coordinator.Message) {
 }
 
 // train lets a member do its share. The last member of the round is the liar if there is to be one.
-func (c *court) train(r coordinator.Round, i uint32, params, fresh wire.Hash, lie func(c coordinator.Case) lie) {
+func (c *court) train(r coordinator.RoundState, i coordinator.Member, params, fresh wire.Hash, lie func(c coordinator.Case) lie) {
 	c.t.Helper()
 	state := make([]float32, len(c.params))
-	result, err := c.engine.Step(c.t.Context(), cpu.Floats(c.params), cpu.Floats(state), r.Share(i), r.Step())
+	result, err := c.engine.Step(c.t.Context(), cpu.Floats(c.params), cpu.Floats(state), r.Share(i), uint32(r.Step()))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func (c *court) bent(in coordinator.Case, l lie) liar {
 	return newLying(p, l)
 }
 
-func (c *court) inputs(r coordinator.Round, i uint32) Inputs {
+func (c *court) inputs(r coordinator.RoundState, i coordinator.Member) Inputs {
 	return Inputs{r.Share(i), cpu.Floats(c.params), cpu.Floats(make([]float32, len(c.params)))}
 }
 
@@ -152,7 +152,7 @@ func (c *court) attest(params wire.Hash) {
 }
 
 // of is the check of a member's result, and the round it is about.
-func (c *court) of(member uint32) (coordinator.Check, coordinator.Round) {
+func (c *court) of(member coordinator.Member) (coordinator.Check, coordinator.RoundState) {
 	c.t.Helper()
 	for _, v := range c.state.Checks() {
 		if v.Member == member {
@@ -168,7 +168,7 @@ func (c *court) of(member uint32) (coordinator.Check, coordinator.Round) {
 }
 
 // player is who argues about a check by the truth, or by what the liar computed.
-func (c *court) player(v coordinator.Check, r coordinator.Round, by trace.Program) *Player {
+func (c *court) player(v coordinator.Check, r coordinator.RoundState, by trace.Program) *Player {
 	c.t.Helper()
 	about := coordinator.Case{Commitment: c.signed[v.Member].Commitment, Step: v.Step, Sequences: v.Sequences}
 	if by == nil {
@@ -184,7 +184,7 @@ func (c *court) player(v coordinator.Check, r coordinator.Round, by trace.Progra
 // dispute plays an accusation to its end on the coordinator; tie-breakers vote as they find.
 func (c *court) dispute(v coordinator.Check, accused, accuser *Player, wrong bool) (messages, most int) {
 	c.t.Helper()
-	post := func(member uint32, m coordinator.Message) {
+	post := func(member coordinator.Member, m coordinator.Message) {
 		messages, most = messages+1, max(most, len(coordinator.Append(nil, m)))
 		c.send(c.state.Key(member), 0, m)
 	}
@@ -204,7 +204,7 @@ func (c *court) dispute(v coordinator.Check, accused, accuser *Player, wrong boo
 	for d, ok = c.state.Dispute(id); ok; d, ok = c.state.Dispute(id) {
 		before := messages
 		for _, side := range []struct {
-			member uint32
+			member coordinator.Member
 			player *Player
 		}{{d.Accused, accused}, {d.Accuser, accuser}} {
 			d, ok := c.state.Dispute(id)
@@ -268,7 +268,7 @@ func TestTheLedgerConvictsWhoLied(t *testing.T) {
 	}
 }
 
-func (c *court) convicted(t *testing.T, offence coordinator.Offence, member, by uint32) {
+func (c *court) convicted(t *testing.T, offence coordinator.Offence, member, by coordinator.Member) {
 	t.Helper()
 	list := c.state.Convictions()
 	if len(list) != 1 || list[0].Member != member || list[0].Offence != offence || list[0].By != by {

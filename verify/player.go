@@ -81,7 +81,7 @@ func (p *Player) Agrees() bool {
 }
 
 // Move returns member self's next message in a dispute, or nil if it has none to send now.
-func (p *Player) Move(ctx context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error) {
+func (p *Player) Move(ctx context.Context, d coordinator.Dispute, self coordinator.Member) (coordinator.Message, error) {
 	side := coordinator.Accuser
 	switch {
 	case d.Unserved:

@@ -45,7 +45,7 @@ func Recompute(ctx context.Context, e engine.Engine, c coordinator.Case, in Inpu
 	v := Verdict{State: e.NewVector(in.State.Len())}
 	e.Copy(v.State, in.State)
 	var err error
-	if v.Result, err = e.Step(ctx, in.Params, v.State, in.Spans, c.Step); err != nil {
+	if v.Result, err = e.Step(ctx, in.Params, v.State, in.Spans, uint32(c.Step)); err != nil {
 		if !NoResult(err) {
 			return Verdict{}, err
 		}

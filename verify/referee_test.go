@@ -144,7 +144,7 @@ func TestWhoIsNotAskedSaysNothing(t *testing.T) {
 	d := coordinator.Dispute{ID: 3, Accused: 5, Accuser: 6, Commitment: c.Commitment}
 	d.Step, d.Sequences = c.Step, c.Sequences
 	for name, v := range map[string]struct {
-		self   uint32
+		self   coordinator.Member
 		change func(d *coordinator.Dispute)
 	}{
 		"a third":                  {7, func(d *coordinator.Dispute) { d.Stage = coordinator.StageDescending }},

@@ -76,6 +76,6 @@ func newRules(s spec.Spec) (*rules, error) {
 
 // program returns the program of a step.
 func (r *rules) program(c coordinator.Case) (trace.Program, error) {
-	tail := r.tails.Tail(r.schedule.LR(c.Step), trace.Share{Run: c.Commitment.Run, Round: c.Commitment.Round, Member: c.Commitment.Member})
+	tail := r.tails.Tail(r.schedule.LR(uint32(c.Step)), trace.Share{Run: c.Commitment.Run, Round: uint32(c.Commitment.Round), Member: uint32(c.Commitment.Member)})
 	return r.model.Program(c.Sequences, tail)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
 )
@@ -23,27 +24,27 @@ func (f *Fold) event(ms uint64, who string, got event.Event) {
 	switch ev := got.(type) {
 	case event.Trained:
 		if i, ok := f.index(who); ok {
-			f.committed(ev.Round, ev.Step, i, ev.Loss, ev.Bytes)
-			f.arrived(ev.Round, i)
+			f.committed(uint32(ev.Round), uint32(ev.Step), i, ev.Loss, ev.Bytes)
+			f.arrived(uint32(ev.Round), i)
 		} else {
-			f.loss.add(ev.Step, f.run.Tokens, float64(ev.Loss))
+			f.loss.add(uint32(ev.Step), f.run.Tokens, float64(ev.Loss))
 		}
 		if own || f.own == "" {
-			f.gradNorm.add(ev.Step, f.run.Tokens, ev.GradNorm)
-			f.lr.add(ev.Step, f.run.Tokens, float64(ev.LR))
+			f.gradNorm.add(uint32(ev.Step), f.run.Tokens, ev.GradNorm)
+			f.lr.add(uint32(ev.Step), f.run.Tokens, float64(ev.LR))
 		}
 	case event.Committed:
-		f.committed(ev.Round, 0, ev.Member, ev.Loss, ev.Bytes)
+		f.committed(uint32(ev.Round), 0, uint32(ev.Member), ev.Loss, ev.Bytes)
 		if own {
-			f.commitment(ev.Round, ev.Member, ev.Commitment.String())
+			f.commitment(uint32(ev.Round), uint32(ev.Member), ev.Commitment.String())
 		}
 	case event.Signed:
 		if own {
-			f.commitment(ev.Round, ev.Member, ev.Commitment.String())
+			f.commitment(uint32(ev.Round), uint32(ev.Member), ev.Commitment.String())
 		}
 	case event.Fetched:
-		f.arrived(ev.Round, ev.Member)
-		if ev.Member < uint32(len(f.members)) {
+		f.arrived(uint32(ev.Round), uint32(ev.Member))
+		if ev.Member < coordinator.Member(len(f.members)) {
 			m := &f.members[ev.Member]
 			m.Bytes += ev.Bytes
 			if ev.Seconds > 0 {
@@ -51,16 +52,16 @@ func (f *Fold) event(ms uint64, who string, got event.Event) {
 			}
 		}
 		if own {
-			f.transfer(Transfer{TimeMs: ms, What: "payload", Member: int(ev.Member), Round: ev.Round, Bytes: ev.Bytes, Seconds: ev.Seconds})
+			f.transfer(Transfer{TimeMs: ms, What: "payload", Member: int(ev.Member), Round: uint32(ev.Round), Bytes: ev.Bytes, Seconds: ev.Seconds})
 		}
 	case event.Healed:
 		if own {
-			f.transfer(Transfer{TimeMs: ms, What: "model", Member: -1, Round: ev.Round, Bytes: ev.Bytes})
+			f.transfer(Transfer{TimeMs: ms, What: "model", Member: -1, Round: uint32(ev.Round), Bytes: ev.Bytes})
 		}
 	case event.Evaluated:
-		f.heldOut.add(ev.Step, f.run.Tokens, float64(ev.HeldOut))
+		f.heldOut.add(uint32(ev.Step), f.run.Tokens, float64(ev.HeldOut))
 	case event.Sample:
-		f.sample(Sample{Step: ev.Step, TimeMs: ms, Who: who, Prompt: ev.Prompt, Text: ev.Text})
+		f.sample(Sample{Step: uint32(ev.Step), TimeMs: ms, Who: who, Prompt: ev.Prompt, Text: ev.Text})
 	case event.Scored:
 		f.scored(ev)
 	}

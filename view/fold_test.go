@@ -43,7 +43,7 @@ func newScript() *script {
 	s := &script{Fold: New(ann)}
 	s.now.Head = runlog.Head{Run: "r", ID: "id", Steps: 100, Capacity: 8, SeqTokens: 10, Phase: "WaitingForMembers"}
 	for i, k := range []string{ann, bob, cat} {
-		s.now.Members = append(s.now.Members, runlog.Member{Index: uint32(i), Member: coordinator.Member{Key: public(k), Status: coordinator.StatusWaiting}})
+		s.now.Members = append(s.now.Members, runlog.Member{Index: uint32(i), MemberState: coordinator.MemberState{Key: public(k), Status: coordinator.StatusWaiting}})
 	}
 	s.now.Present = 3
 	return s
@@ -169,7 +169,7 @@ func TestStandingsMerge(t *testing.T) {
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("an older state changed the run from\n%+v to\n%+v", before, after)
 	}
-	delta := runlog.Standing{Height: 9, TimeMs: 1500, Head: s.now.Head, Members: []runlog.Member{{Index: 2, Member: coordinator.Member{Key: public(cat), Status: coordinator.StatusDropped}}}}
+	delta := runlog.Standing{Height: 9, TimeMs: 1500, Head: s.now.Head, Members: []runlog.Member{{Index: 2, MemberState: coordinator.MemberState{Key: public(cat), Status: coordinator.StatusDropped}}}}
 	s.Add(runlog.Record{Time: moment(1500), Standing: &delta})
 	r := s.Run(moment(1500))
 	if len(r.Members) != 3 || r.Members[1].Status != "active" || r.Members[2].Status != "dropped" {
@@ -190,9 +190,9 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range uint32(5000) {
 		s.now.Rounds = nil
 		s.open(uint64(i) * 1000)
-		for k := range uint32(3) {
-			s.event(uint64(i)*1000, event.Committed{Round: i + 1, Member: k, Loss: 1})
-			s.event(uint64(i)*1000, event.Fetched{Round: i + 1, Member: k, Bytes: 10})
+		for k := range coordinator.Member(uint32(3)) {
+			s.event(uint64(i)*1000, event.Committed{Round: coordinator.Round(i) + 1, Member: k, Loss: 1})
+			s.event(uint64(i)*1000, event.Fetched{Round: coordinator.Round(i) + 1, Member: k, Bytes: 10})
 		}
 		s.event(uint64(i)*1000, event.Note{Text: strings.Repeat("x", int(i%50))})
 		s.settle(7)

@@ -94,14 +94,14 @@ func (f *Fold) search(number uint32) (int, bool) {
 
 // Detailed reports whether the fold knows who did what in a round.
 func (f *Fold) Detailed(number uint32) bool {
-	r := f.find(number)
+	r := f.find(uint32(number))
 	return r != nil && r.detail != nil
 }
 
 // Works returns what members did with their shares of a round: at most n, from the one at from.
 func (f *Fold) Works(number uint32, from, n int) []Work {
 	list := []Work{}
-	r := f.find(number)
+	r := f.find(uint32(number))
 	if r == nil || r.detail == nil {
 		return list
 	}
@@ -146,7 +146,7 @@ func (f *Fold) Turns(key string, n int) []Turn {
 
 // Held returns the number of results of a round that a quorum holds, and the number expected.
 func (f *Fold) Held(number, quorum uint32) (held, of uint32) {
-	r := f.find(number)
+	r := f.find(uint32(number))
 	if r == nil || r.detail == nil {
 		return 0, 0
 	}
@@ -163,19 +163,19 @@ func (f *Fold) Held(number, quorum uint32) (held, of uint32) {
 func (f *Fold) Observe(s coordinator.State) {
 	for number := s.Round() - min(s.Round(), roundsInState-1); number <= s.Round(); number++ {
 		now, ok := s.At(number)
-		r := f.find(number)
+		r := f.find(uint32(number))
 		if !ok || r == nil || r.detail == nil {
 			continue
 		}
 		r.detail.holders = make([]uint8, s.Count())
 		for i := range uint32(len(r.detail.holders)) {
 			if r.detail.expected.Has(i) {
-				r.detail.holders[i] = uint8(min(now.Holders(i), 255))
+				r.detail.holders[i] = uint8(min(now.Holders(coordinator.Member(i)), 255))
 			}
 		}
 		for _, report := range now.Reports() {
 			for i := range r.Witnesses {
-				if w := &r.Witnesses[i]; w.Member == report.Member && report.Params != (wire.Hash{}) {
+				if w := &r.Witnesses[i]; w.Member == uint32(report.Member) && report.Params != (wire.Hash{}) {
 					w.Params = report.Params.String()
 				}
 			}

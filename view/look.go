@@ -26,7 +26,7 @@ func Look(chain string, s ledger.Snapshot, nowMs uint64) Run {
 	scored := st.Config().Validators > 0
 	for i := range r.Members {
 		m := &r.Members[i]
-		m.Claimable, m.Immune = owed.Of(st.Key(m.Index)), scored && st.Member(m.Index).Status.Present() && st.Immune(m.Index)
+		m.Claimable, m.Immune = owed.Of(st.Key(coordinator.Member(m.Index))), scored && st.Member(coordinator.Member(m.Index)).Status.Present() && st.Immune(coordinator.Member(m.Index))
 	}
 	w := r.Windows
 	if w == nil {
@@ -67,7 +67,7 @@ func FindPeriod(s coordinator.State, number uint32) (*Period, error) {
 			return nil, fmt.Errorf("scoring of run %q has not begun: the run is in phase %s", s.Config().Name, s.Phase())
 		}
 	}
-	out := newPeriod(p, func(i uint32) string { return s.Key(i).String() })
+	out := newPeriod(p, func(i uint32) string { return s.Key(coordinator.Member(i)).String() })
 	for i, v := range p.Validators {
 		if seat, ok := s.Validator(v.Key); ok && !p.Settled {
 			out.Validators[i].Stake, out.Validators[i].Trust = seat.Stake, seat.Trust
@@ -94,7 +94,7 @@ type Explanation struct {
 func (p *Period) Explain(s coordinator.State, member uint32) Explanation {
 	own := *p
 	e := Explanation{
-		Period: &own, Member: member, Key: s.Key(member).String(), Emission: s.Config().Emission, ValidatorPercent: s.Config().ValidatorPercent,
+		Period: &own, Member: member, Key: s.Key(coordinator.Member(member)).String(), Emission: s.Config().Emission, ValidatorPercent: s.Config().ValidatorPercent,
 	}
 	scores, _ := s.Scores(p.Number)
 	e.Most = score(scoring.MostPaid(scores.Members))

@@ -25,8 +25,8 @@ func (f *Fold) scored(ev event.Scored) {
 	}
 	t := f.tasks[i]
 	t.items = ev.Items
-	t.acc.add(ev.Step, f.run.Tokens, ev.Acc)
-	t.norm.add(ev.Step, f.run.Tokens, ev.AccNorm)
+	t.acc.add(uint32(ev.Step), f.run.Tokens, ev.Acc)
+	t.norm.add(uint32(ev.Step), f.run.Tokens, ev.AccNorm)
 }
 
 // taskCurves are the tasks as of now.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
 )
@@ -14,7 +15,7 @@ func TestSamplesAreKeptAlongTheRun(t *testing.T) {
 	f := New("")
 	add := func(ev event.Sample) { f.Add(runlog.Record{Time: time.Unix(int64(ev.Step), 0), Event: ev}) }
 	const last = 10_000
-	for step := uint32(10); step <= last; step += 10 {
+	for step := coordinator.Step(uint32(10)); step <= last; step += 10 {
 		for _, prompt := range []string{"a", "b", "a"} { // the third replaces the first
 			add(event.Sample{Step: step, Prompt: prompt, Text: fmt.Sprint(prompt, step)})
 		}
@@ -43,7 +44,7 @@ func TestTasksHaveTheirCurves(t *testing.T) {
 	f := New("")
 	for step := range uint32(3) {
 		for i := range 2 * TasksKept {
-			f.Add(runlog.Record{Event: event.Scored{Step: step + 1, Task: fmt.Sprintf("t%02d", i), Items: 7, Acc: float64(step) / 4, AccNorm: 0.5}})
+			f.Add(runlog.Record{Event: event.Scored{Step: coordinator.Step(step) + 1, Task: fmt.Sprintf("t%02d", i), Items: 7, Acc: float64(step) / 4, AccNorm: 0.5}})
 		}
 	}
 	r := f.Run(time.Unix(9, 0))

@@ -132,7 +132,7 @@ func (f *Fold) member(ms uint64, m runlog.Member) {
 	if m.Passed > row.Passed {
 		f.passed[m.Index] = true
 	}
-	row.set(m.Member)
+	row.set(m.MemberState)
 	row.Own = f.own != "" && row.Key == f.own
 	if row.Own {
 		o := f.self()
@@ -141,7 +141,7 @@ func (f *Fold) member(ms uint64, m runlog.Member) {
 }
 
 // set takes what the state has of a member.
-func (row *Member) set(m coordinator.Member) {
+func (row *Member) set(m coordinator.MemberState) {
 	row.Status, row.Points, row.Results, row.Missed, row.Idle = m.Status.String(), m.Points, m.Results, m.Missed, m.Idle
 	row.Speed, row.JoinedMs, row.LeftMs = m.Speed, m.JoinedMs, m.LeftMs
 	row.Stake, row.Balance, row.Settled, row.Claimed = m.Stake, m.Balance, m.Settled, m.Claimed

@@ -158,7 +158,7 @@ func (f *Fold) checks(t *runlog.Trust) {
 	v := f.run.Trust
 	open, closed := make(map[runlog.Share]bool, len(t.Checks)), make(map[runlog.Share]bool, len(t.Closed))
 	for _, c := range t.Checks {
-		open[runlog.Share{Round: c.Round, Member: c.Member}] = true
+		open[runlog.Share{Round: uint32(c.Round), Member: uint32(c.Member)}] = true
 	}
 	for _, s := range t.Closed {
 		closed[s] = true
@@ -174,14 +174,14 @@ func (f *Fold) checks(t *runlog.Trust) {
 	}
 	v.Checks = kept
 	for _, c := range t.Checks {
-		row := Check{Round: c.Round, Member: c.Member, Verifier: c.Verifier, Sequences: c.Sequences, DeadlineMs: c.DeadlineMs, Disputed: c.Disputed}
+		row := Check{Round: uint32(c.Round), Member: uint32(c.Member), Verifier: uint32(c.Verifier), Sequences: c.Sequences, DeadlineMs: c.DeadlineMs, Disputed: c.Disputed}
 		i, found := slices.BinarySearchFunc(v.Checks, row, compareChecks)
 		if found {
 			v.Checks[i] = row
 			continue
 		}
 		v.Checks = slices.Insert(v.Checks, i, row)
-		if r := f.find(c.Round); r != nil {
+		if r := f.find(uint32(c.Round)); r != nil {
 			r.Checked++
 		}
 	}
@@ -204,9 +204,9 @@ func (f *Fold) convicted(ms uint64, c coordinator.Conviction) {
 	row.Name = f.called[row.Key]
 	v.Convictions = slices.Insert(v.Convictions, 0, row)
 	v.Convictions = v.Convictions[:min(len(v.Convictions), ConvictionsKept)]
-	if r := f.find(c.Round); r != nil && !row.Lesser {
+	if r := f.find(uint32(c.Round)); r != nil && !row.Lesser {
 		r.Convicted++
-		*r.mark(c.Member) = Wrong
+		*r.mark(uint32(c.Member)) = Wrong
 	}
 	f.say(ms, "warn", "", row.Proof())
 }
@@ -225,9 +225,9 @@ var misdeeds = map[coordinator.Offence]string{
 
 func newConviction(c coordinator.Conviction) Conviction {
 	return Conviction{
-		Number: c.Number, Round: c.Round, Member: c.Member, Key: c.Key.String(), Offence: c.Offence.String(),
-		Words: cmp.Or(misdeeds[c.Offence], "broke the rules"), Lesser: c.Offence.Lesser(), By: orNobody(c.By), ByKey: hashText(c.ByKey), Slashed: c.Slashed,
-		Evidence: hashText(c.Evidence), FirstRound: c.FirstRound, LastRound: c.LastRound,
+		Number: c.Number, Round: uint32(c.Round), Member: uint32(c.Member), Key: c.Key.String(), Offence: c.Offence.String(),
+		Words: cmp.Or(misdeeds[c.Offence], "broke the rules"), Lesser: c.Offence.Lesser(), By: orNobody(uint32(c.By)), ByKey: hashText(c.ByKey), Slashed: c.Slashed,
+		Evidence: hashText(c.Evidence), FirstRound: uint32(c.FirstRound), LastRound: uint32(c.LastRound),
 		Results: c.Results, AtMs: c.AtMs,
 	}
 }
@@ -269,7 +269,7 @@ func (f *Fold) dispute(ms uint64, d coordinator.Dispute) {
 	}
 	row := &v.Disputes[i]
 	before := *row
-	row.Round, row.Member, row.Accuser, row.Unserved = d.Round, d.Accused, orNobody(d.Accuser), d.Unserved
+	row.Round, row.Member, row.Accuser, row.Unserved = uint32(d.Round), uint32(d.Accused), orNobody(uint32(d.Accuser)), d.Unserved
 	row.Stage, row.Level = d.Stage.String(), d.Level.String()
 	row.Op, row.Tile, row.Slice, row.Depth, row.DeadlineMs = d.Op, d.Tile, d.Slice, d.Depth, d.DeadlineMs
 	row.Sequences = d.Sequences
@@ -282,7 +282,7 @@ func (f *Fold) dispute(ms uint64, d coordinator.Dispute) {
 	f.nameOp(row)
 	row.Votes = make([]Vote, len(d.TieBreakers))
 	for k, x := range d.TieBreakers {
-		row.Votes[k] = Vote{Member: x.Member, Vote: votes[min(int(x.Vote), len(votes)-1)], Trace: hashText(x.Trace)}
+		row.Votes[k] = Vote{Member: uint32(x.Member), Vote: votes[min(int(x.Vote), len(votes)-1)], Trace: hashText(x.Trace)}
 	}
 	for _, text := range row.moves(before) {
 		row.Moves = append(row.Moves, Move{TimeMs: ms, Text: text})

@@ -107,7 +107,7 @@ func (f *Fold) windows(ms uint64, w *runlog.Windows) {
 		v.Validators = make([]Validator, len(w.Validators)) // earlier ones were given away
 		for i, s := range w.Validators {
 			v.Validators[i] = Validator{Seat: s.Seat, Key: s.Key.String(), Payee: hashText(s.Payee), Stake: s.Stake,
-				Balance: s.Balance, Earned: s.Earned, Trust: s.Trust, Since: s.Since}
+				Balance: s.Balance, Earned: s.Earned, Trust: s.Trust, Since: uint32(s.Since)}
 		}
 	}
 	if p := w.Period; p != nil && (v.Period == nil || v.Period.Number != p.Period) {
@@ -120,10 +120,10 @@ func (f *Fold) windows(ms uint64, w *runlog.Windows) {
 
 // newPeriod returns a period, with the keys of its members.
 func newPeriod(p coordinator.Scores, keyOf func(member uint32) string) *Period {
-	out := &Period{Number: p.Period, First: p.First, Last: p.Last, Settled: p.Settled, Members: []MemberScore{}, Validators: []SeatScores{}}
+	out := &Period{Number: p.Period, First: uint32(p.First), Last: uint32(p.Last), Settled: p.Settled, Members: []MemberScore{}, Validators: []SeatScores{}}
 	for _, m := range p.Members {
 		out.Members = append(out.Members, MemberScore{
-			Member: m.Member, Key: keyOf(m.Member), Sequences: m.Sequences, Scored: m.Scored, Score: score(m.Score),
+			Member: uint32(m.Member), Key: keyOf(uint32(m.Member)), Sequences: m.Sequences, Scored: m.Scored, Score: score(m.Score),
 			Weight: float64(m.Weight) / coordinator.WeightOne, Reward: m.Reward, Penalty: m.Penalty,
 		})
 	}
@@ -133,7 +133,7 @@ func newPeriod(p coordinator.Scores, keyOf func(member uint32) string) *Period {
 			Trust: s.Trust, Stake: s.Stake, Reward: s.Reward, Said: []Said{},
 		}
 		for _, x := range s.Scores {
-			row.Said = append(row.Said, Said{x.Member, score(x.Value)})
+			row.Said = append(row.Said, Said{uint32(x.Member), score(x.Value)})
 		}
 		out.Validators = append(out.Validators, row)
 	}

@@ -76,7 +76,7 @@ func (t *Teller) phrase(got event.Event) string {
 // the own standing.
 func (t *Teller) state(ev event.State) string {
 	before := *t
-	t.phase, t.epoch, t.status, t.points, t.step, t.steps = ev.Phase, ev.Epoch, ev.Status, ev.Points, ev.Step, ev.Steps
+	t.phase, t.epoch, t.status, t.points, t.step, t.steps = ev.Phase, uint32(ev.Epoch), ev.Status, ev.Points, uint32(ev.Step), ev.Steps
 	if t.status == before.status && (t.phase == before.phase || inRounds(t.phase) && inRounds(before.phase)) {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -128,9 +129,9 @@ func (d *desk) member(boot, key string, now time.Time) (memberDetail, bool) {
 		Version: versionText(boot, d.version), Member: d.rows([]uint32{i})[0], Share: []batch.Span{}, Turns: d.fold.Turns(key, pageMax),
 		Rounds: d.fold.WorksOf(i, key), Convictions: d.convictionsOf(key), Score: d.scoreOf(key),
 	}
-	if d.state != nil && i < d.state.Count() {
+	if d.state != nil && coordinator.Member(i) < d.state.Count() {
 		if r, ok := d.state.At(d.state.Round()); ok {
-			md.Share, md.Seat = append(md.Share, r.Share(i)...), r.Elected(i)
+			md.Share, md.Seat = append(md.Share, r.Share(coordinator.Member(i))...), r.Elected(coordinator.Member(i))
 		}
 	}
 	return md, true

@@ -52,7 +52,7 @@ func writePast(t testing.TB, dir, id string, members, rounds int) {
 	p.w = w
 	p.trust = runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Stake: 1000, Rate: 1, Treasury: 1 << 40}}
 	for i := range uint32(members) {
-		p.members = append(p.members, runlog.Member{Index: i, Member: coordinator.Member{Key: pastKey(i), Status: coordinator.StatusActive,
+		p.members = append(p.members, runlog.Member{Index: i, MemberState: coordinator.MemberState{Key: pastKey(i), Status: coordinator.StatusActive,
 			Speed: 1000, JoinedMs: 1_900_000_000_000, Stake: 1000, Doubt: 1}})
 	}
 	for number := range uint32(rounds) {
@@ -109,10 +109,10 @@ func (p *pastRun) round(number uint32) {
 	}
 	p.tell("RoundTrain", number)
 	loss := 2 + 3/float32(1+number/100)
-	p.event(event.Trained{Round: number, Step: number, Loss: loss, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 0.3, Bytes: 60_000, PeakShare: 0.4})
+	p.event(event.Trained{Round: coordinator.Round(number), Step: coordinator.Step(number), Loss: loss, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 0.3, Bytes: 60_000, PeakShare: 0.4})
 	for i := range uint32(p.heard) {
-		p.event(event.Committed{Round: number, Member: i + 1, Loss: loss + 0.1, Bytes: 60_000, Commitment: root})
-		p.event(event.Fetched{Round: number, Member: i + 1, Bytes: 60_000, Seconds: 0.1})
+		p.event(event.Committed{Round: coordinator.Round(number), Member: coordinator.Member(i) + 1, Loss: loss + 0.1, Bytes: 60_000, Commitment: root})
+		p.event(event.Fetched{Round: coordinator.Round(number), Member: coordinator.Member(i) + 1, Bytes: 60_000, Seconds: 0.1})
 	}
 	p.passAndConvict(number)
 	last := &p.rounds[len(p.rounds)-1]
@@ -125,19 +125,19 @@ func (p *pastRun) round(number uint32) {
 		p.members[i].Points++
 		p.members[i].Results++
 	}
-	p.event(event.Applied{Round: number + 1, Step: number, Results: int(n), Params: root})
+	p.event(event.Applied{Round: coordinator.Round(number) + 1, Step: coordinator.Step(number), Results: int(n), Params: root})
 	if number%100 == 0 {
-		p.event(event.Evaluated{Step: number, HeldOut: loss + 0.2})
+		p.event(event.Evaluated{Step: coordinator.Step(number), HeldOut: loss + 0.2})
 	}
 }
 
 // check draws checks of the round before.
 func (p *pastRun) check(number uint32) {
 	n := uint32(len(p.members))
-	for i := range max(1, n/1000) {
+	for i := range coordinator.Member(max(1, n/1000)) {
 		p.trust.Drawn++
-		p.trust.Checks = append(p.trust.Checks, coordinator.Check{Round: number - 1, Member: (number*13 + i) % n, Step: number - 1,
-			Verifier: (number*17 + i) % n, Sequences: 1, DeadlineMs: uint64(p.now.UnixMilli()) + 60_000})
+		p.trust.Checks = append(p.trust.Checks, coordinator.Check{Round: coordinator.Round(number) - 1, Member: (coordinator.Member(number*13) + i) % coordinator.Member(n), Step: coordinator.Step(number) - 1,
+			Verifier: (coordinator.Member(number*17) + i) % coordinator.Member(n), Sequences: 1, DeadlineMs: uint64(p.now.UnixMilli()) + 60_000})
 	}
 }
 
@@ -152,11 +152,11 @@ func (p *pastRun) passAndConvict(number uint32) {
 	if number%50 != 0 {
 		return
 	}
-	m := number / 50 % n
+	m := coordinator.Member(number/50) % coordinator.Member(n)
 	p.trust.Convicted++
 	p.members[m].Status, p.members[m].Stake = coordinator.StatusEjected, 0
-	p.trust.Convictions = append(p.trust.Convictions, coordinator.Conviction{Number: p.trust.Convicted, Round: number - 1, Member: m, Key: p.members[m].Key, Offence: coordinator.WrongResult,
-		By: 1, ByKey: p.members[1].Key, Slashed: 1000, Evidence: wire.Sum("test/evidence"), FirstRound: 1, LastRound: number - 1, Results: number - 1, AtMs: uint64(p.now.UnixMilli())})
+	p.trust.Convictions = append(p.trust.Convictions, coordinator.Conviction{Number: p.trust.Convicted, Round: coordinator.Round(number) - 1, Member: m, Key: p.members[m].Key, Offence: coordinator.WrongResult,
+		By: 1, ByKey: p.members[1].Key, Slashed: 1000, Evidence: wire.Sum("test/evidence"), FirstRound: 1, LastRound: coordinator.Round(number - 1), Results: number - 1, AtMs: uint64(p.now.UnixMilli())})
 	if len(p.trust.Convictions) > 64 {
 		p.trust.Convictions = p.trust.Convictions[1:]
 	}

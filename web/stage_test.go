@@ -137,10 +137,10 @@ func (s *stage) round() {
 	held := make([]byte, (s.state.Count()+7)/8)
 	complete := true
 	for i := range s.state.Count() {
-		if attested.Expected(i) && !s.silent[i] {
+		if attested.Expected(i) && !s.silent[uint32(i)] {
 			held[i>>3] |= 1 << (i & 7)
 		}
-		complete = complete && !(attested.Active(i) && s.silent[i])
+		complete = complete && !(attested.Active(i) && s.silent[uint32(i)])
 	}
 	held = bytes.TrimRight(held, "\x00")
 	s.learn(r)
@@ -150,9 +150,9 @@ func (s *stage) round() {
 	if !complete {
 		s.pass(config.RoundTrainMs)
 	}
-	report := coordinator.Witness{Round: number, Complete: complete, Held: held, Params: wire.Sum("test/theta", wire.AppendU32(nil, number)), Prev: wire.Sum("test/theta", wire.AppendU32(nil, number-1))}
+	report := coordinator.Witness{Round: number, Complete: complete, Held: held, Params: wire.Sum("test/theta", wire.AppendU32(nil, uint32(number))), Prev: wire.Sum("test/theta", wire.AppendU32(nil, uint32(number-1)))}
 	for _, i := range r.Witnesses() {
-		if s.silent[i] || s.state.Round() != number {
+		if s.silent[uint32(i)] || s.state.Round() != number {
 			continue
 		}
 		report.Commitments = bloom.New(r.Filter())
@@ -172,17 +172,17 @@ func (s *stage) round() {
 }
 
 // learn writes to member 0's log what it would of the round.
-func (s *stage) learn(r coordinator.Round) {
+func (s *stage) learn(r coordinator.RoundState) {
 	if s.log == nil {
 		return
 	}
 	loss := 2 + 3/float32(1+r.Step()/4)
 	at := time.UnixMilli(int64(s.now))
 	s.log.Event(at, event.Trained{Round: r.Number(), Step: r.Step(), Loss: loss, LR: 1e-3, GradNorm: 1, Tokens: 1024, Seconds: 0.3, Bytes: 60_000, PeakShare: 0.4})
-	for i := uint32(1); i < min(s.state.Count(), 8); i++ {
-		if !s.silent[i] {
+	for i := coordinator.Member(uint32(1)); i < min(s.state.Count(), 8); i++ {
+		if !s.silent[uint32(i)] {
 			s.log.Event(at, event.Committed{Round: r.Number(), Member: i, Loss: loss + float32(i)/20, Bytes: 60_000,
-				Commitment: wire.Sum("test/commitment", wire.AppendU32(nil, r.Number()), wire.AppendU32(nil, i))})
+				Commitment: wire.Sum("test/commitment", wire.AppendU32(nil, uint32(r.Number())), wire.AppendU32(nil, uint32(i)))})
 		}
 	}
 	if r.Step()%5 == 1 {

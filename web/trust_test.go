@@ -40,7 +40,7 @@ func (s *stage) committed(c coordinator.Check, gradient wire.Hash) coordinator.S
 		Run: s.state.ID(), Epoch: c.Epoch, Round: c.Round, Member: c.Member, Share: c.Share, Params: c.Params, PayloadBytes: 60_000,
 		Payload: wire.Sum("test/payload", gradient[:]), Prev: wire.Sum("test/prev"), State: wire.Sum("test/state", gradient[:]),
 		Work: coordinator.WorkHash(s.state.ID(), c.Round, c.Member, gradient),
-	}.Sign(memberSecret(c.Member))
+	}.Sign(memberSecret(uint32(c.Member)))
 }
 
 // witness is a member who may show what another one signed twice.
@@ -58,7 +58,7 @@ func (s *stage) trials() {
 	of := func(bad ...uint32) coordinator.Check {
 		s.t.Helper()
 		i := slices.IndexFunc(s.state.Checks(), func(c coordinator.Check) bool {
-			return !slices.Contains(bad, c.Member) && !slices.Contains(bad, c.Verifier)
+			return !slices.Contains(bad, uint32(c.Member)) && !slices.Contains(bad, uint32(c.Verifier))
 		})
 		if i < 0 {
 			s.t.Fatal("no check is as wanted")
@@ -69,10 +69,10 @@ func (s *stage) trials() {
 	gradient := wire.Sum("test/gradient")
 	s.apply(s.state.Key(passes.Verifier), coordinator.Pass{Round: passes.Round, Member: passes.Member, Commitment: s.committed(passes, gradient), Gradient: gradient})
 	s.tell()
-	double := of(0, 4, passes.Member)
-	s.apply(memberKey(witness(double.Member)), coordinator.Equivocation{A: s.committed(double, wire.Sum("test/one")), B: s.committed(double, wire.Sum("test/other"))})
+	double := of(0, 4, uint32(passes.Member))
+	s.apply(memberKey(witness(uint32(double.Member))), coordinator.Equivocation{A: s.committed(double, wire.Sum("test/one")), B: s.committed(double, wire.Sum("test/other"))})
 	s.tell()
-	accused := of(0, 4, passes.Member, double.Member)
+	accused := of(0, 4, uint32(passes.Member), uint32(double.Member))
 	s.apply(s.state.Key(accused.Verifier), coordinator.Accuse{Round: accused.Round, Member: accused.Member, Commitment: s.committed(accused, gradient), Trace: wire.Sum("test/trace")})
 	s.tell()
 	for _, v := range s.state.Disputes()[0].TieBreakers {
@@ -81,7 +81,7 @@ func (s *stage) trials() {
 	}
 	s.pass(60_000) // its time to show a trace is over
 	s.tell()
-	next := of(0, 4, passes.Member, double.Member, accused.Member)
+	next := of(0, 4, uint32(passes.Member), uint32(double.Member), uint32(accused.Member))
 	s.apply(s.state.Key(next.Verifier), coordinator.Accuse{Round: next.Round, Member: next.Member, Commitment: s.committed(next, gradient), Trace: wire.Sum("test/trace")})
 	s.tell()
 }

@@ -54,7 +54,7 @@ be audited.`,
 	}
 	chainFlag(cmd, &o.Endpoints)
 	f := cmd.Flags()
-	f.Uint32Var(&o.Round, "round", 0, "`round` to audit (default: the newest that can be)")
+	f.Uint32Var((*uint32)(&o.Round), "round", 0, "`round` to audit (default: the newest that can be)")
 	f.StringVar(&o.Member, "member", "", "`member` to audit, by its number or the beginning of its key (default: all that had a share)")
 	f.BoolVar(&o.Watch, "watch", false, "go along with the run and audit at random, until Ctrl-C")
 	f.StringVar(&o.Archive, "archive", "", "`directory` in which --watch keeps rounds, or from which they are audited")

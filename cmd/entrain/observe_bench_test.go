@@ -99,15 +99,15 @@ func observeRound(w *runlog.Writer, round uint32, members int, before, after led
 			s = after
 		}
 		s.Height = uint64(round)*6 + uint64(i)
-		w.Event(now, event.State{Phase: "RoundTrain", Round: round, Step: round, Snapshot: &s})
+		w.Event(now, event.State{Phase: "RoundTrain", Round: coordinator.Round(round), Step: coordinator.Step(round), Snapshot: &s})
 	}
-	w.Event(now, event.Trained{Round: round, Step: round, Loss: 3, LR: 0.1, GradNorm: 1, Tokens: 1024, Seconds: 1, Bytes: 65_000})
+	w.Event(now, event.Trained{Round: coordinator.Round(round), Step: coordinator.Step(round), Loss: 3, LR: 0.1, GradNorm: 1, Tokens: 1024, Seconds: 1, Bytes: 65_000})
 	for m := 1; m < members; m++ {
-		w.Event(now, event.Committed{Round: round, Member: uint32(m), Loss: 3, Bytes: 65_000})
-		w.Event(now, event.Fetched{Round: round, Member: uint32(m), Bytes: 65_000, Seconds: 0.1})
+		w.Event(now, event.Committed{Round: coordinator.Round(round), Member: coordinator.Member(uint32(m)), Loss: 3, Bytes: 65_000})
+		w.Event(now, event.Fetched{Round: coordinator.Round(round), Member: coordinator.Member(uint32(m)), Bytes: 65_000, Seconds: 0.1})
 	}
-	w.Event(now, event.Applied{Round: round + 1, Step: round, Results: members, Params: wire.Hash{1}})
-	w.Event(now, event.Evaluated{Step: round, HeldOut: 3})
+	w.Event(now, event.Applied{Round: coordinator.Round(round) + 1, Step: coordinator.Step(round), Results: members, Params: wire.Hash{1}})
+	w.Event(now, event.Evaluated{Step: coordinator.Step(round), HeldOut: 3})
 }
 
 // snapshots are a run before and after its first round opens.

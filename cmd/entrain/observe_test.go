@@ -35,7 +35,7 @@ func checkRecords(t *testing.T, state string, steps uint32) {
 			t.Fatal(err)
 		}
 		if ev, ok := r.Event.(event.Applied); ok {
-			applied[ev.Step] = true
+			applied[uint32(ev.Step)] = true
 		}
 		fold.Add(r)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/participant"
@@ -79,7 +80,7 @@ func TestReportOfALogWithoutItsChain(t *testing.T) {
 	now := time.Unix(1_900_000_000, 0)
 	log.Add(runlog.Record{Time: now, Standing: &runlog.Standing{Height: 7, Head: runlog.Head{Run: "opticks", Steps: 10, Step: 2, Phase: "RoundTrain"}}})
 	for step := range uint32(3) {
-		log.Event(now, event.Trained{Round: step + 1, Step: step + 1, Loss: 5 - float32(step)})
+		log.Event(now, event.Trained{Round: coordinator.Round(step) + 1, Step: coordinator.Step(step) + 1, Loss: 5 - float32(step)})
 	}
 	if err := log.Close(); err != nil {
 		t.Fatal(err)

@@ -17,12 +17,12 @@ const (
 )
 
 // Doubt returns the doubt of member i.
-func (s Cases) Doubt(i uint32) uint8 {
+func (s Cases) Doubt(i record.Member) uint8 {
 	return max(DoubtMin, min(s.Place(i).Doubt(), DoubtMax))
 }
 
 // checkOf returns the place of the check of a member's result that the sender is to make.
-func (s Cases) checkOf(env Env, round, member uint32) (k uint32, e record.Refusal) {
+func (s Cases) checkOf(env Env, round record.Round, member record.Member) (k uint32, e record.Refusal) {
 	i, ok := s.Find(env.Sender)
 	switch {
 	case !ok:
@@ -45,7 +45,7 @@ func (s Cases) checkOf(env Env, round, member uint32) (k uint32, e record.Refusa
 }
 
 // findCheck returns the place of the check of a member's result of a round. There is at most one.
-func (s Cases) findCheck(round, member uint32) (uint32, bool) {
+func (s Cases) findCheck(round record.Round, member record.Member) (uint32, bool) {
 	if round == 0 {
 		return 0, false
 	}
@@ -69,7 +69,7 @@ func (c Check) fits(v Commitment) bool {
 }
 
 // Pass takes the verdict that the share was recomputed with the same result.
-func (s Cases) Pass(env Env, round, member uint32, signed Signed, gradient wire.Hash) record.Refusal {
+func (s Cases) Pass(env Env, round record.Round, member record.Member, signed Signed, gradient wire.Hash) record.Refusal {
 	k, e := s.checkOf(env, round, member)
 	if e != record.OK {
 		return e
@@ -91,7 +91,7 @@ func (s Cases) Pass(env Env, round, member uint32, signed Signed, gradient wire.
 }
 
 // clearDoubt lowers the doubt of member i, whose result was found right.
-func (s Cases) clearDoubt(i uint32) {
+func (s Cases) clearDoubt(i record.Member) {
 	b := s.Place(i)
 	b.SetDoubt(max(s.Doubt(i)-1, DoubtMin))
 	b.SetStrikes(0)
@@ -99,7 +99,7 @@ func (s Cases) clearDoubt(i uint32) {
 }
 
 // Accuse takes the verdict that the share was recomputed with another result.
-func (s Cases) Accuse(env Env, round, member uint32, signed Signed, trace wire.Hash) record.Refusal {
+func (s Cases) Accuse(env Env, round record.Round, member record.Member, signed Signed, trace wire.Hash) record.Refusal {
 	k, e := s.checkOf(env, round, member)
 	if e != record.OK {
 		return e
@@ -132,7 +132,7 @@ func (s Cases) Accuse(env Env, round, member uint32, signed Signed, trace wire.H
 }
 
 // Unserved takes the verdict that the author does not serve what the check needs.
-func (s Cases) Unserved(env Env, round, member uint32) record.Refusal {
+func (s Cases) Unserved(env Env, round record.Round, member record.Member) record.Refusal {
 	k, e := s.checkOf(env, round, member)
 	if e != record.OK {
 		return e
@@ -154,7 +154,7 @@ func (s Cases) Unserved(env Env, round, member uint32) record.Refusal {
 // many it had, unless there was no place for a dispute.
 func (s Cases) ExpireChecks(env Env) {
 	_, place := s.freeDispute()
-	var silent []uint32
+	var silent []record.Member
 	for k := range s.Layout.ChecksMax {
 		b := s.Check(k)
 		if b.Round() == 0 || b.Disputed() || env.NowMs < b.DeadlineMs() {

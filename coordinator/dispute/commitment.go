@@ -1,6 +1,7 @@
 package dispute
 
 import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -10,17 +11,17 @@ import (
 // and no other member can copy it.
 type Commitment struct {
 	Run          wire.Hash // State.ID
-	Epoch        uint32
-	Round        uint32
-	Member       uint32    // the trainer's place in the table of members
-	Share        wire.Hash // batch.Hash of the trainer's spans
-	Payload      wire.Hash // merkle.BlobRoot of the compressed update
-	PayloadBytes uint32    // its length
-	Prev         wire.Hash // hash of the trainer's optimizer state before the step
-	State        wire.Hash // hash of the state after the step
-	Work         wire.Hash // WorkHash of the gradient's root, which opens it
-	Params       wire.Hash // hash of the parameters it started from
-	Loss         uint32    // mean loss on the share, in thousandths of a nat a token; informative
+	Epoch        record.Epoch
+	Round        record.Round
+	Member       record.Member // the trainer's place in the table of members
+	Share        wire.Hash     // batch.Hash of the trainer's spans
+	Payload      wire.Hash     // merkle.BlobRoot of the compressed update
+	PayloadBytes uint32        // its length
+	Prev         wire.Hash     // hash of the trainer's optimizer state before the step
+	State        wire.Hash     // hash of the state after the step
+	Work         wire.Hash     // WorkHash of the gradient's root, which opens it
+	Params       wire.Hash     // hash of the parameters it started from
+	Loss         uint32        // mean loss on the share, in thousandths of a nat a token; informative
 }
 
 // CommitmentBytes is the length of an encoded commitment, and SignedBytes that of a signed one.
@@ -35,9 +36,9 @@ const commitmentDomain = "entrain/commitment"
 // Append appends the canonical encoding of c: its fields in their order, CommitmentBytes in all.
 func (c Commitment) Append(dst []byte) []byte {
 	dst = wire.AppendHash(dst, c.Run)
-	dst = wire.AppendU32(dst, c.Epoch)
-	dst = wire.AppendU32(dst, c.Round)
-	dst = wire.AppendU32(dst, c.Member)
+	dst = wire.AppendU32(dst, uint32(c.Epoch))
+	dst = wire.AppendU32(dst, uint32(c.Round))
+	dst = wire.AppendU32(dst, uint32(c.Member))
 	dst = wire.AppendHash(dst, c.Share)
 	dst = wire.AppendHash(dst, c.Payload)
 	dst = wire.AppendU32(dst, c.PayloadBytes)
@@ -51,7 +52,7 @@ func (c Commitment) Append(dst []byte) []byte {
 // ReadCommitment takes a commitment off a reader.
 func ReadCommitment(r *wire.Reader) Commitment {
 	return Commitment{
-		Run: r.Hash(), Epoch: r.U32(), Round: r.U32(), Member: r.U32(), Share: r.Hash(),
+		Run: r.Hash(), Epoch: record.Epoch(r.U32()), Round: record.Round(r.U32()), Member: record.Member(r.U32()), Share: r.Hash(),
 		Payload: r.Hash(), PayloadBytes: r.U32(), Prev: r.Hash(), State: r.Hash(), Work: r.Hash(), Params: r.Hash(), Loss: r.U32(),
 	}
 }
@@ -111,8 +112,8 @@ func (s Signed) Verify(pub key.Public) bool {
 // WorkHash returns the Work of a commitment: a hash of the root of the gradient that a member
 // computed from its share. It is bound to the run, the round and the member, so that no other
 // member can copy it, and only one that computes the gradient can open it.
-func WorkHash(run wire.Hash, round, member uint32, gradient wire.Hash) wire.Hash {
-	b := wire.AppendU32(wire.AppendU32(nil, round), member)
+func WorkHash(run wire.Hash, round record.Round, member record.Member, gradient wire.Hash) wire.Hash {
+	b := wire.AppendU32(wire.AppendU32(nil, uint32(round)), uint32(member))
 	return wire.Sum("entrain/work", run[:], b, gradient[:])
 }
 

@@ -10,11 +10,11 @@ import (
 
 // Charge is a proven offence.
 type Charge struct {
-	Member  uint32
+	Member  record.Member
 	Offence Offence
-	Round   uint32    // the round of the offence
-	By      uint32    // the member to reward; NoMember if there is none
-	Proof   wire.Hash // hash of the decisive message; zero if the offence is silence
+	Round   record.Round  // the round of the offence
+	By      record.Member // the member to reward; NoMember if there is none
+	Proof   wire.Hash     // hash of the decisive message; zero if the offence is silence
 }
 
 const (
@@ -82,7 +82,7 @@ func (s Cases) recordConviction(env Env, c Charge, slashed uint64, rewarded bool
 }
 
 // forfeit takes unsettled points, the unvested reward and unsettled work from member i.
-func (s Cases) forfeit(i uint32) {
+func (s Cases) forfeit(i record.Member) {
 	b := s.Place(i)
 	points, settled := b.Points(), b.Settled()
 	b.SetPoints(settled)
@@ -95,7 +95,7 @@ func (s Cases) forfeit(i uint32) {
 
 // withdrawFromCases removes an ejected member from all checks and disputes. Its checks lapse,
 // accusations against it need no proof, and a tie-breaker replaces it as an accuser.
-func (s Cases) withdrawFromCases(env Env, i uint32) {
+func (s Cases) withdrawFromCases(env Env, i record.Member) {
 	for k := range s.Layout.ChecksMax {
 		b := s.Check(k)
 		if b.Round() != 0 && !b.Disputed() && (b.Member() == i || b.Verifier() == i) {
@@ -119,7 +119,7 @@ func (s Cases) withdrawFromCases(env Env, i uint32) {
 
 // strike punishes member i for not serving what a check of its result needs: it is dropped without
 // its unsettled points, and the third time in a row convicted.
-func (s Cases) strike(env Env, i, round uint32, proof wire.Hash) {
+func (s Cases) strike(env Env, i record.Member, round record.Round, proof wire.Hash) {
 	b := s.Place(i)
 	strikes := b.Strikes() + 1
 	b.SetStrikes(strikes)
@@ -135,7 +135,7 @@ func (s Cases) strike(env Env, i, round uint32, proof wire.Hash) {
 }
 
 // absent charges member i, which is dropped for missing too often, with a fee if it has a stake.
-func (s Cases) absent(env Env, i uint32) {
+func (s Cases) absent(env Env, i record.Member) {
 	if s.Place(i).Stake() >= FeeDivisor {
 		s.Convict(env, Charge{Member: i, Offence: Absence, Round: s.h().Round(), By: NoMember})
 	}

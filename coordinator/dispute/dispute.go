@@ -27,11 +27,11 @@ func (s Cases) disputeOf(id uint32) (dispute, bool) {
 	return dispute{}, false
 }
 
-func (d dispute) free() bool       { return d.b.Check().Round() == 0 }
-func (d dispute) accused() uint32  { return d.b.Check().Member() }
-func (d dispute) stage() Stage     { return Stage(d.b.Stage()) }
-func (d dispute) level() Level     { return Level(d.b.Level()) }
-func (d dispute) deadline() uint64 { return d.b.DeadlineMs() }
+func (d dispute) free() bool             { return d.b.Check().Round() == 0 }
+func (d dispute) accused() record.Member { return d.b.Check().Member() }
+func (d dispute) stage() Stage           { return Stage(d.b.Stage()) }
+func (d dispute) level() Level           { return Level(d.b.Level()) }
+func (d dispute) deadline() uint64       { return d.b.DeadlineMs() }
 
 func (d dispute) commitment() Commitment {
 	r := wire.NewReader(d.b.Commitment())
@@ -53,13 +53,13 @@ func (d dispute) putChildren(list [bisect.Fan]wire.Hash) {
 
 func (d dispute) ties() uint32 { return min(uint32(d.b.TiesLen()), record.TiesMax) }
 
-func (d dispute) tie(i uint32) TieVote {
-	b := d.b.Tie(i)
+func (d dispute) tie(p uint32) TieVote {
+	b := d.b.Tie(p)
 	return TieVote{Member: b.Member(), Vote: Vote(b.Vote()), Trace: b.Trace()}
 }
 
-func (d dispute) putTie(i uint32, v TieVote) {
-	b := d.b.Tie(i)
+func (d dispute) putTie(p uint32, v TieVote) {
+	b := d.b.Tie(p)
 	b.SetMember(v.Member)
 	b.SetVote(uint8(v.Vote))
 	b.SetTrace(v.Trace)
@@ -119,7 +119,7 @@ func (d dispute) enter(env Env, stage Stage) {
 // dispute continues.
 func (d dispute) drawTies(env Env) {
 	s := d.s
-	var from []uint32
+	var from []record.Member
 	for i := range s.h().Count() {
 		m := s.Place(i)
 		if i == d.accused() || i == d.b.Accuser() {
@@ -178,7 +178,7 @@ func (s Cases) TieBreak(env Env, id uint32, vote Vote, trace wire.Hash) record.R
 }
 
 // party returns the dispute if it is in this stage, and the sender's place.
-func (s Cases) party(env Env, id uint32, stage Stage) (d dispute, i uint32, e record.Refusal) {
+func (s Cases) party(env Env, id uint32, stage Stage) (d dispute, i record.Member, e record.Refusal) {
 	i, ok := s.Find(env.Sender)
 	switch {
 	case !ok:
@@ -208,7 +208,7 @@ func (d dispute) countVotes(env Env, last wire.Hash) {
 		}
 		return
 	}
-	cast, unserved, served := uint32(0), uint32(0), uint32(NoMember)
+	cast, unserved, served := uint32(0), uint32(0), record.Member(NoMember)
 	wrong := false
 	for p := range d.ties() {
 		v := d.tie(p)
@@ -240,7 +240,7 @@ func (d dispute) countVotes(env Env, last wire.Hash) {
 
 // reassign gives the check to a tie-breaker that was served. The verifier has skipped a check;
 // otherwise it could use Unserved to avoid work.
-func (d dispute) reassign(env Env, verifier uint32) {
+func (d dispute) reassign(env Env, verifier record.Member) {
 	if first := d.b.Check().Verifier(); d.s.Place(first).Present() {
 		d.s.skip(first, env)
 	}
@@ -311,7 +311,7 @@ func (d dispute) convictAccuser(env Env, offence Offence, proof wire.Hash, prove
 			}
 		}
 	}
-	by := uint32(NoMember) // as long as the accused is not free
+	by := record.Member(NoMember) // as long as the accused is not free
 	if !d.replaceAccuser(env) {
 		c, by = d.copy(), c.Accused
 		d.close()

@@ -6,7 +6,7 @@ import (
 
 // Fault drops member i if it has already failed in some way n times in a row, which is the limit.
 // It returns the new count, at most 255.
-func (s Cases) Fault(env Env, i uint32, n uint8) uint8 {
+func (s Cases) Fault(env Env, i record.Member, n uint8) uint8 {
 	if n >= s.h().MissedMax() {
 		s.Leave(i, record.StatusDropped, env.NowMs)
 		s.absent(env, i)
@@ -18,13 +18,13 @@ func (s Cases) Fault(env Env, i uint32, n uint8) uint8 {
 }
 
 // skip counts a check that member i was to make and did not.
-func (s Cases) skip(i uint32, env Env) {
+func (s Cases) skip(i record.Member, env Env) {
 	b := s.Place(i)
 	b.SetSkipped(s.Fault(env, i, b.Skipped()))
 }
 
 // Pending reports whether member i has a part in an open check or dispute.
-func (s Cases) Pending(i uint32) bool { return s.AllPending()[i] }
+func (s Cases) Pending(i record.Member) bool { return s.AllPending()[i] }
 
 // AllPending reports for each member whether it has a part in an open check or dispute.
 func (s Cases) AllPending() []bool {
@@ -52,11 +52,11 @@ func (s Cases) AllPending() []bool {
 
 // KeepUp returns the members of a list that compute member i's share in about its time. It returns
 // the whole list if there are none, or if shares are equal.
-func (s Cases) KeepUp(list []uint32, i uint32) []uint32 {
+func (s Cases) KeepUp(list []record.Member, i record.Member) []record.Member {
 	if s.h().Sharing() == record.SharingEqual {
 		return list
 	}
-	var able []uint32
+	var able []record.Member
 	for _, v := range list {
 		if Nearly(s.Place(v).Speed(), s.Place(i).Speed()) {
 			able = append(able, v)

@@ -9,7 +9,7 @@ import (
 // The part of coordinator.Open that is about checks, disputes and convictions.
 
 // TrustOK reports whether the doubt, counters and points of a member can occur.
-func TrustOK(b record.Member) bool {
+func TrustOK(b record.Place) bool {
 	switch doubt := b.Doubt(); {
 	case doubt < DoubtMin, doubt > DoubtMax:
 	case b.Strikes() > StrikesMax, b.Astray() >= AstrayMax:
@@ -151,7 +151,7 @@ func (s Cases) convictionsOK() bool {
 		b := s.Conviction(n + 1)
 		by := b.By()
 		offence := Offence(b.Offence())
-		if b.Number() != n+1 || b.Member() >= s.Layout.Members || by != NoMember && by >= s.Layout.Members ||
+		if b.Number() != n+1 || b.Member() >= record.Member(s.Layout.Members) || by != NoMember && by >= record.Member(s.Layout.Members) ||
 			offence < WrongResult || offence > Contradiction || !b.WellFormed() {
 			return false
 		}

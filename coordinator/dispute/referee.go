@@ -1,14 +1,15 @@
 package dispute
 
 import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // Case is the subject of a dispute: a member's share of a step, and its commitment.
 type Case struct {
 	Commitment Commitment
-	Step       uint32 // number of the round among those with training
-	Sequences  uint32 // number of sequences in the share
+	Step       record.Step // number of the round among those with training
+	Sequences  uint32      // number of sequences in the share
 }
 
 // Referee knows the program of a step: the operations whose values make the trace (see the

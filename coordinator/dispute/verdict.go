@@ -11,11 +11,11 @@ import (
 
 // Check is an accepted result that was drawn to be recomputed.
 type Check struct {
-	Round      uint32 // round of the result
-	Epoch      uint32
-	Step       uint32
-	Member     uint32 // author of the result
-	Verifier   uint32
+	Round      record.Round // round of the result
+	Epoch      record.Epoch
+	Step       record.Step
+	Member     record.Member // author of the result
+	Verifier   record.Member
 	Sequences  uint32    // number of sequences in the share
 	Share      wire.Hash // batch.Hash of the share
 	Params     wire.Hash // the agreed parameters at the round's start
@@ -91,7 +91,7 @@ const (
 
 // TieVote is a tie-breaker of a dispute and its vote.
 type TieVote struct {
-	Member uint32
+	Member record.Member
 	Vote   Vote // 0 = nothing yet
 	Trace  wire.Hash
 }
@@ -100,10 +100,10 @@ type TieVote struct {
 type Dispute struct {
 	ID uint32 // counts from 1 across the run
 	Check
-	Accused     uint32     // Check.Member
-	Accuser     uint32     // the verifier, a tie-breaker in its place, or NoMember
-	Unserved    bool       // the verdict was Unserved: tie-breakers decide
-	Commitment  Commitment // the commitment in dispute
+	Accused     record.Member // Check.Member
+	Accuser     record.Member // the verifier, a tie-breaker in its place, or NoMember
+	Unserved    bool          // the verdict was Unserved: tie-breakers decide
+	Commitment  Commitment    // the commitment in dispute
 	Stage       Stage
 	DeadlineMs  uint64 // for the stage, or for the moves that are due
 	TieBreakers []TieVote
@@ -169,18 +169,19 @@ func (o Offence) String() string {
 
 // Conviction is the record of a convicted member.
 type Conviction struct {
-	Number   uint32     // counts from 1 across the run
-	Round    uint32     // round of the result in question, or else the current one
-	Member   uint32     // its place in the table of members then
-	Key      key.Public // its key
+	Number   uint32        // counts from 1 across the run
+	Round    record.Round  // round of the result in question, or else the current one
+	Member   record.Member // its place in the table of members then
+	Key      key.Public    // its key
 	Offence  Offence
-	By       uint32     // the member that was rewarded for the proof, or NoMember
-	ByKey    key.Public // the key of that member, or zero
-	Slashed  uint64     // tokens it lost
-	Evidence wire.Hash  // MessageHash of the decisive message; zero for silence
+	By       record.Member // the member that was rewarded for the proof, or NoMember
+	ByKey    key.Public    // the key of that member, or zero
+	Slashed  uint64        // tokens it lost
+	Evidence wire.Hash     // MessageHash of the decisive message; zero for silence
 	// Its Results accepted results, of rounds FirstRound to LastRound, have entered the model.
-	FirstRound, LastRound, Results uint32
-	AtMs                           uint64
+	FirstRound, LastRound record.Round
+	Results               uint32
+	AtMs                  uint64
 }
 
 // OpenChecks returns the checks that are open or in dispute.

@@ -76,8 +76,8 @@ type Env struct {
 
 // Score is what a validator finds a member's work in a period worth.
 type Score struct {
-	Member uint32 // its place in the table of members
-	Value  int16  // from -One to One, for -1 to 1
+	Member record.Member // its place in the table of members
+	Value  int16         // from -One to One, for -1 to 1
 }
 
 // One is the fixed-point score 1.
@@ -133,7 +133,7 @@ func Fixed(u uint16) int16 {
 
 // Window returns the number of the window that runs: the round, and after the run's end the windows
 // that have passed since, in which the last periods are scored.
-func (s Book) Window() uint32 { return s.h().Round() + s.Tail() }
+func (s Book) Window() record.Round { return s.h().Round() + record.Round(s.Tail()) }
 
 // Tail returns the number of windows since the run's end.
 func (s Book) Tail() uint32 { return s.h().Tail() }
@@ -145,12 +145,12 @@ const TailMax = 3 * record.ScoreWindowsMax
 func (s Book) Settled() uint32 { return s.h().PeriodSettled() }
 
 // PeriodAt returns the period of a window. The first is 1.
-func (s Book) PeriodAt(window uint32) uint32 {
+func (s Book) PeriodAt(window record.Round) uint32 {
 	n := s.h().ScoreWindows()
 	if n == 0 {
 		return 0
 	}
-	return (window + n - 1) / n
+	return (uint32(window) + n - 1) / n
 }
 
 // Period returns the period that runs, the first being 1; 0 if the run has no scores or has not
@@ -158,9 +158,9 @@ func (s Book) PeriodAt(window uint32) uint32 {
 func (s Book) Period() uint32 { return s.PeriodAt(s.Window()) }
 
 // PeriodWindows returns the first and the last window of a period.
-func (s Book) PeriodWindows(period uint32) (first, last uint32) {
+func (s Book) PeriodWindows(period uint32) (first, last record.Round) {
 	n := s.h().ScoreWindows()
-	return (period-1)*n + 1, period * n
+	return record.Round((period-1)*n + 1), record.Round(period * n)
 }
 
 // Scoring returns the period that is being scored, which is the one before the current, and what
@@ -172,7 +172,7 @@ func (s Book) Scoring() (uint32, Stage) {
 		return 0, StageNone
 	}
 	n := s.h().ScoreWindows()
-	if (w-1)%n < n/2 {
+	if uint32(w-1)%n < n/2 {
 		return now - 1, StageCommit
 	}
 	return now - 1, StageReveal
@@ -182,7 +182,7 @@ func (s Book) Scoring() (uint32, Stage) {
 func (s Book) Due() bool { return s.SeatsMax() > 0 && s.Settled() < s.PeriodAt(s.h().Round()) }
 
 // tallyFor returns member i's part of the tally of the period that a round is in.
-func (s Book) tallyFor(i, round uint32) record.Work {
+func (s Book) tallyFor(i record.Member, round record.Round) record.Work {
 	p := s.PeriodAt(round)
 	t := s.TallyOf(p)
 	t.SetPeriod(p)
@@ -190,7 +190,7 @@ func (s Book) tallyFor(i, round uint32) record.Work {
 }
 
 // Accepted adds the sequences of member i's accepted result of a round to the tally.
-func (s Book) Accepted(i, round, sequences uint32) {
+func (s Book) Accepted(i record.Member, round record.Round, sequences uint32) {
 	if s.SeatsMax() > 0 {
 		b := s.tallyFor(i, round)
 		b.SetSequences(uint32(min(uint64(b.Sequences())+uint64(sequences), 1<<32-1)))
@@ -198,14 +198,14 @@ func (s Book) Accepted(i, round, sequences uint32) {
 }
 
 // Missed notes that member i's result of a round was not accepted.
-func (s Book) Missed(i, round uint32) {
+func (s Book) Missed(i record.Member, round record.Round) {
 	if s.SeatsMax() > 0 {
 		s.tallyFor(i, round).SetMissed(true)
 	}
 }
 
 // Forfeit erases the work of member i in periods that are not settled.
-func (s Book) Forfeit(i uint32) {
+func (s Book) Forfeit(i record.Member) {
 	if s.Layout.Validators == 0 {
 		return
 	}
@@ -218,7 +218,7 @@ func (s Book) Forfeit(i uint32) {
 }
 
 // Forget erases every score about place i, which is given to another member.
-func (s Book) Forget(i uint32) {
+func (s Book) Forget(i record.Member) {
 	if s.Layout.Validators == 0 {
 		return
 	}
@@ -233,7 +233,7 @@ func (s Book) Forget(i uint32) {
 }
 
 // Pending reports whether member i has work that may still be scored.
-func (s Book) Pending(i uint32) bool {
+func (s Book) Pending(i record.Member) bool {
 	if s.Layout.Validators == 0 || s.h().Emission() == 0 {
 		return false
 	}
@@ -258,7 +258,7 @@ func (s Book) clearSaid(period, k uint32) {
 
 // MemberScore is the outcome of one member's work in a period.
 type MemberScore struct {
-	Member    uint32
+	Member    record.Member
 	Sequences uint32 // in its accepted results in the period
 	Scored    bool   // validators with more than half of the weight scored it
 	Score     int16  // the combined score, in units of 1/One
@@ -290,7 +290,7 @@ const AgreementOne = 65535
 // Scores is a period's work, ballots and rewards.
 type Scores struct {
 	Period      uint32
-	First, Last uint32 // its windows
+	First, Last record.Round // its windows
 	Settled     bool
 	Members     []MemberScore     // the members with accepted results in the period, in order
 	Validators  []ValidatorScores // the validators that committed, by seats
@@ -323,7 +323,7 @@ func (s Book) Scores(period uint32) (Scores, bool) {
 	return p, true
 }
 
-func readTally(b record.Work, i uint32) MemberScore {
+func readTally(b record.Work, i record.Member) MemberScore {
 	u := b.Score()
 	m := MemberScore{Member: i, Sequences: b.Sequences(), Scored: u != 0, Score: Fixed(u), Weight: b.Weight()}
 	if u > Zero {

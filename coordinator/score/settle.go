@@ -166,7 +166,7 @@ func (s Book) combineAll(p uint32, t record.Tally, voters []voter) uint64 {
 }
 
 // average adds score u to the moving average of member i.
-func (s Book) average(i, u uint32) {
+func (s Book) average(i record.Member, u uint32) {
 	b := s.Place(i)
 	if old := uint32(b.Score()); old != 0 {
 		u = (old*(standingParts-1) + u + standingParts/2) / standingParts
@@ -176,7 +176,7 @@ func (s Book) average(i, u uint32) {
 
 // penalize takes the penalty for a score of 0 or less from member i, and notes it in its part of
 // the tally.
-func (s Book) penalize(i uint32, tally record.Work) {
+func (s Book) penalize(i record.Member, tally record.Work) {
 	m := s.Place(i)
 	hi, lo := bits.Mul64(s.h().Emission()/uint64(s.SlotsMax()), uint64(s.h().Penalty()))
 	cost, _ := bits.Div64(hi, lo, 100)
@@ -266,7 +266,7 @@ func (s Book) emit(p uint32, t record.Tally, voters []voter) {
 
 	scored := make([]MemberScore, s.h().Count())
 	for i := range scored {
-		scored[i] = readTally(t.Work(uint32(i)), uint32(i))
+		scored[i] = readTally(t.Work(record.Member(i)), record.Member(i))
 	}
 	most := MostPaid(scored)
 	weights := make([]uint64, len(scored))
@@ -279,7 +279,7 @@ func (s Book) emit(p uint32, t record.Tally, voters []voter) {
 		if weights[i] == 0 {
 			continue
 		}
-		b, m := t.Work(uint32(i)), s.Place(uint32(i))
+		b, m := t.Work(record.Member(i)), s.Place(record.Member(i))
 		b.SetWeight(uint32(parts[i]))
 		b.SetAmount(reward)
 		m.SetUnvested(m.Unvested() + reward)

@@ -12,13 +12,13 @@ import (
 type Validator struct {
 	Seat    uint32
 	Key     key.Public
-	Payee   key.Public // the key that its claims and, when it retires, its stake are paid to
-	Stake   uint64     // tokens; with Trust the weight of its scores
-	Balance uint64     // tokens it was rewarded with and has not claimed
-	Earned  uint64     // tokens it was ever rewarded with
-	Trust   uint8      // 1 to 255
-	Since   uint32     // State.Window when it registered
-	SinceMs uint64     // when it registered, in the ledger's milliseconds
+	Payee   key.Public   // the key that its claims and, when it retires, its stake are paid to
+	Stake   uint64       // tokens; with Trust the weight of its scores
+	Balance uint64       // tokens it was rewarded with and has not claimed
+	Earned  uint64       // tokens it was ever rewarded with
+	Trust   uint8        // 1 to 255
+	Since   record.Round // State.Window when it registered
+	SinceMs uint64       // when it registered, in the ledger's milliseconds
 }
 
 // Bounds of a validator's trust.

@@ -135,7 +135,7 @@ func testTrace(t *testing.T, e engine.Engine, r Run) {
 	leaf, _ := traced.Last()
 	want := coordinator.Outcome(coordinator.Commitment{
 		Payload: merkle.BlobRoot(got.Payload), PayloadBytes: uint32(len(got.Payload)),
-		State: merkle.Root(e.Leaves(state)), Work: coordinator.WorkHash(who.Run, who.Round, who.Member, got.Gradient),
+		State: merkle.Root(e.Leaves(state)), Work: coordinator.WorkHash(who.Run, coordinator.Round(who.Round), coordinator.Member(who.Member), got.Gradient),
 	})
 	if leaf != want {
 		t.Errorf("the trace ends in %s, the step in %s", leaf, want)

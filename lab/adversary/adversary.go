@@ -65,8 +65,8 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	}
 	m := &member{
 		self: cfg.Key.Public(), signer: cfg.Key, o: o, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
-		seen: map[uint32]map[uint32]coordinator.Signed{}, held: map[wire.Hash]bool{}, pending: map[uint32]coordinator.Signed{},
-		instead: map[uint32]coordinator.Signed{}, secret: map[wire.Hash]bool{}, bucket: cfg.Bucket, loop: cfg.Loop,
+		seen: map[coordinator.Round]map[coordinator.Member]coordinator.Signed{}, held: map[wire.Hash]bool{}, pending: map[coordinator.Round]coordinator.Signed{},
+		instead: map[coordinator.Round]coordinator.Signed{}, secret: map[wire.Hash]bool{}, bucket: cfg.Bucket, loop: cfg.Loop,
 	}
 	h, err := k.make(m)
 	if err != nil {
@@ -136,12 +136,12 @@ type member struct {
 	state    coordinator.State
 	hasState bool
 	// seen holds the commitments of others by round and member, for the newest rounds.
-	seen map[uint32]map[uint32]coordinator.Signed
+	seen map[coordinator.Round]map[coordinator.Member]coordinator.Signed
 	// held holds the roots of fetched blobs.
 	held map[wire.Hash]bool
 	// pending holds the node's commitments that are held back, and instead those published in their
 	// place, by round.
-	pending, instead map[uint32]coordinator.Signed
+	pending, instead map[coordinator.Round]coordinator.Signed
 	// secret holds the roots of blobs that are withheld from peers.
 	secret map[wire.Hash]bool
 }
@@ -150,7 +150,7 @@ type member struct {
 const keepRounds = 8
 
 // index returns the member's index in the run.
-func (m *member) index() (uint32, bool) {
+func (m *member) index() (coordinator.Member, bool) {
 	if !m.hasState {
 		return 0, false
 	}
@@ -159,12 +159,12 @@ func (m *member) index() (uint32, bool) {
 
 // trainerOf returns the member that was given a share in one of the newest rounds, and that round,
 // or false.
-func (m *member) trainerOf(spans []batch.Span) (who, round uint32, ok bool) {
+func (m *member) trainerOf(spans []batch.Span) (who coordinator.Member, round coordinator.Round, ok bool) {
 	if !m.hasState {
 		return 0, 0, false
 	}
 	h := batch.Hash(spans)
-	for back := range uint32(4) {
+	for back := range coordinator.Round(4) {
 		r, found := m.state.At(m.state.Round() - back)
 		if !found || !r.Trains() {
 			continue
@@ -195,7 +195,7 @@ func (m *member) remember(author key.Public, s coordinator.Signed) {
 		return
 	}
 	if m.seen[c.Round] == nil {
-		m.seen[c.Round] = map[uint32]coordinator.Signed{}
+		m.seen[c.Round] = map[coordinator.Member]coordinator.Signed{}
 		for r := range m.seen {
 			if r+keepRounds < c.Round {
 				delete(m.seen, r)

@@ -79,7 +79,7 @@ func TestResultsAreWrongIfTheKindSaysSo(t *testing.T) {
 }
 
 // member is the place of a node in the run.
-func (w *world) member(i int) uint32 {
+func (w *world) member(i int) coordinator.Member {
 	at, ok := w.state().Find(worldKey(i).Public())
 	if !ok {
 		w.t.Fatalf("node %d is no member", i)
@@ -184,7 +184,7 @@ func TestWrongDataIsTheSameInAllRounds(t *testing.T) {
 func TestEquivocatorsSignTwice(t *testing.T) {
 	w := newWorld(t, "equivocate", 4)
 	w.finish("equivocate")
-	rounds := map[uint32]int{}
+	rounds := map[coordinator.Round]int{}
 	for _, h := range w.by(3) {
 		if !h.Verify(h.author) {
 			t.Errorf("%v: the signature is wrong", h)

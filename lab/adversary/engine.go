@@ -7,6 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/prng"
@@ -62,7 +63,7 @@ func (m *member) made(payload []byte, spans []batch.Span, step uint32, gradient 
 func (m *member) rumour() float32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	newest, loss := uint32(0), uint32(3000)
+	newest, loss := coordinator.Round(0), uint32(3000)
 	for round, of := range m.seen {
 		if round < newest {
 			continue

@@ -78,7 +78,7 @@ func (t *fabricated) Root() wire.Hash { return bisect.Root(t.ops) }
 func (t *fabricated) Agrees() bool { return t.defends }
 
 // Move implements node.Player. It gives up when asked to open noise.
-func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error) {
+func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self coordinator.Member) (coordinator.Message, error) {
 	side, ok := sideOf(d, self)
 	switch {
 	case !ok:
@@ -106,7 +106,7 @@ func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self uint32)
 }
 
 // sideOf returns the side of a dispute that a member is on, if any.
-func sideOf(d coordinator.Dispute, self uint32) (side uint32, ok bool) {
+func sideOf(d coordinator.Dispute, self coordinator.Member) (side uint32, ok bool) {
 	switch self {
 	case d.Accused:
 		return coordinator.Accused, true

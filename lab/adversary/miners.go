@@ -187,7 +187,7 @@ const idleWindows = 4
 func (m *member) vanishingHooks(c *slice.Codec) hooks {
 	noise := m.noiseStep(c)
 	idle := func(step uint32) bool { return step/idleWindows%2 == 1 }
-	deleted := uint32(0)
+	deleted := coordinator.Round(0)
 	return hooks{
 		own: func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 			if idle(step) {
@@ -196,9 +196,9 @@ func (m *member) vanishingHooks(c *slice.Codec) hooks {
 			return m.honest.Step(ctx, params, state, spans, step)
 		},
 		see: func() []coordinator.Signed {
-			for back := uint32(3); back > 0; back-- {
+			for back := coordinator.Round(3); back > 0; back-- {
 				r, ok := m.state.At(m.state.Round() - back)
-				if !ok || !r.Final() || !r.Trains() || !idle(r.Step()) || r.Number() <= deleted {
+				if !ok || !r.Final() || !r.Trains() || !idle(uint32(r.Step())) || r.Number() <= deleted {
 					continue
 				}
 				deleted = r.Number()

@@ -95,7 +95,9 @@ func (m *member) coverUp(said coordinator.Message) (coordinator.Message, bool) {
 }
 
 // fellow reports whether a member belongs to the gang.
-func (m *member) fellow(i uint32) bool { return i < m.state.Count() && m.ours(m.state.Key(i)) }
+func (m *member) fellow(i coordinator.Member) bool {
+	return i < m.state.Count() && m.ours(m.state.Key(i))
+}
 
 // holdFellows claims to hold the results that were due from all fellows.
 func (m *member) holdFellows(report coordinator.Witness) coordinator.Witness {

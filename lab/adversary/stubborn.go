@@ -48,7 +48,7 @@ func (s *stubborn) Root() wire.Hash { return s.root }
 func (s *stubborn) Agrees() bool { return true }
 
 // Move implements node.Player.
-func (s *stubborn) Move(ctx context.Context, d coordinator.Dispute, self uint32) (coordinator.Message, error) {
+func (s *stubborn) Move(ctx context.Context, d coordinator.Dispute, self coordinator.Member) (coordinator.Message, error) {
 	switch {
 	case self != d.Accused || d.Unserved:
 		return nil, nil

@@ -42,7 +42,7 @@ type world struct {
 	order   []wire.Hash
 	own     []coordinator.Commitment // of the first node
 	steps   []taken                  // of the cheats
-	reports map[uint32][]coordinator.Report
+	reports map[coordinator.Round][]coordinator.Report
 }
 
 // taken is one step that a cheat took.
@@ -104,7 +104,7 @@ func (w words) Read(i uint64, dst []uint32) error {
 func newWorld(t *testing.T, kind string, steps uint32) *world {
 	t.Helper()
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	w := &world{t: t, clock: loop.NewVirtual(start), seen: map[wire.Hash]heard{}, reports: map[uint32][]coordinator.Report{}}
+	w := &world{t: t, clock: loop.NewVirtual(start), seen: map[wire.Hash]heard{}, reports: map[coordinator.Round][]coordinator.Report{}}
 	s := spec.Default()
 	s.Trust = spec.Trust{} // the chain has no referees
 	s.Name, s.Steps = worldRun, steps

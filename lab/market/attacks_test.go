@@ -167,7 +167,7 @@ func TestOthersObjectsUnderOnesOwnName(t *testing.T) {
 	victims, stolen := map[what][]byte{}, 0
 	m.Buckets.Break(Place(0), bucketmem.Faults{Serve: func(path string, object []byte) []byte {
 		if n, err := bucket.ParseName(path); err == nil && object != nil {
-			victims[what{n.Window, n.Kind}] = bytes.Clone(object)
+			victims[what{uint32(n.Window), n.Kind}] = bytes.Clone(object)
 		}
 		return object
 	}})
@@ -176,7 +176,7 @@ func TestOthersObjectsUnderOnesOwnName(t *testing.T) {
 		if err != nil || object == nil {
 			return object
 		}
-		other := victims[what{n.Window, n.Kind}]
+		other := victims[what{uint32(n.Window), n.Kind}]
 		if other != nil {
 			stolen++
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/audit"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/lab/market"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/report"
@@ -52,14 +53,14 @@ func TestScoresAreExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for member, want := range map[uint32][]string{
+	for member, want := range map[coordinator.Member][]string{
 		good:  {"right", "fair", "weighted median", "Its weight is its score times its sequences", "20 % is the validators'"},
 		cheat: {"wrong", "wrong-work", "-1.000", "A score of 0 or less is paid nothing"},
 	} {
 		if got, err := audit.FindMember(s, s.Key(member).String()[:12]); err != nil || got != member {
 			t.Fatalf("member %d is found as %d, %v", member, got, err)
 		}
-		e := period.Explain(s, member)
+		e := period.Explain(s, uint32(member))
 		if e.Seen, err = participant.ReadScoreLog(dir, s.Key(member), e.First, e.Last); err != nil {
 			t.Fatal(err)
 		}

@@ -204,7 +204,7 @@ func (m *Market) found() (err error) {
 	n := uint32(len(cfg.Miners))
 	run := coordinator.Config{
 		Name: runName, MinMembers: 1, StartMembers: n, Witnesses: uint16(min(n, 8)), WaitingMs: 1000, WarmupMs: 30_000, RoundTrainMs: 6000, RoundWitnessMs: 1000,
-		CooldownMs: 1000, EpochMs: epochMs, TotalSteps: cfg.Steps, BatchStart: n * cfg.Share, BatchEnd: n * cfg.Share, SequenceTokens: sequence, MissedMax: 3,
+		CooldownMs: 1000, EpochMs: epochMs, TotalSteps: coordinator.Step(cfg.Steps), BatchStart: n * cfg.Share, BatchEnd: n * cfg.Share, SequenceTokens: sequence, MissedMax: 3,
 		Overlap: 1, Exchange: coordinator.Buckets, WindowBlocks: 25, Validators: uint16(len(cfg.Validators)), ScoreWindows: cfg.Period,
 		Emission: Emission, ValidatorPercent: ValidatorPercent, Penalty: 100, Sharing: cfg.Sharing,
 		ModelHash: merkle.Root(m.engine.Leaves(cpu.Floats(m.initial))), SpecHash: host.SpecHash(m.text), Owner: owner.Public(),

@@ -8,7 +8,7 @@ import (
 
 // paced runs five miners that are alike and one that is not, and returns what came of all, and of
 // each for every sequence of its accepted results.
-func paced(t *testing.T, last Miner, sharing coordinator.Sharing) (r Result, members []coordinator.Member, each []float64) {
+func paced(t *testing.T, last Miner, sharing coordinator.Sharing) (r Result, members []coordinator.MemberState, each []float64) {
 	t.Helper()
 	m := begin(t, Config{Miners: append(honest(5), last), Validators: []Judge{{Sample: 6}, {Sample: 6}}, Steps: 32, Sharing: sharing})
 	r = finish(t, m)
@@ -56,7 +56,7 @@ func TestASlowMinerIsGivenWhatItManages(t *testing.T) {
 	}
 }
 
-func total(members []coordinator.Member) (sum uint64) {
+func total(members []coordinator.MemberState) (sum uint64) {
 	for _, v := range members {
 		sum += v.Points
 	}

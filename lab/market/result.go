@@ -83,7 +83,7 @@ func tail(list []string) []string { return list[max(0, len(list)-5):] }
 
 func (m *Market) result() (Result, error) {
 	s := m.State()
-	r := Result{Validators: s.Validators(), Periods: m.periods, Windows: s.Round(), Dense: m.dense(), Reveal: uint64(m.codec.RevealLen())}
+	r := Result{Validators: s.Validators(), Periods: m.periods, Windows: uint32(s.Round()), Dense: m.dense(), Reveal: uint64(m.codec.RevealLen())}
 	var all uint64
 	var bytes uint64
 	for i, who := range m.cfg.Miners {
@@ -92,7 +92,7 @@ func (m *Market) result() (Result, error) {
 			return r, fmt.Errorf("market: miner %d is no member", i)
 		}
 		member := s.Member(at)
-		e := Earner{Kind: who.Kind, Percent: who.Percent, Accepted: member.Results, Reward: member.Earned, Evidence: m.mean(at)}
+		e := Earner{Kind: who.Kind, Percent: who.Percent, Accepted: member.Results, Reward: member.Earned, Evidence: m.mean(uint32(at))}
 		for _, last := range r.Periods[max(0, len(r.Periods)-1):] {
 			for _, score := range last.Members {
 				if score.Member == at {
@@ -137,7 +137,7 @@ func (m *Market) mean(member uint32) Mean {
 	}
 	n := 0.0
 	for _, s := range m.validators[0].scored {
-		if s.Member != member || s.Window <= m.cfg.Steps/4 {
+		if s.Member != coordinator.Member(member) || s.Window <= coordinator.Round(m.cfg.Steps/4) {
 			continue
 		}
 		mean.Count++

@@ -228,7 +228,7 @@ func newRun(random *prng.Source, name string, owner key.Public) host.CreateRun {
 		Limits: coordinator.Limits{Members: uint32(n(2, 4, 8)), Witnesses: 4},
 		Config: coordinator.Config{
 			Name: name, MinMembers: 1, StartMembers: 1, WarmupMs: 1000, RoundTrainMs: 1000, RoundWitnessMs: 1000, CooldownMs: 1000,
-			EpochMs: n(2000, 60_000), TotalSteps: uint32(n(2, 20)), BatchStart: 8, BatchEnd: 8, SequenceTokens: 16,
+			EpochMs: n(2000, 60_000), TotalSteps: coordinator.Step(n(2, 20)), BatchStart: 8, BatchEnd: 8, SequenceTokens: 16,
 			MissedMax: uint8(n(0, 3)), Overlap: uint8(n(0, 1)), Stake: n(0, 1000), UnbondMs: n(0, 5000, 24*3600*1000), Rate: n(0, 1, 7, 1000),
 			RegisterCost: n(0, 300),
 			ModelHash:    wire.Sum("entrain/lab/money/model"), SpecHash: host.SpecHash(spec), Owner: owner,

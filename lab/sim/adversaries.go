@@ -102,14 +102,14 @@ func (n *network) clientOf(k key.Public) int {
 
 // Conviction is a client's conviction.
 type Conviction struct {
-	Client  int    `json:"client"`
-	Kind    string `json:"kind"` // "" if it is honest
-	Offence string `json:"offence"`
-	Lesser  bool   `json:"lesser,omitempty"` // costs a fee, and the client may come back
-	Round   uint32 `json:"round"`            // round of the offence
-	At      uint32 `json:"at"`               // round of the conviction
-	Slashed uint64 `json:"slashed"`
-	Results uint32 `json:"results"` // results accepted before
+	Client  int               `json:"client"`
+	Kind    string            `json:"kind"` // "" if it is honest
+	Offence string            `json:"offence"`
+	Lesser  bool              `json:"lesser,omitempty"` // costs a fee, and the client may come back
+	Round   coordinator.Round `json:"round"`            // round of the offence
+	At      coordinator.Round `json:"at"`               // round of the conviction
+	Slashed uint64            `json:"slashed"`
+	Results uint32            `json:"results"` // results accepted before
 }
 
 // trust is what the simulation knows of verification: what was decided, and with which
@@ -119,10 +119,10 @@ type trust struct {
 	// exposures holds the exposure of each adversary whose results are wrong, by client, and rounds
 	// their rounds.
 	exposures map[int]*Exposure
-	rounds    map[int][]uint32
-	drawn     map[uint32]bool // rounds whose checks were drawn
+	rounds    map[int][]coordinator.Round
+	drawn     map[coordinator.Round]bool // rounds whose checks were drawn
 	// disputed is the first round in which each client was accused.
-	disputed map[int]uint32
+	disputed map[int]coordinator.Round
 	ejected  map[int]bool
 	before   coordinator.State // the state before the last block
 	first    bool
@@ -135,8 +135,8 @@ func (n *network) inspectTrust(s coordinator.State) {
 		return
 	}
 	if t.exposures == nil {
-		t.exposures, t.rounds, t.drawn = map[int]*Exposure{}, map[int][]uint32{}, map[uint32]bool{}
-		t.disputed, t.ejected = map[int]uint32{}, map[int]bool{}
+		t.exposures, t.rounds, t.drawn = map[int]*Exposure{}, map[int][]coordinator.Round{}, map[coordinator.Round]bool{}
+		t.disputed, t.ejected = map[int]coordinator.Round{}, map[int]bool{}
 	}
 	n.expose(s)
 	for _, d := range s.Disputes() {
@@ -215,13 +215,13 @@ func (n *network) expose(s coordinator.State) {
 }
 
 // harmless reports whether a kind does nothing wrong in a round: a stale rider works once.
-func (n *network) harmless(k adversary.Kind, about coordinator.Round) bool {
+func (n *network) harmless(k adversary.Kind, about coordinator.RoundState) bool {
 	return k.Name == "free-rider-stale" && about.Step() == 1
 }
 
 // chances returns the probabilities with which the results of a round are checked, as in the
 // coordinator's draw, which uses integers. Doubts are those before the block.
-func chances(before, s coordinator.State, about coordinator.Round) []float64 {
+func chances(before, s coordinator.State, about coordinator.RoundState) []float64 {
 	out := make([]float64, s.Count())
 	weight := make([]float64, s.Count())
 	budget, sum := 0.0, 0.0
@@ -252,7 +252,7 @@ func chances(before, s coordinator.State, about coordinator.Round) []float64 {
 
 // able returns the part of the other members whose verification finds a wrong result of member i.
 // Lazy members and fellows of a gang do not look, and bad hardware cannot tell.
-func (n *network) able(s coordinator.State, i uint32) float64 {
+func (n *network) able(s coordinator.State, i coordinator.Member) float64 {
 	others, able := 0.0, 0.0
 	kind := n.cfg.kind(n.clientOf(s.Key(i)))
 	for k := range s.Count() {

@@ -11,9 +11,9 @@ type invariants struct {
 	height uint64
 	// params holds the hash of the parameters at the start of each round, from the first
 	// participant that computed it.
-	params map[uint32]wire.Hash
+	params map[coordinator.Round]wire.Hash
 	// settled holds the rounds whose accepted sets were inspected, paid those whose parameters were.
-	settled, paid map[uint32]bool
+	settled, paid map[coordinator.Round]bool
 	// accepted holds the accepted sequences as disjoint spans, in order.
 	accepted []batch.Span
 	points   uint64 // sequences of accepted results in rounds with agreed parameters
@@ -24,7 +24,7 @@ type invariants struct {
 func (n *network) inspect() {
 	c := &n.check
 	if c.params == nil {
-		c.params, c.settled, c.paid = map[uint32]wire.Hash{}, map[uint32]bool{}, map[uint32]bool{}
+		c.params, c.settled, c.paid = map[coordinator.Round]wire.Hash{}, map[coordinator.Round]bool{}, map[coordinator.Round]bool{}
 	}
 	v, ok := n.chain.Host().View(runName)
 	if !ok {
@@ -88,7 +88,7 @@ func (n *network) inspectState(s coordinator.State) {
 			if first, seen := c.params[number]; seen && first != agreed && s.Rollbacks() == c.rollback {
 				n.fail("round %d: agreed on %s, computed was %s", number, agreed, first)
 			}
-			r.Shares(func(i uint32, spans []batch.Span) {
+			r.Shares(func(i coordinator.Member, spans []batch.Span) {
 				if r.Accepted(i) {
 					c.points += uint64(batch.Total(spans))
 				}
@@ -98,7 +98,7 @@ func (n *network) inspectState(s coordinator.State) {
 			continue
 		}
 		c.settled[number] = true
-		r.Shares(func(i uint32, spans []batch.Span) {
+		r.Shares(func(i coordinator.Member, spans []batch.Span) {
 			if !r.Accepted(i) {
 				return
 			}

@@ -31,8 +31,9 @@ type participant struct {
 	cut    bool
 
 	// The last observation of inspectParams.
-	seenRound, seenRollback uint32
-	seenHash                wire.Hash
+	seenRound    coordinator.Round
+	seenRollback uint32
+	seenHash     wire.Hash
 }
 
 // begin starts the node.

@@ -101,17 +101,17 @@ func (e Event) MarshalJSON() ([]byte, error) {
 
 // Report is the result of a run.
 type Report struct {
-	Rounds    uint32        `json:"rounds"`
-	Steps     uint32        `json:"steps"`
-	Epochs    uint32        `json:"epochs"`
-	Rollbacks uint32        `json:"rollbacks"`
-	Crashes   int           `json:"crashes"`
-	Heals     int           `json:"heals"`
-	Virtual   time.Duration `json:"virtual_ns"`
-	Params    wire.Hash     `json:"params"` // last agreed hash
-	Log       wire.Hash     `json:"log"`    // of all events in order
-	LossFirst float32       `json:"loss_first"`
-	LossLast  float32       `json:"loss_last"`
+	Rounds    uint32            `json:"rounds"`
+	Steps     uint32            `json:"steps"`
+	Epochs    coordinator.Epoch `json:"epochs"`
+	Rollbacks uint32            `json:"rollbacks"`
+	Crashes   int               `json:"crashes"`
+	Heals     int               `json:"heals"`
+	Virtual   time.Duration     `json:"virtual_ns"`
+	Params    wire.Hash         `json:"params"` // last agreed hash
+	Log       wire.Hash         `json:"log"`    // of all events in order
+	LossFirst float32           `json:"loss_first"`
+	LossLast  float32           `json:"loss_last"`
 	// loss of the final parameters on held-out text
 	HeldOut float32 `json:"heldout"`
 	Points  uint64  `json:"points"` // of all members
@@ -461,7 +461,7 @@ func (n *network) holders() int {
 
 func (n *network) finish() {
 	s := n.state()
-	n.report.Rounds, n.report.Steps, n.report.Epochs, n.report.Rollbacks = s.Round(), s.Step(), s.Epoch(), s.Rollbacks()
+	n.report.Rounds, n.report.Steps, n.report.Epochs, n.report.Rollbacks = uint32(s.Round()), uint32(s.Step()), s.Epoch(), s.Rollbacks()
 	n.report.Params, _ = s.Params()
 	n.report.Points = s.PointsTotal()
 	n.report.Virtual = n.clock.Now().Sub(n.start)

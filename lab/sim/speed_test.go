@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 )
 
@@ -23,7 +24,7 @@ func TestStragglersComeToBeGivenLess(t *testing.T) {
 		switch {
 		case ev.Step <= 10:
 			first = max(first, took)
-		case ev.Step > cfg.Steps-10:
+		case ev.Step > coordinator.Step(cfg.Steps)-10:
 			last = max(last, took)
 		}
 	}

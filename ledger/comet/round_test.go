@@ -46,7 +46,7 @@ func TestAWatcherFollowsARoundOfALargeRun(t *testing.T) {
 	for i := range s.Count() {
 		if r.Expected(i) {
 			held = coordinator.SetHeld(held, i)
-			ids = append(ids, wire.Sum("entrain/test/commitment", wire.AppendU32(nil, i)))
+			ids = append(ids, wire.Sum("entrain/test/commitment", wire.AppendU32(nil, uint32(i))))
 		}
 	}
 	reports, report, largest := 0, 0, 0

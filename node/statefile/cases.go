@@ -50,7 +50,7 @@ func (s *Store) casePath(c client.Share) string {
 
 // appendCase appends what identifies a case.
 func appendCase(dst []byte, c node.SavedCase) []byte {
-	dst = wire.AppendU32(wire.AppendU32(wire.AppendU32(dst, c.Round), c.Member), c.Step)
+	dst = wire.AppendU32(wire.AppendU32(wire.AppendU32(dst, uint32(c.Round)), uint32(c.Member)), uint32(c.Step))
 	dst = wire.AppendBool(dst, c.State == nil)
 	dst = coordinator.Signed{Commitment: c.Commitment, Signature: c.Signature}.Append(dst)
 	return batch.Append(dst, c.Spans)
@@ -59,7 +59,7 @@ func appendCase(dst []byte, c node.SavedCase) []byte {
 // parseCase is the inverse of appendCase; fresh says that State is to be nil.
 func parseCase(b []byte) (c node.SavedCase, fresh bool, err error) {
 	r := wire.NewReader(b)
-	c.Round, c.Member, c.Step = r.U32(), r.U32(), r.U32()
+	c.Round, c.Member, c.Step = coordinator.Round(r.U32()), coordinator.Member(r.U32()), coordinator.Step(r.U32())
 	fresh = r.Bool()
 	signed := coordinator.ReadSigned(&r)
 	c.Commitment, c.Signature = signed.Commitment, signed.Signature
@@ -86,7 +86,7 @@ func (s *Store) SaveCase(c node.SavedCase) error {
 			return err
 		}
 		return checkpoint.WriteState(w, checkpoint.State{
-			Run: c.Commitment.Run, Epoch: c.Commitment.Epoch, Round: c.Round, Step: c.Step, Params: c.Params, Optimizer: state,
+			Run: c.Commitment.Run, Epoch: uint32(c.Commitment.Epoch), Round: uint32(c.Round), Step: uint32(c.Step), Params: c.Params, Optimizer: state,
 		})
 	})
 }
@@ -159,7 +159,7 @@ func readCase(r io.Reader, paramsLen, optimizerLen int) (node.SavedCase, error) 
 	if err != nil {
 		return node.SavedCase{}, err
 	}
-	if st.Run != c.Commitment.Run || st.Round != c.Round {
+	if st.Run != c.Commitment.Run || coordinator.Round(st.Round) != c.Round {
 		return node.SavedCase{}, errCase
 	}
 	c.Params = st.Params

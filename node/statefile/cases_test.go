@@ -15,8 +15,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-func sampleCase(round uint32) node.SavedCase {
-	s := sample(round)
+func sampleCase(round coordinator.Round) node.SavedCase {
+	s := sample(coordinator.Step(round))
 	c := node.SavedCase{Params: s.Params, State: s.Optimizer}
 	c.Share, c.Step = client.Share{Round: round, Member: 4}, 3
 	c.Spans = []batch.Span{{Start: 1 << 40, Count: 3}, {Start: 7, Count: 1}}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -89,7 +90,7 @@ func (s *Store) Load() (saved node.Saved, ok bool, err error) {
 	if err != nil {
 		return node.Saved{}, false, fmt.Errorf("state file %q: %w", s.path, err)
 	}
-	return node.Saved{Run: st.Run, Epoch: st.Epoch, Round: st.Round, Step: st.Step, Params: st.Params, Optimizer: st.Optimizer}, true, nil
+	return node.Saved{Run: st.Run, Epoch: coordinator.Epoch(st.Epoch), Round: coordinator.Round(st.Round), Step: coordinator.Step(st.Step), Params: st.Params, Optimizer: st.Optimizer}, true, nil
 }
 
 // Save replaces the state. After an error the file is as before.
@@ -103,7 +104,7 @@ func (s *Store) Save(saved node.Saved) error {
 	}
 	return atomicfile.Write(s.path, 0o600, func(w io.Writer) error {
 		return checkpoint.WriteState(w, checkpoint.State{
-			Run: saved.Run, Epoch: saved.Epoch, Round: saved.Round, Step: saved.Step, Params: saved.Params, Optimizer: saved.Optimizer,
+			Run: saved.Run, Epoch: uint32(saved.Epoch), Round: uint32(saved.Round), Step: uint32(saved.Step), Params: saved.Params, Optimizer: saved.Optimizer,
 		})
 	})
 }
@@ -117,12 +118,12 @@ const sealedBytesMax = 1 << 36
 
 // SaveSealed replaces the update, and returns when it is on the disk: the round, and then its
 // bytes.
-func (s *Store) SaveSealed(round uint32, update []byte) error {
+func (s *Store) SaveSealed(round coordinator.Round, update []byte) error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("file of the last update: %w", err)
 	}
 	return atomicfile.Write(s.path+sealedSuffix, 0o600, func(w io.Writer) error {
-		if _, err := w.Write(wire.AppendU32(nil, round)); err != nil {
+		if _, err := w.Write(wire.AppendU32(nil, uint32(round))); err != nil {
 			return err
 		}
 		_, err := w.Write(update)
@@ -132,7 +133,7 @@ func (s *Store) SaveSealed(round uint32, update []byte) error {
 
 // LoadSealed returns the last update, nil if there was none. The caller, which knows its root,
 // checks that it is whole.
-func (s *Store) LoadSealed() (round uint32, update []byte, err error) {
+func (s *Store) LoadSealed() (round coordinator.Round, update []byte, err error) {
 	f, err := os.Open(s.path + sealedSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil, nil
@@ -146,7 +147,7 @@ func (s *Store) LoadSealed() (round uint32, update []byte, err error) {
 		return 0, nil, fmt.Errorf("file of the last update %q: %w", f.Name(), err)
 	}
 	r := wire.NewReader(b)
-	if round = r.U32(); r.Err() != wire.OK {
+	if round = coordinator.Round(r.U32()); r.Err() != wire.OK {
 		return 0, nil, fmt.Errorf("file of the last update %q: it ends in its head", f.Name())
 	}
 	return round, r.Rest(), nil

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/wire"
 )
 
-func sample(step uint32) node.Saved {
-	s := node.Saved{Run: wire.Sum("test"), Epoch: 2, Round: step + 3, Step: step, Params: make([]float32, 1000), Optimizer: make([]float32, 1500)}
+func sample(step coordinator.Step) node.Saved {
+	s := node.Saved{Run: wire.Sum("test"), Epoch: 2, Round: coordinator.Round(step) + 3, Step: step, Params: make([]float32, 1000), Optimizer: make([]float32, 1500)}
 	for i := range s.Params {
 		s.Params[i] = float32(i) + float32(step)/8
 	}
@@ -34,7 +35,7 @@ func TestStateComesBackAsItWasSavedLast(t *testing.T) {
 	if _, ok, err := store.Load(); ok || err != nil {
 		t.Fatalf("before the first save: ok %v, %v", ok, err)
 	}
-	for step := range uint32(3) {
+	for step := range coordinator.Step(3) {
 		if err := store.Save(sample(step)); err != nil {
 			t.Fatal(err)
 		}

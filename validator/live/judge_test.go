@@ -58,7 +58,7 @@ func TestCopiesOfTheSameWindow(t *testing.T) {
 		Run: run, Round: window, Member: victim, Payload: codec.Root(made.Payload), Work: coordinator.WorkHash(run, window, victim, made.Gradient),
 	}
 	j := live.Judge{Run: run, Engine: engine, Slicer: cpu.NewSlicer(codec), Tensors: len(model.Layout().Tensors())}
-	judge := func(member uint32, work wire.Hash, inexact bool) (float64, score.Verdict, score.Evidence) {
+	judge := func(member coordinator.Member, work wire.Hash, inexact bool) (float64, score.Verdict, score.Evidence) {
 		t.Helper()
 		c := honest
 		c.Member, c.Work = member, work

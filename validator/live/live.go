@@ -45,7 +45,7 @@ type Config struct {
 	// buckets. held returns those of the start of round from, or nil if none are held. done is
 	// called on the loop, once, unless ctx ends before. Functions that return values are called off
 	// the loop. The result is checked against the hash.
-	Model func(ctx context.Context, s coordinator.State, from uint32, held func() []float32, round uint32, params wire.Hash, done func(values func() []float32, err error))
+	Model func(ctx context.Context, s coordinator.State, from coordinator.Round, held func() []float32, round coordinator.Round, params wire.Hash, done func(values func() []float32, err error))
 	// Peers, if not nil, receives the announced addresses.
 	Peers func([]host.Peer)
 	// Initial returns the run's initial parameters, or nil if this machine does not have them. It
@@ -71,7 +71,7 @@ type Config struct {
 // Event is an event for people and logs. Fields that do not apply to its kind are zero.
 type Event struct {
 	Kind    string // state, evaluated, scored, ballot, applied, healed, sent, note
-	Round   uint32
+	Round   coordinator.Round
 	Scored  *validator.Scored
 	Ballot  *validator.Balloted
 	Seconds float64   // duration of an evaluation
@@ -102,7 +102,10 @@ type Validator struct {
 }
 
 // place is a member's place in a window.
-type place struct{ window, member uint32 }
+type place struct {
+	window coordinator.Round
+	member coordinator.Member
+}
 
 // secretDomain is the domain of the signature, which nobody else can make, that determines the
 // validator's choices.

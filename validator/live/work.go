@@ -169,7 +169,7 @@ func (j Judge) Evidence(ctx context.Context, a validator.Evaluate, params engine
 func (j Judge) losses(ctx context.Context, a validator.Evaluate, params engine.Vector, r Result) (*score.Losses, error) {
 	after := j.Engine.NewVector(params.Len())
 	j.Engine.Copy(after, params)
-	if err := j.Engine.Apply(after, [][]byte{r.Reveal}, a.Step); err != nil {
+	if err := j.Engine.Apply(after, [][]byte{r.Reveal}, uint32(a.Step)); err != nil {
 		return nil, err
 	}
 	var l score.Losses
@@ -205,7 +205,7 @@ func (v *Validator) apply(a validator.Apply) {
 			err = errors.New("reveals are missing")
 			return
 		}
-		if err = v.cfg.Engine.Apply(params, reveals, a.Step); err == nil {
+		if err = v.cfg.Engine.Apply(params, reveals, uint32(a.Step)); err == nil {
 			root = merkle.Root(v.cfg.Engine.Leaves(params))
 		}
 	}, func() {

@@ -16,6 +16,9 @@ func (s schema) records() string {
 	var b strings.Builder
 	b.WriteString(notice + "package record\n\nimport (\n\"encoding/binary\"\n\n" +
 		"\"github.com/entrain-network/entrain/key\"\n\"github.com/entrain-network/entrain/wire\"\n)\n")
+	for _, n := range s.numbers {
+		fmt.Fprintf(&b, "\n// %s is %s.\ntype %s %s\n", n.name, n.doc, n.name, goTypes[n.typ])
+	}
 	for _, r := range s.parts {
 		fmt.Fprintf(&b, "\n// %s is %s.\ntype %s []byte\n\n", r.name, r.doc, r.name)
 		fmt.Fprintf(&b, "// %sBytes is the length of a %s.\nconst %sBytes = %d\n", r.name, r.name, r.name, r.bytes)
@@ -55,6 +58,10 @@ func (s schema) accessors(b *strings.Builder, r record, f field) {
 	default:
 		goType, get = f.typ, fmt.Sprintf("%s(b[%s:][:%d])", f.typ, at, n)
 	}
+	if s.isNumber(f.goType) {
+		put = strings.Replace(put, ", v)", ", "+goType+"(v))", 1)
+		goType, get = f.goType, f.goType+"("+get+")"
+	}
 	b.WriteString("// " + f.name + ": " + f.doc + ".\n")
 	fmt.Fprintf(b, "func (b %s) %s(%s) %s { return %s }\n", r.name, f.name, arg, goType, get)
 	if view {
@@ -92,9 +99,10 @@ func (s schema) wellFormed(b *strings.Builder, r record) {
 // configuration returns the code of the coordinator's Config.
 func (s schema) configuration() string {
 	var b strings.Builder
-	b.WriteString(notice + "package coordinator\n\nimport (\n\"github.com/entrain-network/entrain/key\"\n" +
+	b.WriteString(notice + "package coordinator\n\nimport (\n\"github.com/entrain-network/entrain/coordinator/internal/record\"\n" +
+		"\"github.com/entrain-network/entrain/key\"\n" +
 		"\"github.com/entrain-network/entrain/wire\"\n)\n\n" +
-		"// Config is what a run's owner decides when it is created. Durations are in milliseconds of the\n" +
+		s.aliases() + "// Config is what a run's owner decides when it is created. Durations are in milliseconds of the\n" +
 		"// ledger's time.\ntype Config struct {\n")
 	var appends, reads, uppers, puts, gets, checks strings.Builder
 	for _, c := range s.config {
@@ -108,7 +116,7 @@ func (s schema) configuration() string {
 		b.WriteString(wrap(sentence(c.doc), "// ") + c.name + " " + goType + "\n")
 		c.encode(s, &appends, &reads, &uppers)
 		put, get := "c."+c.name, "h."+c.name+"()"
-		if c.goType != "" {
+		if c.goType != "" && !s.isNumber(c.goType) {
 			put, get = goTypes[c.typ]+"("+put+")", c.goType+"("+get+")"
 		}
 		fmt.Fprintf(&puts, "h.Set%s(%s)\n", c.name, put)
@@ -123,6 +131,15 @@ func (s schema) configuration() string {
 		"func (s State) putConfig(c Config) {\nh := s.h()\n" + puts.String() + "}\n\n" +
 		"// Config returns the run's configuration.\nfunc (s State) Config() Config {\nh := s.h()\nreturn Config{\n" + gets.String() + "}\n}\n\n" +
 		"// ranges checks each field by itself.\nfunc (f *faults) ranges(c Config) {\n" + checks.String() + "}\n")
+	return b.String()
+}
+
+// aliases returns the names of the numbers in the coordinator.
+func (s schema) aliases() string {
+	var b strings.Builder
+	for _, n := range s.numbers {
+		b.WriteString(wrap(n.name+" is "+n.doc+".", "// ") + "type " + n.name + " = record." + n.name + "\n\n")
+	}
 	return b.String()
 }
 

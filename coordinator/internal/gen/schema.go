@@ -10,12 +10,16 @@ import (
 
 // schema is what schema.txt says.
 type schema struct {
+	numbers  []number
 	bounds   map[string]string // how errors write a constant
 	config   []setting
 	parts    []record
 	messages []message
 	errors   []refusal
 }
+
+// number is a Go type for numbers of one thing.
+type number struct{ name, typ, doc string }
 
 // message is a kind of message.
 type message struct {
@@ -35,7 +39,6 @@ type refusal struct {
 // setting is a field of the configuration.
 type setting struct {
 	field
-	goType      string // the type in Config, where it is not that of the field
 	least, most string
 	upper       string // the field whose byte of the encoding it shares
 	group       bool   // a blank line comes before it
@@ -50,8 +53,9 @@ type record struct {
 
 // field is a part of a record.
 type field struct {
-	at, n     int // n elements; 0 = one, not an array
-	typ, name string
+	at, n     int    // n elements; 0 = one, not an array
+	typ, name string // typ is the type of the bytes
+	goType    string // the type in Go, where it is not that of the bytes
 	doc       string
 }
 
@@ -70,6 +74,8 @@ func parse(text string) (schema, error) {
 		}
 		var err error
 		switch {
+		case words[0] == "number" && len(words) > 3:
+			s.numbers = append(s.numbers, number{words[1], words[2], strings.Join(words[3:], " ")})
 		case words[0] == "bound":
 			s.bounds[words[1]] = strings.Join(words[2:], " ")
 		case words[0] == "config":
@@ -120,7 +126,7 @@ func (s *schema) addSetting(words []string, group bool) error {
 	}
 	at, err := strconv.Atoi(words[2])
 	typ, goType, _ := strings.Cut(words[1], ":")
-	c := setting{goType: goType, group: group && len(s.config) > 0}
+	c := setting{group: group && len(s.config) > 0}
 	var ok bool
 	if c.least, c.most, ok = strings.Cut(words[3], ".."); !ok {
 		return fmt.Errorf("range %q is not least..most", words[3])
@@ -129,7 +135,7 @@ func (s *schema) addSetting(words []string, group bool) error {
 	if of, ok := strings.CutPrefix(doc[0], "upper="); ok {
 		c.upper, doc = of, doc[1:]
 	}
-	c.field = field{at: at, typ: typ, name: words[0], doc: strings.Join(doc, " ")}
+	c.field = field{at: at, typ: typ, goType: goType, name: words[0], doc: strings.Join(doc, " ")}
 	s.config = append(s.config, c)
 	return err
 }
@@ -144,7 +150,7 @@ func (s *schema) addField(words []string) error {
 	}
 	f := field{at: at, name: words[2], doc: strings.Join(words[3:], " ")}
 	typ, count, array := strings.Cut(words[1], "*")
-	f.typ = typ
+	f.typ, f.goType, _ = strings.Cut(typ, ":")
 	if array {
 		f.n, err = strconv.Atoi(count)
 	}
@@ -186,6 +192,11 @@ func (s *schema) addError(words []string) error {
 	}
 	s.errors = append(s.errors, refusal{number, words[2], strings.Join(words[3:], " ")})
 	return err
+}
+
+// isNumber reports whether a Go type is one of the schema's numbers.
+func (s schema) isNumber(goType string) bool {
+	return slices.ContainsFunc(s.numbers, func(n number) bool { return n.name == goType })
 }
 
 // size returns the length of one element of a type.

@@ -70,7 +70,7 @@ func LayoutOf(members, witnesses, validators uint32, buckets, speeds bool) Layou
 	a.Slot = up(end, PageBytes)
 
 	a.Table = HeaderBytes
-	a.Redo = up(a.Table+MemberBytes*members, PageBytes)
+	a.Redo = up(a.Table+PlaceBytes*members, PageBytes)
 	a.Ring = a.Redo + up(RedoMax*SpanBytes, PageBytes)
 	a.Checks = a.Ring + RingRounds*a.Slot
 	a.ChecksMax = max(ChecksMin, members/4)
@@ -124,16 +124,16 @@ func (b Buffer) part(at, n uint32) []byte { return b.B[at : at+n : at+n] }
 func (b Buffer) Header() Header { return Header(b.B[:HeaderBytes]) }
 
 // Place returns place i of the table of members, in use or not.
-func (b Buffer) Place(i uint32) Member { return b.part(b.Table+MemberBytes*i, MemberBytes) }
+func (b Buffer) Place(i Member) Place { return b.part(b.Table+PlaceBytes*uint32(i), PlaceBytes) }
 
 // Find returns the place of the member with this key, whatever its status.
-func (b Buffer) Find(pub key.Public) (uint32, bool) {
+func (b Buffer) Find(pub key.Public) (Member, bool) {
 	at := b.Table
 	for i := range b.Header().Count() {
 		if b.B[at] == pub[0] && key.Public(b.B[at:]) == pub {
 			return i, true
 		}
-		at += MemberBytes
+		at += PlaceBytes
 	}
 	return 0, false
 }
@@ -142,7 +142,9 @@ func (b Buffer) Find(pub key.Public) (uint32, bool) {
 func (b Buffer) Queued(n uint32) Span { return b.part(b.Redo+SpanBytes*n, SpanBytes) }
 
 // RoundSlot returns the slot for the round of that number.
-func (b Buffer) RoundSlot(number uint32) Slot { return b.part(b.Ring+number%RingRounds*b.Slot, b.Slot) }
+func (b Buffer) RoundSlot(number Round) Slot {
+	return b.part(b.Ring+uint32(number)%RingRounds*b.Slot, b.Slot)
+}
 
 // The parts of a slot: the elected witness, the report and the filter of seat p, and the commitment
 // and the share of member i.
@@ -153,10 +155,12 @@ func (a Layout) Elect(r Slot, p uint32) Elected {
 func (a Layout) Report(r Slot, p uint32) Report {
 	return Report(r[a.Reports+ReportBytes*p:][:ReportBytes])
 }
-func (a Layout) Commit(r Slot, i uint32) Commit {
-	return Commit(r[a.Commits+CommitBytes*i:][:CommitBytes])
+func (a Layout) Commit(r Slot, i Member) Commit {
+	return Commit(r[a.Commits+CommitBytes*uint32(i):][:CommitBytes])
 }
-func (a Layout) Share(r Slot, i uint32) Share { return Share(r[a.Shares+ShareBytes*i:][:ShareBytes]) }
+func (a Layout) Share(r Slot, i Member) Share {
+	return Share(r[a.Shares+ShareBytes*uint32(i):][:ShareBytes])
+}
 
 func (a Layout) Filter(r Slot, p uint32) []byte {
 	n := r.FilterBits() / 8
@@ -183,7 +187,7 @@ func (b Buffer) TallyOf(period uint32) Tally {
 }
 
 // Work returns member i's part of a tally.
-func (b Tally) Work(i uint32) Work { return Work(b[TallyBytes+WorkBytes*i:][:WorkBytes]) }
+func (b Tally) Work(i Member) Work { return Work(b[TallyBytes+WorkBytes*uint32(i):][:WorkBytes]) }
 
 // Ballots returns the place for the ballots of a period.
 func (b Buffer) Ballots(period uint32) Period {
@@ -204,10 +208,10 @@ func (b Buffer) Given(period, k uint32) Given {
 type Given []byte
 
 // Score returns the score of member i.
-func (g Given) Score(i uint32) uint16 { return uint16(g[2*i]) | uint16(g[2*i+1])<<8 }
+func (g Given) Score(i Member) uint16 { return uint16(g[2*i]) | uint16(g[2*i+1])<<8 }
 
 // SetScore sets the score of member i.
-func (g Given) SetScore(i uint32, v uint16) { g[2*i], g[2*i+1] = uint8(v), uint8(v>>8) }
+func (g Given) SetScore(i Member, v uint16) { g[2*i], g[2*i+1] = uint8(v), uint8(v>>8) }
 
 func flag(v bool) uint8 {
 	if v {

@@ -9,6 +9,18 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
+// Round is the number of a round; rounds are numbered from 1 over the whole run.
+type Round uint32
+
+// Step is the number of a round among those that train, from 1.
+type Step uint32
+
+// Epoch is the number of an epoch, from 1.
+type Epoch uint32
+
+// Member is a member's place in the table of members, from 0.
+type Member uint32
+
 // Header is the header.
 type Header []byte
 
@@ -76,8 +88,8 @@ func (b Header) StartMembers() uint32     { return binary.LittleEndian.Uint32(b[
 func (b Header) SetStartMembers(v uint32) { binary.LittleEndian.PutUint32(b[108:], v) }
 
 // TotalSteps: rounds with training after which the run is finished.
-func (b Header) TotalSteps() uint32     { return binary.LittleEndian.Uint32(b[112:]) }
-func (b Header) SetTotalSteps(v uint32) { binary.LittleEndian.PutUint32(b[112:], v) }
+func (b Header) TotalSteps() Step     { return Step(binary.LittleEndian.Uint32(b[112:])) }
+func (b Header) SetTotalSteps(v Step) { binary.LittleEndian.PutUint32(b[112:], uint32(v)) }
 
 // BatchStart: sequences in the first round's batch.
 func (b Header) BatchStart() uint32     { return binary.LittleEndian.Uint32(b[116:]) }
@@ -188,28 +200,28 @@ func (b Header) Params() wire.Hash     { return wire.Hash(b[320:]) }
 func (b Header) SetParams(v wire.Hash) { copy(b[320:], v[:]) }
 
 // ParamsRound: the round at whose start they were held.
-func (b Header) ParamsRound() uint32     { return binary.LittleEndian.Uint32(b[352:]) }
-func (b Header) SetParamsRound(v uint32) { binary.LittleEndian.PutUint32(b[352:], v) }
+func (b Header) ParamsRound() Round     { return Round(binary.LittleEndian.Uint32(b[352:])) }
+func (b Header) SetParamsRound(v Round) { binary.LittleEndian.PutUint32(b[352:], uint32(v)) }
 
 // Count: places of the table of members in use.
-func (b Header) Count() uint32     { return binary.LittleEndian.Uint32(b[356:]) }
-func (b Header) SetCount(v uint32) { binary.LittleEndian.PutUint32(b[356:], v) }
+func (b Header) Count() Member     { return Member(binary.LittleEndian.Uint32(b[356:])) }
+func (b Header) SetCount(v Member) { binary.LittleEndian.PutUint32(b[356:], uint32(v)) }
 
 // Epoch: current or last epoch.
-func (b Header) Epoch() uint32     { return binary.LittleEndian.Uint32(b[360:]) }
-func (b Header) SetEpoch(v uint32) { binary.LittleEndian.PutUint32(b[360:], v) }
+func (b Header) Epoch() Epoch     { return Epoch(binary.LittleEndian.Uint32(b[360:])) }
+func (b Header) SetEpoch(v Epoch) { binary.LittleEndian.PutUint32(b[360:], uint32(v)) }
 
 // Round: current or last round.
-func (b Header) Round() uint32     { return binary.LittleEndian.Uint32(b[364:]) }
-func (b Header) SetRound(v uint32) { binary.LittleEndian.PutUint32(b[364:], v) }
+func (b Header) Round() Round     { return Round(binary.LittleEndian.Uint32(b[364:])) }
+func (b Header) SetRound(v Round) { binary.LittleEndian.PutUint32(b[364:], uint32(v)) }
 
 // Step: rounds with training so far.
-func (b Header) Step() uint32     { return binary.LittleEndian.Uint32(b[368:]) }
-func (b Header) SetStep(v uint32) { binary.LittleEndian.PutUint32(b[368:], v) }
+func (b Header) Step() Step     { return Step(binary.LittleEndian.Uint32(b[368:])) }
+func (b Header) SetStep(v Step) { binary.LittleEndian.PutUint32(b[368:], uint32(v)) }
 
 // EpochRound: the epoch's first round.
-func (b Header) EpochRound() uint32     { return binary.LittleEndian.Uint32(b[372:]) }
-func (b Header) SetEpochRound(v uint32) { binary.LittleEndian.PutUint32(b[372:], v) }
+func (b Header) EpochRound() Round     { return Round(binary.LittleEndian.Uint32(b[372:])) }
+func (b Header) SetEpochRound(v Round) { binary.LittleEndian.PutUint32(b[372:], uint32(v)) }
 
 // RedoLen: spans in the redo queue.
 func (b Header) RedoLen() uint32     { return binary.LittleEndian.Uint32(b[376:]) }
@@ -220,8 +232,10 @@ func (b Header) Rollbacks() uint32     { return binary.LittleEndian.Uint32(b[380
 func (b Header) SetRollbacks(v uint32) { binary.LittleEndian.PutUint32(b[380:], v) }
 
 // Checkpointer: members chosen to write the checkpoint.
-func (b Header) Checkpointer(i uint32) uint32       { return binary.LittleEndian.Uint32(b[384+4*i:]) }
-func (b Header) SetCheckpointer(i uint32, v uint32) { binary.LittleEndian.PutUint32(b[384+4*i:], v) }
+func (b Header) Checkpointer(i uint32) Member { return Member(binary.LittleEndian.Uint32(b[384+4*i:])) }
+func (b Header) SetCheckpointer(i uint32, v Member) {
+	binary.LittleEndian.PutUint32(b[384+4*i:], uint32(v))
+}
 
 // CheckpointParams: the last checkpoint: its parameters.
 func (b Header) CheckpointParams() wire.Hash     { return wire.Hash(b[400:]) }
@@ -236,8 +250,8 @@ func (b Header) CheckpointKey() key.Public     { return key.Public(b[464:]) }
 func (b Header) SetCheckpointKey(v key.Public) { copy(b[464:], v[:]) }
 
 // CheckpointEpoch: its epoch.
-func (b Header) CheckpointEpoch() uint32     { return binary.LittleEndian.Uint32(b[496:]) }
-func (b Header) SetCheckpointEpoch(v uint32) { binary.LittleEndian.PutUint32(b[496:], v) }
+func (b Header) CheckpointEpoch() Epoch     { return Epoch(binary.LittleEndian.Uint32(b[496:])) }
+func (b Header) SetCheckpointEpoch(v Epoch) { binary.LittleEndian.PutUint32(b[496:], uint32(v)) }
 
 // PaceMs: how long the last complete RoundTrain took.
 func (b Header) PaceMs() uint32     { return binary.LittleEndian.Uint32(b[500:]) }
@@ -372,8 +386,8 @@ func (b Header) Tail() uint32     { return binary.LittleEndian.Uint32(b[732:]) }
 func (b Header) SetTail(v uint32) { binary.LittleEndian.PutUint32(b[732:], v) }
 
 // Replaced: 1 + the window of the last replacement.
-func (b Header) Replaced() uint32     { return binary.LittleEndian.Uint32(b[736:]) }
-func (b Header) SetReplaced(v uint32) { binary.LittleEndian.PutUint32(b[736:], v) }
+func (b Header) Replaced() Round     { return Round(binary.LittleEndian.Uint32(b[736:])) }
+func (b Header) SetReplaced(v Round) { binary.LittleEndian.PutUint32(b[736:], uint32(v)) }
 
 // Sharing: how large a member's share of a batch is: EqualShares or SpeedShares.
 func (b Header) Sharing() uint8     { return b[740] }
@@ -402,134 +416,134 @@ func (b Header) WellFormed() bool {
 		Zero(b[752:1024])
 }
 
-// Member is a place in the table of members.
-type Member []byte
+// Place is a place in the table of members.
+type Place []byte
 
-// MemberBytes is the length of a Member.
-const MemberBytes = 200
+// PlaceBytes is the length of a Place.
+const PlaceBytes = 200
 
 // Key: the member's key.
-func (b Member) Key() key.Public     { return key.Public(b[0:]) }
-func (b Member) SetKey(v key.Public) { copy(b[0:], v[:]) }
+func (b Place) Key() key.Public     { return key.Public(b[0:]) }
+func (b Place) SetKey(v key.Public) { copy(b[0:], v[:]) }
 
 // Points: points earned.
-func (b Member) Points() uint64     { return binary.LittleEndian.Uint64(b[32:]) }
-func (b Member) SetPoints(v uint64) { binary.LittleEndian.PutUint64(b[32:], v) }
+func (b Place) Points() uint64     { return binary.LittleEndian.Uint64(b[32:]) }
+func (b Place) SetPoints(v uint64) { binary.LittleEndian.PutUint64(b[32:], v) }
 
 // JoinedMs: when it joined last.
-func (b Member) JoinedMs() uint64     { return binary.LittleEndian.Uint64(b[40:]) }
-func (b Member) SetJoinedMs(v uint64) { binary.LittleEndian.PutUint64(b[40:], v) }
+func (b Place) JoinedMs() uint64     { return binary.LittleEndian.Uint64(b[40:]) }
+func (b Place) SetJoinedMs(v uint64) { binary.LittleEndian.PutUint64(b[40:], v) }
 
 // LeftMs: when it left last.
-func (b Member) LeftMs() uint64     { return binary.LittleEndian.Uint64(b[48:]) }
-func (b Member) SetLeftMs(v uint64) { binary.LittleEndian.PutUint64(b[48:], v) }
+func (b Place) LeftMs() uint64     { return binary.LittleEndian.Uint64(b[48:]) }
+func (b Place) SetLeftMs(v uint64) { binary.LittleEndian.PutUint64(b[48:], v) }
 
 // Stake: tokens at stake.
-func (b Member) Stake() uint64     { return binary.LittleEndian.Uint64(b[56:]) }
-func (b Member) SetStake(v uint64) { binary.LittleEndian.PutUint64(b[56:], v) }
+func (b Place) Stake() uint64     { return binary.LittleEndian.Uint64(b[56:]) }
+func (b Place) SetStake(v uint64) { binary.LittleEndian.PutUint64(b[56:], v) }
 
 // Results: accepted results.
-func (b Member) Results() uint32     { return binary.LittleEndian.Uint32(b[64:]) }
-func (b Member) SetResults(v uint32) { binary.LittleEndian.PutUint32(b[64:], v) }
+func (b Place) Results() uint32     { return binary.LittleEndian.Uint32(b[64:]) }
+func (b Place) SetResults(v uint32) { binary.LittleEndian.PutUint32(b[64:], v) }
 
 // Speed: tokens a second, as stated last.
-func (b Member) Speed() uint32     { return binary.LittleEndian.Uint32(b[68:]) }
-func (b Member) SetSpeed(v uint32) { binary.LittleEndian.PutUint32(b[68:], v) }
+func (b Place) Speed() uint32     { return binary.LittleEndian.Uint32(b[68:]) }
+func (b Place) SetSpeed(v uint32) { binary.LittleEndian.PutUint32(b[68:], v) }
 
 // JoinedEpoch: epoch in which it joined last.
-func (b Member) JoinedEpoch() uint32     { return binary.LittleEndian.Uint32(b[72:]) }
-func (b Member) SetJoinedEpoch(v uint32) { binary.LittleEndian.PutUint32(b[72:], v) }
+func (b Place) JoinedEpoch() Epoch     { return Epoch(binary.LittleEndian.Uint32(b[72:])) }
+func (b Place) SetJoinedEpoch(v Epoch) { binary.LittleEndian.PutUint32(b[72:], uint32(v)) }
 
 // LeftRound: round in which it left last.
-func (b Member) LeftRound() uint32     { return binary.LittleEndian.Uint32(b[76:]) }
-func (b Member) SetLeftRound(v uint32) { binary.LittleEndian.PutUint32(b[76:], v) }
+func (b Place) LeftRound() Round     { return Round(binary.LittleEndian.Uint32(b[76:])) }
+func (b Place) SetLeftRound(v Round) { binary.LittleEndian.PutUint32(b[76:], uint32(v)) }
 
 // Status: its status.
-func (b Member) Status() uint8     { return b[80] }
-func (b Member) SetStatus(v uint8) { b[80] = v }
+func (b Place) Status() uint8     { return b[80] }
+func (b Place) SetStatus(v uint8) { b[80] = v }
 
 // Missed: results missed in a row.
-func (b Member) Missed() uint8     { return b[81] }
-func (b Member) SetMissed(v uint8) { b[81] = v }
+func (b Place) Missed() uint8     { return b[81] }
+func (b Place) SetMissed(v uint8) { b[81] = v }
 
 // Idle: elections in a row without a report.
-func (b Member) Idle() uint8     { return b[82] }
-func (b Member) SetIdle(v uint8) { b[82] = v }
+func (b Place) Idle() uint8     { return b[82] }
+func (b Place) SetIdle(v uint8) { b[82] = v }
 
 // Doubt: weight in the draw of checks.
-func (b Member) Doubt() uint8     { return b[83] }
-func (b Member) SetDoubt(v uint8) { b[83] = v }
+func (b Place) Doubt() uint8     { return b[83] }
+func (b Place) SetDoubt(v uint8) { b[83] = v }
 
 // Strikes: failures to serve in a row.
-func (b Member) Strikes() uint8     { return b[84] }
-func (b Member) SetStrikes(v uint8) { b[84] = v }
+func (b Place) Strikes() uint8     { return b[84] }
+func (b Place) SetStrikes(v uint8) { b[84] = v }
 
 // Skipped: checks skipped in a row.
-func (b Member) Skipped() uint8     { return b[85] }
-func (b Member) SetSkipped(v uint8) { b[85] = v }
+func (b Place) Skipped() uint8     { return b[85] }
+func (b Place) SetSkipped(v uint8) { b[85] = v }
 
 // Astray: reports in a row with other parameters than the agreed ones.
-func (b Member) Astray() uint8     { return b[86] }
-func (b Member) SetAstray(v uint8) { b[86] = v }
+func (b Place) Astray() uint8     { return b[86] }
+func (b Place) SetAstray(v uint8) { b[86] = v }
 
 // Balance: tokens rewarded and not claimed.
-func (b Member) Balance() uint64     { return binary.LittleEndian.Uint64(b[88:]) }
-func (b Member) SetBalance(v uint64) { binary.LittleEndian.PutUint64(b[88:], v) }
+func (b Place) Balance() uint64     { return binary.LittleEndian.Uint64(b[88:]) }
+func (b Place) SetBalance(v uint64) { binary.LittleEndian.PutUint64(b[88:], v) }
 
 // Settled: points that no conviction takes.
-func (b Member) Settled() uint64     { return binary.LittleEndian.Uint64(b[96:]) }
-func (b Member) SetSettled(v uint64) { binary.LittleEndian.PutUint64(b[96:], v) }
+func (b Place) Settled() uint64     { return binary.LittleEndian.Uint64(b[96:]) }
+func (b Place) SetSettled(v uint64) { binary.LittleEndian.PutUint64(b[96:], v) }
 
 // Claimed: points that were paid.
-func (b Member) Claimed() uint64     { return binary.LittleEndian.Uint64(b[104:]) }
-func (b Member) SetClaimed(v uint64) { binary.LittleEndian.PutUint64(b[104:], v) }
+func (b Place) Claimed() uint64     { return binary.LittleEndian.Uint64(b[104:]) }
+func (b Place) SetClaimed(v uint64) { binary.LittleEndian.PutUint64(b[104:], v) }
 
 // ReleaseMs: when its stake is free.
-func (b Member) ReleaseMs() uint64     { return binary.LittleEndian.Uint64(b[112:]) }
-func (b Member) SetReleaseMs(v uint64) { binary.LittleEndian.PutUint64(b[112:], v) }
+func (b Place) ReleaseMs() uint64     { return binary.LittleEndian.Uint64(b[112:]) }
+func (b Place) SetReleaseMs(v uint64) { binary.LittleEndian.PutUint64(b[112:], v) }
 
 // Passed: checks of its results that passed.
-func (b Member) Passed() uint32     { return binary.LittleEndian.Uint32(b[120:]) }
-func (b Member) SetPassed(v uint32) { binary.LittleEndian.PutUint32(b[120:], v) }
+func (b Place) Passed() uint32     { return binary.LittleEndian.Uint32(b[120:]) }
+func (b Place) SetPassed(v uint32) { binary.LittleEndian.PutUint32(b[120:], v) }
 
 // FirstRound: round of its first accepted result.
-func (b Member) FirstRound() uint32     { return binary.LittleEndian.Uint32(b[124:]) }
-func (b Member) SetFirstRound(v uint32) { binary.LittleEndian.PutUint32(b[124:], v) }
+func (b Place) FirstRound() Round     { return Round(binary.LittleEndian.Uint32(b[124:])) }
+func (b Place) SetFirstRound(v Round) { binary.LittleEndian.PutUint32(b[124:], uint32(v)) }
 
 // LastRound: round of its last accepted result.
-func (b Member) LastRound() uint32     { return binary.LittleEndian.Uint32(b[128:]) }
-func (b Member) SetLastRound(v uint32) { binary.LittleEndian.PutUint32(b[128:], v) }
+func (b Place) LastRound() Round     { return Round(binary.LittleEndian.Uint32(b[128:])) }
+func (b Place) SetLastRound(v Round) { binary.LittleEndian.PutUint32(b[128:], uint32(v)) }
 
 // Payee: the key its claims are paid to.
-func (b Member) Payee() key.Public     { return key.Public(b[136:]) }
-func (b Member) SetPayee(v key.Public) { copy(b[136:], v[:]) }
+func (b Place) Payee() key.Public     { return key.Public(b[136:]) }
+func (b Place) SetPayee(v key.Public) { copy(b[136:], v[:]) }
 
 // EpochPoints: points at the end of the last epoch.
-func (b Member) EpochPoints() uint64     { return binary.LittleEndian.Uint64(b[168:]) }
-func (b Member) SetEpochPoints(v uint64) { binary.LittleEndian.PutUint64(b[168:], v) }
+func (b Place) EpochPoints() uint64     { return binary.LittleEndian.Uint64(b[168:]) }
+func (b Place) SetEpochPoints(v uint64) { binary.LittleEndian.PutUint64(b[168:], v) }
 
 // Unvested: reward of the last period, which a penalty or conviction may still take.
-func (b Member) Unvested() uint64     { return binary.LittleEndian.Uint64(b[176:]) }
-func (b Member) SetUnvested(v uint64) { binary.LittleEndian.PutUint64(b[176:], v) }
+func (b Place) Unvested() uint64     { return binary.LittleEndian.Uint64(b[176:]) }
+func (b Place) SetUnvested(v uint64) { binary.LittleEndian.PutUint64(b[176:], v) }
 
 // Earned: tokens ever given for its scores.
-func (b Member) Earned() uint64     { return binary.LittleEndian.Uint64(b[184:]) }
-func (b Member) SetEarned(v uint64) { binary.LittleEndian.PutUint64(b[184:], v) }
+func (b Place) Earned() uint64     { return binary.LittleEndian.Uint64(b[184:]) }
+func (b Place) SetEarned(v uint64) { binary.LittleEndian.PutUint64(b[184:], v) }
 
 // Since: window in which it came as a newcomer.
-func (b Member) Since() uint32     { return binary.LittleEndian.Uint32(b[192:]) }
-func (b Member) SetSince(v uint32) { binary.LittleEndian.PutUint32(b[192:], v) }
+func (b Place) Since() Round     { return Round(binary.LittleEndian.Uint32(b[192:])) }
+func (b Place) SetSince(v Round) { binary.LittleEndian.PutUint32(b[192:], uint32(v)) }
 
 // Score: moving average of its scores + 32768; 0 = none.
-func (b Member) Score() uint16     { return binary.LittleEndian.Uint16(b[196:]) }
-func (b Member) SetScore(v uint16) { binary.LittleEndian.PutUint16(b[196:], v) }
+func (b Place) Score() uint16     { return binary.LittleEndian.Uint16(b[196:]) }
+func (b Place) SetScore(v uint16) { binary.LittleEndian.PutUint16(b[196:], v) }
 
 // SpeedSet: it has stated a speed since the epoch began.
-func (b Member) SpeedSet() bool     { return b[198] == 1 }
-func (b Member) SetSpeedSet(v bool) { b[198] = flag(v) }
+func (b Place) SpeedSet() bool     { return b[198] == 1 }
+func (b Place) SetSpeedSet(v bool) { b[198] = flag(v) }
 
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
-func (b Member) WellFormed() bool {
+func (b Place) WellFormed() bool {
 	return b[198] <= 1 &&
 		Zero(b[87:88]) &&
 		Zero(b[132:136]) &&
@@ -543,16 +557,16 @@ type Slot []byte
 const SlotBytes = 248
 
 // Number: number of the round.
-func (b Slot) Number() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
-func (b Slot) SetNumber(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
+func (b Slot) Number() Round     { return Round(binary.LittleEndian.Uint32(b[0:])) }
+func (b Slot) SetNumber(v Round) { binary.LittleEndian.PutUint32(b[0:], uint32(v)) }
 
 // Epoch: its epoch.
-func (b Slot) Epoch() uint32     { return binary.LittleEndian.Uint32(b[4:]) }
-func (b Slot) SetEpoch(v uint32) { binary.LittleEndian.PutUint32(b[4:], v) }
+func (b Slot) Epoch() Epoch     { return Epoch(binary.LittleEndian.Uint32(b[4:])) }
+func (b Slot) SetEpoch(v Epoch) { binary.LittleEndian.PutUint32(b[4:], uint32(v)) }
 
 // Step: its step; 0 = drain round.
-func (b Slot) Step() uint32     { return binary.LittleEndian.Uint32(b[8:]) }
-func (b Slot) SetStep(v uint32) { binary.LittleEndian.PutUint32(b[8:], v) }
+func (b Slot) Step() Step     { return Step(binary.LittleEndian.Uint32(b[8:])) }
+func (b Slot) SetStep(v Step) { binary.LittleEndian.PutUint32(b[8:], uint32(v)) }
 
 // Batch: sequences in its batch.
 func (b Slot) Batch() uint32     { return binary.LittleEndian.Uint32(b[12:]) }
@@ -583,8 +597,8 @@ func (b Slot) AcceptedLen() uint32     { return binary.LittleEndian.Uint32(b[96:
 func (b Slot) SetAcceptedLen(v uint32) { binary.LittleEndian.PutUint32(b[96:], v) }
 
 // Attests: round whose results its witnesses report; 0 = none.
-func (b Slot) Attests() uint32     { return binary.LittleEndian.Uint32(b[100:]) }
-func (b Slot) SetAttests(v uint32) { binary.LittleEndian.PutUint32(b[100:], v) }
+func (b Slot) Attests() Round     { return Round(binary.LittleEndian.Uint32(b[100:])) }
+func (b Slot) SetAttests(v Round) { binary.LittleEndian.PutUint32(b[100:], uint32(v)) }
 
 // FilterBits: bits in the filter of a report.
 func (b Slot) FilterBits() uint32     { return binary.LittleEndian.Uint32(b[104:]) }
@@ -669,8 +683,8 @@ type Elected []byte
 const ElectedBytes = 4
 
 // Member: the member.
-func (b Elected) Member() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
-func (b Elected) SetMember(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
+func (b Elected) Member() Member     { return Member(binary.LittleEndian.Uint32(b[0:])) }
+func (b Elected) SetMember(v Member) { binary.LittleEndian.PutUint32(b[0:], uint32(v)) }
 
 // Commit is a member's commitment in a slot, in a run that exchanges by buckets.
 type Commit []byte
@@ -726,24 +740,24 @@ type Check []byte
 const CheckBytes = 104
 
 // Round: round of the result.
-func (b Check) Round() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
-func (b Check) SetRound(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
+func (b Check) Round() Round     { return Round(binary.LittleEndian.Uint32(b[0:])) }
+func (b Check) SetRound(v Round) { binary.LittleEndian.PutUint32(b[0:], uint32(v)) }
 
 // Epoch: its epoch.
-func (b Check) Epoch() uint32     { return binary.LittleEndian.Uint32(b[4:]) }
-func (b Check) SetEpoch(v uint32) { binary.LittleEndian.PutUint32(b[4:], v) }
+func (b Check) Epoch() Epoch     { return Epoch(binary.LittleEndian.Uint32(b[4:])) }
+func (b Check) SetEpoch(v Epoch) { binary.LittleEndian.PutUint32(b[4:], uint32(v)) }
 
 // Step: its step.
-func (b Check) Step() uint32     { return binary.LittleEndian.Uint32(b[8:]) }
-func (b Check) SetStep(v uint32) { binary.LittleEndian.PutUint32(b[8:], v) }
+func (b Check) Step() Step     { return Step(binary.LittleEndian.Uint32(b[8:])) }
+func (b Check) SetStep(v Step) { binary.LittleEndian.PutUint32(b[8:], uint32(v)) }
 
 // Member: author of the result.
-func (b Check) Member() uint32     { return binary.LittleEndian.Uint32(b[12:]) }
-func (b Check) SetMember(v uint32) { binary.LittleEndian.PutUint32(b[12:], v) }
+func (b Check) Member() Member     { return Member(binary.LittleEndian.Uint32(b[12:])) }
+func (b Check) SetMember(v Member) { binary.LittleEndian.PutUint32(b[12:], uint32(v)) }
 
 // Verifier: member that recomputes it.
-func (b Check) Verifier() uint32     { return binary.LittleEndian.Uint32(b[16:]) }
-func (b Check) SetVerifier(v uint32) { binary.LittleEndian.PutUint32(b[16:], v) }
+func (b Check) Verifier() Member     { return Member(binary.LittleEndian.Uint32(b[16:])) }
+func (b Check) SetVerifier(v Member) { binary.LittleEndian.PutUint32(b[16:], uint32(v)) }
 
 // Sequences: sequences in the share.
 func (b Check) Sequences() uint32     { return binary.LittleEndian.Uint32(b[20:]) }
@@ -790,8 +804,8 @@ func (b Dispute) ID() uint32     { return binary.LittleEndian.Uint32(b[104:]) }
 func (b Dispute) SetID(v uint32) { binary.LittleEndian.PutUint32(b[104:], v) }
 
 // Accuser: the accuser; 2^32-1 = none at the moment.
-func (b Dispute) Accuser() uint32     { return binary.LittleEndian.Uint32(b[108:]) }
-func (b Dispute) SetAccuser(v uint32) { binary.LittleEndian.PutUint32(b[108:], v) }
+func (b Dispute) Accuser() Member     { return Member(binary.LittleEndian.Uint32(b[108:])) }
+func (b Dispute) SetAccuser(v Member) { binary.LittleEndian.PutUint32(b[108:], uint32(v)) }
 
 // DeadlineMs: when the time for the stage or move ends.
 func (b Dispute) DeadlineMs() uint64     { return binary.LittleEndian.Uint64(b[112:]) }
@@ -875,8 +889,8 @@ type Tie []byte
 const TieBytes = 40
 
 // Member: the member.
-func (b Tie) Member() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
-func (b Tie) SetMember(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
+func (b Tie) Member() Member     { return Member(binary.LittleEndian.Uint32(b[0:])) }
+func (b Tie) SetMember(v Member) { binary.LittleEndian.PutUint32(b[0:], uint32(v)) }
 
 // Vote: its vote; 0 = none yet.
 func (b Tie) Vote() uint8     { return b[4] }
@@ -902,16 +916,16 @@ func (b Conviction) Number() uint32     { return binary.LittleEndian.Uint32(b[0:
 func (b Conviction) SetNumber(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
 
 // Round: round of the offence.
-func (b Conviction) Round() uint32     { return binary.LittleEndian.Uint32(b[4:]) }
-func (b Conviction) SetRound(v uint32) { binary.LittleEndian.PutUint32(b[4:], v) }
+func (b Conviction) Round() Round     { return Round(binary.LittleEndian.Uint32(b[4:])) }
+func (b Conviction) SetRound(v Round) { binary.LittleEndian.PutUint32(b[4:], uint32(v)) }
 
 // Member: the convicted member.
-func (b Conviction) Member() uint32     { return binary.LittleEndian.Uint32(b[8:]) }
-func (b Conviction) SetMember(v uint32) { binary.LittleEndian.PutUint32(b[8:], v) }
+func (b Conviction) Member() Member     { return Member(binary.LittleEndian.Uint32(b[8:])) }
+func (b Conviction) SetMember(v Member) { binary.LittleEndian.PutUint32(b[8:], uint32(v)) }
 
 // By: the member that proved it; 2^32-1 = none.
-func (b Conviction) By() uint32     { return binary.LittleEndian.Uint32(b[12:]) }
-func (b Conviction) SetBy(v uint32) { binary.LittleEndian.PutUint32(b[12:], v) }
+func (b Conviction) By() Member     { return Member(binary.LittleEndian.Uint32(b[12:])) }
+func (b Conviction) SetBy(v Member) { binary.LittleEndian.PutUint32(b[12:], uint32(v)) }
 
 // Key: key of the convicted.
 func (b Conviction) Key() key.Public     { return key.Public(b[16:]) }
@@ -934,12 +948,12 @@ func (b Conviction) AtMs() uint64     { return binary.LittleEndian.Uint64(b[120:
 func (b Conviction) SetAtMs(v uint64) { binary.LittleEndian.PutUint64(b[120:], v) }
 
 // FirstRound: round of the member's first accepted result.
-func (b Conviction) FirstRound() uint32     { return binary.LittleEndian.Uint32(b[128:]) }
-func (b Conviction) SetFirstRound(v uint32) { binary.LittleEndian.PutUint32(b[128:], v) }
+func (b Conviction) FirstRound() Round     { return Round(binary.LittleEndian.Uint32(b[128:])) }
+func (b Conviction) SetFirstRound(v Round) { binary.LittleEndian.PutUint32(b[128:], uint32(v)) }
 
 // LastRound: round of its last.
-func (b Conviction) LastRound() uint32     { return binary.LittleEndian.Uint32(b[132:]) }
-func (b Conviction) SetLastRound(v uint32) { binary.LittleEndian.PutUint32(b[132:], v) }
+func (b Conviction) LastRound() Round     { return Round(binary.LittleEndian.Uint32(b[132:])) }
+func (b Conviction) SetLastRound(v Round) { binary.LittleEndian.PutUint32(b[132:], uint32(v)) }
 
 // Results: accepted results.
 func (b Conviction) Results() uint32     { return binary.LittleEndian.Uint32(b[136:]) }
@@ -985,8 +999,8 @@ func (b Seat) SinceMs() uint64     { return binary.LittleEndian.Uint64(b[88:]) }
 func (b Seat) SetSinceMs(v uint64) { binary.LittleEndian.PutUint64(b[88:], v) }
 
 // Since: window in which it registered.
-func (b Seat) Since() uint32     { return binary.LittleEndian.Uint32(b[96:]) }
-func (b Seat) SetSince(v uint32) { binary.LittleEndian.PutUint32(b[96:], v) }
+func (b Seat) Since() Round     { return Round(binary.LittleEndian.Uint32(b[96:])) }
+func (b Seat) SetSince(v Round) { binary.LittleEndian.PutUint32(b[96:], uint32(v)) }
 
 // Trust: the chain's trust in it, 1 to 255.
 func (b Seat) Trust() uint8     { return b[100] }

@@ -29,16 +29,16 @@ const (
 )
 
 // Present reports whether the member counts towards the members that a run needs.
-func (b Member) Present() bool {
+func (b Place) Present() bool {
 	st := b.Status()
 	return st == StatusWaiting || st == StatusReady || st == StatusActive
 }
 
 // Ejected reports whether the member was convicted and ejected.
-func (b Member) Ejected() bool { return b.Status() == StatusEjected }
+func (b Place) Ejected() bool { return b.Status() == StatusEjected }
 
 // Leave ends the membership of member i.
-func (b Buffer) Leave(i uint32, status uint8, nowMs uint64) {
+func (b Buffer) Leave(i Member, status uint8, nowMs uint64) {
 	m, h := b.Place(i), b.Header()
 	m.SetStatus(status)
 	m.SetLeftMs(nowMs)
@@ -47,7 +47,7 @@ func (b Buffer) Leave(i uint32, status uint8, nowMs uint64) {
 }
 
 // PayVerifier gives member i the points of a share that it recomputed, unless it was ejected.
-func (b Buffer) PayVerifier(i, sequences uint32) {
+func (b Buffer) PayVerifier(i Member, sequences uint32) {
 	m, h := b.Place(i), b.Header()
 	if m.Ejected() {
 		return
