@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -92,6 +93,18 @@ rate = 1
 
 func newWorld(t testing.TB, clip float64) *world {
 	t.Helper()
+	return worldOf(t, runText, clip)
+}
+
+// newWorld8 is like newWorld, for a run in 8 bits.
+func newWorld8(t testing.TB, clip float64) *world {
+	t.Helper()
+	text := strings.NewReplacer("steps = 100", "steps = 100\nnumerics = \"exact8\"", "head_dim = 20", "head_dim = 32", "ffn = 100", "ffn = 96").Replace(runText)
+	return worldOf(t, text, clip)
+}
+
+func worldOf(t testing.TB, text string, clip float64) *world {
+	t.Helper()
 	dir := t.TempDir()
 	source := filepath.Join(dir, "text")
 	if err := os.WriteFile(source, words(200000), 0o600); err != nil {
@@ -103,7 +116,7 @@ func newWorld(t testing.TB, clip float64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{text: fmt.Appendf(nil, runText, manifest.Hash(), clip), pool: exact.NewPool(2)}
+	w := &world{text: fmt.Appendf(nil, text, manifest.Hash(), clip), pool: exact.NewPool(2)}
 	t.Cleanup(w.pool.Close)
 	if w.spec, err = spec.Parse(w.text); err != nil {
 		t.Fatal(err)
