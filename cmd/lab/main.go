@@ -5,6 +5,7 @@
 //	go run ./cmd/lab sim --seeds 6         networks with faults, from seeds
 //	go run ./cmd/lab campaign --for 4h     random networks, until something breaks
 //	go run ./cmd/lab learning              what models learn by each way of training together
+//	go run ./cmd/lab numerics              what models learn in binary32 and in 8 bits
 //	go run ./cmd/lab stake --check 5%      the stake at which cheating does not pay
 //	go run ./cmd/lab fuzz-money --for 1h   random transactions, until one makes tokens
 //	go run ./cmd/lab adversaries           every kind of cheat
@@ -72,7 +73,7 @@ func run(ctx context.Context, c console, args []string) error {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(simCommand(c), campaignCommand(c), learningCommand(c), robustCommand(c), sliceCommand(c), rewardsCommand(c),
+	root.AddCommand(simCommand(c), campaignCommand(c), learningCommand(c), numericsCommand(c), robustCommand(c), sliceCommand(c), rewardsCommand(c),
 		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c), moneyCommand(c))
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)

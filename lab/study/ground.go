@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -32,8 +33,9 @@ type ground struct {
 // heldOutPermille is the held-out share of the text.
 const heldOutPermille = 50
 
-// newGround prepares a text. The caller closes it.
-func newGround(ctx context.Context, text string, model llama.Config, sequence int, heldOut uint64, threads int) (g *ground, err error) {
+// newGround prepares a text. The caller closes it. The first parameters follow from the seed; "" is
+// that of specifications.
+func newGround(ctx context.Context, text string, model llama.Config, sequence int, heldOut uint64, threads int, seed string) (g *ground, err error) {
 	g = &ground{model: model, sequence: sequence, pool: exact.NewPool(threads)}
 	defer func() {
 		if err != nil {
@@ -53,7 +55,7 @@ func newGround(ctx context.Context, text string, model llama.Config, sequence in
 		return g, err
 	}
 	g.heldOut = min(heldOut, g.set.HeldOut().Len())
-	g.start = llama.Init(model, wire.Sum("entrain/model-seed", []byte(spec.Default().Model.Seed)))
+	g.start = llama.Init(model, wire.Sum("entrain/model-seed", []byte(cmp.Or(seed, spec.Default().Model.Seed))))
 	return g, nil
 }
 

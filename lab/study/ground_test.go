@@ -27,7 +27,7 @@ func TestGroundsLeaveNothingBehind(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	t.Setenv("TMP", temporary) // the name on Windows
-	g, err := newGround(t.Context(), plainText(t), learningModel, learningSequence, 3, 1)
+	g, err := newGround(t.Context(), plainText(t), learningModel, learningSequence, 3, 1, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestGroundsLeaveNothingBehind(t *testing.T) {
 	if err := g.close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := newGround(t.Context(), filepath.Join(t.TempDir(), "none"), learningModel, learningSequence, 3, 1); err == nil {
+	if _, err := newGround(t.Context(), filepath.Join(t.TempDir(), "none"), learningModel, learningSequence, 3, 1, ""); err == nil {
 		t.Error("a text that is not there is prepared")
 	}
 	if left, err := os.ReadDir(temporary); err != nil || len(left) != 0 {

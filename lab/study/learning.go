@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -12,6 +13,8 @@ import (
 // documentation.
 type LearningOptions struct {
 	Text    string // file to train on
+	Model   llama.Config
+	Seed    string // of the first parameters
 	Steps   int    // training steps of Batch sequences each
 	Batch   int    // sequences of a step, over all members
 	Threads int
@@ -56,6 +59,9 @@ const learningPoints = 8
 func (o *LearningOptions) fill() {
 	o.Steps, o.Batch = orDefault(o.Steps, learningSteps), orDefault(o.Batch, learningBatch)
 	o.Threads, o.HeldOut = orDefault(o.Threads, 1), orDefault(o.HeldOut, 1<<20)
+	if o.Model == (llama.Config{}) {
+		o.Model = learningModel
+	}
 	if o.Rows == nil {
 		o.Rows = LearningRows([]int{1, 4, 8, 16})
 	}
@@ -76,7 +82,7 @@ type learning struct {
 func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err error) {
 	o.fill()
 	l := learning{o: o}
-	if l.ground, err = newGround(ctx, o.Text, learningModel, learningSequence, o.HeldOut, o.Threads); err != nil {
+	if l.ground, err = newGround(ctx, o.Text, o.Model, o.Model.Context, o.HeldOut, o.Threads, o.Seed); err != nil {
 		return all, err
 	}
 	defer l.close()
@@ -85,8 +91,8 @@ func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err 
 	}
 	defer l.kept.close()
 	all = Learning{
-		Model: fmt.Sprintf("%d layers of %d", learningModel.Layers, learningModel.Hidden), Params: len(l.start), Sequence: learningSequence,
-		Steps: o.Steps, Batch: o.Batch, Tokens: uint64(o.Steps) * uint64(o.Batch) * learningSequence, HeldOut: l.heldOut * learningSequence,
+		Model: fmt.Sprintf("%d layers of %d", o.Model.Layers, o.Model.Hidden), Params: len(l.start), Sequence: l.sequence,
+		Steps: o.Steps, Batch: o.Batch, Tokens: uint64(o.Steps) * uint64(o.Batch) * uint64(l.sequence), HeldOut: l.heldOut * uint64(l.sequence),
 	}
 	for _, row := range o.Rows {
 		row.Steps = orDefault(row.Steps, o.Steps)
@@ -198,7 +204,7 @@ func (l *learning) run(ctx context.Context, row LearningRow) (run LearningRun, s
 
 // id returns the hash of everything that determines a run's losses, except the program.
 func (l *learning) id(row LearningRow) wire.Hash {
-	b, err := json.Marshal([]any{row, l.o.Batch, l.heldOut, l.manifest, l.model, l.sequence})
+	b, err := json.Marshal([]any{row, l.o.Batch, l.heldOut, l.manifest, l.model, l.sequence, l.o.Seed})
 	if err != nil {
 		panic("study: a row has no JSON: " + err.Error())
 	}

@@ -31,13 +31,13 @@ type LearningRow struct {
 	Fixed bool    `json:"-"`
 }
 
-// The model and its sequences are small, so that a run has many steps.
+// The default model is small, and its sequences are short, so that a run has many steps.
 var learningModel = llama.Config{
-	Vocab: 256, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 128, Context: 64, Theta: 10000, Eps: 1e-5, Tied: true,
+	Vocab: 256, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 128, Context: learningSequence, Theta: 10000, Eps: 1e-5, Tied: true,
 }
 
 const (
-	learningSequence = 64
+	learningSequence = 64   // the context of learningModel
 	learningSteps    = 1200 // of a run
 	learningBatch    = 16   // sequences of a step
 	learningInner    = 5    // steps of a member of sparseloco between two rounds

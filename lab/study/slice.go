@@ -154,7 +154,7 @@ func MeasureSlices(ctx context.Context, o SliceOptions) (Slices, error) {
 	if err != nil {
 		return Slices{}, err
 	}
-	g, err := newGround(ctx, o.Text, model, sliceSequence, o.HeldOut, o.Threads)
+	g, err := newGround(ctx, o.Text, model, sliceSequence, o.HeldOut, o.Threads, "")
 	if err != nil {
 		return Slices{}, err
 	}

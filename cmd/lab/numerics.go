@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/demo"
+	"github.com/entrain-network/entrain/lab/study"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/view"
+)
+
+// numericsFlags are the flags of lab numerics.
+type numericsFlags struct {
+	study.NumericsOptions
+	preset string
+	asJSON bool
+}
+
+// numericsCommand compares arithmetics.
+func numericsCommand(c console) *cobra.Command {
+	var o numericsFlags
+	cmd := &cobra.Command{
+		Use:   "numerics",
+		Short: "Compare what models learn with linear products in binary32 and in 8 bits",
+		Long: `Trains one model on the same tokens with numerics "exact" and "exact8", from several seeds: by
+AdamW, and by the codecs distro and sparseloco with 8 members. Learning rates are those that are
+best in binary32 for the first seed. The table shows the held-out loss after all tokens, its spread
+over the seeds, and how far the mean is from that of binary32.
+
+The numbers are the same on every machine. --results FILE keeps each run; called again, the command
+does the missing ones.`,
+		Example: "  lab numerics --results numerics.jsonl\n  lab numerics --model 10m --data corpus.txt --steps 24000 --results numerics.jsonl",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.numerics(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.preset, "model", "nano", "`preset` of the model; tokens are bytes")
+	f.IntVar(&o.Seeds, "seeds", 3, "`number` of seeds")
+	f.IntVar(&o.Steps, "steps", 1200, "`steps` that a run trains, of --batch sequences each")
+	f.IntVar(&o.Batch, "batch", 16, "`sequences` of a step, of all members together")
+	f.IntVar(&o.Threads, "threads", min(2, runtime.GOMAXPROCS(0)), "threads")
+	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
+	f.StringVar(&o.Results, "results", "", "`file` that keeps the results of runs")
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
+	_ = cmd.MarkFlagFilename("data")
+	_ = cmd.MarkFlagFilename("results", "jsonl")
+	return cmd
+}
+
+func (c console) numerics(ctx context.Context, o numericsFlags) error {
+	if o.Batch < 1 || o.Batch > numberMax || o.Steps < 1 || o.Steps > numberMax || o.Seeds < 1 || o.Seeds > numberMax {
+		return fmt.Errorf("--steps %d --batch %d --seeds %d: want 1 to %d of each", o.Steps, o.Batch, o.Seeds, numberMax)
+	}
+	if err := checkThreads(o.Threads); err != nil {
+		return err
+	}
+	var err error
+	if o.Model, err = llama.Preset(o.preset); err != nil {
+		return fmt.Errorf("--model: %w", err)
+	}
+	if o.Text == "" {
+		if o.Text, err = demo.Opticks(ctx); err != nil {
+			return err
+		}
+	}
+	o.Rows = study.LearningRows([]int{8})
+	o.Rows[0].Members = 1
+	o.Progress = func(what string) { c.say("training: %s", what) }
+	r, err := study.MeasureNumerics(ctx, o.NumericsOptions)
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		return c.object(r)
+	}
+	return writeNumerics(c.out, r)
+}
+
+// writeNumerics writes a comparison for people.
+func writeNumerics(out io.Writer, r study.NumericsComparison) error {
+	fmt.Fprintf(out, "%s parameters, %s tokens, %d seeds\n\n", view.Thousands(uint64(r.Params)), view.Thousands(r.Tokens), r.Seeds)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "method\tmembers\tnumerics\trate\tloss\tspread\tto exact\t")
+	for _, x := range r.Rows {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%.2g\t%.4f\t%.4f\t%+.2f %%\t\n", x.Method, x.Members, x.Numerics, x.Rate, x.Mean, x.Spread, 100*x.Relative)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/lab/study"
+)
+
+func TestNumericsRefusesWhatCannotBe(t *testing.T) {
+	fails(t, []string{"numerics", "--steps", "0"}, "--steps 0")
+	fails(t, []string{"numerics", "--seeds", "-1"}, "--seeds -1")
+	fails(t, []string{"numerics", "--model", "huge"}, "--model", "huge")
+}
+
+func TestNumericsTable(t *testing.T) {
+	var out strings.Builder
+	row := study.NumericsRow{LearningRow: study.LearningRow{Method: study.MethodDistro, Members: 8, Rate: .004}, Numerics: "exact8", Mean: 1.25, Spread: .01, Relative: .002}
+	if err := writeNumerics(&out, study.NumericsComparison{Params: 988544, Tokens: 40960, Seeds: 3, Rows: []study.NumericsRow{row}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"988,544 parameters, 40,960 tokens, 3 seeds", "method members numerics rate loss spread to exact", "distro 8 exact8 0.004 1.2500 0.0100 +0.20 %"} {
+		if !containsWords(out.String(), want) {
+			t.Errorf("no line begins with %q in\n%s", want, out.String())
+		}
+	}
+}
