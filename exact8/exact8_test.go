@@ -231,31 +231,36 @@ func FuzzMultiplier(f *testing.F) {
 	})
 }
 
-// BenchmarkGemm compares with binary32, quantizing included.
+// BenchmarkGemm compares with binary32 on the same kernel of package exact, quantizing included.
 func BenchmarkGemm(b *testing.B) {
-	pool := exact.NewPool(1)
-	defer pool.Close()
-	multiplier := NewMultiplier(pool)
-	for _, s := range []struct {
-		name    string
-		m, n, k int
-		tA, tB  bool
-	}{
-		{"square", 1024, 1024, 1024, false, true}, {"square", 2048, 2048, 2048, false, true},
-		{"forward 50m", 2048, 2816, 512, false, true}, {"input 50m", 2048, 512, 2816, false, false}, {"weight 50m", 2816, 512, 2048, true, false},
-	} {
-		x, y, c := numbers(s.m*s.k, 1), numbers(s.k*s.n, 2), make([]float32, s.m*s.n)
-		ars, acs := strides(s.m, s.k, s.tA)
-		brs, bcs := strides(s.k, s.n, s.tB)
-		run := func(name string, multiply func()) {
-			b.Run(fmt.Sprintf("%s/%dx%dx%d/%s", s.name, s.m, s.n, s.k, name), func(b *testing.B) {
-				for b.Loop() {
-					multiply()
-				}
-				b.ReportMetric(2*float64(s.m)*float64(s.n)*float64(s.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOP/s")
-			})
+	for _, k := range exact.Kernels() {
+		if k.Name() == "plain" {
+			continue
 		}
-		run("exact", func() { exact.Gemm(pool, s.m, s.n, s.k, x, ars, acs, y, brs, bcs, c, s.n, false) })
-		run("exact8", func() { multiplier.Gemm(s.m, s.n, s.k, x, ars, acs, y, brs, bcs, c, s.n, false) })
+		pool := exact.NewPoolOf(1, k)
+		multiplier := NewMultiplier(pool)
+		for _, s := range []struct {
+			name    string
+			m, n, k int
+			tA, tB  bool
+		}{
+			{"square", 1024, 1024, 1024, false, true}, {"square", 2048, 2048, 2048, false, true},
+			{"forward", 2048, 2816, 512, false, true}, {"input", 2048, 512, 2816, false, false}, {"weight", 2816, 512, 2048, true, false},
+		} {
+			x, y, c := numbers(s.m*s.k, 1), numbers(s.k*s.n, 2), make([]float32, s.m*s.n)
+			ars, acs := strides(s.m, s.k, s.tA)
+			brs, bcs := strides(s.k, s.n, s.tB)
+			run := func(name string, multiply func()) {
+				b.Run(fmt.Sprintf("%s/%s/%dx%dx%d/%s", k.Name(), s.name, s.m, s.n, s.k, name), func(b *testing.B) {
+					for b.Loop() {
+						multiply()
+					}
+					b.ReportMetric(2*float64(s.m)*float64(s.n)*float64(s.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOP/s")
+				})
+			}
+			run("exact", func() { exact.Gemm(pool, s.m, s.n, s.k, x, ars, acs, y, brs, bcs, c, s.n, false) })
+			run("exact8", func() { multiplier.Gemm(s.m, s.n, s.k, x, ars, acs, y, brs, bcs, c, s.n, false) })
+		}
+		pool.Close()
 	}
 }

@@ -8,10 +8,16 @@ import (
 
 // kernelOf returns the kernel for pools with a kernel of package exact.
 func kernelOf(k exact.Kernel) kernel {
-	if k.Name() == "avx512" && cpu.X86.HasAVX512VNNI {
+	switch name := k.Name(); {
+	case name == "avx512" && cpu.X86.HasAVX512VNNI:
 		return kernel{
 			name: "avx512vnni", tile: tileVNNI, quantizeRow: quantizeRowVNNI, quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI,
-			transpose: transposeVNNI, sums: sumsVNNI, peak: peakVNNI,
+			transpose: transposeAVX2, sums: sumsVNNI, peak: peakVNNI,
+		}
+	case name == "avx512" || name == "avx2":
+		return kernel{
+			name: "avx2", tile: tileAVX2, quantizeRow: quantizeRowAVX2, quantizeLeft: quantizeLeftAVX2, quantizeRight: quantizeRightAVX2,
+			transpose: transposeAVX2, sums: sumsAVX2,
 		}
 	}
 	return plain

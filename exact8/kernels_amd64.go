@@ -22,10 +22,10 @@ func quantizeLeftVNNI(src *float32, stride uintptr, dst *byte, scale *uint32, sc
 //go:noescape
 func quantizeRightVNNI(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)
 
-// transposeVNNI is transposePlain.
+// transposeAVX2 is transposePlain.
 //
 //go:noescape
-func transposeVNNI(n int, src *byte, stride uintptr, dst *byte, wide uintptr)
+func transposeAVX2(n int, src *byte, stride uintptr, dst *byte, wide uintptr)
 
 // sumsVNNI is sumsPlain.
 //
@@ -36,3 +36,28 @@ func sumsVNNI(n int, src *byte, sums *uint32)
 //
 //go:noescape
 func peakVNNI(n int)
+
+// tileAVX2 is the tile kernel for AVX2; see tilePlain.
+//
+//go:noescape
+func tileAVX2(t *tileArgs)
+
+// quantizeRowAVX2 is quantizeRowPlain.
+//
+//go:noescape
+func quantizeRowAVX2(n int, src *float32, dst *byte, flip, base uint32, scale *uint32, step uintptr, scratch *float32)
+
+// quantizeLeftAVX2 is quantizeLeftPlain.
+//
+//go:noescape
+func quantizeLeftAVX2(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)
+
+// quantizeRightAVX2 is quantizeRightPlain.
+//
+//go:noescape
+func quantizeRightAVX2(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)
+
+// sumsAVX2 is sumsPlain.
+//
+//go:noescape
+func sumsAVX2(n int, src *byte, sums *uint32)

@@ -18,7 +18,9 @@ import (
 func main() {
 	flag.Parse()
 	f := asm.New("exact8/internal/gen", "exact8")
+	constants(f)
 	writeVNNI(f)
+	writeAVX2(f)
 	switch flag.Arg(0) {
 	case "amd64":
 		fmt.Print(f.Source())

@@ -22,7 +22,6 @@ const (
 
 // writeVNNI writes the kernels for AVX-512 with VNNI.
 func writeVNNI(f *asm.File) {
-	constants(f)
 	tileVNNI(f)
 	quantizeRow(f)
 	quantizeLeft(f)
@@ -47,6 +46,10 @@ func constants(f *asm.File) {
 		f.Text("DATA order<>+%d(SB)/4, $%d\n", 4*i, 4*(i%4)+i/4)
 	}
 	f.Text("GLOBL order<>(SB), RODATA|NOPTR, $64\n")
+	for i := range 8 {
+		f.Text("DATA orderAVX2<>+%d(SB)/4, $%d\n", 4*i, 4*(i%2)+i/2)
+	}
+	f.Text("GLOBL orderAVX2<>(SB), RODATA|NOPTR, $32\n")
 }
 
 // load loads the arguments of a function, 8 bytes each, into registers.
@@ -335,7 +338,7 @@ func quantizeRight(f *asm.File) {
 
 // transpose copies 8 rows of 8 words at a time to columns.
 func transpose(f *asm.File) {
-	f.Function("transposeVNNI", "(n int, src *byte, stride uintptr, dst *byte, wide uintptr)", 40, "is transposePlain.")
+	f.Function("transposeAVX2", "(n int, src *byte, stride uintptr, dst *byte, wide uintptr)", 40, "is transposePlain.")
 	load(f, "n src stride dst wide", "CX", "SI", "R8", "DI", "R9")
 	f.Op("LEAQ (R8)(R8*2), R10")
 	f.Op("LEAQ (R9)(R9*2), R12")
