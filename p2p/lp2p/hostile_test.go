@@ -380,7 +380,7 @@ func TestPrivateAddressesAreNotDialed(t *testing.T) {
 			t.Errorf("%s may be dialed: %v", addr, got)
 		}
 	}
-	relay := begin(t, 4, nil)
+	relay := begin(t, 4, func(o *Options) { o.Open = true })
 	guest := begin(t, 5, func(o *Options) { o.PublicOnly, o.Relays = true, relay.Addrs()[:1] })
 	eventually(t, func() bool { return len(guest.host.Network().Peers()) > 0 })
 }
