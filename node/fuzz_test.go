@@ -1,9 +1,12 @@
 package node
 
 import (
+	"bytes"
 	"testing"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -27,6 +30,46 @@ func FuzzAnswer(f *testing.F) {
 			if from, got, ok := parseAuthored(signed.Commitment.Run, b, coordinator.Signed.Verify); !ok || from != author.Public() || got != signed {
 				t.Fatalf("%x is answered by %x, which is not held", request, b)
 			}
+		}
+	})
+}
+
+// The spans of an answer are few, and written in one way only.
+func FuzzAnsweredSpans(f *testing.F) {
+	f.Add(batch.Append(nil, []batch.Span{{Start: 1 << 40, Count: 3}, {Start: 7, Count: 1}}))
+	f.Add(bytes.Repeat([]byte{0xff}, p2p.MaxAnswer))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		spans, ok := answeredSpans(answer)
+		if len(spans) > spansMax {
+			t.Errorf("%d spans", len(spans))
+		}
+		if again := batch.Append(nil, spans); ok && !bytes.Equal(again, answer) {
+			t.Errorf("%x is read as what is written as %x", answer, again)
+		}
+	})
+}
+
+// The commitments of an answer are checked one by one: no more signatures than commitments fit into
+// its bytes.
+func FuzzAnsweredCommitments(f *testing.F) {
+	run := wire.Sum("run")
+	author := worldKey(1)
+	k := author.Public()
+	one := coordinator.Commitment{Run: run, Round: 3, Member: 2}.Sign(author).Append(k[:])
+	f.Add(wire.AppendVar(wire.AppendVar(nil, one), one))
+	f.Add(wire.AppendVar(nil, one)[:50])
+	f.Add([]byte{255, 255, 255, 255})
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		checked, taken := 0, 0
+		verify := func(s coordinator.Signed, k key.Public) bool { checked++; return s.Verify(k) }
+		answeredCommitments(run, answer, verify, func(k key.Public, s coordinator.Signed) {
+			if taken++; s.Commitment.Run != run || !s.Verify(k) {
+				t.Error("a commitment that is not signed, or of another run, is taken")
+			}
+		})
+		if checked > len(answer)/len(one) || taken > checked {
+			t.Errorf("%d bytes: %d signatures are checked, %d commitments are taken", len(answer), checked, taken)
 		}
 	})
 }

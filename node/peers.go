@@ -62,16 +62,24 @@ func (p *peers) askCommitments(a client.AskCommitments) {
 
 // answered takes the answer to a question for commitments.
 func (p *peers) answered(answer []byte) {
+	answeredCommitments(p.node.cfg.ID, answer, p.node.cfg.Verify, func(author key.Public, signed coordinator.Signed) {
+		p.node.received(author, signed, false)
+	})
+}
+
+// answeredCommitments reads the answer to a question for commitments, up to the first that is not
+// one of the run. It checks a signature for each at most.
+func answeredCommitments(run wire.Hash, answer []byte, verify func(coordinator.Signed, key.Public) bool, take func(key.Public, coordinator.Signed)) {
 	for r := wire.NewReader(answer); r.Len() > 0; {
 		b := r.Var(p2p.MaxGossip)
 		if r.Err() != wire.OK {
 			return
 		}
-		author, signed, ok := p.node.parseAuthored(b)
+		author, signed, ok := parseAuthored(run, b, verify)
 		if !ok {
 			return
 		}
-		p.node.received(author, signed, false)
+		take(author, signed)
 	}
 }
 
@@ -106,11 +114,17 @@ func (p *peers) askOwn(round coordinator.Round, member coordinator.Member, to []
 
 func (p *peers) askSpans(a client.AskSpans) {
 	p.question(a.To, wire.AppendHash(wire.AppendU8(nil, questionSpans), a.Hash), func(answer []byte) {
-		r := wire.NewReader(answer)
-		if spans := batch.Parse(&r, spansMax); r.Done() == wire.OK {
+		if spans, ok := answeredSpans(answer); ok {
 			p.node.step(client.SpansReceived{Spans: spans})
 		}
 	})
+}
+
+// answeredSpans reads the answer to a question for spans.
+func answeredSpans(answer []byte) ([]batch.Span, bool) {
+	r := wire.NewReader(answer)
+	spans := batch.Parse(&r, spansMax)
+	return spans, r.Done() == wire.OK
 }
 
 // question asks a peer. It does not call answered if no answer comes: the machine asks another peer

@@ -184,13 +184,14 @@ func newWorld(t *testing.T, steps uint32, members uint32, adjust ...func(*coordi
 	return w
 }
 
-// purse is what each key of a world has.
+// purse is what each key of a world has, and its owner.
 const purse = 10_000
 
 func purses() (list []host.Allocation) {
 	for i := range 8 {
 		list = append(list, host.Allocation{Key: worldKey(i).Public(), Amount: purse})
 	}
+	list = append(list, host.Allocation{Key: owner.Public(), Amount: purse})
 	slices.SortFunc(list, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
 	return list
 }

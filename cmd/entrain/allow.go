@@ -148,6 +148,9 @@ func (c console) showAllowed(cmd *cobra.Command, o allowing, target string) erro
 
 // parseKeys reads public keys, and returns each once and in order, as transactions want them.
 func parseKeys(texts []string) ([]key.Public, error) {
+	if len(texts) > host.AdmitKeysMax {
+		return nil, fmt.Errorf("%d keys at once, at most %d", len(texts), host.AdmitKeysMax)
+	}
 	var keys []key.Public
 	for _, s := range texts {
 		k, err := parseKey(s)
@@ -155,9 +158,6 @@ func parseKeys(texts []string) ([]key.Public, error) {
 			return nil, err
 		}
 		keys = append(keys, k)
-	}
-	if len(keys) > host.AdmitKeysMax {
-		return nil, fmt.Errorf("%d keys at once, at most %d", len(keys), host.AdmitKeysMax)
 	}
 	slices.SortFunc(keys, key.Public.Compare)
 	return slices.Compact(keys), nil

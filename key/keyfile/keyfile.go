@@ -49,22 +49,60 @@ func Load(path string, passphrase func(prompt string) ([]byte, error)) (key.Priv
 	if len(text) > fileBytesMax {
 		return key.Private{}, fmt.Errorf("key file %q: more than %d bytes: not a key", path, fileBytesMax)
 	}
+	k, err := parse(text, func() ([]byte, error) { return passphrase(fmt.Sprintf("Passphrase of %s: ", path)) })
+	if err != nil {
+		return key.Private{}, fmt.Errorf("key file %q: %w", path, err)
+	}
+	return k, nil
+}
+
+// parse reads the text of a key file.
+func parse(text []byte, passphrase func() ([]byte, error)) (key.Private, error) {
 	raw, err := ssh.ParseRawPrivateKey(text)
 	var missing *ssh.PassphraseMissingError
 	if errors.As(err, &missing) {
+		if n := rounds(text); n > roundsMax {
+			return key.Private{}, fmt.Errorf("its passphrase is hashed in %d rounds, at most %d are taken: encrypt it again with: ssh-keygen -p -a 100", n, roundsMax)
+		}
 		var phrase []byte
-		if phrase, err = passphrase(fmt.Sprintf("Passphrase of %s: ", path)); err == nil {
+		if phrase, err = passphrase(); err == nil {
 			raw, err = ssh.ParseRawPrivateKeyWithPassphrase(text, phrase)
 		}
 	}
 	if err != nil {
-		return key.Private{}, fmt.Errorf("key file %q: %w", path, err)
+		return key.Private{}, err
 	}
 	private, ok := raw.(*ed25519.PrivateKey)
 	if !ok {
-		return key.Private{}, fmt.Errorf("key file %q: holds a %T, not an Ed25519 key; make one with: entrain key new", path, raw)
+		return key.Private{}, fmt.Errorf("holds a %T, not an Ed25519 key; make one with: entrain key new", raw)
 	}
 	return key.FromSeed([ed25519.SeedSize]byte(private.Seed())), nil
+}
+
+// roundsMax bounds the work of one passphrase: a round takes some milliseconds, and ssh-keygen
+// makes 24.
+const roundsMax = 1024
+
+// rounds returns how many rounds of bcrypt the passphrase of an OpenSSH key takes, 0 if the text
+// does not say.
+func rounds(text []byte) (n uint32) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return 0
+	}
+	var head struct {
+		Cipher, KDF, Options string
+		Rest                 []byte `ssh:"rest"`
+	}
+	var options struct {
+		Salt   string
+		Rounds uint32
+	}
+	body, ok := bytes.CutPrefix(block.Bytes, []byte("openssh-key-v1\x00"))
+	if !ok || ssh.Unmarshal(body, &head) != nil || ssh.Unmarshal([]byte(head.Options), &options) != nil {
+		return 0
+	}
+	return options.Rounds
 }
 
 // Write writes a new key file and its directories. It never overwrites a file: the error then wraps
