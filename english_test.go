@@ -23,9 +23,6 @@ var notYetPlain = []string{
 	"tests/emulator",
 	"tests/interop/logits",
 	"tests/netns",
-	"tui",
-	"view",
-	"web",
 }
 
 // clumsy are phrases that a native writer would not use, with better ones. They apply to comments

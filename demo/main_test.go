@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
 )
@@ -118,7 +119,7 @@ func TestSummaryShowsAConviction(t *testing.T) {
 		Rounds: 40, Clients: 4, HashesEqual: true, Adversary: "sign-flip", AdversaryConvicted: true, Exchange: Peers,
 		PayloadBytes: 10, DenseBytes: 1000, ParamHash: "abcd", GeneratedText: "some\ntext",
 		Members: []Client{{Member: view.Member{Name: "client-1", Points: 12}, Params: "0123456789abcdef"}, {Member: view.Member{Name: "client-4"}, Cheats: true}},
-		Trust: &view.Trust{Drawn: 3, Passed: 2, Disputed: 1,
+		Trust: &view.Trust{TrustHead: runlog.TrustHead{Drawn: 3, Passed: 2, Disputed: 1},
 			Convictions: []view.Conviction{{Number: 7, Member: 3, Name: "client-4", Words: "lied", Offence: "wrong result", Round: 3, By: 1, Slashed: 1000}},
 			Disputes:    []view.Dispute{{ID: 1, Conviction: 7, Level: "slices", Op: 5, OpName: "norm 5", Tile: 2}}},
 	}

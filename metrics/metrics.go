@@ -54,7 +54,7 @@ func (g *Gauges) Record(r runlog.Record) error {
 		if st.Trust != nil {
 			g.trust = st.Trust.TrustHead
 		}
-		g.run, g.phase, g.seen, g.overdue = st.Run, st.Phase, g.now(), time.Time{}
+		g.run, g.phase, g.seen, g.overdue = st.Name, st.Phase, g.now(), time.Time{}
 		if st.DeadlineMs > 0 && st.Phase != "WaitingForMembers" {
 			g.overdue = time.UnixMilli(int64(st.DeadlineMs))
 		}

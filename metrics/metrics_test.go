@@ -29,7 +29,7 @@ func filled(t *testing.T, c *clock) *Gauges {
 	g := New(c.now)
 	deadline := uint64(c.t.Add(10 * time.Second).UnixMilli())
 	for _, r := range []runlog.Record{
-		{Standing: &runlog.Standing{Head: runlog.Head{Run: "my-run", Phase: "RoundTrain", DeadlineMs: deadline, SeqTokens: 10, Points: 7, Step: 1, Round: 1},
+		{Standing: &runlog.Standing{Head: runlog.Head{Name: "my-run", Phase: "RoundTrain", DeadlineMs: deadline, SeqTokens: 10, Points: 7, Step: 1, Round: 1},
 			Trust: &runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Drawn: 9, Passed: 7, Convicted: 2, Verified: 3}}}},
 		{Time: c.t, Event: event.Trained{Step: 1, Loss: 3.5, LR: 0.25, GradNorm: 2, Tokens: 10, Seconds: 1, Bytes: 1000, PeakShare: 0.5}},
 		{Time: c.t, Event: event.Applied{Step: 1, Results: 4}},

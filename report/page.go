@@ -171,7 +171,7 @@ func (p *page) agreed(r view.Run) {
 	} else {
 		p.add(", the initial ones.</p>\n")
 	}
-	if c := r.Checkpoint; c != nil {
+	if c := r.Saved; c.Manifest != "" {
 		p.add("<p>Checkpoint of epoch %v: manifest <code>%v</code>, reported by <code>%v</code>.</p>\n", c.Epoch, c.Manifest, c.By)
 	}
 	p.add("<p>Run <code>%v</code>.</p>\n", r.ID)

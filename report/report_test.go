@@ -12,13 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/view"
 )
 
 func sample() view.Run {
 	r := view.Run{
-		Name: "opticks", ID: strings.Repeat("1f", 32), Chain: "demo", Steps: 300, Step: 300, Epoch: 3, Round: 306, Phase: "Finished", Tokens: 614_400, Points: 4800,
-		Params: strings.Repeat("ab", 32), ParamsRound: 306,
+		Head: runlog.Head{Name: "opticks", ID: strings.Repeat("1f", 32), Chain: "demo", Steps: 300, Step: 300, Epoch: 3, Round: 306, Phase: "Finished",
+			Points: 4800, Params: strings.Repeat("ab", 32), ParamsRound: 306},
+		Tokens: 614_400,
 		Members: []view.Member{
 			{Index: 0, Key: strings.Repeat("0a", 32), Status: "dropped", Points: 800, Share: 1.0 / 6, Results: 100, JoinedMs: 1_900_000_000_000},
 			{Index: 1, Key: strings.Repeat("0b", 32) + "<script>", Status: "active", Points: 4000, Earned: 987, Share: 5.0 / 6, Results: 300},
@@ -39,11 +41,11 @@ func sample() view.Run {
 	for step := uint32(1); step <= 20; step++ {
 		r.Samples = append(r.Samples, view.Sample{Step: step, Prompt: "The rays ", Text: "<are> bent"}, view.Sample{Step: step, Prompt: "In ", Text: "glass"})
 	}
-	r.Trust = &view.Trust{Percent: 5, Drawn: 41, Passed: 40, Disputed: 1, Convicted: 1, Convictions: []view.Conviction{
+	r.Trust = &view.Trust{TrustHead: runlog.TrustHead{Percent: 5, Drawn: 41, Passed: 40, Disputed: 1, Convicted: 1}, Convictions: []view.Conviction{
 		{Number: 1, Round: 17, Key: strings.Repeat("0a", 32), Offence: "wrong <result>", By: 1, ByKey: strings.Repeat("0b", 32), Slashed: 5000, Evidence: strings.Repeat("ee", 32), FirstRound: 3, LastRound: 17, Results: 15}}}
 	r.Trust.Disputes = []view.Dispute{{ID: 1, Round: 17, Conviction: 1, EndedMs: 5, Level: "slices", Op: 41, OpName: "gradient <of> layer 1"}}
 	r.Payloads = r.Speed
-	r.Windows = &view.Windows{ScoreWindows: 2, Given: 1234, Validators: []view.Validator{{Seat: 1, Key: strings.Repeat("0c", 32), Trust: 77}},
+	r.Windows = &view.Windows{WindowsHead: runlog.WindowsHead{ScoreWindows: 2, Given: 1234}, Validators: []view.Validator{{Seat: 1, Key: strings.Repeat("0c", 32), Trust: 77}},
 		Period: &view.Period{Number: 6, First: 11, Last: 12, Members: []view.MemberScore{{Member: 1, Key: strings.Repeat("0b", 32), Scored: true, Score: 0.625, Weight: 1, Reward: 987}},
 			Validators: []view.SeatScores{{Seat: 1, Key: strings.Repeat("0c", 32), Said: []view.Said{{Member: 1, Score: 0.5}}}}}}
 	return r
@@ -113,7 +115,7 @@ func TestReportIsWhole(t *testing.T) {
 
 func TestReportOfARunThatHasNotBegun(t *testing.T) {
 	dir := t.TempDir()
-	if err := Write(dir, view.Run{Name: "new", Phase: "WaitingForMembers"}, time.Unix(0, 0)); err != nil {
+	if err := Write(dir, view.Run{Head: runlog.Head{Name: "new", Phase: "WaitingForMembers"}}, time.Unix(0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "index.html"))

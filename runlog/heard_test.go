@@ -40,7 +40,7 @@ func (c *crowd) standing(phase string, reported int) *Standing {
 	hash := fmt.Sprintf("%064x", c.round)
 	return &Standing{
 		Height: uint64(c.round)*40 + uint64(reported), TimeMs: uint64(c.now.UnixMilli()),
-		Head: Head{Run: "crowd", ID: fmt.Sprintf("%064x", 7), Own: c.members[0].Key.String(), Phase: phase, Round: c.round, Step: c.round, Epoch: 1,
+		Head: Head{Name: "crowd", ID: fmt.Sprintf("%064x", 7), Own: c.members[0].Key.String(), Phase: phase, Round: c.round, Step: c.round, Epoch: 1,
 			Present: uint32(n), Capacity: uint32(n), SeqTokens: 128, Steps: 1 << 20, Points: uint64(c.round) * uint64(n), Params: hash, ParamsRound: c.round - 1},
 		Members: c.members,
 		Rounds: []Round{

@@ -37,40 +37,41 @@ type Standing struct {
 	Windows *Windows // likewise
 }
 
-// Head describes the run as a whole. Its numbers are those of coordinator.State.
+// Head describes the run as a whole. Its numbers are those of coordinator.State. It is part of the
+// JSON of a view.Run, as TrustHead and WindowsHead are.
 type Head struct {
-	Run         string // name
-	ID          string // hex
-	Chain       string // "" if unknown
-	Own         string // key of the participant that wrote the log, hex; "" if there is none
-	Steps       uint32 // in all
-	Capacity    uint32 // the most members
-	SeqTokens   uint32 // tokens in a sequence
-	Overlap     uint8
-	MissedMax   uint8
-	Phase       string
-	SinceMs     uint64 // start of the phase
-	DeadlineMs  uint64 // 0 if time alone does not end the phase
-	Epoch       uint32
-	Round       uint32
-	Step        uint32
-	Present     uint32
-	Draining    uint8
-	Pausing     bool
-	Rollbacks   uint32
-	Points      uint64
-	Retired     uint64 // points of members whose places went to others
-	Params      string // hash agreed last, hex
-	ParamsRound uint32
-	Saved       Saved
+	Name        string `json:"name"`
+	ID          string `json:"id"`              // hex
+	Chain       string `json:"chain,omitempty"` // "" if unknown
+	Own         string `json:"-"`               // hex key of the writer of the log, or ""
+	Steps       uint32 `json:"steps"`           // in all
+	Capacity    uint32 `json:"capacity"`        // the most members
+	SeqTokens   uint32 `json:"sequence_tokens"` // tokens in a sequence
+	Overlap     uint8  `json:"overlap"`
+	MissedMax   uint8  `json:"missed_max"`
+	Phase       string `json:"phase"`
+	SinceMs     uint64 `json:"since_ms"`    // start of the phase
+	DeadlineMs  uint64 `json:"deadline_ms"` // 0 if time alone does not end the phase
+	Epoch       uint32 `json:"epoch"`
+	Round       uint32 `json:"round"`
+	Step        uint32 `json:"step"`
+	Present     uint32 `json:"present"`
+	Draining    uint8  `json:"draining"`
+	Pausing     bool   `json:"pausing"`
+	Rollbacks   uint32 `json:"rollbacks"`
+	Points      uint64 `json:"points"`
+	Retired     uint64 `json:"retired"` // points of members whose places went to others
+	Params      string `json:"params"`  // hash agreed last, hex
+	ParamsRound uint32 `json:"params_round"`
+	Saved       Saved  `json:"checkpoint,omitzero"`
 }
 
 // Saved is the checkpoint reported last. Manifest is "" if there was none.
 type Saved struct {
-	Epoch    uint32
-	Params   string
-	Manifest string
-	By       string
+	Epoch    uint32 `json:"epoch"`
+	Params   string `json:"params"`
+	Manifest string `json:"manifest"`
+	By       string `json:"by"` // key
 }
 
 // Member is a place in the table of members.
@@ -124,16 +125,16 @@ type Trust struct {
 
 // TrustHead holds the totals of a Trust. Its numbers are those of coordinator.State.
 type TrustHead struct {
-	Percent   uint8  // of a round's results that are checked, on average
-	Stake     uint64 // least stake of a member, in tokens
-	Rate      uint64 // tokens paid for a point
-	Treasury  uint64
-	Escrow    uint64
-	Verified  uint64 // points given for verifying
-	Drawn     uint32 // checks so far
-	Passed    uint32 // checks that passed
-	Disputed  uint32 // disputes so far
-	Convicted uint32 // convictions so far
+	Percent   uint8  `json:"percent"` // of a round's results that are checked, on average
+	Stake     uint64 `json:"stake"`   // least stake of a member, in tokens
+	Rate      uint64 `json:"rate"`    // tokens paid for a point
+	Treasury  uint64 `json:"treasury"`
+	Escrow    uint64 `json:"escrow"`
+	Verified  uint64 `json:"verified"`  // points given for verifying
+	Drawn     uint32 `json:"drawn"`     // checks so far
+	Passed    uint32 `json:"passed"`    // checks that passed
+	Disputed  uint32 `json:"disputed"`  // disputes so far
+	Convicted uint32 `json:"convicted"` // convictions so far
 }
 
 // Share names the result of a member in a round.
@@ -152,18 +153,18 @@ type Windows struct {
 
 // WindowsHead holds the totals of a Windows. Its numbers are those of coordinator.State.
 type WindowsHead struct {
-	Buckets          bool   // results travel through buckets, and commitments are on the chain
-	WindowBlocks     uint32 // in a window
-	DeadlineHeight   uint64 // at which the window ends; 0 if height does not end the phase
-	Window           uint32
-	ScoreWindows     uint32 // in a period; 0 in a run without validators
-	Current          uint32 // the running period
-	Scoring          uint32 // the period being scored; 0 if none
-	Stage            coordinator.ScoreStage
-	Emission         uint64 // tokens in a period
-	ValidatorPercent uint8
-	Given            uint64 // tokens given for scores so far
-	Taken            uint64 // tokens taken back by penalties so far
+	Buckets          bool                   `json:"buckets"`         // results travel through buckets
+	WindowBlocks     uint32                 `json:"window_blocks"`   // in a window
+	DeadlineHeight   uint64                 `json:"deadline_height"` // end of the window, or 0
+	Window           uint32                 `json:"window"`
+	ScoreWindows     uint32                 `json:"score_windows"` // in a period; 0: no scores
+	Current          uint32                 `json:"current"`       // the running period
+	Scoring          uint32                 `json:"scoring"`       // a period; 0: none
+	Stage            coordinator.ScoreStage `json:"stage"`
+	Emission         uint64                 `json:"emission"` // tokens in a period
+	ValidatorPercent uint8                  `json:"validator_percent"`
+	Given            uint64                 `json:"given"` // tokens given for scores so far
+	Taken            uint64                 `json:"taken"` // tokens taken back by penalties so far
 }
 
 // Commits is the number of commitments to a round that are on the chain.

@@ -1,14 +1,14 @@
 // Package tui is the window on a run in a terminal: what view.Run holds, as tabs that a keyboard
 // moves through.
 //
-// A [Window] takes the records of a runlog (it is a sink of a runlog.Writer, and whoever reads a
-// log or watches a chain feeds it as well), folds them, and draws a few times a second from what
-// there is; it never makes whoever feeds it wait for the terminal. [Plain] shows the same where
-// there is no terminal, as lines.
+// A [Window] takes records of package runlog, folds them, and draws the result four times a second.
+// It is a sink of a runlog.Writer. Its source never waits for the terminal. [Window.Show] shows it
+// while a function feeds it, as lines ([Plain]) where there is no terminal; a [Replay] feeds it
+// with a log.
 //
-// Every frame is a function of a view.Run, the size, and what the keyboard chose (frame.go and the
-// files of the tabs), so frames are tested without a terminal. No meaning is carried by colour
-// alone: the window reads the same with NO_COLOR.
+// Every frame is a function of a view.Run, the size, and the user's choices (frame.go and the files
+// of the tabs), so tests of frames need no terminal. Colour alone carries no meaning: the window
+// reads the same with NO_COLOR.
 package tui
 
 import (

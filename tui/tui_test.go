@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 // demo is the log of a demo's client with 12 steps, written by a real one.
 const demo = "../runlog/testdata/demo.runlog"
 
-// played is a window that was shown the demo's first records, and all of them if n is 0; the time is that of the last one.
+// played is a window that was shown the demo's first records, and all of them if n is 0; the time
+// is that of the last one.
 func played(t *testing.T, n int) *Window {
 	t.Helper()
 	var now time.Time
@@ -113,7 +114,7 @@ func TestFramesAreAsTheyWere(t *testing.T) {
 // Whatever the size and the run, a frame fits.
 func TestFramesFitEverySize(t *testing.T) {
 	many := played(t, 0)
-	head := runlog.Standing{Height: math.MaxUint32, TimeMs: 1, Head: runlog.Head{Run: strings.Repeat("界", 40), ID: "x", Phase: "RoundTrain", Steps: math.MaxUint32, Step: math.MaxUint32, Points: math.MaxUint64}}
+	head := runlog.Standing{Height: math.MaxUint32, TimeMs: 1, Head: runlog.Head{Name: strings.Repeat("界", 40), ID: "x", Phase: "RoundTrain", Steps: math.MaxUint32, Step: math.MaxUint32, Points: math.MaxUint64}}
 	for i := range uint32(3000) {
 		head.Members = append(head.Members, runlog.Member{Index: i, MemberState: coordinator.MemberState{Status: coordinator.StatusActive, Points: math.MaxUint64}})
 	}
@@ -197,7 +198,7 @@ func TestTrustIsShown(t *testing.T) {
 	for i := range ab {
 		ab[i], cd[i] = 0xab, 0xcd
 	}
-	_ = w.Record(runlog.Record{Time: time.UnixMilli(int64(now.NowMs)), Standing: &runlog.Standing{Height: now.Height + 1, TimeMs: now.StateMs, Head: runlog.Head{Run: now.Name, ID: now.ID, Phase: "RoundTrain", Round: now.Round},
+	_ = w.Record(runlog.Record{Time: time.UnixMilli(int64(now.NowMs)), Standing: &runlog.Standing{Height: now.Height + 1, TimeMs: now.StateMs, Head: runlog.Head{Name: now.Name, ID: now.ID, Phase: "RoundTrain", Round: now.Round},
 		Trust: &runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Stake: 1000, Rate: 3, Treasury: 250_000, Escrow: 254_000, Drawn: 41, Passed: 38, Disputed: 2, Convicted: 1},
 			Checks:      []coordinator.Check{{Round: 5, Member: 2, Verifier: 0, Sequences: 8, DeadlineMs: now.NowMs + 12_000}, {Round: 4, Member: 1, Verifier: 3, Sequences: 8, Disputed: true}},
 			Disputes:    []coordinator.Dispute{{ID: 2, Check: coordinator.Check{Round: 4}, Accused: 1, Accuser: 3, Stage: coordinator.StageDescending, Level: coordinator.LevelTiles, Op: 1312, Tile: 4, Depth: 1, DeadlineMs: now.NowMs + 30_000, Traces: [2]wire.Hash{ab, cd}}},

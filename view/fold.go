@@ -66,8 +66,8 @@ func New(own string) *Fold {
 	}
 }
 
-// NameOps has disputes say what the operation computes that they are about: the name of operation
-// op in a step of so many sequences.
+// NameOps sets the function that names the operations of disputes: operation op in a step with a
+// number of sequences. See verify.OpNames.
 func (f *Fold) NameOps(name func(sequences, op uint32) string) { f.names = name }
 
 // Name names the member with a key, in hex. Windows then show the name instead of the key, and a
@@ -104,10 +104,6 @@ func (f *Fold) Run(now time.Time) Run {
 	if f.run.Own != nil {
 		own := *f.run.Own
 		r.Own = &own
-	}
-	if f.run.Checkpoint != nil {
-		saved := *f.run.Checkpoint
-		r.Checkpoint = &saved
 	}
 	r.Trust, r.Windows = f.run.Trust.copy(), f.run.Windows.copy()
 	r.Network.BytesPerSecond = f.bandwidth(r.NowMs)
@@ -176,7 +172,7 @@ func (r *round) summary(newest bool) Round {
 	return s
 }
 
-// inRounds tells whether a phase is one in which a round runs.
+// inRounds reports whether a round runs in a phase.
 func inRounds(phase string) bool { return phase == "RoundTrain" || phase == "RoundWitness" }
 
 // paceSeconds is the time over which the pace of the run and of transfers is measured, if enough

@@ -41,7 +41,7 @@ type script struct {
 
 func newScript() *script {
 	s := &script{Fold: New(ann)}
-	s.now.Head = runlog.Head{Run: "r", ID: "id", Steps: 100, Capacity: 8, SeqTokens: 10, Phase: "WaitingForMembers"}
+	s.now.Head = runlog.Head{Name: "r", ID: "id", Steps: 100, Capacity: 8, SeqTokens: 10, Phase: "WaitingForMembers"}
 	for i, k := range []string{ann, bob, cat} {
 		s.now.Members = append(s.now.Members, runlog.Member{Index: uint32(i), MemberState: coordinator.MemberState{Key: public(k), Status: coordinator.StatusWaiting}})
 	}
@@ -126,7 +126,8 @@ func TestARoundAsItHappens(t *testing.T) {
 	if r.Tokens != 40 || r.Members[0].Share != 0.5 || r.Members[2].Points != 0 {
 		t.Errorf("%d tokens, members %+v", r.Tokens, r.Members)
 	}
-	// 40 tokens from 2000, when nothing had been accepted yet, or 1000; the pace is over what is kept.
+	// 40 tokens from 2000, when nothing had been accepted yet, or 1000; the pace is over what is
+	// kept.
 	if want := 40.0 * 1000 / 3000; math.Abs(r.TokensPerSecond-want) > 1e-9 {
 		t.Errorf("%v tokens a second, want %v", r.TokensPerSecond, want)
 	}
@@ -156,7 +157,8 @@ func TestPaceStopsWhenNothingHappens(t *testing.T) {
 	}
 }
 
-// What a log says is partly what changed; states may come late, doubly, or of a new run under the old name.
+// What a log says is partly what changed; states may come late, doubly, or of a new run under the
+// old name.
 func TestStandingsMerge(t *testing.T) {
 	s := newScript()
 	s.open(1000)

@@ -7,7 +7,8 @@ import (
 	"github.com/entrain-network/entrain/runlog"
 )
 
-// A sum of commitments counts as the commitments do, whether it comes before or after the state tells of its round.
+// A sum of commitments counts as the commitments do, whether it comes before or after the state
+// tells of its round.
 func TestSumsCountAsWhatTheySum(t *testing.T) {
 	for name, early := range map[string]bool{"before": true, "after": false} {
 		f := New("")

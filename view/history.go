@@ -24,10 +24,14 @@ const (
 // detail is who did what in a round. Members are named by their places.
 type detail struct {
 	active, expected, accepted runlog.Set
-	shares                     []uint32          // sequences of those expected, in their order; empty where shares are equal
-	holders                    []uint8           // witnesses that hold a member's result; nil if no state told
-	former                     map[uint32]string // keys of places that others have taken since
-	commitments                map[uint32]string // IDs, as far as the participant saw them
+
+	// shares holds the sequences of those expected, in their order. It is empty where shares are
+	// equal.
+	shares []uint32
+	// holders counts the witnesses that hold a member's result. It is nil before a state told.
+	holders     []uint8
+	former      map[uint32]string // keys of places that others have taken since
+	commitments map[uint32]string // IDs that the participant saw
 }
 
 // Witness is a seat of a round.
@@ -37,7 +41,7 @@ type Witness struct {
 	Reported bool   `json:"reported"`
 	Complete bool   `json:"complete"`         // it held every result
 	Ms       uint64 `json:"ms"`               // the ledger's time when its report was first seen
-	Params   string `json:"params,omitempty"` // its parameters at the round's start, where a state told
+	Params   string `json:"params,omitempty"` // that it reported, if known
 }
 
 // Turn is the arrival or the departure of a member.
@@ -63,7 +67,7 @@ type Work struct {
 	Final      bool   `json:"final"`
 	Accepted   bool   `json:"accepted"`
 	Points     uint64 `json:"points"`     // for it
-	Commitment string `json:"commitment"` // its ID, "" if the participant whose log is read did not see it
+	Commitment string `json:"commitment"` // its ID, "" if not seen here
 	Check      string `json:"check"`      // of its result: open, disputed, right, convicted or ""
 	Seat       bool   `json:"seat"`       // it was a witness
 	Reported   bool   `json:"reported"`
@@ -158,8 +162,8 @@ func (f *Fold) Held(number, quorum uint32) (held, of uint32) {
 	return held, r.detail.expected.Count()
 }
 
-// Observe adds to the newest rounds what only a state tells, not its digest: how many witnesses hold
-// each result, and which parameters they reported.
+// Observe adds to the newest rounds what a state tells and a log does not: the number of witnesses
+// that hold each result, and the parameters that they reported.
 func (f *Fold) Observe(s coordinator.State) {
 	for number := s.Round() - min(s.Round(), roundsInState-1); number <= s.Round(); number++ {
 		now, ok := s.At(number)
@@ -262,8 +266,8 @@ func (f *Fold) commitment(number, member uint32, id string) {
 	}
 }
 
-// sequences returns the number of sequences in the share of an active member: what the log tells, or
-// where shares are equal as coordinator.Round.Share, from what is kept of the round.
+// sequences returns the number of sequences in the share of an active member: what the log tells,
+// or where shares are equal as coordinator.Round.Share, from what is kept of the round.
 func (r *round) sequences(i uint32) uint64 {
 	d := r.detail
 	if r.Active == 0 || !d.expected.Has(i) {

@@ -82,7 +82,7 @@ type Explanation struct {
 	Member  uint32  `json:"member"`
 	Key     string  `json:"key"`
 	Most    float64 `json:"most_paid"`      // a score above it is paid as this one
-	Weights float64 `json:"sum_of_weights"` // sequences by score up to Most, over all members with a score above 0
+	Weights float64 `json:"sum_of_weights"` // score x sequences, of all scores above 0
 
 	Emission         uint64 `json:"emission"`
 	ValidatorPercent uint8  `json:"validator_percent"`

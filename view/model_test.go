@@ -10,7 +10,8 @@ import (
 	"github.com/entrain-network/entrain/runlog"
 )
 
-// Samples stay spread along a run, however long it is: the first, the newest, and others between them.
+// Samples stay spread along a run, however long it is: the first, the newest, and others between
+// them.
 func TestSamplesAreKeptAlongTheRun(t *testing.T) {
 	f := New("")
 	add := func(ev event.Sample) { f.Add(runlog.Record{Time: time.Unix(int64(ev.Step), 0), Event: ev}) }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -43,19 +44,9 @@ func (f *Fold) standing(ms uint64, s *runlog.Standing) {
 }
 
 func (f *Fold) head(s *runlog.Standing) {
-	r := &f.run
-	r.Height, r.StateMs = s.Height, s.TimeMs
-	r.Name, r.ID, r.Steps, r.Capacity, r.SeqTokens, r.Overlap, r.MissedMax = s.Run, s.ID, s.Steps, s.Capacity, s.SeqTokens, s.Overlap, s.MissedMax
-	if s.Chain != "" {
-		r.Chain = s.Chain
-	}
-	r.Phase, r.SinceMs, r.DeadlineMs, r.Pausing, r.Draining = s.Phase, s.SinceMs, s.DeadlineMs, s.Pausing, s.Draining
-	r.Epoch, r.Round, r.Step, r.Present, r.Rollbacks = s.Epoch, s.Round, s.Step, s.Present, s.Rollbacks
-	r.Params, r.ParamsRound = s.Params, s.ParamsRound
-	r.Points, r.Retired = s.Points, s.Retired
-	if s.Saved.Manifest != "" {
-		r.Checkpoint = &Saved{Epoch: s.Saved.Epoch, Params: s.Saved.Params, Manifest: s.Saved.Manifest, By: s.Saved.By}
-	}
+	chain := cmp.Or(s.Chain, f.run.Chain)
+	f.run.Height, f.run.StateMs, f.run.Head = s.Height, s.TimeMs, s.Head
+	f.run.Chain = chain
 }
 
 // worked counts the tokens trained: points are given for verifying, too.
@@ -88,7 +79,7 @@ func (f *Fold) tellPhase(ms uint64, s *runlog.Standing) {
 	if s.Pausing && !before.Pausing {
 		f.say(ms, "info", "", "the owner pauses the run when the epoch has drained")
 	}
-	if s.Saved.Manifest != "" && (before.Checkpoint == nil || before.Checkpoint.Manifest != s.Saved.Manifest) {
+	if s.Saved.Manifest != before.Saved.Manifest {
 		f.say(ms, "info", "", fmt.Sprintf("checkpoint of epoch %d reported by %s", s.Saved.Epoch, Short(s.Saved.By)))
 	}
 }

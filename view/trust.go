@@ -18,16 +18,7 @@ const (
 
 // Trust is how a run finds cheats, and what it pays.
 type Trust struct {
-	Percent     uint8        `json:"percent"` // of a round's results that are checked, as a rule
-	Stake       uint64       `json:"stake"`   // least stake of a member, in tokens
-	Rate        uint64       `json:"rate"`    // tokens a point is paid
-	Treasury    uint64       `json:"treasury"`
-	Escrow      uint64       `json:"escrow"`
-	Verified    uint64       `json:"verified"` // points given for verifying
-	Drawn       uint32       `json:"drawn"`    // checks there were
-	Passed      uint32       `json:"passed"`   // of them, that passed
-	Disputed    uint32       `json:"disputed"` // disputes there were
-	Convicted   uint32       `json:"convicted"`
+	runlog.TrustHead
 	Checks      []Check      `json:"checks"`      // open, in order of rounds and members
 	Disputes    []Dispute    `json:"disputes"`    // newest first, at most DisputesKept
 	Convictions []Conviction `json:"convictions"` // newest first, at most ConvictionsKept
@@ -53,7 +44,7 @@ type Dispute struct {
 	Stage      string    `json:"stage"`
 	Level      string    `json:"level"`
 	Op         uint32    `json:"op"`
-	OpName     string    `json:"op_name,omitempty"` // what the operation computes, once it is found and if that is known
+	OpName     string    `json:"op_name,omitempty"` // what it computes, if known
 	Sequences  uint32    `json:"sequences"`         // of the share; 0: not known
 	Tile       uint32    `json:"tile"`
 	Slice      uint32    `json:"slice"`
@@ -134,9 +125,7 @@ func (f *Fold) trust(ms uint64, t *runlog.Trust) {
 		f.run.Trust = &Trust{}
 	}
 	v := f.run.Trust
-	v.Percent, v.Stake, v.Rate, v.Treasury, v.Escrow, v.Verified = t.Percent, t.Stake, t.Rate, t.Treasury, t.Escrow, t.Verified
-	v.Drawn, v.Passed, v.Disputed, v.Convicted = t.Drawn, t.Passed, t.Disputed, t.Convicted
-
+	v.TrustHead = t.TrustHead
 	for _, c := range t.Convictions {
 		f.convicted(ms, c)
 	}

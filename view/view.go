@@ -18,6 +18,8 @@ package view
 import (
 	"cmp"
 	"fmt"
+
+	"github.com/entrain-network/entrain/runlog"
 )
 
 // Limits of what is kept.
@@ -28,7 +30,7 @@ const (
 	TasksKept  = 16  // of evaluations; names beyond are left out
 	StepsKept  = 48  // with samples: the newest, and the others about evenly along the run
 	SamplesMax = 8   // of a step
-	MarksMax   = 256 // members up to which a finished round keeps who did what; the round that runs always does
+	MarksMax   = 256 // members of a finished round that keeps its marks
 )
 
 // Run is a run at one moment.
@@ -38,53 +40,30 @@ type Run struct {
 	StateMs uint64 `json:"state_ms"` // the ledger's time at the newest state; 0: no state was seen
 	Height  uint64 `json:"height"`   // of the block that changed the state last
 
-	Name      string `json:"name"`
-	ID        string `json:"id"` // hex
-	Chain     string `json:"chain,omitempty"`
-	Steps     uint32 `json:"steps"`    // in all
-	Capacity  uint32 `json:"capacity"` // places for members
-	SeqTokens uint32 `json:"sequence_tokens"`
-	Overlap   uint8  `json:"overlap"`
-	MissedMax uint8  `json:"missed_max"`
-
-	Phase       string `json:"phase"`
-	SinceMs     uint64 `json:"since_ms"`
-	DeadlineMs  uint64 `json:"deadline_ms"`  // 0: time alone does not end the phase
+	runlog.Head
 	CountdownMs uint64 `json:"countdown_ms"` // until the deadline
-	Pausing     bool   `json:"pausing"`
-	Draining    uint8  `json:"draining"`
-	Epoch       uint32 `json:"epoch"`
-	Round       uint32 `json:"round"`
-	Step        uint32 `json:"step"`
-	Present     uint32 `json:"present"` // members that wait, are ready or active
-	Rollbacks   uint32 `json:"rollbacks"`
-	Params      string `json:"params"` // hash agreed last, hex
-	ParamsRound uint32 `json:"params_round"`
-	Checkpoint  *Saved `json:"checkpoint,omitempty"`
 
 	Tokens          uint64  `json:"tokens"`            // of accepted work, all members', all time
 	TokensPerSecond float64 `json:"tokens_per_second"` // of accepted work, over the last rounds
 	LeftMs          uint64  `json:"left_ms"`           // estimate until the last step; 0: not known
-	Points          uint64  `json:"points"`            // ever given
-	Retired         uint64  `json:"retired"`           // of them, of members whose places were given to others
 
-	Loss     Curve    `json:"loss,omitempty"`     // mean training loss of the members heard of, nats a token
+	Loss     Curve    `json:"loss,omitempty"`     // mean of the members heard of, nats a token
 	HeldOut  Curve    `json:"heldout,omitempty"`  // held-out loss, nats a token
 	Speed    Curve    `json:"speed,omitempty"`    // tokens a second of accepted work, a step
 	GradNorm Curve    `json:"gradnorm,omitempty"` // of the shares computed here, before clipping
 	LR       Curve    `json:"lr,omitempty"`
-	Payloads Curve    `json:"payloads,omitempty"` // bytes of the payloads of a round, as far as seen here
+	Payloads Curve    `json:"payloads,omitempty"` // bytes of a round's payloads seen here
 	Seconds  Curve    `json:"seconds,omitempty"`  // that a round took
 	Size     Curve    `json:"size,omitempty"`     // members that took part in a round
 	Tasks    []Task   `json:"tasks,omitempty"`    // accuracies on tasks, by name
 	Samples  []Sample `json:"samples,omitempty"`  // of texts, oldest first
 
-	Trust   *Trust   `json:"trust,omitempty"`   // nil of a run in which nothing is checked, staked or paid
+	Trust   *Trust   `json:"trust,omitempty"`   // nil if nothing is checked, staked or paid
 	Windows *Windows `json:"windows,omitempty"` // nil of a run without windows and scores
 	Own     *Own     `json:"own,omitempty"`     // the participant that watches, if one does
 	Network Network  `json:"network,omitzero"`
 	Members []Member `json:"members,omitempty"` // by index
-	Rounds  []Round  `json:"rounds,omitempty"`  // oldest first, at most RoundsKept; the last is the one that runs or ran last
+	Rounds  []Round  `json:"rounds,omitempty"`  // oldest first, at most RoundsKept
 	Log     []Line   `json:"log,omitempty"`     // oldest first, at most LinesKept
 	Logged  uint64   `json:"logged"`            // lines there have been in all
 }
@@ -106,14 +85,6 @@ type Sample struct {
 	Text   string `json:"text"` // after the prompt
 }
 
-// Saved is the checkpoint reported last.
-type Saved struct {
-	Epoch    uint32 `json:"epoch"`
-	Params   string `json:"params"`
-	Manifest string `json:"manifest"`
-	By       string `json:"by"` // key, hex
-}
-
 // Member is one member, whatever its status.
 type Member struct {
 	Index    uint32  `json:"index"`
@@ -121,7 +92,7 @@ type Member struct {
 	Name     string  `json:"name,omitempty"` // as Fold.Name was told
 	Own      bool    `json:"own,omitempty"`
 	Status   string  `json:"status"` // waiting, ready, active, dropped, withdrawn, ejected
-	Role     string  `json:"role"`   // in the round that runs: trainer, witness, "trainer, witness" or ""
+	Role     string  `json:"role"`   // trainer, witness, "trainer, witness" or ""
 	Mark     Mark    `json:"mark"`   // how far it is in that round
 	Points   uint64  `json:"points"`
 	Share    float64 `json:"share"` // of all points ever given
@@ -138,12 +109,12 @@ type Member struct {
 	Balance  uint64  `json:"balance"`  // tokens it was rewarded with and has not claimed
 	Settled  uint64  `json:"settled"`  // points that no conviction takes any more
 	Claimed  uint64  `json:"claimed"`  // points that were paid
-	Doubt    uint8   `json:"doubt"`    // weight of its results in the draw of checks; 0: nothing is checked
+	Doubt    uint8   `json:"doubt"`    // weight of its results in the draw of checks
 	Strikes  uint8   `json:"strikes"`  // checks in a row for which it did not serve what they take
 	Passed   uint32  `json:"passed"`   // checks of its results that passed
 	Scored   bool    `json:"scored"`   // validators have scored it
 	Score    float64 `json:"score"`    // moving average, -1 to 1
-	Unvested uint64  `json:"unvested"` // reward of the last period, vested when the next one is settled
+	Unvested uint64  `json:"unvested"` // reward of the last period
 	Earned   uint64  `json:"earned"`   // tokens it has earned by scores in all
 
 	Payee     string `json:"payee"`
@@ -215,7 +186,7 @@ type Round struct {
 	Active    uint32    `json:"active"`    // members that took part
 	Expected  uint32    `json:"expected"`  // of them, with a share
 	Committed uint32    `json:"committed"` // of them, whose commitment was seen here
-	OnChain   uint32    `json:"on_chain"`  // commitments on the chain, in a run that exchanges by buckets
+	OnChain   uint32    `json:"on_chain"`  // commitments on the chain, by buckets
 	Accepted  uint32    `json:"accepted"`
 	Checked   uint32    `json:"checked"`   // of them, drawn to be computed again
 	Verified  uint32    `json:"verified"`  // of them, found right
@@ -223,11 +194,11 @@ type Round struct {
 	Final     bool      `json:"final"`     // it is settled what was accepted
 	Quorum    uint32    `json:"quorum"`
 	Attests   uint32    `json:"attests"`             // the round its witnesses report of; 0: none
-	WitnessMs uint64    `json:"witness_ms"`          // when RoundWitness began; 0: not yet, or not seen
+	WitnessMs uint64    `json:"witness_ms"`          // start of RoundWitness; 0: not seen
 	Seats     uint32    `json:"seats"`               // of witnesses
 	Reports   uint32    `json:"reports"`             // of them, that reported
 	Witnesses []Witness `json:"witnesses,omitempty"` // not of old rounds
-	Agreed    string    `json:"agreed"`              // hash of the parameters at its start, "" until two quorums have named it
+	Agreed    string    `json:"agreed"`              // hash that two quorums named, or ""
 	Seed      string    `json:"seed"`
 	Loss      float64   `json:"loss"`  // mean of the members heard of; 0: none
 	Bytes     uint64    `json:"bytes"` // of the payloads committed to, as far as seen here
@@ -243,9 +214,9 @@ type Own struct {
 	Loss            float32 `json:"loss"`              // of its last share
 	TokensPerSecond float64 `json:"tokens_per_second"` // while it trains
 	Params          string  `json:"params"`            // hash of the parameters it holds
-	PeakShare       float64 `json:"peak_share"`        // part of the machine's peak of multiply-adds with which it trains; 0: not known
+	PeakShare       float64 `json:"peak_share"`        // of the machine's peak; 0: not known
 	PayloadBytes    uint64  `json:"payload_bytes"`     // of its last share
-	Healing         float64 `json:"healing"`           // part of the model fetched, 0 to 1, while it does
+	Healing         float64 `json:"healing"`           // part of the model fetched, 0 to 1
 	Peers           uint32  `json:"peers"`             // other members with whom there is a connection
 }
 

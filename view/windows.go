@@ -10,21 +10,11 @@ import (
 
 // Windows is how far a run is whose results travel through buckets, and what its validators said.
 type Windows struct {
-	Buckets          bool        `json:"buckets"`
-	WindowBlocks     uint32      `json:"window_blocks"`
-	DeadlineHeight   uint64      `json:"deadline_height"` // at which the window ends; 0: height does not end the phase
-	Window           uint32      `json:"window"`
-	ScoreWindows     uint32      `json:"score_windows"` // in a period; 0: nobody scores
-	Current          uint32      `json:"current"`       // period that runs
-	Scoring          uint32      `json:"scoring"`       // period that is being scored; 0: none
-	Stage            string      `json:"stage"`         // of that: committing, revealing or none
-	Emission         uint64      `json:"emission"`      // tokens a period
-	ValidatorPercent uint8       `json:"validator_percent"`
-	Given            uint64      `json:"given"`                // tokens ever given for scores
-	Taken            uint64      `json:"taken"`                // tokens that penalties took back
-	SliceSeed        string      `json:"slice_seed,omitempty"` // of the window before; only [Look] knows it
-	Validators       []Validator `json:"validators"`
-	Period           *Period     `json:"period,omitempty"` // settled last
+	runlog.WindowsHead
+	Stage      string      `json:"stage"`                // committing, revealing or none
+	SliceSeed  string      `json:"slice_seed,omitempty"` // of the window before; only [Look] knows it
+	Validators []Validator `json:"validators"`
+	Period     *Period     `json:"period,omitempty"` // settled last
 }
 
 // Validator is one who scores.
@@ -95,9 +85,7 @@ func (f *Fold) windows(ms uint64, w *runlog.Windows) {
 		f.run.Windows = &Windows{}
 	}
 	v := f.run.Windows
-	v.Buckets, v.WindowBlocks, v.DeadlineHeight, v.Window, v.ScoreWindows = w.Buckets, w.WindowBlocks, w.DeadlineHeight, w.Window, w.ScoreWindows
-	v.Current, v.Scoring, v.Stage, v.Emission, v.ValidatorPercent = w.Current, w.Scoring, w.Stage.String(), w.Emission, w.ValidatorPercent
-	v.Given, v.Taken = w.Given, w.Taken
+	v.WindowsHead, v.Stage = w.WindowsHead, w.Stage.String()
 	for _, c := range w.Commits {
 		if r := f.find(c.Round); r != nil {
 			r.OnChain = c.Count

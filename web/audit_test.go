@@ -17,8 +17,9 @@ func echo(_ context.Context, _ string, _ model.Prompt, out io.Writer) error {
 	return nil
 }
 
-// audit lists what is wrong with a page for those who do not see it or use no mouse: names of controls and pictures, headings in order,
-// landmarks, labels that exist, tables with headers, nothing wider than the window.
+// audit lists what is wrong with a page for those who do not see it or use no mouse: names of
+// controls and pictures, headings in order, landmarks, labels that exist, tables with headers,
+// nothing wider than the window.
 const audit = `(() => {
 	const faults = [];
 	const shown = (e) => e.getClientRects().length > 0 && !e.closest("[hidden], [aria-hidden=true]");
@@ -48,7 +49,8 @@ const audit = `(() => {
 	return faults;
 })()`
 
-// looks lists how each text on the page is painted: its colour, and that of the nearest painted surface under it.
+// looks lists how each text on the page is painted: its colour, and that of the nearest painted
+// surface under it.
 const looks = `(() => {
 	const rgba = (s) => { const c = s.match(/[\d.]+/g).map(Number); return [c[0], c[1], c[2], c.length > 3 ? Math.round(c[3] * 255) : 255]; };
 	const out = [];

@@ -36,7 +36,7 @@ type curvePatch struct {
 	Buckets bucket `json:"buckets"`
 }
 
-// since returns what whoever knows a version lacks; ok is false if that is nothing.
+// since returns what a page lacks that knows a version; ok is false if that is nothing.
 func (p *published) since(version uint64) (patch curvePatch, ok bool) {
 	at := len(p.buckets)
 	for i := range p.buckets {

@@ -22,15 +22,16 @@
 //
 //	GET  /api/runs                                   all runs in short
 //	GET  /api/runs/RUN                               the overview: live
-//	GET  /api/runs/RUN/events                        the same as it changes, as Server-Sent Events (events.go)
-//	GET  /api/runs/RUN/members?sort=&up=&find=&status=&from=&count=    a part of the table
-//	GET  /api/runs/RUN/members/KEY                   what one did and earned
+//	GET  /api/runs/RUN/events                        the same as it changes (events.go)
+//	GET  /api/runs/RUN/members                       a part of the table: sort, up, find, status,
+//	                                                 from, count
+//	GET  /api/runs/RUN/members/KEY                   its work and pay
 //	GET  /api/runs/RUN/rounds?from=&count=           a part of the table, newest first
 //	GET  /api/runs/RUN/rounds/NUMBER?from=&count=    hashes, witnesses, and a part of the results
 //	GET  /api/runs/RUN/trust                         checks, disputes with their moves, convictions
-//	GET  /api/runs/RUN/scores                        windows, validators, what they said and what it brought
+//	GET  /api/runs/RUN/scores                        windows, validators, scores, pay
 //	GET  /api/runs/RUN/samples                       texts that the model wrote along the run
-//	GET  /api/runs/RUN/join                          what it takes to take part
+//	GET  /api/runs/RUN/join                          the steps to join
 //	GET  /api/runs/RUN/curves.csv
 //	GET  /api/runs/RUN/checkpoints, .../checkpoints/NAME/FILE
 //	POST /api/runs/RUN/prompt                        a Prompt; answers text as it is written
@@ -41,5 +42,5 @@
 //
 // A server that listens on the loopback interface refuses requests that name another host, and the
 // one POST refuses other origins, so that pages elsewhere can neither read nor ask. Where it
-// listens wider, everybody who reaches it may look, and may ask the model, one at a time.
+// listens wider, everybody who reaches it may look on and ask the model, one at a time.
 package web

@@ -76,7 +76,7 @@ func guarded(next http.Handler, only bool) http.Handler {
 	})
 }
 
-// loopback tells whether an address can be reached from this machine alone.
+// loopback reports whether only this machine can reach an address.
 func loopback(a net.Addr) bool {
 	t, ok := a.(*net.TCPAddr)
 	return ok && t.IP.IsLoopback()

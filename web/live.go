@@ -31,8 +31,8 @@ type live struct {
 	Trust     *trustBrief           `json:"trust,omitempty"`
 	Windows   *view.Windows         `json:"windows,omitempty"` // without the scores themselves
 	Samples   []view.Sample         `json:"samples"`           // of the newest step that has any
-	Reading   int                   `json:"reading"`           // percent of the participant's log that was read so far, plus 1; 0: all
-	BegunMs   uint64                `json:"begun_ms"`          // nothing is known of what was before, but for what the chain keeps; 0: the log told of it
+	Reading   int                   `json:"reading"`           // 1 + percent of the log; 0: all
+	BegunMs   uint64                `json:"begun_ms"`          // start of what is known; 0: all is
 }
 
 // nodeBrief is what the participant adds whose state directory the server was given.
@@ -46,7 +46,7 @@ type roundNow struct {
 	view.Round
 	Held     uint32 `json:"held"`      // results of the attested round that a quorum holds
 	OfHeld   uint32 `json:"of"`        // results expected in it
-	ChecksOf uint32 `json:"checks_of"` // the round whose results were drawn last to be computed again; 0: none
+	ChecksOf uint32 `json:"checks_of"` // round of the last drawn checks; 0: none
 	Checked  uint32 `json:"checked"`   // results of it that were drawn
 	Verified uint32 `json:"verified"`  // of them, those found right
 }

@@ -111,7 +111,7 @@ type memberDetail struct {
 	Turns   []view.Turn  `json:"turns"`     // newest first
 	// Convictions are its own, newest first.
 	Convictions []view.Conviction `json:"convictions"`
-	Score       *scoreRow         `json:"score"`  // in the period that was settled last, if it was scored
+	Score       *scoreRow         `json:"score"`  // in the period settled last
 	Rounds      []view.Work       `json:"rounds"` // newest first
 }
 

@@ -19,8 +19,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// pastRun writes the log of a participant of a run as it is after many rounds: what others committed to and sent, states in which rounds open
-// and are witnessed, stakes, checks that are drawn and pass, and now and then a conviction.
+// pastRun writes the log of a participant of a run as it is after many rounds: what others
+// committed to and sent, states in which rounds open and are witnessed, stakes, checks that are
+// drawn and pass, and now and then a conviction.
 type pastRun struct {
 	w      *runlog.Writer
 	room   paced
@@ -28,7 +29,8 @@ type pastRun struct {
 	height uint64
 	heard  int    // commitments of others, of which records are made
 	id     string // of the run
-	// What the coordinator's state would say. What a record points to is not changed after it was added.
+	// What the coordinator's state would say. What a record points to is not changed after it was
+	// added.
 	members []runlog.Member
 	rounds  []runlog.Round
 	trust   runlog.Trust
@@ -80,7 +82,7 @@ func (p *pastRun) tell(phase string, number uint32) {
 	p.now = p.now.Add(100 * time.Millisecond)
 	n, ms := uint32(len(p.members)), uint64(p.now.UnixMilli())
 	s := &runlog.Standing{Height: p.height, TimeMs: ms, Head: runlog.Head{
-		Run: stageRun, ID: p.id, Steps: 200_000, Capacity: n, SeqTokens: 128, MissedMax: 3, Phase: phase, SinceMs: ms, DeadlineMs: ms + 60_000,
+		Name: stageRun, ID: p.id, Steps: 200_000, Capacity: n, SeqTokens: 128, MissedMax: 3, Phase: phase, SinceMs: ms, DeadlineMs: ms + 60_000,
 		Epoch: 1 + number/1000, Round: number, Step: number, Present: n, Points: uint64(number) * uint64(n), Params: wire.Sum("test/params").String(), ParamsRound: number,
 	}}
 	trust := p.trust
@@ -162,9 +164,10 @@ func (p *pastRun) passAndConvict(number uint32) {
 	}
 }
 
-// A server that is given the log of a long run shows the run at once, as the chain has it, and the past when it has read that: who was
-// convicted, what was at stake, and all of the rounds. Longer logs are measured with ENTRAIN_PAST_MEMBERS and ENTRAIN_PAST_ROUNDS: 100,000
-// rounds of 10,000 members are written in half an hour.
+// A server that is given the log of a long run shows the run at once, as the chain has it, and the
+// past when it has read that: who was convicted, what was at stake, and all of the rounds. Longer
+// logs are measured with ENTRAIN_PAST_MEMBERS and ENTRAIN_PAST_ROUNDS: 100,000 rounds of 10,000
+// members are written in half an hour.
 func TestLongLogIsReadBesideTheChain(t *testing.T) {
 	members, rounds := environment(t, "ENTRAIN_PAST_MEMBERS", 1000), environment(t, "ENTRAIN_PAST_ROUNDS", 120)
 	b := browser.Open(t)

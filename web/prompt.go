@@ -15,7 +15,7 @@ import (
 
 // What a prompt may ask for.
 const (
-	promptBytesMax  = 4096 // of text; the model forgets the older half of what exceeds its context anyway
+	promptBytesMax  = 4096 // of text
 	promptTokensMax = 1024 // to write
 	promptFor       = 2 * time.Minute
 	temperatureMax  = 5
@@ -45,7 +45,7 @@ func (s *Server) servePrompt(w http.ResponseWriter, r *http.Request, _ *desk) {
 		return
 	}
 	var p model.Prompt
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8*promptBytesMax)) // a byte takes six in JSON at worst
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8*promptBytesMax)) // a byte takes up to six
 	in.DisallowUnknownFields()
 	err := in.Decode(&p)
 	if err == nil {

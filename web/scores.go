@@ -15,7 +15,7 @@ type scoresPage struct {
 	Known   bool   `json:"known"` // validators score in this run
 	Height  uint64 `json:"height"`
 	view.Windows
-	Members int        `json:"members"` // of the period that was settled last; Rows has pageMax of them at most, the best first
+	Members int        `json:"members"` // scored; Rows has the best pageMax
 	Rows    []scoreRow `json:"rows"`
 }
 

@@ -30,7 +30,8 @@ func (s *stage) give(sender key.Public, tokens uint64, m coordinator.Message) {
 	}
 }
 
-// scorePeriods lets two validators score all members but the last well, and the last badly, until a period is settled.
+// scorePeriods lets two validators score all members but the last well, and the last badly, until a
+// period is settled.
 func (s *stage) scorePeriods() {
 	s.t.Helper()
 	s.give(validatorKey(9), 100_000, coordinator.Fund{})

@@ -23,9 +23,9 @@ import (
 // Options say what a Server shows.
 type Options struct {
 	Ledger    ledger.Reader
-	Runs      func(context.Context) ([]string, error) // names of the chain's runs; also tells whether the chain answers
+	Runs      func(context.Context) ([]string, error) // names of the chain's runs
 	Only      string                                  // the one run to show; "" shows all
-	Endpoints []string                                // of the chain, for the command by which others join
+	Endpoints []string                                // of the chain, for commands
 	Node      *Node                                   // whose state directory is at hand; nil if none
 	Log       *slog.Logger                            // nil discards
 }
@@ -124,7 +124,7 @@ func (s *Server) names() []string {
 	return names
 }
 
-// answers tells whether the chain answered when it was asked last.
+// answers reports whether the chain answered the last call.
 func (s *Server) answers() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

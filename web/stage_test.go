@@ -21,8 +21,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// stage is a run whose members do at once what a test says: the real coordinator, with messages of members that are none. It is the
-// ledger of the servers under test.
+// stage is a run whose members do at once what a test says: the real coordinator, with messages of
+// members that are none. It is the ledger of the servers under test.
 type stage struct {
 	t      testing.TB
 	mu     sync.Mutex // guards what follows
@@ -41,7 +41,8 @@ const stageRun = "opticks"
 
 var _ ledger.Reader = (*stage)(nil)
 
-// newStage makes a run with room for so many members, and lets them join. Changes are made to its specification.
+// newStage makes a run with room for so many members, and lets them join. Changes are made to its
+// specification.
 func newStage(t testing.TB, members uint32, changes ...func(*spec.Spec)) *stage {
 	t.Helper()
 	s := &stage{t: t, now: uint64(time.Now().UnixMilli()), silent: map[uint32]bool{}}
@@ -125,7 +126,8 @@ func (s *stage) snapshot() ledger.Snapshot {
 	return ledger.Snapshot{Height: s.height, TimeMs: s.now, State: open}
 }
 
-// round lets the members train and witness until the next round opens. Those that are silent do nothing.
+// round lets the members train and witness until the next round opens. Those that are silent do
+// nothing.
 func (s *stage) round() {
 	s.t.Helper()
 	number := s.state.Round()

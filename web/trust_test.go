@@ -46,7 +46,8 @@ func (s *stage) committed(c coordinator.Check, gradient wire.Hash) coordinator.S
 // witness is a member who may show what another one signed twice.
 func witness(of uint32) uint32 { return 1 + of%2 }
 
-// trials lets a result pass its check, a member sign two commitments, and another one be accused and stay silent.
+// trials lets a result pass its check, a member sign two commitments, and another one be accused
+// and stay silent.
 func (s *stage) trials() {
 	s.t.Helper()
 	s.judge = mute{}
@@ -153,7 +154,8 @@ func TestAConvictionAppears(t *testing.T) {
 	b.Quiet("trust")
 }
 
-// A round's page has the commitments that the participant saw, also of those it heard of before the chain told of the round.
+// A round's page has the commitments that the participant saw, also of those it heard of before the
+// chain told of the round.
 func TestRoundsHaveTheirCommitments(t *testing.T) {
 	s := newStage(t, 3)
 	o := s.options()

@@ -78,7 +78,7 @@ func TestReportOfALogWithoutItsChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Unix(1_900_000_000, 0)
-	log.Add(runlog.Record{Time: now, Standing: &runlog.Standing{Height: 7, Head: runlog.Head{Run: "opticks", Steps: 10, Step: 2, Phase: "RoundTrain"}}})
+	log.Add(runlog.Record{Time: now, Standing: &runlog.Standing{Height: 7, Head: runlog.Head{Name: "opticks", Steps: 10, Step: 2, Phase: "RoundTrain"}}})
 	for step := range uint32(3) {
 		log.Event(now, event.Trained{Round: coordinator.Round(step) + 1, Step: coordinator.Step(step) + 1, Loss: 5 - float32(step)})
 	}
