@@ -84,7 +84,7 @@ const scrollEnd = 1 << 30
 
 func (f *frame) show(tab int) { f.tab, f.scroll = tab, 0 }
 
-// lines are the picture: height lines of at most width columns.
+// lines returns the picture: height lines of at most width columns.
 func (f *frame) lines() []string {
 	if f.width < widthMin || f.height < heightMin {
 		return []string{fit("this window is too small", f.width)}

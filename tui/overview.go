@@ -45,7 +45,7 @@ func (f *frame) samples(height int) (out []string) {
 	return out[:min(len(out), height)]
 }
 
-// standing is where the run stands, in a few lines.
+// standing returns where the run stands, in a few lines.
 func (f *frame) standing() []string {
 	r := f.run
 	phase := orDash(r.Phase)
@@ -98,7 +98,7 @@ func (f *frame) standing() []string {
 		strings.Repeat(" ", bar-full), view.Percent(uint64(done), uint64(r.Steps))))
 }
 
-// scoring is where the scoring of periods stands.
+// scoring returns the state of the scoring.
 func scoring(w *view.Windows) string {
 	text := fmt.Sprintf("period %d, %d validators", w.Current, len(w.Validators))
 	if w.Scoring > 0 {
@@ -107,7 +107,7 @@ func scoring(w *view.Windows) string {
 	return text
 }
 
-// curves are the loss, and beside it, where there is room, the speed.
+// curves draws the loss and, if there is room, the speed beside it.
 func (f *frame) curves(height int) []string {
 	if height < 3 {
 		return nil
@@ -164,13 +164,13 @@ func (f *frame) logLine(l view.Line) string {
 	return cut(text, f.width)
 }
 
-// pair is two facts in one line.
+// pair returns two facts in one line.
 func pair(width int, a, av, b, bv string) string {
 	half := width * 11 / 20
 	return fit(fmt.Sprintf("%-8s %s", a, av), half) + cut(fmt.Sprintf("%-8s %s", b, bv), width-half)
 }
 
-// value is a curve's newest value.
+// value returns a curve's newest value.
 func value(c view.Curve) string {
 	v, ok := c.Last()
 	if !ok {
@@ -179,12 +179,12 @@ func value(c view.Curve) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// tokens is a number of tokens with a unit.
+// tokens returns a number of tokens with a unit.
 func tokens(n uint64) string {
 	return strings.TrimSuffix(view.Bytes(n), "B")
 }
 
-// clock is a duration of milliseconds for people.
+// clock returns a duration of milliseconds for people.
 func clock(ms uint64) string {
 	d := (time.Duration(ms) * time.Millisecond).Round(time.Second)
 	if d >= time.Hour {

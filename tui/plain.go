@@ -40,7 +40,7 @@ func (p *Plain) Show(r view.Run) error {
 	return err
 }
 
-// Line is where a run stands, in a line.
+// Line returns where a run stands, in a line.
 func Line(r view.Run) string {
 	parts := []string{fmt.Sprintf("%s, epoch %d, round %d, step %d/%d", r.Phase, r.Epoch, r.Round, r.Step, r.Steps), fmt.Sprintf("members %d", r.Present)}
 	if v, ok := r.Loss.Last(); ok {

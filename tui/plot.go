@@ -81,14 +81,14 @@ func draw(dots [][]uint8, c view.Curve, first, last, low, high float64) {
 	}
 }
 
-// set sets one dot. The bits of braille (Unicode 16, block 2800) go down the left column, then the
+// set sets a dot. The bits of braille (Unicode 16, block 2800) go down the left column, then the
 // right, the lowest row last.
 func set(dots [][]uint8, x, y int) {
 	bit := [4][2]uint8{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}[y%4][x%2]
 	dots[y/4][x/2] |= bit
 }
 
-// number is a value in at most seven characters.
+// number returns a value in at most seven characters.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 1e6 || a > 0 && a < 1e-3:
@@ -101,7 +101,7 @@ func number(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// scrolled says which lines of how many are shown.
+// scrolled returns which lines are shown, and of how many.
 func scrolled(from, room, all int) string {
 	return fmt.Sprintf("%d to %d of %d", from+1, min(all, from+room), all)
 }

@@ -10,7 +10,7 @@ import (
 // ErrClosed is the cause with which the context of a feed ends when the user closes the window.
 var ErrClosed = errors.New("its window was closed")
 
-// plainEvery is how often Show prints lines.
+// plainEvery is the interval at which Show prints lines.
 const plainEvery = 2 * time.Second
 
 // Show shows the window until feed, which gives it records, returns an error, ctx ends, or the user

@@ -9,7 +9,7 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// members is the tab of who takes part, present ones first.
+// members draws the tab of the members, present ones first.
 func (f *frame) members(height int) []string {
 	present := slices.DeleteFunc(slices.Clone(f.run.Members), func(m view.Member) bool { return !m.Present() })
 	list := append(present, slices.DeleteFunc(slices.Clone(f.run.Members), view.Member.Present)...)
@@ -31,7 +31,7 @@ func (f *frame) members(height int) []string {
 		{name: "key", left: true, width: 64, least: 230}}, len(list), row, height)
 }
 
-// roles of a member in this round, short.
+// roles returns the roles of a member in this round, in short.
 func roles(m view.Member) string {
 	return strings.NewReplacer("trainer", "trains", "witness", "wit.").Replace(m.Role)
 }
@@ -50,7 +50,7 @@ func rate(v float64) string {
 	return view.Bytes(uint64(v)) + "/s"
 }
 
-// rounds is the tab of the last rounds, newest first.
+// rounds draws the tab of the last rounds, newest first.
 func (f *frame) rounds(height int) []string {
 	list := slices.Clone(f.run.Rounds)
 	slices.Reverse(list)
@@ -80,7 +80,7 @@ func (f *frame) rounds(height int) []string {
 		{name: "payloads", width: 9, least: 95}, {name: "agreed", width: 12, left: true, least: 110}, {name: "shares by member", left: true, least: 130}}, len(list), row, height)
 }
 
-// verified says how many of the results that were drawn to be checked were found right.
+// verified returns how many of the drawn results were found right.
 func verified(r view.Round) string {
 	if r.Checked == 0 {
 		return "-"
@@ -88,7 +88,7 @@ func verified(r view.Round) string {
 	return fmt.Sprintf("%d/%d", r.Verified, r.Checked)
 }
 
-// network is the tab of what travels.
+// network draws the tab of the transfers.
 func (f *frame) network(height int) []string {
 	n := f.run.Network
 	out := []string{
@@ -119,7 +119,7 @@ func (f *frame) network(height int) []string {
 		{name: "round", width: 7}, {name: "size", width: 9}, {name: "took", width: 8}, {name: "bandwidth", width: 11, least: 90}}, len(n.Transfers), row, height-len(out))...)
 }
 
-// rewards is the tab of points and tokens, best member first.
+// rewards draws the tab of points and tokens, best member first.
 func (f *frame) rewards(height int) []string {
 	list := slices.Clone(f.run.Members)
 	slices.SortStableFunc(list, f.run.Better)
@@ -152,7 +152,7 @@ func (f *frame) rewards(height int) []string {
 		{name: "", left: true, least: 150}}, len(list), row, height-len(out))...)
 }
 
-// validators are who scores, and the period that was settled last.
+// validators lists the validators, and the period settled last.
 func (f *frame) validators(most int) []string {
 	w := f.run.Windows
 	out := []string{cut(scoring(w), f.width)}
@@ -180,7 +180,7 @@ func (f *frame) validators(most int) []string {
 	return out
 }
 
-// lastScore is what a member got for the period that was settled last.
+// lastScore returns a member's pay for the period settled last.
 func (f *frame) lastScore(member uint32) string {
 	if p := f.run.Windows.Period; p != nil {
 		for _, m := range p.Members {
@@ -194,7 +194,7 @@ func (f *frame) lastScore(member uint32) string {
 	return "-"
 }
 
-// signed is a score, if there is one.
+// signed returns a score, or a dash if there is none.
 func signed(is bool, v float64) string {
 	if !is {
 		return "-"

@@ -6,7 +6,7 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// trust is the tab of how cheats are found: disputes, convictions and open checks.
+// trust draws the tab of disputes, convictions and open checks.
 func (f *frame) trust(height int) []string {
 	t := f.run.Trust
 	if t == nil {
@@ -58,7 +58,7 @@ func (f *frame) trust(height int) []string {
 	return out
 }
 
-// disputeText is a dispute in a line.
+// disputeText returns a dispute as a line.
 func (f *frame) disputeText(d view.Dispute) string {
 	text := fmt.Sprintf("%d  round %d of member %d", d.ID, d.Round, d.Member)
 	if d.EndedMs != 0 {
@@ -74,7 +74,7 @@ func (f *frame) disputeText(d view.Dispute) string {
 	return text + ", " + f.until(d.DeadlineMs)
 }
 
-// until is how long it is until a deadline.
+// until returns the time until a deadline.
 func (f *frame) until(ms uint64) string {
 	if ms <= f.run.NowMs {
 		return "late"

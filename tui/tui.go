@@ -39,7 +39,7 @@ type Options struct {
 	replay func(steer)
 }
 
-// steer is what a key asks of a replay.
+// steer is a request of a key to a replay.
 type steer int
 
 // What can be asked of a replay.
@@ -49,7 +49,7 @@ const (
 	slower              // half as fast
 )
 
-// frameEvery is how often the window is drawn, unless something was typed.
+// frameEvery is the interval between two frames while nothing is typed.
 const frameEvery = 250 * time.Millisecond
 
 // Window is a window on one run. Make it with [New].
@@ -107,7 +107,7 @@ func (w *Window) Note(text string) {
 	w.note = text
 }
 
-// Snapshot is what the window shows now.
+// Snapshot returns what the window shows now.
 func (w *Window) Snapshot() view.Run {
 	run, _ := w.now()
 	return run

@@ -6,7 +6,7 @@ import "github.com/entrain-network/entrain/runlog"
 // about as many.
 type Curve []Bucket
 
-// Bucket is what was measured in the steps From to To.
+// Bucket holds the measurements of the steps From to To.
 type Bucket struct {
 	From   uint32  `json:"from"`
 	To     uint32  `json:"to"`
@@ -17,7 +17,7 @@ type Bucket struct {
 	Count  uint32  `json:"count"` // values
 }
 
-// Last is the newest value, the mean of the last bucket; ok is false when there is none.
+// Last returns the newest value, the mean of the last bucket; ok is false if there is none.
 func (c Curve) Last() (v float64, ok bool) {
 	if len(c) == 0 {
 		return 0, false

@@ -51,7 +51,7 @@ type round struct {
 // second is the bytes that came in one second, counted from 1970.
 type second struct{ at, bytes uint64 }
 
-// sample is how far the run was at a time of the ledger.
+// sample is the progress of a run at a time of the ledger.
 type sample struct {
 	ms     uint64
 	points uint64
@@ -118,7 +118,7 @@ func (f *Fold) Run(now time.Time) Run {
 	return r
 }
 
-// table is the members with their roles in the round that runs.
+// table returns the members with their roles in the running round.
 func (f *Fold) table() []Member {
 	list := slices.Clone(f.members)
 	var now *round
@@ -155,7 +155,7 @@ func (f *Fold) table() []Member {
 	return list
 }
 
-// summary is the round as a window gets it; only the newest keeps the marks of many members.
+// summary returns the round as a window gets it. Only the newest has the marks of many members.
 func (r *round) summary(newest bool) Round {
 	s := r.Round
 	s.Witnesses = slices.Clone(r.Witnesses)
@@ -182,7 +182,7 @@ const (
 	paceOver    = 1000 * paceSeconds
 )
 
-// pace is the accepted tokens a second, and the time until the last step.
+// pace returns the accepted tokens a second, and the time until the last step.
 func (f *Fold) pace(nowMs uint64) (tokensPerSecond float64, leftMs uint64) {
 	n := len(f.progress)
 	if n < 2 {
@@ -203,7 +203,7 @@ func (f *Fold) pace(nowMs uint64) (tokensPerSecond float64, leftMs uint64) {
 	return tokensPerSecond, leftMs
 }
 
-// bandwidth is the bytes a second fetched over the last minute.
+// bandwidth returns the bytes a second fetched over the last minute.
 func (f *Fold) bandwidth(nowMs uint64) float64 {
 	var sum uint64
 	for _, s := range f.fetched {

@@ -52,7 +52,7 @@ type Turn struct {
 	What  string `json:"what"` // joined, dropped, withdrawn, ejected, replaced
 }
 
-// Work is what a member did in a round, and what came of it.
+// Work is a member's part in a round.
 type Work struct {
 	Round      uint32 `json:"round"`
 	Step       uint32 `json:"step"`

@@ -29,7 +29,7 @@ func (f *Fold) scored(ev event.Scored) {
 	t.norm.add(uint32(ev.Step), f.run.Tokens, ev.AccNorm)
 }
 
-// taskCurves are the tasks as of now.
+// taskCurves returns the tasks as of now.
 func (f *Fold) taskCurves() []Task {
 	list := make([]Task, len(f.tasks))
 	for i, t := range f.tasks {

@@ -49,12 +49,12 @@ func (f *Fold) head(s *runlog.Standing) {
 	f.run.Chain = chain
 }
 
-// worked counts the tokens trained: points are given for verifying, too.
+// worked counts the trained tokens. Points for verifying do not count.
 func (f *Fold) worked() {
 	f.run.Tokens = f.trained() * uint64(f.run.SeqTokens)
 }
 
-// trained is the points that were given for training.
+// trained returns the points given for training.
 func (f *Fold) trained() uint64 {
 	points := f.run.Points
 	if t := f.run.Trust; t != nil {
@@ -141,7 +141,7 @@ func (row *Member) set(m coordinator.MemberState) {
 	row.Payee, row.ReleaseMs = hashText(m.Payee), m.ReleaseMs
 }
 
-// becomes puts a new status into words.
+// becomes returns words for a new status.
 func becomes(status string) string {
 	switch status {
 	case "waiting":

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// How numbers are shown to people.
+// The way in which people see numbers.
 
-// Bytes is a number of bytes with a decimal unit.
+// Bytes returns a number of bytes with a decimal unit.
 func Bytes(n uint64) string {
 	const unit = 1000
 	if n < unit {
@@ -22,7 +22,7 @@ func Bytes(n uint64) string {
 	return fmt.Sprintf("%.1f %cB", x, "kMGTP"[prefix])
 }
 
-// Thousands is a number with its thousands apart: 12,345.
+// Thousands returns a number with separated thousands: 12,345.
 func Thousands(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -31,13 +31,13 @@ func Thousands(n uint64) string {
 	return s
 }
 
-// Minutes is a duration as minutes and seconds.
+// Minutes returns a duration as minutes and seconds.
 func Minutes(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// Short is the beginning of a hash or key, enough for people to tell two apart.
+// Short returns the beginning of a hash or key, enough for people to tell two apart.
 func Short(hash string) string {
 	if len(hash) > 12 {
 		return hash[:12]
@@ -45,7 +45,7 @@ func Short(hash string) string {
 	return OrDash(hash)
 }
 
-// OrDash is a text, or a dash for none.
+// OrDash returns a text, or a dash for none.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -53,7 +53,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// Percent is a part in whole percents; 0 of nothing.
+// Percent returns a part in whole percents; 0 of nothing.
 func Percent(part, of uint64) uint64 {
 	if of == 0 {
 		return 0

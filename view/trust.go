@@ -16,7 +16,7 @@ const (
 	MovesKept       = 64
 )
 
-// Trust is how a run finds cheats, and what it pays.
+// Trust holds the checks, disputes, convictions and tokens of a run.
 type Trust struct {
 	runlog.TrustHead
 	Checks      []Check      `json:"checks"`      // open, in order of rounds and members
@@ -34,7 +34,7 @@ type Check struct {
 	Disputed   bool   `json:"disputed"`
 }
 
-// Dispute is how far a dispute is, or how it ended.
+// Dispute is a dispute that is open or over.
 type Dispute struct {
 	ID         uint32    `json:"id"`
 	Round      uint32    `json:"round"`
@@ -61,20 +61,20 @@ type Dispute struct {
 	Conviction uint32    `json:"conviction,omitempty"` // number of the one it ended in
 }
 
-// Vote is what a tie-breaker said.
+// Vote is the vote of a tie-breaker.
 type Vote struct {
 	Member uint32 `json:"member"`
 	Vote   string `json:"vote"` // "", right, wrong or unserved
 	Trace  string `json:"trace"`
 }
 
-// Move is one thing that happened in a dispute.
+// Move is a move in a dispute.
 type Move struct {
 	TimeMs uint64 `json:"time_ms"`
 	Text   string `json:"text"`
 }
 
-// Conviction is a member that was found out.
+// Conviction is the conviction of a member.
 type Conviction struct {
 	Number     uint32 `json:"number"`
 	Round      uint32 `json:"round"`
@@ -239,7 +239,7 @@ func orNobody(i uint32) int64 {
 	return int64(i)
 }
 
-// votes are the words for a tie-breaker's vote.
+// votes holds the words for a tie-breaker's vote.
 var votes = []string{"", "right", "wrong", "unserved"}
 
 // dispute takes what changed in a dispute, and adds to its moves.
@@ -286,7 +286,7 @@ func (f *Fold) nameOp(d *Dispute) {
 	}
 }
 
-// moves are what happened since the dispute was as before.
+// moves returns the moves since the dispute was as before.
 func (d *Dispute) moves(before Dispute) []string {
 	var list []string
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }

@@ -33,7 +33,7 @@ const (
 	MarksMax   = 256 // members of a finished round that keeps its marks
 )
 
-// Run is a run at one moment.
+// Run is a run at a moment.
 type Run struct {
 	NowMs   uint64 `json:"now_ms"`   // the moment, in milliseconds since 1970
 	SeenMs  uint64 `json:"seen_ms"`  // when the newest record was made; 0: there was none
@@ -68,7 +68,7 @@ type Run struct {
 	Logged  uint64   `json:"logged"`            // lines there have been in all
 }
 
-// Task is how well the model does on a task of choices, along the run.
+// Task holds the accuracy of the model on a multiple-choice task, along the run.
 type Task struct {
 	Name  string `json:"name"`
 	Items int    `json:"items"`
@@ -76,7 +76,7 @@ type Task struct {
 	Norm  Curve  `json:"acc_norm"` // by the likelihood per character
 }
 
-// Sample is a text that the model of a step wrote.
+// Sample is a text by the model of a step.
 type Sample struct {
 	Step   uint32 `json:"step"`
 	TimeMs uint64 `json:"time_ms"`
@@ -120,7 +120,7 @@ type Member struct {
 	Payee     string `json:"payee"`
 	ReleaseMs uint64 `json:"release_ms"` // when its stake is free; 0 while it is a member
 
-	// Only [Look] knows these: nothing tells them but the chain.
+	// Only [Look] fills in these: a log does not hold them.
 
 	Claimable uint64 `json:"claimable,omitempty"` // tokens, once the members before it were paid
 	Immune    bool   `json:"immune,omitempty"`    // nobody can take its slot yet
@@ -148,7 +148,7 @@ func (m Member) Label() string {
 	return Short(m.Key)
 }
 
-// Mark is how far a member is with its share of a round, in a letter.
+// Mark is the progress of a member's share in a round, as a letter.
 type Mark byte
 
 // The marks, in the order in which a share goes through them.
@@ -220,7 +220,7 @@ type Own struct {
 	Peers           uint32  `json:"peers"`             // other members with whom there is a connection
 }
 
-// Network is what travelled, as seen from here.
+// Network holds the transfers that the participant saw.
 type Network struct {
 	Peers          uint32     `json:"peers"`         // with whom there is a connection
 	Known          uint64     `json:"known"`         // whose addresses are

@@ -17,7 +17,7 @@ type Windows struct {
 	Period     *Period     `json:"period,omitempty"` // settled last
 }
 
-// Validator is one who scores.
+// Validator is a validator of a run.
 type Validator struct {
 	Seat    uint32 `json:"seat"`
 	Key     string `json:"key"`
@@ -32,7 +32,7 @@ type Validator struct {
 	Said string `json:"said,omitempty"`
 }
 
-// Period is what came of a scoring period.
+// Period is a scoring period and its outcome.
 type Period struct {
 	Number     uint32        `json:"number"`
 	First      uint32        `json:"first"` // window
@@ -42,7 +42,7 @@ type Period struct {
 	Validators []SeatScores  `json:"validators"`
 }
 
-// MemberScore is what a member was scored, and got.
+// MemberScore is the score and the pay of a member in a period.
 type MemberScore struct {
 	Member    uint32  `json:"member"`
 	Key       string  `json:"key"`
@@ -54,7 +54,7 @@ type MemberScore struct {
 	Penalty   uint64  `json:"penalty"`
 }
 
-// SeatScores is what a validator said of a period, and got.
+// SeatScores holds the scores and the pay of a validator in a period.
 type SeatScores struct {
 	Seat      uint32  `json:"seat"`
 	Key       string  `json:"key"`
@@ -72,7 +72,7 @@ type Said struct {
 	Score  float64 `json:"score"`
 }
 
-// score is a fixed-point score as a number.
+// score returns a fixed-point score as a number.
 func score(v int16) float64 { return float64(v) / coordinator.ScoreOne }
 
 // windows takes what changed of windows and scores. The members' and the rounds' rows come before
@@ -136,7 +136,7 @@ func (f *Fold) keyOf(member uint32) string {
 	return ""
 }
 
-// Words is a settled period in a line.
+// Words returns a settled period as a line.
 func (p *Period) Words() string {
 	var scored int
 	var reward, penalty uint64
@@ -153,7 +153,7 @@ func (p *Period) Words() string {
 	return text
 }
 
-// copy is w for somebody else. What is settled is not changed any more.
+// copy returns a copy for a reader. It shares what is settled, which no longer changes.
 func (w *Windows) copy() *Windows {
 	if w == nil {
 		return nil
@@ -163,8 +163,7 @@ func (w *Windows) copy() *Windows {
 	return &out
 }
 
-// Left is in how many blocks the window ends, at a height of the chain; 0 if height does not end
-// the phase.
+// Left returns the number of blocks until the window ends, 0 if height does not end the phase.
 func (w *Windows) Left(height uint64) uint64 {
 	return w.DeadlineHeight - min(w.DeadlineHeight, height)
 }

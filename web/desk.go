@@ -30,7 +30,7 @@ const (
 	curveMembers  = "run/members"
 )
 
-// desk is where all that is known of one run comes together.
+// desk holds all that the server knows of one run.
 type desk struct {
 	mu      sync.Mutex // guards all that follows
 	fold    *view.Fold
@@ -94,7 +94,7 @@ func (d *desk) take(r runlog.Record, state *coordinator.State) {
 	d.news()
 }
 
-// news wakes those who wait for something new.
+// news wakes the streams that wait for something new.
 func (d *desk) news() {
 	d.dirty = true
 	close(d.wake)
@@ -124,7 +124,7 @@ func (d *desk) recall(own string) *desk {
 	return d.coming
 }
 
-// recalling tells how much of the past was read.
+// recalling notes the percentage of the past that was read.
 func (d *desk) recalling(percent int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

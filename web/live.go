@@ -35,7 +35,7 @@ type live struct {
 	BegunMs   uint64                `json:"begun_ms"`          // start of what is known; 0: all is
 }
 
-// nodeBrief is what the participant adds whose state directory the server was given.
+// nodeBrief describes the participant whose state directory the server has.
 type nodeBrief struct {
 	Here   bool `json:"here"`   // there is one
 	Prompt bool `json:"prompt"` // it can be asked to write
@@ -100,7 +100,7 @@ func briefWindows(w *view.Windows) *view.Windows {
 	return &out
 }
 
-// newest are the samples of the newest step.
+// newest returns the samples of the newest step.
 func newest(samples []view.Sample) []view.Sample {
 	i := len(samples)
 	for i > 0 && samples[i-1].Step == samples[len(samples)-1].Step {

@@ -30,7 +30,7 @@ func (d *desk) rows(places []uint32) []memberRow {
 	return rows
 }
 
-// pageMax is how many rows of a table are given at once: some windows full.
+// pageMax bounds the rows of a table in one answer.
 const pageMax = 200
 
 // memberQuery asks for a part of the table of members.

@@ -65,7 +65,7 @@ func (d *desk) round(boot string, number uint32, from, n int, now time.Time) (ro
 	return r, true
 }
 
-// joining is what somebody needs to know to take part.
+// joining is what a newcomer needs in order to take part.
 type joining struct {
 	Run       string   `json:"run"`
 	Chain     string   `json:"chain"`
@@ -88,7 +88,7 @@ type joining struct {
 	Batch     uint32   `json:"batch"`    // sequences in a step, at the end
 }
 
-// joining tells what the run is. It returns false while that is not known.
+// joining describes the run. It returns false before it knows the run's specification.
 func (d *desk) joining(chain string, endpoints []string, now time.Time) (joining, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

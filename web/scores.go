@@ -9,7 +9,7 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// scoresPage is what validators said of members, and what that brought.
+// scoresPage holds the validators' scores of members, and the pay for them.
 type scoresPage struct {
 	Version string `json:"version"`
 	Known   bool   `json:"known"` // validators score in this run
@@ -28,7 +28,7 @@ type scoreRow struct {
 	Said     []saidOf `json:"said"`
 }
 
-// saidOf is what a validator said of a member.
+// saidOf is a validator's score of a member.
 type saidOf struct {
 	Seat  uint32  `json:"seat"`
 	Key   string  `json:"key"`

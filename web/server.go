@@ -30,7 +30,7 @@ type Options struct {
 	Log       *slog.Logger                            // nil discards
 }
 
-// Node is what the state directory of a participant adds to what the chain tells.
+// Node is a participant's state directory. It adds to the pages what the chain does not know.
 type Node struct {
 	Run string
 	Key string // of the participant, hex; "" if not known

@@ -9,10 +9,10 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// checksMax is how many open checks a page is shown: more than a person reads.
+// checksMax bounds the open checks on a page: more than a person reads.
 const checksMax = 200
 
-// trustBrief is what the overview shows of checks and convictions.
+// trustBrief is the part of a run's trust that the overview shows.
 type trustBrief struct {
 	Percent   uint8             `json:"percent"`
 	Drawn     uint32            `json:"drawn"`
@@ -24,7 +24,7 @@ type trustBrief struct {
 	Last      []view.Conviction `json:"last"`     // newest first
 }
 
-// lastMax is how many convictions the overview shows.
+// lastMax bounds the convictions on the overview.
 const lastMax = 5
 
 func briefTrust(t *view.Trust) *trustBrief {
@@ -41,7 +41,7 @@ func briefTrust(t *view.Trust) *trustBrief {
 	return b
 }
 
-// trustPage is how cheats are found in a run.
+// trustPage holds the checks, disputes and convictions of a run.
 type trustPage struct {
 	Version string `json:"version"`
 	Known   bool   `json:"known"` // results are checked, or something is at stake
@@ -85,7 +85,7 @@ func (s *Server) serveTrust(w http.ResponseWriter, _ *http.Request, d *desk) {
 	give(w, d.trust(s.boot, time.Now()))
 }
 
-// convictionsOf are those of a member, newest first.
+// convictionsOf returns the convictions of a member, newest first.
 func (d *desk) convictionsOf(key string) []view.Conviction {
 	list := []view.Conviction{}
 	if d.run.Trust != nil {
@@ -98,7 +98,7 @@ func (d *desk) convictionsOf(key string) []view.Conviction {
 	return list
 }
 
-// auditCommand is what to type to compute a round again.
+// auditCommand returns the command that computes a round again.
 func auditCommand(run string, endpoints []string, round uint32) string {
 	return fmt.Sprintf("entrain audit %s --round %d", commandTarget(run, endpoints), round)
 }
