@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -78,21 +79,24 @@ func (d *directory) file(name ...string) string {
 
 // Kept returns the settings of the demo that a directory keeps, and false if it keeps none.
 func Kept(dir string) (Settings, bool, error) {
+	s, kept, err := readSaved(dir)
+	return s.Settings, kept, err
+}
+
+// readSaved reads demo.json. It returns false if there is none.
+func readSaved(dir string) (s saved, kept bool, err error) {
 	b, err := atomicfile.ReadBounded(filepath.Join(dir, settingsFile), fileBytesMax)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Settings{}, false, nil
+		return s, false, nil
 	}
-	var s saved
 	if err == nil {
 		err = json.Unmarshal(b, &s)
 	}
 	if err != nil {
-		return Settings{}, false, fmt.Errorf("demo in %q: %s: %w; remove the directory to start over", dir, settingsFile, err)
+		return s, false, fmt.Errorf("demo in %q: %s: %w; remove the directory to start over", dir, settingsFile, err)
 	}
-	if s.Exchange == "" {
-		s.Exchange = Peers
-	}
-	return s.Settings, true, nil
+	s.Exchange = cmp.Or(s.Exchange, Peers)
+	return s, true, nil
 }
 
 // openDirectory opens the directory of an earlier demo, or sets up a new one.
@@ -113,7 +117,7 @@ func openDirectory(ctx context.Context, o Options) (d *directory, err error) {
 		return nil, err
 	}
 	var kept bool
-	switch d.set.Settings, kept, err = Kept(d.path); {
+	switch d.set, kept, err = readSaved(d.path); {
 	case err != nil:
 	case kept:
 		err = d.resume()
@@ -288,21 +292,14 @@ func freeAddress() (string, error) {
 }
 
 // resume reads what an earlier demo left.
-func (d *directory) resume() error {
-	b, err := atomicfile.ReadBounded(d.file(settingsFile), fileBytesMax)
-	if err == nil {
-		err = json.Unmarshal(b, &d.set)
-	}
-	if err != nil {
-		return err
-	}
+func (d *directory) resume() (err error) {
 	if d.text, err = atomicfile.ReadBounded(d.file("run.toml"), fileBytesMax); err != nil {
 		return err
 	}
 	if d.spec, err = spec.Parse(d.text); err != nil {
 		return fmt.Errorf("run.toml: %w", err)
 	}
-	b, err = atomicfile.ReadBounded(d.file(summaryFile), fileBytesMax)
+	b, err := atomicfile.ReadBounded(d.file(summaryFile), fileBytesMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -147,17 +148,12 @@ func number(r *http.Request, name string, none int) int {
 
 // runLine is a run in the list of runs.
 type runLine struct {
-	Name    string  `json:"name"`
-	Known   bool    `json:"known"` // a state was seen
-	Phase   string  `json:"phase"`
-	Epoch   uint32  `json:"epoch"`
-	Step    uint32  `json:"step"`
-	Steps   uint32  `json:"steps"`
-	Present uint32  `json:"present"`
-	Speed   float64 `json:"tokens_per_second"`
-	Tokens  uint64  `json:"tokens"`
-	Preset  string  `json:"preset"`
-	Params  int     `json:"params"`
+	runlog.Head
+	Known  bool    `json:"known"` // a state was seen
+	Speed  float64 `json:"tokens_per_second"`
+	Tokens uint64  `json:"tokens"`
+	Preset string  `json:"preset"`
+	Params int     `json:"params"`
 }
 
 func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request) {
@@ -177,11 +173,8 @@ func (d *desk) line(name string, now time.Time) runLine {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refresh(now)
-	r := d.run
-	l := runLine{
-		Name: name, Known: d.version > 0, Phase: r.Phase, Epoch: r.Epoch, Step: r.Step, Steps: r.Steps, Present: r.Present,
-		Speed: r.TokensPerSecond, Tokens: r.Tokens,
-	}
+	l := runLine{Head: d.run.Head, Known: d.version > 0, Speed: d.run.TokensPerSecond, Tokens: d.run.Tokens}
+	l.Name = name
 	if d.spec != nil {
 		l.Preset = d.spec.Model.Name()
 		if m, err := d.spec.Llama(); err == nil {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -14,14 +15,10 @@ const checksMax = 200
 
 // trustBrief is the part of a run's trust that the overview shows.
 type trustBrief struct {
-	Percent   uint8             `json:"percent"`
-	Drawn     uint32            `json:"drawn"`
-	Passed    uint32            `json:"passed"`
-	Disputed  uint32            `json:"disputed"`
-	Convicted uint32            `json:"convicted"`
-	Open      int               `json:"open"`     // checks
-	Disputes  int               `json:"disputes"` // open
-	Last      []view.Conviction `json:"last"`     // newest first
+	runlog.TrustHead
+	Open     int               `json:"open"`     // checks
+	Disputes int               `json:"disputes"` // open
+	Last     []view.Conviction `json:"last"`     // newest first
 }
 
 // lastMax bounds the convictions on the overview.
@@ -31,8 +28,7 @@ func briefTrust(t *view.Trust) *trustBrief {
 	if t == nil {
 		return nil
 	}
-	b := &trustBrief{Percent: t.Percent, Drawn: t.Drawn, Passed: t.Passed, Disputed: t.Disputed, Convicted: t.Convicted, Open: len(t.Checks),
-		Last: append([]view.Conviction{}, t.Convictions[:min(lastMax, len(t.Convictions))]...)}
+	b := &trustBrief{TrustHead: t.TrustHead, Open: len(t.Checks), Last: append([]view.Conviction{}, t.Convictions[:min(lastMax, len(t.Convictions))]...)}
 	for _, d := range t.Disputes {
 		if d.EndedMs == 0 {
 			b.Disputes++
