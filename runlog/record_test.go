@@ -151,10 +151,10 @@ func TestFormatStaysAsItWas(t *testing.T) {
 	var got bytes.Buffer
 	for _, r := range []Record{
 		{Time: time.UnixMicro(1e15), Event: event.Trained{Step: 3, Loss: 1.5}},
-		{Time: time.UnixMicro(1e15 + 1), Who: "bob", Standing: &Standing{Height: 7, Head: Head{Run: "r", Phase: "RoundTrain"},
+		{Time: time.UnixMicro(1e15 + 1), Who: "bob", Standing: &Standing{Height: 7, Head: Head{Name: "r", Phase: "RoundTrain"},
 			Members: []Member{{Index: 1, MemberState: coordinator.MemberState{Status: coordinator.StatusActive, Points: 300}}},
 			Rounds:  []Round{{Number: 5, Active: Set{255, 255, 1}, Witnesses: []Witness{{Member: 1, Complete: true}}}}}},
-		{Time: time.UnixMicro(1e15 + 2), Standing: &Standing{Height: 8, Head: Head{Run: "r", Phase: "RoundWitness"},
+		{Time: time.UnixMicro(1e15 + 2), Standing: &Standing{Height: 8, Head: Head{Name: "r", Phase: "RoundWitness"},
 			Members: []Member{{Index: 1, MemberState: coordinator.MemberState{Status: coordinator.StatusActive, Points: 301}}}}},
 	} {
 		got.WriteString(hex.EncodeToString(c.append(nil, r)) + "\n")
@@ -223,7 +223,7 @@ func TestReaderRefusesWhatIsNoLog(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	var c codec
 	f.Add(c.append(nil, Record{Time: time.UnixMicro(5), Who: "w", Event: event.Applied{Step: 1, Params: wire.Hash{1}, Results: 3}}))
-	f.Add(c.append(nil, Record{Standing: &Standing{Head: Head{Run: "r", Phase: "Warmup"},
+	f.Add(c.append(nil, Record{Standing: &Standing{Head: Head{Name: "r", Phase: "Warmup"},
 		Members: []Member{{Index: 2, MemberState: coordinator.MemberState{Points: 1}}, {Index: 2, MemberState: coordinator.MemberState{Points: 2}}},
 		Rounds:  []Round{{Number: 1, Active: Set{1, 1, 2}, Witnesses: []Witness{{Member: 3, Reported: true}}}},
 		Trust: &Trust{Whole: true, Checks: []coordinator.Check{{Round: 3, Member: 1, Verifier: 2}}, Closed: []Share{{2, 1}}, Ended: []uint32{4},

@@ -18,7 +18,7 @@ func digestAfter(snapshot ledger.Snapshot, earlier *Standing) *Standing {
 	config := s.Config()
 	params, at := s.Params()
 	d := &Standing{Height: snapshot.Height, TimeMs: snapshot.TimeMs, Head: Head{
-		Run: config.Name, ID: s.ID().String(), Steps: uint32(config.TotalSteps), Capacity: s.Limits().Members,
+		Name: config.Name, ID: s.ID().String(), Steps: uint32(config.TotalSteps), Capacity: s.Limits().Members,
 		SeqTokens: config.SequenceTokens, Overlap: config.Overlap, MissedMax: config.MissedMax,
 		Phase: s.Phase().String(), SinceMs: s.PhaseSince(), DeadlineMs: s.Deadline(),
 		Epoch: uint32(s.Epoch()), Round: uint32(s.Round()), Step: uint32(s.Step()), Present: s.Present(), Draining: s.Draining(),

@@ -14,7 +14,7 @@ import (
 func scored(t *testing.T) view.Run {
 	t.Helper()
 	w := New(Options{})
-	s := &runlog.Standing{Height: 31, TimeMs: 1000, Head: runlog.Head{Run: "r", ID: "x", Phase: "RoundTrain", Steps: 100, Step: 4, Round: 4, Points: 40, Present: 2}}
+	s := &runlog.Standing{Height: 31, TimeMs: 1000, Head: runlog.Head{Name: "r", ID: "x", Phase: "RoundTrain", Steps: 100, Step: 4, Round: 4, Points: 40, Present: 2}}
 	for i, m := range []coordinator.MemberState{
 		{Key: key.Public{0xa1}, Score: coordinator.ScoreOne, Earned: 900, Unvested: 900}, {Key: key.Public{0xb2}, Score: -coordinator.ScoreOne / 4},
 	} {
