@@ -5,7 +5,6 @@ import (
 	"go/token"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -13,17 +12,6 @@ import (
 
 // commentColumnsMax is the width of a comment, indentation included.
 const commentColumnsMax = 100
-
-// notYetPlain lists packages whose English breaks a rule below. The list only shrinks: a package
-// that has become clean is taken off, and no package is added.
-var notYetPlain = []string{
-	".",
-	"merkle/parallel/internal/gen",
-	"tests/browser",
-	"tests/emulator",
-	"tests/interop/logits",
-	"tests/netns",
-}
 
 // clumsy are phrases that a native writer would not use, with better ones. They apply to comments
 // and to the texts that users read.
@@ -102,17 +90,9 @@ func TestEnglishIsPlain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	faults := englishFaults(parsed)
-	for dir, list := range faults {
-		if !slices.Contains(notYetPlain, dir) {
-			for _, fault := range list {
-				t.Error(fault)
-			}
-		}
-	}
-	for _, dir := range notYetPlain {
-		if len(faults[dir]) == 0 {
-			t.Errorf("notYetPlain lists %q, which is clean or gone: take it off", dir)
+	for _, list := range englishFaults(parsed) {
+		for _, fault := range list {
+			t.Error(fault)
 		}
 	}
 }

@@ -7,20 +7,22 @@ import (
 	"testing"
 )
 
-// The rules that axe is asked for: all of WCAG and its own practices, or those that depend on colours.
+// Rules for axe: all of WCAG and its best practices, or only those about colours.
 const (
 	axeAll     = `"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"`
 	axeColours = `"color-contrast", "link-in-text-block"`
 )
 
-// axeRun has axe look at the page as it is.
+// axeRun runs axe on the page.
 const axeRun = `axe.run(document, { runOnly: [%s], resultTypes: ["violations"] }).then((r) => r.violations.flatMap((v) => v.nodes.map((n) =>
 	v.id + " (" + v.impact + "): " + n.target.join(" ") + ": " + n.failureSummary.replace(/\s+/g, " ") + " In " + n.html.slice(0, 160))))`
 
-// Axe is axe-core, which finds what keeps people with disabilities from using a page (https://github.com/dequelabs/axe-core).
+// Axe is the source of axe-core, which checks the accessibility of pages
+// (https://github.com/dequelabs/axe-core).
 type Axe struct{ script string }
 
-// FindAxe finds the axe.min.js that ENTRAIN_AXE names, or that .ci/run has installed; or skips the test.
+// FindAxe reads the axe.min.js that ENTRAIN_AXE names or that .ci/run has installed, or skips the
+// test.
 func FindAxe(t testing.TB) Axe {
 	t.Helper()
 	path := os.Getenv("ENTRAIN_AXE")
@@ -38,13 +40,13 @@ func FindAxe(t testing.TB) Axe {
 	return Axe{script: string(b)}
 }
 
-// Faults are what axe finds against the rules of WCAG 2.2, levels A and AA, and its own best practices.
+// Faults returns violations of WCAG 2.2, levels A and AA, and of axe's best practices.
 func (a Axe) Faults(b *Tab) []string {
 	b.t.Helper()
 	return a.run(b, axeAll)
 }
 
-// ColourFaults are those of them that depend on colours.
+// ColourFaults returns only violations about colours.
 func (a Axe) ColourFaults(b *Tab) []string {
 	b.t.Helper()
 	return a.run(b, axeColours)

@@ -1,5 +1,5 @@
-// Package browser looks at pages for tests, in the system's Chromium without a window. Where there is none, tests that need it are skipped.
-// ENTRAIN_SCREENSHOTS names a directory for pictures of pages.
+// Package browser opens pages for tests in the system's Chromium, headless. Tests are skipped if
+// there is none. ENTRAIN_SCREENSHOTS names a directory for pictures of pages.
 package browser
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Tab is a page that is looked at, and what it wrote to the console. What fails, fails the test at once.
+// Tab is an open page. An error fails the test at once.
 type Tab struct {
 	t        testing.TB
 	ctx      context.Context
 	patience time.Duration
 	mu       sync.Mutex // guards said
-	// said is every warning, error and uncaught exception.
+	// said holds warnings, errors and uncaught exceptions of the console.
 	said []string
 }
 
-// A Step is something to do on a page.
+// A Step is an action on a page.
 type Step = chromedp.Action[chromedp.Void]
 
-// Open starts Chromium with an empty page, until the test ends; or skips the test.
+// Open starts Chromium with an empty page until the test ends, or skips the test.
 func Open(t testing.TB) *Tab {
 	t.Helper()
 	path := ""
@@ -47,7 +47,7 @@ func Open(t testing.TB) *Tab {
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewContext(ctx)
 	t.Cleanup(end)
-	if err := chromedp.Do(ctx); err != nil { // the browser lives as long as the context of the first call
+	if err := chromedp.Do(ctx); err != nil { // the browser ends with this first context
 		t.Fatal(err)
 	}
 	b := &Tab{t: t, ctx: ctx, patience: 20 * time.Second}
@@ -68,10 +68,11 @@ func Open(t testing.TB) *Tab {
 	return b
 }
 
-// Patience sets how long Wait waits: for pages of a run with processes of its own longer than for those of a stage.
+// Patience sets the timeout of Wait: longer for pages of a run with processes than for those of a
+// stage.
 func (b *Tab) Patience(d time.Duration) { b.patience = d }
 
-// Do does steps one after the other.
+// Do runs steps in order.
 func (b *Tab) Do(steps ...Step) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 60*time.Second)
@@ -87,19 +88,19 @@ func (b *Tab) Go(url string) {
 	b.Do(chromedp.Navigate(url))
 }
 
-// Click clicks the first element that a selector finds.
+// Click clicks the first element that matches a selector.
 func (b *Tab) Click(selector string) {
 	b.t.Helper()
 	b.Do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Size makes the window so large.
+// Size sets the size of the window.
 func (b *Tab) Size(width, height int64) {
 	b.t.Helper()
 	b.Do(chromedp.EmulateViewport(width, height))
 }
 
-// Scheme has the page drawn "light" or "dark".
+// Scheme sets the colour scheme, "light" or "dark".
 func (b *Tab) Scheme(name string) {
 	b.t.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
@@ -119,7 +120,7 @@ func (b *Tab) Wait(expression string) {
 	}
 }
 
-// Value is what an expression gives on the page; of a promise, what comes of it.
+// Value returns the value of an expression on the page, or of its promise.
 func Value[T any](b *Tab, expression string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -129,7 +130,7 @@ func Value[T any](b *Tab, expression string) T {
 	return v
 }
 
-// Quiet fails the test if the page has complained of anything since it was asked last.
+// Quiet fails the test if the console has complaints since the last call of Said or Quiet.
 func (b *Tab) Quiet(where string) {
 	b.t.Helper()
 	for _, s := range b.Said() {
@@ -137,7 +138,7 @@ func (b *Tab) Quiet(where string) {
 	}
 }
 
-// Said returns what the page has complained of since it was asked last.
+// Said returns the console's complaints since its last call.
 func (b *Tab) Said() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,7 +147,7 @@ func (b *Tab) Said() []string {
 	return said
 }
 
-// Keep keeps a picture of the page if pictures are asked for.
+// Keep saves a picture of the page if ENTRAIN_SCREENSHOTS is set.
 func (b *Tab) Keep(name string) {
 	b.t.Helper()
 	dir := os.Getenv("ENTRAIN_SCREENSHOTS")

@@ -1,4 +1,5 @@
-// Package emulator runs a package's tests as they are on arm64, in qemu: the bits of a result must be the same there.
+// Package emulator runs a package's tests on emulated arm64, in qemu, where results must have the
+// same bits.
 package emulator
 
 import (
@@ -9,8 +10,9 @@ import (
 	"testing"
 )
 
-// ARM64 builds the tests of the package in the working directory for arm64, and returns what runs those that match a pattern of `go test -run`
-// there, and returns what they print with -v. On arm64, and without an emulator, it skips the test.
+// ARM64 builds the tests of the package in the working directory for arm64. It returns a function
+// that runs those that match a pattern of `go test -run` and returns their output with -v. It skips
+// the test on arm64 and without an emulator.
 func ARM64(t *testing.T) func(pattern string) (output string, err error) {
 	t.Helper()
 	if runtime.GOARCH == "arm64" {

@@ -18,18 +18,19 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Link is how a machine is connected.
+// Link is a machine's connection.
 type Link struct {
 	Rate  float64       // bytes a second, each way
-	Delay time.Duration // one way, of which the machine at the other end adds its own
-	Loss  float64       // part of the packets it sends that are lost
+	Delay time.Duration // one way; the other end's link adds its own
+	Loss  float64       // part of the sent packets that are lost
 }
 
-// Home is a link of 100 Mb/s. Two machines on such links are 80 ms apart, there and back, and lose 1 % of what they send.
+// Home is a link of 100 Mb/s. Two machines on such links have a round trip of 80 ms and a loss of 1
+// %.
 var Home = Link{Rate: 100e6 / 8, Delay: 20 * time.Millisecond, Loss: 0.01}
 
 const (
-	queueBytes = 1 << 20 // a link holds back before it drops
+	queueBytes = 1 << 20 // queued on a link before it drops packets
 	mtu        = 1500
 	setDevice  = 0x400454ca // TUNSETIFF
 	tunDevice  = 0x0001     // IFF_TUN
@@ -46,12 +47,12 @@ type Fabric struct {
 	mu    sync.Mutex // guards what follows
 	ports map[netip.Addr]*port
 	rng   prng.Source
-	sides map[netip.Addr]int // machines on different sides do not hear each other
+	sides map[netip.Addr]int // machines on different sides cannot reach each other
 	lost  uint64
 	sent  uint64
 }
 
-// port is a machine's end of its link, as the router has it.
+// port is the router's end of a machine's link.
 type port struct {
 	addr     netip.Addr
 	link     Link
@@ -83,7 +84,7 @@ func (a *arrivals) Pop() any {
 	return last
 }
 
-// Missing says why this machine cannot have a fabric, or "".
+// Missing returns why this machine cannot have a fabric, or "".
 func Missing() string {
 	if os.Geteuid() != 0 {
 		return "network namespaces need root's rights"
@@ -106,7 +107,8 @@ func Missing() string {
 	return ""
 }
 
-// New makes an empty network, in which what is lost follows from the seed. Close must be called.
+// New returns an empty network; the seed determines which packets are lost. The caller must Close
+// it.
 func New(seed uint64) *Fabric {
 	return &Fabric{
 		tag: fmt.Sprintf("e%d", os.Getpid()%100_000), ended: make(chan struct{}),
@@ -114,7 +116,7 @@ func New(seed uint64) *Fabric {
 	}
 }
 
-// space makes an empty namespace.
+// space creates an empty namespace.
 func (f *Fabric) space(name string) (string, error) {
 	ns := f.tag + "-" + name
 	if err := ip("netns", "add", ns); err != nil {
@@ -124,7 +126,7 @@ func (f *Fabric) space(name string) (string, error) {
 	return ns, ip("-n", ns, "link", "set", "lo", "up")
 }
 
-// Machine makes a namespace with an address on a link. What it returns is the namespace's name.
+// Machine creates a namespace with an address on a link and returns its name.
 func (f *Fabric) Machine(name, address string, link Link) (string, error) {
 	ns, err := f.space(name)
 	if err != nil {
@@ -162,7 +164,8 @@ func (f *Fabric) attach(ns, address string, link Link) error {
 	return nil
 }
 
-// openTUN makes a TUN device in the namespace of this process, which belongs to the file wherever it is moved.
+// openTUN creates a TUN device in this process's namespace. It stays connected to the file wherever
+// it is moved.
 func openTUN(name string) (*os.File, error) {
 	fd, err := syscall.Open("/dev/net/tun", syscall.O_RDWR|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -188,7 +191,7 @@ func ip(args ...string) error {
 	return nil
 }
 
-// read takes what a machine sends.
+// read forwards the packets that a machine sends.
 func (f *Fabric) read(p *port) {
 	buffer := make([]byte, mtu+100)
 	for {
@@ -200,7 +203,7 @@ func (f *Fabric) read(p *port) {
 	}
 }
 
-// forward puts a packet on its way, or loses it.
+// forward queues a packet, or drops it.
 func (f *Fabric) forward(from *port, packet []byte) {
 	if len(packet) < 20 || packet[0]>>4 != 4 {
 		return
@@ -232,7 +235,7 @@ func (f *Fabric) forward(from *port, packet []byte) {
 	}
 }
 
-// pass is when a packet that comes to a link has gone through; false if too many wait.
+// pass returns when a packet leaves the link, or false if the queue is full.
 func (l Link) pass(busy *time.Time, now time.Time, size int) (time.Time, bool) {
 	if busy.Before(now) {
 		*busy = now
@@ -244,7 +247,7 @@ func (l Link) pass(busy *time.Time, now time.Time, size int) (time.Time, bool) {
 	return *busy, true
 }
 
-// write hands a machine what has arrived for it.
+// write delivers packets to a machine when they are due.
 func (f *Fabric) write(p *port) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -257,7 +260,7 @@ func (f *Fabric) write(p *port) {
 			}
 			next := heap.Pop(&p.queue).(arrival)
 			p.mu.Unlock()
-			_, _ = p.file.Write(next.packet) // a machine that is gone hears nothing
+			_, _ = p.file.Write(next.packet) // fails only for a machine that is gone
 			p.mu.Lock()
 			wait = time.Hour
 		}
@@ -272,7 +275,8 @@ func (f *Fabric) write(p *port) {
 	}
 }
 
-// Cut parts the network: the addresses hear each other, and the others each other. Without addresses all hear all.
+// Cut splits the network: the given addresses reach each other, and all others reach each other.
+// Without addresses the network is whole.
 func (f *Fabric) Cut(addresses ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -282,15 +286,16 @@ func (f *Fabric) Cut(addresses ...string) {
 	}
 }
 
-// Packets are how many were sent, and how many of them were lost to chance or to full queues.
+// Packets returns the numbers of packets sent, and lost to chance or full queues.
 func (f *Fabric) Packets() (sent, lost uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.sent, f.lost
 }
 
-// NAT makes a router with a public address on a link, and a machine behind it. What it returns is the machine's namespace. If
-// random, the router maps each connection to another port (a symmetric NAT), through which no hole can be punched.
+// NAT creates a router with a public address on a link, and a machine behind it, and returns the
+// machine's namespace. If random, the router maps each connection to another port (a symmetric
+// NAT), which prevents hole punching.
 func (f *Fabric) NAT(name, address string, link Link, random bool) (string, error) {
 	router, err := f.Machine(name+"r", address, link)
 	if err != nil {
@@ -319,7 +324,7 @@ func (f *Fabric) NAT(name, address string, link Link, random bool) (string, erro
 	return inner, masquerade(router, random)
 }
 
-// masquerade makes a namespace a NAT that drops what nobody inside has asked for.
+// masquerade makes a namespace a NAT that drops unsolicited packets.
 func masquerade(ns string, random bool) error {
 	if _, err := exec.LookPath("nft"); err == nil {
 		how := "masquerade"
@@ -359,7 +364,7 @@ table ip filter {
 	return nil
 }
 
-// MissingNAT says why this machine cannot have a NAT, or "".
+// MissingNAT returns why this machine cannot have a NAT, or "".
 func MissingNAT() string {
 	for _, tool := range []string{"nft", "iptables"} {
 		if _, err := exec.LookPath(tool); err == nil {
@@ -377,12 +382,12 @@ func within(ns string, args ...string) error {
 	return nil
 }
 
-// Command is a command to run in a namespace.
+// Command returns a command to run in a namespace.
 func Command(ctx context.Context, ns string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", ns}, args...)...)
 }
 
-// Close removes the namespaces and what is in them. The processes in them must have ended.
+// Close removes the namespaces. The processes in them must have ended.
 func (f *Fabric) Close() error {
 	close(f.ended)
 	var errs []error

@@ -1,4 +1,5 @@
-// Command logits prints what a checkpoint's model says comes after a text, as JSON, for comparison with other software:
+// Command logits prints a model's logits for the token after a text, as JSON, for comparison
+// with other software:
 //
 //	go run ./tests/interop/logits CHECKPOINT TEXT
 package main

@@ -2,16 +2,17 @@
 //
 //	go run ./internal/gen > lanes_amd64.s
 //
-// `go generate ./merkle/parallel` runs it; a test there fails when the file is not what it writes.
+// `go generate ./merkle/parallel` runs it. A test there fails if the file differs from its output.
 package main
 
 import "fmt"
 
-// Registers: 0 to 7 hold the state a to h, 16 to 31 the message's words, 8 to 15 are temporary. Element i of each belongs to lane i.
+// Registers 0 to 7 hold the state a to h, 16 to 31 the message's words, and 8 to 15 are temporary.
+// Element i of each belongs to lane i.
 
 func op(format string, args ...any) { fmt.Printf("\t"+format+"\n", args...) }
 
-// w is the register of word i of the message, in which word i+16 takes the place of word i.
+// w returns the register of word i of the message. Word i+16 replaces word i.
 func w(i int) int { return 16 + i%16 }
 
 func main() {
@@ -23,7 +24,7 @@ func main() {
 	op("MOVQ stride+16(FP), R8")
 	op("MOVQ n+24(FP), CX")
 	op("LEAQ (R8)(R8*2), R9")
-	for i, r := range []string{"R10", "R11", "R12"} { // where lanes 4, 8 and 12 begin
+	for i, r := range []string{"R10", "R11", "R12"} { // starts of lanes 4, 8 and 12
 		op("LEAQ (%s)(R8*4), %s", []string{"SI", "R10", "R11"}[i], r)
 	}
 	for i := range 8 {
@@ -57,14 +58,15 @@ func main() {
 	op("RET")
 }
 
-// message loads a block of each lane, a row of words, and turns rows into columns: word i of all lanes comes into register w(i).
+// message loads a block of each lane, a row of words, and transposes it: word i of all lanes goes
+// to register w(i).
 func message() {
 	for i := range 16 {
 		row := []string{"(SI)", "(R10)", "(R11)", "(R12)"}[i/4] + []string{"", "(R8*1)", "(R8*2)", "(R9*1)"}[i%4]
 		op("VMOVDQU32 %s, Z%d", row, w(i))
-		op("PREFETCHT0 512%s", row) // so many streams are more than processors foresee
+		op("PREFETCHT0 512%s", row) // processors do not predict 16 streams
 	}
-	for g := 0; g < 16; g += 4 { // squares of 4 by 4 words within the four quarters of registers
+	for g := 0; g < 16; g += 4 { // transpose 4 by 4 words within quarters of registers
 		for i := 0; i < 4; i += 2 {
 			op("VPUNPCKLDQ Z%d, Z%d, Z%d", w(g+i+1), w(g+i), 8+i)
 			op("VPUNPCKHDQ Z%d, Z%d, Z%d", w(g+i+1), w(g+i), 9+i)
@@ -90,7 +92,8 @@ func message() {
 	}
 }
 
-// sigma sets register to of the xor of x rotated right by a and b, and by c, or shifted by c if shift is set.
+// sigma sets register to to the xor of x rotated right by a and b, and by c, or shifted right by c
+// if shift is set.
 func sigma(x, a, b, c, to int, shift bool) {
 	last := "VPRORD"
 	if shift {
@@ -111,7 +114,7 @@ func extend(i int) {
 	op("VPADDD Z11, Z%d, Z%d", w(i), w(i))
 }
 
-// round does round i, with its constant at AX; a to h move by one register a round.
+// round computes round i, with its constant at AX. a to h move by one register a round.
 func round(i int) {
 	r := func(n int) int { return (n - i%8 + 8) % 8 }
 	a, b, c, d, e, f, g, h := r(0), r(1), r(2), r(3), r(4), r(5), r(6), r(7)
@@ -130,7 +133,7 @@ func round(i int) {
 	op("VPADDD Z11, Z%d, Z%d", h, h)
 }
 
-// tables writes the constants of the rounds and the shuffle that makes words of bytes with the highest first.
+// tables writes the constants of the rounds, and the shuffle that makes big-endian words of bytes.
 func tables() {
 	for i := 0; i < 64; i += 2 {
 		fmt.Printf("DATA constants<>+%d(SB)/8, $0x%08x%08x\n", 4*i, constants[i+1], constants[i])
@@ -142,7 +145,8 @@ func tables() {
 	fmt.Print("GLOBL bigEndian<>(SB), RODATA|NOPTR, $64\n\n")
 }
 
-// constants are K of FIPS 180-4, 4.2.2: the first bits of the fractions of the cube roots of the first 64 primes.
+// constants are K of FIPS 180-4, 4.2.2: the first bits of the fractional parts of the cube roots of
+// the first 64 primes.
 var constants = [64]uint32{
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
 	0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
