@@ -44,7 +44,7 @@ type auditor struct {
 	archivedAt coordinator.Round   // its number
 }
 
-// auditPeersEvery is how often members' addresses are looked up.
+// auditPeersEvery is the interval at which members' addresses are refreshed.
 const auditPeersEvery = 2 * time.Second
 
 // newAuditor connects to the chain, opens the data, and makes itself known to the members. The
@@ -215,7 +215,7 @@ func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// lastOnes is how long contact waits for silent members when others answer.
+// lastOnes is the time that contact waits for silent members when others answer.
 const lastOnes = 4 * time.Second
 
 // served reports whether members still keep what belongs to a round.
@@ -224,8 +224,8 @@ func served(s coordinator.State, round coordinator.Round) bool {
 	return ok
 }
 
-// askedMax is how many members are asked for a commitment in one turn. As a rule each member has
-// all of them.
+// askedMax is the number of members asked for a commitment in one turn. Usually each member has all
+// of them.
 const askedMax = 8
 
 // auditAskEvery is the pause between two turns of asking.

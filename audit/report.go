@@ -59,8 +59,8 @@ func (r *Report) row(what string, claimed, found any) {
 	}
 }
 
-// inputs are what an audit of one result takes. If they are missing, or contradict each other, the
-// report has its verdict already.
+// inputs are the inputs of one result's audit. If they are missing or contradictory, the report
+// already has its verdict.
 type inputs struct {
 	report       Report
 	round        coordinator.RoundState

@@ -27,7 +27,7 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// Options are what a run of the benchmark may be told.
+// Options configure a benchmark.
 type Options struct {
 	// Quick takes fewer rounds and leaves out the larger models.
 	Quick bool

@@ -25,7 +25,7 @@ type Exchange struct {
 	Hash  Pair `json:"hash_bytes_per_second"` // of the parameters
 }
 
-// exchangePayloads is how many members' payloads are applied.
+// exchangePayloads is the number of payloads that are applied.
 const exchangePayloads = 32
 
 // exchangeConfig is the codec's: blocks of 64 by 64, of each the 8 largest coefficients.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Machine is where a Report is from.
+// Machine describes the machine of a Report.
 type Machine struct {
 	Platform  string `json:"platform"`  // operating system and architecture
 	Processor string `json:"processor"` // as the system names it; empty where it does not
@@ -26,7 +26,7 @@ func thisMachine(kernel string) Machine {
 	}
 }
 
-// freeMemory is how many bytes programs can still have, 0 where it is not known.
+// freeMemory returns the bytes of memory available to programs, or 0 if unknown.
 func freeMemory() uint64 { return kilobytes(field("/proc/meminfo", "MemAvailable")) }
 
 // field returns what stands behind "name:" on the first such line of a file of the kind that

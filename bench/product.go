@@ -19,8 +19,8 @@ type product struct {
 	ta, tb  bool
 }
 
-// trainingProducts are those of a step of the 10m preset at 2048 tokens: a layer's forward, its
-// input's gradient (dx) and its weight's (dw).
+// trainingProducts are the products of a step of the 10m preset at 2048 tokens: a layer's forward
+// pass, and the gradients of its input (dx) and its weight (dw).
 var trainingProducts = [...]product{
 	{"qkv", 2048, 512, 256, false, true},
 	{"gate-up", 2048, 1536, 256, false, true},
@@ -60,8 +60,8 @@ func (p product) on(a, b, c []float32) func(pool *exact.Pool) func() error {
 	}
 }
 
-// peakRounds is how many rounds of multiply-adds a worker does in one call: enough to take longer
-// than waking the workers.
+// peakRounds is the number of rounds of multiply-adds that a worker does in one call, which takes
+// longer than waking the workers.
 const peakRounds = 1 << 20
 
 // measureProducts measures matrix products and, before and after each, the peak: speed that
@@ -145,7 +145,7 @@ func doPeak(pool *exact.Pool) {
 	pool.RunOn(pool.Workers(), func(w *exact.Worker, _ int) { w.Peak(peakRounds) })
 }
 
-// peakOperations is how many floating-point operations doPeak does.
+// peakOperations returns the number of floating-point operations of doPeak.
 func peakOperations(pool *exact.Pool) float64 {
 	one := exact.NewWorker(pool.Kernel()).Peak(1)
 	return float64(one) * peakRounds * float64(pool.Workers())

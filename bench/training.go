@@ -94,7 +94,7 @@ func fits(need, free uint64) error {
 	return nil
 }
 
-// Steps is what MeasureStep measured.
+// Steps is the result of MeasureStep.
 type Steps struct {
 	Params     int
 	Operations float64   // floating-point operations of a step, as Step counts them
@@ -134,14 +134,13 @@ func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, poo
 	return m, nil
 }
 
-// Median is how long a step takes, in seconds.
+// Median returns the median duration of a step in seconds.
 func (s Steps) Median() float64 { return Median(s.Seconds) }
 
 // Share is the share of the peak that a step reaches.
 func (s Steps) Share() float64 { return Median(s.Shares) }
 
-// peakSpeed is how many floating-point operations a second the pool's workers do at most at the
-// moment.
+// peakSpeed returns the most floating-point operations a second that the pool's workers reach now.
 func peakSpeed(pool *exact.Pool) float64 {
 	const calls = 4 // some 10 milliseconds
 	start := time.Now()
@@ -151,7 +150,7 @@ func peakSpeed(pool *exact.Pool) float64 {
 	return calls * peakOperations(pool) / time.Since(start).Seconds()
 }
 
-// usedMemory is what this program has from the system.
+// usedMemory returns the bytes that this program has from the system.
 func usedMemory() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

@@ -16,7 +16,8 @@ type fraud struct {
 }
 
 const (
-	// fraudStepMs is how long a member waits for each one that may send the proof before it.
+	// fraudStepMs is the time that a member waits for each member that may send the proof before
+	// it.
 	fraudStepMs = 700
 	// fraudSends bounds how often a proof that the ledger refuses is sent.
 	fraudSends = 5

@@ -18,7 +18,7 @@ import (
 // when they attest, because the step before is settled by then. A witness that was absent when it
 // was settled gives the benefit of the doubt.
 
-// lineage is what is known of the results of the training step settled last.
+// lineage is the knowledge about results of the last settled training step.
 type lineage struct {
 	step      coordinator.Step // 0: none yet
 	round     coordinator.Round
@@ -89,7 +89,7 @@ func (m *Machine) settle() {
 	}
 }
 
-// ringRounds is how many rounds the coordinator's state holds.
+// ringRounds is the number of rounds in the coordinator's state.
 const ringRounds = 4
 
 // nameAccepted finds the accepted commitments among those that are known.
@@ -213,6 +213,6 @@ func (m peerExchange) endings() (list []Ending, known bool) {
 	return list, known
 }
 
-// endingsPatience is how many milliseconds a checkpoint waits for the endings, at most half of the
-// cooldown.
+// endingsPatience is the time in milliseconds that a checkpoint waits for the endings, at most half
+// of the cooldown.
 const endingsPatience = 5000

@@ -32,7 +32,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Config is what a machine knows from the start.
+// Config configures a machine.
 type Config struct {
 	Self       key.Public
 	PayloadMax uint32 // largest payload the run's codec can make, in bytes

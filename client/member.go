@@ -103,7 +103,7 @@ func (m *Machine) submitted(ev Submitted) {
 	}
 }
 
-// saving is how long a checkpoint has waited for the endings.
+// saving measures how long a checkpoint has waited for the endings.
 type saving struct {
 	epoch coordinator.Epoch
 	since uint64

@@ -6,9 +6,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// historyLen is how many hashes of its own past parameters a machine remembers. The coordinator
-// agrees on the hash of a round when that round ends, so the hash in question is at most three
-// rounds old.
+// historyLen is the number of hashes of its own past parameters that a machine remembers. The
+// coordinator agrees on the hash of a round when that round ends, so the hash in question is at
+// most three rounds old.
 const historyLen = 8
 
 // model is the parameters that the driver holds.

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// keepRounds is how many rounds' results are kept: the coordinator's ring holds four, and one
-	// ahead may come early.
+	// keepRounds is the number of rounds whose results are kept: the coordinator's ring holds four,
+	// and one ahead may come early.
 	keepRounds = 5
 	// candidatesMax bounds the commitments kept of one member in one round. An honest member makes
 	// one; a second is evidence, more are noise.
@@ -20,7 +20,7 @@ const (
 	askMax = 256
 )
 
-// results is what is known of one round's results.
+// results holds the results of one round.
 type results struct {
 	number   coordinator.Round
 	prepared bool        // expected and shares are filled
@@ -32,7 +32,7 @@ type results struct {
 	asks     uint32
 }
 
-// place is where a candidate is: known[member][k].
+// place locates a candidate: known[member][k].
 type place struct {
 	member coordinator.Member
 	k      uint8

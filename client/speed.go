@@ -14,13 +14,13 @@ import (
 // its share, a member keeps measuring. Steps that it could not finish in time count as well.
 
 const (
-	// stepsKept is how many of the last steps count, by their median; stepsLeast is how many it
-	// takes.
+	// stepsKept is the number of latest steps whose median counts, and stepsLeast the number
+	// required.
 	stepsKept, stepsLeast = 8, 3
-	// roomParts is how many quarters of a round's time a step should take at most, because the
-	// result has to be sent too. A member that needs more states a lower speed in proportion.
+	// roomParts is the most quarters of a round's time that a step should take, because the result
+	// has to be sent too. A member that needs more states a proportionally lower speed.
 	roomParts = 3
-	// unfinished is how many times its time an unfinished step is assumed to need.
+	// unfinished is the factor by which an unfinished step is assumed to exceed its time so far.
 	unfinished = 2
 
 	reSpeedMs = 2000

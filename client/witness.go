@@ -5,7 +5,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// reports is what this member reported as a witness.
+// reports holds this member's reports as a witness.
 type reports struct {
 	round  coordinator.Round // last round reported on
 	done   coordinator.Round // last round whose report was accepted

@@ -48,7 +48,7 @@ type children struct {
 }
 
 const (
-	// childGrace is how long a child may take to end when asked to, before it is killed.
+	// childGrace is the time that a child has to end before it is killed.
 	childGrace = 15 * time.Second
 	// childLineMax bounds a line of a child's output.
 	childLineMax = 1 << 20

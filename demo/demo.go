@@ -69,7 +69,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return event.Marshal(head(e), e.Event)
 }
 
-// Settings are what a demo trains and with whom. The file demo.json in its directory holds them.
+// Settings are a demo's model, data and participants. The file demo.json in its directory holds
+// them.
 type Settings struct {
 	Clients int    `json:"clients"`
 	Rounds  uint32 `json:"rounds"` // that train; by buckets: windows

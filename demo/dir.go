@@ -49,7 +49,7 @@ type directory struct {
 	unlock  func()
 }
 
-// saved is what demo.json holds.
+// saved is the content of demo.json.
 type saved struct {
 	Settings
 	API string `json:"api"`          // where the chain serves clients

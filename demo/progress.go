@@ -22,7 +22,7 @@ type progress struct {
 	payload total // bytes of the clients' results
 }
 
-// client is what a demo knows of one client.
+// client is the demo's knowledge of one client.
 type client struct {
 	name     string
 	key      key.Public

@@ -358,7 +358,7 @@ func (d *demo) validatorChild(i int) child {
 		"--key", d.dir.file(name, "key"), "--state", d.dir.file(name), "--data", d.dir.file("data"), "--workers", "1", "--stake", fmt.Sprint(stake)}}
 }
 
-// creation is what came of creating the run.
+// creation is the result of creating the run.
 type creation struct {
 	chain ledger.Chain // nil if it cannot be reached
 	err   error

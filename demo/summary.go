@@ -12,7 +12,7 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// Summary is what came of a demo. Payload and dense bytes are those of one client.
+// Summary is the result of a demo. Payload and dense bytes are those of one client.
 type Summary struct {
 	Event         string   `json:"event"` // "summary"
 	Rounds        uint32   `json:"rounds"`
@@ -38,8 +38,8 @@ type Summary struct {
 	Exchange             string   `json:"exchange"`
 	AdversaryRewardShare *float64 `json:"adversary_reward_share,omitempty"` // of what all earned
 	HonestRewardShare    *float64 `json:"honest_reward_share,omitempty"`
-	// WindowBytes is what a client wrote to its bucket in a window, objects and envelopes, in the
-	// mean. SliceBytes is the least that the values of a slice take.
+	// WindowBytes is the mean number of bytes, of objects and envelopes, that a client wrote to its
+	// bucket in a window. SliceBytes is the least size of a slice's values.
 	WindowBytes uint64 `json:"bytes_per_window,omitempty"`
 	SliceBytes  uint64 `json:"slice_bytes,omitempty"`
 }

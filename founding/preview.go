@@ -12,13 +12,14 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// Preview is what a specification means.
+// Preview describes what a specification means.
 type Preview struct {
 	Run      string        `json:"run"`
 	Schedule string        `json:"schedule"`
 	Needs    trainer.Sizes `json:"needs"`
 	Members  uint32        `json:"members"` // that it takes to begin
-	// Received is what each of Members members receives in a round, and on average sends.
+	// Received is the number of bytes that each of Members members receives, and on average sends,
+	// in a round.
 	Received uint64        `json:"received_bytes"`
 	Tokens   uint64        `json:"tokens"` // trained on in all
 	Steps    []PreviewStep `json:"steps"`  // the first, the last, and some between
@@ -32,7 +33,7 @@ type PreviewStep struct {
 	Batch  uint32  `json:"batch"` // sequences
 }
 
-// PreviewStepsMax is how many steps a preview shows at most.
+// PreviewStepsMax is the most steps that a preview shows.
 const PreviewStepsMax = 64
 
 // NewPreview computes what a specification means.
@@ -102,7 +103,7 @@ func (p Preview) Write(out io.Writer) error {
 	return err
 }
 
-// chartRows is how high a chart is.
+// chartRows is the height of a chart.
 const chartRows = 8
 
 // chart draws values from 0 to their greatest, one column each.

@@ -20,7 +20,7 @@ func NewRef(data []byte) Ref {
 	return Ref{Root: merkle.BlobRoot(data), Size: uint64(len(data))}
 }
 
-// Chunks is how many chunks the blob has, at least one.
+// Chunks returns the number of the blob's chunks, at least one.
 func (r Ref) Chunks() uint32 {
 	return uint32(merkle.BlobChunks(r.Size))
 }
@@ -39,8 +39,8 @@ type Fetch struct {
 	// once; the others step in for those that are slow, lack the blob or lie.
 	From []key.Public
 
-	// Self is who fetches; the Network fills it in. With it, those who fetch the same blob at once
-	// begin at different places, and help each other.
+	// Self is the fetching participant, filled in by the Network. Participants that fetch the same
+	// blob at once start at different places because of it, and help each other.
 	Self key.Public
 
 	// Have, if not nil, gives chunks that are already here, or nil. It is asked once
@@ -137,7 +137,7 @@ type Request struct {
 	To   key.Public
 	Ref  Ref
 	From uint32
-	// Count is how many chunks are wanted, 0 for the leaf list.
+	// Count is the number of chunks requested, or 0 for the leaf list.
 	Count uint32
 
 	id     uint64

@@ -12,7 +12,7 @@ const (
 	MaxRequest = 64 << 10
 	MaxAnswer  = 1 << 20
 
-	// MaxChunks is how many leaves fit an answer.
+	// MaxChunks is the number of leaves that fit into an answer.
 	MaxChunks = MaxAnswer / 32
 
 	// MaxBlob bounds a blob, 8 GiB: the parameters of a model of two billion.
@@ -25,19 +25,18 @@ const (
 
 // Bounds of one fetch.
 const (
-	// activeMax is how many peers are asked at once. More would not fill a
-	// participant's link better, and would cost each of them a stream.
+	// activeMax is the number of peers asked at once. More would not use a participant's link
+	// better, and would cost each of them a stream.
 	activeMax = 8
 
 	// requestsPerPeer lets the second request travel while the first is answered.
 	requestsPerPeer = 2
 
-	// missesMax is how often a peer may lack what it is asked for, and be asked again once another
-	// such part of the blob is held: it may be fetching the blob itself.
+	// missesMax is the number of times that a peer may lack a requested part and still be asked
+	// again once another part of the blob is held, because it may be fetching the blob itself.
 	missesMax = 32
 
-	// stealMin is how many chunks a request must have before it for a part of it to
-	// be taken over although its peer is not late: below, the chunks are likely on
-	// their way.
+	// stealMin is the number of chunks that must precede a part of a request before it is taken
+	// over although its peer is not late. With fewer, the chunks are probably on their way.
 	stealMin = 4
 )

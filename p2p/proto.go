@@ -12,7 +12,7 @@ type Query struct {
 	Run  wire.Hash
 	Ref  Ref
 	From uint32
-	// Count is how many chunks are wanted, 0 for the leaf list.
+	// Count is the number of chunks requested, or 0 for the leaf list.
 	Count uint32
 }
 

@@ -38,7 +38,7 @@ func (o Offence) String() string {
 	return "unknown offence"
 }
 
-// weight is how much an offence counts; banWeight is when a peer is banned.
+// weight returns the weight of an offence. A peer is banned at banWeight.
 func (o Offence) weight() float64 {
 	switch o {
 	case Lied:
@@ -53,10 +53,10 @@ func (o Offence) weight() float64 {
 
 const (
 	banWeight = 100
-	// forgiveness is how much weight a peer loses in a minute.
+	// forgiveness is the weight that a peer loses per minute.
 	forgivenessPerMinute = 5
-	// BanTime is how long a banned peer is not talked with. It may be a member whose
-	// fault is repaired, so a ban ends.
+	// BanTime is the duration of a ban. It ends because the peer may be a member whose fault was
+	// repaired.
 	BanTime = 15 * time.Minute
 	// standingMax bounds the peers remembered: a run's members, and some. Beyond, the
 	// one with the oldest offence is forgotten.
@@ -101,8 +101,8 @@ func (r *record) weightAt(now time.Time) float64 {
 	return max(0, r.weight-forgivenessPerMinute*now.Sub(r.at).Minutes())
 }
 
-// Weight is what a peer's offences that are not forgiven weigh: from 0, nothing,
-// to 100, when it is banned.
+// Weight returns the weight of a peer's unforgiven offences: from 0, for none, to 100, when it is
+// banned.
 func (s *Standing) Weight(peer key.Public, now time.Time) float64 {
 	r := s.peers[peer]
 	switch {

@@ -6,10 +6,10 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// PeerStatus is what a participant has measured of a peer, and holds against it.
+// PeerStatus holds a participant's measurements of a peer, and its offences.
 type PeerStatus struct {
 	Key key.Public `json:"key"`
-	// Way is how there is a connection: "direct", "relay", or "" if there is none.
+	// Way is the kind of connection: "direct", "relay", or "" for none.
 	Way string `json:"way"`
 	// RTT is a smoothed round trip; 0 until it is known.
 	RTT time.Duration `json:"rtt_ns"`
@@ -21,7 +21,7 @@ type PeerStatus struct {
 	// Received and Sent are those bytes, in all.
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
-	// Weight is that of its offences; see Standing.Weight.
+	// Weight is the weight of its offences; see Standing.Weight.
 	Weight float64 `json:"weight"`
 	Banned bool    `json:"banned"`
 }

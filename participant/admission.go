@@ -115,8 +115,9 @@ func TooOld(s spec.Spec, required, program string) []Obstacle {
 	return []Obstacle{{Kind: ObstacleVersion, Reason: fmt.Sprintf("run %q wants entrain %s or newer, and this is %s: get a newer one", s.Name, least, program)}}
 }
 
-// skewMax is how far a clock may be off. Transactions expire half of host.TxLifetimeMs after they
-// are signed, and none may expire later than all of it; a minute remains for them to be taken.
+// skewMax is the greatest error of a clock. Transactions expire half of host.TxLifetimeMs after
+// they are signed, and none may expire later than all of it; a minute remains for them to be
+// accepted.
 const skewMax = host.TxLifetimeMs/2*time.Millisecond - time.Minute
 
 // Asked asks a copy of the run's coordinator how it would answer if the applicant joined now.

@@ -73,7 +73,7 @@ type Options struct {
 	Say      func(format string, args ...any) // takes what the user is told before the run begins
 }
 
-// stopPatience is how long a participant that is asked to stop waits for the chain to take its
+// stopPatience is the time that a stopping participant waits for the chain to accept its
 // withdrawal. Without one the run notices by itself that the member is gone.
 const stopPatience = 3 * time.Second
 

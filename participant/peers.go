@@ -17,13 +17,14 @@ import (
 // peersFile is the file in a state directory that lists the participant's peers.
 const peersFile = "peers.json"
 
-// peersWritten is how often, peersFileMax how large it is at most: ten thousand peers.
+// peersWritten is the interval at which the file is written. peersFileMax is its largest size, for
+// ten thousand peers.
 const (
 	peersWritten = 5 * time.Second
 	peersFileMax = 8 << 20
 )
 
-// PeersReport is what that file holds.
+// PeersReport is the content of that file.
 type PeersReport struct {
 	Time  time.Time        `json:"time"`
 	Addrs []string         `json:"addrs"` // of this participant

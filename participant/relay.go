@@ -81,7 +81,8 @@ type Relay struct {
 	told   []string // addresses that were announced last
 }
 
-// relayPeersEvery is how often the relay reads the chain's list: a newcomer waits that long for it.
+// relayPeersEvery is the interval at which the relay reads the chain's list; a newcomer waits as
+// long for it.
 const relayPeersEvery = time.Second
 
 // Run relays until ctx ends.
@@ -155,5 +156,5 @@ func (r *Relay) withdraw(ctx context.Context) {
 	}
 }
 
-// Farewell is how long a peer that leaves waits for the chain to take its withdrawal.
+// Farewell is the time that a leaving peer waits for the chain to accept its withdrawal.
 const Farewell = 2 * time.Second

@@ -230,6 +230,6 @@ func (f recordFile) Load() ([]byte, error) {
 // Save is part of live.Store.
 func (f recordFile) Save(b []byte) error { return atomicfile.WriteBytes(string(f), 0o600, b) }
 
-// lastWords is how long the validator takes to end after the last period. It drops work under way;
-// what counts is on disk.
+// lastWords is the time that the validator has to end after the last period. It drops work under
+// way; what counts is on disk.
 const lastWords = 100 * time.Millisecond

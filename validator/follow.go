@@ -123,8 +123,8 @@ func (m *Machine) advance(round coordinator.Round, params wire.Hash) {
 	}
 }
 
-// keepBehind is how many rounds before the model's reveals are kept: those that are due next were
-// made in the round before it.
+// keepBehind is the number of rounds before the model's whose reveals are kept. The reveals due
+// next were made in the previous round.
 const keepBehind = 2
 
 // heal asks for the agreed parameters.

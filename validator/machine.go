@@ -36,17 +36,17 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Config is what a machine knows from the start.
+// Config configures a machine.
 type Config struct {
 	Self key.Public
 	// Secret determines the draws of samples and the salts of scores. Only the validator may know it,
 	// and it must be the same after a restart.
 	Secret wire.Hash
 	Rules  score.Rules
-	// Sample is how many results of a window are evaluated; 0: as many as it takes to evaluate each
-	// member about twice in a period.
+	// Sample is the number of results of a window to evaluate; 0 means enough to evaluate each
+	// member about twice a period.
 	Sample uint32
-	// Losses is how many sequences the losses are measured on; 0: they are not measured.
+	// Losses is the number of sequences on which losses are measured; 0 means none.
 	Losses uint32
 	// Register says that it shall take a seat if it has none.
 	Register bool

@@ -9,7 +9,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Record is what a validator keeps on disk.
+// Record is the state that a validator keeps on disk.
 type Record struct {
 	Run    wire.Hash
 	Self   key.Public
@@ -20,7 +20,7 @@ type Record struct {
 // recordMagic begins a record; its last digit is the version of the format.
 const recordMagic = "entrain validator 1"
 
-// recordDomain is that of a record's check sum.
+// recordDomain is the domain of a record's checksum.
 const recordDomain = "entrain/validator-record"
 
 // Append appends the record's encoding:

@@ -52,12 +52,12 @@ type job struct {
 	median  float64
 }
 
-// windowsKept is how many windows a validator may be behind: more than the state holds, since it
-// notes what it needs.
+// windowsKept is the most windows that a validator may be behind. It is more than the state holds,
+// because the validator records what it needs.
 const windowsKept = 16
 
-// lagMax is how many final windows may be waiting before evaluating is given up for the sake of
-// keeping up.
+// lagMax is the number of final windows that may wait before evaluations are given up in order to
+// keep up.
 const lagMax = 3
 
 // find returns what is noted of a round.
@@ -214,7 +214,7 @@ func (m *Machine) decideWindow() bool {
 	return false
 }
 
-// behind is how many windows after one are final already.
+// behind returns the number of windows after this one that are already final.
 func (m *Machine) behind(number coordinator.Round) (n int) {
 	for _, w := range m.windows {
 		if w.number > number && w.final && w.trains {

@@ -23,7 +23,7 @@ const (
 	emptyHash    = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
-// signature is what a request says about who signed it.
+// signature is the part of a request that identifies its signer.
 type signature struct {
 	access  string
 	scope   string   // date/region/s3/aws4_request

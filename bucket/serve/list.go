@@ -17,7 +17,7 @@ import (
 var listing = []string{"list-type", "prefix", "delimiter", "max-keys", "encoding-type", "fetch-owner",
 	"continuation-token", "start-after", "marker"}
 
-// pageMax is how many objects a page lists at most.
+// pageMax is the most objects in a page of a list.
 const pageMax = 1000
 
 // page is the answer to a query for a list.
@@ -48,7 +48,7 @@ type listed struct {
 	StorageClass string
 }
 
-// timeFormat is that of times in XML.
+// timeFormat is the format of times in XML.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // list answers with a page of the bucket's objects.

@@ -130,7 +130,7 @@ func (q *request) delete() error {
 	return nil
 }
 
-// deletesMax is how many objects one request removes.
+// deletesMax is the most objects that one request removes.
 const deletesMax = 1000
 
 // deletes is the body of a removal of many objects.

@@ -27,7 +27,7 @@ type store struct {
 	stamped          atomic.Int64 // the newest time of a file, in nanoseconds
 }
 
-// abandonedAge is how long an upload may go without a part before a restart removes it.
+// abandonedAge is the age without new parts after which a restart removes an upload.
 const abandonedAge = 7 * 24 * time.Hour
 
 // recover brings the directory in order: it removes what interrupted writes left, and takes over
@@ -54,7 +54,7 @@ func (s *store) recover() error {
 	return nil
 }
 
-// earlierUploads is where servers of earlier versions kept uploads that were not complete.
+// earlierUploads is the directory in which earlier versions kept incomplete uploads.
 const earlierUploads = ".sgwtmp"
 
 // recoverBucket brings one bucket's directory in order.
@@ -264,7 +264,7 @@ func (w *walk) in(dir, base string) error {
 	return nil
 }
 
-// stampStep is what all file systems can tell two times apart by.
+// stampStep is a difference of times that all file systems can represent.
 const stampStep = 100 * time.Nanosecond
 
 // stamp gives a file that was written a time that no other has, from which its tag follows. The

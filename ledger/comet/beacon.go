@@ -27,8 +27,8 @@ type beacon struct {
 
 const beaconBytes = 8 + chance.ProofBytes
 
-// clockAhead is how far a proposer's clock may be ahead of another replica's before that replica
-// refuses the block.
+// clockAhead is the most that a proposer's clock may be ahead of another replica's before that
+// replica refuses the block.
 const clockAhead = 2 * time.Second
 
 func (b beacon) append(dst []byte) []byte {

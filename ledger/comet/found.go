@@ -28,7 +28,7 @@ func Init(dir string, o Options) error {
 	return InitAll([]Place{{Dir: dir, API: o.API, Peering: o.Peering, Public: o.Public}}, o)
 }
 
-// Place is where one of several replicas of a new chain will run.
+// Place is the machine of one of several replicas of a new chain.
 type Place struct {
 	Dir     string // its home
 	API     string // as in Options
@@ -94,7 +94,7 @@ func newHome(p Place, o Options) (fresh, error) {
 	return h, err
 }
 
-// address is what the other replicas have among their peers.
+// address returns the address under which other replicas list this one as a peer.
 func (h fresh) address() string {
 	at := h.settings.Public
 	if at == "" {
@@ -184,7 +184,7 @@ func (o Options) genesis(homes []fresh) (*cmttypes.GenesisDoc, error) {
 	return doc, err
 }
 
-// consensusParams are what a new chain agrees on about blocks.
+// consensusParams returns a new chain's parameters of blocks.
 func consensusParams() *cmttypes.ConsensusParams {
 	p := cmttypes.DefaultConsensusParams()
 	p.Block.MaxBytes = blockBytesMax
@@ -277,7 +277,7 @@ func (i Identity) Stake(operator key.Public, amount uint64) host.Stake {
 	}
 }
 
-// peerAddress is what others put among their peers to follow this replica.
+// peerAddress returns the peer address with which others follow this replica.
 func (h *home) peerAddress() string {
 	at := h.settings.Public
 	if at == "" {

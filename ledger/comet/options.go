@@ -53,8 +53,8 @@ type Options struct {
 	SnapshotBlocks uint64        // blocks between two writes of the state; DefaultSnapshotBlocks
 }
 
-// settings is what chain.json holds: the part of Options that may be edited between two runs of a
-// replica.
+// settings is the content of chain.json: the part of Options that may be edited between two runs of
+// a replica.
 type settings struct {
 	API            string   `json:"api"`
 	Peering        string   `json:"peering"`

@@ -38,8 +38,8 @@ func (a *api) routesOfProofs(mux *http.ServeMux) {
 	})
 }
 
-// snapshotPath is where new replicas get all of the state, of at most snapshotMax bytes with its
-// proof.
+// snapshotPath is the path at which new replicas fetch the whole state, of at most snapshotMax
+// bytes with its proof.
 const (
 	snapshotPath = "/v1/proven/snapshot"
 	snapshotMax  = 2 * host.StateBytesMax

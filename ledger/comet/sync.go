@@ -67,8 +67,8 @@ func (r *Replica) sync(ctx context.Context) error {
 	}
 }
 
-// syncPatience is how long a new replica tries endpoints that do not answer, or whose chain has not
-// begun.
+// syncPatience is the time for which a new replica tries endpoints that do not answer, or whose
+// chain has not begun.
 const syncPatience = 30 * time.Second
 
 func (r *Replica) syncFrom(ctx context.Context, c *Client, endpoint string) error {

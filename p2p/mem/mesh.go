@@ -36,8 +36,7 @@ import (
 // A Link is the way from one peer to another. The zero Link is instant and loses
 // nothing.
 type Link struct {
-	// Delay is what every message takes, and Jitter the most that is added to it,
-	// uniformly.
+	// Delay is the delay of every message. Jitter is the most that is added to it, uniformly.
 	Delay, Jitter time.Duration
 	// Loss is the probability that a gossip message is lost on this hop.
 	Loss float64
@@ -46,7 +45,7 @@ type Link struct {
 	BytesPerSecond uint64
 }
 
-// Faults are what a peer does wrong.
+// Faults are the faults of a peer.
 type Faults struct {
 	// Corrupt is the probability that it flips a bit in a leaf list or a chunk.
 	Corrupt float64
@@ -54,7 +53,7 @@ type Faults struct {
 	Silent bool
 }
 
-// Config is what a Mesh begins with. The zero Config is a perfect network.
+// Config configures a Mesh. The zero Config is a perfect network.
 type Config struct {
 	Seed wire.Hash
 	// Link is every link for which SetLink was not called.

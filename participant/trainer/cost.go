@@ -39,8 +39,8 @@ func (c StepCost) Share(tokens uint64, seconds float64) float64 {
 	return float64(tokens) * c.PerToken / seconds / c.Peak
 }
 
-// peakTries is how often the peak is measured, for some milliseconds each: the best one counts,
-// since something else may run meanwhile.
+// peakTries is the number of measurements of the peak, of several milliseconds each. The best
+// counts, because something else may run meanwhile.
 const (
 	peakTries  = 8
 	peakRounds = 1 << 17
