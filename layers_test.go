@@ -92,6 +92,7 @@ var importers = []struct {
 	{"github.com/minio/minio-go/", []string{"bucket", "*_test"}, "one package talks to S3 buckets"},
 	{"github.com/klauspost/compress/", []string{"data"}, "one package reads data sets of others"},
 	{"github.com/chromedp/", []string{"*_test", "tests/browser"}, "tests of pages in a browser"},
+	{"github.com/rogpeppe/go-internal/", []string{"*_test"}, "tests of commands as scripts"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},
 	{"go.uber.org/goleak", []string{"*_test"}, "tests for leaked goroutines"},
 }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/host"
@@ -183,4 +184,22 @@ func all(endpoints []string, is func(netip.Addr) bool) bool {
 		}
 	}
 	return true
+}
+
+// OnlyRun returns the name of the only run of a chain.
+func OnlyRun(ctx context.Context, client ledger.Chain) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	runs, err := client.Runs(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(runs) == 1 {
+		return runs[0].Name, nil
+	}
+	names := make([]string, len(runs))
+	for i, r := range runs {
+		names[i] = r.Name
+	}
+	return "", fmt.Errorf("chain %q has %d runs; name one: %s", client.ChainID(), len(runs), strings.Join(names, ", "))
 }

@@ -150,7 +150,7 @@ func (a Applicant) Asked(ctx context.Context, client ledger.Chain, s ledger.Snap
 	case errors.Is(err, coordinator.ErrStake):
 		want := st.Config().Stake
 		return []Obstacle{{Kind: obstacleStake, Reason: fmt.Sprintf("run %q wants a stake of %s, and %s would have %s in it: %s are missing; say --stake %d",
-			name, tokenText(want), a.Key, tokenText(max(held, a.stake)), tokenText(want-min(want, max(held, a.stake))), want)}}, nil
+			name, view.Tokens(want), a.Key, view.Tokens(max(held, a.stake)), view.Tokens(want-min(want, max(held, a.stake))), want)}}, nil
 	case err != nil && !errors.Is(err, coordinator.ErrPayee): // the pool's payee is not known here
 		return []Obstacle{{Kind: obstacleRefused, Reason: fmt.Sprintf("run %q would refuse: %v", name, err)}}, nil
 	}
@@ -180,7 +180,7 @@ func (a Applicant) purse(ctx context.Context, client ledger.Chain, missing uint6
 		return nil, nil
 	}
 	return []Obstacle{{Kind: obstacleStake, Reason: fmt.Sprintf("the stake takes %s out of %s, which has %s: %s are missing; have them sent with: entrain wallet send %s %d",
-		tokenText(missing), whose, tokenText(has), tokenText(missing-has), a.Key, missing-has)}}, nil
+		view.Tokens(missing), whose, view.Tokens(has), view.Tokens(missing-has), a.Key, missing-has)}}, nil
 }
 
 // Conviction returns what the applicant was ejected for.
@@ -188,7 +188,7 @@ func (a Applicant) Conviction(st coordinator.State) string {
 	why := ""
 	for _, v := range st.Convictions() {
 		if v.Key == a.Key && !v.Offence.Lesser() {
-			why = fmt.Sprintf(": conviction %d, of %s in round %d, evidence %s, slashed %s", v.Number, v.Offence, v.Round, v.Evidence, tokenText(v.Slashed))
+			why = fmt.Sprintf(": conviction %d, of %s in round %d, evidence %s, slashed %s", v.Number, v.Offence, v.Round, v.Evidence, view.Tokens(v.Slashed))
 		}
 	}
 	if why == "" {
@@ -223,12 +223,4 @@ func MemoryLimit(asked, free uint64) uint64 {
 		return free
 	}
 	return asked
-}
-
-// tokenText returns an amount in words.
-func tokenText(n uint64) string {
-	if n == 1 {
-		return "1 token"
-	}
-	return view.Thousands(n) + " tokens"
 }

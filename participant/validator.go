@@ -20,6 +20,7 @@ import (
 	"github.com/entrain-network/entrain/score"
 	"github.com/entrain-network/entrain/validator"
 	"github.com/entrain-network/entrain/validator/live"
+	"github.com/entrain-network/entrain/view"
 )
 
 // ValidatorOptions describe how a validator takes part in a run. Fields without a comment are as in
@@ -165,6 +166,28 @@ type ValidatorEvent struct {
 	Trust   uint8             `json:"trust,omitempty"`
 	Earned  uint64            `json:"earned,omitempty"`
 	Text    string            `json:"text,omitempty"`
+}
+
+// Words describes the event for people, "" if it is one of every window.
+func (ev ValidatorEvent) Words() string {
+	switch ev.Event {
+	case "ballot":
+		return fmt.Sprintf("period %d: has scores of %d members to report", ev.Period, ev.Scores)
+	case "healed":
+		return fmt.Sprintf("has the model of window %d from the miners, verified", ev.Window)
+	case "period":
+		return fmt.Sprintf("period %d is settled: earned %s so far, trust %d", ev.Period, view.Tokens(ev.Earned), ev.Trust)
+	case "finished":
+		return "the run has finished, and its last period is settled: earned " + view.Tokens(ev.Earned)
+	case "note":
+		return ev.Text
+	}
+	return ""
+}
+
+// Words describes the evaluation for people.
+func (s Scored) Words() string {
+	return fmt.Sprintf("window %d: member %d (%s) scored %+.3f, %s; average %+.3f", s.Window, s.Member, view.Short(s.Key.String()), s.Score, s.Verdict, s.Average)
 }
 
 // observed handles events of the driver, on the loop.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/bench"
+	"github.com/entrain-network/entrain/participant"
 )
 
 // benchCommand measures this machine.
@@ -44,11 +45,11 @@ a batch of random tokens, and how much memory that takes.`,
 			v := version()
 			if asJSON {
 				return c.object(struct {
-					Version versionInfo `json:"version"`
+					Version participant.Program `json:"version"`
 					bench.Report
 				}{v, r})
 			}
-			fmt.Fprintf(c.out, "entrain %s, commit %s, %s %s\n", v.Version, v.commit(), v.Go, v.Platform)
+			fmt.Fprintf(c.out, "entrain %s, commit %s, %s %s\n", v.Version, v.Built(), v.Go, v.Platform)
 			return r.Write(c.out)
 		},
 	}

@@ -31,7 +31,7 @@ type shelfOfModels struct {
 
 func newShelfOfModels(t *testing.T, names ...string) *shelfOfModels {
 	m := &shelfOfModels{shell: newShell(t), hashes: map[string]wire.Hash{}}
-	m.Cache.Dir = filepath.Join(m.console.places.cache, "checkpoints")
+	m.Cache.Dir = filepath.Join(m.console.places.Cache, "checkpoints")
 	from, _ := writeForeign(t)
 	root := t.TempDir()
 	for _, name := range names {

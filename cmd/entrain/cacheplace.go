@@ -18,7 +18,7 @@ const cacheVariable = "ENTRAIN_CACHE_MAX"
 
 // cache is the user's.
 func (c console) cache() (model.Cache, error) {
-	if c.places.cache == "" {
+	if c.places.Cache == "" {
 		return model.Cache{}, errors.New("this system names no directory for what is fetched: set XDG_CACHE_HOME, or fetch the checkpoint's files yourself")
 	}
 	most := uint64(cacheBytes)
@@ -28,5 +28,5 @@ func (c console) cache() (model.Cache, error) {
 			return model.Cache{}, fmt.Errorf("%s: %w", cacheVariable, err)
 		}
 	}
-	return model.Cache{Dir: filepath.Join(c.places.cache, "checkpoints"), Most: most}, nil
+	return model.Cache{Dir: filepath.Join(c.places.Cache, "checkpoints"), Most: most}, nil
 }

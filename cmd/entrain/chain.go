@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/verify"
 )
 
 func chainCommand(c console) *cobra.Command {
@@ -31,8 +32,8 @@ docs/operators.md says how strangers run one together.`,
 // homeFlag adds --home.
 func (c console) homeFlag(cmd *cobra.Command, to *string) {
 	def := ""
-	if c.places.data != "" {
-		def = filepath.Join(c.places.data, "chain")
+	if c.places.Data != "" {
+		def = filepath.Join(c.places.Data, "chain")
 	}
 	cmd.Flags().StringVar(to, "home", def, "`directory` of the replica")
 	_ = cmd.MarkFlagDirname("home")
@@ -254,3 +255,6 @@ type chainEvent struct {
 	Chain    string `json:"chain"`
 	Endpoint string `json:"endpoint"`
 }
+
+// referees judge the disputes of the runs that this program's replicas host.
+var referees host.Referees = verify.NewReferee

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -242,35 +241,6 @@ func TestExamplesAreGoodSpecifications(t *testing.T) {
 			t.Errorf("%s shows other values than those of keys left out:\n%s\n%s", name, a, b)
 		}
 	}
-}
-
-func TestDataCommands(t *testing.T) {
-	s := newShell(t)
-	dir := t.TempDir()
-	text := writeFile(t, filepath.Join(dir, "Some Book.txt"), strings.Repeat("All that glisters is not gold.\n", 1000))
-	hash := strings.TrimSpace(s.ok("data", "prepare", "-o", filepath.Join(dir, "set"), text))
-	var shown struct {
-		Manifest string `json:"manifest"`
-		Name     string `json:"name"`
-		Tokens   uint64 `json:"tokens"`
-		HeldOut  uint64 `json:"held_out_tokens"`
-	}
-	if err := json.Unmarshal([]byte(s.ok("data", "show", filepath.Join(dir, "set"), "--json", "--verify")), &shown); err != nil {
-		t.Fatal(err)
-	}
-	if shown.Manifest != hash || shown.Name != "set" || shown.Tokens+shown.HeldOut < 31000 || shown.HeldOut < 1000 || shown.HeldOut > 2000 {
-		t.Errorf("data show: %+v, data prepare printed %s", shown, hash)
-	}
-	shard := filepath.Join(dir, "set", "train-00000.bin")
-	b, err := os.ReadFile(shard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[1000] ^= 1
-	if err := os.WriteFile(shard, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.fails([]string{"data", "show", filepath.Join(dir, "set"), "--verify"}, "train-00000.bin")
 }
 
 func TestVersion(t *testing.T) {

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/tokenizer/learn"
+	"github.com/entrain-network/entrain/view"
 )
 
 func dataCommand(c console) *cobra.Command {
@@ -137,11 +137,11 @@ func (p *preparation) prepare(ctx context.Context, c console, paths []string) (d
 	if err != nil {
 		return data.Manifest{}, err
 	}
-	var meter progressMeter
+	var meter view.Meter
 	return data.Prepare(ctx, p.out, files, data.PrepareOptions{
 		Name: p.name, Tokenizer: t, Format: format, Field: p.field, HeldOutPermille: permille, ShardTokens: p.shardTokens, Workers: p.workers,
 		Progress: func(p data.Progress) {
-			if left, ok := meter.tick(p.Bytes, p.BytesTotal); ok {
+			if left, ok := meter.Tick(p.Bytes, p.BytesTotal); ok {
 				c.say("%s of %s read, %s tokens%s", bytesText(p.Bytes), bytesText(p.BytesTotal), thousands(p.Tokens), left)
 			}
 		},
@@ -165,11 +165,11 @@ func (p *preparation) findTokenizer(ctx context.Context, c console, files []stri
 	if err != nil {
 		return nil, fmt.Errorf("--tokenizer %q: want a number of tokens, such as train:32000", p.tokenizer)
 	}
-	var meter progressMeter
+	var meter view.Meter
 	t, err := data.LearnTokenizer(ctx, p.out, files, data.LearnOptions{
 		Vocab: uint32(vocab), Format: format, Field: p.field, HeldOutPermille: permille, Workers: p.workers,
 		Progress: func(p learn.Progress) {
-			if _, ok := meter.tick(0, 0); !ok {
+			if _, ok := meter.Tick(0, 0); !ok {
 				return
 			}
 			if p.MergesGoal == 0 {
@@ -187,32 +187,6 @@ func (p *preparation) findTokenizer(ctx context.Context, c console, files []stri
 	}
 	return t, nil
 }
-
-// progressMeter says when to tell how far long work has come, and how long the rest will take.
-type progressMeter struct {
-	begun, last time.Time
-	from        uint64
-}
-
-// tick returns true now and then, and what to say about the time left.
-func (m *progressMeter) tick(done, of uint64) (left string, ok bool) {
-	now := time.Now()
-	if m.begun.IsZero() {
-		m.begun, m.last, m.from = now, now, done
-	}
-	if now.Sub(m.last) < progressEvery {
-		return "", false
-	}
-	m.last = now
-	if done > m.from && of > done {
-		rest := time.Duration(float64(now.Sub(m.begun)) * float64(of-done) / float64(done-m.from))
-		left = fmt.Sprintf(", about %s left", rest.Round(time.Second))
-	}
-	return left, true
-}
-
-// progressEvery is how often long work tells how far it has come.
-const progressEvery = 2 * time.Second
 
 func dataShowCommand(c console) *cobra.Command {
 	var asJSON, verify bool

@@ -37,11 +37,6 @@ func TestDataMix(t *testing.T) {
 	if err := tr.Set.Read(7, make([]uint32, sp.Data.Sequence+1)); err != nil || tr.HeldOut == 0 {
 		t.Errorf("a member reads it with %d held-out sequences: %v", tr.HeldOut, err)
 	}
-	for _, args := range [][]string{{}, {"3"}, {"x:" + mix}, {"1:" + mix}, {"1:" + filepath.Join(dir, "none")}, {"0:" + filepath.Join(dir, "web")}} {
-		if _, _, err := s.run(append([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--mix"}, args...)...); err == nil {
-			t.Errorf("%q makes a mix", args)
-		}
-	}
 }
 
 // continuedSeed is a small run from a seed.

@@ -43,8 +43,8 @@ func (c console) dial(ctx context.Context, flag []string, log *slog.Logger) (led
 
 // remembered is the directory that keeps headers of chains, "" if there is none.
 func (c console) remembered() string {
-	if c.places.data == "" {
+	if c.places.Data == "" {
 		return ""
 	}
-	return filepath.Join(c.places.data, "chains")
+	return filepath.Join(c.places.Data, "chains")
 }

@@ -148,7 +148,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 		return err
 	}
 	var unlock func()
-	if o.State, unlock, err = c.ownState("runs", o.Target.Run, o.State, o.Key); err != nil {
+	if o.State, unlock, err = c.places.LockState(participant.MemberState, o.Target.Run, o.State, o.Key.Public()); err != nil {
 		return err
 	}
 	defer unlock()

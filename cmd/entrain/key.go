@@ -37,10 +37,10 @@ func (c console) keyPath(flag string) (string, error) {
 		return flag, nil
 	case c.env("ENTRAIN_KEY_FILE") != "":
 		return c.env("ENTRAIN_KEY_FILE"), nil
-	case c.places.config == "":
+	case c.places.Config == "":
 		return "", errors.New("this system names no configuration directory; say where the key is with --key FILE")
 	}
-	return filepath.Join(c.places.config, "id_ed25519"), nil
+	return filepath.Join(c.places.Config, "id_ed25519"), nil
 }
 
 // loadKey reads the key at path, asking for its passphrase on the terminal if it has one.

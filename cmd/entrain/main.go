@@ -18,9 +18,9 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"runtime"
 	"syscall"
+
+	"github.com/entrain-network/entrain/participant"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 	// The first signal requests a clean end. From then on signals have their default effect, so a
 	// second one ends the process at once.
 	context.AfterFunc(ctx, stop)
-	err := run(ctx, console{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, places: findPlaces()}, os.Args[1:])
+	err := run(ctx, console{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, places: participant.FindPlaces(os.Getenv)}, os.Args[1:])
 	interrupted := ctx.Err() != nil
 	stop()
 	switch {
@@ -63,36 +63,4 @@ func advise(err error) error {
 		return fmt.Errorf("%w; check who owns it, or choose another place", err)
 	}
 	return err
-}
-
-// places are this user's default directories, or "" where the system names none.
-type places struct {
-	config string // keys
-	data   string // state of chains and participants
-	cache  string // checkpoints that were fetched to look at
-}
-
-func findPlaces() places {
-	var p places
-	if dir, err := os.UserConfigDir(); err == nil {
-		p.config = filepath.Join(dir, "entrain")
-		p.data = p.config
-	}
-	if dir, err := os.UserCacheDir(); err == nil {
-		p.cache = filepath.Join(dir, "entrain")
-	}
-	switch runtime.GOOS {
-	case "darwin", "ios":
-	case "windows":
-		if dir, err := os.UserCacheDir(); err == nil { // %LocalAppData%: not copied between machines
-			p.data = filepath.Join(dir, "entrain")
-		}
-	default:
-		if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
-			p.data = filepath.Join(dir, "entrain")
-		} else if home, err := os.UserHomeDir(); err == nil {
-			p.data = filepath.Join(home, ".local", "share", "entrain")
-		}
-	}
-	return p
 }

@@ -3,11 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/participant"
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // TestMain makes the test binary the program itself when a test starts it as a child process.
@@ -16,7 +21,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	testscript.Main(m, map[string]func(){"entrain": main})
 }
 
 // asProgram is set in the environment of child processes.
@@ -37,7 +42,7 @@ func newShell(t *testing.T) *shell {
 	s.console = console{
 		in: strings.NewReader(""), out: &s.out, err: &s.err,
 		env:    func(name string) string { return s.env[name] },
-		places: places{config: filepath.Join(dir, "config"), data: filepath.Join(dir, "data"), cache: filepath.Join(dir, "cache")},
+		places: participant.Places{Config: filepath.Join(dir, "config"), Data: filepath.Join(dir, "data"), Cache: filepath.Join(dir, "cache")},
 	}
 	return s
 }
@@ -100,4 +105,33 @@ func TestCommandEndsWithItsParent(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("got %v", err)
 	}
+}
+
+// chainOf starts the chain that a shell's chain init has set up in home, until the test ends.
+func (s *shell) chainOf(home string) {
+	s.t.Helper()
+	replica, err := comet.Open(home, nil, referees)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.env["ENTRAIN_CHAIN"] = replica.Endpoint()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- replica.Run(ctx) }()
+	s.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+// object runs a command and reads the object that it prints.
+func object[T any](s *shell, args ...string) T {
+	s.t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(s.ok(args...)), &v); err != nil {
+		s.t.Fatal(err)
+	}
+	return v
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -134,36 +132,12 @@ Without POOL, lists the pools of the chain.`,
 			if asJSON {
 				return c.object(p)
 			}
-			return writePool(c.out, p)
+			return view.WritePool(c.out, p)
 		},
 	}
 	chainFlag(cmd, &chain)
 	jsonFlag(cmd, &asJSON)
 	return cmd
-}
-
-func writePool(out io.Writer, p host.Pool) error {
-	fmt.Fprintf(out, "pool        %s, %s; paid at %s\n", p.Name, p.Stage, p.Address)
-	fmt.Fprintf(out, "operator    %s\n", p.Operator)
-	for _, w := range p.Workers {
-		fmt.Fprintf(out, "worker      %s\n", w)
-	}
-	fmt.Fprintf(out, "stakes in   %s\n", strings.Join(p.Runs, ", "))
-	fmt.Fprintf(out, "terms       commission %s; the operator's own part at least %s; lenders begin with %s\n", view.BasisPoints(p.CommissionBP), view.BasisPoints(p.OwnBP), tokens(max(1, p.Least)))
-	fmt.Fprintf(out, "lent        %s, of which %s can still be staked and %s have come back\n", tokens(p.Lent), thousands(p.Idle), thousands(p.Back))
-	fmt.Fprintf(out, "to collect  %s; the operator's commission %s\n", tokens(p.Unpaid), tokens(p.Commission))
-	if p.Held > 0 {
-		fmt.Fprintf(out, "held        %s, to be shared at the first stake\n", tokens(p.Held))
-	}
-	if len(p.Lenders) == 0 {
-		return nil
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\nlender\tlent\tdue\n")
-	for _, l := range p.Lenders {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", short(l.Key.String()), thousands(l.Lent), thousands(l.Due))
-	}
-	return w.Flush()
 }
 
 // listPools prints a line for each pool of a chain.

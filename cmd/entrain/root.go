@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/entrain-network/entrain/participant"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -17,7 +18,7 @@ type console struct {
 	out    io.Writer // what was asked for, fit for a program to read
 	err    io.Writer // words for people
 	env    func(string) string
-	places places
+	places participant.Places
 }
 
 // say writes a line for people.

@@ -167,23 +167,23 @@ func runShowCommand(c console) *cobra.Command {
 func runPauseCommand(c console) *cobra.Command {
 	var a acting
 	var resume bool
-	var terms runTerms
+	var terms founding.Terms
 	cmd := &cobra.Command{
 		Use: "pause RUN", Short: "Pause a run, change it while paused, or continue it",
 		Long: `Asks the run to pause. In the middle of an epoch it first drains: it applies the results in flight and makes a
 checkpoint. Members stay, and nothing is lost. With --end a paused run continues, with an epoch that
 begins once enough members are there.
 
-With --rate, --round and the like it changes the pay and the times of a paused run; what is not
+With --rate, --round-train and the like it changes the pay and the times of a paused run; what is not
 named stays. Points earned so far are paid at the old rate, so the treasury must hold enough for
 them. A lower rate or a shorter time is a change for the worse: the pause then lasts at least a day,
 in which members can leave without a loss.
 
 Only the run's owner may pause it.`,
-		Example: "  entrain run pause my-run\n  entrain run pause my-run --rate 20 --round 5m\n  entrain run pause my-run --end",
+		Example: "  entrain run pause my-run\n  entrain run pause my-run --rate 20 --round-train 5m\n  entrain run pause my-run --end",
 		Args:    needRun, ValidArgsFunction: c.completeRuns, SuggestFor: []string{"resume"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if terms != (runTerms{}) {
+			if terms != (founding.Terms{}) {
 				if err := c.change(cmd.Context(), a, args[0], terms); err != nil {
 					return fmt.Errorf("change run %q: %w", args[0], err)
 				}
@@ -202,7 +202,7 @@ Only the run's owner may pause it.`,
 		},
 	}
 	a.flags(cmd)
-	terms.flags(cmd)
+	termsFlags(cmd, &terms)
 	cmd.Flags().BoolVar(&resume, "end", false, "end the pause")
 	return cmd
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -105,55 +105,17 @@ func (c console) listClosed(ctx context.Context, chain []string, asJSON bool) er
 	return w.Flush()
 }
 
-// runTerms are the flags of what an owner may change of a paused run.
-type runTerms struct {
-	rate, emission                                   string
-	waiting, warmup, round, witness, cooldown, epoch time.Duration
-}
-
-func (t *runTerms) flags(cmd *cobra.Command) {
+// termsFlags adds the flags of what an owner may change of a paused run.
+func termsFlags(cmd *cobra.Command, t *founding.Terms) {
 	f := cmd.Flags()
-	f.StringVar(&t.rate, "rate", "", "change a paused run: `tokens` for a point from now on")
-	f.StringVar(&t.emission, "emission", "", "the same: `tokens` for a period of scores; not less than before")
-	f.DurationVar(&t.waiting, "waiting", 0, "the same: least `time` to wait for members")
-	f.DurationVar(&t.warmup, "warmup", 0, "the same: longest `time` of a warmup")
-	f.DurationVar(&t.round, "round", 0, "the same: longest `time` to train in a round")
-	f.DurationVar(&t.witness, "witness", 0, "the same: longest `time` to report in a round")
-	f.DurationVar(&t.cooldown, "cooldown", 0, "the same: longest `time` to write a checkpoint")
-	f.DurationVar(&t.epoch, "epoch", 0, "the same: `time` from an epoch's first round until it ends")
-}
-
-// change returns the message that sets the terms, where now are those that the run has.
-func (t runTerms) change(now coordinator.Config) (coordinator.Change, error) {
-	m := coordinator.Change{
-		Rate: now.Rate, Emission: now.Emission, WaitingMs: now.WaitingMs, WarmupMs: now.WarmupMs,
-		RoundTrainMs: now.RoundTrainMs, RoundWitnessMs: now.RoundWitnessMs, CooldownMs: now.CooldownMs, EpochMs: now.EpochMs,
-	}
-	for _, f := range []struct {
-		text string
-		to   *uint64
-	}{{t.rate, &m.Rate}, {t.emission, &m.Emission}} {
-		if f.text == "" {
-			continue
-		}
-		n, err := strconv.ParseUint(f.text, 10, 64)
-		if err != nil {
-			return m, fmt.Errorf("%q is no amount: want a whole number of tokens", f.text)
-		}
-		*f.to = n
-	}
-	for _, f := range []struct {
-		time time.Duration
-		to   *uint64
-	}{{t.waiting, &m.WaitingMs}, {t.warmup, &m.WarmupMs}, {t.round, &m.RoundTrainMs}, {t.witness, &m.RoundWitnessMs}, {t.cooldown, &m.CooldownMs}, {t.epoch, &m.EpochMs}} {
-		if f.time < 0 {
-			return m, fmt.Errorf("%v is no length of time", f.time)
-		}
-		if f.time > 0 {
-			*f.to = uint64(f.time.Milliseconds())
-		}
-	}
-	return m, nil
+	f.StringVar(&t.Rate, "rate", "", "change a paused run: `tokens` for a point from now on")
+	f.StringVar(&t.Emission, "emission", "", "the same: `tokens` for a period of scores; not less than before")
+	f.DurationVar(&t.Waiting, "waiting", 0, "the same: least `time` to wait for members")
+	f.DurationVar(&t.Warmup, "warmup", 0, "the same: longest `time` of a warmup")
+	f.DurationVar(&t.Train, "round-train", 0, "the same: longest `time` to train in a round")
+	f.DurationVar(&t.Witness, "round-witness", 0, "the same: longest `time` to report in a round")
+	f.DurationVar(&t.Cooldown, "cooldown", 0, "the same: longest `time` to write a checkpoint")
+	f.DurationVar(&t.Epoch, "epoch", 0, "the same: `time` from an epoch's first round until it ends")
 }
 
 // refund takes tokens back from a run's treasury.
@@ -170,13 +132,13 @@ func (c console) refund(ctx context.Context, a acting, run, text string) error {
 }
 
 // change sets the terms of a paused run.
-func (c console) change(ctx context.Context, a acting, run string, t runTerms) error {
+func (c console) change(ctx context.Context, a acting, run string, t founding.Terms) error {
 	return c.act(ctx, a, func(l ledger.Chain, _ key.Public) (host.Body, error) {
 		p, err := onchain.GetRun(ctx, l, run)
 		if err != nil {
 			return nil, err
 		}
-		m, err := t.change(p.Snapshot.State.Config())
+		m, err := t.Change(p.Snapshot.State.Config())
 		return host.ToRun(run, m), err
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -66,7 +67,7 @@ func (s checkpointSource) local(ctx context.Context, c console, name string) (di
 func (c console) progress() func(done, total uint64) {
 	last := time.Now()
 	return func(done, total uint64) {
-		if now := time.Now(); now.Sub(last) >= progressEvery {
+		if now := time.Now(); now.Sub(last) >= view.MeterEvery {
 			last = now
 			c.say("%s of %s", bytesText(done), bytesText(total))
 		}

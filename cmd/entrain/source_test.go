@@ -76,7 +76,7 @@ func TestModelsAtAddresses(t *testing.T) {
 	s.fails([]string{"model", "generate", dir, "--manifest", "x"}, "--manifest")
 
 	// What was damaged in the cache is not used.
-	cached := filepath.Join(s.console.places.cache, "checkpoints", manifest)
+	cached := filepath.Join(s.console.places.Cache, "checkpoints", manifest)
 	if err := os.Remove(filepath.Join(cached, checkpoint.WeightsFile)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,4 +7,4 @@ import "github.com/entrain-network/entrain/view"
 func bytesText(n uint64) string { return view.Bytes(n) }
 func thousands(n uint64) string { return view.Thousands(n) }
 func short(hash string) string  { return view.Short(hash) }
-func orDash(s string) string    { return view.OrDash(s) }
+func tokens(n uint64) string    { return view.Tokens(n) }

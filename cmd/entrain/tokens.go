@@ -81,14 +81,6 @@ func optionalKey(flag, s string) (k key.Public, err error) {
 	return k, err
 }
 
-// tokens writes an amount for people.
-func tokens(n uint64) string {
-	if n == 1 {
-		return "1 token"
-	}
-	return thousands(n) + " tokens"
-}
-
 // needAmount checks the arguments of a command that wants a name and an amount.
 func needAmount(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -39,7 +39,7 @@ func TestTutorial(t *testing.T) {
 			continue
 		}
 		if command == "chain start" {
-			s.chainOf(filepath.Join(s.console.places.data, "chain"))
+			s.chainOf(filepath.Join(s.console.places.Data, "chain"))
 		}
 		if slices.ContainsFunc(goesOn, func(p string) bool { return command == p || strings.HasPrefix(command, p+" ") }) {
 			continue

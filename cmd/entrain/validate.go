@@ -87,7 +87,7 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 		return err
 	}
 	var unlock func()
-	if o.State, unlock, err = c.ownState("validators", o.Target.Run, o.State, o.Key); err != nil {
+	if o.State, unlock, err = c.places.LockState(participant.ValidatorState, o.Target.Run, o.State, o.Key.Public()); err != nil {
 		return err
 	}
 	defer unlock()
@@ -111,19 +111,8 @@ func (c console) validatorShown(asJSON bool) (func(participant.ValidatorEvent), 
 		return func(ev participant.ValidatorEvent) { _ = c.object(ev) }, func(line participant.Scored) { _ = c.object(line) }
 	}
 	return func(ev participant.ValidatorEvent) {
-			switch ev.Event {
-			case "ballot":
-				c.say("period %d: has scores of %d members to tell", ev.Period, ev.Scores)
-			case "healed":
-				c.say("has the model of window %d from the miners, verified", ev.Window)
-			case "period":
-				c.say("period %d is settled: earned %s so far, trust %d", ev.Period, tokens(ev.Earned), ev.Trust)
-			case "finished":
-				c.say("the run has finished, and its last period is settled: earned %s", tokens(ev.Earned))
-			case "note":
-				c.say("%s", ev.Text)
-			}
-		}, func(line participant.Scored) {
-			c.say("window %d: member %d (%s) scored %+.3f, %s; average %+.3f", line.Window, line.Member, short(line.Key.String()), line.Score, line.Verdict, line.Average)
+		if text := ev.Words(); text != "" {
+			c.say("%s", text)
 		}
+	}, func(line participant.Scored) { c.say("%s", line.Words()) }
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -81,7 +80,7 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) (
 	defer func() { err = errors.Join(err, client.Close()) }()
 	run := to.Run
 	if run == "" {
-		if run, err = onlyRun(ctx, client); err != nil {
+		if run, err = onchain.OnlyRun(ctx, client); err != nil {
 			return err
 		}
 	}
@@ -93,7 +92,7 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) (
 		return err
 	}
 	if o.state == "" {
-		o.state = c.stateOf(run)
+		o.state = c.places.OnlyState(run)
 	}
 	var log *runlog.Log
 	if o.state != "" {
@@ -129,37 +128,6 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) (
 			}
 		})
 	})
-}
-
-// onlyRun returns the name of the only run of a chain.
-func onlyRun(ctx context.Context, client ledger.Chain) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, onchain.Patience)
-	defer cancel()
-	runs, err := client.Runs(ctx)
-	if err != nil {
-		return "", err
-	}
-	if len(runs) == 1 {
-		return runs[0].Name, nil
-	}
-	names := make([]string, len(runs))
-	for i, r := range runs {
-		names[i] = r.Name
-	}
-	return "", fmt.Errorf("chain %q has %d runs; say which to watch: %s", client.ChainID(), len(runs), strings.Join(names, ", "))
-}
-
-// stateOf returns the state directory of this user's only participation in a run, "" if there is
-// none or several.
-func (c console) stateOf(run string) string {
-	if c.places.data == "" {
-		return ""
-	}
-	found, err := filepath.Glob(filepath.Join(c.places.data, "runs", run+"-????????"))
-	if err != nil || len(found) != 1 {
-		return ""
-	}
-	return found[0]
 }
 
 // replay plays a log.

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
+)
+
+func TestClocksThatAreOff(t *testing.T) {
+	s := newShell(t)
+	home := filepath.Join(t.TempDir(), "chain")
+	s.ok("chain", "init", "--home", home, "--chain-id", "ours", "--api", "127.0.0.1:0")
+	s.chainOf(home)
+	skew, err := onchain.ClockSkew([]string{"http://127.0.0.1:1", s.env["ENTRAIN_CHAIN"]})(t.Context())
+	if err != nil || skew.Abs() > time.Minute {
+		t.Errorf("got %v, %v", skew, err)
+	}
+	spec := writeFile(t, filepath.Join(t.TempDir(), "run.toml"), "name = \"run\"\n[data]\nmanifest = \""+strings.Repeat("1", 64)+"\"\n")
+	s.ok("run", "create", "-f", spec)
+	client, err := comet.NewClient("ours", []string{s.env["ENTRAIN_CHAIN"]}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	on, err := onchain.GetRun(t.Context(), client, "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for off, want := range map[time.Duration]string{10 * time.Minute: "10m0s ahead", -5 * time.Minute: "5m0s behind", time.Minute: "", -time.Minute: ""} {
+		a := participant.Applicant{Key: key.Public{1}, Skew: func(context.Context) (time.Duration, error) { return off, nil }}
+		list, err := a.Obstacles(t.Context(), client, on)
+		if err != nil || (want == "") != (len(list) == 0) || want != "" && (list[0].Kind != participant.ObstacleClock || !strings.Contains(list[0].Reason, want)) {
+			t.Errorf("%s: got %v, %v", off, list, err)
+		}
+	}
+}

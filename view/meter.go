@@ -1,0 +1,32 @@
+package view
+
+import (
+	"fmt"
+	"time"
+)
+
+// MeterEvery is the time between two reports of a Meter.
+const MeterEvery = 2 * time.Second
+
+// Meter paces the progress reports of long work, and estimates the time that is left.
+type Meter struct {
+	begun, last time.Time
+	from        uint64
+}
+
+// Tick reports whether a report is due, and returns the words about the time that is left.
+func (m *Meter) Tick(done, of uint64) (left string, ok bool) {
+	now := time.Now()
+	if m.begun.IsZero() {
+		m.begun, m.last, m.from = now, now, done
+	}
+	if now.Sub(m.last) < MeterEvery {
+		return "", false
+	}
+	m.last = now
+	if done > m.from && of > done {
+		rest := time.Duration(float64(now.Sub(m.begun)) * float64(of-done) / float64(done-m.from))
+		left = fmt.Sprintf(", about %s left", rest.Round(time.Second))
+	}
+	return left, true
+}
