@@ -390,11 +390,11 @@
 //	128 U32      FirstRound          132 U32      LastRound           136 U32      Results
 //	140 U8       Offence
 //
-// A seat in the table of validators; it is free if Trust is 0, 104 bytes (Seat):
+// A validator's seat, which is free if Trust is 0, or its bench, 112 bytes (Seat):
 //
 //	 0 Key      Key                  32 Key      Payee                64 U64      Stake
 //	72 U64      Balance              80 U64      Earned               88 U64      SinceMs
-//	96 U32      Since               100 U8       Trust
+//	96 U32      Since               100 U8       Trust               104 U32      Until
 //
 // The head of a period's tally, 8 bytes (Tally): 0 U32 Period.
 //

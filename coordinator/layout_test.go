@@ -37,7 +37,7 @@ func TestLayoutHasNoOverlaps(t *testing.T) {
 			{a.Checks, a.Checks + record.CheckBytes*a.ChecksMax, PageBytes},
 			{a.Disputes, a.Disputes + record.DisputeBytes*record.DisputesMax, PageBytes},
 			{a.Convictions, a.Convictions + record.ConvictionBytes*record.ConvictionsMax, PageBytes},
-			{a.Seats, a.Seats + record.SeatBytes*a.Validators, PageBytes},
+			{a.Seats, a.Seats + 2*record.SeatBytes*a.Validators, PageBytes},
 			{a.Tallies, a.Tallies + record.TalliesKept*a.Tally, PageBytes},
 			{a.Periods, a.Periods + record.BallotsKept*a.Period, PageBytes},
 			{a.Total, a.Total, PageBytes},

@@ -177,15 +177,17 @@ type Commit struct {
 }
 
 // RegisterValidator takes a seat of a validator. The attached tokens are its stake: at least
-// Config.Stake, and at least 1. When all seats are taken a higher stake replaces the lowest, which is
-// paid out at once. From a validator it adds to the stake.
+// Config.Stake, and at least 1. When all seats are taken a higher stake waits for the seat of the
+// lowest, and gets it when the period is settled in which it came. So does what a validator adds to its
+// stake. A stake that is outbid while it waits is paid out at once.
 type RegisterValidator struct {
 	// The key that the sender's earnings and stake are paid to; zero = the sender.
 	Payee key.Public
 }
 
-// RetireValidator gives up the sender's seat. Its stake and balance are paid out at once; it earns
-// nothing for the period that is being scored.
+// RetireValidator gives up the sender's seat. While no period is open its stake and balance are paid
+// out at once. Otherwise it scores the running period yet, and Claim, or this message again, pays them
+// out when that is settled.
 type RetireValidator struct{}
 
 // CommitScores binds the sender to its scores of a period, in the first half of the windows of the next.

@@ -132,20 +132,12 @@ func (s State) WillPay(env Env, m Message) (to key.Public, amount uint64) {
 				return s.place(i).Payee(), d.amount()
 			}
 		}
-		if v, ok := s.Validator(env.Sender); ok {
-			return v.Payee, v.Balance
-		}
+		return s.book().WillPay(env.score(), true)
 	case RetireValidator:
-		if v, ok := s.Validator(env.Sender); ok {
-			return v.Payee, v.Stake + v.Balance
-		}
+		return s.book().WillPay(env.score(), false)
 	case RegisterValidator:
-		if _, has := s.Validator(env.Sender); has || s.book().SeatsMax() == 0 {
-			break
-		}
-		if k, lowest := s.book().NextSeat(); lowest > 0 && env.Value > lowest {
-			b := s.buffer().Seat(k)
-			return b.Payee(), b.Stake() + b.Balance()
+		if s.book().SeatsMax() > 0 {
+			return s.book().WillPayOff(env.score())
 		}
 	case Join:
 		if _, known := s.Find(env.Sender); known || env.Value < s.h().RegisterCost()+s.h().Stake() {

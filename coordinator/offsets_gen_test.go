@@ -264,7 +264,7 @@ const (
 	cEnd        = 141
 )
 
-// Offsets in a seat in the table of validators; it is free if Trust is 0.
+// Offsets in a validator's seat, which is free if Trust is 0, or its bench.
 const (
 	vKey     = 0
 	vPayee   = 32
@@ -274,7 +274,8 @@ const (
 	vSinceMs = 88
 	vSince   = 96
 	vTrust   = 100
-	vEnd     = 101
+	vUntil   = 104
+	vEnd     = 108
 )
 
 // Offsets in the head of a period's tally.

@@ -221,7 +221,7 @@ func (s State) Debts() []Debt {
 		}
 		list = append(list, Debt{To: b.Payee(), Amount: b.Stake() + b.Balance() + b.Unvested() + pay})
 	}
-	for _, v := range s.Validators() {
+	for _, v := range append(s.Validators(), s.Benched()...) {
 		list = append(list, Debt{To: v.Payee, Amount: v.Stake + v.Balance})
 	}
 	rest := s.Escrow()

@@ -80,7 +80,6 @@ func (p *player) scores(crooks bool) {
 	if p.fickle && period%2 == 0 {
 		honest = func(k key.Public) int16 { return -truth(k) }
 	}
-	_, last := w.s.PeriodWindows(period)
 	list, _ := w.s.Scores(period)
 	for _, v := range w.s.Validators() {
 		k := slices.IndexFunc(list.Validators, func(said ValidatorScores) bool { return said.Key == v.Key })
@@ -93,7 +92,7 @@ func (p *player) scores(crooks bool) {
 			of = func(key.Public) int16 { return int16(p.below(2*ScoreOne+1)) - ScoreOne }
 		}
 		switch {
-		case stage == ScoreCommit && !committed && v.Since <= last:
+		case stage == ScoreCommit && !committed && w.s.MayScore(v.Key, period):
 			m := p.opinions(period, of)
 			p.must(w.apply(v.Key, CommitScores{Period: period, Hash: ScoresHash(w.s.ID(), v.Key, m)}))
 			p.promised[v.Key] = m

@@ -154,8 +154,9 @@ func (sc *scenario) showScores(what string) {
 			sc.names(func(i Member) bool { _, ok := r.Committed(i); return ok }), slice, sliceBefore,
 			before == wire.Sum("entrain/slice", seed[:]))
 	case "validators":
-		for _, v := range s.Validators() {
-			fmt.Fprintf(sc.out, "> seat %d: %s stake=%d balance=%d trust=%d earned=%d since=%d payee=%s\n", v.Seat, nameOf(v.Key), v.Stake,
+		for _, v := range append(s.Validators(), s.Benched()...) {
+			place := []string{"seat", "bench"}[map[bool]int{true: 1}[v.Bench]]
+			fmt.Fprintf(sc.out, "> %s %d: %s stake=%d balance=%d trust=%d earned=%d since=%d payee=%s\n", place, v.Seat, nameOf(v.Key), v.Stake,
 				v.Balance, v.Trust, v.Earned, v.Since, nameOf(v.Payee))
 		}
 		fmt.Fprintf(sc.out, "> treasury %d, escrow %d\n", s.Treasury(), s.Escrow())

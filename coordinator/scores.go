@@ -62,10 +62,19 @@ func (s State) LastScores() (Scores, bool) { return s.book().LastScores() }
 // penalties took back.
 func (s State) Emitted() (given, taken uint64) { return s.book().Emitted() }
 
-// Validators returns the validators, by their seats.
+// Validators returns the validators that have seats, by seats.
 func (s State) Validators() []Validator { return s.book().Validators() }
 
-// Validator returns the validator with this key.
+// Benched returns who waits for a seat of a validator, or is owed tokens and has none.
+func (s State) Benched() []Validator { return s.book().Benched() }
+
+// MayScore reports whether the validator with this key may score a period.
+func (s State) MayScore(pub key.Public, period uint32) bool {
+	k, ok := s.book().SeatOf(pub)
+	return ok && s.book().Votes(k, period)
+}
+
+// Validator returns the validator with this key: in a seat, or else on a bench.
 func (s State) Validator(pub key.Public) (Validator, bool) { return s.book().Validator(pub) }
 
 func (s State) registerValidator(env Env, m RegisterValidator) Error {

@@ -245,7 +245,7 @@ func (w *world) check() {
 	for i := range s.Count() {
 		tokens += s.Member(i).Stake + s.Member(i).Balance + s.Member(i).Unvested
 	}
-	for _, v := range s.Validators() {
+	for _, v := range append(s.Validators(), s.Benched()...) {
 		tokens += v.Stake + v.Balance
 	}
 	if tokens != s.Escrow() || w.paidIn-w.paidOut != s.Escrow() {

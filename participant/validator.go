@@ -217,9 +217,10 @@ func (v *Validator) observed(ev live.Event) {
 // changed reports what the chain knows of this validator, and ends Run after the last period.
 func (v *Validator) changed() {
 	s := v.live.State()
-	seat, seated := s.Validator(v.live.Self())
+	seat, known := s.Validator(v.live.Self())
+	seated := known && !seat.Bench
 	if v.seated && !seated {
-		v.options.Observe(ValidatorEvent{Event: "note", Text: "lost its seat to a validator with a higher stake; its stake is paid back"})
+		v.options.Observe(ValidatorEvent{Event: "note", Text: "no longer has its seat; entrain claim pays its stake and what it earned"})
 	}
 	v.seated = seated
 	last, ok := s.LastScores()

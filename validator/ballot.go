@@ -24,14 +24,10 @@ func (b Ballot) reveal() coordinator.RevealScores {
 // not in its memory.
 func (m *Machine) decideBallot() {
 	period, stage := m.state.Scoring()
-	seat, seated := m.state.Validator(m.cfg.Self)
-	if stage == coordinator.ScoreNone || !seated {
+	if stage == coordinator.ScoreNone || !m.state.MayScore(m.cfg.Self, period) {
 		return
 	}
 	_, last := m.state.PeriodWindows(period)
-	if seat.Since > last {
-		return
-	}
 	committed, revealed := m.told(period)
 	switch {
 	case stage == coordinator.ScoreCommit && !committed:

@@ -1,7 +1,10 @@
 package score
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/key"
 )
 
 // The part of coordinator.Open that is about validators and scores.
@@ -10,24 +13,38 @@ import (
 func (s Book) WellFormed() bool { return s.validatorsOK() && s.talliesOK() && s.scoresOK() }
 
 func (s Book) validatorsOK() bool {
+	var keys []key.Public // that have a seat or wait for one
 	for k := range s.Layout.Validators {
-		b := s.Seat(k)
-		if k >= s.SeatsMax() || !s.taken(k) {
-			if !record.Zero(b) {
+		b, next := s.Seat(k), s.Bench(k)
+		if k >= s.SeatsMax() {
+			if !record.Zero(b) || !record.Zero(next) {
 				return false
 			}
 			continue
 		}
-		if b.Stake() == 0 || b.Since() > s.Window() || !b.WellFormed() {
+		if !s.taken(k) && !record.Zero(b) || s.taken(k) && b.Stake() == 0 {
 			return false
 		}
-		for j := range k {
-			if s.taken(j) && s.Seat(j).Key() == b.Key() {
+		if s.taken(k) {
+			keys = append(keys, b.Key())
+		}
+		if waits(next) && !(s.taken(k) && next.Key() == b.Key()) {
+			keys = append(keys, next.Key())
+		}
+		if !waits(next) && !left(next) && !record.Zero(next) || next.Until() != 0 || waits(next) && next.Balance()+next.Earned() > 0 {
+			return false
+		}
+		for _, b := range []record.Seat{b, next} {
+			if b.Since() > s.Window() || b.Until() > s.PeriodAt(s.Window()) || !b.WellFormed() {
 				return false
 			}
 		}
 	}
-	end := s.Layout.Seats + record.SeatBytes*s.Layout.Validators
+	slices.SortFunc(keys, key.Public.Compare)
+	if len(slices.Compact(slices.Clone(keys))) < len(keys) {
+		return false
+	}
+	end := s.Layout.Seats + 2*record.SeatBytes*s.Layout.Validators
 	return record.Zero(s.B[end:s.Layout.Tallies])
 }
 

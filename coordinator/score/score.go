@@ -6,9 +6,21 @@
 // # Rules
 //
 // If Config.Validators is not 0 the members' work is scored, in either exchange. A validator takes
-// a seat with a stake (RegisterValidator). When all seats are taken, a higher stake replaces the
-// lowest. RetireValidator gives the seat up. In both cases the leaving validator is paid out at
-// once: no offence of a validator costs tokens, only trust and rewards.
+// a seat with a stake (RegisterValidator). When all seats are taken, a higher stake gets the seat
+// of the lowest. RetireValidator gives the seat up. No offence of a validator costs tokens, only
+// trust and rewards.
+//
+// While periods run, seats and stakes in them change only when a period is settled. An offer for a
+// seat waits on its bench until the period is settled in which it came, and cannot be taken back;
+// what a validator adds to its own stake waits there too. A higher offer, or the validator's own,
+// replaces one that waits, which is paid out at once. A validator that is outbid or retires scores
+// all that was done while it had the seat. After that its stake and balance are on the bench, and
+// it claims them. A run that waits or is paused lets those that retire go after UnbondMs. Before
+// the first round and after the last period is settled all of this takes effect at once.
+//
+// A period is scored by the validators that had or waited for their seats before it began; or, if
+// nobody did, by those that came while it ran. So no stake decides about work that was done before
+// it was put up, and none leaves before what it decided is settled.
 //
 // ScoreWindows rounds are a period: period p has the rounds (p-1)*ScoreWindows+1 to p*ScoreWindows.
 // It is scored during period p+1, and settled when the first round of period p+2 opens:
@@ -20,9 +32,8 @@
 // blocks each, or of RoundTrainMs with Peers (State.Window).
 //
 // A validator's weight is its stake times its trust. The scores of a member with accepted results
-// in the period are combined if the validators that scored it have more than half of all weight.
-// All weight includes silent validators, but not those that registered during the period and were
-// silent. A member that is a validator does not score itself.
+// in the period are combined if the validators that scored it have more than half of all weight,
+// that of silent validators included. A member that is a validator does not score itself.
 //
 //	m = the median by weight of the scores          d = the median by weight of |score - m|
 //	s = the mean by weight of the scores, each clipped to [m-d, m+d]

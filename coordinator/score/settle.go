@@ -9,7 +9,7 @@ import (
 
 // Settlement: the ballots of a period become the members' scores and pay rewards.
 
-// voter is a validator that was registered in time for the period that is being settled.
+// voter is a validator that may score the period that is being settled.
 type voter struct {
 	seat   uint32
 	given  record.Given // the scores it revealed; all zero if it did not
@@ -45,6 +45,7 @@ func (s Book) Advance(env Env) {
 		}
 		s.settlePeriod(p)
 		s.h().SetPeriodSettled(p)
+		s.handOver(p)
 	}
 }
 
@@ -93,15 +94,13 @@ func (s Book) worked(t record.Tally) bool {
 	return false
 }
 
-// voters returns the validators that registered before period p began, and those that registered
-// during it and revealed scores. Their stakes are scaled down together to 32 bits in all, so that
-// nothing below overflows.
+// voters returns the validators that may score period p. Their stakes are scaled down together to
+// 32 bits in all, so that nothing below overflows.
 func (s Book) voters(p uint32) []voter {
-	first, _ := s.PeriodWindows(p)
 	var list []voter
 	stakes := uint64(0)
 	for k := range s.SeatsMax() {
-		if s.taken(k) && (s.Seat(k).Since() < first || s.revealed(p, k)) {
+		if s.Votes(k, p) {
 			list = append(list, voter{seat: k, given: s.Given(p, k)})
 			stakes += s.Seat(k).Stake()
 		}
@@ -185,11 +184,6 @@ func (s Book) penalize(i record.Member, tally record.Work) {
 	s.h().SetTreasury(s.h().Treasury() + cost)
 	s.h().SetPenalties(s.h().Penalties() + cost)
 	tally.SetAmount(cost)
-}
-
-// revealed reports whether the validator in seat k revealed scores of period p.
-func (s Book) revealed(p, k uint32) bool {
-	return s.Ballots(p).Period() == p && s.Ballot(p, k).Revealed()
 }
 
 // judgeValidators sets each validator's agreement and trust, given the number of settled members. A

@@ -77,7 +77,7 @@ func LayoutOf(members, witnesses, validators uint32, buckets, speeds bool) Layou
 	a.Disputes = a.Checks + up(CheckBytes*a.ChecksMax, PageBytes)
 	a.Convictions = a.Disputes + up(DisputeBytes*DisputesMax, PageBytes)
 	a.Seats = a.Convictions + up(ConvictionBytes*ConvictionsMax, PageBytes)
-	a.Tallies = a.Seats + up(SeatBytes*validators, PageBytes)
+	a.Tallies = a.Seats + up(2*SeatBytes*validators, PageBytes)
 	a.Periods = a.Tallies
 	if validators > 0 {
 		a.Tally = up(TallyBytes+WorkBytes*members, PageBytes)
@@ -180,6 +180,9 @@ func (b Buffer) Conviction(n uint32) Conviction {
 
 // Seat returns seat k of the table of validators.
 func (b Buffer) Seat(k uint32) Seat { return b.part(b.Seats+SeatBytes*k, SeatBytes) }
+
+// Bench returns the place of who waits for seat k, or had it before and is owed tokens.
+func (b Buffer) Bench(k uint32) Seat { return b.Seat(b.Validators + k) }
 
 // TallyOf returns the place for the tally of a period.
 func (b Buffer) TallyOf(period uint32) Tally {

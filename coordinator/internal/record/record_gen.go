@@ -968,11 +968,11 @@ func (b Conviction) WellFormed() bool {
 	return Zero(b[141:144])
 }
 
-// Seat is a seat in the table of validators; it is free if Trust is 0.
+// Seat is a validator's seat, which is free if Trust is 0, or its bench.
 type Seat []byte
 
 // SeatBytes is the length of a Seat.
-const SeatBytes = 104
+const SeatBytes = 112
 
 // Key: the validator's key.
 func (b Seat) Key() key.Public     { return key.Public(b[0:]) }
@@ -1006,9 +1006,14 @@ func (b Seat) SetSince(v Round) { binary.LittleEndian.PutUint32(b[96:], uint32(v
 func (b Seat) Trust() uint8     { return b[100] }
 func (b Seat) SetTrust(v uint8) { b[100] = v }
 
+// Until: the last period that it scores; 0 = it stays.
+func (b Seat) Until() uint32     { return binary.LittleEndian.Uint32(b[104:]) }
+func (b Seat) SetUntil(v uint32) { binary.LittleEndian.PutUint32(b[104:], v) }
+
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Seat) WellFormed() bool {
-	return Zero(b[101:104])
+	return Zero(b[101:104]) &&
+		Zero(b[108:112])
 }
 
 // Tally is the head of a period's tally.
