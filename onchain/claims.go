@@ -44,7 +44,7 @@ type Due struct {
 	Tokens uint64     `json:"tokens"`
 }
 
-// GetDue returns what a claim of the member would pay now, and to whom.
+// GetDue returns what a claim of the member or validator would pay now, and to whom.
 func GetDue(ctx context.Context, l ledger.Chain, run string, member key.Public) (Due, error) {
 	d := Due{Run: run, Member: member, Payee: member}
 	s, err := GetSnapshot(ctx, l, run)
@@ -55,12 +55,15 @@ func GetDue(ctx context.Context, l ledger.Chain, run string, member key.Public) 
 	if err != nil {
 		return d, err
 	}
-	i, ok := s.State.Find(member)
-	if !ok {
-		return d, fmt.Errorf("%s was never a member", member)
-	}
-	if payee := s.State.Member(i).Payee; !payee.IsZero() {
-		d.Payee = payee
+	v, validates := s.State.Validator(member)
+	switch i, ok := s.State.Find(member); {
+	case ok && !s.State.Member(i).Payee.IsZero():
+		d.Payee = s.State.Member(i).Payee
+	case ok:
+	case validates:
+		d.Payee = v.Payee
+	default:
+		return d, fmt.Errorf("%s was never a member or a validator", member)
 	}
 	d.Tokens = NewClaims(s, now.TimeMs).Of(member)
 	return d, nil
