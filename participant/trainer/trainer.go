@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
@@ -24,7 +25,7 @@ type Trainer struct {
 	Set       *data.Set
 	Pool      *exact.Pool
 	Parts     cpu.Config // what the engine was made of
-	Engine    *cpu.Engine
+	Engine    engine.Engine
 	From      string // checkpoint that the run goes on from, if it is on this machine
 	HeldOut   uint64 // sequences that a measurement of the held-out loss reads; 0: there are none
 }
