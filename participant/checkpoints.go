@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
@@ -79,7 +78,7 @@ func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
 	}
 }
 
-// prune removes all but the last checkpoints, and what interrupted writes left.
+// prune removes all but the last checkpoints.
 func (c *checkpoints) prune() error {
 	steps, err := c.Steps()
 	if err != nil {
@@ -90,7 +89,7 @@ func (c *checkpoints) prune() error {
 			return err
 		}
 	}
-	return atomicfile.RemoveTemps(string(c.Dir), time.Hour)
+	return nil
 }
 
 // last returns the directory of a checkpoint of the final parameters. It makes it from the state

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
@@ -124,7 +125,7 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 			err = errors.Join(err, part.Close())
 		}
 	}()
-	if err := errors.Join(p.Mining.check(on.Spec), p.bring(ctx, client), p.admitted(ctx, client, on)); err != nil {
+	if err := errors.Join(removeLeftovers(p.State), p.Mining.check(on.Spec), p.bring(ctx, client), p.admitted(ctx, client, on)); err != nil {
 		return nil, err
 	}
 	at, err := p.Target.DataOf(p.Data, on, p.Endpoints)
@@ -166,6 +167,12 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 		return nil, err
 	}
 	return part, nil
+}
+
+// removeLeftovers removes what interrupted writes left in a state directory. The caller has locked
+// it, so nobody is writing there.
+func removeLeftovers(state string) error {
+	return errors.Join(atomicfile.RemoveTemps(state, 0), atomicfile.RemoveTemps(filepath.Join(state, model.CheckpointsDir), 0))
 }
 
 // Close ends uploads, and frees what New took.

@@ -19,8 +19,11 @@ func Lock(dir, what string) (unlock func(), err error) {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	f, err := lockFile(filepath.Join(dir, "lock"))
-	if err != nil {
+	if errors.Is(err, ErrLocked) {
 		return nil, fmt.Errorf("%s %q: %w; stop the other one, or choose another directory", what, dir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w; it must be on a disk that can be written to, and yours", what, dir, err)
 	}
 	return func() { f.Close() }, nil
 }

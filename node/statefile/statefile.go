@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
@@ -31,9 +30,6 @@ type Store struct {
 }
 
 var _ node.SealStore = (*Store)(nil)
-
-// tempAge is the age from which an unfinished file is no longer one that is being written.
-const tempAge = time.Hour
 
 // commitmentSuffix is appended to the path of the state for the file of the last commitment.
 const commitmentSuffix = ".commitment"
@@ -97,9 +93,6 @@ func (s *Store) Load() (saved node.Saved, ok bool, err error) {
 func (s *Store) Save(saved node.Saved) error {
 	dir := filepath.Dir(s.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("state file: %w", err)
-	}
-	if err := atomicfile.RemoveTemps(dir, tempAge); err != nil {
 		return fmt.Errorf("state file: %w", err)
 	}
 	return atomicfile.Write(s.path, 0o600, func(w io.Writer) error {
