@@ -48,8 +48,14 @@ func (a *accounts) admit(t *Tx, nowMs uint64, known func() bool) error {
 	}
 	i, ok := a.find(t.Sender)
 	if !ok {
-		if len(a.list) >= AccountsMax && (len(a.list) >= accountsAllMax || !known()) {
+		bits := a.workBits()
+		switch {
+		case bits == 0 || len(a.list) < accountsAllMax && known():
+			return nil
+		case len(a.list) >= AccountsMax:
 			return &TxError{Code: CodeAccountsFull}
+		case t.Work() < bits:
+			return refuse(CodeWork, "the transaction's ID begins with ", t.Work(), " zero bits, of ", bits)
 		}
 		return nil
 	}
@@ -61,6 +67,18 @@ func (a *accounts) admit(t *Tx, nowMs uint64, known func() bool) error {
 	return nil
 }
 
+// workBits returns how many zero bits the ID of a stranger's transaction begins with: none while
+// the table is a quarter full, then two more for each sixteenth, to WorkBitsMax. To keep the table
+// full takes 10^11 hashes in TxLifetimeMs; one transaction takes seconds at most.
+func (a *accounts) workBits() int {
+	const part, free = AccountsMax / 16, 4
+	full := uint(len(a.list)) / part
+	if full < free {
+		return 0
+	}
+	return int(min(2*(full-free+1), WorkBitsMax))
+}
+
 // take records the outcome of t, which admit accepted.
 func (a *accounts) take(t *Tx, code Code) {
 	i, ok := a.find(t.Sender)
@@ -69,11 +87,11 @@ func (a *accounts) take(t *Tx, code Code) {
 	}
 	e := a.list[i]
 	e.expiresMs = max(e.expiresMs, t.ExpiresMs)
-	j, _ := slices.BinarySearchFunc(e.recent, t.Nonce, compareNonce)
-	e.recent = slices.Insert(e.recent, j, used{nonce: t.Nonce, id: t.ID, code: code})
-	if len(e.recent) > NoncesKept {
+	if len(e.recent) == NoncesKept { // before the insertion, which would double the capacity
 		e.recent = slices.Delete(e.recent, 0, 1)
 	}
+	j, _ := slices.BinarySearchFunc(e.recent, t.Nonce, compareNonce)
+	e.recent = slices.Insert(e.recent, j, used{nonce: t.Nonce, id: t.ID, code: code})
 	a.dirty = true
 }
 

@@ -9,7 +9,7 @@ import (
 // CodeCoordinator.
 type Code uint16
 
-// The outcomes of a transaction. With codes up to CodeAccountsFull the transaction is not taken:
+// The outcomes of a transaction. With codes up to CodeWork the transaction is not taken:
 // it changes nothing, and can be sent again. From CodeBadName on, its nonce is used up.
 const (
 	CodeOK           Code = 0  // accepted
@@ -21,6 +21,7 @@ const (
 	CodeExpiresLate  Code = 6  // it expires more than TxLifetimeMs after the ledger's time
 	CodeReplayed     Code = 7  // its nonce was used, or is older than all that are remembered
 	CodeAccountsFull Code = 8  // too many keys in use; try again later
+	CodeWork         Code = 9  // many keys are in use, and a new one shows too little work
 	CodeBadName      Code = 16 // the name cannot be a run's
 	CodeUnknownRun   Code = 17 // there is no run of that name
 	CodeRunExists    Code = 18 // the name is taken, or was taken
@@ -84,6 +85,7 @@ func codeTexts() [CodeRunOpen + 1]string {
 		CodeExpiresLate:  "transaction expires too far in the future: is this machine's clock right?",
 		CodeReplayed:     "nonce was used before",
 		CodeAccountsFull: "too many keys in use, try again later",
+		CodeWork:         "the chain is busy, and a new key must show more work",
 		CodeBadName:      "invalid run name",
 		CodeUnknownRun:   "no such run",
 		CodeRunExists:    "there is or was a run of this name",

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -327,11 +328,7 @@ func TestStrangersDoNotKeepMembersOut(t *testing.T) {
 	c.accept(c.tx("owner", createRun("demo", "owner", 4)), c.tx("ann", send("demo", coordinator.Join{})))
 	c.accept(c.tx("owner", Admit{Run: "demo", Listed: true, Add: keysOf("ann", "listed")}))
 	c.blockAfter(TxLifetimeMs + blockMs) // the chain has forgotten everybody's transactions
-	for i := range AccountsMax {
-		stranger := key.Public(wire.Sum("stranger", wire.AppendU32(nil, uint32(i))))
-		c.host.accounts.list = append(c.host.accounts.list, &account{key: stranger, expiresMs: c.host.TimeMs() + TxLifetimeMs, recent: []used{{nonce: 1}}})
-	}
-	slices.SortFunc(c.host.accounts.list, func(a, b *account) int { return a.key.Compare(b.key) })
+	c.fill(AccountsMax)
 	c.want(CodeAccountsFull, c.tx("eve", send("demo", coordinator.Tick{})))
 	c.want(CodeAccountsFull, c.tx("ann", send("none", coordinator.Tick{}))) // a member, but not there
 	c.want(CodeOK, c.tx("ann", send("demo", coordinator.Withdraw{})))
@@ -341,6 +338,63 @@ func TestStrangersDoNotKeepMembersOut(t *testing.T) {
 	again, err := ParseHost(c.host.Append(nil), Rules{})
 	if err != nil || again.Hash() != c.host.Hash() {
 		t.Errorf("the state with a full table does not survive its encoding: %v", err)
+	}
+}
+
+// fill fills the table of accounts with strangers.
+func (c *chain) fill(n int) {
+	have := len(c.host.accounts.list)
+	for i := range n {
+		stranger := key.Public(wire.Sum("stranger", wire.AppendU32(nil, uint32(have+i))))
+		c.host.accounts.list = append(c.host.accounts.list, &account{key: stranger, expiresMs: c.host.TimeMs() + TxLifetimeMs, recent: []used{{nonce: 1}}})
+	}
+	slices.SortFunc(c.host.accounts.list, func(a, b *account) int { return a.key.Compare(b.key) })
+}
+
+// Keys cost nothing, so those that the chain does not know work for a place when many are taken.
+func TestStrangersWorkWhenTheTableFills(t *testing.T) {
+	c := newBankChain(t, 1000, "rich")
+	c.accept(c.tx("owner", createRun("demo", "owner", 4)))
+	c.fill(AccountsMax/4 - 2)
+	c.want(CodeUnknownRun, c.tx("eve", send("none", coordinator.Tick{}))) // free still
+	c.fill(AccountsMax / 4)
+	if bits := c.host.accounts.workBits(); bits != 10 {
+		t.Fatalf("half full, %d bits", bits)
+	}
+	tx := Tx{Chain: testChain, Nonce: 1 << 20, ExpiresMs: c.host.TimeMs() + 60_000, Body: send("demo", coordinator.Tick{})}
+	lazy := tx
+	for lazy.ToWork(privateKey("eva"), 0); lazy.Work() >= 10; lazy.Nonce++ {
+	}
+	c.want(CodeWork, c.sign("eva", lazy))
+	c.want(CodeOK, c.tx("rich", send("demo", coordinator.Tick{}))) // it has tokens
+	c.want(CodeOK, c.tx("eve", send("demo", coordinator.Tick{})))  // it has an account
+	tx.ToWork(privateKey("eva"), 10)
+	c.want(CodeOK, c.sign("eva", tx))
+	c.fill(AccountsMax/2 - 8)
+	if bits := c.host.accounts.workBits(); bits != WorkBitsMax {
+		t.Errorf("full, %d bits", bits)
+	}
+}
+
+// The most memory that the table of accounts takes, printed: what strangers can fill, and with
+// every key that has tokens or is a member.
+func TestMemoryOfAFullTable(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	a := accounts{}
+	for i := range AccountsMax {
+		k := key.Public{byte(i >> 8), byte(i)}
+		for nonce := range uint64(NoncesKept + 1) {
+			a.take(&Tx{Sender: k, Nonce: nonce, ExpiresMs: 1}, CodeOK)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (after.HeapAlloc - before.HeapAlloc) / AccountsMax
+	t.Logf("%d bytes an account; strangers %d MB, all that find a place %d MB", each, each*AccountsMax>>20, each*accountsAllMax>>20)
+	if n := len(a.list); n != AccountsMax || each > 512 {
+		t.Errorf("%d accounts of %d bytes", n, each)
 	}
 }
 

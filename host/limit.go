@@ -28,6 +28,9 @@ const (
 	// AccountsMax bounds the table of nonces (25 MB when full). Only keys that sent something
 	// within the last TxLifetimeMs occupy it.
 	AccountsMax = 1 << 16
+	// WorkBitsMax bounds the work that a key without an account shows when the table fills up: some
+	// seconds of one core.
+	WorkBitsMax = 24
 	// accountsAllMax bounds the table with the keys that find a place in it when strangers have
 	// filled it; see Host.known.
 	accountsAllMax = AccountsMax + PursesMax + RunsMax*coordinator.MembersMax

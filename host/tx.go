@@ -1,6 +1,9 @@
 package host
 
 import (
+	"encoding/binary"
+	"math/bits"
+
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -112,6 +115,26 @@ func (t Tx) Sign(k key.Private) ([]byte, error) {
 	return b, nil
 }
 
+// Work returns how many zero bits the transaction's ID begins with. A busy chain asks them of keys
+// that it does not know; see CodeWork.
+func (t Tx) Work() int { return bits.LeadingZeros64(binary.BigEndian.Uint64(t.ID[:])) }
+
+// ToWork sets the least nonce, from the present one on, with which the ID begins with n zero bits.
+// That takes about 2^n hashes.
+func (t *Tx) ToWork(k key.Private, n int) {
+	t.Sender = k.Public()
+	b := t.unsigned()
+	at := 4 + len(t.Chain) + len(t.Sender)
+	for ; ; t.Nonce++ {
+		binary.LittleEndian.PutUint64(b[at:], t.Nonce)
+		if t.ID = txID(b); t.Work() >= n {
+			return
+		}
+	}
+}
+
+func txID(signed []byte) wire.Hash { return wire.Sum("entrain/tx-id", signed) }
+
 func (t Tx) unsigned() []byte {
 	b := wire.AppendString(nil, t.Chain)
 	b = append(b, t.Sender[:]...)
@@ -149,7 +172,7 @@ func ParseTx(b []byte) (Tx, error) {
 	if err != nil {
 		return Tx{}, refuse(CodeMalformed, err)
 	}
-	t.ID = wire.Sum("entrain/tx-id", t.signed)
+	t.ID = txID(t.signed)
 	return t, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // move makes one block with a transaction or two of the gang, after which the honest do their work.
@@ -272,7 +271,7 @@ func (e *episode) work(k key.Private, run string) {
 		if !ok || !r.Elected(i) || r.Reported(i) {
 			return
 		}
-		w := coordinator.Witness{Round: s.Round(), Complete: true, Params: wire.Sum("entrain/lab/money/params", []byte(run))}
+		w := coordinator.Witness{Round: s.Round(), Complete: true, Params: params, Prev: params}
 		if a, ok := s.At(r.Attests()); ok {
 			for j := range s.Count() {
 				if a.Expected(j) {

@@ -33,6 +33,7 @@ type app struct {
 	hostMu sync.RWMutex // guards host and what it points to
 	host   *host.Host
 	hash   wire.Hash
+	asleep struct{ height, ms uint64 } // when checkWake found no reason to wake
 }
 
 // outcome is the result of one transaction of a block.
@@ -42,7 +43,7 @@ type outcome struct {
 	err    error // nil or a *host.TxError
 }
 
-const appVersion = 4 // of the ledger's rules, in every block's header
+const appVersion = 5 // of the ledger's rules, in every block's header
 
 // rules returns the rules of a chain whose random values come from package chance.
 func rules(referees host.Referees) host.Rules {
