@@ -143,7 +143,7 @@ func (f *Fold) heard(number uint32) *round {
 	if len(f.pending) == pendingMax {
 		return nil
 	}
-	r := newRound(number)
+	r := f.newRound(number)
 	f.pending = append(f.pending, r)
 	return r
 }

@@ -162,7 +162,7 @@ func becomes(status string) string {
 func (f *Fold) round(s *runlog.Round) {
 	r := f.find(s.Number)
 	if r == nil {
-		r = newRound(s.Number)
+		r = f.newRound(s.Number)
 		if i := slices.IndexFunc(f.pending, func(p *round) bool { return p.Number == s.Number }); i >= 0 {
 			r = f.pending[i]
 		}
@@ -202,7 +202,13 @@ func (f *Fold) round(s *runlog.Round) {
 }
 
 // newRound returns a round of which nothing but its number is known.
-func newRound(number uint32) *round { return &round{Round: Round{Number: number}, detail: &detail{}} }
+func (f *Fold) newRound(number uint32) *round {
+	r := &round{Round: Round{Number: number}}
+	if f.kept == HistoryKept {
+		r.detail = &detail{}
+	}
+	return r
+}
 
 // witnesses takes the seats of a round.
 func (f *Fold) witnesses(r *round, seats []runlog.Witness) {
