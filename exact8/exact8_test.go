@@ -25,7 +25,15 @@ func products(t *testing.T, f func(t *testing.T, multiply product)) {
 		for _, workers := range []int{1, 3} {
 			pool := exact.NewPoolOf(workers, k)
 			m := NewMultiplier(pool)
-			t.Run(fmt.Sprintf("%s of a pool of %s, %d workers", m.Kernel(), k.Name(), workers), func(t *testing.T) { f(t, m.Gemm) })
+			name := fmt.Sprintf("%s of a pool of %s, %d workers", m.Kernel(), k.Name(), workers)
+			t.Run(name, func(t *testing.T) { f(t, m.Gemm) })
+			var p Packed
+			t.Run(name+", packed", func(t *testing.T) {
+				f(t, func(rows, cols, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, acc bool) {
+					m.Pack(&p, cols, k, b, brs, bcs)
+					m.GemmPacked(rows, a, ars, acs, &p, c, ldc, acc)
+				})
+			})
 			pool.Close()
 		}
 	}
@@ -184,6 +192,18 @@ func TestEightBitsAreCloseToBinary32(t *testing.T) {
 	if relative := math.Sqrt(difference / size); relative > 0.013 || relative < 0.004 {
 		t.Errorf("the relative error of a product of normal numbers is %.4f", relative)
 	}
+}
+
+func TestAProductWithoutDepthIsZeroOrC(t *testing.T) {
+	products(t, func(t *testing.T, multiply product) {
+		for _, acc := range []bool{false, true} {
+			c := []float32{1, 2, 3, 4}
+			multiply(2, 2, 0, nil, 0, 1, nil, 1, 0, c, 2, acc)
+			if want := []float32{0, 0, 0, 0}; !acc && !slices.Equal(c, want) || acc && !slices.Equal(c, []float32{1, 2, 3, 4}) {
+				t.Errorf("acc %v: %v", acc, c)
+			}
+		}
+	})
 }
 
 func TestQuantumRoundsToEven(t *testing.T) {

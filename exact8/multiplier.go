@@ -32,10 +32,11 @@ type Multiplier struct {
 	pool    *exact.Pool
 	kernel  kernel
 	a       left
-	b       right
+	b       Packed // of a B that is not packed before
 	workers []*worker
 
 	in       operands // of the product being computed
+	right    *Packed  // its B
 	piecesA  int      // pieces of quantizing's work that are A's
 	quantize func(w *exact.Worker, i int)
 	multiply func(w *exact.Worker, i int)
@@ -74,15 +75,21 @@ type left struct {
 	scales []uint32
 }
 
-// right is B quantized, as bytes q, in panels of panelB columns, in which the bytes of a column for
-// four k lie together, and those of all columns for the same k.
-type right struct {
-	cols   int
-	stride int // bytes from panel to panel
-	data   []byte
-	scales []uint32 // (panels, blocks, panelB): the bits of 2^(e-133)
-	sums   []uint32 // likewise: -128·Σq, which makes up for the 128 in A's bytes
+// Packed is a matrix B, quantized for products that use it more than once: the weights of a step.
+// It has panels of panelB columns, in which the bytes q of a column for four k lie together, and
+// those of all columns for the same k. The zero value is empty; Pack fills it and reuses its
+// memory.
+type Packed struct {
+	cols, k int
+	blocks  int // of a column
+	stride  int // bytes from panel to panel
+	data    []byte
+	scales  []uint32 // (panels, blocks, panelB): the bits of 2^(e-133)
+	sums    []uint32 // likewise: -128·Σq, which makes up for the 128 in A's bytes
 }
+
+// Memory returns the number of bytes that p has allocated.
+func (p *Packed) Memory() int { return cap(p.data) + 4*(cap(p.scales)+cap(p.sums)) }
 
 // What e is stored as: scaleA(e) + scaleB(e') are the bits of 2^(e+e'-266).
 func scaleA(e uint32) uint32 { return (e - 133) << 23 }
@@ -103,7 +110,7 @@ func (m *Multiplier) Kernel() string { return m.kernel.name }
 
 // Memory returns the number of bytes that m has allocated.
 func (m *Multiplier) Memory() (bytes int) {
-	bytes = cap(m.a.data) + cap(m.b.data) + 4*(cap(m.a.scales)+cap(m.b.scales)+cap(m.b.sums))
+	bytes = cap(m.a.data) + 4*cap(m.a.scales) + m.b.Memory()
 	for _, w := range m.workers {
 		bytes += int(unsafe.Sizeof(*w)) + 4*cap(w.floats) + cap(w.bytes)
 	}
@@ -113,38 +120,58 @@ func (m *Multiplier) Memory() (bytes int) {
 // Gemm is the function Gemm, computed on the multiplier's pool. It panics if a slice is too short
 // for its strides. It must not be called from work that runs on that pool.
 func (m *Multiplier) Gemm(rows, cols, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, acc bool) {
-	check(rows, cols, k, a, ars, acs, b, brs, bcs, c, ldc)
+	check("A", rows, k, a, ars, acs)
+	check("B", k, cols, b, brs, bcs)
+	m.right = &m.b
+	m.in = operands{k, a, b, c, ars, acs, brs, bcs, ldc, acc}
+	m.product(rows, m.layOutB(cols))
+}
+
+// Pack quantizes B (k, cols), whose element [p,j] is b[p*brs+j*bcs], into p.
+func (m *Multiplier) Pack(p *Packed, cols, k int, b []float32, brs, bcs int) {
+	check("B", k, cols, b, brs, bcs)
+	m.right, m.piecesA = p, 0
+	m.in = operands{k: k, b: b, brs: brs, bcs: bcs}
+	m.pool.RunOn(m.layOutB(cols), m.quantize)
+	m.in = operands{}
+}
+
+// GemmPacked is Gemm with a packed B.
+func (m *Multiplier) GemmPacked(rows int, a []float32, ars, acs int, b *Packed, c []float32, ldc int, acc bool) {
+	check("A", rows, b.k, a, ars, acs)
+	m.right = b
+	m.in = operands{k: b.k, a: a, c: c, ars: ars, acs: acs, ldc: ldc, acc: acc}
+	m.product(rows, 0)
+}
+
+// product quantizes A, and the pieces of B that are still to be quantized, and computes C.
+func (m *Multiplier) product(rows, piecesB int) {
+	in, cols := &m.in, m.right.cols
+	check("C", rows, cols, in.c, in.ldc, 1)
 	switch {
+	case in.ldc < cols:
+		panic(fmt.Sprintf("exact8: rows of C of %d floats, %d apart", cols, in.ldc))
 	case rows == 0 || cols == 0:
-	case k == 0:
-		for i := 0; i < rows && !acc; i++ {
-			clear(c[i*ldc : i*ldc+cols])
+	case in.k == 0:
+		for i := 0; i < rows && !in.acc; i++ {
+			clear(in.c[i*in.ldc : i*in.ldc+cols])
 		}
 	default:
-		m.in = operands{k, a, b, c, ars, acs, brs, bcs, ldc, acc}
-		m.pool.RunOn(m.layOut(rows, cols), m.quantize)
+		m.piecesA = m.layOutA(rows)
+		m.pool.RunOn(m.piecesA+piecesB, m.quantize)
 		m.pool.RunOn((rows+panelA-1)/panelA*m.across(), m.multiply)
-		m.spoil(c, ldc)
-		m.in = operands{} // keeps no caller's memory alive
+		m.spoil(in.c, in.ldc)
 	}
+	m.in = operands{} // keeps no caller's memory alive
 }
 
-// check panics unless every element the product names lies in its slice, and A and B each have rows
-// or columns that lie side by side.
-func check(m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int) {
-	if m < 0 || n < 0 || k < 0 || ars < 0 || acs < 0 || brs < 0 || bcs < 0 || ldc < n || min(ars, acs) > 1 || min(brs, bcs) > 1 {
-		panic(fmt.Sprintf("exact8: Gemm of m=%d n=%d k=%d with strides A %d,%d B %d,%d C %d", m, n, k, ars, acs, brs, bcs, ldc))
-	}
-	if m == 0 || n == 0 {
-		return
-	}
-	if len(c) < (m-1)*ldc+n || k > 0 && (len(a) < (m-1)*ars+(k-1)*acs+1 || len(b) < (k-1)*brs+(n-1)*bcs+1) {
-		panic(fmt.Sprintf("exact8: Gemm of m=%d n=%d k=%d with strides A %d,%d B %d,%d C %d reaches beyond slices of %d, %d and %d floats",
-			m, n, k, ars, acs, brs, bcs, ldc, len(a), len(b), len(c)))
+// check panics unless every element of a (rows, cols) matrix lies in x, and its rows or its columns
+// lie side by side.
+func check(name string, rows, cols int, x []float32, rs, cs int) {
+	if rows < 0 || cols < 0 || rs < 0 || cs < 0 || min(rs, cs) > 1 || rows > 0 && cols > 0 && len(x) < (rows-1)*rs+(cols-1)*cs+1 {
+		panic(fmt.Sprintf("exact8: matrix %s of %d by %d with strides %d and %d in a slice of %d floats", name, rows, cols, rs, cs, len(x)))
 	}
 }
-
-func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
@@ -157,36 +184,38 @@ func grow[T any](s []T, n int) []T {
 // a cache.
 const apart = 64
 
-// layOut makes room for the operands of a product, and returns the number of pieces of work that
-// quantizing them is.
-func (m *Multiplier) layOut(rows, cols int) int {
-	blocks := (m.in.k + Block - 1) / Block
-	padded := blocks * Block
-	l, r := &m.a, &m.b
-	l.rows, l.blocks, l.columns = rows, blocks, m.in.acs != 1
-	l.stride = padded + apart
+// layOutA makes room for A quantized, and returns the number of pieces of work that quantizing it
+// is: a panel of rows each, or a block of k of its columns.
+func (m *Multiplier) layOutA(rows int) int {
+	l := &m.a
+	l.rows, l.blocks, l.columns = rows, (m.in.k+Block-1)/Block, m.in.acs != 1
+	panels, padded := (rows+panelA-1)/panelA, l.blocks*Block
+	l.scales = grow(l.scales, panels*panelA*l.blocks)
 	if l.columns {
 		l.stride = padded*panelA + apart
-		l.data = grow(l.data, roundUp(rows, panelA)/panelA*l.stride)
-	} else {
-		l.data = grow(l.data, roundUp(rows, panelA)*l.stride)
+		l.data = grow(l.data, panels*l.stride)
+		return l.blocks
 	}
-	l.scales = grow(l.scales, roundUp(rows, panelA)*blocks)
-	panels := (cols + panelB - 1) / panelB
-	r.cols, r.stride = cols, padded*panelB+apart
-	r.data = grow(r.data, panels*r.stride)
-	r.scales, r.sums = grow(r.scales, panels*blocks*panelB), grow(r.sums, panels*blocks*panelB)
+	l.stride = padded + apart
+	l.data = grow(l.data, panels*panelA*l.stride)
+	return panels
+}
 
-	// A piece is a panel of rows of A, or a block of k of its columns; likewise B.
-	piecesB := panels
-	m.piecesA = roundUp(rows, panelA) / panelA
-	if l.columns {
-		m.piecesA = blocks
+// layOutB is layOutA for B.
+func (m *Multiplier) layOutB(cols int) int {
+	r := m.right
+	r.cols, r.k, r.blocks = cols, m.in.k, (m.in.k+Block-1)/Block
+	panels := (cols + panelB - 1) / panelB
+	r.stride = r.blocks*Block*panelB + apart
+	r.data = grow(r.data, panels*r.stride)
+	r.scales, r.sums = grow(r.scales, panels*r.blocks*panelB), grow(r.sums, panels*r.blocks*panelB)
+	switch {
+	case r.blocks == 0:
+		return 0
+	case m.in.bcs == 1:
+		return r.blocks
 	}
-	if m.in.bcs == 1 {
-		piecesB = blocks
-	}
-	return m.piecesA + piecesB
+	return panels
 }
 
 // quantizePiece does one piece of quantizing.
@@ -257,17 +286,17 @@ func (m *Multiplier) leftColumns(own *worker, t, k int, a []float32, acs int) {
 
 // rightColumns quantizes block t of k of a B whose columns lie side by side.
 func (m *Multiplier) rightColumns(own *worker, t, k int, b []float32, brs int) {
-	r := &m.b
+	r := m.right
 	for j := 0; j < r.cols; j += panelB {
 		x, stride := own.block(b[t*Block*brs+j:], min(Block, k-t*Block), r.cols-j, brs, panelB)
-		at := (j/panelB*m.a.blocks + t) * panelB
+		at := (j/panelB*r.blocks + t) * panelB
 		m.kernel.quantizeRight(x, uintptr(4*stride), &r.data[j/panelB*r.stride+t*Block*panelB], &r.scales[at], &r.sums[at], &own.scratch[0])
 	}
 }
 
 // rightRows quantizes panel j of a B whose rows lie side by side.
 func (m *Multiplier) rightRows(own *worker, j, k int, b []float32, bcs int) {
-	r, blocks := &m.b, m.a.blocks
+	r, blocks := m.right, m.right.blocks
 	dst, scale, sums := r.data[j*r.stride:], r.scales[j*blocks*panelB:], r.sums[j*blocks*panelB:]
 	stride := blocks*Block + apart
 	own.bytes = grow(own.bytes, panelB*stride)
@@ -289,7 +318,7 @@ func (m *Multiplier) rightRows(own *worker, j, k int, b []float32, bcs int) {
 }
 
 // across returns the number of pieces of work in a panel of rows of C.
-func (m *Multiplier) across() int { return (m.b.cols + partColumns - 1) / partColumns }
+func (m *Multiplier) across() int { return (m.right.cols + partColumns - 1) / partColumns }
 
 // multiplyPiece computes one piece of C, or adds to it.
 func (m *Multiplier) multiplyPiece(w *exact.Worker, i int) {
@@ -299,7 +328,7 @@ func (m *Multiplier) multiplyPiece(w *exact.Worker, i int) {
 
 // part multiplies the panel of A that begins at row by the panels of B from column col on.
 func (m *Multiplier) part(own *worker, row, col int, c []float32, ldc int, acc bool) {
-	l, r := &m.a, &m.b
+	l, r := &m.a, m.right
 	last := min(row+panelA, l.rows)
 	for t := 0; t < l.blocks; t += depth {
 		for j := col; j < min(col+partColumns, r.cols); j += panelB {
@@ -362,7 +391,7 @@ func address[T any](x *T) uintptr { return uintptr(unsafe.Pointer(x)) }
 // spoil makes NaN of the rows of C whose row of A has a block that is no number, and of the columns
 // likewise.
 func (m *Multiplier) spoil(c []float32, ldc int) {
-	l, r := &m.a, &m.b
+	l, r := &m.a, m.right
 	nan := float32(math.NaN())
 	if badA := worst(l.scales) > int32(scaleA(mostExponent)); badA {
 		for i := range l.rows {

@@ -26,14 +26,17 @@ type loss struct {
 	h, dh, head, dhead        []float32
 	ended                     int // row after the last of the sequence whose targets are subtracted
 	targetRows, targetColumns func(i int)
+
+	headT, headB exact8.Packed // the head in 8 bits, transposed and not
 }
 
 func newLoss(b *batch, cfg Config, rows int) *loss {
-	each := shareRows
+	bytes, each := logitsBytes, shareRows
 	if b.eight != nil {
-		each = exact8.Block
+		// The head is quantized once for all chunks, so they may be small; that makes up for its memory.
+		bytes, each = logitsBytes/2, exact8.Block
 	}
-	chunk := min(rows, max(each, logitsBytes/4/cfg.Vocab/each*each))
+	chunk := min(rows, max(each, bytes/4/cfg.Vocab/each*each))
 	l := &loss{batch: b, width: cfg.Hidden, vocab: cfg.Vocab, chunk: chunk, logits: b.floats(chunk * cfg.Vocab), losses: b.floats(rows)}
 	l.forwardRows, l.gradientRows = l.doForward, l.doGradient
 	l.targetRows, l.targetColumns = l.subtractFromInput, l.subtractFromHead
@@ -62,10 +65,11 @@ func (l *loss) backward(dh, dhead, h, head []float32, tokens []uint32, weight fl
 	l.h, l.dh, l.head, l.dhead = h, dh, head, dhead
 	for l.first = 0; l.first < l.rows(); {
 		n := l.compute(h, head, l.gradientRows)
-		l.gemm(n, l.width, l.vocab, l.logits, l.vocab, 1, head, l.width, 1, dh[l.first*l.width:], l.width, false)
-		if l.eight == nil {
+		if from := l.first * l.width; l.eight == nil {
+			exact.Gemm(l.pool, n, l.width, l.vocab, l.logits, l.vocab, 1, head, l.width, 1, dh[from:], l.width, false)
 			l.headGradient(0, n)
 		} else {
+			l.eight.GemmPacked(n, l.logits, l.vocab, 1, &l.headB, dh[from:], l.width, false)
 			l.pool.Run(n, l.targetRows)
 			for from := 0; from < n; from += l.seq {
 				l.headGradient(from, min(l.seq, n-from))
@@ -75,6 +79,17 @@ func (l *loss) backward(dh, dhead, h, head []float32, tokens []uint32, weight fl
 	}
 	l.h, l.dh, l.head, l.dhead = nil, nil, nil, nil
 	return l.sum()
+}
+
+// pack quantizes the head for the passes that follow, with backward for backward ones too.
+func (l *loss) pack(head []float32, backward bool) {
+	if l.eight == nil {
+		return
+	}
+	l.eight.Pack(&l.headT, l.vocab, l.width, head, 1, l.width)
+	if backward {
+		l.eight.Pack(&l.headB, l.width, l.vocab, head, l.width, 1)
+	}
 }
 
 // headGradient adds the gradient of the head from n rows of the current chunk, beginning with row
@@ -118,7 +133,11 @@ func subtractScaled(y, x []float32, weight float32) {
 // rows.
 func (l *loss) compute(h, head []float32, f func(w *exact.Worker, i int)) int {
 	n := l.next()
-	l.gemm(n, l.vocab, l.width, h[l.first*l.width:], l.width, 1, head, 1, l.width, l.logits, l.vocab, false)
+	if from := l.first * l.width; l.eight == nil {
+		exact.Gemm(l.pool, n, l.vocab, l.width, h[from:], l.width, 1, head, 1, l.width, l.logits, l.vocab, false)
+	} else {
+		l.eight.GemmPacked(n, h[from:], l.width, 1, &l.headT, l.logits, l.vocab, false)
+	}
 	l.pool.RunOn(n, f)
 	return n
 }

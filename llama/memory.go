@@ -70,7 +70,7 @@ func (m *Model) allocate() {
 func (m *Model) Memory() int {
 	bytes := m.batch.bytes + m.attention.packed()
 	if m.batch.eight != nil {
-		bytes += m.batch.eight.Memory()
+		bytes += m.batch.eight.Memory() + m.loss.headT.Memory() + m.loss.headB.Memory()
 	}
 	return bytes
 }

@@ -96,6 +96,7 @@ func (m *Model) Loss(params []float32, tokens []uint32, batch, seq int) (float32
 	if err := m.enter(params, tokens, batch, seq); err != nil {
 		return 0, err
 	}
+	m.loss.pack(m.params.head, false)
 	var sum float64
 	for i := 0; i < batch; i += m.batch.batch {
 		part := tokens[i*(seq+1) : (i+m.batch.batch)*(seq+1)]
@@ -119,6 +120,7 @@ func (m *Model) Grad(params, grad []float32, tokens []uint32, batch, seq, total 
 	}
 	m.allocate()
 	m.grads.point(m.cfg, m.layout, grad)
+	m.loss.pack(m.params.head, true)
 	weight := 1 / (float32(total) * float32(seq))
 	var sum float64
 	for i := 0; i < batch; i += m.batch.batch {
