@@ -61,7 +61,8 @@
 //     been cut in two, and no member is charged.
 //   - A witness that did not report was idle, if at least half of the elected reported. Otherwise
 //     the ledger was out of reach, and no witness is charged. A member with more than MissedMax
-//     misses, or idle elections, in a row is dropped. It may join again.
+//     idle elections in a row, or misses, is dropped. Four results accepted in a row make up for
+//     one that was missed. A dropped member may join again.
 //   - A witness of r-1 whose Params are not the Prev that more than half of r's witnesses name went
 //     astray. If these are no quorum, so did the witnesses of r that name another Prev, or, without
 //     such a majority, those whose Prev is not what a quorum of r-1 named. After three such reports
@@ -155,10 +156,10 @@
 //     of its own trace. If the commitment names another epoch, share or parameters than the check,
 //     its signer is convicted at once (WrongResult).
 //   - Unserved: the author does not serve what is needed. A dispute opens in which only
-//     tie-breakers vote.
+//     tie-breakers vote. Such disputes take half of the places at most.
 //
 // After VerifyMs the check lapses. A silent verifier has skipped a check, which counts like an idle
-// election, unless all places for disputes are taken.
+// election, unless no place is free for an Unserved. A Pass takes one skip off.
 //
 // # Disputes
 //
@@ -199,8 +200,9 @@
 //
 // A failure to serve cannot be proven, so the tie-breakers must agree. If all that vote, and at
 // least two where that many were drawn, were not served either, the author gets a strike: it is
-// dropped, loses its unsettled points, and has a doubt of 16. The third strike in a row without a
-// passed check convicts it (NotServing). Otherwise a tie-breaker that was served, first of all one
+// dropped, pays the fee of an Absence, loses its unsettled points, and has a doubt of 16. The third
+// strike convicts it (NotServing). Strikes are forgiven when four checks have passed since the last
+// one, so that its doubt is 12. Otherwise a tie-breaker that was served, first of all one
 // that voted VoteWrong, makes the check instead, with new time; it cannot vote Unserved again, and
 // the verifier has skipped a check.
 //
@@ -332,11 +334,12 @@
 //	 68 U32      Speed                72 U32      JoinedEpoch          76 U32      LeftRound
 //	 80 U8       Status               81 U8       Missed               82 U8       Idle
 //	 83 U8       Doubt                84 U8       Strikes              85 U8       Skipped
-//	 86 U8       Astray               88 U64      Balance              96 U64      Settled
-//	104 U64      Claimed             112 U64      ReleaseMs           120 U32      Passed
-//	124 U32      FirstRound          128 U32      LastRound           136 Key      Payee
-//	168 U64      EpochPoints         176 U64      Unvested            184 U64      Earned
-//	192 U32      Since               196 U16      Score               198 Bool     SpeedSet
+//	 86 U8       Astray               87 U8       Steady               88 U64      Balance
+//	 96 U64      Settled             104 U64      Claimed             112 U64      ReleaseMs
+//	120 U32      Passed              124 U32      FirstRound          128 U32      LastRound
+//	136 Key      Payee               168 U64      EpochPoints         176 U64      Unvested
+//	184 U64      Earned              192 U32      Since               196 U16      Score
+//	198 Bool     SpeedSet
 //
 // A slot of the ring of rounds: its fixed part, 248 bytes (Slot):
 //

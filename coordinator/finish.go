@@ -214,7 +214,7 @@ func (s State) judge(env Env, r RoundState) {
 		i := d.member
 		if a.Accepted(i) {
 			if s.status(i) == StatusActive {
-				s.place(i).SetMissed(0)
+				s.makeUp(i)
 			}
 			continue
 		}

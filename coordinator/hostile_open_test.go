@@ -42,7 +42,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"more redo spans than fit", hRedoLen, u32(record.RedoMax + 1)},
 		{"bytes behind the redo queue", lay.Redo, []byte{1}},
 		{"no status", lay.Table + mStatus, []byte{0}},
-		{"a byte between the fields of a member", lay.Table + mAstray + 1, []byte{1}},
+		{"a byte between the fields of a member", lay.Table + mSpeedSet + 1, []byte{1}},
 		{"a number for another slot", slotAt(r) + rNumber, u32(3)},
 		{"a step without a batch", slotAt(r) + rBatch, u32(0)},
 		{"a drain round with a batch", slotAt(r) + rStep, u32(0)},

@@ -55,16 +55,16 @@ func (p *player) round(twist func(i Member, m *Witness) bool) {
 	w := p.w
 	number := w.s.Round()
 	r, _ := w.s.At(number)
-	for _, i := range r.Witnesses() {
-		if w.s.Round() != number || w.s.Status(i) != StatusActive {
-			continue
+	for range 2 { // complete reports at once, the others in RoundWitness
+		for _, i := range r.Witnesses() {
+			if w.s.Round() != number || w.s.Status(i) != StatusActive || r.Reported(i) {
+				continue
+			}
+			m := w.report(i, w.heard)
+			if twist == nil || twist(i, &m) {
+				_ = w.apply(w.s.Key(i), m)
+			}
 		}
-		m := w.report(i, w.heard)
-		if twist == nil || twist(i, &m) {
-			_ = w.apply(w.s.Key(i), m)
-		}
-	}
-	for range 2 {
 		if w.s.Round() == number && (w.s.Phase() == RoundTrain || w.s.Phase() == RoundWitness) {
 			w.now = max(w.now, w.s.PhaseSince()+max(w.s.h().TrainLimitMs(), w.config.RoundWitnessMs))
 			p.must(w.apply(key.Public{}, Tick{}))
@@ -228,5 +228,77 @@ func TestWhoPreventsAgreementPays(t *testing.T) {
 				t.Errorf("%s: member %d is %v with a stake of %d and %d astray", name, i, m.Status, m.Stake, m.Astray)
 			}
 		}
+	}
+}
+
+// Leaving and joining again wipes no count: a member that is about to be dropped for a fee still is.
+func TestLeavingWipesNoCounts(t *testing.T) {
+	p := committees(t, 4, 4, 1, func(c *Config) { c.EpochMs = c.RoundTrainMs })
+	b := p.w.s.place(3)
+	b.SetMissed(3)
+	b.SetIdle(2)
+	b.SetSkipped(1)
+	b.SetAstray(1)
+	p.must(p.w.apply(p.w.s.Key(3), Withdraw{}))
+	p.must(p.w.apply(p.w.s.Key(3), Join{}))
+	if m := p.w.s.Member(3); m.Missed != 3 || m.Idle != 2 || m.Skipped != 1 || m.Astray != 1 {
+		t.Errorf("after it came back the member has %+v", m)
+	}
+}
+
+// A member that is silent three rounds of four is soon dropped for a fee, though it works in between.
+func TestAStuttererIsDropped(t *testing.T) {
+	p := committees(t, 16, 16, 1, nil)
+	for range 8 {
+		number := p.w.s.Round()
+		p.w.silent[15] = (number-1)%4 != 0 // the results of the round before are reported
+		p.round(func(i Member, _ *Witness) bool { return i != 15 || number%4 == 0 })
+	}
+	if m := p.w.s.Member(15); m.Status != StatusDropped || m.Stake == p.w.config.Stake {
+		t.Errorf("it is %v with %d missed and a stake of %d", m.Status, m.Missed, m.Stake)
+	}
+}
+
+// False reports of withholding, which cost a skip each, leave half of the places for accusations.
+func TestFalseUnservedLeavesPlacesForAccusations(t *testing.T) {
+	w := arena(t, 64, 64, trusting())
+	checks := w.s.Checks()
+	if len(checks) < 24 {
+		t.Fatalf("%d checks are drawn", len(checks))
+	}
+	opened, busy := 0, 0
+	for _, c := range checks[:20] {
+		switch err := w.apply(w.s.Key(c.Verifier), Unserved{Round: c.Round, Member: c.Member}); err {
+		case nil:
+			opened++
+		case ErrBusy:
+			busy++
+		default:
+			t.Fatal(err)
+		}
+	}
+	c := checks[20]
+	honest := compute(w.caseOf(c), nil)
+	liar := compute(w.caseOf(c), func(_, _, _ uint32, words []uint32) []uint32 { words[0] ^= 1; return words })
+	liar.result.Payload = wire.Sum("junk")
+	liar.end(Outcome(liar.result))
+	if err := w.apply(w.s.Key(c.Verifier), Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(liar.result), Trace: honest.root()}); err != nil {
+		t.Errorf("with %d false reports open and %d refused, an accusation: %v", opened, busy, err)
+	}
+}
+
+// A member that withholds what a check needs pays a fee for it, and one check that passes does not make up for it.
+func TestAStrikeCostsAndLasts(t *testing.T) {
+	w := arena(t, 6, 2, trusting())
+	p := &player{w: w}
+	c := w.s.Checks()[0]
+	p.must(w.apply(w.s.Key(c.Verifier), Unserved{Round: c.Round, Member: c.Member}))
+	d, _ := w.s.Dispute(w.s.DisputesTotal())
+	for _, v := range d.TieBreakers {
+		p.must(w.apply(w.s.Key(v.Member), TieBreak{Dispute: d.ID, Vote: VoteUnserved}))
+	}
+	m := w.s.Member(c.Member)
+	if m.Strikes != 1 || m.Status != StatusDropped || m.Stake >= w.config.Stake {
+		t.Errorf("after a strike: %+v", m)
 	}
 }

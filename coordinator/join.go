@@ -162,8 +162,13 @@ func (s State) admit(i Member, env Env, m Join, cost uint64, fresh bool) {
 	b.SetKey(env.Sender)
 	b.SetPayee(m.Payee)
 	b.SetReleaseMs(0)
-	b.SetSkipped(0)
-	b.SetAstray(0)
+	if Status(b.Status()) != StatusWithdrawn { // leaving wipes nothing; a fee does
+		b.SetSkipped(0)
+		b.SetAstray(0)
+		b.SetMissed(0)
+		b.SetSteady(0)
+		b.SetIdle(0)
+	}
 	s.addStake(i, env.Value-cost)
 	s.h().SetTreasury(s.Treasury() + cost)
 	s.h().SetEscrow(s.Escrow() + cost)
@@ -172,8 +177,6 @@ func (s State) admit(i Member, env Env, m Join, cost uint64, fresh bool) {
 		b.SetScore(0)
 	}
 	putStatus(b, StatusWaiting)
-	b.SetMissed(0)
-	b.SetIdle(0)
 	b.SetSpeed(m.Speed)
 	b.SetJoinedMs(env.NowMs)
 	b.SetJoinedEpoch(s.Epoch())

@@ -51,7 +51,7 @@ type MemberState struct {
 	Status      Status
 	Points      uint64 // sequences of accepted results, one point each
 	Results     uint32 // results accepted
-	Missed      uint8  // results and warmups missed in a row
+	Missed      uint8  // results and warmups missed and not made up for
 	Idle        uint8  // elections as a witness in a row without a report
 	Speed       uint32 // tokens a second, as last stated
 	SpeedSet    bool   // a SetSpeed was accepted in this epoch; another is refused
@@ -194,6 +194,25 @@ func (s State) leave(i Member, st Status, env Env) {
 func (s State) miss(i Member, env Env) {
 	b := s.place(i)
 	b.SetMissed(s.cases().Fault(env.dispute(nil), i, b.Missed()))
+	b.SetSteady(0)
+}
+
+// steadyMax is how many results in a row must be accepted to make up for one that was missed. If
+// one made up for all, a member could hold up three rounds of four for nothing.
+const steadyMax = 4
+
+// makeUp counts an accepted result of member i, and takes a miss off after steadyMax in a row.
+func (s State) makeUp(i Member) {
+	b := s.place(i)
+	if b.Missed() == 0 {
+		return
+	}
+	if n := b.Steady() + 1; n < steadyMax {
+		b.SetSteady(n)
+		return
+	}
+	b.SetSteady(0)
+	b.SetMissed(b.Missed() - 1)
 }
 
 // idle counts an election for which member i did not report, and drops the member if there are too

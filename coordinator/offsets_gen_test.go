@@ -118,6 +118,7 @@ const (
 	mStrikes     = 84
 	mSkipped     = 85
 	mAstray      = 86
+	mSteady      = 87
 	mBalance     = 88
 	mSettled     = 96
 	mClaimed     = 104

@@ -83,7 +83,7 @@ func (s State) membersOK() bool {
 	for i := range s.Count() {
 		b := s.place(i)
 		st := Status(b.Status())
-		if st < StatusWaiting || st > StatusReplaced || !b.WellFormed() || !dispute.TrustOK(b) {
+		if st < StatusWaiting || st > StatusReplaced || !b.WellFormed() || !dispute.TrustOK(b) || b.Steady() >= steadyMax {
 			return false
 		}
 	}

@@ -14,6 +14,10 @@ const (
 	DoubtMin = 1  // never 0, so that every result may be checked
 	DoubtNew = 8  // a newcomer's; each check passed takes one off
 	DoubtMax = 16 // after a failed check or a wrong vote
+	// doubtStruck is the doubt at which strikes are forgiven: a strike sets it to the most, so four
+	// checks must pass after it. If one were enough, a cheat could strike, work until it is checked,
+	// and cheat again, and never be convicted.
+	doubtStruck = DoubtMax - 4
 )
 
 // Doubt returns the doubt of member i.
@@ -83,7 +87,8 @@ func (s Cases) Pass(env Env, round record.Round, member record.Member, signed Si
 		s.Convict(env, Charge{Member: c.Verifier, Offence: FalsePass, Round: c.Round, By: NoMember, Proof: env.Proof})
 		return record.OK
 	}
-	s.Place(c.Verifier).SetSkipped(0)
+	v := s.Place(c.Verifier)
+	v.SetSkipped(v.Skipped() - min(v.Skipped(), 1))
 	s.h().SetChecksPassed(s.h().ChecksPassed() + 1)
 	s.PayVerifier(c.Verifier, c.Sequences)
 	s.clearDoubt(c.Member)
@@ -94,7 +99,9 @@ func (s Cases) Pass(env Env, round record.Round, member record.Member, signed Si
 func (s Cases) clearDoubt(i record.Member) {
 	b := s.Place(i)
 	b.SetDoubt(max(s.Doubt(i)-1, DoubtMin))
-	b.SetStrikes(0)
+	if b.Doubt() <= doubtStruck {
+		b.SetStrikes(0)
+	}
 	b.SetPassed(b.Passed() + 1)
 }
 
@@ -119,7 +126,7 @@ func (s Cases) Accuse(env Env, round record.Round, member record.Member, signed 
 		s.PayVerifier(c.Verifier, c.Sequences)
 		return record.OK
 	}
-	d, ok := s.freeDispute()
+	d, ok := s.freeDispute(false)
 	if !ok {
 		return record.ErrBusy
 	}
@@ -140,7 +147,7 @@ func (s Cases) Unserved(env Env, round record.Round, member record.Member) recor
 	if s.Check(k).Reassigned() {
 		return record.ErrCheck // a tie-breaker that was served makes it
 	}
-	d, ok := s.freeDispute()
+	d, ok := s.freeDispute(true)
 	if !ok {
 		return record.ErrBusy
 	}
@@ -153,7 +160,7 @@ func (s Cases) Unserved(env Env, round record.Round, member record.Member) recor
 // ExpireChecks ends the checks whose time is over. A silent verifier has skipped one check, however
 // many it had, unless there was no place for a dispute.
 func (s Cases) ExpireChecks(env Env) {
-	_, place := s.freeDispute()
+	_, place := s.freeDispute(true)
 	var silent []record.Member
 	for k := range s.Layout.ChecksMax {
 		b := s.Check(k)

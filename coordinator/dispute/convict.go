@@ -118,7 +118,7 @@ func (s Cases) withdrawFromCases(env Env, i record.Member) {
 }
 
 // strike punishes member i for not serving what a check of its result needs: it is dropped without
-// its unsettled points, and the third time in a row convicted.
+// its unsettled points and pays a fee, and the third time, unless forgiven, it is convicted.
 func (s Cases) strike(env Env, i record.Member, round record.Round, proof wire.Hash) {
 	b := s.Place(i)
 	strikes := b.Strikes() + 1
@@ -132,9 +132,10 @@ func (s Cases) strike(env Env, i record.Member, round record.Round, proof wire.H
 	if s.Place(i).Present() {
 		s.Leave(i, record.StatusDropped, env.NowMs)
 	}
+	s.absent(env, i)
 }
 
-// absent charges member i, which is dropped for missing too often, with a fee if it has a stake.
+// absent charges member i, which was not there when it was needed, with a fee if it has a stake.
 func (s Cases) absent(env Env, i record.Member) {
 	if s.Place(i).Stake() >= FeeDivisor {
 		s.Convict(env, Charge{Member: i, Offence: Absence, Round: s.h().Round(), By: NoMember})

@@ -80,14 +80,20 @@ func (d dispute) copy() Dispute {
 	return c
 }
 
-// freeDispute returns a free place in the table of disputes.
-func (s Cases) freeDispute() (dispute, bool) {
+// freeDispute returns a free place in the table of disputes. Verdicts of Unserved, which cost
+// little if they are false, take half of the places at most, so that they keep no accusation out.
+func (s Cases) freeDispute(unserved bool) (found dispute, ok bool) {
+	n := 0
 	for k := range uint32(record.DisputesMax) {
-		if d := s.dispute(k); d.free() {
-			return d, true
+		d := s.dispute(k)
+		switch {
+		case !d.free() && d.b.Unserved():
+			n++
+		case d.free() && !ok:
+			found, ok = d, true
 		}
 	}
-	return dispute{}, false
+	return found, ok && !(unserved && n >= record.DisputesMax/2)
 }
 
 // open makes the free place d a dispute about the check in place k. Its verifier is the accuser.

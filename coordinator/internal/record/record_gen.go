@@ -462,7 +462,7 @@ func (b Place) SetLeftRound(v Round) { binary.LittleEndian.PutUint32(b[76:], uin
 func (b Place) Status() uint8     { return b[80] }
 func (b Place) SetStatus(v uint8) { b[80] = v }
 
-// Missed: results missed in a row.
+// Missed: results missed and not made up for.
 func (b Place) Missed() uint8     { return b[81] }
 func (b Place) SetMissed(v uint8) { b[81] = v }
 
@@ -485,6 +485,10 @@ func (b Place) SetSkipped(v uint8) { b[85] = v }
 // Astray: reports in a row with other parameters than the agreed ones.
 func (b Place) Astray() uint8     { return b[86] }
 func (b Place) SetAstray(v uint8) { b[86] = v }
+
+// Steady: results accepted in a row since a miss was counted or taken off.
+func (b Place) Steady() uint8     { return b[87] }
+func (b Place) SetSteady(v uint8) { b[87] = v }
 
 // Balance: tokens rewarded and not claimed.
 func (b Place) Balance() uint64     { return binary.LittleEndian.Uint64(b[88:]) }
@@ -545,7 +549,6 @@ func (b Place) SetSpeedSet(v bool) { b[198] = flag(v) }
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Place) WellFormed() bool {
 	return b[198] <= 1 &&
-		Zero(b[87:88]) &&
 		Zero(b[132:136]) &&
 		Zero(b[199:200])
 }
