@@ -171,7 +171,7 @@ To join with a stake, use entrain join RUN --stake N.`,
 func walletClaimCommand(c console) *cobra.Command {
 	var a acting
 	var member string
-	var asJSON bool
+	var asJSON, retire bool
 	cmd := &cobra.Command{
 		Use:   "claim RUN|pool:POOL",
 		Short: "Collect what a run or a pool owes you",
@@ -181,7 +181,10 @@ which you earned them. You can claim what the treasury lacks once somebody has s
 
 With --member anybody can have a member paid whose payee is a pool; the pool's lenders then claim their
 shares. From pool:POOL you collect your share of what has come in, and the operator its commission. Before
-the pool's first stake you get back what you lent.`,
+the pool's first stake you get back what you lent.
+
+With --retire you give up your seat as a validator. Keep entrain validate running: you score the running
+period too, and when it is settled a claim pays your stake.`,
 		Example: "  entrain wallet claim my-run\n  entrain wallet claim my-run --member 1f0c...e2\n  entrain wallet claim pool:our-pool",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -190,6 +193,13 @@ the pool's first stake you get back what you lent.`,
 					return fmt.Errorf("claim from pool %q: %w", pool, err)
 				}
 				c.say("collected what pool %q owed", pool)
+				return nil
+			}
+			if retire {
+				if err := c.send(cmd.Context(), a, host.ToRun(args[0], coordinator.RetireValidator{})); err != nil {
+					return fmt.Errorf("retire from run %q: %w", args[0], err)
+				}
+				c.say("gave up the seat in run %q; a claim pays what is still held for it", args[0])
 				return nil
 			}
 			of, err := optionalKey("member", member)
@@ -218,6 +228,7 @@ the pool's first stake you get back what you lent.`,
 	a.flags(cmd)
 	memberFlag(cmd, &member)
 	jsonFlag(cmd, &asJSON)
+	cmd.Flags().BoolVar(&retire, "retire", false, "give up your seat as a validator")
 	return cmd
 }
 
