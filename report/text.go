@@ -170,7 +170,10 @@ func Explain(out io.Writer, e view.Explanation) error {
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\n", view.Short(v.Key), view.Thousands(v.Stake), v.Trust, said)
 	}
-	err := w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	var err error
 	switch {
 	case !e.Settled:
 		_, err = fmt.Fprintln(out, "\nThe period is not settled yet: the score is known when the next period ends.")

@@ -105,9 +105,6 @@ func Run(ctx context.Context, o Options) Summary {
 	return sum
 }
 
-// Replay plays the moves of a finding again.
-func Replay(f Finding) (Finding, bool) { return play(f.Seed, f.Moves).finding(f.Seed) }
-
 // shrink leaves out moves as long as the finding stays: first halves, then ever smaller parts.
 func shrink(seed uint64, found Finding) Finding {
 	list := make([]uint64, moves)
