@@ -118,7 +118,7 @@ func TestNamesOfRunsAndChains(t *testing.T) {
 func TestEveryCodeHasAText(t *testing.T) {
 	for c := range Code(len(codeTexts())) {
 		named := c.String() != (Code(200)+c).String() && c.String()[:4] != "code"
-		if used := c <= CodeAccountsFull || c >= CodeBadName; named != used {
+		if used := c <= CodeWork || c >= CodeBadName; named != used {
 			t.Errorf("code %d says %q", c, c)
 		}
 	}

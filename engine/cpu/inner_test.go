@@ -207,7 +207,7 @@ func TestInnerStepsRefuseRates(t *testing.T) {
 	params, state := initial(), make([]float32, e.StateLen())
 	before := slices.Clone(state)
 	_, err := e.Step(t.Context(), Floats(params), Floats(state), []batch.Span{{Count: 4}}, 1)
-	if err == nil || !strings.Contains(err.Error(), "turn weights around") || !slices.Equal(state, before) {
+	if err == nil || !strings.Contains(err.Error(), "weight decay") || !slices.Equal(state, before) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -143,7 +143,7 @@ func newNetwork(t *testing.T) *network {
 	if err := os.WriteFile(text, []byte(strings.Repeat("It was the best of times, it was the worst of times. ", 2000)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	n.demo = start(t, n.entrain, "demo", "demo", "--keep", n.dir, "--json", "--data", text, "--preset", "tiny", "--clients", "4", "--rounds", "100000",
+	n.demo = start(t, n.entrain, "demo", "demo", "--keep", n.dir, "--json", "--text", text, "--preset", "tiny", "--clients", "4", "--rounds", "100000",
 		"--adversary", "sign-flip", "--verification", "60")
 	n.demo.event("trained")
 	var settings struct{ API string }
