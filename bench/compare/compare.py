@@ -24,6 +24,9 @@ TORCH = "2.15.0"
 # Steps measured in one process, after those that warm up.
 STEPS = {"nano": 40, "10m": 8, "50m": 3, "124m": 2}
 
+# What entrain in binary32 is compared with: itself in 8 bits, and PyTorch in several ways.
+RIVALS = ("exact8", "installed", "installed-compile", "eager", "compile", "bf16-eager", "bf16-compile")
+
 # Settings from outside that choose kernels or threads for a library, or how a program gets its memory.
 FOREIGN = (
     "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_", "VECLIB_", "NUMEXPR_", "OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_", "ATEN_", "TORCH",
@@ -141,11 +144,16 @@ def contestants(model, threads, o, program, python, shim, env):
     step = [python, HERE / "torch_step.py", *shape, "--mode"]
     all_of = {
         "entrain": Contestant("entrain", [program, "bench", *shape, "--json"], env),
+        "exact8": Contestant("entrain, exact8", [program, "bench", *shape, "--numerics", "exact8", "--json"], env),
         "installed": Contestant("PyTorch as installed, eager", [*step, "eager"], torch_env),
         "installed-compile": Contestant("PyTorch as installed, torch.compile", [*step, "compile"], torch_env),
         "eager": Contestant("PyTorch, MKL at AVX-512, eager", [*step, "eager"], torch_env | {"LD_PRELOAD": str(shim)}),
         "compile": Contestant("PyTorch, MKL at AVX-512, torch.compile", [*step, "compile"], torch_env | {"LD_PRELOAD": str(shim)}),
     }
+    for name in ("eager", "compile"):
+        all_of["bf16-" + name] = Contestant(
+            f"PyTorch, bf16, MKL at AVX-512, {name}", [*step, name, "--bf16"], torch_env | ({"LD_PRELOAD": str(shim)} if shim else {})
+        )
     if not shim:
         del all_of["eager"], all_of["compile"]
     return [c for name, c in all_of.items() if name == "entrain" or name in o.against]
@@ -185,13 +193,13 @@ def main():
     a.add_argument("--sequence", type=int, default=256)
     a.add_argument("--steps", type=int, default=0, help="steps measured in one process (default: by model)")
     a.add_argument("--turns", type=int, default=3, help="how often each is run, in turn")
-    a.add_argument("--against", default="installed,installed-compile,eager,compile", help="which PyTorch")
+    a.add_argument("--against", default=",".join(RIVALS), help="what to compare with entrain in binary32")
     a.add_argument("--patience", type=float, default=60, help="seconds to wait for an idle machine before each run")
     a.add_argument("--venv", type=pathlib.Path, default=pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "entrain-compare")
     a.add_argument("--json", type=pathlib.Path, help="file for all measurements")
     o = a.parse_args()
     o.against = o.against.split(",")
-    unknown = set(o.against) - {"installed", "installed-compile", "eager", "compile"}
+    unknown = set(o.against) - set(RIVALS)
     if unknown:
         a.error(f"--against: there is no {', '.join(sorted(unknown))}")
 
@@ -200,7 +208,7 @@ def main():
     rows = {}
     with tempfile.TemporaryDirectory() as where:
         program, shim = build(pathlib.Path(where), env)
-        subprocess.run([program, "version"], check=True, env=env)
+        subprocess.run([program, "--version"], check=True, env=env)
         parts = (program, python, shim, env)
         for model in o.models.split(","):
             for threads in map(int, o.threads.split(",")):

@@ -1,6 +1,6 @@
 """One training step of a Llama in PyTorch: the counterpart of "entrain bench PRESET".
 
-    python torch_step.py PRESET --batch 8 --sequence 256 --threads 2 --steps 5 --mode eager
+    python torch_step.py PRESET --batch 8 --sequence 256 --workers 2 --steps 5 --mode eager
 
 Prints one JSON object. The model is written with what PyTorch has fastest for each part: fused scaled dot-product attention with grouped
 heads, its own RMSNorm and cross-entropy, one product for queries, keys and values and one for gate and up, fused AdamW.
@@ -81,6 +81,7 @@ def main():
     a.add_argument("--sequence", type=int, default=256)
     a.add_argument("--workers", dest="threads", type=int, default=1)
     a.add_argument("--steps", type=int, default=5)
+    a.add_argument("--bf16", action="store_true", help="forward and backward under autocast to bfloat16")
     a.add_argument("--mode", choices=("eager", "compile"), default="eager")
     o = a.parse_args()
 
@@ -92,7 +93,8 @@ def main():
     loss_of = torch.compile(model) if o.mode == "compile" else model
 
     def step():
-        loss = loss_of(tokens)
+        with torch.autocast("cpu", torch.bfloat16, enabled=o.bf16):
+            loss = loss_of(tokens)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
