@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/entrain-network/entrain/participant"
 	"github.com/spf13/cobra"
@@ -77,13 +78,12 @@ results enter the model. Every result can be computed again by anyone, bit for b
 
 Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 		Example:       "  entrain demo\n  entrain join my-run@203.0.113.5 --data ./corpus",
-		Version:       version().String(),
+		Version:       strings.TrimPrefix(version().String(), "entrain "), // a template would link text/template, which keeps 15 MB of methods
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          onlyCommands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)

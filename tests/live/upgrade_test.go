@@ -26,7 +26,7 @@ func build(t *testing.T, release string) string {
 	if out, err := exec.Command("go", "build", "-ldflags", "-X main.release="+release, "-o", path, "../../cmd/entrain").CombinedOutput(); err != nil {
 		t.Fatalf("build entrain %s: %v\n%s", release, err, out)
 	}
-	if is := output(t, path, "--version"); !strings.HasPrefix(string(is), "entrain "+release+"\n") {
+	if is := output(t, path, "--version"); !strings.HasPrefix(string(is), "entrain version "+release+"\n") {
 		t.Fatalf("the build of %s says it is %q", release, is)
 	}
 	return path
