@@ -154,7 +154,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	defer unlock()
 	out := c.err
 	if o.windowed(c) {
-		f, err := systemLog(o.State)
+		f, err := participant.OpenSystemLog(o.State)
 		if err != nil {
 			return err
 		}

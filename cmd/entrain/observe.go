@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,23 +85,6 @@ func (c console) windowOptions(noColor bool) tui.Options {
 		}
 	}
 	return tui.Options{In: c.in, Out: c.out, Env: env, NoColor: noColor || c.env("NO_COLOR") != ""}
-}
-
-// systemLogBytesMax is the size from which a new entrain.log replaces the old one.
-const systemLogBytesMax = 8 << 20
-
-// systemLog opens the file that takes the structured log while a window has the terminal.
-func systemLog(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "entrain.log")
-	mode := os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	if info, err := os.Stat(path); err == nil && info.Size() > systemLogBytesMax {
-		mode |= os.O_TRUNC
-	}
-	f, err := os.OpenFile(path, mode, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("log file: %w", err)
-	}
-	return f, nil
 }
 
 // timed is an event with the time it happened.
