@@ -77,8 +77,9 @@ A coordinator, replicated on a chain, decides who takes part, who trains on what
 results enter the model. Every result can be computed again by anyone, bit for bit.
 
 Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
-		Example:       "  entrain demo\n  entrain join my-run@203.0.113.5 --data ./corpus",
-		Version:       strings.TrimPrefix(version().String(), "entrain "), // a template would link text/template, which keeps 15 MB of methods
+		Example: "  entrain demo\n  entrain join my-run@203.0.113.5 --data ./corpus",
+		// A template of its own would link text/template, and with it 15 MB of methods.
+		Version:       strings.TrimPrefix(version().String(), "entrain "),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          onlyCommands,

@@ -24,7 +24,11 @@ func (n *Network) Ask(ctx context.Context, to key.Public, question []byte, done 
 		ctx, cancel := n.within(ctx)
 		defer cancel()
 		answer, err := n.ask(ctx, to, question)
-		if err != nil && ctx.Err() != nil {
+		switch {
+		case err == nil:
+		case n.closing.Err() != nil: // ctx ends a moment later
+			answer, err = nil, p2p.ErrClosed
+		case ctx.Err() != nil:
 			answer, err = nil, context.Cause(ctx)
 		}
 		done(answer, err)
