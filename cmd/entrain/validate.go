@@ -32,10 +32,10 @@ with what they revealed, and updates each miner's average. Once a period it send
 chain: first their hash, then the scores, so that nobody can copy them. Validators are paid for
 being close to the scores that all of them, by stake and trust, agree on.
 
-It needs the run's data, as miners do, but no bucket. --stake is the stake for its seat; higher
-stakes replace the lowest, which are returned at once. The state directory holds its findings, with
-a line for each evaluation in scores.jsonl; entrain score --state shows them. The next call
-continues from there, even within a period.`,
+It needs the run's data, as miners do, but no bucket. --stake is the stake for its seat; when a
+period is settled, higher stakes replace the lowest, which can then be claimed. The state directory
+holds its findings, with a line for each evaluation in scores.jsonl; entrain score --state shows
+them. The next call continues from there, even within a period.`,
 		Example: `  entrain validate my-run --data ./corpus --stake 5000
   entrain validate my-run@chain.example.org --recompute 4 --workers 8
   entrain validate my-run.ticket --json | jq -c 'select(.event == "scored") | {member, score, verdict}'`,
