@@ -16,7 +16,8 @@ type invariants struct {
 	settled, paid map[coordinator.Round]bool
 	// accepted holds the accepted sequences as disjoint spans, in order.
 	accepted []batch.Span
-	points   uint64 // sequences of accepted results in rounds with agreed parameters
+	points   uint64 // sequences of accepted results in rounds with agreed parameters,
+	ejected  uint64 // and those of members that were ejected when the agreement was seen
 	rollback uint32
 }
 
@@ -89,8 +90,12 @@ func (n *network) inspectState(s coordinator.State) {
 				n.fail("round %d: agreed on %s, computed was %s", number, agreed, first)
 			}
 			r.Shares(func(i coordinator.Member, spans []batch.Span) {
-				if r.Accepted(i) {
-					c.points += uint64(batch.Total(spans))
+				switch total := uint64(batch.Total(spans)); {
+				case !r.Accepted(i):
+				case s.Status(i) == coordinator.StatusEjected: // before the agreement, or since
+					c.ejected += total
+				default:
+					c.points += total
 				}
 			})
 		}
@@ -109,8 +114,7 @@ func (n *network) inspectState(s coordinator.State) {
 			}
 		})
 	}
-	// A member that is ejected between acceptance and agreement is not paid.
-	if most := c.points + s.PointsVerified(); s.PointsTotal() > most || s.PointsTotal() < most && s.ConvictionsTotal() == 0 {
+	if least := c.points + s.PointsVerified(); s.PointsTotal() < least || s.PointsTotal() > least+c.ejected {
 		n.fail("round %d: %d points were given for %d accepted sequences and %d recomputed ones", s.Round(), s.PointsTotal(), c.points, s.PointsVerified())
 	}
 	var sum uint64
