@@ -20,7 +20,6 @@ type kernel struct {
 	quantizeRight func(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)
 	transpose     func(n int, src *byte, stride uintptr, dst *byte, wide uintptr)
 	sums          func(n int, src *byte, sums *uint32)
-	peak          func(n int) // nil if there is no instruction for dot products
 }
 
 // plain is the kernel in portable Go.

@@ -12,7 +12,7 @@ func kernelOf(k exact.Kernel) kernel {
 	case name == "avx512" && cpu.X86.HasAVX512VNNI:
 		return kernel{
 			name: "avx512vnni", tile: tileVNNI, quantizeRow: quantizeRowVNNI, quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI,
-			transpose: transposeAVX2, sums: sumsVNNI, peak: peakVNNI,
+			transpose: transposeAVX2, sums: sumsVNNI,
 		}
 	case name == "avx512" || name == "avx2":
 		return kernel{

@@ -32,11 +32,6 @@ func transposeAVX2(n int, src *byte, stride uintptr, dst *byte, wide uintptr)
 //go:noescape
 func sumsVNNI(n int, src *byte, sums *uint32)
 
-// peakVNNI does n rounds of 16 vectors of dot products in registers.
-//
-//go:noescape
-func peakVNNI(n int)
-
 // tileAVX2 is the tile kernel for AVX2; see tilePlain.
 //
 //go:noescape

@@ -28,7 +28,6 @@ func writeVNNI(f *asm.File) {
 	quantizeRight(f)
 	transpose(f)
 	sums(f)
-	peak(f)
 }
 
 func constants(f *asm.File) {
@@ -399,23 +398,6 @@ func sums(f *asm.File) {
 	f.Op("ADDQ $128, BX")
 	f.Op("DECQ CX")
 	f.Op("JNE block")
-	f.Op("VZEROUPPER")
-	f.Op("RET")
-}
-
-// peak does dot products with nothing to hold them up.
-func peak(f *asm.File) {
-	f.Function("peakVNNI", "(n int)", 8, "does n rounds of 16 vectors of dot products in registers.")
-	f.Op("MOVQ n+0(FP), CX")
-	for i := range 18 {
-		f.Op("VPXORD Z%d, Z%d, Z%d", i, i, i)
-	}
-	f.Label("round")
-	for i := range 16 {
-		f.Op("VPDPBUSD Z16, Z17, Z%d", i)
-	}
-	f.Op("DECQ CX")
-	f.Op("JNE round")
 	f.Op("VZEROUPPER")
 	f.Op("RET")
 }
