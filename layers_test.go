@@ -170,7 +170,7 @@ func lineOf(dir string) (int, bool) {
 	return 0, false
 }
 
-// within tells whether dir is in the lines down to that of last.
+// within reports whether dir is in the lines down to that of last.
 func within(dir, last string) bool {
 	line, ok := lineOf(dir)
 	lastLine, lastOK := lineOf(last)

@@ -192,7 +192,7 @@ func (c *checker) expression(p *sourcePackage, e ast.Expr, info *types.Info) {
 	}
 }
 
-// isSigned tells whether values of a type may be signed integers. A type parameter is judged by all types it may stand for.
+// isSigned reports whether values of a type may be signed integers. A type parameter is judged by all types it may stand for.
 func isSigned(t types.Type) bool {
 	if param, ok := t.(*types.TypeParam); ok {
 		constraint, ok := param.Constraint().Underlying().(*types.Interface)

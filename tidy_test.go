@@ -189,7 +189,7 @@ func pureFaults(t *tree) []string {
 	return faults
 }
 
-// matches tells whether an import path is in the list.
+// matches reports whether an import path is in the list.
 func matches(list []string, path string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool {
 		return path == entry || strings.HasSuffix(entry, "/") && strings.HasPrefix(path, entry)

@@ -37,7 +37,7 @@ type sourceFile struct {
 
 func (f *sourceFile) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// isGenerated tells whether a program wrote the file: by its name, or by the comment "Code generated ... DO NOT EDIT.".
+// isGenerated reports whether a program wrote the file: by its name, or by the comment "Code generated ... DO NOT EDIT.".
 func (f *sourceFile) isGenerated() bool {
 	return strings.HasSuffix(f.path, "_gen.go") || ast.IsGenerated(f.ast)
 }

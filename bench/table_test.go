@@ -44,7 +44,7 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
-// containsFields tells whether a line of text has the words of want, whatever the space between them.
+// containsFields reports whether a line of text has the words of want, whatever the space between them.
 func containsFields(text, want string) bool {
 	for line := range strings.Lines(text) {
 		if strings.Join(strings.Fields(line), " ") == strings.Join(strings.Fields(want), " ") {

@@ -68,7 +68,7 @@ func TestFilterHasWhatWasAdded(t *testing.T) {
 	})
 }
 
-// wrongIsRare tells whether items * C(among, needed) * p^needed < 2^-40, exactly. A plausible filter has at most half its bits
+// wrongIsRare reports whether items * C(among, needed) * p^needed < 2^-40, exactly. A plausible filter has at most half its bits
 // set, and each of an item's bits meets one with probability at most (1 + Bits/2^32) / 2, so p is that to the power of Hashes.
 func wrongIsRare(p Params, items, among, needed uint32) bool {
 	draws := uint64(needed) * uint64(p.Hashes)

@@ -30,7 +30,7 @@ type cased struct {
 	liar   key.Public
 }
 
-// crook tells whether a member of that key is a crook: one in three, by chance of the world.
+// crook reports whether a member of that key is a crook: one in three, by chance of the world.
 func (p *player) crook(k key.Public) bool {
 	if p.crooked == nil {
 		return false

@@ -349,5 +349,5 @@ func slotAt(r RoundState) uint32 { return r.s.l.Ring + uint32(r.Number()%record.
 // putU32 changes four bytes of a buffer behind the accessors' back.
 func putU32(b []byte, at, v uint32) { binary.LittleEndian.PutUint32(b[at:], v) }
 
-// heard tells whether member j's results reach the others.
+// heard reports whether member j's results reach the others.
 func (w *world) heard(j Member) bool { return !w.silent[j] }

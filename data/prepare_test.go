@@ -414,7 +414,7 @@ func ended(n int) int {
 	return n + 1
 }
 
-// isSplit tells whether b cut at n stands at the front of the parts, ended.
+// isSplit reports whether b cut at n stands at the front of the parts, ended.
 func isSplit(b []byte, n int, train, heldOut []uint32) bool {
 	fits := func(tokens []uint32, b []byte) bool {
 		return len(b) == 0 || len(tokens) > len(b) && slices.Equal(tokens[:len(b)+1], append(tokenizer.Bytes{}.Encode(nil, b), 0))

@@ -39,7 +39,7 @@ func random(r *rand.Rand, n, mode int) []float32 {
 	return x
 }
 
-// same tells whether two floats have the same bits, or are both NaN, whose bits are not defined.
+// same reports whether two floats have the same bits, or are both NaN, whose bits are not defined.
 func same(x, y float32) bool {
 	return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
 }

@@ -91,7 +91,7 @@ func (d *dispute) find(ctx context.Context) (err error) {
 	return err
 }
 
-// judge tells whether the accused is right.
+// judge reports whether the accused is right.
 func (d *dispute) judge(ctx context.Context) (bool, error) {
 	var err error
 	if d.evidence, err = d.accuser.Evidence(ctx, d.op, d.tile, d.slice); err != nil {

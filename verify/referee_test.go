@@ -95,7 +95,7 @@ func TestTwoRefereesJudgeTheSame(t *testing.T) {
 	}
 }
 
-// readsValue tells whether a slice reads another operation's value.
+// readsValue reports whether a slice reads another operation's value.
 func readsValue(w *world, c coordinator.Case, op, tile, slice uint32) bool {
 	p, err := w.tracer.rules.program(c)
 	if err != nil {

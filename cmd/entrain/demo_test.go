@@ -127,7 +127,7 @@ func (r *running) nothingRuns() {
 	}
 }
 
-// alive tells whether a process runs; one that has ended and was not waited for does not.
+// alive reports whether a process runs; one that has ended and was not waited for does not.
 func alive(pid int) bool {
 	if err := syscall.Kill(pid, 0); err != nil {
 		return false

@@ -36,7 +36,7 @@ func TestLearningComparesAndKeeps(t *testing.T) {
 	}
 }
 
-// containsWords tells whether a line of text begins with the words of want, whatever the space between them.
+// containsWords reports whether a line of text begins with the words of want, whatever the space between them.
 func containsWords(text, want string) bool {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(strings.Join(strings.Fields(line), " "), want) {

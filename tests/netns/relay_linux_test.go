@@ -59,7 +59,7 @@ func TestTwoMembersBehindNATsTrainTogether(t *testing.T) {
 	}
 }
 
-// bothApplied tells whether an accepted set with the results of two was applied.
+// bothApplied reports whether an accepted set with the results of two was applied.
 func bothApplied(ev timed) bool { return ev.Kind == "applied" && ev.Results == 2 }
 
 func countOf(events []timed, f func(timed) bool) (n int) {

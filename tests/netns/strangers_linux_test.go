@@ -163,7 +163,7 @@ func (p *process) applies(patience time.Duration, n int) {
 	p.until(patience, fmt.Sprintf("%d sets applied", n), func() bool { return countOf(p.events, isApplied) >= n })
 }
 
-// caughtUp tells whether the process holds parameters of a round at least as late as that of another's n-th set.
+// caughtUp reports whether the process holds parameters of a round at least as late as that of another's n-th set.
 func (p *process) caughtUp(n int, other *process) bool {
 	round := uint32(0)
 	seen := 0
