@@ -46,37 +46,48 @@ the program. --vary shows how the settings of the codecs change the loss, with e
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&o.members, "members", []int{1, 4, 8, 16}, "`numbers` of members")
+	runFlags(cmd, &o.LearningOptions)
+	f.BoolVar(&o.vary, "vary", false, "compare settings instead of numbers of members")
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
+	cmd.MarkFlagsMutuallyExclusive("members", "vary")
+	return cmd
+}
+
+// runFlags adds the flags of the commands that train a model again and again.
+func runFlags(cmd *cobra.Command, o *study.LearningOptions) {
+	f := cmd.Flags()
 	f.IntVar(&o.Steps, "steps", 1200, "`steps` that a run trains, of --batch sequences each")
 	f.IntVar(&o.Batch, "batch", 16, "`sequences` of a step, of all members together")
 	f.IntVar(&o.Threads, "threads", min(2, runtime.GOMAXPROCS(0)), "threads")
 	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
 	f.StringVar(&o.Results, "results", "", "`file` that keeps the results of runs")
-	f.BoolVar(&o.vary, "vary", false, "compare settings instead of numbers of members")
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
-	cmd.MarkFlagsMutuallyExclusive("members", "vary")
 	_ = cmd.MarkFlagFilename("data")
 	_ = cmd.MarkFlagFilename("results", "jsonl")
-	return cmd
 }
 
-func (c console) learning(ctx context.Context, o learningFlags) error {
+// prepareRuns checks what runFlags set, and fills in the text and the progress.
+func (c console) prepareRuns(ctx context.Context, o *study.LearningOptions) (err error) {
 	if o.Batch < 1 || o.Batch > numberMax || o.Steps < 1 || o.Steps > numberMax {
 		return fmt.Errorf("--steps %d --batch %d: want 1 to %d of each", o.Steps, o.Batch, numberMax)
 	}
 	if err := checkThreads(o.Threads); err != nil {
 		return err
 	}
+	if o.Text == "" {
+		o.Text, err = demo.Opticks(ctx)
+	}
+	o.Progress = func(what string) { c.say("training: %s", what) }
+	return err
+}
+
+func (c console) learning(ctx context.Context, o learningFlags) error {
 	o.Rows = study.LearningRows(o.members)
 	if o.vary {
 		o.Rows = study.LearningVariations()
 	}
-	if o.Text == "" {
-		var err error
-		if o.Text, err = demo.Opticks(ctx); err != nil {
-			return err
-		}
+	if err := c.prepareRuns(ctx, &o.LearningOptions); err != nil {
+		return err
 	}
-	o.Progress = func(what string) { c.say("training: %s", what) }
 	r, err := study.MeasureLearning(ctx, o.LearningOptions)
 	if err != nil {
 		return err

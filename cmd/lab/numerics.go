@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/lab/study"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/view"
@@ -44,36 +42,24 @@ does the missing ones.`,
 	f := cmd.Flags()
 	f.StringVar(&o.preset, "model", "nano", "`preset` of the model; tokens are bytes")
 	f.IntVar(&o.Seeds, "seeds", 3, "`number` of seeds")
-	f.IntVar(&o.Steps, "steps", 1200, "`steps` that a run trains, of --batch sequences each")
-	f.IntVar(&o.Batch, "batch", 16, "`sequences` of a step, of all members together")
-	f.IntVar(&o.Threads, "threads", min(2, runtime.GOMAXPROCS(0)), "threads")
-	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
-	f.StringVar(&o.Results, "results", "", "`file` that keeps the results of runs")
+	runFlags(cmd, &o.LearningOptions)
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
-	_ = cmd.MarkFlagFilename("data")
-	_ = cmd.MarkFlagFilename("results", "jsonl")
 	return cmd
 }
 
 func (c console) numerics(ctx context.Context, o numericsFlags) error {
-	if o.Batch < 1 || o.Batch > numberMax || o.Steps < 1 || o.Steps > numberMax || o.Seeds < 1 || o.Seeds > numberMax {
-		return fmt.Errorf("--steps %d --batch %d --seeds %d: want 1 to %d of each", o.Steps, o.Batch, o.Seeds, numberMax)
-	}
-	if err := checkThreads(o.Threads); err != nil {
-		return err
+	if o.Seeds < 1 || o.Seeds > numberMax {
+		return fmt.Errorf("--seeds %d: want 1 to %d", o.Seeds, numberMax)
 	}
 	var err error
 	if o.Model, err = llama.Preset(o.preset); err != nil {
 		return fmt.Errorf("--model: %w", err)
 	}
-	if o.Text == "" {
-		if o.Text, err = demo.Opticks(ctx); err != nil {
-			return err
-		}
+	if err := c.prepareRuns(ctx, &o.LearningOptions); err != nil {
+		return err
 	}
 	o.Rows = study.LearningRows([]int{8})
 	o.Rows[0].Members = 1
-	o.Progress = func(what string) { c.say("training: %s", what) }
 	r, err := study.MeasureNumerics(ctx, o.NumericsOptions)
 	if err != nil {
 		return err
