@@ -115,7 +115,7 @@ func (r *Reader) once(ctx context.Context, s Store, w Want) ([]byte, error) {
 // parallel is the number of objects that Fetch fetches at once.
 const parallel = 16
 
-// Fetch fetches several objects in parallel and calls each for every one as it arrives, never
+// Fetch fetches objects in parallel and calls each once for each object as it arrives, never
 // concurrently. It returns when all have arrived or failed.
 func (r *Reader) Fetch(ctx context.Context, wants []Want, each func(i int, body []byte, err error)) {
 	var mu sync.Mutex
