@@ -38,8 +38,9 @@ type tileArgs struct {
 	scaleB, sums                *uint32 // panelB words from block to block
 	c, ldc                      uintptr
 	blocks                      int
-	acc                         int // 1 to add to C
-	count                       int // of tiles
+	acc                         int     // 1 to add to C
+	count                       int     // of tiles
+	next                        uintptr // C of the tile after the last, for its cache lines
 }
 
 // at returns the element of type T that lies n bytes beyond p.

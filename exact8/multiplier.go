@@ -13,11 +13,13 @@ const (
 	tileRows = 6  // rows of C in a tile
 	panelA   = 48 // rows of A in a panel: 8 tiles, or 3 vectors of rows
 	panelB   = 32 // columns of B in a panel, and of C in a tile
-	// partColumns is the number of columns of C in a piece of work, and depth the number of blocks
-	// of k that a tile runs over before it is stored: rows and panels of that depth stay in the
-	// second-level cache.
-	partColumns = 512
+	// A piece of work is a panel of rows and wideColumns columns of C. If k has more blocks than
+	// depth, it is deepRows by deepColumns, so that both operands are read from memory few times, and
+	// a tile is stored after each depth blocks: what a piece needs stays in the second-level cache.
+	wideColumns = 512
 	depth       = 4096 / Block
+	deepRows    = 5 * panelA
+	deepColumns = 4 * panelB
 	// four is the number of consecutive elements along k whose bytes lie together, as one operand
 	// of a dot-product instruction.
 	four  = 4
@@ -35,11 +37,13 @@ type Multiplier struct {
 	b       Packed // of a B that is not packed before
 	workers []*worker
 
-	in       operands // of the product being computed
-	right    *Packed  // its B
-	piecesA  int      // pieces of quantizing's work that are A's
-	quantize func(w *exact.Worker, i int)
-	multiply func(w *exact.Worker, i int)
+	in                    operands // of the product being computed
+	right                 *Packed  // its B
+	piecesA               int      // pieces of quantizing's work that are A's
+	partRows, partColumns int      // of a piece of C
+	down                  int      // pieces one below another
+	quantize              func(w *exact.Worker, i int)
+	multiply              func(w *exact.Worker, i int)
 }
 
 // operands are the arguments of a product.
@@ -159,7 +163,7 @@ func (m *Multiplier) product(rows, piecesB int) {
 	default:
 		m.piecesA = m.layOutA(rows)
 		m.pool.RunOn(m.piecesA+piecesB, m.quantize)
-		m.pool.RunOn((rows+panelA-1)/panelA*m.across(), m.multiply)
+		m.pool.RunOn(m.parts(), m.multiply)
 		m.spoil(in.c, in.ldc)
 	}
 	m.in = operands{} // keeps no caller's memory alive
@@ -317,21 +321,29 @@ func (m *Multiplier) rightRows(own *worker, j, k int, b []float32, bcs int) {
 	m.kernel.sums(blocks, &dst[0], &sums[0])
 }
 
-// across returns the number of pieces of work in a panel of rows of C.
-func (m *Multiplier) across() int { return (m.right.cols + partColumns - 1) / partColumns }
-
-// multiplyPiece computes one piece of C, or adds to it.
-func (m *Multiplier) multiplyPiece(w *exact.Worker, i int) {
-	across := m.across()
-	m.part(m.workers[w.Index()], i/across*panelA, i%across*partColumns, m.in.c, m.in.ldc, m.in.acc)
+// parts returns the number of pieces of work that C is.
+func (m *Multiplier) parts() int {
+	m.partRows, m.partColumns = panelA, wideColumns
+	if m.a.blocks > depth {
+		m.partRows, m.partColumns = deepRows, deepColumns
+	}
+	m.down = (m.a.rows + m.partRows - 1) / m.partRows
+	return m.down * ((m.right.cols + m.partColumns - 1) / m.partColumns)
 }
 
-// part multiplies the panel of A that begins at row by the panels of B from column col on.
+// multiplyPiece computes one piece of C, or adds to it. Pieces that share columns of B follow each
+// other.
+func (m *Multiplier) multiplyPiece(w *exact.Worker, i int) {
+	m.part(m.workers[w.Index()], i%m.down*m.partRows, i/m.down*m.partColumns, m.in.c, m.in.ldc, m.in.acc)
+}
+
+// part multiplies the rows of A from row on by the columns of B from col on, a depth of k at a
+// time.
 func (m *Multiplier) part(own *worker, row, col int, c []float32, ldc int, acc bool) {
 	l, r := &m.a, m.right
-	last := min(row+panelA, l.rows)
+	last := min(row+m.partRows, l.rows)
 	for t := 0; t < l.blocks; t += depth {
-		for j := col; j < min(col+partColumns, r.cols); j += panelB {
+		for j := col; j < min(col+m.partColumns, r.cols); j += panelB {
 			at := (j/panelB*l.blocks + t) * panelB
 			g := &own.args
 			*g = tileArgs{
@@ -341,17 +353,26 @@ func (m *Multiplier) part(own *worker, row, col int, c []float32, ldc int, acc b
 			if acc || t > 0 {
 				g.acc = 1
 			}
-			whole := (last - row) / tileRows
-			if j+panelB > r.cols {
-				whole = 0
-			}
-			if whole > 0 {
-				m.tile(g, row, t, &c[row*ldc+j], ldc, whole)
-			}
-			for i := row + whole*tileRows; i < last; i += tileRows {
-				m.edge(own, i, t, c[i*ldc+j:], ldc, min(tileRows, last-i), min(panelB, r.cols-j))
+			for i := row; i < last; i += panelA {
+				m.column(own, i, min(i+panelA, last), t, j, c, ldc)
 			}
 		}
+	}
+}
+
+// column computes the tiles of a panel of A and a panel of B, from block t on.
+func (m *Multiplier) column(own *worker, row, last, t, j int, c []float32, ldc int) {
+	r := m.right
+	whole := (last - row) / tileRows
+	if j+panelB > r.cols {
+		whole = 0
+	}
+	if whole > 0 {
+		own.args.next = address(&c[row*ldc+min(j+panelB, r.cols-1)])
+		m.tile(&own.args, row, t, &c[row*ldc+j], ldc, whole)
+	}
+	for i := row + whole*tileRows; i < last; i += tileRows {
+		m.edge(own, i, t, c[i*ldc+j:], ldc, min(tileRows, last-i), min(panelB, r.cols-j))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 const (
 	argA, argRowStep, argFourStep, argTileStep, argScaleA = 0, 8, 16, 24, 32
 	argB, argScaleB, argSums, argC, argLDC                = 40, 48, 56, 64, 72
-	argBlocks, argAcc, argCount                           = 80, 88, 96
+	argBlocks, argAcc, argCount, argNext                  = 80, 88, 96, 104
 )
 
 // Shapes that package exact8 has too.
@@ -83,12 +83,16 @@ func tileVNNI(f *asm.File) {
 	for i := range 2 * rows {
 		f.Op("VPXORD Z%d, Z%d, Z%d", 12+i, 12+i, 12+i)
 	}
-	for range rows { // this tile's lines of C
+	f.Op("LEAQ (R11)(R11*2), BX")
+	f.Op("LEAQ (DX)(BX*2), DX")
+	f.Label("ready")
+	f.Op("CMPQ %d(AX), $1", argCount)
+	f.Op("CMOVQEQ %d(AX), DX", argNext)
+	for range rows { // the next tile's lines of C
 		f.Op("PREFETCHT0 0(DX)")
 		f.Op("PREFETCHT0 64(DX)")
 		f.Op("ADDQ R11, DX")
 	}
-	f.Label("ready")
 	f.Op("MOVQ %d(AX), SI", argA)
 	f.Op("MOVQ %d(AX), DI", argB)
 	f.Op("MOVQ %d(AX), BX", argScaleA)
