@@ -56,7 +56,7 @@ participant founding
 audit
 lab/adversary
 demo lab/sim lab/market lab/study
-lab/campaign lab/money
+lab/campaign lab/check lab/money
 cmd/entrain cmd/lab
 internal/asm
 coordinator/internal/gen exact/internal/gen exact8/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...
