@@ -72,7 +72,7 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 	if a.trainer.From, err = trainer.FindOrigin(on.Spec, "", nil); err != nil {
 		return nil, err
 	}
-	if err := trainer.SelfTest(ctx, a.trainer.Pool); err != nil {
+	if err := trainer.SelfTest(ctx, a.trainer.Computing); err != nil {
 		return nil, err
 	}
 	if o.Archive != "" && !o.Watch {

@@ -3,11 +3,10 @@ package demo
 import (
 	"errors"
 
-	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/node"
-	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -20,10 +19,10 @@ type Cheat struct {
 	Gang []key.Public // all who cheat together, in one order; nil means that it acts alone
 }
 
-// Wrap returns the configuration of a node that cheats. Parts are what its engine is made of.
-func (c Cheat) Wrap(cfg node.Config, s spec.Spec, parts cpu.Config) (node.Config, error) {
-	self := cfg.Key.Public()
-	o := adversary.Options{Seed: wire.Sum("entrain/adversary", self[:]), Train: parts, Gang: c.Gang}
+// Wrap returns the configuration of a node that cheats.
+func (c Cheat) Wrap(cfg node.Config, t *trainer.Trainer) (node.Config, error) {
+	self, s := cfg.Key.Public(), t.Spec
+	o := adversary.Options{Seed: wire.Sum("entrain/adversary", self[:]), Run: t.Run, NewEngine: t.NewEngine, Gang: c.Gang}
 	if !s.Buckets() {
 		if s.Trust.VerificationPercent == 0 {
 			return cfg, errors.New("nobody would notice a cheat: the run has no verification")

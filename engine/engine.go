@@ -9,8 +9,10 @@
 // The definition is package llama's and the codec's; engine/cpu computes it on processors, and
 // engine/enginetest has the tests that every engine must pass.
 //
-// Parameters and optimizer states are behind the handle [Vector], so that they stay where an
-// engine computes. Callers read them in host memory only to serve, save or compare them.
+// A [Run] describes what an engine computes. An engine makes the codec itself, so that it may run
+// the codec where it keeps the parameters. Parameters and optimizer states are behind the handle
+// [Vector], so that they stay where an engine computes. Callers read them in host memory only to
+// serve, save or compare them.
 package engine
 
 import (
@@ -18,9 +20,24 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
 )
+
+// A Run is the model, the optimizer and the data that an engine computes with.
+type Run struct {
+	Model    llama.Config
+	Codec    codec.Options
+	Inner    *optim.Inner // nil: a share is one gradient
+	Schedule optim.Schedule
+	Data     Source
+	HeldOut  Source // may be nil
+	// HeldOutSequences is the number of sequences of the held-out split that a measurement reads.
+	HeldOutSequences uint64
+	Sequence         int // tokens trained on in one sequence
+}
 
 // A Vector is the parameters of the model or a member's optimizer state, in the memory of the
 // engine that made it. Only methods of the engine change it. Its own methods may be called from
@@ -84,6 +101,9 @@ type Engine interface {
 	Slicer() (s Slicer, ok bool)
 	// Trace runs the program of a step and returns its trace.
 	Trace(ctx context.Context, p trace.Program, src trace.Sources) (*trace.Trace, error)
+
+	// Close frees what the engine holds. Only reads of vectors are valid after it.
+	Close()
 }
 
 // Result is what a step yields besides the new optimizer state.

@@ -6,7 +6,7 @@ import (
 	"runtime"
 
 	"github.com/entrain-network/entrain/data"
-	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant/trainer"
@@ -83,9 +83,7 @@ func (o CheckOptions) Check(ctx context.Context) (r Report, err error) {
 			add(obstacleBucket, err)
 		}
 	}
-	pool := exact.NewPool(runtime.GOMAXPROCS(0))
-	defer pool.Close()
-	if err := trainer.SelfTest(ctx, pool); err != nil {
+	if err := trainer.SelfTest(ctx, cpu.Options{Workers: runtime.GOMAXPROCS(0)}); err != nil {
 		add(obstacleArithmetic, err)
 	}
 	r.Can = len(r.Obstacles) == 0

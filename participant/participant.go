@@ -21,7 +21,6 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
-	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -33,7 +32,6 @@ import (
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 	"github.com/entrain-network/entrain/participant/trainer"
-	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -62,7 +60,7 @@ type Options struct {
 	Pool        string   // that the stake comes from; "" for the member's own account
 	Mining      Mining
 	// Wrap, if not nil, changes the node's configuration: package demo makes a cheat this way.
-	Wrap    func(node.Config, spec.Spec, cpu.Config) (node.Config, error)
+	Wrap    func(node.Config, *trainer.Trainer) (node.Config, error)
 	Linger  time.Duration // how long it serves the model after the run has finished
 	Observe func(event.Event)
 	Log     *slog.Logger
@@ -155,7 +153,7 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 			return nil, err
 		}
 	}
-	if err := trainer.SelfTest(ctx, t.Pool); err != nil {
+	if err := trainer.SelfTest(ctx, t.Computing); err != nil {
 		return nil, err
 	}
 	if part.looks, err = NewInspector(p.Look, t); err != nil {
@@ -222,7 +220,7 @@ func (p *Participant) Run(ctx context.Context) error {
 		return err
 	}
 	if p.Wrap != nil {
-		if cfg, err = p.Wrap(cfg, p.Trainer.Spec, p.Trainer.Parts); err != nil {
+		if cfg, err = p.Wrap(cfg, p.Trainer); err != nil {
 			return err
 		}
 	}

@@ -91,7 +91,7 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	if v.trainer.From, err = trainer.FindOrigin(on.Spec, o.From, nil); err != nil {
 		return nil, err
 	}
-	if err := trainer.SelfTest(ctx, v.trainer.Pool); err != nil {
+	if err := trainer.SelfTest(ctx, v.trainer.Computing); err != nil {
 		return nil, err
 	}
 	if v.log, err = openScoreLog(o.State); err != nil {

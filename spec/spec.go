@@ -18,6 +18,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/llama"
@@ -385,6 +386,17 @@ func (s Spec) Schedule() (optim.Schedule, error) {
 		o.CosineFinal = l.Final
 	}
 	return o, o.Check()
+}
+
+// Engine returns what an engine computes with. The data is missing.
+func (s Spec) Engine() (engine.Run, error) {
+	run := engine.Run{Codec: s.Optimizer.Options, Inner: s.Optimizer.Inner(), Sequence: s.Data.Sequence}
+	var err error
+	if run.Model, err = s.Llama(); err != nil {
+		return engine.Run{}, err
+	}
+	run.Schedule, err = s.Schedule()
+	return run, err
 }
 
 // Coordinator returns the coordinator's configuration.

@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
@@ -39,17 +40,19 @@ func TestTheOutcomeIsThatOfTheEngine(t *testing.T) {
 		for _, clip := range []float32{0, 1e-3} {
 			t.Run(fmt.Sprintf("%s, clip %g", c.Name, clip), func(t *testing.T) {
 				src, layout := c.Sources, c.Setup.Model.Layout()
-				codec, err := distro.New(layout, distro.Config{Block: 32, TopK: 8, Decay: .95, ClipNorm: clip}, pool)
+				options := distro.Config{Block: 32, TopK: 8, Decay: .95, ClipNorm: clip}
+				codec, err := distro.New(layout, options, pool)
 				if err != nil {
 					t.Fatal(err)
 				}
 				schedule := optim.Schedule{Kind: optim.Linear, Base: .01, Steps: 10}
-				e, err := cpu.New(cpu.Config{
-					Model: c.Setup.Model, Codec: codec, Schedule: schedule, Pool: pool, Data: caseData{src, order}, Sequence: c.Setup.Sequence, Micro: 2,
-				})
+				e, err := cpu.New(engine.Run{
+					Model: c.Setup.Model, Codec: options, Schedule: schedule, Data: caseData{src, order}, Sequence: c.Setup.Sequence,
+				}, cpu.Options{Workers: 2, Micro: 2})
 				if err != nil {
 					t.Fatal(err)
 				}
+				defer e.Close()
 				tails, err := trace.NewTails(codec, layout)
 				if err != nil {
 					t.Fatal(err)

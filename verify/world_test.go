@@ -14,7 +14,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine/cpu"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/spec"
@@ -32,7 +31,6 @@ type world struct {
 	text    []byte
 	spec    spec.Spec
 	set     *data.Set
-	pool    *exact.Pool
 	engine  *cpu.Engine
 	tracer  *Tracer
 	referee coordinator.Referee
@@ -116,8 +114,7 @@ func worldOf(t testing.TB, text string, clip float64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{text: fmt.Appendf(nil, text, manifest.Hash(), clip), pool: exact.NewPool(2)}
-	t.Cleanup(w.pool.Close)
+	w := &world{text: fmt.Appendf(nil, text, manifest.Hash(), clip)}
 	if w.spec, err = spec.Parse(w.text); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +122,7 @@ func worldOf(t testing.TB, text string, clip float64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.engine = newEngine(t, w.spec, w.set, w.pool)
+	w.engine = newEngine(t, w.spec, w.set)
 	if w.tracer, err = NewTracer(w.spec, w.set, w.engine); err != nil {
 		t.Fatal(err)
 	}
@@ -144,24 +141,18 @@ func worldOf(t testing.TB, text string, clip float64) *world {
 	return w
 }
 
-func newEngine(t testing.TB, s spec.Spec, set *data.Set, pool *exact.Pool) *cpu.Engine {
+func newEngine(t testing.TB, s spec.Spec, set *data.Set) *cpu.Engine {
 	t.Helper()
-	cfg, err := s.Llama()
+	run, err := s.Engine()
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec, err := s.Optimizer.Options.New(cfg.Layout(), pool)
+	run.Data = set
+	e, err := cpu.New(run, cpu.Options{Workers: 2, Micro: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	schedule, err := s.Schedule()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := cpu.New(cpu.Config{Model: cfg, Codec: codec, Schedule: schedule, Pool: pool, Data: set, Sequence: s.Data.Sequence, Micro: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(e.Close)
 	return e
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/metrics"
@@ -160,24 +159,16 @@ func trainingStep(b *testing.B) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	model, err := s.Llama()
+	run, err := s.Engine()
 	if err != nil {
 		b.Fatal(err)
 	}
-	pool := exact.NewPool(runtime.GOMAXPROCS(0))
-	defer pool.Close()
-	codec, err := s.Optimizer.Options.New(model.Layout(), pool)
+	run.Data = letters{}
+	engine, err := cpu.New(run, cpu.Options{Workers: runtime.GOMAXPROCS(0), Micro: trainer.MicroBatch})
 	if err != nil {
 		b.Fatal(err)
 	}
-	schedule, err := s.Schedule()
-	if err != nil {
-		b.Fatal(err)
-	}
-	engine, err := cpu.New(cpu.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Data: letters{}, Sequence: s.Data.Sequence, Micro: trainer.MicroBatch})
-	if err != nil {
-		b.Fatal(err)
-	}
+	defer engine.Close()
 	params, err := s.InitialParams()
 	if err != nil {
 		b.Fatal(err)

@@ -46,6 +46,25 @@ type Config struct {
 	ClipNorm float32
 }
 
+// Check implements [codec.Options].
+func (c Config) Check() error {
+	if err := codec.CheckRange("weight_decay", c.WeightDecay, 1); err != nil {
+		return err
+	}
+	return codec.CheckRange("clip_norm", c.ClipNorm, codec.NormMax)
+}
+
+// StateLen implements [codec.Options].
+func (c Config) StateLen(int) int { return 0 }
+
+// CheckLR implements [codec.Options].
+func (c Config) CheckLR(lr float32) error { return codec.CheckLR(lr, c.WeightDecay) }
+
+// New implements [codec.Options].
+func (c Config) New(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
+	return New(layout, c, pool)
+}
+
 // Codec implements codec.Codec. It has no state and is safe for concurrent use.
 type Codec struct {
 	cfg    Config
@@ -58,10 +77,7 @@ var _ codec.Codec = (*Codec)(nil)
 
 // New returns the dense codec of a layout. The error names a setting that is out of range.
 func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
-	if err := codec.CheckRange("weight decay", cfg.WeightDecay, 1); err != nil {
-		return nil, fmt.Errorf("dense: %w", err)
-	}
-	if err := codec.CheckRange("clip norm", cfg.ClipNorm, codec.NormMax); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("dense: %w", err)
 	}
 	if layout.Len() > (math.MaxInt-codec.HeaderLen)/4 {

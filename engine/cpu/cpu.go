@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
@@ -17,28 +18,23 @@ import (
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
-	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/trace"
 )
 
-// Config is what an engine computes with.
-type Config struct {
-	Model    llama.Config
-	Codec    codec.Codec
-	Schedule optim.Schedule
-	Inner    *optim.Inner // nil: a share is one gradient
-	Pool     *exact.Pool
-	Data     engine.Source
-	HeldOut  engine.Source // may be nil
-	// HeldOutSequences is the number of sequences of the held-out split that a measurement reads.
-	HeldOutSequences uint64
-	Sequence         int // tokens trained on in one sequence
-	Micro            int // sequences computed at once
+// Options are the settings that change no result.
+type Options struct {
+	Workers int // threads that compute, 1 to exact.MaxWorkers
+	Micro   int // sequences computed at once
+	// Kernel is the name of one of exact.Kernels. The default is the fastest.
+	Kernel string
 }
 
 // Engine is an [engine.Engine]. It holds the memory for activations and gradients.
 type Engine struct {
-	cfg    Config
+	run    engine.Run
+	micro  int
+	codec  codec.Codec
+	pool   *exact.Pool
 	model  *llama.Model
 	length int
 	inner  *inner // nil if a share is one gradient
@@ -48,25 +44,51 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New allocates an engine.
-func New(cfg Config) (*Engine, error) {
-	if cfg.Micro < 1 || cfg.Sequence < 1 || cfg.Sequence > cfg.Model.Context {
+// New allocates an engine for a run. The caller must close it.
+func New(run engine.Run, o Options) (*Engine, error) {
+	if o.Micro < 1 || run.Sequence < 1 || run.Sequence > run.Model.Context {
 		return nil, fmt.Errorf("engine: %d sequences of %d tokens at once do not fit a context of %d",
-			cfg.Micro, cfg.Sequence, cfg.Model.Context)
+			o.Micro, run.Sequence, run.Model.Context)
 	}
-	model, err := llama.New(cfg.Model, cfg.Pool, cfg.Micro, cfg.Sequence)
-	if err != nil {
+	if o.Workers < 1 || o.Workers > exact.MaxWorkers {
+		return nil, fmt.Errorf("engine: %d workers, want 1 to %d", o.Workers, exact.MaxWorkers)
+	}
+	kernels := exact.Kernels()
+	k := slices.IndexFunc(kernels, func(k exact.Kernel) bool { return o.Kernel == "" || o.Kernel == k.Name() })
+	if k < 0 {
+		return nil, fmt.Errorf("engine: this processor has no kernel %q", o.Kernel)
+	}
+	e := &Engine{run: run, micro: o.Micro, pool: exact.NewPoolOf(o.Workers, kernels[k])}
+	if err := e.make(); err != nil {
+		e.Close()
 		return nil, err
 	}
-	n := cfg.Model.Layout().Len()
-	inner, err := newInner(cfg.Inner, n, cfg.Pool)
-	if err != nil {
-		return nil, err
+	return e, nil
+}
+
+// make allocates all but the pool.
+func (e *Engine) make() (err error) {
+	layout := e.run.Model.Layout()
+	e.length = layout.Len()
+	if e.model, err = llama.New(e.run.Model, e.pool, e.micro, e.run.Sequence); err != nil {
+		return err
 	}
-	return &Engine{
-		cfg: cfg, model: model, length: n, inner: inner,
-		grad: make([]float32, n), tokens: make([]uint32, cfg.Micro*(cfg.Sequence+1)),
-	}, nil
+	if e.codec, err = e.run.Codec.New(layout, e.pool); err != nil {
+		return err
+	}
+	if e.inner, err = newInner(e.run.Inner, e.length, e.pool); err != nil {
+		return err
+	}
+	e.grad, e.tokens = make([]float32, e.length), make([]uint32, e.micro*(e.run.Sequence+1))
+	return nil
+}
+
+// Close implements [engine.Engine].
+func (e *Engine) Close() { e.pool.Close() }
+
+// String describes what computes.
+func (e *Engine) String() string {
+	return fmt.Sprintf("%d workers on %s kernels", e.pool.Workers(), e.pool.Kernel().Name())
 }
 
 // Step implements [engine.Engine].
@@ -78,7 +100,7 @@ func (e *Engine) Step(
 		return engine.Result{}, errNoSequences
 	}
 	p, s := floats(params), floats(state)
-	lr := e.cfg.Schedule.LR(step)
+	lr := e.run.Schedule.LR(step)
 	var loss float32
 	var err error
 	if e.inner != nil {
@@ -89,15 +111,15 @@ func (e *Engine) Step(
 	if err != nil {
 		return engine.Result{}, err
 	}
-	payload, err := e.cfg.Codec.Encode(nil, e.inner.part(s, e.length), e.grad, lr)
+	payload, err := e.codec.Encode(nil, e.inner.part(s, e.length), e.grad, lr)
 	if err != nil {
 		return engine.Result{}, err
 	}
 	e.inner.keep(s, e.length)
 	return engine.Result{
-		Payload: payload, Loss: loss, Tokens: uint64(total) * uint64(e.cfg.Sequence),
+		Payload: payload, Loss: loss, Tokens: uint64(total) * uint64(e.run.Sequence),
 		Gradient: merkle.Root(e.Leaves(Floats(e.grad))),
-		LR:       lr, GradNorm: codec.Norm(e.cfg.Pool, e.grad),
+		LR:       lr, GradNorm: codec.Norm(e.pool, e.grad),
 	}, nil
 }
 
@@ -107,14 +129,14 @@ var errNoSequences = errors.New("engine: a share without sequences")
 func (e *Engine) gradient(
 	ctx context.Context, params []float32, spans []batch.Span, total int,
 ) (loss float32, err error) {
-	if source, ok := e.cfg.Data.(interface{ Ahead(first, n uint64) }); ok {
+	if source, ok := e.run.Data.(interface{ Ahead(first, n uint64) }); ok {
 		for _, span := range spans {
 			source.Ahead(span.Start, uint64(span.Count))
 		}
 	}
 	clear(e.grad)
 	err = e.read(ctx, spans, func(n int) error {
-		l, err := e.model.Grad(params, e.grad, e.rows(n), n, e.cfg.Sequence, total)
+		l, err := e.model.Grad(params, e.grad, e.rows(n), n, e.run.Sequence, total)
 		loss += l * float32(n) / float32(total)
 		return err
 	})
@@ -122,7 +144,7 @@ func (e *Engine) gradient(
 }
 
 // rows returns the tokens of the first n sequences read.
-func (e *Engine) rows(n int) []uint32 { return e.tokens[:n*(e.cfg.Sequence+1)] }
+func (e *Engine) rows(n int) []uint32 { return e.tokens[:n*(e.run.Sequence+1)] }
 
 // read reads the sequences of spans, at most Micro at once, and calls do after each batch of n.
 func (e *Engine) read(ctx context.Context, spans []batch.Span, do func(n int) error) error {
@@ -141,10 +163,10 @@ func (e *Engine) read(ctx context.Context, spans []batch.Span, do func(n int) er
 	for _, s := range spans {
 		for i := s.Start; i < s.End(); i++ {
 			filled++
-			if err := e.cfg.Data.Read(i, e.rows(filled)[(filled-1)*(e.cfg.Sequence+1):]); err != nil {
+			if err := e.run.Data.Read(i, e.rows(filled)[(filled-1)*(e.run.Sequence+1):]); err != nil {
 				return fmt.Errorf("sequence %d: %w", i, err)
 			}
-			if filled == e.cfg.Micro {
+			if filled == e.micro {
 				if err := flush(); err != nil {
 					return err
 				}
@@ -156,11 +178,11 @@ func (e *Engine) read(ctx context.Context, spans []batch.Span, do func(n int) er
 
 // Apply implements [engine.Engine].
 func (e *Engine) Apply(params engine.Vector, payloads [][]byte, step uint32) error {
-	return e.cfg.Codec.Apply(floats(params), payloads, e.cfg.Schedule.LR(step))
+	return e.codec.Apply(floats(params), payloads, e.run.Schedule.LR(step))
 }
 
 // Check implements [engine.Engine].
-func (e *Engine) Check(payload []byte) error { return e.cfg.Codec.Check(payload) }
+func (e *Engine) Check(payload []byte) error { return e.codec.Check(payload) }
 
 // Gradient implements [engine.Engine].
 func (e *Engine) Gradient(
@@ -186,7 +208,7 @@ func (e *Engine) Loss(ctx context.Context, params engine.Vector, spans []batch.S
 	}
 	var sum float64
 	err := e.read(ctx, spans, func(n int) error {
-		l, err := e.model.Loss(floats(params), e.rows(n), n, e.cfg.Sequence)
+		l, err := e.model.Loss(floats(params), e.rows(n), n, e.run.Sequence)
 		sum += float64(float64(l) * float64(n))
 		return err
 	})
@@ -198,34 +220,34 @@ func (e *Engine) Loss(ctx context.Context, params engine.Vector, spans []batch.S
 
 // HeldOut implements [engine.Engine].
 func (e *Engine) HeldOut(ctx context.Context, params engine.Vector) (float32, error) {
-	if e.cfg.HeldOut == nil || e.cfg.HeldOutSequences == 0 {
+	if e.run.HeldOut == nil || e.run.HeldOutSequences == 0 {
 		return 0, errors.New("engine: there is no held-out split")
 	}
-	rows := e.cfg.Sequence + 1
+	rows := e.run.Sequence + 1
 	var sum float64
-	for i := uint64(0); i < e.cfg.HeldOutSequences; {
+	for i := uint64(0); i < e.run.HeldOutSequences; {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		n := int(min(uint64(e.cfg.Micro), e.cfg.HeldOutSequences-i))
+		n := int(min(uint64(e.micro), e.run.HeldOutSequences-i))
 		for k := range n {
-			if err := e.cfg.HeldOut.Read(i+uint64(k), e.tokens[k*rows:(k+1)*rows]); err != nil {
+			if err := e.run.HeldOut.Read(i+uint64(k), e.tokens[k*rows:(k+1)*rows]); err != nil {
 				return 0, err
 			}
 		}
-		l, err := e.model.Loss(floats(params), e.rows(n), n, e.cfg.Sequence)
+		l, err := e.model.Loss(floats(params), e.rows(n), n, e.run.Sequence)
 		if err != nil {
 			return 0, err
 		}
 		sum += float64(l) * float64(n)
 		i += uint64(n)
 	}
-	return float32(sum / float64(e.cfg.HeldOutSequences)), nil
+	return float32(sum / float64(e.run.HeldOutSequences)), nil
 }
 
 // Trace implements [engine.Engine].
 func (e *Engine) Trace(ctx context.Context, p trace.Program, src trace.Sources) (*trace.Trace, error) {
-	return trace.Run(ctx, e.cfg.Pool, p, src)
+	return trace.Run(ctx, e.pool, p, src)
 }
 
 // ParamsLen implements [engine.Engine].
@@ -233,7 +255,7 @@ func (e *Engine) ParamsLen() int { return e.length }
 
 // StateLen implements [engine.Engine].
 func (e *Engine) StateLen() int {
-	n := e.cfg.Codec.StateLen()
+	n := e.codec.StateLen()
 	if e.inner != nil {
 		n += e.inner.StateLen(e.length)
 	}
@@ -241,4 +263,4 @@ func (e *Engine) StateLen() int {
 }
 
 // PayloadMax implements [engine.Engine].
-func (e *Engine) PayloadMax() int { return e.cfg.Codec.PayloadMax() }
+func (e *Engine) PayloadMax() int { return e.codec.PayloadMax() }

@@ -44,19 +44,21 @@ func (c counted) Read(i uint64, dst []uint32) error {
 
 func newEngine(t *testing.T, workers, micro int, data engine.Source) *Engine {
 	t.Helper()
-	pool := exact.NewPool(workers)
-	t.Cleanup(pool.Close)
-	codec, err := distro.New(model.Layout(), distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1}, pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := New(Config{
-		Model: model, Codec: codec, Pool: pool, Data: data, HeldOut: data, HeldOutSequences: 7, Sequence: sequence, Micro: micro,
+	return made(t, workers, micro, engine.Run{
+		Model: model, Data: data, HeldOut: data, HeldOutSequences: 7, Sequence: sequence,
+		Codec:    distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1},
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3, WarmupSteps: 2},
 	})
+}
+
+// made makes an engine that ends with the test.
+func made(t *testing.T, workers, micro int, run engine.Run) *Engine {
+	t.Helper()
+	e, err := New(run, Options{Workers: workers, Micro: micro})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(e.Close)
 	return e
 }
 
@@ -227,7 +229,7 @@ func TestLeavesAreThoseOfTheBlob(t *testing.T) {
 
 func TestHeldOutNeedsASplit(t *testing.T) {
 	e := newEngine(t, 1, 4, counted{})
-	e.cfg.HeldOutSequences = 0
+	e.run.HeldOutSequences = 0
 	if _, err := e.HeldOut(t.Context(), Floats(initial())); err == nil {
 		t.Error("a loss was measured on nothing")
 	}

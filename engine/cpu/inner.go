@@ -76,14 +76,14 @@ func (e *Engine) walk(
 			return 0, err
 		}
 		loss += l * float32(count) / float32(total)
-		scale, err := codec.Clip(e.cfg.Pool, e.grad, in.ClipNorm)
+		scale, err := codec.Clip(e.pool, e.grad, in.ClipNorm)
 		if err != nil {
 			return 0, err
 		}
 		e.scale(scale)
 		in.adamw.Step(in.local, e.grad, lr)
 	}
-	e.cfg.Pool.Run((n+piece-1)/piece, func(i int) {
+	e.pool.Run((n+piece-1)/piece, func(i int) {
 		for k := i * piece; k < min((i+1)*piece, n); k++ {
 			e.grad[k] = params[k] - in.local[k]
 		}
@@ -99,7 +99,7 @@ func (e *Engine) scale(by float32) {
 	if by == 1 {
 		return
 	}
-	e.cfg.Pool.Run((e.length+piece-1)/piece, func(i int) {
+	e.pool.Run((e.length+piece-1)/piece, func(i int) {
 		for k := i * piece; k < min((i+1)*piece, e.length); k++ {
 			e.grad[k] *= by
 		}

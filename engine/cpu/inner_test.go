@@ -20,29 +20,16 @@ import (
 
 var fourSteps = optim.Inner{Steps: 4, AdamW: optim.DefaultAdamW(), ClipNorm: 1}
 
-func innerEngine(t *testing.T, workers, micro int, data engine.Source, in optim.Inner, make func(*exact.Pool) (codec.Codec, error)) *Engine {
+func innerEngine(t *testing.T, workers, micro int, data engine.Source, in optim.Inner, c codec.Options) *Engine {
 	t.Helper()
-	pool := exact.NewPool(workers)
-	t.Cleanup(pool.Close)
-	c, err := make(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := New(Config{Model: model, Codec: c, Pool: pool, Data: data, Sequence: sequence, Micro: micro, Inner: &in,
+	return made(t, workers, micro, engine.Run{Model: model, Codec: c, Data: data, Sequence: sequence, Inner: &in,
 		HeldOut: data, HeldOutSequences: 7, Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
 }
 
-func sparse(pool *exact.Pool) (codec.Codec, error) {
-	return sparseloco.New(model.Layout(), sparseloco.Config{Chunk: 256, TopK: 16, Decay: .95, OuterRate: 1}, pool)
-}
-
-func plain(pool *exact.Pool) (codec.Codec, error) {
-	return dense.New(model.Layout(), dense.Config{}, pool)
-}
+var (
+	sparse = sparseloco.Options{Chunk: 256, TopK: 16, Decay: .95, OuterRate: 1, InnerSteps: 4}
+	plain  = dense.Config{}
+)
 
 // With a codec that compresses nothing and a rate of one, one member's rounds are AdamW: the same parameters as those of steps done by hand.
 func TestRoundsOfOneMemberAreStepsOfAdamW(t *testing.T) {
@@ -195,7 +182,7 @@ func TestAShareOfFewSequencesHasAsManySteps(t *testing.T) {
 	if _, err := e.Step(t.Context(), Floats(initial()), Floats(state), []batch.Span{{Start: 1, Count: 3}}, 1); err != nil || state[len(state)-1] != 3 {
 		t.Errorf("%v steps, %v, want 3", state[len(state)-1], err)
 	}
-	if _, err := New(Config{Model: model, Codec: e.cfg.Codec, Pool: e.cfg.Pool, Sequence: sequence, Micro: 1, Inner: &optim.Inner{AdamW: optim.DefaultAdamW()}}); err == nil {
+	if _, err := New(engine.Run{Model: model, Codec: sparse, Sequence: sequence, Inner: &optim.Inner{AdamW: optim.DefaultAdamW()}}, Options{Workers: 1, Micro: 1}); err == nil {
 		t.Error("no inner steps are taken")
 	}
 }
@@ -203,7 +190,7 @@ func TestAShareOfFewSequencesHasAsManySteps(t *testing.T) {
 // A rate at which weight decay would turn weights around is an error of the run's specification, and ends no program.
 func TestInnerStepsRefuseRates(t *testing.T) {
 	e := innerEngine(t, 1, 3, counted{}, fourSteps, sparse)
-	e.cfg.Schedule.Base = 11
+	e.run.Schedule.Base = 11
 	params, state := initial(), make([]float32, e.StateLen())
 	before := slices.Clone(state)
 	_, err := e.Step(t.Context(), Floats(params), Floats(state), []batch.Span{{Count: 4}}, 1)

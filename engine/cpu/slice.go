@@ -22,7 +22,7 @@ func NewSlicer(c codec.Sliceable) engine.Slicer { return slicer{c} }
 
 // Slicer implements [engine.Engine].
 func (e *Engine) Slicer() (s engine.Slicer, ok bool) {
-	if c, ok := e.cfg.Codec.(codec.Sliceable); ok {
+	if c, ok := e.codec.(codec.Sliceable); ok {
 		return NewSlicer(c), true
 	}
 	return nil, false

@@ -7,7 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/slice"
-	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/wire"
@@ -15,20 +15,11 @@ import (
 
 func sliceEngine(t *testing.T, workers, micro int) *Engine {
 	t.Helper()
-	pool := exact.NewPool(workers)
-	t.Cleanup(pool.Close)
-	c, err := slice.New(model.Layout(), slice.Config{Compression: 4, Leaf: 32, Decay: 1, WeightDecay: .1, ClipNorm: 1}, pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := New(Config{
-		Model: model, Codec: c, Pool: pool, Data: counted{}, HeldOut: counted{}, HeldOutSequences: 7, Sequence: sequence, Micro: micro,
+	return made(t, workers, micro, engine.Run{
+		Model: model, Data: counted{}, HeldOut: counted{}, HeldOutSequences: 7, Sequence: sequence,
+		Codec:    slice.Config{Compression: 4, Leaf: 32, Decay: 1, WeightDecay: .1, ClipNorm: 1},
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 1e-2, WarmupSteps: 2},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
 }
 
 // windows trains as the members of a run that exchanges by buckets do, each update applied one window late.

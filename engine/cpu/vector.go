@@ -53,5 +53,5 @@ func (e *Engine) Copy(to, from engine.Vector) {
 
 // Leaves implements [engine.Engine].
 func (e *Engine) Leaves(v engine.Vector) []wire.Hash {
-	return parallel.Leaves(e.cfg.Pool, tensor.Bytes(floats(v)))
+	return parallel.Leaves(e.pool, tensor.Bytes(floats(v)))
 }

@@ -25,19 +25,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Run is the run that an engine computes for.
-type Run struct {
-	Model    llama.Config
-	Codec    codec.Options
-	Inner    *optim.Inner // nil: a share is one gradient
-	Schedule optim.Schedule
-	Sequence int           // tokens trained on in one sequence
-	Data     engine.Source // and the held-out split
-	HeldOut  uint64        // sequences of the held-out split that a measurement reads
-}
-
 // New makes an engine for a run. It releases what the engine takes when the test ends.
-type New func(t testing.TB, r Run) engine.Engine
+type New func(t testing.TB, r engine.Run) engine.Engine
 
 // errMissing is the error of a sequence that cannot be read.
 var errMissing = errors.New("shard is missing")
@@ -93,9 +82,10 @@ var kinds = []struct {
 		"858e46e45554dac07002972d739a5a248cecfe5b4d2cc4701ff6eb80431e6f89"},
 }
 
-func newRun(m llama.Config, o codec.Options) Run {
-	r := Run{
-		Model: m, Codec: o, Sequence: 19, Data: counted{uint64(m.Vocab)}, HeldOut: 5,
+func newRun(m llama.Config, o codec.Options) engine.Run {
+	r := engine.Run{
+		Model: m, Codec: o, Sequence: 19, Data: counted{uint64(m.Vocab)},
+		HeldOut: counted{uint64(m.Vocab)}, HeldOutSequences: 5,
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3, WarmupSteps: 2},
 	}
 	if trains, ok := o.(interface{ Inner() *optim.Inner }); ok {
@@ -105,7 +95,7 @@ func newRun(m llama.Config, o codec.Options) Run {
 }
 
 // initial returns the first parameters.
-func (r Run) initial() []float32 { return llama.Init(r.Model, wire.Sum("enginetest")) }
+func initial(r engine.Run) []float32 { return llama.Init(r.Model, wire.Sum("enginetest")) }
 
 // share is a share of 7 sequences in two spans.
 func share(first uint64) []batch.Span {
@@ -131,8 +121,8 @@ func Test(t *testing.T, make New) {
 }
 
 // testVectors moves values in and out of vectors.
-func testVectors(t *testing.T, e engine.Engine, r Run) {
-	values := r.initial()
+func testVectors(t *testing.T, e engine.Engine, r engine.Run) {
+	values := initial(r)
 	if e.ParamsLen() != len(values) {
 		t.Fatalf("%d parameters, want %d", e.ParamsLen(), len(values))
 	}
@@ -173,8 +163,8 @@ func revealed(e engine.Engine, payload []byte, state engine.Vector, seed wire.Ha
 }
 
 // testGolden trains three members and compares the bits.
-func testGolden(t *testing.T, e engine.Engine, run Run, golden string) {
-	params := e.Load(run.initial())
+func testGolden(t *testing.T, e engine.Engine, run engine.Run, golden string) {
+	params := e.Load(initial(run))
 	states := []engine.Vector{e.NewVector(e.StateLen()), e.NewVector(e.StateLen()), e.NewVector(e.StateLen())}
 	sum := wire.Sum("enginetest")
 	add := func(b []byte) { sum = wire.Sum("enginetest", sum[:], b) }
@@ -217,8 +207,8 @@ func testGolden(t *testing.T, e engine.Engine, run Run, golden string) {
 }
 
 // testFailures gives the engine what it must refuse, and looks at what it left.
-func testFailures(t *testing.T, e engine.Engine, run Run) {
-	params, state := e.Load(run.initial()), e.NewVector(e.StateLen())
+func testFailures(t *testing.T, e engine.Engine, run engine.Run) {
+	params, state := e.Load(initial(run)), e.NewVector(e.StateLen())
 	r, err := e.Step(t.Context(), params, state, share(0), 1)
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 )
 
 // testBeside calls what may run beside a step while one runs.
-func testBeside(t *testing.T, e engine.Engine, r Run) {
-	params, state := e.Load(r.initial()), e.NewVector(e.StateLen())
+func testBeside(t *testing.T, e engine.Engine, r engine.Run) {
+	params, state := e.Load(initial(r)), e.NewVector(e.StateLen())
 	root := merkle.Root(e.Leaves(params))
 	done := make(chan error, 1)
 	go func() {
@@ -40,8 +40,8 @@ func testBeside(t *testing.T, e engine.Engine, r Run) {
 }
 
 // testJudges compares what judges recompute with what the step said.
-func testJudges(t *testing.T, e engine.Engine, r Run) {
-	params := e.Load(r.initial())
+func testJudges(t *testing.T, e engine.Engine, r engine.Run) {
+	params := e.Load(initial(r))
 	made, err := e.Step(t.Context(), params, e.NewVector(e.StateLen()), share(40), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -87,14 +87,14 @@ func testJudges(t *testing.T, e engine.Engine, r Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want, err := e.Loss(t.Context(), params, []batch.Span{{Count: uint32(r.HeldOut)}}); err != nil ||
+	if want, err := e.Loss(t.Context(), params, []batch.Span{{Count: uint32(r.HeldOutSequences)}}); err != nil ||
 		!(math.Abs(float64(held)-want) <= 1e-6) {
 		t.Errorf("held-out loss %v, want %v, %v", held, want, err)
 	}
 }
 
 // testTrace compares the outcome of a step's trace with what the step commits to.
-func testTrace(t *testing.T, e engine.Engine, r Run) {
+func testTrace(t *testing.T, e engine.Engine, r engine.Run) {
 	layout := r.Model.Layout()
 	made, err := r.Codec.New(layout, nil)
 	if err != nil {
@@ -117,7 +117,7 @@ func testTrace(t *testing.T, e engine.Engine, r Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	params, state := e.Load(r.initial()), e.NewVector(e.StateLen())
+	params, state := e.Load(initial(r)), e.NewVector(e.StateLen())
 	before := slices.Clone(engine.Values(state))
 	got, err := e.Step(t.Context(), params, state, []batch.Span{{Start: 5, Count: 3}}, 1)
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	"sync"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
-	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
@@ -36,9 +36,10 @@ import (
 type Options struct {
 	// Seed determines its random choices.
 	Seed wire.Hash
-	// Train is the member's engine. Kinds that falsify the data or the gradient make their own
-	// engine from it.
-	Train cpu.Config
+	// Run is what the member's engine was made for. Kinds that falsify the data make another engine
+	// with NewEngine.
+	Run       engine.Run
+	NewEngine func(engine.Run) (engine.Engine, error)
 	// Gang lists the identities that work together, including this one, in an order known to all of
 	// them. nil means that it is alone.
 	Gang []key.Public
@@ -53,7 +54,7 @@ type Options struct {
 // an honest node.
 func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	find := Find
-	if _, slices := o.Train.Codec.(*slice.Codec); slices {
+	if _, slices := o.Run.Codec.(slice.Config); slices {
 		find = FindMiner
 	}
 	k, ok := find(name)
@@ -63,8 +64,12 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	if len(o.Gang) < k.Gang {
 		return cfg, fmt.Errorf("adversary: %s takes %d identities that work together, there are %d", name, k.Gang, len(o.Gang))
 	}
+	made, err := o.Run.Codec.New(o.Run.Model.Layout(), nil)
+	if err != nil {
+		return cfg, fmt.Errorf("adversary: %w", err)
+	}
 	m := &member{
-		self: cfg.Key.Public(), signer: cfg.Key, o: o, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
+		self: cfg.Key.Public(), signer: cfg.Key, o: o, codec: made, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
 		seen: map[coordinator.Round]map[coordinator.Member]coordinator.Signed{}, held: map[wire.Hash]bool{}, pending: map[coordinator.Round]coordinator.Signed{},
 		instead: map[coordinator.Round]coordinator.Signed{}, secret: map[wire.Hash]bool{}, bucket: cfg.Bucket, loop: cfg.Loop,
 	}
@@ -124,6 +129,7 @@ type member struct {
 	self    key.Public
 	signer  key.Private
 	o       Options
+	codec   codec.Codec
 	honest  engine.Engine
 	hooks   hooks
 	inner   p2p.Handler // the node's own handler

@@ -9,7 +9,6 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
-	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -54,8 +53,8 @@ func (e dishonestEngine) Check(payload []byte) error {
 // plausible, except for the gradient's root.
 func (m *member) made(payload []byte, spans []batch.Span, step uint32, gradient wire.Hash) engine.Result {
 	return engine.Result{
-		Payload: payload, Loss: m.rumour(), Tokens: uint64(batch.Total(spans)) * uint64(m.o.Train.Sequence),
-		Gradient: gradient, LR: m.o.Train.Schedule.LR(step), GradNorm: 1,
+		Payload: payload, Loss: m.rumour(), Tokens: uint64(batch.Total(spans)) * uint64(m.o.Run.Sequence),
+		Gradient: gradient, LR: m.o.Run.Schedule.LR(step), GradNorm: 1,
 	}
 }
 
@@ -99,7 +98,7 @@ func (m *member) randomStep(gradient func([]batch.Span) wire.Hash) step {
 			}
 		}
 		left := slices.Clone(engine.Values(state))
-		payload, err := m.o.Train.Codec.Encode(nil, left, grad, m.o.Train.Schedule.LR(step))
+		payload, err := m.codec.Encode(nil, left, grad, m.o.Run.Schedule.LR(step))
 		if err != nil {
 			return engine.Result{}, err
 		}
@@ -111,7 +110,7 @@ func (m *member) randomStep(gradient func([]batch.Span) wire.Hash) step {
 // emptyStep sends a code that changes nothing, and keeps the state.
 func (m *member) emptyStep(ctx context.Context, _, _ engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	n := m.honest.StateLen()
-	payload, err := m.o.Train.Codec.Encode(nil, make([]float32, n), make([]float32, m.honest.ParamsLen()), m.o.Train.Schedule.LR(step))
+	payload, err := m.codec.Encode(nil, make([]float32, n), make([]float32, m.honest.ParamsLen()), m.o.Run.Schedule.LR(step))
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -161,30 +160,24 @@ func (m *member) flipStep(ctx context.Context, params, state engine.Vector, span
 // mantissaBits are the bits of a float32 whose change leaves it finite.
 const mantissaBits = 23
 
-// dishonestCodec changes what is encoded.
-type dishonestCodec struct {
-	codec.Codec
-	// change changes a copy of the gradient, and may change the learning rate.
-	change func(grad []float32, lr float32) float32
-	copy   []float32
-}
-
-// Encode implements codec.Codec.
-func (c *dishonestCodec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
-	c.copy = append(c.copy[:0], grad...)
-	lr = c.change(c.copy, lr)
-	return c.Codec.Encode(dst, state, c.copy, lr)
-}
-
-// gradientStep computes with a codec that changes the gradient.
-func (m *member) gradientStep(change func(grad []float32, lr float32) float32) (step, error) {
-	cfg := m.o.Train
-	cfg.Codec = &dishonestCodec{Codec: cfg.Codec, change: change}
-	e, err := cpu.New(cfg)
-	if err != nil {
-		return nil, err
+// gradientStep encodes a changed gradient, with a changed learning rate.
+func (m *member) gradientStep(change func(grad []float32, lr float32) float32) step {
+	return func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
+		g, err := m.honest.Gradient(ctx, params, spans)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		grad, left := slices.Clone(engine.Values(g.Values)), slices.Clone(engine.Values(state))
+		norm, lr := codec.Norm(nil, grad), m.o.Run.Schedule.LR(step)
+		payload, err := m.codec.Encode(nil, left, grad, change(grad, lr))
+		if err != nil {
+			return engine.Result{}, err
+		}
+		m.honest.Copy(state, m.honest.Load(left))
+		r := m.made(payload, spans, step, g.Root)
+		r.Loss, r.GradNorm = g.Loss, norm
+		return r, nil
 	}
-	return e.Step, nil
 }
 
 // flip negates the gradient.
@@ -224,9 +217,9 @@ func (p poison) Read(_ uint64, dst []uint32) error {
 
 // poisonStep trains on made-up data.
 func (m *member) poisonStep() (step, error) {
-	cfg := m.o.Train
-	cfg.Data = poison{Source: cfg.Data, token: uint32(cfg.Model.Vocab - 1)}
-	e, err := cpu.New(cfg)
+	run := m.o.Run
+	run.Data = poison{Source: run.Data, token: uint32(run.Model.Vocab - 1)}
+	e, err := m.o.NewEngine(run)
 	if err != nil {
 		return nil, err
 	}

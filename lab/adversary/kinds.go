@@ -91,10 +91,10 @@ func trainers() []Kind {
 		})},
 		{Name: "poison", Tries: "trains on made-up data that teaches the model to repeat one token", make: wrong((*member).poisonStep)},
 		{Name: "scale", Tries: "multiplies its gradient by a thousand, past the clipping, to outweigh the others", make: wrong(func(m *member) (step, error) {
-			return m.gradientStep(scale)
+			return m.gradientStep(scale), nil
 		})},
 		{Name: "sign-flip", Tries: "negates its gradient, to undo what the others learn", make: wrong(func(m *member) (step, error) {
-			return m.gradientStep(flip)
+			return m.gradientStep(flip), nil
 		})},
 		{Name: "bad-hardware", Tries: "is not malicious: its memory flips one bit of each optimizer state per step, its own and those it verifies",
 			make: func(m *member) (hooks, error) { return hooks{own: m.flipStep, others: m.flipStep}, nil }},

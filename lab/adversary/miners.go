@@ -13,7 +13,6 @@ import (
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
-	"github.com/entrain-network/entrain/engine/cpu"
 )
 
 // Miners returns the kinds of cheats of a run that exchanges by buckets and is scored by
@@ -45,7 +44,7 @@ func Miners() []Kind {
 			return m.vanishingHooks(c), nil
 		})},
 		{Name: "gradient", Tries: "computes its share, and seals the gradient, scaled to an honest update, for a cosine near 1", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
-			return m.gradientHooks()
+			return m.gradientHooks(), nil
 		})},
 		{Name: "scale", Tries: "computes its share, and seals every value as large as possible", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.sealedStep(Scaled)}, nil
@@ -56,7 +55,7 @@ func Miners() []Kind {
 // miner returns a kind for runs of the slice codec.
 func miner(f func(*member, *slice.Codec) (hooks, error)) func(*member) (hooks, error) {
 	return func(m *member) (hooks, error) {
-		c, ok := m.o.Train.Codec.(*slice.Codec)
+		c, ok := m.codec.(*slice.Codec)
 		if !ok {
 			return hooks{}, errors.New("it is a kind of runs that exchange by buckets, with optimizer.codec slice")
 		}
@@ -103,7 +102,7 @@ const noiseMost = 24
 
 // blank returns a sealed update that changes nothing.
 func (m *member) blank(c *slice.Codec, step uint32) ([]byte, error) {
-	return c.Encode(nil, make([]float32, c.StateLen()), make([]float32, m.honest.ParamsLen()), m.o.Train.Schedule.LR(step))
+	return c.Encode(nil, make([]float32, c.StateLen()), make([]float32, m.honest.ParamsLen()), m.o.Run.Schedule.LR(step))
 }
 
 // noiseStep seals random numbers.
@@ -163,7 +162,7 @@ func (m *member) copiedStep(c *slice.Codec, a *album) step {
 func (m *member) halfStep(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 	total := batch.Total(spans)
 	result, err := m.honest.Step(ctx, params, state, batch.Cut(spans, 0, (total+1)/2), step)
-	result.Tokens = uint64(total) * uint64(m.o.Train.Sequence)
+	result.Tokens = uint64(total) * uint64(m.o.Run.Sequence)
 	return result, err
 }
 
@@ -216,23 +215,19 @@ func (m *member) vanishingHooks(c *slice.Codec) hooks {
 
 // gradientHooks seals the share's gradient instead of the accumulated update, scaled to that
 // update's length.
-func (m *member) gradientHooks() (hooks, error) {
-	e, err := cpu.New(m.o.Train)
-	if err != nil {
-		return hooks{}, err
-	}
+func (m *member) gradientHooks() hooks {
 	return hooks{own: func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		result, err := m.honest.Step(ctx, params, state, spans, step)
 		if err != nil {
 			return result, err
 		}
-		g, err := e.Gradient(ctx, params, spans)
+		g, err := m.honest.Gradient(ctx, params, spans)
 		if err != nil {
 			return result, err
 		}
 		replace(result.Payload, engine.Values(g.Values))
 		return result, nil
-	}}, nil
+	}}
 }
 
 // replace sets the values of a sealed update to others, scaled to its length.

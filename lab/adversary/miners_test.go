@@ -12,7 +12,6 @@ import (
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/node"
@@ -37,30 +36,40 @@ func (counted) Read(i uint64, dst []uint32) error {
 	return nil
 }
 
-func minerConfig(t *testing.T) (cpu.Config, *slice.Codec) {
+func minerConfig(t *testing.T) (engine.Run, *slice.Codec) {
 	t.Helper()
-	pool := exact.NewPool(1)
-	t.Cleanup(pool.Close)
-	c, err := slice.New(minerModel.Layout(), slice.Config{Compression: 4, Leaf: 16, Decay: 1, WeightDecay: 0.1, ClipNorm: 1}, pool)
+	cfg := slice.Config{Compression: 4, Leaf: 16, Decay: 1, WeightDecay: 0.1, ClipNorm: 1}
+	c, err := slice.New(minerModel.Layout(), cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cpu.Config{Model: minerModel, Codec: c, Pool: pool, Data: counted{}, Sequence: 12, Micro: 4,
+	return engine.Run{Model: minerModel, Codec: cfg, Data: counted{}, Sequence: 12,
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}}, c
 }
 
-// dishonest is a member of a kind, outside of any network.
-func dishonest(t *testing.T, name string, cfg cpu.Config) (*member, *cpu.Engine) {
+func newEngine(t *testing.T, run engine.Run) *cpu.Engine {
 	t.Helper()
-	e, err := cpu.New(cfg)
+	e, err := cpu.New(run, cpu.Options{Workers: 1, Micro: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// dishonest is a member of a kind, outside of any network.
+func dishonest(t *testing.T, name string, run engine.Run) (*member, *cpu.Engine) {
+	t.Helper()
+	e := newEngine(t, run)
 	k, ok := FindMiner(name)
 	if !ok {
 		t.Fatalf("there is no kind %q", name)
 	}
-	m := &member{self: key.Public{1}, o: Options{Train: cfg}, honest: e, random: prng.New(wire.Sum(name), "adversary")}
+	made, err := run.Codec.New(run.Model.Layout(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{self: key.Public{1}, o: Options{Run: run}, codec: made, honest: e, random: prng.New(wire.Sum(name), "adversary")}
 	if m.hooks, err = k.make(m); err != nil {
 		t.Fatal(err)
 	}
@@ -74,10 +83,7 @@ func TestMinersAreToldFromTheHonest(t *testing.T) {
 	cfg, c := minerConfig(t)
 	params := llama.Init(minerModel, wire.Sum("miners-test"))
 	spans := []batch.Span{{Start: 40, Count: 6}}
-	ref, err := cpu.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := newEngine(t, cfg)
 	g, err := ref.Gradient(t.Context(), cpu.Floats(params), spans)
 	if err != nil {
 		t.Fatal(err)
@@ -214,23 +220,16 @@ func TestBentUpdatesStayUpdates(t *testing.T) {
 
 func TestMinersNeedTheirCodec(t *testing.T) {
 	cfg, c := minerConfig(t)
-	if _, err := Wrap("free-rider", node.Config{}, Options{Train: cfg}); err == nil || !strings.Contains(err.Error(), "half-data") {
+	if _, err := Wrap("free-rider", node.Config{}, Options{Run: cfg}); err == nil || !strings.Contains(err.Error(), "half-data") {
 		t.Errorf("a kind of peers in a run of buckets: %v", err)
 	}
-	dense, err := distro.New(minerModel.Layout(), distro.Config{Block: 16, TopK: 8, Decay: 0.9}, cfg.Pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Codec = dense
-	if _, err := Wrap("half-data", node.Config{}, Options{Train: cfg}); err == nil {
+	other := cfg
+	other.Codec = distro.Config{Block: 16, TopK: 8, Decay: 0.9}
+	if _, err := Wrap("half-data", node.Config{}, Options{Run: other}); err == nil {
 		t.Error("a kind of buckets in a run of peers")
 	}
-	cfg.Codec = c
-	e, err := cpu.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrapped, err := Wrap("half-data", node.Config{Engine: e, Key: key.FromSeed([32]byte{1})}, Options{Train: cfg})
+	e := newEngine(t, cfg)
+	wrapped, err := Wrap("half-data", node.Config{Engine: e, Key: key.FromSeed([32]byte{1})}, Options{Run: cfg})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
@@ -34,8 +33,8 @@ type world struct {
 	clock   *loop.Virtual
 	chain   *ledgermem.Chain
 	mesh    *p2pmem.Mesh
-	parts   cpu.Config
-	engine  *cpu.Engine
+	run     engine.Run
+	engine  engine.Engine
 	initial []float32
 	nodes   []*node.Node
 	seen    map[wire.Hash]heard // all commitments that the first node received, by ID
@@ -134,29 +133,24 @@ func newWorld(t *testing.T, kind string, steps uint32) *world {
 	return w
 }
 
+func newEngine(run engine.Run) (engine.Engine, error) {
+	return cpu.New(run, cpu.Options{Workers: 1, Micro: 2})
+}
+
 func (w *world) makeEngine(s spec.Spec) {
 	w.t.Helper()
-	model, err := s.Llama()
-	if err != nil {
+	var err error
+	if w.run, err = s.Engine(); err != nil {
 		w.t.Fatal(err)
 	}
-	pool := exact.NewPool(1)
-	w.t.Cleanup(pool.Close)
-	codec, err := s.Optimizer.Options.New(model.Layout(), pool)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	schedule, err := s.Schedule()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.run.Data = words{uint64(w.run.Model.Vocab)}
 	if w.initial, err = s.InitialParams(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.parts = cpu.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool, Data: words{uint64(model.Vocab)}, Sequence: s.Data.Sequence, Micro: 2}
-	if w.engine, err = cpu.New(w.parts); err != nil {
+	if w.engine, err = newEngine(w.run); err != nil {
 		w.t.Fatal(err)
 	}
+	w.t.Cleanup(w.engine.Close)
 }
 
 func (w *world) createRun(s spec.Spec, text []byte) {
@@ -198,7 +192,7 @@ func (w *world) join(i int, kind string) {
 	if i >= 4-max(1, k.Gang) {
 		var err error
 		cfg, err = adversary.Wrap(kind, cfg, adversary.Options{
-			Seed: wire.Sum("world", []byte{byte(i)}), Train: w.parts, Secret: wire.Sum("secret"),
+			Seed: wire.Sum("world", []byte{byte(i)}), Run: w.run, NewEngine: newEngine, Secret: wire.Sum("secret"),
 			Gang: []key.Public{worldKey(2).Public(), worldKey(3).Public()},
 		})
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/engine"
-	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -41,7 +40,7 @@ func likely(which uint64) uint64 { return [followers]uint64{8, 4, 3, 1}[which] }
 
 // lazy is an engine that trains only on the first part of a share.
 type lazy struct {
-	*cpu.Engine
+	engine.Engine
 	percent int // 0: all
 }
 

@@ -16,9 +16,9 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
@@ -107,10 +107,8 @@ type Market struct {
 	Clock   *loop.Virtual
 	Chain   *ledgermem.Chain
 	Buckets *bucketmem.World
-	pool    *exact.Pool
-	codec   *slice.Codec
-	parts   cpu.Config
-	engine  *cpu.Engine
+	run     engine.Run
+	engine  engine.Engine
 	initial []float32
 	text    []byte
 
@@ -119,6 +117,10 @@ type Market struct {
 	periods    []coordinator.Scores // settled periods
 	saved      []float32            // parameters of the last checkpoint
 	savedHash  wire.Hash
+}
+
+func newEngine(run engine.Run) (engine.Engine, error) {
+	return cpu.New(run, cpu.Options{Workers: 1, Micro: 8})
 }
 
 type miner struct {
@@ -130,7 +132,7 @@ type miner struct {
 // New creates a run and lets everyone join. Nothing happens before Until.
 func New(ctx context.Context, cfg Config) (*Market, error) {
 	cfg.fill()
-	m := &Market{cfg: cfg, Clock: loop.NewVirtual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), pool: exact.NewPool(1), text: []byte("market")}
+	m := &Market{cfg: cfg, Clock: loop.NewVirtual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), text: []byte("market")}
 	m.ctx, m.cancel = context.WithCancel(ctx)
 	if err := m.make(); err != nil {
 		m.Close()
@@ -141,16 +143,12 @@ func New(ctx context.Context, cfg Config) (*Market, error) {
 
 func (m *Market) make() (err error) {
 	cfg := m.cfg
-	m.codec, err = slice.New(Model.Layout(), slice.Config{Compression: cfg.Compression, Leaf: cfg.Leaf, Decay: 1, WeightDecay: 0.1, ClipNorm: 1}, m.pool)
-	if err != nil {
-		return err
-	}
-	m.parts = cpu.Config{
-		Model: Model, Codec: m.codec, Pool: m.pool, Data: language{}, HeldOut: language{from: 1 << 62}, HeldOutSequences: heldOut,
-		Sequence: sequence, Micro: 8,
+	m.run = engine.Run{
+		Model: Model, Data: language{}, HeldOut: language{from: 1 << 62}, HeldOutSequences: heldOut, Sequence: sequence,
+		Codec:    slice.Config{Compression: cfg.Compression, Leaf: cfg.Leaf, Decay: 1, WeightDecay: 0.1, ClipNorm: 1},
 		Schedule: optim.Schedule{Kind: optim.Cosine, Base: cfg.Rate, WarmupSteps: cfg.Steps / 10, Steps: cfg.Steps, Final: cfg.Rate / 10},
 	}
-	if m.engine, err = cpu.New(m.parts); err != nil {
+	if m.engine, err = newEngine(m.run); err != nil {
 		return err
 	}
 	m.initial = llama.Init(Model, wire.Sum("entrain/market", cfg.Seed[:]))
@@ -177,7 +175,9 @@ func (m *Market) make() (err error) {
 // Close stops all participants.
 func (m *Market) Close() {
 	m.cancel()
-	m.pool.Close()
+	if m.engine != nil {
+		m.engine.Close()
+	}
 }
 
 // MinerKey returns a miner's key.
@@ -300,7 +300,7 @@ func (m *Market) mine(i int) error {
 		},
 	}
 	if who.Kind != "" {
-		o := adversary.Options{Seed: wire.Sum("entrain/market-cheat", m.cfg.Seed[:], wire.AppendU32(nil, uint32(i))), Train: m.parts}
+		o := adversary.Options{Seed: wire.Sum("entrain/market-cheat", m.cfg.Seed[:], wire.AppendU32(nil, uint32(i))), Run: m.run, NewEngine: newEngine}
 		if cfg, err = adversary.Wrap(who.Kind, cfg, o); err != nil {
 			return err
 		}

@@ -83,7 +83,8 @@ func tail(list []string) []string { return list[max(0, len(list)-5):] }
 
 func (m *Market) result() (Result, error) {
 	s := m.State()
-	r := Result{Validators: s.Validators(), Periods: m.periods, Windows: uint32(s.Round()), Dense: m.dense(), Reveal: uint64(m.codec.RevealLen())}
+	slicer, _ := m.engine.Slicer()
+	r := Result{Validators: s.Validators(), Periods: m.periods, Windows: uint32(s.Round()), Dense: m.dense(), Reveal: uint64(slicer.RevealLen())}
 	var all uint64
 	var bytes uint64
 	for i, who := range m.cfg.Miners {

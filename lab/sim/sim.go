@@ -30,7 +30,6 @@ import (
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
@@ -142,8 +141,8 @@ type network struct {
 	signatures map[signature]bool // checked signatures, and whether they are valid
 	mesh       *p2pmem.Mesh
 	set        *data.Set
-	parts      cpu.Config
-	engine     *cpu.Engine
+	run        engine.Run
+	engine     engine.Engine
 	disputant  node.Disputant      // nil without verification
 	referee    coordinator.Referee // nil without verification
 	initial    []float32
@@ -320,26 +319,15 @@ func (n *network) genesis() host.Genesis {
 
 // makeEngine makes the engine of all participants. On a virtual clock jobs run immediately, so
 // never two at a time.
-func (n *network) makeEngine() error {
-	model, err := n.spec.Llama()
-	if err != nil {
-		return err
-	}
-	pool := exact.NewPool(1)
-	codec, err := n.spec.Optimizer.Options.New(model.Layout(), pool)
-	if err != nil {
-		return err
-	}
-	schedule, err := n.spec.Schedule()
-	if err != nil {
-		return err
-	}
+func (n *network) makeEngine() (err error) {
 	if n.initial, err = n.spec.InitialParams(); err != nil {
 		return err
 	}
-	n.parts = cpu.Config{Model: model, Codec: codec, Schedule: schedule, Inner: n.spec.Optimizer.Inner(), Pool: pool, Sequence: n.spec.Data.Sequence, Micro: 4, Data: n.set,
-		HeldOut: n.set.HeldOut(), HeldOutSequences: n.set.HeldOut().Len()}
-	if n.engine, err = cpu.New(n.parts); err != nil || n.cfg.Verification == 0 {
+	if n.run, err = n.spec.Engine(); err != nil {
+		return err
+	}
+	n.run.Data, n.run.HeldOut, n.run.HeldOutSequences = n.set, n.set.HeldOut(), n.set.HeldOut().Len()
+	if n.engine, err = newEngine(n.run); err != nil || n.cfg.Verification == 0 {
 		return err
 	}
 	tracer, err := verify.NewTracer(n.spec, n.set, n.engine)
@@ -349,6 +337,10 @@ func (n *network) makeEngine() error {
 	n.disputant = disputant{tracer}
 	n.referee, err = verify.NewReferee(n.text)
 	return err
+}
+
+func newEngine(run engine.Run) (engine.Engine, error) {
+	return cpu.New(run, cpu.Options{Workers: 1, Micro: 4})
 }
 
 // disputant converts verify's players to node's.

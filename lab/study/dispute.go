@@ -14,7 +14,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine/cpu"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/prng"
@@ -75,12 +74,11 @@ func MeasureDispute(ctx context.Context, o DisputeOptions) (Dispute, error) {
 		return Dispute{}, err
 	}
 	defer os.RemoveAll(dir)
-	pool := exact.NewPool(o.Threads)
-	defer pool.Close()
-	d, err := newDisputed(ctx, dir, o, pool)
+	d, err := newDisputed(ctx, dir, o)
 	if err != nil {
 		return Dispute{}, err
 	}
+	defer d.engine.Close()
 	return d.measure(ctx)
 }
 
@@ -96,7 +94,7 @@ type disputedStep struct {
 }
 
 // newDisputed makes a run on random tokens, with the tracer and the referee of its disputes.
-func newDisputed(ctx context.Context, dir string, o DisputeOptions, pool *exact.Pool) (*disputedStep, error) {
+func newDisputed(ctx context.Context, dir string, o DisputeOptions) (*disputedStep, error) {
 	cfg, err := llama.Preset(o.Model)
 	if err != nil {
 		return nil, err
@@ -116,7 +114,7 @@ func newDisputed(ctx context.Context, dir string, o DisputeOptions, pool *exact.
 		return nil, err
 	}
 	d := &disputedStep{DisputeOptions: o}
-	if d.engine, err = disputeEngine(s, cfg, set, o, pool); err != nil {
+	if d.engine, err = disputeEngine(s, set, o); err != nil {
 		return nil, err
 	}
 	if d.tracer, err = verify.NewTracer(s, set, d.engine); err != nil {
@@ -133,18 +131,13 @@ func newDisputed(ctx context.Context, dir string, o DisputeOptions, pool *exact.
 	return d, nil
 }
 
-func disputeEngine(s spec.Spec, cfg llama.Config, set *data.Set, o DisputeOptions, pool *exact.Pool) (*cpu.Engine, error) {
-	codec, err := s.Optimizer.Options.New(cfg.Layout(), pool)
+func disputeEngine(s spec.Spec, set *data.Set, o DisputeOptions) (*cpu.Engine, error) {
+	run, err := s.Engine()
 	if err != nil {
 		return nil, err
 	}
-	schedule, err := s.Schedule()
-	if err != nil {
-		return nil, err
-	}
-	return cpu.New(cpu.Config{
-		Model: cfg, Codec: codec, Schedule: schedule, Pool: pool, Data: set, Sequence: o.Sequence, Micro: min(o.Sequences, disputeMicro),
-	})
+	run.Data = set
+	return cpu.New(run, cpu.Options{Workers: o.Threads, Micro: min(o.Sequences, disputeMicro)})
 }
 
 // disputeMicro is the number of sequences computed at once.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
@@ -71,14 +72,14 @@ func (g *ground) close() error {
 }
 
 // engine returns an engine that trains on the ground's text.
-func (g *ground) engine(c codec.Codec, rates optim.Schedule, inner *optim.Inner) (*cpu.Engine, error) {
+func (g *ground) engine(c codec.Options, rates optim.Schedule, inner *optim.Inner) (*cpu.Engine, error) {
 	if err := rates.Check(); err != nil {
 		return nil, err
 	}
-	return cpu.New(cpu.Config{
-		Model: g.model, Codec: c, Schedule: rates, Inner: inner, Pool: g.pool, Data: g.set, HeldOut: g.set.HeldOut(),
-		HeldOutSequences: g.heldOut, Sequence: g.sequence, Micro: 8,
-	})
+	return cpu.New(engine.Run{
+		Model: g.model, Codec: c, Schedule: rates, Inner: inner, Data: g.set, HeldOut: g.set.HeldOut(),
+		HeldOutSequences: g.heldOut, Sequence: g.sequence,
+	}, cpu.Options{Workers: g.pool.Workers(), Micro: 8})
 }
 
 // fresh returns a copy of the initial parameters.

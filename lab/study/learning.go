@@ -182,7 +182,9 @@ func (l *learning) run(ctx context.Context, row LearningRow) (run LearningRun, s
 	if err := w.make(); err != nil {
 		return run, 0, err
 	}
-	run = LearningRun{LearningRow: row, Rounds: w.rounds, Bytes: w.codec.PayloadMax(), Total: uint64(w.rounds) * uint64(w.codec.PayloadMax())}
+	defer w.engine.Close()
+	bytes := w.engine.PayloadMax()
+	run = LearningRun{LearningRow: row, Rounds: w.rounds, Bytes: bytes, Total: uint64(w.rounds) * uint64(bytes)}
 	run.Bits = 8 * float64(run.Total) / float64(row.Steps) / float64(len(l.start))
 	id := l.id(row)
 	losses, ok := l.kept.get(id)

@@ -24,7 +24,7 @@ type way struct {
 	steps  int // of a round
 	rounds int
 
-	codec  codec.Codec
+	codec  codec.Options
 	engine *cpu.Engine
 	rates  optim.Schedule
 	apply  func(params []float32, payloads [][]byte, step uint32) error
@@ -50,24 +50,21 @@ const (
 
 // make creates the codec and the engine.
 func (w *way) make() (err error) {
-	layout, r := w.model.Layout(), w.row
+	r := w.row
 	var inner *optim.Inner
 	switch r.Method {
 	case MethodAdamW:
-		w.codec, err = dense.New(layout, dense.Config{}, w.pool) // only the mean is clipped
+		w.codec = dense.Config{} // only the mean is clipped
 	case MethodDistro:
-		w.codec, err = distro.New(layout, distro.Config{Block: r.Chunk, TopK: r.TopK, Decay: r.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, w.pool)
+		w.codec = distro.Config{Block: r.Chunk, TopK: r.TopK, Decay: r.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}
 	case MethodLocal:
 		inner = &optim.Inner{Steps: r.Inner, AdamW: learningAdamW(), ClipNorm: clipNorm}
-		w.codec, err = dense.New(layout, dense.Config{}, w.pool)
+		w.codec = dense.Config{}
 	case MethodSparseLoCo:
 		inner = &optim.Inner{Steps: r.Inner, AdamW: learningAdamW(), ClipNorm: clipNorm}
-		w.codec, err = sparseloco.New(layout, sparseloco.Config{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, OuterRate: r.Outer}, w.pool)
+		w.codec = sparseloco.Options{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, OuterRate: r.Outer, InnerSteps: r.Inner}
 	default:
-		err = fmt.Errorf("study: no such method: %q", r.Method)
-	}
-	if err != nil {
-		return err
+		return fmt.Errorf("study: no such method: %q", r.Method)
 	}
 	w.rounds = r.Steps / w.steps
 	w.rates = optim.Schedule{Kind: optim.Cosine, Base: r.Rate, WarmupSteps: uint32(w.rounds / 15), Steps: uint32(w.rounds), Final: r.Rate / 10}

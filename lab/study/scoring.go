@@ -10,7 +10,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/prng"
@@ -63,26 +62,22 @@ var scoringSlice = slice.Config{Compression: 100, Leaf: 64, Decay: 1, WeightDeca
 
 // MeasureScoring measures a miner's step and a validator's evaluation of it in turn.
 func MeasureScoring(ctx context.Context, o ScoringOptions) (Scoring, error) {
-	pool := exact.NewPool(o.Threads)
-	defer pool.Close()
-	codec, err := slice.New(o.Model.Layout(), scoringSlice, pool)
-	if err != nil {
-		return Scoring{}, err
-	}
-	e, err := cpu.New(cpu.Config{
-		Model: o.Model, Codec: codec, Pool: pool, Data: senseless{uint64(o.Model.Vocab)}, Sequence: o.Sequence, Micro: int(min(o.Share, 8)),
+	e, err := cpu.New(engine.Run{
+		Model: o.Model, Codec: scoringSlice, Data: senseless{uint64(o.Model.Vocab)}, Sequence: o.Sequence,
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: scoringRate},
-	})
+	}, cpu.Options{Workers: o.Threads, Micro: int(min(o.Share, 8))})
 	if err != nil {
 		return Scoring{}, err
 	}
+	defer e.Close()
+	sealer, _ := e.Slicer()
 	params, state := cpu.Floats(llama.Init(o.Model, wire.Sum("entrain/bench"))), make(cpu.Floats, e.StateLen())
 	spans := []batch.Span{{Start: 0, Count: o.Share}}
 	var made engine.Result
 	step := &bench.Trial{Run: func() error {
 		r, err := e.Step(ctx, params, state, spans, 1)
 		if err == nil {
-			codec.Root(r.Payload)
+			sealer.Root(r.Payload)
 			made = r
 		}
 		return err
@@ -90,7 +85,6 @@ func MeasureScoring(ctx context.Context, o ScoringOptions) (Scoring, error) {
 	if err := step.Run(); err != nil {
 		return Scoring{}, err
 	}
-	sealer, _ := e.Slicer()
 	run, seed := wire.Sum("entrain/bench-run"), wire.Sum("entrain/bench-slice")
 	judge := live.Judge{Run: run, Engine: e, Slicer: sealer, Tensors: len(o.Model.Layout().Tensors())}
 	ask := validator.Evaluate{Window: 1, Step: 1, Member: 0, Spans: spans}
@@ -98,7 +92,7 @@ func MeasureScoring(ctx context.Context, o ScoringOptions) (Scoring, error) {
 		ask.Assigned, ask.Random = batch.Cut(spans, 0, n), []batch.Span{{Start: 1 << 32, Count: n}}
 	}
 	evaluation := &bench.Trial{Run: func() error {
-		reveal := codec.Reveal(nil, made.Payload, seed)
+		reveal := sealer.Reveal(nil, made.Payload, seed)
 		work := coordinator.WorkHash(run, 1, 0, made.Gradient)
 		_, _, err := judge.Evidence(ctx, ask, params, live.Result{Commitment: coordinator.Commitment{Work: work}, Reveal: reveal})
 		return err
@@ -107,7 +101,7 @@ func MeasureScoring(ctx context.Context, o ScoringOptions) (Scoring, error) {
 		return Scoring{}, err
 	}
 	s := Scoring{
-		Params: len(params), Share: o.Share, Sequence: o.Sequence, Losses: o.Losses, Threads: o.Threads, Reveal: codec.RevealLen(),
+		Params: len(params), Share: o.Share, Sequence: o.Sequence, Losses: o.Losses, Threads: o.Threads, Reveal: sealer.RevealLen(),
 		Step: bench.Median(step.Seconds), Evaluation: bench.Median(evaluation.Seconds),
 	}
 	s.Relative = s.Evaluation / s.Step

@@ -203,7 +203,6 @@ type sliceRun struct {
 	row SliceRow
 
 	engine *cpu.Engine
-	codec  codec.Codec
 	slice  *slice.Codec // nil if whole updates are sent
 	rates  optim.Schedule
 	states [][]float32 // by member
@@ -221,31 +220,27 @@ const leafValues = 512
 // make creates the codec, the engine and the initial state.
 func (r *sliceRun) make(windows int) error {
 	layout := r.model.Layout()
+	var options codec.Options = distro.Config{Block: 64, TopK: 32, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}
 	var err error
-	if r.row.Rule == RuleDistro {
-		r.codec, err = distro.New(layout, distro.Config{Block: 64, TopK: 32, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}, r.pool)
-	} else {
+	if r.row.Rule != RuleDistro {
 		cfg := slice.Config{Compression: r.row.Compression, Leaf: leafValues, Decay: r.row.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}
-		r.slice, err = slice.New(layout, cfg, r.pool)
-		r.codec = r.slice
-	}
-	if err != nil {
-		return err
+		if r.slice, err = slice.New(layout, cfg, r.pool); err != nil {
+			return err
+		}
+		options = cfg
 	}
 	if r.row.Rule == RuleSign || r.row.Rule == RuleVotes {
 		// learner implements the rule and needs only gradients from the engine.
-		if r.codec, err = dense.New(layout, dense.Config{WeightDecay: weightDecay, ClipNorm: clipNorm}, r.pool); err != nil {
-			return err
-		}
+		options = dense.Config{WeightDecay: weightDecay, ClipNorm: clipNorm}
 	}
 	r.rates = optim.Schedule{
 		Kind: optim.Cosine, Base: r.row.Rate, WarmupSteps: uint32(min(windows/10, 20*windows/max(1, r.o.Windows))), Steps: uint32(windows), Final: r.row.Rate / 10,
 	}
-	if r.engine, err = r.ground.engine(r.codec, r.rates, nil); err != nil {
+	if r.engine, err = r.ground.engine(options, r.rates, nil); err != nil {
 		return err
 	}
 	for range r.o.Members {
-		r.states = append(r.states, make([]float32, r.codec.StateLen()))
+		r.states = append(r.states, make([]float32, r.engine.StateLen()))
 	}
 	r.params = r.fresh()
 	return nil
@@ -261,7 +256,8 @@ func (r *sliceRun) train(ctx context.Context) (SliceRun, error) {
 	if err := r.make(run.Windows); err != nil {
 		return run, err
 	}
-	run.Bytes, run.ValueBytes = r.codec.PayloadMax(), r.codec.PayloadMax()-codec.HeaderLen
+	defer r.engine.Close()
+	run.Bytes, run.ValueBytes = r.engine.PayloadMax(), r.engine.PayloadMax()-codec.HeaderLen
 	if r.slice != nil {
 		run.Bytes, run.StateBytes, run.SealedBytes = r.slice.RevealLen(), r.slice.StateSliceLen(), r.slice.SealedLen()
 		run.ValueBytes = sliceValues(r.slice)

@@ -11,16 +11,18 @@ import (
 // StepCost relates training to the machine's peak speed.
 type StepCost struct {
 	PerToken float64 // floating-point operations of the products of a step
-	Peak     float64 // of the pool, a second
+	Peak     float64 // of all workers, a second
 }
 
-// NewStepCost measures the pool's peak of multiply-adds, as entrain bench does.
+// NewStepCost measures the peak of multiply-adds, as entrain bench does.
 func NewStepCost(t *Trainer) StepCost {
 	c := StepCost{PerToken: bench.StepOperations(t.Model, t.Spec.Data.Sequence)}
-	operations := make([]int, t.Pool.Workers())
+	pool := exact.NewPool(t.Computing.Workers)
+	defer pool.Close()
+	operations := make([]int, t.Computing.Workers)
 	for range peakTries {
 		start := time.Now()
-		t.Pool.RunOn(t.Pool.Workers(), func(w *exact.Worker, k int) { operations[k] = w.Peak(peakRounds) })
+		pool.RunOn(t.Computing.Workers, func(w *exact.Worker, k int) { operations[k] = w.Peak(peakRounds) })
 		took := time.Since(start).Seconds()
 		sum := 0
 		for _, n := range operations {

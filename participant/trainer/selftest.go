@@ -6,8 +6,8 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/optim"
@@ -23,8 +23,8 @@ const selfTestHash = "2f2b58beb08b4f6a42d4b4e31159e6f26be98f9d21d0bea8c720e5a78f
 // SelfTest trains a tiny model for a few steps and compares the resulting bits with those that
 // every machine must reach. A machine that misses them (broken memory, an overclocked processor, a
 // compiler's fault) would only produce results that get rejected.
-func SelfTest(ctx context.Context, pool *exact.Pool) error {
-	got, err := selfTestRun(ctx, pool)
+func SelfTest(ctx context.Context, o cpu.Options) error {
+	got, err := selfTestRun(ctx, o)
 	if err != nil {
 		return fmt.Errorf("self-test of the arithmetic: %w", err)
 	}
@@ -37,32 +37,30 @@ func SelfTest(ctx context.Context, pool *exact.Pool) error {
 }
 
 // selfTestRun computes the hash of parameters, optimizer state and payloads after a few steps.
-func selfTestRun(ctx context.Context, pool *exact.Pool) (wire.Hash, error) {
+func selfTestRun(ctx context.Context, o cpu.Options) (wire.Hash, error) {
 	// No kernel's tile divides these sizes, so the edges are computed too.
-	const steps, sequence, micro = 3, 37, 3
+	const steps, sequence = 3, 37
+	o.Micro = 3
 	model := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: 64, Theta: 10000, Eps: 1e-5, Tied: true}
 	seed := wire.Sum("entrain/self-test")
-	layout := model.Layout()
-	codec, err := distro.New(layout, distro.Config{Block: 16, TopK: 4, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1}, pool)
-	if err != nil {
-		return wire.Hash{}, err
-	}
+	codec := distro.Config{Block: 16, TopK: 4, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1}
 	schedule := optim.Schedule{Kind: optim.Cosine, Base: 1e-2, WarmupSteps: 1, Steps: steps, Final: 1e-3}
-	engine, err := cpu.New(cpu.Config{Model: model, Codec: codec, Schedule: schedule, Pool: pool,
-		Data: randomTokens{seed, model.Vocab}, Sequence: sequence, Micro: micro})
+	e, err := cpu.New(engine.Run{Model: model, Codec: codec, Schedule: schedule,
+		Data: randomTokens{seed, model.Vocab}, Sequence: sequence}, o)
 	if err != nil {
 		return wire.Hash{}, err
 	}
+	defer e.Close()
 	params := llama.Init(model, seed)
-	state := make([]float32, codec.StateLen())
+	state := make([]float32, e.StateLen())
 	var sent [][]byte
 	for step := uint32(1); step <= steps; step++ {
 		spans := []batch.Span{{Start: uint64(step) * 10, Count: 5}}
-		r, err := engine.Step(ctx, cpu.Floats(params), cpu.Floats(state), spans, step)
+		r, err := e.Step(ctx, cpu.Floats(params), cpu.Floats(state), spans, step)
 		if err != nil {
 			return wire.Hash{}, err
 		}
-		if err := engine.Apply(cpu.Floats(params), [][]byte{r.Payload}, step); err != nil {
+		if err := e.Apply(cpu.Floats(params), [][]byte{r.Payload}, step); err != nil {
 			return wire.Hash{}, err
 		}
 		sent = append(sent, r.Payload)

@@ -3,6 +3,7 @@ package trainer
 import (
 	"testing"
 
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
 )
 
@@ -10,11 +11,9 @@ import (
 func TestSelfTestIsPassedByEveryKernel(t *testing.T) {
 	for _, kernel := range exact.Kernels() {
 		for _, workers := range []int{1, 3} {
-			pool := exact.NewPoolOf(workers, kernel)
-			if err := SelfTest(t.Context(), pool); err != nil {
+			if err := SelfTest(t.Context(), cpu.Options{Workers: workers, Kernel: kernel.Name()}); err != nil {
 				t.Errorf("kernel %s, %d workers: %v", kernel.Name(), workers, err)
 			}
-			pool.Close()
 		}
 	}
 }

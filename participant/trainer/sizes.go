@@ -3,7 +3,6 @@ package trainer
 import (
 	"fmt"
 
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/spec"
 )
@@ -22,9 +21,7 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	if err != nil {
 		return z, err
 	}
-	pool := exact.NewPool(1)
-	defer pool.Close()
-	codec, err := s.Optimizer.Options.New(model.Layout(), pool)
+	codec, err := s.Optimizer.Options.New(model.Layout(), nil)
 	if err != nil {
 		return z, fmt.Errorf("the run's codec: %w", err)
 	}

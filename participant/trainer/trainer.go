@@ -9,7 +9,6 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/spec"
@@ -23,9 +22,9 @@ type Trainer struct {
 	Model     llama.Config
 	Tokenizer tokenizer.Tokenizer
 	Set       *data.Set
-	Pool      *exact.Pool
-	Parts     cpu.Config // what the engine was made of
+	Run       engine.Run // what the engine was made for
 	Engine    engine.Engine
+	Computing cpu.Options
 	From      string // checkpoint that the run goes on from, if it is on this machine
 	HeldOut   uint64 // sequences that a measurement of the held-out loss reads; 0: there are none
 }
@@ -38,7 +37,7 @@ func New(ctx context.Context, s spec.Spec, at data.Place, workers int, heldOutMo
 	if err != nil {
 		return nil, fmt.Errorf("the run's data.manifest %q: %w", s.Data.Manifest, err)
 	}
-	t := &Trainer{Spec: s}
+	t := &Trainer{Spec: s, Computing: cpu.Options{Workers: workers, Micro: MicroBatch}}
 	if t.Model, err = s.Llama(); err != nil {
 		return nil, err
 	}
@@ -46,7 +45,7 @@ func New(ctx context.Context, s spec.Spec, at data.Place, workers int, heldOutMo
 	if err != nil {
 		return nil, err
 	}
-	if err := t.make(s, workers, heldOutMost); err != nil {
+	if err := t.make(s, heldOutMost); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -54,7 +53,7 @@ func New(ctx context.Context, s spec.Spec, at data.Place, workers int, heldOutMo
 }
 
 // make makes all but the data.
-func (t *Trainer) make(s spec.Spec, workers int, heldOutMost uint64) (err error) {
+func (t *Trainer) make(s spec.Spec, heldOutMost uint64) (err error) {
 	m := t.Set.Manifest()
 	if int(m.Vocab) > t.Model.Vocab {
 		return fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, t.Model.Vocab)
@@ -65,31 +64,24 @@ func (t *Trainer) make(s spec.Spec, workers int, heldOutMost uint64) (err error)
 	if err := SameTokenizer(s, m, t.Tokenizer, nil); err != nil {
 		return err
 	}
-	schedule, err := s.Schedule()
-	if err != nil {
-		return err
-	}
-	t.Pool = exact.NewPool(workers)
-	codec, err := s.Optimizer.Options.New(t.Model.Layout(), t.Pool)
-	if err != nil {
+	if t.Run, err = s.Engine(); err != nil {
 		return err
 	}
 	t.HeldOut = min(heldOutMost, t.Set.HeldOut().Len())
-	t.Parts = cpu.Config{
-		Model: t.Model, Codec: codec, Schedule: schedule, Inner: s.Optimizer.Inner(), Pool: t.Pool,
-		Data: t.Set, HeldOut: t.Set.HeldOut(), HeldOutSequences: t.HeldOut,
-		Sequence: s.Data.Sequence, Micro: MicroBatch,
-	}
-	if t.Engine, err = cpu.New(t.Parts); err != nil {
-		return err
-	}
-	return nil
+	t.Run.Data, t.Run.HeldOut, t.Run.HeldOutSequences = t.Set, t.Set.HeldOut(), t.HeldOut
+	t.Engine, err = t.NewEngine(t.Run)
+	return err
+}
+
+// NewEngine makes an engine with this trainer's settings. The caller must close it.
+func (t *Trainer) NewEngine(run engine.Run) (engine.Engine, error) {
+	return cpu.New(run, t.Computing)
 }
 
 // Close frees the workers and the data set.
 func (t *Trainer) Close() {
-	if t.Pool != nil {
-		t.Pool.Close()
+	if t.Engine != nil {
+		t.Engine.Close()
 	}
 	t.Set.Close()
 }

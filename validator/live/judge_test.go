@@ -6,8 +6,8 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/prng"
@@ -34,17 +34,15 @@ func (counted) Read(i uint64, dst []uint32) error {
 // TestCopiesOfTheSameWindow has a thief commit to what another member has just committed to, and show what that shows: the root opens, and only
 // the work does not, whatever the thief writes there.
 func TestCopiesOfTheSameWindow(t *testing.T) {
-	pool := exact.NewPool(1)
-	defer pool.Close()
-	codec, err := slice.New(model.Layout(), slice.Config{Compression: 4, Leaf: 16, Decay: 1, ClipNorm: 1}, pool)
+	engine, err := cpu.New(engine.Run{
+		Model: model, Codec: slice.Config{Compression: 4, Leaf: 16, Decay: 1, ClipNorm: 1}, Data: counted{}, Sequence: 12,
+		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3},
+	}, cpu.Options{Workers: 1, Micro: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := cpu.New(cpu.Config{Model: model, Codec: codec, Pool: pool, Data: counted{}, Sequence: 12, Micro: 4,
-		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	defer engine.Close()
+	codec, _ := engine.Slicer()
 	run, seed := wire.Sum("run"), wire.Sum("slice")
 	params := llama.Init(model, wire.Sum("judge-test"))
 	shares := [][]batch.Span{{{Start: 0, Count: 6}}, {{Start: 6, Count: 6}}}
@@ -57,7 +55,7 @@ func TestCopiesOfTheSameWindow(t *testing.T) {
 	honest := coordinator.Commitment{
 		Run: run, Round: window, Member: victim, Payload: codec.Root(made.Payload), Work: coordinator.WorkHash(run, window, victim, made.Gradient),
 	}
-	j := live.Judge{Run: run, Engine: engine, Slicer: cpu.NewSlicer(codec), Tensors: len(model.Layout().Tensors())}
+	j := live.Judge{Run: run, Engine: engine, Slicer: codec, Tensors: len(model.Layout().Tensors())}
 	judge := func(member coordinator.Member, work wire.Hash, inexact bool) (float64, score.Verdict, score.Evidence) {
 		t.Helper()
 		c := honest
