@@ -85,7 +85,12 @@ func (m *Machine) readCases() {
 		}
 	}
 	clear(m.cases[len(kept):])
-	m.cases = kept
+	m.cases, m.duties = kept, m.duties[:0]
+	for _, cs := range m.cases {
+		if cs.check || cs.disputed {
+			m.duties = append(m.duties, cs)
+		}
+	}
 }
 
 // openCase returns the case of a checked share, which it opens if there is none.
@@ -129,6 +134,7 @@ func (m *Machine) nameCases() {
 		}
 		if c != nil && cs.about(&c.commitment) {
 			cs.signed, cs.known = coordinator.Signed{Commitment: c.commitment, Signature: c.signature}, true
+			m.unretained = true
 		}
 	}
 }
@@ -144,6 +150,7 @@ func (m *Machine) claim(ev CommitmentReceived) {
 	cs := m.caseOf[Share{c.Round, c.Member}]
 	if cs != nil && !cs.known && cs.about(&c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
 		cs.signed, cs.known = ev.Signed, true
+		m.unretained = true
 	}
 }
 
@@ -207,6 +214,10 @@ func (m *Machine) concerns(cs *openCase) bool {
 // member's last shares, whose checks are not drawn yet, the parameters these began from, which
 // verifiers need, and those of the cases it is in.
 func (m *Machine) decideRetain() {
+	if !m.unretained && !m.model.changed {
+		return
+	}
+	m.unretained, m.model.changed = false, false
 	now := m.state.Round()
 	var h Retain
 	add := func(root wire.Hash) {
@@ -283,7 +294,7 @@ func (m *Machine) holders(cs *openCase) []key.Public {
 	if cs.disputed {
 		first(cs.dispute.Accuser)
 	}
-	for _, k := range m.peers(cs.Round) {
+	for _, k := range m.peers(cs.Round, m.state.Count()) {
 		if len(out) == 0 || k != out[0] && k != out[len(out)-1] {
 			out = append(out, k)
 		}

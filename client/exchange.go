@@ -85,12 +85,16 @@ func (m peerExchange) late(round coordinator.Round) (string, bool) {
 	return "", round != m.state.Round()
 }
 
-func (peerExchange) wanted(*coordinator.Commitment) bool { return true }
+// wanted waits twice as long each time: what gossip does not bring, members ask for.
+func (m peerExchange) wanted(*coordinator.Commitment) bool {
+	return m.now >= m.work.publishedAt+republishMs<<min(m.work.published, 4)
+}
 
 // complete waits for everybody: with overlap a round lasts until all have trained, though their
 // results are attested in the next one.
 func (m peerExchange) complete(r coordinator.RoundState) bool {
-	return r.Attests() == r.Number() || m.allCommitted(r.Number())
+	rs := m.results(r.Number())
+	return r.Attests() == r.Number() || !m.lacks(rs, false, &rs.unknown, m.takesPart)
 }
 
 // patience is constant: another peer is asked each time.
@@ -102,11 +106,14 @@ func (m peerExchange) whom(rs *results) (to key.Public, ok bool) {
 		rs.askedAt = max(m.now, 1)
 		return to, false
 	}
-	peers := m.peers(rs.number)
-	if !m.due(&rs.askedAt, m.patience(reAskMs, rs.asks)) || len(peers) == 0 {
+	if !m.due(&rs.askedAt, m.patience(reAskMs, rs.asks)) {
 		return to, false
 	}
-	return peers[rs.asks%uint32(len(peers))], true
+	peers := m.peers(rs.number+coordinator.Round(rs.asks), 1)
+	if len(peers) == 0 {
+		return to, false
+	}
+	return peers[0], true
 }
 
 func (peerExchange) outdated(coordinator.Round) bool { return false }

@@ -57,7 +57,7 @@ type Machine struct {
 	work    work
 	lineage lineage
 	rounds  []*results // ascending by number, the last few rounds
-	fetches int        // of payloads, under way
+	fetches []fetching
 	witness reports
 	pace    pace
 	saved   coordinator.Epoch // epoch whose checkpoint was asked for
@@ -68,12 +68,15 @@ type Machine struct {
 
 	aheadMs  int64 // of the own clock, before the ledger's
 	cases    []*openCase
+	duties   []*openCase // those in which this member may have to act
 	caseOf   map[Share]*openCase
-	unread   bool // a state or a commitment has come since the files were looked at
+	unread   bool // a state, or a commitment that a case lacks, has come since the cases were named
 	retained Retain
 	retains  bool // Retain was asked for
-	frauds   []fraud
-	expelled bool
+	// Something has happened since then that may change what to retain.
+	unretained bool
+	frauds     []fraud
+	expelled   bool
 
 	out []Action
 }
@@ -86,8 +89,12 @@ func New(cfg Config) *Machine { return &Machine{cfg: cfg, caseOf: map[Share]*ope
 func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	m.now = max(m.now, nowMs)
 	m.out = nil
-	if _, tick := ev.(Tick); !tick {
+	switch ev.(type) {
+	case Tick:
+	case CommitmentReceived, PayloadFetched:
 		m.witness.waits = false
+	default:
+		m.witness.waits, m.unretained = false, true
 	}
 	switch ev := ev.(type) {
 	case StateChanged:

@@ -18,6 +18,7 @@ type model struct {
 	round    coordinator.Round
 	hash     wire.Hash
 	history  [historyLen]version
+	changed  bool // since Retain was asked for
 	applying bool
 	healing  bool
 	healAt   uint64
@@ -37,7 +38,7 @@ func (v *model) loaded(ev Loaded) {
 }
 
 func (v *model) set(round coordinator.Round, hash wire.Hash) {
-	v.known, v.round, v.hash = true, round, hash
+	v.known, v.round, v.hash, v.changed = true, round, hash, true
 	v.history[round%historyLen] = version{round, hash}
 }
 
@@ -179,7 +180,7 @@ func (m *Machine) heal() {
 		return
 	}
 	m.model.healing = true
-	m.do(Heal{Round: round, Params: agreed, From: m.peers(round)})
+	m.do(Heal{Round: round, Params: agreed, From: m.peers(round, m.state.Count())})
 }
 
 func (m *Machine) healed(ev Healed) {
@@ -191,12 +192,12 @@ func (m *Machine) healed(ev Healed) {
 	m.model.set(ev.Round, ev.Params)
 }
 
-// peers lists the other present members. The first one depends on the member and the salt, so that
-// they do not all ask the same one.
-func (m *Machine) peers(salt coordinator.Round) []key.Public {
+// peers lists other present members, at most as many as given. The first one depends on the member
+// and the salt, so that they do not all ask the same one.
+func (m *Machine) peers(salt coordinator.Round, most coordinator.Member) []key.Public {
 	n := m.state.Count()
 	var out []key.Public
-	for k := range n {
+	for k := coordinator.Member(0); k < n && coordinator.Member(len(out)) < most; k++ {
 		i := (k + coordinator.Member(salt) + m.member.index) % n
 		p := m.state.Member(i)
 		if p.Key != m.cfg.Self && p.Status.Present() {

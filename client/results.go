@@ -1,6 +1,8 @@
 package client
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
@@ -14,8 +16,16 @@ const (
 	// candidatesMax bounds the commitments kept of one member in one round. An honest member makes
 	// one; a second is evidence, more are noise.
 	candidatesMax = 3
-	// fetchesMax bounds the payload fetches under way.
+	// fetchesMax bounds the payload fetches under way, not counting those that have taken slowMs or
+	// more: a few members that serve nothing would hold up all others. With these, slowMax is the
+	// bound.
 	fetchesMax = 16
+	slowMax    = 128
+	slowMs     = 2000
+	// fromMax bounds the peers that a fetch names besides the author. If all were named, a round's
+	// fetches would cost the square of the members. A fetch that fails is tried again with the next
+	// ones.
+	fromMax = 8
 	// askMax bounds the members asked after in one request.
 	askMax = 256
 )
@@ -30,7 +40,25 @@ type results struct {
 	open     []place // of candidates whose payload is not there, in the order in which they came
 	askedAt  uint64
 	asks     uint32
+	// The members before these were found to lack nothing: see lacks.
+	unknown, unheld coordinator.Member
+	accepting       *accepting // nil until the accepted set is wanted
 }
+
+// accepting is how much of the accepted set of a round is there.
+type accepting struct {
+	chosen  []choice             // by member
+	lacking []coordinator.Member // whose result is not known or not held
+}
+
+// choice is the index of a member's accepted result among the known ones, or one of these values.
+type choice int8
+
+const (
+	nothing  choice = -1 // not accepted, or split
+	notNamed choice = -2 // none of the known ones
+	untested choice = -3 // some of the known ones have not been looked at
+)
 
 // place locates a candidate: known[member][k].
 type place struct {
@@ -72,14 +100,8 @@ func (m *Machine) enterRound(now coordinator.Round) {
 		m.do(Forget{Before: now - keepRounds + 1})
 	}
 	m.results(now)
-	m.fetches = 0 // recounted, so that a lost fetch does not count forever
-	for _, rs := range m.rounds {
-		for _, o := range rs.open {
-			if int(o.k) < len(rs.known[o.member]) && rs.known[o.member][o.k].fetching {
-				m.fetches++
-			}
-		}
-	}
+	// A fetch whose end is lost does not count forever.
+	m.fetches = slices.DeleteFunc(m.fetches, func(f fetching) bool { return f.round+keepRounds <= now })
 }
 
 // results returns the record of a round. It makes the record if there is none, and fills it in if
@@ -148,8 +170,30 @@ func (m *Machine) received(ev CommitmentReceived) {
 	}
 	rs.known[c.Member] = append(list, candidate{commitment: c, signature: ev.Signed.Signature, id: id})
 	rs.open = append(rs.open, place{c.Member, uint8(len(list))})
+	rs.retest(c.Member)
 	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
-	m.unread = true
+	if cs := m.caseOf[Share{c.Round, c.Member}]; cs != nil && !cs.known {
+		m.unread = true
+	}
+	m.unretained = m.unretained || ev.Signer == m.cfg.Self
+}
+
+// retest says that a member's accepted result may be among those known now.
+func (rs *results) retest(member coordinator.Member) {
+	a := rs.accepting
+	if a == nil || a.chosen[member] == nothing {
+		return
+	}
+	if a.chosen[member] >= 0 && !slices.Contains(a.lacking, member) {
+		a.lacking = append(a.lacking, member)
+	}
+	a.chosen[member] = untested
+}
+
+// replace takes the only result of a member that counts, or none.
+func (rs *results) replace(member coordinator.Member, c ...candidate) {
+	rs.known[member] = c
+	rs.retest(member)
 }
 
 // valid reports whether a commitment is for the share that its author was given, on the parameters
@@ -182,6 +226,21 @@ func (m *Machine) best(rs *results, member coordinator.Member, payload bool) *ca
 	return best
 }
 
+// lacks reports whether a result of the round is missing that may still come: one that is not
+// known, or with payload set, not held. It continues at *from, where it found the last one missing,
+// so that asking at every event costs little.
+func (m *Machine) lacks(rs *results, payload bool, from *coordinator.Member, awaited func(coordinator.Member) bool) bool {
+	for range rs.expected {
+		if i := *from; rs.expected[i] && awaited(i) && m.best(rs, i, payload) == nil {
+			return true
+		}
+		if *from++; *from == coordinator.Member(len(rs.expected)) {
+			*from = 0
+		}
+	}
+	return false
+}
+
 // decideResults fetches payloads of known commitments and asks for commitments that are missing.
 func (m *Machine) decideResults() {
 	now := m.state.Round()
@@ -205,9 +264,12 @@ func (m *Machine) decideResults() {
 // fetchOpen asks for payloads in the order in which their commitments came, at most fetchesMax at a
 // time. It runs at every event, so it looks at no more of them than it has to.
 func (m *Machine) fetchOpen(rs *results) {
+	if m.fetchesFull() {
+		return
+	}
 	kept := rs.open[:0]
 	for n, o := range rs.open {
-		if m.fetches >= fetchesMax {
+		if m.fetchesFull() {
 			kept = append(kept, rs.open[n:]...)
 			break
 		}
@@ -226,6 +288,24 @@ func (m *Machine) fetchOpen(rs *results) {
 	rs.open = kept
 }
 
+// fetching is a fetch of a payload under way.
+type fetching struct {
+	round   coordinator.Round
+	id      wire.Hash // of the commitment
+	sinceMs uint64
+}
+
+// fetchesFull reports whether no more fetches should begin.
+func (m *Machine) fetchesFull() bool {
+	fresh := 0
+	for _, f := range m.fetches {
+		if m.now < f.sinceMs+slowMs {
+			fresh++
+		}
+	}
+	return fresh >= fetchesMax || len(m.fetches) >= slowMax
+}
+
 // fetch asks for a candidate's payload unless it is there, under way, or was tried just now.
 func (m *Machine) fetch(rs *results, c *candidate) bool {
 	if c.held || c.refused || c.fetching {
@@ -235,11 +315,11 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	if !ok || !m.due(&c.triedAt, m.exchange.patience(reFetchMs, uint32(c.tries))) {
 		return false
 	}
+	author := m.state.Member(c.commitment.Member).Key
+	from := append([]key.Public{author}, m.peers(rs.number+coordinator.Round(c.tries)*fromMax, fromMax)...)
 	c.tries += 1 - c.tries>>7
 	c.fetching = true
-	m.fetches++
-	author := m.state.Member(c.commitment.Member).Key
-	from := append([]key.Public{author}, m.peers(rs.number)...)
+	m.fetches = append(m.fetches, fetching{rs.number, c.id, m.now})
 	m.do(FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
 		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, Seed: seed, From: from})
 	return true
@@ -259,6 +339,7 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 		}
 	}
 	if len(of) == 0 {
+		rs.askedAt = max(m.now, 1) // this looked at all members: not at every event
 		return
 	}
 	if to, ok := m.exchange.whom(rs); ok {
@@ -268,7 +349,7 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 }
 
 func (m *Machine) fetched(ev PayloadFetched) {
-	m.fetches = max(0, m.fetches-1)
+	m.fetches = slices.DeleteFunc(m.fetches, func(f fetching) bool { return f.round == ev.Round && f.id == ev.ID })
 	rs := m.find(ev.Round)
 	if rs == nil || ev.Member >= coordinator.Member(len(rs.known)) {
 		return
@@ -292,7 +373,7 @@ func (m *Machine) keepOwn() {
 	c := m.work.own
 	rs := m.results(c.Round)
 	_, later := m.exchange.(revealer) // then it is held once it is revealed
-	rs.known[c.Member] = []candidate{{commitment: c, id: c.ID(), held: !later}}
+	rs.replace(c.Member, candidate{commitment: c, id: c.ID(), held: !later})
 	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
 }
 
@@ -305,30 +386,59 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 		return nil, false
 	}
 	rs := m.results(a)
-	complete = true
-	missing := make([]bool, len(rs.known))
-	for i := coordinator.Member(0); i < coordinator.Member(m.state.Limits().Members); i++ {
-		if !r.Accepted(i) {
-			continue
-		}
-		c := m.selected(rs, i)
-		if c == nil {
-			if !m.split(rs, i) {
-				missing[i], complete = true, false
-			}
-			continue
-		}
-		if !c.held {
-			complete = false
-			m.fetch(rs, c)
-			continue
-		}
-		payloads = append(payloads, c.commitment.Payload)
+	if rs.accepting == nil {
+		rs.accept(r)
 	}
-	if !complete {
-		m.askMissing(rs, func(i coordinator.Member) bool { return missing[i] })
+	set, missing := rs.accepting, 0
+	set.lacking = slices.DeleteFunc(set.lacking, func(i coordinator.Member) bool {
+		if set.chosen[i] == untested {
+			set.chosen[i] = m.choose(rs, i)
+		}
+		switch k := set.chosen[i]; {
+		case k == notNamed:
+			missing++
+			return false
+		case k >= 0 && !rs.known[i][k].held:
+			m.fetch(rs, &rs.known[i][k])
+			return false
+		}
+		return true
+	})
+	if missing > 0 {
+		m.askMissing(rs, func(i coordinator.Member) bool { return set.chosen[i] == notNamed })
 	}
-	return payloads, complete
+	if len(set.lacking) > 0 {
+		return nil, false
+	}
+	for i, k := range set.chosen {
+		if k >= 0 {
+			payloads = append(payloads, rs.known[i][k].commitment.Payload)
+		}
+	}
+	return payloads, true
+}
+
+// accept begins to look for the accepted set of a round, which is final.
+func (rs *results) accept(r coordinator.RoundState) {
+	rs.accepting = &accepting{chosen: make([]choice, len(rs.known))}
+	for i := range rs.known {
+		rs.accepting.chosen[i] = nothing
+		if r.Accepted(coordinator.Member(i)) {
+			rs.accepting.chosen[i] = untested
+			rs.accepting.lacking = append(rs.accepting.lacking, coordinator.Member(i))
+		}
+	}
+}
+
+// choose finds a member's accepted result among the known ones.
+func (m *Machine) choose(rs *results, member coordinator.Member) choice {
+	if c := m.selected(rs, member); c != nil {
+		return choice(slices.IndexFunc(rs.known[member], func(o candidate) bool { return o.id == c.id }))
+	}
+	if m.split(rs, member) {
+		return nothing
+	}
+	return notNamed
 }
 
 // split reports whether no commitment of this member can have a quorum, known or not, so that no

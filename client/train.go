@@ -16,6 +16,7 @@ type work struct {
 	before      coordinator.Commitment // the own one before that
 	step        coordinator.Step       // of the round of the own commitment, 0 if not known
 	publishedAt uint64
+	published   uint32 // how often, after the first time
 }
 
 // resume keeps this member from training a round again for which it signed a commitment before it
@@ -47,7 +48,7 @@ func (m *Machine) recognize(rs *results, s coordinator.Signed, id wire.Hash) {
 		m.cancelTraining()
 	}
 	if c.Round == m.work.own.Round {
-		rs.known[c.Member] = nil // the own one is not sent
+		rs.replace(c.Member) // the own one is not sent
 	} else {
 		m.work.before = m.work.own
 	}
@@ -73,6 +74,7 @@ func (m *Machine) decideTraining(r coordinator.RoundState) {
 	}
 	if m.work.own.Round == now && m.work.done == now {
 		if m.exchange.wanted(&m.work.own) && m.due(&m.work.publishedAt, republishMs) {
+			m.work.published++
 			m.do(Republish{Round: now})
 		}
 		return
@@ -126,7 +128,7 @@ func (m *Machine) trained(ev Trained) {
 		Work: coordinator.WorkHash(m.state.ID(), ev.Round, m.member.index, ev.Gradient),
 	}
 	m.work.step = r.Step()
-	m.work.publishedAt = max(m.now, 1)
+	m.work.publishedAt, m.work.published = max(m.now, 1), 0
 	m.do(Commit{m.work.own})
 	m.keepOwn()
 }

@@ -80,7 +80,7 @@ func (m *Machine) decideCases() {
 	if !m.member.known {
 		return
 	}
-	for _, cs := range m.cases {
+	for _, cs := range m.duties {
 		cs.verify.decide(m, cs)
 		cs.argue.decide(m, cs)
 	}

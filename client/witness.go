@@ -20,43 +20,46 @@ func (m *Machine) decideWitness(r coordinator.RoundState) {
 	if m.witness.waits || m.witness.done >= now || !r.Elected(m.member.index) || r.Reported(m.member.index) {
 		return
 	}
+	if m.witness.round == now && m.now < m.witness.sentAt+reReportMs {
+		return
+	}
 	params, ok := m.model.at(now)
 	prev, had := m.model.at(now - 1)
 	if !ok || !had || m.model.round != now {
 		return // without the parameters of this round there is nothing sure to say
 	}
-	msg := coordinator.Witness{Round: now, Complete: true, Params: params, Prev: prev}
-	if attested, ok := m.state.At(r.Attests()); ok {
-		filter := bloom.New(r.Filter())
-		msg.Held, msg.Complete = m.gather(attested, r.Filter(), filter)
-		msg.Commitments = filter
-	}
-	if r.Trains() && !m.exchange.complete(r) {
-		msg.Complete = false
-	}
+	msg := coordinator.Witness{Round: now, Params: params, Prev: prev}
+	attested, attests := m.state.At(r.Attests())
+	msg.Complete = (!attests || !m.unheld(attested)) && (!r.Trains() || m.exchange.complete(r))
 	if !msg.Complete && m.state.Phase() != coordinator.RoundWitness {
 		m.witness.waits = true
 		return
 	}
-	if m.witness.round == now && !m.due(&m.witness.sentAt, reReportMs) {
-		return
+	if attests {
+		filter := bloom.New(r.Filter())
+		msg.Held = m.gather(attested, r.Filter(), filter)
+		msg.Commitments = filter
 	}
 	m.witness.round, m.witness.sentAt = now, max(m.now, 1)
 	m.do(Submit{msg})
 }
 
-// gather returns the set of members whose results of the attested round are held, fills in the
-// filter of their commitments, and reports whether no result is missing that may still come.
-func (m *Machine) gather(attested coordinator.RoundState, p bloom.Params, filter bloom.Filter) (held []byte, complete bool) {
+// unheld reports whether a result of the attested round is not held that may still come.
+func (m *Machine) unheld(attested coordinator.RoundState) bool {
 	rs := m.results(attested.Number())
-	complete = true
+	return m.lacks(rs, true, &rs.unheld, func(i coordinator.Member) bool { return m.exchange.awaited(attested, i) })
+}
+
+// gather returns the set of members whose results of the attested round are held, and adds their
+// commitments to the filter.
+func (m *Machine) gather(attested coordinator.RoundState, p bloom.Params, filter bloom.Filter) (held []byte) {
+	rs := m.results(attested.Number())
 	for i := range rs.expected {
 		if !rs.expected[i] {
 			continue
 		}
 		c := m.best(rs, coordinator.Member(i), true)
 		if c == nil {
-			complete = complete && !m.exchange.awaited(attested, coordinator.Member(i))
 			continue
 		}
 		held = coordinator.SetHeld(held, coordinator.Member(i))
@@ -65,22 +68,11 @@ func (m *Machine) gather(attested coordinator.RoundState, p bloom.Params, filter
 		}
 		filter.Add(p, m.cfg.Self[:], c.id)
 	}
-	return held, complete
+	return held
 }
 
 // takesPart reports whether a member is still active in the epoch. One that left or was dropped is
 // not waited for.
 func (m *Machine) takesPart(i coordinator.Member) bool {
 	return m.state.Status(i) == coordinator.StatusActive
-}
-
-// allCommitted reports whether the commitment of each member with a share in the round is known.
-func (m *Machine) allCommitted(round coordinator.Round) bool {
-	rs := m.results(round)
-	for i := range rs.expected {
-		if rs.expected[i] && m.takesPart(coordinator.Member(i)) && m.best(rs, coordinator.Member(i), false) == nil {
-			return false
-		}
-	}
-	return true
 }

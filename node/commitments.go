@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"sync"
 
@@ -18,18 +19,20 @@ import (
 // were given. Network goroutines read them while the loop writes.
 type commitments struct {
 	mu       sync.RWMutex // guards all below
-	byRound  map[coordinator.Round][]authored
+	byRound  map[coordinator.Round]byMember
 	members  map[key.Public]coordinator.Member // indexes of the members present
 	now      coordinator.Round                 // the open round
 	retained map[client.Share]bool             // whose commitments outlast their round
 	given    map[wire.Hash][]byte              // spans of retained shares, by their hash
 }
 
+// byMember are the commitments of a round, those of each member in the order in which they came.
+type byMember map[coordinator.Member][]authored
+
 // authored is a signed commitment as gossip carries it.
 type authored struct {
-	member coordinator.Member
-	id     wire.Hash
-	bytes  []byte
+	id    wire.Hash
+	bytes []byte
 }
 
 const (
@@ -60,22 +63,12 @@ func (s *commitments) wants(author key.Public, c *coordinator.Commitment) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	member, ok := s.members[author]
-	return ok && c.Member == member && current(c.Round, s.now) && len(s.places(c.Round, member)) < perMemberMax
+	return ok && c.Member == member && current(c.Round, s.now) && len(s.byRound[c.Round][member]) < perMemberMax
 }
 
 // current reports whether commitments to a round still matter, or already, while round now is open.
 func current(round, now coordinator.Round) bool {
 	return round > 0 && round <= now+1 && round+roundsKept >= now
-}
-
-// places returns where the commitments of a member are in its round's list.
-func (s *commitments) places(round coordinator.Round, member coordinator.Member) (at []int) {
-	for k, a := range s.byRound[round] {
-		if a.member == member {
-			at = append(at, k)
-		}
-	}
-	return at
 }
 
 // put keeps a signed commitment for peers that ask. It reports false if the commitment was there
@@ -85,58 +78,56 @@ func (s *commitments) put(author key.Public, signed coordinator.Signed) bool {
 	id := c.ID()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := s.byRound[c.Round]
-	at := s.places(c.Round, c.Member)
-	if len(at) >= perMemberMax || slices.ContainsFunc(at, func(k int) bool { return list[k].id == id }) {
+	list := s.byRound[c.Round][c.Member]
+	if len(list) >= perMemberMax || slices.ContainsFunc(list, func(a authored) bool { return a.id == id }) {
 		return false
 	}
+	if s.byRound[c.Round] == nil {
+		s.byRound[c.Round] = byMember{}
+	}
 	encoded := signed.Append(append([]byte(nil), author[:]...))
-	s.byRound[c.Round] = append(list, authored{member: c.Member, id: id, bytes: encoded})
+	s.byRound[c.Round][c.Member] = append(list, authored{id: id, bytes: encoded})
 	return true
 }
 
-// of returns the commitments of a round.
-func (s *commitments) of(round coordinator.Round) []authored {
+// of returns the commitments of a member in a round, in the order in which they came.
+func (s *commitments) of(round coordinator.Round, member coordinator.Member) []authored {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.byRound[round][:len(s.byRound[round]):len(s.byRound[round])]
+	return s.byRound[round][member]
 }
 
 // by returns the commitment of a member in a round, as gossip carries it.
 func (s *commitments) by(round coordinator.Round, member coordinator.Member) ([]byte, bool) {
-	for _, a := range s.of(round) {
-		if a.member == member {
-			return a.bytes, true
-		}
+	if list := s.of(round, member); len(list) > 0 {
+		return list[0].bytes, true
 	}
 	return nil, false
 }
 
 // knows reports whether a commitment, as gossip carries it, is there. Its signature is good then.
 func (s *commitments) knows(encoded []byte) bool {
-	const roundAt = 32 + 32 + 4 // author, run, epoch
-	if len(encoded) < roundAt+4 {
+	const roundAt = 32 + 32 + 4 // author, run, epoch; the member follows
+	if len(encoded) < roundAt+8 {
 		return false
 	}
 	round := coordinator.Round(binary.LittleEndian.Uint32(encoded[roundAt:]))
-	return slices.ContainsFunc(s.of(round), func(a authored) bool { return bytes.Equal(a.bytes, encoded) })
+	member := coordinator.Member(binary.LittleEndian.Uint32(encoded[roundAt+4:]))
+	return slices.ContainsFunc(s.of(round, member), func(a authored) bool { return bytes.Equal(a.bytes, encoded) })
 }
 
 // forget drops the commitments of rounds before a given one, except those to retained shares.
 func (s *commitments) forget(before coordinator.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for round, list := range s.byRound {
+	for round, members := range s.byRound {
 		if round >= before {
 			continue
 		}
-		var kept []authored
-		for _, a := range list {
-			if s.retained[client.Share{Round: round, Member: a.member}] {
-				kept = append(kept, a)
-			}
-		}
-		if s.byRound[round] = kept; len(kept) == 0 {
+		maps.DeleteFunc(members, func(i coordinator.Member, _ []authored) bool {
+			return !s.retained[client.Share{Round: round, Member: i}]
+		})
+		if len(members) == 0 {
 			delete(s.byRound, round)
 		}
 	}

@@ -16,7 +16,7 @@ func listener() (h *handler, verified *int) {
 	verified = new(int)
 	verify := func(s coordinator.Signed, k key.Public) bool { *verified++; return s.Verify(k) }
 	n := &Node{cfg: Config{ID: wire.Sum("run"), Verify: verify, Loop: loop.NewVirtual(time.Unix(0, 0))}, self: worldKey(3).Public()}
-	h = &handler{node: n, commitments: &commitments{byRound: map[coordinator.Round][]authored{}}}
+	h = &handler{node: n, commitments: &commitments{byRound: map[coordinator.Round]byMember{}}}
 	members := map[key.Public]coordinator.Member{}
 	for i := range 4 {
 		members[worldKey(i).Public()] = coordinator.Member(i)
@@ -75,7 +75,7 @@ func TestOneMemberDoesNotFillARound(t *testing.T) {
 	if got := gossips(h, 2, coordinator.Commitment{Round: 10, Member: 2}); got != p2p.Accept {
 		t.Errorf("another's: verdict %v", got)
 	}
-	if kept := len(h.of(10)); kept != perMemberMax+1 || *verified != kept {
+	if kept := len(h.of(10, 1)) + len(h.of(10, 2)); kept != perMemberMax+1 || *verified != kept {
 		t.Errorf("%d are kept, %d signatures were checked", kept, *verified)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Whatever a peer asks is answered from what is held, in bounds, or not at all.
 func FuzzAnswer(f *testing.F) {
-	s := &commitments{byRound: map[coordinator.Round][]authored{}}
+	s := &commitments{byRound: map[coordinator.Round]byMember{}}
 	author := worldKey(1)
 	signed := coordinator.Commitment{Run: wire.Sum("run"), Round: 3, Member: 2}.Sign(author)
 	s.put(author.Public(), signed)

@@ -212,10 +212,5 @@ func (n *Node) knowsOther(c coordinator.Commitment) bool {
 			return true
 		}
 	}
-	for _, a := range n.commitments.of(c.Round) {
-		if a.member == c.Member && a.id != c.ID() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.commitments.of(c.Round, c.Member), func(a authored) bool { return a.id != c.ID() })
 }

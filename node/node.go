@@ -234,7 +234,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.held, n.saved = map[wire.Hash]bool{}, map[client.Share]bool{}
 	n.checking, n.arguments, n.disputes = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}, map[uint32]client.Position{}
 	n.blobs = &blobs{byRoot: map[wire.Hash]*blob{}}
-	n.commitments = &commitments{byRound: map[coordinator.Round][]authored{}}
+	n.commitments = &commitments{byRound: map[coordinator.Round]byMember{}}
 	n.params.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.ParamsLen()}
 	n.optim.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.StateLen()}
 	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
@@ -273,17 +274,20 @@ func (h *handler) answerCommitments(r *wire.Reader) []byte {
 	if r.Err() != wire.OK || count > questionMembersMax {
 		return nil
 	}
-	wanted := make(map[coordinator.Member]bool, count)
-	for range count {
-		wanted[coordinator.Member(r.U32())] = true
+	wanted := make([]coordinator.Member, count)
+	for i := range wanted {
+		wanted[i] = coordinator.Member(r.U32())
 	}
 	if r.Done() != wire.OK {
 		return nil
 	}
+	slices.Sort(wanted)
 	var out []byte
-	for _, k := range h.of(round) {
-		if wanted[k.member] && len(out)+len(k.bytes)+4 <= p2p.MaxAnswer {
-			out = wire.AppendVar(out, k.bytes)
+	for _, i := range slices.Compact(wanted) {
+		for _, k := range h.of(round, i) {
+			if len(out)+len(k.bytes)+4 <= p2p.MaxAnswer {
+				out = wire.AppendVar(out, k.bytes)
+			}
 		}
 	}
 	return out

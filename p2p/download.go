@@ -68,8 +68,10 @@ func NewDownload(f Fetch) (*Download, error) {
 		return nil, err
 	}
 	d := &Download{fetch: f, partial: &Partial{ref: f.Ref}}
-	for i, k := range f.From {
-		if !slices.Contains(f.From[:i], k) {
+	named := make(map[key.Public]bool, len(f.From))
+	for _, k := range f.From {
+		if !named[k] {
+			named[k] = true
 			d.peers = append(d.peers, provider{key: k})
 		}
 	}

@@ -1,0 +1,284 @@
+package client
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// crowd is a run of many members in its second round, which attests nothing but itself, with the
+// checks of the first open. One machine takes part in it; the others are only what they send.
+type crowd struct {
+	tb      testing.TB
+	keys    []key.Public
+	state   coordinator.State
+	env     coordinator.Env
+	initial wire.Hash
+}
+
+func newCrowd(tb testing.TB, n uint32, percent uint8) *crowd {
+	tb.Helper()
+	cfg := testConfig(n, 0, 1000)
+	cfg.VerificationPercent = percent
+	if percent > 0 {
+		cfg.VerifyMs, cfg.DisputeMs = 600_000, 300_000
+	}
+	c := &crowd{tb: tb, initial: cfg.ModelHash, env: coordinator.Env{NowMs: 1000, Seed: wire.Sum("test/crowd")}}
+	limits := coordinator.Limits{Members: n, Witnesses: uint16(min(n, coordinator.WitnessesMax))}
+	state, err := coordinator.New(limits, cfg, c.env)
+	if err != nil {
+		tb.Fatalf("%v: %v", err, cfg.Check(limits))
+	}
+	c.state = state
+	for i := range n {
+		var k key.Public
+		copy(k[:], wire.AppendU32(nil, i+1))
+		c.keys = append(c.keys, k)
+		c.send(k, coordinator.Join{})
+	}
+	c.tick(500)
+	for _, k := range c.keys {
+		c.send(k, coordinator.Ready{Epoch: 1, Params: cfg.ModelHash})
+	}
+	c.tick(0)
+	if c.state.Phase() != coordinator.RoundTrain {
+		tb.Fatalf("the phase is %s", c.state.Phase())
+	}
+	return c
+}
+
+func (c *crowd) send(from key.Public, m coordinator.Message) {
+	c.tb.Helper()
+	c.env.Sender = from
+	if err := c.state.Apply(c.env, m); err != nil {
+		c.tb.Fatalf("%T: %v", m, err)
+	}
+}
+
+func (c *crowd) tick(ms uint64) {
+	c.env.NowMs += ms
+	c.send(key.Public{}, coordinator.Tick{})
+}
+
+func (c *crowd) snapshot() StateChanged {
+	s, err := coordinator.Open(append([]byte(nil), c.state.Bytes()...))
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	return StateChanged{s, c.env.NowMs}
+}
+
+// commitments returns what each member commits to in the open round, by member.
+func (c *crowd) commitments(params wire.Hash) []coordinator.Commitment {
+	r, _ := c.state.At(c.state.Round())
+	list := make([]coordinator.Commitment, len(c.keys))
+	r.Shares(func(i coordinator.Member, spans []batch.Span) {
+		of := func(what string) wire.Hash {
+			return wire.Sum(what, c.keys[i][:], wire.AppendU32(nil, uint32(r.Number())))
+		}
+		list[i] = coordinator.Commitment{Run: c.state.ID(), Epoch: r.Epoch(), Round: r.Number(), Member: i, Share: batch.Hash(spans),
+			Payload: of("payload"), PayloadBytes: 100, Prev: testFresh, State: of("state"), Params: params}
+	})
+	return list
+}
+
+// close sends the reports of all witnesses that have not reported, which hold everything.
+func (c *crowd) close(params, prev wire.Hash, list []coordinator.Commitment) {
+	c.tb.Helper()
+	r, _ := c.state.At(c.state.Round())
+	number, witnesses, p := r.Number(), r.Witnesses(), r.Filter()
+	var held []byte
+	for i := range list {
+		held = coordinator.SetHeld(held, coordinator.Member(i))
+	}
+	for _, i := range witnesses {
+		if r, _ := c.state.At(number); r.Reported(i) {
+			continue
+		}
+		filter := bloom.New(p)
+		for k := range list {
+			filter.Add(p, c.keys[i][:], list[k].ID())
+		}
+		c.send(c.keys[i], coordinator.Witness{Round: number, Complete: true, Params: params, Prev: prev, Held: held, Commitments: filter})
+	}
+}
+
+// attendance is a member's machine in the crowd, and the time it has taken.
+type attendance struct {
+	*crowd
+	machine *Machine
+	self    coordinator.Member
+	params  wire.Hash
+	list    []coordinator.Commitment // of the open round
+	late    map[coordinator.Member]bool
+	waiting []FetchPayload // of late payloads
+	spent   time.Duration
+	events  int
+	applied int
+}
+
+func (c *crowd) attend(self coordinator.Member) *attendance {
+	a := &attendance{crowd: c, self: self, params: c.initial, machine: New(Config{Self: c.keys[self], PayloadMax: 1000})}
+	a.list = c.commitments(a.params)
+	a.step(c.snapshot())
+	a.step(Loaded{Known: true, Params: c.initial})
+	return a
+}
+
+// step gives the machine an event, and it all that follows from it.
+func (a *attendance) step(ev Event) {
+	for queue := []Event{ev}; len(queue) > 0; queue = queue[1:] {
+		a.env.NowMs++
+		start := time.Now()
+		actions := a.machine.Step(a.env.NowMs, queue[0])
+		a.spent += time.Since(start)
+		a.events++
+		for _, do := range actions {
+			switch do := do.(type) {
+			case Train:
+				own := a.list[a.self]
+				queue = append(queue, Trained{Round: do.Round, Payload: own.Payload, PayloadBytes: 100, Prev: do.Prev, State: own.State})
+			case Commit:
+				a.list[a.self] = do.Commitment
+			case FetchPayload:
+				if a.late[do.Member] {
+					a.waiting = append(a.waiting, do)
+					continue
+				}
+				queue = append(queue, PayloadFetched{Round: do.Round, Member: do.Member, ID: do.ID, OK: true})
+			case Apply:
+				a.applied++
+				a.params = wire.Sum("params", a.params[:], wire.AppendU32(nil, uint32(do.To)))
+				queue = append(queue, Applied{To: do.To, Params: a.params, OK: true})
+			case Submit:
+				if m, ok := do.Message.(coordinator.Witness); ok {
+					a.send(a.keys[a.self], m)
+				}
+				queue = append(queue, Submitted{Message: do.Message})
+			}
+		}
+	}
+}
+
+// round takes the machine through a round: all commitments come, then the round closes, then the
+// payloads of one member in a hundred, which are late.
+func (a *attendance) round() {
+	prev := a.params
+	if round := a.state.Round(); round > 1 {
+		prev = a.previous()
+	}
+	now := a.params
+	a.late = map[coordinator.Member]bool{}
+	for i := range a.list {
+		if i%100 == 99 && coordinator.Member(i) != a.self {
+			a.late[coordinator.Member(i)] = true
+		}
+	}
+	for i, c := range a.list {
+		if coordinator.Member(i) != a.self {
+			a.step(CommitmentReceived{Signed: coordinator.Signed{Commitment: c}, Signer: a.keys[i]})
+		}
+		if i%200 == 0 {
+			a.step(Tick{})
+		}
+	}
+	a.close(now, prev, a.list)
+	a.step(a.snapshot())
+	waiting := a.waiting
+	a.waiting, a.late = nil, nil
+	for _, f := range waiting {
+		a.step(PayloadFetched{Round: f.Round, Member: f.Member, ID: f.ID, OK: true})
+	}
+	a.list = a.commitments(a.params)
+}
+
+func (a *attendance) previous() wire.Hash {
+	h, _ := a.machine.model.at(a.state.Round() - 1)
+	return h
+}
+
+// BenchmarkMember is what the decisions of one member cost in a round, by the number of members. The
+// exponent is the slope of the logarithm of the cost over that of the members, from the size before.
+func BenchmarkMember(b *testing.B) {
+	for _, percent := range []uint8{0, 10} {
+		for _, role := range []string{"member", "witness"} {
+			before, members := 0.0, 0.0
+			for _, n := range []uint32{64, 256, 1024, 4096, coordinator.MembersMax} {
+				b.Run(fmt.Sprintf("checks=%d%%/%s/members=%d", percent, role, n), func(b *testing.B) {
+					var spent time.Duration
+					for range b.N {
+						spent += attended(b, n, percent, role == "witness")
+					}
+					cost := spent.Seconds() / float64(b.N)
+					b.ReportMetric(cost*1e3, "ms/round")
+					b.ReportMetric(0, "ns/op")
+					if before > 0 {
+						b.ReportMetric(math.Log(cost/before)/math.Log(float64(n)/members), "exponent")
+					}
+					before, members = cost, float64(n)
+				})
+			}
+		}
+	}
+}
+
+// attended returns the time that a member's machine takes for the second round of a run.
+func attended(tb testing.TB, n uint32, percent uint8, witness bool) time.Duration {
+	c := newCrowd(tb, n, percent)
+	r, _ := c.state.At(1)
+	self := coordinator.Member(0)
+	for r.Elected(self) != witness {
+		self++
+	}
+	a := c.attend(self)
+	a.round()
+	if a.applied != 1 {
+		tb.Fatalf("%d sets were applied, want 1", a.applied)
+	}
+	return a.spent
+}
+
+// Members that serve nothing hold up neither the fetches from others nor, with them, the round.
+func TestSilentMembersHoldUpNoFetches(t *testing.T) {
+	a := newCrowd(t, 128, 0).attend(0)
+	a.late = map[coordinator.Member]bool{}
+	for i := range coordinator.Member(fetchesMax + 4) {
+		a.late[i+1] = true
+	}
+	for i, c := range a.list[1:] {
+		a.step(CommitmentReceived{Signed: coordinator.Signed{Commitment: c}, Signer: a.keys[i+1]})
+	}
+	held := func() (n int) {
+		for _, list := range a.machine.find(1).known {
+			for _, c := range list {
+				if c.held {
+					n++
+				}
+				if len(a.late) > 0 && c.fetching && !a.late[c.commitment.Member] {
+					t.Errorf("the payload of member %d is still being fetched", c.commitment.Member)
+				}
+			}
+		}
+		return n
+	}
+	if n := held(); n > 64 {
+		t.Fatalf("%d payloads are held while %d fetches hang: the test shows nothing", n, fetchesMax)
+	}
+	a.env.NowMs += slowMs
+	a.step(Tick{})
+	if n, want := held(), 128-len(a.late); n != want {
+		t.Errorf("%d payloads are held, want %d", n, want)
+	}
+	for _, f := range a.waiting {
+		if len(f.From) > fromMax+1 {
+			t.Errorf("a fetch names %d peers", len(f.From))
+		}
+	}
+}
