@@ -22,7 +22,6 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/onchain"
-	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/verify"
@@ -30,9 +29,8 @@ import (
 )
 
 const (
-	// evaluateMax is the number of held-out sequences on which a client measures the loss while it
-	// trains; evaluations is the number of times.
-	evaluateMax, evaluations = 32, 20
+	// evaluations is the number of times that a client measures the held-out loss while it trains.
+	evaluations = 20
 	// linger is longer than any demo: clients serve the model until the demo stops them.
 	linger = 24 * time.Hour
 
@@ -330,25 +328,25 @@ func (d *demo) clientChild(i int) child {
 		"--data", d.dir.file("data"), "--listen", "127.0.0.1:0", "--workers", fmt.Sprint(max(1, runtime.GOMAXPROCS(0)/d.Clients)),
 		"--linger", linger.String(), "--stake", fmt.Sprint(stake)}
 	if i == 0 {
-		args = append(args, "--evaluate", fmt.Sprint(max(1, d.Rounds/evaluations)), "--evaluate-sequences", fmt.Sprint(evaluateMax))
+		args = append(args, "--evaluate", fmt.Sprint(max(1, d.Rounds/evaluations)))
 	}
 	switch own := d.dir.file(serverDir, c.name); {
 	case d.buckets() && d.dir.set.S3 != "":
-		args = append(args, "--role", participant.RoleMiner, "--bucket", own+".write", "--bucket-read", own+".read", "--private-buckets")
+		args = append(args, "--bucket", own+".write", "--bucket-read", own+".read", "--private-buckets")
 	case d.buckets():
-		args = append(args, "--role", participant.RoleMiner, "--bucket", d.dir.file(c.name, bucketWrite), "--bucket-read", d.dir.file(c.name, bucketRead),
+		args = append(args, "--bucket", d.dir.file(c.name, bucketWrite), "--bucket-read", d.dir.file(c.name, bucketRead),
 			"--private-buckets", "--bucket-shared")
 	}
 	if !c.cheats {
 		return child{name: c.name, args: append([]string{"join"}, args...)}
 	}
-	args = append(args, "--adversary", d.Adversary)
+	cheat := []string{"demo", "cheat", "--adversary", d.Adversary}
 	for _, c := range d.progress.clients {
 		if c.cheats {
-			args = append(args, "--gang", c.key.String())
+			cheat = append(cheat, "--gang", c.key.String())
 		}
 	}
-	return child{name: c.name, args: append([]string{"demo", "cheat"}, args...), once: true}
+	return child{name: c.name, args: append(append(cheat, "--"), args...), once: true}
 }
 
 // validatorChild returns the child of a validator.

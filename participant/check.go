@@ -76,9 +76,7 @@ func (o CheckOptions) Check(ctx context.Context) (r Report, err error) {
 	if err := o.dataToBeHad(ctx, on); err != nil {
 		add(obstacleData, err)
 	}
-	if err := o.Mining.check(on.Spec); err != nil {
-		add(obstacleRun, err)
-	} else if on.Spec.Buckets() {
+	if on.Spec.Buckets() {
 		if err := o.Mining.Try(ctx, o.Getenv); err != nil {
 			add(obstacleBucket, err)
 		}

@@ -21,9 +21,7 @@ import (
 // Inspection says how a participant samples and scores its model as it trains.
 type Inspection struct {
 	Prompts []string // to continue; none: two beginnings of held-out text
-	Tokens  int      // that a continuation has at most; 0: none are written
 	Tasks   []string // NAME=FILE
-	Items   int      // of each task at most
 }
 
 // inspector continues prompts and answers the questions of tasks with the model in training. It
@@ -49,22 +47,18 @@ const (
 	paramSeconds = 0.4e-9
 	// PromptBytes is the approximate length of each of promptsDefault prompts from held-out text.
 	PromptBytes, promptsDefault = 48, 2
-	// SampleTokensMost and TaskItemsMost bound what can be asked for: events and idle time are
-	// limited.
-	SampleTokensMost, TaskItemsMost = 512, 10_000
+	// sampleTokens and taskItems bound a sample and the items of a task: idle time is limited.
+	sampleTokens, taskItems = 40, 50
 )
 
-// NewInspector reads the files of the tasks. It returns nil if there is nothing to report.
+// NewInspector reads the files of the tasks.
 func NewInspector(in Inspection, t *trainer.Trainer) (*inspector, error) {
 	i := &inspector{Inspection: in, trainer: t, tokenS: paramSeconds * float64(t.Engine.ParamsLen())}
 	if len(in.Tasks) > 0 {
 		var err error
-		if i.work, err = model.ReadTasks(in.Tasks, in.Items); err != nil {
+		if i.work, err = model.ReadTasks(in.Tasks, taskItems); err != nil {
 			return nil, fmt.Errorf("--task: %w", err)
 		}
-	}
-	if in.Tokens == 0 && len(i.work) == 0 {
-		return nil, nil
 	}
 	return i, nil
 }
@@ -81,12 +75,12 @@ func (i *inspector) Inspect(ctx context.Context, step coordinator.Step, root wir
 	if len(params) > inspectParamsMax {
 		return i.fault(fmt.Errorf("no samples and no tasks: a model of more than %s parameters is not copied for them", view.Thousands(inspectParamsMax)))
 	}
-	if i.Tokens > 0 && len(i.Prompts) == 0 {
+	if len(i.Prompts) == 0 {
 		if err := i.quote(); err != nil {
 			return i.fault(err)
 		}
 	}
-	if n := i.sampleTokens(); n > 0 && i.afford(n) {
+	if n := i.promptTokens(); i.afford(n) {
 		out = append(out, i.spend(n, func() ([]event.Event, error) { return i.samples(ctx, step, root, params) })...)
 	}
 	for range len(i.work) { // the first task that can be paid, and then the next: all get their turn
@@ -101,13 +95,10 @@ func (i *inspector) Inspect(ctx context.Context, step coordinator.Step, root wir
 	return out
 }
 
-// sampleTokens returns about how many tokens the samples take.
-func (i *inspector) sampleTokens() (n int) {
-	if i.Tokens == 0 {
-		return 0
-	}
+// promptTokens returns about how many tokens the samples take.
+func (i *inspector) promptTokens() (n int) {
 	for _, p := range i.Prompts {
-		n += i.Tokens + len(i.trainer.Tokenizer.Encode(nil, []byte(p)))
+		n += sampleTokens + len(i.trainer.Tokenizer.Encode(nil, []byte(p)))
 	}
 	return n
 }
@@ -188,7 +179,7 @@ func (i *inspector) samples(ctx context.Context, step coordinator.Step, root wir
 	g := model.Generator{Model: i.trainer.Model, Tokenizer: i.trainer.Tokenizer, Params: params, Sampling: sampleSampling}
 	for _, p := range i.Prompts {
 		g.Seed = wire.Sum("entrain/samples", []byte(p))
-		text, err := g.Text(ctx, p, i.Tokens, nil)
+		text, err := g.Text(ctx, p, sampleTokens, nil)
 		if err != nil {
 			return out, err
 		}

@@ -12,36 +12,15 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/node"
-	"github.com/entrain-network/entrain/spec"
 )
 
 // Mining says where a miner's bucket is. The miner writes with credentials that it keeps to itself;
 // it announces others on the chain that can only read.
 type Mining struct {
-	Role    string // "" as the run asks for
 	Own     string // location with the credentials to write, or a file that holds it
 	Read    string // location that is announced, or a file; "": the own one without credentials
 	Private bool   // buckets at private addresses are read too
 	Shared  bool   // the announced credentials may write: of a demo on this machine
-}
-
-// The roles of members.
-const (
-	RoleClient = "client"
-	RoleMiner  = "miner"
-)
-
-// check returns an error if the role is not one of a run of this kind.
-func (m Mining) check(s spec.Spec) error {
-	switch {
-	case m.Role != "" && m.Role != RoleClient && m.Role != RoleMiner:
-		return fmt.Errorf("--role %q: the roles are %s and %s", m.Role, RoleClient, RoleMiner)
-	case m.Role == RoleMiner && !s.Buckets():
-		return fmt.Errorf("--role %s: run %q exchanges between peers; leave --role out", RoleMiner, s.Name)
-	case m.Role == RoleClient && s.Buckets():
-		return fmt.Errorf("--role %s: run %q exchanges by buckets, and takes miners; leave --role out, and name your bucket with --bucket FILE", RoleClient, s.Name)
-	}
-	return nil
 }
 
 // LocationBytesMax bounds a file with a location.

@@ -40,8 +40,6 @@ func (p *Options) Check() error {
 	fault(p.Pool != "" && p.Stake == 0, "--pool: say how much of the pool's to put up with --stake N")
 	fault(p.Checkpoints < 0, "--checkpoints %d: want 0 or more", p.Checkpoints)
 	fault(p.Linger < 0, "--linger %s: want 0s or more", p.Linger)
-	fault(p.Look.Tokens < 0 || p.Look.Tokens > SampleTokensMost, "--sample-tokens %d: want 0 to %d", p.Look.Tokens, SampleTokensMost)
-	fault(p.Look.Items < 1 || p.Look.Items > TaskItemsMost, "--items %d: want 1 to %d", p.Look.Items, TaskItemsMost)
 	fault(p.Evaluate == 0 && len(p.Look.Prompts)+len(p.Look.Tasks) > 0, "--sample and --task: say after how many steps with --evaluate N")
 	return errors.Join(errs...)
 }

@@ -51,7 +51,6 @@ type Options struct {
 	Memory      uint64 // bytes it may take; 0: what is free
 	Upload      uint64 // bytes a second that it serves to peers; 0: no limit
 	Evaluate    uint32 // steps between two measurements of the held-out loss; 0: none
-	HeldOut     uint64 // sequences that a measurement reads at most
 	Look        Inspection
 	Uploads     []string // addresses to which checkpoints go too
 	Checkpoints int      // number kept; 0: only the last one that the run asked this member for
@@ -123,14 +122,14 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 			err = errors.Join(err, part.Close())
 		}
 	}()
-	if err := errors.Join(removeLeftovers(p.State), p.Mining.check(on.Spec), p.bring(ctx, client), p.admitted(ctx, client, on)); err != nil {
+	if err := errors.Join(removeLeftovers(p.State), p.bring(ctx, client), p.admitted(ctx, client, on)); err != nil {
 		return nil, err
 	}
 	at, err := p.Target.DataOf(p.Data, on, p.Endpoints)
 	if err != nil {
 		return nil, err
 	}
-	t, err := trainer.New(ctx, on.Spec, at, p.Workers, p.HeldOut)
+	t, err := trainer.New(ctx, on.Spec, at, p.Workers, heldOutMost)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +165,9 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	}
 	return part, nil
 }
+
+// heldOutMost bounds the sequences that a measurement of the held-out loss reads.
+const heldOutMost = 64
 
 // removeLeftovers removes what interrupted writes left in a state directory. The caller has locked
 // it, so nobody is writing there.

@@ -26,7 +26,6 @@ type RelayOptions struct {
 	Key       key.Private
 	// CircuitBytes ends a circuit; 0: twice the model's bytes and lp2p.CircuitBytesDefault.
 	CircuitBytes uint64
-	CircuitTime  time.Duration
 	Remember     string
 	Reached      func(addr string) // takes each address at which the relay is announced
 	Log          *slog.Logger
@@ -48,7 +47,6 @@ func NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) {
 		return nil, errors.Join(err, client.Close())
 	}
 	options.Reach = lp2p.ReachPublic
-	options.Relay.CircuitTime = o.CircuitTime
 	if o.CircuitBytes > 0 {
 		options.Relay.CircuitBytes = o.CircuitBytes
 	}

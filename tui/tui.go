@@ -27,12 +27,11 @@ import (
 
 // Options of a [Window].
 type Options struct {
-	In      io.Reader
-	Out     io.Writer
-	Env     []string // TERM, NO_COLOR and their kin, as in os.Environ
-	NoColor bool
-	Own     string // key of the participant that watches, hex; "" if there is none
-	Quit    string // what the key q does, in a word or two: "quit", "leave the run"
+	In   io.Reader
+	Out  io.Writer
+	Env  []string // TERM, NO_COLOR and their kin, as in os.Environ
+	Own  string   // key of the participant that watches, hex; "" if there is none
+	Quit string   // what the key q does, in a word or two: "quit", "leave the run"
 	// Clock is the time that is shown; nil means time.Now. A replay has its own.
 	Clock func() time.Time
 	// replay, if not nil, is called with the keys that steer a replay.
@@ -122,12 +121,8 @@ func (w *Window) now() (view.Run, string) {
 // Run shows the window until the user quits or ctx ends, and leaves the terminal as it was. The
 // error is nil when the user quit and that of ctx otherwise.
 func (w *Window) Run(ctx context.Context) error {
-	env := w.opts.Env
-	if w.opts.NoColor {
-		env = append(append([]string(nil), env...), "NO_COLOR=1")
-	}
 	p := tea.NewProgram(&model{window: w, frame: frame{quit: w.opts.Quit, replay: w.opts.replay != nil}},
-		tea.WithContext(ctx), tea.WithInput(w.opts.In), tea.WithOutput(w.opts.Out), tea.WithEnvironment(env), tea.WithoutSignalHandler(),
+		tea.WithContext(ctx), tea.WithInput(w.opts.In), tea.WithOutput(w.opts.Out), tea.WithEnvironment(w.opts.Env), tea.WithoutSignalHandler(),
 		tea.WithFPS(30))
 	_, err := p.Run()
 	if ctx.Err() != nil {

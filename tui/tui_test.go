@@ -226,12 +226,12 @@ func TestWindowRunsAndEnds(t *testing.T) {
 		keys  string
 		env   []string
 		color bool
-	}{{"colours", "2q", []string{"TERM=xterm-256color", "COLORTERM=truecolor"}, true}, {"none", "2\x03", []string{"TERM=xterm-256color"}, false}} {
+	}{{"colours", "2q", []string{"TERM=xterm-256color", "COLORTERM=truecolor"}, true}, {"none", "2\x03", []string{"TERM=xterm-256color", "NO_COLOR=1"}, false}} {
 		var out bytes.Buffer
 		in, keys := io.Pipe()
 		w := played(t, 0)
 		steered := 0
-		w.opts.In, w.opts.Out, w.opts.Env, w.opts.NoColor = in, &out, c.env, !c.color
+		w.opts.In, w.opts.Out, w.opts.Env = in, &out, c.env
 		w.opts.replay = func(steer) { steered++ }
 		go func() {
 			io.WriteString(keys, " +-"+c.keys)

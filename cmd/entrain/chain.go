@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -210,23 +209,20 @@ const genesisBytesMax = 1 << 20
 
 func chainStartCommand(c console) *cobra.Command {
 	var home string
-	var asJSON, verbose bool
+	var asJSON bool
+	var log logging
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Run the replica until Ctrl-C",
 		Long: `Runs the replica until Ctrl-C. It never loses what is in a block, even after kill -9 or a power cut;
 the next start continues.`,
-		Example: "  entrain chain start\n  entrain chain start --home ./replica --verbose",
+		Example: "  entrain chain start\n  entrain chain start --home ./replica --log info",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if home == "" {
 				return errNoHome
 			}
-			level := slog.LevelWarn
-			if verbose {
-				level = slog.LevelInfo
-			}
-			replica, err := comet.Open(home, slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level})), referees)
+			replica, err := comet.Open(home, log.logger(c.err), referees)
 			if err != nil {
 				if _, missing := os.Stat(filepath.Join(home, genesisName)); errors.Is(missing, fs.ErrNotExist) {
 					return fmt.Errorf("%w, with: entrain chain init --home %q --chain-id NAME", err, home)
@@ -245,7 +241,7 @@ the next start continues.`,
 	}
 	c.homeFlag(cmd, &home)
 	jsonFlag(cmd, &asJSON)
-	verboseFlag(cmd, &verbose)
+	log.flag(cmd)
 	return cmd
 }
 

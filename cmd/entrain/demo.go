@@ -19,11 +19,10 @@ import (
 // demoOptions are the demo's flags.
 type demoOptions struct {
 	demo.Settings
-	keep    string
-	s3      string
-	asJSON  bool
-	plain   bool
-	noColor bool
+	keep   string
+	s3     string
+	asJSON bool
+	plain  bool
 }
 
 func demoCommand(c console) *cobra.Command {
@@ -79,7 +78,7 @@ everything, and the same command continues from there.`,
 	f.StringVar(&o.Adversary, "adversary", "", "let the last client cheat; `kind` is listed above")
 	f.Uint8Var(&o.Verification, "verification", o.Verification, "`percent` of the results that others recompute; with --adversary the default is 25")
 	jsonFlag(cmd, &o.asJSON)
-	windowFlags(cmd, &o.plain, &o.noColor)
+	plainFlag(cmd, &o.plain)
 	_ = cmd.MarkFlagFilename("text")
 	_ = cmd.MarkFlagDirname("keep")
 	_ = cmd.RegisterFlagCompletionFunc("adversary", cobra.FixedCompletions(demo.KindNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -122,7 +121,7 @@ func (c console) demo(ctx context.Context, o demoOptions) error {
 		}
 		return errors.Join(c.object(summary), summary.Err())
 	}
-	window := tui.New(c.windowOptions(o.noColor))
+	window := tui.New(c.windowOptions())
 	opts.Record = func(r runlog.Record) { _ = window.Record(r) } // never fails
 	opts.Member = window.Name
 	var lines io.Writer = c.err // standard output is for the summary
@@ -149,24 +148,32 @@ func (c console) demo(ctx context.Context, o demoOptions) error {
 
 // demoCheatCommand is join for a client of the demo that cheats. The demo alone starts it.
 func demoCheatCommand(c console) *cobra.Command {
-	var o joinOptions
 	var cheat demo.Cheat
 	var gang []string
-	cmd := joinWith(c, &o)
-	cmd.Use, cmd.Short, cmd.Example, cmd.Hidden = "cheat RUN", "Take part in a demo as a cheat", "  entrain demo cheat demo --adversary sign-flip", true
+	cmd := &cobra.Command{
+		Use: "cheat -- RUN [FLAG OF JOIN]...", Hidden: true,
+		Short:   "Take part in a demo as a cheat",
+		Long:    "Takes part as entrain join does with what follows --, but cheats.",
+		Example: "  entrain demo cheat --adversary sign-flip -- demo --stake 1000",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, s := range gang {
+				k, err := key.ParsePublic(s)
+				if err != nil {
+					return fmt.Errorf("--gang %q: %w", s, err)
+				}
+				cheat.Gang = append(cheat.Gang, k)
+			}
+			var o joinOptions
+			o.Wrap = cheat.Wrap
+			join := joinWith(c, &o)
+			join.SilenceUsage, join.SilenceErrors = true, true
+			join.SetArgs(args)
+			return join.ExecuteContext(cmd.Context())
+		},
+	}
 	f := cmd.Flags()
 	f.StringVar(&cheat.Kind, "adversary", "", "cheat in the way of this `kind`")
 	f.StringArrayVar(&gang, "gang", nil, "public `key` of one that cheats together with this one; may be repeated")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		for _, s := range gang {
-			k, err := key.ParsePublic(s)
-			if err != nil {
-				return fmt.Errorf("--gang %q: %w", s, err)
-			}
-			cheat.Gang = append(cheat.Gang, k)
-		}
-		o.Wrap = cheat.Wrap
-		return nil
-	}
 	return cmd
 }

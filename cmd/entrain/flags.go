@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"log/slog"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,9 +36,52 @@ func workersFlag(cmd *cobra.Command, to *int) {
 	cmd.Flags().IntVar(to, "workers", runtime.GOMAXPROCS(0), "`number` of goroutines that compute; changes the speed, never the result")
 }
 
-// verboseFlag adds --verbose.
-func verboseFlag(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "verbose", false, "log what happens on the network and towards the chain")
+// plainFlag adds --plain.
+func plainFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "plain", false, "print lines, also on a terminal")
+}
+
+// logging is the flag --log: the least level of the structured log, and whether it is JSON.
+type logging struct {
+	level slog.Level
+	json  bool
+}
+
+// flag adds --log.
+func (l *logging) flag(cmd *cobra.Command) {
+	l.level = slog.LevelWarn
+	cmd.Flags().Var(l, "log", "least `level` of the structured log on standard error: debug, info, warn or error; info,json\nwrites it as JSON")
+}
+
+// Set is part of pflag.Value.
+func (l *logging) Set(s string) error {
+	level, format, _ := strings.Cut(s, ",")
+	if err := l.level.UnmarshalText([]byte(level)); err != nil || format != "" && format != "json" {
+		return errors.New(`want debug, info, warn or error, and ",json" for lines of JSON`)
+	}
+	l.json = format != ""
+	return nil
+}
+
+// String is part of pflag.Value.
+func (l *logging) String() string {
+	text := strings.ToLower(l.level.String())
+	if l.json {
+		text += ",json"
+	}
+	return text
+}
+
+// Type is part of pflag.Value.
+func (l *logging) Type() string { return "level" }
+
+// logger makes the structured log.
+func (l *logging) logger(out io.Writer) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: l.level}
+	if l.json {
+		return slog.New(slog.NewJSONHandler(out, opts))
+	}
+	return slog.New(slog.NewTextHandler(out, opts))
 }
 
 // dataFlag adds --data.
@@ -77,13 +124,11 @@ func memberFlags(cmd *cobra.Command, r *participant.Reaching) {
 // miningFlags adds the flags about a miner's bucket.
 func miningFlags(cmd *cobra.Command, m *participant.Mining) {
 	f := cmd.Flags()
-	f.StringVar(&m.Role, "role", "", "take part as client, in a run of peers, or as miner, in one of buckets: refused if the `role` is not what\nthe run asks for (default: what it asks for)")
 	f.StringVar(&m.Own, "bucket", "", "your S3 bucket: a `file` with one line, s3://KEY:SECRET@host/bucket/prefix?region=R, or that line without\nKEY and SECRET, which are then read from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY);\nfor runs that exchange by buckets (default: the variable ENTRAIN_BUCKET)")
 	f.StringVar(&m.Read, "bucket-read", "", "a `file` with the same bucket as others read it, in the same form, with credentials that can only read: they are\nannounced to everybody (default: ENTRAIN_BUCKET_READ, or --bucket without credentials)")
 	f.BoolVar(&m.Shared, "bucket-shared", false, "announce credentials that may write")
 	_ = f.MarkHidden("bucket-shared")
 	privateFlag(cmd, &m.Private)
-	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{participant.RoleClient, participant.RoleMiner}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // privateFlag adds --private-buckets.

@@ -48,7 +48,7 @@ func TestLooksArePaidByTraining(t *testing.T) {
 	tiny := tinyTrainer(t)
 	params := tiny.Initial()
 	tasks := []string{"piqa=" + filepath.Join("..", "..", "eval", "testdata", "piqa.jsonl")}
-	i, err := participant.NewInspector(participant.Inspection{Tokens: 12, Tasks: tasks, Items: 3}, tiny)
+	i, err := participant.NewInspector(participant.Inspection{Tasks: tasks}, tiny)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,17 +99,12 @@ func TestLooksArePaidByTraining(t *testing.T) {
 
 func TestNothingToLookAt(t *testing.T) {
 	tiny := tinyTrainer(t)
-	if i, err := participant.NewInspector(participant.Inspection{}, tiny); i != nil || err != nil {
-		t.Errorf("%v, %v", i, err)
-	}
-	if _, err := participant.NewInspector(participant.Inspection{Tasks: []string{"chess=x"}, Items: 1}, tiny); err == nil || !strings.Contains(err.Error(), "--task") {
+	if _, err := participant.NewInspector(participant.Inspection{Tasks: []string{"chess=x"}}, tiny); err == nil || !strings.Contains(err.Error(), "--task") {
 		t.Errorf("of a file that is none: %v", err)
 	}
 	s := newShell(t)
 	for args, want := range map[string]string{
 		"join r --sample x":          "--evaluate N",
-		"join r --sample-tokens -1":  "--sample-tokens -1",
-		"join r --items 0":           "--items 0",
 		"join r --task piqa=x.jsonl": "--evaluate N",
 	} {
 		s.fails(strings.Fields(args), want)

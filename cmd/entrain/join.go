@@ -53,7 +53,7 @@ The state directory records what happens, for entrain watch and other tools.`,
   entrain join my-run.ticket --limit-cores 4 --limit-memory 8GB --limit-upload 2MB
   entrain join my-run --data ./corpus --stake 5000
   entrain join --check --bucket mine.write --bucket-read mine.read
-  entrain join my-run --role miner --bucket mine.write --bucket-read mine.read
+  entrain join my-run --bucket mine.write --bucket-read mine.read
   entrain join my-run --data ./corpus --json | jq -c 'select(.event == "trained")'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.checks && len(args) == 0 {
@@ -109,11 +109,8 @@ func (o *joinOptions) machineFlags(f *pflag.FlagSet) {
 	f.Var((*byteCount)(&o.Memory), "limit-memory", "limit memory to this many `bytes`, such as 8GB; a run that needs more is refused at once (default: what is free)")
 	f.Var((*byteCount)(&o.Upload), "limit-upload", "serve results, models and data of checks to peers with at most this many `bytes` a second, such as 2MB (default: no limit)")
 	f.Uint32Var(&o.Evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
-	f.Uint64Var(&o.HeldOut, "evaluate-sequences", 64, "most `sequences` that a measurement reads")
 	f.StringArrayVar(&o.Look.Prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
-	f.IntVar(&o.Look.Tokens, "sample-tokens", 40, "most `tokens` of such a sample (0: no samples)")
 	f.StringArrayVar(&o.Look.Tasks, "task", nil, "`NAME=FILE` of a task of entrain model eval, to be scored now and then, with --evaluate; may be repeated")
-	f.IntVar(&o.Look.Items, "items", 50, "score only the first `number` of records of each task")
 }
 
 // joinOptions are join's flags.
@@ -161,9 +158,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 		defer f.Close()
 		out = f
 	}
-	if o.Log, err = o.logger(out); err != nil {
-		return err
-	}
+	o.Log = o.log.logger(out)
 	o.Remember, o.Program, o.Getenv, o.Say = c.remembered(), version().Version, c.env, c.say
 	part, err := participant.New(ctx, o.Options)
 	if err != nil {

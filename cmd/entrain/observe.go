@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"time"
 
@@ -24,46 +21,16 @@ import (
 type observing struct {
 	asJSON  bool
 	plain   bool
-	noColor bool
-	verbose bool
-	level   string
-	format  string
+	log     logging
 	metrics string // address to serve on; "" serves nothing
 }
 
 func (o *observing) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	jsonFlag(cmd, &o.asJSON)
-	windowFlags(cmd, &o.plain, &o.noColor)
-	verboseFlag(cmd, &o.verbose)
-	f.StringVar(&o.level, "log-level", "warn", "least `level` of the structured log on standard error: debug, info, warn or error")
-	f.StringVar(&o.format, "log-format", "text", "`format` of that log: text or json")
+	plainFlag(cmd, &o.plain)
+	o.log.flag(cmd)
 	f.StringVar(&o.metrics, "metrics", "", "serve /metrics for Prometheus and /healthz on this `address`, such as 127.0.0.1:9100")
-}
-
-// windowFlags adds the flags of commands that show a window on a terminal.
-func windowFlags(cmd *cobra.Command, plain, noColor *bool) {
-	cmd.Flags().BoolVar(plain, "plain", false, "print lines, also on a terminal")
-	cmd.Flags().BoolVar(noColor, "no-color", false, "use no colours (also: NO_COLOR in the environment)")
-}
-
-// logger makes the structured log.
-func (o *observing) logger(out io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.level)); err != nil {
-		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", o.level)
-	}
-	if o.verbose {
-		level = slog.LevelDebug
-	}
-	opts := &slog.HandlerOptions{Level: level}
-	switch o.format {
-	case "text":
-		return slog.New(slog.NewTextHandler(out, opts)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(out, opts)), nil
-	}
-	return nil, fmt.Errorf("--log-format %q: want text or json", o.format)
 }
 
 // terminal reports whether a window can be shown.
@@ -77,14 +44,14 @@ func (c console) terminal() bool {
 func (o *observing) windowed(c console) bool { return !o.asJSON && !o.plain && c.terminal() }
 
 // windowOptions returns the options for the terminal that this process has.
-func (c console) windowOptions(noColor bool) tui.Options {
+func (c console) windowOptions() tui.Options {
 	var env []string
 	for _, name := range []string{"TERM", "COLORTERM", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM_PROGRAM", "TMUX", "SSH_TTY", "WT_SESSION", "LANG", "LC_ALL"} {
 		if v := c.env(name); v != "" {
 			env = append(env, name+"="+v)
 		}
 	}
-	return tui.Options{In: c.in, Out: c.out, Env: env, NoColor: noColor || c.env("NO_COLOR") != ""}
+	return tui.Options{In: c.in, Out: c.out, Env: env}
 }
 
 // timed is an event with the time it happened.
@@ -122,7 +89,7 @@ func (o *observing) takePart(ctx context.Context, c console, p *participant.Part
 		}
 		return errors.Join(p.Run(ctx), r.Close())
 	}
-	opts := c.windowOptions(o.noColor)
+	opts := c.windowOptions()
 	opts.Own, opts.Quit = p.Key.Public().String(), "leave the run"
 	window := tui.New(opts)
 	window.NameOps(verify.OpNames(p.Text))

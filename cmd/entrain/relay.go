@@ -3,25 +3,21 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/onchain"
-	"github.com/entrain-network/entrain/p2p/lp2p"
 	"github.com/entrain-network/entrain/participant"
 )
 
 // relaying is what `entrain relay` was asked for.
 type relaying struct {
 	participant.Reaching
-	observing
+	log       logging
 	target    onchain.Target
 	keyFile   string
 	endpoints []string
 	bytes     byteCount
-	time      time.Duration
 }
 
 func relayCommand(c console) *cobra.Command {
@@ -39,7 +35,7 @@ relay. The relay also passes on gossip. It sees who talks with whom, but not wha
 encrypted end to end. Reachable members do the same (join --no-relay turns it off), so a relay is
 needed only where there are none.
 
-After --circuit-bytes or --circuit-time a circuit is cut, and the members make a new one. relay
+After --circuit-bytes or an hour a circuit is cut, and the members make a new one. relay
 creates a key if there is none. It needs no tokens and earns nothing.`,
 		Example: "  entrain relay my-run --listen 0.0.0.0:4001\n" +
 			"  entrain relay my-run@chain.example.org --listen 0.0.0.0:4001 --public-ip 203.0.113.7 --key ./relay.key\n" +
@@ -58,22 +54,13 @@ creates a key if there is none. It needs no tokens and earns nothing.`,
 	reachFlags(cmd, &o.Reaching)
 	f := cmd.Flags()
 	f.Var(&o.bytes, "circuit-bytes", "cut a circuit after this many `bytes` each way, such as 10GB (default: twice the model's, and 256MB)")
-	f.DurationVar(&o.time, "circuit-time", lp2p.CircuitTimeDefault, "cut a circuit after this `time`")
-	f.StringVar(&o.level, "log-level", "warn", "least `level` of the structured log on standard error: debug, info, warn or error")
-	f.StringVar(&o.format, "log-format", "text", "`format` of that log: text or json")
+	o.log.flag(cmd)
 	return cmd
 }
 
 // relay serves as a relay until ctx ends.
 func (c console) relay(ctx context.Context, o relaying) (err error) {
 	if err := o.Reaching.Check(); err != nil {
-		return err
-	}
-	if o.time <= 0 {
-		return fmt.Errorf("--circuit-time %s: want more than nothing", o.time)
-	}
-	log, err := o.logger(c.err)
-	if err != nil {
 		return err
 	}
 	path, err := c.keyPath(o.keyFile)
@@ -86,8 +73,8 @@ func (c console) relay(ctx context.Context, o relaying) (err error) {
 	}
 	o.endpoints = c.endpoints(o.endpoints)
 	r, err := participant.NewRelay(ctx, participant.RelayOptions{
-		Reaching: o.Reaching, Target: o.target, Endpoints: o.endpoints, Key: secret, Remember: c.remembered(), Log: log,
-		CircuitBytes: uint64(o.bytes), CircuitTime: o.time, Reached: func(addr string) { c.say("reached at %s", addr) },
+		Reaching: o.Reaching, Target: o.target, Endpoints: o.endpoints, Key: secret, Remember: c.remembered(), Log: o.log.logger(c.err),
+		CircuitBytes: uint64(o.bytes), Reached: func(addr string) { c.say("reached at %s", addr) },
 	})
 	if err != nil {
 		return err

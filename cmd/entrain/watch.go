@@ -26,7 +26,6 @@ type watchOptions struct {
 	replay    string
 	speed     float64
 	plain     bool
-	noColor   bool
 }
 
 func watchCommand(c console) *cobra.Command {
@@ -67,7 +66,7 @@ transfers: if one has its state directory on this machine, the window shows its 
 	stateFlag(cmd, &o.state, "that of the run on this machine, if there is one")
 	f.StringVar(&o.replay, "replay", "", "show the log in this `path`")
 	f.Float64Var(&o.speed, "speed", 1, "how many times faster than it happened; 0: all at once")
-	windowFlags(cmd, &o.plain, &o.noColor)
+	plainFlag(cmd, &o.plain)
 	return cmd
 }
 
@@ -101,7 +100,7 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) (
 		}
 		defer log.Close()
 	}
-	window := tui.New(c.windowOptions(o.noColor))
+	window := tui.New(c.windowOptions())
 	if on, err := onchain.GetRun(ctx, client, run); err == nil {
 		window.NameOps(verify.OpNames(on.Text))
 	}
@@ -140,7 +139,7 @@ func (c console) replay(ctx context.Context, o watchOptions) error {
 		return err
 	}
 	defer log.Close()
-	replay := tui.NewReplay(c.windowOptions(o.noColor), log, o.speed)
+	replay := tui.NewReplay(c.windowOptions(), log, o.speed)
 	replay.Window.NameOps(participant.OpNames(o.replay))
 	return c.show(ctx, o.plain, replay.Window, true, replay.Play)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,7 +24,8 @@ const defaultWeb = "127.0.0.1:7380"
 func webCommand(c console) *cobra.Command {
 	var chain []string
 	var listen, state string
-	var asJSON, verbose bool
+	var asJSON bool
+	var log logging
 	cmd := &cobra.Command{
 		Use:   "web [RUN | RUN@HOST | TICKET]",
 		Short: "Show runs in a browser, live",
@@ -50,11 +50,7 @@ reach the address may look on and try the model, one at a time.`,
 				return err
 			}
 			o.Only, o.Endpoints = to.Run, c.endpoints(chain)
-			level := slog.LevelWarn
-			if verbose {
-				level = slog.LevelDebug
-			}
-			o.Log = slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
+			o.Log = log.logger(c.err)
 			return c.web(cmd.Context(), o, to, listen, state, asJSON)
 		},
 	}
@@ -62,7 +58,7 @@ reach the address may look on and try the model, one at a time.`,
 	addrFlag(cmd, &listen, defaultWeb)
 	stateFlag(cmd, &state, "none; needs RUN")
 	jsonFlag(cmd, &asJSON)
-	verboseFlag(cmd, &verbose)
+	log.flag(cmd)
 	return cmd
 }
 

@@ -37,13 +37,13 @@ type RelayLimits struct {
 	// CircuitBytes limits each direction of a circuit, which is cut then and must be made again; 0
 	// means CircuitBytesDefault.
 	CircuitBytes uint64
-	CircuitTime  time.Duration // likewise; 0 means CircuitTimeDefault
 }
 
-// Defaults of RelayLimits: several rounds of a run of millions of parameters, and the model once.
+// What a circuit carries by default, and how long it lasts: several rounds of a run of millions of
+// parameters, and the model once.
 const (
 	CircuitBytesDefault = 256 << 20
-	CircuitTimeDefault  = time.Hour
+	circuitTime         = time.Hour
 )
 
 // resources converts the limits to libp2p's form.
@@ -51,11 +51,8 @@ func (l RelayLimits) resources() circuitrelay.Resources {
 	if l.CircuitBytes == 0 {
 		l.CircuitBytes = CircuitBytesDefault
 	}
-	if l.CircuitTime == 0 {
-		l.CircuitTime = CircuitTimeDefault
-	}
 	return circuitrelay.Resources{
-		Limit:          &circuitrelay.RelayLimit{Duration: l.CircuitTime, Data: int64(l.CircuitBytes)},
+		Limit:          &circuitrelay.RelayLimit{Duration: circuitTime, Data: int64(l.CircuitBytes)},
 		ReservationTTL: reservationTime, MaxReservations: reservationsMax, MaxCircuits: circuitsPerPeer, BufferSize: circuitBuffer,
 		MaxReservationsPerIP: connsPerIP, MaxReservationsPerASN: reservationsMax,
 	}
