@@ -20,6 +20,9 @@ import (
 	"github.com/entrain-network/entrain/onchain"
 )
 
+// patience is the time that members have to answer.
+const patience = 30 * time.Second
+
 // Options say what is audited, and how.
 type Options struct {
 	Target    onchain.Target
@@ -30,7 +33,6 @@ type Options struct {
 	Data      string            // directory or addresses of the data; "": as the specification says
 	Workers   int
 	Listen    []string           // addresses for peers
-	Patience  time.Duration      // how long it waits for members to answer
 	Watch     bool               // audits one result of each round, drawn at random
 	Archive   string             // directory; "": none
 	KeepBytes uint64             // of the archive
@@ -79,7 +81,7 @@ func Run(ctx context.Context, o Options) (_ Tally, err error) {
 		}
 		return a.watch(ctx)
 	}
-	if err := a.contact(ctx, o.Patience); err != nil {
+	if err := a.contact(ctx, patience); err != nil {
 		return Tally{}, err
 	}
 	for began := time.Now(); ; {
@@ -97,7 +99,7 @@ func Run(ctx context.Context, o Options) (_ Tally, err error) {
 				late = late && in.report.Verdict == NotAudited
 				all = append(all, in)
 			}
-			if late && o.Round == 0 && from == 0 && time.Since(began) < o.Patience && ctx.Err() == nil {
+			if late && o.Round == 0 && from == 0 && time.Since(began) < patience && ctx.Err() == nil {
 				break // the run was faster: take the round that is the newest now
 			}
 			for _, in := range all {

@@ -233,7 +233,7 @@ const auditAskEvery = 250 * time.Millisecond
 
 // commitments asks members for one member's commitments to a round, until one has them.
 func (a *auditor) commitments(ctx context.Context, s coordinator.State, round coordinator.Round, member coordinator.Member) ([]coordinator.Signed, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.options.Patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if a.archived != nil {
 		if found := commitmentsOf(a.archived, round, member); len(found) > 0 {
@@ -279,7 +279,7 @@ func (a *auditor) floats(ctx context.Context, root wire.Hash, n int, from []key.
 	if a.archived != nil {
 		return floatsOf(a.archived, root, n)
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.options.Patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	data, err := a.guest.Fetch(ctx, p2p.Ref{Root: root, Size: uint64(n) * 4}, from)
 	if err != nil {

@@ -74,25 +74,17 @@ func (m Manifest) Check() error {
 	return nil
 }
 
-// Want is what a reader demands of a checkpoint. Zero hashes demand nothing.
-type Want struct {
-	Manifest wire.Hash
-	// Params is the hash of the parameters on which a run agreed. Only a checkpoint whose files hold
-	// float32 can be compared with it ([Saved.Params] does): rounded weights are the word of the
-	// member that wrote the manifest.
-	Params wire.Hash
-}
-
-// Check returns how m differs from what is wanted, or nil.
-func (w Want) Check(m Manifest) error {
+// Is returns how m differs from what a reader demands, or nil: the manifest with a hash, or one of
+// the parameters with that hash, on which a run agreed. The zero hash demands nothing. Only a
+// checkpoint whose files hold float32 can be compared with the hash of parameters ([Saved.Params]
+// does): rounded weights are the word of the member that wrote the manifest.
+func (m Manifest) Is(want wire.Hash) error {
 	switch {
-	case !w.Manifest.IsZero() && m.Hash() != w.Manifest:
-		return fmt.Errorf("the checkpoint of step %d has the manifest %s, not %s", m.Step, m.Hash(), w.Manifest)
-	case w.Params.IsZero():
-	case m.Params != w.Params:
-		return fmt.Errorf("the checkpoint of step %d has the parameters %s, not %s", m.Step, m.Params, w.Params)
+	case want.IsZero() || m.Hash() == want:
+	case m.Params != want:
+		return fmt.Errorf("the checkpoint of step %d has the parameters %s and the manifest %s, not %s", m.Step, m.Params, m.Hash(), want)
 	case m.DType != F32.String():
-		return fmt.Errorf("the checkpoint of step %d has weights of type %s, so nothing shows that they are the parameters %s: get the one with weights of type F32", m.Step, m.DType, w.Params)
+		return fmt.Errorf("the checkpoint of step %d has weights of type %s, so nothing shows that they are the parameters %s: get the one with weights of type F32", m.Step, m.DType, want)
 	}
 	return nil
 }

@@ -70,21 +70,21 @@ func FuzzParseManifest(f *testing.F) {
 // in place of them.
 func TestOtherWeightsDoNotPassForTheAgreedParameters(t *testing.T) {
 	m := example()
-	want := Want{Params: merkle.BlobRoot(tensor.Bytes(m.Params))}
+	want := merkle.BlobRoot(tensor.Bytes(m.Params))
 	bad := m
 	bad.Params = make([]float32, m.Layout.Len())
 	for _, dtype := range []DType{F32, BF16} {
 		dir, manifest := mustWrite(t, bad, Options{DType: dtype})
-		if err := want.Check(manifest); err == nil {
+		if err := manifest.Is(want); err == nil {
 			t.Errorf("%v: an honest manifest of other parameters is accepted", dtype)
 		}
-		manifest.Params = want.Params
+		manifest.Params = want
 		dir[ManifestFile].Data = manifest.Bytes()
 		saved, err := Open(dir.fs(), manifest.Hash())
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused := want.Check(saved.Manifest)
+		refused := saved.Manifest.Is(want)
 		if refused == nil {
 			refused = saved.Params(m.Layout, make([]float32, m.Layout.Len()))
 		}
@@ -95,7 +95,7 @@ func TestOtherWeightsDoNotPassForTheAgreedParameters(t *testing.T) {
 	dir, manifest := mustWrite(t, m, Options{DType: F32})
 	saved, err := Open(dir.fs(), manifest.Hash())
 	if err == nil {
-		err = errors.Join(want.Check(manifest), Want{Manifest: manifest.Hash()}.Check(manifest), saved.Params(m.Layout, make([]float32, m.Layout.Len())))
+		err = errors.Join(manifest.Is(want), manifest.Is(manifest.Hash()), saved.Params(m.Layout, make([]float32, m.Layout.Len())))
 	}
 	if err != nil {
 		t.Error(err)

@@ -1,48 +1,50 @@
 package founding
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// Terms are what an owner may change of a paused run. "" and 0 leave a term as it is.
-type Terms struct {
-	Rate, Emission                                   string // tokens
-	Waiting, Warmup, Train, Witness, Cooldown, Epoch time.Duration
-}
-
-// Change returns the message that sets the terms, where now are those that the run has.
-func (t Terms) Change(now coordinator.Config) (coordinator.Change, error) {
+// Change returns the message that changes terms of a paused run, where now are those that the run
+// has. Each of terms is KEY=VALUE, with a key and a value as the specification has them.
+func Change(now coordinator.Config, terms []string) (coordinator.Change, error) {
 	m := coordinator.Change{
 		Rate: now.Rate, Emission: now.Emission, WaitingMs: now.WaitingMs, WarmupMs: now.WarmupMs,
 		RoundTrainMs: now.RoundTrainMs, RoundWitnessMs: now.RoundWitnessMs, CooldownMs: now.CooldownMs, EpochMs: now.EpochMs,
 	}
-	for _, f := range []struct {
-		text string
-		to   *uint64
-	}{{t.Rate, &m.Rate}, {t.Emission, &m.Emission}} {
-		if f.text == "" {
-			continue
-		}
-		n, err := strconv.ParseUint(f.text, 10, 64)
-		if err != nil {
-			return m, fmt.Errorf("%q is no amount: want a whole number of tokens", f.text)
-		}
-		*f.to = n
+	amounts := map[string]*uint64{"trust.rate": &m.Rate, "scores.emission": &m.Emission}
+	times := map[string]*uint64{
+		"times.waiting": &m.WaitingMs, "times.warmup": &m.WarmupMs, "times.round_train": &m.RoundTrainMs,
+		"times.round_witness": &m.RoundWitnessMs, "times.cooldown": &m.CooldownMs, "times.epoch": &m.EpochMs,
 	}
-	for _, f := range []struct {
-		time time.Duration
-		to   *uint64
-	}{{t.Waiting, &m.WaitingMs}, {t.Warmup, &m.WarmupMs}, {t.Train, &m.RoundTrainMs}, {t.Witness, &m.RoundWitnessMs}, {t.Cooldown, &m.CooldownMs}, {t.Epoch, &m.EpochMs}} {
-		if f.time < 0 {
-			return m, fmt.Errorf("%v is no length of time", f.time)
+	for _, term := range terms {
+		key, value, _ := strings.Cut(term, "=")
+		var err error
+		switch amount, time := amounts[key], times[key]; {
+		case amount != nil:
+			*amount, err = strconv.ParseUint(value, 10, 64)
+		case time != nil:
+			*time, err = milliseconds(value)
+		default:
+			err = errors.New("want KEY=VALUE, where KEY is trust.rate, scores.emission, or times.waiting, warmup, round_train, round_witness, cooldown or epoch")
 		}
-		if f.time > 0 {
-			*f.to = uint64(f.time.Milliseconds())
+		if err != nil {
+			return m, fmt.Errorf("--set %q: %w", term, err)
 		}
 	}
 	return m, nil
+}
+
+// milliseconds reads a duration such as 5m.
+func milliseconds(text string) (uint64, error) {
+	d, err := time.ParseDuration(text)
+	if err == nil && d < 0 {
+		err = errors.New("a time is not negative")
+	}
+	return uint64(max(0, d).Milliseconds()), err
 }

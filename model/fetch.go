@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/view"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Fetcher gets checkpoints from directories and, by way of a cache, from addresses.
@@ -22,18 +23,19 @@ type Fetcher struct {
 	Say      func(format string, args ...any) // takes what the user is told
 }
 
-// Local returns a directory with the checkpoint at name, a directory or an address, which must be
-// as want demands. The directory stays until the caller calls release.
-func (f Fetcher) Local(ctx context.Context, name string, want checkpoint.Want) (dir string, release func(), err error) {
+// Local returns a directory with the checkpoint at name, a directory or an address, whose manifest
+// must be what want demands (see checkpoint.Manifest.Is). The directory stays until the caller
+// calls release.
+func (f Fetcher) Local(ctx context.Context, name string, want wire.Hash) (dir string, release func(), err error) {
 	right := func(m checkpoint.Manifest) error {
-		if err := want.Check(m); err != nil {
+		if err := m.Is(want); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		return nil
 	}
 	if !depot.IsAddress(name) {
 		dir, release = name, func() {} // the user's own
-		if want == (checkpoint.Want{}) {
+		if want.IsZero() {
 			return dir, release, nil
 		}
 		path, saved, err := OpenCheckpoint(name)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -62,7 +61,6 @@ be audited.`,
 	dataFlag(cmd, &o.Data)
 	workersFlag(cmd, &o.Workers)
 	listenFlag(cmd, &o.Listen)
-	f.DurationVar(&o.Patience, "patience", 30*time.Second, "how long to wait for members to answer")
 	jsonFlag(cmd, &asJSON)
 	_ = cmd.MarkFlagDirname("archive")
 	return cmd

@@ -65,7 +65,7 @@ func TestAuditOfALiveRun(t *testing.T) {
 	go func() { ended <- replica.Run(ctx) }()
 	env := func(name string) string { return map[string]string{"ENTRAIN_CHAIN": replica.Endpoint()}[name] }
 	s.console.env = env
-	s.ok("key", "new", "--key", filepath.Join(dir, "owner"))
+	s.ok("key", "--key", filepath.Join(dir, "owner"))
 	s.ok("run", "create", "-f", writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(auditedRun, filepath.Join(dir, "data"))), "--key", filepath.Join(dir, "owner"))
 	members, leave := context.WithCancel(ctx)
 	for i := range 2 {

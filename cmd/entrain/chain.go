@@ -76,7 +76,7 @@ votes on blocks when it has a seat: see entrain chain seat.
 
 The addresses can be changed later in the directory's chain.json.`,
 		Example: `  entrain chain init --chain-id my-chain
-  entrain chain init --chain-id my-chain --api 0.0.0.0:7370 --creator $(entrain key show)
+  entrain chain init --chain-id my-chain --api 0.0.0.0:7370 --creator $(entrain key)
   entrain chain init --chain-id my-chain --supply 5000000 --allocate 1f0c...e2=1000000
   entrain chain init --chain-id my-chain --replicas 4 --home ./chain
   entrain chain init --chain-id my-chain --replicas 4 --host a.example.org --host b.example.org --host c.example.org --host d.example.org

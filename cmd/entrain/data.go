@@ -29,10 +29,9 @@ run's configuration, so every participant trains on the same tokens, wherever it
 type preparation struct {
 	out, name, format, field, split, tokenizer string
 
-	mix         []string // WEIGHT:SET
-	heldOut     float64
-	shardTokens uint64
-	workers     int
+	mix     []string // WEIGHT:SET
+	heldOut float64
+	workers int
 }
 
 func dataPrepareCommand(c console) *cobra.Command {
@@ -97,7 +96,6 @@ times while a large one is read once. The files are linked, not copied, where th
 	f.StringVar(&p.split, "split", "train", "which files of directories to take: train, validation or test")
 	f.StringVar(&p.tokenizer, "tokenizer", "bytes", "\"bytes\", \"train:VOCAB\", or a tokenizer.json")
 	f.Float64Var(&p.heldOut, "held-out", 0.05, "share that is not trained on, 0 to 0.5")
-	f.Uint64Var(&p.shardTokens, "shard-tokens", data.ShardTokens, "tokens in a file of the data set")
 	workersFlag(cmd, &p.workers)
 	jsonFlag(cmd, &asJSON)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(data.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -139,7 +137,7 @@ func (p *preparation) prepare(ctx context.Context, c console, paths []string) (d
 	}
 	var meter view.Meter
 	return data.Prepare(ctx, p.out, files, data.PrepareOptions{
-		Name: p.name, Tokenizer: t, Format: format, Field: p.field, HeldOutPermille: permille, ShardTokens: p.shardTokens, Workers: p.workers,
+		Name: p.name, Tokenizer: t, Format: format, Field: p.field, HeldOutPermille: permille, Workers: p.workers,
 		Progress: func(p data.Progress) {
 			if left, ok := meter.Tick(p.Bytes, p.BytesTotal); ok {
 				c.say("%s of %s read, %s tokens%s", bytesText(p.Bytes), bytesText(p.BytesTotal), thousands(p.Tokens), left)

@@ -26,7 +26,7 @@ func keyDelegateCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delegate NODE|DELEGATION",
 		Short: "Let another key work for yours in a run, for a limited time",
-		Long: `Signs a delegation: a line that lets the key NODE (as entrain key show prints it) take part in a run
+		Long: `Signs a delegation: a line that lets the key NODE (as entrain key prints it) take part in a run
 for you. NODE may do what you may, and you are paid what it earns, so your own key need not be on
 the machines that train. Signing needs no network, and a stolen node key is worthless once the
 delegation expires.

@@ -16,7 +16,7 @@ import (
 func evalCommand(c console) *cobra.Command {
 	var specs []string
 	var limit int
-	var asJSON, scores bool
+	var asJSON bool
 	var from checkpointSource
 	cmd := &cobra.Command{
 		Use:   "eval CHECKPOINT --task NAME=FILE...",
@@ -24,7 +24,7 @@ func evalCommand(c console) *cobra.Command {
 		Long: `Scores the model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is
 used, on multiple-choice tasks, with no examples in the prompt, as EleutherAI's lm-evaluation-harness does:
 acc counts the items whose right choice has the greatest log-likelihood, acc_norm those whose right choice has
-the greatest per character.
+the greatest per character. --json also prints the log-likelihood of every choice.
 
 ` + aboutAddresses + `
 
@@ -56,9 +56,6 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 				if err != nil {
 					return err
 				}
-				if !scores {
-					r.Scores = nil
-				}
 				results = append(results, r)
 			}
 			if asJSON {
@@ -77,7 +74,6 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 	f.StringArrayVar(&specs, "task", nil, "`NAME=FILE` of a task; may be repeated")
 	f.IntVar(&limit, "items", 0, "score only the first `number` of records of each task; 0: all")
 	jsonFlag(cmd, &asJSON)
-	f.BoolVar(&scores, "scores", false, "with --json: the log-likelihood of every choice too")
 	return cmd
 }
 

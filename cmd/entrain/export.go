@@ -16,7 +16,6 @@ import (
 
 func exportCommand(c console) *cobra.Command {
 	var out, typeName string
-	var force bool
 	var from checkpointSource
 	cmd := &cobra.Command{
 		Use:   "export CHECKPOINT -o FILE",
@@ -39,8 +38,8 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 			if err != nil {
 				return fmt.Errorf("--type: %w", err)
 			}
-			if _, err := os.Stat(out); err == nil && !force {
-				return fmt.Errorf("%q exists; --force replaces it", out)
+			if _, err := os.Stat(out); err == nil {
+				return fmt.Errorf("%q exists; remove it, or choose another file", out)
 			}
 			dir, release, err := from.local(cmd.Context(), c, args[0])
 			if err != nil {
@@ -70,6 +69,5 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 	f := cmd.Flags()
 	outputFlag(cmd, &out, "file")
 	f.StringVar(&typeName, "type", "f16", "how matrices are held: f32 (exactly the model), f16, bf16 or q8_0")
-	f.BoolVar(&force, "force", false, "replace the file if it exists")
 	return cmd
 }

@@ -43,14 +43,13 @@ func TestExport(t *testing.T) {
 	sh, dir := newShell(t), writeCheckpoint(t)
 	file := filepath.Join(t.TempDir(), "model.gguf")
 	for _, typ := range []string{"f32", "Q8_0"} {
-		sh.ok("model", "export", dir, "-o", file, "--type", typ, "--force")
+		sh.ok("model", "export", dir, "-o", file, "--type", typ)
 		b, err := os.ReadFile(file)
 		if err != nil || !strings.HasPrefix(string(b), "GGUF\x03") {
 			t.Fatalf("as %s the file begins with %q, %v", typ, b[:min(len(b), 8)], err)
 		}
-	}
-	if _, _, err := sh.run("model", "export", dir, "-o", file); err == nil || !strings.Contains(err.Error(), "--force") {
-		t.Errorf("a file that exists: %v", err)
+		sh.fails([]string{"model", "export", dir, "-o", file}, "exists; remove it")
+		os.Remove(file)
 	}
 	if _, _, err := sh.run("model", "export", dir, "-o", filepath.Join(t.TempDir(), "x"), "--type", "q4"); err == nil || !strings.Contains(err.Error(), "q8_0") {
 		t.Errorf("an unknown type: %v", err)
@@ -81,7 +80,7 @@ func TestEval(t *testing.T) {
 		t.Errorf("printed\n%s", out)
 	}
 	var results []eval.Result
-	out = sh.ok("model", "eval", dir, "--task", "boolq="+filepath.Join(records, "boolq.jsonl"), "--json", "--scores")
+	out = sh.ok("model", "eval", dir, "--task", "boolq="+filepath.Join(records, "boolq.jsonl"), "--json")
 	if err := json.Unmarshal([]byte(out), &results); err != nil || len(results) != 1 || results[0].Items != 2 || len(results[0].Scores) != 2 {
 		t.Errorf("printed %s, %v", out, err)
 	}

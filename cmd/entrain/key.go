@@ -17,11 +17,36 @@ import (
 )
 
 func keyCommand(c console) *cobra.Command {
-	return group("key", "Create and show your key",
+	var file string
+	var encrypt, asJSON bool
+	cmd := group("key", "Show your key, and create it if there is none",
 		`An Ed25519 key identifies you on the chain, among peers and on the leaderboard. Its file has
 OpenSSH's format and is looked for, in this order, at --key FILE, at $ENTRAIN_KEY_FILE, and in your
-configuration directory.`,
-		keyNewCommand(c), keyShowCommand(c), keyDelegateCommand(c))
+configuration directory.
+
+Without a command, shows the public key, which is safe to give to anyone; the secret is never shown.
+If there is no file, creates a key and its file, which only you can read. A file that exists is never
+overwritten.`,
+		keyDelegateCommand(c))
+	cmd.Example = "  entrain key\n  entrain key --json | jq -r .public\n  entrain key --key ./alice.key --passphrase"
+	cmd.RunE = func(*cobra.Command, []string) error {
+		path, err := c.keyPath(file)
+		if err != nil {
+			return err
+		}
+		k, made, err := c.ensureKey(path, encrypt)
+		if err != nil {
+			return err
+		}
+		if made {
+			c.say("wrote %s; keep a copy in a safe place: who has it is you, and nobody can restore it", path)
+		}
+		return c.showKey(path, k.Public(), asJSON)
+	}
+	keyFlag(cmd, &file)
+	cmd.Flags().BoolVar(&encrypt, "passphrase", false, "encrypt the file of a new key with a passphrase, asked for on the terminal")
+	jsonFlag(cmd, &asJSON)
+	return cmd
 }
 
 // keyFlag adds --key.
@@ -47,7 +72,7 @@ func (c console) keyPath(flag string) (string, error) {
 func (c console) loadKey(path string) (key.Private, error) {
 	k, err := keyfile.Load(path, c.passphrase)
 	if errors.Is(err, fs.ErrNotExist) {
-		return k, fmt.Errorf("%w; make a key with: entrain key new --key %q", err, path)
+		return k, fmt.Errorf("%w; make a key with: entrain key --key %q", err, path)
 	}
 	return k, err
 }
@@ -65,16 +90,25 @@ func (c console) publicKey(file string) (key.Public, error) {
 	return k.Public(), nil
 }
 
-// ensureKey is loadKey, and makes a key without passphrase if there is no file.
-func (c console) ensureKey(path string) (k key.Private, made bool, err error) {
-	k, err = keyfile.Load(path, c.passphrase)
+// ensureKey is loadKey, and makes a key if there is no file. If encrypt is set the key must be new,
+// and gets a passphrase.
+func (c console) ensureKey(path string, encrypt bool) (k key.Private, made bool, err error) {
+	if k, err = keyfile.Load(path, c.passphrase); err == nil && encrypt {
+		err = fmt.Errorf("--passphrase: the key %q already exists", path)
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return k, false, err
+	}
+	var phrase []byte
+	if encrypt {
+		if phrase, err = c.newPassphrase(); err != nil {
+			return k, false, err
+		}
 	}
 	if k, err = keyfile.New(rand.Reader); err != nil {
 		return k, false, err
 	}
-	return k, true, keyfile.Write(path, k, nil)
+	return k, true, keyfile.Write(path, k, phrase)
 }
 
 // ownKey returns the user's key, from the given file or the default one, and prints a note if it
@@ -83,7 +117,7 @@ func (c console) ownKey(file string) (k key.Private, path string, err error) {
 	if path, err = c.keyPath(file); err != nil {
 		return k, "", err
 	}
-	k, made, err := c.ensureKey(path)
+	k, made, err := c.ensureKey(path, false)
 	if made {
 		c.say("made a key in %s: %s", path, k.Public())
 	}
@@ -102,42 +136,6 @@ func (c console) passphrase(prompt string) ([]byte, error) {
 	return phrase, err
 }
 
-func keyNewCommand(c console) *cobra.Command {
-	var file string
-	var encrypt bool
-	cmd := &cobra.Command{
-		Use:     "new",
-		Short:   "Create a key",
-		Long:    "Makes a key and writes its file, which only you can read. A file that exists is never overwritten.",
-		Example: "  entrain key new\n  entrain key new --key ./alice.key --passphrase",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			path, err := c.keyPath(file)
-			if err != nil {
-				return err
-			}
-			var phrase []byte
-			if encrypt {
-				if phrase, err = c.newPassphrase(); err != nil {
-					return err
-				}
-			}
-			k, err := keyfile.New(rand.Reader)
-			if err != nil {
-				return err
-			}
-			if err := keyfile.Write(path, k, phrase); err != nil {
-				return err
-			}
-			c.say("wrote %s; keep a copy in a safe place: who has it is you, and nobody can restore it", path)
-			return c.showKey(path, k.Public(), false)
-		},
-	}
-	keyFlag(cmd, &file)
-	cmd.Flags().BoolVar(&encrypt, "passphrase", false, "encrypt the file with a passphrase, asked for on the terminal")
-	return cmd
-}
-
 func (c console) newPassphrase() ([]byte, error) {
 	first, err := c.passphrase("New passphrase: ")
 	if err != nil {
@@ -153,32 +151,6 @@ func (c console) newPassphrase() ([]byte, error) {
 		return nil, errors.New("the two passphrases differ; nothing was written")
 	}
 	return first, nil
-}
-
-func keyShowCommand(c console) *cobra.Command {
-	var file string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "show",
-		Short:   "Show the public key",
-		Long:    "Shows the public key, which is safe to give to anyone. The secret is never shown.",
-		Example: "  entrain key show\n  entrain key show --json | jq -r .public",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			path, err := c.keyPath(file)
-			if err != nil {
-				return err
-			}
-			k, err := c.loadKey(path)
-			if err != nil {
-				return err
-			}
-			return c.showKey(path, k.Public(), asJSON)
-		},
-	}
-	keyFlag(cmd, &file)
-	jsonFlag(cmd, &asJSON)
-	return cmd
 }
 
 func (c console) showKey(path string, p key.Public, asJSON bool) error {

@@ -15,20 +15,21 @@ import (
 )
 
 func poolCommand(c console) *cobra.Command {
-	return group("pool", "Borrow stake from lenders, or see a pool's terms",
+	return group("pool", "Open and close pools that borrow stake from lenders",
 		`In a pool, lenders put up the stake for an operator's machines and share what those earn. The tokens can only
 become stake of members whose payee is the pool, in the runs that the pool names. What comes back is shared
 by what each has lent: all of it until the lenders have back what they lent, and less the operator's
 commission afterwards.
 
-You lend with entrain wallet send pool:POOL AMOUNT, and collect with entrain wallet claim pool:POOL.
+You see its terms with entrain wallet show pool:POOL, lend with entrain wallet send pool:POOL AMOUNT, and
+collect with entrain wallet claim pool:POOL.
 
 Lending ends with the first stake. A convicted member's stake is lost to its lenders, and half of it goes to
 the member that convicted it, which may be an accomplice of the operator. The owner of the run decides what
 the other half pays for. So lend only if you trust that the owners of the pool's runs are no accomplices of
 the operator, and if the operator's own part is as large as the others' together, which --own 50% asks for:
 then a conviction costs the operator as much as it gains.`,
-		poolCreateCommand(c), poolShowCommand(c), poolCloseCommand(c))
+		poolCreateCommand(c), poolCloseCommand(c))
 }
 
 func poolCreateCommand(c console) *cobra.Command {
@@ -103,41 +104,26 @@ collected and nothing is staked, the operator's second call removes the pool and
 	return cmd
 }
 
-func poolShowCommand(c console) *cobra.Command {
-	var chain []string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "show [POOL]",
-		Short: "Show a pool's terms and tokens, or list a chain's pools",
-		Long: `Shows a pool's terms, what was lent to it and by whom, what it can still stake, and what it owes to whom.
-Without POOL, lists the pools of the chain.`,
-		Example: "  entrain pool show\n  entrain pool show our-pool\n  entrain pool show our-pool --json | jq .lenders",
-		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.completePools,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			client, err := c.dial(cmd.Context(), chain, nil)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, client.Close()) }()
-			if len(args) == 0 {
-				return c.listPools(cmd.Context(), client, asJSON)
-			}
-			p, err := client.Pool(cmd.Context(), args[0])
-			if errors.Is(err, ledger.ErrUnknownPool) {
-				err = fmt.Errorf("chain %q has no pool %q; entrain pool show lists those it has", client.ChainID(), args[0])
-			}
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return c.object(p)
-			}
-			return view.WritePool(c.out, p)
-		},
+// showPool prints a pool of a chain, all of them if name is "".
+func (c console) showPool(ctx context.Context, chain []string, name string, asJSON bool) (err error) {
+	client, err := c.dial(ctx, chain, nil)
+	if err != nil {
+		return err
 	}
-	chainFlag(cmd, &chain)
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	defer func() { err = errors.Join(err, client.Close()) }()
+	if name == "" {
+		return c.listPools(ctx, client, asJSON)
+	}
+	p, err := client.Pool(ctx, name)
+	switch {
+	case errors.Is(err, ledger.ErrUnknownPool):
+		return fmt.Errorf("chain %q has no pool %q; entrain wallet show pool: lists those it has", client.ChainID(), name)
+	case err != nil:
+		return err
+	case asJSON:
+		return c.object(p)
+	}
+	return view.WritePool(c.out, p)
 }
 
 // listPools prints a line for each pool of a chain.

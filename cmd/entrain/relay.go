@@ -63,11 +63,7 @@ func (c console) relay(ctx context.Context, o relaying) (err error) {
 	if err := o.Reaching.Check(); err != nil {
 		return err
 	}
-	path, err := c.keyPath(o.keyFile)
-	if err != nil {
-		return err
-	}
-	secret, _, err := c.ensureKey(path)
+	secret, _, err := c.ownKey(o.keyFile)
 	if err != nil {
 		return err
 	}

@@ -14,14 +14,13 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/onchain"
 )
 
 func runCommand(c console) *cobra.Command {
 	return group("run", "Create a run, decide who takes part, and close it",
 		`A run trains one model. The key that creates it owns it: the owner decides who takes part, and may pause,
 change, end and close the run. Nobody can change its specification.`,
-		runCreateCommand(c), runShowCommand(c), runTicketCommand(c), runAllowCommand(c), runPauseCommand(c), runCloseCommand(c))
+		runCreateCommand(c), runTicketCommand(c), runAllowCommand(c), runPauseCommand(c), runCloseCommand(c))
 }
 
 func runCreateCommand(c console) *cobra.Command {
@@ -36,7 +35,8 @@ tokens; none where the chain names who may create runs) and gets it back when th
 batch size over the steps and what a member needs.
 
 If data.manifest is empty, the hash of the data set in data.location (or --data) is filled in. The
-published specification, which every participant reads, is the complete one.
+published specification, which every participant reads (entrain status RUN --spec), is the complete
+one.
 
 With --from the run continues from a checkpoint's model instead of a random one. The model's shape
 and the hashes of its parameters and its tokenizer are filled in; the specification must not
@@ -140,50 +140,28 @@ func (r runCreation) preview(c console, draft founding.Draft) error {
 	return p.Write(c.out)
 }
 
-func runShowCommand(c console) *cobra.Command {
-	var chain []string
-	cmd := &cobra.Command{
-		Use: "show RUN", Short: "Print a run's specification",
-		Long:    "Prints a run's specification, as its owner published it and every participant checks it.",
-		Example: "  entrain run show my-run\n  entrain run show my-run > copy.toml",
-		Args:    needRun, ValidArgsFunction: c.completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.dial(cmd.Context(), chain, nil)
-			if err != nil {
-				return err
-			}
-			p, err := onchain.GetRun(cmd.Context(), client, args[0])
-			if err := errors.Join(err, client.Close()); err != nil {
-				return err
-			}
-			_, err = c.out.Write(p.Text)
-			return err
-		},
-	}
-	chainFlag(cmd, &chain)
-	return cmd
-}
-
 func runPauseCommand(c console) *cobra.Command {
 	var a acting
 	var resume bool
-	var terms founding.Terms
+	var terms []string
 	cmd := &cobra.Command{
 		Use: "pause RUN", Short: "Pause a run, change it while paused, or continue it",
 		Long: `Asks the run to pause. In the middle of an epoch it first drains: it applies the results in flight and makes a
 checkpoint. Members stay, and nothing is lost. With --end a paused run continues, with an epoch that
 begins once enough members are there.
 
-With --rate, --round-train and the like it changes the pay and the times of a paused run; what is not
-named stays. Points earned so far are paid at the old rate, so the treasury must hold enough for
-them. A lower rate or a shorter time is a change for the worse: the pause then lasts at least a day,
-in which members can leave without a loss.
+--set changes the pay and the times of a paused run, with the keys of the specification: trust.rate,
+scores.emission, times.waiting, times.warmup, times.round_train, times.round_witness, times.cooldown
+and times.epoch. What is not named stays; the emission cannot be lowered. Points earned so far are
+paid at the old rate, so the treasury must hold enough for them. A lower rate or a shorter time is a
+change for the worse: the pause then lasts at least a day, in which members can leave without a
+loss.
 
 Only the run's owner may pause it.`,
-		Example: "  entrain run pause my-run\n  entrain run pause my-run --rate 20 --round-train 5m\n  entrain run pause my-run --end",
+		Example: "  entrain run pause my-run\n  entrain run pause my-run --set trust.rate=20 --set times.round_train=5m\n  entrain run pause my-run --end",
 		Args:    needRun, ValidArgsFunction: c.completeRuns, SuggestFor: []string{"resume"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if terms != (founding.Terms{}) {
+			if len(terms) > 0 {
 				if err := c.change(cmd.Context(), a, args[0], terms); err != nil {
 					return fmt.Errorf("change run %q: %w", args[0], err)
 				}
@@ -202,7 +180,7 @@ Only the run's owner may pause it.`,
 		},
 	}
 	a.flags(cmd)
-	termsFlags(cmd, &terms)
+	cmd.Flags().StringArrayVar(&terms, "set", nil, "change a paused run: `KEY=VALUE`, as in its specification; may be repeated")
 	cmd.Flags().BoolVar(&resume, "end", false, "end the pause")
 	return cmd
 }

@@ -105,19 +105,6 @@ func (c console) listClosed(ctx context.Context, chain []string, asJSON bool) er
 	return w.Flush()
 }
 
-// termsFlags adds the flags of what an owner may change of a paused run.
-func termsFlags(cmd *cobra.Command, t *founding.Terms) {
-	f := cmd.Flags()
-	f.StringVar(&t.Rate, "rate", "", "change a paused run: `tokens` for a point from now on")
-	f.StringVar(&t.Emission, "emission", "", "the same: `tokens` for a period of scores; not less than before")
-	f.DurationVar(&t.Waiting, "waiting", 0, "the same: least `time` to wait for members")
-	f.DurationVar(&t.Warmup, "warmup", 0, "the same: longest `time` of a warmup")
-	f.DurationVar(&t.Train, "round-train", 0, "the same: longest `time` to train in a round")
-	f.DurationVar(&t.Witness, "round-witness", 0, "the same: longest `time` to report in a round")
-	f.DurationVar(&t.Cooldown, "cooldown", 0, "the same: longest `time` to write a checkpoint")
-	f.DurationVar(&t.Epoch, "epoch", 0, "the same: `time` from an epoch's first round until it ends")
-}
-
 // refund takes tokens back from a run's treasury.
 func (c console) refund(ctx context.Context, a acting, run, text string) error {
 	amount, err := parseTokens(text)
@@ -132,13 +119,13 @@ func (c console) refund(ctx context.Context, a acting, run, text string) error {
 }
 
 // change sets the terms of a paused run.
-func (c console) change(ctx context.Context, a acting, run string, t founding.Terms) error {
+func (c console) change(ctx context.Context, a acting, run string, terms []string) error {
 	return c.act(ctx, a, func(l ledger.Chain, _ key.Public) (host.Body, error) {
 		p, err := onchain.GetRun(ctx, l, run)
 		if err != nil {
 			return nil, err
 		}
-		m, err := t.Change(p.Snapshot.State.Config())
+		m, err := founding.Change(p.Snapshot.State.Config(), terms)
 		return host.ToRun(run, m), err
 	})
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/view"
@@ -17,9 +16,10 @@ import (
 // aboutAddresses is what helps say of checkpoints that are elsewhere.
 const aboutAddresses = `CHECKPOINT may also be an address, as join --upload takes it: s3://host/bucket/prefix, hf://owner/name or
 https://host/directory. The newest checkpoint there is fetched into the user's cache directory, compared with
-its manifest, and used from there the next time. --manifest says which one it must be: its hash, as the chain
-has it (entrain status), makes it certain that the model is the run's. The cache keeps the checkpoints used
-last, 20 GB in all, or as many bytes as ENTRAIN_CACHE_MAX says, such as 100GB; a fetch removes the others.`
+its manifest, and used from there the next time. --hash says which one it must be: the hash of the parameters,
+as the chain has it (entrain status), makes it certain that the model is the run's. The cache keeps the
+checkpoints used last, 20 GB in all, or as many bytes as ENTRAIN_CACHE_MAX says, such as 100GB; a fetch
+removes the others.`
 
 func modelCommand(c console) *cobra.Command {
 	return group("model", "Generate text with a model, score, import or export it",
@@ -30,29 +30,21 @@ into its state directory, in the layout of Hugging Face.`,
 
 // checkpointSource is where a command has its checkpoint from: a directory or an address.
 type checkpointSource struct {
-	manifest string // its hash; "" takes any
-	params   string // hash of its parameters; "" takes any
+	hash string // of its parameters or its manifest; "" takes any
 }
 
 func (s *checkpointSource) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.params, "params", "", "`hash` that the parameters must have, as a run agreed on it, hex; the files must hold float32 (default: any)")
-	cmd.Flags().StringVar(&s.manifest, "manifest", "", "`hash` that the manifest must have, hex; the one on a chain is one member's word: --params is the run's (default: any)")
+	cmd.Flags().StringVar(&s.hash, "hash", "", "`hash` that the parameters must have, as a run agreed on it, hex, in float32; or that the manifest must have,\nwhich on a chain is one member's word (default: any)")
 }
 
 // local returns a directory with the checkpoint that the user names by a directory or an
 // address. The directory stays until release is called.
 func (s checkpointSource) local(ctx context.Context, c console, name string) (dir string, release func(), err error) {
 	f := model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}
-	var want checkpoint.Want
-	for _, h := range []struct {
-		flag, text string
-		to         *wire.Hash
-	}{{"manifest", s.manifest, &want.Manifest}, {"params", s.params, &want.Params}} {
-		if h.text == "" {
-			continue
-		}
-		if *h.to, err = wire.ParseHash(h.text); err != nil {
-			return "", nil, fmt.Errorf("--%s %q: want a hash of 64 hexadecimal digits", h.flag, h.text)
+	var want wire.Hash
+	if s.hash != "" {
+		if want, err = wire.ParseHash(s.hash); err != nil {
+			return "", nil, fmt.Errorf("--hash %q: want 64 hexadecimal digits", s.hash)
 		}
 	}
 	if depot.IsAddress(name) {

@@ -45,7 +45,7 @@ func TestModelsAtAddresses(t *testing.T) {
 	write := []string{"--prompt", "All the", "--tokens", "12", "--seed", "1"}
 	file := filepath.Join(t.TempDir(), "model.gguf")
 	wanted := s.ok(append([]string{"model", "generate", dir}, write...)...)
-	scored := s.ok("model", "eval", dir, "--task", "piqa="+task, "--json", "--scores")
+	scored := s.ok("model", "eval", dir, "--task", "piqa="+task, "--json")
 	s.ok("model", "export", dir, "-o", file)
 	gguf, err := os.ReadFile(file)
 	if err != nil {
@@ -53,14 +53,15 @@ func TestModelsAtAddresses(t *testing.T) {
 	}
 	for _, address := range []string{static.URL, bare(own.Under("models"))} {
 		for range 2 {
-			if got := s.ok(append([]string{"model", "generate", address, "--manifest", manifest}, write...)...); got != wanted {
+			if got := s.ok(append([]string{"model", "generate", address, "--hash", manifest}, write...)...); got != wanted {
 				t.Errorf("%s: wrote %q, the directory's wrote %q", address, got, wanted)
 			}
 		}
-		if got := s.ok("model", "eval", address, "--task", "piqa="+task, "--json", "--scores"); got != scored {
+		if got := s.ok("model", "eval", address, "--task", "piqa="+task, "--json"); got != scored {
 			t.Errorf("%s: scored %s, the directory's %s", address, got, scored)
 		}
-		s.ok("model", "export", address, "-o", file, "--force")
+		os.Remove(file)
+		s.ok("model", "export", address, "-o", file)
 		if got, err := os.ReadFile(file); err != nil || string(got) != string(gguf) {
 			t.Errorf("%s: another file was exported, %v", address, err)
 		}
@@ -71,9 +72,9 @@ func TestModelsAtAddresses(t *testing.T) {
 
 	other := strings.Repeat("0", 63) + "1"
 	for _, from := range []string{static.URL, dir} {
-		s.fails(append([]string{"model", "generate", from, "--manifest", other}, write...), manifest, other)
+		s.fails(append([]string{"model", "generate", from, "--hash", other}, write...), manifest, other)
 	}
-	s.fails([]string{"model", "generate", dir, "--manifest", "x"}, "--manifest")
+	s.fails([]string{"model", "generate", dir, "--hash", "x"}, "--hash")
 
 	// What was damaged in the cache is not used.
 	cached := filepath.Join(s.console.places.Cache, "checkpoints", manifest)

@@ -17,20 +17,22 @@ import (
 
 func statusCommand(c console) *cobra.Command {
 	var chain []string
-	var asJSON bool
+	var asJSON, spec bool
 	var peers string
 	cmd := &cobra.Command{
 		Use:   "status [RUN | RUN@HOST | TICKET]",
 		Short: "Show how a run stands, all runs of a chain, or a participant's peers",
 		Long: `Shows how a run stands on the chain: phase, progress, the agreed hash of the parameters, each member
 with its points, its stake and the tokens it can claim, the treasury, the checks, and the convictions.
-Without RUN it lists the runs of the chain.
+Without RUN it lists the runs of the chain. --spec prints the run's specification instead, as its owner
+published it and every participant checks it.
 
 --state DIR shows the peers of a participant on this machine instead, by its state directory: how it
 reaches each, directly or through a relay, the round trip, the rates and totals of bytes, and the
 weight of the peer's offences. A peer whose weight reaches 100 is banned for a quarter of an hour;
 five are forgiven every minute. A running participant writes the file every five seconds.`,
 		Example: "  entrain status\n  entrain status my-run\n  entrain status my-run@chain.example.org\n  entrain status my-run --json | jq .members\n" +
+			"  entrain status my-run --spec > copy.toml\n" +
 			"  entrain status --state ~/.local/share/entrain/runs/my-run-1f0c22e2",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeRuns,
@@ -45,17 +47,21 @@ five are forgiven every minute. A running participant writes the file every five
 			if err != nil {
 				return err
 			}
-			return c.status(cmd.Context(), chain, to, asJSON)
+			if spec && to.Run == "" {
+				return errors.New("--spec: say of which run")
+			}
+			return c.status(cmd.Context(), chain, to, spec, asJSON)
 		},
 	}
 	chainFlag(cmd, &chain)
 	stateFlag(cmd, &peers, "none; shows its peers")
+	cmd.Flags().BoolVar(&spec, "spec", false, "print the run's specification, TOML")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-// status shows one run, or all of them if none is named.
-func (c console) status(ctx context.Context, chain []string, to onchain.Target, asJSON bool) (err error) {
+// status shows one run, or its specification, or all runs if none is named.
+func (c console) status(ctx context.Context, chain []string, to onchain.Target, spec, asJSON bool) (err error) {
 	client, err := c.dial(ctx, chain, nil)
 	if err != nil {
 		return err
@@ -88,6 +94,10 @@ func (c console) status(ctx context.Context, chain []string, to onchain.Target, 
 		return err
 	}
 	if err := to.Check(client.ChainID(), p.Snapshot.State.ID()); err != nil {
+		return err
+	}
+	if spec {
+		_, err := c.out.Write(p.Text)
 		return err
 	}
 	now, err := client.Status(ctx)

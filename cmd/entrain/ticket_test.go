@@ -13,7 +13,7 @@ func TestTicketsOfARun(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
 	key, home := filepath.Join(dir, "owner"), filepath.Join(dir, "chain")
-	s.ok("key", "new", "--key", key)
+	s.ok("key", "--key", key)
 	s.ok("chain", "init", "--home", home, "--chain-id", "ours", "--api", "127.0.0.1:0", "--block", "20ms", "--key", key)
 	s.chainOf(home)
 	api := s.env["ENTRAIN_CHAIN"]

@@ -65,7 +65,7 @@ func parseTokens(s string) (uint64, error) {
 func parseKey(s string) (key.Public, error) {
 	k, err := key.ParsePublic(s)
 	if err != nil {
-		return k, fmt.Errorf("%q: want a public key of 64 hexadecimal digits, as entrain key show prints it", s)
+		return k, fmt.Errorf("%q: want a public key of 64 hexadecimal digits, as entrain key prints it", s)
 	}
 	return k, nil
 }
@@ -111,7 +111,7 @@ func needRun(cmd *cobra.Command, args []string) error {
 // needPool wants the name of one pool.
 func needPool(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("say the name of one pool: %s; entrain pool show lists those of a chain", cmd.UseLine())
+		return fmt.Errorf("say the name of one pool: %s; entrain wallet show pool: lists those of a chain", cmd.UseLine())
 	}
 	return needName("pool", args[0])
 }

@@ -16,7 +16,6 @@ type validateOptions struct {
 	participant.ValidatorOptions
 	keyFile string
 	sample  uint32
-	losses  uint32
 	payee   string
 	asJSON  bool
 }
@@ -57,7 +56,6 @@ them. The next call continues from there, even within a period.`,
 	fromFlag(cmd, &o.From)
 	workersFlag(cmd, &o.Workers)
 	f.Uint32Var(&o.sample, "recompute", 0, "`results` of a window to compute again (0: enough to evaluate each miner twice a period)")
-	f.Uint32Var(&o.losses, "losses", 4, "`sequences` of a miner's, and as many of nobody's, on which the loss is measured with and without its result (0: none)")
 	f.Uint64Var(&o.Stake, "stake", 1, "stake this many `tokens` for a seat; paid back when you give the seat up")
 	poolFlag(cmd, &o.Pool)
 	f.StringVar(&o.payee, "payee", "", "public `key` that is paid (default: your own)")
@@ -66,9 +64,13 @@ them. The next call continues from there, even within a period.`,
 	return cmd
 }
 
+// lossSequences is the number of sequences of a miner's, and as many of nobody's, on which the loss
+// is measured with and without its result.
+const lossSequences = 4
+
 // decide returns what the flags say about what the validator decides.
 func (o validateOptions) decide() (validator.Config, error) {
-	cfg := validator.Config{Sample: o.sample, Losses: o.losses, Register: true}
+	cfg := validator.Config{Sample: o.sample, Losses: lossSequences, Register: true}
 	payee, err := optionalKey("payee", o.payee)
 	cfg.Payee = payee
 	return cfg, err

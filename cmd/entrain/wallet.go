@@ -25,18 +25,24 @@ func walletShowCommand(c console) *cobra.Command {
 	var a acting
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "show [KEY]",
-		Short: "Show how many tokens a key has",
+		Use:   "show [KEY|pool:POOL]",
+		Short: "Show how many tokens a key or a pool has",
 		Long: `Shows how many tokens a key can spend; without KEY, your own. Stake in runs and tokens lent to pools are not
-among them: entrain status RUN and entrain pool show POOL list those.`,
-		Example: "  entrain wallet show\n  entrain wallet show $(entrain key show) --json | jq .tokens",
-		Args:    cobra.MaximumNArgs(1),
+among them: entrain status RUN and entrain wallet show pool:POOL list those.
+
+With pool:POOL, shows a pool's terms, what was lent to it and by whom, what it can still stake, and
+what it owes to whom. pool: alone lists the pools of the chain.`,
+		Example: "  entrain wallet show\n  entrain wallet show $(entrain key) --json | jq .tokens\n" +
+			"  entrain wallet show pool:\n  entrain wallet show pool:our-pool --json | jq .lenders",
+		Args: cobra.MaximumNArgs(1), SuggestFor: []string{"pool"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var who key.Public
-			if len(args) == 1 {
-				who, err = parseKey(args[0])
-			} else {
+			if len(args) == 0 {
 				who, err = c.publicKey(a.keyFile)
+			} else if pool, ok := strings.CutPrefix(args[0], poolPrefix); ok {
+				return c.showPool(cmd.Context(), a.chain, pool, asJSON)
+			} else {
+				who, err = parseKey(args[0])
 			}
 			if err != nil {
 				return err
@@ -83,7 +89,7 @@ To a RUN: they go to its treasury, which pays members for each point at the rate
 (trust.rate). Not even the run's owner can take them out.
 
 To pool:POOL: you lend them. Until the pool's first stake you can take them back with entrain wallet claim;
-afterwards you get your share of what comes in. See its terms first: entrain pool show POOL.`,
+afterwards you get your share of what comes in. See its terms first: entrain wallet show pool:POOL.`,
 		Example: "  entrain wallet send 1f0c...e2 500\n  entrain wallet send my-run 1000000\n  entrain wallet send pool:our-pool 5000",
 		Args:    needAmount("a key, a run or a pool"), ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

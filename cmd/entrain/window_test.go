@@ -30,7 +30,7 @@ func TestJoinInATerminal(t *testing.T) {
 		}
 	}()
 	s, chain, keyFile := newShell(t), "http://"+set.API, filepath.Join(own, "key")
-	k := strings.TrimSpace(s.ok("key", "new", "--key", keyFile))
+	k := strings.TrimSpace(s.ok("key", "--key", keyFile))
 	s.ok("wallet", "send", k, "1000", "--key", filepath.Join(dir, "owner.key"), "--chain", chain)
 	m := newTmux(t, 80, 24, nil, "join", "demo", "--chain", chain, "--key", keyFile, "--state", filepath.Join(own, "state"),
 		"--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--workers", "1", "--stake", "1000")

@@ -74,7 +74,7 @@ func parse(text []byte, passphrase func() ([]byte, error)) (key.Private, error) 
 	}
 	private, ok := raw.(*ed25519.PrivateKey)
 	if !ok {
-		return key.Private{}, fmt.Errorf("holds a %T, not an Ed25519 key; make one with: entrain key new", raw)
+		return key.Private{}, fmt.Errorf("holds a %T, not an Ed25519 key; make one with: entrain key", raw)
 	}
 	return key.FromSeed([ed25519.SeedSize]byte(private.Seed())), nil
 }

@@ -4,7 +4,7 @@
     python3 harness.py CHECKPOINT RECORDS > contexts.json
 
 RECORDS is a directory of files such as hellaswag.jsonl. The tasks are the harness's own; only where their records come from is replaced.
-OURS.json is what `entrain model eval --json --scores` printed. Without it the contexts of the tasks' prompts are printed.
+OURS.json is what `entrain model eval --json` printed. Without it the contexts of the tasks' prompts are printed.
 """
 import json
 import os

@@ -174,8 +174,7 @@ func (n *network) stranger(command string) (p *process, key string) {
 		n.t.Fatalf("the page's command is %q", command)
 	}
 	file := filepath.Join(n.t.TempDir(), "key")
-	output(n.t, n.entrain, "key", "new", "--key", file)
-	key = output(n.t, n.entrain, "key", "show", "--key", file)
+	key = output(n.t, n.entrain, "key", "--key", file)
 	output(n.t, n.entrain, "wallet", "send", key, "1000", "--key", filepath.Join(n.dir, "owner.key"), "--chain", n.api)
 	p = start(n.t, n.entrain, "stranger", append(words[1:], "--key", file, "--state", filepath.Join(n.t.TempDir(), "state"), "--stake", "1000", "--json")...)
 	return p, key
