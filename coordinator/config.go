@@ -44,18 +44,30 @@ func (v Sharing) String() string {
 
 // Fault is one thing wrong with a Config.
 type Fault struct {
-	Field string // name of the field, as in Config
+	Key   string // the key that sets the field in a specification, or the field's name if none does
 	Code  Error  // what is wrong with it
-	Bound string // the field or limit it conflicts with; "" if none
+	Bound string // the key or limit it conflicts with; "" if none
 }
 
-// Error names the field and says what is wrong with it.
+// The keys of limits, in the bounds of faults.
+const (
+	keyLimitMembers    = "members.capacity"
+	keyLimitWitnesses  = "members.witnesses, or 32"
+	keyLimitValidators = "scores.validators"
+)
+
+// Error names the key and says what is wrong with it.
 func (f Fault) Error() string {
-	text := f.Field + " " + f.Code.Error()
-	if f.Bound != "" {
-		text += " (" + f.Bound + ")"
+	text := f.Key + ": " + f.Code.Error()
+	switch {
+	case f.Bound == "":
+		return text
+	case f.Code == ErrTooSmall:
+		return f.Key + ": must be at least " + f.Bound
+	case f.Code == ErrTooLarge:
+		return f.Key + ": must be at most " + f.Bound
 	}
-	return text
+	return text + " (" + f.Bound + ")"
 }
 
 // Check returns every fault of c under the limits l, faults of single fields first. It returns none
@@ -63,74 +75,74 @@ func (f Fault) Error() string {
 func (c Config) Check(l Limits) []Fault {
 	var f faults
 	f.ranges(c)
-	f.when(!nameOK(c.Name), "Name", ErrName, "")
-	f.when(c.StartMembers < c.MinMembers, "StartMembers", ErrTooSmall, "MinMembers")
-	f.when(c.StartMembers > l.Members, "StartMembers", ErrTooLarge, "Limits.Members")
-	f.when(c.Witnesses > l.Witnesses, "Witnesses", ErrTooLarge, "Limits.Witnesses")
-	f.when(c.EpochMs != 0 && c.EpochMs < c.RoundTrainMs, "EpochMs", ErrTooSmall, "RoundTrainMs")
-	f.when(c.BatchEnd < c.BatchStart, "BatchEnd", ErrTooSmall, "BatchStart")
-	f.when(c.Numerics > 1, "Numerics", ErrUnsupported, "")
+	f.when(!nameOK(c.Name), keyName, ErrName, "")
+	f.when(c.StartMembers < c.MinMembers, keyStartMembers, ErrTooSmall, keyMinMembers)
+	f.when(c.StartMembers > l.Members, keyStartMembers, ErrTooLarge, keyLimitMembers)
+	f.when(c.Witnesses > l.Witnesses, keyWitnesses, ErrTooLarge, keyLimitWitnesses)
+	f.when(c.EpochMs != 0 && c.EpochMs < c.RoundTrainMs, keyEpochMs, ErrTooSmall, keyRoundTrainMs)
+	f.when(c.BatchEnd < c.BatchStart, keyBatchEnd, ErrTooSmall, keyBatchStart)
+	f.when(c.Numerics > 1, keyNumerics, ErrUnsupported, "")
 	f.trust(c)
 	f.exchange(c, l)
-	f.when((c.Sharing == SpeedShares) != l.Speeds, "Sharing", ErrUnsupported, "Limits.Speeds")
+	f.when((c.Sharing == SpeedShares) != l.Speeds, keySharing, ErrUnsupported, "Limits.Speeds")
 	f.scores(c, l)
 	return f.list
 }
 
 type faults struct{ list []Fault }
 
-func (f *faults) when(bad bool, field string, code Error, bound string) {
+func (f *faults) when(bad bool, key string, code Error, bound string) {
 	if bad {
-		f.list = append(f.list, Fault{Field: field, Code: code, Bound: bound})
+		f.list = append(f.list, Fault{Key: key, Code: code, Bound: bound})
 	}
 }
 
-func (f *faults) duration(field string, ms uint64) {
-	f.when(ms == 0, field, ErrZero, "")
-	f.when(ms > DurationMsMax, field, ErrTooLarge, "366 days")
+func (f *faults) duration(key string, ms uint64) {
+	f.when(ms == 0, key, ErrZero, "")
+	f.when(ms > DurationMsMax, key, ErrTooLarge, "366 days")
 }
 
 // trust checks the fields about verification and tokens.
 func (f *faults) trust(c Config) {
 	if c.VerificationPercent > 0 {
-		f.duration("VerifyMs", c.VerifyMs)
-		f.duration("DisputeMs", c.DisputeMs)
-		f.when(c.Stake > 0 && c.UnbondMs < c.VerifyMs, "UnbondMs", ErrTooSmall, "VerifyMs")
-		f.when(c.StateHash.IsZero(), "StateHash", ErrZero, "")
+		f.duration(keyVerifyMs, c.VerifyMs)
+		f.duration(keyDisputeMs, c.DisputeMs)
+		f.when(c.Stake > 0 && c.UnbondMs < c.VerifyMs, keyUnbondMs, ErrTooSmall, keyVerifyMs)
+		f.when(c.StateHash.IsZero(), keyStateHash, ErrZero, "")
 	} else {
-		f.when(c.VerifyMs > 0, "VerifyMs", ErrTooLarge, "0, as VerificationPercent is")
-		f.when(c.DisputeMs > 0, "DisputeMs", ErrTooLarge, "0, as VerificationPercent is")
+		f.when(c.VerifyMs > 0, keyVerifyMs, ErrTooLarge, "0, as "+keyVerificationPercent+" is")
+		f.when(c.DisputeMs > 0, keyDisputeMs, ErrTooLarge, "0, as "+keyVerificationPercent+" is")
 	}
 }
 
 // exchange checks the fields about windows.
 func (f *faults) exchange(c Config, l Limits) {
 	if c.Exchange != Buckets {
-		f.when(l.Buckets, "Exchange", ErrUnsupported, "Limits.Buckets")
-		f.when(c.WindowBlocks > 0, "WindowBlocks", ErrTooLarge, "0, as Exchange is peers")
+		f.when(l.Buckets, keyExchange, ErrUnsupported, "Limits.Buckets")
+		f.when(c.WindowBlocks > 0, keyWindowBlocks, ErrTooLarge, "0, as "+keyExchange+" is peers")
 		return
 	}
-	f.when(!l.Buckets, "Exchange", ErrUnsupported, "Limits.Buckets")
-	f.when(c.WindowBlocks == 0, "WindowBlocks", ErrZero, "")
-	f.when(c.WindowBlocks > WindowBlocksMax, "WindowBlocks", ErrTooLarge, "2^24")
-	f.when(c.Overlap != 1, "Overlap", ErrTooSmall, "1, as Exchange is buckets")
-	f.when(c.VerificationPercent > 0, "VerificationPercent", ErrTooLarge, "0, as Exchange is buckets")
+	f.when(!l.Buckets, keyExchange, ErrUnsupported, "Limits.Buckets")
+	f.when(c.WindowBlocks == 0, keyWindowBlocks, ErrZero, "")
+	f.when(c.WindowBlocks > WindowBlocksMax, keyWindowBlocks, ErrTooLarge, "2^24")
+	f.when(c.Overlap != 1, keyOverlap, ErrTooSmall, "1, as "+keyExchange+" is bucket")
+	f.when(c.VerificationPercent > 0, keyVerificationPercent, ErrTooLarge, "0, as "+keyExchange+" is bucket")
 }
 
 // scores checks the fields about validators, what they distribute, and slots.
 func (f *faults) scores(c Config, l Limits) {
-	f.when(c.Validators > l.Validators, "Validators", ErrTooLarge, "Limits.Validators")
+	f.when(c.Validators > l.Validators, keyValidators, ErrTooLarge, keyLimitValidators)
 	if c.Validators == 0 {
-		f.when(c.ScoreWindows > 0, "ScoreWindows", ErrTooLarge, "0, as Validators is")
-		f.when(c.Emission > 0, "Emission", ErrTooLarge, "0, as Validators is")
-		f.when(c.ValidatorPercent > 0, "ValidatorPercent", ErrTooLarge, "0, as Validators is")
-		f.when(c.Penalty > 0, "Penalty", ErrTooLarge, "0, as Validators is")
-		f.when(c.ImmuneWindows > 0, "ImmuneWindows", ErrTooLarge, "0, as Validators is")
+		f.when(c.ScoreWindows > 0, keyScoreWindows, ErrTooLarge, "0, as "+keyValidators+" is")
+		f.when(c.Emission > 0, keyEmission, ErrTooLarge, "0, as "+keyValidators+" is")
+		f.when(c.ValidatorPercent > 0, keyValidatorPercent, ErrTooLarge, "0, as "+keyValidators+" is")
+		f.when(c.Penalty > 0, keyPenalty, ErrTooLarge, "0, as "+keyValidators+" is")
+		f.when(c.ImmuneWindows > 0, keyImmuneWindows, ErrTooLarge, "0, as "+keyValidators+" is")
 	} else {
-		f.when(c.ScoreWindows < 2, "ScoreWindows", ErrTooSmall, "2")
+		f.when(c.ScoreWindows < 2, keyScoreWindows, ErrTooSmall, "2")
 	}
-	f.when(c.Slots > l.Members, "Slots", ErrTooLarge, "Limits.Members")
-	f.when(c.Slots > 0 && c.Slots < c.StartMembers, "Slots", ErrTooSmall, "StartMembers")
+	f.when(c.Slots > l.Members, keySlots, ErrTooLarge, keyLimitMembers)
+	f.when(c.Slots > 0 && c.Slots < c.StartMembers, keySlots, ErrTooSmall, keyStartMembers)
 }
 
 // nameOK reports whether name is a valid name for a run. A name is also a file name and part of

@@ -291,41 +291,84 @@ func (s State) Config() Config {
 	}
 }
 
+// The keys that errors name.
+const (
+	keyName                = "name"
+	keyMinMembers          = "members.min"
+	keyStartMembers        = "members.start"
+	keyWitnesses           = "members.witnesses"
+	keyWaitingMs           = "times.waiting"
+	keyWarmupMs            = "times.warmup"
+	keyRoundTrainMs        = "times.round_train"
+	keyRoundWitnessMs      = "times.round_witness"
+	keyCooldownMs          = "times.cooldown"
+	keyEpochMs             = "times.epoch"
+	keyTotalSteps          = "steps"
+	keyBatchStart          = "batch.start"
+	keyBatchEnd            = "batch.end"
+	keyBatchRampTokens     = "batch.ramp_tokens"
+	keySequenceTokens      = "data.sequence"
+	keyOverlap             = "members.overlap"
+	keyMissedMax           = "members.missed_max"
+	keyVerificationPercent = "trust.verification_percent"
+	keyNumerics            = "numerics"
+	keyVerifyMs            = "trust.verify"
+	keyDisputeMs           = "trust.dispute"
+	keyStake               = "trust.stake"
+	keyUnbondMs            = "trust.unbond"
+	keyRate                = "trust.rate"
+	keyExchange            = "exchange.kind"
+	keyWindowBlocks        = "exchange.window_blocks"
+	keySharing             = "batch.shares"
+	keyValidators          = "scores.validators"
+	keyScoreWindows        = "scores.windows"
+	keyEmission            = "scores.emission"
+	keyValidatorPercent    = "scores.validator_percent"
+	keyPenalty             = "scores.penalty_percent"
+	keyRegisterCost        = "members.register_cost"
+	keySlots               = "members.slots"
+	keyImmuneWindows       = "members.immune_windows"
+	keyModelHash           = "ModelHash"
+	keyStateHash           = "StateHash"
+	keySpecHash            = "SpecHash"
+	keyOwner               = "Owner"
+)
+
 // ranges checks each field by itself.
 func (f *faults) ranges(c Config) {
-	f.when(c.MinMembers == 0, "MinMembers", ErrZero, "")
-	f.when(c.WaitingMs > DurationMsMax, "WaitingMs", ErrTooLarge, "366 days")
-	f.when(c.WarmupMs == 0, "WarmupMs", ErrZero, "")
-	f.when(c.WarmupMs > DurationMsMax, "WarmupMs", ErrTooLarge, "366 days")
-	f.when(c.RoundTrainMs == 0, "RoundTrainMs", ErrZero, "")
-	f.when(c.RoundTrainMs > DurationMsMax, "RoundTrainMs", ErrTooLarge, "366 days")
-	f.when(c.RoundWitnessMs == 0, "RoundWitnessMs", ErrZero, "")
-	f.when(c.RoundWitnessMs > DurationMsMax, "RoundWitnessMs", ErrTooLarge, "366 days")
-	f.when(c.CooldownMs == 0, "CooldownMs", ErrZero, "")
-	f.when(c.CooldownMs > DurationMsMax, "CooldownMs", ErrTooLarge, "366 days")
-	f.when(c.EpochMs == 0, "EpochMs", ErrZero, "")
-	f.when(c.EpochMs > DurationMsMax, "EpochMs", ErrTooLarge, "366 days")
-	f.when(c.TotalSteps == 0, "TotalSteps", ErrZero, "")
-	f.when(c.TotalSteps > countMax, "TotalSteps", ErrTooLarge, "2^31")
-	f.when(c.BatchStart == 0, "BatchStart", ErrZero, "")
-	f.when(c.BatchEnd > BatchMax, "BatchEnd", ErrTooLarge, "2^24")
-	f.when(c.BatchRampTokens > RampTokensMax, "BatchRampTokens", ErrTooLarge, "2^60")
-	f.when(c.SequenceTokens == 0, "SequenceTokens", ErrZero, "")
-	f.when(c.SequenceTokens > SequenceTokensMax, "SequenceTokens", ErrTooLarge, "2^20")
-	f.when(c.Overlap > 1, "Overlap", ErrTooLarge, "1")
-	f.when(c.VerificationPercent > 100, "VerificationPercent", ErrTooLarge, "100")
-	f.when(c.Stake > TokensMax, "Stake", ErrTooLarge, "2^62")
-	f.when(c.UnbondMs > DurationMsMax, "UnbondMs", ErrTooLarge, "366 days")
-	f.when(c.Rate > TokensMax, "Rate", ErrTooLarge, "2^62")
-	f.when(c.Exchange > 1, "Exchange", ErrTooLarge, "1")
-	f.when(c.Sharing > 1, "Sharing", ErrTooLarge, "1")
-	f.when(c.ScoreWindows > ScoreWindowsMax, "ScoreWindows", ErrTooLarge, "2^16")
-	f.when(c.Emission > TokensMax, "Emission", ErrTooLarge, "2^62")
-	f.when(c.ValidatorPercent > 100, "ValidatorPercent", ErrTooLarge, "100")
-	f.when(c.Penalty > 100, "Penalty", ErrTooLarge, "100")
-	f.when(c.RegisterCost > TokensMax, "RegisterCost", ErrTooLarge, "2^62")
-	f.when(c.ImmuneWindows > countMax, "ImmuneWindows", ErrTooLarge, "2^31")
-	f.when(c.ModelHash.IsZero(), "ModelHash", ErrZero, "")
-	f.when(c.SpecHash.IsZero(), "SpecHash", ErrZero, "")
-	f.when(c.Owner.IsZero(), "Owner", ErrZero, "")
+	f.when(c.MinMembers == 0, keyMinMembers, ErrZero, "")
+	f.when(c.WaitingMs > DurationMsMax, keyWaitingMs, ErrTooLarge, "366 days")
+	f.when(c.WarmupMs == 0, keyWarmupMs, ErrZero, "")
+	f.when(c.WarmupMs > DurationMsMax, keyWarmupMs, ErrTooLarge, "366 days")
+	f.when(c.RoundTrainMs == 0, keyRoundTrainMs, ErrZero, "")
+	f.when(c.RoundTrainMs > DurationMsMax, keyRoundTrainMs, ErrTooLarge, "366 days")
+	f.when(c.RoundWitnessMs == 0, keyRoundWitnessMs, ErrZero, "")
+	f.when(c.RoundWitnessMs > DurationMsMax, keyRoundWitnessMs, ErrTooLarge, "366 days")
+	f.when(c.CooldownMs == 0, keyCooldownMs, ErrZero, "")
+	f.when(c.CooldownMs > DurationMsMax, keyCooldownMs, ErrTooLarge, "366 days")
+	f.when(c.EpochMs == 0, keyEpochMs, ErrZero, "")
+	f.when(c.EpochMs > DurationMsMax, keyEpochMs, ErrTooLarge, "366 days")
+	f.when(c.TotalSteps == 0, keyTotalSteps, ErrZero, "")
+	f.when(c.TotalSteps > countMax, keyTotalSteps, ErrTooLarge, "2^31")
+	f.when(c.BatchStart == 0, keyBatchStart, ErrZero, "")
+	f.when(c.BatchEnd > BatchMax, keyBatchEnd, ErrTooLarge, "2^24")
+	f.when(c.BatchRampTokens > RampTokensMax, keyBatchRampTokens, ErrTooLarge, "2^60")
+	f.when(c.SequenceTokens == 0, keySequenceTokens, ErrZero, "")
+	f.when(c.SequenceTokens > SequenceTokensMax, keySequenceTokens, ErrTooLarge, "2^20")
+	f.when(c.Overlap > 1, keyOverlap, ErrTooLarge, "1")
+	f.when(c.VerificationPercent > 100, keyVerificationPercent, ErrTooLarge, "100")
+	f.when(c.Stake > TokensMax, keyStake, ErrTooLarge, "2^62")
+	f.when(c.UnbondMs > DurationMsMax, keyUnbondMs, ErrTooLarge, "366 days")
+	f.when(c.Rate > TokensMax, keyRate, ErrTooLarge, "2^62")
+	f.when(c.Exchange > 1, keyExchange, ErrTooLarge, "1")
+	f.when(c.Sharing > 1, keySharing, ErrTooLarge, "1")
+	f.when(c.ScoreWindows > ScoreWindowsMax, keyScoreWindows, ErrTooLarge, "2^16")
+	f.when(c.Emission > TokensMax, keyEmission, ErrTooLarge, "2^62")
+	f.when(c.ValidatorPercent > 100, keyValidatorPercent, ErrTooLarge, "100")
+	f.when(c.Penalty > 100, keyPenalty, ErrTooLarge, "100")
+	f.when(c.RegisterCost > TokensMax, keyRegisterCost, ErrTooLarge, "2^62")
+	f.when(c.ImmuneWindows > countMax, keyImmuneWindows, ErrTooLarge, "2^31")
+	f.when(c.ModelHash.IsZero(), keyModelHash, ErrZero, "")
+	f.when(c.SpecHash.IsZero(), keySpecHash, ErrZero, "")
+	f.when(c.Owner.IsZero(), keyOwner, ErrZero, "")
 }

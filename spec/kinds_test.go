@@ -1,7 +1,10 @@
 package spec
 
 import (
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/entrain-network/entrain/codec"
@@ -33,14 +36,37 @@ func TestKindsAreWhatTheySay(t *testing.T) {
 	}
 }
 
-// derived are the fields of a coordinator.Config that no key sets.
-var derived = map[string]bool{"ModelHash": true, "StateHash": true, "SpecHash": true, "Owner": true}
-
-func TestFaultsOfTheCoordinatorHaveKeys(t *testing.T) {
-	c := reflect.TypeFor[coordinator.Config]()
-	for i := range c.NumField() {
-		if name := c.Field(i).Name; keyOf[name] == "" && !derived[name] {
-			t.Errorf("Config.%s has no key: a person who typed it would read the field's name", name)
+// Whatever is wrong with a configuration, the error names a key of the specification.
+func TestFaultsOfTheCoordinatorNameKeys(t *testing.T) {
+	hashes := map[string]bool{"ModelHash": true, "StateHash": true, "SpecHash": true, "Owner": true}
+	seen := map[string]bool{}
+	look := func(c coordinator.Config, l coordinator.Limits) {
+		for _, f := range c.Check(l) {
+			seen[f.Key] = true
+			if tree := any(nil); !hashes[f.Key] {
+				keys := strings.Split(f.Key, ".")
+				for _, k := range slices.Backward(keys) {
+					tree = map[string]any{k: tree}
+				}
+				if unknown := unknownKeys(nil, "", tree.(map[string]any), formType); len(unknown) > 0 {
+					t.Errorf("%v: there is no key %s", f, unknown)
+				}
+			}
 		}
+	}
+	for i := range reflect.TypeFor[coordinator.Config]().NumField() {
+		for _, base := range []coordinator.Config{{}, {VerificationPercent: 5, Validators: 1, Exchange: coordinator.Buckets}} {
+			f := reflect.ValueOf(&base).Elem().Field(i)
+			look(base, coordinator.Limits{Members: 1})
+			if f.CanUint() {
+				f.SetUint(1<<(f.Type().Bits()-1)<<1 - 1)
+			}
+			look(base, coordinator.Limits{Members: 1})
+		}
+	}
+	// No value of these is wrong by itself.
+	const free = 4
+	if n := reflect.TypeFor[coordinator.Config]().NumField(); len(seen) < n-free {
+		t.Errorf("%d of %d fields were at fault: %v", len(seen), n, slices.Sorted(maps.Keys(seen)))
 	}
 }

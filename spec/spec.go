@@ -362,8 +362,8 @@ func (s Spec) Check() error {
 		fault("members.capacity, members.witnesses, scores.validators: %w", err)
 	}
 	for _, f := range config.Check(limits) {
-		if f.Field != "Name" { // already reported
-			faults = append(faults, inKeys(f))
+		if f.Key != "name" { // already reported
+			faults = append(faults, f)
 		}
 	}
 	return errors.Join(faults...)

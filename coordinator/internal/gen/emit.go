@@ -104,7 +104,7 @@ func (s schema) configuration() string {
 		"\"github.com/entrain-network/entrain/wire\"\n)\n\n" +
 		s.aliases() + "// Config is what a run's owner decides when it is created. Durations are in milliseconds of the\n" +
 		"// ledger's time.\ntype Config struct {\n")
-	var appends, reads, uppers, puts, gets, checks strings.Builder
+	var appends, reads, uppers, puts, gets, checks, keys strings.Builder
 	for _, c := range s.config {
 		if c.group {
 			b.WriteString("\n")
@@ -122,6 +122,7 @@ func (s schema) configuration() string {
 		fmt.Fprintf(&puts, "h.Set%s(%s)\n", c.name, put)
 		fmt.Fprintf(&gets, "%s: %s,\n", c.name, get)
 		c.limits(s, &checks)
+		fmt.Fprintf(&keys, "key%s = %q\n", c.name, c.key)
 	}
 	b.WriteString("}\n\n// Append appends the canonical encoding of c: the name with its length, then the fields in their\n" +
 		"// order, but Sharing in the upper half of the byte of Exchange.\nfunc (c Config) Append(dst []byte) []byte {\n" +
@@ -130,6 +131,7 @@ func (s schema) configuration() string {
 		"func ReadConfig(r *wire.Reader) (c Config) {\n" + reads.String() + uppers.String() + "return c\n}\n\n" +
 		"func (s State) putConfig(c Config) {\nh := s.h()\n" + puts.String() + "}\n\n" +
 		"// Config returns the run's configuration.\nfunc (s State) Config() Config {\nh := s.h()\nreturn Config{\n" + gets.String() + "}\n}\n\n" +
+		"// The keys that errors name.\nconst (\n" + keys.String() + ")\n\n" +
 		"// ranges checks each field by itself.\nfunc (f *faults) ranges(c Config) {\n" + checks.String() + "}\n")
 	return b.String()
 }
@@ -180,14 +182,14 @@ func (c setting) limits(s schema, checks *strings.Builder) {
 		if c.typ == "hash" || c.typ == "key" {
 			zero = "c." + c.name + ".IsZero()"
 		}
-		fmt.Fprintf(checks, "f.when(%s, %q, ErrZero, \"\")\n", zero, c.name)
+		fmt.Fprintf(checks, "f.when(%s, key%s, ErrZero, \"\")\n", zero, c.name)
 	}
 	if c.most != "" {
 		text, ok := s.bounds[c.most]
 		if !ok {
 			text = c.most
 		}
-		fmt.Fprintf(checks, "f.when(c.%s > %s, %q, ErrTooLarge, %q)\n", c.name, c.most, c.name, text)
+		fmt.Fprintf(checks, "f.when(c.%s > %s, key%s, ErrTooLarge, %q)\n", c.name, c.most, c.name, text)
 	}
 }
 

@@ -40,6 +40,7 @@ type refusal struct {
 type setting struct {
 	field
 	least, most string
+	key         string // in a specification, or the field's name
 	upper       string // the field whose byte of the encoding it shares
 	group       bool   // a blank line comes before it
 }
@@ -121,17 +122,20 @@ func (s *schema) addRecord(words []string) error {
 }
 
 func (s *schema) addSetting(words []string, group bool) error {
-	if len(words) < 5 {
-		return fmt.Errorf("a setting is: name, type, offset, range, meaning")
+	if len(words) < 6 {
+		return fmt.Errorf("a setting is: name, type, offset, range, key, meaning")
 	}
 	at, err := strconv.Atoi(words[2])
 	typ, goType, _ := strings.Cut(words[1], ":")
-	c := setting{group: group && len(s.config) > 0}
+	c := setting{group: group && len(s.config) > 0, key: words[4]}
+	if c.key == "-" {
+		c.key = words[0]
+	}
 	var ok bool
 	if c.least, c.most, ok = strings.Cut(words[3], ".."); !ok {
 		return fmt.Errorf("range %q is not least..most", words[3])
 	}
-	doc := words[4:]
+	doc := words[5:]
 	if of, ok := strings.CutPrefix(doc[0], "upper="); ok {
 		c.upper, doc = of, doc[1:]
 	}
