@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// A Config describes a Llama, as config.json of Hugging Face does.
+// A Config describes a Llama or one of its relatives, as config.json of Hugging Face does. Bias
+// makes it a Qwen2, QKNorm a Qwen3, and Window a Mistral.
 type Config struct {
 	Vocab   int     // vocab_size
 	Hidden  int     // hidden_size
@@ -24,6 +25,31 @@ type Config struct {
 	Tied    bool    // tie_word_embeddings
 	BOS     *uint32 // bos_token_id; nil if texts begin with no token
 	EOS     *uint32 // eos_token_id; nil if texts end with no token
+	Bias    bool    // q_proj, k_proj and v_proj have biases
+	QKNorm  bool    // heads of queries and keys have norms
+	Window  int     // sliding_window of all layers; 0: none
+	Rope    Rope    // rope_parameters; zero: the angles are not scaled
+}
+
+// Rope is the scaling of rotary embeddings of rope_type llama3.
+type Rope struct {
+	Factor   float64 // factor
+	Low      float64 // low_freq_factor
+	High     float64 // high_freq_factor
+	Original int     // original_max_position_embeddings
+}
+
+// architecture returns model_type and the class of transformers.
+func (c Config) architecture() (kind, class string) {
+	switch {
+	case c.Bias:
+		return "qwen2", "Qwen2ForCausalLM"
+	case c.QKNorm:
+		return "qwen3", "Qwen3ForCausalLM"
+	case c.Window > 0:
+		return "mistral", "MistralForCausalLM"
+	}
+	return "llama", "LlamaForCausalLM"
 }
 
 // Check returns everything that is wrong with c, or nil.
@@ -48,6 +74,13 @@ func (c Config) Check() error {
 	fault(c.HeadDim%2 != 0, "head_dim %d is odd", c.HeadDim)
 	fault(!(c.Theta > 0) || math.IsInf(c.Theta, 0), "rope_theta %v is not positive", c.Theta)
 	fault(!(c.Eps > 0) || math.IsInf(float64(c.Eps), 0), "rms_norm_eps %v is not positive", c.Eps)
+	fault(c.Window < 0 || c.Window > DimensionMax, "sliding_window is %d, not in 0..%d", c.Window, DimensionMax)
+	fault(c.Bias && c.QKNorm || c.Window > 0 && (c.Bias || c.QKNorm), "biases, norms of heads and a window: transformers has no class with two of them")
+	if r := c.Rope; r != (Rope{}) {
+		fault(!(r.Factor >= 1) || math.IsInf(r.Factor, 0), "factor of rope_parameters is %v, not at least 1", r.Factor)
+		fault(!(r.Low > 0 && r.Low < r.High) || math.IsInf(r.High, 0), "low_freq_factor %v and high_freq_factor %v are not positive and ascending", r.Low, r.High)
+		fault(r.Original < 1 || r.Original > DimensionMax, "original_max_position_embeddings is %d, not in 1..%d", r.Original, DimensionMax)
+	}
 	fault(c.BOS != nil && int64(*c.BOS) >= int64(c.Vocab), "bos_token_id is not below vocab_size %d", c.Vocab)
 	fault(c.EOS != nil && int64(*c.EOS) >= int64(c.Vocab), "eos_token_id is not below vocab_size %d", c.Vocab)
 	return errors.Join(errs...)
@@ -68,52 +101,68 @@ func newFloat(v float64, bits int) float {
 // MarshalJSON writes the number as it is.
 func (f float) MarshalJSON() ([]byte, error) { return []byte(f), nil }
 
-// ropeJSON is rope_parameters of transformers 5.
+// ropeJSON is rope_parameters of transformers 5, and rope_scaling of transformers 4.
 type ropeJSON struct {
-	Theta float  `json:"rope_theta"`
-	Type  string `json:"rope_type"`
+	Factor   float  `json:"factor,omitempty"`
+	High     float  `json:"high_freq_factor,omitempty"`
+	Low      float  `json:"low_freq_factor,omitempty"`
+	Original int    `json:"original_max_position_embeddings,omitempty"`
+	Theta    float  `json:"rope_theta"`
+	Type     string `json:"rope_type"`
 }
+
+// ropeLlama3 is the rope_type of Llama 3.
+const ropeLlama3 = "llama3"
 
 // configJSON is config.json. Fields that were renamed between transformers 4 and 5 appear under
 // both names. Token ids that do not exist are null: if omitted, they would default to Llama's 1 and
 // 2.
 type configJSON struct {
-	Architectures    []string `json:"architectures"`
-	AttentionBias    bool     `json:"attention_bias"`
-	AttentionDropout float    `json:"attention_dropout"`
-	BOS              *uint32  `json:"bos_token_id"`
-	DType            string   `json:"dtype"`
-	EOS              *uint32  `json:"eos_token_id"`
-	HeadDim          int      `json:"head_dim"`
-	Act              string   `json:"hidden_act"`
-	Hidden           int      `json:"hidden_size"`
-	InitializerRange float    `json:"initializer_range"`
-	FFN              int      `json:"intermediate_size"`
-	Context          int      `json:"max_position_embeddings"`
-	MLPBias          bool     `json:"mlp_bias"`
-	ModelType        string   `json:"model_type"`
-	Heads            int      `json:"num_attention_heads"`
-	Layers           int      `json:"num_hidden_layers"`
-	KVHeads          int      `json:"num_key_value_heads"`
-	PAD              *uint32  `json:"pad_token_id"`
-	PretrainingTP    int      `json:"pretraining_tp"`
-	Eps              float    `json:"rms_norm_eps"`
-	Rope             ropeJSON `json:"rope_parameters"`
-	RopeScaling      *string  `json:"rope_scaling"`
-	Theta            float    `json:"rope_theta"`
-	Tied             bool     `json:"tie_word_embeddings"`
-	TorchDType       string   `json:"torch_dtype"`
-	UseCache         bool     `json:"use_cache"`
-	Vocab            int      `json:"vocab_size"`
+	Architectures    []string  `json:"architectures"`
+	AttentionBias    bool      `json:"attention_bias"`
+	AttentionDropout float     `json:"attention_dropout"`
+	BOS              *uint32   `json:"bos_token_id"`
+	DType            string    `json:"dtype"`
+	EOS              *uint32   `json:"eos_token_id"`
+	HeadDim          int       `json:"head_dim"`
+	Act              string    `json:"hidden_act"`
+	Hidden           int       `json:"hidden_size"`
+	InitializerRange float     `json:"initializer_range"`
+	FFN              int       `json:"intermediate_size"`
+	Context          int       `json:"max_position_embeddings"`
+	MLPBias          bool      `json:"mlp_bias"`
+	ModelType        string    `json:"model_type"`
+	Heads            int       `json:"num_attention_heads"`
+	Layers           int       `json:"num_hidden_layers"`
+	KVHeads          int       `json:"num_key_value_heads"`
+	PAD              *uint32   `json:"pad_token_id"`
+	PretrainingTP    int       `json:"pretraining_tp"`
+	Eps              float     `json:"rms_norm_eps"`
+	Rope             ropeJSON  `json:"rope_parameters"`
+	RopeScaling      *ropeJSON `json:"rope_scaling"`
+	Theta            float     `json:"rope_theta"`
+	Window           int       `json:"sliding_window,omitempty"`
+	Tied             bool      `json:"tie_word_embeddings"`
+	TorchDType       string    `json:"torch_dtype"`
+	UseCache         bool      `json:"use_cache"`
+	Vocab            int       `json:"vocab_size"`
 }
 
 // configBytes returns config.json for weights of type d.
 func (c Config) configBytes(d DType) []byte {
 	theta := newFloat(c.Theta, 64)
+	rope := ropeJSON{Theta: theta, Type: "default"}
+	var scaling *ropeJSON
+	if r := c.Rope; r != (Rope{}) {
+		rope.Type, rope.Original = ropeLlama3, r.Original
+		rope.Factor, rope.Low, rope.High = newFloat(r.Factor, 64), newFloat(r.Low, 64), newFloat(r.High, 64)
+		scaling = &rope
+	}
+	kind, class := c.architecture()
 	return indent(configJSON{
-		Architectures: []string{"LlamaForCausalLM"}, ModelType: "llama", Act: "silu",
+		Architectures: []string{class}, ModelType: kind, Act: "silu", Window: c.Window, RopeScaling: scaling,
 		Vocab: c.Vocab, Hidden: c.Hidden, FFN: c.FFN, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Context: c.Context,
-		Eps: newFloat(float64(c.Eps), 32), Theta: theta, Rope: ropeJSON{theta, "default"}, Tied: c.Tied, BOS: c.BOS, EOS: c.EOS,
+		Eps: newFloat(float64(c.Eps), 32), Theta: theta, Rope: rope, Tied: c.Tied, BOS: c.BOS, EOS: c.EOS,
 		AttentionDropout: "0.0", InitializerRange: "0.02", DType: d.torch(), TorchDType: d.torch(), PretrainingTP: 1, UseCache: true,
 	})
 }

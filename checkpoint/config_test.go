@@ -67,10 +67,10 @@ func TestConfigsOfOthersAreRead(t *testing.T) {
 		t.Errorf("default eps: got %v, %v", c.Eps, err)
 	}
 	for _, r := range []struct{ old, new, want string }{
-		{`"model_type": "llama"`, `"model_type": "qwen2"`, "qwen2"},
+		{`"model_type": "llama"`, `"model_type": "gemma"`, "gemma"},
 		{`"hidden_act": "silu"`, `"hidden_act": "gelu"`, "gelu"},
 		{`"attention_bias": false`, `"attention_bias": true`, "biases"},
-		{`"rope_scaling": null`, `"rope_scaling": {"rope_type": "llama3", "factor": 8}`, "scaled"},
+		{`"rope_scaling": null`, `"rope_scaling": {"rope_type": "llama3", "factor": 8}`, "low_freq_factor"},
 		{`"rope_scaling": null`, `"rope_scaling": {"type": "linear", "factor": 8}`, "scaled"},
 		{`"rope_scaling": null`, `"rope_parameters": {"rope_theta": 5}`, "rope_theta"},
 		{`"vocab_size": 49152`, `"vocab_size": 16777217`, "vocab_size"},
@@ -93,9 +93,70 @@ func TestConfigsOfOthersAreRead(t *testing.T) {
 	}
 }
 
+// What config.json says of relatives of Llama is read and written again.
+func TestRelativesOfLlamaAreRead(t *testing.T) {
+	other := func(kind, class, more string) string {
+		s := strings.Replace(smol, "LlamaForCausalLM", class, 1)
+		s = strings.Replace(s, `"model_type": "llama"`, `"model_type": "`+kind+`"`, 1)
+		return strings.Replace(s, "{", "{"+more, 1)
+	}
+	plain, err := ParseConfig([]byte(smol))
+	if err != nil {
+		t.Fatal(err)
+	}
+	llama3 := `{"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192`
+	for name, c := range map[string]struct {
+		text string
+		want func(c *Config)
+	}{
+		"qwen2": {other("qwen2", "Qwen2ForCausalLM", `"sliding_window": 32768, "max_window_layers": 21, "use_sliding_window": false,`),
+			func(c *Config) { c.Bias = true }},
+		"qwen2, whose window reaches all": {other("qwen2", "Qwen2ForCausalLM", `"sliding_window": 8192, "use_sliding_window": true,`),
+			func(c *Config) { c.Bias = true }},
+		"qwen3": {other("qwen3", "Qwen3ForCausalLM", `"sliding_window": null, "layer_types": ["full_attention"],`),
+			func(c *Config) { c.QKNorm, c.HeadDim = true, 128 }},
+		"mistral":           {other("mistral", "MistralForCausalLM", `"sliding_window": 1024,`), func(c *Config) { c.Window = 1024 }},
+		"mistral, default":  {other("mistral", "MistralForCausalLM", ``), func(c *Config) { c.Window = 4096 }},
+		"mistral, none":     {other("mistral", "MistralForCausalLM", `"sliding_window": null,`), func(*Config) {}},
+		"mistral, as large": {other("mistral", "MistralForCausalLM", `"sliding_window": 8192,`), func(*Config) {}},
+		"llama 3": {strings.Replace(smol, `"rope_scaling": null`, `"rope_scaling": `+llama3+"}", 1),
+			func(c *Config) { c.Rope = Rope{32, 1, 4, 8192} }},
+		"llama 3, transformers 5": {strings.Replace(smol, `"rope_scaling": null`, `"rope_parameters": `+llama3+`, "rope_theta": 100000.0}`, 1),
+			func(c *Config) { c.Rope = Rope{32, 1, 4, 8192} }},
+	} {
+		got, err := ParseConfig([]byte(c.text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := plain
+		c.want(&want)
+		want.BOS, want.EOS = got.BOS, got.EOS
+		if got != want {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+		again, err := ParseConfig(got.configBytes(BF16))
+		again.BOS, again.EOS = got.BOS, got.EOS
+		if err != nil || again != got {
+			t.Errorf("%s: %+v is read back as %+v, %v", name, got, again, err)
+		}
+	}
+	for text, want := range map[string]string{
+		other("qwen2", "Qwen2ForCausalLM", `"use_sliding_window": true, "sliding_window": 512,`):                                                 "Mistral only",
+		other("mistral", "MistralForCausalLM", `"sliding_window": 512, "layer_types": ["full_attention"],`):                                      "same in every layer",
+		strings.Replace(other("qwen3", "Qwen3ForCausalLM", ``), `"attention_bias": false`, `"attention_bias": true`, 1):                          "Qwen2's",
+		strings.Replace(smol, `"rope_scaling": null`, `"rope_parameters": `+llama3+`}, "rope_scaling": {"rope_type": "llama3", "factor": 2}`, 1): "differ",
+	} {
+		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
+
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(smol))
 	f.Add(example().Config.configBytes(F32))
+	f.Add([]byte(strings.Replace(strings.Replace(smol, "LlamaForCausalLM", "MistralForCausalLM", 1), `"llama"`, `"mistral"`, 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := ParseConfig(b)
 		if err != nil {

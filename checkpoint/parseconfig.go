@@ -10,6 +10,11 @@ import (
 
 // readRope is the contents of rope_parameters and rope_scaling.
 type readRope struct {
+	Factor   float64 `json:"factor"`
+	Low      float64 `json:"low_freq_factor"`
+	High     float64 `json:"high_freq_factor"`
+	Original int     `json:"original_max_position_embeddings"`
+
 	Theta   *float64 `json:"rope_theta"`
 	Type    string   `json:"rope_type"`
 	OldType string   `json:"type"`
@@ -26,6 +31,28 @@ func (r *readRope) name() string {
 // plain reports whether the angles are not scaled.
 func (r *readRope) plain() bool {
 	return r == nil || (r.Type == "" || r.Type == "default") && (r.OldType == "" || r.OldType == "default")
+}
+
+// fill sets fields that are missing in b where transformers has other defaults than Llama's.
+func (r *readConfig) fill(b []byte) {
+	if r.Context == 0 {
+		r.Context = map[string]int{mistral: 131072, "qwen2": 32768, "qwen3": 32768}[r.ModelType]
+		if r.Context == 0 {
+			r.Context = 2048
+		}
+	}
+	if r.ModelType == "qwen3" && r.HeadDim == nil {
+		r.HeadDim = new(128)
+	}
+	var said map[string]json.RawMessage
+	_ = json.Unmarshal(b, &said) // it is an object: r was read from it
+	_, window := said["sliding_window"]
+	switch {
+	case r.ModelType == mistral && !window:
+		r.Window = new(4096)
+	case strings.HasPrefix(r.ModelType, "qwen") && r.UseWindow == nil:
+		r.Window = nil // the missing use_sliding_window is false
+	}
 }
 
 // readConfig is config.json as other programs write it: missing fields have their defaults in
@@ -60,6 +87,41 @@ type readConfig struct {
 	PartialRotary *float64        `json:"partial_rotary_factor"`
 }
 
+// mistral is the only model_type with windows.
+const mistral = "mistral"
+
+// classes are the known values of model_type, and their classes in transformers.
+var classes = map[string]string{
+	"llama": "LlamaForCausalLM", mistral: "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
+}
+
+// window returns the sliding window, or 0.
+func (r *readConfig) window() int {
+	if r.Window == nil || r.UseWindow != nil && !*r.UseWindow {
+		return 0
+	}
+	return *r.Window
+}
+
+// rope returns how angles are scaled.
+func (r *readConfig) rope() (Rope, error) {
+	var found []Rope
+	for _, x := range []*readRope{r.Rope, r.RopeScaling} {
+		if !x.plain() {
+			found = append(found, Rope{x.Factor, x.Low, x.High, x.Original})
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return Rope{}, nil
+	case found[0] == Rope{}:
+		return Rope{}, fmt.Errorf("config.json: rope_type is %q without its factors", ropeLlama3)
+	case len(found) == 2 && found[0] != found[1]:
+		return Rope{}, errors.New("config.json: rope_parameters and rope_scaling differ")
+	}
+	return found[0], nil
+}
+
 // unsupported returns every feature that entrain does not compute.
 func (r *readConfig) unsupported() error {
 	var faults []error
@@ -68,46 +130,58 @@ func (r *readConfig) unsupported() error {
 			faults = append(faults, fmt.Errorf("config.json: "+format, args...))
 		}
 	}
-	const causal = "LlamaForCausalLM"
-	fault(r.ModelType != "llama", "model_type is %.80q, only %q is known", r.ModelType, "llama")
-	fault(r.ModelType == "llama" && len(r.Architectures) > 0 && !slices.Contains(r.Architectures, causal),
-		"architectures is %.80q, only %q is known", r.Architectures, causal)
+	class, known := classes[r.ModelType]
+	fault(!known, "model_type is %.80q; known are llama, mistral, qwen2 and qwen3", r.ModelType)
+	fault(known && len(r.Architectures) > 0 && !slices.Contains(r.Architectures, class),
+		"architectures is %.80q, only %q is known", r.Architectures, class)
 	fault(r.Act != "silu", "hidden_act is %.80q, only %q is known", r.Act, "silu")
-	fault(r.AttentionBias, "attention_bias: layers with biases are not known")
+	fault(known && r.ModelType != "llama" && r.KVHeads == nil, "num_key_value_heads is missing")
+	fault(r.AttentionBias, "attention_bias: of layers with biases only Qwen2's are known")
 	fault(r.MLPBias, "mlp_bias: layers with biases are not known")
 	for _, rope := range []*readRope{r.Rope, r.RopeScaling} {
-		if !rope.plain() {
-			fault(true, "scaled rotary embeddings (%.80q) are not known", rope.name())
+		if !rope.plain() && rope.name() != ropeLlama3 {
+			fault(true, "rotary embeddings scaled by %.80q are not known, only by %q", rope.name(), ropeLlama3)
 			break
 		}
 	}
 	fault(r.PartialRotary != nil && *r.PartialRotary != 1, "partial_rotary_factor: only heads that are turned as a whole are known")
-	windows := r.Window != nil && (r.UseWindow == nil || *r.UseWindow)
-	others := slices.ContainsFunc(r.LayerTypes, func(t string) bool { return t != "full_attention" })
-	fault(windows || others, "sliding windows are not known: every layer has to attend to all that came before")
+	full := r.ModelType != mistral && r.window() > 0 && r.window() < r.Context
+	some := slices.ContainsFunc(r.LayerTypes, func(t string) bool {
+		return t != "full_attention" && (t != "sliding_attention" || r.window() == 0)
+	}) || r.window() > 0 && slices.Contains(r.LayerTypes, "full_attention")
+	fault(full || some, "sliding windows are known in Mistral only, and the same in every layer")
 	if q := strings.TrimSpace(string(r.Quantization)); q != "" && q != "null" {
 		fault(true, "quantization_config: take the weights as they were before they were quantized")
 	}
 	return errors.Join(faults...)
 }
 
-// ParseConfig reads a config.json, from entrain or another program, of a Llama that entrain can
-// compute: no biases, SiLU, unscaled rotary embeddings, full causal attention. Its error lists
-// every difference.
+// ParseConfig reads a config.json, from entrain or another program, of a model that entrain can
+// compute: a Llama, Mistral, Qwen2 or Qwen3 with SiLU, and angles that are not scaled or scaled as
+// in Llama 3. Its error lists every difference. A window as wide as the context is none.
 func ParseConfig(b []byte) (Config, error) {
 	if len(b) > ConfigBytesMax {
 		return Config{}, fmt.Errorf("config.json has %d bytes, more than %d", len(b), ConfigBytesMax)
 	}
-	r := readConfig{Act: "silu", Context: 2048}
+	r := readConfig{Act: "silu"}
 	if err := json.Unmarshal(b, &r); err != nil {
 		return Config{}, fmt.Errorf("config.json: %w", err)
 	}
+	r.fill(b)
 	if err := r.unsupported(); err != nil {
 		return Config{}, err
 	}
 	c := Config{
 		Vocab: r.Vocab, Hidden: r.Hidden, FFN: r.FFN, Layers: r.Layers, Heads: r.Heads, Context: r.Context, Tied: r.Tied, BOS: r.BOS,
 		KVHeads: r.Heads, Theta: 10000, Eps: 1e-6,
+	}
+	c.Bias, c.QKNorm = r.ModelType == "qwen2", r.ModelType == "qwen3"
+	if w := r.window(); w < c.Context {
+		c.Window = w
+	}
+	var err error
+	if c.Rope, err = r.rope(); err != nil {
+		return Config{}, err
 	}
 	if r.KVHeads != nil {
 		c.KVHeads = *r.KVHeads

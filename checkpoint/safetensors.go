@@ -94,6 +94,13 @@ func ReadSafetensors(r io.Reader, fileBytes uint64, layout tensor.Layout, flat [
 	buf := make([]byte, pieceBytes)
 	for _, e := range entries {
 		t, ok := layout.Find(e.Name)
+		if !ok && strings.HasSuffix(e.Name, ".rotary_emb.inv_freq") {
+			// the frequencies of rotary embeddings, which old versions of transformers saved
+			if _, err := io.CopyN(io.Discard, r, int64(e.End-e.Begin)); err != nil {
+				return fmt.Errorf("skip tensor %q: %w", e.Name, short(err))
+			}
+			continue
+		}
 		if !ok {
 			return fmt.Errorf("the model has no tensor %q", e.Name)
 		}

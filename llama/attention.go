@@ -11,7 +11,7 @@ import (
 //
 //	p = softmax(q_i·k_j/√HeadDim over j ≤ i)        out_i = Σ_j p_j·v_j
 //
-// with the keys and values of head h·KVHeads/Heads. Scores exist for blockRows queries at a time.
+// with the keys and values of head h·KVHeads/Heads. With a Window, j > i - Window. Scores exist for blockRows queries at a time.
 // For each row the forward pass keeps only two numbers, from which the backward pass recomputes the
 // same probabilities.
 type attention struct {
@@ -95,12 +95,28 @@ func (a *attention) doForward(w *exact.Worker, i int) {
 			for r := range rows {
 				row := s.p[r*a.stride : (r+1)*a.stride]
 				n := low + r + 1
+				before(row[:a.cfg.first(low+r)])
 				stats[2*r], stats[2*r+1] = w.Softmax(nothingBehind(row, n), a.cfg.scale())
 				clear(row[n:keys])
 			}
 			out := a.out[(g.sequence*a.seq+low)*g.outWidth+h*d:]
 			w.GemmPacked(rows, d, keys, s.p, a.stride, 1, &s.v, out, g.outWidth, false)
 		}
+	}
+}
+
+// first returns the first position that the token at position i attends to.
+func (c Config) first(i int) int {
+	if c.Window == 0 {
+		return 0
+	}
+	return max(0, i+1-c.Window)
+}
+
+// before sets the scores of the positions before a window to -Inf. Their probabilities are +0.
+func before(scores []float32) {
+	for i := range scores {
+		scores[i] = float32(math.Inf(-1))
 	}
 }
 
@@ -143,11 +159,14 @@ func (a *attention) doBackward(w *exact.Worker, i int) {
 			stats := a.rowStats(g, h, low)
 			for r := range rows {
 				p, dp := s.p[r*a.stride:(r+1)*a.stride], s.dp[r*a.stride:(r+1)*a.stride]
-				n := low + r + 1
+				n, first := low+r+1, a.cfg.first(low+r)
+				before(p[:first])
 				scores := nothingBehind(p, n)
 				w.SoftmaxAgain(scores, a.cfg.scale(), stats[2*r], stats[2*r+1])
+				clear(dp[:first])
 				clear(dp[n:len(scores)])
 				w.SoftmaxBackward(dp[:len(scores)], scores, a.cfg.scale())
+				clear(dp[:first])
 				clear(p[n:keys])
 				clear(dp[n:keys])
 			}

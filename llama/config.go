@@ -22,6 +22,10 @@ type Config struct {
 	Theta   float64 // base of the rotary frequencies, usually 10000
 	Eps     float32 // added to the mean square in every norm, usually 1e-5
 	Tied    bool    // the head is the embedding
+	Bias    bool    // queries, keys and values have biases, as in Qwen2
+	QKNorm  bool    // each head of queries and of keys passes a norm before rope, as in Qwen3
+	Window  int     // tokens that a token attends to, itself included; 0: all up to it
+	Rope    Rope    // how the rotary frequencies are stretched; zero: not at all
 	// Numerics is the arithmetic of the linear products. It is no part of a model's shape: the same
 	// parameters may be trained and used with either.
 	Numerics Numerics
@@ -71,6 +75,33 @@ const (
 	MaxContext = 1 << 20
 )
 
+// Rope stretches the rotary frequencies as Llama 3 does (rope_type llama3 in transformers): slow
+// rotations, of fewer than Low turns in Original tokens, become Factor times slower; those of more
+// than High turns stay; between the two, the frequency moves from one to the other. The zero value
+// leaves all frequencies as they are.
+type Rope struct {
+	Factor    float64 // at least 1; 0: not stretched
+	Low, High float64 // 0 < Low < High
+	Original  int     // the context that the model was trained with at first, in tokens
+}
+
+// check returns the faults of r.
+func (r Rope) check() (faults []error) {
+	if r == (Rope{}) {
+		return nil
+	}
+	if !(r.Factor >= 1 && r.Factor <= 1e6) {
+		faults = append(faults, fmt.Errorf("rope_factor: %g must be 1 to 1e6", r.Factor))
+	}
+	if !(r.Low > 0 && r.Low < r.High && r.High <= 1e6) {
+		faults = append(faults, fmt.Errorf("rope_low, rope_high: %g and %g must be above 0 and at most 1e6, the first the smaller", r.Low, r.High))
+	}
+	if r.Original < 1 || r.Original > MaxContext {
+		faults = append(faults, fmt.Errorf("rope_original: %d must be 1 to %d", r.Original, MaxContext))
+	}
+	return faults
+}
+
 // Check returns all faults of c, joined, or nil.
 func (c Config) Check() error {
 	var faults []error
@@ -109,6 +140,13 @@ func (c Config) Check() error {
 	if !(c.Eps > 0 && c.Eps <= 1) {
 		fault("eps: %g must be above 0 and at most 1", c.Eps)
 	}
+	if c.Window < 0 || c.Window > MaxContext {
+		fault("window: %d must be 0, for none, to %d", c.Window, MaxContext)
+	}
+	if c.Bias && c.QKNorm || c.Window > 0 && (c.Bias || c.QKNorm) {
+		fault("bias, qk_norm, window: at most one of them: no architecture that other programs know has two")
+	}
+	faults = append(faults, c.Rope.check()...)
 	if len(faults) == 0 {
 		if err := tensor.Check(c.specs()); err != nil {
 			fault("the model is too large: %w", err)
@@ -154,24 +192,32 @@ func (c Config) Layout() tensor.Layout {
 }
 
 // specs lists the tensors. Tensors that one product computes together, q with k and v, gate with
-// up, must be adjacent.
+// up, must be adjacent, and so must their biases.
 func (c Config) specs() []tensor.Spec {
 	d, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	specs := []tensor.Spec{{Name: "model.embed_tokens.weight", Shape: []int{c.Vocab, d}}}
 	for l := range c.Layers {
-		for _, s := range []tensor.Spec{
-			{Name: "input_layernorm", Shape: []int{d}},
-			{Name: "self_attn.q_proj", Shape: []int{q, d}},
-			{Name: "self_attn.k_proj", Shape: []int{kv, d}},
-			{Name: "self_attn.v_proj", Shape: []int{kv, d}},
-			{Name: "self_attn.o_proj", Shape: []int{d, q}},
-			{Name: "post_attention_layernorm", Shape: []int{d}},
-			{Name: "mlp.gate_proj", Shape: []int{c.FFN, d}},
-			{Name: "mlp.up_proj", Shape: []int{c.FFN, d}},
-			{Name: "mlp.down_proj", Shape: []int{d, c.FFN}},
-		} {
-			specs = append(specs, tensor.Spec{Name: fmt.Sprintf("model.layers.%d.%s.weight", l, s.Name), Shape: s.Shape})
+		add := func(name string, shape ...int) {
+			specs = append(specs, tensor.Spec{Name: fmt.Sprintf("model.layers.%d.%s", l, name), Shape: shape})
 		}
+		add("input_layernorm.weight", d)
+		add("self_attn.q_proj.weight", q, d)
+		add("self_attn.k_proj.weight", kv, d)
+		add("self_attn.v_proj.weight", kv, d)
+		if c.Bias {
+			add("self_attn.q_proj.bias", q)
+			add("self_attn.k_proj.bias", kv)
+			add("self_attn.v_proj.bias", kv)
+		}
+		if c.QKNorm {
+			add("self_attn.q_norm.weight", c.HeadDim)
+			add("self_attn.k_norm.weight", c.HeadDim)
+		}
+		add("self_attn.o_proj.weight", d, q)
+		add("post_attention_layernorm.weight", d)
+		add("mlp.gate_proj.weight", c.FFN, d)
+		add("mlp.up_proj.weight", c.FFN, d)
+		add("mlp.down_proj.weight", d, c.FFN)
 	}
 	specs = append(specs, tensor.Spec{Name: "model.norm.weight", Shape: []int{d}})
 	if !c.Tied {

@@ -77,7 +77,7 @@ func TestTensorsHaveTheNamesOfHuggingFace(t *testing.T) {
 			t.Errorf("%s has shape %v, want %v", name, got.Shape, shape)
 		}
 	}
-	if n := len(cfg.Layout().Tensors()); n != 3+2*tensorsPerLayer {
+	if n := len(cfg.Layout().Tensors()); n != 3+2*cfg.tensorsPerLayer() {
 		t.Errorf("%d tensors", n)
 	}
 	cfg.Tied = true

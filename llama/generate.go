@@ -2,6 +2,7 @@ package llama
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/tensor"
@@ -22,12 +23,14 @@ type Generator struct {
 	rope   *rope
 
 	x, h, qkv, att, gu, f []float32 // one row each
+	qk, invQK             []float32 // one row each, with QKNorm
 	scores                []float32 // (Context)
 	logits                []float32 // (Vocab)
 }
 
 type generatorLayer struct {
 	norm1, norm2     []float32
+	bias, q, k       []float32 // as in layerWeights
 	qkv, o, gu, down exact.Packed
 	keys, values     []float32 // (Context, KVHeads·HeadDim)
 }
@@ -51,6 +54,9 @@ func NewGenerator(cfg Config, params []float32) (*Generator, error) {
 		x: make([]float32, d), h: make([]float32, d), qkv: make([]float32, q+2*kv), att: make([]float32, q), gu: make([]float32, 2*cfg.FFN),
 		f: make([]float32, cfg.FFN), scores: make([]float32, cfg.Context), logits: make([]float32, cfg.Vocab),
 	}
+	if cfg.QKNorm {
+		g.qk, g.invQK = make([]float32, cfg.turned()*cfg.HeadDim), make([]float32, cfg.turned())
+	}
 	g.pack(layout, params)
 	for l := range g.layers {
 		g.layers[l].keys, g.layers[l].values = make([]float32, cfg.Context*kv), make([]float32, cfg.Context*kv)
@@ -69,6 +75,7 @@ func (g *Generator) pack(layout tensor.Layout, params []float32) {
 	for l := range g.layers {
 		to, from := &g.layers[l], &w.layers[l]
 		to.norm1, to.norm2 = append([]float32(nil), from.norm1...), append([]float32(nil), from.norm2...)
+		to.bias, to.q, to.k = slices.Clone(from.bias), slices.Clone(from.q), slices.Clone(from.k)
 		matrix(&to.qkv, from.qkv, d)
 		matrix(&to.o, from.o, g.cfg.Heads*g.cfg.HeadDim)
 		matrix(&to.gu, from.gu, d)
@@ -139,6 +146,12 @@ func (g *Generator) step(token uint32) {
 func (g *Generator) attend(layer *generatorLayer) {
 	c, w := g.cfg, g.worker
 	position, d, kv := len(g.read), c.HeadDim, c.KVHeads*c.HeadDim
+	if c.Bias {
+		w.Add(g.qkv, layer.bias)
+	}
+	if c.QKNorm {
+		normHeads(w, c, g.qkv, g.qk, g.invQK, layer.q, layer.k)
+	}
 	turnRow(c, g.qkv, 0, g.rope.cos, g.rope.sin, position, w, false)
 	copy(layer.keys[position*kv:], g.qkv[c.Heads*d:(c.Heads+c.KVHeads)*d])
 	copy(layer.values[position*kv:], g.qkv[(c.Heads+c.KVHeads)*d:])
@@ -146,6 +159,7 @@ func (g *Generator) attend(layer *generatorLayer) {
 	for h := range c.Heads {
 		at := h * c.KVHeads / c.Heads * d
 		w.Gemm(1, n, d, g.qkv[h*d:], d, 1, layer.keys[at:], 1, kv, g.scores, n, false)
+		before(g.scores[:c.first(position)])
 		w.Softmax(g.scores[:n], c.scale())
 		w.Gemm(1, d, n, g.scores, n, 1, layer.values[at:], kv, 1, g.att[h*d:], d, false)
 	}

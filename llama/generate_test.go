@@ -25,9 +25,7 @@ func newGenerator(t testing.TB, cfg Config, params []float32) *Generator {
 // text at once, bit for bit.
 func TestAGeneratorSeesTheLogitsOfTraining(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, tied := range []bool{false, true} {
-		cfg := goldenConfig
-		cfg.Tied = tied
+	for _, cfg := range []Config{goldenConfig, withTiedHead(goldenConfig), biasConfig, headsConfig, windowConfig} {
 		const seq = 90
 		params, tokens := randomParams(cfg, r), randomTokens(cfg, 1, seq, r)
 		m := newModel(t, cfg, nil, 1, seq)
@@ -44,7 +42,7 @@ func TestAGeneratorSeesTheLogitsOfTraining(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !slices.Equal(got, want[i*cfg.Vocab:(i+1)*cfg.Vocab]) {
-				t.Fatalf("tied=%v: at position %d the generator sees other logits", tied, i)
+				t.Fatalf("%+v: at position %d the generator sees other logits", cfg, i)
 			}
 		}
 	}

@@ -52,6 +52,9 @@ var gradientCases = []struct {
 	{"untied, grouped queries", Config{Vocab: 11, Hidden: 12, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 6, FFN: 10, Context: 9, Theta: 100, Eps: 1e-5}, 2, 9},
 	{"tied, one head of keys", Config{Vocab: 7, Hidden: 10, Layers: 2, Heads: 3, KVHeads: 1, HeadDim: 4, FFN: 18, Context: 8, Theta: 10000, Eps: 1e-3, Tied: true}, 3, 5},
 	{"as many heads of keys, one layer", Config{Vocab: 9, Hidden: 8, Layers: 1, Heads: 2, KVHeads: 2, HeadDim: 2, FFN: 7, Context: 70, Theta: 10, Eps: 1e-6}, 1, 70},
+	{"biases, tied", Config{Vocab: 9, Hidden: 8, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 4, FFN: 7, Context: 70, Theta: 10, Eps: 1e-6, Bias: true, Tied: true}, 2, 67},
+	{"norms of heads", Config{Vocab: 9, Hidden: 8, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 6, FFN: 7, Context: 70, Theta: 10, Eps: 1e-6, QKNorm: true}, 2, 67},
+	{"a window and stretched angles", Config{Vocab: 9, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 7, Context: 90, Theta: 100, Eps: 1e-6, Window: 7, Rope: Rope{8, 1, 4, 30}}, 1, 67},
 }
 
 func TestTheLossIsThatOfTheReference(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // Init returns a run's initial parameters. The same seed gives the same parameters on every
 // machine.
 //
-// Gains are 1. Matrices are random, independent for each tensor's name, with mean 0 and a standard
+// Gains are 1 and biases 0. Matrices are random, independent for each tensor's name, with mean 0 and a standard
 // deviation of √(2/(5·Hidden)) (T. Nguyen and J. Salazar, "Transformers without Tears", 2019). For
 // o_proj and down_proj, which add to the residual stream, it is divided by √(2·Layers), so that the
 // stream does not grow with depth (A. Radford et al., "Language Models are Unsupervised Multitask
@@ -26,6 +26,7 @@ func Init(cfg Config, seed wire.Hash) []float32 {
 	for _, t := range layout.Tensors() {
 		x := t.Of(params)
 		switch {
+		case strings.HasSuffix(t.Name, ".bias"):
 		case len(t.Shape) == 1:
 			for i := range x {
 				x[i] = 1

@@ -6,6 +6,12 @@ func (m *Model) forwardLayer(a *activations, next []float32, w *layerWeights) {
 	c, b := m.cfg, &m.batch
 	m.norm.forward(m.h, a.x, w.norm1, a.inv1, a.x2)
 	b.linear(a.qkv, m.h, w.qkv, c.Hidden, c.heads()*c.HeadDim, false)
+	if c.Bias {
+		m.bias.forward(a.qkv, w.bias)
+	}
+	if c.QKNorm {
+		m.heads.forward(a.qkv, a.qk, a.invQK, w.q, w.k)
+	}
 	m.rope.forward(a.qkv)
 	m.attention.forward(a.att, a.stats, a.qkv)
 	b.linear(a.x2, a.att, w.o, c.Heads*c.HeadDim, c.Hidden, true)
@@ -33,6 +39,12 @@ func (m *Model) backwardLayer(a *activations, w, g *layerWeights) {
 	b.linearInput(m.datt, m.dx, w.o, c.Heads*c.HeadDim, c.Hidden)
 	m.attention.backward(m.dqkv, m.datt, a.stats, a.qkv)
 	m.rope.backward(m.dqkv)
+	if c.QKNorm {
+		m.heads.backward(m.dqkv, a.qk, a.invQK, w.q, w.k, g.q, g.k)
+	}
+	if c.Bias {
+		m.bias.backward(g.bias, m.dqkv)
+	}
 	m.norm.again(m.h, a.x, w.norm1, a.inv1)
 	b.linearWeight(g.qkv, m.dqkv, m.h, c.Hidden, c.heads()*c.HeadDim)
 	b.linearInput(m.dh, m.dqkv, w.qkv, c.Hidden, c.heads()*c.HeadDim)

@@ -6,6 +6,8 @@ type activations struct {
 	x     []float32 // (rows, Hidden): the layer's input
 	inv1  []float32 // (rows)
 	qkv   []float32 // (rows, heads·HeadDim)
+	qk    []float32 // (rows, (Heads + KVHeads)·HeadDim): before their norms; nil without QKNorm
+	invQK []float32 // (rows, Heads + KVHeads)
 	stats []float32 // (batch, Heads, seq, 2)
 	att   []float32 // (rows, Heads·HeadDim)
 	x2    []float32 // (rows, Hidden): x plus the output of attention
@@ -35,7 +37,12 @@ func (m *Model) activations(l int) *activations {
 func (m *Model) newActivations(rows int) activations {
 	c, b := m.cfg, &m.batch
 	d, q := c.Hidden, c.Heads*c.HeadDim
+	var qk, invQK []float32
+	if c.QKNorm {
+		qk, invQK = b.floats(rows*c.turned()*c.HeadDim), b.floats(rows*c.turned())
+	}
 	return activations{
+		qk: qk, invQK: invQK,
 		inv1: b.floats(rows), qkv: b.floats(rows * c.heads() * c.HeadDim), stats: b.floats(rows * c.Heads * 2), att: b.floats(rows * q),
 		x2: b.floats(rows * d), inv2: b.floats(rows), gu: b.floats(rows * 2 * c.FFN),
 	}

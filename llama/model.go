@@ -25,6 +25,8 @@ type Model struct {
 	grads     weights
 	embed     *embed
 	norm      *norm
+	bias      *bias
+	heads     *headNorm
 	rope      *rope
 	attention *attention
 	mlp       *mlp
@@ -79,6 +81,7 @@ func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (
 	}
 	b, rows := &m.batch, m.batch.rows()
 	m.embed, m.norm, m.rope = newEmbed(b, cfg), newNorm(b, cfg), newRope(b, cfg, maxSeq)
+	m.bias, m.heads = newBias(b, cfg), newHeadNorm(b, cfg)
 	m.attention, m.mlp, m.loss = newAttention(b, cfg, maxSeq), newMLP(b, cfg), newLoss(b, cfg, rows)
 	m.starts = [][]float32{b.floats(rows * cfg.Hidden)}
 	m.layers = []activations{m.newActivations(rows)}

@@ -15,14 +15,26 @@ type weights struct {
 type layerWeights struct {
 	norm1 []float32 // (Hidden)
 	qkv   []float32 // ((Heads + 2·KVHeads)·HeadDim, Hidden): q_proj, k_proj, v_proj
+	bias  []float32 // ((Heads + 2·KVHeads)·HeadDim): their biases; nil without Bias
+	q, k  []float32 // (HeadDim): gains of q_norm and k_norm; nil without QKNorm
 	o     []float32 // (Hidden, Heads·HeadDim)
 	norm2 []float32 // (Hidden)
 	gu    []float32 // (2·FFN, Hidden): gate_proj, up_proj
 	down  []float32 // (Hidden, FFN)
 }
 
-// tensorsPerLayer is the number of tensors in a layer; parts relies on their order in Config.specs.
-const tensorsPerLayer = 9
+// tensorsPerLayer returns the number of tensors in a layer; point relies on their order in
+// Config.specs.
+func (c Config) tensorsPerLayer() int {
+	n := 9
+	if c.Bias {
+		n += 3
+	}
+	if c.QKNorm {
+		n += 2
+	}
+	return n
+}
 
 // point makes w refer to the parts of flat.
 func (w *weights) point(c Config, layout tensor.Layout, flat []float32) {
@@ -38,10 +50,21 @@ func (w *weights) point(c Config, layout tensor.Layout, flat []float32) {
 	}
 	w.embed = span(0, 0)
 	for l := range w.layers {
-		i := 1 + l*tensorsPerLayer
-		w.layers[l] = layerWeights{norm1: span(i, i), qkv: span(i+1, i+3), o: span(i+4, i+4), norm2: span(i+5, i+5), gu: span(i+6, i+7), down: span(i+8, i+8)}
+		i := 1 + l*c.tensorsPerLayer()
+		layer := layerWeights{norm1: span(i, i), qkv: span(i+1, i+3)}
+		i += 4
+		if c.Bias {
+			layer.bias = span(i, i+2)
+			i += 3
+		}
+		if c.QKNorm {
+			layer.q, layer.k = span(i, i), span(i+1, i+1)
+			i += 2
+		}
+		layer.o, layer.norm2, layer.gu, layer.down = span(i, i), span(i+1, i+1), span(i+2, i+3), span(i+4, i+4)
+		w.layers[l] = layer
 	}
-	last := 1 + c.Layers*tensorsPerLayer
+	last := 1 + c.Layers*c.tensorsPerLayer()
 	w.norm, w.head = span(last, last), w.embed
 	if !c.Tied {
 		w.head = span(last+1, last+1)

@@ -27,7 +27,8 @@ func referenceLoss(c Config, layout tensor.Layout, params []float64, tokens []ui
 		}
 		for l := range c.Layers {
 			layer := func(name string) []float64 { return p("model.layers.%d.%s.weight", l, name) }
-			referenceAttention(c, x, layer)
+			bias := func(name string) []float64 { return p("model.layers.%d.%s.bias", l, name) }
+			referenceAttention(c, x, layer, bias)
 			for t := range x {
 				h := referenceNorm(c, x[t], layer("post_attention_layernorm"))
 				gate, up := matVec(layer("mlp.gate_proj"), h), matVec(layer("mlp.up_proj"), h)
@@ -54,17 +55,30 @@ func referenceLoss(c Config, layout tensor.Layout, params []float64, tokens []ui
 }
 
 // referenceAttention adds the attention of one layer to the stream x, one row a token.
-func referenceAttention(c Config, x [][]float64, layer func(string) []float64) {
+func referenceAttention(c Config, x [][]float64, layer, bias func(string) []float64) {
 	var qs, ks, vs [][]float64
 	for t := range x {
 		h := referenceNorm(c, x[t], layer("input_layernorm"))
-		q, k := matVec(layer("self_attn.q_proj"), h), matVec(layer("self_attn.k_proj"), h)
+		q, k, v := matVec(layer("self_attn.q_proj"), h), matVec(layer("self_attn.k_proj"), h), matVec(layer("self_attn.v_proj"), h)
+		if c.Bias {
+			addTo(q, bias("self_attn.q_proj"))
+			addTo(k, bias("self_attn.k_proj"))
+			addTo(v, bias("self_attn.v_proj"))
+		}
+		if c.QKNorm {
+			for i := 0; i < len(q); i += c.HeadDim {
+				copy(q[i:], referenceNorm(c, q[i:i+c.HeadDim], layer("self_attn.q_norm")))
+			}
+			for i := 0; i < len(k); i += c.HeadDim {
+				copy(k[i:], referenceNorm(c, k[i:i+c.HeadDim], layer("self_attn.k_norm")))
+			}
+		}
 		for _, heads := range [][]float64{q, k} {
 			for ; len(heads) > 0; heads = heads[c.HeadDim:] {
 				referenceRotate(c, heads[:c.HeadDim], t)
 			}
 		}
-		qs, ks, vs = append(qs, q), append(ks, k), append(vs, matVec(layer("self_attn.v_proj"), h))
+		qs, ks, vs = append(qs, q), append(ks, k), append(vs, v)
 	}
 	for t := range x {
 		out := make([]float64, c.Heads*c.HeadDim)
@@ -72,6 +86,9 @@ func referenceAttention(c Config, x [][]float64, layer func(string) []float64) {
 			kv := h * c.KVHeads / c.Heads * c.HeadDim
 			p, z := make([]float64, t+1), 0.0
 			for j := range p {
+				if c.Window > 0 && t-j >= c.Window {
+					continue
+				}
 				var dot float64
 				for i := range c.HeadDim {
 					dot += qs[t][h*c.HeadDim+i] * ks[j][kv+i]
@@ -94,7 +111,13 @@ func referenceAttention(c Config, x [][]float64, layer func(string) []float64) {
 func referenceRotate(c Config, x []float64, position int) {
 	half := c.HeadDim / 2
 	for i := range half {
-		angle := float64(position) * math.Pow(c.Theta, -2*float64(i)/float64(c.HeadDim))
+		frequency := math.Pow(c.Theta, -2*float64(i)/float64(c.HeadDim))
+		if r := c.Rope; r.Factor > 0 {
+			turns := float64(r.Original) * frequency / (2 * math.Pi)
+			share := max(0, min(1, (turns-r.Low)/(r.High-r.Low)))
+			frequency = (1-share)*frequency/r.Factor + share*frequency
+		}
+		angle := float64(position) * frequency
 		z := complex(x[i], x[i+half]) * complex(math.Cos(angle), math.Sin(angle))
 		x[i], x[i+half] = real(z), imag(z)
 	}

@@ -1,6 +1,10 @@
 package llama
 
-import "github.com/entrain-network/entrain/exact"
+import (
+	"math"
+
+	"github.com/entrain-network/entrain/exact"
+)
 
 // rope rotates the queries and keys of each row by angles that grow with the position (J. Su et
 // al., "RoFormer", 2021), in the rotate-half layout: floats i and i+HeadDim/2 of a head form a
@@ -28,12 +32,32 @@ func newRope(b *batch, cfg Config, positions int) *rope {
 func angles(cos, sin []float32, cfg Config, positions int) {
 	half := cfg.HeadDim / 2
 	for i := range half {
-		frequency := float32(exact.Pow(cfg.Theta, -float64(2*i)/float64(cfg.HeadDim)))
+		frequency := cfg.Frequency(i)
 		for p := range positions {
 			angle := float32(float32(p) * frequency)
 			cos[p*half+i], sin[p*half+i] = exact.Cos(angle), exact.Sin(angle)
 		}
 	}
+}
+
+// Frequency returns the angle by which pair i of a head turns from one position to the next, in
+// radians: Theta^(-2i/HeadDim), stretched by Rope.
+func (c Config) Frequency(i int) float32 {
+	plain := float32(exact.Pow(c.Theta, -float64(2*i)/float64(c.HeadDim)))
+	if c.Rope == (Rope{}) {
+		return plain
+	}
+	// Each step is rounded to binary32, as in transformers.
+	r, factor, original := c.Rope, float32(c.Rope.Factor), float32(c.Rope.Original)
+	length := float32(2*math.Pi) / plain // positions in a turn
+	switch {
+	case length < float32(float64(r.Original)/r.High):
+		return plain
+	case length > float32(float64(r.Original)/r.Low):
+		return plain / factor
+	}
+	smooth := float32(original/length-float32(r.Low)) / float32(r.High-r.Low)
+	return float32(float32((1-smooth)*plain)/factor) + float32(smooth*plain)
 }
 
 // forward rotates the queries and keys in qkv, (rows, heads·HeadDim).

@@ -32,6 +32,18 @@ var (
 	smallConfig8  = Config{Vocab: 19, Hidden: 12, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 32, Context: 100, Theta: 10000, Eps: 1e-5, Numerics: Exact8}
 )
 
+// What other architectures add, in models whose sequences outgrow a window and a block of rows.
+var (
+	biasConfig   = with(smallConfig, func(c *Config) { c.Bias, c.Tied = true, true })
+	headsConfig  = with(smallConfig, func(c *Config) { c.QKNorm = true })
+	windowConfig = with(smallConfig, func(c *Config) { c.Window, c.Rope = 17, Rope{8, 1, 4, 32} })
+)
+
+func with(c Config, change func(c *Config)) Config {
+	change(&c)
+	return c
+}
+
 // goldenCases are the runs whose hashes testdata has. seq is beyond a block of rows in all but the
 // small one.
 var goldenCases = []struct {
@@ -41,12 +53,10 @@ var goldenCases = []struct {
 }{
 	{"untied", goldenConfig, 70}, {"tied", withTiedHead(goldenConfig), 70}, {"small", smallConfig, 20},
 	{"exact8-untied", goldenConfig8, 70}, {"exact8-tied", withTiedHead(goldenConfig8), 70}, {"exact8-small", smallConfig8, 40},
+	{"bias-small", biasConfig, 40}, {"heads-small", headsConfig, 40}, {"window-small", windowConfig, 40},
 }
 
-func withTiedHead(c Config) Config {
-	c.Tied = true
-	return c
-}
+func withTiedHead(c Config) Config { return with(c, func(c *Config) { c.Tied = true }) }
 
 // goldenRun trains for 20 steps of plain gradient descent and returns the hash of parameters and
 // losses.
@@ -155,7 +165,7 @@ func TestOneBatchIsLearntByHeart(t *testing.T) {
 // was made with.
 func TestTheGradientDoesNotDependOnHowABatchIsDivided(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
-	for _, cfg := range []Config{goldenConfig, withTiedHead(goldenConfig), goldenConfig8, withTiedHead(goldenConfig8)} {
+	for _, cfg := range []Config{goldenConfig, withTiedHead(goldenConfig), goldenConfig8, withTiedHead(goldenConfig8), biasConfig, headsConfig, windowConfig} {
 		const batch, seq = 5, 70
 		params, tokens := randomParams(cfg, r), randomTokens(cfg, batch, seq, r)
 		whole := make([]float32, len(params))
@@ -185,7 +195,7 @@ func TestTheGradientDoesNotDependOnWhatIsRecomputed(t *testing.T) {
 	pool := exact.NewPool(2)
 	defer pool.Close()
 	const batch, seq = 2, 30
-	for _, cfg := range []Config{goldenConfig, withTiedHead(goldenConfig), goldenConfig8} {
+	for _, cfg := range []Config{goldenConfig, withTiedHead(goldenConfig), goldenConfig8, biasConfig, headsConfig, windowConfig} {
 		cfg.Layers = 5
 		params, tokens := randomParams(cfg, r), randomTokens(cfg, batch, seq, r)
 		want := make([]float32, len(params))
@@ -279,7 +289,7 @@ func TestAWarmStepAllocatesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	pool := exact.NewPool(2)
 	defer pool.Close()
-	for _, cfg := range []Config{goldenConfig, goldenConfig8} {
+	for _, cfg := range []Config{goldenConfig, goldenConfig8, biasConfig, headsConfig, windowConfig} {
 		m := newModel(t, cfg, pool, 3, 60)
 		params, tokens := randomParams(cfg, r), randomTokens(cfg, 3, 60, r)
 		grad := make([]float32, len(params))

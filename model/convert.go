@@ -29,7 +29,7 @@ func Import(dir, name string) (checkpoint.Model, error) {
 	if err != nil {
 		return fault(err)
 	}
-	config := llamaConfig(saved.Config)
+	config := LlamaConfig(saved.Config)
 	if err := config.Check(); err != nil {
 		return fault(fmt.Errorf("a model that entrain does not train: %w", err))
 	}
@@ -64,10 +64,10 @@ func Import(dir, name string) (checkpoint.Model, error) {
 	return m, nil
 }
 
-// Write writes a checkpoint of a model, in float32.
-func Write(ctx context.Context, dir string, m checkpoint.Model) (manifest checkpoint.Manifest, err error) {
+// Write writes a checkpoint of a model.
+func Write(ctx context.Context, dir string, m checkpoint.Model, o checkpoint.Options) (manifest checkpoint.Manifest, err error) {
 	err = atomicfile.WriteDir(ctx, dir, func(create atomicfile.Create) error {
-		manifest, err = checkpoint.Write(create, m, checkpoint.Options{})
+		manifest, err = checkpoint.Write(create, m, o)
 		return err
 	})
 	return manifest, err

@@ -19,13 +19,16 @@ func CheckpointConfig(m llama.Config) checkpoint.Config {
 	return checkpoint.Config{
 		Vocab: m.Vocab, Hidden: m.Hidden, Layers: m.Layers, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim,
 		FFN: m.FFN, Context: m.Context, Theta: m.Theta, Eps: m.Eps, Tied: m.Tied,
+		Bias: m.Bias, QKNorm: m.QKNorm, Window: m.Window, Rope: checkpoint.Rope(m.Rope),
 	}
 }
 
-func llamaConfig(c checkpoint.Config) llama.Config {
+// LlamaConfig is the inverse of CheckpointConfig.
+func LlamaConfig(c checkpoint.Config) llama.Config {
 	return llama.Config{
 		Vocab: c.Vocab, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim,
 		FFN: c.FFN, Context: c.Context, Theta: c.Theta, Eps: c.Eps, Tied: c.Tied,
+		Bias: c.Bias, QKNorm: c.QKNorm, Window: c.Window, Rope: llama.Rope(c.Rope),
 	}
 }
 
@@ -66,7 +69,7 @@ func Open(dir string) (Model, error) {
 		return Model{}, err
 	}
 	m := Model{Dir: dir, Saved: saved}
-	m.Config = llamaConfig(m.Saved.Config)
+	m.Config = LlamaConfig(m.Saved.Config)
 	if err := m.Config.Check(); err != nil {
 		return Model{}, fmt.Errorf("checkpoint %q: %w", dir, err)
 	}

@@ -43,6 +43,8 @@ func ModelOf(c llama.Config, params, tokenizer wire.Hash) Model {
 		m.Head = headTied
 	}
 	m.fill(c)
+	m.Bias, m.QKNorm, m.Window = c.Bias, c.QKNorm, c.Window
+	m.RopeFactor, m.RopeLow, m.RopeHigh, m.RopeOriginal = c.Rope.Factor, c.Rope.Low, c.Rope.High, c.Rope.Original
 	return m
 }
 
@@ -88,13 +90,26 @@ func (m Model) merge(from Model) (Model, error) {
 		said, is int
 	}{{"vocab", said.Vocab, from.Vocab}, {"hidden", said.Hidden, from.Hidden}, {"layers", said.Layers, from.Layers},
 		{"heads", said.Heads, from.Heads}, {"kv_heads", said.KVHeads, from.KVHeads}, {"head_dim", said.HeadDim, from.HeadDim},
-		{"ffn", said.FFN, from.FFN}, {"context", said.Context, from.Context}} {
+		{"ffn", said.FFN, from.FFN}, {"context", said.Context, from.Context},
+		{"window", said.Window, from.Window}, {"rope_original", said.RopeOriginal, from.RopeOriginal}} {
 		if f.said != 0 && f.said != f.is {
 			differ(f.key, f.said, f.is)
 		}
 	}
-	if said.Theta != 0 && said.Theta != from.Theta {
-		differ("theta", said.Theta, from.Theta)
+	for _, f := range []struct {
+		key      string
+		said, is float64
+	}{{"theta", said.Theta, from.Theta}, {"rope_factor", said.RopeFactor, from.RopeFactor},
+		{"rope_low", said.RopeLow, from.RopeLow}, {"rope_high", said.RopeHigh, from.RopeHigh}} {
+		if f.said != 0 && f.said != f.is {
+			differ(f.key, f.said, f.is)
+		}
+	}
+	if said.Bias && !from.Bias {
+		differ("bias", said.Bias, from.Bias)
+	}
+	if said.QKNorm && !from.QKNorm {
+		differ("qk_norm", said.QKNorm, from.QKNorm)
 	}
 	if said.Eps != 0 && said.Eps != from.Eps {
 		differ("eps", said.Eps, from.Eps)
@@ -138,6 +153,8 @@ func (s Spec) Llama() (llama.Config, error) {
 	}
 	cfg.Vocab, cfg.Hidden, cfg.Layers, cfg.Heads, cfg.KVHeads = m.Vocab, m.Hidden, m.Layers, m.Heads, m.KVHeads
 	cfg.HeadDim, cfg.FFN, cfg.Context, cfg.Theta = m.HeadDim, m.FFN, m.Context, m.Theta
+	cfg.Bias, cfg.QKNorm, cfg.Window = m.Bias, m.QKNorm, m.Window
+	cfg.Rope = llama.Rope{Factor: m.RopeFactor, Low: m.RopeLow, High: m.RopeHigh, Original: m.RopeOriginal}
 	if m.Eps != 0 {
 		cfg.Eps = m.Eps
 	}

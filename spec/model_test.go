@@ -44,6 +44,32 @@ func TestARunGoesOnFromACheckpoint(t *testing.T) {
 	if state, err := again.StateHash(); err != nil || state.IsZero() {
 		t.Errorf("a fresh optimizer has no state: %v", err)
 	}
+	for _, change := range []func(c *llama.Config){
+		func(c *llama.Config) { c.Bias, c.Rope = true, llama.Rope{Factor: 8, Low: 1, High: 4, Original: 32} },
+		func(c *llama.Config) { c.QKNorm = true },
+		func(c *llama.Config) { c.Window = 20 },
+	} {
+		relative := imported
+		change(&relative)
+		s, err := Continue([]byte("name = \"on\"\n[data]\nsequence = 32\n"), ModelOf(relative, params, words))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := s.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg, err := again.Llama(); err != nil || cfg != relative {
+			t.Errorf("the model is %+v, %v, want %+v", cfg, err, relative)
+		}
+		if _, err := Continue([]byte("name = \"on\"\n[model]\nwindow = 3\nbias = true\nqk_norm = true\nrope_low = 0.5\n"), ModelOf(relative, params, words)); err == nil {
+			t.Error("a specification that differs from the checkpoint is accepted")
+		}
+	}
 	if name := again.Model.Name(); !strings.Contains(name, params.String()[:12]) {
 		t.Errorf("the model is called %q", name)
 	}

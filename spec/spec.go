@@ -67,6 +67,19 @@ type Model struct {
 	Theta   float64 `toml:"theta,omitempty"`   // base of the rotary frequencies
 	Eps     float32 `toml:"eps,omitempty"`     // added to the mean square in every norm
 	Head    string  `toml:"head,omitempty"`    // "own" or "tied" to the embedding
+	// Bias adds biases to queries, keys and values, as in Qwen2. QKNorm normalizes each head of queries
+	// and of keys, as in Qwen3. Window is the number of tokens that a token attends to, itself
+	// included, as in Mistral; 0 is all up to it. At most one of them may be set.
+	Bias   bool `toml:"bias,omitempty"`
+	QKNorm bool `toml:"qk_norm,omitempty"`
+	Window int  `toml:"window,omitempty"`
+	// RopeFactor and the three keys after it stretch the rotary frequencies as Llama 3 does: slow
+	// rotations, of fewer than RopeLow turns in RopeOriginal tokens, become RopeFactor times slower;
+	// those of more than RopeHigh turns stay. Without RopeFactor no frequency changes.
+	RopeFactor   float64 `toml:"rope_factor,omitempty"`
+	RopeLow      float64 `toml:"rope_low,omitempty"`
+	RopeHigh     float64 `toml:"rope_high,omitempty"`
+	RopeOriginal int     `toml:"rope_original,omitempty"`
 	// Seed is any text. It determines the initial parameters, unless from is given.
 	Seed string `toml:"seed"`
 	// From is the hash of the parameters that the run starts from, in hex. `entrain run create --from`

@@ -49,7 +49,7 @@
 //
 // Once:
 //
-//	angles                 cos and sin of position·Theta^(-2i/HeadDim)
+//	angles                 cos and sin of position·llama.Config.Frequency
 //	pieces of a tensor     the elements of its tiles in one chunk of the parameters each
 //	a tensor               its tiles from their pieces, if it lies in several chunks
 //
@@ -59,10 +59,12 @@
 //	embedding              the token's row of the table; the slices traverse the whole table,
 //	                       because the program does not know which rows those are
 //	1/rms, norm            1/√(Σx²/n + eps); (x·inv)·gain
-//	queries, keys, values  x·Wᵀ
+//	queries, keys, values  x·Wᵀ; plus their bias; then 1/rms and norm of each head, if there are
+//	                       such
 //	turned                 rope
 //	scores                 q·kᵀ of a head; again in the backward pass, as the probabilities
-//	shift, inverse         max·scale; 1/ΣExp(s·scale - shift): of each row up to the diagonal
+//	shift, inverse         max·scale; 1/ΣExp(s·scale - shift): of each row up to the diagonal,
+//	                       from the window's first
 //	probabilities          Exp(s·scale - shift)·inverse
 //	attention              p·v of a head
 //	residual stream        start + attention·Oᵀ; start + gated·downᵀ
@@ -73,7 +75,9 @@
 //	gradient of a weight   start + dyᵀ·x over the tokens
 //	gradient of an input   dy·W
 //	slope, gradient of     c = -(Σ(dy·g)·x·inv³)/n; dx + (dy·g)·inv + x·c
-//	gradient of gains      start + Σ over blocks of 64 tokens of Σ(dy·x)·inv
+//	gradient of gains      start + Σ over blocks of 64 tokens of Σ(dy·x)·inv; of the norms of
+//	                       heads, over blocks and in each over the heads
+//	gradient of a bias     start + Σ over blocks of 64 tokens of Σdy
 //	... of gate and up     as exact.SwiGLUBackward
 //	... of probabilities   dout·vᵀ;  sum Σdp·p;  of scores (p·(dp - sum))·scale
 //	... of q, k, v         ds·k; start + dsᵀ·q and start + pᵀ·dout, chains over the heads

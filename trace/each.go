@@ -14,13 +14,14 @@ type function uint8
 const (
 	normalize     function = iota // (m0·v1)·gains, as exact.Worker.Normalize
 	normGradient                  // m0 + (m1·gains)·v3 + m2·v4, as RMSNormBackward; m0 may be none
-	probability                   // Exp(m0·scale - v1)·v2, and 0 above the diagonal
-	scoreGradient                 // (m1·(m0 - v2))·scale, and 0 above the diagonal
+	probability                   // Exp(m0·scale - v1)·v2, and 0 above the diagonal and before the window
+	scoreGradient                 // (m1·(m0 - v2))·scale, and 0 there
 	swiglu                        // (m0·Sigmoid(m0))·m1, as SwiGLU
 	gateGradient                  // g of SwiGLUBackward for g = m0, u = m1, dh = m2
 	upGradient                    // u of the same
 	logitGradient                 // Exp(m0 - v1)·v2, less the loss's weight at the target in v3
 	logitShare                    // Exp(m0 - v1)·v2
+	addRow                        // m0 + gains
 )
 
 // elementwise is an operation whose elements depend on the elements of other matrices at their
@@ -72,10 +73,7 @@ func (e *elementwise) step(at spot, w *exact.Worker, tile, _ uint32, _ []uint32,
 	for i := range r1 - r0 {
 		row := func(m []float32) []float32 { return m[i*width : (i+1)*width] }
 		own := func(v int) float32 { return Floats(in[v])[i] }
-		seen := width // columns up to the diagonal
-		if e.out.causal {
-			seen = max(0, min(width, r0+i+1-c0))
-		}
+		from, seen := e.out.seen(r0+i, c)
 		switch y := row(out); e.function {
 		case normalize:
 			w.Normalize(y, row(m[0]), Floats(in[1]), own(0))
@@ -83,11 +81,14 @@ func (e *elementwise) step(at spot, w *exact.Worker, tile, _ uint32, _ []uint32,
 			copy(y, row(m[0]))
 			addNormGradient(y, row(m[1]), row(m[2]), Floats(in[2]), own(0), own(1))
 		case probability:
-			copy(y[:seen], row(m[0]))
-			w.SoftmaxAgain(y[:seen], e.scale, own(0), own(1))
+			copy(y[from:seen], row(m[0])[from:])
+			w.SoftmaxAgain(y[from:seen], e.scale, own(0), own(1))
 		case scoreGradient:
-			copy(y[:seen], row(m[0]))
-			addScoreGradient(y[:seen], row(m[1]), own(0), e.scale)
+			copy(y[from:seen], row(m[0])[from:])
+			addScoreGradient(y[from:seen], row(m[1])[from:], own(0), e.scale)
+		case addRow:
+			copy(y, row(m[0]))
+			w.Add(y, Floats(in[0]))
 		case swiglu:
 			w.SwiGLU(y, row(m[0]), row(m[1]))
 		case gateGradient:

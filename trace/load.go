@@ -240,7 +240,7 @@ func (a *angles) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, _ [][
 	out := make([]float32, 2*(r1-r0)*(c1-c0))
 	cos, sin := out[:len(out)/2], out[len(out)/2:]
 	for i := c0; i < c1; i++ {
-		frequency := float32(exact.Pow(a.cfg.Theta, -float64(2*i)/float64(a.cfg.HeadDim)))
+		frequency := a.cfg.Frequency(i)
 		for p := r0; p < r1; p++ {
 			angle := float32(float32(p) * frequency)
 			at := (p-r0)*(c1-c0) + i - c0

@@ -42,12 +42,23 @@ func modelCases() []modelCase {
 		{"several chunks and slices", cfg(700, 130, 1, 2, 1, 80, 130, 200, false), 170, 1, 0},
 		{"probabilities that vanish", cfg(70, 32, 1, 2, 1, 16, 40, 200, false), 140, 2, 25},
 		{"values that vanish", cfg(70, 32, 1, 2, 1, 16, 40, 200, true), 140, 2, 1e-19},
+		{"biases", with(cfg(61, 37, 2, 4, 2, 10, 45, 80, true), func(c *llama.Config) { c.Bias = true }), 71, 3, 0},
+		{"norms of heads", with(cfg(61, 37, 2, 4, 2, 44, 45, 80, false), func(c *llama.Config) { c.QKNorm = true }), 71, 3, 0},
+		{"a window", with(cfg(61, 37, 1, 4, 2, 10, 45, 150, false), func(c *llama.Config) { c.Window, c.Rope = 39, llama.Rope{Factor: 8, Low: 1, High: 4, Original: 64} }), 135, 2, 0},
+		{"a narrow window, probabilities that vanish", with(cfg(70, 32, 1, 2, 1, 16, 40, 200, false), func(c *llama.Config) { c.Window = 3 }), 100, 1, 25},
+		{"8 bits, biases", with(eight(cfg(101, 37, 1, 2, 2, 64, 96, 120, true)), func(c *llama.Config) { c.Bias = true }), 67, 2, 0},
+		{"8 bits, norms of heads", with(eight(cfg(101, 37, 1, 2, 2, 32, 96, 120, false)), func(c *llama.Config) { c.QKNorm = true }), 67, 2, 0},
 		{"one token", cfg(2, 1, 1, 1, 1, 2, 1, 1, true), 1, 1, 0},
 		{"8 bits, tiles that fit", eight(cfg(64, 64, 2, 2, 1, 32, 96, 64, false)), 64, 2, 0},
 		{"8 bits, odd sizes", eight(cfg(301, 37, 2, 3, 1, 32, 64, 50, false)), 41, 3, 0},
 		{"8 bits, odd sizes, tied", eight(cfg(101, 37, 1, 2, 2, 64, 96, 120, true)), 99, 3, 0},
 		{"8 bits, several chunks and slices", eight(cfg(700, 130, 1, 2, 1, 96, 160, 200, false)), 170, 1, 0},
 	}
+}
+
+func with(c llama.Config, change func(c *llama.Config)) llama.Config {
+	change(&c)
+	return c
 }
 
 func (c modelCase) setup() Setup { return Setup{Model: c.cfg, Sequence: c.sequence} }

@@ -103,7 +103,7 @@ func NewModel(s Setup) (*Model, error) {
 	if s.Sequence < 1 || s.Sequence > min(SequenceMax, s.Model.Context) {
 		return nil, fmt.Errorf("trace: sequences of %d tokens, want 1 to %d", s.Sequence, min(SequenceMax, s.Model.Context))
 	}
-	if ops := s.Model.Layers * (layerOps + headOps*s.Model.Heads); ops > sequenceOpsMax {
+	if ops := sequenceOps(s.Model); ops > sequenceOpsMax {
 		return nil, fmt.Errorf("trace: a sequence of this model has %d operations, more than %d", ops, sequenceOpsMax)
 	}
 	b := newBuilder(s)
@@ -136,7 +136,7 @@ func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 // operation of the last sequence.
 func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {
 	for i, g := range m.grids {
-		from := value{fixed + last + m.gradients[i], g}
+		from := value{ref: fixed + last + m.gradients[i], grid: g}
 		if to := matrix(g.rows.len(), g.cols.len()); m.setup.Model.HeadDim%Side != 0 && to != g {
 			nodes = append(nodes, node{&regroup{from, to}, label{"gradient of " + m.names[i], -1, -1}})
 			gradients = append(gradients, fixed+at+ref(len(nodes)-1))
@@ -198,12 +198,13 @@ func newDims(s Setup) dims {
 // builder lists the operations.
 type builder struct {
 	dims
-	cfg     llama.Config
-	tensors []tensor.Tensor // of the layout
-	grids   []grid          // of each tensor of the layout
-	params  []value         // the tensors
-	angles  value
-	scale   float32
+	cfg      llama.Config
+	tensors  []tensor.Tensor // of the layout
+	grids    []grid          // of each tensor of the layout
+	perLayer []layerGrid     // the tensors of a layer
+	params   []value         // the tensors
+	angles   value
+	scale    float32
 
 	// The sequence being listed.
 	nodes []node
@@ -214,14 +215,15 @@ type builder struct {
 
 func newBuilder(s Setup) *builder {
 	b := &builder{dims: newDims(s), cfg: s.Model, tensors: s.Model.Layout().Tensors(), scale: float32(1 / math.Sqrt(float64(s.Model.HeadDim)))}
-	table, row := grid{rows: b.vocab, cols: b.hidden}, grid{rows: whole(1), cols: b.hidden}
+	table := grid{rows: b.vocab, cols: b.hidden}
+	b.perLayer = b.layerGrids()
 	b.grids = append(b.grids, table)
 	for range s.Model.Layers {
-		b.grids = append(b.grids, row,
-			grid{rows: b.q, cols: b.hidden}, grid{rows: b.kv, cols: b.hidden}, grid{rows: b.kv, cols: b.hidden}, grid{rows: b.hidden, cols: b.q},
-			row, grid{rows: b.middle, cols: b.hidden}, grid{rows: b.middle, cols: b.hidden}, grid{rows: b.hidden, cols: b.middle})
+		for _, g := range b.perLayer {
+			b.grids = append(b.grids, g.grid)
+		}
 	}
-	b.grids = append(b.grids, row)
+	b.grids = append(b.grids, grid{rows: whole(1), cols: b.hidden})
 	if !s.Model.Tied {
 		b.grids = append(b.grids, table)
 	}
@@ -232,7 +234,7 @@ func newBuilder(s Setup) *builder {
 func (b *builder) once() (nodes []node) {
 	add := func(what string, g grid, k kernel) value {
 		nodes = append(nodes, node{k, label{what, -1, -1}})
-		return value{fixed + ref(len(nodes)-1), g}
+		return value{ref: fixed + ref(len(nodes)-1), grid: g}
 	}
 	g := grid{rows: b.tokens, cols: whole(b.cfg.HeadDim / 2)}
 	b.angles = add("angles", g, &angles{b.cfg, g})

@@ -118,25 +118,25 @@ func (a *reduction) step(at spot, _ *exact.Worker, tile, slice uint32, acc []uin
 	}
 	from, to := a.cut(tile, slice)
 	for c := from; c < to; c++ {
-		c0, c1 := a.x.grid.cols.span(c)
+		width := a.x.grid.cols.width(c)
 		for i := range r1 - r0 {
-			n := c1 - c0
-			if a.x.grid.causal {
-				n = min(n, r0+i+1-c0)
+			first, n := a.x.grid.seen(r0+i, c)
+			if first == n {
+				continue // the window begins in a later tile
 			}
-			row := func(tile int) []float32 { return Floats(in[tile])[i*(c1-c0):][:n] }
+			row := func(tile int) []float32 { return Floats(in[tile])[i*width:][:n] }
 			l := (*lanes)(sums[i*len(lanes{}):])
 			switch a.function {
 			case normSlope:
 				l.products(row(0), Floats(in[2])[:n], row(1))
 			case inProduct:
-				l.product(row(0), row(1))
+				l.product(first, row(0), row(1))
 			case rms:
-				l.product(row(0), row(0))
+				l.product(first, row(0), row(0))
 			case shift:
-				l.greatest(row(0))
+				l.greatest(first, row(0))
 			case share:
-				l.exp(row(0), a.scale, own[i])
+				l.exp(first, row(0), a.scale, own[i])
 			}
 		}
 		in = in[each:]
@@ -173,9 +173,10 @@ func (a *reduction) result(at spot, sums, own []float32) []uint32 {
 	return Bits(out)
 }
 
-func (l *lanes) product(x, y []float32) {
-	for i, v := range y[:len(x)] {
-		l[i%16] += float32(x[i] * v)
+func (l *lanes) product(first int, x, y []float32) {
+	y = y[:len(x)]
+	for i := first; i < len(x); i++ {
+		l[i%16] += float32(x[i] * y[i])
 	}
 }
 
@@ -186,25 +187,26 @@ func (l *lanes) products(x, y, z []float32) {
 	}
 }
 
-func (l *lanes) greatest(x []float32) {
-	for i, v := range x {
-		if v > l[i%16] {
+func (l *lanes) greatest(first int, x []float32) {
+	for i := first; i < len(x); i++ {
+		if v := x[i]; v > l[i%16] {
 			l[i%16] = v
 		}
 	}
 }
 
-func (l *lanes) exp(x []float32, scale, shift float32) {
-	for i, v := range x {
-		l[i%16] += exact.Exp(float32(v*scale) - shift)
+func (l *lanes) exp(first int, x []float32, scale, shift float32) {
+	for i := first; i < len(x); i++ {
+		l[i%16] += exact.Exp(float32(x[i]*scale) - shift)
 	}
 }
 
 // gain adds the gradient of a norm's gains to start: Σ(y·x)·inv over blocks of 64 tokens, each
-// summed from +0, one slice a block. x is the norm's input and y the gradient of its output.
+// summed from +0, one slice a block and head. y holds the norm's inputs and x the gradients of its
+// outputs, one of each a head that it normalizes.
 type gain struct {
-	x, y  value
-	inv   ref
+	x, y  []value
+	inv   []ref
 	out   grid // one row
 	start ref
 }
@@ -215,11 +217,21 @@ const blockTiles = 64 / Side
 func (g *gain) tiles() uint32            { return g.out.tiles() }
 func (g *gain) words(tile, _ uint32) int { return g.out.words(tile) }
 func (g *gain) slices(uint32) uint32 {
-	return uint32((g.x.grid.rows.tiles() + blockTiles - 1) / blockTiles)
+	return uint32(blocks(g.x[0].grid.rows) * len(g.x))
 }
 
-func (g *gain) cut(slice uint32) (from, to int) {
-	return int(slice) * blockTiles, min(int(slice+1)*blockTiles, g.x.grid.rows.tiles())
+// blocks returns the number of llama's blocks in a dimension of tokens, and block64 the rows of
+// tiles of one.
+func blocks(tokens dim) int { return (tokens.tiles() + blockTiles - 1) / blockTiles }
+
+func block64(tokens dim, i int) (from, to int) {
+	return i * blockTiles, min((i+1)*blockTiles, tokens.tiles())
+}
+
+// cut returns the head and the rows of tiles of a slice.
+func (g *gain) cut(slice uint32) (head, from, to int) {
+	from, to = block64(g.x[0].grid.rows, int(slice)/len(g.x))
+	return int(slice) % len(g.x), from, to
 }
 
 func (g *gain) reads(at spot, tile, slice uint32) []Read {
@@ -227,9 +239,9 @@ func (g *gain) reads(at spot, tile, slice uint32) []Read {
 	if slice == 0 && at.has(g.start) {
 		reads = append(reads, at.read(g.start, tile))
 	}
-	from, to := g.cut(slice)
+	h, from, to := g.cut(slice)
 	for r := from; r < to; r++ {
-		reads = append(reads, at.tile(g.x, r, int(tile)), at.tile(g.y, r, int(tile)), at.read(g.inv, uint32(r)))
+		reads = append(reads, at.tile(g.x[h], r, int(tile)), at.tile(g.y[h], r, int(tile)), at.read(g.inv[h], uint32(r)))
 	}
 	return reads
 }
@@ -244,7 +256,7 @@ func (g *gain) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, 
 		}
 	}
 	sum := make([]float32, n)
-	from, to := g.cut(slice)
+	_, from, to := g.cut(slice)
 	for r := from; r < to; r++ {
 		x, y, inv := Floats(in[0]), Floats(in[1]), Floats(in[2])
 		for i, v := range inv {
@@ -253,6 +265,50 @@ func (g *gain) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, 
 			}
 		}
 		in = in[3:]
+	}
+	w.Add(Floats(acc), sum)
+	return acc
+}
+
+// columnSum adds the gradient of a bias to start: the sums of dy's columns over blocks of 64 tokens,
+// each from +0, one slice a block.
+type columnSum struct {
+	dy    operand
+	rows  dim
+	out   grid // one row
+	start ref
+}
+
+func (s *columnSum) tiles() uint32            { return s.out.tiles() }
+func (s *columnSum) words(tile, _ uint32) int { return s.out.words(tile) }
+func (s *columnSum) slices(uint32) uint32     { return uint32(blocks(s.rows)) }
+
+func (s *columnSum) reads(at spot, tile, slice uint32) []Read {
+	reads := make([]Read, 0, ReadsMax)
+	if slice == 0 && at.has(s.start) {
+		reads = append(reads, at.read(s.start, tile))
+	}
+	from, to := block64(s.rows, int(slice))
+	for r := from; r < to; r++ {
+		reads = append(reads, s.dy.block(at, r, int(tile)).read)
+	}
+	return reads
+}
+
+func (s *columnSum) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+	n := s.out.words(tile)
+	if slice == 0 {
+		acc = make([]uint32, n)
+		if at.has(s.start) {
+			copy(acc, in[0])
+			in = in[1:]
+		}
+	}
+	sum := make([]float32, n)
+	for _, words := range in {
+		for rows := Floats(words); len(rows) > 0; rows = rows[n:] {
+			w.Add(sum, rows[:n])
+		}
 	}
 	w.Add(Floats(acc), sum)
 	return acc

@@ -1,42 +1,100 @@
 package trace
 
-import "github.com/entrain-network/entrain/llama"
+import (
+	"slices"
 
-// layerOps and headOps are the numbers of operations of a layer and of each of its query heads.
+	"github.com/entrain-network/entrain/llama"
+)
+
+// layerOps and headOps are the numbers of operations of a layer and of each of its query heads;
+// biasOps are those that biases add to a layer, and normOps those that a norm of its own adds to
+// each head of queries or keys, and its gains to a layer.
 const (
 	layerOps = 35
 	headOps  = 13
+	biasOps  = 6
+	normOps  = 5
 )
+
+// sequenceOps returns the most operations of a sequence.
+func sequenceOps(c llama.Config) int {
+	ops := layerOps + headOps*c.Heads
+	if c.Bias {
+		ops += biasOps
+	}
+	if c.QKNorm {
+		ops += normOps * (c.Heads + c.KVHeads)
+	}
+	return c.Layers * ops
+}
 
 // layerValues are the values of a layer that its backward pass reads.
 type layerValues struct {
 	x, inv1, h1, q, k, v value
+	plainQ, plainK       value   // before the norms of heads
+	invQ, invK           []value // of each head
 	shift, inverse       []value // of each query head's scores
 	out                  []value // of each query head
 	x2, inv2, h2         value
 	gate, up, middle     value
 }
 
-// Indexes of a layer's tensors, from the first tensor of the layer.
+// layerTensor is a tensor of a layer. The list is in the order of llama's layout; a model need not
+// have all of them.
+type layerTensor int
+
 const (
-	norm1Tensor = iota
+	norm1Tensor layerTensor = iota
 	qTensor
 	kTensor
 	vTensor
+	qBias
+	kBias
+	vBias
+	qNorm
+	kNorm
 	oTensor
 	norm2Tensor
 	gateTensor
 	upTensor
 	downTensor
-	layerTensors
 )
 
-func (b *builder) tensor(t int) int  { return 1 + b.layer*layerTensors + t }
-func (b *builder) param(t int) value { return b.params[b.tensor(t)] }
-func (b *builder) eight() bool       { return b.cfg.Numerics == llama.Exact8 }
-func (b *builder) normTensor() int   { return 1 + b.cfg.Layers*layerTensors }
-func (b *builder) residual() grid    { return grid{rows: b.tokens, cols: b.hidden} }
-func (b *builder) square() grid      { return grid{rows: b.tokens, cols: b.tokens, causal: true} }
+// layerGrid is a tensor of a layer, cut into tiles.
+type layerGrid struct {
+	tensor layerTensor
+	grid   grid
+}
+
+// layerGrids lists a layer's tensors.
+func (b *builder) layerGrids() []layerGrid {
+	row := func(d dim) grid { return grid{rows: whole(1), cols: d} }
+	list := []layerGrid{{norm1Tensor, row(b.hidden)},
+		{qTensor, grid{rows: b.q, cols: b.hidden}}, {kTensor, grid{rows: b.kv, cols: b.hidden}}, {vTensor, grid{rows: b.kv, cols: b.hidden}}}
+	if b.cfg.Bias {
+		list = append(list, layerGrid{qBias, row(b.q)}, layerGrid{kBias, row(b.kv)}, layerGrid{vBias, row(b.kv)})
+	}
+	if b.cfg.QKNorm {
+		list = append(list, layerGrid{qNorm, row(b.head)}, layerGrid{kNorm, row(b.head)})
+	}
+	return append(list, layerGrid{oTensor, grid{rows: b.hidden, cols: b.q}}, layerGrid{norm2Tensor, row(b.hidden)},
+		layerGrid{gateTensor, grid{rows: b.middle, cols: b.hidden}}, layerGrid{upTensor, grid{rows: b.middle, cols: b.hidden}},
+		layerGrid{downTensor, grid{rows: b.hidden, cols: b.middle}})
+}
+
+// tensor returns the index of a tensor of the current layer in the layout.
+func (b *builder) tensor(t layerTensor) int {
+	i := slices.IndexFunc(b.perLayer, func(g layerGrid) bool { return g.tensor == t })
+	return 1 + b.layer*len(b.perLayer) + i
+}
+
+func (b *builder) param(t layerTensor) value { return b.params[b.tensor(t)] }
+func (b *builder) eight() bool               { return b.cfg.Numerics == llama.Exact8 }
+func (b *builder) normTensor() int           { return 1 + b.cfg.Layers*len(b.perLayer) }
+func (b *builder) residual() grid            { return grid{rows: b.tokens, cols: b.hidden} }
+func (b *builder) square() grid {
+	return grid{rows: b.tokens, cols: b.tokens, causal: true, window: b.cfg.Window}
+}
 func (b *builder) headTensor() (t int) {
 	if b.cfg.Tied {
 		return 0
@@ -47,7 +105,7 @@ func (b *builder) headTensor() (t int) {
 // add appends an operation and returns its value.
 func (b *builder) add(what string, head int, g grid, k kernel) value {
 	b.nodes = append(b.nodes, node{k, label{what, b.layer, head}})
-	return value{ref(len(b.nodes) - 1), g}
+	return value{ref: ref(len(b.nodes) - 1), grid: g}
 }
 
 // earlier returns the operation of the preceding sequence that corresponds to the one listed next.
@@ -101,10 +159,10 @@ func (b *builder) linearWeight(what string, tensor int, dy, x operand, start ref
 	b.grads[tensor] = b.add(what, -1, g, &product{out: g, a: dy.t(), b: x, depth: b.tokens.tiles(), start: start, eight: b.eight()}).ref
 }
 
-// norm returns the RMSNorm of x and the rows' 1/rms.
-func (b *builder) norm(what string, x, gains value) (inv, y value) {
-	inv = b.add("1/rms of "+what, -1, grid{}, &reduction{function: rms, x: x, constant: b.cfg.Eps})
-	y = b.add("norm of "+what, -1, x.grid, &elementwise{function: normalize, out: x.grid, m: []value{x}, v: []ref{inv.ref}, gains: gains.ref})
+// norm returns the RMSNorm of x and the rows' 1/rms; head is -1, or the head that x is.
+func (b *builder) norm(what string, head int, x, gains value) (inv, y value) {
+	inv = b.add("1/rms of "+what, head, grid{}, &reduction{function: rms, x: x, constant: b.cfg.Eps})
+	y = b.add("norm of "+what, head, x.grid, &elementwise{function: normalize, out: x.grid, m: []value{x}, v: []ref{inv.ref}, gains: gains.ref})
 	return inv, y
 }
 
@@ -113,7 +171,8 @@ func (b *builder) norm(what string, x, gains value) (inv, y value) {
 func (b *builder) normBackward(what string, tensor int, dx, dy, x, inv value) value {
 	gains := b.params[tensor]
 	slope := b.add("slope of the norm of "+what, -1, grid{}, &reduction{function: normSlope, x: dy, y: x, gains: gains, rows: inv.ref})
-	b.grads[tensor] = b.add("gradient of the gains of "+what, -1, gains.grid, &gain{dy, x, inv.ref, gains.grid, b.earlier()}).ref
+	b.grads[tensor] = b.add("gradient of the gains of "+what, -1, gains.grid,
+		&gain{[]value{dy}, []value{x}, []ref{inv.ref}, gains.grid, b.earlier()}).ref
 	return b.add("gradient of "+what, -1, x.grid, &elementwise{
 		function: normGradient, out: x.grid, m: []value{dx, dy, x}, v: []ref{inv.ref, slope.ref}, gains: gains.ref,
 	})
@@ -122,12 +181,21 @@ func (b *builder) normBackward(what string, tensor int, dx, dy, x, inv value) va
 // forward lists a layer's operations and returns its output.
 func (b *builder) forward(l *layerValues, x value) value {
 	l.x = x
-	l.inv1, l.h1 = b.norm("the attention's input", x, b.param(norm1Tensor))
+	l.inv1, l.h1 = b.norm("the attention's input", -1, x, b.param(norm1Tensor))
 	q := b.linear("queries", one(l.h1), b.param(qTensor), none)
 	k := b.linear("keys", one(l.h1), b.param(kTensor), none)
 	l.v = b.linear("values", one(l.h1), b.param(vTensor), none)
-	l.q = b.turn("turned queries", beside(q), q.grid, false)
-	l.k = b.turn("turned keys", beside(k), k.grid, false)
+	if b.cfg.Bias {
+		q, k, l.v = b.bias("queries", q, qBias), b.bias("keys", k, kBias), b.bias("values", l.v, vBias)
+	}
+	turnedQ, turnedK := beside(q), beside(k)
+	if b.cfg.QKNorm {
+		l.plainQ, l.plainK = q, k
+		turnedQ, l.invQ = b.headNorms("queries", q, qNorm)
+		turnedK, l.invK = b.headNorms("keys", k, kNorm)
+	}
+	l.q = b.turn("turned queries", turnedQ, q.grid, false)
+	l.k = b.turn("turned keys", turnedK, k.grid, false)
 	for h := range b.cfg.Heads {
 		kv := h / (b.cfg.Heads / b.cfg.KVHeads)
 		scores := b.scores("scores", h, l)
@@ -140,11 +208,53 @@ func (b *builder) forward(l *layerValues, x value) value {
 			&product{out: g, a: one(p), b: l.v.head(kv), depth: b.tokens.tiles(), inner: upToRow, start: none}))
 	}
 	l.x2 = b.linear("residual stream after attention", beside(l.out...), b.param(oTensor), x.ref)
-	l.inv2, l.h2 = b.norm("the feed-forward's input", l.x2, b.param(norm2Tensor))
+	l.inv2, l.h2 = b.norm("the feed-forward's input", -1, l.x2, b.param(norm2Tensor))
 	l.gate = b.linear("gate", one(l.h2), b.param(gateTensor), none)
 	l.up = b.linear("up", one(l.h2), b.param(upTensor), none)
 	l.middle = b.add("gated", -1, l.gate.grid, &elementwise{function: swiglu, out: l.gate.grid, m: []value{l.gate, l.up}, gains: none})
 	return b.linear("residual stream after the feed-forward", one(l.middle), b.param(downTensor), l.x2.ref)
+}
+
+// bias adds a bias to each row of x.
+func (b *builder) bias(what string, x value, t layerTensor) value {
+	return b.add(what+" with their bias", -1, x.grid, &elementwise{function: addRow, out: x.grid, m: []value{x}, gains: b.param(t).ref})
+}
+
+// biasBackward adds the gradient of a bias.
+func (b *builder) biasBackward(what string, t layerTensor, dy operand) {
+	tensor := b.tensor(t)
+	g := b.grids[tensor]
+	b.grads[tensor] = b.add(what, -1, g, &columnSum{dy: dy, rows: b.tokens, out: g, start: b.earlier()}).ref
+}
+
+// headNorms returns the norm of each head of x, side by side, and the heads' 1/rms.
+func (b *builder) headNorms(what string, x value, t layerTensor) (out operand, inv []value) {
+	var heads []value
+	for h := range x.grid.cols.groups {
+		i, y := b.norm(what, h, x.group(h), b.param(t))
+		heads, inv = append(heads, y), append(inv, i)
+	}
+	return beside(heads...), inv
+}
+
+// headNormsBackward adds the gradient of the gains, and returns the gradient of the input x of
+// headNorms, given that of its output.
+func (b *builder) headNormsBackward(what string, t layerTensor, dy, x value, inv []value) operand {
+	tensor := b.tensor(t)
+	gains := b.params[tensor]
+	sum := &gain{out: gains.grid}
+	var out []value
+	for h := range inv {
+		dyh, xh := dy.group(h), x.group(h)
+		slope := b.add("slope of the norm of "+what, h, grid{}, &reduction{function: normSlope, x: dyh, y: xh, gains: gains, rows: inv[h].ref})
+		out = append(out, b.add("gradient of "+what+" before their norm", h, xh.grid, &elementwise{
+			function: normGradient, out: xh.grid, m: []value{{ref: none}, dyh, xh}, v: []ref{inv[h].ref, slope.ref}, gains: gains.ref,
+		}))
+		sum.x, sum.y, sum.inv = append(sum.x, dyh), append(sum.y, xh), append(sum.inv, inv[h].ref)
+	}
+	sum.start = b.earlier()
+	b.grads[tensor] = b.add("gradient of the gains of "+what, -1, gains.grid, sum).ref
+	return beside(out...)
 }
 
 func (b *builder) turn(what string, x operand, g grid, back bool) value {
@@ -169,7 +279,7 @@ func (b *builder) probabilities(what string, h int, l *layerValues, scores value
 // layer's output.
 func (b *builder) loss(x value, tokens ref) value {
 	what := "the head's input"
-	inv, h := b.norm(what, x, b.params[b.normTensor()])
+	inv, h := b.norm(what, -1, x, b.params[b.normTensor()])
 	head := b.headTensor()
 	logits := b.linear("logits", one(h), b.params[head], none)
 	most := b.add("greatest logit", -1, grid{}, &reduction{function: shift, x: logits, constant: 1})
@@ -222,10 +332,21 @@ func (b *builder) backward(l *layerValues, dx value) value {
 	turnedQ, turnedK, dv := b.attentionBackward(l, dout)
 	dq := b.turn("gradient of queries", beside(turnedQ...), l.q.grid, true)
 	dk := b.turn("gradient of keys", beside(turnedK...), l.k.grid, true)
-	b.linearWeight("gradient of q_proj", b.tensor(qTensor), one(dq), one(l.h1), b.earlier())
-	b.linearWeight("gradient of k_proj", b.tensor(kTensor), one(dk), one(l.h1), b.earlier())
-	b.linearWeight("gradient of v_proj", b.tensor(vTensor), beside(dv...), one(l.h1), b.earlier())
-	dh = b.linearInput("gradient of the attention's norm", beside(append([]value{dq, dk}, dv...)...),
+	gradQ, gradK, gradV := one(dq), one(dk), beside(dv...)
+	if b.cfg.QKNorm {
+		gradQ = b.headNormsBackward("queries", qNorm, dq, l.plainQ, l.invQ)
+		gradK = b.headNormsBackward("keys", kNorm, dk, l.plainK, l.invK)
+	}
+	if b.cfg.Bias {
+		b.biasBackward("gradient of the queries' bias", qBias, gradQ)
+		b.biasBackward("gradient of the keys' bias", kBias, gradK)
+		b.biasBackward("gradient of the values' bias", vBias, gradV)
+	}
+	b.linearWeight("gradient of q_proj", b.tensor(qTensor), gradQ, one(l.h1), b.earlier())
+	b.linearWeight("gradient of k_proj", b.tensor(kTensor), gradK, one(l.h1), b.earlier())
+	b.linearWeight("gradient of v_proj", b.tensor(vTensor), gradV, one(l.h1), b.earlier())
+	gradQ.parts = append(append(gradQ.parts, gradK.parts...), gradV.parts...)
+	dh = b.linearInput("gradient of the attention's norm", gradQ,
 		below(b.param(qTensor), b.param(kTensor), b.param(vTensor)))
 	return b.normBackward("the attention's input", b.tensor(norm1Tensor), dx, dh, l.x, l.inv1)
 }

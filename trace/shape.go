@@ -34,6 +34,21 @@ func (d dim) tile(x int) int { return x/d.size*d.each() + x%d.size/Side }
 type grid struct {
 	rows, cols dim
 	causal     bool
+	window     int // columns up to the diagonal that count, in a causal grid; 0: all
+}
+
+// seen returns the columns of tile column c that row i of a causal grid attends to, counted from
+// the tile's first: all if the grid is not causal.
+func (g grid) seen(i, c int) (from, to int) {
+	c0, c1 := g.cols.span(c)
+	if !g.causal {
+		return 0, c1 - c0
+	}
+	to = max(0, min(c1-c0, i+1-c0))
+	if g.window > 0 {
+		from = min(to, max(0, i+1-g.window-c0))
+	}
+	return from, to
 }
 
 func matrix(rows, cols int) grid { return grid{rows: whole(rows), cols: whole(cols)} }
@@ -109,13 +124,26 @@ func (p spot) has(r ref) bool { return r != none && (r >= 0 || p.sequence > 0) }
 
 func (p spot) read(r ref, tile uint32) Read { return Read{Source: Value, Op: p.op(r), Index: tile} }
 
-// A value is the result of an operation, with its shape.
+// A value is the result of an operation, with its shape, or one group of its columns.
 type value struct {
 	ref  ref
 	grid grid
+	wide int // columns of tiles of the whole, if the value is a group of its columns; else 0
+	from int // the group's first column of tiles
 }
 
-func (p spot) tile(v value, r, c int) Read { return p.read(v.ref, v.grid.tile(r, c)) }
+func (p spot) tile(v value, r, c int) Read {
+	if v.wide > 0 {
+		return p.read(v.ref, uint32(r*v.wide+v.from+c))
+	}
+	return p.read(v.ref, v.grid.tile(r, c))
+}
+
+// group returns group h of v's columns.
+func (v value) group(h int) value {
+	each := v.grid.cols.each()
+	return value{ref: v.ref, grid: grid{rows: v.grid.rows, cols: whole(v.grid.cols.size)}, wide: v.grid.cols.tiles(), from: h * each}
+}
 
 // A part is a range of a value's rows or columns of tiles.
 type part struct {

@@ -10,9 +10,11 @@
 //	         U64 offset of its data
 //	zeros to a multiple of 32, where offsets start; the tensors' data, each at a multiple of 32
 //
-// llama.cpp differs from Hugging Face's layout in two ways. It has its own names of tensors, and it
-// orders the rows of the query and key projections differently, because its rotary embedding
-// rotates adjacent pairs of a head where Hugging Face's rotates the two halves.
+// llama.cpp differs from Hugging Face's layout in three ways. It has its own names of tensors. In a
+// Llama or Mistral it orders the rows of the query and key projections differently, because its
+// rotary embedding rotates adjacent pairs of a head where Hugging Face's rotates the two halves. And
+// a tensor says by how much the rotary frequencies are stretched. It knows no window of Mistral's,
+// so the file states a context in which a window would not matter.
 package gguf
 
 import (
@@ -20,6 +22,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/entrain-network/entrain/checkpoint"
@@ -104,6 +107,44 @@ type entry struct {
 	typ    Type
 	heads  int // number of heads whose rows are reordered; 0: no reordering
 	offset int
+	values []float32
+}
+
+// config is a checkpoint's Config.
+type config checkpoint.Config
+
+// architecture returns llama.cpp's name of the architecture.
+func (c config) architecture() string {
+	switch {
+	case c.Bias:
+		return "qwen2"
+	case c.QKNorm:
+		return "qwen3"
+	}
+	return "llama"
+}
+
+// context returns the tokens up to which llama.cpp computes the same.
+func (c config) context() int {
+	if c.Window > 0 {
+		return min(c.Context, c.Window)
+	}
+	return c.Context
+}
+
+// stretches returns the factors by which llama.cpp divides the rotary frequencies, nil for none.
+func (c config) stretches() []float32 {
+	r := c.Rope
+	if r == (checkpoint.Rope{}) {
+		return nil
+	}
+	list := make([]float32, c.HeadDim/2)
+	for i := range list {
+		turns := float64(r.Original) * math.Pow(c.Theta, -float64(2*i)/float64(c.HeadDim)) / (2 * math.Pi)
+		smooth := max(0, min(1, (turns-r.Low)/(r.High-r.Low)))
+		list[i] = float32(1 / ((1-smooth)/r.Factor + smooth))
+	}
+	return list
 }
 
 // Write writes the model. Matrices whose rows t cannot hold are written as F16, such as Q8_0 rows
@@ -141,7 +182,7 @@ func Write(w io.Writer, m Model, t Type) error {
 		return fmt.Errorf("write gguf: %w", err)
 	}
 	for _, e := range entries {
-		if err := e.write(out, m.Params[e.from.Offset:e.from.Offset+e.from.Len], m.Config.HeadDim); err != nil {
+		if err := e.write(out, m.Config.HeadDim); err != nil {
 			return fmt.Errorf("write gguf: %w", err)
 		}
 	}
@@ -163,8 +204,13 @@ func pad(b []byte) []byte {
 func (m Model) entries(t Type) ([]entry, error) {
 	var list []entry
 	offset := 0
+	if s := config(m.Config).stretches(); s != nil {
+		list = append(list, entry{name: "rope_freqs.weight", from: tensor.Tensor{Shape: []int{len(s)}, Len: len(s)}, values: s, typ: F32})
+		offset += (F32.bytes(len(s)) + align - 1) / align * align
+	}
+	adjacent := config(m.Config).architecture() == "llama" // pairs that are rotated
 	for _, from := range m.Layout.Tensors() {
-		e := entry{from: from, typ: t, offset: offset}
+		e := entry{from: from, typ: t, offset: offset, values: m.Params[from.Offset : from.Offset+from.Len]}
 		var ok bool
 		if e.name, ok = tensorName(from.Name); !ok {
 			return nil, fmt.Errorf("a Llama has no tensor %q", from.Name)
@@ -176,6 +222,7 @@ func (m Model) entries(t Type) ([]entry, error) {
 			e.typ = F16
 		}
 		switch {
+		case !adjacent:
 		case strings.HasSuffix(e.name, "attn_q.weight"):
 			e.heads = m.Config.Heads
 		case strings.HasSuffix(e.name, "attn_k.weight"):
@@ -197,6 +244,11 @@ var names = map[string]string{
 	"self_attn.q_proj.weight":         "attn_q.weight",
 	"self_attn.k_proj.weight":         "attn_k.weight",
 	"self_attn.v_proj.weight":         "attn_v.weight",
+	"self_attn.q_proj.bias":           "attn_q.bias",
+	"self_attn.k_proj.bias":           "attn_k.bias",
+	"self_attn.v_proj.bias":           "attn_v.bias",
+	"self_attn.q_norm.weight":         "attn_q_norm.weight",
+	"self_attn.k_norm.weight":         "attn_k_norm.weight",
 	"self_attn.o_proj.weight":         "attn_output.weight",
 	"post_attention_layernorm.weight": "ffn_norm.weight",
 	"mlp.gate_proj.weight":            "ffn_gate.weight",
@@ -217,7 +269,7 @@ func tensorName(name string) (string, bool) {
 }
 
 // write writes the tensor's data, row by row.
-func (e entry) write(w io.Writer, values []float32, headDim int) error {
+func (e entry) write(w io.Writer, headDim int) error {
 	rows, cols := 1, e.from.Len
 	if len(e.from.Shape) == 2 {
 		rows, cols = e.from.Shape[0], e.from.Shape[1]
@@ -232,7 +284,7 @@ func (e entry) write(w io.Writer, values []float32, headDim int) error {
 		if e.heads > 0 {
 			from = interleaved(r, headDim)
 		}
-		b = e.typ.append(b[:0], values[from*cols:(from+1)*cols])
+		b = e.typ.append(b[:0], e.values[from*cols:(from+1)*cols])
 		if _, err := w.Write(b); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/tensor"
 )
 
 // Every binary16 number but the infinities comes back as itself, and between two neighbours the nearer one is taken, of equally near ones the even.
@@ -303,5 +304,54 @@ func TestTypesByName(t *testing.T) {
 	}
 	if _, err := ParseType("q4_0"); err == nil {
 		t.Error("an unknown type is read")
+	}
+}
+
+// What relatives of Llama have besides: names of tensors, an order of rows, stretched frequencies.
+func TestRelativesOfLlama(t *testing.T) {
+	for _, c := range []struct {
+		change  func(c *llama.Config)
+		arch    string
+		tensors []string
+		context uint32
+	}{
+		{func(c *llama.Config) { c.Bias = true }, "qwen2", []string{"blk.1.attn_q.bias", "blk.0.attn_v.bias"}, 32},
+		{func(c *llama.Config) { c.QKNorm = true }, "qwen3", []string{"blk.1.attn_q_norm.weight", "blk.0.attn_k_norm.weight"}, 32},
+		{func(c *llama.Config) { c.Window = 20 }, "llama", nil, 20},
+		{func(c *llama.Config) { c.Rope = llama.Rope{Factor: 8, Low: 1, High: 4, Original: 16} }, "llama", []string{"rope_freqs.weight"}, 32},
+	} {
+		m := testModel(false)
+		l := llama.Config{Vocab: 5, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Context: 32, Theta: 10000, Eps: 1e-5}
+		c.change(&l)
+		m.Layout = l.Layout()
+		m.Config.Bias, m.Config.QKNorm, m.Config.Window, m.Config.Rope = l.Bias, l.QKNorm, l.Window, checkpoint.Rope(l.Rope)
+		m.Params = make([]float32, m.Layout.Len())
+		for i := range m.Params {
+			m.Params[i] = float32(i%2039)/512 - 2
+		}
+		f := write(t, m, F32)
+		if f.pairs["general.architecture"] != c.arch || f.pairs[c.arch+".context_length"] != c.context {
+			t.Errorf("%s: architecture %v, context %v", c.arch, f.pairs["general.architecture"], f.pairs[c.arch+".context_length"])
+		}
+		for _, name := range c.tensors {
+			if _, ok := f.tensors[name]; !ok {
+				t.Errorf("%s: no tensor %q", c.arch, name)
+			}
+		}
+		from, _ := m.Layout.Find("model.layers.0.self_attn.q_proj.weight")
+		if same := bytes.HasPrefix(f.tensors["blk.0.attn_q.weight"].data, tensor.Bytes(from.Of(m.Params))); same != (c.arch != "llama") {
+			t.Errorf("%s: rows of queries are as they were: %v", c.arch, same)
+		}
+		if l.Rope.Factor > 0 {
+			for i := range 8 {
+				plain := l
+				plain.Rope = llama.Rope{}
+				want := float64(plain.Frequency(i) / l.Frequency(i))
+				got := float64(math.Float32frombits(binary.LittleEndian.Uint32(f.tensors["rope_freqs.weight"].data[4*i:])))
+				if math.Abs(got-want) > 1e-5*want {
+					t.Errorf("frequency %d is divided by %g, want %g", i, got, want)
+				}
+			}
+		}
 	}
 }

@@ -77,24 +77,25 @@ func (p *pairs) texts(key string, list []string) {
 // pairs returns the metadata of the model that llama.cpp needs besides its tensors.
 func (m Model) pairs(t Type) (pairs, error) {
 	var p pairs
-	c := m.Config
-	p.text("general.architecture", "llama")
+	c := config(m.Config)
+	arch := c.architecture()
+	p.text("general.architecture", arch)
 	p.text("general.name", m.Name)
 	p.number("general.alignment", align)
 	p.number("general.quantization_version", 2)
 	p.number("general.file_type", int(t.fileType()))
-	p.number("llama.vocab_size", c.Vocab)
-	p.number("llama.context_length", c.Context)
-	p.number("llama.embedding_length", c.Hidden)
-	p.number("llama.block_count", c.Layers)
-	p.number("llama.feed_forward_length", c.FFN)
-	p.number("llama.attention.head_count", c.Heads)
-	p.number("llama.attention.head_count_kv", c.KVHeads)
-	p.number("llama.attention.key_length", c.HeadDim)
-	p.number("llama.attention.value_length", c.HeadDim)
-	p.number("llama.rope.dimension_count", c.HeadDim)
-	p.float("llama.rope.freq_base", float32(c.Theta))
-	p.float("llama.attention.layer_norm_rms_epsilon", c.Eps)
+	p.number(arch+".vocab_size", c.Vocab)
+	p.number(arch+".context_length", c.context())
+	p.number(arch+".embedding_length", c.Hidden)
+	p.number(arch+".block_count", c.Layers)
+	p.number(arch+".feed_forward_length", c.FFN)
+	p.number(arch+".attention.head_count", c.Heads)
+	p.number(arch+".attention.head_count_kv", c.KVHeads)
+	p.number(arch+".attention.key_length", c.HeadDim)
+	p.number(arch+".attention.value_length", c.HeadDim)
+	p.number(arch+".rope.dimension_count", c.HeadDim)
+	p.float(arch+".rope.freq_base", float32(c.Theta))
+	p.float(arch+".attention.layer_norm_rms_epsilon", c.Eps)
 	if err := p.vocabulary(m.Tokenizer, c.Vocab); err != nil {
 		return p, err
 	}
@@ -187,6 +188,9 @@ func merge(raw json.RawMessage) (string, error) {
 	return pair[0] + " " + pair[1], nil
 }
 
+// qwenSplit is the start of the pattern by which Qwen2 and Qwen3 cut texts into words.
+const qwenSplit = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|`
+
 // llama3Split is the start of the pattern by which Llama 3 cuts texts into words.
 const llama3Split = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|`
 
@@ -210,6 +214,8 @@ func preTokenizer(raw json.RawMessage, merges int) (string, error) {
 		return "gpt-2", nil
 	case t.Type == "Split" && strings.HasPrefix(t.Pattern.Regex, llama3Split):
 		return "llama-bpe", nil
+	case t.Type == "Split" && strings.HasPrefix(t.Pattern.Regex, qwenSplit):
+		return "qwen2", nil
 	case t.Type == "Sequence":
 		for _, part := range t.Parts {
 			if name, err := preTokenizer(part, merges); err == nil {
@@ -217,5 +223,5 @@ func preTokenizer(raw json.RawMessage, merges int) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("tokenizer.json: cannot export this pre_tokenizer: only GPT-2's and Llama 3's are supported")
+	return "", fmt.Errorf("tokenizer.json: cannot export this pre_tokenizer: only GPT-2's, Llama 3's and Qwen's are supported")
 }

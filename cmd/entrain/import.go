@@ -17,15 +17,16 @@ func importCommand(c console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import DIR -o CHECKPOINT",
-		Short: "Make a checkpoint of a Llama from elsewhere",
-		Long: `Reads a Llama in the layout of Hugging Face (config.json, safetensors, tokenizer.json) and writes it as a
-checkpoint, with a manifest: to continue training it, to generate with it, to score or to export it.
+		Short: "Make a checkpoint of a model from elsewhere",
+		Long: `Reads a Llama, Mistral, Qwen2 or Qwen3 in the layout of Hugging Face (config.json, safetensors,
+tokenizer.json) and writes it as a checkpoint, with a manifest: to continue training it, to generate with it,
+to score or to export it.
 
 Weights of type BF16, F16 and F32 become float32, which loses nothing. The hash that is printed is that of the
 parameters; a run that goes on from them has it in its specification. The tokenizer.json is taken as it is.
 
-What entrain cannot compute is refused, and named: other architectures than Llama, biases, scaled rotary
-embeddings, sliding windows, quantized weights, tokenizers that are no byte-level BPE.
+What entrain cannot compute is refused, and named: other architectures, rotary embeddings scaled otherwise
+than Llama 3's, windows in some layers only, quantized weights, tokenizers that are no byte-level BPE.
 
 To continue training: prepare data with the model's own tokenizer, and create a run from the checkpoint.`,
 		Example: `  entrain model import ./SmolLM2-135M -o ./smol
@@ -45,7 +46,7 @@ To continue training: prepare data with the model's own tokenizer, and create a 
 			if err != nil {
 				return err
 			}
-			manifest, err := model.Write(cmd.Context(), out, m)
+			manifest, err := model.Write(cmd.Context(), out, m, checkpoint.Options{})
 			if errors.Is(err, fs.ErrExist) {
 				return fmt.Errorf("%w; choose another place, or remove it", err)
 			}

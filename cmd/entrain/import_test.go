@@ -128,9 +128,9 @@ func TestImportSaysWhatItCannotDo(t *testing.T) {
 	s.fails([]string{"model", "import", from}, "-o DIR")
 	s.fails([]string{"model", "import", t.TempDir(), "-o", out}, "config.json", "safetensors")
 	for _, c := range []struct{ file, old, new, want string }{
-		{"config.json", `"rope_scaling": null`, `"rope_scaling": {"rope_type": "llama3", "factor": 8.0}`, "llama3"},
+		{"config.json", `"rope_scaling": null`, `"rope_scaling": {"rope_type": "yarn", "factor": 8.0}`, "yarn"},
 		{"config.json", `"model_type": "llama"`, `"model_type": "mixtral"`, "mixtral"},
-		{"config.json", `"attention_bias": false`, `"attention_bias": true, "sliding_window": 128`, "sliding windows"},
+		{"config.json", `"attention_bias": false`, `"attention_bias": true, "sliding_window": 12`, "sliding windows"},
 		{"config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 3`, "model.layers.2"},
 		{"config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 100000`, "does not train"},
 		{"tokenizer.json", `"type": "BPE"`, `"type": "Unigram"`, "Unigram"},

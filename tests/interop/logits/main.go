@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/tokenizer"
 )
 
@@ -36,13 +37,9 @@ func run(dir, text string) error {
 	if err != nil {
 		return err
 	}
-	c := saved.Config
-	model := llama.Config{
-		Vocab: c.Vocab, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim,
-		FFN: c.FFN, Context: c.Context, Theta: c.Theta, Eps: c.Eps, Tied: c.Tied,
-	}
-	params := make([]float32, model.Layout().Len())
-	if err := saved.Params(model.Layout(), params); err != nil {
+	config := model.LlamaConfig(saved.Config)
+	params := make([]float32, config.Layout().Len())
+	if err := saved.Params(config.Layout(), params); err != nil {
 		return err
 	}
 	file, err := saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)
@@ -53,7 +50,7 @@ func run(dir, text string) error {
 	if err != nil {
 		return err
 	}
-	reader, err := llama.NewGenerator(model, params)
+	reader, err := llama.NewGenerator(config, params)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,162 @@
+package model
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/tokenizer"
+)
+
+// python starts a program of testdata with pipes, or skips the test if a package is missing.
+func python(t *testing.T, packages string, args ...string) (io.WriteCloser, *bufio.Scanner) {
+	t.Helper()
+	// To find packages takes less time than to import them.
+	find := fmt.Sprintf("import importlib.util as u; assert all(u.find_spec(p) for p in %q.split())", packages)
+	if err := exec.Command("python3", "-c", find).Run(); err != nil {
+		t.Skipf("no python3 with %s in PATH: .ci/run installs one", packages)
+	}
+	cmd := exec.Command("python3", args...)
+	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), "HF_HUB_OFFLINE=1", "TRANSFORMERS_VERBOSITY=error", "HF_HUB_DISABLE_PROGRESS_BARS=1", "TQDM_DISABLE=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil && !t.Failed() {
+			t.Errorf("%v: %v", args, err)
+		}
+	})
+	return in, bufio.NewScanner(out)
+}
+
+// Models of every class that is imported compute what transformers computes: logits, loss and
+// gradient; and what is written of them is the same model to transformers.
+func TestRelativesOfLlamaComputeWhatTransformersComputes(t *testing.T) {
+	dir := t.TempDir()
+	words := filepath.Join(dir, "tokenizer.json")
+	if err := os.WriteFile(words, tokenizer.Bytes{}.JSON(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, out := python(t, "torch transformers safetensors", "testdata/relatives.py", dir, words)
+	if !out.Scan() || !strings.HasPrefix(out.Text(), "made ") {
+		t.Fatalf("no models were made: %q", out.Text())
+	}
+	for _, name := range strings.Fields(out.Text())[1:] {
+		t.Run(name, func(t *testing.T) {
+			m, err := Import(filepath.Join(dir, name), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareWithTransformers(t, m, filepath.Join(dir, name))
+			for _, typ := range []checkpoint.DType{checkpoint.F32, checkpoint.BF16} {
+				back := filepath.Join(dir, fmt.Sprint(name, "-", typ))
+				if _, err := Write(t.Context(), back, m, checkpoint.Options{DType: typ, ShardBytesMax: 100_000}); err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintln(in, name, back)
+				var worst float64
+				var is string
+				var same string
+				if !out.Scan() {
+					t.Fatal("transformers did not load what was written")
+				}
+				if _, err := fmt.Sscan(out.Text(), &worst, &is, &same); err != nil || worst > 0 || same != "True" && name != "mistral-no-window" {
+					t.Errorf("as %v transformers says %q, %v", typ, out.Text(), err)
+				}
+				if want := map[checkpoint.DType]string{checkpoint.F32: "float32", checkpoint.BF16: "bfloat16"}[typ]; is != want {
+					t.Errorf("written as %v it is %s", typ, is)
+				}
+			}
+		})
+	}
+}
+
+// compareWithTransformers compares m with what relatives.py says of the model in dir.
+func compareWithTransformers(t *testing.T, m checkpoint.Model, dir string) {
+	text, err := os.ReadFile(dir + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var theirs struct {
+		Tokens []uint32
+		Logits []float32
+		Loss   float64
+	}
+	if err := json.Unmarshal(text, &theirs); err != nil {
+		t.Fatal(err)
+	}
+	cfg := LlamaConfig(m.Config)
+	const batch, seq = 2, 96
+	reader, err := llama.NewGenerator(cfg, m.Params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst := 0.0
+	for i, token := range theirs.Tokens[:seq] {
+		logits, err := reader.Read(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, v := range logits {
+			worst = max(worst, math.Abs(float64(v-theirs.Logits[i*cfg.Vocab+j])))
+		}
+	}
+	pool := exact.NewPool(2)
+	defer pool.Close()
+	trainer, err := llama.New(cfg, pool, batch, seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grad, want := make([]float32, len(m.Params)), make([]float32, len(m.Params))
+	loss, err := trainer.Grad(m.Params, grad, theirs.Tokens, batch, seq, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(dir + ".grad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkpoint.ReadSafetensors(file, uint64(info.Size()), m.Layout, want, func(checkpoint.Entry) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	far, where := 0.0, ""
+	for _, tensor := range m.Layout.Tensors() {
+		var apart, size float64
+		for i, v := range tensor.Of(want) {
+			apart += math.Pow(float64(tensor.Of(grad)[i]-v), 2)
+			size += float64(v) * float64(v)
+		}
+		if d := math.Sqrt(apart / size); d > far {
+			far, where = d, tensor.Name
+		}
+	}
+	t.Logf("logits differ by %.1e, the loss of %.4f by %.1e, gradients by %.1e of their norm (%s)", worst, theirs.Loss, math.Abs(float64(loss)-theirs.Loss), far, where)
+	if worst > 1e-4 || math.Abs(float64(loss)-theirs.Loss) > 1e-5 || far > 1e-4 {
+		t.Error("that is too much")
+	}
+}

@@ -1,0 +1,72 @@
+"""Makes tiny random models of the classes of transformers that entrain imports, says what they compute, and checks what
+entrain writes of them.
+
+    python3 relatives.py DIR TOKENIZER.json
+
+For each model it writes DIR/NAME, a model in BF16 shards, DIR/NAME.json with a batch of tokens, the logits of its first sequence and
+the loss, and DIR/NAME.grad with the gradient, and says "made". For each line "NAME PATH" on its standard input it then loads the model
+in PATH and prints by how much its logits differ from those of DIR/NAME, its weights' type and its class.
+"""
+import json
+import os
+import shutil
+import sys
+
+import torch
+from safetensors.torch import save_file
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+
+out, tokenizer = sys.argv[1:]
+torch.set_num_threads(2)
+shape = dict(
+    vocab_size=300, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+    max_position_embeddings=128, bos_token_id=None, eos_token_id=0, initializer_range=0.15,
+)
+llama3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+configs = {
+    "llama2": LlamaConfig(**shape, rms_norm_eps=1e-5),
+    "llama3": LlamaConfig(**shape, rms_norm_eps=1e-5, rope_parameters=llama3),
+    "llama32-tied": LlamaConfig(**shape, head_dim=32, rope_parameters=llama3, tie_word_embeddings=True),
+    "mistral": MistralConfig(**shape, sliding_window=24),
+    "mistral-no-window": MistralConfig(**shape, sliding_window=None, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
+    "qwen2": Qwen2Config(**shape, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
+    "qwen2-tied": Qwen2Config(**shape, tie_word_embeddings=True),
+    "qwen3": Qwen3Config(**shape, head_dim=24, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
+    "qwen3-tied": Qwen3Config(**shape, head_dim=16, tie_word_embeddings=True),
+}
+
+
+def load(path):
+    return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager").eval()
+
+
+logits = {}
+torch.manual_seed(1)
+tokens = torch.randint(0, 300, (2, 97))
+for name, config in configs.items():
+    model = AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() == 1:  # biases begin at 0 and gains at 1: what is skipped would not show
+                p += torch.randn_like(p) * 0.3
+    path = os.path.join(out, name)
+    model.to(torch.bfloat16).save_pretrained(path, max_shard_size="60KB")
+    shutil.copy(tokenizer, os.path.join(path, "tokenizer.json"))
+    model = load(path)
+    answer = model(tokens[:, :-1])
+    logits[name] = answer.logits[0].detach()
+    loss = torch.nn.functional.cross_entropy(answer.logits.flatten(0, 1), tokens[:, 1:].flatten())
+    loss.backward()
+    save_file({k: p.grad for k, p in model.named_parameters()}, os.path.join(out, name + ".grad"))
+    with open(os.path.join(out, name + ".json"), "w") as f:
+        json.dump({"tokens": tokens.flatten().tolist(), "logits": logits[name].flatten().tolist(), "loss": loss.item()}, f)
+print("made", *configs, flush=True)
+
+for line in sys.stdin:
+    name, path = line.split()
+    model = load(path)
+    with torch.no_grad():
+        worst = (model(tokens[:1, :-1]).logits[0] - logits[name]).abs().max().item()
+    with open(os.path.join(path, "config.json")) as f:
+        dtype = json.load(f)["dtype"]
+    print(worst, dtype, type(model).__name__ == type(AutoModelForCausalLM.from_config(configs[name])).__name__, flush=True)
