@@ -11,9 +11,9 @@ import (
 //
 //	p = softmax(q_i·k_j/√HeadDim over j ≤ i)        out_i = Σ_j p_j·v_j
 //
-// with the keys and values of head h·KVHeads/Heads. With a Window, j > i - Window. Scores exist for blockRows queries at a time.
-// For each row the forward pass keeps only two numbers, from which the backward pass recomputes the
-// same probabilities.
+// with the keys and values of head h·KVHeads/Heads. With a Window, j > i - Window. Scores exist for
+// blockRows queries at a time. For each row the forward pass keeps only two numbers, from which the
+// backward pass recomputes the same probabilities.
 type attention struct {
 	*batch
 	cfg     Config

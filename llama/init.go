@@ -11,13 +11,13 @@ import (
 // Init returns a run's initial parameters. The same seed gives the same parameters on every
 // machine.
 //
-// Gains are 1 and biases 0. Matrices are random, independent for each tensor's name, with mean 0 and a standard
-// deviation of √(2/(5·Hidden)) (T. Nguyen and J. Salazar, "Transformers without Tears", 2019). For
-// o_proj and down_proj, which add to the residual stream, it is divided by √(2·Layers), so that the
-// stream does not grow with depth (A. Radford et al., "Language Models are Unsupervised Multitask
-// Learners", 2019, §2.3). For embeddings it is 0.02. Each value is the sum of four uniform 16-bit
-// numbers, shifted and scaled: close to normal, never beyond 3.5 standard deviations, and exact in
-// integers. Init panics if cfg.Check finds a fault.
+// Gains are 1 and biases 0. Matrices are random, independent for each tensor's name, with mean 0
+// and a standard deviation of √(2/(5·Hidden)) (T. Nguyen and J. Salazar, "Transformers without
+// Tears", 2019). For o_proj and down_proj, which add to the residual stream, it is divided by
+// √(2·Layers), so that the stream does not grow with depth (A. Radford et al., "Language Models are
+// Unsupervised Multitask Learners", 2019, §2.3). For embeddings it is 0.02. Each value is the sum
+// of four uniform 16-bit numbers, shifted and scaled: close to normal, never beyond 3.5 standard
+// deviations, and exact in integers. Init panics if cfg.Check finds a fault.
 func Init(cfg Config, seed wire.Hash) []float32 {
 	layout := cfg.Layout()
 	params := make([]float32, layout.Len())

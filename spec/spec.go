@@ -67,9 +67,9 @@ type Model struct {
 	Theta   float64 `toml:"theta,omitempty"`   // base of the rotary frequencies
 	Eps     float32 `toml:"eps,omitempty"`     // added to the mean square in every norm
 	Head    string  `toml:"head,omitempty"`    // "own" or "tied" to the embedding
-	// Bias adds biases to queries, keys and values, as in Qwen2. QKNorm normalizes each head of queries
-	// and of keys, as in Qwen3. Window is the number of tokens that a token attends to, itself
-	// included, as in Mistral; 0 is all up to it. At most one of them may be set.
+	// Bias adds biases to queries, keys and values, as in Qwen2. QKNorm normalizes each head of
+	// queries and of keys, as in Qwen3. Window is the number of tokens that a token attends to,
+	// itself included, as in Mistral; 0 is all up to it. At most one of them may be set.
 	Bias   bool `toml:"bias,omitempty"`
 	QKNorm bool `toml:"qk_norm,omitempty"`
 	Window int  `toml:"window,omitempty"`

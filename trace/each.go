@@ -14,7 +14,7 @@ type function uint8
 const (
 	normalize     function = iota // (m0·v1)·gains, as exact.Worker.Normalize
 	normGradient                  // m0 + (m1·gains)·v3 + m2·v4, as RMSNormBackward; m0 may be none
-	probability                   // Exp(m0·scale - v1)·v2, and 0 above the diagonal and before the window
+	probability                   // Exp(m0·scale - v1)·v2, 0 where a row does not attend
 	scoreGradient                 // (m1·(m0 - v2))·scale, and 0 there
 	swiglu                        // (m0·Sigmoid(m0))·m1, as SwiGLU
 	gateGradient                  // g of SwiGLUBackward for g = m0, u = m1, dh = m2

@@ -270,8 +270,8 @@ func (g *gain) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, 
 	return acc
 }
 
-// columnSum adds the gradient of a bias to start: the sums of dy's columns over blocks of 64 tokens,
-// each from +0, one slice a block.
+// columnSum adds the gradient of a bias to start: the sums of dy's columns over blocks of 64
+// tokens, each from +0, one slice a block.
 type columnSum struct {
 	dy    operand
 	rows  dim

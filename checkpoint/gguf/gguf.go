@@ -12,9 +12,9 @@
 //
 // llama.cpp differs from Hugging Face's layout in three ways. It has its own names of tensors. In a
 // Llama or Mistral it orders the rows of the query and key projections differently, because its
-// rotary embedding rotates adjacent pairs of a head where Hugging Face's rotates the two halves. And
-// a tensor says by how much the rotary frequencies are stretched. It knows no window of Mistral's,
-// so the file states a context in which a window would not matter.
+// rotary embedding rotates adjacent pairs of a head where Hugging Face's rotates the two halves.
+// And a tensor says by how much the rotary frequencies are stretched. It knows no window of
+// Mistral's, so the file states a context in which a window would not matter.
 package gguf
 
 import (

@@ -18,8 +18,10 @@ from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2
 
 out, tokenizer = sys.argv[1:]
 torch.set_num_threads(2)
+with open(tokenizer) as f:
+    vocab = max(300, 1 + max(json.load(f)["model"]["vocab"].values()))
 shape = dict(
-    vocab_size=300, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+    vocab_size=vocab, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
     max_position_embeddings=128, bos_token_id=None, eos_token_id=0, initializer_range=0.15,
 )
 llama3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
@@ -42,7 +44,7 @@ def load(path):
 
 logits = {}
 torch.manual_seed(1)
-tokens = torch.randint(0, 300, (2, 97))
+tokens = torch.randint(0, vocab, (2, 97))
 for name, config in configs.items():
     model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
