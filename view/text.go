@@ -60,3 +60,11 @@ func Percent(part, of uint64) uint64 {
 	}
 	return part * 100 / of
 }
+
+// Tokens returns an amount of tokens with its unit.
+func Tokens(n uint64) string {
+	if n == 1 {
+		return "1 token"
+	}
+	return Thousands(n) + " tokens"
+}

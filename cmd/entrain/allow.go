@@ -4,14 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/report"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -43,12 +45,7 @@ Only the run's owner may change anything.`,
 		Example: "  entrain run allow my-run\n  entrain run allow my-run@chain.example.org --json | jq .delegations\n" +
 			"  entrain run allow my-run 1f0c...e2 77ab...09\n  entrain run allow my-run --remove 1f0c...e2\n" +
 			"  entrain run allow my-run --anyone\n  entrain run allow my-run --require v1.2.0",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("say the name of a run: %s", cmd.UseLine())
-			}
-			return nil
-		},
+		Args:              between(1, 1+host.AdmitKeysMax, fmt.Sprintf("the name of a run, and at most %d keys", host.AdmitKeysMax)),
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keys, err := parseKeys(args[1:])
@@ -114,36 +111,13 @@ func (c console) showAllowed(cmd *cobra.Command, o allowing, target string) erro
 	if err != nil {
 		return err
 	}
-	client, err := c.dial(cmd.Context(), o.chain, nil)
-	if err != nil {
-		return err
-	}
-	a, err := client.Admission(cmd.Context(), on.Run)
-	if err := errors.Join(err, client.Close()); err != nil {
-		return fmt.Errorf("list of run %q: %w", on.Run, err)
-	}
-	if o.asJSON {
-		return c.object(a)
-	}
-	takes := "anybody"
-	if a.Listed {
-		takes = "only listed keys, and nodes that work for them"
-	}
-	fmt.Fprintf(c.out, "run %q takes %s\n", on.Run, takes)
-	if a.Program != "" {
-		fmt.Fprintf(c.out, "joining requires entrain %s or newer\n", a.Program)
-	}
-	for _, k := range a.Allowed {
-		fmt.Fprintf(c.out, "listed  %s\n", k)
-	}
-	for _, d := range a.Delegations {
-		until := time.UnixMilli(int64(d.ExpiresMs)).Format(time.RFC3339)
-		if d.Revoked {
-			until += ", revoked"
+	return c.connected(cmd.Context(), o.chain, func(client ledger.Chain) error {
+		a, err := client.Admission(cmd.Context(), on.Run)
+		if err != nil {
+			return fmt.Errorf("list of run %q: %w", on.Run, err)
 		}
-		fmt.Fprintf(c.out, "node    %s works for %s until %s\n", d.Node, d.Owner, until)
-	}
-	return nil
+		return c.print(o.asJSON, a, func(w io.Writer) error { return report.Admission(w, on.Run, a) })
+	})
 }
 
 // parseKeys reads public keys, and returns each once and in order, as transactions want them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -33,12 +34,7 @@ Others reach the buckets at --public, by default --addr. On the internet, give a
 test the bucket with entrain join --check.`,
 		Example: `  entrain bucket ./buckets mine
   entrain bucket ./buckets mine --addr 0.0.0.0:9000 --tls-cert cert.pem --tls-key key.pem`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("say where objects are kept: %s", cmd.UseLine())
-			}
-			return nil
-		},
+		Args: between(1, math.MaxInt, "where objects are kept"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.dir, o.buckets = args[0], args[1:]
 			return c.serveBuckets(cmd.Context(), o)

@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"text/tabwriter"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/report"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -50,23 +51,20 @@ state's hash. A current header proves the list, even if the blocks were deleted 
 					return errors.New("--hash: say of which run")
 				}
 			}
-			client, err := c.dial(cmd.Context(), chain, nil)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, client.Close()) }()
-			if run != "" {
-				list, err := client.History(cmd.Context(), run)
+			return c.connected(cmd.Context(), chain, func(client ledger.Chain) error {
+				if run != "" {
+					list, err := client.History(cmd.Context(), run)
+					if err != nil {
+						return err
+					}
+					return c.history(run, list, only, asJSON)
+				}
+				list, err := client.Replicas(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return c.history(run, list, only, asJSON)
-			}
-			list, err := client.Replicas(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return c.showChain(client, list, asJSON)
+				return c.showChain(client, list, asJSON)
+			})
 		},
 	}
 	chainFlag(cmd, &chain)
@@ -95,18 +93,12 @@ func (c console) showChain(client ledger.Chain, replicas []host.Replica, asJSON 
 			shown.Trusted = append(shown.Trusted, fmt.Sprintf("%s#%v", e, anchor))
 		}
 	}
-	if asJSON {
-		return c.object(shown)
-	}
-	for _, address := range shown.Trusted {
-		fmt.Fprintln(c.out, address)
-	}
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nreplica\tseat\tweight\tstake\toperator\tvotes for a change")
-	for _, r := range replicas {
-		fmt.Fprintf(w, "%v\t%s\t%d\t%d\t%.8s\t%d\n", r.Key, r.Seat, r.Power, r.Stake, r.Operator.String(), len(r.Votes))
-	}
-	return w.Flush()
+	return c.print(asJSON, shown, func(w io.Writer) error {
+		for _, address := range shown.Trusted {
+			fmt.Fprintln(w, address)
+		}
+		return report.Replicas(w, replicas)
+	})
 }
 
 // history prints the states of a run, or only the one with a hash.
@@ -120,13 +112,5 @@ func (c console) history(run string, list []host.Change, only wire.Hash, asJSON 
 	if len(shown) == 0 && !only.IsZero() {
 		return fmt.Errorf("run %q was never in the state %v: it was in %d others", run, only, len(list))
 	}
-	if asJSON {
-		return c.object(shown)
-	}
-	for _, s := range shown {
-		if _, err := fmt.Fprintf(c.out, "%10d  %s  %v\n", s.Height, time.UnixMilli(int64(s.TimeMs)).UTC().Format(time.DateTime), s.Hash); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.print(asJSON, shown, func(w io.Writer) error { return report.History(w, shown) })
 }

@@ -257,12 +257,8 @@ func (c console) showSource(ctx context.Context, path, format, field string, asJ
 	return nil
 }
 
-func needDir(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("say one directory or file: %s", cmd.UseLine())
-	}
-	return nil
-}
+// needDir wants one argument.
+var needDir = between(1, 1, "one directory or file")
 
 func (c console) showData(dir string, m data.Manifest, asJSON bool) error {
 	if asJSON {

@@ -31,12 +31,7 @@ ENTRAIN_S3_SECRET_KEY, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Members n
 read, or none if everybody may read the bucket. ?tls=0 names a server without TLS, ?region=NAME a region.`,
 		Example: `  entrain data publish ./corpus --addr 0.0.0.0:7380
   entrain data publish ./corpus s3://s3.eu-central-1.amazonaws.com/my-sets/opticks?region=eu-central-1`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return needDir(cmd, args)
-			}
-			return nil
-		},
+		Args:       between(1, 2, "one directory, and at most one address"),
 		SuggestFor: []string{"serve", "upload"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := data.ReadManifest(args[0])

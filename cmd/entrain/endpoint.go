@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -39,6 +40,24 @@ func (c console) endpoints(flag []string) []string {
 // discards.
 func (c console) dial(ctx context.Context, flag []string, log *slog.Logger) (ledger.Chain, error) {
 	return onchain.Dial(ctx, c.endpoints(flag), onchain.DialOptions{Remember: c.remembered(), Log: log})
+}
+
+// connected calls f with a connection to the chain.
+func (c console) connected(ctx context.Context, flag []string, f func(ledger.Chain) error) error {
+	client, err := c.dial(ctx, flag, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(client), client.Close())
+}
+
+// onRun calls f with a connection to the chain and a run on it.
+func (c console) onRun(ctx context.Context, flag []string, to onchain.Target, f func(ledger.Chain, onchain.Run) error) error {
+	client, on, err := onchain.Open(ctx, c.endpoints(flag), onchain.DialOptions{Remember: c.remembered()}, to)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(client, on), client.Close())
 }
 
 // remembered is the directory that keeps headers of chains, "" if there is none.

@@ -31,12 +31,7 @@ than Llama 3's, windows in some layers only, quantized weights, tokenizers that 
 To continue training: prepare data with the model's own tokenizer, and create a run from the checkpoint.`,
 		Example: `  entrain model import ./SmolLM2-135M -o ./smol
   entrain model import ./model -o ./checkpoint --name my-llama --json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("say one directory with a model: %s", cmd.UseLine())
-			}
-			return nil
-		},
+		Args:              between(1, 1, "one directory with a model"),
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {

@@ -172,12 +172,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 }
 
 // needTarget wants one argument; the command looks into it.
-func needTarget(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("say the name of one run, or a ticket: %s; entrain status lists those of a chain", cmd.UseLine())
-	}
-	return nil
-}
+var needTarget = between(1, 1, "the name of one run, or a ticket (entrain status lists the runs of a chain)")
 
 // confine makes this process keep to its limits of cores and memory. Beyond the latter the garbage
 // collector works as hard as it can; the estimated need was checked before.

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/report"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -47,12 +49,7 @@ entrain join RUN --stake N --pool POOL.
 It takes a deposit of a millionth of all tokens, which you get back when the pool is closed and removed.
 Your own part is what you lend to it like anybody else.`,
 		Example: "  entrain pool create our-pool my-run\n  entrain pool create our-pool my-run --commission 12.5% --own 50% --least 1000 --worker 1f0c...e2",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return fmt.Errorf("say the name of the pool and the runs it may stake in: %s", cmd.UseLine())
-			}
-			return needName("pool", args[0])
-		},
+		Args:    cobra.MatchAll(between(2, math.MaxInt, "the name of the pool and the runs it may stake in"), named("pool")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			terms := host.CreatePool{Name: args[0], Least: least, Runs: slices.Clone(args[1:])}
 			var err error
@@ -105,25 +102,20 @@ collected and nothing is staked, the operator's second call removes the pool and
 }
 
 // showPool prints a pool of a chain, all of them if name is "".
-func (c console) showPool(ctx context.Context, chain []string, name string, asJSON bool) (err error) {
-	client, err := c.dial(ctx, chain, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	if name == "" {
-		return c.listPools(ctx, client, asJSON)
-	}
-	p, err := client.Pool(ctx, name)
-	switch {
-	case errors.Is(err, ledger.ErrUnknownPool):
-		return fmt.Errorf("chain %q has no pool %q; entrain wallet show pool: lists those it has", client.ChainID(), name)
-	case err != nil:
-		return err
-	case asJSON:
-		return c.object(p)
-	}
-	return view.WritePool(c.out, p)
+func (c console) showPool(ctx context.Context, chain []string, name string, asJSON bool) error {
+	return c.connected(ctx, chain, func(client ledger.Chain) error {
+		if name == "" {
+			return c.listPools(ctx, client, asJSON)
+		}
+		p, err := client.Pool(ctx, name)
+		if errors.Is(err, ledger.ErrUnknownPool) {
+			err = fmt.Errorf("chain %q has no pool %q; entrain wallet show pool: lists those it has", client.ChainID(), name)
+		}
+		if err != nil {
+			return err
+		}
+		return c.print(asJSON, p, func(w io.Writer) error { return report.Pool(w, p) })
+	})
 }
 
 // listPools prints a line for each pool of a chain.
@@ -136,25 +128,18 @@ func (c console) listPools(ctx context.Context, client ledger.Chain, asJSON bool
 		c.say("chain %q has no pools yet; open one with: entrain pool create POOL RUN", client.ChainID())
 		return nil
 	}
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	if !asJSON {
-		fmt.Fprintf(w, "pool\tstage\tlent\tidle\tcommission\town part\tlenders\n")
-	}
+	var list []host.Pool
 	for _, name := range names {
 		p, err := client.Pool(ctx, name)
-		switch {
-		case errors.Is(err, ledger.ErrUnknownPool): // removed in between
-		case err != nil:
-			return err
-		case asJSON:
-			if err := c.object(p); err != nil {
-				return err
-			}
-		default:
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", p.Name, p.Stage, thousands(p.Lent), thousands(p.Idle), view.BasisPoints(p.CommissionBP), view.BasisPoints(p.OwnBP), len(p.Lenders))
+		if errors.Is(err, ledger.ErrUnknownPool) {
+			continue // removed in between
 		}
+		if err != nil {
+			return err
+		}
+		list = append(list, p)
 	}
-	return w.Flush()
+	return printAll(c, asJSON, list, report.Pools)
 }
 
 // completePools completes the name of a pool.

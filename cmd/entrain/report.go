@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/report"
@@ -100,19 +101,11 @@ func foldLog(ctx context.Context, fold *view.Fold, dir string) error {
 
 // foldChain adds what the chain says of a run now, and returns the chain's name.
 func (c console) foldChain(ctx context.Context, fold *view.Fold, to onchain.Target, chain []string) (id string, err error) {
-	client, err := c.dial(ctx, chain, nil)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	p, err := onchain.GetRun(ctx, client, to.Run)
-	if err != nil {
-		return "", err
-	}
-	if err := to.Check(client.ChainID(), p.Snapshot.State.ID()); err != nil {
-		return "", err
-	}
-	fold.NameOps(verify.OpNames(p.Text))
-	fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(p.Snapshot)})
-	return client.ChainID(), nil
+	err = c.onRun(ctx, chain, to, func(client ledger.Chain, on onchain.Run) error {
+		id = client.ChainID()
+		fold.NameOps(verify.OpNames(on.Text))
+		fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(on.Snapshot)})
+		return nil
+	})
+	return id, err
 }

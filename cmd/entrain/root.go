@@ -35,6 +35,37 @@ func (c console) object(v any) error {
 	return err
 }
 
+// print writes a value: as JSON for programs, or in words for people.
+func (c console) print(asJSON bool, v any, words func(io.Writer) error) error {
+	if asJSON {
+		return c.object(v)
+	}
+	return words(c.out)
+}
+
+// printAll is print for a list, of which JSON has a line each.
+func printAll[T any](c console, asJSON bool, list []T, words func(io.Writer, []T) error) error {
+	if !asJSON {
+		return words(c.out, list)
+	}
+	for _, v := range list {
+		if err := c.object(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// between takes least to most arguments, and otherwise tells the user to say what.
+func between(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("say %s: %s", what, cmd.UseLine())
+		}
+		return nil
+	}
+}
+
 // run executes the command that args name, and returns when everything that it started has ended.
 func run(ctx context.Context, c console, args []string) error {
 	root := newRoot(c)

@@ -103,12 +103,14 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.dial(ctx, r.chain, nil)
-	if err != nil {
+	var config coordinator.Config
+	var chain string
+	err = c.connected(ctx, r.chain, func(client ledger.Chain) (err error) {
+		chain = client.ChainID()
+		config, err = founding.Create(ctx, client, owner, s, text)
 		return err
-	}
-	config, err := founding.Create(ctx, client, owner, s, text)
-	if err := errors.Join(err, client.Close()); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	if r.asJSON {
@@ -118,9 +120,9 @@ func (r runCreation) create(ctx context.Context, c console) error {
 			Owner     key.Public `json:"owner"`
 			ModelHash string     `json:"model_hash"`
 			SpecHash  string     `json:"spec_hash"`
-		}{s.Name, client.ChainID(), owner.Public(), config.ModelHash.String(), config.SpecHash.String()})
+		}{s.Name, chain, owner.Public(), config.ModelHash.String(), config.SpecHash.String()})
 	}
-	c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, client.ChainID(), s.Name)
+	c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, chain, s.Name)
 	return nil
 }
 
@@ -134,10 +136,7 @@ func (r runCreation) preview(c console, draft founding.Draft) error {
 	if err != nil {
 		return fmt.Errorf("specification %q: %w", r.file, err)
 	}
-	if r.asJSON {
-		return c.object(p)
-	}
-	return p.Write(c.out)
+	return c.print(r.asJSON, p, p.Write)
 }
 
 func runPauseCommand(c console) *cobra.Command {

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/report"
 )
 
 func runCloseCommand(c console) *cobra.Command {
@@ -81,28 +79,13 @@ what it needs for unpaid points and unsettled periods.`,
 
 // listClosed prints the receipts of closed runs.
 func (c console) listClosed(ctx context.Context, chain []string, asJSON bool) error {
-	client, err := c.dial(ctx, chain, nil)
-	if err != nil {
-		return err
-	}
-	list, err := client.Closed(ctx)
-	if err := errors.Join(err, client.Close()); err != nil {
-		return err
-	}
-	if asJSON {
-		for _, r := range list {
-			if err := c.object(r); err != nil {
-				return err
-			}
+	return c.connected(ctx, chain, func(client ledger.Chain) error {
+		list, err := client.Closed(ctx)
+		if err != nil {
+			return err
 		}
-		return nil
-	}
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "run\towner\tclosed\tsteps\tpoints\tlast state\n")
-	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", r.Name, short(r.Owner.String()), time.UnixMilli(int64(r.TimeMs)).UTC().Format(time.DateOnly), r.Step, r.Points, short(r.State.String()))
-	}
-	return w.Flush()
+		return printAll(c, asJSON, list, report.Closed)
+	})
 }
 
 // refund takes tokens back from a run's treasury.

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/wire"
 	"github.com/spf13/cobra"
@@ -67,12 +67,13 @@ command prints its contents.`,
 
 // newTicket makes the ticket of a run as the chain has it.
 func (c console) newTicket(cmd *cobra.Command, run string, chain, at []string, location string) (*onchain.Ticket, error) {
-	client, err := c.dial(cmd.Context(), chain, nil)
+	var on onchain.Run
+	var id string
+	err := c.onRun(cmd.Context(), chain, onchain.Target{Run: run}, func(client ledger.Chain, is onchain.Run) error {
+		on, id = is, client.ChainID()
+		return nil
+	})
 	if err != nil {
-		return nil, err
-	}
-	on, err := onchain.GetRun(cmd.Context(), client, run)
-	if err := errors.Join(err, client.Close()); err != nil {
 		return nil, err
 	}
 	manifest, err := wire.ParseHash(on.Spec.Data.Manifest)
@@ -85,7 +86,7 @@ func (c console) newTicket(cmd *cobra.Command, run string, chain, at []string, l
 	if location == "" && data.IsURL(on.Spec.Data.Location) {
 		location = on.Spec.Data.Location
 	}
-	t, err := onchain.NewTicket(client.ChainID(), run, on.Snapshot.State.ID(), manifest, location, at)
+	t, err := onchain.NewTicket(id, run, on.Snapshot.State.ID(), manifest, location, at)
 	if err != nil {
 		return nil, err
 	}

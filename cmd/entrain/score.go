@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/audit"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/report"
@@ -57,44 +59,29 @@ name it with --state.`,
 	return cmd
 }
 
-func (c console) score(ctx context.Context, o scoreOptions) (err error) {
+func (c console) score(ctx context.Context, o scoreOptions) error {
 	if o.log != "" && o.explain == "" {
 		return errors.New("--state: name a member with --explain MEMBER")
 	}
-	client, err := c.dial(ctx, o.endpoints, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	snapshot, err := onchain.GetSnapshot(ctx, client, o.target.Run)
-	if err != nil {
-		return err
-	}
-	s := snapshot.State
-	if err := o.target.Check(client.ChainID(), s.ID()); err != nil {
-		return err
-	}
-	p, err := view.FindPeriod(s, o.period)
-	switch {
-	case err != nil:
-		return err
-	case o.explain == "" && o.asJSON:
-		return c.object(p)
-	case o.explain == "":
-		return report.Period(c.out, *p)
-	}
-	member, err := audit.FindMember(s, o.explain)
-	if err != nil {
-		return err
-	}
-	e := p.Explain(s, uint32(member))
-	if o.log != "" {
-		if e.Seen, err = participant.ReadScoreLog(o.log, s.Key(member), p.First, p.Last); err != nil {
+	return c.onRun(ctx, o.endpoints, o.target, func(_ ledger.Chain, on onchain.Run) error {
+		s := on.Snapshot.State
+		p, err := view.FindPeriod(s, o.period)
+		if err != nil {
 			return err
 		}
-	}
-	if o.asJSON {
-		return c.object(e)
-	}
-	return report.Explain(c.out, e)
+		if o.explain == "" {
+			return c.print(o.asJSON, p, func(w io.Writer) error { return report.Period(w, *p) })
+		}
+		member, err := audit.FindMember(s, o.explain)
+		if err != nil {
+			return err
+		}
+		e := p.Explain(s, uint32(member))
+		if o.log != "" {
+			if e.Seen, err = participant.ReadScoreLog(o.log, s.Key(member), p.First, p.Last); err != nil {
+				return err
+			}
+		}
+		return c.print(o.asJSON, e, func(w io.Writer) error { return report.Explain(w, e) })
+	})
 }

@@ -67,12 +67,7 @@ func (c console) progress() func(done, total uint64) {
 }
 
 // needCheckpoint are the arguments of commands that read a checkpoint.
-func needCheckpoint(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("say one checkpoint, a directory or an address: %s", cmd.UseLine())
-	}
-	return nil
-}
+var needCheckpoint = between(1, 1, "one checkpoint, a directory or an address")
 
 // completeDirs completes arguments with directories.
 func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"text/tabwriter"
-	"time"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/report"
@@ -61,54 +60,32 @@ five are forgiven every minute. A running participant writes the file every five
 }
 
 // status shows one run, or its specification, or all runs if none is named.
-func (c console) status(ctx context.Context, chain []string, to onchain.Target, spec, asJSON bool) (err error) {
-	client, err := c.dial(ctx, chain, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
+func (c console) status(ctx context.Context, chain []string, to onchain.Target, spec, asJSON bool) error {
 	if to.Run == "" {
-		runs, err := client.Runs(ctx)
+		return c.connected(ctx, chain, func(client ledger.Chain) error {
+			runs, err := client.Runs(ctx)
+			if err != nil {
+				return err
+			}
+			if len(runs) == 0 && !asJSON {
+				c.say("chain %q has no runs yet; create one with: entrain run create -f FILE", client.ChainID())
+				return nil
+			}
+			return printAll(c, asJSON, runs, report.Runs)
+		})
+	}
+	return c.onRun(ctx, chain, to, func(client ledger.Chain, on onchain.Run) error {
+		if spec {
+			_, err := c.out.Write(on.Text)
+			return err
+		}
+		now, err := client.Status(ctx)
 		if err != nil {
 			return err
 		}
-		if len(runs) == 0 && !asJSON {
-			c.say("chain %q has no runs yet; create one with: entrain run create -f FILE", client.ChainID())
-			return nil
-		}
-		w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-		if !asJSON {
-			fmt.Fprintf(w, "run\tphase\tepoch\tstep\tmembers\n")
-		}
-		for _, r := range runs {
-			if !asJSON {
-				fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", r.Name, r.Phase, r.Epoch, r.Step, r.Members)
-			} else if err := c.object(r); err != nil {
-				return err
-			}
-		}
-		return w.Flush()
-	}
-	p, err := onchain.GetRun(ctx, client, to.Run)
-	if err != nil {
-		return err
-	}
-	if err := to.Check(client.ChainID(), p.Snapshot.State.ID()); err != nil {
-		return err
-	}
-	if spec {
-		_, err := c.out.Write(p.Text)
-		return err
-	}
-	now, err := client.Status(ctx)
-	if err != nil {
-		return err
-	}
-	r := view.Look(client.ChainID(), p.Snapshot, now.TimeMs)
-	if asJSON {
-		return c.object(r)
-	}
-	return report.Status(c.out, r)
+		r := view.Look(client.ChainID(), on.Snapshot, now.TimeMs)
+		return c.print(asJSON, r, func(w io.Writer) error { return report.Status(w, r) })
+	})
 }
 
 // peers shows the peers of a participant.
@@ -117,25 +94,5 @@ func (c console) peers(dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return c.object(r)
-	}
-	fmt.Fprintf(c.out, "as of %s\n", r.Time.Local().Format(time.DateTime))
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PEER\tWAY\tROUND TRIP\tDOWN\tUP\tRECEIVED\tSENT\tOFFENCES")
-	for _, p := range r.Peers {
-		way, rtt, offences := p.Way, "-", fmt.Sprintf("%.0f", p.Weight)
-		if way == "" {
-			way = "none"
-		}
-		if p.RTT > 0 {
-			rtt = p.RTT.Round(100 * time.Microsecond).String()
-		}
-		if p.Banned {
-			offences = "banned"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s/s\t%s/s\t%s\t%s\t%s\n", p.Key.String()[:16], way, rtt,
-			bytesText(uint64(p.Down)), bytesText(uint64(p.Up)), bytesText(p.Received), bytesText(p.Sent), offences)
-	}
-	return w.Flush()
+	return c.print(asJSON, r, func(w io.Writer) error { return report.Peers(w, r.Time, r.Peers) })
 }

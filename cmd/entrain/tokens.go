@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -26,7 +25,7 @@ func (a *acting) flags(cmd *cobra.Command) {
 }
 
 // act signs what make returns with the key, and waits until it is in a block.
-func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.Public) (host.Body, error)) (err error) {
+func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.Public) (host.Body, error)) error {
 	path, err := c.keyPath(a.keyFile)
 	if err != nil {
 		return err
@@ -35,16 +34,13 @@ func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.
 	if err != nil {
 		return err
 	}
-	client, err := c.dial(ctx, a.chain, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	body, err := make(client, k.Public())
-	if err != nil {
-		return err
-	}
-	return onchain.Submit(ctx, client.As(k), body)
+	return c.connected(ctx, a.chain, func(client ledger.Chain) error {
+		body, err := make(client, k.Public())
+		if err != nil {
+			return err
+		}
+		return onchain.Submit(ctx, client.As(k), body)
+	})
 }
 
 // send is act with a body that depends on neither chain nor key.
@@ -83,13 +79,10 @@ func optionalKey(flag, s string) (k key.Public, err error) {
 
 // needAmount checks the arguments of a command that wants a name and an amount.
 func needAmount(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 2 {
-			return fmt.Errorf("say %s and how many tokens: %s", what, cmd.UseLine())
-		}
+	return cobra.MatchAll(between(2, 2, what+" and how many tokens"), func(_ *cobra.Command, args []string) error {
 		_, err := parseTokens(args[1])
 		return err
-	}
+	})
 }
 
 // needName refuses what cannot be the name of a run or a pool.
@@ -100,18 +93,13 @@ func needName(what, name string) error {
 	return nil
 }
 
-// needRun wants the name of one run.
-func needRun(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("say the name of one run: %s; entrain status lists those of a chain", cmd.UseLine())
-	}
-	return needName("run", args[0])
-}
+// needRun wants the name of one run, needPool that of one pool.
+var (
+	needRun  = cobra.MatchAll(between(1, 1, "the name of one run (entrain status lists those of a chain)"), named("run"))
+	needPool = cobra.MatchAll(between(1, 1, "the name of one pool (entrain wallet show pool: lists those of a chain)"), named("pool"))
+)
 
-// needPool wants the name of one pool.
-func needPool(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("say the name of one pool: %s; entrain wallet show pool: lists those of a chain", cmd.UseLine())
-	}
-	return needName("pool", args[0])
+// named refuses a first argument that cannot be the name of a run or a pool.
+func named(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error { return needName(what, args[0]) }
 }

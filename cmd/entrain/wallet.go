@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,24 +48,22 @@ what it owes to whom. pool: alone lists the pools of the chain.`,
 			if err != nil {
 				return err
 			}
-			client, err := c.dial(cmd.Context(), a.chain, nil)
-			if err != nil {
-				return err
-			}
-			has, err := client.Account(cmd.Context(), who)
-			status, err2 := client.Status(cmd.Context())
-			if err := errors.Join(err, err2, client.Close()); err != nil {
-				return err
-			}
-			if asJSON {
-				return c.object(struct {
+			return c.connected(cmd.Context(), a.chain, func(client ledger.Chain) error {
+				has, err := client.Account(cmd.Context(), who)
+				status, err2 := client.Status(cmd.Context())
+				if err := errors.Join(err, err2); err != nil {
+					return err
+				}
+				shown := struct {
 					ledger.Account
 					Chain  string `json:"chain"`
 					Supply uint64 `json:"supply"`
-				}{has, status.Chain, status.Supply})
-			}
-			_, err = fmt.Fprintf(c.out, "%s of %s on chain %s\n", tokens(has.Tokens), thousands(status.Supply), status.Chain)
-			return err
+				}{has, status.Chain, status.Supply}
+				return c.print(asJSON, shown, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "%s of %s on chain %s\n", tokens(has.Tokens), thousands(status.Supply), status.Chain)
+					return err
+				})
+			})
 		},
 	}
 	a.flags(cmd)

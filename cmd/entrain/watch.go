@@ -71,61 +71,56 @@ transfers: if one has its state directory on this machine, the window shows its 
 }
 
 // watch shows a run as it continues.
-func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) (err error) {
-	client, err := c.dial(ctx, o.endpoints, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	run := to.Run
-	if run == "" {
-		if run, err = onchain.OnlyRun(ctx, client); err != nil {
+func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) error {
+	if to.Run == "" {
+		err := c.connected(ctx, o.endpoints, func(client ledger.Chain) (err error) {
+			to.Run, err = onchain.OnlyRun(ctx, client)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
-	snapshot, err := onchain.GetSnapshot(ctx, client, run)
-	if err != nil {
-		return fmt.Errorf("%w; entrain status lists the runs of a chain", err)
-	}
-	if err := to.Check(client.ChainID(), snapshot.State.ID()); err != nil {
-		return err
-	}
-	if o.state == "" {
-		o.state = c.places.OnlyState(run)
-	}
-	var log *runlog.Log
-	if o.state != "" {
-		if log, err = runlog.Open(filepath.Join(o.state, participant.LogDir)); err != nil {
-			return fmt.Errorf("%w; --state names the state directory of a participant", err)
+	return c.onRun(ctx, o.endpoints, to, func(client ledger.Chain, on onchain.Run) (err error) {
+		if o.state == "" {
+			o.state = c.places.OnlyState(to.Run)
 		}
-		defer log.Close()
-	}
-	window := tui.New(c.windowOptions())
-	if on, err := onchain.GetRun(ctx, client, run); err == nil {
-		window.NameOps(verify.OpNames(on.Text))
-	}
-	return c.show(ctx, o.plain, window, true, func(ctx context.Context) error {
-		watching, stop := context.WithCancel(ctx)
-		defer stop()
-		// A window keeps nothing of earlier rounds than those that it knows: the log comes first.
-		watch := sync.OnceFunc(func() {
-			client.Watch(watching, run, func(s ledger.Snapshot) {
-				d := runlog.Digest(s)
-				d.Chain = client.ChainID()
-				_ = window.Record(runlog.Record{Time: time.Now(), Standing: d}) // never fails
-			})
-		})
-		if log == nil {
-			watch()
-			<-ctx.Done()
-			return nil
-		}
-		return log.Follow(ctx, func(r runlog.Record) { _ = window.Record(r) }, func(percent int) {
-			if window.Note(fmt.Sprintf("reading the log: %d %%", percent)); percent == 100 {
-				window.Note("")
-				watch()
+		var log *runlog.Log
+		if o.state != "" {
+			if log, err = runlog.Open(filepath.Join(o.state, participant.LogDir)); err != nil {
+				return fmt.Errorf("%w; --state names the state directory of a participant", err)
 			}
+			defer log.Close()
+		}
+		window := tui.New(c.windowOptions())
+		window.NameOps(verify.OpNames(on.Text))
+		return c.show(ctx, o.plain, window, true, func(ctx context.Context) error { return follow(ctx, window, client, to.Run, log) })
+	})
+}
+
+// follow gives a window what the log of a participant holds, if there is one, and then what happens
+// on the chain.
+func follow(ctx context.Context, window *tui.Window, client ledger.Chain, run string, log *runlog.Log) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	// A window keeps nothing of earlier rounds than those that it knows: the log comes first.
+	watch := sync.OnceFunc(func() {
+		client.Watch(watching, run, func(s ledger.Snapshot) {
+			d := runlog.Digest(s)
+			d.Chain = client.ChainID()
+			_ = window.Record(runlog.Record{Time: time.Now(), Standing: d}) // never fails
 		})
+	})
+	if log == nil {
+		watch()
+		<-ctx.Done()
+		return nil
+	}
+	return log.Follow(ctx, func(r runlog.Record) { _ = window.Record(r) }, func(percent int) {
+		if window.Note(fmt.Sprintf("reading the log: %d %%", percent)); percent == 100 {
+			window.Note("")
+			watch()
+		}
 	})
 }
 
