@@ -45,7 +45,7 @@ finished Seconds Params
 process Text
 Heard Round Step Committed LossSum LossMin LossMax Bytes Fetched Came Seconds
 Standing Height TimeMs Head Members Rounds Trust Windows
-Head Name ID Chain Own Steps Capacity SeqTokens Overlap MissedMax Phase SinceMs DeadlineMs Epoch Round Step Present Draining Pausing Rollbacks Points Retired Params ParamsRound Saved
+Head Name ID Chain Own Steps Capacity SeqTokens Overlap MissedMax Phase SinceMs DeadlineMs Epoch Round Step Present Draining Pausing Rollbacks Points Retired Params ParamsRound Saved Start
 Saved Epoch Params Manifest By
 MemberState Key Status Points Results Missed Idle Speed JoinedMs JoinedEpoch LeftMs LeftRound Stake Balance Settled Claimed Payee Doubt Strikes Skipped Astray Passed FirstRound LastRound ReleaseMs Since Score Scored Unvested Earned SpeedSet
 Round Number Epoch Step OpenedMs Batch Seed Agreed Final Attests Quorum Witnesses Active Expected Accepted AcceptedCount Sequences

@@ -64,6 +64,7 @@ type Head struct {
 	Params      string `json:"params"`  // hash agreed last, hex
 	ParamsRound uint32 `json:"params_round"`
 	Saved       Saved  `json:"checkpoint,omitzero"`
+	Start       uint32 `json:"start_members,omitempty"` // that begin an epoch; 0 in old logs
 }
 
 // Saved is the checkpoint reported last. Manifest is "" if there was none.

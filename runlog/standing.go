@@ -23,7 +23,7 @@ func digestAfter(snapshot ledger.Snapshot, earlier *Standing) *Standing {
 		Phase: s.Phase().String(), SinceMs: s.PhaseSince(), DeadlineMs: s.Deadline(),
 		Epoch: uint32(s.Epoch()), Round: uint32(s.Round()), Step: uint32(s.Step()), Present: s.Present(), Draining: s.Draining(),
 		Pausing: s.PausePending(), Rollbacks: s.Rollbacks(), Points: s.PointsTotal(),
-		Retired: s.PointsRetired(), Params: params.String(), ParamsRound: uint32(at),
+		Retired: s.PointsRetired(), Params: params.String(), ParamsRound: uint32(at), Start: max(config.StartMembers, config.MinMembers),
 	}}
 	if saved, ok := s.LastCheckpoint(); ok {
 		d.Saved = Saved{Epoch: uint32(saved.Epoch), Params: saved.Params.String(),

@@ -17,6 +17,7 @@ type frame struct {
 	width, height int
 	quit          string // what q does
 	replay        bool
+	invite        string // the command with which others join
 
 	tab    int
 	scroll int // lines that are scrolled away at the top; of logs at the bottom

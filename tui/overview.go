@@ -1,10 +1,12 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -63,11 +65,19 @@ func (f *frame) standing() []string {
 	if r.LeftMs > 0 && r.Phase != "Finished" {
 		left = "about " + clock(r.LeftMs) + " to go"
 	}
+	members := fmt.Sprintf("%d of at most %d", r.Present, r.Capacity)
+	waits := r.Phase == coordinator.WaitingForMembers.String() && r.Present < r.Start
+	if waits {
+		members = fmt.Sprintf("%d of %d that begin", r.Present, r.Start)
+	}
 	lines := []string{
-		pair(f.width, "phase", phase, "members", fmt.Sprintf("%d of at most %d", r.Present, r.Capacity)),
+		pair(f.width, "phase", phase, "members", members),
 		pair(f.width, "step", fmt.Sprintf("%d of %d  %s", r.Step, r.Steps, left), "epoch", fmt.Sprintf("%d, round %d", r.Epoch, r.Round)),
 		pair(f.width, "loss", loss+"   held-out "+heldOut, "network", view.Thousands(uint64(r.TokensPerSecond))+" tokens/s"),
 		pair(f.width, "trained", tokens(r.Tokens)+" tokens", "agreed", fmt.Sprintf("%s at round %d", view.Short(r.Params), r.ParamsRound)),
+	}
+	if waits {
+		lines = append(lines, wrap("invite   "+cmp.Or(f.invite, "entrain join TICKET, which entrain run ticket "+r.Name+" prints"), f.width, "         ")...)
 	}
 	if w := r.Windows; w != nil && w.ScoreWindows > 0 {
 		lines = append(lines, pair(f.width, "scores", scoring(w), "emitted", fmt.Sprintf("%s tokens, %s a period", view.Thousands(w.Given), view.Thousands(w.Emission))))

@@ -32,6 +32,8 @@ type Options struct {
 	Env  []string // TERM, NO_COLOR and their kin, as in os.Environ
 	Own  string   // key of the participant that watches, hex; "" if there is none
 	Quit string   // what the key q does, in a word or two: "quit", "leave the run"
+	// Invite is the command with which others join; "" names the one that prints a ticket.
+	Invite string
 	// Clock is the time that is shown; nil means time.Now. A replay has its own.
 	Clock func() time.Time
 	// replay, if not nil, is called with the keys that steer a replay.
@@ -121,7 +123,7 @@ func (w *Window) now() (view.Run, string) {
 // Run shows the window until the user quits or ctx ends, and leaves the terminal as it was. The
 // error is nil when the user quit and that of ctx otherwise.
 func (w *Window) Run(ctx context.Context) error {
-	p := tea.NewProgram(&model{window: w, frame: frame{quit: w.opts.Quit, replay: w.opts.replay != nil}},
+	p := tea.NewProgram(&model{window: w, frame: frame{quit: w.opts.Quit, replay: w.opts.replay != nil, invite: w.opts.Invite}},
 		tea.WithContext(ctx), tea.WithInput(w.opts.In), tea.WithOutput(w.opts.Out), tea.WithEnvironment(w.opts.Env), tea.WithoutSignalHandler(),
 		tea.WithFPS(30))
 	_, err := p.Run()

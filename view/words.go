@@ -5,11 +5,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 )
 
 // Teller puts a participant's events into words, leaving out what was said before.
 type Teller struct {
+	// Invite is the command with which others join, for the wait for members; "" names the one that
+	// prints a ticket.
+	Invite string
+
 	phase  string
 	epoch  uint32
 	status string
@@ -77,8 +82,28 @@ func (t *Teller) phrase(got event.Event) string {
 func (t *Teller) state(ev event.State) string {
 	before := *t
 	t.phase, t.epoch, t.status, t.points, t.step, t.steps = ev.Phase, uint32(ev.Epoch), ev.Status, ev.Points, uint32(ev.Step), ev.Steps
+	if text := t.waiting(ev); text != "" {
+		return text
+	}
 	if t.status == before.status && (t.phase == before.phase || inRounds(t.phase) && inRounds(before.phase)) {
 		return ""
 	}
 	return fmt.Sprintf("%s, epoch %d, step %d/%d, members %d; you are %s", ev.Phase, ev.Epoch, ev.Step, ev.Steps, ev.Members, OrDash(ev.Status))
+}
+
+// waiting says what a run that lacks members waits for, "" if it does not.
+func (t *Teller) waiting(ev event.State) string {
+	if ev.Snapshot == nil || ev.Phase != coordinator.WaitingForMembers.String() {
+		return ""
+	}
+	config := ev.Snapshot.State.Config()
+	need := max(config.StartMembers, config.MinMembers)
+	if ev.Members >= need {
+		return ""
+	}
+	invite := t.Invite
+	if invite == "" {
+		invite = "entrain join TICKET, which entrain run ticket " + config.Name + " prints"
+	}
+	return fmt.Sprintf("waiting: %d of %d members; invite with: %s", ev.Members, need, invite)
 }

@@ -96,6 +96,12 @@ func fromFlag(cmd *cobra.Command, to *string) {
 	_ = cmd.MarkFlagDirname("from")
 }
 
+// specFlag adds --file.
+func specFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVarP(to, "file", "f", "", "specification `file`, TOML")
+	_ = cmd.MarkFlagFilename("file", "toml")
+}
+
 // stateFlag adds --state.
 func stateFlag(cmd *cobra.Command, to *string, def string) {
 	cmd.Flags().StringVar(to, "state", "", "state `directory` of a participant (default: "+def+")")

@@ -23,6 +23,7 @@ type observing struct {
 	plain   bool
 	log     logging
 	metrics string // address to serve on; "" serves nothing
+	invite  string // the command with which others join; "" if only the owner knows it
 }
 
 func (o *observing) flags(cmd *cobra.Command) {
@@ -67,11 +68,11 @@ func (t timed) MarshalJSON() ([]byte, error) {
 }
 
 // observer returns a function that shows events: to programs as lines of JSON, to people in words.
-func (c console) observer(asJSON bool) func(event.Event) {
+func (c console) observer(asJSON bool, invite string) func(event.Event) {
 	if asJSON {
 		return func(ev event.Event) { _ = c.object(timed{time.Now().UTC().Format(time.RFC3339Nano), ev}) }
 	}
-	var told view.Teller
+	told := view.Teller{Invite: invite}
 	return func(ev event.Event) {
 		if text := told.Words(ev); text != "" {
 			c.say("%s %s", time.Now().Format(time.TimeOnly), text)
@@ -82,7 +83,7 @@ func (c console) observer(asJSON bool) func(event.Event) {
 // takePart takes part until the run has finished, ctx ends or the user closes the window.
 func (o *observing) takePart(ctx context.Context, c console, p *participant.Participant) (err error) {
 	if !o.windowed(c) {
-		p.Observe = c.observer(o.asJSON)
+		p.Observe = c.observer(o.asJSON, o.invite)
 		r, err := p.Record(o.metrics)
 		if err != nil {
 			return err
@@ -90,7 +91,7 @@ func (o *observing) takePart(ctx context.Context, c console, p *participant.Part
 		return errors.Join(p.Run(ctx), r.Close())
 	}
 	opts := c.windowOptions()
-	opts.Own, opts.Quit = p.Key.Public().String(), "leave the run"
+	opts.Own, opts.Quit, opts.Invite = p.Key.Public().String(), "leave the run", o.invite
 	window := tui.New(opts)
 	window.NameOps(verify.OpNames(p.Text))
 	r, err := p.Record(o.metrics, window)

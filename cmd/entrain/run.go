@@ -56,13 +56,12 @@ Steps count from the beginning of the first run. Points and stakes start fresh.`
 	keyFlag(cmd, &r.keyFile)
 	chainFlag(cmd, &r.chain)
 	f := cmd.Flags()
-	f.StringVarP(&r.file, "file", "f", "", "specification `file`, TOML")
+	specFlag(cmd, &r.file)
 	dataFlag(cmd, &r.data)
 	fromFlag(cmd, &r.from)
 	f.BoolVar(&r.resume, "resume", false, "with --from: take up the training there, with its optimizers, schedule and data")
 	f.BoolVar(&r.dry, "dry-run", false, "create nothing, and show what the specification means")
 	jsonFlag(cmd, &r.asJSON)
-	_ = cmd.MarkFlagFilename("file", "toml")
 	return cmd
 }
 

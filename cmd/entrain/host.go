@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/founding"
+	"github.com/entrain-network/entrain/onchain"
+)
+
+// hostOptions are host's flags.
+type hostOptions struct {
+	founding.Hosting
+	join joinOptions // of this machine's member
+}
+
+func hostCommand(c console) *cobra.Command {
+	var o hostOptions
+	cmd := &cobra.Command{
+		Use:   "host --data FILE [-f FILE]",
+		Short: "Host a run for friends: a chain, the data, a member and a ticket",
+		Long: `Starts all that a run needs: a chain of one replica, a server of its data, the run itself, and a
+member on this machine. It prints the ticket with which others take part: entrain join TICKET.
+
+--data is a text, a file of JSON lines, or a directory of prepared data. Without -f the run trains a
+model of a million parameters, which two laptops do in minutes; examples/run.toml explains the keys
+of a specification. With --from it continues from a checkpoint, which this machine gives to others.
+
+Others must reach three ports of this machine in a row: by default 7370 (the chain), 7371 (the
+member, TCP and UDP) and 7372 (the data). --public-ip is the address that they have on the internet.
+Without it the ticket works in this machine's own network.
+
+Ctrl-C stops everything cleanly. The same command, or --home DIR alone, continues. The ticket stays
+the same, as long as the address does.`,
+		Example: `  entrain host --data book.txt
+  entrain host -f run.toml --data ./corpus --public-ip 203.0.113.5
+  entrain host -f run.toml --data chats.jsonl --from ./checkpoint
+  entrain host --home ./hosted`,
+		Args: cobra.NoArgs, SuggestFor: []string{"serve", "start", "invite"},
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.host(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	specFlag(cmd, &o.File)
+	f.StringVar(&o.Data, "data", "", "`directory` of prepared data, or a file of text or of JSON lines")
+	fromFlag(cmd, &o.From)
+	f.StringVar(&o.Home, "home", "", "`directory` for everything (default: named as the run, in the user's directory for data)")
+	f.StringVar(&o.PublicIP, "public-ip", "", "public `IP` at which others reach this machine (default: its addresses in private networks)")
+	f.IntVar(&o.Port, "port", 7370, "first of three free `ports` in a row")
+	keyFlag(cmd, &o.join.keyFile)
+	workersFlag(cmd, &o.join.Workers)
+	o.join.flags(cmd)
+	return cmd
+}
+
+// hostEvaluates is how often the member of a hosted run measures the model and lets it write.
+const hostEvaluates = 50
+
+// host hosts a run until it has finished or ctx ends.
+func (c console) host(ctx context.Context, o hostOptions) (err error) {
+	if o.Owner, _, err = c.ownKey(o.join.keyFile); err != nil {
+		return err
+	}
+	if o.From != "" {
+		var release func()
+		if o.From, release, err = (checkpointSource{}).local(ctx, c, o.From); err != nil {
+			return fmt.Errorf("--from: %w", err)
+		}
+		defer release()
+	}
+	o.Base, o.Log, o.Say = c.places.Data, o.join.log.logger(c.err), c.say
+	return o.Hosting.Run(ctx, func(ctx context.Context, h founding.Hosted) error {
+		if o.join.asJSON {
+			_ = c.object(map[string]string{"event": "hosting", "ticket": h.Ticket.String()})
+		}
+		c.say("others take part with the next line, if they reach this machine at %s, ports %d to %d:\n\n  entrain join %s\n",
+			h.At, h.Port, h.Port+founding.HostPorts-1, h.Ticket)
+		j := o.join
+		j.Target, j.Endpoints = onchain.Target{Run: h.Ticket.Run, Ticket: &h.Ticket}, []string{h.Endpoint}
+		j.Data, j.From, j.State, j.Listen, j.PublicIP = h.Data, h.From, h.Member, []string{h.Listen}, h.PublicIP
+		j.Checkpoints, j.Linger, j.Evaluate = 3, 30*time.Second, hostEvaluates
+		j.invite = "entrain join TICKET, the line in " + h.File
+		return c.join(ctx, j)
+	})
+}

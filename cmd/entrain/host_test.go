@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/entrain-network/entrain/founding"
+)
+
+// hostedRun is small enough for a test.
+const hostedRun = `
+name = "friends"
+steps = 6
+[model]
+hidden = 16
+layers = 1
+heads = 2
+kv_heads = 1
+head_dim = 8
+ffn = 24
+context = 32
+[data]
+sequence = 32
+[batch]
+start = 8
+[learning_rate]
+warmup = 2
+[times]
+waiting = "0s"
+`
+
+// freePorts returns the first of the ports that a hosted run takes.
+func freePorts(t *testing.T) int {
+	t.Helper()
+next:
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		for i := range founding.HostPorts {
+			l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+i))
+			if err != nil {
+				continue next
+			}
+			l.Close()
+		}
+		return port
+	}
+	t.Fatal("no free ports")
+	return 0
+}
+
+// startHost starts entrain host, and returns the ticket with what ends it.
+func startHost(t *testing.T, c console, args ...string) (ticket string, stop func() error) {
+	t.Helper()
+	in, out := io.Pipe()
+	var words syncBuffer
+	c.out, c.err = out, &words
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, c, append([]string{"host", "--json", "--workers", "1"}, args...))
+		out.Close()
+	}()
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	if !lines.Scan() {
+		t.Fatalf("no ticket: %v\n%s", <-ended, words.String())
+	}
+	var first struct{ Event, Ticket string }
+	if err := json.Unmarshal(lines.Bytes(), &first); err != nil || first.Event != "hosting" {
+		t.Fatalf("%v: %s", err, lines.Text())
+	}
+	go io.Copy(io.Discard, in)
+	return first.Ticket, func() error { cancel(); return <-ended }
+}
+
+// Nothing is there, and two commands later two machines train.
+func TestAHostedRunIsJoinedWithItsTicket(t *testing.T) {
+	s := newShell(t)
+	dir := t.TempDir()
+	text := writeFile(t, filepath.Join(dir, "book.txt"), strings.Repeat("All the world's a stage, and all the men and women merely players. ", 400))
+	file := writeFile(t, filepath.Join(dir, "run.toml"), hostedRun)
+	args := []string{"-f", file, "--data", text, "--public-ip", "127.0.0.1", "--port", fmt.Sprint(freePorts(t))}
+	ticket, stop := startHost(t, s.console, args...)
+
+	if friend := <-takePart(t.Context(), t, func(string) string { return "" }, ticket); friend.err != nil {
+		t.Error(friend.err)
+	} else if _, ok := friend.first("finished"); !ok {
+		t.Errorf("the friend did not finish: %+v", friend.events)
+	}
+	home := filepath.Join(s.console.places.Data, "hosted", "friends")
+	s.fails([]string{"host", "--home", home}, "in use by another process")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+
+	s.fails([]string{"host", "-f", writeFile(t, filepath.Join(dir, "other.toml"), hostedRun+"epoch = \"1h\"\n")}, "another specification", "--home DIR")
+	s.fails([]string{"host", "-f", file, "--data", file}, "another --data")
+	again, stop := startHost(t, s.console, "--home", home)
+	if again != ticket {
+		t.Errorf("the ticket changed from %s to %s", ticket, again)
+	}
+	if err := stop(); err != nil && !errors.Is(err, context.Canceled) { // it may still be starting
+		t.Error(err)
+	}
+}
+
+// A port that somebody else's chain has is never taken for the own one.
+func TestAHostNeedsItsPorts(t *testing.T) {
+	s := newShell(t)
+	text := writeFile(t, filepath.Join(t.TempDir(), "book.txt"), strings.Repeat("All the world's a stage. ", 2000))
+	port := freePorts(t)
+	l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s.fails([]string{"host", "--data", text, "--public-ip", "127.0.0.1", "--port", fmt.Sprint(port)}, "--port", "must be free", "in use")
+	s.fails([]string{"host"}, "say which run", "-f FILE", "--data FILE")
+	s.fails([]string{"host", "--data", "nowhere.txt"}, "--data", "nowhere.txt")
+	s.fails([]string{"host", "--data", text, "--port", "70000"}, "--port 70000")
+	s.fails([]string{"host", "--data", text, "--public-ip", "example"}, `--public-ip "example"`)
+}
